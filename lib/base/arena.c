@@ -1,0 +1,137 @@
+/* arena.c - bump allocation in geometrically growing blocks.
+ *
+ * A block is one malloc with its header in front; the newest block is the head of a singly linked
+ * list and the only one that is bumped. Requests larger than a block get a block of their own. */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+struct ort_arena_block {
+    ort_arena_block *next; /* older block */
+    size_t capacity, used; /* bytes after the header */
+    size_t pad;            /* keeps the payload aligned to 16 on 64-bit machines */
+};
+
+enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20, NATURAL_ALIGNMENT = 16 };
+
+static char *payload(ort_arena_block *block)
+{
+    return (char *)(block + 1);
+}
+
+static ort_arena_block *add_block(ort_arena *arena, size_t wanted)
+{
+    size_t capacity = FIRST_BLOCK;
+    if (arena->head) {
+        capacity = arena->head->capacity * 2;
+        if (capacity > LARGEST_BLOCK)
+            capacity = LARGEST_BLOCK;
+    }
+    if (capacity < wanted)
+        capacity = wanted;
+    size_t total;
+    if (!ort_add_size(capacity, sizeof(ort_arena_block), &total))
+        return NULL;
+    ort_arena_block *block = malloc(total);
+    if (!block)
+        return NULL;
+    block->capacity = capacity;
+    block->used = 0;
+    block->next = arena->head;
+    arena->head = block;
+    return block;
+}
+
+/* Offset of the next aligned address in `block`. */
+static size_t aligned_offset(ort_arena_block *block, size_t alignment)
+{
+    uintptr_t base = (uintptr_t)payload(block);
+    uintptr_t at = (base + block->used + alignment - 1) & ~(uintptr_t)(alignment - 1);
+    return (size_t)(at - base);
+}
+
+void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero)
+{
+    assert(alignment > 0 && alignment <= 4096 && (alignment & (alignment - 1)) == 0);
+    if (bytes == 0)
+        bytes = 1;
+    size_t needed;
+    if (!ort_add_size(bytes, alignment, &needed))
+        return NULL;
+    ort_arena_block *block = arena->head;
+    size_t offset = block ? aligned_offset(block, alignment) : 0;
+    if (!block || offset > block->capacity || block->capacity - offset < bytes) {
+        block = add_block(arena, needed);
+        if (!block)
+            return NULL;
+        offset = aligned_offset(block, alignment);
+    }
+    arena->used_bytes += offset - block->used + bytes;
+    block->used = offset + bytes;
+    void *p = payload(block) + offset;
+    return zero ? memset(p, 0, bytes) : p;
+}
+
+void *ort_arena_alloc(ort_arena *arena, size_t bytes)
+{
+    return ort_arena_alloc_aligned(arena, bytes, NATURAL_ALIGNMENT, 1);
+}
+
+void *ort_arena_array(ort_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    return ort_mul_size(count, size, &bytes) ? ort_arena_alloc(arena, bytes) : NULL;
+}
+
+char *ort_arena_strndup(ort_arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX)
+        return NULL;
+    char *copy = ort_arena_alloc_aligned(arena, length + 1, 1, 0);
+    if (!copy)
+        return NULL;
+    if (length)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *ort_arena_strdup(ort_arena *arena, const char *text)
+{
+    return ort_arena_strndup(arena, text, strlen(text));
+}
+
+char *ort_arena_printf(ort_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = NULL;
+    if (length >= 0)
+        text = ort_arena_alloc_aligned(arena, (size_t)length + 1, 1, 0);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void ort_arena_release(ort_arena *arena)
+{
+    ort_arena_block *block = arena->head;
+    while (block) {
+        ort_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    arena->head = NULL;
+    arena->used_bytes = 0;
+}

@@ -1,0 +1,29 @@
+/* arena.h - bump allocation for things that die together (a model's names and nodes, a session's
+ * states). Blocks grow geometrically; nothing is freed singly. Not thread-safe: one owner. */
+#ifndef ORT_BASE_ARENA_H
+#define ORT_BASE_ARENA_H
+
+#include <stddef.h>
+
+typedef struct ort_arena_block ort_arena_block;
+typedef struct ort_arena {
+    ort_arena_block *head; /* newest block */
+    size_t used_bytes;     /* sum handed out, padding included */
+} ort_arena; /* all zero is a valid empty arena */
+
+/* `bytes` zeroed bytes aligned to 16, or NULL when memory is exhausted. 0 bytes gives a unique
+ * non-NULL pointer. */
+void *ort_arena_alloc(ort_arena *arena, size_t bytes);
+/* The same with an alignment (power of two, up to 4096); not zeroed when `zero` is 0. */
+void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero);
+/* count * size with an overflow check (NULL on overflow). */
+void *ort_arena_array(ort_arena *arena, size_t count, size_t size);
+char *ort_arena_strdup(ort_arena *arena, const char *text);
+/* A NUL-terminated copy of `length` bytes. */
+char *ort_arena_strndup(ort_arena *arena, const char *text, size_t length);
+char *ort_arena_printf(ort_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Give everything back; the arena is empty and usable again. */
+void ort_arena_release(ort_arena *arena);
+
+#endif

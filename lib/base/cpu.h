@@ -1,0 +1,34 @@
+/* cpu.h - what this machine has: instruction sets (CPUID and XGETBV), caches, usable processors. */
+#ifndef ORT_BASE_CPU_H
+#define ORT_BASE_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ort_cpu {
+    bool avx2;        /* AVX2, FMA and F16C, enabled by the system */
+    bool avx512;      /* AVX-512 F, BW, DQ, VL, enabled by the system */
+    bool avx512_vnni;
+    bool avx_vnni;
+    bool avx512_bf16;
+    bool avx512_fp16;
+    bool amx_int8;
+    bool amx_bf16;
+    size_t l1d_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; guesses when unknown */
+    char name[64];
+} ort_cpu;
+
+const ort_cpu *ort_cpu_get(void); /* detected once; thread-safe */
+
+/* Processors this process may use: the affinity mask, cut by the cgroup v1/v2 CPU quota (rounded
+ * up), at least 1. */
+int ort_cpu_count_usable(void);
+
+/* Set flush-to-zero and denormals-are-zero for this thread (`flush`) or clear both; returns the
+ * previous control word for ort_cpu_restore_fp. */
+unsigned ort_cpu_set_flush(bool flush);
+void ort_cpu_restore_fp(unsigned control);
+/* The control word of this thread, for ort_cpu_restore_fp on another. */
+unsigned ort_cpu_get_fp(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* pool.h - one blocking thread pool per environment.
+ *
+ * A parallel loop hands out task numbers 0..count-1 from an atomic counter; the caller takes part.
+ * What a task computes may depend on its number only, never on the thread that runs it: results are
+ * bit-identical for every thread count. Workers sleep between loops (after a bounded spin while a
+ * run is active) and flush denormals while they work when the loop's caller does.
+ */
+#ifndef ORT_BASE_POOL_H
+#define ORT_BASE_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ort_pool ort_pool;
+
+/* task: number of the task; thread: 0..ort_pool_threads()-1, stable within one task, for scratch. */
+typedef void ort_task_fn(void *arg, size_t task, int thread);
+
+/* `threads` in total, the caller of a loop included (so threads-1 workers are started, lazily at
+ * the first loop). pin: bind workers to processors. NULL when memory is exhausted. */
+ort_pool *ort_pool_new(int threads, bool pin);
+void ort_pool_free(ort_pool *pool);
+int ort_pool_threads(const ort_pool *pool);
+
+/* Run fn(arg, t, thread) for every t in [0, count) and return when all are done. A NULL pool, one
+ * thread, one task, or a pool that is busy with another caller's loop runs them on the caller
+ * (thread 0). Nested calls from inside a task run serially. */
+void ort_pool_run(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg);
+
+/* Between these two calls workers may spin for at most `spin_us` microseconds for the next loop. */
+void ort_pool_enter(ort_pool *pool, int spin_us);
+void ort_pool_leave(ort_pool *pool);
+
+#endif

@@ -1,0 +1,262 @@
+/* graph.h - the intermediate representation: model, graph, value, node, attribute.
+ *
+ * Values and nodes of a graph are numbered (ort_id); a node names its inputs and outputs by value
+ * id. Invariants: every value has at most one producer; a value of an outer scope is represented in
+ * the inner graph by a value whose `outer` is the id in the parent graph; `node->implicit` lists, in
+ * the parent's ids, all that a node's subgraphs capture. All memory comes from the model's arena,
+ * weights stay where they lie (mapping, stream buffer, external file) and are shared by clones.
+ *
+ * This room stores. Whoever adds or changes nodes goes through op/edit.h, which infers at once.
+ */
+#ifndef ORT_GRAPH_GRAPH_H
+#define ORT_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "graph/dim.h"
+#include "tensor/tensor.h"
+
+typedef uint32_t ort_id;
+#define ORT_ID_NONE UINT32_MAX
+
+/* ---- types and facts */
+
+typedef enum ort_type_kind {
+    ORT_TYPE_UNKNOWN = 0,
+    ORT_TYPE_TENSOR,
+    ORT_TYPE_SPARSE,
+    ORT_TYPE_SEQUENCE,
+    ORT_TYPE_OPTIONAL,
+    ORT_TYPE_MAP,
+    ORT_TYPE_OPAQUE,
+} ort_type_kind;
+
+typedef struct ort_type {
+    ort_type_kind kind;
+    ort_dtype dtype; /* element of a tensor, key of a map; UNDEFINED when unknown */
+    int rank;        /* of a tensor; -1 when unknown */
+    ort_dim dim[ORT_MAX_RANK];
+    const struct ort_type *element; /* of a sequence or optional; value type of a map */
+} ort_type;
+
+/* All that is known of a value before it is computed. */
+typedef struct ort_fact {
+    ort_type type;
+    const ort_tensor *value; /* its constant value, or NULL */
+    const ort_dim *symbolic; /* integer tensor of rank 0 or 1 whose elements are dims, or NULL */
+    int symbolic_count;
+} ort_fact;
+
+/* "float[batch,3,224,224]", "seq(map(string,float))"; returns text. */
+char *ort_type_format(const ort_dim_table *dims, const ort_type *type, char *text, size_t size);
+ort_type ort_type_tensor(ort_dtype dtype, int rank, const ort_dim *dims); /* rank -1: unknown */
+ort_type ort_type_of_tensor(const ort_tensor *tensor);
+/* False when they certainly contradict each other (*why: one line); else *a gains what b knows. */
+bool ort_type_merge(ort_type *a, const ort_type *b);
+
+/* ---- attributes */
+
+typedef enum ort_attr_type { /* onnx.AttributeProto.AttributeType */
+    ORT_ATTR_UNDEFINED = 0,
+    ORT_ATTR_FLOAT = 1,
+    ORT_ATTR_INT = 2,
+    ORT_ATTR_STRING = 3,
+    ORT_ATTR_TENSOR = 4,
+    ORT_ATTR_GRAPH = 5,
+    ORT_ATTR_FLOATS = 6,
+    ORT_ATTR_INTS = 7,
+    ORT_ATTR_STRINGS = 8,
+    ORT_ATTR_TENSORS = 9,
+    ORT_ATTR_GRAPHS = 10,
+    ORT_ATTR_SPARSE_TENSOR = 11,
+    ORT_ATTR_SPARSE_TENSORS = 12,
+    ORT_ATTR_TYPE_PROTO = 13,
+    ORT_ATTR_TYPE_PROTOS = 14,
+} ort_attr_type;
+
+typedef struct ort_graph ort_graph;
+
+typedef struct ort_attr {
+    const char *name;
+    ort_attr_type type;
+    const char *reference; /* ref_attr_name inside a function body, or NULL */
+    float f;
+    int64_t i;
+    ort_string s; /* NUL-terminated as well */
+    const ort_tensor *t;
+    ort_graph *g;
+    const ort_type *type_proto;
+    size_t count; /* of the lists below */
+    const float *floats;
+    const int64_t *ints;
+    const ort_string *strings;
+    const ort_tensor *tensors;
+    ort_graph **graphs;
+    const void *proto; /* the message it came from (kept for saving), or NULL when made here */
+} ort_attr;
+
+/* ---- nodes and values */
+
+struct ort_op;       /* op/op.h */
+struct ort_registry; /* op/op.h */
+struct ort_source;   /* io/source.h: bytes of a model, mapped or owned */
+struct ort_save_plan; /* graph/export.h: which weights go to external data */
+
+typedef struct ort_node {
+    ort_id id;
+    const char *name;    /* "" when unnamed; messages use ort_node_label */
+    const char *op_type;
+    const char *domain;  /* "" for ai.onnx */
+    const char *overload;
+    const char *doc;
+    int input_count, output_count, attr_count, implicit_count, body_count;
+    ort_id *inputs;      /* ORT_ID_NONE: an absent optional input */
+    ort_id *outputs;     /* ORT_ID_NONE: not wanted */
+    ort_attr *attrs;
+    ort_id *implicit;    /* values of this graph that the bodies capture */
+    ort_graph **bodies;  /* subgraphs in attribute order */
+    const struct ort_op *op; /* resolved by check; NULL before, or when nobody has it */
+    int opset;           /* version of its domain that governs it */
+    bool removed;        /* a pass took it out; skipped by every iteration */
+    const char *origin;  /* names of the nodes it was fused from, joined by "+", or NULL */
+    const void *proto;   /* the message it came from; NULL when made or changed here */
+} ort_node;
+
+typedef struct ort_graph_value {
+    const char *name;
+    ort_id producer; /* node id, or ORT_ID_NONE (input, initializer, outer) */
+    int producer_slot;
+    ort_id outer;    /* id in the parent graph of a captured value, else ORT_ID_NONE */
+    int use_count;   /* input slots of nodes, implicit captures, graph outputs */
+    bool is_input, is_output;
+    bool is_sparse;  /* a sparse initializer (constant holds the dense form once asked for) */
+    ort_fact fact;   /* declared at import, refined by inference; fact.value for initializers */
+    const void *initializer_proto; /* kept for saving */
+    const void *info_proto;
+} ort_graph_value;
+
+struct ort_graph {
+    ort_model *model;
+    ort_graph *parent;
+    ort_id parent_node;
+    const char *name, *doc;
+    ORT_VEC(ort_node *) nodes;          /* by id; topological order is `order` */
+    ORT_VEC(ort_graph_value *) values;  /* by id */
+    ORT_VEC(ort_id) inputs;             /* value ids, in order */
+    ORT_VEC(ort_id) outputs;
+    ORT_VEC(ort_id) initializers;
+    ORT_VEC(ort_id) order;              /* node ids so that producers precede consumers */
+    ort_hashmap names;                  /* value name to id */
+    const void *proto;
+};
+
+/* ---- model */
+
+typedef struct ort_opset {
+    const char *domain;
+    int64_t version;
+} ort_opset;
+
+typedef struct ort_function { /* a model-local function */
+    const char *domain, *name, *overload, *doc;
+    int input_count, output_count, attr_count;
+    const char **inputs, **outputs, **attrs; /* attrs without a default */
+    ort_attr *defaults;
+    int default_count;
+    ort_opset *opsets;
+    int opset_count;
+    const void *proto; /* body nodes are instantiated from here at each call */
+} ort_function;
+
+typedef struct ort_blob ort_blob; /* io/blob.h: reference-counted bytes that hold weights */
+
+struct ort_model {
+    ort_arena arena;
+    ort_graph *graph;
+    ort_dim_table *dims;
+    int64_t ir_version, model_version;
+    const char *producer_name, *producer_version, *domain, *doc;
+    ORT_VEC(ort_opset) opsets;
+    ORT_VEC(ort_function) functions;
+    ORT_VEC(ort_blob *) blobs;    /* references this model holds */
+    struct { const char *key, *value; } *metadata;
+    size_t metadata_count;
+    const char *path;             /* label for messages */
+    const char *directory;        /* where external data may lie, or NULL */
+    const void *proto;            /* the unpacked skeleton, kept for saving */
+    const struct ort_registry *registry;
+    size_t file_bytes, external_bytes;
+};
+
+/* import.c: unpacked bytes to model; functions stay functions until ort_graph_inline_functions. */
+ort_status ort_model_import(const struct ort_source *source, const struct ort_registry *registry,
+                            ort_model **model, ort_error *err);
+/* A deep copy of the graph; weights are shared. */
+ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
+/* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
+ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
+/* Opset version of `domain` ("" and "ai.onnx" are one), 0 when the model imports none. */
+int64_t ort_model_opset(const ort_model *model, const char *domain);
+
+/* ---- walking */
+
+/* for-loop over the live nodes in topological order: `ort_node *node; ORT_EACH_NODE(graph, node) { }` */
+#define ORT_EACH_NODE(graph, node)                                                                 \
+    for (size_t node##_k_ = 0; node##_k_ < (graph)->order.count; node##_k_++)                      \
+        if (((node) = (graph)->nodes.data[(graph)->order.data[node##_k_]])->removed) {             \
+        } else
+
+static inline ort_graph_value *ort_graph_value_at(const ort_graph *graph, ort_id id)
+{
+    return id == ORT_ID_NONE ? NULL : graph->values.data[id];
+}
+/* Value by name in this graph only (not outer scopes); ORT_ID_NONE. */
+ort_id ort_graph_find_value(const ort_graph *graph, const char *name);
+/* "node 'conv1' (Conv)", or "node #17 (Conv)" when unnamed; returns text. */
+char *ort_node_label(const ort_node *node, char *text, size_t size);
+
+/* Attribute look-up; the default when the attribute is absent or of another type. */
+const ort_attr *ort_node_attr(const ort_node *node, const char *name);
+bool ort_node_has(const ort_node *node, const char *name);
+int64_t ort_node_int(const ort_node *node, const char *name, int64_t default_value);
+float ort_node_float(const ort_node *node, const char *name, float default_value);
+/* NUL-terminated. */
+const char *ort_node_string(const ort_node *node, const char *name, const char *default_value);
+const int64_t *ort_node_ints(const ort_node *node, const char *name, size_t *count);
+const float *ort_node_floats(const ort_node *node, const char *name, size_t *count);
+const ort_string *ort_node_strings(const ort_node *node, const char *name, size_t *count);
+const ort_tensor *ort_node_tensor(const ort_node *node, const char *name);
+/* The subgraph attribute of this name, and its index in node->bodies (-1 when absent). */
+int ort_node_body(const ort_node *node, const char *name);
+
+/* ---- editing (used by op/edit.c, import and function inlining) */
+
+/* A value with this name (made unique when taken or ""); ORT_ID_NONE when memory is exhausted. */
+ort_id ort_graph_add_value(ort_graph *graph, const char *name);
+/* An initializer that borrows `tensor` (its data must outlive the model: arena or blob). */
+ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor);
+/* A node at the end of `order`; inputs and outputs are copied; producers are set. */
+ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *op_type,
+                             const char *name, const ort_id *inputs, int input_count,
+                             const ort_id *outputs, int output_count);
+ort_status ort_node_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr,
+                             ort_error *err); /* adds or replaces; copies into the arena */
+void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value);
+/* All uses of `from` (inputs, captures, graph outputs excepted) become `to`. */
+void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to);
+void ort_graph_remove_node(ort_graph *graph, ort_node *node);
+/* Recompute `order` (stable: keeps the present order where it can); ORT_ERROR_MODEL on a cycle,
+ * naming the nodes on it. */
+ort_status ort_graph_sort(ort_graph *graph, ort_error *err);
+
+/* export.c: the model as protobuf bytes, handed to a sink piece by piece (payloads straight from
+ * where they lie). */
+typedef ort_status ort_sink_fn(void *arg, const void *bytes, size_t count, ort_error *err);
+ort_status ort_model_export(const ort_model *model, const struct ort_save_plan *plan,
+                            ort_sink_fn *sink, void *arg, ort_error *err);
+
+#endif

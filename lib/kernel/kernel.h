@@ -1,0 +1,37 @@
+/* kernel.h - the function table of one instruction-set tier.
+ *
+ * Kernels take raw pointers and counts in elements; they know no tensor, thread, allocation or error. The
+ * scalar tier fills the whole table; each better tier overrides what it has. Groups: gemm.h (matrix
+ * products, convolution, depthwise, pooling, integer products) and vmath.h (elementwise functions, reductions,
+ * softmax, normalization, conversions).
+ */
+#ifndef ORT_KERNEL_KERNEL_H
+#define ORT_KERNEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel/gemm.h"
+#include "kernel/vmath.h"
+
+typedef struct ort_kernels {
+    const char *isa; /* "scalar", "avx2", "avx512" */
+    ort_gemm_kernels gemm;
+    ort_vmath_kernels math;
+} ort_kernels;
+
+typedef struct ort_kernel_tier {
+    const char *name;
+    bool (*has)(void);                 /* can this machine run it? */
+    void (*plug_gemm)(ort_gemm_kernels *table);   /* overrides over the tier below */
+    void (*plug_math)(ort_vmath_kernels *table);
+} ort_kernel_tier;
+
+/* Tiers, worst first; NULL past the end. */
+const ort_kernel_tier *ort_kernel_tier_at(int index);
+/* The table of a tier and all below it; "" or NULL: the best this machine has. NULL when the name is
+ * unknown or the machine lacks it. Tables are const and shared. */
+const ort_kernels *ort_kernels_get(const char *isa);
+
+#endif

@@ -1,0 +1,309 @@
+/* op.h - the operator registry row and the four phases of an operator.
+ *
+ *   infer    types, shapes, known values of the outputs. Pure. Called with symbolic dims when a model
+ *            is loaded, and again with concrete dims (and whatever values are known by then) when a
+ *            plan is made for given input shapes: one function serves both.
+ *   prepare  once per node and session: attributes into a typed state, constants packed.
+ *   shape    optional; once per distinct input shapes: scratch sizes, task grid, tables.
+ *   run      inputs to outputs: no attribute look-up, no allocation.
+ *
+ * A row is one version of one operator (domain, name, since); versions share an ort_op_impl.
+ * Signatures, type sets and attributes are written in three short strings that check, inference,
+ * help and coverage reports all read (schema.c parses them at first use):
+ *   sig    "X:T,W:T,B?:T -> Y:T"   '?' optional, '*' variadic of one type, '**' of mixed types,
+ *                                  '*0' variadic that may be empty; a type may be a variable or a
+ *                                  code ("i64")
+ *   types  "T:F,bf16 I:i32,i64"    codes or groups: F = f16 f32 f64, I = i8..i64, U = u8..u64,
+ *                                  C = c64 c128, F8, F6, Q4, Q2; "seq(...)", "opt(...)", "map(k,v)"
+ *   attrs  "axis:i=0 pads:is to:i! body:g!"   kinds f i s t g fs is ss ts sp tp; '!' required
+ */
+#ifndef ORT_OP_OP_H
+#define ORT_OP_OP_H
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "graph/graph.h"
+#include "kernel/kernel.h"
+
+#define ONNX ""
+#define ML "ai.onnx.ml"
+#define MS "com.microsoft"
+
+typedef struct ort_op ort_op;
+
+enum {
+    ORT_TRAIT_ELEMENTWISE = 1 << 0, /* output element i depends on input elements i (broadcast) */
+    ORT_TRAIT_INPLACE = 1 << 1,     /* output 0 may be written over an input of equal bytes */
+    ORT_TRAIT_ALIAS = 1 << 2,       /* output 0 is input 0's data in another shape: no work */
+    ORT_TRAIT_COMMUTATIVE = 1 << 3,
+    ORT_TRAIT_SHAPE_ONLY = 1 << 4,  /* reads the shape of input 0, not its data (Shape, Size) */
+    ORT_TRAIT_RANDOM = 1 << 5,      /* another result each run: never folded, never merged */
+    ORT_TRAIT_CONTROL = 1 << 6,     /* runs its bodies through ort_call_body */
+    ORT_TRAIT_STRIDED = 1 << 7,     /* accepts inputs whose inner dimension has stride 1 */
+    ORT_TRAIT_DEPRECATED = 1 << 8,  /* the domain dropped it at this version */
+    ORT_TRAIT_DYNAMIC = 1 << 9,     /* output shape depends on data: run allocates its outputs */
+};
+
+/* ---- infer */
+
+typedef struct ort_infer {
+    const ort_node *node;
+    const ort_op *op;
+    int opset;
+    int in_count, out_count;
+    const ort_fact *const *in; /* [in_count]; NULL: absent optional */
+    ort_fact *out;             /* [out_count]; zeroed: nothing known */
+    ort_dim_table *dims;       /* NULL at plan time (every dim is known or unknown) */
+    ort_arena *arena;          /* for known values that outlive the call */
+    const ort_graph *graph;
+    /* Infer body `index` (node->bodies) for these input facts; fills `outputs` facts. */
+    ort_status (*infer_body)(struct ort_infer *x, int index, const ort_fact *inputs,
+                             int input_count, ort_fact *outputs, int output_count,
+                             ort_error *err);
+    void *driver;
+} ort_infer;
+
+/* What an infer function is made of (infer_util.c). All return ORT_ERROR_MODEL with the slot's name
+ * on contradiction. */
+const ort_fact *ort_infer_in(const ort_infer *x, int index); /* NULL when absent or beyond count */
+bool ort_infer_in_ranked(const ort_infer *x, int index);     /* tensor of known rank */
+void ort_infer_set_type(ort_infer *x, int output, ort_dtype dtype, int rank, const ort_dim *dims);
+void ort_infer_set_dtype(ort_infer *x, int output, ort_dtype dtype); /* rank stays unknown */
+/* Axis attribute into [0, rank); error when out of range. */
+ort_status ort_infer_axis(const ort_infer *x, int64_t axis, int rank, int *out, ort_error *err);
+ort_status ort_infer_need_rank(const ort_infer *x, int input, int rank, ort_error *err);
+ort_status ort_infer_fail(const ort_infer *x, ort_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Element `index` of an integer input as a dim: from its constant or symbolic value. False when
+ * not known at all. */
+bool ort_infer_int(const ort_infer *x, int input, int index, ort_dim *out);
+/* Number of elements of a known or symbolic integer input, or of its known one-dimensional shape;
+ * -1 when not known. */
+int ort_infer_int_count(const ort_infer *x, int input);
+/* All of a known integer input (constant, or symbolic with known elements); false otherwise. */
+bool ort_infer_ints(const ort_infer *x, int input, int64_t *out, int capacity, int *count);
+/* Give output `output` a symbolic value (copied): an integer tensor of rank 0 or 1. */
+void ort_infer_set_symbolic(ort_infer *x, int output, const ort_dim *elements, int count);
+
+/* Ready-made infer functions. */
+ort_status ort_infer_same(ort_infer *x, ort_error *err);       /* output 0 as input 0 */
+ort_status ort_infer_same_all(ort_infer *x, ort_error *err);   /* output i as input i */
+ort_status ort_infer_broadcast(ort_infer *x, ort_error *err);  /* numpy, dtype of input 0 */
+ort_status ort_infer_broadcast_bool(ort_infer *x, ort_error *err);
+/* Broadcast shape of inputs [first, first+count) into *type (rank -1 when unknown). */
+ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_type *type,
+                                     ort_error *err);
+
+/* ---- prepare */
+
+typedef struct ort_prep {
+    const ort_node *node;
+    const ort_op *op;
+    int opset;
+    int in_count, out_count;
+    const ort_fact *const *in;  /* value != NULL: a constant that lives as long as the session */
+    const ort_fact *const *out;
+    const ort_kernels *k;
+    bool math_strict;
+    ort_arena *arena;           /* the session's: states and packed weights */
+    void *state;                /* result; NULL when the operator needs none */
+} ort_prep;
+
+/* Zeroed state of `bytes`, stored in p->state; NULL when memory is exhausted. */
+void *ort_prep_state(ort_prep *p, size_t bytes);
+/* Memory for packed constants, 64-byte aligned, not zeroed. */
+void *ort_prep_pack(ort_prep *p, size_t bytes);
+const ort_tensor *ort_prep_constant(const ort_prep *p, int input); /* NULL: not a constant */
+ort_dtype ort_prep_dtype(const ort_prep *p, int input);            /* UNDEFINED when absent */
+/* ORT_ERROR_UNSUPPORTED: "element type X of input N isn't implemented". */
+ort_status ort_prep_unsupported_dtype(const ort_prep *p, int input, ort_error *err);
+ort_status ort_prep_fail(const ort_prep *p, ort_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- shape */
+
+typedef struct ort_shaping {
+    const ort_node *node;
+    const void *state;
+    int in_count, out_count;
+    const ort_tensor *const *in;  /* NULL: absent; data may be NULL (not computed yet) */
+    const ort_tensor *const *out; /* dtype and shape set by inference */
+    const ort_kernels *k;
+    ort_arena *arena;             /* the plan's */
+    void *plan_state;             /* result, read by run */
+    size_t workspace_bytes;       /* result: shared scratch */
+    size_t thread_bytes;          /* result: scratch per thread */
+} ort_shaping;
+
+/* ---- run */
+
+typedef struct ort_call ort_call;
+
+/* What the executor (or the plain interpreter) provides to a running operator. */
+typedef struct ort_call_services {
+    void *(*alloc)(ort_call *call, size_t bytes); /* lives until the run ends; NULL on failure */
+    ort_status (*output)(ort_call *call, int index, ort_dtype dtype, const ort_shape *shape,
+                         ort_error *err);
+    ort_status (*body)(ort_call *call, int index, ort_value *const *inputs, int input_count,
+                       ort_value **outputs, int output_count, ort_error *err);
+    bool (*cancelled)(const ort_call *call);
+} ort_call_services;
+
+struct ort_call {
+    const ort_node *node;
+    const void *state;
+    const void *plan_state;
+    int in_count, out_count;
+    ort_value *const *in; /* NULL: absent. Tensors are contiguous unless ORT_TRAIT_STRIDED */
+    ort_value **out;      /* NULL: not wanted. Storage ready unless ORT_TRAIT_DYNAMIC */
+    void *workspace;
+    void *thread_space;   /* thread t owns [t * thread_bytes, (t + 1) * thread_bytes) */
+    size_t thread_bytes;
+    const ort_kernels *k;
+    ort_pool *pool;       /* may be NULL */
+    uint64_t seed;
+    const ort_call_services *services;
+    void *executor;
+};
+
+static inline const ort_tensor *ort_call_in(const ort_call *call, int index)
+{
+    return index < call->in_count && call->in[index] ? &call->in[index]->tensor : NULL;
+}
+static inline ort_tensor *ort_call_out(const ort_call *call, int index)
+{
+    return index < call->out_count && call->out[index] ? &call->out[index]->tensor : NULL;
+}
+static inline void *ort_call_scratch(const ort_call *call, int thread)
+{
+    return (char *)call->thread_space + (size_t)thread * call->thread_bytes;
+}
+/* Tasks 0..count-1 on the pool; a task may depend on its number only. */
+static inline void ort_call_parallel(const ort_call *call, size_t count, ort_task_fn *fn, void *arg)
+{
+    ort_pool_run(call->pool, count, fn, arg);
+}
+/* Give output `index` this type and shape and memory (operators with ORT_TRAIT_DYNAMIC). */
+static inline ort_status ort_call_output(ort_call *call, int index, ort_dtype dtype,
+                                         const ort_shape *shape, ort_error *err)
+{
+    return call->services->output(call, index, dtype, shape, err);
+}
+/* Run body `index` of the node. inputs: the body's formal inputs; captured values are found by the
+ * executor. outputs: filled with new references that the caller drops with ort_value_free. */
+static inline ort_status ort_call_body(ort_call *call, int index, ort_value *const *inputs,
+                                       int input_count, ort_value **outputs, int output_count,
+                                       ort_error *err)
+{
+    return call->services->body(call, index, inputs, input_count, outputs, output_count, err);
+}
+/* Memory that lives until the run ends: the bytes of strings made by this operator. */
+static inline void *ort_call_alloc(ort_call *call, size_t bytes)
+{
+    return call->services->alloc(call, bytes);
+}
+/* Output `index` becomes `value` (reference taken): sequences, maps, optionals, pass-through. */
+void ort_call_set_output(ort_call *call, int index, ort_value *value);
+ort_status ort_call_fail(const ort_call *call, ort_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Split [0, total) into chunks of about `grain` for a parallel loop; depends on total only. */
+static inline size_t ort_task_count(int64_t total, int64_t grain)
+{
+    return total <= 0 ? 0 : (size_t)((total + grain - 1) / grain);
+}
+
+/* ---- the row */
+
+typedef struct ort_cost { /* of one node, from facts */
+    double macs;          /* multiply-accumulates */
+    double flops;         /* other arithmetic */
+} ort_cost;
+
+typedef struct ort_op_impl {
+    ort_status (*infer)(ort_infer *x, ort_error *err);
+    ort_status (*prepare)(ort_prep *p, ort_error *err);   /* may be NULL */
+    ort_status (*shape)(ort_shaping *s, ort_error *err);  /* may be NULL */
+    ort_status (*run)(ort_call *call, ort_error *err);    /* NULL: known, but not run here */
+    void (*cost)(const ort_infer *x, ort_cost *cost);     /* may be NULL; x->out is filled */
+} ort_op_impl;
+
+struct ort_op {
+    const char *domain, *name;
+    int since;
+    const char *sig, *types, *attrs;
+    unsigned traits;
+    const ort_op_impl *impl;
+};
+
+/* ---- registry */
+
+typedef struct ort_registry ort_registry;
+
+/* The built-in rows (families.def). */
+ort_status ort_registry_new(ort_registry **registry, ort_error *err);
+void ort_registry_free(ort_registry *registry);
+/* The row that governs (domain, name) at opset `version`; NULL. "ai.onnx" is "". */
+const ort_op *ort_registry_find(const ort_registry *registry, const char *domain,
+                                const char *name, int64_t version);
+/* The oldest version known, 0 when the operator is unknown: tells "too old" from "unknown". */
+int ort_registry_oldest(const ort_registry *registry, const char *domain, const char *name);
+size_t ort_registry_count(const ort_registry *registry);
+const ort_op *ort_registry_at(const ort_registry *registry, size_t index);
+
+#define ORT_NEWEST_OPSET 28
+#define ORT_NEWEST_ML_OPSET 5
+#define ORT_NEWEST_IR 14
+
+/* ---- schema: the parsed form of sig, types and attrs (schema.c) */
+
+typedef struct ort_param {
+    char name[64];
+    char type[32];   /* variable name, or a type code */
+    bool optional, variadic, mixed;
+    int minimum;     /* of a variadic */
+} ort_param;
+
+typedef struct ort_attr_spec {
+    char name[64];
+    ort_attr_type type;
+    bool required;
+    char fallback[64]; /* default as text, "" when none */
+} ort_attr_spec;
+
+#define ORT_SCHEMA_MAX 48
+typedef struct ort_schema {
+    int input_count, output_count, attr_count;
+    ort_param inputs[ORT_SCHEMA_MAX], outputs[ORT_SCHEMA_MAX];
+    ort_attr_spec attrs[ORT_SCHEMA_MAX];
+    int min_inputs, max_inputs, min_outputs, max_outputs; /* max -1: unbounded */
+} ort_schema;
+
+ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err);
+/* Does the type variable (or code) `type` of this row allow a value of this type? An unknown type
+ * is allowed. */
+bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual);
+/* The allowed types of a variable as text for messages: "float16, float, double". */
+char *ort_schema_format_types(const ort_op *op, const char *type, char *text, size_t size);
+
+/* ---- inference over a graph (infer.c) */
+
+/* Fill the facts of every value of the graph, bodies included. registry resolves node->op first
+ * (unknown operators leave their outputs unknown). findings may be NULL: then the first contradiction
+ * is returned as an error; else all are added. */
+ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_findings *findings,
+                           ort_error *err);
+/* Infer one node from the facts of its inputs, into the facts of its outputs. */
+ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
+
+/* check.c: everything that ort_model_check of ort.h promises. */
+ort_status ort_graph_check(ort_model *model, const ort_registry *registry, ort_findings *findings,
+                           ort_error *err);
+
+/* eval.c: run one node on values with the scalar tier, no pool: constant folding and ort_op_run.
+ * inputs may hold NULL; outputs are new values. */
+ort_status ort_node_eval(const ort_node *node, const ort_fact *const *in_facts,
+                         const ort_kernels *k, ort_pool *pool, ort_value *const *inputs,
+                         int input_count, ort_value **outputs, int output_count, ort_error *err);
+
+#endif

@@ -1,0 +1,497 @@
+/* ort.h - the public interface of libort: load, check, optimize, run ONNX models.
+ *
+ * This header reads as a tutorial. A program that runs a model:
+ *
+ *     ort_error err = {0};
+ *     ort_env *env = NULL;
+ *     ort_session *session = NULL;
+ *     ort_value *x = NULL, *y = NULL;
+ *     if (ort_env_new(NULL, &env, &err) ||
+ *         ort_session_load(env, "net.onnx", NULL, &session, &err) ||
+ *         ort_value_new_tensor(ORT_DTYPE_FLOAT, 4, (int64_t[]){1, 3, 224, 224}, &x, &err) ||
+ *         (fill(ort_value_data(x)), 0) ||
+ *         ort_session_run(session, &x, &y, NULL, &err))
+ *         fprintf(stderr, "%s\n", err.message);
+ *     ort_value_free(y); ort_value_free(x); ort_session_free(session); ort_env_free(env);
+ *
+ * Rules that hold everywhere
+ * - Every call that can fail returns an ort_status and takes `ort_error *err` last. err is owned by
+ *   the caller, may be NULL, and is only written on failure.
+ * - What a `_new` or `_load` call returns is given back with the matching `_free`; `_free(NULL)` is
+ *   fine. Arguments are borrowed for the call, unless the function's name says `take`.
+ * - The library prints nothing, never exits and opens no network connection. Messages go to the log
+ *   callback of the environment.
+ * - Sizes are in elements unless a name ends in `_bytes`. Times end in `_ns` or `_ms`.
+ * - Names, element types and their numbers are ONNX's own (onnx.proto).
+ */
+#ifndef ORT_H
+#define ORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ORT_VERSION_MAJOR 0
+#define ORT_VERSION_MINOR 1
+#define ORT_VERSION_PATCH 0
+/* "0.1.0" */
+const char *ort_version(void);
+
+/* ------------------------------------------------------------------------------------ errors -- */
+
+#define ORT_WARN_UNUSED __attribute__((warn_unused_result))
+
+/* What went wrong, by kind. The tools map each to an exit status (ort_status_exit). */
+typedef enum ort_status {
+    ORT_OK = 0,
+    ORT_ERROR_GATE,        /* 1: a comparison or another gate said no */
+    ORT_ERROR_USAGE,       /* 2: a wrong option, or an input or output name that does not exist */
+    ORT_ERROR_MODEL,       /* 3: the model is unreadable or invalid */
+    ORT_ERROR_UNSUPPORTED, /* 3: the model is valid, but nobody here runs a part of it */
+    ORT_ERROR_RUN,         /* 4: an operator failed on these values */
+    ORT_ERROR_MEMORY,      /* 4: memory is exhausted, or a limit was reached */
+    ORT_ERROR_DEVICE,      /* 4: a provider's device is missing or failed */
+    ORT_ERROR_CANCELLED,   /* 4 */
+    ORT_ERROR_TIMEOUT,     /* 4 */
+    ORT_ERROR_DATA,        /* 5: a tensor of the wrong type, rank or size; a malformed tensor file */
+    ORT_ERROR_IO,          /* 5: a file or stream can't be read or written */
+    ORT_STATUS_COUNT
+} ort_status;
+
+#define ORT_ERROR_TEXT 2000
+
+typedef struct ort_error {
+    ort_status status;
+    int count;                    /* findings behind this message (1 for a plain error) */
+    char message[ORT_ERROR_TEXT]; /* "node 'conv1' (Conv): input W is 64x3x3, needs rank 4" */
+} ort_error;
+
+const char *ort_status_name(ort_status status); /* "model", "usage", ... */
+int ort_status_exit(ort_status status);         /* exit status 0..5 of the tools */
+
+/* ------------------------------------------------------------------------------ element types -- */
+
+typedef enum ort_dtype { /* numbers of onnx.TensorProto.DataType */
+    ORT_DTYPE_UNDEFINED = 0,
+    ORT_DTYPE_FLOAT = 1,
+    ORT_DTYPE_UINT8 = 2,
+    ORT_DTYPE_INT8 = 3,
+    ORT_DTYPE_UINT16 = 4,
+    ORT_DTYPE_INT16 = 5,
+    ORT_DTYPE_INT32 = 6,
+    ORT_DTYPE_INT64 = 7,
+    ORT_DTYPE_STRING = 8,
+    ORT_DTYPE_BOOL = 9,
+    ORT_DTYPE_FLOAT16 = 10,
+    ORT_DTYPE_DOUBLE = 11,
+    ORT_DTYPE_UINT32 = 12,
+    ORT_DTYPE_UINT64 = 13,
+    ORT_DTYPE_COMPLEX64 = 14,
+    ORT_DTYPE_COMPLEX128 = 15,
+    ORT_DTYPE_BFLOAT16 = 16,
+    ORT_DTYPE_FLOAT8E4M3FN = 17,
+    ORT_DTYPE_FLOAT8E4M3FNUZ = 18,
+    ORT_DTYPE_FLOAT8E5M2 = 19,
+    ORT_DTYPE_FLOAT8E5M2FNUZ = 20,
+    ORT_DTYPE_UINT4 = 21,
+    ORT_DTYPE_INT4 = 22,
+    ORT_DTYPE_FLOAT4E2M1 = 23,
+    ORT_DTYPE_FLOAT8E8M0 = 24,
+    ORT_DTYPE_UINT2 = 25,
+    ORT_DTYPE_INT2 = 26,
+    ORT_DTYPE_FLOAT6E2M3 = 27,
+    ORT_DTYPE_FLOAT6E3M2 = 28,
+} ort_dtype;
+
+const char *ort_dtype_name(ort_dtype dtype);      /* "float", "int64", ... (ONNX's names) */
+ort_dtype ort_dtype_parse(const char *name);      /* also "float32", "f32"; UNDEFINED if unknown */
+int ort_dtype_bits(ort_dtype dtype);              /* per element: 32 for float, 4 for int4 */
+
+/* ------------------------------------------------------------------------------- environment -- */
+
+/* An environment holds the thread pool, the registries and the log; its sessions share them. */
+typedef struct ort_env ort_env;
+
+typedef enum ort_log_level {
+    ORT_LOG_QUIET = 0,
+    ORT_LOG_WARNING = 1,
+    ORT_LOG_INFO = 2,
+    ORT_LOG_DEBUG = 3,
+} ort_log_level;
+typedef void ort_log_fn(void *arg, ort_log_level level, const char *message);
+
+typedef struct ort_env_options {
+    int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
+    bool pin;             /* bind workers to processors */
+    int spin_us;          /* longest spin inside a run, microseconds; -1: default (20) */
+    const char *isa;      /* "scalar", "avx2", "avx512"; NULL: the best this machine has */
+    bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
+    bool math_strict;     /* no reassociating algorithms (reserved for Winograd and its kin) */
+    size_t max_memory_bytes; /* arena and scratch limit of a run; 0: none */
+    ort_log_fn *log;
+    void *log_arg;
+    ort_log_level log_level;
+} ort_env_options; /* all zero except spin_us = -1: ort_env_options_init */
+
+void ort_env_options_init(ort_env_options *options);
+/* options may be NULL. An isa that this machine lacks is ORT_ERROR_USAGE with the list. */
+ORT_WARN_UNUSED ort_status ort_env_new(const ort_env_options *options, ort_env **env,
+                                       ort_error *err);
+void ort_env_free(ort_env *env);
+int ort_env_threads(const ort_env *env);
+const char *ort_env_isa(const ort_env *env);
+/* Names of the kernel tiers this machine can run, best last; returns their number. */
+int ort_isa_list(const char **names, int capacity);
+
+/* ------------------------------------------------------------------------------------ values -- */
+
+/* What goes into and comes out of a model: a tensor, a sequence, a map, or an absent optional. */
+typedef struct ort_value ort_value;
+typedef struct ort_tensor ort_tensor; /* internal view */
+typedef struct ort_string ort_string;
+
+typedef enum ort_value_kind {
+    ORT_VALUE_NONE = 0,
+    ORT_VALUE_TENSOR = 1,
+    ORT_VALUE_SEQUENCE = 2,
+    ORT_VALUE_MAP = 3,
+} ort_value_kind;
+
+/* A zero-filled tensor that owns its memory (64-byte aligned, row-major, contiguous). */
+ORT_WARN_UNUSED ort_status ort_value_new_tensor(ort_dtype dtype, int rank, const int64_t *dims,
+                                                ort_value **value, ort_error *err);
+/* A tensor over the caller's memory, which must stay until the value is freed. */
+ORT_WARN_UNUSED ort_status ort_value_new_borrowed(ort_dtype dtype, int rank, const int64_t *dims,
+                                                  void *data, size_t bytes, ort_value **value,
+                                                  ort_error *err);
+ORT_WARN_UNUSED ort_status ort_value_new_sequence(ort_value **value, ort_error *err);
+/* Appends a reference to `item`. */
+ORT_WARN_UNUSED ort_status ort_value_append(ort_value *sequence, ort_value *item, ort_error *err);
+/* keys (int64 or string) and values: one-dimensional tensors of equal length. */
+ORT_WARN_UNUSED ort_status ort_value_new_map(ort_value *keys, ort_value *values, ort_value **map,
+                                             ort_error *err);
+void ort_value_free(ort_value *value);
+
+ort_value_kind ort_value_get_kind(const ort_value *value);
+ort_dtype ort_value_dtype(const ort_value *value);
+int ort_value_rank(const ort_value *value);
+const int64_t *ort_value_dims(const ort_value *value);
+int64_t ort_value_count(const ort_value *value);      /* elements; items of a sequence or map */
+void *ort_value_data(ort_value *value);               /* packed bytes; not for strings */
+size_t ort_value_bytes(const ort_value *value);
+const char *ort_value_string(const ort_value *value, int64_t index, size_t *length);
+ORT_WARN_UNUSED ort_status ort_value_set_string(ort_value *value, int64_t index, const char *text,
+                                                size_t length, ort_error *err);
+/* Item of a sequence; of a map: 0 is the key tensor, 1 the value tensor. Borrowed. */
+ort_value *ort_value_item(const ort_value *value, size_t index);
+/* Element of a numeric or bool tensor as a double (exact up to 2^53). */
+double ort_value_get_double(const ort_value *value, int64_t index);
+void ort_value_set_double(ort_value *value, int64_t index, double number);
+/* 64-bit digest of type, shape and bytes; the same on every machine. */
+uint64_t ort_value_digest(const ort_value *value);
+
+/* ------------------------------------------------------------------------------ tensor files -- */
+
+/* Named values in order, as a tensor file or stream holds them. */
+typedef struct ort_tensors ort_tensors;
+
+ORT_WARN_UNUSED ort_status ort_tensors_new(ort_tensors **tensors, ort_error *err);
+void ort_tensors_free(ort_tensors *tensors);
+size_t ort_tensors_count(const ort_tensors *tensors);
+const char *ort_tensors_name(const ort_tensors *tensors, size_t index); /* "" when unnamed */
+ort_value *ort_tensors_value(const ort_tensors *tensors, size_t index); /* borrowed */
+/* Adds a reference; replaces a value of the same non-empty name. */
+ORT_WARN_UNUSED ort_status ort_tensors_add(ort_tensors *tensors, const char *name,
+                                           ort_value *value, ort_error *err);
+
+typedef enum ort_format {
+    ORT_FORMAT_AUTO = 0, /* by content, then by file name */
+    ORT_FORMAT_NPY,
+    ORT_FORMAT_NPZ,
+    ORT_FORMAT_PB, /* ONNX TensorProto (SequenceProto, OptionalProto, MapProto by structure) */
+    ORT_FORMAT_SAFETENSORS,
+    ORT_FORMAT_JSON,
+    ORT_FORMAT_CSV,
+    ORT_FORMAT_RAW, /* needs dtype and shape */
+    ORT_FORMAT_IMAGE, /* PNG, JPEG, BMP, PNM, WebP: HxWxC uint8, EXIF rotation applied, RGB */
+    ORT_FORMAT_WAV,   /* float32 samples in [-1, 1]: frames x channels, or frames when mono */
+    ORT_FORMAT_COUNT
+} ort_format;
+
+const char *ort_format_name(ort_format format);
+ort_format ort_format_parse(const char *name);      /* ORT_FORMAT_COUNT when unknown */
+ort_format ort_format_of_path(const char *path);    /* by extension; AUTO when it says nothing */
+
+typedef struct ort_read_options {
+    ort_format format;
+    ort_dtype dtype;     /* raw; csv and json: convert to this (default float) */
+    int rank;            /* raw, json: shape; rank -1: flat */
+    const int64_t *dims; /* raw: one dim may be -1 */
+    const char *label;   /* what messages call the stream; default the path */
+    int sample_rate;     /* OUT wav: filled by the reader */
+} ort_read_options;
+
+/* Read a whole file ("-": stdin), or one record of a stream (concatenated .npy or .npz). At a clean
+ * end of stream *tensors is NULL and the status ORT_OK. */
+ORT_WARN_UNUSED ort_status ort_tensors_load(const char *path, ort_read_options *options,
+                                            ort_tensors **tensors, ort_error *err);
+ORT_WARN_UNUSED ort_status ort_tensors_read(FILE *stream, ort_read_options *options,
+                                            ort_tensors **tensors, ort_error *err);
+/* A folder test_data_set_N: prefix "input" or "output"; files input_0.pb or input0.pb, or .json. */
+ORT_WARN_UNUSED ort_status ort_tensors_load_folder(const char *path, const char *prefix,
+                                                   ort_tensors **tensors, ort_error *err);
+
+typedef struct ort_write_options {
+    ort_format format;  /* AUTO: by path */
+    int quality;        /* jpeg, webp: 1..100; 0: default */
+    int sample_rate;    /* wav; 0: 16000 */
+    const char *image;  /* "png", "jpeg", "bmp", "ppm", "webp"; NULL: by path, else png */
+} ort_write_options;
+
+/* The file appears whole or not at all. "-" writes to stdout. */
+ORT_WARN_UNUSED ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
+                                            const ort_write_options *options, ort_error *err);
+ORT_WARN_UNUSED ort_status ort_tensors_write(const ort_tensors *tensors, FILE *stream,
+                                             const ort_write_options *options, ort_error *err);
+/* What a person wants to read: dtype, shape, min, max, mean, first elements. */
+ORT_WARN_UNUSED ort_status ort_value_print(const ort_value *value, const char *name, int max_items,
+                                           FILE *stream, ort_error *err);
+
+/* ------------------------------------------------------------------------------------ models -- */
+
+typedef struct ort_model ort_model;
+
+typedef struct ort_load_options {
+    const char *external_dir; /* folder of external data for models from memory or a stream */
+    size_t max_bytes;         /* refuse larger models; 0: no limit */
+    bool skeleton;            /* weights are not needed: bytes of bulk fields are never touched */
+    const char *label;        /* what messages call the model; default the path */
+} ort_load_options;           /* all zero is the default */
+
+/* From a file; "-" reads stdin to its end. Weights stay in the mapping. */
+ORT_WARN_UNUSED ort_status ort_model_load(ort_env *env, const char *path,
+                                          const ort_load_options *options, ort_model **model,
+                                          ort_error *err);
+/* From memory that must outlive the model. */
+ORT_WARN_UNUSED ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
+                                                 const ort_load_options *options,
+                                                 ort_model **model, ort_error *err);
+void ort_model_free(ort_model *model);
+
+typedef struct ort_save_options {
+    const char *external_data;   /* file name for weights, beside the model; NULL: by size */
+    size_t external_threshold_bytes; /* tensors at least this large go there; 0: 1024 */
+    bool inline_all;             /* never spill */
+} ort_save_options;
+
+/* Saving an untouched model loses no field and no value. Appears whole or not at all; above 1.9 GB
+ * weights spill to PATH.data. "-" writes to stdout. */
+ORT_WARN_UNUSED ort_status ort_model_save(const ort_model *model, const char *path,
+                                          const ort_save_options *options, ort_error *err);
+ORT_WARN_UNUSED ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err);
+
+/* A list of findings: every problem with its place. */
+typedef struct ort_findings ort_findings;
+typedef enum ort_severity { ORT_FINDING_NOTE, ORT_FINDING_WARNING, ORT_FINDING_ERROR } ort_severity;
+void ort_findings_free(ort_findings *findings);
+size_t ort_findings_count(const ort_findings *findings);
+size_t ort_findings_errors(const ort_findings *findings);
+const char *ort_findings_message(const ort_findings *findings, size_t index);
+ort_severity ort_findings_severity(const ort_findings *findings, size_t index);
+
+/* Structure, types, arity, attributes, versions: all findings at once. The status is ORT_OK even
+ * when there are findings; it is an error only when checking itself failed. */
+ORT_WARN_UNUSED ort_status ort_model_check(const ort_model *model, ort_findings **findings,
+                                           ort_error *err);
+/* Fix a symbolic dimension everywhere, or declare a graph input's shape (rank -1 dims: keep). */
+ORT_WARN_UNUSED ort_status ort_model_set_dim(ort_model *model, const char *name, int64_t size,
+                                             ort_error *err);
+ORT_WARN_UNUSED ort_status ort_model_set_shape(ort_model *model, const char *input, int rank,
+                                               const int64_t *dims, ort_error *err);
+
+/* ---------------------------------------------------------------------------------- sessions -- */
+
+/* A session is a model made ready to run; immutable, concurrent runs are safe. */
+typedef struct ort_session ort_session;
+
+typedef struct ort_session_options {
+    int level;                /* 0 none, 1 basic, 2 extended, 3 layout; -1: default (3) */
+    const char *const *disable; /* names of passes to leave out, NULL-terminated; or NULL */
+    const char *providers;    /* "cpu"; NULL: cpu */
+    bool strict;              /* an unsupported provider request is an error */
+    const char *const *extra_outputs; /* names of intermediate values to keep, or NULL */
+    bool keep_all;            /* keep every value (dumping); slower */
+} ort_session_options;
+
+void ort_session_options_init(ort_session_options *options);
+ORT_WARN_UNUSED ort_status ort_session_load(ort_env *env, const char *path,
+                                            const ort_session_options *options,
+                                            ort_session **session, ort_error *err);
+/* The model is borrowed and must outlive the session (its weights are used where they lie); it is
+ * not changed: passes work on a copy of the graph. */
+ORT_WARN_UNUSED ort_status ort_session_new(ort_env *env, ort_model *model,
+                                           const ort_session_options *options,
+                                           ort_session **session, ort_error *err);
+void ort_session_free(ort_session *session);
+
+size_t ort_session_input_count(const ort_session *session);
+size_t ort_session_output_count(const ort_session *session); /* graph outputs, then extra ones */
+const char *ort_session_input_name(const ort_session *session, size_t index);
+const char *ort_session_output_name(const ort_session *session, size_t index);
+/* "float[batch,3,224,224]", "seq(map(string,float))" */
+const char *ort_session_input_type(const ort_session *session, size_t index);
+const char *ort_session_output_type(const ort_session *session, size_t index);
+/* Element type and dims (-1: symbolic or unknown) of a tensor input; rank -1 when unknown. */
+ort_dtype ort_session_input_dtype(const ort_session *session, size_t index);
+int ort_session_input_dims(const ort_session *session, size_t index, int64_t *dims, int capacity);
+/* True when an input has a default (an initializer of the same name) and may be left out. */
+bool ort_session_input_optional(const ort_session *session, size_t index);
+
+/* A token with which another thread stops runs. */
+typedef struct ort_cancel ort_cancel;
+ORT_WARN_UNUSED ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err);
+void ort_cancel_set(ort_cancel *cancel);
+void ort_cancel_clear(ort_cancel *cancel);
+void ort_cancel_free(ort_cancel *cancel);
+
+typedef void ort_node_fn(void *arg, const char *name, const char *op_type, const char *provider,
+                         uint64_t begin_ns, uint64_t end_ns);
+typedef void ort_value_fn(void *arg, const char *name, const ort_value *value);
+
+typedef struct ort_run_options {
+    ort_cancel *cancel;   /* or NULL */
+    double timeout_s;     /* 0: none */
+    ort_node_fn *on_node; /* called after each node, in order; or NULL */
+    ort_value_fn *on_value; /* called with each value when the session keeps all; or NULL */
+    void *callback_arg;
+    uint64_t seed;        /* of random operators without a seed attribute */
+} ort_run_options;
+
+/* inputs: one per session input, in order (NULL: use the default). outputs: filled with new values
+ * in order of the session's outputs; an entry that is not NULL on entry is a tensor whose memory
+ * receives the result without a copy (its type and shape must match). */
+ORT_WARN_UNUSED ort_status ort_session_run(const ort_session *session, ort_value *const *inputs,
+                                           ort_value **outputs, const ort_run_options *options,
+                                           ort_error *err);
+
+/* A binding keeps inputs, outputs and all working memory of one caller between runs: with repeated
+ * shapes a run allocates nothing. One run at a time per binding. */
+typedef struct ort_binding ort_binding;
+ORT_WARN_UNUSED ort_status ort_binding_new(const ort_session *session, ort_binding **binding,
+                                           ort_error *err);
+void ort_binding_free(ort_binding *binding);
+/* Takes a reference; the data is read in place at each run. NULL unbinds. */
+ORT_WARN_UNUSED ort_status ort_binding_set_input(ort_binding *binding, const char *name,
+                                                 ort_value *value, ort_error *err);
+/* Results are written into this tensor's memory. NULL: the binding keeps its own. */
+ORT_WARN_UNUSED ort_status ort_binding_set_output(ort_binding *binding, const char *name,
+                                                  ort_value *value, ort_error *err);
+ORT_WARN_UNUSED ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
+                                           ort_error *err);
+/* Output of the last run; borrowed, valid until the next run or ort_binding_free. */
+ort_value *ort_binding_output(const ort_binding *binding, size_t index);
+
+/* Times of the phases of session creation, in order: load, import, check, infer, each pass, plan,
+ * prepack. Returns the number of phases; name and ns of phase `index`. */
+size_t ort_session_phase_count(const ort_session *session);
+const char *ort_session_phase(const ort_session *session, size_t index, uint64_t *ns,
+                              int *changes);
+/* Save the graph as it stands after the portable passes (levels 1 and 2). */
+ORT_WARN_UNUSED ort_status ort_session_save_optimized(const ort_session *session, const char *path,
+                                                      ort_error *err);
+
+/* ------------------------------------------------------------------------- looking at models -- */
+
+/* Reports as JSON text (schema "ort-inspect/1"); the tools print them or a table made from them.
+ * The caller frees *json with ort_text_free. */
+typedef enum ort_report {
+    ORT_REPORT_SUMMARY,
+    ORT_REPORT_IO,
+    ORT_REPORT_NODES,
+    ORT_REPORT_SHAPES,
+    ORT_REPORT_INITIALIZERS,
+    ORT_REPORT_METADATA,
+    ORT_REPORT_FUNCTIONS,
+    ORT_REPORT_OPS,      /* operators used, and which provider has each; gaps */
+    ORT_REPORT_COST,     /* parameters, multiply-accumulates and bytes per node and in total */
+    ORT_REPORT_MEMORY,   /* planned arena, peak, what is alive at the peak */
+} ort_report;
+ORT_WARN_UNUSED ort_status ort_model_report(ort_model *model, ort_report report, char **json,
+                                            ort_error *err);
+/* What this build runs: newest IR, opsets, and every operator with versions and types. */
+ORT_WARN_UNUSED ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err);
+/* A picture of the graph in DOT or SVG. */
+ORT_WARN_UNUSED ort_status ort_model_draw(ort_model *model, bool svg, char **text,
+                                          ort_error *err);
+/* The summary of a model of any size from its wire format alone (weights are never touched). */
+ORT_WARN_UNUSED ort_status ort_summary_report(const char *path, char **json, ort_error *err);
+/* Structural difference, blind to the order of nodes and the names of temporaries. *equal tells;
+ * *text lists what differs. */
+ORT_WARN_UNUSED ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal,
+                                          char **text, ort_error *err);
+/* A new model that computes `outputs` from `inputs` (names of any values of the main graph). */
+ORT_WARN_UNUSED ort_status ort_model_extract(const ort_model *model, const char *const *inputs,
+                                             size_t input_count, const char *const *outputs,
+                                             size_t output_count, ort_model **part,
+                                             ort_error *err);
+/* A constant of the model by name (initializer or Constant node), as a new value. */
+ORT_WARN_UNUSED ort_status ort_model_constant(const ort_model *model, const char *name,
+                                              ort_value **value, ort_error *err);
+void ort_text_free(char *text);
+
+/* ------------------------------------------------------------------- single operators, compare -- */
+
+typedef struct ort_attribute_spec { /* one attribute of a single-operator call */
+    const char *name;
+    char kind; /* 'i' int, 'f' float, 's' string, 'I' ints, 'F' floats */
+    int64_t i;
+    float f;
+    const char *s;
+    const int64_t *ints;
+    const float *floats;
+    size_t count;
+} ort_attribute_spec;
+
+/* Run one operator (domain "" is ai.onnx; opset 0: the newest) on values. outputs are new values. */
+ORT_WARN_UNUSED ort_status ort_op_run(ort_env *env, const char *domain, const char *op_type,
+                                      int opset, const ort_attribute_spec *attributes,
+                                      size_t attribute_count, ort_value *const *inputs,
+                                      size_t input_count, ort_value **outputs,
+                                      size_t output_count, ort_error *err);
+
+typedef struct ort_compare_options {
+    double rtol, atol; /* |a - b| <= atol + rtol * |b|; NaN equals NaN */
+} ort_compare_options;
+
+typedef struct ort_difference {
+    bool equal;          /* within tolerance, same kind, type and shape */
+    double max_abs, max_rel;
+    int64_t mismatches;  /* elements out of tolerance */
+    int64_t worst;       /* index of the worst element, row-major */
+    double worst_actual, worst_expected;
+    char text[512];      /* one line that says it all */
+} ort_difference;
+
+/* expected is b. Strings and integers compare exactly (integers: rtol and atol apply too). */
+ORT_WARN_UNUSED ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
+                                             const ort_compare_options *options,
+                                             ort_difference *difference, ort_error *err);
+
+/* Made-up inputs for a session: draws by name and role (see formats(5)); strings need a sample. */
+ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
+                                                     ort_value **inputs, ort_error *err);
+
+/* High-water mark of resident memory of this process, bytes. */
+size_t ort_peak_rss_bytes(void);
+/* Nanoseconds since this process started (exec to now). */
+uint64_t ort_process_age_ns(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
