@@ -135,6 +135,8 @@ typedef struct ort_graph_value {
     bool is_input, is_output;
     bool is_sparse;  /* a sparse initializer (constant holds the dense form once asked for) */
     ort_fact fact;   /* declared at import, refined by inference; fact.value for initializers */
+    const ort_type *declared; /* what the file says, kept by inference once it has run; or NULL */
+    bool inferred;            /* inference has seen this value */
     const void *initializer_proto; /* kept for saving */
     const void *info_proto;
 } ort_graph_value;

@@ -296,6 +296,13 @@ ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_f
 /* Infer one node from the facts of its inputs, into the facts of its outputs. */
 ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
 
+/* One call of op->impl->infer for given input facts, with body inference and error context in place.
+ * Symbolic results whose elements are all known also become constant values. dims NULL: plan time
+ * (bodies keep the facts of load time, symbolic dims dropped). out: zeroed by the call. */
+ort_status ort_infer_call(const ort_graph *graph, const ort_node *node, const ort_fact *const *in,
+                          int in_count, ort_fact *out, int out_count, ort_dim_table *dims,
+                          ort_arena *arena, ort_error *err);
+
 /* check.c: everything that ort_model_check of ort.h promises. */
 ort_status ort_graph_check(ort_model *model, const ort_registry *registry, ort_findings *findings,
                            ort_error *err);

@@ -1,0 +1,151 @@
+# Makefile - builds libort and the tools; one file, not recursive.
+#
+# Objects lie in build/<checksum of the flags>/, so that two sets of flags never mix; whatever the
+# flags, the tools end up in build/bin and the library in build/lib.
+#
+#   make            the tools and the library          make test     everything CI runs
+#   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
+#   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
+#   make conformance  ONNX's own node tests            make lint     the rules of the house
+#   make install DESTDIR= PREFIX=/usr/local
+
+CC      ?= gcc
+AR      ?= ar
+CFLAGS  ?= -O2 -g
+LDFLAGS ?=
+PREFIX  ?= /usr/local
+MODELS  ?= ../shared/models
+PROTOC_C ?= protoc-c
+
+WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
+ifeq ($(WERROR),1)
+WARN    += -Werror
+endif
+CPPFLAGS_ALL = -Ilib -Ibuild/gen -Icmd -D_GNU_SOURCE $(CPPFLAGS)
+CFLAGS_ALL   = -std=gnu11 -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden \
+               -ffunction-sections -fdata-sections -pthread $(WARN) $(CFLAGS)
+LIBS     = -lprotobuf-c -ljson-c -lz -ldl -lm -pthread
+
+FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(WERROR)' | cksum | cut -d' ' -f1)
+OBJ      := build/$(FLAGS_ID)
+TOOLS    := $(patsubst cmd/%/,%,$(filter-out cmd/common/,$(wildcard cmd/*/)))
+MACHINE  := $(shell uname -m)
+
+ISA_avx2   = -mavx2 -mfma -mf16c
+ISA_avx512 = $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
+ISA_vnni   = $(ISA_avx512) -mavx512vnni
+
+KERNEL_DIRS = scalar
+ifeq ($(MACHINE),x86_64)
+KERNEL_DIRS += avx2 avx512 vnni
+endif
+
+LIB_SRC := $(wildcard lib/*.c lib/base/*.c lib/tensor/*.c lib/io/*.c lib/graph/*.c lib/op/*.c \
+             lib/pass/*.c lib/exec/*.c lib/provider/*.c lib/provider/cpu/*.c lib/kernel/*.c \
+             $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
+COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))
+UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
+
+.PHONY: all demo test check models conformance bench lint install clean unit tools
+.SECONDARY:
+all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
+
+# ---- library
+
+build/gen/onnx.pb-c.c build/gen/onnx.pb-c.h &: lib/io/onnx.proto
+	@mkdir -p build/gen
+	$(PROTOC_C) --c_out=build/gen -Ilib/io $<
+
+$(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(filter-out -W%,$(CFLAGS_ALL)) -w -c $< -o $@
+
+# ISA flags reach only the folder of that ISA.
+$(OBJ)/lib/kernel/avx2/%.o: ISA_FLAGS = $(ISA_avx2)
+$(OBJ)/lib/kernel/avx512/%.o: ISA_FLAGS = $(ISA_avx512)
+$(OBJ)/lib/kernel/vnni/%.o: ISA_FLAGS = $(ISA_vnni)
+$(OBJ)/lib/kernel/%.o: OPT_FLAGS = -O3 -fno-trapping-math
+
+$(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(OPT_FLAGS) $(ISA_FLAGS) -MMD -MP -c $< -o $@
+
+$(OBJ)/libort.a: $(LIB_OBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(OBJ)/libort.so: $(LIB_OBJ)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libort.so.0 -o $@ $^ $(LIBS)
+
+# The finished files are copied into place when their content changed, whatever the flags were.
+build/lib/%: $(OBJ)/% FORCE
+	@mkdir -p $(@D); cmp -s $< $@ || cp $< $@
+build/bin/%: $(OBJ)/bin/% FORCE
+	@mkdir -p $(@D); cmp -s $< $@ || cp $< $@
+FORCE:
+
+build/lib/pkgconfig/ort.pc: lib/ort.pc.in Makefile
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|g' $< > $@
+
+# ---- tools
+
+define TOOL_RULE
+$(OBJ)/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(OBJ)/libort.a
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(LIBS)
+endef
+$(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
+
+# ---- tests
+
+$(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+unit: $(UNIT:%=$(OBJ)/tests/unit/%)
+	@sh tests/tools/run_unit.sh $^
+
+conformance: all $(OBJ)/tests/onnx/conformance
+	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance
+
+models: all $(OBJ)/tests/models/models
+	@$(OBJ)/tests/models/models $(MODELS)
+
+bench: all $(OBJ)/tests/bench/bench
+	@sh tests/tools/run_bench.sh $(OBJ)/tests/bench/bench $(MODELS)
+
+test:
+	@sh tests/tools/run_tests.sh
+
+demo:
+	@sh tests/tools/run_demo.sh
+
+check:
+	@sh tests/tools/run_check.sh
+
+lint:
+	@python3 tests/lint/lint.py
+
+# ---- install
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	  $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man1 \
+	  $(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man5
+	install -m 755 $(TOOLS:%=build/bin/%) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 build/lib/libort.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 build/lib/libort.so $(DESTDIR)$(PREFIX)/lib/libort.so.$(SOVERSION)
+	ln -sf libort.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libort.so.0
+	ln -sf libort.so.0 $(DESTDIR)$(PREFIX)/lib/libort.so
+	install -m 644 build/lib/pkgconfig/ort.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 lib/ort.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.3 $(DESTDIR)$(PREFIX)/share/man/man3
+	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
+SOVERSION = 0.1.0
+
+clean:
+	rm -rf build/[0-9]* build/bin build/lib build/gen
+
+-include $(wildcard $(OBJ)/lib/*.d $(OBJ)/lib/*/*.d $(OBJ)/lib/*/*/*.d $(OBJ)/cmd/*/*.d $(OBJ)/tests/*/*.d)

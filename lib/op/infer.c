@@ -1,0 +1,343 @@
+/* infer.c - drives inference over a graph: facts flow along `order`, through bodies.
+ *
+ * A value's fact is what inference derives, completed by what the file declares (declared types fill
+ * gaps only; where they contradict, the derived one stands and a finding says so). Small integer and
+ * scalar computations whose inputs are all constant are evaluated on the spot, so that shapes which
+ * depend on them are known.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/findings.h"
+#include "op/op.h"
+
+/* Bounds of what is evaluated during inference; larger work is left to constant folding. */
+#define EVAL_MAX_OUTPUT 1024
+#define EVAL_MAX_INPUT 65536
+
+typedef struct driver {
+    ort_graph *graph;      /* mutable at load time, NULL at plan time */
+    const ort_registry *registry;
+    ort_findings *findings;
+} driver;
+
+static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err);
+
+/* ---- bodies */
+
+/* Plan time: what load-time inference found, without its symbols. */
+static void copy_static_fact(ort_fact *out, const ort_fact *from)
+{
+    *out = *from;
+    out->value = NULL;
+    out->symbolic = NULL;
+    for (int i = 0; i < out->type.rank; i++)
+        if (!ort_dim_known(out->type.dim[i]))
+            out->type.dim[i] = ort_dim_unknown();
+}
+
+static void remember_declared(ort_graph *graph, ort_graph_value *value)
+{
+    if (value->inferred)
+        return;
+    value->inferred = true;
+    if (value->fact.type.kind == ORT_TYPE_UNKNOWN)
+        return;
+    ort_type *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
+    if (copy != NULL) {
+        *copy = value->fact.type;
+        value->declared = copy;
+    }
+}
+
+static void bind_captures(ort_graph *body)
+{
+    for (size_t i = 0; i < body->values.count; i++) {
+        ort_graph_value *value = body->values.data[i];
+        if (value->outer != ORT_ID_NONE)
+            value->fact = body->parent->values.data[value->outer]->fact;
+    }
+}
+
+static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, int input_count,
+                             ort_fact *outputs, int output_count, ort_error *err)
+{
+    driver *d = x->driver;
+    ort_graph *body = x->node->bodies[index];
+    if (d->graph != NULL) {
+        bind_captures(body);
+        for (int i = 0; i < input_count && i < (int)body->inputs.count; i++) {
+            ort_graph_value *value = body->values.data[body->inputs.data[i]];
+            remember_declared(body, value);
+            value->fact = inputs[i];
+            if (value->declared != NULL)
+                ort_type_merge(&value->fact.type, value->declared);
+        }
+        driver inner = {body, d->registry, d->findings};
+        ORT_TRY(infer_graph(body, &inner, err));
+    }
+    for (int i = 0; i < output_count && i < (int)body->outputs.count; i++) {
+        const ort_fact *fact = &body->values.data[body->outputs.data[i]]->fact;
+        if (d->graph != NULL)
+            outputs[i] = *fact;
+        else
+            copy_static_fact(&outputs[i], fact);
+    }
+    return ORT_OK;
+}
+
+/* ---- one node */
+
+/* A symbolic result with all elements known is a constant. */
+static void settle_symbolic(ort_fact *fact, ort_arena *arena)
+{
+    if (fact->symbolic == NULL || fact->value != NULL || fact->type.kind != ORT_TYPE_TENSOR ||
+        (fact->type.dtype != ORT_DTYPE_INT64 && fact->type.dtype != ORT_DTYPE_INT32))
+        return;
+    for (int i = 0; i < fact->symbolic_count; i++)
+        if (!ort_dim_known(fact->symbolic[i]))
+            return;
+    if (fact->type.rank < 0 || fact->type.rank > 1)
+        return;
+    ort_tensor *t = ort_arena_alloc(arena, sizeof *t);
+    void *data = ort_arena_array(arena, (size_t)fact->symbolic_count + 1, sizeof(int64_t));
+    if (t == NULL || data == NULL)
+        return;
+    t->dtype = fact->type.dtype;
+    t->shape.rank = fact->type.rank;
+    if (fact->type.rank == 1)
+        t->shape.dim[0] = fact->symbolic_count;
+    t->data = data;
+    for (int i = 0; i < fact->symbolic_count; i++)
+        ort_tensor_set_i64(t, i, fact->symbolic[i].size);
+    fact->value = t;
+}
+
+static ort_status call_infer(const ort_graph *graph, const ort_node *node,
+                             const ort_fact *const *in, int in_count, ort_fact *out, int out_count,
+                             ort_dim_table *dims, ort_arena *arena, driver *d, ort_error *err)
+{
+    ort_infer x = {
+        .node = node,
+        .op = node->op,
+        .opset = node->opset,
+        .in_count = in_count,
+        .out_count = out_count,
+        .in = in,
+        .out = out,
+        .dims = dims,
+        .arena = arena,
+        .graph = graph,
+        .infer_body = infer_body,
+        .driver = d,
+    };
+    for (int i = 0; i < out_count; i++) {
+        memset(&out[i], 0, sizeof out[i]);
+        out[i].type.rank = -1;
+    }
+    ort_status status = node->op->impl->infer(&x, err);
+    if (status != ORT_OK) {
+        char label[200];
+        return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));
+    }
+    for (int i = 0; i < out_count; i++)
+        settle_symbolic(&out[i], arena);
+    return ORT_OK;
+}
+
+ort_status ort_infer_call(const ort_graph *graph, const ort_node *node, const ort_fact *const *in,
+                          int in_count, ort_fact *out, int out_count, ort_dim_table *dims,
+                          ort_arena *arena, ort_error *err)
+{
+    driver d = {0};
+    return call_infer(graph, node, in, in_count, out, out_count, dims, arena, &d, err);
+}
+
+static int64_t known_count(const ort_type *type)
+{
+    int64_t count = 1;
+    if (type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+        return -1;
+    for (int i = 0; i < type->rank; i++)
+        if (!ort_dim_known(type->dim[i]) || !ort_mul_i64(count, type->dim[i].size, &count))
+            return -1;
+    return count;
+}
+
+static bool worth_evaluating(const ort_node *node, const ort_fact *const *in, int in_count,
+                             const ort_fact *out)
+{
+    int64_t total = 0, count = known_count(&out->type);
+    if (node->op->impl->run == NULL || node->body_count > 0 || node->output_count != 1 ||
+        (node->op->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL)) != 0 || out->value != NULL ||
+        count < 0 || count > EVAL_MAX_OUTPUT || out->type.dtype == ORT_DTYPE_STRING ||
+        out->type.dtype == ORT_DTYPE_UNDEFINED)
+        return false;
+    for (int i = 0; i < in_count; i++) {
+        if (in[i] == NULL)
+            continue;
+        if (in[i]->value == NULL || in[i]->value->dtype == ORT_DTYPE_STRING)
+            return false;
+        total += ort_tensor_count(in[i]->value);
+    }
+    return total <= EVAL_MAX_INPUT;
+}
+
+/* Evaluate a node on constants; failure is no error here (the run will tell). */
+static void evaluate(ort_graph *graph, const ort_node *node, const ort_fact *const *in,
+                     int in_count, ort_fact *out)
+{
+    ort_value *inputs[ORT_SCHEMA_MAX] = {0}, *result = NULL;
+    bool ok = in_count <= ORT_SCHEMA_MAX;
+    for (int i = 0; i < in_count && ok; i++)
+        ok = in[i] == NULL || ort_value_new_view(in[i]->value, &inputs[i], NULL) == ORT_OK;
+    if (ok && ort_node_eval(node, in, ort_kernels_get("scalar"), NULL, inputs, in_count, &result, 1,
+                            NULL) == ORT_OK &&
+        result != NULL && result->kind == ORT_KIND_TENSOR) {
+        size_t bytes = ort_tensor_bytes(&result->tensor);
+        ort_tensor *t = ort_arena_alloc(&graph->model->arena, sizeof *t);
+        void *data = ort_arena_alloc_aligned(&graph->model->arena, bytes + 1, 64, 0);
+        if (t != NULL && data != NULL) {
+            *t = result->tensor;
+            if (bytes > 0)
+                memcpy(data, result->tensor.data, bytes);
+            t->data = data;
+            out->value = t;
+            out->type = ort_type_of_tensor(t);
+        }
+    }
+    ort_value_free(result);
+    for (int i = 0; i < in_count && i < ORT_SCHEMA_MAX; i++)
+        ort_value_free(inputs[i]);
+}
+
+static ort_status contradiction(const ort_graph *graph, const ort_node *node,
+                                const ort_graph_value *value, const ort_type *inferred, driver *d,
+                                ort_error *err)
+{
+    char label[200], a[300], b[300];
+    ort_node_label(node, label, sizeof label);
+    ort_type_format(graph->model->dims, value->declared, a, sizeof a);
+    ort_type_format(graph->model->dims, inferred, b, sizeof b);
+    bool wrong_dtype = inferred->kind == ORT_TYPE_TENSOR &&
+                       value->declared->kind == ORT_TYPE_TENSOR &&
+                       inferred->dtype != value->declared->dtype;
+    if (d->findings != NULL) {
+        ort_findings_add(d->findings, wrong_dtype ? ORT_FINDING_ERROR : ORT_FINDING_WARNING,
+                         "%s: output '%s' is declared %s but computes to %s", label, value->name, a,
+                         b);
+        return ORT_OK;
+    }
+    if (wrong_dtype)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "%s: output '%s' is declared %s but computes to %s", label,
+                             value->name, a, b);
+    return ORT_OK;
+}
+
+ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err)
+{
+    driver d = {graph, graph->model->registry, NULL};
+    const ort_fact *small_in[16];
+    ort_fact small_out[4];
+    const ort_fact **in = small_in;
+    ort_fact *out = small_out;
+    ort_status status = ORT_OK;
+    if (node->op == NULL || node->op->impl->infer == NULL)
+        return ORT_OK;
+    if (node->input_count > 16)
+        in = malloc((size_t)node->input_count * sizeof *in);
+    if (node->output_count > 4)
+        out = malloc((size_t)node->output_count * sizeof *out);
+    if (in == NULL || out == NULL) {
+        status = ort_error_memory(err, 0);
+        goto done;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
+        in[i] = value != NULL ? &value->fact : NULL;
+    }
+    status = call_infer(graph, node, in, node->input_count, out, node->output_count,
+                        graph->model->dims, &graph->model->arena, &d, err);
+    if (status != ORT_OK)
+        goto done;
+    if (node->output_count == 1 && worth_evaluating(node, in, node->input_count, &out[0]))
+        evaluate(graph, node, in, node->input_count, &out[0]);
+    for (int i = 0; i < node->output_count; i++) {
+        ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
+        if (value == NULL)
+            continue;
+        remember_declared(graph, value);
+        if (value->declared != NULL) {
+            ort_type merged = out[i].type;
+            if (ort_type_merge(&merged, value->declared))
+                out[i].type = merged;
+        }
+        value->fact = out[i];
+    }
+done:
+    if (in != small_in)
+        free(in);
+    if (out != small_out)
+        free(out);
+    return status;
+}
+
+/* ---- a graph */
+
+static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *registry)
+{
+    if (node->op != NULL)
+        return;
+    if (node->opset == 0)
+        node->opset = (int)ort_model_opset(graph->model, node->domain);
+    node->op = ort_registry_find(registry, node->domain, node->op_type, node->opset);
+}
+
+static ort_status report_contradictions(ort_graph *graph, const ort_node *node, driver *d,
+                                        ort_error *err)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
+        if (value == NULL || value->declared == NULL)
+            continue;
+        ort_type merged = value->fact.type;
+        if (!ort_type_merge(&merged, value->declared))
+            ORT_TRY(contradiction(graph, node, value, &value->fact.type, d, err));
+    }
+    return ORT_OK;
+}
+
+static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        resolve(node, graph, d->registry);
+        ort_status status = ort_node_infer(graph, node, err);
+        if (status == ORT_OK)
+            status = report_contradictions(graph, node, d, err);
+        if (status != ORT_OK && d->findings != NULL && status == ORT_ERROR_MODEL) {
+            if (err != NULL)
+                ort_findings_add(d->findings, ORT_FINDING_ERROR, "%s", err->message);
+            continue;
+        }
+        if (status != ORT_OK)
+            return status;
+    }
+    return ORT_OK;
+}
+
+ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_findings *findings,
+                           ort_error *err)
+{
+    driver d = {graph, registry, findings};
+    ort_error own = {0};
+    for (size_t i = 0; i < graph->initializers.count; i++) {
+        ort_graph_value *value = graph->values.data[graph->initializers.data[i]];
+        if (value->fact.value != NULL && !value->is_input)
+            value->fact.type = ort_type_of_tensor(value->fact.value);
+    }
+    return infer_graph(graph, &d, err != NULL ? err : &own);
+}

@@ -1,0 +1,300 @@
+/* schema.c - parses the signature, type and attribute strings of an operator row (op.h says how they
+ * are written). Only check, reports and coverage need the parsed form, so nothing is kept: parsing a
+ * row takes a microsecond or two.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op.h"
+
+/* ---- signature */
+
+static ort_status bad_row(const ort_op *op, const char *what, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_RUN, "operator table: %s-%d: malformed %s", op->name,
+                         op->since, what);
+}
+
+/* One parameter "name?:T", "name*0:T"; *text is left at ',' or the end. */
+static bool parse_param(const char **text, ort_param *param)
+{
+    const char *p = *text;
+    size_t length = strcspn(p, "?*:,");
+    memset(param, 0, sizeof *param);
+    if (length == 0 || length >= sizeof param->name)
+        return false;
+    memcpy(param->name, p, length);
+    p += length;
+    param->minimum = 1;
+    for (; *p == '?' || *p == '*'; p++) {
+        if (*p == '?')
+            param->optional = true;
+        else if (param->variadic)
+            param->mixed = true;
+        else
+            param->variadic = true;
+    }
+    if (isdigit((unsigned char)*p)) {
+        char *end;
+        param->minimum = (int)strtol(p, &end, 10);
+        p = end;
+    }
+    if (*p++ != ':')
+        return false;
+    /* A type may hold commas inside parentheses: "map(str,f32)". */
+    int depth = 0;
+    for (length = 0; p[length] != '\0' && p[length] != ' '; length++) {
+        if (p[length] == '(')
+            depth++;
+        else if (p[length] == ')')
+            depth--;
+        else if (p[length] == ',' && depth == 0)
+            break;
+    }
+    if (length == 0 || length >= sizeof param->type)
+        return false;
+    memcpy(param->type, p, length);
+    *text = p + length;
+    return true;
+}
+
+/* A comma-separated list up to ' ' or the end; returns the count or -1. */
+static int parse_params(const char **text, ort_param *params)
+{
+    int count = 0;
+    while (**text != '\0' && **text != ' ' && **text != '-') {
+        if (count == ORT_SCHEMA_MAX || !parse_param(text, &params[count++]))
+            return -1;
+        if (**text == ',')
+            ++*text;
+    }
+    return count;
+}
+
+static void arity(const ort_param *params, int count, int *minimum, int *maximum)
+{
+    *minimum = 0;
+    *maximum = count;
+    for (int i = 0; i < count; i++) {
+        if (params[i].variadic) {
+            *maximum = -1;
+            if (params[i].minimum > 0)
+                *minimum = i + params[i].minimum;
+        } else if (!params[i].optional) {
+            *minimum = i + 1;
+        }
+    }
+}
+
+/* ---- attributes */
+
+static ort_attr_type attr_kind(const char *text, size_t length)
+{
+    static const struct {
+        const char *code;
+        ort_attr_type type;
+    } kinds[] = {
+        {"f", ORT_ATTR_FLOAT},          {"i", ORT_ATTR_INT},      {"s", ORT_ATTR_STRING},
+        {"t", ORT_ATTR_TENSOR},         {"g", ORT_ATTR_GRAPH},    {"fs", ORT_ATTR_FLOATS},
+        {"is", ORT_ATTR_INTS},          {"ss", ORT_ATTR_STRINGS}, {"ts", ORT_ATTR_TENSORS},
+        {"sp", ORT_ATTR_SPARSE_TENSOR}, {"tp", ORT_ATTR_TYPE_PROTO},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strlen(kinds[i].code) == length && memcmp(kinds[i].code, text, length) == 0)
+            return kinds[i].type;
+    return ORT_ATTR_UNDEFINED;
+}
+
+/* "name:kind", "name:kind!", "name:kind=default"; a default in brackets may hold spaces. */
+static bool parse_attr(const char **text, ort_attr_spec *spec)
+{
+    const char *p = *text;
+    size_t length = strcspn(p, ":");
+    memset(spec, 0, sizeof *spec);
+    if (p[length] != ':' || length == 0 || length >= sizeof spec->name)
+        return false;
+    memcpy(spec->name, p, length);
+    p += length + 1;
+    length = strcspn(p, "=! ");
+    spec->type = attr_kind(p, length);
+    p += length;
+    if (*p == '!') {
+        spec->required = true;
+        p++;
+    } else if (*p == '=') {
+        p++;
+        length = *p == '[' ? strcspn(p, "]") + 1 : strcspn(p, " ");
+        if (length >= sizeof spec->fallback)
+            return false;
+        memcpy(spec->fallback, p, length);
+        p += length;
+    }
+    *text = p;
+    return spec->type != ORT_ATTR_UNDEFINED;
+}
+
+ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err)
+{
+    const char *p = op->sig;
+    memset(schema, 0, sizeof *schema);
+    schema->input_count = parse_params(&p, schema->inputs);
+    while (*p == ' ' || *p == '-' || *p == '>')
+        p++;
+    schema->output_count = parse_params(&p, schema->outputs);
+    if (schema->input_count < 0 || schema->output_count < 0 || *p != '\0')
+        return bad_row(op, "signature", err);
+    arity(schema->inputs, schema->input_count, &schema->min_inputs, &schema->max_inputs);
+    arity(schema->outputs, schema->output_count, &schema->min_outputs, &schema->max_outputs);
+
+    for (p = op->attrs; *p != '\0';) {
+        if (*p == ' ') {
+            p++;
+            continue;
+        }
+        if (schema->attr_count == ORT_SCHEMA_MAX ||
+            !parse_attr(&p, &schema->attrs[schema->attr_count++]))
+            return bad_row(op, "attributes", err);
+    }
+    return ORT_OK;
+}
+
+/* ---- type sets */
+
+/* Codes behind a group letter. */
+static const char *group_members(const char *token, size_t length)
+{
+    static const struct {
+        const char *group, *members;
+    } groups[] = {
+        {"F", "f16,f32,f64"},     {"I", "i8,i16,i32,i64"},
+        {"U", "u8,u16,u32,u64"},  {"C", "c64,c128"},
+        {"F8", "f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
+        {"F6", "f6e2m3,f6e3m2"},  {"Q4", "i4,u4"},
+        {"Q2", "i2,u2"},
+    };
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strlen(groups[i].group) == length && memcmp(groups[i].group, token, length) == 0)
+            return groups[i].members;
+    return NULL;
+}
+
+static bool is_code_of(const char *token, size_t length, ort_dtype dtype)
+{
+    const char *code = ort_dtype_get(dtype)->code;
+    return code != NULL && strlen(code) == length && memcmp(code, token, length) == 0;
+}
+
+/* Does the comma-separated list [p, end) allow this type? Recurses into seq(), opt(), map(). */
+static bool list_allows(const char *p, const char *end, const ort_type *type);
+
+static const char *token_end(const char *p, const char *end)
+{
+    int depth = 0;
+    for (; p < end; p++) {
+        if (*p == '(')
+            depth++;
+        else if (*p == ')')
+            depth--;
+        else if (*p == ',' && depth == 0)
+            break;
+    }
+    return p;
+}
+
+static bool element_allows(const char *p, const char *end, const ort_type *type)
+{
+    return type->element == NULL || list_allows(p, end, type->element);
+}
+
+static bool token_allows(const char *p, const char *end, const ort_type *type)
+{
+    size_t length = (size_t)(end - p);
+    if (length > 4 && end[-1] == ')') {
+        const char *inside = strchr(p, '(') + 1;
+        if (strncmp(p, "seq(", 4) == 0)
+            return type->kind == ORT_TYPE_SEQUENCE && element_allows(inside, end - 1, type);
+        if (strncmp(p, "opt(", 4) == 0)
+            return type->kind == ORT_TYPE_OPTIONAL && element_allows(inside, end - 1, type);
+        if (strncmp(p, "map(", 4) == 0) {
+            const char *comma = token_end(inside, end - 1);
+            return type->kind == ORT_TYPE_MAP &&
+                   (type->dtype == ORT_DTYPE_UNDEFINED ||
+                    is_code_of(inside, (size_t)(comma - inside), type->dtype)) &&
+                   element_allows(comma + 1, end - 1, type);
+        }
+        if (strncmp(p, "sparse(", 7) == 0)
+            return type->kind == ORT_TYPE_SPARSE;
+    }
+    if (length == 3 && memcmp(p, "any", 3) == 0)
+        return true;
+    if (type->kind != ORT_TYPE_TENSOR)
+        return false;
+    const char *members = group_members(p, length);
+    if (members != NULL)
+        return list_allows(members, members + strlen(members), type);
+    return is_code_of(p, length, type->dtype);
+}
+
+static bool list_allows(const char *p, const char *end, const ort_type *type)
+{
+    if (type->kind == ORT_TYPE_UNKNOWN ||
+        (type->kind == ORT_TYPE_TENSOR && type->dtype == ORT_DTYPE_UNDEFINED))
+        return true;
+    while (p < end) {
+        const char *stop = token_end(p, end);
+        if (token_allows(p, stop, type))
+            return true;
+        p = stop < end ? stop + 1 : end;
+    }
+    return false;
+}
+
+/* The list that a variable stands for, or the code itself, as [*begin, *end). */
+static void find_types(const ort_op *op, const char *type, const char **begin, const char **end)
+{
+    size_t length = strlen(type);
+    for (const char *p = op->types; *p != '\0';) {
+        const char *stop = p + strcspn(p, " ");
+        if ((size_t)(stop - p) > length && p[length] == ':' && memcmp(p, type, length) == 0) {
+            *begin = p + length + 1;
+            *end = stop;
+            return;
+        }
+        p = *stop == ' ' ? stop + 1 : stop;
+    }
+    *begin = type;
+    *end = type + length;
+}
+
+bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual)
+{
+    const char *begin, *end;
+    find_types(op, type, &begin, &end);
+    return list_allows(begin, end, actual);
+}
+
+char *ort_schema_format_types(const ort_op *op, const char *type, char *text, size_t size)
+{
+    const char *p, *end;
+    size_t used = 0;
+    if (size == 0)
+        return text;
+    text[0] = '\0';
+    find_types(op, type, &p, &end);
+    while (p < end) {
+        const char *stop = token_end(p, end), *from = p, *to = stop;
+        const char *members = group_members(p, (size_t)(stop - p));
+        if (members != NULL) {
+            from = members;
+            to = members + strlen(members);
+        }
+        int n = snprintf(text + used, size - used, "%s%.*s", used > 0 ? "," : "", (int)(to - from),
+                         from);
+        if (n < 0 || (size_t)n >= size - used)
+            break;
+        used += (size_t)n;
+        p = stop < end ? stop + 1 : end;
+    }
+    return text;
+}
