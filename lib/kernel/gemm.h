@@ -1,4 +1,132 @@
+/* gemm.h - kernels of matrix products, convolutions, windows (depthwise, pooling) and integer products.
+ *
+ * The tile kernels compute C[m][n] = A[m][k] * B[k][n] for one block that the caller sized for the
+ * caches; they loop over micro tiles of `mr` rows by `nr` columns themselves. A is row-major and
+ * never packed. B is addressed so that one kernel serves packed panels, plain row-major matrices and
+ * convolution input without im2col:
+ *
+ *     element (kk, column j) of panel p  =  b[p * b_panel + (b_offset ? b_offset[kk] : kk * b_step) + j]
+ *
+ * where a panel is `nr` neighbouring columns. Packed: [n/nr][k][nr], b_step = nr, b_panel = k_total * nr,
+ * the last panel padded with zeros. Plain row-major: b_step = ldb, b_panel = nr. Columns at and beyond n are
+ * never read in the unpacked forms, and never written.
+ *
+ * All results depend on the operands only, not on how callers cut m and n (k is always summed in
+ * ascending order in one accumulator per element within one call).
+ */
 #ifndef ORT_KERNEL_GEMM_H
 #define ORT_KERNEL_GEMM_H
-typedef struct ort_gemm_kernels { int mr; } ort_gemm_kernels;
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* C = clamp(alpha * A * B + add + row_bias[i] + col_bias[j], lo, hi); NaN stays NaN. add may be NULL
+ * or equal c. No pointer needs alignment beyond its element's. */
+typedef struct ort_tile_f32 {
+    const float *a, *b;
+    int64_t lda, b_step, b_panel;
+    const int64_t *b_offset;
+    float *c;
+    int64_t ldc;
+    const float *add;
+    int64_t ldadd;
+    const float *row_bias, *col_bias; /* NULL: none */
+    float alpha, lo, hi;              /* -INFINITY, INFINITY: no clamp */
+} ort_tile_f32;
+
+/* C = alpha * A * B + add. */
+typedef struct ort_tile_f64 {
+    const double *a, *b;
+    int64_t lda, b_step, b_panel;
+    const int64_t *b_offset;
+    double *c;
+    int64_t ldc;
+    const double *add;
+    int64_t ldadd;
+    double alpha;
+} ort_tile_f64;
+
+/* Integer products modulo 2^32: C = A * B + add. One element of a and b is 32 bits that hold a group of
+ * neighbouring k: two int16 (ort_gemm_kernels.i16), or four bytes, unsigned in B and signed in A
+ * (ort_gemm_kernels.u8s8). k, lda and steps count groups. */
+typedef struct ort_tile_i32 {
+    const int32_t *a, *b;
+    int64_t lda, b_step, b_panel;
+    const int64_t *b_offset;
+    int32_t *c;
+    int64_t ldc;
+    const int32_t *add;
+    int64_t ldadd;
+} ort_tile_i32;
+
+/* Sliding window over prepared rows: out[r * out_row + i] = op over t of in[offset[t] + r * in_row + i],
+ * i < n, r < rows. Reads exactly those elements. */
+typedef struct ort_taps_f32 {
+    int64_t taps;
+    const int64_t *offset;
+    const float *weight; /* NULL: all ones */
+    const float *in;
+    int64_t in_row;
+    float *out;
+    int64_t out_row;
+    float bias, lo, hi;  /* sum: clamp(bias + sum weight * in) */
+} ort_taps_f32;
+
+/* int32 accumulators to 8 bits: q = clamp(round_even((acc + bias) * scale) + zero, lo, hi), element i;
+ * bias and scale are arrays of n when per_column, otherwise one value each. */
+typedef struct ort_requant {
+    const int32_t *bias; /* NULL: none */
+    const float *scale;
+    bool per_column;
+    int32_t zero, lo, hi; /* lo and hi within the output type: -128..127 or 0..255 */
+} ort_requant;
+
+/* Weights of 4 bits in blocks along k, for a vector: y[j] = sum over k of a[k] * (q[j][k] - zero) * scale.
+ * Row j: k_blocks blocks of block/2 bytes, first element in the low bits; scale[j][k_blocks];
+ * zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a multiple of 16. */
+typedef struct ort_nbits {
+    const float *a;      /* [k_blocks * block], zero padded */
+    const float *a_sum;  /* [k_blocks] sums of a over each block */
+    const uint8_t *q;
+    const float *scale, *zero;
+    const float *bias;   /* [n] or NULL */
+    int64_t k_blocks, block;
+    float *y;
+} ort_nbits;
+
+typedef struct ort_gemm_kernels {
+    int mr, nr;         /* f32 micro tile */
+    int mr64, nr64;     /* f64 */
+    int mri, nri;       /* i16 and u8s8 */
+    int kc;             /* k per call that keeps one panel in the first-level cache */
+
+    void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
+    void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
+    void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
+    /* NULL where the machine has no instruction for it. */
+    void (*u8s8)(int64_t m, int64_t n, int64_t k_quads, const ort_tile_i32 *tile);
+
+    /* Element (kk, j) = b[kk * row + j * column]: k * n elements into panels of nr (nr64) columns, panel
+     * stride k_total * nr; the last panel is zero padded. */
+    void (*pack_f32)(int64_t k, int64_t n, const float *b, int64_t row, int64_t column,
+                     int64_t k_total, float *out);
+    void (*pack_f64)(int64_t k, int64_t n, const double *b, int64_t row, int64_t column,
+                     int64_t k_total, double *out);
+
+    void (*taps_sum_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps);
+    void (*taps_max_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps); /* NaN wins */
+    void (*stride_f32)(int64_t n, const float *in, int64_t stride, float *out); /* out[i] = in[i * stride] */
+
+    void (*requant)(int64_t n, const int32_t *acc, const ort_requant *r, void *out);
+    void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w); /* y[first..last) */
+    float (*dot_f32)(int64_t n, const float *a, const float *b);
+} ort_gemm_kernels;
+
+/* Fill (scalar) or override members. Called once, by dispatch.c. */
+void ort_gemm_plug_scalar(ort_gemm_kernels *table);
+void ort_gemm_plug_avx2(ort_gemm_kernels *table);
+void ort_gemm_plug_avx512(ort_gemm_kernels *table);
+void ort_gemm_plug_avx512_vnni(ort_gemm_kernels *table);
+
 #endif

@@ -1,0 +1,146 @@
+/* simd.h - the inline SIMD names of the AVX2 tier, used by the shared bodies (kernel/ *.inc).
+ *
+ *   vf, vi, vm      float vector, 32-bit integer vector, mask of VF_LANES lanes
+ *   *_n             the first n lanes only (0 <= n <= VF_LANES): nothing else is read or written,
+ *                   lanes beyond n load as zero
+ *   vf_max/vf_min   (a, b): b where either is NaN
+ *   vm              all-ones lanes where true
+ */
+#ifndef ORT_KERNEL_AVX2_SIMD_H
+#define ORT_KERNEL_AVX2_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VF_LANES 8
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256 vm;
+
+static const int32_t v_mask_source[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+static inline __m256i v_mask_n(int64_t n)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)(v_mask_source + 8 - n));
+}
+
+static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
+static inline vf vf_load_n(const float *p, int64_t n) { return _mm256_maskload_ps(p, v_mask_n(n)); }
+static inline void vf_store_n(float *p, int64_t n, vf a) { _mm256_maskstore_ps(p, v_mask_n(n), a); }
+static inline vf vf_zero(void) { return _mm256_setzero_ps(); }
+static inline vf vf_set1(float a) { return _mm256_set1_ps(a); }
+static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+static inline vf vf_sqrt(vf a) { return _mm256_sqrt_ps(a); }
+static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }   /* a * b + c */
+static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
+static inline vf vf_fms(vf a, vf b, vf c) { return _mm256_fmsub_ps(a, b, c); }   /* a * b - c */
+static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+static inline vf vf_neg(vf a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
+static inline vf vf_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+static inline vf vf_and(vf a, vf b) { return _mm256_and_ps(a, b); }
+static inline vf vf_or(vf a, vf b) { return _mm256_or_ps(a, b); }
+static inline vf vf_xor(vf a, vf b) { return _mm256_xor_ps(a, b); }
+static inline vf vf_round(vf a) /* to nearest even */
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vf vf_floor(vf a) { return _mm256_floor_ps(a); }
+static inline vf vf_ceil(vf a) { return _mm256_ceil_ps(a); }
+static inline vf vf_trunc(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+static inline vm vf_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+static inline vm vf_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
+static inline vm vf_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+static inline vm vf_gt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+static inline vm vf_ge(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
+static inline vm vf_isnan(vf a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
+static inline vm vm_and(vm a, vm b) { return _mm256_and_ps(a, b); }
+static inline vm vm_or(vm a, vm b) { return _mm256_or_ps(a, b); }
+static inline vm vm_not(vm a)
+{
+    return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1)));
+}
+static inline int vm_any(vm a) { return _mm256_movemask_ps(a) != 0; }
+static inline vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
+static inline float vf_sum(vf a)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+static inline float vf_hmax(vf a)
+{
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+static inline float vf_hmin(vf a)
+{
+    __m128 s = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_min_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_min_ss(s, _mm_movehdup_ps(s)));
+}
+
+static inline vi vi_load(const int32_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+static inline void vi_store(int32_t *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, a);
+}
+static inline vi vi_load_n(const int32_t *p, int64_t n) { return _mm256_maskload_epi32(p, v_mask_n(n)); }
+static inline void vi_store_n(int32_t *p, int64_t n, vi a) { _mm256_maskstore_epi32(p, v_mask_n(n), a); }
+static inline vi vi_zero(void) { return _mm256_setzero_si256(); }
+static inline vi vi_set1(int32_t a) { return _mm256_set1_epi32(a); }
+static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+static inline vi vi_mul(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
+static inline vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
+static inline vi vi_min(vi a, vi b) { return _mm256_min_epi32(a, b); }
+static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
+static inline vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
+#define vi_shl(a, count) _mm256_slli_epi32(a, count)
+#define vi_shr(a, count) _mm256_srli_epi32(a, count) /* logical */
+#define vi_sra(a, count) _mm256_srai_epi32(a, count) /* arithmetic */
+static inline vi vi_from_vf(vf a) { return _mm256_cvtps_epi32(a); } /* nearest even */
+static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
+static inline vi vi_bits(vf a) { return _mm256_castps_si256(a); }
+static inline vf vf_bits(vi a) { return _mm256_castsi256_ps(a); }
+static inline vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline void vf_to_f16(uint16_t *p, vf a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+/* Sum of products of neighbouring int16 pairs, added to c. */
+static inline vi vi_dot_i16(vi a, vi b, vi c)
+{
+    return _mm256_add_epi32(_mm256_madd_epi16(a, b), c);
+}
+
+#define VD_LANES 4
+typedef __m256d vd;
+static inline __m256i vd_mask_n(int64_t n)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)(v_mask_source + 8 - 2 * n));
+}
+static inline vd vd_load(const double *p) { return _mm256_loadu_pd(p); }
+static inline void vd_store(double *p, vd a) { _mm256_storeu_pd(p, a); }
+static inline vd vd_load_n(const double *p, int64_t n) { return _mm256_maskload_pd(p, vd_mask_n(n)); }
+static inline void vd_store_n(double *p, int64_t n, vd a) { _mm256_maskstore_pd(p, vd_mask_n(n), a); }
+static inline vd vd_zero(void) { return _mm256_setzero_pd(); }
+static inline vd vd_set1(double a) { return _mm256_set1_pd(a); }
+static inline vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
+static inline vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
+static inline vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
+
+#endif
