@@ -1,0 +1,196 @@
+/* settings.c - resolves the shared options and builds environments and models from them. */
+#include "common/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void settings_init(settings *s)
+{
+    memset(s, 0, sizeof *s);
+    s->spin_us = -1;
+}
+
+/* The flag's value, or the variable's, with the source. */
+static const char *pick(const char *flag, const char *variable, const char **from)
+{
+    const char *value = getenv(variable);
+    if (flag != NULL) {
+        *from = "option";
+        return flag;
+    }
+    if (value != NULL && value[0] != '\0') {
+        *from = variable;
+        return value;
+    }
+    *from = "default";
+    return NULL;
+}
+
+static int check_choice(const char *option, const char *value, const char *const *allowed)
+{
+    char list[200] = "";
+    if (value == NULL)
+        return 0;
+    for (int i = 0; allowed[i] != NULL; i++) {
+        if (strcmp(value, allowed[i]) == 0)
+            return 0;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "",
+                 allowed[i]);
+    }
+    return tool_usage("%s: '%s' is none of %s", option, value, list);
+}
+
+static int check_providers(const char *list)
+{
+    while (list != NULL && *list != '\0') {
+        size_t length = strcspn(list, ",");
+        if (length != 3 || strncmp(list, "cpu", 3) != 0)
+            return tool_usage("--provider: '%.*s' is none of cpu", (int)length, list);
+        list += length + (list[length] == ',');
+    }
+    return 0;
+}
+
+static void print_settings(const settings *s)
+{
+    printf("threads   %-10d %s\n", s->thread_count, s->threads_from);
+    printf("provider  %-10s %s\n", s->provider != NULL ? s->provider : "cpu", s->provider_from);
+    printf("isa       %-10s %s\n", s->isa != NULL ? s->isa : "best", s->isa_from);
+    printf("level     %-10d %s\n", s->level_number < 0 ? 3 : s->level_number,
+           s->level != NULL ? "option" : "default");
+    printf("math      %-10s %s\n", s->math != NULL ? s->math : "fast",
+           s->math != NULL ? "option" : "default");
+    printf("denormals %-10s %s\n", s->denormals != NULL ? s->denormals : "flush",
+           s->denormals != NULL ? "option" : "default");
+}
+
+int settings_resolve(settings *s)
+{
+    static const char *const levels[] = {"0", "1", "2", "3", NULL};
+    static const char *const maths[] = {"strict", "fast", NULL};
+    static const char *const denormals[] = {"flush", "keep", NULL};
+    const char *unused;
+    int64_t threads = 0;
+    int status;
+
+    tool_set_quiet(s->quiet);
+    s->threads = pick(s->threads, "ORT_THREADS", &s->threads_from);
+    s->provider = pick(s->provider, "ORT_PROVIDER", &s->provider_from);
+    s->isa = pick(s->isa, "ORT_ISA", &s->isa_from);
+    const char *log = pick(NULL, "ORT_LOG", &unused);
+    if (log != NULL && s->verbose == 0)
+        s->verbose = strcmp(log, "debug") == 0 ? 2 : strcmp(log, "info") == 0 ? 1 : 0;
+    if ((status = check_choice("--level", s->level, levels)) != 0 ||
+        (status = check_choice("--math", s->math, maths)) != 0 ||
+        (status = check_choice("--denormals", s->denormals, denormals)) != 0 ||
+        (status = check_providers(s->provider)) != 0)
+        return status;
+    if (s->threads != NULL &&
+        (status = option_parse_int("--threads", s->threads, 1, 4096, &threads)) != 0)
+        return status;
+    s->thread_count = (int)threads;
+    s->level_number = s->level != NULL ? s->level[0] - '0' : -1;
+    if (s->show_settings) {
+        ort_env *env;
+        if ((status = settings_new_env(s, &env)) != 0)
+            return status;
+        s->thread_count = ort_env_threads(env);
+        s->isa = ort_env_isa(env);
+        ort_env_free(env);
+        print_settings(s);
+        return -1;
+    }
+    return 0;
+}
+
+static void log_to_stderr(void *arg, ort_log_level level, const char *message)
+{
+    (void)arg;
+    if (level != ORT_LOG_QUIET)
+        fprintf(stderr, "%s: %s\n", tool_name(), message);
+}
+
+int settings_new_env(const settings *s, ort_env **env)
+{
+    ort_env_options options;
+    ort_error err = {0};
+    ort_env_options_init(&options);
+    options.threads = s->thread_count;
+    options.pin = s->pin;
+    options.spin_us = (int)s->spin_us;
+    options.isa = s->isa;
+    options.keep_denormals = s->denormals != NULL && strcmp(s->denormals, "keep") == 0;
+    options.math_strict = s->math != NULL && strcmp(s->math, "strict") == 0;
+    options.max_memory_bytes = s->max_memory;
+    options.log = log_to_stderr;
+    options.log_level = s->quiet          ? ORT_LOG_QUIET
+                        : s->verbose == 0 ? ORT_LOG_WARNING
+                        : s->verbose == 1 ? ORT_LOG_INFO
+                                          : ORT_LOG_DEBUG;
+    if (ort_env_new(&options, env, &err) != ORT_OK)
+        return tool_fail(&err);
+    return 0;
+}
+
+static int apply_dim(ort_model *model, const char *text)
+{
+    ort_error err = {0};
+    char *name;
+    const char *value;
+    int64_t size;
+    if (!split_assignment(text, &name, &value))
+        return tool_usage("--dim: '%s' is not NAME=N", text);
+    int status = option_parse_int("--dim", value, 0, INT64_MAX, &size);
+    if (status == 0 && ort_model_set_dim(model, name, size, &err) != ORT_OK)
+        status = tool_fail(&err);
+    free(name);
+    return status;
+}
+
+static int apply_shape(ort_model *model, const char *text)
+{
+    ort_error err = {0};
+    int64_t dims[16];
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL)
+        return tool_usage("--shape: '%s' is not NAME:1x3x224x224", text);
+    int rank = option_parse_dims("--shape", colon + 1, dims, 16);
+    if (rank < 0)
+        return EXIT_USAGE;
+    char *name = tool_strndup(text, (size_t)(colon - text));
+    int status = 0;
+    if (ort_model_set_shape(model, name, rank, dims, &err) != ORT_OK)
+        status = tool_fail(&err);
+    free(name);
+    return status;
+}
+
+int settings_load_model(const settings *s, ort_env *env, const char *path, bool skeleton,
+                        ort_model **model)
+{
+    ort_error err = {0};
+    ort_load_options options = {.skeleton = skeleton};
+    int status = 0;
+    if (ort_model_load(env, path, &options, model, &err) != ORT_OK)
+        return tool_fail(&err);
+    for (size_t i = 0; i < s->dims.count && status == 0; i++)
+        status = apply_dim(*model, s->dims.items[i]);
+    for (size_t i = 0; i < s->shapes.count && status == 0; i++)
+        status = apply_shape(*model, s->shapes.items[i]);
+    if (status != 0) {
+        ort_model_free(*model);
+        *model = NULL;
+    }
+    return status;
+}
+
+bool split_assignment(const char *text, char **name, const char **value)
+{
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text)
+        return false;
+    *name = tool_strndup(text, (size_t)(equals - text));
+    *value = equals + 1;
+    return true;
+}

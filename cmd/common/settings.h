@@ -1,0 +1,75 @@
+/* settings.h - the options that all tools share, their environment variables, and what is made from
+ * them: an environment, a loaded model, session options. A flag beats its variable beats the default.
+ */
+#ifndef COMMON_SETTINGS_H
+#define COMMON_SETTINGS_H
+
+#include "common/options.h"
+
+typedef struct settings {
+    int verbose;
+    bool quiet, json, no_progress, show_settings, force, pin, strict;
+    const char *threads, *provider, *isa, *level, *math, *denormals, *ops_lib;
+    size_t max_memory;
+    int64_t spin_us;
+    string_list disable, dims, shapes;
+    /* resolved by settings_resolve, with where each came from */
+    int thread_count, level_number;
+    const char *threads_from, *provider_from, *isa_from;
+} settings;
+
+void settings_init(settings *s);
+
+/* Rows for a tool's table whose options struct has a `settings` member. */
+#define SETTINGS_TALK(type, member)                                                                \
+    {'v', "verbose", NULL, OPTION_COUNT, offsetof(type, member.verbose),                          \
+     "say what is done (-vv: more)", NULL},                                                       \
+    {'q', "quiet", NULL, OPTION_FLAG, offsetof(type, member.quiet), "no warnings", NULL},          \
+    {0, "json", NULL, OPTION_FLAG, offsetof(type, member.json), "reports as JSON", NULL},          \
+    {0, "no-progress", NULL, OPTION_FLAG, offsetof(type, member.no_progress),                     \
+     "no progress on the terminal", NULL},                                                        \
+    {0, "force", NULL, OPTION_FLAG, offsetof(type, member.force),                                 \
+     "write binary data to a terminal all the same", NULL}
+#define SETTINGS_RUN(type, member)                                                                 \
+    {0, "threads", "N", OPTION_STRING, offsetof(type, member.threads),                            \
+     "threads of the whole process (ORT_THREADS)", NULL},                                         \
+    {0, "provider", "LIST", OPTION_STRING, offsetof(type, member.provider),                       \
+     "providers in order of preference: cpu (ORT_PROVIDER)", NULL},                               \
+    {0, "isa", "NAME", OPTION_STRING, offsetof(type, member.isa),                                 \
+     "kernel tier: scalar, avx2, avx512 (ORT_ISA)", NULL},                                        \
+    {0, "level", "0|1|2|3", OPTION_STRING, offsetof(type, member.level),                          \
+     "optimization: 0 none, 1 basic, 2 extended, 3 layout", NULL},                                \
+    {0, "disable", "PASS", OPTION_SPLIT, offsetof(type, member.disable),                          \
+     "leave out a pass (repeatable)", NULL},                                                      \
+    {0, "dim", "NAME=N", OPTION_LIST, offsetof(type, member.dims),                                \
+     "fix a symbolic dimension", NULL},                                                           \
+    {0, "shape", "NAME:DIMS", OPTION_LIST, offsetof(type, member.shapes),                         \
+     "declare an input's shape, as x:1x3x224x224", NULL},                                         \
+    {0, "math", "strict|fast", OPTION_STRING, offsetof(type, member.math),                        \
+     "strict: no algorithm that reassociates sums", NULL},                                        \
+    {0, "denormals", "flush|keep", OPTION_STRING, offsetof(type, member.denormals),               \
+     "denormal floats (default: flush)", NULL},                                                   \
+    {0, "max-memory", "SIZE", OPTION_SIZE, offsetof(type, member.max_memory),                     \
+     "limit of a run's working memory, as 512M", NULL},                                           \
+    {0, "spin-us", "N", OPTION_INT, offsetof(type, member.spin_us),                               \
+     "longest spin of a worker inside a run", NULL},                                              \
+    {0, "pin", NULL, OPTION_FLAG, offsetof(type, member.pin),                                     \
+     "bind workers to processors", NULL},                                                         \
+    {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                               \
+     "what would be a warning is an error", NULL},                                                \
+    {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                      \
+     "print the settings with their sources and exit", NULL}
+
+/* Read the environment variables, check names and numbers. Returns 0, -1 (settings printed: exit
+ * 0), or an exit status after saying why. */
+int settings_resolve(settings *s);
+/* An environment made from the settings (log to stderr at -v). Returns 0 or an exit status. */
+int settings_new_env(const settings *s, ort_env **env);
+/* Load a model and apply --dim and --shape. `skeleton`: weights are not needed. */
+int settings_load_model(const settings *s, ort_env *env, const char *path, bool skeleton,
+                        ort_model **model);
+/* "name=value" split at the first '=' that is no part of an existing file; false when there is none.
+ * *name is a new string. */
+bool split_assignment(const char *text, char **name, const char **value);
+
+#endif

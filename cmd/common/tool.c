@@ -1,0 +1,128 @@
+/* tool.c - names, messages and exit statuses of the tools. */
+#include "common/tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *name = "ort";
+static bool quiet;
+
+void tool_init(const char *tool)
+{
+    name = tool;
+    signal(SIGPIPE, SIG_DFL);
+}
+
+const char *tool_name(void) { return name; }
+void tool_set_quiet(bool value) { quiet = value; }
+
+int tool_fail(const ort_error *err)
+{
+    fprintf(stderr, "%s: %s\n", name,
+            err->message[0] != '\0' ? err->message : ort_status_name(err->status));
+    return ort_status_exit(err->status);
+}
+
+int tool_usage(const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "%s: ", name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nTry '%s --help'.\n", name);
+    return EXIT_USAGE;
+}
+
+void tool_warn(const char *format, ...)
+{
+    va_list args;
+    if (quiet)
+        return;
+    fprintf(stderr, "%s: ", name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+int tool_finish(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "%s: standard output: %s\n", name, strerror(errno));
+        return EXIT_DATA;
+    }
+    return status;
+}
+
+bool tool_may_write_binary(FILE *stream, bool force)
+{
+    if (force || !isatty(fileno(stream)))
+        return true;
+    tool_warn("binary data is not written to a terminal; use -o FILE, a pipe, or --force");
+    return false;
+}
+
+void *tool_alloc(size_t bytes)
+{
+    void *p = calloc(1, bytes > 0 ? bytes : 1);
+    if (p == NULL) {
+        fprintf(stderr, "%s: out of memory\n", name);
+        exit(EXIT_RUN);
+    }
+    return p;
+}
+
+char *tool_strndup(const char *text, size_t length)
+{
+    char *copy = tool_alloc(length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *tool_strdup(const char *text) { return tool_strndup(text, strlen(text)); }
+
+char *tool_printf(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = tool_alloc((size_t)length + 1);
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void string_list_add(string_list *list, const char *item)
+{
+    if (list->count + 2 > list->capacity) {
+        list->capacity = list->capacity * 2 + 8;
+        list->items = realloc(list->items, list->capacity * sizeof *list->items);
+        if (list->items == NULL)
+            tool_alloc(SIZE_MAX / 2);
+    }
+    list->items[list->count++] = item;
+    list->items[list->count] = NULL;
+}
+
+void string_list_add_split(string_list *list, const char *text)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        if (length > 0)
+            string_list_add(list, tool_strndup(text, length));
+        text += length + (text[length] == ',');
+    }
+}
+
+void string_list_release(string_list *list)
+{
+    free(list->items);
+    memset(list, 0, sizeof *list);
+}

@@ -1,0 +1,49 @@
+/* tool.h - what every tool shares: its name, messages on stderr, exit statuses.
+ *
+ * Exit statuses (product-wide): 0 done, 1 a gate said no, 2 usage, 3 model unreadable, invalid or
+ * unsupported, 4 run failed, 5 tensor data or file I/O.
+ */
+#ifndef COMMON_TOOL_H
+#define COMMON_TOOL_H
+
+#include "ort.h"
+
+enum { EXIT_GATE = 1, EXIT_USAGE = 2, EXIT_MODEL = 3, EXIT_RUN = 4, EXIT_DATA = 5 };
+
+/* First call of main: remembers the name, fixes the C locale for numbers, lets SIGPIPE end the tool
+ * quietly. */
+void tool_init(const char *name);
+const char *tool_name(void);
+
+/* "tool: message" on stderr; returns the exit status of the error. */
+int tool_fail(const ort_error *err);
+/* "tool: message", a hint to --help, and EXIT_USAGE. */
+int tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "tool: message" on stderr, whatever the verbosity except -q. */
+void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tool_set_quiet(bool quiet);
+
+/* Flush stdout and tell whether all of it arrived; EXIT_DATA with a message when not. `status` is
+ * returned unchanged on success. Call it last in main. */
+int tool_finish(int status);
+
+/* True when binary data may be written to this stream; complains on a terminal unless forced. */
+bool tool_may_write_binary(FILE *stream, bool force);
+
+/* A growing list of strings; `items` is NULL-terminated for the library. */
+typedef struct string_list {
+    const char **items;
+    size_t count, capacity;
+} string_list;
+void string_list_add(string_list *list, const char *item); /* keeps the pointer */
+/* Split at commas; the pieces are copies owned by the process. */
+void string_list_add_split(string_list *list, const char *text);
+void string_list_release(string_list *list);
+
+/* malloc and strdup that end the tool with status 4 when memory is exhausted. */
+void *tool_alloc(size_t bytes);
+char *tool_strdup(const char *text);
+char *tool_strndup(const char *text, size_t length);
+char *tool_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
