@@ -2,6 +2,7 @@
  * caches, the affinity mask and the cgroup quota for processors.
  *
  * A feature counts only when the operating system saves its registers (XCR0). */
+#define _GNU_SOURCE 1
 #include "base/cpu.h"
 
 #include <pthread.h>

@@ -36,20 +36,29 @@ uint16_t ort_f64_to_bf16(double value);
  * FLOAT6E3M2, FLOAT4E2M1. `bits` in the low bits of the byte. */
 float ort_minifloat_to_f32(int kind, uint8_t bits);
 uint8_t ort_f32_to_minifloat(int kind, float value, bool saturate);
+/* The same with one rounding from double (E8M0 by way of float). */
+uint8_t ort_f64_to_minifloat(int kind, double value, bool saturate);
 /* E8M0 with ONNX Cast's round_mode: 'u' up, 'd' down, 'n' nearest. */
 uint8_t ort_f32_to_e8m0(float value, char round_mode, bool saturate);
 
-/* Element `index` of a packed sub-byte array (2, 4 bits: first element in the low bits). */
+/* Element `index` of a packed sub-byte array of 2, 4 or 6 bits: a stream of bits, low bits first (a
+ * 6-bit element may straddle two bytes). */
 static inline unsigned ort_packed_get(const uint8_t *data, size_t index, int bits)
 {
-    unsigned shift = (unsigned)(index * (size_t)bits % 8);
-    return (data[index * (size_t)bits / 8] >> shift) & ((1u << bits) - 1u);
+    size_t at = index / 8 * (size_t)bits + index % 8 * (size_t)bits / 8;
+    unsigned shift = (unsigned)(index % 8 * (size_t)bits % 8), value = (unsigned)data[at] >> shift;
+    if (shift + (unsigned)bits > 8)
+        value |= (unsigned)data[at + 1] << (8 - shift);
+    return value & ((1u << bits) - 1u);
 }
 static inline void ort_packed_set(uint8_t *data, size_t index, int bits, unsigned value)
 {
-    unsigned shift = (unsigned)(index * (size_t)bits % 8), mask = ((1u << bits) - 1u) << shift;
-    uint8_t *p = &data[index * (size_t)bits / 8];
-    *p = (uint8_t)((*p & ~mask) | ((value << shift) & mask));
+    size_t at = index / 8 * (size_t)bits + index % 8 * (size_t)bits / 8;
+    unsigned shift = (unsigned)(index % 8 * (size_t)bits % 8), mask = ((1u << bits) - 1u) << shift;
+    value = (value << shift) & mask;
+    data[at] = (uint8_t)((data[at] & ~mask) | value);
+    if (shift + (unsigned)bits > 8)
+        data[at + 1] = (uint8_t)((data[at + 1] & ~(mask >> 8)) | value >> 8);
 }
 static inline int ort_sign_extend(unsigned value, int bits)
 {

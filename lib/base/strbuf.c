@@ -3,6 +3,7 @@
  * The first failed allocation sets `failed` and later appends do nothing, so callers check once.
  * Numbers go through one process-wide "C" locale object: what a host program does with setlocale
  * changes neither our output nor our parsing. */
+#define _GNU_SOURCE 1
 #include "base/strbuf.h"
 
 #include <locale.h>

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "tensor/dtype.h"
 
@@ -102,6 +103,7 @@ struct ort_value { /* declared in ort.h */
     void *storage;         /* freed with the value; may be NULL (borrowed data) */
     void (*release)(void *release_arg, void *storage); /* NULL: free(storage) */
     void *release_arg;
+    ort_arena strings;   /* bytes of a string tensor's elements */
 };
 
 /* A tensor value with its own zero-initialized, 64-byte aligned storage. */

@@ -1,0 +1,20 @@
+/* text.h - numbers as the texts that ONNX Cast and reports show, and back. */
+#ifndef ORT_TENSOR_TEXT_H
+#define ORT_TENSOR_TEXT_H
+
+#include "base/strbuf.h"
+#include "tensor/tensor.h"
+
+/* The string side of ort_tensor_cast: one of the two types is string. */
+ort_status ort_text_cast(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options,
+                         ort_error *err);
+
+/* Appends element `index` (contiguous data; strings as they are): shortest digits that read back to
+ * the same value, "3.14", "1.0", "1e-05", "NaN", "INF", "-INF", "True", "(1.0+2.0j)". */
+void ort_text_add_element(ort_strbuf *out, const ort_tensor *t, int64_t index);
+
+/* Stores the number that `text` spells into element `index`; false when it spells none. */
+bool ort_text_parse_element(ort_tensor *t, int64_t index, const char *text, size_t length,
+                            const ort_cast_options *options);
+
+#endif
