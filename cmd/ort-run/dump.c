@@ -1,0 +1,108 @@
+/* dump.c - writes intermediate values whose names match a pattern: one .npy each, and index.json. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "run.h"
+
+int dump_open(dump *d, const run_options *o, size_t run, bool many)
+{
+    memset(d, 0, sizeof *d);
+    d->options = o;
+    if (o->dumps.count == 0)
+        return 0;
+    const char *root = o->dump_dir != NULL ? o->dump_dir : "dump";
+    if (mkdir(root, 0777) != 0 && errno != EEXIST) {
+        tool_warn("%s: can't be made: %s", root, strerror(errno));
+        return EXIT_DATA;
+    }
+    d->folder = many ? tool_printf("%s/run_%zu", root, run) : tool_strdup(root);
+    if (many && mkdir(d->folder, 0777) != 0 && errno != EEXIST) {
+        tool_warn("%s: can't be made: %s", d->folder, strerror(errno));
+        return EXIT_DATA;
+    }
+    char *path = tool_printf("%s/index.json", d->folder);
+    d->index = fopen(path, "w");
+    if (d->index == NULL)
+        tool_warn("%s: can't be written: %s", path, strerror(errno));
+    else
+        fprintf(d->index, "{\n  \"schema\": \"ort-dump/1\",\n  \"values\": [");
+    free(path);
+    return d->index == NULL ? EXIT_DATA : 0;
+}
+
+static bool matches(const run_options *o, const char *name)
+{
+    for (size_t i = 0; i < o->dumps.count; i++)
+        if (fnmatch(o->dumps.items[i], name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* File names keep letters, digits, '.', '-' and '_'; the rest becomes '_', a number keeps them apart. */
+static char *file_name(const dump *d, const char *name)
+{
+    char *path = tool_printf("%04zu_%s.npy", d->count, name);
+    for (char *p = path; *p != '\0'; p++)
+        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", *p) == NULL)
+            *p = '_';
+    if (strlen(path) > 200)
+        strcpy(path + 196, ".npy");
+    return path;
+}
+
+static void index_entry(dump *d, const char *name, const char *file, const ort_value *value)
+{
+    fprintf(d->index, "%s\n    {\"name\": \"", d->count > 0 ? "," : "");
+    for (const char *p = name; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\')
+            fputc('\\', d->index);
+        if ((unsigned char)*p >= 32)
+            fputc(*p, d->index);
+    }
+    fprintf(d->index, "\", \"file\": \"%s\", \"dtype\": \"%s\", \"shape\": [", file,
+            ort_dtype_name(ort_value_dtype(value)));
+    for (int i = 0; i < ort_value_rank(value); i++)
+        fprintf(d->index, "%s%" PRId64, i > 0 ? ", " : "", ort_value_dims(value)[i]);
+    fprintf(d->index, "]}");
+}
+
+void dump_value(void *arg, const char *name, const ort_value *value)
+{
+    dump *d = arg;
+    ort_error err = {0};
+    ort_tensors *list = NULL;
+    if (d->index == NULL || d->status != 0 || !matches(d->options, name) ||
+        ort_value_get_kind(value) != ORT_VALUE_TENSOR)
+        return;
+    char *file = file_name(d, name);
+    char *path = tool_printf("%s/%s", d->folder, file);
+    ort_write_options options = {.format = ORT_FORMAT_NPY};
+    if (ort_tensors_new(&list, &err) != ORT_OK ||
+        ort_tensors_add(list, name, (ort_value *)value, &err) != ORT_OK ||
+        ort_tensors_save(list, path, &options, &err) != ORT_OK)
+        d->status = tool_fail(&err);
+    else
+        index_entry(d, name, file, value);
+    d->count++;
+    ort_tensors_free(list);
+    free(path);
+    free(file);
+}
+
+int dump_close(dump *d)
+{
+    int status = d->status;
+    if (d->index != NULL) {
+        fprintf(d->index, "\n  ]\n}\n");
+        if (fclose(d->index) != 0)
+            status = EXIT_DATA;
+        if (status == 0 && d->count == 0)
+            tool_warn("--dump: no value has a name that matches");
+    }
+    free(d->folder);
+    return status;
+}

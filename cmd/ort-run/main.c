@@ -1,0 +1,347 @@
+/* main.c - ort-run: runs a model on tensors; times it, checks it, streams it, carries state.
+ *
+ * The walk: options, environment, model, session; then a loop of feed, carry, run, sink; then the
+ * reports. Every step returns an exit status and has already said why when it is not 0.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/progress.h"
+#include "run.h"
+
+#define O(member) offsetof(run_options, member)
+
+static const option_row run_rows[] = {
+    {0, "", NULL, OPTION_GROUP, 0, "Inputs and outputs", NULL},
+    {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
+     "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N", NULL},
+    {'o', "output", "[NAME=]FILE", OPTION_LIST, O(saves), "where outputs go; '-' is stdout", NULL},
+    {0, "outputs", "NAMES", OPTION_SPLIT, O(outputs),
+     "values to give out: any name in the graph, or argmax(NAME)", NULL},
+    {0, "format", "NAME", OPTION_STRING, O(format), "format of what -o - and streams write", NULL},
+    {0, "random", "SEED", OPTION_STRING, O(random), "made-up values for inputs without one", NULL},
+    {0, "stream", NULL, OPTION_FLAG, O(stream),
+     "read records from stdin (or FILE) to the end, one run each", NULL},
+    {0, "stack", NULL, OPTION_FLAG, O(stack), "several files are one batch", NULL},
+    {0, "dump", "GLOB", OPTION_LIST, O(dumps), "write intermediate values by name", NULL},
+    {0, "dump-dir", "DIR", OPTION_STRING, O(dump_dir), "where --dump writes (default: dump)", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, "Recurrence", NULL},
+    {0, "carry", "OUT=IN", OPTION_LIST, O(carries),
+     "feed an output back: 'present_*=past_*', 'argmax(logits)=input_ids'", NULL},
+    {0, "count", "NAME", OPTION_SPLIT, O(counts), "an input that counts positions up", NULL},
+    {0, "steps", "N", OPTION_INT, O(steps), "steps of the recurrence", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, "Checks and measurements", NULL},
+    {0, "expect", "FILE", OPTION_STRING, O(expect),
+     "compare with expected outputs (file or folder); exit 1 when they differ", NULL},
+    {0, "rtol", "X", OPTION_DOUBLE, O(rtol), "relative tolerance (default 1e-3)", NULL},
+    {0, "atol", "X", OPTION_DOUBLE, O(atol), "absolute tolerance (default 1e-5)", NULL},
+    {0, "hash", NULL, OPTION_FLAG, O(hash), "print a digest per output", NULL},
+    {0, "repeat", "N", OPTION_INT, O(repeat), "time N runs", NULL},
+    {0, "warmup", "N", OPTION_INT, O(warmup), "untimed runs before (default 2)", NULL},
+    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), "time runs for S seconds", NULL},
+    {0, "report", "FILE", OPTION_STRING, O(report), "write the JSON report there", NULL},
+    {0, "time", NULL, OPTION_FLAG, O(time), "times of the phases and passes on stderr", NULL},
+    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "stop a run after S seconds (exit 4)", NULL},
+    {0, "save-optimized", "FILE", OPTION_STRING, O(save_optimized),
+     "save the graph after the portable passes", NULL},
+    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+};
+
+static const option_row shared_rows[] = {
+    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    SETTINGS_RUN(run_options, settings),
+    SETTINGS_TALK(run_options, settings),
+    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+};
+
+static const option_row *const groups[] = {run_rows, shared_rows, NULL};
+static const option_table table = {
+    "MODEL [INPUT...]",
+    "Runs an ONNX model on tensors.",
+    groups,
+    "Examples:\n"
+    "  ort-run net.onnx -i x.npy -o y.npy\n"
+    "  ort-tensor photo.jpg --resize 256 --crop 224 --mean 0.485,0.456,0.406 \\\n"
+    "    --std 0.229,0.224,0.225 | ort-run net.onnx - | ort-tensor --top 5\n"
+    "  ort-run net.onnx --random 1 --repeat 100 --json\n"
+    "  ort-run net.onnx -i test_data_set_0 --expect test_data_set_0\n",
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+typedef struct runner {
+    run_options options;
+    ort_env *env;
+    ort_model *model;
+    ort_session *session;
+    const char *model_path;
+    feed feed;
+    carry carry;
+    sink sink;
+    timing timing;
+    size_t inputs, outputs;
+    ort_value **in, **out;
+} runner;
+
+static bool measures(const run_options *o) { return o->repeat > 0 || o->seconds > 0; }
+static bool reports(const run_options *o)
+{
+    return measures(o) || o->hash || o->expect != NULL || o->settings.json;
+}
+
+static int check_options(const run_options *o, const string_list *files)
+{
+    if (files->count == 0)
+        return tool_usage("no MODEL given");
+    if (strcmp(files->items[0], "-") == 0 && (files->count > 1 && strcmp(files->items[1], "-") == 0))
+        return tool_usage("the model and the tensors can't both come from stdin");
+    if (strcmp(files->items[0], "-") == 0 && o->stream && files->count == 1)
+        return tool_usage("the model and the stream can't both come from stdin");
+    if (o->repeat < 0 || o->warmup < 0 || o->steps < 0 || o->seconds < 0 || o->timeout < 0)
+        return tool_usage("--repeat, --warmup, --steps, --seconds and --timeout can't be negative");
+    if (o->stream && o->stack)
+        return tool_usage("--stream and --stack exclude each other");
+    if (o->steps > 0 && o->carries.count == 0)
+        return tool_usage("--steps needs --carry OUT=IN");
+    if (o->format != NULL && ort_format_parse(o->format) == ORT_FORMAT_COUNT)
+        return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, raw",
+                          o->format);
+    if (o->rtol < 0 || o->atol < 0)
+        return tool_usage("--rtol and --atol can't be negative");
+    return 0;
+}
+
+/* Values of --outputs that need no expression: the session keeps those that are intermediate. */
+static void extra_outputs(const run_options *o, string_list *extra)
+{
+    for (size_t i = 0; i < o->outputs.count; i++) {
+        expression e;
+        expression_parse(o->outputs.items[i], &e);
+        string_list_add(extra, tool_strdup(e.name));
+        expression_release(&e);
+    }
+    for (size_t i = 0; i < o->saves.count; i++) {
+        char *name;
+        const char *path;
+        if (split_assignment(o->saves.items[i], &name, &path))
+            string_list_add(extra, name);
+    }
+}
+
+static int make_session(runner *r)
+{
+    run_options *o = &r->options;
+    ort_session_options options;
+    ort_error err = {0};
+    string_list extra = {0};
+    int status = settings_load_model(&o->settings, r->env, r->model_path, false, &r->model);
+    if (status != 0)
+        return status;
+    ort_session_options_init(&options);
+    options.level = o->settings.level_number;
+    options.disable = o->settings.disable.items;
+    options.providers = o->settings.provider;
+    options.strict = o->settings.strict;
+    options.keep_all = o->dumps.count > 0;
+    extra_outputs(o, &extra);
+    if (extra.count > 0)
+        options.extra_outputs = extra.items;
+    if (ort_session_new(r->env, r->model, &options, &r->session, &err) != ORT_OK)
+        return tool_fail(&err);
+    if (o->save_optimized != NULL &&
+        ort_session_save_optimized(r->session, o->save_optimized, &err) != ORT_OK)
+        return tool_fail(&err);
+    return 0;
+}
+
+static int run_once(runner *r, size_t index, bool many)
+{
+    ort_error err = {0};
+    dump d;
+    int status = dump_open(&d, &r->options, index, many);
+    ort_run_options options = {.timeout_s = r->options.timeout};
+    if (d.index != NULL) {
+        options.on_value = dump_value;
+        options.callback_arg = &d;
+    }
+    for (size_t i = 0; i < r->outputs; i++) {
+        ort_value_free(r->out[i]);
+        r->out[i] = NULL;
+    }
+    if (status == 0) {
+        double begin = now_ms();
+        if (ort_session_run(r->session, r->in, r->out, &options, &err) != ORT_OK)
+            status = tool_fail(&err);
+        else if (index == 0)
+            r->timing.first_ms = now_ms() - begin;
+    }
+    int closed = dump_close(&d);
+    return status != 0 ? status : closed;
+}
+
+static int one_step(runner *r, size_t index, bool many)
+{
+    int status = carry_before(&r->carry, r->session, r->in);
+    if (status == 0)
+        status = run_once(r, index, many);
+    if (status == 0)
+        status = carry_after(&r->carry, r->session, r->out);
+    if (status == 0)
+        status = sink_write(&r->sink, r->out);
+    return status;
+}
+
+static int all_runs(runner *r)
+{
+    const run_options *o = &r->options;
+    bool many = o->stream || r->feed.files.count > 1 || o->steps > 1, end = false;
+    size_t index = 0;
+    progress p;
+    int status = 0;
+    progress_begin(&p, "runs", o->settings.no_progress || o->settings.quiet);
+    while (status == 0) {
+        status = feed_next(&r->feed, r->in, &end);
+        if (status != 0 || end)
+            break;
+        int64_t steps = o->steps > 0 ? o->steps : 1;
+        for (int64_t s = 0; s < steps && status == 0; s++) {
+            status = one_step(r, index++, many);
+            progress_step(&p, index, o->steps > 0 ? (uint64_t)o->steps : r->feed.files.count);
+        }
+    }
+    progress_end(&p);
+    return status;
+}
+
+/* Timed runs through a binding: the steady state allocates nothing. */
+static int measure(runner *r)
+{
+    const run_options *o = &r->options;
+    ort_binding *binding = NULL;
+    ort_error err = {0};
+    ort_run_options options = {.timeout_s = o->timeout};
+    if (ort_binding_new(r->session, &binding, &err) != ORT_OK)
+        return tool_fail(&err);
+    for (size_t i = 0; i < r->inputs; i++)
+        if (r->in[i] != NULL &&
+            ort_binding_set_input(binding, ort_session_input_name(r->session, i), r->in[i], &err) !=
+                ORT_OK)
+            goto fail;
+    for (int64_t i = 0; i < o->warmup; i++)
+        if (ort_binding_run(binding, &options, &err) != ORT_OK)
+            goto fail;
+    double start = now_ms();
+    for (int64_t i = 0; o->repeat > 0 ? i < o->repeat : true; i++) {
+        double begin = now_ms();
+        if (ort_binding_run(binding, &options, &err) != ORT_OK)
+            goto fail;
+        double end = now_ms();
+        timing_add(&r->timing, end - begin);
+        if (o->seconds > 0 && end - start >= o->seconds * 1e3)
+            break;
+    }
+    ort_binding_free(binding);
+    return 0;
+fail:
+    ort_binding_free(binding);
+    return tool_fail(&err);
+}
+
+static int write_report(runner *r)
+{
+    const run_options *o = &r->options;
+    int status = 0;
+    if (o->expect != NULL)
+        status = report_expect(o, r->session, r->out, stdout);
+    if (o->hash && (status == 0 || status == EXIT_GATE)) {
+        int hashed = report_hash(&r->sink, r->out, stdout);
+        status = status != 0 ? status : hashed;
+    }
+    if (o->report != NULL) {
+        run_options as_json = *o;
+        FILE *file = fopen(o->report, "w");
+        as_json.settings.json = true;
+        if (file == NULL) {
+            tool_warn("%s: can't be written", o->report);
+            return EXIT_DATA;
+        }
+        report_print(&as_json, r->env, r->model_path, r->session, &r->timing, r->out, file);
+        if (fclose(file) != 0)
+            return EXIT_DATA;
+    } else if (measures(o) || o->settings.json) {
+        report_print(o, r->env, r->model_path, r->session, &r->timing, r->out,
+                     r->sink.to_stdout ? stderr : stdout);
+    }
+    if (o->time)
+        report_phases(r->session, &r->timing, stderr);
+    return status;
+}
+
+static int run(runner *r, const string_list *files)
+{
+    run_options *o = &r->options;
+    string_list data = {files->items + 1, files->count - 1, 0};
+    double begin = now_ms();
+    int status = settings_new_env(&o->settings, &r->env);
+    if (status == 0)
+        status = make_session(r);
+    if (status != 0)
+        return status;
+    r->timing.load_ms = now_ms() - begin;
+    r->inputs = ort_session_input_count(r->session);
+    r->outputs = ort_session_output_count(r->session);
+    r->in = tool_alloc((r->inputs + 1) * sizeof *r->in);
+    r->out = tool_alloc((r->outputs + 1) * sizeof *r->out);
+    if (o->settings.verbose > 0)
+        fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider cpu (%s)\n", tool_name(),
+                ort_env_threads(r->env), o->settings.threads_from, ort_env_isa(r->env),
+                o->settings.isa_from, o->settings.provider_from);
+    status = feed_open(&r->feed, o, r->session, &data);
+    if (status == 0)
+        status = carry_open(&r->carry, o, r->session);
+    bool many = o->stream || r->feed.files.count > 1 || o->steps > 1;
+    if (status == 0)
+        status = sink_open(&r->sink, o, r->session, many, reports(o));
+    if (status == 0)
+        status = all_runs(r);
+    int closed = sink_close(&r->sink, status == 0);
+    /* sink_close frees what digests name, so they are chosen again for the report. */
+    if (status == 0 && closed == 0 && o->hash)
+        status = sink_open(&r->sink, o, r->session, many, true);
+    if (status == 0 && closed == 0 && measures(o))
+        status = measure(r);
+    if (status == 0 && closed == 0 && r->out[0] != NULL)
+        status = write_report(r);
+    return status != 0 ? status : closed;
+}
+
+int main(int argc, char **argv)
+{
+    runner r = {.options = {.rtol = 1e-3, .atol = 1e-5, .warmup = 2}};
+    string_list files = {0};
+    tool_init("ort-run");
+    settings_init(&r.options.settings);
+    int status = options_parse(&table, argc, argv, &r.options, &files);
+    if (status == 0)
+        status = settings_resolve(&r.options.settings);
+    if (status == 0)
+        status = check_options(&r.options, &files);
+    if (status == 0) {
+        r.model_path = files.items[0];
+        status = run(&r, &files);
+        for (size_t i = 0; i < r.outputs; i++)
+            ort_value_free(r.out[i]);
+        carry_close(&r.carry);
+        feed_close(&r.feed);
+        ort_session_free(r.session);
+        ort_model_free(r.model);
+        ort_env_free(r.env);
+    }
+    return tool_finish(status < 0 ? 0 : status);
+}

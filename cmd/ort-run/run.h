@@ -1,0 +1,140 @@
+/* run.h - the pieces of ort-run: options, where inputs come from, recurrence, where outputs go. */
+#ifndef ORT_RUN_H
+#define ORT_RUN_H
+
+#include "common/settings.h"
+
+typedef struct run_options {
+    settings settings;
+    string_list inputs;  /* -i */
+    string_list outputs; /* --outputs */
+    string_list saves;   /* -o */
+    const char *expect;
+    double rtol, atol;
+    string_list dumps;
+    const char *dump_dir;
+    const char *random;
+    bool stream, stack, hash, time;
+    int64_t repeat, warmup, steps;
+    double seconds, timeout;
+    const char *save_optimized, *report, *format;
+    string_list carries, counts;
+} run_options;
+
+/* ---- feed: one set of inputs per run */
+
+typedef struct feed {
+    const ort_session *session;
+    size_t count;           /* inputs of the session */
+    ort_value **fixed;      /* [count] the same in every run; NULL: comes from the source */
+    string_list files;      /* one run per file */
+    size_t next_file;
+    FILE *stream;           /* one run per record */
+    ort_tensors *record;    /* holds the values of the present run */
+    uint64_t seed;
+    bool random;            /* fill what nobody gave */
+    bool once;              /* everything is fixed: a single run */
+    bool done;
+    const char *label;      /* of the present record, for messages */
+} feed;
+
+/* Sort the options and positional files into fixed inputs and a source of runs. */
+int feed_open(feed *f, const run_options *o, const ort_session *session, const string_list *files);
+/* Inputs of the next run (borrowed; NULL where nobody gave one). *end: there is none. */
+int feed_next(feed *f, ort_value **inputs, bool *end);
+void feed_close(feed *f);
+/* Index of a session input by name; complains with the list of valid names. -1. */
+int feed_input_index(const ort_session *session, const char *name);
+
+/* ---- expressions over outputs: "name" or "argmax(name)" */
+
+typedef struct expression {
+    bool argmax;
+    char *name; /* the output it reads */
+    char *text; /* as written */
+} expression;
+
+int expression_parse(const char *text, expression *e);
+/* A new reference to the value of the expression for these outputs. */
+int expression_value(const expression *e, const ort_session *session, ort_value *const *outputs,
+                     ort_value **value);
+void expression_release(expression *e);
+/* Index of an output by name, -1 when there is none. */
+int find_output(const ort_session *session, const char *name);
+
+/* ---- carry: outputs of one step become inputs of the next */
+
+typedef struct carry_link {
+    expression from;
+    int input;
+} carry_link;
+
+typedef struct carry {
+    carry_link *links;
+    size_t count;
+    int *counted;         /* inputs that count up */
+    size_t counted_count;
+    ort_value **state;    /* [inputs] what the last step left; NULL before the first */
+    size_t inputs;
+    int64_t position;     /* tokens seen so far */
+} carry;
+
+int carry_open(carry *c, const run_options *o, const ort_session *session);
+/* Put carried values, counted positions, growing masks and empty initial states into `inputs`. The
+ * caller's array then holds borrowed values that live until the next call. */
+int carry_before(carry *c, const ort_session *session, ort_value **inputs);
+int carry_after(carry *c, const ort_session *session, ort_value *const *outputs);
+void carry_close(carry *c);
+
+/* ---- sink: where outputs go */
+
+typedef struct sink {
+    const run_options *options;
+    const ort_session *session;
+    expression *wanted;    /* what is written */
+    size_t wanted_count;
+    FILE **files;          /* one per -o, open while runs go on (streams of records) */
+    char **temporary;
+    bool print;            /* human text on a terminal */
+    bool to_stdout;        /* tensors go to stdout */
+    bool many;             /* several runs: records are appended */
+} sink;
+
+int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report);
+int sink_write(sink *s, ort_value *const *outputs);
+/* Finish the files (rename into place when `ok`, remove otherwise). */
+int sink_close(sink *s, bool ok);
+
+/* ---- report */
+
+typedef struct timing {
+    double load_ms, first_ms;
+    double *runs_ms;
+    size_t count, capacity;
+} timing;
+
+void timing_add(timing *t, double ms);
+int report_print(const run_options *o, const ort_env *env, const char *model,
+                 const ort_session *session, const timing *t, ort_value *const *outputs,
+                 FILE *stream);
+int report_hash(const sink *s, ort_value *const *outputs, FILE *stream);
+int report_phases(const ort_session *session, const timing *t, FILE *stream);
+/* Compare with --expect. 0, 1 (differs), or another exit status. */
+int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
+                  FILE *stream);
+
+/* ---- dump */
+
+typedef struct dump {
+    const run_options *options;
+    FILE *index;
+    char *folder;
+    size_t count;
+    int status;
+} dump;
+
+int dump_open(dump *d, const run_options *o, size_t run, bool many);
+void dump_value(void *arg, const char *name, const ort_value *value);
+int dump_close(dump *d);
+
+#endif

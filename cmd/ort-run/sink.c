@@ -1,0 +1,242 @@
+/* sink.c - where outputs go: files that appear whole, a stream of records, or text on a terminal. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run.h"
+
+static int unknown_output(const ort_session *session, const char *name)
+{
+    char list[1500] = "";
+    for (size_t i = 0; i < ort_session_output_count(session) && strlen(list) < 1300; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
+                 ort_session_output_name(session, i));
+    return tool_usage("the model has no output '%s'; its outputs are %s", name, list);
+}
+
+static int choose(sink *s)
+{
+    const string_list *names = &s->options->outputs;
+    size_t n = names->count > 0 ? names->count : ort_session_output_count(s->session);
+    s->wanted = tool_alloc((n + 1) * sizeof *s->wanted);
+    for (size_t i = 0; i < n; i++) {
+        expression_parse(names->count > 0 ? names->items[i] : ort_session_output_name(s->session, i),
+                         &s->wanted[i]);
+        s->wanted_count++;
+        if (find_output(s->session, s->wanted[i].name) < 0)
+            return unknown_output(s->session, s->wanted[i].name);
+    }
+    return 0;
+}
+
+/* "NAME=FILE" when NAME is an output, else the whole text is a file. */
+static const char *target_path(const sink *s, const char *text, const char **output)
+{
+    char *name;
+    const char *path;
+    *output = NULL;
+    if (!split_assignment(text, &name, &path))
+        return text;
+    for (size_t i = 0; i < s->wanted_count; i++)
+        if (strcmp(s->wanted[i].text, name) == 0)
+            *output = s->wanted[i].text;
+    if (*output == NULL && find_output(s->session, name) >= 0)
+        *output = ort_session_output_name(s->session, (size_t)find_output(s->session, name));
+    free(name);
+    return *output != NULL ? path : text;
+}
+
+int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report)
+{
+    memset(s, 0, sizeof *s);
+    s->options = o;
+    s->session = session;
+    s->many = many;
+    int status = choose(s);
+    if (status != 0)
+        return status;
+    s->files = tool_alloc((o->saves.count + 1) * sizeof *s->files);
+    s->temporary = tool_alloc((o->saves.count + 1) * sizeof *s->temporary);
+    for (size_t i = 0; i < o->saves.count; i++) {
+        const char *output;
+        const char *path = target_path(s, o->saves.items[i], &output);
+        if (output == NULL && strchr(path, '=') != NULL && access(path, F_OK) != 0) {
+            char *name;
+            const char *rest;
+            split_assignment(path, &name, &rest);
+            status = unknown_output(session, name);
+            free(name);
+            return status;
+        }
+        s->to_stdout = s->to_stdout || strcmp(path, "-") == 0;
+    }
+    if (o->saves.count == 0 && !report) {
+        s->print = isatty(STDOUT_FILENO) && !o->settings.force;
+        s->to_stdout = !s->print;
+    }
+    if (s->to_stdout && !tool_may_write_binary(stdout, o->settings.force))
+        return EXIT_USAGE;
+    return 0;
+}
+
+static int collect(const sink *s, ort_value *const *outputs, const char *only, ort_tensors **list)
+{
+    ort_error err = {0};
+    int status = 0;
+    if (ort_tensors_new(list, &err) != ORT_OK)
+        return tool_fail(&err);
+    bool found = false;
+    for (size_t i = 0; i < s->wanted_count && status == 0; i++) {
+        ort_value *value = NULL;
+        if (only != NULL && strcmp(only, s->wanted[i].text) != 0)
+            continue;
+        found = true;
+        status = expression_value(&s->wanted[i], s->session, outputs, &value);
+        if (status == 0 && ort_tensors_add(*list, s->wanted[i].text, ort_value_item(value, 0),
+                                           &err) != ORT_OK)
+            status = tool_fail(&err);
+        ort_value_free(value);
+    }
+    if (status == 0 && !found && only != NULL &&
+        ort_tensors_add(*list, only, outputs[find_output(s->session, only)], &err) != ORT_OK)
+        status = tool_fail(&err);
+    if (status != 0) {
+        ort_tensors_free(*list);
+        *list = NULL;
+    }
+    return status;
+}
+
+static ort_write_options write_options(const sink *s)
+{
+    ort_write_options options = {0};
+    if (s->options->format != NULL)
+        options.format = ort_format_parse(s->options->format);
+    return options;
+}
+
+static int write_stdout(const sink *s, const ort_tensors *list)
+{
+    ort_error err = {0};
+    ort_write_options options = write_options(s);
+    if (options.format == ORT_FORMAT_AUTO)
+        options.format = ORT_FORMAT_NPZ;
+    if (ort_tensors_write(list, stdout, &options, &err) != ORT_OK)
+        return tool_fail(&err);
+    if (fflush(stdout) != 0) {
+        tool_warn("standard output: %s", strerror(errno));
+        return EXIT_DATA;
+    }
+    return 0;
+}
+
+/* Several runs into one file: records are appended to a temporary file that is renamed at the end. */
+static int append_record(sink *s, size_t index, const char *path, const ort_tensors *list)
+{
+    ort_error err = {0};
+    ort_write_options options = write_options(s);
+    if (options.format == ORT_FORMAT_AUTO)
+        options.format = ort_format_of_path(path);
+    if (options.format == ORT_FORMAT_AUTO)
+        options.format = ORT_FORMAT_NPZ;
+    if (s->files[index] == NULL) {
+        s->temporary[index] = tool_printf("%s.%ld.tmp", path, (long)getpid());
+        s->files[index] = fopen(s->temporary[index], "wb");
+        if (s->files[index] == NULL) {
+            tool_warn("%s: can't be written: %s", path, strerror(errno));
+            return EXIT_DATA;
+        }
+    }
+    if (ort_tensors_write(list, s->files[index], &options, &err) != ORT_OK)
+        return tool_fail(&err);
+    return 0;
+}
+
+static int write_target(sink *s, size_t index, ort_value *const *outputs)
+{
+    ort_error err = {0};
+    const char *only;
+    const char *path = target_path(s, s->options->saves.items[index], &only);
+    ort_tensors *list = NULL;
+    int status = collect(s, outputs, only, &list);
+    if (status != 0)
+        return status;
+    if (strcmp(path, "-") == 0) {
+        status = write_stdout(s, list);
+    } else if (s->many) {
+        status = append_record(s, index, path, list);
+    } else {
+        ort_write_options options = write_options(s);
+        if (ort_tensors_save(list, path, &options, &err) != ORT_OK)
+            status = tool_fail(&err);
+    }
+    ort_tensors_free(list);
+    return status;
+}
+
+static int print_outputs(const sink *s, ort_value *const *outputs)
+{
+    ort_error err = {0};
+    for (size_t i = 0; i < s->wanted_count; i++) {
+        ort_value *value = NULL;
+        int status = expression_value(&s->wanted[i], s->session, outputs, &value);
+        if (status != 0)
+            return status;
+        ort_status printed =
+            ort_value_print(ort_value_item(value, 0), s->wanted[i].text, 16, stdout, &err);
+        ort_value_free(value);
+        if (printed != ORT_OK)
+            return tool_fail(&err);
+    }
+    return 0;
+}
+
+int sink_write(sink *s, ort_value *const *outputs)
+{
+    int status = 0;
+    for (size_t i = 0; i < s->options->saves.count && status == 0; i++)
+        status = write_target(s, i, outputs);
+    if (status == 0 && s->print)
+        status = print_outputs(s, outputs);
+    if (status == 0 && s->to_stdout && s->options->saves.count == 0) {
+        ort_tensors *list = NULL;
+        status = collect(s, outputs, NULL, &list);
+        if (status == 0)
+            status = write_stdout(s, list);
+        ort_tensors_free(list);
+    }
+    return status;
+}
+
+static int finish_file(const sink *s, size_t index, bool ok)
+{
+    const char *only;
+    const char *path = target_path(s, s->options->saves.items[index], &only);
+    bool written = fclose(s->files[index]) == 0;
+    if (ok && written && rename(s->temporary[index], path) == 0)
+        return 0;
+    if (ok)
+        tool_warn("%s: can't be written: %s", path, strerror(errno));
+    unlink(s->temporary[index]);
+    return ok ? EXIT_DATA : 0;
+}
+
+int sink_close(sink *s, bool ok)
+{
+    int status = 0;
+    for (size_t i = 0; s->files != NULL && i < s->options->saves.count; i++) {
+        if (s->files[i] != NULL) {
+            int one = finish_file(s, i, ok);
+            status = status != 0 ? status : one;
+        }
+        free(s->temporary[i]);
+    }
+    for (size_t i = 0; i < s->wanted_count; i++)
+        expression_release(&s->wanted[i]);
+    free(s->wanted);
+    free(s->files);
+    free(s->temporary);
+    return status;
+}
