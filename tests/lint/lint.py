@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""lint.py - the rules of the house that a machine can check.
+
+- includes between rooms follow the "may include" column of lib/README.md
+- basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
+- no banned function, no unfinished mark, no output or exit in the library
+- every tool option appears in the tool's man page
+- man pages, README and headers exist for what they describe
+Prints one line per finding and closes with "N passed, N failed, 0 skipped".
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|gets|strncpy|strtok|alloca)\s*\("
+IN_LIBRARY = r"\b(exit|abort|printf|puts|putchar|_exit)\s*\("
+UNFINISHED = r"\b(TODO|FIXME|XXX|HACK)\b"
+
+failures = []
+checks = 0
+
+
+def check(ok, message):
+    global checks
+    checks += 1
+    if not ok:
+        failures.append(message)
+
+
+def sources(folder, *endings):
+    listed = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True,
+                            check=True).stdout.split()
+    return [ROOT / name for name in listed if name.endswith(endings) and (ROOT / name).exists()]
+
+
+def include_table():
+    """Rows `| room | what | may include |` of lib/README.md."""
+    table = {}
+    for line in (ROOT / "lib/README.md").read_text().splitlines():
+        cells = [c.strip() for c in line.strip().strip("|").split("|")]
+        if len(cells) == 3 and re.fullmatch(r"`?[a-z]+/`?", cells[0]):
+            room = cells[0].strip("`/")
+            table[room] = set() if cells[2] == "none" else set(cells[2].split())
+    return table
+
+
+def strip_comments(text):
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    return re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+
+
+def lint_includes():
+    table = include_table()
+    check(len(table) >= 9, "lib/README.md: the table of rooms is missing")
+    for path in sources("lib", ".c", ".h", ".inc"):
+        parts = path.relative_to(ROOT / "lib").parts
+        if len(parts) < 2:
+            continue
+        room = parts[0]
+        check(room in table, f"lib/{room}: no row in lib/README.md")
+        for target in re.findall(r'#\s*include "([a-z_0-9]+)/', path.read_text()):
+            check(target == room or target in table.get(room, ()) or target not in table,
+                  f"{path.relative_to(ROOT)}: may not include {target}/")
+    for path in sources("cmd", ".c", ".h"):
+        for target in re.findall(r'#\s*include "([^"]+)"', path.read_text()):
+            ok = target == "ort.h" or target.startswith("common/") or "/" not in target
+            check(ok, f"{path.relative_to(ROOT)}: tools may include ort.h and common/ only: {target}")
+
+
+def lint_text():
+    seen = {}
+    for path in sources("lib", ".c", ".h", ".inc") + sources("cmd", ".c", ".h") + \
+            sources("tests", ".c", ".h"):
+        name = path.relative_to(ROOT)
+        raw = path.read_text()
+        lines = raw.splitlines()
+        long_lines = [i + 1 for i, line in enumerate(lines) if len(line) > 100]
+        check(not long_lines, f"{name}:{long_lines[:1]}: longer than 100 columns")
+        check(len(lines) <= 1000, f"{name}: {len(lines)} lines, at most 1000")
+        check(raw.startswith("/*"), f"{name}: does not open with a comment on its purpose")
+        code = strip_comments(raw)
+        check(not re.search(BANNED, code), f"{name}: banned function "
+              f"{re.findall(BANNED, code)[:3]}")
+        check(not re.search(UNFINISHED, raw), f"{name}: unfinished mark")
+        if name.parts[0] == "lib":
+            check(not re.search(IN_LIBRARY, code), f"{name}: the library neither prints nor exits: "
+                  f"{re.findall(IN_LIBRARY, code)[:3]}")
+            if len(name.parts) == 3:
+                check(path.name not in seen, f"{name}: basename also in {seen.get(path.name)}")
+                seen[path.name] = name
+
+
+def lint_man_pages():
+    for folder in sorted((ROOT / "cmd").iterdir()):
+        if folder.name == "common" or not folder.is_dir():
+            continue
+        page = ROOT / "man" / f"{folder.name}.1"
+        check(page.exists(), f"man/{folder.name}.1 is missing")
+        tool = ROOT / "build/bin" / folder.name
+        if not page.exists() or not tool.exists():
+            continue
+        text = page.read_text().replace("\\-", "-").replace("\\", "")
+        shown = subprocess.run([str(tool), "--help"], capture_output=True, text=True).stdout
+        for option in sorted(set(re.findall(r"--([a-z][a-z0-9-]*)", shown))):
+            check(option in text, f"man/{folder.name}.1: says nothing of --{option}")
+
+
+lint_includes()
+lint_text()
+lint_man_pages()
+for line in failures:
+    print("not ok", line)
+print(f"{checks - len(failures)} passed, {len(failures)} failed, 0 skipped")
+sys.exit(1 if failures else 0)

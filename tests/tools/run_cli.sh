@@ -1,0 +1,12 @@
+#!/bin/sh
+# run_cli.sh: the bats tests of the tools, in TAP, with a closing count.
+cd "$(dirname "$0")/../.." || exit 1
+command -v bats >/dev/null 2>&1 || { echo "0 passed, 1 failed, 0 skipped"; echo "bats is missing" >&2; exit 1; }
+out=$(bats --tap tests/cli 2>&1)
+status=$?
+echo "$out"
+p=$(echo "$out" | grep -c '^ok ')
+s=$(echo "$out" | grep -c '^ok .*# skip')
+f=$(echo "$out" | grep -c '^not ok ')
+echo "$((p - s)) passed, $f failed, $s skipped"
+exit $status
