@@ -1,0 +1,317 @@
+/* conformance.c - runs ONNX's backend node tests (folders made by tests/tools/make_conformance.py).
+ *
+ * usage: conformance [options] DIR
+ *   --filter GLOB      only tests whose name matches
+ *   --list-failures    a line per failed test: name and message
+ *   --print-ignore     a line per failed test in the form of the ignore list
+ *   --ignore FILE      tests that are not expected to pass (default tests/onnx/ignore.txt)
+ *   --isa NAME         kernel tier       --threads N      --timeout SECONDS (default 60)
+ *
+ * Tests run in a child process that reports one fixed-size record per test through a pipe; when the
+ * child dies or a test takes too long, that test has failed and a new child goes on behind it. A
+ * line of the ignore list is "test_name  reason"; its test counts as skipped, and as a failure when
+ * it passes, or when no such test exists.
+ */
+#include <fnmatch.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "../harness.h"
+
+typedef enum outcome { PASSED, FAILED, UNSUPPORTED, SKIPPED, OUTCOMES } outcome;
+
+typedef struct record { /* smaller than PIPE_BUF, so that a write is whole */
+    int index;
+    outcome outcome;
+    char message[1000];
+} record;
+
+typedef struct test_case {
+    const char *name;
+    harness_meta meta;
+    bool selected, ignored;
+    outcome outcome;
+    char *message;
+} test_case;
+
+typedef struct settings {
+    const char *dir, *filter, *isa, *ignore;
+    int threads, timeout;
+    bool list_failures, print_ignore;
+} settings;
+
+/* ------------------------------------------------------------------------------ one test -- */
+
+static ort_status run_set(ort_session *session, const char *folder, const harness_meta *meta,
+                          ort_error *err)
+{
+    harness_values given, expected = {0};
+    ort_value *inputs[HARNESS_VALUES], *outputs[HARNESS_VALUES] = {NULL};
+    ort_status status = harness_load_values(folder, "input", &given, err);
+    if (!status)
+        status = harness_load_values(folder, "output", &expected, err);
+    if (!status)
+        status = harness_bind(session, &given, inputs, err);
+    if (!status)
+        status = ort_session_run(session, inputs, outputs, NULL, err);
+    if (!status)
+        status = harness_check(session, outputs, &expected, meta, NULL, err);
+    harness_free_outputs(outputs, HARNESS_VALUES);
+    harness_values_free(&given);
+    harness_values_free(&expected);
+    return status;
+}
+
+static ort_status run_test(ort_env *env, const char *dir, const test_case *test, ort_error *err)
+{
+    char path[PATH_MAX];
+    ort_session *session = NULL;
+    snprintf(path, sizeof path, "%s/%s/model.onnx", dir, test->name);
+    ort_status status = ort_session_load(env, path, NULL, &session, err);
+    for (int set = 0; !status; set++) {
+        snprintf(path, sizeof path, "%s/%s/test_data_set_%d", dir, test->name, set);
+        if (access(path, F_OK) != 0)
+            break;
+        status = run_set(session, path, &test->meta, err);
+    }
+    ort_session_free(session);
+    return status;
+}
+
+static void run_child(const settings *set, const test_case *tests, int count, int first, int fd)
+{
+    ort_error err = {0};
+    ort_env *env = NULL;
+    ort_env_options options;
+    ort_env_options_init(&options);
+    options.threads = set->threads;
+    options.isa = set->isa;
+    if (ort_env_new(&options, &env, &err)) {
+        fprintf(stderr, "conformance: %s\n", err.message);
+        _exit(2);
+    }
+    for (int i = first; i < count; i++) {
+        if (!tests[i].selected)
+            continue;
+        record r = {.index = i};
+        err = (ort_error){0};
+        ort_status status = run_test(env, set->dir, &tests[i], &err);
+        r.outcome = !status ? PASSED : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED : FAILED;
+        snprintf(r.message, sizeof r.message, "%.990s", status ? err.message : "");
+        if (write(fd, &r, sizeof r) != (ssize_t)sizeof r)
+            _exit(2);
+    }
+    ort_env_free(env);
+    exit(0);
+}
+
+/* ---------------------------------------------------------------------------- the parent -- */
+
+static void take(test_case *test, outcome result, const char *message)
+{
+    test->outcome = result;
+    test->message = strdup(message);
+    if (test->ignored && result == PASSED) {
+        test->outcome = FAILED;
+        test->message = strdup("passes, but stands on the ignore list: remove its line");
+    } else if (test->ignored) {
+        test->outcome = SKIPPED;
+    }
+}
+
+static int next_selected(const test_case *tests, int count, int i)
+{
+    while (i < count && !tests[i].selected)
+        i++;
+    return i;
+}
+
+/* Runs the tests from `first` on in one child; returns the index at which the next must start. */
+static int run_batch(const settings *set, test_case *tests, int count, int first)
+{
+    int fds[2];
+    if (pipe(fds) != 0) {
+        perror("conformance: pipe");
+        exit(2);
+    }
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fds[0]);
+        run_child(set, tests, count, first, fds[1]);
+    }
+    close(fds[1]);
+    int current = first;
+    bool late = false;
+    while (pid > 0 && current < count) {
+        struct pollfd wait_for = {.fd = fds[0], .events = POLLIN};
+        int ready = poll(&wait_for, 1, set->timeout * 1000);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        late = ready == 0;
+        record r;
+        if (ready <= 0 || read(fds[0], &r, sizeof r) != (ssize_t)sizeof r)
+            break;
+        take(&tests[r.index], r.outcome, r.message);
+        current = next_selected(tests, count, r.index + 1);
+    }
+    close(fds[0]);
+    int status = 0;
+    if (pid > 0) {
+        if (late)
+            kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+        exit(2);
+    if (current < count) {
+        char message[100];
+        if (late)
+            snprintf(message, sizeof message, "took longer than %d s", set->timeout);
+        else if (WIFSIGNALED(status))
+            snprintf(message, sizeof message, "crashed: %s", strsignal(WTERMSIG(status)));
+        else
+            snprintf(message, sizeof message, "ended with status %d", WEXITSTATUS(status));
+        take(&tests[current], FAILED, message);
+        current = next_selected(tests, count, current + 1);
+    }
+    return current;
+}
+
+static int by_name(const void *key, const void *element)
+{
+    return strcmp(key, ((const test_case *)element)->name);
+}
+
+/* Returns the number of lines that name no test. */
+static int read_ignore(const char *path, test_case *tests, int count)
+{
+    FILE *file = fopen(path, "r");
+    char line[2000], name[500];
+    int strangers = 0;
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof line, file)) {
+        if (line[0] == '#' || sscanf(line, "%499s", name) != 1)
+            continue;
+        test_case *test = bsearch(name, tests, (size_t)count, sizeof *tests, by_name);
+        if (test)
+            test->ignored = true;
+        else if (++strangers)
+            printf("%s: no test is called '%s': remove its line\n", path, name);
+    }
+    fclose(file);
+    return strangers;
+}
+
+/* ------------------------------------------------------------------------------- reports -- */
+
+static int by_operator(const void *a, const void *b)
+{
+    const test_case *x = *(test_case *const *)a, *y = *(test_case *const *)b;
+    int order = strcmp(x->meta.domain, y->meta.domain);
+    return order ? order : strcmp(x->meta.op, y->meta.op);
+}
+
+static void print_table(test_case **order, int count)
+{
+    printf("%-34s %7s %7s %12s %8s\n", "operator", "passed", "failed", "unsupported", "skipped");
+    for (int i = 0; i < count;) {
+        int n[OUTCOMES] = {0}, j = i;
+        for (; j < count && by_operator(&order[i], &order[j]) == 0; j++)
+            n[order[j]->outcome]++;
+        bool plain = strcmp(order[i]->meta.domain, "ai.onnx") == 0;
+        char name[140];
+        snprintf(name, sizeof name, "%s%s%s", plain ? "" : order[i]->meta.domain,
+                 plain ? "" : ".", order[i]->meta.op);
+        printf("%-34s %7d %7d %12d %8d\n", name, n[PASSED], n[FAILED], n[UNSUPPORTED],
+               n[SKIPPED]);
+        i = j;
+    }
+}
+
+static bool parse(int argc, char **argv, settings *set)
+{
+    static const struct option options[] = {
+        {"filter", required_argument, NULL, 'f'},  {"list-failures", no_argument, NULL, 'l'},
+        {"print-ignore", no_argument, NULL, 'p'},  {"ignore", required_argument, NULL, 'g'},
+        {"isa", required_argument, NULL, 'i'},     {"threads", required_argument, NULL, 't'},
+        {"timeout", required_argument, NULL, 'o'}, {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (c) {
+        case 'f': set->filter = optarg; break;
+        case 'l': set->list_failures = true; break;
+        case 'p': set->print_ignore = true; break;
+        case 'g': set->ignore = optarg; break;
+        case 'i': set->isa = optarg; break;
+        case 't': set->threads = atoi(optarg); break;
+        case 'o': set->timeout = atoi(optarg); break;
+        default: return false;
+        }
+    }
+    set->dir = optind + 1 == argc ? argv[optind] : NULL;
+    return set->dir != NULL;
+}
+
+static void print_details(const settings *set, const test_case *test)
+{
+    if (test->outcome != FAILED && test->outcome != UNSUPPORTED)
+        return;
+    if (set->print_ignore)
+        printf("%s  %s\n", test->name, test->message);
+    else if (set->list_failures)
+        printf("%s %s: %s\n", test->outcome == FAILED ? "FAIL" : "UNSUPPORTED", test->name,
+               test->message);
+}
+
+int main(int argc, char **argv)
+{
+    settings set = {.ignore = "tests/onnx/ignore.txt", .timeout = 60};
+    if (!parse(argc, argv, &set)) {
+        fprintf(stderr, "usage: conformance [--filter GLOB] [--list-failures] [--print-ignore] "
+                        "[--ignore FILE] [--isa NAME] [--threads N] [--timeout S] DIR\n");
+        return 2;
+    }
+    char **names;
+    int count = harness_list_folders(set.dir, &names), selected = 0;
+    if (count <= 0) {
+        fprintf(stderr, "conformance: %s holds no tests\n", set.dir);
+        return 2;
+    }
+    test_case *tests = calloc((size_t)count, sizeof *tests);
+    test_case **order = calloc((size_t)count, sizeof *order);
+    if (!tests || !order)
+        return 2;
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX];
+        tests[i].name = names[i];
+        tests[i].selected = !set.filter || fnmatch(set.filter, names[i], 0) == 0;
+        snprintf(path, sizeof path, "%s/%s", set.dir, names[i]);
+        if (tests[i].selected && !harness_read_meta(path, &tests[i].meta)) {
+            fprintf(stderr, "conformance: %s has no meta.json\n", path);
+            return 2;
+        }
+        if (tests[i].selected)
+            order[selected++] = &tests[i];
+    }
+    int failed = read_ignore(set.ignore, tests, count), passed = 0, skipped = 0, unsupported = 0;
+    for (int i = next_selected(tests, count, 0); i < count;)
+        i = run_batch(&set, tests, count, i);
+    for (int i = 0; i < selected; i++)
+        print_details(&set, order[i]);
+    qsort(order, (size_t)selected, sizeof *order, by_operator);
+    if (!set.print_ignore)
+        print_table(order, selected);
+    for (int i = 0; i < selected; i++) {
+        passed += order[i]->outcome == PASSED;
+        skipped += order[i]->outcome == SKIPPED;
+        failed += order[i]->outcome == FAILED || order[i]->outcome == UNSUPPORTED;
+        unsupported += order[i]->outcome == UNSUPPORTED;
+    }
+    fprintf(set.print_ignore ? stderr : stdout,
+            "%d of the failed are unsupported\n%d passed, %d failed, %d skipped\n", unsupported,
+            passed, failed, skipped);
+    return failed != 0;
+}
