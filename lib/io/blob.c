@@ -1,0 +1,42 @@
+/* blob.c - reference-counted bytes (blob.h). */
+#include "io/blob.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+
+static void drop(ort_blob_kind kind, const void *bytes, size_t count)
+{
+    if (kind == ORT_BLOB_HEAP)
+        free((void *)(uintptr_t)bytes);
+    else if (kind == ORT_BLOB_MAPPED && count)
+        munmap((void *)(uintptr_t)bytes, count);
+}
+
+ort_status ort_blob_new(ort_blob_kind kind, const void *bytes, size_t count, ort_blob **blob,
+                        ort_error *err)
+{
+    *blob = malloc(sizeof **blob);
+    if (!*blob) {
+        drop(kind, bytes, count);
+        return ort_error_memory(err, sizeof **blob);
+    }
+    **blob = (ort_blob){bytes, count, kind, 1};
+    return ORT_OK;
+}
+
+ort_blob *ort_blob_retain(ort_blob *blob)
+{
+    if (blob)
+        __atomic_add_fetch(&blob->references, 1, __ATOMIC_RELAXED);
+    return blob;
+}
+
+void ort_blob_release(ort_blob *blob)
+{
+    if (!blob || __atomic_sub_fetch(&blob->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    drop(blob->kind, blob->bytes, blob->count);
+    free(blob);
+}

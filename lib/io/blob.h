@@ -1,0 +1,33 @@
+/* blob.h - reference-counted bytes that hold weights: a mapped file, a buffer read from a stream, a
+ * copy made to align a tensor, or the caller's memory. Models and their clones share blobs; the last
+ * reference unmaps or frees. Counting is atomic, the bytes never change. */
+#ifndef ORT_IO_BLOB_H
+#define ORT_IO_BLOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ort.h"
+
+typedef struct ort_blob ort_blob;
+
+typedef enum ort_blob_kind {
+    ORT_BLOB_HEAP,     /* from malloc: freed */
+    ORT_BLOB_MAPPED,   /* from mmap: unmapped */
+    ORT_BLOB_BORROWED, /* the caller's */
+} ort_blob_kind;
+
+struct ort_blob {
+    const uint8_t *bytes;
+    size_t count;
+    ort_blob_kind kind;
+    int references; /* atomic */
+};
+
+/* Takes `bytes` (also on failure, when heap or mapped memory is released). */
+ort_status ort_blob_new(ort_blob_kind kind, const void *bytes, size_t count, ort_blob **blob,
+                        ort_error *err);
+ort_blob *ort_blob_retain(ort_blob *blob);
+void ort_blob_release(ort_blob *blob);
+
+#endif

@@ -1,0 +1,154 @@
+/* external.c - weights in files beside the model. A location comes from a hostile file: it must name
+ * a regular file below the model's folder, reached without "..", absolute paths or symbolic links. Each
+ * file is mapped once. The checksum key is a note of the producer and isn't verified: that would read
+ * all weights. */
+#include "io/codec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "io/file_map.h"
+
+typedef struct place {
+    const char *name; /* of the tensor */
+    const char *location;
+    uint64_t offset, length;
+    bool has_length;
+} place;
+
+static bool parse_size(const char *text, uint64_t *value)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static ort_status read_place(const Onnx__TensorProto *proto, place *p, ort_error *err)
+{
+    *p = (place){.name = proto->name ? proto->name : ""};
+    for (size_t i = 0; i < proto->n_external_data; i++) {
+        const char *key = proto->external_data[i]->key, *value = proto->external_data[i]->value;
+        if (!key || !value)
+            continue;
+        bool ok = true;
+        if (!strcmp(key, "location"))
+            p->location = value;
+        else if (!strcmp(key, "offset"))
+            ok = parse_size(value, &p->offset);
+        else if (!strcmp(key, "length"))
+            ok = p->has_length = parse_size(value, &p->length);
+        if (!ok)
+            return ort_error_set(err, ORT_ERROR_MODEL,
+                                 "tensor '%s': external data %s '%.60s' isn't a number", p->name,
+                                 key, value);
+    }
+    if (!p->location || !*p->location)
+        return ort_error_set(err, ORT_ERROR_MODEL, "tensor '%s': external data has no location",
+                             p->name);
+    return ORT_OK;
+}
+
+static ort_status refuse(const place *p, const char *why, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_MODEL,
+                         "tensor '%s': external data location '%.200s' %s (files must lie below "
+                         "the model's folder)",
+                         p->name, p->location, why);
+}
+
+/* Open the location component by component; *fd is a regular file's or a folder's descriptor. */
+static ort_status open_below(const char *directory, const place *p, int *fd, ort_error *err)
+{
+    int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0)
+        return ort_error_set(err, ORT_ERROR_IO, "folder %s of external data can't be opened: %s",
+                             directory, strerror(errno));
+    for (const char *s = p->location; *s;) {
+        size_t length = strcspn(s, "/");
+        char part[256];
+        const char *rest = s + length + strspn(s + length, "/");
+        bool dots = length == 2 && !strncmp(s, "..", 2);
+        if (dots || length >= sizeof part || length == 0) {
+            close(at);
+            return refuse(p, dots ? "leads outside of the model's folder" : "isn't a valid path",
+                          err);
+        }
+        memcpy(part, s, length);
+        part[length] = '\0';
+        s = rest;
+        if (!strcmp(part, "."))
+            continue;
+        int next = openat(at, part,
+                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (*rest ? O_DIRECTORY : 0));
+        int saved = errno;
+        close(at);
+        if (next < 0 && (saved == ELOOP || (*rest && saved == ENOTDIR)))
+            return refuse(p, "goes through a symbolic link", err);
+        if (next < 0)
+            return ort_error_set(err, ORT_ERROR_MODEL,
+                                 "tensor '%s': external data %s/%.200s can't be opened: %s "
+                                 "(it belongs beside the model)",
+                                 p->name, directory, p->location, strerror(saved));
+        at = next;
+    }
+    *fd = at;
+    return ORT_OK;
+}
+
+static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob, ort_error *err)
+{
+    uint64_t index;
+    if (ort_hashmap_get_str(&codec->locations, p->location, &index)) {
+        *blob = codec->blobs.data[index];
+        return ORT_OK;
+    }
+    if (!codec->directory)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "tensor '%s' lies in external data '%.200s', but the model came "
+                             "without a folder: give one",
+                             p->name, p->location);
+    if (p->location[0] == '/')
+        return refuse(p, "is an absolute path", err);
+    int fd = -1;
+    ORT_TRY(open_below(codec->directory, p, &fd, err));
+    ort_status status = ort_file_map_fd(fd, p->location, 0, blob, err);
+    close(fd);
+    if (status != ORT_OK)
+        return ort_error_wrap(err, status, "tensor '%s': external data", p->name);
+    if (!ort_vec_push(&codec->blobs, *blob)) {
+        ort_blob_release(*blob);
+        return ort_error_memory(err, sizeof *blob);
+    }
+    return ort_hashmap_put_str(&codec->locations, p->location, codec->blobs.count - 1)
+               ? ORT_OK
+               : ort_error_memory(err, sizeof *blob);
+}
+
+ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, size_t need,
+                              const uint8_t **bytes, ort_error *err)
+{
+    place p;
+    ort_blob *blob = NULL;
+    ORT_TRY(read_place(proto, &p, err));
+    ORT_TRY(map_location(codec, &p, &blob, err));
+    if (p.has_length && p.length != need)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "tensor '%s': external data has length %llu, its type and shape need "
+                             "%zu",
+                             p.name, (unsigned long long)p.length, need);
+    if (p.offset > blob->count || need > blob->count - p.offset)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "tensor '%s': external data '%.200s' has %zu bytes, the tensor lies at "
+                             "%llu to %llu (truncated file?)",
+                             p.name, p.location, blob->count, (unsigned long long)p.offset,
+                             (unsigned long long)p.offset + need);
+    *bytes = blob->bytes + p.offset;
+    return ORT_OK;
+}

@@ -1,0 +1,93 @@
+/* file_map.c - a whole file as bytes (file_map.h). The mapping is private and read-only, so pages that
+ * are never looked at are never read: a summary of a 10 GB model costs a few pages. */
+#include "io/file_map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static ort_status too_large(const char *label, size_t bytes, size_t limit, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_MODEL,
+                         "%s: has %zu bytes or more, the limit is %zu (raise it to load this file)",
+                         label, bytes, limit);
+}
+
+static ort_status read_stream(int fd, const char *label, size_t max_bytes, ort_blob **blob,
+                              ort_error *err)
+{
+    size_t used = 0, capacity = (size_t)1 << 16;
+    uint8_t *data = malloc(capacity);
+    if (!data)
+        return ort_error_memory(err, capacity);
+    for (;;) {
+        if (used == capacity) {
+            uint8_t *larger = capacity <= SIZE_MAX / 2 ? realloc(data, capacity * 2) : NULL;
+            if (!larger) {
+                free(data);
+                return ort_error_memory(err, capacity);
+            }
+            data = larger;
+            capacity *= 2;
+        }
+        ssize_t got = read(fd, data + used, capacity - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            int saved = errno;
+            free(data);
+            return ort_error_set(err, ORT_ERROR_IO, "%s: can't be read: %s", label,
+                                 strerror(saved));
+        }
+        if (got == 0)
+            break;
+        used += (size_t)got;
+        if (max_bytes && used > max_bytes) {
+            free(data);
+            return too_large(label, used, max_bytes, err);
+        }
+    }
+    uint8_t *fitted = realloc(data, used ? used : 1);
+    return ort_blob_new(ORT_BLOB_HEAP, fitted ? fitted : data, used, blob, err);
+}
+
+ort_status ort_file_map_fd(int fd, const char *label, size_t max_bytes, ort_blob **blob,
+                           ort_error *err)
+{
+    struct stat st;
+    *blob = NULL;
+    if (fstat(fd, &st) != 0)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be read: %s", label, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return ort_error_set(err, ORT_ERROR_IO, "%s: is a folder, not a file", label);
+    /* A descriptor that someone has read from already is a stream, whatever lies behind it. */
+    if (!S_ISREG(st.st_mode) || st.st_size == 0 || lseek(fd, 0, SEEK_CUR) != 0)
+        return read_stream(fd, label, max_bytes, blob, err);
+    size_t count = (size_t)st.st_size;
+    if (max_bytes && count > max_bytes)
+        return too_large(label, count, max_bytes, err);
+    void *bytes = mmap(NULL, count, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be mapped (%zu bytes): %s", label, count,
+                             strerror(errno));
+    return ort_blob_new(ORT_BLOB_MAPPED, bytes, count, blob, err);
+}
+
+ort_status ort_file_map(const char *path, size_t max_bytes, ort_blob **blob, ort_error *err)
+{
+    if (!strcmp(path, "-"))
+        return ort_file_map_fd(STDIN_FILENO, "<stdin>", max_bytes, blob, err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *blob = NULL;
+    if (fd < 0)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
+    ort_status status = ort_file_map_fd(fd, path, max_bytes, blob, err);
+    close(fd);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* message.c - from bytes to an unpacked ONNX message (message.h). protobuf-c allocates from the arena,
+ * so a message with a million parts is given back at once; what it frees early (scan tables) stays in
+ * the arena unless large. */
+#include "io/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static void *arena_alloc(void *arena, size_t bytes)
+{
+    return ort_arena_alloc_aligned(arena, bytes, sizeof(void *), 0);
+}
+
+static void arena_free(void *arena, void *pointer)
+{
+    (void)arena;
+    (void)pointer;
+}
+
+static const ProtobufCMessageDescriptor *descriptor(ort_wire_root root)
+{
+    switch (root) {
+    case ORT_WIRE_MODEL: return &onnx__model_proto__descriptor;
+    case ORT_WIRE_TENSOR: return &onnx__tensor_proto__descriptor;
+    case ORT_WIRE_SPARSE: return &onnx__sparse_tensor_proto__descriptor;
+    case ORT_WIRE_SEQUENCE: return &onnx__sequence_proto__descriptor;
+    case ORT_WIRE_MAP: return &onnx__map_proto__descriptor;
+    case ORT_WIRE_OPTIONAL: return &onnx__optional_proto__descriptor;
+    case ORT_WIRE_FUNCTION: return &onnx__function_proto__descriptor;
+    }
+    return NULL;
+}
+
+ort_status ort_message_unpack(ort_wire_root root, const uint8_t *bytes, size_t count, bool strict,
+                              ort_arena *arena, ort_message *message, ort_error *err)
+{
+    ort_wire wire;
+    *message = (ort_message){0};
+    ORT_TRY(ort_wire_split(root, bytes, count, strict, &wire, err));
+    ProtobufCAllocator allocator = {arena_alloc, arena_free, arena};
+    message->root = protobuf_c_message_unpack(descriptor(root), &allocator, wire.skeleton_count,
+                                              wire.skeleton);
+    size_t payload_bytes = wire.payloads.count * sizeof *wire.payloads.data;
+    ort_wire_payload *payloads = ort_arena_alloc(arena, payload_bytes);
+    if (payloads && payload_bytes)
+        memcpy(payloads, wire.payloads.data, payload_bytes);
+    message->payloads = payloads;
+    message->payload_count = wire.payloads.count;
+    size_t skeleton_count = wire.skeleton_count;
+    ort_wire_release(&wire);
+    if (!payloads)
+        return ort_error_memory(err, payload_bytes);
+    if (!message->root)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "can't be unpacked: damaged, or memory is exhausted (%zu bytes)",
+                             skeleton_count);
+    return ORT_OK;
+}

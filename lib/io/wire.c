@@ -1,0 +1,432 @@
+/* wire.c - the bounded walker of the protobuf wire format (wire.h).
+ *
+ * Splitting copies everything but the bulk fields. A nested message keeps the width of its length
+ * varint (padded with continuation bytes), so its length can be put in place once it is known without
+ * moving what follows: one pass, linear time, nothing is read that isn't copied.
+ * Joining takes two passes over the skeleton: sizes first (a stack-shaped list in the order of the walk),
+ * then bytes.
+ */
+#include "io/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/wire_schema.h"
+
+static const message_id root_messages[] = {
+    [ORT_WIRE_MODEL] = M_MODEL,       [ORT_WIRE_TENSOR] = M_TENSOR, [ORT_WIRE_SPARSE] = M_SPARSE,
+    [ORT_WIRE_SEQUENCE] = M_SEQUENCE, [ORT_WIRE_MAP] = M_MAP,       [ORT_WIRE_OPTIONAL] = M_OPTIONAL,
+    [ORT_WIRE_FUNCTION] = M_FUNCTION,
+};
+
+bool ort_wire_varint(const uint8_t *bytes, size_t count, size_t *at, uint64_t *value)
+{
+    uint64_t v = 0;
+    size_t i = *at;
+    for (unsigned shift = 0; shift < 70 && i < count; shift += 7) {
+        uint8_t b = bytes[i++];
+        if (shift < 64)
+            v |= (uint64_t)(b & 0x7f) << shift;
+        if (!(b & 0x80)) {
+            *at = i;
+            *value = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+void ort_wire_put_varint(ort_strbuf *out, uint64_t value)
+{
+    while (value >= 0x80) {
+        ort_strbuf_add_char(out, (char)(value | 0x80));
+        value >>= 7;
+    }
+    ort_strbuf_add_char(out, (char)value);
+}
+
+void ort_wire_put_int(ort_strbuf *out, uint32_t field, int64_t value)
+{
+    ort_wire_put_varint(out, (uint64_t)field << 3 | VARINT);
+    ort_wire_put_varint(out, (uint64_t)value);
+}
+
+void ort_wire_put_bytes(ort_strbuf *out, uint32_t field, const void *bytes, size_t count)
+{
+    ort_wire_put_varint(out, (uint64_t)field << 3 | BYTES);
+    ort_wire_put_varint(out, count);
+    ort_strbuf_add_bytes(out, bytes, count);
+}
+
+static const field_row *find_field(message_id message, uint32_t number)
+{
+    const field_row *f = messages[message].fields;
+    while (f->number && f->number != number)
+        f++;
+    return f->number ? f : NULL;
+}
+
+/* ---- splitting */
+
+typedef struct splitter {
+    const uint8_t *bytes;
+    size_t copied;    /* input before this offset is in the skeleton, or deliberately not */
+    bool strict;
+    ort_wire *wire;
+    size_t capacity;
+    ort_error *err;
+} splitter;
+
+static ort_status broken(splitter *s, message_id message, const field_row *f, size_t at,
+                         const char *what)
+{
+    return ort_error_set(s->err, ORT_ERROR_MODEL, "byte %zu: field %s of %s %s", at,
+                         f ? f->name : "(unknown)", messages[message].name, what);
+}
+
+/* Copy input [copied, end) to the skeleton. */
+static bool flush(splitter *s, size_t end)
+{
+    size_t count = end - s->copied, need = s->wire->skeleton_count + count;
+    if (need > s->capacity) {
+        size_t larger = need + need / 2 + 4096;
+        uint8_t *moved = realloc(s->wire->skeleton, larger);
+        if (!moved)
+            return false;
+        s->wire->skeleton = moved;
+        s->capacity = larger;
+    }
+    if (count)
+        memcpy(s->wire->skeleton + s->wire->skeleton_count, s->bytes + s->copied, count);
+    s->wire->skeleton_count = need;
+    s->copied = end;
+    return true;
+}
+
+/* A field header with the index of the next payload, in place of input [begin, end). */
+static bool put_payload(splitter *s, size_t begin, size_t end, const field_row *f, size_t value,
+                        size_t count)
+{
+    if (!flush(s, begin))
+        return false;
+    ort_strbuf text = {0};
+    ort_wire_put_int(&text, ORT_WIRE_PAYLOAD, (int64_t)s->wire->payloads.count);
+    const uint8_t *input = s->bytes;
+    bool ok = !text.failed;
+    if (ok) {
+        s->bytes = (const uint8_t *)text.data;
+        s->copied = 0;
+        ok = flush(s, text.length);
+        s->bytes = input;
+        s->copied = end;
+    }
+    ort_strbuf_release(&text);
+    return ok && ort_vec_push(&s->wire->payloads,
+                              (ort_wire_payload){s->bytes + value, count, f->number});
+}
+
+static size_t varint_width(uint64_t value)
+{
+    size_t width = 1;
+    while (value >>= 7)
+        width++;
+    return width;
+}
+
+static void patch_length(uint8_t *at, size_t width, uint64_t value)
+{
+    for (size_t i = 0; i < width; i++, value >>= 7)
+        at[i] = (uint8_t)((value & 0x7f) | (i + 1 < width ? 0x80 : 0));
+}
+
+static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end,
+                                int depth);
+
+static ort_status split_nested(splitter *s, const field_row *f, size_t length_at, size_t value,
+                               size_t length, int depth)
+{
+    size_t payloads = s->wire->payloads.count, copied = s->copied;
+    size_t at = s->wire->skeleton_count + (length_at - copied);
+    size_t width = value - length_at;
+    ORT_TRY(split_message(s, f->message, value, value + length, depth + 1));
+    if (s->wire->payloads.count == payloads)
+        return ORT_OK; /* nothing was taken out: the length stands */
+    if (!flush(s, value + length))
+        return ort_error_memory(s->err, length);
+    size_t now = s->wire->skeleton_count - (at + width);
+    if (varint_width(now) > width)
+        return ort_error_set(s->err, ORT_ERROR_MODEL, "byte %zu: field %s holds too many tensors",
+                             length_at, f->name);
+    patch_length(s->wire->skeleton + at, width, now);
+    return ORT_OK;
+}
+
+/* Whether a bulk field leaves the skeleton: when large, and then all later pieces of the same field
+ * of this tensor, so that the order of the pieces is known. `taken` has a bit per such field. */
+static bool takes_bulk(const field_row *f, size_t count, uint32_t *taken)
+{
+    if (!f || !f->bulk || (count < ORT_WIRE_BULK_BYTES && !(*taken >> f->number & 1)))
+        return false;
+    *taken |= 1u << f->number;
+    return true;
+}
+
+/* One value at *at: its start and bytes; *at moves behind it. */
+static ort_status scan_value(splitter *s, message_id message, const field_row *f, unsigned wire,
+                             size_t *at, size_t end, size_t *value, size_t *count)
+{
+    uint64_t v = 0;
+    size_t start = *at;
+    *value = start;
+    switch (wire) {
+    case VARINT:
+        if (!ort_wire_varint(s->bytes, end, at, &v))
+            return broken(s, message, f, start, "is cut off (truncated file?)");
+        *count = *at - start;
+        return ORT_OK;
+    case FIXED64:
+    case FIXED32:
+        *count = wire == FIXED64 ? 8 : 4;
+        if (end - start < *count)
+            return broken(s, message, f, start, "is cut off (truncated file?)");
+        *at = start + *count;
+        return ORT_OK;
+    case BYTES:
+        if (!ort_wire_varint(s->bytes, end, at, &v))
+            return broken(s, message, f, start, "is cut off (truncated file?)");
+        if (v > end - *at)
+            return ort_error_set(s->err, ORT_ERROR_MODEL,
+                                 "byte %zu: field %s of %s needs %llu bytes, %zu are left "
+                                 "(truncated file?)",
+                                 start, f ? f->name : "(unknown)", messages[message].name,
+                                 (unsigned long long)v, end - *at);
+        *value = *at;
+        *count = (size_t)v;
+        *at += (size_t)v;
+        return ORT_OK;
+    default:
+        return broken(s, message, f, start, "has an invalid wire type (not an ONNX file?)");
+    }
+}
+
+static bool valid_varints(const uint8_t *bytes, size_t count)
+{
+    size_t at = 0;
+    uint64_t v;
+    while (at < count)
+        if (!ort_wire_varint(bytes, count, &at, &v))
+            return false;
+    return true;
+}
+
+static ort_status check_wire(splitter *s, message_id message, const field_row *f, unsigned wire,
+                             size_t at, size_t value, size_t count)
+{
+    if (!f)
+        return s->strict ? broken(s, message, f, at, "isn't expected") : ORT_OK;
+    if (wire == f->wire)
+        return ORT_OK;
+    if (!f->packed || wire != BYTES)
+        return broken(s, message, f, at, "has the wrong wire type (not an ONNX file?)");
+    if ((f->wire == FIXED32 && count % 4) || (f->wire == FIXED64 && count % 8))
+        return broken(s, message, f, at, "isn't a whole number of elements long");
+    /* Bulk varints are checked when they are decoded; here they are not touched. */
+    if (f->wire == VARINT && !f->bulk && !valid_varints(s->bytes + value, count))
+        return broken(s, message, f, at, "holds a broken number");
+    return ORT_OK;
+}
+
+static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end, int depth)
+{
+    if (depth > ORT_WIRE_MAX_DEPTH)
+        return ort_error_set(s->err, ORT_ERROR_MODEL,
+                             "byte %zu: messages are nested more than %d deep", begin,
+                             ORT_WIRE_MAX_DEPTH);
+    uint32_t taken = 0;
+    for (size_t at = begin; at < end;) {
+        size_t field_at = at, value = 0, count = 0;
+        uint64_t tag;
+        if (!ort_wire_varint(s->bytes, end, &at, &tag) || tag >> 3 == 0 || tag >> 3 > 536870911)
+            return ort_error_set(s->err, ORT_ERROR_MODEL,
+                                 "byte %zu: no field of %s begins here (truncated, or not an ONNX "
+                                 "file)",
+                                 field_at, messages[message].name);
+        unsigned wire = (unsigned)(tag & 7);
+        const field_row *f = find_field(message, (uint32_t)(tag >> 3));
+        size_t value_at = at;
+        if (message == M_TENSOR && tag >> 3 == ORT_WIRE_PAYLOAD)
+            return broken(s, message, f, field_at, "has a number that is reserved");
+        ORT_TRY(scan_value(s, message, f, wire, &at, end, &value, &count));
+        ORT_TRY(check_wire(s, message, f, wire, field_at, value, count));
+        if (takes_bulk(f, count, &taken)) {
+            if (!put_payload(s, field_at, at, f, value, count))
+                return ort_error_memory(s->err, s->capacity);
+        } else if (f && f->message) {
+            ORT_TRY(split_nested(s, f, value_at, value, count, depth));
+        }
+    }
+    return ORT_OK;
+}
+
+ort_status ort_wire_split(ort_wire_root root, const uint8_t *bytes, size_t count, bool strict,
+                          ort_wire *wire, ort_error *err)
+{
+    splitter s = {.bytes = bytes, .strict = strict, .wire = wire, .err = err};
+    *wire = (ort_wire){0};
+    ort_status status = split_message(&s, root_messages[root], 0, count, 1);
+    if (status == ORT_OK && !flush(&s, count))
+        status = ort_error_memory(err, count);
+    if (status != ORT_OK)
+        ort_wire_release(wire);
+    return status;
+}
+
+void ort_wire_release(ort_wire *wire)
+{
+    free(wire->skeleton);
+    ort_vec_release(&wire->payloads);
+    *wire = (ort_wire){0};
+}
+
+/* ---- joining */
+
+typedef struct joiner {
+    const uint8_t *bytes;
+    const ort_wire_payload *payloads;
+    size_t payload_count;
+    ORT_VEC(uint64_t) sizes; /* of messages that hold tensors, in the order of the walk */
+    size_t next;             /* second pass: size to use next */
+    size_t copied;
+    ort_wire_sink *sink;
+    void *arg;
+    ort_error *err;
+} joiner;
+
+/* Messages that can hold a tensor: only these are entered. */
+static bool holds_tensors(unsigned message)
+{
+    switch (message) {
+    case M_GRAPH: case M_NODE: case M_ATTRIBUTE: case M_TENSOR: case M_SPARSE: case M_FUNCTION:
+    case M_TRAINING: case M_SEQUENCE: case M_MAP: case M_OPTIONAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+typedef struct join_field {
+    const field_row *row;
+    uint64_t tag;
+    size_t at, length_at, value, end; /* of the field, its length varint, its value */
+    uint64_t number;                  /* of a varint */
+} join_field;
+
+static ort_status next_field(joiner *j, message_id message, size_t *at, size_t end, join_field *f)
+{
+    uint64_t v = 0;
+    f->at = *at;
+    bool ok = ort_wire_varint(j->bytes, end, at, &f->tag);
+    f->row = ok ? find_field(message, (uint32_t)(f->tag >> 3)) : NULL;
+    f->length_at = f->value = *at;
+    switch (f->tag & 7) {
+    case VARINT: ok = ok && ort_wire_varint(j->bytes, end, at, &f->number); break;
+    case FIXED64: *at += 8; break;
+    case FIXED32: *at += 4; break;
+    case BYTES:
+        ok = ok && ort_wire_varint(j->bytes, end, at, &v) && v <= end - *at;
+        f->value = *at;
+        *at += ok ? (size_t)v : 0;
+        break;
+    default: ok = false;
+    }
+    f->end = *at;
+    return ok && *at <= end ? ORT_OK
+                            : ort_error_set(j->err, ORT_ERROR_MODEL,
+                                            "internal: the packed message is broken at byte %zu",
+                                            f->at);
+}
+
+static ort_status payload_at(joiner *j, uint64_t index, const ort_wire_payload **payload)
+{
+    if (index >= j->payload_count)
+        return ort_error_set(j->err, ORT_ERROR_MODEL, "internal: payload %llu doesn't exist",
+                             (unsigned long long)index);
+    *payload = &j->payloads[index];
+    return ORT_OK;
+}
+
+static ort_status measure(joiner *j, message_id message, size_t begin, size_t end, uint64_t *size)
+{
+    *size = end - begin;
+    for (size_t at = begin; at < end;) {
+        join_field f;
+        ORT_TRY(next_field(j, message, &at, end, &f));
+        if (message == M_TENSOR && f.tag >> 3 == ORT_WIRE_PAYLOAD) {
+            const ort_wire_payload *p = NULL;
+            ORT_TRY(payload_at(j, f.number, &p));
+            *size += 1 + varint_width(p->count) + p->count - (f.end - f.at);
+        } else if (f.row && holds_tensors(f.row->message)) {
+            size_t slot = j->sizes.count;
+            uint64_t inner = 0;
+            if (!ort_vec_push(&j->sizes, 0))
+                return ort_error_memory(j->err, slot * sizeof *j->sizes.data);
+            ORT_TRY(measure(j, f.row->message, f.value, f.end, &inner));
+            j->sizes.data[slot] = inner;
+            *size += varint_width(inner) + inner - (f.end - f.length_at);
+        }
+    }
+    return ORT_OK;
+}
+
+static ort_status emit_until(joiner *j, size_t end)
+{
+    size_t begin = j->copied;
+    j->copied = end;
+    return end > begin ? j->sink(j->arg, j->bytes + begin, end - begin, j->err) : ORT_OK;
+}
+
+static ort_status emit_varint(joiner *j, uint64_t value)
+{
+    uint8_t text[10];
+    size_t width = varint_width(value);
+    patch_length(text, width, value);
+    return j->sink(j->arg, text, width, j->err);
+}
+
+static ort_status emit(joiner *j, message_id message, size_t begin, size_t end)
+{
+    for (size_t at = begin; at < end;) {
+        join_field f;
+        ORT_TRY(next_field(j, message, &at, end, &f));
+        if (message == M_TENSOR && f.tag >> 3 == ORT_WIRE_PAYLOAD) {
+            const ort_wire_payload *p = NULL;
+            ORT_TRY(payload_at(j, f.number, &p));
+            ORT_TRY(emit_until(j, f.at));
+            ORT_TRY(emit_varint(j, (uint64_t)p->field << 3 | BYTES));
+            ORT_TRY(emit_varint(j, p->count));
+            ORT_TRY(p->count ? j->sink(j->arg, p->bytes, p->count, j->err) : ORT_OK);
+            j->copied = f.end;
+        } else if (f.row && holds_tensors(f.row->message)) {
+            ORT_TRY(emit_until(j, f.length_at));
+            ORT_TRY(emit_varint(j, j->sizes.data[j->next++]));
+            j->copied = f.value;
+            ORT_TRY(emit(j, f.row->message, f.value, f.end));
+        }
+    }
+    return emit_until(j, end);
+}
+
+ort_status ort_wire_join(ort_wire_root root, const uint8_t *skeleton, size_t count,
+                         const ort_wire_payload *payloads, size_t payload_count,
+                         ort_wire_sink *sink, void *arg, ort_error *err)
+{
+    joiner j = {.bytes = skeleton, .payloads = payloads, .payload_count = payload_count,
+                .sink = sink, .arg = arg, .err = err};
+    uint64_t size;
+    ort_status status = measure(&j, root_messages[root], 0, count, &size);
+    if (status == ORT_OK)
+        status = emit(&j, root_messages[root], 0, count);
+    ort_vec_release(&j.sizes);
+    return status;
+}
