@@ -47,7 +47,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
 COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all demo test check models conformance bench lint install clean unit tools
+.PHONY: all demo test check models conformance schema bench lint install clean unit tools
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -108,6 +108,9 @@ unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 
 conformance: all $(OBJ)/tests/onnx/conformance
 	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance
+
+schema: $(OBJ)/tests/onnx/schema_dump
+	@build/venv/bin/python tests/tools/check_schema.py $<
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)

@@ -64,7 +64,7 @@ suite cli sh tests/tools/run_cli.sh
 if sh tests/tools/setup_venv.sh >"$logs/venv.log" 2>&1; then
     suite conformance make -s conformance
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
-    suite schema build/venv/bin/python tests/tools/check_schema.py
+    suite schema make -s schema
 else
     tail -n 3 "$logs/venv.log"
     cannot conformance "the pinned Python packages can't be installed (no network?)"

@@ -1,0 +1,33 @@
+#!/bin/sh
+# run_check.sh: what is too slow for every test run: the suites again under AddressSanitizer and
+# UndefinedBehaviorSanitizer, and on every kernel tier. Closes with the sum of the counts.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+passed=0 failed=0 skipped=0
+mkdir -p build/check
+
+count() { # count NAME LOG STATUS
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$2" | tail -n 1)
+    [ -n "$line" ] || line="0 passed, 1 failed, 0 skipped"
+    echo "== $1: $line"
+    grep -E '^not ok|^FAIL|runtime error|ERROR: AddressSanitizer' "$2" | head -n 20
+    set -- $(echo "$line" | tr -c '0-9\n' ' ')
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
+}
+
+make -s -j2 all || exit 1
+for isa in $(build/bin/ort-inspect --tiers); do
+    ORT_ISA=$isa make -s conformance >"build/check/conformance-$isa.log" 2>&1
+    count "conformance on $isa" "build/check/conformance-$isa.log"
+done
+run_san() { # run_san TARGET
+    ASAN_OPTIONS=detect_leaks=1 make -s -j2 CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+        LDFLAGS="-fsanitize=address,undefined" "$1" >"build/check/san-$1.log" 2>&1
+    count "$1 under ASan and UBSan" "build/check/san-$1.log"
+}
+for target in unit conformance models; do
+    run_san $target
+done
+make -s all
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
