@@ -1,0 +1,19 @@
+/* vmath_avx512.c - the math kernels of the AVX-512 tier: the shared bodies, compiled over this tier's
+ * simd.h. */
+#include "kernel/vmath.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/avx512/simd.h"
+
+#include "kernel/vmath_math.inc"
+#include "kernel/vmath_unary.inc"
+#include "kernel/vmath_binary.inc"
+#include "kernel/vmath_reduce.inc"
+#include "kernel/vmath_convert.inc"
+
+void ort_vmath_plug_avx512(ort_vmath_kernels *table)
+{
+    plug_tier(table);
+}
