@@ -35,6 +35,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* all that the shared library exports */
 
 #define ORT_VERSION_MAJOR 0
 #define ORT_VERSION_MINOR 1
@@ -491,6 +492,7 @@ size_t ort_peak_rss_bytes(void);
 /* Nanoseconds since this process started (exec to now). */
 uint64_t ort_process_age_ns(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
