@@ -86,8 +86,8 @@ typedef struct ort_requant {
  * Row j: k_blocks blocks of block/2 bytes, first element in the low bits; scale[j][k_blocks];
  * zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a multiple of 16. */
 typedef struct ort_nbits {
-    const float *a;      /* [k_blocks * block], zero padded */
-    const float *a_sum;  /* [k_blocks] sums of a over each block */
+    const float *even, *odd; /* elements 0, 2, .. and 1, 3, .. of a, zero padded to whole blocks */
+    const float *a_sum;      /* [k_blocks] sums of a over each block */
     const uint8_t *q;
     const float *scale, *zero;
     const float *bias;   /* [n] or NULL */
@@ -127,6 +127,6 @@ typedef struct ort_gemm_kernels {
 void ort_gemm_plug_scalar(ort_gemm_kernels *table);
 void ort_gemm_plug_avx2(ort_gemm_kernels *table);
 void ort_gemm_plug_avx512(ort_gemm_kernels *table);
-void ort_gemm_plug_avx512_vnni(ort_gemm_kernels *table);
+void ort_gemm_plug_vnni(ort_gemm_kernels *table); /* over avx512 */
 
 #endif

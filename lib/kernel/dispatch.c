@@ -1,0 +1,79 @@
+/* dispatch.c - the kernel tiers and the function table of each.
+ *
+ * A table is the scalar tier with every better tier that the machine has, up to the chosen one, laid
+ * over it. Tables are built once, all together, and never change afterwards.
+ */
+#include "kernel/kernel.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/cpu.h"
+
+static bool has_scalar(void)
+{
+    return true;
+}
+
+#if defined(__x86_64__)
+static bool has_avx2(void)
+{
+    return ort_cpu_get()->avx2;
+}
+static bool has_avx512(void)
+{
+    return ort_cpu_get()->avx2 && ort_cpu_get()->avx512;
+}
+static bool has_vnni(void)
+{
+    return has_avx512() && ort_cpu_get()->avx512_vnni;
+}
+static void no_math(ort_vmath_kernels *table)
+{
+    (void)table;
+}
+#endif
+
+static const ort_kernel_tier tiers[] = {
+    {"scalar", has_scalar, ort_gemm_plug_scalar, ort_vmath_plug_scalar},
+#if defined(__x86_64__)
+    {"avx2", has_avx2, ort_gemm_plug_avx2, ort_vmath_plug_avx2},
+    {"avx512", has_avx512, ort_gemm_plug_avx512, ort_vmath_plug_avx512},
+    {"vnni", has_vnni, ort_gemm_plug_vnni, no_math},
+#endif
+};
+enum { TIER_COUNT = sizeof tiers / sizeof tiers[0] };
+
+static ort_kernels tables[TIER_COUNT];
+static int best_tier;
+static pthread_once_t built = PTHREAD_ONCE_INIT;
+
+static void build_tables(void)
+{
+    for (int i = 0; i < TIER_COUNT; i++) {
+        if (!tiers[i].has())
+            break;
+        if (i > 0)
+            tables[i] = tables[i - 1];
+        tables[i].isa = tiers[i].name;
+        tiers[i].plug_gemm(&tables[i].gemm);
+        tiers[i].plug_math(&tables[i].math);
+        best_tier = i;
+    }
+}
+
+const ort_kernel_tier *ort_kernel_tier_at(int index)
+{
+    return index >= 0 && index < TIER_COUNT ? &tiers[index] : NULL;
+}
+
+const ort_kernels *ort_kernels_get(const char *isa)
+{
+    pthread_once(&built, build_tables);
+    if (!isa || !*isa)
+        return &tables[best_tier];
+    for (int i = 0; i <= best_tier; i++)
+        if (strcmp(tiers[i].name, isa) == 0)
+            return &tables[i];
+    return NULL;
+}

@@ -1,0 +1,43 @@
+/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: bytes in groups of four (exact: vpdpbusd doesn't
+ * saturate) and int16 pairs with a fused accumulation. Everything else is the AVX-512 tier's. */
+#include "kernel/avx512/simd.h"
+
+#include "kernel/gemm.h"
+
+#define TILE_ROWS 14
+#define T_ELEM int32_t
+#define T_ARGS ort_tile_i32
+#define T_VEC vi
+#define T_LANES VF_LANES
+#define T_ZERO() vi_zero()
+#define T_SET1(x) vi_set1(x)
+#define T_LOAD(p) vi_load(p)
+#define T_LOAD_N(p, n) vi_load_n(p, n)
+static inline __attribute__((always_inline)) void i32_finish(vi acc, int32_t *c,
+                                                             const int32_t *add, int64_t n)
+{
+    bool whole = n == VF_LANES;
+    if (add)
+        acc = vi_add(acc, whole ? vi_load(add) : vi_load_n(add, n));
+    if (whole)
+        vi_store(c, acc);
+    else
+        vi_store_n(c, n, acc);
+}
+#define T_FINISH(acc, t, row, c, add, col, n) i32_finish(acc, c, add, n);
+
+#define TILE(name) i16_##name
+#define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)
+#include "kernel/gemm_tile.inc"
+#undef TILE
+#undef T_FMA
+
+#define TILE(name) u8s8_##name
+#define T_FMA(x, b, c) _mm512_dpbusd_epi32(c, b, x)
+#include "kernel/gemm_tile.inc"
+
+void ort_gemm_plug_vnni(ort_gemm_kernels *table)
+{
+    table->i16 = i16_run;
+    table->u8s8 = u8s8_run;
+}

@@ -1,0 +1,278 @@
+/* matrix.c - threaded matrix products on the tile kernels.
+ *
+ * A task is a block of rows by a block of columns. Within a task k is walked in steps of the kernel's kc, so
+ * that one panel of B stays in the first-level cache while the rows pass over it; the epilogue's
+ * additions belong to the first step and its clamp to the last.
+ */
+#include "op/matrix.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+
+ort_epilogue ort_epilogue_none(void)
+{
+    return (ort_epilogue){.alpha = 1.0f, .lo = -INFINITY, .hi = INFINITY, .act = -1};
+}
+
+static bool packed_bytes(int64_t depth, int64_t n, int64_t nr, size_t element, size_t *bytes)
+{
+    int64_t columns, count;
+    return ort_add_i64(n, nr - 1, &columns) &&
+           ort_mul_i64(columns / nr * nr, ort_max_i64(depth, 1), &count) &&
+           ort_mul_size((size_t)count, element, bytes);
+}
+
+bool ort_matrix_packed_bytes_f32(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
+{
+    return packed_bytes(depth, n, k->gemm.nr, sizeof(float), bytes);
+}
+
+bool ort_matrix_packed_bytes_f64(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
+{
+    return packed_bytes(depth, n, k->gemm.nr64, sizeof(double), bytes);
+}
+
+void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
+                         int64_t row, int64_t column, float *packed)
+{
+    k->gemm.pack_f32(depth, n, b, row, column, depth, packed);
+}
+
+void ort_matrix_pack_f64(const ort_kernels *k, int64_t depth, int64_t n, const double *b,
+                         int64_t row, int64_t column, double *packed)
+{
+    k->gemm.pack_f64(depth, n, b, row, column, depth, packed);
+}
+
+/* ---- one block on this thread */
+
+static void apply_act(const ort_kernels *k, int64_t m, int64_t n, float *c, int64_t ldc,
+                      const ort_epilogue *e)
+{
+    if (e->act < 0)
+        return;
+    ort_unary_fn *fn = k->math.unary[e->act];
+    for (int64_t i = 0; i < m; i++)
+        fn(c + i * ldc, c + i * ldc, (size_t)n, e->act_a, e->act_b);
+}
+
+/* C = epilogue(0): what is left of a product without a k. */
+static void fill_empty(int64_t m, int64_t n, float *c, int64_t ldc, const ort_epilogue *e)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            float v = e->add ? e->add[i * e->ldadd + j] : 0.0f;
+            v += e->row_bias ? e->row_bias[i] : 0.0f;
+            v += e->col_bias ? e->col_bias[j] : 0.0f;
+            v = v < e->lo ? e->lo : v;
+            c[i * ldc + j] = v > e->hi ? e->hi : v;
+        }
+}
+
+static void block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
+                      int64_t lda, const float *b, int64_t step, int64_t panel, float *c,
+                      int64_t ldc, const ort_epilogue *epilogue)
+{
+    ort_epilogue none = ort_epilogue_none();
+    const ort_epilogue *e = epilogue ? epilogue : &none;
+    if (m <= 0 || n <= 0)
+        return;
+    if (depth == 0)
+        fill_empty(m, n, c, ldc, e);
+    int64_t kc = m <= 2 ? depth : k->gemm.kc;
+    for (int64_t k0 = 0; k0 < depth; k0 += kc) {
+        bool first = k0 == 0, last = depth - k0 <= kc;
+        ort_tile_f32 t = {.a = a + k0, .b = b + k0 * step, .lda = lda, .b_step = step,
+                          .b_panel = panel, .c = c, .ldc = ldc, .alpha = e->alpha,
+                          .add = first ? e->add : c, .ldadd = first ? e->ldadd : ldc,
+                          .row_bias = first ? e->row_bias : NULL,
+                          .col_bias = first ? e->col_bias : NULL,
+                          .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY};
+        k->gemm.f32(m, n, last ? depth - k0 : kc, &t);
+    }
+    apply_act(k, m, n, c, ldc, e);
+}
+
+void ort_matrix_block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
+                          int64_t lda, const float *packed, float *c, int64_t ldc,
+                          const ort_epilogue *epilogue)
+{
+    block_f32(k, m, n, depth, a, lda, packed, k->gemm.nr, depth * k->gemm.nr, c, ldc, epilogue);
+}
+
+void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                                const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+                                int64_t ldc, const ort_epilogue *epilogue)
+{
+    block_f32(k, m, n, depth, a, lda, b, ldb, k->gemm.nr, c, ldc, epilogue);
+}
+
+void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                          const double *a, int64_t lda, const double *packed, double *c,
+                          int64_t ldc, double alpha, const double *add, int64_t ldadd)
+{
+    int64_t nr = k->gemm.nr64, kc = k->gemm.kc;
+    if (m <= 0 || n <= 0)
+        return;
+    for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += kc) {
+        ort_tile_f64 t = {.a = a + k0, .b = packed + k0 * nr, .lda = lda, .b_step = nr,
+                          .b_panel = depth * nr, .c = c, .ldc = ldc, .alpha = alpha,
+                          .add = k0 ? c : add, .ldadd = k0 ? ldc : ldadd};
+        k->gemm.f64(m, n, ort_min_i64(kc, depth - k0), &t);
+    }
+}
+
+/* ---- the task grid */
+
+typedef struct grid {
+    int64_t rows, columns;   /* of one task */
+    int64_t row_tasks, column_tasks;
+} grid;
+
+/* About 2 million multiply-adds a task, blocks of whole micro tiles. */
+static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t nr)
+{
+    const int64_t target = 2 << 20;
+    grid g;
+    g.rows = ort_min_i64(m, 168);
+    int64_t per_panel = ort_max_i64(g.rows * ort_max_i64(depth, 1), 1) * nr;
+    int64_t panels = ort_max_i64(target / per_panel, 1);
+    g.columns = ort_min_i64(panels, 16) * nr;
+    if (m <= 8)
+        g.columns = ort_max_i64(g.columns, 4 * nr);
+    g.row_tasks = (m + g.rows - 1) / g.rows;
+    g.rows = (m + g.row_tasks - 1) / g.row_tasks;
+    g.column_tasks = (n + g.columns - 1) / g.columns;
+    return g;
+}
+
+typedef struct product_f32 {
+    const ort_kernels *k;
+    int64_t m, n, depth, lda, ldc, step, panel;
+    const float *a, *b;
+    float *c;
+    const ort_epilogue *e;
+    grid g;
+} product_f32;
+
+static void task_f32(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const product_f32 *p = arg;
+    int64_t i0 = (int64_t)task % p->g.row_tasks * p->g.rows;
+    int64_t j0 = (int64_t)task / p->g.row_tasks * p->g.columns;
+    int64_t m = ort_min_i64(p->g.rows, p->m - i0), n = ort_min_i64(p->g.columns, p->n - j0);
+    ort_epilogue e = *p->e;
+    if (e.add)
+        e.add += i0 * e.ldadd + j0;
+    if (e.row_bias)
+        e.row_bias += i0;
+    if (e.col_bias)
+        e.col_bias += j0;
+    block_f32(p->k, m, n, p->depth, p->a + i0 * p->lda, p->lda,
+              p->b + j0 / p->k->gemm.nr * p->panel, p->step, p->panel,
+              p->c + i0 * p->ldc + j0, p->ldc, &e);
+}
+
+static void run_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *a,
+                    int64_t lda, const float *b, int64_t step, int64_t panel, float *c, int64_t ldc,
+                    const ort_epilogue *epilogue)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    ort_epilogue none = ort_epilogue_none();
+    product_f32 p = {call->k, m, n, depth, lda, ldc, step, panel, a, b, c,
+                     epilogue ? epilogue : &none, plan_grid(m, n, depth, call->k->gemm.nr)};
+    ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f32, &p);
+}
+
+void ort_matrix_multiply_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                             const float *a, int64_t lda, const float *packed, float *c,
+                             int64_t ldc, const ort_epilogue *epilogue)
+{
+    int64_t nr = call->k->gemm.nr;
+    run_f32(call, m, n, depth, a, lda, packed, nr, depth * nr, c, ldc, epilogue);
+}
+
+typedef struct product_f64 {
+    const ort_kernels *k;
+    int64_t m, n, depth, lda, ldc, ldadd;
+    const double *a, *b, *add;
+    double *c, alpha;
+    grid g;
+} product_f64;
+
+static void task_f64(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const product_f64 *p = arg;
+    int64_t i0 = (int64_t)task % p->g.row_tasks * p->g.rows;
+    int64_t j0 = (int64_t)task / p->g.row_tasks * p->g.columns;
+    ort_matrix_block_f64(p->k, ort_min_i64(p->g.rows, p->m - i0),
+                         ort_min_i64(p->g.columns, p->n - j0), p->depth, p->a + i0 * p->lda, p->lda,
+                         p->b + j0 * p->depth, p->c + i0 * p->ldc + j0, p->ldc, p->alpha,
+                         p->add ? p->add + i0 * p->ldadd + j0 : NULL, p->ldadd);
+}
+
+void ort_matrix_multiply_f64(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                             const double *a, int64_t lda, const double *packed, double *c,
+                             int64_t ldc, double alpha, const double *add, int64_t ldadd)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    product_f64 p = {call->k, m, n, depth, lda, ldc, ldadd, a, packed, add, c, alpha,
+                     plan_grid(m, n, depth, call->k->gemm.nr64)};
+    ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f64, &p);
+}
+
+/* ---- a B that changes every run */
+
+/* Packing reads and writes B once: worth it when enough rows pass over it. */
+static bool packs(const ort_kernels *k, int64_t m, int64_t column)
+{
+    return column != 1 || m > 2 * k->gemm.mr;
+}
+
+size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                            int64_t column)
+{
+    size_t bytes = 0;
+    if (packs(k, m, column) && !ort_matrix_packed_bytes_f32(k, depth, n, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+typedef struct packing {
+    const ort_kernels *k;
+    int64_t n, depth, row, column, columns;
+    const float *b;
+    float *to;
+} packing;
+
+static void task_pack(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const packing *p = arg;
+    int64_t j0 = (int64_t)task * p->columns, n = ort_min_i64(p->columns, p->n - j0);
+    p->k->gemm.pack_f32(p->depth, n, p->b + j0 * p->column, p->row, p->column, p->depth,
+                        p->to + j0 * p->depth);
+}
+
+void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                                      const float *a, int64_t lda, const float *b, int64_t row,
+                                      int64_t column, float *c, int64_t ldc, void *space,
+                                      const ort_epilogue *epilogue)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    if (!packs(call->k, m, column)) {
+        run_f32(call, m, n, depth, a, lda, b, row, call->k->gemm.nr, c, ldc, epilogue);
+        return;
+    }
+    int64_t nr = call->k->gemm.nr;
+    int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(depth, 1) * nr), 1);
+    packing p = {call->k, n, depth, row, column, panels * nr, b, space};
+    ort_call_parallel(call, ort_task_count(n, p.columns), task_pack, &p);
+    ort_matrix_multiply_f32(call, m, n, depth, a, lda, space, c, ldc, epilogue);
+}
