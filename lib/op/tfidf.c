@@ -1,0 +1,248 @@
+/* tfidf.c - TfIdfVectorizer: counts of known n-grams in rows of tokens.
+ *
+ * The pool becomes one hash map from the bytes of an n-gram (int64 tokens, or tokens with their
+ * lengths) to its column. A row is walked once per skip distance; windows longer than the row and
+ * one-token windows beyond the first distance do not exist.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/hashmap.h"
+#include "base/strbuf.h"
+#include "op/op.h"
+
+enum { MODE_TF, MODE_IDF, MODE_TFIDF };
+
+typedef struct tfidf {
+    int64_t min, max, skips, columns;
+    int mode;
+    bool strings;
+    const float *weights; /* per column; NULL: ones */
+    size_t weight_count;
+    ort_hashmap_entry *entries; /* sorted by key; binary search: state is never freed */
+    size_t count;
+} tfidf;
+
+static int compare_keys(const char *a, size_t na, const char *b, size_t nb)
+{
+    int order = memcmp(a, b, na < nb ? na : nb);
+    return order ? order : na < nb ? -1 : na > nb;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const ort_hashmap_entry *x = a, *y = b;
+    return compare_keys(x->key, x->key_length, y->key, y->key_length);
+}
+
+static void add_token(ort_strbuf *key, ort_string s)
+{
+    uint64_t length = s.length;
+    ort_strbuf_add_bytes(key, &length, sizeof length);
+    ort_strbuf_add_bytes(key, s.ptr, s.length);
+}
+
+typedef struct pool {
+    const int64_t *ints, *counts, *columns;
+    const ort_string *strings;
+    size_t int_count, string_count, section_count, column_count, size;
+} pool;
+
+static ort_status pool_add(ort_prep *p, tfidf *t, const pool *in, size_t first, size_t n,
+                           ort_error *err)
+{
+    ort_strbuf key = {0};
+    if (t->count >= in->column_count)
+        return ort_prep_fail(p, err, "ngram_indexes has %zu entries, the pool holds more n-grams",
+                             in->column_count);
+    for (size_t i = first; i < first + n; i++) {
+        if (t->strings)
+            add_token(&key, in->strings[i]);
+        else
+            ort_strbuf_add_bytes(&key, &in->ints[i], sizeof in->ints[i]);
+    }
+    char *own = key.failed ? NULL : ort_arena_alloc(p->arena, key.length + 1);
+    if (own)
+        memcpy(own, ort_strbuf_text(&key), key.length);
+    int64_t column = in->columns[t->count];
+    t->entries[t->count++] = (ort_hashmap_entry){own, key.length, 0, (uint64_t)column};
+    ort_strbuf_release(&key);
+    if (!own)
+        return ort_error_memory(err, n);
+    if (column < 0 || column > INT32_MAX)
+        return ort_prep_fail(p, err, "ngram_indexes holds %lld, must be in [0, 2^31)",
+                             (long long)column);
+    t->columns = ort_max_i64(t->columns, column + 1);
+    return ORT_OK;
+}
+
+static ort_status pool_read(ort_prep *p, tfidf *t, const pool *in, ort_error *err)
+{
+    for (size_t s = 0; s < in->section_count; s++) {
+        int64_t first = in->counts[s];
+        int64_t last = s + 1 < in->section_count ? in->counts[s + 1] : (int64_t)in->size;
+        if (first < 0 || last < first || (size_t)last > in->size ||
+            (size_t)(last - first) % (s + 1) != 0)
+            return ort_prep_fail(p, err, "ngram_counts[%zu] is %lld, doesn't cut a pool of %zu tokens "
+                                 "into n-grams of %zu", s, (long long)first, in->size, s + 1);
+        for (; first < last; first += (int64_t)s + 1)
+            ORT_TRY(pool_add(p, t, in, (size_t)first, s + 1, err));
+    }
+    qsort(t->entries, t->count, sizeof *t->entries, by_key);
+    return ORT_OK;
+}
+
+static ort_status tfidf_prepare(ort_prep *p, ort_error *err)
+{
+    tfidf *t = ort_prep_state(p, sizeof *t);
+    const char *mode = ort_node_string(p->node, "mode", "TF");
+    pool in = {0};
+    if (!t)
+        return ort_error_memory(err, sizeof *t);
+    in.ints = ort_node_ints(p->node, "pool_int64s", &in.int_count);
+    in.strings = ort_node_strings(p->node, "pool_strings", &in.string_count);
+    in.counts = ort_node_ints(p->node, "ngram_counts", &in.section_count);
+    in.columns = ort_node_ints(p->node, "ngram_indexes", &in.column_count);
+    t->weights = ort_node_floats(p->node, "weights", &t->weight_count);
+    t->strings = in.string_count > 0;
+    in.size = t->strings ? in.string_count : in.int_count;
+    t->min = ort_node_int(p->node, "min_gram_length", 1);
+    t->max = ort_node_int(p->node, "max_gram_length", 1);
+    t->skips = ort_node_int(p->node, "max_skip_count", 0);
+    t->mode = !strcmp(mode, "TF") ? MODE_TF : !strcmp(mode, "IDF") ? MODE_IDF
+              : !strcmp(mode, "TFIDF") ? MODE_TFIDF : -1;
+    if (t->mode < 0 || t->min < 1 || t->max < t->min || t->skips < 0)
+        return ort_prep_fail(p, err, "mode '%.20s', gram lengths %lld to %lld and skip count %lld "
+                             "don't fit together", mode, (long long)t->min, (long long)t->max,
+                             (long long)t->skips);
+    t->entries = ort_arena_array(p->arena, in.size + 1, sizeof *t->entries);
+    if (!t->entries)
+        return ort_error_memory(err, in.size * sizeof *t->entries);
+    ORT_TRY(pool_read(p, t, &in, err));
+    if (t->weights && t->weight_count > 0 && t->weight_count < (size_t)t->columns)
+        return ort_prep_fail(p, err, "%zu weights for %lld columns", t->weight_count,
+                             (long long)t->columns);
+    return ORT_OK;
+}
+
+static ort_status tfidf_infer(ort_infer *x, ort_error *err)
+{
+    size_t count = 0;
+    const int64_t *columns = ort_node_ints(x->node, "ngram_indexes", &count);
+    int64_t width = 0;
+    for (size_t i = 0; i < count; i++)
+        width = ort_max_i64(width, columns[i] + 1);
+    if (!ort_infer_in_ranked(x, 0)) {
+        ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+        return ORT_OK;
+    }
+    const ort_type *in = &x->in[0]->type;
+    if (in->rank < 1 || in->rank > 2)
+        return ort_infer_fail(x, err, "input X has %d dims, needs 1 or 2", in->rank);
+    ort_dim dims[2] = {in->dim[0], ort_dim_of(width)};
+    dims[in->rank - 1] = ort_dim_of(width);
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, in->rank, dims);
+    return ORT_OK;
+}
+
+static const ort_hashmap_entry *look_up(const tfidf *t, const char *key, size_t length)
+{
+    size_t low = 0, high = t->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const ort_hashmap_entry *e = &t->entries[middle];
+        int order = compare_keys(e->key, e->key_length, key, length);
+        if (order == 0)
+            return e;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+typedef struct row_walk {
+    const tfidf *t;
+    const ort_tensor *x;
+    int64_t first, length; /* of the row, in elements of x */
+    float *out;
+    ort_strbuf key;
+} row_walk;
+
+static void append_token(row_walk *w, int64_t at)
+{
+    if (w->t->strings) {
+        add_token(&w->key, ((const ort_string *)w->x->data)[w->first + at]);
+    } else {
+        int64_t token = ort_tensor_get_i64(w->x, w->first + at);
+        ort_strbuf_add_bytes(&w->key, &token, sizeof token);
+    }
+}
+
+static void count_row(row_walk *w)
+{
+    const tfidf *t = w->t;
+    for (int64_t step = 1; step <= t->skips + 1 && step <= w->length; step++) {
+        for (int64_t start = 0; start < w->length; start++) {
+            ort_strbuf_clear(&w->key);
+            int64_t at = start;
+            for (int64_t n = 1; n <= t->max && at < w->length; n++, at += step) {
+                append_token(w, at);
+                if (n < t->min || (n == 1 && step > 1))
+                    continue;
+                const ort_hashmap_entry *e = look_up(t, ort_strbuf_text(&w->key), w->key.length);
+                if (e)
+                    w->out[e->value] += 1.0f;
+            }
+        }
+    }
+}
+
+static void weigh_row(const tfidf *t, float *out)
+{
+    bool weighted = t->weights && t->weight_count > 0;
+    if (t->mode == MODE_TF)
+        return;
+    for (int64_t i = 0; i < t->columns; i++) {
+        float weight = weighted ? t->weights[i] : 1.0f;
+        out[i] = t->mode == MODE_IDF ? (out[i] > 0 ? weight : 0.0f) : out[i] * weight;
+    }
+}
+
+static ort_status tfidf_run(ort_call *call, ort_error *err)
+{
+    const tfidf *t = call->state;
+    const ort_tensor *x = ort_call_in(call, 0);
+    ort_tensor *y = ort_call_out(call, 0);
+    int rank = x->shape.rank;
+    if (rank < 1 || rank > 2 || (x->dtype == ORT_DTYPE_STRING) != t->strings)
+        return ort_call_fail(call, err, "input X must be [C] or [N, C] of the pool's type");
+    int64_t rows = rank == 2 ? x->shape.dim[0] : 1;
+    row_walk w = {.t = t, .x = x, .length = x->shape.dim[rank - 1]};
+    for (int64_t r = 0; r < rows; r++) {
+        w.out = (float *)y->data + r * t->columns;
+        w.first = r * w.length;
+        memset(w.out, 0, (size_t)t->columns * sizeof *w.out);
+        count_row(&w);
+        weigh_row(t, w.out);
+    }
+    bool failed = w.key.failed;
+    ort_strbuf_release(&w.key);
+    return failed ? ort_error_memory(err, 4096) : ORT_OK;
+}
+
+static const ort_op_impl tfidf_impl = {
+    .infer = tfidf_infer, .prepare = tfidf_prepare, .run = tfidf_run,
+};
+
+/* ---- rows */
+
+const ort_op ort_ops_tfidf[] = {
+    {ONNX, "TfIdfVectorizer", 9, "X:T -> Y:T1",
+     "T:str,i32,i64 T1:f32",
+     "max_gram_length:i! max_skip_count:i! min_gram_length:i! mode:s! ngram_counts:is! "
+     "ngram_indexes:is! pool_int64s:is pool_strings:ss weights:fs", 0, &tfidf_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};
