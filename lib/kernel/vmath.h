@@ -59,13 +59,14 @@ typedef enum ort_unary {
     ORT_UNARY_SWISH,       /* x * sigmoid(a * x): SiLU, QuickGelu */
     ORT_UNARY_MISH,
     ORT_UNARY_CLIP,        /* min(max(x, a), b) */
-    ORT_UNARY_LINEAR,      /* a * x + b, rounded twice */
+    ORT_UNARY_LINEAR,      /* a * x + b */
     ORT_UNARY_SCALED_TANH, /* a * tanh(b * x) */
     ORT_UNARY_PARAMETRIC_SOFTPLUS, /* a * log(1 + exp(b * x)) */
     ORT_UNARY_COUNT
 } ort_unary;
 
 typedef void ort_unary_fn(const float *x, float *y, size_t n, float a, float b);
+typedef void ort_unary_f64_fn(const double *x, double *y, size_t n, double a, double b);
 
 /* y = f(a, b). The form says which operand is one element: one signature serves every element type
  * (operators add functions of other types than f32 to the same machinery). */
@@ -114,6 +115,7 @@ typedef struct ort_vmath_kernels {
     int lanes; /* f32 per vector */
 
     ort_unary_fn *unary[ORT_UNARY_COUNT];
+    ort_unary_f64_fn *unary_f64[ORT_UNARY_COUNT];
     ort_binary_fn *binary[ORT_BINARY_COUNT];   /* f32 */
     ort_binary_fn *compare[ORT_COMPARE_COUNT]; /* f32 -> uint8 */
 

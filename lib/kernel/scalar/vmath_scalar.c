@@ -43,6 +43,14 @@ static double gelu_tanh(double x)
             double v = (double)x[i];                                                               \
             y[i] = (float)(expression);                                                            \
         }                                                                                          \
+    }                                                                                              \
+    static void name##_f64(const double *x, double *y, size_t n, double a, double b)               \
+    {                                                                                              \
+        (void)a, (void)b;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            double v = x[i];                                                                       \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
     }
 
 #define UNARY_LIST(X)                                                                              \
@@ -88,7 +96,7 @@ static double gelu_tanh(double x)
     X(ORT_UNARY_SWISH, unary_swish, v *sigmoid(a *v))                                              \
     X(ORT_UNARY_MISH, unary_mish, v *tanh(softplus(v)))                                            \
     X(ORT_UNARY_CLIP, unary_clip, clamp(v, a, b))                                                  \
-    X(ORT_UNARY_LINEAR, unary_linear, (double)((float)(a * v) + fb))                               \
+    X(ORT_UNARY_LINEAR, unary_linear, a *v + b)                                                    \
     X(ORT_UNARY_SCALED_TANH, unary_scaled_tanh, a *tanh(b *v))                                     \
     X(ORT_UNARY_PARAMETRIC_SOFTPLUS, unary_parametric_softplus, a *softplus(b *v))
 
@@ -393,7 +401,9 @@ static void dequantize_s32(const int32_t *x, float *y, size_t n, float scale, fl
         y[i] = (float)x[i] * scale + bias;
 }
 
-#define PLUG_UNARY(id, name, expression) table->unary[id] = name;
+#define PLUG_UNARY(id, name, expression)                                                           \
+    table->unary[id] = name;                                                                       \
+    table->unary_f64[id] = name##_f64;
 
 static void plug_binary(ort_vmath_kernels *table)
 {
