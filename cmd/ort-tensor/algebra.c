@@ -1,0 +1,178 @@
+/* algebra.c - operations that are ONNX operators, run through ort_op_run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor_tool.h"
+
+static int run_op(tool *t, const char *op_type, const ort_attribute_spec *attributes, size_t count,
+                  ort_value *const *inputs, size_t input_count, ort_value **out)
+{
+    ort_error err = {0};
+    ort_env *env;
+    int status = tool_env(t, &env);
+    if (status != 0)
+        return status;
+    *out = NULL;
+    if (ort_op_run(env, "", op_type, 0, attributes, count, inputs, input_count, out, 1, &err) !=
+        ORT_OK)
+        return fail(&err);
+    return 0;
+}
+
+static int ints_value(const int64_t *ints, int count, ort_value **value)
+{
+    ort_error err = {0};
+    int64_t dims[1] = {count};
+    if (ort_value_new_tensor(ORT_DTYPE_INT64, 1, dims, value, &err) != ORT_OK)
+        return fail(&err);
+    memcpy(ort_value_data(*value), ints, (size_t)count * sizeof *ints);
+    return 0;
+}
+
+int apply_cast(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    ort_dtype dtype = ort_dtype_parse(op->argument);
+    if (dtype == ORT_DTYPE_UNDEFINED)
+        return tool_usage("%s: '%s' is no element type such as float, int64, uint8, float16",
+                          op->option, op->argument);
+    ort_attribute_spec to = {.name = "to", .kind = 'i', .i = dtype};
+    return run_op(t, "Cast", &to, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+}
+
+int apply_reshape(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    int64_t dims[16];
+    ort_value *shape = NULL;
+    int rank = option_parse_dims(op->option, op->argument, dims, 16);
+    if (rank < 0)
+        return EXIT_USAGE;
+    int status = ints_value(dims, rank, &shape);
+    if (status == 0)
+        status = run_op(t, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2, out);
+    ort_value_free(shape);
+    return status;
+}
+
+int apply_transpose(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    int64_t perm[16];
+    int count = option_parse_dims(op->option, op->argument, perm, 16);
+    if (count < 0)
+        return EXIT_USAGE;
+    ort_attribute_spec spec = {.name = "perm", .kind = 'I', .ints = perm, .count = (size_t)count};
+    return run_op(t, "Transpose", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+}
+
+/* "2,:,0:10:2" as numpy writes it: single indices drop their axis. */
+int apply_slice(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    int64_t starts[16], ends[16], steps[16], axes[16], drop[16];
+    int n = 0, dropped = 0;
+    const char *p = op->argument;
+    for (; *p != '\0' && n < 16; n++) {
+        char *end = (char *)p;
+        starts[n] = *p == ':' ? 0 : strtoll(p, &end, 10);
+        ends[n] = INT64_MAX;
+        steps[n] = 1;
+        axes[n] = n;
+        bool given = end != p;
+        if (*end == ':') {
+            p = end + 1;
+            int64_t v = strtoll(p, &end, 10);
+            bool has_end = end != p;
+            if (has_end)
+                ends[n] = v;
+            if (*end == ':') {
+                steps[n] = strtoll(end + 1, &end, 10);
+                if (steps[n] < 0) {
+                    starts[n] = given ? starts[n] : INT64_MAX;
+                    ends[n] = has_end ? ends[n] : INT64_MIN;
+                }
+            }
+        } else if (given) {
+            ends[n] = starts[n] == -1 ? INT64_MAX : starts[n] + 1;
+            drop[dropped++] = n;
+        }
+        if ((*end != ',' && *end != '\0') || steps[n] == 0)
+            return tool_usage("%s: '%s' is no slice such as 0,:,2:10", op->option, op->argument);
+        p = *end == ',' ? end + 1 : end;
+    }
+    if (*p != '\0' || n > ort_value_rank(in))
+        return bad_value(op, in, "as many axes as the slice has");
+    ort_value *args[4] = {0}, *cut = NULL, *axis = NULL;
+    int status = ints_value(starts, n, &args[0]);
+    if (status == 0)
+        status = ints_value(ends, n, &args[1]);
+    if (status == 0)
+        status = ints_value(axes, n, &args[2]);
+    if (status == 0)
+        status = ints_value(steps, n, &args[3]);
+    if (status == 0)
+        status = run_op(t, "Slice", NULL, 0,
+                        (ort_value *const[]){(ort_value *)in, args[0], args[1], args[2], args[3]},
+                        5, &cut);
+    if (status == 0 && dropped > 0) {
+        status = ints_value(drop, dropped, &axis);
+        if (status == 0)
+            status = run_op(t, "Squeeze", NULL, 0, (ort_value *const[]){cut, axis}, 2, out);
+        ort_value_free(cut);
+    } else {
+        *out = cut;
+    }
+    for (int i = 0; i < 4; i++)
+        ort_value_free(args[i]);
+    ort_value_free(axis);
+    return status;
+}
+
+static int parse_axis(const operation *op, const ort_value *in, int64_t *axis)
+{
+    int rank = ort_value_rank(in);
+    if (option_parse_int(op->option, op->argument, -16, 15, axis) != 0)
+        return EXIT_USAGE;
+    if (*axis < -rank || *axis >= rank)
+        return bad_value(op, in, "an axis that exists");
+    return 0;
+}
+
+int apply_argmax(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    int64_t axis;
+    int status = parse_axis(op, in, &axis);
+    ort_attribute_spec specs[2] = {{.name = "axis", .kind = 'i', .i = axis},
+                                   {.name = "keepdims", .kind = 'i', .i = 0}};
+    return status != 0 ? status
+                       : run_op(t, "ArgMax", specs, 2, (ort_value *const[]){(ort_value *)in}, 1,
+                                out);
+}
+
+int apply_softmax(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    int64_t axis;
+    int status = parse_axis(op, in, &axis);
+    ort_attribute_spec spec = {.name = "axis", .kind = 'i', .i = axis};
+    return status != 0 ? status
+                       : run_op(t, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1,
+                                out);
+}
+
+int apply_squeeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    (void)op;
+    return run_op(t, "Squeeze", NULL, 0, (ort_value *const[]){(ort_value *)in}, 1, out);
+}
+
+int apply_unsqueeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    int64_t axes[16];
+    ort_value *value = NULL;
+    int count = option_parse_dims(op->option, op->argument, axes, 16);
+    if (count < 0)
+        return EXIT_USAGE;
+    int status = ints_value(axes, count, &value);
+    if (status == 0)
+        status =
+            run_op(t, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2, out);
+    ort_value_free(value);
+    return status;
+}

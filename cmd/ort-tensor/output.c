@@ -1,0 +1,144 @@
+/* output.c - writes records: files that appear whole, a stream on stdout, images, raw bytes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tensor_tool.h"
+
+static ort_write_options options_for(const tool *t, const char *path)
+{
+    ort_write_options options = {.quality = (int)t->quality, .sample_rate = t->wav_rate};
+    if (t->format != NULL) {
+        options.format = ort_format_parse(t->format);
+        if (options.format == ORT_FORMAT_COUNT) {
+            options.format = ORT_FORMAT_IMAGE;
+            options.image = t->format;
+        }
+    } else if (strcmp(path, "-") != 0) {
+        options.format = ort_format_of_path(path);
+    }
+    if (options.format == ORT_FORMAT_AUTO)
+        options.format = ORT_FORMAT_NPZ;
+    return options;
+}
+
+/* An image file takes pixels: turn float planes into uint8 first. */
+static int as_images(const ort_tensors *record, ort_tensors **images)
+{
+    ort_error err = {0};
+    int status = 0;
+    if (ort_tensors_new(images, &err) != ORT_OK)
+        return fail(&err);
+    for (size_t i = 0; i < ort_tensors_count(record) && status == 0; i++) {
+        ort_value *pixels = NULL;
+        status = to_image(ort_tensors_value(record, i), &pixels);
+        if (status == 0 &&
+            ort_tensors_add(*images, ort_tensors_name(record, i), pixels, &err) != ORT_OK)
+            status = fail(&err);
+        ort_value_free(pixels);
+    }
+    return status;
+}
+
+/* --bytes: every element as one byte, nothing else (text that a model wrote). */
+static int write_bytes(const ort_tensors *record, FILE *out)
+{
+    for (size_t i = 0; i < ort_tensors_count(record); i++) {
+        const ort_value *v = ort_tensors_value(record, i);
+        if (ort_value_get_kind(v) != ORT_VALUE_TENSOR || ort_value_dtype(v) == ORT_DTYPE_STRING)
+            return bad_value(&(operation){.option = "--bytes"}, v, "numbers from 0 to 255");
+        for (int64_t k = 0; k < ort_value_count(v); k++) {
+            double d = ort_value_get_double(v, k);
+            if (d < 0 || d > 255 || d != (double)(int)d)
+                return bad_value(&(operation){.option = "--bytes"}, v, "numbers from 0 to 255");
+            fputc((int)d, out);
+        }
+    }
+    return ferror(out) ? EXIT_DATA : 0;
+}
+
+/* "digits.png" becomes "digits_3.png" for the fourth record. */
+static char *numbered(const char *path, size_t number)
+{
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    if (dot == NULL || (slash != NULL && dot < slash))
+        dot = path + strlen(path);
+    return number == 0 ? tool_strdup(path)
+                       : tool_printf("%.*s_%zu%s", (int)(dot - path), path, number, dot);
+}
+
+static int save(const char *path, const ort_tensors *record, const ort_write_options *options)
+{
+    ort_error err = {0};
+    ort_tensors *images = NULL;
+    int status = options->format == ORT_FORMAT_IMAGE ? as_images(record, &images) : 0;
+    if (status == 0 &&
+        ort_tensors_save(images != NULL ? images : record, path, options, &err) != ORT_OK)
+        status = fail(&err);
+    ort_tensors_free(images);
+    return status;
+}
+
+static int save_bytes(const char *path, const ort_tensors *record)
+{
+    char *temporary = tool_printf("%s.%ld.tmp", path, (long)getpid());
+    FILE *file = fopen(temporary, "wb");
+    int status = file != NULL ? write_bytes(record, file) : EXIT_DATA;
+    if (file != NULL && fclose(file) != 0)
+        status = EXIT_DATA;
+    if (status == 0 && rename(temporary, path) != 0)
+        status = EXIT_DATA;
+    if (status != 0) {
+        tool_warn("%s: can't be written: %s", path, strerror(errno));
+        unlink(temporary);
+    }
+    free(temporary);
+    return status;
+}
+
+static int to_stdout(tool *t, const ort_tensors *record)
+{
+    ort_error err = {0};
+    ort_tensors *images = NULL;
+    if (t->bytes && t->format == NULL)
+        return write_bytes(record, stdout);
+    if (!tool_may_write_binary(stdout, t->settings.force))
+        return EXIT_USAGE;
+    ort_write_options options = options_for(t, "-");
+    int status = options.format == ORT_FORMAT_IMAGE ? as_images(record, &images) : 0;
+    if (status == 0 && ort_tensors_write(images != NULL ? images : record, stdout, &options,
+                                         &err) != ORT_OK)
+        status = fail(&err);
+    ort_tensors_free(images);
+    if (status == 0 && fflush(stdout) != 0) {
+        tool_warn("standard output: %s", strerror(errno));
+        status = EXIT_DATA;
+    }
+    return status;
+}
+
+int output_record(tool *t, const ort_tensors *record)
+{
+    int status = 0;
+    for (size_t i = 0; i < t->saves.count && status == 0; i++) {
+        const char *path = t->saves.items[i];
+        if (strcmp(path, "-") == 0) {
+            status = to_stdout(t, record);
+            continue;
+        }
+        char *name = numbered(path, t->records);
+        ort_write_options options = options_for(t, path);
+        bool text = t->bytes && t->format == NULL && ort_format_of_path(path) == ORT_FORMAT_AUTO;
+        status = text ? save_bytes(name, record) : save(name, record, &options);
+        free(name);
+    }
+    if (status == 0 && t->saves.count == 0) {
+        bool judged = t->top > 0 || t->compare != NULL || t->accuracy != NULL;
+        if (t->print || (!judged && isatty(STDOUT_FILENO) && !t->settings.force && !t->bytes))
+            status = print_record(t, record);
+        else if (!judged)
+            status = to_stdout(t, record);
+    }
+    return status;
+}

@@ -1,0 +1,182 @@
+/* resample.c - separable image resizing with the antialiased filters that PIL has.
+ *
+ * Each output pixel is a weighted sum over the input pixels under the filter, which is stretched by the
+ * scale when shrinking. uint8 images use 22-bit fixed-point weights and round to 8 bits after the
+ * horizontal and after the vertical pass, so that results stay within one level of PIL's.
+ * Filters: Keys' bicubic with a = -0.5, Lanczos with a = 3, Hamming window of support 1.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor_tool.h"
+
+enum { FIXED_BITS = 22 };
+
+typedef struct filter_row {
+    const char *name;
+    double support;
+    double (*weight)(double x);
+} filter_row;
+
+static double box(double x) { return x > -0.5 && x <= 0.5 ? 1 : 0; }
+static double triangle(double x) { return fabs(x) < 1 ? 1 - fabs(x) : 0; }
+
+static double sinc(double x) { return x == 0 ? 1 : sin(M_PI * x) / (M_PI * x); }
+
+static double hamming(double x)
+{
+    return fabs(x) < 1 ? sinc(x) * (0.54 + 0.46 * cos(M_PI * x)) : 0;
+}
+
+static double cubic(double x)
+{
+    const double a = -0.5;
+    x = fabs(x);
+    if (x < 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+}
+
+static double lanczos(double x) { return fabs(x) < 3 ? sinc(x) * sinc(x / 3) : 0; }
+
+static const filter_row filters[] = {
+    {"nearest", 0, NULL},  {"box", 0.5, box},   {"bilinear", 1, triangle},
+    {"hamming", 1, hamming}, {"bicubic", 2, cubic}, {"lanczos", 3, lanczos},
+};
+
+static const filter_row *find_filter(const char *name)
+{
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        if (strcmp(filters[i].name, name) == 0)
+            return &filters[i];
+    return NULL;
+}
+
+bool resample_known(const char *filter) { return find_filter(filter) != NULL; }
+
+/* Weights of one axis: output i reads inputs [first[i], first[i] + count[i]). */
+typedef struct axis_weights {
+    int64_t taps; /* row length of weight */
+    int64_t *first, *count;
+    double *weight;
+} axis_weights;
+
+static void make_weights(axis_weights *w, const filter_row *f, int64_t in, int64_t out)
+{
+    double scale = (double)in / (double)out, stretch = scale > 1 ? scale : 1;
+    double support = f->support * stretch;
+    w->taps = (int64_t)ceil(support) * 2 + 1;
+    w->first = tool_alloc((size_t)out * sizeof *w->first);
+    w->count = tool_alloc((size_t)out * sizeof *w->count);
+    w->weight = tool_alloc((size_t)(out * w->taps) * sizeof *w->weight);
+    for (int64_t i = 0; i < out; i++) {
+        double center = ((double)i + 0.5) * scale, sum = 0;
+        int64_t begin = (int64_t)(center - support + 0.5), end = (int64_t)(center + support + 0.5);
+        begin = begin < 0 ? 0 : begin;
+        end = end > in ? in : end;
+        double *row = &w->weight[i * w->taps];
+        for (int64_t k = begin; k < end; k++)
+            sum += row[k - begin] = f->weight(((double)k - center + 0.5) / stretch);
+        for (int64_t k = 0; k < end - begin; k++)
+            row[k] = sum != 0 ? row[k] / sum : 0;
+        w->first[i] = begin;
+        w->count[i] = end - begin;
+    }
+}
+
+static void free_weights(axis_weights *w)
+{
+    free(w->first);
+    free(w->count);
+    free(w->weight);
+}
+
+static uint8_t clip8(int64_t fixed)
+{
+    int64_t v = fixed >> FIXED_BITS;
+    return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+static int64_t to_fixed(double w)
+{
+    return (int64_t)(w < 0 ? w * (1 << FIXED_BITS) - 0.5 : w * (1 << FIXED_BITS) + 0.5);
+}
+
+/* One pass along an axis: `lines` independent lines; element k of a line lies `step` apart, and `inner`
+ * neighbouring elements are handled together. */
+static void pass_u8(const uint8_t *in, uint8_t *out, const axis_weights *w, int64_t in_size,
+                    int64_t out_size, int64_t lines, int64_t inner)
+{
+    for (int64_t line = 0; line < lines; line++) {
+        const uint8_t *src = in + line * in_size * inner;
+        uint8_t *dst = out + line * out_size * inner;
+        for (int64_t i = 0; i < out_size; i++) {
+            const double *row = &w->weight[i * w->taps];
+            for (int64_t c = 0; c < inner; c++) {
+                int64_t sum = (int64_t)1 << (FIXED_BITS - 1);
+                for (int64_t k = 0; k < w->count[i]; k++)
+                    sum += src[(w->first[i] + k) * inner + c] * to_fixed(row[k]);
+                dst[i * inner + c] = clip8(sum);
+            }
+        }
+    }
+}
+
+static void pass_f32(const float *in, float *out, const axis_weights *w, int64_t in_size,
+                     int64_t out_size, int64_t lines, int64_t inner)
+{
+    for (int64_t line = 0; line < lines; line++) {
+        const float *src = in + line * in_size * inner;
+        float *dst = out + line * out_size * inner;
+        for (int64_t i = 0; i < out_size; i++) {
+            const double *row = &w->weight[i * w->taps];
+            for (int64_t c = 0; c < inner; c++) {
+                double sum = 0;
+                for (int64_t k = 0; k < w->count[i]; k++)
+                    sum += (double)src[(w->first[i] + k) * inner + c] * row[k];
+                dst[i * inner + c] = (float)sum;
+            }
+        }
+    }
+}
+
+static void nearest(const char *in, size_t pixel_bytes, int64_t height, int64_t width, char *out,
+                    int64_t out_height, int64_t out_width)
+{
+    for (int64_t y = 0; y < out_height; y++) {
+        int64_t sy = (int64_t)(((double)y + 0.5) * (double)height / (double)out_height);
+        for (int64_t x = 0; x < out_width; x++) {
+            int64_t sx = (int64_t)(((double)x + 0.5) * (double)width / (double)out_width);
+            memcpy(out + (size_t)(y * out_width + x) * pixel_bytes,
+                   in + (size_t)(sy * width + sx) * pixel_bytes, pixel_bytes);
+        }
+    }
+}
+
+int resample(const void *in, ort_dtype dtype, int64_t height, int64_t width, int64_t channels,
+             void *out, int64_t out_height, int64_t out_width, const char *filter)
+{
+    const filter_row *f = find_filter(filter);
+    size_t element = (size_t)ort_dtype_bits(dtype) / 8;
+    if (f->weight == NULL) {
+        nearest(in, element * (size_t)channels, height, width, out, out_height, out_width);
+        return 0;
+    }
+    axis_weights across, down;
+    void *middle = tool_alloc((size_t)(height * out_width * channels) * element);
+    make_weights(&across, f, width, out_width);
+    make_weights(&down, f, height, out_height);
+    if (dtype == ORT_DTYPE_UINT8) {
+        pass_u8(in, middle, &across, width, out_width, height, channels);
+        pass_u8(middle, out, &down, height, out_height, 1, out_width * channels);
+    } else {
+        pass_f32(in, middle, &across, width, out_width, height, channels);
+        pass_f32(middle, out, &down, height, out_height, 1, out_width * channels);
+    }
+    free_weights(&across);
+    free_weights(&down);
+    free(middle);
+    return 0;
+}

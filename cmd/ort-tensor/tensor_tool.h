@@ -1,0 +1,86 @@
+/* tensor_tool.h - the pieces of ort-tensor: items that flow, operations on them, judges, outputs.
+ *
+ * Files become records (named values); the operations of the command line run over every value of a
+ * record in the order in which they were written; then the record is printed, judged or written.
+ */
+#ifndef TENSOR_TOOL_H
+#define TENSOR_TOOL_H
+
+#include "common/settings.h"
+
+typedef struct tool tool;
+
+/* One operation of the command line: turns a value into a new one. The caller frees both. */
+typedef struct operation operation;
+typedef int operation_fn(tool *t, const operation *op, const ort_value *in, ort_value **out);
+struct operation {
+    operation_fn *apply;
+    const char *option;   /* for messages: "--resize" */
+    const char *argument;
+};
+
+struct tool {
+    settings settings;
+    ort_env *env; /* made when an operation first needs it */
+    operation *operations;
+    size_t operation_count;
+    string_list saves, select;
+    const char *format, *input_format, *name, *dtype, *shape, *filter, *fill;
+    const char *mean, *std;
+    int normalize_at; /* index of the normalize operation, -1: none yet */
+    bool stack, stream, bytes, print, keep_channels;
+    int64_t print_items, quality, chunk, hop, context;
+    /* judges */
+    int64_t top;
+    const char *labels, *compare, *accuracy;
+    bool confusion;
+    double rtol, atol, min_accuracy;
+    int wav_rate; /* of the file being read */
+    size_t records;
+    double judged, correct;   /* accuracy over all records */
+    int64_t *matrix;          /* confusion, classes x classes */
+    int64_t classes;
+    ort_tensors *truth;       /* loaded --accuracy labels */
+    int gate;                 /* 1 when a judge said no */
+};
+
+int tool_env(tool *t, ort_env **env);
+/* "--resize: what" with the value's type and shape; EXIT_DATA. */
+int bad_value(const operation *op, const ort_value *in, const char *needs);
+/* Comma-separated numbers; returns how many, -1 after complaining. "0.5", "1/255". */
+int parse_numbers(const char *option, const char *text, double *out, int capacity);
+int fail(const ort_error *err);
+
+/* ---- image.c: values of HxW, HxWxC, NxHxWxC (uint8) or CxHxW, NxCxHxW (float) */
+operation_fn apply_resize, apply_crop, apply_pad, apply_layout, apply_normalize, apply_scale,
+    apply_gray, apply_bgr;
+/* What image formats store: HxWxC uint8 from any of the above. */
+int to_image(const ort_value *in, ort_value **out);
+
+/* ---- resample.c */
+/* Resize planes of interleaved channels as PIL does (antialiased; uint8 rounds between passes). */
+int resample(const void *in, ort_dtype dtype, int64_t height, int64_t width, int64_t channels,
+             void *out, int64_t out_height, int64_t out_width, const char *filter);
+bool resample_known(const char *filter);
+
+/* ---- algebra.c: through ort_op_run */
+operation_fn apply_cast, apply_reshape, apply_transpose, apply_slice, apply_argmax, apply_softmax,
+    apply_squeeze, apply_unsqueeze;
+
+/* ---- audio.c */
+operation_fn apply_mono, apply_rate;
+/* Windows of `chunk` samples, `hop` apart, with `context` samples before: [1, context + chunk]. */
+typedef int window_fn(tool *t, ort_value *window);
+int each_window(tool *t, const ort_value *samples, window_fn *fn);
+
+/* ---- judge.c */
+int judge_top(tool *t, const char *name, const ort_value *value);
+int judge_compare(tool *t, const ort_tensors *record);
+int judge_accuracy(tool *t, const ort_value *value);
+int judge_finish(tool *t);
+int print_record(tool *t, const ort_tensors *record);
+
+/* ---- output.c */
+int output_record(tool *t, const ort_tensors *record);
+
+#endif
