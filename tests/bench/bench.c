@@ -535,7 +535,7 @@ static void bench_folder(const settings *set, const char *dir, int threads, tall
 static bool parse_threads(settings *set, char *list)
 {
     set->thread_count = 0;
-    for (char *part = strtok(list, ","); part; part = strtok(NULL, ",")) {
+    for (char *part; (part = strsep(&list, ","));) {
         if (atoi(part) <= 0 || set->thread_count == 8)
             return false;
         set->threads[set->thread_count++] = atoi(part);

@@ -270,7 +270,7 @@ static bool parse(int argc, char **argv, settings *set)
 
 int main(int argc, char **argv)
 {
-    settings set = {.level = -1};
+    settings set = {.level = -1, .isa = getenv("ORT_ISA")};
     char **names;
     int passed = 0, failed = 0;
     if (!parse(argc, argv, &set)) {

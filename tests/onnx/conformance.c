@@ -5,7 +5,9 @@
  *   --list-failures    a line per failed test: name and message
  *   --print-ignore     a line per failed test in the form of the ignore list
  *   --ignore FILE      tests that are not expected to pass (default tests/onnx/ignore.txt)
- *   --isa NAME         kernel tier       --threads N      --timeout SECONDS (default 60)
+ *   --isa NAME         kernel tier (or ORT_ISA)
+ *   --threads N        threads (default 1)
+ *   --timeout SECONDS  for one test (default 60)
  *
  * Tests run in a child process that reports one fixed-size record per test through a pipe; when the
  * child dies or a test takes too long, that test has failed and a new child goes on behind it. A
@@ -268,7 +270,8 @@ static void print_details(const settings *set, const test_case *test)
 
 int main(int argc, char **argv)
 {
-    settings set = {.ignore = "tests/onnx/ignore.txt", .timeout = 60};
+    settings set = {.ignore = "tests/onnx/ignore.txt", .isa = getenv("ORT_ISA"), .threads = 1,
+                    .timeout = 60};
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: conformance [--filter GLOB] [--list-failures] [--print-ignore] "
                         "[--ignore FILE] [--isa NAME] [--threads N] [--timeout S] DIR\n");
