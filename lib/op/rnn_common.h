@@ -1,0 +1,81 @@
+/* rnn_common.h - what LSTM, GRU and RNN share: geometry, prepared weights, the typed cores.
+ *
+ * Names of sizes: T steps, B batch rows, I inputs, H hidden units, G gates (4, 3, 1), D directions.
+ * Gate order is ONNX's: LSTM i o f c, GRU z r h.
+ */
+#ifndef ORT_OP_RNN_COMMON_H
+#define ORT_OP_RNN_COMMON_H
+
+#include "op/op.h"
+
+typedef enum ort_rnn_kind { ORT_RNN_PLAIN = 1, ORT_RNN_GRU = 3, ORT_RNN_LSTM = 4 } ort_rnn_kind;
+
+typedef struct ort_rnn_activation {
+    ort_unary function;
+    float alpha, beta;
+} ort_rnn_activation;
+
+typedef struct ort_rnn_sizes {
+    int64_t T, B, I, H;
+    int G, D;
+} ort_rnn_sizes;
+
+/* Weights of one direction in computing form; `real` is float or double. */
+typedef struct ort_rnn_weights {
+    const void *w;      /* packed [I][G*H] */
+    const void *r;      /* packed [H][G*H], of GRU [H][2*H] */
+    const void *rh;     /* GRU: packed [H][H] of the hidden gate */
+    const void *bias;   /* real[G*H] */
+    const void *rh_bias; /* GRU with linear_before_reset: real[H], else NULL */
+    const void *peephole; /* LSTM: real[3*H] in order i o f, or NULL */
+} ort_rnn_weights;
+
+typedef struct ort_rnn_core ort_rnn_core;
+
+typedef struct ort_rnn { /* prepared state */
+    ort_rnn_kind kind;
+    int directions;
+    bool reverse;        /* the first direction runs backwards */
+    bool batch_first;    /* layout 1 */
+    bool coupled;        /* input_forget */
+    bool linear_before_reset;
+    float clip;          /* 0: none */
+    ort_rnn_activation act[2][3];
+    const ort_rnn_core *core;
+    ort_dtype dtype;
+    ort_rnn_sizes sizes; /* I, H, G, D of the constant weights */
+    bool constant;       /* weights[] are filled */
+    ort_rnn_weights weights[2];
+} ort_rnn;
+
+/* The tensors that weights are made of; B and P may be NULL. */
+typedef struct ort_rnn_source {
+    const ort_tensor *W, *R, *B, *P;
+} ort_rnn_source;
+
+/* One run: all pointers are of the core's real type. */
+typedef struct ort_rnn_run {
+    const ort_call *call;
+    const ort_rnn *rnn;
+    const ort_rnn_weights *weights;
+    ort_rnn_sizes s;
+    const void *x;
+    const ort_tensor *lens;
+    void *gates;  /* [D][T*B][G*H] */
+    void *h, *c, *spare; /* [D][B][H]: states, set to the initial ones; scratch of GRU */
+    void *y;      /* in the layout of the output, or NULL */
+} ort_rnn_run;
+
+struct ort_rnn_core {
+    size_t real_bytes;
+    /* Memory that weights_fill needs for all directions; false on overflow. */
+    bool (*weights_bytes)(const ort_kernels *k, const ort_rnn_sizes *s, size_t *bytes);
+    void (*weights_fill)(const ort_kernels *k, const ort_rnn *rnn, const ort_rnn_sizes *s,
+                         const ort_rnn_source *source, void *memory, ort_rnn_weights *weights);
+    void (*run)(const ort_rnn_run *run);
+};
+
+extern const ort_rnn_core ort_rnn_core_f32;
+extern const ort_rnn_core ort_rnn_core_f64;
+
+#endif
