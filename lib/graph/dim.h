@@ -21,6 +21,8 @@ typedef struct ort_dim_table ort_dim_table; /* one per model; not thread-safe */
 
 ort_dim_table *ort_dim_table_new(void);
 void ort_dim_table_free(ort_dim_table *table);
+/* A copy in which every id means the same; NULL when memory is exhausted. */
+ort_dim_table *ort_dim_table_clone(const ort_dim_table *table);
 
 static inline ort_dim ort_dim_of(int64_t size)
 {

@@ -153,7 +153,8 @@ struct ort_graph {
     ORT_VEC(ort_id) initializers;
     ORT_VEC(ort_id) order;              /* node ids so that producers precede consumers */
     ort_hashmap names;                  /* value name to id */
-    const void *proto;
+    const void *proto;                  /* GraphProto it came from, or NULL */
+    bool changed;                       /* differs from proto (set by every edit, also of bodies) */
 };
 
 /* ---- model */
@@ -190,14 +191,21 @@ struct ort_model {
     const char *path;             /* label for messages */
     const char *directory;        /* where external data may lie, or NULL */
     const void *proto;            /* the unpacked skeleton, kept for saving */
+    const struct ort_wire_payload *payloads; /* bulk fields that proto refers to (io/wire.h) */
+    size_t payload_count;
     const struct ort_registry *registry;
     size_t file_bytes, external_bytes;
+    bool skeleton;                /* data of large tensors is NULL */
+    bool changed;                 /* opsets, functions or metadata differ from proto */
+    ort_model *base;              /* a clone shares names, attributes, weights with this one */
+    int references;               /* atomic: owner and clones */
 };
 
 /* import.c: unpacked bytes to model; functions stay functions until ort_graph_inline_functions. */
 ort_status ort_model_import(const struct ort_source *source, const struct ort_registry *registry,
                             ort_model **model, ort_error *err);
-/* A deep copy of the graph; weights are shared. */
+/* A deep copy of the graph; weights, names and attributes are shared: the copy keeps the original alive
+ * (ort_model_free drops a reference). */
 ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
 /* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
@@ -251,6 +259,11 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
 /* All uses of `from` (inputs, captures, graph outputs excepted) become `to`. */
 void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to);
 void ort_graph_remove_node(ort_graph *graph, ort_node *node);
+/* A node or value was changed in place: it, its graph and all around them are written anew on saving.
+ * Every function above does this by itself. node may be NULL. */
+void ort_graph_touch(ort_graph *graph, ort_node *node);
+/* Give a value another type or name for saving: forgets the message it came from. */
+void ort_graph_touch_value(ort_graph *graph, ort_id value);
 /* Recompute `order` (stable: keeps the present order where it can); ORT_ERROR_MODEL on a cycle,
  * naming the nodes on it. */
 ort_status ort_graph_sort(ort_graph *graph, ort_error *err);
@@ -260,5 +273,10 @@ ort_status ort_graph_sort(ort_graph *graph, ort_error *err);
 typedef ort_status ort_sink_fn(void *arg, const void *bytes, size_t count, ort_error *err);
 ort_status ort_model_export(const ort_model *model, const struct ort_save_plan *plan,
                             ort_sink_fn *sink, void *arg, ort_error *err);
+
+/* An empty model (no graph yet) with one reference; used by import, clone and extract. */
+ort_model *ort_model_new(void);
+/* A new graph of the model; parent NULL for the main graph. */
+ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node);
 
 #endif

@@ -256,6 +256,9 @@ ort_status ort_tensor_pb_read(const void *bytes, size_t count, ort_value **value
 {
     static const ort_wire_root order[] = {ORT_WIRE_TENSOR, ORT_WIRE_SPARSE, ORT_WIRE_MAP,
                                           ORT_WIRE_SEQUENCE, ORT_WIRE_OPTIONAL};
+    *value = NULL;
+    if (count == 0)
+        return ort_error_set(err, ORT_ERROR_DATA, "is empty, not a TensorProto");
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         ort_status status = read_as(order[i], true, bytes, count, value, name, NULL);
         if (status == ORT_OK || status == ORT_ERROR_MEMORY)

@@ -1,0 +1,438 @@
+/* build.c - from ONNX messages to graphs (build.h). Linear in the size of the message: every name is
+ * hashed once per mention. Strings and lists stay in the message, which lives in the model's arena. */
+#include "graph/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Graphs are built by recursion over bodies; the wire walker has bounded their depth. */
+
+ort_status ort_builder_init(ort_builder *builder, ort_model *model, ort_error *err)
+{
+    *builder = (ort_builder){.model = model};
+    builder->codec.directory = model->directory;
+    builder->codec.payloads = model->payloads;
+    builder->codec.payload_count = model->payload_count;
+    builder->codec.arena = &model->arena;
+    builder->codec.skeleton = model->skeleton;
+    return ort_findings_new(&builder->findings, err);
+}
+
+void ort_builder_release(ort_builder *builder)
+{
+    ort_codec_release(&builder->codec);
+    ort_findings_free(builder->findings);
+    builder->findings = NULL;
+}
+
+ort_status ort_builder_finish(ort_builder *builder, ort_error *err)
+{
+    ort_model *model = builder->model;
+    for (size_t i = 0; i < builder->codec.blobs.count; i++)
+        if (!ort_vec_push(&model->blobs, ort_blob_retain(builder->codec.blobs.data[i]))) {
+            ort_blob_release(builder->codec.blobs.data[i]);
+            return ort_error_memory(err, sizeof(ort_blob *));
+        }
+    model->external_bytes += builder->codec.external_bytes;
+    return ort_findings_to_error(builder->findings, ORT_ERROR_MODEL, err);
+}
+
+const char *ort_build_domain(const char *domain)
+{
+    return !domain || !strcmp(domain, "ai.onnx") ? "" : domain;
+}
+
+/* ---- names */
+
+ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name)
+{
+    if (scope->prefix) {
+        const char *full = ort_arena_printf(&builder->model->arena, "%s%s", scope->prefix, name);
+        ort_id made = full ? ort_graph_add_value(scope->graph, full) : ORT_ID_NONE;
+        if (made != ORT_ID_NONE && !ort_hashmap_put_str(scope->names, name, made))
+            return ORT_ID_NONE;
+        return made;
+    }
+    ort_graph *graph = scope->graph;
+    ort_graph_value *value = ort_arena_alloc(&graph->model->arena, sizeof *value);
+    size_t id = graph->values.count;
+    if (!value || !ort_vec_push(&graph->values, value) ||
+        !ort_hashmap_put_str(scope->names, name, id))
+        return ORT_ID_NONE;
+    value->name = name;
+    value->producer = value->outer = ORT_ID_NONE;
+    value->fact.type.rank = -1;
+    return (ort_id)id;
+}
+
+/* A value of this graph that stands for `outer` of its parent. */
+static ort_id capture(ort_scope *scope, const char *name, ort_id outer)
+{
+    ort_graph *graph = scope->graph, *parent = scope->parent->graph;
+    const ort_graph_value *source = parent->values.data[outer];
+    ort_graph_value *value = ort_arena_alloc(&graph->model->arena, sizeof *value);
+    size_t id = graph->values.count;
+    if (!value || !ort_vec_push(&graph->values, value) ||
+        !ort_hashmap_put_str(scope->names, name, id))
+        return ORT_ID_NONE;
+    /* Named as in the outer scope, so that saving finds it there. */
+    value->name = source->name;
+    value->producer = ORT_ID_NONE;
+    value->outer = outer;
+    value->fact.type = source->fact.type;
+    return (ort_id)id;
+}
+
+ort_id ort_scope_resolve(ort_scope *scope, const char *name)
+{
+    uint64_t id;
+    if (ort_hashmap_get_str(scope->names, name, &id))
+        return (ort_id)id;
+    if (!scope->parent)
+        return ORT_ID_NONE;
+    ort_id outer = ort_scope_resolve(scope->parent, name);
+    return outer == ORT_ID_NONE ? ORT_ID_NONE : capture(scope, name, outer);
+}
+
+/* "graph 'main_graph'" or "body of node 'x' (If)". */
+static const char *place_of(const ort_scope *scope, char *text, size_t size)
+{
+    char label[256];
+    if (scope->parent && scope->graph->parent_node < scope->parent->graph->nodes.count) {
+        const ort_node *node = scope->parent->graph->nodes.data[scope->graph->parent_node];
+        snprintf(text, size, "in a body of %s: ", ort_node_label(node, label, sizeof label));
+    } else {
+        text[0] = '\0';
+    }
+    return text;
+}
+
+static void duplicate(ort_builder *b, const ort_scope *scope, const char *name, const char *what)
+{
+    char place[320];
+    ort_findings_add(b->findings, ORT_FINDING_ERROR, "%svalue '%s' is defined twice: %s",
+                     place_of(scope, place, sizeof place), name, what);
+}
+
+/* ---- declarations of a graph */
+
+static ort_status add_inputs(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,
+                             ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    for (size_t i = 0; i < proto->n_input; i++) {
+        const char *name = ort_build_text(proto->input[i]->name);
+        if (ort_hashmap_get_str(scope->names, name, NULL)) {
+            duplicate(b, scope, name, "two graph inputs have this name");
+            continue;
+        }
+        ort_id id = ort_scope_add(b, scope, name);
+        if (id == ORT_ID_NONE || !ort_vec_push(&graph->inputs, id))
+            return ort_error_memory(err, sizeof(ort_graph_value));
+        ort_graph_value *value = graph->values.data[id];
+        value->is_input = true;
+        value->info_proto = proto->input[i];
+        if (!*name)
+            ort_findings_add(b->findings, ORT_FINDING_ERROR, "graph input %zu has no name", i);
+        if (proto->input[i]->type)
+            ORT_TRY(ort_build_type(b->model, proto->input[i]->type, &value->fact.type, err));
+    }
+    return ORT_OK;
+}
+
+/* An initializer named like an input is that input's default. Before IR 4 every initializer had to be
+ * listed as an input as well: there it is a constant, and no input. */
+static ort_status place_initializer(ort_builder *b, ort_scope *scope, const char *name, ort_id *id,
+                                    ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    uint64_t found;
+    if (ort_hashmap_get_str(scope->names, name, &found)) {
+        ort_graph_value *value = graph->values.data[found];
+        *id = (ort_id)found;
+        if (value->fact.value || value->is_sparse || value->initializer_proto) {
+            duplicate(b, scope, name, "two initializers have this name");
+            *id = ORT_ID_NONE;
+            return ORT_OK;
+        }
+        if (b->model->ir_version < 4)
+            value->is_input = false;
+    } else {
+        *id = ort_scope_add(b, scope, name);
+        if (*id == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof(ort_graph_value));
+    }
+    return ort_vec_push(&graph->initializers, *id) ? ORT_OK : ort_error_memory(err, sizeof *id);
+}
+
+static ort_status add_initializers(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,
+                                   ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    size_t total = proto->n_initializer + proto->n_sparse_initializer;
+    ort_tensor *tensors = ort_arena_array(&b->model->arena, total, sizeof *tensors);
+    if (!tensors)
+        return ort_error_memory(err, total * sizeof *tensors);
+    for (size_t i = 0; i < total; i++) {
+        bool sparse = i >= proto->n_initializer;
+        const Onnx__SparseTensorProto *s =
+            sparse ? proto->sparse_initializer[i - proto->n_initializer] : NULL;
+        const Onnx__TensorProto *dense = sparse ? s->values : proto->initializer[i];
+        const char *name = dense ? ort_build_text(dense->name) : "";
+        ort_id id;
+        ORT_TRY(place_initializer(b, scope, name, &id, err));
+        if (id == ORT_ID_NONE)
+            continue;
+        ort_graph_value *value = graph->values.data[id];
+        value->is_sparse = sparse;
+        value->initializer_proto = sparse ? (const void *)s : (const void *)dense;
+        ORT_TRY(sparse ? ort_codec_sparse(&b->codec, s, &tensors[i], err)
+                       : ort_codec_tensor(&b->codec, dense, &tensors[i], err));
+        value->fact.value = &tensors[i];
+        ort_type type = ort_type_of_tensor(&tensors[i]);
+        if (!value->is_input)
+            value->fact.type = type;
+        else if (!ort_type_merge(&value->fact.type, &type))
+            ort_findings_add(b->findings, ORT_FINDING_ERROR,
+                             "initializer '%s' doesn't fit the graph input of its name", name);
+    }
+    return ORT_OK;
+}
+
+/* Inputs that turned out to be constants (IR 3) leave the list. */
+static void drop_constant_inputs(ort_graph *graph)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        if (graph->values.data[graph->inputs.data[i]]->is_input)
+            graph->inputs.data[kept++] = graph->inputs.data[i];
+    graph->inputs.count = kept;
+}
+
+static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scope *scope,
+                           ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    ort_arena *arena = &b->model->arena;
+    ort_node *node = ort_arena_alloc(arena, sizeof *node);
+    if (!node)
+        return ort_error_memory(err, sizeof *node);
+    node->id = (ort_id)graph->nodes.count;
+    node->name = ort_build_text(proto->name);
+    node->op_type = ort_build_text(proto->op_type);
+    node->proto = scope->prefix ? NULL : proto;
+    node->output_count = (int)proto->n_output;
+    node->outputs = ort_arena_array(arena, proto->n_output, sizeof *node->outputs);
+    if (!node->outputs || proto->n_output > 1u << 24 || proto->n_input > 1u << 24 ||
+        !ort_vec_push(&graph->nodes, node) || !ort_vec_push(&graph->order, node->id))
+        return ort_error_memory(err, proto->n_output * sizeof *node->outputs);
+    for (size_t i = 0; i < proto->n_output; i++) {
+        const char *name = proto->output[i];
+        node->outputs[i] = ORT_ID_NONE;
+        if (!*name)
+            continue;
+        if (ort_hashmap_get_str(scope->names, name, NULL)) {
+            char label[256], text[320];
+            snprintf(text, sizeof text, "again by %s", ort_node_label(node, label, sizeof label));
+            duplicate(b, scope, name, text);
+            continue;
+        }
+        ort_id id = ort_scope_add(b, scope, name);
+        if (id == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof(ort_graph_value));
+        graph->values.data[id]->producer = node->id;
+        graph->values.data[id]->producer_slot = (int)i;
+        node->outputs[i] = id;
+    }
+    return ORT_OK;
+}
+
+static ort_status add_infos(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,
+                            ort_error *err)
+{
+    for (size_t i = 0; i < proto->n_value_info; i++) {
+        uint64_t id;
+        const Onnx__ValueInfoProto *info = proto->value_info[i];
+        if (!ort_hashmap_get_str(scope->names, ort_build_text(info->name), &id))
+            continue;
+        ort_graph_value *value = scope->graph->values.data[id];
+        if (value->info_proto)
+            continue;
+        value->info_proto = info;
+        if (info->type && !value->fact.value)
+            ORT_TRY(ort_build_type(b->model, info->type, &value->fact.type, err));
+    }
+    return ORT_OK;
+}
+
+static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,
+                              ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    char place[320];
+    for (size_t i = 0; i < proto->n_output; i++) {
+        const Onnx__ValueInfoProto *info = proto->output[i];
+        const char *name = ort_build_text(info->name);
+        ort_id id = *name ? ort_scope_resolve(scope, name) : ORT_ID_NONE;
+        if (id == ORT_ID_NONE) {
+            ort_findings_add(b->findings, ORT_FINDING_ERROR, "%sgraph output '%s' is never computed",
+                             place_of(scope, place, sizeof place), name);
+            continue;
+        }
+        ort_graph_value *value = graph->values.data[id];
+        value->is_output = true;
+        value->use_count++;
+        if (!ort_vec_push(&graph->outputs, id))
+            return ort_error_memory(err, sizeof id);
+        if (value->is_input || value->fact.value || value->outer != ORT_ID_NONE)
+            continue; /* its own declaration stands */
+        value->info_proto = info;
+        if (info->type)
+            ORT_TRY(ort_build_type(b->model, info->type, &value->fact.type, err));
+    }
+    return ORT_OK;
+}
+
+/* ---- nodes */
+
+static int compare_ids(const void *a, const void *b)
+{
+    ort_id x = *(const ort_id *)a, y = *(const ort_id *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* What the bodies capture, each once, and used once per body graph that captures it. */
+static ort_status set_implicit(ort_builder *b, ort_graph *graph, ort_node *node, ort_error *err)
+{
+    size_t total = 0, count = 0;
+    for (int i = 0; i < node->body_count; i++)
+        total += node->bodies[i]->values.count;
+    if (total == 0)
+        return ORT_OK;
+    ORT_VEC(ort_id) ids = {0};
+    for (int i = 0; i < node->body_count; i++)
+        for (size_t v = 0; v < node->bodies[i]->values.count; v++) {
+            ort_id outer = node->bodies[i]->values.data[v]->outer;
+            if (outer != ORT_ID_NONE && !ort_vec_push(&ids, outer)) {
+                ort_vec_release(&ids);
+                return ort_error_memory(err, total * sizeof outer);
+            }
+        }
+    if (ids.count)
+        qsort(ids.data, ids.count, sizeof *ids.data, compare_ids);
+    node->implicit = ort_arena_array(&b->model->arena, ids.count, sizeof *node->implicit);
+    for (size_t i = 0; node->implicit && i < ids.count; i++)
+        if (i == 0 || ids.data[i] != ids.data[i - 1]) {
+            node->implicit[count++] = ids.data[i];
+            graph->values.data[ids.data[i]]->use_count++;
+        }
+    node->implicit_count = (int)count;
+    ort_vec_release(&ids);
+    return node->implicit ? ORT_OK : ort_error_memory(err, count * sizeof *node->implicit);
+}
+
+static int scope_opset(const ort_scope *scope, const char *domain)
+{
+    for (size_t i = 0; i < scope->opset_count; i++)
+        if (!strcmp(scope->opsets[i].domain, domain))
+            return scope->opsets[i].version > INT32_MAX ? INT32_MAX : (int)scope->opsets[i].version;
+    return 0;
+}
+
+ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scope *scope,
+                          ort_node *node, ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    char label[256], place[320];
+    node->domain = ort_build_domain(proto->domain);
+    node->overload = ort_build_text(proto->overload);
+    node->doc = ort_build_text(proto->doc_string);
+    node->opset = scope_opset(scope, node->domain);
+    node->input_count = (int)proto->n_input;
+    node->inputs = ort_arena_array(&b->model->arena, proto->n_input, sizeof *node->inputs);
+    if (!node->inputs)
+        return ort_error_memory(err, proto->n_input * sizeof *node->inputs);
+    for (size_t i = 0; i < proto->n_input; i++) {
+        node->inputs[i] = *proto->input[i] ? ort_scope_resolve(scope, proto->input[i]) : ORT_ID_NONE;
+        if (node->inputs[i] != ORT_ID_NONE)
+            graph->values.data[node->inputs[i]]->use_count++;
+        else if (*proto->input[i])
+            ort_findings_add(b->findings, ORT_FINDING_ERROR,
+                             "%s%s: input %zu names '%s', which nothing computes",
+                             place_of(scope, place, sizeof place),
+                             ort_node_label(node, label, sizeof label), i, proto->input[i]);
+    }
+    ort_status status = ort_build_attrs(b, proto->attribute, proto->n_attribute, scope, node, err);
+    if (status != ORT_OK)
+        return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));
+    return node->body_count ? set_implicit(b, graph, node, err) : ORT_OK;
+}
+
+/* ---- graphs */
+
+static bool reserve(ort_graph *graph, const Onnx__GraphProto *p)
+{
+    return ort_vec_reserve(&graph->nodes, p->n_node) && ort_vec_reserve(&graph->order, p->n_node) &&
+           ort_vec_reserve(&graph->values, p->n_node + p->n_input + p->n_initializer);
+}
+
+static ort_status fill_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,
+                             ort_error *err)
+{
+    ort_graph *graph = scope->graph;
+    ORT_TRY(add_inputs(b, proto, scope, err));
+    ORT_TRY(add_initializers(b, proto, scope, err));
+    drop_constant_inputs(graph);
+    for (size_t i = 0; i < proto->n_node; i++)
+        ORT_TRY(add_node(b, proto->node[i], scope, err));
+    ORT_TRY(add_infos(b, proto, scope, err));
+    for (size_t i = 0; i < proto->n_node; i++)
+        ORT_TRY(ort_build_node(b, proto->node[i], scope, graph->nodes.data[i], err));
+    ORT_TRY(add_outputs(b, proto, scope, err));
+    if (ort_findings_errors(b->findings))
+        return ORT_OK; /* a graph with holes has no order worth talking about */
+    char place[320];
+    ort_error inner = {0};
+    ort_status status = ort_graph_sort(graph, &inner);
+    if (status == ORT_ERROR_MODEL) {
+        ort_findings_add(b->findings, ORT_FINDING_ERROR, "%s%s",
+                         place_of(scope, place, sizeof place), inner.message);
+        return ORT_OK;
+    }
+    return status == ORT_OK ? ORT_OK : ort_error_memory(err, proto->n_node);
+}
+
+ort_status ort_build_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *outer,
+                           ort_id parent_node, ort_graph **out, ort_error *err)
+{
+    ort_graph *graph = ort_graph_new(b->model, outer ? outer->graph : NULL, parent_node);
+    *out = graph; /* before anything can fail: freeing the model releases what it holds */
+    if (!graph || !reserve(graph, proto))
+        return ort_error_memory(err, proto->n_node * sizeof(ort_node *));
+    graph->name = ort_build_text(proto->name);
+    graph->doc = ort_build_text(proto->doc_string);
+    graph->proto = proto;
+    ort_scope scope = {.graph = graph, .parent = outer};
+    ort_hashmap apart = {0};
+    scope.names = &graph->names;
+    if (outer) {
+        scope.prefix = outer->prefix;
+        scope.function = outer->function;
+        scope.call = outer->call;
+        scope.opsets = outer->opsets;
+        scope.opset_count = outer->opset_count;
+    } else {
+        scope.opsets = b->model->opsets.data;
+        scope.opset_count = b->model->opsets.count;
+    }
+    /* Inside of an expanded function the names in the message aren't those of the graph. */
+    if (scope.prefix) {
+        scope.names = &apart;
+        graph->changed = true;
+    }
+    ort_status status = fill_graph(b, proto, &scope, err);
+    ort_hashmap_release(&apart);
+    return status;
+}

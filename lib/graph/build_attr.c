@@ -1,0 +1,255 @@
+/* build_attr.c - attributes and types from ONNX messages. Lists are used where protobuf-c put them. */
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/build.h"
+
+/* ---- types */
+
+static ort_dim dim_of(ort_model *model, const Onnx__TensorShapeProto__Dimension *dim)
+{
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+        return dim->dim_value >= 0 ? ort_dim_of(dim->dim_value) : ort_dim_unknown();
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+        return ort_dim_symbol(model->dims, ort_build_text(dim->dim_param));
+    return ort_dim_unknown();
+}
+
+static ort_status build_tensor_type(ort_model *model, int32_t elem_type,
+                                    const Onnx__TensorShapeProto *shape, ort_type *type,
+                                    ort_error *err)
+{
+    type->dtype = elem_type > 0 && elem_type < ORT_DTYPE_COUNT ? (ort_dtype)elem_type
+                                                               : ORT_DTYPE_UNDEFINED;
+    if (elem_type < 0 || elem_type >= ORT_DTYPE_COUNT)
+        return ort_error_set(err, ORT_ERROR_MODEL, "element type %d doesn't exist", elem_type);
+    type->rank = -1;
+    if (!shape)
+        return ORT_OK;
+    if (shape->n_dim > ORT_MAX_RANK)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "a value of rank %zu, the most is %d",
+                             shape->n_dim, ORT_MAX_RANK);
+    type->rank = (int)shape->n_dim;
+    for (int i = 0; i < type->rank; i++)
+        type->dim[i] = dim_of(model, shape->dim[i]);
+    return ORT_OK;
+}
+
+static ort_status build_element(ort_model *model, const Onnx__TypeProto *proto, ort_type *type,
+                                ort_error *err)
+{
+    ort_type *element = ort_arena_alloc(&model->arena, sizeof *element);
+    if (!element)
+        return ort_error_memory(err, sizeof *element);
+    element->rank = -1;
+    type->element = element;
+    return proto ? ort_build_type(model, proto, element, err) : ORT_OK;
+}
+
+ort_status ort_build_type(ort_model *model, const Onnx__TypeProto *proto, ort_type *type,
+                          ort_error *err)
+{
+    *type = (ort_type){.rank = -1};
+    switch (proto->value_case) {
+    case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
+        type->kind = ORT_TYPE_TENSOR;
+        return build_tensor_type(model, proto->tensor_type->elem_type, proto->tensor_type->shape,
+                                 type, err);
+    case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
+        type->kind = ORT_TYPE_SPARSE;
+        return build_tensor_type(model, proto->sparse_tensor_type->elem_type,
+                                 proto->sparse_tensor_type->shape, type, err);
+    case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
+        type->kind = ORT_TYPE_SEQUENCE;
+        return build_element(model, proto->sequence_type->elem_type, type, err);
+    case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
+        type->kind = ORT_TYPE_OPTIONAL;
+        return build_element(model, proto->optional_type->elem_type, type, err);
+    case ONNX__TYPE_PROTO__VALUE_MAP_TYPE: {
+        int32_t key = proto->map_type->key_type;
+        type->kind = ORT_TYPE_MAP;
+        if (key < 0 || key >= ORT_DTYPE_COUNT)
+            return ort_error_set(err, ORT_ERROR_MODEL, "map key type %d doesn't exist", key);
+        type->dtype = (ort_dtype)key;
+        return build_element(model, proto->map_type->value_type, type, err);
+    }
+    case ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE: type->kind = ORT_TYPE_OPAQUE; return ORT_OK;
+    default: return ORT_OK;
+    }
+}
+
+/* ---- attributes */
+
+/* Models older than IR 3 may leave the type out. */
+static ort_attr_type attr_type(const Onnx__AttributeProto *p)
+{
+    if (p->type || p->ref_attr_name)
+        return p->type >= 0 && p->type <= ORT_ATTR_TYPE_PROTOS ? (ort_attr_type)p->type
+                                                               : ORT_ATTR_UNDEFINED;
+    return p->has_f       ? ORT_ATTR_FLOAT
+           : p->has_i     ? ORT_ATTR_INT
+           : p->has_s     ? ORT_ATTR_STRING
+           : p->t         ? ORT_ATTR_TENSOR
+           : p->g         ? ORT_ATTR_GRAPH
+           : p->n_floats  ? ORT_ATTR_FLOATS
+           : p->n_ints    ? ORT_ATTR_INTS
+           : p->n_strings ? ORT_ATTR_STRINGS
+           : p->n_tensors ? ORT_ATTR_TENSORS
+           : p->n_graphs  ? ORT_ATTR_GRAPHS
+                          : ORT_ATTR_UNDEFINED;
+}
+
+static ort_status copy_string(ort_arena *arena, const ProtobufCBinaryData *from, ort_string *to,
+                              ort_error *err)
+{
+    to->ptr = ort_arena_strndup(arena, from->len ? (const char *)from->data : "", from->len);
+    to->length = from->len;
+    return to->ptr ? ORT_OK : ort_error_memory(err, from->len);
+}
+
+static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                                ort_error *err)
+{
+    ort_string *list = ort_arena_array(&b->model->arena, p->n_strings, sizeof *list);
+    if (!list)
+        return ort_error_memory(err, p->n_strings * sizeof *list);
+    attr->strings = list;
+    attr->count = p->n_strings;
+    for (size_t i = 0; i < p->n_strings; i++)
+        ORT_TRY(copy_string(&b->model->arena, &p->strings[i], &list[i], err));
+    return ORT_OK;
+}
+
+static ort_status build_tensors(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                                ort_error *err)
+{
+    bool one = attr->type == ORT_ATTR_TENSOR || attr->type == ORT_ATTR_SPARSE_TENSOR;
+    bool sparse = attr->type == ORT_ATTR_SPARSE_TENSOR || attr->type == ORT_ATTR_SPARSE_TENSORS;
+    size_t count = one ? 1 : sparse ? p->n_sparse_tensors : p->n_tensors;
+    if (one && !(sparse ? (const void *)p->sparse_tensor : (const void *)p->t))
+        return ort_error_set(err, ORT_ERROR_MODEL, "attribute '%s' has no tensor", attr->name);
+    ort_tensor *list = ort_arena_array(&b->model->arena, count, sizeof *list);
+    if (!list)
+        return ort_error_memory(err, count * sizeof *list);
+    attr->tensors = list;
+    attr->count = count;
+    attr->t = one ? list : NULL;
+    for (size_t i = 0; i < count; i++) {
+        ort_status status =
+            sparse ? ort_codec_sparse(&b->codec, one ? p->sparse_tensor : p->sparse_tensors[i],
+                                      &list[i], err)
+                   : ort_codec_tensor(&b->codec, one ? p->t : p->tensors[i], &list[i], err);
+        if (status != ORT_OK)
+            return ort_error_wrap(err, status, "attribute '%s'", attr->name);
+    }
+    return ORT_OK;
+}
+
+static ort_status build_types(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                              ort_error *err)
+{
+    bool one = attr->type == ORT_ATTR_TYPE_PROTO;
+    size_t count = one ? 1 : p->n_type_protos;
+    if (one && !p->tp)
+        return ort_error_set(err, ORT_ERROR_MODEL, "attribute '%s' has no type", attr->name);
+    ort_type *list = ort_arena_array(&b->model->arena, count, sizeof *list);
+    if (!list)
+        return ort_error_memory(err, count * sizeof *list);
+    attr->type_proto = list;
+    attr->count = count;
+    for (size_t i = 0; i < count; i++)
+        ORT_TRY(ort_build_type(b->model, one ? p->tp : p->type_protos[i], &list[i], err));
+    return ORT_OK;
+}
+
+ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                          ort_error *err)
+{
+    *attr = (ort_attr){.name = ort_build_text(p->name), .type = attr_type(p), .proto = p};
+    if (p->ref_attr_name && *p->ref_attr_name) {
+        attr->reference = p->ref_attr_name;
+        return ORT_OK;
+    }
+    switch (attr->type) {
+    case ORT_ATTR_FLOAT: attr->f = p->f; break;
+    case ORT_ATTR_INT: attr->i = p->i; break;
+    case ORT_ATTR_STRING: return copy_string(&b->model->arena, &p->s, &attr->s, err);
+    case ORT_ATTR_FLOATS: attr->floats = p->floats, attr->count = p->n_floats; break;
+    case ORT_ATTR_INTS: attr->ints = p->ints, attr->count = p->n_ints; break;
+    case ORT_ATTR_STRINGS: return build_strings(b, p, attr, err);
+    case ORT_ATTR_TENSOR:
+    case ORT_ATTR_TENSORS:
+    case ORT_ATTR_SPARSE_TENSOR:
+    case ORT_ATTR_SPARSE_TENSORS: return build_tensors(b, p, attr, err);
+    case ORT_ATTR_TYPE_PROTO:
+    case ORT_ATTR_TYPE_PROTOS: return build_types(b, p, attr, err);
+    default: break;
+    }
+    return ORT_OK;
+}
+
+/* ---- with bodies and references */
+
+/* What `name` refers to: the call's attribute, else the function's default, else nothing. */
+static const ort_attr *referred(const ort_scope *scope, const char *name)
+{
+    const ort_attr *attr = scope->call ? ort_node_attr(scope->call, name) : NULL;
+    for (int i = 0; !attr && scope->function && i < scope->function->default_count; i++)
+        if (!strcmp(scope->function->defaults[i].name, name))
+            attr = &scope->function->defaults[i];
+    return attr;
+}
+
+/* Bodies are counted first: their array is in attribute order. */
+static size_t count_bodies(Onnx__AttributeProto *const *protos, size_t count)
+{
+    size_t bodies = 0;
+    for (size_t i = 0; i < count; i++)
+        bodies += attr_type(protos[i]) == ORT_ATTR_GRAPH ? 1 : protos[i]->n_graphs;
+    return bodies;
+}
+
+static ort_status build_bodies(ort_builder *b, const Onnx__AttributeProto *p, ort_scope *scope,
+                               ort_node *node, ort_attr *attr, ort_error *err)
+{
+    bool one = attr->type == ORT_ATTR_GRAPH;
+    if (one && !p->g)
+        return ort_error_set(err, ORT_ERROR_MODEL, "attribute '%s' has no graph", attr->name);
+    attr->count = one ? 1 : p->n_graphs;
+    attr->graphs = &node->bodies[node->body_count];
+    for (size_t i = 0; i < attr->count; i++) {
+        ort_graph **body = &node->bodies[node->body_count++];
+        ORT_TRY(ort_build_graph(b, one ? p->g : p->graphs[i], scope, node->id, body, err));
+    }
+    attr->g = one ? attr->graphs[0] : NULL;
+    return ORT_OK;
+}
+
+ort_status ort_build_attrs(ort_builder *b, Onnx__AttributeProto *const *protos, size_t count,
+                           ort_scope *scope, ort_node *node, ort_error *err)
+{
+    size_t bodies = count_bodies(protos, count);
+    node->attrs = ort_arena_array(&b->model->arena, count, sizeof *node->attrs);
+    node->bodies = ort_arena_array(&b->model->arena, bodies, sizeof *node->bodies);
+    if (!node->attrs || !node->bodies || count > INT32_MAX)
+        return ort_error_memory(err, count * sizeof *node->attrs);
+    for (size_t i = 0; i < count; i++) {
+        ort_attr *attr = &node->attrs[node->attr_count];
+        ORT_TRY(ort_build_attr(b, protos[i], attr, err));
+        node->attr_count++;
+        if (attr->reference && scope->function) {
+            const ort_attr *source = referred(scope, attr->reference);
+            const char *name = attr->name;
+            if (!source) {
+                node->attr_count--; /* an optional attribute that the call left out */
+                continue;
+            }
+            *attr = *source;
+            attr->name = name;
+            attr->proto = NULL;
+        } else if (attr->type == ORT_ATTR_GRAPH || attr->type == ORT_ATTR_GRAPHS) {
+            ORT_TRY(build_bodies(b, protos[i], scope, node, attr, err));
+        }
+    }
+    return ORT_OK;
+}

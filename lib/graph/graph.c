@@ -1,0 +1,349 @@
+/* graph.c - making and editing graphs. Every edit keeps producers and use counts right and marks what
+ * must be written anew on saving. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/graph.h"
+#include "io/blob.h"
+
+/* ---- models */
+
+ort_model *ort_model_new(void)
+{
+    ort_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return NULL;
+    model->references = 1;
+    model->dims = ort_dim_table_new();
+    model->producer_name = model->producer_version = model->domain = model->doc = "";
+    model->path = "<memory>";
+    if (!model->dims) {
+        free(model);
+        return NULL;
+    }
+    return model;
+}
+
+static void release_graph(ort_graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        ort_node *node = graph->nodes.data[i];
+        for (int b = 0; b < node->body_count; b++)
+            if (node->bodies[b])
+                release_graph(node->bodies[b]);
+    }
+    ort_vec_release(&graph->nodes);
+    ort_vec_release(&graph->values);
+    ort_vec_release(&graph->inputs);
+    ort_vec_release(&graph->outputs);
+    ort_vec_release(&graph->initializers);
+    ort_vec_release(&graph->order);
+    ort_hashmap_release(&graph->names);
+}
+
+void ort_model_free(ort_model *model)
+{
+    while (model && __atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL) == 0) {
+        ort_model *base = model->base;
+        if (model->graph)
+            release_graph(model->graph);
+        for (size_t i = 0; i < model->blobs.count; i++)
+            ort_blob_release(model->blobs.data[i]);
+        ort_vec_release(&model->blobs);
+        ort_vec_release(&model->opsets);
+        ort_vec_release(&model->functions);
+        ort_dim_table_free(model->dims);
+        ort_arena_release(&model->arena);
+        free(model);
+        model = base;
+    }
+}
+
+int64_t ort_model_opset(const ort_model *model, const char *domain)
+{
+    if (!strcmp(domain, "ai.onnx"))
+        domain = "";
+    for (size_t i = 0; i < model->opsets.count; i++)
+        if (!strcmp(model->opsets.data[i].domain, domain))
+            return model->opsets.data[i].version;
+    return 0;
+}
+
+ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node)
+{
+    ort_graph *graph = ort_arena_alloc(&model->arena, sizeof *graph);
+    if (!graph)
+        return NULL;
+    graph->model = model;
+    graph->parent = parent;
+    graph->parent_node = parent_node;
+    graph->name = graph->doc = "";
+    return graph;
+}
+
+void ort_graph_touch(ort_graph *graph, ort_node *node)
+{
+    if (node)
+        node->proto = NULL;
+    for (; graph && !graph->changed; graph = graph->parent) {
+        graph->changed = true;
+        if (graph->parent && graph->parent_node < graph->parent->nodes.count)
+            graph->parent->nodes.data[graph->parent_node]->proto = NULL;
+    }
+}
+
+void ort_graph_touch_value(ort_graph *graph, ort_id value)
+{
+    graph->values.data[value]->info_proto = NULL;
+    ort_graph_touch(graph, NULL);
+}
+
+/* ---- values */
+
+ort_id ort_graph_find_value(const ort_graph *graph, const char *name)
+{
+    uint64_t id;
+    return *name && ort_hashmap_get_str(&graph->names, name, &id) ? (ort_id)id : ORT_ID_NONE;
+}
+
+/* `name`, or the first of name_1, name_2... that is free; in the arena. */
+static const char *free_name(ort_graph *graph, const char *name)
+{
+    ort_arena *arena = &graph->model->arena;
+    if (*name && ort_graph_find_value(graph, name) == ORT_ID_NONE)
+        return ort_arena_strdup(arena, name);
+    const char *stem = *name ? name : "v";
+    char text[64];
+    for (size_t i = *name ? 1 : graph->values.count;; i++) {
+        size_t length = strlen(stem);
+        if (length + 24 > sizeof text) { /* long names: only the number is tried in place */
+            const char *candidate = ort_arena_printf(arena, "%s_%zu", stem, i);
+            if (!candidate || ort_graph_find_value(graph, candidate) == ORT_ID_NONE)
+                return candidate;
+            continue;
+        }
+        snprintf(text, sizeof text, "%s_%zu", stem, i);
+        if (ort_graph_find_value(graph, text) == ORT_ID_NONE)
+            return ort_arena_strdup(arena, text);
+    }
+}
+
+ort_id ort_graph_add_value(ort_graph *graph, const char *name)
+{
+    ort_graph_value *value = ort_arena_alloc(&graph->model->arena, sizeof *value);
+    const char *unique = value ? free_name(graph, name ? name : "") : NULL;
+    size_t id = graph->values.count;
+    if (!unique || id >= ORT_ID_NONE || !ort_vec_push(&graph->values, value))
+        return ORT_ID_NONE;
+    value->name = unique;
+    value->producer = value->outer = ORT_ID_NONE;
+    value->fact.type.rank = -1;
+    if (!ort_hashmap_put_str(&graph->names, unique, id)) {
+        graph->values.count--;
+        return ORT_ID_NONE;
+    }
+    return (ort_id)id;
+}
+
+ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor)
+{
+    ort_tensor *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
+    ort_id id = copy ? ort_graph_add_value(graph, name) : ORT_ID_NONE;
+    if (id == ORT_ID_NONE || !ort_vec_push(&graph->initializers, id))
+        return ORT_ID_NONE;
+    *copy = *tensor;
+    graph->values.data[id]->fact.value = copy;
+    graph->values.data[id]->fact.type = ort_type_of_tensor(copy);
+    ort_graph_touch(graph, NULL);
+    return id;
+}
+
+/* ---- nodes */
+
+static ort_id *copy_ids(ort_graph *graph, const ort_id *ids, int count)
+{
+    ort_id *copy = ort_arena_array(&graph->model->arena, (size_t)count, sizeof *copy);
+    if (copy && count)
+        memcpy(copy, ids, (size_t)count * sizeof *copy);
+    return copy;
+}
+
+ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *op_type,
+                             const char *name, const ort_id *inputs, int input_count,
+                             const ort_id *outputs, int output_count)
+{
+    ort_arena *arena = &graph->model->arena;
+    ort_node *node = ort_arena_alloc(arena, sizeof *node);
+    if (!node)
+        return NULL;
+    node->id = (ort_id)graph->nodes.count;
+    node->domain = ort_arena_strdup(arena, domain);
+    node->op_type = ort_arena_strdup(arena, op_type);
+    node->name = ort_arena_strdup(arena, name ? name : "");
+    node->overload = node->doc = "";
+    node->inputs = copy_ids(graph, inputs, input_count);
+    node->outputs = copy_ids(graph, outputs, output_count);
+    node->input_count = input_count;
+    node->output_count = output_count;
+    node->opset = (int)ort_model_opset(graph->model, domain);
+    if (!node->domain || !node->op_type || !node->name || !node->inputs || !node->outputs ||
+        !ort_vec_reserve(&graph->order, graph->order.count + 1) ||
+        !ort_vec_push(&graph->nodes, node))
+        return NULL;
+    (void)ort_vec_push(&graph->order, node->id);
+    for (int i = 0; i < input_count; i++)
+        if (inputs[i] != ORT_ID_NONE)
+            graph->values.data[inputs[i]]->use_count++;
+    for (int i = 0; i < output_count; i++)
+        if (outputs[i] != ORT_ID_NONE) {
+            graph->values.data[outputs[i]]->producer = node->id;
+            graph->values.data[outputs[i]]->producer_slot = i;
+        }
+    ort_graph_touch(graph, node);
+    return node;
+}
+
+static bool copy_attr_lists(ort_arena *arena, ort_attr *to)
+{
+    if (to->type == ORT_ATTR_STRING && to->s.ptr) {
+        to->s.ptr = ort_arena_strndup(arena, to->s.ptr, to->s.length);
+        return to->s.ptr != NULL;
+    }
+    if (to->type == ORT_ATTR_INTS && to->count) {
+        int64_t *copy = ort_arena_array(arena, to->count, sizeof *copy);
+        if (copy)
+            memcpy(copy, to->ints, to->count * sizeof *copy);
+        to->ints = copy;
+        return copy != NULL;
+    }
+    if (to->type == ORT_ATTR_FLOATS && to->count) {
+        float *copy = ort_arena_array(arena, to->count, sizeof *copy);
+        if (copy)
+            memcpy(copy, to->floats, to->count * sizeof *copy);
+        to->floats = copy;
+        return copy != NULL;
+    }
+    if (to->type == ORT_ATTR_TENSOR && to->t) {
+        ort_tensor *copy = ort_arena_alloc(arena, sizeof *copy);
+        if (copy)
+            *copy = *to->t;
+        to->t = copy;
+        return copy != NULL;
+    }
+    if (to->type == ORT_ATTR_STRINGS && to->count) {
+        ort_string *copy = ort_arena_array(arena, to->count, sizeof *copy);
+        for (size_t i = 0; copy && i < to->count; i++) {
+            copy[i].length = to->strings[i].length;
+            copy[i].ptr = ort_arena_strndup(arena, to->strings[i].ptr, to->strings[i].length);
+            if (!copy[i].ptr)
+                return false;
+        }
+        to->strings = copy;
+        return copy != NULL;
+    }
+    return true;
+}
+
+ort_status ort_node_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr, ort_error *err)
+{
+    ort_arena *arena = &graph->model->arena;
+    ort_attr copy = *attr;
+    copy.name = ort_arena_strdup(arena, attr->name);
+    copy.proto = NULL;
+    int slot = 0;
+    while (slot < node->attr_count && strcmp(node->attrs[slot].name, attr->name))
+        slot++;
+    /* Always a new array: clones share the old one. */
+    int count = slot == node->attr_count ? slot + 1 : node->attr_count;
+    ort_attr *attrs = ort_arena_array(arena, (size_t)count, sizeof *attrs);
+    if (!copy.name || !attrs || !copy_attr_lists(arena, &copy))
+        return ort_error_memory(err, sizeof *attrs);
+    if (node->attr_count)
+        memcpy(attrs, node->attrs, (size_t)node->attr_count * sizeof *attrs);
+    attrs[slot] = copy;
+    node->attrs = attrs;
+    node->attr_count = count;
+    ort_graph_touch(graph, node);
+    return ORT_OK;
+}
+
+void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value)
+{
+    ort_id old = node->inputs[slot];
+    if (old != ORT_ID_NONE)
+        graph->values.data[old]->use_count--;
+    if (value != ORT_ID_NONE)
+        graph->values.data[value]->use_count++;
+    node->inputs[slot] = value;
+    ort_graph_touch(graph, node);
+}
+
+/* The captures of `from` in the bodies of `node` become captures of `to`. */
+static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_id to)
+{
+    bool captured = false, has_to = false;
+    for (int i = 0; i < node->implicit_count; i++) {
+        captured = captured || node->implicit[i] == from;
+        has_to = has_to || node->implicit[i] == to;
+    }
+    if (!captured)
+        return;
+    int kept = 0;
+    for (int i = 0; i < node->implicit_count; i++) {
+        ort_id id = node->implicit[i] == from ? to : node->implicit[i];
+        if (id == to && node->implicit[i] == from && has_to) {
+            graph->values.data[from]->use_count--;
+            continue; /* already captured: one entry is enough */
+        }
+        if (node->implicit[i] == from) {
+            graph->values.data[from]->use_count--;
+            graph->values.data[to]->use_count++;
+        }
+        node->implicit[kept++] = id;
+    }
+    node->implicit_count = kept;
+    for (int b = 0; b < node->body_count; b++) {
+        ort_graph *body = node->bodies[b];
+        for (size_t v = 0; v < body->values.count; v++)
+            if (body->values.data[v]->outer == from)
+                body->values.data[v]->outer = to;
+        ort_graph_touch(body, NULL);
+        /* Inner nodes name the captured value as the outer scope does: all are written anew. */
+        body->changed = true;
+    }
+    ort_graph_touch(graph, node);
+}
+
+void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to)
+{
+    for (size_t n = 0; n < graph->nodes.count; n++) {
+        ort_node *node = graph->nodes.data[n];
+        if (node->removed)
+            continue;
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] == from)
+                ort_node_set_input(graph, node, i, to);
+        if (node->implicit_count)
+            replace_captures(graph, node, from, to);
+    }
+}
+
+void ort_graph_remove_node(ort_graph *graph, ort_node *node)
+{
+    if (node->removed)
+        return;
+    node->removed = true;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ORT_ID_NONE)
+            graph->values.data[node->inputs[i]]->use_count--;
+    for (int i = 0; i < node->implicit_count; i++)
+        graph->values.data[node->implicit[i]]->use_count--;
+    for (int i = 0; i < node->output_count; i++) {
+        ort_id id = node->outputs[i];
+        if (id != ORT_ID_NONE && graph->values.data[id]->producer == node->id)
+            graph->values.data[id]->producer = ORT_ID_NONE;
+    }
+    ort_graph_touch(graph, node);
+}

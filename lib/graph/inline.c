@@ -1,0 +1,244 @@
+/* inline.c - model-local functions expanded at their calls, recursively, also in bodies.
+ *
+ * A call's values keep their names; what is new gets the call's name in front ("call/inner"). Attribute
+ * references are replaced by the call's attributes or the function's defaults. A function that calls
+ * itself is refused, and so is an expansion beyond MAX_NODES (functions that double at each level).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/build.h"
+
+enum { MAX_NODES = 5000000 };
+
+typedef struct chain { /* the functions being expanded, innermost first */
+    const ort_function *function;
+    const struct chain *outer;
+} chain;
+
+typedef struct inliner {
+    ort_builder builder;
+    size_t made; /* nodes */
+    ort_error *err;
+} inliner;
+
+static const ort_function *find_function(const ort_model *model, const ort_node *node)
+{
+    for (size_t i = 0; i < model->functions.count; i++) {
+        const ort_function *f = &model->functions.data[i];
+        if (!strcmp(f->name, node->op_type) && !strcmp(f->domain, node->domain) &&
+            !strcmp(f->overload, node->overload))
+            return f;
+    }
+    return NULL;
+}
+
+static ort_status expand_graph(inliner *x, ort_graph *graph, const chain *outer);
+
+static ort_status refuse_recursion(inliner *x, const ort_node *node, const ort_function *f,
+                                   const chain *outer)
+{
+    char label[256];
+    for (const chain *c = outer; c; c = c->outer)
+        if (c->function == f)
+            return ort_error_set(x->err, ORT_ERROR_MODEL,
+                                 "%s calls function '%s', which calls itself",
+                                 ort_node_label(node, label, sizeof label), f->name);
+    return ORT_OK;
+}
+
+static ort_status out_of_memory(inliner *x)
+{
+    return ort_error_memory(x->err, sizeof(ort_node));
+}
+
+/* Formal inputs mean the call's inputs; a missing one is absent (an id that no value has). */
+static ort_status bind_inputs(inliner *x, const ort_function *f, const ort_node *call,
+                              ort_hashmap *names)
+{
+    if (call->input_count > f->input_count) {
+        char label[256];
+        return ort_error_set(x->err, ORT_ERROR_MODEL,
+                             "%s has %d inputs, function '%s' takes %d",
+                             ort_node_label(call, label, sizeof label), call->input_count, f->name,
+                             f->input_count);
+    }
+    for (int i = 0; i < f->input_count; i++) {
+        ort_id id = i < call->input_count ? call->inputs[i] : ORT_ID_NONE;
+        if (!ort_hashmap_put_str(names, f->inputs[i], id))
+            return out_of_memory(x);
+    }
+    return ORT_OK;
+}
+
+static int output_slot(const ort_function *f, const ort_node *call, const char *name)
+{
+    for (int i = 0; i < f->output_count && i < call->output_count; i++)
+        if (call->outputs[i] != ORT_ID_NONE && !strcmp(f->outputs[i], name))
+            return i;
+    return -1;
+}
+
+/* The value that a function's node writes: the call's output when it is one, else a new value. */
+static ort_status bind_output(inliner *x, ort_scope *scope, const char *name, ort_id *id)
+{
+    int slot = output_slot(scope->function, scope->call, name);
+    *id = ORT_ID_NONE;
+    if (!*name)
+        return ORT_OK;
+    if (ort_hashmap_get_str(scope->names, name, NULL))
+        return ort_error_set(x->err, ORT_ERROR_MODEL,
+                             "function '%s': value '%s' is defined twice", scope->function->name,
+                             name);
+    if (slot < 0) {
+        *id = ort_scope_add(&x->builder, scope, name);
+        return *id == ORT_ID_NONE ? out_of_memory(x) : ORT_OK;
+    }
+    *id = scope->call->outputs[slot];
+    return ort_hashmap_put_str(scope->names, name, *id) ? ORT_OK : out_of_memory(x);
+}
+
+static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto *proto,
+                            ort_node **made)
+{
+    ort_graph *graph = scope->graph;
+    ort_arena *arena = &x->builder.model->arena;
+    if (++x->made > MAX_NODES)
+        return ort_error_set(x->err, ORT_ERROR_MODEL,
+                             "functions expand to more than %d nodes", MAX_NODES);
+    ort_node *node = *made = ort_arena_alloc(arena, sizeof *node);
+    if (!node)
+        return out_of_memory(x);
+    node->id = (ort_id)graph->nodes.count;
+    node->op_type = ort_build_text(proto->op_type);
+    node->name = ort_arena_printf(arena, "%s%s", scope->prefix,
+                                  proto->name && *proto->name ? proto->name : node->op_type);
+    node->output_count = (int)proto->n_output;
+    node->outputs = ort_arena_array(arena, proto->n_output, sizeof *node->outputs);
+    if (!node->name || !node->outputs || !ort_vec_push(&graph->nodes, node) ||
+        !ort_vec_push(&graph->order, node->id))
+        return out_of_memory(x);
+    for (size_t i = 0; i < proto->n_output; i++) {
+        ORT_TRY(bind_output(x, scope, proto->output[i], &node->outputs[i]));
+        if (node->outputs[i] == ORT_ID_NONE)
+            continue;
+        graph->values.data[node->outputs[i]]->producer = node->id;
+        graph->values.data[node->outputs[i]]->producer_slot = (int)i;
+    }
+    return ORT_OK;
+}
+
+/* An output that is one of the inputs, or a second name of an output: through Identity. */
+static ort_status pass_through(inliner *x, ort_scope *scope)
+{
+    const ort_function *f = scope->function;
+    ort_graph *graph = scope->graph;
+    for (int i = 0; i < f->output_count && i < scope->call->output_count; i++) {
+        uint64_t id;
+        ort_id out = scope->call->outputs[i];
+        if (out == ORT_ID_NONE || graph->values.data[out]->producer != ORT_ID_NONE)
+            continue;
+        if (!ort_hashmap_get_str(scope->names, f->outputs[i], &id) || id == ORT_ID_NONE)
+            return ort_error_set(x->err, ORT_ERROR_MODEL,
+                                 "function '%s': output '%s' is never computed", f->name,
+                                 f->outputs[i]);
+        const char *name = ort_arena_printf(&x->builder.model->arena, "%s%s", scope->prefix,
+                                            f->outputs[i]);
+        ort_id in = (ort_id)id;
+        if (!name || !ort_graph_add_node(graph, "", "Identity", name, &in, 1, &out, 1))
+            return out_of_memory(x);
+    }
+    return ORT_OK;
+}
+
+/* Domains that only the function imports become the model's. */
+static ort_status import_opsets(inliner *x, const ort_function *f)
+{
+    ort_model *model = x->builder.model;
+    for (int i = 0; i < f->opset_count; i++) {
+        if (ort_model_opset(model, f->opsets[i].domain))
+            continue;
+        if (!ort_vec_push(&model->opsets, f->opsets[i]))
+            return out_of_memory(x);
+        model->changed = true;
+    }
+    return ORT_OK;
+}
+
+static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, const ort_function *f,
+                              const chain *outer);
+
+static ort_status expand_if_call(inliner *x, ort_graph *graph, ort_node *node, const chain *outer)
+{
+    const ort_function *f = find_function(graph->model, node);
+    if (f)
+        return expand_node(x, graph, node, f, outer);
+    for (int i = 0; i < node->body_count; i++)
+        ORT_TRY(expand_graph(x, node->bodies[i], outer));
+    return ORT_OK;
+}
+
+static ort_status fill_scope(inliner *x, ort_scope *scope, const chain *link)
+{
+    const Onnx__FunctionProto *proto = scope->function->proto;
+    ort_node **nodes = calloc(proto->n_node + 1, sizeof *nodes);
+    ort_status status = nodes ? bind_inputs(x, scope->function, scope->call, scope->names)
+                              : out_of_memory(x);
+    for (size_t i = 0; i < proto->n_node && status == ORT_OK; i++)
+        status = make_node(x, scope, proto->node[i], &nodes[i]);
+    for (size_t i = 0; i < proto->n_node && status == ORT_OK; i++)
+        status = ort_build_node(&x->builder, proto->node[i], scope, nodes[i], x->err);
+    if (status == ORT_OK)
+        status = pass_through(x, scope);
+    for (size_t i = 0; i < proto->n_node && status == ORT_OK; i++)
+        status = expand_if_call(x, scope->graph, nodes[i], link);
+    free(nodes);
+    return status;
+}
+
+static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, const ort_function *f,
+                              const chain *outer)
+{
+    char label[256];
+    ORT_TRY(refuse_recursion(x, call, f, outer));
+    ORT_TRY(import_opsets(x, f));
+    ort_arena *arena = &graph->model->arena;
+    const char *prefix = *call->name
+                             ? ort_arena_printf(arena, "%s/", call->name)
+                             : ort_arena_printf(arena, "%s_%u/", call->op_type, call->id);
+    if (!prefix)
+        return out_of_memory(x);
+    ort_hashmap names = {0};
+    ort_scope scope = {.graph = graph, .names = &names, .prefix = prefix, .function = f,
+                       .call = call, .opsets = f->opsets, .opset_count = (size_t)f->opset_count};
+    chain link = {f, outer};
+    ort_graph_remove_node(graph, call);
+    ort_status status = fill_scope(x, &scope, &link);
+    ort_hashmap_release(&names);
+    if (status != ORT_OK && !outer)
+        return ort_error_wrap(x->err, status, "%s", ort_node_label(call, label, sizeof label));
+    return status;
+}
+
+static ort_status expand_graph(inliner *x, ort_graph *graph, const chain *outer)
+{
+    size_t before = x->made;
+    size_t count = graph->nodes.count; /* expansions append nodes and expand them by themselves */
+    for (size_t i = 0; i < count; i++)
+        if (!graph->nodes.data[i]->removed)
+            ORT_TRY(expand_if_call(x, graph, graph->nodes.data[i], outer));
+    return x->made == before ? ORT_OK : ort_graph_sort(graph, x->err);
+}
+
+ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err)
+{
+    if (graph->model->functions.count == 0)
+        return ORT_OK;
+    inliner x = {.err = err};
+    ORT_TRY(ort_builder_init(&x.builder, graph->model, err));
+    ort_status status = expand_graph(&x, graph, NULL);
+    ort_status finished = ort_builder_finish(&x.builder, status == ORT_OK ? err : NULL);
+    ort_builder_release(&x.builder);
+    return status == ORT_OK ? finished : status;
+}

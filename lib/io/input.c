@@ -1,0 +1,81 @@
+/* input.c - counting reads over a pull function. */
+#include "io/input.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+static size_t pull_stream(void *arg, void *bytes, size_t count)
+{
+    return fread(bytes, 1, count, arg);
+}
+
+void ort_input_init(ort_input *in, ort_input_fn *pull, void *arg)
+{
+    memset(in, 0, sizeof *in);
+    in->pull = pull;
+    in->arg = arg;
+}
+
+void ort_input_init_stream(ort_input *in, FILE *stream)
+{
+    ort_input_init(in, pull_stream, stream);
+}
+
+size_t ort_input_peek(ort_input *in, size_t count)
+{
+    if (count > sizeof in->peeked)
+        count = sizeof in->peeked;
+    if (in->peeked_count < count)
+        in->peeked_count += in->pull(in->arg, in->peeked + in->peeked_count,
+                                     count - in->peeked_count);
+    return in->peeked_count;
+}
+
+size_t ort_input_read(ort_input *in, void *bytes, size_t count)
+{
+    size_t done = in->peeked_count < count ? in->peeked_count : count;
+    if (done) {
+        memcpy(bytes, in->peeked, done);
+        memmove(in->peeked, in->peeked + done, in->peeked_count - done);
+        in->peeked_count -= done;
+    }
+    if (done < count)
+        done += in->pull(in->arg, (char *)bytes + done, count - done);
+    in->offset += done;
+    return done;
+}
+
+ort_status ort_input_need(ort_input *in, void *bytes, size_t count, const char *what,
+                          ort_error *err)
+{
+    size_t done = ort_input_read(in, bytes, count);
+    if (done == count)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_DATA,
+                         "truncated at byte %llu: %s needs %zu more bytes; the file or stream was "
+                         "cut off, make it again", (unsigned long long)in->offset, what,
+                         count - done);
+}
+
+ort_status ort_input_all(ort_input *in, unsigned char **bytes, size_t *count, ort_error *err)
+{
+    size_t capacity = 1 << 16, used = 0;
+    unsigned char *buffer = malloc(capacity);
+    while (buffer) {
+        size_t got = ort_input_read(in, buffer + used, capacity - used);
+        used += got;
+        if (used < capacity) {
+            *bytes = buffer;
+            *count = used;
+            return ORT_OK;
+        }
+        unsigned char *larger = ort_mul_size(capacity, 2, &capacity) ? realloc(buffer, capacity)
+                                                                     : NULL;
+        if (!larger)
+            free(buffer);
+        buffer = larger;
+    }
+    return ort_error_memory(err, capacity);
+}

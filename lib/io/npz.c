@@ -1,0 +1,726 @@
+/* npz.c - zip archives of .npy members, read front to back so that they can come through a pipe.
+ *
+ *     (local header, member)* central header* [zip64 end, its locator] end
+ *
+ * Reading stops behind the end record: the next archive of a stream follows. Members are stored or
+ * deflated, with sizes in front or behind (numpy writing to a pipe). The member __ort__.json names
+ * what numpy can't say: {"schema": "ort-npz/1", "members": {"x": {"dtype": "int4", "shape": [3]}}}.
+ * Sequences, maps and absent values are members NAME.json in the form of tensor_json.c. Members are
+ * written stored, without times: the same values give the same bytes. */
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/hashmap.h"
+#include "io/format.h"
+
+enum {
+    SIG_LOCAL = 0x04034b50,
+    SIG_CENTRAL = 0x02014b50,
+    SIG_DESCRIPTOR = 0x08074b50,
+    SIG_END64 = 0x06064b50,
+    SIG_LOCATOR64 = 0x07064b50,
+    SIG_END = 0x06054b50,
+    FLAG_ENCRYPTED = 1,
+    FLAG_DESCRIPTOR = 8,
+    FLAG_UTF8 = 0x800,
+    METHOD_STORED = 0,
+    METHOD_DEFLATED = 8,
+    CHUNK = 1 << 15,
+};
+
+#define TYPES_MEMBER "__ort__.json"
+#define ZIP32_LIMIT UINT64_C(0xffffffff)
+
+/* ---------------------------------------------------------------------- one member, inflated -- */
+
+typedef struct member {
+    ort_input *archive;
+    char name[512];
+    unsigned flags, method;
+    bool sized;              /* compressed size known in front */
+    bool wide_descriptor;    /* the descriptor behind has 64-bit sizes */
+    uint64_t packed, size;   /* bytes in the archive, and unpacked */
+    uint32_t crc;
+    uint64_t packed_done, size_done;
+    uint32_t crc_done;
+    z_stream z;
+    bool ended, failed;
+    unsigned char chunk[CHUNK];
+} member;
+
+/* The next compressed bytes; a member without a size in front is read byte by byte, since nothing
+ * behind it may be taken from the stream. */
+static size_t refill(member *m)
+{
+    uint64_t left = m->sized ? m->packed - m->packed_done : 1;
+    size_t wanted = left < CHUNK ? (size_t)left : CHUNK;
+    size_t got = wanted ? ort_input_read(m->archive, m->chunk, wanted) : 0;
+    m->packed_done += got;
+    return got;
+}
+
+static size_t pull_deflated(member *m, void *bytes, size_t count)
+{
+    size_t done = 0;
+    while (done < count && !m->ended && !m->failed) {
+        if (m->z.avail_in == 0) {
+            m->z.next_in = m->chunk;
+            m->z.avail_in = (uInt)refill(m);
+            if (m->z.avail_in == 0)
+                break;
+        }
+        uInt room = count - done > (1u << 30) ? 1u << 30 : (uInt)(count - done);
+        m->z.next_out = (Bytef *)bytes + done;
+        m->z.avail_out = room;
+        int result = inflate(&m->z, Z_NO_FLUSH);
+        done += room - m->z.avail_out;
+        m->ended = result == Z_STREAM_END;
+        m->failed = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR;
+    }
+    return done;
+}
+
+static size_t pull_stored(member *m, void *bytes, size_t count)
+{
+    if (m->sized && count > m->packed - m->packed_done)
+        count = (size_t)(m->packed - m->packed_done);
+    size_t done = ort_input_read(m->archive, bytes, count);
+    m->packed_done += done;
+    return done;
+}
+
+static size_t pull_member(void *arg, void *bytes, size_t count)
+{
+    member *m = arg;
+    size_t done = m->method == METHOD_DEFLATED ? pull_deflated(m, bytes, count)
+                                               : pull_stored(m, bytes, count);
+    for (size_t at = 0; at < done;) {
+        uInt part = done - at > (1u << 30) ? 1u << 30 : (uInt)(done - at);
+        m->crc_done = (uint32_t)crc32(m->crc_done, (const Bytef *)bytes + at, part);
+        at += part;
+    }
+    m->size_done += done;
+    return done;
+}
+
+/* Sizes of the zip64 extra field, in the order of the fields that are all ones. */
+static void apply_zip64(member *m, const unsigned char *extra, size_t length)
+{
+    for (size_t at = 0; at + 4 <= length;) {
+        unsigned id = ort_load_u16(extra + at);
+        size_t size = ort_load_u16(extra + at + 2);
+        at += 4;
+        if (size > length - at)
+            return;
+        if (id == 1) {
+            const unsigned char *p = extra + at, *end = p + size;
+            m->wide_descriptor = true;
+            if (m->size == ZIP32_LIMIT && end - p >= 8) {
+                m->size = ort_load_u64(p);
+                p += 8;
+            }
+            if (m->packed == ZIP32_LIMIT && end - p >= 8)
+                m->packed = ort_load_u64(p);
+            return;
+        }
+        at += size;
+    }
+}
+
+/* The local header behind its signature. */
+static ort_status open_member(ort_input *archive, member *m, ort_error *err)
+{
+    unsigned char head[26], extra[65536];
+    m->archive = archive;
+    ORT_TRY(ort_input_need(archive, head, sizeof head, "a zip member's header", err));
+    m->flags = ort_load_u16(head + 2);
+    m->method = ort_load_u16(head + 4);
+    m->crc = ort_load_u32(head + 10);
+    m->packed = ort_load_u32(head + 14);
+    m->size = ort_load_u32(head + 18);
+    size_t name_length = ort_load_u16(head + 22), extra_length = ort_load_u16(head + 24);
+    if (name_length >= sizeof m->name)
+        return ort_error_set(err, ORT_ERROR_DATA, "at byte %llu: a member's name has %zu bytes",
+                             (unsigned long long)archive->offset, name_length);
+    ORT_TRY(ort_input_need(archive, m->name, name_length, "a zip member's name", err));
+    m->name[name_length] = '\0';
+    ORT_TRY(ort_input_need(archive, extra, extra_length, "a zip member's header", err));
+    apply_zip64(m, extra, extra_length);
+    m->sized = !(m->flags & FLAG_DESCRIPTOR) || m->packed != 0;
+    if (m->flags & FLAG_ENCRYPTED)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "member '%s' is encrypted", m->name);
+    if (m->method != METHOD_STORED && m->method != METHOD_DEFLATED)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "member '%s' is compressed by method %u; "
+                             "only stored and deflated members are read", m->name, m->method);
+    m->crc_done = (uint32_t)crc32(0, NULL, 0);
+    if (m->method == METHOD_DEFLATED && inflateInit2(&m->z, -MAX_WBITS) != Z_OK)
+        return ort_error_memory(err, CHUNK);
+    return ORT_OK;
+}
+
+/* Checksum and sizes behind the data. The signature is optional and so is the width of the sizes:
+ * the sizes themselves are known by now and tell. */
+static ort_status read_descriptor(member *m, ort_error *err)
+{
+    unsigned char word[20];
+    ORT_TRY(ort_input_need(m->archive, word, 4, "a zip member's checksum", err));
+    if (ort_load_u32(word) == SIG_DESCRIPTOR)
+        ORT_TRY(ort_input_need(m->archive, word, 4, "a zip member's checksum", err));
+    m->crc = ort_load_u32(word);
+    ORT_TRY(ort_input_need(m->archive, word, 8, "a zip member's sizes", err));
+    bool narrow = !m->wide_descriptor && ort_load_u32(word) == (uint32_t)m->packed_done &&
+                  ort_load_u32(word + 4) == (uint32_t)m->size_done;
+    if (!narrow)
+        ORT_TRY(ort_input_need(m->archive, word, 8, "a zip member's sizes", err));
+    m->size = m->size_done;
+    return ORT_OK;
+}
+
+/* Read what the member's reader left, then compare sizes and checksum. */
+static ort_status close_member(member *m, ort_input *in, ort_error *err)
+{
+    unsigned char rest[256];
+    bool open_end = m->method == METHOD_STORED && !m->sized;
+    uint64_t before = in->offset;
+    while (!open_end && ort_input_read(in, rest, sizeof rest) > 0)
+        continue;
+    if (m->failed)
+        return ort_error_set(err, ORT_ERROR_DATA, "the compressed data is damaged near byte %llu",
+                             (unsigned long long)m->archive->offset);
+    if ((m->method == METHOD_DEFLATED && !m->ended) || (m->sized && m->packed_done < m->packed))
+        return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %llu, inside the data",
+                             (unsigned long long)m->archive->offset);
+    if (in->offset != before)
+        return ort_error_set(err, ORT_ERROR_DATA, "has %llu bytes behind its array",
+                             (unsigned long long)(in->offset - before));
+    if (m->flags & FLAG_DESCRIPTOR)
+        ORT_TRY(read_descriptor(m, err));
+    if (m->size != m->size_done || m->crc != m->crc_done)
+        return ort_error_set(err, ORT_ERROR_DATA, "size or checksum doesn't match: the archive is "
+                             "damaged");
+    return ORT_OK;
+}
+
+/* ------------------------------------------------------------------------- names and values -- */
+
+static bool has_suffix(const char *text, const char *suffix)
+{
+    size_t length = strlen(text), tail = strlen(suffix);
+    return length >= tail && strcmp(text + length - tail, suffix) == 0;
+}
+
+/* Name of the value in a member: without .npy or .json; "" for numpy's arr_N. */
+static void value_name(const char *member_name, char *name, size_t size)
+{
+    snprintf(name, size, "%s", member_name);
+    if (has_suffix(name, ".npy"))
+        name[strlen(name) - 4] = '\0';
+    else if (has_suffix(name, ".json"))
+        name[strlen(name) - 5] = '\0';
+    if (strncmp(name, "arr_", 4) == 0 && name[4] && strspn(name + 4, "0123456789") ==
+        strlen(name + 4))
+        name[0] = '\0';
+}
+
+typedef struct archive_reader {
+    ort_input *in;
+    ort_read_options *options;
+    ort_tensors *tensors;
+    ort_hashmap members; /* name to index of its value, or NO_VALUE */
+    ort_arena names;
+    char *types;         /* text of __ort__.json, or NULL */
+    size_t types_length;
+} archive_reader;
+
+static const uint64_t NO_VALUE = UINT64_MAX;
+
+static ort_status read_text(ort_input *in, char **text, size_t *length, ort_error *err)
+{
+    unsigned char *bytes = NULL;
+    ORT_TRY(ort_input_all(in, &bytes, length, err));
+    *text = (char *)bytes;
+    return ORT_OK;
+}
+
+static ort_status read_content(archive_reader *r, member *m, ort_input *in, ort_value **value,
+                               ort_error *err)
+{
+    if (strcmp(m->name, TYPES_MEMBER) == 0) {
+        free(r->types);
+        r->types = NULL;
+        return read_text(in, &r->types, &r->types_length, err);
+    }
+    if (!has_suffix(m->name, ".json"))
+        return ort_npy_read_value(in, r->options->dtype, value, err);
+    char *text = NULL;
+    size_t length;
+    ORT_TRY(read_text(in, &text, &length, err));
+    ort_status status = ort_tensor_json_parse(text, length, ORT_DTYPE_UNDEFINED, value, err);
+    free(text);
+    return status;
+}
+
+static ort_status note_member(archive_reader *r, const char *name, uint64_t index, ort_error *err)
+{
+    char *copy = ort_arena_strdup(&r->names, name);
+    if (!copy || !ort_hashmap_put_str(&r->members, copy, index))
+        return ort_error_memory(err, strlen(name));
+    return ORT_OK;
+}
+
+static ort_status read_member(archive_reader *r, ort_error *err)
+{
+    member *m = calloc(1, sizeof *m);
+    if (!m)
+        return ort_error_memory(err, sizeof *m);
+    ort_value *value = NULL;
+    ort_status status = open_member(r->in, m, err);
+    if (status == ORT_OK && m->method == METHOD_STORED && !m->sized && has_suffix(m->name, ".json"))
+        status = ort_error_set(err, ORT_ERROR_UNSUPPORTED, "member '%s' is stored without its size "
+                               "in front: compress it, or write the archive to a file", m->name);
+    if (status == ORT_OK) {
+        ort_input in;
+        ort_input_init(&in, pull_member, m);
+        status = read_content(r, m, &in, &value, err);
+        ort_error damage = {0};
+        /* A damaged archive explains whatever its content looked like. */
+        if (status == ORT_OK || (m->failed && m->method == METHOD_DEFLATED)) {
+            ort_status closed = close_member(m, &in, &damage);
+            if (closed != ORT_OK && err)
+                *err = damage;
+            status = closed != ORT_OK ? closed : status;
+        }
+        if (status != ORT_OK)
+            status = ort_error_wrap(err, status, "member '%s'", m->name);
+    }
+    if (status == ORT_OK && strcmp(m->name, TYPES_MEMBER) != 0) {
+        char name[sizeof m->name];
+        value_name(m->name, name, sizeof name);
+        size_t index = r->tensors->list.count;
+        status = note_member(r, m->name, index, err);
+        if (status == ORT_OK) {
+            status = ort_tensors_add_take(r->tensors, name, value, err);
+            value = NULL;
+        }
+        if (status == ORT_OK && r->tensors->list.count == index)
+            status = ort_error_set(err, ORT_ERROR_DATA, "two members are named '%s'", name);
+    } else if (status == ORT_OK) {
+        status = note_member(r, m->name, NO_VALUE, err);
+    }
+    ort_value_free(value);
+    if (m->method == METHOD_DEFLATED)
+        inflateEnd(&m->z);
+    free(m);
+    return status;
+}
+
+/* -------------------------------------------------------------------- element types by name -- */
+
+/* Give `t` its real type: stored as unsigned integers of the same size, or packed flat bytes. */
+static ort_status retype(ort_tensor *t, struct json_object *entry, const char *name, ort_error *err)
+{
+    struct json_object *type_json, *shape_json;
+    ort_dtype dtype = ORT_DTYPE_UNDEFINED;
+    if (json_object_object_get_ex(entry, "dtype", &type_json) &&
+        json_object_is_type(type_json, json_type_string))
+        dtype = ort_dtype_find(json_object_get_string(type_json));
+    if (dtype == ORT_DTYPE_UNDEFINED)
+        return ort_error_set(err, ORT_ERROR_DATA, TYPES_MEMBER ": '%s' has an unknown dtype", name);
+    if (dtype == t->dtype)
+        return ORT_OK;
+    ort_shape shape = t->shape;
+    if (json_object_object_get_ex(entry, "shape", &shape_json) &&
+        json_object_is_type(shape_json, json_type_array)) {
+        size_t rank = json_object_array_length(shape_json);
+        if (rank > ORT_MAX_RANK)
+            return ort_error_set(err, ORT_ERROR_DATA, TYPES_MEMBER ": '%s' has rank %zu", name,
+                                 rank);
+        shape.rank = (int)rank;
+        for (size_t i = 0; i < rank; i++)
+            shape.dim[i] = json_object_get_int64(json_object_array_get_idx(shape_json, i));
+    }
+    size_t bytes = 0;
+    if (ort_shape_check(&shape, dtype, NULL) != ORT_OK ||
+        !ort_dtype_bytes(dtype, ort_shape_count(&shape), &bytes) || t->dtype == ORT_DTYPE_STRING ||
+        dtype == ORT_DTYPE_STRING || bytes != ort_tensor_bytes(t))
+        return ort_error_set(err, ORT_ERROR_DATA, TYPES_MEMBER ": '%s' can't be %s of that shape: "
+                             "its member has %zu bytes", name, ort_dtype_name(dtype),
+                             t->dtype == ORT_DTYPE_STRING ? 0 : ort_tensor_bytes(t));
+    t->dtype = dtype;
+    t->shape = shape;
+    return ORT_OK;
+}
+
+static ort_status apply_types(archive_reader *r, ort_error *err)
+{
+    if (!r->types)
+        return ORT_OK;
+    struct json_object *root = NULL, *members;
+    if (r->types_length < INT32_MAX) {
+        struct json_tokener *tokener = json_tokener_new();
+        if (!tokener)
+            return ort_error_memory(err, 1024);
+        root = json_tokener_parse_ex(tokener, r->types, (int)r->types_length);
+        json_tokener_free(tokener);
+    }
+    ort_status status = ORT_OK;
+    if (!root || !json_object_object_get_ex(root, "members", &members) ||
+        !json_object_is_type(members, json_type_object)) {
+        status = ort_error_set(err, ORT_ERROR_DATA, TYPES_MEMBER " is not the JSON object it "
+                               "should be");
+    } else {
+        json_object_object_foreach(members, name, entry) {
+            char member_name[600];
+            uint64_t index;
+            snprintf(member_name, sizeof member_name, "%.500s.npy", name);
+            if (!ort_hashmap_get_str(&r->members, member_name, &index)) {
+                status = ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which "
+                                       TYPES_MEMBER " names", member_name);
+                break;
+            }
+            ort_value *value = r->tensors->list.data[index].value;
+            status = retype(&value->tensor, entry, name, err);
+            if (status != ORT_OK)
+                break;
+        }
+    }
+    json_object_put(root);
+    return status;
+}
+
+/* ------------------------------------------------------------------------ central directory -- */
+
+static ort_status skip(ort_input *in, size_t count, ort_error *err)
+{
+    unsigned char rest[512];
+    while (count > 0) {
+        size_t part = count < sizeof rest ? count : sizeof rest;
+        ORT_TRY(ort_input_need(in, rest, part, "the zip directory", err));
+        count -= part;
+    }
+    return ORT_OK;
+}
+
+/* A central header behind its signature: its member must have been seen. */
+static ort_status read_central(archive_reader *r, ort_error *err)
+{
+    unsigned char head[42];
+    char name[512];
+    ORT_TRY(ort_input_need(r->in, head, sizeof head, "the zip directory", err));
+    size_t length = ort_load_u16(head + 24);
+    if (length >= sizeof name)
+        return ort_error_set(err, ORT_ERROR_DATA, "a member's name has %zu bytes", length);
+    ORT_TRY(ort_input_need(r->in, name, length, "the zip directory", err));
+    name[length] = '\0';
+    ORT_TRY(skip(r->in, (size_t)ort_load_u16(head + 26) + ort_load_u16(head + 28), err));
+    if (!ort_hashmap_get_str(&r->members, name, NULL))
+        return ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which the zip directory "
+                             "names", name);
+    return ORT_OK;
+}
+
+static ort_status read_end(ort_input *in, ort_error *err)
+{
+    unsigned char head[18];
+    ORT_TRY(ort_input_need(in, head, sizeof head, "the end of the archive", err));
+    return skip(in, ort_load_u16(head + 16), err);
+}
+
+static ort_status read_end64(ort_input *in, ort_error *err)
+{
+    unsigned char head[8];
+    ORT_TRY(ort_input_need(in, head, sizeof head, "the end of the archive", err));
+    uint64_t size = ort_load_u64(head);
+    if (size > 1 << 20)
+        return ort_error_set(err, ORT_ERROR_DATA, "the zip64 end record claims %llu bytes",
+                             (unsigned long long)size);
+    return skip(in, (size_t)size, err);
+}
+
+static ort_status read_archive(archive_reader *r, ort_error *err)
+{
+    for (;;) {
+        unsigned char word[4];
+        uint64_t at = r->in->offset;
+        ORT_TRY(ort_input_need(r->in, word, 4, "the archive's next part", err));
+        switch (ort_load_u32(word)) {
+        case SIG_LOCAL: ORT_TRY(read_member(r, err)); break;
+        case SIG_CENTRAL: ORT_TRY(read_central(r, err)); break;
+        case SIG_END64: ORT_TRY(read_end64(r->in, err)); break;
+        case SIG_LOCATOR64: ORT_TRY(skip(r->in, 16, err)); break;
+        case SIG_END: return read_end(r->in, err);
+        default:
+            return ort_error_set(err, ORT_ERROR_DATA, "at byte %llu: no part of a zip archive "
+                                 "starts here; the file is damaged", (unsigned long long)at);
+        }
+    }
+}
+
+ort_status ort_npz_read(ort_input *in, ort_read_options *options, ort_tensors *tensors,
+                        ort_error *err)
+{
+    archive_reader r = {.in = in, .options = options, .tensors = tensors};
+    ort_status status = read_archive(&r, err);
+    if (status == ORT_OK)
+        status = apply_types(&r, err);
+    ort_hashmap_release(&r.members);
+    ort_arena_release(&r.names);
+    free(r.types);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------- writing -- */
+
+typedef struct archive_writer {
+    FILE *stream;
+    uint64_t offset;
+    ort_strbuf directory;
+    uint64_t count;
+} archive_writer;
+
+static void add_u16(ort_strbuf *out, unsigned value)
+{
+    char bytes[2] = {(char)value, (char)(value >> 8)};
+    ort_strbuf_add_bytes(out, bytes, 2);
+}
+
+static void add_u32(ort_strbuf *out, uint32_t value)
+{
+    add_u16(out, value & 0xffff);
+    add_u16(out, value >> 16);
+}
+
+static void add_u64(ort_strbuf *out, uint64_t value)
+{
+    add_u32(out, (uint32_t)value);
+    add_u32(out, (uint32_t)(value >> 32));
+}
+
+static uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
+{
+    for (size_t at = 0; at < count;) {
+        uInt part = count - at > (1u << 30) ? 1u << 30 : (uInt)(count - at);
+        crc = (uint32_t)crc32(crc, (const Bytef *)bytes + at, part);
+        at += part;
+    }
+    return crc;
+}
+
+/* Fields from "version needed" to the name length, the same in both headers. Times are 1980-01-01. */
+static void add_common(ort_strbuf *out, uint32_t crc, uint64_t size, bool wide, size_t name_length)
+{
+    add_u16(out, wide ? 45 : 20);
+    add_u16(out, FLAG_UTF8);
+    add_u16(out, METHOD_STORED);
+    add_u32(out, 0x00210000);
+    add_u32(out, crc);
+    add_u32(out, wide ? (uint32_t)ZIP32_LIMIT : (uint32_t)size);
+    add_u32(out, wide ? (uint32_t)ZIP32_LIMIT : (uint32_t)size);
+    add_u16(out, (unsigned)name_length);
+}
+
+static void put(archive_writer *w, const void *bytes, size_t count)
+{
+    if (count)
+        fwrite(bytes, 1, count, w->stream);
+    w->offset += count;
+}
+
+/* A member of two parts (a header and a payload). */
+static ort_status write_member(archive_writer *w, const char *name, const void *first,
+                               size_t first_size, const void *second, size_t second_size,
+                               ort_error *err)
+{
+    uint64_t size = (uint64_t)first_size + second_size, offset = w->offset;
+    size_t name_length = strlen(name);
+    bool wide = size >= ZIP32_LIMIT, far = offset >= ZIP32_LIMIT;
+    if (name_length > 0xffff)
+        return ort_error_set(err, ORT_ERROR_DATA, "the name of a value has %zu bytes, .npz allows "
+                             "65535", name_length);
+    uint32_t crc = checksum(checksum((uint32_t)crc32(0, NULL, 0), first, first_size), second,
+                            second_size);
+    ort_strbuf head = {0};
+    add_u32(&head, SIG_LOCAL);
+    add_common(&head, crc, size, wide, name_length);
+    add_u16(&head, wide ? 20 : 0);
+    ort_strbuf_add_bytes(&head, name, name_length);
+    if (wide) {
+        add_u32(&head, 1 | 16 << 16);
+        add_u64(&head, size);
+        add_u64(&head, size);
+    }
+    ort_strbuf *d = &w->directory;
+    unsigned extra = (wide ? 16 : 0) + (far ? 8 : 0);
+    add_u32(d, SIG_CENTRAL);
+    add_u16(d, wide || far ? 45 : 20);
+    add_common(d, crc, size, wide, name_length);
+    add_u16(d, extra ? extra + 4 : 0);
+    add_u64(d, 0); /* comment length, disk, internal attributes, half of the external ones */
+    add_u16(d, 0);
+    add_u32(d, far ? (uint32_t)ZIP32_LIMIT : (uint32_t)offset);
+    ort_strbuf_add_bytes(d, name, name_length);
+    if (extra) {
+        add_u16(d, 1);
+        add_u16(d, extra);
+        if (wide) {
+            add_u64(d, size);
+            add_u64(d, size);
+        }
+        if (far)
+            add_u64(d, offset);
+    }
+    bool failed = head.failed || d->failed;
+    if (!failed) {
+        put(w, head.data, head.length);
+        put(w, first, first_size);
+        put(w, second, second_size);
+        w->count++;
+    }
+    ort_strbuf_release(&head);
+    return failed ? ort_error_memory(err, 1024) : ORT_OK;
+}
+
+static ort_status write_end(archive_writer *w, ort_error *err)
+{
+    uint64_t start = w->offset, size = w->directory.length;
+    bool wide = start >= ZIP32_LIMIT || size >= ZIP32_LIMIT || w->count >= 0xffff;
+    ort_strbuf *d = &w->directory;
+    if (wide) {
+        add_u32(d, SIG_END64);
+        add_u64(d, 44);
+        add_u16(d, 45);
+        add_u16(d, 45);
+        add_u64(d, 0);
+        add_u64(d, w->count);
+        add_u64(d, w->count);
+        add_u64(d, size);
+        add_u64(d, start);
+        add_u32(d, SIG_LOCATOR64);
+        add_u32(d, 0);
+        add_u64(d, start + size);
+        add_u32(d, 1);
+    }
+    add_u32(d, SIG_END);
+    add_u32(d, 0);
+    add_u16(d, w->count < 0xffff ? (unsigned)w->count : 0xffff);
+    add_u16(d, w->count < 0xffff ? (unsigned)w->count : 0xffff);
+    add_u32(d, size < ZIP32_LIMIT ? (uint32_t)size : (uint32_t)ZIP32_LIMIT);
+    add_u32(d, start < ZIP32_LIMIT ? (uint32_t)start : (uint32_t)ZIP32_LIMIT);
+    add_u16(d, 0);
+    if (d->failed)
+        return ort_error_memory(err, (size_t)size);
+    put(w, d->data, d->length);
+    return ORT_OK;
+}
+
+static bool needs_json(const ort_value *value)
+{
+    if (!value || value->kind != ORT_KIND_TENSOR)
+        return true;
+    if (value->tensor.dtype != ORT_DTYPE_STRING)
+        return false;
+    const ort_string *s = value->tensor.data; /* numpy drops NUL bytes at the end of a string */
+    int64_t count = ort_tensor_count(&value->tensor);
+    for (int64_t i = 0; i < count; i++)
+        if (s[i].length && s[i].ptr[s[i].length - 1] == '\0')
+            return true;
+    return false;
+}
+
+/* Name of value `index` inside the archive, without its extension. */
+static void entry_name(const ort_tensors *tensors, size_t index, ort_strbuf *name)
+{
+    ort_strbuf_clear(name);
+    if (tensors->list.data[index].name[0])
+        ort_strbuf_add(name, tensors->list.data[index].name);
+    else
+        ort_strbuf_addf(name, "arr_%zu", index);
+}
+
+static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort_error *err)
+{
+    ort_strbuf text = {0}, name = {0};
+    ort_json json;
+    bool any = false;
+    ort_json_init(&json, &text, 0);
+    ort_json_begin_object(&json);
+    ort_json_key(&json, "schema");
+    ort_json_string(&json, "ort-npz/1");
+    ort_json_key(&json, "members");
+    ort_json_begin_object(&json);
+    for (size_t i = 0; i < tensors->list.count; i++) {
+        const ort_value *value = tensors->list.data[i].value;
+        if (needs_json(value) || ort_dtype_get(value->tensor.dtype)->numpy)
+            continue;
+        any = true;
+        entry_name(tensors, i, &name);
+        ort_json_key(&json, ort_strbuf_text(&name));
+        ort_json_begin_object(&json);
+        ort_json_key(&json, "dtype");
+        ort_json_string(&json, ort_dtype_name(value->tensor.dtype));
+        ort_json_key(&json, "shape");
+        ort_json_begin_array(&json);
+        for (int k = 0; k < value->tensor.shape.rank; k++)
+            ort_json_int(&json, value->tensor.shape.dim[k]);
+        ort_json_end_array(&json);
+        ort_json_end_object(&json);
+    }
+    ort_json_end_object(&json);
+    ort_json_end_object(&json);
+    ort_status status = text.failed || name.failed ? ort_error_memory(err, text.length) : ORT_OK;
+    if (status == ORT_OK && any)
+        status = write_member(w, TYPES_MEMBER, text.data, text.length, NULL, 0, err);
+    ort_strbuf_release(&text);
+    ort_strbuf_release(&name);
+    return status;
+}
+
+static ort_status write_json_member(archive_writer *w, const char *name, const ort_value *value,
+                                    ort_error *err)
+{
+    ort_strbuf text = {0};
+    ort_json json;
+    ort_json_init(&json, &text, 0);
+    ort_tensor_json_add(&json, value);
+    ort_status status = text.failed ? ort_error_memory(err, text.length)
+                                    : write_member(w, name, text.data, text.length, NULL, 0, err);
+    ort_strbuf_release(&text);
+    return status;
+}
+
+static ort_status write_value(archive_writer *w, ort_strbuf *name, const ort_value *value,
+                              ort_error *err)
+{
+    bool as_json = needs_json(value);
+    ort_strbuf_add(name, as_json ? ".json" : ".npy");
+    if (name->failed)
+        return ort_error_memory(err, 64);
+    if (as_json)
+        return write_json_member(w, ort_strbuf_text(name), value, err);
+    ort_npy_bytes bytes;
+    ORT_TRY(ort_npy_encode(&value->tensor, true, &bytes, err));
+    ort_status status = write_member(w, ort_strbuf_text(name), bytes.header.data,
+                                     bytes.header.length, bytes.payload, bytes.payload_bytes, err);
+    ort_npy_release(&bytes);
+    return status;
+}
+
+ort_status ort_npz_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
+                         ort_error *err)
+{
+    (void)options;
+    archive_writer w = {.stream = stream};
+    ort_strbuf name = {0};
+    ort_status status = write_types(&w, tensors, err);
+    for (size_t i = 0; i < tensors->list.count && status == ORT_OK; i++) {
+        entry_name(tensors, i, &name);
+        status = write_value(&w, &name, tensors->list.data[i].value, err);
+    }
+    if (status == ORT_OK)
+        status = write_end(&w, err);
+    ort_strbuf_release(&name);
+    ort_strbuf_release(&w.directory);
+    return status;
+}

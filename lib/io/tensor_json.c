@@ -1,0 +1,564 @@
+/* tensor_json.c - tensors, sequences and maps as JSON.
+ *
+ *     tensor     {"dtype": "int64", "shape": [2, 2], "data": [[1, 2], [3, 4]]}
+ *                or plain nested arrays (numbers are float, or the type asked for)
+ *     sequence   {"sequence": [value, ...]}
+ *     map        {"keys": tensor, "values": tensor}, or {"map": {"a": 1, "b": 2}} to write by hand
+ *     absent     null
+ *     file       {"name": value, ...}, or one value without a name
+ *
+ * Numbers that JSON lacks are the strings "nan", "inf" and "-inf"; "data" may be nested or flat.
+ * The writer always uses the explicit forms: every element type comes back exactly. */
+#include <json-c/json.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/format.h"
+#include "tensor/text.h"
+
+enum { DEEPEST = 64 };
+
+typedef struct json_object json_object_node;
+
+static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth, ort_value **value,
+                             ort_error *err);
+
+static bool is_array(json_object_node *node)
+{
+    return json_object_is_type(node, json_type_array);
+}
+
+static json_object_node *get(json_object_node *node, const char *key)
+{
+    json_object_node *found = NULL;
+    if (json_object_is_type(node, json_type_object))
+        json_object_object_get_ex(node, key, &found);
+    return found;
+}
+
+/* Shape of nested arrays by their first items; raggedness shows up while filling. */
+static ort_status find_shape(json_object_node *node, ort_shape *shape, ort_error *err)
+{
+    shape->rank = 0;
+    while (is_array(node)) {
+        if (shape->rank == ORT_MAX_RANK)
+            return ort_error_set(err, ORT_ERROR_DATA, "arrays are nested more than %d deep",
+                                 ORT_MAX_RANK);
+        size_t length = json_object_array_length(node);
+        shape->dim[shape->rank++] = (int64_t)length;
+        if (length == 0)
+            break;
+        node = json_object_array_get_idx(node, 0);
+    }
+    return ORT_OK;
+}
+
+/* What the leaves are: 's' strings only, 'b' booleans only, 'n' numbers (among others), 0 none. */
+static char leaf_kind(json_object_node *node, int depth)
+{
+    if (!is_array(node))
+        return json_object_is_type(node, json_type_string)    ? 's'
+               : json_object_is_type(node, json_type_boolean) ? 'b'
+                                                              : 'n';
+    char kind = 0;
+    size_t length = depth < DEEPEST ? json_object_array_length(node) : 0;
+    for (size_t i = 0; i < length; i++) {
+        char one = leaf_kind(json_object_array_get_idx(node, i), depth + 1);
+        if (kind && one && one != kind)
+            return 'n';
+        kind = one ? one : kind;
+    }
+    return kind;
+}
+
+typedef struct filler {
+    ort_value *value;
+    int64_t next, count;
+    const ort_shape *shape; /* nested arrays must have it; NULL: any nesting, flat order */
+} filler;
+
+static ort_status bad_leaf(const filler *f, json_object_node *node, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_DATA, "element %lld, %.60s, is no %s", (long long)f->next,
+                         json_object_to_json_string(node), ort_dtype_name(f->value->tensor.dtype));
+}
+
+static ort_status fill_complex(filler *f, json_object_node *node, ort_error *err)
+{
+    ort_tensor *t = &f->value->tensor;
+    json_object_node *part[2] = {get(node, "re"), get(node, "im")};
+    if (!part[0] || !part[1])
+        return bad_leaf(f, node, err);
+    ort_tensor parts = {.dtype = t->dtype == ORT_DTYPE_COMPLEX64 ? ORT_DTYPE_FLOAT
+                                                                 : ORT_DTYPE_DOUBLE,
+                        .shape = {1, {2 * f->count}}, .data = t->data};
+    for (int i = 0; i < 2; i++) {
+        const char *text = json_object_get_string(part[i]);
+        if (!text || !ort_text_parse_element(&parts, 2 * f->next + i, text, strlen(text), NULL))
+            return bad_leaf(f, node, err);
+    }
+    return ORT_OK;
+}
+
+static ort_status fill_leaf(filler *f, json_object_node *node, ort_error *err)
+{
+    ort_tensor *t = &f->value->tensor;
+    ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
+    if (class_ == ORT_CLASS_STRING) {
+        if (!json_object_is_type(node, json_type_string))
+            return bad_leaf(f, node, err);
+        return ort_value_set_string_(f->value, f->next, json_object_get_string(node),
+                                     (size_t)json_object_get_string_len(node), err);
+    }
+    if (class_ == ORT_CLASS_COMPLEX)
+        return fill_complex(f, node, err);
+    switch (json_object_get_type(node)) {
+    case json_type_boolean:
+        ort_tensor_set_i64(t, f->next, json_object_get_boolean(node));
+        return ORT_OK;
+    case json_type_double:
+        if (class_ != ORT_CLASS_FLOAT && json_object_get_double(node) !=
+                                             nearbyint(json_object_get_double(node)))
+            return bad_leaf(f, node, err);
+        ort_tensor_set_f64(t, f->next, json_object_get_double(node));
+        return ORT_OK;
+    case json_type_int:
+    case json_type_string: break;
+    default: return bad_leaf(f, node, err);
+    }
+    /* By way of text: 64-bit integers stay exact, and "nan" and "inf" are numbers. */
+    const char *text = json_object_get_string(node);
+    if (!ort_text_parse_element(t, f->next, text, strlen(text), NULL))
+        return bad_leaf(f, node, err);
+    if (class_ != ORT_CLASS_FLOAT && json_object_is_type(node, json_type_int) &&
+        class_ != ORT_CLASS_BOOL && t->dtype != ORT_DTYPE_UINT64 &&
+        ort_tensor_get_i64(t, f->next) != json_object_get_int64(node))
+        return bad_leaf(f, node, err); /* out of range */
+    return ORT_OK;
+}
+
+static ort_status fill(filler *f, json_object_node *node, int axis, ort_error *err)
+{
+    if (!is_array(node)) {
+        if (f->shape && axis != f->shape->rank)
+            return ort_error_set(err, ORT_ERROR_DATA, "the arrays are ragged: a number stands where "
+                                 "an array of %lld is expected (element %lld)",
+                                 (long long)f->shape->dim[axis], (long long)f->next);
+        if (f->next >= f->count)
+            return ort_error_set(err, ORT_ERROR_DATA, "there are more than the %lld elements of the "
+                                 "shape", (long long)f->count);
+        ORT_TRY(fill_leaf(f, node, err));
+        f->next++;
+        return ORT_OK;
+    }
+    size_t length = json_object_array_length(node);
+    if (axis >= DEEPEST || (f->shape && (axis >= f->shape->rank ||
+                                         (int64_t)length != f->shape->dim[axis])))
+        return ort_error_set(err, ORT_ERROR_DATA, "the arrays are ragged: one has %zu items, the "
+                             "first one has %lld (element %lld)", length,
+                             f->shape && axis < f->shape->rank ? (long long)f->shape->dim[axis] : 0,
+                             (long long)f->next);
+    for (size_t i = 0; i < length; i++)
+        ORT_TRY(fill(f, json_object_array_get_idx(node, i), axis + 1, err));
+    return ORT_OK;
+}
+
+/* A tensor of `data`; shape NULL: as nested. */
+static ort_status read_array(json_object_node *data, ort_dtype dtype, const ort_shape *given,
+                             ort_value **value, ort_error *err)
+{
+    ort_shape shape;
+    ORT_TRY(find_shape(data, &shape, err));
+    if (dtype == ORT_DTYPE_UNDEFINED) {
+        char kind = leaf_kind(data, 0);
+        dtype = kind == 's' ? ORT_DTYPE_STRING : kind == 'b' ? ORT_DTYPE_BOOL : ORT_DTYPE_FLOAT;
+    }
+    ort_value *made = NULL;
+    ORT_TRY(ort_value_new_tensor_(dtype, given ? given : &shape, &made, err));
+    filler f = {.value = made, .count = ort_tensor_count(&made->tensor),
+                .shape = given ? NULL : &shape};
+    ort_status status = fill(&f, data, 0, err);
+    if (status == ORT_OK && f.next != f.count)
+        status = ort_error_set(err, ORT_ERROR_DATA, "there are %lld elements, the shape has %lld",
+                               (long long)f.next, (long long)f.count);
+    if (status != ORT_OK) {
+        ort_value_free(made);
+        return status;
+    }
+    *value = made;
+    return ORT_OK;
+}
+
+static ort_status read_tensor(json_object_node *node, json_object_node *data, ort_dtype dtype,
+                              ort_value **value, ort_error *err)
+{
+    json_object_node *type = get(node, "dtype"), *dims = get(node, "shape");
+    ort_shape shape = {0};
+    if (type) {
+        dtype = ort_dtype_find(json_object_get_string(type));
+        if (dtype == ORT_DTYPE_UNDEFINED)
+            return ort_error_set(err, ORT_ERROR_DATA, "dtype %.40s is unknown",
+                                 json_object_to_json_string(type));
+    }
+    if (!dims)
+        return read_array(data, dtype, NULL, value, err);
+    size_t rank = is_array(dims) ? json_object_array_length(dims) : SIZE_MAX;
+    if (rank > ORT_MAX_RANK)
+        return ort_error_set(err, ORT_ERROR_DATA, "shape must be an array of at most %d sizes",
+                             ORT_MAX_RANK);
+    shape.rank = (int)rank;
+    for (size_t i = 0; i < rank; i++)
+        shape.dim[i] = json_object_get_int64(json_object_array_get_idx(dims, i));
+    return read_array(data, dtype, &shape, value, err);
+}
+
+static ort_status read_sequence(json_object_node *items, ort_dtype dtype, int depth,
+                                ort_value **value, ort_error *err)
+{
+    if (!is_array(items))
+        return ort_error_set(err, ORT_ERROR_DATA, "\"sequence\" must be an array");
+    ort_value *sequence = NULL;
+    ORT_TRY(ort_value_new_sequence_(&sequence, err));
+    sequence->item_dtype = dtype;
+    size_t length = json_object_array_length(items);
+    ort_status status = ORT_OK;
+    for (size_t i = 0; i < length && status == ORT_OK; i++) {
+        ort_value *item = NULL;
+        status = read_value(json_object_array_get_idx(items, i), dtype, depth + 1, &item, err);
+        if (status == ORT_OK)
+            status = ort_value_append_take(sequence, item, err);
+        else
+            ort_error_wrap(err, status, "item %zu", i);
+    }
+    if (status != ORT_OK) {
+        ort_value_free(sequence);
+        return status;
+    }
+    *value = sequence;
+    return ORT_OK;
+}
+
+static ort_status make_map(ort_value *keys, ort_value *values, ort_value **value, ort_error *err)
+{
+    ort_status status = ort_value_new_map(keys, values, value, err);
+    ort_value_free(keys);
+    ort_value_free(values);
+    return status;
+}
+
+static ort_status read_map(json_object_node *keys_node, json_object_node *values_node,
+                           ort_dtype dtype, int depth, ort_value **value, ort_error *err)
+{
+    ort_value *keys = NULL, *values = NULL;
+    /* Plain integer keys mean int64: float is no key type. */
+    ort_dtype key_dtype = is_array(keys_node) && leaf_kind(keys_node, 0) == 'n'
+                              ? ORT_DTYPE_INT64 : ORT_DTYPE_UNDEFINED;
+    ORT_TRY(read_value(keys_node, key_dtype, depth + 1, &keys, err));
+    ort_status status = read_value(values_node, dtype, depth + 1, &values, err);
+    if (status != ORT_OK) {
+        ort_value_free(keys);
+        return status;
+    }
+    return make_map(keys, values, value, err);
+}
+
+/* {"a": 1, "b": 2}: string keys. */
+static ort_status read_plain_map(json_object_node *node, ort_dtype dtype, ort_value **value,
+                                 ort_error *err)
+{
+    if (!json_object_is_type(node, json_type_object))
+        return ort_error_set(err, ORT_ERROR_DATA, "\"map\" must be an object");
+    int64_t count = json_object_object_length(node), index = 0;
+    ort_value *keys = NULL, *values = NULL;
+    json_object_node *list = json_object_new_array();
+    if (!list)
+        return ort_error_memory(err, 64);
+    ort_status status = ort_value_new_tensor(ORT_DTYPE_STRING, 1, &count, &keys, err);
+    json_object_object_foreach(node, key, item) {
+        if (status == ORT_OK)
+            status = ort_value_set_string_(keys, index++, key, strlen(key), err);
+        if (json_object_array_add(list, json_object_get(item)) != 0)
+            status = ort_error_memory(err, 64);
+    }
+    if (status == ORT_OK)
+        status = read_array(list, dtype, NULL, &values, err);
+    json_object_put(list);
+    if (status == ORT_OK)
+        return make_map(keys, values, value, err);
+    ort_value_free(keys);
+    return status;
+}
+
+static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth, ort_value **value,
+                             ort_error *err)
+{
+    *value = NULL;
+    if (depth > DEEPEST)
+        return ort_error_set(err, ORT_ERROR_DATA, "values are nested more than %d deep", DEEPEST);
+    if (!node)
+        return ORT_OK; /* null: an absent optional */
+    if (!json_object_is_type(node, json_type_object))
+        return read_array(node, dtype, NULL, value, err);
+    json_object_node *found = get(node, "data");
+    if (found)
+        return read_tensor(node, found, dtype, value, err);
+    json_object_node *type = get(node, "dtype");
+    if (type)
+        dtype = ort_dtype_find(json_object_get_string(type));
+    if ((found = get(node, "sequence")))
+        return read_sequence(found, dtype, depth, value, err);
+    if (get(node, "keys") && get(node, "values"))
+        return read_map(get(node, "keys"), get(node, "values"), dtype, depth, value, err);
+    if ((found = get(node, "map")))
+        return read_plain_map(found, dtype, value, err);
+    return ort_error_set(err, ORT_ERROR_DATA, "an object must have \"data\", \"sequence\", \"map\", "
+                         "or \"keys\" and \"values\"");
+}
+
+static bool is_value(json_object_node *node)
+{
+    return !json_object_is_type(node, json_type_object) || get(node, "data") ||
+           get(node, "sequence") || get(node, "map") || (get(node, "keys") && get(node, "values"));
+}
+
+/* Parsed text, nothing behind it. */
+static ort_status parse(const char *text, size_t length, json_object_node **root, ort_error *err)
+{
+    size_t start = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    *root = NULL;
+    if (length - start > INT_MAX)
+        return ort_error_set(err, ORT_ERROR_DATA, "%zu bytes of JSON are too many; .npz has no "
+                             "limit", length);
+    struct json_tokener *tokener = json_tokener_new_ex(DEEPEST);
+    if (!tokener)
+        return ort_error_memory(err, 1024);
+    *root = json_tokener_parse_ex(tokener, text + start, (int)(length - start));
+    enum json_tokener_error problem = json_tokener_get_error(tokener);
+    /* A bare number or null at the very end is complete only once its end is seen. */
+    if (problem == json_tokener_continue) {
+        *root = json_tokener_parse_ex(tokener, "\n", 1);
+        enum json_tokener_error again = json_tokener_get_error(tokener);
+        if (again == json_tokener_success)
+            problem = again;
+    }
+    size_t end = start + json_tokener_get_parse_end(tokener);
+    json_tokener_free(tokener);
+    if (problem == json_tokener_success && end < length)
+        end += strspn(text + end, " \t\r\n") < length - end ? strspn(text + end, " \t\r\n")
+                                                            : length - end;
+    if (problem == json_tokener_success && end >= length)
+        return ORT_OK;
+    json_object_put(*root);
+    *root = NULL;
+    if (problem == json_tokener_continue)
+        return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the JSON text is not "
+                             "complete", length);
+    return ort_error_set(err, ORT_ERROR_DATA, "at byte %zu: no JSON (%s)", end,
+                         problem == json_tokener_success ? "text behind the end"
+                                                         : json_tokener_error_desc(problem));
+}
+
+ort_status ort_tensor_json_parse(const char *text, size_t length, ort_dtype dtype,
+                                 ort_value **value, ort_error *err)
+{
+    json_object_node *root;
+    ORT_TRY(parse(text, length, &root, err));
+    ort_status status = read_value(root, dtype, 0, value, err);
+    json_object_put(root);
+    return status;
+}
+
+/* The shape that the caller asked for. */
+static ort_status reshape(const ort_read_options *options, ort_value *value, ort_error *err)
+{
+    if (!value || value->kind != ORT_KIND_TENSOR || options->rank == 0)
+        return ORT_OK;
+    int64_t count = ort_tensor_count(&value->tensor);
+    ort_shape wanted = {.rank = options->rank < 0 ? 1 : options->rank};
+    if (wanted.rank > ORT_MAX_RANK)
+        return ort_error_set(err, ORT_ERROR_USAGE, "a shape has at most %d sizes", ORT_MAX_RANK);
+    int64_t product = 1;
+    int open = -1;
+    for (int i = 0; i < wanted.rank; i++) {
+        wanted.dim[i] = options->rank < 0 ? count : options->dims[i];
+        if (wanted.dim[i] == -1 && open < 0)
+            open = i;
+        else if (wanted.dim[i] < 0 || __builtin_mul_overflow(product, wanted.dim[i], &product))
+            return ort_error_set(err, ORT_ERROR_USAGE, "the shape has an impossible size");
+    }
+    if (open >= 0 && product > 0 && count % product == 0) {
+        wanted.dim[open] = count / product;
+        product = count;
+    }
+    if (product != count)
+        return ort_error_set(err, ORT_ERROR_DATA, "has %lld elements, the shape asked for needs "
+                             "%lld", (long long)count, (long long)product);
+    value->tensor.shape = wanted;
+    return ORT_OK;
+}
+
+static ort_status add_value(json_object_node *node, const char *name,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
+{
+    ort_value *value = NULL;
+    ort_status status = read_value(node, options->dtype, 0, &value, err);
+    if (status == ORT_OK)
+        status = reshape(options, value, err);
+    if (status != ORT_OK) {
+        ort_value_free(value);
+        return name[0] ? ort_error_wrap(err, status, "value '%s'", name) : status;
+    }
+    return ort_tensors_add_take(tensors, name, value, err);
+}
+
+ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+                                ort_tensors *tensors, ort_error *err)
+{
+    json_object_node *root;
+    ORT_TRY(parse((const char *)bytes, count, &root, err));
+    ort_status status = ORT_OK;
+    if (is_value(root)) {
+        status = add_value(root, "", options, tensors, err);
+    } else {
+        json_object_object_foreach(root, name, node) {
+            if (status == ORT_OK)
+                status = add_value(node, name, options, tensors, err);
+        }
+    }
+    json_object_put(root);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------- writing -- */
+
+static void add_complex(ort_strbuf *out, const ort_tensor *t, int64_t index)
+{
+    ort_tensor parts = {.dtype = t->dtype == ORT_DTYPE_COMPLEX64 ? ORT_DTYPE_FLOAT
+                                                                 : ORT_DTYPE_DOUBLE,
+                        .shape = {1, {2 * ort_tensor_count(t)}}, .data = t->data};
+    ort_json json;
+    ort_json_init(&json, out, 0);
+    ort_json_begin_object(&json);
+    ort_json_key(&json, "re");
+    ort_json_double(&json, ort_tensor_get_f64(&parts, 2 * index));
+    ort_json_key(&json, "im");
+    ort_json_double(&json, ort_tensor_get_f64(&parts, 2 * index + 1));
+    ort_json_end_object(&json);
+}
+
+static void add_leaf(ort_strbuf *out, const ort_tensor *t, int64_t index)
+{
+    ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
+    ort_json json;
+    ort_json_init(&json, out, 0);
+    if (class_ == ORT_CLASS_STRING) {
+        const ort_string *s = (const ort_string *)t->data + index;
+        ort_json_string_n(&json, s->ptr ? s->ptr : "", s->length);
+    } else if (class_ == ORT_CLASS_BOOL) {
+        ort_json_bool(&json, ort_tensor_get_i64(t, index) != 0);
+    } else if (class_ == ORT_CLASS_COMPLEX) {
+        add_complex(out, t, index);
+    } else if (class_ == ORT_CLASS_FLOAT) {
+        double v = ort_tensor_get_f64(t, index);
+        if (t->dtype == ORT_DTYPE_DOUBLE || !isfinite(v))
+            ort_json_double(&json, v);
+        else
+            ort_strbuf_add_float(out, (float)v);
+    } else {
+        ort_text_add_element(out, t, index);
+    }
+}
+
+static void add_nested(ort_strbuf *out, const ort_tensor *t, int axis, int64_t *index)
+{
+    if (axis == t->shape.rank) {
+        add_leaf(out, t, (*index)++);
+        return;
+    }
+    ort_strbuf_add_char(out, '[');
+    for (int64_t i = 0; i < t->shape.dim[axis] && !out->failed; i++) {
+        if (i)
+            ort_strbuf_add(out, ", ");
+        add_nested(out, t, axis + 1, index);
+    }
+    ort_strbuf_add_char(out, ']');
+}
+
+static void add_tensor(ort_json *json, const ort_tensor *t)
+{
+    ort_strbuf data = {0};
+    int64_t index = 0;
+    ort_json_begin_object(json);
+    ort_json_key(json, "dtype");
+    ort_json_string(json, ort_dtype_name(t->dtype));
+    ort_json_key(json, "shape");
+    ort_json_begin_array(json);
+    for (int i = 0; i < t->shape.rank; i++)
+        ort_json_int(json, t->shape.dim[i]);
+    ort_json_end_array(json);
+    ort_json_key(json, "data");
+    add_nested(&data, t, 0, &index);
+    ort_json_raw(json, ort_strbuf_text(&data), data.length);
+    json->out->failed |= data.failed;
+    ort_strbuf_release(&data);
+    ort_json_end_object(json);
+}
+
+void ort_tensor_json_add(ort_json *json, const ort_value *value)
+{
+    ort_value_kind kind = ort_value_get_kind(value);
+    if (kind == ORT_VALUE_NONE) {
+        ort_json_null(json);
+    } else if (kind == ORT_VALUE_TENSOR) {
+        add_tensor(json, &value->tensor);
+    } else if (kind == ORT_VALUE_SEQUENCE) {
+        ort_json_begin_object(json);
+        if (value->item_dtype != ORT_DTYPE_UNDEFINED) {
+            ort_json_key(json, "dtype");
+            ort_json_string(json, ort_dtype_name(value->item_dtype));
+        }
+        ort_json_key(json, "sequence");
+        ort_json_begin_array(json);
+        for (size_t i = 0; i < value->count; i++)
+            ort_tensor_json_add(json, value->items[i]);
+        ort_json_end_array(json);
+        ort_json_end_object(json);
+    } else {
+        ort_json_begin_object(json);
+        ort_json_key(json, "keys");
+        ort_tensor_json_add(json, value->items[0]);
+        ort_json_key(json, "values");
+        ort_tensor_json_add(json, value->items[1]);
+        ort_json_end_object(json);
+    }
+}
+
+ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
+                                 const ort_write_options *options, ort_error *err)
+{
+    (void)options;
+    ort_strbuf text = {0};
+    ort_json json;
+    ort_json_init(&json, &text, 0);
+    bool named = tensors->list.count != 1 || tensors->list.data[0].name[0];
+    if (named)
+        ort_json_begin_object(&json);
+    for (size_t i = 0; i < tensors->list.count; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "arr_%zu", i);
+        const char *name = tensors->list.data[i].name;
+        if (named)
+            ort_json_key(&json, name[0] ? name : number);
+        ort_tensor_json_add(&json, tensors->list.data[i].value);
+    }
+    if (named)
+        ort_json_end_object(&json);
+    ort_strbuf_add_char(&text, '\n');
+    ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
+    if (status == ORT_OK)
+        fwrite(text.data, 1, text.length, stream);
+    ort_strbuf_release(&text);
+    return status;
+}
