@@ -1,0 +1,43 @@
+/* window.h - the sliding window of convolutions and poolings: attributes, output dims, paddings. */
+#ifndef ORT_OP_WINDOW_H
+#define ORT_OP_WINDOW_H
+
+#include "op/op.h"
+
+#define ORT_WINDOW_MAX (ORT_MAX_RANK - 2)
+
+typedef enum ort_auto_pad {
+    ORT_PAD_EXPLICIT,
+    ORT_PAD_VALID,
+    ORT_PAD_SAME_UPPER,
+    ORT_PAD_SAME_LOWER,
+} ort_auto_pad;
+
+/* The attributes kernel_shape, strides, dilations, pads, auto_pad, ceil_mode. */
+typedef struct ort_window_spec {
+    int rank;        /* of the lists given, 0 when none is */
+    bool has_kernel; /* else the kernel is the weight's */
+    bool ceil_mode;
+    ort_auto_pad auto_pad;
+    int64_t kernel[ORT_WINDOW_MAX], stride[ORT_WINDOW_MAX], dilation[ORT_WINDOW_MAX];
+    int64_t begin[ORT_WINDOW_MAX], end[ORT_WINDOW_MAX];
+} ort_window_spec;
+
+/* The same with every number known. Axes are the spatial ones, outermost first. */
+typedef struct ort_window {
+    int rank;
+    int64_t in[ORT_WINDOW_MAX], out[ORT_WINDOW_MAX], kernel[ORT_WINDOW_MAX];
+    int64_t stride[ORT_WINDOW_MAX], dilation[ORT_WINDOW_MAX];
+    int64_t begin[ORT_WINDOW_MAX], end[ORT_WINDOW_MAX]; /* paddings */
+} ort_window;
+
+ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_error *err);
+/* Output dims; unknown where they can't be told. kernel may be NULL when spec has it. */
+ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int rank,
+                            const ort_dim *in, const ort_dim *kernel, ort_dim *out, ort_error *err);
+ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64_t *in,
+                              const int64_t *kernel, ort_window *window, ort_error *err);
+/* Put axes of size 1 in front until the rank is 3. */
+void ort_window_to_3d(ort_window *window);
+
+#endif
