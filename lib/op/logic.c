@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/bcast.h"
+#include "op/move.h"
 #include "op/unary.h"
 
 #define FORMS(name, type, out, expression)                                                         \
@@ -102,7 +103,43 @@ static ort_status compare_prepare(ort_prep *p, ort_error *err)
     return state->fn ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
 
+/* Comparisons of shape elements stay known where they are certain (models ask "is this dim -1?"). */
+static ort_dim compare_dims(ort_compare op, ort_dim a, ort_dim b)
+{
+    if (ort_dim_known(a) && ort_dim_known(b)) {
+        int64_t s = a.size, t = b.size;
+        switch (op) {
+        case ORT_COMPARE_EQ: return ort_dim_of(s == t);
+        case ORT_COMPARE_GT: return ort_dim_of(s > t);
+        case ORT_COMPARE_LT: return ort_dim_of(s < t);
+        case ORT_COMPARE_GE: return ort_dim_of(s >= t);
+        case ORT_COMPARE_LE: return ort_dim_of(s <= t);
+        default: break;
+        }
+    }
+    if (op == ORT_COMPARE_EQ && (ort_dim_equal(a, b) || ort_dim_differ(a, b)))
+        return ort_dim_of(ort_dim_equal(a, b));
+    return ort_dim_unknown();
+}
+
 static ort_status compare_infer(ort_infer *x, ort_error *err)
+{
+    ort_dim a[ORT_SYMBOLIC_MAX], b[ORT_SYMBOLIC_MAX], y[ORT_SYMBOLIC_MAX];
+    ORT_TRY(ort_binary_infer(x, true, err));
+    if (x->out[0].type.rank < 0 || x->out[0].type.rank > 1)
+        return ORT_OK;
+    int na = ort_infer_elements(x, 0, a), nb = ort_infer_elements(x, 1, b);
+    if (na < 0 || nb < 0 || (na != nb && na != 1 && nb != 1))
+        return ORT_OK;
+    int n = na == 1 ? nb : na;
+    for (int i = 0; i < n; i++)
+        y[i] = compare_dims(compare_of(x->op->name), a[na == 1 ? 0 : i], b[nb == 1 ? 0 : i]);
+    if (ort_infer_any_known(y, n))
+        ort_infer_set_symbolic(x, 0, y, n);
+    return ORT_OK;
+}
+
+static ort_status logic_infer(ort_infer *x, ort_error *err)
 {
     return ort_binary_infer(x, true, err);
 }
@@ -194,7 +231,7 @@ static ort_status bits_infer(ort_infer *x, ort_error *err)
     return ort_binary_infer(x, false, err);
 }
 
-static const ort_op_impl logic_impl = {compare_infer, bits_prepare, ort_binary_shape,
+static const ort_op_impl logic_impl = {logic_infer, bits_prepare, ort_binary_shape,
                                        ort_binary_run, ort_elementwise_cost};
 static const ort_op_impl bits_impl = {bits_infer, bits_prepare, ort_binary_shape, ort_binary_run,
                                       ort_elementwise_cost};
