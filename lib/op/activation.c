@@ -1,79 +1,182 @@
-/* activation.c - names of activations to epilogues. Parameters stand in the order in which the ONNX operator
- * lists its attributes alphabetically (alpha, beta; Clip: min, max). */
-#include "op/activation.h"
-
+/* activation.c - activation functions: one kernel call with parameters from attributes.
+ *
+ * A row of `activations` names the kernel and where its two parameters come from (an attribute with its
+ * default, or a constant). Biased forms (BiasGelu, FastGelu) add the bias vector in blocks first.
+ */
 #include <math.h>
 #include <string.h>
 
-typedef struct activation_row {
-    const char *name;
-    int act;     /* ort_unary, -1: only a clamp */
-    float a, b;  /* defaults */
-} activation_row;
+#include "base/checked.h"
+#include "op/unary.h"
 
-static const activation_row rows[] = {
-    {"Relu", -1, 0.0f, INFINITY},
-    {"Clip", -1, -INFINITY, INFINITY},
-    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, 0.01f, 0.0f},
-    {"Sigmoid", ORT_UNARY_SIGMOID, 0.0f, 0.0f},
-    {"Tanh", ORT_UNARY_TANH, 0.0f, 0.0f},
-    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, 0.2f, 0.5f},
-    {"HardSwish", ORT_UNARY_HARD_SWISH, 0.0f, 0.0f},
-    {"Elu", ORT_UNARY_ELU, 1.0f, 0.0f},
-    {"Selu", ORT_UNARY_SELU, 1.67326319f, 1.05070102f},
-    {"Celu", ORT_UNARY_CELU, 1.0f, 0.0f},
-    {"Softplus", ORT_UNARY_SOFTPLUS, 0.0f, 0.0f},
-    {"Softsign", ORT_UNARY_SOFTSIGN, 0.0f, 0.0f},
-    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, 1.0f, 0.0f},
-    {"Gelu", ORT_UNARY_GELU, 0.0f, 0.0f},
-    {"QuickGelu", ORT_UNARY_SWISH, 1.702f, 0.0f},
-    {"Swish", ORT_UNARY_SWISH, 1.0f, 0.0f},
-    {"Mish", ORT_UNARY_MISH, 0.0f, 0.0f},
-    {"Erf", ORT_UNARY_ERF, 0.0f, 0.0f},
+typedef struct activation {
+    const char *name;
+    ort_unary id;
+    const char *a_name; /* attribute, or NULL: the number beside it */
+    float a;
+    const char *b_name;
+    float b;
+} activation;
+
+static const activation activations[] = {
+    {"Relu", ORT_UNARY_RELU, NULL, 0, NULL, 0},
+    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, "alpha", 0.01f, NULL, 0},
+    {"Elu", ORT_UNARY_ELU, "alpha", 1.0f, NULL, 0},
+    {"Selu", ORT_UNARY_SELU, "alpha", 1.67326319f, "gamma", 1.05070102f},
+    {"Celu", ORT_UNARY_CELU, "alpha", 1.0f, NULL, 0},
+    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, "alpha", 1.0f, NULL, 0},
+    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, "alpha", 0.2f, "beta", 0.5f},
+    {"HardSwish", ORT_UNARY_HARD_SWISH, NULL, 0, NULL, 0},
+    {"Sigmoid", ORT_UNARY_SIGMOID, NULL, 0, NULL, 0},
+    {"Softplus", ORT_UNARY_SOFTPLUS, NULL, 0, NULL, 0},
+    {"Softsign", ORT_UNARY_SOFTSIGN, NULL, 0, NULL, 0},
+    {"Mish", ORT_UNARY_MISH, NULL, 0, NULL, 0},
+    {"Swish", ORT_UNARY_SWISH, "alpha", 1.0f, NULL, 0},
+    {"Shrink", ORT_UNARY_SHRINK, "lambd", 0.5f, "bias", 0.0f},
+    {"Gelu", ORT_UNARY_GELU, NULL, 0, NULL, 0},
+    {"BiasGelu", ORT_UNARY_GELU, NULL, 0, NULL, 0},
+    {"FastGelu", ORT_UNARY_GELU_TANH, NULL, 0, NULL, 0},
+    {"QuickGelu", ORT_UNARY_SWISH, "alpha", 1.702f, NULL, 0},
+    {"Affine", ORT_UNARY_LINEAR, "alpha", 1.0f, "beta", 0.0f},
+    {"ScaledTanh", ORT_UNARY_SCALED_TANH, "alpha", 1.0f, "beta", 1.0f},
+    {"ParametricSoftplus", ORT_UNARY_PARAMETRIC_SOFTPLUS, "alpha", 1.0f, "beta", 1.0f},
 };
 
-bool ort_epilogue_activate(ort_epilogue *e, const char *name, const float *params, size_t count)
+static ort_status activation_prepare(ort_prep *p, ort_error *err)
 {
-    if (name[0] == '\0' || strcmp(name, "Identity") == 0)
-        return true;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const activation_row *row = &rows[i];
-        if (strcmp(row->name, name) != 0)
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+        const activation *row = &activations[i];
+        if (strcmp(p->op->name, row->name))
             continue;
-        float a = row->a, b = row->b;
-        if (count > 0 && strcmp(name, "Relu") != 0)
-            a = params[0];
-        if (count > 1 && strcmp(name, "Relu") != 0)
-            b = params[1];
-        if (row->act < 0) {
-            e->lo = a;
-            e->hi = b;
-        } else {
-            e->act = row->act;
-            e->act_a = a;
-            e->act_b = b;
-        }
-        return true;
+        ort_unary id = row->id;
+        if (id == ORT_UNARY_GELU && !strcmp(ort_node_string(p->node, "approximate", "none"), "tanh"))
+            id = ORT_UNARY_GELU_TANH;
+        return ort_unary_prepare(p, id,
+                                 row->a_name ? ort_node_float(p->node, row->a_name, row->a) : row->a,
+                                 row->b_name ? ort_node_float(p->node, row->b_name, row->b) : row->b,
+                                 err);
     }
-    return false;
+    return ort_prep_fail(p, err, "no activation for operator %s", p->op->name);
 }
 
-ort_status ort_epilogue_read(const ort_prep *p, ort_epilogue *e, ort_error *err)
+static const ort_op_impl activation_impl = {ort_infer_same, activation_prepare, NULL, ort_unary_run,
+                                            ort_elementwise_cost};
+
+/* ---- with a bias over the last axis */
+
+typedef struct biased_job {
+    const ort_unary_state *state;
+    const ort_vmath_kernels *math;
+    const ort_tensor *x, *bias;
+    ort_tensor *y;
+    int64_t rows, width, rows_per_task;
+} biased_job;
+
+static void biased_row(const biased_job *job, int64_t row)
 {
-    const char *name = ort_node_string(p->node, "activation", "");
-    size_t count = 0;
-    const float *list = ort_node_floats(p->node, "activation_params", &count);
-    float single[3];
-    if (!list) {
-        static const char *const names[] = {"activation_alpha", "activation_beta",
-                                            "activation_gamma"};
-        for (count = 0; count < 3 && ort_node_has(p->node, names[count]); count++)
-            single[count] = ort_node_float(p->node, names[count], 0.0f);
-        list = single;
+    const ort_unary_state *s = job->state;
+    float u[ORT_WIDEN_BLOCK], v[ORT_WIDEN_BLOCK];
+    for (int64_t i = 0; i < job->width; i += ORT_WIDEN_BLOCK) {
+        size_t n = (size_t)ort_min_i64(job->width - i, ORT_WIDEN_BLOCK);
+        int64_t at = row * job->width + i;
+        if (s->dtype == ORT_DTYPE_FLOAT) {
+            float *y = (float *)job->y->data + at;
+            job->math->binary[ORT_BINARY_ADD]((const float *)job->x->data + at,
+                                              (const float *)job->bias->data + i, y, n, ORT_FORM_VV);
+            job->math->unary[s->id](y, y, n, s->a, s->b);
+            continue;
+        }
+        ort_tensor_to_f32(job->x, at, (int64_t)n, u);
+        ort_tensor_to_f32(job->bias, i, (int64_t)n, v);
+        job->math->binary[ORT_BINARY_ADD](u, v, u, n, ORT_FORM_VV);
+        job->math->unary[s->id](u, u, n, s->a, s->b);
+        ort_tensor_from_f32(u, job->y, at, (int64_t)n);
     }
-    if (!ort_epilogue_activate(e, name, list, count))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
-                             "activation '%s' isn't implemented; known are Relu, Clip, LeakyRelu, "
-                             "Sigmoid, Tanh, HardSigmoid, Elu and their kin", name);
+}
+
+static void biased_task(void *arg, size_t task, int thread)
+{
+    const biased_job *job = arg;
+    int64_t first = (int64_t)task * job->rows_per_task;
+    int64_t end = ort_min_i64(job->rows, first + job->rows_per_task);
+    (void)thread;
+    for (int64_t row = first; row < end; row++)
+        biased_row(job, row);
+}
+
+static ort_status biased_shape(ort_shaping *s, ort_error *err)
+{
+    const ort_tensor *x = s->in[0], *bias = s->in_count > 1 ? s->in[1] : NULL;
+    if (bias && (bias->shape.rank != 1 || x->shape.rank < 1 ||
+                 bias->shape.dim[0] != x->shape.dim[x->shape.rank - 1])) {
+        char a[200], b[200];
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "the bias is %s, needs one value per element of the last axis of %s",
+                             ort_shape_format(&bias->shape, a, sizeof a),
+                             ort_shape_format(&x->shape, b, sizeof b));
+    }
     return ORT_OK;
 }
+
+static ort_status biased_run(ort_call *call, ort_error *err)
+{
+    biased_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_in(call, 1),
+                      ort_call_out(call, 0), 0, 0, 0};
+    int64_t total = ort_tensor_count(job.x);
+    if (!job.bias)
+        return ort_unary_run(call, err);
+    if (total == 0)
+        return ORT_OK;
+    job.width = job.bias->shape.dim[0];
+    job.rows = total / job.width;
+    job.rows_per_task = ort_max_i64(1, ORT_ELEMENTWISE_GRAIN / job.width);
+    ort_call_parallel(call, ort_task_count(job.rows, job.rows_per_task), biased_task, &job);
+    return ORT_OK;
+}
+
+static const ort_op_impl biased_impl = {ort_infer_same, activation_prepare, biased_shape, biased_run,
+                                        ort_elementwise_cost};
+
+#define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
+#define XY(name, since, types, attrs)                                                              \
+    {ONNX, name, since, "X:T -> Y:T", "T:" types, attrs, MAP, &activation_impl}
+
+const ort_op ort_ops_activation[] = {
+    XY("Relu", 6, "F", ""),
+    XY("Relu", 13, "F,bf16", ""),
+    XY("Relu", 14, "F,I,bf16", ""),
+    XY("LeakyRelu", 6, "F", "alpha:f=0.00999999978"),
+    XY("LeakyRelu", 16, "F,bf16", "alpha:f=0.00999999978"),
+    XY("Elu", 6, "F", "alpha:f=1"),
+    XY("Elu", 22, "F,bf16", "alpha:f=1"),
+    XY("Selu", 6, "F", "alpha:f=1.67326319 gamma:f=1.05070102"),
+    XY("Selu", 22, "F,bf16", "alpha:f=1.67326319 gamma:f=1.05070102"),
+    XY("Celu", 12, "f32", "alpha:f=1"),
+    XY("Celu", 28, "F,bf16", "alpha:f=1"),
+    XY("ThresholdedRelu", 10, "F", "alpha:f=1"),
+    XY("ThresholdedRelu", 22, "F,bf16", "alpha:f=1"),
+    XY("HardSigmoid", 6, "F", "alpha:f=0.200000003 beta:f=0.5"),
+    XY("HardSigmoid", 22, "F,bf16", "alpha:f=0.200000003 beta:f=0.5"),
+    XY("HardSwish", 14, "F", ""),
+    XY("HardSwish", 22, "F,bf16", ""),
+    XY("Sigmoid", 6, "F", ""),
+    XY("Sigmoid", 13, "F,bf16", ""),
+    XY("Softplus", 1, "F", ""),
+    XY("Softplus", 22, "F,bf16", ""),
+    {ONNX, "Softsign", 1, "input:T -> output:T", "T:F", "", MAP, &activation_impl},
+    {ONNX, "Softsign", 22, "input:T -> output:T", "T:F,bf16", "", MAP, &activation_impl},
+    XY("Gelu", 20, "F,bf16", "approximate:s=none"),
+    XY("Mish", 18, "F", ""),
+    XY("Mish", 22, "F,bf16", ""),
+    XY("Swish", 24, "F,bf16", "alpha:f=1"),
+    {ONNX, "Shrink", 9, "input:T -> output:T", "T:F,I,U", "bias:f=0 lambd:f=0.5", MAP,
+     &activation_impl},
+    XY("Affine", 1, "F", "alpha:f=1 beta:f=0"),
+    {ONNX, "ParametricSoftplus", 1, "X:T -> Y:T", "T:F", "alpha:f beta:f", MAP, &activation_impl},
+    {ONNX, "ScaledTanh", 1, "input:T -> output:T", "T:F", "alpha:f beta:f", MAP, &activation_impl},
+    {MS, "Gelu", 1, "X:T -> Y:T", "T:F,bf16", "", MAP, &activation_impl},
+    {MS, "QuickGelu", 1, "X:T -> Y:T", "T:F,bf16", "alpha:f=1.702", MAP, &activation_impl},
+    {MS, "BiasGelu", 1, "A:T,B:T -> C:T", "T:F,bf16", "", MAP, &biased_impl},
+    {MS, "FastGelu", 1, "X:T,bias?:T -> Y:T", "T:F,bf16", "", MAP, &biased_impl},
+    {0},
+};

@@ -2,7 +2,7 @@
 #ifndef ORT_OP_CONV_H
 #define ORT_OP_CONV_H
 
-#include "op/activation.h"
+#include "op/fused.h"
 #include "op/spread.h"
 
 typedef struct conv_state {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "op/activation.h"
+#include "op/fused.h"
 
 typedef struct matmul_state {
     bool gemm, trans_a, trans_b, trans_batch_a, trans_batch_b;

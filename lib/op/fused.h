@@ -1,6 +1,6 @@
-/* activation.h - the activation that fused operators (FusedConv, FusedGemm, ..) name in attributes. */
-#ifndef ORT_OP_ACTIVATION_H
-#define ORT_OP_ACTIVATION_H
+/* fused.h - the activation that fused operators (FusedConv, FusedGemm, ..) name in attributes. */
+#ifndef ORT_OP_FUSED_H
+#define ORT_OP_FUSED_H
 
 #include "op/matrix.h"
 
