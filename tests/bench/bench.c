@@ -2,14 +2,14 @@
  *
  * usage: bench [--only GLOB] [--threads LIST] [--rounds N] [--launches N] [--peer LIB.so] DIR...
  *
- * DIR/NAME holds model.onnx and inputs.npz or test_data_set_0. Each runtime runs in processes of its
- * own (this program executed again with --worker), which load the model, then obey commands from
- * their standard input. Session ready is the time from before fork to a session that may run, first
- * run the first run after it (medians over the launches); both are alternated between the runtimes.
- * Then rounds of at least 7 runs are interleaved between the last two processes, one of which waits
- * while the other runs; a runtime's figure is its best round's median. Peak memory is VmHWM after
- * the rounds. Outputs are compared before anything is timed. A ratio is ours / theirs: below 1 we
- * are ahead.
+ * DIR/NAME holds model.onnx and inputs.npz or test_data_set_0. Each runtime runs in processes of
+ * its own (this program executed again with --worker), which load the model, then obey commands
+ * from their standard input. Session ready is the time from before fork to a session that may run,
+ * first run the first run after it (medians over the launches); both are alternated between the
+ * runtimes. Then rounds of at least 7 runs are interleaved between the last two processes, one of
+ * which waits while the other runs; a runtime's figure is its best round's median. Peak memory is
+ * VmHWM after a round. Outputs are compared before the rounds that count. A ratio is ours / theirs:
+ * below 1 we are ahead.
  */
 #include <fcntl.h>
 #include <fnmatch.h>

@@ -1,0 +1,78 @@
+# helper.bash - what the tests of the tools share. Each test runs in a scratch folder of its own; $FX
+# holds the fixtures of tests/tools/fixtures.py, $ROOT the tree, $MODELS_DIR the bundled models.
+bats_require_minimum_version 1.5.0
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+MODELS_DIR=$ROOT/models
+REAL=${MODELS:-$ROOT/../shared/models}
+case $REAL in /*) ;; *) REAL=$ROOT/$REAL ;; esac
+PATH=$ROOT/build/bin:$PATH
+export LC_ALL=C
+unset ORT_THREADS ORT_PROVIDER ORT_ISA ORT_LOG ORT_CACHE
+
+setup_file() {
+    export FX=$BATS_FILE_TMPDIR/fx
+    python3 "$ROOT/tests/tools/fixtures.py" "$FX"
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+}
+
+# fails STATUS REGEX COMMAND...: the exit status, a first line of stderr that matches, which opens with
+# the tool's name, nothing on stdout and no new file.
+fails() {
+    local want=$1 pattern=$2 before after
+    shift 2
+    before=$(ls -A)
+    run --separate-stderr "$@"
+    after=$(ls -A)
+    local first=${stderr_lines[0]:-}
+    if [ "$status" -ne "$want" ]; then
+        echo "status $status, wanted $want; stderr: $stderr"
+        return 1
+    fi
+    if ! [[ $first =~ $pattern ]]; then
+        echo "first line '$first' does not match '$pattern'"
+        return 1
+    fi
+    if [[ $first != ort-* ]] && [[ $1 == ort-* ]]; then
+        echo "first line '$first' does not open with the tool's name"
+        return 1
+    fi
+    if [ "$before" != "$after" ]; then
+        echo "files after an error: $after"
+        return 1
+    fi
+}
+
+# works COMMAND...: exit status 0 and nothing on stderr.
+works() {
+    run --separate-stderr "$@"
+    if [ "$status" -ne 0 ] || [ -n "$stderr" ]; then
+        echo "status $status; stdout: $output; stderr: $stderr"
+        return 1
+    fi
+}
+
+# has TEXT...: each occurs in $output.
+has() {
+    local text
+    for text in "$@"; do
+        if [[ $output != *"$text"* ]]; then
+            echo "'$text' is not in: $output"
+            return 1
+        fi
+    done
+}
+
+same() { # same A B: equal tensors, to the bit
+    ort-tensor "$1" --compare "$2" --rtol 0 --atol 0
+}
+
+need_models() {
+    if [ ! -d "$REAL" ]; then
+        [ "${CI:-}" != true ] || return 1
+        skip "no folder $REAL"
+    fi
+}

@@ -1,0 +1,44 @@
+# Real models through the shell: a state carried through speech, text written by a language model.
+load helper
+
+@test "silero_vad hears the speech of its recording" {
+    need_models
+    local model=$REAL/silero_vad
+    printf '16000' >sr.json
+    run --separate-stderr sh -c "ort-tensor $model/speech.wav --chunk 512 --context 64 |
+        ort-run $model/model.onnx --stream -i sr=$model/test_data_set_0/input_2.pb \
+            --carry stateN=state --outputs output -o probabilities.npz"
+    [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+    ort-tensor --stream --format json -o - <probabilities.npz >lines.json
+    python3 - "$model/real_sequence.json" <<'PY'
+import json, re, sys
+want = json.load(open(sys.argv[1]))["probabilities"]
+got = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", open("lines.json").read())]
+assert len(got) >= len(want), (len(got), len(want))
+worst = max(abs(a - b) for a, b in zip(got, want))
+assert worst < 1e-3, worst
+PY
+}
+
+@test "llama_byte_2m_trained writes the expected text" {
+    need_models
+    local model=$REAL/llama_byte_2m_trained
+    printf 'The import statement' >prompt.txt
+    works ort-tensor --bytes prompt.txt --cast int64 --unsqueeze 0 --name input_ids -o prompt.npz
+    run --separate-stderr ort-run "$model/model.onnx" -i prompt.npz \
+        --carry 'argmax(logits)=input_ids' --carry 'present_*=past_*' --count position_ids \
+        --steps 120 --outputs 'argmax(logits)' -o tokens.npz
+    [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+    (cat prompt.txt; ort-tensor --stream --bytes -o - <tokens.npz) >text.txt
+    python3 - "$model/greedy_expected.json" <<'PY'
+import json, sys
+want, got = json.load(open(sys.argv[1]))["output"], open("text.txt").read()
+assert got == want, f"{got!r} is not {want!r}"
+PY
+}
+
+@test "a folder of test data as inputs and expectation" {
+    need_models
+    works ort-run "$REAL/mnist_8/model.onnx" -i "$REAL/mnist_8/test_data_set_0" \
+        --expect "$REAL/mnist_8/test_data_set_0"
+}

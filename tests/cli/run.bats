@@ -1,0 +1,155 @@
+# ort-run: inputs and outputs in every form, recurrence, checks, reports.
+load helper
+
+@test "inputs by position, by name, and from one npz" {
+    works ort-run "$FX/add.onnx" "$FX/x.npy" "$FX/y.npy" -o a.npy
+    works ort-run "$FX/add.onnx" -i y="$FX/y.npy" -i x="$FX/x.npy" -o b.npy
+    works ort-run "$FX/add.onnx" "$FX/xy.npz" -o c.npy
+    works ort-run "$FX/add.onnx" -i "$FX/xy.npz" -o d.npy
+    for f in a b c d; do same $f.npy "$FX/sum.npy"; done
+}
+
+@test "JSON in, every format out" {
+    for format in npy npz pb safetensors json; do
+        works ort-run "$FX/add.onnx" -i "$FX/x.json" -o "out.$format"
+        same "out.$format" "$FX/sum.npy"
+    done
+}
+
+@test "an intermediate value by name, at every level" {
+    for level in 0 1 2 3; do
+        works ort-run "$FX/chain.onnx" "$FX/x.npy" --level $level --outputs b -o b$level.npy
+        same b0.npy b$level.npy
+    done
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" -o out=o.npy -o a=a.npy --outputs out,a
+    [ -s o.npy ] && [ -s a.npy ]
+}
+
+@test "--dump writes intermediates" {
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" --dump '*' --dump-dir seen -o out.npy
+    [ "$(find seen -type f | wc -l)" -ge 2 ]
+}
+
+@test "model from stdin, model through a pipe" {
+    run --separate-stderr sh -c "ort-run - -i x=$FX/x.npy -i y=$FX/y.npy -o out.npy <$FX/add.onnx"
+    [ "$status" -eq 0 ]
+    same out.npy "$FX/sum.npy"
+}
+
+@test "extract a part and run it through a pipe" {
+    run --separate-stderr sh -c \
+        "ort-inspect $FX/chain.onnx --extract a:b -o - | ort-run - -i a=$FX/x.npy -o b.npy"
+    [ "$status" -eq 0 ]
+    works ort-tensor b.npy --scale -1 -o c.npy
+    same c.npy "$FX/x.npy"
+}
+
+@test "--expect says yes with 0 and no with 1 and the worst element" {
+    works ort-run "$FX/add.onnx" "$FX/xy.npz" --expect "$FX/sum.npy"
+    run --separate-stderr ort-run "$FX/add.onnx" "$FX/xy.npz" --expect "$FX/y.npy"
+    [ "$status" -eq 1 ]
+    [[ $output$stderr == *out* ]]
+}
+
+@test "--stream writes one record per run" {
+    run --separate-stderr sh -c "ort-run $FX/chain.onnx --stream <$FX/stream.npy >out.npz"
+    [ "$status" -eq 0 ]
+    run --separate-stderr sh -c "ort-tensor --stream --print <out.npz"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c float <<<"$output")" -eq 3 ]
+}
+
+@test "--stream with a record that is cut fails with 5" {
+    run --separate-stderr sh -c "cat $FX/x.npy $FX/cut.npy | ort-run $FX/chain.onnx --stream -o out.npz"
+    [ "$status" -eq 5 ]
+    [ ! -e out.npz ]
+}
+
+@test "--stack makes one batch of several files" {
+    works ort-run "$FX/batch.onnx" "$FX/x.npy" "$FX/y.npy" --stack -o out.npy
+    works ort-tensor out.npy --print
+    has "4"
+}
+
+@test "--carry feeds a state back" {
+    works ort-run "$FX/counter.onnx" -i x="$FX/x.npy" --carry next=state --steps 5 --outputs out \
+        -o out.npz
+    run --separate-stderr sh -c "ort-tensor --stream --slice 0,2 --print <out.npz"
+    [ "$status" -eq 0 ]
+    has 15
+}
+
+@test "--hash is the same for any number of threads" {
+    works ort-run "$MODELS_DIR/upscale.onnx" --random 7 --dim h=33 --dim w=29 --hash --threads 1
+    local one=$output
+    for threads in 2 3 8; do
+        works ort-run "$MODELS_DIR/upscale.onnx" --random 7 --dim h=33 --dim w=29 --hash \
+            --threads $threads
+        [ "$output" = "$one" ]
+    done
+}
+
+@test "--repeat --json reports what the manual says" {
+    works ort-run "$FX/add.onnx" "$FX/xy.npz" --repeat 10 --json
+    echo "$output" | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+assert r["schema"] == "ort-run/1", r
+assert r["runs"] == 10
+for key in ("model", "threads", "provider", "isa", "load_ms", "first_ms", "peak_rss_bytes"):
+    assert key in r, key
+assert set(r["latency_ms"]) == {"min", "p50", "p90", "p99", "mean", "cv"}
+out = r["outputs"][0]
+assert out["name"] == "out" and out["dtype"] == "float" and out["shape"] == [2, 3] and out["digest"]'
+}
+
+@test "--random is reproducible" {
+    works ort-run "$FX/add.onnx" --random 3 -o a.npy
+    works ort-run "$FX/add.onnx" --random 3 -o b.npy
+    works ort-run "$FX/add.onnx" --random 4 -o c.npy
+    same a.npy b.npy
+    run same a.npy c.npy
+    [ "$status" -eq 1 ]
+}
+
+@test "--save-optimized gives a model with the same outputs" {
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 --dim batch=3 --save-optimized opt.onnx -o a.npy
+    works ort-run opt.onnx --random 1 --dim batch=3 -o b.npy
+    works ort-tensor a.npy --compare b.npy
+}
+
+@test "--time reports phases on stderr, --settings prints sources" {
+    run --separate-stderr ort-run "$FX/add.onnx" "$FX/xy.npz" --time -o out.npy
+    [ "$status" -eq 0 ] && [[ $stderr == *load* ]]
+    ORT_THREADS=3 run --separate-stderr ort-run --settings "$FX/add.onnx"
+    [ "$status" -eq 0 ]
+    has threads ORT_THREADS 3
+}
+
+@test "an option beats its variable, and a bad variable is refused" {
+    export ORT_THREADS=3
+    works ort-run "$FX/add.onnx" "$FX/xy.npz" --threads 2 --repeat 1 --json
+    has '"threads": 2'
+    export ORT_THREADS=many
+    fails 2 "many" ort-run "$FX/add.onnx" "$FX/xy.npz" -o out.npy
+}
+
+@test "--timeout stops a run with 4" {
+    fails 4 "tim" ort-run "$MODELS_DIR/upscale.onnx" --random 1 --dim h=900 --dim w=900 \
+        --timeout 0.001 -o out.npy
+}
+
+@test "--max-memory is kept" {
+    fails 4 "memory|limit" ort-run "$MODELS_DIR/upscale.onnx" --random 1 --dim h=900 --dim w=900 \
+        --max-memory 1M -o out.npy
+}
+
+@test "every tier of this machine gives the same answer" {
+    local isa
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 --dim batch=5 --isa scalar -o scalar.npy
+    for isa in avx2 avx512; do
+        ort-run --settings --isa $isa "$FX/add.onnx" >/dev/null 2>&1 || continue
+        works ort-run "$MODELS_DIR/digits.onnx" --random 1 --dim batch=5 --isa $isa -o $isa.npy
+        works ort-tensor $isa.npy --compare scalar.npy
+    done
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Write the small models, tensors and bad files that the tests of the tools use.
+
+usage: fixtures.py DIR
+
+Needs only Python's own library: the few protobuf fields that occur are written by hand from the
+field numbers of onnx.proto, the arrays as .npy and .npz.
+"""
+import io
+import pathlib
+import struct
+import sys
+import zipfile
+
+FLOAT, INT64 = 1, 7
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    """One field: int as varint, str and bytes as length-delimited."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, str):
+        value = value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def node(op, inputs, outputs, name="", domain=""):
+    out = b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs)
+    return out + field(3, name or f"{op.lower()}_{outputs[0]}") + field(4, op) + (
+        field(7, domain) if domain else b"")
+
+
+def value_info(name, dims, dtype=FLOAT):
+    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
+
+
+def initializer(name, dims, values):
+    out = b"".join(field(1, d) for d in dims) + field(2, FLOAT) + field(8, name)
+    return out + field(9, struct.pack(f"<{len(values)}f", *values))
+
+
+def external(name, dims, location):
+    entry = field(1, "location") + field(2, location)
+    return (b"".join(field(1, d) for d in dims) + field(2, FLOAT) + field(8, name) +
+            field(13, entry) + field(14, 1))
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=17, ir=8, domains=()):
+    graph = b"".join(field(1, n) for n in nodes) + field(2, "test")
+    graph += b"".join(field(5, i) for i in initializers)
+    graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
+    imports = field(8, field(1, "") + field(2, opset))
+    imports += b"".join(field(8, field(1, d) + field(2, 1)) for d in domains)
+    return field(1, ir) + field(2, "fixtures.py") + field(7, graph) + imports
+
+
+def npy(values, shape, kind="<f4"):
+    flat = {"<f4": "f", "<i8": "q"}[kind]
+    text = "(" + "".join(f"{d}, " for d in shape) + ")"
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {text}, }}"
+    header += " " * (63 - (len(header) + 10) % 64) + "\n"
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+            struct.pack(f"<{len(values)}{flat}", *values))
+
+
+def archive(members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as z:
+        for name, data in members.items():
+            z.writestr(name, data)
+    return buffer.getvalue()
+
+
+def nested(levels):
+    """A model whose graph nests: node, attribute, graph, node, attribute, graph, ..."""
+    graph = field(2, "innermost")
+    for _ in range(levels // 3):
+        body = field(1, "body") + field(20, 5) + field(6, graph)
+        graph = field(1, field(1, "c") + field(2, "y") + field(4, "If") + field(5, body))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17))
+
+
+def models():
+    x, y, out = (value_info(n, [2, 3]) for n in ("x", "y", "out"))
+    add = model([node("Add", ["x", "y"], ["out"])], [x, y], [out])
+    chain = [node("Relu", ["x"], ["a"]), node("Neg", ["a"], ["b"]), node("Exp", ["b"], ["out"])]
+    renamed = [node("Relu", ["x"], ["t1"], "first"), node("Neg", ["t1"], ["t2"], "second"),
+               node("Exp", ["t2"], ["out"], "third")]
+    weight = initializer("w", [2, 3], [1, 2, 3, 4, 5, 6])
+    return {
+        "add.onnx": add,
+        "chain.onnx": model(chain, [x], [out]),
+        "renamed.onnx": model(renamed, [x], [out]),
+        "other.onnx": model(chain[:2] + [node("Abs", ["b"], ["out"])], [x], [out]),
+        "weight.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out], [weight]),
+        "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
+                            [value_info("out", ["batch", 3])]),
+        "counter.onnx": model(
+            [node("Add", ["state", "x"], ["next"]), node("Identity", ["next"], ["out"])],
+            [x, value_info("state", [2, 3])], [out, value_info("next", [2, 3])]),
+        "newer.onnx": model([node("Add", ["x", "y"], ["out"])], [x, y], [out], opset=99, ir=60),
+        "unknown.onnx": model(
+            [node("Frobnicate", ["x"], ["a"]), node("Whirl", ["a"], ["b"], domain="acme"),
+             node("Twirl", ["b"], ["out"], domain="acme")], [x], [out], domains=["acme"]),
+        "cyclic.onnx": model(
+            [node("Add", ["x", "b"], ["a"], "first"), node("Neg", ["a"], ["b"], "second"),
+             node("Exp", ["b"], ["out"])], [x], [out]),
+        "dangling.onnx": model([node("Add", ["x", "nowhere"], ["out"], "lonely")], [x], [out]),
+        "twice.onnx": model([node("Relu", ["x"], ["out"], "one"), node("Neg", ["x"], ["out"], "two")],
+                            [x], [out]),
+        "badtype.onnx": model([node("Add", ["x", "n"], ["out"], "mixed")],
+                              [x, value_info("n", [2, 3], INT64)], [out]),
+        "escape.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out],
+                             [external("w", [2, 3], "../../x")]),
+        "absent.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out],
+                             [external("w", [2, 3], "absent.bin")]),
+        "nested.onnx": nested(20000),
+        "empty.onnx": b"",
+        "noise.onnx": bytes((i * 151 + 87) % 256 for i in range(4000)),
+        "lfs.onnx": b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 +
+                    b"\nsize 12345\n",
+        "page.onnx": b"<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n",
+        "zip.onnx": archive({"model.txt": b"not a model"}),
+        "torch.onnx": archive({"archive/data.pkl": b"\x80\x02}q\x00.", "archive/version": b"3\n"}),
+        "pickle.onnx": b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.",
+    }
+
+
+def tensors():
+    one, two = [1, -2, 3, -4, 5, -6], [10, 20, 30, 40, 50, 60]
+    x, y = npy(one, (2, 3)), npy(two, (2, 3))
+    return {
+        "x.npy": x,
+        "y.npy": y,
+        "sum.npy": npy([a + b for a, b in zip(one, two)], (2, 3)),
+        "int.npy": npy(one, (2, 3), "<i8"),
+        "flat.npy": npy(one, (6,)),
+        "wide.npy": npy(one + [7, 8], (2, 4)),
+        "xy.npz": archive({"x.npy": x, "y.npy": y}),
+        "half.npz": archive({"x.npy": x}),
+        "stranger.npz": archive({"x.npy": x, "z.npy": y}),
+        "stream.npy": x + y + x,
+        "cut.npy": x[:-4],
+        "cut.npz": archive({"x.npy": x, "y.npy": y})[:-30],
+        "batch5.npy": npy(list(range(15)), (5, 3)),
+        "row.csv": b"1,2,3\n4,5,6\n",
+        "x.json": b'{"x": [[1, -2, 3], [-4, 5, -6]], "y": [[10, 20, 30], [40, 50, 60]]}\n',
+    }
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in {**models(), **tensors()}.items():
+        (folder / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
