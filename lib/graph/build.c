@@ -211,6 +211,19 @@ static void drop_constant_inputs(ort_graph *graph)
     graph->inputs.count = kept;
 }
 
+/* Exporters write two Constant nodes of one name now and then. The later one counts, as it does in the
+ * runtimes that such models were tested with; check tells. */
+static bool replaces_constant(const ort_graph *graph, ort_id value, const ort_node *again)
+{
+    ort_id producer = graph->values.data[value]->producer;
+    ort_node *first = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
+    if (!first || first == again || strcmp(first->op_type, "Constant") ||
+        strcmp(again->op_type, "Constant"))
+        return false;
+    first->removed = true;
+    return true;
+}
+
 static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scope *scope,
                            ort_error *err)
 {
@@ -233,7 +246,13 @@ static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_sco
         node->outputs[i] = ORT_ID_NONE;
         if (!*name)
             continue;
-        if (ort_hashmap_get_str(scope->names, name, NULL)) {
+        uint64_t found;
+        if (ort_hashmap_get_str(scope->names, name, &found)) {
+            if (replaces_constant(graph, (ort_id)found, node)) {
+                graph->values.data[found]->producer = node->id;
+                node->outputs[i] = (ort_id)found;
+                continue;
+            }
             char label[256], text[320];
             snprintf(text, sizeof text, "again by %s", ort_node_label(node, label, sizeof label));
             duplicate(b, scope, name, text);
@@ -389,7 +408,8 @@ static ort_status fill_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_
         ORT_TRY(add_node(b, proto->node[i], scope, err));
     ORT_TRY(add_infos(b, proto, scope, err));
     for (size_t i = 0; i < proto->n_node; i++)
-        ORT_TRY(ort_build_node(b, proto->node[i], scope, graph->nodes.data[i], err));
+        if (!graph->nodes.data[i]->removed)
+            ORT_TRY(ort_build_node(b, proto->node[i], scope, graph->nodes.data[i], err));
     ORT_TRY(add_outputs(b, proto, scope, err));
     if (ort_findings_errors(b->findings))
         return ORT_OK; /* a graph with holes has no order worth talking about */

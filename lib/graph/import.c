@@ -9,12 +9,10 @@
 #include "io/message.h"
 #include "io/source.h"
 
-static ort_status read_opsets(Onnx__OperatorSetIdProto *const *protos, size_t count,
-                              ort_opset *opsets)
+static void read_opsets(Onnx__OperatorSetIdProto *const *protos, size_t count, ort_opset *opsets)
 {
     for (size_t i = 0; i < count; i++)
         opsets[i] = (ort_opset){ort_build_domain(protos[i]->domain), protos[i]->version};
-    return ORT_OK;
 }
 
 static const char **copy_names(ort_arena *arena, char *const *names, size_t count)
@@ -44,7 +42,8 @@ static ort_status read_function(ort_builder *b, const Onnx__FunctionProto *p, or
         return ort_error_memory(err, sizeof *f);
     for (size_t i = 0; i < p->n_attribute_proto; i++)
         ORT_TRY(ort_build_attr(b, p->attribute_proto[i], &f->defaults[i], err));
-    return read_opsets(p->opset_import, p->n_opset_import, f->opsets);
+    read_opsets(p->opset_import, p->n_opset_import, f->opsets);
+    return ORT_OK;
 }
 
 static ort_status read_functions(ort_builder *b, const Onnx__ModelProto *p, ort_error *err)
@@ -77,7 +76,7 @@ static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_e
         model->metadata[i].key = ort_build_text(p->metadata_props[i]->key);
         model->metadata[i].value = ort_build_text(p->metadata_props[i]->value);
     }
-    ORT_TRY(read_opsets(p->opset_import, p->n_opset_import, model->opsets.data));
+    read_opsets(p->opset_import, p->n_opset_import, model->opsets.data);
     model->opsets.count = p->n_opset_import;
     /* Before IR 3 a model had no opset_import: opset 1. */
     if (p->n_opset_import == 0 && p->ir_version < 3)

@@ -315,6 +315,15 @@ static ort_status read_here(ort_codec *codec, const Onnx__TensorProto *proto, or
     if (raw)
         return read_raw(codec, proto, t, raw->bytes, raw->count, need, err);
     stored s = find_stored(codec, proto, t->dtype);
+    if (need && !s.inline_count && !s.payload_pieces &&
+        !(proto->has_raw_data && proto->raw_data.len)) {
+        char shape[256];
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "tensor '%s': there is no data for %s[%s] (a model stripped of its "
+                             "weights?)",
+                             name_of(proto), ort_dtype_get(t->dtype)->name,
+                             ort_shape_format(&t->shape, shape, sizeof shape));
+    }
     if (proto->has_raw_data && (proto->raw_data.len || !(s.inline_count || s.payload_pieces)))
         return read_raw(codec, proto, t, proto->raw_data.data, proto->raw_data.len, need, err);
     if (s.field == ORT_WIRE_FLOAT_DATA || s.field == ORT_WIRE_DOUBLE_DATA)

@@ -18,7 +18,7 @@
 #include "io/format.h"
 #include "tensor/text.h"
 
-enum { DEEPEST = 64 };
+enum { DEEPEST = 64, DEEPEST_VALUE = 24 };
 
 typedef struct json_object json_object_node;
 
@@ -295,8 +295,9 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
                              ort_error *err)
 {
     *value = NULL;
-    if (depth > DEEPEST)
-        return ort_error_set(err, ORT_ERROR_DATA, "values are nested more than %d deep", DEEPEST);
+    if (depth > DEEPEST_VALUE)
+        return ort_error_set(err, ORT_ERROR_DATA, "values are nested more than %d deep",
+                             DEEPEST_VALUE);
     if (!node)
         return ORT_OK; /* null: an absent optional */
     if (!json_object_is_type(node, json_type_object))
@@ -345,9 +346,9 @@ static ort_status parse(const char *text, size_t length, json_object_node **root
     }
     size_t end = start + json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
-    if (problem == json_tokener_success && end < length)
-        end += strspn(text + end, " \t\r\n") < length - end ? strspn(text + end, " \t\r\n")
-                                                            : length - end;
+    while (problem == json_tokener_success && end < length && text[end] &&
+           strchr(" \t\r\n", text[end]))
+        end++;
     if (problem == json_tokener_success && end >= length)
         return ORT_OK;
     json_object_put(*root);
