@@ -147,6 +147,7 @@ typedef struct ort_call_services {
     ort_status (*body)(ort_call *call, int index, ort_value *const *inputs, int input_count,
                        ort_value **outputs, int output_count, ort_error *err);
     bool (*cancelled)(const ort_call *call);
+    void (*set_output)(ort_call *call, int index, ort_value *value); /* takes the reference */
 } ort_call_services;
 
 struct ort_call {

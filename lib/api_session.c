@@ -1,0 +1,141 @@
+/* api_session.c - public calls on sessions: thin. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "graph/graph.h"
+
+ort_status ort_session_load(ort_env *env, const char *path, const ort_session_options *options,
+                            ort_session **session, ort_error *err)
+{
+    ort_model *model = NULL;
+    uint64_t begin = ort_clock_ns();
+    *session = NULL;
+    ORT_TRY(ort_model_load(env, path, NULL, &model, err));
+    return ort_exec_session_take(env, model, ort_clock_ns() - begin, options, session, err);
+}
+
+ort_status ort_session_new(ort_env *env, ort_model *model, const ort_session_options *options,
+                           ort_session **session, ort_error *err)
+{
+    ort_model *copy = NULL;
+    *session = NULL;
+    ORT_TRY(ort_model_clone(model, &copy, err));
+    return ort_exec_session_take(env, copy, 0, options, session, err);
+}
+
+void ort_session_free(ort_session *session)
+{
+    ort_exec_session_release(session);
+}
+
+size_t ort_session_input_count(const ort_session *session)
+{
+    return (size_t)session->input_count;
+}
+
+size_t ort_session_output_count(const ort_session *session)
+{
+    return (size_t)session->output_count;
+}
+
+const char *ort_session_input_name(const ort_session *session, size_t index)
+{
+    return index < (size_t)session->input_count ? session->inputs[index].name : NULL;
+}
+
+const char *ort_session_output_name(const ort_session *session, size_t index)
+{
+    return index < (size_t)session->output_count ? session->outputs[index].name : NULL;
+}
+
+const char *ort_session_input_type(const ort_session *session, size_t index)
+{
+    return index < (size_t)session->input_count ? session->inputs[index].type_text : NULL;
+}
+
+const char *ort_session_output_type(const ort_session *session, size_t index)
+{
+    return index < (size_t)session->output_count ? session->outputs[index].type_text : NULL;
+}
+
+ort_dtype ort_session_input_dtype(const ort_session *session, size_t index)
+{
+    if (index >= (size_t)session->input_count ||
+        session->inputs[index].type.kind != ORT_TYPE_TENSOR)
+        return ORT_DTYPE_UNDEFINED;
+    return session->inputs[index].type.dtype;
+}
+
+int ort_session_input_dims(const ort_session *session, size_t index, int64_t *dims, int capacity)
+{
+    const ort_type *type;
+    if (index >= (size_t)session->input_count)
+        return -1;
+    type = &session->inputs[index].type;
+    if (type->kind != ORT_TYPE_TENSOR)
+        return -1;
+    for (int i = 0; i < type->rank && i < capacity; i++)
+        dims[i] = ort_dim_known(type->dim[i]) ? type->dim[i].size : -1;
+    return type->rank;
+}
+
+bool ort_session_input_optional(const ort_session *session, size_t index)
+{
+    return index < (size_t)session->input_count && session->inputs[index].default_value;
+}
+
+/* A context of the idle ones (any will do: its frames are found by shape), or a new one. */
+static ort_status take_context(ort_session *session, ort_context **context, ort_error *err)
+{
+    *context = NULL;
+    pthread_mutex_lock(&session->lock);
+    if (session->idle_count)
+        *context = session->idle[--session->idle_count];
+    pthread_mutex_unlock(&session->lock);
+    return *context ? ORT_OK : ort_context_new(session->env, context, err);
+}
+
+static void return_context(ort_session *session, ort_context *context)
+{
+    pthread_mutex_lock(&session->lock);
+    if (session->idle_count < ORT_IDLE_CONTEXTS) {
+        session->idle[session->idle_count++] = context;
+        context = NULL;
+    }
+    pthread_mutex_unlock(&session->lock);
+    ort_context_free(context);
+}
+
+ort_status ort_session_run(const ort_session *session, ort_value *const *inputs,
+                           ort_value **outputs, const ort_run_options *options, ort_error *err)
+{
+    ort_session *s = (ort_session *)(uintptr_t)session; /* only its idle list, under its lock */
+    ort_context *context = NULL;
+    ORT_TRY(take_context(s, &context, err));
+    ort_execution x = {.session = session,
+                       .context = context,
+                       .inputs = inputs,
+                       .outputs = outputs,
+                       .options = options};
+    ort_status status = ort_exec_run(&x, err);
+    return_context(s, context);
+    return status;
+}
+
+size_t ort_session_phase_count(const ort_session *session)
+{
+    return session->phases.count;
+}
+
+const char *ort_session_phase(const ort_session *session, size_t index, uint64_t *ns, int *changes)
+{
+    if (index >= session->phases.count)
+        return NULL;
+    if (ns)
+        *ns = session->phases.data[index].ns;
+    if (changes)
+        *changes = session->phases.data[index].changes;
+    return session->phases.data[index].name;
+}

@@ -1,0 +1,146 @@
+/* buffers.c - size-classed blocks of one run. Classes step by quarters of a power of two, so a block
+ * wastes at most a fifth of itself. */
+#include "exec/buffers.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *ort_memory_new(size_t bytes)
+{
+    void *memory = NULL;
+    bool large = bytes >= 2 * HUGE_PAGE;
+    if (posix_memalign(&memory, large ? HUGE_PAGE : 64, bytes ? bytes : 64))
+        return NULL;
+    if (large)
+        (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return memory;
+}
+
+/* Rounds *bytes up to its class; -1 when absurd. */
+static int size_class(size_t *bytes)
+{
+    size_t n = *bytes < 64 ? 64 : *bytes;
+    int log = 63 - __builtin_clzll((unsigned long long)n);
+    size_t quarter = (size_t)1 << (log - 2), base = (size_t)1 << log;
+    size_t steps = (n - base + quarter - 1) / quarter;
+    if (log > 56)
+        return -1;
+    *bytes = base + steps * quarter;
+    return log * 4 + (int)steps;
+}
+
+ort_status ort_buffers_account(ort_buffers *buffers, size_t bytes, const char *what, ort_error *err)
+{
+    size_t total;
+    if (!ort_add_size(buffers->held_bytes, bytes, &total))
+        return ort_error_memory(err, bytes);
+    if (buffers->limit_bytes && total > buffers->limit_bytes)
+        return ort_error_set(err, ORT_ERROR_MEMORY,
+                             "%s needs %zu bytes, %zu are in use, and the limit of a run is %zu; "
+                             "raise the memory limit or shrink the inputs",
+                             what, bytes, buffers->held_bytes, buffers->limit_bytes);
+    buffers->held_bytes = total;
+    return ORT_OK;
+}
+
+ort_status ort_buffers_get(ort_buffers *buffers, size_t bytes, ort_block **block, ort_error *err)
+{
+    size_t wanted = bytes;
+    int class_ = size_class(&wanted);
+    ort_block *b;
+    if (class_ < 0)
+        return ort_error_memory(err, bytes);
+    b = buffers->free_blocks[class_];
+    if (b) {
+        buffers->free_blocks[class_] = b->next;
+    } else {
+        ORT_TRY(ort_buffers_account(buffers, wanted, "a tensor", err));
+        b = ort_memory_new(wanted + 64);
+        if (!b) {
+            buffers->held_bytes -= wanted;
+            return ort_error_memory(err, bytes);
+        }
+        *b = (ort_block){NULL, buffers, wanted, class_, 0};
+    }
+    b->references = 1;
+    *block = b;
+    return ORT_OK;
+}
+
+void ort_block_drop(ort_block *block)
+{
+    ort_buffers *owner;
+    if (!block || --block->references > 0)
+        return;
+    owner = block->owner;
+    block->next = owner->free_blocks[block->size_class];
+    owner->free_blocks[block->size_class] = block;
+}
+
+void ort_buffers_reset(ort_buffers *buffers)
+{
+    if (buffers->strings.used_bytes)
+        ort_arena_release(&buffers->strings);
+}
+
+void ort_buffers_release(ort_buffers *buffers)
+{
+    for (int i = 0; i < ORT_SIZE_CLASSES; i++)
+        for (ort_block *b = buffers->free_blocks[i], *next; b; b = next) {
+            next = b->next;
+            free(b);
+        }
+    ort_arena_release(&buffers->strings);
+    memset(buffers, 0, sizeof *buffers);
+}
+
+static void release_block(void *arg, void *storage)
+{
+    (void)arg;
+    ort_block_drop(storage);
+}
+
+ort_status ort_block_to_value(ort_block *block, const ort_tensor *tensor, ort_value **value,
+                              ort_error *err)
+{
+    ORT_TRY(ort_value_new_view(tensor, value, err));
+    (*value)->storage = block;
+    (*value)->release = release_block;
+    (*value)->release_arg = block->owner;
+    return ORT_OK;
+}
+
+ort_status ort_buffers_new_value(ort_buffers *buffers, ort_dtype dtype, const ort_shape *shape,
+                                 ort_value **value, ort_error *err)
+{
+    ort_tensor tensor = {.dtype = dtype, .shape = *shape};
+    ort_block *block;
+    ort_status status;
+    ORT_TRY(ort_shape_check(shape, dtype, err));
+    ORT_TRY(ort_buffers_get(buffers, ort_tensor_bytes(&tensor), &block, err));
+    tensor.data = ort_block_data(block);
+    status = ort_block_to_value(block, &tensor, value, err);
+    if (status)
+        ort_block_drop(block);
+    return status;
+}
+
+bool ort_value_detach(ort_value *value)
+{
+    ort_block *block;
+    if (value->release != release_block)
+        return value->storage != NULL;
+    block = value->storage;
+    if (block->references != 1)
+        return false;
+    block->owner->held_bytes -= block->bytes;
+    value->release = NULL;
+    value->release_arg = NULL;
+    return true;
+}

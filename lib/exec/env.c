@@ -1,0 +1,174 @@
+/* env.c - the environment, the cancel token, and what the process knows of itself. */
+#include "exec/env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#define DEFAULT_SPIN_US 20
+#define MAX_THREADS 1024
+
+const char *ort_version(void)
+{
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+    return TEXT(ORT_VERSION_MAJOR) "." TEXT(ORT_VERSION_MINOR) "." TEXT(ORT_VERSION_PATCH);
+}
+
+void ort_env_options_init(ort_env_options *options)
+{
+    *options = (ort_env_options){.spin_us = -1, .log_level = ORT_LOG_WARNING};
+}
+
+int ort_isa_list(const char **names, int capacity)
+{
+    int count = 0;
+    const ort_kernel_tier *tier;
+    for (int i = 0; (tier = ort_kernel_tier_at(i)); i++) {
+        if (tier->has && !tier->has())
+            continue;
+        if (count < capacity)
+            names[count] = tier->name;
+        count++;
+    }
+    return count;
+}
+
+static ort_status unknown_isa(const char *isa, ort_error *err)
+{
+    const char *names[16];
+    int count = ort_isa_list(names, 16);
+    char list[256] = "";
+    for (int i = 0; i < count && i < 16; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return ort_error_set(err, ORT_ERROR_USAGE, "isa '%s' isn't available; this machine has: %s", isa,
+                         list);
+}
+
+ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error *err)
+{
+    ort_status status;
+    ort_env *e = calloc(1, sizeof *e);
+    *env = NULL;
+    if (!e)
+        return ort_error_memory(err, sizeof *e);
+    if (options)
+        e->options = *options;
+    else
+        ort_env_options_init(&e->options);
+    e->log = (ort_log){e->options.log, e->options.log_arg, e->options.log_level};
+    e->spin_us = e->options.spin_us < 0 ? DEFAULT_SPIN_US : e->options.spin_us;
+    e->threads = e->options.threads > 0 ? e->options.threads : ort_cpu_count_usable();
+    if (e->threads > MAX_THREADS)
+        e->threads = MAX_THREADS;
+    e->k = ort_kernels_get(e->options.isa);
+    if (!e->k) {
+        status = unknown_isa(e->options.isa ? e->options.isa : "", err);
+        goto fail;
+    }
+    e->options.isa = e->k->isa;
+    ORT_TRY_GOTO(status, ort_registry_new(&e->registry, err), fail);
+    e->pool = ort_pool_new(e->threads, e->options.pin);
+    if (!e->pool) {
+        status = ort_error_memory(err, 0);
+        goto fail;
+    }
+    *env = e;
+    return ORT_OK;
+fail:
+    ort_env_free(e);
+    return status;
+}
+
+void ort_env_free(ort_env *env)
+{
+    if (!env)
+        return;
+    if (env->pool)
+        ort_pool_free(env->pool);
+    ort_registry_free(env->registry);
+    free(env);
+}
+
+int ort_env_threads(const ort_env *env)
+{
+    return env->threads;
+}
+
+const char *ort_env_isa(const ort_env *env)
+{
+    return env->k->isa;
+}
+
+/* ---- cancel */
+
+ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err)
+{
+    *cancel = calloc(1, sizeof **cancel);
+    return *cancel ? ORT_OK : ort_error_memory(err, sizeof **cancel);
+}
+
+void ort_cancel_set(ort_cancel *cancel)
+{
+    __atomic_store_n(&cancel->set, 1, __ATOMIC_RELAXED);
+}
+
+void ort_cancel_clear(ort_cancel *cancel)
+{
+    __atomic_store_n(&cancel->set, 0, __ATOMIC_RELAXED);
+}
+
+void ort_cancel_free(ort_cancel *cancel)
+{
+    free(cancel);
+}
+
+/* ---- the process */
+
+/* VmHWM, not ru_maxrss: the latter survives exec and would count the shell that started us. */
+size_t ort_peak_rss_bytes(void)
+{
+    char line[256];
+    size_t kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %zu", &kilobytes) == 1)
+            break;
+    fclose(file);
+    return kilobytes * 1024;
+}
+
+uint64_t ort_process_age_ns(void)
+{
+    char line[1024];
+    unsigned long long start = 0;
+    struct timespec now;
+    long ticks = sysconf(_SC_CLK_TCK);
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (!file)
+        return 0;
+    size_t length = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[length] = 0;
+    /* The command name may hold blanks: count fields from the last ')'. Start time is field 22. */
+    const char *p = strrchr(line, ')');
+    for (int field = 2; p && field < 22; field++) {
+        p = strchr(p + 1, ' ');
+    }
+    if (!p || sscanf(p, "%llu", &start) != 1 || ticks <= 0)
+        return 0;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t start_ns = (uint64_t)start * (1000000000u / (uint64_t)ticks);
+    return now_ns > start_ns ? now_ns - start_ns : 0;
+}

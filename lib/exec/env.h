@@ -1,0 +1,29 @@
+/* env.h - the environment: what all sessions of a process share. Immutable once made. */
+#ifndef ORT_EXEC_ENV_H
+#define ORT_EXEC_ENV_H
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "kernel/kernel.h"
+#include "op/op.h"
+
+struct ort_env {
+    ort_registry *registry;
+    ort_pool *pool;
+    ort_log log;
+    const ort_kernels *k;
+    ort_env_options options;
+    int threads;
+    int spin_us;
+};
+
+struct ort_cancel {
+    int set; /* atomic */
+};
+
+static inline bool ort_cancel_is_set(const ort_cancel *cancel)
+{
+    return cancel && __atomic_load_n(&cancel->set, __ATOMIC_RELAXED);
+}
+
+#endif

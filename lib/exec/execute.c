@@ -1,0 +1,288 @@
+/* execute.c - one outermost run: a frame, the caller's memory bound to it, the steps, the results.
+ *
+ * Results whose place the plan knows are written where the caller wants them; the others are handed
+ * over or copied at the end. Nothing of the run's memory leaves it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "exec/session.h"
+
+ort_status ort_context_new(const ort_env *env, ort_context **context, ort_error *err)
+{
+    *context = calloc(1, sizeof **context);
+    if (!*context)
+        return ort_error_memory(err, sizeof **context);
+    (*context)->env = env;
+    (*context)->buffers.limit_bytes = env->options.max_memory_bytes;
+    return ORT_OK;
+}
+
+void ort_context_free(ort_context *context)
+{
+    if (!context)
+        return;
+    ort_frames_release(&context->frames);
+    ort_buffers_release(&context->buffers);
+    free(context);
+}
+
+static void begin(ort_execution *x)
+{
+    ort_context *context = x->context;
+    const ort_run_options *options = x->options;
+    context->options = options;
+    context->random = 0;
+    context->deadline_ns = options && options->timeout_s > 0
+                               ? ort_clock_ns() + (uint64_t)(options->timeout_s * 1e9)
+                               : 0;
+    context->watched = options && (options->cancel || options->on_node || context->deadline_ns);
+}
+
+/* ---- results */
+
+static bool overlaps(const ort_tensor *a, const ort_tensor *b)
+{
+    const char *x = a->data, *y = b->data;
+    return x && y && x < y + ort_tensor_bytes(b) && y < x + ort_tensor_bytes(a);
+}
+
+/* Memory that an input reads must not be written before the end of the run. */
+static bool is_also_input(const ort_execution *x, const ort_value *output)
+{
+    for (int i = 0; i < x->session->input_count; i++)
+        if (x->inputs[i] && x->inputs[i]->kind == ORT_KIND_TENSOR &&
+            overlaps(&x->inputs[i]->tensor, &output->tensor))
+            return true;
+    return false;
+}
+
+static ort_status check_given(const ort_execution *x, int o, const ort_value *result,
+                              ort_error *err)
+{
+    const ort_value *given = x->outputs[o];
+    char got[200], want[200];
+    if (given->kind == ORT_KIND_TENSOR && result->kind == ORT_KIND_TENSOR &&
+        given->tensor.dtype == result->tensor.dtype &&
+        ort_shape_equal(&given->tensor.shape, &result->tensor.shape))
+        return ORT_OK;
+    if (given->kind != ORT_KIND_TENSOR || result->kind != ORT_KIND_TENSOR)
+        return ort_error_set(err, ORT_ERROR_DATA,
+                             "output '%s' can't be written in place: it isn't a tensor",
+                             x->session->outputs[o].name);
+    return ort_error_set(err, ORT_ERROR_DATA,
+                         "output '%s' is %s[%s], the memory given for it is %s[%s]",
+                         x->session->outputs[o].name, ort_dtype_name(result->tensor.dtype),
+                         ort_shape_format(&result->tensor.shape, want, sizeof want),
+                         ort_dtype_name(given->tensor.dtype),
+                         ort_shape_format(&given->tensor.shape, got, sizeof got));
+}
+
+/* Make outputs[o] either a fitting given value or NULL. */
+static ort_status settle_given(ort_execution *x, int o, const ort_value *result, ort_error *err)
+{
+    if (!x->outputs[o])
+        return ORT_OK;
+    ort_status status = check_given(x, o, result, x->reuse && x->reuse[o] ? NULL : err);
+    if (!status || !x->reuse || !x->reuse[o])
+        return status;
+    ort_value_free(x->outputs[o]);
+    x->outputs[o] = NULL;
+    return ORT_OK;
+}
+
+static ort_status new_result(const ort_tensor *type, ort_value **value, ort_error *err)
+{
+    ort_tensor tensor = {.dtype = type->dtype, .shape = type->shape};
+    size_t bytes = ort_tensor_bytes(&tensor);
+    tensor.data = ort_memory_new(bytes);
+    if (!tensor.data)
+        return ort_error_memory(err, bytes);
+    ort_status status = ort_value_new_view(&tensor, value, err);
+    if (status)
+        free(tensor.data);
+    else
+        (*value)->storage = tensor.data;
+    return status;
+}
+
+/* Direct results get their memory before the run; `own` marks those that this call made. */
+static ort_status bind_results(ort_execution *x, ort_frame *frame, ort_value **temporary, bool *own,
+                               ort_error *err)
+{
+    const ort_plan *plan = frame->plan;
+    for (int o = 0; o < x->session->output_count; o++) {
+        ort_value *view = &frame->slots[plan->program->outputs[o]].view;
+        ort_value *target;
+        if (!plan->direct[o])
+            continue;
+        ORT_TRY(settle_given(x, o, view, err));
+        if (x->outputs[o] && is_also_input(x, x->outputs[o])) {
+            ORT_TRY(new_result(&view->tensor, &temporary[o], err));
+            target = temporary[o];
+        } else {
+            if (!x->outputs[o]) {
+                ORT_TRY(new_result(&view->tensor, &x->outputs[o], err));
+                own[o] = true;
+            }
+            target = x->outputs[o];
+        }
+        ort_frame_bind_output(frame, o, target->tensor.data);
+    }
+    return ORT_OK;
+}
+
+static ort_status copy_tensor(ort_value *to, const ort_tensor *from, ort_error *err)
+{
+    if (from->dtype != ORT_DTYPE_STRING) {
+        ort_tensor_copy_data(&to->tensor, from);
+        return ORT_OK;
+    }
+    const ort_string *strings = from->data;
+    for (int64_t i = 0; i < ort_tensor_count(from); i++)
+        ORT_TRY(ort_value_set_string_(to, i, strings[i].ptr, strings[i].length, err));
+    return ORT_OK;
+}
+
+/* A dynamic tensor whose memory can leave the run with it; NULL when it must be copied. */
+static ort_value *take_result(ort_slot *slot)
+{
+    ort_value *value = NULL;
+    if (slot->view.kind != ORT_KIND_TENSOR || slot->view.tensor.dtype == ORT_DTYPE_STRING)
+        return NULL;
+    if (slot->block && slot->block->references == 1) {
+        if (ort_block_to_value(slot->block, &slot->view.tensor, &value, NULL))
+            return NULL;
+        slot->block = NULL;
+        (void)ort_value_detach(value);
+        return value;
+    }
+    if (slot->held && slot->held->references == 1 &&
+        slot->held->tensor.data == slot->view.tensor.data &&
+        ort_shape_equal(&slot->held->tensor.shape, &slot->view.tensor.shape) &&
+        ort_value_detach(slot->held)) {
+        value = slot->held;
+        slot->held = NULL;
+        return value;
+    }
+    return NULL;
+}
+
+static bool read_again(const ort_execution *x, int o)
+{
+    const ort_program *program = x->session->program;
+    for (int k = 0; k < program->output_count; k++)
+        if (k != o && program->outputs[k] == program->outputs[o])
+            return true;
+    return x->session->keep_all;
+}
+
+static ort_status finish_result(ort_execution *x, ort_frame *frame, int o, bool *own,
+                                ort_error *err)
+{
+    ort_slot *slot = &frame->slots[frame->plan->program->outputs[o]];
+    ORT_TRY(settle_given(x, o, &slot->view, err));
+    if (x->outputs[o])
+        return copy_tensor(x->outputs[o], &slot->view.tensor, err);
+    own[o] = true;
+    if (!read_again(x, o))
+        x->outputs[o] = take_result(slot);
+    return x->outputs[o] ? ORT_OK : ort_value_clone(&slot->view, &x->outputs[o], err);
+}
+
+static ort_status finish_results(ort_execution *x, ort_frame *frame, ort_value **temporary,
+                                 bool *own, ort_error *err)
+{
+    for (int o = 0; o < x->session->output_count; o++) {
+        if (temporary[o])
+            ort_tensor_copy_data(&x->outputs[o]->tensor, &temporary[o]->tensor);
+        else if (!frame->plan->direct[o])
+            ORT_TRY(finish_result(x, frame, o, own, err));
+    }
+    return ORT_OK;
+}
+
+/* ---- values for the callback of a session that keeps all */
+
+static void show_values(const ort_execution *x, const ort_frame *frame)
+{
+    const ort_program *program = frame->plan->program;
+    if (!x->session->keep_all || !x->options || !x->options->on_value)
+        return;
+    for (int i = 0; i < program->step_count; i++)
+        for (int k = 0; k < program->steps[i].out_count; k++) {
+            ort_id id = program->steps[i].out[k];
+            if (id == ORT_ID_NONE || frame->plan->slots[id].place == ORT_PLACE_NONE)
+                continue;
+            x->options->on_value(x->options->callback_arg, program->graph->values.data[id]->name,
+                                 &frame->slots[id].view);
+        }
+}
+
+/* ---- the run */
+
+static ort_status run_in(ort_execution *x, ort_value **temporary, bool *own, ort_error *err)
+{
+    ort_context *context = x->context;
+    ort_frame *frame = context->frames.first;
+    ort_status status;
+    if (!frame || !ort_plan_matches(frame->plan, x->inputs)) {
+        ORT_TRY(ort_exec_check_inputs(x->session, x->inputs, err));
+        status = ort_frame_get(context, &context->frames, x->session->program, x->inputs, &frame,
+                               err);
+        /* With checked inputs a contradiction is between their shapes and the model's arithmetic. */
+        if (status)
+            return status == ORT_ERROR_MODEL
+                       ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")
+                       : status;
+    }
+    ort_frame_bind_given(frame, x->inputs);
+    ORT_TRY(bind_results(x, frame, temporary, own, err));
+    ORT_TRY(ort_frame_run(frame, err));
+    show_values(x, frame);
+    status = finish_results(x, frame, temporary, own, err);
+    ort_frame_clear(frame);
+    return status;
+}
+
+ort_status ort_exec_run(ort_execution *x, ort_error *err)
+{
+    const ort_env *env = x->session->env;
+    int count = x->session->output_count;
+    ort_value *small_values[16] = {0}, **temporary = small_values;
+    bool small_own[16] = {0}, *own = small_own;
+    unsigned control;
+    ort_status status;
+
+    if (count > 16) {
+        temporary = calloc((size_t)count, sizeof *temporary);
+        own = calloc((size_t)count, sizeof *own);
+        if (!temporary || !own) {
+            free(temporary);
+            free(own);
+            return ort_error_memory(err, (size_t)count * sizeof *temporary);
+        }
+    }
+    begin(x);
+    control = ort_cpu_set_flush(!env->options.keep_denormals);
+    ort_pool_enter(env->pool, env->spin_us);
+    status = run_in(x, temporary, own, err);
+    ort_pool_leave(env->pool);
+    ort_cpu_restore_fp(control);
+    ort_buffers_reset(&x->context->buffers);
+    x->context->options = NULL;
+    for (int o = 0; o < count; o++) {
+        ort_value_free(temporary[o]);
+        if (status && own[o]) {
+            ort_value_free(x->outputs[o]);
+            x->outputs[o] = NULL;
+        }
+    }
+    if (count > 16) {
+        free(temporary);
+        free(own);
+    }
+    return status;
+}

@@ -1,0 +1,92 @@
+/* frame.h - everything that a run changes: values, the arena, calls with their pointers resolved.
+ *
+ * A slot is what operators see of a value: a view that lies in the frame, never freed by them. What
+ * it shows is the arena, the caller's memory, a constant, a block of the run, or a value held by
+ * reference. A view is recognized by its release function, so whoever wants to keep a value asks
+ * ort_frame_own, which gives a reference that outlives the frame (a copy where nothing is held).
+ *
+ * A frame belongs to one run at a time. Frames of bodies hang below the frame that runs the
+ * control-flow step and are kept for the next iteration.
+ */
+#ifndef ORT_EXEC_FRAME_H
+#define ORT_EXEC_FRAME_H
+
+#include "exec/buffers.h"
+#include "exec/plan.h"
+
+typedef struct ort_frame ort_frame;
+
+typedef struct ort_frames { /* kept frames, most recently used first */
+    ort_frame *first;
+} ort_frames;
+
+/* What an outermost run and all its bodies share. */
+typedef struct ort_context {
+    const ort_env *env;
+    const ort_run_options *options; /* of the present run; may be NULL */
+    ort_buffers buffers;
+    uint64_t deadline_ns; /* 0: none */
+    uint64_t random;      /* draws so far */
+    bool watched;         /* cancel, time limit or callbacks: check between steps */
+    ort_frames frames;
+} ort_context;
+
+typedef struct ort_slot {
+    ort_value view;       /* first member: a view's address is its slot's */
+    ort_value *held;      /* reference that backs the view, or NULL */
+    ort_block *block;     /* one reference, or NULL */
+    ort_value *origin;    /* the given value, not counted, or NULL */
+    bool set;             /* a dynamic output was given by its step */
+} ort_slot;
+
+typedef struct ort_exec_call {
+    ort_call call;
+    ort_status (*run)(ort_call *call, ort_error *err);
+    ort_frame *frame;
+    const ort_plan_step *ps;
+    ort_status failure; /* of a service that can't return one */
+} ort_exec_call;
+
+struct ort_frame {
+    ort_frame *next;
+    ort_context *context;
+    ort_plan *plan; /* a reference */
+    ort_slot *slots;
+    ort_exec_call *calls; /* per step of the plan */
+    ort_value **pointers; /* in and out lists of all calls */
+    char *arena;
+    ort_arena scratch;    /* dynamic steps: facts, plan states; emptied at the end */
+    ort_frames children;
+};
+
+/* The kept frame of `program` that fits these given values, or a new one. Owned by `frames`. */
+ort_status ort_frame_get(ort_context *context, ort_frames *frames, ort_program *program,
+                         ort_value *const *given, ort_frame **frame, ort_error *err);
+void ort_frames_release(ort_frames *frames);
+/* Point the slots at this run's given values, and at the memory of direct results. */
+void ort_frame_bind_given(ort_frame *frame, ort_value *const *given);
+void ort_frame_bind_output(ort_frame *frame, int output, void *data);
+/* Run all steps. On failure the frame is clean for the next run. */
+ort_status ort_frame_run(ort_frame *frame, ort_error *err);
+/* The end of a run: dynamic values are dropped. */
+void ort_frame_clear(ort_frame *frame);
+void ort_slot_drop(ort_slot *slot);
+/* Show `value` in the slot; takes the reference. */
+void ort_slot_hold(ort_slot *slot, ort_value *value);
+bool ort_value_is_view(const ort_value *value);
+/* A reference to the value that outlives the frame. */
+ort_status ort_frame_own(ort_context *context, ort_value *value, ort_value **owned,
+                         ort_error *err);
+static inline ort_slot *ort_slot_of(ort_value *view)
+{
+    return (ort_slot *)(void *)view;
+}
+
+/* dynamic.c: a step whose shapes are found now. */
+ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *err);
+/* services.c: what running operators may ask for. */
+extern const ort_call_services ort_exec_services;
+/* ORT_ERROR_CANCELLED or ORT_ERROR_TIMEOUT when the run should stop. */
+ort_status ort_context_check(const ort_context *context, ort_error *err);
+
+#endif

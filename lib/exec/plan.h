@@ -1,0 +1,104 @@
+/* plan.h - a program for given input types and shapes: which steps run, where every value lies.
+ *
+ * Steps whose inputs are known while planning are evaluated at once and gone; steps that only give
+ * data another shape are gone too. The others are static (all shapes known: storage at a fixed
+ * place of one arena, or in the caller's output) or dynamic (shapes settled while running: storage
+ * from the run's buffers). A plan is immutable and reference-counted; any number of frames use it.
+ *
+ * "Given" values are what a run starts from: the program's inputs in order, then its captures.
+ */
+#ifndef ORT_EXEC_PLAN_H
+#define ORT_EXEC_PLAN_H
+
+#include "exec/program.h"
+
+typedef enum ort_place {
+    ORT_PLACE_NONE,     /* not needed by this plan */
+    ORT_PLACE_CONSTANT, /* known while planning */
+    ORT_PLACE_GIVEN,    /* the caller's memory: `port` counts given values */
+    ORT_PLACE_ARENA,    /* `offset` into the frame's arena */
+    ORT_PLACE_OUTPUT,   /* memory of the result: `port` counts outputs */
+    ORT_PLACE_DYNAMIC,  /* found while running */
+} ort_place;
+
+typedef struct ort_slot_plan {
+    ort_place place;
+    bool fixed; /* tensor's type and shape are known; its data for constants */
+    int port;
+    size_t offset;
+    ort_tensor tensor;
+} ort_slot_plan;
+
+typedef struct ort_plan_step {
+    const ort_step *step;
+    int position; /* among all needed steps */
+    const void *plan_state;
+    size_t workspace_offset, thread_offset; /* into the arena */
+    size_t workspace_bytes, thread_bytes;   /* thread_bytes: per thread */
+    bool dynamic;        /* shapes are settled at run time */
+    bool special;        /* dynamic, random, or values die here: not the short loop */
+    const ort_id *drops; /* dynamic values that die after this step */
+    int drop_count;
+} ort_plan_step;
+
+typedef struct ort_patch { /* a slot whose memory is the caller's */
+    ort_id slot;
+    int port;
+} ort_patch;
+
+/* Type and shape of one given value. */
+typedef struct ort_given {
+    ort_kind kind;
+    bool absent; /* not given: its default, if it has one */
+    ort_dtype dtype;
+    ort_shape shape;
+} ort_given;
+
+struct ort_plan {
+    int references; /* atomic */
+    const ort_program *program;
+    ort_arena memory;          /* everything below */
+    ORT_VEC(ort_value *) owned; /* results of steps evaluated while planning */
+    ort_given *given;
+    int given_count;
+    ort_slot_plan *slots; /* by value id */
+    ort_plan_step *steps;
+    int step_count;
+    bool plain; /* no step is special: the short loop */
+    ort_patch *inputs, *outputs;
+    int input_patches, output_patches;
+    bool *direct; /* per output: its storage is the result's memory */
+    ort_id *dynamic; /* slots of place DYNAMIC */
+    int dynamic_count;
+    size_t arena_bytes;
+    size_t peak_bytes; /* greatest sum of what is alive at one step; arena_bytes minus gaps */
+    int peak_position;
+    int position_count;
+    struct ort_storage *storages; /* for reports */
+    int storage_count;
+    int *storage_of; /* by value id; -1 */
+};
+
+/* One stretch of memory: values that share it, alive from position `first` to `last`. */
+typedef struct ort_storage {
+    size_t bytes, offset;
+    int first, last;
+    int output;   /* the output whose memory it is, or -1 */
+    ort_id value; /* the first that lives in it; ORT_ID_NONE: workspace */
+} ort_storage;
+
+bool ort_plan_matches(const ort_plan *plan, ort_value *const *given);
+/* The plan for these given values, made when the cache has none. A reference. */
+ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan **plan,
+                        ort_error *err);
+/* A plan for types instead of values; not cached. */
+ort_status ort_plan_new(const ort_program *program, const ort_given *given, ort_plan **plan,
+                        ort_error *err);
+void ort_plan_drop(ort_plan *plan);
+
+/* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned. */
+ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
+/* plan_memory.c: offsets for all storages that are not an output's; sets arena and peak bytes. */
+ort_status ort_plan_place(ort_plan *plan, ort_error *err);
+
+#endif

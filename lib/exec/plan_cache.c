@@ -1,0 +1,87 @@
+/* plan_cache.c - the plans of a program, most recently used first. Plans are made outside the lock: two
+ * callers may make the same one, which costs time but nothing else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/plan.h"
+
+static bool given_matches(const ort_given *given, const ort_value *value)
+{
+    if (!value)
+        return given->absent;
+    if (given->absent || given->kind != value->kind)
+        return false;
+    if (value->kind != ORT_KIND_TENSOR)
+        return true;
+    return given->dtype == value->tensor.dtype && given->shape.rank == value->tensor.shape.rank &&
+           !memcmp(given->shape.dim, value->tensor.shape.dim,
+                   sizeof given->shape.dim[0] * (size_t)given->shape.rank);
+}
+
+bool ort_plan_matches(const ort_plan *plan, ort_value *const *given)
+{
+    for (int i = 0; i < plan->given_count; i++)
+        if (!given_matches(&plan->given[i], given[i]))
+            return false;
+    return true;
+}
+
+static ort_plan *find(ort_program *program, ort_value *const *given)
+{
+    for (int i = 0; i < ORT_PLAN_CACHE && program->plans[i]; i++) {
+        ort_plan *plan = program->plans[i];
+        if (!ort_plan_matches(plan, given))
+            continue;
+        memmove(&program->plans[1], &program->plans[0], sizeof plan * (size_t)i);
+        program->plans[0] = plan;
+        __atomic_add_fetch(&plan->references, 1, __ATOMIC_RELAXED);
+        return plan;
+    }
+    return NULL;
+}
+
+static void remember(ort_program *program, ort_plan *plan)
+{
+    ort_plan *oldest;
+    pthread_mutex_lock(&program->lock);
+    oldest = program->plans[ORT_PLAN_CACHE - 1];
+    memmove(&program->plans[1], &program->plans[0], sizeof plan * (ORT_PLAN_CACHE - 1));
+    program->plans[0] = plan;
+    __atomic_add_fetch(&plan->references, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&program->lock);
+    ort_plan_drop(oldest);
+}
+
+ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan **plan,
+                        ort_error *err)
+{
+    int count = program->input_count + program->capture_count;
+    ort_given *types;
+    ort_status status;
+
+    pthread_mutex_lock(&program->lock);
+    *plan = find(program, given);
+    pthread_mutex_unlock(&program->lock);
+    if (*plan)
+        return ORT_OK;
+    types = calloc((size_t)count + 1, sizeof *types);
+    if (!types)
+        return ort_error_memory(err, sizeof *types * (size_t)count);
+    for (int i = 0; i < count; i++) {
+        if (!given[i]) {
+            types[i].absent = true;
+            continue;
+        }
+        types[i].kind = given[i]->kind;
+        if (given[i]->kind == ORT_KIND_TENSOR) {
+            types[i].dtype = given[i]->tensor.dtype;
+            types[i].shape = given[i]->tensor.shape;
+        }
+    }
+    status = ort_plan_new(program, types, plan, err);
+    free(types);
+    if (!status)
+        remember(program, *plan);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* plan_memory.c - offsets in the arena: the largest storage first, each at the lowest place where
+ * nothing that lives at the same time lies. The peak is the bound that no placement can beat. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "exec/plan.h"
+
+#define ALIGNMENT 64
+
+static int by_size(const void *a, const void *b)
+{
+    const ort_storage *x = *(const ort_storage *const *)a, *y = *(const ort_storage *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Lowest offset for `s` among the `count` placed storages, which are sorted by offset. */
+static size_t find_gap(ort_storage *const *placed, int count, const ort_storage *s)
+{
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        const ort_storage *other = placed[i];
+        size_t end = other->offset + other->bytes;
+        if (other->last < s->first || other->first > s->last || end <= at)
+            continue;
+        if (other->offset >= at && other->offset - at >= s->bytes)
+            break;
+        at = end;
+    }
+    return at;
+}
+
+static void insert_by_offset(ort_storage **placed, int count, ort_storage *s)
+{
+    int low = 0, high = count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (placed[middle]->offset <= s->offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(placed + low + 1, placed + low, sizeof *placed * (size_t)(count - low));
+    placed[low] = s;
+}
+
+static void find_peak(ort_plan *plan, int64_t *change)
+{
+    int64_t alive = 0;
+    int steps = plan->position_count;
+    for (int i = 0; i < plan->storage_count; i++) {
+        const ort_storage *s = &plan->storages[i];
+        int first = s->first < 0 ? 0 : s->first, last = s->last < steps ? s->last : steps - 1;
+        if (s->output >= 0 || first >= steps)
+            continue;
+        change[first] += (int64_t)s->bytes;
+        change[last + 1] -= (int64_t)s->bytes;
+    }
+    for (int i = 0; i < steps; i++) {
+        alive += change[i];
+        if ((size_t)alive > plan->peak_bytes) {
+            plan->peak_bytes = (size_t)alive;
+            plan->peak_position = i;
+        }
+    }
+}
+
+ort_status ort_plan_place(ort_plan *plan, ort_error *err)
+{
+    int count = 0, placed_count = 0;
+    size_t total = 0;
+    ort_status status = ORT_OK;
+    ort_storage **order = calloc((size_t)plan->storage_count * 2 + 2, sizeof *order);
+    ort_storage **placed = order ? order + plan->storage_count + 1 : NULL;
+    int64_t *change = calloc((size_t)plan->position_count + 2, sizeof *change);
+    if (!order || !change) {
+        status = ort_error_memory(err, sizeof *order * (size_t)plan->storage_count);
+        goto done;
+    }
+    for (int i = 0; i < plan->storage_count; i++) {
+        ort_storage *s = &plan->storages[i];
+        s->bytes = ort_round_up(s->bytes, ALIGNMENT);
+        if (s->output >= 0 || s->bytes == 0)
+            continue;
+        if (!ort_add_size(total, s->bytes, &total) || total > PTRDIFF_MAX) {
+            status = ort_error_set(err, ORT_ERROR_MEMORY,
+                                   "the intermediate tensors need more memory than a process has");
+            goto done;
+        }
+        order[count++] = s;
+    }
+    qsort(order, (size_t)count, sizeof *order, by_size);
+    for (int i = 0; i < count; i++) {
+        ort_storage *s = order[i];
+        s->offset = find_gap(placed, placed_count, s);
+        if (s->offset + s->bytes > plan->arena_bytes)
+            plan->arena_bytes = s->offset + s->bytes;
+        insert_by_offset(placed, placed_count++, s);
+    }
+    find_peak(plan, change);
+done:
+    free(order);
+    free(change);
+    return status;
+}

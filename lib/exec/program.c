@@ -1,0 +1,201 @@
+/* program.c - building a program: constants, captures, steps, and `prepare` of every node. A node that
+ * can't be prepared is a finding; the build goes on so that all of them are reported together. */
+#include "exec/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/plan.h"
+#include "op/eval.h"
+
+static void find_constants(ort_program *p)
+{
+    for (int id = 0; id < p->value_count; id++) {
+        const ort_graph_value *value = p->graph->values.data[id];
+        if (value->outer != ORT_ID_NONE) {
+            p->constants[id] = p->parent && (int)value->outer < p->parent->value_count
+                                   ? p->parent->constants[value->outer]
+                                   : NULL;
+        } else if (!value->is_input) {
+            p->constants[id] = value->fact.value;
+        }
+    }
+}
+
+static ort_status find_captures(ort_program *p, ort_error *err)
+{
+    int count = 0;
+    for (int id = 0; id < p->value_count; id++)
+        count += p->graph->values.data[id]->outer != ORT_ID_NONE && !p->constants[id];
+    p->captures = calloc((size_t)count + 1, sizeof *p->captures);
+    if (!p->captures)
+        return ort_error_memory(err, sizeof *p->captures * (size_t)count);
+    for (int id = 0; id < p->value_count; id++) {
+        ort_id outer = p->graph->values.data[id]->outer;
+        if (outer != ORT_ID_NONE && !p->constants[id])
+            p->captures[p->capture_count++] = (ort_capture){(ort_id)id, outer};
+    }
+    return ORT_OK;
+}
+
+/* The facts of a node's values as prepare sees them: session constants, captured ones included. */
+static const ort_fact **list_facts(const ort_program *p, ort_arena *arena, const ort_id *ids,
+                                   int count, bool constants)
+{
+    const ort_fact **list = ort_arena_array(arena, (size_t)count + 1, sizeof *list);
+    for (int i = 0; list && i < count; i++) {
+        const ort_fact *fact;
+        ort_fact *copy;
+        if (ids[i] == ORT_ID_NONE)
+            continue;
+        fact = &p->graph->values.data[ids[i]]->fact;
+        list[i] = fact;
+        if (fact->value == (constants ? p->constants[ids[i]] : NULL))
+            continue;
+        copy = ort_arena_alloc(arena, sizeof *copy);
+        if (!copy)
+            return NULL;
+        *copy = *fact;
+        copy->value = constants ? p->constants[ids[i]] : NULL;
+        if (copy->value && copy->type.kind == ORT_TYPE_UNKNOWN)
+            copy->type = ort_type_of_tensor(copy->value);
+        list[i] = copy;
+    }
+    return list;
+}
+
+static ort_status prepare_step(const ort_program_options *o, const ort_program *p, ort_step *step,
+                               ort_error *err)
+{
+    ort_arena scratch = {0};
+    ort_error problem = {0};
+    ort_status status;
+    ort_prep prep = {.node = step->node,
+                     .op = step->op,
+                     .opset = step->node->opset,
+                     .in_count = step->in_count,
+                     .out_count = step->out_count,
+                     .k = o->env->k,
+                     .math_strict = o->env->options.math_strict,
+                     .arena = o->arena};
+    if (!step->op->impl->prepare)
+        return ORT_OK;
+    prep.in = list_facts(p, &scratch, step->in, step->in_count, true);
+    prep.out = list_facts(p, &scratch, step->out, step->out_count, true);
+    if (!prep.in || !prep.out) {
+        ort_arena_release(&scratch);
+        return ort_error_memory(err, sizeof(ort_fact));
+    }
+    status = step->op->impl->prepare(&prep, &problem);
+    ort_arena_release(&scratch);
+    step->state = prep.state;
+    if (status == ORT_ERROR_MEMORY)
+        return ort_error_set(err, status, "%s", problem.message);
+    if (status) {
+        ort_node_wrap_error(step->node, &problem, status);
+        ort_findings_add(o->findings, ORT_FINDING_ERROR, "%s", problem.message);
+    }
+    return ORT_OK;
+}
+
+static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort_step *step,
+                               ort_error *err)
+{
+    ort_program_options inner = *o;
+    inner.inputs = NULL;
+    inner.defaults = NULL;
+    inner.keep_all = false;
+    if (!step->node->body_count)
+        return ORT_OK;
+    step->bodies = calloc((size_t)step->node->body_count, sizeof *step->bodies);
+    if (!step->bodies)
+        return ort_error_memory(err, sizeof *step->bodies);
+    step->body_count = step->node->body_count;
+    for (int i = 0; i < step->body_count; i++)
+        ORT_TRY(ort_program_new(&inner, step->node->bodies[i], p, &step->bodies[i], err));
+    return ORT_OK;
+}
+
+static ort_status build_step(const ort_program_options *o, ort_program *p, const ort_node *node,
+                             ort_error *err)
+{
+    ort_step *step = &p->steps[p->step_count++];
+    char label[256];
+    *step = (ort_step){.node = node,
+                       .op = node->op,
+                       .in_count = node->input_count,
+                       .out_count = node->output_count,
+                       .in = node->inputs,
+                       .out = node->outputs};
+    if (!node->op || !node->op->impl || !node->op->impl->run) {
+        if (!p->parent) /* the partition reported it */
+            return ORT_OK;
+        ort_findings_add(o->findings, ORT_FINDING_ERROR,
+                         "%s: no provider runs operator %s%s%s of opset %d",
+                         ort_node_label(node, label, sizeof label), node->domain,
+                         node->domain[0] ? "." : "", node->op_type, node->opset);
+        return ORT_OK;
+    }
+    step->traits = node->op->traits;
+    ORT_TRY(build_bodies(o, p, step, err));
+    return prepare_step(o, p, step, err);
+}
+
+ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,
+                           const ort_program *parent, ort_program **program, ort_error *err)
+{
+    ort_status status;
+    const ort_node *node;
+    int live = 0;
+    ort_program *p = calloc(1, sizeof *p);
+    *program = NULL;
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    pthread_mutex_init(&p->lock, NULL);
+    p->graph = graph;
+    p->parent = parent;
+    p->env = options->env;
+    p->value_count = (int)graph->values.count;
+    p->inputs = options->inputs ? options->inputs : graph->inputs.data;
+    p->input_count = options->inputs ? options->input_count : (int)graph->inputs.count;
+    p->outputs = graph->outputs.data;
+    p->output_count = (int)graph->outputs.count;
+    p->defaults = options->defaults;
+    p->keep_all = options->keep_all;
+    ORT_EACH_NODE(graph, node)
+        live++;
+    p->constants = calloc((size_t)p->value_count + 1, sizeof *p->constants);
+    p->steps = calloc((size_t)live + 1, sizeof *p->steps);
+    if (!p->constants || !p->steps) {
+        status = ort_error_memory(err, sizeof *p->steps * (size_t)live);
+        goto fail;
+    }
+    find_constants(p);
+    ORT_TRY_GOTO(status, find_captures(p, err), fail);
+    ORT_EACH_NODE(graph, node)
+        ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
+    *program = p;
+    return ORT_OK;
+fail:
+    ort_program_free(p);
+    return status;
+}
+
+void ort_program_free(ort_program *program)
+{
+    if (!program)
+        return;
+    for (int i = 0; i < ORT_PLAN_CACHE; i++)
+        ort_plan_drop(program->plans[i]);
+    for (int s = 0; s < program->step_count; s++) {
+        for (int b = 0; b < program->steps[s].body_count; b++)
+            ort_program_free(program->steps[s].bodies[b]);
+        free(program->steps[s].bodies);
+    }
+    pthread_mutex_destroy(&program->lock);
+    free(program->constants);
+    free(program->captures);
+    free(program->steps);
+    free(program);
+}

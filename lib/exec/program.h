@@ -1,0 +1,69 @@
+/* program.h - a graph made ready to run: a flat array of prepared steps, for bodies recursively.
+ *
+ * Immutable once built, but for the cache of plans (under a lock). Values are numbered as in the
+ * graph. `constants` holds what is known for the life of the session, also for captured values, so a
+ * body never captures a constant at run time.
+ */
+#ifndef ORT_EXEC_PROGRAM_H
+#define ORT_EXEC_PROGRAM_H
+
+#include <pthread.h>
+
+#include "base/findings.h"
+#include "exec/env.h"
+#include "op/op.h"
+
+typedef struct ort_program ort_program;
+typedef struct ort_plan ort_plan;
+
+typedef struct ort_step {
+    const ort_node *node;
+    const ort_op *op;
+    const void *state; /* prepared */
+    unsigned traits;
+    int in_count, out_count, body_count;
+    const ort_id *in, *out; /* the node's: ORT_ID_NONE where absent */
+    ort_program **bodies;
+} ort_step;
+
+typedef struct ort_capture { /* a value of the enclosing program that this one reads */
+    ort_id inner, outer;
+} ort_capture;
+
+#define ORT_PLAN_CACHE 8
+
+struct ort_program {
+    const ort_graph *graph;
+    const ort_program *parent;
+    const ort_env *env;
+    ort_step *steps;
+    int step_count;
+    int value_count;
+    const ort_tensor **constants; /* [value_count]; NULL: not a constant of the session */
+    const ort_id *inputs;         /* graph inputs that a caller gives */
+    int input_count;
+    const ort_id *outputs;
+    int output_count;
+    ort_capture *captures;
+    int capture_count;
+    const ort_tensor *const *defaults; /* [input_count] of the main graph, or NULL */
+    bool keep_all; /* every value lives to the end of a run */
+    pthread_mutex_t lock;
+    ort_plan *plans[ORT_PLAN_CACHE]; /* most recently used first; one reference each */
+};
+
+typedef struct ort_program_options {
+    const ort_env *env;
+    ort_arena *arena;        /* states and packed weights: lives as long as the program */
+    ort_findings *findings;  /* receives every node that can't be prepared */
+    const ort_id *inputs;    /* of the main graph: what the caller gives */
+    int input_count;
+    const ort_tensor *const *defaults;
+    bool keep_all; /* of the main graph */
+} ort_program_options;
+
+ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,
+                           const ort_program *parent, ort_program **program, ort_error *err);
+void ort_program_free(ort_program *program);
+
+#endif

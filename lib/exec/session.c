@@ -1,0 +1,336 @@
+/* session.c - from a model to a session: inline, check, infer, passes, partition, prepare.
+ *
+ * Every stage that can find several problems reports all of them. Values asked for by name become
+ * graph outputs before the passes run, so no fusion removes them.
+ */
+#include "exec/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/findings.h"
+#include "base/strbuf.h"
+
+#define LISTED_NAMES 40
+
+typedef struct creation {
+    ort_env *env;
+    const ort_session_options *options;
+    ort_session *session;
+    ort_graph *graph;
+    uint64_t mark; /* when the present phase began */
+} creation;
+
+void ort_session_options_init(ort_session_options *options)
+{
+    *options = (ort_session_options){.level = -1};
+}
+
+/* ---- phases */
+
+static void add_phase(ort_session *session, const char *name, uint64_t ns, int changes)
+{
+    ort_phase phase = {.ns = ns, .changes = changes};
+    snprintf(phase.name, sizeof phase.name, "%s", name);
+    (void)ort_vec_push(&session->phases, phase);
+}
+
+static void end_phase(creation *c, const char *name)
+{
+    uint64_t now = ort_clock_ns();
+    add_phase(c->session, name, now - c->mark, -1);
+    c->mark = now;
+}
+
+static void report_pass(void *arg, const ort_pass *pass, uint64_t ns, int changes)
+{
+    add_phase(arg, pass->name, ns, changes);
+}
+
+/* ---- check */
+
+static void find_unknown(const creation *c, const ort_graph *graph, ort_findings *findings)
+{
+    const ort_node *node;
+    char label[256];
+    ORT_EACH_NODE(graph, node)
+    {
+        int64_t version = node->opset ? node->opset : ort_model_opset(graph->model, node->domain);
+        const char *dot = node->domain[0] ? "." : "";
+        for (int i = 0; i < node->body_count; i++)
+            find_unknown(c, node->bodies[i], findings);
+        if (version <= 0 ||
+            ort_registry_find(c->env->registry, node->domain, node->op_type, version))
+            continue;
+        int oldest = ort_registry_oldest(c->env->registry, node->domain, node->op_type);
+        ort_node_label(node, label, sizeof label);
+        if (oldest)
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: operator %s%s%s isn't available in opset %lld (it starts at %d)",
+                             label, node->domain, dot, node->op_type, (long long)version, oldest);
+        else
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: operator %s%s%s of opset %lld is unknown", label, node->domain,
+                             dot, node->op_type, (long long)version);
+    }
+}
+
+static ort_status check(creation *c, ort_error *err)
+{
+    ort_findings *findings = NULL;
+    ort_status status = ort_findings_new(&findings, err);
+    if (status)
+        return status;
+    find_unknown(c, c->graph, findings);
+    status = ort_findings_to_error(findings, ORT_ERROR_UNSUPPORTED, err);
+    ort_findings_free(findings);
+    if (status)
+        return status;
+    ORT_TRY(ort_findings_new(&findings, err));
+    status = ort_graph_check(c->session->model, c->env->registry, findings, err);
+    if (!status)
+        status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
+    ort_findings_free(findings);
+    return status;
+}
+
+/* ---- inputs with defaults */
+
+/* A default may be overridden at each run: inference and passes must not see it as a constant. */
+static ort_status set_defaults_apart(creation *c, ort_error *err)
+{
+    ort_session *s = c->session;
+    s->input_count = (int)c->graph->inputs.count;
+    size_t count = (size_t)s->input_count + 1;
+    s->inputs = ort_arena_array(&s->memory, count, sizeof *s->inputs);
+    s->defaults = ort_arena_array(&s->memory, count, sizeof *s->defaults);
+    s->input_ids = ort_arena_array(&s->memory, count, sizeof *s->input_ids);
+    if (!s->inputs || !s->defaults || !s->input_ids)
+        return ort_error_memory(err, sizeof *s->inputs * (size_t)s->input_count);
+    for (int i = 0; i < s->input_count; i++) {
+        ort_port *port = &s->inputs[i];
+        port->id = s->input_ids[i] = c->graph->inputs.data[i];
+        ort_graph_value *value = c->graph->values.data[port->id];
+        port->initializer = value->fact.value;
+        port->default_value = s->defaults[i] = value->fact.value;
+        value->fact.value = NULL;
+    }
+    return ORT_OK;
+}
+
+/* Saving needs them back in their places. */
+static void restore_defaults(ort_session *s, bool restore)
+{
+    for (int i = 0; i < s->input_count; i++)
+        if (s->inputs[i].initializer)
+            s->model->graph->values.data[s->inputs[i].id]->fact.value =
+                restore ? s->inputs[i].initializer : NULL;
+}
+
+/* ---- extra outputs */
+
+static ort_status unknown_value(const ort_graph *graph, const char *name, ort_error *err)
+{
+    ort_strbuf names = {0};
+    ort_status status;
+    int listed = 0;
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; i < node->output_count && listed <= LISTED_NAMES; i++)
+            if (node->outputs[i] != ORT_ID_NONE && listed++ < LISTED_NAMES)
+                ort_strbuf_addf(&names, "%s%s", listed > 1 ? ", " : "",
+                                graph->values.data[node->outputs[i]]->name);
+    status = ort_error_set(err, ORT_ERROR_USAGE, "the graph has no value '%s'; it has: %s%s", name,
+                           ort_strbuf_text(&names), listed > LISTED_NAMES ? ", ..." : "");
+    ort_strbuf_release(&names);
+    return status;
+}
+
+static ort_status add_extra_outputs(creation *c, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    const char *const *names = c->options->extra_outputs;
+    for (; names && *names; names++) {
+        ort_id id = ort_graph_find_value(graph, *names);
+        if (id == ORT_ID_NONE)
+            return unknown_value(graph, *names, err);
+        ort_graph_value *value = graph->values.data[id];
+        if (value->is_output)
+            continue;
+        value->is_output = true;
+        value->use_count++;
+        if (!ort_vec_push(&graph->outputs, id))
+            return ort_error_memory(err, sizeof id);
+        ort_graph_touch(graph, NULL);
+    }
+    /* Passes leave outputs alone; that is all that keeping every value needs. */
+    for (size_t i = 0; c->options->keep_all && i < graph->values.count; i++)
+        if (graph->values.data[i]->producer != ORT_ID_NONE) {
+            graph->values.data[i]->is_output = true;
+            graph->values.data[i]->use_count++;
+        }
+    return ORT_OK;
+}
+
+/* ---- ports */
+
+static const char *type_text(creation *c, const ort_type *type)
+{
+    char text[512];
+    return ort_arena_strdup(&c->session->memory,
+                            ort_type_format(c->session->model->dims, type, text, sizeof text));
+}
+
+static ort_status describe_inputs(creation *c, ort_error *err)
+{
+    for (int i = 0; i < c->session->input_count; i++) {
+        ort_port *port = &c->session->inputs[i];
+        const ort_graph_value *value = c->graph->values.data[port->id];
+        port->name = value->name;
+        port->type = value->fact.type;
+        port->type_text = type_text(c, &port->type);
+        if (!port->type_text)
+            return ort_error_memory(err, 64);
+    }
+    return ORT_OK;
+}
+
+static ort_status describe_outputs(creation *c, ort_error *err)
+{
+    ort_session *s = c->session;
+    s->output_count = (int)c->graph->outputs.count;
+    s->outputs = ort_arena_array(&s->memory, (size_t)s->output_count + 1, sizeof *s->outputs);
+    if (!s->outputs)
+        return ort_error_memory(err, sizeof *s->outputs * (size_t)s->output_count);
+    for (int i = 0; i < s->output_count; i++) {
+        ort_port *port = &s->outputs[i];
+        port->id = c->graph->outputs.data[i];
+        const ort_graph_value *value = c->graph->values.data[port->id];
+        port->name = value->name;
+        port->type = value->fact.type;
+        port->type_text = type_text(c, &port->type);
+        if (!port->type_text)
+            return ort_error_memory(err, 64);
+    }
+    return ORT_OK;
+}
+
+/* ---- stages */
+
+static ort_status optimize(creation *c, ort_error *err)
+{
+    ort_pass_options options = {.level = c->options->level < 0 ? 3 : c->options->level,
+                                .disable = c->options->disable,
+                                .registry = c->env->registry,
+                                .log = &c->env->log,
+                                .report = report_pass,
+                                .report_arg = c->session};
+    ORT_TRY(ort_passes_run(c->session->model, &options, err));
+    c->mark = ort_clock_ns();
+    return ORT_OK;
+}
+
+static ort_status prepare(creation *c, ort_error *err)
+{
+    ort_session *s = c->session;
+    ort_findings *findings = NULL;
+    ort_status status = ort_findings_new(&findings, err);
+    ort_program_options options = {.env = c->env,
+                                   .arena = &s->memory,
+                                   .findings = findings,
+                                   .inputs = s->input_ids,
+                                   .input_count = s->input_count,
+                                   .defaults = s->defaults,
+                                   .keep_all = s->keep_all};
+    if (status)
+        return status;
+    status = ort_partition_assign(&s->partition, c->graph, findings, err);
+    if (!status) {
+        end_phase(c, "plan");
+        status = ort_program_new(&options, c->graph, NULL, &s->program, err);
+    }
+    if (!status) {
+        end_phase(c, "prepack");
+        status = ort_findings_to_error(findings, ORT_ERROR_UNSUPPORTED, err);
+    }
+    ort_findings_free(findings);
+    return status;
+}
+
+static ort_status create(creation *c, ort_error *err)
+{
+    ORT_TRY(ort_partition_open(&c->session->partition, c->options->providers, c->options->strict,
+                               &c->env->log, err));
+    ORT_TRY(ort_graph_inline_functions(c->graph, err));
+    ORT_TRY(set_defaults_apart(c, err));
+    ORT_TRY(check(c, err));
+    end_phase(c, "check");
+    ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
+    ORT_TRY(describe_inputs(c, err));
+    end_phase(c, "infer");
+    ORT_TRY(add_extra_outputs(c, err));
+    ORT_TRY(optimize(c, err));
+    ORT_TRY(describe_outputs(c, err));
+    return prepare(c, err);
+}
+
+ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
+                                 const ort_session_options *options, ort_session **session,
+                                 ort_error *err)
+{
+    ort_session_options defaults;
+    ort_status status;
+    ort_session *s = calloc(1, sizeof *s);
+    *session = NULL;
+    if (!s) {
+        ort_model_free(model);
+        return ort_error_memory(err, sizeof *s);
+    }
+    ort_session_options_init(&defaults);
+    creation c = {.env = env,
+                  .options = options ? options : &defaults,
+                  .session = s,
+                  .graph = model->graph,
+                  .mark = ort_clock_ns()};
+    pthread_mutex_init(&s->lock, NULL);
+    s->env = env;
+    s->model = model;
+    s->keep_all = c.options->keep_all;
+    if (load_ns)
+        add_phase(s, "load", load_ns, -1);
+    status = create(&c, err);
+    if (status)
+        ort_exec_session_release(s);
+    else
+        *session = s;
+    return status;
+}
+
+void ort_exec_session_release(ort_session *session)
+{
+    if (!session)
+        return;
+    for (int i = 0; i < session->idle_count; i++)
+        ort_context_free(session->idle[i]);
+    ort_program_free(session->program);
+    ort_partition_release(&session->partition);
+    ort_vec_release(&session->phases);
+    pthread_mutex_destroy(&session->lock);
+    ort_arena_release(&session->memory);
+    ort_model_free(session->model);
+    free(session);
+}
+
+/* The graph is only read by runs through facts of types, so its defaults may come back for a while. */
+ort_status ort_session_save_optimized(const ort_session *session, const char *path, ort_error *err)
+{
+    ort_session *s = (ort_session *)(uintptr_t)session;
+    pthread_mutex_lock(&s->lock);
+    restore_defaults(s, true);
+    ort_status status = ort_model_save(s->model, path, NULL, err);
+    restore_defaults(s, false);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}

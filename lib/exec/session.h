@@ -1,0 +1,66 @@
+/* session.h - a model made ready to run. Immutable once made, but for the idle contexts under a lock.
+ */
+#ifndef ORT_EXEC_SESSION_H
+#define ORT_EXEC_SESSION_H
+
+#include "exec/frame.h"
+#include "provider/provider.h"
+
+typedef struct ort_port { /* an input or output as callers see it */
+    const char *name;
+    const char *type_text;
+    ort_type type;
+    ort_id id;
+    const ort_tensor *default_value;
+    const ort_tensor *initializer; /* what fact.value held before it became a default */
+} ort_port;
+
+typedef struct ort_phase {
+    char name[40];
+    uint64_t ns;
+    int changes; /* of a pass; -1 for other phases */
+} ort_phase;
+
+#define ORT_IDLE_CONTEXTS 16
+
+struct ort_session {
+    const ort_env *env;
+    ort_model *model; /* ours: loaded for the session, or a clone */
+    ort_arena memory; /* states, packed weights, names */
+    ort_program *program;
+    ort_partition partition;
+    ort_port *inputs, *outputs;
+    int input_count, output_count;
+    const ort_tensor **defaults;
+    ort_id *input_ids;
+    bool keep_all;
+    ORT_VEC(ort_phase) phases;
+    pthread_mutex_t lock;
+    ort_context *idle[ORT_IDLE_CONTEXTS];
+    int idle_count;
+};
+
+/* Takes `model` (freed with the session, and on failure). load_ns: time spent loading it. */
+ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
+                                 const ort_session_options *options, ort_session **session,
+                                 ort_error *err);
+void ort_exec_session_release(ort_session *session);
+
+/* inputs.c: ORT_OK when these values fit the session's inputs. */
+ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
+                                 ort_error *err);
+
+/* execute.c */
+typedef struct ort_execution {
+    const ort_session *session;
+    ort_context *context;
+    ort_value *const *inputs;
+    ort_value **outputs; /* NULL entries become new values */
+    const bool *reuse;   /* per output: a value of another shape is replaced, not refused; or NULL */
+    const ort_run_options *options;
+} ort_execution;
+ort_status ort_exec_run(ort_execution *execution, ort_error *err);
+ort_status ort_context_new(const ort_env *env, ort_context **context, ort_error *err);
+void ort_context_free(ort_context *context);
+
+#endif

@@ -1,0 +1,66 @@
+/* call.c - the small helpers that operators use in prepare and run.
+ *
+ * Messages made here don't name the node: whoever drives the operator (session, interpreter) puts the
+ * node's label in front, once.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "op/op.h"
+
+void *ort_prep_state(ort_prep *p, size_t bytes)
+{
+    p->state = ort_arena_alloc(p->arena, bytes);
+    return p->state;
+}
+
+void *ort_prep_pack(ort_prep *p, size_t bytes)
+{
+    return ort_arena_alloc_aligned(p->arena, bytes, 64, 0);
+}
+
+const ort_tensor *ort_prep_constant(const ort_prep *p, int input)
+{
+    return input < p->in_count && p->in[input] ? p->in[input]->value : NULL;
+}
+
+ort_dtype ort_prep_dtype(const ort_prep *p, int input)
+{
+    return input < p->in_count && p->in[input] ? p->in[input]->type.dtype : ORT_DTYPE_UNDEFINED;
+}
+
+ort_status ort_prep_unsupported_dtype(const ort_prep *p, int input, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                         "element type %s of input %d isn't implemented; cast it first, or file a "
+                         "request with the operator's name",
+                         ort_dtype_name(ort_prep_dtype(p, input)), input);
+}
+
+ort_status ort_prep_fail(const ort_prep *p, ort_error *err, const char *format, ...)
+{
+    char text[ORT_ERROR_TEXT];
+    va_list args;
+    (void)p;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return ort_error_set(err, ORT_ERROR_MODEL, "%s", text);
+}
+
+void ort_call_set_output(ort_call *call, int index, ort_value *value)
+{
+    call->services->set_output(call, index, value);
+}
+
+ort_status ort_call_fail(const ort_call *call, ort_error *err, const char *format, ...)
+{
+    char text[ORT_ERROR_TEXT];
+    va_list args;
+    (void)call;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return ort_error_set(err, ORT_ERROR_RUN, "%s", text);
+}

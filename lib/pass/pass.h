@@ -1,0 +1,54 @@
+/* pass.h - rewrites of a graph: a const table, run in order, each to its own fixed point.
+ *
+ * A pass changes the graph through op/edit.h only, so facts are always current. Names of graph
+ * inputs and outputs are kept. What a pass folds is computed on the scalar tier: the saved model has
+ * the same bytes on every machine.
+ */
+#ifndef ORT_PASS_PASS_H
+#define ORT_PASS_PASS_H
+
+#include "base/log.h"
+#include "op/op.h"
+
+typedef struct ort_pass ort_pass;
+
+typedef struct ort_pass_context {
+    ort_graph *graph; /* the main graph or a body */
+    const ort_registry *registry;
+    const ort_kernels *k; /* scalar tier */
+    const ort_log *log;
+    const ort_pass *pass;
+} ort_pass_context;
+
+struct ort_pass {
+    const char *name;
+    int level; /* 1 basic, 2 extended, 3 layout */
+    const char *doc;
+    /* One sweep over the graph; *changes counts rewrites. */
+    ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
+};
+
+/* In the order they run; NULL past the end. */
+const ort_pass *ort_pass_at(int index);
+
+typedef struct ort_pass_options {
+    int level;                   /* run passes up to this level */
+    const char *const *disable;  /* names, NULL-terminated; or NULL */
+    const ort_registry *registry;
+    const ort_log *log;
+    /* Called after each pass that ran, or NULL. */
+    void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);
+    void *report_arg;
+} ort_pass_options;
+
+/* Run the table on a model. A name in `disable` that no pass has is ORT_ERROR_USAGE with the list. */
+ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err);
+
+/* Why a pass left an almost matching place alone: a line of the log at debug level. */
+void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+extern const ort_pass ort_pass_constant_fold, ort_pass_dead_nodes, ort_pass_identity,
+    ort_pass_conv_batchnorm, ort_pass_conv_activation, ort_pass_gemm_activation;
+
+#endif

@@ -1,0 +1,34 @@
+/* cpu_provider.c - the provider that is always there: every operator with a run function. */
+#include "provider/provider.h"
+
+static ort_status cpu_open(void **device, ort_error *err)
+{
+    (void)err;
+    *device = NULL;
+    return ORT_OK;
+}
+
+static void cpu_close(void *device)
+{
+    (void)device;
+}
+
+static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node, const char **why)
+{
+    (void)device, (void)graph;
+    if (node->op && node->op->impl && node->op->impl->run)
+        return true;
+    *why = node->op ? "the operator is known but not implemented" : "the operator is unknown";
+    return false;
+}
+
+static const ort_pass *const no_lowering[] = {NULL};
+
+const ort_provider ort_provider_cpu = {
+    .name = "cpu",
+    .doc = "this processor",
+    .open = cpu_open,
+    .close = cpu_close,
+    .claim = cpu_claim,
+    .lower = no_lowering,
+};
