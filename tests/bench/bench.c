@@ -510,7 +510,7 @@ static void print_tally(const char *what, int threads, const tally *t)
 static void bench_folder(const settings *set, const char *dir, int threads, tally *floats,
                          tally *others, int *failed)
 {
-    char **names;
+    static char **names; /* of the folder at hand */
     int count = harness_list_folders(dir, &names);
     if (count < 0)
         printf("%s: no such folder, skipped\n", dir);

@@ -271,7 +271,7 @@ static bool parse(int argc, char **argv, settings *set)
 int main(int argc, char **argv)
 {
     settings set = {.level = -1, .isa = getenv("ORT_ISA")};
-    char **names;
+    static char **names; /* lives as long as the process */
     int passed = 0, failed = 0;
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: models [--only GLOB] [--isa NAME] [--level N] [--quick] DIR\n");

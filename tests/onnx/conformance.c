@@ -113,14 +113,10 @@ static void run_child(const settings *set, const test_case *tests, int count, in
 
 static void take(test_case *test, outcome result, const char *message)
 {
-    test->outcome = result;
-    test->message = strdup(message);
-    if (test->ignored && result == PASSED) {
-        test->outcome = FAILED;
-        test->message = strdup("passes, but stands on the ignore list: remove its line");
-    } else if (test->ignored) {
-        test->outcome = SKIPPED;
-    }
+    bool stranger = test->ignored && result == PASSED;
+    test->outcome = stranger ? FAILED : test->ignored ? SKIPPED : result;
+    test->message =
+        strdup(stranger ? "passes, but stands on the ignore list: remove its line" : message);
 }
 
 static int next_selected(const test_case *tests, int count, int i)
@@ -277,14 +273,15 @@ int main(int argc, char **argv)
                         "[--ignore FILE] [--isa NAME] [--threads N] [--timeout S] DIR\n");
         return 2;
     }
-    char **names;
+    static char **names; /* static: the lists live as long as the process */
+    static test_case *tests, **order;
     int count = harness_list_folders(set.dir, &names), selected = 0;
     if (count <= 0) {
         fprintf(stderr, "conformance: %s holds no tests\n", set.dir);
         return 2;
     }
-    test_case *tests = calloc((size_t)count, sizeof *tests);
-    test_case **order = calloc((size_t)count, sizeof *order);
+    tests = calloc((size_t)count, sizeof *tests);
+    order = calloc((size_t)count, sizeof *order);
     if (!tests || !order)
         return 2;
     for (int i = 0; i < count; i++) {
