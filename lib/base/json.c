@@ -194,3 +194,9 @@ void ort_json_null(ort_json *json)
     before_item(json);
     ort_strbuf_add(json->out, "null");
 }
+
+void ort_json_raw(ort_json *json, const char *text, size_t length)
+{
+    before_item(json);
+    ort_strbuf_add_bytes(json->out, text, length);
+}

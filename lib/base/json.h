@@ -29,5 +29,7 @@ void ort_json_uint(ort_json *json, uint64_t value);
 void ort_json_double(ort_json *json, double value);
 void ort_json_bool(ort_json *json, bool value);
 void ort_json_null(ort_json *json);
+/* Appends text that is one finished JSON value. */
+void ort_json_raw(ort_json *json, const char *text, size_t length);
 
 #endif

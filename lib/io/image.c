@@ -1,0 +1,202 @@
+/* image.c - image files as tensors: which codec, EXIF rotation, HxWxC bytes in and out.
+ *
+ * Read: height x width x 3, uint8, RGB; transparency is dropped and 16-bit samples keep their upper
+ * byte, as PIL's convert("RGB") has it. Written: uint8 of H x W, H x W x 1, x 3 or x 4. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/checked.h"
+#include "io/format.h"
+#include "io/image.h"
+
+enum { MOST_PIXELS = 1 << 29 };
+
+ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err)
+{
+    if (width == 0 || height == 0 || width > MOST_PIXELS || height > MOST_PIXELS / width)
+        return ort_error_set(err, ORT_ERROR_DATA, "is %llu x %llu pixels; 1 to %d pixels can be "
+                             "read", (unsigned long long)width, (unsigned long long)height,
+                             MOST_PIXELS);
+    image->width = (int64_t)width;
+    image->height = (int64_t)height;
+    image->channels = 3;
+    image->pixels = calloc((size_t)(width * height), 3);
+    return image->pixels ? ORT_OK : ort_error_memory(err, (size_t)(width * height * 3));
+}
+
+ort_status ort_image_library(const char *const *names, const char *package, void **handle,
+                             ort_error *err)
+{
+    for (size_t i = 0; names[i]; i++) {
+        *handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (*handle)
+            return ORT_OK;
+    }
+    return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "needs the library %s, which can't be opened; "
+                         "install the package %s", names[0], package);
+}
+
+void *ort_image_symbol(void *handle, const char *name, const char **missing)
+{
+    void *symbol = dlsym(handle, name);
+    if (!symbol)
+        *missing = name;
+    return symbol;
+}
+
+/* ------------------------------------------------------------------------- EXIF orientation -- */
+
+static unsigned tiff_word(const unsigned char *p, int bytes, bool big)
+{
+    unsigned value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
+    return value;
+}
+
+int ort_image_orientation(const unsigned char *exif, size_t count)
+{
+    if (count >= 6 && memcmp(exif, "Exif\0\0", 6) == 0) {
+        exif += 6;
+        count -= 6;
+    }
+    if (count < 8 || (memcmp(exif, "II*\0", 4) != 0 && memcmp(exif, "MM\0*", 4) != 0))
+        return 0;
+    bool big = exif[0] == 'M';
+    size_t at = tiff_word(exif + 4, 4, big);
+    if (at > count || count - at < 2)
+        return 0;
+    unsigned entries = tiff_word(exif + at, 2, big);
+    at += 2;
+    for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
+        if (tiff_word(exif + at, 2, big) != 0x0112)
+            continue;
+        unsigned value = tiff_word(exif + at + 8, 2, big);
+        return value >= 1 && value <= 8 ? (int)value : 0;
+    }
+    return 0;
+}
+
+/* Pixel (y, x) of the upright picture comes from here in the stored one of w x h pixels. */
+static int64_t source_of(int orientation, int64_t y, int64_t x, int64_t w, int64_t h)
+{
+    switch (orientation) {
+    case 2: return y * w + (w - 1 - x);
+    case 3: return (h - 1 - y) * w + (w - 1 - x);
+    case 4: return (h - 1 - y) * w + x;
+    case 5: return x * w + y;
+    case 6: return (h - 1 - x) * w + y;
+    case 7: return (h - 1 - x) * w + (w - 1 - y);
+    case 8: return x * w + (w - 1 - y);
+    default: return y * w + x;
+    }
+}
+
+static void copy_upright(const ort_image *image, uint8_t *out)
+{
+    bool turned = image->orientation >= 5;
+    int64_t width = turned ? image->height : image->width;
+    int64_t height = turned ? image->width : image->height;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++, out += 3)
+            memcpy(out, image->pixels + 3 * source_of(image->orientation, y, x, image->width,
+                                                      image->height), 3);
+}
+
+static ort_status to_value(const ort_image *image, ort_value **value, ort_error *err)
+{
+    bool turned = image->orientation >= 5;
+    int64_t dims[3] = {turned ? image->width : image->height,
+                       turned ? image->height : image->width, 3};
+    ORT_TRY(ort_value_new_tensor(ORT_DTYPE_UINT8, 3, dims, value, err));
+    if (image->orientation > 1)
+        copy_upright(image, (*value)->tensor.data);
+    else
+        memcpy((*value)->tensor.data, image->pixels, ort_tensor_bytes(&(*value)->tensor));
+    return ORT_OK;
+}
+
+/* ------------------------------------------------------------------------------- the codecs -- */
+
+typedef struct codec_row {
+    const char *names; /* space-separated; the first is used when nothing is said */
+    const char *magic;
+    size_t magic_length;
+    ort_image_read_fn *read;
+    ort_image_write_fn *write;
+} codec_row;
+
+static const codec_row codecs[] = {
+    {"png", "\x89PNG", 4, ort_png_decode, ort_png_encode},
+    {"jpeg jpg", "\xff\xd8", 2, ort_jpeg_decode, ort_jpeg_encode},
+    {"webp", "RIFF", 4, ort_webp_decode, ort_webp_encode},
+    {"bmp", "BM", 2, ort_bmp_decode, ort_bmp_encode},
+    {"ppm pgm pnm pbm", "P", 1, ort_pnm_decode, ort_pnm_encode},
+};
+enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
+
+ort_status ort_image_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+                          ort_tensors *tensors, ort_error *err)
+{
+    (void)options;
+    const codec_row *codec = NULL;
+    for (size_t i = 0; i < CODEC_COUNT && !codec; i++)
+        if (count >= codecs[i].magic_length &&
+            memcmp(bytes, codecs[i].magic, codecs[i].magic_length) == 0)
+            codec = &codecs[i];
+    if (!codec)
+        return ort_error_set(err, ORT_ERROR_DATA, "is no PNG, JPEG, WebP, BMP or PNM image");
+    ort_image image = {0};
+    ort_value *value = NULL;
+    ort_status status = codec->read(bytes, count, &image, err);
+    if (status == ORT_OK)
+        status = to_value(&image, &value, err);
+    free(image.pixels);
+    return status == ORT_OK ? ort_tensors_add_take(tensors, "", value, err) : status;
+}
+
+static const codec_row *find_codec(const char *name)
+{
+    for (size_t i = 0; i < CODEC_COUNT; i++) {
+        const char *p = codecs[i].names;
+        while (*p) {
+            size_t span = strcspn(p, " ");
+            if (strlen(name) == span && strncasecmp(p, name, span) == 0)
+                return &codecs[i];
+            p += span + strspn(p + span, " ");
+        }
+    }
+    return NULL;
+}
+
+ort_status ort_image_write(const ort_tensors *tensors, FILE *stream,
+                           const ort_write_options *options, ort_error *err)
+{
+    const ort_tensor *t;
+    char shape[160];
+    ORT_TRY(ort_format_single(tensors, "an image", &t, err));
+    const char *name = options && options->image ? options->image : "png";
+    const codec_row *codec = find_codec(name);
+    if (!codec)
+        return ort_error_set(err, ORT_ERROR_USAGE, "image format '%s' is unknown; png, jpeg, webp, "
+                             "bmp and ppm are written", name);
+    ort_image image = {.channels = 1, .pixels = t->data};
+    if (t->shape.rank == 3)
+        image.channels = t->shape.dim[2] < 5 ? (int)t->shape.dim[2] : 0;
+    if (t->dtype != ORT_DTYPE_UINT8 || t->shape.rank < 2 || t->shape.rank > 3 ||
+        (image.channels != 1 && image.channels != 3 && image.channels != 4))
+        return ort_error_set(err, ORT_ERROR_DATA, "an image is uint8 of height x width x 1, 3 or 4, "
+                             "this is %s %s; convert it with --layout hwc and --cast uint8",
+                             ort_dtype_name(t->dtype),
+                             ort_shape_format(&t->shape, shape, sizeof shape));
+    image.height = t->shape.dim[0];
+    image.width = t->shape.dim[1];
+    if (image.width < 1 || image.height < 1 || image.width > 65535 || image.height > 65535)
+        return ort_error_set(err, ORT_ERROR_DATA, "an image of %s pixels can't be written; 1 to "
+                             "65535 in each direction",
+                             ort_shape_format(&t->shape, shape, sizeof shape));
+    int quality = options ? options->quality : 0;
+    return codec->write(&image, quality, stream, err);
+}

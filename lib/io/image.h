@@ -1,0 +1,36 @@
+/* image.h - RGB pictures between their files and tensors; one file per codec.
+ *
+ * Libraries are opened at first use: a machine without libjpeg runs everything but JPEG. */
+#ifndef ORT_IO_IMAGE_H
+#define ORT_IO_IMAGE_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+typedef struct ort_image {
+    int64_t width, height;
+    int channels;     /* 3 from readers; writers take 1, 3 or 4 */
+    int orientation;  /* of EXIF, 1..8; 0: not given */
+    uint8_t *pixels;  /* row-major, interleaved; from malloc when read, borrowed when written */
+} ort_image;
+
+/* Pixels for checked sizes (three channels, zeroed). */
+ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err);
+/* Orientation in a TIFF block ("II*\0..." or "MM\0*..."); 0 when it has none. */
+int ort_image_orientation(const unsigned char *exif, size_t count);
+
+/* A library by its names, in order; kept loaded. `package` is what messages tell to install. */
+ort_status ort_image_library(const char *const *names, const char *package, void **handle,
+                             ort_error *err);
+/* The symbol, or NULL with *missing set to its name. */
+void *ort_image_symbol(void *handle, const char *name, const char **missing);
+
+typedef ort_status ort_image_read_fn(const unsigned char *bytes, size_t count, ort_image *image,
+                                     ort_error *err);
+typedef ort_status ort_image_write_fn(const ort_image *image, int quality, FILE *stream,
+                                      ort_error *err);
+ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_decode, ort_pnm_decode;
+ort_image_write_fn ort_png_encode, ort_jpeg_encode, ort_webp_encode, ort_bmp_encode, ort_pnm_encode;
+
+#endif

@@ -1,0 +1,72 @@
+/* raw.c - the bytes of one tensor and nothing else: type and shape come from the caller. */
+#include <string.h>
+
+#include "io/format.h"
+
+/* The shape asked for, its open size filled in from the number of elements. */
+static ort_status find_shape(const ort_read_options *options, size_t count, ort_shape *shape,
+                             ort_error *err)
+{
+    if (options->rank > ORT_MAX_RANK)
+        return ort_error_set(err, ORT_ERROR_USAGE, "a shape has at most %d sizes", ORT_MAX_RANK);
+    if (options->rank < 0) {
+        *shape = (ort_shape){1, {-1}};
+        /* Sub-byte types fill their last byte. */
+        size_t bits = (size_t)ort_dtype_bits(options->dtype);
+        shape->dim[0] = (int64_t)(count / bits * 8 + count % bits * 8 / bits);
+        return ORT_OK;
+    }
+    *shape = ort_shape_make(options->rank, options->dims);
+    int open = -1;
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dim[i] != -1)
+            continue;
+        if (open >= 0)
+            return ort_error_set(err, ORT_ERROR_USAGE, "only one size of a shape can be -1");
+        open = i;
+        shape->dim[i] = 1;
+    }
+    if (open < 0)
+        return ORT_OK;
+    ORT_TRY(ort_shape_check(shape, options->dtype, err));
+    size_t one = 0;
+    ort_dtype_bytes(options->dtype, ort_shape_count(shape), &one);
+    shape->dim[open] = one ? (int64_t)(count / one) : 0;
+    return ORT_OK;
+}
+
+ort_status ort_raw_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+                        ort_tensors *tensors, ort_error *err)
+{
+    if (options->dtype == ORT_DTYPE_UNDEFINED || options->dtype == ORT_DTYPE_STRING)
+        return ort_error_set(err, ORT_ERROR_USAGE, "raw bytes need an element type and a shape");
+    ort_shape shape;
+    ORT_TRY(find_shape(options, count, &shape, err));
+    ort_value *value = NULL;
+    ORT_TRY(ort_value_new_tensor_(options->dtype, &shape, &value, err));
+    size_t needed = ort_tensor_bytes(&value->tensor);
+    if (needed != count) {
+        char text[128];
+        ort_value_free(value);
+        return ort_error_set(err, ORT_ERROR_DATA, "has %zu bytes, %s %s needs %zu", count,
+                             ort_dtype_name(options->dtype),
+                             ort_shape_format(&shape, text, sizeof text), needed);
+    }
+    if (count)
+        memcpy(value->tensor.data, bytes, count);
+    return ort_tensors_add_take(tensors, "", value, err);
+}
+
+ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
+                         ort_error *err)
+{
+    (void)options;
+    const ort_tensor *t;
+    ORT_TRY(ort_format_single(tensors, "raw", &t, err));
+    if (t->dtype == ORT_DTYPE_STRING)
+        return ort_format_lacks(err, "raw", t->dtype);
+    size_t bytes = ort_tensor_bytes(t);
+    if (bytes)
+        fwrite(t->data, 1, bytes, stream);
+    return ORT_OK;
+}
