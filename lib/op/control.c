@@ -90,10 +90,10 @@ ort_status ort_loop_infer_carried(ort_infer *x, int body, ort_fact *in, int in_c
         ORT_TRY(x->infer_body(x, body, in, in_count, out, out_count, err));
         for (int i = 0; i < carried; i++) {
             ort_type joined = in[first + i].type;
-            if (out[out_first + i].type.kind == ORT_TYPE_UNKNOWN &&
-                joined.kind != ORT_TYPE_UNKNOWN)
-                continue; /* nothing known of the result: the declared type stands */
-            ort_flow_join_type(x->arena, &joined, &out[out_first + i].type);
+            if (out[out_first + i].type.kind == ORT_TYPE_UNKNOWN)
+                joined.rank = -1; /* nothing known of the result, but its element type is the same */
+            else
+                ort_flow_join_type(x->arena, &joined, &out[out_first + i].type);
             if (round >= 4 && joined.kind == ORT_TYPE_TENSOR &&
                 !ort_flow_same_type(&joined, &in[first + i].type))
                 joined.rank = -1;
