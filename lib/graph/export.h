@@ -1,0 +1,51 @@
+/* export.h - how a model is written: which weights go to a data file, and the builder of messages.
+ *
+ * What did not change keeps its message, unknown fields included; changed nodes, values and graphs get
+ * new ones. Payloads are never copied: a message refers to them, and the sink gets them from where they
+ * lie.
+ */
+#ifndef ORT_GRAPH_EXPORT_H
+#define ORT_GRAPH_EXPORT_H
+
+#include "graph/graph.h"
+#include "io/message.h"
+
+/* The largest message that protobuf readers take, with room for the skeleton. */
+#define ORT_EXPORT_LIMIT_BYTES ((size_t)1900000000)
+#define ORT_EXPORT_ALIGNMENT 64 /* of tensors in a data file */
+
+typedef struct ort_save_plan {
+    const char *location;    /* file name of external data beside the model; NULL: all inline */
+    size_t threshold_bytes;  /* smaller tensors stay inline */
+    ort_sink_fn *data;       /* gets the data file's bytes; NULL: a dry run */
+    void *data_arg;
+} ort_save_plan;
+
+/* Bytes of all weights that would be inline in one file. */
+size_t ort_export_weight_bytes(const ort_model *model);
+
+/* ---- internal to export*.c */
+
+typedef struct ort_exporter {
+    const ort_model *model;
+    const ort_save_plan *plan; /* may be NULL */
+    ort_arena arena;           /* new messages */
+    ORT_VEC(ort_wire_payload) payloads; /* the model's, then new ones */
+    uint64_t data_offset;
+    bool rebuild; /* graphs that did not change are rebuilt too: external data comes in or goes out */
+    bool failed;  /* memory */
+    ort_status status;
+    ort_error *err;
+} ort_exporter;
+
+/* export_parts.c: NULL on failure (x->failed or x->status). */
+void *ort_export_array(ort_exporter *x, size_t count, size_t size);
+Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const ort_tensor *tensor,
+                                     bool may_spill);
+Onnx__TypeProto *ort_export_type(ort_exporter *x, const ort_type *type);
+Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value);
+Onnx__AttributeProto *ort_export_attr(ort_exporter *x, const ort_attr *attr);
+/* export.c */
+Onnx__GraphProto *ort_export_graph(ort_exporter *x, const ort_graph *graph);
+
+#endif

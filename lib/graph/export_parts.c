@@ -1,0 +1,374 @@
+/* export_parts.c - messages for tensors, types, value infos and attributes (export.h). */
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/export.h"
+
+void *ort_export_array(ort_exporter *x, size_t count, size_t size)
+{
+    void *array = ort_arena_array(&x->arena, count ? count : 1, size);
+    x->failed = x->failed || !array;
+    return array;
+}
+
+static char *text(const char *s)
+{
+    return (char *)(uintptr_t)s; /* protobuf-c's strings aren't const; packing only reads */
+}
+
+/* ---- tensors */
+
+static Onnx__StringStringEntryProto *pair(ort_exporter *x, const char *key, const char *value)
+{
+    Onnx__StringStringEntryProto *p = ort_export_array(x, 1, sizeof *p);
+    if (!p)
+        return NULL;
+    onnx__string_string_entry_proto__init(p);
+    p->key = text(key);
+    p->value = ort_arena_strdup(&x->arena, value);
+    x->failed = x->failed || !p->value;
+    return p;
+}
+
+/* Append the bytes to the data file and say where they are. */
+static bool spill(ort_exporter *x, Onnx__TensorProto *p, const void *bytes, size_t count)
+{
+    static const uint8_t zeros[ORT_EXPORT_ALIGNMENT];
+    char number[32];
+    size_t gap = (size_t)(-x->data_offset % ORT_EXPORT_ALIGNMENT);
+    const ort_save_plan *plan = x->plan;
+    if (plan->data && gap)
+        x->status = plan->data(plan->data_arg, zeros, gap, x->err);
+    if (plan->data && x->status == ORT_OK)
+        x->status = plan->data(plan->data_arg, bytes, count, x->err);
+    if (x->status != ORT_OK)
+        return false;
+    x->data_offset += gap;
+    p->external_data = ort_export_array(x, 3, sizeof *p->external_data);
+    if (!p->external_data)
+        return false;
+    p->n_external_data = 3;
+    p->external_data[0] = pair(x, "location", plan->location);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)x->data_offset);
+    p->external_data[1] = pair(x, "offset", number);
+    snprintf(number, sizeof number, "%zu", count);
+    p->external_data[2] = pair(x, "length", number);
+    p->has_data_location = 1;
+    p->data_location = 1;
+    x->data_offset += count;
+    return !x->failed;
+}
+
+static bool set_payload(ort_exporter *x, Onnx__TensorProto *p, const void *bytes, size_t count)
+{
+    p->payload = ort_export_array(x, 1, sizeof *p->payload);
+    if (!p->payload)
+        return false;
+    p->n_payload = 1;
+    p->payload[0] = (uint32_t)x->payloads.count;
+    x->failed = !ort_vec_push(&x->payloads, (ort_wire_payload){bytes, count, ORT_WIRE_RAW_DATA});
+    return !x->failed;
+}
+
+static bool set_strings(ort_exporter *x, Onnx__TensorProto *p, const ort_tensor *t)
+{
+    size_t count = (size_t)ort_tensor_count(t);
+    p->string_data = ort_export_array(x, count, sizeof *p->string_data);
+    if (!p->string_data)
+        return false;
+    p->n_string_data = count;
+    for (size_t i = 0; i < count; i++) {
+        const ort_string *s = (const ort_string *)t->data + i;
+        p->string_data[i] = (ProtobufCBinaryData){s->length, (uint8_t *)(uintptr_t)s->ptr};
+    }
+    return true;
+}
+
+Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const ort_tensor *t,
+                                     bool may_spill)
+{
+    Onnx__TensorProto *p = ort_export_array(x, 1, sizeof *p);
+    if (!p)
+        return NULL;
+    onnx__tensor_proto__init(p);
+    p->name = *name ? text(name) : NULL;
+    p->has_data_type = 1;
+    p->data_type = t->dtype;
+    p->n_dims = (size_t)t->shape.rank;
+    p->dims = ort_export_array(x, p->n_dims, sizeof *p->dims);
+    if (!p->dims)
+        return NULL;
+    memcpy(p->dims, t->shape.dim, p->n_dims * sizeof *p->dims);
+    size_t bytes = ort_tensor_count(t) ? ort_tensor_bytes(t) : 0;
+    if (bytes && !t->data) {
+        x->status = ort_error_set(x->err, ORT_ERROR_MODEL,
+                                  "tensor '%s' has no data here: the model was loaded as a skeleton",
+                                  name);
+        return NULL;
+    }
+    bool ok;
+    if (t->dtype == ORT_DTYPE_STRING)
+        ok = set_strings(x, p, t);
+    else if (may_spill && x->plan && x->plan->location && bytes >= x->plan->threshold_bytes && bytes)
+        ok = spill(x, p, t->data, bytes);
+    else
+        ok = set_payload(x, p, t->data, bytes);
+    return ok ? p : NULL;
+}
+
+/* ---- types */
+
+static Onnx__TensorShapeProto *shape_of(ort_exporter *x, const ort_type *type)
+{
+    Onnx__TensorShapeProto *shape = ort_export_array(x, 1, sizeof *shape);
+    Onnx__TensorShapeProto__Dimension *dims =
+        ort_export_array(x, (size_t)type->rank, sizeof *dims);
+    if (!shape || !dims)
+        return NULL;
+    onnx__tensor_shape_proto__init(shape);
+    shape->n_dim = (size_t)type->rank;
+    shape->dim = ort_export_array(x, shape->n_dim, sizeof *shape->dim);
+    for (size_t i = 0; shape->dim && i < shape->n_dim; i++) {
+        char name[512];
+        onnx__tensor_shape_proto__dimension__init(&dims[i]);
+        shape->dim[i] = &dims[i];
+        if (ort_dim_known(type->dim[i])) {
+            dims[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+            dims[i].dim_value = type->dim[i].size;
+        } else if (type->dim[i].expr != ORT_DIM_UNKNOWN) {
+            ort_dim_format(x->model->dims, type->dim[i], name, sizeof name);
+            dims[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+            dims[i].dim_param = ort_arena_strdup(&x->arena, name);
+            x->failed = x->failed || !dims[i].dim_param;
+        }
+    }
+    return shape->dim && !x->failed ? shape : NULL;
+}
+
+static bool set_tensor_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
+{
+    Onnx__TypeProto__Tensor *t = ort_export_array(x, 1, sizeof *t);
+    if (!t)
+        return false;
+    onnx__type_proto__tensor__init(t);
+    p->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    p->tensor_type = t;
+    t->has_elem_type = 1;
+    t->elem_type = type->dtype;
+    t->shape = type->rank >= 0 ? shape_of(x, type) : NULL;
+    return !x->failed;
+}
+
+static bool set_sparse_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
+{
+    Onnx__TypeProto__SparseTensor *t = ort_export_array(x, 1, sizeof *t);
+    if (!t)
+        return false;
+    onnx__type_proto__sparse_tensor__init(t);
+    p->value_case = ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE;
+    p->sparse_tensor_type = t;
+    t->has_elem_type = 1;
+    t->elem_type = type->dtype;
+    t->shape = type->rank >= 0 ? shape_of(x, type) : NULL;
+    return !x->failed;
+}
+
+static bool set_wrapped_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
+{
+    Onnx__TypeProto *element = type->element ? ort_export_type(x, type->element) : NULL;
+    if (type->kind == ORT_TYPE_SEQUENCE) {
+        p->sequence_type = ort_export_array(x, 1, sizeof *p->sequence_type);
+        if (!p->sequence_type)
+            return false;
+        onnx__type_proto__sequence__init(p->sequence_type);
+        p->value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+        p->sequence_type->elem_type = element;
+    } else if (type->kind == ORT_TYPE_OPTIONAL) {
+        p->optional_type = ort_export_array(x, 1, sizeof *p->optional_type);
+        if (!p->optional_type)
+            return false;
+        onnx__type_proto__optional__init(p->optional_type);
+        p->value_case = ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE;
+        p->optional_type->elem_type = element;
+    } else {
+        p->map_type = ort_export_array(x, 1, sizeof *p->map_type);
+        if (!p->map_type)
+            return false;
+        onnx__type_proto__map__init(p->map_type);
+        p->value_case = ONNX__TYPE_PROTO__VALUE_MAP_TYPE;
+        p->map_type->has_key_type = 1;
+        p->map_type->key_type = type->dtype;
+        p->map_type->value_type = element;
+    }
+    return !x->failed;
+}
+
+Onnx__TypeProto *ort_export_type(ort_exporter *x, const ort_type *type)
+{
+    Onnx__TypeProto *p = ort_export_array(x, 1, sizeof *p);
+    if (!p)
+        return NULL;
+    onnx__type_proto__init(p);
+    bool ok = true;
+    switch (type->kind) {
+    case ORT_TYPE_TENSOR: ok = set_tensor_type(x, p, type); break;
+    case ORT_TYPE_SPARSE: ok = set_sparse_type(x, p, type); break;
+    case ORT_TYPE_SEQUENCE:
+    case ORT_TYPE_OPTIONAL:
+    case ORT_TYPE_MAP: ok = set_wrapped_type(x, p, type); break;
+    case ORT_TYPE_OPAQUE:
+        p->opaque_type = ort_export_array(x, 1, sizeof *p->opaque_type);
+        if (!p->opaque_type)
+            return NULL;
+        onnx__type_proto__opaque__init(p->opaque_type);
+        p->value_case = ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE;
+        break;
+    case ORT_TYPE_UNKNOWN: break;
+    }
+    return ok ? p : NULL;
+}
+
+Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value)
+{
+    const Onnx__ValueInfoProto *old = value->info_proto;
+    if (old && old->name && !strcmp(old->name, value->name))
+        return (Onnx__ValueInfoProto *)(uintptr_t)old;
+    Onnx__ValueInfoProto *p = ort_export_array(x, 1, sizeof *p);
+    if (!p)
+        return NULL;
+    if (old)
+        *p = *old;
+    else
+        onnx__value_info_proto__init(p);
+    p->name = text(value->name);
+    if (!old && value->fact.type.kind != ORT_TYPE_UNKNOWN)
+        p->type = ort_export_type(x, &value->fact.type);
+    return x->failed ? NULL : p;
+}
+
+/* ---- attributes */
+
+static bool set_attr_tensors(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
+{
+    bool one = attr->type == ORT_ATTR_TENSOR || attr->type == ORT_ATTR_SPARSE_TENSOR;
+    size_t count = one ? 1 : attr->count;
+    Onnx__TensorProto **list = ort_export_array(x, count, sizeof *list);
+    for (size_t i = 0; list && i < count; i++) {
+        list[i] = ort_export_tensor(x, "", one ? attr->t : &attr->tensors[i], false);
+        if (!list[i])
+            return false;
+    }
+    /* A sparse attribute made here is written dense. */
+    p->type = one ? ORT_ATTR_TENSOR : ORT_ATTR_TENSORS;
+    p->sparse_tensor = NULL;
+    p->n_sparse_tensors = 0;
+    p->t = one && list ? list[0] : NULL;
+    p->tensors = one ? NULL : list;
+    p->n_tensors = one ? 0 : count;
+    return list != NULL;
+}
+
+static bool set_attr_graphs(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
+{
+    if (attr->type == ORT_ATTR_GRAPH) {
+        p->g = ort_export_graph(x, attr->g);
+        return p->g != NULL;
+    }
+    p->n_graphs = attr->count;
+    p->graphs = ort_export_array(x, attr->count, sizeof *p->graphs);
+    for (size_t i = 0; p->graphs && i < attr->count; i++) {
+        p->graphs[i] = ort_export_graph(x, attr->graphs[i]);
+        if (!p->graphs[i])
+            return false;
+    }
+    return p->graphs != NULL;
+}
+
+static bool set_attr_types(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
+{
+    bool one = attr->type == ORT_ATTR_TYPE_PROTO;
+    p->type_protos = one ? NULL : ort_export_array(x, attr->count, sizeof *p->type_protos);
+    for (size_t i = 0; i < attr->count; i++) {
+        Onnx__TypeProto *t = ort_export_type(x, &attr->type_proto[i]);
+        if (!t)
+            return false;
+        if (one)
+            p->tp = t;
+        else if (p->type_protos)
+            p->type_protos[i] = t;
+    }
+    p->n_type_protos = one ? 0 : attr->count;
+    return !x->failed;
+}
+
+static bool set_attr_strings(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
+{
+    p->strings = ort_export_array(x, attr->count, sizeof *p->strings);
+    if (!p->strings)
+        return false;
+    p->n_strings = attr->count;
+    for (size_t i = 0; i < attr->count; i++)
+        p->strings[i] = (ProtobufCBinaryData){attr->strings[i].length,
+                                              (uint8_t *)(uintptr_t)attr->strings[i].ptr};
+    return true;
+}
+
+static bool set_attr_value(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
+{
+    switch (attr->type) {
+    case ORT_ATTR_FLOAT: p->has_f = 1, p->f = attr->f; break;
+    case ORT_ATTR_INT: p->has_i = 1, p->i = attr->i; break;
+    case ORT_ATTR_STRING:
+        p->has_s = 1;
+        p->s = (ProtobufCBinaryData){attr->s.length, (uint8_t *)(uintptr_t)attr->s.ptr};
+        break;
+    case ORT_ATTR_FLOATS:
+        p->n_floats = attr->count, p->floats = (float *)(uintptr_t)attr->floats;
+        break;
+    case ORT_ATTR_INTS: p->n_ints = attr->count, p->ints = (int64_t *)(uintptr_t)attr->ints; break;
+    case ORT_ATTR_STRINGS: return set_attr_strings(x, p, attr);
+    case ORT_ATTR_TENSOR:
+    case ORT_ATTR_TENSORS:
+    case ORT_ATTR_SPARSE_TENSOR:
+    case ORT_ATTR_SPARSE_TENSORS: return set_attr_tensors(x, p, attr);
+    case ORT_ATTR_GRAPH:
+    case ORT_ATTR_GRAPHS: return set_attr_graphs(x, p, attr);
+    case ORT_ATTR_TYPE_PROTO:
+    case ORT_ATTR_TYPE_PROTOS: return set_attr_types(x, p, attr);
+    case ORT_ATTR_UNDEFINED: break;
+    }
+    return true;
+}
+
+static bool is_external(const Onnx__AttributeProto *p)
+{
+    if (p->t && p->t->data_location)
+        return true;
+    for (size_t i = 0; i < p->n_tensors; i++)
+        if (p->tensors[i]->data_location)
+            return true;
+    return false;
+}
+
+Onnx__AttributeProto *ort_export_attr(ort_exporter *x, const ort_attr *attr)
+{
+    const Onnx__AttributeProto *old = attr->proto;
+    bool graphs = attr->type == ORT_ATTR_GRAPH || attr->type == ORT_ATTR_GRAPHS;
+    if (old && !graphs && !is_external(old))
+        return (Onnx__AttributeProto *)(uintptr_t)old;
+    Onnx__AttributeProto *p = ort_export_array(x, 1, sizeof *p);
+    if (!p)
+        return NULL;
+    if (old)
+        *p = *old;
+    else
+        onnx__attribute_proto__init(p);
+    p->name = text(attr->name);
+    p->has_type = 1;
+    p->type = attr->type;
+    if (attr->reference) {
+        p->ref_attr_name = text(attr->reference);
+        return p;
+    }
+    return set_attr_value(x, p, attr) ? p : NULL;
+}
