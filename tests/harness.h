@@ -196,6 +196,28 @@ HARNESS_STATIC ort_status harness_json_map(json_object *json, const char *type, 
     return status;
 }
 
+/* A SequenceProto and an OptionalProto have the same bytes, and are read as a sequence: where the model
+ * declares optional(T), the one item is the value. */
+HARNESS_STATIC ort_value *harness_unwrap(const char *type, ort_value *value)
+{
+    bool wrapped = value && strncmp(type, "optional(", 9) == 0 &&
+                   ort_value_get_kind(value) == ORT_VALUE_SEQUENCE && ort_value_count(value) == 1;
+    return wrapped ? ort_value_item(value, 0) : value;
+}
+
+/* The first line of a message that may list many findings. */
+HARNESS_STATIC void harness_first_line(char *message)
+{
+    size_t lines = 0;
+    for (const char *c = message; (c = strchr(c, '\n')) && c[1]; c++)
+        lines++;
+    char *end = message + strcspn(message, "\n");
+    if (lines > 0)
+        snprintf(end, 40, " (and %zu more)", lines);
+    else
+        *end = '\0';
+}
+
 /* Turn the JSON values of a set into values of the session's input types. `inputs` gets one entry
  * per session input; inputs with an initializer and no file stay NULL. */
 HARNESS_STATIC ort_status harness_bind(const ort_session *session, harness_values *values,
@@ -219,7 +241,7 @@ HARNESS_STATIC ort_status harness_bind(const ort_session *session, harness_value
             if (status)
                 return status;
         }
-        inputs[i] = values->value[k++];
+        inputs[i] = harness_unwrap(ort_session_input_type(session, i), values->value[k++]);
     }
     if (k != values->count)
         return HARNESS_FAIL(err, ORT_ERROR_DATA, "%zu input files for %zu inputs", values->count,
@@ -302,7 +324,10 @@ HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *c
         ort_status status =
             expected->json[k]
                 ? harness_compare_json(outputs[k], expected->json[k], &options, &diff)
-                : ort_value_compare(outputs[k], expected->value[k], &options, &diff, err);
+                : ort_value_compare(outputs[k],
+                                    harness_unwrap(ort_session_output_type(session, k),
+                                                   expected->value[k]),
+                                    &options, &diff, err);
         if (status)
             return status;
         if (worst && diff.max_abs > *worst)

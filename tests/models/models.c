@@ -202,6 +202,7 @@ static void run_model(const settings *set, const char *name, result *r)
     }
     r->passed = !status;
     snprintf(r->message, sizeof r->message, "%.1400s", status ? err.message : "");
+    harness_first_line(r->message);
 }
 
 static void run_child_process(const settings *set, const char *name, result *r)

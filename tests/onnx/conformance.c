@@ -101,7 +101,8 @@ static void run_child(const settings *set, const test_case *tests, int count, in
         err = (ort_error){0};
         ort_status status = run_test(env, set->dir, &tests[i], &err);
         r.outcome = !status ? PASSED : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED : FAILED;
-        snprintf(r.message, sizeof r.message, "%.990s", status ? err.message : "");
+        snprintf(r.message, sizeof r.message, "%.900s", status ? err.message : "");
+        harness_first_line(r.message);
         if (write(fd, &r, sizeof r) != (ssize_t)sizeof r)
             _exit(2);
     }
