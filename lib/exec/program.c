@@ -117,6 +117,68 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
     return ORT_OK;
 }
 
+/* ---- steps whose inputs are all constants of the session */
+
+#define FOLD_MAX_BYTES ((size_t)1 << 30)
+
+/* What passes leave unfolded (DequantizeLinear of weights) is computed here, once, so that the steps
+ * after it see constants while they are prepared. */
+static bool foldable(const ort_program *p, const ort_step *step)
+{
+    if (step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC))
+        return false;
+    for (int i = 0; i < step->in_count; i++)
+        if (step->in[i] != ORT_ID_NONE && !p->constants[step->in[i]])
+            return false;
+    for (int i = 0; i < step->out_count; i++) {
+        ort_tensor tensor = {0};
+        const ort_type *type;
+        if (step->out[i] == ORT_ID_NONE)
+            continue;
+        type = &p->graph->values.data[step->out[i]]->fact.type;
+        tensor.dtype = type->dtype;
+        if (!ort_type_concrete(type, &tensor.shape) ||
+            ort_shape_check(&tensor.shape, type->dtype, NULL) ||
+            ort_tensor_bytes(&tensor) > FOLD_MAX_BYTES)
+            return false;
+    }
+    return step->in_count > 0;
+}
+
+/* Failure leaves the step to the run, which will report it. */
+static ort_status fold(ort_program *p, const ort_step *step, ort_error *err)
+{
+    ort_status status = ORT_OK;
+    int in = step->in_count, out = step->out_count;
+    ort_value **values = calloc((size_t)(in + out) + 1, sizeof *values);
+    ort_arena scratch = {0};
+    const ort_fact **facts = list_facts(p, &scratch, step->in, in, true);
+    if (!values || !facts || !ort_vec_reserve(&p->owned, p->owned.count + (size_t)out)) {
+        status = ort_error_memory(err, sizeof *values * (size_t)(in + out));
+        goto done;
+    }
+    for (int i = 0; i < in; i++)
+        if (facts[i])
+            ORT_TRY_GOTO(status, ort_value_new_view(facts[i]->value, &values[i], err), done);
+    if (ort_node_eval_prepared(step->node, step->state, facts, p->env->k, p->env->pool, values, in,
+                               values + in, out, NULL))
+        goto done;
+    for (int i = 0; i < out; i++) {
+        ort_value *value = values[in + i];
+        if (!value || value->kind != ORT_KIND_TENSOR || step->out[i] == ORT_ID_NONE)
+            continue;
+        p->constants[step->out[i]] = &value->tensor;
+        p->owned.data[p->owned.count++] = value;
+        values[in + i] = NULL;
+    }
+done:
+    for (int i = 0; values && i < in + out; i++)
+        ort_value_free(values[i]);
+    free(values);
+    ort_arena_release(&scratch);
+    return status;
+}
+
 static ort_status build_step(const ort_program_options *o, ort_program *p, const ort_node *node,
                              ort_error *err)
 {
@@ -139,7 +201,11 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
     }
     step->traits = node->op->traits;
     ORT_TRY(build_bodies(o, p, step, err));
-    return prepare_step(o, p, step, err);
+    size_t problems = ort_findings_errors(o->findings);
+    ORT_TRY(prepare_step(o, p, step, err));
+    if (ort_findings_errors(o->findings) == problems && foldable(p, step))
+        return fold(p, step, err);
+    return ORT_OK;
 }
 
 ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,
@@ -193,6 +259,9 @@ void ort_program_free(ort_program *program)
             ort_program_free(program->steps[s].bodies[b]);
         free(program->steps[s].bodies);
     }
+    for (size_t i = 0; i < program->owned.count; i++)
+        ort_value_free(program->owned.data[i]);
+    ort_vec_release(&program->owned);
     pthread_mutex_destroy(&program->lock);
     free(program->constants);
     free(program->captures);

@@ -48,6 +48,7 @@ struct ort_program {
     int capture_count;
     const ort_tensor *const *defaults; /* [input_count] of the main graph, or NULL */
     bool keep_all; /* every value lives to the end of a run */
+    ORT_VEC(ort_value *) owned;      /* constants computed while building */
     pthread_mutex_t lock;
     ort_plan *plans[ORT_PLAN_CACHE]; /* most recently used first; one reference each */
 };

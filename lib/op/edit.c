@@ -1,0 +1,194 @@
+/* edit.c - edits of a graph that keep operators resolved and facts current. */
+#include "op/edit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static ort_status import_domain(ort_model *model, const char *domain, ort_error *err)
+{
+    ort_opset opset = {.domain = ort_arena_strdup(&model->arena, domain), .version = 1};
+    if (ort_model_opset(model, domain))
+        return ORT_OK;
+    if (strcmp(domain, MS))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the model doesn't import the domain '%s'",
+                             domain);
+    if (!opset.domain || !ort_vec_push(&model->opsets, opset))
+        return ort_error_memory(err, sizeof opset);
+    model->changed = true;
+    return ORT_OK;
+}
+
+ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_node **node,
+                             ort_error *err)
+{
+    ort_node *n;
+    if (node)
+        *node = NULL;
+    ORT_TRY(import_domain(graph->model, spec->domain, err));
+    n = ort_graph_add_node(graph, spec->domain, spec->op_type, spec->name, spec->inputs,
+                           spec->input_count, spec->outputs, spec->output_count);
+    if (!n)
+        return ort_error_memory(err, sizeof *n);
+    if (spec->attr_count) {
+        /* The array is shared with another node: ort_node_set_attr always makes a new one. */
+        n->attrs = (ort_attr *)(uintptr_t)spec->attrs;
+        n->attr_count = spec->attr_count;
+    }
+    n->origin = spec->origin;
+    n->op = ort_registry_find(graph->model->registry, n->domain, n->op_type, n->opset);
+    if (!n->op)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "operator %s%s%s of opset %d is unknown",
+                             n->domain, n->domain[0] ? "." : "", n->op_type, n->opset);
+    if (node)
+        *node = n;
+    return ort_node_infer(graph, n, err);
+}
+
+ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr,
+                             ort_error *err)
+{
+    ORT_TRY(ort_node_set_attr(graph, node, attr, err));
+    return ort_node_infer(graph, node, err);
+}
+
+static ort_status copy_tensor(ort_arena *arena, const ort_tensor *from, ort_tensor *to,
+                              ort_error *err)
+{
+    size_t bytes = ort_tensor_bytes(from);
+    *to = *from;
+    to->stride = NULL;
+    to->data = ort_arena_alloc_aligned(arena, bytes ? bytes : 1, 64, 0);
+    if (!to->data)
+        return ort_error_memory(err, bytes);
+    ort_tensor_copy_data(to, from);
+    if (from->dtype != ORT_DTYPE_STRING)
+        return ORT_OK;
+    ort_string *strings = to->data;
+    for (int64_t i = 0; i < ort_tensor_count(to); i++) {
+        strings[i].ptr = ort_arena_strndup(arena, strings[i].ptr ? strings[i].ptr : "",
+                                           strings[i].length);
+        if (!strings[i].ptr)
+            return ort_error_memory(err, strings[i].length);
+    }
+    return ORT_OK;
+}
+
+ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor,
+                                 ort_id *id, ort_error *err)
+{
+    ort_tensor copy;
+    ORT_TRY(copy_tensor(&graph->model->arena, tensor, &copy, err));
+    *id = ort_graph_add_constant(graph, name, &copy);
+    return *id == ORT_ID_NONE ? ort_error_memory(err, sizeof copy) : ORT_OK;
+}
+
+ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,
+                                  ort_error *err)
+{
+    ort_graph_value *v = graph->values.data[value];
+    ort_node *node = ort_edit_producer(graph, value);
+    ort_tensor *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
+    bool last = true;
+    if (!copy || !ort_vec_reserve(&graph->initializers, graph->initializers.count + 1))
+        return ort_error_memory(err, sizeof *copy);
+    ORT_TRY(copy_tensor(&graph->model->arena, tensor, copy, err));
+    v->fact.value = copy;
+    v->fact.type = ort_type_of_tensor(copy);
+    v->producer = ORT_ID_NONE;
+    (void)ort_vec_push(&graph->initializers, value);
+    if (!node)
+        return ORT_OK;
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == value)
+            node->outputs[i] = ORT_ID_NONE;
+        last = last && node->outputs[i] == ORT_ID_NONE;
+    }
+    ort_graph_touch(graph, node);
+    if (last)
+        ort_graph_remove_node(graph, node);
+    return ORT_OK;
+}
+
+/* The node gives a graph output: whoever computes its input gives it under the output's name. */
+static bool rename_to_output(ort_graph *graph, ort_node *node, ort_id in, ort_id out)
+{
+    ort_graph_value *source = graph->values.data[in];
+    ort_node *producer = ort_edit_producer(graph, in);
+    if (!producer || source->is_output || source->is_input)
+        return false;
+    int slot = source->producer_slot;
+    ort_graph_remove_node(graph, node);
+    producer->outputs[slot] = out;
+    graph->values.data[out]->producer = producer->id;
+    graph->values.data[out]->producer_slot = slot;
+    source->producer = ORT_ID_NONE;
+    ort_graph_replace_uses(graph, in, out);
+    ort_graph_touch(graph, producer);
+    return true;
+}
+
+bool ort_edit_bypass(ort_graph *graph, ort_node *node)
+{
+    ort_id in = node->inputs[0], out = node->outputs[0];
+    if (in == ORT_ID_NONE || out == ORT_ID_NONE)
+        return false;
+    if (graph->values.data[out]->is_output)
+        return rename_to_output(graph, node, in, out);
+    ort_graph_replace_uses(graph, out, in);
+    ort_graph_remove_node(graph, node);
+    return true;
+}
+
+static const char *origin_of(const ort_node *node)
+{
+    return node->origin ? node->origin : node->name && node->name[0] ? node->name : node->op_type;
+}
+
+const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b)
+{
+    return ort_arena_printf(&graph->model->arena, "%s+%s", origin_of(a), origin_of(b));
+}
+
+ort_status ort_edit_finish(ort_graph *graph, ort_error *err)
+{
+    return ort_graph_sort(graph, err);
+}
+
+/* ---- looking around */
+
+ort_node *ort_edit_producer(const ort_graph *graph, ort_id value)
+{
+    ort_id producer = value == ORT_ID_NONE ? ORT_ID_NONE : graph->values.data[value]->producer;
+    ort_node *node = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
+    return node && !node->removed ? node : NULL;
+}
+
+ort_node *ort_edit_only_reader(const ort_graph *graph, ort_id value)
+{
+    const ort_graph_value *v = graph->values.data[value];
+    ort_node *node, *reader = NULL;
+    if (v->use_count != 1 || v->is_output)
+        return NULL;
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; i < node->input_count && !reader; i++)
+            if (node->inputs[i] == value)
+                reader = node;
+    return reader;
+}
+
+const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node, int slot)
+{
+    const ort_graph_value *value;
+    if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
+        return NULL;
+    value = graph->values.data[node->inputs[slot]];
+    return value->is_input ? NULL : value->fact.value;
+}
+
+bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type)
+{
+    return node && !node->removed && node->op && !strcmp(node->op_type, op_type) &&
+           !strcmp(strcmp(node->domain, "ai.onnx") ? node->domain : "", domain);
+}

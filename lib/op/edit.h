@@ -1,0 +1,50 @@
+/* edit.h - changing a graph: whoever adds or replaces nodes comes through here, so that operators are
+ * resolved and facts are current at once. Order is restored by ort_edit_finish.
+ */
+#ifndef ORT_OP_EDIT_H
+#define ORT_OP_EDIT_H
+
+#include "op/op.h"
+
+typedef struct ort_node_spec {
+    const char *domain, *op_type, *name;
+    const ort_id *inputs, *outputs;
+    int input_count, output_count;
+    const ort_attr *attrs; /* shared, not copied: of another node of this model */
+    int attr_count;
+    const char *origin;    /* names of the nodes it replaces, joined by "+"; or NULL */
+} ort_node_spec;
+
+/* A new node with the facts of its outputs inferred. The domain joins the model's opset imports when it
+ * isn't there (com.microsoft: 1; ONNX domains must be there). */
+ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_node **node,
+                             ort_error *err);
+/* An attribute set on a node; the facts of its outputs are inferred again. */
+ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr,
+                             ort_error *err);
+/* An initializer with a copy of the tensor's data (strings included). */
+ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor,
+                                 ort_id *id, ort_error *err);
+/* The output of a node becomes an initializer of the same name; the node goes when this was the last. */
+ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,
+                                  ort_error *err);
+/* Output 0 of the node is its input 0: uses are redirected and the node goes. False when it must stay
+ * (it links a graph input or constant, or another graph output, to a graph output). */
+bool ort_edit_bypass(ort_graph *graph, ort_node *node);
+/* "a+b" in the model's arena from the origins (or names) of two nodes; NULL when memory is exhausted. */
+const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b);
+/* After a batch of edits: restore topological order. */
+ort_status ort_edit_finish(ort_graph *graph, ort_error *err);
+
+/* ---- looking around */
+
+/* The node that computes a value, or NULL. */
+ort_node *ort_edit_producer(const ort_graph *graph, ort_id value);
+/* The only node that reads a value that is neither captured nor a graph output; else NULL. */
+ort_node *ort_edit_only_reader(const ort_graph *graph, ort_id value);
+/* The constant value of input `slot`, or NULL. */
+const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node, int slot);
+/* Is this the operator `op_type` of `domain`, resolved and live? */
+bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type);
+
+#endif

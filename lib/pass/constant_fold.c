@@ -1,0 +1,175 @@
+/* constant_fold.c - nodes whose results are known become initializers.
+ *
+ * What inference already knows (shapes, small values) is taken as it is; the rest is computed on the
+ * scalar tier. DequantizeLinear of constant weights stays: its input is the small form, and integer
+ * operators look for the pair.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "op/eval.h"
+#include "pass/pass.h"
+
+#define GROWTH_MAX_BYTES ((size_t)16 << 20)
+
+/* The constant value of an input, or NULL. */
+static const ort_tensor *constant(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = graph->values.data[id];
+    return value->is_input ? NULL : value->fact.value;
+}
+
+static bool captures_known(const ort_graph *graph, const ort_node *node)
+{
+    for (int i = 0; i < node->implicit_count; i++)
+        if (!constant(graph, node->implicit[i]))
+            return false;
+    return true;
+}
+
+static bool foldable(const ort_pass_context *c, const ort_node *node, size_t *in_bytes)
+{
+    if (!node->op || !node->op->impl || !node->op->impl->run || !node->output_count ||
+        (node->op->traits & ORT_TRAIT_RANDOM) || ort_edit_is(node, ONNX, "DequantizeLinear"))
+        return false;
+    *in_bytes = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == ORT_ID_NONE)
+            continue;
+        const ort_tensor *value = constant(c->graph, node->inputs[i]);
+        if (!value || (!value->data && ort_tensor_count(value)))
+            return false;
+        *in_bytes += ort_tensor_bytes(value);
+    }
+    return captures_known(c->graph, node);
+}
+
+/* Refuse before computing when inference knows that the result is large. */
+static bool too_large(const ort_pass_context *c, const ort_node *node, size_t in_bytes)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < node->output_count; i++) {
+        ort_shape shape;
+        if (node->outputs[i] == ORT_ID_NONE)
+            continue;
+        const ort_type *type = &c->graph->values.data[node->outputs[i]]->fact.type;
+        if (!ort_type_concrete(type, &shape))
+            continue;
+        if (ort_shape_check(&shape, type->dtype, NULL))
+            return true;
+        ort_tensor tensor = {.dtype = type->dtype, .shape = shape};
+        bytes += ort_tensor_bytes(&tensor);
+    }
+    return bytes > in_bytes + GROWTH_MAX_BYTES;
+}
+
+static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value **values,
+                           ort_error *err)
+{
+    ort_status status = ORT_OK;
+    const ort_fact **facts = calloc((size_t)node->input_count + 1, sizeof *facts);
+    if (!facts)
+        return ort_error_memory(err, sizeof *facts);
+    for (int i = 0; i < node->input_count && !status; i++) {
+        if (node->inputs[i] == ORT_ID_NONE)
+            continue;
+        facts[i] = &c->graph->values.data[node->inputs[i]]->fact;
+        status = ort_value_new_view(facts[i]->value, &values[i], err);
+    }
+    if (!status)
+        status = ort_node_eval(node, facts, c->k, NULL, values, node->input_count,
+                               values + node->input_count, node->output_count, err);
+    free(facts);
+    return status;
+}
+
+static ort_status keep_results(ort_pass_context *c, ort_node *node, ort_value *const *results,
+                               size_t in_bytes, int *changes, ort_error *err)
+{
+    size_t bytes = 0;
+    int count = node->output_count;
+    for (int i = 0; i < count; i++) {
+        if (node->outputs[i] == ORT_ID_NONE)
+            continue;
+        if (!results[i] || results[i]->kind != ORT_KIND_TENSOR)
+            return ORT_OK; /* sequences can't be initializers */
+        bytes += ort_tensor_bytes(&results[i]->tensor);
+    }
+    if (bytes > in_bytes + GROWTH_MAX_BYTES) {
+        ort_pass_note(c, node, "its result of %zu bytes is much larger than its inputs", bytes);
+        return ORT_OK;
+    }
+    for (int i = 0; i < count; i++)
+        if (node->outputs[i] != ORT_ID_NONE)
+            ORT_TRY(ort_edit_make_constant(c->graph, node->outputs[i], &results[i]->tensor, err));
+    ++*changes;
+    return ORT_OK;
+}
+
+static ort_status fold(ort_pass_context *c, ort_node *node, size_t in_bytes, int *changes,
+                       ort_error *err)
+{
+    ort_error problem = {0};
+    int total = node->input_count + node->output_count;
+    ort_value **values = calloc((size_t)total + 1, sizeof *values);
+    if (!values)
+        return ort_error_memory(err, sizeof *values * (size_t)total);
+    ort_status status = evaluate(c, node, values, &problem);
+    if (status) /* the run will say the same, if it gets there */
+        ort_pass_note(c, node, "%s", problem.message);
+    status = status ? ORT_OK
+                    : keep_results(c, node, values + node->input_count, in_bytes, changes, err);
+    for (int i = 0; i < total; i++)
+        ort_value_free(values[i]);
+    free(values);
+    return status;
+}
+
+/* All results known to inference already? */
+static bool known(const ort_pass_context *c, const ort_node *node)
+{
+    bool any = false;
+    if (ort_edit_is(node, ONNX, "DequantizeLinear"))
+        return false;
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == ORT_ID_NONE)
+            continue;
+        any = true;
+        const ort_tensor *value = c->graph->values.data[node->outputs[i]]->fact.value;
+        if (!value || (!value->data && ort_tensor_count(value)))
+            return false;
+    }
+    return any;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    size_t in_bytes;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        if (known(c, node)) {
+            for (int i = 0; i < node->output_count; i++)
+                if (node->outputs[i] != ORT_ID_NONE) {
+                    ort_id id = node->outputs[i];
+                    ORT_TRY(ort_edit_make_constant(c->graph, id,
+                                                   c->graph->values.data[id]->fact.value, err));
+                }
+            ++*changes;
+            continue;
+        }
+        if (!foldable(c, node, &in_bytes))
+            continue;
+        if (too_large(c, node, in_bytes)) {
+            ort_pass_note(c, node, "its result is much larger than its inputs");
+            continue;
+        }
+        ORT_TRY(fold(c, node, in_bytes, changes, err));
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_constant_fold = {
+    "constant_fold", 1, "nodes whose results are known become initializers", apply};

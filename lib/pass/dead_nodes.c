@@ -1,0 +1,47 @@
+/* dead_nodes.c - nodes and initializers that nothing reads go. Graph inputs stay: they are the
+ * model's signature. */
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+
+static bool dead(const ort_graph *graph, const ort_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
+        if (value && (value->is_output || value->use_count > 0))
+            return false;
+    }
+    return true;
+}
+
+static int drop_initializers(ort_graph *graph)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < graph->initializers.count; i++) {
+        const ort_graph_value *value = graph->values.data[graph->initializers.data[i]];
+        if (value->use_count > 0 || value->is_output || value->is_input)
+            graph->initializers.data[kept++] = graph->initializers.data[i];
+    }
+    int dropped = (int)(graph->initializers.count - kept);
+    graph->initializers.count = kept;
+    if (dropped)
+        ort_graph_touch(graph, NULL);
+    return dropped;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    (void)err;
+    for (size_t i = c->graph->order.count; i-- > 0;) {
+        ort_node *node = c->graph->nodes.data[c->graph->order.data[i]];
+        if (node->removed || !dead(c->graph, node))
+            continue;
+        ort_graph_remove_node(c->graph, node);
+        ++*changes;
+    }
+    *changes += drop_initializers(c->graph);
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_dead_nodes = {
+    "dead_nodes", 1, "nodes and initializers that nothing reads go", apply};

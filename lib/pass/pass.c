@@ -1,0 +1,110 @@
+/* pass.c - the table of passes and its driver. Two passes that feed each other would be one: each runs
+ * alone until it changes nothing more. */
+#include "pass/pass.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "op/edit.h"
+
+/* A sweep that always finds something is a defect; this bounds what it can cost. */
+#define SWEEPS_MAX 100
+
+static const ort_pass *const passes[] = {
+    &ort_pass_identity,        &ort_pass_constant_fold,   &ort_pass_conv_batchnorm,
+    &ort_pass_dead_nodes,      &ort_pass_conv_activation, &ort_pass_gemm_activation,
+    NULL,
+};
+
+const ort_pass *ort_pass_at(int index)
+{
+    int count = (int)(sizeof passes / sizeof *passes) - 1;
+    return index >= 0 && index < count ? passes[index] : NULL;
+}
+
+void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
+{
+    char text[512], label[256];
+    va_list args;
+    if (!context->log || context->log->level < ORT_LOG_DEBUG)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ort_log_write(context->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", context->pass->name,
+                  ort_node_label(node, label, sizeof label), text);
+}
+
+static bool listed(const char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (!strcmp(*names, name))
+            return true;
+    return false;
+}
+
+static ort_status check_disabled(const char *const *names, ort_error *err)
+{
+    for (; names && *names; names++) {
+        bool found = false;
+        for (int i = 0; passes[i]; i++)
+            found = found || !strcmp(passes[i]->name, *names);
+        if (found)
+            continue;
+        ort_strbuf list = {0};
+        for (int i = 0; passes[i]; i++)
+            ort_strbuf_addf(&list, "%s%s", i ? ", " : "", passes[i]->name);
+        ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
+                                          "no pass is named '%s'; the passes are: %s", *names,
+                                          ort_strbuf_text(&list));
+        ort_strbuf_release(&list);
+        return status;
+    }
+    return ORT_OK;
+}
+
+static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, ort_error *err)
+{
+    ort_node *node;
+    for (int sweep = 0; sweep < SWEEPS_MAX; sweep++) {
+        int changes = 0;
+        context->graph = graph;
+        ORT_TRY(context->pass->apply(context, &changes, err));
+        if (!changes)
+            break;
+        *total += changes;
+        ORT_TRY(ort_edit_finish(graph, err));
+    }
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; i < node->body_count; i++)
+            ORT_TRY(run_on(context, node->bodies[i], total, err));
+    return ORT_OK;
+}
+
+ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
+{
+    ORT_TRY(check_disabled(options->disable, err));
+    model->registry = options->registry;
+    for (int i = 0; passes[i]; i++) {
+        uint64_t begin = ort_clock_ns();
+        int changes = 0;
+        ort_pass_context context = {.registry = options->registry,
+                                    .k = ort_kernels_get("scalar"),
+                                    .log = options->log,
+                                    .pass = passes[i]};
+        if (passes[i]->level > options->level || listed(options->disable, passes[i]->name))
+            continue;
+        ort_status status = run_on(&context, model->graph, &changes, err);
+        if (status)
+            return ort_error_wrap(err, status, "pass %s", passes[i]->name);
+        if (options->report)
+            options->report(options->report_arg, passes[i], ort_clock_ns() - begin, changes);
+        if (changes && options->log)
+            ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", passes[i]->name,
+                          changes);
+    }
+    return ORT_OK;
+}
