@@ -1,0 +1,460 @@
+/* ml_tree_build.c - from ONNX's parallel attribute lists to the compact node array.
+ *
+ * Trees are laid out depth first; every placed node was reached from a root by a true or false edge, and
+ * the number placed is bounded by what a tree can have, so that cycles in a hostile file end in an error.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "op/ml_tree.h"
+
+/* ---- attribute lists as doubles, from floats or from a tensor of the same name + "_as_tensor" */
+
+typedef struct numbers {
+    double *data;
+    size_t count;
+    bool is_double;
+} numbers;
+
+static ort_status read_numbers(ort_prep *p, const char *name, numbers *out, ort_error *err)
+{
+    char tensor_name[80];
+    size_t count = 0;
+    const float *floats = ort_node_floats(p->node, name, &count);
+    snprintf(tensor_name, sizeof tensor_name, "%s_as_tensor", name);
+    const ort_tensor *t = ort_node_tensor(p->node, tensor_name);
+    if (t == NULL)
+        t = ort_node_tensor(p->node, name);
+    memset(out, 0, sizeof *out);
+    if (t != NULL && (t->dtype == ORT_DTYPE_STRING || ort_dtype_get(t->dtype)->bits > 64))
+        return ort_prep_fail(p, err, "attribute %s must hold numbers", name);
+    out->count = t != NULL ? (size_t)ort_tensor_count(t) : count;
+    out->is_double = t != NULL && t->dtype == ORT_DTYPE_DOUBLE;
+    out->data = ort_arena_array(p->arena, out->count + 1, sizeof *out->data);
+    if (out->data == NULL)
+        return ort_error_memory(err, out->count * sizeof *out->data);
+    for (size_t i = 0; i < out->count; i++)
+        out->data[i] = t != NULL ? ort_tensor_get_f64(t, (int64_t)i) : (double)floats[i];
+    return ORT_OK;
+}
+
+/* ---- placing */
+
+typedef struct task { /* place source node `source` (or leaf) at slot `slot` */
+    size_t source;
+    uint32_t slot;
+    bool leaf;
+} task;
+
+typedef struct builder {
+    ort_prep *p;
+    ort_forest *forest;
+    ORT_VEC(ort_tree_node) nodes;
+    ORT_VEC(task) stack;
+    size_t limit;
+} builder;
+
+static bool push(builder *b, size_t source, uint32_t slot, bool leaf)
+{
+    task t = {source, slot, leaf};
+    return ort_vec_push(&b->stack, t);
+}
+
+/* Two neighbouring slots for the children of a node. */
+static bool reserve_pair(builder *b, uint32_t *first)
+{
+    ort_tree_node none = {0};
+    *first = (uint32_t)b->nodes.count;
+    return ort_vec_push(&b->nodes, none) && ort_vec_push(&b->nodes, none);
+}
+
+static ort_status too_large(builder *b, ort_error *err)
+{
+    return ort_prep_fail(b->p, err, "the nodes form no trees (more than %zu are reachable: a cycle, "
+                         "or a node with two parents)", b->limit);
+}
+
+static ort_status test_node(builder *b, uint32_t slot, int mode, int64_t feature, bool missing_true,
+                            double split, uint32_t *child, ort_error *err)
+{
+    if (feature < 0 || feature >= (1 << 27))
+        return ort_prep_fail(b->p, err, "a node tests feature %lld", (long long)feature);
+    if (!reserve_pair(b, child))
+        return ort_error_memory(err, 0);
+    if (b->nodes.count > b->limit)
+        return too_large(b, err);
+    b->nodes.data[slot] = (ort_tree_node){
+        split, (uint32_t)feature << 4 | (missing_true ? 8u : 0u) | (uint32_t)mode, *child};
+    if (feature > b->forest->max_feature)
+        b->forest->max_feature = feature;
+    if (mode != ORT_TREE_LEQ || missing_true)
+        b->forest->all_leq = false;
+    return ORT_OK;
+}
+
+static ort_status finish(builder *b, ort_status status, ort_error *err)
+{
+    ort_forest *f = b->forest;
+    if (status == ORT_OK) {
+        f->node_count = b->nodes.count;
+        f->nodes = ort_arena_alloc_aligned(b->p->arena, (b->nodes.count + 1) * sizeof *f->nodes, 64,
+                                           0);
+        if (f->nodes == NULL)
+            status = ort_error_memory(err, b->nodes.count * sizeof *f->nodes);
+        else if (b->nodes.count > 0)
+            memcpy(f->nodes, b->nodes.data, b->nodes.count * sizeof *f->nodes);
+    }
+    ort_vec_release(&b->nodes);
+    ort_vec_release(&b->stack);
+    return status;
+}
+
+/* ---- classifier and regressor: nodes named by (tree, node), leaves are nodes */
+
+typedef struct ml3 {
+    const int64_t *tree, *node, *feature, *yes, *no, *missing;
+    const ort_string *mode;
+    size_t count, missing_count;
+    numbers split;
+    const int64_t *leaf_tree, *leaf_node, *leaf_target;
+    numbers weight;
+    size_t weights;
+    ort_hashmap index;          /* (tree, node) to position; keys in `keys` */
+    int64_t (*keys)[2];
+    uint32_t *first_pair, *pair_count;
+} ml3;
+
+static int mode_of(const ort_string *s)
+{
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT",
+                                        "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
+    for (int i = 0; i < 8; i++)
+        if (strlen(names[i]) == s->length && memcmp(names[i], s->ptr, s->length) == 0)
+            return i;
+    return -1;
+}
+
+static const int64_t *ints_of(ort_prep *p, const char *name, size_t *count)
+{
+    return ort_node_ints(p->node, name, count);
+}
+
+static const int64_t *leaf_ints(ort_prep *p, const char *prefix, const char *name, size_t *count)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s_%s", prefix, name);
+    return ort_node_ints(p->node, text, count);
+}
+
+static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *err)
+{
+    size_t n[7] = {0}, leaf[3] = {0};
+    char text[64];
+    memset(m, 0, sizeof *m);
+    m->tree = ints_of(p, "nodes_treeids", &n[0]);
+    m->node = ints_of(p, "nodes_nodeids", &n[1]);
+    m->feature = ints_of(p, "nodes_featureids", &n[2]);
+    m->yes = ints_of(p, "nodes_truenodeids", &n[3]);
+    m->no = ints_of(p, "nodes_falsenodeids", &n[4]);
+    m->mode = ort_node_strings(p->node, "nodes_modes", &n[5]);
+    m->missing = ints_of(p, "nodes_missing_value_tracks_true", &m->missing_count);
+    ORT_TRY(read_numbers(p, "nodes_values", &m->split, err));
+    m->count = n[0];
+    n[6] = m->split.count;
+    for (int i = 1; i < 7; i++)
+        if (n[i] != n[0])
+            return ort_prep_fail(p, err, "the nodes_* attributes differ in length (%zu and %zu)",
+                                 n[0], n[i]);
+    if (n[0] == 0)
+        return ort_prep_fail(p, err, "attribute nodes_treeids is missing or empty");
+    m->leaf_tree = leaf_ints(p, prefix, "treeids", &leaf[0]);
+    m->leaf_node = leaf_ints(p, prefix, "nodeids", &leaf[1]);
+    m->leaf_target = leaf_ints(p, prefix, "ids", &leaf[2]);
+    snprintf(text, sizeof text, "%s_weights", prefix);
+    ORT_TRY(read_numbers(p, text, &m->weight, err));
+    m->weights = m->weight.count;
+    for (int i = 0; i < 3; i++)
+        if (leaf[i] != m->weights)
+            return ort_prep_fail(p, err, "the %s_* attributes differ in length (%zu and %zu)",
+                                 prefix, m->weights, leaf[i]);
+    return ORT_OK;
+}
+
+static bool find_node(const ml3 *m, int64_t tree, int64_t node, size_t *position)
+{
+    int64_t key[2] = {tree, node};
+    uint64_t value;
+    if (!ort_hashmap_get(&m->index, (const char *)key, sizeof key, &value))
+        return false;
+    *position = (size_t)value;
+    return true;
+}
+
+static ort_status index_nodes(ort_prep *p, ml3 *m, ort_error *err)
+{
+    m->keys = ort_arena_array(p->arena, m->count, sizeof *m->keys);
+    if (m->keys == NULL)
+        return ort_error_memory(err, m->count * sizeof *m->keys);
+    for (size_t i = 0; i < m->count; i++) {
+        m->keys[i][0] = m->tree[i];
+        m->keys[i][1] = m->node[i];
+        if (!ort_hashmap_put(&m->index, (const char *)m->keys[i], sizeof m->keys[i], i))
+            return ort_error_memory(err, 0);
+    }
+    return ORT_OK;
+}
+
+/* Group the weights by leaf: pairs of node i are [first_pair[i], first_pair[i] + pair_count[i]). */
+static ort_status group_pairs(ort_prep *p, ml3 *m, ort_forest *f, ort_error *err)
+{
+    size_t *owner = ort_arena_array(p->arena, m->weights + 1, sizeof *owner);
+    m->first_pair = ort_arena_array(p->arena, m->count + 1, sizeof *m->first_pair);
+    m->pair_count = ort_arena_array(p->arena, m->count + 1, sizeof *m->pair_count);
+    f->pairs = ort_arena_array(p->arena, m->weights + 1, sizeof *f->pairs);
+    if (owner == NULL || m->first_pair == NULL || m->pair_count == NULL || f->pairs == NULL)
+        return ort_error_memory(err, m->weights * sizeof *f->pairs);
+    for (size_t k = 0; k < m->weights; k++) {
+        if (!find_node(m, m->leaf_tree[k], m->leaf_node[k], &owner[k]))
+            return ort_prep_fail(p, err, "a weight names node %lld of tree %lld, which isn't there",
+                                 (long long)m->leaf_node[k], (long long)m->leaf_tree[k]);
+        if (m->leaf_target[k] < 0 || m->leaf_target[k] >= f->targets)
+            return ort_prep_fail(p, err, "a weight names target %lld of %lld",
+                                 (long long)m->leaf_target[k], (long long)f->targets);
+        m->pair_count[owner[k]]++;
+    }
+    for (size_t i = 0, at = 0; i < m->count; i++) {
+        m->first_pair[i] = (uint32_t)at;
+        at += m->pair_count[i];
+        m->pair_count[i] = 0;
+    }
+    for (size_t k = 0; k < m->weights; k++) {
+        size_t i = owner[k], at = m->first_pair[i] + m->pair_count[i]++;
+        f->pairs[at] = (ort_tree_pair){(uint32_t)m->leaf_target[k], m->weight.data[k]};
+    }
+    return ORT_OK;
+}
+
+static ort_status place_ml3(builder *b, const ml3 *m, const task *t, ort_error *err)
+{
+    size_t i = t->source, yes, no;
+    int mode = mode_of(&m->mode[i]);
+    uint32_t child;
+    if (mode < 0 || mode == ORT_TREE_MEMBER)
+        return ort_prep_fail(b->p, err, "nodes_modes holds '%.*s'", (int)m->mode[i].length,
+                             m->mode[i].ptr);
+    if (mode == ORT_TREE_LEAF) {
+        b->nodes.data[t->slot] = (ort_tree_node){(double)m->pair_count[i], ORT_TREE_LEAF,
+                                                 m->first_pair[i]};
+        return ORT_OK;
+    }
+    if (!find_node(m, m->tree[i], m->yes[i], &yes) || !find_node(m, m->tree[i], m->no[i], &no))
+        return ort_prep_fail(b->p, err, "node %lld of tree %lld has a child that isn't there",
+                             (long long)m->node[i], (long long)m->tree[i]);
+    ORT_TRY(test_node(b, t->slot, mode, m->feature[i],
+                      i < m->missing_count && m->missing[i] != 0, m->split.data[i], &child, err));
+    return push(b, no, child + 1, false) && push(b, yes, child, false) ? ORT_OK
+                                                                      : ort_error_memory(err, 0);
+}
+
+/* Roots are the nodes that are nobody's child, in file order. */
+static ort_status place_trees(builder *b, const ml3 *m, ort_error *err)
+{
+    ort_forest *f = b->forest;
+    bool *is_child = ort_arena_array(b->p->arena, m->count, sizeof *is_child);
+    f->roots = ort_arena_array(b->p->arena, m->count, sizeof *f->roots);
+    if (is_child == NULL || f->roots == NULL)
+        return ort_error_memory(err, m->count);
+    for (size_t i = 0; i < m->count; i++) {
+        size_t child;
+        if (mode_of(&m->mode[i]) == ORT_TREE_LEAF)
+            continue;
+        if (find_node(m, m->tree[i], m->yes[i], &child))
+            is_child[child] = true;
+        if (find_node(m, m->tree[i], m->no[i], &child))
+            is_child[child] = true;
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        ort_tree_node none = {0};
+        if (is_child[i])
+            continue;
+        f->roots[f->root_count++] = (uint32_t)b->nodes.count;
+        if (!push(b, i, (uint32_t)b->nodes.count, false) || !ort_vec_push(&b->nodes, none))
+            return ort_error_memory(err, 0);
+        while (b->stack.count > 0) {
+            task t = ort_vec_pop(&b->stack);
+            ORT_TRY(place_ml3(b, m, &t, err));
+        }
+    }
+    if (f->root_count == 0)
+        return ort_prep_fail(b->p, err, "no tree has a root");
+    return ORT_OK;
+}
+
+static ort_status read_base(ort_prep *p, ort_forest *f, ort_error *err)
+{
+    numbers base;
+    ORT_TRY(read_numbers(p, "base_values", &base, err));
+    f->base = base.data;
+    f->base_count = base.count;
+    return ORT_OK;
+}
+
+ort_status ort_forest_build_ml3(ort_prep *p, const char *prefix, ort_forest *f, ort_error *err)
+{
+    ml3 m;
+    builder b = {.p = p, .forest = f};
+    f->all_leq = true;
+    ort_status status = read_ml3(p, prefix, &m, err);
+    if (status == ORT_OK)
+        status = read_base(p, f, err);
+    if (status == ORT_OK)
+        status = index_nodes(p, &m, err);
+    if (status == ORT_OK)
+        status = group_pairs(p, &m, f, err);
+    b.limit = 2 * m.count + 1;
+    f->rounds_to_float = !m.split.is_double;
+    if (status == ORT_OK)
+        status = place_trees(&b, &m, err);
+    ort_hashmap_release(&m.index);
+    return finish(&b, status, err);
+}
+
+/* ---- TreeEnsemble-5: interior nodes and leaves in separate lists */
+
+typedef struct ml5 {
+    const int64_t *yes, *no, *yes_leaf, *no_leaf, *feature, *missing, *roots, *leaf_target;
+    const ort_tensor *mode;
+    numbers split, weight, members;
+    size_t count, leaves, root_count, missing_count;
+    size_t *set_of; /* node to its set */
+} ml5;
+
+static ort_status read_ml5(ort_prep *p, ml5 *m, ort_error *err)
+{
+    size_t n[5] = {0}, leaf_targets = 0;
+    memset(m, 0, sizeof *m);
+    m->feature = ints_of(p, "nodes_featureids", &n[0]);
+    m->yes = ints_of(p, "nodes_truenodeids", &n[1]);
+    m->no = ints_of(p, "nodes_falsenodeids", &n[2]);
+    m->yes_leaf = ints_of(p, "nodes_trueleafs", &n[3]);
+    m->no_leaf = ints_of(p, "nodes_falseleafs", &n[4]);
+    m->missing = ints_of(p, "nodes_missing_value_tracks_true", &m->missing_count);
+    m->roots = ints_of(p, "tree_roots", &m->root_count);
+    m->leaf_target = ints_of(p, "leaf_targetids", &leaf_targets);
+    m->mode = ort_node_tensor(p->node, "nodes_modes");
+    ORT_TRY(read_numbers(p, "nodes_splits", &m->split, err));
+    ORT_TRY(read_numbers(p, "leaf_weights", &m->weight, err));
+    ORT_TRY(read_numbers(p, "membership_values", &m->members, err));
+    m->count = n[0];
+    m->leaves = m->weight.count;
+    for (int i = 1; i < 5; i++)
+        if (n[i] != n[0])
+            return ort_prep_fail(p, err, "the nodes_* attributes differ in length (%zu and %zu)",
+                                 n[0], n[i]);
+    if (m->mode == NULL || m->mode->dtype != ORT_DTYPE_UINT8 ||
+        (size_t)ort_tensor_count(m->mode) != m->count || m->split.count != m->count)
+        return ort_prep_fail(p, err, "nodes_modes (uint8) and nodes_splits need %zu elements",
+                             m->count);
+    if (leaf_targets != m->leaves || m->count == 0 || m->root_count == 0)
+        return ort_prep_fail(p, err, "leaf_targetids has %zu elements, leaf_weights %zu",
+                             leaf_targets, m->leaves);
+    return ORT_OK;
+}
+
+/* NaN ends a set; sets belong to the member tests in order. */
+static ort_status read_sets(ort_prep *p, ml5 *m, ort_forest *f, ort_error *err)
+{
+    size_t sets = 0, at = 0;
+    const uint8_t *mode = m->mode->data;
+    m->set_of = ort_arena_array(p->arena, m->count, sizeof *m->set_of);
+    f->sets = ort_arena_array(p->arena, m->count + 1, sizeof *f->sets);
+    if (m->set_of == NULL || f->sets == NULL)
+        return ort_error_memory(err, m->count * sizeof *f->sets);
+    for (size_t i = 0; i < m->count; i++) {
+        if (mode[i] != ORT_TREE_MEMBER)
+            continue;
+        size_t begin = at;
+        while (at < m->members.count && m->members.data[at] == m->members.data[at])
+            at++;
+        if (begin >= m->members.count)
+            return ort_prep_fail(p, err, "membership_values has fewer sets than there are member "
+                                 "tests");
+        m->set_of[i] = sets;
+        f->sets[sets++] = (ort_tree_set){m->members.data + begin, at - begin};
+        at++;
+    }
+    return ORT_OK;
+}
+
+static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *err)
+{
+    size_t i = t->source;
+    uint32_t child;
+    if (i >= (t->leaf ? m->leaves : m->count))
+        return ort_prep_fail(b->p, err, "a node names %s %zu of %zu", t->leaf ? "leaf" : "node", i,
+                             t->leaf ? m->leaves : m->count);
+    if (t->leaf) {
+        b->nodes.data[t->slot] = (ort_tree_node){1, ORT_TREE_LEAF, (uint32_t)i};
+        return ORT_OK;
+    }
+    int mode = ((const uint8_t *)m->mode->data)[i];
+    if (mode > ORT_TREE_MEMBER)
+        return ort_prep_fail(b->p, err, "nodes_modes holds %d, at most 6 is known", mode);
+    double split = mode == ORT_TREE_MEMBER ? (double)m->set_of[i] : m->split.data[i];
+    ORT_TRY(test_node(b, t->slot, mode, m->feature[i],
+                      i < m->missing_count && m->missing[i] != 0, split, &child, err));
+    return push(b, (size_t)m->no[i], child + 1, m->no_leaf[i] != 0) &&
+                   push(b, (size_t)m->yes[i], child, m->yes_leaf[i] != 0)
+               ? ORT_OK
+               : ort_error_memory(err, 0);
+}
+
+static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
+{
+    ort_forest *f = b->forest;
+    f->roots = ort_arena_array(b->p->arena, m->root_count, sizeof *f->roots);
+    if (f->roots == NULL)
+        return ort_error_memory(err, m->root_count * sizeof *f->roots);
+    for (size_t r = 0; r < m->root_count; r++) {
+        ort_tree_node none = {0};
+        f->roots[f->root_count++] = (uint32_t)b->nodes.count;
+        if (!push(b, (size_t)m->roots[r], (uint32_t)b->nodes.count, false) ||
+            !ort_vec_push(&b->nodes, none))
+            return ort_error_memory(err, 0);
+        while (b->stack.count > 0) {
+            task t = ort_vec_pop(&b->stack);
+            ORT_TRY(place_ml5(b, m, &t, err));
+        }
+    }
+    return ORT_OK;
+}
+
+ort_status ort_forest_build_ml5(ort_prep *p, ort_forest *f, ort_error *err)
+{
+    ml5 m;
+    builder b = {.p = p, .forest = f};
+    int64_t aggregate = ort_node_int(p->node, "aggregate_function", 1);
+    int64_t post = ort_node_int(p->node, "post_transform", 0);
+    f->all_leq = true;
+    ORT_TRY(read_ml5(p, &m, err));
+    ORT_TRY(read_sets(p, &m, f, err));
+    if (aggregate < 0 || aggregate > 3 || post < 0 || post > 4)
+        return ort_prep_fail(p, err, "aggregate_function %lld or post_transform %lld is unknown",
+                             (long long)aggregate, (long long)post);
+    f->aggregate = (ort_tree_aggregate)aggregate;
+    f->post = (ort_ml_post)post;
+    f->rounds_to_float = !m.split.is_double;
+    f->pairs = ort_arena_array(p->arena, m.leaves + 1, sizeof *f->pairs);
+    if (f->pairs == NULL)
+        return ort_error_memory(err, m.leaves * sizeof *f->pairs);
+    for (size_t i = 0; i < m.leaves; i++) {
+        if (m.leaf_target[i] < 0 || m.leaf_target[i] >= f->targets)
+            return ort_prep_fail(p, err, "leaf_targetids holds %lld, n_targets is %lld",
+                                 (long long)m.leaf_target[i], (long long)f->targets);
+        f->pairs[i] = (ort_tree_pair){(uint32_t)m.leaf_target[i], m.weight.data[i]};
+    }
+    /* A leaf may be shared by two edges, so twice the lists is what trees can reach. */
+    b.limit = 2 * (m.count + m.leaves) + m.root_count + 2;
+    return finish(&b, place_roots(&b, &m, err), err);
+}

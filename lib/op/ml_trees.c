@@ -1,0 +1,360 @@
+/* ml_trees.c - TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
+ *
+ * Scores are summed in double in tree order and rounded once at the end. Rows are independent: the
+ * grid is blocks of rows, whatever the number of threads.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/ml_tree.h"
+
+enum { ROWS_PER_TASK = 32 };
+
+/* ---- traversal */
+
+static bool is_member(const ort_tree_set *set, double x)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->values[i] == x)
+            return true;
+    return false;
+}
+
+static bool test(const ort_forest *f, const ort_tree_node *n, double x)
+{
+    switch (n->feature & 7) {
+    case ORT_TREE_LEQ:
+        return x <= n->split;
+    case ORT_TREE_LT:
+        return x < n->split;
+    case ORT_TREE_GTE:
+        return x >= n->split;
+    case ORT_TREE_GT:
+        return x > n->split;
+    case ORT_TREE_EQ:
+        return x == n->split;
+    case ORT_TREE_NEQ:
+        return x != n->split;
+    default:
+        return is_member(&f->sets[(size_t)n->split], x);
+    }
+}
+
+static const ort_tree_node *walk(const ort_forest *f, uint32_t root, const double *row)
+{
+    const ort_tree_node *n = &f->nodes[root];
+    if (f->all_leq) {
+        while ((n->feature & 7) != ORT_TREE_LEAF)
+            n = &f->nodes[n->child + !(row[n->feature >> 4] <= n->split)];
+        return n;
+    }
+    while ((n->feature & 7) != ORT_TREE_LEAF) {
+        double x = row[n->feature >> 4];
+        bool yes = isnan(x) ? (n->feature & 8) != 0 || test(f, n, x) : test(f, n, x);
+        n = &f->nodes[n->child + !yes];
+    }
+    return n;
+}
+
+static void take(const ort_forest *f, double *score, bool *seen, const ort_tree_pair *pair)
+{
+    double *s = &score[pair->target];
+    if (f->aggregate == ORT_TREE_MIN)
+        *s = !seen[pair->target] || pair->weight < *s ? pair->weight : *s;
+    else if (f->aggregate == ORT_TREE_MAX)
+        *s = !seen[pair->target] || pair->weight > *s ? pair->weight : *s;
+    else
+        *s += pair->weight;
+    seen[pair->target] = true;
+}
+
+void ort_forest_score(const ort_forest *f, const double *row, double *score, bool *seen)
+{
+    memset(score, 0, (size_t)f->targets * sizeof *score);
+    memset(seen, 0, (size_t)f->targets * sizeof *seen);
+    for (size_t r = 0; r < f->root_count; r++) {
+        const ort_tree_node *leaf = walk(f, f->roots[r], row);
+        const ort_tree_pair *pair = &f->pairs[leaf->child];
+        for (size_t k = (size_t)leaf->split; k > 0; k--, pair++)
+            take(f, score, seen, pair);
+    }
+    if (f->aggregate == ORT_TREE_AVERAGE)
+        for (int64_t t = 0; t < f->targets; t++)
+            score[t] /= (double)f->root_count;
+}
+
+/* ---- state and grid */
+
+typedef struct forest_state {
+    ort_forest forest;
+    ort_ml_labels labels;
+    bool classifier, binary_one_class, all_positive;
+} forest_state;
+
+typedef struct work {
+    const ort_call *call;
+    const forest_state *s;
+    const ort_tensor *x;
+    int64_t rows, features;
+} work;
+
+/* Scores of two classes from what the leaves said; returns the label's class. Which rule holds when
+ * the leaves speak of one class only is onnxruntime's choice (see ml_common.h). */
+static int64_t finish_two(const forest_state *s, double *score, bool *seen)
+{
+    const ort_forest *f = &s->forest;
+    if (f->base_count == 2) {
+        if (seen[1]) {
+            if (!seen[0] || s->binary_one_class) {
+                score[1] += f->base[1];
+                score[0] = -score[1];
+                return score[1] > 0;
+            }
+        }
+        score[0] += f->base[0];
+        score[1] += f->base[1];
+    } else if (f->base_count == 1) {
+        score[0] += f->base[0];
+    }
+    if (!s->binary_one_class) {
+        ort_ml_post_row(f->post, score, 2);
+        return score[1] > score[0];
+    }
+    double value = seen[1] ? score[1] : score[0];
+    int64_t label = s->all_positive ? value > 0.5 : value > 0;
+    if (f->post == ORT_ML_PROBIT) {
+        score[1] = ort_ml_probit(value);
+        score[0] = 1 - score[1];
+    } else if (s->all_positive) {
+        score[0] = 1 - value;
+        score[1] = value;
+    } else {
+        score[0] = -value;
+        score[1] = value;
+        if (f->post == ORT_ML_LOGISTIC)
+            ort_ml_post_row(f->post, score, 2);
+    }
+    return label;
+}
+
+static int64_t finish_many(const forest_state *s, double *score)
+{
+    const ort_forest *f = &s->forest;
+    int64_t best = 0;
+    for (int64_t t = 0; t < f->targets && f->base_count > 0; t++)
+        score[t] += f->base[f->base_count > 1 ? t : 0];
+    for (int64_t t = 1; t < f->targets; t++)
+        if (score[t] > score[best])
+            best = t;
+    ort_ml_post_row(f->post, score, f->targets);
+    return best;
+}
+
+static void finish_row(const work *w, int64_t row, double *score, bool *seen)
+{
+    const forest_state *s = w->s;
+    const ort_forest *f = &s->forest;
+    ort_tensor *labels = s->classifier ? ort_call_out(w->call, 0) : NULL;
+    ort_tensor *out = ort_call_out(w->call, s->classifier ? 1 : 0);
+    if (s->classifier) {
+        int64_t label = f->targets == 2 ? finish_two(s, score, seen) : finish_many(s, score);
+        if (labels != NULL)
+            ort_ml_set_label(&s->labels, labels, row, label);
+    } else {
+        for (int64_t t = 0; t < f->targets && f->base_count > 0; t++)
+            score[t] += f->base[f->base_count > 1 ? t : 0];
+        ort_ml_post_row(f->post, score, f->targets);
+    }
+    for (int64_t t = 0; out != NULL && t < f->targets; t++)
+        ort_tensor_set_f64(out, row * f->targets + t, score[t]);
+}
+
+static void score_rows(void *arg, size_t task, int thread)
+{
+    const work *w = arg;
+    const ort_forest *f = &w->s->forest;
+    double *row = ort_call_scratch(w->call, thread);
+    double *score = row + w->features;
+    bool *seen = (bool *)(score + f->targets);
+    int64_t begin = (int64_t)task * ROWS_PER_TASK, end = begin + ROWS_PER_TASK;
+    for (int64_t r = begin; r < end && r < w->rows; r++) {
+        ort_ml_load_row(w->x, r * w->features, w->features, row);
+        if (f->rounds_to_float && w->x->dtype != ORT_DTYPE_DOUBLE)
+            for (int64_t i = 0; i < w->features; i++)
+                row[i] = (double)(float)row[i];
+        ort_forest_score(f, row, score, seen);
+        finish_row(w, r, score, seen);
+    }
+}
+
+static ort_status forest_shape(ort_shaping *s, ort_error *err)
+{
+    const forest_state *state = s->state;
+    int64_t rows, features;
+    (void)err;
+    ort_ml_rows(s->in[0], &rows, &features);
+    s->thread_bytes = ((size_t)features + (size_t)state->forest.targets) * sizeof(double) +
+                      (size_t)state->forest.targets + 64;
+    return ORT_OK;
+}
+
+static ort_status forest_run(ort_call *call, ort_error *err)
+{
+    work w = {.call = call, .s = call->state, .x = ort_call_in(call, 0)};
+    ort_ml_rows(w.x, &w.rows, &w.features);
+    if (w.features <= w.s->forest.max_feature)
+        return ort_call_fail(call, err, "input X has %lld features, the trees test feature %lld",
+                             (long long)w.features, (long long)w.s->forest.max_feature);
+    ort_call_parallel(call, ort_task_count(w.rows, ROWS_PER_TASK), score_rows, &w);
+    return ORT_OK;
+}
+
+/* ---- classifier */
+
+static int64_t class_count(const ort_node *node)
+{
+    ort_ml_labels labels = ort_ml_read_labels(node, "classlabels_int64s", "classlabels_strings");
+    return labels.count == 1 ? 2 : (int64_t)labels.count;
+}
+
+static ort_status classifier_infer(ort_infer *x, ort_error *err)
+{
+    ort_ml_labels labels =
+        ort_ml_read_labels(x->node, "classlabels_int64s", "classlabels_strings");
+    return ort_ml_infer_classifier(x, &labels, class_count(x->node), err);
+}
+
+static ort_status classifier_prepare(ort_prep *p, ort_error *err)
+{
+    forest_state *s = ort_prep_state(p, sizeof *s);
+    size_t ids = 0;
+    if (s == NULL)
+        return ort_error_memory(err, sizeof *s);
+    s->classifier = true;
+    s->labels = ort_ml_read_labels(p->node, "classlabels_int64s", "classlabels_strings");
+    s->forest.targets = class_count(p->node);
+    s->forest.aggregate = ORT_TREE_SUM;
+    if (s->forest.targets == 0)
+        return ort_prep_fail(p, err, "neither classlabels_int64s nor classlabels_strings is given");
+    ORT_TRY(ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"),
+                              &s->forest.post, err));
+    ORT_TRY(ort_forest_build_ml3(p, "class", &s->forest, err));
+    if (s->forest.base_count > 2 && (int64_t)s->forest.base_count != s->forest.targets)
+        return ort_prep_fail(p, err, "base_values has %zu elements for %lld classes",
+                             s->forest.base_count, (long long)s->forest.targets);
+    const int64_t *class_ids = ort_node_ints(p->node, "class_ids", &ids);
+    s->binary_one_class = s->forest.targets == 2;
+    s->all_positive = true;
+    for (size_t i = 0; i < ids; i++) {
+        s->binary_one_class = s->binary_one_class && class_ids[i] == class_ids[0];
+        s->all_positive = s->all_positive && s->forest.pairs[i].weight >= 0;
+    }
+    return ORT_OK;
+}
+
+/* ---- regressors */
+
+static ort_status regressor_infer(ort_infer *x, ort_error *err)
+{
+    return ort_ml_infer_rows(x, ORT_DTYPE_FLOAT, ort_node_int(x->node, "n_targets", 1), err);
+}
+
+static ort_status regressor_prepare(ort_prep *p, ort_error *err)
+{
+    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    forest_state *s = ort_prep_state(p, sizeof *s);
+    const char *aggregate = ort_node_string(p->node, "aggregate_function", "SUM");
+    int which = -1;
+    if (s == NULL)
+        return ort_error_memory(err, sizeof *s);
+    s->forest.targets = ort_node_int(p->node, "n_targets", 1);
+    for (int i = 0; i < 4; i++)
+        if (strcmp(names[i], aggregate) == 0)
+            which = i;
+    if (which < 0 || s->forest.targets < 1 || s->forest.targets > INT32_MAX)
+        return ort_prep_fail(p, err, "aggregate_function '%s' or n_targets %lld is not valid",
+                             aggregate, (long long)s->forest.targets);
+    s->forest.aggregate = (ort_tree_aggregate)which;
+    ORT_TRY(ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"),
+                              &s->forest.post, err));
+    ORT_TRY(ort_forest_build_ml3(p, "target", &s->forest, err));
+    if (s->forest.base_count > 1 && (int64_t)s->forest.base_count != s->forest.targets)
+        return ort_prep_fail(p, err, "base_values has %zu elements for %lld targets",
+                             s->forest.base_count, (long long)s->forest.targets);
+    return ORT_OK;
+}
+
+static ort_status ensemble_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0);
+    return ort_ml_infer_rows(x, in != NULL ? in->type.dtype : ORT_DTYPE_UNDEFINED,
+                             ort_node_int(x->node, "n_targets", 1), err);
+}
+
+static ort_status ensemble_prepare(ort_prep *p, ort_error *err)
+{
+    forest_state *s = ort_prep_state(p, sizeof *s);
+    if (s == NULL)
+        return ort_error_memory(err, sizeof *s);
+    s->forest.targets = ort_node_int(p->node, "n_targets", 1);
+    if (s->forest.targets < 1 || s->forest.targets > INT32_MAX)
+        return ort_prep_fail(p, err, "n_targets is %lld", (long long)s->forest.targets);
+    return ort_forest_build_ml5(p, &s->forest, err);
+}
+
+/* ---- rows */
+
+static const ort_op_impl classifier = {classifier_infer, classifier_prepare, forest_shape,
+                                       forest_run, NULL};
+static const ort_op_impl regressor = {regressor_infer, regressor_prepare, forest_shape, forest_run,
+                                      NULL};
+static const ort_op_impl ensemble = {ensemble_infer, ensemble_prepare, forest_shape, forest_run,
+                                     NULL};
+
+#define CLASSIFIER_SIG "X:T1 -> Y:T2,Z:f32"
+#define CLASSIFIER_TYPES "T1:f32,f64,i64,i32 T2:str,i64"
+#define CLASSIFIER_ATTRS_3                                                                         \
+    "base_values:fs base_values_as_tensor:t class_ids:is class_nodeids:is class_treeids:is "       \
+    "class_weights:fs class_weights_as_tensor:t classlabels_int64s:is classlabels_strings:ss "     \
+    "nodes_falsenodeids:is nodes_featureids:is nodes_hitrates:fs nodes_hitrates_as_tensor:t "      \
+    "nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is nodes_treeids:is "         \
+    "nodes_truenodeids:is nodes_values:fs nodes_values_as_tensor:t post_transform:s=NONE"
+#define REGRESSOR_ATTRS_3                                                                          \
+    "aggregate_function:s=SUM base_values:fs base_values_as_tensor:t n_targets:i "                 \
+    "nodes_falsenodeids:is nodes_featureids:is nodes_hitrates:fs nodes_hitrates_as_tensor:t "      \
+    "nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is nodes_treeids:is "         \
+    "nodes_truenodeids:is nodes_values:fs nodes_values_as_tensor:t post_transform:s=NONE "         \
+    "target_ids:is target_nodeids:is target_treeids:is target_weights:fs "                         \
+    "target_weights_as_tensor:t"
+
+const ort_op ort_ops_ml_trees[] = {
+    {ML, "TreeEnsembleClassifier", 1, CLASSIFIER_SIG, CLASSIFIER_TYPES,
+     "base_values:fs class_ids:is class_nodeids:is class_treeids:is class_weights:fs "
+     "classlabels_int64s:is classlabels_strings:ss nodes_falsenodeids:is nodes_featureids:is "
+     "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
+     "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s=NONE",
+     0, &classifier},
+    {ML, "TreeEnsembleClassifier", 3, CLASSIFIER_SIG, CLASSIFIER_TYPES, CLASSIFIER_ATTRS_3, 0,
+     &classifier},
+    /* Deprecated at 5 in favour of TreeEnsemble, with the same meaning: old exporters still write it. */
+    {ML, "TreeEnsembleClassifier", 5, CLASSIFIER_SIG, CLASSIFIER_TYPES, CLASSIFIER_ATTRS_3, 0,
+     &classifier},
+    {ML, "TreeEnsembleRegressor", 1, "X:T -> Y:f32", "T:f32,f64,i64,i32",
+     "aggregate_function:s=SUM base_values:fs n_targets:i nodes_falsenodeids:is nodes_featureids:is "
+     "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
+     "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s=NONE target_ids:is "
+     "target_nodeids:is target_treeids:is target_weights:fs",
+     0, &regressor},
+    {ML, "TreeEnsembleRegressor", 3, "X:T -> Y:f32", "T:f32,f64,i64,i32", REGRESSOR_ATTRS_3, 0,
+     &regressor},
+    {ML, "TreeEnsembleRegressor", 5, "X:T -> Y:f32", "T:f32,f64,i64,i32", REGRESSOR_ATTRS_3, 0,
+     &regressor},
+    {ML, "TreeEnsemble", 5, "X:T -> Y:T", "T:F",
+     "aggregate_function:i=1 leaf_targetids:is! leaf_weights:t! membership_values:t n_targets:i "
+     "nodes_falseleafs:is! nodes_falsenodeids:is! nodes_featureids:is! nodes_hitrates:t "
+     "nodes_missing_value_tracks_true:is nodes_modes:t! nodes_splits:t! nodes_trueleafs:is! "
+     "nodes_truenodeids:is! post_transform:i=0 tree_roots:is!",
+     0, &ensemble},
+    {0},
+};
