@@ -1,0 +1,150 @@
+/* loss.c - NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
+ *
+ * Both take scores [N, C, D...] and labels [N, D...]; a sample is one label. Sums run in double, one
+ * pass over the samples: these operators end a training graph, their inputs are small.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/op.h"
+
+typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } reduction;
+
+typedef struct loss {
+    reduction reduce;
+    bool ignores;
+    int64_t ignored;
+    bool softmax;
+} loss;
+
+static ort_status loss_prepare(ort_prep *p, ort_error *err)
+{
+    loss *s = ort_prep_state(p, sizeof *s);
+    const char *reduce = ort_node_string(p->node, "reduction", "mean");
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->reduce = !strcmp(reduce, "none") ? REDUCE_NONE : !strcmp(reduce, "sum") ? REDUCE_SUM
+                                                                              : REDUCE_MEAN;
+    if (s->reduce == REDUCE_MEAN && strcmp(reduce, "mean") != 0)
+        return ort_prep_fail(p, err, "reduction is '%.40s', must be none, sum or mean", reduce);
+    s->ignores = ort_node_has(p->node, "ignore_index");
+    s->ignored = ort_node_int(p->node, "ignore_index", 0);
+    s->softmax = p->op->name[0] == 'S';
+    return ORT_OK;
+}
+
+static ort_status loss_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *scores = ort_infer_in(x, 0), *labels = ort_infer_in(x, 1);
+    bool none = strcmp(ort_node_string(x->node, "reduction", "mean"), "none") == 0;
+    ort_dtype dtype = scores ? scores->type.dtype : ORT_DTYPE_UNDEFINED;
+    if (ort_infer_in_ranked(x, 0) && scores->type.rank < 2)
+        return ort_infer_fail(x, err, "its scores have %d dims, need 2 or more", scores->type.rank);
+    if (ort_infer_in_ranked(x, 0) && ort_infer_in_ranked(x, 1) &&
+        labels->type.rank != scores->type.rank - 1)
+        return ort_infer_fail(x, err, "its labels have %d dims, need one less than the scores' %d",
+                              labels->type.rank, scores->type.rank);
+    if (!none)
+        ort_infer_set_type(x, 0, dtype, 0, NULL);
+    else if (ort_infer_in_ranked(x, 1))
+        ort_infer_set_type(x, 0, dtype, labels->type.rank, labels->type.dim);
+    else
+        ort_infer_set_dtype(x, 0, dtype);
+    if (x->out_count > 1 && scores)
+        x->out[1].type = scores->type;
+    return ORT_OK;
+}
+
+typedef struct loss_walk {
+    const loss *s;
+    const ort_tensor *scores, *labels, *weights;
+    ort_tensor *out, *log_prob;
+    int64_t classes, inner;
+    double sum, weight;
+} loss_walk;
+
+/* log(sum of exp) of the classes of one sample, whose first score is element `at`. */
+static double log_sum(const loss_walk *w, int64_t at)
+{
+    double top = -INFINITY, sum = 0;
+    for (int64_t c = 0; c < w->classes; c++)
+        top = fmax(top, ort_tensor_get_f64(w->scores, at + c * w->inner));
+    if (isinf(top))
+        return top;
+    for (int64_t c = 0; c < w->classes; c++)
+        sum += exp(ort_tensor_get_f64(w->scores, at + c * w->inner) - top);
+    return top + log(sum);
+}
+
+static ort_status sample(ort_call *call, loss_walk *w, int64_t i, ort_error *err)
+{
+    int64_t at = i / w->inner * w->classes * w->inner + i % w->inner;
+    int64_t label = ort_tensor_get_i64(w->labels, i);
+    double offset = w->s->softmax ? log_sum(w, at) : 0, value = 0, weight = 0;
+    for (int64_t c = 0; w->log_prob && c < w->classes; c++)
+        ort_tensor_set_f64(w->log_prob, at + c * w->inner,
+                           ort_tensor_get_f64(w->scores, at + c * w->inner) - offset);
+    if (!w->s->ignores || label != w->s->ignored) {
+        if (label < 0 || label >= w->classes)
+            return ort_call_fail(call, err, "label %lld is %lld, there are %lld classes",
+                                 (long long)i, (long long)label, (long long)w->classes);
+        weight = w->weights ? ort_tensor_get_f64(w->weights, label) : 1;
+        value = (offset - ort_tensor_get_f64(w->scores, at + label * w->inner)) * weight;
+    }
+    w->sum += value;
+    w->weight += weight;
+    if (w->out && w->s->reduce == REDUCE_NONE)
+        ort_tensor_set_f64(w->out, i, value);
+    return ORT_OK;
+}
+
+static ort_status loss_run(ort_call *call, ort_error *err)
+{
+    loss_walk w = {.s = call->state, .scores = ort_call_in(call, 0), .labels = ort_call_in(call, 1),
+                   .weights = ort_call_in(call, 2), .out = ort_call_out(call, 0),
+                   .log_prob = ort_call_out(call, 1)};
+    const ort_shape *s = &w.scores->shape, *l = &w.labels->shape;
+    if (s->rank < 2 || l->rank != s->rank - 1)
+        return ort_call_fail(call, err, "the labels must have one dim less than the scores");
+    for (int i = 0; i < l->rank; i++)
+        if (l->dim[i] != s->dim[i == 0 ? 0 : i + 1])
+            return ort_call_fail(call, err, "the labels' shape doesn't fit the scores'");
+    w.classes = s->dim[1];
+    w.inner = ort_shape_count_range(s, 2, s->rank);
+    if (w.weights && ort_tensor_count(w.weights) != w.classes)
+        return ort_call_fail(call, err, "%lld weights for %lld classes",
+                             (long long)ort_tensor_count(w.weights), (long long)w.classes);
+    int64_t samples = ort_tensor_count(w.labels);
+    for (int64_t i = 0; i < samples; i++)
+        ORT_TRY(sample(call, &w, i, err));
+    if (w.out && w.s->reduce != REDUCE_NONE)
+        ort_tensor_set_f64(w.out, 0, w.s->reduce == REDUCE_SUM ? w.sum : w.sum / w.weight);
+    return ORT_OK;
+}
+
+static const ort_op_impl loss_impl = {
+    .infer = loss_infer, .prepare = loss_prepare, .run = loss_run,
+};
+
+/* ---- rows */
+
+const ort_op ort_ops_loss[] = {
+    {ONNX, "NegativeLogLikelihoodLoss", 12, "input:T,target:Tind,weight?:T -> loss:T",
+     "T:F Tind:i32,i64",
+     "ignore_index:i reduction:s=mean", 0, &loss_impl},
+    {ONNX, "NegativeLogLikelihoodLoss", 13, "input:T,target:Tind,weight?:T -> loss:T",
+     "T:F Tind:i32,i64",
+     "ignore_index:i reduction:s=mean", 0, &loss_impl},
+    {ONNX, "NegativeLogLikelihoodLoss", 22, "input:T,target:Tind,weight?:T -> loss:T",
+     "T:F,bf16 Tind:i32,i64",
+     "ignore_index:i reduction:s=mean", 0, &loss_impl},
+    {ONNX, "SoftmaxCrossEntropyLoss", 12,
+     "scores:T,labels:Tind,weights?:T -> output:T,log_prob?:T",
+     "T:F Tind:i32,i64",
+     "ignore_index:i reduction:s=mean", 0, &loss_impl},
+    {ONNX, "SoftmaxCrossEntropyLoss", 13,
+     "scores:T,labels:Tind,weights?:T -> output:T,log_prob?:T",
+     "T:F,bf16 Tind:i32,i64",
+     "ignore_index:i reduction:s=mean", 0, &loss_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};
