@@ -1,0 +1,76 @@
+/* api_model.c - models of ort.h: loading, checking, fixing dimensions, constants. */
+#include <stdlib.h>
+
+#include "exec/env.h"
+#include "graph/override.h"
+#include "io/source.h"
+#include "op/check.h"
+
+static ort_status import(ort_env *env, ort_source *source, ort_model **model, ort_error *err)
+{
+    ort_status status = ort_model_import(source, env->registry, model, err);
+    ort_source_release(source);
+    return status;
+}
+
+ort_status ort_model_load(ort_env *env, const char *path, const ort_load_options *options,
+                          ort_model **model, ort_error *err)
+{
+    ort_source source;
+    *model = NULL;
+    ORT_TRY(ort_source_open(path, options, &source, err));
+    return import(env, &source, model, err);
+}
+
+ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
+                                 const ort_load_options *options, ort_model **model, ort_error *err)
+{
+    ort_source source;
+    *model = NULL;
+    ORT_TRY(ort_source_memory(bytes, count, options, &source, err));
+    return import(env, &source, model, err);
+}
+
+ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_error *err)
+{
+    ort_model *copy = NULL;
+    *findings = NULL;
+    ORT_TRY(ort_findings_new(findings, err));
+    ort_status status = ort_model_clone(model, &copy, err);
+    if (status == ORT_OK)
+        status = ort_graph_check(copy, model->registry, *findings, err);
+    ort_model_free(copy);
+    if (status != ORT_OK) {
+        ort_findings_free(*findings);
+        *findings = NULL;
+    }
+    return status;
+}
+
+ort_status ort_model_set_dim(ort_model *model, const char *name, int64_t size, ort_error *err)
+{
+    return ort_graph_set_dim(model, name, size, err);
+}
+
+ort_status ort_model_set_shape(ort_model *model, const char *input, int rank, const int64_t *dims,
+                               ort_error *err)
+{
+    return ort_graph_set_shape(model, input, rank, dims, err);
+}
+
+ort_status ort_model_constant(const ort_model *model, const char *name, ort_value **value,
+                              ort_error *err)
+{
+    const ort_tensor *tensor = ort_graph_find_constant(model->graph, name);
+    ort_value *view = NULL;
+    *value = NULL;
+    if (!tensor)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "the model has no constant '%s' (--initializers lists them)", name);
+    if (!tensor->data && ort_tensor_count(tensor) > 0)
+        return ort_error_set(err, ORT_ERROR_MODEL, "the data of '%s' was not loaded", name);
+    ORT_TRY(ort_value_new_view(tensor, &view, err));
+    ort_status status = ort_value_clone(view, value, err);
+    ort_value_free(view);
+    return status;
+}

@@ -1,0 +1,179 @@
+/* override.c - fixing what a model leaves open (override.h). */
+#include "graph/override.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+/* ---- symbolic dimensions */
+
+static bool substitute_type(ort_model *model, ort_type *type, const char *name, int64_t size)
+{
+    bool changed = false;
+    if (type->kind != ORT_TYPE_TENSOR && type->kind != ORT_TYPE_SPARSE)
+        return false;
+    for (int i = 0; i < type->rank; i++) {
+        ort_dim d = ort_dim_substitute(model->dims, type->dim[i], name, size);
+        changed = changed || d.expr != type->dim[i].expr;
+        type->dim[i] = d;
+    }
+    return changed;
+}
+
+static size_t substitute_graph(ort_graph *graph, const char *name, int64_t size)
+{
+    size_t changed = 0;
+    for (size_t i = 0; i < graph->values.count; i++) {
+        ort_graph_value *value = graph->values.data[i];
+        ort_type declared;
+        bool hit = substitute_type(graph->model, &value->fact.type, name, size);
+        if (value->declared) {
+            declared = *value->declared;
+            ort_type *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
+            if (substitute_type(graph->model, &declared, name, size) && copy) {
+                *copy = declared;
+                value->declared = copy;
+            }
+        }
+        value->fact.symbolic = NULL; /* inference makes it again */
+        value->fact.symbolic_count = 0;
+        if (hit) {
+            ort_graph_touch_value(graph, (ort_id)i);
+            changed++;
+        }
+    }
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (int b = 0; b < graph->nodes.data[i]->body_count && !graph->nodes.data[i]->removed; b++)
+            changed += substitute_graph(graph->nodes.data[i]->bodies[b], name, size);
+    return changed;
+}
+
+/* "batch, seq" of the graph's inputs. */
+static void list_symbols(const ort_graph *graph, ort_strbuf *out)
+{
+    char text[256];
+    ort_hashmap seen = {0};
+    ort_arena arena = {0};
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ort_type *type = &graph->values.data[graph->inputs.data[i]]->fact.type;
+        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++) {
+            if (ort_dim_known(type->dim[d]) || type->dim[d].expr == ORT_DIM_UNKNOWN)
+                continue;
+            ort_dim_format(graph->model->dims, type->dim[d], text, sizeof text);
+            const char *name = ort_arena_strdup(&arena, text);
+            if (!name || ort_hashmap_get_str(&seen, name, NULL))
+                continue;
+            (void)ort_hashmap_put_str(&seen, name, 1);
+            ort_strbuf_addf(out, "%s%s", out->length ? ", " : "", name);
+        }
+    }
+    ort_hashmap_release(&seen);
+    ort_arena_release(&arena);
+}
+
+ort_status ort_graph_set_dim(ort_model *model, const char *name, int64_t size, ort_error *err)
+{
+    if (size < 0)
+        return ort_error_set(err, ORT_ERROR_USAGE, "dimension '%s' can't be %lld", name,
+                             (long long)size);
+    if (substitute_graph(model->graph, name, size))
+        return ORT_OK;
+    ort_strbuf known = {0};
+    list_symbols(model->graph, &known);
+    ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
+                                      "the model has no symbolic dimension '%s' (it has: %s)", name,
+                                      known.length ? ort_strbuf_text(&known) : "none");
+    ort_strbuf_release(&known);
+    return status;
+}
+
+/* ---- input shapes */
+
+static void forget_shape(ort_type *type)
+{
+    if (type->kind == ORT_TYPE_TENSOR)
+        type->rank = -1;
+}
+
+static void forget_computed(ort_graph *graph)
+{
+    for (size_t i = 0; i < graph->values.count; i++) {
+        ort_graph_value *value = graph->values.data[i];
+        if ((value->is_input && !graph->parent) || (value->fact.value && !value->is_input))
+            continue;
+        forget_shape(&value->fact.type);
+        value->declared = NULL;
+        value->fact.symbolic = NULL;
+        value->fact.symbolic_count = 0;
+        value->info_proto = NULL;
+    }
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (int b = 0; b < graph->nodes.data[i]->body_count; b++)
+            forget_computed(graph->nodes.data[i]->bodies[b]);
+}
+
+static ort_status no_input(const ort_graph *graph, const char *name, ort_error *err)
+{
+    ort_strbuf known = {0};
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        ort_strbuf_addf(&known, "%s%s", i ? ", " : "",
+                        graph->values.data[graph->inputs.data[i]]->name);
+    ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
+                                      "the model has no input '%s' (it has: %s)", name,
+                                      known.length ? ort_strbuf_text(&known) : "none");
+    ort_strbuf_release(&known);
+    return status;
+}
+
+ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, const int64_t *dims,
+                               ort_error *err)
+{
+    ort_graph *graph = model->graph;
+    ort_id id = ort_graph_find_value(graph, input);
+    if (id == ORT_ID_NONE || !graph->values.data[id]->is_input)
+        return no_input(graph, input, err);
+    ort_type *type = &graph->values.data[id]->fact.type;
+    char text[256];
+    if (type->kind != ORT_TYPE_TENSOR || rank < 0 || rank > ORT_MAX_RANK ||
+        (type->rank >= 0 && type->rank != rank))
+        return ort_error_set(err, ORT_ERROR_USAGE, "input '%s' is %s, it can't have rank %d", input,
+                             ort_type_format(model->dims, type, text, sizeof text), rank);
+    for (int i = 0; i < rank; i++)
+        if (dims[i] < -1)
+            return ort_error_set(err, ORT_ERROR_USAGE, "input '%s': dimension %d can't be %lld",
+                                 input, i, (long long)dims[i]);
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] >= 0)
+            type->dim[i] = ort_dim_of(dims[i]);
+        else if (type->rank < 0)
+            type->dim[i] = ort_dim_unknown();
+    }
+    type->rank = rank;
+    graph->values.data[id]->declared = NULL;
+    forget_computed(graph);
+    ort_graph_touch_value(graph, id);
+    return ORT_OK;
+}
+
+/* ---- constants */
+
+const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name)
+{
+    ort_id id = ort_graph_find_value(graph, name);
+    if (id != ORT_ID_NONE) {
+        const ort_graph_value *value = graph->values.data[id];
+        if (value->fact.value)
+            return value->fact.value;
+        if (value->producer != ORT_ID_NONE) {
+            const ort_node *node = graph->nodes.data[value->producer];
+            if (!strcmp(node->op_type, "Constant"))
+                return ort_node_tensor(node, "value");
+        }
+    }
+    const ort_tensor *found = NULL;
+    for (size_t i = 0; i < graph->nodes.count && !found; i++)
+        for (int b = 0; b < graph->nodes.data[i]->body_count && !found; b++)
+            found = ort_graph_find_constant(graph->nodes.data[i]->bodies[b], name);
+    return found;
+}

@@ -1,0 +1,17 @@
+/* override.h - fixing what a model leaves open: symbolic dimensions and input shapes. */
+#ifndef ORT_GRAPH_OVERRIDE_H
+#define ORT_GRAPH_OVERRIDE_H
+
+#include "graph/graph.h"
+
+/* Replace the symbol in every declared and inferred shape. ORT_ERROR_USAGE with the names there are when
+ * the model has no such symbol. */
+ort_status ort_graph_set_dim(ort_model *model, const char *name, int64_t size, ort_error *err);
+/* Declare the shape of an input (-1: keep that dim). What was declared or inferred for computed values is
+ * forgotten but for element types. */
+ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, const int64_t *dims,
+                               ort_error *err);
+/* A constant by name: an initializer, or the value of a Constant node, also in bodies. NULL. */
+const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name);
+
+#endif

@@ -1,0 +1,210 @@
+/* check.c - everything that can be said about a model without running it: versions, structure, scopes,
+ * operators, arity, attributes, types. All findings, in the order of the file. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hashmap.h"
+#include "op/check.h"
+
+/* ---- versions */
+
+static int64_t newest(const char *domain)
+{
+    return !*domain ? ORT_NEWEST_OPSET : !strcmp(domain, ML) ? ORT_NEWEST_ML_OPSET : INT64_MAX;
+}
+
+static bool any_unknown(const ort_graph *graph)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (!node->op)
+            return true;
+        for (int b = 0; b < node->body_count; b++)
+            if (any_unknown(node->bodies[b]))
+                return true;
+    }
+    return false;
+}
+
+static void check_versions(const ort_model *model, ort_findings *findings)
+{
+    const char *used = any_unknown(model->graph) ? "parts of it are unknown here"
+                                                 : "nothing newer is used";
+    if (model->ir_version > ORT_NEWEST_IR)
+        ort_findings_add(findings, ORT_FINDING_NOTE, "IR version %lld is newer than %d: %s",
+                         (long long)model->ir_version, ORT_NEWEST_IR, used);
+    if (model->opsets.count == 0)
+        ort_findings_add(findings, ORT_FINDING_ERROR, "the model imports no opset");
+    for (size_t i = 0; i < model->opsets.count; i++) {
+        const ort_opset *o = &model->opsets.data[i];
+        const char *name = *o->domain ? o->domain : "ai.onnx";
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(model->opsets.data[j].domain, o->domain))
+                ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' is imported twice", name);
+        if (o->version < 1)
+            ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' has version %lld", name,
+                             (long long)o->version);
+        if (o->version > newest(o->domain))
+            ort_findings_add(findings, ORT_FINDING_NOTE, "opset %lld of '%s' is newer than %lld: %s",
+                             (long long)o->version, name, (long long)newest(o->domain), used);
+    }
+}
+
+/* ---- structure */
+
+static const ort_graph_value *in_outer_scope(const ort_graph *graph, const char *name)
+{
+    for (graph = graph->parent; graph; graph = graph->parent) {
+        ort_id id = ort_graph_find_value(graph, name);
+        if (id != ORT_ID_NONE)
+            return graph->values.data[id];
+    }
+    return NULL;
+}
+
+/* Values made in a body must not hide one of an outer scope: runtimes disagree on what they mean. */
+static void check_scopes(const ort_graph *graph, const char *place, ort_findings *findings)
+{
+    for (size_t i = 0; i < graph->values.count; i++) {
+        const ort_graph_value *value = graph->values.data[i];
+        if (value->outer == ORT_ID_NONE && *value->name && in_outer_scope(graph, value->name))
+            ort_findings_add(findings, ORT_FINDING_WARNING,
+                             "%svalue '%s' hides a value of that name in an outer scope", place,
+                             value->name);
+    }
+}
+
+static void check_io(const ort_graph *graph, ort_findings *findings)
+{
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ort_graph_value *value = graph->values.data[graph->inputs.data[i]];
+        if (value->fact.type.kind == ORT_TYPE_UNKNOWN && !graph->parent)
+            ort_findings_add(findings, ORT_FINDING_WARNING, "graph input '%s' has no declared type",
+                             value->name);
+    }
+    if (graph->outputs.count == 0 && !graph->parent)
+        ort_findings_add(findings, ORT_FINDING_ERROR, "the graph has no outputs");
+}
+
+/* Producers and order as the node list says; import guarantees them, edits must keep them. */
+static void check_order(const ort_graph *graph, const ort_node *node, const uint8_t *placed,
+                        ort_findings *findings)
+{
+    char label[256];
+    ort_node_label(node, label, sizeof label);
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
+        if (!value)
+            continue;
+        bool given = value->is_input || value->fact.value || value->outer != ORT_ID_NONE ||
+                     value->initializer_proto;
+        if (value->producer == ORT_ID_NONE && !given)
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: input %d names '%s', which nothing computes", label, i,
+                             value->name);
+        else if (value->producer != ORT_ID_NONE && !placed[value->producer])
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: input %d ('%s') is computed later: a cycle", label, i,
+                             value->name);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
+        if (value && value->producer != node->id)
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: output %d ('%s') is computed twice", label, i, value->name);
+    }
+}
+
+/* A Constant node that a later one of the same output replaced (see build.c). */
+static void check_replaced(const ort_graph *graph, ort_findings *findings)
+{
+    size_t count = 0;
+    const char *name = "";
+    for (size_t i = 0; i < graph->nodes.count && !graph->changed; i++) {
+        const ort_node *node = graph->nodes.data[i];
+        if (!node->removed || node->output_count != 1 || node->outputs[0] == ORT_ID_NONE)
+            continue;
+        name = graph->values.data[node->outputs[0]]->name;
+        count++;
+    }
+    if (count)
+        ort_findings_add(findings, ORT_FINDING_WARNING,
+                         "%zu values are defined by two Constant nodes, the last of them '%s': the "
+                         "later node counts",
+                         count, name);
+}
+
+static void check_node_names(const ort_graph *graph, ort_findings *findings)
+{
+    const ort_node *node;
+    ort_hashmap seen = {0};
+    size_t repeated = 0;
+    const char *name = "";
+    ORT_EACH_NODE(graph, node)
+    {
+        if (!*node->name)
+            continue;
+        if (ort_hashmap_get_str(&seen, node->name, NULL)) {
+            repeated++;
+            name = node->name;
+        }
+        (void)ort_hashmap_put_str(&seen, node->name, 1);
+    }
+    ort_hashmap_release(&seen);
+    if (repeated)
+        ort_findings_add(findings, ORT_FINDING_NOTE,
+                         "%zu node names occur more than once, the last of them '%s'", repeated,
+                         name);
+}
+
+/* ---- all of a graph */
+
+static ort_status check_graph(const ort_graph *graph, const char *place,
+                              const ort_registry *registry, ort_findings *findings, ort_error *err)
+{
+    ort_arena arena = {0};
+    const ort_node *node;
+    uint8_t *placed = ort_arena_alloc(&arena, graph->nodes.count + 1);
+    if (!placed)
+        return ort_error_memory(err, graph->nodes.count);
+    ort_status status = ORT_OK;
+    check_io(graph, findings);
+    check_scopes(graph, place, findings);
+    check_replaced(graph, findings);
+    if (!graph->parent)
+        check_node_names(graph, findings);
+    ORT_EACH_NODE(graph, node)
+    {
+        check_order(graph, node, placed, findings);
+        placed[node->id] = 1;
+        if (node->op)
+            ort_check_node(graph, node, findings);
+        else
+            ort_check_unknown(graph, node, registry, findings);
+        char label[256], inner[320];
+        snprintf(inner, sizeof inner, "in a body of %s: ",
+                 ort_node_label(node, label, sizeof label));
+        for (int b = 0; b < node->body_count && status == ORT_OK; b++)
+            status = check_graph(node->bodies[b], inner, registry, findings, err);
+    }
+    ort_arena_release(&arena);
+    return status;
+}
+
+ort_status ort_graph_check(ort_model *model, const ort_registry *registry, ort_findings *findings,
+                           ort_error *err)
+{
+    ort_error inner = {0};
+    ort_status status = ort_graph_inline_functions(model->graph, &inner);
+    if (status == ORT_ERROR_MODEL || status == ORT_ERROR_UNSUPPORTED) {
+        ort_findings_add(findings, ORT_FINDING_ERROR, "%s", inner.message);
+        return ORT_OK;
+    }
+    if (status != ORT_OK)
+        return ort_error_set(err, status, "%s", inner.message);
+    ORT_TRY(ort_graph_infer(model->graph, registry, findings, err));
+    ORT_TRY(check_graph(model->graph, "", registry, findings, err));
+    check_versions(model, findings);
+    return ORT_OK;
+}

@@ -1,0 +1,299 @@
+/* check_node.c - a node against its operator's row: arity, attributes, element types, and what to say
+ * when there is no row. Every finding names the node and the slot. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/check.h"
+
+typedef struct node_check {
+    const ort_graph *graph;
+    const ort_node *node;
+    const ort_op *op;
+    const ort_schema *schema;
+    ort_findings *findings;
+    char label[256];
+} node_check;
+
+#define FAIL(c, ...) ort_findings_add((c)->findings, ORT_FINDING_ERROR, __VA_ARGS__)
+
+/* ---- arity */
+
+static void check_arity(const node_check *c)
+{
+    const ort_schema *s = c->schema;
+    int in = c->node->input_count, out = c->node->output_count;
+    /* Absent optional slots at the end don't count. */
+    while (in > 0 && c->node->inputs[in - 1] == ORT_ID_NONE)
+        in--;
+    while (out > 0 && c->node->outputs[out - 1] == ORT_ID_NONE)
+        out--;
+    if (s->max_inputs >= 0 && in > s->max_inputs)
+        FAIL(c, "%s: has %d inputs, %s-%d takes at most %d", c->label, in, c->op->name,
+             c->op->since, s->max_inputs);
+    if (in < s->min_inputs && s->input_count > 0) {
+        int slot = in < s->input_count ? in : s->input_count - 1;
+        FAIL(c, "%s: has %d inputs, %s-%d needs at least %d (input %d, %s, is missing)", c->label,
+             in, c->op->name, c->op->since, s->min_inputs, in, s->inputs[slot].name);
+    }
+    if (s->max_outputs >= 0 && out > s->max_outputs)
+        FAIL(c, "%s: has %d outputs, %s-%d gives at most %d", c->label, out, c->op->name,
+             c->op->since, s->max_outputs);
+    if (out < s->min_outputs && out == 0)
+        FAIL(c, "%s: has no outputs, %s-%d gives at least %d", c->label, c->op->name, c->op->since,
+             s->min_outputs);
+    for (int i = 0; i < in && i < s->input_count; i++)
+        if (c->node->inputs[i] == ORT_ID_NONE && !s->inputs[i].optional && !s->inputs[i].variadic)
+            FAIL(c, "%s: input %d (%s) is required, but left out", c->label, i, s->inputs[i].name);
+}
+
+/* ---- attributes */
+
+static const char *attr_type_name(ort_attr_type type)
+{
+    static const char *const names[] = {"undefined", "float", "int", "string", "tensor", "graph",
+                                        "floats", "ints", "strings", "tensors", "graphs",
+                                        "sparse_tensor", "sparse_tensors", "type_proto",
+                                        "type_protos"};
+    return (unsigned)type < sizeof names / sizeof *names ? names[type] : "undefined";
+}
+
+static const ort_attr_spec *find_spec(const ort_schema *schema, const char *name)
+{
+    for (int i = 0; i < schema->attr_count; i++)
+        if (!strcmp(schema->attrs[i].name, name))
+            return &schema->attrs[i];
+    return NULL;
+}
+
+/* An empty list may be stored as any list; exporters write such. */
+static bool attr_type_fits(const ort_attr_spec *spec, const ort_attr *attr)
+{
+    bool lists = attr->type >= ORT_ATTR_FLOATS && attr->type <= ORT_ATTR_STRINGS &&
+                 spec->type >= ORT_ATTR_FLOATS && spec->type <= ORT_ATTR_STRINGS;
+    return spec->type == attr->type || (lists && attr->count == 0);
+}
+
+static void list_attributes(const ort_schema *schema, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < schema->attr_count && used < size; i++) {
+        int n = snprintf(text + used, size - used, "%s%s", i ? ", " : "", schema->attrs[i].name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (!schema->attr_count)
+        snprintf(text, size, "none");
+}
+
+static void check_attributes(const node_check *c)
+{
+    char known[512];
+    for (int i = 0; i < c->node->attr_count; i++) {
+        const ort_attr *attr = &c->node->attrs[i];
+        const ort_attr_spec *spec = find_spec(c->schema, attr->name);
+        for (int j = 0; j < i; j++)
+            if (!strcmp(c->node->attrs[j].name, attr->name))
+                FAIL(c, "%s: attribute '%s' is given twice", c->label, attr->name);
+        if (!spec) {
+            list_attributes(c->schema, known, sizeof known);
+            FAIL(c, "%s: %s-%d has no attribute '%s' (it has: %s)", c->label, c->op->name,
+                 c->op->since, attr->name, known);
+        } else if (attr->reference) {
+            FAIL(c, "%s: attribute '%s' refers to '%s' outside of a function", c->label, attr->name,
+                 attr->reference);
+        } else if (!attr_type_fits(spec, attr)) {
+            FAIL(c, "%s: attribute '%s' has type %s, needs %s", c->label, attr->name,
+                 attr_type_name(attr->type), attr_type_name(spec->type));
+        }
+    }
+    for (int i = 0; i < c->schema->attr_count; i++)
+        if (c->schema->attrs[i].required && !ort_node_has(c->node, c->schema->attrs[i].name))
+            FAIL(c, "%s: attribute '%s' is required, but missing", c->label,
+                 c->schema->attrs[i].name);
+}
+
+/* ---- types */
+
+typedef struct binding { /* a type variable and the value that fixed it */
+    const char *variable;
+    const ort_type *type;
+    const char *value;
+} binding;
+
+typedef struct bindings {
+    binding list[2 * ORT_SCHEMA_MAX];
+    int count;
+} bindings;
+
+static const ort_param *param_of(const ort_param *params, int count, int slot)
+{
+    if (slot < count)
+        return &params[slot];
+    return count && params[count - 1].variadic ? &params[count - 1] : NULL;
+}
+
+static bool same_type(const ort_type *a, const ort_type *b, int depth)
+{
+    if (!a || !b || depth > 20 || a->kind == ORT_TYPE_UNKNOWN || b->kind == ORT_TYPE_UNKNOWN)
+        return true;
+    return a->kind == b->kind && (!a->dtype || !b->dtype || a->dtype == b->dtype) &&
+           same_type(a->element, b->element, depth + 1);
+}
+
+static bool is_variable(const ort_op *op, const char *type)
+{
+    size_t length = strlen(type);
+    for (const char *p = op->types; *p;) {
+        size_t token = strcspn(p, " ");
+        if (token > length && p[length] == ':' && !memcmp(p, type, length))
+            return true;
+        p += token + (p[token] == ' ');
+    }
+    return false;
+}
+
+/* All slots of one variable have one type. */
+static void check_binding(const node_check *c, bindings *b, const ort_param *param,
+                          const ort_graph_value *value)
+{
+    char one[256], other[256];
+    if (param->mixed || !is_variable(c->op, param->type) || value->fact.type.kind == 0 ||
+        (value->fact.type.kind == ORT_TYPE_TENSOR && !value->fact.type.dtype))
+        return;
+    for (int i = 0; i < b->count; i++) {
+        if (strcmp(b->list[i].variable, param->type))
+            continue;
+        if (!same_type(b->list[i].type, &value->fact.type, 0))
+            FAIL(c, "%s: '%s' is %s and '%s' is %s, but both must have the type %s of %s-%d",
+                 c->label, b->list[i].value,
+                 ort_type_format(c->graph->model->dims, b->list[i].type, one, sizeof one),
+                 value->name,
+                 ort_type_format(c->graph->model->dims, &value->fact.type, other, sizeof other),
+                 param->type, c->op->name, c->op->since);
+        return;
+    }
+    if (b->count < (int)(sizeof b->list / sizeof *b->list))
+        b->list[b->count++] = (binding){param->type, &value->fact.type, value->name};
+}
+
+static void check_slots(const node_check *c, bindings *b, bool inputs)
+{
+    const ort_node *node = c->node;
+    const ort_schema *s = c->schema;
+    int count = inputs ? node->input_count : node->output_count;
+    for (int i = 0; i < count; i++) {
+        ort_id id = inputs ? node->inputs[i] : node->outputs[i];
+        const ort_param *param = inputs ? param_of(s->inputs, s->input_count, i)
+                                        : param_of(s->outputs, s->output_count, i);
+        const ort_graph_value *value = ort_graph_value_at(c->graph, id);
+        char type[256], allowed[512];
+        if (!value || !param)
+            continue;
+        if (!ort_schema_allows(c->op, param->type, &value->fact.type))
+            FAIL(c, "%s: %s %d (%s) is %s, %s-%d takes %s", c->label, inputs ? "input" : "output",
+                 i, param->name,
+                 ort_type_format(c->graph->model->dims, &value->fact.type, type, sizeof type),
+                 c->op->name, c->op->since,
+                 ort_schema_format_types(c->op, param->type, allowed, sizeof allowed));
+        else
+            check_binding(c, b, param, value);
+    }
+}
+
+void ort_check_node(const ort_graph *graph, const ort_node *node, ort_findings *findings)
+{
+    ort_schema schema;
+    ort_error err = {0};
+    node_check c = {.graph = graph, .node = node, .op = node->op, .schema = &schema,
+                    .findings = findings};
+    ort_node_label(node, c.label, sizeof c.label);
+    if (ort_schema_parse(node->op, &schema, &err) != ORT_OK) {
+        FAIL(&c, "%s: %s", c.label, err.message);
+        return;
+    }
+    bindings b = {.count = 0};
+    check_arity(&c);
+    check_attributes(&c);
+    check_slots(&c, &b, true);
+    check_slots(&c, &b, false);
+}
+
+/* ---- nobody has it */
+
+/* Edit distance of two short names, at most `limit`. */
+static int distance(const char *a, const char *b, int limit)
+{
+    int row[64], m = (int)strlen(b);
+    if (m >= 64 || strlen(a) >= 64)
+        return limit + 1;
+    for (int j = 0; j <= m; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int cost = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = cost < step ? cost : step;
+        }
+    }
+    return row[m];
+}
+
+/* The known operator whose name is nearest, in any domain: a wrong domain is a common mistake. */
+static const ort_op *nearest(const ort_registry *registry, const char *domain, const char *name)
+{
+    const ort_op *best = NULL;
+    int length = (int)strlen(name), limit = length < 6 ? 1 : length < 12 ? 2 : 3;
+    int best_distance = 2 * limit + 2;
+    for (size_t i = 0; i < ort_registry_count(registry); i++) {
+        const ort_op *op = ort_registry_at(registry, i);
+        int d = distance(name, op->name, limit);
+        if (d > limit)
+            continue;
+        d = 2 * d + (strcmp(op->domain, domain) != 0);
+        if (d < best_distance) {
+            best_distance = d;
+            best = op;
+        }
+    }
+    return best;
+}
+
+static const char *domain_name(const char *domain)
+{
+    return *domain ? domain : "ai.onnx";
+}
+
+void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_registry *registry,
+                       ort_findings *findings)
+{
+    char label[256];
+    const char *domain = domain_name(node->domain);
+    ort_node_label(node, label, sizeof label);
+    int64_t version = node->opset ? node->opset : ort_model_opset(graph->model, node->domain);
+    int oldest = ort_registry_oldest(registry, node->domain, node->op_type);
+    if (version == 0) {
+        ort_findings_add(findings, ORT_FINDING_ERROR,
+                         "%s: the model imports no opset of domain '%s'", label, domain);
+    } else if (oldest && version < oldest) {
+        ort_findings_add(findings, ORT_FINDING_ERROR,
+                         "%s: operator %s came with opset %d of '%s', the model imports %lld",
+                         label, node->op_type, oldest, domain, (long long)version);
+    } else if (oldest) {
+        ort_findings_add(findings, ORT_FINDING_ERROR,
+                         "%s: operator %s is not part of opset %lld of '%s' any more (it was since "
+                         "opset %d)",
+                         label, node->op_type, (long long)version, domain, oldest);
+    } else {
+        const ort_op *near = nearest(registry, node->domain, node->op_type);
+        char hint[160] = "";
+        if (near)
+            snprintf(hint, sizeof hint, " (nearest: %s of '%s')", near->name,
+                     domain_name(near->domain));
+        ort_findings_add(findings, ORT_FINDING_ERROR, "%s: unknown operator %s of domain '%s'%s",
+                         label, node->op_type, domain, hint);
+    }
+}
