@@ -1,0 +1,262 @@
+/* random_inputs.c - made-up inputs for a session, the same on every machine for a seed.
+ *
+ * The rule of formats(5): what indexes (traced to Gather, OneHot and their kin) stays in bounds, masks
+ * are ones, positions count up, what the graph compares with a constant takes that constant, the
+ * rest is normal. Strings need a sample. Sums of twelve uniform draws stand for the normal
+ * distribution: no library function, so the same bits everywhere.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "op/edit.h"
+
+#define TRACE_DEPTH 12
+#define SYMBOLS_MAX 64
+
+typedef enum role { ROLE_FREE, ROLE_INDEX, ROLE_COMPARED } role;
+
+typedef struct trace {
+    role role;
+    int64_t bound;  /* of an index: exclusive */
+    double constant;
+} trace;
+
+typedef struct maker {
+    const ort_session *session;
+    uint64_t state;
+    struct { uint32_t expr; int64_t size; } symbols[SYMBOLS_MAX];
+    int symbol_count;
+} maker;
+
+/* ---- numbers */
+
+static uint64_t draw(maker *m)
+{
+    uint64_t x = m->state += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static double draw_uniform(maker *m)
+{
+    return (double)(draw(m) >> 11) * 0x1p-53;
+}
+
+static double draw_normal(maker *m)
+{
+    double sum = -6.0;
+    for (int i = 0; i < 12; i++)
+        sum += draw_uniform(m);
+    return sum;
+}
+
+/* ---- what becomes of an input */
+
+static bool one_of(const ort_node *node, const char *const *names)
+{
+    for (; *names; names++)
+        if (!strcmp(node->op_type, *names))
+            return true;
+    return false;
+}
+
+static const char *const movers[] = {"Cast",    "Reshape",   "Unsqueeze", "Squeeze", "Identity",
+                                     "Flatten", "Transpose", "Slice",     "Expand",  "Concat",
+                                     "Gather",  "Split",     "Tile",      NULL};
+static const char *const gathers[] = {"Gather", "GatherElements", "GatherND", NULL};
+static const char *const comparers[] = {"Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual",
+                                        NULL};
+
+/* Size of the axis that indices of a Gather run over; 0 when not known. */
+static int64_t gathered_size(const ort_graph *graph, const ort_node *node)
+{
+    const ort_graph_value *data = ort_graph_value_at(graph, node->inputs[0]);
+    const ort_type *type = data ? &data->fact.type : NULL;
+    int64_t axis = strcmp(node->op_type, "GatherND")
+                       ? ort_node_int(node, "axis", 0)
+                       : ort_node_int(node, "batch_dims", 0);
+    if (!type || type->kind != ORT_TYPE_TENSOR || type->rank <= 0)
+        return 0;
+    axis += axis < 0 ? type->rank : 0;
+    if (axis < 0 || axis >= type->rank || !ort_dim_known(type->dim[axis]))
+        return 0;
+    return type->dim[axis].size;
+}
+
+static void found_index(trace *t, int64_t bound)
+{
+    if (bound <= 0)
+        bound = 1;
+    if (t->role != ROLE_INDEX || bound < t->bound)
+        t->bound = bound;
+    t->role = ROLE_INDEX;
+}
+
+static void follow(const ort_graph *graph, ort_id id, int depth, trace *t);
+
+static void look_at(const ort_graph *graph, const ort_node *node, int slot, int depth, trace *t)
+{
+    if (slot == 1 && one_of(node, gathers)) {
+        found_index(t, gathered_size(graph, node));
+        return;
+    }
+    if (slot == 0 && !strcmp(node->op_type, "OneHot")) {
+        const ort_tensor *size = ort_edit_constant(graph, node, 1);
+        found_index(t, size ? ort_tensor_get_i64(size, 0) : 1);
+        return;
+    }
+    if (slot < 2 && node->input_count == 2 && one_of(node, comparers)) {
+        const ort_tensor *other = ort_edit_constant(graph, node, 1 - slot);
+        if (other && ort_tensor_count(other) == 1 && t->role == ROLE_FREE &&
+            ort_dtype_get(other->dtype)->class_ != ORT_CLASS_STRING) {
+            t->role = ROLE_COMPARED;
+            t->constant = ort_tensor_get_f64(other, 0);
+        }
+        return;
+    }
+    if (one_of(node, movers) && (slot == 0 || !strcmp(node->op_type, "Concat")))
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != ORT_ID_NONE)
+                follow(graph, node->outputs[i], depth - 1, t);
+}
+
+static void follow(const ort_graph *graph, ort_id id, int depth, trace *t)
+{
+    const ort_node *node;
+    if (depth <= 0 || graph->values.data[id]->use_count == 0)
+        return;
+    ORT_EACH_NODE(graph, node)
+    {
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] == id)
+                look_at(graph, node, i, depth, t);
+        for (int i = 0; i < node->implicit_count; i++) {
+            if (node->implicit[i] != id)
+                continue;
+            for (int b = 0; b < node->body_count; b++)
+                for (size_t v = 0; v < node->bodies[b]->values.count; v++)
+                    if (node->bodies[b]->values.data[v]->outer == id)
+                        follow(node->bodies[b], (ort_id)v, depth - 1, t);
+        }
+    }
+}
+
+/* ---- shapes */
+
+/* A free dimension: 1 in front, images 64 x 64, else 8; the same symbol the same size. */
+static int64_t choose_dim(maker *m, const ort_type *type, int axis)
+{
+    ort_dim dim = type->dim[axis];
+    int64_t size = axis == 0 ? 1 : type->rank == 4 && axis >= 2 ? 64 : 8;
+    if (ort_dim_known(dim))
+        return dim.size;
+    if (dim.expr == ORT_DIM_UNKNOWN)
+        return size;
+    for (int i = 0; i < m->symbol_count; i++)
+        if (m->symbols[i].expr == dim.expr)
+            return m->symbols[i].size;
+    if (m->symbol_count < SYMBOLS_MAX) {
+        m->symbols[m->symbol_count].expr = dim.expr;
+        m->symbols[m->symbol_count++].size = size;
+    }
+    return size;
+}
+
+/* ---- values */
+
+static bool named(const char *name, const char *part)
+{
+    char lower[128];
+    size_t i = 0;
+    for (; name[i] && i + 1 < sizeof lower; i++)
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    lower[i] = 0;
+    return strstr(lower, part) != NULL;
+}
+
+static void fill_counting(ort_tensor *t)
+{
+    int64_t count = ort_tensor_count(t);
+    int64_t last = t->shape.rank ? t->shape.dim[t->shape.rank - 1] : 1;
+    for (int64_t i = 0; i < count; i++)
+        ort_tensor_set_i64(t, i, i % last);
+}
+
+static void fill_constant(ort_tensor *t, double number)
+{
+    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+        ort_tensor_set_f64(t, i, number);
+}
+
+static void fill_integers(maker *m, ort_tensor *t, int64_t low, int64_t high)
+{
+    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+        ort_tensor_set_i64(t, i, low + (int64_t)(draw(m) % (uint64_t)(high - low)));
+}
+
+static void fill(maker *m, const ort_port *port, ort_tensor *t)
+{
+    trace found = {ROLE_FREE, 0, 0};
+    ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
+    follow(m->session->model->graph, port->id, TRACE_DEPTH, &found);
+    if (class_ == ORT_CLASS_BOOL || named(port->name, "mask"))
+        fill_constant(t, 1);
+    else if (named(port->name, "position") && class_ != ORT_CLASS_FLOAT)
+        fill_counting(t);
+    else if (found.role == ROLE_INDEX)
+        fill_integers(m, t, 0, found.bound);
+    else if (found.role == ROLE_COMPARED && (class_ != ORT_CLASS_FLOAT || t->shape.rank == 0))
+        fill_constant(t, found.constant);
+    else if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
+        fill_integers(m, t, 0, ort_dtype_bits(t->dtype) == 8 && class_ == ORT_CLASS_UINT ? 256
+                               : ort_dtype_bits(t->dtype) < 8                            ? 2
+                                                                                         : 10);
+    else if (class_ == ORT_CLASS_COMPLEX)
+        memset(t->data, 0, ort_tensor_bytes(t));
+    else
+        for (int64_t i = 0; i < ort_tensor_count(t); i++)
+            ort_tensor_set_f64(t, i, draw_normal(m));
+}
+
+static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
+{
+    const ort_port *port = &m->session->inputs[index];
+    ort_shape shape = {0};
+    if (port->default_value)
+        return ORT_OK;
+    if (port->type.kind != ORT_TYPE_TENSOR || port->type.dtype == ORT_DTYPE_UNDEFINED)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "input '%s' is %s, which can't be made up: give a sample", port->name,
+                             port->type_text);
+    if (port->type.dtype == ORT_DTYPE_STRING)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "input '%s' holds strings, which can't be made up: give a sample",
+                             port->name);
+    shape.rank = port->type.rank < 0 ? 1 : port->type.rank;
+    for (int axis = 0; axis < shape.rank; axis++)
+        shape.dim[axis] = port->type.rank < 0 ? 1 : choose_dim(m, &port->type, axis);
+    ORT_TRY(ort_value_new_tensor_(port->type.dtype, &shape, value, err));
+    fill(m, port, &(*value)->tensor);
+    return ORT_OK;
+}
+
+ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed, ort_value **inputs,
+                                     ort_error *err)
+{
+    maker m = {.session = session, .state = seed};
+    ort_status status = ORT_OK;
+    for (int i = 0; i < session->input_count; i++)
+        inputs[i] = NULL;
+    for (int i = 0; i < session->input_count && !status; i++)
+        status = make(&m, i, &inputs[i], err);
+    for (int i = 0; status && i < session->input_count; i++) {
+        ort_value_free(inputs[i]);
+        inputs[i] = NULL;
+    }
+    return status;
+}
