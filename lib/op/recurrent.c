@@ -1,0 +1,362 @@
+/* recurrent.c - what recent language models use instead of attention, or around it: LinearAttention,
+ * CausalConvWithState, SwiGLU.
+ *
+ * All compute in float, row by row, converting 16-bit rows as they come. A head (or channel) of one
+ * batch entry is a task and walks through time alone; its state lives in the task's scratch.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/op.h"
+
+/* ---- LinearAttention */
+
+enum { IN_QUERY, IN_KEY, IN_VALUE, IN_STATE, IN_DECAY, IN_BETA };
+
+typedef struct linear_state {
+    int64_t q_heads, kv_heads;
+    float scale; /* 0: 1 / sqrt(size of a key) */
+    bool gated, delta;
+} linear_state;
+
+static ort_status linear_prepare(ort_prep *p, ort_error *err)
+{
+    linear_state *s = ort_prep_state(p, sizeof *s);
+    const char *rule = ort_node_string(p->node, "update_rule", "gated_delta");
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->q_heads = ort_node_int(p->node, "q_num_heads", 0);
+    s->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
+    s->scale = ort_node_float(p->node, "scale", 0);
+    s->gated = strncmp(rule, "gated", 5) == 0;
+    s->delta = !strcmp(rule, "delta") || !strcmp(rule, "gated_delta");
+    if (!s->delta && !s->gated && strcmp(rule, "linear") != 0)
+        return ort_prep_fail(p, err, "update_rule '%.40s' is unknown", rule);
+    if (s->kv_heads < 1 || s->q_heads < 1 || s->q_heads % s->kv_heads != 0)
+        return ort_prep_fail(p, err, "q_num_heads must be a positive multiple of kv_num_heads");
+    return ORT_OK;
+}
+
+static ort_status linear_infer(ort_infer *x, ort_error *err)
+{
+    int64_t q_heads = ort_node_int(x->node, "q_num_heads", 0);
+    int64_t kv_heads = ort_node_int(x->node, "kv_num_heads", 0);
+    const ort_fact *q = ort_infer_in(x, IN_QUERY), *state = ort_infer_in(x, IN_STATE);
+    ort_dtype dtype = q ? q->type.dtype : ORT_DTYPE_UNDEFINED;
+    ort_dtype state_dtype = state ? state->type.dtype : dtype;
+    for (int i = IN_QUERY; i <= IN_VALUE; i++)
+        ORT_TRY(ort_infer_need_rank(x, i, 3, err));
+    if (!ort_infer_in_ranked(x, IN_QUERY) || !ort_infer_in_ranked(x, IN_VALUE) || kv_heads < 1 ||
+        q_heads < 1) {
+        ort_infer_set_dtype(x, 0, dtype);
+        ort_infer_set_dtype(x, 1, state_dtype);
+        return ORT_OK;
+    }
+    const ort_dim *dq = q->type.dim, *dv = x->in[IN_VALUE]->type.dim;
+    ort_dim key = ort_dim_div(x->dims, dq[2], ort_dim_of(q_heads));
+    ort_dim value = ort_dim_div(x->dims, dv[2], ort_dim_of(kv_heads));
+    ort_dim width = ort_dim_mul(x->dims, value, ort_dim_of(q_heads));
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){dq[0], dq[1], width});
+    ort_infer_set_type(x, 1, state_dtype, 4,
+                       (ort_dim[]){dq[0], ort_dim_of(kv_heads), key, value});
+    return ORT_OK;
+}
+
+typedef struct linear_walk {
+    const ort_call *call;
+    const linear_state *s;
+    const ort_tensor *in[6];
+    ort_tensor *y, *state;
+    int64_t B, T, K, V; /* sizes of a key and of a value */
+    int64_t decays, betas; /* last dims of decay and beta */
+    float scale;
+} linear_walk;
+
+static ort_status linear_shape(ort_shaping *s, ort_error *err)
+{
+    const linear_state *l = s->state;
+    size_t keys, values, bytes;
+    if (s->in_count < 3 || !s->in[0] || !s->in[2] || s->in[0]->shape.rank != 3 ||
+        s->in[2]->shape.rank != 3)
+        return ort_error_set(err, ORT_ERROR_RUN, "query, key and value must have 3 dims");
+    keys = (size_t)(s->in[0]->shape.dim[2] / l->q_heads);
+    values = (size_t)(s->in[2]->shape.dim[2] / l->kv_heads);
+    if (!ort_mul_size(keys + 2, values + 2, &bytes) ||
+        !ort_mul_size(bytes + 3 * keys + 64, sizeof(float), &s->thread_bytes))
+        return ort_error_memory(err, keys);
+    return ORT_OK;
+}
+
+static bool is_rows(const ort_tensor *t, int64_t B, int64_t T)
+{
+    return t->shape.rank == 3 && t->shape.dim[0] == B && t->shape.dim[1] == T;
+}
+
+static ort_status linear_init(ort_call *call, linear_walk *w, ort_error *err)
+{
+    const linear_state *s = call->state;
+    *w = (linear_walk){.call = call, .s = s, .y = ort_call_out(call, 0),
+                       .state = ort_call_out(call, 1)};
+    for (int i = 0; i < 6; i++)
+        w->in[i] = ort_call_in(call, i);
+    const ort_shape *q = &w->in[0]->shape;
+    w->B = q->dim[0];
+    w->T = q->dim[1];
+    w->K = q->dim[2] / s->q_heads;
+    w->V = w->in[IN_VALUE]->shape.dim[2] / s->kv_heads;
+    bool fits = (w->in[IN_DECAY] != NULL) == s->gated && (w->in[IN_BETA] != NULL) == s->delta;
+    for (int i = 0; fits && i < 6; i++)
+        fits = i == IN_STATE || !w->in[i] || is_rows(w->in[i], w->B, w->T);
+    fits = fits && q->dim[2] == w->K * s->q_heads &&
+           w->in[IN_KEY]->shape.dim[2] == w->K * s->kv_heads &&
+           w->in[IN_VALUE]->shape.dim[2] == w->V * s->kv_heads &&
+           (!w->in[IN_STATE] ||
+            ort_tensor_count(w->in[IN_STATE]) == w->B * s->kv_heads * w->K * w->V);
+    w->decays = fits && s->gated ? w->in[IN_DECAY]->shape.dim[2] : 0;
+    w->betas = fits && s->delta ? w->in[IN_BETA]->shape.dim[2] : 0;
+    fits = fits && (!s->gated || w->decays == s->kv_heads || w->decays == s->kv_heads * w->K) &&
+           (!s->delta || w->betas == s->kv_heads || w->betas == 1);
+    if (!fits)
+        return ort_call_fail(call, err, "the shapes of its inputs, or those that update_rule asks "
+                             "for, don't fit together");
+    w->scale = s->scale != 0 ? s->scale : 1 / sqrtf((float)ort_max_i64(w->K, 1));
+    return ORT_OK;
+}
+
+/* Row `at` (of `size` elements each) of an input as floats. */
+static void load_row(const ort_tensor *t, int64_t at, int64_t size, float *out)
+{
+    ort_tensor_to_f32(t, at * size, size, out);
+}
+
+/* S = exp(g) * S, by key element or for the whole head. */
+static void decay_state(const linear_walk *w, int64_t token, int64_t h, float *state, float *row)
+{
+    const linear_state *s = w->s;
+    bool each = w->decays != s->kv_heads;
+    load_row(w->in[IN_DECAY], token * s->kv_heads + h, each ? w->K : 1, row);
+    for (int64_t k = 0; k < w->K; k++) {
+        float factor = expf(row[each ? k : 0]);
+        for (int64_t v = 0; v < w->V; v++)
+            state[k * w->V + v] *= factor;
+    }
+}
+
+static void linear_step(const linear_walk *w, int64_t token, int64_t h, float *state, float *scratch)
+{
+    const linear_state *s = w->s;
+    float *key = scratch, *value = key + w->K, *seen = value + w->V, *query = seen + w->V;
+    float beta = 1;
+    if (s->gated)
+        decay_state(w, token, h, state, key);
+    load_row(w->in[IN_KEY], token * s->kv_heads + h, w->K, key);
+    load_row(w->in[IN_VALUE], token * s->kv_heads + h, w->V, value);
+    if (s->delta) {
+        load_row(w->in[IN_BETA], w->betas == 1 ? token : token * s->kv_heads + h, 1, &beta);
+        memset(seen, 0, (size_t)w->V * sizeof *seen);
+        for (int64_t k = 0; k < w->K; k++)
+            w->call->k->math.axpy(seen, state + k * w->V, (size_t)w->V, key[k]);
+        for (int64_t v = 0; v < w->V; v++)
+            value[v] = beta * (value[v] - seen[v]);
+    }
+    for (int64_t k = 0; k < w->K; k++)
+        w->call->k->math.axpy(state + k * w->V, value, (size_t)w->V, key[k]);
+    int64_t group = s->q_heads / s->kv_heads;
+    for (int64_t g = 0; g < group; g++) {
+        int64_t at = token * s->q_heads + h * group + g;
+        load_row(w->in[IN_QUERY], at, w->K, query);
+        memset(seen, 0, (size_t)w->V * sizeof *seen);
+        for (int64_t k = 0; k < w->K; k++)
+            w->call->k->math.axpy(seen, state + k * w->V, (size_t)w->V, query[k] * w->scale);
+        if (w->y)
+            ort_tensor_from_f32(seen, w->y, at * w->V, w->V);
+    }
+}
+
+static void linear_task(void *arg, size_t task, int thread)
+{
+    const linear_walk *w = arg;
+    int64_t b = (int64_t)task / w->s->kv_heads, h = (int64_t)task % w->s->kv_heads;
+    float *state = ort_call_scratch(w->call, thread);
+    int64_t size = w->K * w->V;
+    if (w->in[IN_STATE])
+        load_row(w->in[IN_STATE], (int64_t)task, size, state);
+    else
+        memset(state, 0, (size_t)size * sizeof *state);
+    for (int64_t t = 0; t < w->T; t++)
+        linear_step(w, b * w->T + t, h, state, state + size);
+    if (w->state)
+        ort_tensor_from_f32(state, w->state, (int64_t)task * size, size);
+}
+
+static ort_status linear_run(ort_call *call, ort_error *err)
+{
+    linear_walk w;
+    ORT_TRY(linear_init(call, &w, err));
+    ort_call_parallel(call, (size_t)(w.B * w.s->kv_heads), linear_task, &w);
+    return ORT_OK;
+}
+
+static const ort_op_impl linear_impl = {
+    .infer = linear_infer, .prepare = linear_prepare, .shape = linear_shape, .run = linear_run,
+};
+
+/* ---- CausalConvWithState */
+
+typedef struct causal_walk {
+    const ort_call *call;
+    const ort_tensor *x, *weight, *bias, *past;
+    ort_tensor *y, *present;
+    int64_t channels, length, taps;
+    bool silu;
+} causal_walk;
+
+static ort_status causal_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0);
+    const char *activation = ort_node_string(x->node, "activation", "none");
+    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+    ORT_TRY(ort_infer_need_rank(x, 1, 3, err));
+    if (strcmp(activation, "none") && strcmp(activation, "silu") && strcmp(activation, "swish"))
+        return ort_infer_fail(x, err, "activation '%.40s' must be none, silu or swish", activation);
+    ORT_TRY(ort_infer_same(x, err));
+    ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1)) {
+        ort_infer_set_dtype(x, 1, dtype);
+        return ORT_OK;
+    }
+    ort_dim kept = ort_dim_sub(x->dims, x->in[1]->type.dim[2], ort_dim_of(1));
+    ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){in->type.dim[0], in->type.dim[1], kept});
+    return ORT_OK;
+}
+
+static ort_status causal_shape(ort_shaping *s, ort_error *err)
+{
+    const ort_shape *x = &s->in[0]->shape, *w = &s->in[1]->shape;
+    if (x->rank != 3 || w->rank != 3 || w->dim[0] != x->dim[1] || w->dim[1] != 1 || w->dim[2] < 1)
+        return ort_error_set(err, ORT_ERROR_RUN, "its weight must be [channels, 1, k] for an input "
+                             "of [batch, channels, length]");
+    s->thread_bytes = (size_t)(2 * x->dim[2] + 2 * w->dim[2]) * sizeof(float);
+    return ORT_OK;
+}
+
+static void causal_task(void *arg, size_t task, int thread)
+{
+    const causal_walk *w = arg;
+    const ort_kernels *k = w->call->k;
+    int64_t c = (int64_t)task % w->channels, kept = w->taps - 1;
+    float *line = ort_call_scratch(w->call, thread), *weight = line + kept + w->length;
+    float *out = weight + w->taps, bias = 0;
+    if (w->past)
+        ort_tensor_to_f32(w->past, (int64_t)task * kept, kept, line);
+    else
+        memset(line, 0, (size_t)kept * sizeof *line);
+    ort_tensor_to_f32(w->x, (int64_t)task * w->length, w->length, line + kept);
+    ort_tensor_to_f32(w->weight, c * w->taps, w->taps, weight);
+    if (w->bias)
+        ort_tensor_to_f32(w->bias, c, 1, &bias);
+    for (int64_t t = 0; t < w->length; t++)
+        out[t] = bias;
+    for (int64_t j = 0; j < w->taps; j++)
+        k->math.axpy(out, line + j, (size_t)w->length, weight[j]);
+    if (w->silu)
+        k->math.unary[ORT_UNARY_SWISH](out, out, (size_t)w->length, 1, 0);
+    if (w->y)
+        ort_tensor_from_f32(out, w->y, (int64_t)task * w->length, w->length);
+    if (w->present)
+        ort_tensor_from_f32(line + w->length, w->present, (int64_t)task * kept, kept);
+}
+
+static ort_status causal_run(ort_call *call, ort_error *err)
+{
+    causal_walk w = {.call = call, .x = ort_call_in(call, 0), .weight = ort_call_in(call, 1),
+                     .bias = ort_call_in(call, 2), .past = ort_call_in(call, 3),
+                     .y = ort_call_out(call, 0), .present = ort_call_out(call, 1)};
+    w.channels = w.x->shape.dim[1];
+    w.length = w.x->shape.dim[2];
+    w.taps = w.weight->shape.dim[2];
+    w.silu = strcmp(ort_node_string(call->node, "activation", "none"), "none") != 0;
+    int64_t rows = w.x->shape.dim[0] * w.channels;
+    if ((w.bias && ort_tensor_count(w.bias) != w.channels) ||
+        (w.past && ort_tensor_count(w.past) != rows * (w.taps - 1)))
+        return ort_call_fail(call, err, "its bias or past_state doesn't fit %lld channels",
+                             (long long)w.channels);
+    ort_call_parallel(call, (size_t)rows, causal_task, &w);
+    return ORT_OK;
+}
+
+static const ort_op_impl causal_impl = {
+    .infer = causal_infer, .shape = causal_shape, .run = causal_run,
+};
+
+/* ---- SwiGLU */
+
+#define PIECE 512
+#define GRAIN (PIECE * 16)
+
+typedef struct glu_walk {
+    const ort_call *call;
+    const ort_tensor *a, *b;
+    ort_tensor *y;
+    int64_t count;
+    float alpha;
+} glu_walk;
+
+static void glu_double(const glu_walk *w, int64_t first, int64_t last)
+{
+    const double *a = w->a->data, *b = w->b->data;
+    for (int64_t i = first; i < last; i++)
+        ((double *)w->y->data)[i] = a[i] / (1 + exp(-(double)w->alpha * a[i])) * b[i];
+}
+
+static void glu_task(void *arg, size_t task, int thread)
+{
+    const glu_walk *w = arg;
+    const ort_kernels *k = w->call->k;
+    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
+    float a[PIECE], b[PIECE];
+    (void)thread;
+    if (w->y->dtype == ORT_DTYPE_DOUBLE) {
+        glu_double(w, first, last);
+        return;
+    }
+    for (; first < last; first += PIECE) {
+        size_t n = (size_t)ort_min_i64(PIECE, last - first);
+        ort_tensor_to_f32(w->a, first, (int64_t)n, a);
+        ort_tensor_to_f32(w->b, first, (int64_t)n, b);
+        k->math.unary[ORT_UNARY_SWISH](a, a, n, w->alpha, 0);
+        k->math.binary[ORT_BINARY_MUL](a, b, a, n, ORT_FORM_VV);
+        ort_tensor_from_f32(a, w->y, first, (int64_t)n);
+    }
+}
+
+static ort_status glu_run(ort_call *call, ort_error *err)
+{
+    glu_walk w = {call, ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0), 0,
+                  ort_node_float(call->node, "alpha", 1)};
+    if (!ort_shape_equal(&w.a->shape, &w.b->shape))
+        return ort_call_fail(call, err, "A and B must have the same shape");
+    w.count = ort_tensor_count(w.a);
+    ort_call_parallel(call, ort_task_count(w.count, GRAIN), glu_task, &w);
+    return ORT_OK;
+}
+
+static const ort_op_impl glu_impl = {.infer = ort_infer_same, .run = glu_run};
+
+/* ---- rows */
+
+const ort_op ort_ops_recurrent[] = {
+    {ONNX, "LinearAttention", 27,
+     "query:T,key:T,value:T,past_state?:S,decay?:T,beta?:T -> output:T,present_state:S",
+     "T:f16,bf16,f32 S:f16,bf16,f32",
+     "chunk_size:i=64 kv_num_heads:i! q_num_heads:i! scale:f=0 update_rule:s=gated_delta", 0, &linear_impl},
+    {ONNX, "CausalConvWithState", 27,
+     "input:T,weight:T,bias?:T,past_state?:T -> output:T,present_state:T",
+     "T:f32,f16,bf16",
+     "activation:s=none", 0, &causal_impl},
+    {ONNX, "SwiGLU", 28, "A:T,B:T -> Y:T",
+     "T:F,bf16",
+     "alpha:f=1", ORT_TRAIT_ELEMENTWISE, &glu_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};
