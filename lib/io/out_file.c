@@ -79,11 +79,17 @@ ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *er
 
 ort_status ort_out_file_check(FILE *stream, const char *label, ort_error *err)
 {
-    errno = 0;
     bool failed = ferror(stream) != 0;
-    if (fflush(stream) != 0 || failed)
-        return io_error(err, label, "write", errno ? errno : EIO);
-    return ORT_OK;
+    errno = 0;
+    if (fflush(stream) == 0 && !failed)
+        return ORT_OK;
+    if (errno == 0) {
+        /* The reason of an earlier failure is gone: one more byte asks for it. */
+        clearerr(stream);
+        if (fputc(0, stream) != EOF)
+            fflush(stream);
+    }
+    return io_error(err, label, "write", errno ? errno : EIO);
 }
 
 ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)

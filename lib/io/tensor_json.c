@@ -338,13 +338,14 @@ static ort_status parse(const char *text, size_t length, json_object_node **root
     *root = json_tokener_parse_ex(tokener, text + start, (int)(length - start));
     enum json_tokener_error problem = json_tokener_get_error(tokener);
     /* A bare number or null at the very end is complete only once its end is seen. */
+    bool completed = false;
     if (problem == json_tokener_continue) {
         *root = json_tokener_parse_ex(tokener, "\n", 1);
-        enum json_tokener_error again = json_tokener_get_error(tokener);
-        if (again == json_tokener_success)
-            problem = again;
+        completed = json_tokener_get_error(tokener) == json_tokener_success;
+        if (completed)
+            problem = json_tokener_success;
     }
-    size_t end = start + json_tokener_get_parse_end(tokener);
+    size_t end = completed ? length : start + json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
     while (problem == json_tokener_success && end < length && text[end] &&
            strchr(" \t\r\n", text[end]))

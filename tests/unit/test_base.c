@@ -1,0 +1,359 @@
+/* test_base.c - the base room: errors, arena, strings, hash map, JSON, pool, number conversions. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/findings.h"
+#include "base/hashmap.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "base/pool.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "test.h"
+
+static void error_messages(test_state *test)
+{
+    ort_error err = {0};
+    CHECK(ort_error_set(&err, ORT_ERROR_DATA, "rank %d", 3) == ORT_ERROR_DATA);
+    CHECK(ort_error_wrap(&err, ORT_ERROR_RUN, "node '%s'", "a") == ORT_ERROR_DATA);
+    CHECK_TEXT(err.message, "node 'a': rank 3");
+    CHECK(err.status == ORT_ERROR_DATA && err.count == 1);
+    CHECK(ort_error_set(NULL, ORT_ERROR_RUN, "x") == ORT_ERROR_RUN);
+    CHECK(ort_status_exit(ORT_ERROR_MODEL) == 3 && ort_status_exit(ORT_ERROR_IO) == 5);
+    char text[ORT_ERROR_TEXT + 500];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    ort_error_set(&err, ORT_ERROR_RUN, "%s", text);
+    ort_error_wrap(&err, ORT_ERROR_RUN, "%s", text);
+    CHECK(strlen(err.message) == ORT_ERROR_TEXT - 1);
+}
+
+static void arena_alignment(test_state *test)
+{
+    ort_arena arena = {0};
+    for (size_t i = 0; i < 2000; i++) {
+        unsigned char *p = ort_arena_alloc(&arena, i % 97);
+        CHECK(p && (uintptr_t)p % 16 == 0);
+        for (size_t k = 0; k < i % 97; k++)
+            CHECK(p[k] == 0);
+        memset(p, 0xff, i % 97);
+        p = ort_arena_alloc_aligned(&arena, 100, 4096, 0);
+        CHECK(p && (uintptr_t)p % 4096 == 0);
+        ort_arena_strndup(&arena, "abc", i % 4);
+    }
+    CHECK(ort_arena_array(&arena, SIZE_MAX / 2, 3) == NULL);
+    CHECK(ort_arena_alloc(&arena, SIZE_MAX - 8) == NULL);
+    CHECK_TEXT(ort_arena_printf(&arena, "%s-%d", "n", 7), "n-7");
+    ort_arena_release(&arena);
+    CHECK(arena.head == NULL && arena.used_bytes == 0);
+}
+
+static void vec_growth(test_state *test)
+{
+    ORT_VEC(int) v = {0};
+    for (int i = 0; i < 1000; i++)
+        CHECK(ort_vec_push(&v, i));
+    CHECK(v.count == 1000 && v.data[999] == 999 && ort_vec_pop(&v) == 999);
+    CHECK(!ort_vec_reserve(&v, SIZE_MAX / 2));
+    CHECK(v.count == 999 && v.data[500] == 500);
+    ort_vec_release(&v);
+}
+
+static void hashmap_order_and_lookup(test_state *test)
+{
+    static char names[5000][8];
+    ort_hashmap map = {0};
+    uint64_t value;
+    for (uint64_t i = 0; i < 5000; i++) {
+        snprintf(names[i], sizeof names[i], "k%u", (unsigned)i);
+        CHECK(ort_hashmap_put_str(&map, names[i], i));
+    }
+    CHECK(ort_hashmap_put_str(&map, "k17", 99));
+    CHECK(map.count == 5000);
+    for (uint64_t i = 0; i < 5000; i++) {
+        CHECK(strcmp(map.entries[i].key, names[i]) == 0);
+        CHECK(ort_hashmap_get_str(&map, names[i], &value) && value == (i == 17 ? 99 : i));
+    }
+    CHECK(!ort_hashmap_get_str(&map, "k5000", NULL));
+    CHECK(ort_hashmap_put(&map, "", 0, 1) && ort_hashmap_get(&map, "", 0, &value) && value == 1);
+    ort_hashmap_release(&map);
+    CHECK(!ort_hashmap_get_str(&map, "k1", NULL));
+}
+
+static void hash_depends_on_every_byte(test_state *test)
+{
+    unsigned char bytes[64] = {0};
+    uint64_t zero = ort_hash_bytes(bytes, sizeof bytes, 0);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = 1;
+        CHECK(ort_hash_bytes(bytes, sizeof bytes, 0) != zero);
+        bytes[i] = 0;
+    }
+    CHECK(ort_hash_bytes(bytes, 63, 0) != zero);
+    CHECK(ort_hash_bytes(bytes, sizeof bytes, 1) != zero);
+}
+
+static void json_writer(test_state *test)
+{
+    ort_strbuf out = {0};
+    ort_json json;
+    ort_json_init(&json, &out, 0);
+    ort_json_begin_object(&json);
+    ort_json_key(&json, "a\"b");
+    ort_json_begin_array(&json);
+    ort_json_int(&json, -3);
+    ort_json_double(&json, 0.1);
+    ort_json_double(&json, NAN);
+    ort_json_string(&json, "\xff\x01\xc3\xa9\n");
+    ort_json_begin_object(&json);
+    ort_json_end_object(&json);
+    ort_json_end_array(&json);
+    ort_json_key(&json, "c");
+    ort_json_bool(&json, true);
+    ort_json_end_object(&json);
+    CHECK_TEXT(ort_strbuf_text(&out), "{\"a\\\"b\": [-3, 0.1, \"nan\", "
+                                      "\"\xef\xbf\xbd\\u0001\xc3\xa9\\n\", {}], \"c\": true}");
+    ort_strbuf_release(&out);
+}
+
+static void numbers_read_back(test_state *test)
+{
+    ort_strbuf out = {0};
+    uint64_t state = 1;
+    for (int i = 0; i < 20000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        double d;
+        float f = ort_float_from_bits((uint32_t)(state >> 32));
+        memcpy(&d, &state, sizeof d);
+        ort_strbuf_clear(&out);
+        ort_strbuf_add_double(&out, d);
+        CHECK(isnan(d) || ort_parse_double(ort_strbuf_text(&out), NULL) == d);
+        ort_strbuf_clear(&out);
+        ort_strbuf_add_float(&out, f);
+        CHECK(isnan(f) || (float)ort_parse_double(ort_strbuf_text(&out), NULL) == f);
+    }
+    ort_strbuf_clear(&out);
+    ort_strbuf_add_float(&out, 0.1f);
+    CHECK_TEXT(ort_strbuf_text(&out), "0.1");
+    ort_strbuf_release(&out);
+}
+
+static void findings_in_one_error(test_state *test)
+{
+    ort_findings *findings;
+    ort_error err = {0};
+    CHECK(ort_findings_new(&findings, &err) == ORT_OK);
+    CHECK(ort_findings_to_error(findings, ORT_ERROR_MODEL, &err) == ORT_OK);
+    ort_findings_add(findings, ORT_FINDING_NOTE, "a note");
+    for (int i = 0; i < 200; i++)
+        ort_findings_add(findings, ORT_FINDING_ERROR, "node '%d': something is wrong here", i);
+    CHECK(ort_findings_to_error(findings, ORT_ERROR_MODEL, &err) == ORT_ERROR_MODEL);
+    CHECK(err.count == 200 && strncmp(err.message, "node '0': ", 10) == 0);
+    CHECK(strstr(err.message, " more)") != NULL && strlen(err.message) < ORT_ERROR_TEXT);
+    CHECK(ort_findings_count(findings) == 201 && ort_findings_errors(findings) == 200);
+    ort_findings_free(findings);
+}
+
+/* ------------------------------------------------------------------------------------ pool -- */
+
+enum { TASKS = 200 };
+
+typedef struct pool_job {
+    ort_pool *pool;
+    int hits[TASKS];
+    atomic_int nested;
+    bool flushed[TASKS];
+} pool_job;
+
+static void count_nested(void *arg, size_t task, int thread)
+{
+    (void)task;
+    (void)thread;
+    atomic_fetch_add(&((pool_job *)arg)->nested, 1);
+}
+
+static void hit(void *arg, size_t task, int thread)
+{
+    pool_job *job = arg;
+    job->hits[task]++;
+    volatile float tiny = 1e-38f;
+    job->flushed[task] = tiny * 0.01f == 0.0f;
+    if (task % 50 == 0 && thread < ort_pool_threads(job->pool))
+        ort_pool_run(job->pool, 4, count_nested, job);
+}
+
+static void pool_runs_every_task_once(test_state *test)
+{
+    for (int threads = 1; threads <= 8; threads *= 2) {
+        ort_pool *pool = ort_pool_new(threads, false);
+        CHECK(pool && ort_pool_threads(pool) == threads);
+        for (int round = 0; round < 200; round++) {
+            pool_job job = {.pool = pool};
+            ort_pool_run(pool, TASKS, hit, &job);
+            for (int i = 0; i < TASKS; i++)
+                CHECK(job.hits[i] == 1);
+            CHECK(job.nested == 16);
+        }
+        ort_pool_free(pool);
+    }
+}
+
+static void *run_rounds(void *arg)
+{
+    ort_pool *pool = arg;
+    for (int round = 0; round < 300; round++) {
+        pool_job job = {.pool = pool};
+        ort_pool_run(pool, TASKS, hit, &job);
+        for (int i = 0; i < TASKS; i++)
+            if (job.hits[i] != 1)
+                return arg;
+    }
+    return NULL;
+}
+
+static void pool_shared_by_callers(test_state *test)
+{
+    ort_pool *pool = ort_pool_new(3, false);
+    pthread_t callers[3];
+    void *bad = NULL, *one;
+    ort_pool_enter(pool, 20);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&callers[i], NULL, run_rounds, pool) == 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(callers[i], &one);
+        bad = one ? one : bad;
+    }
+    ort_pool_leave(pool);
+    ort_pool_free(pool);
+    CHECK(bad == NULL);
+}
+
+static void pool_keeps_floating_point_mode(test_state *test)
+{
+    ort_pool *pool = ort_pool_new(4, false);
+    for (int flush = 0; flush < 2; flush++) {
+        pool_job job = {.pool = pool};
+        unsigned before = ort_cpu_set_flush(flush);
+        ort_pool_run(pool, TASKS, hit, &job);
+        ort_cpu_restore_fp(before);
+        for (int i = 0; i < TASKS; i++)
+            CHECK(job.flushed[i] == flush);
+    }
+    ort_pool_free(pool);
+}
+
+/* --------------------------------------------------------------------------------- numbers -- */
+
+static void half_codes_round_trip(test_state *test)
+{
+    for (unsigned code = 0; code < 65536; code++) {
+        float f = ort_f16_to_f32((uint16_t)code), b = ort_bf16_to_f32((uint16_t)code);
+        CHECK(isnan(f) ? (code & 0x7fff) > 0x7c00 : ort_f32_to_f16(f) == code);
+        CHECK(isnan(f) || ort_f64_to_f16(f) == code);
+        CHECK(isnan(b) ? (code & 0x7fff) > 0x7f80 : ort_f32_to_bf16(b) == code);
+        CHECK(isnan(b) || ort_f64_to_bf16(b) == code);
+    }
+    CHECK(ort_f32_to_f16(65519.99f) == 0x7bff && ort_f32_to_f16(65520.0f) == 0x7c00);
+    CHECK(ort_f32_to_f16(0x1p-25f) == 0 && ort_f32_to_f16(0x1.8p-25f) == 1);
+    /* One rounding: by way of float this tie would go the other way. */
+    CHECK(ort_f64_to_f16(1.0 + 0x1p-11 + 0x1p-40) == 0x3c01);
+}
+
+static const struct {
+    int kind, bits;
+    float largest;
+} minifloats[] = {
+    {ORT_DTYPE_FLOAT8E4M3FN, 8, 448},  {ORT_DTYPE_FLOAT8E4M3FNUZ, 8, 240},
+    {ORT_DTYPE_FLOAT8E5M2, 8, 57344},  {ORT_DTYPE_FLOAT8E5M2FNUZ, 8, 57344},
+    {ORT_DTYPE_FLOAT4E2M1, 4, 6},      {ORT_DTYPE_FLOAT6E2M3, 6, 7.5f},
+    {ORT_DTYPE_FLOAT6E3M2, 6, 28},
+};
+
+static void minifloat_codes_round_trip(test_state *test)
+{
+    for (size_t i = 0; i < sizeof minifloats / sizeof minifloats[0]; i++) {
+        int kind = minifloats[i].kind;
+        float largest = 0;
+        for (unsigned code = 0; code < 1u << minifloats[i].bits; code++) {
+            float f = ort_minifloat_to_f32(kind, (uint8_t)code);
+            if (isnan(f))
+                continue;
+            CHECK(ort_f32_to_minifloat(kind, f, false) == code);
+            CHECK(isinf(f) || ort_f32_to_minifloat(kind, f, true) == code);
+            largest = isfinite(f) && f > largest ? f : largest;
+        }
+        CHECK(largest == minifloats[i].largest);
+        uint8_t top = ort_f32_to_minifloat(kind, largest, true);
+        CHECK(ort_f32_to_minifloat(kind, INFINITY, true) == top);
+        CHECK(ort_f32_to_minifloat(kind, 1e30f, true) == top);
+    }
+}
+
+static void minifloat_cast_tables(test_state *test)
+{
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E4M3FN, INFINITY, false) == 0x7f);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E4M3FN, -1e9f, false) == 0xff);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E4M3FN, NAN, true) == 0x7f);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E4M3FN, -0.0f, true) == 0x80);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E4M3FNUZ, -0.0f, true) == 0);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E4M3FNUZ, NAN, true) == 0x80);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E5M2, INFINITY, false) == 0x7c);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E5M2, INFINITY, true) == 0x7b);
+    CHECK(ort_f32_to_minifloat(ORT_DTYPE_FLOAT8E5M2FNUZ, 1e9f, false) == 0x80);
+    CHECK(ort_f32_to_e8m0(3.0f, 'u', true) == 129 && ort_f32_to_e8m0(3.0f, 'd', true) == 128);
+    CHECK(ort_f32_to_e8m0(3.0f, 'n', true) == 129 && ort_f32_to_e8m0(2.9f, 'n', true) == 128);
+    CHECK(ort_f32_to_e8m0(3e38f, 'u', true) == 254 && ort_f32_to_e8m0(3e38f, 'u', false) == 255);
+    CHECK(isnan(ort_minifloat_to_f32(ORT_DTYPE_FLOAT8E8M0, 255)));
+}
+
+static void packed_elements(test_state *test)
+{
+    static const int widths[] = {2, 4, 6};
+    for (size_t w = 0; w < 3; w++) {
+        uint8_t bytes[13] = {0};
+        int bits = widths[w];
+        size_t count = 12 * 8 / (size_t)bits;
+        for (size_t round = 0; round < 2; round++)
+            for (size_t i = 0; i < count; i++)
+                ort_packed_set(bytes, i, bits, (unsigned)(i * 5 + round) & ((1u << bits) - 1));
+        for (size_t i = 0; i < count; i++)
+            CHECK(ort_packed_get(bytes, i, bits) == ((i * 5 + 1) & ((1u << bits) - 1)));
+        CHECK(bytes[12] == 0);
+    }
+    CHECK(ort_sign_extend(15, 4) == -1 && ort_sign_extend(7, 4) == 7 && ort_sign_extend(2, 2) == -2);
+}
+
+static void cpu_is_sane(test_state *test)
+{
+    const ort_cpu *cpu = ort_cpu_get();
+    CHECK(ort_cpu_count_usable() >= 1 && cpu->l1d_bytes >= 4096 && cpu->l2_bytes >= cpu->l1d_bytes);
+    CHECK(!cpu->avx512 || cpu->avx2);
+}
+
+int main(void)
+{
+    test_state test = {.failures = 0};
+    RUN(&test, error_messages);
+    RUN(&test, arena_alignment);
+    RUN(&test, vec_growth);
+    RUN(&test, hashmap_order_and_lookup);
+    RUN(&test, hash_depends_on_every_byte);
+    RUN(&test, json_writer);
+    RUN(&test, numbers_read_back);
+    RUN(&test, findings_in_one_error);
+    RUN(&test, pool_runs_every_task_once);
+    RUN(&test, pool_shared_by_callers);
+    RUN(&test, pool_keeps_floating_point_mode);
+    RUN(&test, half_codes_round_trip);
+    RUN(&test, minifloat_codes_round_trip);
+    RUN(&test, minifloat_cast_tables);
+    RUN(&test, packed_elements);
+    RUN(&test, cpu_is_sane);
+    return test.failures != 0;
+}
