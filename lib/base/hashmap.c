@@ -1,7 +1,8 @@
 /* hashmap.c - open addressing with linear probing over an insertion-ordered entry array.
  *
  * slots[] holds entry index + 1; the table is a power of two and at most three quarters full, so a
- * probe always meets an empty slot. The hash reads little-endian words: digests agree everywhere. */
+ * probe always meets an empty slot. The hash reads little-endian words: digests agree on all
+ * machines. */
 #include "base/hashmap.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* log.h - the library prints nothing: messages go to the environment's callback, if there is one. */
+/* log.h - the library prints nothing: messages go to the environment's callback, if any. */
 #ifndef ORT_BASE_LOG_H
 #define ORT_BASE_LOG_H
 

@@ -28,7 +28,10 @@ uint16_t ort_f32_to_f16(float value);
 /* One rounding from double, not two through float. */
 uint16_t ort_f64_to_f16(double value);
 
-static inline float ort_bf16_to_f32(uint16_t bits) { return ort_float_from_bits((uint32_t)bits << 16); }
+static inline float ort_bf16_to_f32(uint16_t bits)
+{
+    return ort_float_from_bits((uint32_t)bits << 16);
+}
 uint16_t ort_f32_to_bf16(float value);
 uint16_t ort_f64_to_bf16(double value);
 

@@ -14,7 +14,7 @@
 
 typedef struct ort_pool ort_pool;
 
-/* task: number of the task; thread: 0..ort_pool_threads()-1, stable within one task, for scratch. */
+/* task: number of the task; thread: 0..ort_pool_threads()-1, stable in one task, for scratch. */
 typedef void ort_task_fn(void *arg, size_t task, int thread);
 
 /* `threads` in total, the caller of a loop included (so threads-1 workers are started, lazily at

@@ -245,8 +245,8 @@ static ort_status check_writable(const ort_tensors *tensors, ort_error *err)
     for (size_t i = 0; i < tensors->list.count; i++) {
         const ort_value *value = tensors->list.data[i].value;
         if (!value || value->kind != ORT_KIND_TENSOR)
-            return ort_error_set(err, ORT_ERROR_DATA, ".csv holds tensors only; .json, .npz and .pb "
-                                 "hold sequences and maps");
+            return ort_error_set(err, ORT_ERROR_DATA, ".csv holds tensors only; .json, .npz and "
+                                 ".pb hold sequences and maps");
         if (row_count(&value->tensor) != row_count(&tensors->list.data[0].value->tensor))
             return ort_error_set(err, ORT_ERROR_DATA, ".csv needs the same number of rows in all "
                                  "tensors; '%s' has %lld, '%s' has %lld",

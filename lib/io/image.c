@@ -187,8 +187,8 @@ ort_status ort_image_write(const ort_tensors *tensors, FILE *stream,
         image.channels = t->shape.dim[2] < 5 ? (int)t->shape.dim[2] : 0;
     if (t->dtype != ORT_DTYPE_UINT8 || t->shape.rank < 2 || t->shape.rank > 3 ||
         (image.channels != 1 && image.channels != 3 && image.channels != 4))
-        return ort_error_set(err, ORT_ERROR_DATA, "an image is uint8 of height x width x 1, 3 or 4, "
-                             "this is %s %s; convert it with --layout hwc and --cast uint8",
+        return ort_error_set(err, ORT_ERROR_DATA, "an image is uint8 of height x width x 1, 3 or "
+                             "4, this is %s %s; convert it with --layout hwc and --cast uint8",
                              ort_dtype_name(t->dtype),
                              ort_shape_format(&t->shape, shape, sizeof shape));
     image.height = t->shape.dim[0];

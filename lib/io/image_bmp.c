@@ -192,8 +192,8 @@ ort_status ort_bmp_decode(const unsigned char *bytes, size_t count, ort_image *i
     bool plain = b.compression == BI_RGB && (b.bits == 1 || b.bits == 4 || b.bits == 8 ||
                                              b.bits == 16 || b.bits == 24 || b.bits == 32);
     if (!runs && !fields && !plain)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "BMP of %u bits with compression %u is not "
-                             "read", b.bits, b.compression);
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "BMP of %u bits with compression %u is "
+                             "not read", b.bits, b.compression);
     if (b.width < 1 || b.height < 1)
         return ort_error_set(err, ORT_ERROR_DATA, "the BMP header has an impossible size");
     ORT_TRY(ort_image_alloc(image, (uint64_t)b.width, (uint64_t)b.height, err));

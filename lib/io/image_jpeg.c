@@ -1,6 +1,6 @@
-/* image_jpeg.c - JPEG through libjpeg(-turbo), opened at first use: the accurate integer transform and
- * smooth chroma upsampling, as PIL decodes. CMYK files of Adobe programs are inverted and are turned
- * to RGB. The library leaves by longjmp; what it may change lives in the job. */
+/* image_jpeg.c - JPEG through libjpeg(-turbo), opened at first use: the accurate integer transform
+ * and smooth chroma upsampling, as PIL decodes. CMYK files of Adobe programs are inverted and are
+ * turned to RGB. The library leaves by longjmp; what it may change lives in the job. */
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* image_pnm.c - the portable any-maps P1 to P6: bits, gray and colour, as text or bytes. Samples are
- * scaled to 0..255. */
+/* image_pnm.c - the portable any-maps P1 to P6: bits, gray and colour, as text or bytes. Samples
+ * are scaled to 0..255. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>

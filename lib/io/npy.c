@@ -1,6 +1,6 @@
 /* npy.c - numpy's array files, versions 1 to 3.
  *
- *     "\x93NUMPY" major minor | header length (u16; u32 from version 2) | dict as Python text | data
+ *     "\x93NUMPY" major minor | header length (u16; u32 from version 2) | Python dict | data
  *
  * Both byte orders, both element orders, byte and UTF-32 strings. Pickled objects are refused: they
  * are programs. Data is read straight into the tensor. */

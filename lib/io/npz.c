@@ -508,7 +508,8 @@ static uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
     return crc;
 }
 
-/* Fields from "version needed" to the name length, the same in both headers. Times are 1980-01-01. */
+/* Fields from "version needed" to the name length, the same in both headers. Times are those of
+ * 1980-01-01. */
 static void add_common(ort_strbuf *out, uint32_t crc, uint64_t size, bool wide, size_t name_length)
 {
     add_u16(out, wide ? 45 : 20);

@@ -1,4 +1,5 @@
-/* out_file.c - write beside, then rename. A symbolic link stays: the file it points to is replaced. */
+/* out_file.c - write beside, then rename. A symbolic link stays: the file it points to is
+ * replaced. */
 #define _GNU_SOURCE 1
 #include "io/out_file.h"
 

@@ -115,8 +115,8 @@ static ort_status add_header(const ort_tensors *tensors, ort_strbuf *header, ort
     for (size_t i = 0; i < tensors->list.count; i++) {
         const ort_tensors_entry *entry = &tensors->list.data[i];
         if (!entry->value || entry->value->kind != ORT_KIND_TENSOR)
-            return ort_error_set(err, ORT_ERROR_DATA, ".safetensors holds tensors only; .json, .npz "
-                                 "and .pb hold sequences and maps");
+            return ort_error_set(err, ORT_ERROR_DATA, ".safetensors holds tensors only; .json, "
+                                 ".npz and .pb hold sequences and maps");
         const ort_tensor *t = &entry->value->tensor;
         const char *code = ort_dtype_get(t->dtype)->safetensors;
         if (!code)

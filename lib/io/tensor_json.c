@@ -143,12 +143,12 @@ static ort_status fill(filler *f, json_object_node *node, int axis, ort_error *e
 {
     if (!is_array(node)) {
         if (f->shape && axis != f->shape->rank)
-            return ort_error_set(err, ORT_ERROR_DATA, "the arrays are ragged: a number stands where "
-                                 "an array of %lld is expected (element %lld)",
+            return ort_error_set(err, ORT_ERROR_DATA, "the arrays are ragged: a number stands "
+                                 "where an array of %lld is expected (element %lld)",
                                  (long long)f->shape->dim[axis], (long long)f->next);
         if (f->next >= f->count)
-            return ort_error_set(err, ORT_ERROR_DATA, "there are more than the %lld elements of the "
-                                 "shape", (long long)f->count);
+            return ort_error_set(err, ORT_ERROR_DATA, "there are more than the %lld elements of "
+                                 "the shape", (long long)f->count);
         ORT_TRY(fill_leaf(f, node, err));
         f->next++;
         return ORT_OK;
@@ -314,8 +314,8 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
         return read_map(get(node, "keys"), get(node, "values"), dtype, depth, value, err);
     if ((found = get(node, "map")))
         return read_plain_map(found, dtype, value, err);
-    return ort_error_set(err, ORT_ERROR_DATA, "an object must have \"data\", \"sequence\", \"map\", "
-                         "or \"keys\" and \"values\"");
+    return ort_error_set(err, ORT_ERROR_DATA, "an object must have \"data\", \"sequence\", \"map\""
+                         ", or \"keys\" and \"values\"");
 }
 
 static bool is_value(json_object_node *node)

@@ -72,7 +72,8 @@ static const char *name_stranger(const unsigned char *bytes, size_t count)
     static const struct {
         const char *start, *what;
     } strangers[] = {
-        {"version https://git-lfs", "is a git-lfs pointer, not the file itself; run `git lfs pull`"},
+        {"version https://git-lfs",
+         "is a git-lfs pointer, not the file itself; run `git lfs pull`"},
         {"<!DOCTYPE", "is an HTML page, probably an error page of a download"},
         {"<html", "is an HTML page, probably an error page of a download"},
         {"\x1f\x8b", "is compressed with gzip; uncompress it first"},

@@ -1,6 +1,6 @@
 /* wav.c - RIFF WAVE: PCM of 8, 16, 24 and 32 bits and IEEE floats of 32 and 64 bits, plain or
- * extensible. Read as float32 in [-1, 1]: frames x channels, or frames when mono. Written by element
- * type: uint8, int16, int32 and float types as they are, without scaling. */
+ * extensible. Read as float32 in [-1, 1]: frames x channels, or frames when mono. Written by
+ * element type: uint8, int16, int32 and float types as they are, without scaling. */
 #include <string.h>
 
 #include "io/format.h"
@@ -75,8 +75,8 @@ static float sample(const wave *w, const unsigned char *p)
     case 8: return (float)(p[0] - 128) / 128.0f;
     case 16: return (float)(int16_t)ort_load_u16(p) / 32768.0f;
     case 24:
-        return (float)((int32_t)((uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 24) /
-                       256) / 8388608.0f;
+        word = (uint32_t)p[0] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 24;
+        return (float)((int32_t)(uint32_t)word / 256) / 8388608.0f;
     case 64:
         word = ort_load_u64(p);
         memcpy(&real, &word, sizeof real);

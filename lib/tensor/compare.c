@@ -153,7 +153,8 @@ static void summarize(comparison *c, const ort_tensor *a, const ort_tensor *b, i
     }
     ort_strbuf text = {0};
     if (!d->equal)
-        ort_strbuf_addf(&text, "%" PRId64 " of %" PRId64 " elements differ; ", d->mismatches, count);
+        ort_strbuf_addf(&text, "%" PRId64 " of %" PRId64 " elements differ; ", d->mismatches,
+                        count);
     if (d->equal && d->max_abs == 0) {
         ort_strbuf_addf(&text, "all %" PRId64 " elements are equal", count);
     } else {

@@ -305,7 +305,8 @@ ort_status ort_tensor_cast(ort_tensor *dst, const ort_tensor *src, const ort_cas
         options = &defaults;
     int64_t count = ort_tensor_count(src);
     assert(ort_tensor_count(dst) == count && !src->stride && !dst->stride);
-    ort_dtype_class to = ort_dtype_get(dst->dtype)->class_, from = ort_dtype_get(src->dtype)->class_;
+    ort_dtype_class to = ort_dtype_get(dst->dtype)->class_;
+    ort_dtype_class from = ort_dtype_get(src->dtype)->class_;
     if (to == ORT_CLASS_NONE || from == ORT_CLASS_NONE)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "no conversion from %s to %s",
                              ort_dtype_name(src->dtype), ort_dtype_name(dst->dtype));
@@ -327,7 +328,7 @@ ort_status ort_tensor_cast(ort_tensor *dst, const ort_tensor *src, const ort_cas
     return ORT_OK;
 }
 
-/* ------------------------------------------------------------------------ bulk float32 access -- */
+/* ----------------------------------------------------------------------- bulk float32 access -- */
 
 void ort_tensor_to_f32(const ort_tensor *src, int64_t first, int64_t count, float *out)
 {

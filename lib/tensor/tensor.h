@@ -37,7 +37,7 @@ bool ort_shape_equal(const ort_shape *a, const ort_shape *b);
 ort_status ort_shape_check(const ort_shape *shape, ort_dtype dtype, ort_error *err);
 /* numpy broadcasting of b onto a into *out (may alias); false when they don't fit. */
 bool ort_shape_broadcast(const ort_shape *a, const ort_shape *b, ort_shape *out);
-/* Row-major element strides; broadcast form: 0 where `in` has 1 and `out` does not, aligned right. */
+/* Row-major element strides; broadcast: 0 where `in` has 1 and `out` has not; aligned right. */
 void ort_shape_strides(const ort_shape *shape, int64_t *stride);
 void ort_shape_broadcast_strides(const ort_shape *in, const ort_shape *out, int64_t *stride);
 /* "1x3x224x224", "scalar" -> "[]". Writes at most `size` bytes with the NUL; returns `text`. */

@@ -268,8 +268,9 @@ static ort_status parse_elements(ort_tensor *dst, const ort_tensor *src,
     for (int64_t i = 0; i < count; i++) {
         const ort_string *s = &strings[i];
         if (!ort_text_parse_element(dst, i, s->ptr, s->length, options))
-            return ort_error_set(err, ORT_ERROR_RUN, "element %lld, '%.*s', is not a number that "
-                                 "can become %s", (long long)i, s->length < 60 ? (int)s->length : 60,
+            return ort_error_set(err, ORT_ERROR_RUN,
+                                 "element %lld, '%.*s', is not a number that can become %s",
+                                 (long long)i, s->length < 60 ? (int)s->length : 60,
                                  s->ptr ? s->ptr : "", ort_dtype_name(dst->dtype));
     }
     return ORT_OK;

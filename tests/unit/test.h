@@ -1,5 +1,5 @@
-/* test.h - what unit test programs share: one line per case, "ok NAME" or "not ok NAME: why", and an
- * exit status. A case is a function that leaves at its first failed CHECK. */
+/* test.h - what unit test programs share: one line per case, "ok NAME" or "not ok NAME: why", and
+ * an exit status. A case is a function that leaves at its first failed CHECK. */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
 

@@ -1,4 +1,4 @@
-/* test_formats.c - tensor files: round trips through every format, streams, truncation, refusals. */
+/* test_formats.c - tensor files: round trips through every format, streams, cut files, refusals. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>

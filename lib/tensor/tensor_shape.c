@@ -1,5 +1,5 @@
-/* shape.c - shape arithmetic. Everything but ort_shape_check assumes checked dims: non-negative,
- * with a product (zeros counted as ones) that fits the address space. */
+/* tensor_shape.c - shape arithmetic. Everything but ort_shape_check assumes checked dims: none is
+ * negative, and their product (zeros counted as ones) fits the address space. */
 #include <stdio.h>
 #include <string.h>
 
