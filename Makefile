@@ -47,6 +47,10 @@ LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
 COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 
+# Short lines unless V=1.
+Q = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
+
 .PHONY: all demo test check models conformance schema bench lint install clean unit tools
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
@@ -55,11 +59,13 @@ all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%
 
 build/gen/onnx.pb-c.c build/gen/onnx.pb-c.h &: lib/io/onnx.proto
 	@mkdir -p build/gen
-	$(PROTOC_C) --c_out=build/gen -Ilib/io $<
+	$(call say,GEN,$@)
+	$(Q)$(PROTOC_C) --c_out=build/gen -Ilib/io $<
 
 $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(filter-out -W%,$(CFLAGS_ALL)) -w -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(filter-out -W%,$(CFLAGS_ALL)) -w -c $< -o $@
 
 # ISA flags reach only the folder of that ISA.
 $(OBJ)/lib/kernel/avx2/%.o: ISA_FLAGS = $(ISA_avx2)
@@ -69,14 +75,17 @@ $(OBJ)/lib/kernel/%.o: OPT_FLAGS = -O3 -fno-trapping-math
 
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(OPT_FLAGS) $(ISA_FLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(OPT_FLAGS) $(ISA_FLAGS) -MMD -MP -c $< -o $@
 
 $(OBJ)/libort.a: $(LIB_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(OBJ)/libort.so: $(LIB_OBJ)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libort.so.0 -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libort.so.0 -o $@ $^ $(LIBS)
 
 # The finished files are copied into place when their content changed, whatever the flags were.
 build/lib/%: $(OBJ)/% FORCE
@@ -94,14 +103,16 @@ build/lib/pkgconfig/ort.pc: lib/ort.pc.in Makefile
 define TOOL_RULE
 $(OBJ)/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(OBJ)/libort.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(LIBS)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
 # ---- tests
 
 $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 	@sh tests/tools/run_unit.sh $^

@@ -216,7 +216,7 @@ static ort_status legacy_lists(ort_prep *p, key_list *keys, key_list *values, or
 static ort_status encoder_prepare(ort_prep *p, ort_error *err)
 {
     encoder *e = ort_prep_state(p, sizeof *e);
-    key_list keys;
+    key_list keys = {0};
     if (e == NULL)
         return ort_error_memory(err, sizeof *e);
     if (is_legacy(p->op)) {
