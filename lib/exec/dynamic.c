@@ -197,7 +197,7 @@ ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *
     ort_status status = ORT_OK;
     c->failure = ORT_OK;
     for (int i = 0; i < s->out_count; i++)
-        if (s->out[i] != ORT_ID_NONE)
+        if (s->out[i] != ORT_ID_NONE && frame->plan->slots[s->out[i]].place == ORT_PLACE_DYNAMIC)
             ort_slot_drop(&frame->slots[s->out[i]]);
     if (!(s->traits & (ORT_TRAIT_DYNAMIC | ORT_TRAIT_CONTROL)))
         ORT_TRY(infer_and_allocate(frame, c, err));

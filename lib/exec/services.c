@@ -23,6 +23,13 @@ static bool planned(const ort_exec_call *c, int index)
     return c->frame->plan->slots[id].place != ORT_PLACE_DYNAMIC;
 }
 
+/* True when nobody waits for the value: not needed, or known since planning. */
+static bool unwanted(const ort_exec_call *c, int index)
+{
+    ort_place place = c->frame->plan->slots[c->ps->step->out[index]].place;
+    return place == ORT_PLACE_NONE || place == ORT_PLACE_CONSTANT;
+}
+
 static bool same_type(const ort_tensor *a, ort_dtype dtype, const ort_shape *shape)
 {
     return a->dtype == dtype && ort_shape_equal(&a->shape, shape);
@@ -59,8 +66,12 @@ static void service_set_output(ort_call *call, int index, ort_value *value)
     ort_exec_call *c = call->executor;
     ort_value *owned = NULL;
     ort_status status;
-    if (index >= call->out_count || !call->out[index]) {
+    if (index >= call->out_count || !call->out[index] || unwanted(c, index)) {
         ort_value_free(value);
+        return;
+    }
+    if (c->frame->plan->slots[c->ps->step->out[index]].place == ORT_PLACE_CONSTANT) {
+        ort_value_free(value); /* known before the run; its memory may be read-only */
         return;
     }
     if (planned(c, index)) {
