@@ -70,10 +70,6 @@ static void service_set_output(ort_call *call, int index, ort_value *value)
         ort_value_free(value);
         return;
     }
-    if (c->frame->plan->slots[c->ps->step->out[index]].place == ORT_PLACE_CONSTANT) {
-        ort_value_free(value); /* known before the run; its memory may be read-only */
-        return;
-    }
     if (planned(c, index)) {
         ort_tensor *place = &call->out[index]->tensor;
         if (value->kind == ORT_KIND_TENSOR &&
