@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define ORT_VEC(type)                                                                              \
     struct {                                                                                       \
