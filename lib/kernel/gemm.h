@@ -118,6 +118,12 @@ typedef struct ort_gemm_kernels {
     void (*taps_max_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps); /* NaN wins */
     void (*stride_f32)(int64_t n, const float *in, int64_t stride, float *out); /* out[i] = in[i * stride] */
 
+    /* out[i] = x[i] - zero, x of 8 bits. */
+    void (*widen_s16)(int64_t n, const void *x, bool is_signed, int zero, int16_t *out);
+    void (*widen_f32)(int64_t n, const void *x, bool is_signed, int zero, int64_t stride, float *out);
+    /* out[2i] = x[i * stride] - zero, out[2i + 1] the same of y; y NULL: 0. */
+    void (*widen_pairs_s16)(int64_t n, const void *x, const void *y, int64_t stride, bool is_signed,
+                            int zero, int16_t *out);
     void (*requant)(int64_t n, const int32_t *acc, const ort_requant *r, void *out);
     void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w); /* y[first..last) */
     float (*dot_f32)(int64_t n, const float *a, const float *b);
