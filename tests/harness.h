@@ -35,7 +35,7 @@
 
 typedef struct harness_meta {
     char op[64], domain[64];
-    double rtol, atol;
+    double rtol, atol, bfloat16_rtol; /* the last one where it is larger */
     int nodes;
 } harness_meta;
 
@@ -315,12 +315,14 @@ HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *c
                                         const harness_values *expected, const harness_meta *meta,
                                         double *worst, ort_error *err)
 {
-    const ort_compare_options options = {.rtol = meta->rtol, .atol = meta->atol};
     if (expected->count == 0 || expected->count > ort_session_output_count(session))
         return HARNESS_FAIL(err, ORT_ERROR_DATA, "%zu expected values for %zu outputs",
                             expected->count, ort_session_output_count(session));
     for (size_t k = 0; k < expected->count; k++) {
         ort_difference diff = {0};
+        ort_compare_options options = {.rtol = meta->rtol, .atol = meta->atol};
+        if (ort_value_dtype(outputs[k]) == ORT_DTYPE_BFLOAT16)
+            options.rtol = fmax(meta->rtol, meta->bfloat16_rtol);
         ort_status status =
             expected->json[k]
                 ? harness_compare_json(outputs[k], expected->json[k], &options, &diff)

@@ -41,14 +41,21 @@ static ort_status if_infer(ort_infer *x, ort_error *err)
 {
     ort_fact *yes = NULL, *no = NULL;
     const ort_fact *cond = ort_infer_in(x, 0);
-    ORT_TRY(if_branch(x, ort_node_body(x->node, "then_branch"), &yes, err));
-    ORT_TRY(if_branch(x, ort_node_body(x->node, "else_branch"), &no, err));
     if (cond && cond->value && ort_tensor_count(cond->value) == 1) {
-        const ort_fact *taken = ort_tensor_get_i64(cond->value, 0) ? yes : no;
+        bool then = ort_tensor_get_i64(cond->value, 0);
+        /* The other branch is inferred for the facts in its body, but it is never run: that it
+         * contradicts the shapes at hand is no error. */
+        ort_status other = if_branch(x, ort_node_body(x->node, then ? "else_branch" : "then_branch"),
+                                     &no, NULL);
+        (void)other;
+        ORT_TRY(if_branch(x, ort_node_body(x->node, then ? "then_branch" : "else_branch"), &yes,
+                          err));
         for (int i = 0; i < x->out_count; i++)
-            x->out[i] = taken[i];
+            x->out[i] = yes[i];
         return ORT_OK;
     }
+    ORT_TRY(if_branch(x, ort_node_body(x->node, "then_branch"), &yes, err));
+    ORT_TRY(if_branch(x, ort_node_body(x->node, "else_branch"), &no, err));
     for (int i = 0; i < x->out_count; i++) {
         x->out[i].type = yes[i].type;
         ort_flow_join_type(x->arena, &x->out[i].type, &no[i].type);

@@ -295,6 +295,19 @@ static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *
     node->op = ort_registry_find(registry, node->domain, node->op_type, node->opset);
 }
 
+/* Inference of a body may end early (an If whose other branch is taken): its nodes have operators all
+ * the same. */
+static void resolve_all(const ort_graph *graph, const ort_registry *registry)
+{
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        resolve(node, graph, registry);
+        for (int i = 0; i < node->body_count; i++)
+            resolve_all(node->bodies[i], registry);
+    }
+}
+
 static ort_status report_contradictions(ort_graph *graph, const ort_node *node, driver *d,
                                         ort_error *err)
 {
@@ -323,8 +336,10 @@ static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
                 ort_findings_add(d->findings, ORT_FINDING_ERROR, "%s", err->message);
             continue;
         }
-        if (status != ORT_OK)
+        if (status != ORT_OK) {
+            resolve_all(graph, d->registry);
             return status;
+        }
     }
     return ORT_OK;
 }
