@@ -106,12 +106,15 @@ static int64_t to_fixed(double w)
 
 /* One pass along an axis: `lines` independent lines; element k of a line lies `step` apart, and `inner`
  * neighbouring elements are handled together. */
-static void pass_u8(const uint8_t *in, uint8_t *out, const axis_weights *w, int64_t in_size,
+typedef void pass_fn(const void *in, void *out, const axis_weights *w, int64_t in_size,
+                     int64_t out_size, int64_t lines, int64_t inner);
+
+static void pass_u8(const void *in, void *out, const axis_weights *w, int64_t in_size,
                     int64_t out_size, int64_t lines, int64_t inner)
 {
     for (int64_t line = 0; line < lines; line++) {
-        const uint8_t *src = in + line * in_size * inner;
-        uint8_t *dst = out + line * out_size * inner;
+        const uint8_t *src = (const uint8_t *)in + line * in_size * inner;
+        uint8_t *dst = (uint8_t *)out + line * out_size * inner;
         for (int64_t i = 0; i < out_size; i++) {
             const double *row = &w->weight[i * w->taps];
             for (int64_t c = 0; c < inner; c++) {
@@ -124,12 +127,12 @@ static void pass_u8(const uint8_t *in, uint8_t *out, const axis_weights *w, int6
     }
 }
 
-static void pass_f32(const float *in, float *out, const axis_weights *w, int64_t in_size,
+static void pass_f32(const void *in, void *out, const axis_weights *w, int64_t in_size,
                      int64_t out_size, int64_t lines, int64_t inner)
 {
     for (int64_t line = 0; line < lines; line++) {
-        const float *src = in + line * in_size * inner;
-        float *dst = out + line * out_size * inner;
+        const float *src = (const float *)in + line * in_size * inner;
+        float *dst = (float *)out + line * out_size * inner;
         for (int64_t i = 0; i < out_size; i++) {
             const double *row = &w->weight[i * w->taps];
             for (int64_t c = 0; c < inner; c++) {
@@ -165,15 +168,21 @@ int resample(const void *in, ort_dtype dtype, int64_t height, int64_t width, int
         return 0;
     }
     axis_weights across, down;
-    void *middle = tool_alloc((size_t)(height * out_width * channels) * element);
     make_weights(&across, f, width, out_width);
     make_weights(&down, f, height, out_height);
-    if (dtype == ORT_DTYPE_UINT8) {
-        pass_u8(in, middle, &across, width, out_width, height, channels);
-        pass_u8(middle, out, &down, height, out_height, 1, out_width * channels);
+    /* PIL shrinks tall pictures vertically first; it matters to uint8, which rounds and clips between
+     * the passes. */
+    bool down_first = out_height < height && height - out_height > 2 * (width - out_width);
+    int64_t middle_height = down_first ? out_height : height;
+    int64_t middle_width = down_first ? width : out_width;
+    void *middle = tool_alloc((size_t)(middle_height * middle_width * channels) * element);
+    pass_fn *pass = dtype == ORT_DTYPE_UINT8 ? pass_u8 : pass_f32;
+    if (down_first) {
+        pass(in, middle, &down, height, out_height, 1, width * channels);
+        pass(middle, out, &across, width, out_width, out_height, channels);
     } else {
-        pass_f32(in, middle, &across, width, out_width, height, channels);
-        pass_f32(middle, out, &down, height, out_height, 1, out_width * channels);
+        pass(in, middle, &across, width, out_width, height, channels);
+        pass(middle, out, &down, height, out_height, 1, out_width * channels);
     }
     free_weights(&across);
     free_weights(&down);
