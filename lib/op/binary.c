@@ -263,7 +263,7 @@ static void pow_element(const pow_job *job, int64_t out, int64_t ix, int64_t ie)
 {
     if (is_float_class(job->x->dtype) || is_float_class(job->e->dtype)) {
         double v = pow(ort_tensor_get_f64(job->x, ix), ort_tensor_get_f64(job->e, ie));
-        ort_tensor_set_f64(job->y, out, v);
+        ort_tensor_set_f64(job->y, out, is_float_class(job->y->dtype) ? v : trunc(v));
     } else {
         ort_tensor_set_i64(job->y, out, integer_power(ort_tensor_get_i64(job->x, ix),
                                                       ort_tensor_get_i64(job->e, ie)));

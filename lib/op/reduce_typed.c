@@ -137,7 +137,7 @@ static void reduce_int(const ort_reduce_plan *plan, ort_reduction op, const ort_
     if (op == ORT_REDUCE_MEAN)
         acc = plan->reduced.total ? acc / plan->reduced.total : 0;
     if (op == ORT_REDUCE_L2 || op == ORT_REDUCE_LOG_SUM)
-        ort_tensor_set_f64(y, index, finish_f64(op, (double)acc, plan->reduced.total));
+        ort_tensor_set_f64(y, index, trunc(finish_f64(op, (double)acc, plan->reduced.total)));
     else
         ort_tensor_set_i64(y, index, acc);
 }
@@ -153,7 +153,7 @@ static void reduce_u64(const ort_reduce_plan *plan, ort_reduction op, const ort_
     if (op == ORT_REDUCE_MEAN)
         acc = plan->reduced.total ? acc / (uint64_t)plan->reduced.total : 0;
     if (op == ORT_REDUCE_L2 || op == ORT_REDUCE_LOG_SUM)
-        ort_tensor_set_f64(y, index, finish_f64(op, (double)acc, plan->reduced.total));
+        ort_tensor_set_f64(y, index, trunc(finish_f64(op, (double)acc, plan->reduced.total)));
     else
         ort_tensor_set_i64(y, index, (int64_t)acc);
 }
@@ -191,7 +191,9 @@ static void reduce_log_sum_exp(const ort_reduce_plan *plan, const ort_tensor *x,
             }
         }
     /* Infinite extremes and NaN are the answer themselves. */
-    ort_tensor_set_f64(y, index, isinf(max) || isnan(max) ? max : max + log(sum));
+    double result = isinf(max) || isnan(max) ? max : max + log(sum);
+    bool truncate = ort_dtype_get(y->dtype)->class_ != ORT_CLASS_FLOAT;
+    ort_tensor_set_f64(y, index, truncate ? trunc(result) : result);
 }
 
 void ort_reduce_typed(const ort_reduce_plan *plan, ort_reduction op, const ort_tensor *x,

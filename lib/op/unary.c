@@ -144,7 +144,7 @@ static void unary_task(void *arg, size_t task, int thread)
         for (size_t i = first; i < first + n; i++) {
             double v = ort_tensor_get_f64(job->x, (int64_t)i), w;
             job->math->unary_f64[s->id](&v, &w, 1, (double)s->a, (double)s->b);
-            ort_tensor_set_f64(job->y, (int64_t)i, w);
+            ort_tensor_set_f64(job->y, (int64_t)i, trunc(w)); /* integers truncate */
         }
     }
 }
