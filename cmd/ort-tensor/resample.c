@@ -1,8 +1,8 @@
 /* resample.c - separable image resizing with the antialiased filters that PIL has.
  *
- * Each output pixel is a weighted sum over the input pixels under the filter, which is stretched by the
- * scale when shrinking. uint8 images use 22-bit fixed-point weights and round to 8 bits after the
- * horizontal and after the vertical pass, so that results stay within one level of PIL's.
+ * Each output pixel is a weighted sum over the input pixels under the filter, which is stretched by
+ * the scale when shrinking. uint8 images use 22-bit fixed-point weights and round to 8 bits after
+ * each of the two passes, as PIL does: results are the same.
  * Filters: Keys' bicubic with a = -0.5, Lanczos with a = 3, Hamming window of support 1.
  */
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "tensor_tool.h"
 
-enum { FIXED_BITS = 22 };
+enum { FIXED_BITS = 22, ROW_BLOCK = 512 };
 
 typedef struct filter_row {
     const char *name;
@@ -61,7 +61,13 @@ typedef struct axis_weights {
     int64_t taps; /* row length of weight */
     int64_t *first, *count;
     double *weight;
+    int32_t *fixed; /* weight * 2^22, rounded: a sum of 255 times these fits 32 bits */
 } axis_weights;
+
+static int32_t to_fixed(double w)
+{
+    return (int32_t)(w < 0 ? w * (1 << FIXED_BITS) - 0.5 : w * (1 << FIXED_BITS) + 0.5);
+}
 
 static void make_weights(axis_weights *w, const filter_row *f, int64_t in, int64_t out)
 {
@@ -84,6 +90,9 @@ static void make_weights(axis_weights *w, const filter_row *f, int64_t in, int64
         w->first[i] = begin;
         w->count[i] = end - begin;
     }
+    w->fixed = tool_alloc((size_t)(out * w->taps) * sizeof *w->fixed);
+    for (int64_t k = 0; k < out * w->taps; k++)
+        w->fixed[k] = to_fixed(w->weight[k]);
 }
 
 static void free_weights(axis_weights *w)
@@ -91,40 +100,80 @@ static void free_weights(axis_weights *w)
     free(w->first);
     free(w->count);
     free(w->weight);
+    free(w->fixed);
 }
 
-static uint8_t clip8(int64_t fixed)
+static uint8_t clip8(int32_t fixed)
 {
-    int64_t v = fixed >> FIXED_BITS;
+    int32_t v = fixed >> FIXED_BITS;
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-static int64_t to_fixed(double w)
-{
-    return (int64_t)(w < 0 ? w * (1 << FIXED_BITS) - 0.5 : w * (1 << FIXED_BITS) + 0.5);
-}
-
-/* One pass along an axis: `lines` independent lines; element k of a line lies `step` apart, and `inner`
- * neighbouring elements are handled together. */
+/* One pass along an axis: `lines` independent lines of in_size elements become lines of out_size;
+ * `inner` neighbouring samples are handled together (channels, or whole rows). */
 typedef void pass_fn(const void *in, void *out, const axis_weights *w, int64_t in_size,
                      int64_t out_size, int64_t lines, int64_t inner);
+
+static void weigh_u8(const uint8_t *src, uint8_t *dst, const int32_t *weight, int64_t count,
+                     int64_t inner)
+{
+    for (int64_t c = 0; c < inner; c++) {
+        int32_t sum = 1 << (FIXED_BITS - 1);
+        for (int64_t k = 0; k < count; k++)
+            sum += src[k * inner + c] * weight[k];
+        dst[c] = clip8(sum);
+    }
+}
+
+/* Three channels side by side: the common case of the horizontal pass. */
+static void weigh_rgb(const uint8_t *src, uint8_t *dst, const int32_t *weight, int64_t count)
+{
+    int32_t r = 1 << (FIXED_BITS - 1), g = r, b = r;
+    for (int64_t k = 0; k < count; k++, src += 3) {
+        r += src[0] * weight[k];
+        g += src[1] * weight[k];
+        b += src[2] * weight[k];
+    }
+    dst[0] = clip8(r);
+    dst[1] = clip8(g);
+    dst[2] = clip8(b);
+}
+
+/* Whole rows: the sums of many samples grow together, so that memory is read in order. */
+static void weigh_rows(const uint8_t *src, uint8_t *dst, const int32_t *weight, int64_t count,
+                       int64_t inner)
+{
+    int32_t sum[ROW_BLOCK];
+    for (int64_t first = 0; first < inner; first += ROW_BLOCK) {
+        int64_t size = inner - first < ROW_BLOCK ? inner - first : ROW_BLOCK;
+        for (int64_t c = 0; c < size; c++)
+            sum[c] = 1 << (FIXED_BITS - 1);
+        for (int64_t k = 0; k < count; k++) {
+            const uint8_t *row = src + k * inner + first;
+            int32_t factor = weight[k];
+            for (int64_t c = 0; c < size; c++)
+                sum[c] += row[c] * factor;
+        }
+        for (int64_t c = 0; c < size; c++)
+            dst[first + c] = clip8(sum[c]);
+    }
+}
 
 static void pass_u8(const void *in, void *out, const axis_weights *w, int64_t in_size,
                     int64_t out_size, int64_t lines, int64_t inner)
 {
-    for (int64_t line = 0; line < lines; line++) {
-        const uint8_t *src = (const uint8_t *)in + line * in_size * inner;
-        uint8_t *dst = (uint8_t *)out + line * out_size * inner;
+    for (int64_t line = 0; line < lines; line++)
         for (int64_t i = 0; i < out_size; i++) {
-            const double *row = &w->weight[i * w->taps];
-            for (int64_t c = 0; c < inner; c++) {
-                int64_t sum = (int64_t)1 << (FIXED_BITS - 1);
-                for (int64_t k = 0; k < w->count[i]; k++)
-                    sum += src[(w->first[i] + k) * inner + c] * to_fixed(row[k]);
-                dst[i * inner + c] = clip8(sum);
-            }
+            const uint8_t *src = (const uint8_t *)in + (line * in_size + w->first[i]) * inner;
+            uint8_t *dst = (uint8_t *)out + (line * out_size + i) * inner;
+            const int32_t *weight = &w->fixed[i * w->taps];
+            if (inner == 3)
+                weigh_rgb(src, dst, weight, w->count[i]);
+            else if (inner < 16)
+                weigh_u8(src, dst, weight, w->count[i], inner);
+            else
+                weigh_rows(src, dst, weight, w->count[i], inner);
         }
-    }
 }
 
 static void pass_f32(const void *in, void *out, const axis_weights *w, int64_t in_size,
@@ -170,8 +219,8 @@ int resample(const void *in, ort_dtype dtype, int64_t height, int64_t width, int
     axis_weights across, down;
     make_weights(&across, f, width, out_width);
     make_weights(&down, f, height, out_height);
-    /* PIL shrinks tall pictures vertically first; it matters to uint8, which rounds and clips between
-     * the passes. */
+    /* PIL shrinks tall pictures vertically first; it matters to uint8, which rounds and clips
+     * between the passes. */
     bool down_first = out_height < height && height - out_height > 2 * (width - out_width);
     int64_t middle_height = down_first ? out_height : height;
     int64_t middle_width = down_first ? width : out_width;
