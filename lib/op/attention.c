@@ -137,7 +137,7 @@ typedef struct attention_plan {
     bool convert;                       /* 16-bit tensors */
     size_t key, value;                  /* workspace offsets: typed caches that aren't outputs */
     size_t qr, kr, vr, yr, scores, mask; /* real forms of typed tensors */
-    size_t packed, packed_each;
+    size_t packed, packed_each, start;
 } attention_plan;
 
 #define NONE SIZE_MAX
@@ -210,7 +210,7 @@ static bool reserve_all(ort_shaping *s, attention_plan *p, size_t *total)
     size_t rows = (size_t)(p->q.batch * p->q.heads * p->q.rows);
     const ort_tensor *mask = given(s, IN_MASK);
     bool fits = true;
-    p->key = p->value = p->qr = p->kr = p->vr = p->yr = p->scores = p->mask = p->packed = NONE;
+    p->key = p->value = p->qr = p->kr = p->vr = p->yr = p->scores = p->mask = p->packed = p->start = NONE;
     if (given(s, IN_PAST_K) && !(s->out_count > OUT_K && s->out[OUT_K]))
         fits = reserve(total, keys, typed, &p->key);
     if (fits && given(s, IN_PAST_V) && !(s->out_count > OUT_V && s->out[OUT_V]))
@@ -223,6 +223,8 @@ static bool reserve_all(ort_shaping *s, attention_plan *p, size_t *total)
         fits = reserve(total, rows * (size_t)p->T, real, &p->scores);
     if (fits && mask && mask->dtype != ORT_DTYPE_BOOL && (p->convert || mask->dtype != a->dtype))
         fits = reserve(total, (size_t)ort_tensor_count(mask), real, &p->mask);
+    if (fits && given(s, IN_VALID))
+        fits = reserve(total, (size_t)p->q.batch, sizeof(int64_t), &p->start);
     p->packed_each = a->core->packed_bytes(s->k, p->q.rows, p->T, p->k.size);
     return fits && reserve(total, heads, p->packed_each, &p->packed);
 }
@@ -354,11 +356,15 @@ static ort_status check_valid(attention_job *j, ort_error *err)
     const ort_tensor *valid = ort_call_in(j->call, IN_VALID);
     if (!valid)
         return ORT_OK;
+    int64_t *start = space(j, j->p->start);
     j->run.valid = valid->data;
-    for (int64_t b = 0; b < j->run.B; b++)
+    j->run.start = start;
+    for (int64_t b = 0; b < j->run.B; b++) {
+        start[b] = j->run.valid[b] - j->run.Sq;
         if (j->run.valid[b] < 0 || j->run.valid[b] > j->run.T)
             return ort_call_fail(j->call, err, "nonpad_kv_seqlen[%lld] is %lld, must be in [0, %lld]",
                                  (long long)b, (long long)j->run.valid[b], (long long)j->run.T);
+    }
     return ORT_OK;
 }
 

@@ -21,8 +21,10 @@ typedef struct ort_attention_run {
     double scale, softcap;
     bool causal;
     int64_t left, right;      /* window, -1: unbounded */
-    int64_t past;             /* keys before the first query row, unless seqlens are given */
+    int64_t past;             /* position of query row 0 among the keys, unless `start` is given */
+    const int64_t *start;     /* [B] that position per batch row, or NULL */
     const int64_t *valid;     /* [B] keys that count, or NULL */
+    const void *sink;         /* real [Hq]: a logit beside every row's scores, or NULL */
     const void *mask;         /* uint8 or real; [B][Hq][Sq][mask_keys] by strides (0: broadcast) */
     bool mask_is_bool;
     int64_t mask_keys, mask_batch, mask_head, mask_row;

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "op/op.h"
+#include "op/rotary.h"
 
 #define PIECE 512 /* half of the largest rotary size */
 
@@ -96,16 +97,23 @@ static int64_t cache_row(const rotary_walk *w, int64_t b, int64_t t)
     return at >= 0 && at < w->cos->shape.dim[0] ? at : -1;
 }
 
-static void rotate(const rotary_walk *w, const float *cos, const float *sin, int64_t first)
+void ort_rotary_rotate(const float *in, const float *cos, const float *sin, int64_t half,
+                       bool interleaved, float *out)
 {
-    float in[2 * PIECE], out[2 * PIECE];
-    int64_t half = w->half, step = w->r->interleaved ? 2 : 1, gap = w->r->interleaved ? 1 : half;
-    ort_tensor_to_f32(w->x, first, 2 * half, in);
+    int64_t step = interleaved ? 2 : 1, gap = interleaved ? 1 : half;
     for (int64_t i = 0; i < half; i++) {
         float a = in[i * step], b = in[i * step + gap];
         out[i * step] = a * cos[i] - b * sin[i];
         out[i * step + gap] = b * cos[i] + a * sin[i];
     }
+}
+
+static void rotate(const rotary_walk *w, const float *cos, const float *sin, int64_t first)
+{
+    float in[2 * PIECE], out[2 * PIECE];
+    int64_t half = w->half;
+    ort_tensor_to_f32(w->x, first, 2 * half, in);
+    ort_rotary_rotate(in, cos, sin, half, w->r->interleaved, out);
     ort_tensor_from_f32(out, w->y, first, 2 * half);
     size_t each = (size_t)ort_dtype_bits(w->x->dtype) / 8;
     if (w->size > 2 * half)
