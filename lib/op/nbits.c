@@ -1,0 +1,376 @@
+/* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2, 4 or 8 bits in blocks along K.
+ *
+ * B is [N][blocks][block * bits / 8] as the model stores it, never rewritten. Few rows of A: a product of
+ * vectors straight from the 4-bit blocks. More rows: a task widens its columns of B to float panels, kc
+ * at a time, and multiplies. Sums are in float whatever accuracy_level allows.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/matrix.h"
+
+enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10 };
+
+typedef struct nbits_state {
+    int64_t k, n, block, bits, blocks;
+    const float *scale, *zero; /* [N][blocks] from constants; zero NULL: the middle of the range */
+    const float *bias;
+    bool zero_is_middle;
+} nbits_state;
+
+typedef struct nbits_plan {
+    int64_t m;
+    bool vectors;
+    size_t a, y, scale, zero, bias, even, odd, sums;
+} nbits_plan;
+
+static ort_status nbits_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *a = ort_infer_in(x, 0);
+    ort_dtype dtype = a ? a->type.dtype : ORT_DTYPE_UNDEFINED;
+    int64_t n = ort_node_int(x->node, "N", 0), k = ort_node_int(x->node, "K", 0);
+    ort_infer_set_dtype(x, 0, dtype);
+    if (n < 1 || k < 1)
+        return ort_infer_fail(x, err, "attributes N and K are %lld and %lld", (long long)n,
+                              (long long)k);
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    ort_dim out[ORT_MAX_RANK];
+    int rank = a->type.rank;
+    if (rank < 1)
+        return ort_infer_fail(x, err, "input A needs rank 1 and more");
+    memcpy(out, a->type.dim, sizeof out);
+    if (ort_dim_differ(out[rank - 1], ort_dim_of(k)))
+        return ort_infer_fail(x, err, "A has %lld columns, attribute K says %lld",
+                              (long long)out[rank - 1].size, (long long)k);
+    out[rank - 1] = ort_dim_of(n);
+    ort_infer_set_type(x, 0, dtype, rank, out);
+    return ORT_OK;
+}
+
+static void nbits_cost(const ort_infer *x, ort_cost *cost)
+{
+    const ort_type *y = &x->out[0].type;
+    double macs = (double)ort_node_int(x->node, "K", 0);
+    for (int d = 0; d < y->rank; d++)
+        macs *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
+    cost->macs = y->rank > 0 ? macs : 0;
+}
+
+/* ---- prepare */
+
+/* Zero points as floats: given as T, or packed `bits` each with rows of whole bytes. */
+static void unpack_zeros(const nbits_state *s, const ort_tensor *zero, float *out)
+{
+    if (zero->dtype != ORT_DTYPE_UINT8) {
+        ort_tensor_to_f32(zero, 0, s->n * s->blocks, out);
+        return;
+    }
+    int64_t row_bytes = (s->blocks * s->bits + 7) / 8, at;
+    for (int64_t j = 0; j < s->n; j++)
+        for (at = 0; at < s->blocks; at++) {
+            const uint8_t *row = (const uint8_t *)zero->data + j * row_bytes;
+            unsigned byte = row[at * s->bits / 8];
+            out[j * s->blocks + at] =
+                (float)((byte >> (at * s->bits % 8)) & ((1u << s->bits) - 1u));
+        }
+}
+
+static ort_status check_sizes(const nbits_state *s, const ort_tensor *b, const ort_tensor *scale,
+                              const ort_tensor *zero, const ort_tensor *bias, ort_error *err)
+{
+    int64_t blob = s->block * s->bits / 8, blocks = s->n * s->blocks;
+    int64_t zero_bytes = s->n * ((s->blocks * s->bits + 7) / 8);
+    if (b && ort_tensor_count(b) != blocks * blob)
+        return ort_error_set(err, ORT_ERROR_MODEL, "B has %lld bytes, needs %lld x %lld x %lld",
+                             (long long)ort_tensor_count(b), (long long)s->n, (long long)s->blocks,
+                             (long long)blob);
+    if (scale && ort_tensor_count(scale) != blocks)
+        return ort_error_set(err, ORT_ERROR_MODEL, "scales has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(scale), (long long)blocks);
+    if (zero && ort_tensor_count(zero) !=
+                    (zero->dtype == ORT_DTYPE_UINT8 ? zero_bytes : blocks))
+        return ort_error_set(err, ORT_ERROR_MODEL, "zero_points has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(zero),
+                             (long long)(zero->dtype == ORT_DTYPE_UINT8 ? zero_bytes : blocks));
+    if (bias && ort_tensor_count(bias) != s->n)
+        return ort_error_set(err, ORT_ERROR_MODEL, "bias has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(bias), (long long)s->n);
+    return ORT_OK;
+}
+
+static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, const nbits_state *s,
+                                     const float **out, ort_error *err)
+{
+    const ort_tensor *t = ort_prep_constant(p, input);
+    if (!t)
+        return ORT_OK;
+    if (t->dtype == ORT_DTYPE_FLOAT && input != 3) {
+        *out = t->data;
+        return ORT_OK;
+    }
+    float *to = ort_prep_pack(p, (size_t)count * sizeof(float));
+    if (!to)
+        return ort_error_memory(err, (size_t)count * sizeof(float));
+    if (input == 3)
+        unpack_zeros(s, t, to);
+    else
+        ort_tensor_to_f32(t, 0, count, to);
+    *out = to;
+    return ORT_OK;
+}
+
+static ort_status nbits_prepare(ort_prep *p, ort_error *err)
+{
+    nbits_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->k = ort_node_int(p->node, "K", 0);
+    s->n = ort_node_int(p->node, "N", 0);
+    s->bits = ort_node_int(p->node, "bits", 4);
+    s->block = ort_node_int(p->node, "block_size", 0);
+    if (s->bits != 2 && s->bits != 4 && s->bits != 8)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "bits = %lld isn't implemented, only 2, 4 and 8", (long long)s->bits);
+    if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)) || s->k < 1 ||
+        s->n < 1 || s->k > INT32_MAX || s->n > INT32_MAX)
+        return ort_prep_fail(p, err, "block_size %lld (a power of two from 16 on), K %lld or N %lld "
+                             "is out of range", (long long)s->block, (long long)s->k,
+                             (long long)s->n);
+    if (ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "input g_idx (columns in another order) isn't implemented; export the "
+                             "model without activation reordering");
+    if (ort_node_int(p->node, "weight_prepacked", 0))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "weight_prepacked is another program's private layout of the weight");
+    s->blocks = (s->k + s->block - 1) / s->block;
+    s->zero_is_middle = ort_prep_dtype(p, 3) == ORT_DTYPE_UNDEFINED;
+    ort_dtype a = ort_prep_dtype(p, 0);
+    if (a != ORT_DTYPE_FLOAT && a != ORT_DTYPE_FLOAT16 && a != ORT_DTYPE_BFLOAT16)
+        return ort_prep_unsupported_dtype(p, 0, err);
+    ORT_TRY(check_sizes(s, ort_prep_constant(p, 1), ort_prep_constant(p, 2),
+                        ort_prep_constant(p, 3), ort_prep_constant(p, 5), err));
+    ORT_TRY(floats_of_constant(p, 2, s->n * s->blocks, s, &s->scale, err));
+    ORT_TRY(floats_of_constant(p, 3, s->n * s->blocks, s, &s->zero, err));
+    return floats_of_constant(p, 5, s->n, s, &s->bias, err);
+}
+
+/* ---- shape */
+
+static ort_status take(size_t *total, int64_t count, size_t *offset, ort_error *err)
+{
+    size_t bytes;
+    *offset = *total;
+    if (count < 0 || !ort_mul_size((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 2 ||
+        !ort_add_size(*total, ort_round_up(bytes, 64), total))
+        return ort_error_memory(err, SIZE_MAX);
+    return ORT_OK;
+}
+
+static int64_t panel_columns(const ort_kernels *k)
+{
+    return 2 * k->gemm.nr;
+}
+
+static ort_status nbits_shape(ort_shaping *s, ort_error *err)
+{
+    const nbits_state *state = s->state;
+    const ort_tensor *a = s->in[0];
+    nbits_plan *p = ort_arena_alloc(s->arena, sizeof *p);
+    size_t total = 0;
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    s->plan_state = p;
+    ORT_TRY(check_sizes(state, s->in[1], s->in[2], s->in_count > 3 ? s->in[3] : NULL,
+                        s->in_count > 5 ? s->in[5] : NULL, err));
+    if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != state->k)
+        return ort_error_set(err, ORT_ERROR_MODEL, "A needs %lld columns", (long long)state->k);
+    p->m = ort_shape_count_range(&a->shape, 0, a->shape.rank - 1);
+    p->vectors = state->bits == 4 && p->m <= VECTOR_ROWS;
+    if (a->dtype != ORT_DTYPE_FLOAT) {
+        ORT_TRY(take(&total, p->m * state->k, &p->a, err));
+        ORT_TRY(take(&total, p->m * state->n, &p->y, err));
+    }
+    int64_t count = state->n * state->blocks;
+    if (!state->scale)
+        ORT_TRY(take(&total, count, &p->scale, err));
+    if (!state->zero && !state->zero_is_middle)
+        ORT_TRY(take(&total, count, &p->zero, err));
+    if (!state->bias)
+        ORT_TRY(take(&total, state->n, &p->bias, err));
+    if (p->vectors) {
+        int64_t half = state->blocks * state->block / 2;
+        ORT_TRY(take(&total, p->m * half, &p->even, err));
+        ORT_TRY(take(&total, p->m * half, &p->odd, err));
+        ORT_TRY(take(&total, p->m * state->blocks, &p->sums, err));
+    } else {
+        s->thread_bytes = (size_t)(panel_columns(s->k) * s->k->gemm.kc) * sizeof(float);
+    }
+    s->workspace_bytes = total;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct nbits_job {
+    const ort_call *call;
+    const nbits_state *s;
+    const nbits_plan *p;
+    const uint8_t *b;
+    const float *a, *scale, *zero, *bias;
+    float *y, *even, *odd, *sums;
+    int64_t columns; /* per task */
+} nbits_job;
+
+static void split_row(const nbits_job *j, int64_t row)
+{
+    const nbits_state *s = j->s;
+    const float *a = j->a + row * s->k;
+    int64_t padded = s->blocks * s->block;
+    float *even = j->even + row * padded / 2, *odd = j->odd + row * padded / 2;
+    for (int64_t i = 0; i < padded; i += 2) {
+        even[i / 2] = i < s->k ? a[i] : 0.0f;
+        odd[i / 2] = i + 1 < s->k ? a[i + 1] : 0.0f;
+    }
+    for (int64_t block = 0; block < s->blocks; block++) {
+        float sum = 0.0f;
+        for (int64_t i = block * s->block; i < s->k && i < (block + 1) * s->block; i++)
+            sum += a[i];
+        j->sums[row * s->blocks + block] = sum;
+    }
+}
+
+static void task_vectors(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const nbits_job *j = arg;
+    const nbits_state *s = j->s;
+    int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, s->n);
+    int64_t half = s->blocks * s->block / 2;
+    for (int64_t row = 0; row < j->p->m; row++) {
+        ort_nbits w = {.even = j->even + row * half, .odd = j->odd + row * half,
+                       .a_sum = j->sums + row * s->blocks, .q = j->b, .scale = j->scale,
+                       .zero = j->zero, .bias = j->bias, .k_blocks = s->blocks, .block = s->block,
+                       .y = j->y + row * s->n};
+        j->call->k->gemm.nbits4(first, last, &w);
+    }
+}
+
+/* Columns [first, first + n) of B, k in [k0, k0 + depth), into panels of nr columns with stride depth. */
+static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k0, int64_t depth,
+                         float *out)
+{
+    const nbits_state *s = j->s;
+    int64_t nr = j->call->k->gemm.nr, row_bytes = s->blocks * s->block * s->bits / 8;
+    unsigned mask = (1u << s->bits) - 1u, per_byte = 8u / (unsigned)s->bits;
+    for (int64_t c = 0; c < n; c++) {
+        const uint8_t *row = j->b + (first + c) * row_bytes;
+        float *to = out + c / nr * depth * nr + c % nr;
+        for (int64_t kk = k0; kk < k0 + depth;) {
+            int64_t block = kk / s->block, end = ort_min_i64((block + 1) * s->block, k0 + depth);
+            float scale = j->scale[(first + c) * s->blocks + block];
+            float zero = j->zero ? j->zero[(first + c) * s->blocks + block]
+                                 : (float)(1u << (s->bits - 1));
+            for (; kk < end; kk++, to += nr) {
+                unsigned q = row[(uint64_t)kk / per_byte] >>
+                             ((unsigned)((uint64_t)kk % per_byte) * (unsigned)s->bits) & mask;
+                *to = ((float)q - zero) * scale;
+            }
+        }
+    }
+}
+
+static void task_panels(void *arg, size_t task, int thread)
+{
+    const nbits_job *j = arg;
+    const nbits_state *s = j->s;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    int64_t first = (int64_t)task * j->columns, n = ort_min_i64(j->columns, s->n - first);
+    float *panels = ort_call_scratch(j->call, thread);
+    for (int64_t k0 = 0; k0 < s->k; k0 += g->kc) {
+        int64_t depth = ort_min_i64(g->kc, s->k - k0);
+        widen_panels(j, first, n, k0, depth, panels);
+        ort_tile_f32 t = {.a = j->a + k0, .lda = s->k, .b = panels, .b_step = g->nr,
+                          .b_panel = depth * g->nr, .c = j->y + first, .ldc = s->n,
+                          .add = k0 ? j->y + first : NULL, .ldadd = s->n,
+                          .col_bias = k0 || !j->bias ? NULL : j->bias + first, .alpha = 1.0f,
+                          .lo = -INFINITY, .hi = INFINITY};
+        g->f32(j->p->m, n, depth, &t);
+    }
+}
+
+static float *at(const ort_call *call, size_t offset)
+{
+    return (float *)(void *)((char *)call->workspace + offset);
+}
+
+static void fill_parameters(nbits_job *j, const ort_call *call)
+{
+    const nbits_state *s = j->s;
+    const ort_tensor *scale = ort_call_in(call, 2), *zero = ort_call_in(call, 3);
+    const ort_tensor *bias = ort_call_in(call, 5);
+    j->scale = s->scale;
+    j->zero = s->zero;
+    j->bias = s->bias;
+    if (!j->scale) {
+        ort_tensor_to_f32(scale, 0, s->n * s->blocks, at(call, j->p->scale));
+        j->scale = at(call, j->p->scale);
+    }
+    if (!j->zero && zero) {
+        unpack_zeros(s, zero, at(call, j->p->zero));
+        j->zero = at(call, j->p->zero);
+    }
+    if (!j->bias && bias) {
+        ort_tensor_to_f32(bias, 0, s->n, at(call, j->p->bias));
+        j->bias = at(call, j->p->bias);
+    }
+}
+
+static ort_status nbits_run(ort_call *call, ort_error *err)
+{
+    (void)err;
+    const nbits_state *s = call->state;
+    const nbits_plan *p = call->plan_state;
+    const ort_tensor *a = ort_call_in(call, 0);
+    ort_tensor *y = ort_call_out(call, 0);
+    if (!y || ort_tensor_count(y) == 0)
+        return ORT_OK;
+    nbits_job j = {.call = call, .s = s, .p = p, .b = ort_call_in(call, 1)->data, .a = a->data,
+                   .y = y->data};
+    bool half = a->dtype != ORT_DTYPE_FLOAT;
+    fill_parameters(&j, call);
+    if (half) {
+        ort_matrix_widen(call, a, at(call, p->a));
+        j.a = at(call, p->a);
+        j.y = at(call, p->y);
+    }
+    if (p->vectors) {
+        j.even = at(call, p->even);
+        j.odd = at(call, p->odd);
+        j.sums = at(call, p->sums);
+        for (int64_t row = 0; row < p->m; row++)
+            split_row(&j, row);
+        j.columns = ort_max_i64(TASK_BYTES / (s->blocks * s->block / 2 + 1), 1);
+        ort_call_parallel(call, ort_task_count(s->n, j.columns), task_vectors, &j);
+    } else {
+        j.columns = panel_columns(call->k);
+        ort_call_parallel(call, ort_task_count(s->n, j.columns), task_panels, &j);
+    }
+    if (half)
+        ort_matrix_narrow(call, j.y, y);
+    return ORT_OK;
+}
+
+static const ort_op_impl nbits_impl = {nbits_infer, nbits_prepare, nbits_shape, nbits_run,
+                                       nbits_cost};
+
+const ort_op ort_ops_nbits[] = {
+    {MS, "MatMulNBits", 1,
+     "A:T1,B:T2,scales:T1,zero_points?:T3,g_idx?:T4,bias?:T1 -> Y:T1",
+     "T1:f32,f16,bf16 T2:u8 T3:u8,f16,f32,bf16 T4:i32",
+     "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", 0, &nbits_impl},
+    {0},
+};
