@@ -209,6 +209,8 @@ ort_status ort_model_import(const struct ort_source *source, const struct ort_re
 ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
 /* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
+/* Nodes in the body of a function, Constant nodes not. */
+size_t ort_function_node_count(const ort_function *function);
 /* Opset version of `domain` ("" and "ai.onnx" are one), 0 when the model imports none. */
 int64_t ort_model_opset(const ort_model *model, const char *domain);
 

@@ -242,3 +242,12 @@ ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err)
     ort_builder_release(&x.builder);
     return status == ORT_OK ? finished : status;
 }
+
+size_t ort_function_node_count(const ort_function *function)
+{
+    const Onnx__FunctionProto *proto = function->proto;
+    size_t count = 0;
+    for (size_t i = 0; i < proto->n_node; i++)
+        count += strcmp(ort_build_text(proto->node[i]->op_type), "Constant") != 0;
+    return count;
+}

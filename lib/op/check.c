@@ -41,7 +41,11 @@ static void check_versions(const ort_model *model, ort_findings *findings)
         const char *name = *o->domain ? o->domain : "ai.onnx";
         for (size_t j = 0; j < i; j++)
             if (!strcmp(model->opsets.data[j].domain, o->domain))
-                ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' is imported twice", name);
+                ort_findings_add(findings,
+                                 model->opsets.data[j].version == o->version ? ORT_FINDING_WARNING
+                                                                             : ORT_FINDING_ERROR,
+                                 "opset '%s' is imported twice: versions %lld and %lld", name,
+                                 (long long)model->opsets.data[j].version, (long long)o->version);
         if (o->version < 1)
             ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' has version %lld", name,
                              (long long)o->version);

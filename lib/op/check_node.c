@@ -215,6 +215,9 @@ void ort_check_node(const ort_graph *graph, const ort_node *node, ort_findings *
     bindings b = {.count = 0};
     check_arity(&c);
     check_attributes(&c);
+    /* A Constant is data, not an operation: old models hold types that its first versions lack. */
+    if (!strcmp(node->op_type, "Constant") && !*node->domain)
+        return;
     check_slots(&c, &b, true);
     check_slots(&c, &b, false);
 }
@@ -251,7 +254,7 @@ static const ort_op *nearest(const ort_registry *registry, const char *domain, c
     for (size_t i = 0; i < ort_registry_count(registry); i++) {
         const ort_op *op = ort_registry_at(registry, i);
         int d = distance(name, op->name, limit);
-        if (d > limit)
+        if (d > limit || (d > 1 && strcmp(op->domain, domain)))
             continue;
         d = 2 * d + (strcmp(op->domain, domain) != 0);
         if (d < best_distance) {

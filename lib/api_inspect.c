@@ -1,0 +1,114 @@
+/* api_inspect.c - looking at models: reports, pictures, differences, parts (ort.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/findings.h"
+#include "exec/env.h"
+#include "exec/memory_report.h"
+#include "graph/diff.h"
+#include "graph/draw.h"
+#include "graph/extract.h"
+#include "io/source.h"
+#include "op/report.h"
+
+/* The buffer's text becomes the caller's. */
+static ort_status hand_over(ort_status status, ort_strbuf *buf, char **text, ort_error *err)
+{
+    *text = NULL;
+    if (status == ORT_OK && !buf->data)
+        ort_strbuf_add(buf, "");
+    if (status == ORT_OK && buf->failed)
+        status = ort_error_memory(err, buf->length);
+    if (status == ORT_OK)
+        *text = buf->data ? buf->data : strdup("");
+    else
+        ort_strbuf_release(buf);
+    return status == ORT_OK && !*text ? ort_error_memory(err, 1) : status;
+}
+
+void ort_text_free(char *text)
+{
+    free(text);
+}
+
+ort_status ort_model_report(ort_model *model, ort_report report, char **json, ort_error *err)
+{
+    ort_strbuf out = {0};
+    ort_status status = report == ORT_REPORT_MEMORY ? ort_exec_memory_report(model, &out, err)
+                                                    : ort_report_write(model, report, &out, err);
+    return hand_over(status, &out, json, err);
+}
+
+ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
+{
+    ort_strbuf out = {0};
+    ort_status status = ort_report_supports(env->registry, ort_env_isa(env), &out, err);
+    return hand_over(status, &out, json, err);
+}
+
+/* The walker leaves the weights alone, so only the pages of the skeleton are read. */
+ort_status ort_summary_report(const char *path, char **json, ort_error *err)
+{
+    ort_load_options options = {.skeleton = true};
+    ort_source source;
+    ort_model *model = NULL;
+    ort_strbuf out = {0};
+    *json = NULL;
+    ORT_TRY(ort_source_open(path, &options, &source, err));
+    ort_status status = ort_model_import(&source, NULL, &model, err);
+    ort_source_release(&source);
+    if (status == ORT_OK)
+        status = ort_report_write(model, ORT_REPORT_SUMMARY, &out, err);
+    ort_model_free(model);
+    return hand_over(status, &out, json, err);
+}
+
+/* A copy with functions expanded and types inferred. */
+static ort_status typed_copy(const ort_model *model, ort_model **copy, ort_error *err)
+{
+    ort_findings *findings = NULL;
+    ORT_TRY(ort_model_clone(model, copy, err));
+    ort_status status = ort_graph_inline_functions((*copy)->graph, err);
+    if (status == ORT_OK)
+        status = ort_findings_new(&findings, err);
+    if (status == ORT_OK)
+        status = ort_graph_infer((*copy)->graph, model->registry, findings, err);
+    ort_findings_free(findings);
+    if (status != ORT_OK) {
+        ort_model_free(*copy);
+        *copy = NULL;
+    }
+    return status;
+}
+
+ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *err)
+{
+    ort_model *copy = NULL;
+    ort_strbuf out = {0};
+    *text = NULL;
+    ORT_TRY(typed_copy(model, &copy, err));
+    ort_status status = svg ? ort_graph_draw_svg(copy, &out, err)
+                            : ort_graph_draw_dot(copy, &out, err);
+    ort_model_free(copy);
+    return hand_over(status, &out, text, err);
+}
+
+ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal, char **text,
+                          ort_error *err)
+{
+    ort_strbuf out = {0};
+    return hand_over(ort_graph_diff(a, b, equal, &out, err), &out, text, err);
+}
+
+ort_status ort_model_extract(const ort_model *model, const char *const *inputs, size_t input_count,
+                             const char *const *outputs, size_t output_count, ort_model **part,
+                             ort_error *err)
+{
+    ort_model *typed = NULL;
+    *part = NULL;
+    ORT_TRY(typed_copy(model, &typed, err));
+    ort_status status = ort_graph_extract(model, typed, inputs, input_count, outputs, output_count,
+                                          part, err);
+    ort_model_free(typed);
+    return status;
+}

@@ -1,0 +1,219 @@
+/* draw_boxes.c - from nodes to boxes and edges (draw.h). A small operator joins the box of the operator
+ * that feeds it when that is its only computed input and it is the only reader: Conv, BatchNormalization
+ * and Relu become one box of three rows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/draw.h"
+
+enum { MAX_ROWS = 5, NO_BOX = -1 };
+
+static const double row_height = 18, character_width = 6.7, padding = 16, smallest_width = 56;
+
+typedef struct boxer {
+    const ort_graph *graph;
+    ort_drawing *drawing;
+    int32_t *box_of; /* by value id */
+    ort_error *err;
+} boxer;
+
+static size_t visible_length(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static ort_status add_row(boxer *b, ort_draw_box *box, const ort_node *node, const char *text,
+                          ort_draw_class class_)
+{
+    ort_draw_row *row = &box->rows[box->row_count];
+    row->text = ort_arena_strdup(&b->drawing->arena, text);
+    row->node = node;
+    row->class_ = class_;
+    if (!row->text)
+        return ort_error_memory(b->err, 1);
+    box->row_count++;
+    double width = (double)visible_length(text) * character_width + padding;
+    box->width = width > box->width ? width : box->width;
+    box->height += row_height;
+    return ORT_OK;
+}
+
+static ort_status add_box(boxer *b, const ort_node *node, const char *text, ort_draw_class class_,
+                          int32_t *index)
+{
+    ort_draw_box box = {.width = smallest_width, .shape = (char *)(uintptr_t)""};
+    box.rows = ort_arena_array(&b->drawing->arena, MAX_ROWS, sizeof *box.rows);
+    if (!box.rows)
+        return ort_error_memory(b->err, MAX_ROWS * sizeof *box.rows);
+    ORT_TRY(add_row(b, &box, node, text, class_));
+    *index = (int32_t)b->drawing->boxes.count;
+    return ort_vec_push(&b->drawing->boxes, box) ? ORT_OK : ort_error_memory(b->err, sizeof box);
+}
+
+/* The one computed input of a node, ORT_ID_NONE when there are none or several. */
+static ort_id single_input(const ort_graph *graph, const ort_node *node)
+{
+    ort_id found = ORT_ID_NONE;
+    if (node->implicit_count || node->body_count)
+        return ORT_ID_NONE;
+    for (int i = 0; i < node->input_count; i++) {
+        ort_id id = node->inputs[i];
+        if (id == ORT_ID_NONE || ort_draw_is_constant(graph, id))
+            continue;
+        if (found != ORT_ID_NONE && found != id)
+            return ORT_ID_NONE;
+        found = id;
+    }
+    return found;
+}
+
+static bool is_small(ort_draw_class class_)
+{
+    return class_ == ORT_DRAW_ACTIVATION || class_ == ORT_DRAW_NORM ||
+           class_ == ORT_DRAW_ELEMENTWISE || class_ == ORT_DRAW_MOVE || class_ == ORT_DRAW_QUANT;
+}
+
+/* The box that `node` may join, or NO_BOX. */
+static int32_t joins(const boxer *b, const ort_node *node, ort_draw_class class_)
+{
+    ort_id id = single_input(b->graph, node);
+    if (id == ORT_ID_NONE || !is_small(class_) || b->box_of[id] == NO_BOX)
+        return NO_BOX;
+    const ort_graph_value *v = b->graph->values.data[id];
+    const ort_draw_box *box = &b->drawing->boxes.data[b->box_of[id]];
+    const ort_draw_row *last = &box->rows[box->row_count - 1];
+    bool sole = v->use_count == 1 && !v->is_output && v->producer != ORT_ID_NONE;
+    if (!sole || box->row_count == MAX_ROWS || !last->node || last->node->id != v->producer ||
+        last->node->output_count != 1)
+        return NO_BOX;
+    return b->box_of[id];
+}
+
+static ort_status place_node(boxer *b, const ort_node *node)
+{
+    ort_draw_class class_ = ort_draw_class_of(node);
+    ort_strbuf label = {0};
+    ort_draw_label(b->graph, node, &label);
+    int32_t index = joins(b, node, class_);
+    ort_status status =
+        index == NO_BOX
+            ? add_box(b, node, ort_strbuf_text(&label), class_, &index)
+            : add_row(b, &b->drawing->boxes.data[index], node, ort_strbuf_text(&label), class_);
+    ort_strbuf_release(&label);
+    if (status != ORT_OK)
+        return status;
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != ORT_ID_NONE)
+            b->box_of[node->outputs[i]] = index;
+    if (node->output_count && node->outputs[0] != ORT_ID_NONE) {
+        ort_strbuf shape = {0};
+        ort_draw_shape(b->graph, node->outputs[0], &shape);
+        char *copy = ort_arena_strdup(&b->drawing->arena, ort_strbuf_text(&shape));
+        ort_strbuf_release(&shape);
+        if (!copy)
+            return ort_error_memory(b->err, 1);
+        b->drawing->boxes.data[index].shape = copy;
+    }
+    return ORT_OK;
+}
+
+static ort_status place_port(boxer *b, ort_id id, bool is_input, int32_t *index)
+{
+    ort_strbuf text = {0};
+    char type[512];
+    const ort_graph_value *v = b->graph->values.data[id];
+    ort_strbuf_addf(&text, "%.60s", v->name);
+    ort_status status = add_box(b, NULL, ort_strbuf_text(&text), ORT_DRAW_PORT, index);
+    ort_type_format(b->graph->model->dims, &v->fact.type, type, sizeof type);
+    if (status == ORT_OK && v->fact.type.kind != ORT_TYPE_UNKNOWN)
+        status = add_row(b, &b->drawing->boxes.data[*index], NULL, type, ORT_DRAW_PORT);
+    ort_strbuf_release(&text);
+    if (is_input)
+        b->box_of[id] = *index;
+    return status;
+}
+
+static ort_status connect(boxer *b, ort_id value, int32_t to)
+{
+    int32_t from = value == ORT_ID_NONE ? NO_BOX : b->box_of[value];
+    if (from == NO_BOX || from == to)
+        return ORT_OK;
+    /* The newest edges are those of `to`: a second edge between the same boxes says nothing. */
+    for (size_t i = b->drawing->edges.count; i-- > 0 && (int32_t)b->drawing->edges.data[i].to == to;)
+        if ((int32_t)b->drawing->edges.data[i].from == from)
+            return ORT_OK;
+    return ort_vec_push(&b->drawing->edges,
+                        (ort_draw_edge){.from = (uint32_t)from, .to = (uint32_t)to})
+               ? ORT_OK
+               : ort_error_memory(b->err, sizeof(ort_draw_edge));
+}
+
+static ort_status connect_nodes(boxer *b)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(b->graph, node)
+    {
+        if (ort_draw_hidden(node) || !node->output_count)
+            continue;
+        int32_t to = NO_BOX;
+        for (int i = 0; i < node->output_count && to == NO_BOX; i++)
+            if (node->outputs[i] != ORT_ID_NONE)
+                to = b->box_of[node->outputs[i]];
+        if (to == NO_BOX)
+            continue;
+        for (int i = 0; i < node->input_count; i++)
+            ORT_TRY(connect(b, node->inputs[i], to));
+        for (int i = 0; i < node->implicit_count; i++)
+            ORT_TRY(connect(b, node->implicit[i], to));
+    }
+    return ORT_OK;
+}
+
+static ort_status build(boxer *b)
+{
+    const ort_graph *graph = b->graph;
+    const ort_node *node;
+    int32_t index;
+    for (size_t i = 0; i < graph->values.count; i++)
+        b->box_of[i] = NO_BOX;
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        ORT_TRY(place_port(b, graph->inputs.data[i], true, &index));
+    /* Captured values enter a body like inputs. */
+    for (size_t i = 0; i < graph->values.count; i++)
+        if (graph->values.data[i]->outer != ORT_ID_NONE && graph->values.data[i]->use_count &&
+            !ort_draw_is_constant(graph, (ort_id)i))
+            ORT_TRY(place_port(b, (ort_id)i, true, &index));
+    ORT_EACH_NODE(graph, node)
+    {
+        if (!ort_draw_hidden(node))
+            ORT_TRY(place_node(b, node));
+    }
+    ORT_TRY(connect_nodes(b));
+    for (size_t i = 0; i < graph->outputs.count; i++) {
+        ORT_TRY(place_port(b, graph->outputs.data[i], false, &index));
+        ORT_TRY(connect(b, graph->outputs.data[i], index));
+    }
+    return ORT_OK;
+}
+
+ort_status ort_drawing_build(const ort_graph *graph, ort_drawing *drawing, ort_error *err)
+{
+    boxer b = {.graph = graph, .drawing = drawing, .err = err};
+    *drawing = (ort_drawing){0};
+    b.box_of = calloc(graph->values.count + 1, sizeof *b.box_of);
+    ort_status status = b.box_of ? build(&b) : ort_error_memory(err, graph->values.count * 4);
+    free(b.box_of);
+    return status;
+}
+
+void ort_drawing_release(ort_drawing *drawing)
+{
+    ort_arena_release(&drawing->arena);
+    ort_vec_release(&drawing->boxes);
+    ort_vec_release(&drawing->edges);
+    ort_vec_release(&drawing->bends);
+}

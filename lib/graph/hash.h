@@ -1,0 +1,20 @@
+/* hash.h - structural hashes of a graph: how each value is computed, blind to names of temporaries and
+ * nodes and to the order of nodes. Constants hash by content, wherever they are stored. */
+#ifndef ORT_GRAPH_HASH_H
+#define ORT_GRAPH_HASH_H
+
+#include "graph/graph.h"
+
+typedef struct ort_graph_hashes {
+    uint64_t *values; /* by id */
+    uint64_t *nodes;  /* by id; 0 for Constant nodes */
+    uint64_t whole;   /* of the outputs */
+    ort_arena arena;
+} ort_graph_hashes;
+
+ort_status ort_graph_hashes_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err);
+void ort_graph_hashes_release(ort_graph_hashes *hashes);
+uint64_t ort_hash_tensor(const ort_tensor *tensor);
+uint64_t ort_hash_attr(const ort_dim_table *dims, const ort_attr *attr);
+
+#endif

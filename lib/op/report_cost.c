@@ -1,0 +1,201 @@
+/* report_cost.c - what a model costs: parameters, multiply-accumulates, other arithmetic and bytes per
+ * node and in total, from facts alone. A number that depends on an open dimension is null and counts as
+ * nothing in the total, which then says how many nodes it leaves out. Bodies count once. */
+#include <string.h>
+
+#include "op/report.h"
+
+typedef struct node_cost {
+    ort_cost work;
+    bool work_known;
+    double parameters, weight_bytes, in_bytes, out_bytes;
+    bool bytes_known;
+} node_cost;
+
+typedef struct totals {
+    ort_json *json;
+    double macs, flops, parameters, weight_bytes, bytes;
+    size_t nodes, open;
+    ort_hashmap seen; /* weights already counted in the total: pointer bytes */
+    ort_arena arena;
+} totals;
+
+enum { MAX_SLOTS = 256 };
+
+/* Bytes of a tensor type; false when open. */
+static bool type_bytes(const ort_type *type, double *bytes)
+{
+    double count = 1;
+    if (type->kind != ORT_TYPE_TENSOR || type->rank < 0 || !type->dtype)
+        return false;
+    for (int i = 0; i < type->rank; i++) {
+        if (!ort_dim_known(type->dim[i]))
+            return false;
+        count *= (double)type->dim[i].size;
+    }
+    *bytes = count * ort_dtype_get(type->dtype)->bits / 8;
+    return true;
+}
+
+static bool is_weight(const ort_graph *graph, ort_id id)
+{
+    while (graph->values.data[id]->outer != ORT_ID_NONE && graph->parent) {
+        id = graph->values.data[id]->outer;
+        graph = graph->parent;
+    }
+    const ort_graph_value *v = graph->values.data[id];
+    return v->initializer_proto != NULL || (v->fact.value != NULL && v->producer == ORT_ID_NONE);
+}
+
+static bool all_known(const ort_graph *graph, const ort_id *ids, int count)
+{
+    double unused;
+    for (int i = 0; i < count; i++) {
+        const ort_graph_value *v = ort_graph_value_at(graph, ids[i]);
+        if (v && v->fact.type.kind == ORT_TYPE_TENSOR && !type_bytes(&v->fact.type, &unused))
+            return false;
+        if (v && v->fact.type.kind == ORT_TYPE_UNKNOWN)
+            return false;
+    }
+    return true;
+}
+
+static void cost_work(const ort_graph *graph, const ort_node *node, node_cost *c)
+{
+    const ort_fact *in[MAX_SLOTS];
+    ort_fact out[16];
+    if (node->input_count > MAX_SLOTS || node->output_count > 16 || !node->op ||
+        !all_known(graph, node->inputs, node->input_count) ||
+        !all_known(graph, node->outputs, node->output_count))
+        return;
+    c->work_known = true;
+    if (!node->op->impl || !node->op->impl->cost) {
+        double bytes;
+        const ort_graph_value *v =
+            node->output_count ? ort_graph_value_at(graph, node->outputs[0]) : NULL;
+        bool counts = node->op->traits & ORT_TRAIT_ELEMENTWISE;
+        if (counts && v && type_bytes(&v->fact.type, &bytes))
+            c->work.flops = bytes * 8 / ort_dtype_get(v->fact.type.dtype)->bits;
+        return;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
+        in[i] = v ? &v->fact : NULL;
+    }
+    memset(out, 0, sizeof out);
+    for (int i = 0; i < node->output_count; i++) {
+        const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
+        if (v)
+            out[i] = v->fact;
+    }
+    ort_infer x = {.node = node, .op = node->op, .opset = node->opset,
+                   .in_count = node->input_count, .out_count = node->output_count, .in = in,
+                   .out = out, .graph = graph};
+    node->op->impl->cost(&x, &c->work);
+}
+
+static void cost_bytes(const ort_graph *graph, const ort_node *node, node_cost *c)
+{
+    double bytes;
+    c->bytes_known = true;
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
+        if (!v)
+            continue;
+        bool known = type_bytes(&v->fact.type, &bytes);
+        c->bytes_known = c->bytes_known && known;
+        if (!known)
+            continue;
+        if (is_weight(graph, node->inputs[i])) {
+            c->weight_bytes += bytes;
+            c->parameters += bytes * 8 / ort_dtype_get(v->fact.type.dtype)->bits;
+        } else {
+            c->in_bytes += bytes;
+        }
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
+        if (!v)
+            continue;
+        bool known = type_bytes(&v->fact.type, &bytes);
+        c->bytes_known = c->bytes_known && known;
+        c->out_bytes += known ? bytes : 0;
+    }
+}
+
+static void put_number(ort_json *json, const char *key, double value, bool known)
+{
+    ort_json_key(json, key);
+    if (known)
+        ort_json_int(json, (int64_t)value);
+    else
+        ort_json_null(json);
+}
+
+/* A weight that several nodes read is counted once in the total. */
+static void count_weights(totals *t, const ort_graph *graph, const ort_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
+        double bytes;
+        if (!v || !is_weight(graph, node->inputs[i]) || !type_bytes(&v->fact.type, &bytes))
+            continue;
+        const char *key = ort_arena_printf(&t->arena, "%p", (const void *)v);
+        if (!key || ort_hashmap_get_str(&t->seen, key, NULL))
+            continue;
+        (void)ort_hashmap_put_str(&t->seen, key, 1);
+        t->weight_bytes += bytes;
+        t->parameters += bytes * 8 / ort_dtype_get(v->fact.type.dtype)->bits;
+    }
+}
+
+static void put_node(void *arg, const ort_graph *graph, const ort_node *node, const char *path)
+{
+    totals *t = arg;
+    node_cost c = {.work_known = false};
+    if (!strcmp(node->op_type, "Constant") && !*node->domain)
+        return;
+    cost_work(graph, node, &c);
+    cost_bytes(graph, node, &c);
+    count_weights(t, graph, node);
+    t->nodes++;
+    t->open += !c.work_known;
+    t->macs += c.work.macs;
+    t->flops += c.work.flops;
+    t->bytes += c.in_bytes + c.out_bytes + c.weight_bytes;
+    ort_json_begin_object(t->json);
+    ort_report_int(t->json, "id", node->id);
+    ort_report_text(t->json, "name", node->name);
+    ort_report_text(t->json, "op_type", node->op_type);
+    if (*path)
+        ort_report_text(t->json, "graph", path);
+    ort_report_values(t->json, "outputs", graph, node->outputs, node->output_count);
+    put_number(t->json, "parameters", c.parameters, true);
+    put_number(t->json, "macs", c.work.macs, c.work_known);
+    put_number(t->json, "flops", c.work.flops, c.work_known);
+    put_number(t->json, "weight_bytes", c.weight_bytes, true);
+    put_number(t->json, "input_bytes", c.in_bytes, c.bytes_known);
+    put_number(t->json, "output_bytes", c.out_bytes, c.bytes_known);
+    ort_json_end_object(t->json);
+}
+
+void ort_report_cost(ort_json *json, const ort_model *model)
+{
+    totals t = {.json = json};
+    ort_json_key(json, "nodes");
+    ort_json_begin_array(json);
+    ort_report_each_node(model->graph, "", put_node, &t);
+    ort_json_end_array(json);
+    ort_json_key(json, "total");
+    ort_json_begin_object(json);
+    ort_report_int(json, "nodes", (int64_t)t.nodes);
+    ort_report_int(json, "open_nodes", (int64_t)t.open);
+    put_number(json, "parameters", t.parameters, true);
+    put_number(json, "macs", t.macs, true);
+    put_number(json, "flops", t.flops, true);
+    put_number(json, "weight_bytes", t.weight_bytes, true);
+    put_number(json, "moved_bytes", t.bytes, true);
+    ort_json_end_object(json);
+    ort_hashmap_release(&t.seen);
+    ort_arena_release(&t.arena);
+}
