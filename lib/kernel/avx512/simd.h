@@ -135,7 +135,21 @@ SIMD vf vf_with_sign(vf magnitude, vf s)
 }
 SIMD vf vf_xor_bits(vf a, vi bits) { return _mm512_xor_ps(a, _mm512_castsi512_ps(bits)); }
 SIMD vm vi_nonzero(vi a) { return _mm512_test_epi32_mask(a, a); }
-SIMD vf vf_keep(vm m, vf a) { return _mm512_maskz_mov_ps(m, a); } /* m ? a : 0 */
+SIMD vf vf_keep(vm m, vf a) { return _mm512_maskz_mov_ps(m, a); }           /* m ? a : 0 */
+SIMD vf vf_drop(vm m, vf a) { return _mm512_maskz_mov_ps((vm)~m, a); } /* m ? 0 : a */
+/* Either is NaN. */
+SIMD vm vf_unordered(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
+/* The first n elements, `other` in the lanes beyond. */
+SIMD vf vf_load_n_or(const float *p, int64_t n, vf other)
+{
+    return _mm512_mask_loadu_ps(other, (vm)((1u << n) - 1), p);
+}
+/* (1 + q) * 2^k for integral k in -160..88; below the smallest normal number it is 0. `low`: where
+ * it is below for certain. */
+SIMD vf vf_scale_exp(vf q, vf k, vm low)
+{
+    return _mm512_maskz_scalef_ps((vm)~low, _mm512_add_ps(q, _mm512_set1_ps(1.0f)), k);
+}
 /* x * 2^k for integral |k| <= 252; results beyond the range become 0 or infinity. */
 SIMD vf vf_scale2(vf x, vf k) { return _mm512_scalef_ps(x, k); }
 /* 2^k for integral k in -126..127. */
