@@ -59,13 +59,11 @@ static ort_status find_port(const ort_port *ports, int count, const char *what, 
 {
     ort_strbuf names = {0};
     ort_status status;
-    for (int i = 0; i < count; i++) {
-        if (!strcmp(ports[i].name, name)) {
-            *index = i;
+    for (*index = 0; *index < count; ++*index)
+        if (!strcmp(ports[*index].name, name))
             return ORT_OK;
-        }
+    for (int i = 0; i < count; i++)
         ort_strbuf_addf(&names, "%s%s", i ? ", " : "", ports[i].name);
-    }
     status = ort_error_set(err, ORT_ERROR_USAGE, "the model has no %s '%s'; it has: %s", what, name,
                            ort_strbuf_text(&names));
     ort_strbuf_release(&names);

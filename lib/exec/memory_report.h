@@ -1,12 +1,14 @@
-/* memory_report.h - what a model needs to run, from its plan: arena, peak, what is alive at the peak. */
+/* memory_report.h - what a run of a model needs: planned arena, peak, what is alive at the peak. */
 #ifndef ORT_EXEC_MEMORY_REPORT_H
 #define ORT_EXEC_MEMORY_REPORT_H
 
 #include "base/strbuf.h"
-#include "graph/graph.h"
+#include "ort.h"
 
-/* JSON (schema "ort-inspect/1") for the shapes that the model declares; ORT_ERROR_USAGE with the inputs
- * whose shapes are open. The model is not changed. */
+/* One JSON object, schema "ort-inspect/1", report "memory": assumed_dims (free dimensions of inputs and
+ * the sizes taken for them), constant_bytes, prepared_bytes, input_bytes, output_bytes, arena_bytes,
+ * peak_bytes, steps, dynamic_values, and peak {node, op_type, alive [{value, dtype, shape, bytes}]}.
+ * The model is not changed. */
 ort_status ort_exec_memory_report(ort_model *model, ort_strbuf *out, ort_error *err);
 
 #endif

@@ -223,10 +223,25 @@ static void fill(maker *m, const ort_port *port, ort_tensor *t)
             ort_tensor_set_f64(t, i, draw_normal(m));
 }
 
+static ort_shape choose_shape(maker *m, const ort_type *type)
+{
+    ort_shape shape = {.rank = type->rank < 0 ? 1 : type->rank};
+    for (int axis = 0; axis < shape.rank; axis++)
+        shape.dim[axis] = type->rank < 0 ? 1 : choose_dim(m, type, axis);
+    return shape;
+}
+
+void ort_exec_choose_shapes(const ort_session *session, ort_shape *shapes)
+{
+    maker m = {.session = session};
+    for (int i = 0; i < session->input_count; i++)
+        shapes[i] = choose_shape(&m, &session->inputs[i].type);
+}
+
 static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
 {
     const ort_port *port = &m->session->inputs[index];
-    ort_shape shape = {0};
+    ort_shape shape;
     if (port->default_value)
         return ORT_OK;
     if (port->type.kind != ORT_TYPE_TENSOR || port->type.dtype == ORT_DTYPE_UNDEFINED)
@@ -237,9 +252,7 @@ static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "input '%s' holds strings, which can't be made up: give a sample",
                              port->name);
-    shape.rank = port->type.rank < 0 ? 1 : port->type.rank;
-    for (int axis = 0; axis < shape.rank; axis++)
-        shape.dim[axis] = port->type.rank < 0 ? 1 : choose_dim(m, &port->type, axis);
+    shape = choose_shape(m, &port->type);
     ORT_TRY(ort_value_new_tensor_(port->type.dtype, &shape, value, err));
     fill(m, port, &(*value)->tensor);
     return ORT_OK;

@@ -50,6 +50,9 @@ void ort_exec_session_release(ort_session *session);
 ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
                                  ort_error *err);
 
+/* random_inputs.c: a shape for every input, free dimensions chosen by the rule of made-up inputs. */
+void ort_exec_choose_shapes(const ort_session *session, ort_shape *shapes);
+
 /* execute.c */
 typedef struct ort_execution {
     const ort_session *session;
