@@ -1,7 +1,7 @@
 /* axes_norm.c - normalizations over chosen axes: LpNormalization, MeanVarianceNormalization.
  *
- * The statistics of each kept index are formed in double; both operators are rare, so one strided loop
- * serves every type and axis.
+ * f32 whose reduced axes end in contiguous runs (the last axis, or all but the channels) or that reduces
+ * one axis over columns goes through the kernels; one strided loop in double serves the rest.
  */
 #include <math.h>
 #include <string.h>
@@ -16,14 +16,11 @@ typedef struct axes_state {
     const int64_t *axes;
 } axes_state;
 
-typedef struct axes_plan {
-    ort_axes kept, reduced;
-    int64_t per_task;
-} axes_plan;
-
 typedef struct axes_job {
     const axes_state *state;
-    const axes_plan *plan;
+    const ort_reduce_plan *plan;
+    const ort_vmath_kernels *math;
+    int64_t per_task;
     const ort_tensor *x;
     ort_tensor *y;
 } axes_job;
@@ -56,8 +53,7 @@ static ort_status axes_shape(ort_shaping *sh, ort_error *err)
 {
     const axes_state *s = sh->state;
     const ort_shape *shape = &sh->in[0]->shape;
-    axes_plan *plan = ort_arena_alloc(sh->arena, sizeof *plan);
-    int64_t stride[ORT_MAX_RANK];
+    ort_reduce_plan *plan = ort_arena_alloc(sh->arena, sizeof *plan);
     bool reduced[ORT_MAX_RANK] = {false};
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
@@ -68,15 +64,7 @@ static ort_status axes_shape(ort_shaping *sh, ort_error *err)
                                  (long long)s->axes[i], shape->rank);
         reduced[axis] = true;
     }
-    ort_shape_strides(shape, stride);
-    plan->kept.total = plan->reduced.total = 1;
-    for (int d = 0; d < shape->rank; d++) {
-        ort_axes *axes = reduced[d] ? &plan->reduced : &plan->kept;
-        axes->dim[axes->count] = shape->dim[d];
-        axes->stride[axes->count++] = stride[d];
-        axes->total *= shape->dim[d];
-    }
-    plan->per_task = ort_max_i64(1, 32768 / ort_max_i64(1, plan->reduced.total));
+    ort_reduce_plan_make(plan, shape, reduced);
     sh->plan_state = plan;
     return ORT_OK;
 }
@@ -113,20 +101,92 @@ static void axes_task(void *arg, size_t task, int thread)
 {
     const axes_job *job = arg;
     const ort_axes *kept = &job->plan->kept;
-    int64_t first = (int64_t)task * job->plan->per_task;
-    int64_t end = ort_min_i64(kept->total, first + job->plan->per_task);
+    int64_t first = (int64_t)task * job->per_task;
+    int64_t end = ort_min_i64(kept->total, first + job->per_task);
     (void)thread;
     for (int64_t i = first; i < end; i++)
         normalize_group(job, ort_axes_offset(kept, kept->count, i));
 }
 
+/* ---- f32, runs */
+
+static void normalize_runs(const axes_job *job, int64_t base)
+{
+    const ort_axes *r = &job->plan->reduced;
+    const float *x = (const float *)job->x->data + base;
+    float *y = (float *)job->y->data + base;
+    int64_t n = r->dim[r->count - 1], runs = r->total / n;
+    double center = 0, total = 0, count = (double)r->total;
+    bool lp = job->state->lp, one = job->state->p == 1;
+    for (int64_t k = 0; k < runs && !lp; k++)
+        center += job->math->reduce[ORT_ACCUM_SUM](x + ort_axes_offset(r, r->count - 1, k), (size_t)n);
+    center /= count;
+    for (int64_t k = 0; k < runs; k++) {
+        const float *v = x + ort_axes_offset(r, r->count - 1, k);
+        total += !lp ? job->math->sum_square_diff(v, (size_t)n, (float)center)
+                     : job->math->reduce[one ? ORT_ACCUM_SUM_ABS : ORT_ACCUM_SUM_SQUARE](v, (size_t)n);
+    }
+    double divisor = !lp ? sqrt(total / count) + 1e-9 : one ? total : sqrt(total);
+    double a = divisor == 0 ? 0 : 1 / divisor;
+    for (int64_t k = 0; k < runs; k++) {
+        int64_t at = ort_axes_offset(r, r->count - 1, k);
+        job->math->scale_bias_row(x + at, y + at, (size_t)n, (float)a, (float)(-center * a));
+    }
+}
+
+static void runs_task(void *arg, size_t task, int thread)
+{
+    const axes_job *job = arg;
+    const ort_axes *kept = &job->plan->kept;
+    int64_t first = (int64_t)task * job->per_task;
+    int64_t end = ort_min_i64(kept->total, first + job->per_task);
+    (void)thread;
+    for (int64_t i = first; i < end; i++)
+        normalize_runs(job, ort_axes_offset(kept, kept->count, i));
+}
+
+/* ---- f32, LpNormalization down columns */
+
+#define COLUMNS 512
+
+static void columns_task(void *arg, size_t task, int thread)
+{
+    const axes_job *job = arg;
+    const ort_axes *kept = &job->plan->kept, *r = &job->plan->reduced;
+    int64_t inner = r->stride[0], blocks = (inner + COLUMNS - 1) / COLUMNS;
+    int64_t column = (int64_t)task % blocks * COLUMNS, n = ort_min_i64(COLUMNS, inner - column);
+    int64_t base = ort_axes_offset(kept, kept->count - 1, (int64_t)task / blocks) + column;
+    const float *x = (const float *)job->x->data + base;
+    float *y = (float *)job->y->data + base, norm[COLUMNS] = {0};
+    (void)thread;
+    job->math->accumulate[job->state->p == 1 ? ORT_ACCUM_SUM_ABS : ORT_ACCUM_SUM_SQUARE](
+        norm, x, (size_t)r->total, (size_t)inner, (size_t)n);
+    if (job->state->p == 2)
+        job->math->unary[ORT_UNARY_SQRT](norm, norm, (size_t)n, 0, 0);
+    for (int64_t j = 0; j < n; j++)
+        norm[j] = norm[j] == 0 ? 1.0f : norm[j]; /* 0 stays 0 */
+    for (int64_t i = 0; i < r->total; i++)
+        job->math->binary[ORT_BINARY_DIV](x + i * inner, norm, y + i * inner, (size_t)n, ORT_FORM_VV);
+}
+
 static ort_status axes_run(ort_call *call, ort_error *err)
 {
-    axes_job job = {call->state, call->plan_state, ort_call_in(call, 0), ort_call_out(call, 0)};
+    const ort_reduce_plan *plan = call->plan_state;
+    axes_job job = {call->state, plan, &call->k->math, 0, ort_call_in(call, 0), ort_call_out(call, 0)};
     (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
-    ort_call_parallel(call, ort_task_count(job.plan->kept.total, job.plan->per_task), axes_task, &job);
+    job.per_task = ort_max_i64(1, 32768 / plan->reduced.total);
+    size_t tasks = ort_task_count(plan->kept.total, job.per_task);
+    bool f32 = job.x->dtype == ORT_DTYPE_FLOAT;
+    if (f32 && plan->inner_reduced) {
+        ort_call_parallel(call, tasks, runs_task, &job);
+    } else if (f32 && job.state->lp && plan->reduced.count == 1 && plan->kept.count > 0) {
+        int64_t inner = plan->reduced.stride[0], blocks = (inner + COLUMNS - 1) / COLUMNS;
+        ort_call_parallel(call, (size_t)(plan->kept.total / inner * blocks), columns_task, &job);
+    } else {
+        ort_call_parallel(call, tasks, axes_task, &job);
+    }
     return ORT_OK;
 }
 

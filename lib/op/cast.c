@@ -1,10 +1,15 @@
 /* cast.c - Cast, CastLike, BitCast.
  *
- * f32 and the 16-bit floats go through the kernels; every other pair through tensor/convert.c, in
- * pieces when elements are whole bytes. A known integer value keeps its dims through inference.
+ * f32 and the 16-bit floats go through the kernels, truth values and bytes through loops that
+ * vectorize; every other pair through tensor/convert.c, in pieces when elements are whole bytes. A known integer value keeps its dims through inference.
  */
+#pragma GCC optimize("O3") /* vectorize the loops of pairs */
+
 #include <math.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/checked.h"
 #include "op/move.h"
@@ -118,12 +123,78 @@ static ort_status cast_prepare(ort_prep *p, ort_error *err)
 
 static void *alloc_in_call(void *arg, size_t bytes) { return ort_call_alloc(arg, bytes); }
 
+#define PAIR(name, to, from, expression)                                                           \
+    static void name(const void *x_, void *y_, int64_t n)                                          \
+    {                                                                                              \
+        const from *x = x_;                                                                        \
+        to *y = y_;                                                                                \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            y[i] = (to)(expression);                                                               \
+    }
+PAIR(bool_to_f32, float, uint8_t, x[i] != 0)
+PAIR(bool_to_i32, int32_t, uint8_t, x[i] != 0)
+PAIR(bool_to_i64, int64_t, uint8_t, x[i] != 0)
+PAIR(f32_to_bool, uint8_t, float, x[i] != 0.0f)
+PAIR(i32_to_bool, uint8_t, int32_t, x[i] != 0)
+PAIR(i64_to_bool, uint8_t, int64_t, x[i] != 0)
+PAIR(i32_to_f32, float, int32_t, x[i])
+PAIR(i64_to_f32, float, int64_t, x[i])
+PAIR(i64_to_i32, int32_t, int64_t, x[i])
+PAIR(i32_to_i64, int64_t, int32_t, x[i])
+PAIR(f32_to_f64, double, float, x[i])
+PAIR(f64_to_f32, float, double, x[i])
+#ifdef __SSE2__
+/* The instructions truncate and give the smallest integer when out of range, as convert.c does. */
+static void f32_to_i32(const void *x_, void *y_, int64_t n)
+{
+    const float *x = x_;
+    int32_t *y = y_;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        _mm_storeu_si128((__m128i *)(void *)(y + i), _mm_cvttps_epi32(_mm_loadu_ps(x + i)));
+    for (; i < n; i++)
+        y[i] = _mm_cvttss_si32(_mm_load_ss(x + i));
+}
+static void f32_to_i64(const void *x_, void *y_, int64_t n)
+{
+    const float *x = x_;
+    int64_t *y = y_;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = _mm_cvttss_si64(_mm_load_ss(x + i));
+}
+#endif
+
+typedef void pair_fn(const void *x, void *y, int64_t n);
+
+static pair_fn *pair_of(ort_dtype to, ort_dtype from)
+{
+    static const struct {
+        ort_dtype to, from;
+        pair_fn *fn;
+    } pairs[] = {
+        {ORT_DTYPE_FLOAT, ORT_DTYPE_BOOL, bool_to_f32},  {ORT_DTYPE_INT32, ORT_DTYPE_BOOL, bool_to_i32},
+        {ORT_DTYPE_INT64, ORT_DTYPE_BOOL, bool_to_i64},  {ORT_DTYPE_BOOL, ORT_DTYPE_FLOAT, f32_to_bool},
+        {ORT_DTYPE_BOOL, ORT_DTYPE_INT32, i32_to_bool},  {ORT_DTYPE_BOOL, ORT_DTYPE_INT64, i64_to_bool},
+        {ORT_DTYPE_FLOAT, ORT_DTYPE_INT32, i32_to_f32},  {ORT_DTYPE_FLOAT, ORT_DTYPE_INT64, i64_to_f32},
+        {ORT_DTYPE_INT32, ORT_DTYPE_INT64, i64_to_i32},  {ORT_DTYPE_INT64, ORT_DTYPE_INT32, i32_to_i64},
+        {ORT_DTYPE_DOUBLE, ORT_DTYPE_FLOAT, f32_to_f64}, {ORT_DTYPE_FLOAT, ORT_DTYPE_DOUBLE, f64_to_f32},
+#ifdef __SSE2__
+        {ORT_DTYPE_INT32, ORT_DTYPE_FLOAT, f32_to_i32},  {ORT_DTYPE_INT64, ORT_DTYPE_FLOAT, f32_to_i64},
+#endif
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].to == to && pairs[i].from == from)
+            return pairs[i].fn;
+    return NULL;
+}
+
 typedef struct cast_job {
     const cast_state *state;
     const ort_vmath_kernels *math;
     const ort_tensor *x;
     ort_tensor *y;
     int64_t total;
+    pair_fn *pair; /* NULL: no loop of its own */
 } cast_job;
 
 static void cast_task(void *arg, size_t task, int thread)
@@ -140,6 +211,12 @@ static void cast_task(void *arg, size_t task, int thread)
         ort_narrow(job->math, y.dtype, x.data, y.data, (size_t)n);
     else if (y.dtype == ORT_DTYPE_FLOAT && is_half(x.dtype))
         ort_widen(job->math, x.dtype, x.data, y.data, (size_t)n);
+    else if (job->pair)
+        job->pair(x.data, y.data, n);
+    else if (y.dtype == ORT_DTYPE_FLOAT && x.dtype == ORT_DTYPE_UINT8)
+        job->math->dequantize_u8(x.data, y.data, (size_t)n, 1.0f, 0);
+    else if (y.dtype == ORT_DTYPE_FLOAT && x.dtype == ORT_DTYPE_INT8)
+        job->math->dequantize_s8(x.data, y.data, (size_t)n, 1.0f, 0);
     else /* between numbers of whole bytes: nothing can fail */
         (void)!ort_tensor_cast(&y, &x, &job->state->options, NULL);
 }
@@ -147,9 +224,10 @@ static void cast_task(void *arg, size_t task, int thread)
 static ort_status cast_run(ort_call *call, ort_error *err)
 {
     const cast_state *state = call->state;
-    cast_job job = {state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0};
+    cast_job job = {state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0, NULL};
     ort_dtype from = job.x->dtype, to = job.y->dtype;
     job.total = ort_tensor_count(job.x);
+    job.pair = pair_of(to, from);
     bool plain = ort_move_element_bytes(from) && ort_move_element_bytes(to) &&
                  from != ORT_DTYPE_STRING && to != ORT_DTYPE_STRING;
     if (!plain) {

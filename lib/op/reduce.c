@@ -147,7 +147,7 @@ static void add_axis(ort_axes *axes, int64_t dim, int64_t stride, bool merge)
     }
 }
 
-static void make_plan(ort_reduce_plan *plan, const ort_shape *shape, const bool *reduced)
+void ort_reduce_plan_make(ort_reduce_plan *plan, const ort_shape *shape, const bool *reduced)
 {
     int64_t stride[ORT_MAX_RANK];
     int last = -1;
@@ -184,7 +184,7 @@ static ort_status plan_for(const reduce_state *state, const ort_tensor *x, const
     if (!mark_axes(used, count, state->noop, x->shape.rank, reduced, &wrong))
         return ort_error_set(err, ORT_ERROR_MODEL, "axis %lld is outside [-%d, %d)",
                              (long long)wrong, x->shape.rank, x->shape.rank);
-    make_plan(plan, &x->shape, reduced);
+    ort_reduce_plan_make(plan, &x->shape, reduced);
     return ORT_OK;
 }
 
@@ -272,8 +272,37 @@ static void put(const reduce_job *job, int64_t index, float value)
         ort_narrow(job->math, job->y->dtype, &value, (uint16_t *)job->y->data + index, 1);
 }
 
+/* Runs too short for the kernels' set-up. */
+#define SHORT_RUN 12
+static double short_run(ort_accum kind, const float *x, int64_t n)
+{
+    double total = (double)x[0];
+    switch (kind) {
+    case ORT_ACCUM_SUM:
+        for (int64_t i = 1; i < n; i++)
+            total += (double)x[i];
+        break;
+    case ORT_ACCUM_SUM_ABS:
+        total = fabs(total);
+        for (int64_t i = 1; i < n; i++)
+            total += fabs((double)x[i]);
+        break;
+    case ORT_ACCUM_SUM_SQUARE:
+        total *= total;
+        for (int64_t i = 1; i < n; i++)
+            total += (double)x[i] * (double)x[i];
+        break;
+    default:
+        for (int64_t i = 1; i < n; i++)
+            total = combine(kind, total, (double)x[i]);
+    }
+    return total;
+}
+
 static double run_of(const reduce_job *job, ort_accum kind, int64_t offset, int64_t n)
 {
+    if (job->x->dtype == ORT_DTYPE_FLOAT && n <= SHORT_RUN)
+        return short_run(kind, (const float *)job->x->data + offset, n);
     if (job->x->dtype == ORT_DTYPE_FLOAT)
         return job->math->reduce[kind]((const float *)job->x->data + offset, (size_t)n);
     float block[ORT_WIDEN_BLOCK];
@@ -296,6 +325,12 @@ static void runs_task(void *arg, size_t task, int thread)
     int64_t first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(plan->kept.total, first + job->per_task);
     (void)thread;
+    if (job->x->dtype == ORT_DTYPE_FLOAT && run <= SHORT_RUN && outer == 1 && plan->kept.count == 1) {
+        const float *x = job->x->data;
+        for (int64_t i = first; i < end; i++)
+            put(job, i, finish(job->state->op, short_run(kind, x + i * run, run), run));
+        return;
+    }
     for (int64_t i = first; i < end; i++) {
         int64_t base = ort_axes_offset(&plan->kept, plan->kept.count, i);
         double total = run_of(job, kind, base, run);

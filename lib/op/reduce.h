@@ -44,6 +44,8 @@ static inline int64_t ort_axes_offset(const ort_axes *axes, int count, int64_t i
     return count > 0 ? offset + index * axes->stride[0] : 0;
 }
 
+/* Axes of extent 1 are left out, neighbours of one kind merged. reduced: one flag per axis. */
+void ort_reduce_plan_make(ort_reduce_plan *plan, const ort_shape *shape, const bool *reduced);
 /* The kernel's accumulation behind a reduction. */
 ort_accum ort_reduce_accum(ort_reduction op);
 /* Outputs [first, first + count) of a tensor whose type is f64, an integer or bool, or whose reduction

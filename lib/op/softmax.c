@@ -135,6 +135,13 @@ static void softmax_task(void *arg, size_t task, int thread)
     if (plan->inner == 1) {
         int64_t first = (int64_t)task * plan->per_task;
         int64_t end = ort_min_i64(plan->outer, first + plan->per_task);
+        if (job->x->dtype == ORT_DTYPE_FLOAT && job->state->kind == SOFTMAX) {
+            for (int64_t row = first; row < end; row++)
+                job->math->softmax((const float *)job->x->data + row * plan->length,
+                                   (float *)job->y->data + row * plan->length,
+                                   (size_t)plan->length);
+            return;
+        }
         for (int64_t row = first; row < end; row++)
             run_columns(job, row * plan->length, 1, thread);
         return;
