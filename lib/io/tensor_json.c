@@ -3,7 +3,9 @@
  *     tensor     {"dtype": "int64", "shape": [2, 2], "data": [[1, 2], [3, 4]]}
  *                or plain nested arrays (numbers are float, or the type asked for)
  *     sequence   {"sequence": [value, ...]}
- *     map        {"keys": tensor, "values": tensor}, or {"map": {"a": 1, "b": 2}} to write by hand
+ *     map        {"keys": tensor, "values": tensor}, or {"map": {"a": 1, "b": 2}} to write by hand;
+ *                keys that are all integers are int64
+ *     list       [{"a": 1, "b": 2}, ...] of such maps, a sequence
  *     absent     null
  *     file       {"name": value, ...}, or one value without a name
  *
@@ -264,7 +266,33 @@ static ort_status read_map(json_object_node *keys_node, json_object_node *values
     return make_map(keys, values, value, err);
 }
 
-/* {"a": 1, "b": 2}: string keys. */
+/* Integers as they are written, so that nothing is lost by reading them as int64. */
+static bool is_integer_key(const char *key)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", strtoll(key, NULL, 10));
+    return strcmp(text, key) == 0;
+}
+
+static bool has_integer_keys(json_object_node *node)
+{
+    json_object_object_foreach(node, key, item) {
+        (void)item;
+        if (!is_integer_key(key))
+            return false;
+    }
+    return json_object_object_length(node) > 0;
+}
+
+static ort_status set_key(ort_value *keys, int64_t index, const char *key, ort_error *err)
+{
+    if (keys->tensor.dtype == ORT_DTYPE_STRING)
+        return ort_value_set_string_(keys, index, key, strlen(key), err);
+    ort_tensor_set_i64(&keys->tensor, index, strtoll(key, NULL, 10));
+    return ORT_OK;
+}
+
+/* {"a": 1, "b": 2} */
 static ort_status read_plain_map(json_object_node *node, ort_dtype dtype, ort_value **value,
                                  ort_error *err)
 {
@@ -275,11 +303,13 @@ static ort_status read_plain_map(json_object_node *node, ort_dtype dtype, ort_va
     json_object_node *list = json_object_new_array();
     if (!list)
         return ort_error_memory(err, 64);
-    ort_status status = ort_value_new_tensor(ORT_DTYPE_STRING, 1, &count, &keys, err);
+    ort_status status = ort_value_new_tensor(has_integer_keys(node) ? ORT_DTYPE_INT64
+                                                                    : ORT_DTYPE_STRING,
+                                             1, &count, &keys, err);
     json_object_object_foreach(node, key, item) {
         if (status == ORT_OK)
-            status = ort_value_set_string_(keys, index++, key, strlen(key), err);
-        if (json_object_array_add(list, json_object_get(item)) != 0)
+            status = set_key(keys, index++, key, err);
+        if (status == ORT_OK && json_object_array_add(list, json_object_get(item)) != 0)
             status = ort_error_memory(err, 64);
     }
     if (status == ORT_OK)
@@ -291,6 +321,27 @@ static ort_status read_plain_map(json_object_node *node, ort_dtype dtype, ort_va
     return status;
 }
 
+/* An object whose members are all plain numbers, strings or booleans. */
+static bool is_plain_map(json_object_node *node)
+{
+    if (!json_object_is_type(node, json_type_object) || json_object_object_length(node) == 0)
+        return false;
+    json_object_object_foreach(node, key, item) {
+        (void)key;
+        if (!item || is_array(item) || json_object_is_type(item, json_type_object))
+            return false;
+    }
+    return true;
+}
+
+/* An array of objects: their complex numbers apart, these are values. */
+static bool is_list(json_object_node *node, ort_dtype dtype)
+{
+    return is_array(node) && json_object_array_length(node) > 0 &&
+           ort_dtype_get(dtype)->class_ != ORT_CLASS_COMPLEX &&
+           json_object_is_type(json_object_array_get_idx(node, 0), json_type_object);
+}
+
 static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth, ort_value **value,
                              ort_error *err)
 {
@@ -300,6 +351,8 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
                              DEEPEST_VALUE);
     if (!node)
         return ORT_OK; /* null: an absent optional */
+    if (is_list(node, dtype))
+        return read_sequence(node, dtype, depth, value, err);
     if (!json_object_is_type(node, json_type_object))
         return read_array(node, dtype, NULL, value, err);
     json_object_node *found = get(node, "data");
@@ -314,6 +367,8 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
         return read_map(get(node, "keys"), get(node, "values"), dtype, depth, value, err);
     if ((found = get(node, "map")))
         return read_plain_map(found, dtype, value, err);
+    if (is_plain_map(node))
+        return read_plain_map(node, dtype, value, err);
     return ort_error_set(err, ORT_ERROR_DATA, "an object must have \"data\", \"sequence\", \"map\""
                          ", or \"keys\" and \"values\"");
 }
@@ -321,7 +376,9 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
 static bool is_value(json_object_node *node)
 {
     return !json_object_is_type(node, json_type_object) || get(node, "data") ||
-           get(node, "sequence") || get(node, "map") || (get(node, "keys") && get(node, "values"));
+           get(node, "sequence") || get(node, "map") ||
+           (get(node, "keys") && get(node, "values")) ||
+           (is_plain_map(node) && has_integer_keys(node)); /* no names of inputs */
 }
 
 /* Parsed text, nothing behind it. */

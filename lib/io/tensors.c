@@ -103,7 +103,8 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
     if (!*row && options->dtype != ORT_DTYPE_UNDEFINED && options->rank != 0)
         *row = ort_format_get(ORT_FORMAT_RAW);
     /* Tags of TensorProto's first fields: nothing else that comes without a name looks so. */
-    if (!*row && count > 0 && bytes[0] && strchr("\x08\x0a\x10\x12", bytes[0]) && !path)
+    bool unnamed = !path || ort_path_extension(path)[0] == '\0';
+    if (!*row && unnamed && count > 0 && bytes[0] && strchr("\x08\x0a\x10\x12", bytes[0]))
         *row = ort_format_get(ORT_FORMAT_PB);
     if (!*row)
         return ort_error_set(err, ORT_ERROR_DATA, "neither content nor name tell its format; name "
@@ -242,14 +243,41 @@ static long number_of(const char *name, const char *prefix)
     return strtol(name, NULL, 10);
 }
 
+/* A JSON file of a test data folder is one value: an object of numbers is a map there. */
+static ort_status load_json_value(const char *path, ort_tensors *all, ort_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t count = 0;
+    ort_value *value = NULL;
+    ort_input in;
+    FILE *stream = fopen(path, "rbe");
+    if (!stream)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", path, strerror(errno));
+    ort_input_init_stream(&in, stream);
+    ort_status status = ort_input_all(&in, &bytes, &count, err);
+    fclose(stream);
+    if (status == ORT_OK)
+        status = ort_tensor_json_parse((const char *)bytes, count, ORT_DTYPE_UNDEFINED, &value,
+                                       err);
+    free(bytes);
+    if (status != ORT_OK)
+        return ort_error_wrap(err, status, "%s", path);
+    return ort_tensors_add_take(all, "", value, err);
+}
+
 static ort_status load_numbered(const char *folder, const char *name, ort_tensors *all,
                                 ort_error *err)
 {
     ort_strbuf path = {0};
     ort_strbuf_addf(&path, "%s/%s", folder, name);
     ort_tensors *one = NULL;
-    ort_status status = path.failed ? ort_error_memory(err, strlen(folder))
-                                    : ort_tensors_load(ort_strbuf_text(&path), NULL, &one, err);
+    ort_status status = ORT_OK;
+    if (path.failed)
+        status = ort_error_memory(err, strlen(folder));
+    else if (ort_format_of_path(name) == ORT_FORMAT_JSON)
+        status = load_json_value(ort_strbuf_text(&path), all, err);
+    else
+        status = ort_tensors_load(ort_strbuf_text(&path), NULL, &one, err);
     for (size_t i = 0; i < ort_tensors_count(one) && status == ORT_OK; i++)
         status = ort_tensors_add(all, ort_tensors_name(one, i), ort_tensors_value(one, i), err);
     ort_tensors_free(one);

@@ -164,6 +164,36 @@ static void sequences_and_maps(test_state *test)
         ort_value_free(all[i]);
 }
 
+/* Maps as people and other tools write them. */
+static void plain_maps(test_state *test)
+{
+    static const struct {
+        const char *text;
+        ort_value_kind kind;
+        ort_dtype keys;
+    } cases[] = {
+        {"[{\"0\": 0.25, \"1\": 0.75}]", ORT_VALUE_SEQUENCE, ORT_DTYPE_INT64},
+        {"[{\"a\": 1, \"b\": 2}, {\"a\": 3, \"b\": 4}]", ORT_VALUE_SEQUENCE, ORT_DTYPE_STRING},
+        {"{\"0\": 2.5, \"1\": 5}", ORT_VALUE_MAP, ORT_DTYPE_INT64},
+        {"{\"map\": {\"01\": 2.5}}", ORT_VALUE_MAP, ORT_DTYPE_STRING},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[128];
+        ort_tensors *back;
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        FILE *file = fmemopen(text, strlen(text), "rb");
+        CHECK(ort_tensors_read(file, NULL, &back, NULL) == ORT_OK);
+        fclose(file);
+        const ort_value *value = ort_tensors_value(back, 0);
+        CHECK(ort_tensors_count(back) == 1 && ort_value_get_kind(value) == cases[i].kind);
+        const ort_value *map = cases[i].kind == ORT_VALUE_MAP ? value : ort_value_item(value, 0);
+        CHECK(ort_value_get_kind(map) == ORT_VALUE_MAP);
+        CHECK(ort_value_dtype(ort_value_item(map, 0)) == cases[i].keys);
+        CHECK(ort_value_dtype(ort_value_item(map, 1)) == ORT_DTYPE_FLOAT);
+        ort_tensors_free(back);
+    }
+}
+
 static void images_round_trip(test_state *test)
 {
     static const char *const lossless[] = {"png", "bmp", "ppm"};
@@ -362,6 +392,7 @@ int main(void)
     RUN(&test, json_carries_every_type);
     RUN(&test, raw_and_csv);
     RUN(&test, sequences_and_maps);
+    RUN(&test, plain_maps);
     RUN(&test, images_round_trip);
     RUN(&test, wav_round_trip);
     RUN(&test, streams_of_records);
