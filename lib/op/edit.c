@@ -89,11 +89,17 @@ ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tens
 {
     ort_graph_value *v = graph->values.data[value];
     ort_node *node = ort_edit_producer(graph, value);
-    ort_tensor *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
+    const ort_tensor *copy = tensor;
     bool last = true;
-    if (!copy || !ort_vec_reserve(&graph->initializers, graph->initializers.count + 1))
-        return ort_error_memory(err, sizeof *copy);
-    ORT_TRY(copy_tensor(&graph->model->arena, tensor, copy, err));
+    if (!ort_vec_reserve(&graph->initializers, graph->initializers.count + 1))
+        return ort_error_memory(err, sizeof value);
+    if (tensor != v->fact.value) { /* what inference knows lives as long as the model */
+        ort_tensor *made = ort_arena_alloc(&graph->model->arena, sizeof *made);
+        if (!made)
+            return ort_error_memory(err, sizeof *made);
+        ORT_TRY(copy_tensor(&graph->model->arena, tensor, made, err));
+        copy = made;
+    }
     v->fact.value = copy;
     v->fact.type = ort_type_of_tensor(copy);
     v->producer = ORT_ID_NONE;

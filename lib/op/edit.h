@@ -25,7 +25,8 @@ ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
 /* An initializer with a copy of the tensor's data (strings included). */
 ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor,
                                  ort_id *id, ort_error *err);
-/* The output of a node becomes an initializer of the same name; the node goes when this was the last. */
+/* The output of a node becomes an initializer of the same name; the node goes when this was the last. The
+ * tensor is copied unless it is the value's own fact. */
 ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,
                                   ort_error *err);
 /* Output 0 of the node is its input 0: uses are redirected and the node goes. False when it must stay

@@ -64,6 +64,20 @@ static const char *match(const ort_pass_context *c, pair *p)
     return NULL;
 }
 
+static void scale_range(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t end,
+                        double scale)
+{
+    if (from->dtype == ORT_DTYPE_FLOAT && (uintptr_t)from->data % sizeof(float) == 0) {
+        const float *in = from->data;
+        float *out = to->data;
+        for (int64_t i = first; i < end; i++)
+            out[i] = (float)(in[i] * scale);
+        return;
+    }
+    for (int64_t i = first; i < end; i++)
+        ort_tensor_set_f64(to, i, ort_tensor_get_f64(from, i) * scale);
+}
+
 static void fill(const pair *p, ort_tensor *weights, ort_tensor *bias)
 {
     float epsilon = ort_node_float(p->norm, "epsilon", 1e-5f);
@@ -72,8 +86,7 @@ static void fill(const pair *p, ort_tensor *weights, ort_tensor *bias)
         double scale = ort_tensor_get_f64(p->gamma, m) /
                        sqrt(ort_tensor_get_f64(p->variance, m) + (double)epsilon);
         double old = p->bias ? ort_tensor_get_f64(p->bias, m) : 0.0;
-        for (int64_t i = m * each; i < (m + 1) * each; i++)
-            ort_tensor_set_f64(weights, i, ort_tensor_get_f64(p->weights, i) * scale);
+        scale_range(weights, p->weights, m * each, (m + 1) * each, scale);
         ort_tensor_set_f64(bias, m,
                            (old - ort_tensor_get_f64(p->mean, m)) * scale +
                                ort_tensor_get_f64(p->beta, m));
