@@ -88,8 +88,8 @@ ort_status ort_conv_plan_f32(ort_shaping *s, conv_plan *p, size_t *workspace, or
 {
     ort_window window = p->s.w;
     ORT_TRY(ort_spread_build(&window, s->arena, &p->s, err));
-    p->windows = p->group_maps <= WINDOW_MAPS && p->depth <= 256 && p->s.w.out[0] > 0 &&
-                 p->s.w.out[1] > 0;
+    p->windows = p->group_maps <= WINDOW_MAPS && p->depth <= (p->group_maps == 1 ? 256 : 128) &&
+                 p->s.w.out[0] > 0 && p->s.w.out[1] > 0;
     if (p->windows)
         ORT_TRY(plan_windows(s, p, &window, err));
     else
