@@ -15,6 +15,7 @@ typedef struct boxer {
     const ort_graph *graph;
     ort_drawing *drawing;
     int32_t *box_of; /* by value id */
+    ort_id (*users)[2]; /* by value id: its first two readers */
     ort_error *err;
 } boxer;
 
@@ -77,17 +78,54 @@ static bool is_small(ort_draw_class class_)
            class_ == ORT_DRAW_ELEMENTWISE || class_ == ORT_DRAW_MOVE || class_ == ORT_DRAW_QUANT;
 }
 
+/* x * Sigmoid(x): the Mul of a Sigmoid, or the Sigmoid of a Mul; NULL when `node` is neither. */
+static const ort_node *swish_partner(const boxer *b, const ort_node *node, ort_id x)
+{
+    ort_id other = b->users[x][0] == node->id ? b->users[x][1] : b->users[x][0];
+    if (b->graph->values.data[x]->use_count != 2 || other == ORT_ID_NONE || node->id == other)
+        return NULL;
+    const ort_node *partner = b->graph->nodes.data[other];
+    bool gates = !strcmp(node->op_type, "Sigmoid") || !strcmp(node->op_type, "HardSigmoid");
+    const ort_node *gate = gates ? node : partner, *product = gates ? partner : node;
+    if (strcmp(product->op_type, "Mul") || product->input_count != 2 || gate->output_count != 1 ||
+        (strcmp(gate->op_type, "Sigmoid") && strcmp(gate->op_type, "HardSigmoid")))
+        return NULL;
+    ort_id y = gate->outputs[0];
+    bool wired = (product->inputs[0] == x && product->inputs[1] == y) ||
+                 (product->inputs[0] == y && product->inputs[1] == x);
+    return wired && b->graph->values.data[y]->use_count == 1 ? partner : NULL;
+}
+
+/* The same for the two values that a product reads: NO_BOX unless both come from one box that ends
+ * with the Sigmoid. */
+static int32_t joins_swish(const boxer *b, const ort_node *node)
+{
+    for (int i = 0; i < 2 && node->input_count == 2; i++) {
+        ort_id x = node->inputs[i], y = node->inputs[1 - i];
+        if (x == ORT_ID_NONE || y == ORT_ID_NONE || b->box_of[x] == NO_BOX ||
+            b->box_of[x] != b->box_of[y] || !swish_partner(b, node, x))
+            continue;
+        const ort_draw_box *box = &b->drawing->boxes.data[b->box_of[x]];
+        const ort_node *last = box->rows[box->row_count - 1].node;
+        if (last && last->id == b->graph->values.data[y]->producer && box->row_count < MAX_ROWS)
+            return b->box_of[x];
+    }
+    return NO_BOX;
+}
+
 /* The box that `node` may join, or NO_BOX. */
 static int32_t joins(const boxer *b, const ort_node *node, ort_draw_class class_)
 {
     ort_id id = single_input(b->graph, node);
+    if (!strcmp(node->op_type, "Mul") && id == ORT_ID_NONE)
+        return joins_swish(b, node);
     if (id == ORT_ID_NONE || !is_small(class_) || b->box_of[id] == NO_BOX)
         return NO_BOX;
     const ort_graph_value *v = b->graph->values.data[id];
     const ort_draw_box *box = &b->drawing->boxes.data[b->box_of[id]];
     const ort_draw_row *last = &box->rows[box->row_count - 1];
-    bool sole = v->use_count == 1 && !v->is_output && v->producer != ORT_ID_NONE;
-    if (!sole || box->row_count == MAX_ROWS || !last->node || last->node->id != v->producer ||
+    bool sole = v->use_count == 1 || (swish_partner(b, node, id) && box->row_count + 2 <= MAX_ROWS);
+    if (!sole || v->is_output || v->producer == ORT_ID_NONE || box->row_count == MAX_ROWS || !last->node || last->node->id != v->producer ||
         last->node->output_count != 1)
         return NO_BOX;
     return b->box_of[id];
@@ -178,10 +216,21 @@ static ort_status build(boxer *b)
     const ort_graph *graph = b->graph;
     const ort_node *node;
     int32_t index;
-    for (size_t i = 0; i < graph->values.count; i++)
+    for (size_t i = 0; i < graph->values.count; i++) {
         b->box_of[i] = NO_BOX;
+        b->users[i][0] = b->users[i][1] = ORT_ID_NONE;
+    }
+    ORT_EACH_NODE(graph, node)
+    {
+        for (int i = 0; i < node->input_count; i++) {
+            ort_id id = node->inputs[i];
+            if (id != ORT_ID_NONE)
+                b->users[id][b->users[id][0] != ORT_ID_NONE] = node->id;
+        }
+    }
     for (size_t i = 0; i < graph->inputs.count; i++)
-        ORT_TRY(place_port(b, graph->inputs.data[i], true, &index));
+        if (!ort_draw_is_constant(graph, graph->inputs.data[i]))
+            ORT_TRY(place_port(b, graph->inputs.data[i], true, &index));
     /* Captured values enter a body like inputs. */
     for (size_t i = 0; i < graph->values.count; i++)
         if (graph->values.data[i]->outer != ORT_ID_NONE && graph->values.data[i]->use_count &&
@@ -205,8 +254,11 @@ ort_status ort_drawing_build(const ort_graph *graph, ort_drawing *drawing, ort_e
     boxer b = {.graph = graph, .drawing = drawing, .err = err};
     *drawing = (ort_drawing){0};
     b.box_of = calloc(graph->values.count + 1, sizeof *b.box_of);
-    ort_status status = b.box_of ? build(&b) : ort_error_memory(err, graph->values.count * 4);
+    b.users = calloc(graph->values.count + 1, sizeof *b.users);
+    ort_status status =
+        b.box_of && b.users ? build(&b) : ort_error_memory(err, graph->values.count * 4);
     free(b.box_of);
+    free(b.users);
     return status;
 }
 

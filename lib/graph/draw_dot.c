@@ -67,8 +67,8 @@ static void put_graph(dot *d, const ort_graph *graph)
     char target[64];
     for (size_t i = 0; i < graph->values.count; i++) {
         const ort_graph_value *v = graph->values.data[i];
-        if (v->is_input || (v->outer != ORT_ID_NONE && v->use_count &&
-                            !ort_draw_is_constant(graph, (ort_id)i)))
+        bool enters = v->is_input || (v->outer != ORT_ID_NONE && v->use_count);
+        if (enters && !ort_draw_is_constant(graph, (ort_id)i))
             put_port(d, own, graph, (ort_id)i, "i");
     }
     ORT_EACH_NODE(graph, node)

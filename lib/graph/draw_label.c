@@ -93,7 +93,7 @@ bool ort_draw_is_constant(const ort_graph *graph, ort_id value)
         v = graph->values.data[value];
     }
     if (v->is_input)
-        return false;
+        return v->fact.value != NULL; /* a default: exporters list all weights as inputs */
     if (v->producer == ORT_ID_NONE)
         return v->fact.value != NULL || v->initializer_proto != NULL;
     return ort_draw_hidden(graph->nodes.data[v->producer]);
@@ -113,8 +113,6 @@ static const ort_tensor *constant_at(const ort_graph *graph, const ort_node *nod
     if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
         return NULL;
     const ort_graph_value *v = graph->values.data[node->inputs[slot]];
-    if (v->is_input)
-        return NULL;
     if (v->fact.value || v->producer == ORT_ID_NONE)
         return v->fact.value;
     const ort_node *producer = graph->nodes.data[v->producer];
@@ -165,7 +163,7 @@ static void add_elementwise(const ort_graph *graph, const ort_node *node, ort_st
     for (int i = 0; i < node->input_count && i < 2; i++) {
         const ort_tensor *t = constant_at(graph, node, i);
         if (only_scalar(t))
-            ort_strbuf_addf(out, " %.4g", ort_tensor_get_f64(t, 0));
+            ort_strbuf_addf(out, " %.6g", ort_tensor_get_f64(t, 0));
     }
 }
 

@@ -542,6 +542,8 @@ static ort_status prepare(const ort_model *model, ort_report report, ort_model *
     ORT_TRY(ort_model_clone(model, copy, err));
     if (as_stored)
         return ORT_OK;
+    if (report == ORT_REPORT_COST)
+        ort_report_assume(*copy);
     ORT_TRY(ort_graph_inline_functions((*copy)->graph, err));
     ort_findings *findings = NULL;
     ORT_TRY(ort_findings_new(&findings, err));
@@ -570,7 +572,7 @@ ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbu
     case ORT_REPORT_METADATA: put_metadata(&json, copy); break;
     case ORT_REPORT_FUNCTIONS: put_functions(&json, copy); break;
     case ORT_REPORT_OPS: put_ops(&json, copy); break;
-    case ORT_REPORT_COST: ort_report_cost(&json, copy); break;
+    case ORT_REPORT_COST: ort_report_cost(&json, model, copy); break;
     case ORT_REPORT_MEMORY:
         status = ort_error_set(err, ORT_ERROR_USAGE, "the memory report needs a plan");
         break;

@@ -31,8 +31,10 @@ void ort_report_each_node(const ort_graph *graph, const char *path, ort_report_n
                           void *arg);
 const char *ort_report_domain(const char *domain); /* "ai.onnx" for "" */
 
-/* report_cost.c */
-void ort_report_cost(ort_json *json, const ort_model *model);
+/* report_cost.c: open dimensions of inputs become 1; then the costs, with a list of what was assumed
+ * (from `original`). */
+void ort_report_assume(ort_model *model);
+void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model);
 /* report_weights.c */
 void ort_report_initializers(ort_json *json, const ort_model *model);
 

@@ -3,6 +3,7 @@
  * nothing in the total, which then says how many nodes it leaves out. Bodies count once. */
 #include <string.h>
 
+#include "graph/override.h"
 #include "op/report.h"
 
 typedef struct node_cost {
@@ -179,9 +180,53 @@ static void put_node(void *arg, const ort_graph *graph, const ort_node *node, co
     ort_json_end_object(t->json);
 }
 
-void ort_report_cost(ort_json *json, const ort_model *model)
+/* ---- open dimensions */
+
+void ort_report_assume(ort_model *model)
+{
+    ort_graph *graph = model->graph;
+    char name[256];
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        ort_type *type = &graph->values.data[graph->inputs.data[i]]->fact.type;
+        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++) {
+            if (ort_dim_known(type->dim[d]))
+                continue;
+            ort_dim_format(model->dims, type->dim[d], name, sizeof name);
+            if (type->dim[d].expr != ORT_DIM_UNKNOWN)
+                (void)ort_graph_set_dim(model, name, 1, NULL);
+            if (!ort_dim_known(type->dim[d]))
+                type->dim[d] = ort_dim_of(1);
+        }
+    }
+}
+
+static void put_assumed(ort_json *json, const ort_model *model)
+{
+    const ort_graph *graph = model->graph;
+    char name[256];
+    ort_json_key(json, "assumed_one");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ort_graph_value *value = graph->values.data[graph->inputs.data[i]];
+        const ort_type *type = &value->fact.type;
+        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++) {
+            if (ort_dim_known(type->dim[d]))
+                continue;
+            ort_json_begin_object(json);
+            ort_report_text(json, "input", value->name);
+            ort_report_int(json, "axis", d);
+            ort_report_text(json, "dim",
+                            ort_dim_format(model->dims, type->dim[d], name, sizeof name));
+            ort_json_end_object(json);
+        }
+    }
+    ort_json_end_array(json);
+}
+
+void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model)
 {
     totals t = {.json = json};
+    put_assumed(json, original);
     ort_json_key(json, "nodes");
     ort_json_begin_array(json);
     ort_report_each_node(model->graph, "", put_node, &t);
