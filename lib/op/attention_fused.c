@@ -1,0 +1,266 @@
+/* attention_fused.c - Attention, MultiHeadAttention and GroupQueryAttention of com.microsoft:
+ * inference and prepared state. The rest is in attention_fused_shape.c and attention_fused_run.c.
+ */
+#include <string.h>
+
+#include "op/attention_fused.h"
+#include "op/matrix.h"
+
+/* ---- infer */
+
+static ort_dim scaled(const ort_infer *x, ort_dim dim, int64_t times, int64_t by)
+{
+    if (by < 1)
+        return ort_dim_unknown();
+    ort_dim product = ort_dim_mul(x->dims, dim, ort_dim_of(times));
+    return ort_dim_div(x->dims, product, ort_dim_of(by));
+}
+
+static const ort_type *ranked(const ort_infer *x, int input)
+{
+    return ort_infer_in_ranked(x, input) ? &x->in[input]->type : NULL;
+}
+
+static ort_dtype dtype_of(const ort_infer *x, int input)
+{
+    const ort_fact *in = ort_infer_in(x, input);
+    return in && in->type.kind == ORT_TYPE_TENSOR ? in->type.dtype : ORT_DTYPE_UNDEFINED;
+}
+
+/* Rows of the present cache: those of the past and `fresh`. */
+static ort_dim total_rows(const ort_infer *x, int past, int axis, ort_dim fresh)
+{
+    const ort_type *t = ranked(x, past);
+    if (!ort_infer_in(x, past))
+        return fresh;
+    return t && t->rank > axis ? ort_dim_add(x->dims, t->dim[axis], fresh) : ort_dim_unknown();
+}
+
+static ort_status packed_infer(ort_infer *x, ort_error *err)
+{
+    const ort_type *in = ranked(x, 0), *w = ranked(x, 1);
+    int64_t heads = ort_node_int(x->node, "num_heads", 0);
+    size_t sizes = 0;
+    const int64_t *hidden = ort_node_ints(x->node, "qkv_hidden_sizes", &sizes);
+    ort_dtype dtype = dtype_of(x, 0);
+    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
+    if (!in || !w) {
+        ort_infer_set_dtype(x, 0, dtype);
+        ort_infer_set_dtype(x, 1, dtype);
+        return ORT_OK;
+    }
+    ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, w->dim[1], 1, 3);
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){in->dim[0], in->dim[1], width});
+    ort_dim rows = total_rows(x, 4, 3, in->dim[1]);
+    ort_infer_set_type(x, 1, dtype, 5,
+                       (ort_dim[]){ort_dim_of(2), in->dim[0], ort_dim_of(heads), rows,
+                                   scaled(x, width, 1, heads)});
+    return ORT_OK;
+}
+
+static ort_status multi_infer(ort_infer *x, ort_error *err)
+{
+    const ort_type *q = ranked(x, 0), *k = ranked(x, 1), *v = ranked(x, 2);
+    int64_t heads = ort_node_int(x->node, "num_heads", 0);
+    ort_dtype dtype = dtype_of(x, 0);
+    if (q && q->rank != 3 && q->rank != 5)
+        return ort_infer_fail(x, err, "the query has %d dims, needs 3 or 5", q->rank);
+    for (int i = 0; i < 3; i++)
+        ort_infer_set_dtype(x, i, dtype);
+    if (!q)
+        return ORT_OK;
+    ort_dim N = ort_dim_of(heads), D, E, L = ort_dim_unknown();
+    D = E = ort_dim_unknown();
+    if (q->rank == 5) {
+        D = E = q->dim[4];
+        L = q->dim[1];
+    } else if (k) {
+        D = scaled(x, q->dim[2], 1, heads);
+        L = k->rank == 4 ? k->dim[2] : k->dim[1];
+        E = k->rank == 5 ? k->dim[4] : v && v->rank == 4 ? v->dim[3]
+            : v && v->rank == 3 ? scaled(x, v->dim[2], 1, heads) : E;
+    }
+    ort_dim width = ort_dim_mul(x->dims, N, E);
+    ort_dim rows = total_rows(x, 6, 2, L);
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
+    ort_infer_set_type(x, 1, dtype, 4, (ort_dim[]){q->dim[0], N, rows, D});
+    ort_infer_set_type(x, 2, dtype, 4, (ort_dim[]){q->dim[0], N, rows, E});
+    return ORT_OK;
+}
+
+static ort_status group_infer(ort_infer *x, ort_error *err)
+{
+    const ort_type *q = ranked(x, 0), *past = ranked(x, 3);
+    int64_t heads = ort_node_int(x->node, "num_heads", 0);
+    int64_t kv_heads = ort_node_int(x->node, "kv_num_heads", 0);
+    ort_dtype dtype = dtype_of(x, 0);
+    ort_dim rows = ort_dim_unknown();
+    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+    for (int i = 0; i < 3; i++)
+        ort_infer_set_dtype(x, i, i > 0 && ort_infer_in(x, 3) ? dtype_of(x, 3) : dtype);
+    if (!q)
+        return ORT_OK;
+    bool packed = !ort_infer_in(x, 1);
+    int64_t parts = packed ? heads + 2 * kv_heads : heads;
+    ort_dim D = scaled(x, q->dim[2], 1, parts);
+    ort_dim width = packed ? ort_dim_mul(x->dims, D, ort_dim_of(heads)) : q->dim[2];
+    if (!ort_infer_int(x, 6, 0, &rows))
+        rows = ort_dim_unknown();
+    if (ort_infer_in(x, 3))
+        rows = past && past->rank == 4 ? ort_dim_max(x->dims, past->dim[2], rows)
+                                       : ort_dim_unknown();
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
+    for (int i = 1; i < 3; i++)
+        ort_infer_set_type(x, i, ort_infer_in(x, 3) ? dtype_of(x, 3) : dtype, 4,
+                           (ort_dim[]){q->dim[0], ort_dim_of(kv_heads), rows, D});
+    return ORT_OK;
+}
+
+/* ---- prepare */
+
+static ort_status read_common(ort_prep *p, ort_fused **out, ort_fused_kind kind, ort_error *err)
+{
+    ort_fused *f = ort_prep_state(p, sizeof *f);
+    if (!f)
+        return ort_error_memory(err, sizeof *f);
+    *out = f;
+    f->kind = kind;
+    f->heads = f->kv_heads = ort_node_int(p->node, "num_heads", 0);
+    f->scale = ort_node_float(p->node, "scale", 0);
+    f->mask_value = ort_node_float(p->node, "mask_filter_value", -10000.0f);
+    f->causal = ort_node_int(p->node, "unidirectional", 0) != 0;
+    f->window = -1;
+    f->dtype = ort_prep_dtype(p, 0);
+    if (f->heads < 1)
+        return ort_prep_fail(p, err, "num_heads must be positive");
+    if (f->dtype != ORT_DTYPE_FLOAT && f->dtype != ORT_DTYPE_FLOAT16 &&
+        f->dtype != ORT_DTYPE_BFLOAT16)
+        return ort_prep_unsupported_dtype(p, 0, err);
+    return ORT_OK;
+}
+
+static ort_status refuse(ort_error *err, const char *what)
+{
+    return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s isn't implemented", what);
+}
+
+static bool gives(const ort_prep *p, int input)
+{
+    return input < p->in_count && p->in[input];
+}
+
+static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
+{
+    const ort_tensor *w = ort_prep_constant(p, 1);
+    size_t bytes;
+    if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank != 2)
+        return ORT_OK;
+    f->weight_rows = w->shape.dim[0];
+    f->weight_columns = w->shape.dim[1];
+    if (!ort_matrix_packed_bytes_f32(p->k, f->weight_rows, f->weight_columns, &bytes))
+        return ort_prep_fail(p, err, "its weights are too large");
+    float *packed = ort_prep_pack(p, bytes);
+    if (!packed)
+        return ort_error_memory(err, bytes);
+    ort_matrix_pack_f32(p->k, f->weight_rows, f->weight_columns, w->data, f->weight_columns, 1,
+                        packed);
+    f->weights = packed;
+    return ORT_OK;
+}
+
+static ort_status packed_prepare(ort_prep *p, ort_error *err)
+{
+    ort_fused *f;
+    size_t sizes = 0;
+    const int64_t *hidden = ort_node_ints(p->node, "qkv_hidden_sizes", &sizes);
+    ORT_TRY(read_common(p, &f, ORT_FUSED_PACKED, err));
+    if (sizes != 0 && sizes != 3)
+        return ort_prep_fail(p, err, "qkv_hidden_sizes must hold 3 numbers");
+    for (size_t i = 0; i < sizes; i++)
+        f->hidden[i] = hidden[i];
+    if (ort_node_int(p->node, "do_rotary", 0))
+        return refuse(err, "do_rotary of Attention");
+    if (ort_node_int(p->node, "past_present_share_buffer", 0) || gives(p, 6))
+        return refuse(err, "past_present_share_buffer");
+    return pack_projection(p, f, err);
+}
+
+static ort_status multi_prepare(ort_prep *p, ort_error *err)
+{
+    ort_fused *f;
+    ORT_TRY(read_common(p, &f, ORT_FUSED_MULTI, err));
+    if (gives(p, 8) || gives(p, 9))
+        return refuse(err, "past_sequence_length or cache_indirection of MultiHeadAttention");
+    if (p->out_count > 3)
+        return refuse(err, "output qk of MultiHeadAttention");
+    return ORT_OK;
+}
+
+static ort_status group_prepare(ort_prep *p, ort_error *err)
+{
+    ort_fused *f;
+    const char *k_quant = ort_node_string(p->node, "k_quant_type", "NONE");
+    const char *v_quant = ort_node_string(p->node, "v_quant_type", "NONE");
+    ORT_TRY(read_common(p, &f, ORT_FUSED_GROUP, err));
+    f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
+    f->softcap = ort_node_float(p->node, "softcap", 0);
+    f->causal = ort_node_int(p->node, "causal", 1) != 0;
+    f->window = ort_node_int(p->node, "local_window_size", -1);
+    f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
+    f->interleaved = ort_node_int(p->node, "rotary_interleaved", 0) != 0;
+    f->smooth = ort_node_int(p->node, "smooth_softmax", 0) == 1;
+    f->norm_epsilon = ort_node_float(p->node, "qk_norm_epsilon", 1e-6f);
+    if (f->kv_heads < 1 || f->heads % f->kv_heads != 0)
+        return ort_prep_fail(p, err, "num_heads must be a multiple of kv_num_heads");
+    if (f->rotary && (!gives(p, 7) || !gives(p, 8)))
+        return ort_prep_fail(p, err, "do_rotary needs cos_cache and sin_cache");
+    if (strcmp(k_quant, "NONE") || strcmp(v_quant, "NONE") || gives(p, 12) || gives(p, 13))
+        return refuse(err, "a quantized cache");
+    if (gives(p, 3) && ort_prep_dtype(p, 3) != f->dtype)
+        return refuse(err, "a cache of another type than the query");
+    if (ort_node_int(p->node, "sliding_window_cache", 0))
+        return refuse(err, "sliding_window_cache");
+    if (p->out_count > 3)
+        return refuse(err, "output_qk of GroupQueryAttention");
+    return ORT_OK;
+}
+
+static const ort_op_impl packed_impl = {
+    .infer = packed_infer, .prepare = packed_prepare, .shape = ort_fused_shape,
+    .run = ort_fused_run,
+};
+static const ort_op_impl multi_impl = {
+    .infer = multi_infer, .prepare = multi_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
+};
+static const ort_op_impl group_impl = {
+    .infer = group_infer, .prepare = group_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
+};
+
+/* ---- rows */
+
+const ort_op ort_ops_attention_fused[] = {
+    {MS, "Attention", 1,
+     "input:T,weights:T,bias?:T,mask_index?:M,past?:T,attention_bias?:T,past_sequence_length?:M -> "
+     "output:T,present?:T",
+     "T:f32,f16,bf16 M:i32",
+     "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 "
+     "qkv_hidden_sizes:is rotary_embedding_dim:i=0 scale:f unidirectional:i=0", 0, &packed_impl},
+    {MS, "MultiHeadAttention", 1,
+     "query:T,key?:T,value?:T,bias?:T,key_padding_mask?:M,attention_bias?:T,past_key?:T,"
+     "past_value?:T,past_sequence_length?:M,cache_indirection?:M -> "
+     "output:T,present_key?:T,present_value?:T,qk?:QK",
+     "T:f32,f16,bf16 QK:f32,f16,bf16 M:i32",
+     "mask_filter_value:f=-10000 num_heads:i! scale:f unidirectional:i=0", 0, &multi_impl},
+    {MS, "GroupQueryAttention", 1,
+     "query:T,key?:T,value?:T,past_key?:C,past_value?:C,seqlens_k:M,total_sequence_length:M,"
+     "cos_cache?:T,sin_cache?:T,position_ids?:i64,attention_bias?:T,head_sink?:T,k_scale?:f32,"
+     "v_scale?:f32,q_norm_weight?:T,k_norm_weight?:T -> "
+     "output:T,present_key?:C,present_value?:C,output_qk?:T",
+     "T:f32,f16,bf16 C:f32,f16,bf16,i8,u8 M:i32",
+     "causal:i=1 do_rotary:i=0 k_quant_type:s=NONE kv_cache_bit_width:i=8 kv_num_heads:i! "
+     "local_window_size:i=-1 num_heads:i! qk_norm_epsilon:f=1e-06 qk_output:i=0 "
+     "rotary_interleaved:i=0 scale:f sliding_window_cache:i=0 smooth_softmax:i=0 softcap:f=0 "
+     "v_quant_type:s=NONE", 0, &group_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,51 @@
+/* attention_fused.h - the attention operators of com.microsoft around one pipeline.
+ *
+ * Attention (projects its input itself), MultiHeadAttention and GroupQueryAttention differ in where
+ * queries, keys and values lie, and in masks and positions; what remains is the same: heads in
+ * float, caches extended, the float core (attention_common.h), results converted.
+ */
+#ifndef ORT_OP_ATTENTION_FUSED_H
+#define ORT_OP_ATTENTION_FUSED_H
+
+#include "op/attention_common.h"
+
+typedef enum ort_fused_kind { ORT_FUSED_PACKED, ORT_FUSED_MULTI, ORT_FUSED_GROUP } ort_fused_kind;
+
+typedef struct ort_fused { /* prepared state */
+    ort_fused_kind kind;
+    int64_t heads, kv_heads;
+    double scale, softcap;
+    bool causal, rotary, interleaved, smooth;
+    int64_t window;       /* keys a query sees at most; -1: all */
+    float mask_value, norm_epsilon;
+    int64_t hidden[3];    /* ORT_FUSED_PACKED: sizes of Q, K and V; 0: a third each */
+    const float *weights; /* ORT_FUSED_PACKED: packed constant, or NULL */
+    int64_t weight_rows, weight_columns;
+    ort_dtype dtype;
+} ort_fused;
+
+/* One of Q, K, V: element (b, s, h, d) = tensor[offset + b * batch + s * row + h * head + d]. */
+typedef struct ort_fused_source {
+    int input;            /* slot of its tensor; -1: the projection */
+    int64_t offset, batch, row, head;
+    int64_t bias;         /* first element in the bias input, -1: none */
+} ort_fused_source;
+
+#define ORT_FUSED_NONE SIZE_MAX
+
+typedef struct ort_fused_plan {
+    int64_t B, S, L, past, T, D, E; /* L new keys; T keys of the present cache */
+    ort_fused_source q, k, v;
+    int past_k, past_v, out_k, out_v, mask, bias, add; /* slots; -1: none */
+    bool joint;           /* past and present hold keys, then values, in one tensor */
+    bool convert;
+    int64_t block, mask_heads, mask_rows;
+    size_t project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
+} ort_fused_plan;
+
+/* attention_fused_shape.c: where everything lies for these shapes. */
+ort_status ort_fused_shape(ort_shaping *s, ort_error *err);
+/* attention_fused_run.c */
+ort_status ort_fused_run(ort_call *call, ort_error *err);
+
+#endif

@@ -1,0 +1,369 @@
+/* attention_fused_run.c - the pipeline of the attention operators of com.microsoft.
+ *
+ * Queries are always gathered into [B, heads, S, D] floats (bias, norm and rotation on the way), keys
+ * and values into caches [B, heads, T, size]: the present outputs when these are float, workspace
+ * otherwise. Masks of any form become one float tensor that is added to the scores.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/attention_fused.h"
+#include "op/matrix.h"
+#include "op/rotary.h"
+
+#define MAX_HEAD 1024 /* elements of one head that rotation and norms can hold */
+
+enum { GROUP_LENGTHS = 5, GROUP_TOTAL = 6, GROUP_COS = 7, GROUP_SIN = 8, GROUP_POSITIONS = 9,
+       GROUP_SINK = 11, GROUP_Q_NORM = 14, GROUP_K_NORM = 15 };
+
+typedef struct fused_job {
+    const ort_call *call;
+    const ort_fused *f;
+    const ort_fused_plan *p;
+    const float *projection;
+    int64_t *start, *valid; /* [B] */
+    bool first;             /* GroupQueryAttention: the first prompt */
+    float *q, *k, *v;
+    const ort_tensor *bias, *cos, *sin, *positions, *q_norm, *k_norm;
+    ort_attention_run run;
+} fused_job;
+
+static void *space(const fused_job *j, size_t offset)
+{
+    return offset == ORT_FUSED_NONE ? NULL : (char *)j->call->workspace + offset;
+}
+
+static const ort_tensor *input(const fused_job *j, int slot)
+{
+    return slot < 0 ? NULL : ort_call_in(j->call, slot);
+}
+
+/* ---- one head vector */
+
+static void load(const fused_job *j, const ort_fused_source *from, int64_t b, int64_t s, int64_t h,
+                 int64_t n, float *out)
+{
+    int64_t at = from->offset + b * from->batch + s * from->row + h * from->head;
+    if (from->input < 0)
+        memcpy(out, j->projection + at, (size_t)n * sizeof *out);
+    else
+        ort_tensor_to_f32(ort_call_in(j->call, from->input), at, n, out);
+    if (from->bias < 0)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        out[i] += (float)ort_tensor_get_f64(j->bias, from->bias + h * n + i);
+}
+
+static void normalize(const fused_job *j, const ort_tensor *weight, float *v)
+{
+    float scale[MAX_HEAD];
+    ort_tensor_to_f32(weight, 0, j->p->D, scale);
+    j->call->k->math.rms_norm(v, scale, v, (size_t)j->p->D, j->f->norm_epsilon, NULL);
+}
+
+static int64_t position(const fused_job *j, int64_t b, int64_t s)
+{
+    if (!j->positions)
+        return j->start[b] + s;
+    if (j->first)
+        return ort_tensor_get_i64(j->positions, 0) + s;
+    return ort_tensor_get_i64(j->positions, b * j->p->S + s);
+}
+
+static void rotate(const fused_job *j, int64_t b, int64_t s, float *v)
+{
+    float cos[MAX_HEAD], sin[MAX_HEAD], in[MAX_HEAD];
+    int64_t half = j->cos->shape.dim[1], row = position(j, b, s) * half;
+    ort_tensor_to_f32(j->cos, row, half, cos);
+    ort_tensor_to_f32(j->sin, row, half, sin);
+    memcpy(in, v, (size_t)(2 * half) * sizeof *in);
+    ort_rotary_rotate(in, cos, sin, half, j->f->interleaved, v);
+}
+
+static void load_query(const fused_job *j, int64_t b, int64_t s, int64_t h, float *out)
+{
+    load(j, &j->p->q, b, s, h, j->p->D, out);
+    if (j->q_norm)
+        normalize(j, j->q_norm, out);
+    if (j->f->rotary)
+        rotate(j, b, s, out);
+}
+
+static void load_key(const fused_job *j, int64_t b, int64_t s, int64_t h, float *out)
+{
+    load(j, &j->p->k, b, s, h, j->p->D, out);
+    if (j->k_norm)
+        normalize(j, j->k_norm, out);
+    if (j->f->rotary)
+        rotate(j, b, s, out);
+}
+
+/* ---- heads */
+
+static void query_task(void *arg, size_t task, int thread)
+{
+    const fused_job *j = arg;
+    int64_t b = (int64_t)task / j->f->heads, h = (int64_t)task % j->f->heads;
+    float *out = j->q + (int64_t)task * j->p->S * j->p->D;
+    (void)thread;
+    for (int64_t s = 0; s < j->p->S; s++)
+        load_query(j, b, s, h, out + s * j->p->D);
+}
+
+/* Old rows of one head of a cache; `kind` 0: keys, 1: values. */
+static void load_past(const fused_job *j, int kind, int64_t head, int64_t rows, int64_t n, float *to)
+{
+    const ort_fused_plan *p = j->p;
+    const ort_tensor *past = input(j, kind ? p->past_v : p->past_k);
+    int64_t at = head * p->past;
+    if (p->joint)
+        at += kind * p->B * j->f->kv_heads * p->past;
+    if (past && rows > 0)
+        ort_tensor_to_f32(past, at * n, rows * n, to);
+}
+
+static void cache_task(void *arg, size_t task, int thread)
+{
+    const fused_job *j = arg;
+    const ort_fused_plan *p = j->p;
+    int64_t b = (int64_t)task / j->f->kv_heads, h = (int64_t)task % j->f->kv_heads;
+    float *k = j->k + (int64_t)task * p->T * p->D, *v = j->v + (int64_t)task * p->T * p->E;
+    int64_t at = j->start[b], old = ort_min_i64(p->past, at);
+    (void)thread;
+    load_past(j, 0, (int64_t)task, old, p->D, k);
+    load_past(j, 1, (int64_t)task, old, p->E, v);
+    for (int64_t r = old; r < p->T; r++) { /* beyond the new rows stays zero */
+        if (r >= at && r < at + p->L)
+            continue;
+        memset(k + r * p->D, 0, (size_t)p->D * sizeof *k);
+        memset(v + r * p->E, 0, (size_t)p->E * sizeof *v);
+    }
+    for (int64_t s = 0; s < p->L; s++) {
+        load_key(j, b, s, h, k + (at + s) * p->D);
+        load(j, &p->v, b, s, h, p->E, v + (at + s) * p->E);
+    }
+}
+
+/* ---- positions, masks */
+
+static ort_status group_positions(fused_job *j, ort_error *err)
+{
+    const ort_fused_plan *p = j->p;
+    const ort_tensor *lengths = ort_call_in(j->call, GROUP_LENGTHS);
+    int64_t total = ort_tensor_get_i64(ort_call_in(j->call, GROUP_TOTAL), 0);
+    j->first = total == p->S;
+    for (int64_t b = 0; b < p->B; b++) {
+        int64_t length = ort_tensor_get_i64(lengths, b) + 1;
+        j->start[b] = j->first ? 0 : length - p->S;
+        j->valid[b] = j->first ? p->S : length;
+        if (length < 1 || length > p->T || j->start[b] < 0 || j->start[b] > p->T - p->S)
+            return ort_call_fail(j->call, err, "seqlens_k[%lld] is %lld, doesn't fit %lld new tokens "
+                                 "and a cache of %lld", (long long)b, (long long)(length - 1),
+                                 (long long)p->S, (long long)p->T);
+    }
+    j->run.valid = j->valid;
+    return ORT_OK;
+}
+
+static ort_status check_rotation(const fused_job *j, ort_error *err)
+{
+    const ort_fused_plan *p = j->p;
+    if ((j->q_norm || j->f->rotary) && p->D > MAX_HEAD)
+        return ort_call_fail(j->call, err, "heads of more than %d elements can't be rotated",
+                             MAX_HEAD);
+    if ((j->q_norm && ort_tensor_count(j->q_norm) != p->D) ||
+        (j->k_norm && (p->D > MAX_HEAD || ort_tensor_count(j->k_norm) != p->D)))
+        return ort_call_fail(j->call, err, "q_norm_weight and k_norm_weight need one value per "
+                             "element of a head");
+    if (!j->f->rotary)
+        return ORT_OK;
+    if (j->cos->shape.rank != 2 || !ort_shape_equal(&j->cos->shape, &j->sin->shape) ||
+        2 * j->cos->shape.dim[1] > p->D ||
+        (j->positions && !j->first && ort_tensor_count(j->positions) != p->B * p->S))
+        return ort_call_fail(j->call, err, "cos_cache, sin_cache or position_ids don't fit");
+    for (int64_t b = 0; b < p->B; b++)
+        for (int64_t s = 0; s < p->S; s++) {
+            int64_t at = position(j, b, s);
+            if (at < 0 || at >= j->cos->shape.dim[0])
+                return ort_call_fail(j->call, err, "position %lld is outside cos_cache of %lld rows",
+                                     (long long)at, (long long)j->cos->shape.dim[0]);
+        }
+    return ORT_OK;
+}
+
+/* May query row s of batch b see key t, by the mask input? */
+static bool sees(const fused_job *j, const ort_tensor *mask, int64_t b, int64_t s, int64_t t)
+{
+    const ort_shape *m = &mask->shape;
+    if (m->rank == 1) {
+        int64_t end = ort_tensor_get_i64(mask, b);
+        int64_t begin = m->dim[0] == 2 * j->p->B ? ort_tensor_get_i64(mask, j->p->B + b) : 0;
+        return t >= begin && t < end;
+    }
+    if (m->rank == 2) { /* of the new keys only when it is shorter */
+        int64_t at = t - (j->p->T - m->dim[1]);
+        return at < 0 || ort_tensor_get_i64(mask, b * m->dim[1] + at) != 0;
+    }
+    return ort_tensor_get_i64(mask, (b * j->p->S + s) * j->p->T + t) != 0;
+}
+
+static float added(const fused_job *j, const ort_tensor *add, int64_t b, int64_t h, int64_t s,
+                   int64_t t)
+{
+    const ort_shape *a = &add->shape;
+    int64_t row = ((a->dim[0] == 1 ? 0 : b) * a->dim[1] + (a->dim[1] == 1 ? 0 : h)) * a->dim[2] + s;
+    (void)j;
+    return t < a->dim[3] ? (float)ort_tensor_get_f64(add, row * a->dim[3] + t) : 0.0f;
+}
+
+static void mask_task(void *arg, size_t task, int thread)
+{
+    const fused_job *j = arg;
+    const ort_fused_plan *p = j->p;
+    const ort_tensor *mask = input(j, p->mask), *add = input(j, p->add);
+    int64_t s = (int64_t)task % p->mask_rows, head = (int64_t)task / p->mask_rows;
+    int64_t h = head % p->mask_heads, b = head / p->mask_heads;
+    float *row = (float *)space(j, p->maskr) + (int64_t)task * p->T;
+    (void)thread;
+    for (int64_t t = 0; t < p->T; t++) {
+        row[t] = mask && !sees(j, mask, b, s, t) ? j->f->mask_value : 0.0f;
+        if (add)
+            row[t] += added(j, add, b, h, s, t);
+    }
+}
+
+static void build_mask(fused_job *j)
+{
+    const ort_fused_plan *p = j->p;
+    ort_attention_run *r = &j->run;
+    if (p->maskr == ORT_FUSED_NONE)
+        return;
+    ort_call_parallel(j->call, (size_t)(p->B * p->mask_heads * p->mask_rows), mask_task, j);
+    r->mask = space(j, p->maskr);
+    r->mask_keys = p->T;
+    r->mask_row = p->mask_rows > 1 ? p->T : 0;
+    r->mask_head = p->mask_heads > 1 ? p->mask_rows * p->T : 0;
+    r->mask_batch = p->mask_heads * p->mask_rows * p->T;
+}
+
+/* ---- the whole */
+
+/* QKV of every token: input * weights + bias, in float. */
+static void project(fused_job *j)
+{
+    const ort_call *call = j->call;
+    const ort_fused_plan *p = j->p;
+    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1), *b = ort_call_in(call, 2);
+    int64_t rows = p->B * p->S, depth = w->shape.dim[0], columns = w->shape.dim[1];
+    float *out = space(j, p->project), *in = out + rows * columns, *bias = in + rows * depth;
+    const float *packed = j->f->weights;
+    ort_epilogue e = ort_epilogue_none();
+    if (!packed) {
+        float *own = space(j, p->project_pack), *plain;
+        size_t bytes = 0;
+        ort_matrix_packed_bytes_f32(call->k, depth, columns, &bytes);
+        plain = (float *)(void *)((char *)own + ort_round_up(bytes, 64));
+        ort_tensor_to_f32(w, 0, depth * columns, plain);
+        ort_matrix_pack_f32(call->k, depth, columns, plain, columns, 1, own);
+        packed = own;
+    }
+    ort_tensor_to_f32(x, 0, rows * depth, in);
+    if (b) {
+        ort_tensor_to_f32(b, 0, columns, bias);
+        e.col_bias = bias;
+    }
+    ort_matrix_multiply_f32(call, rows, columns, depth, in, depth, packed, out, columns, &e);
+    j->projection = out;
+}
+
+static void bind_sink(fused_job *j)
+{
+    const ort_tensor *sink = j->f->kind == ORT_FUSED_GROUP ? ort_call_in(j->call, GROUP_SINK) : NULL;
+    float *values = space(j, j->p->sink);
+    if (!sink && !j->f->smooth)
+        return;
+    if (sink && ort_tensor_count(sink) == j->f->heads)
+        ort_tensor_to_f32(sink, 0, j->f->heads, values);
+    else
+        memset(values, 0, (size_t)j->f->heads * sizeof *values);
+    j->run.sink = values;
+}
+
+/* Where a cache is built: in the present output when that is float. */
+static float *cache_place(const fused_job *j, int out, int kind, size_t offset)
+{
+    const ort_fused_plan *p = j->p;
+    if (offset != ORT_FUSED_NONE)
+        return space(j, offset);
+    float *data = ort_call_out(j->call, out)->data;
+    return data + (p->joint ? kind * p->B * j->f->kv_heads * p->T * p->D : 0);
+}
+
+static void store_cache(const fused_job *j, int out, int kind, size_t offset, const float *from,
+                        int64_t n)
+{
+    const ort_fused_plan *p = j->p;
+    ort_tensor *present = out >= 0 ? ort_call_out(j->call, out) : NULL;
+    int64_t count = p->B * j->f->kv_heads * p->T * n;
+    if (present && offset != ORT_FUSED_NONE)
+        ort_tensor_from_f32(from, present, p->joint ? kind * count : 0, count);
+}
+
+static void bind_run(fused_job *j)
+{
+    const ort_fused *f = j->f;
+    const ort_fused_plan *p = j->p;
+    ort_tensor *y = ort_call_out(j->call, 0);
+    int64_t width = f->heads * p->E;
+    ort_attention_run *r = &j->run;
+    *r = (ort_attention_run){
+        .call = j->call, .B = p->B, .Hq = f->heads, .Hk = f->kv_heads, .Sq = p->S, .T = p->T,
+        .D = p->D, .E = p->E, .softcap = f->softcap, .causal = f->causal, .right = -1,
+        .left = f->window > 0 ? f->window - 1 : -1, .past = p->past, .start = j->start,
+        .packed = space(j, p->packed), .packed_each = p->packed_each, .block = p->block,
+        .q = {j->q, f->heads * p->S * p->D, p->S * p->D, p->D},
+        .k = {j->k, f->kv_heads * p->T * p->D, p->T * p->D, p->D},
+        .v = {j->v, f->kv_heads * p->T * p->E, p->T * p->E, p->E},
+        .y = {p->yr == ORT_FUSED_NONE ? y->data : space(j, p->yr), p->S * width, p->E, width}};
+    r->scale = f->scale != 0 ? f->scale : 1 / sqrt((double)ort_max_i64(p->D, 1));
+}
+
+ort_status ort_fused_run(ort_call *call, ort_error *err)
+{
+    fused_job j = {.call = call, .f = call->state, .p = call->plan_state};
+    const ort_fused *f = j.f;
+    const ort_fused_plan *p = j.p;
+    bool group = f->kind == ORT_FUSED_GROUP;
+    j.start = space(&j, p->counts);
+    j.valid = j.start + p->B;
+    j.bias = input(&j, p->bias);
+    j.cos = group ? ort_call_in(call, GROUP_COS) : NULL;
+    j.sin = group ? ort_call_in(call, GROUP_SIN) : NULL;
+    j.positions = group ? ort_call_in(call, GROUP_POSITIONS) : NULL;
+    j.q_norm = group ? ort_call_in(call, GROUP_Q_NORM) : NULL;
+    j.k_norm = group ? ort_call_in(call, GROUP_K_NORM) : NULL;
+    j.q = space(&j, p->qr);
+    j.k = cache_place(&j, p->out_k, 0, p->kr);
+    j.v = cache_place(&j, p->out_v, 1, p->vr);
+    bind_run(&j);
+    for (int64_t b = 0; b < p->B; b++)
+        j.start[b] = p->past;
+    if (group)
+        ORT_TRY(group_positions(&j, err));
+    ORT_TRY(check_rotation(&j, err));
+    if (f->kind == ORT_FUSED_PACKED)
+        project(&j);
+    ort_call_parallel(call, (size_t)(p->B * f->heads), query_task, &j);
+    ort_call_parallel(call, (size_t)(p->B * f->kv_heads), cache_task, &j);
+    build_mask(&j);
+    bind_sink(&j);
+    if (p->B * p->S > 0)
+        ort_attention_core_f32.run(&j.run);
+    store_cache(&j, p->out_k, 0, p->kr, j.k, p->D);
+    store_cache(&j, p->out_v, 1, p->vr, j.v, p->E);
+    if (p->yr != ORT_FUSED_NONE)
+        ort_tensor_from_f32(space(&j, p->yr), ort_call_out(call, 0), 0,
+                            p->B * p->S * f->heads * p->E);
+    return ORT_OK;
+}
