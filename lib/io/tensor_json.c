@@ -7,10 +7,12 @@
  *                keys that are all integers are int64
  *     list       [{"a": 1, "b": 2}, ...] of such maps, a sequence
  *     absent     null
- *     file       {"name": value, ...}, or one value without a name
+ *     file       {"name": value, ...}, {"tensors": {"name": value, ...}}, or one value alone
  *
  * Numbers that JSON lacks are the strings "nan", "inf" and "-inf"; "data" may be nested or flat.
- * The writer always uses the explicit forms: every element type comes back exactly. */
+ * Files are written in the plain forms where those read back to the same value, else explicitly
+ * (members of .npz always are): every element type comes back exactly. Names that would make a file
+ * look like one value stand under "tensors". */
 #include <json-c/json.h>
 #include <limits.h>
 #include <math.h>
@@ -478,10 +480,14 @@ ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count, ort_re
     json_object_node *root;
     ORT_TRY(parse((const char *)bytes, count, &root, err));
     ort_status status = ORT_OK;
+    json_object_node *wrapped = get(root, "tensors");
     if (is_value(root)) {
         status = add_value(root, "", options, tensors, err);
     } else {
-        json_object_object_foreach(root, name, node) {
+        bool wrap = wrapped && json_object_is_type(wrapped, json_type_object) &&
+                    json_object_object_length(root) == 1;
+        json_object_node *members = wrap ? wrapped : root;
+        json_object_object_foreach(members, name, node) {
             if (status == ORT_OK)
                 status = add_value(node, name, options, tensors, err);
         }
@@ -594,6 +600,120 @@ void ort_tensor_json_add(ort_json *json, const ort_value *value)
     }
 }
 
+/* Plain arrays read back as float, string or bool, told by their elements. */
+static bool is_plain_tensor(const ort_tensor *t)
+{
+    int64_t count = ort_tensor_count(t);
+    if (count == 0 || t->shape.rank == 0)
+        return false;
+    if (t->dtype == ORT_DTYPE_STRING || t->dtype == ORT_DTYPE_BOOL)
+        return true;
+    for (int64_t i = 0; t->dtype == ORT_DTYPE_FLOAT && i < count; i++)
+        if (isfinite(ort_tensor_get_f64(t, i)))
+            return true; /* one number is enough to make "nan" no string */
+    return false;
+}
+
+static bool is_plain_map_value(const ort_value *value)
+{
+    if (ort_value_get_kind(value) != ORT_VALUE_MAP || ort_value_count(value) == 0)
+        return false;
+    const ort_tensor *keys = &value->items[0]->tensor, *values = &value->items[1]->tensor;
+    if (values->dtype != ORT_DTYPE_FLOAT || !is_plain_tensor(values))
+        return false;
+    int64_t count = ort_tensor_count(keys), integers = 0;
+    const ort_string *text = keys->data;
+    for (int64_t i = 0; keys->dtype == ORT_DTYPE_STRING && i < count; i++) {
+        if (memchr(text[i].ptr ? text[i].ptr : "", '\0', text[i].length))
+            return false;
+        integers += is_integer_key(text[i].ptr ? text[i].ptr : "");
+    }
+    return keys->dtype == ORT_DTYPE_INT64 || (keys->dtype == ORT_DTYPE_STRING && integers < count);
+}
+
+static void add_plain_map(ort_json *json, const ort_value *value)
+{
+    const ort_tensor *keys = &value->items[0]->tensor, *values = &value->items[1]->tensor;
+    ort_strbuf text = {0};
+    ort_json_begin_object(json);
+    int64_t count = ort_tensor_count(keys);
+    for (int64_t i = 0; i < count; i++) {
+        ort_strbuf_clear(&text);
+        ort_text_add_element(&text, keys, i);
+        ort_json_key(json, ort_strbuf_text(&text));
+        ort_strbuf_clear(&text);
+        add_leaf(&text, values, i);
+        ort_json_raw(json, ort_strbuf_text(&text), text.length);
+    }
+    ort_json_end_object(json);
+    json->out->failed |= text.failed;
+    ort_strbuf_release(&text);
+}
+
+static bool is_list_of_maps(const ort_value *value)
+{
+    bool plain = ort_value_get_kind(value) == ORT_VALUE_SEQUENCE && value->count > 0;
+    for (size_t i = 0; plain && i < value->count; i++)
+        plain = is_plain_map_value(value->items[i]);
+    return plain;
+}
+
+static void add_plainly(ort_json *json, const ort_value *value)
+{
+    if (ort_value_get_kind(value) == ORT_VALUE_TENSOR && is_plain_tensor(&value->tensor)) {
+        ort_strbuf data = {0};
+        int64_t index = 0;
+        add_nested(&data, &value->tensor, 0, &index);
+        ort_json_raw(json, ort_strbuf_text(&data), data.length);
+        json->out->failed |= data.failed;
+        ort_strbuf_release(&data);
+    } else if (is_list_of_maps(value)) {
+        ort_json_begin_array(json);
+        for (size_t i = 0; i < value->count; i++)
+            add_plain_map(json, value->items[i]);
+        ort_json_end_array(json);
+    } else if (is_plain_map_value(value)) {
+        ort_json_begin_object(json);
+        ort_json_key(json, "map");
+        add_plain_map(json, value);
+        ort_json_end_object(json);
+    } else {
+        ort_tensor_json_add(json, value);
+    }
+}
+
+/* Keys by which the reader knows a value. */
+static bool is_reserved(const char *name)
+{
+    static const char *const words[] = {"data", "sequence", "map", "keys", "values", "tensors"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(name, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static void add_named(ort_json *json, const ort_tensors *tensors)
+{
+    bool wrap = tensors->list.count == 0;
+    for (size_t i = 0; i < tensors->list.count; i++)
+        wrap |= is_reserved(tensors->list.data[i].name);
+    ort_json_begin_object(json);
+    if (wrap) {
+        ort_json_key(json, "tensors");
+        ort_json_begin_object(json);
+    }
+    for (size_t i = 0; i < tensors->list.count; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "arr_%zu", i);
+        const char *name = tensors->list.data[i].name;
+        ort_json_key(json, name[0] ? name : number);
+        add_plainly(json, tensors->list.data[i].value);
+    }
+    if (wrap)
+        ort_json_end_object(json);
+    ort_json_end_object(json);
+}
+
 ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
                                  const ort_write_options *options, ort_error *err)
 {
@@ -601,19 +721,10 @@ ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
     ort_strbuf text = {0};
     ort_json json;
     ort_json_init(&json, &text, 0);
-    bool named = tensors->list.count != 1 || tensors->list.data[0].name[0];
-    if (named)
-        ort_json_begin_object(&json);
-    for (size_t i = 0; i < tensors->list.count; i++) {
-        char number[32];
-        snprintf(number, sizeof number, "arr_%zu", i);
-        const char *name = tensors->list.data[i].name;
-        if (named)
-            ort_json_key(&json, name[0] ? name : number);
-        ort_tensor_json_add(&json, tensors->list.data[i].value);
-    }
-    if (named)
-        ort_json_end_object(&json);
+    if (tensors->list.count == 1 && !tensors->list.data[0].name[0])
+        add_plainly(&json, tensors->list.data[0].value);
+    else
+        add_named(&json, tensors);
     ort_strbuf_add_char(&text, '\n');
     ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK)

@@ -157,6 +157,8 @@ static void sequences_and_maps(test_state *test)
     CHECK(ort_value_append(sequence, map, NULL) == ORT_OK);
     CHECK(ort_value_append(sequence, item, NULL) == ORT_OK);
     CHECK(survives(sequence, "s", ORT_FORMAT_JSON, NULL));
+    CHECK(survives(map, "", ORT_FORMAT_JSON, NULL) && survives(map, "data", ORT_FORMAT_JSON, NULL));
+    CHECK(survives(values, "map", ORT_FORMAT_JSON, NULL));
     CHECK(survives(sequence, "s", ORT_FORMAT_NPZ, NULL));
     CHECK(!survives(sequence, "s", ORT_FORMAT_NPY, NULL));
     ort_value *all[] = {keys, values, item, map, sequence};
