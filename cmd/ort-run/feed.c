@@ -40,7 +40,7 @@ static bool is_folder(const char *path)
 static int load(const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
-    ort_read_options options = {.rank = -1};
+    ort_read_options options = {0};
     ort_status status = is_folder(path)
                             ? ort_tensors_load_folder(path, "input", tensors, &err)
                             : ort_tensors_load(path, &options, tensors, &err);
@@ -169,11 +169,11 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
             int64_t dims[16], want[16];
             int rank = ort_value_rank(v);
             int wanted = ort_session_input_dims(session, (size_t)target, want, 16);
-            bool joined = wanted == rank && rank > 0 && ort_value_dims(v)[0] == 1;
+            bool joined = wanted == rank && rank > 0;
             first = tensors;
             if (rank >= 15)
                 return tool_usage("--stack: rank %d is too large", rank);
-            dims[0] = (int64_t)files->count;
+            dims[0] = (int64_t)files->count * (joined ? ort_value_dims(v)[0] : 1);
             memcpy(dims + 1, ort_value_dims(v) + (joined ? 1 : 0),
                    (size_t)(rank - (joined ? 1 : 0)) * sizeof *dims);
             if (ort_value_new_tensor(ort_value_dtype(v), rank + (joined ? 0 : 1), dims, &batch,
@@ -275,7 +275,7 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
         f->record = NULL;
     }
     if (f->stream != NULL) {
-        ort_read_options options = {.rank = -1, .label = f->label};
+        ort_read_options options = {.label = f->label};
         if (ort_tensors_read(f->stream, &options, &f->record, &err) != ORT_OK)
             return tool_fail(&err);
         *end = f->done = f->record == NULL;

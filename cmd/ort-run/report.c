@@ -183,7 +183,7 @@ static int load_expected(const char *path, ort_tensors **expected)
 {
     struct stat st;
     ort_error err = {0};
-    ort_read_options options = {.rank = -1};
+    ort_read_options options = {0};
     ort_status status = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode)
                             ? ort_tensors_load_folder(path, "output", expected, &err)
                             : ort_tensors_load(path, &options, expected, &err);

@@ -140,7 +140,7 @@ int judge_compare(tool *t, const ort_tensors *record)
 {
     ort_error err = {0};
     ort_tensors *expected = NULL;
-    ort_read_options read = {.rank = -1};
+    ort_read_options read = {0};
     ort_compare_options options = {t->rtol, t->atol};
     int status = 0;
     if (ort_tensors_load(t->compare, &read, &expected, &err) != ORT_OK)
@@ -204,7 +204,7 @@ static void count_pair(tool *t, int64_t truth, int64_t guess)
 int judge_accuracy(tool *t, const ort_value *value)
 {
     ort_error err = {0};
-    ort_read_options read = {.rank = -1, .dtype = ORT_DTYPE_UNDEFINED};
+    ort_read_options read = {0};
     operation op = {.option = "--accuracy"};
     if (t->truth == NULL && ort_tensors_load(t->accuracy, &read, &t->truth, &err) != ORT_OK)
         return fail(&err);

@@ -299,7 +299,7 @@ static int load(tool *t, const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
     int64_t dims[16];
-    ort_read_options options = {.rank = -1};
+    ort_read_options options = {0};
     if (t->input_format != NULL) {
         options.format = ort_format_parse(t->input_format);
         if (options.format == ORT_FORMAT_COUNT)
@@ -322,6 +322,10 @@ static int load(tool *t, const char *path, ort_tensors **tensors)
         options.format = ORT_FORMAT_RAW;
         options.dtype = ORT_DTYPE_UINT8;
     }
+    bool raw = options.format == ORT_FORMAT_RAW ||
+               (options.format == ORT_FORMAT_AUTO && by_name == ORT_FORMAT_RAW);
+    if (t->shape == NULL && raw)
+        options.rank = -1; /* flat */
     if (ort_tensors_load(path, &options, tensors, &err) != ORT_OK)
         return fail(&err);
     t->wav_rate = options.sample_rate;
@@ -332,7 +336,7 @@ static int read_stream(tool *t)
 {
     for (;;) {
         ort_error err = {0};
-        ort_read_options options = {.rank = -1, .label = "standard input"};
+        ort_read_options options = {.label = "standard input"};
         ort_tensors *record = NULL;
         if (ort_tensors_read(stdin, &options, &record, &err) != ORT_OK)
             return fail(&err);

@@ -194,13 +194,18 @@ static void pass_f32(const void *in, void *out, const axis_weights *w, int64_t i
     }
 }
 
+/* Positions are sums of the scale, as PIL adds them up: where a centre falls on a border, the rounding of
+ * the sum decides. */
 static void nearest(const char *in, size_t pixel_bytes, int64_t height, int64_t width, char *out,
                     int64_t out_height, int64_t out_width)
 {
-    for (int64_t y = 0; y < out_height; y++) {
-        int64_t sy = (int64_t)(((double)y + 0.5) * (double)height / (double)out_height);
-        for (int64_t x = 0; x < out_width; x++) {
-            int64_t sx = (int64_t)(((double)x + 0.5) * (double)width / (double)out_width);
+    double step_y = (double)height / (double)out_height;
+    double step_x = (double)width / (double)out_width, y_at = step_y * 0.5;
+    for (int64_t y = 0; y < out_height; y++, y_at += step_y) {
+        int64_t sy = (int64_t)y_at < height ? (int64_t)y_at : height - 1;
+        double x_at = step_x * 0.5;
+        for (int64_t x = 0; x < out_width; x++, x_at += step_x) {
+            int64_t sx = (int64_t)x_at < width ? (int64_t)x_at : width - 1;
             memcpy(out + (size_t)(y * out_width + x) * pixel_bytes,
                    in + (size_t)(sy * width + sx) * pixel_bytes, pixel_bytes);
         }
