@@ -45,8 +45,8 @@ typedef struct arg_job {
     int64_t blocks; /* of columns, per outer index */
 } arg_job;
 
-/* Best element of each of n columns, and where. Selects without branches, so that it vectorizes; NaN
- * never displaces a number, a number never displaces NaN. */
+/* Best element of each of n columns, and where. Selects without branches, so that it vectorizes;
+ * NaN never displaces a number, a number never displaces NaN. */
 #define ARG_LOOP(wide, load, compare)                                                              \
     for (int64_t i = 1; i < length; i++)                                                           \
         for (int64_t j = 0; j < n; j++) {                                                          \
@@ -303,7 +303,8 @@ static ort_status cumulate_prepare(ort_prep *p, ort_error *err)
     s->exclusive = ort_node_int(p->node, "exclusive", 0) != 0;
     s->reverse = ort_node_int(p->node, "reverse", 0) != 0;
     return cumulate_function(s->product, ort_prep_dtype(p, 0)) ? ORT_OK
-                                                               : ort_prep_unsupported_dtype(p, 0, err);
+                                                               : ort_prep_unsupported_dtype(p, 0,
+                                                                                            err);
 }
 
 static ort_status cumulate_run(ort_call *call, ort_error *err)
@@ -325,12 +326,14 @@ static ort_status cumulate_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl cumulate_impl = {ort_infer_same, cumulate_prepare, NULL, cumulate_run, NULL};
+static const ort_op_impl cumulate_impl = {ort_infer_same, cumulate_prepare, NULL, cumulate_run,
+                                          NULL};
 
 #define ARG(name, since, types, attrs)                                                             \
     {ONNX, name, since, "data:T -> reduced:i64", "T:" types, attrs, 0, &arg_impl}
 #define ARGS(name)                                                                                 \
-    ARG(name, 1, "F,I,U", "axis:i=0 keepdims:i=1"), ARG(name, 11, "F,I,U", "axis:i=0 keepdims:i=1"), \
+    ARG(name, 1, "F,I,U", "axis:i=0 keepdims:i=1"), ARG(name, 11, "F,I,U",                         \
+                                                        "axis:i=0 keepdims:i=1"),                  \
         ARG(name, 12, "F,I,U", "axis:i=0 keepdims:i=1 select_last_index:i=0"),                     \
         ARG(name, 13, "F,I,U,bf16", "axis:i=0 keepdims:i=1 select_last_index:i=0")
 #define CUM(name, since, types)                                                                    \

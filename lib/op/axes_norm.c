@@ -1,7 +1,8 @@
 /* axes_norm.c - normalizations over chosen axes: LpNormalization, MeanVarianceNormalization.
  *
- * f32 whose reduced axes end in contiguous runs (the last axis, or all but the channels) or that reduces
- * one axis over columns goes through the kernels; one strided loop in double serves the rest.
+ * f32 whose reduced axes end in contiguous runs (the last axis, or all but the channels) or that
+ * reduces one axis over columns goes through the kernels; one strided loop in double serves the
+ * rest.
  */
 #include <math.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static ort_status axes_shape(ort_shaping *sh, ort_error *err)
     for (size_t i = 0; i < s->axes_count; i++) {
         int64_t axis = s->axes[i] < 0 ? s->axes[i] + shape->rank : s->axes[i];
         if (axis < 0 || axis >= shape->rank)
-            return ort_error_set(err, ORT_ERROR_MODEL, "axis %lld is outside the %d axes of the input",
+            return ort_error_set(err, ORT_ERROR_MODEL,
+                                 "axis %lld is outside the %d axes of the input",
                                  (long long)s->axes[i], shape->rank);
         reduced[axis] = true;
     }
@@ -119,12 +121,14 @@ static void normalize_runs(const axes_job *job, int64_t base)
     double center = 0, total = 0, count = (double)r->total;
     bool lp = job->state->lp, one = job->state->p == 1;
     for (int64_t k = 0; k < runs && !lp; k++)
-        center += job->math->reduce[ORT_ACCUM_SUM](x + ort_axes_offset(r, r->count - 1, k), (size_t)n);
+        center += job->math->reduce[ORT_ACCUM_SUM](x + ort_axes_offset(r, r->count - 1, k),
+                                                   (size_t)n);
     center /= count;
     for (int64_t k = 0; k < runs; k++) {
         const float *v = x + ort_axes_offset(r, r->count - 1, k);
         total += !lp ? job->math->sum_square_diff(v, (size_t)n, (float)center)
-                     : job->math->reduce[one ? ORT_ACCUM_SUM_ABS : ORT_ACCUM_SUM_SQUARE](v, (size_t)n);
+                     : job->math->reduce[one ? ORT_ACCUM_SUM_ABS : ORT_ACCUM_SUM_SQUARE](v,
+                                                                                         (size_t)n);
     }
     double divisor = !lp ? sqrt(total / count) + 1e-9 : one ? total : sqrt(total);
     double a = divisor == 0 ? 0 : 1 / divisor;
@@ -166,13 +170,15 @@ static void columns_task(void *arg, size_t task, int thread)
     for (int64_t j = 0; j < n; j++)
         norm[j] = norm[j] == 0 ? 1.0f : norm[j]; /* 0 stays 0 */
     for (int64_t i = 0; i < r->total; i++)
-        job->math->binary[ORT_BINARY_DIV](x + i * inner, norm, y + i * inner, (size_t)n, ORT_FORM_VV);
+        job->math->binary[ORT_BINARY_DIV](x + i * inner, norm, y + i * inner, (size_t)n,
+                                          ORT_FORM_VV);
 }
 
 static ort_status axes_run(ort_call *call, ort_error *err)
 {
     const ort_reduce_plan *plan = call->plan_state;
-    axes_job job = {call->state, plan, &call->k->math, 0, ort_call_in(call, 0), ort_call_out(call, 0)};
+    axes_job job = {call->state, plan, &call->k->math, 0, ort_call_in(call, 0), ort_call_out(call,
+                                                                                             0)};
     (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;

@@ -1,7 +1,7 @@
 /* bcast.c - collapsing and walking broadcast shapes; running a two-operand function over them.
  *
- * Work is cut by output elements into pieces of fixed size; a piece starts anywhere in a run, so the
- * cut changes nothing but who computes what.
+ * Work is cut by output elements into pieces of fixed size; a piece starts anywhere in a run, so
+ * the cut changes nothing but who computes what.
  */
 #include "op/bcast.h"
 
@@ -12,7 +12,8 @@
 
 /* ---- collapsing */
 
-/* Axis `d` continues the last collapsed axis when every input's stride there is the next one inward. */
+/* Axis `d` continues the last collapsed axis when every input's stride there is the next one
+ * inward. */
 static bool continues(const ort_bcast *b, const int64_t (*stride)[ORT_MAX_RANK], int d, int64_t dim)
 {
     for (int k = 0; k < b->inputs; k++)
@@ -134,6 +135,14 @@ static ort_status fit_error(const ort_shape *a, const ort_shape *b, ort_error *e
                          ort_shape_format(a, ta, sizeof ta), ort_shape_format(b, tb, sizeof tb));
 }
 
+ort_status ort_binary_check_types(const ort_tensor *a, const ort_tensor *b, ort_error *err)
+{
+    if (a->dtype == b->dtype)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL, "operands are %s and %s, need one element type",
+                         ort_dtype_name(a->dtype), ort_dtype_name(b->dtype));
+}
+
 ort_status ort_binary_shape(ort_shaping *s, ort_error *err)
 {
     ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
@@ -142,6 +151,13 @@ ort_status ort_binary_shape(ort_shaping *s, ort_error *err)
     const ort_shape *in[2] = {a, &b};
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
+    const ort_binary_state *state = s->state;
+    if (state->fn) {
+        ORT_TRY(ort_binary_check_types(s->in[0], s->in[1], err));
+        if (state->dtype != s->in[0]->dtype)
+            return ort_error_set(err, ORT_ERROR_MODEL, "operands are %s, were expected to be %s",
+                                 ort_dtype_name(s->in[0]->dtype), ort_dtype_name(state->dtype));
+    }
     if (!ort_shape_broadcast(a, &b, &both) || !ort_shape_equal(&both, &s->out[0]->shape))
         return fit_error(a, &s->in[1]->shape, err);
     ort_bcast_make(plan, &both, in, 2);

@@ -1,8 +1,9 @@
 /* bcast.h - walking tensors that broadcast onto one output.
  *
- * ort_bcast holds the output's axes collapsed to the fewest on which every input is either advancing
- * or standing still: then the innermost axis is a run in which each input has stride 1 or 0, and most
- * models' cases (same shape, scalar, trailing vector, per-channel) become one or two axes.
+ * ort_bcast holds the output's axes collapsed to the fewest on which every input is either
+ * advancing or standing still: then the innermost axis is a run in which each input has stride 1
+ * or 0, and most models' cases (same shape, scalar, trailing vector, per-channel) become one or
+ * two axes.
  */
 #ifndef ORT_OP_BCAST_H
 #define ORT_OP_BCAST_H
@@ -21,7 +22,8 @@ typedef struct ort_bcast {
 
 void ort_bcast_make(ort_bcast *b, const ort_shape *out, const ort_shape *const *in, int inputs);
 
-/* `n` output elements from index `out`; input k reads from index in[k], step b->stride[k][rank-1]. */
+/* `n` output elements from index `out`; input k reads from index in[k], step b->stride[k][rank-1].
+ * */
 typedef void ort_bcast_fn(void *arg, int64_t out, const int64_t *in, int64_t n);
 /* The runs of output elements [first, first + count), in order. */
 void ort_bcast_walk(const ort_bcast *b, int64_t first, int64_t count, ort_bcast_fn *fn, void *arg);
@@ -39,6 +41,8 @@ typedef struct ort_binary_state {
     int64_t parameter;      /* of the operator: fmod, direction */
 } ort_binary_state;
 
+/* shape's share: two operands of one element type, or an error that names both. */
+ort_status ort_binary_check_types(const ort_tensor *a, const ort_tensor *b, ort_error *err);
 /* prepare's share: state with dtype and the opset-6 attributes. NULL when memory is exhausted. */
 ort_binary_state *ort_binary_prepare(ort_prep *p);
 /* The shape of B as the opset-6 attribute `axis` aligns it with A. */

@@ -1,9 +1,9 @@
 /* binary.c - arithmetic of two tensors: Add, Sub, Mul, Div, Mod, Pow, PRelu.
  *
  * f32 uses the kernels, 16-bit floats blocks of f32, the other types the loops below, written once
- * and instantiated from a type list. Integers wrap; division truncates; a zero divisor gives 0 (ONNX
- * leaves it open, and a trap would end the process). Additions and the like of integer vectors are
- * followed through inference, because models compute shapes with them.
+ * and instantiated from a type list. Integers wrap; division truncates; a zero divisor gives 0
+ * (ONNX leaves it open, and a trap would end the process). Additions and the like of integer
+ * vectors are followed through inference, because models compute shapes with them.
  */
 #pragma GCC optimize("O3") /* vectorize the loops of the integer types */
 
@@ -204,6 +204,7 @@ static ort_status prelu_shape(ort_shaping *s, ort_error *err)
     char ta[200], tb[200];
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
+    ORT_TRY(ort_binary_check_types(s->in[0], s->in[1], err));
     bool fits = ort_shape_broadcast(a, &slope, &both) && ort_shape_equal(&both, a);
     if (!fits && slope.rank == 1 && a->rank > 1 && slope.dim[0] == a->dim[1]) {
         while (slope.rank < a->rank - 1)
@@ -212,7 +213,8 @@ static ort_status prelu_shape(ort_shaping *s, ort_error *err)
     }
     if (!fits)
         return ort_error_set(err, ORT_ERROR_MODEL, "slope %s doesn't broadcast onto %s",
-                             ort_shape_format(b, tb, sizeof tb), ort_shape_format(a, ta, sizeof ta));
+                             ort_shape_format(b, tb, sizeof tb), ort_shape_format(a, ta,
+                                                                                  sizeof ta));
     const ort_shape *in[2] = {a, &slope};
     ort_bcast_make(plan, a, in, 2);
     s->plan_state = plan;
@@ -348,19 +350,14 @@ const ort_op ort_ops_binary[] = {
     {ONNX, "Mod", 10, "A:T,B:T -> C:T", "T:F,I,U", "fmod:i=0", MAP, &arith_impl},
     {ONNX, "Mod", 13, "A:T,B:T -> C:T", "T:F,I,U,bf16", "fmod:i=0", MAP, &arith_impl},
     {ONNX, "Mod", 28, "A:T,B:T -> C:T", "T:F,I,U,bf16", "fmod:i=0", MAP, &arith_impl},
-    {ONNX, "Pow", 1, "X:T,Y:T -> Z:T", "T:F", OLD, ORT_TRAIT_ELEMENTWISE, &pow_impl},
-    {ONNX, "Pow", 7, "X:T,Y:T -> Z:T", "T:F", "", ORT_TRAIT_ELEMENTWISE, &pow_impl},
-    {ONNX, "Pow", 12, "X:T,Y:T1 -> Z:T", "T:F,i32,i64 T1:F,I,U", "", ORT_TRAIT_ELEMENTWISE,
-     &pow_impl},
-    {ONNX, "Pow", 13, "X:T,Y:T1 -> Z:T", "T:F,i32,i64,bf16 T1:F,I,U", "", ORT_TRAIT_ELEMENTWISE,
-     &pow_impl},
-    {ONNX, "Pow", 15, "X:T,Y:T1 -> Z:T", "T:F,i32,i64,bf16 T1:F,I,U,bf16", "",
-     ORT_TRAIT_ELEMENTWISE, &pow_impl},
-    {ONNX, "PRelu", 6, "X:T,slope:T -> Y:T", "T:F", "", ORT_TRAIT_ELEMENTWISE, &prelu_impl},
-    {ONNX, "PRelu", 7, "X:T,slope:T -> Y:T", "T:F", "", ORT_TRAIT_ELEMENTWISE, &prelu_impl},
-    {ONNX, "PRelu", 9, "X:T,slope:T -> Y:T", "T:F,u32,u64,i32,i64", "", ORT_TRAIT_ELEMENTWISE,
-     &prelu_impl},
-    {ONNX, "PRelu", 16, "X:T,slope:T -> Y:T", "T:F,bf16,u32,u64,i32,i64", "",
-     ORT_TRAIT_ELEMENTWISE, &prelu_impl},
+    {ONNX, "Pow", 1, "X:T,Y:T -> Z:T", "T:F", OLD, MAP, &pow_impl},
+    {ONNX, "Pow", 7, "X:T,Y:T -> Z:T", "T:F", "", MAP, &pow_impl},
+    {ONNX, "Pow", 12, "X:T,Y:T1 -> Z:T", "T:F,i32,i64 T1:F,I,U", "", MAP, &pow_impl},
+    {ONNX, "Pow", 13, "X:T,Y:T1 -> Z:T", "T:F,i32,i64,bf16 T1:F,I,U", "", MAP, &pow_impl},
+    {ONNX, "Pow", 15, "X:T,Y:T1 -> Z:T", "T:F,i32,i64,bf16 T1:F,I,U,bf16", "", MAP, &pow_impl},
+    {ONNX, "PRelu", 6, "X:T,slope:T -> Y:T", "T:F", "", MAP, &prelu_impl},
+    {ONNX, "PRelu", 7, "X:T,slope:T -> Y:T", "T:F", "", MAP, &prelu_impl},
+    {ONNX, "PRelu", 9, "X:T,slope:T -> Y:T", "T:F,u32,u64,i32,i64", "", MAP, &prelu_impl},
+    {ONNX, "PRelu", 16, "X:T,slope:T -> Y:T", "T:F,bf16,u32,u64,i32,i64", "", MAP, &prelu_impl},
     {0},
 };

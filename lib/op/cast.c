@@ -1,7 +1,8 @@
 /* cast.c - Cast, CastLike, BitCast.
  *
  * f32 and the 16-bit floats go through the kernels, truth values and bytes through loops that
- * vectorize; every other pair through tensor/convert.c, in pieces when elements are whole bytes. A known integer value keeps its dims through inference.
+ * vectorize; every other pair through tensor/convert.c, in pieces when elements are whole bytes. A
+ * known integer value keeps its dims through inference.
  */
 #pragma GCC optimize("O3") /* vectorize the loops of pairs */
 
@@ -26,7 +27,7 @@ static bool is_half(ort_dtype dtype)
 
 /* ---- infer */
 
-/* Elements that are integers for certain: those of an integer tensor, or integral float constants. */
+/* Elements that are integers for certain: those of an integer tensor, or integral constants. */
 static bool integral_constant(const ort_tensor *value)
 {
     ort_dtype_class class_ = ort_dtype_get(value->dtype)->class_;
@@ -75,7 +76,8 @@ static ort_status target(const ort_infer *x, ort_dtype *to, ort_error *err)
 {
     int64_t number = ort_node_int(x->node, "to", 0);
     if (number <= 0 || number >= ORT_DTYPE_COUNT)
-        return ort_infer_fail(x, err, "attribute to is %lld, needs a number of TensorProto.DataType",
+        return ort_infer_fail(x, err,
+                              "attribute to is %lld, needs a number of TensorProto.DataType",
                               (long long)number);
     *to = (ort_dtype)number;
     return ORT_OK;
@@ -172,14 +174,21 @@ static pair_fn *pair_of(ort_dtype to, ort_dtype from)
         ort_dtype to, from;
         pair_fn *fn;
     } pairs[] = {
-        {ORT_DTYPE_FLOAT, ORT_DTYPE_BOOL, bool_to_f32},  {ORT_DTYPE_INT32, ORT_DTYPE_BOOL, bool_to_i32},
-        {ORT_DTYPE_INT64, ORT_DTYPE_BOOL, bool_to_i64},  {ORT_DTYPE_BOOL, ORT_DTYPE_FLOAT, f32_to_bool},
-        {ORT_DTYPE_BOOL, ORT_DTYPE_INT32, i32_to_bool},  {ORT_DTYPE_BOOL, ORT_DTYPE_INT64, i64_to_bool},
-        {ORT_DTYPE_FLOAT, ORT_DTYPE_INT32, i32_to_f32},  {ORT_DTYPE_FLOAT, ORT_DTYPE_INT64, i64_to_f32},
-        {ORT_DTYPE_INT32, ORT_DTYPE_INT64, i64_to_i32},  {ORT_DTYPE_INT64, ORT_DTYPE_INT32, i32_to_i64},
-        {ORT_DTYPE_DOUBLE, ORT_DTYPE_FLOAT, f32_to_f64}, {ORT_DTYPE_FLOAT, ORT_DTYPE_DOUBLE, f64_to_f32},
+        {ORT_DTYPE_FLOAT, ORT_DTYPE_BOOL, bool_to_f32},
+        {ORT_DTYPE_INT32, ORT_DTYPE_BOOL, bool_to_i32},
+        {ORT_DTYPE_INT64, ORT_DTYPE_BOOL, bool_to_i64},
+        {ORT_DTYPE_BOOL, ORT_DTYPE_FLOAT, f32_to_bool},
+        {ORT_DTYPE_BOOL, ORT_DTYPE_INT32, i32_to_bool},
+        {ORT_DTYPE_BOOL, ORT_DTYPE_INT64, i64_to_bool},
+        {ORT_DTYPE_FLOAT, ORT_DTYPE_INT32, i32_to_f32},
+        {ORT_DTYPE_FLOAT, ORT_DTYPE_INT64, i64_to_f32},
+        {ORT_DTYPE_INT32, ORT_DTYPE_INT64, i64_to_i32},
+        {ORT_DTYPE_INT64, ORT_DTYPE_INT32, i32_to_i64},
+        {ORT_DTYPE_DOUBLE, ORT_DTYPE_FLOAT, f32_to_f64},
+        {ORT_DTYPE_FLOAT, ORT_DTYPE_DOUBLE, f64_to_f32},
 #ifdef __SSE2__
-        {ORT_DTYPE_INT32, ORT_DTYPE_FLOAT, f32_to_i32},  {ORT_DTYPE_INT64, ORT_DTYPE_FLOAT, f32_to_i64},
+        {ORT_DTYPE_INT32, ORT_DTYPE_FLOAT, f32_to_i32},
+        {ORT_DTYPE_INT64, ORT_DTYPE_FLOAT, f32_to_i64},
 #endif
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)

@@ -1,9 +1,9 @@
-/* channel_norm.c - normalizations over a tensor seen as [batch][channel][inner]: BatchNormalization,
- * InstanceNormalization, GroupNormalization, LRN, and the legacy ImageScaler.
+/* channel_norm.c - normalizations over a tensor seen as [batch][channel][inner]:
+ * BatchNormalization, InstanceNormalization, GroupNormalization, LRN, and the legacy ImageScaler.
  *
- * Each becomes y = a * x + b with one (a, b) per channel or per (batch, channel): the statistics are
- * formed first (in double across blocks), then rows are scaled by one kernel call. Types other than f32
- * take rows through f32 scratch, doubles through plain loops.
+ * Each becomes y = a * x + b with one (a, b) per channel or per (batch, channel): the statistics
+ * are formed first (in double across blocks), then rows are scaled by one kernel call. Types other
+ * than f32 take rows through f32 scratch, doubles through plain loops.
  */
 #include <math.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static void sums(const channel_job *job, int64_t at, int64_t n, double center, d
         if (x->dtype == ORT_DTYPE_FLOAT)
             count = n; /* all of it at once */
         else
-            ort_widen(job->math, x->dtype, (const uint16_t *)x->data + at + i, block, (size_t)count);
+            ort_widen(job->math, x->dtype, (const uint16_t *)x->data + at + i, block,
+                      (size_t)count);
         if (x->dtype != ORT_DTYPE_FLOAT)
             v = block;
         if (sum)
@@ -166,7 +167,8 @@ static void scale_all(ort_call *call, channel_job *job)
 }
 
 /* y = (x - mean) / sqrt(variance + epsilon) * scale + bias as a * x + b */
-static void set_affine(const channel_job *job, int64_t k, double mean, double variance, double scale,
+static void set_affine(const channel_job *job, int64_t k, double mean, double variance,
+                       double scale,
                        double bias)
 {
     double inverse = scale / sqrt(variance + (double)job->state->epsilon);
@@ -184,7 +186,8 @@ static ort_status channel_shape(ort_shaping *s, ort_error *err)
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
     if (x->rank < 2 && state->kind != BATCH)
-        return ort_error_set(err, ORT_ERROR_MODEL, "the input needs two axes or more, has %d", x->rank);
+        return ort_error_set(err, ORT_ERROR_MODEL, "the input needs two axes or more, has %d",
+                             x->rank);
     plan->batch = x->rank > 0 ? x->dim[0] : 1;
     plan->channels = x->rank > 1 ? x->dim[1] : 1;
     plan->inner = ort_shape_count_range(x, x->rank < 2 ? x->rank : 2, x->rank);
@@ -196,13 +199,15 @@ static ort_status channel_shape(ort_shaping *s, ort_error *err)
     int operands = state->kind == BATCH ? 5 : state->kind == SCALER ? 1 : 3;
     for (int k = 1; k < operands; k++)
         if (k >= s->in_count || !s->in[k] || ort_tensor_count(s->in[k]) != want)
-            return ort_error_set(err, ORT_ERROR_MODEL, "input %d needs %lld elements, one per %s", k,
+            return ort_error_set(err, ORT_ERROR_MODEL, "input %d needs %lld elements, one per %s",
+                                 k,
                                  (long long)want, want == plan->channels ? "channel" : "group");
     if (state->kind == GROUP && (state->groups < 1 || plan->channels % state->groups))
         return ort_error_set(err, ORT_ERROR_MODEL, "%lld channels don't divide into %lld groups",
                              (long long)plan->channels, (long long)state->groups);
     if (state->kind == SCALER && (int64_t)state->bias_count != plan->channels)
-        return ort_error_set(err, ORT_ERROR_MODEL, "attribute bias has %zu values for %lld channels",
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "attribute bias has %zu values for %lld channels",
                              state->bias_count, (long long)plan->channels);
     int64_t sets = state->kind == INSTANCE || state->kind == GROUP ? plan->batch : 1;
     s->workspace_bytes = (size_t)(sets * plan->channels) * 2 * (sizeof(double) + sizeof(float));
@@ -397,7 +402,8 @@ static void lrn_task(void *arg, size_t task, int thread)
     float sum[ORT_WIDEN_BLOCK], row[ORT_WIDEN_BLOCK];
     (void)thread;
     for (int64_t c = 0; c < job->channels; c++) {
-        int64_t first = ort_max_i64(0, c - before), last = ort_min_i64(job->channels - 1, c + after);
+        int64_t first = ort_max_i64(0, c - before), last = ort_min_i64(job->channels - 1,
+                                                                       c + after);
         memset(sum, 0, (size_t)n * sizeof *sum);
         for (int64_t k = first; k <= last; k++) {
             ort_tensor_to_f32(job->x, batch + k * job->inner + column, n, row);
@@ -426,7 +432,8 @@ static ort_status lrn_prepare(ort_prep *p, ort_error *err)
 
 static ort_status lrn_run(ort_call *call, ort_error *err)
 {
-    lrn_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0, 0, 0};
+    lrn_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0, 0,
+                   0};
     const ort_shape *shape = &job.x->shape;
     if (shape->rank < 2)
         return ort_call_fail(call, err, "the input needs a channel axis, has rank %d", shape->rank);
@@ -445,28 +452,30 @@ static const ort_op_impl lrn_impl = {ort_infer_same, lrn_prepare, NULL, lrn_run,
 
 const ort_op ort_ops_channel_norm[] = {
     {ONNX, "BatchNormalization", 6, BATCH_OLD, "T:F",
-     EPSILON " is_test:i=0 momentum:f=0.899999976 spatial:i=1", 0, &batch_impl},
+     EPSILON " is_test:i=0 momentum:f=0.899999976 spatial:i=1", ORT_TRAIT_INPLACE, &batch_impl},
     {ONNX, "BatchNormalization", 7, BATCH_OLD, "T:F",
-     EPSILON " momentum:f=0.899999976 spatial:i=1", 0, &batch_impl},
-    {ONNX, "BatchNormalization", 9, BATCH_OLD, "T:F", EPSILON " momentum:f=0.899999976", 0,
-     &batch_impl},
+     EPSILON " momentum:f=0.899999976 spatial:i=1", ORT_TRAIT_INPLACE, &batch_impl},
+    {ONNX, "BatchNormalization", 9, BATCH_OLD, "T:F", EPSILON " momentum:f=0.899999976",
+     ORT_TRAIT_INPLACE, &batch_impl},
     {ONNX, "BatchNormalization", 14,
      "X:T,scale:T,B:T,input_mean:U,input_var:U -> Y:T,running_mean?:U,running_var?:U",
-     "T:F,bf16 U:F,bf16", EPSILON " momentum:f=0.899999976 training_mode:i=0", 0, &batch_impl},
+     "T:F,bf16 U:F,bf16", EPSILON " momentum:f=0.899999976 training_mode:i=0",
+     ORT_TRAIT_INPLACE, &batch_impl},
     {ONNX, "BatchNormalization", 15,
      "X:T,scale:T1,B:T1,input_mean:T2,input_var:T2 -> Y:T,running_mean?:T2,running_var?:T2",
-     "T:F,bf16 T1:F,bf16 T2:F,bf16", EPSILON " momentum:f=0.899999976 training_mode:i=0", 0,
-     &batch_impl},
-    {ONNX, "InstanceNormalization", 6, "input:T,scale:T,B:T -> output:T", "T:F", EPSILON, 0,
-     &group_impl},
-    {ONNX, "InstanceNormalization", 22, "input:T,scale:T,B:T -> output:T", "T:F,bf16", EPSILON, 0,
-     &group_impl},
+     "T:F,bf16 T1:F,bf16 T2:F,bf16", EPSILON " momentum:f=0.899999976 training_mode:i=0",
+     ORT_TRAIT_INPLACE, &batch_impl},
+    {ONNX, "InstanceNormalization", 6, "input:T,scale:T,B:T -> output:T", "T:F", EPSILON,
+     ORT_TRAIT_INPLACE, &group_impl},
+    {ONNX, "InstanceNormalization", 22, "input:T,scale:T,B:T -> output:T", "T:F,bf16", EPSILON,
+     ORT_TRAIT_INPLACE, &group_impl},
     {ONNX, "GroupNormalization", 18, "X:T,scale:T,bias:T -> Y:T", "T:F,bf16",
      EPSILON " num_groups:i!", ORT_TRAIT_DEPRECATED, &group_impl},
     {ONNX, "GroupNormalization", 21, "X:T,scale:T,bias:T -> Y:T", "T:F,bf16",
-     EPSILON " num_groups:i! stash_type:i=1", 0, &group_impl},
+     EPSILON " num_groups:i! stash_type:i=1", ORT_TRAIT_INPLACE, &group_impl},
     {ONNX, "LRN", 1, "X:T -> Y:T", "T:F", LRN_ATTRS, 0, &lrn_impl},
     {ONNX, "LRN", 13, "X:T -> Y:T", "T:F,bf16", LRN_ATTRS, 0, &lrn_impl},
-    {ONNX, "ImageScaler", 1, "input:T -> output:T", "T:F", "bias:fs scale:f=1", 0, &scaler_impl},
+    {ONNX, "ImageScaler", 1, "input:T -> output:T", "T:F", "bias:fs scale:f=1", ORT_TRAIT_INPLACE,
+     &scaler_impl},
     {0},
 };

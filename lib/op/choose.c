@@ -1,4 +1,5 @@
-/* choose.c - operators that pick or merge elements of several tensors: Where, Clip, Max, Min, Sum, Mean.
+/* choose.c - operators that pick or merge elements of several tensors: Where, Clip, Max, Min, Sum,
+ * Mean.
  *
  * Variadic ones go block by block: a block of the output collects input after input while it is in
  * the first-level cache, 16-bit floats in f32, so that they are rounded once.
@@ -81,23 +82,26 @@ static ort_status where_run(ort_call *call, ort_error *err)
                      ort_call_out(call, 0)->data,
                      ort_move_element_bytes(ort_call_in(call, 1)->dtype)};
     (void)err;
-    ort_call_parallel(call, ort_task_count(job.plan->total, ORT_ELEMENTWISE_GRAIN), where_task, &job);
+    ort_call_parallel(call, ort_task_count(job.plan->total, ORT_ELEMENTWISE_GRAIN), where_task,
+                      &job);
     return ORT_OK;
 }
 
-/* Collapsed broadcast of all inputs onto the output; several when there are more than fit. */
+/* Collapsed broadcast of condition and both choices onto the output. */
 static ort_status broadcast_shape(ort_shaping *s, ort_error *err)
 {
     const ort_shape *in[ORT_BCAST_MAX];
     ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
+    ORT_TRY(ort_binary_check_types(s->in[1], s->in[2], err));
     for (int k = 0; k < s->in_count; k++) {
         ort_shape both;
         in[k] = &s->in[k]->shape;
         if (!ort_shape_broadcast(in[k], &s->out[0]->shape, &both) ||
             !ort_shape_equal(&both, &s->out[0]->shape))
-            return ort_error_set(err, ORT_ERROR_MODEL, "input %d doesn't broadcast to the output", k);
+            return ort_error_set(err, ORT_ERROR_MODEL, "input %d doesn't broadcast to the output",
+                                 k);
     }
     ort_bcast_make(plan, &s->out[0]->shape, in, s->in_count);
     s->plan_state = plan;
@@ -116,7 +120,8 @@ static ort_status where_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     int n = na > nb ? na : nb;
     n = nc > n ? nc : n;
-    if (n > ORT_SYMBOLIC_MAX || (na != 1 && na != n) || (nb != 1 && nb != n) || (nc != 1 && nc != n))
+    if (n > ORT_SYMBOLIC_MAX || (na != 1 && na != n) || (nb != 1 && nb != n) || (nc != 1 &&
+                                                                                 nc != n))
         return ORT_OK;
     for (int i = 0; i < n; i++) {
         ort_dim p = a[na == 1 ? 0 : i], q = b[nb == 1 ? 0 : i];
@@ -207,6 +212,7 @@ typedef struct merge_job {
     ort_tensor *y;
     int64_t total;
     size_t bytes;
+    bool overlaps; /* the output lies over an input other than the first */
 } merge_job;
 
 typedef struct merge_step {
@@ -254,15 +260,18 @@ static void merge_finish(const merge_job *job, char *block, int64_t n)
 
 static void merge_block(const merge_job *job, int64_t first, int64_t n)
 {
-    float wide[MERGE_BLOCK];
+    double block[MERGE_BLOCK]; /* f32 of 16-bit floats, or the widest type */
     bool half = is_half(job->state->dtype);
     char *out = (char *)job->y->data + (size_t)first * job->bytes;
-    merge_step step = {job, 0, first, half ? (char *)wide : out};
+    merge_step step = {job, 0, first, half || job->overlaps ? (char *)block : out};
     for (; step.input < job->call->in_count; step.input++)
         ort_bcast_walk(&job->plans[step.input], first, n, merge_segment, &step);
     merge_finish(job, step.block, n);
     if (half)
-        ort_narrow(job->math, job->state->dtype, wide, out, (size_t)n);
+        ort_narrow(job->math, job->state->dtype, (const float *)(const void *)block, out,
+                   (size_t)n);
+    else if (job->overlaps)
+        memcpy(out, block, (size_t)n * job->bytes);
 }
 
 static void merge_task(void *arg, size_t task, int thread)
@@ -299,7 +308,9 @@ static ort_status merge_shape(ort_shaping *s, ort_error *err)
         ort_shape both;
         if (!in || !ort_shape_broadcast(in, &s->out[0]->shape, &both) ||
             !ort_shape_equal(&both, &s->out[0]->shape))
-            return ort_error_set(err, ORT_ERROR_MODEL, "input %d doesn't broadcast to the output", k);
+            return ort_error_set(err, ORT_ERROR_MODEL, "input %d doesn't broadcast to the output",
+                                 k);
+        ORT_TRY(ort_binary_check_types(s->out[0], s->in[k], err));
         ort_bcast_make(&plans[k], &s->out[0]->shape, &in, 1);
     }
     s->plan_state = plans;
@@ -308,8 +319,14 @@ static ort_status merge_shape(ort_shaping *s, ort_error *err)
 
 static ort_status merge_run(ort_call *call, ort_error *err)
 {
-    merge_job job = {call->state, call->plan_state, &call->k->math, call, ort_call_out(call, 0), 0, 0};
+    merge_job job = {.state = call->state,
+                     .plans = call->plan_state,
+                     .math = &call->k->math,
+                     .call = call,
+                     .y = ort_call_out(call, 0)};
     (void)err;
+    for (int k = 1; k < call->in_count; k++)
+        job.overlaps = job.overlaps || ort_call_in(call, k)->data == job.y->data;
     job.total = ort_tensor_count(job.y);
     job.bytes = ort_move_element_bytes(job.y->dtype);
     ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), merge_task, &job);
@@ -432,6 +449,10 @@ static ort_status clip_run(ort_call *call, ort_error *err)
                     ort_call_out(call, 0), &call->k->math, 0, -INFINITY, INFINITY};
     if ((job.lo && ort_tensor_count(job.lo) != 1) || (job.hi && ort_tensor_count(job.hi) != 1))
         return ort_call_fail(call, err, "inputs min and max need one element each");
+    if (job.lo)
+        ORT_TRY(ort_binary_check_types(job.x, job.lo, err));
+    if (job.hi)
+        ORT_TRY(ort_binary_check_types(job.x, job.hi, err));
     if (state->attributes) {
         job.flo = state->lo;
         job.fhi = state->hi;
@@ -448,7 +469,7 @@ static ort_status clip_run(ort_call *call, ort_error *err)
 static const ort_op_impl clip_impl = {ort_infer_same, clip_prepare, NULL, clip_run,
                                       ort_elementwise_cost};
 
-#define EW ORT_TRAIT_ELEMENTWISE
+#define EW (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define MERGE(name, out, since, types, traits)                                                     \
     {ONNX, name, since, "data_0*:T -> " out ":T", "T:" types, "", traits, &merge_impl}
 
@@ -458,7 +479,7 @@ const ort_op ort_ops_choose[] = {
     {ONNX, "Where", 16, "condition:B,X:T,Y:T -> output:T", "B:bool T:F,I,U,C,bf16,str,bool", "", EW,
      &where_impl},
     {ONNX, "Clip", 6, "input:T -> output:T", "T:F", "max:f=3.40282347e+38 min:f=-3.40282347e+38",
-     EW | ORT_TRAIT_INPLACE, &clip_impl},
+     EW, &clip_impl},
     {ONNX, "Clip", 11, "input:T,min?:T,max?:T -> output:T", "T:F", "", EW, &clip_impl},
     {ONNX, "Clip", 12, "input:T,min?:T,max?:T -> output:T", "T:F,I,U", "", EW, &clip_impl},
     {ONNX, "Clip", 13, "input:T,min?:T,max?:T -> output:T", "T:F,I,U,bf16", "", EW, &clip_impl},

@@ -1,14 +1,15 @@
-/* layer_norm.c - normalization of rows: LayerNormalization, RMSNormalization, and the Simplified and
- * Skip forms of com.microsoft.
+/* layer_norm.c - normalization of rows: LayerNormalization, RMSNormalization, and the Simplified
+ * and Skip forms of com.microsoft.
  *
- * A row is everything from `axis` on. f32 rows go straight through the kernel; f64 rows through plain
- * loops; every other type through f32 scratch, rounded once. Scale and bias are usually one row; what
- * merely broadcasts is expanded into scratch first.
+ * A row is everything from `axis` on. f32 rows go straight through the kernel; f64 rows through
+ * plain loops; every other type through f32 scratch, rounded once. Scale and bias are usually one
+ * row; what merely broadcasts is expanded into scratch first.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/bcast.h"
 #include "op/move.h"
 #include "op/unary.h"
 
@@ -248,6 +249,10 @@ static ort_status norm_shape(ort_shaping *s, ort_error *err)
     plan->rows = ort_shape_count_range(&x->shape, 0, plan->axis);
     plan->length = ort_shape_count_range(&x->shape, plan->axis, x->shape.rank);
     plan->rows_per_task = ort_max_i64(1, TASK_GRAIN / ort_max_i64(1, plan->length));
+    if (state->skip)
+        ORT_TRY(ort_binary_check_types(x, s->in[1], err));
+    if (shift && scale)
+        ORT_TRY(ort_binary_check_types(scale, shift, err));
     ORT_TRY(check_operand(&x->shape, scale, "the scale", err));
     ORT_TRY(check_operand(&x->shape, shift, "the bias", err));
     if (bias && ort_tensor_count(bias) != plan->length)
@@ -295,7 +300,8 @@ static ort_status norm_run(ort_call *call, ort_error *err)
     (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
-    ort_call_parallel(call, ort_task_count(job.plan->rows, job.plan->rows_per_task), norm_task, &job);
+    ort_call_parallel(call, ort_task_count(job.plan->rows, job.plan->rows_per_task), norm_task,
+                      &job);
     return ORT_OK;
 }
 
@@ -310,21 +316,21 @@ static const ort_op_impl norm_impl = {norm_infer, norm_prepare, norm_shape, norm
 #define NORM_ATTRS "axis:i=-1 epsilon:f=9.99999975e-06 stash_type:i=1"
 #define SIMPLIFIED(domain)                                                                         \
     {domain, "SimplifiedLayerNormalization", 1, "X:T,scale:V -> Y:V,inv_std_var?:U",               \
-     "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, 0, &norm_impl}
+     "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl}
 
 const ort_op ort_ops_layer_norm[] = {
     {ONNX, "LayerNormalization", 17, "X:T,Scale:T,B?:T -> Y:T,Mean?:U,InvStdDev?:U",
-     "T:F,bf16 U:f32,bf16", NORM_ATTRS, 0, &norm_impl},
-    {ONNX, "RMSNormalization", 23, "X:T,scale:V -> Y:V", "T:F,bf16 V:F,bf16", NORM_ATTRS, 0,
-     &norm_impl},
+     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl},
+    {ONNX, "RMSNormalization", 23, "X:T,scale:V -> Y:V", "T:F,bf16 V:F,bf16", NORM_ATTRS,
+     ORT_TRAIT_INPLACE, &norm_impl},
     SIMPLIFIED(ONNX),
     SIMPLIFIED(MS),
     {MS, "SkipLayerNormalization", 1,
      "input:T,skip:T,gamma:T,beta?:T,bias?:T -> "
      "output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",
-     "T:f32,f16 U:f32", "epsilon:f=9.99999996e-13", 0, &norm_impl},
+     "T:f32,f16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
     {MS, "SkipSimplifiedLayerNormalization", 1,
      "input:T,skip:T,gamma:T,bias?:T -> output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",
-     "T:f32,f16 U:f32", "epsilon:f=9.99999996e-13", 0, &norm_impl},
+     "T:f32,f16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
     {0},
 };

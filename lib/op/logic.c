@@ -66,7 +66,8 @@ static bool same_string(ort_string s, ort_string t)
 FORMS(eq_string, ort_string, uint8_t, same_string(s, t))
 FORMS(eq_bool, uint8_t, uint8_t, !s == !t)
 
-static ort_binary_fn *compare_function(const ort_vmath_kernels *math, ort_compare op, ort_dtype dtype)
+static ort_binary_fn *compare_function(const ort_vmath_kernels *math, ort_compare op,
+                                       ort_dtype dtype)
 {
     static ort_binary_fn *const rows[][ORT_COMPARE_COUNT] = {
         [ORT_DTYPE_INT8] = COMPARISON_ROW(i8),   [ORT_DTYPE_INT16] = COMPARISON_ROW(i16),
@@ -103,7 +104,8 @@ static ort_status compare_prepare(ort_prep *p, ort_error *err)
     return state->fn ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
 
-/* Comparisons of shape elements stay known where they are certain (models ask "is this dim -1?"). */
+/* Comparisons of shape elements stay known where they are certain (models ask "is this dim -1?").
+ * */
 static ort_dim compare_dims(ort_compare op, ort_dim a, ort_dim b)
 {
     if (ort_dim_known(a) && ort_dim_known(b)) {

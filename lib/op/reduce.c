@@ -1,9 +1,9 @@
 /* reduce.c - ReduceSum, ReduceMean and their kin.
  *
- * Neighbouring axes of one kind merge, so that a reduction is one of two loops: over contiguous runs
- * (the inner axis is reduced) or over rows added into a row (the inner axis is kept). Each output is
- * computed by one task in a fixed order; a long run for few outputs is cut into pieces of fixed
- * size whose partial sums are added in order.
+ * Neighbouring axes of one kind merge, so that a reduction is one of two loops: over contiguous
+ * runs (the inner axis is reduced) or over rows added into a row (the inner axis is kept). Each
+ * output is computed by one task in a fixed order; a long run for few outputs is cut into pieces
+ * of fixed size whose partial sums are added in order.
  */
 #include "op/reduce.h"
 
@@ -17,7 +17,7 @@
 #define REDUCE_GRAIN 65536   /* elements read by a task */
 #define PIECE 65536          /* elements of a piece of a long run */
 #define COLUMN_BLOCK 1024    /* outputs that are accumulated together */
-#define ROW_BLOCK 512        /* rows summed before they join the total: keeps rounding errors small */
+#define ROW_BLOCK 512        /* rows summed before they join the total, for small rounding errors */
 
 typedef struct reduce_state {
     ort_reduction op;
@@ -309,7 +309,8 @@ static double run_of(const reduce_job *job, ort_accum kind, int64_t offset, int6
     double total = identity(kind);
     for (int64_t i = 0; i < n; i += ORT_WIDEN_BLOCK) {
         size_t count = (size_t)ort_min_i64(ORT_WIDEN_BLOCK, n - i);
-        ort_widen(job->math, job->x->dtype, (const uint16_t *)job->x->data + offset + i, block, count);
+        ort_widen(job->math, job->x->dtype, (const uint16_t *)job->x->data + offset + i, block,
+                  count);
         total = combine(kind, total, job->math->reduce[kind](block, count));
     }
     return total;
@@ -325,7 +326,8 @@ static void runs_task(void *arg, size_t task, int thread)
     int64_t first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(plan->kept.total, first + job->per_task);
     (void)thread;
-    if (job->x->dtype == ORT_DTYPE_FLOAT && run <= SHORT_RUN && outer == 1 && plan->kept.count == 1) {
+    if (job->x->dtype == ORT_DTYPE_FLOAT && run <= SHORT_RUN && outer == 1 &&
+        plan->kept.count == 1) {
         const float *x = job->x->data;
         for (int64_t i = first; i < end; i++)
             put(job, i, finish(job->state->op, short_run(kind, x + i * run, run), run));
@@ -367,7 +369,8 @@ static void run_pieces(ort_call *call, reduce_job *job)
 }
 
 /* `rows` rows `stride` apart into acc[0..n). */
-static void add_rows(const reduce_job *job, ort_accum kind, float *acc, int64_t offset, int64_t rows,
+static void add_rows(const reduce_job *job, ort_accum kind, float *acc, int64_t offset,
+                     int64_t rows,
                      int64_t stride, size_t n)
 {
     float block[COLUMN_BLOCK];
@@ -498,7 +501,8 @@ static ort_status reduce_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl reduce_impl = {reduce_infer, reduce_prepare, reduce_shape, reduce_run, NULL};
+static const ort_op_impl reduce_impl = {reduce_infer, reduce_prepare, reduce_shape, reduce_run,
+                                        NULL};
 
 #define ATTRS "axes:is keepdims:i=1"
 #define NOOP "keepdims:i=1 noop_with_empty_axes:i=0"

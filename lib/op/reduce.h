@@ -48,8 +48,8 @@ static inline int64_t ort_axes_offset(const ort_axes *axes, int count, int64_t i
 void ort_reduce_plan_make(ort_reduce_plan *plan, const ort_shape *shape, const bool *reduced);
 /* The kernel's accumulation behind a reduction. */
 ort_accum ort_reduce_accum(ort_reduction op);
-/* Outputs [first, first + count) of a tensor whose type is f64, an integer or bool, or whose reduction
- * is ORT_REDUCE_LOG_SUM_EXP. */
+/* Outputs [first, first + count) of a tensor whose type is f64, an integer or bool, or whose
+ * reduction is ORT_REDUCE_LOG_SUM_EXP. */
 void ort_reduce_typed(const ort_reduce_plan *plan, ort_reduction op, const ort_tensor *x,
                       ort_tensor *y, int64_t first, int64_t count);
 

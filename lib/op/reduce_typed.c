@@ -1,5 +1,5 @@
-/* reduce_typed.c - reductions of doubles, integers and truth values: one accumulator of the widest type
- * of its kind per output. Integer results wrap, means and roots truncate.
+/* reduce_typed.c - reductions of doubles, integers and truth values: one accumulator of the widest
+ * type of its kind per output. Integer results wrap, means and roots truncate.
  */
 #include <math.h>
 

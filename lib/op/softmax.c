@@ -1,9 +1,9 @@
 /* softmax.c - Softmax, LogSoftmax, Hardmax.
  *
- * Before opset 13 the axis splits the tensor into a matrix whose rows are normalized; since then only
- * the axis itself is. Either way the tensor is [outer][length][inner]: rows when inner is 1, else
- * columns, which the kernels take a vector at a time. f32 runs in place on the kernels, 16-bit floats
- * through f32 scratch, doubles in plain loops.
+ * Before opset 13 the axis splits the tensor into a matrix whose rows are normalized; since then
+ * only the axis itself is. Either way the tensor is [outer][length][inner]: rows when inner is 1,
+ * else columns, which the kernels take a vector at a time. f32 runs in place on the kernels,
+ * 16-bit floats through f32 scratch, doubles in plain loops.
  */
 #include <math.h>
 #include <string.h>
@@ -213,9 +213,9 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
-    size_t tasks = plan->inner == 1
-                       ? ort_task_count(plan->outer, plan->per_task)
-                       : (size_t)(plan->outer * ((plan->inner + plan->columns - 1) / plan->columns));
+    int64_t blocks = (plan->inner + plan->columns - 1) / plan->columns;
+    size_t tasks = plan->inner == 1 ? ort_task_count(plan->outer, plan->per_task)
+                                    : (size_t)(plan->outer * blocks);
     ort_call_parallel(call, tasks, softmax_task, &job);
     return ORT_OK;
 }

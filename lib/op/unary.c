@@ -302,7 +302,8 @@ static const ort_op_impl predicate_impl = {predicate_infer, predicate_prepare, N
                                            ort_elementwise_cost};
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
-#define XY(name, since, types) {ONNX, name, since, "X:T -> Y:T", "T:" types, "", MAP, &function_impl}
+#define XY(name, since, types)                                                                     \
+    {ONNX, name, since, "X:T -> Y:T", "T:" types, "", MAP, &function_impl}
 #define IO(name, since, types)                                                                     \
     {ONNX, name, since, "input:T -> output:T", "T:" types, "", MAP, &function_impl}
 

@@ -9,7 +9,8 @@
 
 #include "op/op.h"
 
-/* Elements per task of elementwise loops: depends on nothing, so results don't depend on threads. */
+/* Elements per task of elementwise loops: depends on nothing, so results don't depend on threads.
+ * */
 #define ORT_ELEMENTWISE_GRAIN 32768
 /* Elements of the f32 blocks through which 16-bit floats go. */
 #define ORT_WIDEN_BLOCK 1024

@@ -1,5 +1,5 @@
-/* vmath_avx512.c - the math kernels of the AVX-512 tier: the shared bodies, compiled over this tier's
- * simd.h. */
+/* vmath_avx512.c - the math kernels of the AVX-512 tier: the shared bodies, compiled over this
+ * tier's simd.h. */
 #include "kernel/vmath.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* vmath_scalar.c - the math kernels in plain C: the reference of every other tier, and what constants
- * are folded with. Functions are evaluated in double by libm and rounded once.
+/* vmath_scalar.c - the math kernels in plain C: the reference of every other tier, and what
+ * constants are folded with. Functions are evaluated in double by libm and rounded once.
  */
 #include "kernel/vmath.h"
 
@@ -131,7 +131,8 @@ BINARY_FORMS(compare_lt, uint8_t, s < t)
 BINARY_FORMS(compare_ge, uint8_t, s >= t)
 BINARY_FORMS(compare_le, uint8_t, s <= t)
 
-/* The exponents that models use have loops that vectorize; each is exact or rounded once or twice. */
+/* The exponents that models use have loops that vectorize; each is exact or rounded once or twice.
+ * */
 static bool pow_special(const float *x, float *y, size_t n, float exponent)
 {
     if (exponent == 2.0f)
@@ -370,7 +371,8 @@ static void f32_to_bf16(const float *x, uint16_t *y, size_t n)
 /* NaN fails the first comparison and becomes lo. */
 static int quantized(float x, float scale, int zero_point, int lo, int hi)
 {
-    float q = nearbyintf(x / scale), low = (float)(lo - zero_point), high = (float)(hi - zero_point);
+    float q = nearbyintf(x / scale);
+    float low = (float)(lo - zero_point), high = (float)(hi - zero_point);
     if (!(q > low))
         return lo;
     return q > high ? hi : (int)q + zero_point;

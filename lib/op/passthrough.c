@@ -1,7 +1,8 @@
-/* identity.c - Identity and Dropout.
+/* passthrough.c - Identity and Dropout.
  *
  * Identity of a tensor is an alias; of a sequence, map or optional it passes the reference on.
- * Dropout drops only when its training_mode input says so (opset 12 on); before that it is inference.
+ * Dropout drops only when its training_mode input says so (opset 12 on); before that it is
+ * inference.
  */
 #include <string.h>
 
@@ -120,7 +121,7 @@ static const ort_op_impl dropout_impl = {dropout_infer, dropout_prepare, NULL, d
     {ONNX, "Identity", since, "input:V -> output:V", "V:" types, "", ORT_TRAIT_ALIAS,              \
      &identity_impl}
 
-const ort_op ort_ops_identity[] = {
+const ort_op ort_ops_passthrough[] = {
     {ONNX, "Identity", 1, "input:T -> output:T", "T:F,I,U,C,str,bool", "", ORT_TRAIT_ALIAS,
      &identity_impl},
     {ONNX, "Identity", 13, "input:T -> output:T", "T:F,I,U,C,bf16,str,bool", "", ORT_TRAIT_ALIAS,

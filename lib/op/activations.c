@@ -1,12 +1,14 @@
-/* activation.c - activation functions: one kernel call with parameters from attributes.
+/* activations.c - activation functions: one kernel call with parameters from attributes.
  *
- * A row of `activations` names the kernel and where its two parameters come from (an attribute with its
- * default, or a constant). Biased forms (BiasGelu, FastGelu) add the bias vector in blocks first.
+ * A row of `activations` names the kernel and where its two parameters come from (an attribute
+ * with its default, or a constant). Biased forms (BiasGelu, FastGelu) add the bias vector in
+ * blocks first.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/bcast.h"
 #include "op/unary.h"
 
 typedef struct activation {
@@ -49,12 +51,12 @@ static ort_status activation_prepare(ort_prep *p, ort_error *err)
         if (strcmp(p->op->name, row->name))
             continue;
         ort_unary id = row->id;
-        if (id == ORT_UNARY_GELU && !strcmp(ort_node_string(p->node, "approximate", "none"), "tanh"))
+        if (id == ORT_UNARY_GELU && !strcmp(ort_node_string(p->node, "approximate", "none"),
+                                            "tanh"))
             id = ORT_UNARY_GELU_TANH;
-        return ort_unary_prepare(p, id,
-                                 row->a_name ? ort_node_float(p->node, row->a_name, row->a) : row->a,
-                                 row->b_name ? ort_node_float(p->node, row->b_name, row->b) : row->b,
-                                 err);
+        float a = row->a_name ? ort_node_float(p->node, row->a_name, row->a) : row->a;
+        float b = row->b_name ? ort_node_float(p->node, row->b_name, row->b) : row->b;
+        return ort_unary_prepare(p, id, a, b, err);
     }
     return ort_prep_fail(p, err, "no activation for operator %s", p->op->name);
 }
@@ -81,8 +83,9 @@ static void biased_row(const biased_job *job, int64_t row)
         int64_t at = row * job->width + i;
         if (s->dtype == ORT_DTYPE_FLOAT) {
             float *y = (float *)job->y->data + at;
-            job->math->binary[ORT_BINARY_ADD]((const float *)job->x->data + at,
-                                              (const float *)job->bias->data + i, y, n, ORT_FORM_VV);
+            const float *x = (const float *)job->x->data + at;
+            const float *bias = (const float *)job->bias->data + i;
+            job->math->binary[ORT_BINARY_ADD](x, bias, y, n, ORT_FORM_VV);
             job->math->unary[s->id](y, y, n, s->a, s->b);
             continue;
         }
@@ -115,7 +118,7 @@ static ort_status biased_shape(ort_shaping *s, ort_error *err)
                              ort_shape_format(&bias->shape, a, sizeof a),
                              ort_shape_format(&x->shape, b, sizeof b));
     }
-    return ORT_OK;
+    return bias ? ort_binary_check_types(x, bias, err) : ORT_OK;
 }
 
 static ort_status biased_run(ort_call *call, ort_error *err)
@@ -134,14 +137,15 @@ static ort_status biased_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl biased_impl = {ort_infer_same, activation_prepare, biased_shape, biased_run,
+static const ort_op_impl biased_impl = {ort_infer_same, activation_prepare, biased_shape,
+                                        biased_run,
                                         ort_elementwise_cost};
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define XY(name, since, types, attrs)                                                              \
     {ONNX, name, since, "X:T -> Y:T", "T:" types, attrs, MAP, &activation_impl}
 
-const ort_op ort_ops_activation[] = {
+const ort_op ort_ops_activations[] = {
     XY("Relu", 6, "F", ""),
     XY("Relu", 13, "F,bf16", ""),
     XY("Relu", 14, "F,I,bf16", ""),
