@@ -25,7 +25,8 @@ float ort_resample_coordinate(ort_coordinate mode, const ort_resample_axis *a, i
         return a->out <= 1 || width == 1.0f ? 0.0f : x * (in - 1) / (width - 1);
     case ORT_COORD_TF_CROP_AND_RESIZE:
         return a->out > 1 ? a->roi_start * (in - 1) +
-                                x * (a->roi_end - a->roi_start) * (in - 1) / (width - 1)
+                                x * (a->roi_end - a->roi_start) * (in - 1) /
+                                    (float)(a->out - 1)
                           : 0.5f * (a->roi_start + a->roi_end) * (in - 1);
     case ORT_COORD_HALF_PIXEL_SYMMETRIC:
         return in / 2 * (1 - (float)a->out / width) + (x + 0.5f) / a->scale - 0.5f;
@@ -197,11 +198,12 @@ typedef struct run_job {
     bool direct; /* the elements are the working type */
 } run_job;
 
-/* Truncation to an integer type with its bounds: what a cast does, without overflow. */
+/* Nearest integer (halves to even) within the type's bounds. */
 static void store_integer(ort_tensor *out, int64_t at, double v)
 {
     const ort_dtype_row *row = ort_dtype_get(out->dtype);
     bool is_signed = row->class_ == ORT_CLASS_INT;
+    v = rint(v);
     double high = ldexp(1.0, row->bits - (is_signed ? 1 : 0)), low = is_signed ? -high : 0;
     if (!(v > low)) {
         ort_tensor_set_i64(out, at, isnan(v) ? 0 : is_signed ? INT64_MIN >> (64 - row->bits) : 0);
