@@ -105,6 +105,17 @@ static size_t utf8_length(const unsigned char *p, size_t left)
     return code < smallest[length] || code > 0x10ffff || surrogate ? 0 : length;
 }
 
+bool ort_json_is_text(const char *text, size_t length)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t at = 0, step; at < length; at += step) {
+        step = utf8_length(p + at, length - at);
+        if (step == 0)
+            return false;
+    }
+    return true;
+}
+
 static void add_escaped(ort_strbuf *out, const unsigned char *p, size_t length)
 {
     static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt";

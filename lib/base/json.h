@@ -29,6 +29,8 @@ void ort_json_uint(ort_json *json, uint64_t value);
 void ort_json_double(ort_json *json, double value);
 void ort_json_bool(ort_json *json, bool value);
 void ort_json_null(ort_json *json);
+/* True for well-formed UTF-8: only such strings are carried without loss. */
+bool ort_json_is_text(const char *text, size_t length);
 /* Appends text that is one finished JSON value. */
 void ort_json_raw(ort_json *json, const char *text, size_t length);
 

@@ -196,6 +196,19 @@ static void plain_maps(test_state *test)
     }
 }
 
+static void strings_of_any_bytes(test_state *test)
+{
+    int64_t one = 1;
+    ort_value *value = make(ORT_DTYPE_STRING, 1, &one);
+    CHECK(ort_value_set_string(value, 0, "\xff\xfe", 2, NULL) == ORT_OK);
+    CHECK(survives(value, "x", ORT_FORMAT_NPZ, NULL));
+    CHECK(!survives(value, "x", ORT_FORMAT_JSON, NULL));
+    CHECK(!survives(value, "x", ORT_FORMAT_NPY, NULL));
+    CHECK(ort_value_set_string(value, 0, "ends\0", 5, NULL) == ORT_OK);
+    CHECK(survives(value, "x", ORT_FORMAT_NPZ, NULL) && survives(value, "", ORT_FORMAT_JSON, NULL));
+    ort_value_free(value);
+}
+
 static void images_round_trip(test_state *test)
 {
     static const char *const lossless[] = {"png", "bmp", "ppm"};
@@ -395,6 +408,7 @@ int main(void)
     RUN(&test, raw_and_csv);
     RUN(&test, sequences_and_maps);
     RUN(&test, plain_maps);
+    RUN(&test, strings_of_any_bytes);
     RUN(&test, images_round_trip);
     RUN(&test, wav_round_trip);
     RUN(&test, streams_of_records);
