@@ -1,0 +1,170 @@
+/* embed_norm.c - EmbedLayerNormalization of com.microsoft: the input layer of BERT.
+ *
+ * Rows of word, position and (optional) segment tables are added and normalized; a token is a task
+ * of its own. The mask, when given, is turned into the number of leading ones of each batch row.
+ */
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/op.h"
+
+enum { IN_IDS, IN_SEGMENTS, IN_WORDS, IN_PLACES, IN_SEGMENT_TABLE, IN_GAMMA, IN_BETA, IN_MASK,
+       IN_POSITIONS };
+
+typedef struct embed_walk {
+    const ort_call *call;
+    const ort_tensor *ids, *segments, *words, *places, *segment_table, *positions;
+    ort_tensor *y, *sum;
+    const float *gamma, *beta;
+    int64_t tokens, steps, hidden;
+    float epsilon;
+} embed_walk;
+
+static ort_status embed_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *ids = ort_infer_in(x, IN_IDS), *words = ort_infer_in(x, IN_WORDS);
+    ort_dtype dtype = words ? words->type.dtype : ORT_DTYPE_UNDEFINED;
+    ort_dim B = ort_dim_unknown(), S = ort_dim_unknown(), H = ort_dim_unknown();
+    ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
+    ORT_TRY(ort_infer_need_rank(x, IN_WORDS, 2, err));
+    if (ort_infer_in_ranked(x, IN_IDS)) {
+        B = ids->type.dim[0];
+        S = ids->type.dim[1];
+    }
+    if (ort_infer_in_ranked(x, IN_WORDS))
+        H = words->type.dim[1];
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){B, S, H});
+    ort_infer_set_type(x, 1, ORT_DTYPE_INT32, 1, (ort_dim[]){B});
+    ort_infer_set_type(x, 2, dtype, 3, (ort_dim[]){B, S, H});
+    return ORT_OK;
+}
+
+static ort_status embed_prepare(ort_prep *p, ort_error *err)
+{
+    float *epsilon = ort_prep_state(p, sizeof *epsilon);
+    if (!epsilon)
+        return ort_error_memory(err, sizeof *epsilon);
+    *epsilon = ort_node_float(p->node, "epsilon", 1e-12f);
+    return ORT_OK;
+}
+
+static ort_status embed_shape(ort_shaping *s, ort_error *err)
+{
+    const ort_tensor *words = s->in[IN_WORDS];
+    if (words->shape.rank != 2 || words->shape.dim[1] > (int64_t)1 << 24)
+        return ort_error_set(err, ORT_ERROR_RUN, "word_embedding must be [words, hidden]");
+    s->workspace_bytes = (size_t)words->shape.dim[1] * 2 * sizeof(float);
+    s->thread_bytes = (size_t)words->shape.dim[1] * 2 * sizeof(float);
+    return ORT_OK;
+}
+
+/* Row of a table for one token; -1 when the table has no such row. */
+static int64_t row_of(const ort_tensor *index, int64_t at, const ort_tensor *table)
+{
+    int64_t row = ort_tensor_get_i64(index, at);
+    return row >= 0 && row < table->shape.dim[0] ? row : -1;
+}
+
+static int64_t place_of(const embed_walk *w, int64_t token)
+{
+    int64_t step = token % w->steps;
+    if (!w->positions)
+        return step < w->places->shape.dim[0] ? step : -1;
+    bool shared = ort_tensor_count(w->positions) == w->steps;
+    return row_of(w->positions, shared ? step : token, w->places);
+}
+
+static void embed_task(void *arg, size_t task, int thread)
+{
+    const embed_walk *w = arg;
+    const ort_kernels *k = w->call->k;
+    int64_t token = (int64_t)task;
+    size_t n = (size_t)w->hidden;
+    float *sum = ort_call_scratch(w->call, thread), *row = sum + w->hidden;
+    ort_tensor_to_f32(w->words, row_of(w->ids, token, w->words) * w->hidden, w->hidden, sum);
+    ort_tensor_to_f32(w->places, place_of(w, token) * w->hidden, w->hidden, row);
+    k->math.binary[ORT_BINARY_ADD](sum, row, sum, n, ORT_FORM_VV);
+    if (w->segments && w->segment_table) {
+        ort_tensor_to_f32(w->segment_table,
+                          row_of(w->segments, token, w->segment_table) * w->hidden, w->hidden, row);
+        k->math.binary[ORT_BINARY_ADD](sum, row, sum, n, ORT_FORM_VV);
+    }
+    if (w->sum)
+        ort_tensor_from_f32(sum, w->sum, token * w->hidden, w->hidden);
+    k->math.layer_norm(sum, w->gamma, w->beta, row, n, w->epsilon, NULL, NULL);
+    if (w->y)
+        ort_tensor_from_f32(row, w->y, token * w->hidden, w->hidden);
+}
+
+static bool is_table(const ort_tensor *t, int64_t hidden)
+{
+    return !t || (t->shape.rank == 2 && t->shape.dim[1] == hidden);
+}
+
+static ort_status embed_check(const embed_walk *w, ort_error *err)
+{
+    bool shared = w->positions && ort_tensor_count(w->positions) == w->steps;
+    if (w->ids->shape.rank != 2 || !is_table(w->places, w->hidden) ||
+        !is_table(w->segment_table, w->hidden) ||
+        (w->segments && ort_tensor_count(w->segments) != w->tokens) ||
+        (w->positions && !shared && ort_tensor_count(w->positions) != w->tokens))
+        return ort_call_fail(w->call, err, "the shapes of its ids and tables don't fit together");
+    for (int64_t t = 0; t < w->tokens; t++)
+        if (row_of(w->ids, t, w->words) < 0 || place_of(w, t) < 0 ||
+            (w->segments && w->segment_table && row_of(w->segments, t, w->segment_table) < 0))
+            return ort_call_fail(w->call, err, "an id or position of token %lld is outside its "
+                                 "table", (long long)t);
+    return ORT_OK;
+}
+
+static void count_mask(const ort_call *call, int64_t batch, int64_t steps)
+{
+    const ort_tensor *mask = ort_call_in(call, IN_MASK);
+    ort_tensor *out = ort_call_out(call, 1);
+    for (int64_t b = 0; out && b < batch; b++) {
+        int64_t length = 0;
+        while (mask && length < steps && ort_tensor_get_i64(mask, b * steps + length) == 1)
+            length++;
+        ort_tensor_set_i64(out, b, length);
+    }
+}
+
+static ort_status embed_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *ids = ort_call_in(call, IN_IDS), *mask = ort_call_in(call, IN_MASK);
+    const ort_tensor *gamma = ort_call_in(call, IN_GAMMA), *beta = ort_call_in(call, IN_BETA);
+    embed_walk w = {.call = call, .ids = ids, .segments = ort_call_in(call, IN_SEGMENTS),
+                    .words = ort_call_in(call, IN_WORDS), .places = ort_call_in(call, IN_PLACES),
+                    .segment_table = ort_call_in(call, IN_SEGMENT_TABLE),
+                    .positions = ort_call_in(call, IN_POSITIONS), .y = ort_call_out(call, 0),
+                    .sum = ort_call_out(call, 2), .tokens = ort_tensor_count(ids),
+                    .epsilon = *(const float *)call->state};
+    float *parameters = call->workspace;
+    w.hidden = w.words->shape.dim[1];
+    w.steps = ids->shape.rank == 2 ? ids->shape.dim[1] : 0;
+    if (ort_tensor_count(gamma) != w.hidden || ort_tensor_count(beta) != w.hidden ||
+        (mask && ort_tensor_count(mask) != w.tokens))
+        return ort_call_fail(call, err, "gamma, beta or the mask has a wrong size");
+    ort_tensor_to_f32(gamma, 0, w.hidden, parameters);
+    ort_tensor_to_f32(beta, 0, w.hidden, parameters + w.hidden);
+    w.gamma = parameters;
+    w.beta = parameters + w.hidden;
+    ORT_TRY(embed_check(&w, err));
+    ort_call_parallel(call, (size_t)w.tokens, embed_task, &w);
+    count_mask(call, ids->shape.dim[0], w.steps);
+    return ORT_OK;
+}
+
+static const ort_op_impl embed_impl = {
+    .infer = embed_infer, .prepare = embed_prepare, .shape = embed_shape, .run = embed_run,
+};
+
+/* ---- rows */
+
+const ort_op ort_ops_embed_norm[] = {
+    {MS, "EmbedLayerNormalization", 1,
+     "input_ids:T1,segment_ids?:T1,word_embedding:T,position_embedding:T,segment_embedding?:T,"
+     "gamma:T,beta:T,mask?:T1,position_ids?:T1 -> output:T,mask_index?:T1,embedding_sum?:T",
+     "T1:i32 T:f32,f16", "epsilon:f=1e-12 mask_index_type:i=0", 0, &embed_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};
