@@ -90,6 +90,8 @@ ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
 /* One value from JSON text. */
 ort_status ort_tensor_json_parse(const char *text, size_t length, ort_dtype dtype,
                                  ort_value **value, ort_error *err);
+/* JSON is text: strings of other bytes are refused, they would change silently. */
+ort_status ort_tensor_json_check(const ort_value *value, ort_error *err);
 void ort_tensor_json_add(ort_json *json, const ort_value *value);
 
 ort_status ort_csv_read(const unsigned char *bytes, size_t count, ort_read_options *options,

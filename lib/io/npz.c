@@ -681,6 +681,7 @@ static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort
 static ort_status write_json_member(archive_writer *w, const char *name, const ort_value *value,
                                     ort_error *err)
 {
+    ORT_TRY(ort_tensor_json_check(value, err));
     ort_strbuf text = {0};
     ort_json json;
     ort_json_init(&json, &text, 0);

@@ -714,20 +714,19 @@ static void add_named(ort_json *json, const ort_tensors *tensors)
     ort_json_end_object(json);
 }
 
-/* JSON is text: strings of other bytes would change silently. */
-static ort_status check_strings(const ort_value *value, ort_error *err)
+ort_status ort_tensor_json_check(const ort_value *value, ort_error *err)
 {
     if (ort_value_get_kind(value) != ORT_VALUE_TENSOR) {
         for (size_t i = 0; value && i < value->count; i++)
-            ORT_TRY(check_strings(value->items[i], err));
+            ORT_TRY(ort_tensor_json_check(value->items[i], err));
         return ORT_OK;
     }
     const ort_string *text = value->tensor.data;
     int64_t count = value->tensor.dtype == ORT_DTYPE_STRING ? ort_tensor_count(&value->tensor) : 0;
     for (int64_t i = 0; i < count; i++)
         if (!ort_json_is_text(text[i].ptr ? text[i].ptr : "", text[i].length))
-            return ort_error_set(err, ORT_ERROR_DATA, "string %lld is not UTF-8, which .json needs; "
-                                 ".npz and .pb hold any bytes", (long long)i);
+            return ort_error_set(err, ORT_ERROR_DATA, "string %lld is not UTF-8, which JSON needs; "
+                                 ".pb holds any bytes", (long long)i);
     return ORT_OK;
 }
 
@@ -736,7 +735,7 @@ ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
 {
     (void)options;
     for (size_t i = 0; i < tensors->list.count; i++)
-        ORT_TRY(check_strings(tensors->list.data[i].value, err));
+        ORT_TRY(ort_tensor_json_check(tensors->list.data[i].value, err));
     ort_strbuf text = {0};
     ort_json json;
     ort_json_init(&json, &text, 0);
