@@ -48,7 +48,8 @@ int apply_reshape(tool *t, const operation *op, const ort_value *in, ort_value *
         return EXIT_USAGE;
     int status = ints_value(dims, rank, &shape);
     if (status == 0)
-        status = run_op(t, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2, out);
+        status = run_op(t, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2,
+                        out);
     ort_value_free(shape);
     return status;
 }

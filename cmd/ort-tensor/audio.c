@@ -1,7 +1,7 @@
 /* audio.c - mono mix, resampling and windows of sound.
  *
- * Resampling is a windowed sinc (Hann, 16 zero crossings, cut at the lower Nyquist frequency), computed
- * per output sample.
+ * Resampling is a windowed sinc (Hann, 16 zero crossings, cut at the lower Nyquist frequency),
+ * computed per output sample.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* image.c - image geometry and the way from pixels to network input, as torchvision does it on PIL.
  *
- * An image is HxW, HxWxC or NxHxWxC in uint8 or float32 until --mean, --std, --float or --layout turn
- * it; CxHxW and NxCxHxW are told apart by where a dim of 1, 3 or 4 stands.
+ * An image is HxW, HxWxC or NxHxWxC in uint8 or float32 until --mean, --std, --float or --layout
+ * turn it; CxHxW and NxCxHxW are told apart by where a dim of 1, 3 or 4 stands.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ static bool look(const ort_value *v, picture *p)
 {
     const int64_t *d = ort_value_dims(v);
     int rank = ort_value_rank(v);
-    if (ort_value_get_kind(v) != ORT_VALUE_TENSOR || rank < 2 || rank > 4 || ort_value_count(v) == 0)
+    if (ort_value_get_kind(v) != ORT_VALUE_TENSOR || rank < 2 || rank > 4 ||
+        ort_value_count(v) == 0)
         return false;
     *p = (picture){.batch = 1, .channels = 1, .rank = rank};
     if (rank == 2) {
@@ -268,7 +269,7 @@ int apply_scale(tool *t, const operation *op, const ort_value *in, ort_value **o
     return 0;
 }
 
-/* ITU-R 601-2 luma in the integer form that PIL uses: (19595 R + 38470 G + 7471 B + 32768) >> 16. */
+/* ITU-R 601-2 luma in PIL's integer form: (19595 R + 38470 G + 7471 B + 32768) >> 16. */
 int apply_gray(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
@@ -283,9 +284,8 @@ int apply_gray(tool *t, const operation *op, const ort_value *in, ort_value **ou
     uint8_t *dst = status == 0 ? ort_value_data(*out) : NULL;
     for (int64_t i = 0; i < p.batch * p.height * p.width && status == 0; i++) {
         const uint8_t *s = src + i * p.channels;
-        dst[i] = p.channels < 3 ? s[0]
-                                : (uint8_t)((19595u * s[0] + 38470u * s[1] + 7471u * s[2] + 32768u) >>
-                                            16);
+        uint32_t luma = p.channels < 3 ? 0 : 19595u * s[0] + 38470u * s[1] + 7471u * s[2] + 32768u;
+        dst[i] = p.channels < 3 ? s[0] : (uint8_t)(luma >> 16);
     }
     return status;
 }

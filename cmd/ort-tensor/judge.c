@@ -1,4 +1,4 @@
-/* judge.c - looks at values: best classes with labels, comparison, accuracy, confusion, printing. */
+/* judge.c - looks at values: best classes with labels, comparison, accuracy, confusion, print. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,8 +157,8 @@ int judge_compare(tool *t, const ort_tensors *record)
             if (name[0] != '\0' && strcmp(ort_tensors_name(expected, j), name) == 0)
                 k = j;
         ort_difference d;
-        if (ort_value_compare(ort_tensors_value(record, i), ort_tensors_value(expected, k), &options,
-                              &d, &err) != ORT_OK) {
+        if (ort_value_compare(ort_tensors_value(record, i), ort_tensors_value(expected, k),
+                              &options, &d, &err) != ORT_OK) {
             status = fail(&err);
             break;
         }
@@ -222,7 +222,8 @@ int judge_accuracy(tool *t, const ort_value *value)
                       ort_value_count(truth));
             return EXIT_DATA;
         }
-        int64_t label = (int64_t)ort_value_get_double(truth, at), guess = predicted(value, r, classes);
+        int64_t label = (int64_t)ort_value_get_double(truth, at);
+        int64_t guess = predicted(value, r, classes);
         t->judged++;
         t->correct += label == guess;
         if (t->confusion)

@@ -1,7 +1,7 @@
 /* main.c - ort-tensor: makes, changes, looks at and judges tensors in shell pipes.
  *
- * Files (or stdin) become records; the operations run over each in command-line order; each record is
- * then printed, judged, or written.
+ * Files (or stdin) become records; the operations run over each in command-line order; each record
+ * is then printed, judged, or written.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -145,8 +145,8 @@ static const option_row rows[] = {
     OP("argmax", "AXIS", "index of the largest"),
     OP("softmax", "AXIS", "to probabilities"),
     OP("mono", NULL, "mix channels (frames x channels to frames); done for WAV files by itself"),
-    {0, "keep-channels", NULL, OPTION_FLAG, O(keep_channels), "don't mix the channels of a WAV file",
-     NULL},
+    {0, "keep-channels", NULL, OPTION_FLAG, O(keep_channels),
+     "don't mix the channels of a WAV file", NULL},
     OP("rate", "HZ", "resample sound"),
     {0, "chunk", "N", OPTION_INT, O(chunk), "cut sound into windows of N samples, a record each",
      NULL},
@@ -354,7 +354,7 @@ static int read_stream(tool *t)
     return 0;
 }
 
-/* Values of one name from several files as a batch: along a first axis of size 1, else a new one. */
+/* Values of one name from several files as a batch: along a first axis of size 1, or a new one. */
 static int stack(tool *t, ort_tensors *const *records, size_t count, ort_tensors **batch)
 {
     ort_error err = {0};
@@ -379,10 +379,11 @@ static int stack(tool *t, ort_tensors *const *records, size_t count, ort_tensors
             return fail(&err);
         size_t bytes = ort_value_bytes(first);
         for (size_t r = 0; r < count && status == 0; r++) {
-            ort_value *v = i < ort_tensors_count(records[r]) ? ort_tensors_value(records[r], i) : NULL;
+            ort_value *v = ort_tensors_value(records[r], i);
             if (v == NULL || ort_value_bytes(v) != bytes ||
                 ort_value_dtype(v) != ort_value_dtype(first))
-                status = bad_value(&op, v != NULL ? v : first, "the same type and shape everywhere");
+                status = bad_value(&op, v != NULL ? v : first,
+                                   "the same type and shape everywhere");
             else
                 memcpy((char *)ort_value_data(out) + r * bytes, ort_value_data(v), bytes);
         }
@@ -393,8 +394,8 @@ static int stack(tool *t, ort_tensors *const *records, size_t count, ort_tensors
     return status;
 }
 
-/* Operations run on each file, then the results are stacked, so that pictures of many sizes can become
- * one batch. */
+/* Operations run on each file, then the results are stacked, so that pictures of many sizes can
+ * become one batch. */
 static int stack_files(tool *t, const string_list *files)
 {
     ort_error err = {0};

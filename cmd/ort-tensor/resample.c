@@ -194,8 +194,8 @@ static void pass_f32(const void *in, void *out, const axis_weights *w, int64_t i
     }
 }
 
-/* Positions are sums of the scale, as PIL adds them up: where a centre falls on a border, the rounding of
- * the sum decides. */
+/* Positions are sums of the scale, as PIL adds them up: where a centre falls on a border, the
+ * rounding of the sum decides. */
 static void nearest(const char *in, size_t pixel_bytes, int64_t height, int64_t width, char *out,
                     int64_t out_height, int64_t out_width)
 {
