@@ -148,7 +148,8 @@ static int axis_taps(const grid_job *job, double at, int64_t n, int64_t *index, 
     x = isnan(x) ? -1 : fmax(-1e9, fmin(1e9, x));
     if (state->mode == GRID_NEAREST)
         x = rint(x);
-    if (x < low || x > high) {
+    /* Cubic samples are bounded one by one, as the models' frameworks do. */
+    if (state->mode != GRID_CUBIC && (x < low || x > high)) {
         if (state->padding == GRID_BORDER)
             x = fmax(0, fmin((double)(n - 1), x));
         else if (state->padding == GRID_REFLECTION)
