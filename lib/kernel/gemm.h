@@ -116,11 +116,15 @@ typedef struct ort_gemm_kernels {
 
     void (*taps_sum_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps);
     void (*taps_max_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps); /* NaN wins */
-    void (*stride_f32)(int64_t n, const float *in, int64_t stride, float *out); /* out[i] = in[i * stride] */
+    /* Rows of `extent`: elements [first, first + count) of row r are in[r * in_row + i * stride], i from 0, the
+     * others pad. */
+    void (*spread_f32)(int64_t rows, int64_t extent, int64_t first, int64_t count, const float *in,
+                       int64_t in_row, int64_t stride, float pad, float *out);
 
     /* out[i] = x[i] - zero, x of 8 bits. */
     void (*widen_s16)(int64_t n, const void *x, bool is_signed, int zero, int16_t *out);
     void (*widen_f32)(int64_t n, const void *x, bool is_signed, int zero, int64_t stride, float *out);
+    void (*round_f32)(int64_t n, const float *x, int32_t *out); /* may be the same memory */
     /* out[2i] = x[i * stride] - zero, out[2i + 1] the same of y; y NULL: 0. */
     void (*widen_pairs_s16)(int64_t n, const void *x, const void *y, int64_t stride, bool is_signed,
                             int zero, int16_t *out);

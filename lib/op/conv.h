@@ -21,6 +21,7 @@ typedef struct conv_plan {
     bool windows;                           /* few maps per group: window kernel, no product */
     const int64_t *offset;                  /* [depth]: of each k within a group's channels */
     int64_t rows, row_blocks;               /* windows: output rows of one task */
+    int64_t groups;                         /* windows: neighbouring groups of one task */
     int64_t map_block, map_blocks, tile, tiles; /* product: grid of one image and group */
     int64_t images;                         /* spread at once */
     size_t x_wide, w_wide, b_wide, y_wide, z_wide, spread_space;
@@ -35,6 +36,7 @@ void ort_conv_cost(const ort_infer *x, ort_cost *cost);
 
 /* conv_f32.c */
 ort_status ort_conv_plan_f32(ort_shaping *s, conv_plan *plan, size_t *workspace, ort_error *err);
+int64_t ort_conv_groups(const conv_plan *plan);
 void ort_conv_run_f32(ort_call *call, const float *x, const float *w, const float *b,
                       const float *z, float *y);
 /* conv_f64.c */

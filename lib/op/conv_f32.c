@@ -32,6 +32,17 @@ static ort_status plan_offsets(ort_shaping *s, conv_plan *p, ort_error *err)
     return ORT_OK;
 }
 
+/* Small planes go several at a time: what was just spread rests a little before it is read at other
+ * alignments, which stalls otherwise. The number divides the groups, so that tasks stay in one image. */
+int64_t ort_conv_groups(const conv_plan *p)
+{
+    int64_t fit = (32 << 10) / (p->s.channel * p->group_channels * (int64_t)sizeof(float) + 1);
+    int64_t groups = ort_max_i64(ort_min_i64(ort_min_i64(fit, 32), p->group), 1);
+    while (p->group % groups)
+        groups--;
+    return groups;
+}
+
 static ort_status plan_windows(ort_shaping *s, conv_plan *p, const ort_window *window,
                                ort_error *err)
 {
@@ -47,7 +58,9 @@ static ort_status plan_windows(ort_shaping *s, conv_plan *p, const ort_window *w
     p->rows = rows;
     p->row_blocks = (total + rows - 1) / rows;
     p->s.direct = false;
-    s->thread_bytes = (size_t)p->s.channel * (size_t)p->group_channels * sizeof(float);
+    p->groups = ort_conv_groups(p);
+    s->thread_bytes = (size_t)p->groups * (size_t)p->s.channel * (size_t)p->group_channels *
+                      sizeof(float);
     return ORT_OK;
 }
 
@@ -122,36 +135,39 @@ static void finish_rows(const conv_run *r, float *y, const float *z, int64_t cou
         r->call->k->math.unary[e->act](y, y, (size_t)count, e->act_a, e->act_b);
 }
 
+static void window_map(const conv_run *r, int64_t image, int64_t map, int64_t row, const float *in)
+{
+    const conv_plan *p = r->p;
+    const ort_window *w = &p->s.w;
+    int64_t total_rows = p->out_plane / (w->out[0] * w->out[2]);
+    int64_t rows = ort_min_i64(p->rows, total_rows - row);
+    ort_taps_f32 t = {.taps = p->depth, .offset = p->offset, .weight = r->w + map * p->depth,
+                      .in_row = p->s.extent[2], .out_row = w->out[2],
+                      .bias = r->b ? r->b[map] : 0.0f,
+                      .lo = r->z ? -INFINITY : r->e->lo, .hi = r->z ? INFINITY : r->e->hi};
+    for (int64_t depth = 0; depth < w->out[0]; depth++) {
+        int64_t at = (image * p->maps + map) * p->out_plane + (depth * total_rows + row) * w->out[2];
+        t.in = in + depth * p->s.extent[1] * p->s.extent[2];
+        t.out = r->y + at;
+        r->call->k->gemm.taps_sum_f32(rows, w->out[2], &t);
+        finish_rows(r, t.out, r->z ? r->z + at : NULL, rows * w->out[2]);
+    }
+}
+
 static void task_windows(void *arg, size_t task, int thread)
 {
     const conv_run *r = arg;
     const conv_plan *p = r->p;
-    const ort_window *w = &p->s.w;
     float *space = ort_call_scratch(r->call, thread);
-    int64_t block = (int64_t)task % p->row_blocks, group = (int64_t)task / p->row_blocks;
-    int64_t image = group / p->group, row = block * p->rows;
-    int64_t total_rows = p->out_plane / (w->out[0] * w->out[2]);
-    int64_t rows = ort_min_i64(p->rows, total_rows - row);
+    int64_t row = (int64_t)task % p->row_blocks * p->rows;
+    int64_t group = (int64_t)task / p->row_blocks * p->groups, image = group / p->group;
     group %= p->group;
-    const float *x = r->x + (image * p->channels + group * p->group_channels) * p->in_plane;
-    for (int64_t c = 0; c < p->group_channels; c++)
-        ort_spread_f32(r->call->k, &p->s, x + c * p->in_plane, row, 0.0f,
-                       space + c * p->s.channel);
-    for (int64_t m = 0; m < p->group_maps; m++) {
-        int64_t map = group * p->group_maps + m;
-        ort_taps_f32 t = {.taps = p->depth, .offset = p->offset, .weight = r->w + map * p->depth,
-                          .in_row = p->s.extent[2], .out_row = w->out[2],
-                          .bias = r->b ? r->b[map] : 0.0f,
-                          .lo = r->z ? -INFINITY : r->e->lo, .hi = r->z ? INFINITY : r->e->hi};
-        for (int64_t depth = 0; depth < w->out[0]; depth++) {
-            int64_t at = (image * p->maps + map) * p->out_plane +
-                         (depth * total_rows + row) * w->out[2];
-            t.in = space + depth * p->s.extent[1] * p->s.extent[2];
-            t.out = r->y + at;
-            r->call->k->gemm.taps_sum_f32(rows, w->out[2], &t);
-            finish_rows(r, t.out, r->z ? r->z + at : NULL, rows * w->out[2]);
-        }
-    }
+    ort_spread_f32(r->call->k, &p->s, p->groups * p->group_channels,
+                   r->x + (image * p->channels + group * p->group_channels) * p->in_plane, row, 0.0f,
+                   space);
+    for (int64_t g = 0; g < p->groups; g++, space += p->group_channels * p->s.channel)
+        for (int64_t m = 0; m < p->group_maps; m++)
+            window_map(r, image, (group + g) * p->group_maps + m, row, space);
 }
 
 /* ---- product */
@@ -162,7 +178,7 @@ static void task_spread(void *arg, size_t task, int thread)
     const conv_run *r = arg;
     const conv_plan *p = r->p;
     int64_t plane = r->first_image * p->channels + (int64_t)task;
-    ort_spread_f32(r->call->k, &p->s, r->x + plane * p->in_plane, 0, 0.0f,
+    ort_spread_f32(r->call->k, &p->s, 1, r->x + plane * p->in_plane, 0, 0.0f,
                    r->spread + (int64_t)task * p->s.channel);
 }
 
@@ -232,7 +248,8 @@ void ort_conv_run_f32(ort_call *call, const float *x, const float *w, const floa
     conv_run r = {.call = call, .p = p, .x = x, .w = w, .b = b, .z = z, .y = y,
                   .e = &state->epilogue};
     if (p->windows) {
-        ort_call_parallel(call, (size_t)(p->n * p->group * p->row_blocks), task_windows, &r);
+        ort_call_parallel(call, (size_t)(p->n * p->group / p->groups * p->row_blocks),
+                          task_windows, &r);
         return;
     }
     r.spread = (float *)(void *)((char *)call->workspace + p->spread_space);

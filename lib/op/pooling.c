@@ -221,7 +221,7 @@ static void task_pool(void *arg, size_t task, int thread)
         raise_plane(x, space + p->s.channel, p->in_plane, r->state->p);
         x = space + p->s.channel;
     }
-    ort_spread_f32(k, &p->s, x, row, r->state->kind == POOL_MAX ? -INFINITY : 0.0f, space);
+    ort_spread_f32(k, &p->s, 1, x, row, r->state->kind == POOL_MAX ? -INFINITY : 0.0f, space);
     ort_taps_f32 t = {.taps = p->taps, .offset = p->offset, .in_row = p->s.extent[2], .out_row = n,
                       .lo = -INFINITY, .hi = INFINITY};
     for (int64_t z = 0; z < p->w.out[0]; z++) {

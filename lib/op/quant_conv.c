@@ -178,7 +178,8 @@ static ort_status plan_grid(ort_shaping *s, qconv_plan *p, const ort_window *win
         c->row_blocks = (block.out[1] + rows - 1) / rows;
         block.out[1] = rows;
         ORT_TRY(ort_spread_build(&block, s->arena, &c->s, err));
-        s->thread_bytes = (size_t)(c->s.channel * c->group_channels) * 4 +
+        c->groups = ort_conv_groups(c);
+        s->thread_bytes = (size_t)(c->groups * c->s.channel * c->group_channels) * 4 +
                           (size_t)(rows * block.out[2]) * 4;
         return ORT_OK;
     }
@@ -282,51 +283,33 @@ typedef struct qconv_run {
     int32_t *spread;
 } qconv_run;
 
-/* Elements [0, extent) of a spread row: `count` from `first` on come from the input, the rest is zero. */
-static void clip_row(const ort_window *w, int64_t phase, int64_t extent, int64_t *start,
-                     int64_t *first, int64_t *last)
-{
-    int64_t stride = w->stride[2];
-    *start = phase - w->begin[2];
-    *first = *start >= 0 ? 0 : (-*start + stride - 1) / stride;
-    *last = *start >= w->in[2] ? 0 : (w->in[2] - 1 - *start) / stride + 1;
-    *last = ort_min_i64(*last, extent);
-    if (*first > *last)
-        *first = *last = 0;
-}
-
 /* One plane (floats; b unused) or two (pairs; b may be NULL) into the spread layout. */
 static void spread_bytes(const qconv_run *r, const char *a, const char *b, int64_t row, bool floats,
                          int32_t *out)
 {
     const ort_spread *s = &r->p->c.s;
-    const ort_window *w = &s->w;
     const ort_gemm_kernels *g = &r->call->k->gemm;
     bool is_signed = r->x->dtype == ORT_DTYPE_INT8;
-    int64_t line = s->extent[2], start, first, last;
+    int64_t line = s->extent[2], slice = s->extent[1] * line, stride = s->w.stride[2];
     for (int64_t pz = 0; pz < s->phases[0]; pz++)
         for (int64_t py = 0; py < s->phases[1]; py++)
             for (int64_t px = 0; px < s->phases[2]; px++)
-                for (int64_t zq = 0; zq < s->extent[0]; zq++)
-                    for (int64_t yq = 0; yq < s->extent[1]; yq++, out += line) {
-                        int64_t z = zq * w->stride[0] + s->phase[0][pz] - w->begin[0];
-                        int64_t y = (row + yq) * w->stride[1] + s->phase[1][py] - w->begin[1];
-                        clip_row(w, s->phase[2][px], line, &start, &first, &last);
-                        if (z < 0 || z >= w->in[0] || y < 0 || y >= w->in[1])
-                            first = last = 0;
-                        memset(out, 0, (size_t)first * 4);
-                        memset(out + last, 0, (size_t)(line - last) * 4);
-                        if (first == last)
-                            continue;
-                        int64_t at = (z * w->in[1] + y) * w->in[2] + start + first * w->stride[2];
+                for (int64_t zq = 0; zq < s->extent[0]; zq++, out += slice) {
+                    ort_spread_part p;
+                    ort_spread_rows(s, pz, py, px, zq, row, &p);
+                    if (p.rows <= 0 || p.count < line || p.rows < s->extent[1])
+                        memset(out, 0, (size_t)slice * 4);
+                    int32_t *to = out + p.first_row * line + p.first;
+                    for (int64_t i = 0; i < p.rows; i++, to += line) {
+                        int64_t at = p.from + i * p.in_row;
                         if (floats)
-                            g->widen_f32(last - first, a + at, is_signed, r->x_zero, w->stride[2],
-                                         (float *)(void *)(out + first));
+                            g->widen_f32(p.count, a + at, is_signed, r->x_zero, stride,
+                                         (float *)(void *)to);
                         else
-                            g->widen_pairs_s16(last - first, a + at, b ? b + at : NULL,
-                                               w->stride[2], is_signed, r->x_zero,
-                                               (int16_t *)(void *)(out + first));
+                            g->widen_pairs_s16(p.count, a + at, b ? b + at : NULL, stride,
+                                               is_signed, r->x_zero, (int16_t *)(void *)to);
                     }
+                }
 }
 
 /* `count` sums of one map to the output at element `at`. */
@@ -342,40 +325,42 @@ static void finish(const qconv_run *r, int64_t map, int64_t at, int64_t count, c
     r->call->k->gemm.requant(count, sums, &q, (char *)r->y->data + at);
 }
 
+static void window_map(const qconv_run *r, int64_t image, int64_t map, int64_t row,
+                       const int32_t *in, int32_t *sums)
+{
+    const conv_plan *c = &r->p->c;
+    const ort_window *w = &c->s.w;
+    int64_t total_rows = c->out_plane / (w->out[0] * w->out[2]);
+    int64_t rows = ort_min_i64(c->rows, total_rows - row);
+    ort_taps_f32 t = {.taps = c->depth, .offset = c->offset,
+                      .weight = (const float *)r->weights + map * c->depth,
+                      .in_row = c->s.extent[2], .out_row = w->out[2], .out = (float *)(void *)sums,
+                      .lo = -INFINITY, .hi = INFINITY};
+    for (int64_t z = 0; z < w->out[0]; z++) {
+        t.in = (const float *)(const void *)(in + z * c->s.extent[1] * c->s.extent[2]);
+        r->call->k->gemm.taps_sum_f32(rows, w->out[2], &t);
+        r->call->k->gemm.round_f32(rows * w->out[2], t.out, sums);
+        finish(r, map, (image * c->maps + map) * c->out_plane + (z * total_rows + row) * w->out[2],
+               rows * w->out[2], sums);
+    }
+}
+
 static void task_windows(void *arg, size_t task, int thread)
 {
     const qconv_run *r = arg;
     const conv_plan *c = &r->p->c;
-    const ort_window *w = &c->s.w;
     int32_t *space = ort_call_scratch(r->call, thread);
-    int32_t *sums = space + c->s.channel * c->group_channels;
-    int64_t block = (int64_t)task % c->row_blocks, group = (int64_t)task / c->row_blocks;
-    int64_t image = group / c->group, row = block * c->rows;
-    int64_t total_rows = c->out_plane / (w->out[0] * w->out[2]);
-    int64_t rows = ort_min_i64(c->rows, total_rows - row);
+    int32_t *sums = space + c->groups * c->s.channel * c->group_channels;
+    int64_t row = (int64_t)task % c->row_blocks * c->rows;
+    int64_t group = (int64_t)task / c->row_blocks * c->groups, image = group / c->group;
     group %= c->group;
     const char *x = (const char *)r->x->data +
                     (image * c->channels + group * c->group_channels) * c->in_plane;
-    for (int64_t i = 0; i < c->group_channels; i++)
+    for (int64_t i = 0; i < c->groups * c->group_channels; i++)
         spread_bytes(r, x + i * c->in_plane, NULL, row, true, space + i * c->s.channel);
-    for (int64_t m = 0; m < c->group_maps; m++) {
-        int64_t map = group * c->group_maps + m;
-        ort_taps_f32 t = {.taps = c->depth, .offset = c->offset,
-                          .weight = (const float *)r->weights + map * c->depth,
-                          .in_row = c->s.extent[2], .out_row = w->out[2],
-                          .out = (float *)(void *)sums, .lo = -INFINITY, .hi = INFINITY};
-        for (int64_t z = 0; z < w->out[0]; z++) {
-            t.in = (float *)(void *)(space + z * c->s.extent[1] * c->s.extent[2]);
-            r->call->k->gemm.taps_sum_f32(rows, w->out[2], &t);
-            for (int64_t i = 0; i < rows * w->out[2]; i++) {
-                float value;
-                memcpy(&value, sums + i, sizeof value);
-                sums[i] = (int32_t)value;
-            }
-            finish(r, map, (image * c->maps + map) * c->out_plane + (z * total_rows + row) * w->out[2],
-                   rows * w->out[2], sums);
-        }
-    }
+    for (int64_t g = 0; g < c->groups; g++, space += c->group_channels * c->s.channel)
+        for (int64_t m = 0; m < c->group_maps; m++)
+            window_map(r, image, (group + g) * c->group_maps + m, row, space, sums);
 }
 
 static void task_spread(void *arg, size_t task, int thread)
@@ -452,7 +437,8 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
         r.bias = bias ? bias->data : NULL;
     }
     if (c->windows) {
-        ort_call_parallel(call, (size_t)(c->n * c->group * c->row_blocks), task_windows, &r);
+        ort_call_parallel(call, (size_t)(c->n * c->group / c->groups * c->row_blocks),
+                          task_windows, &r);
         return ORT_OK;
     }
     r.spread = (int32_t *)(void *)(space + c->spread_space);

@@ -70,43 +70,61 @@ static void fill(float *out, int64_t count, float value)
         out[i] = value;
 }
 
-static void spread_row(const ort_kernels *k, const ort_window *w, const float *row, int64_t phase,
-                       int64_t extent, float pad, float *out)
+/* Which elements [first, last) of a spread row lie inside the input, and where the first comes from. */
+static void clip_row(const ort_window *w, int axis, int64_t phase, int64_t extent, int64_t offset,
+                     int64_t *start, int64_t *first, int64_t *last)
 {
-    int64_t stride = w->stride[2], start = phase - w->begin[2];
-    int64_t first = start >= 0 ? 0 : (-start + stride - 1) / stride;
-    int64_t last = start >= w->in[2] ? 0 : (w->in[2] - 1 - start) / stride + 1;
-    last = ort_min_i64(last, extent);
-    if (first >= last) {
-        fill(out, extent, pad);
-        return;
-    }
-    fill(out, first, pad);
-    if (stride == 1)
-        memcpy(out + first, row + start + first, (size_t)(last - first) * sizeof *out);
-    else
-        k->gemm.stride_f32(last - first, row + start + first * stride, stride, out + first);
-    fill(out + last, extent - last, pad);
+    int64_t stride = w->stride[axis], from = phase - w->begin[axis] + offset * stride;
+    *first = from >= 0 ? 0 : ort_min_i64((-from + stride - 1) / stride, extent);
+    *last = from >= w->in[axis] ? 0 : (w->in[axis] - 1 - from) / stride + 1;
+    *last = ort_max_i64(ort_min_i64(*last, extent), *first);
+    *start = from + *first * stride;
 }
 
-void ort_spread_f32(const ort_kernels *k, const ort_spread *s, const float *plane, int64_t row,
-                    float pad, float *out)
+void ort_spread_rows(const ort_spread *s, int64_t pz, int64_t py, int64_t px, int64_t zq,
+                     int64_t row, ort_spread_part *part)
 {
     const ort_window *w = &s->w;
-    int64_t line = s->extent[2];
+    int64_t x, y, last_x, last_y, z = zq * w->stride[0] + s->phase[0][pz] - w->begin[0];
+    clip_row(w, 1, s->phase[1][py], s->extent[1], row, &y, &part->first_row, &last_y);
+    clip_row(w, 2, s->phase[2][px], s->extent[2], 0, &x, &part->first, &last_x);
+    part->rows = last_y - part->first_row;
+    part->count = last_x - part->first;
+    if (z < 0 || z >= w->in[0] || part->count <= 0)
+        part->rows = 0;
+    part->from = part->rows > 0 ? (z * w->in[1] + y) * w->in[2] + x : 0;
+    part->in_row = w->stride[1] * w->in[2];
+}
+
+/* One part of one plane; `out` is the phase's slice. */
+static void spread_part(const ort_kernels *k, const ort_spread *s, const ort_spread_part *p,
+                        const float *plane, float pad, float *out)
+{
+    int64_t line = s->extent[2], slice = s->extent[1] * line;
+    if (p->rows <= 0) {
+        fill(out, slice, pad);
+        return;
+    }
+    fill(out, p->first_row * line, pad);
+    k->gemm.spread_f32(p->rows, line, p->first, p->count, plane + p->from, p->in_row,
+                       s->w.stride[2], pad, out + p->first_row * line);
+    int64_t done = (p->first_row + p->rows) * line;
+    fill(out + done, slice - done, pad);
+}
+
+void ort_spread_f32(const ort_kernels *k, const ort_spread *s, int64_t planes, const float *plane,
+                    int64_t row, float pad, float *out)
+{
+    int64_t in = s->w.in[0] * s->w.in[1] * s->w.in[2];
     for (int64_t a = 0; a < s->phases[0]; a++)
         for (int64_t b = 0; b < s->phases[1]; b++)
             for (int64_t c = 0; c < s->phases[2]; c++)
-                for (int64_t zq = 0; zq < s->extent[0]; zq++)
-                    for (int64_t yq = 0; yq < s->extent[1]; yq++, out += line) {
-                        int64_t z = zq * w->stride[0] + s->phase[0][a] - w->begin[0];
-                        int64_t y = (row + yq) * w->stride[1] + s->phase[1][b] - w->begin[1];
-                        if (z < 0 || z >= w->in[0] || y < 0 || y >= w->in[1])
-                            fill(out, line, pad);
-                        else
-                            spread_row(k, w, plane + (z * w->in[1] + y) * w->in[2],
-                                       s->phase[2][c], line, pad, out);
-                    }
+                for (int64_t zq = 0; zq < s->extent[0]; zq++, out += s->extent[1] * s->extent[2]) {
+                    ort_spread_part p;
+                    ort_spread_rows(s, a, b, c, zq, row, &p);
+                    for (int64_t i = 0; i < planes; i++)
+                        spread_part(k, s, &p, plane + i * in, pad, out + i * s->channel);
+                }
 }
 
 bool ort_spread_next(const ort_spread *s, int64_t last, int64_t *at, int64_t *flat, int64_t *index,

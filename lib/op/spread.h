@@ -32,9 +32,17 @@ typedef struct ort_spread {
 ort_status ort_spread_build(const ort_window *window, ort_arena *arena, ort_spread *spread,
                             ort_error *err);
 int64_t ort_spread_tap(const ort_spread *s, int64_t kz, int64_t ky, int64_t kx);
-/* One plane in[0] x in[1] x in[2] into `out` (channel elements), for outputs from row `row` on. */
-void ort_spread_f32(const ort_kernels *k, const ort_spread *s, const float *plane, int64_t row,
-                    float pad, float *out);
+/* Neighbouring planes in[0] x in[1] x in[2] into `out` (channel elements each), for outputs from row `row` on. */
+void ort_spread_f32(const ort_kernels *k, const ort_spread *s, int64_t planes, const float *plane,
+                    int64_t row, float pad, float *out);
+
+/* Where the rows of one phase come from: rows [first_row, first_row + rows) hold, from element `first` on,
+ * `count` elements of the input, row r of them starting at from + r * in_row. All else is padding. */
+typedef struct ort_spread_part {
+    int64_t first_row, rows, first, count, from, in_row;
+} ort_spread_part;
+void ort_spread_rows(const ort_spread *s, int64_t pz, int64_t py, int64_t px, int64_t zq,
+                     int64_t row, ort_spread_part *part);
 
 /* Walk the runs of real outputs inside flat positions [first, last): `*at` is where to start looking
  * (first, then what was left there); gives the flat start, the output index and the length. */
