@@ -1,6 +1,8 @@
 /* sniff.c - recognizing files that are not ONNX models (sniff.h). A row per kind; the first match
  * wins. An ONNX file has no magic: rows must not match bytes that a ModelProto can begin with. */
-#define _GNU_SOURCE /* memmem */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1 /* memmem */
+#endif
 #include "io/sniff.h"
 
 #include <ctype.h>
