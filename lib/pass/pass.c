@@ -14,8 +14,9 @@
 #define SWEEPS_MAX 100
 
 static const ort_pass *const passes[] = {
-    &ort_pass_identity,        &ort_pass_constant_fold,   &ort_pass_conv_batchnorm,
-    &ort_pass_dead_nodes,      &ort_pass_conv_activation, &ort_pass_gemm_activation,
+    &ort_pass_identity,       &ort_pass_constant_fold, &ort_pass_pad_conv,
+    &ort_pass_conv_batchnorm, &ort_pass_dead_nodes,    &ort_pass_conv_activation,
+    &ort_pass_gemm_activation,
     NULL,
 };
 
