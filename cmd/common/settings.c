@@ -173,7 +173,7 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, bool 
     ort_load_options options = {.skeleton = skeleton};
     int status = 0;
     if (ort_model_load(env, path, &options, model, &err) != ORT_OK)
-        return tool_fail(&err);
+        return tool_fail_in(path, &err);
     for (size_t i = 0; i < s->dims.count && status == 0; i++)
         status = apply_dim(*model, s->dims.items[i]);
     for (size_t i = 0; i < s->shapes.count && status == 0; i++)

@@ -27,6 +27,16 @@ int tool_fail(const ort_error *err)
     return ort_status_exit(err->status);
 }
 
+int tool_fail_in(const char *place, const ort_error *err)
+{
+    place = strcmp(place, "-") == 0 ? "standard input" : place;
+    if (strncmp(err->message, place, strlen(place)) == 0)
+        return tool_fail(err);
+    fprintf(stderr, "%s: %s: %s\n", name, place,
+            err->message[0] != '\0' ? err->message : ort_status_name(err->status));
+    return ort_status_exit(err->status);
+}
+
 int tool_usage(const char *format, ...)
 {
     va_list args;

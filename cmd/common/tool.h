@@ -17,6 +17,8 @@ const char *tool_name(void);
 
 /* "tool: message" on stderr; returns the exit status of the error. */
 int tool_fail(const ort_error *err);
+/* "tool: place: message", for errors of a model that don't name its file. */
+int tool_fail_in(const char *place, const ort_error *err);
 /* "tool: message", a hint to --help, and EXIT_USAGE. */
 int tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "tool: message" on stderr, whatever the verbosity except -q. */

@@ -153,7 +153,7 @@ static int make_session(runner *r)
     if (extra.count > 0)
         options.extra_outputs = extra.items;
     if (ort_session_new(r->env, r->model, &options, &r->session, &err) != ORT_OK)
-        return tool_fail(&err);
+        return tool_fail_in(r->model_path, &err);
     if (o->save_optimized != NULL &&
         ort_session_save_optimized(r->session, o->save_optimized, &err) != ORT_OK)
         return tool_fail(&err);
@@ -177,7 +177,7 @@ static int run_once(runner *r, size_t index, bool many)
     if (status == 0) {
         double begin = now_ms();
         if (ort_session_run(r->session, r->in, r->out, &options, &err) != ORT_OK)
-            status = tool_fail(&err);
+            status = tool_fail_in(r->model_path, &err);
         else if (index == 0)
             r->timing.first_ms = now_ms() - begin;
     }

@@ -42,8 +42,14 @@ ort_status ort_source_open(const char *path, const ort_load_options *options, or
                            ort_error *err)
 {
     *source = (ort_source){0};
-    ORT_TRY(ort_file_map(path, options ? options->max_bytes : 0, &source->blob, err));
-    ort_status status = fill(source, path, options, err);
+    ort_status status = ort_file_map(path, options ? options->max_bytes : 0, &source->blob, err);
+    if (status == ORT_ERROR_IO) { /* to whoever wants to run it, an unreadable model */
+        if (err)
+            err->status = ORT_ERROR_MODEL;
+        status = ORT_ERROR_MODEL;
+    }
+    ORT_TRY(status);
+    status = fill(source, path, options, err);
     if (status != ORT_OK)
         ort_source_release(source);
     return status;

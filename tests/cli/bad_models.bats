@@ -16,12 +16,12 @@ rejects() { # rejects FILE REGEX: by both tools that load models
     fails 3 "folder" ort-run folder -o out.npy
 }
 
-@test "git-lfs pointer" { rejects lfs.onnx "lfs\.onnx: .*git-lfs"; }
-@test "HTML page" { rejects page.onnx "page\.onnx: .*HTML"; }
-@test "zip archive" { rejects zip.onnx "zip\.onnx: .*(zip|ZIP)"; }
-@test "PyTorch archive" { rejects torch.onnx "torch\.onnx: .*PyTorch"; }
-@test "PyTorch pickle" { rejects pickle.onnx "pickle\.onnx: .*(PyTorch|pickle)"; }
-@test "empty file" { rejects empty.onnx "empty\.onnx: .*empty"; }
+@test "git-lfs pointer" { rejects lfs.onnx "lfs\.onnx.*git-lfs"; }
+@test "HTML page" { rejects page.onnx "page\.onnx.*HTML"; }
+@test "zip archive" { rejects zip.onnx "zip\.onnx.*zip"; }
+@test "PyTorch archive" { rejects torch.onnx "torch\.onnx.*PyTorch"; }
+@test "PyTorch pickle" { rejects pickle.onnx "pickle\.onnx.*pickle"; }
+@test "empty file" { rejects empty.onnx "empty\.onnx.*empty"; }
 @test "wrong magic" { rejects noise.onnx "noise\.onnx"; }
 
 @test "truncated at several offsets" {

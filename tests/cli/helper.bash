@@ -6,7 +6,7 @@ ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 MODELS_DIR=$ROOT/models
 REAL=${MODELS:-$ROOT/../shared/models}
 case $REAL in /*) ;; *) REAL=$ROOT/$REAL ;; esac
-PATH=$ROOT/build/bin:$PATH
+PATH=${ORT_BIN:-$ROOT/build/bin}:$PATH
 export LC_ALL=C
 unset ORT_THREADS ORT_PROVIDER ORT_ISA ORT_LOG ORT_CACHE
 
@@ -16,7 +16,8 @@ setup_file() {
 }
 
 setup() {
-    cd "$BATS_TEST_TMPDIR" || exit 1
+    mkdir "$BATS_TEST_TMPDIR/work" # bats keeps files of its own beside it
+    cd "$BATS_TEST_TMPDIR/work" || exit 1
 }
 
 # fails STATUS REGEX COMMAND...: the exit status, a first line of stderr that matches, which opens with

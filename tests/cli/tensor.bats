@@ -137,7 +137,7 @@ PY
     has 1000
     run --separate-stderr sh -c "ort-tensor s.wav --chunk 250 --context 10 | ort-tensor --stream --print"
     [ "$status" -eq 0 ]
-    [ "$(grep -c 260 <<<"$output")" -eq 4 ]
+    [ "$(grep -c 1x260 <<<"$output")" -eq 4 ]
 }
 
 @test "strings and types that numpy lacks survive an npz" {
