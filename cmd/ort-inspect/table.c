@@ -75,6 +75,17 @@ static void put(FILE *stream, const char *text, size_t width, bool right, bool l
         fprintf(stream, "%*s  ", right ? 0 : (int)gap, "");
 }
 
+/* Up to the last cell that holds something: no spaces at the end of a line. */
+static void put_row(const table *t, FILE *stream, const char *const *cells, const size_t *width)
+{
+    size_t last = t->columns;
+    while (last > 1 && !*cells[last - 1])
+        last--;
+    for (size_t c = 0; c < last; c++)
+        put(stream, cells[c], width[c], t->right[c], c + 1 == last);
+    fputc('\n', stream);
+}
+
 void table_print(const table *t, FILE *stream)
 {
     size_t width[MAX_COLUMNS];
@@ -84,14 +95,9 @@ void table_print(const table *t, FILE *stream)
         size_t w = visible(t->cells[i]);
         width[i % t->columns] = w > width[i % t->columns] ? w : width[i % t->columns];
     }
-    for (size_t c = 0; c < t->columns; c++)
-        put(stream, t->heads[c], width[c], t->right[c], c + 1 == t->columns);
-    fputc('\n', stream);
-    for (size_t i = 0; i + t->columns <= t->count; i += t->columns) {
-        for (size_t c = 0; c < t->columns; c++)
-            put(stream, t->cells[i + c], width[c], t->right[c], c + 1 == t->columns);
-        fputc('\n', stream);
-    }
+    put_row(t, stream, t->heads, width);
+    for (size_t i = 0; i + t->columns <= t->count; i += t->columns)
+        put_row(t, stream, (const char *const *)t->cells + i, width);
 }
 
 void table_free(table *t)
