@@ -31,7 +31,7 @@ load helper
             sed "s/^\.Nm.*/$tool/; s/^\.Op Ar \(.*\)/[\1]/; s/^\.Ar //" | tr '\n' ' ')
         [ "$usage" = "usage: ${synopsis% }" ] || { echo "'$usage' is not '$synopsis'"; return 1; }
         for option in $(grep -E '^ +(-[a-z], )?--' <<<"$output" | grep -oE -- '--[a-z][a-z-]+' | sort -u); do
-            grep -qE -- "Fl -${option#--}( |$)" "$page" || { echo "$page: no $option"; return 1; }
+            grep -qE -- "(Fl |, )-${option#--}( |$)" "$page" || { echo "$page: no $option"; return 1; }
         done
         grep -q '^\.Sh EXIT STATUS' "$page"
     done
