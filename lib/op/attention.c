@@ -1,8 +1,8 @@
 /* attention.c - Attention of ONNX: heads, caches, masks and types around the typed cores.
  *
  * float, float16 and bfloat16 compute in float, double in double. New keys and values are appended
- * to the past ones in the present outputs (or in workspace when those aren't wanted), which the core
- * then reads. 16-bit tensors pass through the workspace in float.
+ * to the past ones in the present outputs (or in workspace when those aren't wanted), which the
+ * core then reads. 16-bit tensors pass through the workspace in float.
  */
 #include <math.h>
 #include <string.h>
@@ -109,7 +109,8 @@ static ort_status attention_prepare(ort_prep *p, ort_error *err)
     a->mode = (int)ort_node_int(p->node, "qk_matmul_output_mode", 0);
     a->dtype = ort_prep_dtype(p, IN_Q);
     if (a->q_heads < 0 || a->kv_heads < 0 || a->mode < 0 || a->mode > 3)
-        return ort_prep_fail(p, err, "a head count is negative, or qk_matmul_output_mode isn't 0..3");
+        return ort_prep_fail(p, err,
+                             "a head count is negative, or qk_matmul_output_mode isn't 0..3");
     switch (a->dtype) {
     case ORT_DTYPE_FLOAT:
     case ORT_DTYPE_FLOAT16:
@@ -210,7 +211,8 @@ static bool reserve_all(ort_shaping *s, attention_plan *p, size_t *total)
     size_t rows = (size_t)(p->q.batch * p->q.heads * p->q.rows);
     const ort_tensor *mask = given(s, IN_MASK);
     bool fits = true;
-    p->key = p->value = p->qr = p->kr = p->vr = p->yr = p->scores = p->mask = p->packed = p->start = NONE;
+    p->key = p->value = p->qr = p->kr = p->vr = p->yr = NONE;
+    p->scores = p->mask = p->packed = p->start = NONE;
     if (given(s, IN_PAST_K) && !(s->out_count > OUT_K && s->out[OUT_K]))
         fits = reserve(total, keys, typed, &p->key);
     if (fits && given(s, IN_PAST_V) && !(s->out_count > OUT_V && s->out[OUT_V]))
@@ -310,8 +312,8 @@ static const void *real_form(const attention_job *j, const ort_tensor *t, size_t
 }
 
 /* K or V as the core reads it, the cache filled first when there is one. */
-static ort_heads source(const attention_job *j, int in, int past, int out, size_t cache, size_t real,
-                        const head_form *f)
+static ort_heads source(const attention_job *j, int in, int past, int out, size_t cache,
+                        size_t real, const head_form *f)
 {
     const ort_tensor *fresh = ort_call_in(j->call, in), *old = ort_call_in(j->call, past);
     ort_tensor *present = ort_call_out(j->call, out);
@@ -362,7 +364,8 @@ static ort_status check_valid(attention_job *j, ort_error *err)
     for (int64_t b = 0; b < j->run.B; b++) {
         start[b] = j->run.valid[b] - j->run.Sq;
         if (j->run.valid[b] < 0 || j->run.valid[b] > j->run.T)
-            return ort_call_fail(j->call, err, "nonpad_kv_seqlen[%lld] is %lld, must be in [0, %lld]",
+            return ort_call_fail(j->call, err,
+                                 "nonpad_kv_seqlen[%lld] is %lld, must be in [0, %lld]",
                                  (long long)b, (long long)j->run.valid[b], (long long)j->run.T);
     }
     return ORT_OK;
@@ -430,6 +433,7 @@ const ort_op ort_ops_attention[] = {
      "present_key?:T1,present_value?:T2,qk_matmul_output?:T1",
      "T1:F,bf16 T2:F,bf16 U:F,I,U,bf16,bool",
      "is_causal:i=0 kv_num_heads:i left_window_size:i=-1 q_num_heads:i "
-     "qk_matmul_output_mode:i=0 right_window_size:i=-1 scale:f softcap:f=0 softmax_precision:i", 0, &attention_impl},
+     "qk_matmul_output_mode:i=0 right_window_size:i=-1 scale:f softcap:f=0 softmax_precision:i", 0,
+     &attention_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -1,5 +1,5 @@
-/* attention_flex.c - FlexAttention of ai.onnx.preview: attention whose scores and probabilities pass
- * through bodies of the node.
+/* attention_flex.c - FlexAttention of ai.onnx.preview: attention whose scores and probabilities
+ * pass through bodies of the node.
  *
  * Everything is computed in double and rounded to the type the bodies see (softmax_precision); this
  * preview operator is here for its meaning, not for speed.
@@ -190,6 +190,7 @@ static const ort_op_impl flex_impl = {.infer = flex_infer, .run = flex_run};
 const ort_op ort_ops_attention_flex[] = {
     {PREVIEW, "FlexAttention", 1, "Q:T1,K:T1,V:T1 -> Y:T1",
      "T1:F,bf16",
-     "prob_mod:g scale:f score_mod:g softmax_precision:i", ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC, &flex_impl},
+     "prob_mod:g scale:f score_mod:g softmax_precision:i", ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC,
+     &flex_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -1,8 +1,8 @@
 /* attention_fused_run.c - the pipeline of the attention operators of com.microsoft.
  *
- * Queries are always gathered into [B, heads, S, D] floats (bias, norm and rotation on the way), keys
- * and values into caches [B, heads, T, size]: the present outputs when these are float, workspace
- * otherwise. Masks of any form become one float tensor that is added to the scores.
+ * Queries are always gathered into [B, heads, S, D] floats (bias, norm and rotation on the way),
+ * keys and values into caches [B, heads, T, size]: the present outputs when these are float,
+ * workspace otherwise. Masks of any form become one float tensor that is added to the scores.
  */
 #include <math.h>
 #include <string.h>
@@ -112,7 +112,8 @@ static void query_task(void *arg, size_t task, int thread)
 }
 
 /* Old rows of one head of a cache; `kind` 0: keys, 1: values. */
-static void load_past(const fused_job *j, int kind, int64_t head, int64_t rows, int64_t n, float *to)
+static void load_past(const fused_job *j, int kind, int64_t head, int64_t rows, int64_t n,
+                      float *to)
 {
     const ort_fused_plan *p = j->p;
     const ort_tensor *past = input(j, kind ? p->past_v : p->past_k);
@@ -158,7 +159,8 @@ static ort_status group_positions(fused_job *j, ort_error *err)
         j->start[b] = j->first ? 0 : length - p->S;
         j->valid[b] = j->first ? p->S : length;
         if (length < 1 || length > p->T || j->start[b] < 0 || j->start[b] > p->T - p->S)
-            return ort_call_fail(j->call, err, "seqlens_k[%lld] is %lld, doesn't fit %lld new tokens "
+            return ort_call_fail(j->call, err,
+                                 "seqlens_k[%lld] is %lld, doesn't fit %lld new tokens "
                                  "and a cache of %lld", (long long)b, (long long)(length - 1),
                                  (long long)p->S, (long long)p->T);
     }
@@ -186,7 +188,8 @@ static ort_status check_rotation(const fused_job *j, ort_error *err)
         for (int64_t s = 0; s < p->S; s++) {
             int64_t at = position(j, b, s);
             if (at < 0 || at >= j->cos->shape.dim[0])
-                return ort_call_fail(j->call, err, "position %lld is outside cos_cache of %lld rows",
+                return ort_call_fail(j->call, err,
+                                     "position %lld is outside cos_cache of %lld rows",
                                      (long long)at, (long long)j->cos->shape.dim[0]);
         }
     return ORT_OK;
@@ -254,7 +257,8 @@ static void project(fused_job *j)
 {
     const ort_call *call = j->call;
     const ort_fused_plan *p = j->p;
-    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1), *b = ort_call_in(call, 2);
+    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1);
+    const ort_tensor *b = ort_call_in(call, 2);
     int64_t rows = p->B * p->S, depth = w->shape.dim[0], columns = w->shape.dim[1];
     float *out = space(j, p->project), *in = out + rows * columns, *bias = in + rows * depth;
     const float *packed = j->f->weights;
@@ -279,7 +283,8 @@ static void project(fused_job *j)
 
 static void bind_sink(fused_job *j)
 {
-    const ort_tensor *sink = j->f->kind == ORT_FUSED_GROUP ? ort_call_in(j->call, GROUP_SINK) : NULL;
+    bool group = j->f->kind == ORT_FUSED_GROUP;
+    const ort_tensor *sink = group ? ort_call_in(j->call, GROUP_SINK) : NULL;
     float *values = space(j, j->p->sink);
     if (!sink && !j->f->smooth)
         return;

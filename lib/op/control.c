@@ -45,7 +45,8 @@ static ort_status if_infer(ort_infer *x, ort_error *err)
         bool then = ort_tensor_get_i64(cond->value, 0);
         /* The other branch is inferred for the facts in its body, but it is never run: that it
          * contradicts the shapes at hand is no error. */
-        ort_status other = if_branch(x, ort_node_body(x->node, then ? "else_branch" : "then_branch"),
+        const char *never = then ? "else_branch" : "then_branch";
+        ort_status other = if_branch(x, ort_node_body(x->node, never),
                                      &no, NULL);
         (void)other;
         ORT_TRY(if_branch(x, ort_node_body(x->node, then ? "then_branch" : "else_branch"), &yes,
@@ -98,7 +99,7 @@ ort_status ort_loop_infer_carried(ort_infer *x, int body, ort_fact *in, int in_c
         for (int i = 0; i < carried; i++) {
             ort_type joined = in[first + i].type;
             if (out[out_first + i].type.kind == ORT_TYPE_UNKNOWN)
-                joined.rank = -1; /* nothing known of the result, but its element type is the same */
+                joined.rank = -1; /* only that its element type is the same */
             else
                 ort_flow_join_type(x->arena, &joined, &out[out_first + i].type);
             if (round >= 4 && joined.kind == ORT_TYPE_TENSOR &&
@@ -143,8 +144,8 @@ static ort_dim loop_trips(const ort_infer *x, const ort_fact *body_cond)
     return trips;
 }
 
-ort_status ort_loop_infer_scan_output(ort_infer *x, int output, const ort_fact *element, int64_t axis,
-                                      ort_dim trips, ort_error *err)
+ort_status ort_loop_infer_scan_output(ort_infer *x, int output, const ort_fact *element,
+                                      int64_t axis, ort_dim trips, ort_error *err)
 {
     ort_type type = element->type;
     if (type.kind != ORT_TYPE_TENSOR)
@@ -168,7 +169,8 @@ static ort_status loop_infer(ort_infer *x, ort_error *err)
     int carried = x->in_count > 2 ? x->in_count - 2 : 0;
     int outs = body < 0 ? 0 : (int)x->node->bodies[body]->outputs.count;
     if (body < 0 || outs < carried + 1 || x->out_count > outs - 1)
-        return ort_infer_fail(x, err, "its body gives %d outputs, %d carried values and a condition "
+        return ort_infer_fail(x, err,
+                              "its body gives %d outputs, %d carried values and a condition "
                               "must be among them", outs, carried);
     ort_fact *in = ort_arena_array(x->arena, (size_t)carried + 2, sizeof *in);
     ort_fact *out = ort_arena_array(x->arena, (size_t)outs, sizeof *out);
@@ -303,7 +305,8 @@ static ort_status loop_finish(loop *l, ort_error *err)
             ort_shape part;
             ort_flow_empty_form(call->node->bodies[l->body], 1 + i, &dtype, &part);
             if (dtype == ORT_DTYPE_UNDEFINED || part.rank >= ORT_MAX_RANK)
-                return ort_call_fail(call, err, "output %d is of unknown type after no iteration", i);
+                return ort_call_fail(call, err, "output %d is of unknown type after no iteration",
+                                     i);
             ort_shape shape = ort_flow_insert_dim(&part, 0, 0);
             ORT_TRY(ort_value_new_tensor_(dtype, &shape, &c->value, err));
         }

@@ -68,8 +68,8 @@ void ort_flow_join_type(ort_arena *arena, ort_type *a, const ort_type *b)
 
 ort_status ort_flow_keep(ort_value *value, ort_value **kept, ort_error *err)
 {
-    /* A plain view shows memory of somebody else; views of the executor have a release function, and
-     * it replaces them itself wherever they are stored. */
+    /* A plain view shows memory of somebody else; views of the executor have a release function,
+     * and it replaces them itself wherever they are stored. */
     bool borrowed = value->kind == ORT_KIND_TENSOR && !value->storage && !value->release;
     if (borrowed)
         return ort_value_clone(value, kept, err);

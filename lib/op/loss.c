@@ -1,7 +1,7 @@
 /* loss.c - NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
  *
- * Both take scores [N, C, D...] and labels [N, D...]; a sample is one label. Sums run in double, one
- * pass over the samples: these operators end a training graph, their inputs are small.
+ * Both take scores [N, C, D...] and labels [N, D...]; a sample is one label. Sums run in double,
+ * one pass over the samples: these operators end a training graph, their inputs are small.
  */
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* random.c - RandomNormal, RandomUniform (and Like), Multinomial, Bernoulli.
  *
- * The generator is a counter: element i of a draw is a mix of the draw's key and i, so results don't
- * depend on threads, and a run with the same seed gives the same numbers on every machine. The key
- * joins the node's seed attribute, if any, with the seed of the call, which advances from draw to
- * draw within a run.
+ * The generator is a counter: element i of a draw is a mix of the draw's key and i, so results
+ * don't depend on threads, and a run with the same seed gives the same numbers on every machine.
+ * The key joins the node's seed attribute, if any, with the seed of the call, which advances from
+ * draw to draw within a run.
  */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* recurrent.c - what recent language models use instead of attention, or around it: LinearAttention,
- * CausalConvWithState, SwiGLU.
+/* recurrent.c - what recent language models use instead of attention, or around it:
+ * LinearAttention, CausalConvWithState, SwiGLU.
  *
  * All compute in float, row by row, converting 16-bit rows as they come. A head (or channel) of one
  * batch entry is a task and walks through time alone; its state lives in the task's scratch.
@@ -143,7 +143,8 @@ static void decay_state(const linear_walk *w, int64_t token, int64_t h, float *s
     }
 }
 
-static void linear_step(const linear_walk *w, int64_t token, int64_t h, float *state, float *scratch)
+static void linear_step(const linear_walk *w, int64_t token, int64_t h, float *state,
+                        float *scratch)
 {
     const linear_state *s = w->s;
     float *key = scratch, *value = key + w->K, *seen = value + w->V, *query = seen + w->V;
@@ -350,7 +351,8 @@ const ort_op ort_ops_recurrent[] = {
     {ONNX, "LinearAttention", 27,
      "query:T,key:T,value:T,past_state?:S,decay?:T,beta?:T -> output:T,present_state:S",
      "T:f16,bf16,f32 S:f16,bf16,f32",
-     "chunk_size:i=64 kv_num_heads:i! q_num_heads:i! scale:f=0 update_rule:s=gated_delta", 0, &linear_impl},
+     "chunk_size:i=64 kv_num_heads:i! q_num_heads:i! scale:f=0 update_rule:s=gated_delta", 0,
+     &linear_impl},
     {ONNX, "CausalConvWithState", 27,
      "input:T,weight:T,bias?:T,past_state?:T -> output:T,present_state:T",
      "T:f32,f16,bf16",

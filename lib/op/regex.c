@@ -252,7 +252,8 @@ bool ort_regex_full_match(const ort_regex *regex, const char *text, size_t lengt
     while (c != UINT32_MAX && m.now.count > 0) {
         size_t after_at = at + used;
         uint32_t after = after_at < length
-                             ? ort_utf8_decode(text + after_at, length - after_at, &used) : UINT32_MAX;
+                             ? ort_utf8_decode(text + after_at, length - after_at, &used)
+                             : UINT32_MAX;
         m.next.count = 0;
         m.matched = false;
         for (uint32_t i = 0; i < m.now.count; i++) {

@@ -1,10 +1,10 @@
 /* regex.h - regular expressions of RE2's syntax that match in time linear in the text.
  *
- * Supported: literals, '.', classes with ranges, negation, \d \D \s \S \w \W and POSIX names, groups
- * (also named and non-capturing), alternation, * + ? {n,m} and their lazy forms, ^ $ \A \z \b \B,
- * escapes (\a \f \t \n \r \v, octal, \xHH, \x{H...}, \Q...\E), flags i m s U. Code points are those
- * of UTF-8. Refused with a message: \p classes, \C, back-references, look-around (RE2 has neither of
- * the last two).
+ * Supported: literals, '.', classes with ranges, negation, \d \D \s \S \w \W and POSIX names,
+ * groups (also named and non-capturing), alternation, * + ? {n,m} and their lazy forms, ^ $ \A \z
+ * \b \B, escapes (\a \f \t \n \r \v, octal, \xHH, \x{H...}, \Q...\E), flags i m s U. Code points
+ * are those of UTF-8. Refused with a message: \p classes, \C, back-references, look-around (RE2
+ * has neither of the last two).
  */
 #ifndef ORT_OP_REGEX_H
 #define ORT_OP_REGEX_H

@@ -32,7 +32,8 @@ typedef struct parser {
 static ort_regex_node *fail(parser *p, const char *what)
 {
     if (p->status == ORT_OK)
-        p->status = ort_error_set(p->err, ORT_ERROR_MODEL, "regular expression '%.*s', byte %zu: %s",
+        p->status = ort_error_set(p->err, ORT_ERROR_MODEL,
+                                  "regular expression '%.*s', byte %zu: %s",
                                   (int)(p->length < 200 ? p->length : 200), p->text, p->at, what);
     return NULL;
 }

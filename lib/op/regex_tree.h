@@ -1,4 +1,5 @@
-/* regex_tree.h - the parsed form of a regular expression (regex_parse.c makes it, regex.c runs it). */
+/* regex_tree.h - the parsed form of a regular expression (regex_parse.c makes it, regex.c runs
+ * it). */
 #ifndef ORT_OP_REGEX_TREE_H
 #define ORT_OP_REGEX_TREE_H
 

@@ -317,7 +317,8 @@ static void load_state(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_ten
         }
 }
 
-static void store_state(const ort_rnn *rnn, const ort_rnn_sizes *s, const void *from, ort_tensor *to)
+static void store_state(const ort_rnn *rnn, const ort_rnn_sizes *s, const void *from,
+                        ort_tensor *to)
 {
     size_t row = (size_t)s->H * rnn->core->real_bytes;
     if (!to)

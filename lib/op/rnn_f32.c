@@ -49,8 +49,8 @@ static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t de
     ort_matrix_multiply_f32(call, m, n, depth, a, depth, packed, c, ldc, &e);
 }
 
-static void multiply_block(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
-                           const void *packed, float *c, int64_t ldc, bool add)
+static void multiply_block(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                           const float *a, const void *packed, float *c, int64_t ldc, bool add)
 {
     ort_epilogue e = ort_epilogue_none();
     e.add = add ? c : NULL;

@@ -67,22 +67,24 @@ static void mul_row(const ort_kernels *k, double *y, const double *a, const doub
         y[i] = a[i] * b[i];
 }
 
-static void mul_add_row(const ort_kernels *k, double *y, const double *a, const double *b, int64_t n)
+static void mul_add_row(const ort_kernels *k, double *y, const double *a, const double *b,
+                        int64_t n)
 {
     (void)k;
     for (int64_t i = 0; i < n; i++)
         y[i] = y[i] * a[i] + b[i];
 }
 
-static void add_mul_row(const ort_kernels *k, double *y, const double *a, const double *b, int64_t n)
+static void add_mul_row(const ort_kernels *k, double *y, const double *a, const double *b,
+                        int64_t n)
 {
     (void)k;
     for (int64_t i = 0; i < n; i++)
         y[i] += a[i] * b[i];
 }
 
-static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t depth, const double *a,
-                          const void *packed, double *c, int64_t ldc, bool add)
+static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                          const double *a, const void *packed, double *c, int64_t ldc, bool add)
 {
     ort_matrix_multiply_f64(call, m, n, depth, a, depth, packed, c, ldc, 1, add ? c : NULL, ldc);
 }

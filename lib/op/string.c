@@ -395,7 +395,8 @@ static const ort_op_impl regex_impl = {
 const ort_op ort_ops_string[] = {
     {ONNX, "StringNormalizer", 10, "X:str -> Y:str",
      "",
-     "case_change_action:s=NONE is_case_sensitive:i=0 locale:s stopwords:ss", DYNAMIC, &normalizer_impl},
+     "case_change_action:s=NONE is_case_sensitive:i=0 locale:s stopwords:ss", DYNAMIC,
+     &normalizer_impl},
     {ONNX, "StringConcat", 20, "X:T,Y:T -> Z:T",
      "T:str",
      "", 0, &concat_impl},

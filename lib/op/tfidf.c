@@ -84,7 +84,8 @@ static ort_status pool_read(ort_prep *p, tfidf *t, const pool *in, ort_error *er
         int64_t last = s + 1 < in->section_count ? in->counts[s + 1] : (int64_t)in->size;
         if (first < 0 || last < first || (size_t)last > in->size ||
             (size_t)(last - first) % (s + 1) != 0)
-            return ort_prep_fail(p, err, "ngram_counts[%zu] is %lld, doesn't cut a pool of %zu tokens "
+            return ort_prep_fail(p, err,
+                                 "ngram_counts[%zu] is %lld, doesn't cut a pool of %zu tokens "
                                  "into n-grams of %zu", s, (long long)first, in->size, s + 1);
         for (; first < last; first += (int64_t)s + 1)
             ORT_TRY(pool_add(p, t, in, (size_t)first, s + 1, err));

@@ -1,8 +1,8 @@
 /* training.c - the optimizer steps Adagrad, Adam and Momentum of ai.onnx.preview.training.
  *
- * Inputs are the learning rate R, the update count T, then for n tensors all values X, all gradients
- * G and the moments (one or two groups); outputs are the new X and moments in the same order. An
- * element is computed in double and rounded once.
+ * Inputs are the learning rate R, the update count T, then for n tensors all values X, all
+ * gradients G and the moments (one or two groups); outputs are the new X and moments in the same
+ * order. An element is computed in double and rounded once.
  */
 #include <math.h>
 #include <string.h>
@@ -106,7 +106,8 @@ static ort_status step_run(ort_call *call, ort_error *err)
         int64_t elements = ort_tensor_count(x);
         if (ort_tensor_count(g) != elements || ort_tensor_count(v) != elements ||
             (h && ort_tensor_count(h) != elements))
-            return ort_call_fail(call, err, "tensor %d, its gradient and its moments differ in size",
+            return ort_call_fail(call, err,
+                                 "tensor %d, its gradient and its moments differ in size",
                                  k);
         for (int64_t i = 0; i < elements; i++) {
             double first = ort_tensor_get_f64(v, i), second = h ? ort_tensor_get_f64(h, i) : 0;

@@ -1,6 +1,7 @@
-/* unicode.c - UTF-8 and the simple case mappings of Unicode 14.0.0 (UnicodeData.txt, fields 12 and 13):
- * one code point to one code point, independent of any locale. A range row says: every `step`-th
- * code point from first to last maps to itself plus delta. Rows are sorted by first and disjoint.
+/* unicode.c - UTF-8 and the simple case mappings of Unicode 14.0.0 (UnicodeData.txt, fields 12 and
+ * 13): one code point to one code point, independent of any locale. A range row says: every
+ * `step`-th code point from first to last maps to itself plus delta. Rows are sorted by first and
+ * disjoint.
  */
 #include "op/unicode.h"
 
