@@ -137,8 +137,8 @@ HARNESS_STATIC void harness_values_free(harness_values *values)
     *values = (harness_values){0};
 }
 
-/* Read PREFIX_K.pb or PREFIX_K.json for K = 0, 1, ... Outputs may be left out (an entry without a value);
- * a gap of more than GAP ends the search. */
+/* Read PREFIX_K.pb or PREFIX_K.json for K = 0, 1, ... Outputs may be left out (an entry without a
+ * value); a gap of more than GAP ends the search. */
 HARNESS_STATIC ort_status harness_load_values(const char *folder, const char *prefix,
                                               harness_values *values, ort_error *err)
 {
@@ -198,8 +198,8 @@ HARNESS_STATIC ort_status harness_json_map(json_object *json, const char *type, 
     return status;
 }
 
-/* A SequenceProto and an OptionalProto have the same bytes, and are read as a sequence: where the model
- * declares optional(T), the one item is the value. */
+/* A SequenceProto and an OptionalProto have the same bytes, and are read as a sequence: where the
+ * model declares optional(T), the one item is the value. */
 HARNESS_STATIC ort_value *harness_unwrap(const char *type, ort_value *value)
 {
     bool wrapped = value && strncmp(type, "optional(", 9) == 0 &&
