@@ -347,11 +347,11 @@ ort_status ort_codec_tensor(ort_codec *codec, const Onnx__TensorProto *proto, or
         return ort_error_set(err, ORT_ERROR_MODEL, "tensor '%s': strings can't be external data",
                              name_of(proto));
     codec->external_bytes += need;
-    if (codec->skeleton || need == 0)
+    if (need == 0)
         return ORT_OK;
     const uint8_t *bytes = NULL;
     ORT_TRY(ort_codec_external(codec, proto, need, &bytes, err));
-    return use_bytes(codec, bytes, need, tensor, err);
+    return !bytes ? ORT_OK : use_bytes(codec, bytes, need, tensor, err);
 }
 
 /* ---- sparse */

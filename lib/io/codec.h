@@ -37,8 +37,8 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
 /* Drops what its owner did not take. */
 void ort_codec_release(ort_codec *codec);
 
-/* external.c: bytes [offset, offset + length) of a file below the codec's directory; length NULL-able
- * in the message: then `length` is what the tensor needs. */
+/* external.c: the `need` bytes of a tensor in a file below the codec's directory. For a skeleton only the
+ * place is checked, nothing is opened and *bytes stays NULL. */
 ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, size_t need,
                               const uint8_t **bytes, ort_error *err);
 /* Memory for `bytes` of decoded data, 64-byte aligned; NULL when exhausted. */

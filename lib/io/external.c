@@ -74,11 +74,9 @@ static ort_status open_below(const char *directory, const place *p, int *fd, ort
         size_t length = strcspn(s, "/");
         char part[256];
         const char *rest = s + length + strspn(s + length, "/");
-        bool dots = length == 2 && !strncmp(s, "..", 2);
-        if (dots || length >= sizeof part || length == 0) {
+        if (length >= sizeof part || length == 0) {
             close(at);
-            return refuse(p, dots ? "leads outside of the model's folder" : "isn't a valid path",
-                          err);
+            return refuse(p, "isn't a valid path", err);
         }
         memcpy(part, s, length);
         part[length] = '\0';
@@ -102,6 +100,20 @@ static ort_status open_below(const char *directory, const place *p, int *fd, ort
     return ORT_OK;
 }
 
+/* What can be said without opening anything. */
+static ort_status check_location(const place *p, ort_error *err)
+{
+    if (p->location[0] == '/')
+        return refuse(p, "is an absolute path", err);
+    for (const char *s = p->location; *s;) {
+        size_t length = strcspn(s, "/");
+        if (length == 2 && !strncmp(s, "..", 2))
+            return refuse(p, "leads outside of the model's folder", err);
+        s += length + strspn(s + length, "/");
+    }
+    return ORT_OK;
+}
+
 static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob, ort_error *err)
 {
     uint64_t index;
@@ -114,8 +126,6 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
                              "tensor '%s' lies in external data '%.200s', but the model came "
                              "without a folder: give one",
                              p->name, p->location);
-    if (p->location[0] == '/')
-        return refuse(p, "is an absolute path", err);
     int fd = -1;
     ORT_TRY(open_below(codec->directory, p, &fd, err));
     ort_status status = ort_file_map_fd(fd, p->location, 0, blob, err);
@@ -137,6 +147,9 @@ ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, 
     place p;
     ort_blob *blob = NULL;
     ORT_TRY(read_place(proto, &p, err));
+    ORT_TRY(check_location(&p, err));
+    if (codec->skeleton)
+        return ORT_OK;
     ORT_TRY(map_location(codec, &p, &blob, err));
     if (p.has_length && p.length != need)
         return ort_error_set(err, ORT_ERROR_MODEL,
