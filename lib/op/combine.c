@@ -1,6 +1,8 @@
 /* combine.c - see combine.h. One body per operation, instantiated for each element type. */
 #include "op/combine.h"
 
+#pragma GCC optimize("O3") /* vectorize */
+
 #include <complex.h>
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  * strided input and combines them. Roots of unity come from one table of n. */
 #include "op/fft.h"
 
+#pragma GCC optimize("O3") /* vectorize the butterflies */
+
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,8 @@
  * Invariant: a sampling point is reduced to taps (offset in a channel, weight), shared by all
  * channels of its image; offset -1 reads zero. Coordinates are formed in the grid's precision.
  */
+#pragma GCC optimize("O3") /* unroll the taps */
+
 #include <math.h>
 #include <string.h>
 
@@ -81,7 +83,7 @@ static ort_status grid_shape(ort_shaping *s, ort_error *err)
 {
     int taps = tap_count(s->state, s->in[0]->shape.rank - 2);
     (void)err;
-    s->thread_bytes = (size_t)POINTS * (size_t)taps * (sizeof(int64_t) + sizeof(double));
+    s->thread_bytes = (size_t)POINTS * (size_t)taps * (sizeof(int64_t) + sizeof(double) + sizeof(float));
     return ORT_OK;
 }
 
@@ -199,7 +201,25 @@ static void point_taps(const grid_job *job, int64_t image, int64_t point, int64_
     }
 }
 
-#define SAMPLE(type)                                                                               \
+/* Where the taps of a point lie. */
+enum { TAPS_OUTSIDE, TAPS_INSIDE, TAPS_MIXED };
+
+/* Four taps: the bilinear case of a plane. */
+static void sample_four(const float *x, float *y, int64_t count, const int64_t *offset,
+                        const float *w, const uint8_t *place)
+{
+    for (int64_t i = 0; i < count; i++, offset += 4, w += 4) {
+        float sum = 0;
+        if (place[i] == TAPS_INSIDE)
+            sum = w[0] * x[offset[0]] + w[1] * x[offset[1]] + w[2] * x[offset[2]] +
+                  w[3] * x[offset[3]];
+        for (int k = 0; place[i] == TAPS_MIXED && k < 4; k++)
+            sum += offset[k] < 0 ? 0 : w[k] * x[offset[k]];
+        y[i] = sum;
+    }
+}
+
+#define SAMPLE(type, w)                                                                            \
     do {                                                                                           \
         const type *x = (const type *)job->in->data + from;                                        \
         type *y = (type *)job->out->data + to;                                                     \
@@ -207,7 +227,7 @@ static void point_taps(const grid_job *job, int64_t image, int64_t point, int64_
             type sum = 0;                                                                          \
             for (int k = 0; k < job->taps; k++) {                                                  \
                 int64_t o = offset[i * job->taps + k];                                             \
-                sum += o < 0 ? 0 : (type)weight[i * job->taps + k] * x[o];                         \
+                sum += o < 0 ? 0 : w[i * job->taps + k] * x[o];                                    \
             }                                                                                      \
             y[i] = sum;                                                                            \
         }                                                                                          \
@@ -243,13 +263,26 @@ static void grid_task(void *arg, size_t task, int thread)
     double *weight = (double *)(offset + POINTS * job->taps);
     for (int64_t i = count - 1; i >= 0; i--)
         point_taps(job, image, first + i, offset + i * job->taps, weight + i * job->taps);
+    float *narrow = (float *)(weight + POINTS * job->taps);
+    uint8_t place[POINTS];
+    for (int64_t i = 0; i < count; i++) {
+        int in_count = 0;
+        for (int64_t k = i * job->taps; k < (i + 1) * job->taps; k++) {
+            narrow[k] = (float)weight[k];
+            in_count += offset[k] >= 0;
+        }
+        place[i] = in_count == 0 ? TAPS_OUTSIDE : in_count == job->taps ? TAPS_INSIDE : TAPS_MIXED;
+    }
     for (int64_t c = 0; c < job->channels; c++) {
         int64_t from = (image * job->channels + c) * job->plane;
         int64_t to = (image * job->channels + c) * job->points + first;
-        if (job->in->dtype == ORT_DTYPE_FLOAT)
-            SAMPLE(float);
+        if (job->in->dtype == ORT_DTYPE_FLOAT && job->taps == 4)
+            sample_four((const float *)job->in->data + from, (float *)job->out->data + to, count,
+                        offset, narrow, place);
+        else if (job->in->dtype == ORT_DTYPE_FLOAT)
+            SAMPLE(float, narrow);
         else if (job->in->dtype == ORT_DTYPE_DOUBLE)
-            SAMPLE(double);
+            SAMPLE(double, weight);
         else
             sample_any(job, from, to, count, offset, weight);
     }

@@ -6,6 +6,8 @@
  */
 #include "op/move.h"
 
+#pragma GCC optimize("O3") /* vectorize the loops by element size */
+
 #include <string.h>
 
 #include "base/checked.h"
@@ -17,6 +19,8 @@ typedef struct block16 {
     uint64_t low, high;
 } block16;
 
+typedef uint8_t vec16 __attribute__((vector_size(16)));
+typedef uint16_t vec8 __attribute__((vector_size(16)));
 typedef uint32_t vec4 __attribute__((vector_size(16)));
 
 size_t ort_move_element_bytes(ort_dtype dtype)
@@ -125,17 +129,47 @@ static void transpose4x4(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t
     store4(dst + 3 * dk, __builtin_shuffle(ab1, cd1, last));
 }
 
-static void tile_words(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t sj, int64_t nk,
-                       int64_t nj)
-{
-    int64_t k4 = nk & ~(int64_t)3, j4 = nj & ~(int64_t)3;
-    for (int64_t k = 0; k < k4; k += 4)
-        for (int64_t j = 0; j < j4; j += 4)
-            transpose4x4(dst + k * dk + j, dk, src + k + j * sj, sj);
-    for (int64_t k = 0; k < nk; k++)
-        for (int64_t j = k < k4 ? j4 : 0; j < nj; j++)
-            dst[k * dk + j] = src[k + j * sj];
-}
+/* n x n elements: interleaving rows i and i + n/2, log2(n) times, transposes. */
+#define TRANSPOSE_BLOCK(name, type, vec, n, low_mask, high_mask)                                   \
+    static void name(type *dst, int64_t dk, const type *src, int64_t sj)                           \
+    {                                                                                              \
+        const vec low = low_mask, high = high_mask;                                                \
+        vec a[n], b[n];                                                                            \
+        for (int i = 0; i < (n); i++)                                                              \
+            memcpy(&a[i], src + i * sj, sizeof a[i]);                                              \
+        for (int step = 1; step < (n); step *= 2) {                                                \
+            for (int i = 0; i < (n) / 2; i++) {                                                    \
+                b[2 * i] = __builtin_shuffle(a[i], a[i + (n) / 2], low);                           \
+                b[2 * i + 1] = __builtin_shuffle(a[i], a[i + (n) / 2], high);                      \
+            }                                                                                      \
+            memcpy(a, b, sizeof a);                                                                \
+        }                                                                                          \
+        for (int i = 0; i < (n); i++)                                                              \
+            memcpy(dst + i * dk, &a[i], sizeof a[i]);                                              \
+    }
+
+#define LIST(...) {__VA_ARGS__}
+TRANSPOSE_BLOCK(transpose_bytes, uint8_t, vec16, 16,
+                LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+                LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
+TRANSPOSE_BLOCK(transpose_halves, uint16_t, vec8, 8, LIST(0, 8, 1, 9, 2, 10, 3, 11),
+                LIST(4, 12, 5, 13, 6, 14, 7, 15))
+
+#define TILE_BLOCKS(name, type, block, n)                                                          \
+    static void name(type *dst, int64_t dk, const type *src, int64_t sj, int64_t nk, int64_t nj)   \
+    {                                                                                              \
+        int64_t kb = nk & ~(int64_t)((n) - 1), jb = nj & ~(int64_t)((n) - 1);                      \
+        for (int64_t k = 0; k < kb; k += (n))                                                      \
+            for (int64_t j = 0; j < jb; j += (n))                                                  \
+                block(dst + k * dk + j, dk, src + k + j * sj, sj);                                 \
+        for (int64_t k = 0; k < nk; k++)                                                           \
+            for (int64_t j = k < kb ? jb : 0; j < nj; j++)                                         \
+                dst[k * dk + j] = src[k + j * sj];                                                 \
+    }
+
+TILE_BLOCKS(tile_bytes, uint8_t, transpose_bytes, 16)
+TILE_BLOCKS(tile_halves, uint16_t, transpose_halves, 8)
+TILE_BLOCKS(tile_words, uint32_t, transpose4x4, 4)
 
 #define TILE_LOOP(type)                                                                            \
     do {                                                                                           \
@@ -150,10 +184,9 @@ static void copy_tile(char *dst, int64_t dk, const char *src, int64_t sj, int64_
                       size_t bytes)
 {
     switch (bytes) {
-    case 1: TILE_LOOP(uint8_t); break;
-    case 2: TILE_LOOP(uint16_t); break;
-    case 4: tile_words((uint32_t *)(void *)dst, dk, (const uint32_t *)(const void *)src, sj, nk, nj);
-        break;
+    case 1: tile_bytes((void *)dst, dk, (const void *)src, sj, nk, nj); break;
+    case 2: tile_halves((void *)dst, dk, (const void *)src, sj, nk, nj); break;
+    case 4: tile_words((void *)dst, dk, (const void *)src, sj, nk, nj); break;
     case 8: TILE_LOOP(uint64_t); break;
     default: TILE_LOOP(block16); break;
     }
@@ -288,6 +321,28 @@ static bool make_transposed(ort_move *m)
     return true;
 }
 
+static void swap_dims(ort_move *m, int a, int b)
+{
+    int64_t dim = m->dim[a], src = m->src_stride[a], dst = m->dst_stride[a];
+    m->dim[a] = m->dim[b];
+    m->src_stride[a] = m->src_stride[b];
+    m->dst_stride[a] = m->dst_stride[b];
+    m->dim[b] = dim;
+    m->src_stride[b] = src;
+    m->dst_stride[b] = dst;
+}
+
+/* A run of a few bytes costs more to start than to copy: let the longest dim be the inner one. */
+static void avoid_short_runs(ort_move *m, size_t bytes)
+{
+    int last = m->rank - 1, longest = last;
+    for (int d = 0; d < last; d++)
+        if (m->dim[d] >= m->dim[longest])
+            longest = d;
+    if (m->dim[last] * (int64_t)bytes <= 16 && m->dim[longest] >= 16)
+        swap_dims(m, last, longest);
+}
+
 void ort_move_run(const ort_move *move, ort_pool *pool)
 {
     ort_move m = *move;
@@ -306,6 +361,8 @@ void ort_move_run(const ort_move *move, ort_pool *pool)
         return;
     }
     bool tiled = make_transposed(&m);
+    if (!tiled)
+        avoid_short_runs(&m, job.bytes);
     int last = m.rank - 1;
     job.outer = tiled ? last - 1 : last;
     for (int d = 0; d < job.outer; d++)
@@ -372,6 +429,11 @@ typedef struct map_job {
     int64_t rows, per_task;
     int64_t stride[ORT_MAX_RANK];
     bool scattered;        /* single elements in no order: gather them one by one */
+    bool doubled;          /* map[i] == i / 2 */
+    int segment_count;     /* runs of the inner axis; 0: too many to list */
+    struct segment {
+        int64_t to, from, count; /* from -1: fill */
+    } segment[16];
 } map_job;
 
 #define GATHER_LOOP(type)                                                                          \
@@ -393,29 +455,65 @@ static void gather_row(char *dst, const char *src, const int64_t *map, int64_t n
     }
 }
 
+static void double_words(uint32_t *restrict dst, const uint32_t *restrict src, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[2 * i] = dst[2 * i + 1] = src[i];
+}
+
+/* The inner axis as runs of consecutive or filled indices, when they are few. */
+static void find_segments(map_job *job)
+{
+    const int64_t *map = job->map->axis[job->axis];
+    int64_t n = job->dst->shape.dim[job->axis];
+    int count = 0;
+    for (int64_t i = 0, run; i < n; i += run) {
+        run = 1;
+        while (i + run < n && map[i + run] == (map[i] < 0 ? -1 : map[i] + run))
+            run++;
+        if (count == (int)(sizeof job->segment / sizeof *job->segment))
+            return;
+        job->segment[count++] = (struct segment){i, map[i], run};
+    }
+    job->segment_count = count;
+}
+
+static void copy_segment(const map_job *job, struct segment s, int64_t dst, int64_t src)
+{
+    int64_t block = job->block;
+    if (s.from < 0)
+        ort_move_fill(job->dst->dtype, job->dst->data, dst + s.to * block, s.count * block,
+                      job->map->fill, 0);
+    else
+        ort_move_span(job->dst->dtype, job->dst->data, dst + s.to * block, job->src->data,
+                      src + s.from * block, s.count * block);
+}
+
 static void map_row(const map_job *job, int64_t dst, int64_t src)
 {
     const int64_t *map = job->map->axis[job->axis];
-    int64_t n = job->dst->shape.dim[job->axis], block = job->block;
-    ort_dtype dtype = job->dst->dtype;
+    int64_t n = job->dst->shape.dim[job->axis];
+    if (job->segment_count > 0) {
+        for (int k = 0; k < job->segment_count; k++)
+            copy_segment(job, job->segment[k], dst, src);
+        return;
+    }
     if (job->scattered) {
-        int64_t bytes = (int64_t)ort_move_element_bytes(dtype);
+        int64_t bytes = (int64_t)ort_move_element_bytes(job->dst->dtype);
+        if (job->doubled) {
+            double_words((uint32_t *)job->dst->data + dst,
+                         (const uint32_t *)job->src->data + src, n / 2);
+            return;
+        }
         gather_row((char *)job->dst->data + dst * bytes,
                    (const char *)job->src->data + src * bytes, map, n, (size_t)bytes);
         return;
     }
     for (int64_t i = 0, run; i < n; i += run) {
         run = 1;
-        if (map[i] < 0) {
-            while (i + run < n && map[i + run] < 0)
-                run++;
-            ort_move_fill(dtype, job->dst->data, dst + i * block, run * block, job->map->fill, 0);
-            continue;
-        }
-        while (i + run < n && map[i + run] == map[i] + run)
+        while (i + run < n && map[i + run] == (map[i] < 0 ? -1 : map[i] + run))
             run++;
-        ort_move_span(dtype, job->dst->data, dst + i * block, job->src->data,
-                      src + map[i] * block, run * block);
+        copy_segment(job, (struct segment){i, map[i], run}, dst, src);
     }
 }
 
@@ -453,6 +551,14 @@ static void map_task(void *arg, size_t task, int thread)
     }
 }
 
+static bool is_doubled(const int64_t *map, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (map[i] != i / 2)
+            return false;
+    return n % 2 == 0;
+}
+
 static bool is_scattered(const int64_t *map, int64_t n)
 {
     int64_t runs = 1;
@@ -484,6 +590,8 @@ void ort_move_mapped(const ort_tensor *src, ort_tensor *dst, const ort_move_map 
     job.rows = ort_shape_count_range(&dst->shape, 0, job.axis);
     int64_t n = dst->shape.dim[job.axis], row_bytes = n * job.block * (int64_t)(bytes ? bytes : 1);
     job.scattered = bytes > 0 && job.block == 1 && is_scattered(map->axis[job.axis], n);
+    job.doubled = job.scattered && bytes == 4 && is_doubled(map->axis[job.axis], n);
+    find_segments(&job);
     job.per_task = bytes == 0 ? job.rows : ort_max_i64(1, TASK_BYTES / row_bytes);
     ort_pool_run(pool, ort_task_count(job.rows, job.per_task), map_task, &job);
 }

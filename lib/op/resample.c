@@ -2,6 +2,8 @@
  * Resize's users compute them in: nearest neighbours depend on the last bit. */
 #include "op/resample.h"
 
+#pragma GCC optimize("O3") /* vectorize the passes */
+
 #include <math.h>
 #include <string.h>
 
@@ -167,6 +169,9 @@ void ort_resample_layout(ort_resample *plan, const ort_shape *in, const ort_shap
     plan->outer = ort_shape_count_range(in, 0, first->axis);
     plan->rest_in = ort_shape_count_range(in, first->axis + 1, in->rank);
     plan->rest_out = ort_shape_count_range(out, first->axis + 1, out->rank);
+    plan->bilinear = plan->table_count == 2 && plan->table[1].axis == in->rank - 1 &&
+                     first->axis == in->rank - 2 && first->taps == 2 && plan->table[1].taps == 2 &&
+                     first->in > first->out && plan->rest_out > 1;
     plan->block = ort_max_i64(4, TASK_ELEMENTS / ort_max_i64(1, plan->rest_out));
     if (plan->block > first->out || plan->rest_out == 1)
         plan->block = first->out;

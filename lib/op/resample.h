@@ -55,6 +55,7 @@ typedef struct ort_resample {
     int64_t block;         /* output rows of the first axis per task */
     int64_t blocks, outer; /* tasks: outer * blocks */
     int64_t rest_in, rest_out; /* elements behind the first axis */
+    bool bilinear;         /* shrinks the last two axes with two taps each, at once */
     int64_t slab, stage;   /* elements of the scratch buffers: input slab, pass result (two) */
     size_t scratch_bytes;  /* per thread */
 } ort_resample;

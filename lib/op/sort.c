@@ -308,12 +308,20 @@ static ort_status nonzero_run(ort_call *call, ort_error *err)
         return ORT_OK;
     int64_t *out = ort_call_out(call, 0)->data;
     find_nonzero(in, out); /* flat positions in the first row, taken apart in place */
+    int64_t index[ORT_MAX_RANK] = {0}, last = rank - 1, row = -1, width = in->shape.dim[last];
     for (int64_t i = 0; i < count; i++) {
         int64_t at = out[i];
-        for (int d = rank - 1; d >= 0; d--) {
-            out[d * count + i] = at % in->shape.dim[d];
-            at /= in->shape.dim[d];
+        if (row < 0 || at - row >= width) { /* another row of the last axis */
+            int64_t rest = at / width;
+            row = rest * width;
+            for (int64_t d = last - 1; d >= 0; d--) {
+                index[d] = rest % in->shape.dim[d];
+                rest /= in->shape.dim[d];
+            }
         }
+        for (int64_t d = 0; d < last; d++)
+            out[d * count + i] = index[d];
+        out[last * count + i] = at - row;
     }
     return ORT_OK;
 }
