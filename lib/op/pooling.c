@@ -8,7 +8,7 @@
 #include "op/matrix.h"
 #include "op/pooling.h"
 
-enum { SCRATCH_BYTES = 96 << 10 };
+enum { SCRATCH_BYTES = 96 << 10, PHASES_MAX = 9 };
 
 /* ---- inference */
 
@@ -116,6 +116,7 @@ static ort_status plan_counts(ort_shaping *s, const pool_state *state, pool_plan
 static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *p, ort_error *err)
 {
     ORT_TRY(ort_spread_build(&p->w, s->arena, &p->s, err));
+    p->apart = p->s.phases[0] * p->s.phases[1] * p->s.phases[2] > PHASES_MAX;
     int64_t total = p->w.out[1], bytes = p->s.channel * (int64_t)sizeof(float);
     p->rows = total;
     if (p->w.out[0] == 1 && bytes > SCRATCH_BYTES)
@@ -246,7 +247,7 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
     if (p->planes * p->out_plane == 0)
         return ORT_OK;
     bool half = x->dtype == ORT_DTYPE_FLOAT16 || x->dtype == ORT_DTYPE_BFLOAT16;
-    if (indices || (!half && x->dtype != ORT_DTYPE_FLOAT)) {
+    if (indices || (!half && (x->dtype != ORT_DTYPE_FLOAT || p->apart))) {
         ort_pool_run_scalar(call, x, y, indices ? indices->data : NULL);
         return ORT_OK;
     }

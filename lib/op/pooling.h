@@ -25,6 +25,7 @@ typedef struct pool_plan {
     const int64_t *offset;   /* [taps] */
     int64_t taps;
     const float *count[3];   /* average: taps that count, per output coordinate of each axis */
+    bool apart;              /* f32 windows that hardly overlap: pooling_scalar.c */
     size_t x_wide, y_wide;
 } pool_plan;
 

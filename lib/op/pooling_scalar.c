@@ -101,6 +101,30 @@ static void max_half(const scalar_run *r, int64_t plane)
             }
 }
 
+#define RAISE(x) (average ? (x) : p == 1.0f ? fabsf(x) : p == 2.0f ? (x) * (x) : powf(fabsf(x), p))
+
+/* Windows that share few elements (stride near the kernel): spreading would cost more than summing. */
+static void sum_f32(const scalar_run *r, int64_t plane)
+{
+    const ort_window *w = &r->p->w;
+    const float *x = (const float *)r->x->data + plane * r->p->in_plane;
+    float *y = (float *)r->y->data + plane * r->p->out_plane, p = (float)r->state->p;
+    bool average = r->state->kind == POOL_AVERAGE;
+    int64_t o[3];
+    for (o[0] = 0; o[0] < w->out[0]; o[0]++)
+        for (o[1] = 0; o[1] < w->out[1]; o[1]++)
+            for (o[2] = 0; o[2] < w->out[2]; o[2]++) {
+                clipped c = clip_window(w, o);
+                float sum = 0.0f;
+                EACH_TAP(w, c, at, sum += RAISE(x[at]);)
+                if (average)
+                    sum /= r->p->count[0][o[0]] * r->p->count[1][o[1]] * r->p->count[2][o[2]];
+                else
+                    sum = p == 1.0f ? sum : p == 2.0f ? sqrtf(sum) : powf(sum, 1.0f / p);
+                *y++ = sum;
+            }
+}
+
 static void sum_f64(const scalar_run *r, int64_t plane)
 {
     const ort_window *w = &r->p->w;
@@ -129,7 +153,7 @@ static void task_plane(void *arg, size_t task, int thread)
     const scalar_run *r = arg;
     int64_t plane = (int64_t)task;
     if (r->state->kind != POOL_MAX) {
-        sum_f64(r, plane);
+        (r->x->dtype == ORT_DTYPE_FLOAT ? sum_f32 : sum_f64)(r, plane);
         return;
     }
     switch (r->x->dtype) {
