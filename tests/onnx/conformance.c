@@ -142,7 +142,7 @@ static int run_batch(const settings *set, test_case *tests, int count, int first
         run_child(set, tests, count, first, fds[1]);
     }
     close(fds[1]);
-    int current = first;
+    int current = first, last = first;
     bool late = false;
     while (pid > 0 && current < count) {
         struct pollfd wait_for = {.fd = fds[0], .events = POLLIN};
@@ -154,6 +154,7 @@ static int run_batch(const settings *set, test_case *tests, int count, int first
         if (ready <= 0 || read(fds[0], &r, sizeof r) != (ssize_t)sizeof r)
             break;
         take(&tests[r.index], r.outcome, r.message);
+        last = r.index;
         current = next_selected(tests, count, r.index + 1);
     }
     close(fds[0]);
@@ -175,6 +176,11 @@ static int run_batch(const settings *set, test_case *tests, int count, int first
             snprintf(message, sizeof message, "ended with status %d", WEXITSTATUS(status));
         take(&tests[current], FAILED, message);
         current = next_selected(tests, count, current + 1);
+    } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        /* All tests have answered: what a sanitizer found on the way out counts for the last. */
+        printf("the tests ended with status %d: leaks?\n", WEXITSTATUS(status));
+        tests[last].outcome = FAILED;
+        tests[last].message = strdup("the process did not end well after it");
     }
     return current;
 }
