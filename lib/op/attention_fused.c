@@ -1,8 +1,10 @@
 /* attention_fused.c - Attention, MultiHeadAttention and GroupQueryAttention of com.microsoft:
  * inference and prepared state. The rest is in attention_fused_shape.c and attention_fused_run.c.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "op/attention_fused.h"
 #include "op/matrix.h"
 
@@ -36,13 +38,19 @@ static ort_dim total_rows(const ort_infer *x, int past, int axis, ort_dim fresh)
     return t && t->rank > axis ? ort_dim_add(x->dims, t->dim[axis], fresh) : ort_dim_unknown();
 }
 
+static bool is_quantized(const ort_op *op)
+{
+    return strcmp(op->name, "QAttention") == 0;
+}
+
 static ort_status packed_infer(ort_infer *x, ort_error *err)
 {
+    bool quantized = is_quantized(x->op);
     const ort_type *in = ranked(x, 0), *w = ranked(x, 1);
     int64_t heads = ort_node_int(x->node, "num_heads", 0);
     size_t sizes = 0;
     const int64_t *hidden = ort_node_ints(x->node, "qkv_hidden_sizes", &sizes);
-    ort_dtype dtype = dtype_of(x, 0);
+    ort_dtype dtype = dtype_of(x, quantized ? 2 : 0);
     ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     if (!in || !w) {
@@ -52,7 +60,7 @@ static ort_status packed_infer(ort_infer *x, ort_error *err)
     }
     ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, w->dim[1], 1, 3);
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){in->dim[0], in->dim[1], width});
-    ort_dim rows = total_rows(x, 4, 3, in->dim[1]);
+    ort_dim rows = total_rows(x, quantized ? ORT_QATTENTION_PAST : 4, 3, in->dim[1]);
     ort_infer_set_type(x, 1, dtype, 5,
                        (ort_dim[]){ort_dim_of(2), in->dim[0], ort_dim_of(heads), rows,
                                    scaled(x, width, 1, heads)});
@@ -131,7 +139,8 @@ static ort_status read_common(ort_prep *p, ort_fused **out, ort_fused_kind kind,
     f->mask_value = ort_node_float(p->node, "mask_filter_value", -10000.0f);
     f->causal = ort_node_int(p->node, "unidirectional", 0) != 0;
     f->window = -1;
-    f->dtype = ort_prep_dtype(p, 0);
+    f->quantized = is_quantized(p->op);
+    f->dtype = ort_prep_dtype(p, f->quantized ? 2 : 0);
     if (f->heads < 1)
         return ort_prep_fail(p, err, "num_heads must be positive");
     if (f->dtype != ORT_DTYPE_FLOAT && f->dtype != ORT_DTYPE_FLOAT16 &&
@@ -150,12 +159,41 @@ static bool gives(const ort_prep *p, int input)
     return input < p->in_count && p->in[input];
 }
 
+void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
+                    float *out)
+{
+    int64_t count = ort_tensor_count(t), columns = t->shape.dim[t->shape.rank - 1];
+    ort_tensor_to_f32(t, 0, count, out);
+    if (!scale)
+        return;
+    bool many = ort_tensor_count(scale) > 1, many_zero = zero && ort_tensor_count(zero) > 1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i % columns;
+        double z = zero ? ort_tensor_get_f64(zero, many_zero ? c : 0) : 0;
+        out[i] = (float)((out[i] - z) * ort_tensor_get_f64(scale, many ? c : 0));
+    }
+}
+
+/* Scale or zero point: absent where it may be, one number, or one per column. */
+static bool fits_columns(const ort_tensor *t, int64_t columns)
+{
+    return !t || ort_tensor_count(t) == 1 || ort_tensor_count(t) == columns;
+}
+
 static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
 {
-    const ort_tensor *w = ort_prep_constant(p, 1);
+    const ort_tensor *w = ort_prep_constant(p, 1), *scale = NULL, *zero = NULL;
     size_t bytes;
-    if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank != 2)
+    if (!w || w->shape.rank != 2)
         return ORT_OK;
+    if (f->quantized) {
+        scale = ort_prep_constant(p, ORT_QATTENTION_W_SCALE);
+        zero = ort_prep_constant(p, ORT_QATTENTION_W_ZERO);
+        if (!scale || (gives(p, ORT_QATTENTION_W_ZERO) && !zero))
+            return ORT_OK;
+        if (!fits_columns(scale, w->shape.dim[1]) || !fits_columns(zero, w->shape.dim[1]))
+            return ort_prep_fail(p, err, "weight_scale or weight_zero_point has a wrong size");
+    }
     f->weight_rows = w->shape.dim[0];
     f->weight_columns = w->shape.dim[1];
     if (!ort_matrix_packed_bytes_f32(p->k, f->weight_rows, f->weight_columns, &bytes))
@@ -163,8 +201,13 @@ static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
     float *packed = ort_prep_pack(p, bytes);
     if (!packed)
         return ort_error_memory(err, bytes);
-    ort_matrix_pack_f32(p->k, f->weight_rows, f->weight_columns, w->data, f->weight_columns, 1,
+    float *plain = malloc((size_t)ort_tensor_count(w) * sizeof *plain + 1);
+    if (!plain)
+        return ort_error_memory(err, (size_t)ort_tensor_count(w) * sizeof *plain);
+    ort_fused_load(w, scale, zero, plain);
+    ort_matrix_pack_f32(p->k, f->weight_rows, f->weight_columns, plain, f->weight_columns, 1,
                         packed);
+    free(plain);
     f->weights = packed;
     return ORT_OK;
 }
@@ -181,7 +224,7 @@ static ort_status packed_prepare(ort_prep *p, ort_error *err)
         f->hidden[i] = hidden[i];
     if (ort_node_int(p->node, "do_rotary", 0))
         return refuse(err, "do_rotary of Attention");
-    if (ort_node_int(p->node, "past_present_share_buffer", 0) || gives(p, 6))
+    if (ort_node_int(p->node, "past_present_share_buffer", 0) || (!f->quantized && gives(p, 6)))
         return refuse(err, "past_present_share_buffer");
     return pack_projection(p, f, err);
 }
@@ -246,6 +289,12 @@ const ort_op ort_ops_attention_fused[] = {
      "T:f32,f16,bf16 M:i32",
      "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 "
      "qkv_hidden_sizes:is rotary_embedding_dim:i=0 scale:f unidirectional:i=0", 0, &packed_impl},
+    {MS, "QAttention", 1,
+     "input:T1,weight:T2,bias:T3,input_scale:T3,weight_scale:T3,mask_index?:T4,"
+     "input_zero_point?:T1,weight_zero_point?:T2,past?:T3 -> output:T3,present?:T3",
+     "T1:i8,u8 T2:i8,u8 T3:f32,f16 T4:i32",
+     "do_rotary:i=0 mask_filter_value:f=-10000 num_heads:i! past_present_share_buffer:i=0 scale:f "
+     "unidirectional:i=0", 0, &packed_impl},
     {MS, "MultiHeadAttention", 1,
      "query:T,key?:T,value?:T,bias?:T,key_padding_mask?:M,attention_bias?:T,past_key?:T,"
      "past_value?:T,past_sequence_length?:M,cache_indirection?:M -> "

@@ -11,10 +11,15 @@
 
 typedef enum ort_fused_kind { ORT_FUSED_PACKED, ORT_FUSED_MULTI, ORT_FUSED_GROUP } ort_fused_kind;
 
+/* Inputs of QAttention beside those that Attention has in the same place. */
+enum { ORT_QATTENTION_X_SCALE = 3, ORT_QATTENTION_W_SCALE = 4, ORT_QATTENTION_MASK = 5,
+       ORT_QATTENTION_X_ZERO = 6, ORT_QATTENTION_W_ZERO = 7, ORT_QATTENTION_PAST = 8 };
+
 typedef struct ort_fused { /* prepared state */
     ort_fused_kind kind;
     int64_t heads, kv_heads;
     double scale, softcap;
+    bool quantized;       /* QAttention: 8-bit input and weights, projected in float */
     bool causal, rotary, interleaved, smooth;
     int64_t window;       /* keys a query sees at most; -1: all */
     float mask_value, norm_epsilon;
@@ -42,6 +47,11 @@ typedef struct ort_fused_plan {
     int64_t block, mask_heads, mask_rows;
     size_t project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
 } ort_fused_plan;
+
+/* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't
+ * NULL; scale and zero hold one number, or one per column. */
+void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
+                    float *out);
 
 /* attention_fused_shape.c: where everything lies for these shapes. */
 ort_status ort_fused_shape(ort_shaping *s, ort_error *err);

@@ -262,17 +262,20 @@ static void project(fused_job *j)
     int64_t rows = p->B * p->S, depth = w->shape.dim[0], columns = w->shape.dim[1];
     float *out = space(j, p->project), *in = out + rows * columns, *bias = in + rows * depth;
     const float *packed = j->f->weights;
+    bool quantized = j->f->quantized;
+    const ort_tensor *scale = input(j, quantized ? ORT_QATTENTION_W_SCALE : -1);
     ort_epilogue e = ort_epilogue_none();
     if (!packed) {
         float *own = space(j, p->project_pack), *plain;
         size_t bytes = 0;
         ort_matrix_packed_bytes_f32(call->k, depth, columns, &bytes);
         plain = (float *)(void *)((char *)own + ort_round_up(bytes, 64));
-        ort_tensor_to_f32(w, 0, depth * columns, plain);
+        ort_fused_load(w, scale, input(j, quantized ? ORT_QATTENTION_W_ZERO : -1), plain);
         ort_matrix_pack_f32(call->k, depth, columns, plain, columns, 1, own);
         packed = own;
     }
-    ort_tensor_to_f32(x, 0, rows * depth, in);
+    ort_fused_load(x, input(j, quantized ? ORT_QATTENTION_X_SCALE : -1),
+                   input(j, quantized ? ORT_QATTENTION_X_ZERO : -1), in);
     if (b) {
         ort_tensor_to_f32(b, 0, columns, bias);
         e.col_bias = bias;

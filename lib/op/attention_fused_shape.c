@@ -28,6 +28,11 @@ static ort_fused_source flat(int input, int64_t rows, int64_t width, int64_t siz
     return (ort_fused_source){input, 0, rows * width, width, size, bias};
 }
 
+static bool fits_columns(const ort_tensor *t, int64_t columns)
+{
+    return !t || ort_tensor_count(t) == 1 || ort_tensor_count(t) == columns;
+}
+
 static ort_status packed_sources(const ort_shaping *s, const ort_fused *f, ort_fused_plan *p,
                                  ort_error *err)
 {
@@ -51,10 +56,21 @@ static ort_status packed_sources(const ort_shaping *s, const ort_fused *f, ort_f
     p->k.offset = hidden[0];
     p->v = flat(-1, p->S, w->dim[1], p->E, -1);
     p->v.offset = hidden[0] + hidden[1];
-    p->past_k = p->past_v = given(s, 4) ? 4 : -1;
+    int past = f->quantized ? ORT_QATTENTION_PAST : 4, mask = f->quantized ? ORT_QATTENTION_MASK
+        : 3;
+    p->past_k = p->past_v = given(s, past) ? past : -1;
     p->out_k = p->out_v = wanted(s, 1) ? 1 : -1;
-    p->mask = given(s, 3) ? 3 : -1;
-    p->add = given(s, 5) ? 5 : -1;
+    p->mask = given(s, mask) ? mask : -1;
+    p->add = !f->quantized && given(s, 5) ? 5 : -1;
+    if (f->quantized) {
+        const ort_tensor *scale = given(s, ORT_QATTENTION_W_SCALE);
+        const ort_tensor *zero = given(s, ORT_QATTENTION_W_ZERO);
+        const ort_tensor *x_scale = given(s, ORT_QATTENTION_X_SCALE);
+        const ort_tensor *x_zero = given(s, ORT_QATTENTION_X_ZERO);
+        if (!fits_columns(scale, w->dim[1]) || !fits_columns(zero, w->dim[1]) ||
+            ort_tensor_count(x_scale) != 1 || (x_zero && ort_tensor_count(x_zero) != 1))
+            return misfit(err, "scales or zero points");
+    }
     p->joint = true;
     return ORT_OK;
 }

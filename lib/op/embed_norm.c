@@ -1,4 +1,5 @@
-/* embed_norm.c - EmbedLayerNormalization of com.microsoft: the input layer of BERT.
+/* embed_norm.c - EmbedLayerNormalization and QEmbedLayerNormalization of com.microsoft: the input
+ * layer of BERT. The quantized one has a scale and a zero point for each table.
  *
  * Rows of word, position and (optional) segment tables are added and normalized; a token is a task
  * of its own. The mask, when given, is turned into the number of leading ones of each batch row.
@@ -10,20 +11,30 @@
 
 enum { IN_IDS, IN_SEGMENTS, IN_WORDS, IN_PLACES, IN_SEGMENT_TABLE, IN_GAMMA, IN_BETA, IN_MASK,
        IN_POSITIONS };
+/* Quantized: the scale of table input `i` and its zero point. */
+#define SCALE_OF(i) ((i) - IN_WORDS + 8)
+#define ZERO_OF(i) ((i) - IN_WORDS + 13)
 
 typedef struct embed_walk {
     const ort_call *call;
     const ort_tensor *ids, *segments, *words, *places, *segment_table, *positions;
     ort_tensor *y, *sum;
     const float *gamma, *beta;
+    bool quantized;
     int64_t tokens, steps, hidden;
     float epsilon;
 } embed_walk;
 
+static bool is_quantized(const ort_op *op)
+{
+    return op->name[0] == 'Q';
+}
+
 static ort_status embed_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *ids = ort_infer_in(x, IN_IDS), *words = ort_infer_in(x, IN_WORDS);
-    ort_dtype dtype = words ? words->type.dtype : ORT_DTYPE_UNDEFINED;
+    ort_dtype dtype = is_quantized(x->op) ? ORT_DTYPE_FLOAT
+                      : words ? words->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim B = ort_dim_unknown(), S = ort_dim_unknown(), H = ort_dim_unknown();
     ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
     ORT_TRY(ort_infer_need_rank(x, IN_WORDS, 2, err));
@@ -74,6 +85,19 @@ static int64_t place_of(const embed_walk *w, int64_t token)
     return row_of(w->positions, shared ? step : token, w->places);
 }
 
+/* `count` elements of a table input from `first` on, as floats. */
+static void load(const ort_call *call, bool quantized, int input, int64_t first, int64_t count,
+                 float *out)
+{
+    ort_tensor_to_f32(ort_call_in(call, input), first, count, out);
+    if (!quantized)
+        return;
+    float scale = (float)ort_tensor_get_f64(ort_call_in(call, SCALE_OF(input)), 0);
+    float zero = (float)ort_tensor_get_f64(ort_call_in(call, ZERO_OF(input)), 0);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (out[i] - zero) * scale;
+}
+
 static void embed_task(void *arg, size_t task, int thread)
 {
     const embed_walk *w = arg;
@@ -81,12 +105,13 @@ static void embed_task(void *arg, size_t task, int thread)
     int64_t token = (int64_t)task;
     size_t n = (size_t)w->hidden;
     float *sum = ort_call_scratch(w->call, thread), *row = sum + w->hidden;
-    ort_tensor_to_f32(w->words, row_of(w->ids, token, w->words) * w->hidden, w->hidden, sum);
-    ort_tensor_to_f32(w->places, place_of(w, token) * w->hidden, w->hidden, row);
+    load(w->call, w->quantized, IN_WORDS, row_of(w->ids, token, w->words) * w->hidden, w->hidden,
+         sum);
+    load(w->call, w->quantized, IN_PLACES, place_of(w, token) * w->hidden, w->hidden, row);
     k->math.binary[ORT_BINARY_ADD](sum, row, sum, n, ORT_FORM_VV);
     if (w->segments && w->segment_table) {
-        ort_tensor_to_f32(w->segment_table,
-                          row_of(w->segments, token, w->segment_table) * w->hidden, w->hidden, row);
+        load(w->call, w->quantized, IN_SEGMENT_TABLE,
+             row_of(w->segments, token, w->segment_table) * w->hidden, w->hidden, row);
         k->math.binary[ORT_BINARY_ADD](sum, row, sum, n, ORT_FORM_VV);
     }
     if (w->sum)
@@ -136,17 +161,26 @@ static ort_status embed_run(ort_call *call, ort_error *err)
     embed_walk w = {.call = call, .ids = ids, .segments = ort_call_in(call, IN_SEGMENTS),
                     .words = ort_call_in(call, IN_WORDS), .places = ort_call_in(call, IN_PLACES),
                     .segment_table = ort_call_in(call, IN_SEGMENT_TABLE),
-                    .positions = ort_call_in(call, IN_POSITIONS), .y = ort_call_out(call, 0),
+                    .quantized = is_quantized(call->node->op), .y = ort_call_out(call, 0),
                     .sum = ort_call_out(call, 2), .tokens = ort_tensor_count(ids),
                     .epsilon = *(const float *)call->state};
     float *parameters = call->workspace;
+    if (!w.quantized)
+        w.positions = ort_call_in(call, IN_POSITIONS);
+    for (int i = IN_WORDS; w.quantized && i <= IN_BETA; i++)
+        if (ort_call_in(call, i) &&
+            (!ort_call_in(call, SCALE_OF(i)) || ort_tensor_count(ort_call_in(call,
+                                                                             SCALE_OF(i))) != 1 ||
+             !ort_call_in(call, ZERO_OF(i)) || ort_tensor_count(ort_call_in(call,
+                                                                            ZERO_OF(i))) != 1))
+            return ort_call_fail(call, err, "input %d needs one scale and one zero point", i);
     w.hidden = w.words->shape.dim[1];
     w.steps = ids->shape.rank == 2 ? ids->shape.dim[1] : 0;
     if (ort_tensor_count(gamma) != w.hidden || ort_tensor_count(beta) != w.hidden ||
         (mask && ort_tensor_count(mask) != w.tokens))
         return ort_call_fail(call, err, "gamma, beta or the mask has a wrong size");
-    ort_tensor_to_f32(gamma, 0, w.hidden, parameters);
-    ort_tensor_to_f32(beta, 0, w.hidden, parameters + w.hidden);
+    load(call, w.quantized, IN_GAMMA, 0, w.hidden, parameters);
+    load(call, w.quantized, IN_BETA, 0, w.hidden, parameters + w.hidden);
     w.gamma = parameters;
     w.beta = parameters + w.hidden;
     ORT_TRY(embed_check(&w, err));
@@ -166,5 +200,13 @@ const ort_op ort_ops_embed_norm[] = {
      "input_ids:T1,segment_ids?:T1,word_embedding:T,position_embedding:T,segment_embedding?:T,"
      "gamma:T,beta:T,mask?:T1,position_ids?:T1 -> output:T,mask_index?:T1,embedding_sum?:T",
      "T1:i32 T:f32,f16", "epsilon:f=1e-12 mask_index_type:i=0", 0, &embed_impl},
+    {MS, "QEmbedLayerNormalization", 1,
+     "input_ids:T1,segment_ids?:T1,word_embedding_quant:T2,position_embedding_quant:T2,"
+     "segment_embedding?:T2,gamma_quant:T2,beta_quant:T2,mask?:T1,word_embedding_scale:T,"
+     "position_embedding_scale:T,segment_embedding_scale?:T,gamma_scale:T,beta_scale:T,"
+     "word_embedding_zero_point:T2,position_embedding_zero_point:T2,"
+     "segment_embedding_zero_point?:T2,gamma_zero_point:T2,beta_zero_point:T2 -> "
+     "layernorm_out:T,mask_index_out:T1",
+     "T1:i32 T2:i8,u8 T:f32", "epsilon:f=1e-12", 0, &embed_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };
