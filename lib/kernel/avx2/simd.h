@@ -167,14 +167,6 @@ SIMD vf vf_load_n_or(const float *p, int64_t n, vf other)
     __m256i m = v_mask_n(n);
     return _mm256_blendv_ps(other, _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
 }
-/* (1 + q) * 2^k for integral k in -160..88; below the smallest normal number it is 0. `low`: where
- * it is below for certain. */
-SIMD vf vf_scale_exp(vf q, vf k, vm low)
-{
-    vi n = _mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127));
-    vf s = _mm256_castsi256_ps(_mm256_slli_epi32(n, 23));
-    return _mm256_andnot_ps(low, _mm256_fmadd_ps(q, s, s));
-}
 /* x * 2^k for integral |k| <= 252; results beyond the range become 0 or infinity. */
 SIMD vf vf_scale2(vf x, vf k)
 {
@@ -183,12 +175,6 @@ SIMD vf vf_scale2(vf x, vf k)
     vf a = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
     vf b = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
     return _mm256_mul_ps(_mm256_mul_ps(x, a), b);
-}
-/* 2^k for integral k in -126..127. */
-SIMD vf vf_pow2(vf k)
-{
-    vi n = _mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(n, 23));
 }
 SIMD vf vf_from_bf16(const uint16_t *p)
 {

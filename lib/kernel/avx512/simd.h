@@ -144,20 +144,8 @@ SIMD vf vf_load_n_or(const float *p, int64_t n, vf other)
 {
     return _mm512_mask_loadu_ps(other, (vm)((1u << n) - 1), p);
 }
-/* (1 + q) * 2^k for integral k in -160..88; below the smallest normal number it is 0. `low`: where
- * it is below for certain. */
-SIMD vf vf_scale_exp(vf q, vf k, vm low)
-{
-    return _mm512_maskz_scalef_ps((vm)~low, _mm512_add_ps(q, _mm512_set1_ps(1.0f)), k);
-}
 /* x * 2^k for integral |k| <= 252; results beyond the range become 0 or infinity. */
 SIMD vf vf_scale2(vf x, vf k) { return _mm512_scalef_ps(x, k); }
-/* 2^k for integral k in -126..127. */
-SIMD vf vf_pow2(vf k)
-{
-    vi n = _mm512_add_epi32(_mm512_cvtps_epi32(k), _mm512_set1_epi32(127));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(n, 23));
-}
 SIMD vf vf_from_bf16(const uint16_t *p)
 {
     vi w = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
