@@ -1,0 +1,187 @@
+/* test_moves.c - strided copies and index maps against the plain definition, for every element size,
+ * and transforms of many lengths against the defining sum. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/num.h"
+#include "op/combine.h"
+#include "op/fft.h"
+#include "op/move.h"
+#include "test.h"
+
+static uint64_t seed;
+
+static int64_t draw(int64_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((seed >> 33) % (uint64_t)below);
+}
+
+static const ort_dtype types[] = {ORT_DTYPE_INT2, ORT_DTYPE_INT4, ORT_DTYPE_UINT8,
+                                  ORT_DTYPE_FLOAT16, ORT_DTYPE_FLOAT, ORT_DTYPE_DOUBLE,
+                                  ORT_DTYPE_COMPLEX128};
+
+static unsigned element(ort_dtype dtype, const void *data, int64_t i)
+{
+    int bits = ort_dtype_get(dtype)->bits;
+    const uint8_t *p = data;
+    unsigned sum = 0;
+    if (bits < 8)
+        return ort_packed_get(data, (size_t)i, bits);
+    for (int b = 0; b < bits / 8; b++)
+        sum = sum * 31 + p[i * (bits / 8) + b];
+    return sum;
+}
+
+static ort_value *filled(ort_dtype dtype, const ort_shape *shape)
+{
+    ort_value *v = NULL;
+    if (ort_value_new_tensor(dtype, shape->rank, shape->dim, &v, NULL) != ORT_OK)
+        return NULL;
+    uint8_t *p = v->tensor.data;
+    for (size_t i = 0; i < ort_tensor_bytes(&v->tensor); i++)
+        p[i] = (uint8_t)draw(256);
+    return v;
+}
+
+/* Transposes of random shapes, with each axis possibly reversed. */
+static void strided(test_state *test)
+{
+    for (int round = 0; round < 400; round++) {
+        ort_dtype dtype = types[round % 7];
+        ort_shape in = {.rank = 1 + (int)draw(4)}, out = {.rank = in.rank};
+        int perm[4] = {0, 1, 2, 3};
+        int64_t stride[4], to[4], index[4] = {0};
+        for (int d = 0; d < in.rank; d++)
+            in.dim[d] = 1 + draw(d == in.rank - 1 ? 40 : 12);
+        for (int d = in.rank - 1; d > 0; d--) {
+            int k = (int)draw(d + 1), t = perm[d];
+            perm[d] = perm[k];
+            perm[k] = t;
+        }
+        for (int d = 0; d < in.rank; d++)
+            out.dim[d] = in.dim[perm[d]];
+        ort_value *x = filled(dtype, &in), *y = filled(dtype, &out);
+        CHECK(x && y);
+        ort_move move = ort_move_between(&x->tensor, &y->tensor);
+        ort_shape_strides(&in, stride);
+        ort_shape_strides(&out, to);
+        for (int d = 0; d < in.rank; d++)
+            if (draw(3) == 0) {
+                move.src_offset += (in.dim[d] - 1) * stride[d];
+                stride[d] = -stride[d];
+            }
+        for (int d = 0; d < in.rank; d++)
+            ort_move_add(&move, out.dim[d], stride[perm[d]], to[d]);
+        ort_move_run(&move, NULL);
+        for (int64_t i = 0; i < ort_shape_count(&out); i++) {
+            int64_t from = 0;
+            for (int d = 0; d < in.rank; d++) {
+                int64_t s = stride[perm[d]];
+                from += s < 0 ? (out.dim[d] - 1 - index[d]) * -s : index[d] * s;
+            }
+            CHECK(element(dtype, y->tensor.data, i) == element(dtype, x->tensor.data, from));
+            for (int d = in.rank - 1; d >= 0 && ++index[d] == out.dim[d]; d--)
+                index[d] = 0;
+        }
+        ort_value_free(x);
+        ort_value_free(y);
+    }
+}
+
+static void mapped(test_state *test)
+{
+    for (int round = 0; round < 200; round++) {
+        ort_dtype dtype = types[round % 7];
+        ort_shape in = {.rank = 3}, out = {.rank = 3};
+        int64_t maps[3][64], index[3] = {0}, fill[2] = {0x5a5a5a5a5a5a5a5a, 0x1234567812345678};
+        ort_move_map map = {.fill = fill};
+        for (int d = 0; d < 3; d++) {
+            int kind = (int)draw(4);
+            in.dim[d] = 1 + draw(20);
+            out.dim[d] = kind == 0 ? in.dim[d] : kind == 1 ? 2 * in.dim[d] : 1 + draw(40);
+            map.axis[d] = kind == 0 ? NULL : maps[d];
+            for (int64_t i = 0; i < out.dim[d] && kind > 0; i++)
+                maps[d][i] = kind == 1 ? i / 2 : kind == 2 ? draw(in.dim[d]) : draw(in.dim[d] + 1) - 1;
+        }
+        ort_value *x = filled(dtype, &in), *y = filled(dtype, &out);
+        CHECK(x && y);
+        ort_move_mapped(&x->tensor, &y->tensor, &map, NULL);
+        for (int64_t i = 0; i < ort_shape_count(&out); i++) {
+            int64_t from = 0;
+            bool outside = false;
+            for (int d = 0; d < 3; d++) {
+                int64_t at = map.axis[d] ? map.axis[d][index[d]] : index[d];
+                outside = outside || at < 0;
+                from = from * in.dim[d] + at;
+            }
+            CHECK(element(dtype, y->tensor.data, i) ==
+                  (outside ? element(dtype, fill, 0) : element(dtype, x->tensor.data, from)));
+            for (int d = 2; d >= 0 && ++index[d] == out.dim[d]; d--)
+                index[d] = 0;
+        }
+        ort_value_free(x);
+        ort_value_free(y);
+    }
+}
+
+static void *arena_alloc(void *arg, size_t bytes)
+{
+    return ort_arena_alloc(arg, bytes);
+}
+
+static void transforms(test_state *test)
+{
+    const double turn = 6.283185307179586;
+    for (int64_t n = 1; n <= 130; n++) {
+        ort_complex in[130], out[130];
+        ort_arena arena = {0};
+        ort_fft *fft = ort_fft_new(n, arena_alloc, &arena);
+        CHECK(fft);
+        ort_complex *scratch =
+            ort_arena_array(&arena, (size_t)ort_fft_scratch(fft), sizeof *scratch);
+        CHECK(scratch);
+        for (int64_t i = 0; i < n; i++)
+            in[i] = (ort_complex){(double)draw(1000) / 500 - 1, (double)draw(1000) / 500 - 1};
+        for (int inverse = 0; inverse < 2; inverse++) {
+            ort_fft_run(fft, in, out, inverse, scratch);
+            for (int64_t k = 0; k < n; k++) {
+                double re = 0, im = 0;
+                for (int64_t j = 0; j < n; j++) {
+                    double a = (inverse ? turn : -turn) * (double)(j * k % n) / (double)n;
+                    re += in[j].re * cos(a) - in[j].im * sin(a);
+                    im += in[j].re * sin(a) + in[j].im * cos(a);
+                }
+                CHECK(fabs(out[k].re - re) < 1e-11 && fabs(out[k].im - im) < 1e-11);
+            }
+        }
+        ort_arena_release(&arena);
+    }
+}
+
+static void combinations(test_state *test)
+{
+    float a[3] = {1, 2, NAN}, b[3] = {5, -7, 3};
+    uint8_t p[2] = {1, 0}, q[2] = {0, 0};
+    int8_t i[1] = {127}, one[1] = {1};
+    ort_combine op;
+    CHECK(ort_combine_parse("max", &op) && op == ORT_COMBINE_MAX && !ort_combine_parse("avg", &op));
+    ort_combine_get(ORT_DTYPE_FLOAT, ORT_COMBINE_MAX)(a, b, 3);
+    CHECK(a[0] == 5 && a[1] == 2 && isnan(a[2]));
+    ort_combine_get(ORT_DTYPE_BOOL, ORT_COMBINE_ADD)(p, q, 2);
+    CHECK(p[0] == 1 && p[1] == 0);
+    ort_combine_get(ORT_DTYPE_INT8, ORT_COMBINE_ADD)(i, one, 1);
+    CHECK(i[0] == -128);
+    CHECK(!ort_combine_get(ORT_DTYPE_STRING, ORT_COMBINE_ADD));
+    CHECK(!ort_combine_get(ORT_DTYPE_COMPLEX64, ORT_COMBINE_MIN));
+}
+
+int main(void)
+{
+    test_state test = {0};
+    RUN(&test, strided);
+    RUN(&test, mapped);
+    RUN(&test, transforms);
+    RUN(&test, combinations);
+    return test.failures ? 1 : 0;
+}
