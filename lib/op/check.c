@@ -182,8 +182,11 @@ static ort_status check_graph(const ort_graph *graph, const char *place,
     {
         check_order(graph, node, placed, findings);
         placed[node->id] = 1;
-        if (node->op)
-            ort_check_node(graph, node, findings);
+        const ort_op *op = node->op ? node->op
+                                    : ort_registry_find(registry, node->domain, node->op_type,
+                                                        node->opset);
+        if (op)
+            ort_check_node(graph, node, op, findings);
         else
             ort_check_unknown(graph, node, registry, findings);
         char label[256], inner[320];

@@ -6,7 +6,8 @@
 #include "op/op.h"
 
 /* Arity, attributes, types of a node whose operator is known. Facts must have been inferred. */
-void ort_check_node(const ort_graph *graph, const ort_node *node, ort_findings *findings);
+void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
+                    ort_findings *findings);
 /* Why nobody has this operator: unknown (with the nearest name), too old, removed, domain not
  * imported. */
 void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_registry *registry,

@@ -201,14 +201,15 @@ static void check_slots(const node_check *c, bindings *b, bool inputs)
     }
 }
 
-void ort_check_node(const ort_graph *graph, const ort_node *node, ort_findings *findings)
+void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
+                    ort_findings *findings)
 {
     ort_schema schema;
     ort_error err = {0};
-    node_check c = {.graph = graph, .node = node, .op = node->op, .schema = &schema,
+    node_check c = {.graph = graph, .node = node, .op = op, .schema = &schema,
                     .findings = findings};
     ort_node_label(node, c.label, sizeof c.label);
-    if (ort_schema_parse(node->op, &schema, &err) != ORT_OK) {
+    if (ort_schema_parse(op, &schema, &err) != ORT_OK) {
         FAIL(&c, "%s: %s", c.label, err.message);
         return;
     }

@@ -281,6 +281,9 @@ typedef struct ort_schema {
 } ort_schema;
 
 ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err);
+/* Has the node the inputs that the row requires, and no more inputs or outputs than it has? Quick: reads
+ * the signature in place. */
+bool ort_schema_fits(const ort_op *op, const ort_node *node);
 /* Does the type variable (or code) `type` of this row allow a value of this type? An unknown type
  * is allowed. */
 bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual);
@@ -290,7 +293,8 @@ char *ort_schema_format_types(const ort_op *op, const char *type, char *text, si
 /* ---- inference over a graph (infer.c) */
 
 /* Fill the facts of every value of the graph, bodies included. registry resolves node->op first
- * (unknown operators leave their outputs unknown). findings may be NULL: then the first contradiction
+ * (unknown operators, and nodes without the inputs that theirs requires, leave their outputs unknown
+ * and op NULL). findings may be NULL: then the first contradiction
  * is returned as an error; else all are added. */
 ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_findings *findings,
                            ort_error *err);

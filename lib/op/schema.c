@@ -87,6 +87,57 @@ static void arity(const ort_param *params, int count, int *minimum, int *maximum
     }
 }
 
+/* Skip one parameter of a signature; what its flags say. */
+static const char *skip_param(const char *p, bool *optional, bool *variadic, int *minimum)
+{
+    int depth = 0;
+    *optional = *variadic = false;
+    *minimum = 1;
+    for (; *p != ':' && *p != '\0'; p++) {
+        *optional = *optional || *p == '?';
+        *variadic = *variadic || *p == '*';
+        if (isdigit((unsigned char)*p) && *variadic)
+            *minimum = *p - '0';
+    }
+    for (; *p != '\0' && *p != ' ' && (*p != ',' || depth > 0); p++)
+        depth += (*p == '(') - (*p == ')');
+    return *p == ',' ? p + 1 : p;
+}
+
+/* Slots of one side against its part of the signature, which ends at ' ' or '\0'. */
+static bool slots_fit(const char **sig, const ort_id *ids, int count, bool all_required)
+{
+    int slot = 0;
+    bool unbounded = false;
+    while (count > 0 && ids[count - 1] == ORT_ID_NONE)
+        count--;
+    while (**sig != '\0' && **sig != ' ' && **sig != '-') {
+        bool optional, variadic;
+        int minimum;
+        *sig = skip_param(*sig, &optional, &variadic, &minimum);
+        if (variadic) {
+            unbounded = true;
+            if (all_required && count - slot < minimum)
+                return false;
+        } else if (!optional && all_required && (slot >= count || ids[slot] == ORT_ID_NONE)) {
+            return false;
+        }
+        slot++;
+    }
+    return unbounded || count <= slot;
+}
+
+bool ort_schema_fits(const ort_op *op, const ort_node *node)
+{
+    const char *p = op->sig;
+    if (!slots_fit(&p, node->inputs, node->input_count, true))
+        return false;
+    while (*p == ' ' || *p == '-' || *p == '>')
+        p++;
+    bool single = strchr(p, ',') == NULL;
+    return slots_fit(&p, node->outputs, node->output_count, single) && node->output_count > 0;
+}
+
 /* ---- attributes */
 
 static ort_attr_type attr_kind(const char *text, size_t length)
