@@ -56,8 +56,8 @@ static ort_status packed_sources(const ort_shaping *s, const ort_fused *f, ort_f
     p->k.offset = hidden[0];
     p->v = flat(-1, p->S, w->dim[1], p->E, -1);
     p->v.offset = hidden[0] + hidden[1];
-    int past = f->quantized ? ORT_QATTENTION_PAST : 4, mask = f->quantized ? ORT_QATTENTION_MASK
-        : 3;
+    int past = f->quantized ? ORT_QATTENTION_PAST : 4;
+    int mask = f->quantized ? ORT_QATTENTION_MASK : 3;
     p->past_k = p->past_v = given(s, past) ? past : -1;
     p->out_k = p->out_v = wanted(s, 1) ? 1 : -1;
     p->mask = given(s, mask) ? mask : -1;

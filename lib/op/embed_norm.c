@@ -154,6 +154,12 @@ static void count_mask(const ort_call *call, int64_t batch, int64_t steps)
     }
 }
 
+static bool is_one(const ort_call *call, int input)
+{
+    const ort_tensor *t = ort_call_in(call, input);
+    return t && ort_tensor_count(t) == 1;
+}
+
 static ort_status embed_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *ids = ort_call_in(call, IN_IDS), *mask = ort_call_in(call, IN_MASK);
@@ -168,11 +174,7 @@ static ort_status embed_run(ort_call *call, ort_error *err)
     if (!w.quantized)
         w.positions = ort_call_in(call, IN_POSITIONS);
     for (int i = IN_WORDS; w.quantized && i <= IN_BETA; i++)
-        if (ort_call_in(call, i) &&
-            (!ort_call_in(call, SCALE_OF(i)) || ort_tensor_count(ort_call_in(call,
-                                                                             SCALE_OF(i))) != 1 ||
-             !ort_call_in(call, ZERO_OF(i)) || ort_tensor_count(ort_call_in(call,
-                                                                            ZERO_OF(i))) != 1))
+        if (ort_call_in(call, i) && !(is_one(call, SCALE_OF(i)) && is_one(call, ZERO_OF(i))))
             return ort_call_fail(call, err, "input %d needs one scale and one zero point", i);
     w.hidden = w.words->shape.dim[1];
     w.steps = ids->shape.rank == 2 ? ids->shape.dim[1] : 0;

@@ -1,4 +1,5 @@
-/* rnn.c - LSTM, GRU and RNN: shapes, prepared weights, and the way to the typed cores.
+/* rnn.c - LSTM, GRU and RNN, and DynamicQuantizeLSTM of com.microsoft (its 8-bit weights become
+ * float when they are packed): shapes, prepared weights, and the way to the typed cores.
  *
  * float, float16 and bfloat16 compute in float (16-bit tensors are converted at the borders),
  * double in double. Constant weights are packed once; others are packed into the workspace of each
@@ -14,8 +15,15 @@
 /* Slots of the initial cell and peepholes exist for LSTM only. */
 enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
 
+static bool is_quantized(const ort_op *op)
+{
+    return op->name[0] == 'D';
+}
+
 static ort_rnn_kind kind_of(const ort_op *op)
 {
+    if (is_quantized(op))
+        return ORT_RNN_LSTM;
     return op->name[0] == 'L' ? ORT_RNN_LSTM : op->name[0] == 'G' ? ORT_RNN_GRU : ORT_RNN_PLAIN;
 }
 
@@ -44,7 +52,7 @@ static ort_status rnn_infer(ort_infer *x, ort_error *err)
     if (hidden > 0)
         H = ort_dim_of(hidden);
     else if (ort_infer_in_ranked(x, IN_R))
-        H = x->in[IN_R]->type.dim[2];
+        H = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
     if (batch_first) {
         ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){B, T, D, H});
         ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){B, D, H});
@@ -62,7 +70,8 @@ static void rnn_cost(const ort_infer *x, ort_cost *cost)
     double macs = (double)kind_of(x->op) * directions_of(x->node);
     if (!ort_infer_in_ranked(x, IN_X) || !ort_infer_in_ranked(x, IN_R))
         return;
-    const ort_dim *in = x->in[IN_X]->type.dim, hidden = x->in[IN_R]->type.dim[2];
+    const ort_dim *in = x->in[IN_X]->type.dim;
+    const ort_dim hidden = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
     if (!ort_dim_known(in[0]) || !ort_dim_known(in[1]) || !ort_dim_known(in[2]) ||
         !ort_dim_known(hidden))
         return;
@@ -156,18 +165,10 @@ static int weight_sizes(const ort_rnn *rnn, const ort_rnn_source *w, ort_rnn_siz
     return has_shape(w->P, 2, s->D, 3 * s->H, 0) ? -1 : IN_P;
 }
 
-static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
+static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *w, ort_error *err)
 {
-    bool lstm = rnn->kind == ORT_RNN_LSTM;
-    ort_rnn_source w = {.W = ort_prep_constant(p, IN_W), .R = ort_prep_constant(p, IN_R),
-                        .B = ort_prep_constant(p, IN_B),
-                        .P = lstm ? ort_prep_constant(p, IN_P) : NULL};
-    bool b_given = p->in_count > IN_B && p->in[IN_B];
-    bool p_given = lstm && p->in_count > IN_P && p->in[IN_P];
     size_t bytes = 0;
-    if (!w.W || !w.R || (b_given && !w.B) || (p_given && !w.P))
-        return ORT_OK;
-    int wrong = weight_sizes(rnn, &w, &rnn->sizes);
+    int wrong = weight_sizes(rnn, w, &rnn->sizes);
     if (wrong >= 0)
         return ort_prep_fail(p, err, "input %d has a shape that doesn't fit W, R and the direction",
                              wrong);
@@ -176,9 +177,72 @@ static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
     void *memory = ort_prep_pack(p, bytes);
     if (!memory)
         return ort_error_memory(err, bytes);
-    rnn->core->weights_fill(p->k, rnn, &rnn->sizes, &w, memory, rnn->weights);
+    rnn->core->weights_fill(p->k, rnn, &rnn->sizes, w, memory, rnn->weights);
     rnn->constant = true;
     return ORT_OK;
+}
+
+/* The float form [D][G*H][depth] of 8-bit weights [D][depth][G*H]; its data is the caller's to free.
+ * Scale and zero point hold one number per direction, or one per direction and column. */
+static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor *out,
+                             ort_error *err)
+{
+    const ort_tensor *q = ort_prep_constant(p, input);
+    const ort_tensor *scale = ort_prep_constant(p, scale_input);
+    const ort_tensor *zero = ort_prep_constant(p, scale_input + 1);
+    if (!q || !scale || !zero)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "weights, scales and zero points that "
+                             "aren't constant aren't implemented");
+    int64_t D = q->shape.dim[0], depth = q->shape.dim[1], columns = q->shape.dim[2];
+    int64_t scales = ort_tensor_count(scale);
+    if (q->shape.rank != 3 || (scales != D && scales != D * columns) ||
+        ort_tensor_count(zero) != scales)
+        return ort_prep_fail(p, err, "input %d or its scale has a wrong shape", input);
+    float *data = malloc((size_t)ort_tensor_count(q) * sizeof *data + 1);
+    if (!data)
+        return ort_error_memory(err, (size_t)ort_tensor_count(q) * sizeof *data);
+    for (int64_t d = 0; d < D; d++)
+        for (int64_t c = 0; c < columns; c++) {
+            int64_t s = scales == D ? d : d * columns + c;
+            double step = ort_tensor_get_f64(scale, s), offset = ort_tensor_get_f64(zero, s);
+            for (int64_t i = 0; i < depth; i++) {
+                double code = ort_tensor_get_f64(q, (d * depth + i) * columns + c);
+                data[(d * columns + c) * depth + i] = (float)((code - offset) * step);
+            }
+        }
+    *out = (ort_tensor){.dtype = ORT_DTYPE_FLOAT, .shape = {3, {D, columns, depth}}, .data = data};
+    return ORT_OK;
+}
+
+static ort_status prepare_quantized(ort_prep *p, ort_rnn *rnn, ort_error *err)
+{
+    ort_tensor W = {0}, R = {0};
+    ort_rnn_source w = {&W, &R, ort_prep_constant(p, IN_B), ort_prep_constant(p, IN_P)};
+    bool b_given = p->in_count > IN_B && p->in[IN_B], p_given = p->in_count > IN_P && p->in[IN_P];
+    if ((b_given && !w.B) || (p_given && !w.P))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "a bias or peephole that isn't constant "
+                             "isn't implemented");
+    ort_status status = dequantize(p, IN_W, 8, &W, err);
+    if (status == ORT_OK)
+        status = dequantize(p, IN_R, 10, &R, err);
+    if (status == ORT_OK)
+        status = pack_weights(p, rnn, &w, err);
+    free(W.data);
+    free(R.data);
+    return status;
+}
+
+static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
+{
+    bool lstm = rnn->kind == ORT_RNN_LSTM;
+    ort_rnn_source w = {.W = ort_prep_constant(p, IN_W), .R = ort_prep_constant(p, IN_R),
+                        .B = ort_prep_constant(p, IN_B),
+                        .P = lstm ? ort_prep_constant(p, IN_P) : NULL};
+    bool b_given = p->in_count > IN_B && p->in[IN_B];
+    bool p_given = lstm && p->in_count > IN_P && p->in[IN_P];
+    if (!w.W || !w.R || (b_given && !w.B) || (p_given && !w.P))
+        return ORT_OK;
+    return pack_weights(p, rnn, &w, err);
 }
 
 static ort_status rnn_prepare(ort_prep *p, ort_error *err)
@@ -210,8 +274,9 @@ static ort_status rnn_prepare(ort_prep *p, ort_error *err)
     default:
         return ort_prep_unsupported_dtype(p, IN_X, err);
     }
+    rnn->quantized = is_quantized(p->op);
     ORT_TRY(read_activations(p, rnn, err));
-    return prepare_weights(p, rnn, err);
+    return rnn->quantized ? prepare_quantized(p, rnn, err) : prepare_weights(p, rnn, err);
 }
 
 /* ---- shape */
@@ -242,7 +307,11 @@ static ort_status check_inputs(ort_shaping *s, const ort_rnn *rnn, ort_rnn_sizes
     const ort_tensor *x = input_of(s, IN_X), *lens = input_of(s, IN_LENS);
     ort_rnn_source w = {input_of(s, IN_W), input_of(s, IN_R), input_of(s, IN_B),
                         lstm ? input_of(s, IN_P) : NULL};
-    int wrong = !w.W || !w.R ? IN_W : weight_sizes(rnn, &w, z);
+    int wrong = !w.W || !w.R ? IN_W : -1;
+    if (rnn->quantized)
+        *z = rnn->sizes;
+    else if (wrong < 0)
+        wrong = weight_sizes(rnn, &w, z);
     if (wrong < 0 && (!x || x->shape.rank != 3 || x->shape.dim[2] != z->I))
         wrong = IN_X;
     if (wrong >= 0)
@@ -446,5 +515,11 @@ const ort_op ort_ops_rnn[] = {
      "T:F,bf16 T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
      "direction:s=forward hidden_size:i layout:i=0", 0, &rnn_impl},
+    {MS, "DynamicQuantizeLSTM", 1,
+     "X:T,W:T2,R:T2,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T,W_scale:T,"
+     "W_zero_point:T2,R_scale:T,R_zero_point:T2 -> Y?:T,Y_h?:T,Y_c?:T",
+     "T:f32 T1:i32 T2:i8,u8",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

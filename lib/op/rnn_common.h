@@ -45,6 +45,7 @@ typedef struct ort_rnn { /* prepared state */
     ort_dtype dtype;
     ort_rnn_sizes sizes; /* I, H, G, D of the constant weights */
     bool constant;       /* weights[] are filled */
+    bool quantized;      /* DynamicQuantizeLSTM: W and R were [D][I][G*H] of 8 bits, constant */
     ort_rnn_weights weights[2];
 } ort_rnn;
 
