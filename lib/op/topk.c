@@ -1,4 +1,4 @@
-/* sort.c - operators that order elements: TopK, Unique, NonZero.
+/* topk.c - operators that order elements: TopK, Unique, NonZero.
  *
  * Invariant: elements are compared through order-preserving unsigned keys (TopK) or one comparison
  * function per type (Unique); NaN is above everything and equal to itself, -0 equals 0, ties go to the
@@ -547,7 +547,7 @@ static ort_status unique_run(ort_call *call, ort_error *err)
 static const ort_op_impl unique_impl = {unique_infer, unique_prepare, unique_shape, unique_run,
                                         NULL};
 
-const ort_op ort_ops_sort[] = {
+const ort_op ort_ops_topk[] = {
     {ONNX, "TopK", 1, "X:T -> Values:T,Indices:I", "T:F I:i64", "axis:i=-1 k:i!", 0, &topk_impl},
     {ONNX, "TopK", 10, "X:T,K:i64 -> Values:T,Indices:I", "T:F I:i64", "axis:i=-1", 0, &topk_impl},
     {ONNX, "TopK", 11, "X:T,K:i64 -> Values:T,Indices:I", "T:F,I,U I:i64",
