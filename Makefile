@@ -51,7 +51,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance schema bench lint install clean unit tools
+.PHONY: all demo test check models conformance schema bench lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -128,6 +128,16 @@ models: all $(OBJ)/tests/models/models
 
 bench: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench.sh $(OBJ)/tests/bench/bench $(MODELS)
+
+# Damaged models, and allocations that fail; best with CFLAGS and LDFLAGS of -fsanitize=address,undefined.
+FUZZ ?= --seed 1 --count 500
+fuzz: $(OBJ)/tests/fuzz/mutate
+	@$< $(FUZZ) models $(wildcard $(MODELS) build/conformance)
+
+WRAPPED = malloc calloc realloc aligned_alloc posix_memalign strdup strndup free
+$(OBJ)/tests/fault/alloc: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+fault: $(OBJ)/tests/fault/alloc
+	@$< $(FAULT) models
 
 test:
 	@sh tests/tools/run_tests.sh
