@@ -223,22 +223,23 @@ static void show_values(const ort_execution *x, const ort_frame *frame)
 
 /* ---- the run */
 
-static ort_status run_in(ort_execution *x, ort_value **temporary, bool *own, ort_error *err)
+static ort_status run_program(ort_execution *x, ort_value *const *given, ort_value **temporary,
+                              bool *own, ort_error *err)
 {
     ort_context *context = x->context;
     ort_frame *frame = context->frames.first;
     ort_status status;
-    if (!frame || !ort_plan_matches(frame->plan, x->inputs)) {
+    if (!frame || frame->plan->program != x->session->program ||
+        !ort_plan_matches(frame->plan, given)) {
         ORT_TRY(ort_exec_check_inputs(x->session, x->inputs, err));
-        status = ort_frame_get(context, &context->frames, x->session->program, x->inputs, &frame,
-                               err);
+        status = ort_frame_get(context, &context->frames, x->session->program, given, &frame, err);
         /* With checked inputs a contradiction is between their shapes and the model's arithmetic. */
         if (status)
             return status == ORT_ERROR_MODEL
                        ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")
                        : status;
     }
-    ort_frame_bind_given(frame, x->inputs);
+    ort_frame_bind_given(frame, given);
     ORT_TRY(bind_results(x, frame, temporary, own, err));
     ORT_TRY(ort_frame_run(frame, err));
     show_values(x, frame);
@@ -247,8 +248,41 @@ static ort_status run_in(ort_execution *x, ort_value **temporary, bool *own, ort
     return status;
 }
 
+static bool overrides_default(const ort_execution *x)
+{
+    for (int i = 0; i < x->session->input_count; i++)
+        if (x->inputs[i] && x->session->inputs[i].default_value)
+            return true;
+    return false;
+}
+
+/* Inputs that the session takes for constants are not given to its program. */
+static ort_status run_in(ort_execution *x, ort_value **temporary, bool *own, ort_error *err)
+{
+    const ort_session *s = x->session;
+    ort_value *small[32], **given = small;
+    ort_status status;
+    if (!s->assumes_defaults)
+        return run_program(x, x->inputs, temporary, own, err);
+    if (s->program_input_count > 32)
+        given = malloc(sizeof *given * (size_t)s->program_input_count);
+    if (!given)
+        return ort_error_memory(err, sizeof *given * (size_t)s->program_input_count);
+    for (int i = 0; i < s->program_input_count; i++)
+        given[i] = x->inputs[s->program_inputs[i]];
+    status = run_program(x, given, temporary, own, err);
+    if (given != small)
+        free(given);
+    return status;
+}
+
 ort_status ort_exec_run(ort_execution *x, ort_error *err)
 {
+    if (x->session->assumes_defaults && overrides_default(x)) {
+        ort_session *general = NULL;
+        ORT_TRY(ort_exec_session_general(x->session, &general, err));
+        x->session = general;
+    }
     const ort_env *env = x->session->env;
     int count = x->session->output_count;
     ort_value *small_values[16] = {0}, **temporary = small_values;

@@ -145,14 +145,13 @@ static ort_status describe(const ort_session *session, ort_json *json, ort_error
         goto done;
     }
     ort_exec_choose_shapes(session, shapes);
-    for (int i = 0; i < session->input_count; i++) {
-        const ort_type *type = &session->inputs[i].type;
+    for (int i = 0; i < session->program_input_count; i++) {
+        const ort_type *type = &session->inputs[session->program_inputs[i]].type;
         given[i].kind = type->kind == ORT_TYPE_SEQUENCE ? ORT_KIND_SEQUENCE
                         : type->kind == ORT_TYPE_MAP    ? ORT_KIND_MAP
                                                         : ORT_KIND_TENSOR;
-        given[i].absent = session->inputs[i].default_value != NULL;
         given[i].dtype = type->dtype;
-        given[i].shape = shapes[i];
+        given[i].shape = shapes[session->program_inputs[i]];
     }
     status = ort_plan_new(session->program, given, &plan, err);
     if (status) {

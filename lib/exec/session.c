@@ -98,35 +98,61 @@ static ort_status check(creation *c, ort_error *err)
 
 /* ---- inputs with defaults */
 
-/* A default may be overridden at each run: inference and passes must not see it as a constant. */
-static ort_status set_defaults_apart(creation *c, ort_error *err)
+static ort_status allocate_inputs(ort_session *s, ort_error *err)
 {
-    ort_session *s = c->session;
-    s->input_count = (int)c->graph->inputs.count;
     size_t count = (size_t)s->input_count + 1;
     s->inputs = ort_arena_array(&s->memory, count, sizeof *s->inputs);
     s->defaults = ort_arena_array(&s->memory, count, sizeof *s->defaults);
     s->input_ids = ort_arena_array(&s->memory, count, sizeof *s->input_ids);
-    if (!s->inputs || !s->defaults || !s->input_ids)
-        return ort_error_memory(err, sizeof *s->inputs * (size_t)s->input_count);
+    s->program_inputs = ort_arena_array(&s->memory, count, sizeof *s->program_inputs);
+    if (!s->inputs || !s->defaults || !s->input_ids || !s->program_inputs)
+        return ort_error_memory(err, sizeof *s->inputs * count);
+    return ORT_OK;
+}
+
+/* Defaults are constants of a session that assumes them: those inputs leave the graph's list. In the
+ * general session a default may be overridden at each run: inference and passes must not see it. */
+static ort_status settle_inputs(creation *c, ort_error *err)
+{
+    ort_session *s = c->session;
+    size_t kept = 0;
+    s->input_count = (int)c->graph->inputs.count;
+    ORT_TRY(allocate_inputs(s, err));
     for (int i = 0; i < s->input_count; i++) {
         ort_port *port = &s->inputs[i];
-        port->id = s->input_ids[i] = c->graph->inputs.data[i];
+        port->id = c->graph->inputs.data[i];
         ort_graph_value *value = c->graph->values.data[port->id];
-        port->initializer = value->fact.value;
-        port->default_value = s->defaults[i] = value->fact.value;
+        port->default_value = value->fact.value;
+        if (s->assumes_defaults && port->default_value) {
+            value->is_input = false;
+            continue;
+        }
         value->fact.value = NULL;
+        s->defaults[kept] = port->default_value;
+        s->program_inputs[kept] = i;
+        s->input_ids[kept] = port->id;
+        c->graph->inputs.data[kept++] = port->id;
     }
+    c->graph->inputs.count = kept;
+    s->program_input_count = (int)kept;
     return ORT_OK;
+}
+
+static bool has_defaults(const ort_graph *graph)
+{
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        if (graph->values.data[graph->inputs.data[i]]->fact.value)
+            return true;
+    return false;
 }
 
 /* Saving needs them back in their places. */
 static void restore_defaults(ort_session *s, bool restore)
 {
     for (int i = 0; i < s->input_count; i++)
-        if (s->inputs[i].initializer)
+        if (s->inputs[i].default_value)
             s->model->graph->values.data[s->inputs[i].id]->fact.value =
-                restore ? s->inputs[i].initializer : NULL;
+                restore ? s->inputs[i].default_value : NULL;
 }
 
 /* ---- extra outputs */
@@ -241,7 +267,7 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .arena = &s->memory,
                                    .findings = findings,
                                    .inputs = s->input_ids,
-                                   .input_count = s->input_count,
+                                   .input_count = s->program_input_count,
                                    .defaults = s->defaults,
                                    .keep_all = s->keep_all};
     if (status)
@@ -264,7 +290,7 @@ static ort_status create(creation *c, ort_error *err)
     ORT_TRY(ort_partition_open(&c->session->partition, c->options->providers, c->options->strict,
                                &c->env->log, err));
     ORT_TRY(ort_graph_inline_functions(c->graph, err));
-    ORT_TRY(set_defaults_apart(c, err));
+    ORT_TRY(settle_inputs(c, err));
     ORT_TRY(check(c, err));
     end_phase(c, "check");
     ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
@@ -276,35 +302,98 @@ static ort_status create(creation *c, ort_error *err)
     return prepare(c, err);
 }
 
-ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
-                                 const ort_session_options *options, ort_session **session,
-                                 ort_error *err)
+/* ---- the whole */
+
+static const char *const *copy_names(ort_arena *arena, const char *const *names)
 {
-    ort_session_options defaults;
-    ort_status status;
+    size_t count = 0;
+    while (names && names[count])
+        count++;
+    const char **copy = ort_arena_array(arena, count + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < count; i++)
+        copy[i] = ort_arena_strdup(arena, names[i]);
+    return copy;
+}
+
+/* The options outlive the caller's: the general session may be made much later. */
+static ort_status keep_options(ort_session *s, const ort_session_options *options, ort_error *err)
+{
+    s->options = *options;
+    s->options.disable = copy_names(&s->memory, options->disable);
+    s->options.extra_outputs = copy_names(&s->memory, options->extra_outputs);
+    if (options->providers)
+        s->options.providers = ort_arena_strdup(&s->memory, options->providers);
+    return s->options.disable && s->options.extra_outputs ? ORT_OK : ort_error_memory(err, 64);
+}
+
+/* Takes model and pristine. */
+static ort_status new_session(ort_env *env, ort_model *model, ort_model *pristine, uint64_t load_ns,
+                              const ort_session_options *options, ort_session **session,
+                              ort_error *err)
+{
     ort_session *s = calloc(1, sizeof *s);
     *session = NULL;
     if (!s) {
         ort_model_free(model);
+        ort_model_free(pristine);
         return ort_error_memory(err, sizeof *s);
     }
-    ort_session_options_init(&defaults);
     creation c = {.env = env,
-                  .options = options ? options : &defaults,
+                  .options = options,
                   .session = s,
                   .graph = model->graph,
                   .mark = ort_clock_ns()};
     pthread_mutex_init(&s->lock, NULL);
     s->env = env;
     s->model = model;
-    s->keep_all = c.options->keep_all;
+    s->pristine = pristine;
+    s->assumes_defaults = pristine != NULL;
+    s->keep_all = options->keep_all;
     if (load_ns)
         add_phase(s, "load", load_ns, -1);
-    status = create(&c, err);
+    ort_status status = create(&c, err);
+    if (!status && pristine)
+        status = keep_options(s, options, err);
     if (status)
         ort_exec_session_release(s);
     else
         *session = s;
+    return status;
+}
+
+ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
+                                 const ort_session_options *options, ort_session **session,
+                                 ort_error *err)
+{
+    ort_session_options defaults;
+    ort_model *pristine = NULL;
+    *session = NULL;
+    ort_session_options_init(&defaults);
+    if (has_defaults(model->graph)) {
+        ort_status status = ort_model_clone(model, &pristine, err);
+        if (status) {
+            ort_model_free(model);
+            return status;
+        }
+    }
+    return new_session(env, model, pristine, load_ns, options ? options : &defaults, session, err);
+}
+
+ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
+                                    ort_error *err)
+{
+    ort_session *s = (ort_session *)(uintptr_t)session; /* made once, under the lock */
+    ort_status status = ORT_OK;
+    pthread_mutex_lock(&s->lock);
+    if (!s->general) {
+        ort_model *copy = NULL;
+        status = ort_model_clone(s->pristine, &copy, err);
+        if (!status)
+            status = new_session((ort_env *)(uintptr_t)s->env, copy, NULL, 0, &s->options,
+                                 &s->general, err);
+    }
+    *general = s->general;
+    pthread_mutex_unlock(&s->lock);
     return status;
 }
 
@@ -314,19 +403,24 @@ void ort_exec_session_release(ort_session *session)
         return;
     for (int i = 0; i < session->idle_count; i++)
         ort_context_free(session->idle[i]);
+    ort_exec_session_release(session->general);
     ort_program_free(session->program);
     ort_partition_release(&session->partition);
     ort_vec_release(&session->phases);
     pthread_mutex_destroy(&session->lock);
     ort_arena_release(&session->memory);
     ort_model_free(session->model);
+    ort_model_free(session->pristine);
     free(session);
 }
 
-/* The graph is only read by runs through facts of types, so its defaults may come back for a while. */
+/* The saved model has all its inputs. The graph is only read by runs through facts of types, so its
+ * defaults may come back for a while. */
 ort_status ort_session_save_optimized(const ort_session *session, const char *path, ort_error *err)
 {
     ort_session *s = (ort_session *)(uintptr_t)session;
+    if (s->assumes_defaults)
+        ORT_TRY(ort_exec_session_general(session, &s, err));
     pthread_mutex_lock(&s->lock);
     restore_defaults(s, true);
     ort_status status = ort_model_save(s->model, path, NULL, err);

@@ -11,8 +11,7 @@ typedef struct ort_port { /* an input or output as callers see it */
     const char *type_text;
     ort_type type;
     ort_id id;
-    const ort_tensor *default_value;
-    const ort_tensor *initializer; /* what fact.value held before it became a default */
+    const ort_tensor *default_value; /* NULL: must be given */
 } ort_port;
 
 typedef struct ort_phase {
@@ -31,9 +30,17 @@ struct ort_session {
     ort_partition partition;
     ort_port *inputs, *outputs;
     int input_count, output_count;
-    const ort_tensor **defaults;
-    ort_id *input_ids;
+    const ort_tensor **defaults; /* per program input */
+    ort_id *input_ids;           /* what the program takes: all inputs, or those without a default */
+    int program_input_count;
+    int *program_inputs;         /* their places among `inputs` */
     bool keep_all;
+    /* Inputs with defaults are constants here; a run that overrides one goes to `general`, which is
+     * made from `pristine` when it is first needed. */
+    bool assumes_defaults;
+    ort_model *pristine;
+    ort_session_options options;
+    ort_session *general;
     ORT_VEC(ort_phase) phases;
     pthread_mutex_t lock;
     ort_context *idle[ORT_IDLE_CONTEXTS];
@@ -45,6 +52,9 @@ ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_n
                                  const ort_session_options *options, ort_session **session,
                                  ort_error *err);
 void ort_exec_session_release(ort_session *session);
+/* The session that lets a run override defaults. Borrowed. */
+ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
+                                    ort_error *err);
 
 /* inputs.c: ORT_OK when these values fit the session's inputs. */
 ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
