@@ -51,7 +51,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance schema bench lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance contrib schema bench lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -119,6 +119,9 @@ unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 
 conformance: all $(OBJ)/tests/onnx/conformance
 	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance
+
+contrib: $(OBJ)/tests/onnx/conformance
+	@$< --ignore /dev/null tests/onnx/contrib
 
 schema: $(OBJ)/tests/onnx/schema_dump
 	@build/venv/bin/python tests/tools/check_schema.py $<

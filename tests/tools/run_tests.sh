@@ -60,6 +60,7 @@ make -j"$jobs" all >"$logs/build.log" 2>&1 || { tail -n 30 "$logs/build.log"; ad
 suite lint make -s lint
 suite unit make -s -j"$jobs" unit
 suite cli sh tests/tools/run_cli.sh
+suite contrib make -s contrib
 
 if sh tests/tools/setup_venv.sh >"$logs/venv.log" 2>&1; then
     suite conformance make -s conformance

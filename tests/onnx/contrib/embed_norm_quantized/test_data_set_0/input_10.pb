@@ -1,0 +1,1 @@
+Bsegment_scaleJÂõ<

@@ -1,0 +1,3 @@
+B
+beta_scaleJ
+×#<

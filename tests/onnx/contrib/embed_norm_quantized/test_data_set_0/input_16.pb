@@ -1,0 +1,2 @@
+B
+gamma_zeroJ

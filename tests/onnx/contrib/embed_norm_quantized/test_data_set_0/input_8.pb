@@ -1,0 +1,2 @@
+Bwords_scaleJ
+ף<
