@@ -1,8 +1,8 @@
 /* constant.c - operators that make tensors from attributes or a few numbers: Constant,
  * ConstantOfShape, EyeLike, Range.
  *
- * Invariant: Constant's value is known to inference (fact.value), so nothing downstream needs to run
- * it; a sparse_value is dense by the time an operator sees it (import expands it).
+ * Invariant: Constant's value is known to inference (fact.value), so nothing downstream needs to
+ * run it; a sparse_value is dense by the time an operator sees it (import expands it).
  */
 #include <math.h>
 #include <string.h>
@@ -269,7 +269,8 @@ static ort_status range_run(ort_call *call, ort_error *err)
         return ort_call_fail(call, err, "start, limit and delta give %lld elements, %lld were "
                              "planned", (long long)count, (long long)n);
     if (is_integer(out->dtype)) {
-        uint64_t a = (uint64_t)ort_tensor_get_i64(start, 0), d = (uint64_t)ort_tensor_get_i64(delta, 0);
+        uint64_t a = (uint64_t)ort_tensor_get_i64(start, 0);
+        uint64_t d = (uint64_t)ort_tensor_get_i64(delta, 0);
         for (int64_t i = 0; i < n; i++)
             ort_tensor_set_i64(out, i, (int64_t)(a + d * (uint64_t)i));
     } else if (out->dtype == ORT_DTYPE_DOUBLE) {

@@ -1,5 +1,5 @@
-/* determinant.c - Det: determinants of a batch of square matrices, by elimination with row pivots in
- * double precision. */
+/* determinant.c - Det: determinants of a batch of square matrices, by elimination with row pivots
+ * in double precision. Invariant: matrices are independent tasks, each in its thread's scratch. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* einsum.c - Einsum: any number of operands, contracted from left to right.
  *
- * A label is a number: 0-25 'A'-'Z', 26-51 'a'-'z' (ASCII order, as the implicit output needs), then
- * the axes of the ellipsis, aligned at their end. Invariant: a term in work is a contiguous array with
- * distinct labels of more than one element; an axis of 1 is dropped at once, which is broadcasting.
+ * A label is a number: 0-25 'A'-'Z', 26-51 'a'-'z' (ASCII order, as the implicit output needs),
+ * then the axes of the ellipsis, aligned at their end. Invariant: a term in work is a contiguous
+ * array with distinct labels of more than one element; an axis of 1 is dropped at once, which is
+ * broadcasting.
  * Two terms meet as a batch of matrix products: labels of both that are still needed are the batch,
  * labels of both that are not are summed.
  */

@@ -23,7 +23,8 @@ ort_fft *ort_fft_new(int64_t n, ort_fft_alloc *alloc, void *arg);
 int64_t ort_fft_length(const ort_fft *fft);
 /* Complex numbers of scratch that ort_fft_run needs. */
 int64_t ort_fft_scratch(const ort_fft *fft);
-/* out[k] = sum over j of in[j] * exp(-+2*pi*i*j*k/n); the inverse is not scaled. in and out differ. */
+/* out[k] = sum over j of in[j] * exp(-+2*pi*i*j*k/n); the inverse is not scaled. in and out
+ * differ. */
 void ort_fft_run(const ort_fft *fft, const ort_complex *in, ort_complex *out, bool inverse,
                  ort_complex *scratch);
 

@@ -58,7 +58,8 @@ static ort_status grid_prepare(ort_prep *p, ort_error *err)
     while (k < 3 && strcmp(padding, paddings[k]) != 0)
         k++;
     if (m == 5 || k == 3)
-        return ort_prep_fail(p, err, "mode \"%s\" or padding_mode \"%s\" is unknown", mode, padding);
+        return ort_prep_fail(p, err, "mode \"%s\" or padding_mode \"%s\" is unknown", mode,
+                             padding);
     state->mode = (enum grid_mode)(m > 2 ? m - 2 : m);
     state->padding = (enum grid_padding)k;
     state->align = ort_node_int(p->node, "align_corners", 0) != 0;
@@ -83,7 +84,8 @@ static ort_status grid_shape(ort_shaping *s, ort_error *err)
 {
     int taps = tap_count(s->state, s->in[0]->shape.rank - 2);
     (void)err;
-    s->thread_bytes = (size_t)POINTS * (size_t)taps * (sizeof(int64_t) + sizeof(double) + sizeof(float));
+    s->thread_bytes = (size_t)POINTS * (size_t)taps *
+                      (sizeof(int64_t) + sizeof(double) + sizeof(float));
     return ORT_OK;
 }
 

@@ -294,7 +294,8 @@ static void copy_packed(const ort_move *m, int bits)
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < m->dim[last]; i++)
             ort_packed_set(m->dst, (size_t)(at.dst + i * m->dst_stride[last]), bits,
-                           ort_packed_get(m->src, (size_t)(at.src + i * m->src_stride[last]), bits));
+                           ort_packed_get(m->src, (size_t)(at.src + i * m->src_stride[last]),
+                                          bits));
         step_row(m, last, &at);
     }
 }

@@ -31,7 +31,7 @@ void ort_move_run(const ort_move *move, ort_pool *pool);
  * both shapes have the same dim there. Ranks are equal. */
 typedef struct ort_move_map {
     const int64_t *axis[ORT_MAX_RANK];
-    const void *fill;   /* one element (string record, packed: in the low bits); may be NULL: zero */
+    const void *fill; /* one element (string record; packed: in the low bits); NULL: zero bits */
 } ort_move_map;
 void ort_move_mapped(const ort_tensor *src, ort_tensor *dst, const ort_move_map *map,
                      ort_pool *pool);

@@ -1,7 +1,8 @@
 /* resample.h - separable resampling of a tensor along some of its axes: tap tables and passes.
  *
  * A table says for every output index of an axis which input indices (clamped to the axis) weigh
- * how much. Passes run from the last axis to the first, in float (16-bit and smaller types) or double.
+ * how much. Passes run from the last axis to the first, in float (16-bit and smaller types) or
+ * double.
  */
 #ifndef ORT_OP_RESAMPLE_H
 #define ORT_OP_RESAMPLE_H
@@ -19,7 +20,7 @@ typedef enum ort_coordinate { /* coordinate_transformation_mode */
     ORT_COORD_COUNT
 } ort_coordinate;
 
-typedef enum ort_rounding { /* nearest_mode; SIMPLE is opset 10's: ceil when shrinking, else floor */
+typedef enum ort_rounding { /* nearest_mode; SIMPLE (opset 10): ceil when shrinking, else floor */
     ORT_ROUND_PREFER_FLOOR,
     ORT_ROUND_PREFER_CEIL,
     ORT_ROUND_FLOOR,

@@ -1,8 +1,8 @@
 /* resize.c - Resize (10 to 19) and Upsample.
  *
- * Invariant: one function (resize_axes) turns scales, sizes, axes, roi and the aspect policy into an
- * ort_resample_axis per axis, for inference and for running alike. Tables are made in the shape phase
- * when the numbers are known by then, else in run.
+ * Invariant: one function (resize_axes) turns scales, sizes, axes, roi and the aspect policy into
+ * an ort_resample_axis per axis, for inference and for running alike. Tables are made in the shape
+ * phase when the numbers are known by then, else in run.
  */
 #include <math.h>
 #include <string.h>
@@ -57,7 +57,8 @@ static const char *resize_read(const ort_node *node, const ort_op *op, resize_st
     if (mode < 0)
         return "mode must be nearest, linear or cubic";
     if (rounding < 0 || aspect < 0 || coordinate < 0)
-        return "nearest_mode, keep_aspect_ratio_policy or coordinate_transformation_mode is unknown";
+        return "nearest_mode, keep_aspect_ratio_policy or coordinate_transformation_mode is "
+               "unknown";
     state->nearest = mode == 0;
     state->rounding = old ? ORT_ROUND_SIMPLE : (ort_rounding)rounding;
     if (upsample)

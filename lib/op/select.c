@@ -67,8 +67,8 @@ static ort_status reverse_prepare(ort_prep *p, ort_error *err)
     if (!state)
         return ort_error_memory(err, sizeof *state);
     if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
-        return ort_prep_fail(p, err, "batch_axis %lld and time_axis %lld must be 0 and 1 or 1 and 0",
-                             (long long)batch, (long long)time);
+        return ort_prep_fail(p, err, "batch_axis %lld and time_axis %lld must be 0 and 1 or 1 "
+                             "and 0", (long long)batch, (long long)time);
     state->batch_axis = (int)batch;
     state->time_axis = (int)time;
     return ORT_OK;

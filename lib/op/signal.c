@@ -349,7 +349,8 @@ static void stft_task(void *arg, size_t task, int thread)
         line[i].im *= w;
     }
     ort_fft_run(job->fft, line, spectrum, false, spectrum + n);
-    store_line(job->out, (int64_t)task * job->length_out * 2, 2, job->length_out, true, 1, spectrum);
+    store_line(job->out, (int64_t)task * job->length_out * 2, 2, job->length_out, true, 1,
+               spectrum);
 }
 
 static ort_status stft_run(ort_call *call, ort_error *err)
@@ -451,8 +452,9 @@ static ort_status mel_infer(ort_infer *x, ort_error *err)
         dims[1] = bins;
     if (ort_infer_int(x, 1, 0, &length))
         dims[0] = ort_dim_add(x->dims, ort_dim_div(x->dims, length, ort_dim_of(2)), ort_dim_of(1));
-    if ((ort_dim_known(dims[0]) && dims[0].size < 0) || (ort_dim_known(dims[1]) && dims[1].size < 0))
-        return ort_infer_fail(x, err, "num_mel_bins and dft_length must not be negative");
+    for (int d = 0; d < 2; d++)
+        if (ort_dim_known(dims[d]) && dims[d].size < 0)
+            return ort_infer_fail(x, err, "num_mel_bins and dft_length must not be negative");
     ort_infer_set_type(x, 0, (ort_dtype)ort_node_int(x->node, "output_datatype", ORT_DTYPE_FLOAT),
                        2, dims);
     return ORT_OK;
@@ -462,7 +464,8 @@ static ort_status mel_infer(ort_infer *x, ort_error *err)
 static int64_t mel_bin(double low, double high, int64_t bands, int64_t i, int64_t length,
                        int64_t rate)
 {
-    double mel_low = 2595 * log1p(low / 700) / log(10), mel_high = 2595 * log1p(high / 700) / log(10);
+    double mel_low = 2595 * log1p(low / 700) / log(10);
+    double mel_high = 2595 * log1p(high / 700) / log(10);
     double mel = (double)i * ((mel_high - mel_low) / (double)(bands + 2)) + mel_low;
     double hertz = 700 * expm1(mel / 2595 * log(10));
     double bin = floor((double)(length + 1) * hertz / (double)rate);
@@ -473,8 +476,8 @@ static ort_status mel_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
     int64_t bins = out->shape.dim[0], bands = out->shape.dim[1], length, rate;
-    if (!scalar_value(ort_call_in(call, 1), &length) || !scalar_value(ort_call_in(call, 2), &rate) ||
-        rate < 1)
+    if (!scalar_value(ort_call_in(call, 1), &length) ||
+        !scalar_value(ort_call_in(call, 2), &rate) || rate < 1)
         return ort_call_fail(call, err, "sample_rate must be at least 1");
     double low = ort_tensor_get_f64(ort_call_in(call, 3), 0);
     double high = ort_tensor_get_f64(ort_call_in(call, 4), 0);

@@ -1,5 +1,5 @@
-/* suppression.c - NonMaxSuppression: per batch and class, boxes by falling score, dropping those that
- * overlap a kept one.
+/* suppression.c - NonMaxSuppression: per batch and class, boxes by falling score, dropping those
+ * that overlap a kept one.
  *
  * Invariant: classes are independent tasks, each with its own slice of the selection, and the
  * output lists them in (batch, class) order whatever the number of threads.
@@ -154,7 +154,8 @@ static ort_status nms_run(ort_call *call, ort_error *err)
     job.classes = scores->shape.dim[1];
     if (boxes->shape.dim[2] != 4 || scores->shape.dim[0] != batches ||
         scores->shape.dim[2] != job.n)
-        return ort_call_fail(call, err, "boxes must be [batch, n, 4] and scores [batch, classes, n]");
+        return ort_call_fail(call, err, "boxes must be [batch, n, 4] and scores [batch, classes, "
+                             "n]");
     job.limit = limit && ort_tensor_count(limit) > 0 ? ort_tensor_get_i64(limit, 0) : 0;
     job.limit = ort_max_i64(0, ort_min_i64(job.limit, job.n));
     job.overlap = optional_float(call, 3, 0);

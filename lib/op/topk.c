@@ -1,8 +1,8 @@
 /* topk.c - operators that order elements: TopK, Unique, NonZero.
  *
  * Invariant: elements are compared through order-preserving unsigned keys (TopK) or one comparison
- * function per type (Unique); NaN is above everything and equal to itself, -0 equals 0, ties go to the
- * lower index. Results do not depend on the number of threads.
+ * function per type (Unique); NaN is above everything and equal to itself, -0 equals 0, ties go to
+ * the lower index. Results do not depend on the number of threads.
  */
 #include <math.h>
 #include <string.h>

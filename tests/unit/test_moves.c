@@ -1,5 +1,5 @@
-/* test_moves.c - strided copies and index maps against the plain definition, for every element size,
- * and transforms of many lengths against the defining sum. */
+/* test_moves.c - strided copies and index maps against the plain definition, for every element
+ * size, and transforms of many lengths against the defining sum. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -102,7 +102,9 @@ static void mapped(test_state *test)
             out.dim[d] = kind == 0 ? in.dim[d] : kind == 1 ? 2 * in.dim[d] : 1 + draw(40);
             map.axis[d] = kind == 0 ? NULL : maps[d];
             for (int64_t i = 0; i < out.dim[d] && kind > 0; i++)
-                maps[d][i] = kind == 1 ? i / 2 : kind == 2 ? draw(in.dim[d]) : draw(in.dim[d] + 1) - 1;
+                maps[d][i] = kind == 1   ? i / 2
+                             : kind == 2 ? draw(in.dim[d])
+                                         : draw(in.dim[d] + 1) - 1;
         }
         ort_value *x = filled(dtype, &in), *y = filled(dtype, &out);
         CHECK(x && y);
