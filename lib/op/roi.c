@@ -1,0 +1,313 @@
+/* roi.c - RoiAlign and MaxRoiPool: regions of interest to grids of fixed size.
+ *
+ * A task is one region. Elements are read as double whatever their type and rounded once.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/op.h"
+
+typedef struct roi_state {
+    int64_t height, width, sampling;
+    float scale;
+    bool max, half_pixel;
+} roi_state;
+
+typedef struct roi_run {
+    const roi_state *s;
+    const ort_tensor *x, *rois, *batch; /* batch NULL: element 0 of each region says it */
+    ort_tensor *y;
+    int64_t images, channels, height, width;
+} roi_run;
+
+static double value_at(const ort_tensor *t, int64_t i)
+{
+    return t->dtype == ORT_DTYPE_FLOAT ? (double)((const float *)t->data)[i]
+                                       : ort_tensor_get_f64(t, i);
+}
+
+static void put(ort_tensor *t, int64_t i, double value)
+{
+    if (t->dtype == ORT_DTYPE_FLOAT)
+        ((float *)t->data)[i] = (float)value;
+    else
+        ort_tensor_set_f64(t, i, value);
+}
+
+/* ---- RoiAlign */
+
+static ort_status align_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0), *rois = ort_infer_in(x, 1);
+    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
+    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
+    ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
+    ort_dim out[4] = {ort_dim_unknown(), ort_dim_unknown(),
+                      ort_dim_of(ort_node_int(x->node, "output_height", 1)),
+                      ort_dim_of(ort_node_int(x->node, "output_width", 1))};
+    if (out[2].size < 1 || out[3].size < 1 || out[2].size > INT32_MAX || out[3].size > INT32_MAX)
+        return ort_infer_fail(x, err, "attributes output_height and output_width are %lld and %lld",
+                              (long long)out[2].size, (long long)out[3].size);
+    if (ort_infer_in_ranked(x, 1))
+        out[0] = rois->type.dim[0];
+    if (ort_infer_in_ranked(x, 0))
+        out[1] = in->type.dim[1];
+    ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
+    return ORT_OK;
+}
+
+static ort_status check_float(ort_prep *p, ort_error *err)
+{
+    switch (ort_prep_dtype(p, 0)) {
+    case ORT_DTYPE_FLOAT:
+    case ORT_DTYPE_DOUBLE:
+    case ORT_DTYPE_FLOAT16:
+    case ORT_DTYPE_BFLOAT16:
+        return ORT_OK;
+    default:
+        return ort_prep_unsupported_dtype(p, 0, err);
+    }
+}
+
+static ort_status align_prepare(ort_prep *p, ort_error *err)
+{
+    roi_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    const char *mode = ort_node_string(p->node, "mode", "avg");
+    const char *transform = ort_node_string(p->node, "coordinate_transformation_mode",
+                                            p->op->since >= 16 ? "half_pixel"
+                                                               : "output_half_pixel");
+    s->height = ort_node_int(p->node, "output_height", 1);
+    s->width = ort_node_int(p->node, "output_width", 1);
+    s->sampling = ort_node_int(p->node, "sampling_ratio", 0);
+    s->scale = ort_node_float(p->node, "spatial_scale", 1.0f);
+    s->max = strcmp(mode, "max") == 0;
+    s->half_pixel = strcmp(transform, "half_pixel") == 0;
+    if ((!s->max && strcmp(mode, "avg") != 0) || s->sampling < 0 || s->sampling > INT32_MAX)
+        return ort_prep_fail(p, err, "mode '%s' with sampling_ratio %lld isn't known", mode,
+                             (long long)s->sampling);
+    return check_float(p, err);
+}
+
+/* The four neighbours of a sample and their weights; all weights zero outside the image. */
+typedef struct corners {
+    int64_t at[4];
+    double weight[4];
+} corners;
+
+static corners locate(double y, double x, int64_t height, int64_t width)
+{
+    corners c = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+    if (!(y >= -1.0 && y <= (double)height && x >= -1.0 && x <= (double)width) || !height || !width)
+        return c;
+    y = y < 0 ? 0 : y;
+    x = x < 0 ? 0 : x;
+    int64_t y0 = ort_min_i64((int64_t)y, height - 1), x0 = ort_min_i64((int64_t)x, width - 1);
+    int64_t y1 = ort_min_i64(y0 + 1, height - 1), x1 = ort_min_i64(x0 + 1, width - 1);
+    double ly = y0 == height - 1 ? 0 : y - (double)y0, lx = x0 == width - 1 ? 0 : x - (double)x0;
+    c.at[0] = y0 * width + x0;
+    c.at[1] = y0 * width + x1;
+    c.at[2] = y1 * width + x0;
+    c.at[3] = y1 * width + x1;
+    c.weight[0] = (1 - ly) * (1 - lx);
+    c.weight[1] = (1 - ly) * lx;
+    c.weight[2] = ly * (1 - lx);
+    c.weight[3] = ly * lx;
+    return c;
+}
+
+typedef struct region {
+    double y, x, bin_height, bin_width; /* start, and size of one output element */
+    int64_t grid_y, grid_x;             /* samples of one output element */
+} region;
+
+static double sample_bin(const roi_run *r, const region *g, int64_t plane, int64_t oy, int64_t ox)
+{
+    double sum = 0.0;
+    for (int64_t iy = 0; iy < g->grid_y; iy++)
+        for (int64_t ix = 0; ix < g->grid_x; ix++) {
+            double y = g->y + g->bin_height * ((double)oy + ((double)iy + 0.5) / (double)g->grid_y);
+            double x = g->x + g->bin_width * ((double)ox + ((double)ix + 0.5) / (double)g->grid_x);
+            corners c = locate(y, x, r->height, r->width);
+            double part[4];
+            for (int i = 0; i < 4; i++)
+                part[i] = c.weight[i] == 0 ? 0 : c.weight[i] * value_at(r->x, plane + c.at[i]);
+            if (!r->s->max) {
+                sum += part[0] + part[1] + part[2] + part[3];
+                continue;
+            }
+            /* ONNX defines "max" over the weighted neighbours, not over interpolated values. */
+            double top = fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
+            sum = iy == 0 && ix == 0 ? top : fmax(sum, top);
+        }
+    double count = (double)ort_max_i64(g->grid_y * g->grid_x, 1);
+    return r->s->max ? sum : sum / count;
+}
+
+static void task_align(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const roi_run *r = arg;
+    const roi_state *s = r->s;
+    int64_t roi = (int64_t)task, image = ((const int64_t *)r->batch->data)[roi];
+    double offset = s->half_pixel ? 0.5 : 0.0, edge[4];
+    for (int i = 0; i < 4; i++)
+        edge[i] = value_at(r->rois, roi * 4 + i) * (double)s->scale - offset;
+    double width = edge[2] - edge[0], height = edge[3] - edge[1];
+    if (!s->half_pixel) {
+        width = fmax(width, 1.0);
+        height = fmax(height, 1.0);
+    }
+    region g = {edge[1], edge[0], height / (double)s->height, width / (double)s->width, s->sampling,
+                s->sampling};
+    if (s->sampling == 0) { /* as many samples as pixels, within reason for hostile regions */
+        g.grid_y = (int64_t)fmin(fmax(ceil(g.bin_height), 0.0), 4096.0);
+        g.grid_x = (int64_t)fmin(fmax(ceil(g.bin_width), 0.0), 4096.0);
+    }
+    int64_t out = roi * r->channels * s->height * s->width;
+    for (int64_t c = 0; c < r->channels; c++)
+        for (int64_t oy = 0; oy < s->height; oy++)
+            for (int64_t ox = 0; ox < s->width; ox++)
+                put(r->y, out++, sample_bin(r, &g, (image * r->channels + c) * r->height * r->width,
+                                            oy, ox));
+}
+
+static ort_status fill_run(ort_call *call, roi_run *r, int64_t columns, ort_error *err)
+{
+    r->s = call->state;
+    r->x = ort_call_in(call, 0);
+    r->rois = ort_call_in(call, 1);
+    r->y = ort_call_out(call, 0);
+    if (r->x->shape.rank != 4 || r->rois->shape.rank != 2 || r->rois->shape.dim[1] != columns)
+        return ort_call_fail(call, err, "X needs rank 4 and rois %lld columns", (long long)columns);
+    r->images = r->x->shape.dim[0];
+    r->channels = r->x->shape.dim[1];
+    r->height = r->x->shape.dim[2];
+    r->width = r->x->shape.dim[3];
+    return ORT_OK;
+}
+
+static ort_status align_run(ort_call *call, ort_error *err)
+{
+    roi_run r;
+    ORT_TRY(fill_run(call, &r, 4, err));
+    r.batch = ort_call_in(call, 2);
+    int64_t count = r.rois->shape.dim[0];
+    if (ort_tensor_count(r.batch) != count)
+        return ort_call_fail(call, err, "batch_indices needs %lld elements", (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t image = ((const int64_t *)r.batch->data)[i];
+        if (image < 0 || image >= r.images)
+            return ort_call_fail(call, err, "batch_indices[%lld] is %lld, there are %lld images",
+                                 (long long)i, (long long)image, (long long)r.images);
+    }
+    if (r.y)
+        ort_call_parallel(call, (size_t)count, task_align, &r);
+    return ORT_OK;
+}
+
+/* ---- MaxRoiPool */
+
+static ort_status max_infer(ort_infer *x, ort_error *err)
+{
+    size_t count = 0;
+    const int64_t *shape = ort_node_ints(x->node, "pooled_shape", &count);
+    const ort_fact *in = ort_infer_in(x, 0), *rois = ort_infer_in(x, 1);
+    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
+    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
+    if (count != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
+        return ort_infer_fail(x, err, "attribute pooled_shape needs two positive numbers");
+    ort_dim out[4] = {ort_dim_unknown(), ort_dim_unknown(), ort_dim_of(shape[0]),
+                      ort_dim_of(shape[1])};
+    if (ort_infer_in_ranked(x, 1))
+        out[0] = rois->type.dim[0];
+    if (ort_infer_in_ranked(x, 0))
+        out[1] = in->type.dim[1];
+    ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
+    return ORT_OK;
+}
+
+static ort_status max_prepare(ort_prep *p, ort_error *err)
+{
+    roi_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    size_t count = 0;
+    const int64_t *shape = ort_node_ints(p->node, "pooled_shape", &count);
+    s->height = shape[0];
+    s->width = shape[1];
+    s->scale = ort_node_float(p->node, "spatial_scale", 1.0f);
+    return check_float(p, err);
+}
+
+/* Pixels [*first, *last) of bin `index` of `bins` over a region that starts at `start`. */
+static void bin_range(double start, double size, int64_t bins, int64_t index, int64_t limit,
+                      int64_t *first, int64_t *last)
+{
+    double low = floor((double)index * size / (double)bins) + start;
+    double high = ceil((double)(index + 1) * size / (double)bins) + start;
+    *first = (int64_t)fmin(fmax(low, 0.0), (double)limit);
+    *last = (int64_t)fmin(fmax(high, 0.0), (double)limit);
+}
+
+static void task_max(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const roi_run *r = arg;
+    const roi_state *s = r->s;
+    int64_t roi = (int64_t)task, image = (int64_t)value_at(r->rois, roi * 5);
+    double edge[4];
+    for (int i = 0; i < 4; i++)
+        edge[i] = round(value_at(r->rois, roi * 5 + 1 + i) * (double)s->scale);
+    double width = fmax(edge[2] - edge[0] + 1, 1), height = fmax(edge[3] - edge[1] + 1, 1);
+    int64_t out = roi * r->channels * s->height * s->width;
+    for (int64_t c = 0; c < r->channels; c++)
+        for (int64_t oy = 0; oy < s->height; oy++)
+            for (int64_t ox = 0; ox < s->width; ox++, out++) {
+                int64_t y0, y1, x0, x1, plane = (image * r->channels + c) * r->height * r->width;
+                bin_range(edge[1], height, s->height, oy, r->height, &y0, &y1);
+                bin_range(edge[0], width, s->width, ox, r->width, &x0, &x1);
+                double top = y0 < y1 && x0 < x1 ? -INFINITY : 0.0;
+                for (int64_t y = y0; y < y1; y++)
+                    for (int64_t x = x0; x < x1; x++)
+                        top = fmax(top, value_at(r->x, plane + y * r->width + x));
+                put(r->y, out, top);
+            }
+}
+
+static ort_status max_run(ort_call *call, ort_error *err)
+{
+    roi_run r;
+    ORT_TRY(fill_run(call, &r, 5, err));
+    for (int64_t i = 0; i < r.rois->shape.dim[0]; i++) {
+        double image = value_at(r.rois, i * 5);
+        if (!(image >= 0 && image < (double)r.images))
+            return ort_call_fail(call, err, "region %lld is of image %g, there are %lld",
+                                 (long long)i, image, (long long)r.images);
+    }
+    if (r.y)
+        ort_call_parallel(call, (size_t)r.rois->shape.dim[0], task_max, &r);
+    return ORT_OK;
+}
+
+static const ort_op_impl align_impl = {align_infer, align_prepare, NULL, align_run, NULL};
+static const ort_op_impl max_impl = {max_infer, max_prepare, NULL, max_run, NULL};
+
+#define ALIGN_SIG "X:T1,rois:T1,batch_indices:T2 -> Y:T1"
+#define ALIGN_ATTRS                                                                                \
+    "mode:s=avg output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1"
+
+const ort_op ort_ops_roi[] = {
+    {ONNX, "RoiAlign", 10, ALIGN_SIG, "T1:F T2:i64", ALIGN_ATTRS, 0, &align_impl},
+    {ONNX, "RoiAlign", 16, ALIGN_SIG, "T1:F T2:i64",
+     "coordinate_transformation_mode:s=half_pixel " ALIGN_ATTRS, 0, &align_impl},
+    {ONNX, "RoiAlign", 22, ALIGN_SIG, "T1:F,bf16 T2:i64",
+     "coordinate_transformation_mode:s=half_pixel " ALIGN_ATTRS, 0, &align_impl},
+    {ONNX, "MaxRoiPool", 1, "X:T,rois:T -> Y:T", "T:F", "pooled_shape:is! spatial_scale:f=1", 0,
+     &max_impl},
+    {ONNX, "MaxRoiPool", 22, "X:T,rois:T -> Y:T", "T:F,bf16", "pooled_shape:is! spatial_scale:f=1",
+     0, &max_impl},
+    {0},
+};
