@@ -1,6 +1,7 @@
 /* main.c - ort-inspect: shows and checks models: reports, pictures, differences, cut-outs.
  *
- * One action per call. Reports come from the library as JSON; without --json they are printed as text.
+ * One action per call. Reports come from the library as JSON; without --json they are printed as
+ * text.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static const option_row inspect_rows[] = {
     {0, "functions", NULL, OPTION_FLAG, O(functions), "the model's own functions", NULL},
     {0, "costs", NULL, OPTION_FLAG, O(costs),
      "parameters, multiply-accumulates and bytes per node and in total", NULL},
-    {0, "memory", NULL, OPTION_FLAG, O(memory), "planned memory, and what is alive at the peak", NULL},
+    {0, "memory", NULL, OPTION_FLAG, O(memory), "planned memory, and what is alive at the peak",
+     NULL},
     {0, "grep", "TEXT", OPTION_STRING, O(grep), "only rows that hold this text", NULL},
     {0, "", NULL, OPTION_GROUP, 0, "Checks", NULL},
     {0, "check", NULL, OPTION_FLAG, O(check),
@@ -157,7 +159,8 @@ static int run_report(inspector *x, ort_report report)
     const inspect_options *o = &x->options;
     ort_error err = {0};
     char *json = NULL;
-    bool plain = report == ORT_REPORT_SUMMARY && !o->settings.dims.count && !o->settings.shapes.count;
+    bool overrides = o->settings.dims.count || o->settings.shapes.count;
+    bool plain = report == ORT_REPORT_SUMMARY && !overrides;
     if (plain) {
         if (ort_summary_report(x->files.items[0], &json, &err) != ORT_OK)
             return tool_fail(&err);
@@ -346,7 +349,8 @@ static int save_model(const inspector *x, const ort_model *model)
     return ort_model_save(model, path, NULL, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
-static ort_status extract_at(const inspector *x, const char *colon, ort_model **part, ort_error *err)
+static ort_status extract_at(const inspector *x, const char *colon, ort_model **part,
+                             ort_error *err)
 {
     string_list inputs = {0}, outputs = {0};
     char *names = tool_strndup(x->options.extract, (size_t)(colon - x->options.extract));

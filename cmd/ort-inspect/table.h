@@ -6,7 +6,8 @@
 
 typedef struct table table;
 
-/* heads: one per column, ended by NULL; a head that begins with '>' aligns its column to the right. */
+/* heads: one per column, ended by NULL; a head that begins with '>' aligns its column to the
+ * right. */
 table *table_new(const char *const *heads);
 /* The next cell, row by row. NULL is "". */
 void table_cell(table *t, const char *text);
@@ -15,7 +16,8 @@ size_t table_rows(const table *t);
 void table_print(const table *t, FILE *stream);
 void table_free(table *t);
 
-/* 1234567 as "1,234,567", 1500000 bytes as "1.5 MB"; in a ring of static buffers: at most 8 at once. */
+/* 1234567 as "1,234,567", 1500000 bytes as "1.5 MB"; in a ring of static buffers: at most 8 at
+ * once. */
 const char *text_count(double n);
 const char *text_bytes(double n);
 

@@ -1,4 +1,5 @@
-/* text.c - reports for a person, made from their JSON (inspect.h): what --json prints is all there is. */
+/* text.c - reports for a person, made from their JSON (inspect.h): what --json prints is all there
+ * is. */
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -341,7 +342,8 @@ static void put_costs(json_object *r, const char *grep, FILE *stream)
     table_print(t, stream);
     table_free(t);
     fprintf(stream, "total: %s parameters (%s), %s MACs, %s other operations, %s moved\n",
-            text_count(number_of(total, "parameters")), text_bytes(number_of(total, "weight_bytes")),
+            text_count(number_of(total, "parameters")),
+            text_bytes(number_of(total, "weight_bytes")),
             text_count(number_of(total, "macs")), text_count(number_of(total, "flops")),
             text_bytes(number_of(total, "moved_bytes")));
     for (size_t i = 0; i < length_of(assumed); i++) {
@@ -391,7 +393,8 @@ static void put_memory(json_object *r, FILE *stream)
 
 static int unreadable(void)
 {
-    ort_error err = {.status = ORT_ERROR_MEMORY, .message = "internal: the report isn't valid JSON"};
+    ort_error err = {.status = ORT_ERROR_MEMORY,
+                     .message = "internal: the report isn't valid JSON"};
     return tool_fail(&err);
 }
 

@@ -1,5 +1,6 @@
-/* build.c - from ONNX messages to graphs (build.h). Linear in the size of the message: every name is
- * hashed once per mention. Strings and lists stay in the message, which lives in the model's arena. */
+/* build.c - from ONNX messages to graphs (build.h). Linear in the size of the message: every name
+ * is hashed once per mention. Strings and lists stay in the message, which lives in the model's
+ * arena. */
 #include "graph/build.h"
 
 #include <stdlib.h>
@@ -142,8 +143,8 @@ static ort_status add_inputs(ort_builder *b, const Onnx__GraphProto *proto, ort_
     return ORT_OK;
 }
 
-/* An initializer named like an input is that input's default. Before IR 4 every initializer had to be
- * listed as an input as well: there it is a constant, and no input. */
+/* An initializer named like an input is that input's default. Before IR 4 every initializer had to
+ * be listed as an input as well: there it is a constant, and no input. */
 static ort_status place_initializer(ort_builder *b, ort_scope *scope, const char *name, ort_id *id,
                                     ort_error *err)
 {
@@ -211,8 +212,8 @@ static void drop_constant_inputs(ort_graph *graph)
     graph->inputs.count = kept;
 }
 
-/* Exporters write two Constant nodes of one name now and then. The later one counts, as it does in the
- * runtimes that such models were tested with; check tells. */
+/* Exporters write two Constant nodes of one name now and then. The later one counts, as it does in
+ * the runtimes that such models were tested with; check tells. */
 static bool replaces_constant(const ort_graph *graph, ort_id value, const ort_node *again)
 {
     ort_id producer = graph->values.data[value]->producer;
@@ -296,7 +297,8 @@ static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort
         const char *name = ort_build_text(info->name);
         ort_id id = *name ? ort_scope_resolve(scope, name) : ORT_ID_NONE;
         if (id == ORT_ID_NONE) {
-            ort_findings_add(b->findings, ORT_FINDING_ERROR, "%sgraph output '%s' is never computed",
+            ort_findings_add(b->findings, ORT_FINDING_ERROR,
+                             "%sgraph output '%s' is never computed",
                              place_of(scope, place, sizeof place), name);
             continue;
         }
@@ -374,7 +376,8 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
     if (!node->inputs)
         return ort_error_memory(err, proto->n_input * sizeof *node->inputs);
     for (size_t i = 0; i < proto->n_input; i++) {
-        node->inputs[i] = *proto->input[i] ? ort_scope_resolve(scope, proto->input[i]) : ORT_ID_NONE;
+        node->inputs[i] =
+            *proto->input[i] ? ort_scope_resolve(scope, proto->input[i]) : ORT_ID_NONE;
         if (node->inputs[i] != ORT_ID_NONE)
             graph->values.data[node->inputs[i]]->use_count++;
         else if (*proto->input[i])

@@ -1,8 +1,10 @@
-/* build.h - from ONNX messages to graphs: what import and function expansion share. Internal to graph/.
+/* build.h - from ONNX messages to graphs: what import and function expansion share. Internal to
+ * graph/.
  *
- * A scope says what a name means. The main graph is the outermost scope; a body's scope lies in that of
- * its node; a function body has a scope of its own that lives in the graph of the call: its names are
- * not the graph's. A name found in an outer scope becomes a captured value of every graph between.
+ * A scope says what a name means. The main graph is the outermost scope; a body's scope lies in
+ * that of its node; a function body has a scope of its own that lives in the graph of the call:
+ * its names are not the graph's. A name found in an outer scope becomes a captured value of every
+ * graph between.
  */
 #ifndef ORT_GRAPH_BUILD_H
 #define ORT_GRAPH_BUILD_H

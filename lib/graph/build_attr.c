@@ -1,4 +1,5 @@
-/* build_attr.c - attributes and types from ONNX messages. Lists are used where protobuf-c put them. */
+/* build_attr.c - attributes and types from ONNX messages. Lists are used where protobuf-c put
+ * them. */
 #include <string.h>
 
 #include "base/error.h"
@@ -10,7 +11,8 @@ static ort_dim dim_of(ort_model *model, const Onnx__TensorShapeProto__Dimension 
 {
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
         return dim->dim_value >= 0 ? ort_dim_of(dim->dim_value) : ort_dim_unknown();
-    /* "?" is how some exporters write an unknown size: twice the name is not twice the same size. */
+    /* "?" is how some exporters write an unknown size: twice the name is not twice the same size.
+     */
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
         strcmp(ort_build_text(dim->dim_param), "?"))
         return ort_dim_symbol(model->dims, ort_build_text(dim->dim_param));

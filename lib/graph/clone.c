@@ -1,6 +1,7 @@
 /* clone.c - a copy of a model's graphs that passes may rewrite. Nodes, values and their lists are
- * copied; names, attributes, messages and weights are shared with the original, which the copy keeps
- * alive. Edits never write into what is shared (op: attributes are replaced as a whole array). */
+ * copied; names, attributes, messages and weights are shared with the original, which the copy
+ * keeps alive. Edits never write into what is shared (op: attributes are replaced as a whole
+ * array). */
 #include <stdlib.h>
 #include <string.h>
 

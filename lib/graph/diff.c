@@ -1,8 +1,8 @@
 /* diff.c - what differs between two models (diff.h).
  *
- * Nodes of equal structural hash pair up first. A change also changes the hash of all that comes after
- * it, so the rest is paired by name or by kind in order, and a pair is listed only when the nodes
- * themselves differ: operator version, attributes, constants, number of inputs.
+ * Nodes of equal structural hash pair up first. A change also changes the hash of all that comes
+ * after it, so the rest is paired by name or by kind in order, and a pair is listed only when the
+ * nodes themselves differ: operator version, attributes, constants, number of inputs.
  */
 #include "graph/diff.h"
 

@@ -1,4 +1,5 @@
-/* diff.h - what differs between two models, blind to the order of nodes and the names of temporaries. */
+/* diff.h - what differs between two models, blind to the order of nodes and the names of
+ * temporaries. */
 #ifndef ORT_GRAPH_DIFF_H
 #define ORT_GRAPH_DIFF_H
 

@@ -1,9 +1,9 @@
 /* dim.c - symbolic dimensions (dim.h).
  *
- * An expression is a polynomial: terms with integer coefficients over products of atoms. An atom is a
- * name, or an opaque function (floor, ceil, max, min) of two expressions. Terms are sorted by their atoms
- * and never zero, so equal polynomials have equal bytes and interning gives them equal ids. What would
- * grow beyond the limits becomes unknown.
+ * An expression is a polynomial: terms with integer coefficients over products of atoms. An atom
+ * is a name, or an opaque function (floor, ceil, max, min) of two expressions. Terms are sorted by
+ * their atoms and never zero, so equal polynomials have equal bytes and interning gives them equal
+ * ids. What would grow beyond the limits becomes unknown.
  */
 #include "graph/dim.h"
 
@@ -477,7 +477,8 @@ bool ort_dim_broadcast(ort_dim_table *table, ort_dim a, ort_dim b, ort_dim *out)
 
 /* ---- substituting */
 
-static ort_dim substitute(ort_dim_table *table, ort_dim d, const char *name, int64_t size, int depth);
+static ort_dim substitute(ort_dim_table *table, ort_dim d, const char *name, int64_t size,
+                          int depth);
 
 static ort_dim substitute_atom(ort_dim_table *table, uint32_t index, const char *name, int64_t size,
                                int depth)
@@ -485,14 +486,16 @@ static ort_dim substitute_atom(ort_dim_table *table, uint32_t index, const char 
     atom a = table->atoms.data[index];
     if (a.kind == ATOM_NAME)
         return strcmp(a.name, name) ? atom_dim(table, index) : ort_dim_of(size);
-    ort_dim x = substitute(table, a.a, name, size, depth), y = substitute(table, a.b, name, size, depth);
+    ort_dim x = substitute(table, a.a, name, size, depth);
+    ort_dim y = substitute(table, a.b, name, size, depth);
     return a.kind == ATOM_FLOOR  ? ort_dim_div(table, x, y)
            : a.kind == ATOM_CEIL ? ort_dim_ceil_div(table, x, y)
            : a.kind == ATOM_MAX  ? ort_dim_max(table, x, y)
                                  : ort_dim_min(table, x, y);
 }
 
-static ort_dim substitute(ort_dim_table *table, ort_dim d, const char *name, int64_t size, int depth)
+static ort_dim substitute(ort_dim_table *table, ort_dim d, const char *name, int64_t size,
+                          int depth)
 {
     poly p;
     if (d.expr == ORT_DIM_KNOWN || d.expr == ORT_DIM_UNKNOWN)
@@ -502,9 +505,10 @@ static ort_dim substitute(ort_dim_table *table, ort_dim d, const char *name, int
     ort_dim sum = ort_dim_of(0);
     for (uint32_t i = 0; i < p.count; i++) {
         ort_dim product = ort_dim_of(p.terms[i].coefficient);
-        for (uint32_t j = 0; j < p.terms[i].degree; j++)
-            product = ort_dim_mul(table, product,
-                                  substitute_atom(table, p.terms[i].atom[j], name, size, depth + 1));
+        for (uint32_t j = 0; j < p.terms[i].degree; j++) {
+            ort_dim factor = substitute_atom(table, p.terms[i].atom[j], name, size, depth + 1);
+            product = ort_dim_mul(table, product, factor);
+        }
         sum = ort_dim_add(table, sum, product);
     }
     return sum;

@@ -1,8 +1,8 @@
 /* draw.h - pictures of a graph: DOT for tools that lay it out, SVG with a layout of our own.
  *
- * The picture is for a person: weights and Constant nodes are left out, a linear run of small operators
- * shares the box of the operator before it, colours stand for classes of operators, each box says what
- * shape leaves it. Values run from top to bottom.
+ * The picture is for a person: weights and Constant nodes are left out, a linear run of small
+ * operators shares the box of the operator before it, colours stand for classes of operators, each
+ * box says what shape leaves it. Values run from top to bottom.
  */
 #ifndef ORT_GRAPH_DRAW_H
 #define ORT_GRAPH_DRAW_H

@@ -1,6 +1,6 @@
-/* draw_boxes.c - from nodes to boxes and edges (draw.h). A small operator joins the box of the operator
- * that feeds it when that is its only computed input and it is the only reader: Conv, BatchNormalization
- * and Relu become one box of three rows. */
+/* draw_boxes.c - from nodes to boxes and edges (draw.h). A small operator joins the box of the
+ * operator that feeds it when that is its only computed input and it is the only reader: Conv,
+ * BatchNormalization and Relu become one box of three rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,8 +125,9 @@ static int32_t joins(const boxer *b, const ort_node *node, ort_draw_class class_
     const ort_draw_box *box = &b->drawing->boxes.data[b->box_of[id]];
     const ort_draw_row *last = &box->rows[box->row_count - 1];
     bool sole = v->use_count == 1 || (swish_partner(b, node, id) && box->row_count + 2 <= MAX_ROWS);
-    if (!sole || v->is_output || v->producer == ORT_ID_NONE || box->row_count == MAX_ROWS || !last->node || last->node->id != v->producer ||
-        last->node->output_count != 1)
+    if (!sole || v->is_output || v->producer == ORT_ID_NONE || box->row_count == MAX_ROWS)
+        return NO_BOX;
+    if (!last->node || last->node->id != v->producer || last->node->output_count != 1)
         return NO_BOX;
     return b->box_of[id];
 }
@@ -181,8 +182,9 @@ static ort_status connect(boxer *b, ort_id value, int32_t to)
     if (from == NO_BOX || from == to)
         return ORT_OK;
     /* The newest edges are those of `to`: a second edge between the same boxes says nothing. */
-    for (size_t i = b->drawing->edges.count; i-- > 0 && (int32_t)b->drawing->edges.data[i].to == to;)
-        if ((int32_t)b->drawing->edges.data[i].from == from)
+    const ort_draw_edge *edges = b->drawing->edges.data;
+    for (size_t i = b->drawing->edges.count; i-- > 0 && (int32_t)edges[i].to == to;)
+        if ((int32_t)edges[i].from == from)
             return ORT_OK;
     return ort_vec_push(&b->drawing->edges,
                         (ort_draw_edge){.from = (uint32_t)from, .to = (uint32_t)to})

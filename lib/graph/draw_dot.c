@@ -27,7 +27,8 @@ static void put_port(dot *d, unsigned own, const ort_graph *graph, ort_id id, co
     const ort_graph_value *v = graph->values.data[id];
     ort_strbuf_addf(&label, "%s\n%s", v->name,
                     ort_type_format(graph->model->dims, &v->fact.type, type, sizeof type));
-    ort_strbuf_addf(d->out, "  %s%u_%u [shape=box, style=\"rounded,filled\", fillcolor=white, label=",
+    ort_strbuf_addf(d->out,
+                    "  %s%u_%u [shape=box, style=\"rounded,filled\", fillcolor=white, label=",
                     prefix, own, id);
     ort_strbuf_add_char(d->out, '"');
     for (const char *p = ort_strbuf_text(&label); *p; p++) {

@@ -1,7 +1,7 @@
-/* draw_layout.c - a layered layout (draw.h), after Sugiyama: layers by longest path, edges that skip
- * layers get a bend in each, the order within a layer follows the mean position of neighbours, and
- * x-coordinates are least-squares fits to the neighbours that keep the order (pool adjacent violators).
- */
+/* draw_layout.c - a layered layout (draw.h), after Sugiyama: layers by longest path, edges that
+ * skip layers get a bend in each, the order within a layer follows the mean position of
+ * neighbours, and x-coordinates are least-squares fits to the neighbours that keep the order (pool
+ * adjacent violators). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +41,8 @@ static ort_status no_memory(layout *l)
 
 /* ---- layers */
 
-/* Edges go from lower to higher box numbers (boxes are made in topological order), but for outputs of a
- * joined box; so layers settle in a few passes. */
+/* Edges go from lower to higher box numbers (boxes are made in topological order), but for outputs
+ * of a joined box; so layers settle in a few passes. */
 static void set_layers(layout *l)
 {
     ort_drawing *d = l->d;

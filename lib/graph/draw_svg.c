@@ -1,5 +1,5 @@
-/* draw_svg.c - the drawing as SVG (draw.h): the main graph, then a panel per body, one below the other.
- * Numbers have at most one decimal, so the same model gives the same bytes everywhere. */
+/* draw_svg.c - the drawing as SVG (draw.h): the main graph, then a panel per body, one below the
+ * other. Numbers have at most one decimal, so the same model gives the same bytes everywhere. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,8 @@ static ort_status add_panels(svg *s, const ort_graph *graph, const char *title, 
     ORT_EACH_NODE(graph, node)
     for (int b = 0; b < node->body_count; b++) {
         char label[256], inner[400];
-        snprintf(inner, sizeof inner, "body %d of %s", b, ort_node_label(node, label, sizeof label));
+        snprintf(inner, sizeof inner, "body %d of %s", b,
+                 ort_node_label(node, label, sizeof label));
         ORT_TRY(add_panels(s, node->bodies[b], inner, depth + 1));
     }
     return ORT_OK;

@@ -1,5 +1,5 @@
-/* export.c - the model as protobuf bytes (export.h): messages of nodes, graphs and the model, packed as a
- * skeleton, joined with their payloads on the way out. */
+/* export.c - the model as protobuf bytes (export.h): messages of nodes, graphs and the model,
+ * packed as a skeleton, joined with their payloads on the way out. */
 #include <stdlib.h>
 #include <string.h>
 

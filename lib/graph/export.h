@@ -1,8 +1,8 @@
 /* export.h - how a model is written: which weights go to a data file, and the builder of messages.
  *
- * What did not change keeps its message, unknown fields included; changed nodes, values and graphs get
- * new ones. Payloads are never copied: a message refers to them, and the sink gets them from where they
- * lie.
+ * What did not change keeps its message, unknown fields included; changed nodes, values and graphs
+ * get new ones. Payloads are never copied: a message refers to them, and the sink gets them from
+ * where they lie.
  */
 #ifndef ORT_GRAPH_EXPORT_H
 #define ORT_GRAPH_EXPORT_H
@@ -32,7 +32,7 @@ typedef struct ort_exporter {
     ort_arena arena;           /* new messages */
     ORT_VEC(ort_wire_payload) payloads; /* the model's, then new ones */
     uint64_t data_offset;
-    bool rebuild; /* graphs that did not change are rebuilt too: external data comes in or goes out */
+    bool rebuild; /* also graphs that did not change: external data comes in or goes out */
     bool failed;  /* memory */
     ort_status status;
     ort_error *err;

@@ -102,14 +102,14 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
     size_t bytes = ort_tensor_count(t) ? ort_tensor_bytes(t) : 0;
     if (bytes && !t->data) {
         x->status = ort_error_set(x->err, ORT_ERROR_MODEL,
-                                  "tensor '%s' has no data here: the model was loaded as a skeleton",
+                                  "tensor '%s' has no data here: the model was loaded without it",
                                   name);
         return NULL;
     }
-    bool ok;
+    bool ok, spills = may_spill && bytes && x->plan && x->plan->location;
     if (t->dtype == ORT_DTYPE_STRING)
         ok = set_strings(x, p, t);
-    else if (may_spill && x->plan && x->plan->location && bytes >= x->plan->threshold_bytes && bytes)
+    else if (spills && bytes >= x->plan->threshold_bytes)
         ok = spill(x, p, t->data, bytes);
     else
         ok = set_payload(x, p, t->data, bytes);

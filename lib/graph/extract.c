@@ -1,5 +1,5 @@
-/* extract.c - a part of a model as a model of its own (extract.h): a clone from which everything goes
- * that the wanted outputs don't need. */
+/* extract.c - a part of a model as a model of its own (extract.h): a clone from which everything
+ * goes that the wanted outputs don't need. */
 #include "graph/extract.h"
 
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static void walk(cutter *c)
     }
 }
 
-/* Graph inputs that are needed: all must have been named, unless none was or they have a default. */
+/* Graph inputs that are needed: all must have been named, unless none was or they have a default.
+ */
 static ort_status check_inputs(cutter *c, size_t input_count)
 {
     ort_strbuf missing = {0};
@@ -83,8 +84,8 @@ static ort_status check_inputs(cutter *c, size_t input_count)
     ort_status status = ORT_OK;
     if (missing.length)
         status = ort_error_set(c->err, ORT_ERROR_USAGE,
-                               "the outputs also need these graph inputs: %s (name them too, or cut "
-                               "further down)",
+                               "the outputs also need these graph inputs: %s (name them too, or "
+                               "cut further down)",
                                ort_strbuf_text(&missing));
     ort_strbuf_release(&missing);
     return status;

@@ -1,5 +1,5 @@
-/* graph.c - making and editing graphs. Every edit keeps producers and use counts right and marks what
- * must be written anew on saving. */
+/* graph.c - making and editing graphs. Every edit keeps producers and use counts right and marks
+ * what must be written anew on saving. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /* graph.h - the intermediate representation: model, graph, value, node, attribute.
  *
  * Values and nodes of a graph are numbered (ort_id); a node names its inputs and outputs by value
- * id. Invariants: every value has at most one producer; a value of an outer scope is represented in
- * the inner graph by a value whose `outer` is the id in the parent graph; `node->implicit` lists, in
- * the parent's ids, all that a node's subgraphs capture. All memory comes from the model's arena,
- * weights stay where they lie (mapping, stream buffer, external file) and are shared by clones.
+ * id. Invariants: every value has at most one producer; a value of an outer scope is represented
+ * in the inner graph by a value whose `outer` is the id in the parent graph; `node->implicit`
+ * lists, in the parent's ids, all that a node's subgraphs capture. All memory comes from the
+ * model's arena, weights stay where they lie (mapping, stream buffer, external file) and are
+ * shared by clones.
  *
  * This room stores. Whoever adds or changes nodes goes through op/edit.h, which infers at once.
  */
@@ -204,8 +205,8 @@ struct ort_model {
 /* import.c: unpacked bytes to model; functions stay functions until ort_graph_inline_functions. */
 ort_status ort_model_import(const struct ort_source *source, const struct ort_registry *registry,
                             ort_model **model, ort_error *err);
-/* A deep copy of the graph; weights, names and attributes are shared: the copy keeps the original alive
- * (ort_model_free drops a reference). */
+/* A deep copy of the graph; weights, names and attributes are shared: the copy keeps the original
+ * alive (ort_model_free drops a reference). */
 ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
 /* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
@@ -216,7 +217,8 @@ int64_t ort_model_opset(const ort_model *model, const char *domain);
 
 /* ---- walking */
 
-/* for-loop over the live nodes in topological order: `ort_node *node; ORT_EACH_NODE(graph, node) { }` */
+/* for-loop over the live nodes in topological order: `ort_node *node; ORT_EACH_NODE(graph, node) {
+ * }` */
 #define ORT_EACH_NODE(graph, node)                                                                 \
     for (size_t node##_k_ = 0; node##_k_ < (graph)->order.count; node##_k_++)                      \
         if (((node) = (graph)->nodes.data[(graph)->order.data[node##_k_]])->removed) {             \
@@ -261,8 +263,8 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
 /* All uses of `from` (inputs, captures, graph outputs excepted) become `to`. */
 void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to);
 void ort_graph_remove_node(ort_graph *graph, ort_node *node);
-/* A node or value was changed in place: it, its graph and all around them are written anew on saving.
- * Every function above does this by itself. node may be NULL. */
+/* A node or value was changed in place: it, its graph and all around them are written anew on
+ * saving. Every function above does this by itself. node may be NULL. */
 void ort_graph_touch(ort_graph *graph, ort_node *node);
 /* Give a value another type or name for saving: forgets the message it came from. */
 void ort_graph_touch_value(ort_graph *graph, ort_id value);

@@ -1,5 +1,5 @@
-/* hash.c - structural hashes (hash.h): a value's hash says how it is computed, from the names of the
- * graph inputs down; names of nodes and temporaries don't enter. */
+/* hash.c - structural hashes (hash.h): a value's hash says how it is computed, from the names of
+ * the graph inputs down; names of nodes and temporaries don't enter. */
 #include "graph/hash.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* hash.h - structural hashes of a graph: how each value is computed, blind to names of temporaries and
- * nodes and to the order of nodes. Constants hash by content, wherever they are stored. */
+/* hash.h - structural hashes of a graph: how each value is computed, blind to names of temporaries
+ * and nodes and to the order of nodes. Constants hash by content, wherever they are stored. */
 #ifndef ORT_GRAPH_HASH_H
 #define ORT_GRAPH_HASH_H
 

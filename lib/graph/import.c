@@ -1,6 +1,6 @@
-/* import.c - from the bytes of a model to the model: unpack, then build graph, functions, metadata. The
- * unpacked messages stay in the model's arena: names and lists are used where they lie, and an untouched
- * model is saved from them. */
+/* import.c - from the bytes of a model to the model: unpack, then build graph, functions,
+ * metadata. The unpacked messages stay in the model's arena: names and lists are used where they
+ * lie, and an untouched model is saved from them. */
 #include <stdlib.h>
 #include <string.h>
 

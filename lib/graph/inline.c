@@ -1,8 +1,9 @@
 /* inline.c - model-local functions expanded at their calls, recursively, also in bodies.
  *
- * A call's values keep their names; what is new gets the call's name in front ("call/inner"). Attribute
- * references are replaced by the call's attributes or the function's defaults. A function that calls
- * itself is refused, and so is an expansion beyond MAX_NODES (functions that double at each level).
+ * A call's values keep their names; what is new gets the call's name in front ("call/inner").
+ * Attribute references are replaced by the call's attributes or the function's defaults. A
+ * function that calls itself is refused, and so is an expansion beyond MAX_NODES (functions that
+ * double at each level).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
 
 #include "graph/graph.h"
 
-/* Replace the symbol in every declared and inferred shape. ORT_ERROR_USAGE with the names there are when
- * the model has no such symbol. */
+/* Replace the symbol in every declared and inferred shape. ORT_ERROR_USAGE with the names there
+ * are when the model has no such symbol. */
 ort_status ort_graph_set_dim(ort_model *model, const char *name, int64_t size, ort_error *err);
-/* Declare the shape of an input (-1: keep that dim). What was declared or inferred for computed values is
- * forgotten but for element types. */
+/* Declare the shape of an input (-1: keep that dim). What was declared or inferred for computed
+ * values is forgotten but for element types. */
 ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, const int64_t *dims,
                                ort_error *err);
 /* A constant by name: an initializer, or the value of a Constant node, also in bodies. NULL. */

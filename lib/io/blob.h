@@ -1,6 +1,6 @@
-/* blob.h - reference-counted bytes that hold weights: a mapped file, a buffer read from a stream, a
- * copy made to align a tensor, or the caller's memory. Models and their clones share blobs; the last
- * reference unmaps or frees. Counting is atomic, the bytes never change. */
+/* blob.h - reference-counted bytes that hold weights: a mapped file, a buffer read from a stream,
+ * a copy made to align a tensor, or the caller's memory. Models and their clones share blobs; the
+ * last reference unmaps or frees. Counting is atomic, the bytes never change. */
 #ifndef ORT_IO_BLOB_H
 #define ORT_IO_BLOB_H
 

@@ -1,5 +1,5 @@
-/* codec.c - TensorProto to tensor (codec.h). Sizes are checked against the data that is there before
- * anything is allocated, so a hostile shape costs nothing. */
+/* codec.c - TensorProto to tensor (codec.h). Sizes are checked against the data that is there
+ * before anything is allocated, so a hostile shape costs nothing. */
 #include "io/codec.h"
 
 #include <stdlib.h>
@@ -203,8 +203,8 @@ static void put_value(uint8_t *out, size_t index, size_t width, bool is_bool, ui
 }
 
 /* Values one by one from the payloads; returns how many there are, at most `limit` are stored. */
-static size_t read_payload_values(const ort_codec *codec, const stored *s, uint8_t *out, size_t index,
-                                  size_t limit, size_t width, bool is_bool)
+static size_t read_payload_values(const ort_codec *codec, const stored *s, uint8_t *out,
+                                  size_t index, size_t limit, size_t width, bool is_bool)
 {
     for (size_t i = 0; i < s->proto->n_payload; i++) {
         const ort_wire_payload *p = payload_of(codec, s->proto, i);
@@ -358,7 +358,8 @@ ort_status ort_codec_tensor(ort_codec *codec, const Onnx__TensorProto *proto, or
 
 #define SPARSE_LIMIT_BYTES ((size_t)1 << 30)
 
-/* Flat position of sparse element `i`; -1 when out of range. indices: [NNZ] flat, or [NNZ, rank]. */
+/* Flat position of sparse element `i`; -1 when out of range. indices: [NNZ] flat, or [NNZ, rank].
+ */
 static int64_t sparse_position(const ort_tensor *indices, const ort_shape *shape, int64_t i)
 {
     int64_t total = ort_shape_count(shape);
@@ -397,8 +398,8 @@ static ort_status read_sparse_parts(ort_codec *codec, const Onnx__SparseTensorPr
                 indices->shape.dim[1] == out->shape.rank;
     if (values->shape.rank != 1 || indices->dtype != ORT_DTYPE_INT64 || (!flat && !full))
         return ort_error_set(err, ORT_ERROR_MODEL,
-                             "sparse tensor '%s': indices must be int64[NNZ] or int64[NNZ,rank] for "
-                             "values of shape [NNZ]",
+                             "sparse tensor '%s': indices must be int64[NNZ] or int64[NNZ,rank] "
+                             "for values of shape [NNZ]",
                              name);
     if (values->dtype == ORT_DTYPE_STRING || ort_dtype_get(values->dtype)->bits < 8)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "sparse tensor '%s' of %s", name,

@@ -1,8 +1,8 @@
 /* codec.h - TensorProto to tensor: the one place that knows how ONNX stores elements.
  *
- * Weights are used where they lie (mapping, stream buffer, external file) when they are aligned for
- * their element type; otherwise, and for the typed arrays that are not stored as they compute, they are
- * decoded into memory that the codec's owner takes over (arena, blobs).
+ * Weights are used where they lie (mapping, stream buffer, external file) when they are aligned
+ * for their element type; otherwise, and for the typed arrays that are not stored as they compute,
+ * they are decoded into memory that the codec's owner takes over (arena, blobs).
  */
 #ifndef ORT_IO_CODEC_H
 #define ORT_IO_CODEC_H
@@ -37,8 +37,8 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
 /* Drops what its owner did not take. */
 void ort_codec_release(ort_codec *codec);
 
-/* external.c: the `need` bytes of a tensor in a file below the codec's directory. For a skeleton only the
- * place is checked, nothing is opened and *bytes stays NULL. */
+/* external.c: the `need` bytes of a tensor in a file below the codec's directory. For a skeleton
+ * only the place is checked, nothing is opened and *bytes stays NULL. */
 ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, size_t need,
                               const uint8_t **bytes, ort_error *err);
 /* Memory for `bytes` of decoded data, 64-byte aligned; NULL when exhausted. */

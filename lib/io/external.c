@@ -1,7 +1,7 @@
-/* external.c - weights in files beside the model. A location comes from a hostile file: it must name
- * a regular file below the model's folder, reached without "..", absolute paths or symbolic links. Each
- * file is mapped once. The checksum key is a note of the producer and isn't verified: that would read
- * all weights. */
+/* external.c - weights in files beside the model. A location comes from a hostile file: it must
+ * name a regular file below the model's folder, reached without "..", absolute paths or symbolic
+ * links. Each file is mapped once. The checksum key is a note of the producer and isn't verified:
+ * that would read all weights. */
 #include "io/codec.h"
 
 #include <errno.h>
@@ -84,7 +84,8 @@ static ort_status open_below(const char *directory, const place *p, int *fd, ort
         if (!strcmp(part, "."))
             continue;
         int next = openat(at, part,
-                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (*rest ? O_DIRECTORY : 0));
+                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK |
+                              (*rest ? O_DIRECTORY : 0));
         int saved = errno;
         close(at);
         if (next < 0 && (saved == ELOOP || (*rest && saved == ENOTDIR)))
@@ -158,8 +159,8 @@ ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, 
                              p.name, (unsigned long long)p.length, need);
     if (p.offset > blob->count || need > blob->count - p.offset)
         return ort_error_set(err, ORT_ERROR_MODEL,
-                             "tensor '%s': external data '%.200s' has %zu bytes, the tensor lies at "
-                             "%llu to %llu (truncated file?)",
+                             "tensor '%s': external data '%.200s' has %zu bytes, the tensor lies "
+                             "at %llu to %llu (truncated file?)",
                              p.name, p.location, blob->count, (unsigned long long)p.offset,
                              (unsigned long long)p.offset + need);
     *bytes = blob->bytes + p.offset;

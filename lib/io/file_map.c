@@ -1,5 +1,5 @@
-/* file_map.c - a whole file as bytes (file_map.h). The mapping is private and read-only, so pages that
- * are never looked at are never read: a summary of a 10 GB model costs a few pages. */
+/* file_map.c - a whole file as bytes (file_map.h). The mapping is private and read-only, so pages
+ * that are never looked at are never read: a summary of a 10 GB model costs a few pages. */
 #include "io/file_map.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* file_map.h - a whole file as bytes: mapped read-only when it is a regular file, read into one buffer
- * when it is a pipe or a terminal. */
+/* file_map.h - a whole file as bytes: mapped read-only when it is a regular file, read into one
+ * buffer when it is a pipe or a terminal. */
 #ifndef ORT_IO_FILE_MAP_H
 #define ORT_IO_FILE_MAP_H
 

@@ -1,6 +1,6 @@
-/* message.c - from bytes to an unpacked ONNX message (message.h). protobuf-c allocates from the arena,
- * so a message with a million parts is given back at once; what it frees early (scan tables) stays in
- * the arena unless large. */
+/* message.c - from bytes to an unpacked ONNX message (message.h). protobuf-c allocates from the
+ * arena, so a message with a million parts is given back at once; what it frees early (scan
+ * tables) stays in the arena unless large. */
 #include "io/message.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* message.h - from bytes to an unpacked ONNX message: the wire walker, then protobuf-c on the skeleton,
- * all in one arena. */
+/* message.h - from bytes to an unpacked ONNX message: the wire walker, then protobuf-c on the
+ * skeleton, all in one arena. */
 #ifndef ORT_IO_MESSAGE_H
 #define ORT_IO_MESSAGE_H
 

@@ -97,7 +97,8 @@ const char *ort_sniff_model(const uint8_t *bytes, size_t count)
         says = sniff_text(bytes, count);
     if (!says)
         says = sniff_safetensors(bytes, count);
-    /* pickle protocol 2 to 5: 0x80, version, then an opcode; field 16 of a ModelProto isn't used. */
+    /* pickle protocol 2 to 5: 0x80, version, then an opcode; field 16 of a ModelProto isn't used.
+     */
     if (!says && count > 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5)
         says = "is a Python pickle (PyTorch checkpoint?): export the model with torch.onnx.export";
     if (!says && count > 64 && has(bytes, count, "saved_model_schema_version"))

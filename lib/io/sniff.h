@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One sentence about a well-known kind of file that is not an ONNX model ("is a git-lfs pointer, ..."),
- * or NULL when the bytes may be a model. */
+/* One sentence about a well-known kind of file that is not an ONNX model ("is a git-lfs pointer,
+ * ..."), or NULL when the bytes may be a model. */
 const char *ort_sniff_model(const uint8_t *bytes, size_t count);
 
 #endif

@@ -13,7 +13,8 @@ typedef struct ort_source {
     bool skeleton;         /* large weights are not needed and never touched */
 } ort_source; /* all zero is valid and empty */
 
-/* A file ("-": stdin). options may be NULL. Files of another well-known kind are refused by name. */
+/* A file ("-": stdin). options may be NULL. Files of another well-known kind are refused by name.
+ */
 ort_status ort_source_open(const char *path, const ort_load_options *options, ort_source *source,
                            ort_error *err);
 /* The caller's memory. */

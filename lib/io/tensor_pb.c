@@ -1,6 +1,6 @@
-/* tensor_pb.c - values as protobuf bytes (tensor_pb.h). A candidate message is accepted when its bytes
- * walk strictly (no unknown field, right wire types) and its content is consistent: a tensor has as much
- * data as its shape needs, a map as many values as keys. */
+/* tensor_pb.c - values as protobuf bytes (tensor_pb.h). A candidate message is accepted when its
+ * bytes walk strictly (no unknown field, right wire types) and its content is consistent: a tensor
+ * has as much data as its shape needs, a map as many values as keys. */
 #include "io/tensor_pb.h"
 
 #include <stdio.h>
@@ -31,7 +31,8 @@ static ort_status own_tensor(const ort_tensor *view, ort_value **value, ort_erro
     }
     const ort_string *strings = view->data;
     for (int64_t i = 0; i < count; i++) {
-        ort_status status = ort_value_set_string_(*value, i, strings[i].ptr, strings[i].length, err);
+        ort_status status =
+            ort_value_set_string_(*value, i, strings[i].ptr, strings[i].length, err);
         if (status != ORT_OK) {
             ort_value_free(*value);
             *value = NULL;
@@ -126,7 +127,8 @@ static ort_status read_keys(const Onnx__MapProto *p, ort_value **keys, ort_error
     return ORT_OK;
 }
 
-/* The items of a map's values as one tensor: either one tensor of `count`, or `count` single elements. */
+/* The items of a map's values as one tensor: either one tensor of `count`, or `count` single
+ * elements. */
 static ort_status join_items(const ort_value *items, size_t count, ort_value **joined,
                              ort_error *err)
 {
@@ -264,7 +266,8 @@ ort_status ort_tensor_pb_read(const void *bytes, size_t count, ort_value **value
         if (status == ORT_OK || status == ORT_ERROR_MEMORY)
             return status == ORT_OK ? ORT_OK : ort_error_memory(err, count);
     }
-    /* Not one of them strictly: a tensor with unknown fields, or the message that says what's wrong. */
+    /* Not one of them strictly: a tensor with unknown fields, or the message that says what's
+     * wrong. */
     ort_status status = read_as(ORT_WIRE_TENSOR, false, bytes, count, value, name, err);
     if (status == ORT_OK)
         return ORT_OK;

@@ -1,6 +1,6 @@
-/* tensor_pb.h - values as protobuf bytes: TensorProto, SparseTensorProto, SequenceProto, MapProto and
- * OptionalProto files (input_0.pb). The files carry no tag that says which message they hold: reading
- * tells them apart by structure. */
+/* tensor_pb.h - values as protobuf bytes: TensorProto, SparseTensorProto, SequenceProto, MapProto
+ * and OptionalProto files (input_0.pb). The files carry no tag that says which message they hold:
+ * reading tells them apart by structure. */
 #ifndef ORT_IO_TENSOR_PB_H
 #define ORT_IO_TENSOR_PB_H
 

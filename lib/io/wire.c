@@ -1,9 +1,9 @@
 /* wire.c - the bounded walker of the protobuf wire format (wire.h).
  *
  * Splitting copies everything but the bulk fields. A nested message keeps the width of its length
- * varint (padded with continuation bytes), so its length can be put in place once it is known without
- * moving what follows: one pass, linear time, nothing is read that isn't copied.
- * Joining takes two passes over the skeleton: sizes first (a stack-shaped list in the order of the walk),
+ * varint (padded with continuation bytes), so its length can be put in place once it is known
+ * without moving what follows: one pass, linear time, nothing is read that isn't copied. Joining
+ * takes two passes over the skeleton: sizes first (a stack-shaped list in the order of the walk),
  * then bytes.
  */
 #include "io/wire.h"
@@ -15,8 +15,9 @@
 #include "io/wire_schema.h"
 
 static const message_id root_messages[] = {
-    [ORT_WIRE_MODEL] = M_MODEL,       [ORT_WIRE_TENSOR] = M_TENSOR, [ORT_WIRE_SPARSE] = M_SPARSE,
-    [ORT_WIRE_SEQUENCE] = M_SEQUENCE, [ORT_WIRE_MAP] = M_MAP,       [ORT_WIRE_OPTIONAL] = M_OPTIONAL,
+    [ORT_WIRE_MODEL] = M_MODEL,       [ORT_WIRE_TENSOR] = M_TENSOR,
+    [ORT_WIRE_SPARSE] = M_SPARSE,     [ORT_WIRE_SEQUENCE] = M_SEQUENCE,
+    [ORT_WIRE_MAP] = M_MAP,           [ORT_WIRE_OPTIONAL] = M_OPTIONAL,
     [ORT_WIRE_FUNCTION] = M_FUNCTION,
 };
 
@@ -237,7 +238,8 @@ static ort_status check_wire(splitter *s, message_id message, const field_row *f
     return ORT_OK;
 }
 
-static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end, int depth)
+static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end,
+                                int depth)
 {
     if (depth > ORT_WIRE_MAX_DEPTH)
         return ort_error_set(s->err, ORT_ERROR_MODEL,

@@ -1,9 +1,10 @@
 /* wire.h - a bounded walker of the protobuf wire format over ONNX messages.
  *
- * It comes before protobuf-c: it refuses broken and over-deep input with the field and the byte offset,
- * and takes the bulk fields (raw_data and packed arrays of 64 bytes and more) out of the bytes. What
- * remains is the skeleton: the same message with `payload` indices in place of bulk fields. The table
- * of payloads says where the bytes lie; they are not touched. ort_wire_join is the inverse.
+ * It comes before protobuf-c: it refuses broken and over-deep input with the field and the byte
+ * offset, and takes the bulk fields (raw_data and packed arrays of 64 bytes and more) out of the
+ * bytes. What remains is the skeleton: the same message with `payload` indices in place of bulk
+ * fields. The table of payloads says where the bytes lie; they are not touched. ort_wire_join is
+ * the inverse.
  */
 #ifndef ORT_IO_WIRE_H
 #define ORT_IO_WIRE_H

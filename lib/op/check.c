@@ -1,5 +1,5 @@
-/* check.c - everything that can be said about a model without running it: versions, structure, scopes,
- * operators, arity, attributes, types. All findings, in the order of the file. */
+/* check.c - everything that can be said about a model without running it: versions, structure,
+ * scopes, operators, arity, attributes, types. All findings, in the order of the file. */
 #include <string.h>
 
 #include "base/error.h"
@@ -50,8 +50,9 @@ static void check_versions(const ort_model *model, ort_findings *findings)
             ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' has version %lld", name,
                              (long long)o->version);
         if (o->version > newest(o->domain))
-            ort_findings_add(findings, ORT_FINDING_NOTE, "opset %lld of '%s' is newer than %lld: %s",
-                             (long long)o->version, name, (long long)newest(o->domain), used);
+            ort_findings_add(findings, ORT_FINDING_NOTE,
+                             "opset %lld of '%s' is newer than %lld: %s", (long long)o->version,
+                             name, (long long)newest(o->domain), used);
     }
 }
 
@@ -67,7 +68,8 @@ static const ort_graph_value *in_outer_scope(const ort_graph *graph, const char 
     return NULL;
 }
 
-/* Values made in a body must not hide one of an outer scope: runtimes disagree on what they mean. */
+/* Values made in a body must not hide one of an outer scope: runtimes disagree on what they mean.
+ */
 static void check_scopes(const ort_graph *graph, const char *place, ort_findings *findings)
 {
     for (size_t i = 0; i < graph->values.count; i++) {

@@ -1,4 +1,5 @@
-/* check.h - the parts of the model check (check.c): nodes against their operator rows. Internal to op/. */
+/* check.h - the parts of the model check (check.c): nodes against their operator rows. Internal to
+ * op/. */
 #ifndef ORT_OP_CHECK_H
 #define ORT_OP_CHECK_H
 

@@ -1,5 +1,5 @@
-/* check_node.c - a node against its operator's row: arity, attributes, element types, and what to say
- * when there is no row. Every finding names the node and the slot. */
+/* check_node.c - a node against its operator's row: arity, attributes, element types, and what to
+ * say when there is no row. Every finding names the node and the slot. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

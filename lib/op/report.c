@@ -1,5 +1,5 @@
-/* report.c - what there is to know about a model, as JSON (report.h): summary, inputs and outputs, nodes,
- * shapes, metadata, functions, operators. */
+/* report.c - what there is to know about a model, as JSON (report.h): summary, inputs and outputs,
+ * nodes, shapes, metadata, functions, operators. */
 #include "op/report.h"
 
 #include <stdio.h>
@@ -90,7 +90,8 @@ static void inner_path(const ort_node *node, int index, const char *path, char *
              body_name(node, index));
 }
 
-void ort_report_each_node(const ort_graph *graph, const char *path, ort_report_node_fn *fn, void *arg)
+void ort_report_each_node(const ort_graph *graph, const char *path, ort_report_node_fn *fn,
+                          void *arg)
 {
     const ort_node *node;
     char inner[512];
@@ -413,7 +414,8 @@ static void put_value(ort_json *json, const ort_graph *graph, ort_id id, const c
     ort_json_end_object(json);
 }
 
-static void put_outputs_of(void *arg, const ort_graph *graph, const ort_node *node, const char *path)
+static void put_outputs_of(void *arg, const ort_graph *graph, const ort_node *node,
+                           const char *path)
 {
     for (int i = 0; i < node->output_count; i++)
         put_value(arg, graph, node->outputs[i], node->op_type, path);
@@ -535,7 +537,8 @@ static const char *report_name(ort_report report)
     return names[report];
 }
 
-static ort_status prepare(const ort_model *model, ort_report report, ort_model **copy, ort_error *err)
+static ort_status prepare(const ort_model *model, ort_report report, ort_model **copy,
+                          ort_error *err)
 {
     bool as_stored = report == ORT_REPORT_SUMMARY || report == ORT_REPORT_METADATA ||
                      report == ORT_REPORT_FUNCTIONS || report == ORT_REPORT_INITIALIZERS;

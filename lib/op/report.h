@@ -1,13 +1,14 @@
-/* report.h - what there is to know about a model, as JSON (schema "ort-inspect/1"). Each report is an
- * object with "schema", "report" and "model"; lists are lists of objects, units stand in key names. */
+/* report.h - what there is to know about a model, as JSON (schema "ort-inspect/1"). Each report is
+ * an object with "schema", "report" and "model"; lists are lists of objects, units stand in key
+ * names. */
 #ifndef ORT_OP_REPORT_H
 #define ORT_OP_REPORT_H
 
 #include "base/json.h"
 #include "op/op.h"
 
-/* Any report but ORT_REPORT_MEMORY, which needs a plan (exec). The model is not changed: functions are
- * expanded and types inferred in a copy. */
+/* Any report but ORT_REPORT_MEMORY, which needs a plan (exec). The model is not changed: functions
+ * are expanded and types inferred in a copy. */
 ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbuf *out,
                             ort_error *err);
 /* Every operator of the registry with its versions and types. */
@@ -31,8 +32,8 @@ void ort_report_each_node(const ort_graph *graph, const char *path, ort_report_n
                           void *arg);
 const char *ort_report_domain(const char *domain); /* "ai.onnx" for "" */
 
-/* report_cost.c: open dimensions of inputs become 1; then the costs, with a list of what was assumed
- * (from `original`). */
+/* report_cost.c: open dimensions of inputs become 1; then the costs, with a list of what was
+ * assumed (from `original`). */
 void ort_report_assume(ort_model *model);
 void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model);
 /* report_weights.c */

@@ -1,5 +1,5 @@
-/* report_supports.c - what this build runs: newest IR and opsets, every operator with its versions, the
- * types it takes, and whether it has a CPU kernel. */
+/* report_supports.c - what this build runs: newest IR and opsets, every operator with its
+ * versions, the types it takes, and whether it has a CPU kernel. */
 #include <string.h>
 
 #include "base/error.h"

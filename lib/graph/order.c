@@ -1,6 +1,6 @@
-/* sort.c - topological order. Depth-first along producers, nodes taken in their present order: a graph
- * that is sorted keeps its order, and a node that was appended moves right before its first user. No
- * recursion: graphs are as deep as they are long. */
+/* order.c - topological order. Depth-first along producers, nodes taken in their present order: a
+ * graph that is sorted keeps its order, and a node that was appended moves right before its first
+ * user. No recursion: graphs are as deep as they are long. */
 #include <stdlib.h>
 #include <string.h>
 
