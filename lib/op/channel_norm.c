@@ -21,6 +21,10 @@ typedef struct channel_state {
     bool training, spatial, per_group; /* per_group: opset 18 scales groups, not channels */
     size_t bias_count;
     const float *bias;
+    /* BatchNormalization with constant parameters: y = a * x + b, ready for so many channels. */
+    int64_t ready;
+    double *a, *b;
+    float *fa, *fb;
 } channel_state;
 
 typedef struct channel_plan {
@@ -153,7 +157,7 @@ static void scale_all(ort_call *call, channel_job *job)
 {
     const channel_plan *p = job->plan;
     int64_t count = p->channels * (job->per_batch ? p->batch : 1);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && job->a != job->state->a; i++) {
         job->fa[i] = (float)job->a[i];
         job->fb[i] = (float)job->b[i];
     }
@@ -243,6 +247,33 @@ static ort_status batch_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status batch_constants(ort_prep *p, channel_state *s, ort_error *err)
+{
+    const ort_tensor *t[5] = {NULL};
+    for (int k = 1; k < 5; k++) {
+        t[k] = ort_prep_constant(p, k);
+        if (!t[k] || ort_tensor_count(t[k]) != ort_tensor_count(t[1]))
+            return ORT_OK;
+    }
+    size_t n = (size_t)ort_tensor_count(t[1]);
+    s->a = ort_arena_array(p->arena, n + 1, sizeof *s->a);
+    s->b = ort_arena_array(p->arena, n + 1, sizeof *s->b);
+    s->fa = ort_arena_array(p->arena, n + 1, sizeof *s->fa);
+    s->fb = ort_arena_array(p->arena, n + 1, sizeof *s->fb);
+    if (!s->a || !s->b || !s->fa || !s->fb)
+        return ort_error_memory(err, n * 24);
+    channel_job job = {.state = s, .a = s->a, .b = s->b};
+    for (size_t c = 0; c < n; c++) {
+        int64_t i = (int64_t)c;
+        set_affine(&job, i, ort_tensor_get_f64(t[3], i), ort_tensor_get_f64(t[4], i),
+                   ort_tensor_get_f64(t[1], i), ort_tensor_get_f64(t[2], i));
+        s->fa[c] = (float)s->a[c];
+        s->fb[c] = (float)s->b[c];
+    }
+    s->ready = (int64_t)n;
+    return ORT_OK;
+}
+
 static ort_status channel_prepare(ort_prep *p, ort_error *err)
 {
     channel_state *s = ort_prep_state(p, sizeof *s);
@@ -266,7 +297,7 @@ static ort_status channel_prepare(ort_prep *p, ort_error *err)
     s->training = p->op->since >= 14 ? ort_node_int(p->node, "training_mode", 0) != 0
                                      : p->out_count > 1 && !ort_node_int(p->node, "is_test", 0);
     s->bias = ort_node_floats(p->node, "bias", &s->bias_count);
-    return ORT_OK;
+    return s->kind == BATCH && !s->training ? batch_constants(p, s, err) : ORT_OK;
 }
 
 static void put(ort_tensor *t, int64_t index, double value)
@@ -285,6 +316,14 @@ static ort_status batch_run(ort_call *call, ort_error *err)
     (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
+    if (s->ready == job.plan->channels) {
+        job.a = s->a;
+        job.b = s->b;
+        job.fa = s->fa;
+        job.fb = s->fb;
+        scale_all(call, &job);
+        return ORT_OK;
+    }
     for (int64_t c = 0; c < job.plan->channels; c++) {
         double m = ort_tensor_get_f64(mean, c), v = ort_tensor_get_f64(variance, c);
         if (s->training) {
