@@ -74,8 +74,10 @@ static ort_status settle_map(ort_arena *arena, ort_hashmap *map, ort_error *err)
     size_t slots = map->slot_count * sizeof *map->slots;
     ort_hashmap_entry *e = ort_arena_alloc(arena, entries + 1);
     uint32_t *s = ort_arena_alloc(arena, slots + 1);
-    if (!e || !s)
+    if (!e || !s) {
+        ort_hashmap_release(map);
         return ort_error_memory(err, entries + slots);
+    }
     if (map->count > 0) {
         memcpy(e, map->entries, map->count * sizeof *e);
         memcpy(s, map->slots, slots);
@@ -104,9 +106,11 @@ static ort_status normalizer_prepare(ort_prep *p, ort_error *err)
     ort_status status = ORT_OK;
     for (size_t i = 0; status == ORT_OK && i < count; i++)
         status = add_stopword(p, n, words[i], err);
-    if (status == ORT_OK)
-        status = settle_map(p->arena, &n->stopwords, err);
-    return status;
+    if (status != ORT_OK) {
+        ort_hashmap_release(&n->stopwords);
+        return status;
+    }
+    return settle_map(p->arena, &n->stopwords, err);
 }
 
 static ort_status normalizer_infer(ort_infer *x, ort_error *err)
