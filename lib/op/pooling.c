@@ -1,5 +1,5 @@
 /* pooling.c - MaxPool, AveragePool and LpPool: inference, plans, and the f32 path, which slides the window
- * kernels over rows spread into scratch (spread.h). f16 and bf16 are widened; other element types and
+ * kernels over rows spread into scratch (spread.h). f16 and bf16 are widened, bytes plane by plane; f64 and
  * indices take pooling_scalar.c.
  */
 #include <math.h>
@@ -134,8 +134,10 @@ static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *
         for (int64_t ky = 0; ky < block.kernel[1]; ky++)
             for (int64_t kx = 0; kx < block.kernel[2]; kx++)
                 *offset++ = ort_spread_tap(&p->s, kz, ky, kx);
-    s->thread_bytes = ((size_t)p->s.channel +
-                       (state->kind == POOL_LP ? (size_t)p->in_plane : 0)) * sizeof(float);
+    bool bytes_in = s->in[0]->dtype == ORT_DTYPE_INT8 || s->in[0]->dtype == ORT_DTYPE_UINT8;
+    int64_t extra = state->kind == POOL_LP ? p->in_plane
+                    : bytes_in ? p->in_plane + p->rows * p->w.out[2] : 0;
+    s->thread_bytes = (size_t)(p->s.channel + extra) * sizeof(float);
     return ORT_OK;
 }
 
@@ -168,7 +170,7 @@ static ort_status pool_shape(ort_shaping *s, ort_error *err)
     for (int axis = 0; axis < 3 && state->kind == POOL_AVERAGE; axis++)
         ORT_TRY(plan_counts(s, state, p, axis, err));
     bool half = x->dtype == ORT_DTYPE_FLOAT16 || x->dtype == ORT_DTYPE_BFLOAT16;
-    if (!half && x->dtype != ORT_DTYPE_FLOAT)
+    if (x->dtype == ORT_DTYPE_DOUBLE)
         return ORT_OK;
     if (half) {
         p->y_wide = ort_round_up((size_t)ort_tensor_count(x) * sizeof(float), 64);
@@ -185,6 +187,8 @@ typedef struct pool_run {
     const pool_plan *p;
     const float *x;
     float *y;
+    const ort_tensor *bytes_in; /* 8-bit maximum: instead of x and y */
+    ort_tensor *bytes_out;
 } pool_run;
 
 static void raise_plane(const float *x, float *to, int64_t count, int64_t p)
@@ -209,6 +213,18 @@ static void finish_row(const pool_run *r, float *y, int64_t oz, int64_t oy)
     }
 }
 
+/* Whole numbers that fit a byte of this type, back to bytes. */
+static void narrow_bytes(const ort_kernels *k, float *values, int64_t count, ort_tensor *out,
+                         int64_t at)
+{
+    const float one = 1.0f;
+    bool is_signed = out->dtype == ORT_DTYPE_INT8;
+    ort_requant q = {.scale = &one, .lo = is_signed ? -128 : 0, .hi = is_signed ? 127 : 255};
+    int32_t *whole = (int32_t *)(void *)values;
+    k->gemm.round_f32(count, values, whole);
+    k->gemm.requant(count, whole, &q, (char *)out->data + at);
+}
+
 static void task_pool(void *arg, size_t task, int thread)
 {
     const pool_run *r = arg;
@@ -217,8 +233,11 @@ static void task_pool(void *arg, size_t task, int thread)
     int64_t plane = (int64_t)task / p->row_blocks, row = (int64_t)task % p->row_blocks * p->rows;
     int64_t total = p->w.out[1], rows = ort_min_i64(p->rows, total - row), n = p->w.out[2];
     float *space = ort_call_scratch(r->call, thread);
-    const float *x = r->x + plane * p->in_plane;
-    if (r->state->kind == POOL_LP) {
+    const float *x = r->x ? r->x + plane * p->in_plane : space + p->s.channel;
+    if (r->bytes_in) {
+        k->gemm.widen_f32(p->in_plane, (const char *)r->bytes_in->data + plane * p->in_plane,
+                          r->bytes_in->dtype == ORT_DTYPE_INT8, 0, 1, space + p->s.channel);
+    } else if (r->state->kind == POOL_LP) {
         raise_plane(x, space + p->s.channel, p->in_plane, r->state->p);
         x = space + p->s.channel;
     }
@@ -227,9 +246,12 @@ static void task_pool(void *arg, size_t task, int thread)
                       .lo = -INFINITY, .hi = INFINITY};
     for (int64_t z = 0; z < p->w.out[0]; z++) {
         t.in = space + z * p->s.extent[1] * p->s.extent[2];
-        t.out = r->y + plane * p->out_plane + (z * total + row) * n;
+        int64_t at = plane * p->out_plane + (z * total + row) * n;
+        t.out = r->bytes_in ? space + p->s.channel + p->in_plane : r->y + at;
         if (r->state->kind == POOL_MAX) {
             k->gemm.taps_max_f32(rows, n, &t);
+            if (r->bytes_in)
+                narrow_bytes(k, t.out, rows * n, r->bytes_out, at);
             continue;
         }
         k->gemm.taps_sum_f32(rows, n, &t);
@@ -247,13 +269,15 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
     if (p->planes * p->out_plane == 0)
         return ORT_OK;
     bool half = x->dtype == ORT_DTYPE_FLOAT16 || x->dtype == ORT_DTYPE_BFLOAT16;
-    if (indices || (!half && (x->dtype != ORT_DTYPE_FLOAT || p->apart))) {
+    bool bytes = x->dtype == ORT_DTYPE_INT8 || x->dtype == ORT_DTYPE_UINT8;
+    if (indices || x->dtype == ORT_DTYPE_DOUBLE || (!half && p->apart)) {
         ort_pool_run_scalar(call, x, y, indices ? indices->data : NULL);
         return ORT_OK;
     }
     if (!y)
         return ORT_OK;
-    pool_run r = {call, call->state, p, x->data, y->data};
+    pool_run r = {call, call->state, p, bytes ? NULL : x->data, bytes ? NULL : y->data,
+                  bytes ? x : NULL, y};
     if (half) {
         float *wide = call->workspace;
         ort_matrix_widen(call, x, wide);
