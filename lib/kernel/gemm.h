@@ -123,7 +123,7 @@ typedef struct ort_gemm_kernels {
 
     /* out[i] = x[i] - zero, x of 8 bits. */
     void (*widen_s16)(int64_t n, const void *x, bool is_signed, int zero, int16_t *out);
-    void (*widen_f32)(int64_t n, const void *x, bool is_signed, int zero, int64_t stride, float *out);
+    void (*widen_f32)(int64_t n, const void *x, bool is_signed, int zero, float *out);
     void (*round_f32)(int64_t n, const float *x, int32_t *out); /* may be the same memory */
     /* out[2i] = x[i * stride] - zero, out[2i + 1] the same of y; y NULL: 0. */
     void (*widen_pairs_s16)(int64_t n, const void *x, const void *y, int64_t stride, bool is_signed,

@@ -236,7 +236,7 @@ static void task_pool(void *arg, size_t task, int thread)
     const float *x = r->x ? r->x + plane * p->in_plane : space + p->s.channel;
     if (r->bytes_in) {
         k->gemm.widen_f32(p->in_plane, (const char *)r->bytes_in->data + plane * p->in_plane,
-                          r->bytes_in->dtype == ORT_DTYPE_INT8, 0, 1, space + p->s.channel);
+                          r->bytes_in->dtype == ORT_DTYPE_INT8, 0, space + p->s.channel);
     } else if (r->state->kind == POOL_LP) {
         raise_plane(x, space + p->s.channel, p->in_plane, r->state->p);
         x = space + p->s.channel;

@@ -179,8 +179,8 @@ static ort_status plan_grid(ort_shaping *s, qconv_plan *p, const ort_window *win
         block.out[1] = rows;
         ORT_TRY(ort_spread_build(&block, s->arena, &c->s, err));
         c->groups = ort_conv_groups(c);
-        s->thread_bytes = (size_t)(c->groups * c->s.channel * c->group_channels) * 4 +
-                          (size_t)(rows * block.out[2]) * 4;
+        s->thread_bytes = (size_t)(c->groups * (c->s.channel + c->in_plane) * c->group_channels +
+                                   rows * block.out[2]) * 4;
         return ORT_OK;
     }
     c->map_blocks = (c->group_maps + TILE_MAPS - 1) / TILE_MAPS;
@@ -283,9 +283,8 @@ typedef struct qconv_run {
     int32_t *spread;
 } qconv_run;
 
-/* One plane (floats; b unused) or two (pairs; b may be NULL) into the spread layout. */
-static void spread_bytes(const qconv_run *r, const char *a, const char *b, int64_t row, bool floats,
-                         int32_t *out)
+/* Two planes (b may be NULL) as pairs into the spread layout. */
+static void spread_pairs(const qconv_run *r, const char *a, const char *b, int32_t *out)
 {
     const ort_spread *s = &r->p->c.s;
     const ort_gemm_kernels *g = &r->call->k->gemm;
@@ -296,18 +295,18 @@ static void spread_bytes(const qconv_run *r, const char *a, const char *b, int64
             for (int64_t px = 0; px < s->phases[2]; px++)
                 for (int64_t zq = 0; zq < s->extent[0]; zq++, out += slice) {
                     ort_spread_part p;
-                    ort_spread_rows(s, pz, py, px, zq, row, &p);
+                    ort_spread_rows(s, pz, py, px, zq, 0, &p);
                     if (p.rows <= 0 || p.count < line || p.rows < s->extent[1])
                         memset(out, 0, (size_t)slice * 4);
+                    if (p.count == line && p.in_row == line && p.rows > 0) { /* one long run */
+                        p.count *= p.rows;
+                        p.rows = 1;
+                    }
                     int32_t *to = out + p.first_row * line + p.first;
                     for (int64_t i = 0; i < p.rows; i++, to += line) {
                         int64_t at = p.from + i * p.in_row;
-                        if (floats)
-                            g->widen_f32(p.count, a + at, is_signed, r->x_zero, stride,
-                                         (float *)(void *)to);
-                        else
-                            g->widen_pairs_s16(p.count, a + at, b ? b + at : NULL, stride,
-                                               is_signed, r->x_zero, (int16_t *)(void *)to);
+                        g->widen_pairs_s16(p.count, a + at, b ? b + at : NULL, stride, is_signed,
+                                           r->x_zero, (int16_t *)(void *)to);
                     }
                 }
 }
@@ -356,8 +355,11 @@ static void task_windows(void *arg, size_t task, int thread)
     group %= c->group;
     const char *x = (const char *)r->x->data +
                     (image * c->channels + group * c->group_channels) * c->in_plane;
-    for (int64_t i = 0; i < c->groups * c->group_channels; i++)
-        spread_bytes(r, x + i * c->in_plane, NULL, row, true, space + i * c->s.channel);
+    int64_t planes = c->groups * c->group_channels;
+    float *wide = (float *)(void *)(sums + c->rows * c->s.w.out[2]);
+    r->call->k->gemm.widen_f32(planes * c->in_plane, x, r->x->dtype == ORT_DTYPE_INT8, r->x_zero,
+                               wide);
+    ort_spread_f32(r->call->k, &c->s, planes, wide, row, 0.0f, (float *)(void *)space);
     for (int64_t g = 0; g < c->groups; g++, space += c->group_channels * c->s.channel)
         for (int64_t m = 0; m < c->group_maps; m++)
             window_map(r, image, (group + g) * c->group_maps + m, row, space, sums);
@@ -372,7 +374,7 @@ static void task_spread(void *arg, size_t task, int thread)
     const char *a = (const char *)r->x->data + (r->first_image * c->channels +
                                                 group * c->group_channels + 2 * pair) * c->in_plane;
     const char *b = 2 * pair + 1 < c->group_channels ? a + c->in_plane : NULL;
-    spread_bytes(r, a, b, 0, false, r->spread + (int64_t)task * c->s.channel);
+    spread_pairs(r, a, b, r->spread + (int64_t)task * c->s.channel);
 }
 
 static void task_product(void *arg, size_t task, int thread)

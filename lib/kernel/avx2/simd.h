@@ -106,6 +106,7 @@ static inline vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
 static inline vi vi_min(vi a, vi b) { return _mm256_min_epi32(a, b); }
 static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
 static inline vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 #define vi_shl(a, count) _mm256_slli_epi32(a, count)
 #define vi_shr(a, count) _mm256_srli_epi32(a, count) /* logical */
 #define vi_sra(a, count) _mm256_srai_epi32(a, count) /* arithmetic */

@@ -17,7 +17,11 @@ static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
 /* The low byte of the first n lanes. */
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {
-    _mm512_mask_cvtepi32_storeu_epi8(p, v_mask_n(n), v);
+    __m128i bytes = _mm512_cvtepi32_epi8(v);
+    if (n == VF_LANES)
+        _mm_storeu_si128((__m128i *)(void *)p, bytes);
+    else
+        _mm_mask_storeu_epi8(p, v_mask_n(n), bytes);
 }
 
 static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)

@@ -90,6 +90,7 @@ static inline vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 static inline vi vi_min(vi a, vi b) { return _mm512_min_epi32(a, b); }
 static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 static inline vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 #define vi_shl(a, count) _mm512_slli_epi32(a, count)
 #define vi_shr(a, count) _mm512_srli_epi32(a, count) /* logical */
 #define vi_sra(a, count) _mm512_srai_epi32(a, count) /* arithmetic */

@@ -47,6 +47,8 @@ static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vd vd_mul(vd a, vd b) { return a * b; }
 static inline vd vd_fma(vd a, vd b, vd c) { return a * b + c; }
 static inline vi vi_and(vi a, vi b) { return a & b; }
+static inline vi vi_xor(vi a, vi b) { return a ^ b; }
+static inline vi vi_sub(vi a, vi b) { return a - b; }
 static inline vi bits_of(vf a)
 {
     vi b;
