@@ -44,21 +44,34 @@ static const activation activations[] = {
     {"ParametricSoftplus", ORT_UNARY_PARAMETRIC_SOFTPLUS, "alpha", 1.0f, "beta", 1.0f},
 };
 
-static ort_status activation_prepare(ort_prep *p, ort_error *err)
+bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b)
 {
+    *a = *b = 0.0f;
+    if (node->domain[0] && strcmp(node->domain, MS))
+        return false;
+    if (ort_unary_find(node->op_type, id))
+        return true;
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
         const activation *row = &activations[i];
-        if (strcmp(p->op->name, row->name))
+        if (strcmp(node->op_type, row->name))
             continue;
-        ort_unary id = row->id;
-        if (id == ORT_UNARY_GELU && !strcmp(ort_node_string(p->node, "approximate", "none"),
-                                            "tanh"))
-            id = ORT_UNARY_GELU_TANH;
-        float a = row->a_name ? ort_node_float(p->node, row->a_name, row->a) : row->a;
-        float b = row->b_name ? ort_node_float(p->node, row->b_name, row->b) : row->b;
-        return ort_unary_prepare(p, id, a, b, err);
+        *id = row->id;
+        if (*id == ORT_UNARY_GELU && !strcmp(ort_node_string(node, "approximate", "none"), "tanh"))
+            *id = ORT_UNARY_GELU_TANH;
+        *a = row->a_name ? ort_node_float(node, row->a_name, row->a) : row->a;
+        *b = row->b_name ? ort_node_float(node, row->b_name, row->b) : row->b;
+        return true;
     }
-    return ort_prep_fail(p, err, "no activation for operator %s", p->op->name);
+    return false;
+}
+
+static ort_status activation_prepare(ort_prep *p, ort_error *err)
+{
+    ort_unary id;
+    float a, b;
+    if (!ort_unary_of_node(p->node, &id, &a, &b))
+        return ort_prep_fail(p, err, "no activation for operator %s", p->op->name);
+    return ort_unary_prepare(p, id, a, b, err);
 }
 
 static const ort_op_impl activation_impl = {ort_infer_same, activation_prepare, NULL, ort_unary_run,

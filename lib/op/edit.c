@@ -11,7 +11,7 @@ static ort_status import_domain(ort_model *model, const char *domain, ort_error 
     ort_opset opset = {.domain = ort_arena_strdup(&model->arena, domain), .version = 1};
     if (ort_model_opset(model, domain))
         return ORT_OK;
-    if (strcmp(domain, MS))
+    if (strcmp(domain, MS) && strcmp(domain, ORT_INTERNAL))
         return ort_error_set(err, ORT_ERROR_MODEL, "the model doesn't import the domain '%s'",
                              domain);
     if (!opset.domain || !ort_vec_push(&model->opsets, opset))

@@ -28,6 +28,7 @@
 #define ONNX ""
 #define ML "ai.onnx.ml"
 #define MS "com.microsoft"
+#define ORT_INTERNAL "ort.internal" /* operators that level-3 passes make; never saved */
 
 typedef struct ort_op ort_op;
 

@@ -176,12 +176,22 @@ static const struct {
     {"Acosh", ORT_UNARY_ACOSH}, {"Atanh", ORT_UNARY_ATANH},
 };
 
-static ort_status function_prepare(ort_prep *p, ort_error *err)
+bool ort_unary_find(const char *op_type, ort_unary *id)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (!strcmp(p->op->name, functions[i].name))
-            return ort_unary_prepare(p, functions[i].id, 0.0f, 0.0f, err);
-    return ort_prep_fail(p, err, "no function for operator %s", p->op->name);
+        if (!strcmp(op_type, functions[i].name)) {
+            *id = functions[i].id;
+            return true;
+        }
+    return false;
+}
+
+static ort_status function_prepare(ort_prep *p, ort_error *err)
+{
+    ort_unary id;
+    if (!ort_unary_find(p->op->name, &id))
+        return ort_prep_fail(p, err, "no function for operator %s", p->op->name);
+    return ort_unary_prepare(p, id, 0.0f, 0.0f, err);
 }
 
 /* Neg of a shape value stays known. */

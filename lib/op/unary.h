@@ -25,6 +25,11 @@ typedef struct ort_unary_state {
 ort_status ort_unary_prepare(ort_prep *p, ort_unary id, float a, float b, ort_error *err);
 /* run: input 0 to output 0. */
 ort_status ort_unary_run(ort_call *call, ort_error *err);
+/* The function that a node of one input applies to floats, with its parameters; false when the
+ * node is no such operator (Clip is not: its bounds are inputs). */
+bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b);
+/* By operator name, functions without parameters. */
+bool ort_unary_find(const char *op_type, ort_unary *id);
 /* cost: `flops` per element of output 0. */
 void ort_elementwise_cost(const ort_infer *x, ort_cost *cost);
 
