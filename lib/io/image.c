@@ -134,23 +134,28 @@ static const codec_row codecs[] = {
     {"webp", "RIFF", 4, ort_webp_decode, ort_webp_encode},
     {"bmp", "BM", 2, ort_bmp_decode, ort_bmp_encode},
     {"ppm pgm pnm pbm", "P", 1, ort_pnm_decode, ort_pnm_encode},
+    {"tiff tif", "II*\0", 4, ort_tiff_decode, NULL},
+    {"tiff tif", "MM\0*", 4, ort_tiff_decode, NULL},
 };
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
+
+ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image *image,
+                            ort_error *err)
+{
+    for (size_t i = 0; i < CODEC_COUNT; i++)
+        if (count >= codecs[i].magic_length &&
+            memcmp(bytes, codecs[i].magic, codecs[i].magic_length) == 0)
+            return codecs[i].read(bytes, count, image, err);
+    return ort_error_set(err, ORT_ERROR_DATA, "is no PNG, JPEG, WebP, BMP, PNM or TIFF image");
+}
 
 ort_status ort_image_read(const unsigned char *bytes, size_t count, ort_read_options *options,
                           ort_tensors *tensors, ort_error *err)
 {
     (void)options;
-    const codec_row *codec = NULL;
-    for (size_t i = 0; i < CODEC_COUNT && !codec; i++)
-        if (count >= codecs[i].magic_length &&
-            memcmp(bytes, codecs[i].magic, codecs[i].magic_length) == 0)
-            codec = &codecs[i];
-    if (!codec)
-        return ort_error_set(err, ORT_ERROR_DATA, "is no PNG, JPEG, WebP, BMP or PNM image");
     ort_image image = {0};
     ort_value *value = NULL;
-    ort_status status = codec->read(bytes, count, &image, err);
+    ort_status status = ort_image_decode(bytes, count, &image, err);
     if (status == ORT_OK)
         status = to_value(&image, &value, err);
     free(image.pixels);
@@ -160,7 +165,7 @@ ort_status ort_image_read(const unsigned char *bytes, size_t count, ort_read_opt
 static const codec_row *find_codec(const char *name)
 {
     for (size_t i = 0; i < CODEC_COUNT; i++) {
-        const char *p = codecs[i].names;
+        const char *p = codecs[i].write ? codecs[i].names : "";
         while (*p) {
             size_t span = strcspn(p, " ");
             if (strlen(name) == span && strncasecmp(p, name, span) == 0)

@@ -15,6 +15,11 @@ typedef struct ort_image {
     uint8_t *pixels;  /* row-major, interleaved; from malloc when read, borrowed when written */
 } ort_image;
 
+/* Decode by content; image->pixels is the caller's to free, also after a failure. ORT_ERROR_DATA
+ * when the bytes are no image or a damaged one. */
+ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image *image,
+                            ort_error *err);
+
 /* Pixels for checked sizes (three channels, zeroed). */
 ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err);
 /* Orientation in a TIFF block ("II*\0..." or "MM\0*..."); 0 when it has none. */
@@ -30,7 +35,8 @@ typedef ort_status ort_image_read_fn(const unsigned char *bytes, size_t count, o
                                      ort_error *err);
 typedef ort_status ort_image_write_fn(const ort_image *image, int quality, FILE *stream,
                                       ort_error *err);
-ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_decode, ort_pnm_decode;
+ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_decode, ort_pnm_decode,
+    ort_tiff_decode;
 ort_image_write_fn ort_png_encode, ort_jpeg_encode, ort_webp_encode, ort_bmp_encode, ort_pnm_encode;
 
 #endif
