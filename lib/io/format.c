@@ -38,7 +38,8 @@ static bool is_json(const unsigned char *bytes, size_t count)
 static bool is_image(const unsigned char *bytes, size_t count)
 {
     if (starts_with(bytes, count, "\x89PNG\r\n\x1a\n", 8) ||
-        starts_with(bytes, count, "\xff\xd8\xff", 3) || starts_with(bytes, count, "BM", 2))
+        starts_with(bytes, count, "\xff\xd8\xff", 3) || starts_with(bytes, count, "BM", 2) ||
+        starts_with(bytes, count, "II*\0", 4) || starts_with(bytes, count, "MM\0*", 4))
         return true;
     if (starts_with(bytes, count, "RIFF", 4) && count >= 12)
         return memcmp(bytes + 8, "WEBP", 4) == 0;
@@ -84,7 +85,7 @@ static const ort_format_row rows[] = {
     {ORT_FORMAT_NPY, "npy", "npy", is_npy, ort_npy_read, NULL, ort_npy_write},
     {ORT_FORMAT_NPZ, "npz", "npz", is_npz, ort_npz_read, NULL, ort_npz_write},
     {ORT_FORMAT_PB, "pb", "pb", NULL, NULL, read_pb, write_pb},
-    {ORT_FORMAT_IMAGE, "image", "png jpg jpeg bmp ppm pgm pbm pnm webp", is_image, NULL,
+    {ORT_FORMAT_IMAGE, "image", "png jpg jpeg bmp ppm pgm pbm pnm webp tif tiff", is_image, NULL,
      ort_image_read, ort_image_write},
     {ORT_FORMAT_WAV, "wav", "wav wave", is_wav, NULL, ort_wav_read, ort_wav_write},
     {ORT_FORMAT_SAFETENSORS, "safetensors", "safetensors", is_safetensors, NULL,
