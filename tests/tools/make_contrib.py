@@ -168,6 +168,27 @@ def quantization():
           ("w", "r", "b", "ws", "wz", "rs", "rz"), rtol=0.01, atol=0.04)
 
 
+def quantized_rows():
+    for opset, axis in ((12, 1), (13, 1)):
+        write(f"qlinear_softmax_{opset}", "QLinearSoftmax",
+              dict(x=ints(255, 2, 3, 4, dtype=np.uint8), xs=scalar(0.05), xz=scalar(120, np.uint8),
+                   ys=scalar(1 / 256), yz=scalar(0, np.uint8)), {"y": U8},
+              {"axis": axis, "opset": opset}, rtol=0, atol=1)
+    write("qlinear_where", "QLinearWhere",
+          dict(c=ints(2, 3, 1, dtype=bool), x=ints(255, 3, 4, dtype=np.uint8), xs=scalar(0.02),
+               xz=scalar(100, np.uint8), y=ints(255, 4, dtype=np.uint8), ys=scalar(0.03),
+               yz=scalar(128, np.uint8), zs=scalar(0.025), zz=scalar(110, np.uint8)), {"z": U8},
+          {}, ("xs", "xz", "ys", "yz", "zs", "zz"))
+    write("gather_blocks_4", "GatherBlockQuantized",
+          dict(data=ints(255, 5, 24, dtype=np.uint8), index=ints(5, 2, 2, dtype=np.int64),
+               scales=real(5, 3), zeros=ints(255, 5, 2, dtype=np.uint8)), {"y": F},
+          {"bits": 4, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}, ("data",))
+    write("gather_blocks_8", "GatherBlockQuantized",
+          dict(data=ints(255, 5, 32, dtype=np.uint8), index=np.array([-1, 2], np.int32),
+               scales=real(5, 2)), {"y": F},
+          {"bits": 8, "block_size": 16, "gather_axis": 0, "quantize_axis": 1})
+
+
 def main():
     if OUT.exists():
         shutil.rmtree(OUT)
@@ -176,6 +197,7 @@ def main():
     group_query()
     embeddings()
     quantization()
+    quantized_rows()
 
 
 main()
