@@ -88,13 +88,16 @@ static ort_id capture(ort_scope *scope, const char *name, ort_id outer)
 
 ort_id ort_scope_resolve(ort_scope *scope, const char *name)
 {
-    uint64_t id;
-    if (ort_hashmap_get_str(scope->names, name, &id))
-        return (ort_id)id;
+    uint64_t found;
+    if (ort_hashmap_get_str(scope->names, name, &found))
+        return (ort_id)found;
     if (!scope->parent)
         return ORT_ID_NONE;
     ort_id outer = ort_scope_resolve(scope->parent, name);
-    return outer == ORT_ID_NONE ? ORT_ID_NONE : capture(scope, name, outer);
+    ort_id inner = outer == ORT_ID_NONE ? ORT_ID_NONE : capture(scope, name, outer);
+    scope->no_memory = scope->no_memory || scope->parent->no_memory ||
+                       (outer != ORT_ID_NONE && inner == ORT_ID_NONE);
+    return inner;
 }
 
 /* "graph 'main_graph'" or "body of node 'x' (If)". */
@@ -296,6 +299,8 @@ static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort
         const Onnx__ValueInfoProto *info = proto->output[i];
         const char *name = ort_build_text(info->name);
         ort_id id = *name ? ort_scope_resolve(scope, name) : ORT_ID_NONE;
+        if (id == ORT_ID_NONE && scope->no_memory)
+            return ort_error_memory(err, sizeof(ort_graph_value));
         if (id == ORT_ID_NONE) {
             ort_findings_add(b->findings, ORT_FINDING_ERROR,
                              "%sgraph output '%s' is never computed",
@@ -380,6 +385,8 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
             *proto->input[i] ? ort_scope_resolve(scope, proto->input[i]) : ORT_ID_NONE;
         if (node->inputs[i] != ORT_ID_NONE)
             graph->values.data[node->inputs[i]]->use_count++;
+        else if (scope->no_memory)
+            return ort_error_memory(err, sizeof(ort_graph_value));
         else if (*proto->input[i])
             ort_findings_add(b->findings, ORT_FINDING_ERROR,
                              "%s%s: input %zu names '%s', which nothing computes",

@@ -23,6 +23,7 @@ struct ort_scope {
     const ort_node *call;          /* ...and in this node; both NULL outside of functions */
     const ort_opset *opsets;
     size_t opset_count;
+    bool no_memory; /* resolving a name has failed for want of memory */
 };
 
 typedef struct ort_builder {

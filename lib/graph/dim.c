@@ -47,6 +47,7 @@ struct ort_dim_table {
     ORT_VEC(expression) expressions; /* id - FIRST_ID */
     ORT_VEC(atom) atoms;
     ort_hashmap by_terms, by_atom;
+    bool failed; /* an unknown dim was given because memory is exhausted */
 };
 
 ort_dim_table *ort_dim_table_new(void)
@@ -172,6 +173,20 @@ static bool multiply_terms(const term *a, const term *b, term *out)
     return true;
 }
 
+static ort_dim out_of_memory(ort_dim_table *table)
+{
+    table->failed = true;
+    return ort_dim_unknown();
+}
+
+bool ort_dim_table_take_failure(ort_dim_table *table)
+{
+    bool failed = table && table->failed;
+    if (table)
+        table->failed = false;
+    return failed;
+}
+
 /* The dim of a polynomial: known, or an interned expression. */
 static ort_dim intern(ort_dim_table *table, const poly *p)
 {
@@ -187,12 +202,15 @@ static ort_dim intern(ort_dim_table *table, const poly *p)
         return (ort_dim){-1, (uint32_t)id};
     term *terms = ort_arena_alloc(&table->arena, bytes);
     if (!terms)
-        return ort_dim_unknown();
+        return out_of_memory(table);
     memcpy(terms, p->terms, bytes);
     id = table->expressions.count + FIRST_ID;
-    if (!ort_vec_push(&table->expressions, (expression){terms, p->count}) ||
-        !ort_hashmap_put(&table->by_terms, (const char *)terms, bytes, id))
-        return ort_dim_unknown();
+    if (!ort_vec_push(&table->expressions, (expression){terms, p->count}))
+        return out_of_memory(table);
+    if (!ort_hashmap_put(&table->by_terms, (const char *)terms, bytes, id)) {
+        table->expressions.count--;
+        return out_of_memory(table);
+    }
     return (ort_dim){-1, (uint32_t)id};
 }
 
@@ -206,9 +224,12 @@ static ort_dim atom_dim(ort_dim_table *table, uint32_t index)
 /* key must be in the arena. */
 static ort_dim add_atom(ort_dim_table *table, const char *key, size_t length, const atom *a)
 {
-    if (!ort_vec_push(&table->atoms, *a) ||
-        !ort_hashmap_put(&table->by_atom, key, length, table->atoms.count - 1))
-        return ort_dim_unknown();
+    if (!ort_vec_push(&table->atoms, *a))
+        return out_of_memory(table);
+    if (!ort_hashmap_put(&table->by_atom, key, length, table->atoms.count - 1)) {
+        table->atoms.count--; /* cloning relies on an entry per atom */
+        return out_of_memory(table);
+    }
     return atom_dim(table, (uint32_t)table->atoms.count - 1);
 }
 
@@ -222,7 +243,7 @@ ort_dim ort_dim_symbol(ort_dim_table *table, const char *name)
         return atom_dim(table, (uint32_t)index);
     char *copy = ort_arena_strdup(&table->arena, name);
     if (!copy)
-        return ort_dim_unknown();
+        return out_of_memory(table);
     return add_atom(table, copy, length, &(atom){.kind = ATOM_NAME, .name = copy});
 }
 
@@ -240,7 +261,7 @@ static ort_dim opaque(ort_dim_table *table, atom_kind kind, ort_dim a, ort_dim b
         return atom_dim(table, (uint32_t)index);
     char *copy = ort_arena_alloc(&table->arena, sizeof key + 1); /* clone copies a NUL too */
     if (!copy)
-        return ort_dim_unknown();
+        return out_of_memory(table);
     memcpy(copy, &key, sizeof key);
     return add_atom(table, copy, sizeof key, &(atom){.kind = kind, .a = a, .b = b});
 }

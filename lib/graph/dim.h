@@ -23,6 +23,8 @@ ort_dim_table *ort_dim_table_new(void);
 void ort_dim_table_free(ort_dim_table *table);
 /* A copy in which every id means the same; NULL when memory is exhausted. */
 ort_dim_table *ort_dim_table_clone(const ort_dim_table *table);
+/* Whether a dim has come out unknown since the last call because memory was exhausted. */
+bool ort_dim_table_take_failure(ort_dim_table *table);
 
 static inline ort_dim ort_dim_of(int64_t size)
 {

@@ -123,6 +123,8 @@ static ort_status import(ort_model *model, const ort_source *source, ort_error *
     ort_status status = read_functions(&builder, proto, err);
     if (status == ORT_OK)
         status = ort_build_graph(&builder, proto->graph, NULL, ORT_ID_NONE, &model->graph, err);
+    if (status == ORT_OK && ort_dim_table_take_failure(model->dims)) /* a declared name is lost */
+        status = ort_error_memory(err, sizeof(ort_dim));
     ort_status finished = ort_builder_finish(&builder, status == ORT_OK ? err : NULL);
     ort_builder_release(&builder);
     return status == ORT_OK ? finished : status;

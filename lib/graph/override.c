@@ -77,7 +77,11 @@ ort_status ort_graph_set_dim(ort_model *model, const char *name, int64_t size, o
     if (size < 0)
         return ort_error_set(err, ORT_ERROR_USAGE, "dimension '%s' can't be %lld", name,
                              (long long)size);
-    if (substitute_graph(model->graph, name, size))
+    (void)ort_dim_table_take_failure(model->dims);
+    bool found = substitute_graph(model->graph, name, size) > 0;
+    if (ort_dim_table_take_failure(model->dims))
+        return ort_error_memory(err, sizeof(ort_dim));
+    if (found)
         return ORT_OK;
     ort_strbuf known = {0};
     list_symbols(model->graph, &known);

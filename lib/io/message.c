@@ -8,14 +8,23 @@
 
 #include "base/error.h"
 
-static void *arena_alloc(void *arena, size_t bytes)
+typedef struct allocations {
+    ort_arena *arena;
+    size_t refused_bytes; /* of the request that failed; protobuf-c only says that it gave up */
+} allocations;
+
+static void *arena_alloc(void *arg, size_t bytes)
 {
-    return ort_arena_alloc_aligned(arena, bytes, sizeof(void *), 0);
+    allocations *a = arg;
+    void *memory = ort_arena_alloc_aligned(a->arena, bytes, sizeof(void *), 0);
+    if (!memory)
+        a->refused_bytes = bytes ? bytes : 1;
+    return memory;
 }
 
-static void arena_free(void *arena, void *pointer)
+static void arena_free(void *arg, void *pointer)
 {
-    (void)arena;
+    (void)arg;
     (void)pointer;
 }
 
@@ -39,7 +48,8 @@ ort_status ort_message_unpack(ort_wire_root root, const uint8_t *bytes, size_t c
     ort_wire wire;
     *message = (ort_message){0};
     ORT_TRY(ort_wire_split(root, bytes, count, strict, &wire, err));
-    ProtobufCAllocator allocator = {arena_alloc, arena_free, arena};
+    allocations made = {arena, 0};
+    ProtobufCAllocator allocator = {arena_alloc, arena_free, &made};
     message->root = protobuf_c_message_unpack(descriptor(root), &allocator, wire.skeleton_count,
                                               wire.skeleton);
     size_t payload_bytes = wire.payloads.count * sizeof *wire.payloads.data;
@@ -52,9 +62,10 @@ ort_status ort_message_unpack(ort_wire_root root, const uint8_t *bytes, size_t c
     ort_wire_release(&wire);
     if (!payloads)
         return ort_error_memory(err, payload_bytes);
+    if (made.refused_bytes)
+        return ort_error_memory(err, made.refused_bytes);
     if (!message->root)
-        return ort_error_set(err, ORT_ERROR_MODEL,
-                             "can't be unpacked: damaged, or memory is exhausted (%zu bytes)",
+        return ort_error_set(err, ORT_ERROR_MODEL, "can't be unpacked: damaged (%zu bytes)",
                              skeleton_count);
     return ORT_OK;
 }
