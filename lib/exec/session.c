@@ -146,12 +146,12 @@ static bool has_defaults(const ort_graph *graph)
     return false;
 }
 
-/* Saving needs them back in their places. */
-static void restore_defaults(ort_session *s, bool restore)
+/* Saving needs them back in their places. A clone numbers its values as the original does. */
+static void restore_defaults(ort_session *s, ort_model *model, bool restore)
 {
     for (int i = 0; i < s->input_count; i++)
         if (s->inputs[i].default_value)
-            s->model->graph->values.data[s->inputs[i].id]->fact.value =
+            model->graph->values.data[s->inputs[i].id]->fact.value =
                 restore ? s->inputs[i].default_value : NULL;
 }
 
@@ -253,7 +253,15 @@ static ort_status optimize(creation *c, ort_error *err)
                                 .log = &c->env->log,
                                 .report = report_pass,
                                 .report_arg = c->session};
+    int level = options.level;
+    options.level = level < 2 ? level : 2;
     ORT_TRY(ort_passes_run(c->session->model, &options, err));
+    options.first_level = 3;
+    options.level = level;
+    if (level >= 3 && ort_passes_wanted(c->session->model, &options)) {
+        ORT_TRY(ort_model_clone(c->session->model, &c->session->portable, err));
+        ORT_TRY(ort_passes_run(c->session->model, &options, err));
+    }
     c->mark = ort_clock_ns();
     return ORT_OK;
 }
@@ -410,6 +418,7 @@ void ort_exec_session_release(ort_session *session)
     pthread_mutex_destroy(&session->lock);
     ort_arena_release(&session->memory);
     ort_model_free(session->model);
+    ort_model_free(session->portable);
     ort_model_free(session->pristine);
     free(session);
 }
@@ -422,9 +431,10 @@ ort_status ort_session_save_optimized(const ort_session *session, const char *pa
     if (s->assumes_defaults)
         ORT_TRY(ort_exec_session_general(session, &s, err));
     pthread_mutex_lock(&s->lock);
-    restore_defaults(s, true);
-    ort_status status = ort_model_save(s->model, path, NULL, err);
-    restore_defaults(s, false);
+    ort_model *model = s->portable ? s->portable : s->model;
+    restore_defaults(s, model, true);
+    ort_status status = ort_model_save(model, path, NULL, err);
+    restore_defaults(s, model, false);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -16,7 +16,7 @@ typedef struct ort_node_spec {
 } ort_node_spec;
 
 /* A new node with the facts of its outputs inferred. The domain joins the model's opset imports when it
- * isn't there (com.microsoft: 1; ONNX domains must be there). */
+ * isn't there (at version 1; ONNX's own domains must be there). */
 ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_node **node,
                              ort_error *err);
 /* An attribute set on a node; the facts of its outputs are inferred again. */

@@ -172,4 +172,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_constant_fold = {
-    "constant_fold", 1, "nodes whose results are known become initializers", apply};
+    .name = "constant_fold",
+    .level = 1,
+    .doc = "nodes whose results are known become initializers",
+    .apply = apply,
+};

@@ -59,4 +59,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_conv_activation = {
-    "conv_activation", 2, "Conv and the activation after it become FusedConv", apply};
+    .name = "conv_activation",
+    .level = 2,
+    .doc = "Conv and the activation after it become FusedConv",
+    .apply = apply,
+};

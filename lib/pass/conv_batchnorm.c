@@ -160,4 +160,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_conv_batchnorm = {
-    "conv_batchnorm", 1, "BatchNormalization goes into the weights of the Conv before it", apply};
+    .name = "conv_batchnorm",
+    .level = 1,
+    .doc = "BatchNormalization goes into the weights of the Conv before it",
+    .apply = apply,
+};

@@ -44,4 +44,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_dead_nodes = {
-    "dead_nodes", 1, "nodes and initializers that nothing reads go", apply};
+    .name = "dead_nodes",
+    .level = 1,
+    .doc = "nodes and initializers that nothing reads go",
+    .apply = apply,
+};

@@ -67,4 +67,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_gemm_activation = {
-    "gemm_activation", 2, "Gemm and the activation after it become FusedGemm", apply};
+    .name = "gemm_activation",
+    .level = 2,
+    .doc = "Gemm and the activation after it become FusedGemm",
+    .apply = apply,
+};

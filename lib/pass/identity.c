@@ -49,4 +49,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_identity = {
-    "identity", 1, "nodes that give back their input go", apply};
+    .name = "identity",
+    .level = 1,
+    .doc = "nodes that give back their input go",
+    .apply = apply,
+};

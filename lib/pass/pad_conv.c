@@ -83,5 +83,9 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ORT_OK;
 }
 
-const ort_pass ort_pass_pad_conv = {"pad_conv", 1, "zeros of a Pad become pads of the Conv after it",
-                                    apply};
+const ort_pass ort_pass_pad_conv = {
+    .name = "pad_conv",
+    .level = 1,
+    .doc = "zeros of a Pad become pads of the Conv after it",
+    .apply = apply,
+};

@@ -15,8 +15,9 @@
 
 static const ort_pass *const passes[] = {
     &ort_pass_identity,       &ort_pass_constant_fold, &ort_pass_pad_conv,
-    &ort_pass_conv_batchnorm, &ort_pass_dead_nodes,    &ort_pass_conv_activation,
-    &ort_pass_gemm_activation,
+    &ort_pass_conv_batchnorm, &ort_pass_dead_nodes,    &ort_pass_swish,
+    &ort_pass_hard_swish,     &ort_pass_conv_activation, &ort_pass_gemm_activation,
+    &ort_pass_conv_gate,
     NULL,
 };
 
@@ -85,6 +86,20 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
     return ORT_OK;
 }
 
+static bool allowed(const ort_pass_options *options, const ort_pass *pass)
+{
+    return pass->level >= options->first_level && pass->level <= options->level &&
+           !listed(options->disable, pass->name);
+}
+
+bool ort_passes_wanted(const ort_model *model, const ort_pass_options *options)
+{
+    for (int i = 0; passes[i]; i++)
+        if (allowed(options, passes[i]) && passes[i]->wants && passes[i]->wants(model->graph))
+            return true;
+    return false;
+}
+
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
 {
     ORT_TRY(check_disabled(options->disable, err));
@@ -96,7 +111,7 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
                                     .k = ort_kernels_get("scalar"),
                                     .log = options->log,
                                     .pass = passes[i]};
-        if (passes[i]->level > options->level || listed(options->disable, passes[i]->name))
+        if (!allowed(options, passes[i]))
             continue;
         ort_status status = run_on(&context, model->graph, &changes, err);
         if (status)

@@ -26,13 +26,15 @@ struct ort_pass {
     const char *doc;
     /* One sweep over the graph; *changes counts rewrites. */
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
+    /* Level 3: would it change this graph? A session keeps a portable copy only then. */
+    bool (*wants)(const ort_graph *graph);
 };
 
 /* In the order they run; NULL past the end. */
 const ort_pass *ort_pass_at(int index);
 
 typedef struct ort_pass_options {
-    int level;                   /* run passes up to this level */
+    int first_level, level;      /* run passes of these levels, both included */
     const char *const *disable;  /* names, NULL-terminated; or NULL */
     const ort_registry *registry;
     const ort_log *log;
@@ -44,12 +46,15 @@ typedef struct ort_pass_options {
 /* Run the table on a model. A name in `disable` that no pass has is ORT_ERROR_USAGE with the list. */
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err);
 
+/* True when a pass that these options allow would change the model. */
+bool ort_passes_wanted(const ort_model *model, const ort_pass_options *options);
+
 /* Why a pass left an almost matching place alone: a line of the log at debug level. */
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 extern const ort_pass ort_pass_constant_fold, ort_pass_dead_nodes, ort_pass_identity,
     ort_pass_pad_conv, ort_pass_conv_batchnorm, ort_pass_conv_activation,
-    ort_pass_gemm_activation;
+    ort_pass_gemm_activation, ort_pass_swish, ort_pass_hard_swish, ort_pass_conv_gate;
 
 #endif

@@ -22,7 +22,7 @@ static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node
     return false;
 }
 
-static const ort_pass *const no_lowering[] = {NULL};
+static const ort_pass *const lowering[] = {&ort_pass_conv_gate, NULL};
 
 const ort_provider ort_provider_cpu = {
     .name = "cpu",
@@ -30,5 +30,5 @@ const ort_provider ort_provider_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .claim = cpu_claim,
-    .lower = no_lowering,
+    .lower = lowering,
 };

@@ -1,0 +1,119 @@
+/* conv_gate.c - Conv and a gate of its own result (QuickGelu, HardSwish, x * HardSigmoid(x)) become one
+ * FusedConv. Only this library's FusedConv knows these activations, so this is a lowering of the cpu
+ * provider: it is not in saved models.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+
+typedef struct gate {
+    const char *activation;
+    float alpha;
+    int param_count;
+    ort_node *nodes[2]; /* the last gives the result; nodes[1] may be NULL */
+} gate;
+
+/* x * HardSigmoid(x) with the slopes of HardSwish: two readers of x. */
+static bool match_pair(const ort_graph *graph, ort_id x, gate *found)
+{
+    const ort_graph_value *value = graph->values.data[x];
+    ort_node *node, *sigmoid = NULL, *mul;
+    if (value->use_count != 2 || value->is_output)
+        return false;
+    ORT_EACH_NODE(graph, node)
+        if (ort_edit_is(node, ONNX, "HardSigmoid") && node->inputs[0] == x)
+            sigmoid = node;
+    if (!sigmoid || fabsf(ort_node_float(sigmoid, "alpha", 0.2f) - 1.0f / 6.0f) > 1e-6f ||
+        ort_node_float(sigmoid, "beta", 0.5f) != 0.5f)
+        return false;
+    mul = ort_edit_only_reader(graph, sigmoid->outputs[0]);
+    if (!ort_edit_is(mul, ONNX, "Mul") || (mul->inputs[0] != x && mul->inputs[1] != x))
+        return false;
+    *found = (gate){"HardSwish", 0, 0, {sigmoid, mul}};
+    return true;
+}
+
+static bool match(const ort_graph *graph, const ort_node *conv, gate *found)
+{
+    ort_id x = conv->outputs[0];
+    ort_node *next;
+    if (!ort_edit_is(conv, ONNX, "Conv") ||
+        graph->values.data[x]->fact.type.dtype != ORT_DTYPE_FLOAT)
+        return false;
+    next = ort_edit_only_reader(graph, x);
+    if (ort_edit_is(next, MS, "QuickGelu")) {
+        *found = (gate){"QuickGelu", ort_node_float(next, "alpha", 1.702f), 1, {next, NULL}};
+        return true;
+    }
+    if (ort_edit_is(next, ONNX, "HardSwish")) {
+        *found = (gate){"HardSwish", 0, 0, {next, NULL}};
+        return true;
+    }
+    return match_pair(graph, x, found);
+}
+
+static ort_status fuse(ort_graph *graph, ort_node *conv, const gate *found, ort_error *err)
+{
+    ort_node *last = found->nodes[1] ? found->nodes[1] : found->nodes[0], *fused = NULL;
+    ort_id output = last->outputs[0];
+    ort_node_spec spec = {.domain = MS,
+                          .op_type = "FusedConv",
+                          .name = conv->name,
+                          .inputs = conv->inputs,
+                          .input_count = conv->input_count,
+                          .outputs = &output,
+                          .output_count = 1,
+                          .attrs = conv->attrs,
+                          .attr_count = conv->attr_count,
+                          .origin = ort_edit_origin(graph, conv, last)};
+    ort_attr name = {.name = "activation", .type = ORT_ATTR_STRING};
+    ort_attr params = {.name = "activation_params", .type = ORT_ATTR_FLOATS};
+    name.s = (ort_string){found->activation, strlen(found->activation)};
+    params.floats = &found->alpha;
+    params.count = (size_t)found->param_count;
+    for (int i = 1; i >= 0; i--)
+        if (found->nodes[i])
+            ort_graph_remove_node(graph, found->nodes[i]);
+    ort_graph_remove_node(graph, conv);
+    ORT_TRY(ort_edit_add_node(graph, &spec, &fused, err));
+    ORT_TRY(ort_node_set_attr(graph, fused, &name, err));
+    return params.count ? ort_node_set_attr(graph, fused, &params, err) : ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        gate found;
+        if (!match(c->graph, node, &found))
+            continue;
+        ORT_TRY(fuse(c->graph, node, &found, err));
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+static bool wants(const ort_graph *graph)
+{
+    const ort_node *node;
+    gate found;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (match(graph, node, &found))
+            return true;
+        for (int i = 0; i < node->body_count; i++)
+            if (wants(node->bodies[i]))
+                return true;
+    }
+    return false;
+}
+
+const ort_pass ort_pass_conv_gate = {.name = "conv_gate",
+                                     .level = 3,
+                                     .doc = "Conv and a gate of its result become one (cpu only)",
+                                     .apply = apply,
+                                     .wants = wants};
