@@ -1,10 +1,10 @@
 /* wire.c - the bounded walker of the protobuf wire format (wire.h).
  *
- * Splitting copies everything but the bulk fields. A nested message keeps the width of its length
- * varint (padded with continuation bytes), so its length can be put in place once it is known
- * without moving what follows: one pass, linear time, nothing is read that isn't copied. Joining
- * takes two passes over the skeleton: sizes first (a stack-shaped list in the order of the walk),
- * then bytes.
+ * Splitting copies everything but the bulk fields, and packs long runs of numbers. A nested
+ * message keeps the width of its length varint (padded with continuation bytes), so its length can
+ * be put in place once it is known without moving what follows: one pass, linear time, nothing is
+ * read that isn't copied. Joining takes two passes over the skeleton: sizes first (a stack-shaped
+ * list in the order of the walk), then bytes.
  */
 #include "io/wire.h"
 
@@ -76,6 +76,7 @@ typedef struct splitter {
     bool strict;
     ort_wire *wire;
     size_t capacity;
+    size_t edits;     /* how often the skeleton became shorter than the input */
     ort_error *err;
 } splitter;
 
@@ -105,6 +106,21 @@ static bool flush(splitter *s, size_t end)
     return true;
 }
 
+/* Bytes that are not in the input. */
+static bool put_text(splitter *s, const ort_strbuf *text, size_t resume)
+{
+    const uint8_t *input = s->bytes;
+    if (text->failed)
+        return false;
+    s->bytes = (const uint8_t *)text->data;
+    s->copied = 0;
+    bool ok = flush(s, text->length);
+    s->bytes = input;
+    s->copied = resume;
+    s->edits++;
+    return ok;
+}
+
 /* A field header with the index of the next payload, in place of input [begin, end). */
 static bool put_payload(splitter *s, size_t begin, size_t end, const field_row *f, size_t value,
                         size_t count)
@@ -113,15 +129,7 @@ static bool put_payload(splitter *s, size_t begin, size_t end, const field_row *
         return false;
     ort_strbuf text = {0};
     ort_wire_put_int(&text, ORT_WIRE_PAYLOAD, (int64_t)s->wire->payloads.count);
-    const uint8_t *input = s->bytes;
-    bool ok = !text.failed;
-    if (ok) {
-        s->bytes = (const uint8_t *)text.data;
-        s->copied = 0;
-        ok = flush(s, text.length);
-        s->bytes = input;
-        s->copied = end;
-    }
+    bool ok = put_text(s, &text, end);
     ort_strbuf_release(&text);
     return ok && ort_vec_push(&s->wire->payloads,
                               (ort_wire_payload){s->bytes + value, count, f->number});
@@ -147,11 +155,11 @@ static ort_status split_message(splitter *s, message_id message, size_t begin, s
 static ort_status split_nested(splitter *s, const field_row *f, size_t length_at, size_t value,
                                size_t length, int depth)
 {
-    size_t payloads = s->wire->payloads.count, copied = s->copied;
+    size_t edits = s->edits, copied = s->copied;
     size_t at = s->wire->skeleton_count + (length_at - copied);
     size_t width = value - length_at;
     ORT_TRY(split_message(s, f->message, value, value + length, depth + 1));
-    if (s->wire->payloads.count == payloads)
+    if (s->edits == edits)
         return ORT_OK; /* nothing was taken out: the length stands */
     if (!flush(s, value + length))
         return ort_error_memory(s->err, length);
@@ -238,6 +246,83 @@ static ort_status check_wire(splitter *s, message_id message, const field_row *f
     return ORT_OK;
 }
 
+/* ---- runs of unpacked elements */
+
+enum { SHORT_RUN = 8 };
+
+/* End of the run of elements that begins at `at` with the one-byte tag `tag`; their number and the
+ * bytes of their values. Stops before anything broken. */
+static size_t find_run(const uint8_t *bytes, size_t at, size_t end, uint8_t tag, unsigned wire,
+                       size_t *count, size_t *value_bytes)
+{
+    *count = *value_bytes = 0;
+    while (at < end && bytes[at] == tag) {
+        size_t next = at + 1;
+        uint64_t value;
+        if (wire == FIXED32 || wire == FIXED64)
+            next += wire == FIXED32 ? 4 : 8;
+        else if (!ort_wire_varint(bytes, end, &next, &value))
+            break;
+        if (next > end)
+            break;
+        *value_bytes += next - at - 1;
+        ++*count;
+        at = next;
+    }
+    return at;
+}
+
+static bool copy_run(splitter *s, size_t at, size_t end, unsigned wire, size_t value_bytes)
+{
+    ort_strbuf text = {0};
+    ort_wire_put_varint(&text, (uint64_t)(s->bytes[at] >> 3) << 3 | BYTES);
+    ort_wire_put_varint(&text, value_bytes);
+    bool ok = flush(s, at) && put_text(s, &text, end);
+    ort_strbuf_release(&text);
+    size_t need = s->wire->skeleton_count + value_bytes;
+    if (ok && need > s->capacity) {
+        uint8_t *moved = realloc(s->wire->skeleton, need + need / 2);
+        ok = moved != NULL;
+        s->wire->skeleton = moved ? moved : s->wire->skeleton;
+        s->capacity = moved ? need + need / 2 : s->capacity;
+    }
+    if (!ok)
+        return false;
+    uint8_t *out = s->wire->skeleton + s->wire->skeleton_count;
+    const uint8_t *in = s->bytes + at, *stop = s->bytes + end;
+    if (wire == FIXED32)
+        for (; in < stop; in += 5, out += 4)
+            memcpy(out, in + 1, 4);
+    else if (wire == FIXED64)
+        for (; in < stop; in += 9, out += 8)
+            memcpy(out, in + 1, 8);
+    else
+        while (in < stop) {
+            in++; /* the tag */
+            do
+                *out++ = *in;
+            while (*in++ & 0x80);
+        }
+    s->wire->skeleton_count = need;
+    return true;
+}
+
+/* proto2 stores lists of numbers one field each; a long run goes to the skeleton as one packed
+ * field, which protobuf-c reads ten times faster. *at moves behind the run when there was one. */
+static ort_status pack_run(splitter *s, const field_row *f, unsigned wire, size_t *at, size_t end)
+{
+    size_t count, value_bytes;
+    if (!f || !f->packed || f->bulk || wire != f->wire || (s->bytes[*at] & 0x80))
+        return ORT_OK;
+    size_t stop = find_run(s->bytes, *at, end, s->bytes[*at], wire, &count, &value_bytes);
+    if (count < SHORT_RUN)
+        return ORT_OK;
+    if (!copy_run(s, *at, stop, wire, value_bytes))
+        return ort_error_memory(s->err, value_bytes);
+    *at = stop;
+    return ORT_OK;
+}
+
 static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end,
                                 int depth)
 {
@@ -259,6 +344,12 @@ static ort_status split_message(splitter *s, message_id message, size_t begin, s
         size_t value_at = at;
         if (message == M_TENSOR && tag >> 3 == ORT_WIRE_PAYLOAD)
             return broken(s, message, f, field_at, "has a number that is reserved");
+        size_t run = field_at;
+        ORT_TRY(pack_run(s, f, wire, &run, end));
+        if (run != field_at) {
+            at = run;
+            continue;
+        }
         ORT_TRY(scan_value(s, message, f, wire, &at, end, &value, &count));
         ORT_TRY(check_wire(s, message, f, wire, field_at, value, count));
         if (takes_bulk(f, count, &taken)) {
