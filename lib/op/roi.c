@@ -246,8 +246,9 @@ static ort_status max_prepare(ort_prep *p, ort_error *err)
 static void bin_range(double start, double size, int64_t bins, int64_t index, int64_t limit,
                       int64_t *first, int64_t *last)
 {
-    double low = floor((double)index * size / (double)bins) + start;
-    double high = ceil((double)(index + 1) * size / (double)bins) + start;
+    double bin = (double)((float)size / (float)bins); /* as floats, like other runtimes */
+    double low = (double)floorf((float)((double)index * bin)) + start;
+    double high = (double)ceilf((float)((double)(index + 1) * bin)) + start;
     *first = (int64_t)fmin(fmax(low, 0.0), (double)limit);
     *last = (int64_t)fmin(fmax(high, 0.0), (double)limit);
 }
@@ -260,7 +261,7 @@ static void task_max(void *arg, size_t task, int thread)
     int64_t roi = (int64_t)task, image = (int64_t)value_at(r->rois, roi * 5);
     double edge[4];
     for (int i = 0; i < 4; i++)
-        edge[i] = round(value_at(r->rois, roi * 5 + 1 + i) * (double)s->scale);
+        edge[i] = (double)roundf((float)value_at(r->rois, roi * 5 + 1 + i) * s->scale);
     double width = fmax(edge[2] - edge[0] + 1, 1), height = fmax(edge[3] - edge[1] + 1, 1);
     int64_t out = roi * r->channels * s->height * s->width;
     for (int64_t c = 0; c < r->channels; c++)
