@@ -320,6 +320,8 @@ static resize_plan *resize_plan_make(const resize_state *state, const resize_num
     if (*wrong)
         return NULL;
     plan->map.fill = state->fill;
+    if (ort_tensor_count(out) == 0)
+        return plan;
     for (int d = 0; d < in->shape.rank; d++) {
         if (!ort_resample_needed(state->kind.coordinate, &axes[d]))
             continue;

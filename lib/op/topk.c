@@ -146,8 +146,9 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -1), type.rank, &axis, err));
     if (x->op->since >= 10 && !ort_infer_int(x, 1, 0, &k))
         k = ort_dim_unknown();
-    if (ort_dim_known(k) && (k.size < 0 || (ort_dim_known(type.dim[axis]) &&
-                                            k.size > type.dim[axis].size)))
+    if (ort_dim_known(k) && k.size < 0)
+        return ort_infer_fail(x, err, "k is %lld; it must not be negative", (long long)k.size);
+    if (ort_dim_known(k) && ort_dim_known(type.dim[axis]) && k.size > type.dim[axis].size)
         return ort_infer_fail(x, err, "k is %lld, axis %d has %lld elements", (long long)k.size,
                               axis, (long long)type.dim[axis].size);
     type.dim[axis] = k;
