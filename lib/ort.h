@@ -59,7 +59,8 @@ typedef enum ort_status {
     ORT_ERROR_DEVICE,      /* 4: a provider's device is missing or failed */
     ORT_ERROR_CANCELLED,   /* 4 */
     ORT_ERROR_TIMEOUT,     /* 4 */
-    ORT_ERROR_DATA,        /* 5: a tensor of the wrong type, rank or size; a malformed tensor file */
+    /* 5: a tensor of the wrong type, rank or size; a malformed tensor file */
+    ORT_ERROR_DATA,
     ORT_ERROR_IO,          /* 5: a file or stream can't be read or written */
     ORT_STATUS_COUNT
 } ort_status;
@@ -75,7 +76,8 @@ typedef struct ort_error {
 const char *ort_status_name(ort_status status); /* "model", "usage", ... */
 int ort_status_exit(ort_status status);         /* exit status 0..5 of the tools */
 
-/* ------------------------------------------------------------------------------ element types -- */
+/* ------------------------------------------------------------------------------ element types --
+ */
 
 typedef enum ort_dtype { /* numbers of onnx.TensorProto.DataType */
     ORT_DTYPE_UNDEFINED = 0,
@@ -445,7 +447,8 @@ ORT_WARN_UNUSED ort_status ort_model_constant(const ort_model *model, const char
                                               ort_value **value, ort_error *err);
 void ort_text_free(char *text);
 
-/* ------------------------------------------------------------------- single operators, compare -- */
+/* ------------------------------------------------------------------- single operators, compare --
+ */
 
 typedef struct ort_attribute_spec { /* one attribute of a single-operator call */
     const char *name;
@@ -458,7 +461,8 @@ typedef struct ort_attribute_spec { /* one attribute of a single-operator call *
     size_t count;
 } ort_attribute_spec;
 
-/* Run one operator (domain "" is ai.onnx; opset 0: the newest) on values. outputs are new values. */
+/* Run one operator (domain "" is ai.onnx; opset 0: the newest) on values. outputs are new values.
+ */
 ORT_WARN_UNUSED ort_status ort_op_run(ort_env *env, const char *domain, const char *op_type,
                                       int opset, const ort_attribute_spec *attributes,
                                       size_t attribute_count, ort_value *const *inputs,

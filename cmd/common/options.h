@@ -1,7 +1,7 @@
 /* options.h - one table per tool feeds parsing, --help, and the man page check.
  *
- * A row says where its value goes: an offset into the tool's options struct, or a setter. Setters run
- * in command-line order (ort-tensor's operations depend on it).
+ * A row says where its value goes: an offset into the tool's options struct, or a setter. Setters
+ * run in command-line order (ort-tensor's operations depend on it).
  */
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
@@ -41,7 +41,8 @@ struct option_row {
 typedef struct option_table {
     const char *synopsis; /* "MODEL [INPUT...]" */
     const char *summary;  /* one line: what the tool does */
-    const option_row *const *groups; /* tables ended by a row whose name is NULL; list ended by NULL */
+    /* tables ended by a row whose name is NULL; list ended by NULL */
+    const option_row *const *groups;
     const char *epilogue; /* examples, or NULL */
 } option_table;
 

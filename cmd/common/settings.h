@@ -1,5 +1,6 @@
-/* settings.h - the options that all tools share, their environment variables, and what is made from
- * them: an environment, a loaded model, session options. A flag beats its variable beats the default.
+/* settings.h - the options that all tools share, their environment variables, and what is made
+ * from them: an environment, a loaded model, session options. A flag beats its variable beats the
+ * default.
  */
 #ifndef COMMON_SETTINGS_H
 #define COMMON_SETTINGS_H
@@ -68,8 +69,8 @@ int settings_new_env(const settings *s, ort_env **env);
 /* Load a model and apply --dim and --shape. `skeleton`: weights are not needed. */
 int settings_load_model(const settings *s, ort_env *env, const char *path, bool skeleton,
                         ort_model **model);
-/* "name=value" split at the first '=' that is no part of an existing file; false when there is none.
- * *name is a new string. */
+/* "name=value" split at the first '=' that is no part of an existing file; false when there is
+ * none. *name is a new string. */
 bool split_assignment(const char *text, char **name, const char **value);
 
 #endif

@@ -1,7 +1,9 @@
-/* carry.c - recurrence: outputs of one step become inputs of the next, positions count up, masks grow.
+/* carry.c - recurrence: outputs of one step become inputs of the next, positions count up, masks
+ * grow.
  *
- * A carried input that nobody gave starts as zeros; a symbolic dimension of it takes the size that the
- * same symbol has in a given input, and 0 otherwise (an empty key/value cache); an unnamed one is 1.
+ * A carried input that nobody gave starts as zeros; a symbolic dimension of it takes the size that
+ * the same symbol has in a given input, and 0 otherwise (an empty key/value cache); an unnamed one
+ * is 1.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* dump.c - writes intermediate values whose names match a pattern: one .npy each, and index.json. */
+/* dump.c - writes intermediate values whose names match a pattern: one .npy each, and index.json.
+ */
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -42,7 +43,8 @@ static bool matches(const run_options *o, const char *name)
     return false;
 }
 
-/* File names keep letters, digits, '.', '-' and '_'; the rest becomes '_', a number keeps them apart. */
+/* File names keep letters, digits, '.', '-' and '_'; the rest becomes '_', a number keeps them
+ * apart. */
 static char *file_name(const dump *d, const char *name)
 {
     char *path = tool_printf("%04zu_%s.npy", d->count, name);
@@ -50,7 +52,7 @@ static char *file_name(const dump *d, const char *name)
         if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", *p) == NULL)
             *p = '_';
     if (strlen(path) > 200)
-        strcpy(path + 196, ".npy");
+        memcpy(path + 196, ".npy", 5);
     return path;
 }
 

@@ -1,7 +1,7 @@
 /* feed.c - where the inputs of each run come from: options, files, folders, a stream, a seed.
  *
- * Names win over position. A file whose names are no inputs fills the inputs that are still empty, in
- * graph order. Several files for one input are a stream of runs, or one batch with --stack.
+ * Names win over position. A file whose names are no inputs fills the inputs that are still empty,
+ * in graph order. Several files for one input are a stream of runs, or one batch with --stack.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +76,10 @@ static int assign(feed *f, const ort_tensors *tensors, const char *label, ort_va
     for (size_t i = 0; i < f->count; i++)
         open += wants_value(f, slots, i);
     if (count > open)
-        return tool_usage("%s: holds %zu arrays, none named after an input, and the model waits for "
-                          "%zu; name them with -i NAME=FILE",
-                          label, count, open);
+        return tool_usage(
+            "%s: holds %zu arrays, none named after an input, and the model waits for "
+            "%zu; name them with -i NAME=FILE",
+            label, count, open);
     for (size_t i = 0, k = 0; i < f->count && k < count; i++)
         if (wants_value(f, slots, i))
             slots[i] = ort_tensors_value(tensors, k++);

@@ -99,7 +99,8 @@ static int check_options(const run_options *o, const string_list *files)
 {
     if (files->count == 0)
         return tool_usage("no MODEL given");
-    if (strcmp(files->items[0], "-") == 0 && (files->count > 1 && strcmp(files->items[1], "-") == 0))
+    if (strcmp(files->items[0], "-") == 0 &&
+        (files->count > 1 && strcmp(files->items[1], "-") == 0))
         return tool_usage("the model and the tensors can't both come from stdin");
     if (strcmp(files->items[0], "-") == 0 && o->stream && files->count == 1)
         return tool_usage("the model and the stream can't both come from stdin");

@@ -218,8 +218,8 @@ int report_expect(const run_options *o, const ort_session *session, ort_value *c
             status = tool_fail(&err);
             break;
         }
-        fprintf(out, "%s  %s: %s\n", d.equal ? "ok  " : "FAIL", ort_session_output_name(session, (size_t)i),
-                d.text);
+        fprintf(out, "%s  %s: %s\n", d.equal ? "ok  " : "FAIL",
+                ort_session_output_name(session, (size_t)i), d.text);
         if (!d.equal)
             status = EXIT_GATE;
     }

@@ -1,4 +1,5 @@
-/* sink.c - where outputs go: files that appear whole, a stream of records, or text on a terminal. */
+/* sink.c - where outputs go: files that appear whole, a stream of records, or text on a terminal.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static int choose(sink *s)
     size_t n = names->count > 0 ? names->count : ort_session_output_count(s->session);
     s->wanted = tool_alloc((n + 1) * sizeof *s->wanted);
     for (size_t i = 0; i < n; i++) {
-        expression_parse(names->count > 0 ? names->items[i] : ort_session_output_name(s->session, i),
+        expression_parse(names->count > 0 ? names->items[i]
+                                          : ort_session_output_name(s->session, i),
                          &s->wanted[i]);
         s->wanted_count++;
         if (find_output(s->session, s->wanted[i].name) < 0)
@@ -132,7 +134,8 @@ static int write_stdout(const sink *s, const ort_tensors *list)
     return 0;
 }
 
-/* Several runs into one file: records are appended to a temporary file that is renamed at the end. */
+/* Several runs into one file: records are appended to a temporary file that is renamed at the end.
+ */
 static int append_record(sink *s, size_t index, const char *path, const ort_tensors *list)
 {
     ort_error err = {0};

@@ -74,8 +74,8 @@ ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_val
                                  ort_error *err)
 {
     int index = 0;
-    ORT_TRY(find_port(binding->session->inputs, binding->session->input_count, "input", name, &index,
-                      err));
+    ORT_TRY(find_port(binding->session->inputs, binding->session->input_count, "input", name,
+                      &index, err));
     ort_value_retain(value);
     ort_value_free(binding->inputs[index]);
     binding->inputs[index] = value;

@@ -1,5 +1,5 @@
-/* buffers.c - size-classed blocks of one run. Classes step by quarters of a power of two, so a block
- * wastes at most a fifth of itself. */
+/* buffers.c - size-classed blocks of one run. Classes step by quarters of a power of two, so a
+ * block wastes at most a fifth of itself. */
 #include "exec/buffers.h"
 
 #include <stdlib.h>

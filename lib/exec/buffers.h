@@ -45,8 +45,8 @@ ort_status ort_buffers_new_value(ort_buffers *buffers, ort_dtype dtype, const or
 /* A tensor value that takes over a reference of the block. */
 ort_status ort_block_to_value(ort_block *block, const ort_tensor *tensor, ort_value **value,
                               ort_error *err);
-/* The value no longer depends on the run's buffers (its memory is freed with it). False when the block
- * is shared and the value must be copied instead. */
+/* The value no longer depends on the run's buffers (its memory is freed with it). False when the
+ * block is shared and the value must be copied instead. */
 bool ort_value_detach(ort_value *value);
 /* Account for memory outside blocks (arenas); ORT_ERROR_MEMORY beyond the limit. */
 ort_status ort_buffers_account(ort_buffers *buffers, size_t bytes, const char *what,

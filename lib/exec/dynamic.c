@@ -1,6 +1,6 @@
-/* dynamic.c - a step whose shapes are found while running: infer with the values at hand, storage from
- * the run's buffers, shape, run. What the plan promised of its results is checked before anyone reads
- * them, because later steps rely on it. */
+/* dynamic.c - a step whose shapes are found while running: infer with the values at hand, storage
+ * from the run's buffers, shape, run. What the plan promised of its results is checked before
+ * anyone reads them, because later steps rely on it. */
 #include <string.h>
 
 #include "base/checked.h"

@@ -49,8 +49,8 @@ static ort_status unknown_isa(const char *isa, ort_error *err)
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
     }
-    return ort_error_set(err, ORT_ERROR_USAGE, "isa '%s' isn't available; this machine has: %s", isa,
-                         list);
+    return ort_error_set(err, ORT_ERROR_USAGE, "isa '%s' isn't available; this machine has: %s",
+                         isa, list);
 }
 
 ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error *err)

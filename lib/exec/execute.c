@@ -233,7 +233,8 @@ static ort_status run_program(ort_execution *x, ort_value *const *given, ort_val
         !ort_plan_matches(frame->plan, given)) {
         ORT_TRY(ort_exec_check_inputs(x->session, x->inputs, err));
         status = ort_frame_get(context, &context->frames, x->session->program, given, &frame, err);
-        /* With checked inputs a contradiction is between their shapes and the model's arithmetic. */
+        /* With checked inputs a contradiction is between their shapes and the model's arithmetic.
+         */
         if (status)
             return status == ORT_ERROR_MODEL
                        ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")

@@ -1,5 +1,5 @@
-/* inputs.c - do these values fit the session's inputs? Every refusal names the input, what it is and
- * what the model wants; symbolic dims must agree between inputs. */
+/* inputs.c - do these values fit the session's inputs? Every refusal names the input, what it is
+ * and what the model wants; symbolic dims must agree between inputs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,8 +29,9 @@ static ort_status missing(const checker *c, int index, ort_error *err)
     for (int i = 0; i < c->session->input_count; i++)
         ort_strbuf_addf(&names, "%s%s (%s)", i ? ", " : "", c->session->inputs[i].name,
                         c->session->inputs[i].type_text);
-    status = ort_error_set(err, ORT_ERROR_USAGE, "input '%s' is missing; the model's inputs are: %s",
-                           c->session->inputs[index].name, ort_strbuf_text(&names));
+    status =
+        ort_error_set(err, ORT_ERROR_USAGE, "input '%s' is missing; the model's inputs are: %s",
+                      c->session->inputs[index].name, ort_strbuf_text(&names));
     ort_strbuf_release(&names);
     return status;
 }
@@ -42,8 +43,8 @@ static ort_status wrong(const ort_port *port, const ort_value *value, ort_error 
         return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is a %s, the model wants %s",
                              port->name, value->kind == ORT_KIND_SEQUENCE ? "sequence" : "map",
                              port->type_text);
-    return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is %s[%s], the model wants %s", port->name,
-                         ort_dtype_name(value->tensor.dtype),
+    return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is %s[%s], the model wants %s",
+                         port->name, ort_dtype_name(value->tensor.dtype),
                          ort_shape_format(&value->tensor.shape, shape, sizeof shape),
                          port->type_text);
 }

@@ -1,5 +1,5 @@
-/* memory_report.c - a plan is made as for a run, and described. Nothing is computed but what planning
- * itself evaluates. */
+/* memory_report.c - a plan is made as for a run, and described. Nothing is computed but what
+ * planning itself evaluates. */
 #include "exec/memory_report.h"
 
 #include <stdlib.h>

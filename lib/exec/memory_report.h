@@ -5,10 +5,10 @@
 #include "base/strbuf.h"
 #include "ort.h"
 
-/* One JSON object, schema "ort-inspect/1", report "memory": assumed_dims (free dimensions of inputs and
- * the sizes taken for them), constant_bytes, prepared_bytes, input_bytes, output_bytes, arena_bytes,
- * peak_bytes, steps, dynamic_values, and peak {node, op_type, alive [{value, dtype, shape, bytes}]}.
- * The model is not changed. */
+/* One JSON object, schema "ort-inspect/1", report "memory": assumed_dims (free dimensions of
+ * inputs and the sizes taken for them), constant_bytes, prepared_bytes, input_bytes, output_bytes,
+ * arena_bytes, peak_bytes, steps, dynamic_values, and peak {node, op_type, alive [{value, dtype,
+ * shape, bytes}]}. The model is not changed. */
 ort_status ort_exec_memory_report(ort_model *model, ort_strbuf *out, ort_error *err);
 
 #endif

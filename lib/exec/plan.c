@@ -1,8 +1,9 @@
 /* plan.c - making a plan: facts, the steps that are needed, a place for every value.
  *
- * A storage is one stretch of memory; values share it when a step works in place or only gives data
- * another shape. A storage that holds a graph output lives to the end, and its memory is the result's
- * own where that is possible. Positions count the needed steps, those that vanish included.
+ * A storage is one stretch of memory; values share it when a step works in place or only gives
+ * data another shape. A storage that holds a graph output lives to the end, and its memory is the
+ * result's own where that is possible. Positions count the needed steps, those that vanish
+ * included.
  */
 #include "exec/plan.h"
 
@@ -360,8 +361,8 @@ static ort_status collect_patches(planner *p)
 
 /* ---- dynamic values die after their last use */
 
-/* Index of the step after which dynamic value `id` dies; -1: with the run. `index` maps positions to
- * steps that stay: a dynamic value is never read by one that vanished. */
+/* Index of the step after which dynamic value `id` dies; -1: with the run. `index` maps positions
+ * to steps that stay: a dynamic value is never read by one that vanished. */
 static int drop_step(const planner *p, ort_id id, const int *born, const int *index)
 {
     if (p->last_use[id] == INT_MAX)

@@ -96,7 +96,8 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, ort_
                         ort_error *err);
 void ort_plan_drop(ort_plan *plan);
 
-/* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned. */
+/* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned.
+ */
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
 /* plan_memory.c: offsets for all storages that are not an output's; sets arena and peak bytes. */
 ort_status ort_plan_place(ort_plan *plan, ort_error *err);

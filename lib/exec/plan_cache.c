@@ -1,5 +1,5 @@
-/* plan_cache.c - the plans of a program, most recently used first. Plans are made outside the lock: two
- * callers may make the same one, which costs time but nothing else. */
+/* plan_cache.c - the plans of a program, most recently used first. Plans are made outside the
+ * lock: two callers may make the same one, which costs time but nothing else. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* plan_facts.c - inference with concrete shapes, and evaluation of what is known by then.
  *
- * A step is evaluated here when all its inputs are known (constants, or results of shapes), it gives
- * the same result each time, and the result is small. Bodies are inferred with the facts of their
- * call; a body that contradicts these shapes is not an error, since it may never run.
+ * A step is evaluated here when all its inputs are known (constants, or results of shapes), it
+ * gives the same result each time, and the result is small. Bodies are inferred with the facts of
+ * their call; a body that contradicts these shapes is not an error, since it may never run.
  */
 #include <stdlib.h>
 #include <string.h>

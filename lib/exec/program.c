@@ -1,5 +1,6 @@
-/* program.c - building a program: constants, captures, steps, and `prepare` of every node. A node that
- * can't be prepared is a finding; the build goes on so that all of them are reported together. */
+/* program.c - building a program: constants, captures, steps, and `prepare` of every node. A node
+ * that can't be prepared is a finding; the build goes on so that all of them are reported
+ * together. */
 #include "exec/program.h"
 
 #include <stdlib.h>
@@ -121,8 +122,8 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
 
 #define FOLD_MAX_BYTES ((size_t)1 << 30)
 
-/* What passes leave unfolded (DequantizeLinear of weights) is computed here, once, so that the steps
- * after it see constants while they are prepared. */
+/* What passes leave unfolded (DequantizeLinear of weights) is computed here, once, so that the
+ * steps after it see constants while they are prepared. */
 static bool foldable(const ort_program *p, const ort_step *step)
 {
     if (step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC))

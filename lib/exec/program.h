@@ -1,8 +1,8 @@
 /* program.h - a graph made ready to run: a flat array of prepared steps, for bodies recursively.
  *
  * Immutable once built, but for the cache of plans (under a lock). Values are numbered as in the
- * graph. `constants` holds what is known for the life of the session, also for captured values, so a
- * body never captures a constant at run time.
+ * graph. `constants` holds what is known for the life of the session, also for captured values, so
+ * a body never captures a constant at run time.
  */
 #ifndef ORT_EXEC_PROGRAM_H
 #define ORT_EXEC_PROGRAM_H

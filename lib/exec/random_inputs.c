@@ -1,8 +1,8 @@
 /* random_inputs.c - made-up inputs for a session, the same on every machine for a seed.
  *
- * The rule of formats(5): what indexes (traced to Gather, OneHot and their kin) stays in bounds, masks
- * are ones, positions count up, what the graph compares with a constant takes that constant, the
- * rest is normal. Strings need a sample. Sums of twelve uniform draws stand for the normal
+ * The rule of formats(5): what indexes (traced to Gather, OneHot and their kin) stays in bounds,
+ * masks are ones, positions count up, what the graph compares with a constant takes that constant,
+ * the rest is normal. Strings need a sample. Sums of twelve uniform draws stand for the normal
  * distribution: no library function, so the same bits everywhere.
  */
 #include <ctype.h>

@@ -67,7 +67,8 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
             status = c->ps->special ? run_special(frame, c, err) : c->run(&c->call, err);
     }
     if (status) {
-        /* An operator that noticed the stop between its own steps can't tell which of the two it was. */
+        /* An operator that noticed the stop between its own steps can't tell which of the two it
+         * was. */
         if (status == ORT_ERROR_CANCELLED && ort_context_check(frame->context, err) != ORT_OK)
             status = ort_context_check(frame->context, err);
         if (status != ORT_ERROR_CANCELLED && status != ORT_ERROR_TIMEOUT)

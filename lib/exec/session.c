@@ -110,8 +110,9 @@ static ort_status allocate_inputs(ort_session *s, ort_error *err)
     return ORT_OK;
 }
 
-/* Defaults are constants of a session that assumes them: those inputs leave the graph's list. In the
- * general session a default may be overridden at each run: inference and passes must not see it. */
+/* Defaults are constants of a session that assumes them: those inputs leave the graph's list. In
+ * the general session a default may be overridden at each run: inference and passes must not see
+ * it. */
 static ort_status settle_inputs(creation *c, ort_error *err)
 {
     ort_session *s = c->session;

@@ -1,4 +1,5 @@
-/* session.h - a model made ready to run. Immutable once made, but for the idle contexts under a lock.
+/* session.h - a model made ready to run. Immutable once made, but for the idle contexts under a
+ * lock.
  */
 #ifndef ORT_EXEC_SESSION_H
 #define ORT_EXEC_SESSION_H
@@ -32,7 +33,8 @@ struct ort_session {
     ort_port *inputs, *outputs;
     int input_count, output_count;
     const ort_tensor **defaults; /* per program input */
-    ort_id *input_ids;           /* what the program takes: all inputs, or those without a default */
+    /* what the program takes: all inputs, or those without a default */
+    ort_id *input_ids;
     int program_input_count;
     int *program_inputs;         /* their places among `inputs` */
     bool keep_all;
@@ -61,7 +63,8 @@ ort_status ort_exec_session_general(const ort_session *session, ort_session **ge
 ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
                                  ort_error *err);
 
-/* random_inputs.c: a shape for every input, free dimensions chosen by the rule of made-up inputs. */
+/* random_inputs.c: a shape for every input, free dimensions chosen by the rule of made-up inputs.
+ */
 void ort_exec_choose_shapes(const ort_session *session, ort_shape *shapes);
 
 /* execute.c */
@@ -70,7 +73,8 @@ typedef struct ort_execution {
     ort_context *context;
     ort_value *const *inputs;
     ort_value **outputs; /* NULL entries become new values */
-    const bool *reuse;   /* per output: a value of another shape is replaced, not refused; or NULL */
+    /* per output: a value of another shape is replaced, not refused; or NULL */
+    const bool *reuse;
     const ort_run_options *options;
 } ort_execution;
 ort_status ort_exec_run(ort_execution *execution, ort_error *err);

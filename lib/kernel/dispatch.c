@@ -1,7 +1,7 @@
 /* dispatch.c - the kernel tiers and the function table of each.
  *
- * A table is the scalar tier with every better tier that the machine has, up to the chosen one, laid
- * over it. Tables are built once, all together, and never change afterwards.
+ * A table is the scalar tier with every better tier that the machine has, up to the chosen one,
+ * laid over it. Tables are built once, all together, and never change afterwards.
  */
 #include "kernel/kernel.h"
 

@@ -1,15 +1,17 @@
-/* gemm.h - kernels of matrix products, convolutions, windows (depthwise, pooling) and integer products.
+/* gemm.h - kernels of matrix products, convolutions, windows (depthwise, pooling) and integer
+ * products.
  *
  * The tile kernels compute C[m][n] = A[m][k] * B[k][n] for one block that the caller sized for the
  * caches; they loop over micro tiles of `mr` rows by `nr` columns themselves. A is row-major and
- * never packed. B is addressed so that one kernel serves packed panels, plain row-major matrices and
- * convolution input without im2col:
+ * never packed. B is addressed so that one kernel serves packed panels, plain row-major matrices
+ * and convolution input without im2col:
  *
- *     element (kk, column j) of panel p  =  b[p * b_panel + (b_offset ? b_offset[kk] : kk * b_step) + j]
+ *     element (kk, column j) of panel p  =  b[p * b_panel + step + j]
+ *     step = b_offset ? b_offset[kk] : kk * b_step
  *
- * where a panel is `nr` neighbouring columns. Packed: [n/nr][k][nr], b_step = nr, b_panel = k_total * nr,
- * the last panel padded with zeros. Plain row-major: b_step = ldb, b_panel = nr. Columns at and beyond n are
- * never read in the unpacked forms, and never written.
+ * where a panel is `nr` neighbouring columns. Packed: [n/nr][k][nr], b_step = nr, b_panel =
+ * k_total * nr, the last panel padded with zeros. Plain row-major: b_step = ldb, b_panel = nr.
+ * Columns at and beyond n are never read in the unpacked forms, and never written.
  *
  * All results depend on the operands only, not on how callers cut m and n (k is always summed in
  * ascending order in one accumulator per element within one call).
@@ -21,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* C = clamp(alpha * A * B + add + row_bias[i] + col_bias[j], lo, hi); NaN stays NaN. add may be NULL
- * or equal c. No pointer needs alignment beyond its element's. */
+/* C = clamp(alpha * A * B + add + row_bias[i] + col_bias[j], lo, hi); NaN stays NaN. add may be
+ * NULL or equal c. No pointer needs alignment beyond its element's. */
 typedef struct ort_tile_f32 {
     const float *a, *b;
     int64_t lda, b_step, b_panel;
@@ -47,9 +49,9 @@ typedef struct ort_tile_f64 {
     double alpha;
 } ort_tile_f64;
 
-/* Integer products modulo 2^32: C = A * B + add. One element of a and b is 32 bits that hold a group of
- * neighbouring k: two int16 (ort_gemm_kernels.i16), or four bytes, unsigned in B and signed in A
- * (ort_gemm_kernels.u8s8). k, lda and steps count groups. */
+/* Integer products modulo 2^32: C = A * B + add. One element of a and b is 32 bits that hold a
+ * group of neighbouring k: two int16 (ort_gemm_kernels.i16), or four bytes, unsigned in B and
+ * signed in A (ort_gemm_kernels.u8s8). k, lda and steps count groups. */
 typedef struct ort_tile_i32 {
     const int32_t *a, *b;
     int64_t lda, b_step, b_panel;
@@ -60,8 +62,8 @@ typedef struct ort_tile_i32 {
     int64_t ldadd;
 } ort_tile_i32;
 
-/* Sliding window over prepared rows: out[r * out_row + i] = op over t of in[offset[t] + r * in_row + i],
- * i < n, r < rows. Reads exactly those elements. */
+/* Sliding window over prepared rows: out[r * out_row + i] = op over t of in[offset[t] + r * in_row
+ * + i], i < n, r < rows. Reads exactly those elements. */
 typedef struct ort_taps_f32 {
     int64_t taps;
     const int64_t *offset;
@@ -73,8 +75,8 @@ typedef struct ort_taps_f32 {
     float bias, lo, hi;  /* sum: clamp(bias + sum weight * in) */
 } ort_taps_f32;
 
-/* int32 accumulators to 8 bits: q = clamp(round_even((acc + bias) * scale) + zero, lo, hi), element i;
- * bias and scale are arrays of n when per_column, otherwise one value each. */
+/* int32 accumulators to 8 bits: q = clamp(round_even((acc + bias) * scale) + zero, lo, hi),
+ * element i; bias and scale are arrays of n when per_column, otherwise one value each. */
 typedef struct ort_requant {
     const int32_t *bias; /* NULL: none */
     const float *scale;
@@ -82,9 +84,10 @@ typedef struct ort_requant {
     int32_t zero, lo, hi; /* lo and hi within the output type: -128..127 or 0..255 */
 } ort_requant;
 
-/* Weights of 4 bits in blocks along k, for a vector: y[j] = sum over k of a[k] * (q[j][k] - zero) * scale.
- * Row j: k_blocks blocks of block/2 bytes, first element in the low bits; scale[j][k_blocks];
- * zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a multiple of 16. */
+/* Weights of 4 bits in blocks along k, for a vector: y[j] = sum over k of a[k] * (q[j][k] - zero)
+ * * scale. Row j: k_blocks blocks of block/2 bytes, first element in the low bits;
+ * scale[j][k_blocks]; zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a multiple
+ * of 16. */
 typedef struct ort_nbits {
     const float *even, *odd; /* elements 0, 2, .. and 1, 3, .. of a, zero padded to whole blocks */
     const float *a_sum;      /* [k_blocks] sums of a over each block */
@@ -107,8 +110,8 @@ typedef struct ort_gemm_kernels {
     /* NULL where the machine has no instruction for it. */
     void (*u8s8)(int64_t m, int64_t n, int64_t k_quads, const ort_tile_i32 *tile);
 
-    /* Element (kk, j) = b[kk * row + j * column]: k * n elements into panels of nr (nr64) columns, panel
-     * stride k_total * nr; the last panel is zero padded. */
+    /* Element (kk, j) = b[kk * row + j * column]: k * n elements into panels of nr (nr64) columns,
+     * panel stride k_total * nr; the last panel is zero padded. */
     void (*pack_f32)(int64_t k, int64_t n, const float *b, int64_t row, int64_t column,
                      int64_t k_total, float *out);
     void (*pack_f64)(int64_t k, int64_t n, const double *b, int64_t row, int64_t column,
@@ -116,8 +119,8 @@ typedef struct ort_gemm_kernels {
 
     void (*taps_sum_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps);
     void (*taps_max_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps); /* NaN wins */
-    /* Rows of `extent`: elements [first, first + count) of row r are in[r * in_row + i * stride], i from 0, the
-     * others pad. */
+    /* Rows of `extent`: elements [first, first + count) of row r are in[r * in_row + i * stride],
+     * i from 0, the others pad. */
     void (*spread_f32)(int64_t rows, int64_t extent, int64_t first, int64_t count, const float *in,
                        int64_t in_row, int64_t stride, float pad, float *out);
 

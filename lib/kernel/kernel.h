@@ -1,9 +1,9 @@
 /* kernel.h - the function table of one instruction-set tier.
  *
- * Kernels take raw pointers and counts in elements; they know no tensor, thread, allocation or error. The
- * scalar tier fills the whole table; each better tier overrides what it has. Groups: gemm.h (matrix
- * products, convolution, depthwise, pooling, integer products) and vmath.h (elementwise functions, reductions,
- * softmax, normalization, conversions).
+ * Kernels take raw pointers and counts in elements; they know no tensor, thread, allocation or
+ * error. The scalar tier fills the whole table; each better tier overrides what it has. Groups:
+ * gemm.h (matrix products, convolution, depthwise, pooling, integer products) and vmath.h
+ * (elementwise functions, reductions, softmax, normalization, conversions).
  */
 #ifndef ORT_KERNEL_KERNEL_H
 #define ORT_KERNEL_KERNEL_H
@@ -30,8 +30,8 @@ typedef struct ort_kernel_tier {
 
 /* Tiers, worst first; NULL past the end. */
 const ort_kernel_tier *ort_kernel_tier_at(int index);
-/* The table of a tier and all below it; "" or NULL: the best this machine has. NULL when the name is
- * unknown or the machine lacks it. Tables are const and shared. */
+/* The table of a tier and all below it; "" or NULL: the best this machine has. NULL when the name
+ * is unknown or the machine lacks it. Tables are const and shared. */
 const ort_kernels *ort_kernels_get(const char *isa);
 
 #endif

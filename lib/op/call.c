@@ -1,7 +1,7 @@
 /* call.c - the small helpers that operators use in prepare and run.
  *
- * Messages made here don't name the node: whoever drives the operator (session, interpreter) puts the
- * node's label in front, once.
+ * Messages made here don't name the node: whoever drives the operator (session, interpreter) puts
+ * the node's label in front, once.
  */
 #include <stdarg.h>
 #include <stdio.h>

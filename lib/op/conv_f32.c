@@ -1,12 +1,12 @@
 /* conv_f32.c - float convolution on the spread layout (spread.h).
  *
- * Many maps per group: the weights are A, row by row as they lie in the model; B is read from the spread
- * input at one offset per (channel, tap). A task is a block of maps by a tile of flat output positions of one
- * image and group; k is walked in cache-sized steps. Where junk lies between output rows, the tile is
- * computed in scratch and its real runs are copied out.
+ * Many maps per group: the weights are A, row by row as they lie in the model; B is read from the
+ * spread input at one offset per (channel, tap). A task is a block of maps by a tile of flat
+ * output positions of one image and group; k is walked in cache-sized steps. Where junk lies
+ * between output rows, the tile is computed in scratch and its real runs are copied out.
  *
- * Few maps per group (depthwise): a task spreads the rows it needs of one group into scratch and slides
- * the window kernel over them, straight into the output.
+ * Few maps per group (depthwise): a task spreads the rows it needs of one group into scratch and
+ * slides the window kernel over them, straight into the output.
  */
 #include <math.h>
 #include <string.h>
@@ -32,8 +32,9 @@ static ort_status plan_offsets(ort_shaping *s, conv_plan *p, ort_error *err)
     return ORT_OK;
 }
 
-/* Small planes go several at a time: what was just spread rests a little before it is read at other
- * alignments, which stalls otherwise. The number divides the groups, so that tasks stay in one image. */
+/* Small planes go several at a time: what was just spread rests a little before it is read at
+ * other alignments, which stalls otherwise. The number divides the groups, so that tasks stay in
+ * one image. */
 int64_t ort_conv_groups(const conv_plan *p)
 {
     int64_t fit = (32 << 10) / (p->s.channel * p->group_channels * (int64_t)sizeof(float) + 1);
@@ -146,7 +147,8 @@ static void window_map(const conv_run *r, int64_t image, int64_t map, int64_t ro
                       .bias = r->b ? r->b[map] : 0.0f,
                       .lo = r->z ? -INFINITY : r->e->lo, .hi = r->z ? INFINITY : r->e->hi};
     for (int64_t depth = 0; depth < w->out[0]; depth++) {
-        int64_t at = (image * p->maps + map) * p->out_plane + (depth * total_rows + row) * w->out[2];
+        int64_t at =
+            (image * p->maps + map) * p->out_plane + (depth * total_rows + row) * w->out[2];
         t.in = in + depth * p->s.extent[1] * p->s.extent[2];
         t.out = r->y + at;
         r->call->k->gemm.taps_sum_f32(rows, w->out[2], &t);
@@ -163,8 +165,8 @@ static void task_windows(void *arg, size_t task, int thread)
     int64_t group = (int64_t)task / p->row_blocks * p->groups, image = group / p->group;
     group %= p->group;
     ort_spread_f32(r->call->k, &p->s, p->groups * p->group_channels,
-                   r->x + (image * p->channels + group * p->group_channels) * p->in_plane, row, 0.0f,
-                   space);
+                   r->x + (image * p->channels + group * p->group_channels) * p->in_plane, row,
+                   0.0f, space);
     for (int64_t g = 0; g < p->groups; g++, space += p->group_channels * p->s.channel)
         for (int64_t m = 0; m < p->group_maps; m++)
             window_map(r, image, (group + g) * p->group_maps + m, row, space);

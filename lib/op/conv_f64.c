@@ -1,5 +1,5 @@
-/* conv_f64.c - double convolution: a task is one output map of one image, row by row; the innermost loop
- * adds one weight times a strided run of the input. */
+/* conv_f64.c - double convolution: a task is one output map of one image, row by row; the
+ * innermost loop adds one weight times a strided run of the input. */
 #include "base/checked.h"
 #include "op/conv.h"
 

@@ -1,9 +1,9 @@
 /* conv_transpose.c - ConvTranspose over up to three spatial axes.
  *
  * One product per image and group gives what every input element adds to every output it reaches:
- * columns[maps * taps][in_plane] = transposed weight * X; then each output map gathers its columns, tap by tap in
- * a fixed order. The weight [channels][maps * taps] is transposed once when it is constant. f16 and
- * bf16 are widened; f64 adds directly.
+ * columns[maps * taps][in_plane] = transposed weight * X; then each output map gathers its
+ * columns, tap by tap in a fixed order. The weight [channels][maps * taps] is transposed once when
+ * it is constant. f16 and bf16 are widened; f64 adds directly.
  */
 #include <string.h>
 
@@ -98,7 +98,8 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
     int rank = tx->rank - 2;
     if (rank < 1 || tw->rank != tx->rank || (s.spec.rank && s.spec.rank != rank) ||
         (s.has_shape && s.shape_rank < rank))
-        return ort_infer_fail(x, err, "ranks don't fit: input %d, weight %d, attributes for %d axes",
+        return ort_infer_fail(x, err,
+                              "ranks don't fit: input %d, weight %d, attributes for %d axes",
                               tx->rank, tw->rank, s.spec.rank);
     if (ort_dim_differ(tx->dim[1], tw->dim[0]))
         return ort_infer_fail(x, err, "the input has %lld channels, the weight is for %lld",
@@ -118,7 +119,8 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
             out[2 + i] = ort_dim_of(s.output_shape[s.shape_rank - rank + i]);
         } else if (ort_dim_known(kernel)) {
             int64_t span = (kernel.size - 1) * s.spec.dilation[i] + 1;
-            int64_t pads = s.spec.auto_pad == ORT_PAD_EXPLICIT ? s.spec.begin[i] + s.spec.end[i] : 0;
+            int64_t pads =
+                s.spec.auto_pad == ORT_PAD_EXPLICIT ? s.spec.begin[i] + s.spec.end[i] : 0;
             ort_dim scaled = ort_dim_mul(x->dims, tx->dim[2 + i], ort_dim_of(s.spec.stride[i]));
             bool same = s.spec.auto_pad >= ORT_PAD_SAME_UPPER;
             int64_t more = same ? 0 : s.output_padding[i] + span - pads - s.spec.stride[i];
@@ -388,7 +390,8 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
     (void)err;
     const transpose_state *s = call->state;
     const transpose_plan *p = call->plan_state;
-    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1), *b = ort_call_in(call, 2);
+    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1),
+                     *b = ort_call_in(call, 2);
     ort_tensor *y = ort_call_out(call, 0);
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;

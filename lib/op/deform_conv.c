@@ -1,8 +1,9 @@
-/* deform_conv.c - DeformConv: a 2-D convolution whose taps are moved by an offset input and scaled by a mask.
+/* deform_conv.c - DeformConv: a 2-D convolution whose taps are moved by an offset input and scaled
+ * by a mask.
  *
- * A task is one output row of one image: the samples of each position (all channels and taps, bilinear,
- * zero outside) are gathered into scratch, then every output map is their dot product with its weights.
- * Elements are read as double whatever their type and rounded once.
+ * A task is one output row of one image: the samples of each position (all channels and taps,
+ * bilinear, zero outside) are gathered into scratch, then every output map is their dot product
+ * with its weights. Elements are read as double whatever their type and rounded once.
  */
 #include <math.h>
 
@@ -68,8 +69,10 @@ static ort_status deform_shape(ort_shaping *s, ort_error *err)
     ORT_TRY(ort_conv_window(&state->spec, state->group, &x->shape, &w->shape, window, err));
     int64_t g = state->offset_group, taps, count;
     if (x->shape.rank != 4 || g < 1 || x->shape.dim[1] % g)
-        return ort_error_set(err, ORT_ERROR_MODEL, "X has rank %d and %lld channels for %lld offset "
-                             "groups", x->shape.rank, (long long)x->shape.dim[1], (long long)g);
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "X has rank %d and %lld channels for %lld offset "
+                             "groups",
+                             x->shape.rank, (long long)x->shape.dim[1], (long long)g);
     taps = window->kernel[0] * window->kernel[1];
     if (!ort_mul_i64(g, 2 * taps, &count) ||
         !has_shape(offset, x->shape.dim[0], count, window->out[0], window->out[1]) ||

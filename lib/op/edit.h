@@ -1,5 +1,5 @@
-/* edit.h - changing a graph: whoever adds or replaces nodes comes through here, so that operators are
- * resolved and facts are current at once. Order is restored by ort_edit_finish.
+/* edit.h - changing a graph: whoever adds or replaces nodes comes through here, so that operators
+ * are resolved and facts are current at once. Order is restored by ort_edit_finish.
  */
 #ifndef ORT_OP_EDIT_H
 #define ORT_OP_EDIT_H
@@ -15,8 +15,8 @@ typedef struct ort_node_spec {
     const char *origin;    /* names of the nodes it replaces, joined by "+"; or NULL */
 } ort_node_spec;
 
-/* A new node with the facts of its outputs inferred. The domain joins the model's opset imports when it
- * isn't there (at version 1; ONNX's own domains must be there). */
+/* A new node with the facts of its outputs inferred. The domain joins the model's opset imports
+ * when it isn't there (at version 1; ONNX's own domains must be there). */
 ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_node **node,
                              ort_error *err);
 /* An attribute set on a node; the facts of its outputs are inferred again. */
@@ -25,14 +25,15 @@ ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
 /* An initializer with a copy of the tensor's data (strings included). */
 ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor,
                                  ort_id *id, ort_error *err);
-/* The output of a node becomes an initializer of the same name; the node goes when this was the last. The
- * tensor is copied unless it is the value's own fact. */
+/* The output of a node becomes an initializer of the same name; the node goes when this was the
+ * last. The tensor is copied unless it is the value's own fact. */
 ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,
                                   ort_error *err);
-/* Output 0 of the node is its input 0: uses are redirected and the node goes. False when it must stay
- * (it links a graph input or constant, or another graph output, to a graph output). */
+/* Output 0 of the node is its input 0: uses are redirected and the node goes. False when it must
+ * stay (it links a graph input or constant, or another graph output, to a graph output). */
 bool ort_edit_bypass(ort_graph *graph, ort_node *node);
-/* "a+b" in the model's arena from the origins (or names) of two nodes; NULL when memory is exhausted. */
+/* "a+b" in the model's arena from the origins (or names) of two nodes; NULL when memory is
+ * exhausted. */
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b);
 /* After a batch of edits: restore topological order. */
 ort_status ort_edit_finish(ort_graph *graph, ort_error *err);

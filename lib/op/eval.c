@@ -1,9 +1,9 @@
 /* eval.c - the plain interpreter: infer, prepare, shape and run of one node at a time.
  *
- * A scope holds the values of one graph while its nodes run in order; bodies get a scope of their own
- * whose captured values are found in the scope around it, or are constants of the enclosing graph.
- * Everything that operators allocate (states, strings) lives in one arena until the outermost call
- * ends; string outputs are deep-copied out of it.
+ * A scope holds the values of one graph while its nodes run in order; bodies get a scope of their
+ * own whose captured values are found in the scope around it, or are constants of the enclosing
+ * graph. Everything that operators allocate (states, strings) lives in one arena until the
+ * outermost call ends; string outputs are deep-copied out of it.
  */
 #include "op/eval.h"
 
@@ -199,9 +199,10 @@ static ort_status service_body(ort_call *call, int index, ort_value *const *inpu
     const ort_node *node;
 
     if (input_count != (int)graph->inputs.count || output_count != (int)graph->outputs.count)
-        return ort_error_set(err, ORT_ERROR_MODEL,
-                             "the body has %zu inputs and %zu outputs, the operator needs %d and %d",
-                             graph->inputs.count, graph->outputs.count, input_count, output_count);
+        return ort_error_set(
+            err, ORT_ERROR_MODEL,
+            "the body has %zu inputs and %zu outputs, the operator needs %d and %d",
+            graph->inputs.count, graph->outputs.count, input_count, output_count);
     s.values = calloc(graph->values.count + 1, sizeof(ort_value *));
     if (!s.values)
         return ort_error_memory(err, graph->values.count * sizeof(ort_value *));
@@ -241,8 +242,9 @@ static const ort_call_services eval_services = {
 
 /* ---- one node */
 
-static ort_status no_body_inference(ort_infer *x, int index, const ort_fact *inputs, int input_count,
-                                    ort_fact *outputs, int output_count, ort_error *err)
+static ort_status no_body_inference(ort_infer *x, int index, const ort_fact *inputs,
+                                    int input_count, ort_fact *outputs, int output_count,
+                                    ort_error *err)
 {
     (void)x, (void)index, (void)inputs, (void)input_count, (void)outputs, (void)err;
     memset(outputs, 0, sizeof *outputs * (size_t)output_count);

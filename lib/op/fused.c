@@ -1,5 +1,5 @@
-/* fused.c - names of activations to epilogues. Parameters stand in the order in which the ONNX operator
- * lists its attributes alphabetically (alpha, beta; Clip: min, max). */
+/* fused.c - names of activations to epilogues. Parameters stand in the order in which the ONNX
+ * operator lists its attributes alphabetically (alpha, beta; Clip: min, max). */
 #include "op/fused.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include "op/matrix.h"
 
-/* Add activation `name` with its parameters (missing ones take ONNX's defaults) to the epilogue: a clamp
- * where that is all it is, else a last pass. False: not known. */
+/* Add activation `name` with its parameters (missing ones take ONNX's defaults) to the epilogue: a
+ * clamp where that is all it is, else a last pass. False: not known. */
 bool ort_epilogue_activate(ort_epilogue *e, const char *name, const float *params, size_t count);
 /* The activation of attributes `activation` and `activation_params`, or activation_alpha, _beta and
  * _gamma. */

@@ -1,9 +1,9 @@
 /* infer.c - drives inference over a graph: facts flow along `order`, through bodies.
  *
- * A value's fact is what inference derives, completed by what the file declares (declared types fill
- * gaps only; where they contradict, the derived one stands and a finding says so). Small integer and
- * scalar computations whose inputs are all constant are evaluated on the spot, so that shapes which
- * depend on them are known.
+ * A value's fact is what inference derives, completed by what the file declares (declared types
+ * fill gaps only; where they contradict, the derived one stands and a finding says so). Small
+ * integer and scalar computations whose inputs are all constant are evaluated on the spot, so that
+ * shapes which depend on them are known.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -297,8 +297,8 @@ static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *
     node->op = op && ort_schema_fits(op, node) ? op : NULL;
 }
 
-/* Inference of a body may end early (an If whose other branch is taken): its nodes have operators all
- * the same. */
+/* Inference of a body may end early (an If whose other branch is taken): its nodes have operators
+ * all the same. */
 static void resolve_all(const ort_graph *graph, const ort_registry *registry)
 {
     ort_node *node;

@@ -102,7 +102,8 @@ void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_
             int zero = ort_zero_at(zeros, j0 + j);
             int64_t at = (j0 + j) * b->column;
             for (int64_t kk = 0; kk < depth; kk++)
-                out[(kk / 2 * nr + j) * 2 + kk % 2] = (int16_t)(byte_at(b, at + kk * b->row) - zero);
+                out[(kk / 2 * nr + j) * 2 + kk % 2] =
+                    (int16_t)(byte_at(b, at + kk * b->row) - zero);
         }
     }
 }

@@ -1,8 +1,8 @@
 /* integer.h - exact products of 8-bit matrices, for every quantized operator.
  *
- * Bytes are widened to int16 with their zero point taken off, in pairs along k, and summed in int32 (modulo
- * 2^32): no saturation anywhere, any mix of signs and zero points. A tile of sums is handed to a finish
- * function while it is in cache.
+ * Bytes are widened to int16 with their zero point taken off, in pairs along k, and summed in
+ * int32 (modulo 2^32): no saturation anywhere, any mix of signs and zero points. A tile of sums is
+ * handed to a finish function while it is in cache.
  */
 #ifndef ORT_OP_INTEGER_H
 #define ORT_OP_INTEGER_H

@@ -1,8 +1,8 @@
 /* matmul.c - MatMul, Gemm and their fused forms (com.microsoft FusedMatMul, FusedGemm).
  *
- * All reduce to one problem: a batch of C = act(alpha * A * B + beta * C) with strides, described once per
- * set of shapes (matmul_plan). f32 runs on packed panels; f16 and bf16 are widened to f32 and rounded once;
- * f64 has its own tiles; integers are summed modulo 2^bits.
+ * All reduce to one problem: a batch of C = act(alpha * A * B + beta * C) with strides, described
+ * once per set of shapes (matmul_plan). f32 runs on packed panels; f16 and bf16 are widened to f32
+ * and rounded once; f64 has its own tiles; integers are summed modulo 2^bits.
  */
 #include <string.h>
 
@@ -319,7 +319,8 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
     ort_shape broadcast;
     if (c && (!ort_shape_broadcast(&y->shape, &c->shape, &broadcast) ||
               !ort_shape_equal(&broadcast, &y->shape)))
-        return ort_error_set(err, ORT_ERROR_MODEL, "C doesn't broadcast to the shape of the product");
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "C doesn't broadcast to the shape of the product");
     size_t total = 0, element = a->dtype == ORT_DTYPE_DOUBLE ? 8 : 4;
     bool half = a->dtype == ORT_DTYPE_FLOAT16 || a->dtype == ORT_DTYPE_BFLOAT16;
     bool floats = half || element == 8 || a->dtype == ORT_DTYPE_FLOAT;

@@ -1,5 +1,5 @@
-/* matmul_run.c - running the described matrix product: widening of half floats, the additions of Gemm,
- * batches one by one on the pool or one per task. */
+/* matmul_run.c - running the described matrix product: widening of half floats, the additions of
+ * Gemm, batches one by one on the pool or one per task. */
 #include "op/matmul.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* matrix.c - threaded matrix products on the tile kernels.
  *
- * A task is a block of rows by a block of columns. Within a task k is walked in steps of the kernel's kc, so
- * that one panel of B stays in the first-level cache while the rows pass over it; the epilogue's
- * additions belong to the first step and its clamp to the last.
+ * A task is a block of rows by a block of columns. Within a task k is walked in steps of the
+ * kernel's kc, so that one panel of B stays in the first-level cache while the rows pass over it;
+ * the epilogue's additions belong to the first step and its clamp to the last.
  */
 #include "op/matrix.h"
 

@@ -1,5 +1,5 @@
-/* ml_features.c - feature columns of ai.onnx.ml: Scaler, Normalizer, Binarizer, Imputer, OneHotEncoder,
- * FeatureVectorizer, ArrayFeatureExtractor.
+/* ml_features.c - feature columns of ai.onnx.ml: Scaler, Normalizer, Binarizer, Imputer,
+ * OneHotEncoder, FeatureVectorizer, ArrayFeatureExtractor.
  */
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static ort_status scaler_run(ort_call *call, ort_error *err)
     const float *scale = ort_node_floats(call->node, "scale", &scales);
     int64_t rows, features;
     ort_ml_rows(x, &rows, &features);
-    if ((offsets > 1 && (int64_t)offsets != features) || (scales > 1 && (int64_t)scales != features))
+    if ((offsets > 1 && (int64_t)offsets != features) ||
+        (scales > 1 && (int64_t)scales != features))
         return ort_call_fail(call, err, "input X has %lld features, offset has %zu and scale %zu",
                              (long long)features, offsets, scales);
     for (int64_t i = 0; i < rows * features; i++) {
@@ -112,7 +113,8 @@ static ort_status imputer_run(ort_call *call, ort_error *err)
     ort_ml_rows(x, &rows, &features);
     count = is_float ? floats : ints;
     if (count == 0 || (count > 1 && (int64_t)count != features))
-        return ort_call_fail(call, err, "input X has %lld features of type %s, %zu values to impute",
+        return ort_call_fail(call, err,
+                             "input X has %lld features of type %s, %zu values to impute",
                              (long long)features, ort_dtype_name(x->dtype), count);
     for (int64_t i = 0; i < rows * features; i++) {
         size_t f = count > 1 ? (size_t)(i % features) : 0;

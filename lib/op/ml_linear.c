@@ -1,7 +1,8 @@
 /* ml_linear.c - LinearClassifier, LinearRegressor, SVMClassifier and SVMRegressor.
  *
- * Support vector machines follow libsvm: one-against-one votes, Platt's sigmoid per pair, and pairwise
- * coupling (Wu, Lin and Weng, 2004, second method) when prob_a and prob_b are given. Rows are the grid.
+ * Support vector machines follow libsvm: one-against-one votes, Platt's sigmoid per pair, and
+ * pairwise coupling (Wu, Lin and Weng, 2004, second method) when prob_a and prob_b are given. Rows
+ * are the grid.
  */
 #include <math.h>
 #include <string.h>
@@ -138,7 +139,8 @@ static ort_status linear_run(ort_call *call, ort_error *err)
 static ort_status linear_shape(ort_shaping *s, ort_error *err)
 {
     const linear_state *state = s->state;
-    int64_t rows, features, most = state->outputs > state->targets ? state->outputs : state->targets;
+    int64_t rows, features,
+        most = state->outputs > state->targets ? state->outputs : state->targets;
     (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
     s->thread_bytes = (size_t)(features + most + 8) * sizeof(double);
@@ -385,8 +387,9 @@ static ort_status svm_shape(ort_shaping *s, ort_error *err)
     int64_t rows, features, k = state->targets;
     (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
-    s->thread_bytes = (size_t)(features + state->vectors + k * (k - 1) / 2 + 4 * k + 2 * k * k + 8) *
-                      sizeof(double);
+    s->thread_bytes =
+        (size_t)(features + state->vectors + k * (k - 1) / 2 + 4 * k + 2 * k * k + 8) *
+        sizeof(double);
     return ORT_OK;
 }
 
@@ -473,7 +476,8 @@ static ort_status svm_class_prepare(ort_prep *p, ort_error *err)
                              MAX_CLASSES);
     for (size_t i = 0; i < s->class_count; i++) {
         if (s->per_class[i] < 0 || s->per_class[i] > INT32_MAX)
-            return ort_prep_fail(p, err, "vectors_per_class holds %lld", (long long)s->per_class[i]);
+            return ort_prep_fail(p, err, "vectors_per_class holds %lld",
+                                 (long long)s->per_class[i]);
         s->vectors += s->per_class[i];
     }
     int64_t pairs = s->targets * (s->targets - 1) / 2;
@@ -506,8 +510,8 @@ static ort_status svm_value_prepare(ort_prep *p, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl linear_classifier = {linear_class_infer, linear_class_prepare, linear_shape,
-                                              linear_run, NULL};
+static const ort_op_impl linear_classifier = {linear_class_infer, linear_class_prepare,
+                                              linear_shape, linear_run, NULL};
 static const ort_op_impl linear_regressor = {linear_value_infer, linear_value_prepare, linear_shape,
                                              linear_run, NULL};
 static const ort_op_impl svm_classifier = {svm_class_infer, svm_class_prepare, svm_shape, svm_run,

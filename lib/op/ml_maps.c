@@ -1,7 +1,8 @@
-/* ml_maps.c - dictionaries of ai.onnx.ml: LabelEncoder, CategoryMapper, DictVectorizer, CastMap, ZipMap.
+/* ml_maps.c - dictionaries of ai.onnx.ml: LabelEncoder, CategoryMapper, DictVectorizer, CastMap,
+ * ZipMap.
  *
- * A key list becomes a hash table once per node; strings made here point at the model's attributes or at
- * memory of the run.
+ * A key list becomes a hash table once per node; strings made here point at the model's attributes
+ * or at memory of the run.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -477,7 +478,8 @@ const ort_op ort_ops_ml_maps[] = {
      "keys_strings:ss values_floats:fs values_int64s:is values_strings:ss",
      0, &label_encoder},
     {ML, "LabelEncoder", 4, "X:T1 -> Y:T2", "T1:str,i64,f32,i32,i16,f64 T2:str,i64,f32,i32,i16,f64",
-     "default_float:f=-0 default_int64:i=-1 default_string:s=_Unused default_tensor:t keys_floats:fs "
+     "default_float:f=-0 default_int64:i=-1 default_string:s=_Unused default_tensor:t "
+     "keys_floats:fs "
      "keys_int64s:is keys_strings:ss keys_tensor:t values_floats:fs values_int64s:is "
      "values_strings:ss values_tensor:t",
      0, &label_encoder},

@@ -1,8 +1,8 @@
 /* ml_tree.h - decision tree ensembles in one compact array.
  *
- * A node is 16 bytes; the two children of a node are neighbours (true first), so a step is one load, one
- * comparison and one addition. Leaves point at a run of (target, weight) pairs. All three ONNX encodings
- * (classifier, regressor, TreeEnsemble-5) are built into this form.
+ * A node is 16 bytes; the two children of a node are neighbours (true first), so a step is one
+ * load, one comparison and one addition. Leaves point at a run of (target, weight) pairs. All
+ * three ONNX encodings (classifier, regressor, TreeEnsemble-5) are built into this form.
  */
 #ifndef ORT_OP_ML_TREE_H
 #define ORT_OP_ML_TREE_H
@@ -36,7 +36,12 @@ typedef struct ort_tree_set { /* members of a set test */
     size_t count;
 } ort_tree_set;
 
-typedef enum ort_tree_aggregate { ORT_TREE_AVERAGE, ORT_TREE_SUM, ORT_TREE_MIN, ORT_TREE_MAX } ort_tree_aggregate;
+typedef enum ort_tree_aggregate {
+    ORT_TREE_AVERAGE,
+    ORT_TREE_SUM,
+    ORT_TREE_MIN,
+    ORT_TREE_MAX
+} ort_tree_aggregate;
 
 typedef struct ort_forest {
     ort_tree_node *nodes;

@@ -1,7 +1,8 @@
 /* ml_tree_build.c - from ONNX's parallel attribute lists to the compact node array.
  *
- * Trees are laid out depth first; every placed node was reached from a root by a true or false edge, and
- * the number placed is bounded by what a tree can have, so that cycles in a hostile file end in an error.
+ * Trees are laid out depth first; every placed node was reached from a root by a true or false
+ * edge, and the number placed is bounded by what a tree can have, so that cycles in a hostile file
+ * end in an error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +72,10 @@ static bool reserve_pair(builder *b, uint32_t *first)
 
 static ort_status too_large(builder *b, ort_error *err)
 {
-    return ort_prep_fail(b->p, err, "the nodes form no trees (more than %zu are reachable: a cycle, "
-                         "or a node with two parents)", b->limit);
+    return ort_prep_fail(b->p, err,
+                         "the nodes form no trees (more than %zu are reachable: a cycle, "
+                         "or a node with two parents)",
+                         b->limit);
 }
 
 static ort_status test_node(builder *b, uint32_t slot, int mode, int64_t feature, bool missing_true,

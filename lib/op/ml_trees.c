@@ -337,11 +337,13 @@ const ort_op ort_ops_ml_trees[] = {
      0, &classifier},
     {ML, "TreeEnsembleClassifier", 3, CLASSIFIER_SIG, CLASSIFIER_TYPES, CLASSIFIER_ATTRS_3, 0,
      &classifier},
-    /* Deprecated at 5 in favour of TreeEnsemble, with the same meaning: old exporters still write it. */
+    /* Deprecated at 5 in favour of TreeEnsemble, with the same meaning: old exporters still write
+     * it. */
     {ML, "TreeEnsembleClassifier", 5, CLASSIFIER_SIG, CLASSIFIER_TYPES, CLASSIFIER_ATTRS_3, 0,
      &classifier},
     {ML, "TreeEnsembleRegressor", 1, "X:T -> Y:f32", "T:f32,f64,i64,i32",
-     "aggregate_function:s=SUM base_values:fs n_targets:i nodes_falsenodeids:is nodes_featureids:is "
+     "aggregate_function:s=SUM base_values:fs n_targets:i nodes_falsenodeids:is "
+     "nodes_featureids:is "
      "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
      "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s=NONE target_ids:is "
      "target_nodeids:is target_treeids:is target_weights:fs",

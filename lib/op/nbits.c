@@ -1,8 +1,8 @@
 /* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2, 4 or 8 bits in blocks along K.
  *
- * B is [N][blocks][block * bits / 8] as the model stores it, never rewritten. Few rows of A: a product of
- * vectors straight from the 4-bit blocks. More rows: a task widens its columns of B to float panels, kc
- * at a time, and multiplies. Sums are in float whatever accuracy_level allows.
+ * B is [N][blocks][block * bits / 8] as the model stores it, never rewritten. Few rows of A: a
+ * product of vectors straight from the 4-bit blocks. More rows: a task widens its columns of B to
+ * float panels, kc at a time, and multiplies. Sums are in float whatever accuracy_level allows.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -136,9 +136,10 @@ static ort_status nbits_prepare(ort_prep *p, ort_error *err)
                              "bits = %lld isn't implemented, only 2, 4 and 8", (long long)s->bits);
     if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)) || s->k < 1 ||
         s->n < 1 || s->k > INT32_MAX || s->n > INT32_MAX)
-        return ort_prep_fail(p, err, "block_size %lld (a power of two from 16 on), K %lld or N %lld "
-                             "is out of range", (long long)s->block, (long long)s->k,
-                             (long long)s->n);
+        return ort_prep_fail(p, err,
+                             "block_size %lld (a power of two from 16 on), K %lld or N %lld "
+                             "is out of range",
+                             (long long)s->block, (long long)s->k, (long long)s->n);
     if (ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "input g_idx (columns in another order) isn't implemented; export the "
@@ -259,7 +260,8 @@ static void task_vectors(void *arg, size_t task, int thread)
     }
 }
 
-/* Columns [first, first + n) of B, k in [k0, k0 + depth), into panels of nr columns with stride depth. */
+/* Columns [first, first + n) of B, k in [k0, k0 + depth), into panels of nr columns with stride
+ * depth. */
 static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k0, int64_t depth,
                          float *out)
 {

@@ -1,6 +1,7 @@
 /* op.h - the operator registry row and the four phases of an operator.
  *
- *   infer    types, shapes, known values of the outputs. Pure. Called with symbolic dims when a model
+ * infer    types, shapes, known values of the outputs. Pure. Called with symbolic dims when a
+ * model
  *            is loaded, and again with concrete dims (and whatever values are known by then) when a
  *            plan is made for given input shapes: one function serves both.
  *   prepare  once per node and session: attributes into a typed state, constants packed.
@@ -282,8 +283,8 @@ typedef struct ort_schema {
 } ort_schema;
 
 ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err);
-/* Has the node the inputs that the row requires, and no more inputs or outputs than it has? Quick: reads
- * the signature in place. */
+/* Has the node the inputs that the row requires, and no more inputs or outputs than it has? Quick:
+ * reads the signature in place. */
 bool ort_schema_fits(const ort_op *op, const ort_node *node);
 /* Does the type variable (or code) `type` of this row allow a value of this type? An unknown type
  * is allowed. */
@@ -294,17 +295,18 @@ char *ort_schema_format_types(const ort_op *op, const char *type, char *text, si
 /* ---- inference over a graph (infer.c) */
 
 /* Fill the facts of every value of the graph, bodies included. registry resolves node->op first
- * (unknown operators, and nodes without the inputs that theirs requires, leave their outputs unknown
- * and op NULL). findings may be NULL: then the first contradiction
- * is returned as an error; else all are added. */
+ * (unknown operators, and nodes without the inputs that theirs requires, leave their outputs
+ * unknown and op NULL). findings may be NULL: then the first contradiction is returned as an
+ * error; else all are added. */
 ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_findings *findings,
                            ort_error *err);
 /* Infer one node from the facts of its inputs, into the facts of its outputs. */
 ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
 
-/* One call of op->impl->infer for given input facts, with body inference and error context in place.
- * Symbolic results whose elements are all known also become constant values. dims NULL: plan time
- * (bodies keep the facts of load time, symbolic dims dropped). out: zeroed by the call. */
+/* One call of op->impl->infer for given input facts, with body inference and error context in
+ * place. Symbolic results whose elements are all known also become constant values. dims NULL:
+ * plan time (bodies keep the facts of load time, symbolic dims dropped). out: zeroed by the call.
+ */
 ort_status ort_infer_call(const ort_graph *graph, const ort_node *node, const ort_fact *const *in,
                           int in_count, ort_fact *out, int out_count, ort_dim_table *dims,
                           ort_arena *arena, ort_error *err);

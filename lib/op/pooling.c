@@ -1,6 +1,6 @@
-/* pooling.c - MaxPool, AveragePool and LpPool: inference, plans, and the f32 path, which slides the window
- * kernels over rows spread into scratch (spread.h). f16 and bf16 are widened, bytes plane by plane; f64 and
- * indices take pooling_scalar.c.
+/* pooling.c - MaxPool, AveragePool and LpPool: inference, plans, and the f32 path, which slides
+ * the window kernels over rows spread into scratch (spread.h). f16 and bf16 are widened, bytes
+ * plane by plane; f64 and indices take pooling_scalar.c.
  */
 #include <math.h>
 
@@ -93,8 +93,8 @@ static ort_status lp_prepare(ort_prep *p, ort_error *err)
 
 /* ---- shape */
 
-/* How many taps of the window at each output coordinate of `axis` count: inside the input, or inside its
- * padding as well. */
+/* How many taps of the window at each output coordinate of `axis` count: inside the input, or
+ * inside its padding as well. */
 static ort_status plan_counts(ort_shaping *s, const pool_state *state, pool_plan *p, int axis,
                               ort_error *err)
 {
@@ -150,9 +150,10 @@ static ort_status pool_shape(ort_shaping *s, ort_error *err)
         return ort_error_memory(err, sizeof *p);
     s->plan_state = p;
     if (x->shape.rank < 3)
-        return ort_error_set(err, ORT_ERROR_MODEL, "the input has rank %d, pooling needs 3 and more",
-                             x->shape.rank);
-    ORT_TRY(ort_window_resolve(&state->spec, x->shape.rank - 2, x->shape.dim + 2, NULL, &p->w, err));
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "the input has rank %d, pooling needs 3 and more", x->shape.rank);
+    ORT_TRY(
+        ort_window_resolve(&state->spec, x->shape.rank - 2, x->shape.dim + 2, NULL, &p->w, err));
     p->planes = x->shape.dim[0] * x->shape.dim[1];
     p->in_plane = ort_shape_count_range(&x->shape, 2, x->shape.rank);
     p->out_plane = 1;

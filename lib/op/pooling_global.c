@@ -1,5 +1,5 @@
-/* pooling_global.c - GlobalAveragePool, GlobalMaxPool, GlobalLpPool (each plane to one element) and MaxUnpool
- * (each element to the place its index names). */
+/* pooling_global.c - GlobalAveragePool, GlobalMaxPool, GlobalLpPool (each plane to one element)
+ * and MaxUnpool (each element to the place its index names). */
 #include <math.h>
 #include <string.h>
 
@@ -137,7 +137,8 @@ static const ort_op_impl global_average_impl = {global_infer, global_average_pre
                                                 global_run_, NULL};
 static const ort_op_impl global_max_impl = {global_infer, global_max_prepare, NULL, global_run_,
                                             NULL};
-static const ort_op_impl global_lp_impl = {global_infer, global_lp_prepare, NULL, global_run_, NULL};
+static const ort_op_impl global_lp_impl = {global_infer, global_lp_prepare, NULL, global_run_,
+                                           NULL};
 
 /* ---- MaxUnpool */
 

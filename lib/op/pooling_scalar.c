@@ -1,5 +1,5 @@
-/* pooling_scalar.c - pooling of the element types and outputs (indices) that the vector path doesn't serve: one
- * window at a time, clipped to the input. */
+/* pooling_scalar.c - pooling of the element types and outputs (indices) that the vector path
+ * doesn't serve: one window at a time, clipped to the input. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -96,14 +96,16 @@ static void max_half(const scalar_run *r, int64_t plane)
                 if (r->y)
                     ort_tensor_set_f64(r->y, i, top);
                 if (r->indices)
-                    r->indices[i] = best < 0 ? 0
-                                    : base + (r->state->column_major ? column_major(w, best) : best);
+                    r->indices[i] =
+                        best < 0 ? 0
+                                 : base + (r->state->column_major ? column_major(w, best) : best);
             }
 }
 
 #define RAISE(x) (average ? (x) : p == 1.0f ? fabsf(x) : p == 2.0f ? (x) * (x) : powf(fabsf(x), p))
 
-/* Windows that share few elements (stride near the kernel): spreading would cost more than summing. */
+/* Windows that share few elements (stride near the kernel): spreading would cost more than
+ * summing. */
 static void sum_f32(const scalar_run *r, int64_t plane)
 {
     const ort_window *w = &r->p->w;

@@ -1,9 +1,9 @@
 /* quant_conv.c - ConvInteger and QLinearConv, exact.
  *
- * As conv_f32.c, on other elements. Products: an element is a pair of int16, two input channels side by
- * side with their zero points taken off, so padding is plain zero; sums are int32. Few maps per group
- * (depthwise): bytes become floats, whose sums are exact while depth * 255 * 255 < 2^24, and the f32 window
- * kernel does the rest.
+ * As conv_f32.c, on other elements. Products: an element is a pair of int16, two input channels
+ * side by side with their zero points taken off, so padding is plain zero; sums are int32. Few
+ * maps per group (depthwise): bytes become floats, whose sums are exact while depth * 255 * 255 <
+ * 2^24, and the f32 window kernel does the rest.
  */
 #include <math.h>
 #include <string.h>
@@ -56,7 +56,8 @@ static bool uses_windows(int64_t group_maps, int64_t depth)
     return group_maps <= WINDOW_MAPS && depth <= WINDOW_DEPTH;
 }
 
-/* Prepared weights of W: floats [maps][depth] for windows, else int16 pairs [maps][pairs of channels][taps][2]. */
+/* Prepared weights of W: floats [maps][depth] for windows, else int16 pairs [maps][pairs of
+ * channels][taps][2]. */
 static bool weight_bytes(const ort_shape *w, int64_t group, size_t *bytes)
 {
     int64_t maps = w->dim[0], channels = w->dim[1], taps = ort_shape_count_range(w, 2, w->rank);
@@ -99,8 +100,8 @@ static ort_status check_weights(const ort_shape *w, int64_t group, const ort_zer
                                 ort_error *err)
 {
     if (w->rank < 3 || group < 1 || w->dim[0] % group)
-        return ort_error_set(err, ORT_ERROR_MODEL, "the weight has rank %d for %lld groups", w->rank,
-                             (long long)group);
+        return ort_error_set(err, ORT_ERROR_MODEL, "the weight has rank %d for %lld groups",
+                             w->rank, (long long)group);
     if (zeros->count != 1 && zeros->count != w->dim[0])
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "the zero point of the weight has %lld elements, needs 1 or %lld",
@@ -402,7 +403,8 @@ static void task_product(void *arg, size_t task, int thread)
     int64_t at = first, flat, out, count;
     while (ort_spread_next(&c->s, last, &at, &flat, &out, &count))
         for (int64_t m = 0; m < maps; m++)
-            finish(r, map + m, y + m * c->out_plane + out, count, sums + m * c->tile + flat - first);
+            finish(r, map + m, y + m * c->out_plane + out, count,
+                   sums + m * c->tile + flat - first);
 }
 
 static ort_status qconv_run_(ort_call *call, ort_error *err)

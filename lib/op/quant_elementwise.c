@@ -1,8 +1,9 @@
-/* quant_elementwise.c - com.microsoft's 8-bit operators that are not products: QLinearAdd, QLinearMul,
- * QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearGlobalAveragePool, QLinearAveragePool.
+/* quant_elementwise.c - com.microsoft's 8-bit operators that are not products: QLinearAdd,
+ * QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearGlobalAveragePool,
+ * QLinearAveragePool.
  *
- * Functions of one byte are tables of 256 bytes. The others go through float in blocks that stay in cache:
- * dequantize, compute, quantize to nearest even.
+ * Functions of one byte are tables of 256 bytes. The others go through float in blocks that stay
+ * in cache: dequantize, compute, quantize to nearest even.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static int zero_of(const ort_tensor *t)
 {
     if (!t)
         return 0;
-    return t->dtype == ORT_DTYPE_INT8 ? ((const int8_t *)t->data)[0] : ((const uint8_t *)t->data)[0];
+    return t->dtype == ORT_DTYPE_INT8 ? ((const int8_t *)t->data)[0]
+                                      : ((const uint8_t *)t->data)[0];
 }
 
 /* Scales and zero points that a node reads as one number must have one element. */
@@ -104,7 +106,8 @@ static void binary_run_block(const binary_job *j, int64_t a, int64_t b, int64_t 
             left[i] = left[0];
         form = ORT_FORM_VS;
     }
-    k->math.binary[j->multiply ? ORT_BINARY_MUL : ORT_BINARY_ADD](left, right, sum, (size_t)n, form);
+    k->math.binary[j->multiply ? ORT_BINARY_MUL : ORT_BINARY_ADD](left, right, sum, (size_t)n,
+                                                                  form);
     quantize(k, j->y->dtype, sum, (char *)j->y->data + y, n, j->y_scale, j->y_zero);
 }
 
@@ -164,7 +167,8 @@ static ort_status binary_run(ort_call *call, bool multiply)
     j.a_inner = s->rank && j.a_stride[s->rank - 1] ? 1 : 0;
     j.b_inner = s->rank && j.b_stride[s->rank - 1] ? 1 : 0;
     j.rows_per_task = ort_max_i64(GRAIN / j.inner, 1);
-    ort_call_parallel(call, ort_task_count(flat.dim[0] / j.inner, j.rows_per_task), task_binary, &j);
+    ort_call_parallel(call, ort_task_count(flat.dim[0] / j.inner, j.rows_per_task), task_binary,
+                      &j);
     return ORT_OK;
 }
 
@@ -293,7 +297,8 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
             if (d == axis)
                 out[d] = ort_dim_add(x->dims, out[d], t->dim[d]);
             else if (ort_dim_differ(out[d], t->dim[d]))
-                return ort_infer_fail(x, err, "input %d differs from the others along axis %d", i, d);
+                return ort_infer_fail(x, err, "input %d differs from the others along axis %d", i,
+                                      d);
             else
                 out[d] = ort_dim_merge(out[d], t->dim[d]);
     }
@@ -465,8 +470,8 @@ static ort_status average_shape(ort_shaping *s, ort_error *err)
     s->plan_state = p;
     ORT_TRY(table_shape(s, err));
     if (x->shape.rank < 3)
-        return ort_error_set(err, ORT_ERROR_MODEL, "the input has rank %d, pooling needs 3 and more",
-                             x->shape.rank);
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "the input has rank %d, pooling needs 3 and more", x->shape.rank);
     int first = state->column_major ? 1 : 2;
     ORT_TRY(ort_window_resolve(&state->spec, x->shape.rank - 2, x->shape.dim + first, NULL, &p->w,
                                err));
@@ -496,8 +501,10 @@ static float average_at(const pool_state *state, const pool_plan *p, const ort_t
                 }
                 count += inside || (padded && state->include_pad);
                 if (inside)
-                    sum += sum_bytes(x, base + ((at[0] * w->in[1] + at[1]) * w->in[2] + at[2]) * step,
-                                     1, 1) - zero;
+                    sum +=
+                        sum_bytes(x, base + ((at[0] * w->in[1] + at[1]) * w->in[2] + at[2]) * step,
+                                  1, 1) -
+                        zero;
             }
     return count ? (float)sum / (float)count : 0.0f;
 }
@@ -513,7 +520,8 @@ static ort_status average_run(ort_call *call, ort_error *err)
         return ORT_OK;
     bool last = state->column_major;
     int64_t channels = x->shape.dim[last ? x->shape.rank - 1 : 1];
-    int64_t in = p->w.in[0] * p->w.in[1] * p->w.in[2], out = p->w.out[0] * p->w.out[1] * p->w.out[2];
+    int64_t in = p->w.in[0] * p->w.in[1] * p->w.in[2],
+            out = p->w.out[0] * p->w.out[1] * p->w.out[2];
     float factor = scale_of(ort_call_in(call, 1)) / scale_of(ort_call_in(call, 3));
     int x_zero = zero_of(ort_call_in(call, 2)), y_zero = zero_of(ort_call_in(call, 4));
     for (int64_t plane = 0; plane < x->shape.dim[0] * channels; plane++) {
@@ -535,8 +543,10 @@ static const ort_op_impl add_impl = {binary_infer, NULL, binary_shape, add_run, 
 static const ort_op_impl mul_impl = {binary_infer, NULL, binary_shape, mul_run, NULL};
 static const ort_op_impl sigmoid_impl = {ort_infer_same, NULL, table_shape, sigmoid_run, NULL};
 static const ort_op_impl leaky_impl = {ort_infer_same, leaky_prepare, table_shape, leaky_run, NULL};
-static const ort_op_impl concat_impl = {concat_infer, concat_prepare, concat_shape, concat_run, NULL};
-static const ort_op_impl global_impl = {global_infer, global_prepare, table_shape, global_run, NULL};
+static const ort_op_impl concat_impl = {concat_infer, concat_prepare, concat_shape, concat_run,
+                                        NULL};
+static const ort_op_impl global_impl = {global_infer, global_prepare, table_shape, global_run,
+                                        NULL};
 static const ort_op_impl average_impl = {average_infer, average_prepare, average_shape, average_run,
                                          NULL};
 

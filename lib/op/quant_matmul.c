@@ -1,8 +1,9 @@
-/* quant_matmul.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's QGemm,
- * MatMulIntegerToFloat and DynamicQuantizeMatMul.
+/* quant_matmul.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
+ * QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul.
  *
- * A table says which input holds what; one path runs them all: widen A, pack B (once when constant), exact sums
- * in int32, then a finish per output type: the sums themselves, scaled to float, or requantized.
+ * A table says which input holds what; one path runs them all: widen A, pack B (once when
+ * constant), exact sums in int32, then a finish per output type: the sums themselves, scaled to
+ * float, or requantized.
  */
 #include <math.h>
 #include <string.h>
@@ -70,7 +71,8 @@ static ort_status dynamic_infer(ort_infer *x, ort_error *err)
 static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
 {
     const ort_tensor *b = ort_prep_constant(p, state->in->b);
-    const ort_tensor *zero = state->in->b_zero >= 0 ? ort_prep_constant(p, state->in->b_zero) : NULL;
+    const ort_tensor *zero =
+        state->in->b_zero >= 0 ? ort_prep_constant(p, state->in->b_zero) : NULL;
     bool has_zero = state->in->b_zero >= 0 &&
                     ort_prep_dtype(p, state->in->b_zero) != ORT_DTYPE_UNDEFINED;
     if (!b || b->shape.rank < 2 || ort_tensor_count(b) == 0 || (has_zero && !zero))
@@ -85,7 +87,8 @@ static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
         column = k;
     }
     size_t bytes, total;
-    if (!ort_integer_packed_bytes(p->k, k, n, &bytes) || !ort_mul_size(bytes, (size_t)count, &total))
+    if (!ort_integer_packed_bytes(p->k, k, n, &bytes) ||
+        !ort_mul_size(bytes, (size_t)count, &total))
         return ort_error_memory(err, SIZE_MAX);
     ort_zeros zeros = ort_zeros_of(zero);
     if (zeros.count != 1 && zeros.count != n)
@@ -171,7 +174,8 @@ static ort_status qmm_shape(ort_shaping *s, ort_error *err)
     s->plan_state = plan;
     const ort_tensor *a = s->in[in->a], *b = s->in[in->b];
     ORT_TRY(ort_matmul_describe(&a->shape, &b->shape, &state->mm, &plan->mm, err));
-    int64_t rows = a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
+    int64_t rows =
+        a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
     ORT_TRY(check_count(s, in->a_zero, rows, "the zero point of A", err));
     ORT_TRY(check_count(s, in->b_zero, plan->mm.n, "the zero point of B", err));
     ORT_TRY(check_count(s, in->a_scale, rows, "the scale of A", err));
@@ -316,7 +320,8 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
     f.bias = SLOT(bias);
     ort_zeros a_zero = ort_zeros_of(SLOT(a_zero)), b_zero = ort_zeros_of(SLOT(b_zero));
 #undef SLOT
-    f.row_period = a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
+    f.row_period =
+        a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
     if (f.bias) {
         int64_t stride[ORT_MAX_RANK];
         ort_shape_broadcast_strides(&f.bias->shape, &f.y->shape, stride);
@@ -347,7 +352,8 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
             packed = space + plan->packed;
         }
         f.offset = i * mm->m * mm->n;
-        ort_integer_multiply(call, mm->m, mm->n, mm->k, space + plan->rows, packed, finish_tile, &f);
+        ort_integer_multiply(call, mm->m, mm->n, mm->k, space + plan->rows, packed, finish_tile,
+                             &f);
     }
     return ORT_OK;
 }

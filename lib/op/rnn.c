@@ -182,8 +182,8 @@ static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *
     return ORT_OK;
 }
 
-/* The float form [D][G*H][depth] of 8-bit weights [D][depth][G*H]; its data is the caller's to free.
- * Scale and zero point hold one number per direction, or one per direction and column. */
+/* The float form [D][G*H][depth] of 8-bit weights [D][depth][G*H]; its data is the caller's to
+ * free. Scale and zero point hold one number per direction, or one per direction and column. */
 static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor *out,
                              ort_error *err)
 {

@@ -1,6 +1,6 @@
-/* schema.c - parses the signature, type and attribute strings of an operator row (op.h says how they
- * are written). Only check, reports and coverage need the parsed form, so nothing is kept: parsing a
- * row takes a microsecond or two.
+/* schema.c - parses the signature, type and attribute strings of an operator row (op.h says how
+ * they are written). Only check, reports and coverage need the parsed form, so nothing is kept:
+ * parsing a row takes a microsecond or two.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -188,7 +188,8 @@ static bool parse_attr(const char **text, ort_attr_spec *spec)
 ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err)
 {
     const char *p = op->sig;
-    schema->input_count = schema->output_count = schema->attr_count = 0; /* 16 KB need no clearing */
+    /* 16 KB need no clearing */
+    schema->input_count = schema->output_count = schema->attr_count = 0;
     schema->input_count = parse_params(&p, schema->inputs);
     while (*p == ' ' || *p == '-' || *p == '>')
         p++;

@@ -70,7 +70,8 @@ static void fill(float *out, int64_t count, float value)
         out[i] = value;
 }
 
-/* Which elements [first, last) of a spread row lie inside the input, and where the first comes from. */
+/* Which elements [first, last) of a spread row lie inside the input, and where the first comes
+ * from. */
 static void clip_row(const ort_window *w, int axis, int64_t phase, int64_t extent, int64_t offset,
                      int64_t *start, int64_t *first, int64_t *last)
 {

@@ -1,7 +1,7 @@
 /* window.c - reading window attributes and the arithmetic of output dims.
  *
- * Every number is bounded (1 <= kernel, stride, dilation <= 2^31; 0 <= pad <= 2^31), so that the sums and products
- * below can't overflow.
+ * Every number is bounded (1 <= kernel, stride, dilation <= 2^31; 0 <= pad <= 2^31), so that the
+ * sums and products below can't overflow.
  */
 #include "op/window.h"
 
@@ -91,9 +91,11 @@ static ort_status resolve_axis(const ort_window_spec *spec, int axis, int64_t in
             *out = 0;
             return ORT_OK;
         }
-        return ort_error_set(err, ORT_ERROR_MODEL,
-                             "the window spans %lld along spatial axis %d, but the padded input has "
-                             "only %lld", (long long)span, axis, (long long)(room + span));
+        return ort_error_set(
+            err, ORT_ERROR_MODEL,
+            "the window spans %lld along spatial axis %d, but the padded input has "
+            "only %lld",
+            (long long)span, axis, (long long)(room + span));
     }
     *out = room / stride + 1;
     if (spec->ceil_mode && room % stride && *out * stride < in + *begin)

@@ -10,8 +10,8 @@ typedef struct ort_fused_activation {
     int param_count;
 } ort_fused_activation;
 
-/* Is `node` an activation that may follow a convolution or product in one operator? When it is one but
- * can't be fused, a note goes to the log. */
+/* Is `node` an activation that may follow a convolution or product in one operator? When it is one
+ * but can't be fused, a note goes to the log. */
 bool ort_activation_match(const ort_pass_context *context, const ort_node *node,
                           ort_fused_activation *activation);
 

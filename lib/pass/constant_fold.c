@@ -1,8 +1,8 @@
 /* constant_fold.c - nodes whose results are known become initializers.
  *
- * What inference already knows (shapes, small values) is taken as it is; the rest is computed on the
- * scalar tier. DequantizeLinear of constant weights stays: its input is the small form, and integer
- * operators look for the pair.
+ * What inference already knows (shapes, small values) is taken as it is; the rest is computed on
+ * the scalar tier. DequantizeLinear of constant weights stays: its input is the small form, and
+ * integer operators look for the pair.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* conv_activation.c - Conv and the activation after it become com.microsoft FusedConv: the activation
- * runs on each tile while it is in the cache. float only, as onnxruntime has it. */
+/* conv_activation.c - Conv and the activation after it become com.microsoft FusedConv: the
+ * activation runs on each tile while it is in the cache. float only, as onnxruntime has it. */
 #include <string.h>
 
 #include "base/error.h"

@@ -118,8 +118,8 @@ static ort_status fuse(ort_pass_context *c, const pair *p, ort_error *err)
     ort_shape shape = {.rank = 1, .dim = {p->channels}};
     ort_id weights_id = ORT_ID_NONE, bias_id = ORT_ID_NONE;
     ort_status status;
-    ORT_TRY_GOTO(status, ort_value_new_tensor_(p->weights->dtype, &p->weights->shape, &weights, err),
-                 done);
+    ORT_TRY_GOTO(status,
+                 ort_value_new_tensor_(p->weights->dtype, &p->weights->shape, &weights, err), done);
     ORT_TRY_GOTO(status, ort_value_new_tensor_(p->weights->dtype, &shape, &bias, err), done);
     fill(p, &weights->tensor, &bias->tensor);
     ORT_TRY_GOTO(status,

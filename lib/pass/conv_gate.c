@@ -1,6 +1,6 @@
-/* conv_gate.c - Conv and a gate of its own result (QuickGelu, HardSwish, x * HardSigmoid(x)) become one
- * FusedConv. Only this library's FusedConv knows these activations, so this is a lowering of the cpu
- * provider: it is not in saved models.
+/* conv_gate.c - Conv and a gate of its own result (QuickGelu, HardSwish, x * HardSigmoid(x))
+ * become one FusedConv. Only this library's FusedConv knows these activations, so this is a
+ * lowering of the cpu provider: it is not in saved models.
  */
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* gemm_activation.c - Gemm and the activation after it become com.microsoft FusedGemm. float only. */
+/* gemm_activation.c - Gemm and the activation after it become com.microsoft FusedGemm. float only.
+ */
 #include <string.h>
 
 #include "base/error.h"

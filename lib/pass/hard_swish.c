@@ -1,5 +1,5 @@
-/* hard_swish.c - x * clip(x + 3, 0, 6) / 6, as exporters spell it before opset 14, becomes HardSwish, or
- * HardSigmoid and Mul where the opset has no HardSwish.
+/* hard_swish.c - x * clip(x + 3, 0, 6) / 6, as exporters spell it before opset 14, becomes
+ * HardSwish, or HardSigmoid and Mul where the opset has no HardSwish.
  *
  *     x -> Add 3 -> Clip 0 6 -> Mul x -> Div 6        and        ... Clip 0 6 -> Div 6 -> Mul x
  */

@@ -1,5 +1,5 @@
-/* identity.c - nodes that give back their input go: Identity, Dropout outside training, Cast to the same
- * type. */
+/* identity.c - nodes that give back their input go: Identity, Dropout outside training, Cast to
+ * the same type. */
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"

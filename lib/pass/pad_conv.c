@@ -1,12 +1,13 @@
-/* pad_conv.c - zeros that Pad puts around the space of a Conv become the pads of the Conv: the padded copy
- * of the input is never made. */
+/* pad_conv.c - zeros that Pad puts around the space of a Conv become the pads of the Conv: the
+ * padded copy of the input is never made. */
 #include <string.h>
 
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
 
-/* The amounts of a Pad of zeros as [begin..., end...] over all axes; false when it is anything else. */
+/* The amounts of a Pad of zeros as [begin..., end...] over all axes; false when it is anything
+ * else. */
 static bool zero_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads)
 {
     size_t count = 0;

@@ -1,5 +1,5 @@
-/* pass.c - the table of passes and its driver. Two passes that feed each other would be one: each runs
- * alone until it changes nothing more. */
+/* pass.c - the table of passes and its driver. Two passes that feed each other would be one: each
+ * runs alone until it changes nothing more. */
 #include "pass/pass.h"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* pass.h - rewrites of a graph: a const table, run in order, each to its own fixed point.
  *
  * A pass changes the graph through op/edit.h only, so facts are always current. Names of graph
- * inputs and outputs are kept. What a pass folds is computed on the scalar tier: the saved model has
- * the same bytes on every machine.
+ * inputs and outputs are kept. What a pass folds is computed on the scalar tier: the saved model
+ * has the same bytes on every machine.
  */
 #ifndef ORT_PASS_PASS_H
 #define ORT_PASS_PASS_H
@@ -43,7 +43,8 @@ typedef struct ort_pass_options {
     void *report_arg;
 } ort_pass_options;
 
-/* Run the table on a model. A name in `disable` that no pass has is ORT_ERROR_USAGE with the list. */
+/* Run the table on a model. A name in `disable` that no pass has is ORT_ERROR_USAGE with the list.
+ */
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err);
 
 /* True when a pass that these options allow would change the model. */

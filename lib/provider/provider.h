@@ -1,6 +1,6 @@
-/* provider.h - who runs which node. A provider is a const row: it opens its device, claims nodes, and
- * names the lowering passes that run inside its part. The partition gives every node of the main
- * graph to the first provider of the list that claims it; bodies go with their node.
+/* provider.h - who runs which node. A provider is a const row: it opens its device, claims nodes,
+ * and names the lowering passes that run inside its part. The partition gives every node of the
+ * main graph to the first provider of the list that claims it; bodies go with their node.
  */
 #ifndef ORT_PROVIDER_PROVIDER_H
 #define ORT_PROVIDER_PROVIDER_H
@@ -11,7 +11,8 @@
 typedef struct ort_provider {
     const char *name;
     const char *doc;
-    /* Find the device; *device is handed to the other calls. ORT_ERROR_DEVICE when it is missing. */
+    /* Find the device; *device is handed to the other calls. ORT_ERROR_DEVICE when it is missing.
+     */
     ort_status (*open)(void **device, ort_error *err);
     void (*close)(void *device);
     /* Can it run this node? When not, *why is one line (static text). */
@@ -32,8 +33,8 @@ typedef struct ort_partition {
 
 /* Rows, best known last; NULL past the end. */
 const ort_provider *ort_provider_at(int index);
-/* Open the providers of a list "opencl,cpu" (NULL: cpu). An unknown name is ORT_ERROR_USAGE with the
- * list. A device that is missing is an error when `strict` or when no other provider is left;
+/* Open the providers of a list "opencl,cpu" (NULL: cpu). An unknown name is ORT_ERROR_USAGE with
+ * the list. A device that is missing is an error when `strict` or when no other provider is left;
  * otherwise a warning. */
 ort_status ort_partition_open(ort_partition *partition, const char *list, bool strict,
                               const ort_log *log, ort_error *err);

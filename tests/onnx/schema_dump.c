@@ -1,5 +1,6 @@
-/* schema_dump.c - prints every row of the operator registry, tab-separated: domain, name, since, signature,
- * types, attributes, deprecated, runs. check_schema.py holds them against the ONNX specification.
+/* schema_dump.c - prints every row of the operator registry, tab-separated: domain, name, since,
+ * signature, types, attributes, deprecated, runs. check_schema.py holds them against the ONNX
+ * specification.
  */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* net.h - building small models in memory for unit tests, by names. Static functions only. Failures of the
- * builder show as a session that can't be made. */
+/* net.h - building small models in memory for unit tests, by names. Static functions only.
+ * Failures of the builder show as a session that can't be made. */
 #ifndef TESTS_UNIT_NET_H
 #define TESTS_UNIT_NET_H
 
@@ -42,7 +42,8 @@ NET_STATIC bool net_init(net *n, const ort_env_options *options)
     return n->graph != NULL;
 }
 
-/* The value of this name, captured from outside when only an outer graph has it, made when nobody has. */
+/* The value of this name, captured from outside when only an outer graph has it, made when nobody
+ * has. */
 NET_STATIC ort_id net_value(net *n, ort_graph *graph, const char *name)
 {
     ort_id id = ort_graph_find_value(graph, name), outer = ORT_ID_NONE;
@@ -67,7 +68,8 @@ NET_STATIC ort_id net_value(net *n, ort_graph *graph, const char *name)
 }
 
 /* dims: sizes, -1 for the symbol "n", -2 for "m". */
-NET_STATIC ort_id net_input(net *n, const char *name, ort_dtype dtype, int rank, const int64_t *dims)
+NET_STATIC ort_id net_input(net *n, const char *name, ort_dtype dtype, int rank,
+                            const int64_t *dims)
 {
     ort_id id = ort_graph_add_value(n->graph, name);
     ort_dim list[ORT_MAX_RANK];

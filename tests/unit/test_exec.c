@@ -1,4 +1,5 @@
-/* test_exec.c - sessions: plans, in-place work, bindings, dynamic shapes, control flow, refusals. */
+/* test_exec.c - sessions: plans, in-place work, bindings, dynamic shapes, control flow, refusals.
+ */
 #include <malloc.h>
 #include <pthread.h>
 
@@ -274,7 +275,8 @@ static void nested_branches(test_state *test)
         ort_session *session = net_session(&n, &options, &err);
         CHECK_TEXT(err.message, "");
         for (int k = 0; k < 8; k++) {
-            ort_value *p = net_scalar(ORT_DTYPE_BOOL, k & 1), *q = net_scalar(ORT_DTYPE_BOOL, k & 2);
+            ort_value *p = net_scalar(ORT_DTYPE_BOOL, k & 1),
+                      *q = net_scalar(ORT_DTYPE_BOOL, k & 2);
             ort_value *x = net_floats(1, DIMS(3), 1, 1), *in[3] = {p, q, x}, *y[2] = {0};
             CHECK(ort_session_run(session, in, y, NULL, &err) == ORT_OK);
             for (int i = 0; i < 3; i++) {

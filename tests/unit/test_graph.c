@@ -1,5 +1,5 @@
-/* test_graph.c - symbolic dims, import, functions, order, saving, comparing, cutting, checking. Models are
- * written as bytes by hand, so that what is tested is what a file says. */
+/* test_graph.c - symbolic dims, import, functions, order, saving, comparing, cutting, checking.
+ * Models are written as bytes by hand, so that what is tested is what a file says. */
 #include "test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_pass.c - each pass on a graph where it applies and on one where it must not; results of every
- * level are the same. */
+/* test_pass.c - each pass on a graph where it applies and on one where it must not; results of
+ * every level are the same. */
 #include <math.h>
 
 #include "net.h"

@@ -1,5 +1,5 @@
-/* gemm_avx2.c - matrix, window and integer kernels of the AVX2 tier: gemm.inc on 8 lanes, micro tiles of
- * 6 x 16 (12 sums, 2 loads of B and 1 of A fill the 16 registers). */
+/* gemm_avx2.c - matrix, window and integer kernels of the AVX2 tier: gemm.inc on 8 lanes, micro
+ * tiles of 6 x 16 (12 sums, 2 loads of B and 1 of A fill the 16 registers). */
 #include "kernel/avx2/simd.h"
 
 #include "kernel/gemm.h"

@@ -95,8 +95,14 @@ static inline void vi_store(int32_t *p, vi a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, a);
 }
-static inline vi vi_load_n(const int32_t *p, int64_t n) { return _mm256_maskload_epi32(p, v_mask_n(n)); }
-static inline void vi_store_n(int32_t *p, int64_t n, vi a) { _mm256_maskstore_epi32(p, v_mask_n(n), a); }
+static inline vi vi_load_n(const int32_t *p, int64_t n)
+{
+    return _mm256_maskload_epi32(p, v_mask_n(n));
+}
+static inline void vi_store_n(int32_t *p, int64_t n, vi a)
+{
+    _mm256_maskstore_epi32(p, v_mask_n(n), a);
+}
 static inline vi vi_zero(void) { return _mm256_setzero_si256(); }
 static inline vi vi_set1(int32_t a) { return _mm256_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
@@ -136,8 +142,14 @@ static inline __m256i vd_mask_n(int64_t n)
 }
 static inline vd vd_load(const double *p) { return _mm256_loadu_pd(p); }
 static inline void vd_store(double *p, vd a) { _mm256_storeu_pd(p, a); }
-static inline vd vd_load_n(const double *p, int64_t n) { return _mm256_maskload_pd(p, vd_mask_n(n)); }
-static inline void vd_store_n(double *p, int64_t n, vd a) { _mm256_maskstore_pd(p, vd_mask_n(n), a); }
+static inline vd vd_load_n(const double *p, int64_t n)
+{
+    return _mm256_maskload_pd(p, vd_mask_n(n));
+}
+static inline void vd_store_n(double *p, int64_t n, vd a)
+{
+    _mm256_maskstore_pd(p, vd_mask_n(n), a);
+}
 static inline vd vd_zero(void) { return _mm256_setzero_pd(); }
 static inline vd vd_set1(double a) { return _mm256_set1_pd(a); }
 static inline vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
@@ -202,7 +214,8 @@ SIMD void vi_to_byte(void *p, vi v)
     __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
                                     0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     __m256i low = _mm256_shuffle_epi8(v, pick);
-    __m128i both = _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    __m128i both =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     _mm_storel_epi64((__m128i *)p, both);
 }
 /* VF_LANES bytes of 0 or 1. */

@@ -1,5 +1,5 @@
-/* gemm_avx512.c - matrix, window and integer kernels of the AVX-512 tier: gemm.inc on 16 lanes, micro
- * tiles of 14 x 32 (28 sums, 2 loads of B and 1 of A in the 32 registers). */
+/* gemm_avx512.c - matrix, window and integer kernels of the AVX-512 tier: gemm.inc on 16 lanes,
+ * micro tiles of 14 x 32 (28 sums, 2 loads of B and 1 of A in the 32 registers). */
 #include "kernel/avx512/simd.h"
 
 #include "kernel/gemm.h"

@@ -21,8 +21,14 @@ static inline __mmask16 v_mask_n(int64_t n) { return (__mmask16)((1u << n) - 1u)
 
 static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void vf_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
-static inline vf vf_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_mask_n(n), p); }
-static inline void vf_store_n(float *p, int64_t n, vf a) { _mm512_mask_storeu_ps(p, v_mask_n(n), a); }
+static inline vf vf_load_n(const float *p, int64_t n)
+{
+    return _mm512_maskz_loadu_ps(v_mask_n(n), p);
+}
+static inline void vf_store_n(float *p, int64_t n, vf a)
+{
+    _mm512_mask_storeu_ps(p, v_mask_n(n), a);
+}
 static inline vf vf_zero(void) { return _mm512_setzero_ps(); }
 static inline vf vf_set1(float a) { return _mm512_set1_ps(a); }
 static inline vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
@@ -117,8 +123,14 @@ typedef __m512d vd;
 static inline __mmask8 vd_mask_n(int64_t n) { return (__mmask8)((1u << n) - 1u); }
 static inline vd vd_load(const double *p) { return _mm512_loadu_pd(p); }
 static inline void vd_store(double *p, vd a) { _mm512_storeu_pd(p, a); }
-static inline vd vd_load_n(const double *p, int64_t n) { return _mm512_maskz_loadu_pd(vd_mask_n(n), p); }
-static inline void vd_store_n(double *p, int64_t n, vd a) { _mm512_mask_storeu_pd(p, vd_mask_n(n), a); }
+static inline vd vd_load_n(const double *p, int64_t n)
+{
+    return _mm512_maskz_loadu_pd(vd_mask_n(n), p);
+}
+static inline void vd_store_n(double *p, int64_t n, vd a)
+{
+    _mm512_mask_storeu_pd(p, vd_mask_n(n), a);
+}
 static inline vd vd_zero(void) { return _mm512_setzero_pd(); }
 static inline vd vd_set1(double a) { return _mm512_set1_pd(a); }
 static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }

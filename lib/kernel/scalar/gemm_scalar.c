@@ -1,6 +1,6 @@
 /* gemm_scalar.c - matrix, window and integer kernels for any machine: gemm.inc on 4 lanes of the
- * compiler's portable vectors (SSE2 on x86-64, NEON on AArch64). Multiply-adds round twice, so results differ in
- * the last bits from the tiers that fuse them. */
+ * compiler's portable vectors (SSE2 on x86-64, NEON on AArch64). Multiply-adds round twice, so
+ * results differ in the last bits from the tiers that fuse them. */
 #include <stdint.h>
 #include <string.h>
 

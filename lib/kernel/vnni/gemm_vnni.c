@@ -1,5 +1,6 @@
-/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: bytes in groups of four (exact: vpdpbusd doesn't
- * saturate) and int16 pairs with a fused accumulation. Everything else is the AVX-512 tier's. */
+/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: bytes in groups of four (exact:
+ * vpdpbusd doesn't saturate) and int16 pairs with a fused accumulation. Everything else is the
+ * AVX-512 tier's. */
 #include "kernel/avx512/simd.h"
 
 #include "kernel/gemm.h"
