@@ -318,7 +318,7 @@ static ort_status read_here(ort_codec *codec, const Onnx__TensorProto *proto, or
     if (need && !s.inline_count && !s.payload_pieces &&
         !(proto->has_raw_data && proto->raw_data.len)) {
         char shape[256];
-        if (codec->skeleton && need > ORT_CODEC_SMALL_BYTES)
+        if (codec->skeleton)
             return ORT_OK;
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "tensor '%s': there is no data for %s[%s] (a model stripped of its "

@@ -236,6 +236,21 @@ static ort_status contradiction(const ort_graph *graph, const ort_node *node,
     return ORT_OK;
 }
 
+/* A model loaded without its weights has constants whose data isn't there: their type is all that
+ * is known. */
+static const ort_fact *without_missing_data(ort_graph *graph, const ort_fact *fact)
+{
+    const ort_tensor *t = fact->value;
+    if (!graph->model->skeleton || t == NULL || t->data != NULL || ort_tensor_count(t) == 0)
+        return fact;
+    ort_fact *bare = ort_arena_alloc(&graph->model->arena, sizeof *bare);
+    if (bare == NULL)
+        return NULL;
+    *bare = *fact;
+    bare->value = NULL;
+    return bare;
+}
+
 ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err)
 {
     driver d = {graph, graph->model->registry, NULL};
@@ -256,7 +271,7 @@ ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err)
     }
     for (int i = 0; i < node->input_count; i++) {
         ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
-        in[i] = value != NULL ? &value->fact : NULL;
+        in[i] = value != NULL ? without_missing_data(graph, &value->fact) : NULL;
     }
     status = call_infer(graph, node, in, node->input_count, out, node->output_count,
                         graph->model->dims, &graph->model->arena, &d, err);

@@ -18,6 +18,7 @@ static const ort_pass *const passes[] = {
     &ort_pass_conv_batchnorm, &ort_pass_dead_nodes,    &ort_pass_swish,
     &ort_pass_hard_swish,     &ort_pass_conv_activation, &ort_pass_gemm_activation,
     &ort_pass_conv_gate,
+    &ort_pass_chain_fusion, /* last: what the fusions before it left */
     NULL,
 };
 

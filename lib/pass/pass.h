@@ -56,6 +56,7 @@ void ort_pass_note(const ort_pass_context *context, const ort_node *node, const 
 
 extern const ort_pass ort_pass_constant_fold, ort_pass_dead_nodes, ort_pass_identity,
     ort_pass_pad_conv, ort_pass_conv_batchnorm, ort_pass_conv_activation,
-    ort_pass_gemm_activation, ort_pass_swish, ort_pass_hard_swish, ort_pass_conv_gate;
+    ort_pass_gemm_activation, ort_pass_swish, ort_pass_hard_swish, ort_pass_conv_gate,
+    ort_pass_chain_fusion;
 
 #endif

@@ -22,7 +22,7 @@ static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node
     return false;
 }
 
-static const ort_pass *const lowering[] = {&ort_pass_conv_gate, NULL};
+static const ort_pass *const lowering[] = {&ort_pass_conv_gate, &ort_pass_chain_fusion, NULL};
 
 const ort_provider ort_provider_cpu = {
     .name = "cpu",
