@@ -152,6 +152,14 @@ static ort_status describe(const ort_session *session, ort_json *json, ort_error
                                                         : ORT_KIND_TENSOR;
         given[i].dtype = type->dtype;
         given[i].shape = shapes[session->program_inputs[i]];
+        /* The model declares them, and nobody has made such a value yet. */
+        if (given[i].kind == ORT_KIND_TENSOR)
+            status = ort_shape_check(&given[i].shape, given[i].dtype, err);
+        if (status) {
+            status = ort_error_wrap(err, status, "input '%s'",
+                                    session->inputs[session->program_inputs[i]].name);
+            goto done;
+        }
     }
     status = ort_plan_new(session->program, given, &plan, err);
     if (status) {

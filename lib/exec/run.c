@@ -69,8 +69,10 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
     if (status) {
         /* An operator that noticed the stop between its own steps can't tell which of the two it
          * was. */
-        if (status == ORT_ERROR_CANCELLED && ort_context_check(frame->context, err) != ORT_OK)
-            status = ort_context_check(frame->context, err);
+        ort_status now =
+            status == ORT_ERROR_CANCELLED ? ort_context_check(frame->context, err) : ORT_OK;
+        if (now) /* asked once only: the token may be cleared meanwhile */
+            status = now;
         if (status != ORT_ERROR_CANCELLED && status != ORT_ERROR_TIMEOUT)
             ort_node_wrap_error(c[-1].ps->step->node, err, status);
         ort_frame_clear(frame);

@@ -86,6 +86,8 @@ static void attention_cost(const ort_infer *x, ort_cost *cost)
     if (!ort_infer_in_ranked(x, IN_Q) || !ort_infer_in_ranked(x, IN_K))
         return;
     const ort_type *q = &x->in[IN_Q]->type, *k = &x->in[IN_K]->type;
+    if (k->rank < 2) /* costs are asked of models that did not pass the check, too */
+        return;
     for (int i = 0; i < q->rank; i++)
         macs *= ort_dim_known(q->dim[i]) ? (double)q->dim[i].size : 1;
     ort_dim keys = k->dim[k->rank - 2];
@@ -142,6 +144,12 @@ typedef struct attention_plan {
 } attention_plan;
 
 #define NONE SIZE_MAX
+
+/* Elements of an output; -1 when it isn't wanted. */
+static int64_t wanted_count(const ort_shaping *s, int index)
+{
+    return index < s->out_count && s->out[index] ? ort_tensor_count(s->out[index]) : -1;
+}
 
 static bool head_form_of(const ort_tensor *t, int64_t heads, head_form *f)
 {
@@ -239,6 +247,9 @@ static ort_status attention_shape(ort_shaping *s, ort_error *err)
     if (!p)
         return ort_error_memory(err, sizeof *p);
     ORT_TRY(check_shapes(s, p, err));
+    if (wanted_count(s, OUT_Y) >= 0 &&
+        wanted_count(s, OUT_Y) != p->q.batch * p->q.heads * p->q.rows * p->v.size)
+        return ort_error_set(err, ORT_ERROR_RUN, "the shapes of Q and V don't fit the output's");
     p->convert = a->dtype == ORT_DTYPE_FLOAT16 || a->dtype == ORT_DTYPE_BFLOAT16;
     p->block = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(p->T, 1)));
     if (!reserve_all(s, p, &total))

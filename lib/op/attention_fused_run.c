@@ -182,6 +182,7 @@ static ort_status check_rotation(const fused_job *j, ort_error *err)
         return ORT_OK;
     if (j->cos->shape.rank != 2 || !ort_shape_equal(&j->cos->shape, &j->sin->shape) ||
         2 * j->cos->shape.dim[1] > p->D ||
+        (j->positions && ort_tensor_count(j->positions) < 1) ||
         (j->positions && !j->first && ort_tensor_count(j->positions) != p->B * p->S))
         return ort_call_fail(j->call, err, "cos_cache, sin_cache or position_ids don't fit");
     for (int64_t b = 0; b < p->B; b++)

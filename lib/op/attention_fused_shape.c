@@ -124,7 +124,10 @@ static ort_status multi_sources(const ort_shaping *s, const ort_fused *f, ort_fu
         } else {
             return misfit(err, "key and value");
         }
-        if (ort_tensor_count(k) != p->B * p->L * N * p->D * (k->shape.rank == 5 ? 2 : 1) ||
+        if (k->shape.dim[0] != p->B || (p->v.input == 2 && v->shape.dim[0] != p->B) ||
+            (k->shape.rank == 3 && (k->shape.dim[2] != N * p->D || v->shape.dim[1] != p->L)) ||
+            (k->shape.rank == 4 && (k->shape.dim[1] != N || v->shape.dim[1] != N)) ||
+            ort_tensor_count(k) != p->B * p->L * N * p->D * (k->shape.rank == 5 ? 2 : 1) ||
             (p->v.input == 2 && ort_tensor_count(v) != p->B * p->L * N * p->E))
             return misfit(err, "key and value");
     } else {

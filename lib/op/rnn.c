@@ -51,8 +51,12 @@ static ort_status rnn_infer(ort_infer *x, ort_error *err)
     }
     if (hidden > 0)
         H = ort_dim_of(hidden);
-    else if (ort_infer_in_ranked(x, IN_R))
-        H = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
+    if (ort_infer_in_ranked(x, IN_R)) {
+        ort_dim given = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
+        if (hidden > 0 && ort_dim_differ(given, H))
+            return ort_infer_fail(x, err, "hidden_size is %lld, R has another", (long long)hidden);
+        H = hidden > 0 ? H : given;
+    }
     if (batch_first) {
         ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){B, T, D, H});
         ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){B, D, H});
@@ -301,6 +305,16 @@ static const ort_tensor *input_of(const ort_shaping *s, int index)
     return index < s->in_count ? s->in[index] : NULL;
 }
 
+/* What inference promised (hidden_size may say so) is what W and R make of it. */
+static bool outputs_fit(const ort_shaping *s, const ort_rnn_sizes *z)
+{
+    int64_t state = z->D * z->B * z->H;
+    for (int i = 0; i < s->out_count && i < 3; i++)
+        if (s->out[i] && ort_tensor_count(s->out[i]) != (i == 0 ? z->T * state : state))
+            return false;
+    return true;
+}
+
 static ort_status check_inputs(ort_shaping *s, const ort_rnn *rnn, ort_rnn_sizes *z, ort_error *err)
 {
     bool lstm = rnn->kind == ORT_RNN_LSTM;
@@ -324,6 +338,9 @@ static ort_status check_inputs(ort_shaping *s, const ort_rnn *rnn, ort_rnn_sizes
         (lstm && !has_shape(input_of(s, IN_C), 3, first, second, z->H)))
         return ort_error_set(err, ORT_ERROR_RUN, "an initial state has a shape that doesn't fit "
                              "%lld batch rows of %lld hidden units", (long long)z->B,
+                             (long long)z->H);
+    if (!outputs_fit(s, z))
+        return ort_error_set(err, ORT_ERROR_RUN, "hidden_size isn't the %lld that R has",
                              (long long)z->H);
     if (lens && ort_tensor_count(lens) != z->B)
         return ort_error_set(err, ORT_ERROR_RUN, "sequence_lens has %lld entries for %lld batch "

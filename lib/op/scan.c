@@ -212,8 +212,9 @@ static ort_status put_strings(scan *s, ort_tensor *row, int axis, int64_t at,
 static ort_status scan_collect(scan *s, int k, int64_t b, int64_t t, ort_error *err)
 {
     const ort_value *v = s->out[k];
-    if (v->kind != ORT_KIND_TENSOR)
-        return ort_call_fail(s->call, err, "output %d of its body must be a tensor", k);
+    if (v->kind != ORT_KIND_TENSOR || v->tensor.shape.rank + 2 > ORT_MAX_RANK)
+        return ort_call_fail(s->call, err, "output %d of its body must be a tensor of at most %d "
+                             "dims", k, ORT_MAX_RANK - 2);
     if (!s->result[k])
         ORT_TRY(new_result(s, k, v->tensor.dtype, &v->tensor.shape, err));
     ort_tensor row = result_row(s, k, b);

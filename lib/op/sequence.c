@@ -301,6 +301,8 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
     int64_t whole = in->shape.dim[axis], first = 0;
     bool listed = split && split->shape.rank == 1;
     bool squeeze = !split && ort_node_int(call->node, "keepdims", 1) == 0;
+    if (split && !listed && ort_tensor_count(split) != 1)
+        return ort_call_fail(call, err, "split must be one number, or a list of them");
     int64_t size = split && !listed ? ort_tensor_get_i64(split, 0) : 1;
     int64_t parts = listed ? ort_tensor_count(split) : 0;
     if (size <= 0)

@@ -121,6 +121,8 @@ static ort_status tfidf_prepare(ort_prep *p, ort_error *err)
     if (!t->entries)
         return ort_error_memory(err, in.size * sizeof *t->entries);
     ORT_TRY(pool_read(p, t, &in, err));
+    for (size_t i = 0; i < in.column_count; i++)
+        t->columns = ort_max_i64(t->columns, in.columns[i] + 1);
     if (t->weights && t->weight_count > 0 && t->weight_count < (size_t)t->columns)
         return ort_prep_fail(p, err, "%zu weights for %lld columns", t->weight_count,
                              (long long)t->columns);
@@ -218,7 +220,8 @@ static ort_status tfidf_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
     int rank = x->shape.rank;
-    if (rank < 1 || rank > 2 || (x->dtype == ORT_DTYPE_STRING) != t->strings)
+    if (y->shape.rank < 1 || y->shape.dim[y->shape.rank - 1] != t->columns || rank < 1 ||
+        rank > 2 || (x->dtype == ORT_DTYPE_STRING) != t->strings)
         return ort_call_fail(call, err, "input X must be [C] or [N, C] of the pool's type");
     int64_t rows = rank == 2 ? x->shape.dim[0] : 1;
     row_walk w = {.t = t, .x = x, .length = x->shape.dim[rank - 1]};

@@ -97,6 +97,8 @@ static ort_status step_run(ort_call *call, ort_error *err)
 {
     const step *s = call->state;
     int n = (call->in_count - 2) / (2 + s->moments);
+    if (ort_tensor_count(ort_call_in(call, 0)) != 1 || ort_tensor_count(ort_call_in(call, 1)) != 1)
+        return ort_call_fail(call, err, "R and T must be one number each");
     double rate = ort_tensor_get_f64(ort_call_in(call, 0), 0);
     double count = ort_tensor_get_f64(ort_call_in(call, 1), 0);
     for (int k = 0; k < n; k++) {
