@@ -201,6 +201,55 @@ static void outputs_keep_their_names(test_state *test)
     net_free(&n);
 }
 
+/* A gate of a convolution: x * sigmoid(x), or x * clip(x + 3, 0, 6) / 6 in both spellings. */
+static void build_gate(net *n, int form)
+{
+    const float three = 3, six = 6, zero = 0;
+    build_conv(n, "Identity");
+    n->graph->values.data[ort_graph_find_value(n->graph, "y")]->is_output = false;
+    n->graph->values.data[ort_graph_find_value(n->graph, "y")]->use_count--;
+    n->graph->outputs.count = 0;
+    net_constant(n, "three", ORT_DTYPE_FLOAT, 0, NULL, &three);
+    net_constant(n, "six", ORT_DTYPE_FLOAT, 0, NULL, &six);
+    net_constant(n, "zero", ORT_DTYPE_FLOAT, 0, NULL, &zero);
+    if (form == 0) {
+        net_node(n, "Sigmoid", "y", "s");
+        net_node(n, "Mul", "y s", "z");
+    } else {
+        net_node(n, "Add", "y three", "a");
+        net_node(n, "Clip", "a zero six", "c6");
+        net_node(n, form == 1 ? "Mul" : "Div", form == 1 ? "y c6" : "c6 six", "t");
+        net_node(n, form == 1 ? "Div" : "Mul", form == 1 ? "t six" : "y t", "z");
+    }
+    net_output(n, "z");
+}
+
+static void gates(test_state *test)
+{
+    for (int form = 0; form < 6; form++) {
+        net n;
+        ort_error err = {0};
+        CHECK(net_init(&n, NULL));
+        n.model->opsets.data[0].version = form < 3 ? 17 : 13;
+        build_gate(&n, form % 3);
+        ort_session *plain = at_level(&n, 0, NULL, &err), *portable = at_level(&n, 2, NULL, &err);
+        ort_session *full = at_level(&n, 3, NULL, &err);
+        CHECK_TEXT(err.message, "");
+        CHECK(count_ops(portable, "QuickGelu") == (form % 3 == 0));
+        CHECK(count_ops(portable, "HardSwish") == (form == 1 || form == 2));
+        CHECK(count_ops(portable, "HardSigmoid") == (form == 4 || form == 5));
+        CHECK(count_ops(full, "FusedConv") == 1 && count_ops(full, NULL) == 1);
+        CHECK(full->portable && !portable->portable);
+        ort_value *x = net_floats(4, DIMS(1, 3, 6, 6), -2, 0.05f);
+        CHECK(same_results(plain, portable, x) && same_results(plain, full, x));
+        ort_value_free(x);
+        ort_session_free(plain);
+        ort_session_free(portable);
+        ort_session_free(full);
+        net_free(&n);
+    }
+}
+
 static void table(test_state *test)
 {
     const ort_pass *pass;
@@ -223,6 +272,7 @@ int main(void)
     RUN(test, gemm_chain);
     RUN(test, folding_and_dead_nodes);
     RUN(test, outputs_keep_their_names);
+    RUN(test, gates);
     RUN(test, table);
     return test->failures != 0;
 }
