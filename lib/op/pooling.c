@@ -117,6 +117,9 @@ static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *
 {
     ORT_TRY(ort_spread_build(&p->w, s->arena, &p->s, err));
     p->apart = p->s.phases[0] * p->s.phases[1] * p->s.phases[2] > PHASES_MAX;
+    p->whole = p->out_plane == 1 && state->kind != POOL_LP;
+    for (int i = 0; i < 3; i++)
+        p->whole = p->whole && p->w.kernel[i] == p->w.in[i] && !p->w.begin[i];
     int64_t total = p->w.out[1], bytes = p->s.channel * (int64_t)sizeof(float);
     p->rows = total;
     if (p->w.out[0] == 1 && bytes > SCRATCH_BYTES)
@@ -261,6 +264,23 @@ static void task_pool(void *arg, size_t task, int thread)
     }
 }
 
+enum { PLANES_PER_TASK = 16 };
+
+static void task_whole(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const pool_run *r = arg;
+    const ort_vmath_kernels *math = &r->call->k->math;
+    int64_t n = r->p->in_plane, first = (int64_t)task * PLANES_PER_TASK;
+    int64_t last = ort_min_i64(first + PLANES_PER_TASK, r->p->planes);
+    for (int64_t plane = first; plane < last; plane++) {
+        const float *x = r->x + plane * n;
+        r->y[plane] = r->state->kind == POOL_MAX
+                          ? (float)math->reduce[ORT_ACCUM_MAX](x, (size_t)n)
+                          : (float)(math->reduce[ORT_ACCUM_SUM](x, (size_t)n) / (double)n);
+    }
+}
+
 static ort_status pool_run_(ort_call *call, ort_error *err)
 {
     (void)err;
@@ -271,7 +291,7 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
         return ORT_OK;
     bool half = x->dtype == ORT_DTYPE_FLOAT16 || x->dtype == ORT_DTYPE_BFLOAT16;
     bool bytes = x->dtype == ORT_DTYPE_INT8 || x->dtype == ORT_DTYPE_UINT8;
-    if (indices || x->dtype == ORT_DTYPE_DOUBLE || (!half && p->apart)) {
+    if (indices || x->dtype == ORT_DTYPE_DOUBLE || (!half && p->apart && (bytes || !p->whole))) {
         ort_pool_run_scalar(call, x, y, indices ? indices->data : NULL);
         return ORT_OK;
     }
@@ -285,7 +305,10 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
         r.x = wide;
         r.y = (float *)(void *)((char *)call->workspace + p->y_wide);
     }
-    ort_call_parallel(call, (size_t)(p->planes * p->row_blocks), task_pool, &r);
+    if (p->whole && !bytes)
+        ort_call_parallel(call, ort_task_count(p->planes, PLANES_PER_TASK), task_whole, &r);
+    else
+        ort_call_parallel(call, (size_t)(p->planes * p->row_blocks), task_pool, &r);
     if (half)
         ort_matrix_narrow(call, r.y, y);
     return ORT_OK;

@@ -26,6 +26,7 @@ typedef struct pool_plan {
     int64_t taps;
     const float *count[3];   /* average: taps that count, per output coordinate of each axis */
     bool apart;              /* f32 windows that hardly overlap: pooling_scalar.c */
+    bool whole;              /* f32, one window that is the plane: a plain reduction */
     size_t x_wide, y_wide;
 } pool_plan;
 
