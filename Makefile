@@ -112,7 +112,7 @@ $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
 $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP_FLAGS) -o $@ $^ $(LIBS)
 
 unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 	@sh tests/tools/run_unit.sh $^
@@ -138,7 +138,7 @@ fuzz: $(OBJ)/tests/fuzz/mutate
 	@$< $(FUZZ) models $(wildcard $(MODELS) build/conformance)
 
 WRAPPED = malloc calloc realloc aligned_alloc posix_memalign strdup strndup free
-$(OBJ)/tests/fault/alloc: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(OBJ)/tests/fault/alloc: WRAP_FLAGS = $(WRAPPED:%=-Wl,--wrap=%)
 fault: $(OBJ)/tests/fault/alloc
 	@$< $(FAULT) models
 

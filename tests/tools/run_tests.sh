@@ -57,12 +57,14 @@ sh tests/tools/packages.sh build test || { echo "packages are missing"; [ "${CI:
 echo "== build"
 make -j"$jobs" all >"$logs/build.log" 2>&1 || { tail -n 30 "$logs/build.log"; add 0 1 0; finish; }
 
+sh tests/tools/setup_venv.sh >"$logs/venv.log" 2>&1
+venv=$?
 suite lint make -s lint
 suite unit make -s -j"$jobs" unit
 suite cli sh tests/tools/run_cli.sh
 suite contrib make -s contrib
 
-if sh tests/tools/setup_venv.sh >"$logs/venv.log" 2>&1; then
+if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
