@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/tool.h"
 
-enum { MAX_COLUMNS = 16 };
+/* On a terminal a long name keeps its ends; in a pipe it is whole, so that it can be searched. */
+enum { MAX_COLUMNS = 16, LONGEST_CELL = 48, KEPT_END = 22 };
 
 struct table {
     size_t columns, count, capacity;
@@ -86,9 +88,22 @@ static void put_row(const table *t, FILE *stream, const char *const *cells, cons
     fputc('\n', stream);
 }
 
+/* Only plain ASCII is cut: a cut must not fall into a character. */
+static void shorten(char *text)
+{
+    size_t length = strlen(text);
+    if (length <= LONGEST_CELL || visible(text) != length)
+        return;
+    memcpy(text + KEPT_END, "...", 3);
+    memmove(text + KEPT_END + 3, text + length - KEPT_END, KEPT_END + 1);
+}
+
 void table_print(const table *t, FILE *stream)
 {
     size_t width[MAX_COLUMNS];
+    for (size_t i = 0; isatty(STDOUT_FILENO) && i < t->count; i++)
+        if (i % t->columns + 1 < t->columns)
+            shorten(t->cells[i]);
     for (size_t c = 0; c < t->columns; c++)
         width[c] = visible(t->heads[c]);
     for (size_t i = 0; i < t->count; i++) {

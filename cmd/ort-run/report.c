@@ -121,10 +121,13 @@ static void print_json(const run_options *o, const ort_env *env, const char *mod
             o->settings.level_number < 0 ? 3 : o->settings.level_number);
     fprintf(out, "  \"load_ms\": %.3f,\n  \"first_ms\": %.3f,\n  \"runs\": %zu,\n", t->load_ms,
             t->first_ms, t->count);
-    fprintf(out,
-            "  \"latency_ms\": {\"min\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f, "
-            "\"mean\": %.4f, \"cv\": %.4f},\n",
-            l->min, l->p50, l->p90, l->p99, l->mean, l->cv);
+    if (t->count == 0) /* nothing was timed */
+        fprintf(out, "  \"latency_ms\": null,\n");
+    else
+        fprintf(out,
+                "  \"latency_ms\": {\"min\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f, "
+                "\"mean\": %.4f, \"cv\": %.4f},\n",
+                l->min, l->p50, l->p90, l->p99, l->mean, l->cv);
     fprintf(out, "  \"peak_rss_bytes\": %zu,\n", ort_peak_rss_bytes());
     print_json_outputs(out, session, outputs);
     fprintf(out, "}\n");
