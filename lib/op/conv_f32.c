@@ -14,7 +14,15 @@
 #include "base/checked.h"
 #include "op/conv.h"
 
-enum { TILE_COLUMNS = 128, WINDOW_MAPS = 3, MAPS_AT_ONCE = 168, SPREAD_BYTES = 16 << 20 };
+enum {
+    TILE_COLUMNS = 128,
+    WINDOW_MAPS = 3,
+    MAPS_AT_ONCE = 168,
+    SPREAD_BYTES = 16 << 20,
+    TASKS_WANTED = 4,
+    TASK_PRODUCTS = 250000, /* some microseconds: worth handing to another thread */
+    SPREAD_ALONE = 8192,    /* elements that one thread spreads sooner than another wakes */
+};
 
 static ort_status plan_offsets(ort_shaping *s, conv_plan *p, ort_error *err)
 {
@@ -65,6 +73,25 @@ static ort_status plan_windows(ort_shaping *s, conv_plan *p, const ort_window *w
     return ORT_OK;
 }
 
+/* A product worth several tasks is cut until it has them: maps first (a tile of the input then
+ * serves fewer maps, which costs little), columns where the maps are few. Depends on sizes only. */
+static void split_further(conv_plan *p, const ort_kernels *k)
+{
+    double products = (double)p->group * (double)p->group_maps * (double)p->depth *
+                      (double)p->s.length;
+    int64_t wanted = ort_min_i64(TASKS_WANTED, (int64_t)(products / TASK_PRODUCTS));
+    while (p->n * p->group * p->map_blocks * p->tiles < wanted) {
+        if (p->map_block > 2 * k->gemm.mr)
+            p->map_block = (p->map_block + 1) / 2;
+        else if (p->tile > 2 * k->gemm.nr)
+            p->tile = (int64_t)ort_round_up((size_t)(p->tile + 1) / 2, (size_t)k->gemm.nr);
+        else
+            break;
+        p->map_blocks = (p->group_maps + p->map_block - 1) / p->map_block;
+        p->tiles = (p->s.length + p->tile - 1) / p->tile;
+    }
+}
+
 static ort_status plan_product(ort_shaping *s, conv_plan *p, size_t *workspace, ort_error *err)
 {
     int nr = s->k->gemm.nr;
@@ -81,6 +108,7 @@ static ort_status plan_product(ort_shaping *s, conv_plan *p, size_t *workspace, 
         p->map_block = (p->group_maps + p->map_blocks - 1) / p->map_blocks;
         p->map_blocks = (p->group_maps + p->map_block - 1) / p->map_block;
     }
+    split_further(p, s->k);
     if (!p->s.dense)
         s->thread_bytes = (size_t)(p->map_block * p->tile) * sizeof(float);
     p->images = p->n;
@@ -257,7 +285,10 @@ void ort_conv_run_f32(ort_call *call, const float *x, const float *w, const floa
     r.spread = (float *)(void *)((char *)call->workspace + p->spread_space);
     for (; r.first_image < p->n; r.first_image += p->images) {
         int64_t images = ort_min_i64(p->images, p->n - r.first_image);
-        if (!p->s.direct)
+        if (!p->s.direct && images * p->channels * p->s.channel < SPREAD_ALONE)
+            for (int64_t plane = 0; plane < images * p->channels; plane++)
+                task_spread(&r, (size_t)plane, 0);
+        else if (!p->s.direct)
             ort_call_parallel(call, (size_t)(images * p->channels), task_spread, &r);
         ort_call_parallel(call, (size_t)(images * p->group * p->map_blocks * p->tiles),
                           task_product, &r);
