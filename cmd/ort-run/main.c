@@ -312,9 +312,6 @@ static int run(runner *r, const string_list *files)
     if (status == 0)
         status = all_runs(r);
     int closed = sink_close(&r->sink, status == 0);
-    /* sink_close frees what digests name, so they are chosen again for the report. */
-    if (status == 0 && closed == 0 && o->hash)
-        status = sink_open(&r->sink, o, r->session, many, true);
     if (status == 0 && closed == 0 && measures(o))
         status = measure(r);
     if (status == 0 && closed == 0 && r->out[0] != NULL)
@@ -339,6 +336,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < r.outputs; i++)
             ort_value_free(r.out[i]);
         carry_close(&r.carry);
+        sink_release(&r.sink);
         feed_close(&r.feed);
         ort_session_free(r.session);
         ort_model_free(r.model);

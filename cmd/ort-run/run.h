@@ -104,6 +104,8 @@ int sink_open(sink *s, const run_options *o, const ort_session *session, bool ma
 int sink_write(sink *s, ort_value *const *outputs);
 /* Finish the files (rename into place when `ok`, remove otherwise). */
 int sink_close(sink *s, bool ok);
+/* Give back the list of what is written; reports read it until then. */
+void sink_release(sink *s);
 
 /* ---- report */
 

@@ -235,11 +235,17 @@ int sink_close(sink *s, bool ok)
             status = status != 0 ? status : one;
         }
         free(s->temporary[i]);
+        s->files[i] = NULL;
+        s->temporary[i] = NULL;
     }
+    return status;
+}
+
+void sink_release(sink *s)
+{
     for (size_t i = 0; i < s->wanted_count; i++)
         expression_release(&s->wanted[i]);
     free(s->wanted);
     free(s->files);
     free(s->temporary);
-    return status;
 }
