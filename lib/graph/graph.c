@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/graph.h"
+#include "graph/uses.h"
 #include "io/blob.h"
 
 /* ---- models */
@@ -41,6 +41,7 @@ static void release_graph(ort_graph *graph)
     ort_vec_release(&graph->initializers);
     ort_vec_release(&graph->order);
     ort_hashmap_release(&graph->names);
+    ort_uses_release(graph);
 }
 
 void ort_model_free(ort_model *model)
@@ -194,8 +195,10 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
         return NULL;
     (void)ort_vec_push(&graph->order, node->id);
     for (int i = 0; i < input_count; i++)
-        if (inputs[i] != ORT_ID_NONE)
+        if (inputs[i] != ORT_ID_NONE) {
             graph->values.data[inputs[i]]->use_count++;
+            ort_uses_add(graph, inputs[i], node->id);
+        }
     for (int i = 0; i < output_count; i++)
         if (outputs[i] != ORT_ID_NONE) {
             graph->values.data[outputs[i]]->producer = node->id;
@@ -277,6 +280,7 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
     if (value != ORT_ID_NONE)
         graph->values.data[value]->use_count++;
     node->inputs[slot] = value;
+    ort_uses_add(graph, value, node->id);
     ort_graph_touch(graph, node);
 }
 
@@ -300,6 +304,7 @@ static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_
         if (node->implicit[i] == from) {
             graph->values.data[from]->use_count--;
             graph->values.data[to]->use_count++;
+            ort_uses_add(graph, to, node->id);
         }
         node->implicit[kept++] = id;
     }
@@ -318,10 +323,9 @@ static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_
 
 void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to)
 {
-    for (size_t n = 0; n < graph->nodes.count; n++) {
-        ort_node *node = graph->nodes.data[n];
-        if (node->removed)
-            continue;
+    ort_readers readers = ort_readers_of(graph, from);
+    ort_node *node;
+    while ((node = ort_readers_next(&readers))) {
         for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] == from)
                 ort_node_set_input(graph, node, i, to);

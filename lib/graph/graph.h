@@ -106,6 +106,7 @@ struct ort_op;       /* op/op.h */
 struct ort_registry; /* op/op.h */
 struct ort_source;   /* io/source.h: bytes of a model, mapped or owned */
 struct ort_save_plan; /* graph/export.h: which weights go to external data */
+typedef struct ort_uses ort_uses; /* graph/uses.h: who reads a value */
 
 typedef struct ort_node {
     ort_id id;
@@ -154,6 +155,7 @@ struct ort_graph {
     ORT_VEC(ort_id) initializers;
     ORT_VEC(ort_id) order;              /* node ids so that producers precede consumers */
     ort_hashmap names;                  /* value name to id */
+    ort_uses *uses;                     /* made when asked for; not copied by a clone */
     const void *proto;                  /* GraphProto it came from, or NULL */
     bool changed;                       /* differs from proto (set by every edit, also of bodies) */
 };

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "graph/build.h"
+#include "graph/uses.h"
 
 enum { MAX_NODES = 5000000 };
 
@@ -229,7 +230,10 @@ static ort_status expand_graph(inliner *x, ort_graph *graph, const chain *outer)
     for (size_t i = 0; i < count; i++)
         if (!graph->nodes.data[i]->removed)
             ORT_TRY(expand_if_call(x, graph, graph->nodes.data[i], outer));
-    return x->made == before ? ORT_OK : ort_graph_sort(graph, x->err);
+    if (x->made == before)
+        return ORT_OK;
+    ort_uses_release(graph); /* nodes were built beside it */
+    return ort_graph_sort(graph, x->err);
 }
 
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/uses.h"
 
 static ort_status import_domain(ort_model *model, const char *domain, ort_error *err)
 {
@@ -174,14 +175,15 @@ ort_node *ort_edit_producer(const ort_graph *graph, ort_id value)
 ort_node *ort_edit_only_reader(const ort_graph *graph, ort_id value)
 {
     const ort_graph_value *v = graph->values.data[value];
-    ort_node *node, *reader = NULL;
+    ort_node *reader;
     if (v->use_count != 1 || v->is_output)
         return NULL;
-    ORT_EACH_NODE(graph, node)
-        for (int i = 0; i < node->input_count && !reader; i++)
-            if (node->inputs[i] == value)
-                reader = node;
-    return reader;
+    ort_readers readers = ort_readers_of(graph, value);
+    reader = ort_readers_next(&readers);
+    for (int i = 0; reader && i < reader->input_count; i++)
+        if (reader->inputs[i] == value)
+            return reader;
+    return NULL; /* captured */
 }
 
 const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node, int slot)

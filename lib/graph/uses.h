@@ -1,0 +1,26 @@
+/* uses.h - who reads a value. An index of the graph, made at the first question and kept by every
+ * edit, so that passes cost in proportion to the graph: entries are only ever added; one whose node
+ * went away or reads something else by now is skipped. Without memory for it the nodes are scanned.
+ */
+#ifndef ORT_GRAPH_USES_H
+#define ORT_GRAPH_USES_H
+
+#include "graph/graph.h"
+
+/* The live nodes of the value's graph that read or capture it; a node may come more than once, and
+ * not in the order of the graph. Edits are allowed on the way. */
+typedef struct ort_readers {
+    ort_graph *graph;
+    ort_id value;
+    uint32_t at; /* entry of the index, or next node id of a scan */
+    bool scan;
+} ort_readers;
+
+ort_readers ort_readers_of(const ort_graph *graph, ort_id value);
+ort_node *ort_readers_next(ort_readers *readers); /* NULL: no more */
+
+/* ---- for graph.c: `node` reads or captures `value` now; the index goes with its graph */
+void ort_uses_add(ort_graph *graph, ort_id value, ort_id node);
+void ort_uses_release(ort_graph *graph);
+
+#endif
