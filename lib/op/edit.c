@@ -37,7 +37,11 @@ ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_no
         n->attrs = (ort_attr *)(uintptr_t)spec->attrs;
         n->attr_count = spec->attr_count;
     }
+    for (int i = 0; i < spec->set_count; i++)
+        ORT_TRY(ort_node_set_attr(graph, n, &spec->set[i], err));
     n->origin = spec->origin;
+    if (spec->opset)
+        n->opset = spec->opset;
     n->op = ort_registry_find(graph->model->registry, n->domain, n->op_type, n->opset);
     if (!n->op)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "operator %s%s%s of opset %d is unknown",
@@ -148,14 +152,15 @@ bool ort_edit_bypass(ort_graph *graph, ort_node *node)
     return true;
 }
 
-static const char *origin_of(const ort_node *node)
+const char *ort_edit_origin_of(const ort_node *node)
 {
     return node->origin ? node->origin : node->name && node->name[0] ? node->name : node->op_type;
 }
 
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b)
 {
-    return ort_arena_printf(&graph->model->arena, "%s+%s", origin_of(a), origin_of(b));
+    return ort_arena_printf(&graph->model->arena, "%s+%s", ort_edit_origin_of(a),
+                            ort_edit_origin_of(b));
 }
 
 ort_status ort_edit_finish(ort_graph *graph, ort_error *err)

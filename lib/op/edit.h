@@ -12,6 +12,9 @@ typedef struct ort_node_spec {
     int input_count, output_count;
     const ort_attr *attrs; /* shared, not copied: of another node of this model */
     int attr_count;
+    const ort_attr *set;   /* attributes set after those; copied */
+    int set_count;
+    int opset;             /* version that governs it; 0: the model's */
     const char *origin;    /* names of the nodes it replaces, joined by "+"; or NULL */
 } ort_node_spec;
 
@@ -35,6 +38,8 @@ bool ort_edit_bypass(ort_graph *graph, ort_node *node);
 /* "a+b" in the model's arena from the origins (or names) of two nodes; NULL when memory is
  * exhausted. */
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b);
+/* What one node stands for: its origin, name or operator. */
+const char *ort_edit_origin_of(const ort_node *node);
 /* After a batch of edits: restore topological order. */
 ort_status ort_edit_finish(ort_graph *graph, ort_error *err);
 

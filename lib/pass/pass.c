@@ -41,6 +41,23 @@ void ort_pass_note(const ort_pass_context *context, const ort_node *node, const 
                   ort_node_label(node, label, sizeof label), text);
 }
 
+int ort_pass_opset(const ort_pass_context *c, const ort_node *node, const char *domain,
+                   const char *op_type, int since)
+{
+    int have = (int)ort_model_opset(c->graph->model, domain);
+    if (c->portable && !strcmp(domain, MS) && !c->contrib) {
+        ort_pass_note(c, node, "com.microsoft %s would fit: --contrib allows it", op_type);
+        return 0;
+    }
+    if (have >= since)
+        return have;
+    if (c->portable && !domain[0]) {
+        ort_pass_note(c, node, "%s would fit: --opset %d has it", op_type, since);
+        return 0;
+    }
+    return since;
+}
+
 static bool listed(const char *const *names, const char *name)
 {
     for (; names && *names; names++)
@@ -111,6 +128,8 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
         ort_pass_context context = {.registry = options->registry,
                                     .k = ort_kernels_get("scalar"),
                                     .log = options->log,
+                                    .portable = options->portable,
+                                    .contrib = options->contrib,
                                     .pass = passes[i]};
         if (!allowed(options, passes[i]))
             continue;

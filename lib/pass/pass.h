@@ -18,6 +18,8 @@ typedef struct ort_pass_context {
     const ort_kernels *k; /* scalar tier */
     const ort_log *log;
     const ort_pass *pass;
+    bool portable; /* the result is written to a file that other runtimes read... */
+    bool contrib;  /* ...which may use com.microsoft */
 } ort_pass_context;
 
 struct ort_pass {
@@ -38,6 +40,7 @@ typedef struct ort_pass_options {
     const char *const *disable;  /* names, NULL-terminated; or NULL */
     const ort_registry *registry;
     const ort_log *log;
+    bool portable, contrib; /* of ort_pass_context */
     /* Called after each pass that ran, or NULL. */
     void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);
     void *report_arg;
@@ -49,6 +52,12 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
 
 /* True when a pass that these options allow would change the model. */
 bool ort_passes_wanted(const ort_model *model, const ort_pass_options *options);
+
+/* The opset version with which a pass may write an operator that began at `since`: the model's; in
+ * a session also a later one. 0 when it may not, with a note that names the remedy: a portable file
+ * holds ai.onnx operators of its opset, and com.microsoft ones only where `contrib` allows it. */
+int ort_pass_opset(const ort_pass_context *context, const ort_node *node, const char *domain,
+                   const char *op_type, int since);
 
 /* Why a pass left an almost matching place alone: a line of the log at debug level. */
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)

@@ -1,0 +1,432 @@
+/* pattern.c - parsing, matching and replacing (pattern.h). Terms are stored in order of the text;
+ * matching tries the orders of the commutative nodes one by one, which fails early and often. */
+#include "pass/pattern.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "graph/uses.h"
+
+/* ---- parsing */
+
+typedef struct parser {
+    ort_pattern *p;
+    const char *at;
+} parser;
+
+static void skip_space(parser *r)
+{
+    while (isspace((unsigned char)*r->at))
+        r->at++;
+}
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static short name_of(ort_pattern *p, const char *text, int length)
+{
+    assert(length > 0 && length < (int)sizeof p->names[0]);
+    for (int i = 0; i < p->name_count; i++)
+        if (!strncmp(p->names[i], text, (size_t)length) && !p->names[i][length])
+            return (short)i;
+    assert(p->name_count < ORT_PATTERN_NAMES);
+    memcpy(p->names[p->name_count], text, (size_t)length);
+    p->names[p->name_count][length] = '\0';
+    return (short)p->name_count++;
+}
+
+static int word_length(const char *text)
+{
+    int length = 0;
+    while (is_name(text[length]))
+        length++;
+    return length;
+}
+
+static bool commutes(const char *text, int length)
+{
+    static const char *const names[] = {"Add", "Mul", "Max", "Min", "And", "Or", "Equal", "Sum"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((int)strlen(names[i]) == length && !strncmp(text, names[i], (size_t)length))
+            return true;
+    return false;
+}
+
+static short parse_term(parser *r);
+
+/* After '(': operators, attributes, inputs, ')'. */
+static void parse_operator(parser *r, short self)
+{
+    ort_pattern *p = r->p;
+    short last = -1;
+    int length = 0;
+    while (is_name(r->at[length]) || r->at[length] == '|' || r->at[length] == '.')
+        length++;
+    p->terms[self].text = r->at;
+    p->terms[self].length = length;
+    r->at += length;
+    for (skip_space(r); *r->at != ')'; skip_space(r)) {
+        int word = word_length(r->at);
+        assert(*r->at);
+        if (!strncmp(r->at, "...", 3)) {
+            p->terms[self].open = true;
+            r->at += 3;
+            continue;
+        }
+        if (word && r->at[word] == '=') {
+            assert(!p->terms[self].attr);
+            p->terms[self].attr = r->at;
+            while (*r->at && *r->at != ')' && !isspace((unsigned char)*r->at))
+                r->at++;
+            continue;
+        }
+        short child = parse_term(r);
+        if (last < 0)
+            p->terms[self].first = child;
+        else
+            p->terms[last].next = child;
+        last = child;
+        p->terms[self].count++;
+    }
+    r->at++;
+    if (p->terms[self].count == 2 && commutes(p->terms[self].text, length)) {
+        p->terms[self].commutative = true;
+        p->commutative_count++;
+    }
+}
+
+static short parse_term(parser *r)
+{
+    ort_pattern *p = r->p;
+    assert(p->term_count < ORT_PATTERN_TERMS);
+    short self = (short)p->term_count++;
+    ort_term *t = &p->terms[self];
+    *t = (ort_term){.name = -1, .first = -1, .next = -1};
+    skip_space(r);
+    if (*r->at == '+') {
+        t->shared = true;
+        r->at++;
+    }
+    int word = word_length(r->at);
+    if (word && r->at[word] == ':') {
+        t->name = name_of(p, r->at, word);
+        r->at += word + 1;
+    }
+    char c = *r->at;
+    if (c == '(') {
+        t->kind = '(';
+        r->at++;
+        parse_operator(r, self);
+    } else if (c == '[') {
+        t->kind = '[';
+        t->text = r->at + 1;
+        r->at = strchr(r->at, ']');
+        assert(r->at);
+        t->length = (int)(r->at++ - t->text);
+    } else if (c == '#') {
+        t->kind = '#';
+        word = word_length(++r->at);
+        t->name = name_of(p, r->at, word);
+        r->at += word;
+    } else if (isdigit((unsigned char)c) || (c == '-' && isdigit((unsigned char)r->at[1]))) {
+        char *end;
+        t->kind = '0';
+        t->number = ort_parse_double(r->at, &end);
+        r->at = end;
+    } else if (c == '-' || (c == '_' && !is_name(r->at[1]))) {
+        t->kind = c;
+        r->at++;
+    } else {
+        word = word_length(r->at);
+        t->kind = 'x';
+        t->name = name_of(p, r->at, word);
+        r->at += word;
+    }
+    return self;
+}
+
+void ort_pattern_parse(ort_pattern *pattern, const char *text)
+{
+    parser r = {pattern, text};
+    pattern->text = text;
+    pattern->term_count = pattern->name_count = pattern->commutative_count = 0;
+    parse_term(&r);
+    skip_space(&r);
+    assert(!*r.at && pattern->terms[0].kind == '(');
+}
+
+/* ---- matching */
+
+typedef struct matcher {
+    const ort_pattern *p;
+    const ort_graph *graph;
+    ort_match *m;
+    unsigned swapped; /* bit k: the k-th commutative node in the other order */
+} matcher;
+
+static bool operator_fits(const ort_term *t, const ort_node *node)
+{
+    if (!node || node->removed || !node->op)
+        return false;
+    const char *at = t->text, *end = t->text + t->length;
+    while (at < end) {
+        const char *stop = memchr(at, '|', (size_t)(end - at));
+        if (!stop)
+            stop = end;
+        const char *domain = ONNX;
+        if (stop - at > 3 && !strncmp(at, "ms.", 3)) {
+            domain = MS;
+            at += 3;
+        }
+        if (strlen(node->op_type) == (size_t)(stop - at) &&
+            !strncmp(node->op_type, at, (size_t)(stop - at)))
+            return ort_edit_is(node, domain, node->op_type);
+        at = stop + 1;
+    }
+    return false;
+}
+
+/* "k=0,2" */
+static bool attribute_fits(const char *text, const ort_node *node)
+{
+    char name[32];
+    int length = word_length(text);
+    assert(length < (int)sizeof name);
+    memcpy(name, text, (size_t)length);
+    name[length] = '\0';
+    const ort_attr *attr = ort_node_attr(node, name);
+    if (!attr || (attr->type != ORT_ATTR_INT && attr->type != ORT_ATTR_INTS))
+        return false;
+    const int64_t *list = attr->type == ORT_ATTR_INT ? &attr->i : attr->ints;
+    size_t count = attr->type == ORT_ATTR_INT ? 1 : attr->count, i = 0;
+    for (const char *at = text + length + 1;; at++) {
+        char *end;
+        int64_t wanted = strtoll(at, &end, 10);
+        if (i >= count || list[i++] != wanted)
+            return false;
+        at = end;
+        if (*at != ',')
+            return i == count;
+    }
+}
+
+static const ort_tensor *constant_of(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value && !value->is_input ? value->fact.value : NULL;
+}
+
+static bool number_fits(const ort_tensor *t, double number)
+{
+    int64_t count = t ? ort_tensor_count(t) : 0;
+    if (count < 1 || count > 64 || !t->data || t->dtype == ORT_DTYPE_STRING)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(ort_tensor_get_f64(t, i) - number) <= 1e-5 * fabs(number)))
+            return false;
+    return true;
+}
+
+static bool list_fits(const ort_tensor *t, const ort_term *term)
+{
+    int64_t count = t ? ort_tensor_count(t) : -1, i = 0;
+    const char *at = term->text, *end = term->text + term->length;
+    if (count < 0 || count > 64 || t->dtype != ORT_DTYPE_INT64)
+        return false;
+    while (at < end) {
+        char *stop;
+        double wanted = (double)strtoll(at, &stop, 10);
+        if (stop == at)
+            break;
+        if (i >= count || ort_tensor_get_f64(t, i++) != wanted)
+            return false;
+        at = stop;
+    }
+    return i == count;
+}
+
+static bool bind(matcher *x, short name, ort_id value, ort_node *node)
+{
+    if (name < 0)
+        return true;
+    if (x->m->values[name] != ORT_ID_NONE)
+        return x->m->values[name] == value;
+    x->m->values[name] = value;
+    x->m->named[name] = node;
+    return true;
+}
+
+static bool fits(matcher *x, const ort_term *t, ort_id value);
+
+static ort_id input_of(const ort_node *node, int slot)
+{
+    return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
+}
+
+static bool node_fits(matcher *x, const ort_term *t, ort_node *node)
+{
+    ort_match *m = x->m;
+    int known = -1, order = 0;
+    if (!operator_fits(t, node) || (t->attr && !attribute_fits(t->attr, node)))
+        return false;
+    for (int i = t->count; !t->open && i < node->input_count; i++)
+        if (node->inputs[i] != ORT_ID_NONE)
+            return false;
+    for (int i = 0; i < m->node_count; i++)
+        known = m->nodes[i] == node ? i : known;
+    if (known < 0) {
+        assert(m->node_count < ORT_PATTERN_NODES);
+        m->nodes[m->node_count] = node;
+        m->shared[m->node_count++] = t->shared;
+    }
+    if (!bind(x, t->name, node->outputs[0], node))
+        return false;
+    if (t->commutative) {
+        order = x->swapped & 1u;
+        x->swapped >>= 1;
+    }
+    short child = t->first;
+    for (int i = 0; i < t->count; i++, child = x->p->terms[child].next)
+        if (!fits(x, &x->p->terms[child], input_of(node, order ? 1 - i : i)))
+            return false;
+    return true;
+}
+
+static bool fits(matcher *x, const ort_term *t, ort_id value)
+{
+    switch (t->kind) {
+    case '-':
+        return value == ORT_ID_NONE;
+    case '_':
+        return value != ORT_ID_NONE && bind(x, t->name, value, NULL);
+    case 'x':
+        return value != ORT_ID_NONE && bind(x, t->name, value, NULL);
+    case '#':
+        return constant_of(x->graph, value) && bind(x, t->name, value, NULL);
+    case '0':
+        return number_fits(constant_of(x->graph, value), t->number);
+    case '[':
+        return list_fits(constant_of(x->graph, value), t);
+    default: {
+        ort_node *node = ort_edit_producer(x->graph, value);
+        return node && node->outputs[0] == value && node_fits(x, t, node);
+    }
+    }
+}
+
+static bool inside(const ort_match *m, const ort_node *node)
+{
+    for (int i = 0; i < m->node_count; i++)
+        if (m->nodes[i] == node)
+            return true;
+    return false;
+}
+
+/* Nobody else reads what will go. */
+static bool closed(const ort_graph *graph, const ort_match *m)
+{
+    for (int i = 1; i < m->node_count; i++) {
+        const ort_node *node = m->nodes[i];
+        for (int k = 0; !m->shared[i] && k < node->output_count; k++) {
+            if (node->outputs[k] == ORT_ID_NONE)
+                continue;
+            if (graph->values.data[node->outputs[k]]->is_output)
+                return false;
+            ort_readers readers = ort_readers_of(graph, node->outputs[k]);
+            const ort_node *reader;
+            while ((reader = ort_readers_next(&readers)))
+                if (!inside(m, reader))
+                    return false;
+        }
+    }
+    return true;
+}
+
+bool ort_pattern_match(const ort_pattern *p, const ort_graph *graph, ort_node *node,
+                       ort_match *match)
+{
+    if (!operator_fits(&p->terms[0], node))
+        return false;
+    for (unsigned swaps = 0; swaps < 1u << p->commutative_count; swaps++) {
+        matcher x = {p, graph, match, swaps};
+        match->pattern = p;
+        match->node_count = 0;
+        for (int i = 0; i < p->name_count; i++) {
+            match->values[i] = ORT_ID_NONE;
+            match->named[i] = NULL;
+        }
+        if (node_fits(&x, &p->terms[0], node) && closed(graph, match))
+            return true;
+    }
+    return false;
+}
+
+/* ---- what was found */
+
+static int find_name(const ort_match *m, const char *name)
+{
+    for (int i = 0; i < m->pattern->name_count; i++)
+        if (!strcmp(m->pattern->names[i], name))
+            return i;
+    assert(!"a name of the pattern");
+    return 0;
+}
+
+ort_id ort_match_value(const ort_match *match, const char *name)
+{
+    return match->values[find_name(match, name)];
+}
+
+ort_node *ort_match_node(const ort_match *match, const char *name)
+{
+    return match->named[find_name(match, name)];
+}
+
+const ort_tensor *ort_match_constant(const ort_match *match, const ort_graph *graph,
+                                     const char *name)
+{
+    return constant_of(graph, ort_match_value(match, name));
+}
+
+const ort_type *ort_match_type(const ort_match *match, const ort_graph *graph, const char *name)
+{
+    return &graph->values.data[ort_match_value(match, name)]->fact.type;
+}
+
+/* ---- replacing */
+
+const char *ort_match_remove(ort_pass_context *c, const ort_match *m)
+{
+    ort_strbuf text = {0};
+    for (int i = m->node_count; i-- > 0;) {
+        ort_node *node = m->nodes[i];
+        if (m->shared[i])
+            continue;
+        ort_strbuf_addf(&text, "%s%s", ort_strbuf_text(&text)[0] ? "+" : "",
+                        ort_edit_origin_of(node));
+        ort_graph_remove_node(c->graph, node);
+    }
+    const char *origin = ort_arena_strdup(&c->graph->model->arena, ort_strbuf_text(&text));
+    ort_strbuf_release(&text);
+    return origin;
+}
+
+ort_status ort_match_replace(ort_pass_context *c, const ort_match *m, ort_node_spec *spec,
+                             ort_error *err)
+{
+    const ort_node *root = m->nodes[0];
+    spec->name = root->name;
+    spec->outputs = root->outputs;
+    spec->output_count = root->output_count;
+    spec->origin = ort_match_remove(c, m);
+    if (!spec->origin)
+        return ort_error_memory(err, 64);
+    return ort_edit_add_node(c->graph, spec, NULL, err);
+}
