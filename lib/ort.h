@@ -317,6 +317,37 @@ ORT_WARN_UNUSED ort_status ort_model_set_dim(ort_model *model, const char *name,
 ORT_WARN_UNUSED ort_status ort_model_set_shape(ort_model *model, const char *input, int rank,
                                                const int64_t *dims, ort_error *err);
 
+/* --------------------------------------------------------------------------------- optimizer -- */
+
+/* A session optimizes for itself. These rewrite a model for a file: the result is ONNX of the
+ * model's own opset, for any runtime. */
+typedef struct ort_optimize_options {
+    int level;                  /* 0 none, 1 basic, 2 extended; -1: default (2) */
+    const char *const *passes;  /* only these, NULL-terminated; NULL: all of the level */
+    const char *const *disable; /* not these, NULL-terminated; or NULL */
+    int limit;                  /* only the first so many passes of that list; 0: all */
+    bool contrib;               /* operators of com.microsoft may be written */
+    bool keep_functions;        /* calls of the model's own functions stay calls */
+    double max_growth;          /* folding may bring the weights to this multiple; 0: 1.0 */
+    /* After each pass, with the number of rewrites and its time; or NULL. */
+    void (*on_pass)(void *arg, const char *pass, int changes, uint64_t ns);
+    void *arg;
+} ort_optimize_options;
+
+void ort_optimize_options_init(ort_optimize_options *options);
+/* Rewrites the model in place. Names of inputs and outputs, metadata and unknown fields stay. A
+ * pass name that doesn't exist is ORT_ERROR_USAGE with the list; an invalid model ORT_ERROR_MODEL.
+ * After a failure the model can only be freed. */
+ORT_WARN_UNUSED ort_status ort_model_optimize(ort_env *env, ort_model *model,
+                                              const ort_optimize_options *options,
+                                              ort_error *err);
+/* The table of passes in the order they run: name (NULL past the end), level (3: sessions only) and
+ * what it does. */
+const char *ort_pass_name(int index, int *level, const char **doc);
+/* An independent copy; weights are shared. */
+ORT_WARN_UNUSED ort_status ort_model_copy(const ort_model *model, ort_model **copy,
+                                          ort_error *err);
+
 /* ---------------------------------------------------------------------------------- sessions -- */
 
 /* A session is a model made ready to run; immutable, concurrent runs are safe. */
@@ -328,7 +359,8 @@ typedef struct ort_session_options {
     const char *providers;    /* "cpu"; NULL: cpu */
     bool strict;              /* an unsupported provider request is an error */
     const char *const *extra_outputs; /* names of intermediate values to keep, or NULL */
-    bool keep_all;            /* keep every value (dumping); slower */
+    bool keep_all;            /* keep every value (dumping): no node is fused; slower */
+    bool keep_computed;       /* keep every value that the optimized graph still computes */
 } ort_session_options;
 
 void ort_session_options_init(ort_session_options *options);
@@ -404,10 +436,6 @@ ort_value *ort_binding_output(const ort_binding *binding, size_t index);
 size_t ort_session_phase_count(const ort_session *session);
 const char *ort_session_phase(const ort_session *session, size_t index, uint64_t *ns,
                               int *changes);
-/* Save the graph as it stands after the portable passes (levels 1 and 2). */
-ORT_WARN_UNUSED ort_status ort_session_save_optimized(const ort_session *session, const char *path,
-                                                      ort_error *err);
-
 /* ------------------------------------------------------------------------- looking at models -- */
 
 /* Reports as JSON text (schema "ort-inspect/1"); the tools print them or a table made from them.

@@ -135,6 +135,23 @@ static void extra_outputs(const run_options *o, string_list *extra)
     }
 }
 
+/* What passes make of the model for a file; the session's own graph may hold more. */
+static int save_optimized(const runner *r)
+{
+    const run_options *o = &r->options;
+    ort_optimize_options options;
+    ort_error err = {0};
+    ort_model *copy = NULL;
+    ort_optimize_options_init(&options);
+    options.level = o->settings.level_number < 2 ? o->settings.level_number : 2;
+    options.disable = o->settings.disable.items;
+    bool failed = ort_model_copy(r->model, &copy, &err) != ORT_OK ||
+                  ort_model_optimize(r->env, copy, &options, &err) != ORT_OK ||
+                  ort_model_save(copy, o->save_optimized, NULL, &err) != ORT_OK;
+    ort_model_free(copy);
+    return failed ? tool_fail(&err) : 0;
+}
+
 static int make_session(runner *r)
 {
     run_options *o = &r->options;
@@ -155,10 +172,7 @@ static int make_session(runner *r)
         options.extra_outputs = extra.items;
     if (ort_session_new(r->env, r->model, &options, &r->session, &err) != ORT_OK)
         return tool_fail_in(r->model_path, &err);
-    if (o->save_optimized != NULL &&
-        ort_session_save_optimized(r->session, o->save_optimized, &err) != ORT_OK)
-        return tool_fail(&err);
-    return 0;
+    return o->save_optimized != NULL ? save_optimized(r) : 0;
 }
 
 static int run_once(runner *r, size_t index, bool many)

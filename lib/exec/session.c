@@ -147,15 +147,6 @@ static bool has_defaults(const ort_graph *graph)
     return false;
 }
 
-/* Saving needs them back in their places. A clone numbers its values as the original does. */
-static void restore_defaults(ort_session *s, ort_model *model, bool restore)
-{
-    for (int i = 0; i < s->input_count; i++)
-        if (s->inputs[i].default_value)
-            model->graph->values.data[s->inputs[i].id]->fact.value =
-                restore ? s->inputs[i].default_value : NULL;
-}
-
 /* ---- extra outputs */
 
 static ort_status unknown_value(const ort_graph *graph, const char *name, ort_error *err)
@@ -251,18 +242,11 @@ static ort_status optimize(creation *c, ort_error *err)
     ort_pass_options options = {.level = c->options->level < 0 ? 3 : c->options->level,
                                 .disable = c->options->disable,
                                 .registry = c->env->registry,
+                                .growth_bytes = ORT_PASS_SESSION_GROWTH,
                                 .log = &c->env->log,
                                 .report = report_pass,
                                 .report_arg = c->session};
-    int level = options.level;
-    options.level = level < 2 ? level : 2;
     ORT_TRY(ort_passes_run(c->session->model, &options, err));
-    options.first_level = 3;
-    options.level = level;
-    if (level >= 3 && ort_passes_wanted(c->session->model, &options)) {
-        ORT_TRY(ort_model_clone(c->session->model, &c->session->portable, err));
-        ORT_TRY(ort_passes_run(c->session->model, &options, err));
-    }
     c->mark = ort_clock_ns();
     return ORT_OK;
 }
@@ -357,7 +341,7 @@ static ort_status new_session(ort_env *env, ort_model *model, ort_model *pristin
     s->model = model;
     s->pristine = pristine;
     s->assumes_defaults = pristine != NULL;
-    s->keep_all = options->keep_all;
+    s->keep_all = options->keep_all || options->keep_computed;
     if (load_ns)
         add_phase(s, "load", load_ns, -1);
     ort_status status = create(&c, err);
@@ -419,23 +403,6 @@ void ort_exec_session_release(ort_session *session)
     pthread_mutex_destroy(&session->lock);
     ort_arena_release(&session->memory);
     ort_model_free(session->model);
-    ort_model_free(session->portable);
     ort_model_free(session->pristine);
     free(session);
-}
-
-/* The saved model has all its inputs. The graph is only read by runs through facts of types, so its
- * defaults may come back for a while. */
-ort_status ort_session_save_optimized(const ort_session *session, const char *path, ort_error *err)
-{
-    ort_session *s = (ort_session *)(uintptr_t)session;
-    if (s->assumes_defaults)
-        ORT_TRY(ort_exec_session_general(session, &s, err));
-    pthread_mutex_lock(&s->lock);
-    ort_model *model = s->portable ? s->portable : s->model;
-    restore_defaults(s, model, true);
-    ort_status status = ort_model_save(model, path, NULL, err);
-    restore_defaults(s, model, false);
-    pthread_mutex_unlock(&s->lock);
-    return status;
 }

@@ -26,7 +26,6 @@ typedef struct ort_phase {
 struct ort_session {
     const ort_env *env;
     ort_model *model; /* ours: loaded for the session, or a clone */
-    ort_model *portable; /* as it stood before lowering changed it, for saving; or NULL */
     ort_arena memory; /* states, packed weights, names */
     ort_program *program;
     ort_partition partition;

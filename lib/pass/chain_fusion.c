@@ -204,17 +204,5 @@ static ort_status apply(ort_pass_context *p, int *changes, ort_error *err)
     return ORT_OK;
 }
 
-static bool wants(const ort_graph *graph)
-{
-    ort_node *node;
-    chain c;
-    ORT_EACH_NODE(graph, node)
-    {
-        if (find(graph, &c, node))
-            return true;
-    }
-    return false;
-}
-
 const ort_pass ort_pass_chain_fusion = {
-    "chain_fusion", 3, "elementwise operators in a row run tile by tile", apply, wants};
+    "chain_fusion", 3, "elementwise operators in a row run tile by tile", apply};

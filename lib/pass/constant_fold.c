@@ -12,8 +12,6 @@
 #include "op/eval.h"
 #include "pass/pass.h"
 
-#define GROWTH_MAX_BYTES ((size_t)16 << 20)
-
 /* The constant value of an input, or NULL. */
 static const ort_tensor *constant(const ort_graph *graph, ort_id id)
 {
@@ -29,6 +27,17 @@ static bool captures_known(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
+/* Does this constant leave the file with the node? */
+static bool goes_with(const ort_graph *graph, const ort_node *node, ort_id id)
+{
+    const ort_graph_value *value = graph->values.data[id];
+    int uses = 0;
+    for (int i = 0; i < node->input_count; i++)
+        uses += node->inputs[i] == id;
+    return !value->is_output && !value->is_input && value->use_count == uses;
+}
+
+/* *in_bytes: of the constants that go with it. */
 static bool foldable(const ort_pass_context *c, const ort_node *node, size_t *in_bytes)
 {
     if (!node->op || !node->op->impl || !node->op->impl->run || !node->output_count ||
@@ -41,7 +50,8 @@ static bool foldable(const ort_pass_context *c, const ort_node *node, size_t *in
         const ort_tensor *value = constant(c->graph, node->inputs[i]);
         if (!value || (!value->data && ort_tensor_count(value)))
             return false;
-        *in_bytes += ort_tensor_bytes(value);
+        if (goes_with(c->graph, node, node->inputs[i]))
+            *in_bytes += ort_tensor_bytes(value);
     }
     return captures_known(c->graph, node);
 }
@@ -62,7 +72,7 @@ static bool too_large(const ort_pass_context *c, const ort_node *node, size_t in
         ort_tensor tensor = {.dtype = type->dtype, .shape = shape};
         bytes += ort_tensor_bytes(&tensor);
     }
-    return bytes > in_bytes + GROWTH_MAX_BYTES;
+    return bytes > in_bytes + *c->growth_bytes;
 }
 
 static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value **values,
@@ -97,10 +107,12 @@ static ort_status keep_results(ort_pass_context *c, ort_node *node, ort_value *c
             return ORT_OK; /* sequences can't be initializers */
         bytes += ort_tensor_bytes(&results[i]->tensor);
     }
-    if (bytes > in_bytes + GROWTH_MAX_BYTES) {
-        ort_pass_note(c, node, "its result of %zu bytes is much larger than its inputs", bytes);
+    if (bytes > in_bytes + *c->growth_bytes) {
+        ort_pass_note(c, node, "its result of %zu bytes exceeds the growth budget", bytes);
         return ORT_OK;
     }
+    if (bytes > in_bytes)
+        *c->growth_bytes -= bytes - in_bytes;
     for (int i = 0; i < count; i++)
         if (node->outputs[i] != ORT_ID_NONE)
             ORT_TRY(ort_edit_make_constant(c->graph, node->outputs[i], &results[i]->tensor, err));
@@ -163,7 +175,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (!foldable(c, node, &in_bytes))
             continue;
         if (too_large(c, node, in_bytes)) {
-            ort_pass_note(c, node, "its result is much larger than its inputs");
+            ort_pass_note(c, node, "its result exceeds the growth budget");
             continue;
         }
         ORT_TRY(fold(c, node, in_bytes, changes, err));

@@ -97,23 +97,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ORT_OK;
 }
 
-static bool wants(const ort_graph *graph)
-{
-    const ort_node *node;
-    gate found;
-    ORT_EACH_NODE(graph, node)
-    {
-        if (match(graph, node, &found))
-            return true;
-        for (int i = 0; i < node->body_count; i++)
-            if (wants(node->bodies[i]))
-                return true;
-    }
-    return false;
-}
-
 const ort_pass ort_pass_conv_gate = {.name = "conv_gate",
                                      .level = 3,
                                      .doc = "Conv and a gate of its result become one (cpu only)",
-                                     .apply = apply,
-                                     .wants = wants};
+                                     .apply = apply};

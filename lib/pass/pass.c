@@ -66,7 +66,7 @@ static bool listed(const char *const *names, const char *name)
     return false;
 }
 
-static ort_status check_disabled(const char *const *names, ort_error *err)
+static ort_status check_names(const char *const *names, ort_error *err)
 {
     for (; names && *names; names++) {
         bool found = false;
@@ -106,41 +106,45 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
 
 static bool allowed(const ort_pass_options *options, const ort_pass *pass)
 {
-    return pass->level >= options->first_level && pass->level <= options->level &&
-           !listed(options->disable, pass->name);
+    bool chosen = options->only ? listed(options->only, pass->name) : pass->level <= options->level;
+    return chosen && !listed(options->disable, pass->name);
 }
 
-bool ort_passes_wanted(const ort_model *model, const ort_pass_options *options)
+static ort_status run_pass(ort_model *model, const ort_pass_options *options, const ort_pass *pass,
+                           size_t *growth_bytes, ort_error *err)
 {
-    for (int i = 0; passes[i]; i++)
-        if (allowed(options, passes[i]) && passes[i]->wants && passes[i]->wants(model->graph))
-            return true;
-    return false;
+    uint64_t begin = ort_clock_ns();
+    int changes = 0;
+    ort_pass_context context = {.registry = options->registry,
+                                .k = ort_kernels_get("scalar"),
+                                .log = options->log,
+                                .portable = options->portable,
+                                .contrib = options->contrib,
+                                .growth_bytes = growth_bytes,
+                                .pass = pass};
+    ort_status status = run_on(&context, model->graph, &changes, err);
+    if (status)
+        return ort_error_wrap(err, status, "pass %s", pass->name);
+    if (options->report)
+        options->report(options->report_arg, pass, ort_clock_ns() - begin, changes);
+    if (changes && options->log)
+        ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", pass->name, changes);
+    return ORT_OK;
 }
 
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
 {
-    ORT_TRY(check_disabled(options->disable, err));
+    size_t growth_bytes = options->growth_bytes;
+    int run = 0;
+    ORT_TRY(check_names(options->only, err));
+    ORT_TRY(check_names(options->disable, err));
     model->registry = options->registry;
     for (int i = 0; passes[i]; i++) {
-        uint64_t begin = ort_clock_ns();
-        int changes = 0;
-        ort_pass_context context = {.registry = options->registry,
-                                    .k = ort_kernels_get("scalar"),
-                                    .log = options->log,
-                                    .portable = options->portable,
-                                    .contrib = options->contrib,
-                                    .pass = passes[i]};
         if (!allowed(options, passes[i]))
             continue;
-        ort_status status = run_on(&context, model->graph, &changes, err);
-        if (status)
-            return ort_error_wrap(err, status, "pass %s", passes[i]->name);
-        if (options->report)
-            options->report(options->report_arg, passes[i], ort_clock_ns() - begin, changes);
-        if (changes && options->log)
-            ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", passes[i]->name,
-                          changes);
+        if (options->limit && run++ == options->limit)
+            break;
+        ORT_TRY(run_pass(model, options, passes[i], &growth_bytes, err));
     }
     return ORT_OK;
 }

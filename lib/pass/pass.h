@@ -20,6 +20,7 @@ typedef struct ort_pass_context {
     const ort_pass *pass;
     bool portable; /* the result is written to a file that other runtimes read... */
     bool contrib;  /* ...which may use com.microsoft */
+    size_t *growth_bytes; /* what folding may still add to the weights */
 } ort_pass_context;
 
 struct ort_pass {
@@ -28,16 +29,20 @@ struct ort_pass {
     const char *doc;
     /* One sweep over the graph; *changes counts rewrites. */
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
-    /* Level 3: would it change this graph? A session keeps a portable copy only then. */
-    bool (*wants)(const ort_graph *graph);
 };
 
 /* In the order they run; NULL past the end. */
 const ort_pass *ort_pass_at(int index);
 
+/* What folding may add to the weights of a session, which stay in memory only. */
+#define ORT_PASS_SESSION_GROWTH ((size_t)64 << 20)
+
 typedef struct ort_pass_options {
-    int first_level, level;      /* run passes of these levels, both included */
+    int level;                   /* run passes up to this level */
+    const char *const *only;     /* names, NULL-terminated: these, whatever their level; or NULL */
     const char *const *disable;  /* names, NULL-terminated; or NULL */
+    int limit;                   /* only the first so many passes; 0: all */
+    size_t growth_bytes;         /* of ort_pass_context */
     const ort_registry *registry;
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
@@ -46,12 +51,9 @@ typedef struct ort_pass_options {
     void *report_arg;
 } ort_pass_options;
 
-/* Run the table on a model. A name in `disable` that no pass has is ORT_ERROR_USAGE with the list.
- */
+/* Run the table on a model. A name in `only` or `disable` that no pass has is ORT_ERROR_USAGE with
+ * the list. */
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err);
-
-/* True when a pass that these options allow would change the model. */
-bool ort_passes_wanted(const ort_model *model, const ort_pass_options *options);
 
 /* The opset version with which a pass may write an operator that began at `since`: the model's; in
  * a session also a later one. 0 when it may not, with a note that names the remedy: a portable file

@@ -1,0 +1,57 @@
+/* api_optimize.c - the optimizer of ort.h: thin. */
+#include "exec/env.h"
+#include "pass/optimize.h"
+
+void ort_optimize_options_init(ort_optimize_options *options)
+{
+    *options = (ort_optimize_options){.level = -1};
+}
+
+typedef struct relay {
+    const ort_optimize_options *options;
+} relay;
+
+static void report(void *arg, const ort_pass *pass, uint64_t ns, int changes)
+{
+    const ort_optimize_options *o = ((const relay *)arg)->options;
+    o->on_pass(o->arg, pass->name, changes, ns);
+}
+
+ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize_options *options,
+                              ort_error *err)
+{
+    ort_optimize_options defaults;
+    ort_optimize_options_init(&defaults);
+    const ort_optimize_options *o = options ? options : &defaults;
+    relay r = {o};
+    double growth = o->max_growth > 1 ? o->max_growth - 1 : 0;
+    ort_pass_options pass = {.level = o->level < 0 || o->level > 2 ? 2 : o->level,
+                             .only = o->passes,
+                             .disable = o->disable,
+                             .limit = o->limit,
+                             .growth_bytes = (size_t)(growth * (double)ort_model_weight_bytes(model)),
+                             .registry = env->registry,
+                             .log = &env->log,
+                             .portable = true,
+                             .contrib = o->contrib,
+                             .report = o->on_pass ? report : NULL,
+                             .report_arg = &r};
+    return ort_model_rewrite(model, &pass, o->keep_functions, err);
+}
+
+const char *ort_pass_name(int index, int *level, const char **doc)
+{
+    const ort_pass *pass = ort_pass_at(index);
+    if (!pass)
+        return NULL;
+    if (level)
+        *level = pass->level;
+    if (doc)
+        *doc = pass->doc;
+    return pass->name;
+}
+
+ort_status ort_model_copy(const ort_model *model, ort_model **copy, ort_error *err)
+{
+    return ort_model_clone(model, copy, err);
+}

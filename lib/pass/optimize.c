@@ -1,0 +1,78 @@
+/* optimize.c - a model rewritten for a file: checked, its functions expanded, inferred, passes run,
+ * what became useless dropped. Sessions have a walk of their own (exec/session.c). */
+#include "pass/optimize.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/findings.h"
+
+/* A default that a caller may override is no constant: passes must not see it. */
+typedef struct hidden {
+    ORT_VEC(const ort_tensor *) defaults; /* by place among the graph's inputs */
+} hidden;
+
+static ort_status hide_defaults(ort_graph *graph, hidden *h, ort_error *err)
+{
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        ort_fact *fact = &graph->values.data[graph->inputs.data[i]]->fact;
+        if (!ort_vec_push(&h->defaults, fact->value))
+            return ort_error_memory(err, sizeof fact->value);
+        fact->value = NULL;
+    }
+    return ORT_OK;
+}
+
+static void restore_defaults(ort_graph *graph, hidden *h)
+{
+    for (size_t i = 0; i < h->defaults.count; i++)
+        graph->values.data[graph->inputs.data[i]]->fact.value = h->defaults.data[i];
+    ort_vec_release(&h->defaults);
+}
+
+static ort_status check(ort_model *model, const ort_registry *registry, ort_error *err)
+{
+    ort_model *copy = NULL;
+    ort_findings *findings = NULL;
+    ort_status status = ort_findings_new(&findings, err);
+    if (!status)
+        status = ort_model_clone(model, &copy, err);
+    if (!status)
+        status = ort_graph_check(copy, registry, findings, err);
+    if (!status)
+        status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
+    ort_model_free(copy);
+    ort_findings_free(findings);
+    return status;
+}
+
+size_t ort_model_weight_bytes(const ort_model *model)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < model->graph->initializers.count; i++) {
+        const ort_graph_value *v = model->graph->values.data[model->graph->initializers.data[i]];
+        bytes += v->fact.value ? ort_tensor_bytes(v->fact.value) : 0;
+    }
+    return bytes;
+}
+
+ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
+                             bool keep_functions, ort_error *err)
+{
+    hidden h = {0};
+    ort_status status = ORT_OK;
+    ORT_TRY(check(model, options->registry, err));
+    if (!keep_functions && options->level > 0) {
+        ORT_TRY(ort_graph_inline_functions(model->graph, err));
+        if (model->functions.count) {
+            model->functions.count = 0;
+            model->changed = true;
+        }
+    }
+    ORT_TRY_GOTO(status, hide_defaults(model->graph, &h, err), done);
+    ORT_TRY_GOTO(status, ort_graph_infer(model->graph, options->registry, NULL, err), done);
+    status = ort_passes_run(model, options, err);
+done:
+    restore_defaults(model->graph, &h);
+    return status;
+}
