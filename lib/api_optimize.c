@@ -24,18 +24,9 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     ort_optimize_options_init(&defaults);
     const ort_optimize_options *o = options ? options : &defaults;
     relay r = {o};
-    double growth = o->max_growth > 1 ? o->max_growth - 1 : 0;
-    ort_pass_options pass = {.level = o->level < 0 || o->level > 2 ? 2 : o->level,
-                             .only = o->passes,
-                             .disable = o->disable,
-                             .limit = o->limit,
-                             .growth_bytes = (size_t)(growth * (double)ort_model_weight_bytes(model)),
-                             .registry = env->registry,
-                             .log = &env->log,
-                             .portable = true,
-                             .contrib = o->contrib,
-                             .report = o->on_pass ? report : NULL,
-                             .report_arg = &r};
+    ort_pass_options pass = ort_rewrite_options(model, o, env->registry, &env->log);
+    pass.report = o->on_pass ? report : NULL;
+    pass.report_arg = &r;
     return ort_model_rewrite(model, &pass, o->keep_functions, err);
 }
 

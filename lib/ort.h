@@ -515,6 +515,45 @@ ORT_WARN_UNUSED ort_status ort_value_compare(const ort_value *actual, const ort_
                                              const ort_compare_options *options,
                                              ort_difference *difference, ort_error *err);
 
+/* Does a rewritten model compute what the original computes? Both run, unoptimized, on the samples
+ * or on made-up inputs (several sizes where dimensions are open), and their outputs are compared:
+ * |a - b| <= tolerance * (max |b| of that output + |b|), b the original's; integers, strings and
+ * bools exactly. */
+typedef struct ort_verify_options {
+    const ort_tensors *const *samples; /* inputs by name, one set each; NULL: made up */
+    size_t sample_count;
+    uint64_t seed;
+    double tolerance; /* of float and double; 0: to the bit. 16-bit types get 1024 times as much */
+    double timeout_s; /* of each run; 0: none */
+    /* Before each pair of runs, for progress; or NULL. */
+    void (*on_run)(void *arg, int run, int runs);
+    void *arg;
+} ort_verify_options;
+
+typedef enum ort_verdict { ORT_VERIFIED, ORT_DIFFERENT, ORT_NOT_VERIFIED } ort_verdict;
+
+typedef struct ort_verification {
+    ort_verdict verdict;
+    int runs;              /* pairs of runs that were compared */
+    double max_abs;        /* largest difference seen, and relative to its output's max |b| */
+    double max_scaled;
+    char output[256];      /* the output where that was, or the first that differs */
+    char text[600];        /* what differs, or why nothing could be verified */
+} ort_verification;
+
+void ort_verify_options_init(ort_verify_options *options);
+/* The status is an error only when verifying itself failed. */
+ORT_WARN_UNUSED ort_status ort_models_verify(ort_env *env, const ort_model *original,
+                                             const ort_model *changed,
+                                             const ort_verify_options *options,
+                                             ort_verification *result, ort_error *err);
+/* The pass after which the rewritten model first differs from the original; "" when it is none
+ * of them. *pass points into the table of passes. */
+ORT_WARN_UNUSED ort_status ort_model_bisect(ort_env *env, const ort_model *original,
+                                            const ort_optimize_options *optimize,
+                                            const ort_verify_options *options,
+                                            const char **pass, ort_error *err);
+
 /* Made-up inputs for a session: draws by name and role (see formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
                                                      ort_value **inputs, ort_error *err);

@@ -28,6 +28,7 @@ typedef struct trace {
 typedef struct maker {
     const ort_session *session;
     uint64_t state;
+    int variant; /* 0, 1, ...: other sizes of what is free */
     struct { uint32_t expr; int64_t size; } symbols[SYMBOLS_MAX];
     int symbol_count;
 } maker;
@@ -148,11 +149,13 @@ static void follow(const ort_graph *graph, ort_id id, int depth, trace *t)
 
 /* ---- shapes */
 
-/* A free dimension: 1 in front, images 64 x 64, else 8; the same symbol the same size. */
+/* A free dimension: 1 in front, images 64 x 64, else 8; the same symbol the same size. Each variant
+ * adds 1, 32 and 4. */
 static int64_t choose_dim(maker *m, const ort_type *type, int axis)
 {
     ort_dim dim = type->dim[axis];
-    int64_t size = axis == 0 ? 1 : type->rank == 4 && axis >= 2 ? 64 : 8;
+    bool image = type->rank == 4 && axis >= 2;
+    int64_t size = axis == 0 ? 1 + m->variant : image ? 64 + 32 * m->variant : 8 + 4 * m->variant;
     if (ort_dim_known(dim))
         return dim.size;
     if (dim.expr == ORT_DIM_UNKNOWN)
@@ -258,10 +261,25 @@ static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
     return ORT_OK;
 }
 
+bool ort_exec_has_free_dims(const ort_session *session)
+{
+    for (int i = 0; i < session->input_count; i++)
+        for (int d = 0; d < session->inputs[i].type.rank; d++)
+            if (!ort_dim_known(session->inputs[i].type.dim[d]))
+                return true;
+    return false;
+}
+
 ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed, ort_value **inputs,
                                      ort_error *err)
 {
-    maker m = {.session = session, .state = seed};
+    return ort_exec_make_inputs(session, seed, 0, inputs, err);
+}
+
+ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int variant,
+                                ort_value **inputs, ort_error *err)
+{
+    maker m = {.session = session, .state = seed, .variant = variant};
     ort_status status = ORT_OK;
     for (int i = 0; i < session->input_count; i++)
         inputs[i] = NULL;

@@ -65,6 +65,10 @@ ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *i
 /* random_inputs.c: a shape for every input, free dimensions chosen by the rule of made-up inputs.
  */
 void ort_exec_choose_shapes(const ort_session *session, ort_shape *shapes);
+bool ort_exec_has_free_dims(const ort_session *session);
+/* ort_session_random_inputs; variants 1, 2, ... choose other sizes for what is free. */
+ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int variant,
+                                ort_value **inputs, ort_error *err);
 
 /* execute.c */
 typedef struct ort_execution {

@@ -46,7 +46,7 @@ static ort_status check(ort_model *model, const ort_registry *registry, ort_erro
     return status;
 }
 
-size_t ort_model_weight_bytes(const ort_model *model)
+static size_t weight_bytes(const ort_model *model)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < model->graph->initializers.count; i++) {
@@ -54,6 +54,22 @@ size_t ort_model_weight_bytes(const ort_model *model)
         bytes += v->fact.value ? ort_tensor_bytes(v->fact.value) : 0;
     }
     return bytes;
+}
+
+ort_pass_options ort_rewrite_options(const ort_model *model, const ort_optimize_options *options,
+                                     const ort_registry *registry, const ort_log *log)
+{
+    double growth = options->max_growth > 1 ? options->max_growth - 1 : 0;
+    return (ort_pass_options){.level = options->level < 0 || options->level > 2 ? 2
+                                                                                : options->level,
+                              .only = options->passes,
+                              .disable = options->disable,
+                              .limit = options->limit,
+                              .growth_bytes = (size_t)(growth * (double)weight_bytes(model)),
+                              .registry = registry,
+                              .log = log,
+                              .portable = true,
+                              .contrib = options->contrib};
 }
 
 ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,

@@ -110,6 +110,14 @@ static bool allowed(const ort_pass_options *options, const ort_pass *pass)
     return chosen && !listed(options->disable, pass->name);
 }
 
+const ort_pass *ort_pass_selected(const ort_pass_options *options, int n)
+{
+    for (int i = 0; passes[i]; i++)
+        if (allowed(options, passes[i]) && n-- == 0)
+            return passes[i];
+    return NULL;
+}
+
 static ort_status run_pass(ort_model *model, const ort_pass_options *options, const ort_pass *pass,
                            size_t *growth_bytes, ort_error *err)
 {
@@ -135,16 +143,14 @@ static ort_status run_pass(ort_model *model, const ort_pass_options *options, co
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
 {
     size_t growth_bytes = options->growth_bytes;
-    int run = 0;
+    const ort_pass *pass;
     ORT_TRY(check_names(options->only, err));
     ORT_TRY(check_names(options->disable, err));
     model->registry = options->registry;
-    for (int i = 0; passes[i]; i++) {
-        if (!allowed(options, passes[i]))
-            continue;
-        if (options->limit && run++ == options->limit)
+    for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
+        if (options->limit && i == options->limit)
             break;
-        ORT_TRY(run_pass(model, options, passes[i], &growth_bytes, err));
+        ORT_TRY(run_pass(model, options, pass, &growth_bytes, err));
     }
     return ORT_OK;
 }

@@ -51,6 +51,9 @@ typedef struct ort_pass_options {
     void *report_arg;
 } ort_pass_options;
 
+/* The n-th pass of those that these options run; NULL past them. */
+const ort_pass *ort_pass_selected(const ort_pass_options *options, int n);
+
 /* Run the table on a model. A name in `only` or `disable` that no pass has is ORT_ERROR_USAGE with
  * the list. */
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err);

@@ -1,0 +1,307 @@
+/* verify.c - a rewritten model beside its original (ort_models_verify).
+ *
+ * Both are run at level 0, so that nothing but the rewriting is compared. Inputs come from samples
+ * or are made up for the rewritten model, whose declared shapes are the narrower ones. A verdict
+ * needs numbers: outputs that are NaN all over verify nothing, and a model that draws random numbers
+ * differs from itself.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "graph/graph.h"
+
+enum { MADE_UP_DRAWS = 2, MADE_UP_VARIANTS = 2 };
+
+typedef struct pair {
+    ort_session *a, *b; /* original, rewritten */
+    const ort_verify_options *options;
+    ort_verification *result;
+    ort_value **inputs_a, **inputs_b, **outputs_a, **outputs_b;
+    bool informative; /* some output held finite numbers, or anything exact */
+    int planned;
+} pair;
+
+void ort_verify_options_init(ort_verify_options *options)
+{
+    *options = (ort_verify_options){.seed = 1, .tolerance = 1e-4};
+}
+
+static void say(pair *p, ort_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(pair *p, ort_verdict verdict, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->result->text, sizeof p->result->text, format, args);
+    va_end(args);
+    p->result->verdict = verdict;
+}
+
+/* ---- one pair of outputs */
+
+static double tolerance_of(const pair *p, ort_dtype dtype)
+{
+    bool narrow = dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
+    return p->options->tolerance * (narrow ? 1024 : 1);
+}
+
+/* Largest finite magnitude; -1 when there is none. */
+static double magnitude(const ort_tensor *t)
+{
+    double largest = -1;
+    for (int64_t i = 0; i < ort_tensor_count(t); i++) {
+        double x = fabs(ort_tensor_get_f64(t, i));
+        if (isfinite(x) && x > largest)
+            largest = x;
+    }
+    return largest;
+}
+
+static bool is_float(const ort_value *value)
+{
+    return value->kind == ORT_KIND_TENSOR &&
+           ort_dtype_get(value->tensor.dtype)->class_ == ORT_CLASS_FLOAT;
+}
+
+static void keep_worst(pair *p, const char *name, double max_abs, double scaled)
+{
+    ort_verification *r = p->result;
+    if (max_abs <= r->max_abs && r->output[0])
+        return;
+    r->max_abs = max_abs;
+    r->max_scaled = scaled;
+    snprintf(r->output, sizeof r->output, "%s", name);
+}
+
+static ort_status compare(pair *p, const char *name, const ort_value *a, const ort_value *b,
+                          ort_error *err)
+{
+    ort_compare_options options = {0};
+    ort_difference difference;
+    double scale = is_float(a) ? magnitude(&a->tensor) : 0;
+    if (!is_float(a) || scale >= 0 || ort_tensor_count(&a->tensor) == 0)
+        p->informative = true;
+    if (is_float(a) && scale > 0) {
+        options.rtol = tolerance_of(p, a->tensor.dtype);
+        options.atol = options.rtol * scale;
+    }
+    ORT_TRY(ort_value_compare(b, a, &options, &difference, err));
+    keep_worst(p, name, difference.max_abs, scale > 0 ? difference.max_abs / scale : 0);
+    if (difference.equal)
+        return ORT_OK;
+    snprintf(p->result->output, sizeof p->result->output, "%s", name);
+    say(p, ORT_DIFFERENT, "output '%s': %s", name, difference.text);
+    return ORT_OK;
+}
+
+/* ---- one pair of runs */
+
+static int find_input(const ort_session *session, const char *name)
+{
+    for (int i = 0; i < session->input_count; i++)
+        if (!strcmp(session->inputs[i].name, name))
+            return i;
+    return -1;
+}
+
+static int find_output(const ort_session *session, const char *name)
+{
+    for (int i = 0; i < session->output_count; i++)
+        if (!strcmp(session->outputs[i].name, name))
+            return i;
+    return -1;
+}
+
+static void free_values(ort_value **values, int count)
+{
+    for (int i = 0; values && i < count; i++) {
+        ort_value_free(values[i]);
+        values[i] = NULL;
+    }
+}
+
+/* Does the original give other results with another seed? Its outputs are in outputs_a. */
+static bool draws_random(pair *p)
+{
+    ort_run_options options = {.timeout_s = p->options->timeout_s, .seed = p->options->seed + 1};
+    ort_value **again = calloc((size_t)p->a->output_count + 1, sizeof *again);
+    bool differs = false;
+    if (again && ort_session_run(p->a, p->inputs_a, again, &options, NULL) == ORT_OK)
+        for (int i = 0; i < p->a->output_count && !differs; i++) {
+            ort_compare_options exact = {0};
+            ort_difference d;
+            differs = ort_value_compare(again[i], p->outputs_a[i], &exact, &d, NULL) == ORT_OK &&
+                      !d.equal;
+        }
+    free_values(again, p->a->output_count);
+    free(again);
+    return differs;
+}
+
+/* *ran: the original took these inputs. */
+static ort_status run_pair(pair *p, bool *ran, ort_error *err)
+{
+    ort_run_options options = {.timeout_s = p->options->timeout_s, .seed = p->options->seed};
+    ort_error why = {0};
+    ort_status status = ORT_OK;
+    *ran = false;
+    if (p->options->on_run)
+        p->options->on_run(p->options->arg, p->result->runs, p->planned);
+    if (ort_session_run(p->a, p->inputs_a, p->outputs_a, &options, &why)) {
+        if (!p->result->runs)
+            say(p, ORT_NOT_VERIFIED, "the original doesn't run on the inputs: %.500s", why.message);
+        goto done;
+    }
+    *ran = true;
+    if (ort_session_run(p->b, p->inputs_b, p->outputs_b, &options, &why)) {
+        say(p, ORT_DIFFERENT, "the original runs, the rewritten model doesn't: %.500s", why.message);
+        goto done;
+    }
+    p->result->runs++;
+    for (int i = 0; i < p->a->output_count && !status; i++) {
+        int at = find_output(p->b, p->a->outputs[i].name);
+        if (at < 0)
+            say(p, ORT_DIFFERENT, "the rewritten model has no output '%s'", p->a->outputs[i].name);
+        else
+            status = compare(p, p->a->outputs[i].name, p->outputs_a[i], p->outputs_b[at], err);
+        if (p->result->verdict == ORT_DIFFERENT)
+            break;
+    }
+    if (p->result->verdict == ORT_DIFFERENT && draws_random(p))
+        say(p, ORT_NOT_VERIFIED, "the model draws random numbers: each run differs");
+done:
+    free_values(p->outputs_a, p->a->output_count);
+    free_values(p->outputs_b, p->b->output_count);
+    return status;
+}
+
+/* ---- inputs */
+
+/* The rewritten model's inputs in the original's order, by name. */
+static bool share_inputs(pair *p)
+{
+    for (int i = 0; i < p->a->input_count; i++) {
+        int at = find_input(p->b, p->a->inputs[i].name);
+        p->inputs_a[i] = at < 0 ? NULL : p->inputs_b[at];
+        if (!p->inputs_a[i] && !p->a->inputs[i].default_value) {
+            say(p, ORT_NOT_VERIFIED, "the rewritten model has no input '%s'", p->a->inputs[i].name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static ort_status run_samples(pair *p, ort_error *err)
+{
+    p->planned = (int)p->options->sample_count;
+    for (size_t s = 0; s < p->options->sample_count; s++) {
+        const ort_tensors *sample = p->options->samples[s];
+        bool ran;
+        for (int i = 0; i < p->b->input_count; i++) {
+            p->inputs_b[i] = NULL;
+            for (size_t k = 0; k < ort_tensors_count(sample); k++)
+                if (!strcmp(ort_tensors_name(sample, k), p->b->inputs[i].name) ||
+                    (p->b->input_count == 1 && ort_tensors_count(sample) == 1))
+                    p->inputs_b[i] = ort_tensors_value(sample, k);
+            if (!p->inputs_b[i] && !p->b->inputs[i].default_value)
+                return ort_error_set(err, ORT_ERROR_USAGE, "sample %zu has no value for input '%s'",
+                                     s, p->b->inputs[i].name);
+        }
+        if (share_inputs(p))
+            ORT_TRY(run_pair(p, &ran, err));
+        if (p->result->verdict != ORT_VERIFIED)
+            break;
+    }
+    memset(p->inputs_b, 0, sizeof *p->inputs_b * (size_t)p->b->input_count);
+    return ORT_OK;
+}
+
+/* Other sizes are tried too where dimensions are open; sizes that the original refuses count only
+ * when it refuses all. */
+static ort_status run_made_up(pair *p, ort_error *err)
+{
+    int variants = ort_exec_has_free_dims(p->b) ? MADE_UP_VARIANTS : 1;
+    p->planned = variants + MADE_UP_DRAWS - 1;
+    for (int i = 0; i < p->planned && p->result->verdict == ORT_VERIFIED; i++) {
+        int variant = i < variants ? i : 0;
+        ort_error why = {0};
+        bool ran = false;
+        ort_status status = ORT_OK;
+        if (ort_exec_make_inputs(p->b, p->options->seed + (uint64_t)i, variant, p->inputs_b, &why)) {
+            say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
+            return ORT_OK;
+        }
+        if (share_inputs(p))
+            status = run_pair(p, &ran, err);
+        free_values(p->inputs_b, p->b->input_count);
+        ORT_TRY(status);
+        if (!ran && p->result->runs == 0 && i + 1 < p->planned && variants > 1)
+            p->result->verdict = ORT_VERIFIED; /* another size may do */
+    }
+    return ORT_OK;
+}
+
+/* ---- the whole */
+
+static ort_status open_session(ort_env *env, const ort_model *model, ort_session **session,
+                               ort_error *err)
+{
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
+    return ort_session_new(env, (ort_model *)(uintptr_t)model, &options, session, err);
+}
+
+static ort_status allocate(pair *p, ort_error *err)
+{
+    p->inputs_a = calloc((size_t)p->a->input_count + 1, sizeof *p->inputs_a);
+    p->inputs_b = calloc((size_t)p->b->input_count + 1, sizeof *p->inputs_b);
+    p->outputs_a = calloc((size_t)p->a->output_count + 1, sizeof *p->outputs_a);
+    p->outputs_b = calloc((size_t)p->b->output_count + 1, sizeof *p->outputs_b);
+    return p->inputs_a && p->inputs_b && p->outputs_a && p->outputs_b
+               ? ORT_OK
+               : ort_error_memory(err, sizeof *p->inputs_a);
+}
+
+static ort_status verify(pair *p, ort_error *err)
+{
+    ORT_TRY(allocate(p, err));
+    ORT_TRY(p->options->sample_count ? run_samples(p, err) : run_made_up(p, err));
+    if (p->result->verdict == ORT_VERIFIED && !p->result->runs)
+        say(p, ORT_NOT_VERIFIED, "nothing was run");
+    if (p->result->verdict == ORT_VERIFIED && !p->informative)
+        say(p, ORT_NOT_VERIFIED, "every output is NaN or infinite on these inputs: give a sample");
+    return ORT_OK;
+}
+
+ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_model *changed,
+                             const ort_verify_options *options, ort_verification *result,
+                             ort_error *err)
+{
+    ort_verify_options defaults;
+    ort_error why = {0};
+    ort_verify_options_init(&defaults);
+    pair p = {.options = options ? options : &defaults, .result = result};
+    ort_status status = ORT_OK;
+    memset(result, 0, sizeof *result);
+    if (open_session(env, original, &p.a, &why)) {
+        say(&p, ORT_NOT_VERIFIED, "the original can't be run here: %.500s", why.message);
+    } else if (open_session(env, changed, &p.b, &why)) {
+        say(&p, ORT_DIFFERENT, "the rewritten model can't be run: %.500s", why.message);
+    } else {
+        status = verify(&p, err);
+    }
+    free(p.inputs_a);
+    free(p.inputs_b);
+    free(p.outputs_a);
+    free(p.outputs_b);
+    ort_session_free(p.a);
+    ort_session_free(p.b);
+    return status;
+}
