@@ -7,7 +7,7 @@
 
 #include "common/tool.h"
 #include "inspect.h"
-#include "table.h"
+#include "common/table.h"
 
 /* ---- looking into JSON */
 

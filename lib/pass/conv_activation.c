@@ -44,7 +44,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             continue;
         ort_node *next = ort_edit_only_reader(c->graph, node->outputs[0]);
         if (!next || next->inputs[0] != node->outputs[0] ||
-            !ort_activation_match(c, next, &activation))
+            !ort_activation_match(c, next, &activation) ||
+            !ort_pass_opset(c, node, MS, "FusedConv", 1))
             continue;
         out = c->graph->values.data[node->outputs[0]];
         if (out->fact.type.dtype != ORT_DTYPE_FLOAT) {

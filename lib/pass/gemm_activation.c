@@ -51,7 +51,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             continue;
         ort_node *next = ort_edit_only_reader(c->graph, node->outputs[0]);
         if (!next || next->inputs[0] != node->outputs[0] ||
-            !ort_activation_match(c, next, &activation))
+            !ort_activation_match(c, next, &activation) ||
+            !ort_pass_opset(c, node, MS, "FusedGemm", 1))
             continue;
         if (!strcmp(activation.name, "Clip")) {
             ort_pass_note(c, node, "FusedGemm has no Clip");

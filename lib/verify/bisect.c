@@ -1,5 +1,5 @@
-/* bisect.c - which pass changed what a model computes. Prefixes of the list of passes are tried: the
- * first that differs names the pass. */
+/* bisect.c - which pass changed what a model computes. Prefixes of the list of passes are tried:
+ * the first that differs names the pass. */
 #include "base/error.h"
 #include "exec/env.h"
 #include "pass/optimize.h"

@@ -2,8 +2,8 @@
  *
  * Both are run at level 0, so that nothing but the rewriting is compared. Inputs come from samples
  * or are made up for the rewritten model, whose declared shapes are the narrower ones. A verdict
- * needs numbers: outputs that are NaN all over verify nothing, and a model that draws random numbers
- * differs from itself.
+ * needs numbers: outputs that are NaN all over verify nothing, and a model that draws random
+ * numbers differs from itself.
  */
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* table.h - text tables: columns as wide as their cells, numbers to the right, nothing cut off. */
-#ifndef INSPECT_TABLE_H
-#define INSPECT_TABLE_H
+#ifndef COMMON_TABLE_H
+#define COMMON_TABLE_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* table.c - text tables (table.h). Widths count characters, not bytes. */
-#include "table.h"
+#include "common/table.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,0 +1,289 @@
+/* main.c - ort-optimize: rewrites a model ahead of time and shows that its meaning stayed.
+ *
+ * load, rewrite, verify, write: the file appears only when verification did not say no. Without -o
+ * the report tells what would happen.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/progress.h"
+#include "optimize.h"
+
+#define O(member) offsetof(optimize_options, member)
+
+static const option_row optimize_rows[] = {
+    {0, "", NULL, OPTION_GROUP, 0, "What is done", NULL},
+    {'o', "output", "FILE|-", OPTION_STRING, O(output), "where the model goes", NULL},
+    {0, "passes", "LIST", OPTION_SPLIT, O(passes), "only these passes, in the table's order",
+     NULL},
+    {0, "list-passes", NULL, OPTION_FLAG, O(list_passes), "the passes with level and purpose",
+     NULL},
+    {0, "contrib", NULL, OPTION_FLAG, O(contrib), "com.microsoft operators may be written", NULL},
+    {0, "functions", "inline|keep", OPTION_STRING, O(functions),
+     "calls of the model's own functions (default: inline)", NULL},
+    {0, "max-growth", "FACTOR", OPTION_STRING, O(max_growth),
+     "folding may bring the weights to this multiple, as 10x (default: 1)", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, "Verification", NULL},
+    {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
+     "samples to verify with: one set per file or folder", NULL},
+    {0, "random", "SEED", OPTION_STRING, O(random), "seed of made-up inputs (default: 1)", NULL},
+    {0, "tolerance", "X", OPTION_DOUBLE, O(tolerance),
+     "of each output, relative to its largest value (default: by level)", NULL},
+    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "longest run of a verification", NULL},
+    {0, "no-verify", NULL, OPTION_FLAG, O(no_verify), "trust the passes", NULL},
+    {0, "bisect", NULL, OPTION_FLAG, O(bisect), "name the pass that made a difference", NULL},
+    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+};
+
+static const option_row shared_rows[] = {
+    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    SETTINGS_RUN(optimize_options, settings),
+    SETTINGS_TALK(optimize_options, settings),
+    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+};
+
+static const option_row *const groups[] = {optimize_rows, shared_rows, NULL};
+static const option_table table_of_options = {
+    "MODEL",
+    "Rewrites an ONNX model ahead of time and verifies that its meaning stayed.",
+    groups,
+    "Examples:\n"
+    "  ort-optimize net.onnx -o fast.onnx\n"
+    "  ort-optimize net.onnx --dim batch=1 --max-growth 10x -o fast.onnx\n"
+    "  ort-optimize net.onnx -i test_data_set_0 --strict -o - | ort-run - x.npy\n"
+    "  ort-optimize net.onnx --contrib --level 2 -v\n",
+};
+
+typedef struct optimizer {
+    optimize_options options;
+    const char *path;
+    ort_env *env;
+    ort_model *original, *model;
+    samples samples;
+    report report;
+    progress progress;
+} optimizer;
+
+/* ---- options */
+
+static int list_passes(bool json)
+{
+    const char *name, *doc;
+    int level;
+    for (int i = 0; (name = ort_pass_name(i, &level, &doc)); i++) {
+        if (json)
+            printf("%s{\"name\": \"%s\", \"level\": %d, \"doc\": \"%s\"}", i ? ",\n " : "[", name,
+                   level, doc);
+        else
+            printf("%d  %-24s %s\n", level, name, doc);
+    }
+    if (json)
+        printf("]\n");
+    return 0;
+}
+
+static int check_options(const optimize_options *o, const string_list *files)
+{
+    if (files->count != 1)
+        return tool_usage(files->count ? "one MODEL at a time" : "no MODEL given");
+    if (o->functions && strcmp(o->functions, "inline") && strcmp(o->functions, "keep"))
+        return tool_usage("--functions: '%s' is none of inline, keep", o->functions);
+    if (o->settings.level_number == 3)
+        return tool_usage("--level 3 is for sessions: a file holds at most level 2");
+    if (o->settings.json && o->output && !strcmp(o->output, "-"))
+        return tool_usage("the model and the JSON report can't both go to stdout");
+    if (o->no_verify && (o->bisect || o->inputs.count))
+        return tool_usage("--no-verify excludes --bisect and -i");
+    return 0;
+}
+
+static int parse_growth(const char *text, double *factor)
+{
+    *factor = 0;
+    if (!text)
+        return 0;
+    size_t length = strlen(text);
+    char *number = tool_strndup(text, length && text[length - 1] == 'x' ? length - 1 : length);
+    int status = option_parse_double("--max-growth", number, factor);
+    free(number);
+    if (status == 0 && !(*factor >= 1))
+        status = tool_usage("--max-growth: '%s' is no factor of 1 or more", text);
+    return status;
+}
+
+/* ---- the stages */
+
+static void on_pass(void *arg, const char *pass, int changes, uint64_t ns)
+{
+    report_add_pass(arg, pass, changes, (double)ns * 1e-6);
+}
+
+static int optimize_settings(optimizer *x, ort_optimize_options *options)
+{
+    const optimize_options *o = &x->options;
+    ort_optimize_options_init(options);
+    options->level = o->settings.level_number;
+    options->passes = o->passes.count ? o->passes.items : NULL;
+    options->disable = o->settings.disable.items;
+    options->contrib = o->contrib;
+    options->keep_functions = o->functions && !strcmp(o->functions, "keep");
+    options->on_pass = on_pass;
+    options->arg = &x->report;
+    return parse_growth(o->max_growth, &options->max_growth);
+}
+
+static int rewrite(optimizer *x, const ort_optimize_options *options)
+{
+    ort_error err = {0};
+    int status = settings_load_model(&x->options.settings, x->env, x->path, false, &x->original);
+    if (status != 0)
+        return status;
+    if (ort_model_copy(x->original, &x->model, &err) != ORT_OK ||
+        ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
+        return tool_fail_in(x->path, &err);
+    return 0;
+}
+
+static void on_run(void *arg, int run, int runs)
+{
+    progress_step(arg, (uint64_t)run, (uint64_t)runs);
+}
+
+/* Level 1 only removes, moves and folds: sums keep their order but for weights scaled in double.
+ * Level 2 fuses functions whose kernels round once where the chain rounded at each step. */
+static double default_tolerance(int level)
+{
+    return level == 0 ? 0 : level == 1 ? 2e-5 : 1e-4;
+}
+
+static int verify_settings(optimizer *x, ort_verify_options *options)
+{
+    const optimize_options *o = &x->options;
+    int64_t seed = 1;
+    ort_verify_options_init(options);
+    if (o->random && option_parse_int("--random", o->random, 0, INT64_MAX, &seed) != 0)
+        return EXIT_USAGE;
+    options->samples = (const ort_tensors *const *)x->samples.sets;
+    options->sample_count = x->samples.count;
+    options->seed = (uint64_t)seed;
+    options->tolerance = o->tolerance >= 0 ? o->tolerance
+                                           : default_tolerance(o->settings.level_number);
+    options->timeout_s = o->timeout;
+    options->on_run = on_run;
+    options->arg = &x->progress;
+    return 0;
+}
+
+/* 0, EXIT_GATE when the models differ (or, with --strict, when that can't be told). */
+static int verify(optimizer *x, const ort_optimize_options *optimize)
+{
+    const optimize_options *o = &x->options;
+    ort_verification *v = &x->report.verification;
+    ort_verify_options options;
+    ort_error err = {0};
+    int status = samples_load(&x->samples, &o->inputs);
+    if (status == 0)
+        status = verify_settings(x, &options);
+    if (status != 0)
+        return status;
+    x->report.verified = true;
+    progress_begin(&x->progress, "verifying", o->settings.no_progress || o->settings.quiet);
+    ort_status done = ort_models_verify(x->env, x->original, x->model, &options, v, &err);
+    if (!done && v->verdict == ORT_DIFFERENT && o->bisect)
+        done = ort_model_bisect(x->env, x->original, optimize, &options, &x->report.bisected, &err);
+    progress_end(&x->progress);
+    if (done)
+        return tool_fail_in(x->path, &err);
+    if (v->verdict == ORT_DIFFERENT) {
+        tool_warn("%s: the rewritten model differs: %s%s%s%s", x->path, v->text,
+                  x->report.bisected ? "; first wrong after pass " : "",
+                  x->report.bisected ? x->report.bisected : "",
+                  x->report.bisected || o->bisect ? "" : " (--bisect names the pass)");
+        return EXIT_GATE;
+    }
+    if (v->verdict == ORT_NOT_VERIFIED) {
+        tool_warn("%s: not verified: %s", x->path, v->text);
+        return o->settings.strict ? EXIT_GATE : 0;
+    }
+    return 0;
+}
+
+static int save(optimizer *x)
+{
+    const optimize_options *o = &x->options;
+    ort_error err = {0};
+    if (!o->output)
+        return 0;
+    if (!strcmp(o->output, "-") && !tool_may_write_binary(stdout, o->settings.force))
+        return EXIT_USAGE;
+    if (ort_model_save(x->model, o->output, NULL, &err) != ORT_OK)
+        return tool_fail(&err);
+    if (strcmp(o->output, "-"))
+        x->report.after.file_bytes = measure_file(o->output);
+    return 0;
+}
+
+/* The report goes to stdout unless the model does; then it is talk. */
+static int tell(optimizer *x)
+{
+    const optimize_options *o = &x->options;
+    bool to_stdout = !o->output || strcmp(o->output, "-");
+    if (o->settings.quiet || (!to_stdout && !o->settings.verbose))
+        return 0;
+    int status = measure_take(&x->report.before, x->original);
+    if (status == 0)
+        status = measure_take(&x->report.after, x->model);
+    if (status != 0)
+        return status;
+    x->report.before.file_bytes = strcmp(x->path, "-") ? measure_file(x->path) : 0;
+    if (o->settings.json)
+        report_json(&x->report, o, x->path, stdout);
+    else
+        report_text(&x->report, o, to_stdout ? stdout : stderr);
+    return 0;
+}
+
+static int run(optimizer *x)
+{
+    ort_optimize_options options;
+    int status = settings_new_env(&x->options.settings, &x->env);
+    if (status == 0)
+        status = optimize_settings(x, &options);
+    if (status == 0)
+        status = rewrite(x, &options);
+    if (status == 0 && !x->options.no_verify)
+        status = verify(x, &options);
+    if (status == 0)
+        status = save(x);
+    if (status == 0 || status == EXIT_GATE) {
+        int told = tell(x);
+        status = status ? status : told;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    optimizer x = {.options = {.tolerance = -1}};
+    string_list files = {0};
+    tool_init("ort-optimize");
+    settings_init(&x.options.settings);
+    int status = options_parse(&table_of_options, argc, argv, &x.options, &files);
+    if (status == 0 && x.options.list_passes)
+        return tool_finish(list_passes(x.options.settings.json));
+    if (status == 0)
+        status = settings_resolve(&x.options.settings);
+    if (status == 0)
+        status = check_options(&x.options, &files);
+    if (status == 0) {
+        x.path = files.items[0];
+        status = run(&x);
+        report_release(&x.report);
+        samples_release(&x.samples);
+        ort_model_free(x.model);
+        ort_model_free(x.original);
+        ort_env_free(x.env);
+    }
+    return tool_finish(status < 0 ? 0 : status);
+}

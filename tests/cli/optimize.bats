@@ -1,0 +1,59 @@
+# ort-optimize: rewriting, verification, reports, what it refuses.
+load helper
+
+@test "a model is rewritten, verified and computes the same" {
+    run --separate-stderr ort-optimize "$MODELS_DIR/digits.onnx" -o fast.onnx
+    [ "$status" -eq 0 ] && [ -z "$stderr" ]
+    has "operator" "nodes" "verified: "
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 --dim batch=2 -o a.npy
+    works ort-run fast.onnx --random 1 --dim batch=2 -o b.npy
+    ort-tensor a.npy --compare b.npy --rtol 1e-5 --atol 1e-6
+}
+
+@test "without -o nothing is written, with -q nothing is said" {
+    works ort-optimize "$MODELS_DIR/digits.onnx"
+    works ort-optimize "$MODELS_DIR/digits.onnx" -q -o fast.onnx
+    [ -z "$output" ] && [ "$(ls)" = fast.onnx ]
+}
+
+@test "its own output again gives the same bytes" {
+    for model in "$MODELS_DIR"/*.onnx; do
+        works ort-optimize "$model" -q -o one.onnx
+        works ort-optimize one.onnx -q -o two.onnx
+        cmp one.onnx two.onnx
+    done
+}
+
+@test "com.microsoft operators only with --contrib" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" --json
+    [[ $output != *com.microsoft* ]]
+    works ort-optimize "$MODELS_DIR/digits.onnx" --json --contrib
+    has "com.microsoft.FusedConv"
+    run --separate-stderr ort-optimize "$MODELS_DIR/digits.onnx" -vv -q
+    run --separate-stderr sh -c "ort-optimize $MODELS_DIR/digits.onnx -vv"
+    [[ $stderr == *"--contrib allows it"* ]]
+}
+
+@test "through a pipe" {
+    run --separate-stderr sh -c "ort-optimize - -o - <$MODELS_DIR/digits.onnx | ort-inspect -"
+    [ "$status" -eq 0 ] && [ -z "$stderr" ]
+    has "Conv"
+}
+
+@test "--list-passes, --passes and --disable" {
+    works ort-optimize --list-passes
+    has constant_fold conv_batchnorm
+    works ort-optimize "$MODELS_DIR/digits.onnx" --passes dead_nodes,identity --json
+    has '"dead_nodes"'
+    [[ $output != *'"constant_fold"'* ]]
+    fails 2 "no pass is named 'nonsense'; the passes are: " \
+        ort-optimize "$MODELS_DIR/digits.onnx" --disable nonsense -o out.onnx
+}
+
+@test "what it refuses" {
+    fails 2 "no MODEL given" ort-optimize
+    fails 2 "level 3 is for sessions" ort-optimize "$MODELS_DIR/digits.onnx" --level 3
+    fails 2 "none of inline, keep" ort-optimize "$MODELS_DIR/digits.onnx" --functions never
+    fails 2 "no factor of 1 or more" ort-optimize "$MODELS_DIR/digits.onnx" --max-growth 0.5
+    fails 3 "missing.onnx" ort-optimize missing.onnx -o out.onnx
+}
