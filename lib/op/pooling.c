@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "op/channels_last.h"
 #include "op/matrix.h"
 #include "op/pooling.h"
 
@@ -319,6 +320,21 @@ static const ort_op_impl average_impl = {pool_infer, average_prepare, pool_shape
                                          pool_cost};
 static const ort_op_impl lp_impl = {pool_infer, lp_prepare, pool_shape, pool_run_, pool_cost};
 
+static ort_status nhwc_infer(ort_infer *x, ort_error *err)
+{
+    return ort_channels_last_infer(x, pool_infer, err);
+}
+static ort_status nhwc_shape(ort_shaping *s, ort_error *err)
+{
+    return ort_channels_last_shape(s, pool_shape, err);
+}
+static ort_status nhwc_run(ort_call *call, ort_error *err)
+{
+    return ort_channels_last_run(call, pool_run_, err);
+}
+
+static const ort_op_impl nhwc_impl = {nhwc_infer, max_prepare, nhwc_shape, nhwc_run, pool_cost};
+
 #define WINDOW "auto_pad:s=NOTSET kernel_shape:is! pads:is strides:is"
 
 const ort_op ort_ops_pooling[] = {
@@ -350,5 +366,7 @@ const ort_op ort_ops_pooling[] = {
      &lp_impl},
     {ONNX, "LpPool", 22, "X:T -> Y:T", "T:F,bf16", "ceil_mode:i=0 dilations:is p:i=2 " WINDOW, 0,
      &lp_impl},
+    {MS, "NhwcMaxPool", 1, "x:T -> y:T", "T:i8,u8", "ceil_mode:i=0 dilations:is " WINDOW, 0,
+     &nhwc_impl},
     {0},
 };

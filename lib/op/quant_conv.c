@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/channels_last.h"
 #include "op/conv.h"
 #include "op/integer.h"
 
@@ -26,6 +27,7 @@ typedef struct qconv_state {
     const conv_slots *in;
     ort_window_spec spec;
     int64_t group;
+    bool channels_last;  /* com.microsoft: x and y are [n, spatial..., channels] */
     const void *weights; /* prepared from constants: pairs, then floats; NULL */
 } qconv_state;
 
@@ -116,6 +118,7 @@ static ort_status common_prepare(ort_prep *p, const conv_slots *in, ort_error *e
         return ort_error_memory(err, sizeof *state);
     state->in = in;
     state->group = ort_node_int(p->node, "group", 1);
+    state->channels_last = ort_node_int(p->node, "channels_last", 0) != 0;
     ORT_TRY(ort_window_read(p->node, &state->spec, err));
     const int bytes[] = {in->x, in->w};
     for (int i = 0; i < 2; i++) {
@@ -460,6 +463,27 @@ static const ort_op_impl integer_impl = {integer_infer, integer_prepare, qconv_s
 static const ort_op_impl qlinear_impl = {qlinear_infer, qlinear_prepare, qconv_shape, qconv_run_,
                                          ort_conv_cost};
 
+static ort_status either_infer(ort_infer *x, ort_error *err)
+{
+    return ort_node_int(x->node, "channels_last", 0)
+               ? ort_channels_last_infer(x, qlinear_infer, err) : qlinear_infer(x, err);
+}
+static ort_status either_shape(ort_shaping *s, ort_error *err)
+{
+    const qconv_state *state = s->state;
+    return state->channels_last ? ort_channels_last_shape(s, qconv_shape, err)
+                                : qconv_shape(s, err);
+}
+static ort_status either_run(ort_call *call, ort_error *err)
+{
+    const qconv_state *state = call->state;
+    return state->channels_last ? ort_channels_last_run(call, qconv_run_, err)
+                                : qconv_run_(call, err);
+}
+
+static const ort_op_impl either_impl = {either_infer, qlinear_prepare, either_shape, either_run,
+                                        ort_conv_cost};
+
 #define CONV_ATTRS                                                                                 \
     "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is pads:is strides:is"
 
@@ -470,5 +494,9 @@ const ort_op ort_ops_quant_conv[] = {
      "x:T1,x_scale:f32,x_zero_point:T1,w:T2,w_scale:f32,w_zero_point:T2,y_scale:f32,"
      "y_zero_point:T3,B?:T4 -> y:T3",
      "T1:i8,u8 T2:i8,u8 T3:i8,u8 T4:i32", CONV_ATTRS, 0, &qlinear_impl},
+    {MS, "QLinearConv", 1,
+     "x:T1,x_scale:f32,x_zero_point:T1,w:T2,w_scale:f32,w_zero_point:T2,y_scale:f32,"
+     "y_zero_point:T3,B?:T4 -> y:T3",
+     "T1:i8,u8 T2:i8,u8 T3:i8,u8 T4:i32", CONV_ATTRS " channels_last:i=0", 0, &either_impl},
     {0},
 };

@@ -1,0 +1,2 @@
+ByJ#/;BQª/;XQÔ/[XQxp[c&xpqc&xpqc$
+2qW$ý

@@ -1,0 +1,124 @@
+"""Attention, embeddings, quantization: the first com.microsoft cases (see make_contrib.py)."""
+import numpy as np
+from contrib_case import F, I32, U8, ints, real, scalar, write
+
+
+def attention():
+    base = dict(input=real(2, 3, 8), weights=real(8, 24) * 0.3, bias=real(24), mask_index=None,
+                past=None)
+    write("attention_mask_2d", "Attention", base | {"mask_index": ints(2, 2, 3)}, {"y": F},
+          {"num_heads": 2}, ("weights", "bias"))
+    write("attention_mask_lengths", "Attention",
+          base | {"mask_index": np.array([3, 2], np.int32)}, {"y": F}, {"num_heads": 2})
+    write("attention_past_causal", "Attention", base | {"past": real(2, 2, 2, 4, 4)},
+          {"y": F, "present": F}, {"num_heads": 2, "unidirectional": 1}, ("weights",))
+    write("qattention", "QAttention",
+          dict(input=ints(255, 2, 3, 8, dtype=np.uint8), weight=ints(255, 8, 24, dtype=np.uint8),
+               bias=real(24), input_scale=scalar(0.02), weight_scale=scalar(0.01),
+               mask_index=None, input_zero_point=scalar(128, np.uint8),
+               weight_zero_point=scalar(120, np.uint8)), {"y": F}, {"num_heads": 2},
+          ("weight", "weight_scale", "weight_zero_point", "bias"))
+
+
+def multi_head():
+    base = dict(query=real(2, 3, 8), key=real(2, 5, 8), value=real(2, 5, 12), bias=None,
+                key_padding_mask=None, attention_bias=None)
+    write("multihead_bias_mask", "MultiHeadAttention",
+          base | {"bias": real(28), "key_padding_mask": ints(2, 2, 5)}, {"y": F}, {"num_heads": 2})
+    write("multihead_cross", "MultiHeadAttention",
+          base | {"key": real(2, 2, 5, 4), "value": real(2, 2, 5, 4)}, {"y": F}, {"num_heads": 2})
+    write("multihead_past_added", "MultiHeadAttention",
+          dict(query=real(1, 3, 8), key=real(1, 3, 8), value=real(1, 3, 8), bias=None,
+               key_padding_mask=None, attention_bias=real(1, 2, 3, 7), past_key=real(1, 2, 4, 4),
+               past_value=real(1, 2, 4, 4)), {"y": F, "pk": F, "pv": F}, {"num_heads": 2})
+
+
+def group_query():
+    def inputs(tokens, total, cache, lengths, packed=False, **more):
+        batch = len(lengths)
+        return dict(query=real(batch, tokens, 128 if packed else 64),
+                    key=None if packed else real(batch, tokens, 32),
+                    value=None if packed else real(batch, tokens, 32),
+                    past_key=real(batch, 2, cache, 16), past_value=real(batch, 2, cache, 16),
+                    seqlens_k=np.array(lengths, np.int32) - 1,
+                    total_sequence_length=scalar(total, np.int32)) | more
+    outputs, heads = {"y": F, "pk": F, "pv": F}, {"num_heads": 4, "kv_num_heads": 2}
+    caches = dict(cos_cache=real(16, 8), sin_cache=real(16, 8))
+    write("group_prompt_rotary", "GroupQueryAttention", inputs(4, 4, 0, [4], **caches), outputs,
+          heads | {"do_rotary": 1})
+    write("group_decode_shared_cache", "GroupQueryAttention",
+          inputs(1, 9, 12, [9, 5], **caches), outputs, heads | {"do_rotary": 1,
+                                                               "rotary_interleaved": 1})
+    write("group_window_softcap", "GroupQueryAttention", inputs(1, 9, 12, [9, 7]), outputs,
+          heads | {"local_window_size": 3, "softcap": 2.0})
+    write("group_packed_smooth", "GroupQueryAttention", inputs(3, 3, 0, [3], packed=True), outputs,
+          heads | {"smooth_softmax": 1})
+    write("group_sink", "GroupQueryAttention",
+          inputs(1, 6, 5, [6], cos_cache=None, sin_cache=None, position_ids=None,
+                 attention_bias=None, head_sink=real(4)), outputs, heads)
+
+
+def embeddings():
+    write("embed_norm", "EmbedLayerNormalization",
+          dict(ids=ints(10, 2, 4), segments=ints(2, 2, 4), words=real(10, 8), places=real(6, 8),
+               segment=real(2, 8), gamma=real(8), beta=real(8),
+               mask=np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)),
+          {"y": F, "lengths": I32, "sum": F}, {"epsilon": 1e-6})
+    codes = {k: ints(255, *s, dtype=np.uint8) for k, s in
+             (("words", (10, 8)), ("places", (6, 8)), ("segment", (2, 8)), ("gamma", (8,)),
+              ("beta", (8,)))}
+    scales = {k + "_scale": scalar(s) for k, s in zip(codes, (0.02, 0.01, 0.03, 0.02, 0.01),
+                                                      strict=True)}
+    zeros = {k + "_zero": scalar(z, np.uint8) for k, z in zip(codes, (120, 128, 100, 10, 128),
+                                                              strict=True)}
+    write("embed_norm_quantized", "QEmbedLayerNormalization",
+          dict(ids=ints(10, 2, 4), segments=ints(2, 2, 4)) | codes |
+          {"mask": np.ones((2, 4), np.int32)} | scales | zeros, {"y": F, "lengths": I32},
+          {"epsilon": 1e-6})
+    caches = dict(cos=real(12, 4), sin=real(12, 4))
+    write("rotary_offset", "RotaryEmbedding",
+          dict(x=real(2, 3, 16), positions=np.array([2], np.int64)) | caches, {"y": F},
+          {"num_heads": 2})
+    write("rotary_interleaved", "RotaryEmbedding",
+          dict(x=real(2, 2, 3, 8), positions=ints(12, 2, 3, dtype=np.int64)) | caches, {"y": F},
+          {"interleaved": 1})
+
+
+def quantization():
+    write("quantize_axis", "QuantizeLinear",
+          dict(x=real(2, 3, 4), scale=np.array([0.1, 0.02, 0.3], np.float32),
+               zero=np.array([1, 128, 200], np.uint8)), {"y": U8}, {"axis": 1})
+    write("dequantize_16", "DequantizeLinear",
+          dict(x=ints(60000, 3, 5, dtype=np.uint16), scale=scalar(0.001),
+               zero=scalar(30000, np.uint16)), {"y": F}, {})
+    write("dynamic_quantize_lstm", "DynamicQuantizeLSTM",
+          dict(x=real(3, 2, 4), w=ints(255, 2, 4, 32, dtype=np.uint8),
+               r=ints(255, 2, 8, 32, dtype=np.uint8), b=real(2, 64), lens=None, h=None, c=None,
+               p=None, ws=np.full(2, 0.004, np.float32), wz=np.full(2, 128, np.uint8),
+               rs=np.full(2, 0.004, np.float32), rz=np.full(2, 128, np.uint8)),
+          {"y": F, "yh": F, "yc": F}, {"hidden_size": 8, "direction": "bidirectional"},
+          ("w", "r", "b", "ws", "wz", "rs", "rz"), rtol=0.01, atol=0.04)
+
+
+def quantized_rows():
+    for opset, axis in ((12, 1), (13, 1)):
+        write(f"qlinear_softmax_{opset}", "QLinearSoftmax",
+              dict(x=ints(255, 2, 3, 4, dtype=np.uint8), xs=scalar(0.05), xz=scalar(120, np.uint8),
+                   ys=scalar(1 / 256), yz=scalar(0, np.uint8)), {"y": U8},
+              {"axis": axis, "opset": opset}, rtol=0, atol=1)
+    write("qlinear_where", "QLinearWhere",
+          dict(c=ints(2, 3, 1, dtype=bool), x=ints(255, 3, 4, dtype=np.uint8), xs=scalar(0.02),
+               xz=scalar(100, np.uint8), y=ints(255, 4, dtype=np.uint8), ys=scalar(0.03),
+               yz=scalar(128, np.uint8), zs=scalar(0.025), zz=scalar(110, np.uint8)), {"z": U8},
+          {}, ("xs", "xz", "ys", "yz", "zs", "zz"))
+    write("gather_blocks_4", "GatherBlockQuantized",
+          dict(data=ints(255, 5, 24, dtype=np.uint8), index=ints(5, 2, 2, dtype=np.int64),
+               scales=real(5, 3), zeros=ints(255, 5, 2, dtype=np.uint8)), {"y": F},
+          {"bits": 4, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}, ("data",))
+    write("gather_blocks_8", "GatherBlockQuantized",
+          dict(data=ints(255, 5, 32, dtype=np.uint8), index=np.array([-1, 2], np.int32),
+               scales=real(5, 2)), {"y": F},
+          {"bits": 8, "block_size": 16, "gather_axis": 0, "quantize_axis": 1})
+
+
+GROUPS = [attention, multi_head, group_query, embeddings, quantization, quantized_rows]

@@ -1,0 +1,54 @@
+"""Weights and activations in 8 bits and fewer (see make_contrib.py)."""
+import numpy as np
+from contrib_case import F, F16, I8, I16, I32, U8, U16, ints, real, scalar, write
+
+
+def channels_last():
+    def conv(name, x_type, w_type, scales=1, bias=True, **attributes):
+        signed = x_type == np.int8
+        x = ints(127 if signed else 255, 1, 6, 5, 4, dtype=x_type, low=-128 if signed else 0)
+        group = attributes.get("group", 1)
+        w = ints(120, 6, 4 // group, 3, 3, dtype=w_type, low=-120 if w_type == np.int8 else 0)
+        write(f"qlinear_conv_{name}", "QLinearConv",
+              dict(x=x, xs=scalar(0.02), xz=scalar(3, x_type), w=w,
+                   ws=np.linspace(0.001, 0.003, scales).astype(np.float32).reshape(
+                       (scales,) if scales > 1 else ()),
+                   wz=np.zeros(scales if scales > 1 else (), w_type), ys=scalar(0.05),
+                   yz=scalar(5, x_type), b=ints(500, 6, low=-500) if bias else None),
+              {"y": I8 if signed else U8}, attributes | {"channels_last": 1}, ("w", "b", "ws", "wz"),
+              rtol=0, atol=1)
+    conv("nhwc", np.uint8, np.int8, scales=6, pads=[1, 1, 1, 1])
+    conv("nhwc_grouped", np.uint8, np.uint8, group=2, strides=[2, 1], dilations=[1, 2],
+         pads=[1, 0, 2, 1], bias=False)
+    conv("nhwc_signed", np.int8, np.int8, auto_pad="SAME_UPPER")
+    write("qlinear_conv_nchw", "QLinearConv",
+          dict(x=ints(255, 1, 2, 7, dtype=np.uint8), xs=scalar(0.02), xz=scalar(3, np.uint8),
+               w=ints(100, 3, 2, 3, dtype=np.int8, low=-100), ws=scalar(0.002), wz=scalar(0, np.int8),
+               ys=scalar(0.05), yz=scalar(5, np.uint8)), {"y": U8}, {}, rtol=0, atol=1)
+    write("nhwc_max_pool", "NhwcMaxPool", dict(x=ints(255, 2, 6, 5, 3, dtype=np.uint8)), {"y": U8},
+          {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]})
+    write("nhwc_max_pool_ceil", "NhwcMaxPool", dict(x=ints(127, 1, 7, 4, 2, low=-128, dtype=np.int8)),
+          {"y": I8}, {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1,
+                      "dilations": [1, 2]})
+    write("nhwc_max_pool_1d", "NhwcMaxPool", dict(x=ints(127, 1, 7, 5, low=-128, dtype=np.int8)),
+          {"y": I8}, {"kernel_shape": [3], "auto_pad": "SAME_LOWER"})
+
+
+def quantize_types():
+    for name, dtype, low, high in (("u16", np.uint16, 0, 60000), ("i16", np.int16, -30000, 30000),
+                                   ("i8", np.int8, -128, 127)):
+        write(f"quantize_{name}", "QuantizeLinear",
+              dict(x=real(3, 4) * 3, scale=np.array([0.1, 0.001, 0.3, 0.02], np.float32),
+                   zero=ints(high // 4, 4, dtype=dtype, low=low // 4)),
+              {"y": {"u16": U16, "i16": I16, "i8": I8}[name]}, {"axis": -1})
+        write(f"dequantize_{name}", "DequantizeLinear",
+              dict(x=ints(high, 3, 4, dtype=dtype, low=low), scale=scalar(0.001),
+                   zero=scalar(5, dtype)), {"y": F}, {})
+    write("dequantize_i32", "DequantizeLinear",
+          dict(x=ints(1 << 20, 3, 4, dtype=np.int32, low=-(1 << 20)),
+               scale=np.array([0.5, 0.25, 2], np.float32), zero=None), {"y": F}, {"axis": 0})
+    write("quantize_no_zero", "QuantizeLinear", dict(x=real(2, 3) * 9, scale=scalar(0.1)), {"y": U8},
+          {})
+
+
+GROUPS = [channels_last, quantize_types]
