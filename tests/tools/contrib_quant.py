@@ -51,4 +51,22 @@ def quantize_types():
           {})
 
 
-GROUPS = [channels_last, quantize_types]
+def blobs():
+    def bnb4(name, k, n, block, kind, rows=(3,)):
+        write(f"matmul_bnb4_{name}", "MatMulBnb4",
+              dict(a=real(*rows, k), b=ints(256, (n * k + 1) // 2, dtype=np.uint8),
+                   absmax=np.abs(real(-(-n * k // block)))), {"y": F},
+              {"K": k, "N": n, "block_size": block, "quant_type": kind}, ("b", "absmax"))
+    bnb4("fp4", 32, 5, 16, 0)
+    bnb4("nf4", 24, 7, 64, 1, rows=(2, 1))
+    for name, kind, head in (("fpq4_symmetric", 0, 4), ("fpq4_zeros", 1, 5)):
+        k, n = 50, 5
+        blob = ints(256, n * -(-k // 32), head + 16, dtype=np.uint8)
+        blob[:, :4] = np.abs(real(len(blob), 1)).view(np.uint8)
+        blob[:, 4] = blob[:, 4] & 15 if head == 5 else blob[:, 4]
+        write(f"matmul_{name}", "MatMulFpQ4",
+              dict(a=real(3, k), b=blob.reshape(-1), shape=np.array([k, n], np.int64)), {"y": F},
+              {"blk_quant_type": kind}, ("b", "shape"))
+
+
+GROUPS = [channels_last, quantize_types, blobs]

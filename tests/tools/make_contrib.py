@@ -12,9 +12,10 @@ import sys
 
 import contrib_bert
 import contrib_case
+import contrib_llm
 import contrib_quant
 
-MODULES = [contrib_bert, contrib_quant]
+MODULES = [contrib_bert, contrib_quant, contrib_llm]
 
 
 def main():

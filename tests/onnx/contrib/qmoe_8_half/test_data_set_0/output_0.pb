@@ -1,0 +1,2 @@
+ 
+ByJ─Y@ь?в├YоСсяXNR\ьвмKGррeXK╛жXПUS│SAр╩NЩыO'пВлEустк.YГьEXПVYшиCяoQfг▄и%р╓@Tфчнт MkRUнq╣┐IPKN7рЫп╗Lдъя╓Q&хннcNHL╫NR6M╖еrн оГR╓лX╬PKшн▐U\миCсыQ"укV7SJIвя╠M9юВOгNкUКаHоу÷р┐Q&л'X4у_лЫTиЗJ╙ьдф[тщMrтhкLлFXpв╥Tун▒3╓мnм┌IqROR╨OEUWQ╡T~ь∙с╕нкUЩUxпсWV

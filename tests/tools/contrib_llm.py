@@ -1,0 +1,59 @@
+"""Operators of language models: experts, norms, states, generation (see make_contrib.py)."""
+import numpy as np
+from contrib_case import BF16, F, F16, I32, I64, bfloat16, ints, real, scalar, write
+
+
+def experts():
+    def float_experts(name, activation, tokens=(5,), hidden=8, inter=12, experts=4, bias=True,
+                      **attributes):
+        fused = 2 if activation == "swiglu" else 1
+        write(f"moe_{name}", "MoE",
+              dict(x=real(*tokens, hidden), router=real(int(np.prod(tokens)), experts),
+                   w1=real(experts, fused * inter, hidden) * 0.4,
+                   b1=real(experts, fused * inter) if bias else None,
+                   w2=real(experts, hidden, inter) * 0.4, b2=real(experts, hidden) if bias else None),
+              {"y": F}, {"activation_type": activation, "k": 2} | attributes, ("w1", "w2"))
+    float_experts("relu", "relu", k=1)
+    float_experts("gelu", "gelu", tokens=(2, 3), normalize_routing_weights=1)
+    float_experts("silu", "silu", bias=False, k=4)
+    float_experts("identity", "identity", inter=5, hidden=7)
+    float_experts("swiglu", "swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0,
+                  swiglu_limit=1.5)
+
+    def bits_experts(name, bits, block=0, zeros=False, activation="swiglu", dtype=np.float32,
+                     weights=False, rtol=1e-3, atol=1e-5, **attributes):
+        hidden, inter, experts, tokens = 32, 32, 3, 4
+        rows = (2 if activation == "swiglu" else 1) * inter
+        inputs = dict(x=real(tokens, hidden, dtype=dtype), router=real(tokens, experts, dtype=dtype))
+        for i, (n, k) in enumerate(((rows, hidden), (hidden, inter)), 1):
+            blocks = k // block if block else 1
+            scales = (experts, n, blocks) if block else (experts, n)
+            inputs |= {f"w{i}": ints(256, experts, n, k * bits // 8, dtype=np.uint8),
+                       f"s{i}": (np.abs(real(*scales)) * 0.3 / 2 ** (bits - 1) + 0.01).astype(dtype),
+                       f"b{i}": real(experts, n, dtype=dtype)}
+            inputs[f"z{i}"] = None
+            if zeros:
+                shape = (experts, n, -(-blocks * bits // 8)) if block else (experts, n * bits // 8)
+                inputs[f"z{i}"] = ints(256, *shape, dtype=np.uint8)
+        order = ["x", "router", "w1", "s1", "b1", "w2", "s2", "b2"]
+        full = {k: inputs[k] for k in order} | {"w3": None, "s3": None, "b3": None} | {
+            "z1": inputs["z1"], "z2": inputs["z2"], "z3": None,
+            "rw": np.abs(real(tokens, experts, dtype=dtype)) if weights else None}
+        while full[list(full)[-1]] is None:
+            full.popitem()
+        more = {"block_size": block} if block else {}
+        write(f"qmoe_{name}", "QMoE", full, {"y": F16 if dtype == np.float16 else F},
+              {"activation_type": activation, "k": 2, "expert_weight_bits": bits} | more |
+              ({"swiglu_fusion": 1} if activation == "swiglu" else {}) | attributes,
+              tuple(k for k in full if k[0] in "wsz" or k[0] == "b"), rtol=rtol, atol=atol)
+    bits_experts("4", 4, activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0)
+    bits_experts("4_zeros", 4, zeros=True, activation="silu")
+    bits_experts("4_block", 4, block=16, dtype=np.float16, rtol=4e-3, atol=4e-3)
+    bits_experts("4_block_zeros", 4, block=16, zeros=True, activation="gelu")
+    bits_experts("8", 8, zeros=True, activation="relu")
+    bits_experts("8_half", 8, dtype=np.float16, rtol=4e-3, atol=4e-3)
+    bits_experts("2_block", 2, block=32, activation="identity")
+    bits_experts("router_weights", 4, weights=True, normalize_routing_weights=1)
+
+
+GROUPS = [experts]
