@@ -1,11 +1,11 @@
-/* blob_weights.c - com.microsoft MatMulBnb4 and MatMulFpQ4: products with weights of 4 bits that lie
- * in a one-dimensional blob.
+/* blob_weights.c - com.microsoft MatMulBnb4 and MatMulFpQ4: products with weights of 4 bits that
+ * lie in a one-dimensional blob.
  *
- * MatMulBnb4: the weight [N][K], flattened, in blocks of block_size with one scale each; a code names
- * one of 16 values in [-1, 1] (FP4, or the normal-float NF4 of arXiv:2305.14314). The first of two
- * neighbours is in the high bits.
- * MatMulFpQ4: column by column, blocks along K of a float scale, a zero point byte where the kind has
- * one, and 16 bytes per 32 elements: byte i holds element i low and element i + 16 high.
+ * MatMulBnb4: the weight [N][K], flattened, in blocks of block_size with one scale each; a code
+ * names one of 16 values in [-1, 1] (FP4, or the normal-float NF4 of arXiv:2305.14314). The first
+ * of two neighbours is in the high bits. MatMulFpQ4: column by column, blocks along K of a float
+ * scale, a zero point byte where the kind has one, and 16 bytes per 32 elements: byte i holds
+ * element i low and element i + 16 high.
  */
 #include <math.h>
 #include <string.h>

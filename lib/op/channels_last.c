@@ -101,7 +101,8 @@ ort_status ort_channels_last_run(ort_call *call, ort_status (*inner)(ort_call *,
     int count = call->in_count < SLOTS_MAX ? call->in_count : SLOTS_MAX;
     ort_value *in[SLOTS_MAX] = {NULL}, *out[1];
     ort_value x = {.kind = ORT_KIND_TENSOR, .tensor = channels_first(from, space)};
-    ort_value y = {.kind = ORT_KIND_TENSOR, .tensor = channels_first(to, space + moved_bytes(from))};
+    ort_value y = {.kind = ORT_KIND_TENSOR};
+    y.tensor = channels_first(to, space + moved_bytes(from));
     ort_call moved = *call;
     for (int i = 0; i < count; i++)
         in[i] = call->in[i];

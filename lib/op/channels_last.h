@@ -1,5 +1,5 @@
-/* channels_last.h - an operator written for [n, channels, spatial...], run on input 0 and output 0 of
- * [n, spatial..., channels].
+/* channels_last.h - an operator written for [n, channels, spatial...], run on input 0 and output 0
+ * of [n, spatial..., channels].
  *
  * Each call hands the inner phase the same node with the channels moved; other inputs stay as they
  * are. The two moved tensors lie at the front of the workspace, the inner operator's behind them.

@@ -2,8 +2,9 @@
  * act(x * W1 + b1) * W2 + b2.
  *
  * Tokens are sorted by expert, so each expert's weights are read once for all of its tokens, and
- * widened from 16-bit floats, or 2, 4 and 8 bits with scales, piece by piece. Experts run one after the other and add to the output in their order, so results
- * don't depend on the number of threads. Weights are [experts][rows][depth] as the model has them.
+ * widened from 16-bit floats, or 2, 4 and 8 bits with scales, piece by piece. Experts run one
+ * after the other and add to the output in their order, so results don't depend on the number of
+ * threads. Weights are [experts][rows][depth] as the model has them.
  */
 #include <math.h>
 #include <string.h>
@@ -485,8 +486,9 @@ static void moe_cost(const ort_infer *x, ort_cost *cost)
         routes *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
     for (int fc = 0; fc < FC_COUNT && y->rank > 0; fc++) {
         const ort_fact *w = ort_infer_in(x, slots[fc].weight);
-        if (w && w->type.rank == 3 && ort_dim_known(w->type.dim[1]) && ort_dim_known(w->type.dim[2]))
-            cost->macs += routes * (double)w->type.dim[1].size * (double)w->type.dim[2].size * packed;
+        const ort_dim *dim = w ? w->type.dim : NULL;
+        if (w && w->type.rank == 3 && ort_dim_known(dim[1]) && ort_dim_known(dim[2]))
+            cost->macs += routes * (double)dim[1].size * (double)dim[2].size * packed;
     }
 }
 

@@ -1,7 +1,8 @@
 /* widened.h - the product of float rows and a weight that is stored in some other form.
  *
- * y[i][j] = bias[j] + sum over k of a[i][k] * w[j][k]. The weight is never held as floats as a whole:
- * a task asks for pieces of a few rows of it, puts them into panels and multiplies all rows of A.
+ * y[i][j] = bias[j] + sum over k of a[i][k] * w[j][k]. The weight is never held as floats as a
+ * whole: a task asks for pieces of a few rows of it, puts them into panels and multiplies all rows
+ * of A.
  */
 #ifndef ORT_OP_WIDENED_H
 #define ORT_OP_WIDENED_H

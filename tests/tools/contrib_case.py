@@ -1,7 +1,7 @@
 """What the makers of com.microsoft test cases share: inputs, and write(), which makes one case.
 
-A group is a function in a module contrib_*.py, named in its GROUPS. Each group draws from a generator
-seeded by its name, so groups don't disturb each other's values.
+A group is a function in a module contrib_*.py, named in its GROUPS. Each group draws from a
+generator seeded by its name, so groups don't disturb each other's values.
 """
 import json
 import pathlib

@@ -11,7 +11,8 @@ def experts():
               dict(x=real(*tokens, hidden), router=real(int(np.prod(tokens)), experts),
                    w1=real(experts, fused * inter, hidden) * 0.4,
                    b1=real(experts, fused * inter) if bias else None,
-                   w2=real(experts, hidden, inter) * 0.4, b2=real(experts, hidden) if bias else None),
+                   w2=real(experts, hidden, inter) * 0.4,
+                   b2=real(experts, hidden) if bias else None),
               {"y": F}, {"activation_type": activation, "k": 2} | attributes, ("w1", "w2"))
     float_experts("relu", "relu", k=1)
     float_experts("gelu", "gelu", tokens=(2, 3), normalize_routing_weights=1)
@@ -24,12 +25,13 @@ def experts():
                      weights=False, rtol=1e-3, atol=1e-5, **attributes):
         hidden, inter, experts, tokens = 32, 32, 3, 4
         rows = (2 if activation == "swiglu" else 1) * inter
-        inputs = dict(x=real(tokens, hidden, dtype=dtype), router=real(tokens, experts, dtype=dtype))
+        inputs = dict(x=real(tokens, hidden, dtype=dtype),
+                      router=real(tokens, experts, dtype=dtype))
         for i, (n, k) in enumerate(((rows, hidden), (hidden, inter)), 1):
             blocks = k // block if block else 1
             scales = (experts, n, blocks) if block else (experts, n)
             inputs |= {f"w{i}": ints(256, experts, n, k * bits // 8, dtype=np.uint8),
-                       f"s{i}": (np.abs(real(*scales)) * 0.3 / 2 ** (bits - 1) + 0.01).astype(dtype),
+                       f"s{i}": (np.abs(real(*scales)) * 0.6 / 2 ** bits + 0.01).astype(dtype),
                        f"b{i}": real(experts, n, dtype=dtype)}
             inputs[f"z{i}"] = None
             if zeros:
@@ -56,4 +58,57 @@ def experts():
     bits_experts("router_weights", 4, weights=True, normalize_routing_weights=1)
 
 
-GROUPS = [experts]
+def gates():
+    half = dict(rtol=4e-3, atol=4e-3)
+    write("gated_rms_silu", "GatedRMSNorm",
+          dict(x=real(2, 3, 12), scale=real(4), gate=real(2, 3, 12)), {"y": F}, {"epsilon": 1e-3})
+    write("gated_rms_sigmoid", "GatedRMSNorm",
+          dict(x=real(2, 6, dtype=np.float16), scale=real(6, dtype=np.float16),
+               gate=real(2, 6, dtype=np.float16)), {"y": F16}, {"activation": "sigmoid"}, **half)
+    write("branch_rms_grouped", "BranchwiseRMSNorm",
+          dict(x=real(2, 3, 5), scale=real(3, 5)), {"y": F}, {"epsilon": 1e-3})
+    write("branch_rms_flat", "BranchwiseRMSNorm",
+          dict(x=real(2, 12).astype(bfloat16), scale=real(4, dtype=np.float16)), {"y": BF16},
+          {"num_branches": 3}, rtol=1e-2, atol=1e-2)
+    write("branch_rms_plain", "BranchwiseRMSNorm",
+          dict(x=real(2, 4, dtype=np.float16)), {"y": F16}, {}, **half)
+    write("gated_add", "GatedAdd", dict(x=real(2, 3, 4), y=real(2, 3, 4), gate=real(2, 3, 1)),
+          {"z": F}, {})
+    write("gated_add_half", "GatedAdd",
+          {k: real(3, n, dtype=np.float16) for k, n in (("x", 7), ("y", 7), ("gate", 1))},
+          {"z": F16}, {}, rtol=0, atol=0)
+    write("scaled_silu", "ScaledSiLU", dict(x=real(2, 3)), {"y": F}, {"alpha": 1.5})
+    write("scaled_silu_input", "ScaledSiLU",
+          dict(x=real(300, dtype=np.float16), scale=scalar(0.7)), {"y": F16}, {}, **half)
+    write("scaled_silu_bf16", "ScaledSiLU", dict(x=real(9).astype(bfloat16)), {"y": BF16}, {},
+          rtol=1e-2, atol=1e-2)
+    write("linear_attention_gate", "LinearAttentionGate",
+          dict(a=real(2, 3, 4), dt=real(4), scale=-np.abs(real(4)), b=real(2, 3, 4)),
+          {"decay": F, "beta": F}, {})
+    write("linear_attention_gate_half", "LinearAttentionGate",
+          dict(a=real(1, 3, 4, dtype=np.float16) * 4, dt=real(4), scale=real(4)),
+          {"decay": F16}, {}, **half)
+
+
+def hyper_connections():
+    half = dict(rtol=4e-3, atol=4e-3)
+    for name, dtype, kind, tolerance in (("", np.float32, F, {}), ("_half", np.float16, F16, half)):
+        write("engram_gate" + name, "EngramGate",
+              dict(key=real(1, 3, 2, 8, dtype=dtype), query=real(1, 3, 2, 8, dtype=dtype),
+                   value=real(1, 3, 8, dtype=dtype), ks=real(2, 8, dtype=dtype),
+                   qs=real(2, 8, dtype=dtype), cs=None if name else real(2, 8, dtype=dtype)),
+              {"y": kind} if name else {"y": kind, "normed": kind}, {"epsilon": 1e-4}, **tolerance)
+    write("hyper_pre_branch", "HyperConnectionPreMix", dict(x=real(2, 3, 4, 5), mix=real(2, 3, 4)),
+          {"y": F}, {"reduction_scale": 0.5})
+    write("hyper_pre_feature", "HyperConnectionPreMix",
+          dict(x=real(3, 4, 5, dtype=np.float16), mix=real(3, 4, 5)), {"y": F16}, {}, **half)
+    write("hyper_pre_flat", "HyperConnectionPreMix",
+          dict(x=real(3, 20), mix=real(3, 4, 1)), {"y": F}, {"num_branches": 4})
+    write("hyper_post", "HyperConnectionPostMix",
+          dict(x=real(2, 4, 5), block=real(2, 5), post=real(2, 4), mix=real(2, 4, 4)), {"y": F}, {})
+    write("hyper_post_identity", "HyperConnectionPostMix",
+          dict(x=real(2, 20, dtype=np.float16), block=real(2, 5, dtype=np.float16),
+               post=real(2, 4, 5, dtype=np.float16)), {"y": F16}, {"num_branches": 4}, **half)
+
+
+GROUPS = [experts, gates, hyper_connections]

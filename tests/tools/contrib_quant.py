@@ -15,20 +15,20 @@ def channels_last():
                        (scales,) if scales > 1 else ()),
                    wz=np.zeros(scales if scales > 1 else (), w_type), ys=scalar(0.05),
                    yz=scalar(5, x_type), b=ints(500, 6, low=-500) if bias else None),
-              {"y": I8 if signed else U8}, attributes | {"channels_last": 1}, ("w", "b", "ws", "wz"),
-              rtol=0, atol=1)
+              {"y": I8 if signed else U8}, attributes | {"channels_last": 1},
+              ("w", "b", "ws", "wz"), rtol=0, atol=1)
     conv("nhwc", np.uint8, np.int8, scales=6, pads=[1, 1, 1, 1])
     conv("nhwc_grouped", np.uint8, np.uint8, group=2, strides=[2, 1], dilations=[1, 2],
          pads=[1, 0, 2, 1], bias=False)
     conv("nhwc_signed", np.int8, np.int8, auto_pad="SAME_UPPER")
     write("qlinear_conv_nchw", "QLinearConv",
           dict(x=ints(255, 1, 2, 7, dtype=np.uint8), xs=scalar(0.02), xz=scalar(3, np.uint8),
-               w=ints(100, 3, 2, 3, dtype=np.int8, low=-100), ws=scalar(0.002), wz=scalar(0, np.int8),
-               ys=scalar(0.05), yz=scalar(5, np.uint8)), {"y": U8}, {}, rtol=0, atol=1)
+               w=ints(100, 3, 2, 3, dtype=np.int8, low=-100), ws=scalar(0.002),
+               wz=scalar(0, np.int8), ys=scalar(0.05), yz=scalar(5, np.uint8)), {"y": U8}, {}, rtol=0, atol=1)
     write("nhwc_max_pool", "NhwcMaxPool", dict(x=ints(255, 2, 6, 5, 3, dtype=np.uint8)), {"y": U8},
           {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]})
-    write("nhwc_max_pool_ceil", "NhwcMaxPool", dict(x=ints(127, 1, 7, 4, 2, low=-128, dtype=np.int8)),
-          {"y": I8}, {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1,
+    write("nhwc_max_pool_ceil", "NhwcMaxPool",
+          dict(x=ints(127, 1, 7, 4, 2, low=-128, dtype=np.int8)), {"y": I8}, {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1,
                       "dilations": [1, 2]})
     write("nhwc_max_pool_1d", "NhwcMaxPool", dict(x=ints(127, 1, 7, 5, low=-128, dtype=np.int8)),
           {"y": I8}, {"kernel_shape": [3], "auto_pad": "SAME_LOWER"})
@@ -47,8 +47,8 @@ def quantize_types():
     write("dequantize_i32", "DequantizeLinear",
           dict(x=ints(1 << 20, 3, 4, dtype=np.int32, low=-(1 << 20)),
                scale=np.array([0.5, 0.25, 2], np.float32), zero=None), {"y": F}, {"axis": 0})
-    write("quantize_no_zero", "QuantizeLinear", dict(x=real(2, 3) * 9, scale=scalar(0.1)), {"y": U8},
-          {})
+    write("quantize_no_zero", "QuantizeLinear",
+          dict(x=real(2, 3) * 9, scale=scalar(0.1)), {"y": U8}, {})
 
 
 def blobs():
