@@ -49,9 +49,8 @@ typedef struct ort_tile_f64 {
     double alpha;
 } ort_tile_f64;
 
-/* Integer products modulo 2^32: C = A * B + add. One element of a and b is 32 bits that hold a
- * group of neighbouring k: two int16 (ort_gemm_kernels.i16), or four bytes, unsigned in B and
- * signed in A (ort_gemm_kernels.u8s8). k, lda and steps count groups. */
+/* Integer products modulo 2^32: C = A * B + add. One element of a and b is 32 bits that hold two
+ * int16 of neighbouring k (ort_gemm_kernels.i16). k, lda and steps count such pairs. */
 typedef struct ort_tile_i32 {
     const int32_t *a, *b;
     int64_t lda, b_step, b_panel;
@@ -101,14 +100,12 @@ typedef struct ort_nbits {
 typedef struct ort_gemm_kernels {
     int mr, nr;         /* f32 micro tile */
     int mr64, nr64;     /* f64 */
-    int mri, nri;       /* i16 and u8s8 */
+    int mri, nri;       /* i16 */
     int kc;             /* k per call that keeps one panel in the first-level cache */
 
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
-    /* NULL where the machine has no instruction for it. */
-    void (*u8s8)(int64_t m, int64_t n, int64_t k_quads, const ort_tile_i32 *tile);
 
     /* Element (kk, j) = b[kk * row + j * column]: k * n elements into panels of nr (nr64) columns,
      * panel stride k_total * nr; the last panel is zero padded. */

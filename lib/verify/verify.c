@@ -160,7 +160,8 @@ static ort_status run_pair(pair *p, bool *ran, ort_error *err)
     }
     *ran = true;
     if (ort_session_run(p->b, p->inputs_b, p->outputs_b, &options, &why)) {
-        say(p, ORT_DIFFERENT, "the original runs, the rewritten model doesn't: %.500s", why.message);
+        say(p, ORT_DIFFERENT, "the original runs, the rewritten model doesn't: %.500s",
+            why.message);
         goto done;
     }
     p->result->runs++;
@@ -233,7 +234,8 @@ static ort_status run_made_up(pair *p, ort_error *err)
         ort_error why = {0};
         bool ran = false;
         ort_status status = ORT_OK;
-        if (ort_exec_make_inputs(p->b, p->options->seed + (uint64_t)i, variant, p->inputs_b, &why)) {
+        uint64_t seed = p->options->seed + (uint64_t)i;
+        if (ort_exec_make_inputs(p->b, seed, variant, p->inputs_b, &why)) {
             say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
             return ORT_OK;
         }

@@ -133,5 +133,4 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 void ort_gemm_plug_scalar(ort_gemm_kernels *table)
 {
     plug_table(table);
-    table->u8s8 = NULL;
 }

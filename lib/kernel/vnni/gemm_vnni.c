@@ -1,6 +1,5 @@
-/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: bytes in groups of four (exact:
- * vpdpbusd doesn't saturate) and int16 pairs with a fused accumulation. Everything else is the
- * AVX-512 tier's. */
+/* gemm_vnni.c - integer products of the AVX-512 VNNI tier: int16 pairs with a fused accumulation
+ * (vpdpwssd). Everything else is the AVX-512 tier's. */
 #include "kernel/avx512/simd.h"
 
 #include "kernel/gemm.h"
@@ -30,15 +29,8 @@ static inline __attribute__((always_inline)) void i32_finish(vi acc, int32_t *c,
 #define TILE(name) i16_##name
 #define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)
 #include "kernel/gemm_tile.inc"
-#undef TILE
-#undef T_FMA
-
-#define TILE(name) u8s8_##name
-#define T_FMA(x, b, c) _mm512_dpbusd_epi32(c, b, x)
-#include "kernel/gemm_tile.inc"
 
 void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
-    table->u8s8 = u8s8_run;
 }
