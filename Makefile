@@ -51,7 +51,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance contrib schema bench lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance contrib schema bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -131,6 +131,9 @@ models: all $(OBJ)/tests/models/models
 
 bench: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench.sh $(OBJ)/tests/bench/bench $(MODELS)
+
+bench-figures: all
+	@python3 tests/tools/bench_figures.py build/bin build/bench
 
 # Damaged models, and allocations that fail; best with CFLAGS and LDFLAGS of -fsanitize=address,undefined.
 FUZZ ?= --seed 1 --count 500
