@@ -51,7 +51,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance contrib schema bench bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance contrib schema shapes bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -125,6 +125,11 @@ contrib: $(OBJ)/tests/onnx/conformance
 
 schema: $(OBJ)/tests/onnx/schema_dump
 	@build/venv/bin/python tests/tools/check_schema.py $<
+
+# Inferred types and shapes beside onnx's own inference and the recorded outputs.
+shapes: $(OBJ)/tests/onnx/shape_dump
+	@build/venv/bin/python tests/tools/check_shapes.py $< build/conformance tests/onnx/contrib \
+	  $(wildcard $(MODELS) $(MODELS)/topologies) $(if $(wildcard $(MODELS)),--all)
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)

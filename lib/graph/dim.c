@@ -351,6 +351,25 @@ static bool divide_exactly(const poly *a, const poly *b, poly *out)
     return add_term(out, &k);
 }
 
+static ort_dim divide(ort_dim_table *table, atom_kind kind, ort_dim a, ort_dim b);
+
+/* floor((floor(a/m) + c) / b) is floor((a + c*m) / (m*b)), and so for ceil: chains of strided
+ * layers stay short. Unknown when p is no such sum. */
+static ort_dim divide_quotient(ort_dim_table *table, atom_kind kind, const poly *p, int64_t b)
+{
+    const term *t = &p->terms[0];
+    bool sum = p->count == 1 || (p->count == 2 && p->terms[1].degree == 0);
+    int64_t c = p->count == 2 ? p->terms[1].coefficient : 0, product, offset;
+    if (!sum || t->degree != 1 || t->coefficient != 1)
+        return ort_dim_unknown();
+    atom inner = table->atoms.data[t->atom[0]];
+    if (inner.kind != kind || !ort_dim_known(inner.b) || inner.b.size <= 0 ||
+        !ort_mul_i64(inner.b.size, b, &product) || !ort_mul_i64(inner.b.size, c, &offset))
+        return ort_dim_unknown();
+    return divide(table, kind, ort_dim_add(table, inner.a, ort_dim_of(offset)),
+                  ort_dim_of(product));
+}
+
 /* By a number: what divides comes out of the floor, the rest stays in. */
 static ort_dim divide_by_number(ort_dim_table *table, atom_kind kind, const poly *p, int64_t b)
 {
@@ -376,7 +395,10 @@ static ort_dim divide_by_number(ort_dim_table *table, atom_kind kind, const poly
             q++;
         return ort_dim_add(table, quotient, ort_dim_of(q));
     }
-    return ort_dim_add(table, quotient, opaque(table, kind, remainder, ort_dim_of(b)));
+    ort_dim inner = divide_quotient(table, kind, &rest, b);
+    if (inner.expr == ORT_DIM_UNKNOWN)
+        inner = opaque(table, kind, remainder, ort_dim_of(b));
+    return ort_dim_add(table, quotient, inner);
 }
 
 static ort_dim divide(ort_dim_table *table, atom_kind kind, ort_dim a, ort_dim b)
@@ -545,6 +567,7 @@ ort_dim ort_dim_substitute(ort_dim_table *table, ort_dim d, const char *name, in
 typedef struct writer {
     char *text;
     size_t size, used;
+    bool cut;
 } writer;
 
 static void put(writer *w, const char *s)
@@ -552,6 +575,8 @@ static void put(writer *w, const char *s)
     for (; *s; s++)
         if (w->used + 1 < w->size)
             w->text[w->used++] = *s;
+        else
+            w->cut = true;
 }
 
 static void put_dim(writer *w, const ort_dim_table *table, ort_dim d, int depth);
@@ -615,8 +640,12 @@ static void put_dim(writer *w, const ort_dim_table *table, ort_dim d, int depth)
 
 char *ort_dim_format(const ort_dim_table *table, ort_dim d, char *text, size_t size)
 {
-    writer w = {text, size, 0};
+    writer w = {text, size, 0, false};
     put_dim(&w, table, d, 0);
+    if (w.cut && size > 1) { /* half an expression would be another one */
+        text[0] = '?';
+        w.used = 1;
+    }
     if (size)
         text[w.used] = '\0';
     return text;

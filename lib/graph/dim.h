@@ -61,7 +61,8 @@ ort_dim ort_dim_merge(ort_dim a, ort_dim b);
 bool ort_dim_broadcast(ort_dim_table *table, ort_dim a, ort_dim b, ort_dim *out);
 /* Value of the expression with one symbol replaced; used by --dim overrides. */
 ort_dim ort_dim_substitute(ort_dim_table *table, ort_dim d, const char *name, int64_t size);
-/* "224", "batch", "2*batch+1", "?" . Writes at most `size` bytes with the NUL; returns text. */
+/* "224", "batch", "2*batch+1", "?". Writes at most `size` bytes with the NUL, and "?" where the
+ * expression doesn't fit; returns text. */
 char *ort_dim_format(const ort_dim_table *table, ort_dim d, char *text, size_t size);
 
 #endif

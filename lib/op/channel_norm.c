@@ -242,8 +242,11 @@ static ort_status batch_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *mean = ort_infer_in(x, 3);
     ORT_TRY(ort_infer_same(x, err));
-    for (int i = 1; i < x->out_count && mean; i++)
+    for (int i = 1; i < x->out_count && mean; i++) {
         x->out[i].type = mean->type;
+        if (mean->type.rank < 0) /* the channels of X */
+            ort_infer_set_type(x, i, mean->type.dtype, 1, (ort_dim[]){ort_infer_dim(x, 0, 1)});
+    }
     return ORT_OK;
 }
 

@@ -37,6 +37,35 @@ static ort_status if_branch(ort_infer *x, int body, ort_fact **facts, ort_error 
     return x->infer_body(x, body, NULL, 0, *facts, x->out_count, err);
 }
 
+/* Both branches. One that contradicts the shapes at hand can't be the one that is taken (a model
+ * for two sampling rates, say, given an input of one of them): it fails when it runs, not before.
+ * That both do is an error. */
+static ort_status if_branches(ort_infer *x, ort_fact **yes, ort_fact **no, bool can[2],
+                              ort_error *err)
+{
+    static const char *const names[] = {"then_branch", "else_branch"};
+    ort_fact **facts[] = {yes, no};
+    ort_error first = {0}, second = {0};
+    for (int i = 0; i < 2; i++) {
+        int body = ort_node_body(x->node, names[i]);
+        /* In a body that never runs itself, one pass for the facts is all. */
+        ort_status status = if_branch(x, body, facts[i], !err ? NULL : i ? &second : &first);
+        can[i] = status == ORT_OK;
+        if (status != ORT_OK && (status != ORT_ERROR_MODEL || !*facts[i])) {
+            if (err)
+                *err = i ? second : first;
+            return status;
+        }
+        if (!can[i]) /* once more, for the facts behind the contradiction */
+            ORT_TRY(if_branch(x, body, facts[i], NULL));
+    }
+    if (can[0] || can[1])
+        return ORT_OK;
+    if (err)
+        *err = first;
+    return first.status;
+}
+
 static ort_status if_infer(ort_infer *x, ort_error *err)
 {
     ort_fact *yes = NULL, *no = NULL;
@@ -55,11 +84,12 @@ static ort_status if_infer(ort_infer *x, ort_error *err)
             x->out[i] = yes[i];
         return ORT_OK;
     }
-    ORT_TRY(if_branch(x, ort_node_body(x->node, "then_branch"), &yes, err));
-    ORT_TRY(if_branch(x, ort_node_body(x->node, "else_branch"), &no, err));
+    bool can[2];
+    ORT_TRY(if_branches(x, &yes, &no, can, err));
     for (int i = 0; i < x->out_count; i++) {
-        x->out[i].type = yes[i].type;
-        ort_flow_join_type(x->arena, &x->out[i].type, &no[i].type);
+        x->out[i].type = can[0] ? yes[i].type : no[i].type;
+        if (can[0] && can[1])
+            ort_flow_join_type(x->arena, &x->out[i].type, &no[i].type);
     }
     return ORT_OK;
 }
@@ -86,28 +116,36 @@ static const ort_op_impl if_impl = {.infer = if_infer, .run = if_run};
 
 /* ---- Loop */
 
+static ort_type carried_type(ort_infer *x, const ort_loop_form *form, const ort_type *enters,
+                             const ort_type *returns)
+{
+    ort_type type = *enters;
+    if (form->fixed && ort_type_merge(&type, returns))
+        return type;
+    if (returns->kind == ORT_TYPE_UNKNOWN)
+        type.rank = -1; /* only that its element type is the same */
+    else
+        ort_flow_join_type(x->arena, &type, returns);
+    return type;
+}
+
 /* What a loop body sees of its carried values: the join of what enters and what it returns itself,
  * found by repeated inference (each round forgets something, so it ends). */
-ort_status ort_loop_infer_carried(ort_infer *x, int body, ort_fact *in, int in_count, int first,
-                                  int carried, ort_fact *out, int out_first, int out_count,
-                                  ort_error *err)
+ort_status ort_loop_infer_carried(ort_infer *x, const ort_loop_form *form, ort_fact *in,
+                                  ort_fact *out, ort_error *err)
 {
     for (int round = 0;; round++) {
         bool stable = true;
-        memset(out, 0, (size_t)out_count * sizeof *out);
-        ORT_TRY(x->infer_body(x, body, in, in_count, out, out_count, err));
-        for (int i = 0; i < carried; i++) {
-            ort_type joined = in[first + i].type;
-            if (out[out_first + i].type.kind == ORT_TYPE_UNKNOWN)
-                joined.rank = -1; /* only that its element type is the same */
-            else
-                ort_flow_join_type(x->arena, &joined, &out[out_first + i].type);
-            if (round >= 4 && joined.kind == ORT_TYPE_TENSOR &&
-                !ort_flow_same_type(&joined, &in[first + i].type))
-                joined.rank = -1;
-            if (ort_flow_same_type(&joined, &in[first + i].type))
+        memset(out, 0, (size_t)form->out_count * sizeof *out);
+        ORT_TRY(x->infer_body(x, form->body, in, form->in_count, out, form->out_count, err));
+        for (int i = 0; i < form->carried; i++) {
+            ort_type *type = &in[form->first + i].type;
+            ort_type joined = carried_type(x, form, type, &out[form->out_first + i].type);
+            if (ort_flow_same_type(&joined, type))
                 continue;
-            in[first + i].type = joined;
+            if (round >= 4 && joined.kind == ORT_TYPE_TENSOR)
+                joined.rank = -1;
+            *type = joined;
             stable = false;
         }
         if (stable || round >= 12)
@@ -163,6 +201,14 @@ ort_status ort_loop_infer_scan_output(ort_infer *x, int output, const ort_fact *
     return ORT_OK;
 }
 
+/* What a carried value is in the end. An optional that the body fills is what it is filled with. */
+static ort_type loop_result(const ort_fact *initial, const ort_type *joined, const ort_type *made)
+{
+    bool filled = joined->kind == ORT_TYPE_UNKNOWN && initial &&
+                  initial->type.kind == ORT_TYPE_OPTIONAL;
+    return filled ? *made : *joined;
+}
+
 static ort_status loop_infer(ort_infer *x, ort_error *err)
 {
     int body = ort_node_body(x->node, "body");
@@ -172,6 +218,8 @@ static ort_status loop_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err,
                               "its body gives %d outputs, %d carried values and a condition "
                               "must be among them", outs, carried);
+    ort_loop_form form = {.body = body, .in_count = carried + 2, .first = 2, .carried = carried,
+                          .out_first = 1, .out_count = outs};
     ort_fact *in = ort_arena_array(x->arena, (size_t)carried + 2, sizeof *in);
     ort_fact *out = ort_arena_array(x->arena, (size_t)outs, sizeof *out);
     if (!in || !out)
@@ -184,11 +232,11 @@ static ort_status loop_infer(ort_infer *x, ort_error *err)
         if (ort_infer_in(x, 2 + i))
             in[2 + i].type = x->in[2 + i]->type;
     }
-    ORT_TRY(ort_loop_infer_carried(x, body, in, carried + 2, 2, carried, out, 1, outs, err));
+    ORT_TRY(ort_loop_infer_carried(x, &form, in, out, err));
     ort_dim trips = loop_trips(x, &out[0]);
     for (int i = 0; i < x->out_count; i++) {
         if (i < carried)
-            x->out[i].type = in[2 + i].type;
+            x->out[i].type = loop_result(x->in[2 + i], &in[2 + i].type, &out[1 + i].type);
         else
             ORT_TRY(ort_loop_infer_scan_output(x, i, &out[1 + i], 0, trips, err));
     }

@@ -128,6 +128,21 @@ static const char *einsum_parse(const char *equation, const int *ranks, int coun
     return wrong;
 }
 
+/* The size of the label of axis d of one operand. Axes of different operands broadcast (numpy, the
+ * reference), those of one operand are a diagonal and must be equal; false when they aren't. */
+static bool label_dim(const ort_type *type, const einsum_axes *axes, int d, ort_dim *size)
+{
+    *size = type->dim[d];
+    for (int k = 0; k < axes->rank; k++) {
+        if (axes->label[k] != axes->label[d])
+            continue;
+        if (ort_dim_differ(*size, type->dim[k]))
+            return false;
+        *size = k < d ? ort_dim_merge(type->dim[k], *size) : ort_dim_merge(*size, type->dim[k]);
+    }
+    return true;
+}
+
 static ort_status einsum_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dim[LABELS], dims[ORT_MAX_RANK];
@@ -152,7 +167,9 @@ static ort_status einsum_infer(ort_infer *x, ort_error *err)
     for (int i = 0; i < x->in_count; i++)
         for (int d = 0; d < ranks[i]; d++) {
             int l = form->operand[i].label[d];
-            if (!ort_dim_broadcast(x->dims, dim[l], x->in[i]->type.dim[d], &dim[l]))
+            ort_dim own;
+            if (!label_dim(&x->in[i]->type, &form->operand[i], d, &own) ||
+                !ort_dim_broadcast(x->dims, dim[l], own, &dim[l]))
                 return ort_infer_fail(x, err, "axis %d of input %d does not fit the other axes of "
                                       "its label", d, i);
         }

@@ -353,6 +353,8 @@ static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
                 ort_findings_add(d->findings, ORT_FINDING_ERROR, "%s", err->message);
             continue;
         }
+        if (status == ORT_ERROR_MODEL && err == NULL)
+            continue; /* a body that never runs: what contradicts in it stays unknown */
         if (status != ORT_OK) {
             resolve_all(graph, d->registry);
             return status;

@@ -17,6 +17,12 @@ bool ort_infer_in_ranked(const ort_infer *x, int index)
     return fact != NULL && fact->type.kind == ORT_TYPE_TENSOR && fact->type.rank >= 0;
 }
 
+ort_dim ort_infer_dim(const ort_infer *x, int input, int axis)
+{
+    bool there = ort_infer_in_ranked(x, input) && axis < x->in[input]->type.rank;
+    return there ? x->in[input]->type.dim[axis] : ort_dim_unknown();
+}
+
 void ort_infer_set_type(ort_infer *x, int output, ort_dtype dtype, int rank, const ort_dim *dims)
 {
     if (output < x->out_count)

@@ -58,7 +58,8 @@ typedef struct ort_infer {
     ort_dim_table *dims;       /* NULL at plan time (every dim is known or unknown) */
     ort_arena *arena;          /* for known values that outlive the call */
     const ort_graph *graph;
-    /* Infer body `index` (node->bodies) for these input facts; fills `outputs` facts. */
+    /* Infer body `index` (node->bodies) for these input facts; fills `outputs` facts. err NULL: the
+     * body never runs; what contradicts in it is no error and stays unknown. */
     ort_status (*infer_body)(struct ort_infer *x, int index, const ort_fact *inputs,
                              int input_count, ort_fact *outputs, int output_count,
                              ort_error *err);
@@ -69,6 +70,8 @@ typedef struct ort_infer {
  * on contradiction. */
 const ort_fact *ort_infer_in(const ort_infer *x, int index); /* NULL when absent or beyond count */
 bool ort_infer_in_ranked(const ort_infer *x, int index);     /* tensor of known rank */
+/* Dim `axis` of an input; unknown when the input is absent or its rank is unknown or too small. */
+ort_dim ort_infer_dim(const ort_infer *x, int input, int axis);
 void ort_infer_set_type(ort_infer *x, int output, ort_dtype dtype, int rank, const ort_dim *dims);
 void ort_infer_set_dtype(ort_infer *x, int output, ort_dtype dtype); /* rank stays unknown */
 /* Axis attribute into [0, rank); error when out of range. */

@@ -47,19 +47,16 @@ static ort_status linear_infer(ort_infer *x, ort_error *err)
     ort_dtype state_dtype = state ? state->type.dtype : dtype;
     for (int i = IN_QUERY; i <= IN_VALUE; i++)
         ORT_TRY(ort_infer_need_rank(x, i, 3, err));
-    if (!ort_infer_in_ranked(x, IN_QUERY) || !ort_infer_in_ranked(x, IN_VALUE) || kv_heads < 1 ||
-        q_heads < 1) {
-        ort_infer_set_dtype(x, 0, dtype);
-        ort_infer_set_dtype(x, 1, state_dtype);
-        return ORT_OK;
+    ort_dim batch = ort_infer_dim(x, IN_QUERY, 0), steps = ort_infer_dim(x, IN_QUERY, 1);
+    ort_dim heads = ort_dim_unknown(), key = heads, value = heads, width = heads;
+    if (kv_heads >= 1 && q_heads >= 1) {
+        heads = ort_dim_of(kv_heads);
+        key = ort_dim_div(x->dims, ort_infer_dim(x, IN_QUERY, 2), ort_dim_of(q_heads));
+        value = ort_dim_div(x->dims, ort_infer_dim(x, IN_VALUE, 2), heads);
+        width = ort_dim_mul(x->dims, value, ort_dim_of(q_heads));
     }
-    const ort_dim *dq = q->type.dim, *dv = x->in[IN_VALUE]->type.dim;
-    ort_dim key = ort_dim_div(x->dims, dq[2], ort_dim_of(q_heads));
-    ort_dim value = ort_dim_div(x->dims, dv[2], ort_dim_of(kv_heads));
-    ort_dim width = ort_dim_mul(x->dims, value, ort_dim_of(q_heads));
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){dq[0], dq[1], width});
-    ort_infer_set_type(x, 1, state_dtype, 4,
-                       (ort_dim[]){dq[0], ort_dim_of(kv_heads), key, value});
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
+    ort_infer_set_type(x, 1, state_dtype, 4, (ort_dim[]){batch, heads, key, value});
     return ORT_OK;
 }
 
@@ -221,14 +218,15 @@ static ort_status causal_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_infer_need_rank(x, 1, 3, err));
     if (strcmp(activation, "none") && strcmp(activation, "silu") && strcmp(activation, "swish"))
         return ort_infer_fail(x, err, "activation '%.40s' must be none, silu or swish", activation);
-    ORT_TRY(ort_infer_same(x, err));
     ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
-    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1)) {
-        ort_infer_set_dtype(x, 1, dtype);
-        return ORT_OK;
-    }
-    ort_dim kept = ort_dim_sub(x->dims, x->in[1]->type.dim[2], ort_dim_of(1));
-    ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){in->type.dim[0], in->type.dim[1], kept});
+    ort_dim batch = ort_dim_merge(ort_infer_dim(x, 0, 0), ort_infer_dim(x, 3, 0));
+    ort_dim channels = ort_infer_dim(x, 0, 1);
+    for (int i = 1; i <= 3; i++) /* weight and bias begin with it, the past has it second */
+        channels = ort_dim_merge(channels, ort_infer_dim(x, i, i == 3));
+    ort_dim kept = ort_dim_sub(x->dims, ort_infer_dim(x, 1, 2), ort_dim_of(1));
+    kept = ort_dim_merge(kept, ort_infer_dim(x, 3, 2));
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, channels, ort_infer_dim(x, 0, 2)});
+    ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){batch, channels, kept});
     return ORT_OK;
 }
 

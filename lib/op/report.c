@@ -36,7 +36,7 @@ void ort_report_int(ort_json *json, const char *key, int64_t value)
 
 void ort_report_type(ort_json *json, const ort_dim_table *dims, const ort_type *type)
 {
-    char text[1024];
+    char text[4096];
     ort_report_text(json, "type", ort_type_format(dims, type, text, sizeof text));
     if (type->kind != ORT_TYPE_TENSOR && type->kind != ORT_TYPE_SPARSE)
         return;

@@ -39,7 +39,7 @@ static void put(ort_tensor *t, int64_t i, double value)
 
 static ort_status align_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *in = ort_infer_in(x, 0), *rois = ort_infer_in(x, 1);
+    const ort_fact *in = ort_infer_in(x, 0);
     ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
@@ -49,10 +49,8 @@ static ort_status align_infer(ort_infer *x, ort_error *err)
     if (out[2].size < 1 || out[3].size < 1 || out[2].size > INT32_MAX || out[3].size > INT32_MAX)
         return ort_infer_fail(x, err, "attributes output_height and output_width are %lld and %lld",
                               (long long)out[2].size, (long long)out[3].size);
-    if (ort_infer_in_ranked(x, 1))
-        out[0] = rois->type.dim[0];
-    if (ort_infer_in_ranked(x, 0))
-        out[1] = in->type.dim[1];
+    out[0] = ort_dim_merge(ort_infer_dim(x, 1, 0), ort_infer_dim(x, 2, 0));
+    out[1] = ort_infer_dim(x, 0, 1);
     ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
     return ORT_OK;
 }

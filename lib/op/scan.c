@@ -98,13 +98,15 @@ static ort_status scan_infer(ort_infer *x, ort_error *err)
     ort_dim batch = ort_dim_unknown(), length = ort_dim_unknown();
     ORT_TRY(scan_form_of(x, &f, err));
     int ins = f.states + f.inputs;
+    ort_loop_form loop = {.body = f.body, .in_count = ins, .carried = f.states,
+                          .out_count = f.outs, .fixed = true};
     ort_fact *in = ort_arena_array(x->arena, (size_t)ins, sizeof *in);
     ort_fact *out = ort_arena_array(x->arena, (size_t)f.outs + 1, sizeof *out);
     if (!in || !out)
         return ort_error_memory(err, (size_t)ins * sizeof *in);
     for (int i = 0; i < ins; i++)
         ORT_TRY(slice_type(x, &f, i, &in[i].type, &batch, &length, err));
-    ORT_TRY(ort_loop_infer_carried(x, f.body, in, ins, 0, f.states, out, 0, f.outs, err));
+    ORT_TRY(ort_loop_infer_carried(x, &loop, in, out, err));
     for (int i = 0; i < x->out_count; i++) {
         if (i < f.states) {
             x->out[i].type = in[i].type;

@@ -182,6 +182,21 @@ typedef struct fold_state {
     size_t dilations_n, pads_n, strides_n;
 } fold_state;
 
+/* An image_shape of unknown length: block_shape and the attributes have an entry per axis too. */
+static int fold_open_image(const ort_infer *x, int blocks, ort_dim *image)
+{
+    static const char *const lists[] = {"dilations", "pads", "strides"};
+    int axes = blocks;
+    for (int i = 0; i < 3 && axes < 0; i++) {
+        size_t count = 0;
+        if (ort_node_ints(x->node, lists[i], &count) && count <= ORT_SYMBOLIC_MAX)
+            axes = (int)count / (i == 1 ? 2 : 1);
+    }
+    for (int i = 0; i < axes; i++)
+        image[i] = ort_dim_unknown();
+    return axes;
+}
+
 static ort_status fold_infer(ort_infer *x, ort_error *err)
 {
     ort_dim image[ORT_SYMBOLIC_MAX], block[ORT_SYMBOLIC_MAX], dims[ORT_MAX_RANK];
@@ -189,6 +204,8 @@ static ort_status fold_infer(ort_infer *x, ort_error *err)
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (ort_infer_in_ranked(x, 0))
         ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+    if (count < 0)
+        count = fold_open_image(x, blocks, image);
     if (count < 0)
         return ORT_OK;
     if (count + 2 > ORT_MAX_RANK || (blocks >= 0 && blocks != count))

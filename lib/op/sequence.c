@@ -71,6 +71,24 @@ static ort_status length_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+/* The length of every part, where all are equal. */
+static ort_dim split_length(const ort_infer *x, ort_dim total)
+{
+    ort_dim first, part;
+    if (!ort_infer_in(x, 1))
+        return ort_dim_of(1);
+    int count = ort_infer_int_count(x, 1);
+    if (count < 1 || !ort_infer_in_ranked(x, 1) || !ort_infer_int(x, 1, 0, &first))
+        return ort_dim_unknown();
+    if (x->in[1]->type.rank == 0) /* cut into parts of this length; a rest is shorter */
+        return ort_dim_known(first) && ort_dim_known(total) && first.size > 0 &&
+                       total.size % first.size == 0 ? first : ort_dim_unknown();
+    for (int i = 1; i < count; i++)
+        if (!ort_infer_int(x, 1, i, &part) || !ort_dim_equal(part, first))
+            return ort_dim_unknown();
+    return first;
+}
+
 static ort_status split_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
@@ -82,7 +100,7 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
         int axis;
         ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), item.rank, &axis, err));
         if (keepdims) {
-            item.dim[axis] = ort_infer_in(x, 1) ? ort_dim_unknown() : ort_dim_of(1);
+            item.dim[axis] = split_length(x, item.dim[axis]);
         } else {
             memmove(&item.dim[axis], &item.dim[axis + 1],
                     (size_t)(item.rank - axis - 1) * sizeof *item.dim);

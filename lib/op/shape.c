@@ -106,15 +106,19 @@ static ort_status alias_run(ort_call *call, ort_error *err)
 }
 
 /* Product of the input's dims over the product of `dims` (dim `hole` left out): common factors go
- * first, so that symbols cancel. */
-static ort_status reshape_rest(ort_infer *x, const ort_dim *dims, int rank, int hole, ort_dim *out,
-                               ort_error *err)
+ * first, so that symbols cancel. copied: a bit per axis taken over from the input. */
+static ort_status reshape_rest(ort_infer *x, const ort_dim *dims, int rank, int hole,
+                               unsigned copied, ort_dim *out, ort_error *err)
 {
     ort_dim over = ort_dim_of(1), under = ort_dim_of(1);
     const ort_type *in = &x->in[0]->type;
     bool used[ORT_MAX_RANK] = {false};
+    for (int i = 0; i < in->rank && i < rank; i++) /* the same number, also where it is unknown */
+        used[i] = copied >> i & 1 && !(ort_dim_known(dims[i]) && dims[i].size == 0);
     for (int i = 0; i < in->rank; i++) {
         int k = 0;
+        if (copied >> i & 1 && used[i])
+            continue;
         while (k < rank && (k == hole || used[k] || !ort_dim_equal(in->dim[i], dims[k]) ||
                             (ort_dim_known(dims[k]) && dims[k].size == 0)))
             k++;
@@ -161,6 +165,7 @@ static ort_status reshape_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_SYMBOLIC_MAX];
     bool zero = ort_node_int(x->node, "allowzero", 0) != 0, ranked = ort_infer_in_ranked(x, 0);
     int hole = -1, rank = ort_infer_elements(x, 1, dims);
+    unsigned copied = 0;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (rank < 0)
         return ORT_OK;
@@ -182,12 +187,13 @@ static ort_status reshape_infer(ort_infer *x, ort_error *err)
                 return ort_infer_fail(x, err, "the requested dim %d is 0 (copy), but the input has "
                                       "rank %d", d, x->in[0]->type.rank);
             dims[d] = ranked ? x->in[0]->type.dim[d] : ort_dim_unknown();
+            copied |= 1u << d;
         }
     }
     if (hole >= 0) {
         dims[hole] = ort_dim_unknown();
         if (ranked)
-            ORT_TRY(reshape_rest(x, dims, rank, hole, &dims[hole], err));
+            ORT_TRY(reshape_rest(x, dims, rank, hole, copied, &dims[hole], err));
     } else if (ranked) {
         ORT_TRY(reshape_check(x, dims, rank, err));
     }

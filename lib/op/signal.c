@@ -118,7 +118,8 @@ static ort_status dft_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "the transform has length %lld", (long long)n.size);
     if (s.onesided && !s.inverse)
         n = ort_dim_add(x->dims, ort_dim_div(x->dims, n, ort_dim_of(2)), ort_dim_of(1));
-    for (int d = 0; d < type.rank - 1 && !known_axis; d++)
+    bool keeps_length = !s.onesided && !ort_infer_in(x, 1); /* on whichever axis */
+    for (int d = 0; d < type.rank - 1 && !known_axis && !keeps_length; d++)
         type.dim[d] = ort_dim_unknown();
     if (known_axis)
         type.dim[axis] = n;

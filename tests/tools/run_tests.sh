@@ -68,6 +68,7 @@ if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
+    suite shapes make -s shapes
 else
     tail -n 3 "$logs/venv.log"
     cannot conformance "the pinned Python packages can't be installed (no network?)"

@@ -27,6 +27,13 @@ static void dims(test_state *test)
     CHECK(ort_dim_equal(ort_dim_sub(t, ort_dim_add(t, n, h), h), n));
     ort_dim half = ort_dim_div(t, ort_dim_add(t, h, ort_dim_of(1)), two);
     CHECK_TEXT(ort_dim_format(t, half, text, sizeof text), "floor((h+1)/2)");
+    CHECK_TEXT(ort_dim_format(t, half, text, 10), "?"); /* not half of it */
+    ort_dim quarter = ort_dim_div(t, ort_dim_add(t, half, ort_dim_of(1)), two);
+    CHECK_TEXT(ort_dim_format(t, quarter, text, sizeof text), "floor((h+3)/4)");
+    ort_dim up = ort_dim_ceil_div(t, ort_dim_ceil_div(t, h, two), ort_dim_of(3));
+    CHECK_TEXT(ort_dim_format(t, up, text, sizeof text), "ceil(h/6)");
+    ort_dim mixed = ort_dim_ceil_div(t, half, two);
+    CHECK_TEXT(ort_dim_format(t, mixed, text, sizeof text), "ceil(floor((h+1)/2)/2)");
     CHECK(ort_dim_substitute(t, half, "h", 7).size == 4);
     CHECK(ort_dim_known(ort_dim_substitute(t, half, "h", 7)));
     CHECK(!ort_dim_known(ort_dim_substitute(t, half, "n", 7)));
