@@ -13,19 +13,20 @@
 /* A sweep that always finds something is a defect; this bounds what it can cost. */
 #define SWEEPS_MAX 100
 
+/* Rounds over the whole table: passes that undo each other are a defect. */
+#define ROUNDS_MAX 20
+
 static const ort_pass *const passes[] = {
-    &ort_pass_identity,       &ort_pass_constant_fold, &ort_pass_pad_conv,
-    &ort_pass_conv_batchnorm, &ort_pass_dead_nodes,    &ort_pass_swish,
-    &ort_pass_hard_swish,     &ort_pass_conv_activation, &ort_pass_gemm_activation,
-    &ort_pass_conv_gate,
-    &ort_pass_chain_fusion, /* last: what the fusions before it left */
+#define X(name) &ort_pass_##name,
+#include "pass/passes.def"
+#undef X
     NULL,
 };
+#define PASS_COUNT (sizeof passes / sizeof *passes - 1)
 
 const ort_pass *ort_pass_at(int index)
 {
-    int count = (int)(sizeof passes / sizeof *passes) - 1;
-    return index >= 0 && index < count ? passes[index] : NULL;
+    return index >= 0 && index < (int)PASS_COUNT ? passes[index] : NULL;
 }
 
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
@@ -118,8 +119,21 @@ const ort_pass *ort_pass_selected(const ort_pass_options *options, int n)
     return NULL;
 }
 
+typedef struct run_totals { /* by place in the table */
+    uint64_t ns[PASS_COUNT];
+    int changes[PASS_COUNT];
+} run_totals;
+
+static int place_of(const ort_pass *pass)
+{
+    int place = 0;
+    while (passes[place] != pass)
+        place++;
+    return place;
+}
+
 static ort_status run_pass(ort_model *model, const ort_pass_options *options, const ort_pass *pass,
-                           size_t *growth_bytes, ort_error *err)
+                           size_t *growth_bytes, run_totals *totals, int *changed, ort_error *err)
 {
     uint64_t begin = ort_clock_ns();
     int changes = 0;
@@ -131,26 +145,44 @@ static ort_status run_pass(ort_model *model, const ort_pass_options *options, co
                                 .growth_bytes = growth_bytes,
                                 .pass = pass};
     ort_status status = run_on(&context, model->graph, &changes, err);
-    if (status)
-        return ort_error_wrap(err, status, "pass %s", pass->name);
-    if (options->report)
-        options->report(options->report_arg, pass, ort_clock_ns() - begin, changes);
-    if (changes && options->log)
-        ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", pass->name, changes);
-    return ORT_OK;
+    totals->ns[place_of(pass)] += ort_clock_ns() - begin;
+    totals->changes[place_of(pass)] += changes;
+    *changed += changes;
+    return status ? ort_error_wrap(err, status, "pass %s", pass->name) : ORT_OK;
+}
+
+static void report(const ort_pass_options *options, const run_totals *totals)
+{
+    const ort_pass *pass;
+    for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
+        int place = place_of(pass);
+        if (options->limit && i == options->limit)
+            break;
+        if (options->report)
+            options->report(options->report_arg, pass, totals->ns[place], totals->changes[place]);
+        if (totals->changes[place] && options->log)
+            ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", pass->name,
+                          totals->changes[place]);
+    }
 }
 
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
 {
     size_t growth_bytes = options->growth_bytes;
-    const ort_pass *pass;
+    run_totals totals = {0};
+    int changed = 1;
     ORT_TRY(check_names(options->only, err));
     ORT_TRY(check_names(options->disable, err));
     model->registry = options->registry;
-    for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
-        if (options->limit && i == options->limit)
-            break;
-        ORT_TRY(run_pass(model, options, pass, &growth_bytes, err));
+    for (int round = 0; changed && round < ROUNDS_MAX; round++) {
+        const ort_pass *pass;
+        changed = 0;
+        for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
+            if (options->limit && i == options->limit)
+                break;
+            ORT_TRY(run_pass(model, options, pass, &growth_bytes, &totals, &changed, err));
+        }
     }
+    report(options, &totals);
     return ORT_OK;
 }

@@ -1,4 +1,5 @@
-/* pass.h - rewrites of a graph: a const table, run in order, each to its own fixed point.
+/* pass.h - rewrites of a graph: a const table (passes.def), run in order, each to its own fixed
+ * point, all of them again until a round changes nothing.
  *
  * A pass changes the graph through op/edit.h only, so facts are always current. Names of graph
  * inputs and outputs are kept. What a pass folds is computed on the scalar tier: the saved model
@@ -46,7 +47,7 @@ typedef struct ort_pass_options {
     const ort_registry *registry;
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
-    /* Called after each pass that ran, or NULL. */
+    /* Called in the end for each pass that ran, with its total; or NULL. */
     void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);
     void *report_arg;
 } ort_pass_options;
@@ -68,9 +69,8 @@ int ort_pass_opset(const ort_pass_context *context, const ort_node *node, const 
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-extern const ort_pass ort_pass_constant_fold, ort_pass_dead_nodes, ort_pass_identity,
-    ort_pass_pad_conv, ort_pass_conv_batchnorm, ort_pass_conv_activation,
-    ort_pass_gemm_activation, ort_pass_swish, ort_pass_hard_swish, ort_pass_conv_gate,
-    ort_pass_chain_fusion;
+#define X(name) extern const ort_pass ort_pass_##name;
+#include "pass/passes.def"
+#undef X
 
 #endif

@@ -1,0 +1,223 @@
+/* common_subexpressions.c - nodes that compute the same from the same become one; constants of the
+ * same type, shape and bytes become one. In the order of the graph, so that one sweep is enough: by
+ * the time a node is looked at, its inputs stand for all that equal them. Nodes that draw random
+ * numbers or own bodies stay.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hashmap.h"
+#include "graph/hash.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+
+/* Larger constants of a session are left alone: looking at them would read all weights at load. */
+#define SESSION_CONSTANT_BYTES 4096
+#define HASHED_BYTES 256
+
+typedef struct seen {
+    ort_hashmap map; /* 8 bytes of hash to the id of a node or value */
+    ort_arena keys;
+} seen;
+
+/* The id stored under this hash, or `id` itself when it is the first. */
+static ort_status first_with(seen *s, uint64_t hash, ort_id id, ort_id *first, ort_error *err)
+{
+    uint64_t found;
+    *first = id;
+    if (ort_hashmap_get(&s->map, (const char *)&hash, sizeof hash, &found)) {
+        *first = (ort_id)found;
+        return ORT_OK;
+    }
+    uint64_t *key = ort_arena_alloc(&s->keys, sizeof *key);
+    if (!key)
+        return ort_error_memory(err, sizeof *key);
+    *key = hash;
+    return ort_hashmap_put(&s->map, (const char *)key, sizeof *key, id)
+               ? ORT_OK
+               : ort_error_memory(err, sizeof *key);
+}
+
+static void release(seen *s)
+{
+    ort_hashmap_release(&s->map);
+    ort_arena_release(&s->keys);
+}
+
+/* ---- constants */
+
+static bool same_tensor(const ort_tensor *a, const ort_tensor *b)
+{
+    if (a->dtype != b->dtype || a->shape.rank != b->shape.rank || a->stride || b->stride ||
+        a->dtype == ORT_DTYPE_STRING ||
+        memcmp(a->shape.dim, b->shape.dim, sizeof *a->shape.dim * (size_t)a->shape.rank) != 0)
+        return false;
+    size_t bytes = ort_tensor_bytes(a);
+    return !bytes || a->data == b->data ||
+           (a->data && b->data && memcmp(a->data, b->data, bytes) == 0);
+}
+
+/* Type, shape and the beginning: enough to find candidates without reading every weight. */
+static uint64_t hash_constant(const ort_tensor *t)
+{
+    ort_tensor head = *t;
+    size_t bytes = ort_tensor_bytes(t);
+    uint64_t h;
+    head.data = NULL;
+    h = ort_hash_tensor(&head);
+    return ort_hash_bytes(t->data, bytes < HASHED_BYTES ? bytes : HASHED_BYTES, h);
+}
+
+static bool sharable(const ort_pass_context *c, const ort_graph_value *value)
+{
+    const ort_tensor *t = value->fact.value;
+    return t && t->data && !t->stride && value->producer == ORT_ID_NONE && !value->is_input &&
+           !value->is_output && value->use_count > 0 && t->dtype != ORT_DTYPE_STRING &&
+           (c->portable || ort_tensor_bytes(t) <= SESSION_CONSTANT_BYTES);
+}
+
+static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    seen s = {0};
+    ort_status status = ORT_OK;
+    for (size_t i = 0; i < graph->initializers.count && !status; i++) {
+        ort_id id = graph->initializers.data[i], first;
+        const ort_graph_value *value = graph->values.data[id];
+        if (!sharable(c, value))
+            continue;
+        status = first_with(&s, hash_constant(value->fact.value), id, &first, err);
+        if (status || first == id ||
+            !same_tensor(graph->values.data[first]->fact.value, value->fact.value))
+            continue;
+        ort_graph_replace_uses(graph, id, first);
+        ++*changes;
+    }
+    release(&s);
+    return status;
+}
+
+/* ---- nodes */
+
+static bool same_list(const ort_attr *a, const ort_attr *b, const void *x, const void *y,
+                      size_t size)
+{
+    return a->count == b->count && (!a->count || memcmp(x, y, a->count * size) == 0);
+}
+
+static bool same_string(const ort_string *a, const ort_string *b)
+{
+    return a->length == b->length && (!a->length || memcmp(a->ptr, b->ptr, a->length) == 0);
+}
+
+static bool same_attr(const ort_attr *a, const ort_attr *b)
+{
+    if (a->type != b->type || a->reference || b->reference)
+        return false;
+    switch (a->type) {
+    case ORT_ATTR_INT: return a->i == b->i;
+    case ORT_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case ORT_ATTR_STRING: return same_string(&a->s, &b->s);
+    case ORT_ATTR_INTS: return same_list(a, b, a->ints, b->ints, sizeof *a->ints);
+    case ORT_ATTR_FLOATS: return same_list(a, b, a->floats, b->floats, sizeof *a->floats);
+    case ORT_ATTR_STRINGS:
+        for (size_t i = 0; a->count == b->count && i < a->count; i++)
+            if (!same_string(&a->strings[i], &b->strings[i]))
+                return false;
+        return a->count == b->count;
+    case ORT_ATTR_TENSOR: return a->t && b->t && same_tensor(a->t, b->t);
+    default: return false;
+    }
+}
+
+static bool same_node(const ort_node *a, const ort_node *b)
+{
+    if (a->op != b->op || a->opset != b->opset || a->input_count != b->input_count ||
+        a->attr_count != b->attr_count || a->output_count != b->output_count ||
+        (a->input_count &&
+         memcmp(a->inputs, b->inputs, sizeof *a->inputs * (size_t)a->input_count) != 0))
+        return false;
+    for (int i = 0; i < a->attr_count; i++) {
+        const ort_attr *other = ort_node_attr(b, a->attrs[i].name);
+        if (!other || !same_attr(&a->attrs[i], other))
+            return false;
+    }
+    for (int i = 0; i < a->output_count; i++)
+        if (b->outputs[i] != ORT_ID_NONE && a->outputs[i] == ORT_ID_NONE)
+            return false;
+    return true;
+}
+
+static uint64_t hash_node(const ort_graph *graph, const ort_node *node)
+{
+    uint64_t h = ort_hash_bytes(&node->op, sizeof node->op, 7), attrs = 0;
+    h = ort_hash_bytes(node->inputs, sizeof *node->inputs * (size_t)node->input_count, h);
+    for (int i = 0; i < node->attr_count; i++)
+        attrs += ort_hash_attr(graph->model->dims, &node->attrs[i]);
+    return ort_hash_bytes(&attrs, sizeof attrs, h);
+}
+
+static bool mergeable(const ort_node *node)
+{
+    return node->op && !node->body_count && node->output_count &&
+           !(node->op->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL));
+}
+
+/* Graph outputs keep their names: such a node stays, and others become it where they can. */
+static bool gives_output(const ort_graph *graph, const ort_node *node)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != ORT_ID_NONE && graph->values.data[node->outputs[i]]->is_output)
+            return true;
+    return false;
+}
+
+static void merge(ort_graph *graph, const ort_node *into, ort_node *node)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != ORT_ID_NONE)
+            ort_graph_replace_uses(graph, node->outputs[i], into->outputs[i]);
+    ort_graph_remove_node(graph, node);
+}
+
+static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    seen s = {0};
+    ort_status status = ORT_OK;
+    ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        ort_id first;
+        if (!mergeable(node))
+            continue;
+        status = first_with(&s, hash_node(graph, node), node->id, &first, err);
+        if (status)
+            break;
+        const ort_node *into = graph->nodes.data[first];
+        if (into == node || into->removed || !same_node(into, node))
+            continue;
+        if (gives_output(graph, node)) {
+            ort_pass_note(c, node, "it gives a graph output and equals another node");
+            continue;
+        }
+        merge(graph, into, node);
+        ++*changes;
+    }
+    release(&s);
+    return status;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ORT_TRY(share_constants(c, changes, err));
+    return merge_nodes(c, changes, err);
+}
+
+const ort_pass ort_pass_common_subexpressions = {
+    .name = "common_subexpressions",
+    .level = 1,
+    .doc = "nodes and constants that are the same become one",
+    .apply = apply,
+};
