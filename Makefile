@@ -7,6 +7,7 @@
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
+#   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make install DESTDIR= PREFIX=/usr/local
 
 CC      ?= gcc
@@ -51,7 +52,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance contrib schema shapes bench bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance contrib schema shapes parity bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -133,6 +134,9 @@ shapes: $(OBJ)/tests/onnx/shape_dump
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)
+
+parity: all $(OBJ)/tests/models/models
+	@sh tests/tools/run_parity.sh $(OBJ)/tests/models/models $(MODELS) $(PARITY)
 
 bench: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench.sh $(OBJ)/tests/bench/bench $(MODELS)

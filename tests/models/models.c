@@ -1,6 +1,6 @@
 /* models.c - runs every model of a folder against the expected tensors beside it.
  *
- * usage: models [--only GLOB] [--isa NAME] [--level N] [--quick] DIR
+ * usage: models [--only GLOB] [--isa NAME] [--level N] [--quick | --parity] DIR
  *
  * DIR/NAME holds model.onnx, meta.json (rtol, atol) and test_data_set_N. Each model runs in its own
  * child process, so that peak memory is its own and a crash ends only that model. The figures of
@@ -11,6 +11,10 @@
  * Values recorded on a processor whose byte kernels saturate are wrong beyond any tolerance. Where
  * tests/models/exact has values with exact sums (tests/tools/exact_int8.py proves the one and
  * computes the other), those count instead, at a tolerance of 1e-5, and the row says so.
+ *
+ * --parity: the folders of tests/tools/make_parity.py. Each set runs once, without figures of time;
+ * a row of refused.txt, which onnxruntime's tools could not make, is listed with their message and
+ * counts as skipped, and the sums of every kind follow the rows.
  */
 #include <fnmatch.h>
 #include <getopt.h>
@@ -19,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "../harness.h"
+#include "parity.h"
 
 enum { MAX_SETS = 8, MIN_RUNS = 7, MAX_RUNS = 200, CHILD_SECONDS = 600 };
 static const int thread_counts[] = {1, 2, 3, 8};
@@ -26,12 +31,13 @@ static const int thread_counts[] = {1, 2, 3, 8};
 typedef struct settings {
     const char *dir, *only, *isa;
     int level;
-    bool quick;
+    bool quick, parity;
 } settings;
 
 typedef struct result { /* what a child sends through its pipe */
     bool passed, exact; /* exact: compared with values of tests/models/exact */
-    double load_ms, first_ms, median_ms, peak_mb, worst;
+    double load_ms, first_ms, median_ms, peak_mb;
+    harness_worst worst;
     char message[1500];
 } result;
 
@@ -103,7 +109,8 @@ static ort_status load_sets(subject *s, const char *folder, const ort_session *s
 
 /* Runs one set and compares; *digest (may be NULL) takes the bits of all outputs into account. */
 static ort_status run_set(const subject *s, int index, const ort_session *session,
-                          uint64_t *digest, double *worst, ort_error *err)
+                          uint64_t *digest, harness_worst *worst,
+                          ort_error *err)
 {
     ort_value *outputs[HARNESS_VALUES] = {NULL};
     ort_status status = ort_session_run(session, s->sets[index].inputs, outputs, NULL, err);
@@ -148,16 +155,16 @@ static ort_status time_runs(const subject *s, const ort_session *session, double
     return ORT_OK;
 }
 
-static ort_status measure(subject *s, const char *folder, const char *isa, result *r,
+static ort_status measure(subject *s, const char *folder, const settings *set, result *r,
                           ort_error *err)
 {
     bench b;
     double begin = harness_now_ms();
-    ort_status status = open_bench(s, isa, 0, &b, err);
+    ort_status status = open_bench(s, set->isa, 0, &b, err);
     r->load_ms = harness_now_ms() - begin;
     if (!status)
         status = load_sets(s, folder, b.session, err);
-    if (!status) {
+    if (!status && !set->parity) {
         ort_value *outputs[HARNESS_VALUES] = {NULL};
         begin = harness_now_ms();
         status = ort_session_run(b.session, s->sets[0].inputs, outputs, NULL, err);
@@ -168,11 +175,11 @@ static ort_status measure(subject *s, const char *folder, const char *isa, resul
         status = run_set(s, i, b.session, NULL, &r->worst, err);
         if (status == ORT_ERROR_GATE && take_exact(s, i)) {
             r->exact = true;
-            r->worst = 0;
+            r->worst = (harness_worst){0};
             status = run_set(s, i, b.session, NULL, &r->worst, err);
         }
     }
-    if (!status)
+    if (!status && !set->parity)
         status = time_runs(s, b.session, &r->median_ms, err);
     r->peak_mb = (double)ort_peak_rss_bytes() / 1e6;
     close_bench(&b);
@@ -180,7 +187,8 @@ static ort_status measure(subject *s, const char *folder, const char *isa, resul
 }
 
 /* Every set on one tier with each number of threads. */
-static ort_status check_tier(const subject *s, const char *isa, double *worst, ort_error *err)
+static ort_status check_tier(const subject *s, const char *isa, harness_worst *worst,
+                             ort_error *err)
 {
     uint64_t first_digest = 0;
     for (size_t t = 0; t < sizeof thread_counts / sizeof *thread_counts; t++) {
@@ -219,7 +227,7 @@ static void run_model(const settings *set, const char *name, result *r)
     if (!harness_read_meta(folder, &s.meta))
         status = HARNESS_FAIL(&err, ORT_ERROR_DATA, "%s/meta.json is missing or not JSON", folder);
     if (!status)
-        status = measure(&s, folder, set->isa, r, &err);
+        status = measure(&s, folder, set, r, &err);
     for (int i = 0; !status && i < tier_count; i++)
         if (!set->isa || strcmp(set->isa, tiers[i]) == 0)
             status = check_tier(&s, tiers[i], &r->worst, &err);
@@ -282,6 +290,7 @@ static bool parse(int argc, char **argv, settings *set)
                                             {"isa", required_argument, NULL, 'i'},
                                             {"level", required_argument, NULL, 'l'},
                                             {"quick", no_argument, NULL, 'q'},
+                                            {"parity", no_argument, NULL, 'p'},
                                             {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
@@ -289,6 +298,7 @@ static bool parse(int argc, char **argv, settings *set)
         case 'i': set->isa = optarg; break;
         case 'l': set->level = atoi(optarg); break;
         case 'q': set->quick = true; break;
+        case 'p': set->parity = set->quick = true; break;
         default: return false;
         }
     }
@@ -296,44 +306,69 @@ static bool parse(int argc, char **argv, settings *set)
     return set->dir != NULL;
 }
 
-int main(int argc, char **argv)
+static void print_head(const settings *set)
 {
-    settings set = {.level = -1, .isa = getenv("ORT_ISA")};
-    static char **names; /* lives as long as the process */
-    int passed = 0, failed = 0;
-    if (!parse(argc, argv, &set)) {
-        fprintf(stderr, "usage: models [--only GLOB] [--isa NAME] [--level N] [--quick] DIR\n");
-        return 2;
-    }
-    int count = harness_list_folders(set.dir, &names);
-    if (count < 0)
-        return without_models(set.dir);
     const char *tiers[16];
     int tier_count = ort_isa_list(tiers, 16);
     printf("tiers:");
     for (int i = 0; i < tier_count; i++)
         printf(" %s", tiers[i]);
-    printf("%s\n", set.quick ? " (not tried: --quick)" : "; threads: 1 2 3 8, bits compared");
-    printf("%-38s %5s %9s %9s %9s %8s %9s\n", "model", "nodes", "load ms", "first ms",
-           "median ms", "peak MB", "worst err");
-    for (int i = 0; i < count; i++) {
-        harness_meta meta;
-        result r;
-        char folder[PATH_MAX];
-        if (set.only && fnmatch(set.only, names[i], 0) != 0)
-            continue;
-        snprintf(folder, sizeof folder, "%s/%s", set.dir, names[i]);
-        harness_read_meta(folder, &meta);
-        run_child_process(&set, names[i], &r);
-        printf("%-38s %5d %9.2f %9.2f %9.3f %8.1f %9.2g %s%s\n", names[i], meta.nodes, r.load_ms,
-               r.first_ms, r.median_ms, r.peak_mb, r.worst,
-               !r.passed ? "FAILED: "
-               : r.exact ? "ok (exact sums: the values beside the model are of a saturating kernel)"
-                         : "ok",
-               r.message);
-        passed += r.passed;
-        failed += !r.passed;
+    printf("%s\n", set->quick ? " (not tried: the default alone)"
+                              : "; threads: 1 2 3 8, bits compared");
+    if (set->parity)
+        parity_print_head();
+    else
+        printf("%-38s %5s %9s %9s %9s %8s %9s\n", "model", "nodes", "load ms", "first ms",
+               "median ms", "peak MB", "worst err");
+}
+
+/* Run one folder, print its row, and count it in `counts`. */
+static void run_row(const settings *set, const char *name, parity_counts *counts,
+                    parity_table *table)
+{
+    harness_meta meta;
+    result r = {0};
+    char folder[PATH_MAX], refusal[400];
+    snprintf(folder, sizeof folder, "%s/%s", set->dir, name);
+    harness_read_meta(folder, &meta);
+    bool refused = set->parity && parity_refused(folder, refusal, sizeof refusal);
+    if (!refused)
+        run_child_process(set, name, &r);
+    parity_count(counts, refused, r.passed, &r.worst);
+    if (set->parity) {
+        parity_count(parity_kind(table, meta.kind), refused, r.passed, &r.worst);
+        parity_print_row(name, &meta, refused ? refusal : NULL, &r.worst,
+                         r.passed ? NULL : r.message);
+        return;
     }
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed != 0;
+    printf("%-38s %5d %9.2f %9.2f %9.3f %8.1f %9.2g %s%s\n", name, meta.nodes, r.load_ms,
+           r.first_ms, r.median_ms, r.peak_mb, r.worst.abs,
+           !r.passed ? "FAILED: "
+           : r.exact ? "ok (exact sums: the values beside the model are of a saturating kernel)"
+                     : "ok",
+           r.message);
+}
+
+int main(int argc, char **argv)
+{
+    settings set = {.level = -1, .isa = getenv("ORT_ISA")};
+    static char **names; /* lives as long as the process */
+    static parity_table table;
+    parity_counts all = {0};
+    if (!parse(argc, argv, &set)) {
+        fprintf(stderr, "usage: models [--only GLOB] [--isa NAME] [--level N] [--quick | --parity] "
+                        "DIR\n");
+        return 2;
+    }
+    int count = harness_list_folders(set.dir, &names);
+    if (count < 0)
+        return without_models(set.dir);
+    print_head(&set);
+    for (int i = 0; i < count; i++)
+        if (!set.only || fnmatch(set.only, names[i], 0) == 0)
+            run_row(&set, names[i], &all, &table);
+    if (set.parity)
+        parity_print_kinds(&table);
+    printf("%d passed, %d failed, %d skipped\n", all.passed, all.failed, all.refused);
+    return all.failed != 0;
 }

@@ -1,7 +1,10 @@
 #!/bin/sh
 # Create build/venv with the Python packages of tests/requirements.txt, pinned by version and hash.
 #
-# usage: tests/tools/setup_venv.sh [--bench]     (--bench: also requirements-bench.txt)
+# usage: tests/tools/setup_venv.sh [--bench | --parity]
+#
+# --bench: also requirements-bench.txt. --parity: those of requirements-parity.txt beside the first,
+# in build/venv-parity.
 #
 # Does nothing when the stamp in the folder matches the requirements. Exit status: 0 ready, 3 the
 # packages can't be had here (no network, no Python 3.11, no venv module; callers skip and say so),
@@ -14,7 +17,12 @@ stamp=$venv/.stamp
 if [ "${1:-}" = --bench ]; then
     files="$files $root/tests/requirements-bench.txt"
     stamp=$venv/.stamp-bench
+elif [ "${1:-}" = --parity ]; then
+    files="$files $root/tests/requirements-parity.txt"
+    venv=$root/build/venv-parity
+    stamp=$venv/.stamp
 fi
+name=build/${venv##*/}
 
 # shellcheck disable=SC2086
 sum=$(cat $files | sha256sum | cut -d' ' -f1)
@@ -35,7 +43,7 @@ if [ -z "$python" ]; then
     exit 3
 fi
 if [ ! -x "$venv/bin/pip" ]; then
-    echo "setup_venv: making build/venv with $python" >&2
+    echo "setup_venv: making $name with $python" >&2
     mkdir -p "$root/build"
     if ! "$python" -m venv "$venv" >"$root/build/venv.log" 2>&1; then
         rm -rf "$venv"
@@ -63,4 +71,4 @@ for file in $files; do
     fi
 done
 printf '%s\n' "$sum" >"$stamp"
-echo "setup_venv: build/venv is ready" >&2
+echo "setup_venv: $name is ready" >&2
