@@ -3,7 +3,7 @@
  * QLinearAveragePool.
  *
  * Functions of one byte are tables of 256 bytes. The others go through float in blocks that stay
- * in cache: dequantize, compute, quantize to nearest even.
+ * in cache.
  */
 #include <math.h>
 #include <string.h>
@@ -91,24 +91,54 @@ typedef struct binary_job {
     int64_t rows_per_task;
 } binary_job;
 
+/* The roundings are those of onnxruntime's kernels, which are all that defines these operators;
+ * sums and products of bytes end in exact halves often enough that others show. With integers a, b:
+ *   Add: round(fma(a, ra, fma(b, rb, fixed))), ra and rb the ratios of the scales to y's, fixed =
+ *        y_zero - (ra * a_zero + rb * b_zero); a single value's product is added to `fixed` before;
+ *   Mul: round((a - a_zero) * (b - b_zero) * ratio + y_zero), nothing fused.
+ * `left` and `right` hold the integers as floats, one where the stride is 0, and right gets the
+ * result. */
+static void add_block(const binary_job *j, float *left, float *right, size_t n)
+{
+    const ort_vmath_kernels *math = &j->k->math;
+    float a_ratio = j->a_scale / j->y_scale, b_ratio = j->b_scale / j->y_scale;
+    float a_part = a_ratio * (float)j->a_zero, b_part = b_ratio * (float)j->b_zero;
+    float fixed = (float)j->y_zero - (a_part + b_part);
+    if (!j->a_inner) {
+        float alone = left[0] * a_ratio;
+        math->scale_bias_row(right, right, n, b_ratio, fixed + alone);
+    } else if (!j->b_inner) {
+        float alone = right[0] * b_ratio;
+        math->scale_bias_row(left, right, n, a_ratio, fixed + alone);
+    } else {
+        math->scale_bias_row(right, right, n, b_ratio, fixed);
+        math->axpy(right, left, n, a_ratio);
+    }
+}
+
+static void mul_block(const binary_job *j, float *left, float *right, size_t n)
+{
+    ort_binary_fn *const *binary = j->k->math.binary;
+    float ratio = j->a_scale * j->b_scale / j->y_scale, zero = (float)j->y_zero;
+    ort_form form = !j->a_inner ? ORT_FORM_SV : !j->b_inner ? ORT_FORM_VS : ORT_FORM_VV;
+    binary[ORT_BINARY_MUL](left, right, right, n, form);
+    binary[ORT_BINARY_MUL](right, &ratio, right, n, ORT_FORM_VS);
+    binary[ORT_BINARY_ADD](right, &zero, right, n, ORT_FORM_VS);
+}
+
 static void binary_run_block(const binary_job *j, int64_t a, int64_t b, int64_t y, int64_t n)
 {
     float left[BLOCK], right[BLOCK];
-    const ort_kernels *k = j->k;
-    dequantize(k, j->a->dtype, (const char *)j->a->data + a, left, j->a_inner ? n : 1, j->a_scale,
-               j->a_zero);
-    dequantize(k, j->b->dtype, (const char *)j->b->data + b, right, j->b_inner ? n : 1, j->b_scale,
-               j->b_zero);
-    ort_form form = !j->a_inner ? ORT_FORM_SV : !j->b_inner ? ORT_FORM_VS : ORT_FORM_VV;
-    float sum[BLOCK];
-    if (!j->a_inner && !j->b_inner) {
-        for (int64_t i = 1; i < n; i++)
-            left[i] = left[0];
-        form = ORT_FORM_VS;
-    }
-    k->math.binary[j->multiply ? ORT_BINARY_MUL : ORT_BINARY_ADD](left, right, sum, (size_t)n,
-                                                                  form);
-    quantize(k, j->y->dtype, sum, (char *)j->y->data + y, n, j->y_scale, j->y_zero);
+    int64_t left_count = j->a_inner ? n : 1, right_count = j->b_inner || !j->a_inner ? n : 1;
+    dequantize(j->k, j->a->dtype, (const char *)j->a->data + a, left, left_count, 1.0f,
+               j->multiply ? j->a_zero : 0);
+    dequantize(j->k, j->b->dtype, (const char *)j->b->data + b, right, j->b_inner ? n : 1, 1.0f,
+               j->multiply ? j->b_zero : 0);
+    if (!j->b_inner)
+        for (int64_t i = 1; i < right_count; i++)
+            right[i] = right[0];
+    (j->multiply ? mul_block : add_block)(j, left, right, (size_t)n);
+    quantize(j->k, j->y->dtype, right, (char *)j->y->data + y, n, 1.0f, 0);
 }
 
 static void task_binary(void *arg, size_t task, int thread)

@@ -39,7 +39,7 @@ def real(*shape, dtype=np.float32):
 
 
 def ints(high, *shape, dtype=np.int32, low=0):
-    return rng.integers(low, high, shape).astype(dtype)
+    return np.asarray(rng.integers(low, high, shape)).astype(dtype)
 
 
 def scalar(value, dtype=np.float32):

@@ -69,4 +69,22 @@ def blobs():
               {"blk_quant_type": kind}, ("b", "shape"))
 
 
-GROUPS = [channels_last, quantize_types, blobs]
+def quantized_halves():
+    """Scales of which many results end in exact halves: the order of roundings shows."""
+    def case(name, op, ratio, a_shape, b_shape, dtype=np.uint8):
+        low, high, result = (0, 256, U8) if dtype == np.uint8 else (-128, 128, I8)
+        write(name, op,
+              dict(a=ints(high, *a_shape, dtype=dtype, low=low), a_scale=scalar(0.03),
+                   a_zero=scalar(low + 77, dtype),
+                   b=ints(high, *b_shape, dtype=dtype, low=low), b_scale=scalar(0.03),
+                   b_zero=scalar(low + 130, dtype), y_scale=scalar(0.03 * ratio),
+                   y_zero=scalar(low + 101, dtype)), {"y": result}, {}, rtol=0, atol=0)
+    case("qlinear_add_halves", "QLinearAdd", 2, (3, 5, 70), (3, 5, 70))
+    case("qlinear_add_halves_s8", "QLinearAdd", 6, (3, 5, 70), (3, 5, 70), np.int8)
+    case("qlinear_add_halves_single", "QLinearAdd", 6, (3, 5, 70), ())
+    case("qlinear_add_halves_columns", "QLinearAdd", 6, (1, 5, 70), (3, 5, 1))
+    case("qlinear_mul_halves", "QLinearMul", 2, (3, 5, 70), (3, 5, 70))
+    case("qlinear_mul_halves_row", "QLinearMul", 0.6, (3, 5, 70), (70,), np.int8)
+
+
+GROUPS = [channels_last, quantize_types, blobs, quantized_halves]
