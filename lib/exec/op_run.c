@@ -71,7 +71,7 @@ static ort_status add_node(single *s, const char *domain, const char *op_type,
 static ort_status build(single *s, ort_env *env, const char *domain, const char *op_type, int opset,
                         ort_value *const *inputs, size_t in, size_t out, ort_error *err)
 {
-    ort_opset import = {domain, opset ? opset : newest(domain)};
+    ort_opset import = {.domain = domain, .version = opset ? opset : newest(domain)};
     const ort_op *op = ort_registry_find(env->registry, domain, op_type, import.version);
     if (!op)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,

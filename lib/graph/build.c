@@ -146,10 +146,32 @@ static ort_status add_inputs(ort_builder *b, const Onnx__GraphProto *proto, ort_
     return ORT_OK;
 }
 
+static bool same_value(const ort_tensor *a, const ort_tensor *b)
+{
+    return a->data && b->data && a->dtype == b->dtype && a->dtype != ORT_DTYPE_STRING &&
+           ort_shape_equal(&a->shape, &b->shape) &&
+           memcmp(a->data, b->data, ort_tensor_bytes(a)) == 0;
+}
+
+/* onnxruntime's optimizer writes constants twice now and then: the same name and the same bits say
+ * the same, and check tells. Other values of one name are an error. */
+static ort_status place_again(ort_builder *b, ort_scope *scope, ort_graph_value *value,
+                              const Onnx__TensorProto *dense, ort_error *err)
+{
+    const ort_tensor *first = value->fact.value;
+    ort_tensor again = {0};
+    if (dense && first && !value->is_sparse)
+        ORT_TRY(ort_codec_tensor(&b->codec, dense, &again, err));
+    value->is_doubled = first && same_value(first, &again);
+    if (!value->is_doubled)
+        duplicate(b, scope, value->name, "two initializers have this name");
+    return ORT_OK;
+}
+
 /* An initializer named like an input is that input's default. Before IR 4 every initializer had to
  * be listed as an input as well: there it is a constant, and no input. */
-static ort_status place_initializer(ort_builder *b, ort_scope *scope, const char *name, ort_id *id,
-                                    ort_error *err)
+static ort_status place_initializer(ort_builder *b, ort_scope *scope, const char *name,
+                                    const Onnx__TensorProto *dense, ort_id *id, ort_error *err)
 {
     ort_graph *graph = scope->graph;
     uint64_t found;
@@ -157,9 +179,8 @@ static ort_status place_initializer(ort_builder *b, ort_scope *scope, const char
         ort_graph_value *value = graph->values.data[found];
         *id = (ort_id)found;
         if (value->fact.value || value->is_sparse || value->initializer_proto) {
-            duplicate(b, scope, name, "two initializers have this name");
             *id = ORT_ID_NONE;
-            return ORT_OK;
+            return place_again(b, scope, value, dense, err);
         }
         if (b->model->ir_version < 4)
             value->is_input = false;
@@ -186,7 +207,7 @@ static ort_status add_initializers(ort_builder *b, const Onnx__GraphProto *proto
         const Onnx__TensorProto *dense = sparse ? s->values : proto->initializer[i];
         const char *name = dense ? ort_build_text(dense->name) : "";
         ort_id id;
-        ORT_TRY(place_initializer(b, scope, name, &id, err));
+        ORT_TRY(place_initializer(b, scope, name, sparse ? NULL : dense, &id, err));
         if (id == ORT_ID_NONE)
             continue;
         ort_graph_value *value = graph->values.data[id];

@@ -135,6 +135,7 @@ typedef struct ort_graph_value {
     ort_id outer;    /* id in the parent graph of a captured value, else ORT_ID_NONE */
     int use_count;   /* input slots of nodes, implicit captures, graph outputs */
     bool is_input, is_output;
+    bool is_doubled; /* the file has this initializer more than once, with the same bits */
     bool is_sparse;  /* a sparse initializer (constant holds the dense form once asked for) */
     ort_fact fact;   /* declared at import, refined by inference; fact.value for initializers */
     const ort_type *declared; /* what the file says, kept by inference once it has run; or NULL */
@@ -165,6 +166,7 @@ struct ort_graph {
 typedef struct ort_opset {
     const char *domain;
     int64_t version;
+    bool assumed; /* the file doesn't import the domain: see assumed_opset in op/infer.c */
 } ort_opset;
 
 typedef struct ort_function { /* a model-local function */

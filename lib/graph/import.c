@@ -12,7 +12,7 @@
 static void read_opsets(Onnx__OperatorSetIdProto *const *protos, size_t count, ort_opset *opsets)
 {
     for (size_t i = 0; i < count; i++)
-        opsets[i] = (ort_opset){ort_build_domain(protos[i]->domain), protos[i]->version};
+        opsets[i] = (ort_opset){ort_build_domain(protos[i]->domain), protos[i]->version, false};
 }
 
 static const char **copy_names(ort_arena *arena, char *const *names, size_t count)
@@ -80,7 +80,7 @@ static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_e
     model->opsets.count = p->n_opset_import;
     /* Before IR 3 a model had no opset_import: opset 1. */
     if (p->n_opset_import == 0 && p->ir_version < 3)
-        model->opsets.data[model->opsets.count++] = (ort_opset){"", 1};
+        model->opsets.data[model->opsets.count++] = (ort_opset){"", 1, false};
     if (p->ir_version <= 0)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "has no ir_version: not an ONNX model, or a damaged one");

@@ -46,6 +46,11 @@ static void check_versions(const ort_model *model, ort_findings *findings)
                                                                              : ORT_FINDING_ERROR,
                                  "opset '%s' is imported twice: versions %lld and %lld", name,
                                  (long long)model->opsets.data[j].version, (long long)o->version);
+        if (o->assumed)
+            ort_findings_add(findings, ORT_FINDING_WARNING,
+                             "the model imports no opset of domain '%s' but uses it: read as "
+                             "version %lld",
+                             name, (long long)o->version);
         if (o->version < 1)
             ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' has version %lld", name,
                              (long long)o->version);
@@ -69,7 +74,7 @@ static const ort_graph_value *in_outer_scope(const ort_graph *graph, const char 
 }
 
 /* Values made in a body must not hide one of an outer scope: runtimes disagree on what they mean.
- */
+ * Nor may an initializer come twice, which is harmless when both say the same. */
 static void check_scopes(const ort_graph *graph, const char *place, ort_findings *findings)
 {
     for (size_t i = 0; i < graph->values.count; i++) {
@@ -77,6 +82,10 @@ static void check_scopes(const ort_graph *graph, const char *place, ort_findings
         if (value->outer == ORT_ID_NONE && *value->name && in_outer_scope(graph, value->name))
             ort_findings_add(findings, ORT_FINDING_WARNING,
                              "%svalue '%s' hides a value of that name in an outer scope", place,
+                             value->name);
+        if (value->is_doubled)
+            ort_findings_add(findings, ORT_FINDING_WARNING,
+                             "%sinitializer '%s' is there twice, with the same value", place,
                              value->name);
     }
 }

@@ -301,12 +301,33 @@ done:
 
 /* ---- a graph */
 
+/* onnxruntime's converters add operators of a domain that the model doesn't import (float16 adds
+ * Cast to a model of ai.onnx.ml alone). As there, the newest version is taken; the import is added,
+ * so that saving mends the file, and check warns. 0 when the model imports nothing at all, or the
+ * operator is unknown. */
+static int assumed_opset(ort_model *model, const ort_node *node, const ort_registry *registry)
+{
+    ort_opset opset = {node->domain, 1, true};
+    if (model->opsets.count == 0 || !ort_registry_oldest(registry, node->domain, node->op_type))
+        return 0;
+    if (!strcmp(node->domain, ONNX))
+        opset.version = ORT_NEWEST_OPSET;
+    else if (!strcmp(node->domain, ML))
+        opset.version = ORT_NEWEST_ML_OPSET;
+    if (!ort_vec_push(&model->opsets, opset))
+        return 0;
+    model->changed = true;
+    return (int)opset.version;
+}
+
 static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *registry)
 {
     if (node->op != NULL)
         return;
     if (node->opset == 0)
         node->opset = (int)ort_model_opset(graph->model, node->domain);
+    if (node->opset == 0)
+        node->opset = assumed_opset(graph->model, node, registry);
     const ort_op *op = ort_registry_find(registry, node->domain, node->op_type, node->opset);
     /* Infer functions and kernels rely on required inputs; check tells what is missing. */
     node->op = op && ort_schema_fits(op, node) ? op : NULL;

@@ -314,13 +314,18 @@ static void norm_cost(const ort_infer *x, ort_cost *cost)
 static const ort_op_impl norm_impl = {norm_infer, norm_prepare, norm_shape, norm_run, norm_cost};
 
 #define NORM_ATTRS "axis:i=-1 epsilon:f=9.99999975e-06 stash_type:i=1"
+#define LAYER_NORMALIZATION(since)                                                                 \
+    {ONNX, "LayerNormalization", since, "X:T,Scale:T,B?:T -> Y:T,Mean?:U,InvStdDev?:U",            \
+     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl}
 #define SIMPLIFIED(domain)                                                                         \
     {domain, "SimplifiedLayerNormalization", 1, "X:T,scale:V -> Y:V,inv_std_var?:U",               \
      "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl}
 
+/* onnxruntime's optimizer writes LayerNormalization into files of any opset, and reads it there;
+ * ONNX has it since 17. */
 const ort_op ort_ops_layer_norm[] = {
-    {ONNX, "LayerNormalization", 17, "X:T,Scale:T,B?:T -> Y:T,Mean?:U,InvStdDev?:U",
-     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl},
+    LAYER_NORMALIZATION(1),
+    LAYER_NORMALIZATION(17),
     {ONNX, "RMSNormalization", 23, "X:T,scale:V -> Y:V", "T:F,bf16 V:F,bf16", NORM_ATTRS,
      ORT_TRAIT_INPLACE, &norm_impl},
     SIMPLIFIED(ONNX),

@@ -422,6 +422,45 @@ static bool found(const ort_findings *findings, const char *what)
     return false;
 }
 
+/* What onnxruntime's tools write against the letter of the format, and what they read. */
+static void as_onnxruntime_writes(test_state *test)
+{
+    ort_env *env = NULL;
+    ort_strbuf graph = {0}, bytes = {0};
+    ort_model *model = NULL;
+    ort_findings *findings = NULL;
+    ort_error err = {0};
+    CHECK(!ort_env_new(NULL, &env, NULL));
+    node(&graph, 1, "Relu x:a", "cast", "");
+    node(&graph, 1, "Normalizer a:y", "scale", "ai.onnx.ml");
+    weight(&graph, "w", 1.0f);
+    weight(&graph, "w", 1.0f);
+    info(&graph, 11, "x");
+    info(&graph, 12, "y");
+    ort_wire_put_int(&bytes, 1, 8);
+    nest(&bytes, 7, &graph);
+    opset(&bytes, 8, "ai.onnx.ml", 3);
+    CHECK(!load(env, &bytes, &model, NULL) && !ort_model_check(model, &findings, NULL));
+    CHECK(ort_findings_errors(findings) == 0);
+    CHECK(found(findings, "no opset of domain 'ai.onnx' but uses it: read as version 28"));
+    CHECK(found(findings, "initializer 'w' is there twice"));
+    ort_findings_free(findings);
+    ort_model_free(model);
+    ort_strbuf_release(&bytes);
+    node(&graph, 1, "LayerNormalization x,w:y", "norm", "");
+    weight(&graph, "w", 1.0f);
+    weight(&graph, "w", 2.0f);
+    info(&graph, 11, "x");
+    info(&graph, 12, "y");
+    ort_wire_put_int(&bytes, 1, 8);
+    nest(&bytes, 7, &graph);
+    opset(&bytes, 8, "", 11);
+    CHECK(load(env, &bytes, &model, &err) == ORT_ERROR_MODEL);
+    CHECK(strstr(err.message, "'w' is defined twice") && err.count == 1);
+    ort_strbuf_release(&bytes);
+    ort_env_free(env);
+}
+
 static void checking(test_state *test)
 {
     ort_env *env = NULL;
@@ -470,6 +509,7 @@ int main(void)
     RUN(test, comparing);
     RUN(test, cutting);
     RUN(test, fixing);
+    RUN(test, as_onnxruntime_writes);
     RUN(test, checking);
     return test->failures != 0;
 }
