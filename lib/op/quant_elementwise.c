@@ -94,7 +94,7 @@ typedef struct binary_job {
 /* The roundings are those of onnxruntime's kernels, which are all that defines these operators;
  * sums and products of bytes end in exact halves often enough that others show. With integers a, b:
  *   Add: round(fma(a, ra, fma(b, rb, fixed))), ra and rb the ratios of the scales to y's, fixed =
- *        y_zero - (ra * a_zero + rb * b_zero); a single value's product is added to `fixed` before;
+ *        y_zero - (ra * a_zero + rb * b_zero); with a single a, the other way round;
  *   Mul: round((a - a_zero) * (b - b_zero) * ratio + y_zero), nothing fused.
  * `left` and `right` hold the integers as floats, one where the stride is 0, and right gets the
  * result. */
@@ -105,11 +105,11 @@ static void add_block(const binary_job *j, float *left, float *right, size_t n)
     float a_part = a_ratio * (float)j->a_zero, b_part = b_ratio * (float)j->b_zero;
     float fixed = (float)j->y_zero - (a_part + b_part);
     if (!j->a_inner) {
-        float alone = left[0] * a_ratio;
-        math->scale_bias_row(right, right, n, b_ratio, fixed + alone);
+        math->scale_bias_row(left, left, 1, a_ratio, fixed);
+        math->scale_bias_row(right, right, n, b_ratio, left[0]);
     } else if (!j->b_inner) {
-        float alone = right[0] * b_ratio;
-        math->scale_bias_row(left, right, n, a_ratio, fixed + alone);
+        math->scale_bias_row(right, right, 1, b_ratio, fixed);
+        math->scale_bias_row(left, right, n, a_ratio, right[0]);
     } else {
         math->scale_bias_row(right, right, n, b_ratio, fixed);
         math->axpy(right, left, n, a_ratio);

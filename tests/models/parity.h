@@ -1,4 +1,4 @@
-/* parity.h - the table of `make parity`: a row per file that onnxruntime's tools wrote, and the sums
+/* parity.h - the table of `make parity`: a row per file that onnxruntime's tools wrote, and sums
  * of every kind (saved level, quantizer). Static functions only, as in harness.h.
  */
 #ifndef TESTS_MODELS_PARITY_H

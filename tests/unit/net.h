@@ -29,7 +29,7 @@ NET_STATIC void net_free(net *n)
 
 NET_STATIC bool net_init(net *n, const ort_env_options *options)
 {
-    ort_opset opset = {"", 17};
+    ort_opset opset = {.domain = "", .version = 17};
     memset(n, 0, sizeof *n);
     if (ort_env_new(options, &n->env, NULL))
         return false;
