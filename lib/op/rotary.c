@@ -1,7 +1,8 @@
-/* rotary.c - RotaryEmbedding of ONNX and of com.microsoft.
+/* rotary.c - RotaryEmbedding of ONNX and of com.microsoft, MRotaryEmbedding.
  *
  * Both rotate pairs of elements of every head by angles that belong to the token's position; they
- * differ in the order of their inputs and in how positions are given. Pairs are neighbours when
+ * differ in the order of their inputs and in how positions are given. A token of MRotaryEmbedding
+ * has three positions (time, height, width), and each angle follows one of them. Pairs are neighbours when
  * interleaved, else element i and i + half. What lies beyond the rotary size is copied.
  */
 #include <string.h>
@@ -16,6 +17,9 @@ typedef struct rotary {
     bool microsoft, interleaved;
     int64_t heads, size; /* 0: not given; all of the head */
     int cos, sin, positions;
+    int8_t stream[PIECE]; /* MRotaryEmbedding: which of three positions each angle follows */
+    int64_t streams;      /* how many angles have one; 0: a token has one position */
+    float scale;
 } rotary;
 
 static ort_status rotary_prepare(ort_prep *p, ort_error *err)
@@ -30,9 +34,32 @@ static ort_status rotary_prepare(ort_prep *p, ort_error *err)
     r->positions = r->microsoft ? 1 : 3;
     r->cos = r->microsoft ? 2 : 1;
     r->sin = r->cos + 1;
-    if (r->microsoft && ort_node_int(p->node, "is_packed_batching", 0))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "is_packed_batching isn't implemented; "
-                             "pad the batch instead");
+    r->scale = 1.0f;
+    return ORT_OK;
+}
+
+/* The angles of a token with positions in time, height and width: in three runs, or (layout 1) in
+ * turns as long as there are angles of height and width left, and time for the rest. */
+static ort_status multi_prepare(ort_prep *p, ort_error *err)
+{
+    ORT_TRY(rotary_prepare(p, err));
+    rotary *r = p->state;
+    size_t count = 0;
+    const int64_t *section = ort_node_ints(p->node, "mrope_section", &count);
+    int64_t layout = ort_node_int(p->node, "mrope_layout", 0);
+    r->scale = ort_node_float(p->node, "scale", 1.0f);
+    if (count != 3 || layout < 0 || layout > 1)
+        return ort_prep_fail(p, err, "mrope_section needs 3 numbers, mrope_layout is 0 or 1");
+    for (int i = 0; i < 3; i++) {
+        if (section[i] < 0 || section[i] > PIECE - r->streams)
+            return ort_prep_fail(p, err, "mrope_section[%d] is %lld: together they are at most %d",
+                                 i, (long long)section[i], PIECE);
+        for (int64_t k = 0; k < section[i]; k++)
+            r->stream[r->streams++] = layout ? 0 : (int8_t)i;
+    }
+    for (int8_t i = 1; layout && i < 3; i++)
+        for (int64_t k = i; k < ort_min_i64(3 * section[i], r->streams); k += 3)
+            r->stream[k] = i;
     return ORT_OK;
 }
 
@@ -71,7 +98,7 @@ static ort_status walk_init(ort_call *call, rotary_walk *w, ort_error *err)
     int64_t rotated = r->size > 0 ? r->size : w->size;
     w->half = rotated / 2;
     w->direct = !w->positions;
-    w->offset = w->positions && ort_tensor_count(w->positions) == 1 &&
+    w->offset = w->positions && !r->streams && ort_tensor_count(w->positions) == 1 &&
                 w->positions->shape.rank < 2 && r->microsoft;
     bool fits = w->size > 0 && rotated <= w->size && rotated % 2 == 0 && w->half <= PIECE &&
                 width == w->half && ort_shape_equal(c, &w->sin->shape) &&
@@ -80,20 +107,25 @@ static ort_status walk_init(ort_call *call, rotary_walk *w, ort_error *err)
         fits = c->rank == 3 && c->dim[0] == w->batch && c->dim[1] == w->steps;
     else if (fits)
         fits = c->rank == 2 && (w->offset ||
-                                ort_tensor_count(w->positions) == w->batch * w->steps);
+                                ort_tensor_count(w->positions) ==
+                                    w->batch * w->steps * (r->streams ? 3 : 1));
+    if (r->streams && r->streams != w->half)
+        return ort_call_fail(call, err, "mrope_section adds up to %lld, a head has %lld angles",
+                             (long long)r->streams, (long long)w->half);
     if (!fits)
         return ort_call_fail(call, err, "the input, the cos and sin caches, the positions and the "
                              "number of heads don't fit together");
     return ORT_OK;
 }
 
-/* Row of the caches for one token; -1 when its position is outside. */
-static int64_t cache_row(const rotary_walk *w, int64_t b, int64_t t)
+/* Row of the caches for one token and stream of positions; -1 when its position is outside. */
+static int64_t cache_row(const rotary_walk *w, int64_t stream, int64_t b, int64_t t)
 {
     if (w->direct)
         return b * w->steps + t;
+    int64_t index = (stream * w->batch + b) * w->steps + t;
     int64_t at = w->offset ? ort_tensor_get_i64(w->positions, 0) + t
-                           : ort_tensor_get_i64(w->positions, b * w->steps + t);
+                           : ort_tensor_get_i64(w->positions, index);
     return at >= 0 && at < w->cos->shape.dim[0] ? at : -1;
 }
 
@@ -122,15 +154,30 @@ static void rotate(const rotary_walk *w, const float *cos, const float *sin, int
                (size_t)(w->size - 2 * half) * each);
 }
 
+/* Cosines or sines of the angles of one token. */
+static void load_angles(const rotary_walk *w, const ort_tensor *cache, int64_t b, int64_t t,
+                        float *out)
+{
+    const rotary *r = w->r;
+    int64_t half = w->half;
+    if (!r->streams) {
+        ort_tensor_to_f32(cache, cache_row(w, 0, b, t) * half, half, out);
+        return;
+    }
+    for (int64_t i = 0; i < half; i++) {
+        ort_tensor_to_f32(cache, cache_row(w, r->stream[i], b, t) * half + i, 1, out + i);
+        out[i] *= r->scale;
+    }
+}
+
 static void token_task(void *arg, size_t task, int thread)
 {
     const rotary_walk *w = arg;
     int64_t b = (int64_t)task / w->steps, t = (int64_t)task % w->steps;
     float cos[PIECE], sin[PIECE];
-    int64_t row = cache_row(w, b, t);
     (void)thread;
-    ort_tensor_to_f32(w->cos, row * w->half, w->half, cos);
-    ort_tensor_to_f32(w->sin, row * w->half, w->half, sin);
+    load_angles(w, w->cos, b, t, cos);
+    load_angles(w, w->sin, b, t, sin);
     for (int64_t h = 0; h < w->heads; h++) {
         int64_t at = w->heads_first ? (b * w->heads + h) * w->steps + t
                                     : (b * w->steps + t) * w->heads + h;
@@ -142,16 +189,22 @@ static ort_status rotary_run(ort_call *call, ort_error *err)
 {
     rotary_walk w;
     ORT_TRY(walk_init(call, &w, err));
-    for (int64_t i = 0; i < w.batch * w.steps; i++)
-        if (cache_row(&w, i / w.steps, i % w.steps) < 0)
-            return ort_call_fail(call, err, "the position of token %lld is outside the caches of "
-                                 "%lld positions", (long long)i, (long long)w.cos->shape.dim[0]);
+    for (int64_t stream = 0; stream < (w.r->streams ? 3 : 1); stream++)
+        for (int64_t i = 0; i < w.batch * w.steps; i++)
+            if (cache_row(&w, stream, i / w.steps, i % w.steps) < 0)
+                return ort_call_fail(call, err, "the position of token %lld is outside the caches "
+                                     "of %lld positions", (long long)i,
+                                     (long long)w.cos->shape.dim[0]);
     ort_call_parallel(call, (size_t)(w.batch * w.steps), token_task, &w);
     return ORT_OK;
 }
 
 static const ort_op_impl rotary_impl = {
     .infer = ort_infer_same, .prepare = rotary_prepare, .run = rotary_run,
+};
+
+static const ort_op_impl multi_impl = {
+    .infer = ort_infer_same, .prepare = multi_prepare, .run = rotary_run,
 };
 
 /* ---- rows */
@@ -165,5 +218,10 @@ const ort_op ort_ops_rotary[] = {
      "T:f32,f16,bf16 M:i64",
      "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1", 0,
      &rotary_impl},
+    {MS, "MRotaryEmbedding", 1,
+     "input:T,position_ids:M,cos_cache:T,sin_cache:T -> output:T",
+     "T:f32,f16,bf16 M:i64",
+     "interleaved:i=0 is_packed_batching:i=0 mrope_layout:i=0 mrope_section:is! num_heads:i=0 "
+     "rotary_embedding_dim:i=0 scale:f=1", 0, &multi_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

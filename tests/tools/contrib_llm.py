@@ -111,4 +111,57 @@ def hyper_connections():
                post=real(2, 4, 5, dtype=np.float16)), {"y": F16}, {"num_branches": 4}, **half)
 
 
-GROUPS = [experts, gates, hyper_connections]
+def ngrams():
+    ids = ints(3, 2, 9, dtype=np.int64)
+    for size in (1, 3):
+        write(f"ngram_block_{size}", "NGramRepeatBlock", dict(ids=ids, scores=real(2, 4)), {"y": F},
+              {"ngram_size": size})
+
+    def sizes(dtype):
+        return {"multipliers": np.array([1000003, 7919, -104729], dtype),
+                "vocab": np.array([101, 103, 107, 109], dtype)}
+    sizes_of = {"max_ngram_size": 3, "n_head_per_ngram": 2, "pad_id": 1}
+    write("ngram_hash", "NGramHashMapping",
+          dict(ids=ints(50000, 2, 5, dtype=np.int64)) | sizes(np.int64),
+          {"hash": I64, "present": I64}, sizes_of)
+    write("ngram_hash_past", "NGramHashMapping",
+          dict(ids=ints(90000, 2, 1)) | sizes(np.int32) |
+          dict(past=ints(90000, 2, 2), offsets=np.array([0, 101, 204, 311], np.int32)),
+          {"hash": I32, "present": I32}, sizes_of)
+    write("ngram_hash_eos", "NGramHashMapping",
+          dict(ids=ints(4, 2, 12)) | sizes(np.int32) |
+          dict(past=None, offsets=None, eos=scalar(2, np.int32)),
+          {"hash": I32}, sizes_of | {"reset_on_eos": 1})
+    write("ngram_hash_segments", "NGramHashMapping",
+          dict(ids=ints(50, 1, 8, dtype=np.int64)) | sizes(np.int64) |
+          dict(past=ints(50, 1, 2, dtype=np.int64), offsets=None, eos=None,
+               segments=np.array([[0, 0, 0, 1, 1, 2, 2, 2]], np.int32)),
+          {"hash": I64, "present": I64}, sizes_of)
+    ends = dict(ends=np.array([0, 4, 5, 9], np.int32))
+    write("ngram_hash_varlen", "VarlenNGramHashMapping",
+          dict(ids=ints(50, 9, dtype=np.int64)) | sizes(np.int64) | ends,
+          {"hash": I64, "present": I64}, sizes_of)
+    write("ngram_hash_varlen_states", "VarlenNGramHashMapping",
+          dict(ids=ints(4, 9)) | sizes(np.int32) | ends |
+          dict(past=ints(4, 3, 2), offsets=ints(100, 4), eos=scalar(2, np.int32),
+               segments=np.array([0, 0, 1, 1, 4, 5, 5, 5, 6], np.int32),
+               past_segments=np.array([[0, 0], [3, 4], [4, 5]], np.int32),
+               captures=np.array([2, 1, 5], np.int32)),
+          {"hash": I32, "present": I32, "present_segments": I32, "states": I32},
+          sizes_of | {"reset_on_eos": 1, "state_update_capacity": 3})
+
+
+def rotation():
+    def multi(name, shape, section, dtype=np.float32, kind=F, tokens=3, rtol=1e-3, **attributes):
+        half = sum(section)
+        write(f"mrotary_{name}", "MRotaryEmbedding",
+              dict(x=real(*shape, dtype=dtype), positions=ints(9, 3, shape[0], tokens, dtype=np.int64),
+                   cos=real(9, half, dtype=dtype), sin=real(9, half, dtype=dtype)), {"y": kind},
+              {"mrope_section": section} | attributes, rtol=rtol, atol=rtol / 10)
+    multi("sections", (2, 3, 32), [2, 1, 1], num_heads=4)
+    multi("interleaved_layout", (1, 2, 3, 12), [2, 2, 2], mrope_layout=1, interleaved=1)
+    multi("partial", (1, 3, 40), [3, 2, 1], dtype=np.float16, kind=F16, num_heads=2,
+          rotary_embedding_dim=12, mrope_layout=1, scale=0.5, rtol=4e-3)
+
+
+GROUPS = [experts, gates, hyper_connections, ngrams, rotation]
