@@ -33,8 +33,13 @@ static ort_status linear_prepare(ort_prep *p, ort_error *err)
     s->delta = !strcmp(rule, "delta") || !strcmp(rule, "gated_delta");
     if (!s->delta && !s->gated && strcmp(rule, "linear") != 0)
         return ort_prep_fail(p, err, "update_rule '%.40s' is unknown", rule);
-    if (s->kv_heads < 1 || s->q_heads < 1 || s->q_heads % s->kv_heads != 0)
+    bool microsoft = strcmp(p->op->domain, MS) == 0; /* allows fewer heads of queries, too */
+    if (s->kv_heads < 1 || s->q_heads < 1 ||
+        (s->q_heads % s->kv_heads != 0 && !(microsoft && s->kv_heads % s->q_heads == 0)))
         return ort_prep_fail(p, err, "q_num_heads must be a positive multiple of kv_num_heads");
+    if (ort_node_int(p->node, "state_window", 0))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "state_window isn't implemented, only the "
+                             "state after the last token");
     return ORT_OK;
 }
 
@@ -53,7 +58,7 @@ static ort_status linear_infer(ort_infer *x, ort_error *err)
         heads = ort_dim_of(kv_heads);
         key = ort_dim_div(x->dims, ort_infer_dim(x, IN_QUERY, 2), ort_dim_of(q_heads));
         value = ort_dim_div(x->dims, ort_infer_dim(x, IN_VALUE, 2), heads);
-        width = ort_dim_mul(x->dims, value, ort_dim_of(q_heads));
+        width = ort_dim_mul(x->dims, value, ort_dim_of(ort_max_i64(q_heads, kv_heads)));
     }
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
     ort_infer_set_type(x, 1, state_dtype, 4, (ort_dim[]){batch, heads, key, value});
@@ -66,6 +71,7 @@ typedef struct linear_walk {
     const ort_tensor *in[6];
     ort_tensor *y, *state;
     int64_t B, T, K, V; /* sizes of a key and of a value */
+    int64_t k_heads;    /* of keys; com.microsoft: several heads of values may share one */
     int64_t decays, betas; /* last dims of decay and beta */
     float scale;
 } linear_walk;
@@ -105,8 +111,10 @@ static ort_status linear_init(ort_call *call, linear_walk *w, ort_error *err)
     bool fits = (w->in[IN_DECAY] != NULL) == s->gated && (w->in[IN_BETA] != NULL) == s->delta;
     for (int i = 0; fits && i < 6; i++)
         fits = i == IN_STATE || !w->in[i] || is_rows(w->in[i], w->B, w->T);
-    fits = fits && q->dim[2] == w->K * s->q_heads &&
-           w->in[IN_KEY]->shape.dim[2] == w->K * s->kv_heads &&
+    w->k_heads = fits && w->K > 0 ? w->in[IN_KEY]->shape.dim[2] / w->K : s->kv_heads;
+    fits = fits && q->dim[2] == w->K * s->q_heads && w->k_heads > 0 &&
+           w->in[IN_KEY]->shape.dim[2] == w->K * w->k_heads && s->kv_heads % w->k_heads == 0 &&
+           (w->k_heads == s->kv_heads || strcmp(call->node->domain, MS) == 0) &&
            w->in[IN_VALUE]->shape.dim[2] == w->V * s->kv_heads &&
            (!w->in[IN_STATE] ||
             ort_tensor_count(w->in[IN_STATE]) == w->B * s->kv_heads * w->K * w->V);
@@ -148,7 +156,7 @@ static void linear_step(const linear_walk *w, int64_t token, int64_t h, float *s
     float beta = 1;
     if (s->gated)
         decay_state(w, token, h, state, key);
-    load_row(w->in[IN_KEY], token * s->kv_heads + h, w->K, key);
+    load_row(w->in[IN_KEY], token * w->k_heads + h * w->k_heads / s->kv_heads, w->K, key);
     load_row(w->in[IN_VALUE], token * s->kv_heads + h, w->V, value);
     if (s->delta) {
         load_row(w->in[IN_BETA], w->betas == 1 ? token : token * s->kv_heads + h, 1, &beta);
@@ -160,10 +168,10 @@ static void linear_step(const linear_walk *w, int64_t token, int64_t h, float *s
     }
     for (int64_t k = 0; k < w->K; k++)
         w->call->k->math.axpy(state + k * w->V, value, (size_t)w->V, key[k]);
-    int64_t group = s->q_heads / s->kv_heads;
+    int64_t heads = ort_max_i64(s->q_heads, s->kv_heads), group = heads / s->kv_heads;
     for (int64_t g = 0; g < group; g++) {
-        int64_t at = token * s->q_heads + h * group + g;
-        load_row(w->in[IN_QUERY], at, w->K, query);
+        int64_t head = h * group + g, at = token * heads + head;
+        load_row(w->in[IN_QUERY], token * s->q_heads + head * s->q_heads / heads, w->K, query);
         memset(seen, 0, (size_t)w->V * sizeof *seen);
         for (int64_t k = 0; k < w->K; k++)
             w->call->k->math.axpy(seen, state + k * w->V, (size_t)w->V, query[k] * w->scale);
@@ -202,28 +210,63 @@ static const ort_op_impl linear_impl = {
 
 /* ---- CausalConvWithState */
 
+typedef struct causal_state {
+    bool silu, last; /* last: [batch, length, channels...] */
+    int64_t dilation;
+} causal_state;
+
 typedef struct causal_walk {
     const ort_call *call;
+    const causal_state *s;
     const ort_tensor *x, *weight, *bias, *past;
     ort_tensor *y, *present;
-    int64_t channels, length, taps;
-    bool silu;
+    int64_t channels, length, taps, kept; /* kept: elements of state per channel */
 } causal_walk;
+
+static ort_status causal_prepare(ort_prep *p, ort_error *err)
+{
+    causal_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->silu = strcmp(ort_node_string(p->node, "activation", "none"), "none") != 0;
+    s->last = ort_node_int(p->node, "channels_last", 0) != 0;
+    s->dilation = ort_node_int(p->node, "dilation", 1);
+    if (s->dilation < 1 || s->dilation > INT32_MAX)
+        return ort_prep_fail(p, err, "dilation is %lld", (long long)s->dilation);
+    if (ort_node_int(p->node, "ndim", 1) != 1 || ort_node_int(p->node, "state_window", 0))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "only ndim = 1 and the state after the "
+                             "last position (state_window = 0) are implemented");
+    return ORT_OK;
+}
 
 static ort_status causal_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
     const char *activation = ort_node_string(x->node, "activation", "none");
-    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+    bool last = ort_node_int(x->node, "channels_last", 0) != 0;
+    if (!last)
+        ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 3, err));
     if (strcmp(activation, "none") && strcmp(activation, "silu") && strcmp(activation, "swish"))
         return ort_infer_fail(x, err, "activation '%.40s' must be none, silu or swish", activation);
     ort_dtype dtype = in ? in->type.dtype : ORT_DTYPE_UNDEFINED;
+    ort_dim dilation = ort_dim_of(ort_node_int(x->node, "dilation", 1));
+    ort_dim kept = ort_dim_sub(x->dims, ort_infer_dim(x, 1, 2), ort_dim_of(1));
+    kept = ort_dim_mul(x->dims, kept, dilation);
+    if (last) { /* any number of axes for the channels */
+        ORT_TRY(ort_infer_same(x, err));
+        ort_type state = x->out[0].type;
+        ort_infer_set_dtype(x, 1, dtype);
+        if (state.rank >= 3) {
+            state.dim[1] = kept;
+            ort_infer_set_type(x, 1, dtype, state.rank, state.dim);
+        }
+        return ORT_OK;
+    }
     ort_dim batch = ort_dim_merge(ort_infer_dim(x, 0, 0), ort_infer_dim(x, 3, 0));
     ort_dim channels = ort_infer_dim(x, 0, 1);
     for (int i = 1; i <= 3; i++) /* weight and bias begin with it, the past has it second */
         channels = ort_dim_merge(channels, ort_infer_dim(x, i, i == 3));
-    ort_dim kept = ort_dim_sub(x->dims, ort_infer_dim(x, 1, 2), ort_dim_of(1));
     kept = ort_dim_merge(kept, ort_infer_dim(x, 3, 2));
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, channels, ort_infer_dim(x, 0, 2)});
     ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){batch, channels, kept});
@@ -232,53 +275,84 @@ static ort_status causal_infer(ort_infer *x, ort_error *err)
 
 static ort_status causal_shape(ort_shaping *s, ort_error *err)
 {
+    const causal_state *state = s->state;
     const ort_shape *x = &s->in[0]->shape, *w = &s->in[1]->shape;
-    if (x->rank != 3 || w->rank != 3 || w->dim[0] != x->dim[1] || w->dim[1] != 1 || w->dim[2] < 1)
+    bool ranked = state->last ? x->rank >= 3 : x->rank == 3;
+    int64_t channels = !ranked ? 0 : state->last ? ort_shape_count_range(x, 2, x->rank) : x->dim[1];
+    int64_t length = ranked ? x->dim[state->last ? 1 : 2] : 0, kept;
+    if (!ranked || w->rank != 3 || w->dim[0] != channels || w->dim[1] != 1 || w->dim[2] < 1)
         return ort_error_set(err, ORT_ERROR_RUN, "its weight must be [channels, 1, k] for an input "
-                             "of [batch, channels, length]");
-    s->thread_bytes = (size_t)(2 * x->dim[2] + 2 * w->dim[2]) * sizeof(float);
+                             "of [batch, channels, length], or of [batch, length, channels] when "
+                             "channels_last is 1");
+    if (!ort_mul_i64(w->dim[2] - 1, state->dilation, &kept) || kept > INT64_MAX / 16)
+        return ort_error_memory(err, SIZE_MAX);
+    s->thread_bytes = (size_t)(2 * length + w->dim[2] + kept) * sizeof(float);
     return ORT_OK;
+}
+
+/* `n` elements of one channel of [batch][n][channels], or of [batch * channels][n]. */
+static void load_line(const causal_walk *w, const ort_tensor *t, int64_t task, int64_t n,
+                      float *out)
+{
+    int64_t b = task / w->channels, c = task % w->channels;
+    if (!w->s->last) {
+        ort_tensor_to_f32(t, task * n, n, out);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        ort_tensor_to_f32(t, (b * n + i) * w->channels + c, 1, out + i);
+}
+
+static void store_line(const causal_walk *w, const float *from, ort_tensor *t, int64_t task,
+                       int64_t n)
+{
+    int64_t b = task / w->channels, c = task % w->channels;
+    if (!t)
+        return;
+    if (!w->s->last)
+        ort_tensor_from_f32(from, t, task * n, n);
+    for (int64_t i = 0; w->s->last && i < n; i++)
+        ort_tensor_from_f32(from + i, t, (b * n + i) * w->channels + c, 1);
 }
 
 static void causal_task(void *arg, size_t task, int thread)
 {
     const causal_walk *w = arg;
     const ort_kernels *k = w->call->k;
-    int64_t c = (int64_t)task % w->channels, kept = w->taps - 1;
+    int64_t c = (int64_t)task % w->channels, kept = w->kept;
     float *line = ort_call_scratch(w->call, thread), *weight = line + kept + w->length;
     float *out = weight + w->taps, bias = 0;
     if (w->past)
-        ort_tensor_to_f32(w->past, (int64_t)task * kept, kept, line);
+        load_line(w, w->past, (int64_t)task, kept, line);
     else
         memset(line, 0, (size_t)kept * sizeof *line);
-    ort_tensor_to_f32(w->x, (int64_t)task * w->length, w->length, line + kept);
+    load_line(w, w->x, (int64_t)task, w->length, line + kept);
     ort_tensor_to_f32(w->weight, c * w->taps, w->taps, weight);
     if (w->bias)
         ort_tensor_to_f32(w->bias, c, 1, &bias);
     for (int64_t t = 0; t < w->length; t++)
         out[t] = bias;
     for (int64_t j = 0; j < w->taps; j++)
-        k->math.axpy(out, line + j, (size_t)w->length, weight[j]);
-    if (w->silu)
+        k->math.axpy(out, line + j * w->s->dilation, (size_t)w->length, weight[j]);
+    if (w->s->silu)
         k->math.unary[ORT_UNARY_SWISH](out, out, (size_t)w->length, 1, 0);
-    if (w->y)
-        ort_tensor_from_f32(out, w->y, (int64_t)task * w->length, w->length);
-    if (w->present)
-        ort_tensor_from_f32(line + w->length, w->present, (int64_t)task * kept, kept);
+    store_line(w, out, w->y, (int64_t)task, w->length);
+    store_line(w, line + w->length, w->present, (int64_t)task, kept);
 }
 
 static ort_status causal_run(ort_call *call, ort_error *err)
 {
-    causal_walk w = {.call = call, .x = ort_call_in(call, 0), .weight = ort_call_in(call, 1),
-                     .bias = ort_call_in(call, 2), .past = ort_call_in(call, 3),
-                     .y = ort_call_out(call, 0), .present = ort_call_out(call, 1)};
-    w.channels = w.x->shape.dim[1];
-    w.length = w.x->shape.dim[2];
+    causal_walk w = {.call = call, .s = call->state, .x = ort_call_in(call, 0),
+                     .weight = ort_call_in(call, 1), .bias = ort_call_in(call, 2),
+                     .past = ort_call_in(call, 3), .y = ort_call_out(call, 0),
+                     .present = ort_call_out(call, 1)};
+    w.channels = w.weight->shape.dim[0];
+    w.length = w.x->shape.dim[w.s->last ? 1 : 2];
     w.taps = w.weight->shape.dim[2];
-    w.silu = strcmp(ort_node_string(call->node, "activation", "none"), "none") != 0;
+    w.kept = (w.taps - 1) * w.s->dilation;
     int64_t rows = w.x->shape.dim[0] * w.channels;
     if ((w.bias && ort_tensor_count(w.bias) != w.channels) ||
-        (w.past && ort_tensor_count(w.past) != rows * (w.taps - 1)))
+        (w.past && ort_tensor_count(w.past) != rows * w.kept))
         return ort_call_fail(call, err, "its bias or past_state doesn't fit %lld channels",
                              (long long)w.channels);
     ort_call_parallel(call, (size_t)rows, causal_task, &w);
@@ -286,7 +360,7 @@ static ort_status causal_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl causal_impl = {
-    .infer = causal_infer, .shape = causal_shape, .run = causal_run,
+    .infer = causal_infer, .prepare = causal_prepare, .shape = causal_shape, .run = causal_run,
 };
 
 /* ---- SwiGLU */
@@ -358,5 +432,13 @@ const ort_op ort_ops_recurrent[] = {
     {ONNX, "SwiGLU", 28, "A:T,B:T -> Y:T",
      "T:F,bf16",
      "alpha:f=1", ORT_TRAIT_ELEMENTWISE, &glu_impl},
+    {MS, "LinearAttention", 1,
+     "query:T,key:T,value:T,past_state?:S,decay?:T,beta?:T -> output:T,present_state:S",
+     "T:f16,bf16,f32 S:f16,bf16,f32",
+     "chunk_size:i=64 kv_num_heads:i! q_num_heads:i! scale:f=0 state_window:i=0 "
+     "update_rule:s=gated_delta", 0, &linear_impl},
+    {MS, "CausalConvWithState", 1,
+     "input:T,weight:T,bias?:T,past_state?:T -> output:T,present_state:T", "T:f32,f16,bf16",
+     "activation:s=none channels_last:i=0 dilation:i=1 ndim:i=1 state_window:i=0", 0, &causal_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -164,4 +164,40 @@ def rotation():
           rotary_embedding_dim=12, mrope_layout=1, scale=0.5, rtol=4e-3)
 
 
-GROUPS = [experts, gates, hyper_connections, ngrams, rotation]
+def states():
+    def linear(name, rule, q_heads=2, k_heads=2, heads=2, past=True, key_decay=False, tokens=3,
+               **attributes):
+        batch, size, width = 2, 4, 3
+        gated, delta = rule.startswith("gated"), rule.endswith("delta")
+        decays = heads * (size if key_decay else 1)
+        write(f"linear_attention_{name}", "LinearAttention",
+              dict(q=real(batch, tokens, q_heads * size), k=real(batch, tokens, k_heads * size) * 0.5,
+                   v=real(batch, tokens, heads * width),
+                   past=real(batch, heads, size, width) if past else None,
+                   decay=-np.abs(real(batch, tokens, decays)) if gated else None,
+                   beta=np.abs(real(batch, tokens, heads)) * 0.3 if delta else None),
+              {"y": F, "state": F},
+              {"q_num_heads": q_heads, "kv_num_heads": heads, "update_rule": rule} | attributes)
+    linear("plain", "linear", past=False)
+    linear("gated", "gated", q_heads=4, key_decay=True, scale=0.3)
+    linear("delta", "delta", tokens=1)
+    linear("gated_delta", "gated_delta")
+    linear("inverse", "gated_delta", q_heads=2, k_heads=2, heads=4)
+
+    def conv(name, shape, taps=4, past=True, bias=True, last=False, **attributes):
+        dilation = attributes.get("dilation", 1)
+        channels = int(np.prod(shape[2:])) if last else shape[1]
+        kept = (shape[0], (taps - 1) * dilation, *shape[2:]) if last else (
+            *shape[:2], (taps - 1) * dilation)
+        write(f"causal_conv_{name}", "CausalConvWithState",
+              dict(x=real(*shape), w=real(channels, 1, taps), b=real(channels) if bias else None,
+                   past=real(*kept) if past else None), {"y": F, "state": F},
+              attributes | ({"channels_last": 1} if last else {}))
+    conv("plain", (2, 3, 5), past=False, bias=False)
+    conv("silu", (1, 3, 1), activation="silu")
+    conv("dilated", (1, 2, 7), taps=3, dilation=2, activation="swish")
+    conv("last", (2, 5, 3), last=True)
+    conv("last_grouped", (1, 4, 2, 3), last=True, dilation=2, taps=2, past=False)
+
+
+GROUPS = [experts, gates, hyper_connections, ngrams, rotation, states]
