@@ -210,9 +210,18 @@ static int64_t range_count_float(double start, double limit, double delta, ort_d
     return n < 0 ? 0 : (int64_t)n;
 }
 
+/* delta NULL: 1 (com.microsoft). */
 static ort_status range_count(const ort_tensor *start, const ort_tensor *limit,
                               const ort_tensor *delta, int64_t *count)
 {
+    int64_t whole = 1;
+    double one = 1.0;
+    ort_tensor step = {.dtype = start->dtype, .data = &whole};
+    if (!delta) {
+        step.dtype = is_integer(start->dtype) ? ORT_DTYPE_INT64 : ORT_DTYPE_DOUBLE;
+        step.data = is_integer(start->dtype) ? (void *)&whole : (void *)&one;
+        delta = &step;
+    }
     if (ort_tensor_count(start) != 1 || ort_tensor_count(limit) != 1 ||
         ort_tensor_count(delta) != 1)
         *count = -1;
@@ -230,13 +239,16 @@ static ort_status range_infer(ort_infer *x, ort_error *err)
     ort_dtype dtype = ort_infer_dtype(x, 0);
     ort_dim n = ort_dim_unknown(), v[3];
     bool have[3], values = true;
+    bool steps = ort_infer_in(x, 2) != NULL;
     for (int i = 0; i < 3; i++) {
-        have[i] = is_integer(dtype) && ort_infer_int(x, i, 0, &v[i]);
-        values = values && ort_infer_in(x, i) && ort_infer_in(x, i)->value;
+        bool one = i == 2 && !steps && x->node->input_count < 3;
+        have[i] = one || (is_integer(dtype) && ort_infer_int(x, i, 0, &v[i]));
+        v[i] = one ? ort_dim_of(1) : v[i];
+        values = values && (one || (ort_infer_in(x, i) && ort_infer_in(x, i)->value));
     }
     if (values) {
         int64_t count;
-        if (range_count(x->in[0]->value, x->in[1]->value, x->in[2]->value, &count) != ORT_OK)
+        if (range_count(x->in[0]->value, x->in[1]->value, steps ? x->in[2]->value : NULL, &count) != ORT_OK)
             return ort_infer_fail(x, err, "start, limit and delta give no finite range");
         n = ort_dim_of(count);
     } else if (have[0] && have[1] && have[2] && ort_dim_known(v[2])) {
@@ -270,15 +282,16 @@ static ort_status range_run(ort_call *call, ort_error *err)
                              "planned", (long long)count, (long long)n);
     if (is_integer(out->dtype)) {
         uint64_t a = (uint64_t)ort_tensor_get_i64(start, 0);
-        uint64_t d = (uint64_t)ort_tensor_get_i64(delta, 0);
+        uint64_t d = delta ? (uint64_t)ort_tensor_get_i64(delta, 0) : 1;
         for (int64_t i = 0; i < n; i++)
             ort_tensor_set_i64(out, i, (int64_t)(a + d * (uint64_t)i));
     } else if (out->dtype == ORT_DTYPE_DOUBLE) {
-        double a = ort_tensor_get_f64(start, 0), d = ort_tensor_get_f64(delta, 0);
+        double a = ort_tensor_get_f64(start, 0), d = delta ? ort_tensor_get_f64(delta, 0) : 1;
         for (int64_t i = 0; i < n; i++)
             ((double *)out->data)[i] = a + (double)i * d;
     } else {
-        float a = (float)ort_tensor_get_f64(start, 0), d = (float)ort_tensor_get_f64(delta, 0);
+        float a = (float)ort_tensor_get_f64(start, 0);
+        float d = delta ? (float)ort_tensor_get_f64(delta, 0) : 1;
         for (int64_t i = 0; i < n; i++)
             ort_tensor_set_f64(out, i, (double)(a + (float)i * d));
     }
@@ -333,5 +346,6 @@ const ort_op ort_ops_constant[] = {
      0, &range_impl},
     {ONNX, "Range", 27, "start:T,limit:T,delta:T -> output:T", "T:F,i16,i32,i64,bf16",
      "stash_type:i=1", 0, &range_impl},
+    {MS, "Range", 1, "start:T,limit:T,delta?:T -> Y:T", "T:f32,f64,i16,i32,i64", "", 0, &range_impl},
     {0},
 };

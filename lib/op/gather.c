@@ -392,5 +392,7 @@ const ort_op ort_ops_gather[] = {
      "batch_dims:i=0", 0, &nd_impl},
     {ONNX, "GatherND", 13, "data:T,indices:i64 -> output:T", "T:F,I,U,C,bf16,str,bool",
      "batch_dims:i=0", 0, &nd_impl},
+    {MS, "GatherND", 1, "data:T,indices:Tind -> output:T",
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "", 0, &nd_impl},
     {0},
 };

@@ -396,5 +396,7 @@ const ort_op ort_ops_grid[] = {
      "align_corners:i=0 mode:s=linear padding_mode:s=zeros", 0, &grid_impl},
     {ONNX, "AffineGrid", 20, "theta:T1,size:T2 -> grid:T1", "T1:F,bf16 T2:i64",
      "align_corners:i=0", 0, &affine_impl},
+    {MS, "GridSample", 1, "X:T1,Grid:T1 -> Y:T1", "T1:F",
+     "align_corners:i=0 mode:s=bilinear padding_mode:s=zeros", 0, &grid_impl},
     {0},
 };

@@ -386,5 +386,7 @@ const ort_op ort_ops_matmul[] = {
     {MS, "FusedGemm", 1, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
      "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f=1 beta:f=1 "
      "transA:i=0 transB:i=0", 0, &gemm_impl},
+    {MS, "TransposeMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16", "alpha:f=1 transA:i=0 transB:i=0", 0,
+     &matmul_impl},
     {0},
 };

@@ -144,5 +144,6 @@ const ort_op ort_ops_passthrough[] = {
      "T:F,bf16 T1:F T2:bool", "seed:i", 0, &dropout_impl},
     {ONNX, "Dropout", 22, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
      "T:F,F8,bf16 T1:F,F8,bf16 T2:bool", "seed:i", 0, &dropout_impl},
+    {MS, "SampleOp", 1, "X:T -> Y:T", "T:F,i32,i64,u32,u64", "", ORT_TRAIT_ALIAS, &identity_impl},
     {0},
 };

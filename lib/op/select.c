@@ -341,5 +341,7 @@ const ort_op ort_ops_select[] = {
      "axis:i", ORT_TRAIT_DYNAMIC, &compress_impl},
     {ONNX, "Col2Im", 18, "input:T,image_shape:i64,block_shape:i64 -> output:T",
      "T:F,I,U,C,bf16,str,bool", "dilations:is pads:is strides:is", 0, &fold_impl},
+    {MS, "Trilu", 1, "X:T,k?:i64 -> Y:T", "T:F,I,U,bf16,bool", "upper:i=1", ORT_TRAIT_INPLACE,
+     &trilu_impl},
     {0},
 };

@@ -314,7 +314,24 @@ static ort_status unsqueeze_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+/* com.microsoft ExpandDims: as Unsqueeze, one axis; the rank is known without it. */
+static ort_status expand_dims_infer(ort_infer *x, ort_error *err)
+{
+    int64_t axes[ORT_MAX_RANK];
+    ort_dim dims[ORT_MAX_RANK];
+    if (axes_read(x, axes) >= 0)
+        return unsqueeze_infer(x, err);
+    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (!ort_infer_in_ranked(x, 0) || x->in[0]->type.rank >= ORT_MAX_RANK)
+        return ORT_OK;
+    for (int d = 0; d <= x->in[0]->type.rank; d++)
+        dims[d] = ort_dim_unknown();
+    ort_infer_set_type(x, 0, x->in[0]->type.dtype, x->in[0]->type.rank + 1, dims);
+    return ORT_OK;
+}
+
 static const ort_op_impl unsqueeze_impl = {unsqueeze_infer, NULL, NULL, alias_run, NULL};
+static const ort_op_impl expand_dims_impl = {expand_dims_infer, NULL, NULL, alias_run, NULL};
 
 const ort_op ort_ops_shape[] = {
     {ONNX, "Shape", 1, "data:T -> shape:T1", "T:F,I,U,C,str,bool T1:i64", "",
@@ -410,5 +427,7 @@ const ort_op ort_ops_shape[] = {
      "T:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0", "", ORT_TRAIT_ALIAS, &unsqueeze_impl},
     {ONNX, "Unsqueeze", 25, "data:T,axes:i64 -> expanded:T",
      "T:F,I,U,C,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0", "", ORT_TRAIT_ALIAS, &unsqueeze_impl},
+    {MS, "ExpandDims", 1, "X:T,axis:i32 -> Y:T", "T:F,I,U,C,bf16,str,bool", "", ORT_TRAIT_ALIAS,
+     &expand_dims_impl},
     {0},
 };

@@ -239,7 +239,7 @@ typedef struct pad_state {
 static ort_status pad_infer(ort_infer *x, ort_error *err)
 {
     size_t attr_n = 0;
-    const int64_t *attr = x->op->since < 11 ? ort_node_ints(x->node, "pads", &attr_n) : NULL;
+    const int64_t *attr = ort_node_has(x->node, "pads") ? ort_node_ints(x->node, "pads", &attr_n) : NULL;
     bool has_axes = node_has_input(x->node, 3), any = false;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
@@ -285,7 +285,7 @@ static ort_status pad_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "mode is \"%s\"; constant, reflect, edge or wrap is needed",
                              mode);
     state->mode = (enum pad_mode)m;
-    if (p->op->since < 11) {
+    if (ort_node_has(p->node, "pads")) { /* opset 2 */
         ort_tensor one = {.dtype = ort_prep_dtype(p, 0), .shape = {1, {1}}, .data = state->fill};
         state->pads = ort_node_ints(p->node, "pads", &count);
         ort_tensor_set_f64(&one, 0, ort_node_float(p->node, "value", 0));
@@ -465,5 +465,6 @@ const ort_op ort_ops_slice[] = {
      0, &pad_impl},
     {ONNX, "CenterCropPad", 18, "input_data:T,shape:Tind -> output_data:T",
      "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axes:is", 0, &center_impl},
+    {MS, "Pad", 1, "data:T,pads:i64,value?:T -> output:T", "T:F", "mode:s=constant", 0, &pad_impl},
     {0},
 };

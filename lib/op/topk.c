@@ -334,6 +334,7 @@ static const ort_op_impl nonzero_impl = {nonzero_infer, NULL, NULL, nonzero_run,
 typedef struct unique_state {
     bool has_axis, sorted;
     int64_t axis;
+    int first_out, inverse_out, count_out; /* -1: the operator has none */
 } unique_state;
 
 static ort_status unique_infer(ort_infer *x, ort_error *err)
@@ -356,8 +357,9 @@ static ort_status unique_infer(ort_infer *x, ort_error *err)
     } else {
         ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     }
+    int inverse = strcmp(x->op->domain, MS) == 0 ? 1 : 2;
     for (int i = 1; i < x->out_count; i++)
-        ort_infer_set_type(x, i, ORT_DTYPE_INT64, 1, i == 2 ? &total : &unknown);
+        ort_infer_set_type(x, i, ORT_DTYPE_INT64, 1, i == inverse ? &total : &unknown);
     return ORT_OK;
 }
 
@@ -369,6 +371,21 @@ static ort_status unique_prepare(ort_prep *p, ort_error *err)
     state->has_axis = ort_node_has(p->node, "axis");
     state->axis = ort_node_int(p->node, "axis", 0);
     state->sorted = ort_node_int(p->node, "sorted", 1) != 0;
+    state->first_out = 1;
+    state->inverse_out = 2;
+    state->count_out = 3;
+    return ORT_OK;
+}
+
+/* com.microsoft: in the order of occurrence, without the places of first occurrence. */
+static ort_status occurrence_prepare(ort_prep *p, ort_error *err)
+{
+    ORT_TRY(unique_prepare(p, err));
+    unique_state *state = p->state;
+    state->sorted = false;
+    state->first_out = -1;
+    state->inverse_out = 1;
+    state->count_out = 2;
     return ORT_OK;
 }
 
@@ -512,7 +529,7 @@ static ort_status put_numbers(ort_call *call, int output, const int64_t *numbers
                               ort_error *err)
 {
     ort_shape shape = ort_shape_make(1, &count);
-    if (output >= call->out_count || !call->out[output])
+    if (output < 0 || output >= call->out_count || !call->out[output])
         return ORT_OK;
     ORT_TRY(ort_call_output(call, output, ORT_DTYPE_INT64, &shape, err));
     if (count > 0)
@@ -540,13 +557,15 @@ static ort_status unique_run(ort_call *call, ort_error *err)
                 ort_move_span(in->dtype, ort_call_out(call, 0)->data, (o * groups + g) * it.inner,
                               in->data, (o * it.n + first[g]) * it.inner, it.inner);
     }
-    ORT_TRY(put_numbers(call, 1, first, groups, err));
-    ORT_TRY(put_numbers(call, 2, group_of, it.n, err));
-    return put_numbers(call, 3, count, groups, err);
+    ORT_TRY(put_numbers(call, state->first_out, first, groups, err));
+    ORT_TRY(put_numbers(call, state->inverse_out, group_of, it.n, err));
+    return put_numbers(call, state->count_out, count, groups, err);
 }
 
 static const ort_op_impl unique_impl = {unique_infer, unique_prepare, unique_shape, unique_run,
                                         NULL};
+static const ort_op_impl occurrence_impl = {unique_infer, occurrence_prepare, unique_shape,
+                                            unique_run, NULL};
 
 const ort_op ort_ops_topk[] = {
     {ONNX, "TopK", 1, "X:T -> Values:T,Indices:I", "T:F I:i64", "axis:i=-1 k:i!", 0, &topk_impl},
@@ -563,5 +582,7 @@ const ort_op ort_ops_topk[] = {
      "T:F,I,U,C,str,bool", "axis:i sorted:i=1", ORT_TRAIT_DYNAMIC, &unique_impl},
     {ONNX, "Unique", 28, "X:T -> Y:T,indices?:i64,inverse_indices?:i64,counts?:i64",
      "T:F,I,U,C,bf16,str,bool", "axis:i sorted:i=1", ORT_TRAIT_DYNAMIC, &unique_impl},
+    {MS, "Unique", 1, "x:T -> y:T,idx:i64,counts:i64", "T:F,I,U,C,str,bool", "",
+     ORT_TRAIT_DYNAMIC, &occurrence_impl},
     {0},
 };

@@ -12,10 +12,11 @@ import sys
 
 import contrib_bert
 import contrib_case
+import contrib_legacy
 import contrib_llm
 import contrib_quant
 
-MODULES = [contrib_bert, contrib_quant, contrib_llm]
+MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy]
 
 
 def main():

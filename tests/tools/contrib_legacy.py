@@ -1,0 +1,40 @@
+"""Operators that onnxruntime had before ONNX did, and small utilities (see make_contrib.py)."""
+import numpy as np
+from contrib_case import F, F16, F64, I16, I32, I64, STRING, U32, ints, real, scalar, write
+
+
+def early_forms():
+    write("ms_trilu", "Trilu", dict(x=real(2, 3, 4)), {"y": F}, {})
+    write("ms_trilu_lower", "Trilu", dict(x=ints(9, 4, 3, dtype=np.int64), k=scalar(-1, np.int64)),
+          {"y": I64}, {"upper": 0})
+    write("ms_range", "Range", dict(start=scalar(2, np.int32), limit=scalar(7, np.int32)), {"y": I32},
+          {})
+    write("ms_range_down", "Range",
+          dict(start=np.array([3], np.float32), limit=np.array([-1], np.float32), delta=scalar(-0.75)),
+          {"y": F}, {})
+    write("ms_pad", "Pad",
+          dict(x=real(2, 3), pads=np.array([[1, 0, -1, 2]], np.int64), value=np.array([7], np.float32)),
+          {"y": F}, {}, ("pads",))
+    write("ms_pad_reflect", "Pad", dict(x=real(3, 4), pads=np.array([1, 2, 0, 1], np.int64)), {"y": F},
+          {"mode": "reflect"})
+    write("ms_gather_nd", "GatherND",
+          dict(x=ints(99, 2, 3, 4), at=np.array([[0, 1], [1, -1]], np.int32)), {"y": I32}, {})
+    write("ms_gather_nd_text", "GatherND",
+          dict(x=np.array([["a", "bc"], ["", "d"]], object), at=np.array([[[0, 1]], [[1, 1]]], np.int64)),
+          {"y": STRING}, {})
+    for mode, padding in (("bilinear", "zeros"), ("nearest", "border"), ("bicubic", "reflection")):
+        write(f"ms_grid_sample_{mode}", "GridSample",
+              dict(x=real(1, 2, 4, 5), grid=real(1, 3, 2, 2)), {"y": F},
+              {"mode": mode, "padding_mode": padding, "align_corners": int(mode == "nearest")})
+    write("ms_expand_dims", "ExpandDims", dict(x=real(2, 3), axis=scalar(-1, np.int32)), {"y": F}, {},
+          ("axis",))
+    write("ms_unique", "Unique", dict(x=np.array([2, 1, 1, 3, 4, 3], np.float32)),
+          {"y": F, "at": I64, "count": I64}, {})
+    write("ms_transpose_matmul", "TransposeMatMul", dict(a=real(2, 4, 3), b=real(2, 5, 4)), {"y": F},
+          {"transA": 1, "transB": 1, "alpha": 0.5})
+    write("ms_inverse", "Inverse", dict(x=real(2, 3, 3)), {"y": F}, {})
+    write("ms_inverse_double", "Inverse", dict(x=real(4, 4, dtype=np.float64)), {"y": F64}, {})
+    write("ms_sample_op", "SampleOp", dict(x=real(2, 3)), {"y": F}, {})
+
+
+GROUPS = [early_forms]
