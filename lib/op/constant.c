@@ -248,7 +248,8 @@ static ort_status range_infer(ort_infer *x, ort_error *err)
     }
     if (values) {
         int64_t count;
-        if (range_count(x->in[0]->value, x->in[1]->value, steps ? x->in[2]->value : NULL, &count) != ORT_OK)
+        const ort_tensor *delta = steps ? x->in[2]->value : NULL;
+        if (range_count(x->in[0]->value, x->in[1]->value, delta, &count) != ORT_OK)
             return ort_infer_fail(x, err, "start, limit and delta give no finite range");
         n = ort_dim_of(count);
     } else if (have[0] && have[1] && have[2] && ort_dim_known(v[2])) {
@@ -346,6 +347,7 @@ const ort_op ort_ops_constant[] = {
      0, &range_impl},
     {ONNX, "Range", 27, "start:T,limit:T,delta:T -> output:T", "T:F,i16,i32,i64,bf16",
      "stash_type:i=1", 0, &range_impl},
-    {MS, "Range", 1, "start:T,limit:T,delta?:T -> Y:T", "T:f32,f64,i16,i32,i64", "", 0, &range_impl},
+    {MS, "Range", 1, "start:T,limit:T,delta?:T -> Y:T", "T:f32,f64,i16,i32,i64", "", 0,
+     &range_impl},
     {0},
 };

@@ -1,5 +1,7 @@
-/* determinant.c - Det, and Inverse of com.microsoft: a batch of square matrices, by elimination with
- * row pivots in double precision. Invariant: matrices are independent tasks, each in its thread's scratch. */
+/* determinant.c - Det, and Inverse of com.microsoft: a batch of square matrices, by elimination
+ * with row pivots in double precision. Invariant: matrices are independent tasks, each in its
+ * thread's scratch.
+ */
 #include <math.h>
 #include <string.h>
 

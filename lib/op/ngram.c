@@ -1,5 +1,5 @@
-/* ngram.c - com.microsoft operators on runs of token ids: NGramRepeatBlock, NGramHashMapping and
- * VarlenNGramHashMapping.
+/* ngram.c - com.microsoft operators on runs of token ids: NGramRepeatBlock, NGramHashMapping,
+ * VarlenNGramHashMapping and BifurcationDetector.
  *
  * A hash of order n mixes a token and the n - 1 before it: xor of token(i - s) * multiplier[s],
  * wrapping in the id type, taken modulo the size of each head's table. Tokens before the start come
@@ -99,8 +99,9 @@ static ort_status hash_prepare_common(ort_prep *p, const hash_slots *slots, ort_
     s->reset = ort_node_int(p->node, "reset_on_eos", 0) != 0;
     s->capacity = ort_node_int(p->node, "state_update_capacity", 0);
     if (s->order < 2 || s->order > ORDER_MAX || s->heads < 1 || s->heads > INT32_MAX)
-        return ort_prep_fail(p, err, "max_ngram_size %lld (2 to %d) or n_head_per_ngram %lld is out "
-                             "of range", (long long)s->order, ORDER_MAX, (long long)s->heads);
+        return ort_prep_fail(p, err, "max_ngram_size %lld (2 to %d) or n_head_per_ngram %lld is "
+                             "out of range", (long long)s->order, ORDER_MAX,
+                             (long long)s->heads);
     if (s->capacity < 0 || s->capacity > 8)
         return ort_prep_fail(p, err, "state_update_capacity is %lld, needs 0 to 8",
                              (long long)s->capacity);
@@ -367,6 +368,90 @@ static const ort_op_impl varlen_impl = {
     .infer = varlen_infer, .prepare = varlen_prepare, .run = varlen_run,
 };
 
+/* ---- BifurcationDetector: tokens that a model guessed ahead against those of the source */
+
+/* Place of the needle in [from, n) of the source, or n. */
+static int64_t find_run(const int64_t *source, int64_t from, int64_t n, const int64_t *needle,
+                        int64_t length)
+{
+    for (int64_t i = from; i + length <= n; i++)
+        if (memcmp(source + i, needle, (size_t)length * sizeof *source) == 0)
+            return i;
+    return n;
+}
+
+/* Where the source goes on after the last tokens: the end of the only run in it that equals a
+ * suffix of min to max tokens; -1 when there is none, or more than one of the longest tried. */
+static int64_t match_suffix(const int64_t *source, int64_t n, const int64_t *tokens, int64_t count,
+                            int64_t min, int64_t max)
+{
+    int64_t match = -1;
+    for (int64_t length = min; length <= max && length <= count; length++) {
+        const int64_t *suffix = tokens + count - length;
+        int64_t at = find_run(source, 0, n, suffix, length);
+        if (at == n)
+            break;
+        match = at + length;
+        if (match >= n)
+            break;
+        if (find_run(source, at + 1, n, suffix, length) != n)
+            match = -1;
+    }
+    return match;
+}
+
+static ort_status fork_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *now = ort_infer_in(x, 1), *index = ort_infer_in(x, 2);
+    ort_dim count = ort_dim_unknown();
+    int64_t min = ort_node_int(x->node, "min_ngram_size", 1);
+    for (int i = 0; i < 4; i++)
+        if (i != 2)
+            ORT_TRY(ort_infer_need_rank(x, i, 1, err));
+    if (min < 1 || ort_node_int(x->node, "max_ngram_size", 3) < min)
+        return ort_infer_fail(x, err, "min_ngram_size and max_ngram_size have to rise from 1");
+    if (x->node->input_count < 4 && ort_infer_in_ranked(x, 1))
+        count = now->type.dim[0];
+    ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 1, &count);
+    if (index)
+        x->out[1].type = index->type;
+    return ORT_OK;
+}
+
+static ort_status fork_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *source = ort_call_in(call, 0), *now = ort_call_in(call, 1);
+    const ort_tensor *index = ort_call_in(call, 2), *guess = ort_call_in(call, 3);
+    int64_t n = ort_tensor_count(source), count = ort_tensor_count(now), taken = 0;
+    if (ort_tensor_count(index) != 1)
+        return ort_call_fail(call, err, "prev_suffix_match_idx needs one element");
+    if (guess) {
+        const int64_t *g = guess->data, *s = source->data;
+        int64_t from = ort_tensor_get_i64(index, 0);
+        if (from < 0 || from > n || ort_tensor_count(guess) != n + 1 - from)
+            return ort_call_fail(call, err, "%lld predicted tokens don't fit a source of %lld from "
+                                 "%lld on", (long long)ort_tensor_count(guess), (long long)n,
+                                 (long long)from);
+        while (taken < n - from && g[taken] == s[from + taken])
+            taken++;
+        taken++;
+    }
+    ort_shape shape = {1, {count + taken}};
+    ORT_TRY(ort_call_output(call, 0, ORT_DTYPE_INT64, &shape, err));
+    ORT_TRY(ort_call_output(call, 1, ORT_DTYPE_INT64, &index->shape, err));
+    int64_t *tokens = ort_call_out(call, 0)->data;
+    ort_move_span(ORT_DTYPE_INT64, tokens, 0, now->data, 0, count);
+    if (taken)
+        ort_move_span(ORT_DTYPE_INT64, tokens, count, guess->data, 0, taken);
+    ort_tensor_set_i64(ort_call_out(call, 1), 0,
+                       match_suffix(source->data, n, tokens, count + taken,
+                                    ort_node_int(call->node, "min_ngram_size", 1),
+                                    ort_node_int(call->node, "max_ngram_size", 3)));
+    return ORT_OK;
+}
+
+static const ort_op_impl fork_impl = {.infer = fork_infer, .run = fork_run};
+
 /* ---- rows */
 
 const ort_op ort_ops_ngram[] = {
@@ -382,5 +467,9 @@ const ort_op ort_ops_ngram[] = {
      "hash_ids:M,present_ids?:M,present_segment_ids?:S,state_update?:M", "M:i32,i64 S:i32",
      "max_ngram_size:i! n_head_per_ngram:i! pad_id:i! reset_on_eos:i=0 state_update_capacity:i=0",
      0, &varlen_impl},
+    {MS, "BifurcationDetector", 1,
+     "src_tokens:T,cur_tokens:T,prev_suffix_match_idx:T,pred_tokens?:T -> "
+     "tokens:T,suffix_match_idx:T", "T:i64", "max_ngram_size:i=3 min_ngram_size:i=1",
+     ORT_TRAIT_DYNAMIC, &fork_impl},
     {0},
 };

@@ -2,8 +2,9 @@
  *
  * Both rotate pairs of elements of every head by angles that belong to the token's position; they
  * differ in the order of their inputs and in how positions are given. A token of MRotaryEmbedding
- * has three positions (time, height, width), and each angle follows one of them. Pairs are neighbours when
- * interleaved, else element i and i + half. What lies beyond the rotary size is copied.
+ * has three positions (time, height, width), and each angle follows one of them. Pairs are
+ * neighbours when interleaved, else element i and i + half. What lies beyond the rotary size is
+ * copied.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* select.c - operators that keep, turn or fold parts of a tensor by position: Trilu,
- * ReverseSequence, Compress, Col2Im.
+ * ReverseSequence, Compress, Col2Im, UnfoldTensor.
  *
- * Invariant: the first three copy elements of any type unread; Col2Im adds them (combine.h).
+ * Invariant: all but Col2Im copy elements of any type unread; Col2Im adds them (combine.h).
  */
 #include <string.h>
 
@@ -326,6 +326,54 @@ static ort_status fold_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl fold_impl = {fold_infer, fold_prepare, NULL, fold_run, NULL};
 
+/* ---- UnfoldTensor of com.microsoft: [.., n, ..] to [.., windows, .., size] */
+
+static ort_status unfold_infer(ort_infer *x, ort_error *err)
+{
+    int64_t size = ort_node_int(x->node, "size", 0), step = ort_node_int(x->node, "step", 1);
+    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (size < 1 || step < 1)
+        return ort_infer_fail(x, err, "attributes size and step are %lld and %lld, need 1 and more",
+                              (long long)size, (long long)step);
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    ort_type type = x->in[0]->type;
+    int axis;
+    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "dim", -1), type.rank, &axis, err));
+    if (type.rank >= ORT_MAX_RANK || (ort_dim_known(type.dim[axis]) && type.dim[axis].size < size))
+        return ort_infer_fail(x, err, "axis %d has fewer than %lld elements, or the rank is beyond "
+                              "%d", axis, (long long)size, ORT_MAX_RANK);
+    ort_dim left = ort_dim_sub(x->dims, type.dim[axis], ort_dim_of(size));
+    ort_dim steps = ort_dim_div(x->dims, left, ort_dim_of(step));
+    type.dim[axis] = ort_dim_known(left) ? ort_dim_of(left.size / step + 1)
+                     : step == 1         ? ort_dim_add(x->dims, steps, ort_dim_of(1))
+                                         : ort_dim_unknown();
+    type.dim[type.rank] = ort_dim_of(size);
+    ort_infer_set_type(x, 0, type.dtype, type.rank + 1, type.dim);
+    return ORT_OK;
+}
+
+static ort_status unfold_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *in = ort_call_in(call, 0);
+    ort_tensor *out = ort_call_out(call, 0);
+    const ort_shape *s = &in->shape;
+    int64_t dim = ort_node_int(call->node, "dim", -1), step = ort_node_int(call->node, "step", 1);
+    int axis = (int)(dim < 0 ? dim + s->rank : dim);
+    int64_t inner = ort_shape_count_range(s, axis + 1, s->rank), size = out->shape.dim[s->rank];
+    int64_t outer = ort_shape_count_range(s, 0, axis), windows = out->shape.dim[axis];
+    ort_move move = ort_move_between(in, out);
+    (void)err;
+    ort_move_add(&move, outer, s->dim[axis] * inner, windows * inner * size);
+    ort_move_add(&move, windows, step * inner, inner * size);
+    ort_move_add(&move, inner, 1, size);
+    ort_move_add(&move, size, inner, 1);
+    ort_move_run(&move, call->pool);
+    return ORT_OK;
+}
+
+static const ort_op_impl unfold_impl = {unfold_infer, NULL, NULL, unfold_run, NULL};
+
 const ort_op ort_ops_select[] = {
     {ONNX, "Trilu", 14, "input:T,k?:i64 -> output:T", "T:F,I,U,C,bf16,str,bool", "upper:i=1",
      ORT_TRAIT_INPLACE, &trilu_impl},
@@ -343,5 +391,7 @@ const ort_op ort_ops_select[] = {
      "T:F,I,U,C,bf16,str,bool", "dilations:is pads:is strides:is", 0, &fold_impl},
     {MS, "Trilu", 1, "X:T,k?:i64 -> Y:T", "T:F,I,U,bf16,bool", "upper:i=1", ORT_TRAIT_INPLACE,
      &trilu_impl},
+    {MS, "UnfoldTensor", 1, "input:T -> output:T", "T:F,I,U,C,bf16,str,bool",
+     "dim:i=-1 size:i! step:i=1", 0, &unfold_impl},
     {0},
 };

@@ -239,7 +239,7 @@ typedef struct pad_state {
 static ort_status pad_infer(ort_infer *x, ort_error *err)
 {
     size_t attr_n = 0;
-    const int64_t *attr = ort_node_has(x->node, "pads") ? ort_node_ints(x->node, "pads", &attr_n) : NULL;
+    const int64_t *attr = ort_node_ints(x->node, "pads", &attr_n); /* opset 2 */
     bool has_axes = node_has_input(x->node, 3), any = false;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))

@@ -155,7 +155,8 @@ def rotation():
     def multi(name, shape, section, dtype=np.float32, kind=F, tokens=3, rtol=1e-3, **attributes):
         half = sum(section)
         write(f"mrotary_{name}", "MRotaryEmbedding",
-              dict(x=real(*shape, dtype=dtype), positions=ints(9, 3, shape[0], tokens, dtype=np.int64),
+              dict(x=real(*shape, dtype=dtype),
+                   positions=ints(9, 3, shape[0], tokens, dtype=np.int64),
                    cos=real(9, half, dtype=dtype), sin=real(9, half, dtype=dtype)), {"y": kind},
               {"mrope_section": section} | attributes, rtol=rtol, atol=rtol / 10)
     multi("sections", (2, 3, 32), [2, 1, 1], num_heads=4)
@@ -171,7 +172,8 @@ def states():
         gated, delta = rule.startswith("gated"), rule.endswith("delta")
         decays = heads * (size if key_decay else 1)
         write(f"linear_attention_{name}", "LinearAttention",
-              dict(q=real(batch, tokens, q_heads * size), k=real(batch, tokens, k_heads * size) * 0.5,
+              dict(q=real(batch, tokens, q_heads * size),
+                   k=real(batch, tokens, k_heads * size) * 0.5,
                    v=real(batch, tokens, heads * width),
                    past=real(batch, heads, size, width) if past else None,
                    decay=-np.abs(real(batch, tokens, decays)) if gated else None,

@@ -24,11 +24,13 @@ def channels_last():
     write("qlinear_conv_nchw", "QLinearConv",
           dict(x=ints(255, 1, 2, 7, dtype=np.uint8), xs=scalar(0.02), xz=scalar(3, np.uint8),
                w=ints(100, 3, 2, 3, dtype=np.int8, low=-100), ws=scalar(0.002),
-               wz=scalar(0, np.int8), ys=scalar(0.05), yz=scalar(5, np.uint8)), {"y": U8}, {}, rtol=0, atol=1)
+               wz=scalar(0, np.int8), ys=scalar(0.05), yz=scalar(5, np.uint8)), {"y": U8}, {},
+          rtol=0, atol=1)
     write("nhwc_max_pool", "NhwcMaxPool", dict(x=ints(255, 2, 6, 5, 3, dtype=np.uint8)), {"y": U8},
           {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]})
     write("nhwc_max_pool_ceil", "NhwcMaxPool",
-          dict(x=ints(127, 1, 7, 4, 2, low=-128, dtype=np.int8)), {"y": I8}, {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1,
+          dict(x=ints(127, 1, 7, 4, 2, low=-128, dtype=np.int8)), {"y": I8},
+          {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1,
                       "dilations": [1, 2]})
     write("nhwc_max_pool_1d", "NhwcMaxPool", dict(x=ints(127, 1, 7, 5, low=-128, dtype=np.int8)),
           {"y": I8}, {"kernel_shape": [3], "auto_pad": "SAME_LOWER"})

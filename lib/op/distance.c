@@ -1,0 +1,149 @@
+/* distance.c - com.microsoft CDist and DynamicTimeWarping.
+ *
+ * CDist: distances between all rows of two matrices, Euclidean or its square. DynamicTimeWarping:
+ * the cheapest path through a cost matrix from its first to its last element, in steps down, right
+ * or both; of equal costs a step right comes first.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/op.h"
+
+/* ---- CDist */
+
+static ort_status cdist_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *a = ort_infer_in(x, 0);
+    const char *metric = ort_node_string(x->node, "metric", "sqeuclidean");
+    ort_infer_set_dtype(x, 0, a ? a->type.dtype : ORT_DTYPE_UNDEFINED);
+    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
+    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
+    if (strcmp(metric, "sqeuclidean") != 0 && strcmp(metric, "euclidean") != 0)
+        return ort_infer_fail(x, err, "metric '%.40s' is none of euclidean and sqeuclidean",
+                              metric);
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *b = &x->in[1]->type;
+    if (ort_dim_differ(a->type.dim[1], b->dim[1]))
+        return ort_infer_fail(x, err, "the rows of A and B differ in length");
+    ort_infer_set_type(x, 0, a->type.dtype, 2, (ort_dim[]){a->type.dim[0], b->dim[0]});
+    return ORT_OK;
+}
+
+static void cdist_task(void *arg, size_t task, int thread)
+{
+    const ort_call *call = arg;
+    const ort_tensor *a = ort_call_in(call, 0), *b = ort_call_in(call, 1);
+    ort_tensor *y = ort_call_out(call, 0);
+    int64_t row = (int64_t)task, rows = b->shape.dim[0], n = a->shape.dim[1];
+    bool root = strcmp(ort_node_string(call->node, "metric", "sqeuclidean"), "euclidean") == 0;
+    (void)thread;
+    for (int64_t j = 0; j < rows; j++) {
+        double sum = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            double d = ort_tensor_get_f64(a, row * n + i) - ort_tensor_get_f64(b, j * n + i);
+            sum += d * d;
+        }
+        ort_tensor_set_f64(y, row * rows + j, root ? sqrt(sum) : sum);
+    }
+}
+
+static ort_status cdist_run(ort_call *call, ort_error *err)
+{
+    const ort_shape *a = &ort_call_in(call, 0)->shape, *b = &ort_call_in(call, 1)->shape;
+    if (a->rank != 2 || b->rank != 2 || a->dim[1] != b->dim[1])
+        return ort_call_fail(call, err, "A and B need rows of one length");
+    ort_call_parallel(call, (size_t)a->dim[0], cdist_task, call);
+    return ORT_OK;
+}
+
+static const ort_op_impl cdist_impl = {.infer = cdist_infer, .run = cdist_run};
+
+/* ---- DynamicTimeWarping */
+
+enum { STEP_BOTH, STEP_DOWN, STEP_RIGHT };
+
+static ort_status warp_infer(ort_infer *x, ort_error *err)
+{
+    if (ort_infer_in_ranked(x, 0)) {
+        const ort_type *t = &x->in[0]->type;
+        if (t->rank != 2 && (t->rank != 3 || ort_dim_differ(t->dim[0], ort_dim_of(1))))
+            return ort_infer_fail(x, err, "the cost needs the shape [M, N] or [1, M, N]");
+    }
+    ort_infer_set_type(x, 0, ORT_DTYPE_INT32, 2, (ort_dim[]){ort_dim_of(2), ort_dim_unknown()});
+    return ORT_OK;
+}
+
+/* Workspace: two rows of sums, a step per element, the path backwards. */
+static ort_status warp_shape(ort_shaping *s, ort_error *err)
+{
+    const ort_shape *x = &s->in[0]->shape;
+    if (x->rank < 2)
+        return ort_error_set(err, ORT_ERROR_MODEL, "the cost needs rank 2");
+    size_t rows = (size_t)x->dim[x->rank - 2], columns = (size_t)x->dim[x->rank - 1];
+    if (!ort_mul_size(rows, columns, &s->workspace_bytes) || s->workspace_bytes > SIZE_MAX / 2)
+        return ort_error_memory(err, SIZE_MAX);
+    s->workspace_bytes = ort_round_up(s->workspace_bytes, 8) +
+                         2 * (columns + 1) * sizeof(float) + 2 * (rows + columns) * sizeof(int32_t);
+    return ORT_OK;
+}
+
+/* sum[j], from those of the row above and the one to the left: the cheapest way to each element. */
+static void warp_rows(const float *cost, int64_t rows, int64_t columns, float *above, float *sum,
+                      int8_t *step)
+{
+    for (int64_t j = 0; j <= columns; j++)
+        above[j] = j ? INFINITY : 0.0f;
+    for (int64_t i = 0; i < rows; i++) {
+        sum[0] = INFINITY;
+        for (int64_t j = 1; j <= columns; j++) {
+            float both = above[j - 1], down = above[j], right = sum[j - 1];
+            int8_t s = both < down && both < right ? STEP_BOTH
+                       : down < both && down < right ? STEP_DOWN : STEP_RIGHT;
+            step[i * columns + j - 1] = s;
+            sum[j] = (s == STEP_BOTH ? both : s == STEP_DOWN ? down : right) +
+                     cost[i * columns + j - 1];
+        }
+        float *t = above;
+        above = sum;
+        sum = t;
+    }
+}
+
+static ort_status warp_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *x = ort_call_in(call, 0);
+    int64_t rows = x->shape.dim[x->shape.rank - 2], columns = x->shape.dim[x->shape.rank - 1];
+    int8_t *step = call->workspace;
+    float *sums = (float *)(void *)(step + ort_round_up((size_t)(rows * columns), 8));
+    int32_t *path = (int32_t *)(void *)(sums + 2 * (columns + 1));
+    int64_t count = 0, i = rows - 1, j = columns - 1;
+    warp_rows(x->data, rows, columns, sums, sums + columns + 1, step);
+    while (i >= 0 && j >= 0) {
+        int8_t s = step[i * columns + j];
+        path[2 * count] = (int32_t)i;
+        path[2 * count++ + 1] = (int32_t)j;
+        i -= s != STEP_RIGHT;
+        j -= s != STEP_DOWN;
+    }
+    ort_shape shape = {2, {2, count}};
+    ORT_TRY(ort_call_output(call, 0, ORT_DTYPE_INT32, &shape, err));
+    int32_t *y = ort_call_out(call, 0)->data;
+    for (int64_t k = 0; k < count; k++) {
+        y[k] = path[2 * (count - 1 - k)];
+        y[count + k] = path[2 * (count - 1 - k) + 1];
+    }
+    return ORT_OK;
+}
+
+static const ort_op_impl warp_impl = {.infer = warp_infer, .shape = warp_shape, .run = warp_run};
+
+/* ---- rows */
+
+const ort_op ort_ops_distance[] = {
+    {MS, "CDist", 1, "A:T,B:T -> C:T", "T:f32,f64", "metric:s=sqeuclidean", 0, &cdist_impl},
+    {MS, "DynamicTimeWarping", 1, "input:F -> output:I", "F:f32 I:i32", "", ORT_TRAIT_DYNAMIC,
+     &warp_impl},
+    {0},
+};
