@@ -140,9 +140,9 @@ static bool rename_to_output(ort_graph *graph, ort_node *node, ort_id in, ort_id
     return true;
 }
 
-bool ort_edit_bypass(ort_graph *graph, ort_node *node)
+bool ort_edit_bypass(ort_graph *graph, ort_node *node, int slot)
 {
-    ort_id in = node->inputs[0], out = node->outputs[0];
+    ort_id in = node->inputs[slot], out = node->outputs[0];
     if (in == ORT_ID_NONE || out == ORT_ID_NONE)
         return false;
     if (graph->values.data[out]->is_output)

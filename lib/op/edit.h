@@ -32,9 +32,9 @@ ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_t
  * last. The tensor is copied unless it is the value's own fact. */
 ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,
                                   ort_error *err);
-/* Output 0 of the node is its input 0: uses are redirected and the node goes. False when it must
- * stay (it links a graph input or constant, or another graph output, to a graph output). */
-bool ort_edit_bypass(ort_graph *graph, ort_node *node);
+/* Output 0 of the node is its input `slot`: uses are redirected and the node goes. False when it
+ * must stay (it links a graph input or constant, or another graph output, to a graph output). */
+bool ort_edit_bypass(ort_graph *graph, ort_node *node, int slot);
 /* "a+b" in the model's arena from the origins (or names) of two nodes; NULL when memory is
  * exhausted. */
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b);

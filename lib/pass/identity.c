@@ -1,8 +1,55 @@
-/* identity.c - nodes that give back their input go: Identity, Dropout outside training, Cast to
- * the same type. */
+/* identity.c - nodes that give back their input go: Identity, Dropout outside training, and moves,
+ * casts and arithmetic that change nothing, by what inference knows (symbolic dimensions count:
+ * Expand to [n, 8] of a float[n, 8] is one).
+ */
+#include <string.h>
+
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+
+static const ort_type *type_at(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value ? &value->fact.type : NULL;
+}
+
+/* Certainly the same tensor type: element type, rank, every dim. */
+static bool same_type(const ort_type *a, const ort_type *b)
+{
+    if (!a || !b || a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR ||
+        a->dtype != b->dtype || a->dtype == ORT_DTYPE_UNDEFINED || a->rank < 0 ||
+        a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (!ort_dim_equal(a->dim[d], b->dim[d]))
+            return false;
+    return true;
+}
+
+static bool keeps_type(const ort_graph *graph, const ort_node *node, int slot)
+{
+    return slot < node->input_count &&
+           same_type(type_at(graph, node->inputs[slot]), type_at(graph, node->outputs[0]));
+}
+
+static bool all_are(const ort_tensor *t, double number)
+{
+    int64_t count = t ? ort_tensor_count(t) : 0;
+    if (!t || (!t->data && count) || t->dtype == ORT_DTYPE_STRING || count > 65536)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        if (ort_tensor_get_f64(t, i) != number)
+            return false;
+    return count > 0;
+}
+
+/* ---- one rule each: input 0 passes through */
+
+static bool always(const ort_graph *graph, const ort_node *node)
+{
+    return true;
+}
 
 /* Dropout passes its input through unless training_mode says otherwise; its mask must be unread. */
 static bool idle_dropout(const ort_graph *graph, const ort_node *node)
@@ -23,10 +70,113 @@ static bool idle_dropout(const ort_graph *graph, const ort_node *node)
 
 static bool idle_cast(const ort_graph *graph, const ort_node *node)
 {
-    const ort_graph_value *in = ort_graph_value_at(graph, node->inputs[0]);
-    return in && in->fact.type.kind == ORT_TYPE_TENSOR &&
-           in->fact.type.dtype != ORT_DTYPE_UNDEFINED &&
-           ort_node_int(node, "to", -1) == (int64_t)in->fact.type.dtype;
+    const ort_type *in = type_at(graph, node->inputs[0]);
+    return in && in->kind == ORT_TYPE_TENSOR && in->dtype != ORT_DTYPE_UNDEFINED &&
+           ort_node_int(node, "to", -1) == (int64_t)in->dtype;
+}
+
+/* The same shape, and the elements keep their order whatever the parameters. */
+static bool same_shape(const ort_graph *graph, const ort_node *node)
+{
+    return keeps_type(graph, node, 0);
+}
+
+/* As many elements on every axis, forwards: all of them. */
+static bool idle_slice(const ort_graph *graph, const ort_node *node)
+{
+    bool stepped = node->input_count > 4 && node->inputs[4] != ORT_ID_NONE;
+    return keeps_type(graph, node, 0) &&
+           (!stepped || all_are(ort_edit_constant(graph, node, 4), 1));
+}
+
+static bool idle_transpose(const ort_graph *graph, const ort_node *node)
+{
+    const ort_type *in = type_at(graph, node->inputs[0]);
+    size_t count;
+    const int64_t *perm = ort_node_ints(node, "perm", &count);
+    if (!perm || !in || in->rank != (int)count)
+        return in && in->kind == ORT_TYPE_TENSOR && (in->rank == 0 || in->rank == 1);
+    for (size_t i = 0; i < count; i++)
+        if (perm[i] != (int64_t)i)
+            return false;
+    return true;
+}
+
+static bool idle_pad(const ort_graph *graph, const ort_node *node)
+{
+    size_t count;
+    const int64_t *pads = ort_node_ints(node, "pads", &count);
+    if (node->opset >= 11)
+        return node->input_count > 1 && all_are(ort_edit_constant(graph, node, 1), 0);
+    for (size_t i = 0; pads && i < count; i++)
+        if (pads[i])
+            return false;
+    return pads != NULL;
+}
+
+/* Every mode gives the sample itself at a scale of 1, unless a region is cut out. */
+static bool idle_resize(const ort_graph *graph, const ort_node *node)
+{
+    return keeps_type(graph, node, 0) && !ort_node_int(node, "antialias", 0) &&
+           strcmp(ort_node_string(node, "coordinate_transformation_mode", "half_pixel"),
+                  "tf_crop_and_resize") != 0;
+}
+
+static bool one_input(const ort_graph *graph, const ort_node *node)
+{
+    return node->input_count == 1 && keeps_type(graph, node, 0);
+}
+
+/* ---- arithmetic with a neutral constant: the other operand passes through */
+
+static const struct {
+    const char *op_type;
+    double neutral;
+    bool either; /* also as the first operand */
+} neutrals[] = {
+    {"Add", 0, true}, {"Sub", 0, false}, {"Mul", 1, true}, {"Div", 1, false}, {"Pow", 1, false},
+};
+
+/* The slot of the operand that passes through, or -1. */
+static int neutral_slot(const ort_graph *graph, const ort_node *node)
+{
+    for (size_t i = 0; i < sizeof neutrals / sizeof *neutrals; i++) {
+        if (!ort_edit_is(node, ONNX, neutrals[i].op_type) || node->opset < 7)
+            continue;
+        if (all_are(ort_edit_constant(graph, node, 1), neutrals[i].neutral) &&
+            keeps_type(graph, node, 0))
+            return 0;
+        if (neutrals[i].either && keeps_type(graph, node, 1) &&
+            all_are(ort_edit_constant(graph, node, 0), neutrals[i].neutral))
+            return 1;
+    }
+    return -1;
+}
+
+/* ---- the table */
+
+static const struct {
+    const char *op_type;
+    bool (*idle)(const ort_graph *graph, const ort_node *node);
+} rules[] = {
+    {"Identity", always},     {"Dropout", idle_dropout}, {"Cast", idle_cast},
+    {"Reshape", same_shape},  {"Expand", same_shape},    {"Squeeze", same_shape},
+    {"Unsqueeze", same_shape}, {"Flatten", same_shape},  {"Tile", same_shape},
+    {"Slice", idle_slice},    {"Transpose", idle_transpose}, {"Pad", idle_pad},
+    {"Resize", idle_resize},  {"Upsample", idle_resize}, {"Concat", one_input},
+    {"Sum", one_input},       {"Max", one_input},        {"Min", one_input},
+    {"Mean", one_input},
+};
+
+static int idle_slot(const ort_graph *graph, const ort_node *node)
+{
+    if (!node->input_count || node->inputs[0] == ORT_ID_NONE || !node->output_count ||
+        node->outputs[0] == ORT_ID_NONE)
+        return -1;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (ort_edit_is(node, ONNX, rules[i].op_type))
+            return rules[i].idle(graph, node) ? 0 : -1;
+    return neutral_slot(graph, node);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
@@ -35,12 +185,10 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     (void)err;
     ORT_EACH_NODE(c->graph, node)
     {
-        bool idle = ort_edit_is(node, ONNX, "Identity") ||
-                    (ort_edit_is(node, ONNX, "Dropout") && idle_dropout(c->graph, node)) ||
-                    (ort_edit_is(node, ONNX, "Cast") && idle_cast(c->graph, node));
-        if (!idle)
+        int slot = idle_slot(c->graph, node);
+        if (slot < 0)
             continue;
-        if (ort_edit_bypass(c->graph, node))
+        if (ort_edit_bypass(c->graph, node, slot))
             ++*changes;
         else
             ort_pass_note(c, node, "it gives a graph output that no other node can give");

@@ -1,0 +1,228 @@
+/* merge_moves.c - two moves of data in a row become one, or none.
+ *
+ *     Transpose p, Transpose q      Transpose of p[q]
+ *     Reshape and its kin, Reshape  the last one (its shape copies no dimension: no 0)
+ *     Unsqueeze, Squeeze            nothing, when the shape is the first one's again
+ *     Cast a->b, Cast b->c          Cast a->c, when b holds every a exactly
+ *     Concat, Concat                one Concat, on the same axis
+ *
+ * The first stays when others read it.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+
+static ort_node *before(const ort_graph *graph, const ort_node *node, int slot)
+{
+    return slot < node->input_count ? ort_edit_producer(graph, node->inputs[slot]) : NULL;
+}
+
+/* ---- transposes */
+
+/* perm of the node for this rank; false when it can't be known. */
+static bool perm_of(const ort_graph *graph, const ort_node *node, int64_t *perm, int *rank)
+{
+    size_t count;
+    const int64_t *list = ort_node_ints(node, "perm", &count);
+    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
+    if (!list && (in->kind != ORT_TYPE_TENSOR || in->rank < 0))
+        return false;
+    *rank = list ? (int)count : in->rank;
+    if (*rank > ORT_MAX_RANK)
+        return false;
+    for (int i = 0; i < *rank; i++)
+        perm[i] = list ? list[i] : *rank - 1 - i;
+    return true;
+}
+
+static ort_status merge_transposes(ort_pass_context *c, ort_node *node, int *changes,
+                                   ort_error *err)
+{
+    ort_node *first = before(c->graph, node, 0);
+    int64_t p[ORT_MAX_RANK], q[ORT_MAX_RANK], merged[ORT_MAX_RANK];
+    int rank_p, rank_q;
+    if (!ort_edit_is(first, ONNX, "Transpose") || !perm_of(c->graph, first, p, &rank_p) ||
+        !perm_of(c->graph, node, q, &rank_q) || rank_p != rank_q)
+        return ORT_OK;
+    for (int i = 0; i < rank_p; i++)
+        merged[i] = p[q[i]];
+    ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = merged,
+                     .count = (size_t)rank_p};
+    ort_node_set_input(c->graph, node, 0, first->inputs[0]);
+    ++*changes;
+    return ort_edit_set_attr(c->graph, node, &perm, err);
+}
+
+/* ---- reshapes */
+
+static bool is_reshape(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Flatten") ||
+           ort_edit_is(node, ONNX, "Squeeze") || ort_edit_is(node, ONNX, "Unsqueeze");
+}
+
+/* A Reshape whose result depends on the number of elements alone. */
+static bool absolute(const ort_graph *graph, const ort_node *node)
+{
+    const ort_tensor *shape = ort_edit_constant(graph, node, 1);
+    if (!ort_edit_is(node, ONNX, "Reshape") || !shape || !shape->data)
+        return false;
+    for (int64_t i = 0; i < ort_tensor_count(shape); i++)
+        if (!ort_tensor_get_i64(shape, i))
+            return false;
+    return true;
+}
+
+static bool same_shape(const ort_type *a, const ort_type *b)
+{
+    if (a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR || a->rank < 0 ||
+        a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (!ort_dim_equal(a->dim[d], b->dim[d]))
+            return false;
+    return true;
+}
+
+static ort_status merge_reshapes(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_node *first = before(graph, node, 0);
+    if (!is_reshape(first))
+        return ORT_OK;
+    if (!absolute(graph, node)) {
+        /* There and back again: later sweeps see a node that keeps its input's shape. */
+        if (!same_shape(&graph->values.data[first->inputs[0]]->fact.type,
+                        &graph->values.data[node->outputs[0]]->fact.type) ||
+            graph->values.data[node->outputs[0]]->is_output)
+            return ORT_OK;
+        ort_graph_replace_uses(graph, node->outputs[0], first->inputs[0]);
+        ort_graph_remove_node(graph, node);
+        ++*changes;
+        return ORT_OK;
+    }
+    ort_node_set_input(graph, node, 0, first->inputs[0]);
+    ++*changes;
+    return ort_node_infer(graph, node, err);
+}
+
+/* ---- casts */
+
+/* Bits of integers that an element type holds exactly: of a float its significand. Negative:
+ * signed. 0: not a number type that this table knows. */
+static int exact_bits(ort_dtype dtype)
+{
+    switch (dtype) {
+    case ORT_DTYPE_BOOL: return 1;
+    case ORT_DTYPE_UINT8: return 8;
+    case ORT_DTYPE_UINT16: return 16;
+    case ORT_DTYPE_UINT32: return 32;
+    case ORT_DTYPE_UINT64: return 64;
+    case ORT_DTYPE_INT8: return -7;
+    case ORT_DTYPE_INT16: return -15;
+    case ORT_DTYPE_INT32: return -31;
+    case ORT_DTYPE_INT64: return -63;
+    default: return 0;
+    }
+}
+
+static int float_bits(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_DOUBLE ? 53 : dtype == ORT_DTYPE_FLOAT ? 24 : 0;
+}
+
+/* Does `to` hold every value of `from` exactly? */
+static bool holds(ort_dtype to, ort_dtype from)
+{
+    int a = exact_bits(from), b = exact_bits(to);
+    int magnitude = a < 0 ? -a : a;
+    if (to == from)
+        return true;
+    if (a && b)
+        return a > 0 ? (b > 0 ? b >= a : -b >= a) : b < 0 && b <= a;
+    if (a)
+        return float_bits(to) >= magnitude;
+    if (from == ORT_DTYPE_FLOAT16 || from == ORT_DTYPE_BFLOAT16)
+        return to == ORT_DTYPE_FLOAT || to == ORT_DTYPE_DOUBLE;
+    return from == ORT_DTYPE_FLOAT && to == ORT_DTYPE_DOUBLE;
+}
+
+static ort_status merge_casts(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    ort_node *first = before(c->graph, node, 0);
+    if (!ort_edit_is(first, ONNX, "Cast"))
+        return ORT_OK;
+    ort_dtype from = c->graph->values.data[first->inputs[0]]->fact.type.dtype;
+    ort_dtype middle = c->graph->values.data[node->inputs[0]]->fact.type.dtype;
+    if (from == ORT_DTYPE_UNDEFINED || middle == ORT_DTYPE_UNDEFINED || !holds(middle, from)) {
+        ort_pass_note(c, node, "the cast before it doesn't keep every value");
+        return ORT_OK;
+    }
+    ort_node_set_input(c->graph, node, 0, first->inputs[0]);
+    ++*changes;
+    return ort_node_infer(c->graph, node, err);
+}
+
+/* ---- concats */
+
+enum { MAX_INPUTS = 64 };
+
+static ort_status merge_concats(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
+    for (int i = 0; i < node->input_count; i++) {
+        ort_node *inner = before(graph, node, i);
+        ort_id inputs[MAX_INPUTS];
+        int count = 0;
+        if (!ort_edit_is(inner, ONNX, "Concat") || type->kind != ORT_TYPE_TENSOR ||
+            type->rank <= 0 || ort_edit_only_reader(graph, inner->outputs[0]) != node ||
+            node->input_count + inner->input_count - 1 > MAX_INPUTS)
+            continue;
+        int64_t a = ort_node_int(node, "axis", 0), b = ort_node_int(inner, "axis", 0);
+        if ((a < 0 ? a + type->rank : a) != (b < 0 ? b + type->rank : b))
+            continue;
+        for (int k = 0; k < node->input_count; k++)
+            if (k != i)
+                inputs[count++] = node->inputs[k];
+            else
+                for (int n = 0; n < inner->input_count; n++)
+                    inputs[count++] = inner->inputs[n];
+        ort_node_spec spec = {.domain = ONNX, .op_type = "Concat", .name = node->name,
+                              .inputs = inputs, .input_count = count, .outputs = node->outputs,
+                              .output_count = 1, .attrs = node->attrs,
+                              .attr_count = node->attr_count,
+                              .origin = ort_edit_origin(graph, inner, node)};
+        ort_graph_remove_node(graph, node);
+        ort_graph_remove_node(graph, inner);
+        ++*changes;
+        return ort_edit_add_node(graph, &spec, NULL, err);
+    }
+    return ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        if (ort_edit_is(node, ONNX, "Transpose"))
+            ORT_TRY(merge_transposes(c, node, changes, err));
+        else if (is_reshape(node))
+            ORT_TRY(merge_reshapes(c, node, changes, err));
+        else if (ort_edit_is(node, ONNX, "Cast"))
+            ORT_TRY(merge_casts(c, node, changes, err));
+        else if (ort_edit_is(node, ONNX, "Concat"))
+            ORT_TRY(merge_concats(c, node, changes, err));
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_merge_moves = {
+    .name = "merge_moves",
+    .level = 1,
+    .doc = "two transposes, reshapes, casts or concats in a row become one",
+    .apply = apply,
+};
