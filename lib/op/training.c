@@ -1,4 +1,5 @@
-/* training.c - the optimizer steps Adagrad, Adam and Momentum of ai.onnx.preview.training.
+/* training.c - ai.onnx.preview.training: the optimizer steps Adagrad, Adam and Momentum, and what is
+ * said of Gradient before pass/gradient.c takes it apart.
  *
  * Inputs are the learning rate R, the update count T, then for n tensors all values X, all
  * gradients G and the moments (one or two groups); outputs are the new X and moments in the same
@@ -128,6 +129,42 @@ static const ort_op_impl step_impl = {
     .infer = step_infer, .prepare = step_prepare, .run = step_run,
 };
 
+/* ---- Gradient: differentiated by a pass before anything runs, so it has no kernel */
+
+/* Is the name one of the graph, or of those around it? */
+static ort_status check_name(const ort_infer *x, const char *attr, const char *name, ort_error *err)
+{
+    for (const ort_graph *graph = x->graph; graph; graph = graph->parent)
+        if (ort_graph_find_value(graph, name) != ORT_ID_NONE)
+            return ORT_OK;
+    return ort_infer_fail(x, err, "%s names '%.200s', which the graph doesn't have", attr, name);
+}
+
+/* The gradient of an x has its type and shape. */
+static ort_status gradient_infer(ort_infer *x, ort_error *err)
+{
+    size_t xs_count, zs_count;
+    const ort_string *xs = ort_node_strings(x->node, "xs", &xs_count);
+    const ort_string *zs = ort_node_strings(x->node, "zs", &zs_count);
+    if ((size_t)x->in_count != xs_count + zs_count)
+        return ort_infer_fail(x, err, "it has %d inputs, xs and zs name %zu values", x->in_count,
+                              xs_count + zs_count);
+    if ((size_t)x->out_count > xs_count)
+        return ort_infer_fail(x, err, "it has %d outputs, xs names %zu values", x->out_count,
+                              xs_count);
+    for (size_t i = 0; i < xs_count; i++)
+        ORT_TRY(check_name(x, "xs", xs[i].ptr, err));
+    for (size_t i = 0; i < zs_count; i++)
+        ORT_TRY(check_name(x, "zs", zs[i].ptr, err));
+    ORT_TRY(check_name(x, "y", ort_node_string(x->node, "y", ""), err));
+    for (int i = 0; i < x->out_count; i++)
+        if (ort_infer_in(x, i))
+            x->out[i].type = x->in[i]->type;
+    return ORT_OK;
+}
+
+static const ort_op_impl gradient_impl = {.infer = gradient_infer};
+
 /* ---- rows */
 
 const ort_op ort_ops_training[] = {
@@ -138,6 +175,8 @@ const ort_op ort_ops_training[] = {
      "T1:f32,f64 T2:i64 T3:f32,f64",
      "alpha:f=0.899999976 beta:f=0.999000013 epsilon:f=9.99999997e-07 norm_coefficient:f=0 "
      "norm_coefficient_post:f=0", 0, &step_impl},
+    {TRAINING, "Gradient", 1, "Inputs**:T1 -> Outputs**:T2", "T1:I,U,F,C,str,bool T2:F",
+     "xs:ss! y:s! zs:ss", 0, &gradient_impl},
     {TRAINING, "Momentum", 1, "R:T1,T:T2,inputs**:T3 -> outputs**:T3",
      "T1:f32,f64 T2:i64 T3:f32,f64",
      "alpha:f! beta:f! mode:s! norm_coefficient:f!", 0, &step_impl},

@@ -67,12 +67,16 @@ static bool listed(const char *const *names, const char *name)
     return false;
 }
 
-static ort_status check_names(const char *const *names, ort_error *err)
+static ort_status check_names(const char *const *names, bool left_out, ort_error *err)
 {
     for (; names && *names; names++) {
         bool found = false;
-        for (int i = 0; passes[i]; i++)
-            found = found || !strcmp(passes[i]->name, *names);
+        for (int i = 0; passes[i]; i++) {
+            bool same = !strcmp(passes[i]->name, *names);
+            if (same && left_out && !passes[i]->level)
+                return ort_error_set(err, ORT_ERROR_USAGE, "pass '%s' can't be left out", *names);
+            found = found || same;
+        }
         if (found)
             continue;
         ort_strbuf list = {0};
@@ -105,9 +109,13 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
     return ORT_OK;
 }
 
+/* Level 0 runs before any other, since no other sees what a Gradient node names; and in every
+ * session, where nothing runs without it. */
 static bool allowed(const ort_pass_options *options, const ort_pass *pass)
 {
     bool chosen = options->only ? listed(options->only, pass->name) : pass->level <= options->level;
+    if (!pass->level)
+        return !options->portable || options->only || options->level > 0;
     return chosen && !listed(options->disable, pass->name);
 }
 
@@ -171,8 +179,8 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     size_t growth_bytes = options->growth_bytes;
     run_totals totals = {0};
     int changed = 1;
-    ORT_TRY(check_names(options->only, err));
-    ORT_TRY(check_names(options->disable, err));
+    ORT_TRY(check_names(options->only, false, err));
+    ORT_TRY(check_names(options->disable, true, err));
     model->registry = options->registry;
     for (int round = 0; changed && round < ROUNDS_MAX; round++) {
         const ort_pass *pass;

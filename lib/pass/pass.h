@@ -26,7 +26,7 @@ typedef struct ort_pass_context {
 
 struct ort_pass {
     const char *name;
-    int level; /* 1 basic, 2 extended, 3 layout */
+    int level; /* 0 required, 1 basic, 2 extended, 3 layout */
     const char *doc;
     /* One sweep over the graph; *changes counts rewrites. */
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
