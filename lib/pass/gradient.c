@@ -7,10 +7,10 @@
  *     |                           |
  *     '---- backward nodes -- ones like y'  gradients, summed where a value has several readers
  *
- * The gradient of a tensor y is that of the sum of its elements. Values that y takes from elsewhere
- * than xs and zs stand as they are. Integers, booleans and strings carry no gradient: a path through
- * them ends there. An x that y doesn't depend on has the gradient zero. A Gradient node on the way
- * to y is expanded before, so that derivatives of any order come out.
+ * The gradient of a tensor y is that of the sum of its elements. Values that y takes from
+ * elsewhere than xs and zs stand as they are. Integers, booleans and strings carry no gradient: a
+ * path through them ends there. An x that y doesn't depend on has the gradient zero. A Gradient
+ * node on the way to y is expanded before, so that derivatives of any order come out.
  */
 #include "pass/gradient.h"
 
@@ -108,10 +108,23 @@ void ort_grad_add(ort_grad *g, const ort_node *node, int slot, ort_id value)
     set_sum(g, node->inputs[slot], sum);
 }
 
+/* Other inputs that are scalars, or the input itself, never widen it. */
+static bool may_widen(const ort_grad *g, const ort_node *node, int slot)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ORT_ID_NONE && node->inputs[i] != node->inputs[slot] &&
+            ort_grad_type(g, node->inputs[i])->rank != 0)
+            return true;
+    return false;
+}
+
 void ort_grad_add_summed(ort_grad *g, const ort_node *node, int slot, ort_id value)
 {
-    if (ort_grad_wants(g, node, slot))
-        ort_grad_add(g, node, slot, ort_grad_sum_to(g, value, node->inputs[slot]));
+    if (!ort_grad_wants(g, node, slot))
+        return;
+    if (may_widen(g, node, slot))
+        value = ort_grad_sum_to(g, value, node->inputs[slot]);
+    ort_grad_add(g, node, slot, value);
 }
 
 /* ---- what the attributes name */

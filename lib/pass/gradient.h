@@ -58,7 +58,7 @@ ort_id ort_grad_of(const ort_grad *g, const ort_node *node, int slot);
 /* The input has another contribution to its gradient, of exactly its shape. Nothing when the
  * gradient isn't wanted. */
 void ort_grad_add(ort_grad *g, const ort_node *node, int slot, ort_id value);
-/* The same for a value of the broadcast shape: summed to the input's. */
+/* The same for a value of the shape that all inputs broadcast to: summed to this input's. */
 void ort_grad_add_summed(ort_grad *g, const ort_node *node, int slot, ort_id value);
 /* ORT_ERROR_UNSUPPORTED with the name of the node whose rule runs. */
 void ort_grad_refuse(ort_grad *g, const char *format, ...) __attribute__((format(printf, 2, 3)));

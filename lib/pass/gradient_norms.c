@@ -62,9 +62,9 @@ static void layer_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs
 {
     int64_t axes[ORT_MAX_RANK];
     int count = last_axes(g, node, axes);
-    ort_dtype dtype = ort_grad_type(g, node->inputs[0])->dtype, wide = wide_type(g, node->inputs[0]);
+    ort_dtype dtype = ort_grad_type(g, node->inputs[0])->dtype;
     ort_id bias = ort_grad_in(node, 2), mean, inverse;
-    ort_id x = ort_grad_cast(g, node->inputs[0], wide);
+    ort_id x = ort_grad_cast(g, node->inputs[0], wide_type(g, node->inputs[0]));
     ort_id y = ort_grad_cast(g, standardize(g, x, axes, count, &mean, &inverse), dtype);
     y = ort_grad_op2(g, "Mul", y, node->inputs[1]);
     give(g, node, outputs, 0, bias == ORT_ID_NONE ? y : ort_grad_op2(g, "Add", y, bias));
@@ -144,7 +144,6 @@ static void instance_norm_expand(ort_grad *g, const ort_node *node, ort_id *outp
     scale_and_shift(g, node, outputs, standardize(g, x, axes, count, NULL, NULL), rank, wide);
 }
 
-/* Scale and bias are per group before opset 21, per channel from it on. */
 static void group_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
 {
     static const int64_t last[] = {2};
@@ -154,14 +153,7 @@ static void group_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs
     ort_id x = ort_grad_cast(g, node->inputs[0], wide);
     ort_id by_group = ort_grad_reshape(g, x, ort_grad_ints(g, groups, 3));
     ort_id normal = standardize(g, by_group, last, 1, NULL, NULL);
-    if (node->opset >= 21) {
-        scale_and_shift(g, node, outputs, ort_grad_reshape_like(g, normal, x), rank, wide);
-        return;
-    }
-    ort_id scale = per_channel(g, node->inputs[1], 3, wide);
-    ort_id bias = per_channel(g, node->inputs[2], 3, wide);
-    ort_id y = ort_grad_formula(g, "x*s+b", "xsb", normal, scale, bias);
-    give(g, node, outputs, 0, ort_grad_reshape_like(g, y, x));
+    scale_and_shift(g, node, outputs, ort_grad_reshape_like(g, normal, x), rank, wide);
 }
 
 /* ---- losses */

@@ -5,6 +5,7 @@
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
 - no banned function, no unfinished mark, no output or exit in the library
 - every tool option appears in the tool's man page
+- ort(3) lists the operators that have a rule of differentiation
 - man pages, README and headers exist for what they describe
 Prints one line per finding and closes with "N passed, N failed, 0 skipped".
 """
@@ -107,9 +108,22 @@ def lint_man_pages():
             check(option in text, f"man/{folder.name}.1: says nothing of --{option}")
 
 
+def lint_gradient_rules():
+    """ort(3) lists the operators that have a rule of differentiation, no more and no fewer."""
+    rules = set()
+    for path in sources("lib/pass", ".c"):
+        if path.name.startswith("gradient_"):
+            rules |= set(re.findall(r'(?:SLOPE\(|\.op_type = )"(\w+)"', path.read_text()))
+    page = (ROOT / "man/ort.3").read_text().partition("make lint compares\n")[2]
+    listed = set(re.findall(r"\w+", page.partition("\n.Pp")[0]))
+    check(len(rules) > 50, "lib/pass/gradient_*.c: no rules found")
+    check(rules == listed, f"man/ort.3, DIFFERENTIATION: differs in {sorted(rules ^ listed)}")
+
+
 lint_includes()
 lint_text()
 lint_man_pages()
+lint_gradient_rules()
 for line in failures:
     print("not ok", line)
 print(f"{checks - len(failures)} passed, {len(failures)} failed, 0 skipped")

@@ -255,7 +255,7 @@ static void table(test_state *test)
     int count = 0;
     for (; (pass = ort_pass_at(count)); count++) {
         CHECK(pass->name[0] && pass->doc[0] && pass->apply);
-        CHECK(pass->level >= 1 && pass->level <= 3);
+        CHECK(pass->level >= 0 && pass->level <= 3);
         for (int i = 0; i < count; i++)
             CHECK(strcmp(ort_pass_at(i)->name, pass->name));
     }
