@@ -431,22 +431,47 @@ ort_dim ort_dim_ceil_div(ort_dim_table *table, ort_dim a, ort_dim b)
     return divide(table, ATOM_CEIL, a, b);
 }
 
-/* Dims are never negative, so a polynomial without negative coefficients isn't either. */
-static bool surely_at_least(const ort_dim_table *table, ort_dim d, int64_t bound)
+static bool surely_at_least(const ort_dim_table *table, ort_dim d, int64_t bound, int depth);
+
+static bool atom_never_negative(const ort_dim_table *table, uint32_t index, int depth)
+{
+    const atom *a = &table->atoms.data[index];
+    switch (a->kind) {
+    case ATOM_NAME: return true;
+    case ATOM_FLOOR:
+    case ATOM_CEIL:
+        return surely_at_least(table, a->a, 0, depth) && surely_at_least(table, a->b, 0, depth);
+    case ATOM_MAX:
+        return surely_at_least(table, a->a, 0, depth) || surely_at_least(table, a->b, 0, depth);
+    default:
+        return surely_at_least(table, a->a, 0, depth) && surely_at_least(table, a->b, 0, depth);
+    }
+}
+
+/* Names are never negative, so a polynomial of them without negative coefficients isn't either. */
+static bool surely_at_least(const ort_dim_table *table, ort_dim d, int64_t bound, int depth)
 {
     poly p;
     int64_t constant = 0;
     if (ort_dim_known(d))
         return d.size >= bound;
-    if (!load(table, d, &p))
+    if (depth > 20 || !load(table, d, &p))
         return false;
     for (uint32_t i = 0; i < p.count; i++) {
         if (p.terms[i].coefficient < 0)
             return false;
         if (p.terms[i].degree == 0)
             constant = p.terms[i].coefficient;
+        for (uint32_t j = 0; j < p.terms[i].degree; j++)
+            if (!atom_never_negative(table, p.terms[i].atom[j], depth + 1))
+                return false;
     }
     return constant >= bound;
+}
+
+bool ort_dim_at_least(ort_dim_table *table, ort_dim a, ort_dim b)
+{
+    return surely_at_least(table, ort_dim_sub(table, a, b), 0, 0);
 }
 
 static ort_dim extreme(ort_dim_table *table, atom_kind kind, ort_dim a, ort_dim b)
@@ -456,9 +481,9 @@ static ort_dim extreme(ort_dim_table *table, atom_kind kind, ort_dim a, ort_dim 
         return ort_dim_unknown();
     ort_dim difference = ort_dim_sub(table, a, b);
     if (difference.expr != ORT_DIM_UNKNOWN) {
-        if (surely_at_least(table, difference, 0))
+        if (surely_at_least(table, difference, 0, 0))
             return is_max ? a : b;
-        if (surely_at_least(table, ort_dim_sub(table, b, a), 0))
+        if (surely_at_least(table, ort_dim_sub(table, b, a), 0, 0))
             return is_max ? b : a;
     }
     /* "To the end" in Slice: no dimension reaches these. */

@@ -54,6 +54,8 @@ ort_dim ort_dim_min(ort_dim_table *table, ort_dim a, ort_dim b);
 bool ort_dim_equal(ort_dim a, ort_dim b);
 /* Certainly different numbers. */
 bool ort_dim_differ(ort_dim a, ort_dim b);
+/* Certainly a >= b, whatever sizes the names have (a name is a dim: never negative). */
+bool ort_dim_at_least(ort_dim_table *table, ort_dim a, ort_dim b);
 /* Known number, or the other one when one is unknown; a known number beats an expression. */
 ort_dim ort_dim_merge(ort_dim a, ort_dim b);
 /* numpy broadcasting of one axis: 1 yields to the other; unknown when undecidable. false: certainly

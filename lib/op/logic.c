@@ -106,22 +106,21 @@ static ort_status compare_prepare(ort_prep *p, ort_error *err)
 
 /* Comparisons of shape elements stay known where they are certain (models ask "is this dim -1?").
  * */
-static ort_dim compare_dims(ort_compare op, ort_dim a, ort_dim b)
+static ort_dim compare_dims(ort_dim_table *dims, ort_compare op, ort_dim a, ort_dim b)
 {
-    if (ort_dim_known(a) && ort_dim_known(b)) {
-        int64_t s = a.size, t = b.size;
-        switch (op) {
-        case ORT_COMPARE_EQ: return ort_dim_of(s == t);
-        case ORT_COMPARE_GT: return ort_dim_of(s > t);
-        case ORT_COMPARE_LT: return ort_dim_of(s < t);
-        case ORT_COMPARE_GE: return ort_dim_of(s >= t);
-        case ORT_COMPARE_LE: return ort_dim_of(s <= t);
-        default: break;
-        }
+    bool above = ort_dim_at_least(dims, a, ort_dim_add(dims, b, ort_dim_of(1)));
+    bool below = ort_dim_at_least(dims, b, ort_dim_add(dims, a, ort_dim_of(1)));
+    bool not_below = ort_dim_at_least(dims, a, b), not_above = ort_dim_at_least(dims, b, a);
+    bool yes = false, no = false;
+    switch (op) {
+    case ORT_COMPARE_EQ: yes = ort_dim_equal(a, b), no = above || below; break;
+    case ORT_COMPARE_GT: yes = above, no = not_above; break;
+    case ORT_COMPARE_LT: yes = below, no = not_below; break;
+    case ORT_COMPARE_GE: yes = not_below, no = below; break;
+    case ORT_COMPARE_LE: yes = not_above, no = above; break;
+    default: break;
     }
-    if (op == ORT_COMPARE_EQ && (ort_dim_equal(a, b) || ort_dim_differ(a, b)))
-        return ort_dim_of(ort_dim_equal(a, b));
-    return ort_dim_unknown();
+    return yes || no ? ort_dim_of(yes) : ort_dim_unknown();
 }
 
 static ort_status compare_infer(ort_infer *x, ort_error *err)
@@ -135,7 +134,8 @@ static ort_status compare_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     int n = na == 1 ? nb : na;
     for (int i = 0; i < n; i++)
-        y[i] = compare_dims(compare_of(x->op->name), a[na == 1 ? 0 : i], b[nb == 1 ? 0 : i]);
+        y[i] = compare_dims(x->dims, compare_of(x->op->name), a[na == 1 ? 0 : i],
+                            b[nb == 1 ? 0 : i]);
     if (ort_infer_any_known(y, n))
         ort_infer_set_symbolic(x, 0, y, n);
     return ORT_OK;

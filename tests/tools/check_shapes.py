@@ -52,6 +52,10 @@ EXCEPTIONS = [
 
 USED = set()
 
+# Operators whose output sizes depend on the data.
+BY_DATA = {"Compress", "ImageDecoder", "Loop", "NonMaxSuppression", "NonZero", "StringNormalizer",
+           "StringSplit", "Unique"}
+
 # A type is (kind, ...): tensor and sparse (kind, dtype, dims or None), seq and opt (kind, type or
 # None), map (kind, key, type). A dim is an int, a text (name or expression) or None.
 DTYPES = {v: k.lower() for k, v in TensorProto.DataType.items()}
@@ -138,7 +142,7 @@ def evaluate(dim, env):
 
 # ---- comparing
 
-FAILURES = {"less", "contradiction", "against", "refused"}
+FAILURES = {"less", "contradiction", "against", "refused", "incomplete"}
 ORDER = ["equal", "more", "less", "contradiction"]
 
 
@@ -284,20 +288,22 @@ def inputs_of(model):
     return [i for i in model.graph.input if i.name not in constants]
 
 
+def small_inputs(graph, values):
+    """Inputs whose recorded value is a scalar or a short list."""
+    kinds = [(port, values.get(port.name, (None, None))[1]) for port in graph.input]
+    return [port for port, kind in kinds if kind and kind[0] == "tensor" and len(kind[2]) < 2 and
+            math.prod(kind[2]) <= CONSTANT_MAX]
+
+
 def make_constants(graph, values):
     """Small recorded inputs become initializers. Returns whether there were any."""
-    made = False
-    for port in list(graph.input):
-        path, kind = values.get(port.name, (None, None))
-        if kind is None or kind[0] != "tensor" or math.prod(kind[2]) > CONSTANT_MAX or \
-                len(kind[2]) > 1:
-            continue
-        tensor = TensorProto.FromString(path.read_bytes())
+    ports = small_inputs(graph, values)
+    for port in ports:
+        tensor = TensorProto.FromString(values[port.name][0].read_bytes())
         tensor.name = port.name
         graph.initializer.append(tensor)
         graph.input.remove(port)
-        made = True
-    return made
+    return bool(ports)
 
 
 def reshape_input(k, port, actual, form, env):
@@ -312,7 +318,7 @@ def reshape_input(k, port, actual, form, env):
         sizes = known if known is not None and len(known) == len(t.shape.dim) else \
             [dim_of(d) for d in t.shape.dim]
         for i, (d, size) in enumerate(zip(t.shape.dim, sizes)):
-            said = dim_of(d)
+            said = d.dim_value if d.HasField("dim_value") else d.dim_param or None
             d.Clear()
             name = "s_" + re.sub(r"\W", "_", said) if isinstance(said, str) else None
             if not isinstance(size, int):
@@ -444,6 +450,24 @@ def actual_text(t):
     return f"seq{[show(i) for i in t[1]]}" if t[0] == "seq" and isinstance(t[1], list) else show(t)
 
 
+def complete(t):
+    if t is None or t[0] not in ("tensor", "sparse"):
+        return t is not None and t[-1] is not None  # items of a sequence may have many shapes
+    return None not in (t[1], t[2]) and None not in t[2]
+
+
+def check_complete(label, ours, outputs, count):
+    """With the shapes of all inputs and the values of the small ones at hand nothing may stay unknown but
+    what depends on the data. Returns the number of failures."""
+    failed = 0
+    for name in outputs:
+        role, our = ours.get(name, (None, None))
+        if role is not None and role not in BY_DATA and not complete(our):
+            count.add("incomplete", f"{label} {role} '{name}': ours {show(our)}")
+            failed += 1
+    return failed
+
+
 def check_recorded(label, ours, actual, env, count):
     failed = 0
     for name, kind in actual.items():
@@ -464,6 +488,7 @@ def check_model(dumper, path, name, forms, count):
     values = recorded(data, "input", inputs_of(model))
     outputs = recorded(data, "output", model.graph.output)
     actual = {name: kind for name, (_, kind) in outputs.items() if kind}
+    full = "recorded+constants" if small_inputs(model.graph, values) else "recorded"
     failed = 0
     for form in forms:
         made, env = make_form(model, form, values)
@@ -474,6 +499,8 @@ def check_model(dumper, path, name, forms, count):
         for error in errors:
             count.add("refused", f"{label}: {error}")
         failed += len(errors) + check_recorded(label, ours, actual, env, count)
+        if form == full:
+            failed += check_complete(label, ours, actual, count)
         for data_prop in (False, True):
             said, why = theirs(made, data_prop)
             if why:

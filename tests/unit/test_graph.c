@@ -32,6 +32,11 @@ static void dims(test_state *test)
     CHECK_TEXT(ort_dim_format(t, quarter, text, sizeof text), "floor((h+3)/4)");
     ort_dim up = ort_dim_ceil_div(t, ort_dim_ceil_div(t, h, two), ort_dim_of(3));
     CHECK_TEXT(ort_dim_format(t, up, text, sizeof text), "ceil(h/6)");
+    ort_dim less = ort_dim_sub(t, h, two); /* 2 below: may be negative, and so may its half */
+    CHECK(ort_dim_at_least(t, twice, n) && !ort_dim_at_least(t, n, twice));
+    CHECK(ort_dim_at_least(t, n, ort_dim_of(-1)) && !ort_dim_at_least(t, n, ort_dim_of(1)));
+    CHECK(ort_dim_at_least(t, half, ort_dim_of(0)));
+    CHECK(!ort_dim_at_least(t, ort_dim_div(t, less, ort_dim_of(3)), ort_dim_of(0)));
     ort_dim mixed = ort_dim_ceil_div(t, half, two);
     CHECK_TEXT(ort_dim_format(t, mixed, text, sizeof text), "ceil(floor((h+1)/2)/2)");
     CHECK(ort_dim_substitute(t, half, "h", 7).size == 4);
