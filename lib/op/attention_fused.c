@@ -1,5 +1,6 @@
-/* attention_fused.c - Attention, MultiHeadAttention and GroupQueryAttention of com.microsoft:
- * inference and prepared state. The rest is in attention_fused_shape.c and attention_fused_run.c.
+/* attention_fused.c - Attention, MultiHeadAttention, GroupQueryAttention and SparseAttention of
+ * com.microsoft: inference and prepared state. The rest is in attention_fused_shape.c and
+ * attention_fused_run.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,13 +116,38 @@ static ort_status group_infer(ort_infer *x, ort_error *err)
     ort_dim width = packed ? ort_dim_mul(x->dims, D, ort_dim_of(heads)) : q->dim[2];
     if (!ort_infer_int(x, 6, 0, &rows))
         rows = ort_dim_unknown();
+    ort_dim total = rows;
     if (ort_infer_in(x, 3))
         rows = past && past->rank == 4 ? ort_dim_max(x->dims, past->dim[2], rows)
                                        : ort_dim_unknown();
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
+    if (dtype_of(x, 3) == ORT_DTYPE_UINT8) /* two elements a byte */
+        D = past && past->rank == 4 ? past->dim[3] : ort_dim_unknown();
     for (int i = 1; i < 3; i++)
         ort_infer_set_type(x, i, ort_infer_in(x, 3) ? dtype_of(x, 3) : dtype, 4,
                            (ort_dim[]){q->dim[0], ort_dim_of(kv_heads), rows, D});
+    ort_infer_set_type(x, 3, dtype, 4, (ort_dim[]){q->dim[0], ort_dim_of(heads), q->dim[1], total});
+    return ORT_OK;
+}
+
+static ort_status sparse_infer(ort_infer *x, ort_error *err)
+{
+    const ort_type *q = ranked(x, 0);
+    int64_t heads = ort_node_int(x->node, "num_heads", 0);
+    int64_t parts = heads + 2 * ort_node_int(x->node, "kv_num_heads", 0);
+    ort_dtype dtype = dtype_of(x, 0);
+    ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+    ort_infer_set_dtype(x, 0, dtype);
+    if (q && ort_infer_in(x, 1)) /* else the query holds keys and values, too */
+        ort_infer_set_type(x, 0, dtype, 3, q->dim);
+    else if (q)
+        ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1],
+                                                       scaled(x, q->dim[2], heads, parts)});
+    for (int i = 1; i < 3; i++) {
+        ort_infer_set_dtype(x, i, dtype);
+        if (ranked(x, i + 2) && i < x->out_count)
+            x->out[i].type = *ranked(x, i + 2);
+    }
     return ORT_OK;
 }
 
@@ -139,6 +165,7 @@ static ort_status read_common(ort_prep *p, ort_fused **out, ort_fused_kind kind,
     f->mask_value = ort_node_float(p->node, "mask_filter_value", -10000.0f);
     f->causal = ort_node_int(p->node, "unidirectional", 0) != 0;
     f->window = -1;
+    f->qk_output = -1;
     f->quantized = is_quantized(p->op);
     f->dtype = ort_prep_dtype(p, f->quantized ? 2 : 0);
     if (f->heads < 1)
@@ -240,12 +267,42 @@ static ort_status multi_prepare(ort_prep *p, ort_error *err)
     return ORT_OK;
 }
 
+/* How GroupQueryAttention stores its cache: as the query's type, or in 8 or 4 bits. */
+static ort_status read_cache_format(ort_prep *p, ort_fused *f, ort_error *err)
+{
+    const char *k_quant = ort_node_string(p->node, "k_quant_type", "NONE");
+    const char *v_quant = ort_node_string(p->node, "v_quant_type", "NONE");
+    int64_t bits = ort_node_int(p->node, "kv_cache_bit_width", 8);
+    ort_dtype cache = ort_prep_dtype(p, 3);
+    if (strcmp(k_quant, "NONE") == 0 && strcmp(v_quant, "NONE") == 0) {
+        if (gives(p, 3) && cache != f->dtype)
+            return refuse(err, "a cache of another type than the query");
+        return ORT_OK;
+    }
+    if (strcmp(k_quant, v_quant) != 0)
+        return refuse(err, "a cache with keys and values quantized in different ways");
+    f->cache.per_channel = strcmp(k_quant, "PER_CHANNEL") == 0;
+    f->cache.bits = (int)bits;
+    if (!f->cache.per_channel && strcmp(k_quant, "PER_TENSOR") != 0)
+        return ort_prep_fail(p, err, "k_quant_type '%.40s' is none of NONE, PER_TENSOR and "
+                             "PER_CHANNEL", k_quant);
+    if (bits != 8 && bits != 4)
+        return ort_prep_fail(p, err, "kv_cache_bit_width is %lld, needs 8 or 4", (long long)bits);
+    if (!gives(p, f->slots.k_scale) || !gives(p, f->slots.v_scale) || !gives(p, 3))
+        return ort_prep_fail(p, err, "a quantized cache needs past_key, past_value, k_scale and "
+                             "v_scale");
+    if (cache != (bits == 8 ? ORT_DTYPE_INT8 : ORT_DTYPE_UINT8))
+        return ort_prep_unsupported_dtype(p, 3, err);
+    return ORT_OK;
+}
+
 static ort_status group_prepare(ort_prep *p, ort_error *err)
 {
     ort_fused *f;
-    const char *k_quant = ort_node_string(p->node, "k_quant_type", "NONE");
-    const char *v_quant = ort_node_string(p->node, "v_quant_type", "NONE");
     ORT_TRY(read_common(p, &f, ORT_FUSED_GROUP, err));
+    f->slots = (ort_group_slots){.lengths = 5, .total = 6, .cos = 7, .sin = 8, .positions = 9,
+                                 .add = 10, .sink = 11, .k_scale = 12, .v_scale = 13, .q_norm = 14,
+                                 .k_norm = 15, .length_offset = 1};
     f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
     f->softcap = ort_node_float(p->node, "softcap", 0);
     f->causal = ort_node_int(p->node, "causal", 1) != 0;
@@ -258,14 +315,35 @@ static ort_status group_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "num_heads must be a multiple of kv_num_heads");
     if (f->rotary && (!gives(p, 7) || !gives(p, 8)))
         return ort_prep_fail(p, err, "do_rotary needs cos_cache and sin_cache");
-    if (strcmp(k_quant, "NONE") || strcmp(v_quant, "NONE") || gives(p, 12) || gives(p, 13))
-        return refuse(err, "a quantized cache");
-    if (gives(p, 3) && ort_prep_dtype(p, 3) != f->dtype)
-        return refuse(err, "a cache of another type than the query");
+    ORT_TRY(read_cache_format(p, f, err));
     if (ort_node_int(p->node, "sliding_window_cache", 0))
         return refuse(err, "sliding_window_cache");
-    if (p->out_count > 3)
-        return refuse(err, "output_qk of GroupQueryAttention");
+    int64_t stage = ort_node_int(p->node, "qk_output", 0);
+    if (stage < 0 || stage > 2)
+        return ort_prep_fail(p, err, "qk_output is %lld, needs 0, 1 or 2", (long long)stage);
+    f->qk_output = stage && p->out_count > 3 ? 3 : -1;
+    f->qk_mode = stage == 2 ? 3 : 2; /* after the softmax, or before it with mask and softcap */
+    return ORT_OK;
+}
+
+static ort_status sparse_prepare(ort_prep *p, ort_error *err)
+{
+    ort_fused *f;
+    ORT_TRY(read_common(p, &f, ORT_FUSED_GROUP, err));
+    f->slots = (ort_group_slots){.lengths = 8, .total = 7, .cos = 9, .sin = 10, .positions = -1,
+                                 .add = -1, .sink = -1, .k_scale = -1, .v_scale = -1, .q_norm = -1,
+                                 .k_norm = -1};
+    f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
+    f->sparse_block = ort_node_int(p->node, "sparse_block_size", 0);
+    f->causal = true;
+    f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
+    f->interleaved = ort_node_int(p->node, "rotary_interleaved", 0) != 0;
+    if (f->kv_heads < 1 || f->heads % f->kv_heads != 0)
+        return ort_prep_fail(p, err, "num_heads must be a multiple of kv_num_heads");
+    if (f->sparse_block < 1 || f->sparse_block > INT32_MAX)
+        return ort_prep_fail(p, err, "sparse_block_size is %lld", (long long)f->sparse_block);
+    if (f->rotary && (!gives(p, 9) || !gives(p, 10)))
+        return ort_prep_fail(p, err, "do_rotary needs cos_cache and sin_cache");
     return ORT_OK;
 }
 
@@ -278,6 +356,11 @@ static const ort_op_impl multi_impl = {
 };
 static const ort_op_impl group_impl = {
     .infer = group_infer, .prepare = group_prepare, .shape = ort_fused_shape, .run = ort_fused_run,
+};
+
+static const ort_op_impl sparse_impl = {
+    .infer = sparse_infer, .prepare = sparse_prepare, .shape = ort_fused_shape,
+    .run = ort_fused_run,
 };
 
 /* ---- rows */
@@ -311,5 +394,11 @@ const ort_op ort_ops_attention_fused[] = {
      "local_window_size:i=-1 num_heads:i! qk_norm_epsilon:f=1e-06 qk_output:i=0 "
      "rotary_interleaved:i=0 scale:f sliding_window_cache:i=0 smooth_softmax:i=0 softcap:f=0 "
      "v_quant_type:s=NONE", 0, &group_impl},
+    {MS, "SparseAttention", 1,
+     "query:T,key?:T,value?:T,past_key:T,past_value:T,block_row_indices:M,block_col_indices:M,"
+     "total_sequence_length:M,key_total_sequence_lengths:M,cos_cache?:T,sin_cache?:T -> "
+     "output:T,present_key:T,present_value:T", "T:f32,f16,bf16 M:i32",
+     "do_rotary:i=0 kv_num_heads:i! num_heads:i! rotary_interleaved:i=0 scale:f "
+     "sparse_block_size:i!", 0, &sparse_impl},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -1,17 +1,26 @@
 /* attention_fused.h - the attention operators of com.microsoft around one pipeline.
  *
- * Attention (projects its input itself), MultiHeadAttention and GroupQueryAttention differ in where
+ * Attention (projects its input itself), MultiHeadAttention, GroupQueryAttention and
+ * SparseAttention differ in where
  * queries, keys and values lie, and in masks and positions; what remains is the same: heads in
  * float, caches extended, the float core (attention_common.h), results converted.
  */
 #ifndef ORT_OP_ATTENTION_FUSED_H
 #define ORT_OP_ATTENTION_FUSED_H
 
+#include "op/attention_cache.h"
 #include "op/attention_common.h"
 
 typedef enum ort_fused_kind { ORT_FUSED_PACKED, ORT_FUSED_MULTI, ORT_FUSED_GROUP } ort_fused_kind;
 
 /* Inputs of QAttention beside those that Attention has in the same place. */
+/* Inputs of the operators with positions of their own; -1: not there. */
+typedef struct ort_group_slots {
+    int lengths, total, cos, sin, positions, add, sink, k_scale, v_scale, q_norm, k_norm;
+    int length_offset; /* an element of `lengths` and this is the number of keys */
+} ort_group_slots;
+
+enum { ORT_SPARSE_ROWS = 5, ORT_SPARSE_COLUMNS = 6 };
 enum { ORT_QATTENTION_X_SCALE = 3, ORT_QATTENTION_W_SCALE = 4, ORT_QATTENTION_MASK = 5,
        ORT_QATTENTION_X_ZERO = 6, ORT_QATTENTION_W_ZERO = 7, ORT_QATTENTION_PAST = 8 };
 
@@ -22,6 +31,10 @@ typedef struct ort_fused { /* prepared state */
     bool quantized;       /* QAttention: 8-bit input and weights, projected in float */
     bool causal, rotary, interleaved, smooth;
     int64_t window;       /* keys a query sees at most; -1: all */
+    ort_group_slots slots; /* ORT_FUSED_GROUP */
+    ort_cache_format cache;
+    int64_t sparse_block; /* SparseAttention: keys of a block; 0: no such mask */
+    int qk_output, qk_mode; /* which output takes the scores (-1: none), of which stage */
     float mask_value, norm_epsilon;
     int64_t hidden[3];    /* ORT_FUSED_PACKED: sizes of Q, K and V; 0: a third each */
     const float *weights; /* ORT_FUSED_PACKED: packed constant, or NULL */
@@ -45,7 +58,8 @@ typedef struct ort_fused_plan {
     bool joint;           /* past and present hold keys, then values, in one tensor */
     bool convert;
     int64_t block, mask_heads, mask_rows;
-    size_t project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
+    int qk;               /* output slot of the scores, -1: none */
+    size_t qkr, project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
 } ort_fused_plan;
 
 /* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't

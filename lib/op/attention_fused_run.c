@@ -14,9 +14,6 @@
 
 #define MAX_HEAD 1024 /* elements of one head that rotation and norms can hold */
 
-enum { GROUP_LENGTHS = 5, GROUP_TOTAL = 6, GROUP_COS = 7, GROUP_SIN = 8, GROUP_POSITIONS = 9,
-       GROUP_SINK = 11, GROUP_Q_NORM = 14, GROUP_K_NORM = 15 };
-
 typedef struct fused_job {
     const ort_call *call;
     const ort_fused *f;
@@ -111,6 +108,16 @@ static void query_task(void *arg, size_t task, int thread)
         load_query(j, b, s, h, out + s * j->p->D);
 }
 
+/* Scales of one head of a quantized cache. */
+static const float *cache_scale(const fused_job *j, int kind, int64_t head, int64_t n)
+{
+    const ort_fused *f = j->f;
+    if (!f->cache.bits)
+        return NULL;
+    const float *scale = input(j, kind ? f->slots.v_scale : f->slots.k_scale)->data;
+    return scale + (f->cache.per_channel ? head % f->kv_heads * n : 0);
+}
+
 /* Old rows of one head of a cache; `kind` 0: keys, 1: values. */
 static void load_past(const fused_job *j, int kind, int64_t head, int64_t rows, int64_t n,
                       float *to)
@@ -121,7 +128,7 @@ static void load_past(const fused_job *j, int kind, int64_t head, int64_t rows, 
     if (p->joint)
         at += kind * p->B * j->f->kv_heads * p->past;
     if (past && rows > 0)
-        ort_tensor_to_f32(past, at * n, rows * n, to);
+        ort_cache_load(j->f->cache, past, at, rows, n, cache_scale(j, kind, head, n), to);
 }
 
 static void cache_task(void *arg, size_t task, int thread)
@@ -144,6 +151,9 @@ static void cache_task(void *arg, size_t task, int thread)
         load_key(j, b, s, h, k + (at + s) * p->D);
         load(j, &p->v, b, s, h, p->E, v + (at + s) * p->E);
     }
+    const float *k_scale = cache_scale(j, 0, h, p->D), *v_scale = cache_scale(j, 1, h, p->E);
+    ort_cache_round(j->f->cache, p->L, p->D, k_scale, k + at * p->D); /* as later calls see them */
+    ort_cache_round(j->f->cache, p->L, p->E, v_scale, v + at * p->E);
 }
 
 /* ---- positions, masks */
@@ -151,17 +161,18 @@ static void cache_task(void *arg, size_t task, int thread)
 static ort_status group_positions(fused_job *j, ort_error *err)
 {
     const ort_fused_plan *p = j->p;
-    const ort_tensor *lengths = ort_call_in(j->call, GROUP_LENGTHS);
-    int64_t total = ort_tensor_get_i64(ort_call_in(j->call, GROUP_TOTAL), 0);
+    const ort_group_slots *slots = &j->f->slots;
+    const ort_tensor *lengths = ort_call_in(j->call, slots->lengths);
+    int64_t total = ort_tensor_get_i64(ort_call_in(j->call, slots->total), 0);
     j->first = total == p->S;
     for (int64_t b = 0; b < p->B; b++) {
-        int64_t length = ort_tensor_get_i64(lengths, b) + 1;
+        int64_t length = ort_tensor_get_i64(lengths, b) + slots->length_offset;
         j->start[b] = j->first ? 0 : length - p->S;
         j->valid[b] = j->first ? p->S : length;
         if (length < 1 || length > p->T || j->start[b] < 0 || j->start[b] > p->T - p->S)
             return ort_call_fail(j->call, err,
-                                 "seqlens_k[%lld] is %lld, doesn't fit %lld new tokens "
-                                 "and a cache of %lld", (long long)b, (long long)(length - 1),
+                                 "the length of sequence %lld, %lld, doesn't fit %lld new tokens "
+                                 "and a cache of %lld", (long long)b, (long long)length,
                                  (long long)p->S, (long long)p->T);
     }
     j->run.valid = j->valid;
@@ -221,6 +232,47 @@ static float added(const fused_job *j, const ort_tensor *add, int64_t b, int64_t
     return t < a->dim[3] ? (float)ort_tensor_get_f64(add, row * a->dim[3] + t) : 0.0f;
 }
 
+/* Allow the key blocks that the layout of head h lists for the block of the query. */
+static void sparse_row(const fused_job *j, int64_t b, int64_t h, int64_t s, float *row)
+{
+    const ort_tensor *rows = ort_call_in(j->call, ORT_SPARSE_ROWS);
+    const ort_tensor *columns = ort_call_in(j->call, ORT_SPARSE_COLUMNS);
+    int64_t block = j->f->sparse_block, layout = h % rows->shape.dim[0], T = j->p->T;
+    const int32_t *r = (const int32_t *)rows->data + layout * rows->shape.dim[1];
+    const int32_t *c = (const int32_t *)columns->data + layout * columns->shape.dim[1];
+    int64_t at = (j->start[b] + s) / block;
+    for (int64_t t = 0; t < T; t++)
+        row[t] = -INFINITY;
+    for (int32_t i = r[at]; i < r[at + 1]; i++)
+        for (int64_t t = c[i] * block; t < ort_min_i64((c[i] + 1) * block, T); t++)
+            row[t] = 0.0f;
+}
+
+static ort_status check_sparse(const fused_job *j, ort_error *err)
+{
+    const ort_tensor *rows = ort_call_in(j->call, ORT_SPARSE_ROWS);
+    const ort_tensor *columns = ort_call_in(j->call, ORT_SPARSE_COLUMNS);
+    int64_t blocks = rows->shape.dim[1] - 1, most = columns->shape.dim[1];
+    for (int64_t l = 0; l < rows->shape.dim[0]; l++) {
+        const int32_t *r = (const int32_t *)rows->data + l * (blocks + 1);
+        const int32_t *c = (const int32_t *)columns->data + l * most;
+        bool fits = r[0] == 0 && r[blocks] <= most;
+        for (int64_t i = 0; fits && i < blocks; i++)
+            fits = r[i] <= r[i + 1];
+        for (int64_t i = 0; fits && i < r[blocks]; i++)
+            fits = c[i] >= 0 && c[i] < blocks;
+        if (!fits)
+            return ort_call_fail(j->call, err, "block_row_indices or block_col_indices of layout "
+                                 "%lld name no blocks of a %lld x %lld mask", (long long)l,
+                                 (long long)blocks, (long long)blocks);
+    }
+    for (int64_t b = 0; b < j->p->B; b++)
+        if ((j->start[b] + j->p->S - 1) / j->f->sparse_block >= blocks)
+            return ort_call_fail(j->call, err, "sequence %lld goes beyond the %lld blocks of the "
+                                 "mask", (long long)b, (long long)blocks);
+    return ORT_OK;
+}
+
 static void mask_task(void *arg, size_t task, int thread)
 {
     const fused_job *j = arg;
@@ -230,6 +282,10 @@ static void mask_task(void *arg, size_t task, int thread)
     int64_t h = head % p->mask_heads, b = head / p->mask_heads;
     float *row = (float *)space(j, p->maskr) + (int64_t)task * p->T;
     (void)thread;
+    if (j->f->sparse_block) {
+        sparse_row(j, b, h, s, row);
+        return;
+    }
     for (int64_t t = 0; t < p->T; t++) {
         row[t] = mask && !sees(j, mask, b, s, t) ? j->f->mask_value : 0.0f;
         if (add)
@@ -288,7 +344,7 @@ static void project(fused_job *j)
 static void bind_sink(fused_job *j)
 {
     bool group = j->f->kind == ORT_FUSED_GROUP;
-    const ort_tensor *sink = group ? ort_call_in(j->call, GROUP_SINK) : NULL;
+    const ort_tensor *sink = group ? input(j, j->f->slots.sink) : NULL;
     float *values = space(j, j->p->sink);
     if (!sink && !j->f->smooth)
         return;
@@ -314,9 +370,10 @@ static void store_cache(const fused_job *j, int out, int kind, size_t offset, co
 {
     const ort_fused_plan *p = j->p;
     ort_tensor *present = out >= 0 ? ort_call_out(j->call, out) : NULL;
-    int64_t count = p->B * j->f->kv_heads * p->T * n;
-    if (present && offset != ORT_FUSED_NONE)
-        ort_tensor_from_f32(from, present, p->joint ? kind * count : 0, count);
+    int64_t heads = p->B * j->f->kv_heads, first = p->joint ? kind * heads : 0;
+    for (int64_t h = 0; present && offset != ORT_FUSED_NONE && h < heads; h++)
+        ort_cache_store(j->f->cache, from + h * p->T * n, present, (first + h) * p->T, p->T, n,
+                        cache_scale(j, kind, h, n));
 }
 
 static void bind_run(fused_job *j)
@@ -335,7 +392,24 @@ static void bind_run(fused_job *j)
         .k = {j->k, f->kv_heads * p->T * p->D, p->T * p->D, p->D},
         .v = {j->v, f->kv_heads * p->T * p->E, p->T * p->E, p->E},
         .y = {p->yr == ORT_FUSED_NONE ? y->data : space(j, p->yr), p->S * width, p->E, width}};
+    ort_tensor *qk = p->qk >= 0 ? ort_call_out(j->call, p->qk) : NULL;
+    if (qk) {
+        r->mode = f->qk_mode;
+        r->scores = p->qkr == ORT_FUSED_NONE ? qk->data : space(j, p->qkr);
+    }
     r->scale = f->scale != 0 ? f->scale : 1 / sqrt((double)ort_max_i64(p->D, 1));
+}
+
+/* The scores as an output; keys that may not be seen have 0 instead of -infinity. */
+static void store_scores(const fused_job *j)
+{
+    float *scores = j->run.scores;
+    int64_t count = j->p->B * j->f->heads * j->p->S * j->p->T;
+    for (int64_t i = 0; scores && i < count; i++)
+        if (scores[i] == -INFINITY)
+            scores[i] = 0.0f;
+    if (j->p->qkr != ORT_FUSED_NONE)
+        ort_tensor_from_f32(scores, ort_call_out(j->call, j->p->qk), 0, count);
 }
 
 ort_status ort_fused_run(ort_call *call, ort_error *err)
@@ -347,11 +421,12 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
     j.start = space(&j, p->counts);
     j.valid = j.start + p->B;
     j.bias = input(&j, p->bias);
-    j.cos = group ? ort_call_in(call, GROUP_COS) : NULL;
-    j.sin = group ? ort_call_in(call, GROUP_SIN) : NULL;
-    j.positions = group ? ort_call_in(call, GROUP_POSITIONS) : NULL;
-    j.q_norm = group ? ort_call_in(call, GROUP_Q_NORM) : NULL;
-    j.k_norm = group ? ort_call_in(call, GROUP_K_NORM) : NULL;
+    const ort_group_slots *slots = &f->slots;
+    j.cos = group ? input(&j, slots->cos) : NULL;
+    j.sin = group ? input(&j, slots->sin) : NULL;
+    j.positions = group ? input(&j, slots->positions) : NULL;
+    j.q_norm = group ? input(&j, slots->q_norm) : NULL;
+    j.k_norm = group ? input(&j, slots->k_norm) : NULL;
     j.q = space(&j, p->qr);
     j.k = cache_place(&j, p->out_k, 0, p->kr);
     j.v = cache_place(&j, p->out_v, 1, p->vr);
@@ -361,6 +436,8 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
     if (group)
         ORT_TRY(group_positions(&j, err));
     ORT_TRY(check_rotation(&j, err));
+    if (f->sparse_block)
+        ORT_TRY(check_sparse(&j, err));
     if (f->kind == ORT_FUSED_PACKED)
         project(&j);
     ort_call_parallel(call, (size_t)(p->B * f->heads), query_task, &j);
@@ -371,6 +448,7 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
         ort_attention_core_f32.run(&j.run);
     store_cache(&j, p->out_k, 0, p->kr, j.k, p->D);
     store_cache(&j, p->out_v, 1, p->vr, j.v, p->E);
+    store_scores(&j);
     if (p->yr != ORT_FUSED_NONE)
         ort_tensor_from_f32(space(&j, p->yr), ort_call_out(call, 0), 0,
                             p->B * p->S * f->heads * p->E);

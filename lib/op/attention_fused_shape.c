@@ -172,14 +172,25 @@ static ort_status group_sources(const ort_shaping *s, const ort_fused *f, ort_fu
         p->k.offset = f->heads * p->D;
         p->v.offset = (f->heads + f->kv_heads) * p->D;
     }
-    if (!given(s, 5) || ort_tensor_count(given(s, 5)) != p->B || !given(s, 6) ||
-        ort_tensor_count(given(s, 6)) != 1)
-        return misfit(err, "seqlens_k or total_sequence_length");
+    const ort_tensor *lengths = given(s, f->slots.lengths), *total = given(s, f->slots.total);
+    if (!lengths || ort_tensor_count(lengths) != p->B || !total || ort_tensor_count(total) != 1)
+        return misfit(err, "lengths of the sequences or total_sequence_length");
     p->past_k = given(s, 3) ? 3 : -1;
     p->past_v = given(s, 4) ? 4 : -1;
     p->out_k = wanted(s, 1) ? 1 : -1;
     p->out_v = wanted(s, 2) ? 2 : -1;
-    p->add = given(s, 10) ? 10 : -1;
+    p->add = given(s, f->slots.add) ? f->slots.add : -1;
+    return ORT_OK;
+}
+
+static ort_status check_scales(const ort_shaping *s, const ort_fused *f, const ort_fused_plan *p,
+                               ort_error *err)
+{
+    const ort_tensor *k = given(s, f->slots.k_scale), *v = given(s, f->slots.v_scale);
+    int64_t k_count = f->cache.per_channel ? f->kv_heads * p->D : 1;
+    int64_t v_count = f->cache.per_channel ? f->kv_heads * p->E : 1;
+    if (f->cache.bits && (ort_tensor_count(k) != k_count || ort_tensor_count(v) != v_count))
+        return misfit(err, "k_scale or v_scale");
     return ORT_OK;
 }
 
@@ -192,8 +203,9 @@ static ort_status cache_rows(const ort_shaping *s, const ort_fused *f, ort_fused
     p->past = past_k && past_k->shape.rank > axis ? past_k->shape.dim[axis] : 0;
     int64_t heads = p->B * f->kv_heads * p->past;
     if ((past_k != NULL) != (past_v != NULL) ||
-        (past_k && !p->joint && (ort_tensor_count(past_k) != heads * p->D ||
-                                 ort_tensor_count(past_v) != heads * p->E)) ||
+        (past_k && !p->joint &&
+         (ort_tensor_count(past_k) != heads * ort_cache_row(f->cache, p->D) ||
+          ort_tensor_count(past_v) != heads * ort_cache_row(f->cache, p->E))) ||
         (p->joint && p->out_k >= 0 && p->D != p->E) ||
         (past_k && p->joint && (p->D != p->E || ort_tensor_count(past_k) != 2 * heads * p->D)))
         return misfit(err, "past state");
@@ -202,8 +214,9 @@ static ort_status cache_rows(const ort_shaping *s, const ort_fused *f, ort_fused
         return ORT_OK;
     if (p->out_k >= 0)
         p->T = s->out[p->out_k]->shape.dim[2];
-    else if (given(s, 6)->data)
-        p->T = ort_max_i64(p->past, ort_tensor_get_i64(given(s, 6), 0));
+    else if (given(s, f->slots.total)->data)
+        p->T = ort_max_i64(p->past, ort_tensor_get_i64(given(s, f->slots.total), 0));
+    ORT_TRY(check_scales(s, f, p, err));
     return p->T >= p->S ? ORT_OK : misfit(err, "total_sequence_length");
 }
 
@@ -213,6 +226,15 @@ static ort_status mask_form(const ort_shaping *s, const ort_fused *f, ort_fused_
 {
     const ort_tensor *mask = given(s, p->mask), *add = given(s, p->add);
     p->mask_heads = p->mask_rows = 1;
+    if (f->sparse_block) {
+        const ort_shape *rows = &given(s, ORT_SPARSE_ROWS)->shape;
+        const ort_shape *columns = &given(s, ORT_SPARSE_COLUMNS)->shape;
+        if (rows->rank != 2 || columns->rank != 2 || rows->dim[0] != columns->dim[0] ||
+            rows->dim[0] < 1 || rows->dim[1] < 2)
+            return misfit(err, "block_row_indices or block_col_indices");
+        p->mask_heads = f->heads;
+        p->mask_rows = p->S;
+    }
     if (add) {
         const ort_shape *a = &add->shape;
         if (a->rank != 4 || (a->dim[0] != 1 && a->dim[0] != p->B) ||
@@ -252,7 +274,7 @@ static bool reserve_all(ort_shaping *s, const ort_fused *f, ort_fused_plan *p, s
     bool fits = reserve(total, queries * (size_t)p->D, each, &p->qr) &&
                 reserve(total, (size_t)p->B * 2, sizeof(int64_t), &p->counts) &&
                 reserve(total, (size_t)f->heads, each, &p->sink);
-    p->project = p->project_pack = p->kr = p->vr = p->yr = p->maskr = ORT_FUSED_NONE;
+    p->qkr = p->project = p->project_pack = p->kr = p->vr = p->yr = p->maskr = ORT_FUSED_NONE;
     if (fits && f->kind == ORT_FUSED_PACKED) {
         const ort_shape *w = &s->in[1]->shape;
         size_t rows = (size_t)(p->B * p->S);
@@ -263,15 +285,18 @@ static bool reserve_all(ort_shaping *s, const ort_fused *f, ort_fused_plan *p, s
                    ort_add_size(bytes, (size_t)ort_tensor_count(s->in[1]) * each + 64, &bytes) &&
                    reserve(total, bytes, 1, &p->project_pack);
     }
-    if (fits && (p->convert || p->out_k < 0))
+    bool stored = p->convert || f->cache.bits; /* the caches aren't float */
+    if (fits && (stored || p->out_k < 0))
         fits = reserve(total, keys * (size_t)p->D, each, &p->kr);
-    if (fits && (p->convert || p->out_v < 0))
+    if (fits && (stored || p->out_v < 0))
         fits = reserve(total, keys * (size_t)p->E, each, &p->vr);
     if (fits && p->convert)
         fits = reserve(total, queries * (size_t)p->E, each, &p->yr);
-    if (fits && (p->mask >= 0 || p->add >= 0))
+    if (fits && (p->mask >= 0 || p->add >= 0 || f->sparse_block))
         fits = reserve(total, (size_t)(p->B * p->mask_heads * p->mask_rows * p->T), each,
                        &p->maskr);
+    if (fits && p->qk >= 0 && p->convert)
+        fits = reserve(total, queries * (size_t)p->T, each, &p->qkr);
     p->packed_each = ort_attention_core_f32.packed_bytes(s->k, p->S, p->T, p->D);
     return fits && reserve(total, (size_t)(p->B * f->kv_heads), p->packed_each, &p->packed);
 }
@@ -293,6 +318,10 @@ ort_status ort_fused_shape(ort_shaping *s, ort_error *err)
         ORT_TRY(group_sources(s, f, p, err));
     ORT_TRY(cache_rows(s, f, p, err));
     ORT_TRY(mask_form(s, f, p, err));
+    p->qk = wanted(s, f->qk_output) ? f->qk_output : -1;
+    if (p->qk >= 0 && ort_tensor_count(s->out[p->qk]) != p->B * f->heads * p->S * p->T)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "the scores as an output need a cache of "
+                             "exactly the keys at hand");
     p->block = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(p->T, 1)));
     if (!reserve_all(s, f, p, &total))
         return ort_error_set(err, ORT_ERROR_MEMORY, "attention over %lld keys is too large",

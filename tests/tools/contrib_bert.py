@@ -1,6 +1,6 @@
 """Attention, embeddings, quantization: the first com.microsoft cases (see make_contrib.py)."""
 import numpy as np
-from contrib_case import F, I32, U8, ints, real, scalar, write
+from contrib_case import F, F16, I8, I32, U8, ints, real, scalar, write
 
 
 def attention():
@@ -121,4 +121,84 @@ def quantized_rows():
           {"bits": 8, "block_size": 16, "gather_axis": 0, "quantize_axis": 1})
 
 
-GROUPS = [attention, multi_head, group_query, embeddings, quantization, quantized_rows]
+def stored_caches():
+    def quantized(name, bits, channel, tokens=1, lengths=(4, 3), cache=6, dtype=np.float32, **more):
+        batch = len(lengths)
+        size, kind = (16, np.int8) if bits == 8 else (8, np.uint8)
+        scales = (1, 2, 1, 16) if channel else (1,)
+        scale = {k: np.abs(real(*scales)) * 0.02 + (0.01 if bits == 8 else 0.2)
+                 for k in ("k_scale", "v_scale")}
+        rows = dict(past_key=ints(256, batch, 2, cache, size, dtype=np.uint8).view(kind),
+                    past_value=ints(256, batch, 2, cache, size, dtype=np.uint8).view(kind))
+        for rows_of in rows.values(): # what lies behind the sequences is 0
+            for b, length in enumerate(lengths):
+                rows_of[b, :, length - tokens:] = 0 if bits == 8 else 0x88
+        write(f"group_cache_{name}", "GroupQueryAttention",
+              dict(query=real(batch, tokens, 64, dtype=dtype),
+                   key=real(batch, tokens, 32, dtype=dtype),
+                   value=real(batch, tokens, 32, dtype=dtype)) | rows |
+              dict(seqlens=np.array(lengths, np.int32) - 1, total=scalar(max(lengths), np.int32),
+                   cos=None, sin=None, positions=None, bias=None, sink=None) | scale,
+              {"y": F if dtype == np.float32 else F16, "pk": I8 if bits == 8 else U8,
+               "pv": I8 if bits == 8 else U8},
+              {"num_heads": 4, "kv_num_heads": 2, "kv_cache_bit_width": bits,
+               "k_quant_type": "PER_CHANNEL" if channel else "PER_TENSOR",
+               "v_quant_type": "PER_CHANNEL" if channel else "PER_TENSOR"},
+              shared={"pk": "past_key", "pv": "past_value"}, **more)
+    quantized("8_tensor", 8, False)
+    quantized("8_channel", 8, True, tokens=2, lengths=(5,))
+    quantized("4_tensor", 4, False)
+    quantized("4_channel", 4, True, dtype=np.float16, rtol=4e-3, atol=4e-3)
+
+
+def scores_out():
+    for stage in (1, 2):
+        write(f"group_scores_{stage}", "GroupQueryAttention",
+              dict(query=real(1, 3, 64), key=real(1, 3, 32), value=real(1, 3, 32),
+                   past_key=real(1, 2, 0, 16), past_value=real(1, 2, 0, 16),
+                   seqlens=np.array([2], np.int32), total=scalar(3, np.int32)),
+              {"y": F, "pk": F, "pv": F, "qk": F},
+              {"num_heads": 4, "kv_num_heads": 2, "qk_output": stage,
+               "softcap": 3.0 * (stage == 1)})
+    write("group_scores_bias", "GroupQueryAttention",
+          dict(query=real(1, 1, 64), key=real(1, 1, 32), value=real(1, 1, 32),
+               past_key=real(1, 2, 4, 16), past_value=real(1, 2, 4, 16),
+               seqlens=np.array([4], np.int32), total=scalar(5, np.int32), cos=None, sin=None,
+               positions=None, bias=real(1, 4, 1, 5)), {"y": F, "pk": F, "pv": F, "qk": F},
+          {"num_heads": 4, "kv_num_heads": 2, "qk_output": 1, "local_window_size": 3})
+
+
+def sparse():
+    rows = np.array([[0, 1, 3, 5, 8], [0, 1, 3, 6, 9]], np.int32)
+    columns = np.array([[0, 0, 1, 1, 2, 1, 2, 3, -1], [0, 0, 1, 0, 1, 2, 0, 2, 3]], np.int32)
+
+    def attend(name, tokens, total, lengths, packed=False, dtype=np.float32, layouts=2, rtol=1e-3,
+               **attributes):
+        batch, cache = len(lengths), 64
+        past = {k: real(batch, 2, cache, 16, dtype=dtype) for k in ("past_key", "past_value")}
+        for rows_of in past.values(): # what lies behind the sequences is 0
+            for b, length in enumerate(lengths):
+                rows_of[b, :, length - tokens:] = 0
+        turns = attributes.get("do_rotary")
+        angles = real(64, 8, dtype=dtype)
+        write(f"sparse_attention_{name}", "SparseAttention",
+              dict(query=real(batch, tokens, 128 if packed else 64, dtype=dtype),
+                   key=None if packed else real(batch, tokens, 32, dtype=dtype),
+                   value=None if packed else real(batch, tokens, 32, dtype=dtype),
+                   past_key=past["past_key"], past_value=past["past_value"], rows=rows[:layouts],
+                   columns=columns[:layouts],
+                   total=np.array([total], np.int32), lengths=np.array(lengths, np.int32),
+                   cos=np.cos(angles) if turns else None, sin=np.sin(angles) if turns else None),
+              {"y": F if dtype == np.float32 else F16,
+               "pk": F if dtype == np.float32 else F16, "pv": F if dtype == np.float32 else F16},
+              {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 16} | attributes,
+              shared={"pk": "past_key", "pv": "past_value"}, rtol=rtol,
+              atol=rtol if dtype == np.float16 else 1e-5)
+    attend("prompt", 20, 20, [20])
+    attend("decode_rotary", 1, 50, [50, 50], do_rotary=1)
+    attend("packed", 1, 33, [33], packed=True, layouts=1, scale=0.2)
+    attend("half", 1, 40, [40], dtype=np.float16, do_rotary=1, rotary_interleaved=1, rtol=4e-3)
+
+
+GROUPS = [stored_caches, scores_out, sparse, attention, multi_head, group_query, embeddings,
+          quantization, quantized_rows]

@@ -70,24 +70,39 @@ def onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, dom
 
 
 def write(name, op, inputs, outputs, attributes, constant=(), rtol=1e-3, atol=1e-5, opset=17,
-          domain=MS, via=None):
+          domain=MS, via=None, shared=None):
     """inputs: name to array (None: absent); constant: names that become initializers; via: outputs
-    that are cast to another type before they leave the model."""
+    that are cast to another type before they leave the model; shared: outputs that onnxruntime
+    wants in the memory of an input."""
     via = dict(via or {}) | {k: F for k, t in outputs.items() if t == BF16}
     given = {k: v for k, v in inputs.items() if v is not None}
     fed = [k for k in given if k not in constant]
     slots = [k if v is not None else "" for k, v in inputs.items()]
     model = onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, domain)
-    save(name, model, {k: given[k] for k in fed}, op, rtol, atol, opset, domain)
+    save(name, model, {k: given[k] for k in fed}, op, rtol, atol, opset, domain, shared)
 
 
-def save(name, model, fed, op, rtol=1e-3, atol=1e-5, opset=17, domain=MS):
+def run_bound(session, feeds, shared):
+    binding = session.io_binding()
+    values = {k: onnxruntime.OrtValue.ortvalue_from_numpy(v.copy()) for k, v in feeds.items()}
+    for k, value in values.items():
+        binding.bind_ortvalue_input(k, value)
+    for output in session.get_outputs():
+        if output.name in shared:
+            binding.bind_ortvalue_output(output.name, values[shared[output.name]])
+        else:
+            binding.bind_output(output.name)
+    session.run_with_iobinding(binding)
+    return binding.copy_outputs_to_cpu()
+
+
+def save(name, model, fed, op, rtol=1e-3, atol=1e-5, opset=17, domain=MS, shared=None):
     """Run the model and keep it with its inputs and outputs."""
     feeds = {k + "_fed" if v.dtype == bfloat16 else k:
              v.astype(np.float32) if v.dtype == bfloat16 else v for k, v in fed.items()}
     session = onnxruntime.InferenceSession(model.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
-    results = session.run(None, feeds)
+    results = run_bound(session, feeds, shared) if shared else session.run(None, feeds)
     if (OUT / name).exists():
         shutil.rmtree(OUT / name)
     data = OUT / name / "test_data_set_0"
