@@ -388,6 +388,37 @@ static int scope_opset(const ort_scope *scope, const char *domain)
     return 0;
 }
 
+/* ---- values named by attributes */
+
+static ort_status rename_value(ort_builder *b, ort_scope *scope, const ort_string *name,
+                               ort_error *err)
+{
+    ort_id id = ort_scope_resolve(scope, name->ptr);
+    ort_string *own = (ort_string *)(uintptr_t)name; /* of this node alone: just built */
+    if (id == ORT_ID_NONE)
+        return scope->no_memory ? ort_error_memory(err, sizeof(ort_graph_value)) : ORT_OK;
+    own->ptr = scope->graph->values.data[id]->name;
+    own->length = strlen(own->ptr);
+    return ORT_OK;
+}
+
+/* Gradient names values in strings. Inside of an expanded function those aren't the graph's. */
+static ort_status rename_values(ort_builder *b, ort_scope *scope, ort_node *node, ort_error *err)
+{
+    if (!scope->function || strcmp(node->op_type, "Gradient") ||
+        strcmp(node->domain, "ai.onnx.preview.training"))
+        return ORT_OK;
+    for (int i = 0; i < node->attr_count; i++) {
+        ort_attr *attr = &node->attrs[i];
+        if (attr->type == ORT_ATTR_STRING)
+            ORT_TRY(rename_value(b, scope, &attr->s, err));
+        for (size_t k = 0; attr->type == ORT_ATTR_STRINGS && k < attr->count; k++)
+            ORT_TRY(rename_value(b, scope, &attr->strings[k], err));
+        attr->proto = NULL;
+    }
+    return ORT_OK;
+}
+
 ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scope *scope,
                           ort_node *node, ort_error *err)
 {
@@ -417,6 +448,7 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
     ort_status status = ort_build_attrs(b, proto->attribute, proto->n_attribute, scope, node, err);
     if (status != ORT_OK)
         return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));
+    ORT_TRY(rename_values(b, scope, node, err));
     return node->body_count ? set_implicit(b, graph, node, err) : ORT_OK;
 }
 

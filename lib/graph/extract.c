@@ -54,6 +54,21 @@ static void need(cutter *c, ort_id value)
     c->stack[c->depth++] = producer;
 }
 
+/* Gradient reads what its attributes name: the way from xs and zs to y. */
+static void need_named(cutter *c, const ort_node *node)
+{
+    static const char *const lists[] = {"xs", "zs"};
+    if (strcmp(node->op_type, "Gradient") || strcmp(node->domain, "ai.onnx.preview.training"))
+        return;
+    for (int l = 0; l < 2; l++) {
+        size_t count;
+        const ort_string *names = ort_node_strings(node, lists[l], &count);
+        for (size_t i = 0; i < count; i++)
+            need(c, ort_graph_find_value(c->graph, names[i].ptr));
+    }
+    need(c, ort_graph_find_value(c->graph, ort_node_string(node, "y", "")));
+}
+
 static void walk(cutter *c)
 {
     while (c->depth) {
@@ -62,6 +77,7 @@ static void walk(cutter *c)
             need(c, node->inputs[i]);
         for (int i = 0; i < node->implicit_count; i++)
             need(c, node->implicit[i]);
+        need_named(c, node);
     }
 }
 

@@ -63,6 +63,55 @@ def model(nodes, inputs, outputs, initializers=(), opset=17, ir=8, domains=()):
     return field(1, ir) + field(2, "fixtures.py") + field(7, graph) + imports
 
 
+def attribute(name, value):
+    """A string or a list of strings."""
+    if isinstance(value, str):
+        return field(5, field(1, name) + field(4, value) + field(20, 3))
+    return field(5, field(1, name) + b"".join(field(9, v) for v in value) + field(20, 8))
+
+
+TRAINING = "ai.onnx.preview.training"
+
+
+def gradient(xs, zs, y, outputs):
+    return node("Gradient", xs + zs, outputs, domain=TRAINING) + attribute("xs", xs) + (
+        attribute("zs", zs) if zs else b"") + attribute("y", y)
+
+
+def training():
+    """Logistic regression of x [8, 2] to labels [8], one step of Adam: w, its moments v and h and
+    the step count go in and come out."""
+    shapes = {"w": [2, 2], "v": [2, 2], "h": [2, 2]}
+    nodes = [node("MatMul", ["x", "w"], ["scores"]),
+             node("SoftmaxCrossEntropyLoss", ["scores", "labels"], ["loss"]),
+             gradient(["w"], ["x", "labels"], "loss", ["slope"]),
+             node("Adam", ["rate", "step", "w", "slope", "v", "h"], ["new_w", "new_v", "new_h"],
+                  domain=TRAINING),
+             node("Add", ["step", "one"], ["new_step"])]
+    one = field(2, INT64) + field(8, "one") + field(9, struct.pack("<q", 1))
+    rate = field(2, FLOAT) + field(8, "rate") + field(9, struct.pack("<f", 0.1))
+    inputs = [value_info("x", [8, 2]), value_info("labels", [8], INT64),
+              value_info("step", [], INT64)]
+    outputs = [value_info("loss", []), value_info("new_step", [], INT64)]
+    for name, dims in shapes.items():
+        inputs.append(value_info(name, dims))
+        outputs.append(value_info(f"new_{name}", dims))
+    return model(nodes, inputs, outputs, [one, rate], domains=[TRAINING])
+
+
+def gradient_in_function():
+    """The gradient of p * p inside of a function; its p and s are other values than the graph's."""
+    body = [node("Mul", ["p", "p"], ["s"]), gradient(["p"], [], "s", ["q"])]
+    imports = [("", 17), (TRAINING, 1)]
+    function = (field(1, "Slope") + field(4, "p") + field(5, "q") +
+                b"".join(field(7, n) for n in body) + field(10, "acme") +
+                b"".join(field(9, field(1, d) + field(2, v)) for d, v in imports))
+    nodes = [node("Neg", ["x"], ["s"]), node("Exp", ["s"], ["p"]),
+             node("Slope", ["x"], ["out"], domain="acme")]
+    return model(nodes, [value_info("x", [2, 3])], [value_info("out", [2, 3])],
+                 domains=[TRAINING, "acme"]) + field(25, function)
+
+
 def npy(values, shape, kind="<f4"):
     flat = {"<f4": "f", "<i8": "q"}[kind]
     text = "(" + "".join(f"{d}, " for d in shape) + ")"
@@ -123,6 +172,11 @@ def models():
                              [external("w", [2, 3], "../../x")]),
         "absent.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out],
                              [external("w", [2, 3], "absent.bin")]),
+        "training.onnx": training(),
+        "function.onnx": gradient_in_function(),
+        "undifferentiable.onnx": model(
+            [node("Det", ["x"], ["d"], "determinant"), gradient(["x"], [], "d", ["out"])],
+            [value_info("x", [2, 2])], [value_info("out", [2, 2])], domains=[TRAINING]),
         "nested.onnx": nested(20000),
         "empty.onnx": b"",
         "noise.onnx": bytes((i * 151 + 87) % 256 for i in range(4000)),
@@ -151,6 +205,9 @@ def tensors():
         "stream.npy": x + y + x,
         "cut.npy": x[:-4],
         "cut.npz": archive({"x.npy": x, "y.npy": y})[:-30],
+        "twice.npy": npy([2 * v for v in one], (2, 3)),
+        "points.npy": npy([2, 1, 1, 2, 3, 1, 2, 2, -1, -2, -2, -1, -1, -1, -3, -2], (8, 2)),
+        "labels.npy": npy([0, 0, 0, 0, 1, 1, 1, 1], (8,), "<i8"),
         "batch5.npy": npy(list(range(15)), (5, 3)),
         "row.csv": b"1,2,3\n4,5,6\n",
         "x.json": b'{"x": [[1, -2, 3], [-4, 5, -6]], "y": [[10, 20, 30], [40, 50, 60]]}\n',

@@ -390,7 +390,7 @@ static ort_node *add_gradient(net *n, const char *const *xs, const char *const *
 static void set_opset(net *n, int opset)
 {
     n->model->opsets.data[0].version = opset;
-    ort_opset training = {ORT_GRAD_TRAINING, 1};
+    ort_opset training = {.domain = ORT_GRAD_TRAINING, .version = 1};
     (void)!ort_vec_push(&n->model->opsets, training);
 }
 
