@@ -7,6 +7,7 @@
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
+#   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make install DESTDIR= PREFIX=/usr/local
 
@@ -52,7 +53,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance contrib schema shapes parity bench bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance contrib schema shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
 
@@ -131,6 +132,9 @@ schema: $(OBJ)/tests/onnx/schema_dump
 shapes: $(OBJ)/tests/onnx/shape_dump
 	@build/venv/bin/python tests/tools/check_shapes.py $< build/conformance tests/onnx/contrib \
 	  $(wildcard $(MODELS) $(MODELS)/topologies) $(if $(wildcard $(MODELS)),--all)
+
+shape-versions: $(OBJ)/tests/onnx/shape_dump
+	@build/venv/bin/python tests/tools/check_shape_versions.py $< build/conformance
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)

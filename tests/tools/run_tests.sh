@@ -69,6 +69,7 @@ if [ $venv -eq 0 ]; then
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
     suite shapes make -s shapes
+    suite shape-versions make -s shape-versions
 else
     tail -n 3 "$logs/venv.log"
     cannot conformance "the pinned Python packages can't be installed (no network?)"
