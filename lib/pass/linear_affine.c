@@ -27,7 +27,7 @@ typedef struct site {
     int slot; /* of `after`: where the linear result comes in */
     const ort_tensor *weights, *bias; /* bias may be NULL */
     int64_t channels;
-    int64_t outer, inner; /* weights as [outer][group channels][inner], for ConvTranspose by group */
+    int64_t outer, inner; /* weights as [outer][channels of a group][inner] */
     bool first_axis;      /* the channel is the first axis of the weights */
 } site;
 

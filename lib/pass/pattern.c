@@ -1,5 +1,7 @@
-/* pattern.c - parsing, matching and replacing (pattern.h). Terms are stored in order of the text;
- * matching tries the orders of the commutative nodes one by one, which fails early and often. */
+/* pattern.c - parsing, matching and replacing (pattern.h). Terms are stored in order of the text. A
+ * commutative node is tried in both orders, its more telling operand first; what an order bound is
+ * taken back when it fails. An order that fits is not tried again when something outside of the
+ * node fails later: patterns whose two operands look alike would need that, and there are none. */
 #include "pass/pattern.h"
 
 #include <assert.h>
@@ -96,10 +98,8 @@ static void parse_operator(parser *r, short self)
         p->terms[self].count++;
     }
     r->at++;
-    if (p->terms[self].count == 2 && commutes(p->terms[self].text, length)) {
-        p->terms[self].commutative = true;
-        p->commutative_count++;
-    }
+    p->terms[self].commutative = p->terms[self].count == 2 &&
+                                 commutes(p->terms[self].text, length);
 }
 
 static short parse_term(parser *r)
@@ -156,7 +156,7 @@ void ort_pattern_parse(ort_pattern *pattern, const char *text)
 {
     parser r = {pattern, text};
     pattern->text = text;
-    pattern->term_count = pattern->name_count = pattern->commutative_count = 0;
+    pattern->term_count = pattern->name_count = 0;
     parse_term(&r);
     skip_space(&r);
     assert(!*r.at && pattern->terms[0].kind == '(');
@@ -168,7 +168,6 @@ typedef struct matcher {
     const ort_pattern *p;
     const ort_graph *graph;
     ort_match *m;
-    unsigned swapped; /* bit k: the k-th commutative node in the other order */
 } matcher;
 
 static bool operator_fits(const ort_term *t, const ort_node *node)
@@ -256,8 +255,11 @@ static bool bind(matcher *x, short name, ort_id value, ort_node *node)
 {
     if (name < 0)
         return true;
-    if (x->m->values[name] != ORT_ID_NONE)
+    if (x->m->values[name] != ORT_ID_NONE) {
+        if (x->m->values[name] == value && node)
+            x->m->named[name] = node;
         return x->m->values[name] == value;
+    }
     x->m->values[name] = value;
     x->m->named[name] = node;
     return true;
@@ -270,10 +272,39 @@ static ort_id input_of(const ort_node *node, int slot)
     return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
 }
 
+static bool inputs_fit(matcher *x, const ort_term *t, const ort_node *node)
+{
+    short child = t->first;
+    for (int i = 0; i < t->count; i++, child = x->p->terms[child].next)
+        if (!fits(x, &x->p->terms[child], input_of(node, i)))
+            return false;
+    return true;
+}
+
+static bool is_telling(const ort_term *t)
+{
+    return t->kind == '(' || t->kind == '0' || t->kind == '[';
+}
+
+static bool either_order_fits(matcher *x, const ort_term *t, const ort_node *node)
+{
+    const ort_term *a = &x->p->terms[t->first], *b = &x->p->terms[a->next];
+    bool b_first = is_telling(b) && !is_telling(a);
+    ort_match before = *x->m;
+    for (int order = 0; order < 2; order++) {
+        ort_id for_a = input_of(node, order), for_b = input_of(node, 1 - order);
+        if (b_first ? fits(x, b, for_b) && fits(x, a, for_a)
+                    : fits(x, a, for_a) && fits(x, b, for_b))
+            return true;
+        *x->m = before;
+    }
+    return false;
+}
+
 static bool node_fits(matcher *x, const ort_term *t, ort_node *node)
 {
     ort_match *m = x->m;
-    int known = -1, order = 0;
+    int known = -1;
     if (!operator_fits(t, node) || (t->attr && !attribute_fits(t->attr, node)))
         return false;
     for (int i = t->count; !t->open && i < node->input_count; i++)
@@ -288,15 +319,7 @@ static bool node_fits(matcher *x, const ort_term *t, ort_node *node)
     }
     if (!bind(x, t->name, node->outputs[0], node))
         return false;
-    if (t->commutative) {
-        order = x->swapped & 1u;
-        x->swapped >>= 1;
-    }
-    short child = t->first;
-    for (int i = 0; i < t->count; i++, child = x->p->terms[child].next)
-        if (!fits(x, &x->p->terms[child], input_of(node, order ? 1 - i : i)))
-            return false;
-    return true;
+    return t->commutative ? either_order_fits(x, t, node) : inputs_fit(x, t, node);
 }
 
 static bool fits(matcher *x, const ort_term *t, ort_id value)
@@ -354,18 +377,14 @@ bool ort_pattern_match(const ort_pattern *p, const ort_graph *graph, ort_node *n
 {
     if (!operator_fits(&p->terms[0], node))
         return false;
-    for (unsigned swaps = 0; swaps < 1u << p->commutative_count; swaps++) {
-        matcher x = {p, graph, match, swaps};
-        match->pattern = p;
-        match->node_count = 0;
-        for (int i = 0; i < p->name_count; i++) {
-            match->values[i] = ORT_ID_NONE;
-            match->named[i] = NULL;
-        }
-        if (node_fits(&x, &p->terms[0], node) && closed(graph, match))
-            return true;
+    matcher x = {p, graph, match};
+    match->pattern = p;
+    match->node_count = 0;
+    for (int i = 0; i < p->name_count; i++) {
+        match->values[i] = ORT_ID_NONE;
+        match->named[i] = NULL;
     }
-    return false;
+    return node_fits(&x, &p->terms[0], node) && closed(graph, match);
 }
 
 /* ---- what was found */

@@ -42,7 +42,6 @@ typedef struct ort_pattern {
     int term_count;
     char names[ORT_PATTERN_NAMES][16];
     int name_count;
-    int commutative_count;
 } ort_pattern;
 
 typedef struct ort_match {

@@ -1,0 +1,154 @@
+/* layer_norm.c - LayerNormalization and RMSNormalization spelled in elementwise operators.
+ *
+ *     d = x - mean(x);  d / sqrt(mean(d^2) + epsilon) * gamma [+ beta]
+ *     x / sqrt(mean(x^2) + epsilon) * gamma
+ *
+ * The means must run over the last axes and keep them; gamma and beta are constants of exactly those
+ * axes. LayerNormalization came with opset 17, RMSNormalization with 23.
+ */
+#include "base/error.h"
+#include "pass/pattern.h"
+
+typedef struct form {
+    const char *text;
+    bool rms, has_beta;
+} form;
+
+#define SQUARE_POW "(Pow d 2)"
+#define SQUARE_MUL "(Mul d d)"
+#define CENTERED "d:(Sub x m:(ReduceMean x ...))"
+#define STD(square) "(Sqrt (Add v:(ReduceMean " square " ...) #e))"
+#define BY_DIV(square) "(Div " CENTERED " " STD(square) ")"
+#define BY_MUL(square) "(Mul " CENTERED " (Reciprocal " STD(square) "))"
+#define LAYER(normal)                                                                              \
+    {"(Add (Mul " normal " #g) #b)", false, true}, {"(Mul " normal " #g)", false, false}
+
+/* x s + (beta - mean s), s = gamma / std: how some exporters batch the scale. */
+#define SCALED(d)                                                                                  \
+    "(Add (Mul x s:(Mul (Reciprocal (Sqrt (Add v:(ReduceMean (Mul " d " d) ...) #e))) #g)) "       \
+    "(Sub #b (Mul m:(ReduceMean x ...) s)))"
+
+#define RMS_STD(square) "(Sqrt (Add v:(ReduceMean " square " ...) #e))"
+#define RMS(square)                                                                                \
+    {"(Mul (Mul d (Reciprocal " RMS_STD(square) ")) #g)", true, false},                            \
+        {"(Mul (Mul d (Div 1 " RMS_STD(square) ")) #g)", true, false},                             \
+        {"(Mul (Div d " RMS_STD(square) ") #g)", true, false}
+
+static const form forms[] = {
+    LAYER(BY_DIV(SQUARE_POW)), LAYER(BY_DIV(SQUARE_MUL)), LAYER(BY_MUL(SQUARE_POW)),
+    LAYER(BY_MUL(SQUARE_MUL)), {SCALED("d:(Sub x m)"), false, true},
+    RMS(SQUARE_POW),           RMS(SQUARE_MUL),
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* The number of last axes that a ReduceMean runs over, kept as ones; 0 when it is none of these. */
+static int last_axes(const ort_graph *graph, const ort_node *mean)
+{
+    const ort_type *type = &graph->values.data[mean->inputs[0]]->fact.type;
+    size_t count = 0;
+    const int64_t *axes = ort_node_ints(mean, "axes", &count);
+    const ort_tensor *given = ort_edit_constant(graph, mean, 1);
+    bool last[ORT_MAX_RANK] = {false};
+    int n = 0;
+    if (!ort_node_int(mean, "keepdims", 1) || type->kind != ORT_TYPE_TENSOR || type->rank <= 0)
+        return 0;
+    if (given)
+        count = (size_t)ort_tensor_count(given);
+    if (count == 0 || count > (size_t)type->rank)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = given ? ort_tensor_get_i64(given, (int64_t)i) : axes[i];
+        axis += axis < 0 ? type->rank : 0;
+        if (axis < 0 || axis >= type->rank || last[axis])
+            return 0;
+        last[axis] = true;
+    }
+    while (n < (int)count && last[type->rank - 1 - n])
+        n++;
+    return n == (int)count ? n : 0;
+}
+
+/* A constant of exactly the last `count` dims of x. */
+static bool spans(const ort_tensor *t, const ort_type *x, int count)
+{
+    int skip = t->shape.rank - count;
+    for (int d = 0; d < skip; d++)
+        if (t->shape.dim[d] != 1)
+            return false;
+    for (int d = 0; d < count && skip >= 0; d++) {
+        ort_dim dim = x->dim[x->rank - count + d];
+        if (!ort_dim_known(dim) || dim.size != t->shape.dim[skip + d])
+            return false;
+    }
+    return skip == 0;
+}
+
+static const char *check(const ort_pass_context *c, const ort_match *m, const form *f, int *axes)
+{
+    const ort_graph *graph = c->graph;
+    const ort_type *x = ort_match_type(m, graph, f->rms ? "d" : "x");
+    const ort_tensor *epsilon = ort_match_constant(m, graph, "e");
+    *axes = last_axes(graph, ort_match_node(m, "v"));
+    if (!*axes || (!f->rms && last_axes(graph, ort_match_node(m, "m")) != *axes))
+        return "a mean isn't over the last axes";
+    if (ort_tensor_count(epsilon) != 1)
+        return "epsilon isn't one number";
+    if (!spans(ort_match_constant(m, graph, "g"), x, *axes) ||
+        (f->has_beta && !spans(ort_match_constant(m, graph, "b"), x, *axes)))
+        return "scale or bias isn't of the normalized axes";
+    return NULL;
+}
+
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, int *changes,
+                       ort_error *err)
+{
+    int axes;
+    const char *op_type = f->rms ? "RMSNormalization" : "LayerNormalization";
+    const char *why = check(c, m, f, &axes);
+    if (why) {
+        ort_pass_note(c, m->nodes[0], "%s", why);
+        return ORT_OK;
+    }
+    ort_id inputs[3] = {ort_match_value(m, f->rms ? "d" : "x"), ort_match_value(m, "g"),
+                        f->has_beta ? ort_match_value(m, "b") : ORT_ID_NONE};
+    ort_attr set[2] = {
+        {.name = "axis", .type = ORT_ATTR_INT, .i = -axes},
+        {.name = "epsilon", .type = ORT_ATTR_FLOAT,
+         .f = (float)ort_tensor_get_f64(ort_match_constant(m, c->graph, "e"), 0)}};
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .inputs = inputs,
+                          .input_count = f->has_beta ? 3 : 2, .set = set, .set_count = 2};
+    spec.opset = ort_pass_opset(c, m->nodes[0], ONNX, op_type, f->rms ? 23 : 17);
+    if (!spec.opset)
+        return ORT_OK;
+    ++*changes;
+    return ort_match_replace(c, m, &spec, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_pattern p[FORMS];
+    ort_match m;
+    ort_node *node;
+    for (int i = 0; i < FORMS; i++)
+        ort_pattern_parse(&p[i], forms[i].text);
+    for (int shifted = 1; shifted >= 0; shifted--) /* the longer forms first */
+        ORT_EACH_NODE(c->graph, node)
+        {
+            if (!ort_edit_is(node, ONNX, shifted ? "Add" : "Mul"))
+                continue;
+            for (int i = 0; i < FORMS; i++)
+                if (forms[i].has_beta == shifted &&
+                    ort_pattern_match(&p[i], c->graph, node, &m)) {
+                    ORT_TRY(fuse(c, &m, &forms[i], changes, err));
+                    break;
+                }
+        }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_layer_norm = {
+    .name = "layer_norm",
+    .level = 2,
+    .doc = "LayerNormalization and RMSNormalization spelled out become one node",
+    .apply = apply,
+};
