@@ -405,6 +405,10 @@ typedef struct ort_run_options {
     ort_value_fn *on_value; /* called with each value when the session keeps all; or NULL */
     void *callback_arg;
     uint64_t seed;        /* of random operators without a seed attribute */
+    /* All random operators draw in turn, whatever their seed attributes, from one generator as the
+     * lines of a numpy script do: RandomState(seed), its first stream_skip numbers dropped. */
+    bool one_stream;
+    uint64_t stream_skip;
 } ort_run_options;
 
 /* inputs: one per session input, in order (NULL: use the default). outputs: filled with new values

@@ -21,6 +21,8 @@ static const option_row run_rows[] = {
      "values to give out: any name in the graph, or argmax(NAME)", NULL},
     {0, "format", "NAME", OPTION_STRING, O(format), "format of what -o - and streams write", NULL},
     {0, "random", "SEED", OPTION_STRING, O(random), "made-up values for inputs without one", NULL},
+    {0, "seed", "SEED[:SKIP]", OPTION_STRING, O(seed),
+     "random operators draw from numpy's RandomState(SEED), SKIP numbers on", NULL},
     {0, "stream", NULL, OPTION_FLAG, O(stream),
      "read records from stdin (or FILE) to the end, one run each", NULL},
     {0, "stack", NULL, OPTION_FLAG, O(stack), "several files are one batch", NULL},
@@ -77,6 +79,7 @@ static double now_ms(void)
 
 typedef struct runner {
     run_options options;
+    ort_run_options how; /* of every run */
     ort_env *env;
     ort_model *model;
     ort_session *session;
@@ -115,6 +118,25 @@ static int check_options(const run_options *o, const string_list *files)
                           o->format);
     if (o->rtol < 0 || o->atol < 0)
         return tool_usage("--rtol and --atol can't be negative");
+    return 0;
+}
+
+/* --seed and --timeout, as the library takes them. */
+static int set_how(const run_options *o, ort_run_options *how)
+{
+    char text[64];
+    int64_t seed = 0, skip = 0;
+    how->timeout_s = o->timeout;
+    if (o->seed == NULL)
+        return 0;
+    const char *colon = strchr(o->seed, ':');
+    snprintf(text, sizeof text, "%.*s", colon ? (int)(colon - o->seed) : 60, o->seed);
+    if (option_parse_int("--seed", text, 0, INT64_MAX, &seed) != 0 ||
+        (colon && option_parse_int("--seed", colon + 1, 0, UINT32_MAX, &skip) != 0))
+        return EXIT_USAGE;
+    how->one_stream = true;
+    how->seed = (uint64_t)seed;
+    how->stream_skip = (uint64_t)skip;
     return 0;
 }
 
@@ -180,7 +202,7 @@ static int run_once(runner *r, size_t index, bool many)
     ort_error err = {0};
     dump d;
     int status = dump_open(&d, &r->options, index, many);
-    ort_run_options options = {.timeout_s = r->options.timeout};
+    ort_run_options options = r->how;
     if (d.index != NULL) {
         options.on_value = dump_value;
         options.callback_arg = &d;
@@ -240,7 +262,6 @@ static int measure(runner *r)
     const run_options *o = &r->options;
     ort_binding *binding = NULL;
     ort_error err = {0};
-    ort_run_options options = {.timeout_s = o->timeout};
     if (ort_binding_new(r->session, &binding, &err) != ORT_OK)
         return tool_fail(&err);
     for (size_t i = 0; i < r->inputs; i++)
@@ -249,12 +270,12 @@ static int measure(runner *r)
                 ORT_OK)
             goto fail;
     for (int64_t i = 0; i < o->warmup; i++)
-        if (ort_binding_run(binding, &options, &err) != ORT_OK)
+        if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
             goto fail;
     double start = now_ms();
     for (int64_t i = 0; o->repeat > 0 ? i < o->repeat : true; i++) {
         double begin = now_ms();
-        if (ort_binding_run(binding, &options, &err) != ORT_OK)
+        if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
             goto fail;
         double end = now_ms();
         timing_add(&r->timing, end - begin);
@@ -344,6 +365,8 @@ int main(int argc, char **argv)
         status = settings_resolve(&r.options.settings);
     if (status == 0)
         status = check_options(&r.options, &files);
+    if (status == 0)
+        status = set_how(&r.options, &r.how);
     if (status == 0) {
         r.model_path = files.items[0];
         status = run(&r, &files);

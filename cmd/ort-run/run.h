@@ -13,7 +13,7 @@ typedef struct run_options {
     double rtol, atol;
     string_list dumps;
     const char *dump_dir;
-    const char *random;
+    const char *random, *seed;
     bool stream, stack, hash, time;
     int64_t repeat, warmup, steps;
     double seconds, timeout;

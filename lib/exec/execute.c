@@ -35,6 +35,10 @@ static void begin(ort_execution *x)
     const ort_run_options *options = x->options;
     context->options = options;
     context->random = 0;
+    if (options && options->one_stream) {
+        ort_mt19937_seed(&context->stream, options->seed);
+        ort_mt19937_skip(&context->stream, options->stream_skip);
+    }
     context->deadline_ns = options && options->timeout_s > 0
                                ? ort_clock_ns() + (uint64_t)(options->timeout_s * 1e9)
                                : 0;

@@ -11,6 +11,7 @@
 #ifndef ORT_EXEC_FRAME_H
 #define ORT_EXEC_FRAME_H
 
+#include "base/mt19937.h"
 #include "exec/buffers.h"
 #include "exec/plan.h"
 
@@ -27,6 +28,7 @@ typedef struct ort_context {
     ort_buffers buffers;
     uint64_t deadline_ns; /* 0: none */
     uint64_t random;      /* draws so far */
+    ort_mt19937 stream;   /* of all random operators, when the run wants one */
     bool watched;         /* cancel, time limit or callbacks: check between steps */
     ort_frames frames;
 } ort_context;

@@ -28,8 +28,11 @@ ort_status ort_context_check(const ort_context *context, ort_error *err)
 static ort_status run_special(ort_frame *frame, ort_exec_call *c, ort_error *err)
 {
     ort_status status;
-    if (c->ps->step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL))
+    if (c->ps->step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL)) {
+        const ort_run_options *options = frame->context->options;
         c->call.seed = next_seed(frame->context);
+        c->call.stream = options && options->one_stream ? &frame->context->stream : NULL;
+    }
     status = c->ps->dynamic ? ort_frame_run_dynamic(frame, c, err) : c->run(&c->call, err);
     for (int i = 0; i < c->ps->drop_count; i++)
         ort_slot_drop(&frame->slots[c->ps->drops[i]]);

@@ -167,7 +167,8 @@ struct ort_call {
     size_t thread_bytes;
     const ort_kernels *k;
     ort_pool *pool;       /* may be NULL */
-    uint64_t seed;
+    uint64_t seed;        /* random operators: another one at each call of a run */
+    struct ort_mt19937 *stream; /* what they all draw from instead, or NULL (op/random_draw.h) */
     const ort_call_services *services;
     void *executor;
 };

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "op/random_draw.h"
 #include "op/move.h"
 #include "op/unary.h"
 
@@ -69,22 +70,16 @@ static ort_status dropout_prepare(ort_prep *p, ort_error *err)
     return ORT_OK;
 }
 
-/* A counter-based generator: element i's number depends on the seed and i alone. */
-static double uniform(uint64_t seed, uint64_t i)
-{
-    uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
-}
-
-static void drop(const ort_tensor *x, ort_tensor *y, ort_tensor *mask, double ratio, uint64_t seed)
+/* As numpy has it: kept where RandomState(seed).uniform() reaches the ratio. */
+static void drop(const ort_tensor *x, ort_tensor *y, ort_tensor *mask, double ratio,
+                 const ort_draw *draw)
 {
     int64_t n = ort_tensor_count(x);
     double scale = ratio < 1 ? 1.0 / (1.0 - ratio) : 0.0;
     for (int64_t i = 0; i < n; i++) {
-        bool keep = uniform(seed, (uint64_t)i) >= ratio;
-        ort_tensor_set_f64(y, i, keep ? ort_tensor_get_f64(x, i) * scale : 0.0);
+        bool keep = ort_draw_uniform(draw, i) >= ratio;
+        if (y)
+            ort_tensor_set_f64(y, i, keep ? ort_tensor_get_f64(x, i) * scale : 0.0);
         if (mask)
             ort_tensor_set_i64(mask, i, keep);
     }
@@ -103,7 +98,9 @@ static ort_status dropout_run(ort_call *call, ort_error *err)
     if (training && !(p >= 0 && p <= 1))
         return ort_call_fail(call, err, "the ratio is %g, needs 0 to 1", p);
     if (training && p > 0) {
-        drop(x, y, mask, p, state->has_seed ? state->seed : call->seed);
+        ort_draw draw;
+        ort_draw_begin(&draw, call, state->has_seed, state->seed);
+        drop(x, y, mask, p, &draw);
         return ORT_OK;
     }
     if (y && y->data != x->data && n > 0)
@@ -139,11 +136,11 @@ const ort_op ort_ops_passthrough[] = {
     {ONNX, "Dropout", 10, "data:T -> output:T,mask?:T1", "T:F T1:bool", "ratio:f=0.5", 0,
      &dropout_impl},
     {ONNX, "Dropout", 12, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
-     "T:F T1:F T2:bool", "seed:i", 0, &dropout_impl},
+     "T:F T1:F T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl},
     {ONNX, "Dropout", 13, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
-     "T:F,bf16 T1:F T2:bool", "seed:i", 0, &dropout_impl},
+     "T:F,bf16 T1:F T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl},
     {ONNX, "Dropout", 22, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
-     "T:F,F8,bf16 T1:F,F8,bf16 T2:bool", "seed:i", 0, &dropout_impl},
+     "T:F,F8,bf16 T1:F,F8,bf16 T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl},
     {MS, "SampleOp", 1, "X:T -> Y:T", "T:F,i32,i64,u32,u64", "", ORT_TRAIT_ALIAS, &identity_impl},
     {0},
 };

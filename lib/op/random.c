@@ -1,58 +1,24 @@
 /* random.c - RandomNormal, RandomUniform (and Like), Multinomial, Bernoulli.
  *
- * The generator is a counter: element i of a draw is a mix of the draw's key and i, so results
- * don't depend on threads, and a run with the same seed gives the same numbers on every machine.
- * The key joins the node's seed attribute, if any, with the seed of the call, which advances from
- * draw to draw within a run.
+ * Where the numbers come from is random_draw.h's; here they are shaped: mean + scale * normal,
+ * low + (high - low) * uniform, in double and rounded once. With a seed attribute the results are
+ * those of numpy's RandomState(seed): normal, uniform, binomial(1, p).
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/op.h"
+#include "op/random_draw.h"
 
 #define GRAIN 4096
 #define PIECE 256
-#define TWO_PI 6.283185307179586
-
-/* The finalizer of splitmix64: every bit of x changes half of the bits of the result. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-/* In [0, 1), 53 bits. */
-static double uniform(uint64_t key, uint64_t counter)
-{
-    return (double)(mix(key + counter * 0x9e3779b97f4a7c15u) >> 11) * 0x1p-53;
-}
-
-static double normal(uint64_t key, uint64_t counter)
-{
-    double u = 1 - uniform(key, 2 * counter), v = uniform(key, 2 * counter + 1);
-    return sqrt(-2 * log(u)) * cos(TWO_PI * v);
-}
 
 typedef struct random_state {
     double a, b; /* mean and scale, or low and high */
     bool normal;
-    uint64_t key;
+    bool seeded;
+    uint64_t seed;
 } random_state;
-
-static uint64_t seed_key(const ort_node *node)
-{
-    double seed = ort_node_float(node, "seed", 0);
-    uint64_t bits;
-    memcpy(&bits, &seed, sizeof bits);
-    return ort_node_has(node, "seed") ? mix(bits + 1) : 0;
-}
-
-static uint64_t draw_key(const ort_call *call, uint64_t key)
-{
-    return mix(key ^ mix(call->seed + 0x632be59bd9b4e019u));
-}
 
 static ort_status random_prepare(ort_prep *p, ort_error *err)
 {
@@ -62,7 +28,7 @@ static ort_status random_prepare(ort_prep *p, ort_error *err)
     s->normal = strncmp(p->node->op_type, "RandomNormal", 12) == 0;
     s->a = s->normal ? ort_node_float(p->node, "mean", 0) : ort_node_float(p->node, "low", 0);
     s->b = s->normal ? ort_node_float(p->node, "scale", 1) : ort_node_float(p->node, "high", 1);
-    s->key = seed_key(p->node);
+    s->seeded = ort_draw_float_seed(p->node, &s->seed);
     return ORT_OK;
 }
 
@@ -72,14 +38,14 @@ typedef struct fill {
     const random_state *s;
     ort_tensor *y;
     int64_t count;
-    uint64_t key;
+    ort_draw draw;
 } fill;
 
-static double draw(const fill *f, int64_t i)
+static double number(const fill *f, int64_t i)
 {
     if (f->s->normal)
-        return f->s->a + f->s->b * normal(f->key, (uint64_t)i);
-    return f->s->a + (f->s->b - f->s->a) * uniform(f->key, (uint64_t)i);
+        return f->s->a + f->s->b * ort_draw_normal(&f->draw, i);
+    return f->s->a + (f->s->b - f->s->a) * ort_draw_uniform(&f->draw, i);
 }
 
 static void fill_task(void *arg, size_t task, int thread)
@@ -90,13 +56,13 @@ static void fill_task(void *arg, size_t task, int thread)
     (void)thread;
     if (f->y->dtype == ORT_DTYPE_DOUBLE) {
         for (int64_t i = first; i < last; i++)
-            ((double *)f->y->data)[i] = draw(f, i);
+            ((double *)f->y->data)[i] = number(f, i);
         return;
     }
     for (; first < last; first += PIECE) {
         int64_t n = ort_min_i64(PIECE, last - first);
         for (int64_t i = 0; i < n; i++)
-            piece[i] = (float)draw(f, first + i);
+            piece[i] = (float)number(f, first + i);
         ort_tensor_from_f32(piece, f->y, first, n);
     }
 }
@@ -104,10 +70,15 @@ static void fill_task(void *arg, size_t task, int thread)
 static ort_status random_run(ort_call *call, ort_error *err)
 {
     const random_state *s = call->state;
-    fill f = {s, ort_call_out(call, 0), ort_tensor_count(ort_call_out(call, 0)),
-              draw_key(call, s->key)};
+    fill f = {.s = s, .y = ort_call_out(call, 0),
+              .count = ort_tensor_count(ort_call_out(call, 0))};
+    size_t tasks = ort_task_count(f.count, GRAIN);
     (void)err;
-    ort_call_parallel(call, ort_task_count(f.count, GRAIN), fill_task, &f);
+    ort_draw_begin(&f.draw, call, s->seeded, s->seed);
+    if (!ort_draw_in_order(&f.draw))
+        ort_call_parallel(call, tasks, fill_task, &f);
+    for (size_t i = 0; ort_draw_in_order(&f.draw) && i < tasks; i++)
+        fill_task(&f, i, 0);
     return ORT_OK;
 }
 
@@ -155,11 +126,16 @@ static ort_status bernoulli_run(ort_call *call, ort_error *err)
     const random_state *s = call->state;
     const ort_tensor *p = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
-    uint64_t key = draw_key(call, s->key);
     int64_t count = ort_tensor_count(p);
-    (void)err;
-    for (int64_t i = 0; i < count; i++)
-        ort_tensor_set_f64(y, i, uniform(key, (uint64_t)i) < ort_tensor_get_f64(p, i) ? 1 : 0);
+    ort_draw draw;
+    ort_draw_begin(&draw, call, s->seeded, s->seed);
+    for (int64_t i = 0; i < count; i++) {
+        double chance = ort_tensor_get_f64(p, i);
+        if (!(chance >= 0 && chance <= 1))
+            return ort_call_fail(call, err, "element %lld of the input is %g; a probability is 0 "
+                                 "to 1", (long long)i, chance);
+        ort_tensor_set_f64(y, i, ort_draw_bernoulli(&draw, i, chance) ? 1 : 0);
+    }
     return ORT_OK;
 }
 
@@ -205,8 +181,9 @@ static ort_status multinomial_run(ort_call *call, ort_error *err)
     const random_state *s = call->state;
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
-    uint64_t key = draw_key(call, s->key);
+    ort_draw draw;
     int64_t rows = x->shape.dim[0], classes = x->shape.dim[1], samples = y->shape.dim[1];
+    ort_draw_begin(&draw, call, s->seeded, s->seed);
     if (classes == 0 && rows * samples > 0)
         return ort_call_fail(call, err, "there are no classes to draw from");
     for (int64_t r = 0; r < rows; r++) {
@@ -221,7 +198,7 @@ static ort_status multinomial_run(ort_call *call, ort_error *err)
         for (int64_t k = 0; k < samples; k++) {
             int64_t at = r * samples + k;
             ort_tensor_set_i64(y, at, pick(x, r * classes, classes, top, total,
-                                           uniform(key, (uint64_t)at)));
+                                           ort_draw_uniform(&draw, at)));
         }
     }
     return ORT_OK;
