@@ -180,19 +180,92 @@ static ort_status unpool_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+/* Reading an index of MaxUnpool. `plane` is the shape of the spatial axes that indices count in. */
+typedef struct unpool_reading {
+    const ort_window_spec *spec;
+    const int64_t *cells; /* spatial dims of X */
+    int64_t plane[ORT_MAX_RANK];
+} unpool_reading;
+
+/* Does index `at` lie in the window that pooling put over cell number i of all? */
+static bool in_window(const unpool_reading *r, int64_t i, int64_t at)
+{
+    for (int d = r->spec->rank - 1; d >= 0; d--) {
+        if (r->plane[d] < 1)
+            return false;
+        int64_t first = i % r->cells[d] * r->spec->stride[d] - r->spec->begin[d];
+        int64_t place = at % r->plane[d];
+        if (place < first || place >= first + r->spec->kernel[d])
+            return false;
+        i /= r->cells[d];
+        at /= r->plane[d];
+    }
+    return i == at; /* the batch and the channel */
+}
+
+static bool all_in_windows(const unpool_reading *r, const int64_t *at, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!in_window(r, i, at[i]))
+            return false;
+    return true;
+}
+
+/* Indices count the elements of the tensor that MaxPool saw. With an output_shape that is its
+ * shape; but ONNX's own test and reference implementation count in the shape that kernel, strides
+ * and pads lead to, and put that into the corner of output_shape (onnx issue 5398). The indices
+ * tell which it is: each lies in the window of its cell. Where they fit both or none, output_shape
+ * counts. */
+static bool counts_inferred(const ort_window_spec *spec, const ort_tensor *x, const ort_tensor *at,
+                            const ort_tensor *y, int64_t *inferred)
+{
+    unpool_reading r = {.spec = spec, .cells = x->shape.dim + 2};
+    int64_t count = ort_tensor_count(x);
+    bool fits = true;
+    for (int d = 0; d < spec->rank; d++) {
+        r.plane[d] = y->shape.dim[d + 2];
+        inferred[d] = (r.cells[d] - 1) * spec->stride[d] + spec->kernel[d] - spec->begin[d] -
+                      spec->end[d];
+        fits = fits && inferred[d] <= r.plane[d];
+    }
+    if (!fits || all_in_windows(&r, at->data, count))
+        return false;
+    memcpy(r.plane, inferred, sizeof *inferred * (size_t)spec->rank);
+    return all_in_windows(&r, at->data, count);
+}
+
+/* The same element counted in output_shape. */
+static int64_t recount(const ort_window_spec *spec, const int64_t *inferred, const int64_t *out,
+                       int64_t at)
+{
+    int64_t to = 0, step = 1;
+    for (int d = spec->rank - 1; d >= 0; d--) {
+        to += at % inferred[d] * step;
+        at /= inferred[d];
+        step *= out[d];
+    }
+    return to + at * step;
+}
+
 static ort_status unpool_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0), *at = ort_call_in(call, 1);
     ort_tensor *y = ort_call_out(call, 0);
     int64_t count = ort_tensor_count(x), total = y ? ort_tensor_count(y) : 0;
+    int64_t inferred[ORT_MAX_RANK];
+    ort_window_spec spec;
     if (!y)
         return ORT_OK;
     if (ort_tensor_count(at) != count)
         return ort_call_fail(call, err, "input I needs the shape of X");
+    ORT_TRY(ort_window_read(call->node, &spec, err));
+    bool corner = ort_call_in(call, 2) && counts_inferred(&spec, x, at, y, inferred);
     size_t element = (size_t)ort_dtype_get(x->dtype)->bits / 8;
     memset(y->data, 0, (size_t)total * element);
     for (int64_t i = 0; i < count; i++) {
         int64_t to = ((const int64_t *)at->data)[i];
+        if (corner)
+            to = recount(&spec, inferred, y->shape.dim + 2, to);
         if (to < 0 || to >= total)
             return ort_call_fail(call, err, "index %lld is outside the output's %lld elements",
                                  (long long)to, (long long)total);

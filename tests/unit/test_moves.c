@@ -178,6 +178,39 @@ static void combinations(test_state *test)
     CHECK(!ort_combine_get(ORT_DTYPE_COMPLEX64, ORT_COMBINE_MIN));
 }
 
+/* MaxUnpool undoes a pooling of 5x5 by 2x2, whose indices count in 5x5; and takes indices that
+ * count in the 4x4 that kernel and strides lead to. Where neither fits, they count in 5x5. */
+static void unpooling(test_state *test)
+{
+    static const int64_t given[3][4] = {{6, 8, 16, 18}, {5, 7, 13, 15}, {24, 0, 1, 2}};
+    static const int64_t expected[3][4] = {{6, 8, 16, 18}, {6, 8, 16, 18}, {24, 0, 1, 2}};
+    static const int64_t two[2] = {2, 2}, dims[4] = {1, 1, 2, 2}, shape[4] = {1, 1, 5, 5};
+    static const ort_attribute_spec attributes[] = {
+        {.name = "kernel_shape", .kind = 'I', .ints = two, .count = 2},
+        {.name = "strides", .kind = 'I', .ints = two, .count = 2}};
+    ort_env *env = NULL;
+    ort_value *in[3] = {NULL}, *out = NULL;
+    CHECK(ort_env_new(NULL, &env, NULL) == ORT_OK);
+    for (int k = 0; k < 3; k++) {
+        CHECK(ort_value_new_tensor(ORT_DTYPE_FLOAT, 4, dims, &in[0], NULL) == ORT_OK);
+        CHECK(ort_value_new_tensor(ORT_DTYPE_INT64, 4, dims, &in[1], NULL) == ORT_OK);
+        CHECK(ort_value_new_tensor(ORT_DTYPE_INT64, 1, (int64_t[]){4}, &in[2], NULL) == ORT_OK);
+        for (int i = 0; i < 4; i++) {
+            ort_value_set_double(in[0], i, i + 1);
+            ((int64_t *)ort_value_data(in[1]))[i] = given[k][i];
+            ((int64_t *)ort_value_data(in[2]))[i] = shape[i];
+        }
+        CHECK(ort_op_run(env, "", "MaxUnpool", 22, attributes, 2, in, 3, &out, 1, NULL) == ORT_OK);
+        for (int i = 0; i < 4; i++)
+            CHECK(ort_value_get_double(out, expected[k][i]) == i + 1);
+        for (int i = 0; i < 3; i++)
+            ort_value_free(in[i]);
+        ort_value_free(out);
+        out = NULL;
+    }
+    ort_env_free(env);
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -185,5 +218,6 @@ int main(void)
     RUN(&test, mapped);
     RUN(&test, transforms);
     RUN(&test, combinations);
+    RUN(&test, unpooling);
     return test.failures ? 1 : 0;
 }
