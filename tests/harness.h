@@ -40,6 +40,8 @@ typedef struct harness_meta {
     size_t atol_count;
     double share; /* of an output's elements that must be within the tolerance, else 1 */
     int nodes;
+    char folder[32];       /* of the onnx package: node, simple, ...; "" when not of it */
+    ort_run_options how;   /* the state that random operators start from, when one is recorded */
 } harness_meta;
 
 typedef struct harness_worst { /* the largest error of all outputs */
@@ -149,6 +151,13 @@ HARNESS_STATIC bool harness_read_meta(const char *folder, harness_meta *meta)
         meta->atol = json_object_get_double(member);
     if (json_object_object_get_ex(root, "nodes", &member))
         meta->nodes = json_object_get_int(member);
+    harness_meta_text(root, "folder", meta->folder, sizeof meta->folder);
+    if (json_object_object_get_ex(root, "random", &member)) {
+        meta->how.one_stream = true;
+        meta->how.seed = (uint64_t)json_object_get_int64(json_object_object_get(member, "seed"));
+        meta->how.stream_skip =
+            (uint64_t)json_object_get_int64(json_object_object_get(member, "skip"));
+    }
     json_object_put(root);
     return true;
 }

@@ -1,11 +1,11 @@
-/* conformance.c - runs ONNX's backend node tests (folders made by tests/tools/make_conformance.py).
+/* conformance.c - runs ONNX's backend tests (folders made by tests/tools/make_conformance.py).
  *
  * usage: conformance [options] DIR
  *   --filter GLOB      only tests whose name matches
  *   --list-failures    a line per failed test: name and message
  *   --print-ignore     a line per failed test in the form of the ignore list
  *   --ignore FILE      tests that are not expected to pass (default tests/onnx/ignore.txt)
- *   --isa NAME         kernel tier (or ORT_ISA)
+ *   --isa NAME         kernel tier (or ORT_ISA); "all": every one that the machine has, in turn
  *   --threads N        threads (default 1)
  *   --timeout SECONDS  for one test (default 60)
  *
@@ -57,7 +57,7 @@ static ort_status run_set(ort_session *session, const char *folder, const harnes
     if (!status)
         status = harness_bind(session, &given, inputs, err);
     if (!status)
-        status = ort_session_run(session, inputs, outputs, NULL, err);
+        status = ort_session_run(session, inputs, outputs, &meta->how, err);
     if (!status)
         status = harness_check(session, outputs, &expected, meta, NULL, err);
     harness_free_outputs(outputs, HARNESS_VALUES);
@@ -213,6 +213,38 @@ static int read_ignore(const char *path, test_case *tests, int count)
 
 /* ------------------------------------------------------------------------------- reports -- */
 
+typedef struct tally {
+    int of[OUTCOMES];
+} tally;
+
+static int total(const tally *t)
+{
+    return t->of[PASSED] + t->of[FAILED] + t->of[UNSUPPORTED] + t->of[SKIPPED];
+}
+
+static int by_folder(const void *a, const void *b)
+{
+    const test_case *x = *(test_case *const *)a, *y = *(test_case *const *)b;
+    return strcmp(x->meta.folder, y->meta.folder);
+}
+
+/* One line over the folders of the package: "tier avx2: 1884 of 1884 in node, ...". */
+static void print_folders(const char *tier, test_case **order, int count)
+{
+    printf("tier %s:", tier);
+    qsort(order, (size_t)count, sizeof *order, by_folder);
+    for (int i = 0; i < count;) {
+        tally t = {{0}};
+        int j = i;
+        for (; j < count && by_folder(&order[i], &order[j]) == 0; j++)
+            t.of[order[j]->outcome]++;
+        printf("%s %d of %d%s%s", i ? "," : "", t.of[PASSED], total(&t),
+               *order[i]->meta.folder ? " in " : "", order[i]->meta.folder);
+        i = j;
+    }
+    printf("\n");
+}
+
 static int by_operator(const void *a, const void *b)
 {
     const test_case *x = *(test_case *const *)a, *y = *(test_case *const *)b;
@@ -224,15 +256,16 @@ static void print_table(test_case **order, int count)
 {
     printf("%-34s %7s %7s %12s %8s\n", "operator", "passed", "failed", "unsupported", "skipped");
     for (int i = 0; i < count;) {
-        int n[OUTCOMES] = {0}, j = i;
+        tally t = {{0}};
+        int j = i;
         for (; j < count && by_operator(&order[i], &order[j]) == 0; j++)
-            n[order[j]->outcome]++;
+            t.of[order[j]->outcome]++;
         bool plain = strcmp(order[i]->meta.domain, "ai.onnx") == 0;
         char name[140];
         snprintf(name, sizeof name, "%s%s%s", plain ? "" : order[i]->meta.domain,
                  plain ? "" : ".", order[i]->meta.op);
-        printf("%-34s %7d %7d %12d %8d\n", name, n[PASSED], n[FAILED], n[UNSUPPORTED],
-               n[SKIPPED]);
+        printf("%-34s %7d %7d %12d %8d\n", name, t.of[PASSED], t.of[FAILED], t.of[UNSUPPORTED],
+               t.of[SKIPPED]);
         i = j;
     }
 }
@@ -271,55 +304,91 @@ static void print_details(const settings *set, const test_case *test)
                test->message);
 }
 
+/* All selected tests on one tier; their outcomes go to `sum`. The table only when asked for. */
+static void run_tier(const settings *set, bool table, test_case *tests, int count,
+                     test_case **order, int selected, tally *sum)
+{
+    for (int i = 0; i < count; i++) {
+        free(tests[i].message);
+        tests[i].message = NULL;
+    }
+    for (int i = next_selected(tests, count, 0); i < count;)
+        i = run_batch(set, tests, count, i);
+    for (int i = 0; i < selected; i++) {
+        print_details(set, order[i]);
+        sum->of[order[i]->outcome]++;
+    }
+    if (set->print_ignore)
+        return;
+    qsort(order, (size_t)selected, sizeof *order, by_operator);
+    if (table)
+        print_table(order, selected);
+    print_folders(set->isa ? set->isa : "best", order, selected);
+}
+
+static void run_tiers(settings *set, test_case *tests, int count, test_case **order, int selected,
+                      tally *sum)
+{
+    const char *names[16];
+    int tiers = ort_isa_list(names, 16);
+    bool all = set->isa && strcmp(set->isa, "all") == 0;
+    for (int i = 0; i < (all ? tiers : 1); i++) {
+        if (all)
+            set->isa = names[i];
+        run_tier(set, i == 0, tests, count, order, selected, sum);
+    }
+}
+
+/* The folders of set->dir as tests. False after a message when there are none or one is damaged. */
+static bool list_tests(const settings *set, test_case **tests, int *count)
+{
+    static char **names; /* static: the lists live as long as the process */
+    *count = harness_list_folders(set->dir, &names);
+    *tests = *count > 0 ? calloc((size_t)*count, sizeof **tests) : NULL;
+    if (!*tests) {
+        fprintf(stderr, "conformance: %s holds no tests\n", set->dir);
+        return false;
+    }
+    for (int i = 0; i < *count; i++) {
+        test_case *t = &(*tests)[i];
+        char path[PATH_MAX];
+        t->name = names[i];
+        t->selected = !set->filter || fnmatch(set->filter, names[i], 0) == 0;
+        snprintf(path, sizeof path, "%s/%s", set->dir, names[i]);
+        if (t->selected && !harness_read_meta(path, &t->meta)) {
+            fprintf(stderr, "conformance: %s has no meta.json\n", path);
+            return false;
+        }
+        t->meta.bfloat16_rtol = 1.0 / 64; /* as in onnx's own test runner: two last places */
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     settings set = {.ignore = "tests/onnx/ignore.txt", .isa = getenv("ORT_ISA"), .threads = 1,
                     .timeout = 60};
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: conformance [--filter GLOB] [--list-failures] [--print-ignore] "
-                        "[--ignore FILE] [--isa NAME] [--threads N] [--timeout S] DIR\n");
+                        "[--ignore FILE] [--isa NAME|all] [--threads N] [--timeout S] DIR\n");
         return 2;
     }
-    static char **names; /* static: the lists live as long as the process */
     static test_case *tests, **order;
-    int count = harness_list_folders(set.dir, &names), selected = 0;
-    if (count <= 0) {
-        fprintf(stderr, "conformance: %s holds no tests\n", set.dir);
+    tally sum = {{0}};
+    int count, selected = 0;
+    if (!list_tests(&set, &tests, &count))
         return 2;
-    }
-    tests = calloc((size_t)count, sizeof *tests);
     order = calloc((size_t)count, sizeof *order);
-    if (!tests || !order)
+    if (!order)
         return 2;
-    for (int i = 0; i < count; i++) {
-        char path[PATH_MAX];
-        tests[i].name = names[i];
-        tests[i].selected = !set.filter || fnmatch(set.filter, names[i], 0) == 0;
-        snprintf(path, sizeof path, "%s/%s", set.dir, names[i]);
-        if (tests[i].selected && !harness_read_meta(path, &tests[i].meta)) {
-            fprintf(stderr, "conformance: %s has no meta.json\n", path);
-            return 2;
-        }
-        tests[i].meta.bfloat16_rtol = 1.0 / 64; /* as in onnx's own test runner: two last places */
+    for (int i = 0; i < count; i++)
         if (tests[i].selected)
             order[selected++] = &tests[i];
-    }
-    int failed = read_ignore(set.ignore, tests, count), passed = 0, skipped = 0, unsupported = 0;
-    for (int i = next_selected(tests, count, 0); i < count;)
-        i = run_batch(&set, tests, count, i);
-    for (int i = 0; i < selected; i++)
-        print_details(&set, order[i]);
-    qsort(order, (size_t)selected, sizeof *order, by_operator);
-    if (!set.print_ignore)
-        print_table(order, selected);
-    for (int i = 0; i < selected; i++) {
-        passed += order[i]->outcome == PASSED;
-        skipped += order[i]->outcome == SKIPPED;
-        failed += order[i]->outcome == FAILED || order[i]->outcome == UNSUPPORTED;
-        unsupported += order[i]->outcome == UNSUPPORTED;
-    }
+    int strangers = read_ignore(set.ignore, tests, count);
+    run_tiers(&set, tests, count, order, selected, &sum);
+    int failed = sum.of[FAILED] + sum.of[UNSUPPORTED] + strangers;
     fprintf(set.print_ignore ? stderr : stdout,
-            "%d of the failed are unsupported\n%d passed, %d failed, %d skipped\n", unsupported,
-            passed, failed, skipped);
+            "%d of the failed are unsupported\n%d passed, %d failed, %d skipped\n",
+            sum.of[UNSUPPORTED], sum.of[PASSED], failed, sum.of[SKIPPED]);
     return failed != 0;
 }

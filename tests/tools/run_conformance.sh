@@ -1,5 +1,6 @@
 #!/bin/sh
-# Generate ONNX's node tests into build/conformance and run them.
+# Generate ONNX's own tests into build/conformance and run them on every kernel tier of the machine, or
+# on the one that ORT_ISA names.
 #
 # usage: tests/tools/run_conformance.sh PROGRAM [OPTION...]   (options of tests/onnx/conformance.c)
 #
@@ -25,4 +26,4 @@ elif [ $ready -eq 0 ]; then
 elif [ $ready -ne 3 ]; then
     exit 1
 fi
-exec "$program" --ignore "$root/tests/onnx/ignore.txt" "$@" "$root/build/conformance"
+exec "$program" --isa "${ORT_ISA:-all}" --ignore "$root/tests/onnx/ignore.txt" "$@" "$root/build/conformance"
