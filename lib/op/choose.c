@@ -333,11 +333,24 @@ static ort_status merge_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+/* Before opset 8 all inputs had to have one shape: a dim that broadcasting can't tell is the first
+ * input's. */
+static void take_first_dims(ort_infer *x)
+{
+    const ort_type *first = x->in_count > 0 ? &x->in[0]->type : NULL;
+    ort_type *y = &x->out[0].type;
+    for (int d = 0; first && y->rank == first->rank && d < y->rank; d++)
+        if (y->dim[d].expr == ORT_DIM_UNKNOWN)
+            y->dim[d] = first->dim[d];
+}
+
 static ort_status merge_infer(ort_infer *x, ort_error *err)
 {
     ort_dim y[ORT_SYMBOLIC_MAX], in[ORT_SYMBOLIC_MAX];
     bool is_max = !strcmp(x->op->name, "Max");
     ORT_TRY(ort_infer_broadcast(x, err));
+    if (x->op->since < 8)
+        take_first_dims(x);
     if ((!is_max && strcmp(x->op->name, "Min")) || x->out[0].type.rank < 0 ||
         x->out[0].type.rank > 1)
         return ORT_OK;
