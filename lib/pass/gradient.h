@@ -49,7 +49,26 @@ const ort_grad_rule *ort_grad_find_rule(const ort_node *node);
 extern const ort_grad_rule ort_grad_elementwise[], ort_grad_algebra[], ort_grad_moves[],
     ort_grad_windows[], ort_grad_norms[];
 
-/* ---- gradients of values (gradient.c) */
+/* ---- gradients of values (gradient_tape.c) */
+
+/* May a gradient pass through a value of this type? Integers, booleans and strings end a path;
+ * what else isn't a float of 16 to 64 bits is refused. */
+typedef enum ort_grad_passage {
+    ORT_GRAD_PASSES,
+    ORT_GRAD_ENDS,
+    ORT_GRAD_UNCLEAR
+} ort_grad_passage;
+ort_grad_passage ort_grad_passage_of(const ort_type *type);
+/* The value is one to differentiate by, or depends on one. */
+void ort_grad_set_variable(ort_grad *g, ort_id value);
+/* Put a node on the tape when a gradient may pass through it; producers come before readers.
+ * replaced: filled with what stands for its outputs when it is differentiated as other operators;
+ * NULL for emitted nodes, which have rules of their own. */
+void ort_grad_record(ort_grad *g, ort_node *node, ort_id *replaced);
+/* Ones like y, and the tape backwards. */
+void ort_grad_run_back(ort_grad *g, ort_id y);
+/* The gradient of a value so far, or ORT_ID_NONE. */
+ort_id ort_grad_sum(const ort_grad *g, ort_id value);
 
 /* Does anyone want the gradient of input `slot`? */
 bool ort_grad_wants(const ort_grad *g, const ort_node *node, int slot);
@@ -99,6 +118,8 @@ static inline ort_attr ort_grad_ints_attr(const char *name, const int64_t *numbe
 const ort_type *ort_grad_type(const ort_grad *g, ort_id value);
 /* Rank of a value; refuses (and gives 0) when it isn't known. */
 int ort_grad_rank(ort_grad *g, ort_id value);
+/* Attribute `axis` of the node as 0 <= axis < rank; refuses (and gives 0) what lies outside. */
+int ort_grad_axis(ort_grad *g, const ort_node *node, int64_t fallback, int rank);
 /* Input `slot` of a node, ORT_ID_NONE when absent. */
 static inline ort_id ort_grad_in(const ort_node *node, int slot)
 {

@@ -154,9 +154,8 @@ static void softmax_back(ort_grad *g, const ort_node *node)
 {
     bool one = node->opset >= 13;
     int rank = ort_grad_rank(g, node->inputs[0]), count = 0;
-    int64_t axis = ort_node_int(node, "axis", one ? -1 : 1), axes[ORT_MAX_RANK];
+    int64_t axis = ort_grad_axis(g, node, one ? -1 : 1, rank), axes[ORT_MAX_RANK];
     ort_id gy = ort_grad_of(g, node, 0), y = node->outputs[0];
-    axis = axis < 0 ? axis + rank : axis;
     axes[count++] = axis;
     while (!one && axis + count < rank) {
         axes[count] = axis + count;

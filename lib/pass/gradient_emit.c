@@ -110,6 +110,16 @@ int ort_grad_rank(ort_grad *g, ort_id value)
     return rank < 0 ? 0 : rank;
 }
 
+int ort_grad_axis(ort_grad *g, const ort_node *node, int64_t fallback, int rank)
+{
+    int64_t axis = ort_node_int(node, "axis", fallback), at = axis < 0 ? axis + rank : axis;
+    if (at >= 0 && at < rank)
+        return (int)at;
+    if (!g->status)
+        ort_grad_refuse(g, "axis %lld is outside of its %d dimensions", (long long)axis, rank);
+    return 0;
+}
+
 static bool known_dims(const ort_type *type, int first, int last, int64_t *dims)
 {
     if (type->rank < 0)

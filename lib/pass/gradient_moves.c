@@ -74,7 +74,7 @@ static void topk_back(ort_grad *g, const ort_node *node)
 {
     ort_attr axis = ort_grad_int_attr("axis", ort_node_int(node, "axis", -1));
     ort_id gy = ort_grad_of(g, node, 0);
-    if (node->outputs[1] == ORT_ID_NONE) {
+    if (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) {
         ort_grad_refuse(g, "it doesn't give its indices; name its second output");
         return;
     }
@@ -94,14 +94,19 @@ static void transpose_back(ort_grad *g, const ort_node *node)
 {
     size_t count = 0;
     const int64_t *perm = ort_node_ints(node, "perm", &count);
-    int64_t inverse[ORT_MAX_RANK];
+    int64_t inverse[ORT_MAX_RANK] = {0};
     ort_id gy = ort_grad_of(g, node, 0);
     if (!perm) {
         ort_grad_add(g, node, 0, ort_grad_op1(g, "Transpose", gy));
         return;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (count > ORT_MAX_RANK || perm[i] < 0 || perm[i] >= (int64_t)count) {
+            ort_grad_refuse(g, "its perm is no permutation");
+            return;
+        }
         inverse[perm[i]] = (int64_t)i;
+    }
     ort_grad_add(g, node, 0, ort_grad_transpose(g, gy, inverse, (int)count));
 }
 
@@ -147,10 +152,8 @@ static ort_id part(ort_grad *g, ort_id value, int64_t axis, ort_id begin, ort_id
 
 static void concat_back(ort_grad *g, const ort_node *node)
 {
-    int64_t axis = ort_node_int(node, "axis", 0), zero = 0;
+    int64_t axis = ort_grad_axis(g, node, 0, ort_grad_rank(g, node->inputs[0])), zero = 0;
     ort_id gy = ort_grad_of(g, node, 0), begin = ort_grad_ints(g, &zero, 1);
-    int rank = ort_grad_rank(g, node->inputs[0]);
-    axis = axis < 0 ? axis + rank : axis;
     for (int i = 0; i < node->input_count && !g->status; i++) {
         ort_id size = ort_grad_dims(g, node->inputs[i], (int)axis, (int)axis + 1);
         ort_id end = ort_grad_op2(g, "Add", begin, size);

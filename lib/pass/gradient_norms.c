@@ -48,8 +48,7 @@ static ort_id standardize(ort_grad *g, ort_id x, const int64_t *axes, int count,
 static int last_axes(ort_grad *g, const ort_node *node, int64_t *axes)
 {
     int rank = ort_grad_rank(g, node->inputs[0]);
-    int64_t axis = ort_node_int(node, "axis", -1);
-    return range(axes, (int)(axis < 0 ? axis + rank : axis), rank);
+    return range(axes, ort_grad_axis(g, node, -1, rank), rank);
 }
 
 static void give(ort_grad *g, const ort_node *node, ort_id *outputs, int slot, ort_id value)

@@ -40,6 +40,9 @@ static bool read_windows(ort_grad *g, const ort_node *node, ort_id x, ort_id wei
     int rank = ort_grad_rank(g, x) - 2;
     memset(s, 0, sizeof *s);
     s->group = ort_node_int(node, "group", 1);
+    if (rank < 1 || s->group < 1)
+        ort_grad_refuse(g, "it has %d spatial dimensions and %lld groups", rank,
+                        (long long)s->group);
     if (g->status || (g->status = ort_window_read(node, &spec, g->err)) != ORT_OK)
         return false;
     if (weight != ORT_ID_NONE && !spatial_sizes(g, weight, kernel)) {
@@ -117,10 +120,15 @@ static ort_id by_channel(ort_grad *g, ort_id x, int64_t group, int64_t channels,
 {
     int64_t perm[ORT_MAX_RANK] = {1, 0}, split[] = {group, channels / group};
     int64_t joined[] = {channels / group, -1};
-    for (int i = 2; i <= rank; i++)
+    for (int i = 2; i < ORT_MAX_RANK; i++)
         perm[i] = i;
     if (group == 1)
         return ort_grad_transpose(g, x, perm, rank);
+    if (rank == ORT_MAX_RANK) {
+        ort_grad_refuse(g, "its gradient takes %d dimensions, at most %d are possible", rank + 1,
+                        ORT_MAX_RANK);
+        return ORT_ID_NONE;
+    }
     ort_id space = ort_grad_dims(g, x, 2, rank);
     ort_id parts[] = {ort_grad_dims(g, x, 0, 1), ort_grad_ints(g, split, 2), space};
     ort_id wide = ort_grad_reshape(g, x, ort_grad_concat(g, parts, 3));
@@ -327,6 +335,10 @@ static void global_max_back(ort_grad *g, const ort_node *node)
     int64_t axes[ORT_MAX_RANK];
     ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
     int rank = ort_grad_rank(g, x);
+    if (rank < 3) {
+        ort_grad_refuse(g, "it has %d dimensions, needs 3 or more", rank);
+        return;
+    }
     for (int i = 2; i < rank; i++)
         axes[i - 2] = i;
     ort_id wins = ort_grad_op2(g, "Equal", x, node->outputs[0]);
