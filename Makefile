@@ -55,7 +55,8 @@ say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
 .PHONY: all demo test check models conformance contrib schema shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
-all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%)
+all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%) \
+     build/lib/example_ops.so
 
 # ---- library
 
@@ -88,6 +89,12 @@ $(OBJ)/libort.a: $(LIB_OBJ)
 $(OBJ)/libort.so: $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libort.so.0 -o $@ $^ $(LIBS)
+
+# An operator library takes nothing of libort but its header.
+$(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -Ilib $(WARN) $(CFLAGS) $(LDFLAGS) -shared -fPIC -o $@ $<
 
 # The finished files are copied into place when their content changed, whatever the flags were.
 build/lib/%: $(OBJ)/% FORCE

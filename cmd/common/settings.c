@@ -63,6 +63,8 @@ static void print_settings(const settings *s)
            s->math != NULL ? "option" : "default");
     printf("denormals %-10s %s\n", s->denormals != NULL ? s->denormals : "flush",
            s->denormals != NULL ? "option" : "default");
+    for (size_t i = 0; i < s->ops_libs.count; i++)
+        printf("ops-lib   %-10s option\n", s->ops_libs.items[i]);
 }
 
 int settings_resolve(settings *s)
@@ -130,6 +132,12 @@ int settings_new_env(const settings *s, ort_env **env)
                                           : ORT_LOG_DEBUG;
     if (ort_env_new(&options, env, &err) != ORT_OK)
         return tool_fail(&err);
+    for (size_t i = 0; i < s->ops_libs.count; i++)
+        if (ort_env_add_ops_library(*env, s->ops_libs.items[i], &err) != ORT_OK) {
+            ort_env_free(*env);
+            *env = NULL;
+            return tool_fail_in("--ops-lib", &err);
+        }
     return 0;
 }
 

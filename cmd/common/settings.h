@@ -10,10 +10,10 @@
 typedef struct settings {
     int verbose;
     bool quiet, json, no_progress, show_settings, force, pin, strict;
-    const char *threads, *provider, *isa, *level, *math, *denormals, *ops_lib;
+    const char *threads, *provider, *isa, *level, *math, *denormals;
     size_t max_memory;
     int64_t spin_us;
-    string_list disable, dims, shapes;
+    string_list disable, dims, shapes, ops_libs;
     /* resolved by settings_resolve, with where each came from */
     int thread_count, level_number;
     const char *threads_from, *provider_from, *isa_from;
@@ -56,6 +56,8 @@ void settings_init(settings *s);
      "longest spin of a worker inside a run", NULL},                                              \
     {0, "pin", NULL, OPTION_FLAG, offsetof(type, member.pin),                                     \
      "bind workers to processors", NULL},                                                         \
+    {0, "ops-lib", "LIB.so", OPTION_LIST, offsetof(type, member.ops_libs),                        \
+     "load an operator library; its code runs (repeatable)", NULL},                               \
     {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                               \
      "what would be a warning is an error", NULL},                                                \
     {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                      \
@@ -64,7 +66,8 @@ void settings_init(settings *s);
 /* Read the environment variables, check names and numbers. Returns 0, -1 (settings printed: exit
  * 0), or an exit status after saying why. */
 int settings_resolve(settings *s);
-/* An environment made from the settings (log to stderr at -v). Returns 0 or an exit status. */
+/* An environment made from the settings, with its operator libraries (log to stderr at -v).
+ * Returns 0 or an exit status. */
 int settings_new_env(const settings *s, ort_env **env);
 /* Load a model and apply --dim and --shape. `skeleton`: weights are not needed. */
 int settings_load_model(const settings *s, ort_env *env, const char *path, bool skeleton,

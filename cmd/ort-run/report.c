@@ -117,6 +117,11 @@ static void print_json(const run_options *o, const ort_env *env, const char *mod
     print_json_string(out, model);
     fprintf(out, ",\n  \"threads\": %d,\n  \"provider\": ", ort_env_threads(env));
     print_json_string(out, o->settings.provider != NULL ? o->settings.provider : "cpu");
+    for (size_t i = 0; i < o->settings.ops_libs.count; i++) {
+        fputs(i ? ", " : ",\n  \"ops_libs\": [", out);
+        print_json_string(out, o->settings.ops_libs.items[i]);
+        fputs(i + 1 == o->settings.ops_libs.count ? "]" : "", out);
+    }
     fprintf(out, ",\n  \"isa\": \"%s\",\n  \"level\": %d,\n", ort_env_isa(env),
             o->settings.level_number < 0 ? 3 : o->settings.level_number);
     fprintf(out, "  \"load_ms\": %.3f,\n  \"first_ms\": %.3f,\n  \"runs\": %zu,\n", t->load_ms,

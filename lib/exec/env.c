@@ -95,6 +95,7 @@ void ort_env_free(ort_env *env)
     if (env->pool)
         ort_pool_free(env->pool);
     ort_registry_free(env->registry);
+    ort_env_close_libraries(env);
     free(env);
 }
 

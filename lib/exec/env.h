@@ -1,9 +1,11 @@
-/* env.h - the environment: what all sessions of a process share. Immutable once made. */
+/* env.h - the environment: what all sessions of a process share. Immutable once made, but for
+ * operator libraries, which are added before models are loaded. */
 #ifndef ORT_EXEC_ENV_H
 #define ORT_EXEC_ENV_H
 
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/vec.h"
 #include "kernel/kernel.h"
 #include "op/op.h"
 
@@ -15,7 +17,11 @@ struct ort_env {
     ort_env_options options;
     int threads;
     int spin_us;
+    ORT_VEC(void *) libraries; /* handles of dlopen */
 };
+
+/* ops_library.c; after the registry has gone. */
+void ort_env_close_libraries(ort_env *env);
 
 struct ort_cancel {
     int set; /* atomic */

@@ -91,6 +91,7 @@ static ort_status prepare_step(const ort_program_options *o, const ort_program *
     status = step->op->impl->prepare(&prep, &problem);
     ort_arena_release(&scratch);
     step->state = prep.state;
+    step->release = prep.release;
     if (status == ORT_ERROR_MEMORY)
         return ort_error_set(err, status, "%s", problem.message);
     if (status) {
@@ -256,9 +257,12 @@ void ort_program_free(ort_program *program)
     for (int i = 0; i < ORT_PLAN_CACHE; i++)
         ort_plan_drop(program->plans[i]);
     for (int s = 0; s < program->step_count; s++) {
-        for (int b = 0; b < program->steps[s].body_count; b++)
-            ort_program_free(program->steps[s].bodies[b]);
-        free(program->steps[s].bodies);
+        const ort_step *step = &program->steps[s];
+        for (int b = 0; b < step->body_count; b++)
+            ort_program_free(step->bodies[b]);
+        free(step->bodies);
+        if (step->state && step->release)
+            step->release(step->state);
     }
     for (size_t i = 0; i < program->owned.count; i++)
         ort_value_free(program->owned.data[i]);

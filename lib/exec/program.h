@@ -20,6 +20,7 @@ typedef struct ort_step {
     const ort_node *node;
     const ort_op *op;
     const void *state; /* prepared */
+    void (*release)(const void *state); /* or NULL */
     unsigned traits;
     int in_count, out_count, body_count;
     const ort_id *in, *out; /* the node's: ORT_ID_NONE where absent */

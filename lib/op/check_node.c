@@ -126,13 +126,6 @@ typedef struct bindings {
     int count;
 } bindings;
 
-static const ort_param *param_of(const ort_param *params, int count, int slot)
-{
-    if (slot < count)
-        return &params[slot];
-    return count && params[count - 1].variadic ? &params[count - 1] : NULL;
-}
-
 static bool same_type(const ort_type *a, const ort_type *b, int depth)
 {
     if (!a || !b || depth > 20 || a->kind == ORT_TYPE_UNKNOWN || b->kind == ORT_TYPE_UNKNOWN)
@@ -141,24 +134,12 @@ static bool same_type(const ort_type *a, const ort_type *b, int depth)
            same_type(a->element, b->element, depth + 1);
 }
 
-static bool is_variable(const ort_op *op, const char *type)
-{
-    size_t length = strlen(type);
-    for (const char *p = op->types; *p;) {
-        size_t token = strcspn(p, " ");
-        if (token > length && p[length] == ':' && !memcmp(p, type, length))
-            return true;
-        p += token + (p[token] == ' ');
-    }
-    return false;
-}
-
 /* All slots of one variable have one type. */
 static void check_binding(const node_check *c, bindings *b, const ort_param *param,
                           const ort_graph_value *value)
 {
     char one[256], other[256];
-    if (param->mixed || !is_variable(c->op, param->type) || value->fact.type.kind == 0 ||
+    if (param->mixed || !ort_schema_is_variable(c->op, param->type) || value->fact.type.kind == 0 ||
         (value->fact.type.kind == ORT_TYPE_TENSOR && !value->fact.type.dtype))
         return;
     for (int i = 0; i < b->count; i++) {
@@ -184,8 +165,8 @@ static void check_slots(const node_check *c, bindings *b, bool inputs)
     int count = inputs ? node->input_count : node->output_count;
     for (int i = 0; i < count; i++) {
         ort_id id = inputs ? node->inputs[i] : node->outputs[i];
-        const ort_param *param = inputs ? param_of(s->inputs, s->input_count, i)
-                                        : param_of(s->outputs, s->output_count, i);
+        const ort_param *param = inputs ? ort_schema_param(s->inputs, s->input_count, i)
+                                        : ort_schema_param(s->outputs, s->output_count, i);
         const ort_graph_value *value = ort_graph_value_at(c->graph, id);
         char type[256], allowed[512];
         if (!value || !param)

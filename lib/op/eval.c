@@ -39,6 +39,7 @@ typedef struct eval_job {
     ort_value **outputs;
     int output_count;
     const void *state; /* NULL: prepare first */
+    void (*release)(const void *state); /* of a state prepared here; or NULL */
     bool prepared;
 } eval_job;
 
@@ -317,6 +318,7 @@ static ort_status prepare_node(evaluation *ev, eval_job *job, const ort_fact *ou
                   .arena = &ev->memory};
     ORT_TRY(node->op->impl->prepare(&p, err));
     job->state = p.state;
+    job->release = p.release;
     return ORT_OK;
 }
 
@@ -437,6 +439,8 @@ static ort_status eval_node(evaluation *ev, const scope *around, eval_job *job, 
         status = run_node(ev, around, job, err);
     if (!status)
         status = own_strings(job, err);
+    if (job->state && job->release)
+        job->release(job->state);
     if (status) {
         drop_outputs(job);
         return ort_node_wrap_error(node, err, status);

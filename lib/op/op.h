@@ -112,6 +112,7 @@ typedef struct ort_prep {
     bool math_strict;
     ort_arena *arena;           /* the session's: states and packed weights */
     void *state;                /* result; NULL when the operator needs none */
+    void (*release)(const void *state); /* result: gives back what lies outside of the arena */
 } ort_prep;
 
 /* Zeroed state of `bytes`, stored in p->state; NULL when memory is exhausted. */
@@ -255,6 +256,13 @@ const ort_op *ort_registry_find(const ort_registry *registry, const char *domain
                                 const char *name, int64_t version);
 /* The oldest version known, 0 when the operator is unknown: tells "too old" from "unknown". */
 int ort_registry_oldest(const ort_registry *registry, const char *domain, const char *name);
+/* Whether any operator of this domain is known. */
+bool ort_registry_has_domain(const ort_registry *registry, const char *domain);
+/* Add the rows of an operator library, all or none (custom_row.c). The library must outlive the
+ * registry. ORT_ERROR_USAGE when a row is malformed or its operator exists already. */
+ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *library, ort_error *err);
+/* The library that a row comes from; NULL for a built-in one. */
+const ort_ops_library *ort_op_library(const ort_op *op);
 size_t ort_registry_count(const ort_registry *registry);
 const ort_op *ort_registry_at(const ort_registry *registry, size_t index);
 
@@ -287,6 +295,12 @@ typedef struct ort_schema {
 } ort_schema;
 
 ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err);
+/* The parameter of a slot: the last one serves all further slots when it is variadic. NULL beyond.
+ */
+const ort_param *ort_schema_param(const ort_param *params, int count, int slot);
+/* Is this the name of a type variable of the row? Is it the letter of a group of types? */
+bool ort_schema_is_variable(const ort_op *op, const char *type);
+bool ort_schema_is_group(const char *token, size_t length);
 /* Has the node the inputs that the row requires, and no more inputs or outputs than it has? Quick:
  * reads the signature in place. */
 bool ort_schema_fits(const ort_op *op, const ort_node *node);

@@ -4,20 +4,28 @@
  * "domain:name" so that a look-up is one hash probe and a short walk over versions. Rows stay const
  * and shared; an operator library adds its rows through the same index.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "op/custom.h"
 #include "op/op.h"
 
 #define X(name) extern const ort_op ort_ops_##name[];
 #include "op/families.def"
 #undef X
 
-struct ort_registry {
-    ORT_VEC(const ort_op *) rows;  /* grouped by operator after indexing, versions ascending */
-    ORT_VEC(uint32_t) first;       /* start of each operator's group in rows */
-    ort_hashmap index;             /* "domain:name" to group number */
+typedef struct op_index {
+    ORT_VEC(const ort_op *) rows;  /* grouped by operator, versions ascending */
+    ORT_VEC(uint32_t) first;       /* start of each operator's group in rows; one past the end */
+    ort_hashmap groups;            /* "domain:name" to group number */
     ort_arena names;
+} op_index;
+
+struct ort_registry {
+    op_index index;
+    ort_arena custom; /* rows of operator libraries */
 };
 
 static const char *canonical(const char *domain)
@@ -39,30 +47,38 @@ static bool same_operator(const ort_op *a, const ort_op *b)
     return strcmp(a->domain, b->domain) == 0 && strcmp(a->name, b->name) == 0;
 }
 
-static bool add_family(ort_registry *registry, const ort_op *rows)
+static void release_index(op_index *index)
+{
+    ort_vec_release(&index->rows);
+    ort_vec_release(&index->first);
+    ort_hashmap_release(&index->groups);
+    ort_arena_release(&index->names);
+}
+
+static bool add_family(op_index *index, const ort_op *rows)
 {
     for (; rows->name != NULL; rows++)
-        if (!ort_vec_push(&registry->rows, rows))
+        if (!ort_vec_push(&index->rows, rows))
             return false;
     return true;
 }
 
-static bool build_index(ort_registry *registry)
+/* Sorts the rows and finds the groups. */
+static bool build_index(op_index *index)
 {
-    qsort(registry->rows.data, registry->rows.count, sizeof *registry->rows.data,
-          by_name_and_version);
-    for (size_t i = 0; i < registry->rows.count; i++) {
-        const ort_op *op = registry->rows.data[i];
-        if (i > 0 && same_operator(op, registry->rows.data[i - 1])) {
-            assert(op->since > registry->rows.data[i - 1]->since); /* no two rows of one version */
+    qsort(index->rows.data, index->rows.count, sizeof *index->rows.data, by_name_and_version);
+    for (size_t i = 0; i < index->rows.count; i++) {
+        const ort_op *op = index->rows.data[i];
+        if (i > 0 && same_operator(op, index->rows.data[i - 1])) {
+            assert(op->since > index->rows.data[i - 1]->since); /* no two rows of one version */
             continue;
         }
-        const char *key = ort_arena_printf(&registry->names, "%s:%s", op->domain, op->name);
-        if (key == NULL || !ort_hashmap_put_str(&registry->index, key, registry->first.count) ||
-            !ort_vec_push(&registry->first, (uint32_t)i))
+        const char *key = ort_arena_printf(&index->names, "%s:%s", op->domain, op->name);
+        if (key == NULL || !ort_hashmap_put_str(&index->groups, key, index->first.count) ||
+            !ort_vec_push(&index->first, (uint32_t)i))
             return false;
     }
-    return ort_vec_push(&registry->first, (uint32_t)registry->rows.count);
+    return ort_vec_push(&index->first, (uint32_t)index->rows.count);
 }
 
 ort_status ort_registry_new(ort_registry **out, ort_error *err)
@@ -71,10 +87,10 @@ ort_status ort_registry_new(ort_registry **out, ort_error *err)
     if (registry == NULL)
         return ort_error_memory(err, sizeof *registry);
     bool ok = true;
-#define X(name) ok = ok && add_family(registry, ort_ops_##name);
+#define X(name) ok = ok && add_family(&registry->index, ort_ops_##name);
 #include "op/families.def"
 #undef X
-    if (!ok || !build_index(registry)) {
+    if (!ok || !build_index(&registry->index)) {
         ort_registry_free(registry);
         return ort_error_memory(err, 0);
     }
@@ -86,10 +102,8 @@ void ort_registry_free(ort_registry *registry)
 {
     if (registry == NULL)
         return;
-    ort_vec_release(&registry->rows);
-    ort_vec_release(&registry->first);
-    ort_hashmap_release(&registry->index);
-    ort_arena_release(&registry->names);
+    release_index(&registry->index);
+    ort_arena_release(&registry->custom);
     free(registry);
 }
 
@@ -107,10 +121,10 @@ static bool find_group(const ort_registry *registry, const char *domain, const c
     key[domain_length] = ':';
     memcpy(key + domain_length + 1, name, name_length);
     uint64_t group;
-    if (!ort_hashmap_get(&registry->index, key, domain_length + 1 + name_length, &group))
+    if (!ort_hashmap_get(&registry->index.groups, key, domain_length + 1 + name_length, &group))
         return false;
-    *begin = registry->first.data[group];
-    *end = registry->first.data[group + 1];
+    *begin = registry->index.first.data[group];
+    *end = registry->index.first.data[group + 1];
     return true;
 }
 
@@ -121,20 +135,97 @@ const ort_op *ort_registry_find(const ort_registry *registry, const char *domain
     const ort_op *found = NULL;
     if (!find_group(registry, domain, name, &begin, &end))
         return NULL;
-    for (uint32_t i = begin; i < end && registry->rows.data[i]->since <= version; i++)
-        found = registry->rows.data[i];
+    for (uint32_t i = begin; i < end && registry->index.rows.data[i]->since <= version; i++)
+        found = registry->index.rows.data[i];
     return found != NULL && (found->traits & ORT_TRAIT_DEPRECATED) != 0 ? NULL : found;
 }
 
 int ort_registry_oldest(const ort_registry *registry, const char *domain, const char *name)
 {
     uint32_t begin, end;
-    return find_group(registry, domain, name, &begin, &end) ? registry->rows.data[begin]->since : 0;
+    return find_group(registry, domain, name, &begin, &end) ? registry->index.rows.data[begin]->since : 0;
 }
 
-size_t ort_registry_count(const ort_registry *registry) { return registry->rows.count; }
+size_t ort_registry_count(const ort_registry *registry) { return registry->index.rows.count; }
 
 const ort_op *ort_registry_at(const ort_registry *registry, size_t index)
 {
-    return registry->rows.data[index];
+    return registry->index.rows.data[index];
+}
+
+bool ort_registry_has_domain(const ort_registry *registry, const char *domain)
+{
+    domain = canonical(domain);
+    for (size_t i = 0; i < registry->index.rows.count; i++)
+        if (strcmp(registry->index.rows.data[i]->domain, domain) == 0)
+            return true;
+    return false;
+}
+
+/* ---- operator libraries */
+
+static ort_status exists(const ort_registry *registry, const ort_op *op, uint32_t begin,
+                         uint32_t end, ort_error *err)
+{
+    char versions[200] = "";
+    const char *domain = *op->domain ? op->domain : "ai.onnx";
+    for (uint32_t i = begin; i < end; i++) {
+        const ort_op *other = registry->index.rows.data[i];
+        const ort_ops_library *from = ort_op_library(other);
+        size_t used = strlen(versions);
+        if (from != NULL && other->since == op->since)
+            return ort_error_set(err, ORT_ERROR_USAGE,
+                                 "operator %s of '%s', version %d, is already added by operator "
+                                 "library '%s'",
+                                 op->name, domain, op->since, from->name);
+        if (from == NULL)
+            snprintf(versions + used, sizeof versions - used, "%s%d", used > 0 ? ", " : "",
+                     other->since);
+    }
+    if (versions[0] == '\0')
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_USAGE,
+                         "operator %s of '%s' is built in (since %s); give it another name or a "
+                         "domain of your own",
+                         op->name, domain, versions);
+}
+
+static ort_status check_new(const ort_registry *registry, const ort_op *const *rows, size_t count,
+                            ort_error *err)
+{
+    uint32_t begin, end;
+    for (size_t i = 0; i < count; i++) {
+        if (find_group(registry, rows[i]->domain, rows[i]->name, &begin, &end))
+            ORT_TRY(exists(registry, rows[i], begin, end, err));
+        for (size_t k = 0; k < i; k++)
+            if (same_operator(rows[i], rows[k]) && rows[i]->since == rows[k]->since)
+                return ort_error_set(err, ORT_ERROR_USAGE,
+                                     "operator %s of '%s', version %d, has two rows", rows[i]->name,
+                                     rows[i]->domain, rows[i]->since);
+    }
+    return ORT_OK;
+}
+
+/* A new index takes the place of the old one, so that a failure changes nothing. */
+ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *library, ort_error *err)
+{
+    op_index index = {.names = {0}};
+    const ort_op **rows = NULL;
+    bool ok = true;
+    for (size_t i = 0; i < registry->index.rows.count; i++)
+        if (ort_op_library(registry->index.rows.data[i]) == library)
+            return ort_error_set(err, ORT_ERROR_USAGE, "the operator library is already added");
+    ORT_TRY(ort_custom_rows(library, &registry->custom, &rows, err));
+    ORT_TRY(check_new(registry, rows, library->row_count, err));
+    for (size_t i = 0; i < registry->index.rows.count && ok; i++)
+        ok = ort_vec_push(&index.rows, registry->index.rows.data[i]);
+    for (size_t i = 0; i < library->row_count && ok; i++)
+        ok = ort_vec_push(&index.rows, rows[i]);
+    if (!ok || !build_index(&index)) {
+        release_index(&index);
+        return ort_error_memory(err, 0);
+    }
+    release_index(&registry->index);
+    registry->index = index;
+    return ORT_OK;
 }

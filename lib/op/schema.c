@@ -211,6 +211,13 @@ ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err
     return ORT_OK;
 }
 
+const ort_param *ort_schema_param(const ort_param *params, int count, int slot)
+{
+    if (slot < count)
+        return &params[slot];
+    return count && params[count - 1].variadic ? &params[count - 1] : NULL;
+}
+
 /* ---- type sets */
 
 /* Codes behind a group letter. */
@@ -229,6 +236,11 @@ static const char *group_members(const char *token, size_t length)
         if (strlen(groups[i].group) == length && memcmp(groups[i].group, token, length) == 0)
             return groups[i].members;
     return NULL;
+}
+
+bool ort_schema_is_group(const char *token, size_t length)
+{
+    return group_members(token, length) != NULL;
 }
 
 static bool is_code_of(const char *token, size_t length, ort_dtype dtype)
@@ -317,6 +329,13 @@ static void find_types(const ort_op *op, const char *type, const char **begin, c
     }
     *begin = type;
     *end = type + length;
+}
+
+bool ort_schema_is_variable(const ort_op *op, const char *type)
+{
+    const char *begin, *end;
+    find_types(op, type, &begin, &end);
+    return begin != type;
 }
 
 bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual)

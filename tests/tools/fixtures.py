@@ -12,7 +12,7 @@ import struct
 import sys
 import zipfile
 
-FLOAT, INT64 = 1, 7
+FLOAT, INT64, STRING = 1, 7, 8
 
 
 def varint(n):
@@ -32,8 +32,17 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def node(op, inputs, outputs, name="", domain=""):
+def attribute(name, value):
+    """An int, float or string attribute."""
+    if isinstance(value, float):
+        return field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
+    number, kind = (3, 2) if isinstance(value, int) else (4, 3)
+    return field(1, name) + field(number, value) + field(20, kind)
+
+
+def node(op, inputs, outputs, name="", domain="", attributes=None):
     out = b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs)
+    out += b"".join(field(5, attribute(n, v)) for n, v in (attributes or {}).items())
     return out + field(3, name or f"{op.lower()}_{outputs[0]}") + field(4, op) + (
         field(7, domain) if domain else b"")
 
@@ -189,6 +198,33 @@ def models():
     }
 
 
+def custom():
+    """Models for the operators of examples/example_ops.c."""
+    def one(op, inputs, outputs, attributes=None, constants=(), extra=()):
+        return model([node(op, [i for i, *_ in inputs] + list(extra), [o for o, *_ in outputs],
+                           domain="example", attributes=attributes)],
+                     [value_info(*i) for i in inputs], [value_info(*o) for o in outputs],
+                     constants, domains=["example"])
+
+    x, limits = ("x", ["n", 3]), {"low": -2.0, "high": 2.0, "leak": 0.5}
+    recode = field(1, 2) + field(1, 2) + field(2, INT64) + field(8, "table") + field(
+        9, struct.pack("<4q", 3, 30, 1, 10))
+    return {
+        "clip.onnx": one("Clip", [x], [("y", ["n", 3])], limits),
+        "clip_wrong.onnx": one("Clip", [x], [("y", ["n", 3])], {"low": 3.0}),
+        "clip_typo.onnx": one("Clip", [x], [("y", ["n", 3])], {"lou": 3.0}),
+        "clip_int64.onnx": one("Clip", [("x", [2, 3], INT64)], [("y", [2, 3], INT64)]),
+        "above.onnx": one("Above", [x], [("values", ["k"]), ("places", ["k"], INT64)]),
+        "recode.onnx": one("Recode", [("x", ["n"], INT64)], [("y", ["n"], INT64)], None, [recode],
+                           ["table"]),
+        "recode_open.onnx": one("Recode", [("x", ["n"], INT64), ("table", [2, 2], INT64)],
+                                [("y", ["n"], INT64)]),
+        "mean.onnx": one("RunningMean", [x], [("mean", [])]),
+        "join.onnx": one("Join", [(n, ["n"], STRING) for n in "abc"], [("text", ["n"], STRING)],
+                         {"separator": "-"}),
+    }
+
+
 def tensors():
     one, two = [1, -2, 3, -4, 5, -6], [10, 20, 30, 40, 50, 60]
     x, y = npy(one, (2, 3)), npy(two, (2, 3))
@@ -217,7 +253,7 @@ def tensors():
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in {**models(), **tensors()}.items():
+    for name, data in {**models(), **custom(), **tensors()}.items():
         (folder / name).write_bytes(data)
 
 

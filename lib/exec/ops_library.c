@@ -1,0 +1,88 @@
+/* ops_library.c - operator libraries of an environment: shared objects opened with dlopen, whose
+ * table goes to the registry (op/custom_row.c checks it). They stay open until the environment is
+ * freed, since rows, states and strings lie in them.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "exec/env.h"
+
+#define ENTRY "ort_ops_entry"
+
+static void announce(const ort_env *env, const ort_ops_library *library, const char *path)
+{
+    char text[600];
+    snprintf(text, sizeof text, "operator library '%s'%s%s: %zu rows%s%s", library->name,
+             library->version ? " " : "", library->version ? library->version : "",
+             library->row_count, path ? " from " : "", path ? path : "");
+    ort_log_write(&env->log, ORT_LOG_INFO, "%s", text);
+}
+
+ort_status ort_env_add_ops(ort_env *env, const ort_ops_library *library, ort_error *err)
+{
+    ORT_TRY(ort_registry_add(env->registry, library, err));
+    announce(env, library, NULL);
+    return ORT_OK;
+}
+
+/* What dlopen says opens with the path, which stands in front of our message already. */
+static const char *reason(const char *path)
+{
+    const char *text = dlerror();
+    size_t length = strlen(path);
+    if (!text)
+        return "unknown reason";
+    return !strncmp(text, path, length) && text[length] == ':' ? text + length + 2 : text;
+}
+
+/* A bare name is a file of this folder, as for every other argument, not one of the search path. */
+static ort_status open_object(const char *path, void **handle, ort_error *err)
+{
+    char local[4200];
+    if (access(path, R_OK) != 0)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
+    const char *found = path;
+    if (!strchr(path, '/') && snprintf(local, sizeof local, "./%s", path) < (int)sizeof local)
+        found = local;
+    *handle = dlopen(found, RTLD_NOW | RTLD_LOCAL);
+    if (!*handle)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't be loaded as a shared object: %s", path,
+                             reason(found));
+    return ORT_OK;
+}
+
+ort_status ort_env_add_ops_library(ort_env *env, const char *path, ort_error *err)
+{
+    void *handle = NULL;
+    ORT_TRY(open_object(path, &handle, err));
+    const ort_ops_library *library = dlsym(handle, ENTRY);
+    if (!library) {
+        dlclose(handle);
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "%s: is no operator library: it exports no '%s' (ort.h, custom "
+                             "operators)",
+                             path, ENTRY);
+    }
+    ort_status status = ort_vec_reserve(&env->libraries, env->libraries.count + 1)
+                            ? ort_registry_add(env->registry, library, err)
+                            : ort_error_memory(err, sizeof handle);
+    if (status) {
+        dlclose(handle);
+        return ort_error_wrap(err, status, "%s", path);
+    }
+    env->libraries.data[env->libraries.count++] = handle;
+    announce(env, library, path);
+    return ORT_OK;
+}
+
+void ort_env_close_libraries(ort_env *env)
+{
+    while (env->libraries.count)
+        dlclose(ort_vec_pop(&env->libraries));
+    ort_vec_release(&env->libraries);
+}
