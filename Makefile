@@ -9,6 +9,7 @@
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
+#   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local
 
 CC      ?= gcc
@@ -53,7 +54,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance contrib schema shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance contrib schema coverage-table shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%) \
      build/lib/example_ops.so
@@ -142,6 +143,10 @@ shapes: $(OBJ)/tests/onnx/shape_dump
 
 shape-versions: $(OBJ)/tests/onnx/shape_dump
 	@build/venv/bin/python tests/tools/check_shape_versions.py $< build/conformance
+OUT ?= build/coverage.md
+coverage-table: build/bin/ort-inspect
+	@build/bin/ort-inspect --supports --markdown -o $(OUT)
+	$(if $(filter -,$(OUT)),,@sed -n 's/.*\. \([0-9]* operators,.*\)/$(subst /,\/,$(OUT)): \1/p' $(OUT))
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)

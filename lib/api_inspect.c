@@ -10,6 +10,7 @@
 #include "graph/extract.h"
 #include "io/source.h"
 #include "op/report.h"
+#include "provider/provider.h"
 
 /* The buffer's text becomes the caller's. */
 static ort_status hand_over(ort_status status, ort_strbuf *buf, char **text, ort_error *err)
@@ -41,8 +42,13 @@ ort_status ort_model_report(ort_model *model, ort_report report, char **json, or
 
 ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
 {
+    ort_report_provider list[ORT_PROVIDERS_MAX];
     ort_strbuf out = {0};
-    ort_status status = ort_report_supports(env->registry, ort_env_isa(env), &out, err);
+    int count = 0;
+    for (const ort_provider *p; count < ORT_PROVIDERS_MAX && (p = ort_provider_at(count)); count++)
+        list[count] = (ort_report_provider){p->name, p->supports};
+    ort_status status = ort_report_supports(env->registry, ort_env_isa(env), list, count, &out,
+                                            err);
     return hand_over(status, &out, json, err);
 }
 

@@ -656,7 +656,8 @@ typedef enum ort_report {
 } ort_report;
 ORT_WARN_UNUSED ort_status ort_model_report(ort_model *model, ort_report report, char **json,
                                             ort_error *err);
-/* What this build runs: newest IR, opsets, and every operator with versions and types. */
+/* What this build runs: newest IR, opsets, and every operator with versions, types, providers and
+ * the operator library it comes from. */
 ORT_WARN_UNUSED ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err);
 /* A picture of the graph in DOT or SVG. */
 ORT_WARN_UNUSED ort_status ort_model_draw(ort_model *model, bool svg, char **text,

@@ -9,8 +9,11 @@
 /* Print one report (ort_model_report) for a person. grep: only rows that hold this text; or NULL.
  * Returns an exit status. */
 int text_report(ort_report report, const char *json, const char *grep, FILE *stream);
-/* --supports. */
+/* supports.c: --supports, and as a page in Markdown. */
 int text_supports(const char *json, const char *grep, FILE *stream);
+int markdown_supports(const char *json, const char *grep, FILE *stream);
+/* Says that a report isn't valid JSON; the exit status. */
+int text_unreadable(void);
 /* Number of operators without a kernel in an ORT_REPORT_OPS report. */
 long report_gaps(const char *json);
 

@@ -14,7 +14,7 @@
 typedef struct inspect_options {
     settings settings;
     bool nodes, io, shapes, initializers, metadata, functions, check, ops, supports, memory, costs;
-    bool diff, dot, svg;
+    bool diff, dot, svg, markdown;
     const char *extract, *tensor, *output, *grep;
 } inspect_options;
 
@@ -39,7 +39,9 @@ static const option_row inspect_rows[] = {
      "every problem of the model with its place; exit 3 when it is invalid", NULL},
     {0, "ops", NULL, OPTION_FLAG, O(ops),
      "operators used and who has them; exit 1 when some can't run", NULL},
-    {0, "supports", NULL, OPTION_FLAG, O(supports), "what this build runs (needs no model)", NULL},
+    {0, "supports", NULL, OPTION_FLAG, O(supports),
+     "what this build runs, operator libraries included (needs no model)", NULL},
+    {0, "markdown", NULL, OPTION_FLAG, O(markdown), "--supports as a page in Markdown", NULL},
     {0, "diff", NULL, OPTION_FLAG, O(diff),
      "compare two models, blind to names of temporaries and node order; exit 1", NULL},
     {0, "", NULL, OPTION_GROUP, 0, "Pictures and parts", NULL},
@@ -144,6 +146,12 @@ static int make_supports(void *arg, FILE *stream)
     return text_supports(r->json, r->grep, stream);
 }
 
+static int make_page(void *arg, FILE *stream)
+{
+    const report_text *r = arg;
+    return markdown_supports(r->json, r->grep, stream);
+}
+
 static int load(inspector *x, const char *path, bool skeleton, ort_model **model)
 {
     return settings_load_model(&x->options.settings, x->env, path, skeleton, model);
@@ -189,7 +197,8 @@ static int run_supports(inspector *x)
         return tool_fail(&err);
     report_text text = {ORT_REPORT_OPS, json, o->grep};
     int status = o->settings.json ? write_text(o->output, json)
-                                  : write_made(o->output, make_supports, &text);
+                                  : write_made(o->output, o->markdown ? make_page : make_supports,
+                                               &text);
     ort_text_free(json);
     return status;
 }
@@ -428,6 +437,8 @@ static int check_usage(const inspector *x)
 {
     const inspect_options *o = &x->options;
     size_t wanted = o->supports ? 0 : o->diff ? 2 : 1;
+    if (o->markdown && (!o->supports || o->settings.json))
+        return tool_usage("--markdown is a form of --supports, without --json");
     if (count_actions(o) > 1)
         return tool_usage("one report or action at a time");
     if (x->files.count < wanted)

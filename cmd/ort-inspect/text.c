@@ -6,57 +6,9 @@
 #include <string.h>
 
 #include "common/tool.h"
-#include "inspect.h"
 #include "common/table.h"
-
-/* ---- looking into JSON */
-
-static json_object *member(json_object *object, const char *key)
-{
-    json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    return value;
-}
-
-static const char *text_of(json_object *object, const char *key)
-{
-    json_object *value = member(object, key);
-    return value ? json_object_get_string(value) : "";
-}
-
-static double number_of(json_object *object, const char *key)
-{
-    return json_object_get_double(member(object, key));
-}
-
-static bool has_number(json_object *object, const char *key)
-{
-    return member(object, key) && !json_object_is_type(member(object, key), json_type_null);
-}
-
-static size_t length_of(json_object *array)
-{
-    return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
-}
-
-/* "a, b, c" of a list of strings; the caller frees it. */
-static char *join(json_object *list, const char *separator)
-{
-    char *text = tool_strdup("");
-    for (size_t i = 0; i < length_of(list); i++) {
-        const char *item = json_object_get_string(json_object_array_get_idx(list, i));
-        char *longer = tool_printf("%s%s%s", text, i ? separator : "", item && *item ? item : "-");
-        free(text);
-        text = longer;
-    }
-    return text;
-}
-
-/* Does a row hold the text anywhere? */
-static bool wanted(json_object *row, const char *grep)
-{
-    return !grep || strstr(json_object_to_json_string_ext(row, JSON_C_TO_STRING_PLAIN), grep);
-}
+#include "inspect.h"
+#include "look.h"
 
 static char *opset_list(json_object *report)
 {
@@ -283,30 +235,45 @@ static void put_functions(json_object *r, FILE *stream)
     }
 }
 
+static const char *who_runs(json_object *o)
+{
+    bool foreign = json_object_get_boolean(member(o, "foreign"));
+    if (json_object_get_boolean(member(o, "cpu")))
+        return *text_of(o, "library") ? text_of(o, "library") : "yes";
+    if (!json_object_get_boolean(member(o, "known")))
+        return foreign ? "UNKNOWN DOMAIN" : "UNKNOWN";
+    return json_object_get_boolean(member(o, "fits")) ? "no kernel" : "see --check";
+}
+
 static void put_ops(json_object *r, FILE *stream)
 {
     static const char *const heads[] = {"operator", ">opset", ">since", ">nodes", "cpu", "", NULL};
     json_object *list = member(r, "operators");
+    bool foreign = false;
     table *t = table_new(heads);
     for (size_t i = 0; i < length_of(list); i++) {
         json_object *o = json_object_array_get_idx(list, i);
-        bool runs = json_object_get_boolean(member(o, "cpu"));
-        bool known = json_object_get_boolean(member(o, "known"));
         bool onnx = !strcmp(text_of(o, "domain"), "ai.onnx");
         char *where = join(member(o, "missing_in"), ", ");
         table_cellf(t, "%s%s%s", onnx ? "" : text_of(o, "domain"), onnx ? "" : ".",
                     text_of(o, "op_type"));
         table_cell(t, text_of(o, "opset"));
-        table_cell(t, known ? text_of(o, "since") : "");
+        table_cell(t, number_of(o, "since") > 0 ? text_of(o, "since") : "");
         table_cell(t, text_of(o, "count"));
-        table_cell(t, runs ? "yes" : known ? "no kernel" : "UNKNOWN");
+        table_cell(t, who_runs(o));
         table_cellf(t, "%s%s", *where ? "in " : "", where);
+        foreign = foreign || json_object_get_boolean(member(o, "foreign"));
         free(where);
     }
     table_print(t, stream);
     table_free(t);
-    if (number_of(r, "gaps") > 0)
-        fprintf(stream, "%s operators can't run\n", text_of(r, "gaps"));
+    double gaps = number_of(r, "gaps");
+    if (gaps > 0)
+        fprintf(stream, "%.0f operator%s can't run\n", gaps, gaps > 1 ? "s" : "");
+    if (foreign)
+        fputs("operators of domains that this build doesn't know come from an operator library: "
+              "--ops-lib LIB.so\n",
+              stream);
 }
 
 /* ---- costs and memory */
@@ -391,7 +358,7 @@ static void put_memory(json_object *r, FILE *stream)
 
 /* ---- one report */
 
-static int unreadable(void)
+int text_unreadable(void)
 {
     ort_error err = {.status = ORT_ERROR_MEMORY,
                      .message = "internal: the report isn't valid JSON"};
@@ -402,7 +369,7 @@ int text_report(ort_report report, const char *json, const char *grep, FILE *str
 {
     json_object *r = json_tokener_parse(json);
     if (!r)
-        return unreadable();
+        return text_unreadable();
     switch (report) {
     case ORT_REPORT_SUMMARY: put_summary(r, stream); break;
     case ORT_REPORT_IO:
@@ -418,41 +385,6 @@ int text_report(ort_report report, const char *json, const char *grep, FILE *str
     case ORT_REPORT_COST: put_costs(r, grep, stream); break;
     case ORT_REPORT_MEMORY: put_memory(r, stream); break;
     }
-    json_object_put(r);
-    return 0;
-}
-
-int text_supports(const char *json, const char *grep, FILE *stream)
-{
-    static const char *const heads[] = {"operator", ">since", "cpu", "types of input 0", NULL};
-    json_object *r = json_tokener_parse(json);
-    if (!r)
-        return unreadable();
-    json_object *list = member(r, "operators");
-    table *t = table_new(heads);
-    size_t runs = 0;
-    for (size_t i = 0; i < length_of(list); i++) {
-        json_object *o = json_object_array_get_idx(list, i), *inputs = member(o, "inputs");
-        bool cpu = json_object_get_boolean(member(o, "cpu"));
-        runs += cpu;
-        if (!wanted(o, grep))
-            continue;
-        table_cellf(t, "%s.%s", text_of(o, "domain"), text_of(o, "op_type"));
-        table_cell(t, text_of(o, "since"));
-        table_cell(t, json_object_get_boolean(member(o, "deprecated")) ? "removed"
-                      : cpu                                            ? "yes"
-                                                                       : "no");
-        table_cell(t, length_of(inputs)
-                          ? text_of(json_object_array_get_idx(inputs, 0), "types")
-                          : "");
-    }
-    fprintf(stream, "version %s, IR up to %s, opsets %s, kernels %s\n", text_of(r, "version"),
-            text_of(r, "ir_version"),
-            json_object_to_json_string_ext(member(r, "opsets"), JSON_C_TO_STRING_PLAIN),
-            text_of(r, "isa"));
-    table_print(t, stream);
-    fprintf(stream, "%zu of %zu operator versions have a CPU kernel\n", runs, length_of(list));
-    table_free(t);
     json_object_put(r);
     return 0;
 }

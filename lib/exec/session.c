@@ -72,8 +72,9 @@ static void find_unknown(const creation *c, const ort_graph *graph, ort_findings
                              label, node->domain, dot, node->op_type, (long long)version, oldest);
         else
             ort_findings_add(findings, ORT_FINDING_ERROR,
-                             "%s: operator %s%s%s of opset %lld is unknown", label, node->domain,
-                             dot, node->op_type, (long long)version);
+                             "%s: operator %s%s%s of opset %lld is unknown%s", label, node->domain,
+                             dot, node->op_type, (long long)version,
+                             ort_registry_hint(c->env->registry, node->domain));
     }
 }
 

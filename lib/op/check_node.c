@@ -278,7 +278,8 @@ void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_r
         if (near)
             snprintf(hint, sizeof hint, " (nearest: %s of '%s')", near->name,
                      domain_name(near->domain));
-        ort_findings_add(findings, ORT_FINDING_ERROR, "%s: unknown operator %s of domain '%s'%s",
-                         label, node->op_type, domain, hint);
+        ort_findings_add(findings, ORT_FINDING_ERROR, "%s: unknown operator %s of domain '%s'%s%s",
+                         label, node->op_type, domain, hint,
+                         ort_registry_hint(registry, node->domain));
     }
 }

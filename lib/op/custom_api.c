@@ -281,8 +281,8 @@ static ort_status settle_storage(custom_node *c, int index, const ort_shape *sha
         if (ort_shape_equal(&value->tensor.shape, shape))
             return ORT_OK;
         return ort_error_set(err, ORT_ERROR_RUN,
-                             "operator library '%s': run asks for output %d as [%s], infer said "
-                             "[%s]; a shape that depends on data needs ORT_OPS_DYNAMIC",
+                             "operator library '%s': run asks for output %d as %s, infer said %s; "
+                             "a shape that depends on data needs ORT_OPS_DYNAMIC",
                              c->row->library->name, index, ort_shape_format(shape, got, sizeof got),
                              ort_shape_format(&value->tensor.shape, want, sizeof want));
     }

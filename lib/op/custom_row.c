@@ -139,10 +139,11 @@ static ort_status check_signature(custom_op *c, ort_error *err)
                        "signature '%s' or attributes '%s' don't parse; they look like \"X:T,B?:T "
                        "-> Y:T\" and \"alpha:f=0.5 axis:i!\"",
                        c->op.sig, c->op.attrs);
+    ORT_TRY(check_params(c, c->schema.inputs, c->schema.input_count, err));
+    ORT_TRY(check_params(c, c->schema.outputs, c->schema.output_count, err));
     if (c->schema.output_count == 0)
         return bad_row(&c->row, err, "signature '%s' has no output", c->op.sig);
-    ORT_TRY(check_params(c, c->schema.inputs, c->schema.input_count, err));
-    return check_params(c, c->schema.outputs, c->schema.output_count, err);
+    return ORT_OK;
 }
 
 /* ---- attributes and their defaults */

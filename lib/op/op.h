@@ -256,8 +256,10 @@ const ort_op *ort_registry_find(const ort_registry *registry, const char *domain
                                 const char *name, int64_t version);
 /* The oldest version known, 0 when the operator is unknown: tells "too old" from "unknown". */
 int ort_registry_oldest(const ort_registry *registry, const char *domain, const char *name);
-/* Whether any operator of this domain is known. */
+/* Whether any operator of this domain is known; and for messages on an unknown operator: where
+ * operators of unknown domains come from, "" for known ones. */
 bool ort_registry_has_domain(const ort_registry *registry, const char *domain);
+const char *ort_registry_hint(const ort_registry *registry, const char *domain);
 /* Add the rows of an operator library, all or none (custom_row.c). The library must outlive the
  * registry. ORT_ERROR_USAGE when a row is malformed or its operator exists already. */
 ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *library, ort_error *err);

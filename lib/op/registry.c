@@ -143,7 +143,8 @@ const ort_op *ort_registry_find(const ort_registry *registry, const char *domain
 int ort_registry_oldest(const ort_registry *registry, const char *domain, const char *name)
 {
     uint32_t begin, end;
-    return find_group(registry, domain, name, &begin, &end) ? registry->index.rows.data[begin]->since : 0;
+    bool known = find_group(registry, domain, name, &begin, &end);
+    return known ? registry->index.rows.data[begin]->since : 0;
 }
 
 size_t ort_registry_count(const ort_registry *registry) { return registry->index.rows.count; }
@@ -160,6 +161,13 @@ bool ort_registry_has_domain(const ort_registry *registry, const char *domain)
         if (strcmp(registry->index.rows.data[i]->domain, domain) == 0)
             return true;
     return false;
+}
+
+const char *ort_registry_hint(const ort_registry *registry, const char *domain)
+{
+    return ort_registry_has_domain(registry, domain)
+               ? ""
+               : "; operators of this domain come from an operator library (--ops-lib)";
 }
 
 /* ---- operator libraries */

@@ -154,7 +154,7 @@ static void put_io(ort_json *json, const ort_model *model)
 typedef struct op_use {
     const ort_node *node; /* the first */
     size_t count;
-    bool runs;            /* all of them */
+    bool runs, fits;      /* all of them */
     char paths[3][160];   /* labels of the first ones that don't run */
     int shown;
 } op_use;
@@ -182,7 +182,7 @@ static void count_use(void *arg, const ort_graph *graph, const ort_node *node, c
         return;
     if (!ort_hashmap_get_str(&uses->index, key, &at)) {
         at = uses->list.count;
-        if (!ort_vec_push(&uses->list, (op_use){.node = node, .runs = true}) ||
+        if (!ort_vec_push(&uses->list, (op_use){.node = node, .runs = true, .fits = true}) ||
             !ort_hashmap_put_str(&uses->index, key, at))
             return;
     }
@@ -190,6 +190,7 @@ static void count_use(void *arg, const ort_graph *graph, const ort_node *node, c
     bool runs = node->op && node->op->impl && node->op->impl->run;
     use->count++;
     use->runs = use->runs && runs;
+    use->fits = use->fits && node->op;
     if (!runs && use->shown < 3)
         ort_node_label(node, use->paths[use->shown++], sizeof use->paths[0]);
 }
@@ -504,12 +505,20 @@ static void put_ops(ort_json *json, const ort_model *model)
         ort_report_text(json, "domain", ort_report_domain(use->node->domain));
         ort_report_text(json, "op_type", use->node->op_type);
         ort_report_int(json, "opset", use->node->opset);
-        ort_report_int(json, "since", use->node->op ? use->node->op->since : 0);
+        const ort_op *op = ort_registry_find(model->registry, use->node->domain,
+                                             use->node->op_type, use->node->opset);
+        ort_report_int(json, "since", op ? op->since : 0);
         ort_report_int(json, "count", (int64_t)use->count);
         ort_json_key(json, "known");
-        ort_json_bool(json, use->node->op != NULL);
+        ort_json_bool(json, op != NULL);
+        ort_json_key(json, "fits"); /* inputs and outputs are those of the operator */
+        ort_json_bool(json, use->fits);
         ort_json_key(json, "cpu");
         ort_json_bool(json, use->runs);
+        if (op && ort_op_library(op))
+            ort_report_text(json, "library", ort_op_library(op)->name);
+        ort_json_key(json, "foreign"); /* nobody here has an operator of this domain */
+        ort_json_bool(json, !op && !ort_registry_has_domain(model->registry, use->node->domain));
         ort_json_key(json, "missing_in");
         ort_json_begin_array(json);
         for (int k = 0; k < use->shown; k++)

@@ -1,5 +1,5 @@
 /* report_supports.c - what this build runs: newest IR and opsets, every operator with its
- * versions, the types it takes, and whether it has a CPU kernel. */
+ * versions, the types it takes, the providers that have it and the library it comes from. */
 #include <string.h>
 
 #include "base/error.h"
@@ -29,7 +29,19 @@ static void put_params(ort_json *json, const char *key, const ort_op *op, const 
     ort_json_end_array(json);
 }
 
-static void put_row(ort_json *json, const ort_op *op)
+static void put_providers(ort_json *json, const ort_op *op, const ort_report_provider *providers,
+                          int count)
+{
+    ort_json_key(json, "providers");
+    ort_json_begin_array(json);
+    for (int i = 0; i < count; i++)
+        if (providers[i].supports(op))
+            ort_json_string(json, providers[i].name);
+    ort_json_end_array(json);
+}
+
+static void put_row(ort_json *json, const ort_op *op, const ort_report_provider *providers,
+                    int provider_count)
 {
     ort_schema schema;
     ort_json_begin_object(json);
@@ -40,6 +52,9 @@ static void put_row(ort_json *json, const ort_op *op)
     ort_json_bool(json, op->traits & ORT_TRAIT_DEPRECATED);
     ort_json_key(json, "cpu");
     ort_json_bool(json, op->impl && op->impl->run);
+    put_providers(json, op, providers, provider_count);
+    if (ort_op_library(op))
+        ort_report_text(json, "library", ort_op_library(op)->name);
     if (ort_schema_parse(op, &schema, NULL) == ORT_OK) {
         put_params(json, "inputs", op, schema.inputs, schema.input_count);
         put_params(json, "outputs", op, schema.outputs, schema.output_count);
@@ -52,8 +67,29 @@ static void put_row(ort_json *json, const ort_op *op)
     ort_json_end_object(json);
 }
 
-ort_status ort_report_supports(const ort_registry *registry, const char *isa, ort_strbuf *out,
-                               ort_error *err)
+static void put_libraries(ort_json *json, const ort_registry *registry)
+{
+    ort_json_key(json, "libraries");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < ort_registry_count(registry); i++) {
+        const ort_ops_library *library = ort_op_library(ort_registry_at(registry, i));
+        bool shown = library == NULL;
+        for (size_t k = 0; k < i && !shown; k++)
+            shown = ort_op_library(ort_registry_at(registry, k)) == library;
+        if (shown)
+            continue;
+        ort_json_begin_object(json);
+        ort_report_text(json, "name", library->name);
+        ort_report_text(json, "version", library->version ? library->version : "");
+        ort_report_int(json, "rows", (int64_t)library->row_count);
+        ort_json_end_object(json);
+    }
+    ort_json_end_array(json);
+}
+
+ort_status ort_report_supports(const ort_registry *registry, const char *isa,
+                               const ort_report_provider *providers, int provider_count,
+                               ort_strbuf *out, ort_error *err)
 {
     ort_json json;
     ort_report_begin(&json, out, "supports", NULL);
@@ -66,10 +102,16 @@ ort_status ort_report_supports(const ort_registry *registry, const char *isa, or
     ort_report_int(&json, ML, ORT_NEWEST_ML_OPSET);
     ort_report_int(&json, MS, 1);
     ort_json_end_object(&json);
+    ort_json_key(&json, "providers");
+    ort_json_begin_array(&json);
+    for (int i = 0; i < provider_count; i++)
+        ort_json_string(&json, providers[i].name);
+    ort_json_end_array(&json);
+    put_libraries(&json, registry);
     ort_json_key(&json, "operators");
     ort_json_begin_array(&json);
     for (size_t i = 0; i < ort_registry_count(registry); i++)
-        put_row(&json, ort_registry_at(registry, i));
+        put_row(&json, ort_registry_at(registry, i), providers, provider_count);
     ort_json_end_array(&json);
     ort_json_end_object(&json);
     ort_strbuf_add_char(out, '\n');

@@ -17,6 +17,8 @@ typedef struct ort_provider {
     void (*close)(void *device);
     /* Can it run this node? When not, *why is one line (static text). */
     bool (*claim)(void *device, const ort_graph *graph, const ort_node *node, const char **why);
+    /* Does it have this operator in some form, whatever the device? For reports. */
+    bool (*supports)(const ort_op *op);
     /* Rewrites that only make sense inside its part; ended by NULL. */
     const ort_pass *const *lower;
 } ort_provider;

@@ -22,6 +22,11 @@ static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node
     return false;
 }
 
+static bool cpu_supports(const ort_op *op)
+{
+    return op->impl && op->impl->run && !(op->traits & ORT_TRAIT_DEPRECATED);
+}
+
 static const ort_pass *const lowering[] = {&ort_pass_conv_gate, &ort_pass_chain_fusion, NULL};
 
 const ort_provider ort_provider_cpu = {
@@ -30,5 +35,6 @@ const ort_provider ort_provider_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .claim = cpu_claim,
+    .supports = cpu_supports,
     .lower = lowering,
 };
