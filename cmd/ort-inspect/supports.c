@@ -158,8 +158,8 @@ int markdown_supports(const char *json, const char *grep, FILE *stream)
     if (!r)
         return text_unreadable();
     json_object *list = member(r, "operators"), *libraries = member(r, "libraries");
-    fprintf(stream, "# Operators of version %s\n\nIR up to %s, opsets %s. ", text_of(r, "version"),
-            text_of(r, "ir_version"),
+    fprintf(stream, "# Operators of version %s\n\nIR up to %s, opsets %s. ",
+            text_of(r, "version"), text_of(r, "ir_version"),
             json_object_to_json_string_ext(member(r, "opsets"), JSON_C_TO_STRING_PLAIN));
     put_counts(r, stream);
     for (size_t i = 0; i < length_of(libraries); i++) {
@@ -167,8 +167,8 @@ int markdown_supports(const char *json, const char *grep, FILE *stream)
         fprintf(stream, "\nOperator library %s %s: %s rows.\n", text_of(l, "name"),
                 text_of(l, "version"), text_of(l, "rows"));
     }
-    fputs("\nTypes are those that the operator's row allows, by parameter. A node with a type that\n"
-          "its kernel lacks all the same is refused when the model is loaded.\n",
+    fputs("\nTypes are those that the operator's row allows, by parameter. A node with a type\n"
+          "that its kernel lacks all the same is refused when the model is loaded.\n",
           stream);
     for (size_t i = 0; i < length_of(list); i++) {
         json_object *o = json_object_array_get_idx(list, i);
