@@ -207,7 +207,7 @@ static const ort_ops_library library = {.abi = 1, .row_bytes = sizeof *rows, .na
 
 static bool init(net *n)
 {
-    ort_opset opset = {"test", 1};
+    ort_opset opset = {.domain = "test", .version = 1};
     ort_error err = {0};
     return net_init(n, NULL) && ort_vec_push(&n->model->opsets, opset) &&
            ort_env_add_ops(n->env, &library, &err) == ORT_OK;
