@@ -143,6 +143,7 @@ shapes: $(OBJ)/tests/onnx/shape_dump
 
 shape-versions: $(OBJ)/tests/onnx/shape_dump
 	@build/venv/bin/python tests/tools/check_shape_versions.py $< build/conformance
+
 OUT ?= build/coverage.md
 coverage-table: build/bin/ort-inspect
 	@build/bin/ort-inspect --supports --markdown -o $(OUT)

@@ -33,16 +33,21 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """An int, float or string attribute."""
+    """An int, float, string or list of strings as an attribute of a node."""
     if isinstance(value, float):
-        return field(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
-    number, kind = (3, 2) if isinstance(value, int) else (4, 3)
-    return field(1, name) + field(number, value) + field(20, kind)
+        payload, kind = varint(2 << 3 | 5) + struct.pack("<f", value), 1
+    elif isinstance(value, int):
+        payload, kind = field(3, value), 2
+    elif isinstance(value, str):
+        payload, kind = field(4, value), 3
+    else:
+        payload, kind = b"".join(field(9, v) for v in value), 8
+    return field(5, field(1, name) + payload + field(20, kind))
 
 
 def node(op, inputs, outputs, name="", domain="", attributes=None):
     out = b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs)
-    out += b"".join(field(5, attribute(n, v)) for n, v in (attributes or {}).items())
+    out += b"".join(attribute(n, v) for n, v in (attributes or {}).items())
     return out + field(3, name or f"{op.lower()}_{outputs[0]}") + field(4, op) + (
         field(7, domain) if domain else b"")
 
@@ -70,13 +75,6 @@ def model(nodes, inputs, outputs, initializers=(), opset=17, ir=8, domains=()):
     imports = field(8, field(1, "") + field(2, opset))
     imports += b"".join(field(8, field(1, d) + field(2, 1)) for d in domains)
     return field(1, ir) + field(2, "fixtures.py") + field(7, graph) + imports
-
-
-def attribute(name, value):
-    """A string or a list of strings."""
-    if isinstance(value, str):
-        return field(5, field(1, name) + field(4, value) + field(20, 3))
-    return field(5, field(1, name) + b"".join(field(9, v) for v in value) + field(20, 8))
 
 
 TRAINING = "ai.onnx.preview.training"
