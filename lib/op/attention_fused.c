@@ -47,23 +47,19 @@ static bool is_quantized(const ort_op *op)
 static ort_status packed_infer(ort_infer *x, ort_error *err)
 {
     bool quantized = is_quantized(x->op);
-    const ort_type *in = ranked(x, 0), *w = ranked(x, 1);
     int64_t heads = ort_node_int(x->node, "num_heads", 0);
     size_t sizes = 0;
     const int64_t *hidden = ort_node_ints(x->node, "qkv_hidden_sizes", &sizes);
     ort_dtype dtype = dtype_of(x, quantized ? 2 : 0);
     ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
-    if (!in || !w) {
-        ort_infer_set_dtype(x, 0, dtype);
-        ort_infer_set_dtype(x, 1, dtype);
-        return ORT_OK;
-    }
-    ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, w->dim[1], 1, 3);
-    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){in->dim[0], in->dim[1], width});
-    ort_dim rows = total_rows(x, quantized ? ORT_QATTENTION_PAST : 4, 3, in->dim[1]);
+    ort_dim batch = ort_infer_dim(x, 0, 0), steps = ort_infer_dim(x, 0, 1);
+    ort_dim packed = ort_dim_merge(ort_infer_dim(x, 1, 1), ort_infer_dim(x, 2, 0)); /* bias */
+    ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, packed, 1, 3);
+    ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
+    ort_dim rows = total_rows(x, quantized ? ORT_QATTENTION_PAST : 4, 3, steps);
     ort_infer_set_type(x, 1, dtype, 5,
-                       (ort_dim[]){ort_dim_of(2), in->dim[0], ort_dim_of(heads), rows,
+                       (ort_dim[]){ort_dim_of(2), batch, ort_dim_of(heads), rows,
                                    scaled(x, width, 1, heads)});
     return ORT_OK;
 }
