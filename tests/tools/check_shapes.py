@@ -52,9 +52,11 @@ EXCEPTIONS = [
 
 USED = set()
 
-# Operators whose output sizes depend on the data: their tests may leave a dim of an output open.
-BY_DATA = {"BifurcationDetector", "Compress", "DynamicTimeWarping", "ImageDecoder", "Loop",
-           "NonMaxSuppression", "NonZero", "StringNormalizer", "StringSplit", "Unique"}
+# Operators whose output sizes depend on the data, or on the items of a sequence (which may have many
+# shapes): their tests may leave a dim of an output open.
+BY_DATA = {"BifurcationDetector", "Compress", "ConcatFromSequence", "DynamicTimeWarping",
+           "ImageDecoder", "Loop", "NonMaxSuppression", "NonZero", "SequenceAt",
+           "StringNormalizer", "StringSplit", "Unique"}
 
 # A type is (kind, ...): tensor and sparse (kind, dtype, dims or None), seq and opt (kind, type or
 # None), map (kind, key, type). A dim is an int, a text (name or expression) or None.
