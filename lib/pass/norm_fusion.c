@@ -1,4 +1,4 @@
-/* layer_norm.c - LayerNormalization and RMSNormalization spelled in elementwise operators.
+/* norm_fusion.c - LayerNormalization and RMSNormalization spelled in elementwise operators.
  *
  *     d = x - mean(x);  d / sqrt(mean(d^2) + epsilon) * gamma [+ beta]
  *     x / sqrt(mean(x^2) + epsilon) * gamma
