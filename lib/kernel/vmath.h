@@ -47,8 +47,8 @@ typedef enum ort_unary {
     ORT_UNARY_ELU,         /* x < 0 ? a * (exp(x) - 1) : x */
     ORT_UNARY_SELU,        /* b * (x > 0 ? x : a * (exp(x) - 1)) */
     ORT_UNARY_CELU,        /* max(0, x) + min(0, a * (exp(x / a) - 1)) */
-    ORT_UNARY_THRESHOLDED_RELU, /* x > a ? x : 0 */
-    ORT_UNARY_SHRINK,      /* x < -a ? x + b : x > a ? x - b : 0 */
+    ORT_UNARY_THRESHOLDED_RELU, /* x > a ? x : 0; 0 for NaN */
+    ORT_UNARY_SHRINK,      /* x < -a ? x + b : x > a ? x - b : 0; 0 for NaN */
     ORT_UNARY_HARD_SIGMOID, /* clamp(a * x + b, 0, 1) */
     ORT_UNARY_HARD_SWISH,  /* x * clamp(x / 6 + 0.5, 0, 1) */
     ORT_UNARY_SIGMOID,

@@ -142,6 +142,7 @@ static ort_status arith_prepare(ort_prep *p, ort_error *err)
         return ort_error_memory(err, sizeof *state);
     state->fn = arith_function(&p->k->math, arith_of(p->op, p->node), state->dtype);
     state->widen = state->dtype == ORT_DTYPE_FLOAT16 || state->dtype == ORT_DTYPE_BFLOAT16;
+    state->parameter = p->op->since; /* PRelu broadcasts since opset 7 */
     return state->fn ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
 
@@ -193,11 +194,12 @@ static ort_status arith_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-/* PRelu: the slope broadcasts onto X only; opset 6 also allowed one slope per channel. */
+/* PRelu: the slope broadcasts onto X only; in opset 6 one of several is that of a channel. */
 static ort_status prelu_infer(ort_infer *x, ort_error *err) { return ort_infer_same(x, err); }
 
 static ort_status prelu_shape(ort_shaping *s, ort_error *err)
 {
+    const ort_binary_state *state = s->state;
     const ort_shape *a = &s->in[0]->shape, *b = &s->in[1]->shape;
     ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
     ort_shape slope = *b, both;
@@ -205,7 +207,8 @@ static ort_status prelu_shape(ort_shaping *s, ort_error *err)
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
     ORT_TRY(ort_binary_check_types(s->in[0], s->in[1], err));
-    bool fits = ort_shape_broadcast(a, &slope, &both) && ort_shape_equal(&both, a);
+    bool channels = state->parameter < 7 && slope.rank == 1 && slope.dim[0] > 1;
+    bool fits = !channels && ort_shape_broadcast(a, &slope, &both) && ort_shape_equal(&both, a);
     if (!fits && slope.rank == 1 && a->rank > 1 && slope.dim[0] == a->dim[1]) {
         while (slope.rank < a->rank - 1)
             slope.dim[slope.rank++] = 1;
@@ -251,14 +254,14 @@ static bool is_float_class(ort_dtype dtype)
 /* Operands of up to ORT_WIDEN_BLOCK elements as f32; a standing operand is one element. */
 static void pow_block(const pow_job *job, int64_t out, const int64_t *in, size_t n)
 {
-    float u[ORT_WIDEN_BLOCK], v[ORT_WIDEN_BLOCK];
+    float u[ORT_WIDEN_BLOCK], v[ORT_WIDEN_BLOCK], w[ORT_WIDEN_BLOCK];
     int last = job->plan->rank - 1;
     int64_t sx = job->plan->stride[0][last], se = job->plan->stride[1][last];
     ort_form form = sx == 0 ? ORT_FORM_SV : se == 0 ? ORT_FORM_VS : ORT_FORM_VV;
     ort_tensor_to_f32(job->x, in[0], sx ? (int64_t)n : 1, u);
     ort_tensor_to_f32(job->e, in[1], se ? (int64_t)n : 1, v);
-    job->math->binary[ORT_BINARY_POW](u, v, u, n, sx ? form : ORT_FORM_SV);
-    ort_tensor_from_f32(u, job->y, out, (int64_t)n);
+    job->math->binary[ORT_BINARY_POW](u, v, w, n, form); /* not in place: a standing base stays */
+    ort_tensor_from_f32(w, job->y, out, (int64_t)n);
 }
 
 static void pow_element(const pow_job *job, int64_t out, int64_t ix, int64_t ie)

@@ -458,6 +458,31 @@ static void lrn_task(void *arg, size_t task, int thread)
     }
 }
 
+/* Doubles keep their precision: task as above. */
+static void lrn_task_f64(void *arg, size_t task, int thread)
+{
+    const lrn_job *job = arg;
+    const lrn_state *s = job->state;
+    int64_t column = (int64_t)task % job->blocks * ORT_WIDEN_BLOCK;
+    int64_t batch = (int64_t)task / job->blocks * job->channels * job->inner;
+    int64_t end = ort_min_i64(column + ORT_WIDEN_BLOCK, job->inner);
+    int64_t before = (s->size - 1) / 2, after = s->size - 1 - before;
+    double share = (double)s->alpha / (double)s->size;
+    (void)thread;
+    for (int64_t c = 0; c < job->channels; c++) {
+        int64_t first = ort_max_i64(0, c - before);
+        int64_t last = ort_min_i64(job->channels - 1, c + after);
+        const double *x = (const double *)job->x->data + batch;
+        double *y = (double *)job->y->data + batch + c * job->inner;
+        for (int64_t i = column; i < end; i++) {
+            double sum = 0;
+            for (int64_t k = first; k <= last; k++)
+                sum += x[k * job->inner + i] * x[k * job->inner + i];
+            y[i] = x[c * job->inner + i] / pow((double)s->bias + share * sum, (double)s->beta);
+        }
+    }
+}
+
 static ort_status lrn_prepare(ort_prep *p, ort_error *err)
 {
     lrn_state *s = ort_prep_state(p, sizeof *s);
@@ -482,7 +507,8 @@ static ort_status lrn_run(ort_call *call, ort_error *err)
     job.channels = shape->dim[1];
     job.inner = ort_shape_count_range(shape, 2, shape->rank);
     job.blocks = (job.inner + ORT_WIDEN_BLOCK - 1) / ORT_WIDEN_BLOCK;
-    ort_call_parallel(call, (size_t)(shape->dim[0] * job.blocks), lrn_task, &job);
+    ort_call_parallel(call, (size_t)(shape->dim[0] * job.blocks),
+                      job.x->dtype == ORT_DTYPE_DOUBLE ? lrn_task_f64 : lrn_task, &job);
     return ORT_OK;
 }
 

@@ -334,7 +334,7 @@ static void svm_class_row(const work *w, int64_t row, const double *x, double *s
     pair_scores(s, kernels, scores, votes);
     if (s->prob_count > 0) {
         probabilities(s, scores, r, q, qp, prob);
-        int64_t best = best_of(prob, k);
+        int64_t best = best_of(votes, k); /* as libsvm: probabilities don't choose the label */
         ort_ml_post_row(s->post, prob, k);
         store(w, row, prob, k);
         store_label(w, row, best);

@@ -302,7 +302,7 @@ static void spread_pairs(const qconv_run *r, const char *a, const char *b, int32
                     ort_spread_rows(s, pz, py, px, zq, 0, &p);
                     if (p.rows <= 0 || p.count < line || p.rows < s->extent[1])
                         memset(out, 0, (size_t)slice * 4);
-                    if (p.count == line && p.in_row == line && p.rows > 0) { /* one long run */
+                    if (stride == 1 && p.count == line && p.in_row == line) { /* one run */
                         p.count *= p.rows;
                         p.rows = 1;
                     }

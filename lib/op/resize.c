@@ -196,6 +196,13 @@ static bool is_given(const ort_infer *x, int input)
              ort_dim_known(fact->type.dim[0]) && fact->type.dim[0].size == 0);
 }
 
+/* An input of unknown length may still turn out to be the empty one that stands for none. */
+static bool surely_given(const ort_infer *x, int input)
+{
+    return is_given(x, input) && (ort_infer_in(x, input)->type.rank != 1 ||
+                                  ort_dim_known(ort_infer_in(x, input)->type.dim[0]));
+}
+
 /* floor(in * scale) of a symbolic dim: only whole factors and their inverses keep an expression. */
 static ort_dim scaled_dim(ort_infer *x, ort_dim in, float scale)
 {
@@ -251,7 +258,7 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     const ort_tensor *sizes = known_value(x, state.sizes_input);
     bool by_sizes = is_given(x, state.sizes_input);
     resize_numbers n = numbers_of(&state, scales, sizes, NULL);
-    if (by_sizes ? sizes != NULL && is_given(x, state.scales_input)
+    if (by_sizes ? sizes != NULL && surely_given(x, state.scales_input)
                  : !state.scales && !is_given(x, state.scales_input))
         return ort_infer_fail(x, err, "exactly one of scales and sizes is needed");
     if (n.scales && n.scale_count != count)

@@ -243,7 +243,9 @@ static ort_status fold_prepare(ort_prep *p, ort_error *err)
 
 typedef struct fold_job {
     const fold_state *state;
+    const ort_tensor *x;
     const char *in;
+    ort_tensor *y;
     char *out;
     int rank;
     int64_t image[ORT_MAX_RANK], block[ORT_MAX_RANK], steps[ORT_MAX_RANK];
@@ -284,12 +286,48 @@ static void fold_task(void *arg, size_t task, int thread)
         }
 }
 
+/* Which element of block offset `k` lands on `pixel`; -1 when none does. */
+static int64_t fold_source(const fold_job *job, int64_t k, int64_t pixel)
+{
+    int64_t at = 0, scale = 1;
+    for (int d = job->rank - 1; d >= 0; d--) {
+        int64_t i = pixel % job->image[d] + job->pad[d] - k % job->block[d] * job->dilation[d];
+        if (i < 0 || i % job->stride[d] || i / job->stride[d] >= job->steps[d])
+            return -1;
+        at += i / job->stride[d] * scale;
+        scale *= job->steps[d];
+        k /= job->block[d];
+        pixel /= job->image[d];
+    }
+    return at;
+}
+
+/* 16-bit floats: the sum of a pixel is formed in f32 and rounded once. */
+static void fold_task_16(void *arg, size_t task, int thread)
+{
+    const fold_job *job = arg;
+    int64_t in = (int64_t)task * job->area * job->blocks, out = (int64_t)task * job->pixels;
+    (void)thread;
+    for (int64_t pixel = 0; pixel < job->pixels; pixel++) {
+        float sum = 0, one;
+        for (int64_t k = 0; k < job->area; k++) {
+            int64_t l = fold_source(job, k, pixel);
+            if (l < 0)
+                continue;
+            ort_tensor_to_f32(job->x, in + k * job->blocks + l, 1, &one);
+            sum += one;
+        }
+        ort_tensor_from_f32(&sum, job->y, out + pixel, 1);
+    }
+}
+
 static ort_status fold_run(ort_call *call, ort_error *err)
 {
     const fold_state *state = call->state;
     const ort_tensor *in = ort_call_in(call, 0), *block = ort_call_in(call, 2);
     ort_tensor *out = ort_call_out(call, 0);
-    fold_job job = {.state = state, .in = in->data, .out = out->data, .area = 1, .blocks = 1};
+    fold_job job = {.state = state, .x = in, .in = in->data, .y = out, .out = out->data,
+                    .area = 1, .blocks = 1};
     job.rank = out->shape.rank - 2;
     job.pixels = ort_shape_count_range(&out->shape, 2, out->shape.rank);
     size_t r = (size_t)job.rank;
@@ -320,7 +358,9 @@ static ort_status fold_run(ort_call *call, ort_error *err)
                              "block_shape make %lld of %lld", (long long)in->shape.dim[2],
                              (long long)in->shape.dim[1], (long long)job.blocks,
                              (long long)(job.area * out->shape.dim[1]));
-    ort_call_parallel(call, (size_t)(out->shape.dim[0] * out->shape.dim[1]), fold_task, &job);
+    ort_call_parallel(call, (size_t)(out->shape.dim[0] * out->shape.dim[1]),
+                      in->dtype == ORT_DTYPE_FLOAT16 || in->dtype == ORT_DTYPE_BFLOAT16
+                          ? fold_task_16 : fold_task, &job);
     return ORT_OK;
 }
 

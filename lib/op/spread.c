@@ -47,7 +47,7 @@ ort_status ort_spread_build(const ort_window *window, ort_arena *arena, ort_spre
             !ort_mul_i64(s->channel, s->extent[i], &s->channel) || s->channel > INT64_MAX / 64)
             return ort_error_memory(err, SIZE_MAX);
         s->direct = s->direct && w->begin[i] == 0 && s->extent[i] == w->in[i] &&
-                    (w->stride[i] == 1 || w->in[i] == 1);
+                    (w->stride[i] == 1 || (w->in[i] == 1 && s->phases[i] == 1));
     }
     s->length = ((w->out[0] - 1) * s->extent[1] + w->out[1] - 1) * s->extent[2] + w->out[2];
     s->dense = s->length == w->out[0] * w->out[1] * w->out[2];

@@ -26,7 +26,7 @@ static double celu(double x, double a)
 }
 static double shrink(double x, double lambda, double bias)
 {
-    return x < -lambda ? x + bias : x > lambda ? x - bias : isnan(x) ? x : 0.0;
+    return x < -lambda ? x + bias : x > lambda ? x - bias : 0.0;
 }
 static double gelu(double x) { return 0.5 * x * erfc(-x * 0.70710678118654752440); }
 static double gelu_tanh(double x)
@@ -84,7 +84,7 @@ static double gelu_tanh(double x)
     X(ORT_UNARY_ELU, unary_elu, elu(v, a))                                                         \
     X(ORT_UNARY_SELU, unary_selu, b *elu(v, a))                                                    \
     X(ORT_UNARY_CELU, unary_celu, celu(v, a))                                                      \
-    X(ORT_UNARY_THRESHOLDED_RELU, unary_thresholded_relu, v <= a ? 0.0 : v)                        \
+    X(ORT_UNARY_THRESHOLDED_RELU, unary_thresholded_relu, v > a ? v : 0.0)                         \
     X(ORT_UNARY_SHRINK, unary_shrink, shrink(v, a, b))                                             \
     X(ORT_UNARY_HARD_SIGMOID, unary_hard_sigmoid, clamp(a * v + b, 0.0, 1.0))                      \
     X(ORT_UNARY_HARD_SWISH, unary_hard_swish, v *clamp(v / 6.0 + 0.5, 0.0, 1.0))                   \
