@@ -1,10 +1,11 @@
-/* attention_fusion.c - softmax(q k^T scale + mask) v spelled in products becomes Attention (opset 23).
+/* attention_fusion.c - softmax(q k^T scale + mask) v spelled in products becomes Attention (of
+ * opset 23).
  *
  *     q[B,H,S,D], k[B,H,T,D], v[B,H,T,E]; k transposed by [0,1,3,2], or from [B,T,H,D] by [0,2,3,1]
  *     the scale by Mul or Div after the product, on q, on both sides, or in q alone already
  *
- * Then heads that were split off a [B,S,H*D] by Reshape and Transpose, and put together again in the
- * same way, are left to the operator, which takes such inputs as they are.
+ * Then heads that were split off a [B,S,H*D] by Reshape and Transpose, and put together again in
+ * the same way, are left to the operator, which takes such inputs as they are.
  */
 #include <math.h>
 

@@ -3,8 +3,8 @@
  *     d = x - mean(x);  d / sqrt(mean(d^2) + epsilon) * gamma [+ beta]
  *     x / sqrt(mean(x^2) + epsilon) * gamma
  *
- * The means must run over the last axes and keep them; gamma and beta are constants of exactly those
- * axes. LayerNormalization came with opset 17, RMSNormalization with 23.
+ * The means must run over the last axes and keep them; gamma and beta are constants of exactly
+ * those axes. LayerNormalization came with opset 17, RMSNormalization with 23.
  */
 #include "base/error.h"
 #include "pass/pattern.h"
