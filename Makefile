@@ -171,6 +171,13 @@ $(OBJ)/tests/fault/alloc: WRAP_FLAGS = $(WRAPPED:%=-Wl,--wrap=%)
 fault: $(OBJ)/tests/fault/alloc
 	@$< $(FAULT) models
 
+# Random cases of every operator beside onnxruntime and the reference evaluator: OPS="Add Conv" SEED= CASES=
+SEED ?= 1
+CASES ?= 200
+.PHONY: fuzz-ops
+fuzz-ops: all
+	@build/venv/bin/python tests/tools/fuzz_ops.py --seed $(SEED) --cases $(CASES) $(OPS)
+
 test:
 	@sh tests/tools/run_tests.sh
 

@@ -1,0 +1,293 @@
+"""reduce.py - operators along axes: reductions, arg, cumulative sums, softmax, norms, TopK."""
+import numpy as np
+
+from .case import Redraw, Tolerance, op
+
+
+def axes_of(g, rank, p=0.8):
+    """A random set of axes as attribute or input (None: all of them)."""
+    if not g.chance(p) or rank == 0:
+        return None
+    count = g.int(1, rank)
+    axes = sorted(int(a) for a in g.rng.choice(rank, count, replace=False))
+    if g.version >= 11:  # negative axes
+        axes = [a - rank if g.chance(0.3) else a for a in axes]
+    return axes
+
+
+@op("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMin",
+    "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare")
+def reductions(g):
+    dtype = g.dtype()
+    # An empty set has a defined result from version 13 (ReduceSum) and 18 and 20 on only.
+    g.empty_ok = (g.version >= 18 or (g.name == "ReduceSum" and g.version >= 13)) and \
+        g.name not in ("ReduceMean",)
+    shape = g.shape()
+    exact = g.name in ("ReduceMax", "ReduceMin")
+    special = exact or "finite sums"
+    if dtype.kind in "iu" and not exact:
+        special = g.name in ("ReduceSum", "ReduceProd") and "wraps"
+    if g.name == "ReduceProd" and "float" in dtype.name:
+        x = g.values(dtype, shape, low=-1.3, high=1.3)
+    elif g.name in ("ReduceLogSum",):
+        x = g.values(dtype, shape, low=1 if dtype.kind in "iu" else 0.1, high=5)
+    elif g.name in ("ReduceLogSumExp",) and dtype.kind in "iu":
+        x = g.values(dtype, shape, low=0, high=15)
+    else:
+        x = g.values(dtype, shape, special)
+    g.attr("keepdims", [0, 1])
+    axes = axes_of(g, len(shape))
+    x = g.input(x)
+    if g.has("axes"):
+        if axes is not None:
+            g.attrs["axes"] = axes
+    else:
+        g.attr("noop_with_empty_axes", [0, 1])
+        if axes is not None:
+            g.input(np.array(axes, np.int64), view=False)
+        elif g.chance(0.3):
+            g.input(np.array([], np.int64), view=False)
+    if g.name == "ReduceProd":
+        g.tolerance = Tolerance(ulps=4 + x.size)
+    elif not exact:
+        power = 2 if g.name in ("ReduceSumSquare", "ReduceL2") else 1
+        g.sum_tolerance(x.size, *[x] * power)
+        if g.name in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2", "ReduceMean"):
+            g.tolerance = Tolerance(ulps=16 + x.size // 8, scale=4 + x.size / 16)
+    whole_mean(g, dtype)
+    if g.regime == "special" or not x.size or (dtype.kind in "iu" and not exact):
+        # onnxruntime passes NaN over, has a shape of its own for an empty set and sums integers
+        # of 64 bits in double.
+        g.peers = ("reference", "onnxruntime")
+
+
+def whole_mean(g, dtype):
+    """Integer results of a division or a root: the peers round in different ways."""
+    if dtype.kind in "iu" and g.name in ("ReduceMean", "ReduceL2", "ReduceLogSum",
+                                         "ReduceLogSumExp"):
+        g.tolerance.steps = 1
+
+
+@op("ArgMax", "ArgMin")
+def arg(g):
+    dtype = g.dtype()
+    g.empty_ok = False
+    shape = g.shape(low=1)
+    # Which index NaN has is not specified.
+    x = g.values(dtype, shape, special=dtype.kind in "iu")
+    axis = g.attr("axis", lambda: g.int(-len(shape) if g.version >= 11 else 0, len(shape) - 1))
+    g.attr("keepdims", [0, 1])
+    g.attr("select_last_index", [0, 1])
+    assert axis is not None
+    g.input(x)
+
+
+@op("CumSum", "CumProd")
+def cumulative(g):
+    dtype = g.dtype()
+    shape = g.shape(low=1)
+    axis = g.int(-len(shape), len(shape) - 1)
+    g.attr("exclusive", [0, 1])
+    g.attr("reverse", [0, 1])
+    if g.name == "CumProd" and "float" in dtype.name:
+        x = g.input(g.values(dtype, shape, low=-1.3, high=1.3))
+    else:
+        x = g.input(g.values(dtype, shape, "finite sums"))
+    index = g.dtype("T2")
+    g.input(np.array(axis, index), view=False)
+    g.sum_tolerance(shape[axis], x)
+    if g.name == "CumProd":
+        g.tolerance = Tolerance(ulps=8 + shape[axis] * 2)
+
+
+@op("Softmax", "LogSoftmax", "Hardmax")
+def softmax(g):
+    dtype = g.dtype()
+    # From NaN or infinity on each peer goes its own way; Hardmax of NaN has no largest element.
+    shape = g.shape(low=1)
+    g.input(g.values(dtype, shape, special=False))
+    g.attr("axis", lambda: g.int(-len(shape) if g.version >= 11 else 0, len(shape) - 1))
+    axis = g.attrs.get("axis", 1 if g.version < 13 else -1)
+    if not -len(shape) <= axis < len(shape):
+        raise Redraw
+    g.tolerance = Tolerance(ulps=64, scale=16)
+    if g.version < 13:
+        g.peers = ("onnxruntime",)  # the reference evaluator knows the newer meaning only
+
+
+@op("LpNormalization")
+def lp_norm(g):
+    dtype = g.dtype()
+    shape = g.shape(low=1)
+    g.input(g.values(dtype, shape, special=False))
+    g.attr("axis", lambda: g.int(-len(shape), len(shape) - 1))
+    if g.attr("p", [1, 2]) == 1:
+        g.peers = ("onnxruntime",)  # the reference evaluator forgets the absolute value
+    g.tolerance = Tolerance(ulps=32)
+
+
+@op("MeanVarianceNormalization")
+def mvn(g):
+    dtype = g.dtype()
+    g.empty_ok = False
+    axes = None
+    shape = g.shape(rank=4)
+    if g.chance():
+        axes = axes_of(g, 4, p=1)
+        g.attrs["axes"] = axes
+    else:
+        axes = [0, 2, 3]
+    x = g.input(g.real(dtype, shape, special=False) if g.regime != "whole" else
+                g.rng.standard_normal(shape).astype(dtype))
+    norm_tolerance(g, x, tuple(axes), 1e-9)
+
+
+def norm_tolerance(g, x, axes, epsilon):
+    """(x - mean) / deviation: the error of the mean, over the smallest deviation."""
+    v = x.astype(np.float64)
+    spread = np.sqrt(v.var(axis=axes) + epsilon) if v.size else np.ones(1)
+    if spread.size and spread.min() < 1e-4:
+        raise Redraw  # nearly constant rows amplify rounding without bound
+    count = np.prod([x.shape[a] for a in axes])
+    scale = float((np.abs(v).max(initial=1) / max(spread.min(initial=1), 1e-3)) * (8 + count / 8))
+    g.tolerance = Tolerance(ulps=64, scale=scale * 4)
+
+
+@op("LayerNormalization", "RMSNormalization")
+def layer_norm(g):
+    dtype = g.dtype("T")
+    g.empty_ok = False
+    shape = g.shape(low=1)
+    axis = g.attr("axis", lambda: g.int(-len(shape), len(shape) - 1))
+    start = axis % len(shape)
+    tail = shape[start:]
+    if np.prod(tail) < 2:
+        raise Redraw
+    g.attr("epsilon", [1e-5, 1e-2, 0.5])
+    if g.has("stash_type"):
+        g.attrs["stash_type"] = 1
+    x = g.input(g.rng.standard_normal(shape).astype(dtype))
+    scale_type = g.dtype("V") if g.name == "RMSNormalization" else dtype
+    if g.name == "RMSNormalization":
+        g.types["V"] = g.types["T"]
+        scale_type = dtype
+    g.input(g.values(scale_type, g.narrower(tail) if g.chance(0.3) else tail, special=False))
+    if g.name == "LayerNormalization":
+        g.input(g.values(dtype, tail, special=False) if g.chance(0.7) else None)
+        g.types["U"] = "tensor(float)" if dtype != np.dtype("bfloat16") else "tensor(float)"
+        g.outputs = g.pick([1, 1, 2, 3])
+        norm_tolerance(g, x, tuple(range(start, len(shape))), 1e-5)
+        g.tolerance.scale *= 16
+        if dtype == np.float64:  # the statistics are float (stash_type 1)
+            g.tolerance = Tolerance(ulps=2 ** 33, absolute=2e-5)
+    else:
+        norm_tolerance(g, x, (), 1.0)
+        g.tolerance = Tolerance(ulps=64 + len(tail), scale=64)
+        if dtype == np.float64:
+            g.tolerance = Tolerance(ulps=2 ** 33, absolute=2e-5)
+    if dtype == np.dtype("bfloat16") or dtype == np.float16:
+        g.outputs = 1
+
+
+@op("GroupNormalization")
+def group_norm(g):
+    dtype = g.dtype()
+    g.empty_ok = False
+    groups, width = g.int(1, 3), g.int(1, 3)
+    shape = (g.int(1, 3), groups * width) + g.shape(low=1, high=2)
+    if np.prod(shape[2:]) * width < 2:
+        raise Redraw
+    g.attrs["num_groups"] = groups
+    g.attr("epsilon", [1e-5, 1e-2])
+    x = g.input(g.rng.standard_normal(shape).astype(dtype))
+    many = groups if g.version < 21 else shape[1]
+    for _ in range(2):
+        g.input(g.values(dtype, (many,), special=False))
+    flat = x.reshape(shape[0] * groups, -1)
+    norm_tolerance(g, flat, (1,), 1e-5)
+    g.tolerance.scale *= 16
+    if dtype == np.float64:
+        g.tolerance = Tolerance(ulps=2 ** 33, absolute=2e-5)
+
+
+@op("InstanceNormalization")
+def instance_norm(g):
+    dtype = g.dtype()
+    g.empty_ok = False
+    shape = g.shape(low=3, high=5)
+    if np.prod(shape[2:]) < 2:
+        raise Redraw
+    g.attr("epsilon", [1e-5, 1e-2])
+    x = g.input(g.rng.standard_normal(shape).astype(dtype))
+    for _ in range(2):
+        g.input(g.values(dtype, (shape[1],), special=False))
+    norm_tolerance(g, x.reshape(shape[0] * shape[1], -1), (1,), 1e-5)
+    g.tolerance.scale *= 16
+    if dtype == np.float64:
+        g.tolerance = Tolerance(ulps=2 ** 33, absolute=2e-5)
+
+
+@op("BatchNormalization")
+def batch_norm(g):
+    dtype = g.dtype("T")
+    shape = g.shape(low=2, high=5, empty=False)
+    channels = shape[1]
+    g.attr("epsilon", [1e-5, 1e-2])
+    if g.has("is_test"):
+        g.attrs["is_test"] = 1
+    x = g.input(g.values(dtype, shape, "finite sums"))
+    scale_type = mean_type = dtype
+    for variable in ("T1", "T2", "U"):
+        if any(i.type_str == variable for i in g.schema.inputs):
+            g.types[variable] = g.types["T"]
+    parts = [g.real(scale_type, (channels,), False), g.real(scale_type, (channels,), False),
+             g.real(mean_type, (channels,), False),
+             g.rng.uniform(0.3, 2, channels).astype(mean_type)]
+    for p in parts:
+        g.input(p)
+    g.outputs = 1
+    g.sum_tolerance(2, x, parts[0])
+    g.tolerance.scale += 16 * float(max(np.abs(p.astype(float)).max() for p in parts)) ** 2
+    if g.attrs.get("training_mode"):
+        raise Redraw
+
+
+@op("LRN")
+def lrn(g):
+    dtype = g.dtype()
+    shape = g.shape(rank=4)  # the peers take no other
+    g.attrs["size"] = g.pick([1, 3, 5, 7])
+    g.attr("alpha", [1e-4, 0.1, 1.0])
+    g.attr("beta", [0.75, 0.5, 1.0, 2.0])
+    g.attr("bias", [1.0, 2.0])
+    g.input(g.values(dtype, shape, special=False))
+    g.tolerance = Tolerance(ulps=512)  # onnxruntime slides its sum along the channels
+    g.peers = ("onnxruntime",)  # the reference evaluator sums over other channels
+
+
+@op("TopK")
+def top_k(g):
+    dtype = g.dtype()
+    shape = g.shape(low=1)
+    axis = g.attr("axis", lambda: g.int(-len(shape) if g.version >= 11 else 0, len(shape) - 1))
+    if not -len(shape) <= axis < len(shape):
+        raise Redraw
+    k = g.int(0 if g.version > 1 else 1, shape[axis]) if shape[axis] else 0
+    g.attr("largest", [0, 1])
+    if g.attr("sorted", [0, 1]) == 0:
+        g.attrs["sorted"] = 1  # the order is free otherwise
+    # Where NaN stands is not specified; before 11 nor is the order of equal values.
+    if g.version < 11:
+        count = int(np.prod(shape))
+        x = g.rng.permutation(count).reshape(shape).astype(dtype)
+        if len(set(x.reshape(-1).astype(float).tolist())) < count:
+            raise Redraw
+    else:
+        x = g.values(dtype, shape, special="finite")
+    g.input(x)
+    if g.has("k"):
+        g.attrs["k"] = max(k, 1)
+        if not shape[axis]:
+            raise Redraw
+    else:
+        g.input(np.array([k], np.int64), view=False)
