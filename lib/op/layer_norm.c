@@ -333,9 +333,9 @@ const ort_op ort_ops_layer_norm[] = {
     {MS, "SkipLayerNormalization", 1,
      "input:T,skip:T,gamma:T,beta?:T,bias?:T -> "
      "output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",
-     "T:f32,f16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
+     "T:f32,f16,bf16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
     {MS, "SkipSimplifiedLayerNormalization", 1,
      "input:T,skip:T,gamma:T,bias?:T -> output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",
-     "T:f32,f16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
+     "T:f32,f16,bf16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
     {0},
 };

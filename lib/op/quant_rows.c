@@ -168,7 +168,7 @@ static const ort_op_impl where_impl = {.infer = where_infer, .run = where_run};
 
 typedef struct gather_form {
     int64_t block, gather_axis, quant_axis;
-    int bits; /* of one element; bytes hold 8 / bits of them */
+    int bits; /* of one element; bytes hold 8 / bits of them; 0: small floats, no zero points */
 } gather_form;
 
 static gather_form form_of(const ort_node *node, ort_dtype dtype)
@@ -177,6 +177,8 @@ static gather_form form_of(const ort_node *node, ort_dtype dtype)
                      ort_node_int(node, "quantize_axis", 1), 4};
     if (dtype == ORT_DTYPE_UINT8)
         f.bits = (int)ort_node_int(node, "bits", 4);
+    else if (dtype != ORT_DTYPE_INT4 && dtype != ORT_DTYPE_UINT4)
+        f.bits = 0;
     return f;
 }
 
@@ -192,7 +194,7 @@ static ort_status gather_infer(ort_infer *x, ort_error *err)
     gather_form f = form_of(x->node, data->dtype);
     ort_dim dims[ORT_MAX_RANK];
     int axis = 0, rank = 0;
-    if (f.bits != 2 && f.bits != 4 && f.bits != 8)
+    if (f.bits != 0 && f.bits != 2 && f.bits != 4 && f.bits != 8)
         return ort_infer_fail(x, err, "bits is %d, must be 2, 4 or 8", f.bits);
     ORT_TRY(ort_infer_axis(x, f.gather_axis, data->rank, &axis, err));
     if (data->rank - 1 + indices->rank > ORT_MAX_RANK)
@@ -216,6 +218,9 @@ typedef struct gather_walk {
     gather_form f;
     int64_t outer, rows, inner, picks; /* inner: elements behind the gather axis */
     int64_t quant_extent, quant_stride, blocks;
+    ort_shape shape;                   /* of the data, as elements */
+    int64_t scale_stride[ORT_MAX_RANK]; /* small floats: 0 where the scales have one element */
+    int quant;
 } gather_walk;
 
 /* Element `index` of codes of `bits`; rows of bytes are whole, so flat indices address them too. */
@@ -228,8 +233,22 @@ static int element(const ort_tensor *t, int64_t index, int bits)
     return (int)ort_packed_get(t->data, (size_t)index, bits);
 }
 
+/* A small float: its scale may be shared along any axis. */
+static float float_at(const gather_walk *w, int64_t at)
+{
+    int64_t s = 0, rest = at;
+    for (int d = w->shape.rank - 1; d >= 0; d--) {
+        int64_t i = rest % w->shape.dim[d];
+        rest /= w->shape.dim[d];
+        s += (d == w->quant ? i / w->f.block : i) * w->scale_stride[d];
+    }
+    return (float)(ort_tensor_get_f64(w->data, at) * ort_tensor_get_f64(w->scales, s));
+}
+
 static float value_at(const gather_walk *w, int64_t at)
 {
+    if (w->f.bits == 0)
+        return float_at(w, at);
     int64_t low = at % w->quant_stride, along = at / w->quant_stride % w->quant_extent;
     int64_t high = at / w->quant_stride / w->quant_extent, block = along / w->f.block;
     int64_t s = (high * w->blocks + block) * w->quant_stride + low;
@@ -252,10 +271,11 @@ static void gather_task(void *arg, size_t task, int thread)
     float piece[256];
     (void)thread;
     row += row < 0 ? w->rows : 0;
+    bool inside = row >= 0 && row < w->rows; /* an index beyond the rows gives zeros */
     for (int64_t first = 0; first < w->inner; first += 256) {
         int64_t n = ort_min_i64(256, w->inner - first);
         for (int64_t i = 0; i < n; i++)
-            piece[i] = value_at(w, (o * w->rows + row) * w->inner + first + i);
+            piece[i] = inside ? value_at(w, (o * w->rows + row) * w->inner + first + i) : 0.0f;
         ort_tensor_from_f32(piece, w->y, (int64_t)task * w->inner + first, n);
     }
 }
@@ -271,34 +291,38 @@ static ort_status gather_init(ort_call *call, gather_walk *w, ort_error *err)
     int64_t gather = w->f.gather_axis + (w->f.gather_axis < 0 ? s.rank : 0);
     int64_t quant = w->f.quant_axis + (w->f.quant_axis < 0 ? s.rank : 0);
     if (gather < 0 || gather >= s.rank || quant < 0 || quant >= s.rank || gather == quant ||
-        w->f.block < 1 || (bytes && (quant != s.rank - 1 || 8 % w->f.bits)))
+        w->f.block < (w->f.bits ? 1 : 0) || (bytes && (quant != s.rank - 1 || 8 % w->f.bits)))
         return ort_call_fail(call, err, "gather_axis, quantize_axis, bits and block_size don't fit "
                              "%d dims; the axes must differ", s.rank);
     if (bytes)
         s.dim[s.rank - 1] *= 8 / w->f.bits;
+    w->shape = s;
+    w->quant = (int)quant;
     w->outer = ort_shape_count_range(&s, 0, (int)gather);
     w->rows = s.dim[gather];
     w->inner = ort_shape_count_range(&s, (int)gather + 1, s.rank);
     w->picks = ort_tensor_count(w->indices);
     w->quant_extent = s.dim[quant];
     w->quant_stride = ort_shape_count_range(&s, (int)quant + 1, s.rank);
+    if (w->f.block == 0) /* the whole axis */
+        w->f.block = ort_max_i64(w->quant_extent, 1);
     w->blocks = (w->quant_extent + w->f.block - 1) / w->f.block;
     ort_shape want = s;
     want.dim[quant] = w->blocks;
     int64_t zeros = ort_shape_count(&want);
     if (bytes && w->f.bits < 8 && w->blocks > 0)
         zeros = zeros / w->blocks * ((w->blocks * w->f.bits + 7) / 8);
+    if (w->f.bits == 0) {
+        for (int d = 0; d < s.rank && w->scales->shape.rank == s.rank; d++)
+            if (w->scales->shape.dim[d] == 1)
+                want.dim[d] = 1;
+        ort_shape_broadcast_strides(&want, &s, w->scale_stride);
+        w->scale_stride[quant] = ort_shape_count_range(&want, (int)quant + 1, s.rank);
+    }
     if (!ort_shape_equal(&want, &w->scales->shape) ||
         (w->zeros && ort_tensor_count(w->zeros) != zeros))
         return ort_call_fail(call, err, "scales or zero_points don't fit blocks of %lld elements",
                              (long long)w->f.block);
-    for (int64_t i = 0; i < w->picks; i++) {
-        int64_t row = ort_tensor_get_i64(w->indices, i);
-        if (row < -w->rows || row >= w->rows)
-            return ort_call_fail(call, err, "index %lld is %lld, must be in [%lld, %lld)",
-                                 (long long)i, (long long)row, -(long long)w->rows,
-                                 (long long)w->rows);
-    }
     return ORT_OK;
 }
 
@@ -313,10 +337,10 @@ static ort_status gather_run(ort_call *call, ort_error *err)
 static ort_status gather_prepare(ort_prep *p, ort_error *err)
 {
     ort_dtype dtype = ort_prep_dtype(p, 0);
-    if (dtype != ORT_DTYPE_UINT8 && dtype != ORT_DTYPE_UINT4 && dtype != ORT_DTYPE_INT4)
-        return ort_prep_unsupported_dtype(p, 0, err);
     int bits = form_of(p->node, dtype).bits;
-    if (bits != 2 && bits != 4 && bits != 8)
+    if (bits == 0 && ort_prep_dtype(p, 3) != ORT_DTYPE_UNDEFINED)
+        return ort_prep_fail(p, err, "data of a float type has no zero_points");
+    if (bits != 0 && bits != 2 && bits != 4 && bits != 8)
         return ort_prep_fail(p, err, "bits is %d, must be 2, 4 or 8", bits);
     return ORT_OK;
 }

@@ -55,7 +55,9 @@ def onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, dom
     before = [helper.make_node("Cast", [k + "_fed"], [k], to=tensor_type(given[k]))
               for k in fed if given[k].dtype == bfloat16]
     after = [helper.make_node("Cast", [k + "_raw"], [k], to=via[k]) for k in via]
-    node = helper.make_node(op, slots, [k + "_raw" if k in via else k for k in outputs],
+    node = helper.make_node(op, slots,
+                            ["" if outputs[k] is None else k + "_raw" if k in via else k
+                             for k in outputs],
                             domain=domain, **attributes)
     cast = {n.output[0] for n in before}
     graph = helper.make_graph(
@@ -63,7 +65,7 @@ def onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, dom
         [helper.make_tensor_value_info(k + "_fed" if k in cast else k,
                                        F if k in cast else tensor_type(given[k]), given[k].shape)
          for k in fed],
-        [helper.make_tensor_value_info(k, via.get(k, t), None) for k, t in outputs.items() if k],
+        [helper.make_tensor_value_info(k, via.get(k, t), None) for k, t in outputs.items() if t],
         [numpy_helper.from_array(given[k], k) for k in given if k not in fed])
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset > 18 else 8)
@@ -73,7 +75,7 @@ def write(name, op, inputs, outputs, attributes, constant=(), rtol=1e-3, atol=1e
           domain=MS, via=None, shared=None):
     """inputs: name to array (None: absent); constant: names that become initializers; via: outputs
     that are cast to another type before they leave the model; shared: outputs that onnxruntime
-    wants in the memory of an input."""
+    wants in the memory of an input. An output of type None is left out."""
     via = dict(via or {}) | {k: F for k, t in outputs.items() if t == BF16}
     given = {k: v for k, v in inputs.items() if v is not None}
     fed = [k for k in given if k not in constant]

@@ -1,6 +1,8 @@
 """Weights and activations in 8 bits and fewer (see make_contrib.py)."""
+import ml_dtypes
 import numpy as np
-from contrib_case import F, F16, I8, I16, I32, U8, U16, ints, real, scalar, write
+from contrib_case import (BF16, F, F16, F64, I8, I16, U8, U16, bfloat16, ints, real, scalar,
+                          write)
 
 
 def channels_last():
@@ -89,4 +91,35 @@ def quantized_halves():
     case("qlinear_mul_halves_row", "QLinearMul", 0.6, (3, 5, 70), (70,), np.int8)
 
 
-GROUPS = [channels_last, quantize_types, blobs, quantized_halves]
+def small_floats():
+    def gather(name, dtype, scales, index, axis=0, **attributes):
+        write(f"gather_blocks_{name}", "GatherBlockQuantized",
+              dict(data=(real(5, 32) * 2).astype(dtype), index=np.array(index, np.int64),
+                   scales=np.abs(real(*scales))), {"y": F},
+              {"gather_axis": axis, "quantize_axis": 1 - axis} | attributes, ("data",), opset=23)
+    gather("f8", ml_dtypes.float8_e4m3fn, (5, 2), [[1, -1], [4, 0]], block_size=16)
+    gather("f8_row", ml_dtypes.float8_e5m2, (5, 1), [3, 9, 2], block_size=0)
+    gather("f8_shared", ml_dtypes.float8_e4m3fn, (1, 2), [3, 2], block_size=16)
+    gather("f4", ml_dtypes.float4_e2m1fn, (5, 2), [3, 0], block_size=16)
+    write("gather_blocks_outside", "GatherBlockQuantized",
+          dict(data=ints(255, 5, 8, dtype=np.uint8), index=np.array([1, 7, -6], np.int32),
+               scales=real(5, 1)), {"y": F}, {"bits": 4, "block_size": 16}, ("data",))
+
+
+def skip_norms():
+    for op, short in (("SkipLayerNormalization", "skip_norm"),
+                      ("SkipSimplifiedLayerNormalization", "skip_rms")):
+        for name, dtype, kind, tolerance in (
+                ("bf16", bfloat16, BF16, 2e-2),
+                ("f16", np.float16, F16, 4e-3), ("f32", np.float32, F, 1e-5)):
+            def values(*shape, kind=dtype):
+                return real(*shape).astype(kind)
+            inputs = dict(x=values(2, 3, 8), skip=values(2, 3, 8), gamma=values(8))
+            if op == "SkipLayerNormalization":
+                inputs["beta"] = values(8)
+            write(f"{short}_{name}", op, inputs | {"bias": values(8)},
+                  {"y": kind, "mean": None, "inv": None, "sum": kind}, {"epsilon": 1e-5},
+                  rtol=tolerance, atol=tolerance)
+
+
+GROUPS = [channels_last, quantize_types, blobs, small_floats, skip_norms]
