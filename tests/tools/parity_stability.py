@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 SEEDS = 4
 QUANTIZERS = re.compile("QuantizeLinear$|DynamicQuantizeLinear$|QLinear|QGemm$")
+INSIDE = re.compile("DynamicQuantizeMatMul$|DynamicQuantizeLSTM$")  # these quantize input 0
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 
 
@@ -62,10 +63,14 @@ def movement(path, scratch, sets, plain, run, distance):
 
 
 def cuts(model):
-    """Names of the quantized values of the main graph that nodes compute, graph outputs not."""
+    """Names of the values of the main graph that nodes quantize, graph outputs not."""
     outputs = {o.name for o in model.graph.output}
-    return [name for node in model.graph.node if QUANTIZERS.match(node.op_type)
-            for name in node.output if name and name not in outputs]
+    made = {name for node in model.graph.node for name in node.output}
+    names = [name for node in model.graph.node if QUANTIZERS.match(node.op_type)
+             for name in node.output if name and name not in outputs]
+    names += [node.input[0] for node in model.graph.node if INSIDE.match(node.op_type) and
+              node.input[0] in made - outputs]
+    return list(dict.fromkeys(names))
 
 
 def with_outputs(model, names):
