@@ -243,6 +243,7 @@ static ort_status optimize(creation *c, ort_error *err)
     ort_pass_options options = {.level = c->options->level < 0 ? 3 : c->options->level,
                                 .disable = c->options->disable,
                                 .registry = c->env->registry,
+                                .target = c->env->k,
                                 .growth_bytes = ORT_PASS_SESSION_GROWTH,
                                 .log = &c->env->log,
                                 .report = report_pass,

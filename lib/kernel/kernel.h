@@ -2,8 +2,9 @@
  *
  * Kernels take raw pointers and counts in elements; they know no tensor, thread, allocation or
  * error. The scalar tier fills the whole table; each better tier overrides what it has. Groups:
- * gemm.h (matrix products, convolution, depthwise, pooling, integer products) and vmath.h
- * (elementwise functions, reductions, softmax, normalization, conversions).
+ * gemm.h (matrix products, convolution, depthwise, pooling, integer products), vmath.h (elementwise
+ * functions, reductions, softmax, normalization, conversions) and blocked.h (convolution and
+ * pooling in the blocked channel layout).
  */
 #ifndef ORT_KERNEL_KERNEL_H
 #define ORT_KERNEL_KERNEL_H
@@ -12,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernel/blocked.h"
 #include "kernel/gemm.h"
 #include "kernel/vmath.h"
 
@@ -19,6 +21,8 @@ typedef struct ort_kernels {
     const char *isa; /* "scalar", "avx2", "avx512" */
     ort_gemm_kernels gemm;
     ort_vmath_kernels math;
+    ort_blocked_kernels blocked8, blocked16;
+    int block; /* 8 or 16: the block of channels that this tier is best at */
 } ort_kernels;
 
 typedef struct ort_kernel_tier {
@@ -26,6 +30,8 @@ typedef struct ort_kernel_tier {
     bool (*has)(void);                 /* can this machine run it? */
     void (*plug_gemm)(ort_gemm_kernels *table);   /* overrides over the tier below */
     void (*plug_math)(ort_vmath_kernels *table);
+    void (*plug_blocked)(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
+    int block;
 } ort_kernel_tier;
 
 /* Tiers, worst first; NULL past the end. */

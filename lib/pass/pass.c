@@ -147,6 +147,7 @@ static ort_status run_pass(ort_model *model, const ort_pass_options *options, co
     int changes = 0;
     ort_pass_context context = {.registry = options->registry,
                                 .k = ort_kernels_get("scalar"),
+                                .target = options->target,
                                 .log = options->log,
                                 .portable = options->portable,
                                 .contrib = options->contrib,

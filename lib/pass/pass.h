@@ -17,6 +17,7 @@ typedef struct ort_pass_context {
     ort_graph *graph; /* the main graph or a body */
     const ort_registry *registry;
     const ort_kernels *k; /* scalar tier */
+    const ort_kernels *target; /* the tier that will run the model, or NULL */
     const ort_log *log;
     const ort_pass *pass;
     bool portable; /* the result is written to a file that other runtimes read... */
@@ -45,6 +46,7 @@ typedef struct ort_pass_options {
     int limit;                   /* only the first so many passes; 0: all */
     size_t growth_bytes;         /* of ort_pass_context */
     const ort_registry *registry;
+    const ort_kernels *target;   /* of ort_pass_context */
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
     /* Called in the end for each pass that ran, with its total; or NULL. */

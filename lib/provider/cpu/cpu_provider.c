@@ -27,7 +27,8 @@ static bool cpu_supports(const ort_op *op)
     return op->impl && op->impl->run && !(op->traits & ORT_TRAIT_DEPRECATED);
 }
 
-static const ort_pass *const lowering[] = {&ort_pass_conv_gate, &ort_pass_chain_fusion, NULL};
+static const ort_pass *const lowering[] = {&ort_pass_conv_gate, &ort_pass_conv_sum,
+                                          &ort_pass_blocked_layout, &ort_pass_chain_fusion, NULL};
 
 const ort_provider ort_provider_cpu = {
     .name = "cpu",

@@ -1,0 +1,22 @@
+/* blocked_avx512.c - kernels of the blocked layout of the AVX-512 tier: 16 channels in a vector,
+ * micro tiles of 12 pixels by 32 channels. Blocks of 8 keep the kernels of the tier below.
+ */
+#include "kernel/blocked.h"
+
+#include <math.h>
+
+#include "kernel/avx512/simd.h"
+
+#define BLOCKED_PIXELS 12
+
+#define BLOCK 16
+#define BLOCKED(name) of16_##name
+#include "kernel/blocked.inc"
+#undef BLOCK
+#undef BLOCKED
+
+void ort_blocked_plug_avx512(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
+{
+    (void)of8;
+    of16_plug(of16);
+}

@@ -1,0 +1,99 @@
+/* blocked.h - kernels of the blocked channel layout: [channels / B][pixels][B] of float, B = 8 or
+ * 16 channels side by side, so that one vector holds the same pixel of neighbouring channels.
+ *
+ * Both block sizes exist on every tier: files of other runtimes come with either, a session's own
+ * layout takes the tier's preferred one (ort_kernels.block). Channels beyond the real ones are
+ * computed like the others; weights and bias hold zeros there. Blocks need no alignment, but
+ * vectors that don't cross cache lines are faster.
+ *
+ * Weights of the product kernels lie in panels of two vectors of output channels (the last one may
+ * be one vector): [panel][kernel row][kernel column][input channel][panel width]. `vector` is the
+ * number of floats of one vector; a vector never crosses a block.
+ *
+ * Every output element is summed in the order kernel row, kernel column, input channel, in one
+ * accumulator, however callers cut rows, pixels and output channels.
+ */
+#ifndef ORT_KERNEL_BLOCKED_H
+#define ORT_KERNEL_BLOCKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a stretch of one output row goes: y = clamp(sum + (accumulate ? y : 0) + bias + z). */
+typedef struct ort_blocked_out {
+    float *y;            /* first pixel of the stretch, the block of the first vector */
+    int64_t y_block;     /* floats from one block of channels to the next */
+    const float *z;      /* laid out as y; NULL: none */
+    const float *bias;   /* per output channel from the first vector on; NULL: none */
+    float lo, hi;
+    bool accumulate;
+    int64_t count;       /* pixels */
+} ort_blocked_out;
+
+/* The part of a window that lies inside the rows of the input. Columns may reach beyond its left
+ * and right edge: those taps count as zero (sums) or not at all (maximum). */
+typedef struct ort_blocked_window {
+    const float *x;      /* pixel 0 of the first kernel row's input row, channel block 0 */
+    int64_t x_row;       /* floats from the input row of a kernel row to the next one's */
+    int64_t width;       /* pixels of an input row */
+    int64_t rows, columns, stride, dilation; /* kernel rows inside; the last two along the row */
+    int64_t start;       /* input pixel under column 0 of the first output pixel; may be < 0 */
+} ort_blocked_window;
+
+typedef struct ort_blocked_conv {
+    ort_blocked_window window;
+    ort_blocked_out out;
+    int64_t x_block;     /* floats from one block of input channels to the next */
+    int64_t channels;    /* input channels summed in this call */
+    const float *w;      /* panel 0 */
+    int64_t w_rows, w_channels; /* of the whole filter */
+    int64_t first_row, first_channel; /* of the filter: where this call's part begins */
+    int64_t first_vector, vectors;    /* output vectors; first_vector is even */
+} ort_blocked_conv;
+
+/* A convolution that reads plain rows (few input channels), padded so that every tap of every pixel
+ * exists. w: [panel][tap][panel width]. */
+typedef struct ort_blocked_plain {
+    const float *x;      /* first output pixel's place; tap t reads x[offset[t] + pixel * stride] */
+    const int64_t *offset;
+    int64_t taps, stride;
+    const float *w;
+    int64_t first_vector, vectors;
+    ort_blocked_out out;
+} ort_blocked_plain;
+
+/* A window on each channel alone, one block of channels. */
+typedef struct ort_blocked_each {
+    ort_blocked_window window;
+    ort_blocked_out out;
+    const float *w;            /* depthwise: [rows][columns][B]; pooling: unused */
+    const float *column_count; /* average: elements of the window that count, per output pixel */
+    float row_count;           /*          = row_count * column_count[pixel] */
+} ort_blocked_each;
+
+typedef struct ort_blocked_kernels {
+    int block, vector;
+    void (*conv)(const ort_blocked_conv *conv);
+    void (*conv_plain)(const ort_blocked_plain *conv);
+    void (*depthwise)(const ort_blocked_each *each);
+    void (*max_pool)(const ort_blocked_each *each); /* NaN wins; an empty window is -inf */
+    void (*average_pool)(const ort_blocked_each *each);
+    /* The mean of `count` pixels of one block of channels. */
+    void (*mean)(const float *x, int64_t count, float *y);
+    void (*maximum)(const float *x, int64_t count, float *y);
+    /* y = x * s and y = x + s, s[B] the same for every pixel. y may be x. */
+    void (*mul)(const float *x, const float *s, int64_t count, float *y);
+    void (*add)(const float *x, const float *s, int64_t count, float *y);
+    /* Planes in[channel * plane + pixel] to one block, channels beyond `channels` zero; and
+     * back. */
+    void (*gather)(const float *in, int64_t plane, int64_t channels, int64_t count, float *block);
+    void (*scatter)(const float *block, int64_t plane, int64_t channels, int64_t count,
+                    float *out);
+} ort_blocked_kernels;
+
+/* Fill (scalar) or override the two sizes. Called once, by dispatch.c. */
+void ort_blocked_plug_scalar(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
+void ort_blocked_plug_avx2(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
+void ort_blocked_plug_avx512(ort_blocked_kernels *of8, ort_blocked_kernels *of16);
+
+#endif

@@ -1,0 +1,112 @@
+/* simd.h - the inline SIMD names of the scalar tier: 4 lanes of the compiler's portable vectors
+ * (SSE2 on x86-64, NEON on AArch64). Multiply-adds round twice, so results differ in the last bits
+ * from the tiers that fuse them.
+ */
+#ifndef ORT_KERNEL_SCALAR_SIMD_H
+#define ORT_KERNEL_SCALAR_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define SIMD static inline __attribute__((always_inline, unused))
+#define VF_LANES 4
+#define VD_LANES 2
+typedef float vf __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(16)));
+typedef double vd __attribute__((vector_size(16)));
+typedef int32_t vm __attribute__((vector_size(16)));
+
+#define PORTABLE(v, type, lanes)                                                                   \
+    SIMD v v##_load(const type *p)                                                        \
+    {                                                                                              \
+        v a;                                                                                       \
+        memcpy(&a, p, sizeof a);                                                                   \
+        return a;                                                                                  \
+    }                                                                                              \
+    SIMD void v##_store(type *p, v a) { memcpy(p, &a, sizeof a); }                        \
+    SIMD v v##_load_n(const type *p, int64_t n)                                           \
+    {                                                                                              \
+        v a = {0};                                                                                 \
+        for (int64_t i = 0; i < lanes && i < n; i++)                                               \
+            a[i] = p[i];                                                                           \
+        return a;                                                                                  \
+    }                                                                                              \
+    SIMD void v##_store_n(type *p, int64_t n, v a)                                        \
+    {                                                                                              \
+        for (int64_t i = 0; i < lanes && i < n; i++)                                               \
+            p[i] = a[i];                                                                           \
+    }                                                                                              \
+    SIMD v v##_zero(void) { return (v){0}; }                                              \
+    SIMD v v##_set1(type a) { return a - (v){0}; }                                        \
+    SIMD v v##_add(v a, v b) { return a + b; }
+PORTABLE(vf, float, 4)
+PORTABLE(vd, double, 2)
+PORTABLE(vi, int32_t, 4)
+#undef PORTABLE
+
+SIMD vf vf_sub(vf a, vf b) { return a - b; }
+SIMD vf vf_mul(vf a, vf b) { return a * b; }
+SIMD vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
+SIMD vd vd_mul(vd a, vd b) { return a * b; }
+SIMD vd vd_fma(vd a, vd b, vd c) { return a * b + c; }
+SIMD vi vi_and(vi a, vi b) { return a & b; }
+SIMD vi vi_xor(vi a, vi b) { return a ^ b; }
+SIMD vi vi_sub(vi a, vi b) { return a - b; }
+SIMD vi bits_of(vf a)
+{
+    vi b;
+    memcpy(&b, &a, sizeof b);
+    return b;
+}
+SIMD vf vf_select(vm m, vf yes, vf no)
+{
+    vi picked = (m & bits_of(yes)) | (~m & bits_of(no));
+    vf r;
+    memcpy(&r, &picked, sizeof r);
+    return r;
+}
+SIMD vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
+SIMD vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }
+SIMD vm vf_isnan(vf a) { return a != a; }
+SIMD float vf_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+SIMD vi vi_shr(vi a, int count)
+{
+    typedef uint32_t vu __attribute__((vector_size(16)));
+    vu b;
+    memcpy(&b, &a, sizeof b);
+    b >>= count;
+    memcpy(&a, &b, sizeof a);
+    return a;
+}
+SIMD vf vf_from_vi(vi a) { return __builtin_convertvector(a, vf); }
+SIMD vi vi_from_vf(vf a)
+{
+    vi r;
+    for (int i = 0; i < VF_LANES; i++)
+        r[i] = (int32_t)__builtin_rintf(a[i]);
+    return r;
+}
+SIMD vi vi_wrap_add(vi a, vi b)
+{
+    typedef uint32_t vu __attribute__((vector_size(16)));
+    vu x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x += y;
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+SIMD vi vi_dot_i16(vi a, vi b, vi c)
+{
+    vi r;
+    for (int i = 0; i < VF_LANES; i++) {
+        int16_t x[2], y[2];
+        memcpy(x, (const char *)&a + 4 * i, 4);
+        memcpy(y, (const char *)&b + 4 * i, 4);
+        r[i] = (int32_t)((uint32_t)(x[0] * y[0]) + (uint32_t)(x[1] * y[1]));
+    }
+    return vi_wrap_add(r, c);
+}
+SIMD vf vf_div(vf a, vf b) { return a / b; }
+
+#endif

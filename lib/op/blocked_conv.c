@@ -1,0 +1,505 @@
+/* blocked_conv.c - convolution in the blocked layout: direct, without copies of the input.
+ *
+ *   product     a task is some output rows by some vectors of output channels of one image and
+ *               group; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
+ *   plain       few input channels, not blocked: the rows that a task needs are copied once with
+ *               their padding, then every tap is a constant offset.
+ *   depthwise   a task is some output rows of one block of channels.
+ *
+ * Long sums are cut along the input channels, so that the weights of a call stay in the cache and
+ * rounding errors small; the cut depends on the filter alone.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/blocked_op.h"
+
+enum {
+    SUM_TERMS = 1024,          /* of one call */
+    WEIGHT_BYTES = 256 << 10,  /* of one task */
+    PLAIN_BYTES = 48 << 10,    /* padded rows of one task */
+    TASK_PRODUCTS = 100000,    /* about a microsecond: worth handing to another thread */
+    TASKS_WANTED = 16,
+    PIECE_PIXELS = 48,         /* of a plane that is one row */
+};
+
+typedef struct blocked_plan {
+    ort_blocked_dims in, out;
+    ort_window w;
+    int64_t in_channels;         /* plain: all; else per group */
+    int64_t vectors, task_vectors, vector_blocks; /* per group; tasks along them */
+    int64_t rows, row_blocks;    /* output rows of a task */
+    int64_t task_channels;       /* summed in one call */
+    bool flat;                   /* the plane is one row in pieces of w.out[1] */
+    int64_t plain_row, plain_plane; /* floats */
+    const int64_t *offset;       /* plain: of each tap */
+} blocked_plan;
+
+/* ---- infer */
+
+static ort_status conv_infer(ort_infer *x, ort_error *err)
+{
+    ort_window_spec spec;
+    ort_dim out[ORT_MAX_RANK], in[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *tx = &x->in[0]->type, *tw = &x->in[1]->type;
+    int64_t block = ort_blocked_size(x->node, x->graph);
+    int rank = tw->rank - 2;
+    if (rank < 1 || rank > 2 || (tx->rank != tw->rank && tx->rank != tw->rank + 1) ||
+        !ort_dim_known(tw->dim[0]) || block < 1)
+        return ort_infer_fail(x, err, "ranks %d and %d don't fit each other", tx->rank, tw->rank);
+    for (int i = 0; i < rank; i++)
+        in[i] = tx->dim[2 + i];
+    ORT_TRY(ort_window_infer(x, &spec, rank, in, tw->dim + 2, out + 2, err));
+    out[0] = tx->dim[0];
+    out[1] = ort_dim_of((tw->dim[0].size + block - 1) / block);
+    out[2 + rank] = ort_dim_of(block);
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, rank + 3, out);
+    return ORT_OK;
+}
+
+static void conv_cost(const ort_infer *x, ort_cost *cost)
+{
+    double macs = 1;
+    if (!ort_infer_in_ranked(x, 1))
+        return;
+    for (int i = 0; i < x->in[1]->type.rank; i++)
+        macs *= (double)x->in[1]->type.dim[i].size;
+    for (int i = 2; i < x->out[0].type.rank - 1; i++)
+        macs *= ort_dim_known(x->out[0].type.dim[i]) ? (double)x->out[0].type.dim[i].size : 0;
+    cost->macs = macs;
+}
+
+/* ---- prepare: weights into panels */
+
+/* Panels of one group of a product; w is its first map. */
+static void pack_group(const ort_blocked_state *s, int64_t group_maps, const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
+    for (int64_t v = 0; v < vectors; v += 2) {
+        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+        int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
+        for (int64_t i = 0; i < real; i++) {
+            const char *from = w + (size_t)((first + i) * s->channels * taps) * sizeof(float);
+            for (int64_t c = 0; c < s->channels; c++)
+                for (int64_t t = 0; t < taps; t++, from += sizeof(float))
+                    memcpy(&out[(t * s->channels + c) * width + i], from, sizeof(float));
+        }
+        for (int64_t k = 0; k < taps * s->channels && real < width; k++)
+            memset(out + k * width + real, 0, (size_t)(width - real) * sizeof *out);
+        out += taps * s->channels * width;
+    }
+}
+
+/* [panel][channel][tap]: the order in which plain rows are read. */
+static void pack_plain(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t depth = s->channels * s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t vectors = (s->maps + s->block - 1) / s->block * s->block / lanes;
+    memset(out, 0, (size_t)(vectors * lanes * depth) * sizeof *out);
+    for (int64_t v = 0; v < vectors; v += 2) {
+        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+        for (int64_t i = 0; i < width && first + i < s->maps; i++)
+            for (int64_t k = 0; k < depth; k++)
+                memcpy(&out[k * width + i], w + (size_t)((first + i) * depth + k) * sizeof(float),
+                       sizeof(float));
+        out += depth * width;
+    }
+}
+
+static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], blocks = (s->maps + s->block - 1) / s->block;
+    memset(out, 0, (size_t)(blocks * taps * s->block) * sizeof *out);
+    for (int64_t m = 0; m < s->maps; m++)
+        for (int64_t t = 0; t < taps; t++)
+            memcpy(&out[(m / s->block * taps + t) * s->block + m % s->block],
+                   w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
+}
+
+static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
+    int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
+    s->group_floats = padded * s->channels * taps;
+    if (s->depthwise)
+        s->group_floats = taps; /* blocks hold neighbouring groups */
+    size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
+                                 : (size_t)(s->group * s->group_floats);
+    float *out = ort_prep_pack(p, floats * sizeof *out + 1);
+    if (!out)
+        return ort_error_memory(err, floats * sizeof *out);
+    s->w = out;
+    if (s->depthwise)
+        pack_depthwise(s, w->data, out);
+    else if (s->plain)
+        pack_plain(s, w->data, out);
+    else
+        for (int64_t g = 0; g < s->group; g++)
+            pack_group(s, group_maps,
+                       (const char *)w->data +
+                           (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
+                       out + g * s->group_floats);
+    return ORT_OK;
+}
+
+static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, 2);
+    size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block) * sizeof(float);
+    if (ort_prep_dtype(p, 2) == ORT_DTYPE_UNDEFINED)
+        return ORT_OK;
+    if (!b || ort_tensor_count(b) != s->maps)
+        return ort_prep_fail(p, err, "the bias isn't a constant of %lld elements",
+                             (long long)s->maps);
+    float *bias = ort_prep_pack(p, padded);
+    if (!bias)
+        return ort_error_memory(err, padded);
+    memset(bias, 0, padded);
+    memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
+    s->bias = bias;
+    return ORT_OK;
+}
+
+static ort_status conv_prepare(ort_prep *p, ort_error *err)
+{
+    const ort_tensor *w = ort_prep_constant(p, 1);
+    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    ORT_TRY(ort_window_read(p->node, &s->spec, err));
+    s->epilogue = ort_epilogue_none();
+    ORT_TRY(ort_epilogue_read(p, &s->epilogue, err));
+    if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4)
+        return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes");
+    s->inner = true;
+    s->block = ort_blocked_size(p->node, NULL);
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    s->group = ort_node_int(p->node, "group", 1);
+    s->maps = w->shape.dim[0];
+    s->channels = w->shape.dim[1];
+    s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
+    s->kernel[1] = w->shape.dim[w->shape.rank - 1];
+    if (!s->k || s->group < 1 || s->maps % s->group)
+        return ort_prep_fail(p, err, "block %lld or group %lld doesn't fit", (long long)s->block,
+                             (long long)s->group);
+    s->plain = p->in[0]->type.rank == w->shape.rank;
+    s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
+    bool whole = s->channels % s->block == 0 && s->maps / s->group % s->block == 0;
+    if (s->group > 1 && !s->depthwise && !whole)
+        return ort_prep_fail(p, err, "groups aren't whole blocks");
+    ORT_TRY(pack(p, s, w, err));
+    return pack_bias(p, s, err);
+}
+
+/* ---- shape */
+
+static int64_t products(const blocked_plan *p, const ort_blocked_state *s)
+{
+    return p->out.n * s->maps * p->out.plane * s->channels * s->kernel[0] * s->kernel[1];
+}
+
+/* Cut until there are tasks enough for their work: rows where the input is larger than the weights,
+ * else vectors of output channels. Depends on sizes only. */
+static void cut_tasks(blocked_plan *p, const ort_blocked_state *s, int64_t rows_min)
+{
+    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
+    int64_t least = ort_max_i64(2, s->block / s->k->vector);
+    bool by_rows = p->in.plane > s->maps / s->group * s->kernel[0] * s->kernel[1];
+    for (int turn = 0; turn < 2; turn++, by_rows = !by_rows)
+        for (;;) {
+            p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+            p->vector_blocks = (p->vectors + p->task_vectors - 1) / p->task_vectors;
+            if (p->out.n * s->group * p->row_blocks * p->vector_blocks >= wanted)
+                return;
+            if (by_rows && p->rows > rows_min)
+                p->rows = (p->rows + 1) / 2;
+            else if (!by_rows && !s->plain && p->task_vectors > least)
+                p->task_vectors =
+                    (int64_t)ort_round_up((size_t)(p->task_vectors + 1) / 2, (size_t)least);
+            else
+                break;
+        }
+}
+
+static void plan_product(blocked_plan *p, const ort_blocked_state *s)
+{
+    ort_window *w = &p->w;
+    int64_t taps = s->kernel[0] * s->kernel[1], least = ort_max_i64(2, s->block / s->k->vector);
+    p->flat = taps == 1 && w->stride[0] == 1 && w->stride[1] == 1 && p->in.plane == p->out.plane &&
+              w->begin[0] == 0 && w->begin[1] == 0;
+    if (p->flat) {
+        int64_t pieces = ort_max_i64(1, p->in.plane / PIECE_PIXELS);
+        w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
+        w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
+    }
+    int64_t blocks = (s->channels + s->block - 1) / s->block;
+    int64_t calls = ort_min_i64(blocks, (taps * s->channels + SUM_TERMS - 1) / SUM_TERMS);
+    p->task_channels = (blocks + calls - 1) / calls * s->block;
+    int64_t bytes = taps * p->task_channels * s->k->vector * (int64_t)sizeof(float);
+    p->task_vectors = ort_min_i64(p->vectors, WEIGHT_BYTES / bytes / least * least);
+    p->task_vectors = ort_max_i64(p->task_vectors, least);
+    p->rows = w->out[0];
+    cut_tasks(p, s, 1);
+}
+
+static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked_state *s,
+                             ort_error *err)
+{
+    const ort_window *w = &p->w;
+    int64_t taps = s->kernel[0] * s->kernel[1], *offset;
+    p->plain_row = (w->out[1] - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
+    int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1;
+    int64_t row_bytes = p->plain_row * s->channels * (int64_t)sizeof(float);
+    p->rows = (PLAIN_BYTES / row_bytes - reach) / w->stride[0] + 1;
+    p->rows = ort_max_i64(1, ort_min_i64(p->rows, w->out[0]));
+    p->task_vectors = p->vectors;
+    cut_tasks(p, s, ort_min_i64(4, p->rows));
+    p->plain_plane = ((p->rows - 1) * w->stride[0] + reach) * p->plain_row;
+    sh->thread_bytes = (size_t)(p->plain_plane * s->channels) * sizeof(float);
+    offset = ort_arena_array(sh->arena, (size_t)(taps * s->channels), sizeof *offset);
+    if (!offset)
+        return ort_error_memory(err, (size_t)(taps * s->channels) * sizeof *offset);
+    p->offset = offset;
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t ky = 0; ky < w->kernel[0]; ky++)
+            for (int64_t kx = 0; kx < w->kernel[1]; kx++)
+                *offset++ = c * p->plain_plane + ky * w->dilation[0] * p->plain_row +
+                            kx * w->dilation[1];
+    return ORT_OK;
+}
+
+static ort_status conv_shape(ort_shaping *sh, ort_error *err)
+{
+    const ort_blocked_state *s = sh->state;
+    const ort_tensor *x = sh->in[0], *z = sh->in_count > 3 ? sh->in[3] : NULL;
+    blocked_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    sh->plan_state = p;
+    if (s->plain) {
+        p->in = (ort_blocked_dims){.n = x->shape.dim[0], .rank = x->shape.rank - 2, .in = {1, 1}};
+        for (int i = 2; i < x->shape.rank; i++)
+            p->in.in[i - p->in.rank] = x->shape.dim[i];
+        p->in.plane = p->in.in[0] * p->in.in[1];
+    }
+    bool fits = s->plain ? x->shape.dim[1] == s->channels
+                         : ort_blocked_read(s, &x->shape, &p->in) &&
+                               p->in.blocks == (s->group * s->channels + s->block - 1) / s->block;
+    if (!fits || !ort_blocked_read(s, &sh->out[0]->shape, &p->out) ||
+        (z && !ort_shape_equal(&z->shape, &sh->out[0]->shape)))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the inputs don't fit the filter");
+    ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
+    if (p->out.n * p->out.plane == 0)
+        return ORT_OK;
+    p->vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
+    if (s->plain)
+        return plan_plain(sh, p, s, err);
+    if (!s->depthwise) {
+        plan_product(p, s);
+        return ORT_OK;
+    }
+    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
+    p->row_blocks = (wanted + p->out.n * p->out.blocks - 1) / (p->out.n * p->out.blocks);
+    p->row_blocks = ort_max_i64(1, ort_min_i64(p->row_blocks, p->w.out[0]));
+    p->rows = (p->w.out[0] + p->row_blocks - 1) / p->row_blocks;
+    p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct conv_job {
+    ort_call *call;
+    const ort_blocked_state *s;
+    const blocked_plan *p;
+    const float *x, *z;
+    float *y;
+} conv_job;
+
+/* Clamp and bias of a call; the activation that is no clamp follows row by row. */
+static ort_blocked_out out_of(const conv_job *j, int64_t block, int64_t pixel, int64_t count)
+{
+    const ort_blocked_state *s = j->s;
+    int64_t at = (block * j->p->out.plane + pixel) * s->block;
+    return (ort_blocked_out){.y = j->y + at,
+                             .y_block = j->p->out.plane * s->block,
+                             .z = j->z ? j->z + at : NULL,
+                             .bias = s->bias ? s->bias + block % j->p->out.blocks * s->block : NULL,
+                             .lo = s->epilogue.lo,
+                             .hi = s->epilogue.hi,
+                             .count = count};
+}
+
+static void activate(const conv_job *j, const ort_blocked_out *o, int64_t blocks)
+{
+    const ort_epilogue *e = &j->s->epilogue;
+    if (e->act < 0)
+        return;
+    for (int64_t b = 0; b < blocks; b++)
+        j->call->k->math.unary[e->act](o->y + b * o->y_block, o->y + b * o->y_block,
+                                       (size_t)(o->count * j->s->block), e->act_a, e->act_b);
+}
+
+typedef struct task_place { /* what a task number stands for */
+    int64_t image, group, first_vector, vectors, first_row, last_row;
+} task_place;
+
+static task_place place_of(const conv_job *j, size_t task)
+{
+    const blocked_plan *p = j->p;
+    int64_t index = (int64_t)task, rows = index % p->row_blocks * p->rows;
+    int64_t vector = (index /= p->row_blocks) % p->vector_blocks * p->task_vectors;
+    int64_t group = (index /= p->vector_blocks) % j->s->group;
+    return (task_place){index / j->s->group, group, vector,
+                        ort_min_i64(p->task_vectors, p->vectors - vector), rows,
+                        ort_min_i64(rows + p->rows, p->w.out[0])};
+}
+
+/* One output row: all vectors of the task over one stretch of input channels. The input of a row
+ * stays in the nearest cache; weights stream past it in the order in which they lie. */
+static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t block,
+                    const float *x, int64_t oy)
+{
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    bool end = c->first_channel + c->channels == s->channels;
+    int64_t in_row, pixel = oy * p->w.out[1];
+    c->out = out_of(j, block, pixel, ort_min_i64(p->w.out[1], p->out.plane - pixel));
+    c->out.accumulate = c->first_channel > 0;
+    if (!end) {
+        c->out.bias = c->out.z = NULL;
+        c->out.lo = -INFINITY;
+        c->out.hi = INFINITY;
+    }
+    ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
+    c->window.x = x + c->first_channel * p->in.plane + in_row * p->w.in[1] * s->block;
+    s->k->conv(c);
+    if (end)
+        activate(j, &c->out, at->vectors * s->k->vector / s->block);
+}
+
+static void task_product(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const conv_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    task_place at = place_of(j, task);
+    int64_t in_blocks = (s->channels + s->block - 1) / s->block, lanes = s->k->vector;
+    int64_t block = at.image * p->out.blocks +
+                    (at.group * p->vectors + at.first_vector) * lanes / s->block;
+    const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
+                                s->block;
+    ort_blocked_conv c = {.x_block = p->in.plane * s->block,
+                          .w = s->w + at.group * s->group_floats,
+                          .w_rows = s->kernel[0],
+                          .w_channels = s->channels,
+                          .first_vector = at.first_vector,
+                          .vectors = at.vectors};
+    for (; c.first_channel < s->channels; c.first_channel += p->task_channels) {
+        c.channels = ort_min_i64(p->task_channels, s->channels - c.first_channel);
+        for (int64_t oy = at.first_row; oy < at.last_row; oy++)
+            run_row(j, &at, &c, block, x, oy);
+    }
+}
+
+/* The input rows of a task with their padding: [channel][row][plain_row]. */
+static void copy_rows(const conv_job *j, const task_place *at, float *out)
+{
+    const blocked_plan *p = j->p;
+    const ort_window *w = &p->w;
+    int64_t rows = p->plain_plane / p->plain_row, top = at->first_row * w->stride[0] - w->begin[0];
+    int64_t left = ort_min_i64(w->begin[1], p->plain_row);
+    int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->plain_row - left));
+    int64_t needed = (at->last_row - at->first_row - 1) * w->stride[0] +
+                     (w->kernel[0] - 1) * w->dilation[0] + 1;
+    for (int64_t c = 0; c < j->s->channels; c++) {
+        const float *x = j->x + (at->image * j->s->channels + c) * p->in.plane;
+        for (int64_t r = 0; r < needed; r++) {
+            float *to = out + (c * rows + r) * p->plain_row;
+            if (top + r < 0 || top + r >= w->in[0]) {
+                memset(to, 0, (size_t)p->plain_row * sizeof *to);
+                continue;
+            }
+            memset(to, 0, (size_t)left * sizeof *to);
+            memcpy(to + left, x + (top + r) * w->in[1], (size_t)real * sizeof *to);
+            memset(to + left + real, 0, (size_t)(p->plain_row - left - real) * sizeof *to);
+        }
+    }
+}
+
+static void task_plain(void *arg, size_t task, int thread)
+{
+    const conv_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    task_place at = place_of(j, task);
+    float *rows = ort_call_scratch(j->call, thread);
+    ort_blocked_plain c = {.offset = p->offset,
+                           .taps = s->channels * s->kernel[0] * s->kernel[1],
+                           .stride = p->w.stride[1],
+                           .w = s->w,
+                           .vectors = p->vectors};
+    copy_rows(j, &at, rows);
+    for (int64_t oy = at.first_row; oy < at.last_row; oy++) {
+        c.x = rows + (oy - at.first_row) * p->w.stride[0] * p->plain_row;
+        c.out = out_of(j, at.image * p->out.blocks, oy * p->w.out[1], p->w.out[1]);
+        s->k->conv_plain(&c);
+        activate(j, &c.out, p->out.blocks);
+    }
+}
+
+static void task_depthwise(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const conv_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
+    int64_t last = ort_min_i64(first + p->rows, p->w.out[0]), taps = s->kernel[0] * s->kernel[1];
+    ort_blocked_each e = {0};
+    for (int64_t oy = first; oy < last; oy++) {
+        int64_t first_row, in_row;
+        ort_blocked_rows(&p->w, oy, s->block, &e.window, &first_row, &in_row);
+        e.window.x = j->x + (block * p->in.plane + in_row * p->w.in[1]) * s->block;
+        e.w = s->w + (block % p->out.blocks * taps + first_row * s->kernel[1]) * s->block;
+        e.out = out_of(j, block, oy * p->w.out[1], p->w.out[1]);
+        s->k->depthwise(&e);
+        activate(j, &e.out, 1);
+    }
+}
+
+static ort_status conv_run(ort_call *call, ort_error *err)
+{
+    (void)err;
+    const ort_blocked_state *s = call->state;
+    const blocked_plan *p = call->plan_state;
+    const ort_tensor *z = ort_call_in(call, 3);
+    conv_job j = {call, s, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
+                  ort_call_out(call, 0)->data};
+    if (p->out.n * p->out.plane == 0)
+        return ORT_OK;
+    if (s->depthwise)
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->row_blocks),
+                          task_depthwise, &j);
+    else
+        ort_call_parallel(call, (size_t)(p->out.n * s->group * p->vector_blocks * p->row_blocks),
+                          s->plain ? task_plain : task_product, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl conv_impl = {conv_infer, conv_prepare, conv_shape, conv_run, conv_cost};
+
+const ort_op ort_ops_blocked_conv[] = {
+    {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",
+     "activation:s activation_params:fs auto_pad:s=NOTSET block:i! dilations:is group:i=1 "
+     "kernel_shape:is pads:is strides:is",
+     0, &conv_impl},
+    {0},
+};

@@ -1,0 +1,51 @@
+/* blocked_op.h - operators on the blocked channel layout (kernel/blocked.h).
+ *
+ * A tensor [N, C, spatial...] is held as [N, ceil(C / B), spatial..., B]: channel c lies in block
+ * c / B at place c % B. Inside a session that is its honest shape, one axis more than before, so
+ * every elementwise operator works on it as it is. The operators of com.microsoft.nchwc keep four
+ * axes, [N, C rounded up to B, H, W], over the same memory: there B isn't told by the shape.
+ */
+#ifndef ORT_OP_BLOCKED_OP_H
+#define ORT_OP_BLOCKED_OP_H
+
+#include "op/fused.h"
+#include "op/window.h"
+
+#define NCHWC "com.microsoft.nchwc"
+
+typedef struct ort_blocked_state {
+    ort_window_spec spec;
+    const ort_blocked_kernels *k;
+    int64_t block;
+    bool inner;           /* the block is an axis of its own, the last */
+    /* Conv */
+    bool plain, depthwise;  /* plain: the input isn't blocked */
+    int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
+    int64_t kernel[2];
+    ort_epilogue epilogue;
+    const float *w;
+    const float *bias;    /* for whole blocks; or NULL */
+    int64_t group_floats; /* of w, per group */
+    /* pooling */
+    bool maximum, include_pad;
+} ort_blocked_state;
+
+/* Extents of a blocked tensor; spatial axes as a window of two has them. */
+typedef struct ort_blocked_dims {
+    int64_t n, blocks, rank, in[2], plane;
+} ort_blocked_dims;
+
+/* False when the shape isn't one of a blocked tensor of one or two spatial axes. */
+bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *dims);
+const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t block);
+/* The block of this node's tensors: its attribute, or what the other nodes of a file reveal. */
+int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph);
+/* `window` with two axes: for one, the first is 1. */
+ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
+                              const int64_t *kernel, ort_window *window, ort_error *err);
+/* The rows of the window inside the input at output row `oy`: their number, the first kernel row
+ * and its input row. Also where column 0 starts. */
+void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocked_window *rows,
+                      int64_t *first_row, int64_t *in_row);
+
+#endif

@@ -1,0 +1,289 @@
+/* blocked_choose.c - which nodes run in the blocked channel layout.
+ *
+ * Convolutions that the blocked kernels serve well start the layout; what follows them joins while
+ * its operands are there already. Nodes that hand blocked tensors to each other form a region; a
+ * region stays when its convolutions gain more than the conversions at its border cost. The costs
+ * are cycles per product and per element, measured on both vector tiers; unknown extents count as
+ * a middling size.
+ */
+#include <string.h>
+
+#include "op/edit.h"
+#include "op/fused.h"
+#include "op/unary.h"
+#include "op/window.h"
+#include "pass/blocked_choose.h"
+
+enum {
+    PLAIN_CHANNELS = 4,
+    PLAIN_DEPTH = 256,   /* taps times channels of a convolution that reads plain rows */
+    LONG_FILTER = 32,    /* columns: filter banks keep the sums of the plain path */
+    UNKNOWN_EXTENT = 32,
+};
+static const double product_gain = 0.012, depthwise_gain = 0.15, spread_gain = 0.7,
+                    convert_cost = 1.5;
+
+static const ort_type *type_of(const ort_graph *graph, ort_id id)
+{
+    return &graph->values.data[id]->fact.type;
+}
+
+static bool is_plane(const ort_type *t)
+{
+    return t->kind == ORT_TYPE_TENSOR && t->dtype == ORT_DTYPE_FLOAT &&
+           (t->rank == 3 || t->rank == 4) && ort_dim_known(t->dim[1]);
+}
+
+static bool same_shape(const ort_type *a, const ort_type *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (!ort_dim_equal(a->dim[d], b->dim[d]))
+            return false;
+    return true;
+}
+
+static double elements(const ort_type *t)
+{
+    double product = 1;
+    for (int d = 0; d < t->rank; d++)
+        product *= ort_dim_known(t->dim[d]) ? (double)t->dim[d].size
+                   : d == 0                 ? 1
+                                            : UNKNOWN_EXTENT;
+    return product;
+}
+
+/* ---- convolutions */
+
+static bool fills_blocks(int64_t channels, int64_t block)
+{
+    return (channels + block - 1) / block * block <= 2 * channels;
+}
+
+static bool is_conv(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, MS, "FusedConv");
+}
+
+bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
+{
+    const ort_tensor *w = ort_edit_constant(graph, conv, 1);
+    return w->shape.dim[1] <= PLAIN_CHANNELS && ort_node_int(conv, "group", 1) == 1 &&
+           ort_shape_count_range(&w->shape, 1, w->shape.rank) <= PLAIN_DEPTH &&
+           (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
+}
+
+static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    const ort_tensor *w = ort_edit_constant(graph, node, 1);
+    ort_epilogue e = ort_epilogue_none();
+    if (!is_conv(node) || !is_plane(type_of(graph, node->inputs[0])) || !w ||
+        !is_plane(type_of(graph, node->outputs[0])) || w->dtype != ORT_DTYPE_FLOAT ||
+        w->shape.rank != type_of(graph, node->inputs[0])->rank || ort_tensor_count(w) == 0 ||
+        w->shape.dim[w->shape.rank - 1] >= LONG_FILTER ||
+        (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
+         !ort_edit_constant(graph, node, 2)) ||
+        !ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
+        return false;
+    int64_t group = ort_node_int(node, "group", 1), maps = w->shape.dim[0];
+    if (group < 1 || maps % group)
+        return false;
+    if (group > 1 && w->shape.dim[1] == 1 && maps == group)
+        return fills_blocks(maps, c->block) && c->blocked[node->inputs[0]];
+    if (group > 1)
+        return w->shape.dim[1] % c->block == 0 && maps / group % c->block == 0;
+    return fills_blocks(maps, c->block) &&
+           (c->blocked[node->inputs[0]] || ort_blocked_reads_plain(graph, node) ||
+            w->shape.dim[1] >= 8);
+}
+
+static double conv_gain(const ort_graph *graph, const ort_node *node)
+{
+    const ort_tensor *w = ort_edit_constant(graph, node, 1);
+    double taps = (double)ort_shape_count_range(&w->shape, 2, w->shape.rank);
+    double macs = elements(type_of(graph, node->outputs[0])) * taps * (double)w->shape.dim[1];
+    if (w->shape.dim[1] == 1 && ort_node_int(node, "group", 1) > 1)
+        return macs * depthwise_gain;
+    return macs * product_gain +
+           (taps > 1 ? elements(type_of(graph, node->inputs[0])) * spread_gain : 0);
+}
+
+/* ---- what follows them */
+
+static bool serves_pool(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    static const char *const names[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
+                                        "GlobalAveragePool"};
+    bool known = false;
+    for (int i = 0; i < 4; i++)
+        known = known || ort_edit_is(node, ONNX, names[i]);
+    return known && c->blocked[node->inputs[0]] &&
+           (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) &&
+           is_plane(type_of(graph, node->outputs[0]));
+}
+
+/* One element that isn't in the layout: a scalar operand, bounds of a Clip. */
+static bool one_element(const ort_graph *graph, ort_id id)
+{
+    const ort_tensor *t = graph->values.data[id]->fact.value;
+    return t && ort_tensor_count(t) == 1 && t->shape.rank <= 1;
+}
+
+static bool binary_name(const ort_node *node)
+{
+    static const char *const names[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ort_edit_is(node, ONNX, names[i]))
+            return node->opset >= 8 && node->input_count == 2;
+    return false;
+}
+
+static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    ort_unary id;
+    float a, b;
+    if (node->output_count != 1 || !node->op || node->input_count < 1 ||
+        node->inputs[0] == ORT_ID_NONE || !is_plane(type_of(graph, node->outputs[0])))
+        return false;
+    bool unary = node->input_count == 1 && ort_unary_of_node(node, &id, &a, &b);
+    bool clip = ort_edit_is(node, ONNX, "Clip") && c->blocked[node->inputs[0]];
+    if (!unary && !clip && !binary_name(node))
+        return false;
+    bool any = false;
+    for (int i = 0; i < node->input_count; i++) {
+        ort_id in = node->inputs[i];
+        if (in == ORT_ID_NONE)
+            continue;
+        if (!(c->blocked[in] &&
+              same_shape(type_of(graph, in), type_of(graph, node->outputs[0]))) &&
+            !one_element(graph, in))
+            return false;
+        any = any || c->blocked[in];
+    }
+    return any;
+}
+
+/* [N, C, 1, 1] against [N, C, H, W]; the plane may stand on either side. */
+static bool per_channel(const ort_type *plane, const ort_type *one)
+{
+    if (plane->rank != one->rank || !ort_dim_equal(plane->dim[0], one->dim[0]) ||
+        !ort_dim_equal(plane->dim[1], one->dim[1]))
+        return false;
+    for (int d = 2; d < one->rank; d++)
+        if (!ort_dim_known(one->dim[d]) || one->dim[d].size != 1)
+            return false;
+    return true;
+}
+
+static bool serves_scale(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    if ((!ort_edit_is(node, ONNX, "Mul") && !ort_edit_is(node, ONNX, "Add")) || node->opset < 7 ||
+        node->input_count != 2 || !c->blocked[node->inputs[0]] || !c->blocked[node->inputs[1]])
+        return false;
+    const ort_type *a = type_of(graph, node->inputs[0]), *b = type_of(graph, node->inputs[1]);
+    return per_channel(a, b) || per_channel(b, a);
+}
+
+static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
+                          const ort_node *node)
+{
+    if (!ort_edit_is(node, ONNX, "Concat") || !is_plane(type_of(graph, node->outputs[0])))
+        return false;
+    int64_t axis = ort_node_int(node, "axis", 1);
+    if (axis != 1 && axis != 1 - type_of(graph, node->outputs[0])->rank)
+        return false;
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_type *t = type_of(graph, node->inputs[i]);
+        if (!c->blocked[node->inputs[i]] ||
+            (i + 1 < node->input_count && t->dim[1].size % c->block))
+            return false;
+    }
+    return true;
+}
+
+static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice *c,
+                                const ort_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (i != 2 && node->inputs[i] == ORT_ID_NONE && is_conv(node))
+            return ORT_BLOCKED_NONE;
+    if (!node->op || node->body_count)
+        return ORT_BLOCKED_NONE;
+    if (is_conv(node))
+        return serves_conv(graph, c, node) ? ORT_BLOCKED_CONV : ORT_BLOCKED_NONE;
+    if (node->input_count < 1 || node->inputs[0] == ORT_ID_NONE)
+        return ORT_BLOCKED_NONE;
+    if (serves_pool(graph, c, node))
+        return ORT_BLOCKED_POOL;
+    if (serves_same(graph, c, node))
+        return ORT_BLOCKED_SAME;
+    if (serves_scale(graph, c, node))
+        return ORT_BLOCKED_SCALE;
+    return serves_concat(graph, c, node) ? ORT_BLOCKED_CONCAT : ORT_BLOCKED_NONE;
+}
+
+bool ort_blocked_slot(ort_blocked_role role, int slot)
+{
+    return role == ORT_BLOCKED_CONV ? slot == 0 || slot == 3 : role != ORT_BLOCKED_NONE;
+}
+
+/* ---- regions */
+
+static ort_id root_of(const ort_blocked_choice *c, ort_id node)
+{
+    while (c->region[node] != node)
+        node = c->region[node] = c->region[c->region[node]];
+    return node;
+}
+
+/* Nodes that hand each other blocked tensors have one root; uses are counted on the way. */
+static void join_regions(const ort_graph *graph, ort_blocked_choice *c)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; c->role[node->id] && i < node->input_count; i++) {
+            ort_id in = node->inputs[i];
+            if (in == ORT_ID_NONE || !c->blocked[in] || !ort_blocked_slot(c->role[node->id], i))
+                continue;
+            c->uses[in]++;
+            c->region[root_of(c, node->id)] = root_of(c, graph->values.data[in]->producer);
+        }
+}
+
+static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    double gain = 0;
+    ort_id out = node->outputs[0];
+    if (c->role[node->id] == ORT_BLOCKED_CONV) {
+        gain = conv_gain(graph, node);
+        if (!c->blocked[node->inputs[0]] && !ort_blocked_reads_plain(graph, node))
+            gain -= elements(type_of(graph, node->inputs[0])) * convert_cost;
+        if (node->input_count > 3 && node->inputs[3] != ORT_ID_NONE && !c->blocked[node->inputs[3]])
+            gain -= elements(type_of(graph, node->inputs[3])) * convert_cost;
+    }
+    if (c->uses[out] < graph->values.data[out]->use_count)
+        gain -= elements(type_of(graph, out)) * convert_cost;
+    return gain;
+}
+
+void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *c)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        c->region[node->id] = node->id;
+        c->role[node->id] = role_of(graph, c, node);
+        if (c->role[node->id])
+            c->blocked[node->outputs[0]] = true;
+    }
+    join_regions(graph, c);
+    ORT_EACH_NODE(graph, node)
+        if (c->role[node->id])
+            c->gain[root_of(c, node->id)] += gain_of(graph, c, node);
+    ORT_EACH_NODE(graph, node)
+        if (c->role[node->id] && c->gain[root_of(c, node->id)] <= 0) {
+            c->role[node->id] = ORT_BLOCKED_NONE;
+            c->blocked[node->outputs[0]] = false;
+        }
+}

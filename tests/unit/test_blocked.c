@@ -1,0 +1,282 @@
+/* test_blocked.c - nets in the blocked channel layout give what they give in the plain one, on
+ * every tier, whatever the window, the padding and the channels; and the same bits on any threads.
+ */
+#include <math.h>
+
+#include "net.h"
+#include "op/edit.h"
+#include "test.h"
+
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+typedef struct shape_case {
+    int64_t channels, maps, height, width, group;
+    int64_t kernel[2], stride[2], dilation[2], pads[4];
+} shape_case;
+
+static const shape_case cases[] = {
+    {16, 16, 9, 13, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+    {48, 40, 7, 7, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}},
+    {24, 24, 12, 30, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+    {24, 24, 13, 31, 24, {3, 3}, {2, 2}, {1, 1}, {0, 0, 1, 1}},
+    {32, 32, 11, 14, 32, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
+    {32, 32, 15, 15, 32, {5, 5}, {2, 2}, {1, 1}, {2, 2, 2, 2}},
+    {20, 33, 10, 10, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}},
+    {16, 24, 17, 16, 1, {3, 2}, {1, 2}, {2, 3}, {2, 4, 1, 5}},
+    {48, 32, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}},
+    {32, 64, 6, 5, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+    {16, 16, 2, 3, 1, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
+    {160, 48, 5, 5, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+    {16, 16, 5, 70, 16, {3, 7}, {1, 3}, {1, 2}, {1, 0, 1, 9}},
+};
+
+static int count_ops(const ort_session *session, const char *op_type)
+{
+    ort_node *node;
+    int count = 0;
+    ORT_EACH_NODE(session->model->graph, node)
+        count += !strcmp(node->op_type, op_type);
+    return count;
+}
+
+/* Numbers that neither repeat soon nor grow: sums cancel as those of networks do. */
+static void add_weights(net *n, const char *name, int rank, const int64_t *dims)
+{
+    ort_shape shape = ort_shape_make(rank, dims);
+    int64_t count = ort_shape_count(&shape);
+    float *data = malloc((size_t)count * sizeof *data);
+    for (int64_t i = 0; data && i < count; i++)
+        data[i] = sinf((float)(i % 1009) * 0.37f + (float)rank) / 8;
+    if (data)
+        net_constant(n, name, ORT_DTYPE_FLOAT, rank, dims, data);
+    free(data);
+}
+
+static void set_ints(net *n, ort_node *node, const char *name, const int64_t *ints, size_t count)
+{
+    ort_attr attr = {.name = name, .type = ORT_ATTR_INTS, .ints = ints, .count = count};
+    (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
+}
+
+static void set_window(net *n, ort_node *node, const shape_case *c)
+{
+    set_ints(n, node, "kernel_shape", c->kernel, 2);
+    set_ints(n, node, "strides", c->stride, 2);
+    set_ints(n, node, "dilations", c->dilation, 2);
+    set_ints(n, node, "pads", c->pads, 4);
+}
+
+static void set_group(net *n, ort_node *node, const shape_case *c)
+{
+    net_int(n, node, "group", c->group);
+    set_window(n, node, c);
+}
+
+/* x -> 1x1 Conv -> Relu -> 3x3 Conv, which makes the layout pay -> the Conv of the case -> Sigmoid
+ */
+static void build_case(net *n, const shape_case *c)
+{
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, c->height, c->width));
+    add_weights(n, "w0", 4, DIMS(c->channels, 3, 1, 1));
+    add_weights(n, "w1", 4,
+                DIMS(c->maps, c->channels / c->group, c->kernel[0], c->kernel[1]));
+    add_weights(n, "b1", 1, DIMS(c->maps));
+    add_weights(n, "w2", 4, DIMS(c->channels, c->channels, 3, 3));
+    net_node(n, "Conv", "x w0", "a");
+    net_node(n, "Relu", "a", "q");
+    set_ints(n, net_node(n, "Conv", "q w2", "r"), "pads", DIMS(1, 1, 1, 1), 4);
+    set_group(n, net_node(n, "Conv", "r w1 b1", "c"), c);
+    net_node(n, "Sigmoid", "c", "y");
+    net_output(n, "y");
+}
+
+static ort_session *at_level(net *n, int level, ort_error *err)
+{
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = level;
+    return net_session(n, &options, err);
+}
+
+static bool net_on(net *n, const char *isa, int threads)
+{
+    ort_env_options options;
+    ort_env_options_init(&options);
+    options.isa = isa;
+    options.threads = threads;
+    return net_init(n, &options);
+}
+
+static bool same(ort_session *a, ort_session *b, ort_value *x, double tolerance)
+{
+    ort_value *y = NULL, *z = NULL;
+    ort_compare_options options = {tolerance, tolerance};
+    ort_difference difference = {0};
+    bool ok = !ort_session_run(a, &x, &y, NULL, NULL) && !ort_session_run(b, &x, &z, NULL, NULL) &&
+              !ort_value_compare(y, z, &options, &difference, NULL) && difference.equal;
+    ort_value_free(y);
+    ort_value_free(z);
+    return ok;
+}
+
+typedef void build_fn(net *n, const void *arg);
+
+/* Level 2 against level 3 on this tier, and level 3 on one thread against three. */
+static bool agrees(const char *isa, build_fn *build, const void *arg, ort_value *x, int convs)
+{
+    net one, three;
+    ort_error err = {0};
+    bool ok = net_on(&one, isa, 1) && net_on(&three, isa, 3);
+    if (!ok)
+        return false;
+    build(&one, arg);
+    build(&three, arg);
+    ort_session *plain = at_level(&one, 2, &err), *blocked = at_level(&one, 3, &err);
+    ort_session *threads = at_level(&three, 3, &err);
+    ok = plain && blocked && threads && count_ops(blocked, "BlockedConv") == convs &&
+         same(plain, blocked, x, 2e-5) && same(blocked, threads, x, 0);
+    if (!ok)
+        printf("# %s: %s, %d convolutions blocked\n", isa, err.message,
+               blocked ? count_ops(blocked, "BlockedConv") : -1);
+    ort_session_free(plain);
+    ort_session_free(blocked);
+    ort_session_free(threads);
+    net_free(&one);
+    net_free(&three);
+    return ok;
+}
+
+static bool on_all_tiers(build_fn *build, const void *arg, ort_value *x, int convs)
+{
+    for (int t = 0; ort_kernel_tier_at(t); t++)
+        if (ort_kernel_tier_at(t)->has() &&
+            !agrees(ort_kernel_tier_at(t)->name, build, arg, x, convs))
+            return false;
+    return true;
+}
+
+static void build_one(net *n, const void *arg)
+{
+    build_case(n, arg);
+}
+
+static void convolutions(test_state *test)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const shape_case *c = &cases[i];
+        ort_value *x = net_floats(4, DIMS(2, 3, c->height, c->width), -1, 0.0037f);
+        bool ok = on_all_tiers(build_one, c, x, 3);
+        ort_value_free(x);
+        if (!ok)
+            printf("# case %zu\n", i);
+        CHECK(ok);
+    }
+}
+
+/* ---- first layers: plain rows in */
+
+static void build_first(net *n, const void *arg)
+{
+    const shape_case *c = arg;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, c->channels, c->height, c->width));
+    add_weights(n, "w0", 4, DIMS(c->maps, c->channels, c->kernel[0], c->kernel[1]));
+    add_weights(n, "w1", 4, DIMS(16, c->maps, 1, 1));
+    set_window(n, net_node(n, "Conv", "x w0", "a"), c);
+    net_node(n, "HardSwish", "a", "h");
+    net_node(n, "Conv", "h w1", "b");
+    net_node(n, "GlobalAveragePool", "b", "y");
+    net_output(n, "y");
+}
+
+static void first_layers(test_state *test)
+{
+    static const shape_case first[] = {
+        {1, 16, 28, 28, 1, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
+        {3, 24, 33, 47, 1, {3, 3}, {2, 2}, {1, 1}, {0, 1, 1, 0}},
+        {4, 40, 23, 9, 1, {7, 7}, {2, 1}, {1, 2}, {3, 6, 3, 6}},
+        {3, 16, 224, 60, 1, {7, 7}, {2, 2}, {1, 1}, {3, 3, 3, 3}},
+    };
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        const shape_case *c = &first[i];
+        ort_value *x = net_floats(4, DIMS(1, c->channels, c->height, c->width), -2, 0.00031f);
+        bool ok = on_all_tiers(build_first, c, x, 2);
+        ort_value_free(x);
+        CHECK(ok);
+    }
+}
+
+/* ---- what joins the layout */
+
+static void build_region(net *n, const void *arg)
+{
+    const char *ends = arg;
+    int64_t one[2] = {3, 3}, two[2] = {2, 2}, pads[4] = {1, 1, 1, 1};
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, 26, 22));
+    add_weights(n, "w0", 4, DIMS(32, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(32, 32, 3, 3));
+    add_weights(n, "w2", 4, DIMS(16, 32, 1, 1));
+    add_weights(n, "w3", 4, DIMS(32, 16, 1, 1));
+    add_weights(n, "w4", 4, DIMS(24, 64, 1, 1));
+    net_node(n, "Conv", "x w0", "a");
+    ort_node *max = net_node(n, "MaxPool", "a", "p");
+    set_ints(n, max, "kernel_shape", one, 2);
+    set_ints(n, max, "strides", two, 2);
+    set_ints(n, max, "pads", pads, 4);
+    set_ints(n, net_node(n, "Conv", "p w1", "c"), "pads", pads, 4);
+    net_node(n, "Add", "p c", "s"); /* a residual with its activation */
+    net_node(n, "Relu", "s", "r");
+    net_node(n, "GlobalAveragePool", "r", "g"); /* squeeze-excite */
+    net_node(n, "Conv", "g w2", "g2");
+    net_node(n, "Relu", "g2", "g3");
+    net_node(n, "Conv", "g3 w3", "g4");
+    net_node(n, "Sigmoid", "g4", "g5");
+    net_node(n, "Mul", "g5 r", "m");
+    ort_node *average = net_node(n, "AveragePool", "r", "v");
+    set_ints(n, average, "kernel_shape", one, 2);
+    set_ints(n, average, "pads", pads, 4);
+    net_int(n, net_node(n, "Concat", "m v", "k"), "axis", 1);
+    net_node(n, "Conv", "k w4", "e");
+    net_node(n, "Exp", "e", "f");
+    net_node(n, ends, "e f", "y");
+    net_output(n, "y");
+}
+
+static void regions(test_state *test)
+{
+    static const char *const ends[] = {"Sub", "Max", "Mul"};
+    ort_value *x = net_floats(4, DIMS(1, 3, 26, 22), -1, 0.0011f);
+    for (int i = 0; i < 3; i++)
+        CHECK(on_all_tiers(build_region, ends[i], x, 5));
+    ort_value_free(x);
+}
+
+/* One dimension, and a symbolic batch. */
+static void build_line(net *n, const void *arg)
+{
+    (void)arg;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(-1, 2, 57));
+    add_weights(n, "w0", 3, DIMS(24, 2, 5));
+    add_weights(n, "w1", 3, DIMS(16, 24, 3));
+    net_node(n, "Conv", "x w0", "a");
+    net_node(n, "Relu", "a", "r");
+    set_ints(n, net_node(n, "Conv", "r w1", "y"), "dilations", DIMS(2), 1);
+    net_output(n, "y");
+}
+
+static void lines(test_state *test)
+{
+    ort_value *x = net_floats(3, DIMS(3, 2, 57), -1, 0.011f);
+    bool ok = on_all_tiers(build_line, NULL, x, 2);
+    ort_value_free(x);
+    CHECK(ok);
+}
+
+int main(void)
+{
+    test_state test = {0};
+    RUN(&test, convolutions);
+    RUN(&test, first_layers);
+    RUN(&test, regions);
+    RUN(&test, lines);
+    return test.failures != 0;
+}
