@@ -101,6 +101,11 @@ int64_t ort_fft_length(const ort_fft *fft)
     return fft->n;
 }
 
+const ort_complex *ort_fft_roots(const ort_fft *fft)
+{
+    return fft->inner ? NULL : fft->root;
+}
+
 int64_t ort_fft_scratch(const ort_fft *fft)
 {
     return fft->inner ? 2 * fft->inner->n : 0;

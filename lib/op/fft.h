@@ -1,4 +1,4 @@
-/* fft.h - the discrete Fourier transform of any length in double precision.
+/* fft.h - the discrete Fourier transform: of any length in double precision, of most in single.
  *
  * Lengths whose prime factors are at most 13 use a mixed-radix transform, others Bluestein's
  * convolution (IEEE Trans. Audio Electroacoust. 18, 1970) over a power of two. Complex numbers are
@@ -15,6 +15,10 @@ typedef struct ort_complex {
     double re, im;
 } ort_complex;
 
+typedef struct ort_complex_single {
+    float re, im;
+} ort_complex_single;
+
 typedef struct ort_fft ort_fft;
 typedef void *ort_fft_alloc(void *arg, size_t bytes);
 
@@ -27,5 +31,13 @@ int64_t ort_fft_scratch(const ort_fft *fft);
  * differ. */
 void ort_fft_run(const ort_fft *fft, const ort_complex *in, ort_complex *out, bool inverse,
                  ort_complex *scratch);
+/* exp(-2*pi*i*k/n) for k < n; NULL where the length has a prime factor above 13. */
+const ort_complex *ort_fft_roots(const ort_fft *fft);
+
+/* The same transform with all arithmetic in single precision, where there are roots. Both x and y
+ * are overwritten; the result is in y. */
+bool ort_fft_has_single(const ort_fft *fft);
+void ort_fft_run_single(const ort_fft *fft, ort_complex_single *x, ort_complex_single *y,
+                        bool inverse);
 
 #endif

@@ -1,7 +1,9 @@
 /* signal.c - DFT, STFT, the window functions and MelWeightMatrix.
  *
- * Invariant: all arithmetic is in double, whatever the tensors' type; a transform of one length is
- * prepared once per plan where its length is known by then, else once per run.
+ * Invariant: all arithmetic is in double, whatever the tensors' type, but for one case: a DFT from
+ * complex float to complex float is done in float, as numpy does, where the length has no prime
+ * factor above 13. A transform of one length is prepared once per plan where its length is known by
+ * then, else once per run.
  */
 #include <math.h>
 #include <string.h>
@@ -184,6 +186,7 @@ typedef struct line_job {
     size_t scratch_bytes;
     int64_t n, length_in, length_out, inner; /* of the axis; inner: lines side by side */
     int64_t frames, step;                    /* STFT */
+    bool single;                             /* complex floats both: in float */
 } line_job;
 
 /* Room for every thread: the plan's, or made for this run. */
@@ -213,6 +216,21 @@ static void mirror(ort_complex *line, int64_t n)
     }
 }
 
+/* A line of complex floats to one of the same. `line` has room for 2 * n. */
+static void single_line(const line_job *job, int64_t from, int64_t to, int64_t have,
+                        ort_complex_single *line)
+{
+    const ort_complex_single *in = (const ort_complex_single *)job->in->data;
+    ort_complex_single *out = (ort_complex_single *)job->out->data, *spectrum = line + job->n;
+    float scale = job->state->inverse ? 1 / (float)job->n : 1;
+    for (int64_t i = 0; i < have; i++)
+        line[i] = in[from + i * job->inner];
+    ort_fft_run_single(job->fft, line, spectrum, job->state->inverse);
+    for (int64_t i = 0; i < job->length_out; i++)
+        out[to + i * job->inner] =
+            (ort_complex_single){spectrum[i].re * scale, spectrum[i].im * scale};
+}
+
 static void dft_task(void *arg, size_t task, int thread)
 {
     const line_job *job = arg;
@@ -223,14 +241,18 @@ static void dft_task(void *arg, size_t task, int thread)
     int64_t have = ort_min_i64(job->length_in, half ? n / 2 + 1 : n);
     ort_complex *line = (ort_complex *)(void *)(job->scratch + (size_t)thread * job->scratch_bytes);
     ort_complex *spectrum = line + n, *scratch = spectrum + n;
+    int64_t from = outer * job->length_in * job->inner + lane;
+    int64_t to = outer * job->length_out * job->inner + lane;
     memset(line, 0, (size_t)n * sizeof *line);
-    load_line(job->in, (outer * job->length_in * job->inner + lane) * parts_in,
-              job->inner * parts_in, have, parts_in == 2, line);
+    if (job->single) {
+        single_line(job, from, to, have, (ort_complex_single *)(void *)line);
+        return;
+    }
+    load_line(job->in, from * parts_in, job->inner * parts_in, have, parts_in == 2, line);
     if (half)
         mirror(line, n);
     ort_fft_run(job->fft, line, spectrum, job->state->inverse, scratch);
-    store_line(job->out, (outer * job->length_out * job->inner + lane) * parts_out,
-               job->inner * parts_out, job->length_out, parts_out == 2,
+    store_line(job->out, to * parts_out, job->inner * parts_out, job->length_out, parts_out == 2,
                job->state->inverse ? 1 / (double)n : 1, spectrum);
 }
 
@@ -258,6 +280,8 @@ static ort_status dft_run(ort_call *call, ort_error *err)
         job.fft = ort_fft_new(job.n, call_alloc, call);
     if (!job.fft)
         return ort_error_memory(err, (size_t)job.n * sizeof(ort_complex));
+    job.single = parts == 2 && job.in->dtype == ORT_DTYPE_FLOAT && ort_fft_has_single(job.fft) &&
+                 job.out->shape.dim[rank - 1] == 2;
     ORT_TRY(line_scratch(call, &job, err));
     job.inner = ort_shape_count_range(&job.in->shape, axis + 1, rank - 1);
     int64_t outer = ort_shape_count_range(&job.in->shape, 0, axis);

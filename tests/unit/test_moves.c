@@ -132,6 +132,21 @@ static void *arena_alloc(void *arg, size_t bytes)
     return ort_arena_alloc(arg, bytes);
 }
 
+static bool single_is_near(const ort_fft *fft, const ort_complex *in, const ort_complex *expected,
+                           bool inverse)
+{
+    ort_complex_single x[130], y[130];
+    int64_t n = ort_fft_length(fft);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (ort_complex_single){(float)in[i].re, (float)in[i].im};
+    ort_fft_run_single(fft, x, y, inverse);
+    for (int64_t i = 0; i < n; i++)
+        if (fabs((double)y[i].re - expected[i].re) > 1e-5 ||
+            fabs((double)y[i].im - expected[i].im) > 1e-5)
+            return false;
+    return true;
+}
+
 static void transforms(test_state *test)
 {
     const double turn = 6.283185307179586;
@@ -140,8 +155,8 @@ static void transforms(test_state *test)
         ort_arena arena = {0};
         ort_fft *fft = ort_fft_new(n, arena_alloc, &arena);
         CHECK(fft);
-        ort_complex *scratch =
-            ort_arena_array(&arena, (size_t)ort_fft_scratch(fft), sizeof *scratch);
+        int64_t scratch_count = ort_fft_scratch(fft);
+        ort_complex *scratch = ort_arena_array(&arena, (size_t)scratch_count, sizeof *scratch);
         CHECK(scratch);
         for (int64_t i = 0; i < n; i++)
             in[i] = (ort_complex){(double)draw(1000) / 500 - 1, (double)draw(1000) / 500 - 1};
@@ -156,6 +171,8 @@ static void transforms(test_state *test)
                 }
                 CHECK(fabs(out[k].re - re) < 1e-11 && fabs(out[k].im - im) < 1e-11);
             }
+            CHECK(ort_fft_has_single(fft) == (scratch_count == 0));
+            CHECK(!ort_fft_has_single(fft) || single_is_near(fft, in, out, inverse));
         }
         ort_arena_release(&arena);
     }
