@@ -136,6 +136,8 @@ static const codec_row codecs[] = {
     {"ppm pgm pnm pbm", "P", 1, ort_pnm_decode, ort_pnm_encode},
     {"tiff tif", "II*\0", 4, ort_tiff_decode, NULL},
     {"tiff tif", "MM\0*", 4, ort_tiff_decode, NULL},
+    {"jp2", "\0\0\0\x0cjP  ", 8, ort_jp2_decode, NULL},
+    {"j2k", "\xff\x4f\xff\x51", 4, ort_jp2_decode, NULL},
 };
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
 
@@ -146,7 +148,8 @@ ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image 
         if (count >= codecs[i].magic_length &&
             memcmp(bytes, codecs[i].magic, codecs[i].magic_length) == 0)
             return codecs[i].read(bytes, count, image, err);
-    return ort_error_set(err, ORT_ERROR_DATA, "is no PNG, JPEG, WebP, BMP, PNM or TIFF image");
+    return ort_error_set(err, ORT_ERROR_DATA,
+                         "is no PNG, JPEG, JPEG 2000, WebP, BMP, PNM or TIFF image");
 }
 
 ort_status ort_image_read(const unsigned char *bytes, size_t count, ort_read_options *options,

@@ -36,7 +36,7 @@ typedef ort_status ort_image_read_fn(const unsigned char *bytes, size_t count, o
 typedef ort_status ort_image_write_fn(const ort_image *image, int quality, FILE *stream,
                                       ort_error *err);
 ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_decode, ort_pnm_decode,
-    ort_tiff_decode;
+    ort_tiff_decode, ort_jp2_decode;
 ort_image_write_fn ort_png_encode, ort_jpeg_encode, ort_webp_encode, ort_bmp_encode, ort_pnm_encode;
 
 #endif

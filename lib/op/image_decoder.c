@@ -45,24 +45,12 @@ static void copy_pixels(const ort_image *image, pixel_format format, uint8_t *ou
     }
 }
 
-/* JPEG 2000: a signature box, or a bare codestream. */
-static bool is_jpeg2000(const ort_tensor *t)
-{
-    static const char box[] = "\0\0\0\x0cjP  ", stream[] = "\xff\x4f\xff\x51";
-    int64_t count = ort_tensor_count(t);
-    return (count >= 8 && memcmp(t->data, box, 8) == 0) ||
-           (count >= 4 && memcmp(t->data, stream, 4) == 0);
-}
-
 static ort_status decoder_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *in = ort_call_in(call, 0);
     ort_image image = {0};
     pixel_format format;
     format_of(call->node, &format);
-    if (is_jpeg2000(in))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "JPEG 2000 images aren't read; save the "
-                             "image as PNG, JPEG, WebP, BMP, PNM or TIFF");
     ort_status status = ort_image_decode(in->data, (size_t)ort_tensor_count(in), &image, err);
     if (status == ORT_ERROR_DATA) {
         image.width = image.height = 0;

@@ -27,6 +27,7 @@ for part in "$@"; do
         want_header libpng-dev png.h "PNG images"
         want_header libjpeg-dev jpeglib.h "JPEG images"
         want_header libwebp-dev webp/decode.h "WebP images"
+        want_header libopenjp2-7-dev openjpeg-2.5/openjpeg.h "JPEG 2000 images"
         want_header ocl-icd-opencl-dev CL/cl.h "headers of the OpenCL provider"
         want pkg-config "command -v pkg-config" "linking programs against the library"
         ;;
