@@ -1,6 +1,6 @@
-/* image_jp2.c - JPEG 2000 (boxed, or a bare codestream) through libopenjp2, opened at first use. Grey
- * becomes three equal channels, further channels are dropped, sYCC is turned to RGB, subsampled
- * channels are repeated, and samples are brought to 8 bits. */
+/* image_jp2.c - JPEG 2000 (boxed, or a bare codestream) through libopenjp2, opened at first use.
+ * Grey becomes three equal channels, further channels are dropped, sYCC is turned to RGB,
+ * subsampled channels are repeated, and samples are brought to 8 bits. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* fft_single.c - the transform in single precision, see fft.h.
  *
- * Decimation in frequency without a sorting step (Stockham), the arithmetic of each pass in the order
- * of FFTPACK (Swarztrauber, in: Parallel Computations, 1982), which numpy's transform of complex64
- * follows too: what cancels leaves the same rounding errors. Factors are 4s, then a 2 that goes first,
- * then odd primes in rising order. A pass reads x as [l1][radix][ido] and writes [radix][l1][ido],
- * where l1 is the product of the radices before, and ido that of those behind.
+ * Decimation in frequency without a sorting step (Stockham), the arithmetic of each pass in the
+ * order of FFTPACK (Swarztrauber, in: Parallel Computations, 1982), which numpy's transform of
+ * complex64 follows too: what cancels leaves the same rounding errors. Factors are 4s, then a 2
+ * that goes first, then odd primes in rising order. A pass reads x as [l1][radix][ido] and writes
+ * [radix][l1][ido], where l1 is the product of the radices before, and ido that of those behind.
  */
 #include "op/fft.h"
 

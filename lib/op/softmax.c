@@ -4,6 +4,9 @@
  * only the axis itself is. Either way the tensor is [outer][length][inner]: rows when inner is 1,
  * else columns, which the kernels take a vector at a time. f32 runs in place on the kernels,
  * 16-bit floats through f32 scratch, doubles in plain loops.
+ *
+ * Softmax of float16 alone doesn't round once: as in the function body that ONNX gives the
+ * operator (Exp, ReduceSum, Div in the tensor's type), the exponentials and their sum are float16.
  */
 #include <math.h>
 #include <string.h>
@@ -95,6 +98,43 @@ static void columns_f32(const softmax_job *job, const float *x, float *y, int64_
     }
 }
 
+/* Softmax of a row whose elements stand in `row`, to float16 numbers in `y`. A sum beyond float16
+ * is not rounded. */
+static void softmax_f16(const ort_vmath_kernels *math, float *row, uint16_t *y, size_t length)
+{
+    float max = -INFINITY;
+    double sum = 0;
+    for (size_t i = 0; i < length; i++)
+        max = row[i] > max ? row[i] : max;
+    math->exp_sum(row, row, length, max);
+    math->f32_to_f16(row, y, length);
+    math->f16_to_f32(y, row, length);
+    for (size_t i = 0; i < length; i++)
+        sum += (double)row[i];
+    float total = ort_f16_to_f32(ort_f32_to_f16((float)sum));
+    if (isinf(total))
+        total = (float)sum;
+    for (size_t i = 0; i < length; i++)
+        row[i] /= total;
+    math->f32_to_f16(row, y, length);
+}
+
+/* n columns at `at`, each brought to a row of the scratch: numbers, then float16 results. */
+static void softmax_columns_f16(const softmax_job *job, int64_t at, int64_t n, float *row)
+{
+    const uint16_t *x = (const uint16_t *)job->x->data + at;
+    uint16_t *y = (uint16_t *)job->y->data + at;
+    int64_t length = job->plan->length, stride = job->plan->inner;
+    uint16_t *result = (uint16_t *)(void *)(row + length);
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t i = 0; i < length; i++)
+            row[i] = ort_f16_to_f32(x[i * stride + j]);
+        softmax_f16(job->math, row, result, (size_t)length);
+        for (int64_t i = 0; i < length; i++)
+            y[i * stride + j] = result[i];
+    }
+}
+
 /* 16-bit floats: the columns lie packed in f32 scratch of length * n elements. */
 static void columns_half(const softmax_job *job, int64_t at, int64_t n, int thread)
 {
@@ -102,8 +142,17 @@ static void columns_half(const softmax_job *job, int64_t at, int64_t n, int thre
     float *block = ort_call_scratch(job->call, thread);
     const uint16_t *x = (const uint16_t *)job->x->data + at;
     uint16_t *y = (uint16_t *)job->y->data + at;
+    bool stepwise = job->state->kind == SOFTMAX && job->x->dtype == ORT_DTYPE_FLOAT16;
+    if (stepwise && plan->inner > 1) {
+        softmax_columns_f16(job, at, n, block);
+        return;
+    }
     if (plan->inner == 1) {
         ort_widen(job->math, job->x->dtype, x, block, (size_t)plan->length);
+        if (stepwise) {
+            softmax_f16(job->math, block, y, (size_t)plan->length);
+            return;
+        }
         columns_f32(job, block, block, 1, 1);
         ort_narrow(job->math, job->x->dtype, block, y, (size_t)plan->length);
         return;
@@ -201,6 +250,7 @@ static ort_status softmax_shape(ort_shaping *sh, ort_error *err)
     if (sh->in[0]->dtype != ORT_DTYPE_FLOAT && sh->in[0]->dtype != ORT_DTYPE_DOUBLE)
         sh->thread_bytes = (size_t)length * sizeof(float) *
                            (size_t)(plan->inner == 1 ? 1 : ort_min_i64(plan->columns, plan->inner));
+    /* inner > 1 leaves two rows at least, as softmax_columns_f16 needs */
     sh->plan_state = plan;
     return ORT_OK;
 }

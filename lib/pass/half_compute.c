@@ -9,8 +9,8 @@
  *
  *   x:f16 -> Op -> y:f16     becomes     x -> Cast -> Op -> y':f32 -> Cast -> y
  *
- * where the next node reads y' and not y. Casts of the model itself stay. A saved file keeps its
- * types, so this is not for it.
+ * where the next node reads y' and not y. A graph without float16 weights stays as it is, and so
+ * do casts of the model itself. A saved file keeps its types, so this is not for it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -185,12 +185,29 @@ static bool has_two(const ort_graph *graph)
     return false;
 }
 
+#define WEIGHTS_MIN 256 /* elements; masks and scales that were folded are mostly smaller */
+
+/* Float16 weights, here or around: without them no tool has converted the model, and each operator
+ * rounds as it is written. */
+static bool has_weights(const ort_graph *graph)
+{
+    for (; graph; graph = graph->parent)
+        for (ort_id id = 0; id < graph->values.count; id++) {
+            const ort_graph_value *value = ort_graph_value_at(graph, id);
+            if (is_half(graph, id) && value->producer == ORT_ID_NONE && value->fact.value &&
+                ort_tensor_count(value->fact.value) >= WEIGHTS_MIN)
+                return true;
+        }
+    return false;
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     halves h = {.c = c};
     ort_status status = ORT_OK;
     ort_node *node;
-    if (c->portable || !ort_model_opset(c->graph->model, ONNX) || !has_two(c->graph))
+    if (c->portable || !ort_model_opset(c->graph->model, ONNX) || !has_two(c->graph) ||
+        !has_weights(c->graph))
         return ORT_OK;
     ORT_EACH_NODE(c->graph, node)
     {
