@@ -1,6 +1,6 @@
-/* roi.c - RoiAlign and MaxRoiPool: regions of interest to grids of fixed size.
+/* roi.c - RoiAlign, MaxRoiPool and CropAndResize: regions of interest to grids of fixed size.
  *
- * A task is one region. Elements are read as double whatever their type and rounded once.
+ * A task is one region. Elements of the first two are read as double and rounded once.
  */
 #include <math.h>
 #include <string.h>
@@ -291,6 +291,109 @@ static ort_status max_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+/* ---- CropAndResize of com.microsoft: regions [y1, x1, y2, x2], corners of 0 to 1 on the pixels'
+ * centers; what lies outside the image is extrapolation_value */
+
+typedef struct crop_run {
+    roi_run r;
+    int64_t height, width;
+    float outside;
+    bool nearest;
+} crop_run;
+
+static ort_status crop_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0);
+    ort_dim out[4] = {ort_infer_dim(x, 1, 0), ort_infer_dim(x, 0, 1), ort_dim_unknown(),
+                      ort_dim_unknown()};
+    const char *mode = ort_node_string(x->node, "mode", "bilinear");
+    ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
+    ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
+    ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
+    if (strcmp(mode, "bilinear") != 0 && strcmp(mode, "nearest") != 0)
+        return ort_infer_fail(x, err, "mode '%.40s' is none of bilinear and nearest", mode);
+    for (int i = 0; i < 2; i++)
+        if (!ort_infer_int(x, 3, i, &out[2 + i]))
+            out[2 + i] = ort_dim_unknown();
+        else if (ort_dim_known(out[2 + i]) && out[2 + i].size < 1)
+            return ort_infer_fail(x, err, "crop_size needs two positive numbers");
+    ort_infer_set_type(x, 0, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, 4, out);
+    return ORT_OK;
+}
+
+/* Where output row (or column) `index` of `count` lies in the image; both ends are exact. */
+static float crop_at(float start, float end, int64_t size, int64_t count, int64_t index)
+{
+    float last = (float)(size - 1);
+    if (count == 1)
+        return (float)(0.5 * (double)(start + end) * (double)last);
+    if (index == count - 1)
+        return end * last;
+    float step = (end - start) * last / (float)(count - 1);
+    return start * last + (float)index * step;
+}
+
+static float crop_value(const crop_run *c, const float *plane, float y, float x)
+{
+    int64_t width = c->r.width;
+    if (!(y >= 0 && y <= (float)(c->r.height - 1) && x >= 0 && x <= (float)(width - 1)))
+        return c->outside;
+    if (c->nearest)
+        return plane[(int64_t)roundf(y) * width + (int64_t)roundf(x)];
+    int64_t top = (int64_t)floorf(y), bottom = (int64_t)ceilf(y);
+    int64_t left = (int64_t)floorf(x), right = (int64_t)ceilf(x);
+    float down = y - (float)top, across = x - (float)left;
+    const float *upper = plane + top * width, *lower = plane + bottom * width;
+    float a = upper[left] + (upper[right] - upper[left]) * across;
+    float b = lower[left] + (lower[right] - lower[left]) * across;
+    return a + (b - a) * down;
+}
+
+static void task_crop(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const crop_run *c = arg;
+    const roi_run *r = &c->r;
+    const float *roi = (const float *)r->rois->data + task * 4;
+    int64_t image = ort_tensor_get_i64(r->batch, (int64_t)task);
+    float *out = (float *)r->y->data + (int64_t)task * r->channels * c->height * c->width;
+    for (int64_t k = 0; k < r->channels; k++) {
+        const float *plane = (const float *)r->x->data +
+                             (image * r->channels + k) * r->height * r->width;
+        for (int64_t oy = 0; oy < c->height; oy++)
+            for (int64_t ox = 0; ox < c->width; ox++)
+                *out++ = crop_value(c, plane, crop_at(roi[0], roi[2], r->height, c->height, oy),
+                                    crop_at(roi[1], roi[3], r->width, c->width, ox));
+    }
+}
+
+static ort_status crop_run_(ort_call *call, ort_error *err)
+{
+    crop_run c = {.outside = ort_node_float(call->node, "extrapolation_value", 0.0f)};
+    const ort_tensor *images = ort_call_in(call, 2);
+    ORT_TRY(fill_run(call, &c.r, 4, err));
+    c.r.batch = images;
+    c.nearest = strcmp(ort_node_string(call->node, "mode", "bilinear"), "nearest") == 0;
+    int64_t rois = c.r.rois->shape.dim[0];
+    if (ort_tensor_count(images) != rois)
+        return ort_call_fail(call, err, "%lld regions and %lld batch_indices", (long long)rois,
+                             (long long)ort_tensor_count(images));
+    for (int64_t i = 0; i < rois; i++) {
+        int64_t image = ort_tensor_get_i64(images, i);
+        if (image < 0 || image >= c.r.images)
+            return ort_call_fail(call, err, "region %lld is of image %lld, there are %lld",
+                                 (long long)i, (long long)image, (long long)c.r.images);
+    }
+    if (!c.r.y)
+        return ORT_OK;
+    c.height = c.r.y->shape.dim[2];
+    c.width = c.r.y->shape.dim[3];
+    ort_call_parallel(call, (size_t)rois, task_crop, &c);
+    return ORT_OK;
+}
+
+static const ort_op_impl crop_impl = {.infer = crop_infer, .run = crop_run_};
+
 static const ort_op_impl align_impl = {align_infer, align_prepare, NULL, align_run, NULL};
 static const ort_op_impl max_impl = {max_infer, max_prepare, NULL, max_run, NULL};
 
@@ -308,5 +411,7 @@ const ort_op ort_ops_roi[] = {
      &max_impl},
     {ONNX, "MaxRoiPool", 22, "X:T,rois:T -> Y:T", "T:F,bf16", "pooled_shape:is! spatial_scale:f=1",
      0, &max_impl},
+    {MS, "CropAndResize", 1, "X:T1,rois:T1,batch_indices:T2,crop_size:T2 -> Y:T1", "T1:f32 T2:i32",
+     "extrapolation_value:f=0 mode:s=bilinear", 0, &crop_impl},
     {0},
 };

@@ -79,4 +79,13 @@ def forks():
     fork("none", [2, 7], 0, None)
 
 
-GROUPS = [early_forms, utilities, forks]
+def crops():
+    for mode, size in (("bilinear", [3, 4]), ("nearest", [2, 1])):
+        write(f"crop_and_resize_{mode}", "CropAndResize",
+              dict(x=real(2, 2, 5, 6), rois=np.array([[0.1, 0.2, 0.9, 0.7], [0.5, -0.2, 1.1, 1]],
+                                                     np.float32),
+                   batch=np.array([1, 0], np.int32), size=np.array(size, np.int32)), {"y": F},
+              {"mode": mode, "extrapolation_value": -3.0}, ("size",))
+
+
+GROUPS = [early_forms, utilities, forks, crops]
