@@ -275,6 +275,18 @@ static void pow_element(const pow_job *job, int64_t out, int64_t ix, int64_t ie)
     }
 }
 
+/* Whether f32 holds these exponents: a standing one is looked at, of many the type decides. */
+static bool pow_in_f32(const pow_job *job, int64_t at, int64_t stride)
+{
+    ort_dtype dtype = job->e->dtype;
+    if (job->x->dtype == ORT_DTYPE_DOUBLE || !is_float_class(job->x->dtype))
+        return false;
+    if (dtype != ORT_DTYPE_DOUBLE && ort_dtype_get(dtype)->bits < 32)
+        return true;
+    double e = stride == 0 ? ort_tensor_get_f64(job->e, at) : 0.5;
+    return dtype == ORT_DTYPE_FLOAT || (stride == 0 && fabs(e) < 1e6 && (double)(float)e == e);
+}
+
 static void pow_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
 {
     const pow_job *job = arg;
@@ -286,8 +298,7 @@ static void pow_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
         job->math->binary[ORT_BINARY_POW]((const float *)job->x->data + in[0],
                                           (const float *)job->e->data + in[1],
                                           (float *)job->y->data + out, (size_t)n, form);
-    } else if (dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_FLOAT16 ||
-               dtype == ORT_DTYPE_BFLOAT16) {
+    } else if (pow_in_f32(job, in[1], se)) {
         for (int64_t i = 0; i < n; i += ORT_WIDEN_BLOCK) {
             int64_t at[2] = {in[0] + i * sx, in[1] + i * se};
             pow_block(job, out + i, at, (size_t)ort_min_i64(n - i, ORT_WIDEN_BLOCK));

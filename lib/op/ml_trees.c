@@ -51,7 +51,7 @@ static const ort_tree_node *walk(const ort_forest *f, uint32_t root, const doubl
     }
     while ((n->feature & 7) != ORT_TREE_LEAF) {
         double x = row[n->feature >> 4];
-        bool yes = isnan(x) ? (n->feature & 8) != 0 || test(f, n, x) : test(f, n, x);
+        bool yes = isnan(x) ? (n->feature & 8) != 0 : test(f, n, x);
         n = &f->nodes[n->child + !yes];
     }
     return n;

@@ -31,6 +31,17 @@ static bool is_half(const ort_graph *graph, ort_id id)
            value->fact.type.dtype == ORT_DTYPE_FLOAT16;
 }
 
+/* Sequences and optionals keep the element type that their readers were promised. */
+static bool holds_others(const ort_graph *graph, const ort_id *ids, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(graph, ids[i]);
+        if (value && value->fact.type.kind != ORT_TYPE_TENSOR)
+            return true;
+    }
+    return false;
+}
+
 static const ort_param *param_at(const ort_param *params, int count, int slot)
 {
     if (count == 0)
@@ -51,7 +62,9 @@ static bool suits(const ort_graph *graph, const ort_node *node)
         return false;
     for (int i = 0; i < node->input_count; i++)
         any = any || is_half(graph, node->inputs[i]);
-    if (!any || ort_schema_parse(node->op, &schema, NULL))
+    if (!any || holds_others(graph, node->inputs, node->input_count) ||
+        holds_others(graph, node->outputs, node->output_count) ||
+        ort_schema_parse(node->op, &schema, NULL))
         return false;
     for (int i = 0; i < node->input_count; i++) {
         const ort_param *p = param_at(schema.inputs, schema.input_count, i);

@@ -45,7 +45,7 @@ def with_factors(g):
     dtype = g.dtype(g.schema.inputs[0].type_str)
     # Integers beyond what a double holds are converted in no specified way.
     x = unary(g, special=dtype.kind not in "iu")
-    g.tolerance = Tolerance(ulps=8, scale=4)
+    g.tolerance = Tolerance(ulps=16, scale=8)
     if g.name == "Shrink" and (x.dtype == np.float64 or x.dtype.kind in "iu"):
         g.peers = ("reference",)  # onnxruntime computes these in float
 
@@ -244,7 +244,9 @@ def castable(g, source, target):
     import ml_dtypes
     shape = g.shape()
     if source == object:
-        if target.kind in "iu" or target == bool:
+        if target == bool:
+            raise Redraw  # which texts are true is not specified
+        if target.kind in "iu":
             return g.text(shape, ["0", "1", "3", "7"])
         return g.text(shape, ["0", "1.5", "-3e2", "nan", "inf", "-inf", "1e-5", "12"])
     whole = target.kind in "iu" or target.name.startswith(("int", "uint"))

@@ -347,6 +347,9 @@ def tree_ensemble(g):
     g.tolerance = Tolerance(ulps=256, scale=512)
     if x.dtype.kind != "f":
         only_floats(g, x)
+    elif np.isnan(x).any() and "BRANCH_NEQ" in g.attrs["nodes_modes"]:
+        # onnxruntime asks whether NaN differs, not which branch it is sent to.
+        g.peers = ("reference",)
 
 
 @op("TreeEnsemble", domain=ML)

@@ -174,7 +174,7 @@ def pad(g):
             most = 3 if mode == "constant" else 0 if d == 0 else \
                 min(3, d - 1) if mode == "reflect" else min(3, d) if mode == "wrap" else 3
             side.append(g.int(-min(1, d // 3) if mode == "constant" and g.chance(0.3) else 0, most))
-    x = g.values(dtype, shape)
+    x = no_text(g, g.values(dtype, shape))
     g.input(x)
     if g.has("pads"):
         g.attrs["pads"] = low + high
