@@ -38,6 +38,7 @@ typedef struct harness_meta {
     double rtol, atol, bfloat16_rtol; /* the last one where it is larger */
     double atols[HARNESS_VALUES];     /* of each output; `atol` where there are none */
     size_t atol_count;
+    double allow; /* tolerances that may be used where one is too little (parity.h), or 0 */
     double share; /* of an output's elements that must be within the tolerance, else 1 */
     int nodes;
     char folder[32];       /* of the onnx package: node, simple, ...; "" when not of it */
@@ -143,6 +144,8 @@ HARNESS_STATIC bool harness_read_meta(const char *folder, harness_meta *meta)
     harness_meta_text(root, "kind", meta->kind, sizeof meta->kind);
     harness_meta_text(root, "note", meta->note, sizeof meta->note);
     harness_meta_atols(root, meta);
+    if (json_object_object_get_ex(root, "allow", &member))
+        meta->allow = json_object_get_double(member);
     if (json_object_object_get_ex(root, "share", &member))
         meta->share = json_object_get_double(member);
     if (json_object_object_get_ex(root, "rtol", &member))
