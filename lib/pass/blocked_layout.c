@@ -37,6 +37,7 @@ static ort_status add(layout *l, const ort_node *from, const char *domain, const
                           .output_count = 1,
                           .attrs = from ? from->attrs : NULL,
                           .attr_count = from ? from->attr_count : 0,
+                          .opset = from && !strcmp(domain, from->domain) ? from->opset : 0,
                           .origin = from ? from->origin : NULL};
     return ort_edit_add_node(l->c->graph, &spec, node, err);
 }
