@@ -61,8 +61,9 @@ HARNESS_STATIC void parity_print_head(void)
     printf("%-48s %5s %9s %9s\n", "file (model.kind)", "nodes", "worst err", "tolerances");
 }
 
-/* Tolerances as wide as what moving constants and inputs by a last bit moves onnxruntime's own values
- * (meta.json's "allow", see tests/tools/make_parity.py). False when the file has no such figure. */
+/* Tolerances as wide as what moving constants and inputs by a last bit moves onnxruntime's own
+ * values (meta.json's "allow", see tests/tools/make_parity.py). False when the file has no such
+ * figure. */
 HARNESS_STATIC bool parity_allow(harness_meta *meta)
 {
     if (meta->allow <= 1)
