@@ -77,6 +77,7 @@ static ort_status prepare_step(const ort_program_options *o, const ort_program *
                      .opset = step->node->opset,
                      .in_count = step->in_count,
                      .out_count = step->out_count,
+                     .graph = p->graph,
                      .k = o->env->k,
                      .math_strict = o->env->options.math_strict,
                      .arena = o->arena};

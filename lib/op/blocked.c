@@ -2,6 +2,8 @@
  * and blocked tensors. */
 #include "op/blocked_op.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t block)
@@ -9,10 +11,14 @@ const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t 
     return block == 8 ? &k->blocked8 : block == 16 ? &k->blocked16 : NULL;
 }
 
+bool ort_blocked_inner(const ort_node *node)
+{
+    return strcmp(node->domain, NCHWC) != 0;
+}
+
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph)
 {
-    (void)graph;
-    return ort_node_int(node, "block", 0);
+    return ort_blocked_inner(node) ? ort_node_int(node, "block", 0) : ort_nchwc_block(graph);
 }
 
 bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *d)

@@ -10,6 +10,7 @@
  * rounding errors small; the cut depends on the filter alone.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -62,14 +63,14 @@ static ort_status conv_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static void conv_cost(const ort_infer *x, ort_cost *cost)
+void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
 {
     double macs = 1;
     if (!ort_infer_in_ranked(x, 1))
         return;
     for (int i = 0; i < x->in[1]->type.rank; i++)
         macs *= (double)x->in[1]->type.dim[i].size;
-    for (int i = 2; i < x->out[0].type.rank - 1; i++)
+    for (int i = 2; i < ort_min_i64(x->out[0].type.rank, x->in[1]->type.rank); i++)
         macs *= ort_dim_known(x->out[0].type.dim[i]) ? (double)x->out[0].type.dim[i].size : 0;
     cost->macs = macs;
 }
@@ -166,7 +167,7 @@ static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status conv_prepare(ort_prep *p, ort_error *err)
+ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
 {
     const ort_tensor *w = ort_prep_constant(p, 1);
     ort_blocked_state *s = ort_prep_state(p, sizeof *s);
@@ -177,8 +178,8 @@ static ort_status conv_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(ort_epilogue_read(p, &s->epilogue, err));
     if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4)
         return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes");
-    s->inner = true;
-    s->block = ort_blocked_size(p->node, NULL);
+    s->inner = ort_blocked_inner(p->node);
+    s->block = ort_blocked_size(p->node, p->graph);
     s->k = ort_blocked_kernels_of(p->k, s->block);
     s->group = ort_node_int(p->node, "group", 1);
     s->maps = w->shape.dim[0];
@@ -188,13 +189,19 @@ static ort_status conv_prepare(ort_prep *p, ort_error *err)
     if (!s->k || s->group < 1 || s->maps % s->group)
         return ort_prep_fail(p, err, "block %lld or group %lld doesn't fit", (long long)s->block,
                              (long long)s->group);
-    s->plain = p->in[0]->type.rank == w->shape.rank;
+    s->plain = s->inner ? p->in[0]->type.rank == w->shape.rank
+                        : s->group == 1 && s->channels < s->block;
     s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
     bool whole = s->channels % s->block == 0 && s->maps / s->group % s->block == 0;
     if (s->group > 1 && !s->depthwise && !whole)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
-    ORT_TRY(pack(p, s, w, err));
-    return pack_bias(p, s, err);
+    ort_tensor straight = *w;
+    if (!s->inner)
+        ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
+    ort_status status = pack(p, s, &straight, err);
+    if (!s->inner)
+        free(straight.data);
+    return status ? status : pack_bias(p, s, err);
 }
 
 /* ---- shape */
@@ -274,7 +281,7 @@ static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked
     return ORT_OK;
 }
 
-static ort_status conv_shape(ort_shaping *sh, ort_error *err)
+ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
 {
     const ort_blocked_state *s = sh->state;
     const ort_tensor *x = sh->in[0], *z = sh->in_count > 3 ? sh->in[3] : NULL;
@@ -475,7 +482,7 @@ static void task_depthwise(void *arg, size_t task, int thread)
     }
 }
 
-static ort_status conv_run(ort_call *call, ort_error *err)
+ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
 {
     (void)err;
     const ort_blocked_state *s = call->state;
@@ -494,7 +501,8 @@ static ort_status conv_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl conv_impl = {conv_infer, conv_prepare, conv_shape, conv_run, conv_cost};
+static const ort_op_impl conv_impl = {conv_infer, ort_blocked_conv_prepare, ort_blocked_conv_shape,
+                                      ort_blocked_conv_run, ort_blocked_conv_cost};
 
 const ort_op ort_ops_blocked_conv[] = {
     {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",

@@ -38,7 +38,9 @@ typedef struct ort_blocked_dims {
 /* False when the shape isn't one of a blocked tensor of one or two spatial axes. */
 bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *dims);
 const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t block);
-/* The block of this node's tensors: its attribute, or what the other nodes of a file reveal. */
+/* Is the block an axis of its own in this node's tensors? */
+bool ort_blocked_inner(const ort_node *node);
+/* The block of this node's tensors: its attribute, or what the nodes of a file reveal. */
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph);
 /* `window` with two axes: for one, the first is 1. */
 ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
@@ -47,5 +49,23 @@ ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_di
  * and its input row. Also where column 0 starts. */
 void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocked_window *rows,
                       int64_t *first_row, int64_t *in_row);
+
+/* blocked_conv.c, blocked_pool.c: the phases that both domains share. */
+ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
+ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
+ort_status ort_blocked_conv_run(ort_call *call, ort_error *err);
+void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost);
+ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err);
+ort_status ort_blocked_window_shape(ort_shaping *s, ort_error *err);
+ort_status ort_blocked_window_run(ort_call *call, ort_error *err);
+ort_status ort_blocked_global_shape(ort_shaping *s, ort_error *err);
+ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
+
+/* nchwc.c: the block of a file's com.microsoft.nchwc nodes. graph may be NULL. */
+int64_t ort_nchwc_block(const ort_graph *graph);
+/* A filter of that domain in ONNX's order, [maps][channels][kernel...]; to->data is the caller's to
+ * free. */
+ort_status ort_nchwc_weights(const ort_blocked_state *s, const ort_tensor *from, ort_tensor *to,
+                             ort_error *err);
 
 #endif

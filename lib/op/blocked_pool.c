@@ -37,13 +37,13 @@ static ort_status window_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status pool_prepare(ort_prep *p, ort_error *err)
+ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err)
 {
     ort_blocked_state *s = ort_prep_state(p, sizeof *s);
     if (!s)
         return ort_error_memory(err, sizeof *s);
-    s->inner = true;
-    s->block = ort_blocked_size(p->node, NULL);
+    s->inner = ort_blocked_inner(p->node);
+    s->block = ort_blocked_size(p->node, p->graph);
     s->k = ort_blocked_kernels_of(p->k, s->block);
     s->maximum = is_maximum(p->node);
     s->include_pad = ort_node_int(p->node, "count_include_pad", 0) != 0;
@@ -70,7 +70,7 @@ static ort_status plan_counts(ort_shaping *sh, const ort_blocked_state *s, pool_
     return ORT_OK;
 }
 
-static ort_status window_shape(ort_shaping *sh, ort_error *err)
+ort_status ort_blocked_window_shape(ort_shaping *sh, ort_error *err)
 {
     const ort_blocked_state *s = sh->state;
     pool_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
@@ -112,7 +112,7 @@ static void task_window(void *arg, size_t task, int thread)
     }
 }
 
-static ort_status window_run(ort_call *call, ort_error *err)
+ort_status ort_blocked_window_run(ort_call *call, ort_error *err)
 {
     (void)err;
     const pool_plan *p = call->plan_state;
@@ -137,7 +137,7 @@ static ort_status global_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status global_shape(ort_shaping *sh, ort_error *err)
+ort_status ort_blocked_global_shape(ort_shaping *sh, ort_error *err)
 {
     pool_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
     if (!p)
@@ -157,7 +157,7 @@ static void task_global(void *arg, size_t task, int thread)
                                                        j->y + (int64_t)task * block);
 }
 
-static ort_status global_run(ort_call *call, ort_error *err)
+ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
 {
     (void)err;
     const pool_plan *p = call->plan_state;
@@ -166,8 +166,10 @@ static ort_status global_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl window_impl = {window_infer, pool_prepare, window_shape, window_run, NULL};
-static const ort_op_impl global_impl = {global_infer, pool_prepare, global_shape, global_run, NULL};
+static const ort_op_impl window_impl = {window_infer, ort_blocked_pool_prepare,
+                                        ort_blocked_window_shape, ort_blocked_window_run, NULL};
+static const ort_op_impl global_impl = {global_infer, ort_blocked_pool_prepare,
+                                        ort_blocked_global_shape, ort_blocked_global_run, NULL};
 
 #define WINDOW                                                                                     \
     "auto_pad:s=NOTSET block:i! ceil_mode:i=0 dilations:is kernel_shape:is! pads:is "              \

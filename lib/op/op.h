@@ -108,6 +108,7 @@ typedef struct ort_prep {
     int in_count, out_count;
     const ort_fact *const *in;  /* value != NULL: a constant that lives as long as the session */
     const ort_fact *const *out;
+    const ort_graph *graph;     /* that holds the node; NULL outside of one */
     const ort_kernels *k;
     bool math_strict;
     ort_arena *arena;           /* the session's: states and packed weights */

@@ -98,11 +98,12 @@ def run_bound(session, feeds, shared):
     return binding.copy_outputs_to_cpu()
 
 
-def save(name, model, fed, op, rtol=1e-3, atol=1e-5, opset=17, domain=MS, shared=None):
-    """Run the model and keep it with its inputs and outputs."""
+def save(name, model, fed, op, rtol=1e-3, atol=1e-5, opset=17, domain=MS, shared=None,
+         reference=None):
+    """Run the model, or one of the same meaning, and keep it with its inputs and outputs."""
     feeds = {k + "_fed" if v.dtype == bfloat16 else k:
              v.astype(np.float32) if v.dtype == bfloat16 else v for k, v in fed.items()}
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
+    session = onnxruntime.InferenceSession((reference or model).SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     results = run_bound(session, feeds, shared) if shared else session.run(None, feeds)
     if (OUT / name).exists():

@@ -14,9 +14,11 @@ import contrib_bert
 import contrib_case
 import contrib_legacy
 import contrib_llm
+import contrib_nchwc
 import contrib_quant
 
-MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy]
+MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy,
+           contrib_nchwc]
 
 
 def main():
