@@ -757,6 +757,34 @@ ORT_WARN_UNUSED ort_status ort_model_bisect(ort_env *env, const ort_model *origi
                                             const ort_verify_options *options,
                                             const char **pass, ort_error *err);
 
+/* Where two sessions part on the same inputs: both run, and the values that they compute are
+ * compared in the order of a's graph. A value is matched by how it is computed, else by name;
+ * outputs by name (by place when the models share no name). Sessions made with keep_computed show
+ * all they compute, others their outputs only. */
+typedef struct ort_locate_options {
+    /* |a - b| <= atol + rtol * (max |a| of that value + |a|), a the first session's; 16-bit types
+     * get 1024 times rtol; integers, strings and bools agree exactly. */
+    double rtol, atol;
+    const ort_run_options *run; /* of both; callbacks are not used. Or NULL */
+} ort_locate_options;
+
+typedef struct ort_first_difference {
+    bool differs, is_output;
+    char name[256], other[256]; /* the first value that differs: in a, in b */
+    char node[320];             /* of a, that computes it: "node 'conv1' (Conv)" */
+    char text[512];             /* how */
+    int compared, by_structure, alone; /* values matched, of these by structure; only in a */
+    double max_abs;             /* largest difference seen, differing or not */
+    char worst[256];            /* where */
+} ort_first_difference;
+
+void ort_locate_options_init(ort_locate_options *options); /* rtol 1e-4 */
+/* inputs: as of ort_session_run for a; b takes those of the same name. */
+ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
+                                                ort_value *const *inputs,
+                                                const ort_locate_options *options,
+                                                ort_first_difference *result, ort_error *err);
+
 /* Made-up inputs for a session: draws by name and role (see formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
                                                      ort_value **inputs, ort_error *err);

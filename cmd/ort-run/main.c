@@ -11,6 +11,7 @@
 #include "run.h"
 
 #define O(member) offsetof(run_options, member)
+#define UNSET (-1.0) /* a tolerance that nobody gave */
 
 static const option_row run_rows[] = {
     {0, "", NULL, OPTION_GROUP, 0, "Inputs and outputs", NULL},
@@ -36,8 +37,14 @@ static const option_row run_rows[] = {
     {0, "", NULL, OPTION_GROUP, 0, "Checks and measurements", NULL},
     {0, "expect", "FILE", OPTION_STRING, O(expect),
      "compare with expected outputs (file or folder); exit 1 when they differ", NULL},
-    {0, "rtol", "X", OPTION_DOUBLE, O(rtol), "relative tolerance (default 1e-3)", NULL},
-    {0, "atol", "X", OPTION_DOUBLE, O(atol), "absolute tolerance (default 1e-5)", NULL},
+    {0, "compare", "MODEL", OPTION_STRING, O(compare),
+     "run that model on the same inputs; name the first value that differs (exit 1)", NULL},
+    {0, "compare-levels", NULL, OPTION_FLAG, O(compare_levels),
+     "the same between level 0 and each optimization level", NULL},
+    {0, "rtol", "X", OPTION_DOUBLE, O(rtol),
+     "relative tolerance (default 1e-3, comparing models 1e-4)", NULL},
+    {0, "atol", "X", OPTION_DOUBLE, O(atol),
+     "absolute tolerance (default 1e-5, comparing models 0)", NULL},
     {0, "hash", NULL, OPTION_FLAG, O(hash), "print a digest per output", NULL},
     {0, "repeat", "N", OPTION_INT, O(repeat), "time N runs", NULL},
     {0, "warmup", "N", OPTION_INT, O(warmup), "untimed runs before (default 2)", NULL},
@@ -98,6 +105,23 @@ static bool reports(const run_options *o)
     return measures(o) || o->hash || o->expect != NULL || o->settings.json;
 }
 
+static int check_compare(const run_options *o, const string_list *files)
+{
+    if (!o->compare && !o->compare_levels)
+        return 0;
+    if (o->compare && o->compare_levels)
+        return tool_usage("--compare and --compare-levels exclude each other");
+    if (o->compare && !strcmp(o->compare, "-") && !strcmp(files->items[0], "-"))
+        return tool_usage("only one of the models can come from stdin");
+    if (o->compare_levels && o->settings.level_number == 0)
+        return tool_usage("--compare-levels needs a level above 0");
+    if (measures(o) || o->hash || o->expect || o->carries.count || o->saves.count ||
+        o->dumps.count || o->outputs.count || o->save_optimized || o->report)
+        return tool_usage("a comparison of models takes inputs, --rtol, --atol, --json and no "
+                          "other output or check");
+    return 0;
+}
+
 static int check_options(const run_options *o, const string_list *files)
 {
     if (files->count == 0)
@@ -116,9 +140,9 @@ static int check_options(const run_options *o, const string_list *files)
     if (o->format != NULL && ort_format_parse(o->format) == ORT_FORMAT_COUNT)
         return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, raw",
                           o->format);
-    if (o->rtol < 0 || o->atol < 0)
+    if ((o->rtol < 0 && o->rtol != UNSET) || (o->atol < 0 && o->atol != UNSET))
         return tool_usage("--rtol and --atol can't be negative");
-    return 0;
+    return check_compare(o, files);
 }
 
 /* --seed and --timeout, as the library takes them. */
@@ -356,7 +380,7 @@ static int run(runner *r, const string_list *files)
 
 int main(int argc, char **argv)
 {
-    runner r = {.options = {.rtol = 1e-3, .atol = 1e-5, .warmup = 2}};
+    runner r = {.options = {.rtol = UNSET, .atol = UNSET, .warmup = 2}};
     string_list files = {0};
     tool_init("ort-run");
     settings_init(&r.options.settings);
@@ -367,6 +391,8 @@ int main(int argc, char **argv)
         status = check_options(&r.options, &files);
     if (status == 0)
         status = set_how(&r.options, &r.how);
+    if (status == 0 && (r.options.compare || r.options.compare_levels))
+        return tool_finish(compare_models(&r.options, &r.how, &files));
     if (status == 0) {
         r.model_path = files.items[0];
         status = run(&r, &files);

@@ -203,7 +203,8 @@ int report_expect(const run_options *o, const ort_session *session, ort_value *c
 {
     ort_tensors *expected = NULL;
     ort_error err = {0};
-    ort_compare_options options = {o->rtol, o->atol};
+    ort_compare_options options = {.rtol = o->rtol < 0 ? 1e-3 : o->rtol,
+                                   .atol = o->atol < 0 ? 1e-5 : o->atol};
     int status = load_expected(o->expect, &expected);
     if (status != 0)
         return status;

@@ -9,8 +9,9 @@ typedef struct run_options {
     string_list inputs;  /* -i */
     string_list outputs; /* --outputs */
     string_list saves;   /* -o */
-    const char *expect;
-    double rtol, atol;
+    const char *expect, *compare;
+    bool compare_levels;
+    double rtol, atol; /* negative: the default of --expect or --compare */
     string_list dumps;
     const char *dump_dir;
     const char *random, *seed;
@@ -124,6 +125,11 @@ int report_phases(const ort_session *session, const timing *t, FILE *stream);
 /* Compare with --expect. 0, 1 (differs), or another exit status. */
 int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
                   FILE *stream);
+
+/* ---- compare */
+
+/* --compare and --compare-levels: 0, EXIT_GATE at a difference, or another exit status. */
+int compare_models(const run_options *o, const ort_run_options *how, const string_list *files);
 
 /* ---- dump */
 

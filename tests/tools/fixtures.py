@@ -157,6 +157,9 @@ def models():
         "chain.onnx": model(chain, [x], [out]),
         "renamed.onnx": model(renamed, [x], [out]),
         "other.onnx": model(chain[:2] + [node("Abs", ["b"], ["out"])], [x], [out]),
+        "shifted.onnx": model(
+            [chain[0], node("Sigmoid", ["a"], ["b"]), node("Sub", ["b", "b"], ["out"])], [x],
+            [out]),
         "weight.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out], [weight]),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),

@@ -1,0 +1,370 @@
+/* first_difference.c - where two sessions part on the same inputs (ort_sessions_compare).
+ *
+ * Values of the two graphs are matched by structure first (how a value is computed, from the names
+ * of the graph inputs down: graph/hash.h), else by name; graph outputs always by name. Matched
+ * values are compared in the order of the first graph, so the first that differs lies where the
+ * cause is: all that feeds it agrees.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "graph/hash.h"
+
+typedef enum match_kind { MATCH_NONE, MATCH_STRUCTURE, MATCH_NAME, MATCH_OUTPUT } match_kind;
+
+typedef struct pairing { /* a computed value of the first graph, in its order */
+    ort_id a, b;
+    match_kind kind;
+    ort_value *value; /* of the first run; ours */
+} pairing;
+
+typedef struct comparison {
+    const ort_session *a, *b;
+    const ort_locate_options *options;
+    ort_first_difference *result;
+    ORT_VEC(pairing) pairs;
+    ort_hashmap by_name_a, by_name_b; /* to the index of a pair; by_name_b chains through next */
+    ORT_VEC(uint32_t) next;         /* per pair: another pair of the same value of b, plus 1 */
+    uint32_t first;                 /* pair that differs so far; UINT32_MAX: none */
+    ort_status status;
+    ort_error *err;
+} comparison;
+
+static const ort_graph *graph_of(const ort_session *session) { return session->program->graph; }
+
+static const char *name_of(const ort_session *session, ort_id id)
+{
+    return graph_of(session)->values.data[id]->name;
+}
+
+/* ---- matching */
+
+static bool put(ort_hashmap *map, const void *key, size_t bytes, uint64_t value)
+{
+    return ort_hashmap_get(map, key, bytes, NULL) || ort_hashmap_put(map, key, bytes, value);
+}
+
+static ort_id output_of(const ort_session *session, const char *name)
+{
+    for (int i = 0; i < session->output_count; i++)
+        if (!strcmp(session->outputs[i].name, name))
+            return session->outputs[i].id;
+    return ORT_ID_NONE;
+}
+
+/* The output of b that stands for output `id` of a: by name, by position when no name is common. */
+static ort_id output_match(const comparison *c, ort_id id)
+{
+    bool common = false;
+    int place = -1;
+    for (int i = 0; i < c->a->output_count; i++) {
+        common = common || output_of(c->b, c->a->outputs[i].name) != ORT_ID_NONE;
+        if (c->a->outputs[i].id == id)
+            place = i;
+    }
+    if (place < 0)
+        return ORT_ID_NONE;
+    if (common)
+        return output_of(c->b, c->a->outputs[place].name);
+    return c->a->output_count == c->b->output_count ? c->b->outputs[place].id : ORT_ID_NONE;
+}
+
+typedef struct lookup { /* of the values that b computes */
+    ort_graph_hashes hashes;
+    ort_hashmap by_hash, by_name;
+} lookup;
+
+static ort_status index_values(const ort_graph *graph, lookup *l, ort_error *err)
+{
+    const ort_node *node;
+    ORT_TRY(ort_graph_hashes_init(graph, &l->hashes, err));
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; i < node->output_count; i++) {
+            ort_id id = node->outputs[i];
+            if (id == ORT_ID_NONE)
+                continue;
+            const char *name = graph->values.data[id]->name;
+            if (!put(&l->by_hash, &l->hashes.values[id], sizeof *l->hashes.values, id) ||
+                !put(&l->by_name, name, strlen(name), id))
+                return ort_error_memory(err, sizeof id);
+        }
+    return ORT_OK;
+}
+
+static void lookup_release(lookup *l)
+{
+    ort_graph_hashes_release(&l->hashes);
+    ort_hashmap_release(&l->by_hash);
+    ort_hashmap_release(&l->by_name);
+}
+
+static pairing match(const comparison *c, const ort_graph_hashes *hashes, const lookup *l, ort_id id)
+{
+    pairing p = {.a = id, .b = output_match(c, id), .kind = MATCH_OUTPUT};
+    uint64_t found;
+    const char *name = name_of(c->a, id);
+    if (p.b != ORT_ID_NONE)
+        return p;
+    if (ort_hashmap_get(&l->by_hash, (const char *)&hashes->values[id], sizeof *hashes->values,
+                        &found))
+        p.kind = MATCH_STRUCTURE;
+    else if (*name && ort_hashmap_get_str(&l->by_name, name, &found))
+        p.kind = MATCH_NAME;
+    else
+        return (pairing){.a = id, .b = ORT_ID_NONE};
+    p.b = (ort_id)found;
+    return p;
+}
+
+static ort_status add_pair(comparison *c, pairing p, ort_error *err)
+{
+    const char *name = name_of(c->a, p.a);
+    uint64_t before = 0;
+    bool chained = p.b != ORT_ID_NONE &&
+                   ort_hashmap_get(&c->by_name_b, name_of(c->b, p.b), strlen(name_of(c->b, p.b)),
+                                   &before);
+    uint32_t index = (uint32_t)c->pairs.count;
+    if (!ort_vec_push(&c->pairs, p) || !ort_vec_push(&c->next, chained ? (uint32_t)before + 1 : 0) ||
+        !put(&c->by_name_a, name, strlen(name), index) ||
+        (p.b != ORT_ID_NONE && !ort_hashmap_put_str(&c->by_name_b, name_of(c->b, p.b), index)))
+        return ort_error_memory(err, sizeof p);
+    return ORT_OK;
+}
+
+static ort_status pair_values(comparison *c, ort_error *err)
+{
+    ort_graph_hashes hashes = {0};
+    lookup l = {0};
+    const ort_node *node;
+    ort_status status = ort_graph_hashes_init(graph_of(c->a), &hashes, err);
+    if (!status)
+        status = index_values(graph_of(c->b), &l, err);
+    ORT_EACH_NODE(graph_of(c->a), node)
+        for (int i = 0; i < node->output_count && !status; i++)
+            if (node->outputs[i] != ORT_ID_NONE)
+                status = add_pair(c, match(c, &hashes, &l, node->outputs[i]), err);
+    ort_graph_hashes_release(&hashes);
+    lookup_release(&l);
+    return status;
+}
+
+/* ---- comparing */
+
+static bool is_float(const ort_value *v)
+{
+    return v->kind == ORT_KIND_TENSOR && ort_dtype_get(v->tensor.dtype)->class_ == ORT_CLASS_FLOAT;
+}
+
+static double magnitude(const ort_tensor *t)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < ort_tensor_count(t); i++) {
+        double x = fabs(ort_tensor_get_f64(t, i));
+        if (isfinite(x) && x > largest)
+            largest = x;
+    }
+    return largest;
+}
+
+static bool is_narrow(const ort_value *v)
+{
+    return v->tensor.dtype == ORT_DTYPE_FLOAT16 || v->tensor.dtype == ORT_DTYPE_BFLOAT16;
+}
+
+/* As double, where the two models compute in different float types. */
+static ort_status widen(const ort_value *v, ort_value **wide, ort_error *err)
+{
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_DOUBLE, &v->tensor.shape, wide, err));
+    for (int64_t i = 0; i < ort_tensor_count(&v->tensor); i++)
+        ((double *)(*wide)->tensor.data)[i] = ort_tensor_get_f64(&v->tensor, i);
+    return ORT_OK;
+}
+
+static ort_status difference_of(const comparison *c, const ort_value *a, const ort_value *b,
+                                ort_difference *d, ort_error *err)
+{
+    ort_compare_options options = {0};
+    ort_value *wide_a = NULL, *wide_b = NULL;
+    ort_status status = ORT_OK;
+    bool mixed = is_float(a) && is_float(b) && a->tensor.dtype != b->tensor.dtype;
+    if (is_float(a)) {
+        double narrow = is_narrow(a) || (is_float(b) && is_narrow(b)) ? 1024 : 1;
+        options.rtol = c->options->rtol * narrow;
+        options.atol = c->options->atol + options.rtol * magnitude(&a->tensor);
+    }
+    if (mixed)
+        status = widen(a, &wide_a, err);
+    if (mixed && !status)
+        status = widen(b, &wide_b, err);
+    if (!status)
+        status = ort_value_compare(mixed ? wide_b : b, mixed ? wide_a : a, &options, d, err);
+    ort_value_free(wide_a);
+    ort_value_free(wide_b);
+    return status;
+}
+
+static bool same_shape(const ort_value *a, const ort_value *b)
+{
+    return a->kind == b->kind &&
+           (a->kind != ORT_KIND_TENSOR || ort_shape_equal(&a->tensor.shape, &b->tensor.shape));
+}
+
+/* Exporters number values: two that only share a name are one thing when they look alike. */
+static bool accidental(const comparison *c, const pairing *p, const ort_value *b)
+{
+    const ort_graph *ga = graph_of(c->a), *gb = graph_of(c->b);
+    if (p->kind != MATCH_NAME || same_shape(p->value, b))
+        return false;
+    return strcmp(ga->nodes.data[ga->values.data[p->a]->producer]->op_type,
+                  gb->nodes.data[gb->values.data[p->b]->producer]->op_type) != 0;
+}
+
+static void tell(comparison *c, uint32_t index, const ort_difference *d)
+{
+    const pairing *p = &c->pairs.data[index];
+    const ort_graph *graph = graph_of(c->a);
+    ort_first_difference *r = c->result;
+    c->first = index;
+    r->differs = true;
+    r->is_output = p->kind == MATCH_OUTPUT;
+    snprintf(r->name, sizeof r->name, "%s", name_of(c->a, p->a));
+    snprintf(r->other, sizeof r->other, "%s", name_of(c->b, p->b));
+    ort_node_label(graph->nodes.data[graph->values.data[p->a]->producer], r->node, sizeof r->node);
+    snprintf(r->text, sizeof r->text, "%s", d->text);
+}
+
+static ort_status compare_pair(comparison *c, uint32_t index, const ort_value *b, ort_error *err)
+{
+    pairing *p = &c->pairs.data[index];
+    ort_first_difference *r = c->result;
+    ort_difference d;
+    if (!p->value || accidental(c, p, b))
+        return ORT_OK;
+    ORT_TRY(difference_of(c, p->value, b, &d, err));
+    r->compared++;
+    r->by_structure += p->kind == MATCH_STRUCTURE;
+    if (d.max_abs > r->max_abs) {
+        r->max_abs = d.max_abs;
+        snprintf(r->worst, sizeof r->worst, "%s", name_of(c->a, p->a));
+    }
+    if (!d.equal && index < c->first)
+        tell(c, index, &d);
+    ort_value_free(p->value);
+    p->value = NULL;
+    return ORT_OK;
+}
+
+/* ---- running */
+
+static void keep_value(void *arg, const char *name, const ort_value *value)
+{
+    comparison *c = arg;
+    uint64_t index;
+    if (c->status || !ort_hashmap_get_str(&c->by_name_a, name, &index))
+        return;
+    pairing *p = &c->pairs.data[index];
+    if (p->b != ORT_ID_NONE && !p->value)
+        c->status = ort_value_clone(value, &p->value, c->err);
+}
+
+static void compare_value(void *arg, const char *name, const ort_value *value)
+{
+    comparison *c = arg;
+    uint64_t index;
+    if (c->status || !ort_hashmap_get_str(&c->by_name_b, name, &index))
+        return;
+    for (uint32_t next = (uint32_t)index + 1; next && !c->status; next = c->next.data[next - 1])
+        c->status = compare_pair(c, next - 1, value, c->err);
+}
+
+static ort_status run_one(comparison *c, const ort_session *session, ort_value *const *inputs,
+                          ort_value_fn *on_value, ort_error *err)
+{
+    ort_run_options run = c->options->run ? *c->options->run : (ort_run_options){0};
+    ort_value **outputs = calloc((size_t)session->output_count + 1, sizeof *outputs);
+    if (!outputs)
+        return ort_error_memory(err, sizeof *outputs);
+    run.on_value = on_value;
+    run.callback_arg = c;
+    c->err = err;
+    ort_status status = ort_session_run(session, inputs, outputs, &run, err);
+    for (int i = 0; i < session->output_count; i++) {
+        if (!status && outputs[i]) /* constants come from no step */
+            on_value(c, session->outputs[i].name, outputs[i]);
+        ort_value_free(outputs[i]);
+    }
+    free(outputs);
+    return status ? status : c->status;
+}
+
+/* b's inputs from a's: by name, by position when no name is common. */
+static ort_status share_inputs(const comparison *c, ort_value *const *inputs, ort_value **shared,
+                               ort_error *err)
+{
+    int common = 0;
+    for (int i = 0; i < c->b->input_count; i++)
+        for (int k = 0; k < c->a->input_count; k++)
+            if (!strcmp(c->b->inputs[i].name, c->a->inputs[k].name)) {
+                shared[i] = inputs[k];
+                common++;
+            }
+    for (int i = 0; i < c->b->input_count; i++) {
+        if (!common && c->a->input_count == c->b->input_count)
+            shared[i] = inputs[i];
+        if (!shared[i] && !c->b->inputs[i].default_value)
+            return ort_error_set(err, ORT_ERROR_USAGE,
+                                 "the second model has an input '%s' that the first has not",
+                                 c->b->inputs[i].name);
+    }
+    return ORT_OK;
+}
+
+static ort_status compare_runs(comparison *c, ort_value *const *inputs, ort_error *err)
+{
+    ort_value **shared = calloc((size_t)c->b->input_count + 1, sizeof *shared);
+    if (!shared)
+        return ort_error_memory(err, sizeof *shared);
+    ort_status status = share_inputs(c, inputs, shared, err);
+    if (!status)
+        status = run_one(c, c->a, inputs, keep_value, err);
+    if (!status) {
+        status = run_one(c, c->b, shared, compare_value, err);
+        if (status)
+            ort_error_wrap(err, status, "the second model");
+    }
+    free(shared);
+    return status;
+}
+
+void ort_locate_options_init(ort_locate_options *options)
+{
+    *options = (ort_locate_options){.rtol = 1e-4};
+}
+
+ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
+                                ort_value *const *inputs, const ort_locate_options *options,
+                                ort_first_difference *result, ort_error *err)
+{
+    ort_locate_options defaults;
+    ort_locate_options_init(&defaults);
+    comparison c = {.a = a,
+                    .b = b,
+                    .options = options ? options : &defaults,
+                    .result = result,
+                    .first = UINT32_MAX};
+    memset(result, 0, sizeof *result);
+    ort_status status = pair_values(&c, err);
+    if (!status)
+        status = compare_runs(&c, inputs, err);
+    for (size_t i = 0; i < c.pairs.count; i++)
+        ort_value_free(c.pairs.data[i].value);
+    result->alone = (int)c.pairs.count - result->compared;
+    ort_vec_release(&c.pairs);
+    ort_vec_release(&c.next);
+    ort_hashmap_release(&c.by_name_a);
+    ort_hashmap_release(&c.by_name_b);
+    return status;
+}
