@@ -39,6 +39,8 @@ def matmul(g):
     x = g.input(numbers(g, dtype, a))
     y = g.input(numbers(g, dtype, b))
     g.sum_tolerance(k, x, y)
+    if k == 0:
+        g.peers = ("reference",)  # onnxruntime leaves the sum of nothing as it found it
 
 
 @op("Gemm")
