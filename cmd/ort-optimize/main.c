@@ -169,6 +169,8 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
     options->seed = (uint64_t)seed;
     options->tolerance = o->tolerance >= 0 ? o->tolerance
                                            : default_tolerance(o->settings.level_number);
+    if (o->tolerance >= 0)
+        options->code_tolerance = o->tolerance;
     options->timeout_s = o->timeout;
     options->on_run = on_run;
     options->arg = &x->progress;

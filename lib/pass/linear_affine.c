@@ -7,7 +7,7 @@
  *     BatchNormalization: s = gamma / sqrt(var + epsilon), t = beta - mean s
  *
  * computed in double, rounded once. The linear result must have no other reader. A MatMul takes a
- * scale only: a shift would need a Gemm, which is for two dimensions (gemm_bias).
+ * scale only, unless it has two dimensions: with a shift that one becomes a Gemm.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -180,6 +180,13 @@ static const char *read_binary(const ort_graph *graph, const site *s, affine *a)
     return NULL;
 }
 
+static bool may_be_gemm(const ort_graph *graph, const site *s)
+{
+    const ort_type *x = &graph->values.data[s->linear->inputs[0]]->fact.type;
+    return x->kind == ORT_TYPE_TENSOR && x->rank == 2 &&
+           ort_model_opset(graph->model, ONNX) >= 7;
+}
+
 static const char *match(const ort_graph *graph, site *s, affine *a)
 {
     if (ort_edit_only_reader(graph, s->linear->outputs[0]) != s->after)
@@ -197,8 +204,8 @@ static const char *match(const ort_graph *graph, site *s, affine *a)
     }
     why = ort_edit_is(s->after, ONNX, "BatchNormalization") ? read_norm(graph, s, a)
                                                             : read_binary(graph, s, a);
-    if (!why && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul"))
-        return "a MatMul has no bias";
+    if (!why && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") && !may_be_gemm(graph, s))
+        return "a MatMul of other than two dimensions has no bias";
     return why;
 }
 
@@ -279,7 +286,10 @@ static ort_status fuse(ort_pass_context *c, const site *s, const affine *a, ort_
     ORT_TRY(add_scaled_weights(c, s, a, &inputs[1], err));
     ORT_TRY(add_bias(c, s, a, &inputs[2], err));
     ort_node_spec spec = {.domain = s->linear->domain,
-                          .op_type = s->linear->op_type,
+                          .op_type = inputs[2] != ORT_ID_NONE &&
+                                             ort_edit_is(s->linear, ONNX, "MatMul")
+                                         ? "Gemm"
+                                         : s->linear->op_type,
                           .name = s->linear->name,
                           .inputs = inputs,
                           .input_count = inputs[2] == ORT_ID_NONE ? 2 : 3,

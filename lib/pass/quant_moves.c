@@ -1,0 +1,229 @@
+/* quant_moves.c - what needn't leave the integers between DequantizeLinear and QuantizeLinear.
+ *
+ *     DequantizeLinear, QuantizeLinear            nothing, with the same parameters
+ *     DequantizeLinear, move, QuantizeLinear      the move alone, with the same parameters
+ *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway
+ *
+ * All three are exact: (q - z) s / s rounds to q - z, and a move gives back elements it was given.
+ * Of several DequantizeLinear (Concat) or QuantizeLinear (Split) all must have the parameters.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/uses.h"
+#include "op/edit.h"
+#include "pass/quant_pair.h"
+
+/* ---- quant_pair.h */
+
+bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type, ort_quant *q)
+{
+    if (!ort_edit_is(node, ONNX, op_type) || ort_node_int(node, "block_size", 0))
+        return false;
+    bool quantizes = op_type[0] == 'Q';
+    ort_id coded = quantizes ? node->outputs[0] : node->inputs[0];
+    *q = (ort_quant){.node = node, .scale = ort_edit_constant(graph, node, 1),
+                     .zero = ort_edit_constant(graph, node, 2),
+                     .dtype = graph->values.data[coded]->fact.type.dtype,
+                     .axis = ort_node_int(node, "axis", 1)};
+    bool has_zero = node->input_count > 2 && node->inputs[2] != ORT_ID_NONE;
+    return q->scale && q->scale->data && q->scale->dtype == ORT_DTYPE_FLOAT &&
+           ort_tensor_count(q->scale) > 0 && q->scale->shape.rank <= 1 &&
+           (!has_zero || (q->zero && q->zero->data &&
+                          ort_tensor_count(q->zero) == ort_tensor_count(q->scale)));
+}
+
+bool ort_quant_is_plain(const ort_quant *q)
+{
+    return ort_tensor_count(q->scale) == 1;
+}
+
+double ort_quant_scale(const ort_quant *q)
+{
+    return ort_tensor_get_f64(q->scale, 0);
+}
+
+int64_t ort_quant_zero(const ort_quant *q)
+{
+    return q->zero ? ort_tensor_get_i64(q->zero, 0) : 0;
+}
+
+bool ort_quant_same(const ort_quant *a, const ort_quant *b)
+{
+    return ort_quant_is_plain(a) && ort_quant_is_plain(b) && a->dtype == b->dtype &&
+           ort_quant_scale(a) == ort_quant_scale(b) && ort_quant_scale(a) > 0 &&
+           ort_quant_zero(a) == ort_quant_zero(b);
+}
+
+/* ---- codes */
+
+static bool is_byte(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
+}
+
+/* DequantizeLinear and what quantizes its result again. */
+static bool undo(ort_pass_context *c, ort_node *node)
+{
+    ort_quant q, d;
+    if (!ort_quant_read(c->graph, node, "QuantizeLinear", &q) || !is_byte(q.dtype) ||
+        !ort_quant_read(c->graph, ort_edit_producer(c->graph, node->inputs[0]),
+                        "DequantizeLinear", &d) ||
+        !ort_quant_same(&q, &d) || c->graph->values.data[node->outputs[0]]->is_output)
+        return false;
+    ort_graph_replace_uses(c->graph, node->outputs[0], d.node->inputs[0]);
+    ort_graph_remove_node(c->graph, node);
+    return true;
+}
+
+/* ---- saturation */
+
+/* Bounds that this activation puts on a value; false when it isn't Relu or Clip. */
+static bool bounds_of(const ort_graph *graph, const ort_node *node, double *low, double *high)
+{
+    *low = -INFINITY;
+    *high = INFINITY;
+    if (ort_edit_is(node, ONNX, "Relu")) {
+        *low = 0;
+        return true;
+    }
+    if (!ort_edit_is(node, ONNX, "Clip"))
+        return false;
+    if (node->opset < 11) {
+        *low = (double)ort_node_float(node, "min", -INFINITY);
+        *high = (double)ort_node_float(node, "max", INFINITY);
+        return true;
+    }
+    for (int slot = 1; slot < node->input_count && slot < 3; slot++) {
+        const ort_tensor *bound = ort_edit_constant(graph, node, slot);
+        if (node->inputs[slot] == ORT_ID_NONE)
+            continue;
+        if (!bound || !bound->data || ort_tensor_count(bound) != 1)
+            return false;
+        *(slot == 1 ? low : high) = ort_tensor_get_f64(bound, 0);
+    }
+    return true;
+}
+
+/* Does every value up to `low` become the lowest code, and from `high` on the highest? */
+static bool saturates(const ort_quant *q, double low, double high)
+{
+    int64_t first = q->dtype == ORT_DTYPE_INT8 ? -128 : 0;
+    double s = ort_quant_scale(q), z = (double)ort_quant_zero(q);
+    return low / s + z < (double)first + 0.5 && high / s + z > (double)first + 254.5;
+}
+
+static bool drop_activation(ort_pass_context *c, ort_node *node)
+{
+    ort_quant q;
+    double low, high;
+    ort_node *activation = ort_edit_producer(c->graph, node->inputs[0]);
+    if (!bounds_of(c->graph, activation, &low, &high) ||
+        !ort_quant_read(c->graph, node, "QuantizeLinear", &q) || !is_byte(q.dtype) ||
+        !ort_quant_is_plain(&q))
+        return false;
+    if (!saturates(&q, low, high)) {
+        ort_pass_note(c, activation, "it bounds values within the range of the codes");
+        return false;
+    }
+    ort_node_set_input(c->graph, node, 0, activation->inputs[0]);
+    return true;
+}
+
+/* ---- moves */
+
+static const struct {
+    const char *op_type;
+    int since; /* takes 8-bit integers from here on */
+    bool many; /* every input is moved, not the first alone */
+} moves[] = {
+    {"Reshape", 5, false},   {"Transpose", 1, false},    {"Flatten", 9, false},
+    {"Squeeze", 1, false},   {"Unsqueeze", 1, false},    {"Slice", 1, false},
+    {"Split", 2, false},     {"Gather", 1, false},       {"Expand", 8, false},
+    {"Tile", 6, false},      {"DepthToSpace", 1, false}, {"SpaceToDepth", 1, false},
+    {"MaxPool", 12, false},  {"Concat", 4, true},
+};
+
+static int moved_inputs(const ort_node *node)
+{
+    for (size_t i = 0; node && i < sizeof moves / sizeof *moves; i++)
+        if (ort_edit_is(node, ONNX, moves[i].op_type) && node->opset >= moves[i].since)
+            return moves[i].many ? node->input_count : 1;
+    return 0;
+}
+
+/* The QuantizeLinear that alone reads output k, with parameters d. */
+static ort_node *coder_of(const ort_graph *graph, const ort_node *move, int k, const ort_quant *d)
+{
+    ort_quant q;
+    ort_node *reader = ort_edit_only_reader(graph, move->outputs[k]);
+    return reader && reader->inputs[0] == move->outputs[k] &&
+                   ort_quant_read(graph, reader, "QuantizeLinear", &q) && ort_quant_same(&q, d)
+               ? reader
+               : NULL;
+}
+
+static bool all_coded(const ort_graph *graph, const ort_node *move, int inputs)
+{
+    ort_quant first, other;
+    for (int i = 0; i < inputs; i++)
+        if (!ort_quant_read(graph, ort_edit_producer(graph, move->inputs[i]), "DequantizeLinear",
+                            i ? &other : &first) ||
+            (i && !ort_quant_same(&first, &other)))
+            return false;
+    for (int k = 0; k < move->output_count; k++)
+        if (move->outputs[k] == ORT_ID_NONE || !coder_of(graph, move, k, &first))
+            return false;
+    return is_byte(first.dtype);
+}
+
+/* The move takes the codes; its outputs become those of the QuantizeLinear after them. */
+static ort_status move_codes(ort_pass_context *c, ort_node *move, int inputs, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_arena *arena = &graph->model->arena;
+    ort_id *in = ort_arena_array(arena, (size_t)move->input_count, sizeof *in);
+    ort_id *out = ort_arena_array(arena, (size_t)move->output_count, sizeof *out);
+    if (!in || !out)
+        return ort_error_memory(err, sizeof *in);
+    for (int i = 0; i < move->input_count; i++)
+        in[i] = i < inputs ? ort_edit_producer(graph, move->inputs[i])->inputs[0]
+                           : move->inputs[i];
+    for (int k = 0; k < move->output_count; k++) {
+        ort_node *coder = ort_edit_only_reader(graph, move->outputs[k]);
+        out[k] = coder->outputs[0];
+        ort_graph_remove_node(graph, coder);
+    }
+    ort_node_spec spec = {.domain = move->domain, .op_type = move->op_type, .name = move->name,
+                          .inputs = in, .input_count = move->input_count, .outputs = out,
+                          .output_count = move->output_count, .attrs = move->attrs,
+                          .attr_count = move->attr_count, .opset = move->opset,
+                          .origin = move->origin};
+    ort_graph_remove_node(graph, move);
+    return ort_edit_add_node(graph, &spec, NULL, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        int inputs = moved_inputs(node);
+        if (inputs && all_coded(c->graph, node, inputs)) {
+            ORT_TRY(move_codes(c, node, inputs, err));
+            ++*changes;
+        } else if (ort_edit_is(node, ONNX, "QuantizeLinear") &&
+                   (undo(c, node) || drop_activation(c, node))) {
+            ++*changes;
+        }
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_quant_moves = {
+    .name = "quant_moves",
+    .level = 2,
+    .doc = "moves and bounds between DequantizeLinear and QuantizeLinear keep to the integers",
+    .apply = apply,
+};

@@ -1,0 +1,24 @@
+/* quant_pair.h - QuantizeLinear and DequantizeLinear nodes as the quantized operators want them. */
+#ifndef ORT_PASS_QUANT_PAIR_H
+#define ORT_PASS_QUANT_PAIR_H
+
+#include "pass/pass.h"
+
+typedef struct ort_quant {
+    ort_node *node;
+    ort_dtype dtype;         /* of the quantized side */
+    const ort_tensor *scale; /* constant float32, of one number or one per index of `axis` */
+    const ort_tensor *zero;  /* constant, or NULL: zero */
+    int64_t axis;            /* not normalized */
+} ort_quant;
+
+/* Is the node a QuantizeLinear (or DequantizeLinear) with constant parameters, not by blocks? */
+bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type, ort_quant *quant);
+/* One scale and one zero point for the whole tensor. */
+bool ort_quant_is_plain(const ort_quant *quant);
+double ort_quant_scale(const ort_quant *quant); /* the first */
+int64_t ort_quant_zero(const ort_quant *quant); /* the first */
+/* Both plain, of one type, with the same parameters: what one makes the other undoes exactly. */
+bool ort_quant_same(const ort_quant *a, const ort_quant *b);
+
+#endif

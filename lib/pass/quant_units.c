@@ -1,0 +1,369 @@
+/* quant_units.c - a float operator between DequantizeLinear and QuantizeLinear becomes an operator
+ * on the codes.
+ *
+ *     Conv      QLinearConv          Add      QLinearAdd        AveragePool  QLinearAveragePool
+ *     MatMul    QLinearMatMul        Mul      QLinearMul        GlobalAveragePool
+ *     Gemm      QGemm                Sigmoid  QLinearSigmoid        QLinearGlobalAveragePool
+ *     Softmax   QLinearSoftmax       Concat   QLinearConcat     LeakyRelu    QLinearLeakyRelu
+ *
+ * QLinearConv and QLinearMatMul are ONNX's, the others of com.microsoft. Results may differ by one
+ * code: sums are exact here and rounded in float there. A bias becomes int32 codes of scale x w;
+ * those codes must be fine against the result's. Element types are those that onnxruntime's
+ * operators take as well: one type for all activations, weights of int8 where these are int8.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/quant_pair.h"
+
+enum { INPUTS_MAX = 128 };
+
+typedef enum unit_kind { UNIT_CONV, UNIT_MATMUL, UNIT_GEMM, UNIT_OTHER, UNIT_CONCAT } unit_kind;
+
+typedef struct unit_row {
+    const char *op_type, *domain, *quantized;
+    unit_kind kind;
+    int inputs; /* quantized ones; of a Concat all */
+} unit_row;
+
+static const unit_row rows[] = {
+    {"Conv", ONNX, "QLinearConv", UNIT_CONV, 2},
+    {"MatMul", ONNX, "QLinearMatMul", UNIT_MATMUL, 2},
+    {"Gemm", MS, "QGemm", UNIT_GEMM, 2},
+    {"Add", MS, "QLinearAdd", UNIT_OTHER, 2},
+    {"Mul", MS, "QLinearMul", UNIT_OTHER, 2},
+    {"Sigmoid", MS, "QLinearSigmoid", UNIT_OTHER, 1},
+    {"LeakyRelu", MS, "QLinearLeakyRelu", UNIT_OTHER, 1},
+    {"Softmax", MS, "QLinearSoftmax", UNIT_OTHER, 1},
+    {"AveragePool", MS, "QLinearAveragePool", UNIT_OTHER, 1},
+    {"GlobalAveragePool", MS, "QLinearGlobalAveragePool", UNIT_OTHER, 1},
+    {"Concat", MS, "QLinearConcat", UNIT_CONCAT, 0},
+};
+
+typedef struct unit {
+    ort_pass_context *c;
+    const unit_row *row;
+    ort_node *node;
+    ort_quant in[INPUTS_MAX], out;
+    int in_count;
+    ort_id inputs[3 * INPUTS_MAX + 2]; /* of the new node */
+    int input_count;
+} unit;
+
+static bool is_byte(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
+}
+
+static const unit_row *row_of(const ort_node *node)
+{
+    for (size_t i = 0; node && i < sizeof rows / sizeof *rows; i++)
+        if (ort_edit_is(node, ONNX, rows[i].op_type))
+            return &rows[i];
+    return NULL;
+}
+
+static const ort_type *type_of(const unit *u, ort_id id)
+{
+    return &u->c->graph->values.data[id]->fact.type;
+}
+
+/* ---- what fits */
+
+/* The axis of the weights that may have one scale per index; -1: none. */
+static int64_t channel_axis(const unit *u, int rank)
+{
+    switch (u->row->kind) {
+    case UNIT_CONV: return 0;
+    case UNIT_MATMUL: return rank == 2 ? 1 : -1;
+    case UNIT_GEMM: return ort_node_int(u->node, "transB", 0) ? 0 : 1;
+    default: return -1;
+    }
+}
+
+static const char *check_weights(const unit *u)
+{
+    const ort_quant *w = &u->in[1];
+    int rank = type_of(u, w->node->inputs[0])->rank;
+    int64_t axis = w->axis < 0 ? w->axis + rank : w->axis;
+    if (u->in[0].dtype == ORT_DTYPE_INT8 && w->dtype != ORT_DTYPE_INT8)
+        return "activations of int8 need weights of int8";
+    if (ort_quant_is_plain(w))
+        return NULL;
+    if (rank < 1 || axis != channel_axis(u, rank))
+        return "the scales of the weights aren't one per channel";
+    for (int64_t i = 1; w->zero && i < ort_tensor_count(w->zero); i++)
+        if (ort_tensor_get_i64(w->zero, i) != ort_tensor_get_i64(w->zero, 0))
+            return "zero points of the weights differ";
+    return NULL;
+}
+
+static const char *check_attributes(const unit *u)
+{
+    const ort_node *n = u->node;
+    if (u->row->kind == UNIT_GEMM &&
+        (ort_node_float(n, "alpha", 1) != 1 || ort_node_float(n, "beta", 1) != 1))
+        return "alpha or beta isn't 1";
+    if (ort_edit_is(n, ONNX, "AveragePool") && ort_node_has(n, "dilations"))
+        return "it has dilations";
+    if (u->row->kind == UNIT_OTHER && u->row->inputs == 2 && n->opset < 7)
+        return "it broadcasts by attribute";
+    if (n->output_count > 1)
+        return "it has more outputs";
+    return NULL;
+}
+
+static const char *read_inputs(unit *u)
+{
+    bool weighs = u->row->kind <= UNIT_GEMM;
+    u->in_count = u->row->kind == UNIT_CONCAT ? u->node->input_count : u->row->inputs;
+    if (u->in_count > INPUTS_MAX || u->in_count > u->node->input_count)
+        return "it has too many inputs";
+    for (int i = 0; i < u->in_count; i++) {
+        ort_quant *q = &u->in[i];
+        if (!ort_quant_read(u->c->graph, ort_edit_producer(u->c->graph, u->node->inputs[i]),
+                            "DequantizeLinear", q) ||
+            !is_byte(q->dtype))
+            return "an input isn't dequantized from 8 bits by constants";
+        if ((i == 0 || !weighs) && (!ort_quant_is_plain(q) || q->dtype != u->out.dtype))
+            return "an input hasn't the result's type and one scale";
+    }
+    return weighs ? check_weights(u) : NULL;
+}
+
+/* ---- the bias: int32 codes of scale x * w */
+
+static double bias_scale(const unit *u, int64_t channel)
+{
+    const ort_tensor *w = u->in[1].scale;
+    return ort_quant_scale(&u->in[0]) *
+           ort_tensor_get_f64(w, ort_tensor_count(w) == 1 ? 0 : channel);
+}
+
+/* Element i of what the bias input holds, as float: a constant, or dequantized codes of one. */
+typedef struct bias_source {
+    const ort_tensor *data, *scale, *zero;
+    ort_id codes; /* the dequantized codes */
+} bias_source;
+
+static bool bias_read(const unit *u, bias_source *b)
+{
+    const ort_graph *graph = u->c->graph;
+    ort_node *producer = ort_edit_producer(graph, u->node->inputs[2]);
+    *b = (bias_source){.data = ort_edit_constant(graph, u->node, 2), .codes = ORT_ID_NONE};
+    if (ort_edit_is(producer, ONNX, "DequantizeLinear")) {
+        b->codes = producer->inputs[0];
+        b->data = ort_edit_constant(graph, producer, 0);
+        b->scale = ort_edit_constant(graph, producer, 1);
+        b->zero = ort_edit_constant(graph, producer, 2);
+        if (!b->scale || !b->scale->data || ort_node_int(producer, "block_size", 0) ||
+            (producer->input_count > 2 && producer->inputs[2] != ORT_ID_NONE && !b->zero))
+            return false;
+    }
+    return b->data && b->data->data;
+}
+
+static double bias_at(const bias_source *b, int64_t i)
+{
+    double v = ort_tensor_get_f64(b->data, i);
+    if (b->zero)
+        v -= ort_tensor_get_f64(b->zero, ort_tensor_count(b->zero) == 1 ? 0 : i);
+    return b->scale ? v * ort_tensor_get_f64(b->scale, ort_tensor_count(b->scale) == 1 ? 0 : i)
+                    : v;
+}
+
+/* The codes are wanted ones already? Then they are shared. */
+static bool bias_is_coded(const unit *u, const bias_source *b)
+{
+    if (b->codes == ORT_ID_NONE || b->data->dtype != ORT_DTYPE_INT32)
+        return false;
+    for (int64_t i = 0; b->zero && i < ort_tensor_count(b->zero); i++)
+        if (ort_tensor_get_i64(b->zero, i))
+            return false;
+    for (int64_t i = 0; i < ort_tensor_count(b->data); i++) {
+        double have = ort_tensor_get_f64(b->scale, ort_tensor_count(b->scale) == 1 ? 0 : i);
+        if (fabs(have - bias_scale(u, i)) > 1e-5 * have)
+            return false;
+    }
+    return true;
+}
+
+static const char *code_bias(const unit *u, const bias_source *b, ort_tensor *codes)
+{
+    for (int64_t i = 0; i < ort_tensor_count(codes); i++) {
+        double code = rint(bias_at(b, i) / bias_scale(u, i));
+        if (!(fabs(code) <= 1 << 30))
+            return "the bias is too large for its codes";
+        if (!(bias_scale(u, i) <= ort_quant_scale(&u->out)))
+            return "codes of the bias would be too coarse";
+        ort_tensor_set_i64(codes, i, (int64_t)code);
+    }
+    return NULL;
+}
+
+/* *why: the reason why not. The id stays ORT_ID_NONE without a bias. */
+static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error *err)
+{
+    const ort_node *n = u->node;
+    bias_source b;
+    ort_value *codes = NULL;
+    *id = ORT_ID_NONE;
+    if (n->input_count < 3 || n->inputs[2] == ORT_ID_NONE || u->row->kind == UNIT_MATMUL)
+        return ORT_OK;
+    const ort_type *out = type_of(u, n->outputs[0]);
+    ort_dim channels = out->kind == ORT_TYPE_TENSOR && out->rank > 1
+                           ? out->dim[u->row->kind == UNIT_CONV ? 1 : out->rank - 1]
+                           : ort_dim_of(-1);
+    *why = "the bias isn't one constant per channel";
+    if (!bias_read(u, &b) || b.data->shape.rank != 1 || !ort_dim_known(channels) ||
+        b.data->shape.dim[0] != channels.size ||
+        (b.scale && ort_tensor_count(b.scale) != 1 &&
+         ort_tensor_count(b.scale) != channels.size))
+        return ORT_OK;
+    *why = NULL;
+    if (bias_is_coded(u, &b)) {
+        *id = b.codes;
+        return ORT_OK;
+    }
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_INT32, &b.data->shape, &codes, err));
+    *why = code_bias(u, &b, &codes->tensor);
+    ort_status status = *why ? ORT_OK
+                             : ort_edit_add_constant(u->c->graph,
+                                                     u->c->graph->values.data[n->inputs[2]]->name,
+                                                     &codes->tensor, id, err);
+    ort_value_free(codes);
+    return status;
+}
+
+/* ---- the new node */
+
+static ort_status zero_of(unit *u, const ort_quant *q, ort_id *id, ort_error *err)
+{
+    ort_value *zero = NULL;
+    *id = q->node->input_count > 2 ? q->node->inputs[2] : ORT_ID_NONE;
+    if (*id != ORT_ID_NONE)
+        return ORT_OK;
+    ORT_TRY(ort_value_new_tensor_(q->dtype, &q->scale->shape, &zero, err));
+    memset(zero->tensor.data, 0, ort_tensor_bytes(&zero->tensor));
+    ort_status status = ort_edit_add_constant(u->c->graph, "zero_point", &zero->tensor, id, err);
+    ort_value_free(zero);
+    return status;
+}
+
+/* data (ORT_ID_NONE: none), scale, zero point */
+static ort_status add_triple(unit *u, const ort_quant *q, ort_id data, ort_error *err)
+{
+    ort_id zero;
+    ORT_TRY(zero_of(u, q, &zero, err));
+    if (data != ORT_ID_NONE)
+        u->inputs[u->input_count++] = data;
+    u->inputs[u->input_count++] = q->node->inputs[1];
+    u->inputs[u->input_count++] = zero;
+    return ORT_OK;
+}
+
+static ort_status fill_inputs(unit *u, ort_id bias, ort_error *err)
+{
+    unit_kind kind = u->row->kind;
+    if (kind == UNIT_CONCAT)
+        ORT_TRY(add_triple(u, &u->out, ORT_ID_NONE, err));
+    for (int i = 0; i < u->in_count; i++)
+        ORT_TRY(add_triple(u, &u->in[i], u->in[i].node->inputs[0], err));
+    if (kind == UNIT_GEMM)
+        u->inputs[u->input_count++] = bias;
+    if (kind != UNIT_CONCAT)
+        ORT_TRY(add_triple(u, &u->out, ORT_ID_NONE, err));
+    if (kind == UNIT_CONV && bias != ORT_ID_NONE)
+        u->inputs[u->input_count++] = bias;
+    return ORT_OK;
+}
+
+/* Attributes are the float operator's, but for these. */
+static void set_attributes(const unit *u, ort_node_spec *spec, ort_attr set[2])
+{
+    set[0] = (ort_attr){.name = "opset", .type = ORT_ATTR_INT, .i = u->node->opset};
+    set[1] = (ort_attr){.name = "axis", .type = ORT_ATTR_INT,
+                        .i = ort_node_int(u->node, "axis", u->node->opset < 13 ? 1 : -1)};
+    spec->attrs = u->node->attrs;
+    spec->attr_count = u->node->attr_count;
+    if (u->row->kind == UNIT_GEMM) { /* beta, which QGemm hasn't, is 1 */
+        set[0] = (ort_attr){.name = "transA", .type = ORT_ATTR_INT,
+                            .i = ort_node_int(u->node, "transA", 0)};
+        set[1] = (ort_attr){.name = "transB", .type = ORT_ATTR_INT,
+                            .i = ort_node_int(u->node, "transB", 0)};
+        spec->attr_count = 0;
+    }
+    spec->set = set;
+    spec->set_count = u->row->kind == UNIT_GEMM || ort_edit_is(u->node, ONNX, "Softmax") ? 2 : 0;
+}
+
+static ort_status fuse(unit *u, ort_id bias, ort_error *err)
+{
+    ort_graph *graph = u->c->graph;
+    ort_id output = u->out.node->outputs[0];
+    ort_attr set[2];
+    ORT_TRY(fill_inputs(u, bias, err));
+    ort_node_spec spec = {.domain = u->row->domain, .op_type = u->row->quantized,
+                          .name = u->node->name, .inputs = u->inputs,
+                          .input_count = u->input_count, .outputs = &output, .output_count = 1,
+                          .origin = ort_edit_origin(graph, u->node, u->out.node)};
+    set_attributes(u, &spec, set);
+    ort_graph_remove_node(graph, u->out.node);
+    ort_graph_remove_node(graph, u->node);
+    return ort_edit_add_node(graph, &spec, NULL, err);
+}
+
+static ort_status try_unit(unit *u, int *changes, ort_error *err)
+{
+    ort_id bias = ORT_ID_NONE;
+    const char *why = check_attributes(u);
+    if (!why)
+        why = read_inputs(u);
+    if (!why && !ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized,
+                                u->row->domain[0] ? 1 : 10))
+        return ORT_OK;
+    if (!why)
+        ORT_TRY(bias_of(u, &bias, &why, err));
+    if (why) {
+        ort_pass_note(u->c, u->node, "%s", why);
+        return ORT_OK;
+    }
+    ++*changes;
+    return fuse(u, bias, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ort_status status = ORT_OK;
+    unit *u = malloc(sizeof *u);
+    if (!u)
+        return ort_error_memory(err, sizeof *u);
+    ORT_EACH_NODE(c->graph, node)
+    {
+        if (!ort_edit_is(node, ONNX, "QuantizeLinear"))
+            continue;
+        memset(u, 0, sizeof *u);
+        u->c = c;
+        u->node = ort_edit_producer(c->graph, node->inputs[0]);
+        u->row = row_of(u->node);
+        if (!u->row || ort_edit_only_reader(c->graph, node->inputs[0]) != node ||
+            !ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) ||
+            !is_byte(u->out.dtype) || !ort_quant_is_plain(&u->out))
+            continue;
+        if ((status = try_unit(u, changes, err)))
+            break;
+    }
+    free(u);
+    return status;
+}
+
+const ort_pass ort_pass_quant_units = {
+    .name = "quant_units",
+    .level = 2,
+    .doc = "operators between DequantizeLinear and QuantizeLinear work on the codes",
+    .apply = apply,
+};

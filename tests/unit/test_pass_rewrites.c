@@ -1,0 +1,245 @@
+/* test_pass_rewrites.c - rewrites of a portable file: where they apply, where they must not, and
+ * that a second run finds nothing. */
+#include <math.h>
+
+#include "net.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+#include "test.h"
+
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+static int count_ops(const net *n, const char *op_type)
+{
+    ort_node *node;
+    int count = 0;
+    ORT_EACH_NODE(n->model->graph, node)
+        count += !op_type || !strcmp(node->op_type, op_type);
+    return count;
+}
+
+static void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
+{
+    (void)pass;
+    (void)ns;
+    *(int *)arg += changes;
+}
+
+/* Changes that the passes up to level 2 make; -1 when they fail. */
+static int rewrite(net *n, bool contrib)
+{
+    int changes = 0;
+    ort_pass_options options = {.level = 2, .portable = true, .contrib = contrib,
+                                .registry = n->env->registry, .report = add_up,
+                                .report_arg = &changes};
+    if (ort_graph_infer(n->model->graph, n->env->registry, NULL, NULL) ||
+        ort_passes_run(n->model, &options, NULL))
+        return -1;
+    return changes;
+}
+
+static ort_session *plain(net *n)
+{
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
+    return net_session(n, &options, NULL);
+}
+
+/* Rewritten twice, the second time without a change, the model computes what it did. */
+static bool holds(net *n, bool contrib, ort_value *x, double tolerance)
+{
+    ort_compare_options options = {tolerance, tolerance};
+    ort_difference difference = {0};
+    ort_value *y[2] = {0}, *z[2] = {0};
+    ort_session *before = plain(n);
+    bool ok = before && rewrite(n, contrib) >= 0 && rewrite(n, contrib) == 0;
+    ort_session *after = plain(n);
+    ok = ok && after && !ort_session_run(before, &x, y, NULL, NULL) &&
+         !ort_session_run(after, &x, z, NULL, NULL) &&
+         !ort_value_compare(z[0], y[0], &options, &difference, NULL) && difference.equal;
+    ort_value_free(x);
+    for (int i = 0; i < 2; i++) {
+        ort_value_free(y[i]);
+        ort_value_free(z[i]);
+    }
+    ort_session_free(before);
+    ort_session_free(after);
+    return ok;
+}
+
+static ort_node *node_of(net *n, const char *op_type)
+{
+    ort_node *node;
+    ORT_EACH_NODE(n->model->graph, node)
+        if (!strcmp(node->op_type, op_type))
+            return node;
+    return NULL;
+}
+
+/* ---- quantized units */
+
+/* A scale "s<name>" and zero point "z<name>" of uint8. */
+static void parameters(net *n, const char *name, float scale, uint8_t zero)
+{
+    char label[32];
+    snprintf(label, sizeof label, "s%s", name);
+    net_constant(n, label, ORT_DTYPE_FLOAT, 0, NULL, &scale);
+    snprintf(label, sizeof label, "z%s", name);
+    net_constant(n, label, ORT_DTYPE_UINT8, 0, NULL, &zero);
+}
+
+typedef struct quant_case {
+    const char *activation; /* after the Conv */
+    float pool_scale;       /* of the QuantizeLinear after the MaxPool */
+    bool float_bias, reader; /* the Conv's result has another reader */
+    int convs, relus, pools_of_codes;
+} quant_case;
+
+/* x -> codes -> Conv -> activation -> codes -> MaxPool -> codes -> y */
+static void build_quantized(net *n, const quant_case *q)
+{
+    int8_t weights[4 * 8];
+    int32_t codes[4] = {100, -200, 0, 77};
+    float ws[4] = {0.01f, 0.02f, 0.015f, 0.005f}, bs[4], bias[4] = {0.1f, -0.3f, 0.02f, 0};
+    for (int i = 0; i < 32; i++)
+        weights[i] = (int8_t)(i * 37 % 200 - 100);
+    for (int i = 0; i < 4; i++)
+        bs[i] = 0.02f * ws[i];
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 8, 4, 4));
+    parameters(n, "x", 0.02f, 120);
+    parameters(n, "c", 0.05f, 0);
+    parameters(n, "p", q->pool_scale, 0);
+    net_constant(n, "w", ORT_DTYPE_INT8, 4, DIMS(4, 8, 1, 1), weights);
+    net_constant(n, "ws", ORT_DTYPE_FLOAT, 1, DIMS(4), ws);
+    net_node(n, "QuantizeLinear", "x sx zx", "xq");
+    net_node(n, "DequantizeLinear", "xq sx zx", "xd");
+    net_int(n, net_node(n, "DequantizeLinear", "w ws", "wd"), "axis", 0);
+    net_constant(n, "b", q->float_bias ? ORT_DTYPE_FLOAT : ORT_DTYPE_INT32, 1, DIMS(4),
+                 q->float_bias ? (void *)bias : (void *)codes);
+    net_constant(n, "bs", ORT_DTYPE_FLOAT, 1, DIMS(4), bs);
+    if (!q->float_bias)
+        net_int(n, net_node(n, "DequantizeLinear", "b bs", "bd"), "axis", 0);
+    net_node(n, "Conv", q->float_bias ? "xd wd b" : "xd wd bd", "c");
+    net_node(n, q->activation, "c", "a");
+    net_node(n, "QuantizeLinear", "a sc zc", "cq");
+    net_node(n, "DequantizeLinear", "cq sc zc", "cd");
+    ort_attr kernel = {.name = "kernel_shape", .type = ORT_ATTR_INTS, .ints = DIMS(2, 2),
+                       .count = 2};
+    (void)!ort_node_set_attr(n->graph, net_node(n, "MaxPool", "cd", "m"), &kernel, NULL);
+    net_node(n, "QuantizeLinear", "m sp zp", "mq");
+    net_node(n, "DequantizeLinear", "mq sp zp", "y");
+    net_output(n, "y");
+    if (q->reader)
+        net_output(n, "c");
+}
+
+static void quantized(test_state *test)
+{
+    const quant_case cases[] = {
+        {"Relu", 0.05f, false, false, 0, 0, 1}, {"Relu", 0.05f, true, false, 0, 0, 1},
+        {"Relu", 0.07f, false, false, 0, 0, 0}, {"Relu", 0.05f, false, true, 1, 0, 1},
+        {"Tanh", 0.05f, false, false, 1, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        build_quantized(&n, &cases[i]);
+        CHECK(holds(&n, false, net_floats(4, DIMS(1, 8, 4, 4), -2, 0.03f), 0.0501));
+        CHECK(count_ops(&n, "Conv") == cases[i].convs && count_ops(&n, "Relu") == 0);
+        CHECK(count_ops(&n, "QLinearConv") == 1 - cases[i].convs);
+        const ort_node *pool = node_of(&n, "MaxPool");
+        CHECK((n.model->graph->values.data[pool->inputs[0]]->fact.type.dtype ==
+               ORT_DTYPE_UINT8) == cases[i].pools_of_codes);
+        net_free(&n);
+    }
+}
+
+/* Q(x) * Q(x) and its like: of com.microsoft, so only where it is allowed. */
+static void quantized_contrib(test_state *test)
+{
+    const char *const operators[][2] = {{"Add", "QLinearAdd"},
+                                        {"Mul", "QLinearMul"},
+                                        {"Sigmoid", "QLinearSigmoid"},
+                                        {"LeakyRelu", "QLinearLeakyRelu"},
+                                        {"Softmax", "QLinearSoftmax"},
+                                        {"GlobalAveragePool", "QLinearGlobalAveragePool"},
+                                        {"Concat", "QLinearConcat"}};
+    for (int i = 0; i < 14; i++) {
+        net n;
+        const char *op_type = operators[i / 2][0];
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 2, 4, 4));
+        parameters(&n, "x", 0.02f, 120);
+        parameters(&n, "y", 0.06f, 60);
+        net_node(&n, "QuantizeLinear", "x sx zx", "xq");
+        net_node(&n, "DequantizeLinear", "xq sx zx", "xd");
+        ort_node *node = net_node(&n, op_type, i / 2 < 2 || i / 2 == 6 ? "xd xd" : "xd", "f");
+        if (i / 2 == 6)
+            net_int(&n, node, "axis", 1);
+        net_node(&n, "QuantizeLinear", "f sy zy", "yq");
+        net_node(&n, "DequantizeLinear", "yq sy zy", "y");
+        net_output(&n, "y");
+        CHECK(holds(&n, i % 2, net_floats(4, DIMS(1, 2, 4, 4), -2, 0.13f), 0.0601));
+        CHECK(count_ops(&n, operators[i / 2][1]) == i % 2 && count_ops(&n, op_type) == 1 - i % 2);
+        net_free(&n);
+    }
+}
+
+/* Codes made floats and the same codes again. */
+static void codes_undone(test_state *test)
+{
+    for (int same = 0; same < 2; same++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 1, DIMS(40));
+        parameters(&n, "x", 0.02f, 120);
+        parameters(&n, "y", same ? 0.02f : 0.025f, 120);
+        net_node(&n, "QuantizeLinear", "x sx zx", "xq");
+        net_node(&n, "DequantizeLinear", "xq sx zx", "xd");
+        net_node(&n, "QuantizeLinear", "xd sy zy", "yq");
+        net_node(&n, "DequantizeLinear", "yq sy zy", "y");
+        net_output(&n, "y");
+        CHECK(holds(&n, true, net_floats(1, DIMS(40), -2, 0.1f), 0));
+        CHECK(count_ops(&n, NULL) == (same ? 2 : 4));
+        net_free(&n);
+    }
+}
+
+/* ---- products */
+
+/* y = op(x) w + b; kind 0: MatMul and Add, 1: Transpose and Gemm, 2: what is added is larger */
+static void products(test_state *test)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        net n;
+        float w[12], b[12];
+        CHECK(net_init(&n, NULL));
+        for (int i = 0; i < 12; i++) {
+            w[i] = (float)(i % 5) - 2;
+            b[i] = (float)i;
+        }
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 2, kind == 1 ? DIMS(4, 1) : DIMS(1, 4));
+        net_constant(&n, "w", ORT_DTYPE_FLOAT, 2, DIMS(4, 3), w);
+        net_constant(&n, "b", ORT_DTYPE_FLOAT, 2, kind == 2 ? DIMS(4, 3) : DIMS(1, 3), b);
+        if (kind == 1)
+            net_node(&n, "Transpose", "x", "t");
+        net_node(&n, "MatMul", kind == 1 ? "t w" : "x w", "m");
+        net_node(&n, kind == 3 ? "Sub" : "Add", kind == 3 ? "m b" : "b m", "y");
+        net_output(&n, "y");
+        CHECK(holds(&n, false, net_floats(2, kind == 1 ? DIMS(4, 1) : DIMS(1, 4), 1, 0.5f), 1e-6));
+        CHECK(count_ops(&n, "Gemm") == (kind != 2) && count_ops(&n, "Transpose") == 0);
+        CHECK(count_ops(&n, NULL) == (kind == 2 ? 2 : 1));
+        net_free(&n);
+    }
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, quantized);
+    RUN(test, quantized_contrib);
+    RUN(test, codes_undone);
+    RUN(test, products);
+    return test->failures != 0;
+}
