@@ -1,7 +1,7 @@
-/* nchwc.c - the operators of com.microsoft.nchwc: what onnxruntime writes when it saves a model that
- * it has optimized for this processor. Tensors are [N, C rounded up to the block, H, W] over blocked
- * memory; filters lie in blocks of output channels, and of input channels where the input is
- * blocked.
+/* nchwc.c - the operators of com.microsoft.nchwc: what onnxruntime writes when it saves a model
+ * that it has optimized for this processor. Tensors are [N, C rounded up to the block, H, W] over
+ * blocked memory; filters lie in blocks of output channels, and of input channels where the input
+ * is blocked.
  *
  * A file doesn't name its block, 16 where it was written on AVX-512 and else 8. It shows in padded
  * channel counts; where all of them are multiples of 16 the block is the one of this machine, as

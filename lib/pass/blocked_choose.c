@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/edit.h"
+#include "op/eval.h"
 #include "op/fused.h"
 #include "op/unary.h"
 #include "op/window.h"
@@ -66,50 +67,93 @@ static bool is_conv(const ort_node *node)
     return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, MS, "FusedConv");
 }
 
+/* Constant when the session prepares its nodes: a constant, or bytes that it dequantizes once. */
+static bool constant_later(const ort_graph *graph, const ort_node *node, int slot,
+                           ort_shape *shape)
+{
+    const ort_type *t = type_of(graph, node->inputs[slot]);
+    const ort_node *from = ort_edit_producer(graph, node->inputs[slot]);
+    if (t->kind != ORT_TYPE_TENSOR || t->dtype != ORT_DTYPE_FLOAT || !ort_type_concrete(t, shape))
+        return false;
+    if (!from || !ort_edit_is(from, ONNX, "DequantizeLinear"))
+        return ort_edit_constant(graph, node, slot) != NULL;
+    for (int i = 0; i < from->input_count; i++)
+        if (from->inputs[i] != ORT_ID_NONE && !ort_edit_constant(graph, from, i))
+            return false;
+    return true;
+}
+
 bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
 {
-    const ort_tensor *w = ort_edit_constant(graph, conv, 1);
-    return w->shape.dim[1] <= PLAIN_CHANNELS && ort_node_int(conv, "group", 1) == 1 &&
-           ort_shape_count_range(&w->shape, 1, w->shape.rank) <= PLAIN_DEPTH &&
+    ort_shape w;
+    return constant_later(graph, conv, 1, &w) && w.dim[1] <= PLAIN_CHANNELS &&
+           ort_node_int(conv, "group", 1) == 1 &&
+           ort_shape_count_range(&w, 1, w.rank) <= PLAIN_DEPTH &&
            (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
 }
 
 static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
 {
-    const ort_tensor *w = ort_edit_constant(graph, node, 1);
+    ort_shape w, b;
     ort_epilogue e = ort_epilogue_none();
-    if (!is_conv(node) || !is_plane(type_of(graph, node->inputs[0])) || !w ||
-        !is_plane(type_of(graph, node->outputs[0])) || w->dtype != ORT_DTYPE_FLOAT ||
-        w->shape.rank != type_of(graph, node->inputs[0])->rank || ort_tensor_count(w) == 0 ||
-        w->shape.dim[w->shape.rank - 1] >= LONG_FILTER ||
+    if (!is_conv(node) || !is_plane(type_of(graph, node->inputs[0])) ||
+        !constant_later(graph, node, 1, &w) || !is_plane(type_of(graph, node->outputs[0])) ||
+        w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 ||
+        w.dim[w.rank - 1] >= LONG_FILTER ||
         (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
-         !ort_edit_constant(graph, node, 2)) ||
+         !constant_later(graph, node, 2, &b)) ||
         !ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
         return false;
-    int64_t group = ort_node_int(node, "group", 1), maps = w->shape.dim[0];
+    int64_t group = ort_node_int(node, "group", 1), maps = w.dim[0];
     if (group < 1 || maps % group)
         return false;
-    if (group > 1 && w->shape.dim[1] == 1 && maps == group)
+    if (group > 1 && w.dim[1] == 1 && maps == group)
         return fills_blocks(maps, c->block) && c->blocked[node->inputs[0]];
     if (group > 1)
-        return w->shape.dim[1] % c->block == 0 && maps / group % c->block == 0;
+        return w.dim[1] % c->block == 0 && maps / group % c->block == 0;
     return fills_blocks(maps, c->block) &&
            (c->blocked[node->inputs[0]] || ort_blocked_reads_plain(graph, node) ||
-            w->shape.dim[1] >= 8);
+            w.dim[1] >= 8);
 }
 
 static double conv_gain(const ort_graph *graph, const ort_node *node)
 {
-    const ort_tensor *w = ort_edit_constant(graph, node, 1);
-    double taps = (double)ort_shape_count_range(&w->shape, 2, w->shape.rank);
-    double macs = elements(type_of(graph, node->outputs[0])) * taps * (double)w->shape.dim[1];
-    if (w->shape.dim[1] == 1 && ort_node_int(node, "group", 1) > 1)
+    ort_shape w;
+    if (!constant_later(graph, node, 1, &w))
+        return 0;
+    double taps = (double)ort_shape_count_range(&w, 2, w.rank);
+    double macs = elements(type_of(graph, node->outputs[0])) * taps * (double)w.dim[1];
+    if (w.dim[1] == 1 && ort_node_int(node, "group", 1) > 1)
         return macs * depthwise_gain;
     return macs * product_gain +
            (taps > 1 ? elements(type_of(graph, node->inputs[0])) * spread_gain : 0);
 }
 
 /* ---- what follows them */
+
+bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node)
+{
+    int64_t axes[ORT_MAX_RANK];
+    size_t count = 0;
+    unsigned seen = 0;
+    if (!ort_edit_is(node, ONNX, "ReduceMean") || !ort_node_int(node, "keepdims", 1))
+        return false;
+    int rank = type_of(graph, node->inputs[0])->rank;
+    const int64_t *given = ort_node_ints(node, "axes", &count);
+    const ort_tensor *tensor = ort_edit_constant(graph, node, 1);
+    if (tensor && tensor->dtype == ORT_DTYPE_INT64 && tensor->shape.rank == 1 &&
+        tensor->shape.dim[0] <= ORT_MAX_RANK)
+        count = (size_t)tensor->shape.dim[0];
+    if (count > ORT_MAX_RANK || (!given && !tensor))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        axes[i] = given ? given[i] : ort_tensor_get_i64(tensor, (int64_t)i);
+        if (axes[i] < -rank || axes[i] >= rank)
+            return false;
+        seen |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
+    }
+    return rank >= 3 && seen == (1u << rank) - 4;
+}
 
 static bool serves_pool(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
 {
@@ -118,6 +162,7 @@ static bool serves_pool(const ort_graph *graph, const ort_blocked_choice *c, con
     bool known = false;
     for (int i = 0; i < 4; i++)
         known = known || ort_edit_is(node, ONNX, names[i]);
+    known = known || ort_blocked_is_mean(graph, node);
     return known && c->blocked[node->inputs[0]] &&
            (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) &&
            is_plane(type_of(graph, node->outputs[0]));
@@ -225,6 +270,8 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
 
 bool ort_blocked_slot(ort_blocked_role role, int slot)
 {
+    if (role == ORT_BLOCKED_POOL)
+        return slot == 0;
     return role == ORT_BLOCKED_CONV ? slot == 0 || slot == 3 : role != ORT_BLOCKED_NONE;
 }
 

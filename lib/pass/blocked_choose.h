@@ -25,6 +25,8 @@ typedef struct ort_blocked_choice {
 
 /* Fill a choice whose arrays are zeroed and as long as the graph's lists. */
 void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *choice);
+/* Is this the mean over all spatial axes, kept as ones: GlobalAveragePool by another name? */
+bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
 /* Does this convolution read plain rows when nobody gives its input in the layout? */
 bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv);
 /* Slots of the node that take tensors in the layout: [0, count). */

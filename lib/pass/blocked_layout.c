@@ -135,6 +135,11 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
     const char *internal = internal_name(node, role, name, sizeof name);
+    if (ort_blocked_is_mean(graph, node)) {
+        internal = "BlockedGlobalAveragePool";
+        node->attr_count = 0; /* the axes are all that it has */
+        count = 1;
+    }
     bool outside = graph->values.data[out]->use_count > l->choice.uses[out];
     ort_graph_remove_node(graph, node);
     if (internal)

@@ -225,7 +225,7 @@ static void build_region(net *n, const void *arg)
     set_ints(n, net_node(n, "Conv", "p w1", "c"), "pads", pads, 4);
     net_node(n, "Add", "p c", "s"); /* a residual with its activation */
     net_node(n, "Relu", "s", "r");
-    net_node(n, "GlobalAveragePool", "r", "g"); /* squeeze-excite */
+    set_ints(n, net_node(n, "ReduceMean", "r", "g"), "axes", DIMS(-1, 2), 2); /* squeeze-excite */
     net_node(n, "Conv", "g w2", "g2");
     net_node(n, "Relu", "g2", "g3");
     net_node(n, "Conv", "g3 w3", "g4");
