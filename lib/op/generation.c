@@ -1,48 +1,22 @@
-/* generation.c - com.microsoft GreedySearch of decoders like GPT-2: a body is run for one more
- * token at a time, and the best token is appended, until every sequence has met its end or is
- * full.
- *
- * The body takes input_ids, position_ids, attention_mask (int32) and a past state per layer [2,
- * batch, heads, length, size], and gives logits [batch, tokens, vocabulary] and the present
- * states, which are the past of the next step. All of the prompt goes in at once.
+/* generation.c - the shared steps of the operators that write sequences (generation.h): what
+ * they read, their memory, the scores of the next token, and rows that continue others.
  */
+#include "op/generation.h"
+
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/flow.h"
 
-enum { IN_IDS, IN_MAX, IN_MIN, IN_PENALTY, IN_VOCAB, IN_PREFIX, IN_MASK };
-enum { BODY_IDS, BODY_POSITIONS, BODY_MASK, BODY_PAST };
+enum { IN_IDS, IN_MAX };
+enum { GPT = 0, T5 = 1 };
 
-typedef struct search {
-    ort_call *call;
-    int body, first_body; /* first_body: for the prompt, or -1 */
-    int layers;
-    int64_t batch, prompt, length, max, min, vocab; /* length: tokens of every sequence so far */
-    int64_t order, eos, pad;
-    float penalty;
-    int32_t *ids;       /* output: [batch][max] */
-    int32_t *positions; /* [batch] of the next token */
-    bool *done;         /* [batch] */
-    float *scores;      /* [vocab] */
-    ort_value **in, **out; /* of the body */
-} search;
+/* ---- inference */
 
-static ort_status greedy_infer(ort_infer *x, ort_error *err)
+static ort_status infer_one(ort_infer *x, int body, ort_error *err)
 {
-    int body = ort_node_body(x->node, "decoder");
-    ort_dim length = ort_dim_unknown();
-    ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
-    if (body < 0 || x->node->bodies[body]->inputs.count < BODY_PAST ||
-        x->node->bodies[body]->outputs.count + 2 != x->node->bodies[body]->inputs.count)
-        return ort_infer_fail(x, err, "its decoder needs input_ids, position_ids, attention_mask "
-                              "and past states, and gives logits and as many present states");
-    if (!ort_infer_int(x, IN_MAX, 0, &length))
-        length = ort_dim_unknown();
-    ort_infer_set_type(x, 0, ORT_DTYPE_INT32, 2,
-                       (ort_dim[]){ort_infer_dim(x, IN_IDS, 0), length});
     int in_count = (int)x->node->bodies[body]->inputs.count;
     int out_count = (int)x->node->bodies[body]->outputs.count;
     ort_fact *in = ort_arena_array(x->arena, (size_t)in_count, sizeof *in);
@@ -54,264 +28,334 @@ static ort_status greedy_infer(ort_infer *x, ort_error *err)
     return x->infer_body(x, body, in, in_count, out, out_count, err);
 }
 
+static bool like_gpt(const ort_graph *body)
+{
+    return body->inputs.count >= 3 && body->outputs.count + 2 == body->inputs.count;
+}
+
+/* [ids, mask, (hidden states), 2 own and 2 cross states per layer] -> [logits, 2 own per layer] */
+static bool like_t5(const ort_graph *body)
+{
+    size_t states = body->outputs.count - 1;
+    return body->outputs.count >= 3 && states % 2 == 0 &&
+           (body->inputs.count == 2 + 2 * states || body->inputs.count == 3 + 2 * states);
+}
+
+/* [ids, mask, start tokens] -> [logits, hidden states, 4 per layer], or
+ * [ids, mask] -> [2 cross states per layer] */
+static bool like_encoder(const ort_graph *encoder, const ort_graph *body)
+{
+    size_t own = body->outputs.count - 1;
+    return encoder->inputs.count == 3 ? encoder->outputs.count == 2 + 2 * own :
+           encoder->inputs.count == 2 && encoder->outputs.count == own;
+}
+
+ort_status ort_generation_infer(ort_infer *x, ort_error *err)
+{
+    const char *bodies[] = {"decoder", "init_decoder", "encoder"};
+    int body = ort_node_body(x->node, "decoder"), encoder = ort_node_body(x->node, "encoder");
+    bool gpt = ort_node_int(x->node, "model_type", GPT) == GPT;
+    ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
+    if (gpt && (body < 0 || !like_gpt(x->node->bodies[body])))
+        return ort_infer_fail(x, err, "its decoder needs input_ids, position_ids, attention_mask "
+                              "and past states, and gives logits and as many present states");
+    if (!gpt && (body < 0 || encoder < 0 || !like_t5(x->node->bodies[body]) ||
+                 !like_encoder(x->node->bodies[encoder], x->node->bodies[body])))
+        return ort_infer_fail(x, err, "its encoder and decoder don't have the inputs and outputs "
+                              "of an encoder-decoder model like T5");
+    for (int i = 0; i < 3; i++) {
+        int index = ort_node_body(x->node, bodies[i]);
+        if (index >= 0)
+            ORT_TRY(infer_one(x, index, err));
+    }
+    return ORT_OK;
+}
+
+/* ---- what a search reads, its memory */
+
+static const ort_tensor *slot_of(const ort_call *call, int slot)
+{
+    return slot < 0 ? NULL : ort_call_in(call, slot);
+}
+
+static ort_status read_inputs(ort_generation *g, const ort_generation_slots *slots, ort_error *err)
+{
+    const ort_call *call = g->call;
+    const ort_tensor *ids = ort_call_in(call, IN_IDS), *penalty = slot_of(call, slots->penalty);
+    bool gpt = g->form == &ort_generation_gpt;
+    g->vocab_mask = slot_of(call, slots->vocab);
+    g->prefix_mask = slot_of(call, slots->prefix);
+    g->mask = slot_of(call, slots->mask);
+    g->presence = slot_of(call, slots->presence);
+    g->penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
+    ORT_TRY(ort_flow_scalar(call, IN_MAX, &g->max, err));
+    if (slot_of(call, slots->min))
+        ORT_TRY(ort_flow_scalar(call, slots->min, &g->min, err));
+    g->batch = ids->shape.rank == 2 ? ids->shape.dim[0] : 0;
+    g->prompt = ids->shape.rank != 2 ? 0 : gpt ? ids->shape.dim[1] : 1;
+    if (g->prompt < 1 || g->max <= g->prompt || g->max > (1 << 24) || !(g->penalty > 0.0f) ||
+        (g->mask && !ort_shape_equal(&g->mask->shape, &ids->shape)))
+        return ort_call_fail(call, err, "a prompt of %lld tokens, max_length %lld, "
+                             "repetition_penalty %g or the attention_mask don't fit together",
+                             (long long)g->prompt, (long long)g->max, (double)g->penalty);
+    return ORT_OK;
+}
+
+static ort_status read_node(ort_generation *g, ort_error *err)
+{
+    const ort_node *node = g->call->node;
+    int64_t type = ort_node_int(node, "model_type", GPT);
+    if (type != GPT && type != T5)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "model_type %lld isn't implemented: only "
+                             "0 (decoders like GPT-2) and 1 (encoder and decoder like T5) are",
+                             (long long)type);
+    g->form = type == GPT ? &ort_generation_gpt : &ort_generation_t5;
+    g->body = ort_node_body(node, "decoder");
+    g->first_body = ort_node_body(node, type == GPT ? "init_decoder" : "encoder");
+    g->in_count = (int)node->bodies[g->body]->inputs.count;
+    g->out_count = (int)node->bodies[g->body]->outputs.count;
+    g->layers = g->out_count - 1;
+    g->eos = ort_node_int(node, "eos_token_id", -1);
+    g->pad = ort_node_int(node, "pad_token_id", -1);
+    g->order = ort_node_int(node, "no_repeat_ngram_size", 0);
+    g->temperature = 1.0f;
+    return ORT_OK;
+}
+
+ort_status ort_generation_begin(ort_generation *g, ort_call *call, int64_t beams,
+                                const ort_generation_slots *slots, ort_error *err)
+{
+    size_t rows, cells;
+    *g = (ort_generation){.call = call, .beams = beams};
+    ORT_TRY(read_node(g, err));
+    ORT_TRY(read_inputs(g, slots, err));
+    g->rows = g->batch * beams;
+    g->length = g->prompt;
+    if (!ort_mul_size((size_t)g->batch, (size_t)beams, &rows) ||
+        !ort_mul_size(rows + 1, (size_t)g->max, &cells))
+        return ort_error_memory(err, SIZE_MAX);
+    g->ids = calloc(cells, sizeof *g->ids);
+    g->spare = calloc(cells, sizeof *g->spare);
+    g->positions = calloc(rows + 1, sizeof *g->positions);
+    g->tokens = calloc(rows + 1, sizeof *g->tokens);
+    g->from = calloc(rows + 1, sizeof *g->from);
+    g->in = calloc((size_t)g->in_count, sizeof(ort_value *));
+    g->out = calloc((size_t)g->out_count, sizeof(ort_value *));
+    return g->ids && g->spare && g->positions && g->tokens && g->from && g->in && g->out
+               ? ORT_OK : ort_error_memory(err, cells * sizeof *g->ids);
+}
+
+static void free_values(ort_value **values, int count)
+{
+    for (int i = 0; values && i < count; i++)
+        ort_value_free(values[i]);
+    free(values);
+}
+
+void ort_generation_free(ort_generation *g)
+{
+    free_values(g->in, g->in_count);
+    free_values(g->out, g->out_count);
+    free(g->ids);
+    free(g->spare);
+    free(g->positions);
+    free(g->tokens);
+    free(g->from);
+    free(g->scores);
+}
+
 /* ---- values of the body */
 
-static ort_status new_ids(const search *s, int64_t columns, ort_value **value, ort_error *err)
+ort_status ort_generation_ids(int64_t rows, int64_t columns, ort_value **value, ort_error *err)
 {
-    ort_shape shape = {2, {s->batch, columns}};
+    ort_shape shape = {2, {rows, columns}};
     ort_value_free(*value);
     *value = NULL;
     return ort_value_new_tensor_(ORT_DTYPE_INT32, &shape, value, err);
 }
 
-static int32_t *data_of(const ort_value *value)
+ort_status ort_generation_pick(const ort_value *value, int axis, const int32_t *from, int64_t rows,
+                               int64_t repeat, ort_value **slot, ort_error *err)
 {
-    return value->tensor.data;
-}
-
-/* The prompt: padding has position 0 and is masked, other tokens count up. */
-static ort_status prompt_inputs(search *s, ort_error *err)
-{
-    const ort_tensor *ids = ort_call_in(s->call, IN_IDS), *mask = ort_call_in(s->call, IN_MASK);
-    for (int i = 0; i < BODY_PAST; i++)
-        ORT_TRY(new_ids(s, s->prompt, &s->in[i], err));
-    for (int64_t b = 0; b < s->batch; b++) {
-        s->positions[b] = 0;
-        for (int64_t t = 0; t < s->prompt; t++) {
-            int64_t at = b * s->prompt + t;
-            int32_t id = ((const int32_t *)ids->data)[at];
-            bool counts = id != s->pad;
-            data_of(s->in[BODY_IDS])[at] = id;
-            data_of(s->in[BODY_POSITIONS])[at] = counts ? s->positions[b] : 0;
-            data_of(s->in[BODY_MASK])[at] = mask ? ((const int32_t *)mask->data)[at] : counts;
-            s->positions[b] += counts;
-            s->ids[b * s->max + t] = id;
-        }
-    }
+    ort_shape shape = value->tensor.shape;
+    ort_value *picked = NULL;
+    int64_t outer = 1, inner = 1, old = shape.dim[axis];
+    for (int i = 0; i < axis; i++)
+        outer *= shape.dim[i];
+    for (int i = axis + 1; i < shape.rank; i++)
+        inner *= shape.dim[i];
+    shape.dim[axis] = rows;
+    ORT_TRY(ort_value_new_tensor_(value->tensor.dtype, &shape, &picked, err));
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t r = 0; r < rows; r++)
+            ort_flow_copy(&picked->tensor, (o * rows + r) * inner, &value->tensor,
+                          (o * old + (from ? from[r] : r / repeat)) * inner, inner);
+    ort_value_free(*slot);
+    *slot = picked;
     return ORT_OK;
 }
 
-/* Empty past states, as the body declares their type, heads and size. */
-static ort_status empty_past(search *s, ort_error *err)
+ort_status ort_generation_empty(ort_generation *g, int index, int rank, ort_value **slot,
+                                ort_error *err)
 {
-    const ort_graph *body = s->call->node->bodies[s->body];
-    for (int i = 0; i < s->layers; i++) {
-        ort_id input = body->inputs.data[BODY_PAST + i];
-        const ort_type *type = &ort_graph_value_at(body, input)->fact.type;
-        if (type->rank != 5 || !ort_dim_known(type->dim[2]) || !ort_dim_known(type->dim[4]))
-            return ort_call_fail(s->call, err, "past state %d of its decoder doesn't declare the "
-                                 "shape [2, batch, heads, length, size]", i);
-        ort_shape shape = {5, {2, s->batch, type->dim[2].size, 0, type->dim[4].size}};
-        ORT_TRY(ort_value_new_tensor_(type->dtype, &shape, &s->in[BODY_PAST + i], err));
-    }
-    return ORT_OK;
+    const ort_graph *body = g->call->node->bodies[g->body];
+    const ort_type *type = &ort_graph_value_at(body, body->inputs.data[index])->fact.type;
+    ort_shape shape = {rank, {0}};
+    if (type->rank != rank || !ort_dim_known(type->dim[rank - 3]) ||
+        !ort_dim_known(type->dim[rank - 1]))
+        return ort_call_fail(g->call, err, "past state %d of its decoder doesn't declare the shape "
+                             "[%sbatch, heads, length, size] with numbers for heads and size",
+                             index, rank == 5 ? "2, " : "");
+    shape.dim[0] = 2; /* of rank 5; else the rows */
+    shape.dim[rank - 4] = g->rows;
+    shape.dim[rank - 3] = type->dim[rank - 3].size;
+    shape.dim[rank - 1] = type->dim[rank - 1].size;
+    ort_value_free(*slot);
+    *slot = NULL;
+    return ort_value_new_tensor_(type->dtype, &shape, slot, err);
 }
 
-/* One new token per sequence; the mask grows by it, the present states become the past. */
-static ort_status next_inputs(search *s, ort_error *err)
+ort_status ort_generation_call(ort_generation *g, int index, int in_count, ort_value **out,
+                               int out_count, ort_error *err)
 {
-    ort_value *mask = NULL;
-    ORT_TRY(new_ids(s, s->length, &mask, err));
-    int64_t old = s->length - 1;
-    for (int64_t b = 0; b < s->batch; b++) {
-        memcpy(data_of(mask) + b * s->length, data_of(s->in[BODY_MASK]) + b * old,
-               (size_t)old * sizeof(int32_t));
-        data_of(mask)[b * s->length + old] = 1;
+    const ort_call *call = g->call;
+    if (call->services->cancelled && call->services->cancelled(call))
+        return ort_error_set(err, ORT_ERROR_CANCELLED, "the run was cancelled in a loop");
+    for (int i = 0; i < out_count; i++) {
+        ort_value_free(out[i]);
+        out[i] = NULL;
     }
-    ort_value_free(s->in[BODY_MASK]);
-    s->in[BODY_MASK] = mask;
-    ORT_TRY(new_ids(s, 1, &s->in[BODY_IDS], err));
-    ORT_TRY(new_ids(s, 1, &s->in[BODY_POSITIONS], err));
-    for (int64_t b = 0; b < s->batch; b++) {
-        data_of(s->in[BODY_IDS])[b] = s->ids[b * s->max + s->length - 1];
-        data_of(s->in[BODY_POSITIONS])[b] = s->positions[b]++;
-    }
-    for (int i = 0; i < s->layers; i++) {
-        ort_value *kept = NULL;
-        ORT_TRY(ort_flow_keep(s->out[1 + i], &kept, err));
-        ort_value_free(s->in[BODY_PAST + i]);
-        s->in[BODY_PAST + i] = kept;
-    }
-    return ORT_OK;
+    return ort_call_body(g->call, index, g->in, in_count, out, out_count, err);
+}
+
+ort_status ort_generation_start(ort_generation *g, ort_error *err)
+{
+    return g->form->start(g, err);
+}
+
+ort_status ort_generation_next(ort_generation *g, ort_error *err)
+{
+    return g->form->next(g, err);
 }
 
 /* ---- scores */
 
-static void allow(search *s, const ort_tensor *mask, int64_t first)
+static void allow(const ort_generation *g, float *scores, const ort_tensor *mask, int64_t first)
 {
-    for (int64_t v = 0; mask && v < s->vocab; v++)
+    for (int64_t v = 0; mask && v < g->vocab; v++)
         if (((const int32_t *)mask->data)[first + v] == 0)
-            s->scores[v] = -FLT_MAX;
+            scores[v] = -FLT_MAX;
 }
 
 /* Tokens that were there before become less likely, once each. */
-static void punish_repeats(search *s, const int32_t *ids)
+static void punish_repeats(const ort_generation *g, float *scores, const int32_t *ids)
 {
-    for (int64_t t = 0; s->penalty != 1.0f && t < s->length; t++) {
-        bool before = ids[t] < 0 || ids[t] >= s->vocab;
+    for (int64_t t = 0; g->penalty != 1.0f && t < g->length; t++) {
+        bool before = ids[t] < 0 || ids[t] >= g->vocab;
         for (int64_t u = 0; u < t && !before; u++)
             before = ids[u] == ids[t];
         if (!before)
-            s->scores[ids[t]] *= s->scores[ids[t]] < 0 ? s->penalty : 1.0f / s->penalty;
+            scores[ids[t]] *= scores[ids[t]] < 0 ? g->penalty : 1.0f / g->penalty;
     }
 }
 
 /* Tokens that would repeat a run of `order` tokens are out. */
-static void forbid_runs(search *s, const int32_t *ids)
+static void forbid_runs(const ort_generation *g, float *scores, const int32_t *ids)
 {
-    const int32_t *tail = ids + s->length - (s->order - 1);
-    for (int64_t t = 0; s->order > 0 && t + s->order <= s->length; t++) {
-        int32_t next = ids[t + s->order - 1];
-        if (next >= 0 && next < s->vocab &&
-            memcmp(ids + t, tail, (size_t)(s->order - 1) * sizeof *ids) == 0)
-            s->scores[next] = -FLT_MAX;
+    const int32_t *tail = ids + g->length - (g->order - 1);
+    for (int64_t t = 0; g->order > 0 && t + g->order <= g->length; t++) {
+        int32_t next = ids[t + g->order - 1];
+        if (next >= 0 && next < g->vocab &&
+            memcmp(ids + t, tail, (size_t)(g->order - 1) * sizeof *ids) == 0)
+            scores[next] = -FLT_MAX;
     }
 }
 
-static int32_t best_token(search *s, int64_t b)
+static void log_softmax(float *scores, int64_t count)
 {
-    const ort_tensor *logits = &s->out[0]->tensor;
-    int64_t tokens = logits->shape.dim[1], width = logits->shape.dim[2], best = 0;
-    const int32_t *ids = s->ids + b * s->max;
-    ort_tensor_to_f32(logits, (b * tokens + tokens - 1) * width, s->vocab, s->scores);
-    punish_repeats(s, ids);
-    forbid_runs(s, ids);
-    allow(s, ort_call_in(s->call, IN_VOCAB), 0);
-    if (s->length == s->prompt)
-        allow(s, ort_call_in(s->call, IN_PREFIX), b * s->vocab);
-    if (s->length < s->min && s->eos >= 0 && s->eos < s->vocab)
-        s->scores[s->eos] = -FLT_MAX;
-    for (int64_t v = 1; v < s->vocab; v++)
-        if (s->scores[v] > s->scores[best])
-            best = v;
-    return (int32_t)best;
+    float most = scores[0];
+    double sum = 0;
+    for (int64_t v = 1; v < count; v++)
+        most = fmaxf(most, scores[v]);
+    for (int64_t v = 0; v < count; v++)
+        sum += exp((double)scores[v] - most);
+    for (int64_t v = 0; v < count; v++)
+        scores[v] = (float)((double)scores[v] - most - log(sum));
 }
 
-static ort_status check_logits(search *s, ort_error *err)
+static void score_row(const ort_generation *g, int64_t row)
 {
-    const ort_shape *l = &s->out[0]->tensor.shape;
-    int64_t given = ort_node_int(s->call->node, "vocab_size", -1);
-    const ort_tensor *vocab = ort_call_in(s->call, IN_VOCAB);
-    const ort_tensor *prefix = ort_call_in(s->call, IN_PREFIX);
-    if (l->rank != 3 || l->dim[0] != s->batch || l->dim[1] < 1 || l->dim[2] < 1 ||
-        given > l->dim[2])
-        return ort_call_fail(s->call, err, "the logits of its decoder don't have the shape [batch, "
+    const ort_tensor *logits = &g->out[0]->tensor;
+    int64_t tokens = logits->shape.dim[1], width = logits->shape.dim[2];
+    int64_t given = logits->shape.dim[0] == g->rows ? row : row / g->beams;
+    const int32_t *ids = g->ids + row * g->max;
+    float *scores = g->scores + row * g->vocab;
+    ort_tensor_to_f32(logits, (given * tokens + tokens - 1) * width, g->vocab, scores);
+    if (g->log)
+        log_softmax(scores, g->vocab);
+    punish_repeats(g, scores, ids);
+    forbid_runs(g, scores, ids);
+    allow(g, scores, g->vocab_mask, 0);
+    if (g->length == g->prompt)
+        allow(g, scores, g->prefix_mask, row / g->beams * g->vocab);
+    if (g->length < g->min && g->eos >= 0 && g->eos < g->vocab)
+        scores[g->eos] = -FLT_MAX;
+    for (int64_t v = 0; g->temperature != 1.0f && v < g->vocab; v++)
+        scores[v] /= g->temperature;
+    /* By its documentation. onnxruntime takes all of presence_mask off token 0 of row 0. */
+    for (int64_t v = 0; g->presence && v < g->vocab; v++)
+        scores[v] -= (float)((const int32_t *)g->presence->data)[row * g->vocab + v] *
+                     g->presence_penalty;
+}
+
+static bool fits(const ort_tensor *mask, int64_t count)
+{
+    return !mask || ort_tensor_count(mask) == count;
+}
+
+static ort_status check_logits(ort_generation *g, ort_error *err)
+{
+    const ort_shape *l = &g->out[0]->tensor.shape;
+    int64_t given = ort_node_int(g->call->node, "vocab_size", -1);
+    if (l->rank != 3 || (l->dim[0] != g->rows && l->dim[0] != g->batch) || l->dim[1] < 1 ||
+        l->dim[2] < 1 || given > l->dim[2])
+        return ort_call_fail(g->call, err, "the logits of its decoder don't have the shape [batch, "
                              "tokens, vocabulary]");
-    s->vocab = given > 0 ? given : l->dim[2];
-    if ((vocab && ort_tensor_count(vocab) != s->vocab) ||
-        (prefix && ort_tensor_count(prefix) != s->batch * s->vocab))
-        return ort_call_fail(s->call, err, "vocab_mask or prefix_vocab_mask doesn't fit %lld "
-                             "tokens", (long long)s->vocab);
-    if (!s->scores)
-        s->scores = malloc((size_t)s->vocab * sizeof *s->scores);
-    return s->scores ? ORT_OK : ort_error_memory(err, (size_t)s->vocab * sizeof *s->scores);
+    int64_t vocab = given > 0 ? given : l->dim[2];
+    if (g->scores)
+        return vocab == g->vocab ? ORT_OK :
+               ort_call_fail(g->call, err, "the vocabulary changes from %lld to %lld tokens",
+                             (long long)g->vocab, (long long)vocab);
+    g->vocab = vocab;
+    if (!fits(g->vocab_mask, vocab) || !fits(g->prefix_mask, g->batch * vocab) ||
+        !fits(g->presence, g->rows * vocab))
+        return ort_call_fail(g->call, err, "vocab_mask, prefix_vocab_mask or presence_mask doesn't "
+                             "fit %lld tokens", (long long)vocab);
+    size_t bytes;
+    if (!ort_mul_size((size_t)g->rows, (size_t)vocab, &bytes) ||
+        !ort_mul_size(bytes, sizeof *g->scores, &bytes))
+        return ort_error_memory(err, SIZE_MAX);
+    g->scores = malloc(bytes);
+    return g->scores ? ORT_OK : ort_error_memory(err, bytes);
 }
 
-/* ---- the search */
-
-static ort_status search_step(search *s, bool *all_done, ort_error *err)
+ort_status ort_generation_scores(ort_generation *g, ort_error *err)
 {
-    bool first = s->length == s->prompt;
-    const ort_call *call = s->call;
-    if (call->services->cancelled && call->services->cancelled(call))
-        return ort_error_set(err, ORT_ERROR_CANCELLED, "the run was cancelled in a loop");
-    for (int i = 0; i <= s->layers; i++) {
-        ort_value_free(s->out[i]);
-        s->out[i] = NULL;
-    }
-    ORT_TRY(ort_call_body(s->call, first && s->first_body >= 0 ? s->first_body : s->body, s->in,
-                          BODY_PAST + s->layers, s->out, 1 + s->layers, err));
-    ORT_TRY(check_logits(s, err));
-    *all_done = true;
-    for (int64_t b = 0; b < s->batch; b++) {
-        int32_t token = best_token(s, b);
-        s->done[b] = s->done[b] || token == s->eos;
-        s->ids[b * s->max + s->length] = s->done[b] ? (int32_t)s->pad : token;
-        *all_done = *all_done && s->done[b];
-    }
-    s->length++;
+    ORT_TRY(check_logits(g, err));
+    for (int64_t row = 0; row < g->rows; row++)
+        score_row(g, row);
     return ORT_OK;
 }
 
-static ort_status search_run(search *s, ort_error *err)
+void ort_generation_append(ort_generation *g)
 {
-    bool all_done = s->batch == 0;
-    ORT_TRY(prompt_inputs(s, err));
-    ORT_TRY(empty_past(s, err));
-    s->length = s->prompt;
-    while (s->length < s->max && !all_done) {
-        if (s->length > s->prompt)
-            ORT_TRY(next_inputs(s, err));
-        ORT_TRY(search_step(s, &all_done, err));
+    int32_t *grown = g->spare;
+    for (int64_t row = 0; row < g->rows; row++) {
+        memcpy(grown + row * g->max, g->ids + g->from[row] * g->max,
+               (size_t)g->length * sizeof *grown);
+        grown[row * g->max + g->length] = g->tokens[row];
     }
-    return ORT_OK;
+    g->spare = g->ids;
+    g->ids = grown;
+    g->length++;
 }
-
-static ort_status read_search(search *s, ort_error *err)
-{
-    const ort_node *node = s->call->node;
-    const ort_shape *ids = &ort_call_in(s->call, IN_IDS)->shape;
-    const ort_tensor *penalty = ort_call_in(s->call, IN_PENALTY);
-    const ort_tensor *mask = ort_call_in(s->call, IN_MASK);
-    s->body = ort_node_body(node, "decoder");
-    s->first_body = ort_node_body(node, "init_decoder");
-    s->layers = (int)node->bodies[s->body]->outputs.count - 1;
-    s->eos = ort_node_int(node, "eos_token_id", -1);
-    s->pad = ort_node_int(node, "pad_token_id", -1);
-    s->order = ort_node_int(node, "no_repeat_ngram_size", 0);
-    s->penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
-    ORT_TRY(ort_flow_scalar(s->call, IN_MAX, &s->max, err));
-    if (ort_call_in(s->call, IN_MIN))
-        ORT_TRY(ort_flow_scalar(s->call, IN_MIN, &s->min, err));
-    s->batch = ids->rank == 2 ? ids->dim[0] : 0;
-    s->prompt = ids->rank == 2 ? ids->dim[1] : 0;
-    if (ort_node_int(node, "model_type", 0) != 0 || ort_node_body(node, "encoder") >= 0)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "only decoders like GPT-2 (model_type 0) "
-                             "are implemented");
-    if (s->prompt < 1 || s->max <= s->prompt || s->max > (1 << 24) || s->penalty <= 0.0f ||
-        (mask && !ort_shape_equal(&mask->shape, ids)))
-        return ort_call_fail(s->call, err, "a prompt of %lld tokens, max_length %lld, "
-                             "repetition_penalty %g or the attention_mask don't fit together",
-                             (long long)s->prompt, (long long)s->max, (double)s->penalty);
-    return ORT_OK;
-}
-
-static ort_status greedy_run(ort_call *call, ort_error *err)
-{
-    search s = {.call = call};
-    ORT_TRY(read_search(&s, err));
-    ort_shape shape = {2, {s.batch, s.max}};
-    ORT_TRY(ort_call_output(call, 0, ORT_DTYPE_INT32, &shape, err));
-    s.ids = ort_call_out(call, 0)->data;
-    for (int64_t i = 0; i < s.batch * s.max; i++)
-        s.ids[i] = (int32_t)s.pad;
-    int in_count = BODY_PAST + s.layers;
-    s.positions = calloc((size_t)s.batch + 1, sizeof *s.positions);
-    s.done = calloc((size_t)s.batch + 1, sizeof *s.done);
-    s.in = calloc((size_t)in_count, sizeof(ort_value *));
-    s.out = calloc((size_t)s.layers + 1, sizeof(ort_value *));
-    ort_status status = s.positions && s.done && s.in && s.out ? search_run(&s, err)
-                                                              : ort_error_memory(err, 1024);
-    for (int i = 0; s.in && i < in_count; i++)
-        ort_value_free(s.in[i]);
-    for (int i = 0; s.out && i <= s.layers; i++)
-        ort_value_free(s.out[i]);
-    free(s.in);
-    free(s.out);
-    free(s.positions);
-    free(s.done);
-    free(s.scores);
-    return status;
-}
-
-static const ort_op_impl greedy_impl = {.infer = greedy_infer, .run = greedy_run};
-
-const ort_op ort_ops_generation[] = {
-    {MS, "GreedySearch", 1,
-     "input_ids:I,max_length:I,min_length?:I,repetition_penalty?:T,vocab_mask?:I,"
-     "prefix_vocab_mask?:I,attention_mask?:I -> sequences:I", "T:f32 I:i32",
-     "decoder:g! decoder_start_token_id:i=-1 encoder:g eos_token_id:i! init_decoder:g "
-     "model_type:i=0 no_repeat_ngram_size:i=0 pad_token_id:i! vocab_size:i=-1",
-     ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC, &greedy_impl},
-    {0},
-};

@@ -1,7 +1,6 @@
-"""Operators of language models: experts, norms, states, generation (see make_contrib.py)."""
+"""Operators of language models: experts, norms, states (see make_contrib.py)."""
 import numpy as np
 from contrib_case import BF16, F, F16, I32, I64, bfloat16, ints, real, scalar, write
-from onnx import helper, numpy_helper
 
 
 def experts():
@@ -203,55 +202,4 @@ def states():
     conv("last_grouped", (1, 4, 2, 3), last=True, dilation=2, taps=2, past=False)
 
 
-VOCAB, HEADS, SIZE = 11, 2, 3
-
-
-def decoder():
-    """A body with the signature of a GPT-2 decoder: the mean of what was seen says what comes."""
-    width = HEADS * SIZE
-    weights = dict(words=real(VOCAB, width), places=real(16, width), out=real(width, VOCAB) * 2,
-                   count=real(VOCAB) * 0.1, split=np.array([0, 0, HEADS, SIZE], np.int64),
-                   joined=np.array([0, 1, width], np.int64), zero=np.array([0], np.int64),
-                   one=np.array([1], np.int64))
-    nodes = [helper.make_node(op, i.split(), [o], **a) for op, i, o, a in (
-        ("Gather", "words input_ids", "word", {}), ("Gather", "places position_ids", "place", {}),
-        ("Add", "word place", "x", {}), ("Reshape", "x split", "rows", {}),
-        ("Transpose", "rows", "heads", {"perm": [0, 2, 1, 3]}),
-        ("Unsqueeze", "heads zero", "fresh", {}), ("Concat", "fresh fresh", "both", {"axis": 0}),
-        ("Concat", "past_0 both", "present_0", {"axis": 3}),
-        ("ReduceMean", "present_0", "seen", {"axes": [0, 3], "keepdims": 0}),
-        ("Unsqueeze", "seen one", "seen1", {}), ("Reshape", "seen1 joined", "state", {}),
-        ("Add", "x state", "sum", {}), ("MatMul", "sum out", "scores", {}),
-        ("Cast", "attention_mask", "weight", {"to": F}),
-        ("ReduceSum", "weight one", "tokens", {}), ("Unsqueeze", "tokens one", "tokens1", {}),
-        ("Mul", "tokens1 count", "bias", {}), ("Add", "scores bias", "logits", {}))]
-    ids = [helper.make_tensor_value_info(k, I32, ["b", n]) for k, n in
-           (("input_ids", "s"), ("position_ids", "s"), ("attention_mask", "t"))]
-    past = helper.make_tensor_value_info("past_0", F, [2, "b", HEADS, "p", SIZE])
-    return helper.make_graph(
-        nodes, "decoder", [*ids, past],
-        [helper.make_tensor_value_info("logits", F, ["b", "s", VOCAB]),
-         helper.make_tensor_value_info("present_0", F, [2, "b", HEADS, "t", SIZE])],
-        [numpy_helper.from_array(v, k) for k, v in weights.items()])
-
-
-def generation():
-    def greedy(name, prompt, length, eos=VOCAB - 1, **more):
-        inputs = dict(ids=np.array(prompt, np.int32), max=np.array([length], np.int32), min=None,
-                      penalty=None, vocab=None, prefix=None, mask=None) | {
-                          k: v for k, v in more.items() if isinstance(v, np.ndarray)}
-        while inputs[list(inputs)[-1]] is None:
-            inputs.popitem()
-        attributes = {k: v for k, v in more.items() if not isinstance(v, np.ndarray)}
-        write(f"greedy_search_{name}", "GreedySearch", inputs, {"sequences": I32},
-              {"decoder": decoder(), "eos_token_id": eos, "pad_token_id": 0} | attributes, opset=13)
-    greedy("plain", [[3, 5, 2], [0, 4, 1]], 10)
-    greedy("no_repeat", [[3, 5, 2, 5]], 12, no_repeat_ngram_size=2,
-           penalty=np.array([1.4], np.float32))
-    greedy("masks", [[3, 5], [1, 2]], 9, vocab=np.array([1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1],
-                                                        np.int32),
-           prefix=ints(2, 2, VOCAB), mask=np.array([[1, 1], [0, 1]], np.int32),
-           min=np.array([5], np.int32), penalty=np.array([1.2], np.float32))
-
-
-GROUPS = [experts, gates, hyper_connections, ngrams, rotation, states, generation]
+GROUPS = [experts, gates, hyper_connections, ngrams, rotation, states]

@@ -12,13 +12,14 @@ import sys
 
 import contrib_bert
 import contrib_case
+import contrib_generation
 import contrib_legacy
 import contrib_llm
 import contrib_nchwc
 import contrib_quant
 
 MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy,
-           contrib_nchwc]
+           contrib_nchwc, contrib_generation]
 
 
 def main():

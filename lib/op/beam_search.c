@@ -1,0 +1,310 @@
+/* beam_search.c - com.microsoft BeamSearch: of each prompt the `num_beams` best sequences go on
+ * (generation.h has the steps). A score is the sum of the logarithms of probabilities.
+ *
+ * Each step the best 2 x beams continuations of a prompt are looked at, best first. One that ends
+ * (eos) becomes a hypothesis, if it is among the first `beams`, with its score / length ^
+ * length_penalty, eos not counted; the first `beams` others go on. A prompt is done when it has
+ * `beams` hypotheses and nothing better can come (or at once with early_stopping). At the end what
+ * still goes on becomes hypotheses too, and the best num_return_sequences are the result.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/generation.h"
+
+enum { IN_MAX = 1, IN_BEAMS = 3, IN_RETURN, IN_LENGTH_PENALTY, IN_DECODER_IDS = 10, IN_PROCESSOR };
+enum { OUT_IDS, OUT_SUMS, OUT_SCORES };
+#define BEAMS_MAX 128
+
+typedef struct hypothesis {
+    float score;
+    int64_t length;
+    int32_t *ids; /* [max] */
+} hypothesis;
+
+typedef struct candidate {
+    float score;
+    int32_t beam, token;
+} candidate;
+
+typedef struct beam_search {
+    ort_generation g;
+    int64_t beams, wanted; /* wanted: sequences of each prompt in the result */
+    float length_penalty;
+    bool stop_early;
+    float *sums;           /* [rows]: scores of what goes on */
+    candidate *best;       /* [batch][2 x beams], best first */
+    hypothesis *found;     /* [batch][beams], best first; ids of their own each */
+    int64_t *found_count;  /* [batch] */
+    bool *done;            /* [batch] */
+    int32_t *found_ids;    /* [rows][max] */
+} beam_search;
+
+static ort_status beam_infer(ort_infer *x, ort_error *err)
+{
+    ort_dim length, wanted, beams, steps = ort_dim_unknown();
+    int64_t vocab = ort_node_int(x->node, "vocab_size", -1);
+    ORT_TRY(ort_generation_infer(x, err));
+    if (!ort_infer_int(x, IN_MAX, 0, &length))
+        length = ort_dim_unknown();
+    if (!ort_infer_int(x, IN_RETURN, 0, &wanted))
+        wanted = ort_dim_unknown();
+    if (!ort_infer_int(x, IN_BEAMS, 0, &beams))
+        beams = ort_dim_unknown();
+    ort_dim batch = ort_infer_dim(x, 0, 0), prompt = ort_infer_dim(x, 0, 1);
+    bool gpt = ort_node_int(x->node, "model_type", 0) == 0;
+    if (ort_dim_known(length) && (!gpt || ort_dim_known(prompt)))
+        steps = ort_dim_of(length.size - (gpt ? prompt.size : 1));
+    ort_infer_set_type(x, OUT_IDS, ORT_DTYPE_INT32, 3, (ort_dim[]){batch, wanted, length});
+    ort_infer_set_type(x, OUT_SUMS, ORT_DTYPE_FLOAT, 2, (ort_dim[]){batch, wanted});
+    ort_infer_set_type(x, OUT_SCORES, ORT_DTYPE_FLOAT, 4,
+                       (ort_dim[]){steps, batch, beams,
+                                   vocab > 0 ? ort_dim_of(vocab) : ort_dim_unknown()});
+    return ORT_OK;
+}
+
+/* ---- hypotheses */
+
+/* Of equal scores the earlier one is better. */
+static void keep_hypothesis(beam_search *s, int64_t b, int64_t row, float sum)
+{
+    const ort_generation *g = &s->g;
+    hypothesis *found = s->found + b * s->beams, fresh;
+    float score = sum / powf((float)g->length, s->length_penalty);
+    int64_t at = s->found_count[b];
+    if (at == s->beams && score <= found[at - 1].score)
+        return;
+    at = at == s->beams ? at - 1 : s->found_count[b]++;
+    fresh = (hypothesis){score, g->length, found[at].ids};
+    memcpy(fresh.ids, g->ids + row * g->max, (size_t)g->length * sizeof *fresh.ids);
+    for (; at > 0 && score > found[at - 1].score; at--)
+        found[at] = found[at - 1];
+    found[at] = fresh;
+}
+
+/* Is prompt b done? What is best now is read at b x beams of all prompts' candidates, each of which
+ * has 2 x beams: so onnxruntime does, and it decides when a prompt of a batch ends. */
+static bool is_done(const beam_search *s, int64_t b)
+{
+    const candidate *best = s->best + b * s->beams;
+    float most = best[0].score;
+    if (s->found_count[b] < s->beams)
+        return false;
+    for (int64_t i = 1; i < 2 * s->beams; i++)
+        most = fmaxf(most, best[i].score);
+    return s->stop_early || s->found[(b + 1) * s->beams - 1].score >=
+           most / powf((float)s->g.length, s->length_penalty);
+}
+
+/* ---- a step */
+
+static void offer(candidate *best, int64_t count, candidate fresh)
+{
+    int64_t at = count - 1;
+    if (!(fresh.score > best[at].score))
+        return;
+    for (; at > 0 && fresh.score > best[at - 1].score; at--)
+        best[at] = best[at - 1];
+    best[at] = fresh;
+}
+
+/* The best 2 x beams continuations of prompt b; of equal ones the first. */
+static void rank_candidates(beam_search *s, int64_t b)
+{
+    const ort_generation *g = &s->g;
+    candidate *best = s->best + b * 2 * s->beams;
+    for (int64_t i = 0; i < 2 * s->beams; i++)
+        best[i] = (candidate){.score = -INFINITY};
+    for (int64_t beam = 0; beam < s->beams; beam++)
+        for (int64_t v = 0; v < g->vocab; v++)
+            offer(best, 2 * s->beams,
+                  (candidate){g->scores[(b * s->beams + beam) * g->vocab + v], (int32_t)beam,
+                              (int32_t)v});
+}
+
+static void set_row(beam_search *s, int64_t row, int64_t from, int32_t token, float sum)
+{
+    s->g.from[row] = (int32_t)from;
+    s->g.tokens[row] = token;
+    s->sums[row] = sum;
+}
+
+static ort_status choose(beam_search *s, int64_t b, ort_error *err)
+{
+    const ort_generation *g = &s->g;
+    int64_t first = b * s->beams, rows = 0;
+    for (int64_t i = 0; i < s->beams && s->done[b]; i++)
+        set_row(s, first + i, first, (int32_t)g->pad, 0.0f);
+    if (s->done[b])
+        return ORT_OK;
+    for (int64_t i = 0; i < 2 * s->beams && rows < s->beams; i++) {
+        candidate c = s->best[2 * first + i];
+        if (c.score == -INFINITY)
+            return ort_call_fail(g->call, err, "its decoder gives scores that aren't numbers");
+        if (c.token != g->eos)
+            set_row(s, first + rows++, first + c.beam, c.token, c.score);
+        else if (i < s->beams)
+            keep_hypothesis(s, b, first + c.beam, c.score);
+    }
+    s->done[b] = is_done(s, b);
+    return ORT_OK;
+}
+
+static ort_status write_scores(beam_search *s, ort_error *err)
+{
+    ort_generation *g = &s->g;
+    ort_call *call = g->call;
+    int64_t step = g->length - g->prompt, count = g->rows * g->vocab;
+    ort_shape shape = {4, {g->max - g->prompt, g->batch, s->beams, g->vocab}};
+    if (call->out_count <= OUT_SCORES || (step > 0 && !ort_call_out(call, OUT_SCORES)))
+        return ORT_OK;
+    if (step == 0) {
+        ORT_TRY(ort_call_output(call, OUT_SCORES, ORT_DTYPE_FLOAT, &shape, err));
+        if (!ort_call_out(call, OUT_SCORES))
+            return ORT_OK;
+        memset(ort_call_out(call, OUT_SCORES)->data, 0,
+               (size_t)((g->max - g->prompt) * count) * sizeof(float));
+    }
+    memcpy((float *)ort_call_out(call, OUT_SCORES)->data + step * count, g->scores,
+           (size_t)count * sizeof(float));
+    return ORT_OK;
+}
+
+static ort_status step(beam_search *s, bool *all_done, ort_error *err)
+{
+    ort_generation *g = &s->g;
+    ORT_TRY(ort_generation_scores(g, err));
+    if (g->vocab < 2)
+        return ort_call_fail(g->call, err, "a vocabulary of one token leaves nothing to search");
+    for (int64_t row = 0; row < g->rows; row++)
+        for (int64_t v = 0; v < g->vocab; v++)
+            g->scores[row * g->vocab + v] += s->sums[row];
+    ORT_TRY(write_scores(s, err));
+    for (int64_t b = 0; b < g->batch; b++)
+        rank_candidates(s, b);
+    *all_done = true;
+    for (int64_t b = 0; b < g->batch; b++) {
+        ORT_TRY(choose(s, b, err));
+        *all_done = *all_done && s->done[b];
+    }
+    ort_generation_append(g);
+    return ORT_OK;
+}
+
+/* ---- the search */
+
+static ort_status search(beam_search *s, ort_error *err)
+{
+    ort_generation *g = &s->g;
+    bool all_done = g->rows == 0;
+    for (bool first = true; g->length < g->max && !all_done; first = false) {
+        ORT_TRY(first ? ort_generation_start(g, err) : ort_generation_next(g, err));
+        ORT_TRY(step(s, &all_done, err));
+    }
+    for (int64_t row = 0; row < g->rows; row++)
+        if (!s->done[row / s->beams])
+            keep_hypothesis(s, row / s->beams, row, s->sums[row]);
+    return ORT_OK;
+}
+
+static ort_status write_result(beam_search *s, ort_error *err)
+{
+    const ort_generation *g = &s->g;
+    ort_call *call = g->call;
+    ort_shape ids = {3, {g->batch, s->wanted, g->max}}, sums = {2, {g->batch, s->wanted}};
+    ORT_TRY(ort_call_output(call, OUT_IDS, ORT_DTYPE_INT32, &ids, err));
+    if (call->out_count > OUT_SUMS)
+        ORT_TRY(ort_call_output(call, OUT_SUMS, ORT_DTYPE_FLOAT, &sums, err));
+    int32_t *to = ort_call_out(call, OUT_IDS)->data;
+    float *scores = ort_call_out(call, OUT_SUMS) ? ort_call_out(call, OUT_SUMS)->data : NULL;
+    for (int64_t i = 0; i < g->batch * s->wanted; i++, to += g->max) {
+        const hypothesis *h = &s->found[i / s->wanted * s->beams + i % s->wanted];
+        memcpy(to, h->ids, (size_t)h->length * sizeof *to);
+        for (int64_t t = h->length; t < g->max; t++)
+            to[t] = (int32_t)g->pad;
+        if (scores)
+            scores[i] = h->score;
+    }
+    return ORT_OK;
+}
+
+static ort_status get_memory(beam_search *s, ort_error *err)
+{
+    const ort_generation *g = &s->g;
+    size_t rows = (size_t)g->rows + 1;
+    s->sums = calloc(rows, sizeof *s->sums);
+    s->best = calloc(2 * rows, sizeof *s->best);
+    s->found = calloc(rows, sizeof *s->found);
+    s->found_count = calloc(rows, sizeof *s->found_count);
+    s->done = calloc(rows, sizeof *s->done);
+    s->found_ids = calloc(rows * (size_t)g->max, sizeof *s->found_ids);
+    if (!s->sums || !s->best || !s->found || !s->found_count || !s->done || !s->found_ids)
+        return ort_error_memory(err, rows * (size_t)g->max * sizeof *s->found_ids);
+    for (int64_t row = 0; row < g->rows; row++) {
+        s->found[row].ids = s->found_ids + row * g->max;
+        s->sums[row] = row % s->beams == 0 ? 0.0f : -1e9f; /* one beam only: all are equal yet */
+    }
+    return ORT_OK;
+}
+
+static ort_status beam_begun(beam_search *s, ort_error *err)
+{
+    const ort_call *call = s->g.call;
+    const ort_tensor *penalty = ort_call_in(call, IN_LENGTH_PENALTY);
+    s->length_penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
+    s->stop_early = ort_node_int(call->node, "early_stopping", 0) == 1;
+    s->g.log = true;
+    if (ort_call_in(call, IN_DECODER_IDS))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "decoder_input_ids, which onnxruntime "
+                             "reads for Whisper only, isn't implemented");
+    ORT_TRY(get_memory(s, err));
+    ORT_TRY(search(s, err));
+    return write_result(s, err);
+}
+
+static ort_status read_beams(beam_search *s, ort_call *call, ort_error *err)
+{
+    ORT_TRY(ort_flow_scalar(call, IN_BEAMS, &s->beams, err));
+    ORT_TRY(ort_flow_scalar(call, IN_RETURN, &s->wanted, err));
+    if (s->beams < 1 || s->beams > BEAMS_MAX || s->wanted < 1 || s->wanted > s->beams)
+        return ort_call_fail(call, err, "num_beams %lld or num_return_sequences %lld is out of "
+                             "range: 1 <= num_return_sequences <= num_beams <= %d",
+                             (long long)s->beams, (long long)s->wanted, BEAMS_MAX);
+    return ORT_OK;
+}
+
+static ort_status beam_run(ort_call *call, ort_error *err)
+{
+    static const ort_generation_slots slots = {.min = 2, .penalty = 6, .vocab = 7, .prefix = 8,
+                                               .mask = 9, .presence = -1};
+    beam_search s = {0};
+    ORT_TRY(read_beams(&s, call, err));
+    ort_status status = ort_generation_begin(&s.g, call, s.beams, &slots, err);
+    if (status == ORT_OK)
+        status = beam_begun(&s, err);
+    ort_generation_free(&s.g);
+    free(s.sums);
+    free(s.best);
+    free(s.found);
+    free(s.found_count);
+    free(s.done);
+    free(s.found_ids);
+    return status;
+}
+
+static const ort_op_impl beam_impl = {.infer = beam_infer, .run = beam_run};
+
+const ort_op ort_ops_beam_search[] = {
+    {MS, "BeamSearch", 1,
+     "input_ids:I,max_length:I,min_length?:I,num_beams:I,num_return_sequences:I,"
+     "length_penalty?:T,repetition_penalty?:T,vocab_mask?:I,prefix_vocab_mask?:I,"
+     "attention_mask?:I,decoder_input_ids?:I,logits_processor?:I -> "
+     "sequences:I,sequences_scores?:T,scores?:T", "T:f32 I:i32",
+     "decoder:g! decoder_start_token_id:i=-1 early_stopping:i=0 encoder:g eos_token_id:i! "
+     "init_decoder:g model_type:i=0 no_repeat_ngram_size:i=0 pad_token_id:i! vocab_size:i=-1",
+     ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC, &beam_impl},
+    {0},
+};

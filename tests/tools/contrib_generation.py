@@ -1,0 +1,203 @@
+"""Operators that write sequences: greedy, sampled, by beams (see make_contrib.py)."""
+import numpy as np
+from contrib_case import F, I32, ints, real, write
+from onnx import helper, numpy_helper
+
+VOCAB, HEADS, SIZE = 11, 2, 3
+
+
+def decoder():
+    """A body with the signature of a GPT-2 decoder: the mean of what was seen says what comes."""
+    width = HEADS * SIZE
+    weights = dict(words=real(VOCAB, width), places=real(16, width), out=real(width, VOCAB) * 2,
+                   count=real(VOCAB) * 0.1, split=np.array([0, 0, HEADS, SIZE], np.int64),
+                   joined=np.array([0, 1, width], np.int64), zero=np.array([0], np.int64),
+                   one=np.array([1], np.int64))
+    nodes = [helper.make_node(op, i.split(), [o], **a) for op, i, o, a in (
+        ("Gather", "words input_ids", "word", {}), ("Gather", "places position_ids", "place", {}),
+        ("Add", "word place", "x", {}), ("Reshape", "x split", "rows", {}),
+        ("Transpose", "rows", "heads", {"perm": [0, 2, 1, 3]}),
+        ("Unsqueeze", "heads zero", "fresh", {}), ("Concat", "fresh fresh", "both", {"axis": 0}),
+        ("Concat", "past_0 both", "present_0", {"axis": 3}),
+        ("ReduceMean", "present_0", "seen", {"axes": [0, 3], "keepdims": 0}),
+        ("Unsqueeze", "seen one", "seen1", {}), ("Reshape", "seen1 joined", "state", {}),
+        ("Add", "x state", "sum", {}), ("MatMul", "sum out", "scores", {}),
+        ("Cast", "attention_mask", "weight", {"to": F}),
+        ("ReduceSum", "weight one", "tokens", {}), ("Unsqueeze", "tokens one", "tokens1", {}),
+        ("Mul", "tokens1 count", "bias", {}), ("Add", "scores bias", "logits", {}))]
+    ids = [helper.make_tensor_value_info(k, I32, ["b", n]) for k, n in
+           (("input_ids", "s"), ("position_ids", "s"), ("attention_mask", "t"))]
+    past = helper.make_tensor_value_info("past_0", F, [2, "b", HEADS, "p", SIZE])
+    return helper.make_graph(
+        nodes, "decoder", [*ids, past],
+        [helper.make_tensor_value_info("logits", F, ["b", "s", VOCAB]),
+         helper.make_tensor_value_info("present_0", F, [2, "b", HEADS, "t", SIZE])],
+        [numpy_helper.from_array(v, k) for k, v in weights.items()])
+
+
+def generation():
+    def greedy(name, prompt, length, eos=VOCAB - 1, **more):
+        inputs = dict(ids=np.array(prompt, np.int32), max=np.array([length], np.int32), min=None,
+                      penalty=None, vocab=None, prefix=None, mask=None) | {
+                          k: v for k, v in more.items() if isinstance(v, np.ndarray)}
+        while inputs[list(inputs)[-1]] is None:
+            inputs.popitem()
+        attributes = {k: v for k, v in more.items() if not isinstance(v, np.ndarray)}
+        write(f"greedy_search_{name}", "GreedySearch", inputs, {"sequences": I32},
+              {"decoder": decoder(), "eos_token_id": eos, "pad_token_id": 0} | attributes, opset=13)
+    greedy("plain", [[3, 5, 2], [0, 4, 1]], 10)
+    greedy("no_repeat", [[3, 5, 2, 5]], 12, no_repeat_ngram_size=2,
+           penalty=np.array([1.4], np.float32))
+    greedy("masks", [[3, 5], [1, 2]], 9, vocab=np.array([1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1],
+                                                        np.int32),
+           prefix=ints(2, 2, VOCAB), mask=np.array([[1, 1], [0, 1]], np.int32),
+           min=np.array([5], np.int32), penalty=np.array([1.2], np.float32))
+
+
+def masks(*vocab):
+    return np.isin(np.arange(VOCAB), vocab, invert=True).astype(np.int32)
+
+
+def number(value, dtype=np.int32):
+    return np.array([value], dtype)
+
+
+def trimmed(inputs):
+    inputs = dict(inputs)
+    while inputs[list(inputs)[-1]] is None:
+        inputs.popitem()
+    return inputs
+
+
+def sampling():
+    def sample(name, prompt, length, more=(), outputs=("sequences",), **attributes):
+        inputs = dict(ids=np.array(prompt, np.int32), max=number(length), min=None, penalty=None,
+                      vocab=None, prefix=None, mask=None, presence=None, seed=None) | dict(more)
+        write(f"sampling_{name}", "Sampling", trimmed(inputs), {k: I32 for k in outputs},
+              {"decoder": decoder(), "eos_token_id": VOCAB - 1, "pad_token_id": 0} | attributes,
+              opset=13)
+    sample("one_token", [[3, 5, 2], [0, 4, 1]], 9, top_p=0.001, temperature=0.7)
+    sample("seed", [[3, 5, 2], [1, 4, 1]], 16, {"seed": number(42)}, top_p=0.9, temperature=1.5)
+    sample("seed_keep", [[3, 5]], 17, {"seed": number(7), "min": number(16),
+                                        "penalty": number(1.1, np.float32)}, top_p=0.3, min_tokens_to_keep=4, filter_value=-1e4)
+    sample("custom", [[3, 5], [2, 6]], 14, {"seed": number(1234)}, top_p=0.7, custom=1)
+    # onnxruntime takes the whole mask off token 0 of the first row: nothing else is asked here
+    presence = np.zeros((2, VOCAB), np.int32)
+    presence[0, 0] = 1
+    sample("presence", [[3, 5], [2, 6]], 14,
+           {"seed": number(5), "presence": presence, "min": number(13)},
+           top_p=0.5, presence_penalty=-2.5)
+
+
+def beams():
+    def beam(name, prompt, length, count=3, wanted=2, outputs=("sequences", "sums"), more=(),
+             eos=VOCAB - 1, **attributes):
+        inputs = dict(ids=np.array(prompt, np.int32), max=number(length), min=number(0),
+                      beams=number(count), wanted=number(wanted),
+                      length_penalty=number(1, np.float32), penalty=None, vocab=None, prefix=None,
+                      mask=None) | dict(more)
+        write(f"beam_search_{name}", "BeamSearch", trimmed(inputs),
+              {k: I32 if k == "sequences" else F for k in outputs},
+              {"decoder": decoder(), "eos_token_id": eos, "pad_token_id": 0} | attributes, opset=13)
+    beam("plain", [[3, 5, 2], [0, 4, 1]], 12)
+    beam("early", [[3, 5, 2], [7, 4, 1]], 14, count=4, wanted=4, early_stopping=1, eos=5)
+    beam("one", [[3, 5, 2]], 9, count=1, wanted=1, outputs=("sequences",))
+    beam("scores", [[3, 5], [1, 2]], 6, outputs=("sequences", "sums", "scores"), vocab_size=VOCAB)
+    beam("penalties", [[3, 5, 2, 5]], 12, no_repeat_ngram_size=2, eos=4,
+         more={"length_penalty": number(0.3, np.float32), "penalty": number(1.4, np.float32),
+               "min": number(7)})
+    beam("masks", [[3, 5], [1, 2]], 9, count=2, eos=7,
+         more={"vocab": masks(3, 6), "prefix": np.stack([masks(1, 2, 7), masks(5)]),
+               "mask": np.array([[1, 1], [0, 1]], np.int32),
+               "length_penalty": number(2, np.float32)})
+    for eos in (1, 3, 8):
+        beam(f"batch_{eos}", ints(VOCAB, 3, 4, low=1), 17, count=3, wanted=3, eos=eos)
+
+
+def graph(name, nodes, inputs, outputs, weights):
+    return helper.make_graph(
+        [helper.make_node(op, i.split(), [o], **a) for op, i, o, a in nodes], name,
+        [helper.make_tensor_value_info(k, t, d) for k, t, d in inputs],
+        [helper.make_tensor_value_info(k, t, d) for k, t, d in outputs],
+        [numpy_helper.from_array(v, k) for k, v in weights.items()])
+
+
+def own_step(ids):
+    """Nodes that make the state of new tokens, add it to the past ones and say what comes."""
+    return [("Gather", f"words {ids}", "word", {}), ("Reshape", "word split", "rows", {}),
+            ("Transpose", "rows", "fresh", {"perm": [0, 2, 1, 3]}),
+            ("Concat", "past_key_self_0 fresh", "present_key_self_0", {"axis": 2}),
+            ("Concat", "past_value_self_0 fresh", "present_value_self_0", {"axis": 2}),
+            ("ReduceMean", "present_key_self_0", "seen", {"axes": [2], "keepdims": 0}),
+            ("Mul", "past_key_cross_0 past_value_cross_0", "cross", {}),
+            ("ReduceMean", "cross", "read", {"axes": [2], "keepdims": 0}),
+            ("Add", "seen read", "state", {}), ("Reshape", "state joined", "joined_state", {}),
+            ("Add", "joined_state word", "sum", {}), ("MatMul", "sum out", "logits", {})]
+
+
+def own_encoder():
+    return [("Gather", "sources encoder_input_ids", "source", {}),
+            ("Cast", "encoder_attention_mask", "weight", {"to": F}),
+            ("Unsqueeze", "weight last", "weights", {}),
+            ("Mul", "source weights", "encoder_hidden_states", {}),
+            ("Reshape", "encoder_hidden_states split", "source_rows", {}),
+            ("Transpose", "source_rows", "present_key_cross_0", {"perm": [0, 2, 1, 3]}),
+            ("Tanh", "present_key_cross_0", "present_value_cross_0", {})]
+
+
+def encoder_decoder():
+    """Bodies with the signatures of T5: the encoder with the first step, or without it."""
+    width = HEADS * SIZE
+    shared = dict(split=np.array([0, 0, HEADS, SIZE], np.int64))
+    step = dict(words=real(VOCAB, width), out=real(width, VOCAB) * 2,
+                joined=np.array([0, 1, width], np.int64))
+    reads = dict(sources=real(VOCAB, width) * 2, last=np.array([2], np.int64))
+    ids = [(k, I32, ["b", n]) for k, n in (("encoder_input_ids", "e"),
+                                          ("encoder_attention_mask", "e"))]
+    def states(first, kinds, length):
+        return [(f"{first}_{part}_{k}_0", F, ["b", HEADS, length, SIZE])
+                for k in kinds for part in ("key", "value")]
+    logits = ("logits", F, ["b", 1, VOCAB])
+    hidden = ("encoder_hidden_states", F, ["b", "e", width])
+
+    def decode(with_hidden):
+        return graph("decoder", own_step("input_ids"),
+                     [("input_ids", I32, ["b", 1]), ids[1], *([hidden] if with_hidden else []),
+                      *states("past", ["self"], "p"), *states("past", ["cross"], "e")],
+                     [logits, *states("present", ["self"], "t")], shared | step)
+    lone = graph("encoder", own_encoder(), ids, states("present", ["cross"], "e"), shared | reads)
+    renamed = [(op, i.replace("past_key_cross", "present_key_cross")
+                .replace("past_value_cross", "present_value_cross"), o, a)
+               for op, i, o, a in own_step("decoder_input_ids")]
+    first = [("Identity", "fresh", o, {}) if o.startswith("present_") else (op, i, o, a)
+             for op, i, o, a in renamed]
+    whole = graph("encoder", own_encoder() + first, [*ids, ("decoder_input_ids", I32, ["b", 1])],
+                  [logits, hidden, *states("present", ["self"], 1),
+                   *states("present", ["cross"], "e")], shared | step | reads)
+    return (lone, decode(False)), (whole, decode(True)), (whole, decode(False))
+
+
+def beams_encoded():
+    forms = encoder_decoder()
+
+    def beam(name, form, prompt, length, count=3, wanted=2, outputs=("sequences", "sums"),
+             more=(), eos=VOCAB - 1, **attributes):
+        inputs = dict(ids=np.array(prompt, np.int32), max=number(length), min=number(0),
+                      beams=number(count), wanted=number(wanted),
+                      length_penalty=number(1, np.float32), penalty=None, vocab=None, prefix=None,
+                      mask=None) | dict(more)
+        encoder, body = forms[form]
+        write(f"beam_search_{name}", "BeamSearch", trimmed(inputs),
+              {k: I32 if k == "sequences" else F for k in outputs},
+              {"encoder": encoder, "decoder": body, "eos_token_id": eos, "pad_token_id": 0,
+               "model_type": 1, "decoder_start_token_id": 2} | attributes, opset=13)
+    beam("t5", 0, [[3, 5, 2, 8], [0, 4, 1, 0]], 12)
+    beam("t5_scores", 0, [[3, 5, 2]], 6, outputs=("sequences", "sums", "scores"), vocab_size=VOCAB)
+    beam("t5_mask", 0, [[3, 5, 2], [1, 1, 6]], 9, count=4, wanted=3, eos=5, early_stopping=1,
+         more={"mask": np.array([[1, 1, 0], [1, 1, 1]], np.int32),
+               "penalty": number(1.3, np.float32)})
+    beam("t5_first_step", 1, [[3, 5, 2, 8], [0, 4, 1, 0]], 12)
+    beam("t5_first_step_states", 2, [[3, 5, 2, 8]], 10, count=2, eos=4, no_repeat_ngram_size=2)
+
+
+GROUPS = [generation, sampling, beams, beams_encoded]
