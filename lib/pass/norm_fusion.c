@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "pass/pattern.h"
+#include "pass/skip_norm.h"
 
 typedef struct form {
     const char *text;
@@ -99,6 +100,23 @@ static const char *check(const ort_pass_context *c, const ort_match *m, const fo
     return NULL;
 }
 
+/* The opset hasn't the operator, but com.microsoft has one that takes a sum in. */
+static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const form *f,
+                           const ort_id inputs[3], float epsilon, int *changes, ort_error *err)
+{
+    ort_skip_norm norm = {.sum = inputs[0], .gamma = inputs[1], .beta = inputs[2],
+                          .epsilon = epsilon, .rms = f->rms};
+    ort_node *add = ort_skip_norm_add(c, m->nodes[0], &norm);
+    if (!add)
+        return ORT_OK;
+    ort_id output = m->nodes[0]->outputs[0];
+    const char *origin = ort_match_remove(c, m);
+    if (!origin)
+        return ort_error_memory(err, 64);
+    ++*changes;
+    return ort_skip_norm_write(c, m->nodes[0], add, &norm, output, origin, err);
+}
+
 static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, int *changes,
                        ort_error *err)
 {
@@ -119,7 +137,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, i
                           .input_count = f->has_beta ? 3 : 2, .set = set, .set_count = 2};
     spec.opset = ort_pass_opset(c, m->nodes[0], ONNX, op_type, f->rms ? 23 : 17);
     if (!spec.opset)
-        return ORT_OK;
+        return axes == 1 ? fuse_sum(c, m, f, inputs, set[1].f, changes, err) : ORT_OK;
     ++*changes;
     return ort_match_replace(c, m, &spec, err);
 }
