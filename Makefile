@@ -75,7 +75,8 @@ $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
 $(OBJ)/lib/kernel/avx2/%.o: ISA_FLAGS = $(ISA_avx2)
 $(OBJ)/lib/kernel/avx512/%.o: ISA_FLAGS = $(ISA_avx512)
 $(OBJ)/lib/kernel/vnni/%.o: ISA_FLAGS = $(ISA_vnni)
-$(OBJ)/lib/kernel/%.o: OPT_FLAGS = -O3 -fno-trapping-math
+# Sanitizers take minutes for the unrolled kernels at -O3.
+$(OBJ)/lib/kernel/%.o: OPT_FLAGS = $(if $(findstring -fsanitize,$(CFLAGS)),,-O3) -fno-trapping-math
 
 $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
 	@mkdir -p $(@D)
