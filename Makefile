@@ -44,7 +44,7 @@ KERNEL_DIRS += avx2 avx512 vnni
 endif
 
 LIB_SRC := $(wildcard lib/*.c lib/base/*.c lib/tensor/*.c lib/io/*.c lib/graph/*.c lib/op/*.c \
-             lib/pass/*.c lib/verify/*.c lib/exec/*.c lib/provider/*.c lib/provider/cpu/*.c lib/kernel/*.c \
+             lib/pass/*.c lib/verify/*.c lib/exec/*.c lib/profile/*.c lib/provider/*.c lib/provider/cpu/*.c lib/kernel/*.c \
              $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
 COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))

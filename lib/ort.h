@@ -398,6 +398,8 @@ typedef void ort_node_fn(void *arg, const char *name, const char *op_type, const
                          uint64_t begin_ns, uint64_t end_ns);
 typedef void ort_value_fn(void *arg, const char *name, const ort_value *value);
 
+typedef struct ort_profile ort_profile; /* below: profiles */
+
 typedef struct ort_run_options {
     ort_cancel *cancel;   /* or NULL */
     double timeout_s;     /* 0: none */
@@ -409,6 +411,7 @@ typedef struct ort_run_options {
      * lines of a numpy script do: RandomState(seed), its first stream_skip numbers dropped. */
     bool one_stream;
     uint64_t stream_skip;
+    ort_profile *profile; /* records this run; or NULL */
 } ort_run_options;
 
 /* inputs: one per session input, in order (NULL: use the default). outputs: filled with new values
@@ -443,6 +446,46 @@ const char *ort_session_phase(const ort_session *session, size_t index, uint64_t
 /* Save the graph as it stands after the portable passes (levels 1 and 2). */
 ORT_WARN_UNUSED ort_status ort_session_save_optimized(const ort_session *session, const char *path,
                                                       ort_error *err);
+
+/* ---------------------------------------------------------------------------------- profiles -- */
+
+/* What a session's runs spend their time on. Runs given this profile in their options are recorded;
+ * those before ort_profile_start are warm-up and stay out of all figures but "first_ms" and the
+ * trace. One recorded run at a time; the session must outlive the profile. */
+typedef struct ort_profile_options {
+    size_t max_events; /* executions of nodes kept for trace and percentiles; 0: 1,000,000 */
+    bool cycles;       /* count processor cycles too, where the system allows it; costs a system
+                          call or two per node */
+    uint64_t load_ns;  /* time that loading the model took, for a session made of a model */
+} ort_profile_options; /* all zero is the default */
+
+ORT_WARN_UNUSED ort_status ort_profile_new(const ort_session *session,
+                                           const ort_profile_options *options,
+                                           ort_profile **profile, ort_error *err);
+void ort_profile_free(ort_profile *profile);
+void ort_profile_start(ort_profile *profile); /* the runs from here on are measured */
+
+/* What the machine reaches: multiply-adds (two operations each) in registers, and streams through a
+ * working set of each size, with all threads of an environment together. */
+enum { ORT_PEAK_LEVELS = 4 };
+typedef struct ort_peak {
+    int threads;
+    double gflops;
+    int level_count;
+    struct { size_t bytes; double gb_per_s; } levels[ORT_PEAK_LEVELS]; /* smallest first */
+} ort_peak;
+/* Takes about a quarter of a second. */
+ORT_WARN_UNUSED ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak,
+                                                ort_error *err);
+
+/* JSON text (schema "ort-profile/1", described in ort-profile(1)) that the caller frees with
+ * ort_text_free. peak NULL: no comparison with the machine. ORT_ERROR_RUN after a measured run that
+ * failed. */
+ORT_WARN_UNUSED ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak,
+                                              char **json, ort_error *err);
+/* Chrome's trace-event form with the fields of onnxruntime's profiles. */
+ORT_WARN_UNUSED ort_status ort_profile_trace(const ort_profile *profile, FILE *stream,
+                                             ort_error *err);
 
 /* --------------------------------------------------------------------------- custom operators --
  */

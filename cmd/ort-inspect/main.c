@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/settings.h"
+#include "common/whole_file.h"
 #include "inspect.h"
 
 typedef struct inspect_options {
@@ -91,22 +91,14 @@ static int io_failed(const char *path)
     return tool_fail(&err);
 }
 
-/* Reports are made in memory, so a file appears whole or not at all. */
 static int write_text(const char *path, const char *text)
 {
-    if (!path || !strcmp(path, "-"))
-        return fputs(text, stdout) < 0 ? io_failed("standard output") : 0;
-    char *temporary = tool_printf("%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "wb");
-    bool failed = !file || fputs(text, file) < 0;
-    if (file && fclose(file) != 0)
-        failed = true;
-    failed = failed || rename(temporary, path) != 0;
-    int status = failed ? io_failed(path) : 0;
-    if (failed)
-        unlink(temporary);
-    free(temporary);
-    return status;
+    whole_file file;
+    int status = whole_file_open(&file, path);
+    if (status != 0)
+        return status;
+    fputs(text, file.stream);
+    return whole_file_close(&file, 0);
 }
 
 typedef int text_maker(void *arg, FILE *stream);

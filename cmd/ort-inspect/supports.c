@@ -3,7 +3,7 @@
  */
 #include "common/table.h"
 #include "inspect.h"
-#include "look.h"
+#include "common/look.h"
 
 /* "yes", "removed" (its domain dropped the operator at this version), or "no". */
 static const char *runs_on(json_object *row, const char *provider)

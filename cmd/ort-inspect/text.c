@@ -8,7 +8,7 @@
 #include "common/tool.h"
 #include "common/table.h"
 #include "inspect.h"
-#include "look.h"
+#include "common/look.h"
 
 static char *opset_list(json_object *report)
 {

@@ -1,20 +1,13 @@
 /* report.c - what the model was and became: a table by operator, the passes, the verification. */
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/look.h"
 #include "common/table.h"
 #include "optimize.h"
 
 /* ---- measuring */
-
-static json_object *member(json_object *object, const char *key)
-{
-    json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    return value;
-}
 
 static int read_report(ort_model *model, ort_report which, json_object **json)
 {

@@ -362,7 +362,8 @@ static int run(runner *r, const string_list *files)
         fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider cpu (%s)\n", tool_name(),
                 ort_env_threads(r->env), o->settings.threads_from, ort_env_isa(r->env),
                 o->settings.isa_from, o->settings.provider_from);
-    status = feed_open(&r->feed, o, r->session, &data);
+    const feed_options from = {&o->inputs, o->random, o->stream, o->stack};
+    status = feed_open(&r->feed, &from, r->session, &data);
     if (status == 0)
         status = carry_open(&r->carry, o, r->session);
     bool many = o->stream || r->feed.files.count > 1 || o->steps > 1;

@@ -1,8 +1,8 @@
-/* run.h - the pieces of ort-run: options, where inputs come from, recurrence, where outputs go. */
+/* run.h - the pieces of ort-run: options, recurrence, where outputs go. */
 #ifndef ORT_RUN_H
 #define ORT_RUN_H
 
-#include "common/settings.h"
+#include "common/feed.h"
 
 typedef struct run_options {
     settings settings;
@@ -21,31 +21,6 @@ typedef struct run_options {
     const char *save_optimized, *report, *format;
     string_list carries, counts;
 } run_options;
-
-/* ---- feed: one set of inputs per run */
-
-typedef struct feed {
-    const ort_session *session;
-    size_t count;           /* inputs of the session */
-    ort_value **fixed;      /* [count] the same in every run; NULL: comes from the source */
-    string_list files;      /* one run per file */
-    size_t next_file;
-    FILE *stream;           /* one run per record */
-    ort_tensors *record;    /* holds the values of the present run */
-    uint64_t seed;
-    bool random;            /* fill what nobody gave */
-    bool once;              /* everything is fixed: a single run */
-    bool done;
-    const char *label;      /* of the present record, for messages */
-} feed;
-
-/* Sort the options and positional files into fixed inputs and a source of runs. */
-int feed_open(feed *f, const run_options *o, const ort_session *session, const string_list *files);
-/* Inputs of the next run (borrowed; NULL where nobody gave one). *end: there is none. */
-int feed_next(feed *f, ort_value **inputs, bool *end);
-void feed_close(feed *f);
-/* Index of a session input by name; complains with the list of valid names. -1. */
-int feed_input_index(const ort_session *session, const char *name);
 
 /* ---- expressions over outputs: "name" or "argmax(name)" */
 

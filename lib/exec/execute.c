@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "exec/session.h"
+#include "profile/profile.h"
 
 ort_status ort_context_new(const ort_env *env, ort_context **context, ort_error *err)
 {
@@ -42,7 +43,10 @@ static void begin(ort_execution *x)
     context->deadline_ns = options && options->timeout_s > 0
                                ? ort_clock_ns() + (uint64_t)(options->timeout_s * 1e9)
                                : 0;
-    context->watched = options && (options->cancel || options->on_node || context->deadline_ns);
+    context->watched = options && (options->cancel || options->on_node || options->profile ||
+                                   context->deadline_ns);
+    if (options && options->profile)
+        ort_profile_begin_run(options->profile);
 }
 
 /* ---- results */
@@ -311,6 +315,8 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
     ort_pool_leave(env->pool);
     ort_cpu_restore_fp(control);
     ort_buffers_reset(&x->context->buffers);
+    if (x->options && x->options->profile)
+        ort_profile_end_run(x->options->profile, status == ORT_OK);
     x->context->options = NULL;
     for (int o = 0; o < count; o++) {
         ort_value_free(temporary[o]);

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "exec/frame.h"
 #include "op/eval.h"
+#include "profile/profile.h"
 
 /* One draw of a counter-based generator: a run with the same seed gives the same numbers. */
 static uint64_t next_seed(ort_context *context)
@@ -25,17 +26,38 @@ ort_status ort_context_check(const ort_context *context, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status run_special(ort_frame *frame, ort_exec_call *c, ort_error *err)
+static ort_status run_step(ort_frame *frame, ort_exec_call *c, ort_error *err)
 {
-    ort_status status;
     if (c->ps->step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL)) {
         const ort_run_options *options = frame->context->options;
         c->call.seed = next_seed(frame->context);
         c->call.stream = options && options->one_stream ? &frame->context->stream : NULL;
     }
-    status = c->ps->dynamic ? ort_frame_run_dynamic(frame, c, err) : c->run(&c->call, err);
+    return c->ps->dynamic ? ort_frame_run_dynamic(frame, c, err) : c->run(&c->call, err);
+}
+
+static void drop_dead(ort_frame *frame, const ort_exec_call *c)
+{
     for (int i = 0; i < c->ps->drop_count; i++)
         ort_slot_drop(&frame->slots[c->ps->drops[i]]);
+}
+
+static ort_status run_special(ort_frame *frame, ort_exec_call *c, ort_error *err)
+{
+    ort_status status = run_step(frame, c, err);
+    drop_dead(frame, c);
+    return status;
+}
+
+/* A profile looks at the step's values, so they die after it has. */
+static ort_status run_profiled(ort_frame *frame, ort_exec_call *c, ort_profile *profile,
+                               ort_error *err)
+{
+    ort_profile_begin_step(profile);
+    ort_status status = run_step(frame, c, err);
+    if (!status)
+        ort_profile_end_step(profile, &c->call, c->ps->step->op, frame->plan->program->graph);
+    drop_dead(frame, c);
     return status;
 }
 
@@ -48,7 +70,10 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
     ORT_TRY(ort_context_check(frame->context, err));
     if (options && options->on_node)
         begin = ort_clock_ns();
-    status = run_special(frame, c, err);
+    if (options && options->profile)
+        status = run_profiled(frame, c, options->profile, err);
+    else
+        status = run_special(frame, c, err);
     if (!status && options && options->on_node)
         options->on_node(options->callback_arg, node->name, node->op_type, "cpu", begin,
                          ort_clock_ns());

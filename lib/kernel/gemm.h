@@ -103,6 +103,9 @@ typedef struct ort_gemm_kernels {
     int mri, nri;       /* i16 */
     int kc;             /* k per call that keeps one panel in the first-level cache */
 
+    /* Multiply-adds in registers; returns the floating-point operations done. For measuring what
+     * the machine can reach; *sink receives a number without meaning. */
+    double (*multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);

@@ -229,6 +229,9 @@ typedef struct ort_cost { /* of one node, from facts */
     double flops;         /* other arithmetic */
 } ort_cost;
 
+/* report_cost.c: the work of a node whose types and shapes are all known (x->in, x->out). */
+void ort_cost_of(const ort_infer *x, ort_cost *cost);
+
 typedef struct ort_op_impl {
     ort_status (*infer)(ort_infer *x, ort_error *err);
     ort_status (*prepare)(ort_prep *p, ort_error *err);   /* may be NULL */

@@ -62,6 +62,17 @@ static bool all_known(const ort_graph *graph, const ort_id *ids, int count)
     return true;
 }
 
+void ort_cost_of(const ort_infer *x, ort_cost *cost)
+{
+    double bytes;
+    *cost = (ort_cost){0};
+    if (x->op->impl && x->op->impl->cost)
+        x->op->impl->cost(x, cost);
+    else if ((x->op->traits & ORT_TRAIT_ELEMENTWISE) && x->out_count &&
+             type_bytes(&x->out[0].type, &bytes))
+        cost->flops = bytes * 8 / ort_dtype_get(x->out[0].type.dtype)->bits;
+}
+
 static void cost_work(const ort_graph *graph, const ort_node *node, node_cost *c)
 {
     const ort_fact *in[MAX_SLOTS];
@@ -71,15 +82,6 @@ static void cost_work(const ort_graph *graph, const ort_node *node, node_cost *c
         !all_known(graph, node->outputs, node->output_count))
         return;
     c->work_known = true;
-    if (!node->op->impl || !node->op->impl->cost) {
-        double bytes;
-        const ort_graph_value *v =
-            node->output_count ? ort_graph_value_at(graph, node->outputs[0]) : NULL;
-        bool counts = node->op->traits & ORT_TRAIT_ELEMENTWISE;
-        if (counts && v && type_bytes(&v->fact.type, &bytes))
-            c->work.flops = bytes * 8 / ort_dtype_get(v->fact.type.dtype)->bits;
-        return;
-    }
     for (int i = 0; i < node->input_count; i++) {
         ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
         in[i] = v ? &v->fact : NULL;
@@ -93,7 +95,7 @@ static void cost_work(const ort_graph *graph, const ort_node *node, node_cost *c
     ort_infer x = {.node = node, .op = node->op, .opset = node->opset,
                    .in_count = node->input_count, .out_count = node->output_count, .in = in,
                    .out = out, .graph = graph};
-    node->op->impl->cost(&x, &c->work);
+    ort_cost_of(&x, &c->work);
 }
 
 static void cost_bytes(const ort_graph *graph, const ort_node *node, node_cost *c)

@@ -3,11 +3,11 @@
  * Names win over position. A file whose names are no inputs fills the inputs that are still empty,
  * in graph order. Several files for one input are a stream of runs, or one batch with --stack.
  */
+#include "common/feed.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "run.h"
 
 int feed_input_index(const ort_session *session, const char *name)
 {
@@ -208,7 +208,7 @@ static int open_stream(feed *f, const char *path)
     return 0;
 }
 
-int feed_open(feed *f, const run_options *o, const ort_session *session, const string_list *files)
+int feed_open(feed *f, const feed_options *o, const ort_session *session, const string_list *files)
 {
     int64_t seed = 0;
     int status = 0;
@@ -222,8 +222,8 @@ int feed_open(feed *f, const run_options *o, const ort_session *session, const s
         f->random = true;
         f->seed = (uint64_t)seed;
     }
-    for (size_t i = 0; i < o->inputs.count && status == 0; i++)
-        status = fix_option(f, o->inputs.items[i]);
+    for (size_t i = 0; i < o->inputs->count && status == 0; i++)
+        status = fix_option(f, o->inputs->items[i]);
     if (status != 0)
         return status;
 

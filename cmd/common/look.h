@@ -1,7 +1,7 @@
 /* look.h - looking into the JSON of the library's reports. Absent members are "", 0 or empty lists.
  */
-#ifndef INSPECT_LOOK_H
-#define INSPECT_LOOK_H
+#ifndef COMMON_LOOK_H
+#define COMMON_LOOK_H
 
 #include <json-c/json.h>
 #include <stdbool.h>

@@ -1,0 +1,194 @@
+/* main.c - ort-profile: runs a model and says what the time goes into.
+ *
+ * The walk: options, environment, model, session; inputs; the first run, warm-up, measured runs
+ * into one profile; then its reports: tables or JSON on standard output, the trace in a file.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/whole_file.h"
+#include "profile_tool.h"
+
+#define O(member) offsetof(profile_options, member)
+
+static const option_row profile_rows[] = {
+    {0, "", NULL, OPTION_GROUP, 0, "Inputs and runs", NULL},
+    {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
+     "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N", NULL},
+    {0, "random", "SEED", OPTION_STRING, O(random),
+     "made-up values for inputs without one (the default when no input is given: 1)", NULL},
+    {0, "repeat", "N", OPTION_INT, O(repeat), "measure N runs", NULL},
+    {0, "warmup", "N", OPTION_INT, O(warmup), "runs after the first and before (default 2)", NULL},
+    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), "measure for S seconds (default 1)", NULL},
+    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "stop a run after S seconds (exit 4)", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, "Reports", NULL},
+    {'o', "output", "FILE", OPTION_STRING, O(trace),
+     "write the trace there (chrome://tracing, ui.perfetto.dev); '-' is stdout", NULL},
+    {0, "by", "op|node", OPTION_STRING, O(by), "only this table", NULL},
+    {0, "top", "N", OPTION_INT, O(top), "rows per table (0: all)", NULL},
+    {0, "cycles", NULL, OPTION_FLAG, O(cycles), "count processor cycles, where allowed", NULL},
+    {0, "no-peak", NULL, OPTION_FLAG, O(no_peak), "don't measure the machine's peak", NULL},
+    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+};
+
+static const option_row shared_rows[] = {
+    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    SETTINGS_RUN(profile_options, settings),
+    SETTINGS_TALK(profile_options, settings),
+    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+};
+
+static const option_row *const groups[] = {profile_rows, shared_rows, NULL};
+static const option_table table = {
+    "MODEL [INPUT...]",
+    "Runs an ONNX model and says what its time goes into.",
+    groups,
+    "Examples:\n"
+    "  ort-profile net.onnx\n"
+    "  ort-profile net.onnx -i test_data_set_0 --by node --top 10\n"
+    "  ort-profile net.onnx --repeat 100 -o trace.json\n"
+    "  ort-profile net.onnx --json | jq '.operators[0]'\n",
+};
+
+typedef struct profiler {
+    profile_options options;
+    const char *model_path;
+    ort_env *env;
+    ort_model *model;
+    ort_session *session;
+    ort_profile *profile;
+    feed feed;
+} profiler;
+
+static int check_options(const profile_options *o, const string_list *files)
+{
+    if (files->count == 0)
+        return tool_usage("no MODEL given");
+    if (files->count > 1 && !strcmp(files->items[0], "-") && !strcmp(files->items[1], "-"))
+        return tool_usage("the model and the tensors can't both come from stdin");
+    if (o->repeat < 0 || o->warmup < 0 || o->seconds < 0 || o->timeout < 0)
+        return tool_usage("--repeat, --warmup, --seconds and --timeout can't be negative");
+    if (o->by != NULL && strcmp(o->by, "op") != 0 && strcmp(o->by, "node") != 0)
+        return tool_usage("--by: '%s' is none of op, node", o->by);
+    return 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int make_session(profiler *p)
+{
+    const settings *s = &p->options.settings;
+    ort_session_options options;
+    ort_profile_options profile = {.cycles = p->options.cycles};
+    ort_error err = {0};
+    uint64_t begin = now_ns();
+    int status = settings_load_model(s, p->env, p->model_path, false, &p->model);
+    if (status != 0)
+        return status;
+    profile.load_ns = now_ns() - begin;
+    ort_session_options_init(&options);
+    options.level = s->level_number;
+    options.disable = s->disable.items;
+    options.providers = s->provider;
+    options.strict = s->strict;
+    if (ort_session_new(p->env, p->model, &options, &p->session, &err) != ORT_OK ||
+        ort_profile_new(p->session, &profile, &p->profile, &err) != ORT_OK)
+        return tool_fail_in(p->model_path, &err);
+    return 0;
+}
+
+/* One set of inputs, borrowed from the feed. */
+static int take_inputs(profiler *p, const string_list *files, ort_value **inputs)
+{
+    const profile_options *o = &p->options;
+    bool made_up = o->random == NULL && o->inputs.count == 0 && files->count == 0;
+    const feed_options from = {.inputs = &o->inputs, .random = made_up ? "1" : o->random};
+    bool end;
+    int status = feed_open(&p->feed, &from, p->session, files);
+    if (status == 0 && p->feed.files.count > 0)
+        return tool_usage("%zu files for one input: a profile is of one set of inputs",
+                          p->feed.files.count);
+    return status == 0 ? feed_next(&p->feed, inputs, &end) : status;
+}
+
+static int write_trace(const profiler *p)
+{
+    whole_file file;
+    ort_error err = {0};
+    int status = whole_file_open(&file, p->options.trace);
+    if (status != 0)
+        return status;
+    if (ort_profile_trace(p->profile, file.stream, &err) != ORT_OK)
+        status = tool_fail(&err);
+    return whole_file_close(&file, status);
+}
+
+static int write_report(const profiler *p)
+{
+    const profile_options *o = &p->options;
+    ort_peak peak = {0};
+    ort_error err = {0};
+    char *json = NULL;
+    int status = 0;
+    if (!o->no_peak && ort_env_measure_peak(p->env, &peak, &err) != ORT_OK)
+        return tool_fail(&err);
+    if (ort_profile_report(p->profile, o->no_peak ? NULL : &peak, &json, &err) != ORT_OK)
+        return tool_fail(&err);
+    if (o->settings.json)
+        printf("%s\n", json);
+    else
+        status = profile_print(json, o, stdout);
+    ort_text_free(json);
+    return status;
+}
+
+static int profile(profiler *p, const string_list *files)
+{
+    const profile_options *o = &p->options;
+    const string_list data = {files->items + 1, files->count - 1, 0};
+    int status = settings_new_env(&o->settings, &p->env);
+    if (status == 0)
+        status = make_session(p);
+    if (status != 0)
+        return status;
+    ort_value **inputs =
+        tool_alloc((ort_session_input_count(p->session) + 1) * sizeof *inputs);
+    status = take_inputs(p, &data, inputs);
+    if (status == 0)
+        status = profile_runs(p->session, o, p->profile, inputs, p->model_path);
+    free(inputs);
+    if (status == 0 && o->trace != NULL)
+        status = write_trace(p);
+    if (status == 0 && (o->trace == NULL || strcmp(o->trace, "-") != 0))
+        status = write_report(p);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    profiler p = {.options = {.warmup = 2, .top = -1}};
+    string_list files = {0};
+    tool_init("ort-profile");
+    settings_init(&p.options.settings);
+    int status = options_parse(&table, argc, argv, &p.options, &files);
+    if (status == 0)
+        status = settings_resolve(&p.options.settings);
+    if (status == 0)
+        status = check_options(&p.options, &files);
+    if (status == 0) {
+        p.model_path = files.items[0];
+        status = profile(&p, &files);
+        ort_profile_free(p.profile);
+        feed_close(&p.feed);
+        ort_session_free(p.session);
+        ort_model_free(p.model);
+        ort_env_free(p.env);
+    }
+    return tool_finish(status < 0 ? 0 : status);
+}

@@ -1,0 +1,26 @@
+/* profile_tool.h - the pieces of ort-profile: options, what is measured, the tables. */
+#ifndef PROFILE_TOOL_H
+#define PROFILE_TOOL_H
+
+#include "common/feed.h"
+
+typedef struct profile_options {
+    settings settings;
+    string_list inputs; /* -i */
+    const char *random, *trace, *by;
+    int64_t repeat, warmup, top;
+    double seconds, timeout;
+    bool cycles, no_peak;
+} profile_options;
+
+/* text.c: tables of a report (the JSON of ort_profile_report). */
+int profile_print(const char *json, const profile_options *o, FILE *stream);
+/* The line about the machine's peaks. */
+void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream);
+
+/* measure.c: warm-up and measured runs of a session into a profile. `label` stands in messages.
+ * Returns 0 or an exit status. */
+int profile_runs(const ort_session *session, const profile_options *o, ort_profile *profile,
+                 ort_value *const *inputs, const char *label);
+
+#endif
