@@ -30,6 +30,14 @@ static ort_dtype dtype_of(const ort_infer *x, int input)
     return in && in->type.kind == ORT_TYPE_TENSOR ? in->type.dtype : ORT_DTYPE_UNDEFINED;
 }
 
+static const ort_multi_slots multi_slots = {3, 4, 5, 6, 7, 8, -1, 9};
+static const ort_multi_slots one_step_slots = {10, 3, 4, 5, 6, 7, 8, 9};
+
+static bool is_one_step(const ort_op *op)
+{
+    return strcmp(op->name, "DecoderMaskedMultiHeadAttention") == 0;
+}
+
 /* Rows of the present cache: those of the past and `fresh`. */
 static ort_dim total_rows(const ort_infer *x, int past, int axis, ort_dim fresh)
 {
@@ -73,12 +81,17 @@ static ort_status multi_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "the query has %d dims, needs 3 or 5", q->rank);
     for (int i = 0; i < 3; i++)
         ort_infer_set_dtype(x, i, dtype);
+    ort_infer_set_dtype(x, 3, dtype);
     if (!q)
         return ORT_OK;
+    const ort_multi_slots *slots = is_one_step(x->op) ? &one_step_slots : &multi_slots;
     ort_dim N = ort_dim_of(heads), D, E, L = ort_dim_unknown();
     D = E = ort_dim_unknown();
     if (q->rank == 5) {
         D = E = q->dim[4];
+        L = q->dim[1];
+    } else if (!ort_infer_in(x, 1) && is_one_step(x->op)) {
+        D = E = scaled(x, q->dim[2], 1, 3 * heads);
         L = q->dim[1];
     } else if (k) {
         D = scaled(x, q->dim[2], 1, heads);
@@ -87,8 +100,14 @@ static ort_status multi_infer(ort_infer *x, ort_error *err)
             : v && v->rank == 3 ? scaled(x, v->dim[2], 1, heads) : E;
     }
     ort_dim width = ort_dim_mul(x->dims, N, E);
-    ort_dim rows = total_rows(x, 6, 2, L);
+    ort_dim rows = total_rows(x, slots->past_k, 2, L), total = rows, filled;
+    if (ort_infer_in(x, slots->past_k) && ort_infer_in(x, slots->length)) {
+        rows = ort_infer_dim(x, slots->past_k, 2);
+        total = ort_infer_int(x, slots->length, 0, &filled) ? ort_dim_add(x->dims, filled, L)
+                                                            : ort_dim_unknown();
+    }
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){q->dim[0], q->dim[1], width});
+    ort_infer_set_type(x, 3, dtype, 4, (ort_dim[]){q->dim[0], N, q->dim[1], total});
     ort_infer_set_type(x, 1, dtype, 4, (ort_dim[]){q->dim[0], N, rows, D});
     ort_infer_set_type(x, 2, dtype, 4, (ort_dim[]){q->dim[0], N, rows, E});
     return ORT_OK;
@@ -246,7 +265,8 @@ static ort_status packed_prepare(ort_prep *p, ort_error *err)
     for (size_t i = 0; i < sizes; i++)
         f->hidden[i] = hidden[i];
     if (ort_node_int(p->node, "do_rotary", 0))
-        return refuse(err, "do_rotary of Attention");
+        return refuse(err, "do_rotary of Attention (export RotaryEmbedding and "
+                      "MultiHeadAttention instead)");
     if (ort_node_int(p->node, "past_present_share_buffer", 0) || (!f->quantized && gives(p, 6)))
         return refuse(err, "past_present_share_buffer");
     return pack_projection(p, f, err);
@@ -256,10 +276,15 @@ static ort_status multi_prepare(ort_prep *p, ort_error *err)
 {
     ort_fused *f;
     ORT_TRY(read_common(p, &f, ORT_FUSED_MULTI, err));
-    if (gives(p, 8) || gives(p, 9))
-        return refuse(err, "past_sequence_length or cache_indirection of MultiHeadAttention");
-    if (p->out_count > 3)
-        return refuse(err, "output qk of MultiHeadAttention");
+    f->one_step = is_one_step(p->op);
+    f->multi = f->one_step ? one_step_slots : multi_slots;
+    f->qk_output = p->out_count > 3 ? 3 : -1;
+    f->qk_mode = 2; /* with mask, before the softmax */
+    if (gives(p, f->multi.indirection) && !gives(p, f->multi.length))
+        return ort_prep_fail(p, err, "cache_indirection needs past_sequence_length");
+    if (f->one_step && gives(p, f->multi.past_k) &&
+        !ort_node_int(p->node, "past_present_share_buffer", 0))
+        return ort_prep_fail(p, err, "a past state needs past_present_share_buffer = 1");
     return ORT_OK;
 }
 
@@ -380,6 +405,13 @@ const ort_op ort_ops_attention_fused[] = {
      "output:T,present_key?:T,present_value?:T,qk?:QK",
      "T:f32,f16,bf16 QK:f32,f16,bf16 M:i32",
      "mask_filter_value:f=-10000 num_heads:i! scale:f unidirectional:i=0", 0, &multi_impl},
+    {MS, "DecoderMaskedMultiHeadAttention", 1,
+     "query:T,key?:T,value?:T,mask_index?:M,attention_bias?:T,past_key?:T,past_value?:T,"
+     "past_sequence_length?:M,beam_width?:M,cache_indirection?:M,bias?:T -> "
+     "output:T,present_key?:T,present_value?:T,qk?:QK",
+     "T:f32,f16 QK:f32,f16 M:i32",
+     "mask_filter_value:f=-10000 num_heads:i! output_qk:i=0 past_present_share_buffer:i=0 scale:f",
+     0, &multi_impl},
     {MS, "GroupQueryAttention", 1,
      "query:T,key?:T,value?:T,past_key?:C,past_value?:C,seqlens_k:M,total_sequence_length:M,"
      "cos_cache?:T,sin_cache?:T,position_ids?:i64,attention_bias?:T,head_sink?:T,k_scale?:f32,"

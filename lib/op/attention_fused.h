@@ -13,14 +13,21 @@
 
 typedef enum ort_fused_kind { ORT_FUSED_PACKED, ORT_FUSED_MULTI, ORT_FUSED_GROUP } ort_fused_kind;
 
-/* Inputs of QAttention beside those that Attention has in the same place. */
 /* Inputs of the operators with positions of their own; -1: not there. */
 typedef struct ort_group_slots {
     int lengths, total, cos, sin, positions, add, sink, k_scale, v_scale, q_norm, k_norm;
     int length_offset; /* an element of `lengths` and this is the number of keys */
 } ort_group_slots;
 
+/* Inputs of MultiHeadAttention and DecoderMaskedMultiHeadAttention, which has them elsewhere. With
+ * `length`, past and present are one buffer of which so many rows are filled; `indirection`
+ * [batch, beams, rows] says which beam of a sequence a row of the past comes from. */
+typedef struct ort_multi_slots {
+    int bias, mask, add, past_k, past_v, length, beam_width, indirection;
+} ort_multi_slots;
+
 enum { ORT_SPARSE_ROWS = 5, ORT_SPARSE_COLUMNS = 6 };
+/* Inputs of QAttention beside those that Attention has in the same place. */
 enum { ORT_QATTENTION_X_SCALE = 3, ORT_QATTENTION_W_SCALE = 4, ORT_QATTENTION_MASK = 5,
        ORT_QATTENTION_X_ZERO = 6, ORT_QATTENTION_W_ZERO = 7, ORT_QATTENTION_PAST = 8 };
 
@@ -32,6 +39,8 @@ typedef struct ort_fused { /* prepared state */
     bool causal, rotary, interleaved, smooth;
     int64_t window;       /* keys a query sees at most; -1: all */
     ort_group_slots slots; /* ORT_FUSED_GROUP */
+    ort_multi_slots multi; /* ORT_FUSED_MULTI */
+    bool one_step;        /* DecoderMaskedMultiHeadAttention: one query; QKV may be one input */
     ort_cache_format cache;
     int64_t sparse_block; /* SparseAttention: keys of a block; 0: no such mask */
     int qk_output, qk_mode; /* which output takes the scores (-1: none), of which stage */
@@ -57,9 +66,12 @@ typedef struct ort_fused_plan {
     int past_k, past_v, out_k, out_v, mask, bias, add; /* slots; -1: none */
     bool joint;           /* past and present hold keys, then values, in one tensor */
     bool convert;
+    int length, indirection; /* slots of a shared buffer (ort_multi_slots); -1: none */
+    int64_t beams;
     int64_t block, mask_heads, mask_rows;
     int qk;               /* output slot of the scores, -1: none */
     size_t qkr, project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
+    size_t gathered_k, gathered_v;
 } ort_fused_plan;
 
 /* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't

@@ -4,6 +4,7 @@
  * keys and values into caches [B, heads, T, size]: the present outputs when these are float,
  * workspace otherwise. Masks of any form become one float tensor that is added to the scores.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -137,7 +138,7 @@ static void cache_task(void *arg, size_t task, int thread)
     const ort_fused_plan *p = j->p;
     int64_t b = (int64_t)task / j->f->kv_heads, h = (int64_t)task % j->f->kv_heads;
     float *k = j->k + (int64_t)task * p->T * p->D, *v = j->v + (int64_t)task * p->T * p->E;
-    int64_t at = j->start[b], old = ort_min_i64(p->past, at);
+    int64_t at = j->start[b], old = p->length >= 0 ? p->past : ort_min_i64(p->past, at);
     (void)thread;
     load_past(j, 0, (int64_t)task, old, p->D, k);
     load_past(j, 1, (int64_t)task, old, p->E, v);
@@ -156,7 +157,67 @@ static void cache_task(void *arg, size_t task, int thread)
     ort_cache_round(j->f->cache, p->L, p->E, v_scale, v + at * p->E);
 }
 
+/* The rows that cache_indirection names, of the beams of the same sequence, for one head. */
+static void gather_task(void *arg, size_t task, int thread)
+{
+    const fused_job *j = arg;
+    const ort_fused_plan *p = j->p;
+    const ort_tensor *from = input(j, p->indirection);
+    int64_t b = (int64_t)task / j->f->kv_heads, h = (int64_t)task % j->f->kv_heads;
+    int64_t most = from->shape.dim[2];
+    const int32_t *beam = (const int32_t *)from->data + b * most; /* [batch * beams][most] */
+    float *k = (float *)space(j, p->gathered_k) + (int64_t)task * p->T * p->D;
+    float *v = (float *)space(j, p->gathered_v) + (int64_t)task * p->T * p->E;
+    (void)thread;
+    for (int64_t t = 0; t < j->valid[b]; t++) {
+        int64_t row = t < j->start[b] ? b / p->beams * p->beams + beam[t] : b;
+        int64_t at = (row * j->f->kv_heads + h) * p->T + t;
+        memcpy(k + t * p->D, j->k + at * p->D, (size_t)p->D * sizeof *k);
+        memcpy(v + t * p->E, j->v + at * p->E, (size_t)p->E * sizeof *v);
+    }
+    for (int64_t t = j->valid[b]; t < p->T; t++) {
+        memset(k + t * p->D, 0, (size_t)p->D * sizeof *k);
+        memset(v + t * p->E, 0, (size_t)p->E * sizeof *v);
+    }
+}
+
+static void gather(fused_job *j)
+{
+    ort_call_parallel(j->call, (size_t)(j->p->B * j->f->kv_heads), gather_task, j);
+    j->run.k.data = space(j, j->p->gathered_k);
+    j->run.v.data = space(j, j->p->gathered_v);
+}
+
 /* ---- positions, masks */
+
+/* A buffer that past and present share: past_sequence_length says how much of it is filled. */
+static ort_status shared_positions(fused_job *j, ort_error *err)
+{
+    const ort_fused_plan *p = j->p;
+    const ort_tensor *length = input(j, p->length), *from = input(j, p->indirection);
+    const ort_tensor *width = input(j, j->f->multi.beam_width);
+    int64_t filled = ort_tensor_count(length) == 1 ? ort_tensor_get_i64(length, 0) : -1;
+    if (filled < 0 || filled > p->T - p->L)
+        return ort_call_fail(j->call, err, "past_sequence_length %lld doesn't fit %lld new tokens "
+                             "and a cache of %lld", (long long)filled, (long long)p->L,
+                             (long long)p->T);
+    for (int64_t b = 0; b < p->B; b++) {
+        j->start[b] = filled;
+        j->valid[b] = filled + p->L;
+    }
+    j->run.valid = j->valid;
+    if (width && ort_tensor_get_i64(width, 0) != (from ? p->beams : 1))
+        return ort_call_fail(j->call, err, "beam_width is %lld, cache_indirection has %lld beams",
+                             (long long)ort_tensor_get_i64(width, 0), (long long)p->beams);
+    bool fits = !from || from->shape.dim[2] >= filled;
+    for (int64_t b = 0; fits && from && b < p->B; b++)
+        for (int64_t t = 0; fits && t < filled; t++) {
+            int32_t beam = ((const int32_t *)from->data)[b * from->shape.dim[2] + t];
+            fits = beam >= 0 && beam < p->beams;
+        }
+    return fits ? ORT_OK : ort_call_fail(j->call, err, "cache_indirection names no beam for some "
+                                         "of %lld past tokens", (long long)filled);
+}
 
 static ort_status group_positions(fused_job *j, ort_error *err)
 {
@@ -217,8 +278,8 @@ static bool sees(const fused_job *j, const ort_tensor *mask, int64_t b, int64_t 
         return t >= begin && t < end;
     }
     if (m->rank == 2) { /* of the new keys only when it is shorter */
-        int64_t at = t - (j->p->T - m->dim[1]);
-        return at < 0 || ort_tensor_get_i64(mask, b * m->dim[1] + at) != 0;
+        int64_t at = j->p->length >= 0 ? t : t - (j->p->T - m->dim[1]);
+        return at < 0 || at >= m->dim[1] || ort_tensor_get_i64(mask, b * m->dim[1] + at) != 0;
     }
     return ort_tensor_get_i64(mask, (b * j->p->S + s) * j->p->T + t) != 0;
 }
@@ -400,14 +461,16 @@ static void bind_run(fused_job *j)
     r->scale = f->scale != 0 ? f->scale : 1 / sqrt((double)ort_max_i64(p->D, 1));
 }
 
-/* The scores as an output; keys that may not be seen have 0 instead of -infinity. */
+/* The scores as an output; keys that may not be seen have 0 instead of -infinity, or the lowest
+ * float with MultiHeadAttention. */
 static void store_scores(const fused_job *j)
 {
     float *scores = j->run.scores;
     int64_t count = j->p->B * j->f->heads * j->p->S * j->p->T;
+    float unseen = j->f->kind == ORT_FUSED_MULTI ? -FLT_MAX : 0.0f;
     for (int64_t i = 0; scores && i < count; i++)
         if (scores[i] == -INFINITY)
-            scores[i] = 0.0f;
+            scores[i] = unseen;
     if (j->p->qkr != ORT_FUSED_NONE)
         ort_tensor_from_f32(scores, ort_call_out(j->call, j->p->qk), 0, count);
 }
@@ -435,6 +498,8 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
         j.start[b] = p->past;
     if (group)
         ORT_TRY(group_positions(&j, err));
+    if (p->length >= 0)
+        ORT_TRY(shared_positions(&j, err));
     ORT_TRY(check_rotation(&j, err));
     if (f->sparse_block)
         ORT_TRY(check_sparse(&j, err));
@@ -442,6 +507,8 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
         project(&j);
     ort_call_parallel(call, (size_t)(p->B * f->heads), query_task, &j);
     ort_call_parallel(call, (size_t)(p->B * f->kv_heads), cache_task, &j);
+    if (p->indirection >= 0)
+        gather(&j);
     build_mask(&j);
     bind_sink(&j);
     if (p->B * p->S > 0)

@@ -92,7 +92,8 @@ static ort_fused_source part(int input, int64_t rows, int64_t heads, int64_t par
 static ort_status multi_sources(const ort_shaping *s, const ort_fused *f, ort_fused_plan *p,
                                 ort_error *err)
 {
-    const ort_tensor *k = given(s, 1), *v = given(s, 2), *bias = given(s, 3);
+    const ort_multi_slots *m = &f->multi;
+    const ort_tensor *k = given(s, 1), *v = given(s, 2), *bias = given(s, m->bias);
     const ort_shape *q = &given(s, 0)->shape;
     int64_t N = f->heads;
     p->B = q->rank > 1 ? q->dim[0] : 0;
@@ -103,6 +104,13 @@ static ort_status multi_sources(const ort_shaping *s, const ort_fused *f, ort_fu
         p->q = part(0, p->S, N, 3, 0, p->D, 0);
         p->k = part(0, p->S, N, 3, 1, p->D, N * p->D);
         p->v = part(0, p->S, N, 3, 2, p->D, 2 * N * p->D);
+    } else if (q->rank == 3 && q->dim[2] % (3 * N) == 0 && !k && f->one_step) {
+        p->D = p->E = q->dim[2] / (3 * N);
+        p->L = p->S;
+        p->q = flat(0, p->S, q->dim[2], p->D, 0);
+        p->k = p->v = p->q;
+        p->k.offset = p->k.bias = N * p->D;
+        p->v.offset = p->v.bias = 2 * N * p->D;
     } else if (q->rank == 3 && q->dim[2] % N == 0 && k) {
         p->D = q->dim[2] / N;
         p->q = flat(0, p->S, q->dim[2], p->D, 0);
@@ -137,11 +145,15 @@ static ort_status multi_sources(const ort_shaping *s, const ort_fused *f, ort_fu
         p->q.bias = p->k.bias = p->v.bias = -1;
     else if (ort_tensor_count(bias) != N * (2 * p->D + p->E))
         return misfit(err, "bias");
-    p->bias = bias ? 3 : -1;
-    p->mask = given(s, 4) ? 4 : -1;
-    p->add = given(s, 5) ? 5 : -1;
-    p->past_k = given(s, 6) ? 6 : -1;
-    p->past_v = given(s, 7) ? 7 : -1;
+    if (f->one_step && p->S != 1)
+        return misfit(err, "query, which needs one token,");
+    p->bias = bias ? m->bias : -1;
+    p->mask = given(s, m->mask) ? m->mask : -1;
+    p->add = given(s, m->add) ? m->add : -1;
+    p->past_k = given(s, m->past_k) ? m->past_k : -1;
+    p->past_v = given(s, m->past_v) ? m->past_v : -1;
+    p->length = p->past_k >= 0 && given(s, m->length) ? m->length : -1;
+    p->indirection = p->length >= 0 && given(s, m->indirection) ? m->indirection : -1;
     p->out_k = wanted(s, 1) ? 1 : -1;
     p->out_v = wanted(s, 2) ? 2 : -1;
     return ORT_OK;
@@ -209,7 +221,13 @@ static ort_status cache_rows(const ort_shaping *s, const ort_fused *f, ort_fused
         (p->joint && p->out_k >= 0 && p->D != p->E) ||
         (past_k && p->joint && (p->D != p->E || ort_tensor_count(past_k) != 2 * heads * p->D)))
         return misfit(err, "past state");
-    p->T = p->past + p->L;
+    p->T = p->length >= 0 ? p->past : p->past + p->L;
+    if (p->indirection >= 0) {
+        const ort_shape *from = &given(s, p->indirection)->shape;
+        p->beams = from->rank == 3 ? from->dim[1] : 0;
+        if (p->beams < 1 || from->dim[0] * p->beams != p->B)
+            return misfit(err, "cache_indirection");
+    }
     if (f->kind != ORT_FUSED_GROUP)
         return ORT_OK;
     if (p->out_k >= 0)
@@ -249,6 +267,8 @@ static ort_status mask_form(const ort_shaping *s, const ort_fused *f, ort_fused_
     if (m->rank == 1 && (m->dim[0] == p->B || m->dim[0] == 2 * p->B))
         return ORT_OK;
     if (m->rank == 2 && m->dim[0] == p->B && (m->dim[1] == p->T || m->dim[1] == p->L))
+        return ORT_OK;
+    if (m->rank == 2 && m->dim[0] == p->B && m->dim[1] <= p->T && p->length >= 0)
         return ORT_OK;
     if (m->rank == 3 && m->dim[0] == p->B && m->dim[1] == p->S && m->dim[2] == p->T) {
         p->mask_rows = p->S;
@@ -290,6 +310,9 @@ static bool reserve_all(ort_shaping *s, const ort_fused *f, ort_fused_plan *p, s
         fits = reserve(total, keys * (size_t)p->D, each, &p->kr);
     if (fits && (stored || p->out_v < 0))
         fits = reserve(total, keys * (size_t)p->E, each, &p->vr);
+    if (fits && p->indirection >= 0)
+        fits = reserve(total, keys * (size_t)p->D, each, &p->gathered_k) &&
+               reserve(total, keys * (size_t)p->E, each, &p->gathered_v);
     if (fits && p->convert)
         fits = reserve(total, queries * (size_t)p->E, each, &p->yr);
     if (fits && (p->mask >= 0 || p->add >= 0 || f->sparse_block))
@@ -309,6 +332,7 @@ ort_status ort_fused_shape(ort_shaping *s, ort_error *err)
     if (!p)
         return ort_error_memory(err, sizeof *p);
     p->past_k = p->past_v = p->out_k = p->out_v = p->mask = p->bias = p->add = -1;
+    p->length = p->indirection = -1;
     p->convert = f->dtype != ORT_DTYPE_FLOAT;
     if (f->kind == ORT_FUSED_PACKED)
         ORT_TRY(packed_sources(s, f, p, err));

@@ -81,8 +81,8 @@ static inline int32_t *ort_generation_data(const ort_value *value)
  * slice r is r / repeat. */
 ort_status ort_generation_pick(const ort_value *value, int axis, const int32_t *from, int64_t rows,
                                int64_t repeat, ort_value **slot, ort_error *err);
-/* The empty past state of input `index` of the decoder, which declares heads and size: [rows, heads,
- * 0, size], or with rank 5 [2, rows, heads, 0, size]. */
+/* The empty past state of input `index` of the decoder, which declares heads and size:
+ * [rows, heads, 0, size], or with rank 5 [2, rows, heads, 0, size]. */
 ort_status ort_generation_empty(ort_generation *g, int index, int rank, ort_value **slot,
                                 ort_error *err);
 #endif

@@ -17,7 +17,7 @@ typedef struct nbits_state {
     int64_t k, n, block, bits, blocks;
     const float *scale, *zero; /* [N][blocks] from constants; zero NULL: the middle of the range */
     const float *bias;
-    bool zero_is_middle;
+    bool zero_is_middle, reordered; /* reordered: g_idx says which block's scale a row of K has */
 } nbits_state;
 
 typedef struct nbits_plan {
@@ -140,10 +140,7 @@ static ort_status nbits_prepare(ort_prep *p, ort_error *err)
                              "block_size %lld (a power of two from 16 on), K %lld or N %lld "
                              "is out of range",
                              (long long)s->block, (long long)s->k, (long long)s->n);
-    if (ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
-                             "input g_idx (columns in another order) isn't implemented; export the "
-                             "model without activation reordering");
+    s->reordered = ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED;
     if (ort_node_int(p->node, "weight_prepacked", 0))
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "weight_prepacked is another program's private layout of the weight");
@@ -190,7 +187,7 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
     if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != state->k)
         return ort_error_set(err, ORT_ERROR_MODEL, "A needs %lld columns", (long long)state->k);
     p->m = ort_shape_count_range(&a->shape, 0, a->shape.rank - 1);
-    p->vectors = state->bits == 4 && p->m <= VECTOR_ROWS;
+    p->vectors = state->bits == 4 && p->m <= VECTOR_ROWS && !state->reordered;
     if (a->dtype != ORT_DTYPE_FLOAT) {
         ORT_TRY(take(&total, p->m * state->k, &p->a, err));
         ORT_TRY(take(&total, p->m * state->n, &p->y, err));
@@ -222,6 +219,7 @@ typedef struct nbits_job {
     const nbits_plan *p;
     const uint8_t *b;
     const float *a, *scale, *zero, *bias;
+    const int32_t *group; /* [K] of g_idx, or NULL */
     float *y, *even, *odd, *sums;
     int64_t columns; /* per task */
 } nbits_job;
@@ -273,6 +271,10 @@ static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k
         float *to = out + c / nr * depth * nr + c % nr;
         for (int64_t kk = k0; kk < k0 + depth;) {
             int64_t block = kk / s->block, end = ort_min_i64((block + 1) * s->block, k0 + depth);
+            if (j->group) {
+                block = j->group[kk];
+                end = kk + 1;
+            }
             float scale = j->scale[(first + c) * s->blocks + block];
             float zero = j->zero ? j->zero[(first + c) * s->blocks + block]
                                  : (float)(1u << (s->bits - 1));
@@ -331,9 +333,25 @@ static void fill_parameters(nbits_job *j, const ort_call *call)
     }
 }
 
+/* g_idx holds a block for each of the K rows; what it holds beyond them isn't read. Scale and zero
+ * point of that block count, as documented; onnxruntime leaves out zero points in bytes beside g_idx. */
+static ort_status check_groups(nbits_job *j, ort_error *err)
+{
+    const nbits_state *s = j->s;
+    const ort_tensor *groups = s->reordered ? ort_call_in(j->call, 4) : NULL;
+    j->group = groups ? groups->data : NULL;
+    if (groups && ort_tensor_count(groups) < s->k)
+        return ort_call_fail(j->call, err, "g_idx has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(groups), (long long)s->k);
+    for (int64_t i = 0; groups && i < s->k; i++)
+        if (j->group[i] < 0 || j->group[i] >= s->blocks)
+            return ort_call_fail(j->call, err, "g_idx[%lld] is %d, outside of the %lld blocks",
+                                 (long long)i, (int)j->group[i], (long long)s->blocks);
+    return ORT_OK;
+}
+
 static ort_status nbits_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const nbits_state *s = call->state;
     const nbits_plan *p = call->plan_state;
     const ort_tensor *a = ort_call_in(call, 0);
@@ -343,6 +361,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     nbits_job j = {.call = call, .s = s, .p = p, .b = ort_call_in(call, 1)->data, .a = a->data,
                    .y = y->data};
     bool half = a->dtype != ORT_DTYPE_FLOAT;
+    ORT_TRY(check_groups(&j, err));
     fill_parameters(&j, call);
     if (half) {
         ort_matrix_widen(call, a, at(call, p->a));

@@ -1,6 +1,7 @@
 """Attention, embeddings, quantization: the first com.microsoft cases (see make_contrib.py)."""
 import numpy as np
-from contrib_case import F, F16, I8, I32, U8, ints, real, scalar, write
+from contrib_case import (F, F16, I8, I32, MS, U8, ints, onnx_model, real, save, scalar, write)
+from onnx import helper
 
 
 def attention():
@@ -31,6 +32,74 @@ def multi_head():
           dict(query=real(1, 3, 8), key=real(1, 3, 8), value=real(1, 3, 8), bias=None,
                key_padding_mask=None, attention_bias=real(1, 2, 3, 7), past_key=real(1, 2, 4, 4),
                past_value=real(1, 2, 4, 4)), {"y": F, "pk": F, "pv": F}, {"num_heads": 2})
+
+
+def multi_head_scores():
+    base = dict(query=real(2, 3, 8), key=real(2, 3, 8), value=real(2, 3, 8), bias=None,
+                key_padding_mask=None, attention_bias=None)
+    scores = {"y": F, "pk": None, "pv": None, "qk": F}
+    write("multihead_scores_causal", "MultiHeadAttention", base | {"bias": real(24)}, scores,
+          {"num_heads": 2, "unidirectional": 1})
+    write("multihead_scores_mask", "MultiHeadAttention",
+          base | {"key_padding_mask": np.array([[1, 1, 0], [1, 1, 1]], np.int32),
+                  "attention_bias": real(1, 2, 3, 3)}, scores, {"num_heads": 2})
+
+
+def packed_step(packed, cache, outputs, attributes):
+    """QKV in one input, which onnxruntime documents and can't run: it gets them apart."""
+    name, op, given = "masked_multihead_packed", "DecoderMaskedMultiHeadAttention", {"qkv": packed}
+    given |= cache
+    model = onnx_model(name, op, given, ["qkv", "", "", "", "", *cache], list(given), outputs, {},
+                       attributes, 17, MS)
+    apart = onnx_model(name, op, given, ["q", "k", "v", "", "", *cache], list(given), outputs, {},
+                       attributes, 17, MS)
+    apart.graph.node.insert(0, helper.make_node("Split", ["qkv"], ["q", "k", "v"], axis=2))
+    save(name, model, given, op, reference=apart)
+
+
+def shared_buffer():
+    """One new token for four rows, two beams of two sequences, and a cache of six tokens."""
+    beams = np.array([[[0, 1, 0, 9, 9, 9], [1, 0, 1, 9, 9, 9]],
+                      [[0, 0, 0, 9, 9, 9], [0, 1, 1, 9, 9, 9]]], np.int32)
+    outputs = {"y": F, "pk": F, "pv": F}
+    token = dict(query=real(4, 1, 8), key=real(4, 1, 8), value=real(4, 1, 8))
+    past = dict(past_key=real(4, 2, 6, 4), past_value=real(4, 2, 6, 4))
+    length = np.array([3], np.int32)
+    add, mask = real(1, 2, 1, 4), np.array([[1, 0, 1, 1]] * 3 + [[1, 1, 1, 1]], np.int32)
+    none = dict(bias=None, key_padding_mask=None, attention_bias=None)
+    write("multihead_shared", "MultiHeadAttention",
+          token | none | {"bias": real(24)} | past | {"length": length}, outputs, {"num_heads": 2})
+    write("multihead_shared_beams", "MultiHeadAttention",
+          token | none | past | {"length": length, "beams": beams}, outputs, {"num_heads": 2})
+    write("multihead_shared_beams_masked", "MultiHeadAttention",
+          token | none | {"key_padding_mask": mask, "attention_bias": add} | past |
+          {"length": length, "beams": beams}, outputs, {"num_heads": 2})
+    none = dict(mask_index=None, attention_bias=None)
+    share = {"num_heads": 2, "past_present_share_buffer": 1}
+    write("masked_multihead", "DecoderMaskedMultiHeadAttention",
+          token | none | past | {"length": length}, outputs, share)
+    write("masked_multihead_beams", "DecoderMaskedMultiHeadAttention",
+          token | {"mask_index": mask, "attention_bias": add} | past |
+          {"length": length, "width": np.array([2], np.int32), "beams": beams,
+           "bias": real(24)}, outputs, share | {"scale": 0.4})
+    packed_step(real(4, 1, 24), past | {"length": length}, outputs, share)
+    write("masked_multihead_cross", "DecoderMaskedMultiHeadAttention",
+          dict(query=real(2, 1, 8), key=real(2, 2, 5, 4), value=real(2, 2, 5, 4),
+               mask_index=np.array([[1, 1, 1, 0, 0], [1] * 5], np.int32)),
+          {"y": F, "pk": None, "pv": None, "qk": F}, {"num_heads": 2, "output_qk": 1})
+
+
+def reordered():
+    """Columns of MatMulNBits whose scales g_idx names."""
+    def product(name, rows, bits, **more):
+        inputs = dict(a=real(rows, 80), b=ints(256, 5, 3, 4 * bits, dtype=np.uint8),
+                      scales=np.abs(real(5, 3)) + 0.1, zeros=None, groups=ints(3, 96)) | more
+        write(f"nbits_reordered_{name}", "MatMulNBits", inputs, {"y": F},
+              {"K": 80, "N": 5, "bits": bits, "block_size": 32},
+              tuple(k for k in ("b", "scales", "zeros", "groups") if inputs[k] is not None))
+    product("4", 1, 4)
+    product("4_zeros", 3, 4, zeros=real(5, 3) + 7)
+    product("4_bias", 20, 4, bias=real(5))
 
 
 def group_query():
@@ -200,5 +269,5 @@ def sparse():
     attend("half", 1, 40, [40], dtype=np.float16, do_rotary=1, rotary_interleaved=1, rtol=4e-3)
 
 
-GROUPS = [stored_caches, scores_out, sparse, attention, multi_head, group_query, embeddings,
-          quantization, quantized_rows]
+GROUPS = [stored_caches, scores_out, sparse, attention, multi_head, multi_head_scores,
+          shared_buffer, reordered, group_query, embeddings, quantization, quantized_rows]
