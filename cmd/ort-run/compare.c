@@ -151,7 +151,8 @@ static int all_runs(contest *c, const string_list *data)
     feed f = {0};
     bool end = false;
     ort_value **inputs = tool_alloc((ort_session_input_count(c->session) + 1) * sizeof *inputs);
-    int status = feed_open(&f, c->options, c->session, data);
+    const feed_options from = run_feed(c->options);
+    int status = feed_open(&f, &from, c->session, data);
     for (size_t run = 0; status == 0; run++) {
         status = feed_next(&f, inputs, &end);
         if (status != 0 || end)

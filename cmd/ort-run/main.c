@@ -362,7 +362,7 @@ static int run(runner *r, const string_list *files)
         fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider cpu (%s)\n", tool_name(),
                 ort_env_threads(r->env), o->settings.threads_from, ort_env_isa(r->env),
                 o->settings.isa_from, o->settings.provider_from);
-    const feed_options from = {&o->inputs, o->random, o->stream, o->stack};
+    const feed_options from = run_feed(o);
     status = feed_open(&r->feed, &from, r->session, &data);
     if (status == 0)
         status = carry_open(&r->carry, o, r->session);

@@ -22,6 +22,12 @@ typedef struct run_options {
     string_list carries, counts;
 } run_options;
 
+/* Where the inputs of runs come from. */
+static inline feed_options run_feed(const run_options *o)
+{
+    return (feed_options){&o->inputs, o->random, o->stream, o->stack};
+}
+
 /* ---- expressions over outputs: "name" or "argmax(name)" */
 
 typedef struct expression {
