@@ -1,5 +1,7 @@
 /* api_optimize.c - the optimizer of ort.h: thin. */
 #include "exec/env.h"
+#include "graph/strip.h"
+#include "pass/make_dynamic.h"
 #include "pass/optimize.h"
 
 void ort_optimize_options_init(ort_optimize_options *options)
@@ -28,6 +30,17 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     pass.report = o->on_pass ? report : NULL;
     pass.report_arg = &r;
     return ort_model_rewrite(model, &pass, o->keep_functions, err);
+}
+
+void ort_model_strip(ort_model *model, unsigned what)
+{
+    ort_graph_strip(model, what);
+}
+
+ort_status ort_model_make_dynamic(ort_env *env, ort_model *model, const char *input, int axis,
+                                  const char *symbol, ort_error *err)
+{
+    return ort_model_open_axis(model, env->registry, input, axis, symbol, err);
 }
 
 const char *ort_pass_name(int index, int *level, const char **doc)

@@ -317,6 +317,17 @@ ORT_WARN_UNUSED ort_status ort_model_set_dim(ort_model *model, const char *name,
 ORT_WARN_UNUSED ort_status ort_model_set_shape(ort_model *model, const char *input, int rank,
                                                const int64_t *dims, ort_error *err);
 
+/* Take out what no runtime needs: documentation, names of nodes; initializers that nothing reads,
+ * functions that are not called and imports of domains without a node. */
+enum { ORT_STRIP_DOCS = 1, ORT_STRIP_NAMES = 2, ORT_STRIP_UNUSED = 4 };
+void ort_model_strip(ort_model *model, unsigned what);
+/* Axis `axis` of an input, of a fixed size so far, becomes the symbolic dimension `symbol`. Shapes
+ * of computed values are inferred anew, and constant targets of Reshape that repeat the old size
+ * follow the input's. Whether the model then runs at other sizes, ort_models_verify tells. */
+ORT_WARN_UNUSED ort_status ort_model_make_dynamic(ort_env *env, ort_model *model,
+                                                  const char *input, int axis, const char *symbol,
+                                                  ort_error *err);
+
 /* --------------------------------------------------------------------------------- optimizer -- */
 
 /* A session optimizes for itself. These rewrite a model for a file: the result is ONNX of the

@@ -16,6 +16,11 @@ typedef struct parser {
     int count;
 } parser;
 
+static bool optional(const option_row *row)
+{
+    return row->argument != NULL && !strncmp(row->argument, "[=", 2);
+}
+
 static void build(parser *p, const option_table *table)
 {
     size_t used = 0;
@@ -28,8 +33,11 @@ static void build(parser *p, const option_table *table)
                 continue;
             p->rows[n] = row;
             p->longs[n] = (struct option){
-                row->name, row->argument != NULL ? required_argument : no_argument, NULL,
-                LONG_BASE + n};
+                row->name,
+                optional(row)           ? optional_argument
+                : row->argument != NULL ? required_argument
+                                        : no_argument,
+                NULL, LONG_BASE + n};
             if (row->letter != 0) {
                 p->shorts[used++] = row->letter;
                 if (row->argument != NULL)
@@ -56,7 +64,8 @@ static void print_row(const option_row *row)
     int n = row->letter != 0 ? snprintf(left, sizeof left, "  -%c, --%s", row->letter, row->name)
                              : snprintf(left, sizeof left, "      --%s", row->name);
     if (row->argument != NULL)
-        snprintf(left + n, sizeof left - (size_t)n, " %s", row->argument);
+        snprintf(left + n, sizeof left - (size_t)n, "%s%s", optional(row) ? "" : " ",
+                 row->argument);
     printf(strlen(left) > 31 ? "%s\n%32s%s\n" : "%-32s%.0s%s\n", left, "", row->doc);
 }
 
@@ -166,7 +175,7 @@ static int store(const option_row *row, void *target, const char *value)
         ++*(int *)field;
         return 0;
     case OPTION_STRING:
-        *(const char **)field = value;
+        *(const char **)field = value != NULL ? value : ""; /* an optional one left out */
         return 0;
     case OPTION_INT:
         if (option_parse_int(option, value, INT64_MIN, INT64_MAX, &number) != 0)

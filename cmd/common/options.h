@@ -31,7 +31,7 @@ typedef int option_setter(void *target, const option_row *row, const char *value
 struct option_row {
     char letter; /* 0: none */
     const char *name;
-    const char *argument; /* "FILE", or NULL */
+    const char *argument; /* "FILE", "[=FILE]" when it may be left out (value ""), or NULL */
     option_kind kind;
     size_t offset; /* into the target struct */
     const char *doc;

@@ -24,6 +24,13 @@ static const option_row optimize_rows[] = {
      "calls of the model's own functions (default: inline)", NULL},
     {0, "max-growth", "FACTOR", OPTION_STRING, O(max_growth),
      "folding may bring the weights to this multiple, as 10x (default: 1)", NULL},
+    {0, "make-dynamic", "INPUT[:AXIS][=NAME]", OPTION_LIST, O(dynamic),
+     "an axis (default: the first) becomes a symbolic dimension (default name: batch)", NULL},
+    {0, "strip", "LIST", OPTION_SPLIT, O(strips),
+     "take out docs, names (of nodes), unused (initializers, functions, imports)", NULL},
+    {0, "external-data", "[=FILE]", OPTION_STRING, O(external_data),
+     "weights go to a file beside the model (default: its name and .data)", NULL},
+    {0, "inline", NULL, OPTION_FLAG, O(inline_all), "all weights in the model's own file", NULL},
     {0, "", NULL, OPTION_GROUP, 0, "Verification", NULL},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
      "samples to verify with: one set per file or folder", NULL},
@@ -95,7 +102,7 @@ static int check_options(const optimize_options *o, const string_list *files)
         return tool_usage("the model and the JSON report can't both go to stdout");
     if (o->no_verify && (o->bisect || o->inputs.count))
         return tool_usage("--no-verify excludes --bisect and -i");
-    return 0;
+    return form_check(o);
 }
 
 static int parse_growth(const char *text, double *factor)
@@ -139,10 +146,14 @@ static int rewrite(optimizer *x, const ort_optimize_options *options)
     int status = settings_load_model(&x->options.settings, x->env, x->path, false, &x->original);
     if (status != 0)
         return status;
-    if (ort_model_copy(x->original, &x->model, &err) != ORT_OK ||
-        ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
+    if (ort_model_copy(x->original, &x->model, &err) != ORT_OK)
         return tool_fail_in(x->path, &err);
-    return 0;
+    status = form_before(&x->options, x->env, x->model);
+    if (status == 0 && ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
+        status = tool_fail_in(x->path, &err);
+    if (status == 0)
+        form_after(&x->options, x->model);
+    return status;
 }
 
 static void on_run(void *arg, int run, int runs)
@@ -214,16 +225,14 @@ static int verify(optimizer *x, const ort_optimize_options *optimize)
 static int save(optimizer *x)
 {
     const optimize_options *o = &x->options;
-    ort_error err = {0};
     if (!o->output)
         return 0;
     if (!strcmp(o->output, "-") && !tool_may_write_binary(stdout, o->settings.force))
         return EXIT_USAGE;
-    if (ort_model_save(x->model, o->output, NULL, &err) != ORT_OK)
-        return tool_fail(&err);
-    if (strcmp(o->output, "-"))
+    int status = form_save(o, x->model);
+    if (status == 0 && strcmp(o->output, "-"))
         x->report.after.file_bytes = measure_file(o->output);
-    return 0;
+    return status;
 }
 
 /* The report goes to stdout unless the model does; then it is talk. */

@@ -7,10 +7,21 @@
 typedef struct optimize_options {
     settings settings;
     const char *output, *functions, *max_growth, *random;
-    string_list passes, inputs;
+    const char *external_data; /* "": OUT.data; NULL: by size */
+    string_list passes, inputs, strips, dynamic;
+    bool inline_all;
     bool list_passes, contrib, no_verify, bisect;
     double tolerance, timeout;
 } optimize_options;
+
+/* ---- form: what changes the model beside the passes, and how it is written */
+
+int form_check(const optimize_options *o);
+/* --make-dynamic, before the passes. */
+int form_before(const optimize_options *o, ort_env *env, ort_model *model);
+/* --strip, after them. */
+void form_after(const optimize_options *o, ort_model *model);
+int form_save(const optimize_options *o, const ort_model *model);
 
 /* ---- samples: sets of inputs for verification */
 

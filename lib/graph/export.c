@@ -26,6 +26,11 @@ static bool same_names(const ort_graph *graph, const ort_id *ids, int count, cha
     return true;
 }
 
+static bool same_text(const char *ours, const char *theirs)
+{
+    return !strcmp(ours, theirs ? theirs : "");
+}
+
 static bool has_external_attr(const Onnx__NodeProto *p)
 {
     for (size_t i = 0; i < p->n_attribute; i++)
@@ -39,7 +44,9 @@ static bool has_external_attr(const Onnx__NodeProto *p)
 static bool reusable(const ort_exporter *x, const ort_graph *graph, const ort_node *node)
 {
     const Onnx__NodeProto *p = node->proto;
-    return p && !(x->rebuild && (node->body_count || has_external_attr(p))) &&
+    if (!p || !same_text(node->name, p->name) || !same_text(node->doc, p->doc_string))
+        return false;
+    return !(x->rebuild && (node->body_count || has_external_attr(p))) &&
            same_names(graph, node->inputs, node->input_count, p->input, p->n_input) &&
            same_names(graph, node->outputs, node->output_count, p->output, p->n_output);
 }
@@ -183,12 +190,13 @@ static bool put_initializers(ort_exporter *x, const ort_graph *graph, Onnx__Grap
         const Onnx__TensorProto *old = value->initializer_proto;
         bool spills = x->plan && x->plan->location;
         Onnx__TensorProto *t = (Onnx__TensorProto *)(uintptr_t)old;
-        if (!proto_fits(x, value, old) || (spills && old->n_payload))
+        bool documented = old && old->doc_string && x->model->without_docs;
+        if (documented || !proto_fits(x, value, old) || (spills && old->n_payload))
             t = ort_export_tensor(x, value->name, value->fact.value, true);
         if (!t)
             return false;
         if (old && t != old) {
-            t->doc_string = old->doc_string;
+            t->doc_string = x->model->without_docs ? NULL : old->doc_string;
             t->n_metadata_props = old->n_metadata_props;
             t->metadata_props = old->metadata_props;
         }
@@ -210,6 +218,8 @@ Onnx__GraphProto *ort_export_graph(ort_exporter *x, const ort_graph *graph)
     else
         onnx__graph_proto__init(p);
     p->name = *graph->name ? text(graph->name) : text("graph");
+    if (x->model->without_docs)
+        p->doc_string = NULL;
     bool ok = put_nodes(x, graph, p) && put_initializers(x, graph, p) &&
               put_infos(x, graph, graph->inputs.data, graph->inputs.count, &p->input,
                         &p->n_input) &&
@@ -269,6 +279,20 @@ static bool put_metadata(ort_exporter *x, Onnx__ModelProto *p)
     return !x->failed;
 }
 
+/* Functions without their documentation. */
+static bool put_bare_functions(ort_exporter *x, Onnx__ModelProto *p)
+{
+    Onnx__FunctionProto **list = ort_export_array(x, p->n_functions, sizeof *list);
+    Onnx__FunctionProto *bare = ort_export_array(x, p->n_functions, sizeof *bare);
+    for (size_t i = 0; list && bare && i < p->n_functions; i++) {
+        bare[i] = *p->functions[i];
+        bare[i].doc_string = NULL;
+        list[i] = &bare[i];
+    }
+    p->functions = list;
+    return !x->failed;
+}
+
 static bool put_header(ort_exporter *x, Onnx__ModelProto *p)
 {
     const ort_model *model = x->model;
@@ -284,6 +308,8 @@ static bool put_header(ort_exporter *x, Onnx__ModelProto *p)
     p->producer_version = *model->producer_version ? text(model->producer_version) : NULL;
     p->domain = *model->domain ? text(model->domain) : NULL;
     p->doc_string = *model->doc ? text(model->doc) : NULL;
+    if (model->without_docs && !put_bare_functions(x, p))
+        return false;
     p->has_model_version = 1;
     p->model_version = model->model_version;
     return put_metadata(x, p);

@@ -231,7 +231,8 @@ Onnx__TypeProto *ort_export_type(ort_exporter *x, const ort_type *type)
 Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value)
 {
     const Onnx__ValueInfoProto *old = value->info_proto;
-    if (old && old->name && !strcmp(old->name, value->name))
+    bool bare = old && old->doc_string && x->model->without_docs;
+    if (old && old->name && !strcmp(old->name, value->name) && !bare)
         return (Onnx__ValueInfoProto *)(uintptr_t)old;
     Onnx__ValueInfoProto *p = ort_export_array(x, 1, sizeof *p);
     if (!p)
@@ -241,6 +242,8 @@ Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_val
     else
         onnx__value_info_proto__init(p);
     p->name = text(value->name);
+    if (x->model->without_docs)
+        p->doc_string = NULL;
     if (!old && value->fact.type.kind != ORT_TYPE_UNKNOWN)
         p->type = ort_export_type(x, &value->fact.type);
     return x->failed ? NULL : p;

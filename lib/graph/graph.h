@@ -202,6 +202,7 @@ struct ort_model {
     size_t file_bytes, external_bytes;
     bool skeleton;                /* data of large tensors is NULL */
     bool changed;                 /* opsets, functions or metadata differ from proto */
+    bool without_docs;            /* documentation is left out on saving */
     ort_model *base;              /* a clone shares names, attributes, weights with this one */
     int references;               /* atomic: owner and clones */
 };

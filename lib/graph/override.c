@@ -160,6 +160,27 @@ ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, co
     return ORT_OK;
 }
 
+ort_status ort_graph_open_dim(ort_model *model, const char *input, int axis, const char *symbol,
+                              ort_error *err)
+{
+    ort_graph *graph = model->graph;
+    ort_id id = ort_graph_find_value(graph, input);
+    if (id == ORT_ID_NONE || !graph->values.data[id]->is_input)
+        return no_input(graph, input, err);
+    ort_type *type = &graph->values.data[id]->fact.type;
+    char text[256];
+    if (type->kind != ORT_TYPE_TENSOR || axis < 0 || axis >= type->rank)
+        return ort_error_set(err, ORT_ERROR_USAGE, "input '%s' is %s, it has no axis %d", input,
+                             ort_type_format(model->dims, type, text, sizeof text), axis);
+    type->dim[axis] = ort_dim_symbol(model->dims, symbol);
+    if (ort_dim_table_take_failure(model->dims))
+        return ort_error_memory(err, sizeof(ort_dim));
+    graph->values.data[id]->declared = NULL;
+    forget_computed(graph);
+    ort_graph_touch_value(graph, id);
+    return ORT_OK;
+}
+
 /* ---- constants */
 
 const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name)

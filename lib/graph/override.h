@@ -11,6 +11,10 @@ ort_status ort_graph_set_dim(ort_model *model, const char *name, int64_t size, o
  * values is forgotten but for element types. */
 ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, const int64_t *dims,
                                ort_error *err);
+/* Axis of an input becomes a symbol; what was declared or inferred for computed values is
+ * forgotten. */
+ort_status ort_graph_open_dim(ort_model *model, const char *input, int axis, const char *symbol,
+                              ort_error *err);
 /* A constant by name: an initializer, or the value of a Constant node, also in bodies. NULL. */
 const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name);
 

@@ -5,13 +5,13 @@
  * values are compared in the order of the first graph, so the first that differs lies where the
  * cause is: all that feeds it agrees.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "exec/session.h"
 #include "graph/hash.h"
+#include "verify/agree.h"
 
 typedef enum match_kind { MATCH_NONE, MATCH_STRUCTURE, MATCH_NAME, MATCH_OUTPUT } match_kind;
 
@@ -101,7 +101,8 @@ static void lookup_release(lookup *l)
     ort_hashmap_release(&l->by_name);
 }
 
-static pairing match(const comparison *c, const ort_graph_hashes *hashes, const lookup *l, ort_id id)
+static pairing match(const comparison *c, const ort_graph_hashes *hashes, const lookup *l,
+                     ort_id id)
 {
     pairing p = {.a = id, .b = output_match(c, id), .kind = MATCH_OUTPUT};
     uint64_t found;
@@ -153,59 +154,6 @@ static ort_status pair_values(comparison *c, ort_error *err)
 
 /* ---- comparing */
 
-static bool is_float(const ort_value *v)
-{
-    return v->kind == ORT_KIND_TENSOR && ort_dtype_get(v->tensor.dtype)->class_ == ORT_CLASS_FLOAT;
-}
-
-static double magnitude(const ort_tensor *t)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < ort_tensor_count(t); i++) {
-        double x = fabs(ort_tensor_get_f64(t, i));
-        if (isfinite(x) && x > largest)
-            largest = x;
-    }
-    return largest;
-}
-
-static bool is_narrow(const ort_value *v)
-{
-    return v->tensor.dtype == ORT_DTYPE_FLOAT16 || v->tensor.dtype == ORT_DTYPE_BFLOAT16;
-}
-
-/* As double, where the two models compute in different float types. */
-static ort_status widen(const ort_value *v, ort_value **wide, ort_error *err)
-{
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_DOUBLE, &v->tensor.shape, wide, err));
-    for (int64_t i = 0; i < ort_tensor_count(&v->tensor); i++)
-        ((double *)(*wide)->tensor.data)[i] = ort_tensor_get_f64(&v->tensor, i);
-    return ORT_OK;
-}
-
-static ort_status difference_of(const comparison *c, const ort_value *a, const ort_value *b,
-                                ort_difference *d, ort_error *err)
-{
-    ort_compare_options options = {0};
-    ort_value *wide_a = NULL, *wide_b = NULL;
-    ort_status status = ORT_OK;
-    bool mixed = is_float(a) && is_float(b) && a->tensor.dtype != b->tensor.dtype;
-    if (is_float(a)) {
-        double narrow = is_narrow(a) || (is_float(b) && is_narrow(b)) ? 1024 : 1;
-        options.rtol = c->options->rtol * narrow;
-        options.atol = c->options->atol + options.rtol * magnitude(&a->tensor);
-    }
-    if (mixed)
-        status = widen(a, &wide_a, err);
-    if (mixed && !status)
-        status = widen(b, &wide_b, err);
-    if (!status)
-        status = ort_value_compare(mixed ? wide_b : b, mixed ? wide_a : a, &options, d, err);
-    ort_value_free(wide_a);
-    ort_value_free(wide_b);
-    return status;
-}
-
 static bool same_shape(const ort_value *a, const ort_value *b)
 {
     return a->kind == b->kind &&
@@ -243,7 +191,8 @@ static ort_status compare_pair(comparison *c, uint32_t index, const ort_value *b
     ort_difference d;
     if (!p->value || accidental(c, p, b))
         return ORT_OK;
-    ORT_TRY(difference_of(c, p->value, b, &d, err));
+    ort_agreement how = {.tolerance = c->options->rtol, .atol = c->options->atol};
+    ORT_TRY(ort_agree_compare(p->value, b, &how, &d, err));
     r->compared++;
     r->by_structure += p->kind == MATCH_STRUCTURE;
     if (d.max_abs > r->max_abs) {

@@ -62,6 +62,11 @@ def initializer(name, dims, values):
     return out + field(9, struct.pack(f"<{len(values)}f", *values))
 
 
+def integers(name, values):
+    out = field(1, len(values)) + field(2, INT64) + field(8, name)
+    return out + field(9, struct.pack(f"<{len(values)}q", *values))
+
+
 def external(name, dims, location):
     entry = field(1, "location") + field(2, location)
     return (b"".join(field(1, d) for d in dims) + field(2, FLOAT) + field(8, name) +
@@ -161,6 +166,12 @@ def models():
             [chain[0], node("Sigmoid", ["a"], ["b"]), node("Sub", ["b", "b"], ["out"])], [x],
             [out]),
         "weight.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out], [weight]),
+        "unread.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out],
+                             [weight, initializer("lonely", [2], [1, 2])]),
+        "reshape.onnx": model(
+            [node("Reshape", ["x", "one_row"], ["a"]), node("Relu", ["a"], ["b"]),
+             node("Reshape", ["b", "two"], ["out"])], [value_info("x", [2, 3])], [out],
+            [integers("one_row", [2, 3, 1]), integers("two", [2, 3])]),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
         "counter.onnx": model(

@@ -1,0 +1,100 @@
+/* strip.c - documentation, names of nodes and what nothing uses go (strip.h). Unknown fields and
+ * metadata of what stays are kept. */
+#include "graph/strip.h"
+
+#include <string.h>
+
+static void strip_nodes(ort_graph *graph, unsigned what)
+{
+    ort_node *node;
+    ort_graph_touch(graph, NULL);
+    if (what & ORT_STRIP_DOCS)
+        graph->doc = "";
+    ORT_EACH_NODE(graph, node)
+    {
+        if (what & ORT_STRIP_DOCS)
+            node->doc = "";
+        if (what & ORT_STRIP_NAMES)
+            node->name = "";
+        for (int i = 0; i < node->body_count; i++)
+            strip_nodes(node->bodies[i], what);
+    }
+}
+
+/* ---- what nothing uses */
+
+static void drop_initializers(ort_graph *graph)
+{
+    size_t kept = 0;
+    ort_node *node;
+    for (size_t i = 0; i < graph->initializers.count; i++) {
+        const ort_graph_value *value = graph->values.data[graph->initializers.data[i]];
+        if (value->use_count > 0 || value->is_output || value->is_input)
+            graph->initializers.data[kept++] = graph->initializers.data[i];
+    }
+    graph->initializers.count = kept;
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; i < node->body_count; i++)
+            drop_initializers(node->bodies[i]);
+}
+
+static bool uses_domain(const ort_graph *graph, const char *domain)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (!strcmp(node->domain, domain))
+            return true;
+        for (int i = 0; i < node->body_count; i++)
+            if (uses_domain(node->bodies[i], domain))
+                return true;
+    }
+    return false;
+}
+
+static bool calls(const ort_model *model, const ort_graph *graph)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        for (size_t i = 0; i < model->functions.count; i++)
+            if (!strcmp(model->functions.data[i].name, node->op_type) &&
+                !strcmp(model->functions.data[i].domain, node->domain))
+                return true;
+        for (int i = 0; i < node->body_count; i++)
+            if (calls(model, node->bodies[i]))
+                return true;
+    }
+    return false;
+}
+
+/* Functions bring nodes of domains that the graph itself has not: with them all imports stay. */
+static void drop_imports(ort_model *model)
+{
+    size_t kept = 0;
+    if (!calls(model, model->graph))
+        model->functions.count = 0;
+    for (size_t i = 0; i < model->opsets.count; i++) {
+        ort_opset opset = model->opsets.data[i];
+        if (model->functions.count || !*opset.domain || !strcmp(opset.domain, "ai.onnx") ||
+            uses_domain(model->graph, opset.domain))
+            model->opsets.data[kept++] = opset;
+    }
+    model->opsets.count = kept;
+    model->changed = true;
+}
+
+void ort_graph_strip(ort_model *model, unsigned what)
+{
+    if (what & (ORT_STRIP_DOCS | ORT_STRIP_NAMES))
+        strip_nodes(model->graph, what);
+    if (what & ORT_STRIP_DOCS) {
+        model->doc = "";
+        model->without_docs = model->changed = true;
+    }
+    if (what & ORT_STRIP_UNUSED) {
+        ort_graph_touch(model->graph, NULL);
+        drop_initializers(model->graph);
+        drop_imports(model);
+    }
+}

@@ -1,0 +1,79 @@
+/* agree.c - the comparison that verification and the search for a first difference share. A bound
+ * relative to each element alone would ask more of sums that cancel than float can give; the
+ * largest value of the tensor sets the scale. */
+#include "verify/agree.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+bool ort_agree_is_float(const ort_value *value)
+{
+    return value->kind == ORT_KIND_TENSOR &&
+           ort_dtype_get(value->tensor.dtype)->class_ == ORT_CLASS_FLOAT;
+}
+
+double ort_agree_magnitude(const ort_value *value)
+{
+    double largest = -1;
+    for (int64_t i = 0; i < ort_tensor_count(&value->tensor); i++) {
+        double x = fabs(ort_tensor_get_f64(&value->tensor, i));
+        if (isfinite(x) && x > largest)
+            largest = x;
+    }
+    return largest;
+}
+
+static bool is_narrow(const ort_value *v)
+{
+    return v->tensor.dtype == ORT_DTYPE_FLOAT16 || v->tensor.dtype == ORT_DTYPE_BFLOAT16;
+}
+
+static ort_status widen(const ort_value *v, ort_value **wide, ort_error *err)
+{
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_DOUBLE, &v->tensor.shape, wide, err));
+    for (int64_t i = 0; i < ort_tensor_count(&v->tensor); i++)
+        ((double *)(*wide)->tensor.data)[i] = ort_tensor_get_f64(&v->tensor, i);
+    return ORT_OK;
+}
+
+static bool is_code(const ort_value *v)
+{
+    return v->kind == ORT_KIND_TENSOR &&
+           (v->tensor.dtype == ORT_DTYPE_INT8 || v->tensor.dtype == ORT_DTYPE_UINT8);
+}
+
+static double tolerance_of(const ort_value *a, const ort_value *b, const ort_agreement *how)
+{
+    bool narrow = is_narrow(a) || (ort_agree_is_float(b) && is_narrow(b));
+    if (how->codes > how->tolerance)
+        return how->codes;
+    return how->tolerance * (narrow ? ORT_AGREE_NARROW : 1);
+}
+
+ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_agreement *how,
+                             ort_difference *difference, ort_error *err)
+{
+    ort_compare_options options = {0};
+    ort_value *wide_a = NULL, *wide_b = NULL;
+    ort_status status = ORT_OK;
+    bool both = ort_agree_is_float(a) && ort_agree_is_float(b);
+    bool mixed = both && a->tensor.dtype != b->tensor.dtype;
+    if (ort_agree_is_float(a)) {
+        double scale = ort_agree_magnitude(a);
+        options.rtol = tolerance_of(a, b, how);
+        options.atol = how->atol + options.rtol * (scale > 0 ? scale : 0);
+    } else if (is_code(a)) {
+        options.atol = how->codes * 255;
+    }
+    if (mixed)
+        status = widen(a, &wide_a, err);
+    if (mixed && !status)
+        status = widen(b, &wide_b, err);
+    if (!status)
+        status = ort_value_compare(mixed ? wide_b : b, mixed ? wide_a : a, &options, difference,
+                                   err);
+    ort_value_free(wide_a);
+    ort_value_free(wide_b);
+    return status;
+}

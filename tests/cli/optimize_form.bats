@@ -1,0 +1,53 @@
+# ort-optimize: what changes the form of a model: axes, documentation, where weights lie.
+load helper
+
+@test "--strip keeps results, inputs and outputs; names and docs are gone" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" -q --strip docs,names,unused -o bare.onnx
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 --compare bare.onnx --rtol 0
+    [ "$(stat -c %s bare.onnx)" -le "$(stat -c %s "$MODELS_DIR/digits.onnx")" ]
+    works ort-optimize bare.onnx -q --strip docs,names,unused -o again.onnx
+    cmp bare.onnx again.onnx
+    fails 2 "none of docs, names, unused" ort-optimize bare.onnx --strip comments -o out.onnx
+}
+
+@test "--strip unused drops initializers that nothing reads" {
+    works ort-optimize "$FX/unread.onnx" --level 0 -q -o kept.onnx
+    works ort-optimize "$FX/unread.onnx" --level 0 --strip unused -q -o dropped.onnx
+    run ort-inspect kept.onnx --initializers
+    has lonely
+    run ort-inspect dropped.onnx --initializers
+    [[ $output != *lonely* ]]
+    has w
+}
+
+@test "--external-data puts weights beside the model, --inline brings them back" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" -q --external-data -o out.onnx
+    [ -s out.onnx.data ]
+    works ort-optimize "$MODELS_DIR/digits.onnx" -q --external-data=w.bin -o named.onnx
+    [ -s w.bin ] && cmp w.bin out.onnx.data
+    works ort-optimize out.onnx -q --inline -o whole.onnx
+    rm out.onnx.data
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 --compare whole.onnx --rtol 0
+    fails 2 "exclude each other" ort-optimize whole.onnx --inline --external-data -o x.onnx
+    fails 2 "needs -o FILE" ort-optimize whole.onnx --external-data
+    fails 2 "without folders" ort-optimize whole.onnx --external-data=a/b -o x.onnx
+}
+
+@test "--make-dynamic opens an axis and checks it at two sizes" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" -q --dim batch=3 -o fixed.onnx
+    works ort-optimize fixed.onnx --make-dynamic image=N -o open.onnx
+    has "verified: 2 runs agree"
+    run ort-inspect open.onnx
+    has "float[N,1,8,8]" "float[N,10]"
+    works ort-run open.onnx --random 1 --dim N=7 -o seven.npy
+    works ort-optimize "$FX/reshape.onnx" --make-dynamic x -o reshaped.onnx
+    has "verified: 2 runs agree"
+    works ort-run reshaped.onnx --random 1 --dim batch=5 -o five.npy
+}
+
+@test "--make-dynamic refuses what does not run at another size" {
+    run --separate-stderr ort-optimize "$FX/weight.onnx" --make-dynamic x -o out.onnx
+    [ "$status" -ne 0 ] && [ ! -e out.onnx ]
+    fails 2 "has no axis 5" ort-optimize "$FX/weight.onnx" --make-dynamic x:5 -o out.onnx
+    fails 2 "has no input 'nope'" ort-optimize "$FX/weight.onnx" --make-dynamic nope -o out.onnx
+}
