@@ -1,4 +1,4 @@
-/* beam_search.c - com.microsoft BeamSearch: of each prompt the `num_beams` best sequences go on
+/* beam_search.c - com.microsoft BeamSearch and WhisperBeamSearch: of each prompt the `num_beams` best sequences go on
  * (generation.h has the steps). A score is the sum of the logarithms of probabilities.
  *
  * Each step the best 2 x beams continuations of a prompt are looked at, best first. One that ends
@@ -15,7 +15,8 @@
 #include "base/checked.h"
 #include "op/generation.h"
 
-enum { IN_MAX = 1, IN_BEAMS = 3, IN_RETURN, IN_LENGTH_PENALTY, IN_DECODER_IDS = 10, IN_PROCESSOR };
+enum { IN_MAX = 1, IN_BEAMS = 3, IN_RETURN, IN_LENGTH_PENALTY, IN_DECODER_IDS = 10, IN_PROCESSOR,
+       IN_CROSS_HEADS, IN_EXTRA_IDS, IN_TEMPERATURE };
 enum { OUT_IDS, OUT_SUMS, OUT_SCORES };
 #define BEAMS_MAX 128
 
@@ -43,6 +44,11 @@ typedef struct beam_search {
     int32_t *found_ids;    /* [rows][max] */
 } beam_search;
 
+static bool is_whisper(const ort_node *node)
+{
+    return strcmp(node->op_type, "WhisperBeamSearch") == 0;
+}
+
 static ort_status beam_infer(ort_infer *x, ort_error *err)
 {
     ort_dim length, wanted, beams, steps = ort_dim_unknown();
@@ -55,9 +61,14 @@ static ort_status beam_infer(ort_infer *x, ort_error *err)
     if (!ort_infer_int(x, IN_BEAMS, 0, &beams))
         beams = ort_dim_unknown();
     ort_dim batch = ort_infer_dim(x, 0, 0), prompt = ort_infer_dim(x, 0, 1);
-    bool gpt = ort_node_int(x->node, "model_type", 0) == 0;
-    if (ort_dim_known(length) && (!gpt || ort_dim_known(prompt)))
-        steps = ort_dim_of(length.size - (gpt ? prompt.size : 1));
+    bool whisper = is_whisper(x->node);
+    if (whisper)
+        prompt = ort_infer_dim(x, IN_DECODER_IDS, 1);
+    if ((whisper && !ort_infer_in(x, IN_DECODER_IDS)) ||
+        (!whisper && ort_node_int(x->node, "model_type", 0) != 0))
+        prompt = ort_dim_of(1);
+    if (ort_dim_known(length) && ort_dim_known(prompt))
+        steps = ort_dim_of(length.size - prompt.size);
     ort_infer_set_type(x, OUT_IDS, ORT_DTYPE_INT32, 3, (ort_dim[]){batch, wanted, length});
     ort_infer_set_type(x, OUT_SUMS, ORT_DTYPE_FLOAT, 2, (ort_dim[]){batch, wanted});
     ort_infer_set_type(x, OUT_SCORES, ORT_DTYPE_FLOAT, 4,
@@ -250,6 +261,26 @@ static ort_status get_memory(beam_search *s, ort_error *err)
     return ORT_OK;
 }
 
+/* What isn't implemented, by name. */
+static ort_status refuse_parts(const beam_search *s, ort_error *err)
+{
+    const ort_call *call = s->g.call;
+    int64_t processor = 0;
+    const char *what = NULL;
+    if (ort_call_in(call, IN_PROCESSOR))
+        ORT_TRY(ort_flow_scalar(call, IN_PROCESSOR, &processor, err));
+    if (ort_call_in(call, IN_DECODER_IDS) && !s->g.whisper)
+        what = "decoder_input_ids, which onnxruntime reads for Whisper only,";
+    else if (processor != 0)
+        what = "logits_processor 1 (rules for the timestamps of Whisper)";
+    else if (ort_call_in(call, IN_EXTRA_IDS) || ort_call_in(call, IN_CROSS_HEADS))
+        what = "extra_decoding_ids or cross_qk_layer_head";
+    else if (call->out_count > OUT_SCORES + 1 ||
+             ort_node_int(call->node, "decoder_output_cross_qk", 0))
+        what = "output cross_qk or non_speech_probs";
+    return what ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s isn't implemented", what) : ORT_OK;
+}
+
 static ort_status beam_begun(beam_search *s, ort_error *err)
 {
     const ort_call *call = s->g.call;
@@ -257,9 +288,7 @@ static ort_status beam_begun(beam_search *s, ort_error *err)
     s->length_penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
     s->stop_early = ort_node_int(call->node, "early_stopping", 0) == 1;
     s->g.log = true;
-    if (ort_call_in(call, IN_DECODER_IDS))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "decoder_input_ids, which onnxruntime "
-                             "reads for Whisper only, isn't implemented");
+    ORT_TRY(refuse_parts(s, err));
     ORT_TRY(get_memory(s, err));
     ORT_TRY(search(s, err));
     return write_result(s, err);
@@ -279,10 +308,16 @@ static ort_status read_beams(beam_search *s, ort_call *call, ort_error *err)
 static ort_status beam_run(ort_call *call, ort_error *err)
 {
     static const ort_generation_slots slots = {.min = 2, .penalty = 6, .vocab = 7, .prefix = 8,
-                                               .mask = 9, .presence = -1};
+                                               .mask = 9, .presence = -1, .begin = -1,
+                                               .temperature = -1};
+    ort_generation_slots own = slots;
     beam_search s = {0};
+    if (is_whisper(call->node)) {
+        own.begin = IN_DECODER_IDS;
+        own.temperature = IN_TEMPERATURE;
+    }
     ORT_TRY(read_beams(&s, call, err));
-    ort_status status = ort_generation_begin(&s.g, call, s.beams, &slots, err);
+    ort_status status = ort_generation_begin(&s.g, call, s.beams, &own, err);
     if (status == ORT_OK)
         status = beam_begun(&s, err);
     ort_generation_free(&s.g);
@@ -305,6 +340,19 @@ const ort_op ort_ops_beam_search[] = {
      "sequences:I,sequences_scores?:T,scores?:T", "T:f32 I:i32",
      "decoder:g! decoder_start_token_id:i=-1 early_stopping:i=0 encoder:g eos_token_id:i! "
      "init_decoder:g model_type:i=0 no_repeat_ngram_size:i=0 pad_token_id:i! vocab_size:i=-1",
+     ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC, &beam_impl},
+    {MS, "WhisperBeamSearch", 1,
+     "input_ids:F,max_length:I,min_length?:I,num_beams:I,num_return_sequences:I,"
+     "length_penalty?:T,repetition_penalty?:T,vocab_mask?:I,prefix_vocab_mask?:I,"
+     "attention_mask?:I,decoder_input_ids?:I,logits_processor?:I,cross_qk_layer_head?:I,"
+     "extra_decoding_ids?:I,temperature?:T -> "
+     "sequences:I,sequences_scores?:T,scores?:T,cross_qk?:T,non_speech_probs?:T",
+     "F:f32,f16 T:f32 I:i32",
+     "beginning_timestamp_token_id:i decoder:g! decoder_output_cross_qk:i=0 "
+     "decoder_start_token_id:i=-1 early_stopping:i=0 encoder:g eos_token_id:i! init_decoder:g "
+     "model_type:i=2 no_repeat_ngram_size:i=0 no_speech_token_id:i no_timestamps_token_id:i "
+     "pad_token_id:i! start_of_lm_token_id:i transcribe_token_id:i translate_token_id:i "
+     "vocab_size:i=-1",
      ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC, &beam_impl},
     {0},
 };

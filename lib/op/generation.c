@@ -11,7 +11,13 @@
 #include "base/checked.h"
 
 enum { IN_IDS, IN_MAX };
-enum { GPT = 0, T5 = 1 };
+enum { GPT = 0, T5 = 1, WHISPER = 2 };
+
+static int64_t model_type(const ort_node *node)
+{
+    bool whisper = strcmp(node->op_type, "WhisperBeamSearch") == 0;
+    return ort_node_int(node, "model_type", whisper ? WHISPER : GPT);
+}
 
 /* ---- inference */
 
@@ -33,19 +39,23 @@ static bool like_gpt(const ort_graph *body)
     return body->inputs.count >= 3 && body->outputs.count + 2 == body->inputs.count;
 }
 
-/* [ids, mask, (hidden states), 2 own and 2 cross states per layer] -> [logits, 2 own per layer] */
-static bool like_t5(const ort_graph *body)
+/* [ids, mask, (hidden states), 2 own and 2 cross states per layer] -> [logits, 2 own per layer],
+ * without the mask in Whisper. */
+static bool like_t5(const ort_graph *body, bool whisper)
 {
-    size_t states = body->outputs.count - 1;
+    size_t states = body->outputs.count - 1, before = whisper ? 1 : 2;
     return body->outputs.count >= 3 && states % 2 == 0 &&
-           (body->inputs.count == 2 + 2 * states || body->inputs.count == 3 + 2 * states);
+           (body->inputs.count == before + 2 * states ||
+            body->inputs.count == before + 1 + 2 * states);
 }
 
 /* [ids, mask, start tokens] -> [logits, hidden states, 4 per layer], or
- * [ids, mask] -> [2 cross states per layer] */
-static bool like_encoder(const ort_graph *encoder, const ort_graph *body)
+ * [ids, mask] -> [2 cross states per layer]; in Whisper [sound, start tokens] -> all */
+static bool like_encoder(const ort_graph *encoder, const ort_graph *body, bool whisper)
 {
     size_t own = body->outputs.count - 1;
+    if (whisper)
+        return encoder->inputs.count == 2 && encoder->outputs.count == 2 + 2 * own;
     return encoder->inputs.count == 3 ? encoder->outputs.count == 2 + 2 * own :
            encoder->inputs.count == 2 && encoder->outputs.count == own;
 }
@@ -54,15 +64,17 @@ ort_status ort_generation_infer(ort_infer *x, ort_error *err)
 {
     const char *bodies[] = {"decoder", "init_decoder", "encoder"};
     int body = ort_node_body(x->node, "decoder"), encoder = ort_node_body(x->node, "encoder");
-    bool gpt = ort_node_int(x->node, "model_type", GPT) == GPT;
-    ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
+    int64_t type = model_type(x->node);
+    bool gpt = type == GPT, whisper = type == WHISPER;
+    ORT_TRY(ort_infer_need_rank(x, IN_IDS, whisper ? 3 : 2, err));
     if (gpt && (body < 0 || !like_gpt(x->node->bodies[body])))
         return ort_infer_fail(x, err, "its decoder needs input_ids, position_ids, attention_mask "
                               "and past states, and gives logits and as many present states");
-    if (!gpt && (body < 0 || encoder < 0 || !like_t5(x->node->bodies[body]) ||
-                 !like_encoder(x->node->bodies[encoder], x->node->bodies[body])))
+    if (!gpt && (body < 0 || encoder < 0 || !like_t5(x->node->bodies[body], whisper) ||
+                 !like_encoder(x->node->bodies[encoder], x->node->bodies[body], whisper)))
         return ort_infer_fail(x, err, "its encoder and decoder don't have the inputs and outputs "
-                              "of an encoder-decoder model like T5");
+                              "of an encoder-decoder model like T5 or Whisper (without shared past and "
+                              "present buffers)");
     for (int i = 0; i < 3; i++) {
         int index = ort_node_body(x->node, bodies[i]);
         if (index >= 0)
@@ -87,14 +99,21 @@ static ort_status read_inputs(ort_generation *g, const ort_generation_slots *slo
     g->prefix_mask = slot_of(call, slots->prefix);
     g->mask = slot_of(call, slots->mask);
     g->presence = slot_of(call, slots->presence);
+    g->begin = g->whisper ? slot_of(call, slots->begin) : NULL;
+    if (slot_of(call, slots->temperature))
+        g->temperature = (float)ort_tensor_get_f64(slot_of(call, slots->temperature), 0);
     g->penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
     ORT_TRY(ort_flow_scalar(call, IN_MAX, &g->max, err));
     if (slot_of(call, slots->min))
         ORT_TRY(ort_flow_scalar(call, slots->min, &g->min, err));
-    g->batch = ids->shape.rank == 2 ? ids->shape.dim[0] : 0;
-    g->prompt = ids->shape.rank != 2 ? 0 : gpt ? ids->shape.dim[1] : 1;
-    if (g->prompt < 1 || g->max <= g->prompt || g->max > (1 << 24) || !(g->penalty > 0.0f) ||
-        (g->mask && !ort_shape_equal(&g->mask->shape, &ids->shape)))
+    int rank = g->whisper ? 3 : 2;
+    g->batch = ids->shape.rank == rank ? ids->shape.dim[0] : 0;
+    g->prompt = ids->shape.rank != rank ? 0 : gpt ? ids->shape.dim[1] : 1;
+    if (g->begin && g->prompt)
+        g->prompt = g->begin->shape.rank == 2 && g->begin->shape.dim[0] == g->batch
+                        ? g->begin->shape.dim[1] : 0;
+    if (g->prompt < 1 || !(g->temperature > 0.0f) || g->max <= g->prompt || g->max > (1 << 24) || !(g->penalty > 0.0f) ||
+        (g->mask && !g->whisper && !ort_shape_equal(&g->mask->shape, &ids->shape)))
         return ort_call_fail(call, err, "a prompt of %lld tokens, max_length %lld, "
                              "repetition_penalty %g or the attention_mask don't fit together",
                              (long long)g->prompt, (long long)g->max, (double)g->penalty);
@@ -104,12 +123,13 @@ static ort_status read_inputs(ort_generation *g, const ort_generation_slots *slo
 static ort_status read_node(ort_generation *g, ort_error *err)
 {
     const ort_node *node = g->call->node;
-    int64_t type = ort_node_int(node, "model_type", GPT);
-    if (type != GPT && type != T5)
+    int64_t type = model_type(node);
+    if (type < GPT || type > WHISPER)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "model_type %lld isn't implemented: only "
-                             "0 (decoders like GPT-2) and 1 (encoder and decoder like T5) are",
+                             "0 (decoders like GPT-2), 1 (like T5) and 2 (like Whisper) are",
                              (long long)type);
     g->form = type == GPT ? &ort_generation_gpt : &ort_generation_t5;
+    g->whisper = type == WHISPER;
     g->body = ort_node_body(node, "decoder");
     g->first_body = ort_node_body(node, type == GPT ? "init_decoder" : "encoder");
     g->in_count = (int)node->bodies[g->body]->inputs.count;

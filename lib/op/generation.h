@@ -1,5 +1,5 @@
 /* generation.h - what the operators that write sequences of tokens share: GreedySearch, Sampling,
- * BeamSearch (com.microsoft). Each runs a body for one more token at a time.
+ * BeamSearch, WhisperBeamSearch (com.microsoft). Each runs a body for one more token at a time.
  *
  * A search holds `rows` sequences: `beams` for each of `batch` prompts, side by side. One step is
  *
@@ -11,7 +11,7 @@
  * There are two forms of bodies. A decoder like GPT-2 takes input_ids, position_ids, attention_mask
  * (int32) and a past state per layer [2, rows, heads, length, size], and gives logits [rows,
  * tokens, vocabulary] and the present states, which are the past of the next step; all of the
- * prompt goes in at once. The form of T5 is described in generation_t5.c.
+ * prompt goes in at once. The forms of T5 and Whisper are described in generation_t5.c.
  */
 #ifndef ORT_OP_GENERATION_H
 #define ORT_OP_GENERATION_H
@@ -22,7 +22,7 @@ typedef struct ort_generation ort_generation;
 
 /* The slots of what the operators take at different places; -1: has none. */
 typedef struct ort_generation_slots {
-    int min, penalty, vocab, prefix, mask, presence;
+    int min, penalty, vocab, prefix, mask, presence, begin, temperature;
 } ort_generation_slots;
 
 /* How a form of bodies is fed. Both leave logits in out[0]. */
@@ -34,7 +34,8 @@ typedef struct ort_generation_form {
 struct ort_generation {
     ort_call *call;
     const ort_generation_form *form;
-    const ort_tensor *vocab_mask, *prefix_mask, *mask, *presence; /* NULL: absent */
+    const ort_tensor *vocab_mask, *prefix_mask, *mask, *presence, *begin; /* NULL: absent */
+    bool whisper;        /* of the encoder-decoder forms: sound in, no attention mask */
     int body, first_body; /* first_body: init_decoder or encoder, or -1 */
     int layers;           /* past states of the body */
     int64_t batch, beams, rows;

@@ -1,4 +1,5 @@
-/* generation_t5.c - how an encoder and a decoder like those of T5 are fed (generation.h). The
+/* generation_t5.c - how an encoder and a decoder like those of T5 or Whisper are fed
+ * (generation.h). The
  * encoder sees the prompt once; sequences begin with decoder_start_token_id. E: length of the
  * prompt.
  *
@@ -10,17 +11,43 @@
  * encoder  encoder_input_ids, encoder_attention_mask [batch, E] -> the encoder's keys and values
  *      or  these and decoder_input_ids [batch, 1] -> logits of the first step, hidden states, own
  *          keys and values, the encoder's keys and values
+ *
+ * Whisper has no mask, and its encoder takes encoder_input_ids [batch, features, frames] (sound) and
+ * decoder_input_ids [batch, prompt]: it makes the first step.
  */
 #include <stdlib.h>
 
 #include "op/generation.h"
 
-enum { BODY_IDS, BODY_MASK, BODY_HIDDEN };
+enum { BODY_IDS, BODY_MASK }; /* hidden states follow, in Whisper in place of the mask */
 enum { PAST_RANK = 4 };
 
 static int first_past(const ort_generation *g)
 {
     return g->in_count - 2 * g->layers;
+}
+
+static int hidden_slot(const ort_generation *g)
+{
+    return g->whisper ? 1 : 2;
+}
+
+/* Sequences begin with decoder_input_ids, or one start token. */
+static ort_status begin(ort_generation *g, ort_value **slot, ort_error *err)
+{
+    int64_t start = ort_node_int(g->call->node, "decoder_start_token_id", -1);
+    if (start < 0 && !g->begin)
+        return ort_call_fail(g->call, err, "a model with encoder needs decoder_start_token_id");
+    if (slot)
+        ORT_TRY(ort_generation_ids(g->batch, g->prompt, slot, err));
+    for (int64_t i = 0; i < g->rows * g->prompt; i++) {
+        int64_t row = i / g->prompt, t = i % g->prompt, at = row / g->beams * g->prompt + t;
+        int32_t id = g->begin ? ((const int32_t *)g->begin->data)[at] : (int32_t)start;
+        g->ids[row * g->max + t] = id;
+        if (slot)
+            ort_generation_data(*slot)[at] = id;
+    }
+    return ORT_OK;
 }
 
 /* Padding at the left is masked; padding behind a token counts, as it may be the end. */
@@ -29,13 +56,8 @@ static ort_status encoder_inputs(ort_generation *g, ort_value **in, bool starts,
     const ort_tensor *prompt = ort_call_in(g->call, 0);
     const int32_t *ids = prompt->data;
     int64_t length = prompt->shape.dim[1];
-    int64_t start = ort_node_int(g->call->node, "decoder_start_token_id", -1);
     ORT_TRY(ort_generation_ids(g->batch, length, &in[0], err));
     ORT_TRY(ort_generation_ids(g->batch, length, &in[1], err));
-    if (starts)
-        ORT_TRY(ort_generation_ids(g->batch, 1, &in[2], err));
-    if (start < 0)
-        return ort_call_fail(g->call, err, "a model with encoder needs decoder_start_token_id");
     for (int64_t b = 0; b < g->batch; b++) {
         bool begun = false;
         for (int64_t at = b * length; at < (b + 1) * length; at++) {
@@ -44,12 +66,8 @@ static ort_status encoder_inputs(ort_generation *g, ort_value **in, bool starts,
             ort_generation_data(in[1])[at] =
                 g->mask ? ((const int32_t *)g->mask->data)[at] : begun;
         }
-        if (starts)
-            ort_generation_data(in[2])[b] = (int32_t)start;
-        for (int64_t row = b * g->beams; row < (b + 1) * g->beams; row++)
-            g->ids[row * g->max] = (int32_t)start;
     }
-    return ORT_OK;
+    return begin(g, starts ? &in[2] : NULL, err);
 }
 
 /* Each value of a prompt for all of its beams. */
@@ -92,22 +110,28 @@ static ort_status start_whole(ort_generation *g, ort_value **encoded, ort_error 
 {
     for (int i = 0; i < 2 * g->layers; i++)
         ORT_TRY(spread(g, encoded[2 + i], first_past(g) + i, err));
-    if (first_past(g) > BODY_HIDDEN)
-        ORT_TRY(spread(g, encoded[1], BODY_HIDDEN, err));
+    if (first_past(g) > hidden_slot(g))
+        ORT_TRY(spread(g, encoded[1], hidden_slot(g), err));
     return ort_flow_keep(encoded[0], &g->out[0], err);
 }
 
 static ort_status encode(ort_generation *g, ort_value **in, ort_value **out, ort_error *err)
 {
     const ort_graph *encoder = g->call->node->bodies[g->first_body];
-    bool whole = encoder->inputs.count == 3;
-    if (!whole && first_past(g) > BODY_HIDDEN)
+    bool whole = g->whisper || encoder->inputs.count == 3;
+    if (!whole && first_past(g) > hidden_slot(g))
         return ort_call_fail(g->call, err, "its decoder takes encoder_hidden_states, which its "
                              "encoder doesn't give");
-    ORT_TRY(encoder_inputs(g, in, whole, err));
+    if (g->whisper) {
+        ORT_TRY(ort_flow_keep(g->call->in[0], &in[0], err));
+        ORT_TRY(begin(g, &in[1], err));
+    } else {
+        ORT_TRY(encoder_inputs(g, in, whole, err));
+    }
     ORT_TRY(ort_call_body(g->call, g->first_body, in, (int)encoder->inputs.count, out,
                           (int)encoder->outputs.count, err));
-    ORT_TRY(spread(g, in[1], BODY_MASK, err));
+    if (!g->whisper)
+        ORT_TRY(spread(g, in[1], BODY_MASK, err));
     return whole ? start_whole(g, out, err) : start_cross(g, out, err);
 }
 

@@ -199,7 +199,8 @@ static ort_status search_begun(ort_generation *g, sampler *s, ort_error *err)
 static ort_status greedy_run(ort_call *call, ort_error *err)
 {
     static const ort_generation_slots slots = {.min = 2, .penalty = 3, .vocab = 4, .prefix = 5,
-                                               .mask = 6, .presence = -1};
+                                               .mask = 6, .presence = -1, .begin = -1,
+                                               .temperature = -1};
     ort_generation g;
     ort_status status = ort_generation_begin(&g, call, 1, &slots, err);
     if (status == ORT_OK)
@@ -228,7 +229,8 @@ static ort_status sample_begun(ort_generation *g, sampler *s, ort_error *err)
 static ort_status sampling_run(ort_call *call, ort_error *err)
 {
     static const ort_generation_slots slots = {.min = 2, .penalty = 3, .vocab = 4, .prefix = 5,
-                                               .mask = 6, .presence = 7};
+                                               .mask = 6, .presence = 7, .begin = -1,
+                                               .temperature = -1};
     ort_generation g;
     sampler s = {0};
     ort_status status = ort_generation_begin(&g, call, 1, &slots, err);

@@ -334,7 +334,7 @@ static void fill_parameters(nbits_job *j, const ort_call *call)
 }
 
 /* g_idx holds a block for each of the K rows; what it holds beyond them isn't read. Scale and zero
- * point of that block count, as documented; onnxruntime leaves out zero points in bytes beside g_idx. */
+ * point of that block count, as documented; onnxruntime leaves out zero points in bytes here. */
 static ort_status check_groups(nbits_job *j, ort_error *err)
 {
     const nbits_state *s = j->s;

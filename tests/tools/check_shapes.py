@@ -54,9 +54,10 @@ USED = set()
 
 # Operators whose output sizes depend on the data, or on the items of a sequence (which may have many
 # shapes): their tests may leave a dim of an output open.
-BY_DATA = {"BeamSearch", "BifurcationDetector", "Compress", "ConcatFromSequence", "DynamicTimeWarping",
-           "ImageDecoder", "Loop", "NonMaxSuppression", "NonZero", "SequenceAt",
-           "StringNormalizer", "StringSplit", "Unique"}
+BY_DATA = {"BeamSearch", "BifurcationDetector", "Compress", "ConcatFromSequence",
+           "DynamicTimeWarping", "ImageDecoder", "Loop", "NonMaxSuppression", "NonZero",
+           "Sampling", "SequenceAt", "StringNormalizer", "StringSplit", "Unique",
+           "WhisperBeamSearch"}
 
 # A type is (kind, ...): tensor and sparse (kind, dtype, dims or None), seq and opt (kind, type or
 # None), map (kind, key, type). A dim is an int, a text (name or expression) or None.

@@ -200,4 +200,56 @@ def beams_encoded():
     beam("t5_first_step_states", 2, [[3, 5, 2, 8]], 10, count=2, eos=4, no_repeat_ngram_size=2)
 
 
-GROUPS = [generation, sampling, beams, beams_encoded]
+def whisper_bodies():
+    """Bodies with the signatures of Whisper; a prompt of two tokens starts the first step."""
+    width = HEADS * SIZE
+    step = dict(words=real(VOCAB, width), out=real(width, VOCAB) * 2,
+                joined=np.array([0, 1, width], np.int64),
+                split=np.array([0, 0, HEADS, SIZE], np.int64))
+
+    def states(first, kinds, length):
+        return [(f"{first}_{part}_{k}_0", F, ["b", HEADS, length, SIZE])
+                for k in kinds for part in ("key", "value")]
+    logits = ("logits", F, ["b", "s", VOCAB])
+    hidden = ("encoder_hidden_states", F, ["b", "e", width])
+    body = graph("decoder", [*own_step("input_ids")],
+                 [("input_ids", I32, ["b", 1]), hidden, *states("past", ["self"], "p"),
+                  *states("past", ["cross"], "e")],
+                 [logits, *states("present", ["self"], "t")], step)
+    first = [("Identity", "fresh", o, {}) if o.startswith("present_") else
+             (op, i.replace("past_key_cross", "present_key_cross")
+              .replace("past_value_cross", "present_value_cross"), o, a)
+             for op, i, o, a in own_step("decoder_input_ids")]
+    listen = [("Transpose", "encoder_input_ids", "encoder_hidden_states", {"perm": [0, 2, 1]}),
+              ("Reshape", "encoder_hidden_states split", "heard", {}),
+              ("Transpose", "heard", "present_key_cross_0", {"perm": [0, 2, 1, 3]}),
+              ("Tanh", "present_key_cross_0", "present_value_cross_0", {})]
+    encoder = graph("encoder", listen + first,
+                    [("encoder_input_ids", F, ["b", width, "e"]),
+                     ("decoder_input_ids", I32, ["b", "s"])],
+                    [logits, hidden, *states("present", ["self"], "s"),
+                     *states("present", ["cross"], "e")], step)
+    return encoder, body
+
+
+def beams_heard():
+    encoder, body = whisper_bodies()
+
+    def beam(name, batch, length, count=3, wanted=2, more=(), eos=VOCAB - 1,
+             outputs=("sequences", "sums"), **attributes):
+        inputs = dict(sound=real(batch, HEADS * SIZE, 5) * 2, max=number(length), min=number(0),
+                      beams=number(count), wanted=number(wanted),
+                      length_penalty=number(1, np.float32), penalty=None, vocab=None, prefix=None,
+                      mask=None, begin=None, processor=None, heads=None, extra=None,
+                      temperature=None) | dict(more)
+        write(f"whisper_beam_search_{name}", "WhisperBeamSearch", trimmed(inputs),
+              {k: I32 if k == "sequences" else F for k in outputs},
+              {"encoder": encoder, "decoder": body, "eos_token_id": eos, "pad_token_id": 0,
+               "decoder_start_token_id": 2} | attributes, opset=13)
+    beam("plain", 2, 10)
+    beam("prompt", 2, 12, eos=4, more={"begin": np.array([[2, 7], [2, 5]], np.int32),
+                                       "temperature": number(1.5, np.float32)})
+    beam("scores", 1, 5, outputs=("sequences", "sums", "scores"), vocab_size=VOCAB, count=2)
+
+
+GROUPS = [generation, sampling, beams, beams_encoded, beams_heard]
