@@ -124,7 +124,7 @@ static ort_status expand_infer(ort_infer *x, ort_error *err)
                 value[i] = value[0];
             ort_infer_set_symbolic(x, 0, value, (int)dims[0].size);
         }
-    } else {
+    } else if (rank == 0) { /* a vector of unknown size may hold its element many times */
         ort_infer_pass_symbolic(x, 0, 0);
     }
     return ORT_OK;

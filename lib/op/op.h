@@ -35,7 +35,7 @@ typedef struct ort_op ort_op;
 
 enum {
     ORT_TRAIT_ELEMENTWISE = 1 << 0, /* output element i depends on input elements i (broadcast) */
-    ORT_TRAIT_INPLACE = 1 << 1,     /* output 0 may be written over an input of equal bytes */
+    ORT_TRAIT_INPLACE = 1 << 1,     /* output 0 may lie over an input of equal bytes and count */
     ORT_TRAIT_ALIAS = 1 << 2,       /* output 0 is input 0's data in another shape: no work */
     ORT_TRAIT_COMMUTATIVE = 1 << 3,
     ORT_TRAIT_SHAPE_ONLY = 1 << 4,  /* reads the shape of input 0, not its data (Shape, Size) */

@@ -120,7 +120,8 @@ static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *
     p->apart = p->s.phases[0] * p->s.phases[1] * p->s.phases[2] > PHASES_MAX;
     p->whole = p->out_plane == 1 && state->kind != POOL_LP;
     for (int i = 0; i < 3; i++)
-        p->whole = p->whole && p->w.kernel[i] == p->w.in[i] && !p->w.begin[i];
+        p->whole = p->whole && p->w.kernel[i] == p->w.in[i] && !p->w.begin[i] &&
+                   (p->w.dilation[i] == 1 || p->w.kernel[i] == 1);
     int64_t total = p->w.out[1], bytes = p->s.channel * (int64_t)sizeof(float);
     p->rows = total;
     if (p->w.out[0] == 1 && bytes > SCRATCH_BYTES)

@@ -68,8 +68,10 @@ static void reduce_symbolic(ort_infer *x, ort_reduction op)
     ort_dim in[ORT_SYMBOLIC_MAX], acc;
     int n = ort_infer_elements(x, 0, in);
     if (n < 1 || !ort_infer_in_ranked(x, 0) || x->in[0]->type.rank != 1 ||
-        x->out[0].type.rank > 1 || x->out[0].type.rank < 0)
-        return;
+        x->out[0].type.rank > 1 || x->out[0].type.rank < 0 ||
+        (op != ORT_REDUCE_SUM && op != ORT_REDUCE_PROD && op != ORT_REDUCE_MAX &&
+         op != ORT_REDUCE_MIN))
+        return; /* of one element, too: its square or absolute value is another */
     acc = in[0];
     for (int i = 1; i < n; i++)
         switch (op) {

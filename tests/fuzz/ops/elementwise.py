@@ -192,8 +192,9 @@ def prelu(g):
     else:
         shape = g.shape(low=1)
         slope = g.narrower(shape)
-    x = g.input(g.values(dtype, shape))
-    s = g.input(g.values(dtype, slope))
+    # The reference evaluator, the only peer for double, multiplies -0 by the slope.
+    x = g.input(g.values(dtype, shape, special=dtype != np.float64))
+    s = g.input(g.values(dtype, slope, special=dtype != np.float64))
     if g.version < 7:
         kind = g.inputs[0].type
         g.peer_form = {"opset": 7, "inputs": [Input("x0", x, kind), Input(

@@ -69,8 +69,8 @@ def sequence_insert(g):
     g.input(g.values(dtype, g.shape(high=3)))
     if g.chance(0.7):
         at = g.input(position(g, len(items), len(items) + 1), view=False)
-        if at == len(items) and dtype.kind == "c":
-            raise Redraw  # the reference evaluator puts this one in front
+        if at == len(items):
+            g.peers = ("onnxruntime",)  # the reference evaluator puts this one in front
 
 
 @op("SequenceLength")

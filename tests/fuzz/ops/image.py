@@ -1,4 +1,6 @@
 """image.py - pooling, resizing, sampling and regions."""
+import dataclasses
+
 import numpy as np
 
 from .case import Redraw, Tolerance, op
@@ -28,6 +30,8 @@ def pool(g):
             if g.name == "LpPool" or dilations != [1] * rank:
                 raise Redraw  # neither peer handles it
     g.attr("count_include_pad", [0, 1])
+    if any(d > 1 and n <= p for d, n, p in zip(dilations, sizes, pads[:rank], strict=True)):
+        raise Redraw  # a window may meet padding only: 0 / 0
     if "SAME" in g.attrs.get("auto_pad", "") and any(
             k < s for k, s in zip(kernel, strides, strict=True)):
         raise Redraw  # the peers pad by a negative number
@@ -242,6 +246,11 @@ def resize(g):
                 g.attr("keep_aspect_ratio_policy", ["stretch", "not_larger", "not_smaller"], 0.3)
     if dtype == np.float64 and len(g.inputs) < 4:
         g.peers = ("onnxruntime",)  # the reference evaluator multiplies scales in double
+    if dtype.kind in "iu":  # onnxruntime takes few integers; the moved floats are the same
+        g.peer_form = {"inputs": [dataclasses.replace(
+            i, type="tensor(float)", value=i.value.astype(np.float32)) if k == 0 else i
+            for k, i in enumerate(g.inputs)], "output_types": ["tensor(float)"], "types": {}}
+        g.peer_after = lambda r: [r[0].astype(dtype)]
     # The peers find the coordinates in float.
     g.tolerance = Tolerance(ulps=256, scale=512, absolute=1e-5 * (dtype == np.float64))
     del x
