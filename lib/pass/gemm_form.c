@@ -5,8 +5,8 @@
  *     Transpose a or w, Gemm or MatMul   Gemm with transA or transB
  *
  * For two dimensions only: of more, Gemm would need a Reshape on both sides. The bias must
- * broadcast to the product, not the product to it. Gemm broadcasts this way since opset 7 and has no bias
- * since 11; a Transpose that others read stays, but is no longer waited for.
+ * broadcast to the product, not the product to it. Gemm broadcasts this way since opset 7 and may
+ * go without a bias since 11; a Transpose that others read stays, but is no longer waited for.
  */
 #include <string.h>
 
