@@ -61,8 +61,8 @@ HARNESS_STATIC void parity_print_head(void)
     printf("%-48s %5s %9s %9s\n", "file (model.kind)", "nodes", "worst err", "tolerances");
 }
 
-/* Tolerances as wide as what moving constants and inputs by a last bit moves onnxruntime's own
- * values (meta.json's "allow", see tests/tools/make_parity.py). False when the file has no such
+/* Tolerances as wide as what a last bit of constants and inputs, or its own optimizer, moves
+ * onnxruntime's values (meta.json's "allow", see tests/tools/make_parity.py). False when the file has no such
  * figure. */
 HARNESS_STATIC bool parity_allow(harness_meta *meta)
 {
@@ -84,7 +84,7 @@ HARNESS_STATIC void parity_print_row(const char *name, const harness_meta *meta,
     bool noted = !failure && meta->note[0];
     char allowed[80] = "";
     if (moved && !failure)
-        snprintf(allowed, sizeof allowed, ": a last bit moves onnxruntime's own values by %.3g",
+        snprintf(allowed, sizeof allowed, ": onnxruntime's own values move by %.3g",
                  meta->allow);
     if (refusal)
         printf("%-48s %5s %9s %9s  skipped: onnxruntime: %s\n", name, "-", "-", "-", refusal);

@@ -18,8 +18,8 @@ specification says (the default run merges quantized nodes with other roundings,
 taken out of MatMulNBits); meta.json and the table say so.
 
 Where moving constants and inputs by one unit in the last place moves onnxruntime's own unoptimized
-values by more than the tolerance, a difference up to that movement is allowed, and the table says so
-in rows that need it; a quantized file then has a second row MODEL.KIND.parts, cut at its quantized values, with the
+values by more than the tolerance, a difference up to that movement, or up to the distance of the
+default run where that is larger, is allowed, and the table says so in rows that need it; a quantized file then has a second row MODEL.KIND.parts, cut at its quantized values, with the
 tolerance as below (parity_stability.py). Where a float16 file is further than its tolerance from the
 float model it was made of, the values are those of that model, and onnxruntime's distance is allowed:
 how near to it a runtime comes says more than which roundings it shares.
@@ -304,6 +304,7 @@ def choose(meta, results, plain):
         return results
     worst = max(far for far, _ in found)
     meta["note"] = f"unoptimized values; the default run is {worst:.3g} tolerances from them"
+    meta["own"] = worst
     return plain
 
 
@@ -326,14 +327,16 @@ def take_float(meta, results, source, sets):
 
 
 def allow_movement(meta, target, sets):
-    """Note onnxruntime's own movement where it is beyond the tolerance; whether it is."""
+    """Note onnxruntime's own movement where it is beyond the tolerance; whether it is. Two of its own
+    runs that are further apart than that are movement as well."""
+    own = meta.pop("own", 0)
     far, agree = movement(target, target.with_name("moved.onnx"), sets,
                           run_all(target, sets, "ORT_DISABLE_ALL")[2],
                           lambda path, feeds: run_all(path, feeds, "ORT_DISABLE_ALL")[2],
                           lambda a, b: distance(a, b, meta))
     if agree:
         return False
-    meta["allow"] = far * 1.0001
+    meta["allow"] = max(far, own) * 1.0001
     return True
 
 
