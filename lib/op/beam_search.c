@@ -1,5 +1,6 @@
-/* beam_search.c - com.microsoft BeamSearch and WhisperBeamSearch: of each prompt the `num_beams` best sequences go on
- * (generation.h has the steps). A score is the sum of the logarithms of probabilities.
+/* beam_search.c - com.microsoft BeamSearch and WhisperBeamSearch: of each prompt the `num_beams`
+ * best sequences go on (generation.h has the steps). A score is the sum of the logarithms of
+ * probabilities.
  *
  * Each step the best 2 x beams continuations of a prompt are looked at, best first. One that ends
  * (eos) becomes a hypothesis, if it is among the first `beams`, with its score / length ^

@@ -73,8 +73,8 @@ ort_status ort_generation_infer(ort_infer *x, ort_error *err)
     if (!gpt && (body < 0 || encoder < 0 || !like_t5(x->node->bodies[body], whisper) ||
                  !like_encoder(x->node->bodies[encoder], x->node->bodies[body], whisper)))
         return ort_infer_fail(x, err, "its encoder and decoder don't have the inputs and outputs "
-                              "of an encoder-decoder model like T5 or Whisper (without shared past and "
-                              "present buffers)");
+                              "of an encoder-decoder model like T5 or Whisper (without "
+                              "shared past and present buffers)");
     for (int i = 0; i < 3; i++) {
         int index = ort_node_body(x->node, bodies[i]);
         if (index >= 0)
@@ -112,7 +112,8 @@ static ort_status read_inputs(ort_generation *g, const ort_generation_slots *slo
     if (g->begin && g->prompt)
         g->prompt = g->begin->shape.rank == 2 && g->begin->shape.dim[0] == g->batch
                         ? g->begin->shape.dim[1] : 0;
-    if (g->prompt < 1 || !(g->temperature > 0.0f) || g->max <= g->prompt || g->max > (1 << 24) || !(g->penalty > 0.0f) ||
+    if (g->prompt < 1 || g->max <= g->prompt || g->max > (1 << 24) || !(g->penalty > 0.0f) ||
+        !(g->temperature > 0.0f) ||
         (g->mask && !g->whisper && !ort_shape_equal(&g->mask->shape, &ids->shape)))
         return ort_call_fail(call, err, "a prompt of %lld tokens, max_length %lld, "
                              "repetition_penalty %g or the attention_mask don't fit together",

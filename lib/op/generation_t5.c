@@ -12,8 +12,8 @@
  *      or  these and decoder_input_ids [batch, 1] -> logits of the first step, hidden states, own
  *          keys and values, the encoder's keys and values
  *
- * Whisper has no mask, and its encoder takes encoder_input_ids [batch, features, frames] (sound) and
- * decoder_input_ids [batch, prompt]: it makes the first step.
+ * Whisper has no mask, and its encoder takes encoder_input_ids [batch, features, frames] (sound)
+ * and decoder_input_ids [batch, prompt]: it makes the first step.
  */
 #include <stdlib.h>
 

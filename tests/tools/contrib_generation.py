@@ -79,7 +79,8 @@ def sampling():
     sample("one_token", [[3, 5, 2], [0, 4, 1]], 9, top_p=0.001, temperature=0.7)
     sample("seed", [[3, 5, 2], [1, 4, 1]], 16, {"seed": number(42)}, top_p=0.9, temperature=1.5)
     sample("seed_keep", [[3, 5]], 17, {"seed": number(7), "min": number(16),
-                                        "penalty": number(1.1, np.float32)}, top_p=0.3, min_tokens_to_keep=4, filter_value=-1e4)
+                                        "penalty": number(1.1, np.float32)},
+           top_p=0.3, min_tokens_to_keep=4, filter_value=-1e4)
     sample("custom", [[3, 5], [2, 6]], 14, {"seed": number(1234)}, top_p=0.7, custom=1)
     # onnxruntime takes the whole mask off token 0 of the first row: nothing else is asked here
     presence = np.zeros((2, VOCAB), np.int32)

@@ -88,4 +88,14 @@ def crops():
               {"mode": mode, "extrapolation_value": -3.0}, ("size",))
 
 
-GROUPS = [early_forms, utilities, forks, crops]
+def words():
+    letters = np.array([[3, 1, 4, 1, 5], [2, 6, 0, 0, 0], [7, 0, 0, 0, 0], [1, 2, 3, 0, 0]],
+                       np.int32)
+    weights = dict(W=real(4, 1, 3, 2), B=real(4), C=real(9, 2))
+    write("word_conv_embedding", "WordConvEmbedding", dict(letters=letters) | weights, {"y": F},
+          {}, ("W", "B", "C"))
+    write("word_conv_embedding_sizes", "WordConvEmbedding", dict(letters=letters[:2]) | weights,
+          {"y": F}, {"embedding_size": 4, "conv_window_size": 3, "char_embedding_size": 2})
+
+
+GROUPS = [early_forms, utilities, forks, crops, words]
