@@ -9,6 +9,7 @@
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
+#   make fuzz-ops   random cases of every operator beside onnxruntime and the reference evaluator
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local
 
