@@ -4,8 +4,8 @@
  *     the same, a quantized by a DynamicQuantizeLinear that
  *     nothing else reads                                        DynamicQuantizeMatMul
  *
- * Both of com.microsoft, which scales and shifts in the same order, so results stay. sb is one number
- * or one per column, as is the bias.
+ * Both of com.microsoft, which scales and shifts in the same order, so results stay. sb is one
+ * number or one per column, as is the bias.
  */
 #include "base/error.h"
 #include "pass/pattern.h"

@@ -124,7 +124,7 @@ static bool idle_resize(const ort_graph *graph, const ort_node *node)
 
 static bool one_input(const ort_graph *graph, const ort_node *node)
 {
-    return node->input_count == 1 && keeps_type(graph, node, 0);
+    return node->input_count == 1;
 }
 
 /* ---- arithmetic with a neutral constant: the other operand passes through */
@@ -137,6 +137,13 @@ static const struct {
     {"Add", 0, true}, {"Sub", 0, false}, {"Mul", 1, true}, {"Div", 1, false}, {"Pow", 1, false},
 };
 
+/* One number is broadcast to whatever the other operand is. */
+static bool is_number(const ort_graph *graph, const ort_node *node, int slot)
+{
+    const ort_tensor *t = ort_edit_constant(graph, node, slot);
+    return t && t->shape.rank == 0;
+}
+
 /* The slot of the operand that passes through, or -1. */
 static int neutral_slot(const ort_graph *graph, const ort_node *node)
 {
@@ -144,9 +151,10 @@ static int neutral_slot(const ort_graph *graph, const ort_node *node)
         if (!ort_edit_is(node, ONNX, neutrals[i].op_type) || node->opset < 7)
             continue;
         if (all_are(ort_edit_constant(graph, node, 1), neutrals[i].neutral) &&
-            keeps_type(graph, node, 0))
+            (is_number(graph, node, 1) || keeps_type(graph, node, 0)))
             return 0;
-        if (neutrals[i].either && keeps_type(graph, node, 1) &&
+        if (neutrals[i].either &&
+            (is_number(graph, node, 0) || keeps_type(graph, node, 1)) &&
             all_are(ort_edit_constant(graph, node, 0), neutrals[i].neutral))
             return 1;
     }

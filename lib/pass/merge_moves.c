@@ -2,11 +2,14 @@
  *
  *     Transpose p, Transpose q      Transpose of p[q]
  *     Reshape and its kin, Reshape  the last one (its shape copies no dimension: no 0)
+ *     the same, Squeeze, Unsqueeze, Flatten, Reshape with 0
+ *                                   one Reshape, when a constant can say its shape
+ *     Unsqueeze, Unsqueeze          one Unsqueeze, when it can't
  *     Unsqueeze, Squeeze            nothing, when the shape is the first one's again
  *     Cast a->b, Cast b->c          Cast a->c, when b holds every a exactly
  *     Concat, Concat                one Concat, on the same axis
  *
- * The first stays when others read it.
+ * The first stays when others read it. A Transpose that moves only dims of 1 is a Reshape's kin.
  */
 #include <string.h>
 
@@ -63,6 +66,32 @@ static bool is_reshape(const ort_node *node)
            ort_edit_is(node, ONNX, "Squeeze") || ort_edit_is(node, ONNX, "Unsqueeze");
 }
 
+/* The elements stay in order: only dims of 1 move. */
+static bool is_idle_transpose(const ort_graph *graph, const ort_node *node)
+{
+    int64_t perm[ORT_MAX_RANK], last = -1;
+    int rank;
+    if (!ort_edit_is(node, ONNX, "Transpose") || !perm_of(graph, node, perm, &rank))
+        return false;
+    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
+    if (in->kind != ORT_TYPE_TENSOR || in->rank != rank)
+        return false;
+    for (int i = 0; i < rank; i++) {
+        ort_dim dim = in->dim[perm[i]];
+        if (ort_dim_known(dim) && dim.size == 1)
+            continue;
+        if (perm[i] < last)
+            return false;
+        last = perm[i];
+    }
+    return true;
+}
+
+static bool keeps_order(const ort_graph *graph, const ort_node *node)
+{
+    return is_reshape(node) || is_idle_transpose(graph, node);
+}
+
 /* A Reshape whose result depends on the number of elements alone. */
 static bool absolute(const ort_graph *graph, const ort_node *node)
 {
@@ -86,26 +115,126 @@ static bool same_shape(const ort_type *a, const ort_type *b)
     return true;
 }
 
+/* The shape of `to` as a Reshape of `from` can say it: numbers, 0 for a dim in the same place, one
+ * -1. */
+static bool say_shape(const ort_type *from, const ort_type *to, int64_t *list)
+{
+    int open = 0;
+    if (from->kind != ORT_TYPE_TENSOR || to->kind != ORT_TYPE_TENSOR || from->rank < 0 ||
+        to->rank < 0)
+        return false;
+    for (int i = 0; i < to->rank; i++) {
+        bool known = ort_dim_known(to->dim[i]);
+        if (known && to->dim[i].size == 0)
+            return false;
+        list[i] = known ? to->dim[i].size
+                  : i < from->rank && ort_dim_equal(to->dim[i], from->dim[i]) ? 0 : -1;
+        open += list[i] == -1;
+    }
+    return open <= 1;
+}
+
+/* `second` of the result of `first` as one Reshape. */
+static ort_status join_reshapes(ort_pass_context *c, ort_node *first, ort_node *second,
+                                const int64_t *list, int count, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}},
+                    .data = (void *)(uintptr_t)list};
+    ort_id inputs[2] = {first->inputs[0]}, output = second->outputs[0];
+    ORT_TRY(ort_edit_add_constant(graph, "new_shape", &t, &inputs[1], err));
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Reshape", .name = second->name,
+                          .inputs = inputs, .input_count = 2, .outputs = &output,
+                          .output_count = 1, .origin = ort_edit_origin(graph, first, second)};
+    ort_graph_remove_node(graph, second);
+    return ort_edit_add_node(graph, &spec, NULL, err);
+}
+
+/* Constant axes of an Unsqueeze as a set of the axes of its result. */
+static bool unsqueezed(const ort_graph *graph, const ort_node *node, bool *axes, int *rank)
+{
+    size_t count = 0;
+    const int64_t *list = ort_node_ints(node, "axes", &count);
+    const ort_tensor *given = ort_edit_constant(graph, node, 1);
+    const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
+    if (!ort_edit_is(node, ONNX, "Unsqueeze") || (!list && (!given || !given->data)) ||
+        type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+        return false;
+    count = list ? count : (size_t)ort_tensor_count(given);
+    *rank = type->rank;
+    memset(axes, 0, sizeof *axes * ORT_MAX_RANK);
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = list ? list[i] : ort_tensor_get_i64(given, (int64_t)i);
+        axis += axis < 0 ? *rank : 0;
+        if (axis < 0 || axis >= *rank)
+            return false;
+        axes[axis] = true;
+    }
+    return true;
+}
+
+static ort_status join_unsqueezes(ort_pass_context *c, ort_node *first, ort_node *second,
+                                  int *changes, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    bool inner[ORT_MAX_RANK], outer[ORT_MAX_RANK];
+    int64_t list[ORT_MAX_RANK];
+    int inner_rank, rank, count = 0;
+    if (!unsqueezed(graph, first, inner, &inner_rank) || !unsqueezed(graph, second, outer, &rank))
+        return ORT_OK;
+    for (int i = 0, k = 0; i < rank; i++)
+        if (outer[i] || (k < inner_rank && inner[k++]))
+            list[count++] = i;
+    ++*changes;
+    ort_node_set_input(graph, second, 0, first->inputs[0]);
+    if (second->input_count < 2) {
+        ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = list,
+                         .count = (size_t)count};
+        return ort_edit_set_attr(graph, second, &axes, err);
+    }
+    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}}, .data = list};
+    ort_id id;
+    ORT_TRY(ort_edit_add_constant(graph, "axes", &t, &id, err));
+    ort_node_set_input(graph, second, 1, id);
+    return ort_node_infer(graph, second, err);
+}
+
+/* There and back again: uses of the second become those of what the first had. */
+static bool undo(ort_graph *graph, const ort_node *first, ort_node *second)
+{
+    if (!same_shape(&graph->values.data[first->inputs[0]]->fact.type,
+                    &graph->values.data[second->outputs[0]]->fact.type) ||
+        graph->values.data[second->outputs[0]]->is_output)
+        return false;
+    ort_graph_replace_uses(graph, second->outputs[0], first->inputs[0]);
+    ort_graph_remove_node(graph, second);
+    return true;
+}
+
 static ort_status merge_reshapes(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     ort_graph *graph = c->graph;
     ort_node *first = before(graph, node, 0);
-    if (!is_reshape(first))
+    int64_t list[ORT_MAX_RANK];
+    if (!keeps_order(graph, first))
         return ORT_OK;
-    if (!absolute(graph, node)) {
-        /* There and back again: later sweeps see a node that keeps its input's shape. */
-        if (!same_shape(&graph->values.data[first->inputs[0]]->fact.type,
-                        &graph->values.data[node->outputs[0]]->fact.type) ||
-            graph->values.data[node->outputs[0]]->is_output)
-            return ORT_OK;
-        ort_graph_replace_uses(graph, node->outputs[0], first->inputs[0]);
-        ort_graph_remove_node(graph, node);
+    if (absolute(graph, node)) {
+        ort_node_set_input(graph, node, 0, first->inputs[0]);
+        ++*changes;
+        return ort_node_infer(graph, node, err);
+    }
+    if (undo(graph, first, node)) {
         ++*changes;
         return ORT_OK;
     }
-    ort_node_set_input(graph, node, 0, first->inputs[0]);
+    const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
+    if (ort_edit_only_reader(graph, first->outputs[0]) != node ||
+        ort_model_opset(graph->model, ONNX) < 5)
+        return ORT_OK;
+    if (!say_shape(&graph->values.data[first->inputs[0]]->fact.type, type, list))
+        return join_unsqueezes(c, first, node, changes, err);
     ++*changes;
-    return ort_node_infer(graph, node, err);
+    return join_reshapes(c, first, node, list, type->rank, err);
 }
 
 /* ---- casts */
@@ -208,10 +337,11 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     ORT_EACH_NODE(c->graph, node)
     {
-        if (ort_edit_is(node, ONNX, "Transpose"))
-            ORT_TRY(merge_transposes(c, node, changes, err));
-        else if (is_reshape(node))
+        if (is_reshape(node) || (is_idle_transpose(c->graph, node) &&
+                                 is_reshape(before(c->graph, node, 0))))
             ORT_TRY(merge_reshapes(c, node, changes, err));
+        else if (ort_edit_is(node, ONNX, "Transpose"))
+            ORT_TRY(merge_transposes(c, node, changes, err));
         else if (ort_edit_is(node, ONNX, "Cast"))
             ORT_TRY(merge_casts(c, node, changes, err));
         else if (ort_edit_is(node, ONNX, "Concat"))

@@ -6,6 +6,7 @@
  *     Gemm      QGemm                Sigmoid  QLinearSigmoid        QLinearGlobalAveragePool
  *     Softmax   QLinearSoftmax       Concat   QLinearConcat     LeakyRelu    QLinearLeakyRelu
  *
+ * A Reshape or Transpose between operator and QuantizeLinear moves the codes instead.
  * QLinearConv and QLinearMatMul are ONNX's, the others of com.microsoft. Results may differ by one
  * code: sums are exact here and rounded in float there. A bias becomes int32 codes of scale x w;
  * those codes must be fine against the result's. Element types are those that onnxruntime's
@@ -111,8 +112,6 @@ static const char *check_attributes(const unit *u)
         return "it has dilations";
     if (u->row->kind == UNIT_OTHER && u->row->inputs == 2 && n->opset < 7)
         return "it broadcasts by attribute";
-    if (n->output_count > 1)
-        return "it has more outputs";
     return NULL;
 }
 
@@ -316,12 +315,67 @@ static ort_status fuse(unit *u, ort_id bias, ort_error *err)
     return ort_edit_add_node(graph, &spec, NULL, err);
 }
 
+/* ---- moves in between */
+
+static bool is_move(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Transpose") ||
+           ort_edit_is(node, ONNX, "Flatten") || ort_edit_is(node, ONNX, "Squeeze") ||
+           ort_edit_is(node, ONNX, "Unsqueeze");
+}
+
+/* What computes the values that `node` reads, moves alone in between; NULL: others read them. */
+static ort_node *source_of(const ort_graph *graph, const ort_node *node)
+{
+    while (ort_edit_only_reader(graph, node->inputs[0]) == node) {
+        ort_node *before = ort_edit_producer(graph, node->inputs[0]);
+        if (!is_move(before))
+            return before;
+        node = before;
+    }
+    return NULL;
+}
+
+/* quantize(move(x)) becomes move(quantize(x)): codes of single elements, whatever their order. */
+static ort_status swap(ort_pass_context *c, ort_node *quantize, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_node *move = ort_edit_producer(graph, quantize->inputs[0]);
+    ort_id codes = ort_graph_add_value(graph, graph->values.data[move->inputs[0]]->name);
+    ort_id in[3] = {move->inputs[0], quantize->inputs[1],
+                    quantize->input_count > 2 ? quantize->inputs[2] : ORT_ID_NONE};
+    ort_id moved[2] = {codes, move->input_count > 1 ? move->inputs[1] : ORT_ID_NONE};
+    ort_id output = quantize->outputs[0];
+    if (codes == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof codes);
+    ort_node_spec first = {.domain = ONNX, .op_type = "QuantizeLinear", .name = quantize->name,
+                           .inputs = in, .input_count = quantize->input_count, .outputs = &codes,
+                           .output_count = 1, .attrs = quantize->attrs,
+                           .attr_count = quantize->attr_count, .opset = quantize->opset,
+                           .origin = quantize->origin};
+    ort_node_spec second = {.domain = ONNX, .op_type = move->op_type, .name = move->name,
+                            .inputs = moved, .input_count = move->input_count,
+                            .outputs = &output, .output_count = 1, .attrs = move->attrs,
+                            .attr_count = move->attr_count, .opset = move->opset,
+                            .origin = move->origin};
+    ort_graph_remove_node(graph, quantize);
+    ort_graph_remove_node(graph, move);
+    ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
+    return ort_edit_add_node(graph, &second, NULL, err);
+}
+
 static ort_status try_unit(unit *u, int *changes, ort_error *err)
 {
     ort_id bias = ORT_ID_NONE;
     const char *why = check_attributes(u);
     if (!why)
         why = read_inputs(u);
+    if (!why && is_move(ort_edit_producer(u->c->graph, u->out.node->inputs[0])) &&
+        ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized,
+                       u->row->domain[0] ? 1 : 10)) {
+        ++*changes; /* the operator itself comes when the codes are next to it */
+        return swap(u->c, u->out.node, err);
+    }
     if (!why && !ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized,
                                 u->row->domain[0] ? 1 : 10))
         return ORT_OK;
@@ -348,9 +402,9 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             continue;
         memset(u, 0, sizeof *u);
         u->c = c;
-        u->node = ort_edit_producer(c->graph, node->inputs[0]);
+        u->node = source_of(c->graph, node);
         u->row = row_of(u->node);
-        if (!u->row || ort_edit_only_reader(c->graph, node->inputs[0]) != node ||
+        if (!u->row || u->node->output_count != 1 ||
             !ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) ||
             !is_byte(u->out.dtype) || !ort_quant_is_plain(&u->out))
             continue;

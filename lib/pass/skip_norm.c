@@ -78,7 +78,7 @@ static ort_node *bias_before(const ort_graph *graph, const ort_node *add, int sl
     return NULL;
 }
 
-/* The operator adds the bias last. Where the result is rounded to codes the order of a sum shows. */
+/* The operator adds the bias last. Where the result is rounded to codes, a sum's order shows. */
 static bool is_quantized(const ort_graph *graph, ort_id id)
 {
     ort_readers readers = ort_readers_of(graph, id);

@@ -335,6 +335,135 @@ static void dynamic_products(test_state *test)
     }
 }
 
+/* ---- moves */
+
+static void ints(net *n, const char *name, int64_t count, const int64_t *list)
+{
+    net_constant(n, name, ORT_DTYPE_INT64, 1, &count, list);
+}
+
+/* Chains of a [n,3,1,4]: each becomes `left` nodes, the last of them of the given kind. */
+static void moves(test_state *test)
+{
+    const struct {
+        const char *first, *second; /* operator and constants */
+        int left;
+        const char *kind;
+    } cases[] = {
+        {"Reshape flat", "Unsqueeze two", 1, "Reshape"},
+        {"Unsqueeze two", "Unsqueeze zero", 1, "Reshape"},
+        {"Squeeze two", "Unsqueeze two", 0, ""},
+        {"Transpose", "Reshape flat", 2, "Reshape"},
+        {"Reshape flat", "Flatten", 1, "Reshape"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char op_type[32], constant[16], in[40];
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 4, DIMS(-1, 3, 1, 4));
+        ints(&n, "flat", 3, DIMS(-1, 2, 6));
+        ints(&n, "two", 1, DIMS(2));
+        ints(&n, "zero", 1, DIMS(0));
+        for (int k = 0; k < 2; k++) {
+            const char *text = k ? cases[i].second : cases[i].first;
+            bool has = sscanf(text, "%31s %15s", op_type, constant) == 2;
+            snprintf(in, sizeof in, "%s%s%s", k ? "a" : "x", has ? " " : "", has ? constant : "");
+            net_node(&n, op_type, in, k ? "b" : "a");
+        }
+        net_node(&n, "Relu", "b", "y");
+        net_output(&n, "y");
+        CHECK(holds(&n, false, net_floats(4, DIMS(2, 3, 1, 4), -2, 0.3f), 0));
+        CHECK(count_ops(&n, NULL) == cases[i].left + 1);
+        CHECK(!cases[i].left || count_ops(&n, cases[i].kind) == 1);
+        net_free(&n);
+    }
+}
+
+/* A Transpose of dims of 1 goes with the Reshape after it; two open dims leave an Unsqueeze. */
+static void idle_moves(test_state *test)
+{
+    for (int open = 0; open < 2; open++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 4, open ? DIMS(2, -1, 3, -2) : DIMS(1, 1, 6, 4));
+        ints(&n, "list", open ? 1 : 2, open ? DIMS(0) : DIMS(-1, 8));
+        ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = DIMS(0, 2, 3, 1),
+                         .count = 4};
+        ort_node *first = open ? net_node(&n, "Unsqueeze", "x list", "a")
+                               : net_node(&n, "Transpose", "x", "a");
+        if (!open)
+            (void)!ort_node_set_attr(n.graph, first, &perm, NULL);
+        net_node(&n, open ? "Unsqueeze" : "Reshape", "a list", "b");
+        net_node(&n, "Relu", "b", "y");
+        net_output(&n, "y");
+        ort_value *x = net_floats(4, open ? DIMS(2, 4, 3, 2) : DIMS(1, 1, 6, 4), -2, 0.1f);
+        CHECK(holds(&n, false, x, 0));
+        CHECK(count_ops(&n, NULL) == 2 && count_ops(&n, open ? "Unsqueeze" : "Reshape") == 1);
+        net_free(&n);
+    }
+}
+
+/* ---- zero states: made of the batch size; not zero; given from outside */
+static void states(test_state *test)
+{
+    for (int variant = 0; variant < 2; variant++) {
+        float weights[3 * 4 * 2], one = (float)variant;
+        const int64_t batch = 1;
+        net n;
+        CHECK(net_init(&n, NULL));
+        for (int i = 0; i < 24; i++)
+            weights[i] = (float)(i % 5 - 2) / 4;
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 3, DIMS(5, -1, 4));
+        net_constant(&n, "w", ORT_DTYPE_FLOAT, 3, DIMS(1, 6, 4), weights);
+        net_constant(&n, "r", ORT_DTYPE_FLOAT, 3, DIMS(1, 6, 2), weights);
+        net_constant(&n, "at", ORT_DTYPE_INT64, 1, DIMS(1), &batch);
+        ints(&n, "one", 1, DIMS(1));
+        ints(&n, "two", 1, DIMS(2));
+        net_node(&n, "Shape", "x", "shape");
+        net_node(&n, "Gather", "shape at", "size");
+        net_node(&n, "Concat", "one size two", "list");
+        net_int(&n, node_of(&n, "Concat"), "axis", 0);
+        ort_tensor fill = {.dtype = ORT_DTYPE_FLOAT, .shape = {.rank = 1, .dim = {1}},
+                           .data = &one};
+        ort_attr value = {.name = "value", .type = ORT_ATTR_TENSOR, .t = &fill};
+        (void)!ort_node_set_attr(n.graph, net_node(&n, "ConstantOfShape", "list", "h"), &value,
+                                 NULL);
+        net_int(&n, net_node(&n, "GRU", "x w r - - h", "y"), "hidden_size", 2);
+        net_output(&n, "y");
+        CHECK(holds(&n, false, net_floats(3, DIMS(5, 3, 4), -2, 0.05f), 1e-6));
+        CHECK((count_ops(&n, NULL) == 1) == (variant == 0));
+        CHECK(node_of(&n, "GRU")->input_count == (variant == 0 ? 3 : 6));
+        net_free(&n);
+    }
+}
+
+/* Codes of a Concat are made before its result is reshaped. */
+static void codes_through_moves(test_state *test)
+{
+    for (int reader = 0; reader < 2; reader++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(2, 6));
+        parameters(&n, "x", 0.02f, 120);
+        parameters(&n, "y", 0.03f, 100);
+        ints(&n, "list", 2, DIMS(3, 8));
+        net_node(&n, "QuantizeLinear", "x sx zx", "xq");
+        net_node(&n, "DequantizeLinear", "xq sx zx", "xd");
+        net_int(&n, net_node(&n, "Concat", "xd xd", "c"), "axis", 0);
+        net_node(&n, "Transpose", "c", "t");
+        net_node(&n, "Reshape", "t list", "r");
+        net_node(&n, "QuantizeLinear", "r sy zy", "yq");
+        net_node(&n, "DequantizeLinear", "yq sy zy", "y");
+        net_output(&n, "y");
+        if (reader)
+            net_output(&n, "t");
+        CHECK(holds(&n, true, net_floats(2, DIMS(2, 6), -2, 0.3f), 0.0301));
+        CHECK(count_ops(&n, "QLinearConcat") == !reader && count_ops(&n, "Concat") == reader);
+        CHECK(count_ops(&n, NULL) == (reader ? 7 : 5));
+        net_free(&n);
+    }
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -344,5 +473,9 @@ int main(void)
     RUN(test, products);
     RUN(test, residuals);
     RUN(test, dynamic_products);
+    RUN(test, moves);
+    RUN(test, idle_moves);
+    RUN(test, states);
+    RUN(test, codes_through_moves);
     return test->failures != 0;
 }

@@ -1,0 +1,99 @@
+/* default_inputs.c - optional inputs that say what is meant without them go.
+ *
+ *     initial_h, initial_c of RNN, GRU, LSTM    zeros, of whatever shape
+ *     constant_value of Pad                     0
+ *
+ * Exporters build zero states from the batch size at run time: Shape, Gather, ConstantOfShape and
+ * what moves its zeros about, all of which then goes.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+
+enum { DEPTH_MAX = 16, CONCAT_MAX = 8 };
+
+static const char *const moves[] = {"Slice",   "Expand",    "Reshape", "Transpose", "Squeeze",
+                                    "Split",   "Unsqueeze", "Gather",  "Tile",      "Flatten",
+                                    "Identity", "Cast"};
+
+static bool is_move(const ort_node *node)
+{
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        if (ort_edit_is(node, ONNX, moves[i]))
+            return true;
+    return false;
+}
+
+static bool all_zero(const ort_tensor *t)
+{
+    int64_t count = t->data ? ort_tensor_count(t) : 0;
+    if (count == 0 || count > 65536 || t->dtype == ORT_DTYPE_STRING)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        if (ort_tensor_get_f64(t, i) != 0)
+            return false;
+    return true;
+}
+
+/* Is every element of the value zero, however many there are? */
+static bool is_zeros(const ort_graph *graph, ort_id id, int depth)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    if (!value || value->is_input || depth > DEPTH_MAX)
+        return false;
+    if (value->fact.value)
+        return all_zero(value->fact.value);
+    const ort_node *node = ort_edit_producer(graph, id);
+    if (!node || !node->input_count)
+        return false;
+    if (ort_edit_is(node, ONNX, "ConstantOfShape")) {
+        const ort_tensor *fill = ort_node_tensor(node, "value");
+        return !fill || all_zero(fill);
+    }
+    if (ort_edit_is(node, ONNX, "Concat")) {
+        bool all = node->input_count <= CONCAT_MAX;
+        for (int i = 0; all && i < node->input_count; i++)
+            all = is_zeros(graph, node->inputs[i], depth + 4);
+        return all;
+    }
+    return is_move(node) && is_zeros(graph, node->inputs[0], depth + 1);
+}
+
+static const struct {
+    const char *op_type;
+    int slot, since;
+} rules[] = {
+    {"LSTM", 5, 1}, {"LSTM", 6, 1}, {"GRU", 5, 1}, {"RNN", 5, 1}, {"Pad", 2, 11},
+};
+
+static bool drop(ort_graph *graph, ort_node *node, int slot)
+{
+    if (slot >= node->input_count || !is_zeros(graph, node->inputs[slot], 0))
+        return false;
+    ort_node_set_input(graph, node, slot, ORT_ID_NONE);
+    while (node->input_count && node->inputs[node->input_count - 1] == ORT_ID_NONE)
+        node->input_count--;
+    return true;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    (void)err;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+            if (ort_edit_is(node, ONNX, rules[i].op_type) && node->opset >= rules[i].since)
+                *changes += drop(c->graph, node, rules[i].slot);
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_default_inputs = {
+    .name = "default_inputs",
+    .level = 1,
+    .doc = "optional inputs that hold what their absence means go",
+    .apply = apply,
+};
