@@ -2,6 +2,7 @@
 #include "exec/env.h"
 #include "graph/strip.h"
 #include "pass/make_dynamic.h"
+#include "pass/narrow.h"
 #include "pass/optimize.h"
 
 void ort_optimize_options_init(ort_optimize_options *options)
@@ -30,6 +31,12 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     pass.report = o->on_pass ? report : NULL;
     pass.report_arg = &r;
     return ort_model_rewrite(model, &pass, o->keep_functions, err);
+}
+
+ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_options *options,
+                            ort_error *err)
+{
+    return ort_graph_narrow(model, env->registry, options, err);
 }
 
 void ort_model_strip(ort_model *model, unsigned what)

@@ -352,6 +352,20 @@ void ort_optimize_options_init(ort_optimize_options *options);
 ORT_WARN_UNUSED ort_status ort_model_optimize(ort_env *env, ort_model *model,
                                               const ort_optimize_options *options,
                                               ort_error *err);
+/* Float weights and what computes with them in 16 bits, where the operators allow it; inputs and
+ * outputs of the graph keep their types, Casts stand at the borders. What is inside of bodies and
+ * of functions that were kept stays float. */
+typedef struct ort_narrow_options {
+    ort_dtype dtype; /* FLOAT16, or BFLOAT16 (from opset 13) */
+    /* Operators, nodes or values by name, NULL-terminated, or NULL: a node that is one, or touches
+     * one, stays float. So does one with a constant beyond 65504, for FLOAT16. */
+    const char *const *keep;
+    /* Each node that could be narrowed and isn't; or NULL. */
+    void (*on_kept)(void *arg, const char *node, const char *why);
+    void *arg;
+} ort_narrow_options;
+ORT_WARN_UNUSED ort_status ort_model_narrow(ort_env *env, ort_model *model,
+                                            const ort_narrow_options *options, ort_error *err);
 /* The table of passes in the order they run: name (NULL past the end), level (3: sessions only) and
  * what it does. */
 const char *ort_pass_name(int index, int *level, const char **doc);

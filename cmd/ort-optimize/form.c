@@ -25,6 +25,10 @@ int form_check(const optimize_options *o)
     for (size_t i = 0; i < o->strips.count; i++)
         if (!strip_of(o->strips.items[i]))
             return tool_usage("--strip: '%s' is none of docs, names, unused", o->strips.items[i]);
+    if (o->fp16 && o->bf16)
+        return tool_usage("--fp16 and --bf16 exclude each other");
+    if (o->keep_float.count && !o->fp16 && !o->bf16)
+        return tool_usage("--keep-float needs --fp16 or --bf16");
     if (o->inline_all && o->external_data)
         return tool_usage("--inline and --external-data exclude each other");
     if (o->external_data && (!o->output || !strcmp(o->output, "-")))
@@ -82,9 +86,9 @@ int form_save(const optimize_options *o, const ort_model *model)
     const char *slash = o->output ? strrchr(o->output, '/') : NULL;
     char *name = NULL;
     if (o->external_data)
-        options.external_data = *o->external_data
-                                    ? o->external_data
-                                    : (name = tool_printf("%s.data", slash ? slash + 1 : o->output));
+        name = tool_printf("%s.data", slash ? slash + 1 : o->output);
+    if (o->external_data)
+        options.external_data = *o->external_data ? o->external_data : name;
     ort_status status = ort_model_save(model, o->output, &options, &err);
     free(name);
     return status ? tool_fail(&err) : 0;

@@ -26,6 +26,11 @@ static const option_row optimize_rows[] = {
      "folding may bring the weights to this multiple, as 10x (default: 1)", NULL},
     {0, "make-dynamic", "INPUT[:AXIS][=NAME]", OPTION_LIST, O(dynamic),
      "an axis (default: the first) becomes a symbolic dimension (default name: batch)", NULL},
+    {0, "fp16", NULL, OPTION_FLAG, O(fp16),
+     "weights and what computes with them in float16; inputs and outputs stay", NULL},
+    {0, "bf16", NULL, OPTION_FLAG, O(bf16), "the same in bfloat16", NULL},
+    {0, "keep-float", "LIST", OPTION_SPLIT, O(keep_float),
+     "operators, nodes or values that stay float", NULL},
     {0, "strip", "LIST", OPTION_SPLIT, O(strips),
      "take out docs, names (of nodes), unused (initializers, functions, imports)", NULL},
     {0, "external-data", "[=FILE]", OPTION_STRING, O(external_data),
@@ -151,6 +156,8 @@ static int rewrite(optimizer *x, const ort_optimize_options *options)
     status = form_before(&x->options, x->env, x->model);
     if (status == 0 && ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
         status = tool_fail_in(x->path, &err);
+    if (status == 0 && (x->options.fp16 || x->options.bf16))
+        status = narrow_model(&x->options, x->env, x->model, x->path, &x->samples);
     if (status == 0)
         form_after(&x->options, x->model);
     return status;
@@ -162,9 +169,13 @@ static void on_run(void *arg, int run, int runs)
 }
 
 /* Level 1 only removes, moves and folds: sums keep their order but for weights scaled in double.
- * Level 2 fuses functions whose kernels round once where the chain rounded at each step. */
-static double default_tolerance(int level)
+ * Level 2 fuses functions whose kernels round once where the chain rounded at each step. 16 bits:
+ * forty roundings, 2^-11 or 2^-8 each. */
+static double default_tolerance(const optimize_options *o)
 {
+    int level = o->settings.level_number;
+    if (o->fp16 || o->bf16)
+        return o->fp16 ? 40 * 0x1p-11 : 40 * 0x1p-8;
     return level == 0 ? 0 : level == 1 ? 2e-5 : 1e-4;
 }
 
@@ -179,7 +190,7 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
     options->sample_count = x->samples.count;
     options->seed = (uint64_t)seed;
     options->tolerance = o->tolerance >= 0 ? o->tolerance
-                                           : default_tolerance(o->settings.level_number);
+                                           : default_tolerance(o);
     if (o->tolerance >= 0)
         options->code_tolerance = o->tolerance;
     options->timeout_s = o->timeout;
@@ -195,9 +206,7 @@ static int verify(optimizer *x, const ort_optimize_options *optimize)
     ort_verification *v = &x->report.verification;
     ort_verify_options options;
     ort_error err = {0};
-    int status = samples_load(&x->samples, &o->inputs);
-    if (status == 0)
-        status = verify_settings(x, &options);
+    int status = verify_settings(x, &options);
     if (status != 0)
         return status;
     x->report.verified = true;
@@ -261,6 +270,8 @@ static int run(optimizer *x)
     int status = settings_new_env(&x->options.settings, &x->env);
     if (status == 0)
         status = optimize_settings(x, &options);
+    if (status == 0)
+        status = samples_load(&x->samples, &x->options.inputs);
     if (status == 0)
         status = rewrite(x, &options);
     if (status == 0 && !x->options.no_verify)

@@ -9,7 +9,8 @@ typedef struct optimize_options {
     const char *output, *functions, *max_growth, *random;
     const char *external_data; /* "": OUT.data; NULL: by size */
     string_list passes, inputs, strips, dynamic;
-    bool inline_all;
+    string_list keep_float;
+    bool inline_all, fp16, bf16;
     bool list_passes, contrib, no_verify, bisect;
     double tolerance, timeout;
 } optimize_options;
@@ -33,6 +34,11 @@ typedef struct samples {
 
 int samples_load(samples *s, const string_list *inputs);
 void samples_release(samples *s);
+
+/* ---- --fp16 and --bf16, after the passes */
+
+int narrow_model(const optimize_options *o, ort_env *env, ort_model *model, const char *path,
+                 const samples *sets);
 
 /* ---- report: what the model was and became */
 

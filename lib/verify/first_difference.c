@@ -127,8 +127,8 @@ static ort_status add_pair(comparison *c, pairing p, ort_error *err)
     bool chained = p.b != ORT_ID_NONE &&
                    ort_hashmap_get(&c->by_name_b, name_of(c->b, p.b), strlen(name_of(c->b, p.b)),
                                    &before);
-    uint32_t index = (uint32_t)c->pairs.count;
-    if (!ort_vec_push(&c->pairs, p) || !ort_vec_push(&c->next, chained ? (uint32_t)before + 1 : 0) ||
+    uint32_t index = (uint32_t)c->pairs.count, link = chained ? (uint32_t)before + 1 : 0;
+    if (!ort_vec_push(&c->pairs, p) || !ort_vec_push(&c->next, link) ||
         !put(&c->by_name_a, name, strlen(name), index) ||
         (p.b != ORT_ID_NONE && !ort_hashmap_put_str(&c->by_name_b, name_of(c->b, p.b), index)))
         return ort_error_memory(err, sizeof p);

@@ -51,3 +51,25 @@ load helper
     fails 2 "has no axis 5" ort-optimize "$FX/weight.onnx" --make-dynamic x:5 -o out.onnx
     fails 2 "has no input 'nope'" ort-optimize "$FX/weight.onnx" --make-dynamic nope -o out.onnx
 }
+
+@test "--fp16 halves the weights, keeps inputs and outputs, and is verified" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" --fp16 -o half.onnx
+    has "verified: "
+    [ $(($(stat -c %s half.onnx) * 10)) -lt $(($(stat -c %s "$MODELS_DIR/digits.onnx") * 6)) ]
+    run ort-inspect half.onnx
+    has "float[batch,1,8,8]" "float[batch,10]" "Cast 2"
+    works ort-optimize half.onnx --fp16 -q -o again.onnx
+    cmp half.onnx again.onnx
+    run --separate-stderr ort-optimize "$MODELS_DIR/digits.onnx" --fp16 --keep-float Gemm -v
+    [[ $stderr == *"(Gemm) stays float: kept in float"* ]]
+    works ort-optimize "$MODELS_DIR/digits.onnx" --bf16 -q -o brain.onnx
+    fails 2 "exclude each other" ort-optimize half.onnx --fp16 --bf16
+    fails 2 "needs --fp16 or --bf16" ort-optimize half.onnx --keep-float Gemm
+}
+
+@test "--fp16 names what leaves the range and keeps it float" {
+    run --separate-stderr ort-optimize "$FX/large.onnx" --fp16 -o out.onnx -v
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"value 'big' reaches "*"beyond 65504"* ]]
+    [[ $stderr == *"'div_out' (Div) stays float: constant 'huge' holds 100000, beyond 65504"* ]]
+}

@@ -172,6 +172,10 @@ def models():
             [node("Reshape", ["x", "one_row"], ["a"]), node("Relu", ["a"], ["b"]),
              node("Reshape", ["b", "two"], ["out"])], [value_info("x", [2, 3])], [out],
             [integers("one_row", [2, 3, 1]), integers("two", [2, 3])]),
+        "large.onnx": model(
+            [node("Mul", ["x", "steep"], ["big"]), node("Tanh", ["big"], ["a"]),
+             node("Div", ["a", "huge"], ["out"])], [x], [out],
+            [initializer("steep", [1], [60000]), initializer("huge", [1], [100000])]),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
         "counter.onnx": model(
