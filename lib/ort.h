@@ -497,7 +497,11 @@ typedef struct ort_peak {
     int threads;
     double gflops;
     int level_count;
-    struct { size_t bytes; double gb_per_s; } levels[ORT_PEAK_LEVELS]; /* smallest first */
+    struct {
+        size_t bytes;        /* the working set that was measured */
+        size_t serves_bytes; /* stands for working sets up to this */
+        double gb_per_s;
+    } levels[ORT_PEAK_LEVELS]; /* smallest first */
 } ort_peak;
 /* Takes about a quarter of a second. */
 ORT_WARN_UNUSED ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak,

@@ -29,6 +29,8 @@ static const option_row profile_rows[] = {
     {0, "top", "N", OPTION_INT, O(top), "rows per table (0: all)", NULL},
     {0, "cycles", NULL, OPTION_FLAG, O(cycles), "count processor cycles, where allowed", NULL},
     {0, "no-peak", NULL, OPTION_FLAG, O(no_peak), "don't measure the machine's peak", NULL},
+    {0, "kernels", NULL, OPTION_FLAG, O(kernels),
+     "no MODEL: single operators over shapes of well-known networks", NULL},
     {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
 };
 
@@ -63,7 +65,9 @@ typedef struct profiler {
 
 static int check_options(const profile_options *o, const string_list *files)
 {
-    if (files->count == 0)
+    if (o->kernels && (files->count > 0 || o->trace != NULL || o->by != NULL))
+        return tool_usage("--kernels takes no MODEL, no -o and no --by");
+    if (files->count == 0 && !o->kernels)
         return tool_usage("no MODEL given");
     if (files->count > 1 && !strcmp(files->items[0], "-") && !strcmp(files->items[1], "-"))
         return tool_usage("the model and the tensors can't both come from stdin");
@@ -148,6 +152,21 @@ static int write_report(const profiler *p)
     return status;
 }
 
+static int kernels(profiler *p)
+{
+    profile_options *o = &p->options;
+    ort_peak peak = {0};
+    ort_error err = {0};
+    int status = settings_new_env(&o->settings, &p->env);
+    if (status != 0)
+        return status;
+    if (!o->no_peak && ort_env_measure_peak(p->env, &peak, &err) != ORT_OK)
+        return tool_fail(&err);
+    if (o->repeat == 0 && o->seconds == 0)
+        o->seconds = 0.1; /* of each */
+    return profile_kernels(p->env, o, o->no_peak ? NULL : &peak, stdout);
+}
+
 static int profile(profiler *p, const string_list *files)
 {
     const profile_options *o = &p->options;
@@ -182,8 +201,8 @@ int main(int argc, char **argv)
     if (status == 0)
         status = check_options(&p.options, &files);
     if (status == 0) {
-        p.model_path = files.items[0];
-        status = profile(&p, &files);
+        p.model_path = files.count > 0 ? files.items[0] : NULL;
+        status = p.options.kernels ? kernels(&p) : profile(&p, &files);
         ort_profile_free(p.profile);
         feed_close(&p.feed);
         ort_session_free(p.session);

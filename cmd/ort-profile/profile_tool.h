@@ -4,13 +4,15 @@
 
 #include "common/feed.h"
 
+struct json_object;
+
 typedef struct profile_options {
     settings settings;
     string_list inputs; /* -i */
     const char *random, *trace, *by;
     int64_t repeat, warmup, top;
     double seconds, timeout;
-    bool cycles, no_peak;
+    bool cycles, no_peak, kernels;
 } profile_options;
 
 /* text.c: tables of a report (the JSON of ort_profile_report). */
@@ -22,5 +24,12 @@ void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream);
  * Returns 0 or an exit status. */
 int profile_runs(const ort_session *session, const profile_options *o, ort_profile *profile,
                  ort_value *const *inputs, const char *label);
+
+/* "1x3x224x224 64x3x7x7 -> 1x64x112x112" of a row by node; types other than float are named. The
+ * caller frees it. */
+char *profile_shapes(struct json_object *row);
+
+/* kernels.c: --kernels. peak may be NULL. */
+int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak, FILE *stream);
 
 #endif

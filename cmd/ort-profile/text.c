@@ -147,7 +147,6 @@ static void print_operators(json_object *report, size_t top, FILE *stream)
     table_free(t);
 }
 
-/* "1x3x224x224 64x3x7x7 -> 1x64x112x112"; types other than float are named. The caller frees it. */
 static char *shapes(json_object *list)
 {
     char *text = tool_strdup("");
@@ -171,11 +170,20 @@ static char *shapes(json_object *list)
     return text;
 }
 
+char *profile_shapes(json_object *row)
+{
+    char *in = shapes(member(row, "inputs")), *out = shapes(member(row, "outputs"));
+    char *both = tool_printf("%s -> %s", in, out);
+    free(in);
+    free(out);
+    return both;
+}
+
 static void node_row(table *t, json_object *row)
 {
     const char *name = text_of(row, "name");
     char operator_text[200];
-    char *in = shapes(member(row, "inputs")), *out = shapes(member(row, "outputs"));
+    char *both = profile_shapes(row);
     if (!*name)
         table_cellf(t, "#%.0f", number_of(row, "index"));
     else
@@ -183,12 +191,9 @@ static void node_row(table *t, json_object *row)
     table_cell(t, operator_name(row, operator_text, sizeof operator_text));
     figure_cells(t, row);
     table_cell(t, text_of(row, "tier"));
-    char *both = tool_printf("%s -> %s", in, out);
     table_cell(t, both);
     table_cell(t, text_of(row, "fused_from"));
     free(both);
-    free(in);
-    free(out);
 }
 
 static void print_nodes(json_object *report, size_t top, FILE *stream)

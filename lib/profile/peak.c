@@ -77,41 +77,45 @@ static double measure_level(probe *p, ort_pool *pool, size_t tasks, size_t bytes
 }
 
 /* Half of each cache that a core has to itself, a part of the shared one, and twice that one. */
-static int choose_levels(size_t tasks, size_t *bytes)
+static size_t choose_levels(size_t tasks, ort_peak *peak)
 {
     const ort_cpu *cpu = ort_cpu_get();
     size_t memory = 2 * cpu->l3_bytes / tasks, least = 4 * cpu->l2_bytes;
     memory = memory < MEMORY_LIMIT / tasks ? memory : MEMORY_LIMIT / tasks;
-    bytes[0] = cpu->l1d_bytes / 2;
-    bytes[1] = cpu->l2_bytes / 2;
-    bytes[2] = 2 * cpu->l2_bytes;
-    bytes[3] = memory > least ? memory : least;
-    return 4;
+    memory = memory > least ? memory : least;
+    const size_t bytes[ORT_PEAK_LEVELS] = {cpu->l1d_bytes / 2, cpu->l2_bytes / 2,
+                                           2 * cpu->l2_bytes, memory};
+    const size_t serves[ORT_PEAK_LEVELS] = {tasks * cpu->l1d_bytes, tasks * cpu->l2_bytes,
+                                            cpu->l3_bytes / 2, SIZE_MAX};
+    peak->level_count = ORT_PEAK_LEVELS;
+    for (int i = 0; i < ORT_PEAK_LEVELS; i++) {
+        peak->levels[i].bytes = tasks * bytes[i];
+        peak->levels[i].serves_bytes = serves[i];
+    }
+    return memory;
 }
 
 ort_status ort_peak_measure(ort_pool *pool, ort_peak *peak, ort_error *err)
 {
-    size_t tasks = pool ? (size_t)ort_pool_threads(pool) : 1, bytes[ORT_PEAK_LEVELS];
-    int levels = choose_levels(tasks, bytes);
+    size_t tasks = pool ? (size_t)ort_pool_threads(pool) : 1;
     probe p = {.k = ort_kernels_get(NULL)};
-    *peak = (ort_peak){.threads = (int)tasks, .level_count = levels};
+    *peak = (ort_peak){.threads = (int)tasks};
+    size_t most = choose_levels(tasks, peak);
     p.work = calloc(tasks, sizeof *p.work);
     p.sink = calloc(tasks, sizeof *p.sink);
-    p.memory = calloc(tasks, bytes[levels - 1]);
+    p.memory = calloc(tasks, most);
     if (!p.work || !p.sink || !p.memory) {
         free(p.work);
         free(p.sink);
         free(p.memory);
-        return ort_error_memory(err, tasks * bytes[levels - 1]);
+        return ort_error_memory(err, tasks * most);
     }
-    memset(p.memory, 1, tasks * bytes[levels - 1]); /* pages of its own, not the zero page */
+    memset(p.memory, 1, tasks * most); /* pages of its own, not the zero page */
     unsigned control = ort_cpu_set_flush(true);
     ort_pool_enter(pool, SPIN_US);
     peak->gflops = best_rate(&p, pool, tasks, compute);
-    for (int i = 0; i < levels; i++) {
-        peak->levels[i].bytes = bytes[i] * tasks;
-        peak->levels[i].gb_per_s = measure_level(&p, pool, tasks, bytes[i]);
-    }
+    for (int i = 0; i < peak->level_count; i++)
+        peak->levels[i].gb_per_s = measure_level(&p, pool, tasks, peak->levels[i].bytes / tasks);
     ort_pool_leave(pool);
     ort_cpu_restore_fp(control);
     free(p.work);
@@ -125,7 +129,7 @@ double ort_peak_bound_ns(const ort_peak *peak, double flops, double bytes)
     int level = 0;
     if (peak->level_count == 0 || peak->gflops <= 0)
         return 0;
-    while (level + 1 < peak->level_count && bytes > 2 * (double)peak->levels[level].bytes)
+    while (level + 1 < peak->level_count && bytes > (double)peak->levels[level].serves_bytes)
         level++;
     double compute_ns = flops / peak->gflops;
     double stream_ns = bytes / peak->levels[level].gb_per_s;

@@ -433,48 +433,19 @@ static bool measure_model(const settings *set, const char *folder, int threads, 
 
 /* ------------------------------------------------------------------------------- machine -- */
 
-#ifdef __x86_64__
-typedef float float8 __attribute__((vector_size(32)));
-typedef float float16v __attribute__((vector_size(64)));
-
-/* Ten independent chains hide the latency of two multiply-add units. */
-#define FMA_LOOP(name, type, isa, lanes)                                                           \
-    __attribute__((target(isa), optimize("fp-contract=fast"))) static double name(long n)          \
-    {                                                                                              \
-        type x = {0}, a = x, b = x, c = x, d = x, e = x, f = x, g = x, h = x, i = x, j = x;        \
-        type y = x + 0.001f;                                                                       \
-        x = x + 0.999f;                                                                            \
-        double begin = harness_now_ms();                                                           \
-        for (long k = 0; k < n; k++) {                                                             \
-            a = a * x + y, b = b * x + y, c = c * x + y, d = d * x + y, e = e * x + y;             \
-            f = f * x + y, g = g * x + y, h = h * x + y, i = i * x + y, j = j * x + y;             \
-            __asm__ volatile("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e));                    \
-            __asm__ volatile("" : "+v"(f), "+v"(g), "+v"(h), "+v"(i), "+v"(j));                    \
-        }                                                                                          \
-        double ms = harness_now_ms() - begin;                                                      \
-        a = a + b + c + d + e + f + g + h + i + j;                                                 \
-        return a[0] > 0 ? 2.0 * 10 * lanes * (double)n / ms / 1e6 : 0;                             \
-    }
-FMA_LOOP(peak_avx2, float8, "avx2,fma", 8)
-FMA_LOOP(peak_avx512, float16v, "avx512f", 16)
-
-static double machine_peak(void)
+/* Of one core. */
+static ort_peak machine_peak(void)
 {
-    double best = 0;
-    for (int k = 0; k < 3; k++) {
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-            best = fmax(best, peak_avx2(8000000));
-        if (__builtin_cpu_supports("avx512f"))
-            best = fmax(best, peak_avx512(8000000));
-    }
-    return best;
+    ort_env_options options;
+    ort_env *env = NULL;
+    ort_peak peak = {0};
+    ort_env_options_init(&options);
+    options.threads = 1;
+    if (ort_env_new(&options, &env, NULL) || ort_env_measure_peak(env, &peak, NULL))
+        peak = (ort_peak){0};
+    ort_env_free(env);
+    return peak;
 }
-#else
-static double machine_peak(void)
-{
-    return 0;
-}
-#endif
 
 static void print_machine(const settings *set)
 {
@@ -485,7 +456,7 @@ static void print_machine(const settings *set)
     if (file)
         fclose(file);
     printf("processors %ld, load %.14s, peak of one core %.1f GFLOP/s (multiply-add loop)\n",
-           sysconf(_SC_NPROCESSORS_ONLN), load, machine_peak());
+           sysconf(_SC_NPROCESSORS_ONLN), load, machine_peak().gflops);
     printf("peer %s; ratios are ours / theirs, below 1 we are ahead\n\n", set->peer);
 }
 

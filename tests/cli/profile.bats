@@ -71,6 +71,14 @@ assert eval(sys.argv[2]), (sys.argv[2], r)" "$1" "$2"
     true_of r.json 'r["cycles"] is not None and r["cycles"] > 0 or "perf_event" in r["cycles_note"]'
 }
 
+@test "--kernels measures single operators" {
+    ort-profile --kernels --repeat 1 --warmup 0 --no-peak --threads 1 --json >r.json
+    true_of r.json 'r["schema"] == "ort-profile-kernels/1" and len(r["kernels"]) > 20'
+    true_of r.json '{"MatMul", "Conv", "Softmax", "LayerNormalization", "Relu"} <= {k["op_type"] for k in r["kernels"]}'
+    true_of r.json 'all(k["node"]["macs"] > 0 for k in r["kernels"] if k["op_type"] in ("MatMul", "Conv", "Gemm"))'
+    fails 2 "takes no MODEL" ort-profile --kernels "$FX/add.onnx"
+}
+
 @test "usage errors" {
     fails 2 'no MODEL' ort-profile
     fails 2 "none of op, node" ort-profile "$FX/add.onnx" --by size

@@ -189,7 +189,7 @@ static void roofline(test_state *test)
     const ort_peak peak = {.threads = 1,
                            .gflops = 100,
                            .level_count = 2,
-                           .levels = {{1000, 50}, {1000000, 10}}};
+                           .levels = {{500, 1000, 50}, {1000000, SIZE_MAX, 10}}};
     CHECK(ort_peak_bound_ns(&peak, 1000, 0) == 10);    /* arithmetic */
     CHECK(ort_peak_bound_ns(&peak, 1000, 1000) == 20); /* bytes in the first level */
     CHECK(ort_peak_bound_ns(&peak, 1000, 1e5) == 1e4); /* in the second */

@@ -1,0 +1,150 @@
+/* single_op.c - writes the few fields of onnx.proto that a model of one operator needs; numbers of
+ * fields are named after their messages. */
+#include "single_op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { /* onnx.proto */
+    MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8,
+    OPSET_VERSION = 2,
+    GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
+    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5,
+    ATTRIBUTE_NAME = 1, ATTRIBUTE_I = 3, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20,
+    TYPE_INT = 2, TYPE_INTS = 7,
+    TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9,
+    VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_TYPE_ELEM = 1, TENSOR_TYPE_SHAPE = 2,
+    SHAPE_DIM = 1, DIM_VALUE = 1,
+};
+
+typedef struct message {
+    char *data;
+    size_t size;
+} message;
+
+static void put(message *m, const void *bytes, size_t count)
+{
+    m->data = realloc(m->data, m->size + count + 1);
+    if (m->data == NULL)
+        tool_alloc(SIZE_MAX / 2);
+    memcpy(m->data + m->size, bytes, count);
+    m->size += count;
+}
+
+static void put_varint(message *m, uint64_t n)
+{
+    unsigned char byte;
+    for (; n > 127; n >>= 7) {
+        byte = (unsigned char)((n & 127) | 128);
+        put(m, &byte, 1);
+    }
+    byte = (unsigned char)n;
+    put(m, &byte, 1);
+}
+
+static void put_int(message *m, int field, int64_t value)
+{
+    put_varint(m, (uint64_t)field << 3);
+    put_varint(m, (uint64_t)value);
+}
+
+static void put_bytes(message *m, int field, const void *bytes, size_t count)
+{
+    put_varint(m, (uint64_t)field << 3 | 2);
+    put_varint(m, count);
+    put(m, bytes, count);
+}
+
+static void put_text(message *m, int field, const char *text)
+{
+    put_bytes(m, field, text, strlen(text));
+}
+
+/* Takes the inner message. */
+static void put_message(message *m, int field, message inner)
+{
+    put_bytes(m, field, inner.data ? inner.data : "", inner.size);
+    free(inner.data);
+}
+
+static message value_info(const char *name, int rank, const int64_t *dims)
+{
+    message shape = {0}, tensor = {0}, type = {0}, value = {0};
+    for (int i = 0; i < rank; i++) {
+        message dim = {0};
+        put_int(&dim, DIM_VALUE, dims[i]);
+        put_message(&shape, SHAPE_DIM, dim);
+    }
+    put_int(&tensor, TENSOR_TYPE_ELEM, ORT_DTYPE_FLOAT);
+    if (rank >= 0)
+        put_message(&tensor, TENSOR_TYPE_SHAPE, shape);
+    put_message(&type, TYPE_TENSOR, tensor);
+    put_text(&value, VALUE_NAME, name);
+    put_message(&value, VALUE_TYPE, type);
+    return value;
+}
+
+static message weight(const char *name, int rank, const int64_t *dims)
+{
+    message tensor = {0};
+    uint32_t state = 1;
+    size_t count = 1;
+    for (int i = 0; i < rank; i++) {
+        put_int(&tensor, TENSOR_DIMS, dims[i]);
+        count *= (size_t)dims[i];
+    }
+    float *data = tool_alloc(count * sizeof *data);
+    for (size_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        data[i] = (float)(state >> 8) / 16777216.0f - 0.5f;
+    }
+    put_int(&tensor, TENSOR_DATA_TYPE, ORT_DTYPE_FLOAT);
+    put_text(&tensor, TENSOR_NAME, name);
+    put_bytes(&tensor, TENSOR_RAW_DATA, data, count * sizeof *data);
+    free(data);
+    return tensor;
+}
+
+static message attribute(const char *name, int count, const int64_t *value)
+{
+    message a = {0};
+    put_text(&a, ATTRIBUTE_NAME, name);
+    if (count == 0)
+        put_int(&a, ATTRIBUTE_I, value[0]);
+    for (int i = 0; i < count; i++)
+        put_int(&a, ATTRIBUTE_INTS, value[i]);
+    put_int(&a, ATTRIBUTE_TYPE, count == 0 ? TYPE_INT : TYPE_INTS);
+    return a;
+}
+
+char *single_op_model(const single_op *op, size_t *size)
+{
+    static const char *const names[SINGLE_OP_INPUTS] = {"a", "b", "c", "d"};
+    message node = {0}, graph = {0}, opset = {0}, model = {0}, values = {0};
+    int variables = op->variables > 0 ? op->variables : 1;
+    for (int i = 0; i < SINGLE_OP_INPUTS && op->in[i].rank > 0; i++) {
+        put_text(&node, NODE_INPUT, names[i]);
+        if (i < variables)
+            put_message(&values, GRAPH_INPUT, value_info(names[i], op->in[i].rank, op->in[i].dim));
+        else
+            put_message(&values, GRAPH_INITIALIZER,
+                        weight(names[i], op->in[i].rank, op->in[i].dim));
+    }
+    put_text(&node, NODE_OUTPUT, "y");
+    put_text(&node, NODE_OP_TYPE, op->op_type);
+    for (int i = 0; i < SINGLE_OP_ATTRIBUTES && op->attribute[i].name != NULL; i++)
+        put_message(&node, NODE_ATTRIBUTE,
+                    attribute(op->attribute[i].name, op->attribute[i].count,
+                              op->attribute[i].value));
+    put_message(&graph, GRAPH_NODE, node);
+    put_text(&graph, GRAPH_NAME, op->op_type);
+    put(&graph, values.data, values.size);
+    free(values.data);
+    put_message(&graph, GRAPH_OUTPUT, value_info("y", -1, NULL));
+    put_int(&opset, OPSET_VERSION, 17);
+    put_int(&model, MODEL_IR_VERSION, 8);
+    put_message(&model, MODEL_GRAPH, graph);
+    put_message(&model, MODEL_OPSET, opset);
+    *size = model.size;
+    return model.data;
+}

@@ -1,0 +1,22 @@
+/* single_op.h - a model of one operator in memory, for measuring a kernel through a session. */
+#ifndef PROFILE_SINGLE_OP_H
+#define PROFILE_SINGLE_OP_H
+
+#include "common/tool.h"
+
+enum { SINGLE_OP_INPUTS = 4, SINGLE_OP_RANK = 5, SINGLE_OP_ATTRIBUTES = 4 };
+
+typedef struct single_op {
+    const char *op_type; /* of ai.onnx, opset 17 */
+    /* float tensors, up to the first of rank 0; the first is the model's input, as are the next
+     * `variables - 1`; the others are weights */
+    struct { int rank; int64_t dim[SINGLE_OP_RANK]; } in[SINGLE_OP_INPUTS];
+    int variables; /* 0: 1 */
+    /* int (count 0) or ints attributes, up to the first without a name */
+    struct { const char *name; int count; int64_t value[4]; } attribute[SINGLE_OP_ATTRIBUTES];
+} single_op;
+
+/* Bytes of an ONNX file; weights are drawn between -0.5 and 0.5. The caller frees them. */
+char *single_op_model(const single_op *op, size_t *size);
+
+#endif
