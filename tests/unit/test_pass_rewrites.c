@@ -403,6 +403,27 @@ static void idle_moves(test_state *test)
     }
 }
 
+/* Slices along other axes are one, along the same axis two. */
+static void slices(test_state *test)
+{
+    for (int same = 0; same < 2; same++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 3, DIMS(-1, 6, 8));
+        ints(&n, "one", 1, DIMS(1));
+        ints(&n, "end", 1, DIMS(5));
+        ints(&n, "last", 1, same ? DIMS(1) : DIMS(-1));
+        ints(&n, "two", 1, DIMS(2));
+        net_node(&n, "Slice", "x one end one", "a");
+        net_node(&n, "Slice", "a one end last two", "b");
+        net_node(&n, "Relu", "b", "y");
+        net_output(&n, "y");
+        CHECK(holds(&n, false, net_floats(3, DIMS(2, 6, 8), -2, 0.1f), 0));
+        CHECK(count_ops(&n, "Slice") == 1 + same);
+        net_free(&n);
+    }
+}
+
 /* ---- zero states: made of the batch size; not zero; given from outside */
 static void states(test_state *test)
 {
@@ -475,6 +496,7 @@ int main(void)
     RUN(test, dynamic_products);
     RUN(test, moves);
     RUN(test, idle_moves);
+    RUN(test, slices);
     RUN(test, states);
     RUN(test, codes_through_moves);
     return test->failures != 0;
