@@ -91,6 +91,8 @@ static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *
         if (status || first == id ||
             !same_tensor(graph->values.data[first]->fact.value, value->fact.value))
             continue;
+        if (!value->is_output)
+            *c->growth_bytes += ort_tensor_bytes(value->fact.value);
         ort_graph_replace_uses(graph, id, first);
         ++*changes;
     }
