@@ -7,6 +7,7 @@
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
+#   make optimize-conformance  the same after the optimizer, here and on onnxruntime
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime and the reference evaluator
@@ -55,7 +56,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance contrib schema coverage-table shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance optimize-conformance contrib schema coverage-table shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%) \
      build/lib/example_ops.so
@@ -131,6 +132,11 @@ unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 
 conformance: all $(OBJ)/tests/onnx/conformance
 	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance
+
+# The same models after the optimizer, here and on onnxruntime; then the real ones.
+optimize-conformance: all $(OBJ)/tests/onnx/conformance
+	@MODELS='$(abspath $(MODELS))' sh tests/tools/run_optimize_conformance.sh \
+	  $(OBJ)/tests/onnx/conformance
 
 contrib: $(OBJ)/tests/onnx/conformance
 	@$< --ignore /dev/null tests/onnx/contrib

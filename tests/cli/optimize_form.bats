@@ -73,3 +73,11 @@ load helper
     [[ $stderr == *"value 'big' reaches "*"beyond 65504"* ]]
     [[ $stderr == *"'div_out' (Div) stays float: constant 'huge' holds 100000, beyond 65504"* ]]
 }
+
+@test "what a body captures keeps its name in the file when nodes are merged" {
+    works ort-optimize "$FX/captured.onnx" -q -o merged.onnx
+    works ort-inspect merged.onnx --check
+    run ort-inspect merged.onnx
+    has "Neg 1"
+    works ort-run "$FX/captured.onnx" --random 1 --compare merged.onnx --rtol 0
+}

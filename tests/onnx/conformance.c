@@ -7,6 +7,8 @@
  *   --ignore FILE      tests that are not expected to pass (default tests/onnx/ignore.txt)
  *   --isa NAME         kernel tier (or ORT_ISA); "all": every one that the machine has, in turn
  *   --threads N        threads (default 1)
+ *   --optimize LEVEL   rewrite each model for a file first (ort_model_optimize), run it at level 0
+ *   --written DIR      where those files go (must exist); needed with --optimize
  *   --timeout SECONDS  for one test (default 60)
  *
  * Tests run in a child process that reports one fixed-size record per test through a pipe; when the
@@ -40,7 +42,8 @@ typedef struct test_case {
 
 typedef struct settings {
     const char *dir, *filter, *isa, *ignore;
-    int threads, timeout;
+    const char *written;
+    int threads, timeout, optimize; /* optimize 0: sessions as they are */
     bool list_failures, print_ignore;
 } settings;
 
@@ -66,14 +69,38 @@ static ort_status run_set(ort_session *session, const char *folder, const harnes
     return status;
 }
 
-static ort_status run_test(ort_env *env, const char *dir, const test_case *test, ort_error *err)
+/* The model as ort-optimize writes it. */
+static ort_status load_written(ort_env *env, const settings *set, const char *name,
+                               const char *path, ort_session **session, ort_error *err)
+{
+    char written[PATH_MAX];
+    ort_model *model = NULL;
+    ort_optimize_options options;
+    ort_session_options plain;
+    ort_optimize_options_init(&options);
+    ort_session_options_init(&plain);
+    options.level = set->optimize;
+    plain.level = 0;
+    snprintf(written, sizeof written, "%s/%s.onnx", set->written, name);
+    ort_status status = ort_model_load(env, path, NULL, &model, err);
+    if (!status)
+        status = ort_model_optimize(env, model, &options, err);
+    if (!status)
+        status = ort_model_save(model, written, NULL, err);
+    ort_model_free(model);
+    return status ? status : ort_session_load(env, written, &plain, session, err);
+}
+
+static ort_status run_test(ort_env *env, const settings *how, const test_case *test, ort_error *err)
 {
     char path[PATH_MAX];
     ort_session *session = NULL;
-    snprintf(path, sizeof path, "%s/%s/model.onnx", dir, test->name);
-    ort_status status = ort_session_load(env, path, NULL, &session, err);
+    snprintf(path, sizeof path, "%s/%s/model.onnx", how->dir, test->name);
+    ort_status status = how->optimize
+                            ? load_written(env, how, test->name, path, &session, err)
+                            : ort_session_load(env, path, NULL, &session, err);
     for (int set = 0; !status; set++) {
-        snprintf(path, sizeof path, "%s/%s/test_data_set_%d", dir, test->name, set);
+        snprintf(path, sizeof path, "%s/%s/test_data_set_%d", how->dir, test->name, set);
         if (access(path, F_OK) != 0)
             break;
         status = run_set(session, path, &test->meta, err);
@@ -99,7 +126,7 @@ static void run_child(const settings *set, const test_case *tests, int count, in
             continue;
         record r = {.index = i};
         err = (ort_error){0};
-        ort_status status = run_test(env, set->dir, &tests[i], &err);
+        ort_status status = run_test(env, set, &tests[i], &err);
         r.outcome = !status ? PASSED : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED : FAILED;
         snprintf(r.message, sizeof r.message, "%.900s", status ? err.message : "");
         harness_first_line(r.message);
@@ -276,7 +303,8 @@ static bool parse(int argc, char **argv, settings *set)
         {"filter", required_argument, NULL, 'f'},  {"list-failures", no_argument, NULL, 'l'},
         {"print-ignore", no_argument, NULL, 'p'},  {"ignore", required_argument, NULL, 'g'},
         {"isa", required_argument, NULL, 'i'},     {"threads", required_argument, NULL, 't'},
-        {"timeout", required_argument, NULL, 'o'}, {NULL, 0, NULL, 0}};
+        {"timeout", required_argument, NULL, 'o'}, {"optimize", required_argument, NULL, 'O'},
+        {"written", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'f': set->filter = optarg; break;
@@ -286,11 +314,13 @@ static bool parse(int argc, char **argv, settings *set)
         case 'i': set->isa = optarg; break;
         case 't': set->threads = atoi(optarg); break;
         case 'o': set->timeout = atoi(optarg); break;
+        case 'O': set->optimize = atoi(optarg); break;
+        case 'w': set->written = optarg; break;
         default: return false;
         }
     }
     set->dir = optind + 1 == argc ? argv[optind] : NULL;
-    return set->dir != NULL;
+    return set->dir != NULL && (!set->optimize || set->written);
 }
 
 static void print_details(const settings *set, const test_case *test)

@@ -150,6 +150,23 @@ def nested(levels):
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17))
 
 
+def captured():
+    """Branches that read b, which computes what a does: once merged, they must read a."""
+    def branch(op):
+        graph = field(1, node(op, ["b"], [f"{op}_b"])) + field(2, op)
+        return graph + field(12, value_info(f"{op}_b", [2, 3]))
+
+    def body(name, graph):
+        return field(5, field(1, name) + field(6, graph) + field(20, 5))
+
+    choice = node("If", ["flag"], ["out"]) + body("then_branch", branch("Exp")) + body(
+        "else_branch", branch("Abs"))
+    nodes = [node("Neg", ["x"], ["a"]), node("Neg", ["x"], ["b"]), node("Relu", ["a"], ["other"]),
+             choice]
+    return model(nodes, [value_info("x", [2, 3]), value_info("flag", [], 9)],
+                 [value_info("out", [2, 3]), value_info("other", [2, 3])])
+
+
 def models():
     x, y, out = (value_info(n, [2, 3]) for n in ("x", "y", "out"))
     add = model([node("Add", ["x", "y"], ["out"])], [x, y], [out])
@@ -176,6 +193,7 @@ def models():
             [node("Mul", ["x", "steep"], ["big"]), node("Tanh", ["big"], ["a"]),
              node("Div", ["a", "huge"], ["out"])], [x], [out],
             [initializer("steep", [1], [60000]), initializer("huge", [1], [100000])]),
+        "captured.onnx": captured(),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
         "counter.onnx": model(
