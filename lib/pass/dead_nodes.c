@@ -14,6 +14,33 @@ static bool dead(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
+static bool captured(const ort_node *node, ort_id outer)
+{
+    for (int b = 0; b < node->body_count; b++)
+        for (size_t v = 0; v < node->bodies[b]->values.count; v++) {
+            const ort_graph_value *value = node->bodies[b]->values.data[v];
+            if (value->outer == outer && (value->use_count > 0 || value->is_output))
+                return true;
+        }
+    return false;
+}
+
+/* What bodies have ceased to read keeps nothing alive out here. */
+static int drop_captures(ort_graph *graph, ort_node *node)
+{
+    int kept = 0, before = node->implicit_count;
+    for (int i = 0; i < before; i++) {
+        if (captured(node, node->implicit[i]))
+            node->implicit[kept++] = node->implicit[i];
+        else
+            graph->values.data[node->implicit[i]]->use_count--;
+    }
+    node->implicit_count = kept;
+    if (kept < before)
+        ort_graph_touch(graph, node);
+    return before - kept;
+}
+
 static int drop_initializers(ort_graph *graph)
 {
     size_t kept = 0;
@@ -34,8 +61,12 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     (void)err;
     for (size_t i = c->graph->order.count; i-- > 0;) {
         ort_node *node = c->graph->nodes.data[c->graph->order.data[i]];
-        if (node->removed || !dead(c->graph, node))
+        if (node->removed)
             continue;
+        if (!dead(c->graph, node)) {
+            *changes += drop_captures(c->graph, node);
+            continue;
+        }
         ort_graph_remove_node(c->graph, node);
         ++*changes;
     }

@@ -5,8 +5,8 @@
  *
  * and the next node reads y': Casts stay at the borders of regions only. A node is part of one when
  * its schema allows the type wherever it has float under a type variable, it holds no bodies, is
- * not kept, none of its constants leaves the range, and it reads a constant or what is narrow. Inputs and outputs of the graph keep their
- * type. Weights are rounded to nearest even, once.
+ * not kept, none of its constants leaves the range, and it reads a constant or what is narrow.
+ * Inputs and outputs of the graph keep their type. Weights are rounded to nearest even, once.
  */
 #include "pass/narrow.h"
 
