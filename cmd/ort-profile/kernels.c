@@ -1,5 +1,5 @@
-/* kernels.c - ort-profile --kernels: one operator at a time over shapes of well-known networks, each
- * as a session of its own model, so that what is measured is what a run gets (packed weights,
+/* kernels.c - ort-profile --kernels: one operator at a time over shapes of well-known networks,
+ * each as a session of its own model, so that what is measured is what a run gets (packed weights,
  * layout, threads). A row is one operator's own time: what stands around it (a change of layout) is
  * in the wall time only. */
 #include <stdlib.h>

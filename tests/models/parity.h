@@ -62,8 +62,8 @@ HARNESS_STATIC void parity_print_head(void)
 }
 
 /* Tolerances as wide as what a last bit of constants and inputs, or its own optimizer, moves
- * onnxruntime's values (meta.json's "allow", see tests/tools/make_parity.py). False when the file has no such
- * figure. */
+ * onnxruntime's values (meta.json's "allow", see tests/tools/make_parity.py). False when the file
+ * has no such figure. */
 HARNESS_STATIC bool parity_allow(harness_meta *meta)
 {
     if (meta->allow <= 1)
