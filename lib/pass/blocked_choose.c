@@ -92,6 +92,14 @@ bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
            (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
 }
 
+/* Columns: the kernels keep neighbouring pixels of a row in registers, and there are none. */
+static bool is_column(const ort_type *t)
+{
+    ort_dim height = t->dim[t->rank - 2], width = t->dim[t->rank - 1];
+    return t->rank == 4 && ort_dim_known(width) && width.size < 4 &&
+           (!ort_dim_known(height) || height.size > 4 * width.size);
+}
+
 static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
 {
     ort_shape w, b;
@@ -99,7 +107,7 @@ static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, con
     if (!is_conv(node) || !is_plane(type_of(graph, node->inputs[0])) ||
         !constant_later(graph, node, 1, &w) || !is_plane(type_of(graph, node->outputs[0])) ||
         w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 ||
-        w.dim[w.rank - 1] >= LONG_FILTER ||
+        w.dim[w.rank - 1] >= LONG_FILTER || is_column(type_of(graph, node->outputs[0])) ||
         (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
          !constant_later(graph, node, 2, &b)) ||
         !ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
