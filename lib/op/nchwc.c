@@ -148,17 +148,16 @@ static ort_status global_infer(ort_infer *x, ort_error *err)
 
 static ort_status input_infer(ort_infer *x, ort_error *err)
 {
+    (void)err;
     ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (!planes_of(x, 0))
         return ORT_OK;
     const ort_type *t = &x->in[0]->type;
     int last = ort_node_int(x->node, "channels_last", 0) != 0;
     ort_dim channels = t->dim[last ? 3 : 1];
-    int64_t block = ort_nchwc_block(x->graph);
-    if (!ort_dim_known(channels))
-        return ort_infer_fail(x, err, "the number of channels isn't known");
-    ort_dim out[4] = {t->dim[0], ort_dim_of((channels.size + block - 1) / block * block),
-                      t->dim[last ? 1 : 2], t->dim[last ? 2 : 3]};
+    ort_dim block = ort_dim_of(ort_nchwc_block(x->graph));
+    ort_dim padded = ort_dim_mul(x->dims, ort_dim_ceil_div(x->dims, channels, block), block);
+    ort_dim out[4] = {t->dim[0], padded, t->dim[last ? 1 : 2], t->dim[last ? 2 : 3]};
     ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
     return ORT_OK;
 }
