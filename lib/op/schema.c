@@ -88,15 +88,16 @@ static void arity(const ort_param *params, int count, int *minimum, int *maximum
 }
 
 /* Skip one parameter of a signature; what its flags say. */
-static const char *skip_param(const char *p, bool *optional, bool *variadic, int *minimum)
+static const char *skip_param(const char *p, bool *optional, int *stars, int *minimum)
 {
     int depth = 0;
-    *optional = *variadic = false;
+    *optional = false;
+    *stars = 0;
     *minimum = 1;
     for (; *p != ':' && *p != '\0'; p++) {
         *optional = *optional || *p == '?';
-        *variadic = *variadic || *p == '*';
-        if (isdigit((unsigned char)*p) && *variadic)
+        *stars += *p == '*';
+        if (isdigit((unsigned char)*p) && *stars)
             *minimum = *p - '0';
     }
     for (; *p != '\0' && *p != ' ' && (*p != ',' || depth > 0); p++)
@@ -104,20 +105,32 @@ static const char *skip_param(const char *p, bool *optional, bool *variadic, int
     return *p == ',' ? p + 1 : p;
 }
 
-/* Slots of one side against its part of the signature, which ends at ' ' or '\0'. */
-static bool slots_fit(const char **sig, const ort_id *ids, int count, bool all_required)
+static bool any_absent(const ort_id *ids, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ids[i] == ORT_ID_NONE)
+            return true;
+    return false;
+}
+
+/* Slots of one side against its part of the signature, which ends at ' ' or '\0'. A variadic input
+ * of one type has no holes. */
+static bool slots_fit(const char **sig, const ort_id *ids, int count, bool all_required,
+                      bool inputs)
 {
     int slot = 0;
     bool unbounded = false;
     while (count > 0 && ids[count - 1] == ORT_ID_NONE)
         count--;
     while (**sig != '\0' && **sig != ' ' && **sig != '-') {
-        bool optional, variadic;
-        int minimum;
-        *sig = skip_param(*sig, &optional, &variadic, &minimum);
-        if (variadic) {
+        bool optional;
+        int minimum, stars;
+        *sig = skip_param(*sig, &optional, &stars, &minimum);
+        if (stars) {
             unbounded = true;
             if (all_required && count - slot < minimum)
+                return false;
+            if (inputs && stars == 1 && any_absent(ids + slot, count - slot))
                 return false;
         } else if (!optional && all_required && (slot >= count || ids[slot] == ORT_ID_NONE)) {
             return false;
@@ -130,12 +143,13 @@ static bool slots_fit(const char **sig, const ort_id *ids, int count, bool all_r
 bool ort_schema_fits(const ort_op *op, const ort_node *node)
 {
     const char *p = op->sig;
-    if (!slots_fit(&p, node->inputs, node->input_count, true))
+    if (!slots_fit(&p, node->inputs, node->input_count, true, true))
         return false;
     while (*p == ' ' || *p == '-' || *p == '>')
         p++;
     bool single = strchr(p, ',') == NULL;
-    return slots_fit(&p, node->outputs, node->output_count, single) && node->output_count > 0;
+    return slots_fit(&p, node->outputs, node->output_count, single, false) &&
+           node->output_count > 0;
 }
 
 /* ---- attributes */

@@ -50,6 +50,10 @@ rejects() { # rejects FILE REGEX: by both tools that load models
     [[ $stderr == *Twirl* ]]
 }
 
+@test "a list of inputs with a hole" {
+    fails 3 "hole\.onnx: .*'join'.* input 1 .*a list has no holes" ort-run "$FX/hole.onnx" "$FX/x.npy" -o out.npy
+}
+
 @test "cyclic graph" {
     fails 3 "cyclic\.onnx: .*(first|second)" ort-run "$FX/cyclic.onnx" "$FX/x.npy" -o out.npy
 }

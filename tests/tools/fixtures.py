@@ -203,6 +203,8 @@ def models():
         "unknown.onnx": model(
             [node("Frobnicate", ["x"], ["a"]), node("Whirl", ["a"], ["b"], domain="acme"),
              node("Twirl", ["b"], ["out"], domain="acme")], [x], [out], domains=["acme"]),
+        "hole.onnx": model([node("Concat", ["x", "", "x"], ["out"], name="join")],
+                           [value_info("x", [4])], [value_info("out", [8])]),
         "cyclic.onnx": model(
             [node("Add", ["x", "b"], ["a"], "first"), node("Neg", ["a"], ["b"], "second"),
              node("Exp", ["b"], ["out"])], [x], [out]),
