@@ -53,7 +53,8 @@ int ort_pass_opset(const ort_pass_context *c, const ort_node *node, const char *
     if (have >= since)
         return have;
     if (c->portable && !domain[0]) {
-        ort_pass_note(c, node, "%s would fit: --opset %d has it", op_type, since);
+        ort_pass_note(c, node, "%s would fit: it came with opset %d, the model has %d", op_type,
+                      since, have);
         return 0;
     }
     return since;
