@@ -62,8 +62,9 @@ const ort_pass *ort_pass_selected(const ort_pass_options *options, int n);
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err);
 
 /* The opset version with which a pass may write an operator that began at `since`: the model's; in
- * a session also a later one. 0 when it may not, with a note that names the remedy: a portable file
- * holds ai.onnx operators of its opset, and com.microsoft ones only where `contrib` allows it. */
+ * a session also a later one. 0 when it may not, with a note that says what is missing: a portable
+ * file holds ai.onnx operators of its opset, and com.microsoft ones only where `contrib` allows
+ * it. */
 int ort_pass_opset(const ort_pass_context *context, const ort_node *node, const char *domain,
                    const char *op_type, int since);
 
