@@ -20,6 +20,12 @@ static void report(void *arg, const ort_pass *pass, uint64_t ns, int changes)
     o->on_pass(o->arg, pass->name, changes, ns);
 }
 
+static void near_miss(void *arg, const ort_pass *pass, const char *node, const char *condition)
+{
+    const ort_optimize_options *o = ((const relay *)arg)->options;
+    o->on_near_miss(o->arg, pass->name, node, condition);
+}
+
 ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize_options *options,
                               ort_error *err)
 {
@@ -30,6 +36,8 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     ort_pass_options pass = ort_rewrite_options(model, o, env->registry, &env->log);
     pass.report = o->on_pass ? report : NULL;
     pass.report_arg = &r;
+    pass.near_miss = o->on_near_miss ? near_miss : NULL;
+    pass.near_miss_arg = &r;
     return ort_model_rewrite(model, &pass, o->keep_functions, err);
 }
 

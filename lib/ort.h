@@ -342,7 +342,11 @@ typedef struct ort_optimize_options {
     double max_growth;          /* folding may bring the weights to this multiple; 0: 1.0 */
     /* After each pass, with the number of rewrites and its time; or NULL. */
     void (*on_pass)(void *arg, const char *pass, int changes, uint64_t ns);
-    void *arg;
+    /* In the end, for each place that a pass left alone although it almost matches, with the
+     * condition that failed; NULL: they go to the log, at debug level. Strings live as long as the
+     * call. */
+    void (*on_near_miss)(void *arg, const char *pass, const char *node, const char *condition);
+    void *arg; /* of both */
 } ort_optimize_options;
 
 void ort_optimize_options_init(ort_optimize_options *options);

@@ -131,6 +131,11 @@ static void on_pass(void *arg, const char *pass, int changes, uint64_t ns)
     report_add_pass(arg, pass, changes, (double)ns * 1e-6);
 }
 
+static void on_near_miss(void *arg, const char *pass, const char *node, const char *condition)
+{
+    report_add_near_miss(arg, pass, node, condition);
+}
+
 static int optimize_settings(optimizer *x, ort_optimize_options *options)
 {
     const optimize_options *o = &x->options;
@@ -141,6 +146,8 @@ static int optimize_settings(optimizer *x, ort_optimize_options *options)
     options->contrib = o->contrib;
     options->keep_functions = o->functions && !strcmp(o->functions, "keep");
     options->on_pass = on_pass;
+    if (o->settings.json || o->settings.verbose)
+        options->on_near_miss = on_near_miss;
     options->arg = &x->report;
     return parse_growth(o->max_growth, &options->max_growth);
 }

@@ -48,6 +48,11 @@ typedef struct pass_record {
     double ms;
 } pass_record;
 
+typedef struct near_miss_record {
+    const char *pass;
+    char *node, *condition;
+} near_miss_record;
+
 typedef struct measure { /* of a model, before and after */
     double nodes, weight_bytes, file_bytes, macs;
     bool macs_known;
@@ -60,6 +65,8 @@ typedef struct report {
     measure before, after;
     pass_record *passes;
     size_t pass_count;
+    near_miss_record *near_misses; /* of --json and -v */
+    size_t near_miss_count, near_miss_capacity;
     ort_verification verification;
     bool verified; /* verification was asked for */
     const char *bisected; /* or NULL */
@@ -69,6 +76,7 @@ int measure_take(measure *m, ort_model *model);
 /* Sizes of a saved model, its data file included. */
 double measure_file(const char *path);
 void report_add_pass(report *r, const char *name, int changes, double ms);
+void report_add_near_miss(report *r, const char *pass, const char *node, const char *condition);
 void report_text(const report *r, const optimize_options *o, FILE *stream);
 void report_json(const report *r, const optimize_options *o, const char *model, FILE *stream);
 void report_release(report *r);

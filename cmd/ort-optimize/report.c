@@ -80,6 +80,21 @@ void report_add_pass(report *r, const char *name, int changes, double ms)
     r->passes[r->pass_count++] = (pass_record){name, changes, ms};
 }
 
+void report_add_near_miss(report *r, const char *pass, const char *node, const char *condition)
+{
+    if (r->near_miss_count == r->near_miss_capacity) {
+        size_t capacity = r->near_miss_capacity ? 2 * r->near_miss_capacity : 64;
+        near_miss_record *list = tool_alloc(capacity * sizeof *list);
+        for (size_t i = 0; i < r->near_miss_count; i++)
+            list[i] = r->near_misses[i];
+        free(r->near_misses);
+        r->near_misses = list;
+        r->near_miss_capacity = capacity;
+    }
+    r->near_misses[r->near_miss_count++] =
+        (near_miss_record){pass, tool_strdup(node), tool_strdup(condition)};
+}
+
 static void release_measure(measure *m)
 {
     for (size_t i = 0; i < m->op_count; i++)
@@ -93,6 +108,11 @@ void report_release(report *r)
     release_measure(&r->before);
     release_measure(&r->after);
     free(r->passes);
+    for (size_t i = 0; i < r->near_miss_count; i++) {
+        free(r->near_misses[i].node);
+        free(r->near_misses[i].condition);
+    }
+    free(r->near_misses);
 }
 
 /* ---- text */
@@ -163,12 +183,23 @@ static void pass_table(const report *r, FILE *stream)
     table_free(t);
 }
 
+static void near_miss_list(const report *r, FILE *stream)
+{
+    if (r->near_miss_count > 0)
+        fprintf(stream, "\nleft alone:\n");
+    for (size_t i = 0; i < r->near_miss_count; i++) {
+        const near_miss_record *miss = &r->near_misses[i];
+        fprintf(stream, "  %s: %s: %s\n", miss->pass, miss->node, miss->condition);
+    }
+}
+
 void report_text(const report *r, const optimize_options *o, FILE *stream)
 {
     const ort_verification *v = &r->verification;
-    (void)o;
     operator_table(r, stream);
     pass_table(r, stream);
+    if (o->settings.verbose)
+        near_miss_list(r, stream);
     if (!r->verified)
         return;
     fputc('\n', stream);
@@ -217,6 +248,19 @@ static json_object *verification_json(const report *r)
     return j;
 }
 
+static json_object *near_misses_json(const report *r)
+{
+    json_object *list = json_object_new_array();
+    for (size_t i = 0; i < r->near_miss_count; i++) {
+        json_object *miss = json_object_new_object();
+        add(miss, "pass", json_object_new_string(r->near_misses[i].pass));
+        add(miss, "node", json_object_new_string(r->near_misses[i].node));
+        add(miss, "condition", json_object_new_string(r->near_misses[i].condition));
+        json_object_array_add(list, miss);
+    }
+    return list;
+}
+
 void report_json(const report *r, const optimize_options *o, const char *model, FILE *stream)
 {
     json_object *j = json_object_new_object(), *passes = json_object_new_array();
@@ -234,6 +278,7 @@ void report_json(const report *r, const optimize_options *o, const char *model, 
         json_object_array_add(passes, pass);
     }
     add(j, "passes", passes);
+    add(j, "near_misses", near_misses_json(r));
     add(j, "before", measure_json(&r->before));
     add(j, "after", measure_json(&r->after));
     add(j, "verification", verification_json(r));

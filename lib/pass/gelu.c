@@ -61,13 +61,9 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         ort_pattern_parse(&p[i], forms[i].text);
     ORT_EACH_NODE(c->graph, node)
     {
-        if (!ort_edit_is(node, ONNX, "Mul"))
-            continue;
-        for (int i = 0; i < FORMS; i++)
-            if (ort_pattern_match(&p[i], c->graph, node, &m)) {
-                ORT_TRY(fuse(c, &m, forms[i].tanh, changes, err));
-                break;
-            }
+        int i = ort_pattern_find(c, p, FORMS, node, &m);
+        if (i >= 0)
+            ORT_TRY(fuse(c, &m, forms[i].tanh, changes, err));
     }
     return ORT_OK;
 }

@@ -29,18 +29,75 @@ const ort_pass *ort_pass_at(int index)
     return index >= 0 && index < (int)PASS_COUNT ? passes[index] : NULL;
 }
 
+/* ---- near-misses */
+
+typedef struct near_miss {
+    const ort_pass *pass;
+    const ort_node *node;
+    const char *label, *condition;
+} near_miss;
+
+struct ort_near_misses {
+    ort_arena arena;
+    ORT_VEC(near_miss) list;
+};
+
+/* Passes try several forms at one node: the same condition comes in a row. */
+static bool noted(const ort_near_misses *m, const ort_pass *pass, const ort_node *node,
+                  const char *condition)
+{
+    for (size_t i = m->list.count; i-- > 0;) {
+        const near_miss *miss = &m->list.data[i];
+        if (miss->pass != pass || miss->node != node)
+            return false;
+        if (!strcmp(miss->condition, condition))
+            return true;
+    }
+    return false;
+}
+
+/* Without memory a near-miss is lost: it is talk. */
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
 {
+    ort_near_misses *m = context->near_misses;
     char text[512], label[256];
     va_list args;
-    if (!context->log || context->log->level < ORT_LOG_DEBUG)
+    if (!m)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    ort_log_write(context->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", context->pass->name,
-                  ort_node_label(node, label, sizeof label), text);
+    if (noted(m, context->pass, node, text))
+        return;
+    near_miss miss = {context->pass, node,
+                      ort_arena_strdup(&m->arena, ort_node_label(node, label, sizeof label)),
+                      ort_arena_strdup(&m->arena, text)};
+    if (miss.label && miss.condition)
+        (void)!ort_vec_push(&m->list, miss);
 }
+
+static void tell_near_misses(const ort_pass_options *o, const ort_near_misses *m)
+{
+    for (size_t i = 0; m && i < m->list.count; i++) {
+        const near_miss *miss = &m->list.data[i];
+        if (o->near_miss)
+            o->near_miss(o->near_miss_arg, miss->pass, miss->label, miss->condition);
+        else
+            ort_log_write(o->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", miss->pass->name,
+                          miss->label, miss->condition);
+    }
+}
+
+static void drop_near_misses(ort_near_misses *m)
+{
+    if (!m)
+        return;
+    ort_arena_release(&m->arena);
+    ort_vec_release(&m->list);
+    *m = (ort_near_misses){0};
+}
+
+/* ---- what may be written */
 
 int ort_pass_opset(const ort_pass_context *c, const ort_node *node, const char *domain,
                    const char *op_type, int since)
@@ -141,9 +198,17 @@ static int place_of(const ort_pass *pass)
     return place;
 }
 
-static ort_status run_pass(ort_model *model, const ort_pass_options *options, const ort_pass *pass,
-                           size_t *growth_bytes, run_totals *totals, int *changed, ort_error *err)
+typedef struct pass_run {
+    const ort_pass_options *options;
+    size_t growth_bytes;
+    run_totals totals;
+    ort_near_misses *near_misses; /* or NULL */
+} pass_run;
+
+static ort_status run_pass(ort_model *model, pass_run *run, const ort_pass *pass, int *changed,
+                           ort_error *err)
 {
+    const ort_pass_options *options = run->options;
     uint64_t begin = ort_clock_ns();
     int changes = 0;
     ort_pass_context context = {.registry = options->registry,
@@ -152,11 +217,12 @@ static ort_status run_pass(ort_model *model, const ort_pass_options *options, co
                                 .log = options->log,
                                 .portable = options->portable,
                                 .contrib = options->contrib,
-                                .growth_bytes = growth_bytes,
+                                .growth_bytes = &run->growth_bytes,
+                                .near_misses = run->near_misses,
                                 .pass = pass};
     ort_status status = run_on(&context, model->graph, &changes, err);
-    totals->ns[place_of(pass)] += ort_clock_ns() - begin;
-    totals->changes[place_of(pass)] += changes;
+    run->totals.ns[place_of(pass)] += ort_clock_ns() - begin;
+    run->totals.changes[place_of(pass)] += changes;
     *changed += changes;
     return status ? ort_error_wrap(err, status, "pass %s", pass->name) : ORT_OK;
 }
@@ -176,23 +242,40 @@ static void report(const ort_pass_options *options, const run_totals *totals)
     }
 }
 
-ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
+/* Rounds until nothing changes. */
+static ort_status run_rounds(ort_model *model, pass_run *run, ort_error *err)
 {
-    size_t growth_bytes = options->growth_bytes;
-    run_totals totals = {0};
+    const ort_pass_options *options = run->options;
     int changed = 1;
-    ORT_TRY(check_names(options->only, false, err));
-    ORT_TRY(check_names(options->disable, true, err));
-    model->registry = options->registry;
     for (int round = 0; changed && round < ROUNDS_MAX; round++) {
         const ort_pass *pass;
         changed = 0;
+        drop_near_misses(run->near_misses);
         for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
             if (options->limit && i == options->limit)
                 break;
-            ORT_TRY(run_pass(model, options, pass, &growth_bytes, &totals, &changed, err));
+            ORT_TRY(run_pass(model, run, pass, &changed, err));
         }
     }
-    report(options, &totals);
     return ORT_OK;
+}
+
+ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
+{
+    ort_near_misses misses = {0};
+    bool asked = options->near_miss ||
+                 (options->log && options->log->level >= ORT_LOG_DEBUG);
+    pass_run run = {.options = options,
+                    .growth_bytes = options->growth_bytes,
+                    .near_misses = asked ? &misses : NULL};
+    ORT_TRY(check_names(options->only, false, err));
+    ORT_TRY(check_names(options->disable, true, err));
+    model->registry = options->registry;
+    ort_status status = run_rounds(model, &run, err);
+    if (!status) {
+        report(options, &run.totals);
+        tell_near_misses(options, run.near_misses);
+    }
+    drop_near_misses(run.near_misses);
+    return status;
 }

@@ -12,6 +12,7 @@
 #include "op/op.h"
 
 typedef struct ort_pass ort_pass;
+typedef struct ort_near_misses ort_near_misses; /* of one round; pass.c's own */
 
 typedef struct ort_pass_context {
     ort_graph *graph; /* the main graph or a body */
@@ -23,6 +24,7 @@ typedef struct ort_pass_context {
     bool portable; /* the result is written to a file that other runtimes read... */
     bool contrib;  /* ...which may use com.microsoft */
     size_t *growth_bytes; /* what folding may still add to the weights */
+    ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
 } ort_pass_context;
 
 struct ort_pass {
@@ -52,6 +54,10 @@ typedef struct ort_pass_options {
     /* Called in the end for each pass that ran, with its total; or NULL. */
     void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);
     void *report_arg;
+    /* Called in the end for each place that a pass left alone although it almost matches, with the
+     * condition that failed; NULL: they are lines of the log at debug level. */
+    void (*near_miss)(void *arg, const ort_pass *pass, const char *node, const char *condition);
+    void *near_miss_arg;
 } ort_pass_options;
 
 /* The n-th pass of those that these options run; NULL past them. */
@@ -68,7 +74,9 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
 int ort_pass_opset(const ort_pass_context *context, const ort_node *node, const char *domain,
                    const char *op_type, int since);
 
-/* Why a pass left an almost matching place alone: a line of the log at debug level. */
+/* A near-miss: a place that matches but for one condition, which the text names ("the linear result
+ * has another reader"). Every pass says so before it lets go of such a place. Told are those of the
+ * last round alone, each once: what a later pass or round took care of is none. */
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

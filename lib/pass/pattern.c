@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,7 +170,22 @@ typedef struct matcher {
     const ort_pattern *p;
     const ort_graph *graph;
     ort_match *m;
+    bool lenient;   /* one condition may fail: then miss tells which */
+    char miss[200]; /* "": none yet */
 } matcher;
+
+/* Does a failing condition pass for the near-miss? */
+static bool forgives(matcher *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool forgives(matcher *x, const char *format, ...)
+{
+    va_list args;
+    if (!x->lenient || x->miss[0])
+        return false;
+    va_start(args, format);
+    vsnprintf(x->miss, sizeof x->miss, format, args);
+    va_end(args);
+    return true;
+}
 
 static bool operator_fits(const ort_term *t, const ort_node *node)
 {
@@ -286,18 +303,26 @@ static bool is_telling(const ort_term *t)
     return t->kind == '(' || t->kind == '0' || t->kind == '[';
 }
 
+/* Both orders exactly, before one of them with a condition that fails. */
 static bool either_order_fits(matcher *x, const ort_term *t, const ort_node *node)
 {
     const ort_term *a = &x->p->terms[t->first], *b = &x->p->terms[a->next];
-    bool b_first = is_telling(b) && !is_telling(a);
+    bool b_first = is_telling(b) && !is_telling(a), lenient = x->lenient && !x->miss[0];
     ort_match before = *x->m;
-    for (int order = 0; order < 2; order++) {
-        ort_id for_a = input_of(node, order), for_b = input_of(node, 1 - order);
-        if (b_first ? fits(x, b, for_b) && fits(x, a, for_a)
-                    : fits(x, a, for_a) && fits(x, b, for_b))
+    for (int order = 0; order < (lenient ? 4 : 2); order++) {
+        x->lenient = order >= 2;
+        ort_id for_a = input_of(node, order % 2), for_b = input_of(node, 1 - order % 2);
+        bool fit = b_first ? fits(x, b, for_b) && fits(x, a, for_a)
+                           : fits(x, a, for_a) && fits(x, b, for_b);
+        if (fit) {
+            x->lenient = x->lenient || lenient;
             return true;
+        }
         *x->m = before;
+        if (lenient)
+            x->miss[0] = '\0';
     }
+    x->lenient = lenient;
     return false;
 }
 
@@ -305,7 +330,11 @@ static bool node_fits(matcher *x, const ort_term *t, ort_node *node)
 {
     ort_match *m = x->m;
     int known = -1;
-    if (!operator_fits(t, node) || (t->attr && !attribute_fits(t->attr, node)))
+    if (!operator_fits(t, node))
+        return false;
+    if (t->attr && !attribute_fits(t->attr, node) &&
+        !forgives(x, "%s isn't %.*s", ort_edit_origin_of(node), (int)strcspn(t->attr, " )"),
+                  t->attr))
         return false;
     for (int i = t->count; !t->open && i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE)
@@ -322,6 +351,11 @@ static bool node_fits(matcher *x, const ort_term *t, ort_node *node)
     return t->commutative ? either_order_fits(x, t, node) : inputs_fit(x, t, node);
 }
 
+static const char *value_name(const matcher *x, ort_id value)
+{
+    return x->graph->values.data[value]->name;
+}
+
 static bool fits(matcher *x, const ort_term *t, ort_id value)
 {
     switch (t->kind) {
@@ -332,11 +366,18 @@ static bool fits(matcher *x, const ort_term *t, ort_id value)
     case 'x':
         return value != ORT_ID_NONE && bind(x, t->name, value, NULL);
     case '#':
-        return constant_of(x->graph, value) && bind(x, t->name, value, NULL);
+        return value != ORT_ID_NONE &&
+               (constant_of(x->graph, value) ||
+                forgives(x, "'%s' isn't constant", value_name(x, value))) &&
+               bind(x, t->name, value, NULL);
     case '0':
-        return number_fits(constant_of(x->graph, value), t->number);
+        return number_fits(constant_of(x->graph, value), t->number) ||
+               (value != ORT_ID_NONE &&
+                forgives(x, "'%s' isn't %g", value_name(x, value), t->number));
     case '[':
-        return list_fits(constant_of(x->graph, value), t);
+        return list_fits(constant_of(x->graph, value), t) ||
+               (value != ORT_ID_NONE && forgives(x, "'%s' isn't [%.*s]", value_name(x, value),
+                                                 t->length, t->text));
     default: {
         ort_node *node = ort_edit_producer(x->graph, value);
         return node && node->outputs[0] == value && node_fits(x, t, node);
@@ -352,8 +393,8 @@ static bool inside(const ort_match *m, const ort_node *node)
     return false;
 }
 
-/* Nobody else reads what will go. */
-static bool closed(const ort_graph *graph, const ort_match *m)
+/* A value that will go though somebody else reads it, or ORT_ID_NONE. */
+static ort_id read_outside(const ort_graph *graph, const ort_match *m)
 {
     for (int i = 1; i < m->node_count; i++) {
         const ort_node *node = m->nodes[i];
@@ -361,15 +402,30 @@ static bool closed(const ort_graph *graph, const ort_match *m)
             if (node->outputs[k] == ORT_ID_NONE)
                 continue;
             if (graph->values.data[node->outputs[k]]->is_output)
-                return false;
+                return node->outputs[k];
             ort_readers readers = ort_readers_of(graph, node->outputs[k]);
             const ort_node *reader;
             while ((reader = ort_readers_next(&readers)))
                 if (!inside(m, reader))
-                    return false;
+                    return node->outputs[k];
         }
     }
-    return true;
+    return ORT_ID_NONE;
+}
+
+static bool matches(matcher *x, ort_node *node)
+{
+    x->m->pattern = x->p;
+    x->m->node_count = 0;
+    for (int i = 0; i < x->p->name_count; i++) {
+        x->m->values[i] = ORT_ID_NONE;
+        x->m->named[i] = NULL;
+    }
+    if (!node_fits(x, &x->p->terms[0], node))
+        return false;
+    ort_id outside = read_outside(x->graph, x->m);
+    return outside == ORT_ID_NONE ||
+           forgives(x, "'%s' has another reader", value_name(x, outside));
 }
 
 bool ort_pattern_match(const ort_pattern *p, const ort_graph *graph, ort_node *node,
@@ -377,14 +433,25 @@ bool ort_pattern_match(const ort_pattern *p, const ort_graph *graph, ort_node *n
 {
     if (!operator_fits(&p->terms[0], node))
         return false;
-    matcher x = {p, graph, match};
-    match->pattern = p;
-    match->node_count = 0;
-    for (int i = 0; i < p->name_count; i++) {
-        match->values[i] = ORT_ID_NONE;
-        match->named[i] = NULL;
+    matcher x = {.p = p, .graph = graph, .m = match};
+    return matches(&x, node);
+}
+
+int ort_pattern_find(const ort_pass_context *c, const ort_pattern *patterns, int count,
+                     ort_node *node, ort_match *match)
+{
+    for (int i = 0; i < count; i++)
+        if (ort_pattern_match(&patterns[i], c->graph, node, match))
+            return i;
+    for (int i = 0; i < count && c->near_misses; i++) {
+        matcher x = {.p = &patterns[i], .graph = c->graph, .m = match, .lenient = true};
+        if (!operator_fits(&patterns[i].terms[0], node) || !matches(&x, node) ||
+            match->node_count < 2)
+            continue;
+        ort_pass_note(c, node, "%s", x.miss);
+        break;
     }
-    return node_fits(&x, &p->terms[0], node) && closed(graph, match);
+    return -1;
 }
 
 /* ---- what was found */

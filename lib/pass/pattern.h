@@ -57,6 +57,11 @@ void ort_pattern_parse(ort_pattern *pattern, const char *text);
 /* Is `node` the root of the pattern? */
 bool ort_pattern_match(const ort_pattern *pattern, const ort_graph *graph, ort_node *node,
                        ort_match *match);
+/* The first of `count` patterns whose root is `node`, or -1. When there is none, the near-miss is
+ * noted: a pattern whose operators are all there, but one constant or attribute is another, or an
+ * inner value has another reader. */
+int ort_pattern_find(const ort_pass_context *context, const ort_pattern *patterns, int count,
+                     ort_node *node, ort_match *match);
 /* What a name of the pattern stands for; the name must exist. */
 ort_id ort_match_value(const ort_match *match, const char *name);
 ort_node *ort_match_node(const ort_match *match, const char *name);
