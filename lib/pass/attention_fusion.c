@@ -14,26 +14,20 @@
 
 #define K_OF(inner) "t:(Transpose " inner ")"
 
-typedef struct form {
-    const char *text;
-    bool masked, divides, squared; /* the scale is 1/s, s^2 */
-    bool scaled;
-} form;
+enum { MASKED = 1, SCALED = 2, DIVIDES = 4, SQUARED = 8 }; /* the scale is s, 1/s, s^2 */
 
 #define OUTPUT(scores) "(MatMul p:(Softmax " scores ") v)"
-#define MASKED_AND_NOT(scores, divides, squared, scaled)                                           \
-    {OUTPUT("(Add " scores " mask)"), true, divides, squared, scaled},                             \
-        {OUTPUT(scores), false, divides, squared, scaled}
+#define MASKED_AND_NOT(scores, flags)                                                              \
+    {OUTPUT("(Add " scores " mask)"), MASKED | (flags)}, {OUTPUT(scores), flags}
 
-static const form forms[] = {
-    MASKED_AND_NOT("(Div (MatMul q " K_OF("k") ") #s)", true, false, true),
-    MASKED_AND_NOT("(Mul (MatMul q " K_OF("k") ") #s)", false, false, true),
-    MASKED_AND_NOT("(MatMul (Mul q #s) (Mul " K_OF("k") " #s))", false, true, true),
-    MASKED_AND_NOT("(MatMul (Mul q #s) " K_OF("k") ")", false, false, true),
-    MASKED_AND_NOT("(MatMul (Div q #s) " K_OF("k") ")", true, false, true),
-    MASKED_AND_NOT("(MatMul q " K_OF("k") ")", false, false, false),
+static const ort_pattern_form forms[] = {
+    MASKED_AND_NOT("(Div (MatMul q " K_OF("k") ") #s)", SCALED | DIVIDES),
+    MASKED_AND_NOT("(Mul (MatMul q " K_OF("k") ") #s)", SCALED),
+    MASKED_AND_NOT("(MatMul (Mul q #s) (Mul " K_OF("k") " #s))", SCALED | SQUARED),
+    MASKED_AND_NOT("(MatMul (Mul q #s) " K_OF("k") ")", SCALED),
+    MASKED_AND_NOT("(MatMul (Div q #s) " K_OF("k") ")", SCALED | DIVIDES),
+    MASKED_AND_NOT("(MatMul q " K_OF("k") ")", 0),
 };
-enum { FORMS = sizeof forms / sizeof *forms };
 
 static bool ranked(const ort_type *type, int rank)
 {
@@ -68,7 +62,7 @@ static bool mask_fits(const ort_type *mask, const ort_type *q, const ort_type *s
     return true;
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, const form *f,
+static const char *check(const ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
                          double *scale)
 {
     const ort_graph *graph = c->graph;
@@ -84,15 +78,18 @@ static const char *check(const ort_pass_context *c, const ort_match *m, const fo
         return "the keys are transposed in another way";
     if (!same_heads(q, kt) || !same_heads(q, v))
         return "batch or heads of q, k and v may differ";
-    if (f->masked && !mask_fits(ort_match_type(m, graph, "mask"), q, scores))
+    if (f->flags & MASKED && !mask_fits(ort_match_type(m, graph, "mask"), q, scores))
         return "the mask isn't one that broadcasts onto the scores";
     *scale = 1;
-    if (f->scaled) {
+    if (f->flags & SCALED) {
         const ort_tensor *s = ort_match_constant(m, graph, "s");
         if (ort_tensor_count(s) != 1)
             return "the scale isn't one number";
         *scale = ort_tensor_get_f64(s, 0);
-        *scale = f->divides ? 1 / *scale : f->squared ? *scale * *scale : *scale;
+        if (f->flags & DIVIDES)
+            *scale = 1 / *scale;
+        else if (f->flags & SQUARED)
+            *scale *= *scale;
     }
     return isfinite(*scale) && *scale > 0 ? NULL : "the scale isn't a positive number";
 }
@@ -114,12 +111,12 @@ static ort_status keys_of(ort_pass_context *c, const ort_match *m, ort_id *keys,
                                 : ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, int *changes,
-                       ort_error *err)
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
+                       int *changes, ort_error *err)
 {
     double scale;
     ort_id inputs[4] = {ort_match_value(m, "q"), ORT_ID_NONE, ort_match_value(m, "v"),
-                        f->masked ? ort_match_value(m, "mask") : ORT_ID_NONE};
+                        f->flags & MASKED ? ort_match_value(m, "mask") : ORT_ID_NONE};
     const char *why = check(c, m, f, &scale);
     int opset = why ? 0 : ort_pass_opset(c, m->nodes[0], ONNX, "Attention", 23);
     if (why)
@@ -129,7 +126,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, i
     ORT_TRY(keys_of(c, m, &inputs[1], err));
     ort_attr set = {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)scale};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Attention", .inputs = inputs,
-                          .input_count = f->masked ? 4 : 3, .set = &set, .set_count = 1,
+                          .input_count = f->flags & MASKED ? 4 : 3, .set = &set, .set_count = 1,
                           .opset = opset};
     ++*changes;
     return ort_match_replace(c, m, &spec, err);
@@ -206,27 +203,11 @@ static ort_status join_heads(ort_pass_context *c, ort_node *node, int *changes, 
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    ort_pattern p[FORMS];
-    ort_match m;
     ort_node *node;
-    for (int i = 0; i < FORMS; i++)
-        ort_pattern_parse(&p[i], forms[i].text);
     ORT_EACH_NODE(c->graph, node)
-    {
-        if (ort_edit_is(node, ONNX, "Attention")) {
+        if (ort_edit_is(node, ONNX, "Attention"))
             ORT_TRY(join_heads(c, node, changes, err));
-            continue;
-        }
-        if (!ort_edit_is(node, ONNX, "MatMul") ||
-            !ort_edit_is(ort_edit_producer(c->graph, node->inputs[0]), ONNX, "Softmax"))
-            continue;
-        for (int i = 0; i < FORMS; i++)
-            if (ort_pattern_match(&p[i], c->graph, node, &m)) {
-                ORT_TRY(fuse(c, &m, &forms[i], changes, err));
-                break;
-            }
-    }
-    return ORT_OK;
+    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
 const ort_pass ort_pass_attention = {

@@ -13,17 +13,12 @@
 #define PRODUCT(inputs, scale)                                                                     \
     "(Mul (Cast (MatMulInteger " inputs ") to=1) (Mul " scale " #sb))"
 
-typedef struct form {
-    const char *text;
-    bool biased, zeroed; /* zb is given */
-} form;
+enum { BIASED = 1, ZEROED = 2 }; /* zb is given */
 
-#define BOTH(inputs, zeroed)                                                                       \
-    {"(Add " PRODUCT(inputs, "sa") " #bias)", true, zeroed},                                       \
-        {PRODUCT(inputs, "sa"), false, zeroed}
+#define BOTH(inputs, flags)                                                                        \
+    {"(Add " PRODUCT(inputs, "sa") " #bias)", BIASED | (flags)}, {PRODUCT(inputs, "sa"), flags}
 
-static const form forms[] = {BOTH("a #b za #zb", true), BOTH("a #b za", false)};
-enum { FORMS = sizeof forms / sizeof *forms };
+static const ort_pattern_form forms[] = {BOTH("a #b za #zb", ZEROED), BOTH("a #b za", 0)};
 
 /* One number, or one for each of the last dim of `of`. */
 static bool is_row(const ort_tensor *t, const ort_tensor *of)
@@ -33,7 +28,7 @@ static bool is_row(const ort_tensor *t, const ort_tensor *of)
                : t->shape.rank == 1 && t->shape.dim[0] == of->shape.dim[of->shape.rank - 1];
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, const form *f)
+static const char *check(const ort_pass_context *c, const ort_match *m, const ort_pattern_form *f)
 {
     const ort_graph *graph = c->graph;
     const ort_tensor *b = ort_match_constant(m, graph, "b");
@@ -43,9 +38,9 @@ static const char *check(const ort_pass_context *c, const ort_match *m, const fo
     if (sa->kind != ORT_TYPE_TENSOR || sa->rank != 0 || sa->dtype != ORT_DTYPE_FLOAT)
         return "the scale of the left side isn't one float";
     if (!is_row(ort_match_constant(m, graph, "sb"), b) ||
-        (f->zeroed && !is_row(ort_match_constant(m, graph, "zb"), b)))
+        (f->flags & ZEROED && !is_row(ort_match_constant(m, graph, "zb"), b)))
         return "scales of the weights aren't one per column";
-    if (f->biased) {
+    if (f->flags & BIASED) {
         const ort_tensor *bias = ort_match_constant(m, graph, "bias");
         if (bias->shape.rank != 1 || bias->shape.dim[0] != b->shape.dim[1])
             return "the bias isn't one number per column";
@@ -73,8 +68,8 @@ static ort_node *quantizer(const ort_pass_context *c, const ort_match *m)
                : NULL;
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, int *changes,
-                       ort_error *err)
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
+                       int *changes, ort_error *err)
 {
     const char *why = check(c, m, f);
     ort_node *dynamic = quantizer(c, m);
@@ -83,8 +78,8 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, i
         ort_pass_note(c, m->nodes[0], "%s", why);
     if (why || !ort_pass_opset(c, m->nodes[0], MS, op_type, 1))
         return ORT_OK;
-    ort_id zb = f->zeroed ? ort_match_value(m, "zb") : ORT_ID_NONE;
-    ort_id bias = f->biased ? ort_match_value(m, "bias") : ORT_ID_NONE;
+    ort_id zb = f->flags & ZEROED ? ort_match_value(m, "zb") : ORT_ID_NONE;
+    ort_id bias = f->flags & BIASED ? ort_match_value(m, "bias") : ORT_ID_NONE;
     ort_id b = ort_match_value(m, "b"), sb = ort_match_value(m, "sb");
     ort_id all[7] = {ort_match_value(m, "a"), b, ort_match_value(m, "sa"), sb,
                      ort_match_value(m, "za"), zb, bias};
@@ -103,23 +98,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, i
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    ort_pattern p[FORMS];
-    ort_match m;
-    ort_node *node;
-    for (int i = 0; i < FORMS; i++)
-        ort_pattern_parse(&p[i], forms[i].text);
-    for (int biased = 1; biased >= 0; biased--) /* the longer forms first */
-        ORT_EACH_NODE(c->graph, node)
-        {
-            if (!ort_edit_is(node, ONNX, biased ? "Add" : "Mul"))
-                continue;
-            for (int i = 0; i < FORMS; i++)
-                if (forms[i].biased == biased && ort_pattern_match(&p[i], c->graph, node, &m)) {
-                    ORT_TRY(fuse(c, &m, &forms[i], changes, err));
-                    break;
-                }
-        }
-    return ORT_OK;
+    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
 const ort_pass ort_pass_dynamic_quant = {

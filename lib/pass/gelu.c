@@ -8,10 +8,7 @@
 #include "base/error.h"
 #include "pass/pattern.h"
 
-typedef struct form {
-    const char *text;
-    bool tanh;
-} form;
+enum { TANH = 1 };
 
 #define ERF_DIV "(Add (Erf (Div x 1.41421356)) 1)"
 #define ERF_MUL "(Add (Erf (Mul x 0.70710678)) 1)"
@@ -22,19 +19,19 @@ typedef struct form {
 #define FACTORED TANH_OF("(Mul (Mul x 0.79788456) (Add (Mul (Mul x 0.044715) x) 1))")
 
 /* The half goes with x, with the bracket, or comes last. */
-#define THREE(bracket, tanh)                                                                       \
-    {"(Mul (Mul x 0.5) " bracket ")", tanh}, {"(Mul x (Mul " bracket " 0.5))", tanh},              \
-        {"(Mul (Mul x " bracket ") 0.5)", tanh}
+#define THREE(bracket, flags)                                                                      \
+    {"(Mul (Mul x 0.5) " bracket ")", flags}, {"(Mul x (Mul " bracket " 0.5))", flags},            \
+        {"(Mul (Mul x " bracket ") 0.5)", flags}
 
-static const form forms[] = {
-    THREE(ERF_DIV, false), THREE(ERF_MUL, false), THREE(CUBE_POW, true),
-    THREE(CUBE_MUL, true), THREE(CUBE_IN, true),  THREE(FACTORED, true),
+static const ort_pattern_form forms[] = {
+    THREE(ERF_DIV, 0),     THREE(ERF_MUL, 0),    THREE(CUBE_POW, TANH),
+    THREE(CUBE_MUL, TANH), THREE(CUBE_IN, TANH), THREE(FACTORED, TANH),
 };
-enum { FORMS = sizeof forms / sizeof *forms };
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, bool tanh, int *changes,
-                       ort_error *err)
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
+                       int *changes, ort_error *err)
 {
+    bool tanh = f->flags & TANH;
     ort_id x = ort_match_value(m, "x");
     ort_attr approximate = {.name = "approximate", .type = ORT_ATTR_STRING, .s = {"tanh", 4}};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Gelu", .inputs = &x, .input_count = 1,
@@ -54,18 +51,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, bool tanh, int *
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    ort_pattern p[FORMS];
-    ort_match m;
-    ort_node *node;
-    for (int i = 0; i < FORMS; i++)
-        ort_pattern_parse(&p[i], forms[i].text);
-    ORT_EACH_NODE(c->graph, node)
-    {
-        int i = ort_pattern_find(c, p, FORMS, node, &m);
-        if (i >= 0)
-            ORT_TRY(fuse(c, &m, forms[i].tanh, changes, err));
-    }
-    return ORT_OK;
+    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
 const ort_pass ort_pass_gelu = {

@@ -10,10 +10,7 @@
 #include "pass/pattern.h"
 #include "pass/skip_norm.h"
 
-typedef struct form {
-    const char *text;
-    bool rms, has_beta;
-} form;
+enum { RMS = 1, BETA = 2 };
 
 #define SQUARE_POW "(Pow d 2)"
 #define SQUARE_MUL "(Mul d d)"
@@ -22,7 +19,7 @@ typedef struct form {
 #define BY_DIV(square) "(Div " CENTERED " " STD(square) ")"
 #define BY_MUL(square) "(Mul " CENTERED " (Reciprocal " STD(square) "))"
 #define LAYER(normal)                                                                              \
-    {"(Add (Mul " normal " #g) #b)", false, true}, {"(Mul " normal " #g)", false, false}
+    {"(Add (Mul " normal " #g) #b)", BETA}, {"(Mul " normal " #g)", 0}
 
 /* x s + (beta - mean s), s = gamma / std: how some exporters batch the scale. */
 #define SCALED(d)                                                                                  \
@@ -30,17 +27,16 @@ typedef struct form {
     "(Sub #b (Mul m:(ReduceMean x ...) s)))"
 
 #define RMS_STD(square) "(Sqrt (Add v:(ReduceMean " square " ...) #e))"
-#define RMS(square)                                                                                \
-    {"(Mul (Mul d (Reciprocal " RMS_STD(square) ")) #g)", true, false},                            \
-        {"(Mul (Mul d (Div 1 " RMS_STD(square) ")) #g)", true, false},                             \
-        {"(Mul (Div d " RMS_STD(square) ") #g)", true, false}
+#define RMS_OF(square)                                                                             \
+    {"(Mul (Mul d (Reciprocal " RMS_STD(square) ")) #g)", RMS},                                    \
+        {"(Mul (Mul d (Div 1 " RMS_STD(square) ")) #g)", RMS},                                     \
+        {"(Mul (Div d " RMS_STD(square) ") #g)", RMS}
 
-static const form forms[] = {
-    LAYER(BY_DIV(SQUARE_POW)), LAYER(BY_DIV(SQUARE_MUL)), LAYER(BY_MUL(SQUARE_POW)),
-    LAYER(BY_MUL(SQUARE_MUL)), {SCALED("d:(Sub x m)"), false, true},
-    RMS(SQUARE_POW),           RMS(SQUARE_MUL),
+static const ort_pattern_form forms[] = {
+    LAYER(BY_DIV(SQUARE_POW)), LAYER(BY_DIV(SQUARE_MUL)),    LAYER(BY_MUL(SQUARE_POW)),
+    LAYER(BY_MUL(SQUARE_MUL)), {SCALED("d:(Sub x m)"), BETA}, RMS_OF(SQUARE_POW),
+    RMS_OF(SQUARE_MUL),
 };
-enum { FORMS = sizeof forms / sizeof *forms };
 
 /* The number of last axes that a ReduceMean runs over, kept as ones; 0 when it is none of these. */
 static int last_axes(const ort_graph *graph, const ort_node *mean)
@@ -84,28 +80,29 @@ static bool spans(const ort_tensor *t, const ort_type *x, int count)
     return skip == 0;
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, const form *f, int *axes)
+static const char *check(const ort_pass_context *c, const ort_match *m,
+                         const ort_pattern_form *f, int *axes)
 {
     const ort_graph *graph = c->graph;
-    const ort_type *x = ort_match_type(m, graph, f->rms ? "d" : "x");
+    const ort_type *x = ort_match_type(m, graph, f->flags & RMS ? "d" : "x");
     const ort_tensor *epsilon = ort_match_constant(m, graph, "e");
     *axes = last_axes(graph, ort_match_node(m, "v"));
-    if (!*axes || (!f->rms && last_axes(graph, ort_match_node(m, "m")) != *axes))
+    if (!*axes || (!(f->flags & RMS) && last_axes(graph, ort_match_node(m, "m")) != *axes))
         return "a mean isn't over the last axes";
     if (ort_tensor_count(epsilon) != 1)
         return "epsilon isn't one number";
     if (!spans(ort_match_constant(m, graph, "g"), x, *axes) ||
-        (f->has_beta && !spans(ort_match_constant(m, graph, "b"), x, *axes)))
+        (f->flags & BETA && !spans(ort_match_constant(m, graph, "b"), x, *axes)))
         return "scale or bias isn't of the normalized axes";
     return NULL;
 }
 
 /* The opset hasn't the operator, but com.microsoft has one that takes a sum in. */
-static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const form *f,
+static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
                            const ort_id inputs[3], float epsilon, int *changes, ort_error *err)
 {
     ort_skip_norm norm = {.sum = inputs[0], .gamma = inputs[1], .beta = inputs[2],
-                          .epsilon = epsilon, .rms = f->rms};
+                          .epsilon = epsilon, .rms = f->flags & RMS};
     ort_node *add = ort_skip_norm_add(c, m->nodes[0], &norm);
     if (!add)
         return ORT_OK;
@@ -117,25 +114,25 @@ static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const form *
     return ort_skip_norm_write(c, m->nodes[0], add, &norm, output, origin, err);
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, int *changes,
-                       ort_error *err)
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
+                       int *changes, ort_error *err)
 {
     int axes;
-    const char *op_type = f->rms ? "RMSNormalization" : "LayerNormalization";
+    const char *op_type = f->flags & RMS ? "RMSNormalization" : "LayerNormalization";
     const char *why = check(c, m, f, &axes);
     if (why) {
         ort_pass_note(c, m->nodes[0], "%s", why);
         return ORT_OK;
     }
-    ort_id inputs[3] = {ort_match_value(m, f->rms ? "d" : "x"), ort_match_value(m, "g"),
-                        f->has_beta ? ort_match_value(m, "b") : ORT_ID_NONE};
+    ort_id inputs[3] = {ort_match_value(m, f->flags & RMS ? "d" : "x"), ort_match_value(m, "g"),
+                        f->flags & BETA ? ort_match_value(m, "b") : ORT_ID_NONE};
     ort_attr set[2] = {
         {.name = "axis", .type = ORT_ATTR_INT, .i = -axes},
         {.name = "epsilon", .type = ORT_ATTR_FLOAT,
          .f = (float)ort_tensor_get_f64(ort_match_constant(m, c->graph, "e"), 0)}};
     ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .inputs = inputs,
-                          .input_count = f->has_beta ? 3 : 2, .set = set, .set_count = 2};
-    spec.opset = ort_pass_opset(c, m->nodes[0], ONNX, op_type, f->rms ? 23 : 17);
+                          .input_count = f->flags & BETA ? 3 : 2, .set = set, .set_count = 2};
+    spec.opset = ort_pass_opset(c, m->nodes[0], ONNX, op_type, f->flags & RMS ? 23 : 17);
     if (!spec.opset)
         return axes == 1 ? fuse_sum(c, m, f, inputs, set[1].f, changes, err) : ORT_OK;
     ++*changes;
@@ -144,24 +141,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const form *f, i
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    ort_pattern p[FORMS];
-    ort_match m;
-    ort_node *node;
-    for (int i = 0; i < FORMS; i++)
-        ort_pattern_parse(&p[i], forms[i].text);
-    for (int shifted = 1; shifted >= 0; shifted--) /* the longer forms first */
-        ORT_EACH_NODE(c->graph, node)
-        {
-            if (!ort_edit_is(node, ONNX, shifted ? "Add" : "Mul"))
-                continue;
-            for (int i = 0; i < FORMS; i++)
-                if (forms[i].has_beta == shifted &&
-                    ort_pattern_match(&p[i], c->graph, node, &m)) {
-                    ORT_TRY(fuse(c, &m, &forms[i], changes, err));
-                    break;
-                }
-        }
-    return ORT_OK;
+    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
 const ort_pass ort_pass_layer_norm = {

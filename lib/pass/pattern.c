@@ -516,3 +516,23 @@ ort_status ort_match_replace(ort_pass_context *c, const ort_match *m, ort_node_s
         return ort_error_memory(err, 64);
     return ort_edit_add_node(c->graph, spec, NULL, err);
 }
+
+/* ---- tables of forms */
+
+ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
+                             ort_pattern_fuse fuse, int *changes, ort_error *err)
+{
+    ort_match match;
+    ort_pattern *p = malloc((size_t)count * sizeof *p);
+    ort_status status = p ? ORT_OK : ort_error_memory(err, (size_t)count * sizeof *p);
+    for (int i = 0; p && i < count; i++)
+        ort_pattern_parse(&p[i], forms[i].text);
+    for (size_t k = c->graph->order.count; !status && k-- > 0;) {
+        ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
+        int found = node->removed ? -1 : ort_pattern_find(c, p, count, node, &match);
+        if (found >= 0)
+            status = fuse(c, &match, &forms[found], changes, err);
+    }
+    free(p);
+    return status;
+}

@@ -76,4 +76,20 @@ ort_status ort_match_replace(ort_pass_context *context, const ort_match *match,
 /* The first half of it alone, for replacements of several nodes; returns the joined origin. */
 const char *ort_match_remove(ort_pass_context *context, const ort_match *match);
 
+/* ---- tables of forms: how exporters spell the same thing */
+
+typedef struct ort_pattern_form {
+    const char *text;
+    unsigned flags; /* what the pass must know about this spelling: its own bits */
+} ort_pattern_form;
+
+/* Fuse a match of `form`, or leave it alone with a note; counts what it changed. */
+typedef ort_status (*ort_pattern_fuse)(ort_pass_context *context, const ort_match *match,
+                                    const ort_pattern_form *form, int *changes, ort_error *err);
+
+/* One sweep, from the results of the graph to its inputs, so that of two roots the one that covers
+ * more comes first; at a node the first form that matches is handed to `fuse`, and no other. */
+ort_status ort_pattern_forms(ort_pass_context *context, const ort_pattern_form *forms, int count,
+                           ort_pattern_fuse fuse, int *changes, ort_error *err);
+
 #endif

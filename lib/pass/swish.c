@@ -2,20 +2,26 @@
 #include "base/error.h"
 #include "pass/pattern.h"
 
-static const char *const patterns[] = {
-    "(Mul x (Sigmoid (Mul x #a)))",
-    "(Mul x (Sigmoid x))",
+enum { SCALED = 1 };
+
+static const ort_pattern_form forms[] = {
+    {"(Mul x (Sigmoid x))", 0},
+    {"(Mul x (Sigmoid (Mul x #a)))", SCALED},
 };
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, float alpha, int *changes,
-                       ort_error *err)
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
+                       int *changes, ort_error *err)
 {
+    const ort_tensor *a = f->flags & SCALED ? ort_match_constant(m, c->graph, "a") : NULL;
     const ort_node *root = m->nodes[0];
     ort_id x = ort_match_value(m, "x");
     bool is_float = ort_match_type(m, c->graph, "x")->dtype == ORT_DTYPE_FLOAT;
-    ort_attr attr = {.name = "alpha", .type = ORT_ATTR_FLOAT, .f = alpha};
+    ort_attr attr = {.name = "alpha", .type = ORT_ATTR_FLOAT,
+                     .f = a ? (float)ort_tensor_get_f64(a, 0) : 1};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Swish", .inputs = &x, .input_count = 1,
                           .set = &attr, .set_count = 1};
+    if (a && ort_tensor_count(a) != 1)
+        return ORT_OK;
     if (c->portable && !c->contrib) {
         spec.opset = ort_pass_opset(c, root, ONNX, "Swish", 24);
     } else if (is_float) {
@@ -31,22 +37,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, float alpha, int
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    ort_pattern p[2];
-    ort_match m;
-    ort_node *node;
-    ort_pattern_parse(&p[0], patterns[0]);
-    ort_pattern_parse(&p[1], patterns[1]);
-    ORT_EACH_NODE(c->graph, node)
-    {
-        if (ort_pattern_match(&p[1], c->graph, node, &m)) {
-            ORT_TRY(fuse(c, &m, 1.0f, changes, err));
-        } else if (ort_pattern_match(&p[0], c->graph, node, &m)) {
-            const ort_tensor *alpha = ort_match_constant(&m, c->graph, "a");
-            if (ort_tensor_count(alpha) == 1)
-                ORT_TRY(fuse(c, &m, (float)ort_tensor_get_f64(alpha, 0), changes, err));
-        }
-    }
-    return ORT_OK;
+    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
 const ort_pass ort_pass_swish = {
