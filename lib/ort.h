@@ -134,7 +134,7 @@ typedef struct ort_env_options {
     int spin_us;          /* longest spin inside a run, microseconds; -1: default (20) */
     const char *isa;      /* "scalar", "avx2", "avx512"; NULL: the best this machine has */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
-    bool math_strict;     /* no reassociating algorithms (reserved for Winograd and its kin) */
+    bool math_strict;     /* no Winograd: sums of products as the specification writes them */
     size_t max_memory_bytes; /* arena and scratch limit of a run; 0: none */
     ort_log_fn *log;
     void *log_arg;

@@ -71,10 +71,28 @@ typedef struct ort_blocked_each {
     float row_count;           /*          = row_count * column_count[pixel] */
 } ort_blocked_each;
 
+/* Neighbouring tiles of 4x4 outputs in one row of tiles and one block of channels. `v` holds 36
+ * stretches of pixels, v_step floats apart, tile t at pixel t of each. */
+typedef struct ort_blocked_tiles {
+    const float *x;            /* input: the block's plane of height x width */
+    int64_t height, width;     /* of the plane of x, or of out.y */
+    int64_t top, left;         /* of the first tile in that plane; input: may lie outside */
+    int64_t tiles;
+    float *v;
+    int64_t v_step;
+    ort_blocked_out out;       /* output: y (and z) at (top, left); count is unused */
+} ort_blocked_tiles;
+
 typedef struct ort_blocked_kernels {
     int block, vector;
     void (*conv)(const ort_blocked_conv *conv);
     void (*conv_plain)(const ort_blocked_plain *conv);
+    /* Winograd F(4x4, 3x3), stride 1. Filters [9][channels][width] to [36][channels][width]; 6x6
+     * pixels, zero outside of the plane, to stretches of v; stretches of sums to outputs, those
+     * beyond the plane left out. */
+    void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
+    void (*winograd_input)(const ort_blocked_tiles *tiles);
+    void (*winograd_output)(const ort_blocked_tiles *tiles);
     void (*depthwise)(const ort_blocked_each *each);
     void (*max_pool)(const ort_blocked_each *each); /* NaN wins; an empty window is -inf */
     void (*average_pool)(const ort_blocked_each *each);

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "op/blocked_op.h"
+#include "op/winograd.h"
 
 enum {
     SUM_TERMS = 1024,          /* of one call */
@@ -77,8 +78,8 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
 
 /* ---- prepare: weights into panels */
 
-/* Panels of one group of a product; w is its first map. */
-static void pack_group(const ort_blocked_state *s, int64_t group_maps, const char *w, float *out)
+void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps, const char *w,
+                             float *out)
 {
     int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
     int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
@@ -142,10 +143,11 @@ static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, o
         pack_plain(s, w->data, out);
     else
         for (int64_t g = 0; g < s->group; g++)
-            pack_group(s, group_maps,
-                       (const char *)w->data +
-                           (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
-                       out + g * s->group_floats);
+            ort_blocked_pack_panels(
+                s, group_maps,
+                (const char *)w->data +
+                    (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
+                out + g * s->group_floats);
     return ORT_OK;
 }
 
@@ -198,7 +200,9 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     ort_tensor straight = *w;
     if (!s->inner)
         ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
-    ort_status status = pack(p, s, &straight, err);
+    s->winograd = ort_winograd_pays(p, s);
+    ort_status status =
+        s->winograd ? ort_winograd_pack(p, s, w, err) : pack(p, s, &straight, err);
     if (!s->inner)
         free(straight.data);
     return status ? status : pack_bias(p, s, err);
@@ -304,6 +308,8 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
     ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
     if (p->out.n * p->out.plane == 0)
         return ORT_OK;
+    if (s->winograd)
+        return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
     p->vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
     if (s->plain)
         return plan_plain(sh, p, s, err);
@@ -343,14 +349,15 @@ static ort_blocked_out out_of(const conv_job *j, int64_t block, int64_t pixel, i
                              .count = count};
 }
 
-static void activate(const conv_job *j, const ort_blocked_out *o, int64_t blocks)
+void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *o,
+                          int64_t blocks)
 {
-    const ort_epilogue *e = &j->s->epilogue;
+    const ort_epilogue *e = &s->epilogue;
     if (e->act < 0)
         return;
     for (int64_t b = 0; b < blocks; b++)
-        j->call->k->math.unary[e->act](o->y + b * o->y_block, o->y + b * o->y_block,
-                                       (size_t)(o->count * j->s->block), e->act_a, e->act_b);
+        call->k->math.unary[e->act](o->y + b * o->y_block, o->y + b * o->y_block,
+                                    (size_t)(o->count * s->block), e->act_a, e->act_b);
 }
 
 typedef struct task_place { /* what a task number stands for */
@@ -388,7 +395,7 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
     c->window.x = x + c->first_channel * p->in.plane + in_row * p->w.in[1] * s->block;
     s->k->conv(c);
     if (end)
-        activate(j, &c->out, at->vectors * s->k->vector / s->block);
+        ort_blocked_activate(j->call, s, &c->out, at->vectors * s->k->vector / s->block);
 }
 
 static void task_product(void *arg, size_t task, int thread)
@@ -458,7 +465,7 @@ static void task_plain(void *arg, size_t task, int thread)
         c.x = rows + (oy - at.first_row) * p->w.stride[0] * p->plain_row;
         c.out = out_of(j, at.image * p->out.blocks, oy * p->w.out[1], p->w.out[1]);
         s->k->conv_plain(&c);
-        activate(j, &c.out, p->out.blocks);
+        ort_blocked_activate(j->call, s, &c.out, p->out.blocks);
     }
 }
 
@@ -478,13 +485,12 @@ static void task_depthwise(void *arg, size_t task, int thread)
         e.w = s->w + (block % p->out.blocks * taps + first_row * s->kernel[1]) * s->block;
         e.out = out_of(j, block, oy * p->w.out[1], p->w.out[1]);
         s->k->depthwise(&e);
-        activate(j, &e.out, 1);
+        ort_blocked_activate(j->call, s, &e.out, 1);
     }
 }
 
 ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const ort_blocked_state *s = call->state;
     const blocked_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
@@ -492,6 +498,8 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
                   ort_call_out(call, 0)->data};
     if (p->out.n * p->out.plane == 0)
         return ORT_OK;
+    if (s->winograd)
+        return ort_winograd_run(call, err);
     if (s->depthwise)
         ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->row_blocks),
                           task_depthwise, &j);

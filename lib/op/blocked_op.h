@@ -20,6 +20,7 @@ typedef struct ort_blocked_state {
     bool inner;           /* the block is an axis of its own, the last */
     /* Conv */
     bool plain, depthwise;  /* plain: the input isn't blocked */
+    bool winograd;          /* w holds transformed filters */
     int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
     int64_t kernel[2];
     ort_epilogue epilogue;
@@ -60,6 +61,13 @@ ort_status ort_blocked_window_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_window_run(ort_call *call, ort_error *err);
 ort_status ort_blocked_global_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
+
+/* What blocked_conv.c and winograd.c share: the filter of one group into panels, w its first map;
+ * an activation that is no clamp, over the count pixels of each block of outputs. */
+void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps, const char *w,
+                             float *out);
+void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
+                          int64_t blocks);
 
 /* nchwc.c: the block of a file's com.microsoft.nchwc nodes. graph may be NULL. */
 int64_t ort_nchwc_block(const ort_graph *graph);

@@ -47,6 +47,7 @@ PORTABLE(vi, int32_t, 4)
 SIMD vf vf_sub(vf a, vf b) { return a - b; }
 SIMD vf vf_mul(vf a, vf b) { return a * b; }
 SIMD vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
+SIMD vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 SIMD vd vd_mul(vd a, vd b) { return a * b; }
 SIMD vd vd_fma(vd a, vd b, vd c) { return a * b + c; }
 SIMD vi vi_and(vi a, vi b) { return a & b; }
