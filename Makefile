@@ -125,7 +125,11 @@ $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
 $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP_FLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+
+# The benchmark is several files.
+$(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/bench.c, \
+  $(wildcard tests/bench/*.c)))
 
 unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 	@sh tests/tools/run_unit.sh $^

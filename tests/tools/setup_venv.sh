@@ -3,8 +3,8 @@
 #
 # usage: tests/tools/setup_venv.sh [--bench | --parity]
 #
-# --bench: also requirements-bench.txt. --parity: those of requirements-parity.txt beside the first,
-# in build/venv-parity.
+# --bench: only those of requirements-bench.txt, in build/venv-bench. --parity: those of
+# requirements-parity.txt beside the first, in build/venv-parity.
 #
 # Does nothing when the stamp in the folder matches the requirements. Exit status: 0 ready, 3 the
 # packages can't be had here (no network, no Python 3.11, no venv module; callers skip and say so),
@@ -15,8 +15,9 @@ venv=$root/build/venv
 files=$root/tests/requirements.txt
 stamp=$venv/.stamp
 if [ "${1:-}" = --bench ]; then
-    files="$files $root/tests/requirements-bench.txt"
-    stamp=$venv/.stamp-bench
+    files=$root/tests/requirements-bench.txt
+    venv=$root/build/venv-bench
+    stamp=$venv/.stamp
 elif [ "${1:-}" = --parity ]; then
     files="$files $root/tests/requirements-parity.txt"
     venv=$root/build/venv-parity

@@ -1,0 +1,62 @@
+/* runtime_ours.c - this library as a runtime of the benchmark: a session with its defaults.
+ */
+#include "../harness.h"
+#include "runtime.h"
+
+typedef struct ours {
+    ort_env *env;
+    ort_session *session;
+    ort_value *inputs[HARNESS_VALUES], *outputs[HARNESS_VALUES];
+    ort_error err;
+} ours;
+
+static bool ours_open(runtime *r, const char *library, const char *model, int threads)
+{
+    ours *o = r->self = calloc(1, sizeof *o);
+    ort_env_options options;
+    ort_env_options_init(&options);
+    options.threads = threads;
+    if (!o || ort_env_new(&options, &o->env, &o->err) ||
+        ort_session_load(o->env, model, NULL, &o->session, &o->err))
+        return runtime_fail(r, "%s", o ? o->err.message : "no memory");
+    for (size_t i = 0; i < ort_session_input_count(o->session) && i < HARNESS_VALUES; i++)
+        if (!ort_session_input_optional(o->session, i))
+            r->input_names[r->input_count++] = ort_session_input_name(o->session, i);
+    r->output_count = ort_session_output_count(o->session);
+    return true;
+}
+
+static bool ours_bind(runtime *r, ort_value *const *inputs)
+{
+    ours *o = r->self;
+    size_t k = 0;
+    for (size_t i = 0; i < ort_session_input_count(o->session) && i < HARNESS_VALUES; i++)
+        o->inputs[i] = ort_session_input_optional(o->session, i) ? NULL : inputs[k++];
+    return true;
+}
+
+static bool ours_run(runtime *r)
+{
+    ours *o = r->self;
+    return !ort_session_run(o->session, o->inputs, o->outputs, NULL, &o->err) ||
+           runtime_fail(r, "%s", o->err.message);
+}
+
+static bool ours_view(runtime *r, size_t output, ort_value **value)
+{
+    const ort_value *given = ((ours *)r->self)->outputs[output];
+    *value = NULL;
+    if (!given || ort_value_get_kind(given) != ORT_VALUE_TENSOR ||
+        ort_value_dtype(given) == ORT_DTYPE_STRING)
+        return true;
+    return runtime_view(r, ort_value_dtype(given), (size_t)ort_value_rank(given),
+                        ort_value_dims(given), (void *)(uintptr_t)ort_value_data(given), value);
+}
+
+static void ours_release(runtime *r)
+{
+    harness_free_outputs(((ours *)r->self)->outputs, HARNESS_VALUES);
+}
+
+const runtime_class runtime_ours = {.name = "ours", .open = ours_open, .bind = ours_bind,
+                                    .run = ours_run, .view = ours_view, .release = ours_release};
