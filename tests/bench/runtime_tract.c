@@ -1,7 +1,7 @@
 /* runtime_tract.c - tract's C interface as a runtime of the benchmark.
  *
- * The shared library of its Python wheel exports it. A model is made for the shapes of the inputs at
- * hand, as its authors advise. The wheel has no call for threads: it runs on the caller's alone,
+ * The shared library of its Python wheel exports it. A model is made for the shapes of the inputs
+ * at hand, as its authors advise. The wheel has no call for threads: it runs on the caller's alone,
  * whatever the others are given.
  */
 #include <stdint.h>
