@@ -199,7 +199,8 @@ static void print_gate_each(const settings *set, const measure *list, size_t cou
                 printf(" %s %.2f", list[k].name, figures[gate]);
         }
         if (pass == 0)
-            printf("- %s, models beyond %.2f: %d of %d:", titles[gate], *limits[gate], beyond, all);
+            printf("- %s, models beyond %.2f: %d of %d:", titles[gate], *limits[gate], beyond,
+                   all);
     }
     printf("\n");
 }
