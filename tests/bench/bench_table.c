@@ -224,8 +224,8 @@ void print_tables(const settings *set, int threads, const measure *list, size_t 
     for (int f = 0; f < FAMILIES; f++)
         family_means[f] = print_family(set, threads, &families[f], list, count);
     print_start(threads, list, count, start_means);
-    printf("\n| gate, %d thread%s | figure | limit | within |\n| --- | --: | --: | --- |\n", threads,
-           threads > 1 ? "s" : "");
+    printf("\n| gate, %d thread%s | figure | limit | within |\n| --- | --: | --: | --- |\n",
+           threads, threads > 1 ? "s" : "");
     for (int f = 0; f < FAMILIES; f++)
         if (families[f].limit > 0 && family_means[f].count)
             print_gate(families[f].title, mean_of(&family_means[f]), families[f].limit);

@@ -7,6 +7,8 @@
  * beginning with another one, while the other processes wait.
  */
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "../harness.h"
@@ -54,12 +56,20 @@ static void finish(child *c)
     *c = (child){0};
 }
 
+/* Some peers take minutes to analyse a model, or never come to an end. */
+enum { PATIENCE_MS = 60000 };
+
 /* Read the answer to a command; a side that fails says why and is out. */
 static bool answer(child *c, side *s, double *number)
 {
     char line[1000] = "error the process died";
-    if (fgets(line, sizeof line, c->from))
+    struct pollfd ready = {.fd = fileno(c->from), .events = POLLIN};
+    if (poll(&ready, 1, PATIENCE_MS) == 0) {
+        snprintf(line, sizeof line, "error no answer in %d s", PATIENCE_MS / 1000);
+        kill(c->pid, SIGKILL);
+    } else if (fgets(line, sizeof line, c->from)) {
         line[strcspn(line, "\n")] = '\0';
+    }
     if (strncmp(line, "ok ", 3) == 0) {
         *number = strtod(line + 3, NULL);
         return true;
