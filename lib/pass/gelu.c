@@ -3,7 +3,8 @@
  *     x/2 (1 + erf(x / sqrt 2))                              Gelu, com.microsoft Gelu
  *     x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))          Gelu approximate=tanh, FastGelu
  *
- * The ONNX operator where the opset has it (20), else com.microsoft's, which is for float.
+ * The halves and twos may stand elsewhere. The ONNX operator where the opset has it (20), else
+ * com.microsoft's, which is for float.
  */
 #include "base/error.h"
 #include "pass/pattern.h"
@@ -17,15 +18,18 @@ enum { TANH = 1 };
 #define CUBE_MUL TANH_OF("(Mul (Add x (Mul (Mul x (Mul x x)) 0.044715)) 0.79788456)")
 #define CUBE_IN TANH_OF("(Mul (Add x (Mul (Mul (Mul x 0.044715) x) x)) 0.79788456)")
 #define FACTORED TANH_OF("(Mul (Mul x 0.79788456) (Add (Mul (Mul x 0.044715) x) 1))")
+#define FACTORED_MUL TANH_OF("(Mul (Mul x 0.79788456) (Add (Mul (Mul x x) 0.044715) 1))")
+#define FACTORED_POW TANH_OF("(Mul (Mul x 0.79788456) (Add (Mul (Pow x 2) 0.044715) 1))")
 
-/* The half goes with x, with the bracket, or comes last. */
-#define THREE(bracket, flags)                                                                      \
+/* The half goes with x, with the bracket, or comes last, there as a quotient, too. */
+#define FOUR(bracket, flags)                                                                       \
     {"(Mul (Mul x 0.5) " bracket ")", flags}, {"(Mul x (Mul " bracket " 0.5))", flags},            \
-        {"(Mul (Mul x " bracket ") 0.5)", flags}
+        {"(Mul (Mul x " bracket ") 0.5)", flags}, {"(Div (Mul x " bracket ") 2)", flags}
 
 static const ort_pattern_form forms[] = {
-    THREE(ERF_DIV, 0),     THREE(ERF_MUL, 0),    THREE(CUBE_POW, TANH),
-    THREE(CUBE_MUL, TANH), THREE(CUBE_IN, TANH), THREE(FACTORED, TANH),
+    FOUR(ERF_DIV, 0),     FOUR(ERF_MUL, 0),     FOUR(CUBE_POW, TANH),
+    FOUR(CUBE_MUL, TANH), FOUR(CUBE_IN, TANH),  FOUR(FACTORED, TANH),
+    FOUR(FACTORED_MUL, TANH), FOUR(FACTORED_POW, TANH),
 };
 
 static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,

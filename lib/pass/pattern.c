@@ -202,8 +202,9 @@ static bool operator_fits(const ort_term *t, const ort_node *node)
             at += 3;
         }
         if (strlen(node->op_type) == (size_t)(stop - at) &&
-            !strncmp(node->op_type, at, (size_t)(stop - at)))
-            return ort_edit_is(node, domain, node->op_type);
+            !strncmp(node->op_type, at, (size_t)(stop - at)) &&
+            ort_edit_is(node, domain, node->op_type))
+            return true;
         at = stop + 1;
     }
     return false;
@@ -239,13 +240,19 @@ static const ort_tensor *constant_of(const ort_graph *graph, ort_id id)
     return value && !value->is_input ? value->fact.value : NULL;
 }
 
+/* Half a unit in the last place of the constant's own type, and what exporters round away. */
+static double tolerance_of(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT16 ? 0x1p-11 : dtype == ORT_DTYPE_BFLOAT16 ? 0x1p-8 : 1e-5;
+}
+
 static bool number_fits(const ort_tensor *t, double number)
 {
     int64_t count = t ? ort_tensor_count(t) : 0;
     if (count < 1 || count > 64 || !t->data || t->dtype == ORT_DTYPE_STRING)
         return false;
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(ort_tensor_get_f64(t, i) - number) <= 1e-5 * fabs(number)))
+        if (!(fabs(ort_tensor_get_f64(t, i) - number) <= tolerance_of(t->dtype) * fabs(number)))
             return false;
     return true;
 }

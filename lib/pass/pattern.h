@@ -9,7 +9,7 @@
  *     n:(Op a)      the node is called n    +(Op a)   others may read it: it stays in the graph
  *     x             a value; the same name is the same value everywhere
  *     #w            a value that is constant
- *     0.5           a constant whose elements all are this number (to 1e-5 of it)
+ *     0.5           a constant whose elements all are this number (to 1e-5, or as its type rounds)
  *     [0 2]         an integer constant of these elements
  *     _  -          any value; an absent input
  *

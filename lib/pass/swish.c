@@ -22,9 +22,9 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
                           .set = &attr, .set_count = 1};
     if (a && ort_tensor_count(a) != 1)
         return ORT_OK;
-    if (c->portable && !c->contrib) {
+    if (c->portable)
         spec.opset = ort_pass_opset(c, root, ONNX, "Swish", 24);
-    } else if (is_float) {
+    if (!spec.opset && is_float) {
         spec.domain = MS;
         spec.op_type = "QuickGelu";
         spec.opset = ort_pass_opset(c, root, MS, "QuickGelu", 1);

@@ -1,0 +1,43 @@
+/* constants.c - small constants that passes make and ask about. */
+#include "pass/constants.h"
+
+#include "base/error.h"
+
+bool ort_constant_is_all(const ort_tensor *t, double number)
+{
+    if (!t || !t->data || t->dtype == ORT_DTYPE_STRING)
+        return false;
+    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+        if (ort_tensor_get_f64(t, i) != number)
+            return false;
+    return true;
+}
+
+ort_status ort_constant_reshaped(ort_graph *graph, const ort_tensor *t, int rank,
+                                 const int64_t *dims, ort_id *id, ort_error *err)
+{
+    ort_tensor made = *t;
+    made.shape = ort_shape_make(rank, dims);
+    return ort_edit_add_constant(graph, "", &made, id, err);
+}
+
+ort_status ort_constant_filled(ort_graph *graph, ort_dtype dtype, int rank, const int64_t *dims,
+                               double number, ort_id *id, ort_error *err)
+{
+    ort_shape shape = ort_shape_make(rank, dims);
+    ort_value *made = NULL;
+    ORT_TRY(ort_value_new_tensor_(dtype, &shape, &made, err));
+    for (int64_t i = 0; i < ort_tensor_count(&made->tensor); i++)
+        ort_tensor_set_f64(&made->tensor, i, number);
+    ort_status status = ort_edit_add_constant(graph, "", &made->tensor, id, err);
+    ort_value_free(made);
+    return status;
+}
+
+ort_status ort_constant_list(ort_graph *graph, const int64_t *list, int count, ort_id *id,
+                             ort_error *err)
+{
+    ort_tensor made = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}},
+                       .data = (void *)(uintptr_t)list};
+    return ort_edit_add_constant(graph, "", &made, id, err);
+}

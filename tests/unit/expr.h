@@ -1,0 +1,201 @@
+/* expr.h - small models written as text, in the manner of pass/pattern.h:
+ *
+ *     "y = (Mul h:(Mul x 0.5) (Add (Erf (Div h 1.41421356)) 1))"
+ *
+ *     (Op a b k=2 p=0,2, f=0.5 s=tanh)   a node and its attributes: an integer, a list (a comma
+ *                    comes last), a float (it has a point), a string; (ms.Op ...) of com.microsoft
+ *     n:(Op ...)     the result is called n     n:2:(Op ...)   n is its third result
+ *     x              a value that has a name    0.5  a float scalar    @3  an int64 scalar
+ *     [0 -1]         an int64 list              -    an absent input
+ *     #w:3,4         a float constant of these dims, of small numbers that depend on its name
+ *
+ * Statements are separated by ';'. Numbers and weights may be float16: expr.half.
+ */
+#ifndef TESTS_UNIT_EXPR_H
+#define TESTS_UNIT_EXPR_H
+
+#include <ctype.h>
+
+#include "base/num.h"
+#include "net.h"
+
+typedef struct expr {
+    net *n;
+    const char *at;
+    int made; /* names made so far */
+    bool half;
+} expr;
+
+static ort_id expr_term(expr *e);
+
+NET_STATIC void expr_space(expr *e)
+{
+    e->at += strspn(e->at, " \n");
+}
+
+NET_STATIC size_t expr_word(const char *text)
+{
+    return strcspn(text, " \n():=;,[]");
+}
+
+NET_STATIC ort_id expr_constant(expr *e, const char *name, int rank, const int64_t *dims,
+                                const float *data)
+{
+    uint16_t halves[4096];
+    ort_shape shape = ort_shape_make(rank, dims);
+    char text[32];
+    snprintf(text, sizeof text, "c%d", e->made++);
+    if (!e->half)
+        return net_constant(e->n, name ? name : text, ORT_DTYPE_FLOAT, rank, dims, data);
+    for (int64_t i = 0; i < ort_shape_count(&shape); i++)
+        halves[i] = ort_f32_to_f16(data[i]);
+    return net_constant(e->n, name ? name : text, ORT_DTYPE_FLOAT16, rank, dims, halves);
+}
+
+/* After '#'. */
+NET_STATIC ort_id expr_weights(expr *e)
+{
+    float data[4096];
+    char name[64];
+    int64_t dims[8], count = 1;
+    int rank = 0;
+    size_t length = expr_word(e->at);
+    unsigned seed = 0;
+    snprintf(name, sizeof name, "%.*s", (int)length, e->at);
+    e->at += length + 1;
+    for (; isdigit((unsigned char)*e->at); e->at += *e->at == ',') {
+        char *end;
+        dims[rank] = strtoll(e->at, &end, 10);
+        count *= dims[rank++];
+        e->at = end;
+    }
+    for (const char *p = name; *p; p++)
+        seed = seed * 31 + (unsigned char)*p;
+    for (int64_t i = 0; i < count; i++)
+        data[i] = (float)((seed + 7919u * (unsigned)i) % 41) / 32 - 0.625f;
+    return expr_constant(e, name, rank, dims, data);
+}
+
+/* After '['. */
+NET_STATIC ort_id expr_list(expr *e)
+{
+    int64_t list[32], count = 0;
+    char name[32];
+    for (expr_space(e); *e->at != ']'; expr_space(e)) {
+        char *end;
+        list[count++] = strtoll(e->at, &end, 10);
+        e->at = end;
+    }
+    e->at++;
+    snprintf(name, sizeof name, "c%d", e->made++);
+    return net_constant(e->n, name, ORT_DTYPE_INT64, 1, &count, list);
+}
+
+NET_STATIC void expr_attr(expr *e, ort_node *node, const char *text)
+{
+    char name[32], word[64];
+    int64_t list[8];
+    ort_attr attr = {.name = name};
+    size_t length = expr_word(text);
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    text += length + 1;
+    length = strcspn(text, " \n)");
+    snprintf(word, sizeof word, "%.*s", (int)length, text);
+    if (isalpha((unsigned char)*word)) {
+        attr.type = ORT_ATTR_STRING;
+        attr.s.ptr = word;
+        attr.s.length = length;
+    } else if (strchr(word, '.')) {
+        attr.type = ORT_ATTR_FLOAT;
+        attr.f = strtof(word, NULL);
+    } else if (strchr(word, ',')) {
+        attr.type = ORT_ATTR_INTS;
+        attr.ints = list;
+        for (char *p = word; *p; p += *p == ',')
+            list[attr.count++] = strtoll(p, &p, 10);
+    } else {
+        attr.type = ORT_ATTR_INT;
+        attr.i = strtoll(word, NULL, 10);
+    }
+    (void)!ort_node_set_attr(e->n->graph, node, &attr, NULL);
+}
+
+/* After '('. The result at place `slot` is `id`, or a new one. */
+NET_STATIC ort_id expr_node(expr *e, ort_id id, int slot)
+{
+    ort_id inputs[8], outputs[8];
+    const char *attrs[8];
+    char op_type[64];
+    int input_count = 0, attr_count = 0;
+    bool ms = !strncmp(e->at, "ms.", 3);
+    size_t length = expr_word(e->at += ms ? 3 : 0);
+    snprintf(op_type, sizeof op_type, "%.*s", (int)length, e->at);
+    e->at += length;
+    for (expr_space(e); *e->at != ')'; expr_space(e)) {
+        length = expr_word(e->at);
+        if (e->at[length] == '=') {
+            attrs[attr_count++] = e->at;
+            e->at += strcspn(e->at, " \n)");
+        } else {
+            inputs[input_count++] = expr_term(e);
+        }
+    }
+    e->at++;
+    for (int o = 0; o <= slot; o++)
+        outputs[o] = o < slot || id == ORT_ID_NONE ? ort_graph_add_value(e->n->graph, "") : id;
+    char name[80];
+    snprintf(name, sizeof name, "%s%d", op_type, e->made++);
+    ort_node *node = ort_graph_add_node(e->n->graph, ms ? "com.microsoft" : "", op_type, name,
+                                        inputs, input_count, outputs, slot + 1);
+    for (int i = 0; i < attr_count; i++)
+        expr_attr(e, node, attrs[i]);
+    return outputs[slot];
+}
+
+static ort_id expr_term(expr *e)
+{
+    char name[64];
+    char c = *e->at;
+    size_t length = expr_word(e->at);
+    if (c == '(' || c == '[' || c == '#') {
+        e->at++;
+        return c == '(' ? expr_node(e, ORT_ID_NONE, 0) : c == '[' ? expr_list(e) : expr_weights(e);
+    }
+    snprintf(name, sizeof name, "%.*s", (int)length, e->at);
+    e->at += length;
+    if (*e->at == ':') {
+        int slot = isdigit((unsigned char)e->at[1]) ? e->at[1] - '0' : 0;
+        e->at += isdigit((unsigned char)e->at[1]) ? 4 : 2;
+        return expr_node(e, net_value(e->n, e->n->graph, name), slot);
+    }
+    if (c == '@') {
+        int64_t number = strtoll(name + 1, NULL, 10);
+        snprintf(name, sizeof name, "c%d", e->made++);
+        return net_constant(e->n, name, ORT_DTYPE_INT64, 0, NULL, &number);
+    }
+    if (isdigit((unsigned char)c) || (c == '-' && isdigit((unsigned char)name[1]))) {
+        float number = strtof(name, NULL);
+        return expr_constant(e, NULL, 0, NULL, &number);
+    }
+    return c == '-' ? ORT_ID_NONE : net_value(e->n, e->n->graph, name);
+}
+
+/* Statements "name = (Op ...)"; a name that is defined need not be an output. */
+NET_STATIC void expr_build(expr *e, const char *text)
+{
+    for (e->at = text, expr_space(e); *e->at; expr_space(e)) {
+        char name[64];
+        size_t length = expr_word(e->at);
+        snprintf(name, sizeof name, "%.*s", (int)length, e->at);
+        e->at += length;
+        expr_space(e);
+        e->at++; /* '=' */
+        expr_space(e);
+        e->at++; /* '(' */
+        (void)expr_node(e, net_value(e->n, e->n->graph, name), 0);
+        expr_space(e);
+        e->at += *e->at == ';';
+    }
+}
+
+#endif
