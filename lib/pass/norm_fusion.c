@@ -141,25 +141,6 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
     return NULL;
 }
 
-/* The opset hasn't the operator, but com.microsoft has one that takes a sum in. */
-static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *n, int *changes,
-                           ort_error *err)
-{
-    ort_skip_norm skip = {.sum = ort_match_value(m, n->rms ? "d" : "x"),
-                          .gamma = ort_match_value(m, "g"),
-                          .beta = n->beta ? ort_match_value(m, "b") : ORT_ID_NONE,
-                          .epsilon = n->epsilon, .rms = n->rms};
-    ort_node *add = ort_skip_norm_add(c, m->nodes[0], &skip);
-    if (!add)
-        return ORT_OK;
-    ort_id output = m->nodes[0]->outputs[0];
-    const char *origin = ort_match_remove(c, m);
-    if (!origin)
-        return ort_error_memory(err, 64);
-    ++*changes;
-    return ort_skip_norm_write(c, m->nodes[0], add, &skip, output, origin, err);
-}
-
 /* The constant itself where it has the operator's shape, else a copy; of `number` without one. */
 static ort_status constant_of(ort_pass_context *c, const norm *n, const ort_tensor *t, ort_id old,
                               double number, ort_id *id, ort_error *err)
@@ -173,6 +154,26 @@ static ort_status constant_of(ort_pass_context *c, const norm *n, const ort_tens
         return ORT_OK;
     return t ? ort_constant_reshaped(c->graph, t, rank, dims, id, err)
              : ort_constant_filled(c->graph, n->x->dtype, rank, dims, number, id, err);
+}
+
+/* The opset hasn't the operator, but com.microsoft has one that takes a sum in. */
+static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *n, int *changes,
+                           ort_error *err)
+{
+    ort_skip_norm skip = {.sum = ort_match_value(m, n->rms ? "d" : "x"),
+                          .gamma = n->gamma ? ort_match_value(m, "g") : ORT_ID_NONE,
+                          .beta = n->beta ? ort_match_value(m, "b") : ORT_ID_NONE,
+                          .epsilon = n->epsilon, .rms = n->rms};
+    ort_node *add = n->axes == 1 ? ort_skip_norm_add(c, m->nodes[0], &skip) : NULL;
+    if (!add)
+        return ORT_OK;
+    ORT_TRY(constant_of(c, n, n->gamma, skip.gamma, 1, &skip.gamma, err));
+    ort_id output = m->nodes[0]->outputs[0];
+    const char *origin = ort_match_remove(c, m);
+    if (!origin)
+        return ort_error_memory(err, 64);
+    ++*changes;
+    return ort_skip_norm_write(c, m->nodes[0], add, &skip, output, origin, err);
 }
 
 static ort_status write(ort_pass_context *c, const ort_match *m, const norm *n, int opset,
@@ -207,9 +208,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
     }
     int opset = ort_pass_opset(c, m->nodes[0], ONNX, op_type, n.instance ? 6 : n.rms ? 23 : 17);
     if (!opset)
-        return n.axes == 1 && n.gamma && n.gamma->shape.rank == 1
-                   ? fuse_sum(c, m, &n, changes, err)
-                   : ORT_OK;
+        return fuse_sum(c, m, &n, changes, err);
     ++*changes;
     return write(c, m, &n, opset, op_type, err);
 }

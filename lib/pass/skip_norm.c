@@ -51,7 +51,7 @@ ort_node *ort_skip_norm_add(const ort_pass_context *c, const ort_node *node,
     else if (!same_shape(type_at(graph, add->inputs[0]), x) ||
              !same_shape(type_at(graph, add->inputs[1]), x))
         why = "what is added may be of other shapes";
-    else if (!is_row(graph, norm->gamma, x) ||
+    else if ((norm->gamma != ORT_ID_NONE && !is_row(graph, norm->gamma, x)) ||
              (norm->beta != ORT_ID_NONE && !is_row(graph, norm->beta, x)))
         why = "scale or bias isn't a constant of the last axis";
     if (why)

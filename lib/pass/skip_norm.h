@@ -11,7 +11,7 @@ typedef struct ort_skip_norm { /* the normalization of `sum` over its last axis 
 } ort_skip_norm;
 
 /* The Add of two tensors of the same shape that the operator could take in; else NULL, with a note
- * on `node` when something is missing. */
+ * on `node` when something is missing. A gamma that is still to be made may be ORT_ID_NONE. */
 ort_node *ort_skip_norm_add(const ort_pass_context *context, const ort_node *node,
                             const ort_skip_norm *norm);
 /* Writes the operator for this Add, which goes, in the place of `node`, which must have gone; its

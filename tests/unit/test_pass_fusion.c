@@ -105,7 +105,8 @@ static void check_fusion(test_state *test, const fusion *f)
     expr_build(&e, f->text);
     net_output(&n, "y");
     ort_session *before = plain(&n);
-    int first = before ? rewrite(&n, f->flags) : -1, second = first < 0 ? -1 : rewrite(&n, f->flags);
+    int first = before ? rewrite(&n, f->flags) : -1;
+    int second = first < 0 ? -1 : rewrite(&n, f->flags);
     ort_session *after = second == 0 ? plain(&n) : NULL;
     bool not = *f->op_type == '!';
     bool kind = (count_ops(&n, f->op_type + not) > 0) != not;
