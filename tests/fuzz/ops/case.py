@@ -14,9 +14,8 @@ import onnx
 import onnx.defs
 from onnx import TensorProto, helper, numpy_helper
 
-OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional
-VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
-NEWEST = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
+from .schemas import OPTIONAL, VARIADIC, every_schema
+
 LARGE = 2048  # elements of the largest tensor drawn
 TEXTS = ["", "a", "b", "ab", "Zebra", "naïve", "über", "日本", "x y", " lead", "A1-b2", "0", "-3"]
 
@@ -33,22 +32,6 @@ def op(*names, domain=""):
             GENERATORS[domain, name] = function
         return function
     return register
-
-
-@functools.cache
-def every_schema(domain, name):
-    return sorted((s for s in onnx.defs.get_all_schemas_with_history()
-                   if (s.domain, s.name) == (domain, name)), key=lambda s: s.since_version)
-
-
-@functools.cache
-def schemas(domain, name):
-    """All schemas of an operator that some opset from 6 on uses, oldest first."""
-    found = [s for s in every_schema(domain, name) if not s.deprecated]
-    if domain:
-        return found
-    return [s for i, s in enumerate(found)
-            if s.since_version >= 6 or i + 1 == len(found) or found[i + 1].since_version > 6]
 
 
 def np_type(name):
@@ -104,11 +87,18 @@ class Gen:
         self.promote = True    # small types may be computed by the peer in a wider type
         self.outputs = None    # number of outputs; None: a random legal one
         self.regime = self.pick(["plain", "plain", "whole", "special"])
+        self.unwanted = ()     # outputs without a name
         self.shapes_only = False
         self.empty_ok = True
         self.output_types = {}
         self.extra_opsets = {}
-        self.peers = ("onnxruntime", "reference")
+        self.peers = ("onnxruntime", "reference", "formula")
+        self.default_opset = 21  # of the default domain beside an operator of another
+        self.before = []       # nodes in front of the operator's, which read its inputs
+        self.ignore = None     # places of output 0 whose value nothing defines
+        self.shared = {}       # outputs that onnxruntime wants in the memory of an input
+        self.formula = None    # inputs to outputs, in double: a peer of its own
+        self.form_of = {}      # a peer's name: a peer_form of its own
         self.peer_form = {}    # opset, inputs, attrs in which a peer runs the same computation
         self.peer_after = lambda results: results  # and what makes its results those of the case
 
@@ -267,7 +257,7 @@ class Gen:
         if repeat and view and value.ndim and value.size and self.chance(0.1):
             axis = self.int(0, value.ndim - 1)  # as an Expand in front would give it
             value = np.repeat(value.take([0], axis), value.shape[axis], axis)
-        if constant is None and self.domain:
+        if constant is None and self.domain.startswith("ai."):
             constant = False
         self.inputs.append(Input(f"x{len(self.inputs)}", value, type, view, constant))
         return value
@@ -302,7 +292,8 @@ class Gen:
             later = [s.since_version for s in every_schema("", self.name)
                      if s.since_version > self.version]
             self.opset = self.int(self.opset, max(self.opset, min(later, default=28) - 1))
-        return Case(self, [self.output_type(i) for i in range(count)])
+        return Case(self, ["" if i in self.unwanted else self.output_type(i)
+                           for i in range(count)])
 
 
 def is_real(dtype):
@@ -324,15 +315,23 @@ class Case:
         self.can_promote, self.shapes_only = gen.promote, gen.shapes_only
         self.schema, self.extra_opsets = gen.schema, gen.extra_opsets
         self.check = None
+        self.form_of = gen.form_of
         self.peer_form, self.peer_after = gen.peer_form, gen.peer_after
+        self.default_opset, self.ignore = gen.default_opset, gen.ignore
+        self.before, self.shared, self.formula = gen.before, gen.shared, gen.formula
 
-    def for_peer(self):
-        """The case as peers get it: the same, or an equal computation in another form."""
-        if not self.peer_form:
+    def for_peer(self, name):
+        """The case as a peer gets it: the same, or an equal computation in another form."""
+        form = self.form_of.get(name, self.peer_form)
+        if not form:
             return self
         other = copy.copy(self)
-        other.__dict__.update(self.peer_form)
+        other.__dict__.update(form)
         return other
+
+    def wanted(self):
+        """Types of the outputs that have a name."""
+        return [t for t in self.output_types if t]
 
     def feeds(self):
         return {i.name: i.value for i in self.inputs if i.name}
@@ -393,28 +392,29 @@ class Case:
             if not i.name or i.name in [info.name for info in infos]:
                 continue
             name, value = i.name, i.value
-            if rng is not None and isinstance(value, np.ndarray):
-                if i.view:
-                    name, value = add_view(rng, nodes, initializers, name, value,
-                                           21 if self.domain else opset)
-                if i.constant is True or (i.constant is None and rng.random() < 0.25):
-                    initializers.append(numpy_helper.from_array(value, name))
-                    continue
+            if rng is not None and isinstance(value, np.ndarray) and i.view:
+                name, value = add_view(rng, nodes, initializers, name, value,
+                                       self.default_opset if self.domain else opset)
+            if i.constant or (i.constant is None and rng is not None and
+                              isinstance(value, np.ndarray) and rng.random() < 0.25):
+                initializers.append(numpy_helper.from_array(value, name))
+                continue
             shape = list(value.shape) if isinstance(value, np.ndarray) else None
             if rng is not None and shape is not None and rng.random() < 0.3:
                 shape = [None if rng.random() < 0.6 else d for d in shape]
             infos.append(helper.make_value_info(name, type_proto(i.type, shape)))
             feeds.append((name, value))
-        names = [f"y{k}" for k in range(len(self.output_types))]
+        nodes += self.before
+        names = [f"y{k}" if t else "" for k, t in enumerate(self.output_types)]
         nodes.append(helper.make_node(self.name, [i.name for i in self.inputs], names,
                                       domain=self.domain))
         nodes[-1].attribute.extend(helper.make_attribute(
             k, v, attr_type=onnx.AttributeProto.INTS if v == [] else None)
             for k, v in sorted(self.attrs.items()))
         outputs = [helper.make_value_info(n, type_proto(t))
-                   for n, t in zip(names, self.output_types, strict=True)]
+                   for n, t in zip(names, self.output_types, strict=True) if t]
         graph = helper.make_graph(nodes, "case", infos, outputs, initializers)
-        sets = [helper.make_opsetid("", opset if not self.domain else 21)]
+        sets = [helper.make_opsetid("", self.default_opset if self.domain else opset)]
         if self.domain:
             sets.append(helper.make_opsetid(self.domain, opset))
         sets += [helper.make_opsetid(d, v) for d, v in self.extra_opsets.items()]

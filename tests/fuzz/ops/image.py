@@ -143,7 +143,8 @@ def roi_align(g):
 
 @op("GridSample")
 def grid_sample(g):
-    t1, t2 = g.dtype("T1"), g.dtype("T2", only=["float", "double"])
+    t1 = g.dtype("T1")
+    t2 = g.dtype("T2", only=["float", "double"])
     if t1 == object or t1.kind in "iuc" or t1 == bool:
         raise Redraw  # interpolation between texts, bits or whole numbers is not specified
     old = g.version < 20

@@ -45,7 +45,7 @@ onnxruntime.set_default_logger_severity(4)
 
 def native(case):
     """Every input and output type has a numpy form that onnxruntime takes."""
-    texts = [i.type for i in case.inputs if i.type] + case.output_types
+    texts = [t for t in [i.type for i in case.inputs] + case.output_types if t]
     return all(set(re.findall(r"\(([a-z0-9]+)\)|,|\(([a-z0-9]+),", t) and
                    re.findall(r"[a-z0-9]+", t)) - {"tensor", "seq", "optional", "map"}
                <= ORT_TYPES for t in texts)
@@ -74,7 +74,32 @@ def by_onnxruntime(case):
     model, feeds = case.model(opset)
     session = onnxruntime.InferenceSession(model.SerializeToString(), OPTIONS,
                                            providers=["CPUExecutionProvider"])
-    return case.peer_after(session.run(None, feeds))
+    return case.peer_after(bound(session, feeds, case.shared) if case.shared else
+                           session.run(None, feeds))
+
+
+def bound(session, feeds, shared):
+    """A run whose outputs named in `shared` lie in the memory of an input."""
+    binding = session.io_binding()
+    values = {k: onnxruntime.OrtValue.ortvalue_from_numpy(v.copy()) for k, v in feeds.items()}
+    for k, value in values.items():
+        binding.bind_ortvalue_input(k, value)
+    for output in session.get_outputs():
+        if output.name in shared:
+            binding.bind_ortvalue_output(output.name, values[shared[output.name]])
+        else:
+            binding.bind_output(output.name)
+    session.run_with_iobinding(binding)
+    return binding.copy_outputs_to_cpu()
+
+
+def by_formula(case):
+    if case.formula is None:
+        raise NoPeer("no formula")
+    with np.errstate(all="ignore"):
+        results = case.formula(*[i.value for i in case.inputs])
+    return [np.asarray(r).astype(cases.np_type(t[len("tensor("):-1]))
+            for r, t in zip(results, case.wanted(), strict=True)]
 
 
 def by_reference(case):
@@ -83,7 +108,7 @@ def by_reference(case):
         warnings.simplefilter("ignore")
         results = ReferenceEvaluator(model).run(None, feeds)
     return case.peer_after([tidy(r, t) for r, t in
-                            zip(results, case.output_types, strict=True)])
+                            zip(results, case.wanted(), strict=True)])
 
 
 def tidy(value, text):
@@ -105,15 +130,16 @@ def tidy(value, text):
     return value
 
 
-PEERS = {"onnxruntime": by_onnxruntime, "reference": by_reference}
+PEERS = {"onnxruntime": by_onnxruntime, "reference": by_reference, "formula": by_formula}
 
 
 def expected(case, names=None):
     """(peer, results in the declared types). Raises NoPeer with all reasons. Peer "float": the
     results of onnxruntime on the float form of a case in double, only that exact."""
-    case, reasons = case.for_peer(), []
-    wide = case.promoted()
+    given, reasons = case, []
     for name in names or case.peers:
+        case = given.for_peer(name)
+        wide = case.promoted()
         for form in [wide, case] if wide else [case]:
             try:
                 results = PEERS[name](form)
@@ -121,12 +147,13 @@ def expected(case, names=None):
                 reasons.append(f"{name}: {str(error).strip().splitlines()[-1:]}")
                 continue
             return name, [cases.narrow(r, t) if form is wide else r
-                          for r, t in zip(results, case.output_types, strict=True)]
+                          for r, t in zip(results, case.wanted(), strict=True)]
+    case = given.for_peer("onnxruntime")
     if "onnxruntime" in (names or case.peers) and case.has_double():
         try:
             results = by_onnxruntime(case.in_float())
             return "float", [cases.in_double(r, t)
-                             for r, t in zip(results, case.output_types, strict=True)]
+                             for r, t in zip(results, case.wanted(), strict=True)]
         except Exception as error:
             reasons.append(str(error).strip()[-200:])
     raise NoPeer("; ".join(reasons)[:600])
