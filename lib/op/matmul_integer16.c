@@ -4,9 +4,7 @@
 
 static ort_status product_infer(ort_infer *x, ort_error *err)
 {
-    const ort_fact *a = ort_infer_in(x, 0);
-    bool is_unsigned = a && a->type.dtype == ORT_DTYPE_UINT16;
-    return ort_matmul_infer_shape(x, 0, 1, is_unsigned ? ORT_DTYPE_UINT32 : ORT_DTYPE_INT32, err);
+    return ort_matmul_infer_shape(x, 0, 1, ORT_DTYPE_INT32, err); /* of unsigned inputs, too */
 }
 
 static ort_status product_shape(ort_shaping *s, ort_error *err)

@@ -223,9 +223,9 @@ static ort_status prepare_quantized(ort_prep *p, ort_rnn *rnn, ort_error *err)
     ort_tensor W = {0}, R = {0};
     ort_rnn_source w = {&W, &R, ort_prep_constant(p, IN_B), ort_prep_constant(p, IN_P)};
     bool b_given = p->in_count > IN_B && p->in[IN_B], p_given = p->in_count > IN_P && p->in[IN_P];
-    if ((b_given && !w.B) || (p_given && !w.P))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "a bias or peephole that isn't constant "
-                             "isn't implemented");
+    rnn->late = (b_given && !w.B) || (p_given && !w.P);
+    if (rnn->late)
+        w.B = w.P = NULL;
     ort_status status = dequantize(p, IN_W, 8, &W, err);
     if (status == ORT_OK)
         status = dequantize(p, IN_R, 10, &R, err);
@@ -322,9 +322,11 @@ static ort_status check_inputs(ort_shaping *s, const ort_rnn *rnn, ort_rnn_sizes
     ort_rnn_source w = {input_of(s, IN_W), input_of(s, IN_R), input_of(s, IN_B),
                         lstm ? input_of(s, IN_P) : NULL};
     int wrong = !w.W || !w.R ? IN_W : -1;
-    if (rnn->quantized)
+    if (rnn->quantized) {
         *z = rnn->sizes;
-    else if (wrong < 0)
+        wrong = !has_shape(w.B, 2, z->D, 2 * z->G * z->H, 0) ? IN_B
+                : !has_shape(w.P, 2, z->D, 3 * z->H, 0)      ? IN_P : -1;
+    } else if (wrong < 0)
         wrong = weight_sizes(rnn, &w, z);
     if (wrong < 0 && (!x || x->shape.rank != 3 || x->shape.dim[2] != z->I))
         wrong = IN_X;
@@ -369,6 +371,8 @@ static ort_status rnn_shape(ort_shaping *s, ort_error *err)
     if (fits && !rnn->constant)
         fits = rnn->core->weights_bytes(s->k, z, &weights) &&
                reserve(&total, weights, 1, &plan->weights);
+    if (fits && rnn->late)
+        fits = rnn->core->late_bytes(z, &weights) && reserve(&total, weights, 1, &plan->weights);
     if (!fits)
         return ort_error_set(err, ORT_ERROR_MEMORY, "the gates of %lld steps are too large",
                              (long long)z->T);
@@ -447,10 +451,14 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
                        .gates = space + plan->gates, .h = space + plan->h, .c = space + plan->c,
                        .spare = space + plan->spare, .y = y ? y->data : NULL};
     ORT_TRY(check_lens(call, run.lens, s->T, err));
-    if (!rnn->constant) {
+    if (!rnn->constant || rnn->late) {
         ort_rnn_source w = {ort_call_in(call, IN_W), ort_call_in(call, IN_R),
                             ort_call_in(call, IN_B), lstm ? ort_call_in(call, IN_P) : NULL};
-        rnn->core->weights_fill(call->k, rnn, s, &w, space + plan->weights, own);
+        memcpy(own, rnn->weights, sizeof own);
+        if (rnn->late)
+            rnn->core->late_fill(rnn, s, &w, space + plan->weights, own);
+        else
+            rnn->core->weights_fill(call->k, rnn, s, &w, space + plan->weights, own);
         run.weights = own;
     }
     if (plan->x != SIZE_MAX) {

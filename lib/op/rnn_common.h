@@ -45,6 +45,7 @@ typedef struct ort_rnn { /* prepared state */
     ort_dtype dtype;
     ort_rnn_sizes sizes; /* I, H, G, D of the constant weights */
     bool constant;       /* weights[] are filled */
+    bool late;           /* quantized, but bias or peephole come with each run */
     bool quantized;      /* DynamicQuantizeLSTM: W and R were [D][I][G*H] of 8 bits, constant */
     ort_rnn_weights weights[2];
 } ort_rnn;
@@ -73,6 +74,11 @@ struct ort_rnn_core {
     bool (*weights_bytes)(const ort_kernels *k, const ort_rnn_sizes *s, size_t *bytes);
     void (*weights_fill)(const ort_kernels *k, const ort_rnn *rnn, const ort_rnn_sizes *s,
                          const ort_rnn_source *source, void *memory, ort_rnn_weights *weights);
+    /* The bias and the peephole alone, for weights that are packed without. `memory` holds
+     * late_bytes, which has the contract of weights_bytes. */
+    bool (*late_bytes)(const ort_rnn_sizes *s, size_t *bytes);
+    void (*late_fill)(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_rnn_source *source,
+                      void *memory, ort_rnn_weights *weights);
     void (*run)(const ort_rnn_run *run);
 };
 

@@ -12,6 +12,12 @@
 #include "pass/pass.h"
 #include "pass/twins.h"
 
+/* Operators whose documentation rounds what they hold between two steps to their type. */
+static bool rounds_between(const ort_node *node)
+{
+    return ort_edit_is(node, MS, "GatedAdd") || ort_edit_is(node, MS, "ScaledSiLU");
+}
+
 /* Whether float may stand wherever the node has float16. */
 static bool suits(const ort_twins *twins, const ort_node *node)
 {
@@ -20,7 +26,7 @@ static bool suits(const ort_twins *twins, const ort_node *node)
     bool any = false;
     for (int i = 0; i < node->input_count; i++)
         any = any || ort_twins_is_from(twins, node->inputs[i]);
-    if (!any || !ort_twins_follow(twins, node, &schema))
+    if (!any || rounds_between(node) || !ort_twins_follow(twins, node, &schema))
         return false;
     for (int i = 0; i < node->input_count; i++) {
         const ort_param *p = ort_schema_param(schema.inputs, schema.input_count, i);

@@ -384,8 +384,9 @@ class Case:
         other.output_types = [t.replace("double", "float") for t in self.output_types]
         return other
 
-    def model(self, opset=None, ir_version=10, rng=None):
-        """The model: plain, or with rng with views, initializers and free dimensions."""
+    def model(self, opset=None, ir_version=10, rng=None, carried=False):
+        """The model: plain, or with rng with views, initializers and free dimensions. carried:
+        types without a numpy form come and go as wider ones, with a Cast between."""
         nodes, initializers, infos, feeds = [], [], [], []
         opset = opset or self.opset
         for i in self.inputs:
@@ -399,6 +400,11 @@ class Case:
                               isinstance(value, np.ndarray) and rng.random() < 0.25):
                 initializers.append(numpy_helper.from_array(value, name))
                 continue
+            if carried and i.type != carrier(i.type):
+                nodes.append(cast(name + "_wide", name, i.type))
+                infos.append(helper.make_value_info(name + "_wide", type_proto(carrier(i.type))))
+                feeds.append((name + "_wide", widen(value)))
+                continue
             shape = list(value.shape) if isinstance(value, np.ndarray) else None
             if rng is not None and shape is not None and rng.random() < 0.3:
                 shape = [None if rng.random() < 0.6 else d for d in shape]
@@ -406,19 +412,34 @@ class Case:
             feeds.append((name, value))
         nodes += self.before
         names = [f"y{k}" if t else "" for k, t in enumerate(self.output_types)]
+        types = [carrier(t) if carried else t for t in self.output_types]
         nodes.append(helper.make_node(self.name, [i.name for i in self.inputs], names,
                                       domain=self.domain))
         nodes[-1].attribute.extend(helper.make_attribute(
             k, v, attr_type=onnx.AttributeProto.INTS if v == [] else None)
             for k, v in sorted(self.attrs.items()))
-        outputs = [helper.make_value_info(n, type_proto(t))
-                   for n, t in zip(names, self.output_types, strict=True) if t]
+        nodes += [cast(n, n + "_wide", t) for n, t, own in
+                  zip(names, types, self.output_types, strict=True) if t != own]
+        outputs = [helper.make_value_info(n if t == own else n + "_wide", type_proto(t))
+                   for n, t, own in zip(names, types, self.output_types, strict=True) if t]
         graph = helper.make_graph(nodes, "case", infos, outputs, initializers)
         sets = [helper.make_opsetid("", self.default_opset if self.domain else opset)]
         if self.domain:
             sets.append(helper.make_opsetid(self.domain, opset))
         sets += [helper.make_opsetid(d, v) for d, v in self.extra_opsets.items()]
         return helper.make_model(graph, opset_imports=sets, ir_version=ir_version), dict(feeds)
+
+
+def carrier(text):
+    """The type that a tensor of a small type travels in to onnxruntime."""
+    name = text[len("tensor("):-1]
+    return f"tensor({WIDER[name]})" if text.startswith("tensor(") and name in WIDER and \
+        name != "float16" else text
+
+
+def cast(source, target, text):
+    return helper.make_node("Cast", [source], [target],
+                            to=TensorProto.DataType.Value(text[len("tensor("):-1].upper()))
 
 
 def widen(value):
