@@ -56,7 +56,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance optimize-conformance contrib schema coverage-table shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance optimize-conformance contrib schema types coverage-table shapes shape-versions parity bench bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%) \
      build/lib/example_ops.so
@@ -152,6 +152,10 @@ schema: $(OBJ)/tests/onnx/schema_dump
 shapes: $(OBJ)/tests/onnx/shape_dump
 	@build/venv/bin/python tests/tools/check_shapes.py $< build/conformance tests/onnx/contrib \
 	  $(wildcard $(MODELS) $(MODELS)/topologies) $(if $(wildcard $(MODELS)),--all)
+
+# Every element type of every version that ONNX lists makes a session.
+types: $(OBJ)/tests/onnx/shape_dump
+	@build/venv/bin/python tests/tools/check_types.py $<
 
 shape-versions: $(OBJ)/tests/onnx/shape_dump
 	@build/venv/bin/python tests/tools/check_shape_versions.py $< build/conformance

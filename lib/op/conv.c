@@ -110,12 +110,8 @@ static ort_status conv_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
     switch (ort_prep_dtype(p, 0)) {
     case ORT_DTYPE_FLOAT:
-        return ORT_OK;
     case ORT_DTYPE_DOUBLE:
-        if (ort_node_string(p->node, "activation", "")[0] == '\0' &&
-            ort_prep_dtype(p, 3) == ORT_DTYPE_UNDEFINED)
-            return ORT_OK;
-        break;
+        return ORT_OK;
     case ORT_DTYPE_FLOAT16:
     case ORT_DTYPE_BFLOAT16:
         ORT_TRY(widen_constant(p, 1, &state->wide_weights, err));
@@ -232,7 +228,8 @@ static ort_status conv_run(ort_call *call, ort_error *err)
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
     if (x->dtype == ORT_DTYPE_DOUBLE) {
-        ort_conv_run_f64(call, x->data, w->data, b ? b->data : NULL, y->data);
+        ort_conv_run_f64(call, &state->epilogue, x->data, w->data, b ? b->data : NULL,
+                         z ? z->data : NULL, y->data);
         return ORT_OK;
     }
     const float *xf = floats_of(call, x, NULL, p->x_wide);

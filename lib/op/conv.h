@@ -39,7 +39,8 @@ ort_status ort_conv_plan_f32(ort_shaping *s, conv_plan *plan, size_t *workspace,
 int64_t ort_conv_groups(const conv_plan *plan);
 void ort_conv_run_f32(ort_call *call, const float *x, const float *w, const float *b,
                       const float *z, float *y);
-/* conv_f64.c */
-void ort_conv_run_f64(ort_call *call, const double *x, const double *w, const double *b, double *y);
+/* conv_f64.c; b and z may be NULL */
+void ort_conv_run_f64(ort_call *call, const ort_epilogue *epilogue, const double *x,
+                      const double *w, const double *b, const double *z, double *y);
 
 #endif

@@ -1,11 +1,15 @@
 /* conv_f64.c - double convolution: a task is one output map of one image, row by row; the
  * innermost loop adds one weight times a strided run of the input. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "op/conv.h"
 
 typedef struct conv_f64 {
     const conv_plan *p;
-    const double *x, *w, *b;
+    const ort_epilogue *epilogue;
+    const ort_kernels *k;
+    const double *x, *w, *b, *z;
     double *y;
 } conv_f64;
 
@@ -40,6 +44,20 @@ static void add_channel(const ort_window *w, const double *x, const double *weig
         }
 }
 
+/* What FusedConv does with `count` sums: adds z, clamps, applies its activation. */
+static void finish(const conv_f64 *r, double *y, const double *z, int64_t count)
+{
+    const ort_epilogue *e = r->epilogue;
+    double lo = (double)e->lo, hi = (double)e->hi;
+    for (int64_t i = 0; z && i < count; i++)
+        y[i] += z[i];
+    if (lo > -INFINITY || hi < INFINITY)
+        for (int64_t i = 0; i < count; i++) /* NaN stays */
+            y[i] = y[i] < lo ? lo : y[i] > hi ? hi : y[i];
+    if (e->act >= 0)
+        r->k->math.unary_f64[e->act](y, y, (size_t)count, (double)e->act_a, (double)e->act_b);
+}
+
 static void task_map(void *arg, size_t task, int thread)
 {
     (void)thread;
@@ -57,10 +75,13 @@ static void task_map(void *arg, size_t task, int thread)
             for (int64_t c = 0; c < p->group_channels; c++)
                 add_channel(w, x + c * p->in_plane, r->w + map * p->depth + c * taps, row, oz, oy);
         }
+    row -= p->out_plane;
+    finish(r, row, r->z ? r->z + (int64_t)task * p->out_plane : NULL, p->out_plane);
 }
 
-void ort_conv_run_f64(ort_call *call, const double *x, const double *w, const double *b, double *y)
+void ort_conv_run_f64(ort_call *call, const ort_epilogue *epilogue, const double *x,
+                      const double *w, const double *b, const double *z, double *y)
 {
-    conv_f64 r = {call->plan_state, x, w, b, y};
+    conv_f64 r = {call->plan_state, epilogue, call->k, x, w, b, z, y};
     ort_call_parallel(call, (size_t)(r.p->n * r.p->maps), task_map, &r);
 }

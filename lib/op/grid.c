@@ -1,10 +1,13 @@
 /* grid.c - sampling at coordinates given by data: GridSample, and AffineGrid that makes them.
  *
  * Invariant: a sampling point is reduced to taps (offset in a channel, weight), shared by all
- * channels of its image; offset -1 reads zero. Coordinates are formed in the grid's precision.
+ * channels of its image; offset -1 reads zero (of strings: the empty one). Coordinates are formed
+ * in the grid's precision. Bools are mixed as onnx's reference evaluator does: weights count as
+ * "none" or "some". Strings have no product with a weight, there only the nearest sample is taken.
  */
 #pragma GCC optimize("O3") /* unroll the taps */
 
+#include <complex.h>
 #include <math.h>
 #include <string.h>
 
@@ -63,10 +66,9 @@ static ort_status grid_prepare(ort_prep *p, ort_error *err)
     state->mode = (enum grid_mode)(m > 2 ? m - 2 : m);
     state->padding = (enum grid_padding)k;
     state->align = ort_node_int(p->node, "align_corners", 0) != 0;
-    ort_dtype_class c = ort_dtype_get(ort_prep_dtype(p, 0))->class_;
-    if (state->mode != GRID_NEAREST &&
-        (c == ORT_CLASS_STRING || c == ORT_CLASS_COMPLEX || c == ORT_CLASS_BOOL))
-        return ort_prep_unsupported_dtype(p, 0, err);
+    if (state->mode != GRID_NEAREST && ort_prep_dtype(p, 0) == ORT_DTYPE_STRING)
+        return ort_prep_fail(p, err, "strings can't be interpolated (mode \"%s\"); only the mode "
+                             "\"nearest\" samples them", mode);
     return ORT_OK;
 }
 
@@ -235,25 +237,60 @@ static void sample_four(const float *x, float *y, int64_t count, const int64_t *
         }                                                                                          \
     } while (0)
 
+static void sample_nearest(const grid_job *job, int64_t from, int64_t to, int64_t count,
+                           const int64_t *offset)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (offset[i] < 0)
+            ort_move_fill(job->out->dtype, job->out->data, to + i, 1, NULL, 0);
+        else
+            ort_move_span(job->out->dtype, job->out->data, to + i, job->in->data,
+                          from + offset[i], 1);
+}
+
 static void sample_any(const grid_job *job, int64_t from, int64_t to, int64_t count,
                        const int64_t *offset, const double *weight)
 {
     for (int64_t i = 0; i < count; i++) {
         double sum = 0;
-        if (job->taps == 1) {
-            if (offset[i] < 0)
-                ort_move_fill(job->out->dtype, job->out->data, to + i, 1, NULL, 0);
-            else
-                ort_move_span(job->out->dtype, job->out->data, to + i, job->in->data,
-                              from + offset[i], 1);
-            continue;
-        }
         for (int k = 0; k < job->taps; k++) {
             int64_t o = offset[i * job->taps + k];
             sum += o < 0 ? 0 : weight[i * job->taps + k] * ort_tensor_get_f64(job->in, from + o);
         }
         ort_tensor_set_f64(job->out, to + i, sum);
     }
+}
+
+/* True when a sample that is true has any weight. */
+static void sample_bool(const uint8_t *x, uint8_t *y, int64_t count, int taps,
+                        const int64_t *offset, const double *weight)
+{
+    for (int64_t i = 0; i < count; i++, offset += taps, weight += taps) {
+        y[i] = 0;
+        for (int k = 0; k < taps; k++)
+            y[i] |= offset[k] >= 0 && weight[k] != 0 && x[offset[k]];
+    }
+}
+
+/* The points of one channel, of any type. */
+static void sample_plane(const grid_job *job, int64_t from, int64_t to, int64_t count,
+                         const int64_t *offset, const double *weight, const float *narrow)
+{
+    if (job->in->dtype == ORT_DTYPE_FLOAT)
+        SAMPLE(float, narrow);
+    else if (job->in->dtype == ORT_DTYPE_DOUBLE)
+        SAMPLE(double, weight);
+    else if (job->taps == 1)
+        sample_nearest(job, from, to, count, offset);
+    else if (job->in->dtype == ORT_DTYPE_COMPLEX64)
+        SAMPLE(float complex, narrow);
+    else if (job->in->dtype == ORT_DTYPE_COMPLEX128)
+        SAMPLE(double complex, weight);
+    else if (job->in->dtype == ORT_DTYPE_BOOL)
+        sample_bool((const uint8_t *)job->in->data + from, (uint8_t *)job->out->data + to, count,
+                    job->taps, offset, weight);
+    else
+        sample_any(job, from, to, count, offset, weight);
 }
 
 static void grid_task(void *arg, size_t task, int thread)
@@ -281,12 +318,8 @@ static void grid_task(void *arg, size_t task, int thread)
         if (job->in->dtype == ORT_DTYPE_FLOAT && job->taps == 4)
             sample_four((const float *)job->in->data + from, (float *)job->out->data + to, count,
                         offset, narrow, place);
-        else if (job->in->dtype == ORT_DTYPE_FLOAT)
-            SAMPLE(float, narrow);
-        else if (job->in->dtype == ORT_DTYPE_DOUBLE)
-            SAMPLE(double, weight);
         else
-            sample_any(job, from, to, count, offset, weight);
+            sample_plane(job, from, to, count, offset, weight, narrow);
     }
 }
 

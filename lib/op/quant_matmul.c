@@ -3,13 +3,14 @@
  *
  * A table says which input holds what; one path runs them all: widen A, pack B (once when
  * constant), exact sums in int32, then a finish per output type: the sums themselves, scaled to
- * float, or requantized.
+ * float, or requantized. QLinearMatMul of a float8 kind goes another way (quant_float8.c).
  */
 #include <math.h>
 #include <string.h>
 
 #include "op/integer.h"
 #include "op/matmul.h"
+#include "op/quant_float8.h"
 
 typedef struct slots { /* input of each operand, -1: none */
     int a, b, a_scale, b_scale, a_zero, b_zero, y_scale, y_zero, bias;
@@ -22,6 +23,7 @@ typedef struct qmm_state {
     matmul_state mm; /* transposes */
     float alpha;
     bool dynamic;    /* A is float and quantized here */
+    bool floats;     /* A, B or Y is of a float8 kind: QLinearMatMul in floats */
     const void *packed;
     size_t packed_bytes;
 } qmm_state;
@@ -107,6 +109,12 @@ static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
     return ORT_OK;
 }
 
+static bool any_float8(const ort_prep *p)
+{
+    return ort_is_float8(ort_prep_dtype(p, 0)) || ort_is_float8(ort_prep_dtype(p, 3)) ||
+           ort_is_float8(ort_prep_dtype(p, 7));
+}
+
 static ort_status common_prepare(ort_prep *p, const slots *in, bool dynamic, ort_error *err)
 {
     qmm_state *state = ort_prep_state(p, sizeof *state);
@@ -117,15 +125,15 @@ static ort_status common_prepare(ort_prep *p, const slots *in, bool dynamic, ort
     state->mm.trans_a = ort_node_int(p->node, "transA", 0) != 0;
     state->mm.trans_b = ort_node_int(p->node, "transB", 0) != 0;
     state->alpha = ort_node_float(p->node, "alpha", 1.0f);
+    state->floats = in == &qlinear_slots && any_float8(p);
+    if (state->floats)
+        return ORT_OK;
     const int bytes[] = {dynamic ? in->b : in->a, in->b};
     for (int i = 0; i < 2; i++) {
         ort_dtype dtype = ort_prep_dtype(p, bytes[i]);
         if (dtype != ORT_DTYPE_INT8 && dtype != ORT_DTYPE_UINT8)
             return ort_prep_unsupported_dtype(p, bytes[i], err);
     }
-    ort_dtype out = p->out[0] ? p->out[0]->type.dtype : ORT_DTYPE_UNDEFINED;
-    if (out == ORT_DTYPE_FLOAT16)
-        return ort_prep_unsupported_dtype(p, in->a_scale, err);
     return pack_constant(p, state, err);
 }
 
@@ -187,6 +195,8 @@ static ort_status qmm_shape(ort_shaping *s, ort_error *err)
     if (bias && s->out[0] && (!ort_shape_broadcast(&s->out[0]->shape, &bias->shape, &broadcast) ||
                               !ort_shape_equal(&broadcast, &s->out[0]->shape)))
         return ort_error_set(err, ORT_ERROR_MODEL, "the bias doesn't broadcast to the product");
+    if (state->floats)
+        return ort_qlinear_f8_shape(s, &plan->mm, err);
     size_t row_bytes, packed = 0, total;
     if (!ort_integer_rows_bytes(plan->mm.m, plan->mm.k, &row_bytes) ||
         (!state->packed && !ort_integer_packed_bytes(s->k, plan->mm.k, plan->mm.n, &packed)))
@@ -215,13 +225,17 @@ typedef struct finish_job {
     float dynamic_scale;
 } finish_job;
 
+static float float_at(const ort_tensor *t, int64_t i)
+{
+    return t->dtype == ORT_DTYPE_FLOAT ? ((const float *)t->data)[i]
+                                       : (float)ort_tensor_get_f64(t, i);
+}
+
 static float scale_at(const ort_tensor *t, int64_t i)
 {
     if (!t)
         return 1.0f;
-    i = ort_tensor_count(t) == 1 ? 0 : i % ort_tensor_count(t);
-    return t->dtype == ORT_DTYPE_FLOAT ? ((const float *)t->data)[i]
-                                       : (float)ort_tensor_get_f64(t, i);
+    return float_at(t, ort_tensor_count(t) == 1 ? 0 : i % ort_tensor_count(t));
 }
 
 /* The factor of each column of one row, without the output's scale. */
@@ -242,8 +256,16 @@ static void finish_float(const finish_job *f, const float *scale, int64_t row, i
         if (whole)
             sum = (int32_t)((uint32_t)sum + (uint32_t)((const int32_t *)f->bias->data)[at]);
         float v = (float)sum * scale[j];
-        y[j] = f->bias && !whole ? v + ((const float *)f->bias->data)[at] : v;
+        y[j] = f->bias && !whole ? v + float_at(f->bias, at) : v;
     }
+}
+
+static void finish_half(const finish_job *f, const float *scale, int64_t row, int64_t column,
+                        int64_t n, const int32_t *sums, int64_t at)
+{
+    float y[COLUMNS_MAX];
+    finish_float(f, scale, row, column, n, sums, y);
+    ort_tensor_from_f32(y, f->y, at, n);
 }
 
 static void finish_bytes(const finish_job *f, float *scale, int64_t row, int64_t column, int64_t n,
@@ -279,6 +301,8 @@ static void finish_tile(void *arg, int64_t row, int64_t column, int64_t m, int64
         row_scales(f, a_row, column, n, scale);
         if (f->y->dtype == ORT_DTYPE_FLOAT)
             finish_float(f, scale, a_row, column, n, sums, (float *)f->y->data + at);
+        else if (f->y->dtype == ORT_DTYPE_FLOAT16)
+            finish_half(f, scale, a_row, column, n, sums, at);
         else
             finish_bytes(f, scale, a_row, column, n, sums, (char *)f->y->data + at);
     }
@@ -301,7 +325,6 @@ static int quantize_dynamic(const ort_call *call, const ort_tensor *a, uint8_t *
 
 static ort_status qmm_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const qmm_state *state = call->state;
     const qmm_plan *plan = call->plan_state;
     const matmul_plan *mm = &plan->mm;
@@ -312,6 +335,8 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
                     .dynamic_scale = 1.0f};
     if (!f.y || ort_tensor_count(f.y) == 0)
         return ORT_OK;
+    if (state->floats)
+        return ort_qlinear_f8_run(call, mm, err);
 #define SLOT(name) (in->name >= 0 ? ort_call_in(call, in->name) : NULL)
     f.a_scale = SLOT(a_scale);
     f.b_scale = SLOT(b_scale);

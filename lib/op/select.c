@@ -1,7 +1,8 @@
 /* select.c - operators that keep, turn or fold parts of a tensor by position: Trilu,
  * ReverseSequence, Compress, Col2Im, UnfoldTensor.
  *
- * Invariant: all but Col2Im copy elements of any type unread; Col2Im adds them (combine.h).
+ * Invariant: all but Col2Im copy elements of any type unread; Col2Im adds them (combine.h), and
+ * strings one behind the other in the order of their place in the block, as numpy adds them.
  */
 #include <string.h>
 
@@ -232,7 +233,7 @@ static ort_status fold_prepare(ort_prep *p, ort_error *err)
     if (!state)
         return ort_error_memory(err, sizeof *state);
     state->add = ort_combine_get(dtype, ORT_COMBINE_ADD);
-    if (!state->add)
+    if (!state->add && dtype != ORT_DTYPE_STRING)
         return ort_prep_unsupported_dtype(p, 0, err);
     state->bytes = ort_move_element_bytes(dtype);
     state->dilations = ort_node_ints(p->node, "dilations", &state->dilations_n);
@@ -321,6 +322,40 @@ static void fold_task_16(void *arg, size_t task, int thread)
     }
 }
 
+/* The strings of one pixel, at `text` unless NULL; returns their bytes. */
+static size_t fold_join(const fold_job *job, int64_t plane, int64_t pixel, char *text)
+{
+    const ort_string *in = (const ort_string *)job->x->data + plane * job->area * job->blocks;
+    size_t length = 0;
+    for (int64_t k = 0; k < job->area; k++) {
+        int64_t l = fold_source(job, k, pixel);
+        const ort_string *part = l < 0 ? NULL : in + k * job->blocks + l;
+        if (!part || part->length == 0)
+            continue;
+        if (text)
+            memcpy(text + length, part->ptr, part->length);
+        length += part->length;
+    }
+    return length;
+}
+
+static ort_status fold_strings(ort_call *call, const fold_job *job, int64_t planes, ort_error *err)
+{
+    ort_string *out = (ort_string *)job->y->data;
+    size_t bytes = 0;
+    for (int64_t i = 0; i < planes * job->pixels; i++)
+        bytes += fold_join(job, i / job->pixels, i % job->pixels, NULL);
+    char *text = ort_call_alloc(call, bytes + 1);
+    if (!text)
+        return ort_error_memory(err, bytes + 1);
+    for (int64_t i = 0; i < planes * job->pixels; i++) {
+        size_t length = fold_join(job, i / job->pixels, i % job->pixels, text);
+        out[i] = (ort_string){text, length};
+        text += length;
+    }
+    return ORT_OK;
+}
+
 static ort_status fold_run(ort_call *call, ort_error *err)
 {
     const fold_state *state = call->state;
@@ -358,6 +393,8 @@ static ort_status fold_run(ort_call *call, ort_error *err)
                              "block_shape make %lld of %lld", (long long)in->shape.dim[2],
                              (long long)in->shape.dim[1], (long long)job.blocks,
                              (long long)(job.area * out->shape.dim[1]));
+    if (in->dtype == ORT_DTYPE_STRING)
+        return fold_strings(call, &job, out->shape.dim[0] * out->shape.dim[1], err);
     ort_call_parallel(call, (size_t)(out->shape.dim[0] * out->shape.dim[1]),
                       in->dtype == ORT_DTYPE_FLOAT16 || in->dtype == ORT_DTYPE_BFLOAT16
                           ? fold_task_16 : fold_task, &job);

@@ -1,10 +1,11 @@
-/* shape_dump.c - infers the shapes of many models in one process, for check_shapes.py.
+/* shape_dump.c - infers the shapes of many models in one process, for check_shapes.py; --prepare
+ * makes a session of each instead, for check_types.py.
  *
  * stdin:  for each model a line with its size in bytes, then its bytes.
  * stdout: for each model a line with the size of an answer in bytes, then the answer: the report
  * ORT_REPORT_SHAPES, or a line that begins with '!' and says why there is none. Errors that the
  * check found (contradictions between shapes among them) follow the report, a line each that begins
- * with '!'.
+ * with '!'. With --prepare the answer is empty when there is a session.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,22 @@ static ort_status describe(ort_env *env, const void *bytes, size_t count, char *
     return status;
 }
 
+/* No pass may run: it might take away the node in question. */
+static ort_status prepare(ort_env *env, const void *bytes, size_t count, ort_error *err)
+{
+    ort_session_options options;
+    ort_model *model = NULL;
+    ort_session *session = NULL;
+    ort_session_options_init(&options);
+    options.level = 0;
+    ort_status status = ort_model_load_memory(env, bytes, count, NULL, &model, err);
+    if (!status)
+        status = ort_session_new(env, model, &options, &session, err);
+    ort_session_free(session);
+    ort_model_free(model);
+    return status;
+}
+
 static void put_findings(FILE *out, const ort_findings *findings)
 {
     for (size_t i = 0; findings && i < ort_findings_count(findings); i++)
@@ -42,7 +59,7 @@ static void put_findings(FILE *out, const ort_findings *findings)
             fprintf(out, "!%s\n", ort_findings_message(findings, i));
 }
 
-static void answer(ort_env *env, const void *bytes, size_t count)
+static void answer(ort_env *env, bool preparing, const void *bytes, size_t count)
 {
     ort_error err = {0};
     ort_findings *findings = NULL;
@@ -51,9 +68,10 @@ static void answer(ort_env *env, const void *bytes, size_t count)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         exit(1);
-    if (describe(env, bytes, count, &report, &findings, &err))
+    if (preparing ? prepare(env, bytes, count, &err)
+                  : describe(env, bytes, count, &report, &findings, &err))
         fprintf(out, "!%s\n", err.message);
-    else
+    else if (!preparing)
         fprintf(out, "%s", report);
     put_findings(out, findings);
     fclose(out);
@@ -64,10 +82,11 @@ static void answer(ort_env *env, const void *bytes, size_t count)
     ort_findings_free(findings);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     ort_error err = {0};
     ort_env *env = NULL;
+    bool preparing = argc > 1 && strcmp(argv[1], "--prepare") == 0;
     if (ort_env_new(NULL, &env, &err)) {
         fprintf(stderr, "shape_dump: %s\n", err.message);
         return 1;
@@ -78,7 +97,7 @@ int main(void)
             fprintf(stderr, "shape_dump: a model of %lld bytes ends early\n", size);
             return 1;
         }
-        answer(env, bytes, (size_t)size);
+        answer(env, preparing, bytes, (size_t)size);
         free(bytes);
     }
     ort_env_free(env);

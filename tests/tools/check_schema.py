@@ -26,6 +26,7 @@ GROUPS = {"F": "f16 f32 f64", "I": "i8 i16 i32 i64", "U": "u8 u16 u32 u64", "C":
 KINDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "FLOATS": "fs",
          "INTS": "is", "STRINGS": "ss", "TENSORS": "ts", "SPARSE_TENSOR": "sp", "TYPE_PROTO": "tp"}
 WRAPPERS = {"seq": "seq", "optional": "opt", "sparse_tensor": "sparse"}
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 OPTION = onnx.defs.OpSchema.FormalParameterOption
 
 
@@ -107,7 +108,7 @@ def main():
         rows[domain, name, int(since)] = (sig.strip(), types, attrs)
     passed, failed, absent = 0, 0, set()
     for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain not in ("", "ai.onnx.ml"):
+        if schema.domain not in DOMAINS:
             continue
         key = (schema.domain, schema.name, schema.since_version)
         ours = rows.get(key)

@@ -50,10 +50,11 @@ def tensor_type(array):
     return helper.np_dtype_to_tensor_dtype(array.dtype)
 
 
-def onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, domain):
-    """One node, and a Cast before and after it for types that onnxruntime's Python can't pass."""
+def onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, domain, exact):
+    """One node, and unless exact a Cast before and after it for types that onnxruntime's Python
+    can't pass."""
     before = [helper.make_node("Cast", [k + "_fed"], [k], to=tensor_type(given[k]))
-              for k in fed if given[k].dtype == bfloat16]
+              for k in fed if given[k].dtype == bfloat16 and not exact]
     after = [helper.make_node("Cast", [k + "_raw"], [k], to=via[k]) for k in via]
     node = helper.make_node(op, slots,
                             ["" if outputs[k] is None else k + "_raw" if k in via else k
@@ -67,21 +68,29 @@ def onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, dom
          for k in fed],
         [helper.make_tensor_value_info(k, via.get(k, t), None) for k, t in outputs.items() if t],
         [numpy_helper.from_array(given[k], k) for k in given if k not in fed])
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)]
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(MS, 1)] if domain else [])
     return helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset > 18 else 8)
 
 
 def write(name, op, inputs, outputs, attributes, constant=(), rtol=1e-3, atol=1e-5, opset=17,
-          domain=MS, via=None, shared=None):
+          domain=MS, via=None, shared=None, expected=None):
     """inputs: name to array (None: absent); constant: names that become initializers; via: outputs
     that are cast to another type before they leave the model; shared: outputs that onnxruntime
-    wants in the memory of an input. An output of type None is left out."""
-    via = dict(via or {}) | {k: F for k, t in outputs.items() if t == BF16}
+    wants in the memory of an input; expected: arrays for the outputs, for what onnxruntime can't
+    run. An output of type None is left out."""
+    via = dict(via or {})
+    if expected is None:
+        via |= {k: F for k, t in outputs.items() if t == BF16}
     given = {k: v for k, v in inputs.items() if v is not None}
     fed = [k for k in given if k not in constant]
     slots = [k if v is not None else "" for k, v in inputs.items()]
-    model = onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, domain)
-    save(name, model, {k: given[k] for k in fed}, op, rtol, atol, opset, domain, shared)
+    model = onnx_model(name, op, given, slots, fed, outputs, via, attributes, opset, domain,
+                       expected is not None)
+    feeds = {k: given[k] for k in fed}
+    if expected is None:
+        save(name, model, feeds, op, rtol, atol, opset, domain, shared)
+    else:
+        keep(name, model, feeds, expected, op, rtol, atol, opset, domain)
 
 
 def run_bound(session, feeds, shared):
@@ -106,13 +115,18 @@ def save(name, model, fed, op, rtol=1e-3, atol=1e-5, opset=17, domain=MS, shared
     session = onnxruntime.InferenceSession((reference or model).SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     results = run_bound(session, feeds, shared) if shared else session.run(None, feeds)
+    names = [v.name for v in model.graph.output]
+    keep(name, model, feeds, dict(zip(names, results, strict=True)), op, rtol, atol, opset, domain)
+
+
+def keep(name, model, feeds, results, op, rtol, atol, opset, domain):
+    """Write the folder of one case; feeds and results: arrays by name."""
     if (OUT / name).exists():
         shutil.rmtree(OUT / name)
     data = OUT / name / "test_data_set_0"
     data.mkdir(parents=True)
     onnx.save(model, OUT / name / "model.onnx")
-    names = [v.name for v in model.graph.output]
-    for prefix, arrays in (("input", feeds), ("output", dict(zip(names, results, strict=True)))):
+    for prefix, arrays in (("input", feeds), ("output", results)):
         for k, (label, array) in enumerate(arrays.items()):
             proto = numpy_helper.from_array(np.asarray(array), label)
             (data / f"{prefix}_{k}.pb").write_bytes(proto.SerializeToString())

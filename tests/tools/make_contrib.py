@@ -4,8 +4,8 @@
 usage: make_contrib.py [OUTPUT_DIR [GROUP...]]   (default tests/onnx/contrib; needs onnxruntime)
 
 One folder per test in the form of build/conformance: model.onnx, test_data_set_0/input_K.pb and
-output_K.pb, meta.json. Expected values are what onnxruntime computes; they are kept in the tree so
-that the tests need no package. Run again only to add cases: name the groups (functions of the
+output_K.pb, meta.json. Expected values are what onnxruntime computes, or numpy where it can't; they are kept
+in the tree so that the tests need no package. Run again only to add cases: name the groups (functions of the
 modules contrib_*.py) that have new ones.
 """
 import sys
@@ -17,9 +17,10 @@ import contrib_legacy
 import contrib_llm
 import contrib_nchwc
 import contrib_quant
+import contrib_types
 
 MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy,
-           contrib_nchwc, contrib_generation]
+           contrib_nchwc, contrib_generation, contrib_types]
 
 
 def main():
