@@ -1,6 +1,6 @@
 /* quant_float8.c - QLinearMatMul whose matrices are of float8 kinds, or of a float8 kind and bytes.
  *
- * y = quantize((a - a_zero) x (b - b_zero) * a_scale * b_scale), with the formula of QuantizeLinear:
+ * y = quantize((a - a_zero) x (b - b_zero) * a_scale * b_scale), by the formula of QuantizeLinear:
  * divided by y_scale; to bytes rounded, then y_zero added; to float8 y_zero added, then rounded;
  * saturated both times. Differences and sums are floats, the result is rounded once.
  */
