@@ -284,9 +284,7 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
     ort_graph_touch(graph, node);
 }
 
-/* A file says by its name alone what a body captures: captured values bear the name of the outer
- * one, here and in bodies further in. A local value of that name gets another. */
-static void name_captures(ort_graph *body, ort_id outer, const char *name)
+void ort_graph_name_captures(ort_graph *body, ort_id outer, const char *name)
 {
     ort_id local = ort_graph_find_value(body, name);
     if (local != ORT_ID_NONE && body->values.data[local]->outer == ORT_ID_NONE) {
@@ -303,7 +301,7 @@ static void name_captures(ort_graph *body, ort_id outer, const char *name)
         for (size_t n = 0; n < body->nodes.count; n++) {
             const ort_node *node = body->nodes.data[n];
             for (int b = 0; b < node->body_count && !node->removed; b++)
-                name_captures(node->bodies[b], (ort_id)v, name);
+                ort_graph_name_captures(node->bodies[b], (ort_id)v, name);
         }
     }
     ort_graph_touch(body, NULL);
@@ -340,7 +338,7 @@ static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_
         for (size_t v = 0; v < body->values.count; v++)
             if (body->values.data[v]->outer == from)
                 body->values.data[v]->outer = to;
-        name_captures(body, to, graph->values.data[to]->name);
+        ort_graph_name_captures(body, to, graph->values.data[to]->name);
     }
     ort_graph_touch(graph, node);
 }

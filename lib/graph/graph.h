@@ -268,6 +268,9 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
 /* All uses of `from` (inputs, captures, graph outputs excepted) become `to`. */
 void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to);
 void ort_graph_remove_node(ort_graph *graph, ort_node *node);
+/* A file says by its name alone what a body captures: what it captures of `outer`, here and in
+ * bodies further in, bears this name; a local value that has it gets another. */
+void ort_graph_name_captures(ort_graph *body, ort_id outer, const char *name);
 /* A node or value was changed in place: it, its graph and all around them are written anew on
  * saving. Every function above does this by itself. node may be NULL. */
 void ort_graph_touch(ort_graph *graph, ort_node *node);

@@ -205,3 +205,17 @@ bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type)
     return node && !node->removed && node->op && !strcmp(node->op_type, op_type) &&
            !strcmp(strcmp(node->domain, "ai.onnx") ? node->domain : "", domain);
 }
+
+size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node)
+{
+    size_t bytes = 6 + strlen(node->op_type) + strlen(node->name);
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ORT_ID_NONE)
+            bytes += 2 + strlen(graph->values.data[node->inputs[i]]->name);
+    for (int i = 0; i < node->attr_count; i++) {
+        const ort_attr *attr = &node->attrs[i];
+        bytes += 8 + strlen(attr->name);
+        bytes += attr->type == ORT_ATTR_TENSOR && attr->t ? ort_tensor_bytes(attr->t) : 0;
+    }
+    return bytes;
+}

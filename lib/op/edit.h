@@ -54,4 +54,7 @@ const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node
 /* Is this the operator `op_type` of `domain`, resolved and live? */
 bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type);
 
+/* About what a node takes in a file: tags and lengths, names, attributes (bodies not). */
+size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node);
+
 #endif

@@ -44,25 +44,10 @@ static bool goes_with(const ort_graph *graph, const ort_node *node, ort_id id)
            value->use_count == uses;
 }
 
-/* About what the node takes in a file: tags and lengths, names, attributes. */
-static size_t message_bytes(const ort_graph *graph, const ort_node *node)
-{
-    size_t bytes = 6 + strlen(node->op_type) + strlen(node->name);
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != ORT_ID_NONE)
-            bytes += 2 + strlen(graph->values.data[node->inputs[i]]->name);
-    for (int i = 0; i < node->attr_count; i++) {
-        const ort_attr *attr = &node->attrs[i];
-        bytes += 8 + strlen(attr->name);
-        bytes += attr->type == ORT_ATTR_TENSOR && attr->t ? ort_tensor_bytes(attr->t) : 0;
-    }
-    return bytes;
-}
-
 /* What goes with the node: itself, and the constants that it alone reads. */
 static size_t freed_bytes(const ort_graph *graph, const ort_node *node)
 {
-    size_t bytes = message_bytes(graph, node);
+    size_t bytes = ort_edit_message_bytes(graph, node);
     for (int i = 0; i < node->input_count; i++) {
         const ort_tensor *value = node->inputs[i] == ORT_ID_NONE
                                       ? NULL
@@ -73,17 +58,15 @@ static size_t freed_bytes(const ort_graph *graph, const ort_node *node)
     return bytes;
 }
 
-/* Pay for a result of `bytes`, or note why not. */
+/* Pay for a result of `bytes`. */
 static bool afford(const ort_pass_context *c, const ort_node *node, size_t bytes, size_t freed)
 {
     if (bytes <= freed || ort_edit_is(node, ONNX, "Constant")) {
         *c->growth_bytes += bytes < freed ? freed - bytes : 0;
         return true;
     }
-    if (bytes - freed > *c->growth_bytes) {
-        ort_pass_note(c, node, "its result of %zu bytes exceeds the growth budget", bytes);
+    if (bytes - freed > *c->growth_bytes)
         return false;
-    }
     *c->growth_bytes -= bytes - freed;
     return true;
 }
@@ -223,25 +206,163 @@ static ort_status keep_known(ort_pass_context *c, ort_node *node, int *changes, 
     return ORT_OK;
 }
 
+/* ---- several nodes at once: what each of them alone would add, all of them together take away
+ *
+ *     Concat(Slice(w), Slice(w), Slice(w))      a weight with its gates in another order
+ */
+
+enum { CONE_MAX = 32 };
+
+typedef struct cone { /* nodes that constants alone feed, the last one read from outside */
+    ort_node *nodes[CONE_MAX]; /* producers first */
+    int count;
+} cone;
+
+static bool computes(const ort_node *node)
+{
+    return node && !node->removed && node->op && node->op->impl && node->op->impl->run &&
+           node->output_count && !(node->op->traits & ORT_TRAIT_RANDOM) && !node->body_count &&
+           !ort_edit_is(node, ONNX, "DequantizeLinear");
+}
+
+static bool has_data(const ort_tensor *value)
+{
+    return value && (value->data || !ort_tensor_count(value));
+}
+
+/* The node and all that feeds it; false when something isn't constant. */
+static bool grow(const ort_graph *graph, ort_node *node, cone *k)
+{
+    for (int i = 0; i < k->count; i++)
+        if (k->nodes[i] == node)
+            return true;
+    if (!computes(node))
+        return false;
+    for (int i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == ORT_ID_NONE)
+            continue;
+        ort_node *producer = ort_edit_producer(graph, node->inputs[i]);
+        if (!producer && !has_data(constant(graph, node->inputs[i])))
+            return false;
+        if (producer && !grow(graph, producer, k))
+            return false;
+    }
+    if (k->count == CONE_MAX)
+        return false;
+    k->nodes[k->count++] = node;
+    return true;
+}
+
+/* Does nobody but the cone read this value? */
+static bool is_inner(const ort_graph *graph, const cone *k, ort_id id)
+{
+    int uses = 0;
+    for (int n = 0; n < k->count; n++)
+        for (int i = 0; i < k->nodes[n]->input_count; i++)
+            uses += k->nodes[n]->inputs[i] == id;
+    return !graph->values.data[id]->is_input && graph->values.data[id]->use_count == uses;
+}
+
+/* What goes with the cone; 0 when a result inside has a reader outside. */
+static size_t cone_bytes(const ort_graph *graph, const cone *k)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < k->count; n++) {
+        const ort_node *node = k->nodes[n];
+        bytes += ort_edit_message_bytes(graph, node);
+        for (int i = 0; i < node->output_count && n < k->count - 1; i++)
+            if (node->outputs[i] != ORT_ID_NONE && !is_inner(graph, k, node->outputs[i]))
+                return 0;
+        for (int i = 0; i < node->input_count; i++) {
+            ort_id id = node->inputs[i];
+            bool again = id == ORT_ID_NONE;
+            for (int m = 0; m <= n && !again; m++)
+                for (int j = 0; j < (m < n ? k->nodes[m]->input_count : i); j++)
+                    again = again || k->nodes[m]->inputs[j] == id;
+            if (!again && graph->values.data[id]->producer == ORT_ID_NONE &&
+                is_inner(graph, k, id))
+                bytes += ort_tensor_bytes(constant(graph, id));
+        }
+    }
+    return bytes;
+}
+
+/* A result inside becomes known; its node stays until nobody reads it. */
+static ort_status know(ort_pass_context *c, ort_node *node, ort_error *err)
+{
+    ort_arena *arena = &c->graph->model->arena;
+    int total = node->input_count + node->output_count;
+    ort_value **values = calloc((size_t)total + 1, sizeof *values);
+    ort_status status = values ? evaluate(c, node, values, err)
+                               : ort_error_memory(err, sizeof *values * (size_t)total);
+    for (int i = 0; i < node->output_count && !status; i++) {
+        const ort_value *made = values[node->input_count + i];
+        if (node->outputs[i] == ORT_ID_NONE)
+            continue;
+        if (!made || made->kind != ORT_KIND_TENSOR || made->tensor.dtype == ORT_DTYPE_STRING) {
+            status = ort_error_set(err, ORT_ERROR_UNSUPPORTED, "a result is no tensor of numbers");
+            break;
+        }
+        ort_tensor *known = ort_arena_alloc(arena, sizeof *known);
+        void *data = ort_arena_alloc_aligned(arena, ort_tensor_bytes(&made->tensor) + 1, 64, 0);
+        if (!known || !data) {
+            status = ort_error_memory(err, ort_tensor_bytes(&made->tensor));
+            break;
+        }
+        *known = made->tensor;
+        known->stride = NULL;
+        known->data = data;
+        ort_tensor_copy_data(known, &made->tensor);
+        c->graph->values.data[node->outputs[i]]->fact.value = known;
+    }
+    for (int i = 0; i < total && values; i++)
+        ort_value_free(values[i]);
+    free(values);
+    return status;
+}
+
+static ort_status fold_cone(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    cone k = {.count = 0};
+    if (!c->portable || !computes(node) || !grow(c->graph, node, &k) || k.count < 2)
+        return ORT_OK;
+    size_t bytes = cone_bytes(c->graph, &k);
+    if (!bytes || too_large(c, node, bytes))
+        return ORT_OK;
+    for (int i = 0; i < k.count - 1; i++) {
+        ort_error problem = {0};
+        if (know(c, k.nodes[i], &problem)) {
+            ort_pass_note(c, node, "%s", problem.message);
+            return ORT_OK;
+        }
+    }
+    return fold(c, node, bytes, changes, err);
+}
+
+static ort_status visit(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    size_t in_bytes;
+    int before = *changes;
+    bool alone = known(c, node);
+    if (alone && afford(c, node, known_bytes(c->graph, node), freed_bytes(c->graph, node)))
+        return keep_known(c, node, changes, err);
+    if (!alone && foldable(c, node, &in_bytes)) {
+        alone = true;
+        if (!too_large(c, node, in_bytes))
+            ORT_TRY(fold(c, node, in_bytes, changes, err));
+    }
+    if (*changes == before)
+        ORT_TRY(fold_cone(c, node, changes, err));
+    if (alone && *changes == before)
+        ort_pass_note(c, node, "its result exceeds the growth budget");
+    return ORT_OK;
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    size_t in_bytes;
     ORT_EACH_NODE(c->graph, node)
-    {
-        if (known(c, node)) {
-            if (afford(c, node, known_bytes(c->graph, node), freed_bytes(c->graph, node)))
-                ORT_TRY(keep_known(c, node, changes, err));
-            continue;
-        }
-        if (!foldable(c, node, &in_bytes))
-            continue;
-        if (too_large(c, node, in_bytes)) {
-            ort_pass_note(c, node, "its result exceeds the growth budget");
-            continue;
-        }
-        ORT_TRY(fold(c, node, in_bytes, changes, err));
-    }
+        ORT_TRY(visit(c, node, changes, err));
     return ORT_OK;
 }
 

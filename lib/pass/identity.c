@@ -81,6 +81,39 @@ static bool same_shape(const ort_graph *graph, const ort_node *node)
     return keeps_type(graph, node, 0);
 }
 
+/* A constant target that keeps every dim in its place but one, which follows from the others: a
+ * dim that has no name counts as well. */
+static bool idle_reshape(const ort_graph *graph, const ort_node *node)
+{
+    const ort_type *in = type_at(graph, node->inputs[0]);
+    const ort_tensor *shape = ort_edit_constant(graph, node, 1);
+    int open = 0;
+    if (keeps_type(graph, node, 0))
+        return true;
+    if (!shape || !shape->data || !in || in->kind != ORT_TYPE_TENSOR || in->rank < 0 ||
+        shape->shape.rank != 1 || ort_tensor_count(shape) != in->rank)
+        return false;
+    for (int i = 0; i < in->rank; i++) {
+        int64_t wanted = ort_tensor_get_i64(shape, i);
+        if (wanted == 0 && !ort_node_int(node, "allowzero", 0))
+            continue;
+        open += wanted == -1;
+        if (wanted == 0 || (wanted != -1 &&
+                            (!ort_dim_known(in->dim[i]) || in->dim[i].size != wanted)))
+            return false;
+    }
+    return open <= 1;
+}
+
+/* Two dimensions are flat already. */
+static bool idle_flatten(const ort_graph *graph, const ort_node *node)
+{
+    const ort_type *in = type_at(graph, node->inputs[0]);
+    int64_t axis = ort_node_int(node, "axis", 1);
+    return keeps_type(graph, node, 0) || (in && in->kind == ORT_TYPE_TENSOR && in->rank == 2 &&
+                                          (axis == 1 || axis == -1));
+}
+
 /* As many elements on every axis, forwards: all of them. */
 static bool idle_slice(const ort_graph *graph, const ort_node *node)
 {
@@ -168,8 +201,8 @@ static const struct {
     bool (*idle)(const ort_graph *graph, const ort_node *node);
 } rules[] = {
     {"Identity", always},     {"Dropout", idle_dropout}, {"Cast", idle_cast},
-    {"Reshape", same_shape},  {"Expand", same_shape},    {"Squeeze", same_shape},
-    {"Unsqueeze", same_shape}, {"Flatten", same_shape},  {"Tile", same_shape},
+    {"Reshape", idle_reshape},  {"Expand", same_shape},    {"Squeeze", same_shape},
+    {"Unsqueeze", same_shape}, {"Flatten", idle_flatten},  {"Tile", same_shape},
     {"Slice", idle_slice},    {"Transpose", idle_transpose}, {"Pad", idle_pad},
     {"Resize", idle_resize},  {"Upsample", idle_resize}, {"Concat", one_input},
     {"Sum", one_input},       {"Max", one_input},        {"Min", one_input},

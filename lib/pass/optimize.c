@@ -3,6 +3,7 @@
 #include "pass/optimize.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/findings.h"
@@ -46,12 +47,21 @@ static ort_status check(ort_model *model, const ort_registry *registry, ort_erro
     return status;
 }
 
-static size_t weight_bytes(const ort_model *model)
+/* Of initializers and Constant nodes, in bodies too. */
+static size_t weight_bytes(const ort_graph *graph)
 {
+    const ort_node *node;
     size_t bytes = 0;
-    for (size_t i = 0; i < model->graph->initializers.count; i++) {
-        const ort_graph_value *v = model->graph->values.data[model->graph->initializers.data[i]];
+    for (size_t i = 0; i < graph->initializers.count; i++) {
+        const ort_graph_value *v = graph->values.data[graph->initializers.data[i]];
         bytes += v->fact.value ? ort_tensor_bytes(v->fact.value) : 0;
+    }
+    ORT_EACH_NODE(graph, node)
+    {
+        const ort_tensor *constant = ort_node_tensor(node, "value");
+        bytes += constant && !strcmp(node->op_type, "Constant") ? ort_tensor_bytes(constant) : 0;
+        for (int b = 0; b < node->body_count; b++)
+            bytes += weight_bytes(node->bodies[b]);
     }
     return bytes;
 }
@@ -65,7 +75,7 @@ ort_pass_options ort_rewrite_options(const ort_model *model, const ort_optimize_
                               .only = options->passes,
                               .disable = options->disable,
                               .limit = options->limit,
-                              .growth_bytes = (size_t)(growth * (double)weight_bytes(model)),
+                              .growth_bytes = (size_t)(growth * (double)weight_bytes(model->graph)),
                               .registry = registry,
                               .log = log,
                               .portable = true,

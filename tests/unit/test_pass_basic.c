@@ -1,19 +1,7 @@
 /* test_pass_basic.c - passes of level 1 on small graphs: what they make of a graph that fits, that
  * they leave alone what doesn't, that a second run changes nothing, and the same results. */
-#include <math.h>
-
-#include "net.h"
-#include "pass/pass.h"
+#include "rewrite.h"
 #include "test.h"
-
-static int count_ops(const net *n, const char *op_type)
-{
-    const ort_node *node;
-    int count = 0;
-    ORT_EACH_NODE(n->model->graph, node)
-        count += !strcmp(node->op_type, op_type);
-    return count;
-}
 
 /* ---- near-misses */
 
@@ -77,9 +65,159 @@ static void near_misses(test_state *test)
     }
 }
 
+/* ---- control flow */
+
+static void build_if(net *n, int condition)
+{
+    net_text(n, "in x 2,3; fs two 2; Neg x -> k");
+    if (condition < 0)
+        net_text(n, "inb c -");
+    else
+        net_text(n, condition ? "b c 1" : "b c 0");
+    ort_node *node = net_node(n, "If", "c", "y z");
+    net_body(n, node, "then_branch");
+    net_text(n, "fs k2 3; Mul k k2 -> a; Add a two -> t; out t k2");
+    net_end(n);
+    net_body(n, node, "else_branch");
+    net_text(n, "fs k2 4; out k k2");
+    net_end(n);
+    net_text(n, "Abs y -> w; out w z");
+}
+
+static void branches(test_state *test)
+{
+    static const char *const ops[] = {"Neg If Abs", "Neg Abs", "Neg Mul Add Abs"};
+    for (int condition = -1; condition < 2; condition++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        build_if(&n, condition);
+        if (condition >= 0)
+            net_text(&n, "Identity z -> out2"); /* z itself is a constant that is an output */
+        const char *made = net_rewritten(&n, NULL, 0, 0);
+        CHECK(!strncmp(made, ops[condition + 1], strlen(ops[condition + 1])));
+        CHECK(count_ops(&n, "If") == (condition < 0));
+        net_free(&n);
+    }
+}
+
+/* y doubles and shifts per round; s stacks what it was. cond: 0 absent, 1 true, 2 changes. */
+static void build_loop(net *n, int64_t trips, int cond)
+{
+    net_text(n, "in x 2,3; fs step 1.5; b yes 1");
+    net_constant(n, "trips", ORT_DTYPE_INT64, 0, NULL, &trips);
+    ort_node *node = net_node(n, "Loop", cond ? "trips yes x" : "trips - x", "y s");
+    net_body(n, node, "body");
+    net_input(n, "round", ORT_DTYPE_INT64, 0, NULL);
+    net_input(n, "go", ORT_DTYPE_BOOL, 0, NULL);
+    net_input(n, "v", ORT_DTYPE_FLOAT, 2, DIMS(2, 3));
+    net_text(n, "fs twice 2; is one 1; Mul v twice -> w; Add w step -> next");
+    net_text(n, cond == 2 ? "Less round one -> on" : "Identity go -> on");
+    net_text(n, "out on next v");
+    net_end(n);
+    net_text(n, "Relu y -> r; out r s");
+}
+
+static void loops(test_state *test)
+{
+    static const struct {
+        int64_t trips;
+        int cond;
+        size_t growth;
+        bool unrolled;
+    } cases[] = {
+        {1, 0, 0, true},       {3, 0, 100000, true},  {3, 1, 100000, true}, {3, 0, 0, false},
+        {3, 2, 100000, false}, {100, 0, 1 << 20, false}, {0, 0, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        build_loop(&n, cases[i].trips, cases[i].cond);
+        CHECK(*net_rewritten(&n, NULL, cases[i].growth, 0));
+        CHECK(count_ops(&n, "Loop") == !cases[i].unrolled);
+        CHECK(!cases[i].unrolled || count_ops(&n, "Mul") == cases[i].trips);
+        net_free(&n);
+    }
+}
+
+/* Nothing stacked: no round leaves the initial value. */
+static void no_round(test_state *test)
+{
+    net n;
+    CHECK(net_init(&n, NULL));
+    net_text(&n, "in x 2; is trips 0");
+    ort_node *node = net_node(&n, "Loop", "trips - x", "y");
+    net_body(&n, node, "body");
+    net_input(&n, "round", ORT_DTYPE_INT64, 0, NULL);
+    net_input(&n, "go", ORT_DTYPE_BOOL, 0, NULL);
+    net_input(&n, "v", ORT_DTYPE_FLOAT, 1, DIMS(2));
+    net_text(&n, "Exp v -> w; Identity go -> on; out on w");
+    net_end(&n);
+    net_text(&n, "Relu y -> r; out r");
+    CHECK_TEXT(net_rewritten(&n, NULL, 0, 0), "Relu");
+    net_free(&n);
+}
+
+/* A running sum over axis 1, stacked backwards along axis 1. */
+static void scans(test_state *test)
+{
+    for (int growth = 0; growth < 2; growth++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_text(&n, "in x 2,3; in start 2");
+        ort_node *node = net_node(&n, "Scan", "start x", "end sums");
+        net_attribute(&n, node, "num_scan_inputs=1");
+        net_attribute(&n, node, "scan_input_axes=1,");
+        net_attribute(&n, node, "scan_input_directions=1,");
+        net_attribute(&n, node, "scan_output_axes=1,");
+        net_attribute(&n, node, "scan_output_directions=1,");
+        net_body(&n, node, "body");
+        net_input(&n, "s", ORT_DTYPE_FLOAT, 1, DIMS(2));
+        net_input(&n, "e", ORT_DTYPE_FLOAT, 1, DIMS(2));
+        net_text(&n, "Add s e -> t; Relu t -> u; out t u");
+        net_end(&n);
+        net_text(&n, "out end sums");
+        CHECK(*net_rewritten(&n, NULL, growth ? 100000 : 0, 0));
+        CHECK(count_ops(&n, "Scan") == !growth && count_ops(&n, "Add") == 3 * growth);
+        net_free(&n);
+    }
+}
+
+/* ---- folding */
+
+/* Parts of a weight in another order: each of them alone would add bytes, all together don't. */
+static void reordered_weights(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,8; f w 8,64; i o 0; i a 4; i b 8; Slice w o a o -> p; Slice w a b o -> q;"
+         "Concat q p -> r axis=0; MatMul x r -> y; out y", "MatMul"},
+        {"in x 2,8; f w 8,64; i o 0; i a 4; i b 8; Slice w o a o -> p; Slice w a b o -> q;"
+         "Concat q p -> r axis=0; MatMul x r -> u; MatMul x w -> v; Add u v -> y; out y",
+         "Slice Slice Concat MatMul Gemm"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+/* What keeps every dimension goes, also where one has no name. */
+static void idle_reshapes(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,3; i s -1,3; Reshape x s -> y; Relu y -> z; out z", "Relu"},
+        {"in x 2,6; i s -1,3; Reshape x s -> y; Relu y -> z; out z", "Reshape Relu"},
+        {"in x n,m; Flatten x -> y axis=1; Relu y -> z; out z", "Relu"},
+        {"in x 2,3; Flatten x -> y axis=0; Relu y -> z; out z", "Flatten Relu"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, near_misses);
+    RUN(test, branches);
+    RUN(test, loops);
+    RUN(test, no_round);
+    RUN(test, scans);
+    RUN(test, reordered_weights);
+    RUN(test, idle_reshapes);
     return test->failures != 0;
 }

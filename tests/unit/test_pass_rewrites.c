@@ -2,80 +2,9 @@
  * that a second run finds nothing. */
 #include <math.h>
 
-#include "net.h"
 #include "op/edit.h"
-#include "pass/pass.h"
+#include "rewrite.h"
 #include "test.h"
-
-#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
-
-static int count_ops(const net *n, const char *op_type)
-{
-    ort_node *node;
-    int count = 0;
-    ORT_EACH_NODE(n->model->graph, node)
-        count += !op_type || !strcmp(node->op_type, op_type);
-    return count;
-}
-
-static void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
-{
-    (void)pass;
-    (void)ns;
-    *(int *)arg += changes;
-}
-
-/* Changes that the passes up to level 2 make; -1 when they fail. */
-static int rewrite(net *n, bool contrib)
-{
-    int changes = 0;
-    ort_pass_options options = {.level = 2, .portable = true, .contrib = contrib,
-                                .registry = n->env->registry, .report = add_up,
-                                .report_arg = &changes};
-    if (ort_graph_infer(n->model->graph, n->env->registry, NULL, NULL) ||
-        ort_passes_run(n->model, &options, NULL))
-        return -1;
-    return changes;
-}
-
-static ort_session *plain(net *n)
-{
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = 0;
-    return net_session(n, &options, NULL);
-}
-
-/* Rewritten twice, the second time without a change, the model computes what it did. */
-static bool holds(net *n, bool contrib, ort_value *x, double tolerance)
-{
-    ort_compare_options options = {tolerance, tolerance};
-    ort_difference difference = {0};
-    ort_value *y[2] = {0}, *z[2] = {0};
-    ort_session *before = plain(n);
-    bool ok = before && rewrite(n, contrib) >= 0 && rewrite(n, contrib) == 0;
-    ort_session *after = plain(n);
-    ok = ok && after && !ort_session_run(before, &x, y, NULL, NULL) &&
-         !ort_session_run(after, &x, z, NULL, NULL) &&
-         !ort_value_compare(z[0], y[0], &options, &difference, NULL) && difference.equal;
-    ort_value_free(x);
-    for (int i = 0; i < 2; i++) {
-        ort_value_free(y[i]);
-        ort_value_free(z[i]);
-    }
-    ort_session_free(before);
-    ort_session_free(after);
-    return ok;
-}
-
-static ort_node *node_of(net *n, const char *op_type)
-{
-    ort_node *node;
-    ORT_EACH_NODE(n->model->graph, node)
-        if (!strcmp(node->op_type, op_type))
-            return node;
-    return NULL;
-}
 
 /* ---- quantized units */
 
@@ -336,11 +265,6 @@ static void dynamic_products(test_state *test)
 }
 
 /* ---- moves */
-
-static void ints(net *n, const char *name, int64_t count, const int64_t *list)
-{
-    net_constant(n, name, ORT_DTYPE_INT64, 1, &count, list);
-}
 
 /* Chains of a [n,3,1,4]: each becomes `left` nodes, the last of them of the given kind. */
 static void moves(test_state *test)
