@@ -817,6 +817,7 @@ typedef enum ort_verdict { ORT_VERIFIED, ORT_DIFFERENT, ORT_NOT_VERIFIED } ort_v
 typedef struct ort_verification {
     ort_verdict verdict;
     int runs;              /* pairs of runs that were compared */
+    int sizes;             /* of made-up inputs among them */
     double max_abs;        /* largest difference seen, and relative to its output's max |b| */
     double max_scaled;
     char output[256];      /* the output where that was, or the first that differs */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *name = "ort";
@@ -75,6 +76,13 @@ bool tool_may_write_binary(FILE *stream, bool force)
         return true;
     tool_warn("binary data is not written to a terminal; use -o FILE, a pipe, or --force");
     return false;
+}
+
+double tool_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 void *tool_alloc(size_t bytes)

@@ -42,6 +42,9 @@ void string_list_add(string_list *list, const char *item); /* keeps the pointer 
 void string_list_add_split(string_list *list, const char *text);
 void string_list_release(string_list *list);
 
+/* A steady clock, in milliseconds since some moment. */
+double tool_now_ms(void);
+
 /* malloc and strdup that end the tool with status 4 when memory is exhausted. */
 void *tool_alloc(size_t bytes);
 char *tool_strdup(const char *text);

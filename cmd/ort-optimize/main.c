@@ -152,15 +152,19 @@ static int optimize_settings(optimizer *x, ort_optimize_options *options)
     return parse_growth(o->max_growth, &options->max_growth);
 }
 
-static int rewrite(optimizer *x, const ort_optimize_options *options)
+static int load(optimizer *x)
 {
     ort_error err = {0};
     int status = settings_load_model(&x->options.settings, x->env, x->path, false, &x->original);
-    if (status != 0)
-        return status;
-    if (ort_model_copy(x->original, &x->model, &err) != ORT_OK)
-        return tool_fail_in(x->path, &err);
-    status = form_before(&x->options, x->env, x->model);
+    if (status == 0 && ort_model_copy(x->original, &x->model, &err) != ORT_OK)
+        status = tool_fail_in(x->path, &err);
+    return status;
+}
+
+static int rewrite(optimizer *x, const ort_optimize_options *options)
+{
+    ort_error err = {0};
+    int status = form_before(&x->options, x->env, x->model);
     if (status == 0 && ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
         status = tool_fail_in(x->path, &err);
     if (status == 0 && (x->options.fp16 || x->options.bf16))
@@ -271,20 +275,37 @@ static int tell(optimizer *x)
     return 0;
 }
 
+/* The time since the clock was read last. */
+static double lap(double *clock)
+{
+    double before = *clock;
+    *clock = tool_now_ms();
+    return *clock - before;
+}
+
 static int run(optimizer *x)
 {
+    stage_times *times = &x->report.times;
+    double clock = tool_now_ms();
     ort_optimize_options options;
     int status = settings_new_env(&x->options.settings, &x->env);
     if (status == 0)
         status = optimize_settings(x, &options);
     if (status == 0)
         status = samples_load(&x->samples, &x->options.inputs);
+    lap(&clock);
+    if (status == 0)
+        status = load(x);
+    times->load_ms = lap(&clock);
     if (status == 0)
         status = rewrite(x, &options);
+    times->optimize_ms = lap(&clock);
     if (status == 0 && !x->options.no_verify)
         status = verify(x, &options);
+    times->verify_ms = lap(&clock);
     if (status == 0)
         status = save(x);
+    times->save_ms = lap(&clock);
     if (status == 0 || status == EXIT_GATE) {
         int told = tell(x);
         status = status ? status : told;

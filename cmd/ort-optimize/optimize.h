@@ -61,8 +61,13 @@ typedef struct measure { /* of a model, before and after */
     size_t op_count;
 } measure;
 
+typedef struct stage_times { /* of the stages, as far as they ran */
+    double load_ms, optimize_ms, verify_ms, save_ms;
+} stage_times;
+
 typedef struct report {
     measure before, after;
+    stage_times times;
     pass_record *passes;
     size_t pass_count;
     near_miss_record *near_misses; /* of --json and -v */

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/progress.h"
 #include "run.h"
@@ -76,13 +75,6 @@ static const option_table table = {
     "  ort-run net.onnx --random 1 --repeat 100 --json\n"
     "  ort-run net.onnx -i test_data_set_0 --expect test_data_set_0\n",
 };
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 typedef struct runner {
     run_options options;
@@ -236,11 +228,11 @@ static int run_once(runner *r, size_t index, bool many)
         r->out[i] = NULL;
     }
     if (status == 0) {
-        double begin = now_ms();
+        double begin = tool_now_ms();
         if (ort_session_run(r->session, r->in, r->out, &options, &err) != ORT_OK)
             status = tool_fail_in(r->model_path, &err);
         else if (index == 0)
-            r->timing.first_ms = now_ms() - begin;
+            r->timing.first_ms = tool_now_ms() - begin;
     }
     int closed = dump_close(&d);
     return status != 0 ? status : closed;
@@ -296,12 +288,12 @@ static int measure(runner *r)
     for (int64_t i = 0; i < o->warmup; i++)
         if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
             goto fail;
-    double start = now_ms();
+    double start = tool_now_ms();
     for (int64_t i = 0; o->repeat > 0 ? i < o->repeat : true; i++) {
-        double begin = now_ms();
+        double begin = tool_now_ms();
         if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
             goto fail;
-        double end = now_ms();
+        double end = tool_now_ms();
         timing_add(&r->timing, end - begin);
         if (o->seconds > 0 && end - start >= o->seconds * 1e3)
             break;
@@ -347,13 +339,13 @@ static int run(runner *r, const string_list *files)
 {
     run_options *o = &r->options;
     string_list data = {files->items + 1, files->count - 1, 0};
-    double begin = now_ms();
+    double begin = tool_now_ms();
     int status = settings_new_env(&o->settings, &r->env);
     if (status == 0)
         status = make_session(r);
     if (status != 0)
         return status;
-    r->timing.load_ms = now_ms() - begin;
+    r->timing.load_ms = tool_now_ms() - begin;
     r->inputs = ort_session_input_count(r->session);
     r->outputs = ort_session_output_count(r->session);
     r->in = tool_alloc((r->inputs + 1) * sizeof *r->in);

@@ -6,7 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/made_up.h"
 #include "op/report.h"
 
 static void write_assumed(const ort_session *session, const ort_shape *shapes, ort_json *json)
@@ -137,31 +137,11 @@ static ort_status describe(const ort_session *session, ort_json *json, ort_error
 {
     size_t count = (size_t)session->input_count + 1;
     ort_shape *shapes = calloc(count, sizeof *shapes);
-    ort_given *given = calloc(count, sizeof *given);
     ort_plan *plan = NULL;
-    ort_status status = ORT_OK;
-    if (!shapes || !given) {
-        status = ort_error_memory(err, count * sizeof *given);
-        goto done;
-    }
+    if (!shapes)
+        return ort_error_memory(err, count * sizeof *shapes);
     ort_exec_choose_shapes(session, shapes);
-    for (int i = 0; i < session->program_input_count; i++) {
-        const ort_type *type = &session->inputs[session->program_inputs[i]].type;
-        given[i].kind = type->kind == ORT_TYPE_SEQUENCE ? ORT_KIND_SEQUENCE
-                        : type->kind == ORT_TYPE_MAP    ? ORT_KIND_MAP
-                                                        : ORT_KIND_TENSOR;
-        given[i].dtype = type->dtype;
-        given[i].shape = shapes[session->program_inputs[i]];
-        /* The model declares them, and nobody has made such a value yet. */
-        if (given[i].kind == ORT_KIND_TENSOR)
-            status = ort_shape_check(&given[i].shape, given[i].dtype, err);
-        if (status) {
-            status = ort_error_wrap(err, status, "input '%s'",
-                                    session->inputs[session->program_inputs[i]].name);
-            goto done;
-        }
-    }
-    status = ort_plan_new(session->program, given, &plan, err);
+    ort_status status = ort_sizes_plan(session, shapes, &plan, err);
     if (status) {
         status = ort_error_wrap(err, status, "with assumed input shapes");
         goto done;
@@ -172,7 +152,6 @@ static ort_status describe(const ort_session *session, ort_json *json, ort_error
 done:
     ort_plan_drop(plan);
     free(shapes);
-    free(given);
     return status;
 }
 

@@ -1,9 +1,10 @@
 /* random_inputs.c - made-up inputs for a session, the same on every machine for a seed.
  *
- * The rule of formats(5): what indexes (traced to Gather, OneHot and their kin) stays in bounds,
- * masks are ones, positions count up, what the graph compares with a constant takes that constant,
- * the rest is normal. Strings need a sample. Sums of twelve uniform draws stand for the normal
- * distribution: no library function, so the same bits everywhere.
+ * Sizes come from made_up_sizes.c, values from the rule of formats(5): what indexes (traced to
+ * Gather, OneHot and their kin) stays in bounds, masks are ones, positions count up, what the graph
+ * compares with a constant takes that constant, the rest is normal. Strings need a sample. Sums of
+ * twelve uniform draws stand for the normal distribution: no library function, so the same bits
+ * everywhere.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -11,11 +12,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/made_up.h"
 #include "op/edit.h"
 
 #define TRACE_DEPTH 12
-#define SYMBOLS_MAX 64
 
 typedef enum role { ROLE_FREE, ROLE_INDEX, ROLE_COMPARED } role;
 
@@ -28,9 +28,7 @@ typedef struct trace {
 typedef struct maker {
     const ort_session *session;
     uint64_t state;
-    int variant; /* 0, 1, ...: other sizes of what is free */
-    struct { uint32_t expr; int64_t size; } symbols[SYMBOLS_MAX];
-    int symbol_count;
+    ort_sizes sizes;
 } maker;
 
 /* ---- numbers */
@@ -147,29 +145,6 @@ static void follow(const ort_graph *graph, ort_id id, int depth, trace *t)
     }
 }
 
-/* ---- shapes */
-
-/* A free dimension: 1 in front, images 64 x 64, else 8; the same symbol the same size. Each variant
- * adds 1, 32 and 4. */
-static int64_t choose_dim(maker *m, const ort_type *type, int axis)
-{
-    ort_dim dim = type->dim[axis];
-    bool image = type->rank == 4 && axis >= 2;
-    int64_t size = axis == 0 ? 1 + m->variant : image ? 64 + 32 * m->variant : 8 + 4 * m->variant;
-    if (ort_dim_known(dim))
-        return dim.size;
-    if (dim.expr == ORT_DIM_UNKNOWN)
-        return size;
-    for (int i = 0; i < m->symbol_count; i++)
-        if (m->symbols[i].expr == dim.expr)
-            return m->symbols[i].size;
-    if (m->symbol_count < SYMBOLS_MAX) {
-        m->symbols[m->symbol_count].expr = dim.expr;
-        m->symbols[m->symbol_count++].size = size;
-    }
-    return size;
-}
-
 /* ---- values */
 
 static bool named(const char *name, const char *part)
@@ -226,25 +201,10 @@ static void fill(maker *m, const ort_port *port, ort_tensor *t)
             ort_tensor_set_f64(t, i, draw_normal(m));
 }
 
-static ort_shape choose_shape(maker *m, const ort_type *type)
-{
-    ort_shape shape = {.rank = type->rank < 0 ? 1 : type->rank};
-    for (int axis = 0; axis < shape.rank; axis++)
-        shape.dim[axis] = type->rank < 0 ? 1 : choose_dim(m, type, axis);
-    return shape;
-}
-
-void ort_exec_choose_shapes(const ort_session *session, ort_shape *shapes)
-{
-    maker m = {.session = session};
-    for (int i = 0; i < session->input_count; i++)
-        shapes[i] = choose_shape(&m, &session->inputs[i].type);
-}
-
 static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
 {
     const ort_port *port = &m->session->inputs[index];
-    ort_shape shape;
+    ort_shape shape = ort_sizes_choose(&m->sizes, index);
     if (port->default_value)
         return ORT_OK;
     if (port->type.kind != ORT_TYPE_TENSOR || port->type.dtype == ORT_DTYPE_UNDEFINED)
@@ -255,32 +215,17 @@ static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "input '%s' holds strings, which can't be made up: give a sample",
                              port->name);
-    shape = choose_shape(m, &port->type);
     ORT_TRY(ort_value_new_tensor_(port->type.dtype, &shape, value, err));
     fill(m, port, &(*value)->tensor);
     return ORT_OK;
 }
 
-bool ort_exec_has_free_dims(const ort_session *session)
-{
-    for (int i = 0; i < session->input_count; i++)
-        for (int d = 0; d < session->inputs[i].type.rank; d++)
-            if (!ort_dim_known(session->inputs[i].type.dim[d]))
-                return true;
-    return false;
-}
-
-ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed, ort_value **inputs,
-                                     ort_error *err)
-{
-    return ort_exec_make_inputs(session, seed, 0, inputs, err);
-}
-
-ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int variant,
+ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int variant, int trial,
                                 ort_value **inputs, ort_error *err)
 {
-    maker m = {.session = session, .state = seed, .variant = variant};
+    maker m = {.session = session, .state = seed};
     ort_status status = ORT_OK;
+    ort_sizes_init(&m.sizes, session, variant, trial);
     for (int i = 0; i < session->input_count; i++)
         inputs[i] = NULL;
     for (int i = 0; i < session->input_count && !status; i++)
@@ -290,4 +235,58 @@ ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int v
         inputs[i] = NULL;
     }
     return status;
+}
+
+static void drop(ort_value **values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ort_value_free(values[i]);
+        values[i] = NULL;
+    }
+}
+
+/* Bodies settle their shapes as they run: only a run tells. */
+static bool has_bodies(const ort_session *session)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(session->model->graph, node)
+        if (node->body_count)
+            return true;
+    return false;
+}
+
+static ort_status runs(const ort_session *session, ort_value **inputs, bool *ran, ort_error *err)
+{
+    ort_value **outputs = calloc((size_t)session->output_count + 1, sizeof *outputs);
+    if (!outputs)
+        return ort_error_memory(err, sizeof *outputs * (size_t)session->output_count);
+    *ran = ort_session_run(session, inputs, outputs, NULL, NULL) == ORT_OK;
+    drop(outputs, session->output_count);
+    free(outputs);
+    return ORT_OK;
+}
+
+/* The first sizes that run; the default ones, whose error the caller will see, when none does. */
+static ort_status make_by_running(const ort_session *session, uint64_t seed, ort_value **inputs,
+                                  ort_error *err)
+{
+    int trials = ort_sizes_trials(session);
+    for (int trial = ort_sizes_fit(session); trial < trials; trial++) {
+        bool ran = false;
+        ORT_TRY(ort_exec_make_inputs(session, seed, 0, trial, inputs, err));
+        ort_status status = runs(session, inputs, &ran, err);
+        if (ran)
+            return ORT_OK;
+        drop(inputs, session->input_count);
+        ORT_TRY(status);
+    }
+    return ort_exec_make_inputs(session, seed, 0, 0, inputs, err);
+}
+
+ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed, ort_value **inputs,
+                                     ort_error *err)
+{
+    if (has_bodies(session) && ort_exec_has_free_dims(session))
+        return make_by_running(session, seed, inputs, err);
+    return ort_exec_make_inputs(session, seed, 0, ort_sizes_fit(session), inputs, err);
 }

@@ -62,12 +62,12 @@ ort_status ort_exec_session_general(const ort_session *session, ort_session **ge
 ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
                                  ort_error *err);
 
-/* random_inputs.c: a shape for every input, free dimensions chosen by the rule of made-up inputs.
- */
+/* made_up_sizes.c: a shape for every input, free axes chosen by the rule of made-up inputs. */
 void ort_exec_choose_shapes(const ort_session *session, ort_shape *shapes);
 bool ort_exec_has_free_dims(const ort_session *session);
-/* ort_session_random_inputs; variants 1, 2, ... choose other sizes for what is free. */
-ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int variant,
+/* random_inputs.c: made-up inputs; variant and trial choose other sizes where axes are free
+ * (made_up.h). */
+ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int variant, int trial,
                                 ort_value **inputs, ort_error *err);
 
 /* execute.c */

@@ -24,14 +24,14 @@ typedef struct totals {
 
 enum { MAX_SLOTS = 256 };
 
-/* Bytes of a tensor type; false when open. */
+/* Bytes of a tensor type; false when open, or when an assumed size leaves less than nothing. */
 static bool type_bytes(const ort_type *type, double *bytes)
 {
     double count = 1;
     if (type->kind != ORT_TYPE_TENSOR || type->rank < 0 || !type->dtype)
         return false;
     for (int i = 0; i < type->rank; i++) {
-        if (!ort_dim_known(type->dim[i]))
+        if (!ort_dim_known(type->dim[i]) || type->dim[i].size < 0)
             return false;
         count *= (double)type->dim[i].size;
     }

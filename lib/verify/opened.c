@@ -96,7 +96,7 @@ static bool allocate(double_run *r)
 static ort_status make_inputs(double_run *r, ort_error *err)
 {
     for (int s = 0; s < 2; s++)
-        ORT_TRY(ort_exec_make_inputs(r->a, r->options->seed + (uint64_t)s, 0, r->sets[s], err));
+        ORT_TRY(ort_exec_make_inputs(r->a, r->options->seed + (uint64_t)s, 0, 0, r->sets[s], err));
     for (int i = 0; i < r->b->input_count; i++) {
         const ort_port *port = port_named(r->a->inputs, r->a->input_count, r->b->inputs[i].name);
         int axis = input_axis(r->a, &r->b->inputs[i]);

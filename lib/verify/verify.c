@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "exec/session.h"
+#include "exec/made_up.h"
 #include "graph/graph.h"
 #include "verify/agree.h"
 #include "verify/opened.h"
 
-enum { MADE_UP_DRAWS = 2, MADE_UP_VARIANTS = 2 };
+enum { MADE_UP_DRAWS = 2 }; /* of the same size */
 
 typedef struct pair {
     ort_session *a, *b; /* original, rewritten */
@@ -218,7 +218,7 @@ static ort_status run_opened(pair *p, ort_error *err)
     bool ran = false;
     char text[600];
     p->planned = 2;
-    if (ort_exec_make_inputs(p->a, p->options->seed, 0, p->inputs_b, &why)) {
+    if (ort_exec_make_inputs(p->a, p->options->seed, 0, 0, p->inputs_b, &why)) {
         say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
         return ORT_OK;
     }
@@ -236,6 +236,7 @@ static ort_status run_opened(pair *p, ort_error *err)
     if (p->options->on_run)
         p->options->on_run(p->options->arg, 1, p->planned);
     ORT_TRY(ort_verify_opened(p->a, p->b, p->options, text, err));
+    p->result->sizes = 2;
     if (*text)
         say(p, ORT_DIFFERENT, "%s", text);
     else
@@ -243,31 +244,64 @@ static ort_status run_opened(pair *p, ort_error *err)
     return ORT_OK;
 }
 
-/* Other sizes are tried too where dimensions are open; sizes that the original refuses count only
- * when it refuses all. */
+/* One draw; *ran: the original took it. The verdict of a refusal is the caller's to judge. */
+static ort_status run_draw(pair *p, int draw, int variant, int trial, bool *ran, ort_error *err)
+{
+    ort_error why = {0};
+    ort_status status = ORT_OK;
+    uint64_t seed = p->options->seed + (uint64_t)draw;
+    *ran = false;
+    if (ort_exec_make_inputs(p->b, seed, variant, trial, p->inputs_b, &why)) {
+        say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
+        return ORT_OK;
+    }
+    if (share_inputs(p))
+        status = run_pair(p, ran, err);
+    free_values(p->inputs_b, p->b->input_count);
+    return status;
+}
+
+/* The first of the sizes that the original takes; none: the verdict tells of the usual ones. */
+static ort_status find_sizes(pair *p, int *trial, bool *found, ort_error *err)
+{
+    ort_verification first;
+    int trials = ort_sizes_trials(p->b);
+    *found = false;
+    for (*trial = 0; *trial < trials && !*found; ++*trial) {
+        ORT_TRY(run_draw(p, 0, 0, *trial, found, err));
+        if (*found)
+            return ORT_OK;
+        if (*trial == 0)
+            first = *p->result;
+        p->result->verdict = ORT_VERIFIED;
+    }
+    *p->result = first;
+    return ORT_OK;
+}
+
+/* A second size where dimensions are open: the first of the variants that the original takes. */
+static ort_status run_other_size(pair *p, int trial, ort_error *err)
+{
+    bool ran = false;
+    for (int variant = 1; variant < ORT_SIZES_VARIANTS && !ran; variant++)
+        ORT_TRY(run_draw(p, 1, variant, trial, &ran, err));
+    p->result->sizes += ran;
+    return ORT_OK;
+}
+
 static ort_status run_made_up(pair *p, ort_error *err)
 {
     if (ort_opened(p->a, p->b))
         return run_opened(p, err);
-    int variants = ort_exec_has_free_dims(p->b) ? MADE_UP_VARIANTS : 1;
-    p->planned = variants + MADE_UP_DRAWS - 1;
-    for (int i = 0; i < p->planned && p->result->verdict == ORT_VERIFIED; i++) {
-        int variant = i < variants ? i : 0;
-        ort_error why = {0};
-        bool ran = false;
-        ort_status status = ORT_OK;
-        uint64_t seed = p->options->seed + (uint64_t)i;
-        if (ort_exec_make_inputs(p->b, seed, variant, p->inputs_b, &why)) {
-            say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
-            return ORT_OK;
-        }
-        if (share_inputs(p))
-            status = run_pair(p, &ran, err);
-        free_values(p->inputs_b, p->b->input_count);
-        ORT_TRY(status);
-        if (!ran && p->result->runs == 0 && i + 1 < p->planned && variants > 1)
-            p->result->verdict = ORT_VERIFIED; /* another size may do */
-    }
+    bool open = ort_exec_has_free_dims(p->b), ran;
+    int trial;
+    p->planned = MADE_UP_DRAWS + open;
+    ORT_TRY(find_sizes(p, &trial, &ran, err));
+    p->result->sizes = ran;
+    if (ran && open && p->result->verdict == ORT_VERIFIED)
+        ORT_TRY(run_other_size(p, trial, err));
+    for (int i = 1; ran && i < MADE_UP_DRAWS && p->result->verdict == ORT_VERIFIED; i++)
+        ORT_TRY(run_draw(p, i + open, 0, trial, &ran, err));
     return ORT_OK;
 }
 

@@ -2,6 +2,8 @@
  *
  * usage: bench [--only GLOB] [--threads LIST] [--rounds N] [--launches N] [--scratch DIR]
  *              [--families FILE] [--onnxruntime LIB.so] [--openvino LIB.so] [--tract LIB.so] DIR...
+ *        bench --creation LIB.so MODEL       onnxruntime's creation of a session at level extended
+ *        bench --launch COMMAND [ARG...]     a process from start to end
  *
  * DIR/NAME holds model.onnx and inputs.npz or test_data_set_0. Each runtime runs in processes of
  * its own (this program executed again with --worker). Figures go to standard error as they come
@@ -171,6 +173,10 @@ int main(int argc, char **argv)
     setenv("ORT_DISABLE_TELEMETRY", "1", 1);
     if (argc == 7 && strcmp(argv[1], "--worker") == 0)
         return worker_main(argv + 2);
+    if (argc == 4 && strcmp(argv[1], "--creation") == 0)
+        return creation_main(argv + 2);
+    if (argc > 2 && strcmp(argv[1], "--launch") == 0)
+        return launch_main(argv + 2);
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: bench [--only GLOB] [--threads 1,2] [--rounds N] [--launches N] "
                         "[--scratch DIR] [--families FILE] [--onnxruntime LIB.so] "

@@ -45,6 +45,11 @@ extern const char *const side_names[SIDES];
 /* worker.c. argv: NAME LIBRARY FOLDER THREADS START_MS. Never returns. */
 int worker_main(char **argv);
 
+/* single_times.c: one time in milliseconds on standard output, for scripts. argv: LIBRARY MODEL; a
+ * command. Both return the exit status. */
+int creation_main(char **argv);
+int launch_main(char **argv);
+
 /* measure.c: fill in m->side. */
 void measure_model(const settings *set, const char *folder, int threads, measure *m);
 

@@ -33,6 +33,8 @@ typedef struct runtime_class {
 struct runtime {
     const runtime_class *class;
     void *self;
+    int level;         /* of onnxruntime's optimizations; 0: the highest */
+    double session_ms; /* what onnxruntime took to create the session */
     size_t input_count, output_count;
     const char *input_names[RUNTIME_NAMES];
     char message[600];

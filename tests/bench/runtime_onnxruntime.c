@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../harness.h"
 #include "runtime.h"
 
 enum slot {
@@ -100,6 +101,15 @@ static bool read_names(runtime *r, peer *p)
     return true;
 }
 
+static bool create_session(runtime *r, peer *p, const char *model)
+{
+    double begin = harness_now_ms();
+    bool ok = CALL(r, CREATE_SESSION, (void *, const char *, void *, void **), p->env, model,
+                   p->options, &p->session);
+    r->session_ms = harness_now_ms() - begin;
+    return ok;
+}
+
 static bool peer_open(runtime *r, const char *library, const char *model, int threads)
 {
     peer *p = r->self = calloc(1, sizeof *p);
@@ -108,11 +118,11 @@ static bool peer_open(runtime *r, const char *library, const char *model, int th
     return open_library(r, p, library) &&
            CALL(r, CREATE_ENV, (int, const char *, void **), WARNINGS + 1, "bench", &p->env) &&
            CALL(r, CREATE_SESSION_OPTIONS, (void **), &p->options) &&
-           CALL(r, SET_GRAPH_OPTIMIZATION_LEVEL, (void *, int), p->options, OPTIMIZE_ALL) &&
+           CALL(r, SET_GRAPH_OPTIMIZATION_LEVEL, (void *, int), p->options,
+                r->level ? r->level : OPTIMIZE_ALL) &&
            CALL(r, SET_INTRA_OP_THREADS, (void *, int), p->options, threads) &&
            CALL(r, SET_INTER_OP_THREADS, (void *, int), p->options, 1) &&
-           CALL(r, CREATE_SESSION, (void *, const char *, void *, void **), p->env, model,
-                p->options, &p->session) &&
+           create_session(r, p, model) &&
            CALL(r, GET_DEFAULT_ALLOCATOR, (void **), &p->allocator) &&
            CALL(r, CREATE_CPU_MEMORY_INFO, (int, int, void **), 0, 0, &p->memory) &&
            read_names(r, p);

@@ -59,3 +59,10 @@ load helper
     fails 2 "no factor of 1 or more" ort-optimize "$MODELS_DIR/digits.onnx" --max-growth 0.5
     fails 3 "missing.onnx" ort-optimize missing.onnx -o out.onnx
 }
+
+@test "made-up inputs of the usual sizes that a model refuses are replaced by others" {
+    works ort-optimize "$FX/window.onnx"
+    has "verified: 3 runs agree, of two sizes"
+    works ort-run "$FX/window.onnx" --random 1 -o y.npy
+    grep -aq "(1, 1, 257)" y.npy
+}

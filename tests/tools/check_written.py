@@ -10,50 +10,11 @@ test_data_set_0. Models that draw random numbers are left out: two runs of the o
 import pathlib
 import sys
 
-import numpy as np
 import onnx
-import onnxruntime as ort
 
-ort.set_default_logger_severity(4)
+from onnx_runs import differ, inputs_of, on_codes, session
 
-
-def session(path):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-def inputs_of(folder, model):
-    """Tensor inputs by name; None when one is of another kind."""
-    feeds = {}
-    for i, value in enumerate(model.get_inputs()):
-        path = folder / "test_data_set_0" / f"input_{i}.pb"
-        if not value.type.startswith("tensor"):
-            return None
-        if path.exists():
-            tensor = onnx.TensorProto()
-            tensor.ParseFromString(path.read_bytes())
-            feeds[value.name] = onnx.numpy_helper.to_array(tensor)
-    return feeds
-
-
-def quantized(path):
-    """Sums of codes round to another step where float arithmetic is exact: 8 of 255 steps."""
-    return any(n.op_type.startswith("QLinear") or n.op_type == "QGemm"
-               for n in onnx.load(str(path), load_external_data=False).graph.node)
-
-
-def differ(a, b, codes=False):
-    if not isinstance(a, np.ndarray):
-        return a is not b and str(a) != str(b)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return True
-    if a.dtype.kind != "f":
-        return not np.array_equal(a, b)
-    if codes and a.size:
-        return not np.allclose(a, b, rtol=0.03, atol=0.03 * float(np.abs(a).max()))
-    return not np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True)
+CODES = 0.03  # 8 of 255 steps
 
 
 def check(written, folder):
@@ -73,7 +34,7 @@ def check(written, folder):
         got = session(written).run(None, feeds)
     except Exception as error:  # noqa: BLE001
         return str(error).splitlines()[0]
-    codes = quantized(written) and not quantized(folder / "model.onnx")
+    codes = CODES if on_codes(written) and not on_codes(folder / "model.onnx") else 0
     bad = [o.name for o, a, b in zip(original.get_outputs(), wanted, got) if differ(a, b, codes)]
     return f"outputs differ: {', '.join(bad)}" if bad else ""
 

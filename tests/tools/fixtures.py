@@ -185,6 +185,10 @@ def models():
         "weight.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out], [weight]),
         "unread.onnx": model([node("Add", ["x", "w"], ["out"])], [x], [out],
                              [weight, initializer("lonely", [2], [1, 2])]),
+        "window.onnx": model(
+            [node("Conv", ["x", "taps"], ["y"])], [value_info("x", ["batch", 1, "samples"])],
+            [value_info("y", ["batch", 1, "frames"])],
+            [initializer("taps", [1, 1, 256], [i / 256 for i in range(256)])]),
         "reshape.onnx": model(
             [node("Reshape", ["x", "one_row"], ["a"]), node("Relu", ["a"], ["b"]),
              node("Reshape", ["b", "two"], ["out"])], [value_info("x", [2, 3])], [out],

@@ -25,15 +25,8 @@ else
     echo "bench: without OpenVINO and tract, which can't be installed here" >&2
 fi
 filled=
-if [ -z "${NO_TOPOLOGIES:-}" ] && [ -f "$models/fill_weights.py" ]; then
-    filled=$root/build/topologies
-    for source in "$models"/topologies/*.onnx; do
-        name=$(basename "$source" .onnx)
-        case " ${ONLY:-$name} " in *" $name "*) ;; *) continue ;; esac
-        [ -f "$filled/$name/inputs.npz" ] && continue
-        echo "bench: filling $name" >&2
-        "$venv/bin/python" "$models/fill_weights.py" "$filled" "$name" >/dev/null || exit 1
-    done
+if [ -z "${NO_TOPOLOGIES:-}" ]; then
+    filled=$(sh "$root/tests/tools/fill_topologies.sh" "$models" "$venv/bin/python") || exit 1
 fi
 mkdir -p "$root/build/bench"
 # shellcheck disable=SC2086

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Create build/venv with the Python packages of tests/requirements.txt, pinned by version and hash.
 #
-# usage: tests/tools/setup_venv.sh [--bench | --parity]
+# usage: tests/tools/setup_venv.sh [--bench | --parity | --optimize]
 #
-# --bench: only those of requirements-bench.txt, in build/venv-bench. --parity: those of
-# requirements-parity.txt beside the first, in build/venv-parity.
+# --bench: only those of requirements-bench.txt, in build/venv-bench. --parity, --optimize: those of
+# requirements-parity.txt or requirements-optimize.txt beside the first, in build/venv-parity or
+# build/venv-optimize.
 #
 # Does nothing when the stamp in the folder matches the requirements. Exit status: 0 ready, 3 the
 # packages can't be had here (no network, no Python 3.11, no venv module; callers skip and say so),
@@ -18,9 +19,9 @@ if [ "${1:-}" = --bench ]; then
     files=$root/tests/requirements-bench.txt
     venv=$root/build/venv-bench
     stamp=$venv/.stamp
-elif [ "${1:-}" = --parity ]; then
-    files="$files $root/tests/requirements-parity.txt"
-    venv=$root/build/venv-parity
+elif [ "${1:-}" = --parity ] || [ "${1:-}" = --optimize ]; then
+    files="$files $root/tests/requirements-${1#--}.txt"
+    venv=$root/build/venv-${1#--}
     stamp=$venv/.stamp
 fi
 name=build/${venv##*/}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Fill the topologies of MODELS_DIR with weights into build/topologies, once (1.5 GB), and print that
+# folder; nothing when there are none.
+#
+# usage: tests/tools/fill_topologies.sh MODELS_DIR PYTHON
+#
+# ONLY="NAME ..." fills only those.
+set -u
+models=$1
+python=$2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+filled=$root/build/topologies
+[ -f "$models/fill_weights.py" ] || exit 0
+for source in "$models"/topologies/*.onnx; do
+    name=$(basename "$source" .onnx)
+    case " ${ONLY:-$name} " in *" $name "*) ;; *) continue ;; esac
+    [ -f "$filled/$name/inputs.npz" ] && continue
+    echo "filling $name" >&2
+    "$python" "$models/fill_weights.py" "$filled" "$name" >/dev/null || exit 1
+done
+echo "$filled"
