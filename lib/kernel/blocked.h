@@ -44,11 +44,13 @@ typedef struct ort_blocked_conv {
     ort_blocked_window window;
     ort_blocked_out out;
     int64_t x_block;     /* floats from one block of input channels to the next */
-    int64_t channels;    /* input channels summed in this call */
+    int64_t channels;    /* input channels */
     const float *w;      /* panel 0 */
-    int64_t w_rows, w_channels; /* of the whole filter */
-    int64_t first_row, first_channel; /* of the filter: where this call's part begins */
-    int64_t first_vector, vectors;    /* output vectors; first_vector is even */
+    int64_t w_rows;      /* of the whole filter */
+    int64_t first_row;   /* of the filter: where the window's rows begin */
+    int64_t first_vector, vectors; /* output vectors; first_vector is even */
+    const float *ahead;  /* weights to fetch meanwhile, ahead_step floats further with each */
+    int64_t ahead_step;  /* vector or pair of vectors of weights used; 0: none */
 } ort_blocked_conv;
 
 /* A convolution that reads plain rows (few input channels), padded so that every tap of every pixel
@@ -85,6 +87,7 @@ typedef struct ort_blocked_tiles {
 
 typedef struct ort_blocked_kernels {
     int block, vector;
+    int pixels; /* of the largest micro tile of conv */
     void (*conv)(const ort_blocked_conv *conv);
     void (*conv_plain)(const ort_blocked_plain *conv);
     /* Winograd F(4x4, 3x3), stride 1. Filters [9][channels][width] to [36][channels][width]; 6x6

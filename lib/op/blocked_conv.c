@@ -24,6 +24,7 @@ enum {
     TASK_PRODUCTS = 100000,    /* about a microsecond: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 48,         /* of a plane that is one row */
+    AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
 };
 
 typedef struct blocked_plan {
@@ -32,7 +33,6 @@ typedef struct blocked_plan {
     int64_t in_channels;         /* plain: all; else per group */
     int64_t vectors, task_vectors, vector_blocks; /* per group; tasks along them */
     int64_t rows, row_blocks;    /* output rows of a task */
-    int64_t task_channels;       /* summed in one call */
     bool flat;                   /* the plane is one row in pieces of w.out[1] */
     int64_t plain_row, plain_plane; /* floats */
     const int64_t *offset;       /* plain: of each tap */
@@ -78,24 +78,37 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
 
 /* ---- prepare: weights into panels */
 
-void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps, const char *w,
-                             float *out)
+void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps,
+                             int64_t sum_channels, const char *w, float *out)
 {
-    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector, count;
     int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
-    for (int64_t v = 0; v < vectors; v += 2) {
-        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
-        int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
-        for (int64_t i = 0; i < real; i++) {
-            const char *from = w + (size_t)((first + i) * s->channels * taps) * sizeof(float);
-            for (int64_t c = 0; c < s->channels; c++)
-                for (int64_t t = 0; t < taps; t++, from += sizeof(float))
-                    memcpy(&out[(t * s->channels + c) * width + i], from, sizeof(float));
+    for (int64_t from = 0; from < s->channels; from += count) {
+        count = ort_min_i64(sum_channels, s->channels - from);
+        for (int64_t v = 0; v < vectors; v += 2) {
+            int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+            int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
+            for (int64_t i = 0; i < real; i++) {
+                const char *at = w + (size_t)(((first + i) * s->channels + from) * taps) *
+                                         sizeof(float);
+                for (int64_t c = 0; c < count; c++)
+                    for (int64_t t = 0; t < taps; t++, at += sizeof(float))
+                        memcpy(&out[(t * count + c) * width + i], at, sizeof(float));
+            }
+            for (int64_t k = 0; k < taps * count && real < width; k++)
+                memset(out + k * width + real, 0, (size_t)(width - real) * sizeof *out);
+            out += taps * count * width;
         }
-        for (int64_t k = 0; k < taps * s->channels && real < width; k++)
-            memset(out + k * width + real, 0, (size_t)(width - real) * sizeof *out);
-        out += taps * s->channels * width;
     }
+}
+
+/* Channels summed in one call: whole blocks, alike. */
+static int64_t sum_channels(const ort_blocked_state *s)
+{
+    int64_t blocks = (s->channels + s->block - 1) / s->block;
+    int64_t terms = s->kernel[0] * s->kernel[1] * s->channels;
+    int64_t calls = ort_min_i64(blocks, (terms + SUM_TERMS - 1) / SUM_TERMS);
+    return (blocks + calls - 1) / calls * s->block;
 }
 
 /* [panel][channel][tap]: the order in which plain rows are read. */
@@ -129,6 +142,7 @@ static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, o
     int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
     int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
     s->group_floats = padded * s->channels * taps;
+    s->sum_channels = sum_channels(s);
     if (s->depthwise)
         s->group_floats = taps; /* blocks hold neighbouring groups */
     size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
@@ -144,7 +158,7 @@ static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, o
     else
         for (int64_t g = 0; g < s->group; g++)
             ort_blocked_pack_panels(
-                s, group_maps,
+                s, group_maps, s->sum_channels,
                 (const char *)w->data +
                     (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
                 out + g * s->group_floats);
@@ -249,10 +263,7 @@ static void plan_product(blocked_plan *p, const ort_blocked_state *s)
         w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
         w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
     }
-    int64_t blocks = (s->channels + s->block - 1) / s->block;
-    int64_t calls = ort_min_i64(blocks, (taps * s->channels + SUM_TERMS - 1) / SUM_TERMS);
-    p->task_channels = (blocks + calls - 1) / calls * s->block;
-    int64_t bytes = taps * p->task_channels * s->k->vector * (int64_t)sizeof(float);
+    int64_t bytes = taps * s->sum_channels * s->k->vector * (int64_t)sizeof(float);
     p->task_vectors = ort_min_i64(p->vectors, WEIGHT_BYTES / bytes / least * least);
     p->task_vectors = ort_max_i64(p->task_vectors, least);
     p->rows = w->out[0];
@@ -375,25 +386,69 @@ static task_place place_of(const conv_job *j, size_t task)
                         ort_min_i64(rows + p->rows, p->w.out[0])};
 }
 
+/* Weights of `at` that sum the channels from `channel` on. */
+static const float *weights_of(const conv_job *j, const task_place *at, int64_t channel)
+{
+    const ort_blocked_state *s = j->s;
+    int64_t depth = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t count = ort_min_i64(s->sum_channels, s->channels - channel);
+    return s->w + at->group * s->group_floats + channel * depth * j->p->vectors * lanes +
+           at->first_vector * lanes * depth * count;
+}
+
+/* How often one output row reads a weight. */
+static int64_t micro_tiles(const conv_job *j, int64_t pixels)
+{
+    return (pixels + j->s->k->pixels - 1) / j->s->k->pixels;
+}
+
+/* What is read after these weights: the next channels' or, of the task that this thread is likely
+ * to run next, the first. A part of it is fetched with every row, while each pixel of the task
+ * reads the present ones; when those are many, it comes soon enough by itself. */
+static void look_ahead(const conv_job *j, size_t task, const task_place *at, ort_blocked_conv *c,
+                       int64_t channel)
+{
+    const blocked_plan *p = j->p;
+    int64_t visits = (at->last_row - at->first_row) * micro_tiles(j, p->w.out[1]);
+    size_t next = task + (size_t)ort_pool_threads(j->call->pool);
+    task_place then = *at;
+    c->ahead_step = 0;
+    channel += c->channels;
+    if (visits > AHEAD_VISITS)
+        return;
+    if (channel == j->s->channels) {
+        channel = 0;
+        if (next >= (size_t)(p->out.n * j->s->group * p->vector_blocks * p->row_blocks))
+            return;
+        then = place_of(j, next);
+        if (then.group == at->group && then.first_vector == at->first_vector)
+            return;
+    }
+    c->ahead = weights_of(j, &then, channel);
+    c->ahead_step = (2 * j->s->k->vector + visits - 1) / visits;
+}
+
 /* One output row: all vectors of the task over one stretch of input channels. The input of a row
  * stays in the nearest cache; weights stream past it in the order in which they lie. */
-static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t block,
-                    const float *x, int64_t oy)
+static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t channel,
+                    int64_t block, const float *x, int64_t oy)
 {
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
-    bool end = c->first_channel + c->channels == s->channels;
+    bool end = channel + c->channels == s->channels;
     int64_t in_row, pixel = oy * p->w.out[1];
     c->out = out_of(j, block, pixel, ort_min_i64(p->w.out[1], p->out.plane - pixel));
-    c->out.accumulate = c->first_channel > 0;
+    c->out.accumulate = channel > 0;
     if (!end) {
         c->out.bias = c->out.z = NULL;
         c->out.lo = -INFINITY;
         c->out.hi = INFINITY;
     }
     ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
-    c->window.x = x + c->first_channel * p->in.plane + in_row * p->w.in[1] * s->block;
+    c->window.x = x + channel * p->in.plane + in_row * p->w.in[1] * s->block;
     s->k->conv(c);
+    c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels * (at->vectors + 1) / 2 *
+                micro_tiles(j, c->out.count);
     if (end)
         ort_blocked_activate(j->call, s, &c->out, at->vectors * s->k->vector / s->block);
 }
@@ -405,21 +460,19 @@ static void task_product(void *arg, size_t task, int thread)
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
     task_place at = place_of(j, task);
-    int64_t in_blocks = (s->channels + s->block - 1) / s->block, lanes = s->k->vector;
+    int64_t in_blocks = (s->channels + s->block - 1) / s->block;
     int64_t block = at.image * p->out.blocks +
-                    (at.group * p->vectors + at.first_vector) * lanes / s->block;
+                    (at.group * p->vectors + at.first_vector) * s->k->vector / s->block;
     const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
                                 s->block;
-    ort_blocked_conv c = {.x_block = p->in.plane * s->block,
-                          .w = s->w + at.group * s->group_floats,
-                          .w_rows = s->kernel[0],
-                          .w_channels = s->channels,
-                          .first_vector = at.first_vector,
-                          .vectors = at.vectors};
-    for (; c.first_channel < s->channels; c.first_channel += p->task_channels) {
-        c.channels = ort_min_i64(p->task_channels, s->channels - c.first_channel);
+    ort_blocked_conv c = {
+        .x_block = p->in.plane * s->block, .w_rows = s->kernel[0], .vectors = at.vectors};
+    for (int64_t channel = 0; channel < s->channels; channel += c.channels) {
+        c.channels = ort_min_i64(s->sum_channels, s->channels - channel);
+        c.w = weights_of(j, &at, channel);
+        look_ahead(j, task, &at, &c, channel);
         for (int64_t oy = at.first_row; oy < at.last_row; oy++)
-            run_row(j, &at, &c, block, x, oy);
+            run_row(j, &at, &c, channel, block, x, oy);
     }
 }
 

@@ -102,7 +102,7 @@ ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor
         free(straight);
         return ort_error_memory(err, filter * POSITIONS * sizeof *out);
     }
-    ort_blocked_pack_panels(s, s->maps, w->data, straight);
+    ort_blocked_pack_panels(s, s->maps, s->channels, w->data, straight);
     for (int64_t v = 0; v < vectors; v += 2) {
         int64_t at = v * lanes * s->channels, width = ort_min_i64(2, vectors - v) * lanes;
         s->k->winograd_filter(straight + 9 * at, s->channels, width, out + POSITIONS * at);
@@ -209,6 +209,7 @@ static void multiply(const winograd_job *j, const winograd_place *at, int64_t ve
 {
     const ort_blocked_state *s = j->s;
     int64_t lanes = s->k->vector, pixels = at->tiles * s->block;
+    int64_t visits = (at->tiles + s->k->pixels - 1) / s->k->pixels;
     const float *u = s->w + vector * lanes * s->channels * POSITIONS;
     ort_blocked_conv c = {.window = {.width = at->tiles, .rows = 1, .columns = 1, .stride = 1,
                                      .dilation = 1},
@@ -217,12 +218,13 @@ static void multiply(const winograd_job *j, const winograd_place *at, int64_t ve
                           .x_block = pixels,
                           .channels = s->channels,
                           .w_rows = 1,
-                          .w_channels = s->channels,
+                          .ahead_step = (2 * lanes + visits - 1) / visits,
                           .vectors = vectors};
     for (int64_t i = 0; i < POSITIONS; i++) {
         c.window.x = v + i * j->p->v_step;
         c.out.y = m + i * j->p->m_step;
         c.w = u + i * s->channels * vectors * lanes;
+        c.ahead = c.w + s->channels * vectors * lanes;
         s->k->conv(&c);
     }
 }

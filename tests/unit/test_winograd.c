@@ -114,7 +114,7 @@ static bool run_tile(const ort_blocked_kernels *k, tile *t)
             .out = {.y = m + i * width, .y_block = k->block, .lo = -INFINITY, .hi = INFINITY,
                     .count = 1},
             .x_block = k->block, .channels = CHANNELS, .w = u + i * CHANNELS * width,
-            .w_rows = 1, .w_channels = CHANNELS, .vectors = 2};
+            .w_rows = 1, .vectors = 2};
         k->conv(&conv);
     }
     for (int i = 0; i < out_blocks; i++) {
