@@ -7,6 +7,7 @@
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
+#   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make optimize-conformance  the same after the optimizer, here and on onnxruntime
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
@@ -57,7 +58,7 @@ UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
-.PHONY: all demo test check models conformance optimize-conformance contrib schema types coverage-table shapes shape-versions parity bench bench-optimize bench-figures lint install clean unit tools fuzz fault
+.PHONY: all demo test check models conformance optimize-conformance contrib schema types coverage-table shapes shape-versions parity bench bench-optimize bench-kernels bench-figures lint install clean unit tools fuzz fault
 .SECONDARY:
 all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%) \
      build/lib/example_ops.so
@@ -178,6 +179,8 @@ bench: all $(OBJ)/tests/bench/bench
 # ort-optimize beside onnxslim, onnxsim and onnxruntime's offline files: BENCH_OPTIMIZE="--only GLOB"
 bench-optimize: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench_optimize.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_OPTIMIZE)
+bench-kernels: all
+	@sh tests/tools/run_bench_kernels.sh $(MODELS)
 
 bench-figures: all
 	@python3 tests/tools/bench_figures.py build/bin build/bench

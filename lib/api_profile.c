@@ -22,7 +22,7 @@ ort_status ort_profile_new(const ort_session *session, const ort_profile_options
 
 ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak, ort_error *err)
 {
-    return ort_peak_measure(env->pool, peak, err);
+    return ort_peak_measure(env->k, env->pool, peak, err);
 }
 
 ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak, char **json,

@@ -500,6 +500,7 @@ enum { ORT_PEAK_LEVELS = 4 };
 typedef struct ort_peak {
     int threads;
     double gflops;
+    double ghz; /* the clock of one core, by a chain of multiplications; 0: not known here */
     int level_count;
     struct {
         size_t bytes;        /* the working set that was measured */

@@ -14,29 +14,44 @@ typedef struct kernel_case {
     single_op op;
 } kernel_case;
 
-#define ROWS(n, m) {2, {n, m}}
-#define MAPS(n, c, h, w) {4, {n, c, h, w}}
+#define SHAPE(n, ...) {.rank = n, .dim = {__VA_ARGS__}}
+#define BYTES(n, ...) {.rank = n, .dim = {__VA_ARGS__}, .dtype = ORT_DTYPE_UINT8}
+#define ROWS(n, m) SHAPE(2, n, m)
+#define MAPS(n, c, h, w) SHAPE(4, n, c, h, w)
 #define PAD(p) {"pads", 4, {p, p, p, p}}
 #define STRIDE(s) {"strides", 2, {s, s}}
+/* 4096 to 4096 features in blocks of 32, 8 MB of nibbles. */
+#define NIBBLES(m, level)                                                                          \
+    {"com.microsoft.MatMulNBits",                                                                  \
+     {ROWS(m, 4096), BYTES(3, 4096, 128, 16), SHAPE(1, 4096 * 128)}, 1,                            \
+     {{"K", 0, {4096}}, {"N", 0, {4096}}, {"bits", 0, {4}}, {"block_size", 0, {32}},               \
+      {"accuracy_level", 0, {level}}}}
 #define GROUP(g) {"group", 0, {g}}
 
 static const kernel_case cases[] = {
-    {"square product", {"MatMul", {ROWS(512, 512), ROWS(512, 512)}, 1, {{0}}}},
+    {"square product", {"MatMul", {ROWS(1024, 1024), ROWS(1024, 1024)}, 1, {{0}}}},
     {"encoder, 128 tokens", {"MatMul", {ROWS(128, 768), ROWS(768, 3072)}, 1, {{0}}}},
     {"encoder, 16 tokens", {"MatMul", {ROWS(16, 768), ROWS(768, 768)}, 1, {{0}}}},
     {"decoder, one token", {"MatMul", {ROWS(1, 768), ROWS(768, 3072)}, 1, {{0}}}},
     {"attention scores", {"MatMul", {MAPS(1, 12, 128, 64), MAPS(1, 12, 64, 128)}, 2, {{0}}}},
-    {"batch of 8x8x8", {"MatMul", {{3, {512, 8, 8}}, {3, {512, 8, 8}}}, 2, {{0}}}},
-    {"classifier", {"Gemm", {ROWS(1, 1280), ROWS(1280, 1000), {1, {1000}}}, 1, {{0}}}},
+    {"batch of 8x8x8", {"MatMul", {SHAPE(3, 512, 8, 8), SHAPE(3, 512, 8, 8)}, 2, {{0}}}},
+    {"classifier", {"Gemm", {ROWS(1, 1280), ROWS(1280, 1000), SHAPE(1, 1000)}, 1, {{0}}}},
+    {"4-bit decoder, one token", NIBBLES(1, 0)},
+    {"4-bit decoder, level 4", NIBBLES(1, 4)},
+    {"4-bit decoder, 128 tokens", NIBBLES(128, 0)},
     {"first layer 7x7/2", {"Conv", {MAPS(1, 3, 224, 224), MAPS(64, 3, 7, 7)}, 1,
                            {PAD(3), STRIDE(2)}}},
     {"first layer 3x3/2", {"Conv", {MAPS(1, 3, 224, 224), MAPS(32, 3, 3, 3)}, 1,
                            {PAD(1), STRIDE(2)}}},
+    {"3x3/2, 128 to 256 at 28", {"Conv", {MAPS(1, 128, 28, 28), MAPS(256, 128, 3, 3)}, 1,
+                                 {PAD(1), STRIDE(2)}}},
     {"3x3, 64 at 56", {"Conv", {MAPS(1, 64, 56, 56), MAPS(64, 64, 3, 3)}, 1, {PAD(1)}}},
     {"3x3, 256 at 14", {"Conv", {MAPS(1, 256, 14, 14), MAPS(256, 256, 3, 3)}, 1, {PAD(1)}}},
     {"3x3, 512 at 7", {"Conv", {MAPS(1, 512, 7, 7), MAPS(512, 512, 3, 3)}, 1, {PAD(1)}}},
     {"1x1, 24 to 144 at 56", {"Conv", {MAPS(1, 24, 56, 56), MAPS(144, 24, 1, 1)}, 1, {{0}}}},
     {"1x1, 672 to 112 at 14", {"Conv", {MAPS(1, 672, 14, 14), MAPS(112, 672, 1, 1)}, 1, {{0}}}},
+    {"depthwise 3x3, 128 at 56", {"Conv", {MAPS(1, 128, 56, 56), MAPS(128, 1, 3, 3)}, 1,
+                                  {PAD(1), GROUP(128)}}},
     {"depthwise 3x3, 96 at 112/2", {"Conv", {MAPS(1, 96, 112, 112), MAPS(96, 1, 3, 3)}, 1,
                                     {PAD(1), STRIDE(2), GROUP(96)}}},
     {"depthwise 5x5, 672 at 14", {"Conv", {MAPS(1, 672, 14, 14), MAPS(672, 1, 5, 5)}, 1,
@@ -45,12 +60,14 @@ static const kernel_case cases[] = {
                        {{"kernel_shape", 2, {3, 3}}, PAD(1), STRIDE(2)}}},
     {"global pooling", {"GlobalAveragePool", {MAPS(1, 1280, 7, 7)}, 1, {{0}}}},
     {"attention softmax", {"Softmax", {MAPS(1, 12, 128, 128)}, 1, {{0}}}},
-    {"encoder norm", {"LayerNormalization", {{3, {1, 128, 768}}, {1, {768}}, {1, {768}}}, 1,
-                      {{0}}}},
+    {"encoder norm", {"LayerNormalization", {SHAPE(3, 1, 128, 768), SHAPE(1, 768), SHAPE(1, 768)},
+                      1, {{0}}}},
     {"residual", {"Add", {MAPS(1, 64, 56, 56), MAPS(1, 64, 56, 56)}, 2, {{0}}}},
     {"activation", {"Relu", {MAPS(1, 64, 56, 56)}, 1, {{0}}}},
     {"activation", {"Sigmoid", {MAPS(1, 64, 56, 56)}, 1, {{0}}}},
-    {"feed-forward", {"Erf", {{3, {1, 128, 3072}}}, 1, {{0}}}},
+    {"feed-forward", {"Erf", {SHAPE(3, 1, 128, 3072)}, 1, {{0}}}},
+    {"feed-forward", {"com.microsoft.Gelu", {SHAPE(3, 1, 128, 768)}, 1, {{0}}}},
+    {"feed-forward", {"Exp", {SHAPE(3, 1, 128, 768)}, 1, {{0}}}},
     {"recurrent gate", {"Tanh", {ROWS(1, 1024)}, 1, {{0}}}},
     {"heads to rows", {"Transpose", {MAPS(1, 128, 12, 64)}, 1, {{"perm", 4, {0, 2, 1, 3}}}}},
     {"squeezed mean", {"ReduceMean", {MAPS(1, 64, 56, 56)}, 1, {{"axes", 2, {2, 3}}}}},
@@ -124,19 +141,28 @@ static json_object *main_row(json_object *report)
     return best;
 }
 
-static void add_row(table *t, const kernel_case *c, json_object *report)
+/* Rates are those of the shortest call: what disturbs a machine only ever makes calls longer. */
+static void add_row(table *t, const kernel_case *c, json_object *report, const ort_peak *peak)
 {
     json_object *row = main_row(report), *spread = member(row, "spread_ms");
     char *shapes = profile_shapes(row);
+    double least = number_of(spread, "min"), ratio = number_of(row, "self_ms") / least;
+    double gflops = ratio * number_of(row, "gflops_per_s");
     table_cell(t, c->what);
     table_cell(t, text_of(row, "op_type"));
     table_cell(t, shapes);
-    table_cellf(t, "%.2f", 1e3 * number_of(spread, "min"));
+    table_cellf(t, "%.2f", 1e3 * least);
     table_cellf(t, "%.2f", 1e3 * number_of(spread, "p50"));
     table_cellf(t, "%.2f", 1e3 * number_of(member(report, "latency_ms"), "p50"));
-    double ratio = number_of(row, "self_ms") / number_of(spread, "p50");
-    table_cellf(t, "%.2f", ratio * number_of(row, "gflops_per_s"));
+    table_cellf(t, "%.2f", gflops);
     table_cellf(t, "%.2f", ratio * number_of(row, "gb_per_s"));
+    if (peak != NULL && peak->ghz > 0) {
+        table_cellf(t, "%.1f", 1e3 * least * peak->ghz);
+        table_cellf(t, "%.2f", gflops / peak->ghz);
+    } else {
+        table_cell(t, "");
+        table_cell(t, "");
+    }
     if (has_number(row, "of_peak"))
         table_cellf(t, "%.0f %%", 100 * ratio * number_of(row, "of_peak"));
     else
@@ -158,7 +184,7 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
 {
     static const char *const heads[] = {"kernel",   "operator", "shapes",  ">min us",
                                         ">p50 us",  ">wall us", ">GFLOP/s", ">GB/s",
-                                        ">of peak", NULL};
+                                        ">kcycles", ">flop/cycle", ">of peak", NULL};
     table *t = table_new(heads);
     json_object *list = json_object_new_array();
     int status = 0;
@@ -167,7 +193,7 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
         status = run_case(env, o, &cases[i], peak, &json);
         json_object *report = status == 0 ? json_tokener_parse(json) : NULL;
         if (report != NULL) {
-            add_row(t, &cases[i], report);
+            add_row(t, &cases[i], report, peak);
             add_json(list, &cases[i], report);
         }
         json_object_put(report);
@@ -178,6 +204,10 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
         json_object_object_add(all, "schema", json_object_new_string("ort-profile-kernels/1"));
         json_object_object_add(all, "isa", json_object_new_string(ort_env_isa(env)));
         json_object_object_add(all, "threads", json_object_new_int(ort_env_threads(env)));
+        if (peak != NULL) {
+            json_object_object_add(all, "peak_gflops", json_object_new_double(peak->gflops));
+            json_object_object_add(all, "ghz", json_object_new_double(peak->ghz));
+        }
         json_object_object_add(all, "kernels", json_object_get(list));
         fprintf(stream, "%s\n", json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY));
         json_object_put(all);

@@ -7,9 +7,10 @@
 
 enum { /* onnx.proto */
     MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8,
-    OPSET_VERSION = 2,
+    OPSET_DOMAIN = 1, OPSET_VERSION = 2,
     GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
     NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5,
+    NODE_DOMAIN = 7,
     ATTRIBUTE_NAME = 1, ATTRIBUTE_I = 3, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20,
     TYPE_INT = 2, TYPE_INTS = 7,
     TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9,
@@ -67,7 +68,7 @@ static void put_message(message *m, int field, message inner)
     free(inner.data);
 }
 
-static message value_info(const char *name, int rank, const int64_t *dims)
+static message value_info(const char *name, ort_dtype dtype, int rank, const int64_t *dims)
 {
     message shape = {0}, tensor = {0}, type = {0}, value = {0};
     for (int i = 0; i < rank; i++) {
@@ -75,7 +76,7 @@ static message value_info(const char *name, int rank, const int64_t *dims)
         put_int(&dim, DIM_VALUE, dims[i]);
         put_message(&shape, SHAPE_DIM, dim);
     }
-    put_int(&tensor, TENSOR_TYPE_ELEM, ORT_DTYPE_FLOAT);
+    put_int(&tensor, TENSOR_TYPE_ELEM, dtype);
     if (rank >= 0)
         put_message(&tensor, TENSOR_TYPE_SHAPE, shape);
     put_message(&type, TYPE_TENSOR, tensor);
@@ -84,23 +85,32 @@ static message value_info(const char *name, int rank, const int64_t *dims)
     return value;
 }
 
-static message weight(const char *name, int rank, const int64_t *dims)
+static uint32_t draw(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8; /* 24 bits */
+}
+
+/* Floats between -0.5 and 0.5, or any bytes. */
+static message weight(const char *name, ort_dtype dtype, int rank, const int64_t *dims)
 {
     message tensor = {0};
     uint32_t state = 1;
-    size_t count = 1;
+    size_t count = 1, width = dtype == ORT_DTYPE_FLOAT ? sizeof(float) : 1;
     for (int i = 0; i < rank; i++) {
         put_int(&tensor, TENSOR_DIMS, dims[i]);
         count *= (size_t)dims[i];
     }
-    float *data = tool_alloc(count * sizeof *data);
+    char *data = tool_alloc(count * width);
     for (size_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        data[i] = (float)(state >> 8) / 16777216.0f - 0.5f;
+        if (dtype == ORT_DTYPE_FLOAT)
+            ((float *)(void *)data)[i] = (float)draw(&state) / 16777216.0f - 0.5f;
+        else
+            data[i] = (char)(draw(&state) >> 8);
     }
-    put_int(&tensor, TENSOR_DATA_TYPE, ORT_DTYPE_FLOAT);
+    put_int(&tensor, TENSOR_DATA_TYPE, dtype);
     put_text(&tensor, TENSOR_NAME, name);
-    put_bytes(&tensor, TENSOR_RAW_DATA, data, count * sizeof *data);
+    put_bytes(&tensor, TENSOR_RAW_DATA, data, count * width);
     free(data);
     return tensor;
 }
@@ -120,18 +130,23 @@ static message attribute(const char *name, int count, const int64_t *value)
 char *single_op_model(const single_op *op, size_t *size)
 {
     static const char *const names[SINGLE_OP_INPUTS] = {"a", "b", "c", "d"};
+    const char *dot = strrchr(op->op_type, '.');
     message node = {0}, graph = {0}, opset = {0}, model = {0}, values = {0};
     int variables = op->variables > 0 ? op->variables : 1;
     for (int i = 0; i < SINGLE_OP_INPUTS && op->in[i].rank > 0; i++) {
+        ort_dtype dtype = op->in[i].dtype ? op->in[i].dtype : ORT_DTYPE_FLOAT;
         put_text(&node, NODE_INPUT, names[i]);
         if (i < variables)
-            put_message(&values, GRAPH_INPUT, value_info(names[i], op->in[i].rank, op->in[i].dim));
+            put_message(&values, GRAPH_INPUT,
+                        value_info(names[i], dtype, op->in[i].rank, op->in[i].dim));
         else
             put_message(&values, GRAPH_INITIALIZER,
-                        weight(names[i], op->in[i].rank, op->in[i].dim));
+                        weight(names[i], dtype, op->in[i].rank, op->in[i].dim));
     }
     put_text(&node, NODE_OUTPUT, "y");
-    put_text(&node, NODE_OP_TYPE, op->op_type);
+    put_text(&node, NODE_OP_TYPE, dot ? dot + 1 : op->op_type);
+    if (dot)
+        put_bytes(&node, NODE_DOMAIN, op->op_type, (size_t)(dot - op->op_type));
     for (int i = 0; i < SINGLE_OP_ATTRIBUTES && op->attribute[i].name != NULL; i++)
         put_message(&node, NODE_ATTRIBUTE,
                     attribute(op->attribute[i].name, op->attribute[i].count,
@@ -140,8 +155,10 @@ char *single_op_model(const single_op *op, size_t *size)
     put_text(&graph, GRAPH_NAME, op->op_type);
     put(&graph, values.data, values.size);
     free(values.data);
-    put_message(&graph, GRAPH_OUTPUT, value_info("y", -1, NULL));
-    put_int(&opset, OPSET_VERSION, 17);
+    put_message(&graph, GRAPH_OUTPUT, value_info("y", ORT_DTYPE_FLOAT, -1, NULL));
+    if (dot)
+        put_bytes(&opset, OPSET_DOMAIN, op->op_type, (size_t)(dot - op->op_type));
+    put_int(&opset, OPSET_VERSION, dot ? 1 : 17);
     put_int(&model, MODEL_IR_VERSION, 8);
     put_message(&model, MODEL_GRAPH, graph);
     put_message(&model, MODEL_OPSET, opset);

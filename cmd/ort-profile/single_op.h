@@ -4,13 +4,13 @@
 
 #include "common/tool.h"
 
-enum { SINGLE_OP_INPUTS = 4, SINGLE_OP_RANK = 5, SINGLE_OP_ATTRIBUTES = 4 };
+enum { SINGLE_OP_INPUTS = 4, SINGLE_OP_RANK = 5, SINGLE_OP_ATTRIBUTES = 5 };
 
 typedef struct single_op {
-    const char *op_type; /* of ai.onnx, opset 17 */
-    /* float tensors, up to the first of rank 0; the first is the model's input, as are the next
-     * `variables - 1`; the others are weights */
-    struct { int rank; int64_t dim[SINGLE_OP_RANK]; } in[SINGLE_OP_INPUTS];
+    const char *op_type; /* of ai.onnx, opset 17; or DOMAIN.NAME of its version 1 */
+    /* float tensors (or of `dtype`), up to the first of rank 0; the first is the model's input, as
+     * are the next `variables - 1`; the others are weights */
+    struct { int rank; int64_t dim[SINGLE_OP_RANK]; ort_dtype dtype; } in[SINGLE_OP_INPUTS];
     int variables; /* 0: 1 */
     /* int (count 0) or ints attributes, up to the first without a name */
     struct { const char *name; int count; int64_t value[4]; } attribute[SINGLE_OP_ATTRIBUTES];

@@ -20,8 +20,11 @@ static const char *working_set(size_t bytes)
 
 void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream)
 {
-    fprintf(stream, "machine   isa %s, %d thread%s: peak %.1f GFLOP/s; memory", isa, peak->threads,
+    fprintf(stream, "machine   isa %s, %d thread%s: peak %.1f GFLOP/s", isa, peak->threads,
             peak->threads > 1 ? "s" : "", peak->gflops);
+    if (peak->ghz > 0)
+        fprintf(stream, " at %.2f GHz", peak->ghz);
+    fprintf(stream, "; memory");
     for (int i = 0; i < peak->level_count; i++)
         fprintf(stream, "%s %.1f GB/s in %s", i ? "," : "", peak->levels[i].gb_per_s,
                 working_set(peak->levels[i].bytes));
@@ -32,7 +35,8 @@ static void print_machine(json_object *report, FILE *stream)
 {
     json_object *machine = member(report, "machine"), *memory;
     ort_peak peak = {.threads = (int)number_of(machine, "threads"),
-                     .gflops = number_of(machine, "peak_gflops")};
+                     .gflops = number_of(machine, "peak_gflops"),
+                     .ghz = number_of(machine, "ghz")};
     if (!machine) {
         fprintf(stream, "machine   isa %s, %.0f threads\n", text_of(report, "isa"),
                 number_of(report, "threads"));

@@ -74,6 +74,8 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
     for (int i = 2; i < ort_min_i64(x->out[0].type.rank, x->in[1]->type.rank); i++)
         macs *= ort_dim_known(x->out[0].type.dim[i]) ? (double)x->out[0].type.dim[i].size : 0;
     cost->macs = macs;
+    if (x->state && ((const ort_blocked_state *)x->state)->winograd)
+        cost->done_macs = macs * ort_winograd_share(&x->out[0].type);
 }
 
 /* ---- prepare: weights into panels */

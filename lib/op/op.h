@@ -64,6 +64,7 @@ typedef struct ort_infer {
                              int input_count, ort_fact *outputs, int output_count,
                              ort_error *err);
     void *driver;
+    const void *state; /* of the prepared node when a run is reported; NULL elsewhere */
 } ort_infer;
 
 /* What an infer function is made of (infer_util.c). All return ORT_ERROR_MODEL with the slot's name
@@ -225,8 +226,9 @@ static inline size_t ort_task_count(int64_t total, int64_t grain)
 /* ---- the row */
 
 typedef struct ort_cost { /* of one node, from facts */
-    double macs;          /* multiply-accumulates */
+    double macs;          /* multiply-accumulates, as the operator is defined */
     double flops;         /* other arithmetic */
+    double done_macs;     /* of the algorithm that was chosen, where it does fewer; else 0 */
 } ort_cost;
 
 /* report_cost.c: the work of a node whose types and shapes are all known (x->in, x->out). */

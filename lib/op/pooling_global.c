@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/unary.h"
 #include "op/pooling.h"
 
 /* ---- global pools */
@@ -134,11 +135,11 @@ static ort_status global_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl global_average_impl = {global_infer, global_average_prepare, NULL,
-                                                global_run_, NULL};
+                                                global_run_, ort_reduction_cost};
 static const ort_op_impl global_max_impl = {global_infer, global_max_prepare, NULL, global_run_,
-                                            NULL};
+                                            ort_reduction_cost};
 static const ort_op_impl global_lp_impl = {global_infer, global_lp_prepare, NULL, global_run_,
-                                           NULL};
+                                           ort_reduction_cost};
 
 /* ---- MaxUnpool */
 

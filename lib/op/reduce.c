@@ -504,7 +504,7 @@ static ort_status reduce_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl reduce_impl = {reduce_infer, reduce_prepare, reduce_shape, reduce_run,
-                                        NULL};
+                                        ort_reduction_cost};
 
 #define ATTRS "axes:is keepdims:i=1"
 #define NOOP "keepdims:i=1 noop_with_empty_axes:i=0"

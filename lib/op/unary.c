@@ -31,13 +31,22 @@ void ort_narrow(const ort_vmath_kernels *math, ort_dtype dtype, const float *x, 
         math->f32_to_bf16(x, y, n);
 }
 
-void ort_elementwise_cost(const ort_infer *x, ort_cost *cost)
+static double elements_of(const ort_type *type)
 {
-    const ort_type *type = &x->out[0].type;
     double count = type->kind == ORT_TYPE_TENSOR && type->rank >= 0 ? 1.0 : 0.0;
     for (int d = 0; d < type->rank; d++)
         count *= ort_dim_known(type->dim[d]) ? (double)type->dim[d].size : 1.0;
-    cost->flops = count;
+    return count;
+}
+
+void ort_elementwise_cost(const ort_infer *x, ort_cost *cost)
+{
+    cost->flops = elements_of(&x->out[0].type);
+}
+
+void ort_reduction_cost(const ort_infer *x, ort_cost *cost)
+{
+    cost->flops = x->in_count && x->in[0] ? elements_of(&x->in[0]->type) : 0;
 }
 
 ort_status ort_unary_prepare(ort_prep *p, ort_unary id, float a, float b, ort_error *err)

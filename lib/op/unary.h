@@ -32,6 +32,8 @@ bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b);
 bool ort_unary_find(const char *op_type, ort_unary *id);
 /* cost: `flops` per element of output 0. */
 void ort_elementwise_cost(const ort_infer *x, ort_cost *cost);
+/* The same per element of input 0, of operators that reduce it. */
+void ort_reduction_cost(const ort_infer *x, ort_cost *cost);
 
 /* Float view of 16-bit elements: count <= ORT_WIDEN_BLOCK. dtype is FLOAT16 or BFLOAT16. */
 void ort_widen(const ort_vmath_kernels *math, ort_dtype dtype, const void *x, float *y, size_t n);

@@ -43,6 +43,18 @@ static int64_t tiles_along(int64_t outputs)
     return (outputs + TILE - 1) / TILE;
 }
 
+double ort_winograd_share(const ort_type *y)
+{
+    double outputs = 1, tiles = 1;
+    for (int i = 2; i < 4; i++) {
+        if (y->rank < 4 || !ort_dim_known(y->dim[i]) || y->dim[i].size == 0)
+            return 1;
+        outputs *= (double)y->dim[i].size;
+        tiles *= (double)tiles_along(y->dim[i].size);
+    }
+    return POSITIONS * tiles / (9 * outputs);
+}
+
 /* ---- prepare */
 
 static bool is_3x3(const ort_blocked_state *s)

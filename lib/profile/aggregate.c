@@ -54,8 +54,9 @@ static ort_profile_row row_of(const ort_site *site, const ort_peak *peak)
                            .macs = calls * site->work.macs,
                            .flops = calls * site->work.flops,
                            .bytes = calls * site->moved_bytes};
+    double macs = site->work.done_macs > 0 ? site->work.done_macs : site->work.macs;
     if (peak && site->shaped)
-        row.bound_ns = calls * ort_peak_bound_ns(peak, 2 * site->work.macs + site->work.flops,
+        row.bound_ns = calls * ort_peak_bound_ns(peak, 2 * macs + site->work.flops,
                                                  site->moved_bytes);
     return row;
 }

@@ -9,8 +9,10 @@
 #include "kernel/kernel.h"
 #include "ort.h"
 
-/* Measure on all threads of the pool (NULL: the caller alone). About a quarter of a second. */
-ort_status ort_peak_measure(ort_pool *pool, ort_peak *peak, ort_error *err);
+/* Measure on all threads of the pool (NULL: the caller alone), with the kernels of one tier. About
+ * a quarter of a second. */
+ort_status ort_peak_measure(const ort_kernels *kernels, ort_pool *pool, ort_peak *peak,
+                            ort_error *err);
 /* Nanoseconds that this work needs at least; 0 when there is none. */
 double ort_peak_bound_ns(const ort_peak *peak, double flops, double bytes);
 

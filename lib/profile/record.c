@@ -160,7 +160,8 @@ static ort_fact fact_of(const ort_site_value *v)
     return fact;
 }
 
-static bool find_work(ort_profile *p, ort_site *site, const ort_graph *graph)
+static bool find_work(ort_profile *p, ort_site *site, const ort_call *call,
+                      const ort_graph *graph)
 {
     size_t count = (size_t)(site->in_count + site->out_count) + 1;
     ort_fact *facts = ort_arena_array(&p->memory, count, sizeof *facts);
@@ -178,7 +179,7 @@ static bool find_work(ort_profile *p, ort_site *site, const ort_graph *graph)
             facts[site->in_count + i] = fact_of(&site->out[i]);
     ort_infer x = {.node = site->node, .op = site->op, .opset = site->node->opset,
                    .in_count = site->in_count, .out_count = site->out_count, .in = in,
-                   .out = facts + site->in_count, .graph = graph};
+                   .out = facts + site->in_count, .graph = graph, .state = call->state};
     ort_cost_of(&x, &site->work);
     return true;
 }
@@ -247,7 +248,7 @@ static ort_site *new_site(ort_profile *p, const ort_call *call, const ort_op *op
         return NULL;
     site->shaped = all_tensors(site->in, site->in_count) &&
                    all_tensors(site->out, site->out_count);
-    if (site->shaped && !find_work(p, site, graph))
+    if (site->shaped && !find_work(p, site, call, graph))
         return NULL;
     find_bytes(site);
     return link_site(p, site) ? site : NULL;

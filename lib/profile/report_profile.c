@@ -81,6 +81,10 @@ static void put_machine(ort_json *json, const ort_peak *peak)
     ort_json_begin_object(json);
     put_count(json, "threads", (uint64_t)peak->threads);
     put(json, "peak_gflops", peak->gflops);
+    if (peak->ghz > 0)
+        put(json, "ghz", peak->ghz);
+    else
+        put_null(json, "ghz");
     ort_json_key(json, "memory");
     ort_json_begin_array(json);
     for (int i = 0; i < peak->level_count; i++) {
@@ -163,6 +167,8 @@ static void put_node(ort_json *json, const ort_profile *p, const ort_profile_sum
     put_figures(json, p, s, row);
     put(json, "macs", site->work.macs);
     put(json, "flops", site->work.flops);
+    if (site->work.done_macs > 0)
+        put(json, "done_macs", site->work.done_macs);
     put(json, "input_bytes", site->in_bytes);
     put(json, "weight_bytes", site->weight_bytes);
     put(json, "output_bytes", site->out_bytes);

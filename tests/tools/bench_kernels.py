@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""bench_kernels.py BIN_DIR SCRATCH TOPOLOGIES: what kernels reach, one thread, as Markdown.
+
+First the rows of ort-profile --kernels on the AVX2 tier, and on the best tier where that is another one:
+kilocycles, flop per cycle, GB/s, percent of the peak that was measured in the same process. GEMM and direct
+convolution are to reach 85 % of it on the best tier, the others 1.3 times our AVX2 tier. A product of the same size
+by OpenBLAS (out of numpy's wheel, one thread) stands beside ours.
+
+Then the goals: the figures that an AVX2 machine is to reach, each as the least of several runs. Cycles come from
+perf_event where the system allows it; otherwise they are the time at the clock that was measured in the same
+process, and the head of the table says so. Exit status 0 whatever was reached: a benchmark is no test.
+"""
+import ctypes
+import glob
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from fixtures import field, node, value_info
+
+BIN, SCRATCH, TOPOLOGIES = (pathlib.Path(a) for a in sys.argv[1:4])
+SECONDS = os.environ.get("SECONDS_EACH", "0.5")
+
+
+def tool(name, *arguments, isa=None):
+    environment = dict(os.environ, **({"ORT_ISA": isa} if isa else {}))
+    done = subprocess.run([BIN / name, *map(str, arguments), "--threads", "1"], env=environment,
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{name} {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def profile(*arguments, isa=None):
+    return json.loads(tool("ort-profile", *arguments, "--json", isa=isa))
+
+
+# ---- single operators
+
+def kernels(isa):
+    """{(what, operator): row} with the rates of the shortest call."""
+    report = profile("--kernels", "--seconds", SECONDS, isa=isa)
+    rows = {}
+    for kernel in report["kernels"]:
+        n = kernel["node"]
+        least = n["spread_ms"]["min"]
+        ratio = n["self_ms"] / least
+        flops = 2 * n["macs"] + n["flops"]
+        out = 1
+        for d in n["outputs"][0]["shape"]:
+            out *= d
+        rows[kernel["what"], kernel["op_type"]] = {
+            "ms": least, "kcycles": least * report["ghz"] * 1e3, "elements": out,
+            "flop_cycle": flops / (least * 1e6) / report["ghz"], "gb_s": ratio * n["gb_per_s"],
+            "bytes_cycle": ratio * n["gb_per_s"] / report["ghz"],
+            "of_peak": ratio * n["of_peak"] if n["of_peak"] else None,
+            "shapes": " ".join("x".join(map(str, v["shape"])) for v in n["inputs"] if "shape" in v),
+            "matrix": kernel["op_type"] in ("MatMul", "Gemm", "Conv") and "done_macs" not in n
+                      and "depthwise" not in kernel["what"]}
+    return report, rows
+
+
+def kernel_table(best, base):
+    report, rows = best
+    print(f"\n| kernel, {report['isa']} | operator | inputs | kcycles | flop/cycle | GB/s | of peak | "
+          "over avx2 | within |\n| --- | --- | --- | --: | --: | --: | --: | --: | --- |")
+    for key, row in rows.items():
+        over = base[1][key]["ms"] / row["ms"] if base else None
+        wide = row["matrix"] and row["flop_cycle"] > 0 and key[0] not in SKINNY
+        within = (row["of_peak"] >= 0.85 if wide else over >= 1.3) if base else None
+        print(f"| {key[0]} | {key[1].split('.')[-1]} | {row['shapes']} | {row['kcycles']:.1f} | "
+              f"{row['flop_cycle']:.1f} | {row['gb_s']:.1f} | "
+              f"{'' if row['of_peak'] is None else format(row['of_peak'], '.0%')} | "
+              f"{'' if over is None else format(over, '.2f')} | "
+              f"{'' if within is None else 'yes' if within else 'no'} |", flush=True)
+
+
+# One row or tiny matrices: memory or latency bounds them, not multiply-adds.
+SKINNY = ("decoder, one token", "classifier", "batch of 8x8x8")
+
+
+# ---- OpenBLAS
+
+def openblas():
+    """sgemm of the library in numpy's wheel, on one thread; None where it isn't there."""
+    found = glob.glob(str(pathlib.Path(np.__file__).parents[1] / "numpy.libs/libscipy_openblas64_*.so"))
+    if not found:
+        return None
+    library = ctypes.CDLL(found[0])
+    library.scipy_openblas_set_num_threads64_(1)
+    sgemm = library.scipy_cblas_sgemm64_
+    f, i, p = ctypes.c_float, ctypes.c_int64, ctypes.c_void_p
+    sgemm.argtypes = [ctypes.c_int] * 3 + [i] * 3 + [f, p, i, p, i, f, p, i]
+    return sgemm
+
+
+def openblas_ms(sgemm, m, k, n):
+    row_major, plain = 101, 111
+    a, b = (np.random.default_rng(0).random(s, dtype=np.float32) for s in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float32)
+    least, end = 1e9, time.perf_counter() + float(SECONDS)
+    while time.perf_counter() < end or least == 1e9:
+        begin = time.perf_counter()
+        sgemm(row_major, plain, plain, m, n, k, 1, a.ctypes.data, k, b.ctypes.data, n, 0, c.ctypes.data, n)
+        least = min(least, time.perf_counter() - begin)
+    return least * 1e3
+
+
+def openblas_table(best):
+    sgemm = openblas()
+    if sgemm is None:
+        print("\nOpenBLAS isn't in this numpy wheel.")
+        return
+    print("\n| product | ours, ms | OpenBLAS, ms | ratio |\n| --- | --: | --: | --: |")
+    for (what, op), row in best[1].items():
+        sizes = [list(map(int, s.split("x"))) for s in row["shapes"].split()]
+        if op == "MatMul" and len(sizes[0]) == 2:
+            (m, k), (_, n) = sizes
+            theirs = openblas_ms(sgemm, m, k, n)
+            print(f"| {what}, {m}x{k}x{n} | {row['ms']:.3f} | {theirs:.3f} | {row['ms'] / theirs:.2f} |",
+                  flush=True)
+
+
+# ---- goals
+
+def goal(what, figure, limit, unit):
+    print(f"| {what} | {figure:.3g} {unit} | {limit:g} {unit} | {'yes' if figure <= limit else 'no'} |",
+          flush=True)
+
+
+def least_goal(what, figure, limit, unit):
+    print(f"| {what} | {figure:.3g} {unit} | at least {limit:g} {unit} | "
+          f"{'yes' if figure >= limit else 'no'} |", flush=True)
+
+
+def kernel_goals(rows):
+    def row(what, op="Conv"):
+        return rows[what, op]
+    goal("3x3, 64 to 64 at 56x56", row("3x3, 64 at 56")["kcycles"] / 1e3, 3.4, "Mcycles")
+    goal("depthwise 3x3, 128 at 56x56", row("depthwise 3x3, 128 at 56")["kcycles"] / 1e3, 0.30, "Mcycles")
+    goal("product 1024x1024x1024", row("square product", "MatMul")["kcycles"] / 1e3, 72, "Mcycles")
+    for what, op, limit in (("attention softmax", "Softmax", 1.3), ("encoder norm", "LayerNormalization", 0.9),
+                            ("feed-forward", "com.microsoft.Gelu", 1.6), ("feed-forward", "Exp", 0.75)):
+        r = row(what, op)
+        goal(f"{op.split('.')[-1]}, per element", r["kcycles"] * 1e3 / r["elements"], limit, "cycles")
+    for what, limit in (("4-bit decoder, one token", 4), ("4-bit decoder, level 4", 10)):
+        r = row(what, "com.microsoft.MatMulNBits")
+        least_goal(f"MatMulNBits 4096x4096, {what.split(', ')[1]}", 4096 * 4096 / 2 / (r["kcycles"] * 1e3),
+                   limit, "B/cycle of nibbles")
+
+
+def model_goals(isa):
+    """Whole networks with filled weights: Mcycles of the shortest run."""
+    for name, limit, note in (("resnet50", 235, ""), ("mobilenet_v2", 22, ""),
+                              ("bert_base", 3 * 268, " (12 layers: 3 times the goal of 4)")):
+        folder = TOPOLOGIES / name
+        if not (folder / "inputs.npz").exists():
+            print(f"| {name} | not filled | {limit} Mcycles | |")
+            continue
+        r = profile(folder / "model.onnx", "-i", folder / "inputs.npz", "--seconds", 3, "--cycles", isa=isa)
+        counted = r["cycles"] / 1e6 if r["cycles"] else r["latency_ms"]["min"] * r["machine"]["ghz"]
+        goal(name + note, counted, limit, "Mcycles")
+
+
+def chain(path, count):
+    nodes = b"".join(field(1, node("Add", [f"v{i}" if i else "x", "x"],
+                                   [f"v{i + 1}" if i + 1 < count else "out"])) for i in range(count))
+    graph = nodes + field(2, "chain") + field(11, value_info("x", [1])) + field(12, value_info("out", [1]))
+    path.write_bytes(field(1, 8) + field(8, field(1, "") + field(2, 17)) + field(7, graph))
+
+
+def least_us(path, *arguments, isa):
+    report = json.loads(tool("ort-run", path, "--random", 1, "--seconds", SECONDS, "--warmup", 100, "--json",
+                             *arguments, isa=isa))
+    return report["latency_ms"]["min"] * 1e3
+
+
+def overhead_goals(isa):
+    path = SCRATCH / "chain.onnx"
+    chain(path, 500)
+    goal("500 additions, no optimization", least_us(path, "--level", 0, isa=isa), 20, "us")
+    goal("500 additions, fused", least_us(path, isa=isa), 3, "us")
+    chain(path, 1)
+    goal("a run of one node", least_us(path, isa=isa), 0.3, "us")
+    path.unlink()
+
+
+def forest(path, trees, depth, features):
+    """A perfect ensemble of random thresholds, summed: nodes by breadth."""
+    random, inner = np.random.default_rng(1), 2 ** depth - 1
+    ids = {k: [] for k in ("tree", "node", "mode", "feature", "value", "true", "false")}
+    leaves = {k: [] for k in ("tree", "node", "id", "weight")}
+    for tree in range(trees):
+        for at in range(2 * inner + 1):
+            leaf = at >= inner
+            ids["tree"].append(tree)
+            ids["node"].append(at)
+            ids["mode"].append("LEAF" if leaf else "BRANCH_LEQ")
+            ids["feature"].append(0 if leaf else int(random.integers(features)))
+            ids["value"].append(0.0 if leaf else float(random.random()))
+            ids["true"].append(0 if leaf else 2 * at + 1)
+            ids["false"].append(0 if leaf else 2 * at + 2)
+            if leaf:
+                leaves["tree"].append(tree)
+                leaves["node"].append(at)
+                leaves["id"].append(0)
+                leaves["weight"].append(float(random.random()))
+    ensemble = helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_treeids=ids["tree"],
+        nodes_nodeids=ids["node"], nodes_modes=ids["mode"], nodes_featureids=ids["feature"],
+        nodes_values=ids["value"], nodes_truenodeids=ids["true"], nodes_falsenodeids=ids["false"],
+        target_treeids=leaves["tree"], target_nodeids=leaves["node"], target_ids=leaves["id"],
+        target_weights=leaves["weight"])
+    graph = helper.make_graph([ensemble], "forest",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", features])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 1])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+
+
+def tree_goals(isa):
+    path, values = SCRATCH / "forest.onnx", SCRATCH / "forest.npy"
+    forest(path, 100, 6, 20)
+    for rows, limit, unit in ((1, 1.2, "us"), (1000, 0.75, "ms")):
+        np.save(values, np.random.default_rng(2).random((rows, 20), dtype=np.float32))
+        us = json.loads(tool("ort-run", path, values, "--seconds", SECONDS, "--warmup", 10, "--json",
+                             isa=isa))["latency_ms"]["min"] * 1e3
+        goal(f"100 trees of depth 6, {rows} row{'s' if rows > 1 else ''}", us if unit == "us" else us / 1e3,
+             limit, unit)
+    path.unlink()
+    values.unlink()
+
+
+def load_goals(isa):
+    """Creation, cold and from a pack, and memory of a run, of ResNet-50 (102 MB)."""
+    folder = TOPOLOGIES / "resnet50"
+    if not (folder / "inputs.npz").exists():
+        return
+    model, packed = folder / "model.onnx", SCRATCH / "packed.onnx"
+    ms = min(json.loads(tool("ort-profile", model, "-i", folder / "inputs.npz", "--repeat", 1, "--no-peak",
+                             "--json", isa=isa))["load"]["total_ms"] for _ in range(5))
+    goal("create ResNet-50", ms, 40, "ms")
+    if "--pack" in subprocess.run([BIN / "ort-optimize", "--help"], capture_output=True, text=True).stdout:
+        tool("ort-optimize", model, "--pack", "--no-verify", "-o", packed, isa=isa)
+        ms = min(json.loads(tool("ort-profile", packed, "-i", folder / "inputs.npz", "--repeat", 1, "--no-peak",
+                                 "--json", isa=isa))["load"]["total_ms"] for _ in range(5))
+        goal("create ResNet-50 from its pack", ms, 5, "ms")
+    environment = dict(os.environ, ORT_ISA=isa)
+    child = subprocess.Popen([BIN / "ort-run", model, "-i", folder / "inputs.npz", "--repeat", "2", "--threads", "1"],
+                             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, usage = os.wait4(child.pid, 0)
+    goal("peak memory of a run over the file, ResNet-50 with Winograd", usage.ru_maxrss * 1024 /
+         model.stat().st_size, 1.6, "times")
+
+
+def main():
+    base = kernels("avx2")
+    best = kernels(None)
+    noted = profile(TOPOLOGIES / "mobilenet_v2/model.onnx", "--repeat", 1, "--cycles", "--no-peak").get(
+        "cycles_note", "") if (TOPOLOGIES / "mobilenet_v2/model.onnx").exists() else ""
+    print(f"{platform.machine()}, load {os.getloadavg()[0]:.1f}; peak {best[0]['peak_gflops']:.0f} GFLOP/s at "
+          f"{best[0]['ghz']:.2f} GHz ({best[0]['isa']}), {base[0]['peak_gflops']:.0f} at {base[0]['ghz']:.2f} (avx2)")
+    print(f"Cycles are times at that clock ({noted})." if noted else "Cycles of networks are counted.")
+    wider = best[0]["isa"] != "avx2"
+    kernel_table(base, None)
+    if wider:
+        kernel_table(best, base)
+    openblas_table(best)
+    print("\n| goal, avx2 tier | reached | goal | within |\n| --- | --: | --: | --- |")
+    kernel_goals(base[1])
+    model_goals("avx2")
+    overhead_goals("avx2")
+    tree_goals("avx2")
+    load_goals("avx2")
+
+
+if __name__ == "__main__":
+    main()
