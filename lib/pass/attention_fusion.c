@@ -1,213 +1,441 @@
 /* attention_fusion.c - softmax(q k^T scale + mask) v spelled in products becomes Attention (of
- * opset 23).
+ * opset 23), or MultiHeadAttention of com.microsoft.
  *
- *     q[B,H,S,D], k[B,H,T,D], v[B,H,T,E]; k transposed by [0,1,3,2], or from [B,T,H,D] by [0,2,3,1]
- *     the scale by Mul or Div after the product, on q, on both sides, or in q alone already
- *
- * Then heads that were split off a [B,S,H*D] by Reshape and Transpose, and put together again in
- * the same way, are left to the operator, which takes such inputs as they are.
+ * What attention_match.h finds around it goes in as well. A group of heads and a softcap are
+ * Attention's alone. MultiHeadAttention wants q, and gives its result, with the heads together, and
+ * its bias in full along the query rows. An Attention that is there already is looked at again:
+ * what stands around it may have become plain since it was written.
  */
-#include <math.h>
+#include <string.h>
 
 #include "base/error.h"
-#include "pass/pattern.h"
+#include "op/edit.h"
+#include "pass/attention_match.h"
+#include "pass/constants.h"
 
-#define K_OF(inner) "t:(Transpose " inner ")"
-
-enum { MASKED = 1, SCALED = 2, DIVIDES = 4, SQUARED = 8 }; /* the scale is s, 1/s, s^2 */
-
-#define OUTPUT(scores) "(MatMul p:(Softmax " scores ") v)"
-#define MASKED_AND_NOT(scores, flags)                                                              \
-    {OUTPUT("(Add " scores " mask)"), MASKED | (flags)}, {OUTPUT(scores), flags}
-
-static const ort_pattern_form forms[] = {
-    MASKED_AND_NOT("(Div (MatMul q " K_OF("k") ") #s)", SCALED | DIVIDES),
-    MASKED_AND_NOT("(Mul (MatMul q " K_OF("k") ") #s)", SCALED),
-    MASKED_AND_NOT("(MatMul (Mul q #s) (Mul " K_OF("k") " #s))", SCALED | SQUARED),
-    MASKED_AND_NOT("(MatMul (Mul q #s) " K_OF("k") ")", SCALED),
-    MASKED_AND_NOT("(MatMul (Div q #s) " K_OF("k") ")", SCALED | DIVIDES),
-    MASKED_AND_NOT("(MatMul q " K_OF("k") ")", 0),
-};
-
-static bool ranked(const ort_type *type, int rank)
+static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
-    return type->kind == ORT_TYPE_TENSOR && type->rank == rank;
+    return &c->graph->values.data[id]->fact.type;
 }
 
-static bool has_perm(const ort_node *node, int64_t a, int64_t b, int64_t c, int64_t d)
+/* ---- nodes on the way to the operator's inputs */
+
+static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
+                      const ort_attr *attr, ort_id *result, ort_error *err)
 {
-    size_t count;
-    const int64_t *perm = ort_node_ints(node, "perm", &count);
-    return perm && count == 4 && perm[0] == a && perm[1] == b && perm[2] == c && perm[3] == d;
+    *result = ort_graph_add_value(c->graph, "");
+    if (*result == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *result);
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
+                          .input_count = count, .outputs = result, .output_count = 1, .set = attr,
+                          .set_count = attr ? 1 : 0};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-/* Not certainly different: 1 broadcasts in a product, but not in the operator. */
-static bool same_heads(const ort_type *a, const ort_type *b)
+/* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. A condition is 0 where the
+ * score stays; beside the low number that stands elsewhere no score counts. */
+static ort_status mask_of(ort_pass_context *c, const ort_attention *a, ort_id *mask,
+                          ort_error *err)
 {
-    return ort_dim_equal(a->dim[0], b->dim[0]) && ort_dim_equal(a->dim[1], b->dim[1]);
+    *mask = a->mask_count ? a->masks[0] : ORT_ID_NONE;
+    for (int i = 1; i < a->mask_count; i++) {
+        ort_id sum[2] = {*mask, a->masks[i]};
+        ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
+    }
+    if (a->keep == ORT_ID_NONE)
+        return ORT_OK;
+    ort_id zero;
+    ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &zero, err));
+    ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : zero,
+                       a->keep_is_inverse ? zero : a->fill};
+    return add(c, "Where", where, 3, NULL, mask, err);
 }
 
-/* The mask must broadcast onto [B,H,S,T], with T itself as its last dimension. */
-static bool mask_fits(const ort_type *mask, const ort_type *q, const ort_type *scores)
+static ort_status keys_of(ort_pass_context *c, const ort_attention *a, ort_id *k, ort_error *err)
 {
-    if (mask->kind != ORT_TYPE_TENSOR || mask->rank < 2 || mask->rank > 4 ||
-        mask->dtype != q->dtype)
+    static const int64_t order[4] = {0, 2, 1, 3};
+    ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = order, .count = 4};
+    *k = a->k;
+    return a->k_is_rows && !a->kv_heads ? add(c, "Transpose", &a->k, 1, &perm, k, err) : ORT_OK;
+}
+
+/* Keys or values of groups without the dimension along which they were repeated. */
+static ort_status squeezed(ort_pass_context *c, ort_id *id, ort_error *err)
+{
+    const int64_t two = 2;
+    ort_id inputs[2] = {*id};
+    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = &two, .count = 1};
+    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
+    if (type_of(c, *id)->rank == 4)
+        return ORT_OK;
+    if (listed)
+        ORT_TRY(ort_constant_list(c->graph, &two, 1, &inputs[1], err));
+    return add(c, "Squeeze", inputs, listed ? 2 : 1, listed ? NULL : &axes, id, err);
+}
+
+static ort_status ungroup(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
+{
+    *done = ort_attention_ungroup(c, a);
+    if (!*done)
+        return ORT_OK;
+    ORT_TRY(squeezed(c, &a->k, err));
+    return squeezed(c, &a->v, err);
+}
+
+/* ---- heads together */
+
+/* k as [B,T,G*D]: it was read before its transposition, so that of the heads is missing. */
+static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *heads)
+{
+    ort_node *reshape = ort_edit_producer(graph, a->k);
+    if (!ort_edit_is(reshape, ONNX, "Reshape") ||
+        !ort_attention_ranked(graph, reshape->inputs[0], 3))
+        return ORT_ID_NONE;
+    const ort_type *whole = &graph->values.data[reshape->inputs[0]]->fact.type;
+    const ort_type *parts = &graph->values.data[a->k]->fact.type;
+    if (!ort_dim_equal(whole->dim[0], parts->dim[0]) ||
+        !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
+        !ort_dim_known(parts->dim[3]))
+        return ORT_ID_NONE;
+    *heads = parts->dim[2].size;
+    ort_attention_drop(a, reshape);
+    return reshape->inputs[0];
+}
+
+/* The result with its heads together; the nodes that did it go. */
+static bool join_result(const ort_graph *graph, ort_attention *a)
+{
+    ort_node *reshape = ort_attention_joined(graph, a->root->outputs[0]);
+    if (!reshape || a->core_count + 2 > ORT_ATTENTION_CORE)
         return false;
-    for (int i = 0; i < mask->rank; i++) {
-        ort_dim m = mask->dim[mask->rank - 1 - i], s = scores->dim[3 - i];
-        bool one = ort_dim_known(m) && m.size == 1;
-        if (!ort_dim_equal(m, s) && (!one || i == 0))
+    a->core[a->core_count++] = ort_edit_producer(graph, reshape->inputs[0]);
+    a->core[a->core_count++] = reshape;
+    a->root = reshape;
+    return true;
+}
+
+static bool join(const ort_graph *graph, ort_attention *a)
+{
+    ort_attention before = *a;
+    int64_t heads[3];
+    if (a->q_heads)
+        return false;
+    ort_id q = ort_attention_unsplit(graph, a->q, &heads[0], a);
+    ort_id k = a->k_is_rows ? unsplit_rows(graph, a, &heads[1])
+                            : ort_attention_unsplit(graph, a->k, &heads[1], a);
+    ort_id v = ort_attention_unsplit(graph, a->v, &heads[2], a);
+    if (q == ORT_ID_NONE || k == ORT_ID_NONE || v == ORT_ID_NONE || heads[1] != heads[2] ||
+        !join_result(graph, a)) {
+        *a = before;
+        return false;
+    }
+    a->q = q;
+    a->k = k;
+    a->v = v;
+    a->q_heads = heads[0];
+    a->kv_heads = heads[1];
+    return true;
+}
+
+/* q, k and v out of one value: it is split along its last axis. */
+static ort_status unpack(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
+{
+    ort_attention before = *a;
+    int64_t heads = 0;
+    ort_id whole = a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE
+                       ? ORT_ID_NONE : ort_attention_packed(c->graph, a, &heads);
+    *done = whole != ORT_ID_NONE && join_result(c->graph, a);
+    if (!*done) {
+        *a = before;
+        return ORT_OK;
+    }
+    int64_t width = type_of(c, a->q)->dim[3].size * heads;
+    ort_id sizes, inputs[2] = {whole}, parts[3];
+    const int64_t list[3] = {width, width, width};
+    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
+    ort_attr axis = {.name = "axis", .type = ORT_ATTR_INT, .i = 2};
+    if (listed)
+        ORT_TRY(ort_constant_list(c->graph, list, 3, &sizes, err));
+    inputs[1] = listed ? sizes : ORT_ID_NONE;
+    for (int i = 0; i < 3; i++)
+        if ((parts[i] = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof *parts);
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Split", .name = "", .inputs = inputs,
+                          .input_count = listed ? 2 : 1, .outputs = parts, .output_count = 3,
+                          .set = &axis, .set_count = 1};
+    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+    a->q = parts[0];
+    a->k = parts[1];
+    a->v = parts[2];
+    a->q_heads = a->kv_heads = heads;
+    return ORT_OK;
+}
+
+/* ---- the operator */
+
+static bool unread(const ort_graph *graph, const ort_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
+        if (v && (v->is_output || v->use_count > 0))
             return false;
     }
     return true;
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                         double *scale)
+/* What was matched goes, then `spec` is added under the result's name. */
+static ort_status replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
+                          ort_error *err)
+{
+    const ort_node *root = a->root, *softmax = a->core[a->core_count > 1 ? 1 : 0];
+    spec->name = root->name;
+    spec->origin = ort_edit_origin(c->graph, softmax, root);
+    for (int i = 0; i < a->core_count; i++)
+        ort_graph_remove_node(c->graph, a->core[i]);
+    ORT_TRY(ort_edit_add_node(c->graph, spec, NULL, err));
+    for (int i = 0; i < a->around_count; i++)
+        if (!a->around[i]->removed && unread(c->graph, a->around[i]))
+            ort_graph_remove_node(c->graph, a->around[i]);
+    return ORT_OK;
+}
+
+static int trimmed(const ort_id *ids, int count)
+{
+    while (count > 1 && ids[count - 1] == ORT_ID_NONE)
+        count--;
+    return count;
+}
+
+static ort_status write_attention(ort_pass_context *c, const ort_attention *a, int opset,
+                                  ort_error *err)
+{
+    ort_id inputs[6] = {a->q, ORT_ID_NONE, a->v, ORT_ID_NONE, a->past_k, a->past_v};
+    ort_id outputs[3] = {a->root->outputs[0], a->present_k, a->present_v};
+    ort_attr set[5] = {{.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
+    int set_count = 1;
+    ORT_TRY(keys_of(c, a, &inputs[1], err));
+    ORT_TRY(mask_of(c, a, &inputs[3], err));
+    if (a->causal)
+        set[set_count++] = (ort_attr){.name = "is_causal", .type = ORT_ATTR_INT, .i = 1};
+    if (a->softcap > 0)
+        set[set_count++] = (ort_attr){.name = "softcap", .type = ORT_ATTR_FLOAT,
+                                      .f = (float)a->softcap};
+    if (a->q_heads) {
+        set[set_count++] = (ort_attr){.name = "q_num_heads", .type = ORT_ATTR_INT,
+                                      .i = a->q_heads};
+        set[set_count++] = (ort_attr){.name = "kv_num_heads", .type = ORT_ATTR_INT,
+                                      .i = a->kv_heads};
+    }
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Attention", .inputs = inputs,
+                          .input_count = trimmed(inputs, 6), .outputs = outputs,
+                          .output_count = trimmed(outputs, 3), .set = set, .set_count = set_count,
+                          .opset = opset};
+    return replace(c, a, &spec, err);
+}
+
+/* ---- MultiHeadAttention */
+
+/* A graph input that has the dim, so that layers share what is made of it; else `like`. */
+static void source_of(const ort_pass_context *c, ort_dim dim, ort_id like, ort_id *id,
+                      int64_t *axis)
 {
     const ort_graph *graph = c->graph;
-    const ort_node *softmax = ort_match_node(m, "p"), *t = ort_match_node(m, "t");
-    const ort_type *q = ort_match_type(m, graph, "q"), *v = ort_match_type(m, graph, "v");
-    const ort_type *scores = ort_match_type(m, graph, "p"), *kt = ort_match_type(m, graph, "t");
-    int64_t axis = ort_node_int(softmax, "axis", softmax->opset >= 13 ? -1 : 1);
-    if (!ranked(q, 4) || !ranked(v, 4) || !ranked(scores, 4) || !ranked(kt, 4))
-        return "q, k and v don't have four dimensions";
-    if (axis != -1 && axis != 3)
-        return "the softmax isn't over the keys";
-    if (!has_perm(t, 0, 1, 3, 2) && !has_perm(t, 0, 2, 3, 1))
-        return "the keys are transposed in another way";
-    if (!same_heads(q, kt) || !same_heads(q, v))
-        return "batch or heads of q, k and v may differ";
-    if (f->flags & MASKED && !mask_fits(ort_match_type(m, graph, "mask"), q, scores))
-        return "the mask isn't one that broadcasts onto the scores";
-    *scale = 1;
-    if (f->flags & SCALED) {
-        const ort_tensor *s = ort_match_constant(m, graph, "s");
-        if (ort_tensor_count(s) != 1)
-            return "the scale isn't one number";
-        *scale = ort_tensor_get_f64(s, 0);
-        if (f->flags & DIVIDES)
-            *scale = 1 / *scale;
-        else if (f->flags & SQUARED)
-            *scale *= *scale;
+    *id = like;
+    *axis = 1;
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ort_type *type = type_of(c, graph->inputs.data[i]);
+        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++)
+            if (ort_dim_equal(type->dim[d], dim)) {
+                *id = graph->inputs.data[i];
+                *axis = d;
+                return;
+            }
     }
-    return isfinite(*scale) && *scale > 0 ? NULL : "the scale isn't a positive number";
 }
 
-/* The keys as [B,H,T,D]: what was transposed, or that transposed to it. */
-static ort_status keys_of(ort_pass_context *c, const ort_match *m, ort_id *keys, ort_error *err)
+/* The mask with four dims and all the query rows. */
+static ort_status full_rows(ort_pass_context *c, ort_id q, ort_id *mask, ort_error *err)
 {
-    static const int64_t order[4] = {0, 2, 1, 3};
-    ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = order, .count = 4};
-    ort_id k = ort_match_value(m, "k");
-    *keys = k;
-    if (has_perm(ort_match_node(m, "t"), 0, 1, 3, 2))
+    const ort_type *type = type_of(c, *mask);
+    ort_dim rows = type->dim[type->rank - 2], wanted = type_of(c, q)->dim[1];
+    bool spread = !ort_dim_equal(rows, wanted);
+    int64_t list[4] = {1, 1, spread && ort_dim_known(wanted) ? wanted.size : 1, 1}, axis;
+    ort_id shape, expand[2] = {*mask};
+    if (type->rank == 4 && !spread)
         return ORT_OK;
-    *keys = ort_graph_add_value(c->graph, "");
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Transpose", .name = "", .inputs = &k,
-                          .input_count = 1, .outputs = keys, .output_count = 1, .set = &perm,
-                          .set_count = 1};
-    return *keys == ORT_ID_NONE ? ort_error_memory(err, sizeof *keys)
-                                : ort_edit_add_node(c->graph, &spec, NULL, err);
+    if (!spread || ort_dim_known(wanted)) {
+        ORT_TRY(ort_constant_list(c->graph, list, 4, &shape, err));
+    } else {
+        ort_id source, one, size;
+        source_of(c, wanted, q, &source, &axis);
+        ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
+                           {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
+        if ((size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof size);
+        ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &source,
+                              .input_count = 1, .outputs = &size, .output_count = 1, .set = set,
+                              .set_count = 2};
+        ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+        ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
+        ort_id parts[4] = {one, one, size, one};
+        ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
+        ORT_TRY(add(c, "Concat", parts, 4, &along, &shape, err));
+    }
+    expand[1] = shape;
+    return add(c, "Expand", expand, 2, NULL, mask, err);
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                       int *changes, ort_error *err)
+/* Why MultiHeadAttention can't do it, whatever stands around; or NULL. */
+static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
 {
-    double scale;
-    ort_id inputs[4] = {ort_match_value(m, "q"), ORT_ID_NONE, ort_match_value(m, "v"),
-                        f->flags & MASKED ? ort_match_value(m, "mask") : ORT_ID_NONE};
-    const char *why = check(c, m, f, &scale);
-    int opset = why ? 0 : ort_pass_opset(c, m->nodes[0], ONNX, "Attention", 23);
+    if (type_of(c, a->q)->dtype != ORT_DTYPE_FLOAT)
+        return "MultiHeadAttention would fit if it were float";
+    if (a->softcap > 0)
+        return "MultiHeadAttention has no softcap";
+    if ((a->mask_count || a->keep != ORT_ID_NONE) &&
+        ort_model_opset(c->graph->model, ONNX) < 15 && !ort_dim_known(type_of(c, a->q)->dim[2]))
+        return "what the mask needs came with opset 15";
+    return NULL;
+}
+
+static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_error *err)
+{
+    ort_id inputs[8] = {a->q, a->k, a->v, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, a->past_k,
+                        a->past_v};
+    ort_id outputs[3] = {a->root->outputs[0], a->present_k, a->present_v};
+    ort_attr set[3] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
+                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
+                       {.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1}};
+    ORT_TRY(mask_of(c, a, &inputs[5], err));
+    if (inputs[5] != ORT_ID_NONE)
+        ORT_TRY(full_rows(c, a->q, &inputs[5], err));
+    ort_node_spec spec = {.domain = MS, .op_type = "MultiHeadAttention", .inputs = inputs,
+                          .input_count = trimmed(inputs, 8), .outputs = outputs,
+                          .output_count = trimmed(outputs, 3), .set = set,
+                          .set_count = a->causal ? 3 : 2, .opset = 1};
+    return replace(c, a, &spec, err);
+}
+
+/* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. */
+static bool join_queries(const ort_graph *graph, ort_attention *a)
+{
+    ort_attention before = *a;
+    int64_t heads;
+    if (a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE)
+        return false;
+    ort_id q = ort_attention_unsplit(graph, a->q, &heads, a);
+    if (q == ORT_ID_NONE || !join_result(graph, a)) {
+        *a = before;
+        return false;
+    }
+    a->q = q;
+    a->q_heads = a->kv_heads = heads;
+    return true;
+}
+
+static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes, ort_error *err)
+{
+    bool done = false;
+    ort_attention plain = *a;
+    const char *why = multi_fits(c, a);
+    int opset = why ? 0 : ort_pass_opset(c, a->root, MS, "MultiHeadAttention", 1);
     if (why)
-        ort_pass_note(c, m->nodes[0], "%s", why);
+        ort_pass_note(c, a->root, "%s", why);
     if (!opset)
         return ORT_OK;
-    ORT_TRY(keys_of(c, m, &inputs[1], err));
-    ort_attr set = {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)scale};
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Attention", .inputs = inputs,
-                          .input_count = f->flags & MASKED ? 4 : 3, .set = &set, .set_count = 1,
-                          .opset = opset};
-    ++*changes;
-    return ort_match_replace(c, m, &spec, err);
-}
-
-/* ---- heads */
-
-/* The [B,S,H*D] value whose heads were split off to make this [B,H,S,D], or ORT_ID_NONE. */
-static ort_id unsplit(const ort_graph *graph, ort_id id, int64_t *heads)
-{
-    const ort_node *transpose = ort_edit_producer(graph, id);
-    if (!ort_edit_is(transpose, ONNX, "Transpose") || !has_perm(transpose, 0, 2, 1, 3))
-        return ORT_ID_NONE;
-    const ort_node *reshape = ort_edit_producer(graph, transpose->inputs[0]);
-    if (!ort_edit_is(reshape, ONNX, "Reshape"))
-        return ORT_ID_NONE;
-    const ort_type *whole = &graph->values.data[reshape->inputs[0]]->fact.type;
-    const ort_type *parts = &graph->values.data[reshape->outputs[0]]->fact.type;
-    if (!ranked(whole, 3) || !ranked(parts, 4) || !ort_dim_equal(whole->dim[0], parts->dim[0]) ||
-        !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
-        !ort_dim_known(parts->dim[3]))
-        return ORT_ID_NONE;
-    *heads = parts->dim[2].size;
-    return reshape->inputs[0];
-}
-
-/* The Reshape that puts the heads of this [B,H,S,E] together as [B,S,H*E], or NULL. */
-static ort_node *joined(const ort_graph *graph, ort_id id)
-{
-    ort_node *transpose = ort_edit_only_reader(graph, id);
-    if (!ort_edit_is(transpose, ONNX, "Transpose") || !has_perm(transpose, 0, 2, 1, 3))
-        return NULL;
-    ort_node *reshape = ort_edit_only_reader(graph, transpose->outputs[0]);
-    if (!ort_edit_is(reshape, ONNX, "Reshape") || reshape->inputs[0] != transpose->outputs[0])
-        return NULL;
-    const ort_type *parts = &graph->values.data[transpose->outputs[0]]->fact.type;
-    const ort_type *whole = &graph->values.data[reshape->outputs[0]]->fact.type;
-    return ranked(parts, 4) && ranked(whole, 3) && ort_dim_equal(whole->dim[0], parts->dim[0]) &&
-                   ort_dim_equal(whole->dim[1], parts->dim[1])
-               ? reshape
-               : NULL;
-}
-
-static ort_status join_heads(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
-{
-    ort_graph *graph = c->graph;
-    int64_t heads[3];
-    ort_id inputs[4];
-    if (node->output_count != 1 || node->input_count > 4 || ort_node_has(node, "q_num_heads"))
-        return ORT_OK;
-    for (int i = 0; i < 3; i++) {
-        inputs[i] = unsplit(graph, node->inputs[i], &heads[i]);
-        if (inputs[i] == ORT_ID_NONE)
-            return ORT_OK;
+    (void)ort_attention_uncache(c, a);
+    (void)ort_attention_is_causal(c, a);
+    done = join(c->graph, a) && a->q_heads == a->kv_heads;
+    if (!done) {
+        *a = plain; /* with a cache the new keys must have their heads together */
+        ORT_TRY(unpack(c, a, &done, err));
+        done = done || join_queries(c->graph, a);
     }
-    ort_node *reshape = joined(graph, node->outputs[0]);
-    if (!reshape || heads[1] != heads[2])
-        return ORT_OK;
-    ort_node *transpose = ort_edit_producer(graph, reshape->inputs[0]);
-    inputs[3] = node->input_count > 3 ? node->inputs[3] : ORT_ID_NONE;
-    ort_attr set[2] = {{.name = "q_num_heads", .type = ORT_ATTR_INT, .i = heads[0]},
-                       {.name = "kv_num_heads", .type = ORT_ATTR_INT, .i = heads[1]}};
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Attention", .name = node->name,
-                          .inputs = inputs, .input_count = node->input_count,
-                          .outputs = reshape->outputs, .output_count = 1, .attrs = node->attrs,
-                          .attr_count = node->attr_count, .set = set, .set_count = 2,
-                          .opset = node->opset, .origin = ort_edit_origin(graph, node, reshape)};
-    ort_graph_remove_node(graph, reshape);
-    ort_graph_remove_node(graph, transpose);
-    ort_graph_remove_node(graph, node);
+    if (done) {
+        ++*changes;
+        return write_multi(c, a, err);
+    }
+    ort_pass_note(c, plain.root, "heads aren't split and put together as MultiHeadAttention does");
+    return ORT_OK;
+}
+
+/* ---- the pass */
+
+static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_error *err)
+{
+    bool done;
+    int opset = ort_pass_opset(c, a->root, ONNX, "Attention", 23);
+    if (!opset)
+        return fuse_multi(c, a, changes, err);
+    ORT_TRY(ungroup(c, a, &done, err));
+    (void)ort_attention_uncache(c, a);
+    (void)ort_attention_is_causal(c, a);
+    if (!join(c->graph, a))
+        ORT_TRY(unpack(c, a, &done, err));
     ++*changes;
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    return write_attention(c, a, opset, err);
+}
+
+/* An Attention as it would have been found; false: it is of a kind that isn't written here. */
+static bool read_attention(ort_node *node, ort_attention *a)
+{
+    ort_id in[6] = {ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE};
+    if (node->input_count > 6 || node->output_count > 3 || ort_node_has(node, "q_num_heads") ||
+        ort_node_has(node, "qk_matmul_output_mode") || ort_node_has(node, "softmax_precision") ||
+        ort_node_has(node, "left_window_size") || ort_node_has(node, "right_window_size") ||
+        !ort_node_has(node, "scale"))
+        return false;
+    memcpy(in, node->inputs, sizeof *in * (size_t)node->input_count);
+    *a = (ort_attention){.root = node, .q = in[0], .k = in[1], .v = in[2], .masks = {in[3]},
+                         .mask_count = in[3] != ORT_ID_NONE, .keep = ORT_ID_NONE,
+                         .fill = ORT_ID_NONE, .scale = (double)ort_node_float(node, "scale", 1),
+                         .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
+                         .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,
+                         .core = {node}, .core_count = 1};
+    a->present_k = node->output_count > 1 ? node->outputs[1] : ORT_ID_NONE;
+    a->present_v = node->output_count > 2 ? node->outputs[2] : ORT_ID_NONE;
+    return true;
+}
+
+/* An Attention that is there: does it take in more of what stands around it? */
+static ort_status extend(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    ort_attention a;
+    bool unpacked = false;
+    if (!read_attention(node, &a) || !ort_attention_ranked(c->graph, a.q, 4) ||
+        !ort_attention_ranked(c->graph, a.k, 4) || !ort_attention_ranked(c->graph, a.v, 4))
+        return ORT_OK;
+    bool more = false;
+    if (!a.causal)
+        ORT_TRY(ungroup(c, &a, &more, err));
+    more = (!a.causal && ort_attention_uncache(c, &a)) || more;
+    more = ort_attention_is_causal(c, &a) || more;
+    if (join(c->graph, &a))
+        more = true;
+    else
+        ORT_TRY(unpack(c, &a, &unpacked, err));
+    if (!more && !unpacked)
+        return ORT_OK;
+    ++*changes;
+    return write_attention(c, &a, node->opset, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
+    ort_attention a;
     ort_node *node;
     ORT_EACH_NODE(c->graph, node)
-        if (ort_edit_is(node, ONNX, "Attention"))
-            ORT_TRY(join_heads(c, node, changes, err));
-    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
+    {
+        if (ort_edit_is(node, ONNX, "Attention")) {
+            ORT_TRY(extend(c, node, changes, err));
+        } else if (ort_edit_is(node, ONNX, "MatMul")) {
+            if (ort_attention_match(c, node, &a))
+                ORT_TRY(fuse(c, &a, changes, err));
+            else if (a.why)
+                ort_pass_note(c, node, "%s", a.why);
+        }
+    }
+    return ORT_OK;
 }
 
 const ort_pass ort_pass_attention = {

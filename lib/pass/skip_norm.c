@@ -6,6 +6,10 @@
  * Both of com.microsoft: they normalize the last axis of three (or two) dimensions by constants of
  * that axis, and give the sum as their fourth output where others read it: the residual way of a
  * transformer. A bias is a constant of the last axis added to one of the two before.
+ *
+ * In a file only where the opset has no operator for the norm itself: on its CPU onnxruntime 1.31
+ * runs Add and LayerNormalization six times faster than SkipLayerNormalization (128 x 768, one
+ * thread: 74 and 518 us), Add and RMSNormalization 1.6 times (54 and 87 us).
  */
 #include "pass/skip_norm.h"
 
@@ -128,6 +132,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_graph *graph = c->graph;
     ort_node *node;
+    if (c->portable) /* norm_fusion.c writes it where it spells one out */
+        return ORT_OK;
     ORT_EACH_NODE(graph, node)
     {
         bool rms = ort_edit_is(node, ONNX, "RMSNormalization");

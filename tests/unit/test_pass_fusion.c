@@ -1,139 +1,6 @@
 /* test_pass_fusion.c - how exporters spell what is one operator: each spelling becomes it where the
  * file may hold it, computes what it did, and stays where a condition fails. */
-#include <math.h>
-
-#include "expr.h"
-#include "op/edit.h"
-#include "pass/pass.h"
-#include "test.h"
-
-enum { CONTRIB = 1, HALF = 2, SESSION = 4 };
-
-typedef struct fusion {
-    const char *text;    /* expr.h; x is the input, y the output */
-    const char *dims;    /* of x: "2,3,8", n and m for symbols of 2 and 3 */
-    int opset, flags;
-    const char *op_type; /* that must be there, or (with '!') must not */
-    int left;            /* nodes that are left, or -1 */
-    double tolerance;    /* 0: 2e-6 */
-} fusion;
-
-static int count_ops(const net *n, const char *op_type)
-{
-    ort_node *node;
-    int count = 0;
-    ORT_EACH_NODE(n->model->graph, node)
-        count += !op_type || !strcmp(node->op_type, op_type);
-    return count;
-}
-
-static void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
-{
-    (void)pass;
-    (void)ns;
-    *(int *)arg += changes;
-}
-
-/* Changes that the passes up to level 2 make; -1 when they fail. */
-static int rewrite(net *n, int flags)
-{
-    int changes = 0;
-    ort_pass_options options = {.level = 2, .portable = !(flags & SESSION),
-                                .contrib = flags & CONTRIB, .registry = n->env->registry,
-                                .report = add_up, .report_arg = &changes};
-    if (ort_graph_infer(n->model->graph, n->env->registry, NULL, NULL) ||
-        ort_passes_run(n->model, &options, NULL))
-        return -1;
-    return changes;
-}
-
-static ort_session *plain(net *n)
-{
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = 0;
-    return net_session(n, &options, NULL);
-}
-
-static ort_value *input_of(const fusion *f, int64_t *declared, int *rank)
-{
-    int64_t dims[8];
-    ort_value *x = NULL;
-    *rank = 0;
-    for (const char *p = f->dims; *p; p += *p == ',') {
-        char *end = (char *)(uintptr_t)p + 1;
-        dims[*rank] = *p == 'n' ? 2 : *p == 'm' ? 3 : strtoll(p, &end, 10);
-        declared[*rank] = *p == 'n' ? -1 : *p == 'm' ? -2 : dims[*rank];
-        ++*rank;
-        p = end;
-    }
-    ort_dtype dtype = f->flags & HALF ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_FLOAT;
-    if (ort_value_new_tensor(dtype, *rank, dims, &x, NULL))
-        return NULL;
-    for (int64_t i = 0; i < ort_value_count(x); i++)
-        ort_value_set_double(x, i, sin(0.7 * (double)i) * 2);
-    return x;
-}
-
-static bool same(ort_session *before, ort_session *after, ort_value *x, double tolerance)
-{
-    ort_compare_options options = {tolerance, tolerance};
-    ort_difference difference = {0};
-    ort_value *y[2] = {0};
-    bool ok = !ort_session_run(before, &x, &y[0], NULL, NULL) &&
-              !ort_session_run(after, &x, &y[1], NULL, NULL) &&
-              !ort_value_compare(y[1], y[0], &options, &difference, NULL) && difference.equal;
-    ort_value_free(y[0]);
-    ort_value_free(y[1]);
-    return ok;
-}
-
-static void check_fusion(test_state *test, const fusion *f)
-{
-    net n;
-    int rank;
-    int64_t dims[8];
-    ort_opset contrib = {.domain = "com.microsoft", .version = 1};
-    ort_value *x = input_of(f, dims, &rank);
-    CHECK(x && net_init(&n, NULL));
-    n.model->opsets.data[0].version = f->opset;
-    n.model->ir_version = 10;
-    if (strstr(f->text, "(ms."))
-        CHECK(ort_vec_push(&n.model->opsets, contrib));
-    expr e = {.n = &n, .half = f->flags & HALF};
-    net_input(&n, "x", f->flags & HALF ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_FLOAT, rank, dims);
-    expr_build(&e, f->text);
-    net_output(&n, "y");
-    ort_session *before = plain(&n);
-    int first = before ? rewrite(&n, f->flags) : -1;
-    int second = first < 0 ? -1 : rewrite(&n, f->flags);
-    ort_session *after = second == 0 ? plain(&n) : NULL;
-    bool not = *f->op_type == '!';
-    bool kind = (count_ops(&n, f->op_type + not) > 0) != not;
-    bool ok = after && same(before, after, x, f->tolerance > 0 ? f->tolerance : 2e-6) && kind &&
-              (f->left < 0 || count_ops(&n, NULL) == f->left);
-    if (!ok) {
-        ort_node *node;
-        printf("# %s, opset %d, flags %d: changes %d then %d, %s, left:", f->text, f->opset,
-               f->flags, first, second, after && kind ? "results" : "operators");
-        ORT_EACH_NODE(n.model->graph, node)
-            printf(" %s", node->op_type);
-        printf("\n");
-    }
-    CHECK(ok);
-    ort_value_free(x);
-    ort_session_free(before);
-    ort_session_free(after);
-    net_free(&n);
-}
-
-static void check_all(test_state *test, const fusion *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        check_fusion(test, &list[i]);
-}
-
-#define ALL(list) check_all(test, list, sizeof(list) / sizeof *(list))
+#include "fusion.h"
 
 /* ---- activations */
 
@@ -230,6 +97,35 @@ static void group_norms(test_state *test)
     ALL(list);
 }
 
+/* A sum goes into its norm: in a session, and in a file whose opset has no operator for the norm. */
+#define SUM "s = (Add (Add #bias:8 (Tanh x)) x); "
+#define LAYER "y = (Add (LayerNormalization s #g:8 #b:8) x)"
+#define SPELLED                                                                                    \
+    "y = (Add (Add (Mul (Div d:(Sub s (ReduceMean s axes=-1,)) " SQUARES("d") ") #g:8) #b:8) x)"
+#define ROOT "y = (Mul (Div s " SQUARES("s") ") #g:8)"
+
+static void residuals(test_state *test)
+{
+    const fusion list[] = {
+        {SUM LAYER, "1,3,8", 17, SESSION, "SkipLayerNormalization", 3, 1e-5},
+        {SUM LAYER, "1,3,8", 17, CONTRIB, "!SkipLayerNormalization", 5, 1e-5},
+        {"s = (Add (Tanh x) #bias:8); " LAYER, "1,3,8", 17, SESSION, "!SkipLayerNormalization", 4,
+         1e-5},
+        {SUM "y = (Add (LayerNormalization s #g:8 #b:8) s)", "1,3,8", 17, SESSION,
+         "SkipLayerNormalization", 3, 1e-5},
+        {SUM "c = (DynamicQuantizeLinear (LayerNormalization s #g:8 #b:8)); y = (Cast c to=1)",
+         "1,3,8", 17, SESSION, "SkipLayerNormalization", 5, 0},
+        {SUM SPELLED, "1,3,8", 13, CONTRIB, "SkipLayerNormalization", 3, 1e-5},
+        {SUM SPELLED, "1,3,8", 13, 0, "!SkipLayerNormalization", 13, 1e-5},
+        {SUM ROOT, "1,3,8", 17, CONTRIB, "SkipSimplifiedLayerNormalization", 2, 1e-5},
+        {SUM "y = (Div s " SQUARES("s") ")", "1,3,8", 17, CONTRIB,
+         "SkipSimplifiedLayerNormalization", 2, 1e-5},
+        {SUM "y = (RMSNormalization s #g:8)", "1,3,8", 23, SESSION,
+         "SkipSimplifiedLayerNormalization", 2, 1e-5},
+    };
+    ALL(list);
+}
+
 static void softmaxes(test_state *test)
 {
     const fusion list[] = {
@@ -254,6 +150,7 @@ int main(void)
     RUN(test, activations);
     RUN(test, norms);
     RUN(test, group_norms);
+    RUN(test, residuals);
     RUN(test, softmaxes);
     return test->failures != 0;
 }

@@ -163,69 +163,6 @@ static void products(test_state *test)
     }
 }
 
-/* ---- sums and their normalization; variant 0: with a bias, 1: the sum is read, 2: by codes,
- * 3: what is added broadcasts, 4: the opset has no LayerNormalization, 5: nor are others allowed */
-static void build_residual(net *n, int variant)
-{
-    float rows[3][4] = {{1, 2, 0.5f, -1}, {0, 1, -1, 0.5f}, {3, -2, 0.25f, 1}};
-    const float epsilon = 1e-5f, two = 2;
-    const int64_t last = -1;
-    net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(1, 3, 4));
-    net_constant(n, "g", ORT_DTYPE_FLOAT, 1, DIMS(4), rows[0]);
-    net_constant(n, "b", ORT_DTYPE_FLOAT, 1, DIMS(4), rows[1]);
-    net_constant(n, "bias", ORT_DTYPE_FLOAT, 1, DIMS(4), rows[2]);
-    net_constant(n, "e", ORT_DTYPE_FLOAT, 0, NULL, &epsilon);
-    net_constant(n, "two", ORT_DTYPE_FLOAT, 0, NULL, &two);
-    net_constant(n, "last", ORT_DTYPE_INT64, 1, DIMS(1), &last);
-    net_node(n, "Tanh", "x", "t");
-    net_node(n, "Add", "bias t", "tb");
-    net_node(n, "Add", variant == 3 ? "t bias" : "tb x", "s");
-    if (variant < 4) {
-        net_node(n, "LayerNormalization", "s g b", "l");
-    } else {
-        const char *const means[] = {"s", "m", "q", "v"};
-        for (int i = 0; i < 4; i += 2) {
-            if (i) {
-                net_node(n, "Sub", "s m", "d");
-                net_node(n, "Pow", "d two", "q");
-            }
-            ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = &last, .count = 1};
-            (void)!ort_node_set_attr(n->graph, net_node(n, "ReduceMean", means[i], means[i + 1]),
-                                     &axes, NULL);
-        }
-        net_node(n, "Add", "v e", "ve");
-        net_node(n, "Sqrt", "ve", "r");
-        net_node(n, "Div", "d r", "n");
-        net_node(n, "Mul", "n g", "ng");
-        net_node(n, "Add", "ng b", "l");
-    }
-    if (variant == 2) {
-        net_node(n, "DynamicQuantizeLinear", "l", "c sc zc");
-        net_node(n, "DequantizeLinear", "c sc zc", "y");
-    } else {
-        net_node(n, "Add", variant == 1 ? "l s" : "l x", "y");
-    }
-    net_output(n, "y");
-}
-
-static void residuals(test_state *test)
-{
-    for (int variant = 0; variant < 6; variant++) {
-        net n;
-        CHECK(net_init(&n, NULL));
-        if (variant >= 4)
-            n.model->opsets.data[0].version = 13;
-        build_residual(&n, variant);
-        bool fused = variant != 3 && variant != 5;
-        CHECK(holds(&n, variant != 5, net_floats(3, DIMS(1, 3, 4), -2, 0.4f), 1e-5));
-        CHECK(count_ops(&n, "SkipLayerNormalization") == fused);
-        const ort_node *norm = node_of(&n, "SkipLayerNormalization");
-        CHECK(!fused || (norm->input_count == 5) == (variant != 2));
-        CHECK(!fused || norm->output_count == (variant == 1 ? 4 : 1));
-        net_free(&n);
-    }
-}
-
 /* ---- dynamic quantization; bit 0: a bias, 1: codes have another reader, 2: not allowed */
 static void build_dynamic(net *n, int bits)
 {
@@ -416,7 +353,6 @@ int main(void)
     RUN(test, quantized_contrib);
     RUN(test, codes_undone);
     RUN(test, products);
-    RUN(test, residuals);
     RUN(test, dynamic_products);
     RUN(test, moves);
     RUN(test, idle_moves);

@@ -1,0 +1,270 @@
+/* attention_match.c - reading softmax(q k^T scale + mask) v from its result upwards (see
+ * attention_match.h). On the way from the Softmax to the product of q and k come, outermost first,
+ *
+ *     + mask               any number of them, a mask being what isn't derived from the product
+ *     Where(keep, s, low)  low so low that a score vanishes beside it
+ *     c tanh(s / c)        softcap
+ *     * scale, / scale     a constant; and on q, on k before or after its transposition
+ *
+ * Which operand of a sum is the product is found by trying both.
+ */
+#include "pass/attention_match.h"
+
+#include <math.h>
+
+#include "graph/uses.h"
+#include "op/edit.h"
+
+#define LOW (-1e9) /* a score beside it is lost in rounding */
+
+typedef struct walk {
+    const ort_graph *graph;
+    ort_attention *a;
+} walk;
+
+void ort_attention_drop(ort_attention *a, ort_node *node)
+{
+    if (a->around_count < ORT_ATTENTION_AROUND)
+        a->around[a->around_count++] = node;
+}
+
+bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count)
+{
+    size_t have;
+    const int64_t *list = ort_node_ints(node, "perm", &have);
+    if (!ort_edit_is(node, ONNX, "Transpose") || !list || have != count)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (list[i] != perm[i])
+            return false;
+    return true;
+}
+
+bool ort_attention_ranked(const ort_graph *graph, ort_id id, int rank)
+{
+    const ort_type *type = &graph->values.data[id]->fact.type;
+    return type->kind == ORT_TYPE_TENSOR && type->rank == rank;
+}
+
+static const ort_type *type_of(const walk *w, ort_id id)
+{
+    return &w->graph->values.data[id]->fact.type;
+}
+
+/* ---- numbers */
+
+static bool number_at(const ort_graph *graph, const ort_node *node, int slot, double *number)
+{
+    const ort_tensor *t = ort_edit_constant(graph, node, slot);
+    if (!t || ort_tensor_count(t) != 1 || t->dtype == ORT_DTYPE_STRING)
+        return false;
+    *number = ort_tensor_get_f64(t, 0);
+    return true;
+}
+
+/* x * number or x / number: the slot of x, and the factor; -1: it is neither. */
+static int scaled(const ort_graph *graph, const ort_node *node, double *factor)
+{
+    if (ort_edit_is(node, ONNX, "Mul"))
+        for (int slot = 0; slot < 2; slot++)
+            if (number_at(graph, node, 1 - slot, factor))
+                return slot;
+    if (!ort_edit_is(node, ONNX, "Div") || !number_at(graph, node, 1, factor))
+        return -1;
+    *factor = 1 / *factor;
+    return 0;
+}
+
+/* ---- the product of q and k */
+
+/* Constant factors of q or k. */
+static ort_id unscaled(walk *w, ort_id id)
+{
+    double factor;
+    int slot;
+    for (ort_node *node = ort_edit_producer(w->graph, id);
+         node && (slot = scaled(w->graph, node, &factor)) >= 0;
+         node = ort_edit_producer(w->graph, id)) {
+        if (type_of(w, node->inputs[slot])->rank != type_of(w, id)->rank)
+            break;
+        w->a->scale *= factor;
+        ort_attention_drop(w->a, node);
+        id = node->inputs[slot];
+    }
+    return id;
+}
+
+static bool read_product(walk *w, ort_node *product)
+{
+    static const int64_t swap[4] = {0, 1, 3, 2}, rows[4] = {0, 2, 3, 1};
+    ort_attention *a = w->a;
+    if (!ort_attention_ranked(w->graph, product->inputs[0], 4) ||
+        !ort_attention_ranked(w->graph, product->inputs[1], 4)) {
+        a->why = "q, k and v don't have four dimensions";
+        return false;
+    }
+    a->q = unscaled(w, product->inputs[0]);
+    ort_node *t = ort_edit_producer(w->graph, unscaled(w, product->inputs[1]));
+    a->k_is_rows = ort_attention_has_perm(t, rows, 4);
+    if (!a->k_is_rows && !ort_attention_has_perm(t, swap, 4)) {
+        a->why = "the keys aren't transposed, or in another way";
+        return false;
+    }
+    a->T = type_of(w, product->outputs[0])->dim[3];
+    ort_attention_drop(a, t);
+    a->k = unscaled(w, t->inputs[0]);
+    return true;
+}
+
+/* ---- what is done to the scores */
+
+static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth);
+
+static bool take(ort_attention *a, ort_node *node)
+{
+    if (a->core_count == ORT_ATTENTION_CORE)
+        return false;
+    a->core[a->core_count++] = node;
+    return true;
+}
+
+/* c tanh(s / c): s is read from the Tanh. */
+static bool read_softcap(walk *w, ort_node *tanh, const ort_node *mul, double cap, int depth)
+{
+    double factor;
+    ort_node *div = ort_edit_producer(w->graph, tanh->inputs[0]);
+    int slot = div ? scaled(w->graph, div, &factor) : -1;
+    if (slot < 0 || fabs(factor * cap - 1) > 1e-5 || w->a->softcap > 0 || !(cap > 0) ||
+        ort_edit_only_reader(w->graph, tanh->outputs[0]) != mul ||
+        ort_edit_only_reader(w->graph, div->outputs[0]) != tanh || !take(w->a, tanh) ||
+        !take(w->a, div))
+        return false;
+    w->a->softcap = cap;
+    return read_scores(w, div->inputs[slot], div, depth);
+}
+
+static bool read_scaled(walk *w, ort_node *node, int slot, double factor, int depth)
+{
+    ort_node *inner = ort_edit_producer(w->graph, node->inputs[slot]);
+    if (ort_edit_is(inner, ONNX, "Tanh"))
+        return w->a->scale == 1 && read_softcap(w, inner, node, factor, depth);
+    w->a->scale *= factor;
+    return read_scores(w, node->inputs[slot], node, depth);
+}
+
+static bool read_sum(walk *w, ort_node *node, int depth)
+{
+    ort_attention before = *w->a;
+    if (before.mask_count == ORT_ATTENTION_MASKS || before.scale != 1 || before.softcap > 0)
+        return false; /* a mask inside of the scale or softcap */
+    for (int slot = 0; slot < 2; slot++) {
+        w->a->masks[w->a->mask_count++] = node->inputs[1 - slot];
+        if (read_scores(w, node->inputs[slot], node, depth))
+            return true;
+        const char *why = w->a->why;
+        *w->a = before;
+        w->a->why = why;
+    }
+    return false;
+}
+
+static bool read_where(walk *w, ort_node *node, int depth)
+{
+    double low;
+    if (w->a->keep != ORT_ID_NONE || w->a->scale != 1 || w->a->softcap > 0)
+        return false;
+    for (int slot = 1; slot < 3; slot++)
+        if (number_at(w->graph, node, 3 - slot, &low)) {
+            w->a->why = "what stands for a masked score isn't low enough";
+            w->a->keep = node->inputs[0];
+            w->a->fill = node->inputs[3 - slot];
+            w->a->keep_is_inverse = slot == 2;
+            return low <= LOW && read_scores(w, node->inputs[slot], node, depth);
+        }
+    return false;
+}
+
+static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
+{
+    double factor;
+    ort_node *node = ort_edit_producer(w->graph, id);
+    if (!node || depth > 8 || ort_edit_only_reader(w->graph, id) != reader || !take(w->a, node))
+        return false;
+    int slot = scaled(w->graph, node, &factor);
+    if (ort_edit_is(node, ONNX, "MatMul"))
+        return read_product(w, node);
+    if (slot >= 0)
+        return read_scaled(w, node, slot, factor, depth + 1);
+    if (ort_edit_is(node, ONNX, "Add"))
+        return read_sum(w, node, depth + 1);
+    return ort_edit_is(node, ONNX, "Where") && read_where(w, node, depth + 1);
+}
+
+/* ---- conditions */
+
+/* It broadcasts onto [B,H,S,T], with T itself as its last dimension. */
+static bool mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dtype)
+{
+    if (mask->kind != ORT_TYPE_TENSOR || mask->rank < 2 || mask->rank > 4 || mask->dtype != dtype)
+        return false;
+    for (int i = 0; i < mask->rank; i++) {
+        ort_dim m = mask->dim[mask->rank - 1 - i], s = scores->dim[3 - i];
+        bool one = ort_dim_known(m) && m.size == 1;
+        if (!ort_dim_equal(m, s) && (!one || i == 0))
+            return false;
+    }
+    return true;
+}
+
+/* Certainly the same: 1 broadcasts in a product, but not in the operator. */
+static bool same_heads(const ort_type *a, int a_axis, const ort_type *b, int b_axis)
+{
+    return ort_dim_equal(a->dim[0], b->dim[0]) && ort_dim_equal(a->dim[a_axis], b->dim[b_axis]);
+}
+
+static const char *check(const walk *w, const ort_type *scores)
+{
+    const ort_attention *a = w->a;
+    const ort_type *q = type_of(w, a->q), *k = type_of(w, a->k), *v = type_of(w, a->v);
+    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || v->kind != ORT_TYPE_TENSOR)
+        return "q, k and v don't have four dimensions";
+    if (!same_heads(q, 1, k, a->k_is_rows ? 2 : 1) || !same_heads(q, 1, v, 1))
+        return "batch or heads of q, k and v may differ";
+    for (int i = 0; i < a->mask_count; i++)
+        if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype))
+            return "the mask isn't one that broadcasts onto the scores";
+    if (a->keep != ORT_ID_NONE && !mask_fits(type_of(w, a->keep), scores, ORT_DTYPE_BOOL))
+        return "the condition isn't one that broadcasts onto the scores";
+    if (a->keep != ORT_ID_NONE && a->mask_count)
+        return "it has a mask and a condition"; /* in an order that a sum loses */
+    return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
+}
+
+bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attention *a)
+{
+    walk w = {c->graph, a};
+    ort_node *softmax = ort_edit_producer(c->graph, root->inputs[0]);
+    *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
+                         .fill = ORT_ID_NONE, .scale = 1, .past_k = ORT_ID_NONE,
+                         .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
+                         .present_v = ORT_ID_NONE, .core = {root}, .core_count = 1};
+    if (!ort_edit_is(softmax, ONNX, "Softmax"))
+        return false;
+    const ort_type *p = type_of(&w, softmax->outputs[0]);
+    int64_t axis = ort_node_int(softmax, "axis", softmax->opset >= 13 ? -1 : 1);
+    if (p->kind != ORT_TYPE_TENSOR || p->rank != 4)
+        a->why = "the scores don't have four dimensions";
+    else if (axis != -1 && axis != 3)
+        a->why = "the softmax isn't over the keys";
+    else if (ort_edit_only_reader(c->graph, softmax->outputs[0]) != root)
+        a->why = "the probabilities are read elsewhere";
+    if (a->why || !take(a, softmax))
+        return false;
+    if (!read_scores(&w, softmax->inputs[0], softmax, 0)) {
+        if (!a->why)
+            a->why = "the scores aren't those of a product, scaled and masked";
+        return false;
+    }
+    a->why = check(&w, p);
+    return !a->why;
+}

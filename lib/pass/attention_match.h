@@ -1,0 +1,62 @@
+/* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products, and what
+ * stands around it: heads split off and put together, repeated for a group of queries, appended to
+ * a cache. attention_match.c reads the products, attention_around.c the rest, attention_fusion.c
+ * writes the operator.
+ */
+#ifndef ORT_PASS_ATTENTION_MATCH_H
+#define ORT_PASS_ATTENTION_MATCH_H
+
+#include "pass/pass.h"
+
+enum { ORT_ATTENTION_CORE = 16, ORT_ATTENTION_AROUND = 40, ORT_ATTENTION_MASKS = 3 };
+
+typedef struct ort_attention {
+    ort_node *root;        /* gives the result */
+    ort_id q, k, v;        /* [B,H,S,D], [B,G,T,D], [B,G,T,E], H a multiple of G; rows: see below */
+    bool k_is_rows;        /* k is [B,T,G,D] */
+    ort_id masks[ORT_ATTENTION_MASKS]; /* summed onto the scores */
+    int mask_count;
+    ort_id keep, fill;     /* a condition and the number of scores where it fails; or ORT_ID_NONE */
+    bool keep_is_inverse;  /* the number stands where the condition holds */
+    double scale, softcap; /* softcap 0: none */
+    ort_dim T;             /* keys, past ones included */
+    ort_id past_k, past_v; /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
+    ort_id present_k, present_v;       /* their concatenations with k and v */
+    int64_t q_heads, kv_heads;         /* 0: q, k and v have four dims; else [B,S,H*D] and so on */
+    bool causal;
+    /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
+     * somebody else reads them, the nearest to the result first. */
+    ort_node *core[ORT_ATTENTION_CORE], *around[ORT_ATTENTION_AROUND];
+    int core_count, around_count;
+    const char *why; /* why there is none, after a Softmax was found; or NULL */
+} ort_attention;
+
+/* Is `root` (a MatMul) such a thing? The mask broadcasts onto the scores, its last dim is T. */
+bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a);
+/* Remember a node that goes unless somebody else reads it. */
+void ort_attention_drop(ort_attention *a, ort_node *node);
+
+/* ---- around: each looks whether it can extend what was found, and does */
+
+/* Keys and values that are repeated for the queries of a group: k and v get fewer heads. They may
+ * be [B,G,1,T,D] then. */
+bool ort_attention_ungroup(const ort_pass_context *context, ort_attention *a);
+/* Keys and values appended to past ones along T. */
+bool ort_attention_uncache(const ort_pass_context *context, ort_attention *a);
+/* The [B,S,H*D] value whose heads were split off to make this [B,H,S,D], or ORT_ID_NONE; nodes in
+ * between go to `around`. */
+ort_id ort_attention_unsplit(const ort_graph *graph, ort_id id, int64_t *heads, ort_attention *a);
+/* The Reshape that puts the heads of this [B,H,S,E] together as [B,S,H*E], or NULL. */
+ort_node *ort_attention_joined(const ort_graph *graph, ort_id id);
+/* The [B,S,3*H*D] value whose thirds are q, k and v, in this order, by a Reshape, a Transpose and
+ * a Split or Gather, or ORT_ID_NONE. */
+ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *heads);
+/* Is the mask one that only keeps later keys out? Then it goes. */
+bool ort_attention_is_causal(const ort_pass_context *context, ort_attention *a);
+
+/* ---- shared */
+
+bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count);
+bool ort_attention_ranked(const ort_graph *graph, ort_id id, int rank);
+
+#endif

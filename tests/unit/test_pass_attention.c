@@ -1,0 +1,132 @@
+/* test_pass_attention.c - attention as exporters spell it: scales, masks, conditions, softcap, heads
+ * split and joined, packed, grouped, cached, causal; and what keeps it as it is. */
+#include "fusion.h"
+
+/* x is [B,S,24]: 2 heads of 4 for each of q, k and v */
+#define PROJECTED(name) name "x = (MatMul x #w" name ":24,8); "
+#define HEADS(name) "(Transpose (Reshape " name "x [0 0 2 4]) perm=0,2,1,3,)"
+#define QKV PROJECTED("q") PROJECTED("k") PROJECTED("v")
+#define KEYS "(Transpose (Reshape kx [0 0 2 4]) perm=0,2,3,1,)"
+#define JOINED(heads) "y = (Reshape (Transpose " heads " perm=0,2,1,3,) [0 0 8])"
+#define CORE(scores) JOINED("(MatMul (Softmax " scores ") " HEADS("v") ")")
+#define SCORES "(Div (MatMul " HEADS("q") " " KEYS ") 2.0)"
+#define LOW "-10000000000.0"
+
+static void scales(test_state *test)
+{
+    const char *const swap = "(Transpose " HEADS("k") " perm=0,1,3,2,)";
+    char text[4][1200];
+    snprintf(text[0], sizeof text[0], QKV JOINED("(MatMul (Softmax (MatMul (Mul %s 0.7) (Mul %s "
+             "0.7))) %s)"), HEADS("q"), swap, HEADS("v"));
+    snprintf(text[1], sizeof text[1], QKV JOINED("(MatMul (Softmax (Mul (MatMul (Div %s 2.0) %s) "
+             "3.0)) %s)"), HEADS("q"), swap, HEADS("v"));
+    snprintf(text[2], sizeof text[2], QKV JOINED("(MatMul (Softmax (Mul (Tanh (Div (MatMul %s %s) "
+             "5.0)) 5.0)) %s)"), HEADS("q"), swap, HEADS("v"));
+    snprintf(text[3], sizeof text[3], QKV JOINED("(MatMul (Softmax (MatMul %s %s) axis=2) %s)"),
+             HEADS("q"), swap, HEADS("v"));
+    const fusion list[] = {
+        {QKV CORE(SCORES), "n,m,24", 23, 0, "Attention", 4, 1e-5},
+        {QKV CORE(SCORES), "n,m,24", 22, 0, "!Attention", -1, 1e-5},
+        {QKV CORE(SCORES), "n,m,24", 13, SESSION, "Attention", 4, 1e-5},
+        {QKV CORE(SCORES), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        {text[0], "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {text[1], "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {text[2], "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {text[2], "2,3,24", 17, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
+        {text[3], "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+static void masks(test_state *test)
+{
+    const fusion list[] = {
+        {QKV CORE("(Add " SCORES " #m:3,3)"), "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {QKV CORE("(Add #m:2,1,1,3 (Add " SCORES " #n:1,2,3,3))"), "2,3,24", 23, 0, "Attention", -1,
+         1e-5},
+        {QKV CORE("(Add " SCORES " #m:3)"), "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV CORE("(Add " SCORES " #m:2,1,1,3)"), "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1,
+         1e-5},
+        {"m = (Unsqueeze (Sub 1.0 (ReduceMax x [-1] keepdims=0)) [1 2]); " QKV
+         CORE("(Add " SCORES " m)"), "n,m,24", 18, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {QKV CORE("(Where (Cast #c:1,1,3,3 to=9) " SCORES " " LOW ")"), "2,3,24", 23, 0,
+         "Attention", 4, 1e-5},
+        {QKV CORE("(Where (Greater #c:2,1,1,3 0.9) " LOW " " SCORES ")"), "2,3,24", 23, 0,
+         "Attention", 4, 1e-5},
+        {QKV CORE("(Where (Greater #c:2,1,1,3 0.9) -1000.0 " SCORES ")"), "2,3,24", 23, 0,
+         "!Attention", -1, 1e-5},
+        {QKV CORE("(Mul (Add (MatMul " HEADS("q") " " KEYS ") #m:3,3) 0.5)"), "2,3,24", 23, 0,
+         "!Attention", -1, 1e-5},
+        {QKV "z:(Softmax " SCORES "); " JOINED("(MatMul z " HEADS("v") ")"), "2,3,24", 23, 0,
+         "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* One product for q, k and v: split along its columns, or along a dimension of its own. */
+#define PACKED "p = (Transpose (Reshape (MatMul x #w:24,24) [0 0 3 2 4]) perm=2,0,3,1,4,); "
+#define PART(i) "(Gather p @" #i ")"
+#define PACKED_CORE(q, k, v)                                                                       \
+    JOINED("(MatMul (Softmax (Mul (MatMul " q " (Transpose " k " perm=0,1,3,2,)) 0.5)) " v ")")
+
+static void packed(test_state *test)
+{
+    const fusion list[] = {
+        {PACKED PACKED_CORE(PART(0), PART(1), PART(2)), "n,m,24", 23, 0, "Attention", 3, 1e-5},
+        {PACKED PACKED_CORE(PART(0), PART(1), PART(2)), "n,m,24", 17, CONTRIB,
+         "MultiHeadAttention", 3, 1e-5},
+        {PACKED PACKED_CORE(PART(1), PART(0), PART(2)), "n,m,24", 23, 0, "Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* Two queries to a key: k and v of one head are repeated. */
+#define ONE(name) "(Transpose (Reshape (MatMul x #w" name ":24,4) [0 0 1 4]) perm=0,2,1,3,)"
+#define REPEATED(heads) "(Reshape (Expand (Unsqueeze " heads " [2]) [1 1 2 1 1]) [0 2 -1 4])"
+#define GROUPED(k, v)                                                                              \
+    PROJECTED("q")                                                                                 \
+    JOINED("(MatMul (Softmax (Mul (MatMul " HEADS("q") " (Transpose " k " perm=0,1,3,2,)) 0.5)) "  \
+           v ")")
+
+static void groups(test_state *test)
+{
+    const fusion list[] = {
+        {GROUPED(REPEATED(ONE("k")), REPEATED(ONE("v"))), "n,m,24", 23, 0, "Attention", 4, 1e-5},
+        {GROUPED(REPEATED(ONE("k")), REPEATED(ONE("v"))), "n,m,24", 17, CONTRIB,
+         "MultiHeadAttention", -1, 1e-5},
+        {GROUPED(REPEATED("z:" ONE("k")), REPEATED(ONE("v"))), "n,m,24", 23, 0, "Attention", -1,
+         1e-5},
+    };
+    ALL(list);
+}
+
+/* Past keys and values of 5 rows. */
+#define GROWN(name, past) "(Concat #p" name ":" past " " HEADS(name) " axis=2)"
+#define CACHED(k, v)                                                                               \
+    QKV JOINED("(MatMul (Softmax (Mul (MatMul " HEADS("q") " (Transpose " k " perm=0,1,3,2,)) "    \
+               "0.5)) " v ")")
+
+static void caches(test_state *test)
+{
+    const fusion list[] = {
+        {CACHED(GROWN("k", "2,2,5,4"), GROWN("v", "2,2,5,4")), "2,m,24", 23, 0, "!Concat", 4, 1e-5},
+        {CACHED("z:" GROWN("k", "2,2,5,4"), GROWN("v", "2,2,5,4")), "2,m,24", 23, 0, "!Concat", 4,
+         1e-5},
+        {CACHED("z:" GROWN("k", "2,2,5,4"), GROWN("v", "2,2,5,4")), "2,m,24", 17, CONTRIB,
+         "MultiHeadAttention", 4, 1e-5},
+        {CACHED("k:" GROWN("k", "2,2,5,4"), GROWN("v", "2,2,5,4")) "; z = (Neg k)", "2,m,24", 23, 0,
+         "Concat", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, scales);
+    RUN(test, masks);
+    RUN(test, packed);
+    RUN(test, groups);
+    RUN(test, caches);
+    return test->failures != 0;
+}
