@@ -31,8 +31,10 @@ void ort_attention_drop(ort_attention *a, ort_node *node)
 bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count)
 {
     size_t have;
+    if (!ort_edit_is(node, ONNX, "Transpose"))
+        return false;
     const int64_t *list = ort_node_ints(node, "perm", &have);
-    if (!ort_edit_is(node, ONNX, "Transpose") || !list || have != count)
+    if (!list || have != count)
         return false;
     for (size_t i = 0; i < count; i++)
         if (list[i] != perm[i])

@@ -97,7 +97,7 @@ static void group_norms(test_state *test)
     ALL(list);
 }
 
-/* A sum goes into its norm: in a session, and in a file whose opset has no operator for the norm. */
+/* A sum goes into its norm: in a session, and in a file whose opset has no operator for that. */
 #define SUM "s = (Add (Add #bias:8 (Tanh x)) x); "
 #define LAYER "y = (Add (LayerNormalization s #g:8 #b:8) x)"
 #define SPELLED                                                                                    \
