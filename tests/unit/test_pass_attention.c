@@ -1,5 +1,5 @@
-/* test_pass_attention.c - attention as exporters spell it: scales, masks, conditions, softcap, heads
- * split and joined, packed, grouped, cached; and what keeps it as it is. */
+/* test_pass_attention.c - attention as exporters spell it: scales, masks, conditions, softcap,
+ * heads split and joined, packed, grouped, cached; and what keeps it as it is. */
 #include "fusion.h"
 
 /* x is [B,S,24]: 2 heads of 4 for each of q, k and v */
