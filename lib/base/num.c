@@ -187,14 +187,15 @@ uint8_t ort_f32_to_minifloat(int kind, float value, bool saturate)
     return ort_f64_to_minifloat(kind, (double)value, saturate);
 }
 
-/* The sign is ignored, infinity and NaN both become NaN, and a tie goes up except below 2^-126,
- * where the encoding of ONNX's own converter has its odd case. */
+/* The sign is ignored, infinity becomes the largest number when saturating and else NaN (the table
+ * of Cast), and a tie goes up except below 2^-126, where the encoding of ONNX's own converter has its
+ * odd case. */
 uint8_t ort_f32_to_e8m0(float value, char round_mode, bool saturate)
 {
     uint32_t bits = ort_bits_from_float(value);
     uint32_t exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
     if (exponent == 0xff)
-        return 0xff;
+        return fraction == 0 && saturate ? 0xfe : 0xff;
     bool up = false;
     if (round_mode == 'n')
         up = (fraction & 0x400000) && ((fraction & 0x3fffff) || exponent > 0);

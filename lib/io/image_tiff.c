@@ -1,5 +1,7 @@
 /* image_tiff.c - baseline TIFF, read only: the first picture of a file, in strips of 8 bits per
- * sample, grey, RGB or RGBA interleaved, uncompressed or PackBits, either byte order.
+ * sample, grey, RGB or RGBA interleaved, uncompressed, PackBits, LZW or Deflate, either byte order.
+ * LZW as section 13 of TIFF 6.0 has it: codes of 9 to 12 bits, the first bit the highest, wider one
+ * code before the table would need it.
  *
  * Every offset and count of the file is checked against its size before it is used.
  */
@@ -7,13 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "io/image.h"
 
 enum { TAG_WIDTH = 256, TAG_HEIGHT = 257, TAG_BITS = 258, TAG_COMPRESSION = 259,
        TAG_PHOTOMETRIC = 262, TAG_STRIP_OFFSETS = 273, TAG_ORIENTATION = 274, TAG_SAMPLES = 277,
-       TAG_ROWS_PER_STRIP = 278, TAG_STRIP_COUNTS = 279, TAG_PLANAR = 284 };
+       TAG_ROWS_PER_STRIP = 278, TAG_STRIP_COUNTS = 279, TAG_PLANAR = 284, TAG_PREDICTOR = 317 };
 
-enum { COMPRESSION_NONE = 1, COMPRESSION_PACKBITS = 32773 };
+enum { COMPRESSION_NONE = 1, COMPRESSION_LZW = 5, COMPRESSION_DEFLATE = 8,
+       COMPRESSION_PACKBITS = 32773, COMPRESSION_DEFLATE_OLD = 32946 };
 
 typedef struct field { /* one entry of the directory */
     uint32_t type, count;
@@ -24,7 +29,7 @@ typedef struct tiff {
     const unsigned char *bytes;
     size_t count, directory, entries;
     bool big;
-    uint32_t width, height, samples, compression, photometric, rows, planar;
+    uint32_t width, height, samples, compression, photometric, rows, planar, predictor;
     field offsets, counts;
 } tiff;
 
@@ -76,50 +81,20 @@ static uint32_t number(const tiff *t, uint32_t tag, uint32_t fallback)
     return find(t, tag, &f) ? value_of(t, &f, 0) : fallback;
 }
 
-static ort_status read_directory(tiff *t, ort_error *err)
+/* ---- one strip into `out` of `room` bytes; false when it doesn't fill it */
+
+typedef bool unpack_fn(const unsigned char *in, size_t length, unsigned char *out, size_t room);
+
+static bool unpack_plain(const unsigned char *in, size_t length, unsigned char *out, size_t room)
 {
-    field bits;
-    if (t->count < 8)
-        return damaged(err);
-    t->big = t->bytes[0] == 'M';
-    t->directory = load(t, 4, 4);
-    if (t->directory > t->count - 2 || t->directory < 8)
-        return damaged(err);
-    t->entries = load(t, t->directory, 2);
-    if (t->entries > (t->count - t->directory - 2) / 12)
-        return damaged(err);
-    t->width = number(t, TAG_WIDTH, 0);
-    t->height = number(t, TAG_HEIGHT, 0);
-    t->samples = number(t, TAG_SAMPLES, 1);
-    t->compression = number(t, TAG_COMPRESSION, COMPRESSION_NONE);
-    t->photometric = number(t, TAG_PHOTOMETRIC, 1);
-    t->rows = number(t, TAG_ROWS_PER_STRIP, t->height);
-    t->planar = number(t, TAG_PLANAR, 1);
-    if (!t->width || !t->height || !t->rows || !find(t, TAG_STRIP_OFFSETS, &t->offsets) ||
-        !find(t, TAG_STRIP_COUNTS, &t->counts))
-        return damaged(err);
-    bool eight = find(t, TAG_BITS, &bits);
-    for (uint32_t i = 0; eight && i < bits.count; i++)
-        eight = value_of(t, &bits, i) == 8;
-    bool grey = t->photometric <= 1 && t->samples <= 2;
-    bool colour = t->photometric == 2 && (t->samples == 3 || t->samples == 4);
-    if (!eight || (!grey && !colour) || t->planar != 1 ||
-        (t->compression != COMPRESSION_NONE && t->compression != COMPRESSION_PACKBITS))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "this kind of TIFF isn't read; save it as "
-                             "uncompressed 8-bit grey or RGB, or as PNG");
-    return ORT_OK;
+    if (length >= room)
+        memcpy(out, in, room);
+    return length >= room;
 }
 
-/* One strip into `out` of `room` bytes; false when it doesn't fill it. */
-static bool unpack(const tiff *t, size_t at, size_t length, unsigned char *out, size_t room)
+static bool unpack_bits(const unsigned char *in, size_t length, unsigned char *out, size_t room)
 {
-    const unsigned char *in = t->bytes + at, *end = in + length;
-    if (t->compression == COMPRESSION_NONE) {
-        if (length < room)
-            return false;
-        memcpy(out, in, room);
-        return true;
-    }
+    const unsigned char *end = in + length;
     while (room > 0) {
         if (in == end)
             return false;
@@ -140,6 +115,131 @@ static bool unpack(const tiff *t, size_t at, size_t length, unsigned char *out, 
     return true;
 }
 
+static bool unpack_deflate(const unsigned char *in, size_t length, unsigned char *out, size_t room)
+{
+    uLongf filled = (uLongf)room;
+    int status = uncompress(out, &filled, in, (uLong)length);
+    return (status == Z_OK || status == Z_BUF_ERROR) && filled == room;
+}
+
+enum { LZW_CLEAR = 256, LZW_END = 257, LZW_FIRST = 258, LZW_CODES = 4096 };
+
+/* What a code stands for lies in the output already: where, and how long. */
+typedef struct lzw {
+    size_t at[LZW_CODES];
+    size_t length[LZW_CODES];
+    uint32_t next;
+    int width;
+} lzw;
+
+/* Write what `code` stands for behind out[0, done); the number of bytes, 0 when it is none. */
+static size_t lzw_write(const lzw *z, uint32_t code, size_t previous, unsigned char *out,
+                        size_t done, size_t room)
+{
+    if (code < LZW_CLEAR) {
+        out[done] = (unsigned char)code;
+        return 1;
+    }
+    bool known = code < z->next;
+    if ((!known && code != z->next) || (!known && previous == 0))
+        return 0;
+    size_t from = known ? z->at[code] : done - previous;
+    size_t count = known ? z->length[code] : previous + 1; /* itself and its first byte again */
+    for (size_t i = 0; i < count && done + i < room; i++)
+        out[done + i] = out[from + i];
+    return count < room - done ? count : room - done;
+}
+
+static bool unpack_lzw(const unsigned char *in, size_t length, unsigned char *out, size_t room)
+{
+    lzw z = {.next = LZW_FIRST, .width = 9};
+    size_t done = 0, previous = 0; /* previous: bytes of the code before, 0 behind a clear */
+    uint64_t bits = 0;
+    int held = 0;
+    for (size_t i = 0; i < length && done < room;) {
+        for (; held < z.width && i < length; held += 8)
+            bits = bits << 8 | in[i++];
+        if (held < z.width)
+            return false;
+        uint32_t code = (uint32_t)(bits >> (held - z.width)) & ((1u << z.width) - 1);
+        held -= z.width;
+        if (code == LZW_END)
+            return false;
+        if (code == LZW_CLEAR) {
+            z.next = LZW_FIRST, z.width = 9, previous = 0;
+            continue;
+        }
+        size_t n = lzw_write(&z, code, previous, out, done, room);
+        if (n == 0)
+            return false;
+        if (previous && z.next < LZW_CODES) { /* the code before and the first byte of this one */
+            z.at[z.next] = done - previous;
+            z.length[z.next++] = previous + 1;
+        }
+        if (z.next + 1 >= 1u << z.width && z.width < 12)
+            z.width++;
+        done += n;
+        previous = n;
+    }
+    return done == room;
+}
+
+static unpack_fn *unpacker_of(uint32_t compression)
+{
+    switch (compression) {
+    case COMPRESSION_NONE: return unpack_plain;
+    case COMPRESSION_PACKBITS: return unpack_bits;
+    case COMPRESSION_LZW: return unpack_lzw;
+    case COMPRESSION_DEFLATE:
+    case COMPRESSION_DEFLATE_OLD: return unpack_deflate;
+    default: return NULL;
+    }
+}
+
+static ort_status read_directory(tiff *t, ort_error *err)
+{
+    field bits;
+    if (t->count < 8)
+        return damaged(err);
+    t->big = t->bytes[0] == 'M';
+    t->directory = load(t, 4, 4);
+    if (t->directory > t->count - 2 || t->directory < 8)
+        return damaged(err);
+    t->entries = load(t, t->directory, 2);
+    if (t->entries > (t->count - t->directory - 2) / 12)
+        return damaged(err);
+    t->width = number(t, TAG_WIDTH, 0);
+    t->height = number(t, TAG_HEIGHT, 0);
+    t->samples = number(t, TAG_SAMPLES, 1);
+    t->compression = number(t, TAG_COMPRESSION, COMPRESSION_NONE);
+    t->photometric = number(t, TAG_PHOTOMETRIC, 1);
+    t->rows = number(t, TAG_ROWS_PER_STRIP, t->height);
+    t->planar = number(t, TAG_PLANAR, 1);
+    t->predictor = number(t, TAG_PREDICTOR, 1);
+    if (!t->width || !t->height || !t->rows || !find(t, TAG_STRIP_OFFSETS, &t->offsets) ||
+        !find(t, TAG_STRIP_COUNTS, &t->counts))
+        return damaged(err);
+    bool eight = find(t, TAG_BITS, &bits);
+    for (uint32_t i = 0; eight && i < bits.count; i++)
+        eight = value_of(t, &bits, i) == 8;
+    bool grey = t->photometric <= 1 && t->samples <= 2;
+    bool colour = t->photometric == 2 && (t->samples == 3 || t->samples == 4);
+    if (!eight || (!grey && !colour) || t->planar != 1 || t->predictor < 1 || t->predictor > 2 ||
+        !unpacker_of(t->compression))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "this kind of TIFF isn't read; save it as "
+                             "uncompressed 8-bit grey or RGB, or as PNG");
+    return ORT_OK;
+}
+
+/* Predictor 2: each sample is the difference to that of the pixel before. */
+static void add_up(const tiff *t, unsigned char *strip, uint32_t rows)
+{
+    size_t width = (size_t)t->width * t->samples;
+    for (uint32_t r = 0; r < rows; r++, strip += width)
+        for (size_t i = t->samples; i < width; i++)
+            strip[i] = (unsigned char)(strip[i] + strip[i - t->samples]);
+}
+
 /* `pixels` of the file's samples to RGB. */
 static void to_rgb(const tiff *t, const unsigned char *in, size_t pixels, uint8_t *out)
 {
@@ -158,8 +258,11 @@ static ort_status read_strips(const tiff *t, unsigned char *strip, ort_image *im
         size_t pixels = (size_t)rows * t->width, at = value_of(t, &t->offsets, i);
         size_t length = value_of(t, &t->counts, i);
         if (i >= t->offsets.count || i >= t->counts.count || at > t->count ||
-            length > t->count - at || !unpack(t, at, length, strip, pixels * t->samples))
+            length > t->count - at ||
+            !unpacker_of(t->compression)(t->bytes + at, length, strip, pixels * t->samples))
             return damaged(err);
+        if (t->predictor == 2)
+            add_up(t, strip, rows);
         to_rgb(t, strip, pixels, image->pixels + (size_t)row * t->width * 3);
         row += rows;
     }

@@ -87,6 +87,16 @@ typedef struct biased_job {
     int64_t rows, width, rows_per_task;
 } biased_job;
 
+static void biased_row_f64(const biased_job *job, int64_t row)
+{
+    const ort_unary_state *s = job->state;
+    const double *x = (const double *)job->x->data + row * job->width, *bias = job->bias->data;
+    double *y = (double *)job->y->data + row * job->width;
+    for (int64_t i = 0; i < job->width; i++)
+        y[i] = x[i] + bias[i];
+    job->math->unary_f64[s->id](y, y, (size_t)job->width, (double)s->a, (double)s->b);
+}
+
 static void biased_row(const biased_job *job, int64_t row)
 {
     const ort_unary_state *s = job->state;
@@ -116,8 +126,12 @@ static void biased_task(void *arg, size_t task, int thread)
     int64_t first = (int64_t)task * job->rows_per_task;
     int64_t end = ort_min_i64(job->rows, first + job->rows_per_task);
     (void)thread;
-    for (int64_t row = first; row < end; row++)
-        biased_row(job, row);
+    for (int64_t row = first; row < end; row++) {
+        if (job->state->dtype == ORT_DTYPE_DOUBLE)
+            biased_row_f64(job, row);
+        else
+            biased_row(job, row);
+    }
 }
 
 static ort_status biased_shape(ort_shaping *s, ort_error *err)

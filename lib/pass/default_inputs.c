@@ -29,8 +29,9 @@ static bool is_move(const ort_node *node)
 static bool all_zero(const ort_tensor *t)
 {
     int64_t count = t->data ? ort_tensor_count(t) : 0;
-    if (count == 0 || count > 65536 || t->dtype == ORT_DTYPE_STRING)
-        return false;
+    if (count == 0 || count > 65536 || t->dtype == ORT_DTYPE_STRING ||
+        t->dtype == ORT_DTYPE_COMPLEX64 || t->dtype == ORT_DTYPE_COMPLEX128)
+        return false; /* not one number each */
     for (int64_t i = 0; i < count; i++)
         if (ort_tensor_get_f64(t, i) != 0)
             return false;

@@ -92,7 +92,7 @@ class Gen:
         self.empty_ok = True
         self.output_types = {}
         self.extra_opsets = {}
-        self.peers = ("onnxruntime", "reference", "formula")
+        self.peers = ("onnxruntime", "formula", "reference")
         self.default_opset = 21  # of the default domain beside an operator of another
         self.before = []       # nodes in front of the operator's, which read its inputs
         self.ignore = None     # places of output 0 whose value nothing defines

@@ -35,7 +35,8 @@ def _floats(actual, expected, tol):
     a, b = actual.astype(np.float64), expected.astype(np.float64)
     unit = eps(np.dtype(np.float32)) if low(dtype) or tol.in_float else eps(dtype)
     with np.errstate(all="ignore"):
-        bound = tol.scale * unit + tol.absolute + tol.ulps * unit * np.abs(b)
+        scale = tol.scale if np.shape(tol.scale) in ((), b.shape) else np.max(tol.scale)
+        bound = scale * unit + tol.absolute + tol.ulps * unit * np.abs(b)
         if low(dtype):
             bound = bound + eps(dtype) * np.abs(b)
         bound = bound + 4 * float(np.finfo(np.float32 if low(dtype) or tol.in_float

@@ -3,7 +3,8 @@ import dataclasses
 
 import numpy as np
 
-from .case import Redraw, Tolerance, op
+from . import bounds, formulas
+from .case import Input, Redraw, Tolerance, op
 from .linear import fits, window, window_attrs
 
 
@@ -19,16 +20,7 @@ def pool(g):
             not fits(sizes, kernel, dilations):
         raise Redraw
     if "auto_pad" not in g.attrs or g.attrs["auto_pad"] == "VALID":
-        if g.attr("ceil_mode", [0, 0, 1]):
-            # A last window that starts in the padding: dropped since onnx 1.17, before unspecified.
-            for k in range(rank):
-                total = sizes[k] + ((pads[k] + pads[k + rank]) if "pads" in g.attrs else 0)
-                extent = dilations[k] * (kernel[k] - 1) + 1
-                out = -(-(total - extent) // strides[k]) + 1
-                if (out - 1) * strides[k] >= sizes[k] + (pads[k] if "pads" in g.attrs else 0):
-                    raise Redraw
-            if g.name == "LpPool" or dilations != [1] * rank:
-                raise Redraw  # neither peer handles it
+        g.attr("ceil_mode", [0, 0, 1])
     g.attr("count_include_pad", [0, 1])
     if any(d > 1 and n <= p for d, n, p in zip(dilations, sizes, pads[:rank], strict=True)):
         raise Redraw  # a window may meet padding only: 0 / 0
@@ -37,15 +29,13 @@ def pool(g):
         raise Redraw  # the peers pad by a negative number
     if g.name == "LpPool":
         g.attr("p", [1, 2, 3])
-    if "auto_pad" in g.attrs and dtype == np.float64:
-        g.peers = ("onnxruntime",)  # the reference evaluator's padding is another one
     shape = (g.int(1, 2), g.int(1, 3), *sizes)
     special = g.name == "MaxPool" and "finite"
     x = g.input(g.values(dtype, shape, special=special))
     g.sum_tolerance(np.prod(kernel), x)
     if g.name == "LpPool":
-        g.tolerance = Tolerance(ulps=64 + int(np.prod(kernel)), scale=8)
-        g.peers = ("onnxruntime",)  # the reference evaluator takes padding as part of the window
+        # p-th powers (2 ULP each) of positive terms, their sum, and a root: relative throughout.
+        g.tolerance = Tolerance(ulps=2 * bounds.FUNCTION + int(np.prod(kernel)), scale=1)
     if g.name == "MaxPool" and g.version == 1:
         g.peer_form = {"opset": 8}
     if g.name == "MaxPool":
@@ -53,18 +43,21 @@ def pool(g):
         g.attr("storage_order", [0, 1])
         if g.outputs == 2 and g.regime == "whole" or (g.outputs == 2 and dtype.kind in "iu"):
             g.outputs = 1  # which of equal elements has the index is not specified
-        if g.attrs.get("storage_order") or set(dilations) != {1}:
-            g.peers = ("onnxruntime",)
         if g.outputs == 2:
             g.inputs[0].value = distinct(g, x)
             g.peers = ("onnxruntime",)
-    if g.attrs.get("ceil_mode") and g.name == "AveragePool" and g.version < 19:
-        g.peers = ("onnxruntime",)
+    if g.outputs != 2:
+        pool_formula(g)
     if g.name == "AveragePool":
-        if g.attrs.get("ceil_mode") and g.attrs.get("count_include_pad"):
-            raise Redraw  # how many elements the last window counts differs between the versions
         if g.version == 1:  # opset 7 wrote down that padding doesn't count
             g.peer_form = {"opset": 7}
+
+
+def pool_formula(g):
+    attrs, p = g.attrs, g.attrs.get("p", 2)
+    g.formula = {"MaxPool": lambda x: [formulas.max_pool(x, attrs)],
+                 "AveragePool": lambda x: [formulas.average_pool(x, attrs)],
+                 "LpPool": lambda x: [formulas.lp_pool(x, attrs, p)]}[g.name]
 
 
 def distinct(g, x):
@@ -83,8 +76,8 @@ def global_pool(g):
     shape = g.shape(low=3, high=5, empty=False)
     x = g.input(g.values(dtype, shape, special="finite" if g.name == "GlobalMaxPool" else False))
     g.sum_tolerance(np.prod(shape[2:]), x)
-    if len(shape) != 4 and g.name == "GlobalMaxPool":
-        g.peers = ("onnxruntime",)  # the reference evaluator gives other shapes a wrong rank
+    if g.name == "GlobalMaxPool":
+        g.formula = lambda x: [x.max(tuple(range(2, x.ndim)), keepdims=True)]
     if g.name == "GlobalLpPool":
         g.tolerance = Tolerance(ulps=64 + int(np.prod(shape[2:])), scale=8)
 
@@ -190,6 +183,10 @@ def upsample(g):
         g.attrs |= {"height_scale": scales[2], "width_scale": scales[3]}
     elif g.has("scales"):
         g.attrs["scales"] = scales
+    if g.version < 9:  # opset 9 made the scales an input; mode "bilinear" was called so once
+        g.peer_form = {"opset": 9, "attrs": {"mode": "linear" if "linear" in str(mode) else "nearest"},
+                       "inputs": [*g.inputs, Input("x1", np.array(scales, np.float32),
+                                                   "tensor(float)")]}
     else:
         g.input(np.array(scales, np.float32), view=False)
     g.tolerance = Tolerance(ulps=64, scale=64)
@@ -317,4 +314,5 @@ def dropout(g):
         g.attr("is_test", [1], 1)
     if g.version < 12:
         g.outputs = 1  # what the mask holds in a test is not specified
+    g.formula = lambda x, *_: [x, np.ones(x.shape, bool)]
     del x

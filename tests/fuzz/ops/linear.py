@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from . import bounds, formulas
 from .case import Redraw, Tolerance, op
 
 
@@ -39,16 +40,12 @@ def matmul(g):
     x = g.input(numbers(g, dtype, a))
     y = g.input(numbers(g, dtype, b))
     g.sum_tolerance(k, x, y)
-    if k == 0:
-        g.peers = ("reference",)  # onnxruntime leaves the sum of nothing as it found it
 
 
 @op("Gemm")
 def gemm(g):
     dtype = g.dtype()
     m, k, n = g.dim(), g.dim(), g.dim()
-    if k == 0:
-        g.peers = ("reference",)  # onnxruntime scales C by alpha then
     ta, tb = g.attr("transA", [0, 1]), g.attr("transB", [0, 1])
     g.attr("alpha", [1.0, 0.5, 2.0] if "float" in dtype.name else [1.0, 2.0])
     beta = g.attr("beta", [1.0, 0.5, 0.0] if "float" in dtype.name else [1.0, 2.0])
@@ -123,8 +120,6 @@ def einsum(g):
     g.attrs["equation"] = equation
     arrays = [g.input(g.values(dtype, tuple(sizes[c] for c in t), special=False)) for t in terms]
     g.sum_tolerance(np.prod([sizes[c] for c in used]), *arrays)
-    if count > 2 or "->" not in equation:
-        g.peers = ("reference", "onnxruntime")
 
 
 @op("Det")
@@ -212,12 +207,15 @@ def conv(g):
         if g.chance(0.7):
             padded = set(pads) != {0} or "auto_pad" in g.attrs
             many = g.chance(0.3)
-            # onnxruntime pads with 0 where the specification pads with the zero point; the
-            # reference evaluator takes one zero point for all maps.
-            g.input(np.zeros((), t1) if padded and many else g.values(t1, ()))
+            # The peers disagree on padding beside a zero point, and one takes only one zero point
+            # for all maps: a formula stands for both where either shows.
+            g.input(g.values(t1, ()))
             if g.chance(0.7):
                 g.input(g.values(t2, (groups * outer,) if many else ()))
-            g.peers = ("onnxruntime",) if many else ("reference",)
+            if padded:
+                g.peers = ("formula",)
+        g.formula = lambda x, w, zx=0, zw=0: [formulas.convolution(
+            x.astype(np.int64) - zx, w.astype(np.int64) - maps_of(zw, w), g.attrs)]
         return
     t3 = g.dtype("T3")
     g.input(g.values(t1, x_shape))
@@ -225,8 +223,6 @@ def conv(g):
     g.input(g.values(t1, ()), view=False)
     g.input(g.values(t2, w_shape), constant=True)
     many = (groups * outer,) if g.chance(0.4) else ()
-    if many:
-        g.peers = ("onnxruntime",)  # the reference evaluator broadcasts scales over the wrong axis
     g.input(g.rng.uniform(0.01, 0.05, many).astype(np.float32), view=False)
     g.input(np.zeros(many, t2) if many and t2 == np.int8 else
             np.full(many, g.values(t2, ()), t2), view=False)
@@ -235,6 +231,26 @@ def conv(g):
     if g.chance():
         g.input(g.rng.integers(-500, 500, groups * outer).astype(np.int32))
     g.tolerance = Tolerance(steps=1)
+    g.formula = lambda *given: [requantized(g.attrs, *given)]
+
+
+def maps_of(zero, w):
+    """A zero point or scale, one or one per map, along the maps of w."""
+    zero = np.asarray(zero)
+    zero = zero.astype(np.int64) if zero.dtype.kind in "iu" else zero.astype(np.float64)
+    return zero.reshape((-1,) + (1,) * (w.ndim - 1)) if zero.ndim else zero
+
+
+def requantized(attrs, x, sx, zx, w, sw, zw, sy, zy, bias=None):
+    """QLinearConv: the exact sum, its scale in double, rounded to even and saturated."""
+    total = formulas.convolution(x.astype(np.int64) - int(zx),
+                                 w.astype(np.int64) - maps_of(zw, w), attrs)
+    column = (1, -1) + (1,) * (w.ndim - 2)
+    if bias is not None:
+        total = total + bias.astype(np.int64).reshape(column)
+    scale = float(sx) * formulas.double(sw).reshape(column) / float(sy)
+    info = np.iinfo(zy.dtype)
+    return np.clip(np.rint(total * scale) + int(zy), info.min, info.max)
 
 
 @op("ConvTranspose")
@@ -257,12 +273,14 @@ def conv_transpose(g):
     how = g.pick(["pads", "pads", "output_shape", "SAME_UPPER", "SAME_LOWER", "VALID"])
     if how == "pads":
         pads = [g.int(0, 1) for _ in range(2 * rank)]
+        if g.chance():
+            g.attrs["output_padding"] = extra
+        else:
+            extra = [0] * rank
         if any(f + e - pads[k] - pads[k + rank] < 1 for k, (f, e) in
                enumerate(zip(full, extra, strict=True))):
             raise Redraw
         g.attrs["pads"] = pads
-        if g.chance():
-            g.attrs["output_padding"] = extra
     elif how == "output_shape":
         g.attrs["output_shape"] = [max(f - g.int(0, 2), 1) for f in full]
         if g.chance(0.3):
@@ -359,7 +377,9 @@ def recurrent(g):
     if g.name == "LSTM":
         g.input(draw(*state).astype(dtype) if g.chance() else None)
         g.input(draw(ways, 3 * hidden).astype(dtype) if g.chance(0.3) else None)
-    g.peers = ("onnxruntime",)  # the reference evaluator has a part of these operators only
+    # The reference evaluator has a part of these operators only: a formula stands behind.
+    g.formula = lambda *given: formulas.recurrent(g.name, stored(g.attrs), *given)
+    g.form_of["formula"] = {}
     if layout:
         g.peer_form = {"inputs": [time_first(i, k) for k, i in enumerate(g.inputs)],
                        "attrs": {k: v for k, v in g.attrs.items() if k != "layout"}}
@@ -368,6 +388,11 @@ def recurrent(g):
         g.attrs.pop("output_sequence", None)
         g.peer_form = {"opset": 7}
     g.tolerance = Tolerance(ulps=256, scale=512)
+
+
+def stored(attrs):
+    """Attributes as a model holds them: numbers with a fraction are float."""
+    return {k: float(np.float32(v)) if isinstance(v, float) else v for k, v in attrs.items()}
 
 
 def time_first(i, position):
@@ -514,8 +539,21 @@ def dft(g):
         g.input(np.array(axis, np.int64) if axis != -2 or g.chance() else None, view=False)
     g.sum_tolerance(2 * max(shape[axis], 12), x)
     g.tolerance.scale *= 8
-    # onnxruntime's error grows with the square of the length, and some forms lack an inverse.
-    g.peers = ("reference", "onnxruntime")
+    # onnxruntime computes double in float, and its error grows with the square of the length.
+    g.peers = ("formula",)
+    g.formula = lambda x, n=None, _=None: [fourier(x, axis, n, inverse, onesided)]
+
+
+def fourier(x, axis, length, inverse, onesided):
+    """[..., 1 or 2] along an axis, cut or filled with zeros to `length`."""
+    x = formulas.double(x)
+    z = x[..., 0] + (1j * x[..., 1] if x.shape[-1] == 2 else 0)
+    axis = axis % x.ndim
+    n = x.shape[axis] if length is None else int(length)
+    out = np.fft.ifft(z, n, axis) if inverse else np.fft.fft(z, n, axis)
+    if onesided:
+        out = out.take(range(n // 2 + 1), axis)
+    return np.stack([out.real, out.imag], -1)
 
 
 @op("STFT")

@@ -140,11 +140,10 @@ def slice_(g):
         d = x.shape[a]
         step = g.pick([1, 1, 1, 2, 3, -1, -2]) if g.version >= 10 else 1
         starts.append(g.pick([0, g.int(-d - 2, d + 2), g.int(0, max(d, 1)), -1]))
-        if step < 0 and starts[-1] < -d:
-            g.peers = ("onnxruntime",)  # the reference evaluator doesn't clamp the start to 0
         ends.append(g.pick([d, g.int(-d - 2, d + 2), 2 ** 31 - 1 if step > 0 else -2 ** 31]))
         steps.append(step)
     g.input(x)
+    g.formula = lambda x, *_: [sliced(x, starts, ends, axes, steps)]
     if g.has("starts"):
         g.attrs |= {"starts": starts, "ends": ends}
         if axes != list(range(count)) or g.chance():
@@ -155,6 +154,17 @@ def slice_(g):
     for values in (starts, ends, axes if given else None,
                    steps if set(steps) != {1} or g.chance(0.5) else None):
         g.input(None if values is None else np.array(values, index), view=False)
+
+
+def sliced(x, starts, ends, axes, steps):
+    """Starts and ends are clamped to [0, d], and to [0, d - 1] and [-1, d - 1] when stepping back."""
+    for first, last, axis, step in zip(starts, ends, axes, steps, strict=True):
+        d = x.shape[axis]
+        first, last = (v + d if v < 0 else v for v in (first, last))
+        first = min(max(first, 0), d - (step < 0))
+        last = min(max(last, -(step < 0)), d - (step < 0))
+        x = x.take(range(first, last, step), axis)
+    return x
 
 
 @op("Pad")
@@ -176,8 +186,7 @@ def pad(g):
             most = 3 if mode == "constant" else 0 if d == 0 else \
                 min(3, d - 1) if mode == "reflect" else min(3, d) if mode == "wrap" else 3
             side.append(g.int(-min(1, d // 3) if mode == "constant" and g.chance(0.3) else 0, most))
-    x = no_text(g, g.values(dtype, shape))
-    g.input(x)
+    g.input(g.values(dtype, shape))
     if g.has("pads"):
         g.attrs["pads"] = low + high
         g.attr("value", [0.0, 1.5])
@@ -224,8 +233,6 @@ def gather(g):
     axis = g.attr("axis", lambda: axis_of(g, x.ndim))
     g.input(x)
     g.input(indices(g, g.dtype("Tind"), x.shape[axis], g.shape(high=2), g.version >= 11))
-    if x.dtype == object:  # seen to copy the wrong texts in onnxruntime
-        g.peers = ("reference",)
 
 
 @op("GatherElements")
@@ -236,6 +243,12 @@ def gather_elements(g):
     shape[axis] = g.dim()
     g.input(x)
     g.input(indices(g, g.dtype("Tind"), x.shape[axis], shape))
+
+    def formula(x, at):
+        places = list(np.indices(at.shape))
+        places[axis] = at
+        return [x[tuple(places)]]
+    g.formula = formula
 
 
 @op("GatherND")
@@ -348,9 +361,18 @@ def one_hot(g):
         x = np.abs(x) % many
     g.input(x.astype(index))
     g.input(np.asarray(many).astype(depth), view=False)
-    # The reference evaluator computes with them: only whole ones come out the same.
-    g.input(g.rng.integers(0, 5, 2).astype(dtype) if dtype not in (object, bool) else
-            g.values(dtype, (2,)), view=False)
+    g.input(g.values(dtype, (2,)), view=False)
+    g.formula = lambda x, depth, values: [hot(x, many, values, axis)]
+    g.peers = ("onnxruntime", "formula")  # the reference evaluator computes with the two values
+
+
+def hot(x, depth, values, axis):
+    """values[1] at index mod depth for indices in [-depth, depth - 1], values[0] elsewhere."""
+    at = x.astype(np.int64)
+    at = np.expand_dims(np.where((at < -depth) | (at >= depth), depth, at % depth), axis)
+    form = [1] * at.ndim
+    form[axis] = depth
+    return np.where(at == np.arange(depth).reshape(form), values[1], values[0])
 
 
 @op("Compress")
@@ -384,16 +406,9 @@ def depth_space(g):
     del mode
 
 
-def no_text(g, x):
-    """The reference evaluator fills texts with the number 0."""
-    if x.dtype == object:
-        g.peers = ("onnxruntime",)
-    return x
-
-
 @op("Trilu")
 def trilu(g):
-    x = no_text(g, g.input(data(g, low=2)))
+    x = g.input(data(g, low=2))
     g.attr("upper", [0, 1])
     if g.chance(0.7):
         g.input(np.array(g.pick([g.int(-5, 5), 0, 1, -1, 40, -40]), np.int64), view=False)
@@ -402,7 +417,7 @@ def trilu(g):
 
 @op("CenterCropPad")
 def center_crop_pad(g):
-    x = no_text(g, g.input(data(g, low=1, empty=False)))
+    x = g.input(data(g, low=1, empty=False))
     count = x.ndim
     if g.chance():
         axes = some_axes(g, x.ndim)
@@ -424,8 +439,27 @@ def unique(g):
         x = g.values(dtype, shape)
     g.attr("axis", lambda: g.int(-x.ndim, x.ndim - 1))
     if g.attr("sorted", [0, 1]) == 0:
-        g.peers = ("onnxruntime",)  # the reference evaluator orders by the wrong axis
+        g.formula = lambda x: first_seen(x, g.attrs.get("axis"))[:g.outputs]
+    g.outputs = g.int(1, 4)
     g.input(x)
+
+
+def first_seen(x, axis):
+    """Unique without sorting: in the order of appearance, whole slices when there is an axis."""
+    rows = list(x.reshape(-1)) if axis is None else list(np.moveaxis(x, axis, 0))
+    kept, first, index, count = [], [], [], []
+    for k, row in enumerate(rows):
+        same = [j for j, r in enumerate(kept) if np.array_equal(r, row)]
+        if same:
+            index.append(same[0])
+            count[same[0]] += 1
+            continue
+        index.append(len(kept))
+        kept.append(row)
+        first.append(k)
+        count.append(1)
+    values = np.array(kept, x.dtype) if axis is None else np.stack(kept, axis)
+    return [values, np.array(first), np.array(index), np.array(count)]
 
 
 @op("NonZero")
@@ -518,8 +552,6 @@ def col2im(g):
     g.input(g.values(dtype, (g.int(1, 2), channels * int(np.prod(block)), blocks), special=False))
     g.input(i64(*image), view=False)
     g.input(i64(*block), view=False)
-    if rank != 2:  # onnxruntime's other ranks are slow and partly wrong with pads
-        g.peers = ("reference", "onnxruntime")
 
 
 assert np_type

@@ -254,7 +254,7 @@ def group_query(g):
     g.tolerance = Tolerance(ulps=4, scale=bounds.attention(
         size, total + 1, scale, top, top, top, 3 * top, 3 * top, 3 * top, bounds.most(bias)))
     if np.any(lens + 1 < new):
-        g.ignore = np.arange(new)[None, :] > lens[:, None]
+        g.ignore = (np.arange(new)[None, :] > lens[:, None])[..., None]
 
 
 def caches(g, dtype, batch, heads, room, size, lens, new):

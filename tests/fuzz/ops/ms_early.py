@@ -1,9 +1,9 @@
 """ms_early.py - operators that onnxruntime had before ONNX did, utilities, and fused floats."""
 import numpy as np
 
-from . import bounds
+from . import bounds, formulas
 from .case import Redraw, Tolerance, op, type_name
-from .elementwise import gelu
+from .elementwise import gelu, gelu_of
 from .image import grid_sample
 from .linear import fits, matmul_shapes, window, window_attrs
 from .move import gather_nd, trilu
@@ -97,9 +97,9 @@ def inverse(g):
 @op("QuickGelu", domain=MS)
 def quick_gelu(g):
     g.attr("alpha", [1.0, 1.702, -0.5])
-    feed(g, g.values(g.dtype(), g.shape(), special="finite"))
-    # x sigmoid(alpha x): relative, but for the error of alpha x that the sigmoid's tail magnifies.
-    g.tolerance = Tolerance(ulps=2 * bounds.FUNCTION, scale=4)
+    x = g.input(g.values(g.dtype(), g.shape(), special="finite"))
+    # Stated for swish: 1.2e-7 |x|, here and there; the rest is relative.
+    g.tolerance = Tolerance(ulps=2 * bounds.FUNCTION, scale=2 * bounds.magnitude(x))
 
 
 @op("FastGelu", "BiasGelu", domain=MS)
@@ -109,6 +109,9 @@ def bias_gelu(g):
     bias = g.name == "BiasGelu" or g.chance()
     feed(g, g.values(dtype, shape, special=False),
          small(g, dtype, shape[-1]) if bias else None)
+    if dtype == np.float64:  # the peer's constants are float
+        g.peers = ("formula",)
+        g.formula = lambda x, b=0.0: [gelu_of(x + b, g.name == "FastGelu")]
     # Stated for gelu: 1.2e-7 |x|; the sum before it is off by half an ULP of |x| + |b|.
     g.tolerance = Tolerance(ulps=4, scale=2 * bounds.FUNCTION *
                             max(sum(bounds.most(i.value) for i in g.inputs), 1))
@@ -223,6 +226,8 @@ def with_two_factors(g):
         g.attr(k, [0.5, 1.0, 2.0], 1)
     x = g.values(g.dtype(), g.shape(), special="finite" if g.name == "Affine" else False)
     feed(g, x)
+    if g.name == "Affine":
+        g.formula = lambda x: [g.attrs["alpha"] * formulas.double(x) + g.attrs["beta"]]
     # A product before and one after a function of slope at most 1.
     g.tolerance = Tolerance(ulps=bounds.FUNCTION + 4,
                             scale=2.0 * (2 + 2 * bounds.most(x) * (g.name != "Affine")))

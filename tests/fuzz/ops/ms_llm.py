@@ -95,6 +95,10 @@ def qmoe(g):
     expert_bound(g, x, tops[0], tops[1], experts, hidden, inter, router)
     if weights is not None:
         g.tolerance.scale *= max(bounds.most(weights), 1)
+    if block and bits == 8:
+        # The peer's kernel of 8-bit blocks rounds activations to 8 bits, too: half a step of
+        # max / 127 in each, a relative 1/254 of the largest term of either product.
+        g.tolerance.absolute = g.tolerance.scale / 254 / (hidden + inter)
     if dtype == np.float16:
         half_inside(g)
 

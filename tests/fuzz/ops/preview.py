@@ -4,33 +4,26 @@ import io
 import numpy as np
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
-from . import bounds
+from . import bounds, formulas
 from .case import Input, Redraw, Tolerance, np_type, op, type_name, type_proto
 
 
-# ---- FlexAttention: the reference evaluator runs it, bodies included
+# ---- FlexAttention: the reference evaluator's bodies see float, so a formula is the peer
 
 def body(name, precision, nodes):
     info = [helper.make_tensor_value_info(n, precision, None) for n in ("in", "out")]
     return helper.make_graph(nodes, name, info[:1], info[1:])
 
 
-def modifier(g, name, precision, dtype):
-    """A body of slope at most 2 on its input."""
-    how = g.pick(["double", "tanh", "neg", "clip", "through"])
-    if how == "tanh":
-        nodes = [helper.make_node("Tanh", ["in"], ["out"])]
-    elif how == "neg":
-        nodes = [helper.make_node("Neg", ["in"], ["out"])]
-    elif how == "double":
-        nodes = [helper.make_node("Add", ["in", "in"], ["out"])]
-    elif how == "clip":
-        nodes = [helper.make_node("Relu", ["in"], ["out"])]
-    else:
-        nodes = [helper.make_node("Identity", ["in"], ["out"])]
-    del dtype
-    return body(name, precision, nodes)
+MODIFIERS = {"Tanh": np.tanh, "Neg": np.negative, "Add": lambda x: x + x, "Identity": lambda x: x,
+             "Relu": lambda x: np.maximum(x, 0)}  # slopes of at most 2
+
+
+def modifier(name, precision, how):
+    given = ["in", "in"] if how == "Add" else ["in"]
+    return body(name, precision, [helper.make_node(how, given, ["out"])])
 
 
 @op("FlexAttention", domain="ai.onnx.preview")
@@ -42,23 +35,30 @@ def flex_attention(g):
     wide = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
     if g.chance(0.3):
         wide = g.attrs["softmax_precision"] = g.pick([TensorProto.FLOAT, TensorProto.DOUBLE])
-    scale = g.attr("scale", [0.5, 0.3], 0.4) or 1 / np.sqrt(size)
+    scale = g.attr("scale", [0.5, 0.25], 0.4) or 1 / np.sqrt(size)
+    how = {}
     for name in ("score_mod", "prob_mod"):
         if g.chance(0.4):
-            g.attrs[name] = modifier(g, name, wide, dtype)
+            how[name] = g.pick(list(MODIFIERS))
+            g.attrs[name] = modifier(name, wide, how[name])
     q, k, v = (g.input(g.values(dtype, s, special=False)) for s in
                ((batch, kv * ratio, new, size), (batch, kv, keys, size),
                 (batch, kv, keys, v_size)))
     q, k, v = bounds.most(q), bounds.most(k), bounds.most(v)
-    low = dtype.itemsize < 4
     g.promote = False
-    # Both bodies at most double: 2 * 2 times the bound of attention. The evaluator multiplies in
-    # the type of Q: a bound in units of that type's eps, once for each product.
-    unit = 2 ** 13 if dtype == np.float16 else 2 ** 16 if low else 1
-    if dtype == np.float64 and wide == TensorProto.FLOAT:
-        unit = 2 ** 29
-    g.tolerance = Tolerance(ulps=4 * unit, scale=4 * unit * bounds.attention(
-        size, keys, scale, q, k, v))
+    g.peers, g.formula = ("formula",), lambda *x: [flexed(scale, how, *x)]
+    # Both bodies have slopes of at most 2: 2 * 2 times the bound of attention, in the precision that
+    # the scores have.
+    g.tolerance = Tolerance(ulps=4, scale=4 * bounds.attention(size, keys, scale, q, k, v),
+                            in_float=dtype == np.float64 and wide == TensorProto.FLOAT)
+
+
+def flexed(scale, how, q, k, v):
+    q, k, v = (formulas.double(x) for x in (q, k, v))
+    ratio = q.shape[1] // k.shape[1]
+    scores = q @ np.repeat(k, ratio, 1).swapaxes(2, 3) * scale
+    probs = formulas.softmax(MODIFIERS[how.get("score_mod", "Identity")](scores), -1)
+    return MODIFIERS[how.get("prob_mod", "Identity")](probs) @ np.repeat(v, ratio, 1)
 
 
 # ---- Gradient: beside central differences of the reference evaluator in double
@@ -113,7 +113,7 @@ class Chain:
 def gradient(g):
     dtype = np.dtype(g.pick([np.float32, np.float32, np.float64]))
     g.types |= {"T1": f"tensor({type_name(dtype)})", "T2": f"tensor({type_name(dtype)})"}
-    g.default_opset = g.pick([13, 17])
+    g.default_opset = g.pick([18, 20])
     many = g.int(1, 3)
     shape = tuple(g.pick([1, 2, 3]) for _ in range(g.int(0, 2)))
     shapes = [shape if k == 0 or g.chance(0.6) else () for k in range(many)]
@@ -156,6 +156,14 @@ def gradient(g):
                             1e-7 * max(size, steepest, 1))
 
 
+class Erf(OpRun):
+    """The reference evaluator's is float."""
+    op_domain = ""
+
+    def _run(self, x):
+        return (formulas.erf(x),)
+
+
 def forward(g, chain, total):
     graph = helper.make_graph(
         [helper.make_node("Constant", [], ["c"], value=helper.make_tensor(
@@ -164,7 +172,7 @@ def forward(g, chain, total):
         [helper.make_tensor_value_info(total, TensorProto.DOUBLE, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.default_opset)],
                               ir_version=8)
-    runner = ReferenceEvaluator(model)
+    runner = ReferenceEvaluator(model, new_ops=[Erf])
     return lambda xs: float(runner.run(None, {i.name: x for i, x in
                                               zip(g.inputs, xs, strict=True)})[0])
 
@@ -207,7 +215,7 @@ FORMATS = {"png": {}, "bmp": {}, "ppm": {}, "tiff": {}, "jpeg": {}, "webp": {"lo
 
 def picture(g):
     """A picture of few smooth waves, or of noise."""
-    h, w = g.int(1, 20), g.int(1, 20)
+    h, w = (g.int(1, 80), g.int(1, 80)) if g.chance(0.2) else (g.int(1, 20), g.int(1, 20))
     if g.chance(0.4):
         return g.rng.integers(0, 256, (h, w, 3)).astype(np.uint8)
     y, x = np.mgrid[0:h, 0:w]

@@ -1,6 +1,7 @@
 """reduce.py - operators along axes: reductions, arg, cumulative sums, softmax, norms, TopK."""
 import numpy as np
 
+from . import bounds, formulas
 from .case import Redraw, Tolerance, op
 
 
@@ -57,10 +58,6 @@ def reductions(g):
         if g.name in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2", "ReduceMean"):
             g.tolerance = Tolerance(ulps=16 + x.size // 8, scale=4 + x.size / 16)
     whole_mean(g, dtype)
-    if g.regime == "special" or not x.size or (dtype.kind in "iu" and not exact):
-        # onnxruntime passes NaN over, has a shape of its own for an empty set and sums integers
-        # of 64 bits in double.
-        g.peers = ("reference", "onnxruntime") if x.size else ("reference",)
 
 
 def whole_mean(g, dtype):
@@ -115,8 +112,21 @@ def softmax(g):
     g.tolerance = Tolerance(ulps=64, scale=16)
     if g.name == "Softmax" and dtype == np.float16:
         g.tolerance.ulps = 2 ** 14  # rounds after exp and after the sum, as ONNX's own tests do
-    if g.version < 13:
-        g.peers = ("onnxruntime",)  # the reference evaluator knows the newer meaning only
+    g.formula = lambda x: [rows_of(g.name, x, axis, g.version < 13)]
+
+
+def rows_of(name, x, axis, flat):
+    """Softmax and its kin along an axis; before version 13 over all axes from that one on."""
+    shape = x.shape
+    if flat:
+        x, axis = x.reshape(int(np.prod(shape[:axis % len(shape)])), -1) if x.size else x, -1
+    if name == "Hardmax":
+        best = np.zeros(x.shape)
+        if x.size:
+            np.put_along_axis(best, np.argmax(x, axis, keepdims=True), 1, axis)
+    else:
+        best = formulas.softmax(x, axis, name == "LogSoftmax")
+    return best.reshape(shape)
 
 
 @op("LpNormalization")
@@ -125,9 +135,12 @@ def lp_norm(g):
     shape = g.shape(low=1)
     g.input(g.values(dtype, shape, special=False))
     g.attr("axis", lambda: g.int(-len(shape), len(shape) - 1))
-    if g.attr("p", [1, 2]) == 1:
-        g.peers = ("onnxruntime",)  # the reference evaluator forgets the absolute value
-    g.tolerance = Tolerance(ulps=32)
+    p, axis = g.attr("p", [1, 2]) or 2, g.attrs.get("axis", -1)
+    g.formula = lambda x: [formulas.double(x) / np.where(
+        (length := (np.abs(formulas.double(x)) ** p).sum(axis, keepdims=True) ** (1 / p)) == 0, 1,
+        length)]
+    # A sum of positive terms, relatively off by its length, a root and a quotient.
+    g.tolerance = Tolerance(ulps=shape[axis] + 8)
 
 
 @op("MeanVarianceNormalization")
@@ -265,8 +278,19 @@ def lrn(g):
     g.attr("beta", [0.75, 0.5, 1.0, 2.0])
     g.attr("bias", [1.0, 2.0])
     g.input(g.values(dtype, shape, special=False))
-    g.tolerance = Tolerance(ulps=512)  # onnxruntime slides its sum along the channels
-    g.peers = ("onnxruntime",)  # the reference evaluator sums over other channels
+    size, n = g.attrs["size"], shape[1]
+    alpha, beta, bias = (float(np.float32(g.attrs.get(k, d))) for k, d in
+                         (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+
+    def formula(x):
+        squares = formulas.double(x) ** 2
+        near = [squares[:, max(c - (size - 1) // 2, 0):c + size // 2 + 1].sum(1) for c in range(n)]
+        return [x / (bias + alpha / size * np.stack(near, 1).reshape(x.shape)) ** beta]
+    g.formula = formula
+    # The sum over `size` channels may be slid along all n of them: off by 2 n of the largest
+    # square, against at least the bias; the power multiplies that by beta.
+    x = bounds.most(g.inputs[0].value)
+    g.tolerance = Tolerance(ulps=beta * (2 * n * (alpha / size) * x * x / bias + size + 8) + 8)
 
 
 @op("TopK")
