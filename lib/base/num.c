@@ -188,8 +188,8 @@ uint8_t ort_f32_to_minifloat(int kind, float value, bool saturate)
 }
 
 /* The sign is ignored, infinity becomes the largest number when saturating and else NaN (the table
- * of Cast), and a tie goes up except below 2^-126, where the encoding of ONNX's own converter has its
- * odd case. */
+ * of Cast), and a tie goes up except below 2^-126, where the encoding of ONNX's own converter has
+ * its odd case. */
 uint8_t ort_f32_to_e8m0(float value, char round_mode, bool saturate)
 {
     uint32_t bits = ort_bits_from_float(value);
