@@ -66,6 +66,8 @@ static ort_status packed_infer(ort_infer *x, ort_error *err)
     ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, packed, 1, 3);
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
     ort_dim rows = total_rows(x, quantized ? ORT_QATTENTION_PAST : 4, 3, steps);
+    if (ort_infer_in(x, 4) && ort_node_int(x->node, "past_present_share_buffer", 0))
+        rows = ort_infer_dim(x, 4, 3);
     ort_infer_set_type(x, 1, dtype, 5,
                        (ort_dim[]){ort_dim_of(2), batch, ort_dim_of(heads), rows,
                                    scaled(x, width, 1, heads)});
@@ -264,11 +266,14 @@ static ort_status packed_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "qkv_hidden_sizes must hold 3 numbers");
     for (size_t i = 0; i < sizes; i++)
         f->hidden[i] = hidden[i];
-    if (ort_node_int(p->node, "do_rotary", 0))
-        return refuse(err, "do_rotary of Attention (export RotaryEmbedding and "
-                      "MultiHeadAttention instead)");
-    if (ort_node_int(p->node, "past_present_share_buffer", 0) || (!f->quantized && gives(p, 6)))
-        return refuse(err, "past_present_share_buffer");
+    f->multi = (ort_multi_slots){-1, -1, -1, -1, -1, -1, -1, -1};
+    f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
+    f->rotary_dim = ort_node_int(p->node, "rotary_embedding_dim", 0);
+    f->shared = ort_node_int(p->node, "past_present_share_buffer", 0) != 0;
+    if (f->quantized && (f->rotary || f->shared)) /* it has no input for the filled length */
+        return refuse(err, "do_rotary or past_present_share_buffer of QAttention");
+    if (f->shared && gives(p, 4) && !gives(p, ORT_ATTENTION_LENGTH))
+        return ort_prep_fail(p, err, "past_present_share_buffer needs past_sequence_length");
     return pack_projection(p, f, err);
 }
 

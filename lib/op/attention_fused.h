@@ -26,6 +26,7 @@ typedef struct ort_multi_slots {
     int bias, mask, add, past_k, past_v, length, beam_width, indirection;
 } ort_multi_slots;
 
+enum { ORT_ATTENTION_LENGTH = 6 }; /* input of Attention: rows of a shared buffer that are filled */
 enum { ORT_SPARSE_ROWS = 5, ORT_SPARSE_COLUMNS = 6 };
 /* Inputs of QAttention beside those that Attention has in the same place. */
 enum { ORT_QATTENTION_X_SCALE = 3, ORT_QATTENTION_W_SCALE = 4, ORT_QATTENTION_MASK = 5,
@@ -40,6 +41,8 @@ typedef struct ort_fused { /* prepared state */
     int64_t window;       /* keys a query sees at most; -1: all */
     ort_group_slots slots; /* ORT_FUSED_GROUP */
     ort_multi_slots multi; /* ORT_FUSED_MULTI */
+    bool shared;          /* ORT_FUSED_PACKED: past and present are one buffer */
+    int64_t rotary_dim;   /* ORT_FUSED_PACKED: elements of a head that turn; 0: all */
     bool one_step;        /* DecoderMaskedMultiHeadAttention: one query; QKV may be one input */
     ort_cache_format cache;
     int64_t sparse_block; /* SparseAttention: keys of a block; 0: no such mask */
@@ -72,6 +75,8 @@ typedef struct ort_fused_plan {
     int qk;               /* output slot of the scores, -1: none */
     size_t qkr, project, project_pack, qr, kr, vr, yr, maskr, packed, packed_each, counts, sink;
     size_t gathered_k, gathered_v;
+    size_t turns;         /* ORT_FUSED_PACKED: [S] cos, then sin, of `half` angles each */
+    int64_t half;
 } ort_fused_plan;
 
 /* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't

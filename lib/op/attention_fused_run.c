@@ -69,9 +69,29 @@ static int64_t position(const fused_job *j, int64_t b, int64_t s)
     return ort_tensor_get_i64(j->positions, b * j->p->S + s);
 }
 
+/* Attention has no table of angles: element pair i of a token turns by position / 10000^(i/half)
+ * (RoFormer, arXiv:2104.09864). All sequences of a batch are at the same position. */
+static void make_turns(const fused_job *j)
+{
+    const ort_fused_plan *p = j->p;
+    float *turn = space(j, p->turns);
+    for (int64_t s = 0; s < p->S && p->B > 0; s++, turn += 2 * p->half)
+        for (int64_t i = 0; i < p->half; i++) {
+            double angle = (double)(j->start[0] + s) / pow(10000, (double)i / (double)p->half);
+            turn[i] = (float)cos(angle);
+            turn[p->half + i] = (float)sin(angle);
+        }
+}
+
 static void rotate(const fused_job *j, int64_t b, int64_t s, float *v)
 {
     float cos[MAX_HEAD], sin[MAX_HEAD], in[MAX_HEAD];
+    if (j->f->kind == ORT_FUSED_PACKED) {
+        const float *turn = (const float *)space(j, j->p->turns) + 2 * s * j->p->half;
+        memcpy(in, v, (size_t)(2 * j->p->half) * sizeof *in);
+        ort_rotary_rotate(in, turn, turn + j->p->half, j->p->half, false, v);
+        return;
+    }
     int64_t half = j->cos->shape.dim[1], row = position(j, b, s) * half;
     ort_tensor_to_f32(j->cos, row, half, cos);
     ort_tensor_to_f32(j->sin, row, half, sin);
@@ -250,7 +270,7 @@ static ort_status check_rotation(const fused_job *j, ort_error *err)
         (j->k_norm && (p->D > MAX_HEAD || ort_tensor_count(j->k_norm) != p->D)))
         return ort_call_fail(j->call, err, "q_norm_weight and k_norm_weight need one value per "
                              "element of a head");
-    if (!j->f->rotary)
+    if (!j->f->rotary || j->f->kind == ORT_FUSED_PACKED)
         return ORT_OK;
     if (j->cos->shape.rank != 2 || !ort_shape_equal(&j->cos->shape, &j->sin->shape) ||
         2 * j->cos->shape.dim[1] > p->D ||
@@ -281,7 +301,8 @@ static bool sees(const fused_job *j, const ort_tensor *mask, int64_t b, int64_t 
         int64_t at = j->p->length >= 0 ? t : t - (j->p->T - m->dim[1]);
         return at < 0 || at >= m->dim[1] || ort_tensor_get_i64(mask, b * m->dim[1] + at) != 0;
     }
-    return ort_tensor_get_i64(mask, (b * j->p->S + s) * j->p->T + t) != 0;
+    return t >= m->dim[2] ||
+           ort_tensor_get_i64(mask, (b * j->p->S + s) * m->dim[2] + t) != 0;
 }
 
 static float added(const fused_job *j, const ort_tensor *add, int64_t b, int64_t h, int64_t s,
@@ -505,6 +526,7 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
         ORT_TRY(check_sparse(&j, err));
     if (f->kind == ORT_FUSED_PACKED)
         project(&j);
+    make_turns(&j);
     ort_call_parallel(call, (size_t)(p->B * f->heads), query_task, &j);
     ort_call_parallel(call, (size_t)(p->B * f->kv_heads), cache_task, &j);
     if (p->indirection >= 0)

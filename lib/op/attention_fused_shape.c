@@ -62,6 +62,10 @@ static ort_status packed_sources(const ort_shaping *s, const ort_fused *f, ort_f
     p->out_k = p->out_v = wanted(s, 1) ? 1 : -1;
     p->mask = given(s, mask) ? mask : -1;
     p->add = !f->quantized && given(s, 5) ? 5 : -1;
+    p->length = f->shared && given(s, past) ? ORT_ATTENTION_LENGTH : -1;
+    p->half = !f->rotary ? 0 : (f->rotary_dim ? f->rotary_dim : p->D) / 2;
+    if (f->rotary && (f->rotary_dim < 0 || f->rotary_dim % 2 || p->D % 2 || 2 * p->half > p->D))
+        return misfit(err, "heads (or rotary_embedding_dim)");
     if (f->quantized) {
         const ort_tensor *scale = given(s, ORT_QATTENTION_W_SCALE);
         const ort_tensor *zero = given(s, ORT_QATTENTION_W_ZERO);
@@ -264,13 +268,20 @@ static ort_status mask_form(const ort_shaping *s, const ort_fused *f, ort_fused_
     if (!mask)
         return ORT_OK;
     const ort_shape *m = &mask->shape;
+    bool shared = p->length >= 0; /* masks then end with the filled rows */
     if (m->rank == 1 && (m->dim[0] == p->B || m->dim[0] == 2 * p->B))
         return ORT_OK;
     if (m->rank == 2 && m->dim[0] == p->B && (m->dim[1] == p->T || m->dim[1] == p->L))
         return ORT_OK;
-    if (m->rank == 2 && m->dim[0] == p->B && m->dim[1] <= p->T && p->length >= 0)
+    if (f->kind == ORT_FUSED_PACKED && m->rank == 2 && m->dim[1] == 1 &&
+        (m->dim[0] == p->B || m->dim[0] == 1)) { /* one value for all keys masks nothing */
+        p->mask = -1;
         return ORT_OK;
-    if (m->rank == 3 && m->dim[0] == p->B && m->dim[1] == p->S && m->dim[2] == p->T) {
+    }
+    if (m->rank == 2 && m->dim[0] == p->B && m->dim[1] <= p->T && shared)
+        return ORT_OK;
+    if (m->rank == 3 && m->dim[0] == p->B && m->dim[1] == p->S &&
+        (m->dim[2] == p->T || (shared && m->dim[2] < p->T))) {
         p->mask_rows = p->S;
         return ORT_OK;
     }
@@ -293,7 +304,8 @@ static bool reserve_all(ort_shaping *s, const ort_fused *f, ort_fused_plan *p, s
     size_t queries = (size_t)(p->B * f->heads * p->S), keys = (size_t)(p->B * f->kv_heads * p->T);
     bool fits = reserve(total, queries * (size_t)p->D, each, &p->qr) &&
                 reserve(total, (size_t)p->B * 2, sizeof(int64_t), &p->counts) &&
-                reserve(total, (size_t)f->heads, each, &p->sink);
+                reserve(total, (size_t)f->heads, each, &p->sink) &&
+                reserve(total, (size_t)(2 * p->S * p->half), each, &p->turns);
     p->qkr = p->project = p->project_pack = p->kr = p->vr = p->yr = p->maskr = ORT_FUSED_NONE;
     if (fits && f->kind == ORT_FUSED_PACKED) {
         const ort_shape *w = &s->in[1]->shape;

@@ -16,11 +16,12 @@ import contrib_generation
 import contrib_legacy
 import contrib_llm
 import contrib_nchwc
+import contrib_numpy
 import contrib_quant
 import contrib_types
 
 MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy,
-           contrib_nchwc, contrib_generation, contrib_types]
+           contrib_nchwc, contrib_generation, contrib_types, contrib_numpy]
 
 
 def main():
