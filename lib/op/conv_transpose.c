@@ -1,4 +1,5 @@
-/* conv_transpose.c - ConvTranspose over up to three spatial axes.
+/* conv_transpose.c - ConvTranspose over up to three spatial axes, and com.microsoft's
+ * ConvTransposeWithDynamicPads, whose paddings are an input.
  *
  * One product per image and group gives what every input element adds to every output it reaches:
  * columns[maps * taps][in_plane] = transposed weight * X; then each output map gathers its
@@ -17,6 +18,7 @@ typedef struct transpose_state {
     int shape_rank;
     int64_t output_shape[ORT_WINDOW_MAX], output_padding[ORT_WINDOW_MAX];
     const float *weights; /* [group][maps * taps][channels], from a constant */
+    int pads, bias;       /* input slots; pads -1: they are an attribute */
 } transpose_state;
 
 typedef struct transpose_plan {
@@ -27,9 +29,13 @@ typedef struct transpose_plan {
 
 /* ---- attributes and output dims */
 
-static ort_status read_spec(const ort_node *node, transpose_state *s, ort_error *err)
+static ort_status read_spec(const ort_op *op, const ort_node *node, transpose_state *s,
+                            ort_error *err)
 {
     size_t count = 0, extra = 0;
+    bool dynamic = strcmp(op->name, "ConvTransposeWithDynamicPads") == 0;
+    s->pads = dynamic ? 2 : -1;
+    s->bias = dynamic ? 3 : 2;
     ORT_TRY(ort_window_read(node, &s->spec, err));
     s->group = ort_node_int(node, "group", 1);
     const int64_t *shape = ort_node_ints(node, "output_shape", &count);
@@ -46,6 +52,29 @@ static ort_status read_spec(const ort_node *node, transpose_state *s, ort_error 
             return ort_error_set(err, ORT_ERROR_MODEL, "output_padding %lld is out of range",
                                  (long long)padding[i]);
         s->output_padding[i] = padding[i];
+    }
+    return ORT_OK;
+}
+
+/* Does anything depend on the paddings? */
+static bool reads_pads(const transpose_state *s)
+{
+    return s->pads >= 0 && !s->has_shape && s->spec.auto_pad == ORT_PAD_EXPLICIT;
+}
+
+/* Paddings that came as an input: all begins, then all ends. */
+static ort_status set_pads(transpose_state *s, int rank, const int64_t *pads, int64_t count,
+                           ort_error *err)
+{
+    bool fits = count == 2 * (int64_t)rank;
+    for (int64_t i = 0; fits && i < count; i++)
+        fits = pads[i] >= 0 && pads[i] <= INT32_MAX;
+    if (!fits)
+        return ort_error_set(err, ORT_ERROR_MODEL, "Pads needs %d numbers from 0 on, two for each "
+                             "spatial axis", 2 * rank);
+    for (int i = 0; i < rank; i++) {
+        s->spec.begin[i] = pads[i];
+        s->spec.end[i] = pads[rank + i];
     }
     return ORT_OK;
 }
@@ -91,7 +120,7 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
     ort_dim out[ORT_MAX_RANK];
     memset(&s, 0, sizeof s);
     ort_infer_set_dtype(x, 0, dtype);
-    ORT_TRY(read_spec(x->node, &s, err));
+    ORT_TRY(read_spec(x->op, x->node, &s, err));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
     const ort_type *tx = &in->type, *tw = &x->in[1]->type;
@@ -106,6 +135,17 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
                               (long long)tx->dim[1].size, (long long)tw->dim[0].size);
     out[0] = tx->dim[0];
     out[1] = ort_dim_mul(x->dims, tw->dim[1], ort_dim_of(s.group));
+    if (reads_pads(&s) && ort_infer_in(x, s.pads)) {
+        int64_t pads[2 * ORT_WINDOW_MAX];
+        int count;
+        if (!ort_infer_ints(x, s.pads, pads, 2 * ORT_WINDOW_MAX, &count)) {
+            for (int i = 0; i < rank; i++)
+                out[2 + i] = ort_dim_unknown();
+            ort_infer_set_type(x, 0, dtype, tx->rank, out);
+            return ORT_OK;
+        }
+        ORT_TRY(set_pads(&s, rank, pads, count, err));
+    }
     for (int i = 0; i < rank; i++) {
         ort_dim kernel = ort_dim_known(tw->dim[2 + i]) ? tw->dim[2 + i]
                          : s.spec.has_kernel ? ort_dim_of(s.spec.kernel[i]) : ort_dim_unknown();
@@ -160,7 +200,7 @@ static ort_status transpose_prepare(ort_prep *p, ort_error *err)
     transpose_state *s = ort_prep_state(p, sizeof *s);
     if (!s)
         return ort_error_memory(err, sizeof *s);
-    ORT_TRY(read_spec(p->node, s, err));
+    ORT_TRY(read_spec(p->op, p->node, s, err));
     ort_dtype dtype = ort_prep_dtype(p, 0);
     if (dtype == ORT_DTYPE_DOUBLE)
         return ORT_OK;
@@ -225,11 +265,23 @@ static ort_status resolve(const transpose_state *s, const ort_shape *x, const or
     return ORT_OK;
 }
 
+static ort_status resolve_pads(const ort_shaping *s, transpose_state *state, ort_error *err)
+{
+    const ort_tensor *pads = state->pads < s->in_count ? s->in[state->pads] : NULL;
+    if (!pads)
+        return ORT_OK;
+    if (!pads->data || pads->shape.rank != 1)
+        return ort_error_set(err, ORT_ERROR_MODEL, "Pads needs one dimension");
+    return set_pads(state, s->in[0]->shape.rank - 2, pads->data, pads->shape.dim[0], err);
+}
+
 static ort_status transpose_shape(ort_shaping *s, ort_error *err)
 {
-    const transpose_state *state = s->state;
+    transpose_state at_hand = *(const transpose_state *)s->state, *state = &at_hand;
     const ort_tensor *x = s->in[0], *w = s->in[1], *y = s->out[0];
-    const ort_tensor *b = s->in_count > 2 ? s->in[2] : NULL;
+    const ort_tensor *b = s->in_count > state->bias ? s->in[state->bias] : NULL;
+    if (reads_pads(state))
+        ORT_TRY(resolve_pads(s, state, err));
     transpose_plan *p = ort_arena_alloc(s->arena, sizeof *p);
     if (!p)
         return ort_error_memory(err, sizeof *p);
@@ -391,7 +443,7 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
     const transpose_state *s = call->state;
     const transpose_plan *p = call->plan_state;
     const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1),
-                     *b = ort_call_in(call, 2);
+                     *b = ort_call_in(call, s->bias);
     ort_tensor *y = ort_call_out(call, 0);
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
@@ -437,6 +489,9 @@ const ort_op ort_ops_conv_transpose[] = {
     {ONNX, "ConvTranspose", 1, "X:T,W:T,B?:T -> Y:T", "T:F", TRANSPOSE_ATTRS, 0, &transpose_impl},
     {ONNX, "ConvTranspose", 11, "X:T,W:T,B?:T -> Y:T", "T:F", TRANSPOSE_ATTRS, 0, &transpose_impl},
     {ONNX, "ConvTranspose", 22, "X:T,W:T,B?:T -> Y:T", "T:F,bf16", TRANSPOSE_ATTRS, 0,
+     &transpose_impl},
+    {MS, "ConvTransposeWithDynamicPads", 1, "X:T,W:T,Pads?:i64,B?:T -> Y:T", "T:F",
+     "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is output_padding:is strides:is", 0,
      &transpose_impl},
     {0},
 };

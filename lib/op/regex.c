@@ -158,6 +158,7 @@ ort_status ort_regex_compile(ort_arena *arena, const char *pattern, size_t lengt
  * p is one when dense[sparse[p]] == p. */
 typedef struct thread_set {
     uint32_t *dense, *sparse, count;
+    size_t *start; /* of each member: where its match began; they ascend */
 } thread_set;
 
 typedef struct matcher {
@@ -169,7 +170,7 @@ typedef struct matcher {
 
 size_t ort_regex_scratch_bytes(const ort_regex *regex)
 {
-    return ((size_t)regex->count * 6 + 8) * sizeof(uint32_t);
+    return (size_t)regex->count * (2 * sizeof(size_t) + 6 * sizeof(uint32_t)) + 64;
 }
 
 static bool is_word(uint32_t c)
@@ -198,8 +199,21 @@ static bool holds(uint32_t assertion, uint32_t before, uint32_t after)
     return false;
 }
 
-/* Add position `p` and all it leads to without reading. Each position is pushed at most twice. */
-static void add_thread(matcher *m, thread_set *set, uint32_t p, uint32_t before, uint32_t after)
+static matcher begin_match(const ort_regex *regex, void *scratch)
+{
+    size_t n = regex->count, *starts = scratch;
+    uint32_t *words = (uint32_t *)(void *)(starts + 2 * n);
+    memset(scratch, 0, ort_regex_scratch_bytes(regex));
+    return (matcher){.regex = regex,
+                     .now = {words, words + n, 0, starts},
+                     .next = {words + 2 * n, words + 3 * n, 0, starts + n},
+                     .stack = words + 4 * n};
+}
+
+/* Add position `p` and all it leads to without reading, for a match that began at `start`. Each
+ * position is pushed at most twice; one that is a member already stays, with its earlier start. */
+static void add_thread(matcher *m, thread_set *set, uint32_t p, size_t start, uint32_t before,
+                       uint32_t after)
 {
     uint32_t depth = 0;
     m->stack[depth++] = p;
@@ -209,6 +223,7 @@ static void add_thread(matcher *m, thread_set *set, uint32_t p, uint32_t before,
         if (s < set->count && set->dense[s] == p)
             continue;
         set->sparse[p] = set->count;
+        set->start[set->count] = start;
         set->dense[set->count++] = p;
         const instruction *in = &m->regex->code[p];
         if (in->code == OP_SPLIT) {
@@ -237,36 +252,88 @@ static bool set_has(const ort_regex_set *set, uint32_t c)
     return low < set->count && set->ranges[low].first <= c;
 }
 
+/* All threads of `now` that read c, for matches that began up to `last`, go on in `next`; then the
+ * sets change places. */
+static void step(matcher *m, uint32_t c, uint32_t after, size_t last)
+{
+    m->next.count = 0;
+    m->matched = false;
+    for (uint32_t i = 0; i < m->now.count && m->now.start[i] <= last; i++) {
+        const instruction *in = &m->regex->code[m->now.dense[i]];
+        if (in->code == OP_SET && set_has(in->set, c))
+            add_thread(m, &m->next, m->now.dense[i] + 1, m->now.start[i], c, after);
+    }
+    thread_set swap = m->now;
+    m->now = m->next;
+    m->next = swap;
+}
+
+static uint32_t decode(const char *text, size_t length, size_t at, size_t *used)
+{
+    return at < length ? ort_utf8_decode(text + at, length - at, used) : UINT32_MAX;
+}
+
 bool ort_regex_full_match(const ort_regex *regex, const char *text, size_t length, void *scratch)
 {
-    size_t n = regex->count;
-    uint32_t *words = scratch;
-    memset(words, 0, ort_regex_scratch_bytes(regex));
-    matcher m = {.regex = regex,
-                 .now = {words, words + n, 0},
-                 .next = {words + 2 * n, words + 3 * n, 0},
-                 .stack = words + 4 * n};
+    matcher m = begin_match(regex, scratch);
     size_t at = 0, used = 0;
-    uint32_t c = length > 0 ? ort_utf8_decode(text, length, &used) : UINT32_MAX;
-    add_thread(&m, &m.now, 0, UINT32_MAX, c);
+    uint32_t c = decode(text, length, 0, &used);
+    add_thread(&m, &m.now, 0, 0, UINT32_MAX, c);
     while (c != UINT32_MAX && m.now.count > 0) {
-        size_t after_at = at + used;
-        uint32_t after = after_at < length
-                             ? ort_utf8_decode(text + after_at, length - after_at, &used)
-                             : UINT32_MAX;
-        m.next.count = 0;
-        m.matched = false;
-        for (uint32_t i = 0; i < m.now.count; i++) {
-            uint32_t p = m.now.dense[i];
-            const instruction *in = &regex->code[p];
-            if (in->code == OP_SET && set_has(in->set, c))
-                add_thread(&m, &m.next, p + 1, c, after);
-        }
-        thread_set swap = m.now;
-        m.now = m.next;
-        m.next = swap;
-        at = after_at;
+        at += used;
+        uint32_t after = decode(text, length, at, &used);
+        step(&m, c, after, SIZE_MAX);
         c = after;
     }
     return c == UINT32_MAX && m.now.count > 0 && m.matched;
+}
+
+/* ---- searching */
+
+/* The code point that ends at byte `at`. */
+static uint32_t code_before(const char *text, size_t at)
+{
+    size_t first = at, used;
+    if (at == 0)
+        return UINT32_MAX;
+    do
+        first--;
+    while (first > 0 && at - first < 4 && ((unsigned char)text[first] & 0xc0) == 0x80);
+    return ort_utf8_decode(text + first, at - first, &used);
+}
+
+/* The earliest start of a match that ends here. */
+static bool earliest_match(const matcher *m, size_t *start)
+{
+    for (uint32_t i = 0; m->matched && i < m->now.count; i++)
+        if (m->regex->code[m->now.dense[i]].code == OP_MATCH) {
+            *start = m->now.start[i];
+            return true;
+        }
+    return false;
+}
+
+bool ort_regex_search(const ort_regex *regex, const char *text, size_t length, size_t from,
+                      size_t *begin, size_t *end, void *scratch)
+{
+    matcher m = begin_match(regex, scratch);
+    size_t at = from, used = 0, start;
+    uint32_t before = code_before(text, from), c = decode(text, length, from, &used);
+    bool found = false;
+    for (;;) {
+        if (!found) /* a match may begin here; it comes behind all that began earlier */
+            add_thread(&m, &m.now, 0, at, before, c);
+        if (earliest_match(&m, &start) && (!found || start <= *begin)) {
+            *begin = start;
+            *end = at;
+            found = true;
+        }
+        if (c == UINT32_MAX || (found && m.now.count == 0))
+            return found;
+        at += used;
+        before = c;
+        uint32_t after = decode(text, length, at, &used);
+        step(&m, before, after, found ? *begin : SIZE_MAX);
+        c = after;
+    }
 }

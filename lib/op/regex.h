@@ -20,9 +20,13 @@ typedef struct ort_regex ort_regex;
 /* The program and all it needs live in `arena`. */
 ort_status ort_regex_compile(ort_arena *arena, const char *pattern, size_t length,
                              ort_regex **regex, ort_error *err);
-/* Bytes of scratch memory (aligned as malloc's) that one match needs. */
+/* Bytes of scratch memory (aligned as malloc's) that one match or search needs. */
 size_t ort_regex_scratch_bytes(const ort_regex *regex);
 /* Does the whole text match? */
 bool ort_regex_full_match(const ort_regex *regex, const char *text, size_t length, void *scratch);
+/* The first match that begins at byte `from` or behind it, and of those that begin there the
+ * longest: bytes [*begin, *end). Assertions see the text before `from`. */
+bool ort_regex_search(const ort_regex *regex, const char *text, size_t length, size_t from,
+                      size_t *begin, size_t *end, void *scratch);
 
 #endif

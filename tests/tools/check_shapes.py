@@ -56,7 +56,7 @@ USED = set()
 # shapes): their tests may leave a dim of an output open.
 BY_DATA = {"BeamSearch", "BifurcationDetector", "Compress", "ConcatFromSequence",
            "DynamicTimeWarping", "ImageDecoder", "Loop", "NonMaxSuppression", "NonZero",
-           "Sampling", "SequenceAt", "StringNormalizer", "StringSplit", "Unique",
+           "Sampling", "SequenceAt", "StringNormalizer", "StringSplit", "Tokenizer", "Unique",
            "WhisperBeamSearch"}
 
 # A type is (kind, ...): tensor and sparse (kind, dtype, dims or None), seq and opt (kind, type or

@@ -22,8 +22,9 @@ F, F16, BF16, F64 = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.Tens
                      onnx.TensorProto.DOUBLE)
 I8, U8, I16, U16 = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT16,
                     onnx.TensorProto.UINT16)
-I32, U32, I64, BOOL = (onnx.TensorProto.INT32, onnx.TensorProto.UINT32, onnx.TensorProto.INT64,
-                       onnx.TensorProto.BOOL)
+I32, U32, I64, U64, BOOL = (onnx.TensorProto.INT32, onnx.TensorProto.UINT32,
+                            onnx.TensorProto.INT64, onnx.TensorProto.UINT64,
+                            onnx.TensorProto.BOOL)
 STRING = onnx.TensorProto.STRING
 bfloat16 = ml_dtypes.bfloat16
 rng = np.random.default_rng(7)

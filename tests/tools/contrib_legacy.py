@@ -1,6 +1,9 @@
 """Operators that onnxruntime had before ONNX did, and small utilities (see make_contrib.py)."""
 import numpy as np
-from contrib_case import F, F16, F64, I16, I32, I64, STRING, U32, ints, real, scalar, write
+import onnxruntime
+from contrib_case import (F, F16, F64, I16, I32, I64, MS, STRING, U32, U64, ints, keep, real,
+                          scalar, write)
+from onnx import helper, numpy_helper
 
 
 def early_forms():
@@ -98,4 +101,104 @@ def words():
           {"y": F}, {"embedding_size": 4, "conv_window_size": 3, "char_embedding_size": 2})
 
 
-GROUPS = [early_forms, utilities, forks, crops, words]
+def tokenizer():
+    def tokens(name, texts, **attributes):
+        write(f"tokenizer_{name}", "Tokenizer", dict(x=np.array(texts, object)), {"y": STRING},
+              {"mark": 0, "pad_value": "#", "mincharnum": 1} | attributes)
+
+    prose = ["Hello World", "I love computer science !", "", "naïve  über 日本語"]
+    tokens("separator", prose, separators=[" "])
+    tokens("separators", ["a,b;c", ",;", "x;;y"], separators=[",", ";"])
+    tokens("separator_mark", [["a b", "c"], ["", " "]], separators=[" "], mark=1, pad_value="")
+    tokens("separator_longest", ["onetwothree", "twoone"], separators=["one|onetwo", "t"])
+    tokens("separator_short", ["ab c def", "日本 語"], separators=[r"\s"], mincharnum=2)
+    tokens("separator_empty_match", ["abxxcd", "日本語"], separators=["x*"])
+    tokens("separator_anchors", ["aba", "a\nab"], separators=["^a", r"b$"])
+    tokens("separator_words", ["foo bar-baz", "über uns"], separators=[r"\b"])
+    tokens("nothing_left", [["  ", " "]], separators=[" "], mark=1)
+    tokens("characters", ["abc", "日本", ""], separators=[""], mark=1)
+    tokens("characters_by_dot", [["ab", "c"]], tokenexp=".")
+    tokens("expression", ["a1bb22 333", "", "x", "+4"], tokenexp="[0-9]+|[a-z]")
+    tokens("expression_longest", ["ababab abc", "cab"], tokenexp="ab|abab|c")
+    tokens("expression_lazy", ["aaa", "baa"], tokenexp="a+?")
+    tokens("expression_short", ["aa b ccc", "日本 語"], tokenexp=r"[^\s]+", mincharnum=2, mark=1)
+    tokens("expression_any_case", ["One TWO two", "ONEone"], tokenexp="(?i:one|two)")
+    tokens("expression_ends", ["ab ab", "b"], tokenexp=r"^ab|ab\z|\Bb")
+    tokens("expression_none", ["xyz"], tokenexp="[0-9]")
+    tokens("no_rows", np.zeros((2, 0), object), separators=[" "])
+    tokens("empty", np.zeros(0, object), tokenexp="a")
+
+
+def masked_pooling():
+    for name, shape, mask_shape, attributes in (
+            ("1d", (2, 3, 9), (1, 1, 9), {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+            ("2d", (1, 3, 6, 5), (1, 1, 6, 5), {"kernel_shape": [2, 3], "pads": [0, 1, 1, 1]}),
+            ("2d_planes", (2, 3, 4, 5), (2, 3, 4, 5), {"kernel_shape": [2, 2]}),
+            ("2d_same", (1, 2, 5, 5), (1, 2, 5, 5), {"kernel_shape": [3, 3], "strides": [2, 2],
+                                                    "auto_pad": "SAME_UPPER"}),
+            ("3d", (1, 2, 4, 3, 5), (1, 1, 4, 3, 5), {"kernel_shape": [2, 2, 2],
+                                                     "strides": [1, 1, 2]})):
+        write(f"maxpool_with_mask_{name}", "MaxpoolWithMask",
+              dict(x=real(*shape), mask=ints(4, *mask_shape)), {"y": F}, attributes)
+
+
+def dynamic_pads():
+    for name, x, w, pads, more, attributes in (
+            ("1d", (2, 3, 6), (3, 2, 3), [1, 2], None, {"strides": [2]}),
+            ("2d", (1, 4, 5, 4), (4, 3, 3, 2), [1, 0, 2, 1], 6,
+             {"strides": [2, 1], "group": 2, "dilations": [1, 2]}),
+            ("2d_output_padding", (1, 2, 3, 3), (2, 2, 3, 3), [1, 1, 1, 1], 2,
+             {"strides": [2, 2], "output_padding": [1, 0]}),
+            ("2d_same", (1, 2, 3, 4), (2, 2, 3, 3), [0, 0, 0, 0], None,
+             {"strides": [2, 2], "auto_pad": "SAME_LOWER"})):
+        given = dict(x=real(*x), w=real(*w), pads=np.array(pads, np.int64))
+        if more:
+            given["b"] = real(more)
+        write(f"conv_transpose_pads_{name}", "ConvTransposeWithDynamicPads", given, {"y": F},
+              attributes)
+        if name == "2d":
+            write("conv_transpose_pads_constant", "ConvTransposeWithDynamicPads", given, {"y": F},
+                  attributes, ("pads", "w"))
+
+
+def sparse_product(name, kind, a, b, **attributes):
+    """onnxruntime gets A as a sparse tensor, for which Python needs pairs of places; we get it dense,
+    or with `_constant` as a sparse initializer, which onnxruntime would make dense and refuse."""
+    at = np.ascontiguousarray(np.argwhere(a).astype(np.int64))
+    device = onnxruntime.OrtDevice.make("cpu", 0)
+    sparse = onnxruntime.SparseTensor.sparse_coo_from_numpy(list(a.shape), a[a != 0], at, device)
+    node = helper.make_node("SparseToDenseMatMul", ["a", "b"], ["y"], domain=MS, **attributes)
+    fed = [helper.make_value_info("a", helper.make_sparse_tensor_type_proto(kind, [None, None])),
+           helper.make_tensor_value_info("b", kind, b.shape)]
+    graph = helper.make_graph([node], name, fed, [helper.make_tensor_value_info("y", kind, None)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    values = {"a": onnxruntime.OrtValue.ort_value_from_sparse_tensor(sparse),
+              "b": onnxruntime.OrtValue.ortvalue_from_numpy(b)}
+    y = onnxruntime.InferenceSession(model.SerializeToString()).run(None, values)[0]
+    form = {"op": "SparseToDenseMatMul", "rtol": 1e-5, "atol": 1e-6, "opset": 17, "domain": MS}
+    keep(f"sparse_matmul_{name}", model, {"a": a, "b": b}, {"y": y}, **form)
+    del graph.input[0]
+    graph.sparse_initializer.append(helper.make_sparse_tensor(
+        numpy_helper.from_array(a[a != 0], "a"),
+        numpy_helper.from_array(np.flatnonzero(a).astype(np.int64), "places"), list(a.shape)))
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    keep(f"sparse_matmul_{name}_constant", model, {"b": b}, {"y": y}, **form)
+
+
+def sparse_matmul():
+    def some(dtype, *shape):
+        x = real(*shape) * 4 if dtype in (np.float32, np.float64) else ints(90, *shape)
+        return np.where(ints(3, *shape) == 0, x, 0).astype(dtype)
+
+    sparse_product("float", F, some(np.float32, 5, 7), real(7, 3))
+    sparse_product("turned", F, some(np.float32, 7, 5), real(3, 7), transA=1, transB=1, alpha=0.5)
+    sparse_product("double", F64, some(np.float64, 4, 6), real(6, 2, dtype=np.float64), alpha=0.5)
+    sparse_product("int32", I32, some(np.int32, 4, 6), ints(1 << 30, 6, 2))
+    sparse_product("uint64", U64, some(np.uint64, 6, 4), ints(1 << 60, 6, 2, dtype=np.uint64),
+                   transA=1)
+    sparse_product("endless", F, some(np.float32, 3, 7), np.full((7, 2), np.inf, np.float32))
+
+
+GROUPS = [early_forms, utilities, forks, crops, words, tokenizer, masked_pooling, dynamic_pads,
+          sparse_matmul]

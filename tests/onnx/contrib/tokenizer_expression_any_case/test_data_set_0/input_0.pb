@@ -1,0 +1,1 @@
+2One TWO two2ONEoneBx

@@ -1,0 +1,1 @@
+2One2TWO2two2ONE2one2#By

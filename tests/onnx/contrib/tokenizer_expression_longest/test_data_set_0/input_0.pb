@@ -1,0 +1,2 @@
+2
+ababab abc2cabBx

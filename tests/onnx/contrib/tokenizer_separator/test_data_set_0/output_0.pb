@@ -1,0 +1,1 @@
+2Hello2World2#2#2#2I2love2computer2science2!2#2#2#2#2#2naïve2über2	日本語2#2#By

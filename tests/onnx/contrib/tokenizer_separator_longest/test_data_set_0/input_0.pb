@@ -1,0 +1,1 @@
+2onetwothree2twooneBx

@@ -1,0 +1,1 @@
+2foo bar-baz2	über unsBx
