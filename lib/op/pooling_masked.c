@@ -1,5 +1,5 @@
-/* pooling_masked.c - MaxpoolWithMask of com.microsoft: the maximum over the elements of a window up to
- * the first that its mask hides.
+/* pooling_masked.c - MaxpoolWithMask of com.microsoft: the maximum over a window up to the first
+ * element that its mask hides.
  *
  * Its schema says "for internal use" and no more, so onnxruntime's kernel is the specification, odd
  * as it is: a hidden element ends its row of the window (what stands behind it is not seen, further

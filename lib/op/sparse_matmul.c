@@ -1,9 +1,9 @@
 /* sparse_matmul.c - SparseToDenseMatMul of com.microsoft: a sparse matrix times a dense one.
  *
  * A value is always dense here (import makes sparse initializers so, and a sparse input of a graph
- * is fed with a dense tensor); what A doesn't hold, its zeros, is skipped all the same: 0 x inf adds
- * nothing. The places of a constant A's other elements are found once, in the order of the rows of
- * the result. alpha scales floats only, as in onnxruntime.
+ * is fed with a dense tensor); what A doesn't hold, its zeros, is skipped all the same: 0 x inf
+ * adds nothing. The places of a constant A's other elements are found once, in the order of the
+ * rows of the result. alpha scales floats only, as in onnxruntime.
  */
 #include <string.h>
 
@@ -170,7 +170,8 @@ static const ort_op_impl sparse_impl = {.infer = sparse_infer, .prepare = sparse
                                         .run = sparse_run};
 
 const ort_op ort_ops_sparse_matmul[] = {
-    {MS, "SparseToDenseMatMul", 1, "A:T,B:T1 -> Y:T1", "T:f32,f64,i32,i64,u32,u64,sparse(f32,f64,i32,i64,u32,u64) T1:f32,f64,i32,i64,u32,u64",
+    {MS, "SparseToDenseMatMul", 1, "A:T,B:T1 -> Y:T1",
+     "T:f32,f64,i32,i64,u32,u64,sparse(f32,f64,i32,i64,u32,u64) T1:f32,f64,i32,i64,u32,u64",
      "alpha:f=1 transA:i=0 transB:i=0", 0, &sparse_impl},
     {0},
 };

@@ -1,5 +1,5 @@
-/* tokenizer.c - Tokenizer of com.microsoft: each string becomes a row of tokens, which are what stands
- * between the matches of separators, the matches of one expression, or the characters.
+/* tokenizer.c - Tokenizer of com.microsoft: each string becomes a row of tokens, which are what
+ * stands between the matches of separators, the matches of one expression, or the characters.
  *
  * Matches are leftmost and longest (regex.h). Rows are filled up to the longest one: [C] becomes
  * [C, D], [N, C] becomes [N, C, D], D being 0 when no string has a token. `mark` puts a token 0x02

@@ -25,7 +25,11 @@ import onnx.defs
 from onnx import TensorProto, helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
-from ops.case import NEWEST, OPTIONAL, VARIADIC, schemas, type_proto  # noqa: E402
+from ops.case import type_proto  # noqa: E402
+from ops.schemas import OPTIONAL, VARIADIC, schemas  # noqa: E402
+
+NEWEST = onnx.defs.onnx_opset_version()
+DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
 
 # The attribute that chooses the type of an output which no input has, by operator and variable.
 DTYPE_ATTRIBUTES = {
@@ -381,7 +385,7 @@ def one_node_model(schema, node, ports):
     outputs = [onnx.ValueInfoProto(name=o) for o in node.output]
     graph = helper.make_graph([node], "types", ports, outputs)
     opset = max(schema.since_version, 6)
-    sets = [helper.make_opsetid("", NEWEST[""] if schema.domain else opset)]
+    sets = [helper.make_opsetid("", NEWEST if schema.domain else opset)]
     if schema.domain:
         sets.append(helper.make_opsetid(schema.domain, schema.since_version))
     return helper.make_model(graph, opset_imports=sets, ir_version=14)
@@ -405,7 +409,7 @@ class Preparer:
 
 def operators():
     found = sorted({(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()})
-    return [key for key in found if key[0] in NEWEST]
+    return [key for key in found if key[0] in DOMAINS]
 
 
 def show(schema, types):
