@@ -1,8 +1,11 @@
 /* api_optimize.c - the optimizer of ort.h: thin. */
+#include "base/error.h"
+#include "base/findings.h"
 #include "exec/env.h"
 #include "graph/strip.h"
 #include "pass/make_dynamic.h"
 #include "pass/narrow.h"
+#include "pass/opset.h"
 #include "pass/optimize.h"
 
 void ort_optimize_options_init(ort_optimize_options *options)
@@ -45,6 +48,25 @@ ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_opt
                             ort_error *err)
 {
     return ort_graph_narrow(model, env->registry, options, err);
+}
+
+ort_status ort_model_set_opset(ort_env *env, ort_model *model, int opset, bool keep_functions,
+                               ort_findings **blockers, int *reach, ort_error *err)
+{
+    ort_findings *found = NULL;
+    int nearest = opset;
+    if (blockers)
+        *blockers = NULL;
+    ORT_TRY(ort_findings_new(&found, err));
+    ort_status status = ort_model_convert_opset(model, env->registry, opset, keep_functions, found,
+                                                &nearest, err);
+    if (reach)
+        *reach = nearest;
+    if (blockers)
+        *blockers = found;
+    else
+        ort_findings_free(found);
+    return status;
 }
 
 void ort_model_strip(ort_model *model, unsigned what)

@@ -370,6 +370,15 @@ typedef struct ort_narrow_options {
 } ort_narrow_options;
 ORT_WARN_UNUSED ort_status ort_model_narrow(ort_env *env, ort_model *model,
                                             const ort_narrow_options *options, ort_error *err);
+/* Rewrites the model for version `opset` (7 to 28) of ai.onnx, up or down: bodies are rewritten,
+ * functions expanded (or kept, where no operator in them changes), the IR version becomes the one
+ * that opset was released with, unless something in the model needs a newer. What has no form in
+ * that version is a blocker. With any, the status is ORT_ERROR_UNSUPPORTED, *blockers (freed by the
+ * caller; or NULL) lists all of them and *reach (or NULL) is the version nearest to `opset` that
+ * has none. After a failure the model can only be freed. */
+ORT_WARN_UNUSED ort_status ort_model_set_opset(ort_env *env, ort_model *model, int opset,
+                                               bool keep_functions, ort_findings **blockers,
+                                               int *reach, ort_error *err);
 /* The table of passes in the order they run: name (NULL past the end), level (3: sessions only) and
  * what it does. */
 const char *ort_pass_name(int index, int *level, const char **doc);

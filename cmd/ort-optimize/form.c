@@ -1,5 +1,6 @@
 /* form.c - the model's form beside its passes: axes made symbolic, what is stripped, where weights
  * are written. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,34 @@ int form_before(const optimize_options *o, ort_env *env, ort_model *model)
     int status = 0;
     for (size_t i = 0; i < o->dynamic.count && status == 0; i++)
         status = make_dynamic(env, model, o->dynamic.items[i]);
+    return status;
+}
+
+int form_opset(const optimize_options *o, ort_env *env, ort_model *model, const char *path)
+{
+    ort_error err = {0};
+    ort_findings *blockers = NULL;
+    int64_t opset;
+    int reach, status = 0;
+    if (!o->opset)
+        return 0;
+    if (option_parse_int("--opset", o->opset, 1, INT32_MAX, &opset) != 0)
+        return EXIT_USAGE;
+    bool keep = o->functions && !strcmp(o->functions, "keep");
+    if (ort_model_set_opset(env, model, (int)opset, keep, &blockers, &reach, &err) != ORT_OK) {
+        size_t count = ort_findings_count(blockers);
+        status = count ? 0 : tool_fail_in(path, &err);
+        for (size_t i = 0; i < count; i++) {
+            snprintf(err.message, sizeof err.message, "%s", ort_findings_message(blockers, i));
+            status = tool_fail_in(path, &err);
+        }
+        snprintf(err.message, sizeof err.message,
+                 "opset %d is out of reach (%zu blockers), opset %d isn't", (int)opset, count,
+                 reach);
+        if (count)
+            status = tool_fail_in(path, &err);
+    }
+    ort_findings_free(blockers);
     return status;
 }
 

@@ -6,7 +6,7 @@
 
 typedef struct optimize_options {
     settings settings;
-    const char *output, *functions, *max_growth, *random;
+    const char *output, *functions, *max_growth, *random, *opset;
     const char *external_data; /* "": OUT.data; NULL: by size */
     string_list passes, inputs, strips, dynamic;
     string_list keep_float;
@@ -20,6 +20,8 @@ typedef struct optimize_options {
 int form_check(const optimize_options *o);
 /* --make-dynamic, before the passes. */
 int form_before(const optimize_options *o, ort_env *env, ort_model *model);
+/* --opset, before the passes too; all that stands in its way is named. */
+int form_opset(const optimize_options *o, ort_env *env, ort_model *model, const char *path);
 /* --strip, after them. */
 void form_after(const optimize_options *o, ort_model *model);
 int form_save(const optimize_options *o, const ort_model *model);

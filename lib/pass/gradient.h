@@ -18,6 +18,7 @@ typedef struct ort_grad {
     const ort_node *target; /* the Gradient node */
     const ort_node *at;     /* the node whose rule runs; attributes in formulas are its */
     const char *stem;       /* in front of every new name */
+    const char *purpose;    /* what is emitted, for messages; NULL: a gradient */
     int opset;              /* of ai.onnx */
     int made;               /* nodes emitted so far */
     int limit;              /* how many may be: chains of Gradients grow exponentially */

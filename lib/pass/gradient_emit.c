@@ -55,13 +55,13 @@ void ort_grad_ops(ort_grad *g, const char *op_type, const ort_id *inputs, int in
     if (g->status || !(name = new_name(g, op_type)))
         return;
     if (!ort_registry_find(g->graph->model->registry, ONNX, op_type, g->opset)) {
-        ort_grad_refuse(g, "its gradient takes operator %s, which opset %d of the model hasn't",
-                        op_type, g->opset);
+        ort_grad_refuse(g, "its %s takes operator %s, which opset %d hasn't",
+                        g->purpose ? g->purpose : "gradient", op_type, g->opset);
         return;
     }
     if (++g->made > g->limit) {
-        g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED,
-                                  "Gradient nodes expand to more than %d nodes", g->limit);
+        g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s expand to more than %d nodes",
+                                  g->purpose ? "nodes" : "Gradient nodes", g->limit);
         return;
     }
     bool ok = copy_attrs(g, attrs, attr_count, &own);
@@ -88,8 +88,8 @@ ort_id ort_grad_op(ort_grad *g, const char *op_type, const ort_id *inputs, int i
 bool ort_grad_need_opset(ort_grad *g, int opset, const char *what)
 {
     if (!g->status && g->opset < opset)
-        ort_grad_refuse(g, "its gradient takes %s of opset %d; the model imports %d", what, opset,
-                        g->opset);
+        ort_grad_refuse(g, "its %s takes %s of opset %d; the model imports %d",
+                        g->purpose ? g->purpose : "gradient", what, opset, g->opset);
     return !g->status;
 }
 

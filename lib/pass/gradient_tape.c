@@ -27,6 +27,10 @@ void ort_grad_refuse(ort_grad *g, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (g->purpose) { /* the caller names the node */
+        g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s", text);
+        return;
+    }
     g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s can't be differentiated: %s",
                               ort_node_label(g->at ? g->at : g->target, label, sizeof label),
                               text);

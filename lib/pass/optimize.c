@@ -8,30 +8,25 @@
 #include "base/error.h"
 #include "base/findings.h"
 
-/* A default that a caller may override is no constant: passes must not see it. */
-typedef struct hidden {
-    ORT_VEC(const ort_tensor *) defaults; /* by place among the graph's inputs */
-} hidden;
-
-static ort_status hide_defaults(ort_graph *graph, hidden *h, ort_error *err)
+ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidden, ort_error *err)
 {
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ort_fact *fact = &graph->values.data[graph->inputs.data[i]]->fact;
-        if (!ort_vec_push(&h->defaults, fact->value))
+        if (!ort_vec_push(&hidden->by_input, fact->value))
             return ort_error_memory(err, sizeof fact->value);
         fact->value = NULL;
     }
     return ORT_OK;
 }
 
-static void restore_defaults(ort_graph *graph, hidden *h)
+void ort_rewrite_restore_defaults(ort_graph *graph, ort_hidden_defaults *hidden)
 {
-    for (size_t i = 0; i < h->defaults.count; i++)
-        graph->values.data[graph->inputs.data[i]]->fact.value = h->defaults.data[i];
-    ort_vec_release(&h->defaults);
+    for (size_t i = 0; i < hidden->by_input.count; i++)
+        graph->values.data[graph->inputs.data[i]]->fact.value = hidden->by_input.data[i];
+    ort_vec_release(&hidden->by_input);
 }
 
-static ort_status check(ort_model *model, const ort_registry *registry, ort_error *err)
+ort_status ort_rewrite_check(const ort_model *model, const ort_registry *registry, ort_error *err)
 {
     ort_model *copy = NULL;
     ort_findings *findings = NULL;
@@ -45,6 +40,16 @@ static ort_status check(ort_model *model, const ort_registry *registry, ort_erro
     ort_model_free(copy);
     ort_findings_free(findings);
     return status;
+}
+
+ort_status ort_rewrite_inline(ort_model *model, ort_error *err)
+{
+    ORT_TRY(ort_graph_inline_functions(model->graph, err));
+    if (model->functions.count) {
+        model->functions.count = 0;
+        model->changed = true;
+    }
+    return ORT_OK;
 }
 
 /* Of initializers and Constant nodes, in bodies too. */
@@ -85,20 +90,15 @@ ort_pass_options ort_rewrite_options(const ort_model *model, const ort_optimize_
 ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
                              bool keep_functions, ort_error *err)
 {
-    hidden h = {0};
+    ort_hidden_defaults hidden = {0};
     ort_status status = ORT_OK;
-    ORT_TRY(check(model, options->registry, err));
-    if (!keep_functions && options->level > 0) {
-        ORT_TRY(ort_graph_inline_functions(model->graph, err));
-        if (model->functions.count) {
-            model->functions.count = 0;
-            model->changed = true;
-        }
-    }
-    ORT_TRY_GOTO(status, hide_defaults(model->graph, &h, err), done);
+    ORT_TRY(ort_rewrite_check(model, options->registry, err));
+    if (!keep_functions && options->level > 0)
+        ORT_TRY(ort_rewrite_inline(model, err));
+    ORT_TRY_GOTO(status, ort_rewrite_hide_defaults(model->graph, &hidden, err), done);
     ORT_TRY_GOTO(status, ort_graph_infer(model->graph, options->registry, NULL, err), done);
     status = ort_passes_run(model, options, err);
 done:
-    restore_defaults(model->graph, &h);
+    ort_rewrite_restore_defaults(model->graph, &hidden);
     return status;
 }

@@ -11,4 +11,19 @@ ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
 ort_pass_options ort_rewrite_options(const ort_model *model, const ort_optimize_options *options,
                                      const ort_registry *registry, const ort_log *log);
 
+/* ---- the beginning of each walk over a model that is written */
+
+/* Everything that ort_model_check finds, as one error. */
+ort_status ort_rewrite_check(const ort_model *model, const ort_registry *registry, ort_error *err);
+/* Expand all functions; the model has none then. */
+ort_status ort_rewrite_inline(ort_model *model, ort_error *err);
+
+/* A default that a caller may override is no constant: passes must not see it. */
+typedef struct ort_hidden_defaults {
+    ORT_VEC(const ort_tensor *) by_input; /* by place among the graph's inputs */
+} ort_hidden_defaults;
+ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidden,
+                                     ort_error *err);
+void ort_rewrite_restore_defaults(ort_graph *graph, ort_hidden_defaults *hidden);
+
 #endif

@@ -8,7 +8,9 @@
  *   --isa NAME         kernel tier (or ORT_ISA); "all": every one that the machine has, in turn
  *   --threads N        threads (default 1)
  *   --optimize LEVEL   rewrite each model for a file first (ort_model_optimize), run it at level 0
- *   --written DIR      where those files go (must exist); needed with --optimize
+ *   --opset N          convert each model to this opset instead; one that is blocked is skipped,
+ *                      --list-failures prints the reasons
+ *   --written DIR      where those files go (must exist); needed with --optimize and --opset
  *   --timeout SECONDS  for one test (default 60)
  *
  * Tests run in a child process that reports one fixed-size record per test through a pipe; when the
@@ -24,7 +26,7 @@
 
 #include "../harness.h"
 
-typedef enum outcome { PASSED, FAILED, UNSUPPORTED, SKIPPED, OUTCOMES } outcome;
+typedef enum outcome { PASSED, FAILED, UNSUPPORTED, SKIPPED, BLOCKED, OUTCOMES } outcome;
 
 typedef struct record { /* smaller than PIPE_BUF, so that a write is whole */
     int index;
@@ -43,7 +45,7 @@ typedef struct test_case {
 typedef struct settings {
     const char *dir, *filter, *isa, *ignore;
     const char *written;
-    int threads, timeout, optimize; /* optimize 0: sessions as they are */
+    int threads, timeout, optimize, opset; /* optimize and opset 0: sessions as they are */
     bool list_failures, print_ignore;
 } settings;
 
@@ -69,35 +71,49 @@ static ort_status run_set(ort_session *session, const char *folder, const harnes
     return status;
 }
 
+static ort_status rewrite(ort_env *env, const settings *set, ort_model *model, bool *blocked,
+                          ort_error *err)
+{
+    ort_optimize_options options;
+    ort_findings *blockers = NULL;
+    ort_optimize_options_init(&options);
+    options.level = set->optimize;
+    if (!set->opset)
+        return ort_model_optimize(env, model, &options, err);
+    ort_status status = ort_model_set_opset(env, model, set->opset, false, &blockers, NULL, err);
+    *blocked = ort_findings_count(blockers) > 0;
+    ort_findings_free(blockers);
+    return status;
+}
+
 /* The model as ort-optimize writes it. */
 static ort_status load_written(ort_env *env, const settings *set, const char *name,
-                               const char *path, ort_session **session, ort_error *err)
+                               const char *path, ort_session **session, bool *blocked,
+                               ort_error *err)
 {
     char written[PATH_MAX];
     ort_model *model = NULL;
-    ort_optimize_options options;
     ort_session_options plain;
-    ort_optimize_options_init(&options);
     ort_session_options_init(&plain);
-    options.level = set->optimize;
     plain.level = 0;
     snprintf(written, sizeof written, "%s/%s.onnx", set->written, name);
     ort_status status = ort_model_load(env, path, NULL, &model, err);
     if (!status)
-        status = ort_model_optimize(env, model, &options, err);
+        status = rewrite(env, set, model, blocked, err);
     if (!status)
         status = ort_model_save(model, written, NULL, err);
     ort_model_free(model);
     return status ? status : ort_session_load(env, written, &plain, session, err);
 }
 
-static ort_status run_test(ort_env *env, const settings *how, const test_case *test, ort_error *err)
+static ort_status run_test(ort_env *env, const settings *how, const test_case *test, bool *blocked,
+                           ort_error *err)
 {
     char path[PATH_MAX];
     ort_session *session = NULL;
     snprintf(path, sizeof path, "%s/%s/model.onnx", how->dir, test->name);
-    ort_status status = how->optimize
-                            ? load_written(env, how, test->name, path, &session, err)
+    ort_status status = how->written
+                            ? load_written(env, how, test->name, path, &session, blocked, err)
                             : ort_session_load(env, path, NULL, &session, err);
     for (int set = 0; !status; set++) {
         snprintf(path, sizeof path, "%s/%s/test_data_set_%d", how->dir, test->name, set);
@@ -126,8 +142,12 @@ static void run_child(const settings *set, const test_case *tests, int count, in
             continue;
         record r = {.index = i};
         err = (ort_error){0};
-        ort_status status = run_test(env, set, &tests[i], &err);
-        r.outcome = !status ? PASSED : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED : FAILED;
+        bool blocked = false;
+        ort_status status = run_test(env, set, &tests[i], &blocked, &err);
+        r.outcome = !status                            ? PASSED
+                    : blocked                          ? BLOCKED
+                    : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED
+                                                       : FAILED;
         snprintf(r.message, sizeof r.message, "%.900s", status ? err.message : "");
         harness_first_line(r.message);
         if (write(fd, &r, sizeof r) != (ssize_t)sizeof r)
@@ -246,7 +266,7 @@ typedef struct tally {
 
 static int total(const tally *t)
 {
-    return t->of[PASSED] + t->of[FAILED] + t->of[UNSUPPORTED] + t->of[SKIPPED];
+    return t->of[PASSED] + t->of[FAILED] + t->of[UNSUPPORTED] + t->of[SKIPPED] + t->of[BLOCKED];
 }
 
 static int by_folder(const void *a, const void *b)
@@ -304,7 +324,8 @@ static bool parse(int argc, char **argv, settings *set)
         {"print-ignore", no_argument, NULL, 'p'},  {"ignore", required_argument, NULL, 'g'},
         {"isa", required_argument, NULL, 'i'},     {"threads", required_argument, NULL, 't'},
         {"timeout", required_argument, NULL, 'o'}, {"optimize", required_argument, NULL, 'O'},
-        {"written", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
+        {"written", required_argument, NULL, 'w'}, {"opset", required_argument, NULL, 'N'},
+        {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'f': set->filter = optarg; break;
@@ -316,22 +337,26 @@ static bool parse(int argc, char **argv, settings *set)
         case 'o': set->timeout = atoi(optarg); break;
         case 'O': set->optimize = atoi(optarg); break;
         case 'w': set->written = optarg; break;
+        case 'N': set->opset = atoi(optarg); break;
         default: return false;
         }
     }
     set->dir = optind + 1 == argc ? argv[optind] : NULL;
-    return set->dir != NULL && (!set->optimize || set->written);
+    return set->dir != NULL && (!set->optimize && !set->opset) == !set->written;
 }
 
 static void print_details(const settings *set, const test_case *test)
 {
-    if (test->outcome != FAILED && test->outcome != UNSUPPORTED)
+    if (test->outcome != FAILED && test->outcome != UNSUPPORTED && test->outcome != BLOCKED)
         return;
     if (set->print_ignore)
         printf("%s  %s\n", test->name, test->message);
     else if (set->list_failures)
-        printf("%s %s: %s\n", test->outcome == FAILED ? "FAIL" : "UNSUPPORTED", test->name,
-               test->message);
+        printf("%s %s: %s\n",
+               test->outcome == FAILED    ? "FAIL"
+               : test->outcome == BLOCKED ? "BLOCKED"
+                                          : "UNSUPPORTED",
+               test->name, test->message);
 }
 
 /* All selected tests on one tier; their outcomes go to `sum`. The table only when asked for. */
@@ -419,6 +444,6 @@ int main(int argc, char **argv)
     int failed = sum.of[FAILED] + sum.of[UNSUPPORTED] + strangers;
     fprintf(set.print_ignore ? stderr : stdout,
             "%d of the failed are unsupported\n%d passed, %d failed, %d skipped\n",
-            sum.of[UNSUPPORTED], sum.of[PASSED], failed, sum.of[SKIPPED]);
+            sum.of[UNSUPPORTED], sum.of[PASSED], failed, sum.of[SKIPPED] + sum.of[BLOCKED]);
     return failed != 0;
 }
