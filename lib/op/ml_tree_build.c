@@ -4,6 +4,7 @@
  * edge, and the number placed is bounded by what a tree can have, so that cycles in a hostile file
  * end in an error.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ typedef struct builder {
     ort_prep *p;
     ort_forest *forest;
     ORT_VEC(ort_tree_node) nodes;
+    ORT_VEC(ort_tree_run) runs; /* as many as nodes */
     ORT_VEC(task) stack;
     size_t limit;
 } builder;
@@ -62,12 +64,17 @@ static bool push(builder *b, size_t source, uint32_t slot, bool leaf)
     return ort_vec_push(&b->stack, t);
 }
 
-/* Two neighbouring slots for the children of a node. */
-static bool reserve_pair(builder *b, uint32_t *first)
+static bool reserve(builder *b)
 {
     ort_tree_node none = {0};
-    *first = (uint32_t)b->nodes.count;
-    return ort_vec_push(&b->nodes, none) && ort_vec_push(&b->nodes, none);
+    ort_tree_run empty = {0};
+    return ort_vec_push(&b->nodes, none) && ort_vec_push(&b->runs, empty);
+}
+
+static void put_leaf(builder *b, uint32_t slot, ort_tree_run pairs)
+{
+    b->nodes.data[slot] = (ort_tree_node){INFINITY, ORT_TREE_LEAF, slot};
+    b->runs.data[slot] = pairs;
 }
 
 static ort_status too_large(builder *b, ort_error *err)
@@ -78,21 +85,80 @@ static ort_status too_large(builder *b, ort_error *err)
                          b->limit);
 }
 
-static ort_status test_node(builder *b, uint32_t slot, int mode, int64_t feature, bool missing_true,
-                            double split, uint32_t *child, ort_error *err)
+typedef struct tree_test {
+    int mode;
+    int64_t feature;
+    bool missing_true;
+    double split;
+} tree_test;
+
+/* Turn an order into <=; true when the children change places. Infinite splits stay as they are:
+ * there is no number before the least. */
+static bool rewrite(tree_test *t)
 {
-    if (feature < 0 || feature >= (1 << 27))
-        return ort_prep_fail(b->p, err, "a node tests feature %lld", (long long)feature);
-    if (!reserve_pair(b, child))
+    bool swaps = t->mode == ORT_TREE_GT || t->mode == ORT_TREE_GTE;
+    if (!isfinite(t->split) || (!swaps && t->mode != ORT_TREE_LT))
+        return false;
+    if (t->mode != ORT_TREE_GT)
+        t->split = nextafter(t->split, -INFINITY);
+    t->mode = ORT_TREE_LEQ;
+    t->missing_true ^= swaps;
+    return swaps;
+}
+
+/* Put a test at `slot` and its children on the stack. */
+static ort_status put_test(builder *b, uint32_t slot, tree_test t, task yes, task no,
+                           ort_error *err)
+{
+    if (t.feature < 0 || t.feature >= (1 << 27))
+        return ort_prep_fail(b->p, err, "a node tests feature %lld", (long long)t.feature);
+    bool swaps = rewrite(&t);
+    uint32_t child = (uint32_t)b->nodes.count;
+    yes.slot = child + swaps;
+    no.slot = child + !swaps;
+    if (!reserve(b) || !reserve(b) || !ort_vec_push(&b->stack, no) ||
+        !ort_vec_push(&b->stack, yes))
         return ort_error_memory(err, 0);
     if (b->nodes.count > b->limit)
         return too_large(b, err);
     b->nodes.data[slot] = (ort_tree_node){
-        split, (uint32_t)feature << 4 | (missing_true ? 8u : 0u) | (uint32_t)mode, *child};
-    if (feature > b->forest->max_feature)
-        b->forest->max_feature = feature;
-    if (mode != ORT_TREE_LEQ || missing_true)
+        t.split, (uint32_t)t.feature << 4 | (t.missing_true ? 8u : 0u) | (uint32_t)t.mode, child};
+    if (t.feature > b->forest->max_feature)
+        b->forest->max_feature = t.feature;
+    if (t.mode != ORT_TREE_LEQ)
         b->forest->all_leq = false;
+    return ORT_OK;
+}
+
+/* A copy of `bytes` at `from`, or NULL. */
+static void *keep(builder *b, const void *from, size_t bytes)
+{
+    void *to = ort_arena_alloc_aligned(b->p->arena, bytes + 1, 64, 0);
+    if (to != NULL && bytes > 0)
+        memcpy(to, from, bytes);
+    return to;
+}
+
+/* Children stand behind their parent. */
+static ort_status find_heights(builder *b, ort_error *err)
+{
+    ort_forest *f = b->forest;
+    uint32_t *height = calloc(f->node_count + 1, sizeof *height);
+    f->heights = ort_arena_array(b->p->arena, f->root_count + 1, sizeof *f->heights);
+    if (height == NULL || f->heights == NULL) {
+        free(height);
+        return ort_error_memory(err, f->node_count * sizeof *height);
+    }
+    for (size_t i = f->node_count; i-- > 0;) {
+        const ort_tree_node *n = &f->nodes[i];
+        if ((n->feature & 7) == ORT_TREE_LEAF)
+            continue;
+        uint32_t yes = height[n->child], no = height[n->child + 1];
+        height[i] = 1 + (yes > no ? yes : no);
+    }
+    for (size_t r = 0; r < f->root_count; r++)
+        f->heights[r] = height[f->roots[r]];
+    free(height);
     return ORT_OK;
 }
 
@@ -101,14 +167,14 @@ static ort_status finish(builder *b, ort_status status, ort_error *err)
     ort_forest *f = b->forest;
     if (status == ORT_OK) {
         f->node_count = b->nodes.count;
-        f->nodes = ort_arena_alloc_aligned(b->p->arena, (b->nodes.count + 1) * sizeof *f->nodes, 64,
-                                           0);
-        if (f->nodes == NULL)
-            status = ort_error_memory(err, b->nodes.count * sizeof *f->nodes);
-        else if (b->nodes.count > 0)
-            memcpy(f->nodes, b->nodes.data, b->nodes.count * sizeof *f->nodes);
+        f->nodes = keep(b, b->nodes.data, b->nodes.count * sizeof *f->nodes);
+        f->runs = keep(b, b->runs.data, b->runs.count * sizeof *f->runs);
+        status = f->nodes == NULL || f->runs == NULL
+                     ? ort_error_memory(err, b->nodes.count * sizeof *f->nodes)
+                     : find_heights(b, err);
     }
     ort_vec_release(&b->nodes);
+    ort_vec_release(&b->runs);
     ort_vec_release(&b->stack);
     return status;
 }
@@ -242,22 +308,19 @@ static ort_status place_ml3(builder *b, const ml3 *m, const task *t, ort_error *
 {
     size_t i = t->source, yes, no;
     int mode = mode_of(&m->mode[i]);
-    uint32_t child;
     if (mode < 0 || mode == ORT_TREE_MEMBER)
         return ort_prep_fail(b->p, err, "nodes_modes holds '%.*s'", (int)m->mode[i].length,
                              m->mode[i].ptr);
     if (mode == ORT_TREE_LEAF) {
-        b->nodes.data[t->slot] = (ort_tree_node){(double)m->pair_count[i], ORT_TREE_LEAF,
-                                                 m->first_pair[i]};
+        put_leaf(b, t->slot, (ort_tree_run){m->first_pair[i], m->pair_count[i]});
         return ORT_OK;
     }
     if (!find_node(m, m->tree[i], m->yes[i], &yes) || !find_node(m, m->tree[i], m->no[i], &no))
         return ort_prep_fail(b->p, err, "node %lld of tree %lld has a child that isn't there",
                              (long long)m->node[i], (long long)m->tree[i]);
-    ORT_TRY(test_node(b, t->slot, mode, m->feature[i],
-                      i < m->missing_count && m->missing[i] != 0, m->split.data[i], &child, err));
-    return push(b, no, child + 1, false) && push(b, yes, child, false) ? ORT_OK
-                                                                      : ort_error_memory(err, 0);
+    tree_test test = {mode, m->feature[i], i < m->missing_count && m->missing[i] != 0,
+                      m->split.data[i]};
+    return put_test(b, t->slot, test, (task){.source = yes}, (task){.source = no}, err);
 }
 
 /* Roots are the nodes that are nobody's child, in file order. */
@@ -278,11 +341,10 @@ static ort_status place_trees(builder *b, const ml3 *m, ort_error *err)
             is_child[child] = true;
     }
     for (size_t i = 0; i < m->count; i++) {
-        ort_tree_node none = {0};
         if (is_child[i])
             continue;
         f->roots[f->root_count++] = (uint32_t)b->nodes.count;
-        if (!push(b, i, (uint32_t)b->nodes.count, false) || !ort_vec_push(&b->nodes, none))
+        if (!push(b, i, (uint32_t)b->nodes.count, false) || !reserve(b))
             return ort_error_memory(err, 0);
         while (b->stack.count > 0) {
             task t = ort_vec_pop(&b->stack);
@@ -393,24 +455,21 @@ static ort_status read_sets(ort_prep *p, ml5 *m, ort_forest *f, ort_error *err)
 static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *err)
 {
     size_t i = t->source;
-    uint32_t child;
     if (i >= (t->leaf ? m->leaves : m->count))
         return ort_prep_fail(b->p, err, "a node names %s %zu of %zu", t->leaf ? "leaf" : "node", i,
                              t->leaf ? m->leaves : m->count);
     if (t->leaf) {
-        b->nodes.data[t->slot] = (ort_tree_node){1, ORT_TREE_LEAF, (uint32_t)i};
+        put_leaf(b, t->slot, (ort_tree_run){(uint32_t)i, 1});
         return ORT_OK;
     }
     int mode = ((const uint8_t *)m->mode->data)[i];
     if (mode > ORT_TREE_MEMBER)
         return ort_prep_fail(b->p, err, "nodes_modes holds %d, at most 6 is known", mode);
     double split = mode == ORT_TREE_MEMBER ? (double)m->set_of[i] : m->split.data[i];
-    ORT_TRY(test_node(b, t->slot, mode, m->feature[i],
-                      i < m->missing_count && m->missing[i] != 0, split, &child, err));
-    return push(b, (size_t)m->no[i], child + 1, m->no_leaf[i] != 0) &&
-                   push(b, (size_t)m->yes[i], child, m->yes_leaf[i] != 0)
-               ? ORT_OK
-               : ort_error_memory(err, 0);
+    tree_test test = {mode, m->feature[i], i < m->missing_count && m->missing[i] != 0, split};
+    return put_test(b, t->slot, test,
+                    (task){.source = (size_t)m->yes[i], .leaf = m->yes_leaf[i] != 0},
+                    (task){.source = (size_t)m->no[i], .leaf = m->no_leaf[i] != 0}, err);
 }
 
 static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
@@ -420,10 +479,8 @@ static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
     if (f->roots == NULL)
         return ort_error_memory(err, m->root_count * sizeof *f->roots);
     for (size_t r = 0; r < m->root_count; r++) {
-        ort_tree_node none = {0};
         f->roots[f->root_count++] = (uint32_t)b->nodes.count;
-        if (!push(b, (size_t)m->roots[r], (uint32_t)b->nodes.count, false) ||
-            !ort_vec_push(&b->nodes, none))
+        if (!push(b, (size_t)m->roots[r], (uint32_t)b->nodes.count, false) || !reserve(b))
             return ort_error_memory(err, 0);
         while (b->stack.count > 0) {
             task t = ort_vec_pop(&b->stack);

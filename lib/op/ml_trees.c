@@ -1,12 +1,14 @@
 /* ml_trees.c - TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
  *
  * Scores are summed in double in tree order and rounded once at the end. Rows are independent: the
- * grid is blocks of rows, whatever the number of threads.
+ * grid is blocks of rows, whatever the number of threads. A walk waits for a load and a comparison
+ * at each step, so that eight go in step: one tree over eight rows, or eight trees over one.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "op/ml_tree.h"
 
 enum { ROWS_PER_TASK = 32 };
@@ -41,47 +43,122 @@ static bool test(const ort_forest *f, const ort_tree_node *n, double x)
     }
 }
 
-static const ort_tree_node *walk(const ort_forest *f, uint32_t root, const double *row)
+/* One tree, any tests and values. */
+static uint32_t walk(const ort_forest *f, uint32_t root, const double *row)
 {
-    const ort_tree_node *n = &f->nodes[root];
-    if (f->all_leq) {
-        while ((n->feature & 7) != ORT_TREE_LEAF)
-            n = &f->nodes[n->child + !(row[n->feature >> 4] <= n->split)];
-        return n;
-    }
-    while ((n->feature & 7) != ORT_TREE_LEAF) {
+    uint32_t at = root;
+    for (;;) {
+        const ort_tree_node *n = &f->nodes[at];
+        if ((n->feature & 7) == ORT_TREE_LEAF)
+            return at;
         double x = row[n->feature >> 4];
         bool yes = isnan(x) ? (n->feature & 8) != 0 : test(f, n, x);
-        n = &f->nodes[n->child + !yes];
+        at = n->child + !yes;
     }
-    return n;
 }
 
-static void take(const ort_forest *f, double *score, bool *seen, const ort_tree_pair *pair)
+/* Eight walks through tests of <=, without NaN. Step is `x <= split ? child : child + 1`; after
+ * some steps all may have come to leaves, where they stay. `value(lane, feature)` is x. */
+#define EVERY_LANE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define LANE_BEGIN(j) uint32_t n##j = at[j];
+#define LANE_END(j) at[j] = n##j;
+#define LANE_STEP(j)                                                                               \
+    n##j = nodes[n##j].child + (VALUE(j, nodes[n##j].feature) > nodes[n##j].split);
+#define LANE_LEAF(j) leaves &= nodes[n##j].feature;
+#define WALK(height)                                                                               \
+    EVERY_LANE(LANE_BEGIN)                                                                         \
+    for (uint32_t left = (height); left > 0;) {                                                    \
+        uint32_t leaves = ORT_TREE_LEAF;                                                           \
+        for (uint32_t k = left < 4 ? left : 4; k > 0; k--, left--) {                               \
+            EVERY_LANE(LANE_STEP)                                                                  \
+        }                                                                                          \
+        EVERY_LANE(LANE_LEAF)                                                                      \
+        if (leaves == ORT_TREE_LEAF)                                                               \
+            break;                                                                                 \
+    }                                                                                              \
+    EVERY_LANE(LANE_END)
+
+static void walk_rows(const ort_tree_node *nodes, const double *columns, uint32_t height,
+                      uint32_t *at)
 {
-    double *s = &score[pair->target];
-    if (f->aggregate == ORT_TREE_MIN)
-        *s = !seen[pair->target] || pair->weight < *s ? pair->weight : *s;
-    else if (f->aggregate == ORT_TREE_MAX)
-        *s = !seen[pair->target] || pair->weight > *s ? pair->weight : *s;
-    else
-        *s += pair->weight;
-    seen[pair->target] = true;
+#define VALUE(j, feature) columns[((feature) >> 4) * ORT_TREE_ROWS + j]
+    WALK(height)
+#undef VALUE
+}
+
+static void walk_trees(const ort_tree_node *nodes, const double *row, uint32_t height,
+                       uint32_t *at)
+{
+#define VALUE(j, feature) row[(feature) >> 4]
+    WALK(height)
+#undef VALUE
+}
+
+static void take(const ort_forest *f, uint32_t leaf, double *score, bool *seen)
+{
+    const ort_tree_pair *pair = &f->pairs[f->runs[leaf].first];
+    const ort_tree_pair *end = pair + f->runs[leaf].count;
+    bool sums = f->aggregate == ORT_TREE_SUM || f->aggregate == ORT_TREE_AVERAGE;
+    for (; pair < end; pair++) {
+        double *s = &score[pair->target];
+        if (sums)
+            *s += pair->weight;
+        else if (!seen[pair->target] ||
+                 (f->aggregate == ORT_TREE_MIN ? pair->weight < *s : pair->weight > *s))
+            *s = pair->weight;
+        seen[pair->target] = true;
+    }
+}
+
+static void average(const ort_forest *f, double *scores, int64_t count)
+{
+    if (f->aggregate == ORT_TREE_AVERAGE)
+        for (int64_t t = 0; t < count; t++)
+            scores[t] /= (double)f->root_count;
+}
+
+static bool has_nan(const double *row, int64_t count)
+{
+    bool any = false;
+    for (int64_t i = 0; i < count; i++)
+        any |= isnan(row[i]);
+    return any;
 }
 
 void ort_forest_score(const ort_forest *f, const double *row, double *score, bool *seen)
 {
+    size_t r = 0;
     memset(score, 0, (size_t)f->targets * sizeof *score);
     memset(seen, 0, (size_t)f->targets * sizeof *seen);
-    for (size_t r = 0; r < f->root_count; r++) {
-        const ort_tree_node *leaf = walk(f, f->roots[r], row);
-        const ort_tree_pair *pair = &f->pairs[leaf->child];
-        for (size_t k = (size_t)leaf->split; k > 0; k--, pair++)
-            take(f, score, seen, pair);
+    bool plain = f->all_leq && !has_nan(row, f->max_feature + 1);
+    for (; plain && r + ORT_TREE_ROWS <= f->root_count; r += ORT_TREE_ROWS) {
+        uint32_t at[ORT_TREE_ROWS], height = 0;
+        memcpy(at, &f->roots[r], sizeof at);
+        for (int j = 0; j < ORT_TREE_ROWS; j++)
+            height = f->heights[r + (size_t)j] > height ? f->heights[r + (size_t)j] : height;
+        walk_trees(f->nodes, row, height, at);
+        for (int j = 0; j < ORT_TREE_ROWS; j++)
+            take(f, at[j], score, seen);
     }
-    if (f->aggregate == ORT_TREE_AVERAGE)
-        for (int64_t t = 0; t < f->targets; t++)
-            score[t] /= (double)f->root_count;
+    for (; r < f->root_count; r++)
+        take(f, walk(f, f->roots[r], row), score, seen);
+    average(f, score, f->targets);
+}
+
+void ort_forest_score_rows(const ort_forest *f, const double *columns, double *scores, bool *seen)
+{
+    size_t count = (size_t)f->targets * ORT_TREE_ROWS;
+    memset(scores, 0, count * sizeof *scores);
+    memset(seen, 0, count * sizeof *seen);
+    for (size_t r = 0; r < f->root_count; r++) {
+        uint32_t at[ORT_TREE_ROWS];
+        for (int j = 0; j < ORT_TREE_ROWS; j++)
+            at[j] = f->roots[r];
+        walk_rows(f->nodes, columns, f->heights[r], at);
+        for (int j = 0; j < ORT_TREE_ROWS; j++)
+            take(f, at[j], scores + j * f->targets, seen + j * f->targets);
+    }
+    average(f, scores, (int64_t)count);
 }
 
 /* ---- state and grid */
@@ -170,21 +247,45 @@ static void finish_row(const work *w, int64_t row, double *score, bool *seen)
         ort_tensor_set_f64(out, row * f->targets + t, score[t]);
 }
 
+static void load_row(const work *w, int64_t r, double *row)
+{
+    ort_ml_load_row(w->x, r * w->features, w->features, row);
+    if (w->s->forest.rounds_to_float && w->x->dtype != ORT_DTYPE_DOUBLE)
+        for (int64_t i = 0; i < w->features; i++)
+            row[i] = (double)(float)row[i];
+}
+
+/* Whether rows [r, r + ORT_TREE_ROWS) can be scored together; then they lie in `columns`. */
+static bool load_columns(const work *w, int64_t r, double *row, double *columns)
+{
+    for (int j = 0; j < ORT_TREE_ROWS; j++) {
+        load_row(w, r + j, row);
+        if (has_nan(row, w->features))
+            return false;
+        for (int64_t i = 0; i < w->features; i++)
+            columns[i * ORT_TREE_ROWS + j] = row[i];
+    }
+    return true;
+}
+
 static void score_rows(void *arg, size_t task, int thread)
 {
     const work *w = arg;
     const ort_forest *f = &w->s->forest;
-    double *row = ort_call_scratch(w->call, thread);
-    double *score = row + w->features;
-    bool *seen = (bool *)(score + f->targets);
-    int64_t begin = (int64_t)task * ROWS_PER_TASK, end = begin + ROWS_PER_TASK;
-    for (int64_t r = begin; r < end && r < w->rows; r++) {
-        ort_ml_load_row(w->x, r * w->features, w->features, row);
-        if (f->rounds_to_float && w->x->dtype != ORT_DTYPE_DOUBLE)
-            for (int64_t i = 0; i < w->features; i++)
-                row[i] = (double)(float)row[i];
-        ort_forest_score(f, row, score, seen);
-        finish_row(w, r, score, seen);
+    double *row = ort_call_scratch(w->call, thread), *columns = row + w->features;
+    double *scores = columns + w->features * ORT_TREE_ROWS;
+    bool *seen = (bool *)(scores + f->targets * ORT_TREE_ROWS);
+    int64_t r = (int64_t)task * ROWS_PER_TASK, end = ort_min_i64(r + ROWS_PER_TASK, w->rows);
+    for (; f->all_leq && r + ORT_TREE_ROWS <= end && load_columns(w, r, row, columns);
+         r += ORT_TREE_ROWS) {
+        ort_forest_score_rows(f, columns, scores, seen);
+        for (int j = 0; j < ORT_TREE_ROWS; j++)
+            finish_row(w, r + j, scores + j * f->targets, seen + j * f->targets);
+    }
+    for (; r < end; r++) {
+        load_row(w, r, row);
+        ort_forest_score(f, row, scores, seen);
+        finish_row(w, r, scores, seen);
     }
 }
 
@@ -194,8 +295,9 @@ static ort_status forest_shape(ort_shaping *s, ort_error *err)
     int64_t rows, features;
     (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
-    s->thread_bytes = ((size_t)features + (size_t)state->forest.targets) * sizeof(double) +
-                      (size_t)state->forest.targets + 64;
+    size_t targets = (size_t)state->forest.targets * ORT_TREE_ROWS;
+    s->thread_bytes = ((size_t)features * (1 + ORT_TREE_ROWS) + targets) * sizeof(double) +
+                      targets + 64;
     return ORT_OK;
 }
 
