@@ -6,6 +6,36 @@
 #include "op/edit.h"
 #include "pass/activation.h"
 
+static bool all_are(const ort_attr *a, int64_t value)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->ints[i] != value)
+            return false;
+    return a->type == ORT_ATTR_INTS;
+}
+
+/* Does the attribute say what holds without it? */
+static bool is_default(const ort_attr *a)
+{
+    if (!strcmp(a->name, "group"))
+        return a->type == ORT_ATTR_INT && a->i == 1;
+    if (!strcmp(a->name, "dilations") || !strcmp(a->name, "strides"))
+        return all_are(a, 1);
+    return !strcmp(a->name, "pads") && all_are(a, 0);
+}
+
+/* Without those: a file with the domain's name in each node must not be larger than it was. */
+static const ort_attr *spell_attrs(ort_graph *graph, const ort_node *conv, int *count)
+{
+    size_t most = (size_t)conv->attr_count + 1;
+    ort_attr *kept = ort_arena_alloc(&graph->model->arena, most * sizeof *kept);
+    *count = 0;
+    for (int i = 0; kept && i < conv->attr_count; i++)
+        if (!is_default(&conv->attrs[i]))
+            kept[(*count)++] = conv->attrs[i];
+    return kept;
+}
+
 static ort_status fuse(ort_pass_context *c, ort_node *conv, ort_node *next,
                        const ort_fused_activation *activation, ort_error *err)
 {
@@ -18,11 +48,12 @@ static ort_status fuse(ort_pass_context *c, ort_node *conv, ort_node *next,
                           .input_count = conv->input_count,
                           .outputs = &output,
                           .output_count = 1,
-                          .attrs = conv->attrs,
-                          .attr_count = conv->attr_count,
                           .origin = ort_edit_origin(c->graph, conv, next)};
     ort_attr name = {.name = "activation", .type = ORT_ATTR_STRING};
     ort_attr params = {.name = "activation_params", .type = ORT_ATTR_FLOATS};
+    spec.attrs = spell_attrs(c->graph, conv, &spec.attr_count);
+    if (!spec.attrs)
+        return ort_error_memory(err, sizeof *spec.attrs);
     name.s = (ort_string){activation->name, strlen(activation->name)};
     params.floats = activation->params;
     params.count = (size_t)activation->param_count;

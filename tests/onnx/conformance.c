@@ -8,6 +8,7 @@
  *   --isa NAME         kernel tier (or ORT_ISA); "all": every one that the machine has, in turn
  *   --threads N        threads (default 1)
  *   --optimize LEVEL   rewrite each model for a file first (ort_model_optimize), run it at level 0
+ *   --contrib          that file may hold com.microsoft operators
  *   --opset N          convert each model to this opset instead; one that is blocked is skipped,
  *                      --list-failures prints the reasons
  *   --written DIR      where those files go (must exist); needed with --optimize and --opset
@@ -46,7 +47,7 @@ typedef struct settings {
     const char *dir, *filter, *isa, *ignore;
     const char *written;
     int threads, timeout, optimize, opset; /* optimize and opset 0: sessions as they are */
-    bool list_failures, print_ignore;
+    bool list_failures, print_ignore, contrib;
 } settings;
 
 /* ------------------------------------------------------------------------------ one test -- */
@@ -78,6 +79,7 @@ static ort_status rewrite(ort_env *env, const settings *set, ort_model *model, b
     ort_findings *blockers = NULL;
     ort_optimize_options_init(&options);
     options.level = set->optimize;
+    options.contrib = set->contrib;
     if (!set->opset)
         return ort_model_optimize(env, model, &options, err);
     ort_status status = ort_model_set_opset(env, model, set->opset, false, &blockers, NULL, err);
@@ -325,6 +327,7 @@ static bool parse(int argc, char **argv, settings *set)
         {"isa", required_argument, NULL, 'i'},     {"threads", required_argument, NULL, 't'},
         {"timeout", required_argument, NULL, 'o'}, {"optimize", required_argument, NULL, 'O'},
         {"written", required_argument, NULL, 'w'}, {"opset", required_argument, NULL, 'N'},
+        {"contrib", no_argument, NULL, 'c'},
         {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
@@ -338,6 +341,7 @@ static bool parse(int argc, char **argv, settings *set)
         case 'O': set->optimize = atoi(optarg); break;
         case 'w': set->written = optarg; break;
         case 'N': set->opset = atoi(optarg); break;
+        case 'c': set->contrib = true; break;
         default: return false;
         }
     }
