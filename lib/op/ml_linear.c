@@ -2,11 +2,15 @@
  *
  * Support vector machines follow libsvm: one-against-one votes, Platt's sigmoid per pair, and
  * pairwise coupling (Wu, Lin and Weng, 2004, second method) when prob_a and prob_b are given. Rows
- * are the grid.
+ * are the grid. Kernels of some rows come from one product of them by the support vectors, in
+ * double: squared distances are |x|^2 + |v|^2 - 2 x v, around the mean of the support vectors, so
+ * that where the data lie costs no digits.
  */
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
+#include "op/matrix.h"
 #include "op/ml_common.h"
 
 enum { ROWS_PER_TASK = 8, MAX_CLASSES = 4096 };
@@ -26,6 +30,9 @@ typedef struct linear_state {
     kernel_kind kernel;
     double gamma, coef0, degree;
     bool one_class, all_positive, classifier;
+    const ort_kernels *k;
+    double *packed;           /* support vectors as columns, less `center` for KERNEL_RBF */
+    double *center, *squares; /* [features]; [vectors] |v|^2 of those */
 } linear_state;
 
 typedef struct work {
@@ -74,10 +81,14 @@ static int64_t best_of(const double *scores, int64_t count)
 
 static double dot(const double *x, const float *w, int64_t n)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i] * (double)w[i];
-    return sum;
+    double sum[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int j = 0; j < 4; j++)
+            sum[j] += x[i + j] * (double)w[i + j];
+    for (; i < n; i++)
+        sum[0] += x[i] * (double)w[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 static void linear_scores(const work *w, const double *x, double *scores)
@@ -207,25 +218,58 @@ static ort_status linear_value_prepare(ort_prep *p, ort_error *err)
 
 /* ---- support vector machines */
 
-static double kernel_of(const linear_state *s, const double *x, const float *v, int64_t n)
+/* Of two vectors of which one isn't finite. */
+static double distance_square(const double *x, const float *v, int64_t n)
 {
-    double sum;
-    switch (s->kernel) {
-    case KERNEL_POLY:
-        return pow(dot(x, v, n) * s->gamma + s->coef0, s->degree);
-    case KERNEL_SIGMOID:
-        return tanh(dot(x, v, n) * s->gamma + s->coef0);
-    case KERNEL_RBF:
-        sum = 0;
-        for (int64_t i = 0; i < n; i++) {
-            double d = x[i] - (double)v[i];
-            sum += d * d;
-        }
-        return exp(-s->gamma * sum);
-    case KERNEL_LINEAR:
-        break;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double d = x[i] - (double)v[i];
+        sum += d * d;
     }
-    return dot(x, v, n);
+    return sum;
+}
+
+/* Products x v to kernels, in place. */
+static void map_products(const linear_state *s, double *p)
+{
+    for (int64_t v = 0; v < s->vectors && s->kernel == KERNEL_POLY; v++)
+        p[v] = pow(p[v] * s->gamma + s->coef0, s->degree);
+    for (int64_t v = 0; v < s->vectors && s->kernel == KERNEL_SIGMOID; v++)
+        p[v] = tanh(p[v] * s->gamma + s->coef0);
+}
+
+static void map_distances(const linear_state *s, const double *x, double square, double *p)
+{
+    for (int64_t v = 0; v < s->vectors; v++) {
+        double squares = square + s->squares[v];
+        double d = isfinite(squares)
+                       ? fmax(0, squares - 2 * p[v])
+                       : distance_square(x, s->support + v * s->features, s->features);
+        p[v] = exp(-s->gamma * d);
+    }
+}
+
+/* kernels[rows][vectors] of x[rows][features]; `space` holds as much as x. */
+static void kernel_rows(const linear_state *s, int64_t rows, const double *x, double *space,
+                        double *kernels)
+{
+    bool centered = s->kernel == KERNEL_RBF;
+    const double *a = x;
+    for (int64_t i = 0; centered && i < rows * s->features; i++)
+        space[i] = x[i] - s->center[i % s->features];
+    if (centered)
+        a = space;
+    ort_matrix_block_f64(s->k, rows, s->vectors, s->features, a, s->features, s->packed, kernels,
+                         s->vectors, 1, NULL, 0);
+    for (int64_t r = 0; r < rows; r++) {
+        double square = 0;
+        for (int64_t i = 0; centered && i < s->features; i++)
+            square += a[r * s->features + i] * a[r * s->features + i];
+        if (centered)
+            map_distances(s, x + r * s->features, square, kernels + r * s->vectors);
+        else
+            map_products(s, kernels + r * s->vectors);
+    }
 }
 
 /* Class probabilities from pairwise ones r[i][j]; q and qp are scratch of k*k and k. */
@@ -275,10 +319,9 @@ static void pair_scores(const linear_state *s, const double *kernels, double *sc
         int64_t at_j = at_i + s->per_class[i];
         for (int64_t j = i + 1; j < classes; at_j += s->per_class[j], j++, pair++) {
             double sum = (double)s->rho[(size_t)pair < s->rho_count ? pair : 0];
-            for (int64_t v = at_i; v < at_i + s->per_class[i]; v++)
-                sum += kernels[v] * (double)s->coefficients[(j - 1) * s->vectors + v];
-            for (int64_t v = at_j; v < at_j + s->per_class[j]; v++)
-                sum += kernels[v] * (double)s->coefficients[i * s->vectors + v];
+            sum += dot(kernels + at_i, s->coefficients + (j - 1) * s->vectors + at_i,
+                       s->per_class[i]);
+            sum += dot(kernels + at_j, s->coefficients + i * s->vectors + at_j, s->per_class[j]);
             scores[pair] = sum;
             votes[sum > 0 ? i : j] += 1;
         }
@@ -314,11 +357,12 @@ static void two_class(const work *w, int64_t row, double value, int64_t label)
     store_label(w, row, label);
 }
 
-static void svm_class_row(const work *w, int64_t row, const double *x, double *space)
+static void svm_class_row(const work *w, int64_t row, const double *x, const double *kernels,
+                          double *space)
 {
     const linear_state *s = w->s;
     int64_t k = s->targets, pairs = k * (k - 1) / 2;
-    double *kernels = space, *scores = kernels + s->vectors, *votes = scores + pairs + k;
+    double *scores = space, *votes = scores + pairs + k;
     double *r = votes + k, *q = r + k * k, *qp = q + k * k, *prob = qp + k;
     if (s->vectors == 0) { /* linear: one hyperplane per class */
         for (int64_t c = 0; c < k; c++)
@@ -329,8 +373,6 @@ static void svm_class_row(const work *w, int64_t row, const double *x, double *s
         store_label(w, row, best);
         return;
     }
-    for (int64_t v = 0; v < s->vectors; v++)
-        kernels[v] = kernel_of(s, x, s->support + v * s->features, s->features);
     pair_scores(s, kernels, scores, votes);
     if (s->prob_count > 0) {
         probabilities(s, scores, r, q, qp, prob);
@@ -351,18 +393,35 @@ static void svm_class_row(const work *w, int64_t row, const double *x, double *s
     }
 }
 
-static void svm_value_row(const work *w, int64_t row, const double *x, double *space)
+static void svm_value_row(const work *w, int64_t row, const double *x, const double *kernels,
+                          double *space)
 {
     const linear_state *s = w->s;
     double sum = s->rho_count > 0 ? (double)s->rho[0] : 0;
     if (s->vectors == 0)
         sum += dot(x, s->coefficients, w->features);
-    for (int64_t v = 0; v < s->vectors; v++)
-        sum += (double)s->coefficients[v] * kernel_of(s, x, s->support + v * s->features,
-                                                      s->features);
+    else
+        sum += dot(kernels, s->coefficients, s->vectors);
     space[0] = s->one_class ? (sum > 0 ? 1 : -1) : sum;
     ort_ml_post_row(s->post, space, 1);
     store(w, row, space, 1);
+}
+
+static void svm_rows(void *arg, size_t task, int thread)
+{
+    const work *w = arg;
+    const linear_state *s = w->s;
+    int64_t begin = (int64_t)task * ROWS_PER_TASK;
+    int64_t rows = ort_min_i64(ROWS_PER_TASK, w->rows - begin);
+    double *x = ort_call_scratch(w->call, thread), *kernels = x + 2 * ROWS_PER_TASK * w->features;
+    double *space = kernels + ROWS_PER_TASK * s->vectors;
+    for (int64_t r = 0; r < rows; r++)
+        ort_ml_load_row(w->x, (begin + r) * w->features, w->features, x + r * w->features);
+    if (s->vectors > 0)
+        kernel_rows(s, rows, x, x + ROWS_PER_TASK * w->features, kernels);
+    for (int64_t r = 0; r < rows; r++)
+        (s->classifier ? svm_class_row : svm_value_row)(w, begin + r, x + r * w->features,
+                                                        kernels + r * s->vectors, space);
 }
 
 static ort_status svm_run(ort_call *call, ort_error *err)
@@ -370,14 +429,13 @@ static ort_status svm_run(ort_call *call, ort_error *err)
     const linear_state *s = call->state;
     work w = {.call = call, .s = s, .x = ort_call_in(call, 0)};
     int64_t need;
-    w.row = s->classifier ? svm_class_row : svm_value_row;
     ort_ml_rows(w.x, &w.rows, &w.features);
     need = s->vectors > 0 ? s->features
                           : (int64_t)s->coefficient_count / (s->classifier ? s->targets : 1);
     if (w.features != need)
         return ort_call_fail(call, err, "input X has %lld features, the model needs %lld",
                              (long long)w.features, (long long)need);
-    ort_call_parallel(call, ort_task_count(w.rows, ROWS_PER_TASK), do_rows, &w);
+    ort_call_parallel(call, ort_task_count(w.rows, ROWS_PER_TASK), svm_rows, &w);
     return ORT_OK;
 }
 
@@ -388,7 +446,8 @@ static ort_status svm_shape(ort_shaping *s, ort_error *err)
     (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
     s->thread_bytes =
-        (size_t)(features + state->vectors + k * (k - 1) / 2 + 4 * k + 2 * k * k + 8) *
+        (size_t)(ROWS_PER_TASK * (2 * features + state->vectors) + k * (k - 1) / 2 + 4 * k +
+                 2 * k * k + 8) *
         sizeof(double);
     return ORT_OK;
 }
@@ -446,6 +505,41 @@ static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)
     return ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"), &s->post, err);
 }
 
+static void find_center(linear_state *s)
+{
+    for (int64_t i = 0; i < s->features; i++) {
+        s->center[i] = 0;
+        for (int64_t v = 0; v < s->vectors && s->kernel == KERNEL_RBF; v++)
+            s->center[i] += (double)s->support[v * s->features + i] / (double)s->vectors;
+        if (!isfinite(s->center[i]))
+            s->center[i] = 0;
+    }
+}
+
+static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
+{
+    size_t bytes = 0, count = (size_t)(s->vectors * s->features);
+    double *rows = ort_arena_array(p->arena, count, sizeof *rows);
+    s->k = p->k;
+    s->center = ort_arena_array(p->arena, (size_t)s->features, sizeof *s->center);
+    s->squares = ort_arena_array(p->arena, (size_t)s->vectors, sizeof *s->squares);
+    if (ort_matrix_packed_bytes_f64(p->k, s->features, s->vectors, &bytes))
+        s->packed = ort_prep_pack(p, bytes);
+    if (!rows || !s->center || !s->squares || !s->packed)
+        return ort_error_memory(err, count * sizeof *rows);
+    find_center(s);
+    for (int64_t v = 0; v < s->vectors; v++) {
+        s->squares[v] = 0;
+        for (int64_t i = 0; i < s->features; i++) {
+            double x = (double)s->support[v * s->features + i] - s->center[i];
+            rows[v * s->features + i] = x;
+            s->squares[v] += x * x;
+        }
+    }
+    ort_matrix_pack_f64(p->k, s->features, s->vectors, rows, 1, s->features, s->packed);
+    return ORT_OK;
+}
+
 static ort_status check_vectors(ort_prep *p, linear_state *s, ort_error *err)
 {
     if (s->vectors == 0)
@@ -454,7 +548,7 @@ static ort_status check_vectors(ort_prep *p, linear_state *s, ort_error *err)
     if (s->features < 1 || s->features * s->vectors != (int64_t)s->support_count)
         return ort_prep_fail(p, err, "%zu numbers in support_vectors can't be %lld vectors",
                              s->support_count, (long long)s->vectors);
-    return ORT_OK;
+    return pack_vectors(p, s, err);
 }
 
 static ort_status svm_class_prepare(ort_prep *p, ort_error *err)
