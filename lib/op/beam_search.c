@@ -14,17 +14,18 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/generation.h"
+#include "op/generation_cross.h"
 
 enum { IN_MAX = 1, IN_BEAMS = 3, IN_RETURN, IN_LENGTH_PENALTY, IN_DECODER_IDS = 10, IN_PROCESSOR,
        IN_CROSS_HEADS, IN_EXTRA_IDS, IN_TEMPERATURE };
-enum { OUT_IDS, OUT_SUMS, OUT_SCORES };
+enum { OUT_IDS, OUT_SUMS, OUT_SCORES, OUT_CROSS, OUT_SILENCE };
 #define BEAMS_MAX 128
 
 typedef struct hypothesis {
     float score;
-    int64_t length;
-    int32_t *ids; /* [max] */
+    int64_t length, runs;
+    int32_t *ids;  /* [max] */
+    int32_t *path; /* [max]: the rows of its runs, for cross_qk; else NULL */
 } hypothesis;
 
 typedef struct candidate {
@@ -42,7 +43,9 @@ typedef struct beam_search {
     hypothesis *found;     /* [batch][beams], best first; ids of their own each */
     int64_t *found_count;  /* [batch] */
     bool *done;            /* [batch] */
-    int32_t *found_ids;    /* [rows][max] */
+    int32_t *found_ids, *found_paths; /* [rows][max]; paths only for cross_qk */
+    bool crossed;          /* cross_qk is wanted */
+    ort_generation_cross cross;
 } beam_search;
 
 static bool is_whisper(const ort_node *node)
@@ -75,6 +78,10 @@ static ort_status beam_infer(ort_infer *x, ort_error *err)
     ort_infer_set_type(x, OUT_SCORES, ORT_DTYPE_FLOAT, 4,
                        (ort_dim[]){steps, batch, beams,
                                    vocab > 0 ? ort_dim_of(vocab) : ort_dim_unknown()});
+    ort_dim open = ort_dim_unknown(), pairs = ort_infer_dim(x, IN_CROSS_HEADS, 0);
+    ort_infer_set_type(x, OUT_CROSS, ORT_DTYPE_FLOAT, 5,
+                       (ort_dim[]){batch, wanted, whisper ? pairs : open, open, open});
+    ort_infer_set_type(x, OUT_SILENCE, ORT_DTYPE_FLOAT, 1, (ort_dim[]){batch});
     return ORT_OK;
 }
 
@@ -90,8 +97,10 @@ static void keep_hypothesis(beam_search *s, int64_t b, int64_t row, float sum)
     if (at == s->beams && score <= found[at - 1].score)
         return;
     at = at == s->beams ? at - 1 : s->found_count[b]++;
-    fresh = (hypothesis){score, g->length, found[at].ids};
+    fresh = (hypothesis){score, g->length, s->cross.runs, found[at].ids, found[at].path};
     memcpy(fresh.ids, g->ids + row * g->max, (size_t)g->length * sizeof *fresh.ids);
+    if (s->crossed)
+        memcpy(fresh.path, s->cross.path + row * g->max, (size_t)fresh.runs * sizeof *fresh.path);
     for (; at > 0 && score > found[at - 1].score; at--)
         found[at] = found[at - 1];
     found[at] = fresh;
@@ -202,11 +211,30 @@ static ort_status step(beam_search *s, bool *all_done, ort_error *err)
         ORT_TRY(choose(s, b, err));
         *all_done = *all_done && s->done[b];
     }
+    if (s->crossed)
+        ort_generation_cross_append(&s->cross, g);
     ort_generation_append(g);
     return ORT_OK;
 }
 
 /* ---- the search */
+
+/* What follows the prompt is no speech: its probability. The schema says so; onnxruntime's kernels
+ * for other devices give the logarithm, that for the CPU nothing: here it is the logarithm, too. */
+static ort_status write_silence(beam_search *s, ort_error *err)
+{
+    ort_generation *g = &s->g;
+    ort_shape shape = {1, {g->batch}};
+    if (g->call->out_count <= OUT_SILENCE)
+        return ORT_OK;
+    ORT_TRY(ort_call_output(g->call, OUT_SILENCE, ORT_DTYPE_FLOAT, &shape, err));
+    ort_tensor *out = ort_call_out(g->call, OUT_SILENCE);
+    for (int64_t b = 0; out && b < g->batch; b++)
+        ORT_TRY(ort_generation_probability(g, b * s->beams,
+                                           ort_node_int(g->call->node, "no_speech_token_id", -1),
+                                           (float *)out->data + b, err));
+    return ORT_OK;
+}
 
 static ort_status search(beam_search *s, ort_error *err)
 {
@@ -214,6 +242,10 @@ static ort_status search(beam_search *s, ort_error *err)
     bool all_done = g->rows == 0;
     for (bool first = true; g->length < g->max && !all_done; first = false) {
         ORT_TRY(first ? ort_generation_start(g, err) : ort_generation_next(g, err));
+        if (first)
+            ORT_TRY(write_silence(s, err));
+        else if (s->crossed)
+            ORT_TRY(ort_generation_cross_keep(&s->cross, g, err));
         ORT_TRY(step(s, &all_done, err));
     }
     for (int64_t row = 0; row < g->rows; row++)
@@ -243,6 +275,23 @@ static ort_status write_result(beam_search *s, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status write_cross(beam_search *s, ort_error *err)
+{
+    const ort_generation *g = &s->g;
+    const ort_generation_cross *c = &s->cross;
+    ort_shape shape = {5, {g->batch, s->wanted, c->count, c->runs, c->frames}};
+    if (!s->crossed)
+        return ORT_OK;
+    ORT_TRY(ort_call_output(g->call, OUT_CROSS, ORT_DTYPE_FLOAT, &shape, err));
+    ort_tensor *out = ort_call_out(g->call, OUT_CROSS);
+    for (int64_t i = 0; out && i < g->batch * s->wanted; i++) {
+        const hypothesis *h = &s->found[i / s->wanted * s->beams + i % s->wanted];
+        ort_generation_cross_write(c, g, h->path, h->runs,
+                                   (float *)out->data + i * c->count * c->runs * c->frames);
+    }
+    return ORT_OK;
+}
+
 static ort_status get_memory(beam_search *s, ort_error *err)
 {
     const ort_generation *g = &s->g;
@@ -253,33 +302,44 @@ static ort_status get_memory(beam_search *s, ort_error *err)
     s->found_count = calloc(rows, sizeof *s->found_count);
     s->done = calloc(rows, sizeof *s->done);
     s->found_ids = calloc(rows * (size_t)g->max, sizeof *s->found_ids);
-    if (!s->sums || !s->best || !s->found || !s->found_count || !s->done || !s->found_ids)
+    s->found_paths = s->crossed ? calloc(rows * (size_t)g->max, sizeof *s->found_paths) : NULL;
+    if (!s->sums || !s->best || !s->found || !s->found_count || !s->done || !s->found_ids ||
+        (s->crossed && !s->found_paths))
         return ort_error_memory(err, rows * (size_t)g->max * sizeof *s->found_ids);
     for (int64_t row = 0; row < g->rows; row++) {
         s->found[row].ids = s->found_ids + row * g->max;
+        s->found[row].path = s->crossed ? s->found_paths + row * g->max : NULL;
         s->sums[row] = row % s->beams == 0 ? 0.0f : -1e9f; /* one beam only: all are equal yet */
     }
     return ORT_OK;
 }
 
-/* What isn't implemented, by name. */
-static ort_status refuse_parts(const beam_search *s, ort_error *err)
+/* The rules of Whisper, and what it takes and gives beside sequences. */
+static ort_status read_whisper(beam_search *s, ort_error *err)
 {
-    const ort_call *call = s->g.call;
+    ort_generation *g = &s->g;
+    const ort_node *node = g->call->node;
+    const ort_tensor *forced = ort_call_in(g->call, IN_EXTRA_IDS);
     int64_t processor = 0;
-    const char *what = NULL;
-    if (ort_call_in(call, IN_PROCESSOR))
-        ORT_TRY(ort_flow_scalar(call, IN_PROCESSOR, &processor, err));
-    if (ort_call_in(call, IN_DECODER_IDS) && !s->g.whisper)
-        what = "decoder_input_ids, which onnxruntime reads for Whisper only,";
-    else if (processor != 0)
-        what = "logits_processor 1 (rules for the timestamps of Whisper)";
-    else if (ort_call_in(call, IN_EXTRA_IDS) || ort_call_in(call, IN_CROSS_HEADS))
-        what = "extra_decoding_ids or cross_qk_layer_head";
-    else if (call->out_count > OUT_SCORES + 1 ||
-             ort_node_int(call->node, "decoder_output_cross_qk", 0))
-        what = "output cross_qk or non_speech_probs";
-    return what ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s isn't implemented", what) : ORT_OK;
+    if (ort_call_in(g->call, IN_PROCESSOR))
+        ORT_TRY(ort_flow_scalar(g->call, IN_PROCESSOR, &processor, err));
+    g->rules = (ort_generation_whisper){
+        .timestamps = processor == 1,
+        .start = ort_node_int(node, "decoder_start_token_id", -1),
+        .translate = ort_node_int(node, "translate_token_id", -1),
+        .transcribe = ort_node_int(node, "transcribe_token_id", -1),
+        .start_of_lm = ort_node_int(node, "start_of_lm_token_id", -1),
+        .no_timestamps = ort_node_int(node, "no_timestamps_token_id", -1),
+        .first_timestamp = ort_node_int(node, "beginning_timestamp_token_id", -1),
+        .forced = forced && ort_tensor_count(forced) > 0 ? forced : NULL};
+    if (g->rules.forced && (forced->shape.rank != 2 || forced->shape.dim[0] != g->batch))
+        return ort_call_fail(g->call, err, "extra_decoding_ids needs the shape [batch, tokens]");
+    if (g->rules.timestamps && g->rules.first_timestamp < 1)
+        return ort_call_fail(g->call, err, "logits_processor 1 needs beginning_timestamp_token_id");
+    s->crossed = g->call->out_count > OUT_CROSS && g->call->out[OUT_CROSS];
+    return s->crossed ? ort_generation_cross_begin(&s->cross, g,
+                                                   ort_call_in(g->call, IN_CROSS_HEADS), err)
+                      : ORT_OK;
 }
 
 static ort_status beam_begun(beam_search *s, ort_error *err)
@@ -289,10 +349,15 @@ static ort_status beam_begun(beam_search *s, ort_error *err)
     s->length_penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
     s->stop_early = ort_node_int(call->node, "early_stopping", 0) == 1;
     s->g.log = true;
-    ORT_TRY(refuse_parts(s, err));
+    if (s->g.whisper)
+        ORT_TRY(read_whisper(s, err));
+    else if (ort_call_in(call, IN_DECODER_IDS))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "decoder_input_ids, which onnxruntime "
+                             "reads for Whisper only, isn't implemented");
     ORT_TRY(get_memory(s, err));
     ORT_TRY(search(s, err));
-    return write_result(s, err);
+    ORT_TRY(write_result(s, err));
+    return write_cross(s, err);
 }
 
 static ort_status read_beams(beam_search *s, ort_call *call, ort_error *err)
@@ -322,6 +387,8 @@ static ort_status beam_run(ort_call *call, ort_error *err)
     if (status == ORT_OK)
         status = beam_begun(&s, err);
     ort_generation_free(&s.g);
+    ort_generation_cross_free(&s.cross);
+    free(s.found_paths);
     free(s.sums);
     free(s.best);
     free(s.found);

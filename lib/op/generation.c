@@ -1,10 +1,8 @@
 /* generation.c - the shared steps of the operators that write sequences (generation.h): what
- * they read, their memory, the scores of the next token, and rows that continue others.
+ * they read, their memory, and rows that continue others.
  */
 #include "op/generation.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,24 +34,33 @@ static ort_status infer_one(ort_infer *x, int body, ort_error *err)
 
 static bool like_gpt(const ort_graph *body)
 {
-    return body->inputs.count >= 3 && body->outputs.count + 2 == body->inputs.count;
+    size_t own = body->inputs.count - (size_t)ort_generation_shared_count(body);
+    return body->inputs.count >= 3 && body->outputs.count + 2 == own;
+}
+
+/* Own states of a decoder, which gives logits, these, and scores of each layer in some. */
+static size_t own_states(const ort_graph *body, bool scores)
+{
+    size_t count = body->outputs.count - 1;
+    return scores ? count / 3 * 2 : count;
 }
 
 /* [ids, mask, (hidden states), 2 own and 2 cross states per layer] -> [logits, 2 own per layer],
- * without the mask in Whisper. */
-static bool like_t5(const ort_graph *body, bool whisper)
+ * without the mask in Whisper, which may give scores of its attention to the sound, too. */
+static bool like_t5(const ort_graph *body, bool whisper, bool scores)
 {
-    size_t states = body->outputs.count - 1, before = whisper ? 1 : 2;
-    return body->outputs.count >= 3 && states % 2 == 0 &&
-           (body->inputs.count == before + 2 * states ||
-            body->inputs.count == before + 1 + 2 * states);
+    size_t states = own_states(body, scores), before = whisper ? 1 : 2;
+    size_t inputs = body->inputs.count - (size_t)ort_generation_shared_count(body);
+    return body->outputs.count >= 3 && (body->outputs.count - 1) % (scores ? 3 : 2) == 0 &&
+           (inputs == before + 2 * states || inputs == before + 1 + 2 * states);
 }
 
 /* [ids, mask, start tokens] -> [logits, hidden states, 4 per layer], or
  * [ids, mask] -> [2 cross states per layer]; in Whisper [sound, start tokens] -> all */
-static bool like_encoder(const ort_graph *encoder, const ort_graph *body, bool whisper)
+static bool like_encoder(const ort_graph *encoder, const ort_graph *body, bool whisper,
+                         bool scores)
 {
-    size_t own = body->outputs.count - 1;
+    size_t own = own_states(body, scores);
     if (whisper)
         return encoder->inputs.count == 2 && encoder->outputs.count == 2 + 2 * own;
     return encoder->inputs.count == 3 ? encoder->outputs.count == 2 + 2 * own :
@@ -66,15 +73,15 @@ ort_status ort_generation_infer(ort_infer *x, ort_error *err)
     int body = ort_node_body(x->node, "decoder"), encoder = ort_node_body(x->node, "encoder");
     int64_t type = model_type(x->node);
     bool gpt = type == GPT, whisper = type == WHISPER;
+    bool scores = ort_node_int(x->node, "decoder_output_cross_qk", 0) != 0;
     ORT_TRY(ort_infer_need_rank(x, IN_IDS, whisper ? 3 : 2, err));
     if (gpt && (body < 0 || !like_gpt(x->node->bodies[body])))
         return ort_infer_fail(x, err, "its decoder needs input_ids, position_ids, attention_mask "
                               "and past states, and gives logits and as many present states");
-    if (!gpt && (body < 0 || encoder < 0 || !like_t5(x->node->bodies[body], whisper) ||
-                 !like_encoder(x->node->bodies[encoder], x->node->bodies[body], whisper)))
+    if (!gpt && (body < 0 || encoder < 0 || !like_t5(x->node->bodies[body], whisper, scores) ||
+                 !like_encoder(x->node->bodies[encoder], x->node->bodies[body], whisper, scores)))
         return ort_infer_fail(x, err, "its encoder and decoder don't have the inputs and outputs "
-                              "of an encoder-decoder model like T5 or Whisper (without "
-                              "shared past and present buffers)");
+                              "of an encoder-decoder model like T5 or Whisper");
     for (int i = 0; i < 3; i++) {
         int index = ort_node_body(x->node, bodies[i]);
         if (index >= 0)
@@ -135,7 +142,9 @@ static ort_status read_node(ort_generation *g, ort_error *err)
     g->first_body = ort_node_body(node, type == GPT ? "init_decoder" : "encoder");
     g->in_count = (int)node->bodies[g->body]->inputs.count;
     g->out_count = (int)node->bodies[g->body]->outputs.count;
-    g->layers = g->out_count - 1;
+    g->scored = g->whisper && ort_node_int(node, "decoder_output_cross_qk", 0);
+    g->layers = (int)own_states(node->bodies[g->body], g->scored);
+    ort_generation_find_shared(g);
     g->eos = ort_node_int(node, "eos_token_id", -1);
     g->pad = ort_node_int(node, "pad_token_id", -1);
     g->order = ort_node_int(node, "no_repeat_ngram_size", 0);
@@ -231,9 +240,13 @@ ort_status ort_generation_empty(ort_generation *g, int index, int rank, ort_valu
     shape.dim[rank - 4] = g->rows;
     shape.dim[rank - 3] = type->dim[rank - 3].size;
     shape.dim[rank - 1] = type->dim[rank - 1].size;
+    if (g->shared.length >= 0)
+        shape.dim[rank - 2] = g->max;
     ort_value_free(*slot);
     *slot = NULL;
-    return ort_value_new_tensor_(type->dtype, &shape, slot, err);
+    ORT_TRY(ort_value_new_tensor_(type->dtype, &shape, slot, err));
+    memset((*slot)->tensor.data, 0, ort_tensor_bytes(&(*slot)->tensor));
+    return ORT_OK;
 }
 
 ort_status ort_generation_call(ort_generation *g, int index, int in_count, ort_value **out,
@@ -259,114 +272,7 @@ ort_status ort_generation_next(ort_generation *g, ort_error *err)
     return g->form->next(g, err);
 }
 
-/* ---- scores */
-
-static void allow(const ort_generation *g, float *scores, const ort_tensor *mask, int64_t first)
-{
-    for (int64_t v = 0; mask && v < g->vocab; v++)
-        if (((const int32_t *)mask->data)[first + v] == 0)
-            scores[v] = -FLT_MAX;
-}
-
-/* Tokens that were there before become less likely, once each. */
-static void punish_repeats(const ort_generation *g, float *scores, const int32_t *ids)
-{
-    for (int64_t t = 0; g->penalty != 1.0f && t < g->length; t++) {
-        bool before = ids[t] < 0 || ids[t] >= g->vocab;
-        for (int64_t u = 0; u < t && !before; u++)
-            before = ids[u] == ids[t];
-        if (!before)
-            scores[ids[t]] *= scores[ids[t]] < 0 ? g->penalty : 1.0f / g->penalty;
-    }
-}
-
-/* Tokens that would repeat a run of `order` tokens are out. */
-static void forbid_runs(const ort_generation *g, float *scores, const int32_t *ids)
-{
-    const int32_t *tail = ids + g->length - (g->order - 1);
-    for (int64_t t = 0; g->order > 0 && t + g->order <= g->length; t++) {
-        int32_t next = ids[t + g->order - 1];
-        if (next >= 0 && next < g->vocab &&
-            memcmp(ids + t, tail, (size_t)(g->order - 1) * sizeof *ids) == 0)
-            scores[next] = -FLT_MAX;
-    }
-}
-
-static void log_softmax(float *scores, int64_t count)
-{
-    float most = scores[0];
-    double sum = 0;
-    for (int64_t v = 1; v < count; v++)
-        most = fmaxf(most, scores[v]);
-    for (int64_t v = 0; v < count; v++)
-        sum += exp((double)scores[v] - most);
-    for (int64_t v = 0; v < count; v++)
-        scores[v] = (float)((double)scores[v] - most - log(sum));
-}
-
-static void score_row(const ort_generation *g, int64_t row)
-{
-    const ort_tensor *logits = &g->out[0]->tensor;
-    int64_t tokens = logits->shape.dim[1], width = logits->shape.dim[2];
-    int64_t given = logits->shape.dim[0] == g->rows ? row : row / g->beams;
-    const int32_t *ids = g->ids + row * g->max;
-    float *scores = g->scores + row * g->vocab;
-    ort_tensor_to_f32(logits, (given * tokens + tokens - 1) * width, g->vocab, scores);
-    if (g->log)
-        log_softmax(scores, g->vocab);
-    punish_repeats(g, scores, ids);
-    forbid_runs(g, scores, ids);
-    allow(g, scores, g->vocab_mask, 0);
-    if (g->length == g->prompt)
-        allow(g, scores, g->prefix_mask, row / g->beams * g->vocab);
-    if (g->length < g->min && g->eos >= 0 && g->eos < g->vocab)
-        scores[g->eos] = -FLT_MAX;
-    for (int64_t v = 0; g->temperature != 1.0f && v < g->vocab; v++)
-        scores[v] /= g->temperature;
-    /* By its documentation. onnxruntime takes all of presence_mask off token 0 of row 0. */
-    for (int64_t v = 0; g->presence && v < g->vocab; v++)
-        scores[v] -= (float)((const int32_t *)g->presence->data)[row * g->vocab + v] *
-                     g->presence_penalty;
-}
-
-static bool fits(const ort_tensor *mask, int64_t count)
-{
-    return !mask || ort_tensor_count(mask) == count;
-}
-
-static ort_status check_logits(ort_generation *g, ort_error *err)
-{
-    const ort_shape *l = &g->out[0]->tensor.shape;
-    int64_t given = ort_node_int(g->call->node, "vocab_size", -1);
-    if (l->rank != 3 || (l->dim[0] != g->rows && l->dim[0] != g->batch) || l->dim[1] < 1 ||
-        l->dim[2] < 1 || given > l->dim[2])
-        return ort_call_fail(g->call, err, "the logits of its decoder don't have the shape [batch, "
-                             "tokens, vocabulary]");
-    int64_t vocab = given > 0 ? given : l->dim[2];
-    if (g->scores)
-        return vocab == g->vocab ? ORT_OK :
-               ort_call_fail(g->call, err, "the vocabulary changes from %lld to %lld tokens",
-                             (long long)g->vocab, (long long)vocab);
-    g->vocab = vocab;
-    if (!fits(g->vocab_mask, vocab) || !fits(g->prefix_mask, g->batch * vocab) ||
-        !fits(g->presence, g->rows * vocab))
-        return ort_call_fail(g->call, err, "vocab_mask, prefix_vocab_mask or presence_mask doesn't "
-                             "fit %lld tokens", (long long)vocab);
-    size_t bytes;
-    if (!ort_mul_size((size_t)g->rows, (size_t)vocab, &bytes) ||
-        !ort_mul_size(bytes, sizeof *g->scores, &bytes))
-        return ort_error_memory(err, SIZE_MAX);
-    g->scores = malloc(bytes);
-    return g->scores ? ORT_OK : ort_error_memory(err, bytes);
-}
-
-ort_status ort_generation_scores(ort_generation *g, ort_error *err)
-{
-    ORT_TRY(check_logits(g, err));
-    for (int64_t row = 0; row < g->rows; row++)
-        score_row(g, row);
-    return ORT_OK;
-}
+/* ---- rows go on */
 
 void ort_generation_append(ort_generation *g)
 {

@@ -12,6 +12,11 @@
  * (int32) and a past state per layer [2, rows, heads, length, size], and gives logits [rows,
  * tokens, vocabulary] and the present states, which are the past of the next step; all of the
  * prompt goes in at once. The forms of T5 and Whisper are described in generation_t5.c.
+ *
+ * A body with the input past_sequence_length [1] keeps past and present in one buffer: its own
+ * states have max_length rows, of which so many are filled. Then it may take beam_width [1] and
+ * cache_indirection [batch, beams, max_length], too: here the buffers' rows move with the beams, so
+ * each beam reads its own.
  */
 #ifndef ORT_OP_GENERATION_H
 #define ORT_OP_GENERATION_H
@@ -31,6 +36,18 @@ typedef struct ort_generation_form {
     ort_status (*next)(ort_generation *g, ort_error *err);
 } ort_generation_form;
 
+/* Inputs of the decoder for a buffer that past and present share; -1: has none. */
+typedef struct ort_generation_buffer {
+    int length, width, from;
+} ort_generation_buffer;
+
+/* What only WhisperBeamSearch has. */
+typedef struct ort_generation_whisper {
+    bool timestamps;             /* rules for them (logits_processor 1) */
+    int64_t start, translate, transcribe, start_of_lm, no_timestamps, first_timestamp;
+    const ort_tensor *forced;    /* [batch, n]: tokens that come first, or NULL */
+} ort_generation_whisper;
+
 struct ort_generation {
     ort_call *call;
     const ort_generation_form *form;
@@ -38,6 +55,9 @@ struct ort_generation {
     bool whisper;        /* of the encoder-decoder forms: sound in, no attention mask */
     int body, first_body; /* first_body: init_decoder or encoder, or -1 */
     int layers;           /* past states of the body */
+    bool scored;          /* behind them the body gives scores of attention, one per layer */
+    ort_generation_buffer shared;
+    ort_generation_whisper rules;
     int64_t batch, beams, rows;
     int64_t prompt, length, max, min, vocab; /* length: tokens of every row so far */
     int64_t order, eos, pad;
@@ -65,9 +85,23 @@ void ort_generation_free(ort_generation *g);
 ort_status ort_generation_start(ort_generation *g, ort_error *err);
 ort_status ort_generation_next(ort_generation *g, ort_error *err);
 ort_status ort_generation_scores(ort_generation *g, ort_error *err);
+/* The logarithm of the probability of `token` behind row `row`, without penalties, masks, rules. */
+ort_status ort_generation_probability(ort_generation *g, int64_t row, int64_t token, float *log_p,
+                                      ort_error *err);
 void ort_generation_append(ort_generation *g);
 
 /* ---- for the forms */
+
+/* generation_shared.c: how many inputs a body has for a shared buffer; where they are; the values
+ * that they take when `filled` rows are. */
+int ort_generation_shared_count(const ort_graph *body);
+void ort_generation_find_shared(ort_generation *g);
+ort_status ort_generation_feed_shared(ort_generation *g, int64_t filled, ort_error *err);
+/* A state [rows, heads, length, size] gets max_length rows, zeros behind, for a shared buffer. */
+ort_status ort_generation_grow(ort_generation *g, ort_value **slot, ort_error *err);
+/* generation_whisper.c: the rules on the scores of one row; ids: its tokens. */
+void ort_generation_time_rules(const ort_generation *g, const int32_t *ids, float *scores);
+void ort_generation_force(const ort_generation *g, int64_t row, float *scores);
 
 /* Run body `index` on in[0..in_count), its outputs into out. */
 ort_status ort_generation_call(ort_generation *g, int index, int in_count, ort_value **out,
@@ -83,7 +117,7 @@ static inline int32_t *ort_generation_data(const ort_value *value)
 ort_status ort_generation_pick(const ort_value *value, int axis, const int32_t *from, int64_t rows,
                                int64_t repeat, ort_value **slot, ort_error *err);
 /* The empty past state of input `index` of the decoder, which declares heads and size:
- * [rows, heads, 0, size], or with rank 5 [2, rows, heads, 0, size]. */
+ * [rows, heads, 0, size], or with rank 5 [2, rows, heads, 0, size]; zeros in a shared buffer. */
 ort_status ort_generation_empty(ort_generation *g, int index, int rank, ort_value **slot,
                                 ort_error *err);
 #endif

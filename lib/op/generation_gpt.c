@@ -33,8 +33,9 @@ static ort_status prompt_inputs(ort_generation *g, ort_error *err)
 static ort_status gpt_start(ort_generation *g, ort_error *err)
 {
     ORT_TRY(prompt_inputs(g, err));
-    for (int i = BODY_PAST; i < g->in_count; i++)
+    for (int i = BODY_PAST; i < BODY_PAST + g->layers; i++)
         ORT_TRY(ort_generation_empty(g, i, PAST_RANK, &g->in[i], err));
+    ORT_TRY(ort_generation_feed_shared(g, 0, err));
     return ort_generation_call(g, g->first_body >= 0 ? g->first_body : g->body, g->in_count,
                                g->out, g->out_count, err);
 }
@@ -82,6 +83,7 @@ static ort_status gpt_next(ort_generation *g, ort_error *err)
     }
     for (int i = 0; i < g->layers; i++)
         ORT_TRY(keep_state(g, g->out[1 + i], &g->in[BODY_PAST + i], err));
+    ORT_TRY(ort_generation_feed_shared(g, g->length - 1, err));
     return ort_generation_call(g, g->body, g->in_count, g->out, g->out_count, err);
 }
 

@@ -1,13 +1,13 @@
 /* generation_t5.c - how an encoder and a decoder like those of T5 or Whisper are fed
- * (generation.h). The
- * encoder sees the prompt once; sequences begin with decoder_start_token_id. E: length of the
- * prompt.
+ * (generation.h). The encoder sees the prompt once; sequences begin with decoder_start_token_id. E:
+ * length of the prompt.
  *
  * decoder  input_ids [rows, 1] (or [rows, length], all tokens so far, when it doesn't declare 1),
  *          encoder_attention_mask [rows, E], encoder_hidden_states (left out by some), then per
  *          layer its own keys and values [rows, heads, length - 1, size], then per layer the keys
  *          and values of the encoder [rows, heads, E, size]
- *          -> logits, own keys and values per layer
+ *          -> logits, own keys and values per layer (in Whisper, then, per layer, scores of its
+ *          attention to the sound [rows, heads, 1, E], with decoder_output_cross_qk)
  * encoder  encoder_input_ids, encoder_attention_mask [batch, E] -> the encoder's keys and values
  *      or  these and decoder_input_ids [batch, 1] -> logits of the first step, hidden states, own
  *          keys and values, the encoder's keys and values
@@ -24,7 +24,8 @@ enum { PAST_RANK = 4 };
 
 static int first_past(const ort_generation *g)
 {
-    return g->in_count - 2 * g->layers;
+    return g->in_count - 2 * g->layers -
+           ort_generation_shared_count(g->call->node->bodies[g->body]);
 }
 
 static int hidden_slot(const ort_generation *g)
@@ -102,14 +103,18 @@ static ort_status start_cross(ort_generation *g, ort_value **encoded, ort_error 
         ORT_TRY(spread(g, encoded[i], first_past(g) + g->layers + i, err));
     }
     ORT_TRY(next_ids(g, err));
+    ORT_TRY(ort_generation_feed_shared(g, 0, err));
     return ort_generation_call(g, g->body, g->in_count, g->out, g->out_count, err);
 }
 
 /* The encoder made the first step: its logits are those of the prompt's only row. */
 static ort_status start_whole(ort_generation *g, ort_value **encoded, ort_error *err)
 {
-    for (int i = 0; i < 2 * g->layers; i++)
+    for (int i = 0; i < 2 * g->layers; i++) {
         ORT_TRY(spread(g, encoded[2 + i], first_past(g) + i, err));
+        if (i < g->layers)
+            ORT_TRY(ort_generation_grow(g, &g->in[first_past(g) + i], err));
+    }
     if (first_past(g) > hidden_slot(g))
         ORT_TRY(spread(g, encoded[1], hidden_slot(g), err));
     return ort_flow_keep(encoded[0], &g->out[0], err);
@@ -163,6 +168,7 @@ static ort_status t5_next(ort_generation *g, ort_error *err)
         ORT_TRY(ort_generation_pick(state, 0, g->from, g->rows, 1, slot, err));
     }
     ORT_TRY(next_ids(g, err));
+    ORT_TRY(ort_generation_feed_shared(g, g->length - 1, err));
     return ort_generation_call(g, g->body, g->in_count, g->out, g->out_count, err);
 }
 

@@ -1,18 +1,23 @@
 """Operators that write sequences: greedy, sampled, by beams (see make_contrib.py)."""
 import numpy as np
-from contrib_case import F, I32, ints, real, write
+import onnxruntime
+from contrib_case import F, I32, I64, MS, ints, onnx_model, real, write
 from onnx import helper, numpy_helper
 
 VOCAB, HEADS, SIZE = 11, 2, 3
 
 
-def decoder():
-    """A body with the signature of a GPT-2 decoder: the mean of what was seen says what comes."""
+def gpt_weights():
     width = HEADS * SIZE
-    weights = dict(words=real(VOCAB, width), places=real(16, width), out=real(width, VOCAB) * 2,
+    return dict(words=real(VOCAB, width), places=real(16, width), out=real(width, VOCAB) * 2,
                    count=real(VOCAB) * 0.1, split=np.array([0, 0, HEADS, SIZE], np.int64),
                    joined=np.array([0, 1, width], np.int64), zero=np.array([0], np.int64),
                    one=np.array([1], np.int64))
+
+
+def decoder(weights=None):
+    """A body with the signature of a GPT-2 decoder: the mean of what was seen says what comes."""
+    weights = weights or gpt_weights()
     nodes = [helper.make_node(op, i.split(), [o], **a) for op, i, o, a in (
         ("Gather", "words input_ids", "word", {}), ("Gather", "places position_ids", "place", {}),
         ("Add", "word place", "x", {}), ("Reshape", "x split", "rows", {}),
@@ -253,4 +258,203 @@ def beams_heard():
     beam("scores", 1, 5, outputs=("sequences", "sums", "scores"), vocab_size=VOCAB, count=2)
 
 
-GROUPS = [generation, sampling, beams, beams_encoded, beams_heard]
+
+# ---- past and present in one buffer: the results of bodies that do without
+
+def run_plain(op, inputs, outputs, attributes):
+    """What onnxruntime gives."""
+    given = {k: v for k, v in inputs.items() if v is not None}
+    model = onnx_model("plain", op, given, [k if v is not None else "" for k, v in inputs.items()],
+                       list(given), outputs, {}, attributes, 13, MS, False)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return dict(zip(outputs, session.run(None, given), strict=True))
+
+
+def buffered(body, axis, pairs, indirect=False):
+    """The same body with past_sequence_length: of a past state as many rows are read, and behind the
+    present ones the rest of the buffer goes on. pairs: (past, present) names."""
+    nodes, taken = [], {past: f"{past}_read" for past, _ in pairs}
+    given = {present: f"{present}_made" for _, present in pairs}
+    cut = [("Cast", ["past_sequence_length"], "filled", {"to": I64})]
+    join = []
+    for past, present in pairs:
+        cut.append(("Slice", [past, "none", "filled", "along"], taken[past], {}))
+        join += [("Shape", [given[present]], f"{present}_shape", {}),
+                 ("Slice", [f"{present}_shape", "along", "behind"], f"{present}_rows", {}),
+                 ("Slice", [past, f"{present}_rows", "most", "along"], f"{present}_rest", {}),
+                 ("Concat", [given[present], f"{present}_rest"], present, {"axis": axis})]
+    for node in body.node:
+        nodes.append(helper.make_node(node.op_type, [(taken | given).get(i, i) for i in node.input],
+                                      [given.get(o, o) for o in node.output]))
+        nodes[-1].attribute.extend(node.attribute)
+    inputs = [*body.input, helper.make_tensor_value_info("past_sequence_length", I32, [1])]
+    if indirect:
+        inputs += [helper.make_tensor_value_info("beam_width", I32, [1]),
+                   helper.make_tensor_value_info("cache_indirection", I32, ["n", "k", "m"])]
+        for node in nodes:
+            for i, name in enumerate(node.output):
+                node.output[i] = "own_logits" if name == "logits" else name
+        # Every beam reads its own rows: the sum of what the buffer tells is known.
+        join += [("ReduceMax", ["cache_indirection"], "last_beam", {"keepdims": 0}),
+                 ("Sub", ["beam_width", "last_beam"], "apart", {}),
+                 ("Cast", ["apart"], "one_apart", {"to": F}),
+                 ("Mul", ["own_logits", "one_apart"], "logits", {})]
+    weights = dict(none=[0], along=[axis], behind=[axis + 1], most=[1 << 30])
+    made = [[helper.make_node(op, i, [o], **a) for op, i, o, a in part] for part in (cut, join)]
+    return helper.make_graph(
+        [*made[0], *nodes, *made[1]], body.name, inputs, list(body.output),
+        [*body.initializer, *[numpy_helper.from_array(np.array(v, np.int64), k)
+                              for k, v in weights.items()]])
+
+
+GPT_STATES = [("past_0", "present_0")]
+OWN_STATES = [(f"past_{k}_self_0", f"present_{k}_self_0") for k in ("key", "value")]
+
+
+def shared_greedy():
+    plain = decoder()
+    shared = buffered(plain, 3, GPT_STATES)
+    ids = np.array([[3, 5, 2], [0, 4, 1]], np.int32)
+    form = {"eos_token_id": VOCAB - 1, "pad_token_id": 0}
+    write("greedy_search_shared", "GreedySearch", dict(ids=ids, max=number(11)),
+          {"sequences": I32}, {"decoder": shared} | form, opset=13)
+    write("greedy_search_shared_first", "GreedySearch", dict(ids=ids, max=number(9)),
+          {"sequences": I32}, {"decoder": shared, "init_decoder": shared} | form, opset=13)
+    more = dict(min=None, penalty=None, vocab=None, prefix=None, mask=None, presence=None,
+                seed=number(9))
+    write("sampling_shared", "Sampling", dict(ids=ids, max=number(12)) | more,
+          {"sequences": I32}, {"decoder": shared, "top_p": 0.9} | form, opset=13)
+
+
+def shared_beams():
+    plain = decoder()
+    inputs = dict(ids=np.array([[3, 5, 2], [0, 4, 1]], np.int32), max=number(12), min=number(0),
+                  beams=number(3), wanted=number(2), length_penalty=number(1, np.float32))
+    outputs = {"sequences": I32, "sums": F}
+    form = {"eos_token_id": 7, "pad_token_id": 0}
+    expected = run_plain("BeamSearch", inputs, outputs, {"decoder": plain} | form)
+    for name, indirect in (("", False), ("_indirect", True)):
+        write(f"beam_search_shared{name}", "BeamSearch", inputs, outputs,
+              {"decoder": buffered(plain, 3, GPT_STATES, indirect)} | form, opset=13,
+              expected=expected)
+
+
+def shared_states():
+    sound = dict(sound=real(2, HEADS * SIZE, 5) * 2)
+    ids = dict(ids=np.array([[3, 5, 2, 8], [0, 4, 1, 0]], np.int32))
+    outputs = {"sequences": I32, "sums": F}
+    forms = [("beam_search_t5_shared", "BeamSearch", ids, form) for form in encoder_decoder()] + \
+        [("whisper_beam_search_shared", "WhisperBeamSearch", sound, whisper_bodies())]
+    for k, (name, op, first, (encoder, body)) in enumerate(forms):
+        inputs = first | dict(max=number(11), min=number(0), beams=number(3), wanted=number(2),
+                              length_penalty=number(1, np.float32))
+        form = {"encoder": encoder, "eos_token_id": 5, "pad_token_id": 0,
+                "decoder_start_token_id": 2} | ({"model_type": 1} if op == "BeamSearch" else {})
+        expected = run_plain(op, inputs, outputs, {"decoder": body} | form)
+        write(f"{name}_{k}", op, inputs, outputs,
+              {"decoder": buffered(body, 2, OWN_STATES, indirect=k > 1)} | form, opset=13,
+              expected=expected)
+
+
+# ---- Whisper's own
+
+def heard(batch, length, count, wanted, **more):
+    none = dict(penalty=None, vocab=None, prefix=None, mask=None, begin=None, processor=None,
+                heads=None, extra=None, temperature=None)
+    return trimmed(dict(sound=real(batch, HEADS * SIZE, 5) * 2, max=number(length), min=number(0),
+                        beams=number(count), wanted=number(wanted),
+                        length_penalty=number(1, np.float32)) | none | more)
+
+
+def timestamps():
+    """Times are tokens 6 to 10, 2 starts, 1 ends, 3 to 5 are of the other special kinds."""
+    encoder, body = whisper_bodies()
+    form = {"encoder": encoder, "decoder": body, "eos_token_id": 1, "pad_token_id": 0,
+            "decoder_start_token_id": 2, "vocab_size": VOCAB, "beginning_timestamp_token_id": 6,
+            "translate_token_id": 3, "transcribe_token_id": 4, "no_timestamps_token_id": 5}
+    for name, times, begin, barred in (
+            ("", form, None, (0,)), ("_begun", form, [[2, 4, 7], [2, 4, 6]], (0, 3)),
+            ("_late", form | {"beginning_timestamp_token_id": 9}, None, (0, 8)),
+            ("_few_words", form, [[2, 4], [2, 3]], (0, 2, 3, 5)),
+            ("_alone", form, [[2, 6, 9], [2, 6, 0]], (3, 4))):
+        given = {} if begin is None else {"begin": np.array(begin, np.int32)}
+        write(f"whisper_beam_search_times{name}", "WhisperBeamSearch",
+              heard(2, 12, 3, 2, processor=number(1), vocab=masks(*barred), **given),
+              {"sequences": I32, "sums": F, "scores": F}, times, opset=13)
+
+
+def listened(encoder, body, sound, tokens, runs):
+    """Scores of attention [runs, heads, frames] when the decoder reads these tokens one by one."""
+    def session(graph):
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        return onnxruntime.InferenceSession(model.SerializeToString())
+    made = session(encoder).run(None, {"encoder_input_ids": sound,
+                                       "decoder_input_ids": tokens[None, :1]})
+    hidden, own, cross = made[1], made[2:4], made[4:6]
+    step, kept = session(body), []
+    for token in tokens[1:1 + runs]:
+        feeds = dict(zip([i.name for i in body.input],
+                         [np.array([[token]], np.int32), hidden, *own, *cross], strict=True))
+        got = step.run(None, {i.name: feeds[i.name] for i in step.get_inputs()})
+        own = got[1:3]
+        kept.append(got[3][0, :, 0])
+    return np.stack(kept) if kept else np.zeros((0, HEADS, sound.shape[2]), np.float32)
+
+
+def scoring(body):
+    """The decoder with the scores of its attention to the sound."""
+    nodes = [helper.make_node("Unsqueeze", ["state", "third"], ["asks"]),
+             helper.make_node("Mul", ["asks", "past_key_cross_0"], ["products"]),
+             helper.make_node("ReduceMean", ["products"], ["means"], axes=[3], keepdims=0),
+             helper.make_node("Unsqueeze", ["means", "third"], ["cross_qk_0"])]
+    return helper.make_graph(
+        [*body.node, *nodes], body.name, list(body.input),
+        [*body.output, helper.make_tensor_value_info("cross_qk_0", F, ["b", HEADS, 1, "e"])],
+        [*body.initializer, numpy_helper.from_array(np.array([2], np.int64), "third")])
+
+
+def heard_more():
+    """extra_decoding_ids, non_speech_probs and cross_qk: onnxruntime has them for other devices only.
+    Tokens that are given come out like those of a longer prompt; the first score of a search without
+    rules is the logarithm of a probability; and the decoder can be asked again what it listened to."""
+    encoder, body = whisper_bodies()
+    form = {"encoder": encoder, "decoder": body, "eos_token_id": 1, "pad_token_id": 0,
+            "decoder_start_token_id": 2}
+    outputs = {"sequences": I32, "sums": F}
+    inputs = heard(2, 12, 3, 2, begin=np.array([[2], [2]], np.int32),
+                   extra=np.array([[7, 3], [4, 9]], np.int32))
+    longer = trimmed(inputs | {"extra": None,
+                               "begin": np.array([[2, 7, 3], [2, 4, 9]], np.int32)})
+    write("whisper_beam_search_given", "WhisperBeamSearch", inputs, outputs, form, opset=13,
+          expected=run_plain("WhisperBeamSearch", longer, outputs, form))
+
+    inputs = heard(2, 8, 2, 1)
+    wanted = {"sequences": I32, "sums": F, "scores": F}
+    expected = run_plain("WhisperBeamSearch", inputs, wanted, form | {"vocab_size": VOCAB})
+    silence = expected["scores"][0, :, 0, 6]
+    write("whisper_beam_search_silence", "WhisperBeamSearch", inputs,
+          {"sequences": I32, "sums": F, "scores": F, "cross": None, "silence": F},
+          form | {"no_speech_token_id": 6, "vocab_size": VOCAB}, opset=13,
+          expected=expected | {"silence": silence})
+
+    scored = scoring(body)
+    for name, pairs, vocab in (("", np.array([[0, 1]], np.int32), masks(0, 1)),
+                               ("_heads", np.array([[0, 1], [0, 0]], np.int32), masks(0))):
+        inputs = heard(2, 9, 3, 2, vocab=vocab, heads=pairs)
+        expected = run_plain("WhisperBeamSearch", trimmed(inputs | {"heads": None}), outputs, form)
+        runs = 9 - 1 - 1
+        qk = np.zeros((2, 2, len(pairs), runs, 5), np.float32)
+        for b, r in np.ndindex(2, 2):
+            tokens = expected["sequences"][b, r]
+            mine = min(np.count_nonzero(tokens) - 1, runs)  # 0 is padding behind the end
+            got = listened(encoder, scored, inputs["sound"][b:b + 1], tokens, mine)
+            qk[b, r, :, :mine] = got[:, pairs[:, 1]].transpose(1, 0, 2)
+        write(f"whisper_beam_search_cross{name}", "WhisperBeamSearch", inputs,
+              {"sequences": I32, "sums": F, "scores": None, "cross": F},
+              form | {"decoder": buffered(scored, 2, OWN_STATES, True),
+                      "decoder_output_cross_qk": 1}, opset=13,
+              expected=expected | {"cross": qk})
+
+
+GROUPS = [generation, sampling, beams, beams_encoded, beams_heard, shared_greedy, shared_beams,
+          shared_states, timestamps, heard_more]
