@@ -168,22 +168,36 @@ ort_id ort_attention_unsplit(const ort_graph *graph, ort_id id, int64_t *heads, 
     return reshape->inputs[0];
 }
 
-ort_node *ort_attention_joined(const ort_graph *graph, ort_id id)
+/* The Reshape that puts the heads of this [B,S,H,E] together as [B,S,H*E], or NULL. */
+static ort_node *joined(const ort_graph *graph, ort_id id)
 {
-    ort_node *transpose = ort_edit_only_reader(graph, id);
-    if (!ort_attention_has_perm(transpose, heads_first, 4))
+    ort_node *reshape = ort_edit_only_reader(graph, id);
+    if (!ort_edit_is(reshape, ONNX, "Reshape") || reshape->inputs[0] != id)
         return NULL;
-    ort_node *reshape = ort_edit_only_reader(graph, transpose->outputs[0]);
-    if (!ort_edit_is(reshape, ONNX, "Reshape") || reshape->inputs[0] != transpose->outputs[0])
-        return NULL;
-    const ort_type *parts = type_of(graph, transpose->outputs[0]);
-    const ort_type *whole = type_of(graph, reshape->outputs[0]);
-    return ort_attention_ranked(graph, transpose->outputs[0], 4) &&
-                   ort_attention_ranked(graph, reshape->outputs[0], 3) &&
+    const ort_type *parts = type_of(graph, id), *whole = type_of(graph, reshape->outputs[0]);
+    return ort_attention_ranked(graph, reshape->outputs[0], 3) &&
                    ort_dim_equal(whole->dim[0], parts->dim[0]) &&
                    ort_dim_equal(whole->dim[1], parts->dim[1])
                ? reshape
                : NULL;
+}
+
+bool ort_attention_join_result(const ort_graph *graph, ort_attention *a)
+{
+    ort_node *transpose = ort_edit_only_reader(graph, a->root->outputs[0]);
+    if (!ort_attention_has_perm(transpose, heads_first, 4) ||
+        a->core_count + 2 > ORT_ATTENTION_CORE)
+        return false;
+    const ort_type *parts = type_of(graph, transpose->outputs[0]);
+    ort_node *reshape = joined(graph, transpose->outputs[0]);
+    if (!reshape && (!ort_dim_known(parts->dim[2]) || !ort_dim_known(parts->dim[3])))
+        return false;
+    a->parted = reshape ? ORT_ID_NONE : transpose->outputs[0];
+    a->core[a->core_count++] = transpose;
+    if (reshape)
+        a->core[a->core_count++] = reshape;
+    a->root = reshape ? reshape : transpose;
+    return true;
 }
 
 /* ---- packed */

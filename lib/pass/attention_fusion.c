@@ -102,18 +102,6 @@ static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *he
     return reshape->inputs[0];
 }
 
-/* The result with its heads together; the nodes that did it go. */
-static bool join_result(const ort_graph *graph, ort_attention *a)
-{
-    ort_node *reshape = ort_attention_joined(graph, a->root->outputs[0]);
-    if (!reshape || a->core_count + 2 > ORT_ATTENTION_CORE)
-        return false;
-    a->core[a->core_count++] = ort_edit_producer(graph, reshape->inputs[0]);
-    a->core[a->core_count++] = reshape;
-    a->root = reshape;
-    return true;
-}
-
 static bool join(const ort_graph *graph, ort_attention *a)
 {
     ort_attention before = *a;
@@ -125,7 +113,7 @@ static bool join(const ort_graph *graph, ort_attention *a)
                             : ort_attention_unsplit(graph, a->k, &heads[1], a);
     ort_id v = ort_attention_unsplit(graph, a->v, &heads[2], a);
     if (q == ORT_ID_NONE || k == ORT_ID_NONE || v == ORT_ID_NONE || heads[1] != heads[2] ||
-        !join_result(graph, a)) {
+        !ort_attention_join_result(graph, a)) {
         *a = before;
         return false;
     }
@@ -144,7 +132,7 @@ static ort_status unpack(ort_pass_context *c, ort_attention *a, bool *done, ort_
     int64_t heads = 0;
     ort_id whole = a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE
                        ? ORT_ID_NONE : ort_attention_packed(c->graph, a, &heads);
-    *done = whole != ORT_ID_NONE && join_result(c->graph, a);
+    *done = whole != ORT_ID_NONE && ort_attention_join_result(c->graph, a);
     if (!*done) {
         *a = before;
         return ORT_OK;
@@ -183,16 +171,33 @@ static bool unread(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
-/* What was matched goes, then `spec` is added under the result's name. */
-static ort_status replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
-                          ort_error *err)
+/* The result [B,S,H*E] with its heads apart, under the name that readers know. */
+static ort_status part_result(ort_pass_context *c, ort_id result, ort_id parted, ort_error *err)
 {
+    const ort_type *type = type_of(c, parted);
+    const int64_t list[4] = {0, 0, type->dim[2].size, type->dim[3].size};
+    ort_id inputs[2] = {result};
+    ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Reshape", .name = "", .inputs = inputs,
+                          .input_count = 2, .outputs = &parted, .output_count = 1};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+/* What was matched goes, then `spec`, whose result is outputs[0], is added in the root's place. */
+static ort_status replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
+                          ort_id *outputs, ort_error *err)
+{
+    outputs[0] = a->parted == ORT_ID_NONE ? a->root->outputs[0] : ort_graph_add_value(c->graph, "");
+    if (outputs[0] == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *outputs);
     const ort_node *root = a->root, *softmax = a->core[a->core_count > 1 ? 1 : 0];
     spec->name = root->name;
     spec->origin = ort_edit_origin(c->graph, softmax, root);
     for (int i = 0; i < a->core_count; i++)
         ort_graph_remove_node(c->graph, a->core[i]);
     ORT_TRY(ort_edit_add_node(c->graph, spec, NULL, err));
+    if (a->parted != ORT_ID_NONE)
+        ORT_TRY(part_result(c, outputs[0], a->parted, err));
     for (int i = 0; i < a->around_count; i++)
         if (!a->around[i]->removed && unread(c->graph, a->around[i]))
             ort_graph_remove_node(c->graph, a->around[i]);
@@ -210,7 +215,7 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
                                   ort_error *err)
 {
     ort_id inputs[6] = {a->q, ORT_ID_NONE, a->v, ORT_ID_NONE, a->past_k, a->past_v};
-    ort_id outputs[3] = {a->root->outputs[0], a->present_k, a->present_v};
+    ort_id outputs[3] = {ORT_ID_NONE, a->present_k, a->present_v};
     ort_attr set[5] = {{.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
     int set_count = 1;
     ORT_TRY(keys_of(c, a, &inputs[1], err));
@@ -230,7 +235,7 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
                           .input_count = trimmed(inputs, 6), .outputs = outputs,
                           .output_count = trimmed(outputs, 3), .set = set, .set_count = set_count,
                           .opset = opset};
-    return replace(c, a, &spec, err);
+    return replace(c, a, &spec, outputs, err);
 }
 
 /* ---- MultiHeadAttention */
@@ -302,7 +307,7 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
 {
     ort_id inputs[8] = {a->q, a->k, a->v, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, a->past_k,
                         a->past_v};
-    ort_id outputs[3] = {a->root->outputs[0], a->present_k, a->present_v};
+    ort_id outputs[3] = {ORT_ID_NONE, a->present_k, a->present_v};
     ort_attr set[3] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
                        {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
                        {.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1}};
@@ -313,7 +318,7 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
                           .input_count = trimmed(inputs, 8), .outputs = outputs,
                           .output_count = trimmed(outputs, 3), .set = set,
                           .set_count = a->causal ? 3 : 2, .opset = 1};
-    return replace(c, a, &spec, err);
+    return replace(c, a, &spec, outputs, err);
 }
 
 /* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. */
@@ -324,7 +329,7 @@ static bool join_queries(const ort_graph *graph, ort_attention *a)
     if (a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE)
         return false;
     ort_id q = ort_attention_unsplit(graph, a->q, &heads, a);
-    if (q == ORT_ID_NONE || !join_result(graph, a)) {
+    if (q == ORT_ID_NONE || !ort_attention_join_result(graph, a)) {
         *a = before;
         return false;
     }
@@ -388,7 +393,8 @@ static bool read_attention(ort_node *node, ort_attention *a)
     memcpy(in, node->inputs, sizeof *in * (size_t)node->input_count);
     *a = (ort_attention){.root = node, .q = in[0], .k = in[1], .v = in[2], .masks = {in[3]},
                          .mask_count = in[3] != ORT_ID_NONE, .keep = ORT_ID_NONE,
-                         .fill = ORT_ID_NONE, .scale = (double)ort_node_float(node, "scale", 1),
+                         .fill = ORT_ID_NONE, .parted = ORT_ID_NONE,
+                         .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,
                          .core = {node}, .core_count = 1};

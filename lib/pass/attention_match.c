@@ -249,7 +249,8 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
                          .fill = ORT_ID_NONE, .scale = 1, .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
-                         .present_v = ORT_ID_NONE, .core = {root}, .core_count = 1};
+                         .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE, .core = {root},
+                         .core_count = 1};
     if (!ort_edit_is(softmax, ONNX, "Softmax"))
         return false;
     const ort_type *p = type_of(&w, softmax->outputs[0]);

@@ -23,6 +23,7 @@ typedef struct ort_attention {
     ort_id past_k, past_v; /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
     ort_id present_k, present_v;       /* their concatenations with k and v */
     int64_t q_heads, kv_heads;         /* 0: q, k and v have four dims; else [B,S,H*D] and so on */
+    ort_id parted; /* the result as [B,S,H,E], where that is wanted; or ORT_ID_NONE */
     bool causal;
     /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
      * somebody else reads them, the nearest to the result first. */
@@ -46,8 +47,8 @@ bool ort_attention_uncache(const ort_pass_context *context, ort_attention *a);
 /* The [B,S,H*D] value whose heads were split off to make this [B,H,S,D], or ORT_ID_NONE; nodes in
  * between go to `around`. */
 ort_id ort_attention_unsplit(const ort_graph *graph, ort_id id, int64_t *heads, ort_attention *a);
-/* The Reshape that puts the heads of this [B,H,S,E] together as [B,S,H*E], or NULL. */
-ort_node *ort_attention_joined(const ort_graph *graph, ort_id id);
+/* Does whoever reads the result put its heads together? Then those nodes go. */
+bool ort_attention_join_result(const ort_graph *graph, ort_attention *a);
 /* The [B,S,3*H*D] value whose thirds are q, k and v, in this order, by a Reshape, a Transpose and
  * a Split or Gather, or ORT_ID_NONE. */
 ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *heads);

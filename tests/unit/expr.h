@@ -4,7 +4,7 @@
  *
  *     (Op a b k=2 p=0,2, f=0.5 s=tanh)   a node and its attributes: an integer, a list (a comma
  *                    comes last), a float (it has a point), a string; (ms.Op ...) of com.microsoft
- *     n:(Op ...)     the result is called n     n:2:(Op ...)   n is its third result
+ *     n:(Op ...)     the result is called n; "a,b = (Op ...)" as a statement: both results
  *     x              a value that has a name    0.5  a float scalar    @3  an int64 scalar
  *     [0 -1]         an int64 list              -    an absent input
  *     #w:3,4         a float constant of these dims, of small numbers that depend on its name
@@ -120,10 +120,10 @@ NET_STATIC void expr_attr(expr *e, ort_node *node, const char *text)
     (void)!ort_node_set_attr(e->n->graph, node, &attr, NULL);
 }
 
-/* After '('. The result at place `slot` is `id`, or a new one. */
-NET_STATIC ort_id expr_node(expr *e, ort_id id, int slot)
+/* After '('. */
+NET_STATIC ort_id expr_node(expr *e, const ort_id *outputs, int output_count)
 {
-    ort_id inputs[8], outputs[8];
+    ort_id inputs[8];
     const char *attrs[8];
     char op_type[64];
     int input_count = 0, attr_count = 0;
@@ -141,15 +141,13 @@ NET_STATIC ort_id expr_node(expr *e, ort_id id, int slot)
         }
     }
     e->at++;
-    for (int o = 0; o <= slot; o++)
-        outputs[o] = o < slot || id == ORT_ID_NONE ? ort_graph_add_value(e->n->graph, "") : id;
     char name[80];
     snprintf(name, sizeof name, "%s%d", op_type, e->made++);
     ort_node *node = ort_graph_add_node(e->n->graph, ms ? "com.microsoft" : "", op_type, name,
-                                        inputs, input_count, outputs, slot + 1);
+                                        inputs, input_count, outputs, output_count);
     for (int i = 0; i < attr_count; i++)
         expr_attr(e, node, attrs[i]);
-    return outputs[slot];
+    return outputs[0];
 }
 
 static ort_id expr_term(expr *e)
@@ -159,14 +157,15 @@ static ort_id expr_term(expr *e)
     size_t length = expr_word(e->at);
     if (c == '(' || c == '[' || c == '#') {
         e->at++;
-        return c == '(' ? expr_node(e, ORT_ID_NONE, 0) : c == '[' ? expr_list(e) : expr_weights(e);
+        ort_id made = c == '(' ? ort_graph_add_value(e->n->graph, "") : ORT_ID_NONE;
+        return c == '(' ? expr_node(e, &made, 1) : c == '[' ? expr_list(e) : expr_weights(e);
     }
     snprintf(name, sizeof name, "%.*s", (int)length, e->at);
     e->at += length;
     if (*e->at == ':') {
-        int slot = isdigit((unsigned char)e->at[1]) ? e->at[1] - '0' : 0;
-        e->at += isdigit((unsigned char)e->at[1]) ? 4 : 2;
-        return expr_node(e, net_value(e->n, e->n->graph, name), slot);
+        ort_id made = net_value(e->n, e->n->graph, name);
+        e->at += 2;
+        return expr_node(e, &made, 1);
     }
     if (c == '@') {
         int64_t number = strtoll(name + 1, NULL, 10);
@@ -180,19 +179,23 @@ static ort_id expr_term(expr *e)
     return c == '-' ? ORT_ID_NONE : net_value(e->n, e->n->graph, name);
 }
 
-/* Statements "name = (Op ...)"; a name that is defined need not be an output. */
+/* Statements "name = (Op ...)" or "a,b = (Op ...)"; what they define need not be an output. */
 NET_STATIC void expr_build(expr *e, const char *text)
 {
     for (e->at = text, expr_space(e); *e->at; expr_space(e)) {
-        char name[64];
-        size_t length = expr_word(e->at);
-        snprintf(name, sizeof name, "%.*s", (int)length, e->at);
-        e->at += length;
-        expr_space(e);
-        e->at++; /* '=' */
+        ort_id outputs[4];
+        int count = 0;
+        for (; *e->at != '='; expr_space(e)) {
+            char name[64];
+            size_t length = expr_word(e->at);
+            snprintf(name, sizeof name, "%.*s", (int)length, e->at);
+            outputs[count++] = net_value(e->n, e->n->graph, name);
+            e->at += length + (e->at[length] == ',');
+        }
+        e->at++;
         expr_space(e);
         e->at++; /* '(' */
-        (void)expr_node(e, net_value(e->n, e->n->graph, name), 0);
+        (void)expr_node(e, outputs, count);
         expr_space(e);
         e->at += *e->at == ';';
     }

@@ -57,7 +57,7 @@ static void masks(test_state *test)
          "!Attention", -1, 1e-5},
         {QKV CORE("(Mul (Add (MatMul " HEADS("q") " " KEYS ") #m:3,3) 0.5)"), "2,3,24", 23, 0,
          "!Attention", -1, 1e-5},
-        {QKV "z:(Softmax " SCORES "); " JOINED("(MatMul z " HEADS("v") ")"), "2,3,24", 23, 0,
+        {QKV "z = (Softmax " SCORES "); " JOINED("(MatMul z " HEADS("v") ")"), "2,3,24", 23, 0,
          "!Attention", -1, 1e-5},
     };
     ALL(list);
@@ -120,6 +120,52 @@ static void caches(test_state *test)
     ALL(list);
 }
 
+/* Rotated halves of heads of 4; angles f [B,S,2] of each token. */
+#define ANGLES "f = (MatMul x #f:24,2); e = (Concat f f axis=-1); "
+#define TABLE(op) "(Unsqueeze (Mul (" op " e) 1.25) [1])"
+#define TURNED(h) "(Concat (Neg (Slice " h " [2] [9] [3])) (Slice " h " [0] [2] [-1]) axis=-1)"
+#define ROTATED(h, cos, sin) "(Add (Mul " h " " cos ") (Mul " TURNED(h) " " sin "))"
+#define START PROJECTED("q") "h = (Transpose (Reshape qx [0 0 2 4]) perm=0,2,1,3,); "
+
+static void rotary(test_state *test)
+{
+    const fusion list[] = {
+        {START ANGLES "y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")), "n,m,24", 23, 0,
+         "RotaryEmbedding", 9, 1e-5},
+        {START ANGLES "y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")), "n,m,24", 22, 0,
+         "!RotaryEmbedding", -1, 1e-5},
+        {START ANGLES "y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")), "n,m,24", 17, SESSION,
+         "RotaryEmbedding", 9, 1e-5},
+        {START ANGLES "lo,hi = (Split h [2 2] axis=-1); "
+         "y = (Add (Mul (Concat (Neg hi) lo axis=-1) " TABLE("Sin") ") (Mul h " TABLE("Cos") "))",
+         "n,m,24", 23, 0, "RotaryEmbedding", 9, 1e-5},
+        {START "e = (MatMul x #f:24,4); y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")),
+         "n,m,24", 23, 0, "!RotaryEmbedding", -1, 1e-5},
+        {START ANGLES "l = (Slice h [0] [1] [3]); y = (Add (Mul h " TABLE("Cos") ") (Mul (Concat "
+         "(Neg (Slice h [1] [4] [3])) l axis=-1) " TABLE("Sin") "))", "n,m,24", 23, 0,
+         "!RotaryEmbedding", -1, 1e-5},
+        {START "t = (Concat #c:7,2 (Identity #d:7,2) axis=1); ids = (Cast (ReduceMax x [-1] "
+         "keepdims=0) to=7); y = " ROTATED("h", "(Unsqueeze (Gather t ids) [1])",
+         "(Unsqueeze (Gather t ids) [1])"), "n,m,24", 23, 0, "!RotaryEmbedding", -1, 1e-5},
+        {START "i = (Identity #c:7,2); t = (Concat i i axis=1); ids = (Cast (ReduceMax x [-1] "
+         "keepdims=0) to=7); y = " ROTATED("h", "(Unsqueeze (Gather t ids) [1])",
+         "(Unsqueeze (Gather t ids) [1])"), "n,m,24", 23, 0, "RotaryEmbedding", 6, 1e-5},
+    };
+    ALL(list);
+}
+
+/* Both around an attention: the rotation goes before the splitting of heads. */
+static void rotated_attention(test_state *test)
+{
+    const fusion list[] = {
+        {QKV ANGLES "c = " TABLE("Cos") "; s = " TABLE("Sin") "; q = " HEADS("q") "; k = "
+         HEADS("k") "; a = " ROTATED("q", "c", "s") "; b = " ROTATED("k", "c", "s") "; " JOINED(
+         "(MatMul (Softmax (Mul (MatMul a (Transpose b perm=0,1,3,2,)) 0.5)) " HEADS("v") ")"),
+         "n,m,24", 23, 0, "!Transpose", 11, 1e-5},
+    };
+    ALL(list);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -128,5 +174,7 @@ int main(void)
     RUN(test, packed);
     RUN(test, groups);
     RUN(test, caches);
+    RUN(test, rotary);
+    RUN(test, rotated_attention);
     return test->failures != 0;
 }
