@@ -9,7 +9,8 @@
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
-#   make optimize-conformance  the same after the optimizer, here and on onnxruntime
+#   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
+#   make opset-sweep  the same models at every opset from 28 down to 7
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime and the reference evaluator
@@ -143,6 +144,13 @@ conformance: all $(OBJ)/tests/onnx/conformance
 optimize-conformance: all $(OBJ)/tests/onnx/conformance
 	@MODELS='$(abspath $(MODELS))' sh tests/tools/run_optimize_conformance.sh \
 	  $(OBJ)/tests/onnx/conformance
+
+# Models converted to other opsets: all of them, or (opset) some, for make test.
+opset-sweep: all $(OBJ)/tests/onnx/conformance
+	@MODELS='$(abspath $(MODELS))' sh tests/tools/run_opset_sweep.sh $(OBJ)/tests/onnx/conformance
+
+opset: all $(OBJ)/tests/onnx/conformance
+	@OPSETS='28 11' sh tests/tools/run_opset_sweep.sh $(OBJ)/tests/onnx/conformance 'test_[l-q]*'
 
 contrib: $(OBJ)/tests/onnx/conformance
 	@$< --ignore /dev/null tests/onnx/contrib

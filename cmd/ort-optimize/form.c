@@ -90,8 +90,8 @@ int form_opset(const optimize_options *o, ort_env *env, ort_model *model, const 
             status = tool_fail_in(path, &err);
         }
         snprintf(err.message, sizeof err.message,
-                 "opset %d is out of reach (%zu blockers), opset %d isn't", (int)opset, count,
-                 reach);
+                 "opset %d is out of reach (%zu blocker%s), opset %d isn't", (int)opset, count,
+                 count == 1 ? "" : "s", reach);
         if (count)
             status = tool_fail_in(path, &err);
     }

@@ -284,6 +284,7 @@ void report_json(const report *r, const optimize_options *o, const char *model, 
     add(j, "level", json_object_new_int(o->settings.level_number < 0 ? 2
                                                                      : o->settings.level_number));
     add(j, "contrib", json_object_new_boolean(o->contrib));
+    add(j, "opset", o->opset ? json_object_new_int64(atoll(o->opset)) : NULL);
     for (size_t i = 0; i < r->pass_count; i++) {
         json_object *pass = json_object_new_object();
         add(pass, "name", json_object_new_string(r->passes[i].name));

@@ -247,21 +247,27 @@ static bool calls_function(const ort_model *model, const ort_graph *graph)
     return false;
 }
 
+static bool put_imports(ort_exporter *x, const ort_opset *opsets, size_t count,
+                        Onnx__OperatorSetIdProto ***imports, size_t *import_count)
+{
+    Onnx__OperatorSetIdProto *list = ort_export_array(x, count, sizeof *list);
+    *imports = ort_export_array(x, count, sizeof **imports);
+    for (size_t i = 0; list && *imports && i < count; i++) {
+        onnx__operator_set_id_proto__init(&list[i]);
+        list[i].domain = text(opsets[i].domain);
+        list[i].has_version = 1;
+        list[i].version = opsets[i].version;
+        (*imports)[i] = &list[i];
+    }
+    *import_count = count;
+    return !x->failed;
+}
+
 static bool put_opsets(ort_exporter *x, Onnx__ModelProto *p)
 {
     const ort_model *model = x->model;
-    size_t count = model->opsets.count;
-    Onnx__OperatorSetIdProto *list = ort_export_array(x, count, sizeof *list);
-    p->opset_import = ort_export_array(x, count, sizeof *p->opset_import);
-    for (size_t i = 0; list && p->opset_import && i < count; i++) {
-        onnx__operator_set_id_proto__init(&list[i]);
-        list[i].domain = text(model->opsets.data[i].domain);
-        list[i].has_version = 1;
-        list[i].version = model->opsets.data[i].version;
-        p->opset_import[i] = &list[i];
-    }
-    p->n_opset_import = count;
-    return !x->failed;
+    return put_imports(x, model->opsets.data, model->opsets.count, &p->opset_import,
+                       &p->n_opset_import);
 }
 
 static bool put_metadata(ort_exporter *x, Onnx__ModelProto *p)
@@ -279,15 +285,24 @@ static bool put_metadata(ort_exporter *x, Onnx__ModelProto *p)
     return !x->failed;
 }
 
-/* Functions without their documentation. */
-static bool put_bare_functions(ort_exporter *x, Onnx__ModelProto *p)
+/* Functions without their documentation, with other imports: copies of their messages. */
+static bool put_functions(ort_exporter *x, Onnx__ModelProto *p)
 {
+    const ort_model *model = x->model;
     Onnx__FunctionProto **list = ort_export_array(x, p->n_functions, sizeof *list);
-    Onnx__FunctionProto *bare = ort_export_array(x, p->n_functions, sizeof *bare);
-    for (size_t i = 0; list && bare && i < p->n_functions; i++) {
-        bare[i] = *p->functions[i];
-        bare[i].doc_string = NULL;
-        list[i] = &bare[i];
+    Onnx__FunctionProto *copy = ort_export_array(x, p->n_functions, sizeof *copy);
+    for (size_t i = 0; list && copy && i < p->n_functions; i++) {
+        copy[i] = *p->functions[i];
+        if (model->without_docs)
+            copy[i].doc_string = NULL;
+        for (size_t k = 0; k < model->functions.count; k++) {
+            const ort_function *f = &model->functions.data[k];
+            if (f->proto == p->functions[i] && f->opsets_changed &&
+                !put_imports(x, f->opsets, (size_t)f->opset_count, &copy[i].opset_import,
+                             &copy[i].n_opset_import))
+                return false;
+        }
+        list[i] = &copy[i];
     }
     p->functions = list;
     return !x->failed;
@@ -308,7 +323,7 @@ static bool put_header(ort_exporter *x, Onnx__ModelProto *p)
     p->producer_version = *model->producer_version ? text(model->producer_version) : NULL;
     p->domain = *model->domain ? text(model->domain) : NULL;
     p->doc_string = *model->doc ? text(model->doc) : NULL;
-    if (model->without_docs && !put_bare_functions(x, p))
+    if (!put_functions(x, p))
         return false;
     p->has_model_version = 1;
     p->model_version = model->model_version;

@@ -177,6 +177,7 @@ typedef struct ort_function { /* a model-local function */
     int default_count;
     ort_opset *opsets;
     int opset_count;
+    bool opsets_changed; /* they aren't those of proto */
     const void *proto; /* body nodes are instantiated from here at each call */
 } ort_function;
 
@@ -217,6 +218,12 @@ ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
 /* Nodes in the body of a function, Constant nodes not. */
 size_t ort_function_node_count(const ort_function *function);
+/* function.c: the operators in a function, those of bodies in it included, until `visit` says no. */
+typedef bool ort_function_visit(void *arg, const char *domain, const char *op_type);
+bool ort_function_each_operator(const ort_function *function, ort_function_visit *visit, void *arg);
+/* The version that the function imports of `domain` becomes another one. */
+ort_status ort_function_set_opset(ort_model *model, ort_function *function, const char *domain,
+                                  int64_t version, ort_error *err);
 /* Opset version of `domain` ("" and "ai.onnx" are one), 0 when the model imports none. */
 int64_t ort_model_opset(const ort_model *model, const char *domain);
 

@@ -250,6 +250,60 @@ static void set_ir(ort_model *model, int opset)
     model->changed = true;
 }
 
+/* ---- what was withdrawn */
+
+static bool is_withdrawn(const ort_node *node)
+{
+    return !node->op && !*node->domain && node->opset >= 18 && node->opset < 21 &&
+           !strcmp(node->op_type, "GroupNormalization");
+}
+
+/* GroupNormalization of opset 18 scaled groups; it was withdrawn with a new one in opset 21, so
+ * that nobody runs it. It becomes the new one before anything else. */
+static ort_status renew(walk *w, ort_graph *graph)
+{
+    ort_node *node;
+    w->from = 20;
+    w->to = 21;
+    ORT_EACH_NODE(graph, node)
+    {
+        for (int b = 0; b < node->body_count; b++)
+            ORT_TRY(renew(w, node->bodies[b]));
+        if (!is_withdrawn(node))
+            continue;
+        ORT_TRY(cross(w, graph, node));
+        ORT_TRY(ort_node_infer(graph, node, w->err));
+    }
+    return ort_edit_finish(graph, w->err);
+}
+
+static bool has_withdrawn(const ort_graph *graph)
+{
+    const ort_node *node;
+    bool found = false;
+    ORT_EACH_NODE(graph, node)
+    {
+        found = found || is_withdrawn(node);
+        for (int b = 0; b < node->body_count && !found; b++)
+            found = has_withdrawn(node->bodies[b]);
+    }
+    return found;
+}
+
+static ort_status renew_withdrawn(walk *w)
+{
+    int64_t opset = ort_model_opset(w->model, ONNX);
+    if (opset < 18 || opset > 20)
+        return ORT_OK;
+    ORT_TRY(ort_graph_infer(w->model->graph, w->registry, NULL, w->err));
+    if (!has_withdrawn(w->model->graph))
+        return ORT_OK;
+    set_import(w->model, 21);
+    ORT_TRY(renew(w, w->model->graph));
+    set_import(w->model, (int)opset);
+    return ORT_OK;
+}
+
 /* ---- all of it */
 
 static ort_status convert(walk *w, int opset)
@@ -269,6 +323,31 @@ static ort_status convert(walk *w, int opset)
     return ort_findings_to_error(w->blockers, ORT_ERROR_UNSUPPORTED, w->err);
 }
 
+static ort_status convert_expanded(walk *w)
+{
+    ORT_TRY(ort_rewrite_inline(w->model, w->err));
+    return convert(w, w->goal);
+}
+
+/* Functions stay. Whether their operators have the types they are called with shows when they are
+ * expanded, in a copy. */
+static ort_status convert_around(walk *w)
+{
+    walk trial = *w;
+    if (!ort_opset_functions_stay(w->model, w->registry, w->goal, w->blockers)) {
+        w->reach = (int)ort_model_opset(w->model, ONNX);
+        return ort_findings_to_error(w->blockers, ORT_ERROR_UNSUPPORTED, w->err);
+    }
+    ORT_TRY(ort_model_clone(w->model, &trial.model, w->err));
+    ort_status status = convert_expanded(&trial);
+    ort_model_free(trial.model);
+    w->reach = trial.reach;
+    if (status)
+        return status;
+    ORT_TRY(ort_opset_restamp_functions(w->model, w->goal, w->err));
+    return convert(w, w->goal);
+}
+
 ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registry, int opset,
                                    bool keep_functions, ort_findings *blockers, int *reach,
                                    ort_error *err)
@@ -278,10 +357,10 @@ ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registr
     if (opset < ORT_OPSET_OLDEST || opset > ORT_NEWEST_OPSET)
         return ort_error_set(err, ORT_ERROR_USAGE, "opset %d is none of %d to %d", opset,
                              ORT_OPSET_OLDEST, ORT_NEWEST_OPSET);
+    ORT_TRY(renew_withdrawn(&w));
     ORT_TRY(ort_rewrite_check(model, registry, err));
-    (void)keep_functions;
-    ORT_TRY(ort_rewrite_inline(model, err));
-    ort_status status = convert(&w, opset);
+    ort_status status = keep_functions && model->functions.count ? convert_around(&w)
+                                                                 : convert_expanded(&w);
     *reach = w.reach;
     return status;
 }

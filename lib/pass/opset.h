@@ -27,6 +27,13 @@ ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registr
                                    bool keep_functions, ort_findings *blockers, int *reach,
                                    ort_error *err);
 
+/* ---- functions that are kept (opset_functions.c) */
+
+/* Do all operators in functions mean the same at `opset`? Those that don't are blockers. */
+bool ort_opset_functions_stay(const ort_model *model, const ort_registry *registry, int opset,
+                              ort_findings *blockers);
+ort_status ort_opset_restamp_functions(ort_model *model, int opset, ort_error *err);
+
 /* ---- for rules */
 
 enum { ORT_OPSET_REASONS = 6 };
@@ -61,6 +68,9 @@ extern const ort_opset_rule ort_opset_axes[], ort_opset_broadcast[], ort_opset_w
  * or were some (opset_moves.c). */
 void ort_opset_apply_rules(ort_opset_step *s);
 void ort_opset_move(ort_opset_step *s);
+/* Does one of either kind apply to this operator at the border below `version`? */
+bool ort_opset_has_rule(const char *op_type, int version, bool up);
+bool ort_opset_has_move(const char *op_type, int version);
 /* What the rows say alone: the node as one of `to`. */
 void ort_opset_fit(ort_opset_step *s);
 /* Types only: of a node that a rule emitted. */

@@ -90,6 +90,13 @@ static void extreme_down_8(ort_opset_step *s)
 
 static void drop_broadcast(ort_opset_step *s) { ort_opset_drop(s, "broadcast"); }
 
+/* What is added had to be given. */
+static void gemm_down_11(ort_opset_step *s)
+{
+    if (ort_opset_in(s, 2) == ORT_ID_NONE)
+        ort_opset_set_input(s, 2, ort_grad_number(&s->g, s->node->inputs[0], 0));
+}
+
 /* The exponent had the type of the base. */
 static void pow_down_12(ort_opset_step *s)
 {
@@ -108,6 +115,7 @@ const ort_opset_rule ort_opset_broadcast[] = {
     {"Div", 7, binary_up_7, NULL},
     {"Equal", 7, binary_up_7, NULL},
     {"Gemm", 7, drop_broadcast, NULL},
+    {"Gemm", 11, NULL, gemm_down_11},
     {"Greater", 7, binary_up_7, NULL},
     {"Less", 7, binary_up_7, NULL},
     {"Max", 8, NULL, extreme_down_8},

@@ -129,3 +129,11 @@ void ort_opset_move(ort_opset_step *s)
                 to_attr(s, &moves[i]);
         }
 }
+
+bool ort_opset_has_move(const char *op_type, int version)
+{
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        if (moves[i].since == version && !strcmp(moves[i].op_type, op_type))
+            return true;
+    return false;
+}

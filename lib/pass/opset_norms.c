@@ -82,6 +82,8 @@ static ort_id per_channel(ort_opset_step *s, ort_id value, int64_t groups)
 static void group_norm_up_21(ort_opset_step *s)
 {
     int64_t groups = ort_node_int(s->node, "num_groups", 1);
+    if (groups == ort_opset_dim(s, s->node->inputs[0], 1))
+        return;
     ort_id scale = per_channel(s, s->node->inputs[1], groups);
     ort_id bias = per_channel(s, s->node->inputs[2], groups);
     ort_opset_set_input(s, 1, scale);

@@ -21,3 +21,13 @@ void ort_opset_apply_rules(ort_opset_step *s)
     if (!s->replaced && !s->blocked && !s->g.status)
         ort_opset_move(s);
 }
+
+bool ort_opset_has_rule(const char *op_type, int version, bool up)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        for (const ort_opset_rule *rule = families[i]; rule->op_type; rule++)
+            if (rule->since == version && (up ? rule->up : rule->down) &&
+                !strcmp(rule->op_type, op_type))
+                return true;
+    return ort_opset_has_move(op_type, version);
+}

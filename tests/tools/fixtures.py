@@ -238,6 +238,53 @@ def models():
     }
 
 
+def opsets():
+    """Models to convert to other opsets."""
+    x, out = value_info("x", [2, 3]), value_info("out", [2, 3])
+    gamma = initializer("gamma", [3], [1, 2, 0.5])
+
+    def branch(op, name):
+        graph = field(1, node("Unsqueeze", ["b", "axis"], [f"{name}_a"])) + field(
+            1, node(op, [f"{name}_a"], [f"{name}_b"])) + field(
+            1, node("Squeeze", [f"{name}_b", "axis"], [name])) + field(2, name)
+        return graph + field(12, value_info(name, [2, 3]))
+
+    def body(name, graph):
+        return field(5, field(1, name) + field(6, graph) + field(20, 5))
+
+    choice = node("If", ["flag"], ["out"]) + body("then_branch", branch("Exp", "one")) + body(
+        "else_branch", branch("Abs", "other"))
+
+    def function(name, nodes, version):
+        return field(25, field(1, name) + field(4, "p") + field(5, "q") +
+                     b"".join(field(7, n) for n in nodes) + field(10, "acme") +
+                     field(9, field(1, "") + field(2, version)))
+
+    calls = [node("twice", ["x"], ["a"], domain="acme"), node("total", ["a"], ["out"],
+                                                              domain="acme")]
+    twice = function("twice", [node("Add", ["p", "p"], ["s"]), node("Relu", ["s"], ["q"])], 17)
+    total = function("total", [node("ReduceSum", ["p"], ["s"]), node("Mul", ["s", "p"], ["q"])],
+                     17)
+    points = [value_info("x", [1, 1, 4, 4]), value_info("where", [1, 2, 2, 2]),
+              value_info("from", [4], INT64), value_info("to", [4], INT64),
+              value_info("bits", [2, 3], INT64)]
+    return {
+        "spelled.onnx": model(
+            [node("LayerNormalization", ["x", "gamma"], ["a"], attributes={"axis": 1}),
+             node("Gelu", ["a"], ["b"]), node("RMSNormalization", ["b", "gamma"], ["out"])], [x],
+            [out], [gamma], opset=23, ir=11),
+        "blocked.onnx": model(
+            [node("GridSample", ["x", "where"], ["a"], "grid"),
+             node("Slice", ["a", "from", "to"], ["out"], "cut"),
+             node("BitwiseXor", ["bits", "bits"], ["zero"], "xor")], points,
+            [value_info("out", ["n", "c", "h", "w"]), value_info("zero", [2, 3], INT64)],
+            opset=20),
+        "branches.onnx": model([node("Neg", ["x"], ["b"]), choice],
+                               [x, value_info("flag", [], 9)], [out], [integers("axis", [0])]),
+        "calls.onnx": model(calls, [x], [out], domains=["acme"]) + twice + total,
+    }
+
+
 def custom():
     """Models for the operators of examples/example_ops.c."""
     def one(op, inputs, outputs, attributes=None, constants=(), extra=()):
@@ -293,7 +340,7 @@ def tensors():
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in {**models(), **custom(), **tensors()}.items():
+    for name, data in {**models(), **opsets(), **custom(), **tensors()}.items():
         (folder / name).write_bytes(data)
 
 

@@ -68,6 +68,7 @@ if [ $venv -eq 0 ]; then
     suite conformance make -s conformance
     suite bundled build/venv/bin/python tests/tools/check_bundled.py
     suite schema make -s schema
+    suite opset make -s opset
     suite types make -s types
     suite shapes make -s shapes
     suite shape-versions make -s shape-versions
