@@ -220,7 +220,8 @@ ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
 size_t ort_function_node_count(const ort_function *function);
 /* function.c: the operators in a function, those of bodies in it included, until `visit` says no. */
 typedef bool ort_function_visit(void *arg, const char *domain, const char *op_type);
-bool ort_function_each_operator(const ort_function *function, ort_function_visit *visit, void *arg);
+bool ort_function_each_operator(const ort_function *function, ort_function_visit *visit,
+                                void *arg);
 /* The version that the function imports of `domain` becomes another one. */
 ort_status ort_function_set_opset(ort_model *model, ort_function *function, const char *domain,
                                   int64_t version, ort_error *err);
