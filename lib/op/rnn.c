@@ -34,7 +34,7 @@ static int directions_of(const ort_node *node)
 
 /* ---- infer */
 
-static ort_status rnn_infer(ort_infer *x, ort_error *err)
+ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
 {
     bool batch_first = ort_node_int(x->node, "layout", 0) != 0;
     int64_t hidden = ort_node_int(x->node, "hidden_size", 0);
@@ -249,13 +249,9 @@ static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
     return pack_weights(p, rnn, &w, err);
 }
 
-static ort_status rnn_prepare(ort_prep *p, ort_error *err)
+ort_status ort_rnn_read(ort_prep *p, ort_rnn *rnn, ort_error *err)
 {
-    ort_rnn *rnn = ort_prep_state(p, sizeof *rnn);
     const char *direction = ort_node_string(p->node, "direction", "forward");
-    if (!rnn)
-        return ort_error_memory(err, sizeof *rnn);
-    rnn->kind = kind_of(p->op);
     rnn->directions = directions_of(p->node);
     rnn->reverse = strcmp(direction, "reverse") == 0;
     if (!rnn->reverse && rnn->directions == 1 && strcmp(direction, "forward") != 0)
@@ -265,6 +261,16 @@ static ort_status rnn_prepare(ort_prep *p, ort_error *err)
     rnn->coupled = ort_node_int(p->node, "input_forget", 0) != 0;
     rnn->linear_before_reset = ort_node_int(p->node, "linear_before_reset", 0) != 0;
     rnn->clip = ort_node_float(p->node, "clip", 0);
+    return read_activations(p, rnn, err);
+}
+
+static ort_status rnn_prepare(ort_prep *p, ort_error *err)
+{
+    ort_rnn *rnn = ort_prep_state(p, sizeof *rnn);
+    if (!rnn)
+        return ort_error_memory(err, sizeof *rnn);
+    rnn->kind = kind_of(p->op);
+    ORT_TRY(ort_rnn_read(p, rnn, err));
     rnn->dtype = ort_prep_dtype(p, IN_X);
     switch (rnn->dtype) {
     case ORT_DTYPE_FLOAT:
@@ -279,7 +285,6 @@ static ort_status rnn_prepare(ort_prep *p, ort_error *err)
         return ort_prep_unsupported_dtype(p, IN_X, err);
     }
     rnn->quantized = is_quantized(p->op);
-    ORT_TRY(read_activations(p, rnn, err));
     return rnn->quantized ? prepare_quantized(p, rnn, err) : prepare_weights(p, rnn, err);
 }
 
@@ -481,7 +486,7 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl rnn_impl = {
-    .infer = rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape,
+    .infer = ort_rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape,
     .run = rnn_compute, .cost = rnn_cost,
 };
 

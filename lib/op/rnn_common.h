@@ -80,7 +80,16 @@ struct ort_rnn_core {
     void (*late_fill)(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_rnn_source *source,
                       void *memory, ort_rnn_weights *weights);
     void (*run)(const ort_rnn_run *run);
+    /* One step of one LSTM row: gates real[4 * H] (spoiled), state and cell real[H] (replaced). act:
+     * of the direction; peephole: as in ort_rnn_weights. */
+    void (*lstm_row)(const ort_kernels *k, const ort_rnn *rnn, const ort_rnn_activation *act,
+                     const void *peephole, int64_t H, void *gates, void *state, void *cell);
 };
+
+/* rnn.c: the outputs of an operator with the inputs X and R at 0 and 2, and what the attributes say
+ * (all up to `core`; kind is set by the caller). */
+ort_status ort_rnn_infer(ort_infer *x, ort_error *err);
+ort_status ort_rnn_read(ort_prep *p, ort_rnn *rnn, ort_error *err);
 
 extern const ort_rnn_core ort_rnn_core_f32;
 extern const ort_rnn_core ort_rnn_core_f64;

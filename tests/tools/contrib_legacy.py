@@ -200,5 +200,45 @@ def sparse_matmul():
     sparse_product("endless", F, some(np.float32, 3, 7), np.full((7, 2), np.inf, np.float32))
 
 
+
+def attending_rnn():
+    def attend(name, directions=1, steps=5, batch=3, attention=None, outputs=("y", "h", "c"),
+               weights=(), more=(), **attributes):
+        inputs, hidden, depth, inside, memory = 4, 6, 5, 7, 8
+        width = attention or depth
+        some = set(more)
+
+        def given(key, array):
+            return array if key in some else None
+        feeds = dict(
+            X=real(steps, batch, inputs), W=real(directions, 4 * hidden, inputs + width) / 2,
+            R=real(directions, 4 * hidden, hidden) / 2, B=given("B", real(directions, 8 * hidden)),
+            lens=given("lens", np.array([steps, 2, 4][:batch], np.int32)),
+            H=given("H", real(directions, batch, hidden)),
+            C=given("C", real(directions, batch, hidden)),
+            P=given("P", real(directions, 3 * hidden)), QW=real(directions, hidden, inside),
+            MW=real(directions, depth, inside), V=real(directions, inside),
+            M=real(batch, memory, depth),
+            M_lens=given("M_lens", np.array([3, memory, 1][:batch], np.int32)),
+            AW=real(directions, depth + hidden, attention) / 2 if attention else None)
+        while list(feeds.values())[-1] is None:
+            feeds.popitem()
+        kind = {1: "forward", 2: "bidirectional"}[directions]
+        write(f"attn_lstm_{name}", "AttnLSTM", feeds,
+              {k: F if k in outputs else None for k in ("y", "h", "c")},
+              {"hidden_size": hidden, "direction": kind} | attributes, weights)
+
+    constant = ("W", "R", "B", "P", "QW", "MW", "V", "AW")
+    attend("plain")
+    attend("layer", attention=9, more=("B",), weights=constant)
+    attend("reverse", direction="reverse", more=("lens", "B", "M_lens"), weights=constant)
+    attend("both", 2, attention=4, more=("B", "lens", "H", "C", "P", "M_lens"))
+    attend("both_constant", 2, attention=4, weights=constant,
+           more=("B", "lens", "H", "C", "P", "M_lens"))
+    attend("last_only", outputs=("h", "c"), more=("B",))
+    attend("functions", attention=3, more=("B", "P"), clip=0.75,
+           activations=["HardSigmoid", "Softsign", "Tanh"], activation_alpha=[0.3])
+    attend("coupled", input_forget=1, more=("B", "H"))
+
 GROUPS = [early_forms, utilities, forks, crops, words, tokenizer, masked_pooling, dynamic_pads,
-          sparse_matmul]
+          sparse_matmul, attending_rnn]
