@@ -8,9 +8,9 @@
  *   context = sum over s of align[s] * memory[s]     of the steps that memory_seq_lens counts
  *   attn    = concat(h, context) * AW, or context without AW
  *
- * Sizes: T steps, B rows, I inputs, H units, S memory steps of depth M, Q inside of the alignment, A
- * of attn. All inputs of all steps pass through one product; a step multiplies all rows at once and
- * does the rest row by row, in parallel. Weights are packed once when all are constant.
+ * Sizes: T steps, B rows, I inputs, H units, S memory steps of depth M, Q inside of the alignment,
+ * A of attn. All inputs of all steps pass through one product; a step multiplies all rows at once
+ * and does the rest row by row, in parallel. Weights are packed once when all are constant.
  */
 #include <math.h>
 #include <string.h>

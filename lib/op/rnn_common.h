@@ -80,8 +80,8 @@ struct ort_rnn_core {
     void (*late_fill)(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_rnn_source *source,
                       void *memory, ort_rnn_weights *weights);
     void (*run)(const ort_rnn_run *run);
-    /* One step of one LSTM row: gates real[4 * H] (spoiled), state and cell real[H] (replaced). act:
-     * of the direction; peephole: as in ort_rnn_weights. */
+    /* One step of one LSTM row: gates real[4 * H] (spoiled), state and cell real[H] (replaced).
+     * act: of the direction; peephole: as in ort_rnn_weights. */
     void (*lstm_row)(const ort_kernels *k, const ort_rnn *rnn, const ort_rnn_activation *act,
                      const void *peephole, int64_t H, void *gates, void *state, void *cell);
 };
