@@ -218,7 +218,7 @@ ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
 /* Nodes in the body of a function, Constant nodes not. */
 size_t ort_function_node_count(const ort_function *function);
-/* function.c: the operators in a function, those of bodies in it included, until `visit` says no. */
+/* function.c: the operators in a function, those of bodies included, until `visit` says no. */
 typedef bool ort_function_visit(void *arg, const char *domain, const char *op_type);
 bool ort_function_each_operator(const ort_function *function, ort_function_visit *visit,
                                 void *arg);
