@@ -187,21 +187,21 @@ uint8_t ort_f32_to_minifloat(int kind, float value, bool saturate)
     return ort_f64_to_minifloat(kind, (double)value, saturate);
 }
 
-/* The sign is ignored, infinity becomes the largest number when saturating and else NaN (the table
- * of Cast), and a tie goes up except below 2^-126, where the encoding of ONNX's own converter has
- * its odd case. */
+/* By the table of Cast: what lies outside of 2^-127 .. 2^127, zero and infinity with it, becomes the
+ * nearer end when saturating and else NaN. The sign is ignored. A tie goes up; below 2^-126 so does
+ * all above 2^-127, where the encoding of ONNX's own converter has its odd case. */
 uint8_t ort_f32_to_e8m0(float value, char round_mode, bool saturate)
 {
     uint32_t bits = ort_bits_from_float(value);
     uint32_t exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
-    if (exponent == 0xff)
-        return fraction == 0 && saturate ? 0xfe : 0xff;
-    bool up = false;
-    if (round_mode == 'n')
-        up = (fraction & 0x400000) && ((fraction & 0x3fffff) || exponent > 0);
-    else if (round_mode == 'u')
-        up = fraction != 0;
-    if (up && saturate && exponent == 0xfe)
-        up = false;
+    if (exponent == 0xff && fraction)
+        return 0xff;
+    if (exponent >= 0xfe && (exponent == 0xff || fraction))
+        return saturate ? 0xfe : 0xff;
+    if (exponent == 0 && fraction < 0x400000)
+        return saturate ? 0 : 0xff;
+    bool above = exponent ? fraction != 0 : fraction > 0x400000;
+    bool up = round_mode == 'u' ? above
+              : round_mode == 'n' && (exponent ? (fraction & 0x400000) != 0 : above);
     return (uint8_t)(exponent + (up ? 1 : 0));
 }

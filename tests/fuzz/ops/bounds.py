@@ -12,6 +12,32 @@ import numpy as np
 FUNCTION = 8
 
 
+# The eps of a small type in units of float's, for what rounds to that type between its steps.
+UNIT = {"float16": 2.0 ** 13, "bfloat16": 2.0 ** 16}
+
+
+def unit(dtype):
+    return UNIT.get(np.dtype(dtype).name, 1.0)
+
+
+def depth(terms):
+    """Additions that a term of a sum goes through: sums are formed in blocks of 128 here
+    (lib/README.md) and in numpy, in panels or by lanes in onnxruntime."""
+    terms = max(int(terms), 1)
+    return min(terms, 128) + terms / 128
+
+
+def sums(terms, total):
+    """Two sums of `terms` products whose magnitudes add up to `total`."""
+    return (depth(terms) + 1) * float(total)
+
+
+def along(x, axes, power=1):
+    """The largest sum of |x|^power along the axes (None: all)."""
+    x = magnitude(x) ** power
+    return float(np.max(x.sum(None if axes is None else tuple(axes)), initial=0.0))
+
+
 def most(x):
     """The largest finite magnitude, at least the smallest that matters to a product."""
     if x is None:
@@ -19,6 +45,17 @@ def most(x):
     x = np.abs(np.asarray(x).astype(np.float64))
     x = x[np.isfinite(x)]
     return float(x.max()) if x.size else 0.0
+
+
+def double(x):
+    return np.asarray(x).astype(np.float64)
+
+
+def sampled(x, size, taps):
+    """A mean of `taps` interpolations between elements of x: a place, of a grid of `size`, is off by
+    4 eps of it, which a slope of at most 2 |x| between neighbours makes 8 size |x|; the weighted sums
+    add their own, at weights of at most 2 in magnitude."""
+    return (8 * size + 2 * depth(taps) + 8) * 2 * most(x)
 
 
 def magnitude(x):
@@ -33,7 +70,7 @@ def dot(terms, *factors, extra=0.0):
     product = float(terms)
     for f in factors:
         product *= f if isinstance(f, float | int) else most(f)
-    return float(max(terms, 1) + 1) * (product + extra)
+    return (depth(terms) + 1) * (product + extra)
 
 
 def attention(size, total, scale, q, k, v, q_off=0.0, k_off=0.0, v_off=0.0, bias=0.0):
@@ -51,6 +88,23 @@ def attention(size, total, scale, q, k, v, q_off=0.0, k_off=0.0, v_off=0.0, bias
     return (2 * d + 2 * total + 7) * v + v_off
 
 
+def shaken(rng, f, values, terms):
+    """The bound of a computation too long for a closed form, by its condition: each rounding is a
+    relative change of some operand, so roundings move the result as random relative changes of all
+    operands do. Of 8 such changes of size h, the largest effect over h is the effect of one eps;
+    a sum of `terms` products adds up sqrt(terms) of them, 8 deviations leave nothing outside
+    (Higham and Mary, A New Approach to Probabilistic Rounding Error Analysis, 2019), and there are
+    two sides."""
+    h, exact, worst = 1e-7, f(*values), 0.0
+    for _ in range(8):
+        moved = f(*[v if v is None or v.dtype.kind in "iu" else
+                    double(v) * (1 + h * rng.choice([-1.0, 1.0], v.shape)) for v in values])
+        for a, b in zip(exact, moved, strict=True):
+            worst = max(worst, float(np.abs(a - b).max(initial=0.0)) / h)
+    top = max(float(np.abs(a).max(initial=0.0)) for a in exact)
+    return 2 * 8 * np.sqrt(terms) * (worst + top)
+
+
 def norm(x, count, scale, epsilon, shift=0.0, mean=True):
     """(x - mean) / sqrt(var + epsilon) * scale + shift along rows of x (the last axis, `count` long).
 
@@ -58,6 +112,8 @@ def norm(x, count, scale, epsilon, shift=0.0, mean=True):
     relatively by count + 2 and by 2 count |x| / deviation of the mean's error. The quotient
     inherits half of the variance's relative error times itself; its size is at most 2|x| / deviation.
     """
+    if not np.all(np.isfinite(double(x))):
+        return np.inf  # NaN or infinite rows are compared by place alone
     rows = magnitude(x).reshape(-1, count) if count else np.zeros((0, 1))
     if not rows.size:
         return 0.0

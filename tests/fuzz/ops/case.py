@@ -14,6 +14,7 @@ import onnx
 import onnx.defs
 from onnx import TensorProto, helper, numpy_helper
 
+from . import bounds
 from .schemas import OPTIONAL, VARIADIC, every_schema
 
 LARGE = 2048  # elements of the largest tensor drawn
@@ -45,8 +46,8 @@ def type_name(dtype):
 
 @dataclasses.dataclass
 class Tolerance:
-    ulps: float = 4.0
-    scale: float = 0.0
+    ulps: float = 0.0      # of the expected value
+    scale: object = 0.0    # absolute, in eps: one number, or one per element
     absolute: float = 0.0
     steps: int = 0
     in_float: bool = False  # double results that were computed in float
@@ -262,14 +263,11 @@ class Gen:
         self.inputs.append(Input(f"x{len(self.inputs)}", value, type, view, constant))
         return value
 
-    def sum_tolerance(self, terms, *arrays, ulps=8):
-        """The bound of a sum of `terms` products of elements of the arrays."""
-        scale = float(terms) + 2
-        for a in arrays:
-            with np.errstate(all="ignore"):
-                finite = np.abs(np.asarray(a).astype(np.float64))
-            finite = finite[np.isfinite(finite)]
-            scale *= float(finite.max()) if finite.size else 1.0
+    def sum_tolerance(self, terms, *arrays, extra=0.0, total=None, ulps=2):
+        """The bound of a sum of `terms` products of elements of the arrays (whose magnitudes add up
+        to `total`, where that is known better than by their largest)."""
+        scale = bounds.dot(terms, *arrays, extra=extra) if total is None else \
+            bounds.sums(terms, total + extra)
         self.tolerance = Tolerance(ulps=ulps, scale=scale)
 
     def output_type(self, index):

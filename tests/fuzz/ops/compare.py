@@ -39,7 +39,7 @@ def _floats(actual, expected, tol):
         bound = scale * unit + tol.absolute + tol.ulps * unit * np.abs(b)
         if low(dtype):
             bound = bound + eps(dtype) * np.abs(b)
-        bound = bound + 4 * float(np.finfo(np.float32 if low(dtype) or tol.in_float
+        bound = bound + float(np.finfo(np.float32 if low(dtype) or tol.in_float
                                                     else dtype).smallest_normal)
         if low(dtype):
             import ml_dtypes

@@ -32,7 +32,8 @@ def pool(g):
     shape = (g.int(1, 2), g.int(1, 3), *sizes)
     special = g.name == "MaxPool" and "finite"
     x = g.input(g.values(dtype, shape, special=special))
-    g.sum_tolerance(np.prod(kernel), x)
+    if g.name == "AveragePool":  # a mean: no more than the sum of the largest, over its count
+        g.tolerance = Tolerance(ulps=2, scale=bounds.depth(np.prod(kernel)) * bounds.most(x))
     if g.name == "LpPool":
         # p-th powers (2 ULP each) of positive terms, their sum, and a root: relative throughout.
         g.tolerance = Tolerance(ulps=2 * bounds.FUNCTION + int(np.prod(kernel)), scale=1)
@@ -45,7 +46,10 @@ def pool(g):
             g.outputs = 1  # which of equal elements has the index is not specified
         if g.outputs == 2:
             g.inputs[0].value = distinct(g, x)
-            g.peers = ("onnxruntime",)
+            if "SAME" in g.attrs.get("auto_pad", "") and set(dilations) != {1}:
+                g.outputs = 1  # no peer has the indices: the values alone
+            else:
+                g.peers = ("onnxruntime",)
     if g.outputs != 2:
         pool_formula(g)
     if g.name == "AveragePool":
@@ -75,11 +79,14 @@ def global_pool(g):
     g.attr("p", [1, 2, 3])
     shape = g.shape(low=3, high=5, empty=False)
     x = g.input(g.values(dtype, shape, special="finite" if g.name == "GlobalMaxPool" else False))
-    g.sum_tolerance(np.prod(shape[2:]), x)
+    count = int(np.prod(shape[2:]))
+    if g.name == "GlobalAveragePool":
+        g.tolerance = Tolerance(ulps=2, scale=(bounds.depth(count) + 1) * bounds.along(
+            x, range(2, x.ndim)) / count)
     if g.name == "GlobalMaxPool":
         g.formula = lambda x: [x.max(tuple(range(2, x.ndim)), keepdims=True)]
     if g.name == "GlobalLpPool":
-        g.tolerance = Tolerance(ulps=64 + int(np.prod(shape[2:])), scale=8)
+        g.tolerance = Tolerance(ulps=2 * bounds.FUNCTION + bounds.depth(count))
 
 
 @op("MaxUnpool")
@@ -126,10 +133,10 @@ def roi_align(g):
     g.attr("sampling_ratio", [0, 1, 2, 3])
     g.attr("spatial_scale", [1.0, 0.5])
     low = g.rng.uniform(-1, 5, (rois, 2))
-    g.input(g.values(dtype, (batch, g.int(1, 3), h, w), special=False))
+    x = g.input(g.values(dtype, (batch, g.int(1, 3), h, w), special=False))
     g.input(np.concatenate([low, low + g.rng.uniform(0.5, 6, (rois, 2))], 1).astype(dtype))
     g.input(g.rng.integers(0, batch, rois).astype(np.int64))
-    g.tolerance = Tolerance(ulps=64, scale=256)
+    g.tolerance = Tolerance(ulps=2, scale=bounds.sampled(x, max(h, w), 36))
     if mode in ("max", b"max"):
         g.peers = ("onnxruntime",)
 
@@ -149,10 +156,12 @@ def grid_sample(g):
     sizes = tuple(g.int(2, 6) for _ in range(rank))
     batch = g.int(1, 2)
     g.regime = "plain"
-    g.input(g.values(t1, (batch, g.int(1, 3), *sizes), special=False))
+    x = g.input(g.values(t1, (batch, g.int(1, 3), *sizes), special=False))
     g.input(g.rng.uniform(-1.4, 1.4, (batch, *[g.int(1, 5) for _ in range(rank)], rank))
             .astype(t2))
-    g.tolerance = Tolerance(ulps=256, scale=1024, absolute=1e-5 * (t1 == np.float64))
+    # Cubic weights reach 2.2 in sum along each axis. A grid that is float gives float places.
+    g.tolerance = Tolerance(ulps=2, scale=4 * bounds.sampled(x, max(sizes), 16),
+                            in_float=t1 == np.float64)
     if mode in ("bicubic", "cubic"):
         g.peers = ("onnxruntime",)  # the reference evaluator takes the border of another row
 
@@ -163,10 +172,11 @@ def affine_grid(g):
     rank = g.pick([2, 3])
     batch = g.int(1, 2)
     g.attr("align_corners", [0, 1])
-    g.input(g.values(dtype, (batch, rank, rank + 1), special=False))
+    theta = g.input(g.values(dtype, (batch, rank, rank + 1), special=False))
     g.input(np.array([batch, g.int(1, 3), *[g.int(2, 5) for _ in range(rank)]], np.int64),
             view=False)
-    g.tolerance = Tolerance(ulps=16, scale=64)
+    # Coordinates in [-1, 1], off by an eps or two, and rank + 1 products.
+    g.tolerance = Tolerance(ulps=2, scale=3 * bounds.dot(rank + 1, theta, 1.0))
 
 
 @op("Upsample")
@@ -178,7 +188,7 @@ def upsample(g):
     if dtype in (object, bool) or dtype.kind == "c" or (dtype.kind in "iu" and
                                                          str(mode).find("linear") >= 0):
         raise Redraw
-    g.input(g.values(dtype, shape, special=False))
+    x = g.input(g.values(dtype, shape, special=False))
     if g.has("width_scale"):
         g.attrs |= {"height_scale": scales[2], "width_scale": scales[3]}
     elif g.has("scales"):
@@ -189,7 +199,21 @@ def upsample(g):
                                                    "tensor(float)")]}
     else:
         g.input(np.array(scales, np.float32), view=False)
-    g.tolerance = Tolerance(ulps=64, scale=64)
+    g.tolerance = Tolerance(ulps=2, scale=bounds.sampled(x, max(shape[2:]), 4))
+
+
+def axes_in_order(g, axes, sizes):
+    """The same case with its axes as 2, 3: onnxruntime scales the sizes of a policy in the order of
+    the dimensions. A single axis keeps its aspect with itself: any policy is "stretch"."""
+    others = {k: v for k, v in g.attrs.items() if k not in ("axes", "keep_aspect_ratio_policy")}
+    if len(axes) == 1:
+        g.peer_form = {"attrs": others | {"axes": axes}}
+        return
+    sizes = np.array([s for _, s in sorted(zip([a % 4 for a in axes], sizes, strict=True))],
+                     np.int64)
+    policy = g.attrs["keep_aspect_ratio_policy"]
+    g.peer_form = {"attrs": others | {"axes": [2, 3], "keep_aspect_ratio_policy": policy},
+                   "inputs": [*g.inputs[:-1], dataclasses.replace(g.inputs[-1], value=sizes)]}
 
 
 @op("Resize")
@@ -239,19 +263,21 @@ def resize(g):
         else:
             g.input(np.zeros(0, np.float32) if g.version == 11 else None, view=False)
             g.input(np.array(sizes, np.int64), view=False)
-            # onnxruntime takes the sizes in the order of the dimensions, whatever `axes` says.
-            if g.version >= 18 and axes in (None, [2, 3]):
+            if g.version >= 18:
                 g.attr("keep_aspect_ratio_policy", ["stretch", "not_larger", "not_smaller"], 0.3)
+                if axes and "keep_aspect_ratio_policy" in g.attrs:
+                    axes_in_order(g, axes, sizes)
     if dtype == np.float64 and len(g.inputs) < 4:
         g.peers = ("onnxruntime",)  # the reference evaluator multiplies scales in double
     if dtype.kind in "iu":  # onnxruntime takes few integers; the moved floats are the same
-        g.peer_form = {"inputs": [dataclasses.replace(
+        g.peer_form = g.peer_form | {"inputs": [dataclasses.replace(
             i, type="tensor(float)", value=i.value.astype(np.float32)) if k == 0 else i
-            for k, i in enumerate(g.inputs)], "output_types": ["tensor(float)"], "types": {}}
+            for k, i in enumerate(g.peer_form.get("inputs", g.inputs))], "output_types": ["tensor(float)"], "types": {}}
         g.peer_after = lambda r: [r[0].astype(dtype)]
-    # The peers find the coordinates in float.
-    g.tolerance = Tolerance(ulps=256, scale=512, absolute=1e-5 * (dtype == np.float64))
-    del x
+    # Places are found in float, scales being float; weights of a cubic or an antialiasing window
+    # (up to the whole axis) reach 2.2 in sum along each axis.
+    g.tolerance = Tolerance(ulps=2, scale=4 * bounds.sampled(x, max(*shape[2:], *out), max(shape)),
+                            in_float=dtype == np.float64)
 
 
 @op("NonMaxSuppression")
@@ -293,9 +319,13 @@ def losses(g):
     g.input(target.astype(index))
     if g.chance():
         g.input(g.rng.uniform(0.2, 2, shape[1]).astype(dtype))
-    g.sum_tolerance(8 + int(np.prod(shape[2:])) * shape[0], x)
-    g.tolerance.scale += 64
-    g.tolerance.ulps = 64
+    # A log softmax, off as in reduce.py, its weighted sum over all rows, and the mean by the sum of
+    # the weights (0.2 to 2).
+    rows = int(np.prod(shape[2:])) * shape[0]
+    each = bounds.FUNCTION + bounds.depth(shape[1]) + 4 * bounds.most(x)
+    value = 2 * bounds.most(x) + np.log(shape[1])
+    g.tolerance = Tolerance(ulps=2, scale=2 * rows * (each + (bounds.depth(rows) + 2) * value) *
+                            (5 if g.attrs.get("reduction", "mean") == "mean" else 1))
 
 
 @op("Dropout")

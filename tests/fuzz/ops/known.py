@@ -117,6 +117,25 @@ def empty_axes_go(case, got, want, same):
     return value(case, 0).size == 0 and got[0].shape != want[0].shape
 
 
+@rule("causal-offset")
+def causal_offset(case, got, want, same):
+    """A causal mask behind a cache of keys."""
+    return bool(case.attrs.get("is_causal")) and value(case, 4) is not None
+
+
+@rule("same-size-dilated")
+def same_size_dilated(case, got, want, same):
+    """SAME_UPPER or SAME_LOWER with dilations, which the peer leaves out of the padding: its output
+    is smaller than the one that the sentence gives."""
+    a = case.attrs
+    if "SAME" not in a.get("auto_pad", "") or set(a.get("dilations", [1])) == {1}:
+        return False
+    last = case.name == "NhwcMaxPool"
+    sizes, out = (v.shape[1:-1] if last else v.shape[2:] for v in (value(case, 0), got[0]))
+    strides = a.get("strides", [1] * len(sizes))
+    return list(out) == [-(-n // s) for n, s in zip(sizes, strides, strict=True)]
+
+
 @rule("sums-of-nothing")
 def sums_of_nothing(case, got, want, same):
     """No products to add up: the peer leaves what its memory held, or takes alpha for beta."""

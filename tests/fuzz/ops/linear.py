@@ -39,7 +39,7 @@ def matmul(g):
     a, b, k = matmul_shapes(g)
     x = g.input(numbers(g, dtype, a))
     y = g.input(numbers(g, dtype, b))
-    g.sum_tolerance(k, x, y)
+    g.sum_tolerance(k, total=bounds.most(np.matmul(bounds.magnitude(x), bounds.magnitude(y))))
 
 
 @op("Gemm")
@@ -61,12 +61,10 @@ def gemm(g):
             shape = g.narrower((m, n))
         # beta = 0: whether NaN in C counts is not specified.
         c = g.input(g.values(dtype, shape, special=beta != 0 and special))
-        g.sum_tolerance(k + 2, x, y)
-        g.tolerance.scale += 8 * float(np.abs(c[np.isfinite(c.astype(float))].astype(float))
-                                       .max(initial=0))
     else:
-        g.sum_tolerance(k + 2, x, y)
-    g.tolerance.scale *= 2
+        c = None
+    # alpha and beta are at most 2.
+    g.sum_tolerance(k + 2, 2.0, x, y, extra=2 * bounds.most(c))
 
 
 @op("MatMulInteger")
@@ -85,8 +83,9 @@ def matmul_integer(g):
 @op("QLinearMatMul")
 def qlinear_matmul(g):
     t1, t2, t3 = g.dtype("T1"), g.dtype("T2"), g.dtype("T3")
-    if any("float" in t.name for t in (t1, t2, t3)):
-        raise Redraw  # float8 matrices have no peer
+    eighths = any("float" in t.name for t in (t1, t2, t3))
+    if eighths and not all("float" in t.name for t in (t1, t2, t3)):
+        raise Redraw
     scale = g.dtype("TS", only=["float", "float16", "bfloat16"]) if g.version >= 21 else np.float32
     a, b, k = matmul_shapes(g, g.int(1, 20))
     if len(a) < 2 or len(b) < 2:
@@ -99,6 +98,19 @@ def qlinear_matmul(g):
     g.input(g.values(t3, ()), view=False)
     g.tolerance = Tolerance(steps=1)
     g.promote = False
+    if eighths:
+        for i in (g.inputs[2], g.inputs[5], g.inputs[7]):
+            i.value = np.zeros((), i.value.dtype)
+        g.peers, g.formula = ("formula",), eighth_products
+
+
+def eighth_products(a, sa, za, b, sb, zb, sy, zy):  # noqa: PLR0913
+    """QLinearMatMul of float8: the saturating conversion at the end is ml_dtypes' after a clip."""
+    import ml_dtypes
+    total = np.matmul(formulas.double(a) * float(sa), formulas.double(b) * float(sb)) / float(sy)
+    top = float(ml_dtypes.finfo(zy.dtype).max)
+    del za, zb
+    return [np.clip(total, -top, top).astype(zy.dtype)]
 
 
 @op("Einsum")
@@ -127,7 +139,10 @@ def det(g):
     dtype = g.dtype()
     n = g.int(1, 5)
     x = g.input(g.values(dtype, g.shape(high=2, empty=False) + (n, n), special=False))
-    g.sum_tolerance(120, *[x] * n)
+    # Elimination with pivoting: n^3 / 3 operations on numbers that grow to at most 2^(n-1) |x|;
+    # the determinant is a product of n of them.
+    g.tolerance = Tolerance(ulps=2, scale=n ** 3 * 2.0 ** (n - 1) *
+                            max(bounds.most(x), 1e-3) ** n * n ** (n / 2))
 
 
 # ---- convolutions
@@ -159,8 +174,6 @@ def window_attrs(g, kernel, strides, dilations, pads, kernel_shape=0.5):
         if set(pads) != {0} or g.chance():
             g.attrs["pads"] = pads
         return True
-    if how.startswith("SAME") and set(dilations) != {1}:
-        raise Redraw  # what is the same size with dilations was specified late
     g.attrs["auto_pad"] = how
     return how != "VALID" or rank == 0
 
@@ -194,8 +207,8 @@ def conv(g):
         w = g.input(g.values(dtype, w_shape, special=False))
         if g.chance():
             g.input(g.values(dtype, (groups * outer,), special=False))
-        g.sum_tolerance(terms, x, w)
-        g.tolerance.scale += 8
+        b = g.inputs[2].value if len(g.inputs) > 2 else None
+        g.sum_tolerance(terms + 1, x, w, extra=bounds.most(b))
         if g.regime == "special":
             g.peers = ("onnxruntime",)  # the reference evaluator multiplies padding by infinities
         return
@@ -294,8 +307,8 @@ def conv_transpose(g):
     w = g.input(g.values(dtype, (groups * inner, outer, *kernel), special=False))
     if g.chance():
         g.input(g.values(dtype, (groups * outer,), special=False))
-    g.sum_tolerance(inner * np.prod(kernel), x, w)
-    g.tolerance.scale += 8
+    b = g.inputs[2].value if len(g.inputs) > 2 else None
+    g.sum_tolerance(inner * np.prod(kernel) + 1, x, w, extra=bounds.most(b))
     g.peers = ("onnxruntime",)  # the reference evaluator mixes up groups and their biases
 
 
@@ -321,8 +334,10 @@ def deform_conv(g):
         g.input(g.values(dtype, (groups * outer,), special=False) if g.chance(0.7) else None)
         if g.chance(0.7):
             g.input(g.real(dtype, (batch, offsets * taps, *out), low=0, high=1))
-    g.sum_tolerance(4 * inner * taps, x, w)
-    g.tolerance.scale += 8
+    # Each tap is a sample between four elements; then the products with w.
+    b = g.inputs[3].value if len(g.inputs) > 3 else None
+    g.sum_tolerance(4 * inner * taps + 1, x, w, extra=bounds.most(b))
+    g.tolerance.scale += inner * taps * bounds.most(w) * bounds.sampled(x, max(sizes), 4)
 
 
 @op("CausalConvWithState")
@@ -335,8 +350,9 @@ def causal_conv(g):
     g.input(g.values(dtype, (channels,), special=False) if g.chance() else None)
     g.input(g.values(dtype, (batch, channels, k - 1), special=False)
             if g.chance() and k > 1 else None)
-    g.sum_tolerance(k + 1, x, w)
-    g.tolerance.scale += 16
+    top = max(bounds.most(i.value) for i in g.inputs if i.value is not None)
+    # silu's slope is below 1.1.
+    g.sum_tolerance(k + 1, 1.1, top, w, extra=top, ulps=bounds.FUNCTION)
     g.outputs = 2
 
 
@@ -387,7 +403,10 @@ def recurrent(g):
     elif g.version < 7:
         g.attrs.pop("output_sequence", None)
         g.peer_form = {"opset": 7}
-    g.tolerance = Tolerance(ulps=256, scale=512)
+    terms = width + hidden + 2
+    g.tolerance = Tolerance(ulps=bounds.FUNCTION, scale=bounds.shaken(
+        g.rng, lambda *v: formulas.recurrent(g.name, stored(g.attrs), *v),
+        [i.value for i in g.inputs], terms))
 
 
 def stored(attrs):
@@ -453,14 +472,15 @@ def attention(g):
         if g.chance(0.7):
             g.outputs = 3
             g.attrs.pop("qk_matmul_output_mode", None)
-    if g.outputs == 4 and "softcap" in g.attrs:
-        if causal:
-            raise Redraw  # and onnxruntime forgets the causal mask then
-        g.peers = ("onnxruntime",)  # the reference evaluator caps the products of mode 0, too
-    elif causal or g.version >= 25 or "softcap" in g.attrs:
-        g.peers = ("reference", "onnxruntime")
-    # The peers' root of the scale is float.
-    g.tolerance = Tolerance(ulps=256, scale=256, absolute=1e-6 * (dtype == np.float64))
+    del causal
+    if dtype == np.float64:  # the peers take the root of the scale in float
+        g.peers = ("formula",)
+    g.formula = lambda *given: formulas.attention(stored(g.attrs), (q_heads, heads), *given)
+    q, k, v = (max(bounds.most(g.inputs[j].value), bounds.most(g.inputs[at].value)
+                   if len(g.inputs) > at else 0) for j, at in ((0, 0), (1, 4), (2, 5)))
+    off = bounds.attention(size, total, g.attrs.get("scale", size ** -0.5), q, k, v,
+                           bias=bounds.most(mask) if mask is not None and mask.dtype != bool else 0)
+    g.tolerance = Tolerance(ulps=4, scale=off)
 
 
 def type_name_of(dtype):
@@ -485,7 +505,8 @@ def rotary(g):
         g.input(g.real(dtype, cache, low=-1, high=1))
     if positions:
         g.input(g.rng.integers(0, 10, (batch, length)).astype(np.int64))
-    g.tolerance = Tolerance(ulps=16, scale=32)
+    # x cos - y sin: a sum of two products.
+    g.tolerance = Tolerance(ulps=2, scale=bounds.dot(2, g.inputs[0].value, 1.0))
 
 
 @op("LinearAttention")
@@ -511,7 +532,10 @@ def linear_attention(g):
             if "delta" in rule else None)
     if g.inputs[3].value is None:
         g.types["S"] = g.types["T"]
-    g.tolerance = Tolerance(ulps=256, scale=2048)
+    from .ms_attention import state_bound
+    q, k, v, past = (i.value for i in g.inputs[:4])
+    g.tolerance = Tolerance(ulps=4, scale=state_bound(
+        length, dk, g.attrs.get("scale", dk ** -0.5), q, k, v, past))
     g.outputs = 2
 
 
@@ -537,8 +561,9 @@ def dft(g):
         g.attrs["axis"] = axis
     else:
         g.input(np.array(axis, np.int64) if axis != -2 or g.chance() else None, view=False)
-    g.sum_tolerance(2 * max(shape[axis], 12), x)
-    g.tolerance.scale *= 8
+    # A transform of n terms, by definition or by stages of at most 4 operations each on every term;
+    # twiddle factors are off by an eps.
+    g.sum_tolerance(2 * max(shape[axis], 12), 4.0, x)
     # onnxruntime computes double in float, and its error grows with the square of the length.
     g.peers = ("formula",)
     g.formula = lambda x, n=None, _=None: [fourier(x, axis, n, inverse, onesided)]
@@ -569,20 +594,33 @@ def stft(g):
     window_given = g.chance(0.6)
     g.input(g.real(dtype, (frame,), low=0.1, high=1) if window_given else None)
     g.input(np.array(frame, t2) if not window_given or g.chance() else None, view=False)
-    g.sum_tolerance(2 * frame, x)
-    g.tolerance.scale *= 8
+    g.sum_tolerance(2 * frame, 4.0, x)  # as a DFT of the frame
 
 
 @op("HannWindow", "HammingWindow", "BlackmanWindow")
 def window_function(g):
     import onnx
     t1 = g.dtype("T1")
-    out = g.attr("output_datatype", [1, 11])  # others: the peers round each step
+    out = g.attr("output_datatype", [1, 11, 10, 16])
     g.types["T2"] = f"tensor({onnx.TensorProto.DataType.Name(out).lower()})"
     g.attr("periodic", [0, 1])
     g.input(np.array(g.int(2, 40), t1), view=False)
     g.promote = False
-    g.tolerance = Tolerance(ulps=64, scale=16, absolute=1e-6)
+    periodic = g.attrs.get("periodic", 1)
+    if out in (10, 16):  # the peers round each step to the type
+        g.peers = ("formula",)
+    g.formula = lambda n: [windowed(g.name, int(n), periodic)]
+    # cos of an argument k * 2 pi / n, off by an eps of at most 4 pi; coefficients add up to 1.
+    g.tolerance = Tolerance(ulps=2, scale=16, in_float=True)  # the peers' constants are float
+
+
+def windowed(name, n, periodic):
+    at = 2 * np.pi * np.arange(n) / (n if periodic else n - 1)
+    if name == "HannWindow":
+        return 0.5 - 0.5 * np.cos(at)
+    if name == "HammingWindow":
+        return 25 / 46 - 21 / 46 * np.cos(at)
+    return 0.42 - 0.5 * np.cos(at) + 0.08 * np.cos(2 * at)
 
 
 @op("MelWeightMatrix")
@@ -597,4 +635,6 @@ def mel(g):
     g.input(np.array(low, t2), view=False)
     g.input(np.array(g.pick([2000.0, 4000.0]), t2), view=False)
     g.promote = False
-    g.tolerance = Tolerance(ulps=64, scale=64)
+    # Bins are exact or a band apart; the slopes between them quotients of differences of hertz,
+    # each off by an eps of the highest, over differences of at least one bin.
+    g.tolerance = Tolerance(ulps=bounds.FUNCTION, scale=16, in_float=True)

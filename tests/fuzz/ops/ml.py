@@ -2,6 +2,7 @@
 import numpy as np
 from onnx import numpy_helper
 
+from . import bounds, formulas
 from .case import Input, Redraw, Tolerance, np_type, op
 
 ML = "ai.onnx.ml"
@@ -37,19 +38,20 @@ def scaler(g):
     x = features(g)
     many = g.pick([1, x.shape[1]])
     g.attrs |= {"offset": floats(g, many), "scale": floats(g, many)}
-    g.tolerance = Tolerance(ulps=8, scale=32)
+    # A difference and a product.
+    g.tolerance = Tolerance(ulps=1, scale=(bounds.most(x) + bounds.most(g.attrs["offset"])) *
+                            bounds.most(g.attrs["scale"]))
 
 
 @op("Normalizer", domain=ML)
 def normalizer(g):
     x = features(g)
     g.attr("norm", ["MAX", "L1", "L2"])
-    if g.attrs.get("norm", "MAX") == "MAX" and x.dtype != object:
-        # by the largest number or the largest magnitude: only the same for positive ones
-        g.inputs[0].value = (np.abs(x) + 1).astype(x.dtype)
-    elif np.any(np.all(x == 0, axis=1)):
+    if np.any(np.all(x == 0, axis=1)):
         raise Redraw
-    g.tolerance = Tolerance(ulps=32)
+    # L1 sums magnitudes, or signs that cancel: the sum of at most 5 terms over its result.
+    total = np.abs(formulas.double(x).sum(1)).min() if x.dtype != object else 1
+    g.tolerance = Tolerance(ulps=8 + 8 * bounds.most(x) * x.shape[1] / max(float(total), 1e-3))
 
 
 @op("Imputer", domain=ML)
@@ -212,10 +214,17 @@ def linear_regressor(g):
         g.attrs["intercepts"] = floats(g, targets)
     if targets > 1:  # SOFTMAX_ZERO of zeros only: 0 / 0
         g.attr("post_transform", POST if g.regime != "whole" else POST[:3])
-    g.tolerance = Tolerance(ulps=256, scale=512)
-    if x.dtype == np.float64:
-        g.tolerance = Tolerance(ulps=256, scale=512)
+    scores(g, bounds.dot(x.shape[1] + 1, x, g.attrs["coefficients"],
+                         extra=bounds.most(g.attrs.get("intercepts"))))
     only_floats(g, x)
+
+
+def scores(g, off):
+    """Scores off by `off`, and by twice that behind a softmax or logistic, relatively: a post
+    transform's exp turns absolute errors into relative ones, results are at most 1. The work is in
+    float whatever the input is."""
+    g.tolerance = Tolerance(ulps=2 * bounds.FUNCTION, scale=2 * off + bounds.FUNCTION,
+                            in_float=True)
 
 
 def only_floats(g, x):
@@ -242,9 +251,28 @@ def linear_classifier(g):
                 "coefficients": floats(g, classes, x.shape[1])}
     g.attr("post_transform", POST if g.regime != "whole" else POST[:3])
     g.attr("multi_class", [0, 1])
-    g.tolerance = Tolerance(ulps=256, scale=512)
+    scores(g, bounds.dot(x.shape[1] + 1, x, g.attrs["coefficients"],
+                         extra=bounds.most(g.attrs["intercepts"])))
     g.outputs = 2
     only_floats(g, x)
+
+
+def kernel_bound(g, x, supports):
+    """The error of a sum of kernels of x with the supports, times their coefficients. An inner
+    product (or a squared distance) s is off by d; a power p of gamma s + coef0 by p |.|^(p-1) gamma d
+    (and p ULP), exp(-gamma s) and tanh by gamma d."""
+    width, top = x.shape[1], bounds.most(x) + bounds.most(g.attrs["support_vectors"])
+    gamma, coef0, power = g.attrs["kernel_params"]
+    s, d = width * top * top, bounds.dot(width + 1, top, top)
+    kind = g.attrs["kernel_type"]
+    inner = gamma * s + coef0
+    off, size = {"LINEAR": (d, s), "RBF": (gamma * d + bounds.FUNCTION, 1.0),
+                 "SIGMOID": (gamma * d + inner + bounds.FUNCTION, 1.0),
+                 "POLY": (power * inner ** (power - 1) * (gamma * d + 2 * inner) +
+                          bounds.FUNCTION * inner ** power, inner ** power)}[kind]
+    weight = bounds.most(g.attrs["coefficients"])
+    return supports * weight * (off + (bounds.depth(supports) + 2) * size) + 2 * bounds.most(
+        g.attrs["rho"])
 
 
 def kernel(g):
@@ -261,7 +289,7 @@ def svm_regressor(g):
     g.attrs |= {"n_supports": many, "support_vectors": floats(g, many, x.shape[1]),
                 "coefficients": floats(g, many), "rho": floats(g, 1)}
     g.attr("one_class", [0, 1], 0.3)
-    g.tolerance = Tolerance(ulps=1024, scale=4096)
+    g.tolerance = Tolerance(ulps=2, scale=kernel_bound(g, x, many), in_float=True)
     only_floats(g, x)
 
 
@@ -281,7 +309,10 @@ def svm_classifier(g):
     g.attrs["coefficients"][:2] = [-abs(g.attrs["coefficients"][0]), 1.25]
     if g.chance(0.4):
         g.attrs |= {"prob_a": [-abs(v) for v in floats(g, pairs)], "prob_b": floats(g, pairs)}
-    g.tolerance = Tolerance(ulps=4096, scale=8192)
+    # Probabilities are sigmoids of a score times prob_a, coupled over the pairs of classes.
+    slope = 1 + bounds.most(g.attrs.get("prob_a"))
+    g.tolerance = Tolerance(ulps=bounds.FUNCTION, in_float=True, scale=classes * slope * (
+        kernel_bound(g, x, many) + bounds.FUNCTION))
     g.outputs = 2
     only_floats(g, x)
 
@@ -351,11 +382,14 @@ def tree_ensemble(g):
         kind, names = labels(g, many)
         g.attrs["classlabels_" + ("int64s" if kind == "ints" else kind)] = names
         g.outputs = 2
-    if many > 1:  # onnxruntime transforms no single score
-        g.attr("post_transform", POST)
+    g.attr("post_transform", POST if many > 1 else ["NONE", "LOGISTIC"])
+    if many == 1 and g.attrs.get("post_transform", "NONE") != "NONE":
+        # onnxruntime leaves a single score as it is
+        g.peers = ("reference",)
     if g.chance(0.4):
         g.attrs["base_values"] = floats(g, many)
-    g.tolerance = Tolerance(ulps=256, scale=512)
+    scores(g, bounds.dot(len(trees) + 1, [w[3] for w in weights],
+                         extra=bounds.most(g.attrs.get("base_values"))))
     if x.dtype.kind != "f":
         only_floats(g, x)
 
@@ -396,4 +430,4 @@ def tree_ensemble_5(g):
     # onnxruntime transforms no single score, nor one that met no leaf.
     g.attr("aggregate_function", [0, 1], 0.5)
     g.input(g.values(dtype, (g.int(1, 4), width), special=False))
-    g.tolerance = Tolerance(ulps=256, scale=512, absolute=1e-6)
+    g.tolerance = Tolerance(ulps=2, scale=bounds.dot(len(roots) + 1, [w for _, w in leaves]))

@@ -2,6 +2,7 @@
 import numpy as np
 from onnx import helper, numpy_helper
 
+from . import bounds
 from .case import Redraw, np_type, op
 
 
@@ -299,11 +300,23 @@ def scatter_elements(g):
             repeat=False)
     g.input(index.astype(g.dtype("Tind")))
     g.input(g.values(dtype, sub, special=False))
-    g.tolerance.ulps, g.tolerance.scale = 128, 64 if how in ("add", b"add") else 0
-    if how not in ("none", b"none"):
-        g.promote = False  # each update is an assignment of the type: it rounds, in any order
-        if dtype.itemsize == 2 and dtype.kind not in "iu":
-            g.tolerance.absolute = 0.2 if dtype != np.float16 else 0.025
+    updates_bound(g, how, dtype)
+
+
+def updates_bound(g, how, dtype):
+    """Updates of one place, one after the other in any order, each rounded to the type."""
+    if how in ("none", b"none"):
+        return
+    g.promote = False
+    data, index, updates = (i.value for i in g.inputs)
+    _, many = np.unique(index.reshape(-1, index.shape[-1]) if g.name == "ScatterND" else index,
+                        return_counts=True, axis=0 if g.name == "ScatterND" else None)
+    count = int(many.max(initial=1)) if g.name == "ScatterND" else updates.size
+    deep, u, v = min(count, updates.size), bounds.most(updates), bounds.most(data)
+    if how in ("add", b"add"):
+        g.tolerance.scale = bounds.unit(dtype) * (deep + 1) * (v + deep * u)
+    elif how in ("mul", b"mul"):
+        g.tolerance.ulps = bounds.unit(dtype) * (deep + 1)
 
 
 @op("ScatterND")
@@ -323,11 +336,7 @@ def scatter_nd(g):
     g.input(g.values(dtype, shape, special=False))
     g.input(index)
     g.input(g.values(dtype, index.shape[:-1] + shape[last:], special=False))
-    g.tolerance.ulps, g.tolerance.scale = 128, 64 if how in ("add", b"add") else 0
-    if how not in ("none", b"none"):
-        g.promote = False  # each update is an assignment of the type: it rounds, in any order
-        if dtype.itemsize == 2 and dtype.kind not in "iu":
-            g.tolerance.absolute = 0.2 if dtype != np.float16 else 0.025
+    updates_bound(g, how, dtype)
 
 
 @op("TensorScatter")
@@ -548,8 +557,9 @@ def col2im(g):
         blocks *= many
     g.attrs |= {"strides": strides, "dilations": dilations, "pads": pads}
     channels = g.int(1, 2)
-    g.sum_tolerance(np.prod(block), [4.0])
-    g.input(g.values(dtype, (g.int(1, 2), channels * int(np.prod(block)), blocks), special=False))
+    x = g.input(g.values(dtype, (g.int(1, 2), channels * int(np.prod(block)), blocks),
+                         special=False))
+    g.sum_tolerance(np.prod(block), x)
     g.input(i64(*image), view=False)
     g.input(i64(*block), view=False)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 
-from . import bounds
+from . import bounds, formulas
 from .case import Redraw, Tolerance, op
 from .linear import fits, matmul_shapes, window, window_attrs
 from .ms_attention import feed, small
@@ -145,6 +145,8 @@ def qlinear_pool(g):
 def nhwc_max_pool(g):
     dtype = g.dtype("T")
     g.input(whole8(g, dtype, pooled(g, True)))
+    attrs = g.attrs
+    g.formula = lambda x: [np.moveaxis(formulas.max_pool(np.moveaxis(x, -1, 1), attrs), 1, -1)]
 
 
 @op("QLinearConv", domain=MS)

@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-from . import bounds
+from . import bounds, formulas
 from .case import Redraw, Tolerance, op
 from .linear import fits, window, window_attrs
 from .ms_attention import feed, small
@@ -19,6 +19,15 @@ CPU = pathlib.Path("/proc/cpuinfo")
 BLOCK = 16 if CPU.exists() and "avx512f" in CPU.read_text() else 8
 ACTIVATIONS = [None, None, ("Relu", []), ("LeakyRelu", [0.25]), ("Clip", [-0.5, 1.5]),
                ("HardSigmoid", [0.3, 0.4])]
+
+
+def in_planes(x, f):
+    """f over [N, C, H, W] whose memory is that of [N, C/B, H, W, B]."""
+    n, c, h, w = x.shape
+    plane = x.reshape(n, c // BLOCK, h, w, BLOCK).transpose(0, 1, 4, 2, 3).reshape(n, c, h, w)
+    y = f(plane)
+    h, w = y.shape[2:]
+    return y.reshape(n, c // BLOCK, BLOCK, h, w).transpose(0, 1, 3, 4, 2).reshape(n, c, h, w)
 
 
 def blocked(g, special=False):
@@ -93,6 +102,9 @@ def pool(g):
         if not fits(sizes, kernel, [1, 1]):
             raise Redraw
     x = g.input(small(g, F32, g.int(1, 2), BLOCK * g.int(1, 2), *sizes))
+    if g.name == "MaxPool":
+        attrs = g.attrs
+        g.formula = lambda x: [in_planes(x, lambda v: formulas.max_pool(v, attrs))]
     if g.name == "AveragePool":
         g.tolerance = Tolerance(ulps=2, scale=bounds.dot(int(np.prod(kernel)) + 1, x))
 
