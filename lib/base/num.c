@@ -187,9 +187,9 @@ uint8_t ort_f32_to_minifloat(int kind, float value, bool saturate)
     return ort_f64_to_minifloat(kind, (double)value, saturate);
 }
 
-/* By the table of Cast: what lies outside of 2^-127 .. 2^127, zero and infinity with it, becomes the
- * nearer end when saturating and else NaN. The sign is ignored. A tie goes up; below 2^-126 so does
- * all above 2^-127, where the encoding of ONNX's own converter has its odd case. */
+/* By the table of Cast: what lies outside of 2^-127 .. 2^127, zero and infinity with it, becomes
+ * the nearer end when saturating and else NaN. The sign is ignored. A tie goes up; below 2^-126 so
+ * does all above 2^-127, where the encoding of ONNX's own converter has its odd case. */
 uint8_t ort_f32_to_e8m0(float value, char round_mode, bool saturate)
 {
     uint32_t bits = ort_bits_from_float(value);
