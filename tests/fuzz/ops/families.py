@@ -1,6 +1,6 @@
 """families.py - every file that registers generators, and the operators that have none, with why."""
 from . import (elementwise, flow, image, linear, ml, move, ms_attention, ms_early,  # noqa: F401
-               ms_llm, ms_quant, nchwc, preview, quant, reduce)
+               ms_llm, ms_old, ms_quant, nchwc, preview, quant, reduce)
 from .schemas import INTERNAL
 
 # Passes make these inside a session; no file may hold them (import refuses their domain).
