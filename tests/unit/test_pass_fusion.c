@@ -144,6 +144,30 @@ static void softmaxes(test_state *test)
     ALL(list);
 }
 
+/* ---- products */
+
+static void products(test_state *test)
+{
+    const fusion list[] = {
+        {"y = (Mul (MatMul (Transpose x perm=0,2,1,) #w:2,3,4) 0.3)", "2,3,5", 17, CONTRIB,
+         "FusedMatMul", 1, 0},
+        {"y = (Mul (MatMul (Transpose x perm=0,2,1,) #w:2,3,4) 0.3)", "2,3,5", 17, 0,
+         "!FusedMatMul", 3, 0},
+        {"y = (MatMul (Div x 4.0) (Transpose (Mul x 3.0) perm=0,2,1,))", "2,3,5", 17, SESSION,
+         "FusedMatMul", 1, 0},
+        {"y = (MatMul (Transpose x) (Mul 0.5 (Transpose (Tanh x) perm=0,1,)))", "4,4", 17, 0,
+         "Gemm", 2, 0},
+        {"y = (MatMul (Transpose x perm=1,0,2,) #w:3,5,4)", "2,3,5", 17, CONTRIB, "!FusedMatMul",
+         2, 0},
+        {"t = (Transpose x perm=0,2,1,); y = (Add (MatMul t #w:2,3,3) t)", "2,3,5", 17, CONTRIB,
+         "!FusedMatMul", 3, 0},
+        {"y = (MatMul (Mul x #s:1,1,1,1) #w:2,5,4)", "2,3,5", 17, CONTRIB, "!FusedMatMul", 2, 0},
+        {"y = (Mul (ms.FusedMatMul x #w:2,5,4 alpha=2.0) 0.3)", "2,3,5", 17, CONTRIB, "FusedMatMul",
+         1, 0},
+    };
+    ALL(list);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -152,5 +176,6 @@ int main(void)
     RUN(test, group_norms);
     RUN(test, residuals);
     RUN(test, softmaxes);
+    RUN(test, products);
     return test->failures != 0;
 }
