@@ -22,6 +22,16 @@ static ort_status infer_float_same(ort_infer *x, ort_error *err)
 
 /* ---- Scaler: (x - offset) * scale, per feature or for all */
 
+/* A row of doubles as workspace. */
+static ort_status row_shape(ort_shaping *s, ort_error *err)
+{
+    int64_t rows, features;
+    (void)err;
+    ort_ml_rows(s->in[0], &rows, &features);
+    s->workspace_bytes = (size_t)features * sizeof(double);
+    return ORT_OK;
+}
+
 static ort_status scaler_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
@@ -35,12 +45,15 @@ static ort_status scaler_run(ort_call *call, ort_error *err)
         (scales > 1 && (int64_t)scales != features))
         return ort_call_fail(call, err, "input X has %lld features, offset has %zu and scale %zu",
                              (long long)features, offsets, scales);
-    for (int64_t i = 0; i < rows * features; i++) {
-        int64_t f = i % features;
-        double v = ort_tensor_get_f64(x, i);
-        v -= offsets > 0 ? (double)offset[offsets > 1 ? f : 0] : 0;
-        v *= scales > 0 ? (double)scale[scales > 1 ? f : 0] : 1;
-        out[i] = (float)v;
+    double *row = call->workspace;
+    const float none = 0, one = 1;
+    const float *o = offsets > 0 ? offset : &none, *s = scales > 0 ? scale : &one;
+    int64_t step_o = offsets > 1, step_s = scales > 1;
+    for (int64_t r = 0; r < rows; r++) {
+        ort_ml_load_row(x, r * features, features, row);
+        for (int64_t f = 0; f < features; f++)
+            out[r * features + f] =
+                (float)((row[f] - (double)o[f * step_o]) * (double)s[f * step_s]);
     }
     return ORT_OK;
 }
@@ -100,6 +113,20 @@ static ort_status binarizer_run(ort_call *call, ort_error *err)
 
 /* ---- Imputer */
 
+static void impute_row(const ort_tensor *x, int64_t first, int64_t features, double replaced,
+                       const float *by, bool per_feature, double *row, ort_tensor *out)
+{
+    bool is_nan = isnan(replaced);
+    ort_ml_load_row(x, first, features, row);
+    for (int64_t f = 0; f < features; f++)
+        if (is_nan ? isnan(row[f]) : row[f] == replaced)
+            row[f] = (double)by[per_feature ? f : 0];
+    if (out->dtype == ORT_DTYPE_DOUBLE)
+        memcpy((double *)out->data + first, row, (size_t)features * sizeof *row);
+    for (int64_t f = 0; f < features && out->dtype == ORT_DTYPE_FLOAT; f++)
+        ((float *)out->data)[first + f] = (float)row[f];
+}
+
 static ort_status imputer_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
@@ -116,16 +143,12 @@ static ort_status imputer_run(ort_call *call, ort_error *err)
         return ort_call_fail(call, err,
                              "input X has %lld features of type %s, %zu values to impute",
                              (long long)features, ort_dtype_name(x->dtype), count);
-    for (int64_t i = 0; i < rows * features; i++) {
+    for (int64_t r = 0; r < rows && is_float; r++)
+        impute_row(x, r * features, features, replaced, by_float, count > 1, call->workspace, out);
+    for (int64_t i = 0; i < rows * features && !is_float; i++) {
+        int64_t v = ort_tensor_get_i64(x, i);
         size_t f = count > 1 ? (size_t)(i % features) : 0;
-        if (is_float) {
-            double v = ort_tensor_get_f64(x, i);
-            bool hit = isnan(replaced) ? isnan(v) : v == replaced;
-            ort_tensor_set_f64(out, i, hit ? (double)by_float[f] : v);
-        } else {
-            int64_t v = ort_tensor_get_i64(x, i);
-            ort_tensor_set_i64(out, i, v == replaced_int ? by_int[f] : v);
-        }
+        ort_tensor_set_i64(out, i, v == replaced_int ? by_int[f] : v);
     }
     return ORT_OK;
 }
@@ -299,11 +322,11 @@ static ort_status extractor_run(ort_call *call, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl scaler = {infer_float_same, NULL, NULL, scaler_run, NULL};
+static const ort_op_impl scaler = {infer_float_same, NULL, row_shape, scaler_run, NULL};
 static const ort_op_impl normalizer = {infer_float_same, normalizer_prepare, NULL, normalizer_run,
                                        NULL};
 static const ort_op_impl binarizer = {ort_infer_same, NULL, NULL, binarizer_run, NULL};
-static const ort_op_impl imputer = {ort_infer_same, NULL, NULL, imputer_run, NULL};
+static const ort_op_impl imputer = {ort_infer_same, NULL, row_shape, imputer_run, NULL};
 static const ort_op_impl one_hot = {one_hot_infer, one_hot_prepare, NULL, one_hot_run, NULL};
 static const ort_op_impl vectorizer = {vectorizer_infer, NULL, NULL, vectorizer_run, NULL};
 static const ort_op_impl extractor = {extractor_infer, NULL, NULL, extractor_run, NULL};

@@ -417,24 +417,33 @@ static ort_status zip_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status zip_row(const ort_ml_labels *labels, const float *scores, int64_t classes,
-                          ort_value **map, ort_error *err)
+/* The class labels, with bytes of their own: they outlive the model. */
+static ort_status zip_keys(const ort_ml_labels *labels, int64_t classes, ort_value **keys,
+                           ort_error *err)
 {
-    ort_value *keys = NULL, *values = NULL;
     ort_shape shape = ort_shape_make(1, &classes);
-    ort_dtype dtype = labels->strings != NULL ? ORT_DTYPE_STRING : ORT_DTYPE_INT64;
-    ort_status status = ort_value_new_tensor_(dtype, &shape, &keys, err);
-    if (status == ORT_OK)
-        status = ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &values, err);
-    for (int64_t c = 0; c < classes && status == ORT_OK; c++)
-        ort_ml_set_label(labels, &keys->tensor, c, c);
-    if (status == ORT_OK) {
-        memcpy(values->tensor.data, scores, (size_t)classes * sizeof *scores);
-        return ort_value_new_map_take(keys, values, map, err);
+    bool text = labels->strings != NULL;
+    ORT_TRY(ort_value_new_tensor_(text ? ORT_DTYPE_STRING : ORT_DTYPE_INT64, &shape, keys, err));
+    for (int64_t c = 0; c < classes; c++) {
+        ort_ml_set_label(labels, &(*keys)->tensor, c, c);
+        ort_string *s = text ? (ort_string *)(*keys)->tensor.data + c : NULL;
+        if (text && !(s->ptr = ort_arena_strndup(&(*keys)->strings, s->ptr, s->length))) {
+            ort_value_free(*keys);
+            *keys = NULL;
+            return ort_error_memory(err, s->length);
+        }
     }
-    ort_value_free(keys);
-    ort_value_free(values);
-    return status;
+    return ORT_OK;
+}
+
+static ort_status zip_row(ort_value *keys, const float *scores, int64_t classes, ort_value **map,
+                          ort_error *err)
+{
+    ort_value *values = NULL;
+    ort_shape shape = ort_shape_make(1, &classes);
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &values, err));
+    memcpy(values->tensor.data, scores, (size_t)classes * sizeof *scores);
+    return ort_value_new_map_take(ort_value_retain(keys), values, map, err);
 }
 
 static ort_status zip_run(ort_call *call, ort_error *err)
@@ -442,20 +451,21 @@ static ort_status zip_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_ml_labels labels =
         ort_ml_read_labels(call->node, "classlabels_int64s", "classlabels_strings");
-    ort_value *sequence = NULL;
+    ort_value *sequence = NULL, *keys = NULL;
     int64_t rows, classes;
     ort_ml_rows(x, &rows, &classes);
     if (labels.count > 0 && (int64_t)labels.count != classes)
         return ort_call_fail(call, err, "input X has %lld columns, there are %zu class labels",
                              (long long)classes, labels.count);
     ORT_TRY(ort_value_new_sequence_(&sequence, err));
-    ort_status status = ORT_OK;
+    ort_status status = zip_keys(&labels, classes, &keys, err);
     for (int64_t r = 0; r < rows && status == ORT_OK; r++) {
         ort_value *map = NULL;
-        status = zip_row(&labels, (const float *)x->data + r * classes, classes, &map, err);
+        status = zip_row(keys, (const float *)x->data + r * classes, classes, &map, err);
         if (status == ORT_OK)
             status = ort_value_append_take(sequence, map, err);
     }
+    ort_value_free(keys); /* the maps hold theirs */
     if (status != ORT_OK)
         ort_value_free(sequence);
     else
