@@ -178,6 +178,62 @@ static ort_value *take_result(ort_slot *slot)
     return NULL;
 }
 
+typedef struct last_copy { /* neighbours often share an item: the keys of a row of maps */
+    ort_value *from, *to;
+} last_copy;
+
+static ort_status copy_item(ort_value **item, last_copy *last, ort_error *err)
+{
+    if (*item != last->from) {
+        ort_value *copy = NULL;
+        ORT_TRY(ort_value_clone(*item, &copy, err));
+        ort_value_free(last->from);
+        ort_value_free(last->to);
+        last->from = ort_value_retain(*item); /* no other value gets this address meanwhile */
+        last->to = copy;
+    }
+    ort_value_free(*item);
+    *item = ort_value_retain(last->to);
+    return ORT_OK;
+}
+
+/* Make a sequence or map that nobody else holds fit to leave the run: items that others hold, that
+ * lie in the run's memory or that point at strings of the model become copies. */
+static ort_status take_items(ort_value *value, last_copy *last, ort_error *err)
+{
+    for (size_t i = 0; i < value->count; i++) {
+        ort_value *item = value->items[i];
+        bool alone = item && item->references == 1;
+        if (!item)
+            continue;
+        if (alone && item->kind != ORT_KIND_TENSOR)
+            ORT_TRY(take_items(item, last, err));
+        else if (!alone || item->tensor.dtype == ORT_DTYPE_STRING || ort_value_is_view(item) ||
+                 !ort_value_detach(item))
+            ORT_TRY(copy_item(&value->items[i], last, err));
+    }
+    return ORT_OK;
+}
+
+/* A sequence or map; *result stays NULL when it must be copied as a whole. */
+static ort_status take_container(ort_slot *slot, ort_value **result, ort_error *err)
+{
+    ort_value *value = slot->held;
+    last_copy last = {NULL, NULL};
+    if (!value || value->kind == ORT_KIND_TENSOR || value->references != 1)
+        return ORT_OK;
+    ort_status status = take_items(value, &last, err);
+    ort_value_free(last.from);
+    ort_value_free(last.to);
+    if (status)
+        return status;
+    *result = value;
+    slot->held = NULL;
+    slot->view.items = NULL;
+    slot->view.count = 0;
+    return ORT_OK;
+}
+
 static bool read_again(const ort_execution *x, int o)
 {
     const ort_program *program = x->session->program;
@@ -195,8 +251,10 @@ static ort_status finish_result(ort_execution *x, ort_frame *frame, int o, bool 
     if (x->outputs[o])
         return copy_tensor(x->outputs[o], &slot->view.tensor, err);
     own[o] = true;
-    if (!read_again(x, o))
+    if (!read_again(x, o)) {
         x->outputs[o] = take_result(slot);
+        ORT_TRY(take_container(slot, &x->outputs[o], err));
+    }
     return x->outputs[o] ? ORT_OK : ort_value_clone(&slot->view, &x->outputs[o], err);
 }
 

@@ -417,22 +417,15 @@ static ort_status zip_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-/* The class labels, with bytes of their own: they outlive the model. */
+/* The class labels as a tensor, which all maps of a run share. */
 static ort_status zip_keys(const ort_ml_labels *labels, int64_t classes, ort_value **keys,
                            ort_error *err)
 {
     ort_shape shape = ort_shape_make(1, &classes);
-    bool text = labels->strings != NULL;
-    ORT_TRY(ort_value_new_tensor_(text ? ORT_DTYPE_STRING : ORT_DTYPE_INT64, &shape, keys, err));
-    for (int64_t c = 0; c < classes; c++) {
+    ort_dtype dtype = labels->strings != NULL ? ORT_DTYPE_STRING : ORT_DTYPE_INT64;
+    ORT_TRY(ort_value_new_tensor_(dtype, &shape, keys, err));
+    for (int64_t c = 0; c < classes; c++)
         ort_ml_set_label(labels, &(*keys)->tensor, c, c);
-        ort_string *s = text ? (ort_string *)(*keys)->tensor.data + c : NULL;
-        if (text && !(s->ptr = ort_arena_strndup(&(*keys)->strings, s->ptr, s->length))) {
-            ort_value_free(*keys);
-            *keys = NULL;
-            return ort_error_memory(err, s->length);
-        }
-    }
     return ORT_OK;
 }
 
