@@ -81,6 +81,13 @@ def generation_tail(case, got, want, same):
         np.array_equal(ours[:, :last], theirs[:, :last])
 
 
+@rule("single-step")
+def single_step(case, got, want, same):
+    """An encoder's search that ends with its first token: the peer takes tokens from memory that it
+    hasn't written, other ones in each process, and at times refuses them as an index."""
+    return "encoder" in case.attrs and int(value(case, 1)[0]) == 2
+
+
 @rule("softmax-saturates")
 def softmax_saturates(case, got, want, same):
     """A probability of 1 at a scale of 1/256 is 256: beyond the type, where the peer begins anew."""

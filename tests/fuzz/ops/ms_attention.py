@@ -272,7 +272,6 @@ def caches(g, dtype, batch, heads, room, size, lens, new):
 def sparse(g):
     dtype = g.dtype("T", only=["float", "float16"])
     g.dtype("M")
-    g.promote = False
     kv, ratio, size, batch, block = g.pick([1, 2]), g.pick([1, 2]), 16, g.int(1, 2), 16
     heads, room = kv * ratio, 64
     form = g.pick(["prompt", "decode"])
