@@ -2,6 +2,7 @@
 masks or paddings that are inputs, an LSTM that attends to a memory."""
 import numpy as np
 
+from . import bounds
 from .case import Redraw, Tolerance, op
 from .linear import window, window_attrs
 from .ms_attention import feed, lengths, small
@@ -81,9 +82,9 @@ def dynamic_pads(g):
     g.attrs |= {"strides": strides, "dilations": dilations, "group": groups}
     x = small(g, dtype, g.int(1, 2), groups * inner, *sizes)
     w = small(g, dtype, groups * inner, outer, *kernel)
-    feed(g, x, w, np.array(pads, np.int64),
-         small(g, dtype, groups * outer) if g.chance() else None)
-    g.sum_tolerance(inner * np.prod(kernel), x, w)
+    b = small(g, dtype, groups * outer) if g.chance() else None
+    feed(g, x, w, np.array(pads, np.int64), b)
+    g.sum_tolerance(inner * np.prod(kernel) + 1, x, w, extra=bounds.most(b))
 
 
 @op("AttnLSTM", domain=MS)
@@ -108,12 +109,21 @@ def attending(g):
     def some(chance, *shape):
         return half(*shape) if g.chance(chance) else None
 
-    feed(g, half(steps, batch, width), half(ways, 4 * hidden, width + (out or depth)),
-         half(ways, 4 * hidden, hidden), some(0.7, ways, 8 * hidden),
+    x, w = half(steps, batch, width), half(ways, 4 * hidden, width + (out or depth))
+    r, v, m = half(ways, 4 * hidden, hidden), half(ways, inside), half(batch, memory, depth)
+    feed(g, x, w, r, some(0.7, ways, 8 * hidden),
          lengths(g, batch, 1, steps) if g.chance(0.4) else None, some(0.5, ways, batch, hidden),
          some(0.5, ways, batch, hidden), some(0.3, ways, 3 * hidden), half(ways, hidden, inside),
-         half(ways, depth, inside), half(ways, inside), half(batch, memory, depth),
+         half(ways, depth, inside), v, m,
          lengths(g, batch, 1, memory) if g.chance() else None,
          half(ways, depth + hidden, out) if out else None)
     g.outputs = 3
-    g.tolerance = Tolerance(ulps=256, scale=512)
+    # A step: gates of width + context + hidden products, a softmax over the memory on sums of
+    # `inside` tanh's, and its mean of M. A step's error enters the next through the gates, whose
+    # slopes are at most 1/4: by hidden |R| + context |W| of it.
+    w, r, m = bounds.most(w), bounds.most(r), bounds.most(m)
+    context = out or depth
+    each = bounds.dot(width + context + hidden + 2, max(w, r), max(bounds.most(x), m, 1.0)) + \
+        bounds.attention(inside, memory, 1.0, bounds.most(v), 1.0, m)
+    g.tolerance = Tolerance(ulps=4, scale=each * sum(
+        (1 + (hidden * r + context * w) / 4) ** t for t in range(steps)))
