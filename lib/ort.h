@@ -273,6 +273,9 @@ typedef struct ort_load_options {
     const char *external_dir; /* folder of external data for models from memory or a stream */
     size_t max_bytes;         /* refuse larger models; 0: no limit */
     bool skeleton;            /* weights are not needed: bytes of bulk fields are never touched */
+    /* Weights that the file doesn't align stay as they lie until a pass computes with them: for
+     * models that are rewritten and saved. A session of such a model aligns them first. */
+    bool as_stored;
     const char *label;        /* what messages call the model; default the path */
 } ort_load_options;           /* all zero is the default */
 

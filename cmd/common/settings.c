@@ -174,11 +174,12 @@ static int apply_shape(ort_model *model, const char *text)
     return status;
 }
 
-int settings_load_model(const settings *s, ort_env *env, const char *path, bool skeleton,
+int settings_load_model(const settings *s, ort_env *env, const char *path, load_weights weights,
                         ort_model **model)
 {
     ort_error err = {0};
-    ort_load_options options = {.skeleton = skeleton};
+    ort_load_options options = {.skeleton = weights == LOAD_SKELETON,
+                                .as_stored = weights == LOAD_AS_STORED};
     int status = 0;
     if (ort_model_load(env, path, &options, model, &err) != ORT_OK)
         return tool_fail_in(path, &err);

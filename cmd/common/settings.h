@@ -69,8 +69,10 @@ int settings_resolve(settings *s);
 /* An environment made from the settings, with its operator libraries (log to stderr at -v).
  * Returns 0 or an exit status. */
 int settings_new_env(const settings *s, ort_env **env);
-/* Load a model and apply --dim and --shape. `skeleton`: weights are not needed. */
-int settings_load_model(const settings *s, ort_env *env, const char *path, bool skeleton,
+/* What is read of weights: all of them, aligned; none; as they are stored (ort_load_options). */
+typedef enum load_weights { LOAD_ALL, LOAD_SKELETON, LOAD_AS_STORED } load_weights;
+/* Load a model and apply --dim and --shape. */
+int settings_load_model(const settings *s, ort_env *env, const char *path, load_weights weights,
                         ort_model **model);
 /* "name=value" split at the first '=' that is no part of an existing file; false when there is
  * none. *name is a new string. */

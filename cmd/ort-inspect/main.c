@@ -146,7 +146,8 @@ static int make_page(void *arg, FILE *stream)
 
 static int load(inspector *x, const char *path, bool skeleton, ort_model **model)
 {
-    return settings_load_model(&x->options.settings, x->env, path, skeleton, model);
+    return settings_load_model(&x->options.settings, x->env, path,
+                               skeleton ? LOAD_SKELETON : LOAD_ALL, model);
 }
 
 static bool needs_weights(ort_report report)

@@ -157,8 +157,11 @@ static int optimize_settings(optimizer *x, ort_optimize_options *options)
 
 static int load(optimizer *x)
 {
+    const optimize_options *o = &x->options;
     ort_error err = {0};
-    int status = settings_load_model(&x->options.settings, x->env, x->path, false, &x->original);
+    bool runs = !o->no_verify || o->fp16 || o->bf16;
+    int status = settings_load_model(&o->settings, x->env, x->path,
+                                     runs ? LOAD_ALL : LOAD_AS_STORED, &x->original);
     if (status == 0 && ort_model_copy(x->original, &x->model, &err) != ORT_OK)
         status = tool_fail_in(x->path, &err);
     return status;

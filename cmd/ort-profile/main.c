@@ -92,7 +92,7 @@ static int make_session(profiler *p)
     ort_profile_options profile = {.cycles = p->options.cycles};
     ort_error err = {0};
     uint64_t begin = now_ns();
-    int status = settings_load_model(s, p->env, p->model_path, false, &p->model);
+    int status = settings_load_model(s, p->env, p->model_path, LOAD_ALL, &p->model);
     if (status != 0)
         return status;
     profile.load_ns = now_ns() - begin;

@@ -51,7 +51,7 @@ static int open_rivals(contest *c)
     if (c->options->compare) {
         c->rival_count = 1;
         r->label = tool_strdup(c->options->compare);
-        status = settings_load_model(s, c->env, r->label, false, &r->model);
+        status = settings_load_model(s, c->env, r->label, LOAD_ALL, &r->model);
         return status ? status : open_session(c, r->model, r->label, level < 0 ? 0 : level,
                                               &r->session);
     }
@@ -173,7 +173,7 @@ int compare_models(const run_options *o, const ort_run_options *how, const strin
     if (o->settings.json)
         c.json = json_object_new_array();
     if (status == 0)
-        status = settings_load_model(&o->settings, c.env, c.path, false, &c.model);
+        status = settings_load_model(&o->settings, c.env, c.path, LOAD_ALL, &c.model);
     if (status == 0)
         status = open_session(&c, c.model, c.path, level, &c.session);
     if (status == 0)

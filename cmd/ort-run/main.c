@@ -196,7 +196,7 @@ static int make_session(runner *r)
     ort_session_options options;
     ort_error err = {0};
     string_list extra = {0};
-    int status = settings_load_model(&o->settings, r->env, r->model_path, false, &r->model);
+    int status = settings_load_model(&o->settings, r->env, r->model_path, LOAD_ALL, &r->model);
     if (status != 0)
         return status;
     ort_session_options_init(&options);

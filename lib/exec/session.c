@@ -256,6 +256,8 @@ static ort_status optimize(creation *c, ort_error *err)
 static ort_status prepare(creation *c, ort_error *err)
 {
     ort_session *s = c->session;
+    if (s->model->as_stored)
+        ORT_TRY(ort_graph_align_weights(c->graph, err));
     ort_findings *findings = NULL;
     ort_status status = ort_findings_new(&findings, err);
     ort_program_options options = {.env = c->env,

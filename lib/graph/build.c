@@ -18,6 +18,7 @@ ort_status ort_builder_init(ort_builder *builder, ort_model *model, ort_error *e
     builder->codec.payload_count = model->payload_count;
     builder->codec.arena = &model->arena;
     builder->codec.skeleton = model->skeleton;
+    builder->codec.as_stored = model->as_stored;
     return ort_findings_new(&builder->findings, err);
 }
 

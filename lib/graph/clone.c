@@ -137,6 +137,7 @@ static ort_status clone_header(const ort_model *from, ort_model *model, ort_erro
     model->file_bytes = from->file_bytes;
     model->external_bytes = from->external_bytes;
     model->skeleton = from->skeleton;
+    model->as_stored = from->as_stored;
     model->changed = from->changed;
     for (size_t i = 0; i < from->opsets.count; i++)
         if (!ort_vec_push(&model->opsets, from->opsets.data[i]))

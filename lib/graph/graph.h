@@ -202,6 +202,7 @@ struct ort_model {
     const struct ort_registry *registry;
     size_t file_bytes, external_bytes;
     bool skeleton;                /* data of large tensors is NULL */
+    bool as_stored;               /* data of large tensors may be unaligned (weight.c) */
     bool changed;                 /* opsets, functions or metadata differ from proto */
     bool without_docs;            /* documentation is left out on saving */
     ort_model *base;              /* a clone shares names, attributes, weights with this one */
@@ -259,6 +260,12 @@ const ort_string *ort_node_strings(const ort_node *node, const char *name, size_
 const ort_tensor *ort_node_tensor(const ort_node *node, const char *name);
 /* The subgraph attribute of this name, and its index in node->bodies (-1 when absent). */
 int ort_node_body(const ort_node *node, const char *name);
+
+/* weight.c: the constant of a value (or NULL), aligned for its type: in a model loaded as stored a
+ * large weight is copied at its first use. NULL also when memory is exhausted. */
+const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id);
+/* Of all values, bodies included. */
+ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err);
 
 /* ---- editing (used by op/edit.c, import and function inlining) */
 

@@ -97,6 +97,7 @@ static ort_status read_source(ort_model *model, const ort_source *source, ort_er
         source->directory ? ort_arena_strdup(&model->arena, source->directory) : NULL;
     model->file_bytes = source->count;
     model->skeleton = source->skeleton;
+    model->as_stored = source->as_stored;
     if (!model->path || (source->directory && !model->directory))
         return ort_error_memory(err, 1);
     if (source->blob) {

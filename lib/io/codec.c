@@ -104,24 +104,15 @@ static ort_status wrong_size(const Onnx__TensorProto *proto, const ort_tensor *t
 
 /* ---- elements stored as they compute */
 
-static size_t alignment_of(ort_dtype dtype)
-{
-    int bits = ort_dtype_get(dtype)->bits;
-    if (bits > 64) /* complex128; complex64 is moved as one word */
-        bits = 64;
-    return bits <= 8 ? 1 : (size_t)bits / 8;
-}
-
 /* In place when aligned, else a copy. */
 static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count, ort_tensor *t,
                             ort_error *err)
 {
     if (codec->skeleton && count > ORT_CODEC_SMALL_BYTES)
         return ORT_OK;
-    if ((uintptr_t)bytes % alignment_of(t->dtype) == 0) {
-        t->data = (void *)(uintptr_t)bytes;
+    t->data = (void *)(uintptr_t)bytes;
+    if (ort_tensor_aligned(t) || (codec->as_stored && count > ORT_CODEC_SMALL_BYTES))
         return ORT_OK;
-    }
     t->data = ort_codec_alloc(codec, count);
     if (!t->data)
         return ort_error_memory(err, count);

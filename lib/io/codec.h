@@ -1,8 +1,9 @@
 /* codec.h - TensorProto to tensor: the one place that knows how ONNX stores elements.
  *
  * Weights are used where they lie (mapping, stream buffer, external file) when they are aligned
- * for their element type; otherwise, and for the typed arrays that are not stored as they compute,
- * they are decoded into memory that the codec's owner takes over (arena, blobs).
+ * for their element type, or may stay as they are stored; otherwise, and for the typed arrays that
+ * are not stored as they compute, they are decoded into memory that the codec's owner takes over
+ * (arena, blobs).
  */
 #ifndef ORT_IO_CODEC_H
 #define ORT_IO_CODEC_H
@@ -23,6 +24,7 @@ typedef struct ort_codec {
     size_t payload_count;
     ort_arena *arena;                 /* for small results */
     bool skeleton;                    /* large data stays NULL and untouched */
+    bool as_stored;                   /* large data may stay unaligned */
     ORT_VEC(ort_blob *) blobs;        /* external files and large copies */
     ort_hashmap locations;            /* of an external file to its index in blobs */
     size_t external_bytes;            /* sum of external tensors */

@@ -25,6 +25,7 @@ static ort_status fill(ort_source *source, const char *path, const ort_load_opti
                     : path && strcmp(path, "-") ? path
                     : path ? "<stdin>" : "<memory>";
     source->skeleton = options && options->skeleton;
+    source->as_stored = options && options->as_stored;
     const char *says = ort_sniff_model(source->bytes, source->count);
     if (says)
         return ort_error_set(err, ORT_ERROR_MODEL, "%s %s", source->label, says);

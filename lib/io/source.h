@@ -11,6 +11,7 @@ typedef struct ort_source {
     const char *label;     /* what messages call it; borrowed */
     char *directory;       /* where external data may lie; NULL: nowhere. Owned */
     bool skeleton;         /* large weights are not needed and never touched */
+    bool as_stored;        /* large weights may stay unaligned */
 } ort_source; /* all zero is valid and empty */
 
 /* A file ("-": stdin). options may be NULL. Files of another well-known kind are refused by name.

@@ -129,7 +129,10 @@ static ort_value *find_value(const scope *s, const ort_graph *graph, ort_id id, 
             return ort_value_retain(s->values[id]);
         if (value->fact.value && value->outer == ORT_ID_NONE) {
             ort_value *view = NULL;
-            return ort_value_new_view(value->fact.value, &view, err) ? NULL : view;
+            const ort_tensor *t = ort_graph_weight((ort_graph *)(uintptr_t)graph, id);
+            if (!t)
+                return ort_error_memory(err, ort_tensor_bytes(value->fact.value)), NULL;
+            return ort_value_new_view(t, &view, err) ? NULL : view;
         }
         if (value->outer == ORT_ID_NONE) {
             ort_error_set(err, ORT_ERROR_UNSUPPORTED,

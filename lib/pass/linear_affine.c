@@ -243,14 +243,18 @@ static void scale_weights(const site *s, const affine *a, ort_tensor *to)
                         a->scale[o / (s->outer / groups) * each + c]);
 }
 
-static ort_status add_scaled_weights(ort_pass_context *c, const site *s, const affine *a,
-                                     ort_id *id, ort_error *err)
+static ort_status add_scaled_weights(ort_pass_context *c, site *s, const affine *a, ort_id *id,
+                                     ort_error *err)
 {
     ort_value *made = NULL;
     const ort_graph_value *old = c->graph->values.data[s->linear->inputs[1]];
     *id = s->linear->inputs[1];
     if (!a->scales)
         return ORT_OK;
+    size_t bytes = ort_tensor_bytes(s->weights);
+    s->weights = ort_graph_weight(c->graph, *id);
+    if (!s->weights)
+        return ort_error_memory(err, bytes);
     ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &s->weights->shape, &made, err));
     scale_weights(s, a, &made->tensor);
     ort_status status = ort_edit_add_constant(c->graph, old->name, &made->tensor, id, err);
@@ -280,7 +284,7 @@ static ort_status add_bias(ort_pass_context *c, const site *s, const affine *a, 
     return status;
 }
 
-static ort_status fuse(ort_pass_context *c, const site *s, const affine *a, ort_error *err)
+static ort_status fuse(ort_pass_context *c, site *s, const affine *a, ort_error *err)
 {
     ort_id inputs[3] = {s->linear->inputs[0]}, output = s->after->outputs[0];
     ORT_TRY(add_scaled_weights(c, s, a, &inputs[1], err));

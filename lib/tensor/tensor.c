@@ -8,6 +8,14 @@
 #include "base/num.h"
 #include "tensor/tensor.h"
 
+bool ort_tensor_aligned(const ort_tensor *t)
+{
+    int bits = ort_dtype_get(t->dtype)->bits;
+    if (bits > 64) /* complex128; complex64 is moved as one word */
+        bits = 64;
+    return bits <= 8 || (uintptr_t)t->data % ((size_t)bits / 8) == 0;
+}
+
 size_t ort_tensor_bytes(const ort_tensor *t)
 {
     size_t bytes = 0;

@@ -106,6 +106,9 @@ struct ort_value { /* declared in ort.h */
     ort_arena strings;   /* bytes of a string tensor's elements */
 };
 
+/* Does the data lie as its element type needs it? */
+bool ort_tensor_aligned(const ort_tensor *t);
+
 /* A tensor value with its own zero-initialized, 64-byte aligned storage. */
 ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
                                  ort_error *err);

@@ -1,0 +1,53 @@
+/* weight.c - constants aligned for their element type, in models loaded as stored. Most weights of a
+ * model that is rewritten are only written again, by their bytes: they are not copied.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "graph/graph.h"
+#include "io/blob.h"
+
+/* A copy that the model owns. */
+static const ort_tensor *align(ort_model *model, const ort_tensor *t)
+{
+    size_t bytes = ort_tensor_bytes(t);
+    ort_tensor *copy = ort_arena_alloc(&model->arena, sizeof *copy);
+    void *data = copy ? aligned_alloc(64, ort_round_up(bytes, 64)) : NULL;
+    ort_blob *blob;
+    if (!data || ort_blob_new(ORT_BLOB_HEAP, data, bytes, &blob, NULL) != ORT_OK)
+        return NULL;
+    if (!ort_vec_push(&model->blobs, blob)) {
+        ort_blob_release(blob);
+        return NULL;
+    }
+    memcpy(data, t->data, bytes);
+    *copy = *t;
+    copy->data = data;
+    return copy;
+}
+
+const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id)
+{
+    ort_fact *fact = &graph->values.data[id]->fact;
+    if (!graph->model->as_stored || !fact->value || !fact->value->data ||
+        ort_tensor_aligned(fact->value))
+        return fact->value;
+    const ort_tensor *aligned = align(graph->model, fact->value);
+    if (aligned)
+        fact->value = aligned;
+    return aligned;
+}
+
+ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err)
+{
+    const ort_node *node;
+    for (size_t i = 0; i < graph->values.count; i++)
+        if (graph->values.data[i]->fact.value && !ort_graph_weight(graph, (ort_id)i))
+            return ort_error_memory(err, ort_tensor_bytes(graph->values.data[i]->fact.value));
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; b < node->body_count; b++)
+            ORT_TRY(ort_graph_align_weights(node->bodies[b], err));
+    return ORT_OK;
+}
