@@ -1,5 +1,5 @@
-/* weight.c - constants aligned for their element type, in models loaded as stored. Most weights of a
- * model that is rewritten are only written again, by their bytes: they are not copied.
+/* weight.c - constants aligned for their element type, in models loaded as stored. Most weights of
+ * a model that is rewritten are only written again, by their bytes: they are not copied.
  */
 #include <stdlib.h>
 #include <string.h>
