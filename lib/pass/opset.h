@@ -121,6 +121,8 @@ ort_dtype ort_opset_dtype(const ort_opset_step *s, ort_id value);
 int64_t ort_opset_dim(const ort_opset_step *s, ort_id value, int axis);
 /* New constants. */
 ort_id ort_opset_add_tensor(ort_opset_step *s, const ort_tensor *tensor);
+/* 0, 1, ... as many as x has along `axis`: int64, one dimension. */
+ort_id ort_opset_positions(ort_opset_step *s, ort_id x, int axis);
 ort_id ort_opset_add_floats(ort_opset_step *s, const float *numbers, int count);
 
 #endif

@@ -105,24 +105,16 @@ static ort_id keep(ort_opset_step *s, ort_id x, ort_id kept)
     return ort_grad_op2(&s->g, "Add", x, bias);
 }
 
-static ort_id positions(ort_opset_step *s, ort_id x, int axis)
-{
-    ort_grad *g = &s->g;
-    ort_id size = ort_grad_reshape(g, ort_grad_dims(g, x, axis, axis + 1),
-                                   ort_grad_ints(g, NULL, 0));
-    return ort_grad_op3(g, "Range", ort_grad_int(g, 0), size, ort_grad_int(g, 1));
-}
-
 /* Query i sees keys up to i, and all that came before. */
 static ort_id causal(ort_opset_step *s, const attention *a, ort_id x)
 {
     static const int64_t last[] = {1};
     ort_grad *g = &s->g;
-    ort_id rows = positions(s, a->q, 2);
+    ort_id rows = ort_opset_positions(s, a->q, 2);
     if (a->past != ORT_ID_NONE)
         rows = ort_grad_op2(g, "Add", rows, ort_grad_dims(g, a->past, 2, 3));
     rows = ort_grad_unsqueeze(g, rows, last, 1);
-    ort_id late = ort_grad_op2(g, "Greater", positions(s, a->k, 2), rows);
+    ort_id late = ort_grad_op2(g, "Greater", ort_opset_positions(s, a->k, 2), rows);
     return keep(s, x, ort_grad_op1(g, "Not", late));
 }
 

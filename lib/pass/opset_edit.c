@@ -220,3 +220,22 @@ ort_id ort_opset_add_floats(ort_opset_step *s, const float *numbers, int count)
                     .data = (void *)(uintptr_t)numbers};
     return ort_opset_add_tensor(s, &t);
 }
+
+ort_id ort_opset_positions(ort_opset_step *s, ort_id x, int axis)
+{
+    enum { MOST = 1 << 16 };
+    ort_grad *g = &s->g;
+    int64_t count = ort_opset_dim(s, x, axis);
+    int64_t *list = count < 0 || count > MOST || g->status
+                        ? NULL
+                        : ort_arena_array(&g->graph->model->arena, (size_t)count + 1, sizeof *list);
+    if (!list) {
+        ort_id size = ort_grad_dims(g, x, axis, axis + 1);
+        return ort_grad_op3(g, "Range", ort_grad_int(g, 0),
+                            ort_grad_reshape(g, size, ort_grad_ints(g, NULL, 0)),
+                            ort_grad_int(g, 1));
+    }
+    for (int64_t i = 0; i < count; i++)
+        list[i] = i;
+    return ort_grad_ints(g, list, (int)count);
+}

@@ -124,20 +124,9 @@ static void mod_down_28(ort_opset_step *s)
 
 /* ---- triangles of matrices */
 
-/* 0, 1, ... along an axis of x, [n, 1] or [n]. */
-static ort_id positions(ort_opset_step *s, ort_id x, int axis, bool column)
-{
-    static const int64_t last[] = {1};
-    ort_grad *g = &s->g;
-    ort_id size = ort_grad_dims(g, x, axis, axis + 1);
-    ort_id list = ort_grad_op3(g, "Range", ort_grad_int(g, 0),
-                               ort_grad_reshape(g, size, ort_grad_ints(g, NULL, 0)),
-                               ort_grad_int(g, 1));
-    return column ? ort_grad_unsqueeze(g, list, last, 1) : list;
-}
-
 static void trilu(ort_opset_step *s)
 {
+    static const int64_t last[] = {1};
     ort_grad *g = &s->g;
     ort_id x = s->node->inputs[0], k = ort_opset_in(s, 1);
     int rank = ort_opset_rank(s, x);
@@ -145,7 +134,8 @@ static void trilu(ort_opset_step *s)
         ort_opset_block(s, "its input is of unknown rank");
         return;
     }
-    ort_id rows = positions(s, x, rank - 2, true), columns = positions(s, x, rank - 1, false);
+    ort_id rows = ort_grad_unsqueeze(g, ort_opset_positions(s, x, rank - 2), last, 1);
+    ort_id columns = ort_opset_positions(s, x, rank - 1);
     if (k != ORT_ID_NONE)
         rows = ort_grad_op2(g, "Add", rows, ort_grad_reshape(g, k, ort_grad_ints(g, NULL, 0)));
     ort_id kept = ort_node_int(s->node, "upper", 1)

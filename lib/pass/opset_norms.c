@@ -19,8 +19,17 @@ static void batch_norm_up_7(ort_opset_step *s)
     ort_opset_drop(s, "is_test");
 }
 
+static bool is_read(const ort_opset_step *s, int output)
+{
+    const ort_graph_value *v = ort_graph_value_at(s->g.graph, s->node->outputs[output]);
+    return v && (v->use_count > 0 || v->is_output);
+}
+
 static void batch_norm_up_14(ort_opset_step *s)
 {
+    for (int i = s->node->output_count - 1; i >= 3; i--)
+        if (!is_read(s, i))
+            s->node->output_count = i;
     if (ort_opset_has_output(s, 3) || ort_opset_has_output(s, 4))
         ort_opset_block(s, "outputs 'saved_mean' and 'saved_var' aren't there from opset 14 on");
     if (ort_opset_has_output(s, 1) || ort_opset_has_output(s, 2))

@@ -9,8 +9,8 @@
  *   --threads N        threads (default 1)
  *   --optimize LEVEL   rewrite each model for a file first (ort_model_optimize), run it at level 0
  *   --contrib          that file may hold com.microsoft operators
- *   --opset N          convert each model to this opset instead; one that is blocked is skipped,
- *                      --list-failures prints the reasons
+ *   --opset N[,M]      convert each model to this opset instead (and then to opset M); one that is
+ *                      blocked is skipped, --list-failures prints the reasons
  *   --written DIR      where those files go (must exist); needed with --optimize and --opset
  *   --timeout SECONDS  for one test (default 60)
  *
@@ -45,8 +45,8 @@ typedef struct test_case {
 
 typedef struct settings {
     const char *dir, *filter, *isa, *ignore;
-    const char *written;
-    int threads, timeout, optimize, opset; /* optimize and opset 0: sessions as they are */
+    const char *written, *opset;
+    int threads, timeout, optimize; /* optimize 0 and opset NULL: sessions as they are */
     bool list_failures, print_ignore, contrib;
 } settings;
 
@@ -82,9 +82,13 @@ static ort_status rewrite(ort_env *env, const settings *set, ort_model *model, b
     options.contrib = set->contrib;
     if (!set->opset)
         return ort_model_optimize(env, model, &options, err);
-    ort_status status = ort_model_set_opset(env, model, set->opset, false, &blockers, NULL, err);
+    const char *then = strchr(set->opset, ',');
+    ort_status status = ort_model_set_opset(env, model, atoi(set->opset), false, &blockers, NULL,
+                                            err);
     *blocked = ort_findings_count(blockers) > 0;
     ort_findings_free(blockers);
+    if (!status && then)
+        status = ort_model_set_opset(env, model, atoi(then + 1), false, NULL, NULL, err);
     return status;
 }
 
@@ -340,7 +344,7 @@ static bool parse(int argc, char **argv, settings *set)
         case 'o': set->timeout = atoi(optarg); break;
         case 'O': set->optimize = atoi(optarg); break;
         case 'w': set->written = optarg; break;
-        case 'N': set->opset = atoi(optarg); break;
+        case 'N': set->opset = optarg; break;
         case 'c': set->contrib = true; break;
         default: return false;
         }

@@ -25,7 +25,7 @@ count() { # count FILE: adds its line "N passed, N failed, N skipped"
 for opset in ${OPSETS:-28 27 26 25 24 23 22 21 20 19 18 17 16 15 14 13 12 11 10 9 8 7}; do
     mkdir "$scratch/$opset"
     "$program" --isa "${ORT_ISA:-scalar}" --ignore "$root/tests/onnx/ignore.txt" --list-failures \
-        --filter "${filter:-*}" --opset "$opset" --written "$scratch/$opset" \
+        --timeout 300 --filter "${filter:-*}" --opset "$opset" --written "$scratch/$opset" \
         "$root/build/conformance" >"$scratch/here" 2>&1
     sed -n 's/^FAIL/not ok/p; s/^UNSUPPORTED/not ok/p' "$scratch/here" | sed "s/\$/ (opset $opset)/"
     grep '^BLOCKED' "$scratch/here" >"$scratch/blocked"
@@ -37,6 +37,7 @@ for opset in ${OPSETS:-28 27 26 25 24 23 22 21 20 19 18 17 16 15 14 13 12 11 10 
         "$opset" "$scratch/blocked" >"$scratch/there" 2>/dev/null
     cat "$scratch/there"
     count "$scratch/there"
+    rm -r "${scratch:?}/$opset"
     [ -d "$models" ] && [ -z "$filter" ] || continue
     for model in "$models"/*/model.onnx; do
         "$root/build/bin/ort-optimize" "$model" --opset "$opset" -q -o "$scratch/out.onnx" \
