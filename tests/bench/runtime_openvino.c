@@ -1,8 +1,8 @@
 /* runtime_openvino.c - OpenVINO's C interface as a runtime of the benchmark.
  *
- * libopenvino_c of the wheel, its CPU device: hint for latency, one stream, computation in float32,
- * the model compiled for the shapes of the inputs at hand (where it can be; it is slower on open
- * shapes). The declarations are those of the headers that the wheel carries. Its telemetry is a
+ * libopenvino_c of the wheel, its CPU device: hint for latency, one stream, computation in float32
+ * (activations beside compressed weights aren't quantized either), the model compiled for the
+ * shapes of the inputs at hand (where it can be; it is slower on open shapes). The declarations are those of the headers that the wheel carries. Its telemetry is a
  * Python package that isn't installed.
  */
 #include <stdint.h>
@@ -147,7 +147,8 @@ static bool compile(runtime *r, peer *p)
     const property properties[] = {{"PERFORMANCE_HINT", "LATENCY"},
                                    {"NUM_STREAMS", "1"},
                                    {"INFERENCE_NUM_THREADS", p->threads},
-                                   {"INFERENCE_PRECISION_HINT", "f32"}};
+                                   {"INFERENCE_PRECISION_HINT", "f32"},
+                                   {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"}};
     return CALL(r, COMPILE, (void *, void *, const char *, size_t, const property *, void **),
                 p->core, p->model, "CPU", sizeof properties / sizeof *properties, properties,
                 &p->compiled) &&
