@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/unary.h"
 #include "op/blocked_op.h"
 
 typedef struct pool_plan {
@@ -167,9 +168,11 @@ ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl window_impl = {window_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_window_shape, ort_blocked_window_run, NULL};
+                                        ort_blocked_window_shape, ort_blocked_window_run,
+                                        ort_pool_cost};
 static const ort_op_impl global_impl = {global_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_global_shape, ort_blocked_global_run, NULL};
+                                        ort_blocked_global_shape, ort_blocked_global_run,
+                                        ort_reduction_cost};
 
 #define WINDOW                                                                                     \
     "auto_pad:s=NOTSET block:i! ceil_mode:i=0 dilations:is kernel_shape:is! pads:is "              \

@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "op/unary.h"
 #include "op/blocked_op.h"
 
 /* ---- the block of a file */
@@ -381,9 +382,11 @@ static ort_status upsample_run(ort_call *call, ort_error *err)
 static const ort_op_impl conv_impl = {conv_infer, ort_blocked_conv_prepare, ort_blocked_conv_shape,
                                       ort_blocked_conv_run, ort_blocked_conv_cost};
 static const ort_op_impl window_impl = {window_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_window_shape, ort_blocked_window_run, NULL};
+                                        ort_blocked_window_shape, ort_blocked_window_run,
+                                        ort_pool_cost};
 static const ort_op_impl global_impl = {global_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_global_shape, ort_blocked_global_run, NULL};
+                                        ort_blocked_global_shape, ort_blocked_global_run,
+                                        ort_reduction_cost};
 static const ort_op_impl input_impl = {input_infer, reorder_prepare, NULL, reorder_run, NULL};
 static const ort_op_impl output_impl = {output_infer, reorder_prepare, NULL, reorder_run, NULL};
 static const ort_op_impl upsample_impl = {upsample_infer, upsample_prepare, NULL, upsample_run,

@@ -37,7 +37,7 @@ static ort_status pool_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static void pool_cost(const ort_infer *x, ort_cost *cost)
+void ort_pool_cost(const ort_infer *x, ort_cost *cost)
 {
     const ort_type *y = &x->out[0].type;
     size_t rank = 0;
@@ -316,10 +316,10 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl max_impl = {pool_infer, max_prepare, pool_shape, pool_run_, pool_cost};
+static const ort_op_impl max_impl = {pool_infer, max_prepare, pool_shape, pool_run_, ort_pool_cost};
 static const ort_op_impl average_impl = {pool_infer, average_prepare, pool_shape, pool_run_,
-                                         pool_cost};
-static const ort_op_impl lp_impl = {pool_infer, lp_prepare, pool_shape, pool_run_, pool_cost};
+                                         ort_pool_cost};
+static const ort_op_impl lp_impl = {pool_infer, lp_prepare, pool_shape, pool_run_, ort_pool_cost};
 
 static ort_status nhwc_infer(ort_infer *x, ort_error *err)
 {
@@ -334,7 +334,7 @@ static ort_status nhwc_run(ort_call *call, ort_error *err)
     return ort_channels_last_run(call, pool_run_, err);
 }
 
-static const ort_op_impl nhwc_impl = {nhwc_infer, max_prepare, nhwc_shape, nhwc_run, pool_cost};
+static const ort_op_impl nhwc_impl = {nhwc_infer, max_prepare, nhwc_shape, nhwc_run, ort_pool_cost};
 
 #define WINDOW "auto_pad:s=NOTSET kernel_shape:is! pads:is strides:is"
 

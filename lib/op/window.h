@@ -40,4 +40,7 @@ ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64
 /* Put axes of size 1 in front until the rank is 3. */
 void ort_window_to_3d(ort_window *window);
 
+/* pooling.c: one operation per element of each window. */
+void ort_pool_cost(const ort_infer *x, ort_cost *cost);
+
 #endif

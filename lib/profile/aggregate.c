@@ -57,7 +57,7 @@ static ort_profile_row row_of(const ort_site *site, const ort_peak *peak)
     double macs = site->work.done_macs > 0 ? site->work.done_macs : site->work.macs;
     if (peak && site->shaped)
         row.bound_ns = calls * ort_peak_bound_ns(peak, 2 * macs + site->work.flops,
-                                                 site->moved_bytes);
+                                                 site->moved_bytes, site->resident_bytes);
     return row;
 }
 

@@ -172,10 +172,12 @@ static double stream_ns(const ort_peak *peak, double bytes)
     return ns;
 }
 
-double ort_peak_bound_ns(const ort_peak *peak, double flops, double bytes)
+double ort_peak_bound_ns(const ort_peak *peak, double flops, double bytes, double resident)
 {
     if (peak->level_count == 0 || peak->gflops <= 0)
         return 0;
-    double compute_ns = flops / peak->gflops, memory_ns = stream_ns(peak, bytes);
+    double compute_ns = flops / peak->gflops, memory_ns = 0;
+    if (resident > 0)
+        memory_ns = stream_ns(peak, resident) * bytes / resident;
     return compute_ns > memory_ns ? compute_ns : memory_ns;
 }

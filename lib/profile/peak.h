@@ -13,7 +13,8 @@
  * a quarter of a second. */
 ort_status ort_peak_measure(const ort_kernels *kernels, ort_pool *pool, ort_peak *peak,
                             ort_error *err);
-/* Nanoseconds that this work needs at least; 0 when there is none. */
-double ort_peak_bound_ns(const ort_peak *peak, double flops, double bytes);
+/* Nanoseconds that this work needs at least; 0 when there is none. `bytes` move within a memory of
+ * `resident` bytes. */
+double ort_peak_bound_ns(const ort_peak *peak, double flops, double bytes, double resident);
 
 #endif

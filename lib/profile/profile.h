@@ -40,6 +40,7 @@ struct ort_site {
     ort_cost work;
     double in_bytes, weight_bytes, out_bytes; /* sizes of the tensors */
     double moved_bytes;       /* what must pass: a gather reads no more than it writes */
+    double resident_bytes;    /* the memory that it lies in: less where the output is an input */
     uint64_t calls, self_ns, total_ns, cycles; /* measured runs only */
 };
 

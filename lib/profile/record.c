@@ -216,6 +216,17 @@ static void find_bytes(ort_site *site)
         site->moved_bytes -= first - site->out_bytes;
 }
 
+/* Whether an output lies in the memory of an input. */
+static bool in_place(const ort_call *call)
+{
+    for (int o = 0; o < call->out_count; o++)
+        for (int i = 0; i < call->in_count; i++)
+            if (call->out[o] && call->in[i] && call->out[o]->tensor.data &&
+                call->out[o]->tensor.data == call->in[i]->tensor.data)
+                return true;
+    return false;
+}
+
 /* Adds the site behind those of the same node. */
 static bool link_site(ort_profile *p, ort_site *site)
 {
@@ -251,6 +262,7 @@ static ort_site *new_site(ort_profile *p, const ort_call *call, const ort_op *op
     if (site->shaped && !find_work(p, site, call, graph))
         return NULL;
     find_bytes(site);
+    site->resident_bytes = site->moved_bytes - (in_place(call) ? site->out_bytes : 0);
     return link_site(p, site) ? site : NULL;
 }
 

@@ -2,8 +2,9 @@
  *
  * libopenvino_c of the wheel, its CPU device: hint for latency, one stream, computation in float32
  * (activations beside compressed weights aren't quantized either), the model compiled for the
- * shapes of the inputs at hand (where it can be; it is slower on open shapes). The declarations are those of the headers that the wheel carries. Its telemetry is a
- * Python package that isn't installed.
+ * shapes of the inputs at hand (where it can be; it is slower on open shapes). The declarations are
+ * those of the headers that the wheel carries. Its telemetry is a Python package that isn't
+ * installed.
  */
 #include <stdint.h>
 #include <stdio.h>

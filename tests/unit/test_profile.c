@@ -190,10 +190,11 @@ static void roofline(test_state *test)
                            .gflops = 100,
                            .level_count = 2,
                            .levels = {{500, 1000, 50}, {1000000, SIZE_MAX, 10}}};
-    CHECK(ort_peak_bound_ns(&peak, 1000, 0) == 10);    /* arithmetic */
-    CHECK(ort_peak_bound_ns(&peak, 1000, 1000) == 20); /* bytes in the first level */
-    CHECK(ort_peak_bound_ns(&peak, 1000, 1e5) == 9920); /* 1000 of them, the rest beyond */
-    CHECK(ort_peak_bound_ns(&peak, 0, 0) == 0);
+    CHECK(ort_peak_bound_ns(&peak, 1000, 0, 0) == 10);    /* arithmetic */
+    CHECK(ort_peak_bound_ns(&peak, 1000, 1000, 1000) == 20); /* bytes in the first level */
+    CHECK(ort_peak_bound_ns(&peak, 1000, 1e5, 1e5) == 9920); /* 1000 of them, the rest beyond */
+    CHECK(ort_peak_bound_ns(&peak, 0, 2000, 1000) == 40); /* in place: twice through the first */
+    CHECK(ort_peak_bound_ns(&peak, 0, 0, 0) == 0);
 }
 
 int main(void)
