@@ -7,7 +7,8 @@
  *     n:(Op ...)     the result is called n; "a,b = (Op ...)" as a statement: both results
  *     x              a value that has a name    0.5  a float scalar    @3  an int64 scalar
  *     [0 -1]         an int64 list              -    an absent input
- *     #w:3,4         a float constant of these dims, of small numbers that depend on its name
+ *     #w:3,4         a float constant of these dims, of small numbers that depend on its name;
+ *                    #w.i8:3,4 and .u4, .i4, .u8 in codes
  *
  * Statements are separated by ';'. Numbers and weights may be float16: expr.half.
  */
@@ -61,7 +62,13 @@ NET_STATIC ort_id expr_weights(expr *e)
     int rank = 0;
     size_t length = expr_word(e->at);
     unsigned seed = 0;
+    ort_dtype codes = ORT_DTYPE_UNDEFINED;
     snprintf(name, sizeof name, "%.*s", (int)length, e->at);
+    if (strchr(name, '.')) {
+        const char *type = strchr(name, '.') + 1;
+        codes = *type == 'u' ? (type[1] == '4' ? ORT_DTYPE_UINT4 : ORT_DTYPE_UINT8)
+                             : (type[1] == '4' ? ORT_DTYPE_INT4 : ORT_DTYPE_INT8);
+    }
     e->at += length + 1;
     for (; isdigit((unsigned char)*e->at); e->at += *e->at == ',') {
         char *end;
@@ -71,6 +78,12 @@ NET_STATIC ort_id expr_weights(expr *e)
     }
     for (const char *p = name; *p; p++)
         seed = seed * 31 + (unsigned char)*p;
+    if (codes != ORT_DTYPE_UNDEFINED) {
+        uint8_t bytes[4096];
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (uint8_t)(seed + 151u * i);
+        return net_constant(e->n, name, codes, rank, dims, bytes);
+    }
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)((seed + 7919u * (unsigned)i) % 41) / 32 - 0.625f;
     return expr_constant(e, name, rank, dims, data);

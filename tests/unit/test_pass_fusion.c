@@ -168,6 +168,30 @@ static void products(test_state *test)
     ALL(list);
 }
 
+/* Weights in blocks of 16 and 32 codes, of 40 rows, so that the last block isn't full. */
+static void blocked_weights(test_state *test)
+{
+    const fusion list[] = {
+        {"y = (MatMul x (DequantizeLinear #w.i4:40,6 #s:3,6 axis=0 block_size=16))", "2,3,40", 21,
+         CONTRIB, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.u4:40,6 #s:3,6 axis=0 block_size=16))", "2,3,40", 21,
+         CONTRIB, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.u4:40,6 #s:3,6 #z.u4:3,6 axis=0 block_size=16))",
+         "n,40", 21, SESSION, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.i8:40,6 #s:2,6 #z.i8:2,6 axis=0 block_size=32))",
+         "n,40", 21, CONTRIB, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (Transpose (DequantizeLinear #w.i4:6,40 #s:6,3 #z.i4:6,3 axis=-1 "
+         "block_size=16)))", "n,40", 21, CONTRIB, "MatMulNBits", 1, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.i4:40,6 #s:3,6 axis=0 block_size=16))", "2,3,40", 21,
+         0, "!MatMulNBits", 2, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.i4:40,6 #s:5,6 axis=0 block_size=8))", "2,3,40", 21,
+         CONTRIB, "!MatMulNBits", 2, 1e-5},
+        {"y = (MatMul x (DequantizeLinear #w.i4:40,64 #s:40,2 axis=1 block_size=32))", "2,3,40",
+         21, CONTRIB, "!MatMulNBits", 2, 1e-5},
+    };
+    ALL(list);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -177,5 +201,6 @@ int main(void)
     RUN(test, residuals);
     RUN(test, softmaxes);
     RUN(test, products);
+    RUN(test, blocked_weights);
     return test->failures != 0;
 }

@@ -1,0 +1,178 @@
+/* nbits_fusion.c - a product with weights dequantized by blocks becomes MatMulNBits.
+ *
+ *     MatMul(a, DequantizeLinear(w [K,N], scale [K/block,N], zero, axis 0))
+ *     MatMul(a, Transpose(DequantizeLinear(w [N,K], scale [N,K/block], zero, axis 1)))
+ *
+ * w holds constants of 2, 4 or 8 bits. The operator of com.microsoft wants them as [N][K/block]
+ * blocks of unsigned codes, low bits first, with the middle of the range as zero point when none is
+ * given: a signed code is the unsigned one with its sign bit turned. Two matrices may be a Gemm by
+ * now. accuracy_level stays 0, so that sums are those of the float product; when onnxruntime itself
+ * rewrites the pattern it allows activations of 8 bits, which is quicker and far from exact.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "pass/constants.h"
+#include "pass/pattern.h"
+
+enum { TURNED = 1, GEMM = 2 };
+
+static const ort_pattern_form forms[] = {
+    {"(MatMul a d:(DequantizeLinear #w #s ...))", 0},
+    {"(MatMul a (Transpose d:(DequantizeLinear #w #s ...)))", TURNED},
+    {"(Gemm a d:(DequantizeLinear #w #s ...))", GEMM},
+};
+
+typedef struct blocks {
+    const ort_tensor *w, *scale, *zero; /* zero or NULL */
+    bool turned;                        /* rows are columns of the product */
+    int bits;
+    unsigned flip;                      /* what makes a signed code an unsigned one */
+    int64_t K, N, block, count;         /* count: blocks along K */
+} blocks;
+
+static bool read_dtype(ort_dtype dtype, blocks *b)
+{
+    b->bits = ort_dtype_bits(dtype);
+    bool is_signed = dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_INT4 || dtype == ORT_DTYPE_INT2;
+    b->flip = is_signed ? 1u << (b->bits - 1) : 0;
+    return is_signed || dtype == ORT_DTYPE_UINT8 || dtype == ORT_DTYPE_UINT4 ||
+           dtype == ORT_DTYPE_UINT2;
+}
+
+static bool has_shape(const ort_tensor *t, int64_t rows, int64_t columns)
+{
+    return t->shape.rank == 2 && t->shape.dim[0] == rows && t->shape.dim[1] == columns &&
+           !t->stride && t->data;
+}
+
+/* A product alone, whichever side is transposed; a Transpose of two dims turns them. */
+static bool is_plain(const ort_node *root, unsigned flags)
+{
+    return !(flags & GEMM) || (ort_node_float(root, "alpha", 1) == 1.0f &&
+                               !ort_node_int(root, "transA", 0));
+}
+
+static const char *check(const ort_pass_context *c, const ort_match *m, unsigned flags, blocks *b)
+{
+    const ort_node *d = ort_match_node(m, "d");
+    bool turned = flags & GEMM ? ort_node_int(m->nodes[0], "transB", 0) != 0 : flags & TURNED;
+    const ort_type *a = ort_match_type(m, c->graph, "a");
+    *b = (blocks){.w = ort_match_constant(m, c->graph, "w"),
+                  .scale = ort_match_constant(m, c->graph, "s"),
+                  .zero = ort_edit_constant(c->graph, d, 2),
+                  .turned = turned,
+                  .block = ort_node_int(d, "block_size", 0)};
+    if (!is_plain(m->nodes[0], flags))
+        return "the product is scaled, or its left side transposed";
+    if (b->block < 16 || (b->block & (b->block - 1)))
+        return "the weights aren't in blocks of a power of two from 16";
+    if (b->w->shape.rank != 2 || !read_dtype(b->w->dtype, b))
+        return "the weights aren't a matrix of 2, 4 or 8 bits";
+    b->K = b->w->shape.dim[turned];
+    b->N = b->w->shape.dim[!turned];
+    b->count = (b->K + b->block - 1) / b->block;
+    int64_t axis = ort_node_int(d, "axis", 1);
+    if ((axis < 0 ? axis + 2 : axis) != turned)
+        return "the blocks aren't along the rows of the product";
+    int64_t rows = turned ? b->N : b->count, columns = turned ? b->count : b->N;
+    if (!has_shape(b->w, b->w->shape.dim[0], b->w->shape.dim[1]) ||
+        !has_shape(b->scale, rows, columns) || a->dtype != b->scale->dtype)
+        return "the scales aren't of the blocks, or of another type than what is multiplied";
+    bool given = d->input_count > 2 && d->inputs[2] != ORT_ID_NONE;
+    if (given && (!b->zero || b->zero->dtype != b->w->dtype || !has_shape(b->zero, rows, columns)))
+        return "the zero points aren't constants of the blocks";
+    if (a->kind != ORT_TYPE_TENSOR || a->rank < 2)
+        return "the rank of the left side isn't known";
+    return NULL;
+}
+
+static unsigned code_at(const void *data, int64_t index, int bits)
+{
+    int64_t at = index * bits;
+    return (unsigned)((const uint8_t *)data)[at >> 3] >> (at & 7) & ((1u << bits) - 1);
+}
+
+static void put_code(uint8_t *data, int64_t index, int bits, unsigned code)
+{
+    int64_t at = index * bits;
+    data[at >> 3] = (uint8_t)(data[at >> 3] | code << (at & 7));
+}
+
+/* [rows][columns], or turned round, as rows of N that begin at whole bytes. */
+static ort_status repack(ort_pass_context *c, const blocks *b, const ort_tensor *from,
+                         int64_t columns, const ort_shape *shape, ort_id *id, ort_error *err)
+{
+    ort_value *made = NULL;
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_UINT8, shape, &made, err));
+    uint8_t *to = made->tensor.data;
+    int64_t bytes = ort_tensor_count(&made->tensor), row = bytes / (b->N > 0 ? b->N : 1);
+    memset(to, 0, (size_t)bytes);
+    for (int64_t k = 0; k < columns; k++)
+        for (int64_t n = 0; n < b->N; n++)
+            put_code(to + n * row, k, b->bits,
+                     code_at(from->data, b->turned ? n * columns + k : k * b->N + n, b->bits) ^
+                         b->flip);
+    ort_status status = ort_edit_add_constant(c->graph, "", &made->tensor, id, err);
+    ort_value_free(made);
+    return status;
+}
+
+static ort_status scales_of(ort_pass_context *c, const ort_match *m, const blocks *b, ort_id *id,
+                            ort_error *err)
+{
+    ort_value *made = NULL;
+    ort_shape shape = ort_shape_make(2, (const int64_t[]){b->N, b->count});
+    *id = ort_match_value(m, "s");
+    if (b->turned)
+        return ORT_OK;
+    ORT_TRY(ort_value_new_tensor_(b->scale->dtype, &shape, &made, err));
+    for (int64_t k = 0; k < b->count; k++)
+        for (int64_t n = 0; n < b->N; n++)
+            ort_tensor_set_f64(&made->tensor, n * b->count + k,
+                               ort_tensor_get_f64(b->scale, k * b->N + n));
+    ort_status status = ort_edit_add_constant(c->graph, "", &made->tensor, id, err);
+    ort_value_free(made);
+    return status;
+}
+
+static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
+                       int *changes, ort_error *err)
+{
+    blocks b;
+    ort_id inputs[4] = {ort_match_value(m, "a"), ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE};
+    const char *why = check(c, m, f->flags, &b);
+    if (why)
+        ort_pass_note(c, m->nodes[0], "%s", why);
+    if (why || !ort_pass_opset(c, m->nodes[0], MS, "MatMulNBits", 1))
+        return ORT_OK;
+    ort_shape packed = ort_shape_make(3, (const int64_t[]){b.N, b.count, b.block * b.bits / 8});
+    ort_shape zeros = ort_shape_make(2, (const int64_t[]){b.N, (b.count * b.bits + 7) / 8});
+    ORT_TRY(repack(c, &b, b.w, b.K, &packed, &inputs[1], err));
+    ORT_TRY(scales_of(c, m, &b, &inputs[2], err));
+    if (b.zero)
+        ORT_TRY(repack(c, &b, b.zero, b.count, &zeros, &inputs[3], err));
+    else if (!b.flip) /* zero itself, not the middle */
+        ORT_TRY(ort_constant_filled(c->graph, ORT_DTYPE_UINT8, 2, zeros.dim, 0, &inputs[3], err));
+    ort_attr set[4] = {{.name = "K", .type = ORT_ATTR_INT, .i = b.K},
+                       {.name = "N", .type = ORT_ATTR_INT, .i = b.N},
+                       {.name = "bits", .type = ORT_ATTR_INT, .i = b.bits},
+                       {.name = "block_size", .type = ORT_ATTR_INT, .i = b.block}};
+    ort_node_spec spec = {.domain = MS, .op_type = "MatMulNBits", .inputs = inputs,
+                          .input_count = inputs[3] == ORT_ID_NONE ? 3 : 4, .set = set,
+                          .set_count = 4, .opset = 1};
+    ++*changes;
+    return ort_match_replace(c, m, &spec, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
+}
+
+const ort_pass ort_pass_nbits = {
+    .name = "nbits",
+    .level = 2,
+    .doc = "MatMul with weights dequantized by blocks becomes MatMulNBits",
+    .apply = apply,
+};
