@@ -83,18 +83,20 @@ typedef struct ort_requant {
     int32_t zero, lo, hi; /* lo and hi within the output type: -128..127 or 0..255 */
 } ort_requant;
 
-/* Weights of 4 bits in blocks along k, for a vector: y[j] = sum over k of a[k] * (q[j][k] - zero)
- * * scale. Row j: k_blocks blocks of block/2 bytes, first element in the low bits;
- * scale[j][k_blocks]; zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a multiple
- * of 16. */
+/* Weights of 4 bits in blocks along k: y[row][j] = sum over k of a[row][k] * (q[j][k] - zero) *
+ * scale + bias[j]. Row j: k_blocks blocks of block/2 bytes, first element in the low bits;
+ * scale[j][k_blocks]; zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a power
+ * of two from 16 on. */
 typedef struct ort_nbits {
-    const float *even, *odd; /* elements 0, 2, .. and 1, 3, .. of a, zero padded to whole blocks */
-    const float *a_sum;      /* [k_blocks] sums of a over each block */
+    const float *a;      /* rows as nbits4_arrange makes them */
+    int64_t rows, a_row; /* floats from one row to the next */
+    const float *a_sum;  /* [rows][k_blocks] sums of a over each block */
     const uint8_t *q;
     const float *scale, *zero;
     const float *bias;   /* [n] or NULL */
     int64_t k_blocks, block;
     float *y;
+    int64_t y_row;
 } ort_nbits;
 
 typedef struct ort_gemm_kernels {
@@ -132,7 +134,12 @@ typedef struct ort_gemm_kernels {
     void (*widen_pairs_s16)(int64_t n, const void *x, const void *y, int64_t stride, bool is_signed,
                             int zero, int16_t *out);
     void (*requant)(int64_t n, const int32_t *acc, const ort_requant *r, void *out);
-    void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w); /* y[first..last) */
+    int nbits_lanes;
+    /* Write k elements, and zeros up to `padded`, a multiple of 8 * nbits_lanes. */
+    void (*nbits4_arrange)(int64_t k, int64_t padded, const float *a, float *out);
+    /* out[i] = (element i of q - zero) * scale; count is even. */
+    void (*nbits4_widen)(const uint8_t *q, int64_t count, float scale, float zero, float *out);
+    void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w); /* columns [first, last) */
     float (*dot_f32)(int64_t n, const float *a, const float *b);
 } ort_gemm_kernels;
 

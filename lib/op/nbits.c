@@ -23,7 +23,8 @@ typedef struct nbits_state {
 typedef struct nbits_plan {
     int64_t m;
     bool vectors;
-    size_t a, y, scale, zero, bias, even, odd, sums;
+    int64_t a_row; /* floats of an arranged row of A */
+    size_t a, y, scale, zero, bias, arranged, sums;
 } nbits_plan;
 
 static ort_status nbits_infer(ort_infer *x, ort_error *err)
@@ -200,12 +201,13 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
     if (!state->bias)
         ORT_TRY(take(&total, state->n, &p->bias, err));
     if (p->vectors) {
-        int64_t half = state->blocks * state->block / 2;
-        ORT_TRY(take(&total, p->m * half, &p->even, err));
-        ORT_TRY(take(&total, p->m * half, &p->odd, err));
+        size_t stretch = 8 * (size_t)s->k->gemm.nbits_lanes;
+        p->a_row = (int64_t)ort_round_up((size_t)(state->blocks * state->block), stretch);
+        ORT_TRY(take(&total, p->m * p->a_row, &p->arranged, err));
         ORT_TRY(take(&total, p->m * state->blocks, &p->sums, err));
     } else {
-        s->thread_bytes = (size_t)(panel_columns(s->k) * s->k->gemm.kc) * sizeof(float);
+        int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
+        s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
     }
     s->workspace_bytes = total;
     return ORT_OK;
@@ -220,20 +222,15 @@ typedef struct nbits_job {
     const uint8_t *b;
     const float *a, *scale, *zero, *bias;
     const int32_t *group; /* [K] of g_idx, or NULL */
-    float *y, *even, *odd, *sums;
+    float *y, *arranged, *sums;
     int64_t columns; /* per task */
 } nbits_job;
 
-static void split_row(const nbits_job *j, int64_t row)
+static void arrange_row(const nbits_job *j, int64_t row)
 {
     const nbits_state *s = j->s;
     const float *a = j->a + row * s->k;
-    int64_t padded = s->blocks * s->block;
-    float *even = j->even + row * padded / 2, *odd = j->odd + row * padded / 2;
-    for (int64_t i = 0; i < padded; i += 2) {
-        even[i / 2] = i < s->k ? a[i] : 0.0f;
-        odd[i / 2] = i + 1 < s->k ? a[i + 1] : 0.0f;
-    }
+    j->call->k->gemm.nbits4_arrange(s->k, j->p->a_row, a, j->arranged + row * j->p->a_row);
     for (int64_t block = 0; block < s->blocks; block++) {
         float sum = 0.0f;
         for (int64_t i = block * s->block; i < s->k && i < (block + 1) * s->block; i++)
@@ -248,42 +245,47 @@ static void task_vectors(void *arg, size_t task, int thread)
     const nbits_job *j = arg;
     const nbits_state *s = j->s;
     int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, s->n);
-    int64_t half = s->blocks * s->block / 2;
-    for (int64_t row = 0; row < j->p->m; row++) {
-        ort_nbits w = {.even = j->even + row * half, .odd = j->odd + row * half,
-                       .a_sum = j->sums + row * s->blocks, .q = j->b, .scale = j->scale,
-                       .zero = j->zero, .bias = j->bias, .k_blocks = s->blocks, .block = s->block,
-                       .y = j->y + row * s->n};
-        j->call->k->gemm.nbits4(first, last, &w);
+    ort_nbits w = {.a = j->arranged, .rows = j->p->m, .a_row = j->p->a_row, .a_sum = j->sums,
+                   .q = j->b, .scale = j->scale, .zero = j->zero, .bias = j->bias,
+                   .k_blocks = s->blocks, .block = s->block, .y = j->y, .y_row = s->n};
+    j->call->k->gemm.nbits4(first, last, &w);
+}
+
+/* k in [k0, k0 + depth) of one column of B. */
+static void widen_column(const nbits_job *j, int64_t column, int64_t k0, int64_t depth, float *out)
+{
+    const nbits_state *s = j->s;
+    const uint8_t *q = j->b + column * (s->blocks * s->block * s->bits / 8);
+    const float *scale = j->scale + column * s->blocks;
+    const float *zeros = j->zero ? j->zero + column * s->blocks : NULL;
+    unsigned mask = (1u << s->bits) - 1u, per_byte = 8u / (unsigned)s->bits;
+    for (int64_t kk = k0, end; kk < k0 + depth; kk = end) {
+        int64_t block = j->group ? j->group[kk] : kk / s->block;
+        float zero = zeros ? zeros[block] : (float)(1u << (s->bits - 1));
+        end = j->group ? kk + 1 : ort_min_i64((block + 1) * s->block, k0 + depth);
+        if (s->bits == 4 && kk % 2 == 0 && end % 2 == 0) {
+            j->call->k->gemm.nbits4_widen(q + kk / 2, end - kk, scale[block], zero, out + kk - k0);
+            continue;
+        }
+        for (int64_t i = kk; i < end; i++) {
+            unsigned shift = (unsigned)((uint64_t)i % per_byte) * (unsigned)s->bits;
+            unsigned bits = (unsigned)q[(uint64_t)i / per_byte] >> shift & mask;
+            out[i - k0] = ((float)bits - zero) * scale[block];
+        }
     }
 }
 
 /* Columns [first, first + n) of B, k in [k0, k0 + depth), into panels of nr columns with stride
- * depth. */
+ * depth. `columns` holds a panel of them one after the other. */
 static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k0, int64_t depth,
-                         float *out)
+                         float *columns, float *out)
 {
-    const nbits_state *s = j->s;
-    int64_t nr = j->call->k->gemm.nr, row_bytes = s->blocks * s->block * s->bits / 8;
-    unsigned mask = (1u << s->bits) - 1u, per_byte = 8u / (unsigned)s->bits;
-    for (int64_t c = 0; c < n; c++) {
-        const uint8_t *row = j->b + (first + c) * row_bytes;
-        float *to = out + c / nr * depth * nr + c % nr;
-        for (int64_t kk = k0; kk < k0 + depth;) {
-            int64_t block = kk / s->block, end = ort_min_i64((block + 1) * s->block, k0 + depth);
-            if (j->group) {
-                block = j->group[kk];
-                end = kk + 1;
-            }
-            float scale = j->scale[(first + c) * s->blocks + block];
-            float zero = j->zero ? j->zero[(first + c) * s->blocks + block]
-                                 : (float)(1u << (s->bits - 1));
-            for (; kk < end; kk++, to += nr) {
-                unsigned q = row[(uint64_t)kk / per_byte] >>
-                             ((unsigned)((uint64_t)kk % per_byte) * (unsigned)s->bits) & mask;
-                *to = ((float)q - zero) * scale;
-            }
-        }
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    for (int64_t c = 0; c < n; c += g->nr, out += depth * g->nr) {
+        int64_t count = ort_min_i64(g->nr, n - c);
+        for (int64_t i = 0; i < count; i++)
+            widen_column(j, first + c + i, k0, depth, columns + i * depth);
+        g->pack_f32(depth, count, columns, 1, depth, depth, out);
     }
 }
 
@@ -294,9 +296,10 @@ static void task_panels(void *arg, size_t task, int thread)
     const ort_gemm_kernels *g = &j->call->k->gemm;
     int64_t first = (int64_t)task * j->columns, n = ort_min_i64(j->columns, s->n - first);
     float *panels = ort_call_scratch(j->call, thread);
+    float *columns = panels + panel_columns(j->call->k) * g->kc;
     for (int64_t k0 = 0; k0 < s->k; k0 += g->kc) {
         int64_t depth = ort_min_i64(g->kc, s->k - k0);
-        widen_panels(j, first, n, k0, depth, panels);
+        widen_panels(j, first, n, k0, depth, columns, panels);
         ort_tile_f32 t = {.a = j->a + k0, .lda = s->k, .b = panels, .b_step = g->nr,
                           .b_panel = depth * g->nr, .c = j->y + first, .ldc = s->n,
                           .add = k0 ? j->y + first : NULL, .ldadd = s->n,
@@ -369,11 +372,10 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
         j.y = at(call, p->y);
     }
     if (p->vectors) {
-        j.even = at(call, p->even);
-        j.odd = at(call, p->odd);
+        j.arranged = at(call, p->arranged);
         j.sums = at(call, p->sums);
         for (int64_t row = 0; row < p->m; row++)
-            split_row(&j, row);
+            arrange_row(&j, row);
         j.columns = ort_max_i64(TASK_BYTES / (s->blocks * s->block / 2 + 1), 1);
         ort_call_parallel(call, ort_task_count(s->n, j.columns), task_vectors, &j);
     } else {

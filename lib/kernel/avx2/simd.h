@@ -114,6 +114,30 @@ static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
 static inline vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 #define vi_shl(a, count) _mm256_slli_epi32(a, count)
+static inline vf vf_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
+/* VF_LANES rows of as many elements, transposed. */
+static inline void vf_transpose(const float *from, int64_t step, float *to, int64_t to_step)
+{
+    __m256 t[8], u[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        __m256 a = vf_load(from + i * step), b = vf_load(from + (i + 1) * step);
+        t[i] = _mm256_unpacklo_ps(a, b);
+        t[i + 1] = _mm256_unpackhi_ps(a, b);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        u[i] = (__m256)_mm256_unpacklo_pd((__m256d)t[i], (__m256d)t[i + 2]);
+        u[i + 1] = (__m256)_mm256_unpackhi_pd((__m256d)t[i], (__m256d)t[i + 2]);
+        u[i + 2] = (__m256)_mm256_unpacklo_pd((__m256d)t[i + 1], (__m256d)t[i + 3]);
+        u[i + 3] = (__m256)_mm256_unpackhi_pd((__m256d)t[i + 1], (__m256d)t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        vf_store(to + c * to_step, _mm256_permute2f128_ps(u[c], u[4 + c], 0x20));
+        vf_store(to + (4 + c) * to_step, _mm256_permute2f128_ps(u[c], u[4 + c], 0x31));
+    }
+}
 #define vi_shr(a, count) _mm256_srli_epi32(a, count) /* logical */
 #define vi_sra(a, count) _mm256_srai_epi32(a, count) /* arithmetic */
 static inline vi vi_from_vf(vf a) { return _mm256_cvtps_epi32(a); } /* nearest even */

@@ -98,6 +98,36 @@ static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 static inline vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 #define vi_shl(a, count) _mm512_slli_epi32(a, count)
+static inline vf vf_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
+/* VF_LANES rows of as many elements, transposed. */
+static inline void vf_transpose(const float *from, int64_t step, float *to, int64_t to_step)
+{
+    __m512 t[16], u[16];
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+        __m512 a = vf_load(from + i * step), b = vf_load(from + (i + 1) * step);
+        t[i] = _mm512_unpacklo_ps(a, b);
+        t[i + 1] = _mm512_unpackhi_ps(a, b);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {
+        u[i] = (__m512)_mm512_unpacklo_pd((__m512d)t[i], (__m512d)t[i + 2]);
+        u[i + 1] = (__m512)_mm512_unpackhi_pd((__m512d)t[i], (__m512d)t[i + 2]);
+        u[i + 2] = (__m512)_mm512_unpacklo_pd((__m512d)t[i + 1], (__m512d)t[i + 3]);
+        u[i + 3] = (__m512)_mm512_unpackhi_pd((__m512d)t[i + 1], (__m512d)t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) { /* u[4 g + c]: rows 4 g.. of the columns 4 l + c, l = 0..3 */
+        __m512 a = _mm512_shuffle_f32x4(u[c], u[4 + c], 0x88);
+        __m512 b = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0x88);
+        __m512 d = _mm512_shuffle_f32x4(u[c], u[4 + c], 0xdd);
+        __m512 e = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0xdd);
+        vf_store(to + c * to_step, _mm512_shuffle_f32x4(a, b, 0x88));
+        vf_store(to + (4 + c) * to_step, _mm512_shuffle_f32x4(d, e, 0x88));
+        vf_store(to + (8 + c) * to_step, _mm512_shuffle_f32x4(a, b, 0xdd));
+        vf_store(to + (12 + c) * to_step, _mm512_shuffle_f32x4(d, e, 0xdd));
+    }
+}
 #define vi_shr(a, count) _mm512_srli_epi32(a, count) /* logical */
 #define vi_sra(a, count) _mm512_srai_epi32(a, count) /* arithmetic */
 static inline vi vi_from_vf(vf a) { return _mm512_cvtps_epi32(a); } /* nearest even */

@@ -27,8 +27,12 @@ typedef int32_t vm __attribute__((vector_size(16)));
     SIMD v v##_load_n(const type *p, int64_t n)                                           \
     {                                                                                              \
         v a = {0};                                                                                 \
-        for (int64_t i = 0; i < lanes && i < n; i++)                                               \
-            a[i] = p[i];                                                                           \
+        const char *from = (const char *)p; /* alignment isn't asked of p */                       \
+        for (int64_t i = 0; i < lanes && i < n; i++, from += sizeof(type)) {                       \
+            type element;                                                                          \
+            memcpy(&element, from, sizeof element);                                                \
+            a[i] = element;                                                                        \
+        }                                                                                          \
         return a;                                                                                  \
     }                                                                                              \
     SIMD void v##_store_n(type *p, int64_t n, v a)                                        \
@@ -70,6 +74,14 @@ SIMD vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
 SIMD vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }
 SIMD vm vf_isnan(vf a) { return a != a; }
 SIMD float vf_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+SIMD vf vf_permute(vf a, vi index) { return __builtin_shuffle(a, index); }
+/* VF_LANES rows of as many elements, transposed. */
+SIMD void vf_transpose(const float *from, int64_t step, float *to, int64_t to_step)
+{
+    for (int i = 0; i < VF_LANES; i++)
+        for (int j = 0; j < VF_LANES; j++)
+            to[j * to_step + i] = from[i * step + j];
+}
 SIMD vi vi_shr(vi a, int count)
 {
     typedef uint32_t vu __attribute__((vector_size(16)));
