@@ -95,7 +95,7 @@ NET_STATIC void ints(net *n, const char *name, int64_t count, const int64_t *lis
  *     f name 2,3           float constant of this shape, its numbers all different
  *     fs name 0.5          a float scalar
  *     f1 name 0,1.5        float constant of these numbers
- *     Op a - b -> y z k=1 list=1, f~0.5 s:=same     a node with its attributes
+ *     Op a - b -> y z k=1 list=1, f~0.5 s:=same    a node with its attributes
  *     out y z
  */
 
