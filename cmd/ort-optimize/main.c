@@ -219,6 +219,28 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
     return 0;
 }
 
+/* The conversion to another opset comes before the passes, and counts as one. */
+static ort_status bisect(optimizer *x, const ort_optimize_options *optimize,
+                         const ort_verify_options *options, ort_error *err)
+{
+    ort_model *start = NULL;
+    ort_verification result = {0};
+    ort_status status = ort_model_copy(x->original, &start, err);
+    if (!status && x->options.opset) {
+        int opset = atoi(x->options.opset);
+        status = ort_model_set_opset(x->env, start, opset, optimize->keep_functions, NULL, NULL,
+                                     err);
+        if (!status)
+            status = ort_models_verify(x->env, x->original, start, options, &result, err);
+    }
+    if (!status && x->options.opset && result.verdict == ORT_DIFFERENT)
+        x->report.bisected = "opset";
+    else if (!status)
+        status = ort_model_bisect(x->env, start, optimize, options, &x->report.bisected, err);
+    ort_model_free(start);
+    return status;
+}
+
 /* 0, EXIT_GATE when the models differ (or, with --strict, when that can't be told). */
 static int verify(optimizer *x, const ort_optimize_options *optimize)
 {
@@ -233,7 +255,7 @@ static int verify(optimizer *x, const ort_optimize_options *optimize)
     progress_begin(&x->progress, "verifying", o->settings.no_progress || o->settings.quiet);
     ort_status done = ort_models_verify(x->env, x->original, x->model, &options, v, &err);
     if (!done && v->verdict == ORT_DIFFERENT && o->bisect)
-        done = ort_model_bisect(x->env, x->original, optimize, &options, &x->report.bisected, &err);
+        done = bisect(x, optimize, &options, &err);
     progress_end(&x->progress);
     if (done)
         return tool_fail_in(x->path, &err);

@@ -77,3 +77,8 @@ print([o["version"] for o in j["opsets"] if o["domain"] == "ai.onnx"][0], "IR", 
     works ort-optimize "$MODELS_DIR/digits.onnx" --opset 21 --json
     [ "$(echo "$output" | python3 -c 'import json, sys; print(json.load(sys.stdin)["opset"])')" = 21 ]
 }
+
+@test "--bisect says when it is the conversion that differs" {
+    fails 1 "first wrong after pass opset" \
+        ort-optimize "$FX/spelled.onnx" --opset 16 --tolerance 0 --bisect -o out.onnx
+}
