@@ -25,9 +25,12 @@ static void spelled(ort_opset_step *s)
 static const struct {
     const char *op_type, *formula;
 } formulas[] = {
+    {"Affine", "alpha*a+beta"},
     {"Celu", "alpha*Elu(a/alpha)"},
     {"GreaterOrEqual", "Or(Greater(a,b),Equal(a,b))"},
     {"LessOrEqual", "Or(Less(a,b),Equal(a,b))"},
+    {"ParametricSoftplus", "alpha*Softplus(beta*a)"},
+    {"ScaledTanh", "alpha*Tanh(beta*a)"},
     {"ThresholdedRelu", "Where(Greater(a,alpha),a,0)"},
 };
 
@@ -37,6 +40,21 @@ static void by_formula(ort_opset_step *s)
         if (!strcmp(formulas[i].op_type, s->node->op_type))
             ort_opset_replace_by(s, ort_grad_formula(&s->g, formulas[i].formula, "ab",
                                                      s->node->inputs[0], ort_opset_in(s, 1)));
+}
+
+/* x scale + bias, one bias per channel. */
+static void image_scaler(ort_opset_step *s)
+{
+    static const int64_t axes[] = {1, 2};
+    size_t count;
+    const float *bias = ort_node_floats(s->node, "bias", &count);
+    ort_id y = ort_grad_formula(&s->g, "x*scale", "x", s->node->inputs[0]);
+    if (count) {
+        ort_id list = ort_grad_cast(&s->g, ort_opset_add_floats(s, bias, (int)count),
+                                    ort_opset_dtype(s, y));
+        y = ort_grad_op2(&s->g, "Add", y, ort_grad_unsqueeze(&s->g, list, axes, 2));
+    }
+    ort_opset_replace_by(s, y);
 }
 
 /* ---- activations with attributes */
@@ -188,6 +206,7 @@ static void mean_variance(ort_opset_step *s)
 }
 
 const ort_opset_rule ort_opset_expand[] = {
+    {"Affine", 10, by_formula, NULL},
     {"Celu", 12, NULL, by_formula},
     {"Celu", 28, NULL, celu_down_28},
     {"Clip", 11, NULL, clip_down_11},
@@ -196,14 +215,17 @@ const ort_opset_rule ort_opset_expand[] = {
     {"GreaterOrEqual", 12, NULL, by_formula},
     {"GroupNormalization", 21, NULL, spelled},
     {"HardSwish", 14, NULL, hard_swish},
+    {"ImageScaler", 10, image_scaler, NULL},
     {"LayerNormalization", 17, NULL, spelled},
     {"LessOrEqual", 12, NULL, by_formula},
     {"MeanVarianceNormalization", 9, NULL, mean_variance},
     {"Mish", 18, NULL, spelled},
     {"Mod", 28, NULL, mod_down_28},
     {"NegativeLogLikelihoodLoss", 12, NULL, spelled},
+    {"ParametricSoftplus", 10, by_formula, NULL},
     {"RMSNormalization", 23, NULL, spelled},
     {"Range", 27, NULL, range_down_27},
+    {"ScaledTanh", 10, by_formula, NULL},
     {"Scan", 9, scan_up_9, scan_down_9},
     {"Shrink", 9, NULL, shrink},
     {"SoftmaxCrossEntropyLoss", 12, NULL, spelled},

@@ -143,6 +143,9 @@ static void norms(test_state *test)
 static void spelled(test_state *test)
 {
     static const conversion list[] = {
+        {7, 13, "in x 1,3,2,2; ImageScaler x -> y scale~0.5; out y", "Mul", NULL},
+        {9, 13, "in x 2,3; Affine x -> y alpha~0.5; ScaledTanh y -> z alpha~2; out z",
+         "Mul Add Mul Tanh Mul", NULL},
         {20, 19, "in x 2,3; Gelu x -> y; out y", "Mul Mul Erf Add Mul", NULL},
         {14, 13, "in x 2,3; HardSwish x -> y; out y", "HardSigmoid Mul", NULL},
         {28, 13, "in x 2,3; in z 2,3; SwiGLU x z -> y alpha~1.5; out y", "Mul Sigmoid Mul Mul",
