@@ -29,8 +29,6 @@ static const struct {
     {"Celu", "alpha*Elu(a/alpha)"},
     {"GreaterOrEqual", "Or(Greater(a,b),Equal(a,b))"},
     {"LessOrEqual", "Or(Less(a,b),Equal(a,b))"},
-    {"ParametricSoftplus", "alpha*Softplus(beta*a)"},
-    {"ScaledTanh", "alpha*Tanh(beta*a)"},
     {"ThresholdedRelu", "Where(Greater(a,alpha),a,0)"},
 };
 
@@ -40,6 +38,17 @@ static void by_formula(ort_opset_step *s)
         if (!strcmp(formulas[i].op_type, s->node->op_type))
             ort_opset_replace_by(s, ort_grad_formula(&s->g, formulas[i].formula, "ab",
                                                      s->node->inputs[0], ort_opset_in(s, 1)));
+}
+
+/* alpha f(beta x); an attribute left out is 1. */
+static void scaled(ort_opset_step *s)
+{
+    ort_id x = s->node->inputs[0];
+    ort_id alpha = ort_grad_number(&s->g, x, (double)ort_node_float(s->node, "alpha", 1));
+    ort_id beta = ort_grad_number(&s->g, x, (double)ort_node_float(s->node, "beta", 1));
+    bool tanh = !strcmp(s->node->op_type, "ScaledTanh");
+    ort_opset_replace_by(s, ort_grad_formula(&s->g, tanh ? "p*Tanh(q*x)" : "p*Softplus(q*x)",
+                                             "xpq", x, alpha, beta));
 }
 
 /* x scale + bias, one bias per channel. */
@@ -222,10 +231,10 @@ const ort_opset_rule ort_opset_expand[] = {
     {"Mish", 18, NULL, spelled},
     {"Mod", 28, NULL, mod_down_28},
     {"NegativeLogLikelihoodLoss", 12, NULL, spelled},
-    {"ParametricSoftplus", 10, by_formula, NULL},
+    {"ParametricSoftplus", 10, scaled, NULL},
     {"RMSNormalization", 23, NULL, spelled},
     {"Range", 27, NULL, range_down_27},
-    {"ScaledTanh", 10, by_formula, NULL},
+    {"ScaledTanh", 10, scaled, NULL},
     {"Scan", 9, scan_up_9, scan_down_9},
     {"Shrink", 9, NULL, shrink},
     {"SoftmaxCrossEntropyLoss", 12, NULL, spelled},

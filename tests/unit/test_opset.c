@@ -143,7 +143,6 @@ static void norms(test_state *test)
 static void spelled(test_state *test)
 {
     static const conversion list[] = {
-        {7, 13, "in x 1,3,2,2; ImageScaler x -> y scale~0.5; out y", "Mul", NULL},
         {9, 13, "in x 2,3; Affine x -> y alpha~0.5; ScaledTanh y -> z alpha~2; out z",
          "Mul Add Mul Tanh Mul", NULL},
         {20, 19, "in x 2,3; Gelu x -> y; out y", "Mul Mul Erf Add Mul", NULL},
