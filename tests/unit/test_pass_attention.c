@@ -120,6 +120,56 @@ static void caches(test_state *test)
     ALL(list);
 }
 
+/* Masks that keep later keys out; x [B,S,24] has n rows, and 5 are past. */
+#define STEPS "t = (Squeeze (Slice (Shape x) [1] [2]) [0]); i = (Range @0 t @1); "
+#define ALONG "(Unsqueeze i [0])"
+#define DOWN "(Unsqueeze i [1])"
+#define CAUSAL(mask) STEPS QKV CORE("(Add " SCORES " " mask ")")
+
+static void causal(test_state *test)
+{
+    const fusion list[] = {
+        {CAUSAL("(Where (LessOrEqual " ALONG " " DOWN ") 0.0 " LOW ")"), "2,n,24", 23, 0,
+         "Attention", 4, 1e-5},
+        {CAUSAL("(Where (LessOrEqual " ALONG " " DOWN ") 0.0 " LOW ")"), "2,n,24", 17, CONTRIB,
+         "MultiHeadAttention", 4, 1e-5},
+        {CAUSAL("(Unsqueeze (Where (Not (GreaterOrEqual " DOWN " " ALONG ")) " LOW " 0.0) [0 1])"),
+         "2,n,24", 23, 0, "Attention", 4, 1e-5},
+        {CAUSAL("(Where (LessOrEqual " DOWN " " ALONG ") 0.0 " LOW ")"), "2,n,24", 23, 0, "Where",
+         -1, 1e-5},
+        {CAUSAL("(Where (Less " ALONG " " DOWN ") 0.0 " LOW ")"), "2,n,24", 23, 0, "Where", -1,
+         1e-5},
+        {STEPS QKV CORE("(Where (Greater " ALONG " " DOWN ") " LOW " " SCORES ")"), "2,n,24", 23, 0,
+         "!Where", 4, 1e-5},
+        {STEPS QKV CORE("(Where (Greater " ALONG " " DOWN ") " SCORES " " LOW ")"), "2,n,24", 23, 0,
+         "Where", -1, 1e-5},
+        {CAUSAL("(Trilu (Expand " LOW " (Concat (Unsqueeze t [0]) (Unsqueeze t [0]) axis=0)) @1)"),
+         "2,n,24", 23, 0, "Trilu", -1, 1e-5},
+        {QKV CORE("(Add " SCORES " (Trilu (Expand " LOW " [3 3]) @1))"), "2,3,24", 23, 0,
+         "Attention", 4, 1e-5},
+        {STEPS CACHED("z:" GROWN("k", "2,2,5,4"), GROWN("v", "2,2,5,4")), "2,n,24", 23, 0,
+         "Attention", 4, 1e-5},
+    };
+    ALL(list);
+}
+
+#define POSITIONS                                                                                  \
+    STEPS "l = (Add t @5); c = (Unsqueeze (Range @0 l @1) [0]); r = (Unsqueeze (Add i @5) [1]); "
+#define PAST(mask)                                                                                 \
+    POSITIONS QKV JOINED(                                                                          \
+        "(MatMul (Softmax (Add (Mul (MatMul " HEADS("q") " (Transpose z:" GROWN("k", "2,2,5,4")    \
+        " perm=0,1,3,2,)) 0.5) " mask ")) " GROWN("v", "2,2,5,4") ")")
+
+static void causal_with_past(test_state *test)
+{
+    const fusion list[] = {
+        {PAST("(Where (LessOrEqual c r) 0.0 " LOW ")"), "2,n,24", 23, 0, "!Where", 4, 1e-5},
+        {PAST("(Where (LessOrEqual c r) 0.0 " LOW ")"), "2,n,24", 17, CONTRIB, "!Where", 4, 1e-5},
+        {PAST("(Where (LessOrEqual c " DOWN ") 0.0 " LOW ")"), "2,n,24", 23, 0, "Where", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Rotated halves of heads of 4; angles f [B,S,2] of each token. */
 #define ANGLES "f = (MatMul x #f:24,2); e = (Concat f f axis=-1); "
 #define TABLE(op) "(Unsqueeze (Mul (" op " e) 1.25) [1])"
@@ -174,6 +224,8 @@ int main(void)
     RUN(test, packed);
     RUN(test, groups);
     RUN(test, caches);
+    RUN(test, causal);
+    RUN(test, causal_with_past);
     RUN(test, rotary);
     RUN(test, rotated_attention);
     return test->failures != 0;
