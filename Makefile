@@ -51,6 +51,8 @@ endif
 LIB_SRC := $(wildcard lib/*.c lib/base/*.c lib/tensor/*.c lib/io/*.c lib/graph/*.c lib/op/*.c \
              lib/pass/*.c lib/verify/*.c lib/exec/*.c lib/profile/*.c lib/provider/*.c lib/provider/cpu/*.c lib/kernel/*.c \
              $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
+LIB_TEXT := $(sort $(foreach d,lib lib/* lib/*/*,$(wildcard $(d)/*.[ch] $(d)/*.inc $(d)/*.def \
+             $(d)/*.proto)))
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
 COMMON_OBJ := $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/common/*.c))
 UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
@@ -70,6 +72,14 @@ build/gen/onnx.pb-c.c build/gen/onnx.pb-c.h &: lib/io/onnx.proto
 	@mkdir -p build/gen
 	$(call say,GEN,$@)
 	$(Q)$(PROTOC_C) --c_out=build/gen -Ilib/io $<
+
+# What a pack file is stamped with: a digest of the library's own sources.
+build/gen/source_id.h: FORCE
+	@mkdir -p build/gen
+	@LC_ALL=C; export LC_ALL; cat $(LIB_TEXT) | cksum | \
+	  sed 's/\([0-9]*\) .*/#define ORT_SOURCE_ID "\1"/' > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@; rm -f $@.new
+$(OBJ)/lib/io/pack.o: build/gen/source_id.h
 
 $(OBJ)/gen/onnx.pb-c.o: build/gen/onnx.pb-c.c
 	@mkdir -p $(@D)

@@ -5,6 +5,7 @@
 #include "base/findings.h"
 #include "exec/env.h"
 #include "exec/memory_report.h"
+#include "exec/pack_report.h"
 #include "graph/diff.h"
 #include "graph/draw.h"
 #include "graph/extract.h"
@@ -66,6 +67,14 @@ ort_status ort_summary_report(const char *path, char **json, ort_error *err)
     if (status == ORT_OK)
         status = ort_report_write(model, ORT_REPORT_SUMMARY, &out, err);
     ort_model_free(model);
+    return hand_over(status, &out, json, err);
+}
+
+ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits, char **json,
+                           ort_error *err)
+{
+    ort_strbuf out = {0};
+    ort_status status = ort_exec_pack_report(env, path, verify, fits, &out, err);
     return hand_over(status, &out, json, err);
 }
 

@@ -1,8 +1,10 @@
 /* api_model.c - models of ort.h: loading, checking, fixing dimensions, constants. */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "exec/env.h"
+#include "exec/packing.h"
 #include "graph/override.h"
+#include "io/pack.h"
 #include "io/source.h"
 #include "op/check.h"
 
@@ -29,6 +31,16 @@ ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
     *model = NULL;
     ORT_TRY(ort_source_memory(bytes, count, options, &source, err));
     return import(env, &source, model, err);
+}
+
+ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *path,
+                                 const ort_save_options *options, ort_error *err)
+{
+    char digest[20];
+    snprintf(digest, sizeof digest, "%016llx",
+             (unsigned long long)ort_pack_weights_digest(model));
+    ORT_TRY(ort_graph_set_metadata(model, ORT_PACK_DIGEST_KEY, digest, err));
+    return ort_exec_save_packed(env, model, path, options, err);
 }
 
 ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_error *err)

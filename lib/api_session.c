@@ -12,6 +12,11 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
     ort_model *model = NULL;
     uint64_t begin = ort_clock_ns();
     *session = NULL;
+    if (!options || !options->no_pack) {
+        ORT_TRY(ort_exec_session_beside(env, path, options, session, err));
+        if (*session)
+            return ORT_OK;
+    }
     ORT_TRY(ort_model_load(env, path, NULL, &model, err));
     return ort_exec_session_take(env, model, ort_clock_ns() - begin, options, session, err);
 }

@@ -299,6 +299,11 @@ typedef struct ort_save_options {
  * weights spill to PATH.data. "-" writes to stdout. */
 ORT_WARN_UNUSED ort_status ort_model_save(const ort_model *model, const char *path,
                                           const ort_save_options *options, ort_error *err);
+/* The same, and PATH.pack beside it: what sessions with default options on this machine's kernel
+ * tier are made of (packed weights, the graph of level 3). The pack appears first. The model gets
+ * a metadata property, ort.weights, by which the two know each other. */
+ORT_WARN_UNUSED ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *path,
+                                                 const ort_save_options *options, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err);
 
 /* A list of findings: every problem with its place. */
@@ -402,9 +407,13 @@ typedef struct ort_session_options {
     const char *const *extra_outputs; /* names of intermediate values to keep, or NULL */
     bool keep_all;            /* keep every value (dumping): no node is fused; slower */
     bool keep_computed;       /* keep every value that the optimized graph still computes */
+    bool no_pack;             /* ort_session_load: leave PATH.pack alone */
 } ort_session_options;
 
 void ort_session_options_init(ort_session_options *options);
+/* When PATH.pack lies beside the model, was made by this library for it and for this kernel tier
+ * (ort_model_save_packed), and the options are the default ones, the session is mapped from there.
+ * Otherwise a line of the log says why not. */
 ORT_WARN_UNUSED ort_status ort_session_load(ort_env *env, const char *path,
                                             const ort_session_options *options,
                                             ort_session **session, ort_error *err);
@@ -753,6 +762,10 @@ ORT_WARN_UNUSED ort_status ort_model_draw(ort_model *model, bool svg, char **tex
                                           ort_error *err);
 /* The summary of a model of any size from its wire format alone (weights are never touched). */
 ORT_WARN_UNUSED ort_status ort_summary_report(const char *path, char **json, ort_error *err);
+/* The pack beside a model file: does it fit, and why not; what it holds. verify: every byte of both
+ * is read, and *fits also says that they are what was written. */
+ORT_WARN_UNUSED ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits,
+                                           char **json, ort_error *err);
 /* Structural difference, blind to the order of nodes and the names of temporaries. *equal tells;
  * *text lists what differs. */
 ORT_WARN_UNUSED ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal,

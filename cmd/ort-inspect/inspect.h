@@ -12,6 +12,8 @@ int text_report(ort_report report, const char *json, const char *grep, FILE *str
 /* supports.c: --supports, and as a page in Markdown. */
 int text_supports(const char *json, const char *grep, FILE *stream);
 int markdown_supports(const char *json, const char *grep, FILE *stream);
+/* The pack beside a model (ort_pack_report). */
+int text_pack(const char *json, FILE *stream);
 /* Says that a report isn't valid JSON; the exit status. */
 int text_unreadable(void);
 /* Number of operators without a kernel in an ORT_REPORT_OPS report. */

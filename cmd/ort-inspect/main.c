@@ -14,7 +14,7 @@
 typedef struct inspect_options {
     settings settings;
     bool nodes, io, shapes, initializers, metadata, functions, check, ops, supports, memory, costs;
-    bool diff, dot, svg, markdown;
+    bool diff, dot, svg, markdown, pack, verify_pack;
     const char *extract, *tensor, *output, *grep;
 } inspect_options;
 
@@ -44,6 +44,9 @@ static const option_row inspect_rows[] = {
     {0, "markdown", NULL, OPTION_FLAG, O(markdown), "--supports as a page in Markdown", NULL},
     {0, "diff", NULL, OPTION_FLAG, O(diff),
      "compare two models, blind to names of temporaries and node order; exit 1", NULL},
+    {0, "pack", NULL, OPTION_FLAG, O(pack),
+     "whether MODEL.pack fits and what it holds; exit 1 when it doesn't", NULL},
+    {0, "verify-pack", NULL, OPTION_FLAG, O(verify_pack), "the same, with every byte read", NULL},
     {0, "", NULL, OPTION_GROUP, 0, "Pictures and parts", NULL},
     {0, "dot", NULL, OPTION_FLAG, O(dot), "the graph for Graphviz", NULL},
     {0, "svg", NULL, OPTION_FLAG, O(svg), "the graph as a picture", NULL},
@@ -194,6 +197,30 @@ static int run_supports(inspector *x)
                                                &text);
     ort_text_free(json);
     return status;
+}
+
+/* ---- the pack */
+
+static int make_pack(void *arg, FILE *stream)
+{
+    return text_pack(((const report_text *)arg)->json, stream);
+}
+
+static int run_pack(inspector *x)
+{
+    const inspect_options *o = &x->options;
+    ort_error err = {0};
+    char *json = NULL;
+    bool fits = false;
+    if (!strcmp(x->files.items[0], "-"))
+        return tool_usage("a pack lies beside a file: a model from stdin has none");
+    if (ort_pack_report(x->env, x->files.items[0], o->verify_pack, &fits, &json, &err) != ORT_OK)
+        return tool_fail(&err);
+    report_text text = {ORT_REPORT_SUMMARY, json, NULL};
+    int status = o->settings.json ? write_text(o->output, json)
+                                  : write_made(o->output, make_pack, &text);
+    ort_text_free(json);
+    return status == 0 && !fits ? EXIT_GATE : status;
 }
 
 /* ---- check */
@@ -422,8 +449,8 @@ static int run_tensor(inspector *x)
 static int count_actions(const inspect_options *o)
 {
     return o->nodes + o->io + o->shapes + o->initializers + o->metadata + o->functions + o->check +
-           o->ops + o->supports + o->memory + o->costs + o->diff + o->dot + o->svg +
-           (o->extract != NULL) + (o->tensor != NULL);
+           o->pack + o->verify_pack + o->ops + o->supports + o->memory + o->costs + o->diff +
+           o->dot + o->svg + (o->extract != NULL) + (o->tensor != NULL);
 }
 
 static int check_usage(const inspector *x)
@@ -462,6 +489,8 @@ static int run(inspector *x)
     const inspect_options *o = &x->options;
     if (o->supports)
         return run_supports(x);
+    if (o->pack || o->verify_pack)
+        return run_pack(x);
     if (o->check)
         return run_check(x);
     if (o->diff)

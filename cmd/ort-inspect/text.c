@@ -356,6 +356,38 @@ static void put_memory(json_object *r, FILE *stream)
     table_free(t);
 }
 
+/* ---- the pack */
+
+int text_pack(const char *json, FILE *stream)
+{
+    static const char *const heads[] = {"blocks", ">count", ">bytes", NULL};
+    json_object *r = json_tokener_parse(json);
+    if (!r)
+        return text_unreadable();
+    json_object *blocks = member(r, "blocks");
+    bool fits = json_object_get_boolean(member(r, "fits"));
+    fprintf(stream, "%s.pack: %s%s\n", text_of(r, "model"),
+            !fits                                                ? "doesn't fit: "
+            : json_object_get_boolean(member(r, "verified")) ? "fits, every byte is as written"
+                                                                 : "fits",
+            fits ? "" : text_of(r, "why"));
+    if (member(r, "library"))
+        fprintf(stream, "library %s, kernel tier %s, %s\n", text_of(r, "library"),
+                text_of(r, "isa"), text_bytes(number_of(r, "file_bytes")));
+    table *t = table_new(heads);
+    for (size_t i = 0; i < length_of(blocks); i++) {
+        json_object *b = json_object_array_get_idx(blocks, i);
+        table_cell(t, text_of(b, "kind"));
+        table_cell(t, text_count(number_of(b, "count")));
+        table_cell(t, text_count(number_of(b, "bytes")));
+    }
+    if (table_rows(t))
+        table_print(t, stream);
+    table_free(t);
+    json_object_put(r);
+    return 0;
+}
+
 /* ---- one report */
 
 int text_unreadable(void)

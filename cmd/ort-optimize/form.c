@@ -32,6 +32,8 @@ int form_check(const optimize_options *o)
         return tool_usage("--keep-float needs --fp16 or --bf16");
     if (o->inline_all && o->external_data)
         return tool_usage("--inline and --external-data exclude each other");
+    if (o->pack && (!o->output || !strcmp(o->output, "-")))
+        return tool_usage("--pack needs -o FILE: the pack lies beside it");
     if (o->external_data && (!o->output || !strcmp(o->output, "-")))
         return tool_usage("--external-data needs -o FILE: weights lie beside it");
     if (o->external_data && strchr(o->external_data, '/'))
@@ -108,7 +110,7 @@ void form_after(const optimize_options *o, ort_model *model)
         ort_model_strip(model, what);
 }
 
-int form_save(const optimize_options *o, const ort_model *model)
+int form_save(const optimize_options *o, ort_env *env, ort_model *model)
 {
     ort_error err = {0};
     ort_save_options options = {.inline_all = o->inline_all};
@@ -118,7 +120,9 @@ int form_save(const optimize_options *o, const ort_model *model)
         name = tool_printf("%s.data", slash ? slash + 1 : o->output);
     if (o->external_data)
         options.external_data = *o->external_data ? o->external_data : name;
-    ort_status status = ort_model_save(model, o->output, &options, &err);
+    ort_status status = o->pack
+                            ? ort_model_save_packed(env, model, o->output, &options, &err)
+                            : ort_model_save(model, o->output, &options, &err);
     free(name);
     return status ? tool_fail(&err) : 0;
 }

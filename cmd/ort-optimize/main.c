@@ -39,6 +39,8 @@ static const option_row optimize_rows[] = {
     {0, "external-data", "[=FILE]", OPTION_STRING, O(external_data),
      "weights go to a file beside the model (default: its name and .data)", NULL},
     {0, "inline", NULL, OPTION_FLAG, O(inline_all), "all weights in the model's own file", NULL},
+    {0, "pack", NULL, OPTION_FLAG, O(pack),
+     "OUT.pack beside OUT: weights packed for this machine's kernel tier, for a quick start", NULL},
     {0, "", NULL, OPTION_GROUP, 0, "Verification", NULL},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
      "samples to verify with: one set per file or folder", NULL},
@@ -280,7 +282,7 @@ static int save(optimizer *x)
         return 0;
     if (!strcmp(o->output, "-") && !tool_may_write_binary(stdout, o->settings.force))
         return EXIT_USAGE;
-    int status = form_save(o, x->model);
+    int status = form_save(o, x->env, x->model);
     if (status == 0 && strcmp(o->output, "-"))
         x->report.after.file_bytes = measure_file(o->output);
     return status;

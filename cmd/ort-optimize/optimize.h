@@ -10,7 +10,7 @@ typedef struct optimize_options {
     const char *external_data; /* "": OUT.data; NULL: by size */
     string_list passes, inputs, strips, dynamic;
     string_list keep_float;
-    bool inline_all, fp16, bf16;
+    bool inline_all, pack, fp16, bf16;
     bool list_passes, contrib, no_verify, bisect;
     double tolerance, timeout;
 } optimize_options;
@@ -24,7 +24,7 @@ int form_before(const optimize_options *o, ort_env *env, ort_model *model);
 int form_opset(const optimize_options *o, ort_env *env, ort_model *model, const char *path);
 /* --strip, after them. */
 void form_after(const optimize_options *o, ort_model *model);
-int form_save(const optimize_options *o, const ort_model *model);
+int form_save(const optimize_options *o, ort_env *env, ort_model *model);
 
 /* ---- samples: sets of inputs for verification */
 

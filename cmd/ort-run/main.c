@@ -51,6 +51,7 @@ static const option_row run_rows[] = {
     {0, "report", "FILE", OPTION_STRING, O(report), "write the JSON report there", NULL},
     {0, "time", NULL, OPTION_FLAG, O(time), "times of the phases and passes on stderr", NULL},
     {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "stop a run after S seconds (exit 4)", NULL},
+    {0, "no-pack", NULL, OPTION_FLAG, O(no_pack), "leave MODEL.pack alone", NULL},
     {0, "save-optimized", "FILE", OPTION_STRING, O(save_optimized),
      "save the graph after the portable passes", NULL},
     {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
@@ -196,7 +197,11 @@ static int make_session(runner *r)
     ort_session_options options;
     ort_error err = {0};
     string_list extra = {0};
-    int status = settings_load_model(&o->settings, r->env, r->model_path, LOAD_ALL, &r->model);
+    int status = 0;
+    /* From the file, with the pack beside it, unless the model is needed or changed. */
+    bool direct = !o->settings.dims.count && !o->settings.shapes.count && !o->save_optimized;
+    if (!direct)
+        status = settings_load_model(&o->settings, r->env, r->model_path, LOAD_ALL, &r->model);
     if (status != 0)
         return status;
     ort_session_options_init(&options);
@@ -208,7 +213,9 @@ static int make_session(runner *r)
     extra_outputs(o, &extra);
     if (extra.count > 0)
         options.extra_outputs = extra.items;
-    if (ort_session_new(r->env, r->model, &options, &r->session, &err) != ORT_OK)
+    options.no_pack = o->no_pack;
+    if ((direct ? ort_session_load(r->env, r->model_path, &options, &r->session, &err)
+                : ort_session_new(r->env, r->model, &options, &r->session, &err)) != ORT_OK)
         return tool_fail_in(r->model_path, &err);
     return o->save_optimized != NULL ? save_optimized(r) : 0;
 }

@@ -15,7 +15,7 @@ typedef struct run_options {
     string_list dumps;
     const char *dump_dir;
     const char *random, *seed;
-    bool stream, stack, hash, time;
+    bool stream, stack, hash, time, no_pack;
     int64_t repeat, warmup, steps;
     double seconds, timeout;
     const char *save_optimized, *report, *format;

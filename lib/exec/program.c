@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "exec/packing.h"
 #include "exec/plan.h"
 #include "op/eval.h"
 
@@ -80,6 +81,7 @@ static ort_status prepare_step(const ort_program_options *o, const ort_program *
                      .graph = p->graph,
                      .k = o->env->k,
                      .math_strict = o->env->options.math_strict,
+                     .packs = o->packing ? ort_packing_begin(o->packing) : NULL,
                      .arena = o->arena};
     if (!step->op->impl->prepare)
         return ORT_OK;
@@ -182,6 +184,20 @@ done:
     return status;
 }
 
+/* Every output that is wanted is a constant: no run comes here. */
+static bool is_known(const ort_program *p, const ort_step *step)
+{
+    bool any = false;
+    for (int i = 0; i < step->out_count; i++) {
+        if (step->out[i] == ORT_ID_NONE)
+            continue;
+        if (!p->constants[step->out[i]])
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 static ort_status build_step(const ort_program_options *o, ort_program *p, const ort_node *node,
                              ort_error *err)
 {
@@ -207,8 +223,9 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
     size_t problems = ort_findings_errors(o->findings);
     ORT_TRY(prepare_step(o, p, step, err));
     if (ort_findings_errors(o->findings) == problems && foldable(p, step))
-        return fold(p, step, err);
-    return ORT_OK;
+        ORT_TRY(fold(p, step, err));
+    return o->packing ? ort_packing_end(o->packing, step, p->constants, is_known(p, step), err)
+                      : ORT_OK;
 }
 
 ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,
@@ -244,6 +261,10 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     ORT_TRY_GOTO(status, find_captures(p, err), fail);
     ORT_EACH_NODE(graph, node)
         ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
+    for (int i = 0; options->packing && i < p->output_count; i++)
+        if (p->constants[p->outputs[i]])
+            ORT_TRY_GOTO(status, ort_packing_read(options->packing, p->constants[p->outputs[i]],
+                                                  err), fail);
     *program = p;
     return ORT_OK;
 fail:

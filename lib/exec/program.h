@@ -62,6 +62,7 @@ typedef struct ort_program_options {
     int input_count;
     const ort_tensor *const *defaults;
     bool keep_all; /* of the main graph */
+    struct ort_packing *packing; /* packed constants come from a file, or are collected; or NULL */
 } ort_program_options;
 
 ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/strbuf.h"
+#include "exec/packing.h"
 
 #define LISTED_NAMES 40
 
@@ -20,8 +21,14 @@ typedef struct creation {
     const ort_session_options *options;
     ort_session *session;
     ort_graph *graph;
+    ort_packing *packing; /* NULL: packed constants stay in memory */
     uint64_t mark; /* when the present phase began */
 } creation;
+
+static bool from_pack(const creation *c)
+{
+    return c->packing && c->packing->from;
+}
 
 void ort_session_options_init(ort_session_options *options)
 {
@@ -266,7 +273,8 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .inputs = s->input_ids,
                                    .input_count = s->program_input_count,
                                    .defaults = s->defaults,
-                                   .keep_all = s->keep_all};
+                                   .keep_all = s->keep_all,
+                                   .packing = c->packing};
     if (status)
         return status;
     status = ort_partition_assign(&s->partition, c->graph, findings, err);
@@ -294,7 +302,8 @@ static ort_status create(creation *c, ort_error *err)
     ORT_TRY(describe_inputs(c, err));
     end_phase(c, "infer");
     ORT_TRY(add_extra_outputs(c, err));
-    ORT_TRY(optimize(c, err));
+    if (!from_pack(c))
+        ORT_TRY(optimize(c, err));
     ORT_TRY(describe_outputs(c, err));
     return prepare(c, err);
 }
@@ -323,34 +332,54 @@ static ort_status keep_options(ort_session *s, const ort_session_options *option
     return s->options.disable && s->options.extra_outputs ? ORT_OK : ort_error_memory(err, 64);
 }
 
+typedef struct beginning { /* what a session is made of */
+    ort_env *env;
+    ort_model *model, *pristine;
+    const ort_session_options *options;
+    ort_packing *packing;
+    ort_source *origin;
+    bool assumes_defaults;
+    uint64_t load_ns;
+} beginning;
+
+/* The session outlives the path that the caller named it by. */
+static ort_status keep_origin(ort_session *s, ort_source *origin, ort_error *err)
+{
+    s->origin = *origin;
+    *origin = (ort_source){0};
+    s->origin.label = ort_arena_strdup(&s->memory, s->origin.label);
+    return s->origin.label ? ORT_OK : ort_error_memory(err, 1);
+}
+
 /* Takes model and pristine. */
-static ort_status new_session(ort_env *env, ort_model *model, ort_model *pristine, uint64_t load_ns,
-                              const ort_session_options *options, ort_session **session,
-                              ort_error *err)
+static ort_status new_session(const beginning *b, ort_session **session, ort_error *err)
 {
     ort_session *s = calloc(1, sizeof *s);
     *session = NULL;
     if (!s) {
-        ort_model_free(model);
-        ort_model_free(pristine);
+        ort_model_free(b->model);
+        ort_model_free(b->pristine);
         return ort_error_memory(err, sizeof *s);
     }
-    creation c = {.env = env,
-                  .options = options,
+    creation c = {.env = b->env,
+                  .options = b->options,
                   .session = s,
-                  .graph = model->graph,
+                  .graph = b->model->graph,
+                  .packing = b->packing,
                   .mark = ort_clock_ns()};
     pthread_mutex_init(&s->lock, NULL);
-    s->env = env;
-    s->model = model;
-    s->pristine = pristine;
-    s->assumes_defaults = pristine != NULL;
-    s->keep_all = options->keep_all || options->keep_computed;
-    if (load_ns)
-        add_phase(s, "load", load_ns, -1);
+    s->env = b->env;
+    s->model = b->model;
+    s->pristine = b->pristine;
+    s->assumes_defaults = b->assumes_defaults;
+    s->keep_all = b->options->keep_all || b->options->keep_computed;
+    if (b->load_ns)
+        add_phase(s, "load", b->load_ns, -1);
     ort_status status = create(&c, err);
-    if (!status && pristine)
-        status = keep_options(s, options, err);
+    if (!status && b->assumes_defaults)
+        status = keep_options(s, b->options, err);
+    if (!status && b->origin)
+        status = keep_origin(s, b->origin, err);
     if (status)
         ort_exec_session_release(s);
     else
@@ -363,17 +392,43 @@ ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_n
                                  ort_error *err)
 {
     ort_session_options defaults;
-    ort_model *pristine = NULL;
+    beginning b = {.env = env, .model = model, .load_ns = load_ns,
+                   .options = options ? options : &defaults};
     *session = NULL;
     ort_session_options_init(&defaults);
     if (has_defaults(model->graph)) {
-        ort_status status = ort_model_clone(model, &pristine, err);
+        ort_status status = ort_model_clone(model, &b.pristine, err);
         if (status) {
             ort_model_free(model);
             return status;
         }
     }
-    return new_session(env, model, pristine, load_ns, options ? options : &defaults, session, err);
+    b.assumes_defaults = b.pristine != NULL;
+    return new_session(&b, session, err);
+}
+
+ort_status ort_exec_session_take_packing(ort_env *env, ort_model *model,
+                                         struct ort_packing *packing, ort_session **session,
+                                         ort_error *err)
+{
+    ort_session_options defaults;
+    beginning b = {.env = env, .model = model, .options = &defaults, .packing = packing,
+                   .assumes_defaults = has_defaults(model->graph)};
+    ort_session_options_init(&defaults);
+    return new_session(&b, session, err);
+}
+
+ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
+                                        struct ort_packing *packing, ort_source *origin,
+                                        const ort_session_options *options, ort_session **session,
+                                        ort_error *err)
+{
+    ort_session_options defaults;
+    beginning b = {.env = env, .model = model, .packing = packing, .origin = origin,
+                   .options = options ? options : &defaults,
+                   .assumes_defaults = has_defaults(model->graph)};
+    ort_session_options_init(&defaults);
+    return new_session(&b, session, err);
 }
 
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
@@ -383,11 +438,13 @@ ort_status ort_exec_session_general(const ort_session *session, ort_session **ge
     ort_status status = ORT_OK;
     pthread_mutex_lock(&s->lock);
     if (!s->general) {
-        ort_model *copy = NULL;
-        status = ort_model_clone(s->pristine, &copy, err);
+        beginning b = {.env = (ort_env *)(uintptr_t)s->env, .options = &s->options};
+        if (!s->pristine)
+            status = ort_model_import(&s->origin, s->env->registry, &s->pristine, err);
         if (!status)
-            status = new_session((ort_env *)(uintptr_t)s->env, copy, NULL, 0, &s->options,
-                                 &s->general, err);
+            status = ort_model_clone(s->pristine, &b.model, err);
+        if (!status)
+            status = new_session(&b, &s->general, err);
     }
     *general = s->general;
     pthread_mutex_unlock(&s->lock);
@@ -408,5 +465,6 @@ void ort_exec_session_release(ort_session *session)
     ort_arena_release(&session->memory);
     ort_model_free(session->model);
     ort_model_free(session->pristine);
+    ort_source_release(&session->origin);
     free(session);
 }

@@ -5,6 +5,7 @@
 #define ORT_EXEC_SESSION_H
 
 #include "exec/frame.h"
+#include "io/source.h"
 #include "provider/provider.h"
 
 typedef struct ort_port { /* an input or output as callers see it */
@@ -41,6 +42,7 @@ struct ort_session {
      * made from `pristine` when it is first needed. */
     bool assumes_defaults;
     ort_model *pristine;
+    ort_source origin; /* of a session from a pack: what `pristine` is read from */
     ort_session_options options;
     ort_session *general;
     ORT_VEC(ort_phase) phases;
@@ -53,7 +55,24 @@ struct ort_session {
 ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
                                  const ort_session_options *options, ort_session **session,
                                  ort_error *err);
+/* The same with default options; `packing` collects its packed constants (exec/packing.h). */
+ort_status ort_exec_session_take_packing(ort_env *env, ort_model *model,
+                                         struct ort_packing *packing, ort_session **session,
+                                         ort_error *err);
+/* `model` is the graph of a pack: no pass runs. Takes it, and what `origin` holds. */
+ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
+                                        struct ort_packing *packing, ort_source *origin,
+                                        const ort_session_options *options, ort_session **session,
+                                        ort_error *err);
 void ort_exec_session_release(ort_session *session);
+/* The session of the pack beside a model file; NULL when there is none or it doesn't fit, of which
+ * the log then has a line (pack_load.c). */
+ort_status ort_exec_session_beside(ort_env *env, const char *path,
+                                   const ort_session_options *options, ort_session **session,
+                                   ort_error *err);
+/* Save a model with a pack beside it, for default options (pack_save.c). */
+ort_status ort_exec_save_packed(ort_env *env, ort_model *model, const char *path,
+                                const ort_save_options *options, ort_error *err);
 /* The session that lets a run override defaults. Borrowed. */
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
                                     ort_error *err);

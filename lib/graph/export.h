@@ -19,7 +19,25 @@ typedef struct ort_save_plan {
     size_t threshold_bytes;  /* smaller tensors stay inline */
     ort_sink_fn *data;       /* gets the data file's bytes; NULL: a dry run */
     void *data_arg;
+    /* In place of data: where this tensor's bytes were put; ORT_EXPORT_NOWHERE: left out. */
+    ort_status (*place)(void *arg, const ort_tensor *tensor, uint64_t *offset, ort_error *err);
 } ort_save_plan;
+
+#define ORT_EXPORT_NOWHERE UINT64_MAX
+
+/* Files of a model that is being saved: complete, under temporary names. */
+typedef struct ort_saved_files {
+    const char *model;
+    const char *data, *data_name; /* external data and the name that it will have; or NULL */
+} ort_saved_files;
+
+/* ort_model_save that calls `before` when all bytes are written and nothing has appeared; its
+ * failure is the saving's. Only for regular files (save.c). */
+ort_status ort_model_save_after(const ort_model *model, const char *path,
+                                const ort_save_options *options,
+                                ort_status (*before)(void *arg, const ort_saved_files *files,
+                                                     ort_error *err),
+                                void *arg, ort_error *err);
 
 /* Bytes of all weights that would be inline in one file. */
 size_t ort_export_weight_bytes(const ort_model *model);

@@ -31,23 +31,26 @@ static Onnx__StringStringEntryProto *pair(ort_exporter *x, const char *key, cons
 }
 
 /* Append the bytes to the data file and say where they are. */
-static bool spill(ort_exporter *x, Onnx__TensorProto *p, const void *bytes, size_t count)
+static bool spill(ort_exporter *x, Onnx__TensorProto *p, const ort_tensor *t, size_t count)
 {
     static const uint8_t zeros[ORT_EXPORT_ALIGNMENT];
     char number[32];
     size_t gap = (size_t)(-x->data_offset % ORT_EXPORT_ALIGNMENT);
     const ort_save_plan *plan = x->plan;
+    if (plan->place)
+        gap = 0, x->status = plan->place(plan->data_arg, t, &x->data_offset, x->err);
     if (plan->data && gap)
         x->status = plan->data(plan->data_arg, zeros, gap, x->err);
     if (plan->data && x->status == ORT_OK)
-        x->status = plan->data(plan->data_arg, bytes, count, x->err);
+        x->status = plan->data(plan->data_arg, t->data, count, x->err);
     if (x->status != ORT_OK)
         return false;
     x->data_offset += gap;
+    bool nowhere = plan->place && x->data_offset == ORT_EXPORT_NOWHERE;
     p->external_data = ort_export_array(x, 3, sizeof *p->external_data);
     if (!p->external_data)
         return false;
-    p->n_external_data = 3;
+    p->n_external_data = nowhere ? 1 : 3;
     p->external_data[0] = pair(x, "location", plan->location);
     snprintf(number, sizeof number, "%llu", (unsigned long long)x->data_offset);
     p->external_data[1] = pair(x, "offset", number);
@@ -55,7 +58,7 @@ static bool spill(ort_exporter *x, Onnx__TensorProto *p, const void *bytes, size
     p->external_data[2] = pair(x, "length", number);
     p->has_data_location = 1;
     p->data_location = 1;
-    x->data_offset += count;
+    x->data_offset += plan->place ? 0 : count;
     return !x->failed;
 }
 
@@ -110,7 +113,7 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
     if (t->dtype == ORT_DTYPE_STRING)
         ok = set_strings(x, p, t);
     else if (spills && bytes >= x->plan->threshold_bytes)
-        ok = spill(x, p, t->data, bytes);
+        ok = spill(x, p, t, bytes);
     else
         ok = set_payload(x, p, t->data, bytes);
     return ok ? p : NULL;

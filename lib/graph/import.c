@@ -100,10 +100,13 @@ static ort_status read_source(ort_model *model, const ort_source *source, ort_er
     model->as_stored = source->as_stored;
     if (!model->path || (source->directory && !model->directory))
         return ort_error_memory(err, 1);
-    if (source->blob) {
-        if (!ort_vec_push(&model->blobs, source->blob))
-            return ort_error_memory(err, sizeof source->blob);
-        ort_blob_retain(source->blob);
+    ort_blob *blobs[] = {source->blob, source->stored, source->absent};
+    for (int i = 0; i < 3; i++) {
+        if (!blobs[i])
+            continue;
+        if (!ort_vec_push(&model->blobs, blobs[i]))
+            return ort_error_memory(err, sizeof blobs[i]);
+        ort_blob_retain(blobs[i]);
     }
     return ORT_OK;
 }
@@ -121,6 +124,8 @@ static ort_status import(ort_model *model, const ort_source *source, ort_error *
     ORT_TRY(read_header(model, proto, err));
     ort_builder builder;
     ORT_TRY(ort_builder_init(&builder, model, err));
+    builder.codec.stored = source->stored;
+    builder.codec.absent = source->absent;
     ort_status status = read_functions(&builder, proto, err);
     if (status == ORT_OK)
         status = ort_build_graph(&builder, proto->graph, NULL, ORT_ID_NONE, &model->graph, err);

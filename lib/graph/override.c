@@ -202,3 +202,40 @@ const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *na
             found = ort_graph_find_constant(graph->nodes.data[i]->bodies[b], name);
     return found;
 }
+
+/* ---- metadata */
+
+const char *ort_graph_metadata(const ort_model *model, const char *key)
+{
+    for (size_t i = 0; i < model->metadata_count; i++)
+        if (!strcmp(model->metadata[i].key, key))
+            return model->metadata[i].value;
+    return NULL;
+}
+
+/* The list is shared with clones: a changed one is a new one. */
+ort_status ort_graph_set_metadata(ort_model *model, const char *key, const char *value,
+                                  ort_error *err)
+{
+    const char *old = ort_graph_metadata(model, key);
+    size_t kept = 0, count = model->metadata_count;
+    if (old ? value && !strcmp(old, value) : !value)
+        return ORT_OK;
+    void *list = ort_arena_array(&model->arena, count + 1, sizeof *model->metadata);
+    char *own_key = ort_arena_strdup(&model->arena, key);
+    char *own_value = ort_arena_strdup(&model->arena, value ? value : "");
+    if (!list || !own_key || !own_value)
+        return ort_error_memory(err, (count + 1) * sizeof *model->metadata);
+    const ort_model before = {.metadata = model->metadata};
+    model->metadata = list;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(before.metadata[i].key, key))
+            model->metadata[kept++] = before.metadata[i];
+    if (value) {
+        model->metadata[kept].key = own_key;
+        model->metadata[kept++].value = own_value;
+    }
+    model->metadata_count = kept;
+    model->changed = true;
+    return ORT_OK;
+}

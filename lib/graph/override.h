@@ -15,6 +15,11 @@ ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, co
  * forgotten. */
 ort_status ort_graph_open_dim(ort_model *model, const char *input, int axis, const char *symbol,
                               ort_error *err);
+/* A metadata property becomes `value` (copied), is added, or with NULL goes. */
+ort_status ort_graph_set_metadata(ort_model *model, const char *key, const char *value,
+                                  ort_error *err);
+/* Its value, or NULL. */
+const char *ort_graph_metadata(const ort_model *model, const char *key);
 /* A constant by name: an initializer, or the value of a Constant node, also in bodies. NULL. */
 const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name);
 

@@ -33,19 +33,47 @@ ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err)
     return ort_out_file_check(stream, "output", err);
 }
 
+typedef struct saving {
+    const ort_model *model;
+    const char *path;
+    ort_save_options options;
+    ort_status (*before)(void *arg, const ort_saved_files *files, ort_error *err); /* or NULL */
+    void *arg;
+} saving;
+
+static ort_status call_before(const saving *s, const ort_out_file *file, const ort_out_file *data,
+                              const char *data_name, ort_error *err)
+{
+    ort_saved_files files = {file->temporary, data ? data->temporary : NULL, data_name};
+    if (!s->before)
+        return ORT_OK;
+    if (!files.model || (data && !files.data))
+        return ort_error_set(err, ORT_ERROR_IO, "%s: isn't a regular file", s->path);
+    ORT_TRY(ort_out_file_check(file->stream, s->path, err));
+    if (data)
+        ORT_TRY(ort_out_file_check(data->stream, data_name, err));
+    return s->before(s->arg, &files, err);
+}
+
 /* Both files are written before either is renamed; the data's rename comes first. */
-static ort_status save_pair(const ort_model *model, const char *path, const char *data_path,
-                            const char *location, size_t threshold, ort_error *err)
+static ort_status save_pair(const saving *s, const char *data_path, const char *location,
+                            ort_error *err)
 {
     ort_out_file file, data;
-    ORT_TRY(ort_out_file_open(&file, path, err));
+    size_t threshold = s->options.external_threshold_bytes;
+    ORT_TRY(ort_out_file_open(&file, s->path, err));
     ort_status status = ort_out_file_open(&data, data_path, err);
     if (status != ORT_OK) {
         ort_out_file_abort(&file);
         return status;
     }
-    ort_save_plan plan = {location, threshold, to_stream, data.stream};
-    status = ort_model_export(model, &plan, to_stream, file.stream, err);
+    ort_save_plan plan = {.location = location,
+                          .threshold_bytes = threshold ? threshold : DEFAULT_THRESHOLD_BYTES,
+                          .data = to_stream,
+                          .data_arg = data.stream};
+    status = ort_model_export(s->model, &plan, to_stream, file.stream, err);
+    if (status == ORT_OK)
+        status = call_before(s, &file, &data, location, err);
     if (status == ORT_OK)
         status = ort_out_file_commit(&data, true, err);
     else
@@ -56,11 +84,10 @@ static ort_status save_pair(const ort_model *model, const char *path, const char
     return status;
 }
 
-static ort_status save_external(const ort_model *model, const char *path, const char *name,
-                                size_t threshold, ort_error *err)
+static ort_status save_external(const saving *s, ort_error *err)
 {
     ort_arena arena = {0};
-    const char *slash = strrchr(path, '/');
+    const char *path = s->path, *name = s->options.external_data, *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
     const char *location = name ? name : ort_arena_printf(&arena, "%s.data", path + folder);
     const char *data_path = ort_arena_printf(&arena, "%.*s%s", (int)folder, path,
@@ -71,28 +98,48 @@ static ort_status save_external(const ort_model *model, const char *path, const 
                                                 "external data '%s' must be a file name beside the "
                                                 "model, without folders",
                                                 location)
-                                : save_pair(model, path, data_path, location,
-                                            threshold ? threshold : DEFAULT_THRESHOLD_BYTES, err);
+                                : save_pair(s, data_path, location, err);
     ort_arena_release(&arena);
+    return status;
+}
+
+static ort_status save(const saving *s, ort_error *err)
+{
+    size_t bytes = ort_export_weight_bytes(s->model);
+    bool too_large = bytes > ORT_EXPORT_LIMIT_BYTES && !s->options.inline_all;
+    bool stream = !strcmp(s->path, "-");
+    if (stream && (too_large || s->options.external_data))
+        return refuse_stream(bytes, err);
+    if (s->options.external_data || too_large)
+        return save_external(s, err);
+    ort_out_file file;
+    ORT_TRY(ort_out_file_open(&file, s->path, err));
+    ort_status status = ort_model_export(s->model, NULL, to_stream, file.stream, err);
+    if (status == ORT_OK)
+        status = call_before(s, &file, NULL, NULL, err);
+    if (status == ORT_OK)
+        return ort_out_file_commit(&file, true, err);
+    ort_out_file_abort(&file);
     return status;
 }
 
 ort_status ort_model_save(const ort_model *model, const char *path, const ort_save_options *options,
                           ort_error *err)
 {
-    ort_save_options o = options ? *options : (ort_save_options){0};
-    size_t bytes = ort_export_weight_bytes(model);
-    bool too_large = bytes > ORT_EXPORT_LIMIT_BYTES && !o.inline_all;
-    bool stream = !strcmp(path, "-");
-    if (stream && (too_large || o.external_data))
-        return refuse_stream(bytes, err);
-    if (o.external_data || too_large)
-        return save_external(model, path, o.external_data, o.external_threshold_bytes, err);
-    ort_out_file file;
-    ORT_TRY(ort_out_file_open(&file, path, err));
-    ort_status status = ort_model_export(model, NULL, to_stream, file.stream, err);
-    if (status == ORT_OK)
-        return ort_out_file_commit(&file, true, err);
-    ort_out_file_abort(&file);
-    return status;
+    saving s = {.model = model, .path = path};
+    if (options)
+        s.options = *options;
+    return save(&s, err);
+}
+
+ort_status ort_model_save_after(const ort_model *model, const char *path,
+                                const ort_save_options *options,
+                                ort_status (*before)(void *arg, const ort_saved_files *files,
+                                                     ort_error *err),
+                                void *arg, ort_error *err)
+{
+    saving s = {.model = model, .path = path, .before = before, .arg = arg};
+    if (options)
+        s.options = *options;
+    return save(&s, err);
 }

@@ -20,6 +20,7 @@
 
 typedef struct ort_codec {
     const char *directory;            /* of external data; NULL: refused */
+    const ort_blob *stored, *absent;  /* of the source (io/source.h), or NULL */
     const ort_wire_payload *payloads; /* of the message */
     size_t payload_count;
     ort_arena *arena;                 /* for small results */

@@ -17,7 +17,7 @@ typedef struct place {
     const char *name; /* of the tensor */
     const char *location;
     uint64_t offset, length;
-    bool has_length;
+    bool has_offset, has_length;
 } place;
 
 static bool parse_size(const char *text, uint64_t *value)
@@ -41,7 +41,7 @@ static ort_status read_place(const Onnx__TensorProto *proto, place *p, ort_error
         if (!strcmp(key, "location"))
             p->location = value;
         else if (!strcmp(key, "offset"))
-            ok = parse_size(value, &p->offset);
+            ok = p->has_offset = parse_size(value, &p->offset);
         else if (!strcmp(key, "length"))
             ok = p->has_length = parse_size(value, &p->length);
         if (!ok)
@@ -142,12 +142,26 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
                : ort_error_memory(err, sizeof *blob);
 }
 
+/* A block of the pack file that the message lies in; without a place: data that nobody reads. */
+static ort_status in_pack(const ort_codec *codec, const place *p, size_t need,
+                          const uint8_t **bytes, ort_error *err)
+{
+    const ort_blob *blob = p->has_offset ? codec->stored : codec->absent;
+    uint64_t offset = p->has_offset ? p->offset : 0;
+    if (!blob || offset > blob->count || need > blob->count - offset)
+        return ort_error_set(err, ORT_ERROR_MODEL, "tensor '%s' lies outside of the pack", p->name);
+    *bytes = blob->bytes + offset;
+    return ORT_OK;
+}
+
 ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, size_t need,
                               const uint8_t **bytes, ort_error *err)
 {
     place p;
     ort_blob *blob = NULL;
     ORT_TRY(read_place(proto, &p, err));
+    if (codec->stored)
+        return in_pack(codec, &p, need, bytes, err);
     ORT_TRY(check_location(&p, err));
     if (codec->skeleton)
         return ORT_OK;

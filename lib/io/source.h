@@ -10,6 +10,8 @@ typedef struct ort_source {
     ort_blob *blob;        /* holds the bytes */
     const char *label;     /* what messages call it; borrowed */
     char *directory;       /* where external data may lie; NULL: nowhere. Owned */
+    ort_blob *stored;      /* a pack file: what external data's offsets mean; or NULL. Borrowed */
+    ort_blob *absent;      /* zeros in place of external data without a place. Borrowed */
     bool skeleton;         /* large weights are not needed and never touched */
     bool as_stored;        /* large weights may stay unaligned */
 } ort_source; /* all zero is valid and empty */

@@ -242,9 +242,14 @@ static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
     f->weight_columns = w->shape.dim[1];
     if (!ort_matrix_packed_bytes_f32(p->k, f->weight_rows, f->weight_columns, &bytes))
         return ort_prep_fail(p, err, "its weights are too large");
-    float *packed = ort_prep_pack(p, bytes);
+    bool fill;
+    float *packed = ort_prep_pack(p, "projection", bytes, &fill);
     if (!packed)
         return ort_error_memory(err, bytes);
+    f->weights = packed;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
     float *plain = malloc((size_t)ort_tensor_count(w) * sizeof *plain + 1);
     if (!plain)
         return ort_error_memory(err, (size_t)ort_tensor_count(w) * sizeof *plain);
@@ -252,7 +257,6 @@ static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
     ort_matrix_pack_f32(p->k, f->weight_rows, f->weight_columns, plain, f->weight_columns, 1,
                         packed);
     free(plain);
-    f->weights = packed;
     return ORT_OK;
 }
 

@@ -139,20 +139,9 @@ static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out
                    w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
 }
 
-static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
+static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float *out)
 {
     int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
-    int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
-    s->group_floats = padded * s->channels * taps;
-    s->sum_channels = sum_channels(s);
-    if (s->depthwise)
-        s->group_floats = taps; /* blocks hold neighbouring groups */
-    size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
-                                 : (size_t)(s->group * s->group_floats);
-    float *out = ort_prep_pack(p, floats * sizeof *out + 1);
-    if (!out)
-        return ort_error_memory(err, floats * sizeof *out);
-    s->w = out;
     if (s->depthwise)
         pack_depthwise(s, w->data, out);
     else if (s->plain)
@@ -164,6 +153,32 @@ static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, o
                 (const char *)w->data +
                     (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
                 out + g * s->group_floats);
+}
+
+static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
+    int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
+    s->group_floats = padded * s->channels * taps;
+    s->sum_channels = sum_channels(s);
+    if (s->depthwise)
+        s->group_floats = taps; /* blocks hold neighbouring groups */
+    size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
+                                 : (size_t)(s->group * s->group_floats);
+    bool fill;
+    float *out = ort_prep_pack(p, "filter", floats * sizeof *out + 1, &fill);
+    if (!out)
+        return ort_error_memory(err, floats * sizeof *out);
+    s->w = out;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
+    ort_tensor straight = *w;
+    if (!s->inner)
+        ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
+    fill_weights(s, &straight, out);
+    if (!s->inner)
+        free(straight.data);
     return ORT_OK;
 }
 
@@ -176,11 +191,15 @@ static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
     if (!b || ort_tensor_count(b) != s->maps)
         return ort_prep_fail(p, err, "the bias isn't a constant of %lld elements",
                              (long long)s->maps);
-    float *bias = ort_prep_pack(p, padded);
+    bool fill;
+    float *bias = ort_prep_pack(p, "bias", padded, &fill);
     if (!bias)
         return ort_error_memory(err, padded);
-    memset(bias, 0, padded);
-    memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
+    if (fill) {
+        memset(bias, 0, padded);
+        memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
+    }
+    ort_prep_absorb(p, 2);
     s->bias = bias;
     return ORT_OK;
 }
@@ -213,15 +232,9 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     bool whole = s->channels % s->block == 0 && s->maps / s->group % s->block == 0;
     if (s->group > 1 && !s->depthwise && !whole)
         return ort_prep_fail(p, err, "groups aren't whole blocks");
-    ort_tensor straight = *w;
-    if (!s->inner)
-        ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
     s->winograd = ort_winograd_pays(p, s);
-    ort_status status =
-        s->winograd ? ort_winograd_pack(p, s, w, err) : pack(p, s, &straight, err);
-    if (!s->inner)
-        free(straight.data);
-    return status ? status : pack_bias(p, s, err);
+    ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err) : pack(p, s, w, err));
+    return pack_bias(p, s, err);
 }
 
 /* ---- shape */

@@ -15,9 +15,21 @@ void *ort_prep_state(ort_prep *p, size_t bytes)
     return p->state;
 }
 
-void *ort_prep_pack(ort_prep *p, size_t bytes)
+void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill)
 {
-    return ort_arena_alloc_aligned(p->arena, bytes, 64, 0);
+    const ort_pack_services *packs = p->packs;
+    *fill = !packs || !packs->reads;
+    if (!*fill)
+        return (void *)(uintptr_t)packs->find(packs->arg, kind, bytes);
+    /* Zeroed for a file, so that gaps between panels have the same bytes each time. */
+    void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, packs != NULL);
+    return packed && (!packs || packs->made(packs->arg, kind, packed, bytes)) ? packed : NULL;
+}
+
+void ort_prep_absorb(ort_prep *p, int input)
+{
+    if (p->packs && p->packs->absorbed)
+        p->packs->absorbed(p->packs->arg, input);
 }
 
 const ort_tensor *ort_prep_constant(const ort_prep *p, int input)

@@ -91,10 +91,13 @@ static ort_status widen_constant(ort_prep *p, int input, const float **wide, ort
     if (!t)
         return ORT_OK;
     size_t bytes = (size_t)ort_tensor_count(t) * sizeof(float);
-    float *to = ort_prep_pack(p, bytes + 1);
+    bool fill;
+    float *to = ort_prep_pack(p, input == 1 ? "wide weights" : "wide bias", bytes + 1, &fill);
     if (!to)
         return ort_error_memory(err, bytes);
-    ort_tensor_to_f32(t, 0, ort_tensor_count(t), to);
+    if (fill)
+        ort_tensor_to_f32(t, 0, ort_tensor_count(t), to);
+    ort_prep_absorb(p, input);
     *wide = to;
     return ORT_OK;
 }

@@ -211,17 +211,21 @@ static ort_status transpose_prepare(ort_prep *p, ort_error *err)
         return ORT_OK;
     int64_t count = ort_tensor_count(w);
     size_t bytes = (size_t)count * sizeof(float);
-    float *out = ort_prep_pack(p, bytes + 4), *wide = NULL;
+    bool fill;
+    float *out = ort_prep_pack(p, "filter", bytes + 4, &fill), *wide = NULL;
     if (!out)
         return ort_error_memory(err, bytes);
-    if (dtype != ORT_DTYPE_FLOAT) {
-        wide = ort_prep_pack(p, bytes + 4);
+    if (fill && dtype != ORT_DTYPE_FLOAT) {
+        wide = malloc(bytes + 4);
         if (!wide)
             return ort_error_memory(err, bytes);
         ort_tensor_to_f32(w, 0, count, wide);
     }
-    transpose_weights(wide ? wide : w->data, s->group, w->shape.dim[0] / s->group,
-                      ort_shape_count_range(&w->shape, 1, w->shape.rank), out);
+    if (fill)
+        transpose_weights(wide ? wide : w->data, s->group, w->shape.dim[0] / s->group,
+                          ort_shape_count_range(&w->shape, 1, w->shape.rank), out);
+    free(wide);
+    ort_prep_absorb(p, 1);
     s->weights = out;
     return ORT_OK;
 }

@@ -166,9 +166,15 @@ static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err
                : ort_matrix_packed_bytes_f32(p->k, k, n, &bytes)) ||
         !ort_mul_size(bytes, (size_t)count, &total))
         return ort_error_memory(err, SIZE_MAX);
-    char *packed = ort_prep_pack(p, total);
+    bool fill;
+    char *packed = ort_prep_pack(p, "panels", total, &fill);
     if (!packed)
         return ort_error_memory(err, total);
+    state->packed = packed;
+    state->packed_bytes = bytes;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
     float *widened = NULL;
     if (!wide && b->dtype != ORT_DTYPE_FLOAT) {
         widened = malloc((size_t)ort_tensor_count(b) * sizeof(float));
@@ -185,8 +191,6 @@ static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err
             ort_matrix_pack_f32(p->k, k, n, from + i * k * n, row, column,
                                 (float *)(void *)(packed + (size_t)i * bytes));
     free(widened);
-    state->packed = packed;
-    state->packed_bytes = bytes;
     return ORT_OK;
 }
 

@@ -112,13 +112,16 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
         *out = t->data;
         return ORT_OK;
     }
-    float *to = ort_prep_pack(p, (size_t)count * sizeof(float));
+    bool fill;
+    const char *kind = input == 2 ? "scales" : input == 3 ? "zeros" : "bias";
+    float *to = ort_prep_pack(p, kind, (size_t)count * sizeof(float), &fill);
     if (!to)
         return ort_error_memory(err, (size_t)count * sizeof(float));
-    if (input == 3)
+    if (fill && input == 3)
         unpack_zeros(s, t, to);
-    else
+    else if (fill)
         ort_tensor_to_f32(t, 0, count, to);
+    ort_prep_absorb(p, input);
     *out = to;
     return ORT_OK;
 }

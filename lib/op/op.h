@@ -102,6 +102,17 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
 
 /* ---- prepare */
 
+/* Where packed constants come from and go to: the session's pack file (exec/packing.h). */
+typedef struct ort_pack_services {
+    /* The mapped bytes of this node's packed constant; NULL when the file has none that fits. */
+    const void *(*find)(void *arg, const char *kind, size_t bytes);
+    /* Told of every packed constant that was made here. */
+    bool (*made)(void *arg, const char *kind, const void *packed, size_t bytes);
+    void (*absorbed)(void *arg, int input);
+    bool reads; /* packed constants come from a file: there is nothing to make them of */
+    void *arg;
+} ort_pack_services;
+
 typedef struct ort_prep {
     const ort_node *node;
     const ort_op *op;
@@ -113,14 +124,24 @@ typedef struct ort_prep {
     const ort_kernels *k;
     bool math_strict;
     ort_arena *arena;           /* the session's: states and packed weights */
+    const ort_pack_services *packs; /* NULL: no file takes part */
     void *state;                /* result; NULL when the operator needs none */
     void (*release)(const void *state); /* result: gives back what lies outside of the arena */
 } ort_prep;
 
 /* Zeroed state of `bytes`, stored in p->state; NULL when memory is exhausted. */
 void *ort_prep_state(ort_prep *p, size_t bytes);
-/* Memory for packed constants, 64-byte aligned, not zeroed. */
-void *ort_prep_pack(ort_prep *p, size_t bytes);
+/* Packed constants of this node, 64-byte aligned, that live as long as the session. *fill true: the
+ * caller writes them now, from constant inputs and attributes alone, and never numbers that runs
+ * take for places (a file may be damaged); false: they are mapped from a
+ * pack file and must not be written. `kind` names this block among the node's (at most 15
+ * characters): file and session match by it and by the size. NULL: out of memory, or a file that
+ * doesn't fit. */
+void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill);
+/* Runs read no element of this constant input any more, only its type and shape: what they need was
+ * packed. A pack file then leaves the input's data out; so a prepare that finds its packed
+ * constants reads none of it either. */
+void ort_prep_absorb(ort_prep *p, int input);
 const ort_tensor *ort_prep_constant(const ort_prep *p, int input); /* NULL: not a constant */
 ort_dtype ort_prep_dtype(const ort_prep *p, int input);            /* UNDEFINED when absent */
 /* ORT_ERROR_UNSUPPORTED: "element type X of input N isn't implemented". */

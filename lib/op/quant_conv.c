@@ -134,10 +134,13 @@ static ort_status common_prepare(ort_prep *p, const conv_slots *in, ort_error *e
     size_t size;
     if (!weight_bytes(&w->shape, state->group, &size))
         return ort_error_memory(err, SIZE_MAX);
-    void *weights = ort_prep_pack(p, size + 4);
+    bool fill;
+    void *weights = ort_prep_pack(p, "filter", size + 4, &fill);
     if (!weights)
         return ort_error_memory(err, size);
-    prepare_weights(w, state->group, &zeros, weights);
+    if (fill)
+        prepare_weights(w, state->group, &zeros, weights);
+    ort_prep_absorb(p, in->w);
     state->weights = weights;
     return ORT_OK;
 }

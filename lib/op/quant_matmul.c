@@ -96,14 +96,16 @@ static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
     if (zeros.count != 1 && zeros.count != n)
         return ort_prep_fail(p, err, "the zero point of B has %lld elements, needs 1 or %lld",
                              (long long)zeros.count, (long long)n);
-    char *packed = ort_prep_pack(p, total);
+    bool fill;
+    char *packed = ort_prep_pack(p, "panels", total, &fill);
     if (!packed)
         return ort_error_memory(err, total);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && fill; i++) {
         ort_bytes from = ort_bytes_of(b, row, column);
         from.data = (const char *)b->data + i * k * n;
         ort_integer_pack(p->k, k, n, &from, &zeros, packed + (size_t)i * bytes);
     }
+    ort_prep_absorb(p, state->in->b);
     state->packed = packed;
     state->packed_bytes = bytes;
     return ORT_OK;

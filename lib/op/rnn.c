@@ -171,18 +171,29 @@ static int weight_sizes(const ort_rnn *rnn, const ort_rnn_source *w, ort_rnn_siz
 
 static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *w, ort_error *err)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, scratch_bytes = 0;
+    void *scratch = NULL;
+    bool fill;
     int wrong = weight_sizes(rnn, w, &rnn->sizes);
     if (wrong >= 0)
         return ort_prep_fail(p, err, "input %d has a shape that doesn't fit W, R and the direction",
                              wrong);
-    if (!rnn->core->weights_bytes(p->k, &rnn->sizes, &bytes))
+    if (!rnn->core->weights_bytes(p->k, &rnn->sizes, &bytes, &scratch_bytes))
         return ort_prep_fail(p, err, "its weights are too large");
-    void *memory = ort_prep_pack(p, bytes);
-    if (!memory)
+    void *memory = ort_prep_pack(p, "weights", bytes, &fill);
+    if (memory && fill)
+        scratch = malloc(scratch_bytes + 1);
+    if (!memory || (fill && !scratch))
         return ort_error_memory(err, bytes);
-    rnn->core->weights_fill(p->k, rnn, &rnn->sizes, w, memory, rnn->weights);
+    rnn->core->weights_fill(p->k, rnn, &rnn->sizes, w, memory, scratch, rnn->weights);
+    free(scratch);
     rnn->constant = true;
+    ort_prep_absorb(p, IN_W);
+    ort_prep_absorb(p, IN_R);
+    if (rnn->late)
+        return ORT_OK;
+    ort_prep_absorb(p, IN_B);
+    ort_prep_absorb(p, IN_P);
     return ORT_OK;
 }
 
@@ -202,6 +213,9 @@ static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor
     if (q->shape.rank != 3 || (scales != D && scales != D * columns) ||
         ort_tensor_count(zero) != scales)
         return ort_prep_fail(p, err, "input %d or its scale has a wrong shape", input);
+    *out = (ort_tensor){.dtype = ORT_DTYPE_FLOAT, .shape = {3, {D, columns, depth}}};
+    if (p->packs && p->packs->reads)
+        return ORT_OK;
     float *data = malloc((size_t)ort_tensor_count(q) * sizeof *data + 1);
     if (!data)
         return ort_error_memory(err, (size_t)ort_tensor_count(q) * sizeof *data);
@@ -214,7 +228,7 @@ static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor
                 data[(d * columns + c) * depth + i] = (float)((code - offset) * step);
             }
         }
-    *out = (ort_tensor){.dtype = ORT_DTYPE_FLOAT, .shape = {3, {D, columns, depth}}, .data = data};
+    out->data = data;
     return ORT_OK;
 }
 
@@ -292,7 +306,7 @@ static ort_status rnn_prepare(ort_prep *p, ort_error *err)
 
 typedef struct rnn_plan {
     ort_rnn_sizes s;
-    size_t gates, h, c, spare, weights; /* offsets into the workspace */
+    size_t gates, h, c, spare, weights, scratch; /* offsets into the workspace */
     size_t x, y;                        /* of 16-bit tensors in float; SIZE_MAX: not converted */
 } rnn_plan;
 
@@ -359,7 +373,7 @@ static ort_status rnn_shape(ort_shaping *s, ort_error *err)
 {
     const ort_rnn *rnn = s->state;
     rnn_plan *plan = ort_arena_alloc(s->arena, sizeof *plan);
-    size_t total = 0, real = rnn->core->real_bytes, weights = 0;
+    size_t total = 0, real = rnn->core->real_bytes, weights = 0, scratch = 0;
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
     ort_rnn_sizes *z = &plan->s;
@@ -374,8 +388,9 @@ static ort_status rnn_shape(ort_shaping *s, ort_error *err)
         fits = reserve(&total, steps, real * (size_t)z->I, &plan->x) &&
                reserve(&total, steps, real * (size_t)(z->D * z->H), &plan->y);
     if (fits && !rnn->constant)
-        fits = rnn->core->weights_bytes(s->k, z, &weights) &&
-               reserve(&total, weights, 1, &plan->weights);
+        fits = rnn->core->weights_bytes(s->k, z, &weights, &scratch) &&
+               reserve(&total, weights, 1, &plan->weights) &&
+               reserve(&total, scratch, 1, &plan->scratch);
     if (fits && rnn->late)
         fits = rnn->core->late_bytes(z, &weights) && reserve(&total, weights, 1, &plan->weights);
     if (!fits)
@@ -463,7 +478,8 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
         if (rnn->late)
             rnn->core->late_fill(rnn, s, &w, space + plan->weights, own);
         else
-            rnn->core->weights_fill(call->k, rnn, s, &w, space + plan->weights, own);
+            rnn->core->weights_fill(call->k, rnn, s, &w, space + plan->weights,
+                                    space + plan->scratch, own);
         run.weights = own;
     }
     if (plan->x != SIZE_MAX) {

@@ -70,12 +70,15 @@ typedef struct ort_rnn_run {
 
 struct ort_rnn_core {
     size_t real_bytes;
-    /* Memory that weights_fill needs for all directions; false on overflow. */
-    bool (*weights_bytes)(const ort_kernels *k, const ort_rnn_sizes *s, size_t *bytes);
+    /* Memory of the weights of all directions, and scratch for filling it; false on overflow. */
+    bool (*weights_bytes)(const ort_kernels *k, const ort_rnn_sizes *s, size_t *bytes,
+                          size_t *scratch);
+    /* Lays the weights out in `memory`; fills it unless scratch is NULL (it was filled before). */
     void (*weights_fill)(const ort_kernels *k, const ort_rnn *rnn, const ort_rnn_sizes *s,
-                         const ort_rnn_source *source, void *memory, ort_rnn_weights *weights);
+                         const ort_rnn_source *source, void *memory, void *scratch,
+                         ort_rnn_weights *weights);
     /* The bias and the peephole alone, for weights that are packed without. `memory` holds
-     * late_bytes, which has the contract of weights_bytes. */
+     * late_bytes. */
     bool (*late_bytes)(const ort_rnn_sizes *s, size_t *bytes);
     void (*late_fill)(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_rnn_source *source,
                       void *memory, ort_rnn_weights *weights);

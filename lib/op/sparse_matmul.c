@@ -69,8 +69,9 @@ static ort_status find_places(ort_prep *p, sparse_state *s, const ort_tensor *a,
     int64_t rows = a->shape.dim[s->trans_a], depth = a->shape.dim[!s->trans_a], count = 0;
     for (int64_t i = 0; i < rows * depth; i++)
         count += !is_zero(a, i);
-    int64_t *first = ort_prep_pack(p, (size_t)(rows + 1) * sizeof *first);
-    place *places = ort_prep_pack(p, (size_t)(count + 1) * sizeof *places);
+    /* Not for a pack file: damage there would be read outside of A. */
+    int64_t *first = ort_arena_array(p->arena, (size_t)rows + 1, sizeof *first);
+    place *places = ort_arena_array(p->arena, (size_t)count + 1, sizeof *places);
     if (!first || !places)
         return ort_error_memory(err, (size_t)(count + 1) * sizeof *places);
     count = 0;

@@ -107,20 +107,24 @@ ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor
 {
     size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block);
     size_t filter = padded * (size_t)s->channels;
-    float *out = ort_prep_pack(p, filter * POSITIONS * sizeof *out);
-    float *straight = malloc(filter * 9 * sizeof *straight);
+    bool fill;
+    float *out = ort_prep_pack(p, "winograd", filter * POSITIONS * sizeof *out, &fill);
     int64_t lanes = s->k->vector, vectors = (int64_t)padded / lanes;
-    if (!out || !straight) {
-        free(straight);
+    if (!out)
         return ort_error_memory(err, filter * POSITIONS * sizeof *out);
-    }
+    s->w = out;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
+    float *straight = malloc(filter * 9 * sizeof *straight);
+    if (!straight)
+        return ort_error_memory(err, filter * 9 * sizeof *straight);
     ort_blocked_pack_panels(s, s->maps, s->channels, w->data, straight);
     for (int64_t v = 0; v < vectors; v += 2) {
         int64_t at = v * lanes * s->channels, width = ort_min_i64(2, vectors - v) * lanes;
         s->k->winograd_filter(straight + 9 * at, s->channels, width, out + POSITIONS * at);
     }
     free(straight);
-    s->w = out;
     return ORT_OK;
 }
 

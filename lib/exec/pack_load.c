@@ -1,0 +1,229 @@
+/* pack_load.c - a session from the pack beside a model (packing.h). Whatever doesn't fit is a line
+ * of the log; the session is then made from the model as if there were no pack. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "exec/packing.h"
+#include "graph/hash.h"
+#include "io/source.h"
+
+/* ---- weights */
+
+static uint64_t digest_graph(const ort_graph *graph, uint64_t digest)
+{
+    const ort_node *node;
+    for (size_t i = 0; i < graph->initializers.count; i++) {
+        const ort_tensor *t = graph->values.data[graph->initializers.data[i]]->fact.value;
+        const uint64_t pair[2] = {digest, t ? ort_hash_tensor(t) : 0};
+        digest = ort_hash_bytes(pair, sizeof pair, 0);
+    }
+    ORT_EACH_NODE(graph, node)
+    {
+        for (int a = 0; a < node->attr_count; a++) {
+            const ort_attr *attr = &node->attrs[a];
+            size_t count = attr->type == ORT_ATTR_TENSOR    ? 1
+                           : attr->type == ORT_ATTR_TENSORS ? attr->count
+                                                            : 0;
+            for (size_t i = 0; i < count; i++) {
+                const uint64_t pair[2] = {digest,
+                                          ort_hash_tensor(attr->t ? attr->t : &attr->tensors[i])};
+                digest = ort_hash_bytes(pair, sizeof pair, 0);
+            }
+        }
+        for (int b = 0; b < node->body_count; b++)
+            digest = digest_graph(node->bodies[b], digest);
+    }
+    return digest;
+}
+
+uint64_t ort_pack_weights_digest(const ort_model *model)
+{
+    uint64_t digest = digest_graph(model->graph, ORT_PACK_FORMAT);
+    return digest ? digest : 1;
+}
+
+/* ---- does it fit? */
+
+bool ort_pack_options_fit(const ort_env *env, const ort_session_options *o)
+{
+    if (env->options.math_strict || env->options.keep_denormals || env->libraries.count)
+        return false;
+    return !o || ((o->level < 0 || o->level == 3) && !(o->disable && o->disable[0]) &&
+                  !(o->extra_outputs && o->extra_outputs[0]) && !o->keep_all &&
+                  !o->keep_computed && (!o->providers || !strcmp(o->providers, "cpu")));
+}
+
+ort_status ort_pack_stamp_wanted(const ort_env *env, const ort_source *source,
+                                 const ort_pack_stamp *of, ort_pack_stamp *stamp, ort_error *err)
+{
+    char path[4096];
+    struct stat info;
+    memset(stamp, 0, sizeof *stamp);
+    snprintf(stamp->library, sizeof stamp->library, "%s", ort_pack_library());
+    snprintf(stamp->isa, sizeof stamp->isa, "%s", env->k->isa);
+    ORT_TRY(ort_pack_stamp_of(source->bytes, source->count, stamp, err));
+    if (!of->data_file[0] || strchr(of->data_file, '/') || !source->directory)
+        return ORT_OK;
+    snprintf(path, sizeof path, "%s/%s", source->directory, of->data_file);
+    if (stat(path, &info) != 0)
+        return ORT_OK;
+    memcpy(stamp->data_file, of->data_file, sizeof stamp->data_file);
+    stamp->data_bytes = (uint64_t)info.st_size;
+    return ORT_OK;
+}
+
+static ort_status refuse(const ort_pack_stamp *has, const ort_pack_stamp *wanted, ort_error *err)
+{
+    const char *what = ort_pack_stamp_differs(has, wanted);
+    if (!what)
+        return ORT_OK;
+    if (strcmp(has->library, wanted->library))
+        return ort_error_set(err, ORT_ERROR_MODEL, "made by library %s, this is %s", has->library,
+                             wanted->library);
+    if (strcmp(has->isa, wanted->isa))
+        return ort_error_set(err, ORT_ERROR_MODEL, "made for kernel tier %s, this is %s", has->isa,
+                             wanted->isa);
+    return ort_error_set(err, ORT_ERROR_MODEL, "made for %s: this %s differs",
+                         strcmp(what, "weights") ? "another model" : "other weights", what);
+}
+
+ort_status ort_pack_beside(const ort_env *env, const char *path, const ort_source *source,
+                           ort_pack *pack, ort_error *err)
+{
+    char name[4096];
+    ort_pack_stamp wanted;
+    *pack = (ort_pack){0};
+    if (snprintf(name, sizeof name, "%s" ORT_PACK_SUFFIX, path) >= (int)sizeof name ||
+        access(name, F_OK) != 0)
+        return ORT_OK;
+    ORT_TRY(ort_pack_open(name, pack, err));
+    ort_status status = ort_pack_stamp_wanted(env, source, &pack->stamp, &wanted, err);
+    if (!status)
+        status = refuse(&pack->stamp, &wanted, err);
+    if (status)
+        ort_pack_release(pack);
+    return status;
+}
+
+/* ---- the session */
+
+/* Pages that every run reads are mapped at once: a fault each would be the first run's. */
+static void populate(const ort_pack *pack)
+{
+#ifdef MADV_POPULATE_READ
+    uint64_t first = UINT64_MAX, end = 0;
+    for (size_t i = 0; i < pack->entry_count; i++) {
+        const ort_pack_entry *e = &pack->entries[i];
+        if (e->step == ORT_PACK_NO_STEP)
+            continue;
+        if (first > e->offset)
+            first = e->offset;
+        if (end < e->offset + e->bytes)
+            end = e->offset + e->bytes;
+    }
+    if (end) {
+        first = first / ORT_PACK_PAGE * ORT_PACK_PAGE;
+        (void)!madvise((void *)(uintptr_t)(pack->blob->bytes + first), end - first,
+                       MADV_POPULATE_READ);
+    }
+#else
+    (void)pack;
+#endif
+}
+
+/* Zeros in place of data that was left out; no page of it is ever touched. */
+static ort_status map_absent(const ort_pack *pack, ort_blob **absent, ort_error *err)
+{
+    size_t bytes = pack->absent_bytes ? pack->absent_bytes : 1;
+    *absent = NULL;
+    void *zeros = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (zeros == MAP_FAILED)
+        return ort_error_memory(err, bytes);
+    return ort_blob_new(ORT_BLOB_MAPPED, zeros, bytes, absent, err);
+}
+
+static ort_status import_graph(ort_env *env, const ort_pack *pack, const ort_source *origin,
+                               ort_model **model, ort_error *err)
+{
+    ort_source graph = {.bytes = pack->graph, .count = pack->graph_bytes, .label = origin->label,
+                        .stored = pack->blob};
+    *model = NULL;
+    ORT_TRY(map_absent(pack, &graph.absent, err));
+    ort_status status = ort_model_import(&graph, env->registry, model, err);
+    ort_blob_release(graph.absent);
+    if (!status)
+        status = ort_pack_graph_settle((*model)->graph, err);
+    if (status) {
+        ort_model_free(*model);
+        *model = NULL;
+    }
+    return status;
+}
+
+ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
+                            const ort_session_options *options, ort_session **session,
+                            ort_error *err)
+{
+    ort_packing packing;
+    ort_model *model = NULL;
+    *session = NULL;
+    ort_packing_init(&packing, pack);
+    ort_status status = import_graph(env, pack, source, &model, err);
+    if (!status)
+        status = ort_exec_session_take_packed(env, model, &packing, source, options, session, err);
+    if (!status && packing.misfits)
+        status = ort_error_set(err, ORT_ERROR_MODEL, "its blocks aren't those of its graph");
+    if (!status)
+        populate(pack);
+    if (status) {
+        ort_exec_session_release(*session);
+        *session = NULL;
+    }
+    ort_source_release(source);
+    ort_packing_release(&packing);
+    ort_pack_release(pack);
+    return status;
+}
+
+static void ignore(const ort_env *env, const char *path, ort_log_level level, const char *why)
+{
+    ort_log_write(&env->log, level, "%s" ORT_PACK_SUFFIX ": ignored: %s%s", path, why,
+                  level == ORT_LOG_WARNING ? " (ort-optimize --pack writes a new one)" : "");
+}
+
+ort_status ort_exec_session_beside(ort_env *env, const char *path,
+                                   const ort_session_options *options, ort_session **session,
+                                   ort_error *err)
+{
+    ort_source source;
+    ort_pack pack;
+    ort_error why = {0};
+    *session = NULL;
+    (void)err;
+    if (!strcmp(path, "-") || ort_source_open(path, NULL, &source, NULL) != ORT_OK)
+        return ORT_OK; /* whoever loads the model says what is wrong */
+    ort_status status = ort_pack_beside(env, path, &source, &pack, &why);
+    if (status || !pack.blob) {
+        ort_source_release(&source);
+        if (status)
+            ignore(env, path, ORT_LOG_WARNING, why.message);
+        return ORT_OK;
+    }
+    if (!ort_pack_options_fit(env, options)) {
+        ort_pack_release(&pack);
+        ort_source_release(&source);
+        ignore(env, path, ORT_LOG_INFO, "these settings aren't those that it was made with");
+        return ORT_OK;
+    }
+    size_t blocks = pack.entry_count, bytes = pack.blob->count;
+    if (ort_pack_session(env, &pack, &source, options, session, &why))
+        ignore(env, path, ORT_LOG_WARNING, why.message);
+    else
+        ort_log_write(&env->log, ORT_LOG_INFO, "%s" ORT_PACK_SUFFIX ": mapped, %zu blocks, "
+                      "%.1f MB", path, blocks, (double)bytes / 1e6);
+    return ORT_OK;
+}

@@ -1,0 +1,91 @@
+/* packing.c - collecting and finding packed constants (packing.h). */
+#include "exec/packing.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* ---- what `prepare` calls */
+
+static const void *find(void *arg, const char *kind, size_t bytes)
+{
+    ort_packing *p = arg;
+    const ort_pack_entry *e = NULL;
+    while (p->next < p->from->entry_count &&
+           p->from->entries[p->next].step == ORT_PACK_NO_STEP)
+        p->next++;
+    if (p->next < p->from->entry_count)
+        e = &p->from->entries[p->next++];
+    if (!e || e->step != p->step || e->bytes != bytes || strcmp(e->kind, kind)) {
+        p->misfits = true;
+        return NULL;
+    }
+    return p->from->blob->bytes + e->offset;
+}
+
+static bool made(void *arg, const char *kind, const void *packed, size_t bytes)
+{
+    ort_packing *p = arg;
+    return ort_vec_push(&p->made, (ort_packed){p->step, kind, packed, bytes});
+}
+
+static void absorbed(void *arg, int input)
+{
+    ort_packing *p = arg;
+    if (input >= 0 && input < ORT_PACKING_INPUTS)
+        p->absorbed |= (uint64_t)1 << input;
+}
+
+/* ---- what the program calls */
+
+void ort_packing_init(ort_packing *packing, const ort_pack *from)
+{
+    *packing = (ort_packing){.from = from};
+    packing->services = (ort_pack_services){find, made, absorbed, from != NULL, packing};
+}
+
+void ort_packing_release(ort_packing *packing)
+{
+    ort_vec_release(&packing->made);
+    ort_hashmap_release(&packing->read);
+}
+
+const ort_pack_services *ort_packing_begin(ort_packing *packing)
+{
+    packing->absorbed = 0;
+    packing->step_first = packing->made.count;
+    return &packing->services;
+}
+
+ort_status ort_packing_read(ort_packing *packing, const ort_tensor *constant, ort_error *err)
+{
+    const char *key = (const char *)&constant->data;
+    return ort_hashmap_put(&packing->read, key, sizeof constant->data, 1)
+               ? ORT_OK
+               : ort_error_memory(err, sizeof constant->data);
+}
+
+bool ort_packing_is_read(const ort_packing *packing, const ort_tensor *constant)
+{
+    uint64_t value;
+    return ort_hashmap_get(&packing->read, (const char *)&constant->data, sizeof constant->data,
+                           &value);
+}
+
+ort_status ort_packing_end(ort_packing *packing, const ort_step *step,
+                           const ort_tensor *const *constants, bool folded, ort_error *err)
+{
+    if (folded) {
+        packing->made.count = packing->step_first;
+        return ORT_OK;
+    }
+    packing->step++;
+    if (packing->from)
+        return ORT_OK;
+    for (int i = 0; i < step->in_count; i++) {
+        bool reads = i >= ORT_PACKING_INPUTS || !(packing->absorbed >> i & 1);
+        if (step->in[i] != ORT_ID_NONE && constants[step->in[i]] && reads)
+            ORT_TRY(ort_packing_read(packing, constants[step->in[i]], err));
+    }
+    return ORT_OK;
+}

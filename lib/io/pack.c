@@ -1,0 +1,248 @@
+/* pack.c - reading pack files (pack.h). Nothing of the file is believed before its place, size and
+ * digest were checked; payload is only looked at by ort_pack_verify. */
+#include "io/pack.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hashmap.h"
+#include "io/file_map.h"
+#include "io/wire.h"
+#include "source_id.h"
+
+enum { METADATA_FIELD = 14, KEY_FIELD = 1, VALUE_FIELD = 2 };
+
+const char *ort_pack_library(void)
+{
+#define QUOTE(x) #x
+#define TEXT(x) QUOTE(x)
+    return TEXT(ORT_VERSION_MAJOR) "." TEXT(ORT_VERSION_MINOR) "." TEXT(ORT_VERSION_PATCH) "+"
+           ORT_SOURCE_ID;
+}
+
+uint64_t ort_pack_page_digest(const ort_pack_page *page)
+{
+    ort_pack_page copy = *page;
+    copy.header.digest = 0;
+    return ort_hash_bytes(copy.bytes, sizeof copy.bytes, ORT_PACK_FORMAT);
+}
+
+/* ---- opening */
+
+static ort_status damaged(const char *what, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_MODEL, "damaged: %s", what);
+}
+
+static bool inside(const ort_blob *blob, uint64_t offset, uint64_t bytes)
+{
+    return offset >= ORT_PACK_PAGE && offset <= blob->count && bytes <= blob->count - offset;
+}
+
+static bool terminated(const char *text, size_t size)
+{
+    return memchr(text, 0, size) != NULL;
+}
+
+static ort_status read_header(const ort_blob *blob, ort_pack_page *page, ort_error *err)
+{
+    const ort_pack_header *h = &page->header;
+    if (blob->count < ORT_PACK_PAGE)
+        return damaged("shorter than its header", err);
+    memcpy(page, blob->bytes, sizeof *page);
+    if (memcmp(h->magic, ORT_PACK_MAGIC, sizeof h->magic))
+        return ort_error_set(err, ORT_ERROR_MODEL, "isn't a pack file");
+    if (h->format != ORT_PACK_FORMAT || h->byte_order != ORT_PACK_BYTE_ORDER)
+        return ort_error_set(err, ORT_ERROR_MODEL, "has format %u, this library reads %d",
+                             h->format, ORT_PACK_FORMAT);
+    if (h->digest != ort_pack_page_digest(page))
+        return damaged("its header's digest differs", err);
+    if (h->file_bytes != blob->count)
+        return ort_error_set(err, ORT_ERROR_MODEL, "damaged: has %zu bytes, was written with %llu",
+                             blob->count, (unsigned long long)h->file_bytes);
+    if (!terminated(h->stamp.library, sizeof h->stamp.library) ||
+        !terminated(h->stamp.isa, sizeof h->stamp.isa) ||
+        !terminated(h->stamp.data_file, sizeof h->stamp.data_file))
+        return damaged("its stamp", err);
+    return ORT_OK;
+}
+
+static bool entry_fits(const ort_blob *blob, const ort_pack_entry *e)
+{
+    return e->offset % 64 == 0 && inside(blob, e->offset, e->bytes) &&
+           terminated(e->kind, sizeof e->kind);
+}
+
+static ort_status read_sections(const ort_pack_header *h, ort_pack *pack, ort_error *err)
+{
+    const ort_blob *blob = pack->blob;
+    uint64_t most = blob->count / sizeof *pack->entries;
+    if (!inside(blob, h->graph_offset, h->graph_bytes) || h->table_count > most ||
+        !inside(blob, h->table_offset, h->table_count * sizeof *pack->entries) ||
+        h->table_offset % _Alignof(ort_pack_entry))
+        return damaged("a section lies outside of the file", err);
+    pack->graph = blob->bytes + h->graph_offset;
+    pack->graph_bytes = h->graph_bytes;
+    pack->entries = (const ort_pack_entry *)(const void *)(blob->bytes + h->table_offset);
+    pack->entry_count = h->table_count;
+    if (ort_hash_bytes(pack->graph, pack->graph_bytes, 0) != h->graph_digest)
+        return damaged("the digest of its graph differs", err);
+    if (ort_hash_bytes(pack->entries, pack->entry_count * sizeof *pack->entries, 0) !=
+        h->table_digest)
+        return damaged("the digest of its table differs", err);
+    for (size_t i = 0; i < pack->entry_count; i++)
+        if (!entry_fits(blob, &pack->entries[i]))
+            return damaged("an entry lies outside of the file", err);
+    return ORT_OK;
+}
+
+ort_status ort_pack_open(const char *path, ort_pack *pack, ort_error *err)
+{
+    ort_pack_page page;
+    *pack = (ort_pack){0};
+    ORT_TRY(ort_file_map(path, 0, &pack->blob, err));
+    ort_status status = read_header(pack->blob, &page, err);
+    if (status == ORT_OK)
+        status = read_sections(&page.header, pack, err);
+    if (status != ORT_OK) {
+        ort_pack_release(pack);
+        return status;
+    }
+    pack->stamp = page.header.stamp;
+    pack->absent_bytes = page.header.absent_bytes;
+    return ORT_OK;
+}
+
+void ort_pack_release(ort_pack *pack)
+{
+    ort_blob_release(pack->blob);
+    *pack = (ort_pack){0};
+}
+
+/* ---- reading everything */
+
+static bool all_zero(const uint8_t *bytes, uint64_t from, uint64_t to)
+{
+    for (; from < to; from++)
+        if (bytes[from])
+            return false;
+    return true;
+}
+
+/* Entries follow each other in the file, with zeros between them. */
+ort_status ort_pack_verify(const ort_pack *pack, ort_error *err)
+{
+    uint64_t at = ORT_PACK_PAGE, graph = (uint64_t)(pack->graph - pack->blob->bytes);
+    const uint8_t *bytes = pack->blob->bytes, *table = (const uint8_t *)pack->entries;
+    uint64_t table_end = (uint64_t)(table - bytes) + pack->entry_count * sizeof *pack->entries;
+    for (size_t i = 0; i < pack->entry_count; i++) {
+        const ort_pack_entry *e = &pack->entries[i];
+        if (ort_hash_bytes(bytes + e->offset, e->bytes, 0) != e->digest)
+            return ort_error_set(err, ORT_ERROR_MODEL,
+                                 "damaged: the digest of block %zu (%s, %llu bytes at %llu) "
+                                 "differs", i, e->kind, (unsigned long long)e->bytes,
+                                 (unsigned long long)e->offset);
+        if (e->offset < at || !all_zero(bytes, at, e->offset))
+            return damaged("bytes between blocks", err);
+        at = e->offset + e->bytes;
+    }
+    if (graph < at || !all_zero(bytes, at, graph) ||
+        !all_zero(bytes, graph + pack->graph_bytes, (uint64_t)(table - bytes)) ||
+        !all_zero(bytes, table_end, pack->blob->count))
+        return damaged("bytes between sections", err);
+    return ORT_OK;
+}
+
+/* ---- stamps */
+
+typedef struct field { /* one field of a message: its number, and its bytes when it has any */
+    uint64_t number;
+    const uint8_t *bytes;
+    size_t count;
+} field;
+
+/* The next field of a well-formed message (the wire walker wrote it); false at its end. */
+static bool next_field(const uint8_t *bytes, size_t count, size_t *at, field *f)
+{
+    uint64_t key, value = 0;
+    if (*at >= count || !ort_wire_varint(bytes, count, at, &key))
+        return false;
+    *f = (field){.number = key >> 3};
+    switch (key & 7) {
+    case 0: return ort_wire_varint(bytes, count, at, &value);
+    case 1: value = 8; break;
+    case 5: value = 4; break;
+    case 2:
+        if (!ort_wire_varint(bytes, count, at, &value))
+            return false;
+        break;
+    default: return false;
+    }
+    if (value > count - *at)
+        return false;
+    f->bytes = bytes + *at;
+    f->count = (size_t)value;
+    *at += (size_t)value;
+    return true;
+}
+
+/* The digest that a skeleton's metadata states; 0 when none does. */
+static uint64_t stated_weights(const uint8_t *bytes, size_t count)
+{
+    field property, part;
+    uint64_t digest = 0;
+    for (size_t at = 0; next_field(bytes, count, &at, &property);) {
+        field key = {0}, value = {0};
+        char text[32];
+        if (property.number != METADATA_FIELD || !property.bytes)
+            continue;
+        for (size_t in = 0; next_field(property.bytes, property.count, &in, &part);) {
+            if (part.number == KEY_FIELD)
+                key = part;
+            if (part.number == VALUE_FIELD)
+                value = part;
+        }
+        if (!key.bytes || key.count != strlen(ORT_PACK_DIGEST_KEY) ||
+            memcmp(key.bytes, ORT_PACK_DIGEST_KEY, key.count) || !value.bytes ||
+            value.count >= sizeof text)
+            continue;
+        memcpy(text, value.bytes, value.count);
+        text[value.count] = '\0';
+        digest = strtoull(text, NULL, 16);
+    }
+    return digest;
+}
+
+ort_status ort_pack_stamp_of(const uint8_t *bytes, size_t count, ort_pack_stamp *stamp,
+                             ort_error *err)
+{
+    ort_wire wire;
+    ORT_TRY(ort_wire_split(ORT_WIRE_MODEL, bytes, count, false, &wire, err));
+    uint64_t digest = ort_hash_bytes(wire.skeleton, wire.skeleton_count, 0);
+    for (size_t i = 0; i < wire.payloads.count; i++) {
+        const uint64_t sizes[2] = {wire.payloads.data[i].count, wire.payloads.data[i].field};
+        digest = ort_hash_bytes(sizes, sizeof sizes, digest);
+    }
+    stamp->model_bytes = count;
+    stamp->skeleton = digest;
+    stamp->weights = stated_weights(wire.skeleton, wire.skeleton_count);
+    ort_wire_release(&wire);
+    return ORT_OK;
+}
+
+const char *ort_pack_stamp_differs(const ort_pack_stamp *pack, const ort_pack_stamp *model)
+{
+    if (strcmp(pack->library, model->library))
+        return "library version";
+    if (strcmp(pack->isa, model->isa))
+        return "kernel tier";
+    if (pack->weights != model->weights || !pack->weights)
+        return "weights";
+    if (pack->skeleton != model->skeleton || pack->model_bytes != model->model_bytes)
+        return "model";
+    if (strcmp(pack->data_file, model->data_file) || pack->data_bytes != model->data_bytes)
+        return "external data";
+    return NULL;
+}
