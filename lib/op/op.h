@@ -133,10 +133,9 @@ typedef struct ort_prep {
 void *ort_prep_state(ort_prep *p, size_t bytes);
 /* Packed constants of this node, 64-byte aligned, that live as long as the session. *fill true: the
  * caller writes them now, from constant inputs and attributes alone, and never numbers that runs
- * take for places (a file may be damaged); false: they are mapped from a
- * pack file and must not be written. `kind` names this block among the node's (at most 15
- * characters): file and session match by it and by the size. NULL: out of memory, or a file that
- * doesn't fit. */
+ * take for places (a file may be damaged); false: they are mapped from a pack file and must not be
+ * written. `kind` names this block among the node's (at most 15 characters): file and session match
+ * by it and by the size. NULL: out of memory, or a file that doesn't fit. */
 void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill);
 /* Runs read no element of this constant input any more, only its type and shape: what they need was
  * packed. A pack file then leaves the input's data out; so a prepare that finds its packed
