@@ -520,11 +520,12 @@ static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
 {
     size_t bytes = 0, count = (size_t)(s->vectors * s->features);
     double *rows = ort_arena_array(p->arena, count, sizeof *rows);
+    bool fill = true;
     s->k = p->k;
     s->center = ort_arena_array(p->arena, (size_t)s->features, sizeof *s->center);
     s->squares = ort_arena_array(p->arena, (size_t)s->vectors, sizeof *s->squares);
     if (ort_matrix_packed_bytes_f64(p->k, s->features, s->vectors, &bytes))
-        s->packed = ort_prep_pack(p, bytes);
+        s->packed = ort_prep_pack(p, "vectors", bytes, &fill);
     if (!rows || !s->center || !s->squares || !s->packed)
         return ort_error_memory(err, count * sizeof *rows);
     find_center(s);
@@ -536,7 +537,8 @@ static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
             s->squares[v] += x * x;
         }
     }
-    ort_matrix_pack_f64(p->k, s->features, s->vectors, rows, 1, s->features, s->packed);
+    if (fill)
+        ort_matrix_pack_f64(p->k, s->features, s->vectors, rows, 1, s->features, s->packed);
     return ORT_OK;
 }
 

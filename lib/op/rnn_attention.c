@@ -98,46 +98,48 @@ static float *take(char *memory, size_t *total, size_t bytes)
 static float *pack(const ort_kernels *k, char *memory, size_t *total, int64_t depth, int64_t n,
                    const float *b, int64_t row, int64_t column)
 {
-    size_t bytes = 0;
+    size_t bytes = 0; /* b NULL: filled before */
     if (!ort_matrix_packed_bytes_f32(k, depth, n, &bytes))
         bytes = SIZE_MAX / 64;
     float *packed = take(memory, total, bytes);
-    if (packed)
+    if (packed && b)
         ort_matrix_pack_f32(k, depth, n, b, row, column, packed);
     return packed;
 }
 
-static const float *part(const ort_tensor *t, int64_t d, int64_t each)
+static const float *part(const ort_tensor *t, int64_t d, int64_t each, bool fill)
 {
-    return t && t->data ? (const float *)t->data + d * each : NULL;
+    return fill && t && t->data ? (const float *)t->data + d * each : NULL;
 }
 
-/* Fills weights from memory of as many bytes as it returns; memory NULL: only counted. */
+/* Fills weights from memory of as many bytes as it returns; memory NULL: only counted. fill
+ * false: that memory was filled before. */
 static size_t pack_weights(const ort_kernels *k, const ort_tensor *const *in, const attn_sizes *z,
-                           char *memory, attn_weights *weights)
+                           char *memory, bool fill, attn_weights *weights)
 {
     size_t total = 0;
     int64_t G = 4 * z->H, width = z->I + z->A;
     for (int d = 0; d < z->D; d++) {
-        const float *w = part(in[IN_W], d, G * width), *b = part(in[IN_B], d, 2 * G);
-        const float *a = part(in[IN_AW], d, (z->H + z->M) * z->A);
+        const float *w = part(in[IN_W], d, G * width, fill), *b = part(in[IN_B], d, 2 * G, fill);
+        const float *a = part(in[IN_AW], d, (z->H + z->M) * z->A, fill);
         attn_weights *to = &weights[d];
         to->w = pack(k, memory, &total, z->I, G, w, 1, width);
         to->wa = pack(k, memory, &total, z->A, G, w ? w + z->I : NULL, 1, width);
-        to->r = pack(k, memory, &total, z->H, G, part(in[IN_R], d, G * z->H), 1, z->H);
-        to->q = pack(k, memory, &total, z->H, z->Q, part(in[IN_QW], d, z->H * z->Q), z->Q, 1);
-        to->m = pack(k, memory, &total, z->M, z->Q, part(in[IN_MW], d, z->M * z->Q), z->Q, 1);
+        to->r = pack(k, memory, &total, z->H, G, part(in[IN_R], d, G * z->H, fill), 1, z->H);
+        to->q = pack(k, memory, &total, z->H, z->Q, part(in[IN_QW], d, z->H * z->Q, fill), z->Q, 1);
+        to->m = pack(k, memory, &total, z->M, z->Q, part(in[IN_MW], d, z->M * z->Q, fill), z->Q, 1);
         to->a = in[IN_AW] ? pack(k, memory, &total, z->H + z->M, z->A, a, z->A, 1) : NULL;
         to->bias = take(memory, &total, (size_t)G * sizeof(float));
         to->v = take(memory, &total, (size_t)z->Q * sizeof(float));
         to->peephole = in[IN_P] ? take(memory, &total, (size_t)(3 * z->H) * sizeof(float)) : NULL;
-        if (!memory)
+        if (!memory || !fill)
             continue;
         for (int64_t j = 0; j < G; j++)
             to->bias[j] = b ? b[j] + b[G + j] : 0.0f;
-        memcpy(to->v, part(in[IN_V], d, z->Q), (size_t)z->Q * sizeof(float));
+        memcpy(to->v, part(in[IN_V], d, z->Q, fill), (size_t)z->Q * sizeof(float));
         if (to->peephole)
-            memcpy(to->peephole, part(in[IN_P], d, 3 * z->H), (size_t)(3 * z->H) * sizeof(float));
+            memcpy(to->peephole, part(in[IN_P], d, 3 * z->H, fill),
+                   (size_t)(3 * z->H) * sizeof(float));
     }
     return total;
 }
@@ -163,11 +165,14 @@ static ort_status attn_prepare(ort_prep *p, ort_error *err)
     if (wrong >= 0)
         return ort_prep_fail(p, err, "input %d is missing or has a shape that doesn't fit the "
                              "other weights", wrong);
-    size_t bytes = pack_weights(p->k, in, &z, NULL, s->weights);
-    char *memory = ort_prep_pack(p, bytes + 1);
+    size_t bytes = pack_weights(p->k, in, &z, NULL, false, s->weights);
+    bool fill;
+    char *memory = ort_prep_pack(p, "weights", bytes + 1, &fill);
     if (!memory)
         return ort_error_memory(err, bytes);
-    pack_weights(p->k, in, &z, memory, s->weights);
+    pack_weights(p->k, in, &z, memory, fill, s->weights);
+    for (int i = 0; i < 8; i++)
+        ort_prep_absorb(p, weights[i]);
     s->constant = true;
     return ORT_OK;
 }
@@ -226,7 +231,7 @@ static ort_status attn_shape(ort_shaping *s, ort_error *err)
                 reserve(&total, z->B, z->Q, &p->query) && reserve(&total, z->B, z->S, &p->align);
     p->weights = total;
     if (fits && !state->constant)
-        fits = ort_add_size(total, pack_weights(s->k, in, z, NULL, unused), &total);
+        fits = ort_add_size(total, pack_weights(s->k, in, z, NULL, false, unused), &total);
     if (!fits)
         return ort_error_memory(err, SIZE_MAX);
     s->workspace_bytes = total;
@@ -428,7 +433,7 @@ static ort_status attn_run(ort_call *call, ort_error *err)
     if (!state->constant) {
         for (int i = 0; i < IN_COUNT; i++)
             in[i] = ort_call_in(call, i);
-        pack_weights(call->k, in, &p->z, (char *)call->workspace + p->weights, fresh);
+        pack_weights(call->k, in, &p->z, (char *)call->workspace + p->weights, true, fresh);
         weights = fresh;
     }
     if (y) /* zero behind the ends of sequences */
