@@ -112,12 +112,11 @@ def norm(x, count, scale, epsilon, shift=0.0, mean=True):
     relatively by count + 2 and by 2 count |x| / deviation of the mean's error. The quotient
     inherits half of the variance's relative error times itself; its size is at most 2|x| / deviation.
     """
-    if not np.all(np.isfinite(double(x))):
-        return np.inf  # NaN or infinite rows are compared by place alone
-    rows = magnitude(x).reshape(-1, count) if count else np.zeros((0, 1))
+    signed = double(x).reshape(-1, count) if count else np.zeros((0, 1))
+    signed = signed[np.isfinite(signed).all(1)]  # the others are compared by place
+    rows = np.abs(signed)
     if not rows.size:
         return 0.0
-    signed = np.asarray(x).astype(np.float64).reshape(-1, count)
     level = signed.mean(1) if mean else 0.0
     spread = np.sqrt(((signed.T - level) ** 2).mean(0) + epsilon)
     top = rows.max(1)

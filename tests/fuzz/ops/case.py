@@ -183,14 +183,15 @@ class Gen:
         if self.regime == "whole":
             return self.rng.integers(-4, 5, shape).astype(dtype)
         x = self.rng.standard_normal(shape) * self.pick([1, 1, 3, 0.1])
-        if self.regime == "special" and special:
+        if self.regime == "special":
             import ml_dtypes
             f = ml_dtypes.finfo(dtype)
             big = float(f.max)
-            notable = [np.nan, np.inf, -np.inf, 0.0, -0.0, float(f.smallest_subnormal),
+            notable = [0.0, -0.0, float(f.smallest_subnormal), -float(f.smallest_subnormal) * 3,
+                       float(f.smallest_normal), 1.0, -1.0] if not special else [np.nan, np.inf, -np.inf, 0.0, -0.0, float(f.smallest_subnormal),
                        -float(f.smallest_subnormal) * 3, float(f.smallest_normal), 0.5, -0.5, 1.5,
                        2.5, 1.0, -1.0]
-            if special != "finite sums":
+            if special and special != "finite sums":
                 notable += [big, -big]
             if special in ("finite", "wraps"):
                 notable = [v for v in notable if np.isfinite(v)]
@@ -198,6 +199,17 @@ class Gen:
             x = np.where(mask, self.rng.choice(notable, shape), x)
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)
+
+    def sprinkle(self, x):
+        """One or two elements as NaN or infinite, in the special regime."""
+        if self.regime == "special" and x.size:
+            for _ in range(self.int(1, 2)):
+                x.reshape(-1)[self.int(0, x.size - 1)] = self.pick([np.nan, np.inf, -np.inf])
+        return x
+
+    def few(self, low, high):
+        """A size that may be 0 where onnx allows it, a batch for example."""
+        return 0 if self.chance(0.06) else self.int(low, high)
 
     def whole(self, dtype, shape, extreme=True, low=None, high=None):
         shape = tuple(shape)
@@ -368,9 +380,11 @@ class Case:
         return other
 
     def has_double(self):
+        """Is this a case in double whose values float holds?"""
         return self.can_promote and any("double" in t for t in self.types.values()) and not any(
             isinstance(i.value, np.ndarray) and i.value.dtype == np.float64 and i.value.size and
-            np.nanmax(np.abs(np.where(np.isinf(i.value), 0, i.value))) > 1e30 for i in self.inputs)
+            (np.nanmax(np.abs(np.where(np.isinf(i.value), 0, i.value))) > 1e30 or
+             np.any((i.value != 0) & (np.abs(i.value) < 1e-30))) for i in self.inputs)
 
     def in_float(self):
         """A case in double as one in float, for kernels that have no other."""

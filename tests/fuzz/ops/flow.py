@@ -219,8 +219,9 @@ def scan(g):
         g.attrs["scan_output_axes"] = [out_axis]
     if g.chance():
         g.attrs["scan_output_directions"] = [g.int(0, 1)]
-    first = g.input(g.values(dtype, part, special=False))
-    x = g.input(g.values(dtype, shape, special=False))
+    sums = dtype.kind == "f" and "finite sums"
+    first = g.input(g.values(dtype, part, special=sums))
+    x = g.input(g.values(dtype, shape, special=sums))
     g.types["V"] = f"tensor({kind})"
     g.outputs = 2
     g.peers = ("onnxruntime",)

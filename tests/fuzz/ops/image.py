@@ -29,8 +29,8 @@ def pool(g):
         raise Redraw  # the peers pad by a negative number
     if g.name == "LpPool":
         g.attr("p", [1, 2, 3])
-    shape = (g.int(1, 2), g.int(1, 3), *sizes)
-    special = g.name == "MaxPool" and "finite"
+    shape = (g.few(1, 2), g.int(1, 3), *sizes)
+    special = "finite" if g.name == "MaxPool" else g.name == "AveragePool" and "finite sums"
     x = g.input(g.values(dtype, shape, special=special))
     if g.name == "AveragePool":  # a mean: no more than the sum of the largest, over its count
         g.tolerance = Tolerance(ulps=2, scale=bounds.depth(np.prod(kernel)) * bounds.most(x))
@@ -78,7 +78,8 @@ def global_pool(g):
     dtype = g.dtype()
     g.attr("p", [1, 2, 3])
     shape = g.shape(low=3, high=5, empty=False)
-    x = g.input(g.values(dtype, shape, special="finite" if g.name == "GlobalMaxPool" else False))
+    x = g.input(g.values(dtype, shape, special={
+        "GlobalMaxPool": "finite", "GlobalAveragePool": "finite sums"}.get(g.name, False)))
     count = int(np.prod(shape[2:]))
     if g.name == "GlobalAveragePool":
         g.tolerance = Tolerance(ulps=2, scale=(bounds.depth(count) + 1) * bounds.along(

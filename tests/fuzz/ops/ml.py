@@ -47,6 +47,8 @@ def scaler(g):
 def normalizer(g):
     x = features(g)
     g.attr("norm", ["MAX", "L1", "L2"])
+    if x.dtype.kind == "f":  # whose squares float doesn't hold
+        x = g.inputs[0].value = np.where(np.abs(x) < 1e-4, 0, x).astype(x.dtype)
     if np.any(np.all(x == 0, axis=1)):
         raise Redraw
     # L1 sums magnitudes, or signs that cancel: the sum of at most 5 terms over its result.

@@ -407,7 +407,7 @@ def reverse_sequence(g):
 def depth_space(g):
     dtype = g.dtype()
     block = g.int(1, 3)
-    n, c, h, w = g.int(1, 2), g.int(1, 3), g.int(1, 4), g.int(1, 4)
+    n, c, h, w = g.few(1, 2), g.int(1, 3), g.int(1, 4), g.int(1, 4)
     g.attrs["blocksize"] = block
     mode = g.attr("mode", ["DCR", "CRD"])
     shape = (n, c * block * block, h, w) if g.name[0] == "D" else (n, c, h * block, w * block)

@@ -61,6 +61,9 @@ def masked_pool(g):
     if not window_attrs(g, kernel, strides, [1] * rank, pads, 1) and \
             any(s < k for s, k in zip(sizes, kernel, strict=True)):
         raise Redraw
+    if "SAME" in g.attrs.get("auto_pad", "") and any(
+            k < s for k, s in zip(kernel, strides, strict=True)):
+        raise Redraw  # would need negative padding
     planes = (g.int(1, 2), g.int(1, 3))
     mask = (g.rng.random((*g.pick([(1, 1), planes]), *sizes)) < 0.8).astype(np.int32)
     feed(g, small(g, np.dtype(np.float32), *planes, *sizes), mask)
