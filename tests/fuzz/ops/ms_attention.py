@@ -37,7 +37,7 @@ def scores_of(g, size):
 def attention(g):
     dtype = g.dtype("T")
     g.dtype("M")
-    batch, new, heads, size = g.int(1, 3), g.int(1, 5), g.pick([1, 2, 3]), g.pick([2, 4, 8])
+    batch, new, heads, size = g.few(1, 3), g.int(1, 5), g.pick([1, 2, 3]), g.pick([2, 4, 8])
     width, past = g.pick([4, 6, 8]), g.pick([0, 0, 1, 3])
     v_size = g.pick([size, size, 3])
     if v_size != size:
@@ -109,7 +109,7 @@ def qattention(g):
 def multi_head(g):
     dtype = g.dtype("T")
     g.types["M"], g.types["QK"] = "tensor(int32)", g.types["T"]
-    batch, new, heads, size = g.int(1, 3), g.int(1, 5), g.pick([1, 2, 3]), g.pick([2, 4, 8])
+    batch, new, heads, size = g.few(1, 3), g.int(1, 5), g.pick([1, 2, 3]), g.pick([2, 4, 8])
     how = g.pick(["flat", "flat", "cross", "packed kv", "packed qkv"])
     past = g.pick([0, 0, 2, 3]) if how == "flat" else 0
     keys = new if how == "packed qkv" or past else g.int(1, 5)
@@ -317,7 +317,7 @@ def rotary(g):
     dtype = g.dtype("T")
     g.dtype("M")
     many = g.name[0] == "M"
-    batch, heads, new, size = g.int(1, 3), g.int(1, 3), g.int(1, 4), g.pick([8, 12])
+    batch, heads, new, size = g.few(1, 3), g.int(1, 3), g.int(1, 4), g.pick([8, 12])
     part = g.pick([size, size, 4]) if not many else size
     flat = g.chance(0.6) or part != size
     if part != size:
@@ -380,7 +380,7 @@ def state_bound(new, dk, scale, q, k, v, past):
 @op("CausalConvWithState", domain=MS)
 def causal_conv(g):
     dtype = g.dtype("T")
-    batch, new, taps, dilation = g.int(1, 3), g.int(1, 6), g.int(1, 4), g.pick([1, 1, 2])
+    batch, new, taps, dilation = g.few(1, 3), g.int(1, 6), g.int(1, 4), g.pick([1, 1, 2])
     last = g.chance(0.4)
     g.attr("activation", ["none", "silu", "swish"])
     if dilation > 1:

@@ -267,7 +267,7 @@ def simplified_norm(g):
 def skip_norm(g):
     dtype = g.dtype("T")
     g.types["U"] = "tensor(float)"
-    batch, new, width = g.int(1, 3), g.int(1, 4), g.pick([1, 4, 8, 17])
+    batch, new, width = g.few(1, 3), g.int(1, 4), g.pick([1, 4, 8, 17])
     plain = g.name == "SkipLayerNormalization"
     g.attrs["epsilon"] = g.pick([1e-5, 1e-2])
     shape = (batch, new, width) if g.chance(0.8) else (batch * new, width)
@@ -280,7 +280,7 @@ def skip_norm(g):
     feed(g, x, skip, gamma, *([beta] if plain else []), bias)
     g.outputs, g.unwanted = g.pick([(1, ()), (4, (1, 2))])
     rows = x.astype(np.float64) + skip + (0 if bias is None else bias.astype(np.float64))
-    spread = np.sqrt((rows.var(-1) if plain else (rows ** 2).mean(-1)) + g.attrs["epsilon"]).min()
+    spread = np.sqrt((rows.var(-1) if plain else (rows ** 2).mean(-1)) + g.attrs["epsilon"]).min(initial=1.0)
     top = bounds.most(x) + bounds.most(skip) + bounds.most(bias)
     # The sums before the norm are off by 2 eps of their terms, which 1 / deviation magnifies.
     g.tolerance = Tolerance(ulps=8, scale=4 * top / spread * bounds.most(gamma) + 4 * top +
@@ -336,7 +336,7 @@ ACTIVATIONS = {"Relu": [], "Tanh": [], "Sigmoid": [], "LeakyRelu": [0.1], "Clip"
 @op("FusedGemm", domain=MS)
 def fused_gemm(g):
     dtype = g.dtype(only=["float", "float16", "double"])
-    m, k, n = (g.dim(empty=False) for _ in range(3))
+    m, k, n = g.dim(), g.dim(empty=False), g.dim()
     ta, tb = g.attr("transA", [0, 1]), g.attr("transB", [0, 1])
     alpha, beta = g.attr("alpha", [1.0, 0.5]) or 1.0, g.attr("beta", [1.0, 0.5]) or 1.0
     name = g.pick([k for k in ACTIVATIONS if k != "Clip"])

@@ -114,7 +114,7 @@ def half_inside(g):
 def gated_rms(g):
     dtype = g.dtype("T")
     width, parts = g.pick([1, 4, 9]), g.int(1, 3)
-    rows = g.shape(low=1, high=2, empty=False)
+    rows = g.shape(low=1, high=2)
     g.attr("epsilon", [1e-3, 1e-5])
     g.attr("activation", ["silu", "sigmoid"])
     x, s = small(g, dtype, *rows, width * parts), small(g, dtype, width)
@@ -129,7 +129,7 @@ def branch_rms(g):
     dtype = g.dtype("T")
     g.types["M"] = g.types["T"]
     branches, width = g.int(1, 4), g.pick([1, 4, 9])
-    rows = g.shape(low=1, high=2, empty=False)
+    rows = g.shape(low=1, high=2)
     g.attr("epsilon", [1e-3, 1e-5], 1)
     s = g.pick([None, (branches, width), (width,)])
     flat = g.chance()
@@ -171,7 +171,7 @@ def scaled_silu(g):
 def linear_attention_gate(g):
     dtype = g.dtype("T")
     g.types["TF"] = "tensor(float)"
-    heads, rows = g.int(1, 5), g.shape(low=2, high=2, empty=False)
+    heads, rows = g.int(1, 5), g.shape(low=2, high=2)
     both = g.chance()
     a, dt, s = small(g, dtype, *rows, heads), small(g, F32, heads), small(g, F32, heads)
     feed(g, a, dt, s, small(g, dtype, *rows, heads) if both else None)
@@ -184,7 +184,7 @@ def linear_attention_gate(g):
 @op("EngramGate", domain=MS)
 def engram_gate(g):
     dtype = g.dtype("T")
-    rows, streams, width = g.shape(low=2, high=2, empty=False), g.int(1, 3), g.pick([4, 8])
+    rows, streams, width = g.shape(low=2, high=2), g.int(1, 3), g.pick([4, 8])
     g.attr("epsilon", [1e-4, 1e-5], 1)
     key, query = (small(g, dtype, *rows, streams, width) for _ in range(2))
     value = small(g, dtype, *rows, width)
@@ -210,7 +210,7 @@ def engram_gate(g):
 def hyper_pre(g):
     dtype = g.dtype("T")
     g.types["M"] = g.types["T"]
-    rows, streams, width = g.shape(low=1, high=2, empty=False), g.int(1, 4), g.pick([1, 5, 8])
+    rows, streams, width = g.shape(low=1, high=2), g.int(1, 4), g.pick([1, 5, 8])
     flat = g.chance(0.4)
     g.attr("reduction_scale", [0.5])
     if flat:
@@ -226,7 +226,7 @@ def hyper_pre(g):
 def hyper_post(g):
     dtype = g.dtype("T")
     g.types["M"] = g.types["T"]
-    rows, streams, width = g.shape(low=1, high=2, empty=False), g.int(1, 4), g.pick([1, 5, 8])
+    rows, streams, width = g.shape(low=1, high=2), g.int(1, 4), g.pick([1, 5, 8])
     flat = g.chance(0.4)
     if flat:
         g.attrs["num_branches"] = streams

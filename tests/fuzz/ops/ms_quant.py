@@ -195,7 +195,7 @@ def qgemm(g):
     ta, tb = g.dtype("TA"), g.dtype("TB")
     if ta == np.int8 and tb == np.uint8:
         raise Redraw  # the schema's pairs: u8 u8, u8 s8, s8 s8
-    m, k, n = (g.dim(empty=False) for _ in range(3))
+    m, k, n = g.dim(), g.dim(empty=False), g.dim()
     a, b = g.attr("transA", [0, 1]), g.attr("transB", [0, 1])
     alpha = g.attr("alpha", [1.0, 0.5], 0.6) or 1.0
     many = (n,) if g.chance(0.4) else ()
