@@ -309,6 +309,13 @@ static void minifloat_cast_tables(test_state *test)
     CHECK(ort_f32_to_e8m0(3.0f, 'u', true) == 129 && ort_f32_to_e8m0(3.0f, 'd', true) == 128);
     CHECK(ort_f32_to_e8m0(3.0f, 'n', true) == 129 && ort_f32_to_e8m0(2.9f, 'n', true) == 128);
     CHECK(ort_f32_to_e8m0(3e38f, 'u', true) == 254 && ort_f32_to_e8m0(3e38f, 'u', false) == 255);
+    /* What lies outside, by the table of Cast: the ends when saturating, else NaN. */
+    CHECK(ort_f32_to_e8m0(INFINITY, 'u', true) == 254 &&
+          ort_f32_to_e8m0(INFINITY, 'd', false) == 255 && ort_f32_to_e8m0(NAN, 'u', true) == 255);
+    CHECK(ort_f32_to_e8m0(0.0f, 'u', true) == 0 && ort_f32_to_e8m0(0.0f, 'n', false) == 255);
+    CHECK(ort_f32_to_e8m0(1e-45f, 'u', true) == 0 && ort_f32_to_e8m0(3e38f, 'd', false) == 255);
+    CHECK(ort_f32_to_e8m0(0x1p-127f, 'u', true) == 0 &&
+          ort_f32_to_e8m0(0x1p-127f, 'd', false) == 0);
     CHECK(isnan(ort_minifloat_to_f32(ORT_DTYPE_FLOAT8E8M0, 255)));
 }
 

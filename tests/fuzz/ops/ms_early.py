@@ -280,7 +280,8 @@ def skip_norm(g):
     feed(g, x, skip, gamma, *([beta] if plain else []), bias)
     g.outputs, g.unwanted = g.pick([(1, ()), (4, (1, 2))])
     rows = x.astype(np.float64) + skip + (0 if bias is None else bias.astype(np.float64))
-    spread = np.sqrt((rows.var(-1) if plain else (rows ** 2).mean(-1)) + g.attrs["epsilon"]).min(initial=1.0)
+    square = (rows.var(-1) if plain else (rows ** 2).mean(-1)) + g.attrs["epsilon"]
+    spread = np.sqrt(square).min(initial=1.0)
     top = bounds.most(x) + bounds.most(skip) + bounds.most(bias)
     # The sums before the norm are off by 2 eps of their terms, which 1 / deviation magnifies.
     g.tolerance = Tolerance(ulps=8, scale=4 * top / spread * bounds.most(gamma) + 4 * top +
