@@ -108,7 +108,9 @@ def shaken(rng, f, values, terms):
 def norm(x, count, scale, epsilon, shift=0.0, mean=True):
     """(x - mean) / sqrt(var + epsilon) * scale + shift along rows of x (the last axis, `count` long).
 
-    The mean is off by count |x| eps, so is each difference; the variance, of differences up to 2|x|,
+    The variance may be formed as E x^2 - (E x)^2, as the function bodies of ONNX have it: off by
+    count + 3 eps of E x^2, relatively by that over deviation^2. Otherwise:
+    the mean is off by count |x| eps, so is each difference; the variance, of differences up to 2|x|,
     relatively by count + 2 and by 2 count |x| / deviation of the mean's error. The quotient
     inherits half of the variance's relative error times itself; its size is at most 2|x| / deviation.
     """
@@ -123,4 +125,6 @@ def norm(x, count, scale, epsilon, shift=0.0, mean=True):
     quotient = np.abs((signed.T - level) / spread).max(0)
     off = (count + 2) * top / spread * (1.0 if mean else 0.0)
     relative = (count + 4) / 2 + (off if mean else 0.0)
+    if mean:
+        relative = relative + (depth(count) + 3) * (signed ** 2).mean(1) / spread ** 2 / 2
     return float((off + quotient * (relative + 4)).max()) * scale + 2 * shift

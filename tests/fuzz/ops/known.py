@@ -4,8 +4,8 @@
 
 and the rule of that name here recognises its cases: given the case, our result, the peer's, and
 same(a, b, output), it says whether the sentence explains what differs. The peer is set aside then,
-and the peers after it judge. A rule without a line, or a line without a rule, is an error; so is a
-line that a whole run never needs.
+and the peers after it judge. A rule without a line, or a line without a rule, is an error. The
+runner prints how many cases of a run needed each line.
 """
 import dataclasses
 import pathlib

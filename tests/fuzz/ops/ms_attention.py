@@ -8,9 +8,12 @@ from .schemas import MS
 
 
 def feed(g, *values, fixed=()):
-    """The inputs in the order of the schema; those at the positions `fixed` as initializers."""
+    """The inputs in the order of the schema; those at the positions `fixed` as initializers. What an
+    input repeats along an axis (Gen.input) is so in the caller's array, too."""
     for k, v in enumerate(values):
-        g.input(v, constant=True if k in fixed and v is not None else None)
+        given = g.input(v, constant=True if k in fixed and v is not None else None)
+        if isinstance(v, np.ndarray) and v.shape and v.flags.writeable:
+            v[...] = given
 
 
 def small(g, dtype, *shape):
