@@ -67,7 +67,8 @@ static void lzw(test_state *test)
     uint8_t data[64], file[512];
     size_t count = pack(codes, 9, data);
     CHECK(reads(file, build(file, 5, 1, data, count), pixels));
-    for (size_t cut = 1; cut < count - 2; cut++) /* the last two bytes hold the end code alone */
+    /* The last two bytes hold the end code alone. */
+    for (size_t cut = 1; cut < count - 2; cut++)
         CHECK(!reads(file, build(file, 5, 1, data, cut), pixels));
     count = pack(unknown, 9, data);
     CHECK(!reads(file, build(file, 5, 1, data, count), pixels));
