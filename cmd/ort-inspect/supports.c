@@ -167,8 +167,8 @@ int markdown_supports(const char *json, const char *grep, FILE *stream)
         fprintf(stream, "\nOperator library %s %s: %s rows.\n", text_of(l, "name"),
                 text_of(l, "version"), text_of(l, "rows"));
     }
-    fputs("\nTypes are those that the operator's row allows, by parameter. A node with a type\n"
-          "that its kernel lacks all the same is refused when the model is loaded.\n",
+    fputs("\nTypes are those of the operator's row, by parameter. For every operator of ONNX,\n"
+          "`make types` makes a session of each combination of them.\n",
           stream);
     for (size_t i = 0; i < length_of(list); i++) {
         json_object *o = json_object_array_get_idx(list, i);

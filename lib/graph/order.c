@@ -93,7 +93,8 @@ ort_status ort_graph_sort(ort_graph *graph, ort_error *err)
             status = visit(&s, id, err);
     }
     if (status == ORT_OK) {
-        memcpy(graph->order.data, s.order.data, s.order.count * sizeof(ort_id));
+        if (s.order.count > 0)
+            memcpy(graph->order.data, s.order.data, s.order.count * sizeof(ort_id));
         graph->order.count = s.order.count;
     }
     ort_vec_release(&s.order);

@@ -44,6 +44,7 @@ enum {
     ORT_TRAIT_STRIDED = 1 << 7,     /* accepts inputs whose inner dimension has stride 1 */
     ORT_TRAIT_DEPRECATED = 1 << 8,  /* the domain dropped it at this version */
     ORT_TRAIT_DYNAMIC = 1 << 9,     /* output shape depends on data: run allocates its outputs */
+    ORT_TRAIT_REWRITTEN = 1 << 10,  /* a session makes other operators of it: needs no run */
 };
 
 /* ---- infer */
@@ -269,6 +270,12 @@ struct ort_op {
     unsigned traits;
     const ort_op_impl *impl;
 };
+
+/* Does a session run nodes of this row? */
+static inline bool ort_op_runs(const ort_op *op)
+{
+    return op->impl && (op->impl->run || (op->traits & ORT_TRAIT_REWRITTEN));
+}
 
 /* ---- registry */
 

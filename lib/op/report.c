@@ -187,7 +187,7 @@ static void count_use(void *arg, const ort_graph *graph, const ort_node *node, c
             return;
     }
     op_use *use = &uses->list.data[at];
-    bool runs = node->op && node->op->impl && node->op->impl->run;
+    bool runs = node->op && ort_op_runs(node->op);
     use->count++;
     use->runs = use->runs && runs;
     use->fits = use->fits && node->op;

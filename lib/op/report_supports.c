@@ -51,7 +51,7 @@ static void put_row(ort_json *json, const ort_op *op, const ort_report_provider 
     ort_json_key(json, "deprecated");
     ort_json_bool(json, op->traits & ORT_TRAIT_DEPRECATED);
     ort_json_key(json, "cpu");
-    ort_json_bool(json, op->impl && op->impl->run);
+    ort_json_bool(json, ort_op_runs(op));
     put_providers(json, op, providers, provider_count);
     if (ort_op_library(op))
         ort_report_text(json, "library", ort_op_library(op)->name);

@@ -176,7 +176,7 @@ const ort_op ort_ops_training[] = {
      "alpha:f=0.899999976 beta:f=0.999000013 epsilon:f=9.99999997e-07 norm_coefficient:f=0 "
      "norm_coefficient_post:f=0", 0, &step_impl},
     {TRAINING, "Gradient", 1, "Inputs**:T1 -> Outputs**:T2", "T1:I,U,F,C,str,bool T2:F",
-     "xs:ss! y:s! zs:ss", 0, &gradient_impl},
+     "xs:ss! y:s! zs:ss", ORT_TRAIT_REWRITTEN, &gradient_impl},
     {TRAINING, "Momentum", 1, "R:T1,T:T2,inputs**:T3 -> outputs**:T3",
      "T1:f32,f64 T2:i64 T3:f32,f64",
      "alpha:f! beta:f! mode:s! norm_coefficient:f!", 0, &step_impl},

@@ -24,7 +24,7 @@ static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node
 
 static bool cpu_supports(const ort_op *op)
 {
-    return op->impl && op->impl->run && !(op->traits & ORT_TRAIT_DEPRECATED);
+    return ort_op_runs(op) && !(op->traits & ORT_TRAIT_DEPRECATED);
 }
 
 static const ort_pass *const lowering[] = {&ort_pass_conv_gate, &ort_pass_conv_sum,
