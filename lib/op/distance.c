@@ -31,34 +31,99 @@ static ort_status cdist_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+enum { COLUMNS = 8 }; /* rows of B that are done together */
+
+typedef struct cdist_job {
+    const ort_call *call;
+    const double *columns; /* B by blocks of COLUMNS rows: [block][feature][COLUMNS], zero padded */
+    int64_t features, rows;
+    bool root;
+} cdist_job;
+
+static void cdist_block(const double *a, const double *columns, int64_t n, double *sum)
+{
+    double s[COLUMNS] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            double d = a[i] - columns[i * COLUMNS + j];
+            s[j] += d * d;
+        }
+    memcpy(sum, s, sizeof s);
+}
+
+static void load_row(const ort_tensor *t, int64_t row, int64_t n, double *out)
+{
+    if (t->dtype == ORT_DTYPE_DOUBLE)
+        memcpy(out, (const double *)t->data + row * n, (size_t)n * sizeof *out);
+    for (int64_t i = 0; i < n && t->dtype != ORT_DTYPE_DOUBLE; i++)
+        out[i] = (double)((const float *)t->data)[row * n + i];
+}
+
 static void cdist_task(void *arg, size_t task, int thread)
 {
-    const ort_call *call = arg;
-    const ort_tensor *a = ort_call_in(call, 0), *b = ort_call_in(call, 1);
-    ort_tensor *y = ort_call_out(call, 0);
-    int64_t row = (int64_t)task, rows = b->shape.dim[0], n = a->shape.dim[1];
-    bool root = strcmp(ort_node_string(call->node, "metric", "sqeuclidean"), "euclidean") == 0;
-    (void)thread;
-    for (int64_t j = 0; j < rows; j++) {
-        double sum = 0.0;
-        for (int64_t i = 0; i < n; i++) {
-            double d = ort_tensor_get_f64(a, row * n + i) - ort_tensor_get_f64(b, j * n + i);
-            sum += d * d;
+    const cdist_job *job = arg;
+    ort_tensor *y = ort_call_out(job->call, 0);
+    int64_t n = job->features, row = (int64_t)task;
+    double *a = ort_call_scratch(job->call, thread), sum[COLUMNS];
+    load_row(ort_call_in(job->call, 0), row, n, a);
+    for (int64_t j0 = 0; j0 < job->rows; j0 += COLUMNS) {
+        int64_t count = ort_min_i64(COLUMNS, job->rows - j0);
+        cdist_block(a, job->columns + j0 * n, n, sum);
+        for (int64_t j = 0; j < count; j++) {
+            double value = job->root ? sqrt(sum[j]) : sum[j];
+            int64_t at = row * job->rows + j0 + j;
+            if (y->dtype == ORT_DTYPE_DOUBLE)
+                ((double *)y->data)[at] = value;
+            else
+                ((float *)y->data)[at] = (float)value;
         }
-        ort_tensor_set_f64(y, row * rows + j, root ? sqrt(sum) : sum);
     }
+}
+
+static ort_status cdist_shape(ort_shaping *s, ort_error *err)
+{
+    const ort_shape *a = &s->in[0]->shape, *b = &s->in[1]->shape;
+    if (a->rank != 2 || b->rank != 2) /* said when it runs */
+        return ORT_OK;
+    int64_t blocks = (b->dim[0] + COLUMNS - 1) / COLUMNS;
+    s->thread_bytes = (size_t)a->dim[1] * sizeof(double);
+    if (!ort_mul_size((size_t)(blocks * COLUMNS), (size_t)b->dim[1] * sizeof(double),
+                      &s->workspace_bytes))
+        return ort_error_memory(err, SIZE_MAX);
+    return ORT_OK;
 }
 
 static ort_status cdist_run(ort_call *call, ort_error *err)
 {
-    const ort_shape *a = &ort_call_in(call, 0)->shape, *b = &ort_call_in(call, 1)->shape;
-    if (a->rank != 2 || b->rank != 2 || a->dim[1] != b->dim[1])
+    const ort_tensor *b = ort_call_in(call, 1);
+    const ort_shape *a = &ort_call_in(call, 0)->shape;
+    if (a->rank != 2 || b->shape.rank != 2 || a->dim[1] != b->shape.dim[1])
         return ort_call_fail(call, err, "A and B need rows of one length");
-    ort_call_parallel(call, (size_t)a->dim[0], cdist_task, call);
+    const char *metric = ort_node_string(call->node, "metric", "sqeuclidean");
+    int64_t n = a->dim[1], rows = b->shape.dim[0];
+    double *columns = call->workspace, *row = ort_call_scratch(call, 0);
+    cdist_job job = {call, columns, n, rows, strcmp(metric, "euclidean") == 0};
+    for (int64_t j = 0; j < (int64_t)ort_round_up((size_t)rows, COLUMNS); j++) {
+        double *to = columns + j / COLUMNS * COLUMNS * n + j % COLUMNS;
+        if (j < rows)
+            load_row(b, j, n, row);
+        for (int64_t i = 0; i < n; i++)
+            to[i * COLUMNS] = j < rows ? row[i] : 0;
+    }
+    ort_call_parallel(call, (size_t)a->dim[0], cdist_task, &job);
     return ORT_OK;
 }
 
-static const ort_op_impl cdist_impl = {.infer = cdist_infer, .run = cdist_run};
+static void cdist_cost(const ort_infer *x, ort_cost *cost)
+{
+    const ort_type *a = &x->in[0]->type, *y = &x->out[0].type;
+    if (a->rank == 2 && y->rank == 2 && ort_dim_known(a->dim[1]) && ort_dim_known(y->dim[0]) &&
+        ort_dim_known(y->dim[1]))
+        cost->flops = 3.0 * (double)a->dim[1].size * (double)y->dim[0].size *
+                      (double)y->dim[1].size;
+}
+
+static const ort_op_impl cdist_impl = {cdist_infer, NULL, cdist_shape, cdist_run, cdist_cost};
 
 /* ---- DynamicTimeWarping */
 

@@ -346,6 +346,82 @@ static void codes_through_moves(test_state *test)
     }
 }
 
+/* ---- distances */
+
+typedef struct distance_case {
+    const char *reduce;   /* in the body */
+    int64_t axis, length; /* of the reduction; of a row of the state */
+    bool reads_state, adds_zero;
+    int distances;
+} distance_case;
+
+/* y[i] = |s - x[i]|^2 for each row of s: Scan over the rows of x. */
+static void build_distances(net *n, const distance_case *d)
+{
+    const float zero = 0;
+    float rows[12];
+    for (int i = 0; i < 12; i++)
+        rows[i] = (float)(i * i % 7) / 3;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 2, DIMS(5, 3));
+    net_constant(n, "s", ORT_DTYPE_FLOAT, 2, DIMS(4, d->length), rows);
+    net_constant(n, "zero", ORT_DTYPE_FLOAT, 0, NULL, &zero);
+    ort_node *scan = net_node(n, "Scan", "s x", "end y");
+    net_int(n, scan, "num_scan_inputs", 1);
+    net_body(n, scan, "body");
+    net_input(n, "state", ORT_DTYPE_FLOAT, 2, DIMS(4, d->length));
+    net_input(n, "row", ORT_DTYPE_FLOAT, 1, DIMS(3));
+    net_node(n, "Identity", "state", "state_out");
+    net_node(n, "Sub", "state row", d->adds_zero ? "raw" : "difference");
+    if (d->adds_zero)
+        net_node(n, "Add", "raw zero", "difference");
+    ort_node *sum = net_node(n, d->reduce, "difference", "sum");
+    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = &d->axis, .count = 1};
+    (void)!ort_node_set_attr(n->graph, sum, &axes, NULL);
+    net_int(n, sum, "keepdims", 0);
+    net_output(n, "state_out");
+    net_output(n, "sum");
+    net_end(n);
+    net_output(n, "y");
+    if (d->reads_state)
+        net_output(n, "end");
+}
+
+static void distances(test_state *test)
+{
+    const distance_case cases[] = {
+        {"ReduceSumSquare", 1, 3, false, false, 1}, {"ReduceSumSquare", -1, 3, false, false, 1},
+        {"ReduceSumSquare", 1, 1, false, false, 0}, {"ReduceSumSquare", 1, 3, true, false, 0},
+        {"ReduceSumSquare", 1, 3, false, true, 0},  {"ReduceL1", 1, 3, false, false, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n;
+        const ort_compare_options close = {1e-6, 1e-6};
+        ort_difference difference = {0};
+        ort_value *x = net_floats(2, DIMS(5, 3), -1, 0.25f), *y[2] = {0}, *z[2] = {0};
+        CHECK(net_init(&n, NULL));
+        build_distances(&n, &cases[i]);
+        ort_session *before = plain(&n);
+        const char *const only[] = {"scan_distance", NULL};
+        ort_pass_options options = {.level = 2, .only = only, .registry = n.env->registry};
+        CHECK(before && !ort_graph_infer(n.model->graph, n.env->registry, NULL, NULL) &&
+              !ort_passes_run(n.model, &options, NULL));
+        CHECK(count_ops(&n, "CDist") == cases[i].distances);
+        CHECK(count_ops(&n, "Scan") == 1 - cases[i].distances);
+        ort_session *after = plain(&n);
+        CHECK(after && !ort_session_run(before, &x, y, NULL, NULL) &&
+              !ort_session_run(after, &x, z, NULL, NULL) &&
+              !ort_value_compare(z[0], y[0], &close, &difference, NULL) && difference.equal);
+        ort_value_free(x);
+        for (int k = 0; k < 2; k++) {
+            ort_value_free(y[k]);
+            ort_value_free(z[k]);
+        }
+        ort_session_free(before);
+        ort_session_free(after);
+        net_free(&n);
+    }
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -359,5 +435,6 @@ int main(void)
     RUN(test, slices);
     RUN(test, states);
     RUN(test, codes_through_moves);
+    RUN(test, distances);
     return test->failures != 0;
 }
