@@ -209,6 +209,14 @@ static const struct {
     {"Mean", one_input},
 };
 
+/* The branch that a known condition picks everywhere, when it has the result's shape; or -1. */
+static int picked_slot(const ort_graph *graph, const ort_node *node)
+{
+    const ort_tensor *condition = ort_edit_constant(graph, node, 0);
+    int slot = all_are(condition, 1) ? 1 : all_are(condition, 0) ? 2 : -1;
+    return slot > 0 && keeps_type(graph, node, slot) ? slot : -1;
+}
+
 static int idle_slot(const ort_graph *graph, const ort_node *node)
 {
     if (!node->input_count || node->inputs[0] == ORT_ID_NONE || !node->output_count ||
@@ -217,7 +225,8 @@ static int idle_slot(const ort_graph *graph, const ort_node *node)
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (ort_edit_is(node, ONNX, rules[i].op_type))
             return rules[i].idle(graph, node) ? 0 : -1;
-    return neutral_slot(graph, node);
+    return ort_edit_is(node, ONNX, "Where") ? picked_slot(graph, node)
+                                            : neutral_slot(graph, node);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

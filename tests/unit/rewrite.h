@@ -183,7 +183,7 @@ NET_STATIC void net_statement_constant(net *n, const net_words *w)
     int count = net_numbers(w->text[2], list);
     float numbers[4096];
     for (int i = 0; i < count; i++) {
-        whole[i] = (int64_t)list[i];
+        whole[i] = list[i] >= 0x1p63 ? INT64_MAX : (int64_t)list[i];
         numbers[i] = (float)list[i];
     }
     if (!strcmp(kind, "i") || !strcmp(kind, "f1")) {

@@ -278,6 +278,62 @@ static void fewer_elements(test_state *test)
     CHECK_CASES(cases, 1e-5);
 }
 
+/* ---- bounds, choices, parts */
+
+static void bounds_in_a_row(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,9; Relu x -> a; Relu a -> y; out y", "Relu"},
+        {"in x 2,9; fs lo -0.5; fs hi 0.5; Relu x -> a; Clip a lo hi -> y; out y", "Clip"},
+        {"in x 2,9; fs lo -0.5; fs hi 0.5; Clip x lo hi -> a; Relu a -> y; out y", "Clip"},
+        {"in x 2,9; fs lo -0.5; Clip x lo -> a; Relu a -> y; out y", "Relu"},
+        {"in x 2,9; fs a 0.5; fs b 0.75; fs c -1; fs d 0.25; Clip x a b -> u; Clip u c d -> y;"
+         "out y", "Clip"},
+        /* what is between them is read; a bound isn't constant */
+        {"in x 2,9; fs hi 0.5; Relu x -> a; Clip a - hi -> y; out y a", "Relu Clip"},
+        {"in x 2,9; in hi -; Relu x -> a; Clip a - hi -> y; out y", "Relu Clip"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+static void choices(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,3; in z 2,3; inb c 2,3; Not c -> n; Where n x z -> y; out y", "Where"},
+        {"in x 2,3; in z 2,3; inb c 2,3; Not c -> n; Where n x z -> y; out y n", "Not Where"},
+        {"in x 2,3; in z 2,3; b c 1; Where c x z -> a; Relu a -> y; out y", "Relu"},
+        {"in x 3; in z 2,3; b c 1; Where c x z -> a; Relu a -> y; out y", "Where Relu"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+static void joined_and_parted(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,3; in z 2,5; i s 3,5; Concat x z -> c axis=1; Split c s -> a b axis=1;"
+         "Relu a -> u; Exp b -> v; out u v", "Relu Exp"},
+        {"in x 2,3; in z 2,5; i s 4,4; Concat x z -> c axis=1; Split c s -> a b axis=1;"
+         "Relu a -> u; Exp b -> v; out u v", "Concat Split Relu Exp"},
+        {"in x 2,6; i s 2,4; Split x s -> a b axis=1; Concat a b -> c axis=1; Relu c -> y; out y",
+         "Relu"},
+        {"in x 2,6; i s 2,4; Split x s -> a b axis=1; Concat b a -> c axis=1; Relu c -> y; out y",
+         "Split Concat Relu"},
+        {"in x 2,3; in z 2,5; i s 3; i e 8; i o 1; Concat x z -> c axis=1; Slice c s e o -> a;"
+         "Relu a -> y; out y", "Relu"},
+        {"in x 2,3; in z 2,5; i s -5; i e 9223372036854775807; i o -1; Concat x z -> c axis=1;"
+         "Slice c s e o -> a; Relu a -> y; out y", "Relu"},
+        {"in x 2,3; in z 2,5; i s 2; i e 8; i o 1; Concat x z -> c axis=1; Slice c s e o -> a;"
+         "Relu a -> y; out y", "Concat Slice Relu"},
+        {"in x 1,n,3; in z 1,n,3; is k -1; Concat x z -> c axis=0; Gather c k -> a axis=0;"
+         "Relu a -> y; out y", "Squeeze Relu"},
+        {"in x 2,3; in z 2,5; is k 4; Concat x z -> c axis=1; Gather c k -> a axis=1;"
+         "Relu a -> y; out y", "Gather Relu"},
+        {"in x n,3; in z 1,3; is k 0; Concat x z -> c axis=0; Gather c k -> a axis=0;"
+         "Relu a -> y; out y", "Concat Gather Relu"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -291,5 +347,8 @@ int main(void)
     RUN(test, regions);
     RUN(test, transposes_that_stay);
     RUN(test, fewer_elements);
+    RUN(test, bounds_in_a_row);
+    RUN(test, choices);
+    RUN(test, joined_and_parted);
     return test->failures != 0;
 }
