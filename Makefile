@@ -7,6 +7,7 @@
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
+#   make bench-pack  start-up with and without pack files beside onnxruntime's own files
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
@@ -197,6 +198,10 @@ bench: all $(OBJ)/tests/bench/bench
 # ort-optimize beside onnxslim, onnxsim and onnxruntime's offline files: BENCH_OPTIMIZE="--only GLOB"
 bench-optimize: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench_optimize.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_OPTIMIZE)
+# Start-up with and without pack files beside onnxruntime: BENCH_PACK="--only GLOB --launches N"
+.PHONY: bench-pack
+bench-pack: all $(OBJ)/tests/bench/bench
+	@sh tests/tools/run_bench_pack.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_PACK)
 bench-kernels: all
 	@sh tests/tools/run_bench_kernels.sh $(MODELS)
 
