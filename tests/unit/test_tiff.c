@@ -1,5 +1,6 @@
-/* test_tiff.c - TIFF pictures of one row, in every compression, whole and damaged. The LZW codes are
- * those of the example in section 13 of TIFF 6.0, one of which is used before it is complete. */
+/* test_tiff.c - TIFF pictures of one row, in every compression, whole and damaged. The LZW codes
+ * are those of the example in section 13 of TIFF 6.0, one of which is used before it is complete.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 

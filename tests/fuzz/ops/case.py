@@ -187,10 +187,9 @@ class Gen:
             import ml_dtypes
             f = ml_dtypes.finfo(dtype)
             big = float(f.max)
-            notable = [0.0, -0.0, float(f.smallest_subnormal), -float(f.smallest_subnormal) * 3,
-                       float(f.smallest_normal), 1.0, -1.0] if not special else [np.nan, np.inf, -np.inf, 0.0, -0.0, float(f.smallest_subnormal),
-                       -float(f.smallest_subnormal) * 3, float(f.smallest_normal), 0.5, -0.5, 1.5,
-                       2.5, 1.0, -1.0]
+            tame = [0.0, -0.0, float(f.smallest_subnormal), -float(f.smallest_subnormal) * 3,
+                    float(f.smallest_normal), 1.0, -1.0]
+            notable = tame + ([np.nan, np.inf, -np.inf, 0.5, -0.5, 1.5, 2.5] if special else [])
             if special and special != "finite sums":
                 notable += [big, -big]
             if special in ("finite", "wraps"):

@@ -216,7 +216,8 @@ def softmax(x, axis, log=False):
         return x - x.max(axis, keepdims=True, initial=-np.inf) - np.log(total) if log else e / total
 
 
-def attention(attrs, heads, q, k, v, mask=None, past_k=None, past_v=None, nonpad=None):  # noqa: PLR0913
+def attention(attrs, heads, q, k, v,  # noqa: PLR0913
+              mask=None, past_k=None, past_v=None, nonpad=None):
     """Attention of ONNX: (Y, present key, present value, what qk_matmul_output_mode asks for)."""
     flat, (q_heads, kv_heads) = q.ndim == 3, heads
     q, k, v = (double(x) for x in (q, k, v))

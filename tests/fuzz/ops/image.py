@@ -195,7 +195,8 @@ def upsample(g):
     elif g.has("scales"):
         g.attrs["scales"] = scales
     if g.version < 9:  # opset 9 made the scales an input; mode "bilinear" was called so once
-        g.peer_form = {"opset": 9, "attrs": {"mode": "linear" if "linear" in str(mode) else "nearest"},
+        later = "linear" if "linear" in str(mode) else "nearest"
+        g.peer_form = {"opset": 9, "attrs": {"mode": later},
                        "inputs": [*g.inputs, Input("x1", np.array(scales, np.float32),
                                                    "tensor(float)")]}
     else:
@@ -273,7 +274,8 @@ def resize(g):
     if dtype.kind in "iu":  # onnxruntime takes few integers; the moved floats are the same
         g.peer_form = g.peer_form | {"inputs": [dataclasses.replace(
             i, type="tensor(float)", value=i.value.astype(np.float32)) if k == 0 else i
-            for k, i in enumerate(g.peer_form.get("inputs", g.inputs))], "output_types": ["tensor(float)"], "types": {}}
+            for k, i in enumerate(g.peer_form.get("inputs", g.inputs))],
+            "output_types": ["tensor(float)"], "types": {}}
         g.peer_after = lambda r: [r[0].astype(dtype)]
     # Places are found in float, scales being float; weights of a cubic or an antialiasing window
     # (up to the whole axis) reach 2.2 in sum along each axis.
