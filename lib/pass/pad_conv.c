@@ -1,22 +1,33 @@
-/* pad_conv.c - zeros that Pad puts around the space of a Conv become the pads of the Conv: the
- * padded copy of the input is never made. */
+/* pad_conv.c - what Pad puts around the space becomes the pads of the Conv or pool after it: the
+ * padded copy of the input is never made.
+ *
+ *     Conv            zeros
+ *     AveragePool     zeros that count: count_include_pad
+ *     MaxPool         the lowest number, or zeros where nothing is below zero
+ *
+ * Pads of a pool are smaller than its window, so that no window sees nothing else.
+ */
+#include <float.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
 
-/* The amounts of a Pad of zeros as [begin..., end...] over all axes; false when it is anything
+/* The amounts of a Pad of a constant as [begin..., end...] over all axes; false when it is anything
  * else. */
-static bool zero_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads)
+static bool constant_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads,
+                          double *number)
 {
     size_t count = 0;
+    *number = 0;
     if (strcmp(ort_node_string(pad, "mode", "constant"), "constant"))
         return false;
     if (pad->opset < 11) {
         const int64_t *attr = ort_node_ints(pad, "pads", &count);
-        if (count != (size_t)rank * 2 || ort_node_float(pad, "value", 0.0f) != 0.0f)
+        if (count != (size_t)rank * 2)
             return false;
+        *number = (double)ort_node_float(pad, "value", 0.0f);
         memcpy(pads, attr, count * sizeof *pads);
         return true;
     }
@@ -26,8 +37,9 @@ static bool zero_pads(const ort_graph *graph, const ort_node *pad, int rank, int
         return false;
     if (pad->input_count > 2 && pad->inputs[2] != ORT_ID_NONE) {
         const ort_tensor *value = ort_edit_constant(graph, pad, 2);
-        if (!value || ort_tensor_count(value) != 1 || ort_tensor_get_f64(value, 0) != 0)
+        if (!value || !value->data || ort_tensor_count(value) != 1)
             return false;
+        *number = ort_tensor_get_f64(value, 0);
     }
     for (int i = 0; i < 2 * rank; i++)
         pads[i] = ort_tensor_get_i64(amounts, i);
@@ -55,30 +67,105 @@ static bool sum_pads(const ort_node *conv, const int64_t *pads, int rank, int64_
     return true;
 }
 
+static bool is_window(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "MaxPool") ||
+           ort_edit_is(node, ONNX, "AveragePool");
+}
+
+/* Is nothing below zero? */
+static bool is_positive(const ort_graph *graph, ort_id id)
+{
+    const ort_node *producer = ort_edit_producer(graph, id);
+    return ort_edit_is(producer, ONNX, "Relu") || ort_edit_is(producer, ONNX, "Sigmoid");
+}
+
+static bool all_zero(const ort_node *node, const char *name)
+{
+    size_t count = 0;
+    const int64_t *list = ort_node_ints(node, name, &count);
+    for (size_t i = 0; i < count; i++)
+        if (list[i])
+            return false;
+    return true;
+}
+
+static bool all_one(const ort_node *node, const char *name)
+{
+    size_t count = 0;
+    const int64_t *list = ort_node_ints(node, name, &count);
+    for (size_t i = 0; i < count; i++)
+        if (list[i] != 1)
+            return false;
+    return true;
+}
+
+/* Why a pool can't take these pads of this number; NULL: it can. */
+static const char *pool_refuses(const ort_graph *graph, const ort_node *pool, const ort_node *pad,
+                                const int64_t *sum, double number)
+{
+    size_t count = 0;
+    const int64_t *kernel = ort_node_ints(pool, "kernel_shape", &count);
+    for (size_t i = 0; i < 2 * count; i++)
+        if (sum[i] >= kernel[i % count])
+            return "a window would see pads alone";
+    if (!kernel || ort_node_int(pool, "ceil_mode", 0) || !all_one(pool, "dilations"))
+        return "the pool rounds up or has gaps";
+    if (ort_edit_is(pool, ONNX, "AveragePool")) {
+        if (number != 0 || pool->opset < 7)
+            return "its number isn't zero";
+        return ort_node_int(pool, "count_include_pad", 0) || all_zero(pool, "pads")
+                   ? NULL
+                   : "the pool's own pads don't count";
+    }
+    if (pool->output_count > 1 && pool->outputs[1] != ORT_ID_NONE)
+        return "the pool's indices count the pads";
+    return number <= -(double)FLT_MAX || (number == 0 && is_positive(graph, pad->inputs[0]))
+               ? NULL
+               : "its number may be the largest";
+}
+
+static ort_status take_pads(ort_pass_context *c, ort_node *pad, ort_node *window,
+                            const int64_t *sum, int space, ort_error *err)
+{
+    ort_attr pads = {.name = "pads", .type = ORT_ATTR_INTS, .ints = sum,
+                     .count = (size_t)space * 2};
+    ort_attr counts = {.name = "count_include_pad", .type = ORT_ATTR_INT, .i = 1};
+    ort_node_set_input(c->graph, window, 0, pad->inputs[0]);
+    window->origin = ort_edit_origin(c->graph, pad, window);
+    ort_graph_remove_node(c->graph, pad);
+    if (ort_edit_is(window, ONNX, "AveragePool"))
+        ORT_TRY(ort_node_set_attr(c->graph, window, &counts, err));
+    return ort_edit_set_attr(c->graph, window, &pads, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *pad;
     ORT_EACH_NODE(c->graph, pad)
     {
         int64_t pads[2 * ORT_MAX_RANK], sum[2 * ORT_MAX_RANK];
+        double number;
+        const char *why = NULL;
         if (!ort_edit_is(pad, ONNX, "Pad"))
             continue;
-        ort_node *conv = ort_edit_only_reader(c->graph, pad->outputs[0]);
+        ort_node *window = ort_edit_only_reader(c->graph, pad->outputs[0]);
         const ort_graph_value *in = ort_graph_value_at(c->graph, pad->inputs[0]);
         int rank = in ? in->fact.type.rank : -1;
-        if (!conv || !ort_edit_is(conv, ONNX, "Conv") || conv->inputs[0] != pad->outputs[0] ||
-            rank < 3)
+        if (!is_window(window) || window->inputs[0] != pad->outputs[0] || rank < 3)
             continue;
-        if (!zero_pads(c->graph, pad, rank, pads) || !sum_pads(conv, pads, rank, sum)) {
-            ort_pass_note(c, pad, "it does more than put constant zeros around the space");
+        if (!constant_pads(c->graph, pad, rank, pads, &number) ||
+            !sum_pads(window, pads, rank, sum))
+            why = "it does more than put a constant around the space";
+        else if (!ort_edit_is(window, ONNX, "Conv"))
+            why = pool_refuses(c->graph, window, pad, sum, number);
+        else if (number != 0)
+            why = "its number isn't zero";
+        if (why) {
+            ort_pass_note(c, pad, "%s", why);
             continue;
         }
-        ort_attr attr = {.name = "pads", .type = ORT_ATTR_INTS, .ints = sum,
-                         .count = (size_t)(rank - 2) * 2};
-        ort_node_set_input(c->graph, conv, 0, pad->inputs[0]);
-        conv->origin = ort_edit_origin(c->graph, pad, conv);
-        ort_graph_remove_node(c->graph, pad);
-        ORT_TRY(ort_edit_set_attr(c->graph, conv, &attr, err));
+        ORT_TRY(take_pads(c, pad, window, sum, rank - 2, err));
         ++*changes;
     }
     return ORT_OK;
@@ -87,6 +174,6 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_pad_conv = {
     .name = "pad_conv",
     .level = 1,
-    .doc = "zeros of a Pad become pads of the Conv after it",
+    .doc = "what a Pad puts around the space becomes pads of the Conv or pool after it",
     .apply = apply,
 };

@@ -334,6 +334,34 @@ static void joined_and_parted(test_state *test)
     CHECK_CASES(cases, 0);
 }
 
+/* ---- pads */
+
+#define PADS "i p 0,0,1,0,0,0,1,1; fs zero 0; fs low -3.5e38; fs one 1;"
+
+static void pads_into_windows(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p zero -> a; Conv a w -> y; out y", "Conv"},
+        {"in x 1,2,6,5;" PADS "Pad x p low -> a; MaxPool a -> y kernel_shape=3,3; out y",
+         "MaxPool"},
+        {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p zero -> a;"
+         "MaxPool a -> y kernel_shape=2,2 pads=0,1,0,0; out y", "Relu MaxPool"},
+        {"in x 1,2,6,5;" PADS "Pad x p -> a; AveragePool a -> y kernel_shape=2,2; out y",
+         "AveragePool"},
+        /* zeros could be the largest; they don't count; another number; windows of pads alone */
+        {"in x 1,2,6,5;" PADS "Pad x p zero -> a; MaxPool a -> y kernel_shape=3,3; out y",
+         "Pad MaxPool"},
+        {"in x 1,2,6,5;" PADS "Pad x p -> a;"
+         "AveragePool a -> y kernel_shape=2,2 pads=1,0,0,0; out y", "Pad AveragePool"},
+        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p one -> a; Conv a w -> y; out y", "Pad Conv"},
+        {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p -> a; MaxPool a -> y kernel_shape=1,1; out y",
+         "Relu Pad MaxPool"},
+        {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p -> a;"
+         "MaxPool a -> y kernel_shape=2,2 ceil_mode=1; out y", "Relu Pad MaxPool"},
+    };
+    CHECK_CASES(cases, 1e-6);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -350,5 +378,6 @@ int main(void)
     RUN(test, bounds_in_a_row);
     RUN(test, choices);
     RUN(test, joined_and_parted);
+    RUN(test, pads_into_windows);
     return test->failures != 0;
 }
