@@ -266,6 +266,8 @@ int ort_node_body(const ort_node *node, const char *name);
 const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id);
 /* Of all values, bodies included. */
 ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err);
+/* These bytes of weights won't be read soon: where they lie in a mapped file they leave memory. */
+void ort_model_forget(const ort_model *model, const void *bytes, size_t count);
 
 /* ---- editing (used by op/edit.c, import and function inlining) */
 

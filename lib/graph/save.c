@@ -5,15 +5,29 @@
 #include "graph/export.h"
 #include "io/out_file.h"
 
-enum { DEFAULT_THRESHOLD_BYTES = 1024 };
+enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20 };
 
+typedef struct sink {
+    FILE *stream;
+    const ort_model *model; /* whose weights are written */
+} sink;
+
+/* In pieces, each forgotten once it is written: a model larger than memory goes through. */
 static ort_status to_stream(void *arg, const void *bytes, size_t count, ort_error *err)
 {
-    if (fwrite(bytes, 1, count, arg) == count)
-        return ORT_OK;
-    return ort_out_file_check(arg, "output", err) == ORT_OK
-               ? ort_error_set(err, ORT_ERROR_IO, "output: can't write %zu bytes", count)
-               : ORT_ERROR_IO;
+    const sink *to = arg;
+    for (size_t at = 0; at < count;) {
+        const char *piece = (const char *)bytes + at;
+        size_t size = count - at < PIECE_BYTES ? count - at : PIECE_BYTES;
+        if (fwrite(piece, 1, size, to->stream) != size)
+            return ort_out_file_check(to->stream, "output", err) == ORT_OK
+                       ? ort_error_set(err, ORT_ERROR_IO, "output: can't write %zu bytes", count)
+                       : ORT_ERROR_IO;
+        if (size == PIECE_BYTES)
+            ort_model_forget(to->model, piece, size);
+        at += size;
+    }
+    return ORT_OK;
 }
 
 static ort_status refuse_stream(size_t bytes, ort_error *err)
@@ -29,7 +43,8 @@ ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err)
     size_t bytes = ort_export_weight_bytes(model);
     if (bytes > ORT_EXPORT_LIMIT_BYTES)
         return refuse_stream(bytes, err);
-    ORT_TRY(ort_model_export(model, NULL, to_stream, stream, err));
+    sink to = {stream, model};
+    ORT_TRY(ort_model_export(model, NULL, to_stream, &to, err));
     return ort_out_file_check(stream, "output", err);
 }
 
@@ -67,11 +82,12 @@ static ort_status save_pair(const saving *s, const char *data_path, const char *
         ort_out_file_abort(&file);
         return status;
     }
+    sink to = {file.stream, s->model}, to_data = {data.stream, s->model};
     ort_save_plan plan = {.location = location,
                           .threshold_bytes = threshold ? threshold : DEFAULT_THRESHOLD_BYTES,
                           .data = to_stream,
-                          .data_arg = data.stream};
-    status = ort_model_export(s->model, &plan, to_stream, file.stream, err);
+                          .data_arg = &to_data};
+    status = ort_model_export(s->model, &plan, to_stream, &to, err);
     if (status == ORT_OK)
         status = call_before(s, &file, &data, location, err);
     if (status == ORT_OK)
@@ -114,7 +130,8 @@ static ort_status save(const saving *s, ort_error *err)
         return save_external(s, err);
     ort_out_file file;
     ORT_TRY(ort_out_file_open(&file, s->path, err));
-    ort_status status = ort_model_export(s->model, NULL, to_stream, file.stream, err);
+    sink to = {file.stream, s->model};
+    ort_status status = ort_model_export(s->model, NULL, to_stream, &to, err);
     if (status == ORT_OK)
         status = call_before(s, &file, NULL, NULL, err);
     if (status == ORT_OK)

@@ -51,3 +51,9 @@ ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err)
             ORT_TRY(ort_graph_align_weights(node->bodies[b], err));
     return ORT_OK;
 }
+
+void ort_model_forget(const ort_model *model, const void *bytes, size_t count)
+{
+    for (; model; model = model->base) /* a clone's weights are those of its base */
+        ort_blobs_forget(model->blobs.data, model->blobs.count, bytes, count);
+}

@@ -40,3 +40,15 @@ void ort_blob_release(ort_blob *blob)
     drop(blob->kind, blob->bytes, blob->count);
     free(blob);
 }
+
+void ort_blobs_forget(ort_blob *const *blobs, size_t blob_count, const void *bytes, size_t count)
+{
+    const uintptr_t page = 4096; /* at most the machine's: a longer one keeps its ends */
+    uintptr_t begin = ((uintptr_t)bytes + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)bytes + count) / page * page;
+    for (size_t i = 0; i < blob_count && begin < end; i++) {
+        uintptr_t start = (uintptr_t)blobs[i]->bytes;
+        if (blobs[i]->kind == ORT_BLOB_MAPPED && begin >= start && end <= start + blobs[i]->count)
+            (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
+}

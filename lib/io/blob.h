@@ -29,5 +29,8 @@ ort_status ort_blob_new(ort_blob_kind kind, const void *bytes, size_t count, ort
                         ort_error *err);
 ort_blob *ort_blob_retain(ort_blob *blob);
 void ort_blob_release(ort_blob *blob);
+/* These bytes won't be read soon: pages of them that lie in one of the mapped files leave memory,
+ * and come back when they are read. Of other memory nothing happens. */
+void ort_blobs_forget(ort_blob *const *blobs, size_t blob_count, const void *bytes, size_t count);
 
 #endif

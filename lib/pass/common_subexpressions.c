@@ -15,6 +15,7 @@
 /* Larger constants of a session are left alone: looking at them would read all weights at load. */
 #define SESSION_CONSTANT_BYTES 4096
 #define HASHED_BYTES 256
+#define PIECE_BYTES ((size_t)16 << 20)
 
 typedef struct seen {
     ort_hashmap map; /* 8 bytes of hash to the id of a node or value */
@@ -47,7 +48,23 @@ static void release(seen *s)
 
 /* ---- constants */
 
-static bool same_tensor(const ort_tensor *a, const ort_tensor *b)
+/* Of weights of `model` (or NULL), which may lie in a mapped file: what was compared leaves memory
+ * again. */
+static bool same_bytes(const ort_model *model, const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+    bool same = true;
+    for (size_t at = 0; at < bytes && same; at += PIECE_BYTES) {
+        size_t size = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        same = memcmp(a + at, b + at, size) == 0;
+        if (model && size == PIECE_BYTES) {
+            ort_model_forget(model, a + at, size);
+            ort_model_forget(model, b + at, size);
+        }
+    }
+    return same;
+}
+
+static bool same_tensor(const ort_model *model, const ort_tensor *a, const ort_tensor *b)
 {
     if (a->dtype != b->dtype || a->shape.rank != b->shape.rank || a->stride || b->stride ||
         a->dtype == ORT_DTYPE_STRING ||
@@ -55,7 +72,7 @@ static bool same_tensor(const ort_tensor *a, const ort_tensor *b)
         return false;
     size_t bytes = ort_tensor_bytes(a);
     return !bytes || a->data == b->data ||
-           (a->data && b->data && memcmp(a->data, b->data, bytes) == 0);
+           (a->data && b->data && same_bytes(model, a->data, b->data, bytes));
 }
 
 /* Type, shape and the beginning: enough to find candidates without reading every weight. */
@@ -89,7 +106,7 @@ static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *
             continue;
         status = first_with(&s, hash_constant(value->fact.value), id, &first, err);
         if (status || first == id ||
-            !same_tensor(graph->values.data[first]->fact.value, value->fact.value))
+            !same_tensor(graph->model, graph->values.data[first]->fact.value, value->fact.value))
             continue;
         if (!value->is_output)
             *c->growth_bytes += ort_tensor_bytes(value->fact.value);
@@ -128,7 +145,7 @@ static bool same_attr(const ort_attr *a, const ort_attr *b)
             if (!same_string(&a->strings[i], &b->strings[i]))
                 return false;
         return a->count == b->count;
-    case ORT_ATTR_TENSOR: return a->t && b->t && same_tensor(a->t, b->t);
+    case ORT_ATTR_TENSOR: return a->t && b->t && same_tensor(NULL, a->t, b->t);
     default: return false;
     }
 }
