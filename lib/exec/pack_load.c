@@ -11,6 +11,8 @@
 #include "graph/hash.h"
 #include "io/source.h"
 
+#define POPULATED_WEIGHT ((uint64_t)256 << 10)
+
 /* ---- weights */
 
 static uint64_t digest_graph(const ort_graph *graph, uint64_t digest)
@@ -111,28 +113,35 @@ ort_status ort_pack_beside(const ort_env *env, const char *path, const ort_sourc
 
 /* ---- the session */
 
-/* Pages that every run reads are mapped at once: a fault each would be the first run's. */
-static void populate(const ort_pack *pack)
+/* Pages [first, end) of the mapping are mapped at once: a fault each would be the first run's. */
+static void populate_range(const ort_pack *pack, uint64_t first, uint64_t end)
 {
 #ifdef MADV_POPULATE_READ
-    uint64_t first = UINT64_MAX, end = 0;
-    for (size_t i = 0; i < pack->entry_count; i++) {
-        const ort_pack_entry *e = &pack->entries[i];
-        if (e->step == ORT_PACK_NO_STEP)
-            continue;
-        if (first > e->offset)
-            first = e->offset;
-        if (end < e->offset + e->bytes)
-            end = e->offset + e->bytes;
-    }
-    if (end) {
-        first = first / ORT_PACK_PAGE * ORT_PACK_PAGE;
+    first = first / ORT_PACK_PAGE * ORT_PACK_PAGE;
+    if (end > first)
         (void)!madvise((void *)(uintptr_t)(pack->blob->bytes + first), end - first,
                        MADV_POPULATE_READ);
-    }
 #else
-    (void)pack;
+    (void)pack, (void)first, (void)end;
 #endif
+}
+
+/* What every run reads: packed blocks, and weights but for large ones, which may be tables of which
+ * a run looks up a few rows. Entries follow each other in the file. */
+static void populate(const ort_pack *pack)
+{
+    uint64_t first = ORT_PACK_PAGE, end = ORT_PACK_PAGE;
+    for (size_t i = 0; i < pack->entry_count; i++) {
+        const ort_pack_entry *e = &pack->entries[i];
+        bool skips = e->step == ORT_PACK_NO_STEP && e->bytes > POPULATED_WEIGHT;
+        if (skips || e->offset < end) {
+            populate_range(pack, first, end);
+            first = end = e->offset + (skips ? e->bytes : 0);
+        }
+        if (!skips)
+            end = e->offset + e->bytes;
+    }
+    populate_range(pack, first, end);
 }
 
 /* Zeros in place of data that was left out; no page of it is ever touched. */
