@@ -20,5 +20,8 @@ double ort_quant_scale(const ort_quant *quant); /* the first */
 int64_t ort_quant_zero(const ort_quant *quant); /* the first */
 /* Both plain, of one type, with the same parameters: what one makes the other undoes exactly. */
 bool ort_quant_same(const ort_quant *a, const ort_quant *b);
+/* Must a float operator stay between DequantizeLinear and QuantizeLinear of this type, since the
+ * file is for others? With a note on `node` then. */
+bool ort_quant_stays(const ort_pass_context *context, const ort_node *node, ort_dtype dtype);
 
 #endif

@@ -368,6 +368,8 @@ static ort_status try_unit(unit *u, int *changes, ort_error *err)
 {
     ort_id bias = ORT_ID_NONE;
     const char *why = check_attributes(u);
+    if (ort_quant_stays(u->c, u->node, u->out.dtype))
+        return ORT_OK;
     if (!why)
         why = read_inputs(u);
     if (!why && is_move(ort_edit_producer(u->c->graph, u->out.node->inputs[0])) &&
