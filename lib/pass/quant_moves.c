@@ -133,10 +133,10 @@ static bool drop_activation(ort_pass_context *c, ort_node *node)
 
 /* ---- what a file keeps */
 
-/* Where onnxruntime finds float operators between Q and DQ, it turns activations of int8 into uint8,
+/* Where onnxruntime finds float operators between Q and DQ, it makes int8 activations uint8,
  * for which x86 has the instructions, and then makes integer operators itself; what is one already
  * it runs as it is. A resnet50 with QLinearConv on int8 takes it nine times as long (380 and 43 ms,
- * one thread, AVX2), with MaxPool alone on the codes a tenth more. With uint8 both are as fast. */
+ * one thread), with MaxPool alone on the codes a tenth more. With uint8 both are as fast. */
 bool ort_quant_stays(const ort_pass_context *c, const ort_node *node, ort_dtype dtype)
 {
     if (!c->portable || dtype != ORT_DTYPE_INT8)
