@@ -71,12 +71,20 @@ static void give_up(walk *w, ort_opset_step *s)
         ort_findings_add(w->blockers, ORT_FINDING_ERROR, "%s", s->reasons[i]);
 }
 
+/* New names begin with what is the node's alone: looking for free ones is slow in large graphs. */
+static const char *stem_of(const ort_graph *graph, const ort_node *node)
+{
+    const ort_graph_value *v = node->output_count ? ort_graph_value_at(graph, node->outputs[0])
+                                                  : NULL;
+    return *node->name ? node->name : v ? v->name : node->op_type;
+}
+
 static ort_status cross(walk *w, ort_graph *graph, ort_node *node)
 {
     ort_error own = {0};
     ort_opset_step s = {
         .g = {.graph = graph, .target = node, .at = node, .opset = w->to, .limit = 1 << 16,
-              .stem = *node->name ? node->name : node->op_type, .err = &own,
+              .stem = stem_of(graph, node), .err = &own,
               .purpose = "form in older versions"},
         .node = node, .from = node->op, .goal = w->goal, .up = w->to > w->from,
         .version = w->to > w->from ? w->to : w->from, .first = graph->nodes.count};
