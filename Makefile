@@ -14,7 +14,7 @@
 #   make opset-sweep  the same models at every opset from 28 down to 7
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
-#   make fuzz-ops   random cases of every operator beside onnxruntime and the reference evaluator
+#   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local
 
@@ -218,7 +218,7 @@ $(OBJ)/tests/fault/alloc: WRAP_FLAGS = $(WRAPPED:%=-Wl,--wrap=%)
 fault: $(OBJ)/tests/fault/alloc
 	@$< $(FAULT) models
 
-# Random cases of every operator beside onnxruntime and the reference evaluator: OPS="Add Conv" SEED= CASES=
+# Random cases of every operator beside onnxruntime, formulas and the reference evaluator: OPS= SEED= CASES=
 SEED ?= 1
 CASES ?= 200
 .PHONY: fuzz-ops

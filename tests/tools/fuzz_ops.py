@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""fuzz_ops.py - random legal cases of every operator against onnxruntime or the reference evaluator.
+"""fuzz_ops.py - random legal cases of every operator of this build beside its peers.
 
 usage: fuzz_ops.py [--list] [--seed N] [--cases N] [--case K] [--jobs N] [--verbose] [OPERATOR...]
 
-Generators stand in tests/fuzz/ops, one function per operator or family; case K of an operator depends
-on the seed, the operator's name and K alone. A case is loaded and run in a child process of its
-operator: when the child dies, the case that it was running has failed and a new child goes on behind
-it. ORT_ISA chooses the kernel tier, ORT_LIBRARY another libort.so.
+OPERATOR is a name, DOMAIN.NAME or DOMAIN.*. The peers are onnxruntime where it has a kernel, else a
+formula where the generator has one, else onnx's reference evaluator (tests/fuzz/ops/peers.py).
 
-Prints a line per operator: cases, versions, element types, peers, differences; a line per difference,
-and closes with "N passed, N failed, N skipped". Skipped are cases that no peer runs, and differences
-that tests/fuzz/known.txt explains; a line of that file which no case met is named.
+Generators stand in tests/fuzz/ops, one function per operator or family; case K of an operator
+depends on the seed, the operator's name and K alone. Nothing runs when an operator of the registry
+has neither a generator nor a reason in families.py; --list shows them all. A case is loaded and
+run in a child process of its operator: when the child dies, the case that it was running has
+failed and a new child goes on behind it. ORT_ISA chooses the kernel tier, ORT_LIBRARY another
+libort.so.
+
+Prints a line per operator: cases, differences, versions, element types, peers and rules; a line per
+failure; a line per rule of tests/fuzz/known.txt with its cases, and closes with "N passed, N
+failed, N skipped". Skipped are cases that no peer runs, and differences that a rule explains.
 """
 import argparse
 import concurrent.futures

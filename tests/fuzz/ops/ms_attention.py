@@ -249,7 +249,8 @@ def group_query(g):
         if g.chance(0.2) and form != "prompt" else None
     pasts = caches(g, dtype, batch, kv, cache, size, lens, new)
     # Rows behind a sequence's end are padding; the kernels write there what they like.
-    feed(g, q, k, v, *pasts, lens, np.array(total, np.int32), cos, sin, None, bias, sink)
+    feed(g, q, k, v, *[p.copy() for p in pasts], lens, np.array(total, np.int32), cos, sin, None,
+         bias, sink)
     g.inputs[3].value, g.inputs[4].value = pasts
     g.outputs = 3
     g.types["T_CACHE"] = g.types["T"]
@@ -302,7 +303,7 @@ def sparse(g):
     k, v = (None, None) if packed else (small(g, dtype, batch, new, kv * size) for _ in range(2))
     cos, sin = tables(g, dtype, room, size // 2) if rotary else (None, None)
     pasts = caches(g, dtype, batch, kv, room, size, lens - 1, new)
-    feed(g, q, k, v, *pasts, np.array(rows, np.int32), np.array(columns, np.int32),
+    feed(g, q, k, v, *[p.copy() for p in pasts], np.array(rows, np.int32), np.array(columns, np.int32),
          np.array([total], np.int32), lens, cos, sin)
     for i, past in zip(g.inputs[3:5], pasts, strict=True):
         i.value, i.view, i.constant = past, False, False
