@@ -231,8 +231,10 @@ static bool has_data(const ort_tensor *value)
 }
 
 /* The node and all that feeds it; false when something isn't constant. */
-static bool grow(const ort_graph *graph, ort_node *node, cone *k)
+static bool grow(const ort_graph *graph, ort_node *node, int depth, cone *k)
 {
+    if (depth == CONE_MAX) /* no room for all of them, and a deep graph is not walked to its end */
+        return false;
     for (int i = 0; i < k->count; i++)
         if (k->nodes[i] == node)
             return true;
@@ -244,7 +246,7 @@ static bool grow(const ort_graph *graph, ort_node *node, cone *k)
         ort_node *producer = ort_edit_producer(graph, node->inputs[i]);
         if (!producer && !has_data(constant(graph, node->inputs[i])))
             return false;
-        if (producer && !grow(graph, producer, k))
+        if (producer && !grow(graph, producer, depth + 1, k))
             return false;
     }
     if (k->count == CONE_MAX)
@@ -324,7 +326,7 @@ static ort_status know(ort_pass_context *c, ort_node *node, ort_error *err)
 static ort_status fold_cone(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     cone k = {.count = 0};
-    if (!c->portable || !computes(node) || !grow(c->graph, node, &k) || k.count < 2)
+    if (!c->portable || !computes(node) || !grow(c->graph, node, 0, &k) || k.count < 2)
         return ORT_OK;
     size_t bytes = cone_bytes(c->graph, &k);
     if (!bytes || too_large(c, node, bytes))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """bench_figures.py BIN_DIR SCRATCH: the figures that need no peer, one row each.
 
-Summary of a 10 GB model, load and optimization of graphs of 50,000 and 100,000 nodes, time per node of a
+Summary of a 10 GB model, optimization of one of 4.5 GB (both sparse files), load and optimization of
+graphs of several kinds of 50,000 and 100,000 nodes with the ratio of their times (at most 2.3), time per node of a
 chain of tiny operators, time of a run of one node. Models are written as protobuf bytes by fixtures.py's
 helpers; the 10 GB are a sparse file. Times are the best of five processes; memory is the peak resident size, of which some 15 MB
 are this interpreter's before the tool starts.
@@ -13,7 +14,8 @@ import subprocess
 import sys
 import time
 
-from fixtures import field, node, value_info, varint
+from fixtures import FLOAT, field, node, value_info, varint
+from graph_kinds import KINDS
 
 BIN, SCRATCH = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
@@ -42,10 +44,56 @@ def huge(path, size):
         f.truncate(f.tell() + size)
 
 
-def run(*command):
-    """Best seconds and peak MB of five processes; standard output of the last."""
+def external(name, count, offset):
+    """An initializer of floats in big.bin."""
+    entries = {"location": "big.bin", "offset": str(offset), "length": str(4 * count)}
+    return (field(1, count) + field(2, FLOAT) + field(8, name) +
+            b"".join(field(13, field(1, k) + field(2, v)) for k, v in entries.items()) + field(14, 1))
+
+
+def big(path, sizes):
+    """Products with weights of so many bytes each, in a sparse file beside the model."""
+    nodes, weights, at, offset = [], [], "x", 0
+    for i, size in enumerate(sizes):
+        nodes.append(node("Mul", [at, f"w{i}"], [f"m{i}"]))
+        nodes.append(node("ReduceSum", [f"m{i}"], [f"s{i}"]))
+        weights.append(external(f"w{i}", size // 4, offset))
+        at, offset = f"s{i}", offset + size
+    graph = b"".join(field(1, n) for n in nodes) + field(2, "big")
+    graph += b"".join(field(5, w) for w in weights)
+    graph += field(11, value_info("x", [1])) + field(12, value_info(at, [1]))
+    path.write_bytes(model(graph))
+    with open(path.parent / "big.bin", "wb") as f:
+        f.truncate(offset)
+
+
+def optimize_big():
+    path, out = SCRATCH / "big.onnx", SCRATCH / "big_out.onnx"
+    big(path, [1_000_000_000, 1_500_000_000, 2_000_000_000])
+    seconds, peak, _ = run(BIN / "ort-optimize", path, "--no-verify", "-q", "-o", out, times=1)
+    size = out.with_name(out.name + ".data").stat().st_size
+    row("optimize a model of 4.5 GB", f"{seconds:.1f} s, {peak:.0f} MB, writes {size / 1e9:.1f} GB")
+    for left in SCRATCH.glob("big*"):
+        left.unlink()
+
+
+def optimize_kinds():
+    path, out = SCRATCH / "kind.onnx", SCRATCH / "o.onnx"
+    for kind, make in KINDS.items():
+        figures = []
+        for count in (50_000, 100_000):
+            path.write_bytes(make(count))
+            figures.append(run(BIN / "ort-optimize", path, "--no-verify", "-q", "-o", out)[:2])
+        (half, _), (seconds, peak) = figures
+        row(f"optimize 100,000 nodes, {kind}",
+            f"{seconds:.2f} s, {peak:.0f} MB, {seconds / half:.2f} times 50,000")
+    path.unlink()
+
+
+def run(*command, times=5):
+    """Best seconds and peak MB of so many processes; standard output of the last."""
     best, peak, text = None, 0, ""
-    for _ in range(5):
+    for _ in range(times):
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         text, errors = process.stdout.read(), process.stderr.read()
@@ -81,8 +129,8 @@ def main():
         chain(path, count, [1])
         seconds, peak, _ = run(BIN / "ort-inspect", path, "--check")
         row(f"load and check {count:,} nodes", f"{seconds:.2f} s, {peak:.0f} MB")
-        seconds, peak, _ = run(BIN / "ort-optimize", path, "--no-verify", "-q", "-o", SCRATCH / "o.onnx")
-        row(f"load, optimize and save {count:,} nodes", f"{seconds:.2f} s, {peak:.0f} MB")
+    optimize_kinds()
+    optimize_big()
     chain(path, 500, [1])
     long = median_us(path, 0)
     chain(path, 1, [1])

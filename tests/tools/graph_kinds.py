@@ -1,0 +1,65 @@
+"""Large graphs of several kinds as protobuf bytes, to see how the optimizer grows with them. Each
+takes the number of nodes and returns a ModelProto.
+"""
+from fixtures import field, initializer, node, value_info
+
+
+def whole(nodes, constants=()):
+    graph = b"".join(field(1, n) for n in nodes) + field(2, "kind")
+    graph += b"".join(field(5, c) for c in constants)
+    graph += field(11, value_info("x", [1])) + field(12, value_info("out", [1]))
+    return field(1, 8) + field(8, field(1, "") + field(2, 17)) + field(7, graph)
+
+
+def chain(count):
+    """x + x, then + x: no two nodes are the same, none is constant."""
+    return whole([node("Add", [f"v{i}" if i else "x", "x"], [f"v{i + 1}" if i + 1 < count else "out"])
+                  for i in range(count)])
+
+
+def wide(count):
+    """Products of x with constants, summed in one node: one value with all the readers."""
+    each = [node("Mul", ["x", f"c{i}"], [f"m{i}"]) for i in range(count - 1)]
+    return whole(each + [node("Sum", [f"m{i}" for i in range(count - 1)], ["out"])],
+                 [initializer(f"c{i}", [1], [i + 0.5]) for i in range(count - 1)])
+
+
+def diamonds(count):
+    """A value parts in two, which meet again."""
+    nodes, at = [], "x"
+    for i in range(count // 3):
+        nodes += [node("Exp", [at], [f"a{i}"]), node("Tanh", [at], [f"b{i}"]),
+                  node("Sub", [f"a{i}", f"b{i}"], [f"d{i}"])]
+        at = f"d{i}"
+    return whole(nodes + [node("Identity", [at], ["out"])])
+
+
+def constants(count):
+    """Half of the nodes only compute with constants and fold away."""
+    nodes, at = [], "x"
+    for i in range(count // 2):
+        nodes += [node("Add", [f"c{i}", "one"], [f"s{i}"]), node("Mul", [at, f"s{i}"], [f"v{i}"])]
+        at = f"v{i}"
+    return whole(nodes + [node("Identity", [at], ["out"])],
+                 [initializer("one", [1], [1.0])] +
+                 [initializer(f"c{i}", [1], [1e-3 * i]) for i in range(count // 2)])
+
+
+def subgraphs(count):
+    """Conditions of the data, each with a node in either branch."""
+    def branch(name, op, source, i):
+        graph = field(1, node(op, [source], [f"{name}{i}"])) + field(2, f"{name}{i}_graph")
+        graph += field(12, value_info(f"{name}{i}", [1]))
+        return field(5, field(1, f"{name}_branch") + field(6, graph) + field(20, 5))
+
+    nodes, at = [node("Cast", ["x"], ["bits"], attributes={"to": 9}),
+                 node("Squeeze", ["bits"], ["bit"])], "x"
+    for i in range(count // 3):
+        nodes.append(node("If", ["bit"], [f"v{i}"]) + branch("then", "Exp", at, i) +
+                     branch("else", "Tanh", at, i))
+        at = f"v{i}"
+    return whole(nodes + [node("Identity", [at], ["out"])])
+
+
+KINDS = {"a chain": chain, "one wide sum": wide, "diamonds": diamonds,
+         "constants": constants, "subgraphs": subgraphs}
