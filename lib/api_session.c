@@ -9,6 +9,8 @@
 ort_status ort_session_load(ort_env *env, const char *path, const ort_session_options *options,
                             ort_session **session, ort_error *err)
 {
+    /* Weights that are packed need no aligned copy but while they are. */
+    const ort_load_options load = {.as_stored = true};
     ort_model *model = NULL;
     uint64_t begin = ort_clock_ns();
     *session = NULL;
@@ -17,7 +19,7 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
         if (*session)
             return ORT_OK;
     }
-    ORT_TRY(ort_model_load(env, path, NULL, &model, err));
+    ORT_TRY(ort_model_load(env, path, &load, &model, err));
     return ort_exec_session_take(env, model, ort_clock_ns() - begin, options, session, err);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "exec/packing.h"
 #include "exec/plan.h"
@@ -67,12 +68,126 @@ static const ort_fact **list_facts(const ort_program *p, ort_arena *arena, const
     return list;
 }
 
-static ort_status prepare_step(const ort_program_options *o, const ort_program *p, ort_step *step,
+/* ---- constants that the file doesn't align (a model loaded as stored) */
+
+static bool is_unaligned(const ort_program *p, ort_id id)
+{
+    const ort_tensor *t = id == ORT_ID_NONE ? NULL : p->constants[id];
+    return t && t->data && !ort_tensor_aligned(t);
+}
+
+/* An aligned copy in a blob of its own; in the spare one when that is large enough. */
+static ort_status copy_aligned(const ort_tensor *from, ort_tensor *to, ort_blob **spare,
+                               ort_blob **blob, ort_error *err)
+{
+    size_t bytes = ort_tensor_bytes(from);
+    if (spare && *spare && (*spare)->count >= bytes) {
+        *blob = *spare;
+        *spare = NULL;
+    } else {
+        void *data = aligned_alloc(64, ort_round_up(bytes, 64));
+        if (!data)
+            return ort_error_memory(err, bytes);
+        ORT_TRY(ort_blob_new(ORT_BLOB_HEAP, data, bytes, blob, err));
+    }
+    *to = *from;
+    to->data = (void *)(uintptr_t)(*blob)->bytes;
+    memcpy(to->data, from->data, bytes);
+    return ORT_OK;
+}
+
+/* Memory that was touched before costs no page faults again. */
+static void keep_spare(ort_blob **spare, ort_blob *blob)
+{
+    if (!spare || (*spare && (*spare)->count >= blob->count)) {
+        ort_blob_release(blob);
+        return;
+    }
+    ort_blob_release(*spare);
+    *spare = blob;
+}
+
+/* Runs will read it: the copy becomes the program's constant. Takes the blob. */
+static ort_status adopt(const ort_program_options *o, ort_program *p, ort_id id,
+                        const ort_tensor *aligned, ort_blob *blob, ort_error *err)
+{
+    ort_tensor *kept = ort_arena_alloc(o->arena, sizeof *kept);
+    if (!kept || !ort_vec_push(&p->blobs, blob)) {
+        ort_blob_release(blob);
+        return ort_error_memory(err, sizeof *kept);
+    }
+    *kept = *aligned;
+    p->constants[id] = kept;
+    return ORT_OK;
+}
+
+static ort_status align_all(const ort_program_options *o, ort_program *p, const ort_id *ids,
+                            int count, ort_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        ort_tensor aligned;
+        ort_blob *blob = NULL;
+        if (!is_unaligned(p, ids[i]))
+            continue;
+        ORT_TRY(copy_aligned(p->constants[ids[i]], &aligned, NULL, &blob, err));
+        ORT_TRY(adopt(o, p, ids[i], &aligned, blob, err));
+    }
+    return ORT_OK;
+}
+
+typedef struct borrowed { /* an input's aligned copy while its step is prepared */
+    ort_tensor tensor;
+    ort_blob *blob;
+    ort_fact fact;
+} borrowed;
+
+/* The facts of a step with aligned constants; what it packs needs them only now. */
+static ort_status borrow(const ort_program_options *o, const ort_program *p, const ort_step *step,
+                         const ort_fact **in, borrowed *list, ort_error *err)
+{
+    for (int i = 0; i < step->in_count; i++) {
+        if (!is_unaligned(p, step->in[i]))
+            continue;
+        ORT_TRY(copy_aligned(p->constants[step->in[i]], &list[i].tensor, o->spare, &list[i].blob,
+                             err));
+        list[i].fact = *in[i];
+        list[i].fact.value = &list[i].tensor;
+        in[i] = &list[i].fact;
+    }
+    return ORT_OK;
+}
+
+/* Gives back the copies of absorbed inputs, and keeps the others. */
+static ort_status settle(const ort_program_options *o, ort_program *p, const ort_step *step,
+                         borrowed *list, uint64_t absorbed, ort_error *err)
+{
+    ort_status status = ORT_OK;
+    for (int i = 0; i < step->in_count; i++) {
+        if (!list[i].blob)
+            continue;
+        if (status || (i < ORT_PACKING_INPUTS && absorbed >> i & 1) ||
+            !is_unaligned(p, step->in[i]))
+            keep_spare(o->spare, list[i].blob);
+        else
+            status = adopt(o, p, step->in[i], &list[i].tensor, list[i].blob, err);
+    }
+    return status;
+}
+
+static void note_absorbed(void *arg, int input)
+{
+    if (input >= 0 && input < ORT_PACKING_INPUTS)
+        *(uint64_t *)arg |= (uint64_t)1 << input;
+}
+
+static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort_step *step,
                                ort_error *err)
 {
     ort_arena scratch = {0};
     ort_error problem = {0};
     ort_status status;
+    uint64_t mask = 0;
+    ort_pack_services notes = {.absorbed = note_absorbed, .arg = &mask};
     ort_prep prep = {.node = step->node,
                      .op = step->op,
                      .opset = step->node->opset,
@@ -81,18 +196,25 @@ static ort_status prepare_step(const ort_program_options *o, const ort_program *
                      .graph = p->graph,
                      .k = o->env->k,
                      .math_strict = o->env->options.math_strict,
-                     .packs = o->packing ? ort_packing_begin(o->packing) : NULL,
+                     .packs = o->packing ? ort_packing_begin(o->packing) : &notes,
                      .arena = o->arena};
     if (!step->op->impl->prepare)
-        return ORT_OK;
-    prep.in = list_facts(p, &scratch, step->in, step->in_count, true);
+        return align_all(o, p, step->in, step->in_count, err);
+    const ort_fact **in = list_facts(p, &scratch, step->in, step->in_count, true);
+    borrowed *list = ort_arena_array(&scratch, (size_t)step->in_count + 1, sizeof *list);
+    prep.in = in;
     prep.out = list_facts(p, &scratch, step->out, step->out_count, true);
-    if (!prep.in || !prep.out) {
+    if (!prep.in || !prep.out || !list) {
         ort_arena_release(&scratch);
         return ort_error_memory(err, sizeof(ort_fact));
     }
-    status = step->op->impl->prepare(&prep, &problem);
+    ort_status aligned = borrow(o, p, step, in, list, err);
+    status = aligned ? aligned : step->op->impl->prepare(&prep, &problem);
+    ort_status settled = settle(o, p, step, list, o->packing ? o->packing->absorbed : mask,
+                                aligned ? NULL : err);
     ort_arena_release(&scratch);
+    if (aligned || settled)
+        return aligned ? aligned : settled;
     step->state = prep.state;
     step->release = prep.release;
     if (status == ORT_ERROR_MEMORY)
@@ -222,8 +344,10 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
     ORT_TRY(build_bodies(o, p, step, err));
     size_t problems = ort_findings_errors(o->findings);
     ORT_TRY(prepare_step(o, p, step, err));
-    if (ort_findings_errors(o->findings) == problems && foldable(p, step))
+    if (ort_findings_errors(o->findings) == problems && foldable(p, step)) {
+        ORT_TRY(align_all(o, p, step->in, step->in_count, err));
         ORT_TRY(fold(p, step, err));
+    }
     return o->packing ? ort_packing_end(o->packing, step, p->constants, is_known(p, step), err)
                       : ORT_OK;
 }
@@ -261,6 +385,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     ORT_TRY_GOTO(status, find_captures(p, err), fail);
     ORT_EACH_NODE(graph, node)
         ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
+    ORT_TRY_GOTO(status, align_all(options, p, p->outputs, p->output_count, err), fail);
     for (int i = 0; options->packing && i < p->output_count; i++)
         if (p->constants[p->outputs[i]])
             ORT_TRY_GOTO(status, ort_packing_read(options->packing, p->constants[p->outputs[i]],
@@ -289,6 +414,9 @@ void ort_program_free(ort_program *program)
     for (size_t i = 0; i < program->owned.count; i++)
         ort_value_free(program->owned.data[i]);
     ort_vec_release(&program->owned);
+    for (size_t i = 0; i < program->blobs.count; i++)
+        ort_blob_release(program->blobs.data[i]);
+    ort_vec_release(&program->blobs);
     pthread_mutex_destroy(&program->lock);
     free(program->constants);
     free(program->captures);

@@ -11,6 +11,7 @@
 
 #include "base/findings.h"
 #include "exec/env.h"
+#include "io/blob.h"
 #include "op/op.h"
 
 typedef struct ort_program ort_program;
@@ -50,6 +51,7 @@ struct ort_program {
     const ort_tensor *const *defaults; /* [input_count] of the main graph, or NULL */
     bool keep_all; /* every value lives to the end of a run */
     ORT_VEC(ort_value *) owned;      /* constants computed while building */
+    ORT_VEC(ort_blob *) blobs;       /* aligned copies of constants that the file doesn't align */
     pthread_mutex_t lock;
     ort_plan *plans[ORT_PLAN_CACHE]; /* most recently used first; one reference each */
 };
@@ -62,6 +64,7 @@ typedef struct ort_program_options {
     int input_count;
     const ort_tensor *const *defaults;
     bool keep_all; /* of the main graph */
+    ort_blob **spare; /* memory for the next aligned copy, or NULL there; the caller's to release */
     struct ort_packing *packing; /* packed constants come from a file, or are collected; or NULL */
 } ort_program_options;
 

@@ -263,11 +263,11 @@ static ort_status optimize(creation *c, ort_error *err)
 static ort_status prepare(creation *c, ort_error *err)
 {
     ort_session *s = c->session;
-    if (s->model->as_stored)
-        ORT_TRY(ort_graph_align_weights(c->graph, err));
     ort_findings *findings = NULL;
+    ort_blob *spare = NULL;
     ort_status status = ort_findings_new(&findings, err);
     ort_program_options options = {.env = c->env,
+                                   .spare = &spare,
                                    .arena = &s->memory,
                                    .findings = findings,
                                    .inputs = s->input_ids,
@@ -281,6 +281,7 @@ static ort_status prepare(creation *c, ort_error *err)
     if (!status) {
         end_phase(c, "plan");
         status = ort_program_new(&options, c->graph, NULL, &s->program, err);
+        ort_blob_release(spare);
     }
     if (!status) {
         end_phase(c, "prepack");
@@ -396,8 +397,10 @@ ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_n
                    .options = options ? options : &defaults};
     *session = NULL;
     ort_session_options_init(&defaults);
-    if (has_defaults(model->graph)) {
-        ort_status status = ort_model_clone(model, &b.pristine, err);
+    if (has_defaults(model->graph)) { /* which runs may read: they are aligned at once */
+        ort_status status = model->as_stored ? ort_graph_align_weights(model->graph, err) : ORT_OK;
+        if (!status)
+            status = ort_model_clone(model, &b.pristine, err);
         if (status) {
             ort_model_free(model);
             return status;

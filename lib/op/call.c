@@ -22,8 +22,9 @@ void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill)
     if (!*fill)
         return (void *)(uintptr_t)packs->find(packs->arg, kind, bytes);
     /* Zeroed for a file, so that gaps between panels have the same bytes each time. */
-    void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, packs != NULL);
-    return packed && (!packs || packs->made(packs->arg, kind, packed, bytes)) ? packed : NULL;
+    bool file = packs && packs->made;
+    void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, file);
+    return packed && (!file || packs->made(packs->arg, kind, packed, bytes)) ? packed : NULL;
 }
 
 void ort_prep_absorb(ort_prep *p, int input)

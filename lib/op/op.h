@@ -107,7 +107,7 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
 typedef struct ort_pack_services {
     /* The mapped bytes of this node's packed constant; NULL when the file has none that fits. */
     const void *(*find)(void *arg, const char *kind, size_t bytes);
-    /* Told of every packed constant that was made here. */
+    /* Told of every packed constant that was made here; NULL: nobody wants to know. */
     bool (*made)(void *arg, const char *kind, const void *packed, size_t bytes);
     void (*absorbed)(void *arg, int input);
     bool reads; /* packed constants come from a file: there is nothing to make them of */
