@@ -55,11 +55,16 @@ typedef struct near_miss_record {
     char *node, *condition;
 } near_miss_record;
 
+typedef struct operator_measure {
+    char *name; /* "Conv", "com.microsoft.Gelu" */
+    double count, macs, weight_bytes; /* weights its nodes read, each once per node */
+    bool macs_known;                  /* of all its nodes; macs leaves out the others */
+} operator_measure;
+
 typedef struct measure { /* of a model, before and after */
     double nodes, weight_bytes, file_bytes, macs;
     bool macs_known;
-    char **ops;     /* "Conv", "com.microsoft.Gelu" */
-    double *counts; /* of each */
+    operator_measure *ops;
     size_t op_count;
 } measure;
 

@@ -20,20 +20,48 @@ static int read_report(ort_model *model, ort_report which, json_object **json)
     return 0;
 }
 
+static char *operator_name(json_object *row)
+{
+    const char *domain = text_of(row, "domain"), *op_type = text_of(row, "op_type");
+    return strcmp(domain, "ai.onnx") ? tool_printf("%s.%s", domain, op_type) : tool_strdup(op_type);
+}
+
+static operator_measure *find_operator(const measure *m, const char *name)
+{
+    for (size_t i = 0; i < m->op_count; i++)
+        if (!strcmp(m->ops[i].name, name))
+            return &m->ops[i];
+    return NULL;
+}
+
 static void take_operators(measure *m, json_object *list)
 {
-    size_t count = json_object_array_length(list);
+    size_t count = length_of(list);
     m->ops = tool_alloc((count + 1) * sizeof *m->ops);
-    m->counts = tool_alloc((count + 1) * sizeof *m->counts);
     for (size_t i = 0; i < count; i++) {
         json_object *row = json_object_array_get_idx(list, i);
-        const char *domain = json_object_get_string(member(row, "domain"));
-        const char *op_type = json_object_get_string(member(row, "op_type"));
-        m->ops[i] = strcmp(domain, "ai.onnx") ? tool_printf("%s.%s", domain, op_type)
-                                              : tool_strdup(op_type);
-        m->counts[i] = json_object_get_double(member(row, "count"));
+        m->ops[i] = (operator_measure){.name = operator_name(row),
+                                       .count = number_of(row, "count"),
+                                       .macs_known = true};
     }
     m->op_count = count;
+}
+
+/* Functions are expanded where costs are counted: nodes of operators that only they hold have no
+ * row of their own. */
+static void take_costs(measure *m, json_object *nodes)
+{
+    for (size_t i = 0; i < length_of(nodes); i++) {
+        json_object *node = json_object_array_get_idx(nodes, i);
+        char *name = operator_name(node);
+        operator_measure *op = find_operator(m, name);
+        free(name);
+        if (!op)
+            continue;
+        op->weight_bytes += number_of(node, "weight_bytes");
+        op->macs += number_of(node, "macs");
+        op->macs_known = op->macs_known && has_number(node, "macs");
+    }
 }
 
 int measure_take(measure *m, ort_model *model)
@@ -42,16 +70,17 @@ int measure_take(measure *m, ort_model *model)
     int status = read_report(model, ORT_REPORT_SUMMARY, &json);
     if (status != 0)
         return status;
-    m->nodes = json_object_get_double(member(json, "nodes"));
-    m->weight_bytes = json_object_get_double(member(json, "weight_bytes"));
+    m->nodes = number_of(json, "nodes");
+    m->weight_bytes = number_of(json, "weight_bytes");
     take_operators(m, member(json, "operators"));
     json_object_put(json);
     status = read_report(model, ORT_REPORT_COST, &json);
     if (status != 0)
         return status;
     json_object *total = member(json, "total");
-    m->macs = json_object_get_double(member(total, "macs"));
-    m->macs_known = json_object_get_int(member(total, "open_nodes")) == 0;
+    m->macs = number_of(total, "macs");
+    m->macs_known = number_of(total, "open_nodes") == 0;
+    take_costs(m, member(json, "nodes"));
     json_object_put(json);
     return 0;
 }
@@ -98,9 +127,8 @@ void report_add_near_miss(report *r, const char *pass, const char *node, const c
 static void release_measure(measure *m)
 {
     for (size_t i = 0; i < m->op_count; i++)
-        free(m->ops[i]);
+        free(m->ops[i].name);
     free(m->ops);
-    free(m->counts);
 }
 
 void report_release(report *r)
@@ -117,64 +145,63 @@ void report_release(report *r)
 
 /* ---- text */
 
-static double count_of(const measure *m, const char *op)
+/* "+" where nodes of open size are left out: what a pass settles then makes the sum grow. */
+static void macs_cell(table *t, double macs, bool known)
 {
-    for (size_t i = 0; i < m->op_count; i++)
-        if (!strcmp(m->ops[i], op))
-            return m->counts[i];
-    return 0;
+    table_cellf(t, "%s%s", text_count(macs), known ? "" : "+");
 }
 
-static void operator_row(table *t, const report *r, const char *op)
+static void operator_row(table *t, const report *r, const char *name)
 {
-    double before = count_of(&r->before, op), after = count_of(&r->after, op);
-    table_cell(t, op);
-    table_cell(t, text_count(before));
-    table_cell(t, text_count(after));
-    table_cell(t, before == after ? "" : after > before ? "more" : after == 0 ? "gone" : "fewer");
+    static const operator_measure none = {.macs_known = true};
+    const operator_measure *before = find_operator(&r->before, name);
+    const operator_measure *after = find_operator(&r->after, name);
+    before = before ? before : &none;
+    after = after ? after : &none;
+    table_cell(t, name);
+    table_cell(t, text_count(before->count));
+    table_cell(t, text_count(after->count));
+    table_cell(t, text_bytes(before->weight_bytes));
+    table_cell(t, text_bytes(after->weight_bytes));
+    macs_cell(t, before->macs, before->macs_known);
+    macs_cell(t, after->macs, after->macs_known);
+    table_cell(t, before->count == after->count  ? ""
+                  : after->count > before->count ? "more"
+                  : after->count == 0            ? "gone"
+                                                 : "fewer");
 }
 
-/* Nodes of open size count as nothing: what a pass settles makes the sum grow. */
-static void macs_row(table *t, const report *r)
+static void total_row(table *t, const measure *before, const measure *after)
 {
-    const measure *sides[] = {&r->before, &r->after};
-    bool known = r->before.macs_known && r->after.macs_known;
-    table_cell(t, known ? "MACs" : "MACs (+: and nodes of open size)");
-    for (int i = 0; i < 2; i++) {
-        char *count = tool_printf("%s%s", text_count(sides[i]->macs),
-                                  sides[i]->macs_known ? "" : "+");
-        table_cell(t, count);
-        free(count);
-    }
+    table_cell(t, "all nodes");
+    table_cell(t, text_count(before->nodes));
+    table_cell(t, text_count(after->nodes));
+    table_cell(t, text_bytes(before->weight_bytes));
+    table_cell(t, text_bytes(after->weight_bytes));
+    macs_cell(t, before->macs, before->macs_known);
+    macs_cell(t, after->macs, after->macs_known);
     table_cell(t, "");
 }
 
 static void operator_table(const report *r, FILE *stream)
 {
-    static const char *const heads[] = {"operator", ">before", ">after", "", NULL};
+    static const char *const heads[] = {"operator", ">before", ">after", ">weights", ">after",
+                                        ">MACs",    ">after",  "",       NULL};
     table *t = table_new(heads);
     for (size_t i = 0; i < r->before.op_count; i++)
-        operator_row(t, r, r->before.ops[i]);
+        operator_row(t, r, r->before.ops[i].name);
     for (size_t i = 0; i < r->after.op_count; i++)
-        if (count_of(&r->before, r->after.ops[i]) == 0)
-            operator_row(t, r, r->after.ops[i]);
-    table_cell(t, "nodes");
-    table_cell(t, text_count(r->before.nodes));
-    table_cell(t, text_count(r->after.nodes));
-    table_cell(t, "");
-    table_cell(t, "weights");
-    table_cell(t, text_bytes(r->before.weight_bytes));
-    table_cell(t, text_bytes(r->after.weight_bytes));
-    table_cell(t, "");
-    if (r->after.file_bytes > 0) {
-        table_cell(t, "file");
-        table_cell(t, r->before.file_bytes > 0 ? text_bytes(r->before.file_bytes) : "-");
-        table_cell(t, text_bytes(r->after.file_bytes));
-        table_cell(t, "");
-    }
-    macs_row(t, r);
+        if (!find_operator(&r->before, r->after.ops[i].name))
+            operator_row(t, r, r->after.ops[i].name);
+    total_row(t, &r->before, &r->after);
     table_print(t, stream);
     table_free(t);
+    if (!r->before.macs_known || !r->after.macs_known)
+        fprintf(stream, "+: and nodes of open size\n");
+    if (r->after.file_bytes > 0)
+        fprintf(stream, "file: %s -> %s\n",
+                r->before.file_bytes > 0 ? text_bytes(r->before.file_bytes) : "-",
+                text_bytes(r->after.file_bytes));
 }
 
 static void pass_table(const report *r, FILE *stream)
@@ -233,15 +260,25 @@ static void add(json_object *to, const char *key, json_object *value)
     json_object_object_add(to, key, value);
 }
 
+static json_object *number_or_null(double number, bool known)
+{
+    return known ? json_object_new_int64((int64_t)number) : NULL;
+}
+
 static json_object *measure_json(const measure *m)
 {
     json_object *j = json_object_new_object(), *ops = json_object_new_object();
     add(j, "nodes", json_object_new_int64((int64_t)m->nodes));
     add(j, "weight_bytes", json_object_new_int64((int64_t)m->weight_bytes));
-    add(j, "file_bytes", m->file_bytes > 0 ? json_object_new_int64((int64_t)m->file_bytes) : NULL);
-    add(j, "macs", m->macs_known ? json_object_new_int64((int64_t)m->macs) : NULL);
-    for (size_t i = 0; i < m->op_count; i++)
-        add(ops, m->ops[i], json_object_new_int64((int64_t)m->counts[i]));
+    add(j, "file_bytes", number_or_null(m->file_bytes, m->file_bytes > 0));
+    add(j, "macs", number_or_null(m->macs, m->macs_known));
+    for (size_t i = 0; i < m->op_count; i++) {
+        json_object *op = json_object_new_object();
+        add(op, "count", json_object_new_int64((int64_t)m->ops[i].count));
+        add(op, "weight_bytes", json_object_new_int64((int64_t)m->ops[i].weight_bytes));
+        add(op, "macs", number_or_null(m->ops[i].macs, m->ops[i].macs_known));
+        add(ops, m->ops[i].name, op);
+    }
     add(j, "operators", ops);
     return j;
 }

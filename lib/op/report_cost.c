@@ -170,6 +170,7 @@ static void put_node(void *arg, const ort_graph *graph, const ort_node *node, co
     ort_json_begin_object(t->json);
     ort_report_int(t->json, "id", node->id);
     ort_report_text(t->json, "name", node->name);
+    ort_report_text(t->json, "domain", ort_report_domain(node->domain));
     ort_report_text(t->json, "op_type", node->op_type);
     if (*path)
         ort_report_text(t->json, "graph", path);

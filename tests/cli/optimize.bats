@@ -24,6 +24,45 @@ load helper
     done
 }
 
+@test "the report has nodes, bytes and MACs by operator, as text and as JSON" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" --dim batch=1
+    [[ ${lines[0]} =~ ^operator\ +before\ +after\ +weights\ +after\ +MACs\ +after ]]
+    has "all nodes"
+    works ort-optimize "$MODELS_DIR/digits.onnx" --dim batch=1 --contrib --json
+    python3 - "$output" <<'END'
+import json, sys
+report = json.loads(sys.argv[1])
+before, after = report["before"], report["after"]
+for side in before, after:
+    rows = side["operators"].values()
+    assert sum(r["count"] for r in rows) == side["nodes"]
+    assert sum(r["weight_bytes"] for r in rows) == side["weight_bytes"]
+    assert sum(r["macs"] for r in rows) == side["macs"] > 0
+conv, fused = before["operators"]["Conv"], after["operators"]["com.microsoft.FusedConv"]
+assert conv == fused and conv["count"] == 2, (conv, fused)
+END
+}
+
+@test "the man page names every key of the JSON report" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" --json
+    python3 - "$output" "$ROOT/man/ort-optimize.1" <<'END'
+import json, re, sys
+def keys(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not key[0].isupper() and "." not in key:  # names of operators
+                yield key
+            yield from keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys(inner)
+page = open(sys.argv[2]).read()
+words = set(re.findall(r"\w+", page[page.index(".Sh REPORT"):page.index(".Sh ENVIRONMENT")]))
+missing = sorted(set(keys(json.loads(sys.argv[1]))) - words)
+assert not missing, missing
+END
+}
+
 @test "com.microsoft operators only with --contrib" {
     works ort-optimize "$MODELS_DIR/digits.onnx" --json
     [[ $output != *com.microsoft.* ]]
