@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -125,21 +126,27 @@ static bool listed(const char *const *names, const char *name)
     return false;
 }
 
-static ort_status check_names(const char *const *names, bool left_out, ort_error *err)
+static const ort_pass *const *table_of(const ort_pass_options *options)
+{
+    return options->table ? options->table : passes;
+}
+
+static ort_status check_names(const ort_pass *const *table, const char *const *names,
+                              bool left_out, ort_error *err)
 {
     for (; names && *names; names++) {
         bool found = false;
-        for (int i = 0; passes[i]; i++) {
-            bool same = !strcmp(passes[i]->name, *names);
-            if (same && left_out && !passes[i]->level)
+        for (int i = 0; table[i]; i++) {
+            bool same = !strcmp(table[i]->name, *names);
+            if (same && left_out && !table[i]->level)
                 return ort_error_set(err, ORT_ERROR_USAGE, "pass '%s' can't be left out", *names);
             found = found || same;
         }
         if (found)
             continue;
         ort_strbuf list = {0};
-        for (int i = 0; passes[i]; i++)
-            ort_strbuf_addf(&list, "%s%s", i ? ", " : "", passes[i]->name);
+        for (int i = 0; table[i]; i++)
+            ort_strbuf_addf(&list, "%s%s", i ? ", " : "", table[i]->name);
         ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
                                           "no pass is named '%s'; the passes are: %s", *names,
                                           ort_strbuf_text(&list));
@@ -179,36 +186,29 @@ static bool allowed(const ort_pass_options *options, const ort_pass *pass)
 
 const ort_pass *ort_pass_selected(const ort_pass_options *options, int n)
 {
-    for (int i = 0; passes[i]; i++)
-        if (allowed(options, passes[i]) && n-- == 0)
-            return passes[i];
+    for (const ort_pass *const *at = table_of(options); *at; at++)
+        if (allowed(options, *at) && n-- == 0)
+            return *at;
     return NULL;
 }
 
-typedef struct run_totals { /* by place in the table */
-    uint64_t ns[PASS_COUNT];
-    int changes[PASS_COUNT];
-} run_totals;
-
-static int place_of(const ort_pass *pass)
-{
-    int place = 0;
-    while (passes[place] != pass)
-        place++;
-    return place;
-}
+typedef struct pass_total {
+    uint64_t ns;
+    int changes;
+} pass_total;
 
 typedef struct pass_run {
     const ort_pass_options *options;
     size_t growth_bytes;
-    run_totals totals;
+    int count;          /* of the passes that are run */
+    pass_total *totals; /* of each */
     ort_near_misses *near_misses; /* or NULL */
 } pass_run;
 
-static ort_status run_pass(ort_model *model, pass_run *run, const ort_pass *pass, int *changed,
-                           ort_error *err)
+static ort_status run_pass(ort_model *model, pass_run *run, int place, int *changed, ort_error *err)
 {
     const ort_pass_options *options = run->options;
+    const ort_pass *pass = ort_pass_selected(options, place);
     uint64_t begin = ort_clock_ns();
     int changes = 0;
     ort_pass_context context = {.registry = options->registry,
@@ -221,41 +221,48 @@ static ort_status run_pass(ort_model *model, pass_run *run, const ort_pass *pass
                                 .near_misses = run->near_misses,
                                 .pass = pass};
     ort_status status = run_on(&context, model->graph, &changes, err);
-    run->totals.ns[place_of(pass)] += ort_clock_ns() - begin;
-    run->totals.changes[place_of(pass)] += changes;
+    run->totals[place].ns += ort_clock_ns() - begin;
+    run->totals[place].changes += changes;
     *changed += changes;
     return status ? ort_error_wrap(err, status, "pass %s", pass->name) : ORT_OK;
 }
 
-static void report(const ort_pass_options *options, const run_totals *totals)
+/* How many passes these options run. */
+static int selected_count(const ort_pass_options *options)
 {
-    const ort_pass *pass;
-    for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
-        int place = place_of(pass);
-        if (options->limit && i == options->limit)
-            break;
+    int count = 0;
+    while ((!options->limit || count < options->limit) && ort_pass_selected(options, count))
+        count++;
+    return count;
+}
+
+static void report(const pass_run *run)
+{
+    const ort_pass_options *options = run->options;
+    for (int i = 0; i < run->count; i++) {
+        const ort_pass *pass = ort_pass_selected(options, i);
+        const pass_total *total = &run->totals[i];
         if (options->report)
-            options->report(options->report_arg, pass, totals->ns[place], totals->changes[place]);
-        if (totals->changes[place] && options->log)
+            options->report(options->report_arg, pass, total->ns, total->changes);
+        if (total->changes && options->log)
             ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", pass->name,
-                          totals->changes[place]);
+                          total->changes);
     }
 }
 
 /* Rounds until nothing changes. */
 static ort_status run_rounds(ort_model *model, pass_run *run, ort_error *err)
 {
-    const ort_pass_options *options = run->options;
     int changed = 1;
+    run->count = selected_count(run->options);
+    run->totals = calloc((size_t)run->count + 1, sizeof *run->totals);
+    if (!run->totals)
+        return ort_error_memory(err, ((size_t)run->count + 1) * sizeof *run->totals);
     for (int round = 0; changed && round < ROUNDS_MAX; round++) {
-        const ort_pass *pass;
         changed = 0;
         drop_near_misses(run->near_misses);
-        for (int i = 0; (pass = ort_pass_selected(options, i)); i++) {
-            if (options->limit && i == options->limit)
-                break;
-            ORT_TRY(run_pass(model, run, pass, &changed, err));
-        }
+        for (int i = 0; i < run->count; i++)
+            ORT_TRY(run_pass(model, run, i, &changed, err));
     }
     return ORT_OK;
 }
@@ -268,14 +275,15 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     pass_run run = {.options = options,
                     .growth_bytes = options->growth_bytes,
                     .near_misses = asked ? &misses : NULL};
-    ORT_TRY(check_names(options->only, false, err));
-    ORT_TRY(check_names(options->disable, true, err));
+    ORT_TRY(check_names(table_of(options), options->only, false, err));
+    ORT_TRY(check_names(table_of(options), options->disable, true, err));
     model->registry = options->registry;
     ort_status status = run_rounds(model, &run, err);
     if (!status) {
-        report(options, &run.totals);
+        report(&run);
         tell_near_misses(options, run.near_misses);
     }
     drop_near_misses(run.near_misses);
+    free(run.totals);
     return status;
 }

@@ -42,6 +42,7 @@ const ort_pass *ort_pass_at(int index);
 #define ORT_PASS_SESSION_GROWTH ((size_t)64 << 20)
 
 typedef struct ort_pass_options {
+    const ort_pass *const *table; /* NULL-terminated; or NULL: that of passes.def */
     int level;                   /* run passes up to this level */
     const char *const *only;     /* names, NULL-terminated: these, whatever their level; or NULL */
     const char *const *disable;  /* names, NULL-terminated; or NULL */

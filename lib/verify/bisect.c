@@ -1,8 +1,8 @@
 /* bisect.c - which pass changed what a model computes. Prefixes of the list of passes are tried:
  * the first that differs names the pass. */
+#include "verify/bisect.h"
+
 #include "base/error.h"
-#include "exec/env.h"
-#include "pass/optimize.h"
 
 typedef struct bisection {
     ort_env *env;
@@ -27,15 +27,15 @@ static ort_status differs_after(const bisection *b, int count, bool *differs, or
     return status;
 }
 
-ort_status ort_model_bisect(ort_env *env, const ort_model *original,
-                            const ort_optimize_options *optimize,
-                            const ort_verify_options *verify, const char **pass, ort_error *err)
+ort_status ort_bisect_passes(ort_env *env, const ort_model *original,
+                             const ort_pass_options *options, bool keep_functions,
+                             const ort_verify_options *verify, const ort_pass **pass,
+                             ort_error *err)
 {
-    bisection b = {env, original, ort_rewrite_options(original, optimize, env->registry, NULL),
-                   optimize->keep_functions, verify};
+    bisection b = {env, original, *options, keep_functions, verify};
     int low = 0, high = 0; /* the same after low passes, different after high */
     bool differs = false;
-    *pass = "";
+    *pass = NULL;
     while (ort_pass_selected(&b.passes, high))
         high++;
     if (high)
@@ -47,6 +47,18 @@ ort_status ort_model_bisect(ort_env *env, const ort_model *original,
         ORT_TRY(differs_after(&b, middle, &differs, err));
         *(differs ? &high : &low) = middle;
     }
-    *pass = ort_pass_selected(&b.passes, high - 1)->name;
+    *pass = ort_pass_selected(&b.passes, high - 1);
+    return ORT_OK;
+}
+
+ort_status ort_model_bisect(ort_env *env, const ort_model *original,
+                            const ort_optimize_options *optimize,
+                            const ort_verify_options *verify, const char **pass, ort_error *err)
+{
+    ort_pass_options passes = ort_rewrite_options(original, optimize, env->registry, NULL);
+    const ort_pass *found = NULL;
+    ORT_TRY(ort_bisect_passes(env, original, &passes, optimize->keep_functions, verify, &found,
+                              err));
+    *pass = found ? found->name : "";
     return ORT_OK;
 }

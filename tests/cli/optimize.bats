@@ -91,6 +91,14 @@ END
         ort-optimize "$MODELS_DIR/digits.onnx" --disable nonsense -o out.onnx
 }
 
+@test "--strict refuses what can't be verified" {
+    run --separate-stderr ort-optimize "$FX/nan.onnx" -o loose.onnx
+    [ "$status" -eq 0 ] && [ -s loose.onnx ]
+    [[ $stderr == *"not verified: every output is NaN or infinite"* ]]
+    fails 1 "not verified: every output is NaN or infinite" \
+        ort-optimize "$FX/nan.onnx" --strict -o out.onnx
+}
+
 @test "what it refuses" {
     fails 2 "no MODEL given" ort-optimize
     fails 2 "level 3 is for sessions" ort-optimize "$MODELS_DIR/digits.onnx" --level 3

@@ -197,6 +197,8 @@ def models():
             [node("Mul", ["x", "steep"], ["big"]), node("Tanh", ["big"], ["a"]),
              node("Div", ["a", "huge"], ["out"])], [x], [out],
             [initializer("steep", [1], [60000]), initializer("huge", [1], [100000])]),
+        "nan.onnx": model([node("Sub", ["x", "x"], ["a"]), node("Div", ["a", "a"], ["out"])], [x],
+                          [out]),
         "captured.onnx": captured(),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
