@@ -203,18 +203,18 @@ static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, con
     bool clip = ort_edit_is(node, ONNX, "Clip") && c->blocked[node->inputs[0]];
     if (!unary && !clip && !binary_name(node))
         return false;
-    bool any = false;
+    int planes = 0;
+    bool same = true;
     for (int i = 0; i < node->input_count; i++) {
         ort_id in = node->inputs[i];
-        if (in == ORT_ID_NONE)
+        if (in == ORT_ID_NONE || one_element(graph, in))
             continue;
-        if (!(c->blocked[in] &&
-              same_shape(type_of(graph, in), type_of(graph, node->outputs[0]))) &&
-            !one_element(graph, in))
+        if (!c->blocked[in])
             return false;
-        any = any || c->blocked[in];
+        planes++;
+        same = same && same_shape(type_of(graph, in), type_of(graph, node->outputs[0]));
     }
-    return any;
+    return planes == 1 || (planes > 1 && same); /* one alone gives its shape, though unknown */
 }
 
 /* [N, C, 1, 1] against [N, C, H, W]; the plane may stand on either side. */

@@ -274,6 +274,32 @@ static void lines(test_state *test)
     CHECK(ok);
 }
 
+/* A height that nobody knows: scalars keep what they meet in the layout. */
+static void build_unknown(net *n, const void *arg)
+{
+    const float half = 0.5f;
+    (void)arg;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, -1, 22));
+    add_weights(n, "w0", 4, DIMS(32, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(32, 1, 3, 3));
+    add_weights(n, "w2", 4, DIMS(48, 32, 1, 1));
+    net_constant(n, "half", ORT_DTYPE_FLOAT, 0, NULL, &half);
+    net_node(n, "Conv", "x w0", "a");
+    net_node(n, "HardSwish", "a", "b");
+    net_node(n, "Mul", "half b", "c");
+    net_node(n, "Add", "c half", "d");
+    net_int(n, net_node(n, "Conv", "d w1", "e"), "group", 32);
+    net_node(n, "Conv", "e w2", "y");
+    net_output(n, "y");
+}
+
+static void unknown_extents(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(1, 3, 26, 22), -1, 0.0011f);
+    CHECK(on_all_tiers(build_unknown, NULL, x, 3));
+    ort_value_free(x);
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -281,5 +307,6 @@ int main(void)
     RUN(&test, first_layers);
     RUN(&test, regions);
     RUN(&test, lines);
+    RUN(&test, unknown_extents);
     return test.failures != 0;
 }
