@@ -221,6 +221,7 @@ static ort_status run_pass(ort_model *model, pass_run *run, int place, int *chan
                                 .near_misses = run->near_misses,
                                 .pass = pass};
     ort_status status = run_on(&context, model->graph, &changes, err);
+    free(context.patterns);
     run->totals[place].ns += ort_clock_ns() - begin;
     run->totals[place].changes += changes;
     *changed += changes;

@@ -25,6 +25,7 @@ typedef struct ort_pass_context {
     bool contrib;  /* ...which may use com.microsoft */
     size_t *growth_bytes; /* what folding may still add to the weights */
     ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
+    struct ort_pattern *patterns; /* the pass's forms, parsed (pattern.h); freed after its run */
 } ort_pass_context;
 
 struct ort_pass {

@@ -201,8 +201,7 @@ static bool operator_fits(const ort_term *t, const ort_node *node)
             domain = MS;
             at += 3;
         }
-        if (strlen(node->op_type) == (size_t)(stop - at) &&
-            !strncmp(node->op_type, at, (size_t)(stop - at)) &&
+        if (!strncmp(node->op_type, at, (size_t)(stop - at)) && !node->op_type[stop - at] &&
             ort_edit_is(node, domain, node->op_type))
             return true;
         at = stop + 1;
@@ -526,20 +525,32 @@ ort_status ort_match_replace(ort_pass_context *c, const ort_match *m, ort_node_s
 
 /* ---- tables of forms */
 
+/* A model may have thousands of bodies of a node or two, each of them swept: tables are parsed once
+ * a run. */
+static ort_status parse_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
+                              ort_error *err)
+{
+    if (c->patterns)
+        return ORT_OK;
+    c->patterns = malloc((size_t)count * sizeof *c->patterns);
+    if (!c->patterns)
+        return ort_error_memory(err, (size_t)count * sizeof *c->patterns);
+    for (int i = 0; i < count; i++)
+        ort_pattern_parse(&c->patterns[i], forms[i].text);
+    return ORT_OK;
+}
+
 ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
                              ort_pattern_fuse fuse, int *changes, ort_error *err)
 {
     ort_match match;
-    ort_pattern *p = malloc((size_t)count * sizeof *p);
-    ort_status status = p ? ORT_OK : ort_error_memory(err, (size_t)count * sizeof *p);
-    for (int i = 0; p && i < count; i++)
-        ort_pattern_parse(&p[i], forms[i].text);
-    for (size_t k = c->graph->order.count; !status && k-- > 0;) {
+    ORT_TRY(parse_forms(c, forms, count, err));
+    assert(c->patterns->text == forms->text);
+    for (size_t k = c->graph->order.count; k-- > 0;) {
         ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
-        int found = node->removed ? -1 : ort_pattern_find(c, p, count, node, &match);
+        int found = node->removed ? -1 : ort_pattern_find(c, c->patterns, count, node, &match);
         if (found >= 0)
-            status = fuse(c, &match, &forms[found], changes, err);
+            ORT_TRY(fuse(c, &match, &forms[found], changes, err));
     }
-    free(p);
-    return status;
+    return ORT_OK;
 }

@@ -14,8 +14,8 @@
  *     _  -          any value; an absent input
  *
  * Add, Mul and other commutative operators match in either order. Every node of a match but the
- * root must be read by nodes of the match alone, unless it has a '+'. Text is parsed when a pass
- * begins; a mistake in it is a programming error (assert).
+ * root must be read by nodes of the match alone, unless it has a '+'. Text is parsed when a run
+ * of a pass begins; a mistake in it is a programming error (assert).
  */
 #ifndef ORT_PASS_PATTERN_H
 #define ORT_PASS_PATTERN_H
@@ -88,7 +88,8 @@ typedef ort_status (*ort_pattern_fuse)(ort_pass_context *context, const ort_matc
                                     const ort_pattern_form *form, int *changes, ort_error *err);
 
 /* One sweep, from the results of the graph to its inputs, so that of two roots the one that covers
- * more comes first; at a node the first form that matches is handed to `fuse`, and no other. */
+ * more comes first; at a node the first form that matches is handed to `fuse`, and no other. A pass
+ * has one table. */
 ort_status ort_pattern_forms(ort_pass_context *context, const ort_pattern_form *forms, int count,
                            ort_pattern_fuse fuse, int *changes, ort_error *err);
 
