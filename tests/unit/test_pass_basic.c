@@ -362,6 +362,32 @@ static void pads_into_windows(test_state *test)
     CHECK_CASES(cases, 1e-6);
 }
 
+static void pads_in_a_row(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 1,2,6,5;" PADS "i q 0,1,0,2,0,0,3,0; Pad x p one -> a; Pad a q one -> y; out y",
+         "Pad"},
+        {"in x 1,2,n,5;" PADS "Pad x p -> a; Pad a p -> b; Pad b p -> y; out y", "Pad"},
+        /* another number, another mode, an amount that cuts, another reader */
+        {"in x 1,2,6,5;" PADS "Pad x p one -> a; Pad a p zero -> y; out y", "Pad Pad"},
+        {"in x 1,2,6,5;" PADS "Pad x p -> a mode:=edge; Pad a p -> y mode:=edge; out y",
+         "Pad Pad"},
+        {"in x 1,2,6,5;" PADS "Pad x p -> a mode:=reflect; Pad a p -> y mode:=reflect; out y",
+         "Pad Pad"},
+        {"in x 1,2,6,5;" PADS "Pad x p -> a; Pad a p -> y mode:=edge; out y", "Pad Pad"},
+        {"in x 1,2,6,5;" PADS "i q 0,0,-1,0,0,0,0,0; Pad x p -> a; Pad a q -> y; out y",
+         "Pad Pad"},
+        {"in x 1,2,6,5;" PADS "Pad x p -> a; Pad a p -> y; Relu a -> z; out y z", "Pad Pad Relu"},
+    };
+    CHECK_CASES(cases, 0);
+    net n; /* amounts of some axes */
+    CHECK(net_init(&n, NULL));
+    n.model->opsets.data[0].version = 18;
+    net_text(&n, "in x 2,3; i p 1,2; i o -1; i r 0; Pad x p - o -> a; Pad a p - r -> y; out y");
+    CHECK_TEXT(net_rewritten(&n, NULL, 0, 0), "Pad");
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -379,5 +405,6 @@ int main(void)
     RUN(test, choices);
     RUN(test, joined_and_parted);
     RUN(test, pads_into_windows);
+    RUN(test, pads_in_a_row);
     return test->failures != 0;
 }
