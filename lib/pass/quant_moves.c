@@ -1,12 +1,12 @@
 /* quant_moves.c - what needn't leave the integers between DequantizeLinear and QuantizeLinear.
  *
- *     DequantizeLinear, QuantizeLinear            nothing, with the same parameters
  *     DequantizeLinear, move, QuantizeLinear      the move alone, with the same parameters
  *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway
  *
- * All three are exact: (q - z) s / s rounds to q - z, and a move gives back elements it was given.
+ * Both are exact (quant_pair.h), as a move gives back elements it was given.
  * Of several DequantizeLinear (Concat) or QuantizeLinear (Split) all must have the parameters.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +23,11 @@ bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type,
         return false;
     bool quantizes = op_type[0] == 'Q';
     ort_id coded = quantizes ? node->outputs[0] : node->inputs[0];
+    ort_id number = quantizes ? node->inputs[0] : node->outputs[0];
+    int64_t precision = ort_node_int(node, "precision", 0);
+    if (graph->values.data[number]->fact.type.dtype != ORT_DTYPE_FLOAT ||
+        (precision && precision != ORT_DTYPE_FLOAT))
+        return false;
     *q = (ort_quant){.node = node, .scale = ort_edit_constant(graph, node, 1),
                      .zero = ort_edit_constant(graph, node, 2),
                      .dtype = graph->values.data[coded]->fact.type.dtype,
@@ -49,11 +54,29 @@ int64_t ort_quant_zero(const ort_quant *q)
     return q->zero ? ort_tensor_get_i64(q->zero, 0) : 0;
 }
 
+/* Can (q - z) s / s be told from no other code, without a step out of the normal numbers? */
+static bool scales_are_exact(const ort_tensor *scale)
+{
+    for (int64_t i = 0; i < ort_tensor_count(scale); i++) {
+        double s = ort_tensor_get_f64(scale, i);
+        if (!(s >= (double)FLT_MIN && s <= (double)FLT_MAX * 0x1p-17))
+            return false;
+    }
+    return true;
+}
+
 bool ort_quant_same(const ort_quant *a, const ort_quant *b)
 {
-    return ort_quant_is_plain(a) && ort_quant_is_plain(b) && a->dtype == b->dtype &&
-           ort_quant_scale(a) == ort_quant_scale(b) && ort_quant_scale(a) > 0 &&
-           ort_quant_zero(a) == ort_quant_zero(b);
+    int64_t count = ort_tensor_count(a->scale);
+    if (a->dtype != b->dtype || count != ort_tensor_count(b->scale) ||
+        (count > 1 && a->axis != b->axis) || !scales_are_exact(a->scale))
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        if (ort_tensor_get_f64(a->scale, i) != ort_tensor_get_f64(b->scale, i) ||
+            (a->zero ? ort_tensor_get_i64(a->zero, i) : 0) !=
+                (b->zero ? ort_tensor_get_i64(b->zero, i) : 0))
+            return false;
+    return true;
 }
 
 /* ---- codes */
@@ -61,20 +84,6 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b)
 static bool is_byte(ort_dtype dtype)
 {
     return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
-}
-
-/* DequantizeLinear and what quantizes its result again. */
-static bool undo(ort_pass_context *c, ort_node *node)
-{
-    ort_quant q, d;
-    if (!ort_quant_read(c->graph, node, "QuantizeLinear", &q) || !is_byte(q.dtype) ||
-        !ort_quant_read(c->graph, ort_edit_producer(c->graph, node->inputs[0]),
-                        "DequantizeLinear", &d) ||
-        !ort_quant_same(&q, &d) || c->graph->values.data[node->outputs[0]]->is_output)
-        return false;
-    ort_graph_replace_uses(c->graph, node->outputs[0], d.node->inputs[0]);
-    ort_graph_remove_node(c->graph, node);
-    return true;
 }
 
 /* ---- saturation */
@@ -190,7 +199,8 @@ static bool all_coded(const ort_pass_context *c, const ort_node *move, int input
     for (int k = 0; k < move->output_count; k++)
         if (move->outputs[k] == ORT_ID_NONE || !coder_of(graph, move, k, &first))
             return false;
-    return is_byte(first.dtype) && !ort_quant_stays(c, move, first.dtype);
+    return is_byte(first.dtype) && ort_quant_is_plain(&first) &&
+           !ort_quant_stays(c, move, first.dtype);
 }
 
 /* The move takes the codes; its outputs become those of the QuantizeLinear after them. */
@@ -228,8 +238,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (inputs && all_coded(c, node, inputs)) {
             ORT_TRY(move_codes(c, node, inputs, err));
             ++*changes;
-        } else if (ort_edit_is(node, ONNX, "QuantizeLinear") &&
-                   (undo(c, node) || drop_activation(c, node))) {
+        } else if (ort_edit_is(node, ONNX, "QuantizeLinear") && drop_activation(c, node)) {
             ++*changes;
         }
     }

@@ -12,13 +12,16 @@ typedef struct ort_quant {
     int64_t axis;            /* not normalized */
 } ort_quant;
 
-/* Is the node a QuantizeLinear (or DequantizeLinear) with constant parameters, not by blocks? */
+/* Is the node a QuantizeLinear (or DequantizeLinear) with constant parameters, from or to
+ * float32, not by blocks? */
 bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type, ort_quant *quant);
 /* One scale and one zero point for the whole tensor. */
 bool ort_quant_is_plain(const ort_quant *quant);
 double ort_quant_scale(const ort_quant *quant); /* the first */
 int64_t ort_quant_zero(const ort_quant *quant); /* the first */
-/* Both plain, of one type, with the same parameters: what one makes the other undoes exactly. */
+/* Of one type, with the same parameters: what DequantizeLinear makes of a code of up to 16 bits,
+ * QuantizeLinear makes the code again. (q - z) s / s is off by two roundings of at most 2^-24 of
+ * itself, far from half a code, as long as scales are normal numbers. */
 bool ort_quant_same(const ort_quant *a, const ort_quant *b);
 /* Must a float operator stay between DequantizeLinear and QuantizeLinear of this type, since the
  * file is for others? With a note on `node` then. */

@@ -115,24 +115,75 @@ static void quantized_contrib(test_state *test)
     }
 }
 
-/* Codes made floats and the same codes again. */
+typedef struct pair_case {
+    float scale[2][2];
+    uint8_t zero[2][2];
+    int axis[2], channels; /* 1: one scale for all */
+    bool between;          /* another reader of the numbers between the pairs */
+    int nodes;
+} pair_case;
+
+/* One number, or one per channel. */
+static void pair_parameters(net *n, const char *name, const pair_case *p, int which)
+{
+    char label[32];
+    int rank = p->channels > 1;
+    snprintf(label, sizeof label, "s%s", name);
+    net_constant(n, label, ORT_DTYPE_FLOAT, rank, DIMS(p->channels), p->scale[which]);
+    snprintf(label, sizeof label, "z%s", name);
+    net_constant(n, label, ORT_DTYPE_UINT8, rank, DIMS(p->channels), p->zero[which]);
+}
+
+/* Codes made floats and the same codes again, which elimination alone undoes. */
 static void codes_undone(test_state *test)
 {
-    for (int same = 0; same < 2; same++) {
+    static const char *const only[] = {"quant_pairs", "dead_nodes", NULL};
+    static const pair_case cases[] = {
+        {{{0.02f}, {0.02f}}, {{120}, {120}}, {1, 1}, 1, false, 2},
+        {{{0.02f}, {0.02f}}, {{120}, {120}}, {0, 1}, 1, false, 2}, /* of no meaning */
+        {{{0.02f}, {0.02f}}, {{120}, {120}}, {1, 1}, 1, true, 4},
+        {{{0.02f, 0.3f}, {0.02f, 0.3f}}, {{120, 3}, {120, 3}}, {1, 1}, 2, false, 2},
+        /* another scale, zero point, axis; a scale that loses bits */
+        {{{0.02f}, {0.025f}}, {{120}, {120}}, {1, 1}, 1, false, 4},
+        {{{0.02f}, {0.02f}}, {{120}, {121}}, {1, 1}, 1, false, 4},
+        {{{0.02f, 0.3f}, {0.02f, 0.31f}}, {{120, 3}, {120, 3}}, {1, 1}, 2, false, 4},
+        {{{0.02f, 0.3f}, {0.02f, 0.3f}}, {{120, 3}, {120, 3}}, {1, 0}, 2, false, 4},
+        {{{1e-44f}, {1e-44f}}, {{120}, {120}}, {1, 1}, 1, false, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const pair_case *p = &cases[i];
         net n;
         CHECK(net_init(&n, NULL));
-        net_input(&n, "x", ORT_DTYPE_FLOAT, 1, DIMS(40));
-        parameters(&n, "x", 0.02f, 120);
-        parameters(&n, "y", same ? 0.02f : 0.025f, 120);
-        net_node(&n, "QuantizeLinear", "x sx zx", "xq");
-        net_node(&n, "DequantizeLinear", "xq sx zx", "xd");
-        net_node(&n, "QuantizeLinear", "xd sy zy", "yq");
-        net_node(&n, "DequantizeLinear", "yq sy zy", "y");
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(2, 2));
+        pair_parameters(&n, "x", p, 0);
+        pair_parameters(&n, "y", p, 1);
+        net_int(&n, net_node(&n, "QuantizeLinear", "x sx zx", "xq"), "axis", p->axis[0]);
+        net_int(&n, net_node(&n, "DequantizeLinear", "xq sx zx", "xd"), "axis", p->axis[0]);
+        net_int(&n, net_node(&n, "QuantizeLinear", "xd sy zy", "yq"), "axis", p->axis[1]);
+        net_int(&n, net_node(&n, "DequantizeLinear", "yq sy zy", "y"), "axis", p->axis[1]);
         net_output(&n, "y");
-        CHECK(holds(&n, true, net_floats(1, DIMS(40), -2, 0.1f), 0));
-        CHECK(count_ops(&n, NULL) == (same ? 2 : 4));
+        if (p->between) {
+            net_node(&n, "Relu", "xd", "z");
+            net_output(&n, "z");
+        }
+        CHECK(*net_rewritten(&n, only, 0, 0));
+        CHECK(count_ops(&n, NULL) == p->nodes);
         net_free(&n);
     }
+}
+
+/* Codes that are a result of the graph keep their name. */
+static void codes_returned(test_state *test)
+{
+    net n;
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_UINT8, 1, DIMS(40));
+    parameters(&n, "x", 0.02f, 120);
+    net_node(&n, "DequantizeLinear", "x sx zx", "xd");
+    net_node(&n, "QuantizeLinear", "xd sx zx", "y");
+    net_output(&n, "y");
+    CHECK_TEXT(net_rewritten(&n, NULL, 0, 0), "DequantizeLinear QuantizeLinear");
+    net_free(&n);
 }
 
 /* ---- products */
@@ -428,6 +479,7 @@ int main(void)
     RUN(test, quantized);
     RUN(test, quantized_contrib);
     RUN(test, codes_undone);
+    RUN(test, codes_returned);
     RUN(test, products);
     RUN(test, dynamic_products);
     RUN(test, moves);
