@@ -358,8 +358,20 @@ static void pads_into_windows(test_state *test)
          "Relu Pad MaxPool"},
         {"in x 1,2,6,5;" PADS "Relu x -> r; Pad r p -> a;"
          "MaxPool a -> y kernel_shape=2,2 ceil_mode=1; out y", "Relu Pad MaxPool"},
+        /* a long kernel, in a file; one dimension alone */
+        {"in x 1,2,9,5; f w 3,2,7,1;" PADS "Pad x p -> a; Conv a w -> y; out y", "Conv"},
+        {"in x 1,2,9,5; f w 3,2,8,1;" PADS "Pad x p -> a; Conv a w -> y; out y", "Pad Conv"},
+        {"in x 1,2,9; f w 3,2,8; i p 0,0,4,0,0,3; Pad x p -> a; Conv a w -> y; out y", "Conv"},
     };
     CHECK_CASES(cases, 1e-6);
+    net n; /* in a session */
+    CHECK(net_init(&n, NULL));
+    net_text(&n, "in x 1,2,9,5; f w 3,2,8,1;" PADS "Pad x p -> a; Conv a w -> y; out y");
+    ort_pass_options options = {.level = 1, .registry = n.env->registry};
+    CHECK(!ort_graph_infer(n.model->graph, n.env->registry, NULL, NULL));
+    CHECK(!ort_passes_run(n.model, &options, NULL));
+    CHECK_TEXT(net_ops(&n), "Conv");
+    net_free(&n);
 }
 
 static void pads_in_a_row(test_state *test)
