@@ -200,8 +200,11 @@ static int make_session(runner *r)
     int status = 0;
     /* From the file, with the pack beside it, unless the model is needed or changed. */
     bool direct = !o->settings.dims.count && !o->settings.shapes.count && !o->save_optimized;
-    if (!direct)
+    if (!direct) {
+        double begin = tool_now_ms();
         status = settings_load_model(&o->settings, r->env, r->model_path, LOAD_ALL, &r->model);
+        r->timing.model_ms = tool_now_ms() - begin;
+    }
     if (status != 0)
         return status;
     ort_session_options_init(&options);

@@ -173,6 +173,8 @@ int report_hash(const sink *s, ort_value *const *outputs, FILE *out)
 
 int report_phases(const ort_session *session, const timing *t, FILE *out)
 {
+    if (t->model_ms > 0)
+        fprintf(out, "%-24s %9.3f ms\n", "load", t->model_ms);
     for (size_t i = 0; i < ort_session_phase_count(session); i++) {
         uint64_t ns;
         int changes;

@@ -92,7 +92,8 @@ void sink_release(sink *s);
 /* ---- report */
 
 typedef struct timing {
-    double load_ms, first_ms;
+    double load_ms, first_ms; /* until the session is ready; of the first run */
+    double model_ms; /* of the first, the model's own loading where no session loads it; or 0 */
     double *runs_ms;
     size_t count, capacity;
 } timing;

@@ -126,6 +126,23 @@ assert out["name"] == "out" and out["dtype"] == "float" and out["shape"] == [2, 
     has threads ORT_THREADS 3
 }
 
+@test "--time shows each pass of the level, load first" {
+    # the phases before "plan" that count changes, against the table's passes up to the level
+    for level in 0 1 2 3; do
+        run --separate-stderr ort-run "$MODELS_DIR/digits.onnx" --random 1 --dim batch=1 \
+            --level $level --time -o out.npy
+        [ "$status" -eq 0 ] && [[ $stderr == load\ * ]]
+        echo "$stderr" | awk '/ changes$/ {print $1}' >shown
+        ort-optimize --list-passes | awk -v level=$level '$1 <= level {print $2}' >listed
+        [ -s shown ] && diff listed shown
+    done
+    [[ $stderr =~ conv_activation\ +[0-9.]+\ ms\ \ 2\ changes ]]
+    run --separate-stderr ort-run "$MODELS_DIR/digits.onnx" --random 1 --no-pack --time \
+        --disable conv_activation,gelu -o out.npy
+    [ "$status" -eq 0 ] && [[ $stderr == load\ *gemm_activation* ]]
+    [[ $stderr != *conv_activation* && $stderr != *$'\n'gelu\ * ]]
+}
+
 @test "an option beats its variable, and a bad variable is refused" {
     export ORT_THREADS=3
     works ort-run "$FX/add.onnx" "$FX/xy.npz" --threads 2 --repeat 1 --json
