@@ -1,4 +1,6 @@
 /* api_optimize.c - the optimizer of ort.h: thin. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/findings.h"
 #include "exec/env.h"
@@ -94,6 +96,15 @@ const char *ort_pass_name(int index, int *level, const char **doc)
     if (doc)
         *doc = pass->doc;
     return pass->name;
+}
+
+bool ort_pass_is_exact(const char *name)
+{
+    const ort_pass *pass;
+    for (int i = 0; (pass = ort_pass_at(i)); i++)
+        if (!strcmp(pass->name, name))
+            return pass->exact;
+    return false;
 }
 
 ort_status ort_model_copy(const ort_model *model, ort_model **copy, ort_error *err)

@@ -390,6 +390,8 @@ ORT_WARN_UNUSED ort_status ort_model_set_opset(ort_env *env, ort_model *model, i
 /* The table of passes in the order they run: name (NULL past the end), level (3: sessions only) and
  * what it does. */
 const char *ort_pass_name(int index, int *level, const char **doc);
+/* Does a model compute the same to the bit after this pass? False for a name that no pass has. */
+bool ort_pass_is_exact(const char *name);
 /* An independent copy; weights are shared. */
 ORT_WARN_UNUSED ort_status ort_model_copy(const ort_model *model, ort_model **copy,
                                           ort_error *err);

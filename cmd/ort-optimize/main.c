@@ -90,8 +90,8 @@ static int list_passes(bool json)
     int level;
     for (int i = 0; (name = ort_pass_name(i, &level, &doc)); i++) {
         if (json)
-            printf("%s{\"name\": \"%s\", \"level\": %d, \"doc\": \"%s\"}", i ? ",\n " : "[", name,
-                   level, doc);
+            printf("%s{\"name\": \"%s\", \"level\": %d, \"exact\": %s, \"doc\": \"%s\"}",
+                   i ? ",\n " : "[", name, level, ort_pass_is_exact(name) ? "true" : "false", doc);
         else
             printf("%d  %-24s %s\n", level, name, doc);
     }
@@ -189,16 +189,29 @@ static void on_run(void *arg, int run, int runs)
     progress_step(arg, (uint64_t)run, (uint64_t)runs);
 }
 
+/* Was nothing done but by passes that change no bit? Other sizes may take another kernel. */
+static bool all_exact(const optimizer *x)
+{
+    if (x->options.opset)
+        return false;
+    if (x->options.settings.level_number == 0)
+        return true;
+    for (size_t i = 0; i < x->report.pass_count; i++)
+        if (x->report.passes[i].changes && !ort_pass_is_exact(x->report.passes[i].name))
+            return false;
+    return x->options.dynamic.count == 0;
+}
+
 /* ort-optimize(1) derives these: a rewritten layer rounds once where it did not, or the other way
  * about (level 1: scaled weights; level 2: kernels in place of chains, or another opset's chains),
  * 2^-24 each; 170 layers in a row, enlarged tenfold by norms and softmax, make 1e-4. 16 bits: forty
  * roundings, 2^-11 or 2^-8 each. */
-static double default_tolerance(const optimize_options *o)
+static double default_tolerance(const optimizer *x)
 {
-    int level = o->settings.level_number;
+    const optimize_options *o = &x->options;
     if (o->fp16 || o->bf16)
         return o->fp16 ? 40 * 0x1p-11 : 40 * 0x1p-8;
-    return level == 0 && !o->opset ? 0 : 1e-4;
+    return all_exact(x) ? 0 : 1e-4;
 }
 
 static int verify_settings(optimizer *x, ort_verify_options *options)
@@ -211,8 +224,8 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
     options->samples = (const ort_tensors *const *)x->samples.sets;
     options->sample_count = x->samples.count;
     options->seed = (uint64_t)seed;
-    options->tolerance = o->tolerance >= 0 ? o->tolerance
-                                           : default_tolerance(o);
+    options->tolerance = o->tolerance >= 0 ? o->tolerance : default_tolerance(x);
+    x->report.tolerance = options->tolerance;
     if (o->tolerance >= 0)
         options->code_tolerance = o->tolerance;
     options->timeout_s = o->timeout;

@@ -81,6 +81,7 @@ typedef struct report {
     size_t near_miss_count, near_miss_capacity;
     ort_verification verification;
     bool verified; /* verification was asked for */
+    double tolerance; /* of it */
     const char *bisected; /* or NULL */
 } report;
 

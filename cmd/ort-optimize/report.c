@@ -243,9 +243,9 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
         return;
     fputc('\n', stream);
     if (v->verdict == ORT_VERIFIED)
-        fprintf(stream, "verified: %d runs agree%s; largest difference %.3g (%.3g of the largest "
-                        "value), in '%s'\n", v->runs, v->sizes > 1 ? ", of two sizes" : "",
-                v->max_abs, v->max_scaled, v->output);
+        fprintf(stream, "verified: %d runs agree%s%s; largest difference %.3g (%.3g of the largest "
+                        "value), in '%s'\n", v->runs, r->tolerance > 0 ? "" : " to the bit",
+                v->sizes > 1 ? ", of two sizes" : "", v->max_abs, v->max_scaled, v->output);
     else
         fprintf(stream, "%s: %s\n",
                 v->verdict == ORT_DIFFERENT ? "different" : "not verified", v->text);
@@ -291,6 +291,7 @@ static json_object *verification_json(const report *r)
     add(j, "verdict", json_object_new_string(r->verified ? words[v->verdict] : "not asked for"));
     add(j, "runs", json_object_new_int(v->runs));
     add(j, "sizes", json_object_new_int(v->sizes));
+    add(j, "tolerance", r->verified ? json_object_new_double(r->tolerance) : NULL);
     add(j, "max_abs", json_object_new_double(v->max_abs));
     add(j, "max_scaled", json_object_new_double(v->max_scaled));
     add(j, "output", json_object_new_string(v->output));

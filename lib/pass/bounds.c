@@ -135,6 +135,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_bounds = {
     .name = "bounds",
     .level = 1,
+    .exact = true,
     .doc = "Relu and Clip in a row become one",
     .apply = apply,
 };

@@ -205,4 +205,8 @@ static ort_status apply(ort_pass_context *p, int *changes, ort_error *err)
 }
 
 const ort_pass ort_pass_chain_fusion = {
-    "chain_fusion", 3, "elementwise operators in a row run tile by tile", apply};
+    .name = "chain_fusion",
+    .level = 3,
+    .doc = "elementwise operators in a row run tile by tile",
+    .apply = apply,
+};

@@ -237,6 +237,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_common_subexpressions = {
     .name = "common_subexpressions",
     .level = 1,
+    .exact = true,
     .doc = "nodes and constants that are the same become one",
     .apply = apply,
 };

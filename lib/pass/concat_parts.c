@@ -246,6 +246,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_concat_parts = {
     .name = "concat_parts",
     .level = 1,
+    .exact = true,
     .doc = "what is joined and taken apart again, or the other way round, goes",
     .apply = apply,
 };

@@ -472,6 +472,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_control_flow = {
     .name = "control_flow",
     .level = 1,
+    .exact = true,
     .doc = "If of a known condition, Loop and Scan of few known rounds become plain nodes",
     .apply = apply,
 };

@@ -77,6 +77,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_dead_nodes = {
     .name = "dead_nodes",
     .level = 1,
+    .exact = true,
     .doc = "nodes and initializers that nothing reads go",
     .apply = apply,
 };

@@ -95,6 +95,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_default_inputs = {
     .name = "default_inputs",
     .level = 1,
+    .exact = true,
     .doc = "optional inputs that hold what their absence means go",
     .apply = apply,
 };

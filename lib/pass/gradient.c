@@ -433,6 +433,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_gradient = {
     .name = "gradient",
     .level = 0,
+    .exact = true,
     .doc = "Gradient nodes become the nodes that compute them (always runs)",
     .apply = apply,
 };

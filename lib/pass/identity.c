@@ -249,6 +249,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_identity = {
     .name = "identity",
     .level = 1,
+    .exact = true,
     .doc = "nodes that give back their input go",
     .apply = apply,
 };

@@ -353,6 +353,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_merge_moves = {
     .name = "merge_moves",
     .level = 1,
+    .exact = true,
     .doc = "two transposes, reshapes, casts or concats in a row become one",
     .apply = apply,
 };

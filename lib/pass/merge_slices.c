@@ -118,6 +118,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_merge_slices = {
     .name = "merge_slices",
     .level = 1,
+    .exact = true,
     .doc = "slices in a row along different axes become one",
     .apply = apply,
 };

@@ -27,6 +27,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_not_where = {
     .name = "not_where",
     .level = 1,
+    .exact = true,
     .doc = "Where of a negated condition swaps its branches",
     .apply = apply,
 };

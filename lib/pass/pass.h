@@ -31,6 +31,9 @@ typedef struct ort_pass_context {
 struct ort_pass {
     const char *name;
     int level; /* 0 required, 1 basic, 2 extended, 3 layout */
+    /* It takes nodes away, joins moves of data or changes what is only chosen among: no result of
+     * the model is rounded another way, so verification asks for the same bits. */
+    bool exact;
     const char *doc;
     /* One sweep over the graph; *changes counts rewrites. */
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);

@@ -68,6 +68,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 const ort_pass ort_pass_reshape_shape = {
     .name = "reshape_shape",
     .level = 1,
+    .exact = true,
     .doc = "a Reshape to computed dimensions gets a constant shape with 0 and -1",
     .apply = apply,
 };

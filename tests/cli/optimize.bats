@@ -99,6 +99,31 @@ END
         ort-optimize "$FX/nan.onnx" --strict -o out.onnx
 }
 
+@test "exact passes are verified to the bit, others by a tolerance" {
+    tolerance() {
+        works ort-optimize "$@" --json
+        python3 -c 'import json, sys; print(json.loads(sys.argv[1])["verification"]["tolerance"])' \
+            "$output"
+    }
+    works ort-optimize "$FX/captured.onnx"
+    has common_subexpressions "runs agree to the bit"
+    [ "$(tolerance "$FX/captured.onnx")" = 0.0 ]
+    [ "$(tolerance "$MODELS_DIR/digits.onnx" --contrib)" = 0.0001 ] # conv_activation
+    [ "$(tolerance "$MODELS_DIR/digits.onnx" --contrib --level 0)" = 0.0 ]
+    [ "$(tolerance "$FX/captured.onnx" --opset 18 --level 0)" = 0.0001 ]
+    [ "$(tolerance "$FX/captured.onnx" --tolerance 0.5)" = 0.5 ]
+}
+
+@test "the man page lists the exact passes" {
+    ort-optimize --list-passes --json >passes.json
+    python3 - "$ROOT/man/ort-optimize.1" <<'END'
+import json, re, sys
+listed = re.search(r"are exact:.*?\.Po\n(.*?)\n\.Pc", open(sys.argv[1]).read(), re.S).group(1)
+exact = sorted(p["name"] for p in json.load(open("passes.json")) if p["exact"])
+assert re.split(r",\s+", listed) == exact, exact
+END
+}
+
 @test "what it refuses" {
     fails 2 "no MODEL given" ort-optimize
     fails 2 "level 3 is for sessions" ort-optimize "$MODELS_DIR/digits.onnx" --level 3
@@ -109,7 +134,7 @@ END
 
 @test "made-up inputs of the usual sizes that a model refuses are replaced by others" {
     works ort-optimize "$FX/window.onnx"
-    has "verified: 3 runs agree, of two sizes"
+    has "verified: 3 runs agree to the bit, of two sizes"
     works ort-run "$FX/window.onnx" --random 1 -o y.npy
     grep -aq "(1, 1, 257)" y.npy
 }
