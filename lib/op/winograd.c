@@ -18,7 +18,7 @@
 enum {
     POSITIONS = 36,
     TILE = 4,                /* outputs along an axis */
-    LEAST_CHANNELS = 16,
+    LEAST_CHANNELS = 8,
     TASKS_WANTED = 8,
     TILES_LEAST = 12,        /* of a task: what the micro tiles of the product fill */
     UNKNOWN_EXTENT = 32,
