@@ -35,6 +35,7 @@ typedef struct ort_tile_f32 {
     int64_t ldadd;
     const float *row_bias, *col_bias; /* NULL: none */
     float alpha, lo, hi;              /* -INFINITY, INFINITY: no clamp */
+    const float *ahead; /* packed B of as many columns that is read next: fetched; or NULL */
 } ort_tile_f32;
 
 /* C = alpha * A * B + add. */

@@ -25,6 +25,7 @@ static inline __attribute__((always_inline)) void i32_finish(vi acc, int32_t *c,
         vi_store_n(c, n, acc);
 }
 #define T_FINISH(acc, t, row, c, add, col, n) i32_finish(acc, c, add, n);
+#define T_AHEAD(t) NULL
 
 #define TILE(name) i16_##name
 #define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)
