@@ -348,19 +348,31 @@ static void roi_align_down_16(ort_opset_step *s)
 
 /* ---- blocks of channels */
 
+/* Is the mode CRD, which older versions lack, of an input whose sizes but the batch are known? Else
+ * nothing is to do, or a blocker is noted. */
+static bool crd_sizes(ort_opset_step *s, ort_id x, int64_t *b, int64_t *c, int64_t *h, int64_t *w)
+{
+    *b = ort_node_int(s->node, "blocksize", 1);
+    *c = ort_opset_dim(s, x, 1);
+    *h = ort_opset_dim(s, x, 2);
+    *w = ort_opset_dim(s, x, 3);
+    if (strcmp(ort_node_string(s->node, "mode", "DCR"), "CRD"))
+        return false;
+    if (*c <= 0 || *h <= 0 || *w <= 0 || *b <= 0) {
+        ort_opset_block(s, "mode 'CRD' of an input of unknown size");
+        return false;
+    }
+    return true;
+}
+
 /* Reshape, Transpose, Reshape; sizes are known but for the batch. */
 static void depth_down_11(ort_opset_step *s)
 {
     static const int64_t perm[] = {0, 1, 4, 2, 5, 3};
     ort_id x = s->node->inputs[0];
-    int64_t b = ort_node_int(s->node, "blocksize", 1);
-    int64_t c = ort_opset_dim(s, x, 1), h = ort_opset_dim(s, x, 2), w = ort_opset_dim(s, x, 3);
-    if (strcmp(ort_node_string(s->node, "mode", "DCR"), "CRD"))
+    int64_t b, c, h, w;
+    if (!crd_sizes(s, x, &b, &c, &h, &w))
         return;
-    if (c <= 0 || h <= 0 || w <= 0 || b <= 0) {
-        ort_opset_block(s, "mode 'CRD' of an input of unknown size");
-        return;
-    }
     const int64_t apart[] = {0, c / (b * b), b, b, h, w}, joined[] = {0, c / (b * b), h * b, w * b};
     ort_id y = ort_grad_reshape(&s->g, x, ort_grad_ints(&s->g, apart, 6));
     y = ort_grad_transpose(&s->g, y, perm, 6);
@@ -371,14 +383,9 @@ static void space_down_28(ort_opset_step *s)
 {
     static const int64_t perm[] = {0, 1, 3, 5, 2, 4};
     ort_id x = s->node->inputs[0];
-    int64_t b = ort_node_int(s->node, "blocksize", 1);
-    int64_t c = ort_opset_dim(s, x, 1), h = ort_opset_dim(s, x, 2), w = ort_opset_dim(s, x, 3);
-    if (strcmp(ort_node_string(s->node, "mode", "DCR"), "CRD"))
+    int64_t b, c, h, w;
+    if (!crd_sizes(s, x, &b, &c, &h, &w))
         return;
-    if (c <= 0 || h <= 0 || w <= 0 || b <= 0) {
-        ort_opset_block(s, "mode 'CRD' of an input of unknown size");
-        return;
-    }
     const int64_t apart[] = {0, c, h / b, b, w / b, b}, joined[] = {0, c * b * b, h / b, w / b};
     ort_id y = ort_grad_reshape(&s->g, x, ort_grad_ints(&s->g, apart, 6));
     y = ort_grad_transpose(&s->g, y, perm, 6);
