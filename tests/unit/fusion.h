@@ -8,7 +8,7 @@
 
 #include "expr.h"
 #include "op/edit.h"
-#include "pass/pass.h"
+#include "pass_count.h"
 #include "test.h"
 
 enum { CONTRIB = 1, HALF = 2, SESSION = 4 };
@@ -21,22 +21,6 @@ typedef struct fusion {
     int left;            /* nodes that are left, or -1 */
     double tolerance;    /* 0: 2e-6 */
 } fusion;
-
-NET_STATIC int count_ops(const net *n, const char *op_type)
-{
-    ort_node *node;
-    int count = 0;
-    ORT_EACH_NODE(n->model->graph, node)
-        count += !op_type || !strcmp(node->op_type, op_type);
-    return count;
-}
-
-NET_STATIC void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
-{
-    (void)pass;
-    (void)ns;
-    *(int *)arg += changes;
-}
 
 /* Changes that the passes up to level 2 make; -1 when they fail. */
 NET_STATIC int rewrite(net *n, int flags)

@@ -4,26 +4,9 @@
 
 #include <ctype.h>
 
-#include "net.h"
-#include "pass/pass.h"
+#include "pass_count.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
-
-NET_STATIC int count_ops(const net *n, const char *op_type)
-{
-    ort_node *node;
-    int count = 0;
-    ORT_EACH_NODE(n->model->graph, node)
-        count += !op_type || !strcmp(node->op_type, op_type);
-    return count;
-}
-
-NET_STATIC void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
-{
-    (void)pass;
-    (void)ns;
-    *(int *)arg += changes;
-}
 
 /* Changes that these passes make (NULL: those up to level 2); -1 when they fail. */
 NET_STATIC int rewrite_with(net *n, const char *const *only, bool contrib, size_t growth_bytes)
