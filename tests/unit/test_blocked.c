@@ -300,6 +300,45 @@ static void unknown_extents(test_state *test)
     ort_value_free(x);
 }
 
+/* ---- between planes and blocks */
+
+/* Blocks hold what the planes hold and zeros beyond the last channel; back again, nothing beyond
+ * the planes is written. */
+static bool converts(const ort_blocked_kernels *k, int64_t block, int64_t channels, int64_t plane)
+{
+    float in[17 * 40], out[17 * 40], blocked[17 * 40 + 1];
+    for (int i = 0; i < 17 * 40; i++) {
+        in[i] = (float)i;
+        out[i] = -1;
+    }
+    blocked[plane * block] = -2;
+    k->gather(in, plane, channels, plane, blocked);
+    if (blocked[plane * block] != -2)
+        return false;
+    for (int64_t i = 0; i < plane * block; i++) {
+        int64_t c = i % block;
+        if (blocked[i] != (c < channels ? in[c * plane + i / block] : 0))
+            return false;
+    }
+    k->scatter(blocked, plane, channels, plane, out);
+    return !memcmp(in, out, sizeof *in * (size_t)(channels * plane)) &&
+           out[channels * plane] == -1;
+}
+
+static void conversions(test_state *test)
+{
+    for (int t = 0; ort_kernel_tier_at(t); t++) {
+        const ort_kernels *k = ort_kernel_tier_at(t)->has()
+                                   ? ort_kernels_get(ort_kernel_tier_at(t)->name)
+                                   : NULL;
+        for (int64_t channels = 1; k && channels <= 16; channels++)
+            for (int64_t plane = 1; plane < 40; plane++) {
+                CHECK(channels > 8 || converts(&k->blocked8, 8, channels, plane));
+                CHECK(converts(&k->blocked16, 16, channels, plane));
+            }
+    }
+}
+
 int main(void)
 {
     test_state test = {0};
@@ -308,5 +347,6 @@ int main(void)
     RUN(&test, regions);
     RUN(&test, lines);
     RUN(&test, unknown_extents);
+    RUN(&test, conversions);
     return test.failures != 0;
 }
