@@ -436,10 +436,11 @@ static ort_status finish_steps(planner *p)
     if (p->storages.count)
         memcpy(plan->storages, p->storages.data, sizeof *plan->storages * p->storages.count);
     plan->storage_count = (int)p->storages.count;
+    ORT_TRY(ort_plan_branch(plan, p->facts, p->err));
     ORT_TRY(ort_plan_place(plan, p->err));
     for (int i = 0; i < plan->storage_count; i++)
         p->storages.data[i] = plan->storages[i];
-    plan->plain = true;
+    plan->plain = plan->group_count == 0;
     for (int i = 0; i < plan->step_count; i++) {
         ort_plan_step *ps = &plan->steps[i];
         if (ps->workspace_bytes)

@@ -36,10 +36,20 @@ typedef struct ort_plan_step {
     size_t workspace_offset, thread_offset; /* into the arena */
     size_t workspace_bytes, thread_bytes;   /* thread_bytes: per thread */
     bool dynamic;        /* shapes are settled at run time */
+    bool alone;          /* too little work to share among threads */
     bool special;        /* dynamic, random, or values die here: not the short loop */
     const ort_id *drops; /* dynamic values that die after this step */
     int drop_count;
 } ort_plan_step;
+
+#define ORT_MAX_BRANCHES 16
+
+/* Steps [first, first + count) fall apart into branches that touch nothing of each other. */
+typedef struct ort_branch_group {
+    int first, count, branch_count;
+    const int *order;           /* the steps, branch by branch */
+    int ends[ORT_MAX_BRANCHES]; /* of each branch in `order`; the longest branch first */
+} ort_branch_group;
 
 typedef struct ort_patch { /* a slot whose memory is the caller's */
     ort_id slot;
@@ -64,7 +74,9 @@ struct ort_plan {
     ort_slot_plan *slots; /* by value id */
     ort_plan_step *steps;
     int step_count;
-    bool plain; /* no step is special: the short loop */
+    ort_branch_group *groups; /* by their first step; none with one thread */
+    int group_count;
+    bool plain; /* no step is special, and no groups: the short loop */
     ort_patch *inputs, *outputs;
     int input_patches, output_patches;
     bool *direct; /* per output: its storage is the result's memory */
@@ -99,6 +111,8 @@ void ort_plan_drop(ort_plan *plan);
 /* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned.
  */
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
+/* plan_branches.c: the groups, and the longer lives of what they touch. */
+ort_status ort_plan_branch(ort_plan *plan, const ort_fact *facts, ort_error *err);
 /* plan_memory.c: offsets for all storages that are not an output's; sets arena and peak bytes. */
 ort_status ort_plan_place(ort_plan *plan, ort_error *err);
 

@@ -80,6 +80,71 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
     return status;
 }
 
+typedef struct branch_run {
+    ort_frame *frame;
+    const ort_branch_group *group;
+    ort_exec_call *failed[ORT_MAX_BRANCHES]; /* NULL: the branch went through */
+    ort_status status[ORT_MAX_BRANCHES];
+    ort_error *errors; /* one per branch, or NULL */
+} branch_run;
+
+static void run_branch(void *arg, size_t branch, int thread)
+{
+    branch_run *r = arg;
+    const ort_branch_group *group = r->group;
+    (void)thread;
+    r->failed[branch] = NULL;
+    for (int i = branch ? group->ends[branch - 1] : 0; i < group->ends[branch]; i++) {
+        ort_exec_call *c = &r->frame->calls[group->order[i]];
+        r->status[branch] = c->run(&c->call, r->errors ? &r->errors[branch] : NULL);
+        if (!r->status[branch])
+            continue;
+        r->failed[branch] = c;
+        return;
+    }
+}
+
+/* The error of the step that comes first in order is the run's, as with one thread. *at: one past
+ * that step, or past the group. */
+static ort_status run_group(ort_frame *frame, const ort_branch_group *group, ort_exec_call **at,
+                            ort_error *err)
+{
+    ort_error errors[ORT_MAX_BRANCHES];
+    branch_run r = {.frame = frame, .group = group, .errors = err ? errors : NULL};
+    int first = -1;
+    for (int b = 0; err && b < group->branch_count; b++)
+        errors[b] = (ort_error){0};
+    ort_pool_run(frame->calls->call.pool, (size_t)group->branch_count, run_branch, &r);
+    *at = frame->calls + group->first + group->count;
+    for (int b = 0; b < group->branch_count; b++)
+        if (r.failed[b] && (first < 0 || r.failed[b] < r.failed[first]))
+            first = b;
+    if (first < 0)
+        return ORT_OK;
+    if (err)
+        *err = errors[first];
+    *at = r.failed[first] + 1;
+    return r.status[first];
+}
+
+static ort_status run_grouped(ort_frame *frame, ort_exec_call **at, ort_error *err)
+{
+    const ort_branch_group *group = frame->plan->groups;
+    const ort_branch_group *last = group + frame->plan->group_count;
+    ort_exec_call *c = frame->calls, *end = c + frame->plan->step_count;
+    ort_status status = ORT_OK;
+    while (c < end && !status) {
+        if (group < last && c == frame->calls + group->first) {
+            status = run_group(frame, group++, &c, err);
+            continue;
+        }
+        status = c->ps->special ? run_special(frame, c, err) : c->run(&c->call, err);
+        c++;
+    }
+    *at = c;
+    return status;
+}
+
 ort_status ort_frame_run(ort_frame *frame, ort_error *err)
 {
     ort_exec_call *c = frame->calls, *end = c + frame->plan->step_count;
@@ -90,6 +155,8 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
     } else if (frame->plan->plain) {
         for (; c < end && !status; c++)
             status = c->run(&c->call, err);
+    } else if (frame->plan->group_count) {
+        status = run_grouped(frame, &c, err);
     } else {
         for (; c < end && !status; c++)
             status = c->ps->special ? run_special(frame, c, err) : c->run(&c->call, err);

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
+#include "exec/plan.h"
 #include "net.h"
 #include "test.h"
 
@@ -55,6 +56,95 @@ static void chain_in_binding(test_state *test)
     ort_value_free(x);
     ort_session_free(session);
     net_free(&n);
+}
+
+/* ---- branches side by side */
+
+enum { BRANCHES = 4, ROWS = 7, SIDE = 128 };
+
+static void add_product(net *n, int branch, int step)
+{
+    char from[24], to[24], names[64];
+    float *weights = malloc(sizeof *weights * SIDE * SIDE);
+    snprintf(to, sizeof to, "w%d_%d", branch, step);
+    for (int i = 0; weights && i < SIDE * SIDE; i++)
+        weights[i] = (float)((i * (7 + branch) + step * 31) % 101 - 50) / 400;
+    if (weights)
+        net_constant(n, to, ORT_DTYPE_FLOAT, 2, DIMS(SIDE, SIDE), weights);
+    free(weights);
+    snprintf(from, sizeof from, "t%d_%d", branch, step - 1);
+    snprintf(names, sizeof names, "%s w%d_%d", step ? from : "trunk", branch, step);
+    snprintf(from, sizeof from, "m%d_%d", branch, step);
+    net_node(n, "MatMul", names, from);
+    snprintf(to, sizeof to, "t%d_%d", branch, step);
+    net_node(n, "Sinh", from, to);
+}
+
+/* A trunk, chains of products from it that work in place, their steps interleaved, and their sum.
+ * One chain reads `i`, which may lie outside of its data. */
+static void build_branches(net *n)
+{
+    net_input(n, "x", ORT_DTYPE_FLOAT, 2, DIMS(ROWS, SIDE));
+    net_input(n, "i", ORT_DTYPE_INT64, 1, DIMS(2));
+    net_node(n, "Tanh", "x", "trunk");
+    for (int step = 0; step < 3; step++)
+        for (int b = 0; b < BRANCHES; b++)
+            add_product(n, b, step);
+    net_node(n, "Gather", "t2_2 i", "picked");
+    net_node(n, "Sum", "t0_2 t1_2 t2_2 t3_2 trunk", "y");
+    net_output(n, "y");
+    net_output(n, "picked");
+}
+
+/* A session of that net; the number of groups its plan has after a run with these indices. */
+static int run_branches(int threads, ort_value *const in[2], ort_value *out[2], ort_status *status,
+                        ort_error *err)
+{
+    net n;
+    int groups = -1;
+    ort_env_options options;
+    ort_env_options_init(&options);
+    options.threads = threads;
+    if (!net_init(&n, &options))
+        return -1;
+    build_branches(&n);
+    ort_session *session = net_session(&n, NULL, err);
+    for (int i = 0; session && i < 20; i++)
+        *status = ort_session_run(session, in, out, NULL, err);
+    if (session && session->program->plans[0])
+        groups = session->program->plans[0]->group_count;
+    ort_session_free(session);
+    net_free(&n);
+    return groups;
+}
+
+static void branches_side_by_side(test_state *test)
+{
+    static const int counts[] = {2, 3, 8};
+    ort_value *in[2] = {net_floats(2, DIMS(ROWS, SIDE), -3, 0.007f),
+                        NULL};
+    ort_value *want[2] = {0}, *got[2] = {0};
+    ort_status status = ORT_OK;
+    ort_error err = {0}, alone = {0};
+    CHECK(ort_value_new_tensor(ORT_DTYPE_INT64, 1, DIMS(2), &in[1], &err) == ORT_OK);
+    memcpy(ort_value_data(in[1]), DIMS(5, -1), 2 * sizeof(int64_t));
+    CHECK(run_branches(1, in, want, &status, &err) == 0 && status == ORT_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK(run_branches(counts[i], in, got, &status, &err) > 0 && status == ORT_OK);
+        for (int o = 0; o < 2; o++)
+            CHECK(!memcmp(ort_value_data(got[o]), ort_value_data(want[o]),
+                          ort_tensor_bytes(&want[o]->tensor)));
+    }
+    /* The first failing step's error, whatever ran beside it. */
+    memcpy(ort_value_data(in[1]), DIMS(5, ROWS), 2 * sizeof(int64_t));
+    CHECK(run_branches(1, in, want, &status, &alone) == 0 && status == ORT_ERROR_RUN);
+    CHECK(run_branches(4, in, got, &status, &err) > 0 && status == ORT_ERROR_RUN);
+    CHECK_TEXT(err.message, alone.message);
+    for (int o = 0; o < 2; o++) {
+        ort_value_free(in[o]);
+        ort_value_free(want[o]);
+        ort_value_free(got[o]);
+    }
 }
 
 /* Several readers of one value: nothing may be overwritten too early. */
@@ -590,6 +680,7 @@ int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, chain_in_binding);
+    RUN(test, branches_side_by_side);
     RUN(test, in_place_is_safe);
     RUN(test, results_in_place);
     RUN(test, refusals);
