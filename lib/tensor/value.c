@@ -374,16 +374,27 @@ void ort_value_set_double(ort_value *value, int64_t index, double number)
         ort_tensor_set_f64(&value->tensor, index, number);
 }
 
+/* The bits that pad the last byte of packed elements are nobody's. */
+static uint64_t digest_data(const ort_tensor *t, uint64_t digest)
+{
+    size_t bytes = ort_tensor_bytes(t);
+    int used = (int)(ort_tensor_count(t) * ort_dtype_get(t->dtype)->bits % 8);
+    if (bytes == 0)
+        return digest;
+    if (used == 0)
+        return ort_hash_bytes(t->data, bytes, digest);
+    uint8_t last = ((const uint8_t *)t->data)[bytes - 1] & (uint8_t)((1 << used) - 1);
+    return ort_hash_bytes(&last, 1, ort_hash_bytes(t->data, bytes - 1, digest));
+}
+
 static uint64_t digest_tensor(const ort_tensor *t, uint64_t seed)
 {
     uint64_t head[2 + ORT_MAX_RANK] = {(uint64_t)t->dtype, (uint64_t)t->shape.rank};
     for (int i = 0; i < t->shape.rank; i++)
         head[2 + i] = (uint64_t)t->shape.dim[i];
     uint64_t digest = ort_hash_bytes(head, (size_t)(2 + t->shape.rank) * sizeof head[0], seed);
-    if (t->dtype != ORT_DTYPE_STRING) {
-        size_t bytes = ort_tensor_bytes(t);
-        return bytes ? ort_hash_bytes(t->data, bytes, digest) : digest;
-    }
+    if (t->dtype != ORT_DTYPE_STRING)
+        return digest_data(t, digest);
     const ort_string *strings = t->data;
     int64_t count = ort_tensor_count(t);
     for (int64_t i = 0; i < count; i++)
