@@ -45,6 +45,7 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     pass.report_arg = &r;
     pass.near_miss = o->on_near_miss ? near_miss : NULL;
     pass.near_miss_arg = &r;
+    pass.near_miss_ns = o->near_miss_ns;
     /* It may say too much soon; ort_model_save_packed states it anew. */
     ORT_TRY(ort_graph_set_metadata(model, ORT_PACK_DIGEST_KEY, NULL, err));
     return ort_model_rewrite(model, &pass, o->keep_functions, err);

@@ -354,6 +354,7 @@ typedef struct ort_optimize_options {
      * condition that failed; NULL: they go to the log, at debug level. Strings live as long as the
      * call. */
     void (*on_near_miss)(void *arg, const char *pass, const char *node, const char *condition);
+    uint64_t *near_miss_ns; /* set to the time it took to find them; or NULL */
     void *arg; /* of both */
 } ort_optimize_options;
 

@@ -69,7 +69,7 @@ typedef struct measure { /* of a model, before and after */
 } measure;
 
 typedef struct stage_times { /* of the stages, as far as they ran */
-    double load_ms, optimize_ms, verify_ms, save_ms;
+    double load_ms, optimize_ms, near_miss_ms, verify_ms, save_ms;
 } stage_times;
 
 typedef struct report {

@@ -333,6 +333,7 @@ void report_json(const report *r, const optimize_options *o, const char *model, 
     add(j, "passes", passes);
     add(j, "load_ms", json_object_new_double(r->times.load_ms));
     add(j, "optimize_ms", json_object_new_double(r->times.optimize_ms));
+    add(j, "near_miss_ms", json_object_new_double(r->times.near_miss_ms));
     add(j, "verify_ms", json_object_new_double(r->times.verify_ms));
     add(j, "save_ms", json_object_new_double(r->times.save_ms));
     add(j, "near_misses", near_misses_json(r));

@@ -40,35 +40,21 @@ static bool bit(unsigned word, int index)
     return (word >> index & 1u) != 0;
 }
 
-static void detect_name(ort_cpu *c)
-{
-    unsigned words[12] = {0};
-    for (unsigned i = 0; i < 3; i++)
-        if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
-                         &words[4 * i + 3]))
-            return;
-    char text[sizeof words + 1];
-    memcpy(text, words, sizeof words);
-    text[sizeof words] = '\0';
-    const char *start = text + strspn(text, " ");
-    snprintf(c->name, sizeof c->name, "%s", start);
-    for (size_t n = strlen(c->name); n > 0 && c->name[n - 1] == ' '; n--)
-        c->name[n - 1] = '\0';
-}
-
 static void detect_features(ort_cpu *c)
 {
     unsigned a, b, cx, d;
-    detect_name(c);
-    if (!__get_cpuid(1, &a, &b, &cx, &d) || !bit(cx, 27)) /* OSXSAVE */
+    unsigned most = __get_cpuid_max(0, NULL); /* CPUID is slow in a virtual machine: ask little */
+    if (most < 7)
+        return;
+    __cpuid(1, a, b, cx, d);
+    if (!bit(cx, 27)) /* OSXSAVE */
         return;
     bool fma = bit(cx, 12), f16c = bit(cx, 29), avx = bit(cx, 28);
     uint64_t xcr0 = read_xcr0();
     bool ymm = (xcr0 & XCR0_AVX) == XCR0_AVX;
     bool zmm = (xcr0 & XCR0_AVX512) == XCR0_AVX512;
     bool tiles = (xcr0 & XCR0_AMX) == XCR0_AMX;
-    if (!__get_cpuid_count(7, 0, &a, &b, &cx, &d))
-        return;
+    __cpuid_count(7, 0, a, b, cx, d);
     unsigned leaves = a;
     c->avx2 = ymm && avx && fma && f16c && bit(b, 5);
     c->avx512 = c->avx2 && zmm && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
@@ -76,7 +62,8 @@ static void detect_features(ort_cpu *c)
     c->avx512_fp16 = c->avx512 && bit(d, 23);
     c->amx_bf16 = tiles && bit(d, 22) && bit(d, 24);
     c->amx_int8 = tiles && bit(d, 25) && bit(d, 24);
-    if (leaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &cx, &d)) {
+    if (leaves >= 1) {
+        __cpuid_count(7, 1, a, b, cx, d);
         c->avx_vnni = c->avx2 && bit(a, 4);
         c->avx512_bf16 = c->avx512 && bit(a, 5);
     }
@@ -84,7 +71,7 @@ static void detect_features(ort_cpu *c)
 #else
 static void detect_features(ort_cpu *c)
 {
-    snprintf(c->name, sizeof c->name, "unknown");
+    (void)c;
 }
 #endif
 
@@ -112,16 +99,14 @@ static size_t parse_cache_size(const char *text)
     return (size_t)size;
 }
 
-static void detect_caches(ort_cpu *c)
+ort_cpu_caches ort_cpu_find_caches(void)
 {
-    c->l1d_bytes = 32u << 10;
-    c->l2_bytes = 512u << 10;
-    c->l3_bytes = 8u << 20;
+    ort_cpu_caches c = {.l1d_bytes = 32u << 10, .l2_bytes = 512u << 10, .l3_bytes = 8u << 20};
     for (int i = 0; i < 8; i++) {
         char path[96], level[16], type[32], size[32];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
         if (!read_line(path, level, sizeof level))
-            return;
+            break;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
         if (!read_line(path, type, sizeof type) || strcmp(type, "Instruction") == 0)
             continue;
@@ -130,18 +115,18 @@ static void detect_caches(ort_cpu *c)
         if (bytes == 0)
             continue;
         if (level[0] == '1')
-            c->l1d_bytes = bytes;
+            c.l1d_bytes = bytes;
         else if (level[0] == '2')
-            c->l2_bytes = bytes;
+            c.l2_bytes = bytes;
         else if (level[0] == '3')
-            c->l3_bytes = bytes;
+            c.l3_bytes = bytes;
     }
+    return c;
 }
 
 static void detect(void)
 {
     detect_features(&cpu);
-    detect_caches(&cpu);
 }
 
 const ort_cpu *ort_cpu_get(void)

@@ -14,11 +14,15 @@ typedef struct ort_cpu {
     bool avx512_fp16;
     bool amx_int8;
     bool amx_bf16;
-    size_t l1d_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; guesses when unknown */
-    char name[64];
 } ort_cpu;
 
+typedef struct ort_cpu_caches { /* guesses when unknown */
+    size_t l1d_bytes, l2_bytes, l3_bytes; /* per core, per core, shared */
+} ort_cpu_caches;
+
 const ort_cpu *ort_cpu_get(void); /* detected once; thread-safe */
+/* Read from sysfs at each call: most processes never ask. */
+ort_cpu_caches ort_cpu_find_caches(void);
 
 /* Processors this process may use: the affinity mask, cut by the cgroup v1/v2 CPU quota (rounded
  * up), at least 1. */

@@ -107,7 +107,6 @@ static void check_order(const ort_graph *graph, const ort_node *node, const uint
                         ort_findings *findings)
 {
     char label[256];
-    ort_node_label(node, label, sizeof label);
     for (int i = 0; i < node->input_count; i++) {
         const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
         if (!value)
@@ -116,18 +115,19 @@ static void check_order(const ort_graph *graph, const ort_node *node, const uint
                      value->initializer_proto;
         if (value->producer == ORT_ID_NONE && !given)
             ort_findings_add(findings, ORT_FINDING_ERROR,
-                             "%s: input %d names '%s', which nothing computes", label, i,
-                             value->name);
+                             "%s: input %d names '%s', which nothing computes",
+                             ort_node_label(node, label, sizeof label), i, value->name);
         else if (value->producer != ORT_ID_NONE && !placed[value->producer])
             ort_findings_add(findings, ORT_FINDING_ERROR,
-                             "%s: input %d ('%s') is computed later: a cycle", label, i,
-                             value->name);
+                             "%s: input %d ('%s') is computed later: a cycle",
+                             ort_node_label(node, label, sizeof label), i, value->name);
     }
     for (int i = 0; i < node->output_count; i++) {
         const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
         if (value && value->producer != node->id)
             ort_findings_add(findings, ORT_FINDING_ERROR,
-                             "%s: output %d ('%s') is computed twice", label, i, value->name);
+                             "%s: output %d ('%s') is computed twice",
+                             ort_node_label(node, label, sizeof label), i, value->name);
     }
 }
 
@@ -175,12 +175,66 @@ static void check_node_names(const ort_graph *graph, ort_findings *findings)
 
 /* ---- all of a graph */
 
-static ort_status check_graph(const ort_graph *graph, const char *place,
-                              const ort_registry *registry, ort_findings *findings, ort_error *err)
+typedef struct model_check {
+    const ort_registry *registry;
+    ort_findings *findings;
+    ort_arena arena;
+    ort_hashmap kinds; /* of nodes that were found right */
+} model_check;
+
+/* All that ort_check_node looks at: nodes with the same text get the same findings, but for their
+ * names. Its length, or 0 when the node has more than fits. */
+static size_t kind_of_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
+                           char text[512])
 {
-    ort_arena arena = {0};
+    size_t used = sizeof op;
+    memcpy(text, &op, sizeof op);
+    if (node->input_count + node->output_count > 64 || node->attr_count > 32)
+        return 0;
+    text[used++] = (char)node->input_count;
+    text[used++] = (char)node->output_count;
+    for (int i = 0; i < node->input_count + node->output_count; i++) {
+        ort_id id = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+        const ort_graph_value *value = ort_graph_value_at(graph, id);
+        if (value && value->fact.type.kind != ORT_TYPE_TENSOR)
+            return 0;
+        text[used++] = value ? (char)value->fact.type.dtype : (char)0x7f;
+    }
+    for (int i = 0; i < node->attr_count; i++) {
+        const ort_attr *attr = &node->attrs[i];
+        size_t length = strlen(attr->name) + 1;
+        if (attr->reference || used + length + 2 > 512)
+            return 0;
+        memcpy(text + used, attr->name, length);
+        used += length;
+        text[used++] = (char)attr->type;
+        text[used++] = (char)(attr->count != 0);
+    }
+    return used;
+}
+
+/* A model has many nodes and few kinds of them: each is looked at until one is right. */
+static void check_node(model_check *c, const ort_graph *graph, const ort_node *node,
+                       const ort_op *op)
+{
+    char text[512];
+    size_t length = kind_of_node(graph, node, op, text), before = ort_findings_count(c->findings);
+    if (length && ort_hashmap_get(&c->kinds, text, length, NULL))
+        return;
+    ort_check_node(graph, node, op, c->findings);
+    const char *kept = length && ort_findings_count(c->findings) == before
+                           ? ort_arena_strndup(&c->arena, text, length)
+                           : NULL;
+    if (kept)
+        (void)ort_hashmap_put(&c->kinds, kept, length, 1);
+}
+
+static ort_status check_graph(model_check *c, const ort_graph *graph, const char *place,
+                              ort_error *err)
+{
+    ort_findings *findings = c->findings;
     const ort_node *node;
-    uint8_t *placed = ort_arena_alloc(&arena, graph->nodes.count + 1);
+    uint8_t *placed = ort_arena_alloc(&c->arena, graph->nodes.count + 1);
     if (!placed)
         return ort_error_memory(err, graph->nodes.count);
     ort_status status = ORT_OK;
@@ -194,19 +248,19 @@ static ort_status check_graph(const ort_graph *graph, const char *place,
         check_order(graph, node, placed, findings);
         placed[node->id] = 1;
         const ort_op *op = node->op ? node->op
-                                    : ort_registry_find(registry, node->domain, node->op_type,
+                                    : ort_registry_find(c->registry, node->domain, node->op_type,
                                                         node->opset);
         if (op)
-            ort_check_node(graph, node, op, findings);
+            check_node(c, graph, node, op);
         else
-            ort_check_unknown(graph, node, registry, findings);
-        char label[256], inner[320];
-        snprintf(inner, sizeof inner, "in a body of %s: ",
-                 ort_node_label(node, label, sizeof label));
-        for (int b = 0; b < node->body_count && status == ORT_OK; b++)
-            status = check_graph(node->bodies[b], inner, registry, findings, err);
+            ort_check_unknown(graph, node, c->registry, findings);
+        for (int b = 0; b < node->body_count && status == ORT_OK; b++) {
+            char label[256], inner[320];
+            snprintf(inner, sizeof inner, "in a body of %s: ",
+                     ort_node_label(node, label, sizeof label));
+            status = check_graph(c, node->bodies[b], inner, err);
+        }
     }
-    ort_arena_release(&arena);
     return status;
 }
 
@@ -222,7 +276,11 @@ ort_status ort_graph_check(ort_model *model, const ort_registry *registry, ort_f
     if (status != ORT_OK)
         return ort_error_set(err, status, "%s", inner.message);
     ORT_TRY(ort_graph_infer(model->graph, registry, findings, err));
-    ORT_TRY(check_graph(model->graph, "", registry, findings, err));
-    check_versions(model, findings);
-    return ORT_OK;
+    model_check c = {.registry = registry, .findings = findings};
+    status = check_graph(&c, model->graph, "", err);
+    ort_hashmap_release(&c.kinds);
+    ort_arena_release(&c.arena);
+    if (status == ORT_OK)
+        check_versions(model, findings);
+    return status;
 }

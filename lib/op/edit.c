@@ -200,12 +200,6 @@ const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node
     return value->is_input ? NULL : value->fact.value;
 }
 
-bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type)
-{
-    return node && !node->removed && node->op && !strcmp(node->op_type, op_type) &&
-           !strcmp(strcmp(node->domain, "ai.onnx") ? node->domain : "", domain);
-}
-
 size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node)
 {
     size_t bytes = 6 + strlen(node->op_type) + strlen(node->name);

@@ -4,6 +4,8 @@
 #ifndef ORT_OP_EDIT_H
 #define ORT_OP_EDIT_H
 
+#include <string.h>
+
 #include "op/op.h"
 
 typedef struct ort_node_spec {
@@ -52,7 +54,12 @@ ort_node *ort_edit_only_reader(const ort_graph *graph, ort_id value);
 /* The constant value of input `slot`, or NULL. */
 const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node, int slot);
 /* Is this the operator `op_type` of `domain`, resolved and live? */
-bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type);
+static inline bool ort_edit_is(const ort_node *node, const char *domain, const char *op_type)
+{
+    /* Passes ask this of every node: most answers are in the first letter. */
+    return node && node->op_type[0] == op_type[0] && !node->removed && node->op &&
+           !strcmp(node->op_type, op_type) && !strcmp(node->op->domain, domain);
+}
 
 /* About what a node takes in a file: tags and lengths, names, attributes (bodies not). */
 size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node);

@@ -33,13 +33,57 @@ static const char *canonical(const char *domain)
     return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
+typedef struct sort_key {
+    uint64_t start; /* the first bytes of the name, so that most comparisons are one of numbers */
+    const ort_op *op;
+} sort_key;
+
+static sort_key key_of(const ort_op *op)
+{
+    sort_key key = {.op = op};
+    const char *p = op->name;
+    for (int i = 0; i < 8; i++)
+        key.start = key.start << 8 | (unsigned char)(*p ? *p++ : '\0');
+    return key;
+}
+
 static int by_name_and_version(const void *a, const void *b)
 {
-    const ort_op *x = *(const ort_op *const *)a, *y = *(const ort_op *const *)b;
-    int order = strcmp(x->domain, y->domain);
-    if (order == 0)
-        order = strcmp(x->name, y->name);
-    return order != 0 ? order : x->since - y->since;
+    const sort_key *x = a, *y = b;
+    int order = x->op->domain == y->op->domain ? 0 : strcmp(x->op->domain, y->op->domain);
+    if (order != 0)
+        return order;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    order = strcmp(x->op->name, y->op->name);
+    return order != 0 ? order : x->op->since - y->op->since;
+}
+
+static bool sort_rows(op_index *index)
+{
+    size_t count = index->rows.count;
+    sort_key *keys = malloc((count + 1) * sizeof *keys);
+    if (keys == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        keys[i] = key_of(index->rows.data[i]);
+    qsort(keys, count, sizeof *keys, by_name_and_version);
+    for (size_t i = 0; i < count; i++)
+        index->rows.data[i] = keys[i].op;
+    free(keys);
+    return true;
+}
+
+/* "domain:name"; its length, or 0 when it has no room. */
+static size_t key_text(const char *domain, const char *name, char *key, size_t size)
+{
+    size_t domain_length = strlen(domain), name_length = strlen(name);
+    if (domain_length + name_length + 1 > size)
+        return 0;
+    memcpy(key, domain, domain_length);
+    key[domain_length] = ':';
+    memcpy(key + domain_length + 1, name, name_length);
+    return domain_length + 1 + name_length;
 }
 
 static bool same_operator(const ort_op *a, const ort_op *b)
@@ -66,15 +110,18 @@ static bool add_family(op_index *index, const ort_op *rows)
 /* Sorts the rows and finds the groups. */
 static bool build_index(op_index *index)
 {
-    qsort(index->rows.data, index->rows.count, sizeof *index->rows.data, by_name_and_version);
+    if (!sort_rows(index))
+        return false;
     for (size_t i = 0; i < index->rows.count; i++) {
         const ort_op *op = index->rows.data[i];
         if (i > 0 && same_operator(op, index->rows.data[i - 1])) {
             assert(op->since > index->rows.data[i - 1]->since); /* no two rows of one version */
             continue;
         }
-        const char *key = ort_arena_printf(&index->names, "%s:%s", op->domain, op->name);
-        if (key == NULL || !ort_hashmap_put_str(&index->groups, key, index->first.count) ||
+        char key[256];
+        size_t length = key_text(op->domain, op->name, key, sizeof key);
+        const char *kept = length ? ort_arena_strndup(&index->names, key, length) : NULL;
+        if (kept == NULL || !ort_hashmap_put(&index->groups, kept, length, index->first.count) ||
             !ort_vec_push(&index->first, (uint32_t)i))
             return false;
     }
@@ -112,16 +159,9 @@ static bool find_group(const ort_registry *registry, const char *domain, const c
                        uint32_t *begin, uint32_t *end)
 {
     char key[256];
-    size_t domain_length, name_length = strlen(name);
-    domain = canonical(domain);
-    domain_length = strlen(domain);
-    if (domain_length + name_length + 1 > sizeof key)
-        return false;
-    memcpy(key, domain, domain_length);
-    key[domain_length] = ':';
-    memcpy(key + domain_length + 1, name, name_length);
+    size_t length = key_text(canonical(domain), name, key, sizeof key);
     uint64_t group;
-    if (!ort_hashmap_get(&registry->index.groups, key, domain_length + 1 + name_length, &group))
+    if (!length || !ort_hashmap_get(&registry->index.groups, key, length, &group))
         return false;
     *begin = registry->index.first.data[group];
     *end = registry->index.first.data[group + 1];

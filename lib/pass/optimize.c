@@ -26,19 +26,26 @@ void ort_rewrite_restore_defaults(ort_graph *graph, ort_hidden_defaults *hidden)
     ort_vec_release(&hidden->by_input);
 }
 
-ort_status ort_rewrite_check(const ort_model *model, const ort_registry *registry, ort_error *err)
+/* Infers the model on the way. */
+static ort_status check_in_place(ort_model *model, const ort_registry *registry, ort_error *err)
 {
-    ort_model *copy = NULL;
     ort_findings *findings = NULL;
     ort_status status = ort_findings_new(&findings, err);
     if (!status)
-        status = ort_model_clone(model, &copy, err);
-    if (!status)
-        status = ort_graph_check(copy, registry, findings, err);
+        status = ort_graph_check(model, registry, findings, err);
     if (!status)
         status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
-    ort_model_free(copy);
     ort_findings_free(findings);
+    return status;
+}
+
+ort_status ort_rewrite_check(const ort_model *model, const ort_registry *registry, ort_error *err)
+{
+    ort_model *copy = NULL;
+    ort_status status = ort_model_clone(model, &copy, err);
+    if (!status)
+        status = check_in_place(copy, registry, err);
+    ort_model_free(copy);
     return status;
 }
 
@@ -87,11 +94,25 @@ ort_pass_options ort_rewrite_options(const ort_model *model, const ort_optimize_
                               .contrib = options->contrib};
 }
 
+/* Nothing to expand and nothing to hide: what the check infers is what the passes need. */
+static bool is_plain(const ort_model *model)
+{
+    const ort_graph *graph = model->graph;
+    for (size_t i = 0; i < graph->inputs.count; i++)
+        if (graph->values.data[graph->inputs.data[i]]->fact.value)
+            return false;
+    return model->functions.count == 0;
+}
+
 ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
                              bool keep_functions, ort_error *err)
 {
     ort_hidden_defaults hidden = {0};
     ort_status status = ORT_OK;
+    if (is_plain(model)) {
+        ORT_TRY(check_in_place(model, options->registry, err));
+        return ort_passes_run(model, options, err);
+    }
     ORT_TRY(ort_rewrite_check(model, options->registry, err));
     if (!keep_functions && options->level > 0)
         ORT_TRY(ort_rewrite_inline(model, err));

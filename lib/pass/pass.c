@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "op/edit.h"
+#include "pass/pattern.h"
 
 /* A sweep that always finds something is a defect; this bounds what it can cost. */
 #define SWEEPS_MAX 100
@@ -79,7 +80,7 @@ void ort_pass_note(const ort_pass_context *context, const ort_node *node, const 
 
 static void tell_near_misses(const ort_pass_options *o, const ort_near_misses *m)
 {
-    for (size_t i = 0; m && i < m->list.count; i++) {
+    for (size_t i = 0; i < m->list.count; i++) {
         const near_miss *miss = &m->list.data[i];
         if (o->near_miss)
             o->near_miss(o->near_miss_arg, miss->pass, miss->label, miss->condition);
@@ -91,8 +92,6 @@ static void tell_near_misses(const ort_pass_options *o, const ort_near_misses *m
 
 static void drop_near_misses(ort_near_misses *m)
 {
-    if (!m)
-        return;
     ort_arena_release(&m->arena);
     ort_vec_release(&m->list);
     *m = (ort_near_misses){0};
@@ -156,9 +155,12 @@ static ort_status check_names(const ort_pass *const *table, const char *const *n
     return ORT_OK;
 }
 
-static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, ort_error *err)
+/* *graphs counts the graph and its bodies. */
+static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, int *graphs,
+                         ort_error *err)
 {
     ort_node *node;
+    ++*graphs;
     for (int sweep = 0; sweep < SWEEPS_MAX; sweep++) {
         int changes = 0;
         context->graph = graph;
@@ -170,7 +172,7 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
     }
     ORT_EACH_NODE(graph, node)
         for (int i = 0; i < node->body_count; i++)
-            ORT_TRY(run_on(context, node->bodies[i], total, err));
+            ORT_TRY(run_on(context, node->bodies[i], total, graphs, err));
     return ORT_OK;
 }
 
@@ -192,25 +194,30 @@ const ort_pass *ort_pass_selected(const ort_pass_options *options, int n)
     return NULL;
 }
 
-typedef struct pass_total {
+/* One of the passes that are run. */
+typedef struct pass_state {
+    const ort_pass *pass;
     uint64_t ns;
     int changes;
-} pass_total;
+    /* What run->changes was when it last left the graph as it found it: unless something changed
+     * since, it would do so again. -1: it must run. */
+    int settled;
+    struct ort_pattern_table *patterns;
+} pass_state;
 
 typedef struct pass_run {
     const ort_pass_options *options;
     size_t growth_bytes;
-    int count;          /* of the passes that are run */
-    pass_total *totals; /* of each */
-    ort_near_misses *near_misses; /* or NULL */
+    int count, changes; /* of the passes; of all of them */
+    pass_state *states; /* of each */
+    ort_near_misses *near_misses; /* NULL: they aren't asked for, or not yet */
 } pass_run;
 
-static ort_status run_pass(ort_model *model, pass_run *run, int place, int *changed, ort_error *err)
+static ort_status run_pass(ort_model *model, pass_run *run, pass_state *state, ort_error *err)
 {
     const ort_pass_options *options = run->options;
-    const ort_pass *pass = ort_pass_selected(options, place);
     uint64_t begin = ort_clock_ns();
-    int changes = 0;
+    int changes = 0, graphs = 0;
     ort_pass_context context = {.registry = options->registry,
                                 .k = ort_kernels_get("scalar"),
                                 .target = options->target,
@@ -219,53 +226,81 @@ static ort_status run_pass(ort_model *model, pass_run *run, int place, int *chan
                                 .contrib = options->contrib,
                                 .growth_bytes = &run->growth_bytes,
                                 .near_misses = run->near_misses,
-                                .pass = pass};
-    ort_status status = run_on(&context, model->graph, &changes, err);
-    free(context.patterns);
-    run->totals[place].ns += ort_clock_ns() - begin;
-    run->totals[place].changes += changes;
-    *changed += changes;
-    return status ? ort_error_wrap(err, status, "pass %s", pass->name) : ORT_OK;
-}
-
-/* How many passes these options run. */
-static int selected_count(const ort_pass_options *options)
-{
-    int count = 0;
-    while ((!options->limit || count < options->limit) && ort_pass_selected(options, count))
-        count++;
-    return count;
+                                .pass = state->pass,
+                                .patterns = state->patterns};
+    ort_status status = run_on(&context, model->graph, &changes, &graphs, err);
+    state->patterns = context.patterns;
+    if (!run->near_misses)
+        state->ns += ort_clock_ns() - begin;
+    state->changes += changes;
+    run->changes += changes;
+    /* Its last sweep changed nothing; of several graphs one may have changed after another. */
+    state->settled = changes && graphs > 1 ? -1 : run->changes;
+    return status ? ort_error_wrap(err, status, "pass %s", state->pass->name) : ORT_OK;
 }
 
 static void report(const pass_run *run)
 {
     const ort_pass_options *options = run->options;
     for (int i = 0; i < run->count; i++) {
-        const ort_pass *pass = ort_pass_selected(options, i);
-        const pass_total *total = &run->totals[i];
+        const pass_state *state = &run->states[i];
         if (options->report)
-            options->report(options->report_arg, pass, total->ns, total->changes);
-        if (total->changes && options->log)
-            ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", pass->name,
-                          total->changes);
+            options->report(options->report_arg, state->pass, state->ns, state->changes);
+        if (state->changes && options->log)
+            ort_log_write(options->log, ORT_LOG_INFO, "pass %s: %d changes", state->pass->name,
+                          state->changes);
     }
+}
+
+static ort_status begin_run(pass_run *run, ort_error *err)
+{
+    const ort_pass_options *o = run->options;
+    while ((!o->limit || run->count < o->limit) && ort_pass_selected(o, run->count))
+        run->count++;
+    run->states = calloc((size_t)run->count + 1, sizeof *run->states);
+    if (!run->states)
+        return ort_error_memory(err, ((size_t)run->count + 1) * sizeof *run->states);
+    for (int i = 0; i < run->count; i++)
+        run->states[i] = (pass_state){.pass = ort_pass_selected(o, i), .settled = -1};
+    return ORT_OK;
 }
 
 /* Rounds until nothing changes. */
 static ort_status run_rounds(ort_model *model, pass_run *run, ort_error *err)
 {
-    int changed = 1;
-    run->count = selected_count(run->options);
-    run->totals = calloc((size_t)run->count + 1, sizeof *run->totals);
-    if (!run->totals)
-        return ort_error_memory(err, ((size_t)run->count + 1) * sizeof *run->totals);
-    for (int round = 0; changed && round < ROUNDS_MAX; round++) {
-        changed = 0;
-        drop_near_misses(run->near_misses);
+    int before = -1;
+    for (int round = 0; run->changes != before && round < ROUNDS_MAX; round++) {
+        before = run->changes;
         for (int i = 0; i < run->count; i++)
-            ORT_TRY(run_pass(model, run, i, &changed, err));
+            if (run->states[i].settled != run->changes)
+                ORT_TRY(run_pass(model, run, &run->states[i], err));
     }
     return ORT_OK;
+}
+
+/* Another round that only asks; should it find something to do, it is done, and asked again. */
+static ort_status ask_round(ort_model *model, pass_run *run, ort_near_misses *misses,
+                            ort_error *err)
+{
+    uint64_t begin = ort_clock_ns();
+    int before = -1;
+    run->near_misses = misses;
+    for (int round = 0; run->changes != before && round < ROUNDS_MAX; round++) {
+        before = run->changes;
+        drop_near_misses(misses);
+        for (int i = 0; i < run->count; i++)
+            ORT_TRY(run_pass(model, run, &run->states[i], err));
+    }
+    if (run->options->near_miss_ns)
+        *run->options->near_miss_ns = ort_clock_ns() - begin;
+    return ORT_OK;
+}
+
+static void release_run(pass_run *run)
+{
+    for (int i = 0; run->states && i < run->count; i++)
+        ort_pattern_table_free(run->states[i].patterns);
+    free(run->states);
 }
 
 ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort_error *err)
@@ -273,18 +308,20 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     ort_near_misses misses = {0};
     bool asked = options->near_miss ||
                  (options->log && options->log->level >= ORT_LOG_DEBUG);
-    pass_run run = {.options = options,
-                    .growth_bytes = options->growth_bytes,
-                    .near_misses = asked ? &misses : NULL};
+    pass_run run = {.options = options, .growth_bytes = options->growth_bytes};
     ORT_TRY(check_names(table_of(options), options->only, false, err));
     ORT_TRY(check_names(table_of(options), options->disable, true, err));
     model->registry = options->registry;
-    ort_status status = run_rounds(model, &run, err);
+    ort_status status = begin_run(&run, err);
+    if (!status)
+        status = run_rounds(model, &run, err);
+    if (!status && asked)
+        status = ask_round(model, &run, &misses, err);
     if (!status) {
         report(&run);
-        tell_near_misses(options, run.near_misses);
+        tell_near_misses(options, &misses);
     }
-    drop_near_misses(run.near_misses);
-    free(run.totals);
+    drop_near_misses(&misses);
+    release_run(&run);
     return status;
 }

@@ -25,7 +25,7 @@ typedef struct ort_pass_context {
     bool contrib;  /* ...which may use com.microsoft */
     size_t *growth_bytes; /* what folding may still add to the weights */
     ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
-    struct ort_pattern *patterns; /* the pass's forms, parsed (pattern.h); freed after its run */
+    struct ort_pattern_table *patterns; /* the pass's forms, parsed (pattern.c); NULL: none yet */
 } ort_pass_context;
 
 struct ort_pass {
@@ -63,6 +63,7 @@ typedef struct ort_pass_options {
      * condition that failed; NULL: they are lines of the log at debug level. */
     void (*near_miss)(void *arg, const ort_pass *pass, const char *node, const char *condition);
     void *near_miss_arg;
+    uint64_t *near_miss_ns; /* what finding them took, which no pass is charged for; or NULL */
 } ort_pass_options;
 
 /* The n-th pass of those that these options run; NULL past them. */
@@ -80,8 +81,8 @@ int ort_pass_opset(const ort_pass_context *context, const ort_node *node, const 
                    const char *op_type, int since);
 
 /* A near-miss: a place that matches but for one condition, which the text names ("the linear result
- * has another reader"). Every pass says so before it lets go of such a place. Told are those of the
- * last round alone, each once: what a later pass or round took care of is none. */
+ * has another reader"). Every pass says so before it lets go of such a place. They are asked for in
+ * a round of its own, when nothing changes any more, and each is told once. */
 void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -102,6 +102,8 @@ static void parse_operator(parser *r, short self)
     r->at++;
     p->terms[self].commutative = p->terms[self].count == 2 &&
                                  commutes(p->terms[self].text, length);
+    p->terms[self].plain = !memchr(p->terms[self].text, '|', (size_t)length) &&
+                           !memchr(p->terms[self].text, '.', (size_t)length);
 }
 
 static short parse_term(parser *r)
@@ -154,7 +156,7 @@ static short parse_term(parser *r)
     return self;
 }
 
-void ort_pattern_parse(ort_pattern *pattern, const char *text)
+static void parse_pattern(ort_pattern *pattern, const char *text)
 {
     parser r = {pattern, text};
     pattern->text = text;
@@ -187,26 +189,36 @@ static bool forgives(matcher *x, const char *format, ...)
     return true;
 }
 
-static bool operator_fits(const ort_term *t, const ort_node *node)
+static bool is_named(const char *name, const char *text, size_t length)
 {
-    if (!node || node->removed || !node->op)
-        return false;
-    const char *at = t->text, *end = t->text + t->length;
-    while (at < end) {
-        const char *stop = memchr(at, '|', (size_t)(end - at));
+    return name[0] == text[0] && !strncmp(name, text, length) && !name[length];
+}
+
+/* "A|ms.B" */
+static bool names_operator(const char *text, size_t length, const ort_op *op)
+{
+    for (const char *at = text, *end = text + length, *stop; at < end; at = stop + 1) {
+        const char *domain = ONNX;
+        stop = memchr(at, '|', (size_t)(end - at));
         if (!stop)
             stop = end;
-        const char *domain = ONNX;
         if (stop - at > 3 && !strncmp(at, "ms.", 3)) {
             domain = MS;
             at += 3;
         }
-        if (!strncmp(node->op_type, at, (size_t)(stop - at)) && !node->op_type[stop - at] &&
-            ort_edit_is(node, domain, node->op_type))
+        if (is_named(op->name, at, (size_t)(stop - at)) && !strcmp(op->domain, domain))
             return true;
-        at = stop + 1;
     }
     return false;
+}
+
+static bool operator_fits(const ort_term *t, const ort_node *node)
+{
+    if (!node || node->removed || !node->op)
+        return false;
+    if (t->plain)
+        return is_named(node->op->name, t->text, (size_t)t->length) && !node->op->domain[0];
+    return names_operator(t->text, (size_t)t->length, node->op);
 }
 
 /* "k=0,2" */
@@ -309,12 +321,35 @@ static bool is_telling(const ort_term *t)
     return t->kind == '(' || t->kind == '0' || t->kind == '[';
 }
 
+typedef struct bindings { /* what a failed attempt is taken back to */
+    ort_id values[ORT_PATTERN_NAMES];
+    ort_node *named[ORT_PATTERN_NAMES];
+    int node_count;
+} bindings;
+
+static void remember(const matcher *x, bindings *b)
+{
+    size_t count = (size_t)x->p->name_count;
+    memcpy(b->values, x->m->values, count * sizeof *b->values);
+    memcpy(b->named, x->m->named, count * sizeof *b->named);
+    b->node_count = x->m->node_count;
+}
+
+static void take_back(matcher *x, const bindings *b)
+{
+    size_t count = (size_t)x->p->name_count;
+    memcpy(x->m->values, b->values, count * sizeof *b->values);
+    memcpy(x->m->named, b->named, count * sizeof *b->named);
+    x->m->node_count = b->node_count;
+}
+
 /* Both orders exactly, before one of them with a condition that fails. */
 static bool either_order_fits(matcher *x, const ort_term *t, const ort_node *node)
 {
+    bindings before;
     const ort_term *a = &x->p->terms[t->first], *b = &x->p->terms[a->next];
     bool b_first = is_telling(b) && !is_telling(a), lenient = x->lenient && !x->miss[0];
-    ort_match before = *x->m;
+    remember(x, &before);
     for (int order = 0; order < (lenient ? 4 : 2); order++) {
         x->lenient = order >= 2;
         ort_id for_a = input_of(node, order % 2), for_b = input_of(node, 1 - order % 2);
@@ -324,7 +359,7 @@ static bool either_order_fits(matcher *x, const ort_term *t, const ort_node *nod
             x->lenient = x->lenient || lenient;
             return true;
         }
-        *x->m = before;
+        take_back(x, &before);
         if (lenient)
             x->miss[0] = '\0';
     }
@@ -434,32 +469,6 @@ static bool matches(matcher *x, ort_node *node)
            forgives(x, "'%s' has another reader", value_name(x, outside));
 }
 
-bool ort_pattern_match(const ort_pattern *p, const ort_graph *graph, ort_node *node,
-                       ort_match *match)
-{
-    if (!operator_fits(&p->terms[0], node))
-        return false;
-    matcher x = {.p = p, .graph = graph, .m = match};
-    return matches(&x, node);
-}
-
-int ort_pattern_find(const ort_pass_context *c, const ort_pattern *patterns, int count,
-                     ort_node *node, ort_match *match)
-{
-    for (int i = 0; i < count; i++)
-        if (ort_pattern_match(&patterns[i], c->graph, node, match))
-            return i;
-    for (int i = 0; i < count && c->near_misses; i++) {
-        matcher x = {.p = &patterns[i], .graph = c->graph, .m = match, .lenient = true};
-        if (!operator_fits(&patterns[i].terms[0], node) || !matches(&x, node) ||
-            match->node_count < 2)
-            continue;
-        ort_pass_note(c, node, "%s", x.miss);
-        break;
-    }
-    return -1;
-}
-
 /* ---- what was found */
 
 static int find_name(const ort_match *m, const char *name)
@@ -523,32 +532,144 @@ ort_status ort_match_replace(ort_pass_context *c, const ort_match *m, ort_node_s
     return ort_edit_add_node(c->graph, spec, NULL, err);
 }
 
-/* ---- tables of forms */
+/* ---- tables of forms
+ *
+ * A model has a few dozen kinds of nodes and a table a few dozen forms, most of which no node can
+ * be the root of: which may is found once for each operator's row, and their text parsed then. */
 
-/* A model may have thousands of bodies of a node or two, each of them swept: tables are parsed once
- * a run. */
-static ort_status parse_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
-                              ort_error *err)
+typedef struct root_list { /* the forms whose root may be a node of this row */
+    const ort_op *op;
+    int first, count; /* in choices */
+} root_list;
+
+struct ort_pattern_table {
+    const ort_pattern_form *forms;
+    int count;
+    ort_arena arena;        /* of the parsed forms */
+    ort_pattern **patterns; /* by form; NULL: not needed so far */
+    ORT_VEC(int) choices;
+    ORT_VEC(root_list) lists;
+    uint16_t slots[256];    /* by hash of the row: where its list may be, plus 1 */
+};
+
+void ort_pattern_table_free(struct ort_pattern_table *table)
 {
-    if (c->patterns)
-        return ORT_OK;
-    c->patterns = malloc((size_t)count * sizeof *c->patterns);
-    if (!c->patterns)
-        return ort_error_memory(err, (size_t)count * sizeof *c->patterns);
-    for (int i = 0; i < count; i++)
-        ort_pattern_parse(&c->patterns[i], forms[i].text);
-    return ORT_OK;
+    if (!table)
+        return;
+    ort_arena_release(&table->arena);
+    ort_vec_release(&table->choices);
+    ort_vec_release(&table->lists);
+    free(table);
+}
+
+static struct ort_pattern_table *new_table(const ort_pattern_form *forms, int count)
+{
+    struct ort_pattern_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->forms = forms;
+    table->count = count;
+    table->patterns = ort_arena_array(&table->arena, (size_t)count, sizeof *table->patterns);
+    if (!table->patterns) {
+        ort_pattern_table_free(table);
+        return NULL;
+    }
+    return table;
+}
+
+/* The operators of the root stand behind the first parenthesis. */
+static bool may_be_root(const char *text, const ort_op *op)
+{
+    const char *name = strchr(text, '(') + 1;
+    return names_operator(name, strcspn(name, " )"), op);
+}
+
+static bool add_choice(struct ort_pattern_table *table, int form)
+{
+    ort_pattern *p = table->patterns[form];
+    if (!p) {
+        p = ort_arena_alloc_aligned(&table->arena, sizeof *p, 16, 0);
+        if (!p)
+            return false;
+        parse_pattern(p, table->forms[form].text);
+        table->patterns[form] = p;
+    }
+    return ort_vec_push(&table->choices, form);
+}
+
+static const root_list *add_list(struct ort_pattern_table *table, const ort_op *op)
+{
+    root_list list = {.op = op, .first = (int)table->choices.count};
+    for (int i = 0; i < table->count; i++)
+        if (may_be_root(table->forms[i].text, op) && !add_choice(table, i))
+            return NULL;
+    list.count = (int)table->choices.count - list.first;
+    return ort_vec_push(&table->lists, list) ? &table->lists.data[table->lists.count - 1] : NULL;
+}
+
+/* NULL: no memory. */
+static const root_list *roots_of(struct ort_pattern_table *table, const ort_op *op)
+{
+    uintptr_t hash = (uintptr_t)op / sizeof *op;
+    uint16_t *slot = &table->slots[(hash ^ hash >> 8) % 256];
+    if (*slot && table->lists.data[*slot - 1].op == op)
+        return &table->lists.data[*slot - 1];
+    for (size_t i = 0; i < table->lists.count; i++)
+        if (table->lists.data[i].op == op) {
+            *slot = (uint16_t)(i + 1);
+            return &table->lists.data[i];
+        }
+    const root_list *list = add_list(table, op);
+    if (list && table->lists.count <= UINT16_MAX)
+        *slot = (uint16_t)table->lists.count;
+    return list;
+}
+
+static void note_near_miss(const ort_pass_context *c, const root_list *list, ort_node *node,
+                           ort_match *match)
+{
+    for (int i = 0; i < list->count; i++) {
+        matcher x = {.p = c->patterns->patterns[c->patterns->choices.data[list->first + i]],
+                     .graph = c->graph, .m = match, .lenient = true};
+        if (!matches(&x, node) || match->node_count < 2)
+            continue;
+        ort_pass_note(c, node, "%s", x.miss);
+        break;
+    }
+}
+
+/* The first form whose root is `node`, or -1. */
+static int find_form(const ort_pass_context *c, const root_list *list, ort_node *node,
+                     ort_match *match)
+{
+    for (int i = 0; i < list->count; i++) {
+        int form = c->patterns->choices.data[list->first + i];
+        matcher x = {.p = c->patterns->patterns[form], .graph = c->graph, .m = match};
+        if (matches(&x, node))
+            return form;
+    }
+    if (c->near_misses)
+        note_near_miss(c, list, node, match);
+    return -1;
 }
 
 ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
                              ort_pattern_fuse fuse, int *changes, ort_error *err)
 {
     ort_match match;
-    ORT_TRY(parse_forms(c, forms, count, err));
-    assert(c->patterns->text == forms->text);
+    if (!c->patterns)
+        c->patterns = new_table(forms, count);
+    if (!c->patterns)
+        return ort_error_memory(err, (size_t)count * sizeof(ort_pattern));
+    assert(c->patterns->forms == forms);
     for (size_t k = c->graph->order.count; k-- > 0;) {
         ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
-        int found = node->removed ? -1 : ort_pattern_find(c, c->patterns, count, node, &match);
+        if (node->removed || !node->op)
+            continue;
+        const root_list *list = roots_of(c->patterns, node->op);
+        if (!list)
+            return ort_error_memory(err, sizeof(ort_pattern));
+        int found = list->count ? find_form(c, list, node, &match) : -1;
         if (found >= 0)
             ORT_TRY(fuse(c, &match, &forms[found], changes, err));
     }

@@ -14,8 +14,8 @@
  *     _  -          any value; an absent input
  *
  * Add, Mul and other commutative operators match in either order. Every node of a match but the
- * root must be read by nodes of the match alone, unless it has a '+'. Text is parsed when a run
- * of a pass begins; a mistake in it is a programming error (assert).
+ * root must be read by nodes of the match alone, unless it has a '+'. Text is parsed when the first
+ * node comes that may be its root; a mistake in it is a programming error (assert).
  */
 #ifndef ORT_PASS_PATTERN_H
 #define ORT_PASS_PATTERN_H
@@ -28,6 +28,7 @@ enum { ORT_PATTERN_TERMS = 72, ORT_PATTERN_NODES = 28, ORT_PATTERN_NAMES = 32 };
 typedef struct ort_term {
     char kind;        /* '(' operator, 'x' value, '#' constant, '0' number, '[' list, '_', '-' */
     bool commutative, open, shared; /* '(': inputs in any order, further inputs allowed, '+' */
+    bool plain;       /* '(': one operator, of ai.onnx */
     short name;       /* into names, or -1 */
     short first, count, next; /* '(': first child and number of children; sibling */
     const char *text; /* '(': "A|B" (length bytes), '[': "0 2" */
@@ -53,15 +54,6 @@ typedef struct ort_match {
     int node_count;
 } ort_match;
 
-void ort_pattern_parse(ort_pattern *pattern, const char *text);
-/* Is `node` the root of the pattern? */
-bool ort_pattern_match(const ort_pattern *pattern, const ort_graph *graph, ort_node *node,
-                       ort_match *match);
-/* The first of `count` patterns whose root is `node`, or -1. When there is none, the near-miss is
- * noted: a pattern whose operators are all there, but one constant or attribute is another, or an
- * inner value has another reader. */
-int ort_pattern_find(const ort_pass_context *context, const ort_pattern *patterns, int count,
-                     ort_node *node, ort_match *match);
 /* What a name of the pattern stands for; the name must exist. */
 ort_id ort_match_value(const ort_match *match, const char *name);
 ort_node *ort_match_node(const ort_match *match, const char *name);
@@ -88,9 +80,13 @@ typedef ort_status (*ort_pattern_fuse)(ort_pass_context *context, const ort_matc
                                     const ort_pattern_form *form, int *changes, ort_error *err);
 
 /* One sweep, from the results of the graph to its inputs, so that of two roots the one that covers
- * more comes first; at a node the first form that matches is handed to `fuse`, and no other. A pass
- * has one table. */
+ * more comes first; at a node the first form that matches is handed to `fuse`, and no other. When
+ * there is none, the near-miss is noted: a form whose operators are all there, but one constant or
+ * attribute is another, or an inner value has another reader. A pass has one table. */
 ort_status ort_pattern_forms(ort_pass_context *context, const ort_pattern_form *forms, int count,
                            ort_pattern_fuse fuse, int *changes, ort_error *err);
+
+/* For pass.c: what a pass's forms were parsed to, kept from round to round. */
+void ort_pattern_table_free(struct ort_pattern_table *table);
 
 #endif

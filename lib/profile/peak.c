@@ -106,14 +106,14 @@ static double measure_level(probe *p, ort_pool *pool, size_t tasks, size_t bytes
 /* Half of each cache that a core has to itself, a part of the shared one, and twice that one. */
 static size_t choose_levels(size_t tasks, ort_peak *peak)
 {
-    const ort_cpu *cpu = ort_cpu_get();
-    size_t memory = 2 * cpu->l3_bytes / tasks, least = 4 * cpu->l2_bytes;
+    ort_cpu_caches cpu = ort_cpu_find_caches();
+    size_t memory = 2 * cpu.l3_bytes / tasks, least = 4 * cpu.l2_bytes;
     memory = memory < MEMORY_LIMIT / tasks ? memory : MEMORY_LIMIT / tasks;
     memory = memory > least ? memory : least;
-    const size_t bytes[ORT_PEAK_LEVELS] = {cpu->l1d_bytes / 2, cpu->l2_bytes / 2,
-                                           2 * cpu->l2_bytes, memory};
-    const size_t serves[ORT_PEAK_LEVELS] = {tasks * cpu->l1d_bytes, tasks * cpu->l2_bytes,
-                                            cpu->l3_bytes / 2, SIZE_MAX};
+    const size_t bytes[ORT_PEAK_LEVELS] = {cpu.l1d_bytes / 2, cpu.l2_bytes / 2,
+                                           2 * cpu.l2_bytes, memory};
+    const size_t serves[ORT_PEAK_LEVELS] = {tasks * cpu.l1d_bytes, tasks * cpu.l2_bytes,
+                                            cpu.l3_bytes / 2, SIZE_MAX};
     peak->level_count = ORT_PEAK_LEVELS;
     for (int i = 0; i < ORT_PEAK_LEVELS; i++) {
         peak->levels[i].bytes = tasks * bytes[i];
