@@ -14,10 +14,10 @@ static const char *name_of(const Onnx__TensorProto *proto)
     return proto->name ? proto->name : "";
 }
 
-void *ort_codec_alloc(ort_codec *codec, size_t bytes)
+static void *alloc(ort_codec *codec, size_t bytes, bool zero)
 {
     if (bytes <= ORT_CODEC_SMALL_BYTES)
-        return ort_arena_alloc_aligned(codec->arena, bytes, 64, 1);
+        return ort_arena_alloc_aligned(codec->arena, bytes, 64, zero);
     if (bytes > SIZE_MAX - 64)
         return NULL;
     void *data = aligned_alloc(64, ort_round_up(bytes, 64));
@@ -29,6 +29,11 @@ void *ort_codec_alloc(ort_codec *codec, size_t bytes)
         return NULL;
     }
     return data;
+}
+
+void *ort_codec_alloc(ort_codec *codec, size_t bytes)
+{
+    return alloc(codec, bytes, true);
 }
 
 void ort_codec_release(ort_codec *codec)
@@ -113,7 +118,7 @@ static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count
     t->data = (void *)(uintptr_t)bytes;
     if (ort_tensor_aligned(t) || (codec->as_stored && count > ORT_CODEC_SMALL_BYTES))
         return ORT_OK;
-    t->data = ort_codec_alloc(codec, count);
+    t->data = alloc(codec, count, false);
     if (!t->data)
         return ort_error_memory(err, count);
     memcpy(t->data, bytes, count);

@@ -87,10 +87,10 @@ static ort_status broken(splitter *s, message_id message, const field_row *f, si
                          f ? f->name : "(unknown)", messages[message].name, what);
 }
 
-/* Copy input [copied, end) to the skeleton. */
-static bool flush(splitter *s, size_t end)
+/* Room for so many more bytes of skeleton. */
+static bool reserve(splitter *s, size_t count)
 {
-    size_t count = end - s->copied, need = s->wire->skeleton_count + count;
+    size_t need = s->wire->skeleton_count + count;
     if (need > s->capacity) {
         size_t larger = need + need / 2 + 4096;
         uint8_t *moved = realloc(s->wire->skeleton, larger);
@@ -99,9 +99,18 @@ static bool flush(splitter *s, size_t end)
         s->wire->skeleton = moved;
         s->capacity = larger;
     }
+    return true;
+}
+
+/* Copy input [copied, end) to the skeleton. */
+static bool flush(splitter *s, size_t end)
+{
+    size_t count = end - s->copied;
+    if (!reserve(s, count))
+        return false;
     if (count)
         memcpy(s->wire->skeleton + s->wire->skeleton_count, s->bytes + s->copied, count);
-    s->wire->skeleton_count = need;
+    s->wire->skeleton_count += count;
     s->copied = end;
     return true;
 }
@@ -248,79 +257,72 @@ static ort_status check_wire(splitter *s, message_id message, const field_row *f
 
 /* ---- runs of unpacked elements */
 
-enum { SHORT_RUN = 8 };
+enum { SHORT_RUN = 8, LENGTH_WIDTH = 5, VARINT_MAX = 10 };
 
-/* End of the run of elements that begins at `at` with the one-byte tag `tag`; their number and the
- * bytes of their values. Stops before anything broken. */
-static size_t find_run(const uint8_t *bytes, size_t at, size_t end, uint8_t tag, unsigned wire,
-                       size_t *count, size_t *value_bytes)
+/* The values of the elements with the one-byte tag `tag` that begin at *at, to `out`; *at moves
+ * behind the last of `most`, or stops before anything broken. Returns the end of what it wrote. */
+static uint8_t *copy_run(const uint8_t *bytes, size_t *at, size_t end, unsigned wire, size_t most,
+                         uint8_t *out)
 {
-    *count = *value_bytes = 0;
-    while (at < end && bytes[at] == tag) {
-        size_t next = at + 1;
-        uint64_t value;
-        if (wire == FIXED32 || wire == FIXED64)
-            next += wire == FIXED32 ? 4 : 8;
-        else if (!ort_wire_varint(bytes, end, &next, &value))
-            break;
-        if (next > end)
-            break;
-        *value_bytes += next - at - 1;
-        ++*count;
-        at = next;
-    }
-    return at;
-}
-
-static bool copy_run(splitter *s, size_t at, size_t end, unsigned wire, size_t value_bytes)
-{
-    ort_strbuf text = {0};
-    ort_wire_put_varint(&text, (uint64_t)(s->bytes[at] >> 3) << 3 | BYTES);
-    ort_wire_put_varint(&text, value_bytes);
-    bool ok = flush(s, at) && put_text(s, &text, end);
-    ort_strbuf_release(&text);
-    size_t need = s->wire->skeleton_count + value_bytes;
-    if (ok && need > s->capacity) {
-        uint8_t *moved = realloc(s->wire->skeleton, need + need / 2);
-        ok = moved != NULL;
-        s->wire->skeleton = moved ? moved : s->wire->skeleton;
-        s->capacity = moved ? need + need / 2 : s->capacity;
-    }
-    if (!ok)
-        return false;
-    uint8_t *out = s->wire->skeleton + s->wire->skeleton_count;
-    const uint8_t *in = s->bytes + at, *stop = s->bytes + end;
-    if (wire == FIXED32)
-        for (; in < stop; in += 5, out += 4)
-            memcpy(out, in + 1, 4);
-    else if (wire == FIXED64)
-        for (; in < stop; in += 9, out += 8)
-            memcpy(out, in + 1, 8);
-    else
-        while (in < stop) {
-            in++; /* the tag */
-            do
-                *out++ = *in;
-            while (*in++ & 0x80);
+    const uint8_t *in = bytes + *at, *stop = bytes + end, tag = *in;
+    size_t fixed = wire == FIXED32 ? 4 : 8;
+    if (wire != VARINT) {
+        for (; most-- > 0 && (size_t)(stop - in) > fixed && *in == tag; in += 1 + fixed) {
+            memcpy(out, in + 1, fixed);
+            out += fixed;
         }
-    s->wire->skeleton_count = need;
-    return true;
+        *at = (size_t)(in - bytes);
+        return out;
+    }
+    while (most-- > 0 && in < stop && *in == tag) {
+        const uint8_t *from = in + 1, *last = stop - from > VARINT_MAX ? from + VARINT_MAX : stop;
+        uint8_t *to = out;
+        while (from < last && (*from & 0x80))
+            *to++ = *from++;
+        if (from == last)
+            break;
+        *to++ = *from++;
+        in = from;
+        out = to;
+    }
+    *at = (size_t)(in - bytes);
+    return out;
 }
 
 /* proto2 stores lists of numbers one field each; a long run goes to the skeleton as one packed
  * field, which protobuf-c reads ten times faster. *at moves behind the run when there was one. */
 static ort_status pack_run(splitter *s, const field_row *f, unsigned wire, size_t *at, size_t end)
 {
-    size_t count, value_bytes;
-    if (!f || !f->packed || f->bulk || wire != f->wire || (s->bytes[*at] & 0x80))
+    uint8_t start[SHORT_RUN * VARINT_MAX], tag = s->bytes[*at];
+    size_t begin = *at, probe = begin;
+    if (!f || !f->packed || f->bulk || wire != f->wire || (tag & 0x80))
         return ORT_OK;
-    size_t stop = find_run(s->bytes, *at, end, s->bytes[*at], wire, &count, &value_bytes);
-    if (count < SHORT_RUN)
-        return ORT_OK;
-    if (!copy_run(s, *at, stop, wire, value_bytes))
-        return ort_error_memory(s->err, value_bytes);
-    *at = stop;
+    copy_run(s->bytes, &probe, end, wire, SHORT_RUN, start);
+    if (probe == end || probe == begin || s->bytes[probe] != tag)
+        return ORT_OK; /* short, or broken */
+    if (!flush(s, begin) || !reserve(s, 1 + LENGTH_WIDTH + end - begin))
+        return ort_error_memory(s->err, end - begin);
+    uint8_t *head = s->wire->skeleton + s->wire->skeleton_count, *values = head + 1 + LENGTH_WIDTH;
+    uint8_t *stop = copy_run(s->bytes, at, end, wire, SIZE_MAX, values);
+    if ((uint64_t)(stop - values) >> (7 * LENGTH_WIDTH))
+        return ort_error_set(s->err, ORT_ERROR_MODEL, "byte %zu: field %s is too long", begin,
+                             f->name);
+    *head = (uint8_t)((tag & ~7u) | BYTES);
+    patch_length(head + 1, LENGTH_WIDTH, (uint64_t)(stop - values));
+    s->wire->skeleton_count += (size_t)(stop - head);
+    s->copied = *at;
+    s->edits++;
     return ORT_OK;
+}
+
+/* A list of strings has thousands of them in a row: those that follow with the same tag of one byte
+ * and a length of one byte are like the first. */
+static size_t skip_short_texts(const uint8_t *bytes, size_t at, size_t end, uint8_t tag)
+{
+    while (!(tag & 0x80) && end - at >= 2 && bytes[at] == tag && bytes[at + 1] < 0x80 &&
+           bytes[at + 1] <= end - at - 2)
+        at += 2 + (size_t)bytes[at + 1];
+    return at;
 }
 
 static ort_status split_message(splitter *s, message_id message, size_t begin, size_t end,
@@ -352,6 +354,10 @@ static ort_status split_message(splitter *s, message_id message, size_t begin, s
         }
         ORT_TRY(scan_value(s, message, f, wire, &at, end, &value, &count));
         ORT_TRY(check_wire(s, message, f, wire, field_at, value, count));
+        if (f && wire == BYTES && !f->message && !f->packed && !f->bulk) {
+            at = skip_short_texts(s->bytes, at, end, s->bytes[field_at]);
+            continue;
+        }
         if (takes_bulk(f, count, &taken)) {
             if (!put_payload(s, field_at, at, f, value, count))
                 return ort_error_memory(s->err, s->capacity);

@@ -17,19 +17,32 @@
 #define HASHED_BYTES 256
 #define PIECE_BYTES ((size_t)16 << 20)
 
+/* What is hashed of a constant or a list; where beginnings agree, so many are told apart. */
+#define LIST_BYTES 64
+#define TRIES 8
+
 typedef struct seen {
     ort_hashmap map; /* 8 bytes of hash to the id of a node or value */
     ort_arena keys;
 } seen;
 
-/* The id stored under this hash, or `id` itself when it is the first. */
-static ort_status first_with(seen *s, uint64_t hash, ort_id id, ort_id *first, ort_error *err)
+/* Are the values or nodes of these ids the same? */
+typedef bool same_fn(const ort_graph *graph, ort_id a, ort_id b);
+
+/* The id of the first that is the same, or `id` itself when there is none so far. */
+static ort_status first_same(seen *s, const ort_graph *graph, uint64_t hash, ort_id id,
+                             same_fn *same, ort_id *first, ort_error *err)
 {
     uint64_t found;
+    int tries = 0;
     *first = id;
-    if (ort_hashmap_get(&s->map, (const char *)&hash, sizeof hash, &found)) {
-        *first = (ort_id)found;
-        return ORT_OK;
+    for (; ort_hashmap_get(&s->map, (const char *)&hash, sizeof hash, &found); hash++) {
+        if (same(graph, (ort_id)found, id)) {
+            *first = (ort_id)found;
+            return ORT_OK;
+        }
+        if (++tries == TRIES)
+            return ORT_OK;
     }
     uint64_t *key = ort_arena_alloc(&s->keys, sizeof *key);
     if (!key)
@@ -75,15 +88,18 @@ static bool same_tensor(const ort_model *model, const ort_tensor *a, const ort_t
            (a->data && b->data && same_bytes(model, a->data, b->data, bytes));
 }
 
+static bool same_constant(const ort_graph *graph, ort_id a, ort_id b)
+{
+    return same_tensor(graph->model, graph->values.data[a]->fact.value,
+                       graph->values.data[b]->fact.value);
+}
+
 /* Type, shape and the beginning: enough to find candidates without reading every weight. */
 static uint64_t hash_constant(const ort_tensor *t)
 {
-    ort_tensor head = *t;
-    size_t bytes = ort_tensor_bytes(t);
-    uint64_t h;
-    head.data = NULL;
-    h = ort_hash_tensor(&head);
-    return ort_hash_bytes(t->data, bytes < HASHED_BYTES ? bytes : HASHED_BYTES, h);
+    size_t bytes = ort_tensor_bytes(t), rank = (size_t)t->shape.rank;
+    uint64_t h = ort_hash_bytes(t->shape.dim, rank * sizeof *t->shape.dim, (uint64_t)t->dtype);
+    return t->data ? ort_hash_bytes(t->data, bytes < HASHED_BYTES ? bytes : HASHED_BYTES, h) : h;
 }
 
 static bool sharable(const ort_pass_context *c, const ort_graph_value *value)
@@ -104,9 +120,9 @@ static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *
         const ort_graph_value *value = graph->values.data[id];
         if (!sharable(c, value))
             continue;
-        status = first_with(&s, hash_constant(value->fact.value), id, &first, err);
-        if (status || first == id ||
-            !same_tensor(graph->model, graph->values.data[first]->fact.value, value->fact.value))
+        status = first_same(&s, graph, hash_constant(value->fact.value), id, same_constant, &first,
+                            err);
+        if (status || first == id)
             continue;
         if (!value->is_output)
             *c->growth_bytes += ort_tensor_bytes(value->fact.value);
@@ -150,9 +166,10 @@ static bool same_attr(const ort_attr *a, const ort_attr *b)
     }
 }
 
-static bool same_node(const ort_node *a, const ort_node *b)
+static bool same_node(const ort_graph *graph, ort_id first, ort_id second)
 {
-    if (a->op != b->op || a->opset != b->opset || a->input_count != b->input_count ||
+    const ort_node *a = graph->nodes.data[first], *b = graph->nodes.data[second];
+    if (a->removed || a->op != b->op || a->opset != b->opset || a->input_count != b->input_count ||
         a->attr_count != b->attr_count || a->output_count != b->output_count ||
         (a->input_count &&
          memcmp(a->inputs, b->inputs, sizeof *a->inputs * (size_t)a->input_count) != 0))
@@ -168,12 +185,30 @@ static bool same_node(const ort_node *a, const ort_node *b)
     return true;
 }
 
-static uint64_t hash_node(const ort_graph *graph, const ort_node *node)
+/* Of lists only the beginning: a forest of trees has megabytes of them, and nothing it equals. */
+static uint64_t hash_attr(const ort_attr *a)
+{
+    uint64_t h = ort_hash_bytes(a->name, strlen(a->name), (uint64_t)a->type);
+    size_t ints = a->count * sizeof *a->ints, floats = a->count * sizeof *a->floats;
+    switch (a->type) {
+    case ORT_ATTR_INT: return ort_hash_bytes(&a->i, sizeof a->i, h);
+    case ORT_ATTR_FLOAT: return ort_hash_bytes(&a->f, sizeof a->f, h);
+    case ORT_ATTR_STRING: return ort_hash_bytes(a->s.ptr, a->s.length, h);
+    case ORT_ATTR_INTS: return ort_hash_bytes(a->ints, ints < LIST_BYTES ? ints : LIST_BYTES, h);
+    case ORT_ATTR_FLOATS:
+        return ort_hash_bytes(a->floats, floats < LIST_BYTES ? floats : LIST_BYTES, h);
+    case ORT_ATTR_TENSOR: return h ^ (a->t ? hash_constant(a->t) : 0);
+    default: return h ^ a->count;
+    }
+}
+
+/* The order of attributes doesn't matter: their hashes are added. */
+static uint64_t hash_node(const ort_node *node)
 {
     uint64_t h = ort_hash_bytes(&node->op, sizeof node->op, 7), attrs = 0;
     h = ort_hash_bytes(node->inputs, sizeof *node->inputs * (size_t)node->input_count, h);
     for (int i = 0; i < node->attr_count; i++)
-        attrs += ort_hash_attr(graph->model->dims, &node->attrs[i]);
+        attrs += hash_attr(&node->attrs[i]);
     return ort_hash_bytes(&attrs, sizeof attrs, h);
 }
 
@@ -211,11 +246,11 @@ static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
         ort_id first;
         if (!mergeable(node))
             continue;
-        status = first_with(&s, hash_node(graph, node), node->id, &first, err);
+        status = first_same(&s, graph, hash_node(node), node->id, same_node, &first, err);
         if (status)
             break;
         const ort_node *into = graph->nodes.data[first];
-        if (into == node || into->removed || !same_node(into, node))
+        if (into == node)
             continue;
         if (gives_output(graph, node)) {
             ort_pass_note(c, node, "it gives a graph output and equals another node");
