@@ -34,6 +34,10 @@ CPPFLAGS_ALL = -Ilib -Ibuild/gen -Icmd -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_ALL   = -std=gnu11 -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden \
                -ffunction-sections -fdata-sections -pthread $(WARN) $(CFLAGS)
 LIBS     = -lprotobuf-c -ljson-c -lz -ldl -lm -pthread
+# A tool that runs for milliseconds takes its small libraries along, where their archives are
+# installed: finding and relocating them costs a tenth of its time. SHARED=1 links them as ever.
+archive  = $(if $(SHARED)$(filter-out /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1),-l:lib$(1).a)
+TOOL_LIBS := $(call archive,protobuf-c) $(call archive,json-c) $(call archive,z) -ldl -lm -pthread
 
 FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(WERROR)' | cksum | cut -d' ' -f1)
 OBJ      := build/$(FLAGS_ID)
@@ -131,7 +135,7 @@ define TOOL_RULE
 $(OBJ)/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(OBJ)/libort.a
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 

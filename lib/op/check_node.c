@@ -243,7 +243,8 @@ static const ort_op *nearest(const ort_registry *registry, const char *domain, c
         if (d > limit || (d > 1 && strcmp(op->domain, domain)))
             continue;
         d = 2 * d + (strcmp(op->domain, domain) != 0);
-        if (d < best_distance) {
+        if (d < best_distance ||
+            (d == best_distance && best && strcmp(op->name, best->name) < 0)) {
             best_distance = d;
             best = op;
         }

@@ -298,6 +298,7 @@ const char *ort_registry_hint(const ort_registry *registry, const char *domain);
 ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *library, ort_error *err);
 /* The library that a row comes from; NULL for a built-in one. */
 const ort_ops_library *ort_op_library(const ort_op *op);
+/* All rows, grouped by operator, versions ascending. */
 size_t ort_registry_count(const ort_registry *registry);
 const ort_op *ort_registry_at(const ort_registry *registry, size_t index);
 

@@ -1,8 +1,9 @@
 /* registry.c - finds the operator row that governs a node: (domain, name) and opset version.
  *
- * The built-in rows come from the families of families.def; the registry indexes them once by
- * "domain:name" so that a look-up is one hash probe and a short walk over versions. Rows stay const
- * and shared; an operator library adds its rows through the same index.
+ * The built-in rows come from the families of families.def; the registry groups them once by
+ * operator, so that a look-up is one hash probe and a short walk over versions. Every process does
+ * that when it starts: nothing is sorted or copied but pointers. Rows stay const and shared; an
+ * operator library adds its rows through the same index.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,10 @@
 #undef X
 
 typedef struct op_index {
-    ORT_VEC(const ort_op *) rows;  /* grouped by operator, versions ascending */
-    ORT_VEC(uint32_t) first;       /* start of each operator's group in rows; one past the end */
-    ort_hashmap groups;            /* "domain:name" to group number */
-    ort_arena names;
+    ORT_VEC(const ort_op *) rows; /* grouped by operator, versions ascending */
+    ORT_VEC(uint32_t) first;      /* start of each operator's group in rows; one past the end */
+    uint32_t *slots;              /* by hash of the operator: its group + 1; 0 empty */
+    size_t slot_count;            /* power of two, at most half full */
 } op_index;
 
 struct ort_registry {
@@ -33,59 +34,6 @@ static const char *canonical(const char *domain)
     return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
-typedef struct sort_key {
-    uint64_t start; /* the first bytes of the name, so that most comparisons are one of numbers */
-    const ort_op *op;
-} sort_key;
-
-static sort_key key_of(const ort_op *op)
-{
-    sort_key key = {.op = op};
-    const char *p = op->name;
-    for (int i = 0; i < 8; i++)
-        key.start = key.start << 8 | (unsigned char)(*p ? *p++ : '\0');
-    return key;
-}
-
-static int by_name_and_version(const void *a, const void *b)
-{
-    const sort_key *x = a, *y = b;
-    int order = x->op->domain == y->op->domain ? 0 : strcmp(x->op->domain, y->op->domain);
-    if (order != 0)
-        return order;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    order = strcmp(x->op->name, y->op->name);
-    return order != 0 ? order : x->op->since - y->op->since;
-}
-
-static bool sort_rows(op_index *index)
-{
-    size_t count = index->rows.count;
-    sort_key *keys = malloc((count + 1) * sizeof *keys);
-    if (keys == NULL)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        keys[i] = key_of(index->rows.data[i]);
-    qsort(keys, count, sizeof *keys, by_name_and_version);
-    for (size_t i = 0; i < count; i++)
-        index->rows.data[i] = keys[i].op;
-    free(keys);
-    return true;
-}
-
-/* "domain:name"; its length, or 0 when it has no room. */
-static size_t key_text(const char *domain, const char *name, char *key, size_t size)
-{
-    size_t domain_length = strlen(domain), name_length = strlen(name);
-    if (domain_length + name_length + 1 > size)
-        return 0;
-    memcpy(key, domain, domain_length);
-    key[domain_length] = ':';
-    memcpy(key + domain_length + 1, name, name_length);
-    return domain_length + 1 + name_length;
-}
-
 static bool same_operator(const ort_op *a, const ort_op *b)
 {
     return strcmp(a->domain, b->domain) == 0 && strcmp(a->name, b->name) == 0;
@@ -95,8 +43,8 @@ static void release_index(op_index *index)
 {
     ort_vec_release(&index->rows);
     ort_vec_release(&index->first);
-    ort_hashmap_release(&index->groups);
-    ort_arena_release(&index->names);
+    free(index->slots);
+    index->slots = NULL;
 }
 
 static bool add_family(op_index *index, const ort_op *rows)
@@ -107,25 +55,93 @@ static bool add_family(op_index *index, const ort_op *rows)
     return true;
 }
 
-/* Sorts the rows and finds the groups. */
-static bool build_index(op_index *index)
+/* A row of the group: `example` while the index is built, later the first of the group. */
+static const ort_op *row_of(const op_index *index, const ort_op *const *example, uint32_t group)
 {
-    if (!sort_rows(index))
-        return false;
+    return example != NULL ? example[group] : index->rows.data[index->first.data[group]];
+}
+
+/* The slot that holds the operator's group, or the empty one where it belongs. */
+static uint32_t *find_slot(const op_index *index, const ort_op *const *example, const char *domain,
+                           const char *name)
+{
+    size_t mask = index->slot_count - 1;
+    size_t at = (size_t)ort_hash_bytes(name, strlen(name), (unsigned char)domain[0]) & mask;
+    for (; index->slots[at] != 0; at = (at + 1) & mask) {
+        const ort_op *op = row_of(index, example, index->slots[at] - 1);
+        if (strcmp(op->name, name) == 0 && strcmp(op->domain, domain) == 0)
+            break;
+    }
+    return &index->slots[at];
+}
+
+/* group[i]: of rows[i]; example[g]: a row of group g; size[g]: how many it has. Returns the number
+ * of groups. */
+static uint32_t find_groups(op_index *index, uint32_t *group, const ort_op **example,
+                            uint32_t *size)
+{
+    uint32_t count = 0;
     for (size_t i = 0; i < index->rows.count; i++) {
         const ort_op *op = index->rows.data[i];
         if (i > 0 && same_operator(op, index->rows.data[i - 1])) {
-            assert(op->since > index->rows.data[i - 1]->since); /* no two rows of one version */
-            continue;
+            group[i] = group[i - 1];
+        } else {
+            uint32_t *slot = find_slot(index, example, op->domain, op->name);
+            if (*slot == 0) {
+                example[count] = op;
+                *slot = ++count;
+            }
+            group[i] = *slot - 1;
         }
-        char key[256];
-        size_t length = key_text(op->domain, op->name, key, sizeof key);
-        const char *kept = length ? ort_arena_strndup(&index->names, key, length) : NULL;
-        if (kept == NULL || !ort_hashmap_put(&index->groups, kept, length, index->first.count) ||
-            !ort_vec_push(&index->first, (uint32_t)i))
-            return false;
+        size[group[i]]++;
     }
-    return ort_vec_push(&index->first, (uint32_t)index->rows.count);
+    return count;
+}
+
+/* Rows move to their groups, each behind those of older versions. */
+static bool place_rows(op_index *index, const uint32_t *group, uint32_t *size, uint32_t count)
+{
+    size_t rows = index->rows.count;
+    const ort_op **placed = malloc((rows + 1) * sizeof *placed);
+    if (placed == NULL || !ort_vec_reserve(&index->first, count + 1)) {
+        free(placed);
+        return false;
+    }
+    for (uint32_t g = 0, at = 0; g <= count; g++) {
+        index->first.data[index->first.count++] = at;
+        at += g < count ? size[g] : 0;
+    }
+    memset(size, 0, count * sizeof *size);
+    for (size_t i = 0; i < rows; i++) {
+        const ort_op *op = index->rows.data[i];
+        uint32_t first = index->first.data[group[i]], at = first + size[group[i]]++;
+        for (; at > first && placed[at - 1]->since >= op->since; at--) {
+            assert(placed[at - 1]->since > op->since); /* no two rows of one version */
+            placed[at] = placed[at - 1];
+        }
+        placed[at] = op;
+    }
+    memcpy(index->rows.data, placed, rows * sizeof *placed);
+    free(placed);
+    return true;
+}
+
+static bool build_index(op_index *index)
+{
+    size_t rows = index->rows.count;
+    for (index->slot_count = 16; index->slot_count < 2 * rows;)
+        index->slot_count *= 2;
+    index->slots = calloc(index->slot_count, sizeof *index->slots);
+    uint32_t *group = calloc(2 * rows + 1, sizeof *group);
+    const ort_op **example = malloc((rows + 1) * sizeof *example);
+    bool ok = index->slots != NULL && group != NULL && example != NULL;
+    if (ok) {
+        uint32_t count = find_groups(index, group, example, group + rows);
+        ok = place_rows(index, group, group + rows, count);
+    }
+    free(group);
+    free(example);
+    return ok;
 }
 
 ort_status ort_registry_new(ort_registry **out, ort_error *err)
@@ -158,13 +174,12 @@ void ort_registry_free(ort_registry *registry)
 static bool find_group(const ort_registry *registry, const char *domain, const char *name,
                        uint32_t *begin, uint32_t *end)
 {
-    char key[256];
-    size_t length = key_text(canonical(domain), name, key, sizeof key);
-    uint64_t group;
-    if (!length || !ort_hashmap_get(&registry->index.groups, key, length, &group))
+    const op_index *index = &registry->index;
+    uint32_t slot = *find_slot(index, NULL, canonical(domain), name);
+    if (slot == 0)
         return false;
-    *begin = registry->index.first.data[group];
-    *end = registry->index.first.data[group + 1];
+    *begin = index->first.data[slot - 1];
+    *end = index->first.data[slot];
     return true;
 }
 
@@ -257,7 +272,7 @@ static ort_status check_new(const ort_registry *registry, const ort_op *const *r
 /* A new index takes the place of the old one, so that a failure changes nothing. */
 ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *library, ort_error *err)
 {
-    op_index index = {.names = {0}};
+    op_index index = {.slots = NULL};
     const ort_op **rows = NULL;
     bool ok = true;
     for (size_t i = 0; i < registry->index.rows.count; i++)

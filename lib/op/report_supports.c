@@ -87,11 +87,27 @@ static void put_libraries(ort_json *json, const ort_registry *registry)
     ort_json_end_array(json);
 }
 
+static int by_name_and_version(const void *a, const void *b)
+{
+    const ort_op *x = *(const ort_op *const *)a, *y = *(const ort_op *const *)b;
+    int order = strcmp(x->domain, y->domain);
+    if (order == 0)
+        order = strcmp(x->name, y->name);
+    return order != 0 ? order : x->since - y->since;
+}
+
 ort_status ort_report_supports(const ort_registry *registry, const char *isa,
                                const ort_report_provider *providers, int provider_count,
                                ort_strbuf *out, ort_error *err)
 {
     ort_json json;
+    size_t count = ort_registry_count(registry);
+    const ort_op **rows = malloc((count + 1) * sizeof *rows);
+    if (rows == NULL)
+        return ort_error_memory(err, count * sizeof *rows);
+    for (size_t i = 0; i < count; i++)
+        rows[i] = ort_registry_at(registry, i);
+    qsort(rows, count, sizeof *rows, by_name_and_version);
     ort_report_begin(&json, out, "supports", NULL);
     ort_report_text(&json, "version", ort_version());
     ort_report_text(&json, "isa", isa);
@@ -110,8 +126,9 @@ ort_status ort_report_supports(const ort_registry *registry, const char *isa,
     put_libraries(&json, registry);
     ort_json_key(&json, "operators");
     ort_json_begin_array(&json);
-    for (size_t i = 0; i < ort_registry_count(registry); i++)
-        put_row(&json, ort_registry_at(registry, i), providers, provider_count);
+    for (size_t i = 0; i < count; i++)
+        put_row(&json, rows[i], providers, provider_count);
+    free(rows);
     ort_json_end_array(&json);
     ort_json_end_object(&json);
     ort_strbuf_add_char(out, '\n');
