@@ -245,6 +245,25 @@ static ort_status describe_outputs(creation *c, ort_error *err)
 
 /* ---- stages */
 
+/* Dims of inputs that the model leaves open without a name get one, so that inference can tell
+ * which other dims are the same: layouts and fusions ask. */
+static ort_status name_open_dims(creation *c, ort_error *err)
+{
+    ort_dim_table *dims = c->session->model->dims;
+    for (size_t i = 0; i < c->graph->inputs.count; i++) {
+        ort_graph_value *value = c->graph->values.data[c->graph->inputs.data[i]];
+        ort_type *type = &value->fact.type;
+        char name[256];
+        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++) {
+            if (type->dim[d].expr != ORT_DIM_UNKNOWN)
+                continue;
+            snprintf(name, sizeof name, "%.200s[%d]", value->name, d);
+            type->dim[d] = ort_dim_symbol(dims, name);
+        }
+    }
+    return ort_dim_table_take_failure(dims) ? ort_error_memory(err, 256) : ORT_OK;
+}
+
 static ort_status optimize(creation *c, ort_error *err)
 {
     ort_pass_options options = {.level = c->options->level < 0 ? 3 : c->options->level,
@@ -299,8 +318,9 @@ static ort_status create(creation *c, ort_error *err)
     ORT_TRY(settle_inputs(c, err));
     ORT_TRY(check(c, err));
     end_phase(c, "check");
-    ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
     ORT_TRY(describe_inputs(c, err));
+    ORT_TRY(name_open_dims(c, err));
+    ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
     end_phase(c, "infer");
     ORT_TRY(add_extra_outputs(c, err));
     if (!from_pack(c))

@@ -7,7 +7,6 @@
  * channel counts; where all of them are multiples of 16 the block is the one of this machine, as
  * it was for the writer of the file. Both run on every tier.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,126 +258,6 @@ static ort_status reorder_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-/* ---- Upsample: by whole factors, nearest or linear */
-
-typedef struct upsample_state {
-    int64_t block, scale[2];
-    bool linear;
-    enum { ASYMMETRIC, ALIGN_CORNERS, HALF_PIXEL } mode;
-} upsample_state;
-
-static ort_status upsample_infer(ort_infer *x, ort_error *err)
-{
-    size_t count = 0;
-    const int64_t *scales = ort_node_ints(x->node, "scales", &count);
-    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    if (count != 4 || scales[0] != 1 || scales[1] != 1 || scales[2] < 1 || scales[3] < 1)
-        return ort_infer_fail(x, err, "attribute scales isn't 1, 1 and two positive factors");
-    if (!planes_of(x, 0))
-        return ORT_OK;
-    ort_dim out[4];
-    for (int i = 0; i < 4; i++)
-        out[i] = ort_dim_mul(x->dims, x->in[0]->type.dim[i], ort_dim_of(scales[i]));
-    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
-    return ORT_OK;
-}
-
-static ort_status upsample_prepare(ort_prep *p, ort_error *err)
-{
-    static const char *const modes[] = {"asymmetric", "align_corners", "half_pixel"};
-    const char *mode = ort_node_string(p->node, "coordinate_transformation_mode", "asymmetric");
-    const char *kind = ort_node_string(p->node, "mode", "nearest");
-    size_t count = 0;
-    const int64_t *scales = ort_node_ints(p->node, "scales", &count);
-    upsample_state *s = ort_prep_state(p, sizeof *s);
-    int found = -1;
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    for (int i = 0; i < 3; i++)
-        found = strcmp(modes[i], mode) ? found : i;
-    s->linear = !strcmp(kind, "linear");
-    if (count != 4 || found < 0 || (!s->linear && strcmp(kind, "nearest")))
-        return ort_prep_fail(p, err, "mode '%s' with coordinates '%s' isn't implemented", kind,
-                             mode);
-    s->mode = (unsigned)found;
-    s->block = ort_nchwc_block(p->graph);
-    s->scale[0] = scales[2];
-    s->scale[1] = scales[3];
-    return ORT_OK;
-}
-
-typedef struct place { /* of an output coordinate: two inputs and the weight of the second */
-    int64_t low, high;
-    float part;
-} place;
-
-static place place_of(const upsample_state *s, int axis, int64_t at, int64_t in)
-{
-    int64_t scale = s->scale[axis], out = in * scale;
-    float x = (float)at / (float)scale;
-    if (!s->linear)
-        return (place){at / scale, at / scale, 0};
-    if (s->mode == ALIGN_CORNERS)
-        x = out > 1 ? (float)at * (float)(in - 1) / (float)(out - 1) : 0;
-    else if (s->mode == HALF_PIXEL)
-        x = ((float)at + 0.5f) / (float)scale - 0.5f;
-    x = fminf(fmaxf(x, 0), (float)(in - 1));
-    int64_t low = (int64_t)x;
-    return (place){low, ort_min_i64(low + 1, in - 1), x - (float)low};
-}
-
-typedef struct upsample_job {
-    const upsample_state *s;
-    int64_t in[2];
-    const float *x;
-    float *y;
-} upsample_job;
-
-static void upsample_row(const upsample_job *j, const float *x, int64_t oy, float *y)
-{
-    const upsample_state *s = j->s;
-    int64_t block = s->block;
-    place v = place_of(s, 0, oy, j->in[0]);
-    const float *top = x + v.low * j->in[1] * block, *bottom = x + v.high * j->in[1] * block;
-    for (int64_t ox = 0; ox < j->in[1] * s->scale[1]; ox++, y += block) {
-        place h = place_of(s, 1, ox, j->in[1]);
-        if (!s->linear) {
-            memcpy(y, top + h.low * block, (size_t)block * sizeof *y);
-            continue;
-        }
-        for (int64_t c = 0; c < block; c++) {
-            float a = top[h.low * block + c], b = top[h.high * block + c];
-            float d = bottom[h.low * block + c], e = bottom[h.high * block + c];
-            y[c] = (a * (1 - h.part) + b * h.part) * (1 - v.part) +
-                   (d * (1 - h.part) + e * h.part) * v.part;
-        }
-    }
-}
-
-static void task_upsample(void *arg, size_t task, int thread)
-{
-    (void)thread;
-    const upsample_job *j = arg;
-    const upsample_state *s = j->s;
-    const float *x = j->x + (int64_t)task * j->in[0] * j->in[1] * s->block;
-    int64_t row = j->in[1] * s->scale[1] * s->block, rows = j->in[0] * s->scale[0];
-    for (int64_t oy = 0; oy < rows; oy++)
-        upsample_row(j, x, oy, j->y + ((int64_t)task * rows + oy) * row);
-}
-
-static ort_status upsample_run(ort_call *call, ort_error *err)
-{
-    const ort_tensor *x = ort_call_in(call, 0);
-    upsample_job j = {call->state, {x->shape.dim[2], x->shape.dim[3]}, x->data,
-                      ort_call_out(call, 0)->data};
-    if (x->shape.dim[1] % j.s->block)
-        return ort_error_set(err, ORT_ERROR_MODEL, "%lld channels aren't whole blocks of %lld",
-                             (long long)x->shape.dim[1], (long long)j.s->block);
-    ort_call_parallel(call, (size_t)(x->shape.dim[0] * x->shape.dim[1] / j.s->block),
-                      task_upsample, &j);
-    return ORT_OK;
-}
-
 static const ort_op_impl conv_impl = {conv_infer, ort_blocked_conv_prepare, ort_blocked_conv_shape,
                                       ort_blocked_conv_run, ort_blocked_conv_cost};
 static const ort_op_impl window_impl = {window_infer, ort_blocked_pool_prepare,
@@ -389,8 +268,6 @@ static const ort_op_impl global_impl = {global_infer, ort_blocked_pool_prepare,
                                         ort_reduction_cost};
 static const ort_op_impl input_impl = {input_infer, reorder_prepare, NULL, reorder_run, NULL};
 static const ort_op_impl output_impl = {output_infer, reorder_prepare, NULL, reorder_run, NULL};
-static const ort_op_impl upsample_impl = {upsample_infer, upsample_prepare, NULL, upsample_run,
-                                          NULL};
 
 #define POOL_ATTRS                                                                                 \
     "auto_pad:s=NOTSET ceil_mode:i=0 dilations:is kernel_shape:is! pads:is strides:is"
@@ -408,7 +285,5 @@ const ort_op ort_ops_nchwc[] = {
     {NCHWC, "ReorderInput", 1, "X:T -> Y:T", "T:f32", "channels_last:i=0", 0, &input_impl},
     {NCHWC, "ReorderOutput", 1, "X:T -> Y:T", "T:f32", "channels:i=0 channels_last:i=0", 0,
      &output_impl},
-    {NCHWC, "Upsample", 1, "X:T -> Y:T", "T:f32",
-     "coordinate_transformation_mode:s=asymmetric mode:s=nearest scales:is", 0, &upsample_impl},
     {0},
 };

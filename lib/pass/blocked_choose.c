@@ -116,12 +116,13 @@ static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, con
     if (group < 1 || maps % group)
         return false;
     if (group > 1 && w.dim[1] == 1 && maps == group)
-        return fills_blocks(maps, c->block) && c->blocked[node->inputs[0]];
+        return c->blocked[node->inputs[0]];
     if (group > 1)
         return w.dim[1] % c->block == 0 && maps / group % c->block == 0;
+    if (c->blocked[node->inputs[0]]) /* a block half empty costs less than a way out */
+        return fills_blocks(maps, c->block) || w.dim[1] >= 2 * c->block;
     return fills_blocks(maps, c->block) &&
-           (c->blocked[node->inputs[0]] || ort_blocked_reads_plain(graph, node) ||
-            w.dim[1] >= 8);
+           (ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8);
 }
 
 static double conv_gain(const ort_graph *graph, const ort_node *node)
@@ -255,6 +256,46 @@ static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
     return true;
 }
 
+/* The whole factor of an axis, told by `scales` or by `sizes` over a known extent; else 0. */
+static int64_t repeat_factor(const ort_graph *graph, const ort_node *node, int axis)
+{
+    const ort_tensor *scales = ort_edit_constant(graph, node, node->opset >= 11 ? 2 : 1);
+    const ort_tensor *sizes = node->opset >= 11 ? ort_edit_constant(graph, node, 3) : NULL;
+    if (scales && scales->dtype == ORT_DTYPE_FLOAT && ort_tensor_count(scales) == 4) {
+        double scale = ort_tensor_get_f64(scales, axis);
+        return scale >= 1 && scale <= 16 && scale == (double)(int64_t)scale ? (int64_t)scale : 0;
+    }
+    if (!sizes || sizes->dtype != ORT_DTYPE_INT64 || ort_tensor_count(sizes) != 4)
+        return 0;
+    ort_dim in = type_of(graph, node->inputs[0])->dim[axis];
+    int64_t size = ort_tensor_get_i64(sizes, axis);
+    if (!ort_dim_known(in) || in.size < 1 || size < in.size || size % in.size)
+        return 0;
+    return size / in.size;
+}
+
+bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2])
+{
+    if ((!ort_edit_is(node, ONNX, "Resize") && !ort_edit_is(node, ONNX, "Upsample")) ||
+        node->input_count < 2 ||
+        strcmp(ort_node_string(node, "mode", "nearest"), "nearest") ||
+        ort_node_attr(node, "axes") || type_of(graph, node->inputs[0])->rank != 4 ||
+        strcmp(ort_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch"))
+        return false;
+    bool old = node->opset < 11; /* asymmetric and rounded down, without attributes */
+    const char *place =
+        old ? "asymmetric" : ort_node_string(node, "coordinate_transformation_mode", "half_pixel");
+    const char *round = old ? "floor" : ort_node_string(node, "nearest_mode", "round_prefer_floor");
+    bool half = !strcmp(place, "half_pixel") || !strcmp(place, "pytorch_half_pixel");
+    if (half ? strncmp(round, "round_", 6) != 0
+             : strcmp(place, "asymmetric") != 0 || strcmp(round, "floor") != 0)
+        return false;
+    for (int i = 0; i < 2; i++)
+        factors[i] = repeat_factor(graph, node, 2 + i);
+    return repeat_factor(graph, node, 0) == 1 && repeat_factor(graph, node, 1) == 1 &&
+           factors[0] > 0 && factors[1] > 0;
+}
+
 static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice *c,
                                 const ort_node *node)
 {
@@ -273,12 +314,16 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
         return ORT_BLOCKED_SAME;
     if (serves_scale(graph, c, node))
         return ORT_BLOCKED_SCALE;
+    int64_t factors[2];
+    if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
+        is_plane(type_of(graph, node->outputs[0])))
+        return ORT_BLOCKED_RESIZE;
     return serves_concat(graph, c, node) ? ORT_BLOCKED_CONCAT : ORT_BLOCKED_NONE;
 }
 
 bool ort_blocked_slot(ort_blocked_role role, int slot)
 {
-    if (role == ORT_BLOCKED_POOL)
+    if (role == ORT_BLOCKED_POOL || role == ORT_BLOCKED_RESIZE)
         return slot == 0;
     return role == ORT_BLOCKED_CONV ? slot == 0 || slot == 3 : role != ORT_BLOCKED_NONE;
 }

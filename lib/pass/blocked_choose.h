@@ -12,6 +12,7 @@ typedef enum ort_blocked_role {
     ORT_BLOCKED_SAME,   /* elementwise: the same operator on blocked tensors */
     ORT_BLOCKED_SCALE,  /* Mul or Add of a plane with one number per channel (squeeze-excite) */
     ORT_BLOCKED_CONCAT, /* along whole blocks of channels */
+    ORT_BLOCKED_RESIZE, /* nearest, by whole factors */
 } ort_blocked_role;
 
 typedef struct ort_blocked_choice {
@@ -29,6 +30,8 @@ void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *choice);
 bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
 /* Does this convolution read plain rows when nobody gives its input in the layout? */
 bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv);
+/* Is this a Resize that repeats each pixel `factors` times along the two spatial axes? */
+bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2]);
 /* Slots of the node that take tensors in the layout: [0, count). */
 bool ort_blocked_slot(ort_blocked_role role, int slot);
 

@@ -50,7 +50,7 @@ static ort_attr int_attr(const char *name, int64_t value)
 /* Nodes with attributes of ours: the block must be known when shapes are inferred. */
 static ort_status add_internal(layout *l, const ort_node *from, const char *op_type,
                                const ort_id *inputs, int input_count, ort_id output,
-                               int64_t channels, ort_error *err)
+                               const ort_attr *extra, ort_error *err)
 {
     ort_node *node = NULL;
     ort_attr attrs[64];
@@ -66,8 +66,8 @@ static ort_status add_internal(layout *l, const ort_node *from, const char *op_t
     for (int i = 0; from && i < from->attr_count && count < 62; i++)
         attrs[count++] = from->attrs[i];
     attrs[count++] = int_attr("block", l->choice.block);
-    if (channels)
-        attrs[count++] = int_attr("channels", channels);
+    if (extra)
+        attrs[count++] = *extra;
     ort_attr *kept = ort_arena_array(&l->c->graph->model->arena, (size_t)count, sizeof *kept);
     if (!kept)
         return ort_error_memory(err, sizeof attrs);
@@ -83,7 +83,7 @@ static ort_status blocked_input(layout *l, ort_id value, ort_id *blocked, ort_er
         ort_id made = new_value(l, value);
         if (made == ORT_ID_NONE)
             return ort_error_memory(err, sizeof made);
-        ORT_TRY(add_internal(l, NULL, "BlockChannels", &value, 1, made, 0, err));
+        ORT_TRY(add_internal(l, NULL, "BlockChannels", &value, 1, made, NULL, err));
         l->blocked_of[value] = made;
     }
     *blocked = l->blocked_of[value];
@@ -112,6 +112,18 @@ static void order_scale(const layout *l, const ort_node *node, ort_id *inputs)
     inputs[0] = plane;
 }
 
+static ort_status repeat_attr(ort_graph *graph, const ort_node *node, ort_attr *attr,
+                              ort_error *err)
+{
+    int64_t *scales = ort_arena_array(&graph->model->arena, 4, sizeof *scales);
+    if (!scales)
+        return ort_error_memory(err, 4 * sizeof *scales);
+    scales[0] = scales[1] = 1;
+    ort_blocked_is_repeat(graph, node, scales + 2);
+    *attr = (ort_attr){.name = "scales", .type = ORT_ATTR_INTS, .ints = scales, .count = 4};
+    return ORT_OK;
+}
+
 static ort_status convert(layout *l, ort_node *node, ort_error *err)
 {
     ort_graph *graph = l->c->graph;
@@ -130,7 +142,7 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
     }
     if (role == ORT_BLOCKED_SCALE)
         order_scale(l, node, inputs);
-    int64_t channels = graph->values.data[out]->fact.type.dim[1].size;
+    ort_attr channels = int_attr("channels", graph->values.data[out]->fact.type.dim[1].size);
     ort_id made = new_value(l, out);
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
@@ -140,10 +152,18 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
         node->attr_count = 0; /* the axes are all that it has */
         count = 1;
     }
+    ort_attr repeat = {0};
+    if (role == ORT_BLOCKED_RESIZE) {
+        ORT_TRY(repeat_attr(graph, node, &repeat, err));
+        internal = "BlockedUpsample";
+        node->attr_count = 0;
+        count = 1;
+    }
     bool outside = graph->values.data[out]->use_count > l->choice.uses[out];
     ort_graph_remove_node(graph, node);
     if (internal)
-        ORT_TRY(add_internal(l, node, internal, inputs, count, made, 0, err));
+        ORT_TRY(add_internal(l, node, internal, inputs, count, made,
+                             role == ORT_BLOCKED_RESIZE ? &repeat : NULL, err));
     else
         ORT_TRY(add(l, node, node->domain, node->op_type, inputs, count, made, NULL, err));
     if (role == ORT_BLOCKED_CONCAT) {
@@ -151,7 +171,7 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
         ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &axis, err));
     }
     l->blocked_of[out] = made;
-    return outside ? add_internal(l, NULL, "UnblockChannels", &made, 1, out, channels, err)
+    return outside ? add_internal(l, NULL, "UnblockChannels", &made, 1, out, &channels, err)
                    : ORT_OK;
 }
 

@@ -339,9 +339,96 @@ static void conversions(test_state *test)
     }
 }
 
+/* Nothing known of the plane nor of the batch: a residual and squeeze-excite stay in the layout. */
+static void build_open(net *n, const void *arg)
+{
+    (void)arg;
+    ort_id x = net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(0, 3, 0, 0));
+    for (int i = 0; i < 4; i++)
+        if (i != 1)
+            n->graph->values.data[x]->fact.type.dim[i] = ort_dim_unknown();
+    add_weights(n, "w0", 4, DIMS(32, 3, 3, 3));
+    add_weights(n, "w3", 4, DIMS(32, 32, 3, 3));
+    add_weights(n, "w1", 4, DIMS(32, 32, 1, 1));
+    add_weights(n, "w2", 4, DIMS(40, 32, 1, 1));
+    set_ints(n, net_node(n, "Conv", "x w0", "b"), "pads", DIMS(1, 1, 1, 1), 4);
+    set_ints(n, net_node(n, "Conv", "b w3", "a"), "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "GlobalAveragePool", "a", "g");
+    net_node(n, "Conv", "g w1", "h");
+    net_node(n, "HardSigmoid", "h", "s");
+    net_node(n, "Mul", "a s", "m");
+    net_node(n, "Conv", "m w1", "c");
+    net_node(n, "Add", "a c", "r");
+    net_node(n, "Conv", "r w2", "y");
+    net_output(n, "y");
+}
+
+static void open_extents(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(2, 3, 9, 11), -1, 0.0011f);
+    net n;
+    ort_error err = {0};
+    CHECK(on_all_tiers(build_open, NULL, x, 5));
+    CHECK(net_on(&n, NULL, 1));
+    build_open(&n, NULL);
+    ort_session *s = at_level(&n, 3, &err);
+    CHECK(s && count_ops(s, "BlockedMul") == 1 && count_ops(s, "UnblockChannels") == 1);
+    ort_session_free(s);
+    net_free(&n);
+    ort_value_free(x);
+}
+
+/* A head: a pixel repeated by whole factors, then fewer maps than a block holds. */
+static void build_head(net *n, const void *arg)
+{
+    const char *const *how = arg;
+    const float scales[] = {1, 1, 2, 3};
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 7, 9));
+    add_weights(n, "w0", 4, DIMS(40, 3, 3, 3));
+    add_weights(n, "w3", 4, DIMS(40, 40, 3, 3));
+    add_weights(n, "w1", 4, DIMS(5, 40, 1, 1));
+    add_weights(n, "w2", 4, DIMS(5, 1, 3, 3));
+    net_constant(n, "scales", ORT_DTYPE_FLOAT, 1, DIMS(4), scales);
+    set_ints(n, net_node(n, "Conv", "x w0", "b"), "pads", DIMS(1, 1, 1, 1), 4);
+    set_ints(n, net_node(n, "Conv", "b w3", "a"), "pads", DIMS(1, 1, 1, 1), 4);
+    ort_node *node = net_node(n, "Resize", "a - scales", "r");
+    for (int i = 0; i < 2; i++) {
+        static const char *const names[] = {"coordinate_transformation_mode", "nearest_mode"};
+        ort_attr attr = {.name = names[i], .type = ORT_ATTR_STRING};
+        attr.s = (ort_string){how[i], strlen(how[i])};
+        (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
+    }
+    net_node(n, "Conv", "r w1", "c");
+    net_int(n, net_node(n, "Conv", "c w2", "y"), "group", 5);
+    net_output(n, "y");
+}
+
+static void heads(test_state *test)
+{
+    static const char *const how[][2] = {{"asymmetric", "floor"},
+                                         {"half_pixel", "round_prefer_floor"},
+                                         {"pytorch_half_pixel", "round_prefer_ceil"},
+                                         {"asymmetric", "ceil"}};
+    ort_value *x = net_floats(4, DIMS(2, 3, 7, 9), -1, 0.0011f);
+    for (int i = 0; i < 4; i++) {
+        net n;
+        ort_error err = {0};
+        CHECK(on_all_tiers(build_head, how[i], x, i < 3 ? 4 : 2));
+        CHECK(net_on(&n, "avx2", 1));
+        build_head(&n, how[i]);
+        ort_session *s = at_level(&n, 3, &err);
+        CHECK(s && count_ops(s, "BlockedUpsample") == (i < 3)); /* ceil takes another pixel */
+        ort_session_free(s);
+        net_free(&n);
+    }
+    ort_value_free(x);
+}
+
 int main(void)
 {
     test_state test = {0};
+    RUN(&test, open_extents);
+    RUN(&test, heads);
     RUN(&test, convolutions);
     RUN(&test, first_layers);
     RUN(&test, regions);
