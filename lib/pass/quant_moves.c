@@ -142,10 +142,11 @@ static bool drop_activation(ort_pass_context *c, ort_node *node)
 
 /* ---- what a file keeps */
 
-/* Where onnxruntime finds float operators between Q and DQ, it makes int8 activations uint8,
- * for which x86 has the instructions, and then makes integer operators itself; what is one already
- * it runs as it is. A resnet50 with QLinearConv on int8 takes it nine times as long (380 and 43 ms,
- * one thread), with MaxPool alone on the codes a tenth more. With uint8 both are as fast. */
+/* What is still int8 here, codes that the graph takes or gives (quant_unsigned.c). Where
+ * onnxruntime finds float operators between Q and DQ, it makes int8 activations uint8, for which
+ * x86 has the instructions, and then makes integer operators itself; what is one already it runs
+ * as it is. A resnet50 with QLinearConv on int8 takes it nine times as long (380 and 43 ms, one
+ * thread), with MaxPool alone on the codes a tenth more. */
 bool ort_quant_stays(const ort_pass_context *c, const ort_node *node, ort_dtype dtype)
 {
     if (!c->portable || dtype != ORT_DTYPE_INT8)

@@ -186,6 +186,76 @@ static void codes_returned(test_state *test)
     net_free(&n);
 }
 
+/* A scale and a zero point of int8. */
+static void signed_parameters(net *n, const char *name, float scale, int8_t zero)
+{
+    char label[32];
+    snprintf(label, sizeof label, "s%s", name);
+    net_constant(n, label, ORT_DTYPE_FLOAT, 0, NULL, &scale);
+    snprintf(label, sizeof label, "z%s", name);
+    net_constant(n, label, ORT_DTYPE_INT8, 0, NULL, &zero);
+}
+
+/* int8 between Q and DQ becomes uint8, with the same bits behind it, also where readers dequantize
+ * by other numbers; codes that somebody else reads stay. */
+static void unsigned_codes(test_state *test)
+{
+    static const char *const only[] = {"quant_unsigned", "dead_nodes", NULL};
+    static const char *const readers[] = {"", "the graph", "Cast"};
+    for (int i = 0; i < 3; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(3, 50));
+        signed_parameters(&n, "a", 0.02f, -7);
+        signed_parameters(&n, "b", 0.03f, 127);
+        net_node(&n, "QuantizeLinear", "x sa za", "q");
+        net_node(&n, "DequantizeLinear", "q sa za", "d");
+        net_node(&n, "DequantizeLinear", "q sb zb", "e");
+        net_node(&n, "DequantizeLinear", "q sb", "f");
+        net_node(&n, "Sum", "d e f", "y");
+        net_output(&n, "y");
+        if (i == 1)
+            net_output(&n, "q");
+        if (i == 2) {
+            net_int(&n, net_node(&n, "Cast", "q", "z"), "to", ORT_DTYPE_FLOAT);
+            net_output(&n, "z");
+        }
+        CHECK(*net_rewritten(&n, only, 0, 0));
+        const ort_node *q = node_of(&n, "QuantizeLinear");
+        ort_dtype dtype = n.model->graph->values.data[q->outputs[0]]->fact.type.dtype;
+        bool same = dtype == (*readers[i] ? ORT_DTYPE_INT8 : ORT_DTYPE_UINT8);
+        CHECK_TEXT(same ? "" : readers[i], "");
+        net_free(&n);
+    }
+}
+
+/* So that a unit of int8 is one of the operators that a file may hold. */
+static void signed_units(test_state *test)
+{
+    int8_t weights[4 * 8];
+    float scale = 0.01f;
+    net n;
+    for (int i = 0; i < 32; i++)
+        weights[i] = (int8_t)(i * 37 % 200 - 100);
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 8, 4, 4));
+    signed_parameters(&n, "x", 0.02f, -8);
+    signed_parameters(&n, "y", 0.05f, -128);
+    net_constant(&n, "w", ORT_DTYPE_INT8, 4, DIMS(4, 8, 1, 1), weights);
+    net_constant(&n, "ws", ORT_DTYPE_FLOAT, 0, NULL, &scale);
+    net_node(&n, "QuantizeLinear", "x sx zx", "xq");
+    net_node(&n, "DequantizeLinear", "xq sx zx", "xd");
+    net_node(&n, "DequantizeLinear", "w ws", "wd");
+    net_node(&n, "Conv", "xd wd", "c");
+    net_node(&n, "Relu", "c", "r");
+    net_node(&n, "QuantizeLinear", "r sy zy", "yq");
+    net_node(&n, "DequantizeLinear", "yq sy zy", "y");
+    net_output(&n, "y");
+    CHECK(holds(&n, false, net_floats(4, DIMS(1, 8, 4, 4), -2, 0.03f), 0.0501));
+    CHECK(count_ops(&n, "QLinearConv") == 1 && count_ops(&n, NULL) == 3);
+    net_free(&n);
+}
+
 /* ---- products */
 
 /* y = op(x) w + b; kind 0: MatMul and Add, 1: Transpose and Gemm, 2: what is added is larger */
@@ -480,6 +550,8 @@ int main(void)
     RUN(test, quantized_contrib);
     RUN(test, codes_undone);
     RUN(test, codes_returned);
+    RUN(test, unsigned_codes);
+    RUN(test, signed_units);
     RUN(test, products);
     RUN(test, dynamic_products);
     RUN(test, moves);
