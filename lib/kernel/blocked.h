@@ -68,10 +68,23 @@ typedef struct ort_blocked_plain {
 typedef struct ort_blocked_each {
     ort_blocked_window window;
     ort_blocked_out out;
-    const float *w;            /* depthwise: [rows][columns][B]; pooling: unused */
+    const float *w;            /* taps that weigh: [rows][columns][B] */
     const float *column_count; /* average: elements of the window that count, per output pixel */
     float row_count;           /*          = row_count * column_count[pixel] */
 } ort_blocked_each;
+
+/* Some output rows of a depthwise convolution of one block of channels. Of the input's `height`
+ * rows `ring` are in memory, row r at x + r % ring * x_row: a producer may stay a window ahead.
+ * Pairs: down the plane, along the row. ring < height only where windows are 3, 5 or 7 wide, of
+ * stride 1 or 2, and dilation[1] is 1, without z. */
+typedef struct ort_blocked_depthwise {
+    const float *x;
+    int64_t x_row, ring, height, width;
+    int64_t kernel[2], stride[2], dilation[2], begin[2]; /* begin: padding before */
+    const float *w;            /* [kernel rows][kernel columns][B] */
+    int64_t first_row, rows;   /* of the output */
+    ort_blocked_out out;       /* y, z: of first_row, rows follow one another; count: of a row */
+} ort_blocked_depthwise;
 
 /* Neighbouring tiles of 4x4 outputs in one row of tiles and one block of channels. `v` holds 36
  * stretches of pixels, v_step floats apart, tile t at pixel t of each. */
@@ -96,7 +109,7 @@ typedef struct ort_blocked_kernels {
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);
-    void (*depthwise)(const ort_blocked_each *each);
+    void (*depthwise)(const ort_blocked_depthwise *conv);
     void (*max_pool)(const ort_blocked_each *each); /* NaN wins; an empty window is -inf */
     void (*average_pool)(const ort_blocked_each *each);
     /* The mean of `count` pixels of one block of channels. */

@@ -24,6 +24,7 @@ enum {
     TASK_PRODUCTS = 100000,    /* about a microsecond: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 48,         /* of a plane that is one row */
+    BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
     AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
 };
 
@@ -33,6 +34,7 @@ typedef struct blocked_plan {
     int64_t in_channels;         /* plain: all; else per group */
     int64_t vectors, task_vectors, vector_blocks; /* per group; tasks along them */
     int64_t rows, row_blocks;    /* output rows of a task */
+    int64_t band;                /* depthwise: rows between two activations */
     bool flat;                   /* the plane is one row in pieces of w.out[1] */
     int64_t plain_row, plain_plane; /* floats */
     const int64_t *offset;       /* plain: of each tap */
@@ -348,6 +350,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
     p->row_blocks = ort_max_i64(1, ort_min_i64(p->row_blocks, p->w.out[0]));
     p->rows = (p->w.out[0] + p->row_blocks - 1) / p->row_blocks;
     p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+    p->band = ort_max_i64(1, BAND_BYTES / (int64_t)sizeof(float) / (p->w.out[1] * s->block));
     return ORT_OK;
 }
 
@@ -545,15 +548,22 @@ static void task_depthwise(void *arg, size_t task, int thread)
     const blocked_plan *p = j->p;
     int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
     int64_t last = ort_min_i64(first + p->rows, p->w.out[0]), taps = s->kernel[0] * s->kernel[1];
-    ort_blocked_each e = {0};
-    for (int64_t oy = first; oy < last; oy++) {
-        int64_t first_row, in_row;
-        ort_blocked_rows(&p->w, oy, s->block, &e.window, &first_row, &in_row);
-        e.window.x = j->x + (block * p->in.plane + in_row * p->w.in[1]) * s->block;
-        e.w = s->w + (block % p->out.blocks * taps + first_row * s->kernel[1]) * s->block;
-        e.out = out_of(j, block, oy * p->w.out[1], p->w.out[1]);
-        s->k->depthwise(&e);
-        ort_blocked_activate(j->call, s, &e.out, 1);
+    const ort_window *w = &p->w;
+    ort_blocked_depthwise d = {.x = j->x + block * p->in.plane * s->block,
+                               .x_row = w->in[1] * s->block, .ring = w->in[0],
+                               .height = w->in[0], .width = w->in[1],
+                               .w = s->w + block % p->out.blocks * taps * s->block};
+    memcpy(d.kernel, w->kernel, sizeof d.kernel);
+    memcpy(d.stride, w->stride, sizeof d.stride);
+    memcpy(d.dilation, w->dilation, sizeof d.dilation);
+    memcpy(d.begin, w->begin, sizeof d.begin);
+    int64_t band = s->epilogue.act < 0 ? last - first : p->band;
+    for (d.first_row = first; d.first_row < last; d.first_row += d.rows) {
+        d.rows = ort_min_i64(band, last - d.first_row);
+        d.out = out_of(j, block, d.first_row * w->out[1], w->out[1]);
+        s->k->depthwise(&d);
+        d.out.count *= d.rows;
+        ort_blocked_activate(j->call, s, &d.out, 1);
     }
 }
 
