@@ -359,8 +359,9 @@ typedef struct ort_optimize_options {
 } ort_optimize_options;
 
 void ort_optimize_options_init(ort_optimize_options *options);
-/* Rewrites the model in place. Names of inputs and outputs, metadata and unknown fields stay. A
- * pass name that doesn't exist is ORT_ERROR_USAGE with the list; an invalid model ORT_ERROR_MODEL.
+/* Rewrites the model in place. Names of inputs and outputs, metadata and unknown fields stay; but
+ * weights are no inputs any more where all of them are listed as such (pass weight_inputs). A pass
+ * name that doesn't exist is ORT_ERROR_USAGE with the list; an invalid model ORT_ERROR_MODEL.
  * After a failure the model can only be freed. */
 ORT_WARN_UNUSED ort_status ort_model_optimize(ort_env *env, ort_model *model,
                                               const ort_optimize_options *options,

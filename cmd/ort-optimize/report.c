@@ -222,6 +222,16 @@ static void pass_table(const report *r, FILE *stream)
     table_free(t);
 }
 
+/* An input less is the one change that a caller of the model can notice. */
+static void input_note(const report *r, FILE *stream)
+{
+    for (size_t i = 0; i < r->pass_count; i++)
+        if (!strcmp(r->passes[i].name, "weight_inputs") && r->passes[i].changes > 0)
+            fprintf(stream, "\n%d weights were listed as inputs and are none any more "
+                            "(--disable weight_inputs keeps them)\n",
+                    r->passes[i].changes);
+}
+
 static void near_miss_list(const report *r, FILE *stream)
 {
     if (r->near_miss_count > 0)
@@ -237,6 +247,7 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
     const ort_verification *v = &r->verification;
     operator_table(r, stream);
     pass_table(r, stream);
+    input_note(r, stream);
     if (o->settings.verbose)
         near_miss_list(r, stream);
     if (!r->verified)

@@ -12,8 +12,11 @@ ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidd
 {
     for (size_t i = 0; i < graph->inputs.count; i++) {
         ort_fact *fact = &graph->values.data[graph->inputs.data[i]]->fact;
-        if (!ort_vec_push(&hidden->by_input, fact->value))
-            return ort_error_memory(err, sizeof fact->value);
+        ort_hidden_default hide = {graph->inputs.data[i], fact->value};
+        if (!fact->value)
+            continue;
+        if (!ort_vec_push(&hidden->list, hide))
+            return ort_error_memory(err, sizeof hide);
         fact->value = NULL;
     }
     return ORT_OK;
@@ -21,9 +24,12 @@ ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidd
 
 void ort_rewrite_restore_defaults(ort_graph *graph, ort_hidden_defaults *hidden)
 {
-    for (size_t i = 0; i < hidden->by_input.count; i++)
-        graph->values.data[graph->inputs.data[i]]->fact.value = hidden->by_input.data[i];
-    ort_vec_release(&hidden->by_input);
+    for (size_t i = 0; i < hidden->list.count; i++) {
+        ort_graph_value *value = graph->values.data[hidden->list.data[i].value];
+        if (value->is_input)
+            value->fact.value = hidden->list.data[i].tensor;
+    }
+    ort_vec_release(&hidden->list);
 }
 
 /* Infers the model on the way. */
@@ -118,7 +124,9 @@ ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
         ORT_TRY(ort_rewrite_inline(model, err));
     ORT_TRY_GOTO(status, ort_rewrite_hide_defaults(model->graph, &hidden, err), done);
     ORT_TRY_GOTO(status, ort_graph_infer(model->graph, options->registry, NULL, err), done);
-    status = ort_passes_run(model, options, err);
+    ort_pass_options with_hidden = *options;
+    with_hidden.hidden = &hidden;
+    status = ort_passes_run(model, &with_hidden, err);
 done:
     ort_rewrite_restore_defaults(model->graph, &hidden);
     return status;

@@ -19,11 +19,16 @@ ort_status ort_rewrite_check(const ort_model *model, const ort_registry *registr
 ort_status ort_rewrite_inline(ort_model *model, ort_error *err);
 
 /* A default that a caller may override is no constant: passes must not see it. */
-typedef struct ort_hidden_defaults {
-    ORT_VEC(const ort_tensor *) by_input; /* by place among the graph's inputs */
+typedef struct ort_hidden_default {
+    ort_id value; /* an input of the main graph */
+    const ort_tensor *tensor;
+} ort_hidden_default;
+typedef struct ort_hidden_defaults { /* of ort_pass_options */
+    ORT_VEC(ort_hidden_default) list;
 } ort_hidden_defaults;
 ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidden,
                                      ort_error *err);
+/* Of those that are inputs still. */
 void ort_rewrite_restore_defaults(ort_graph *graph, ort_hidden_defaults *hidden);
 
 #endif

@@ -225,6 +225,7 @@ static ort_status run_pass(ort_model *model, pass_run *run, pass_state *state, o
                                 .portable = options->portable,
                                 .contrib = options->contrib,
                                 .growth_bytes = &run->growth_bytes,
+                                .hidden = options->hidden,
                                 .near_misses = run->near_misses,
                                 .pass = state->pass,
                                 .patterns = state->patterns};

@@ -24,6 +24,7 @@ typedef struct ort_pass_context {
     bool portable; /* the result is written to a file that other runtimes read... */
     bool contrib;  /* ...which may use com.microsoft */
     size_t *growth_bytes; /* what folding may still add to the weights */
+    const struct ort_hidden_defaults *hidden; /* of ort_pass_options */
     ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
     struct ort_pattern_table *patterns; /* the pass's forms, parsed (pattern.c); NULL: none yet */
 } ort_pass_context;
@@ -56,6 +57,9 @@ typedef struct ort_pass_options {
     const ort_kernels *target;   /* of ort_pass_context */
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
+    /* What the main graph's inputs are when nobody feeds them, which passes don't see
+     * (optimize.h); or NULL. */
+    const struct ort_hidden_defaults *hidden;
     /* Called in the end for each pass that ran, with its total; or NULL. */
     void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);
     void *report_arg;

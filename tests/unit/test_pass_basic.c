@@ -1,5 +1,6 @@
 /* test_pass_basic.c - passes of level 1 on small graphs: what they make of a graph that fits, that
  * they leave alone what doesn't, that a second run changes nothing, and the same results. */
+#include "pass/optimize.h"
 #include "rewrite.h"
 #include "test.h"
 
@@ -61,6 +62,54 @@ static void near_misses(test_state *test)
         CHECK(heard.count == (cases[i].text != NULL));
         CHECK(count_ops(&n, "Gelu") == (cases[i].text == NULL));
         CHECK_TEXT(heard.text, cases[i].text ? cases[i].text : "");
+        net_free(&n);
+    }
+}
+
+/* ---- weights that are listed as inputs */
+
+/* y = Relu(x w) + b; w and b have defaults, listed as inputs are those that `listed` names. */
+static void build_listed(net *n, const char *listed)
+{
+    static const float w[6] = {1, 2, 3, 4, 5, 6}, b[3] = {0.5f, 0, -1};
+    int64_t x_dims[2] = {2, 2}, w_dims[2] = {2, 3}, b_dims[1] = {3};
+    net_input(n, "x", ORT_DTYPE_FLOAT, 2, x_dims);
+    net_constant(n, "w", ORT_DTYPE_FLOAT, 2, w_dims, w);
+    net_constant(n, "b", ORT_DTYPE_FLOAT, 1, b_dims, b);
+    net_node(n, "MatMul", "x w", "m");
+    net_node(n, "Relu", "m", "r");
+    net_node(n, "Add", "r b", "y");
+    net_output(n, "y");
+    for (; *listed; listed++) {
+        ort_id id = ort_graph_find_value(n->graph, *listed == 'w' ? "w" : "b");
+        n->graph->values.data[id]->is_input = true;
+        (void)!ort_vec_push(&n->graph->inputs, id);
+    }
+}
+
+static void listed_weights(test_state *test)
+{
+    static const char *const disable[] = {"weight_inputs", NULL};
+    static const struct {
+        const char *listed;
+        bool disabled;
+        size_t inputs;
+    } cases[] = {{"wb", false, 1}, {"wb", true, 3}, {"w", false, 2}, {"b", false, 2},
+                 {"", false, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        build_listed(&n, cases[i].listed);
+        ort_pass_options options = {.level = 2, .portable = true, .registry = n.env->registry,
+                                    .disable = cases[i].disabled ? disable : NULL};
+        CHECK(!ort_model_rewrite(n.model, &options, false, NULL));
+        CHECK(n.graph->inputs.count == cases[i].inputs);
+        for (int k = 0; k < 2; k++) { /* defaults are there again */
+            ort_id id = ort_graph_find_value(n.graph, k ? "w" : "b");
+            CHECK(n.graph->values.data[id]->fact.value != NULL);
+        }
+        CHECK(!ort_model_rewrite(n.model, &options, false, NULL));
+        CHECK(n.graph->inputs.count == cases[i].inputs);
         net_free(&n);
     }
 }
@@ -404,6 +453,7 @@ int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, near_misses);
+    RUN(test, listed_weights);
     RUN(test, branches);
     RUN(test, loops);
     RUN(test, no_round);
