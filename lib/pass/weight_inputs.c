@@ -1,10 +1,10 @@
 /* weight_inputs.c - weights that are also listed as inputs become constants.
  *
- * Before IR version 4 every initializer had to be listed as an input, and exporters went on to do so
- * when an input's initializer had become a default that a caller may override. A model that lists
- * all of them, the weights of its layers too, means none of them: where an input is meant to be
- * overridden, the weights stand beside it unlisted. As inputs they would keep every fold and fusion
- * away. Where one initializer is no input, all inputs stay.
+ * Before IR version 4 every initializer had to be listed as an input, and exporters went on to do
+ * so when an input's initializer had become a default that a caller may override. A model that
+ * lists all of them, the weights of its layers too, means none of them: where an input is meant to
+ * be overridden, the weights stand beside it unlisted. As inputs they would keep every fold and
+ * fusion away. Where one initializer is no input, all inputs stay.
  */
 #include <string.h>
 
