@@ -100,6 +100,27 @@ static void columns_f32(const softmax_job *job, const float *x, float *y, int64_
     }
 }
 
+/* Rows shorter than a vector: as columns, a vector of rows at a time, through a transposed copy. */
+enum { SHORT_ROW = 8, SHORT_ROWS = 64 };
+static void short_rows(const softmax_job *job, const float *x, float *y, int64_t rows)
+{
+    float block[SHORT_ROW * SHORT_ROWS];
+    int64_t length = job->plan->length, n;
+    for (int64_t first = 0; first < rows; first += n, x += n * length, y += n * length) {
+        n = ort_min_i64(SHORT_ROWS, rows - first);
+        for (int64_t i = 0; i < length; i++)
+            for (int64_t j = 0; j < n; j++)
+                block[i * SHORT_ROWS + j] = x[j * length + i];
+        if (job->state->kind == SOFTMAX)
+            job->math->softmax_columns(block, block, (size_t)length, SHORT_ROWS, (size_t)n);
+        else
+            job->math->log_softmax_columns(block, block, (size_t)length, SHORT_ROWS, (size_t)n);
+        for (int64_t i = 0; i < length; i++)
+            for (int64_t j = 0; j < n; j++)
+                y[j * length + i] = block[i * SHORT_ROWS + j];
+    }
+}
+
 /* Softmax of a row whose elements stand in `row`, to float16 numbers in `y`. A sum beyond float16
  * is not rounded. */
 static void softmax_f16(const ort_vmath_kernels *math, float *row, uint16_t *y, size_t length)
@@ -186,6 +207,12 @@ static void softmax_task(void *arg, size_t task, int thread)
     if (plan->inner == 1) {
         int64_t first = (int64_t)task * plan->per_task;
         int64_t end = ort_min_i64(plan->outer, first + plan->per_task);
+        if (job->x->dtype == ORT_DTYPE_FLOAT && job->state->kind != HARDMAX &&
+            plan->length <= SHORT_ROW && plan->outer >= SHORT_ROW) {
+            short_rows(job, (const float *)job->x->data + first * plan->length,
+                       (float *)job->y->data + first * plan->length, end - first);
+            return;
+        }
         if (job->x->dtype == ORT_DTYPE_FLOAT && job->state->kind == SOFTMAX) {
             for (int64_t row = first; row < end; row++)
                 job->math->softmax((const float *)job->x->data + row * plan->length,

@@ -159,8 +159,18 @@ static void push_axis(int64_t *list, int rank, int64_t value)
     list[0] = value;
 }
 
+/* Does the last axis hold one place, and nothing but it? */
+static bool is_column(const ort_window *w)
+{
+    int x = w->rank - 1;
+    return w->in[x] == 1 && w->out[x] == 1 && w->kernel[x] == 1 && w->begin[x] == 0 &&
+           w->end[x] == 0;
+}
+
 void ort_window_to_3d(ort_window *w)
 {
+    while (w->rank > 1 && w->rank <= 3 && is_column(w))
+        w->rank--;
     for (; w->rank < 3; w->rank++) {
         push_axis(w->in, w->rank, 1);
         push_axis(w->out, w->rank, 1);

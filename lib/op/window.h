@@ -37,7 +37,8 @@ ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int
                             const ort_dim *in, const ort_dim *kernel, ort_dim *out, ort_error *err);
 ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64_t *in,
                               const int64_t *kernel, ort_window *window, ort_error *err);
-/* Put axes of size 1 in front until the rank is 3. */
+/* Put axes of size 1 in front until the rank is 3; those at the end go to the front too, so that a
+ * column is a row, as it lies in memory. */
 void ort_window_to_3d(ort_window *window);
 
 /* pooling.c: one operation per element of each window. */
