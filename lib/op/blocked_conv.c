@@ -215,6 +215,9 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(ort_window_read(p->node, &s->spec, err));
     s->epilogue = ort_epilogue_none();
     ORT_TRY(ort_epilogue_read(p, &s->epilogue, err));
+    s->scale = ort_node_float(p->node, "scale", 1.0f);
+    s->shift = ort_node_float(p->node, "shift", 0.0f);
+    s->affine = s->scale != 1.0f || s->shift != 0.0f;
     if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4)
         return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes");
     s->inner = ort_blocked_inner(p->node);
@@ -382,11 +385,14 @@ void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_
                           int64_t blocks)
 {
     const ort_epilogue *e = &s->epilogue;
-    if (e->act < 0)
-        return;
-    for (int64_t b = 0; b < blocks; b++)
-        call->k->math.unary[e->act](o->y + b * o->y_block, o->y + b * o->y_block,
-                                    (size_t)(o->count * s->block), e->act_a, e->act_b);
+    const size_t count = (size_t)(o->count * s->block);
+    for (int64_t b = 0; b < blocks && (e->act >= 0 || s->affine); b++) {
+        float *y = o->y + b * o->y_block;
+        if (e->act >= 0)
+            call->k->math.unary[e->act](y, y, count, e->act_a, e->act_b);
+        if (s->affine)
+            call->k->math.unary[ORT_UNARY_LINEAR](y, y, count, s->scale, s->shift);
+    }
 }
 
 typedef struct task_place { /* what a task number stands for */
@@ -593,7 +599,7 @@ static const ort_op_impl conv_impl = {conv_infer, ort_blocked_conv_prepare, ort_
 const ort_op ort_ops_blocked_conv[] = {
     {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",
      "activation:s activation_params:fs auto_pad:s=NOTSET block:i! dilations:is group:i=1 "
-     "kernel_shape:is pads:is strides:is",
+     "kernel_shape:is pads:is scale:f=1 shift:f=0 strides:is",
      0, &conv_impl},
     {0},
 };

@@ -24,6 +24,8 @@ typedef struct ort_blocked_state {
     int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
     int64_t kernel[2];
     ort_epilogue epilogue;
+    bool affine;            /* then y * scale + shift */
+    float scale, shift;
     const float *w;
     const float *bias;    /* for whole blocks; or NULL */
     int64_t group_floats; /* of w, per group */
@@ -65,7 +67,7 @@ ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
 
 /* What blocked_conv.c and winograd.c share: the filter of one group, w its first map, into panels
  * for stretches of channels, [stretch][panel][tap][channel][panel width]; an activation that is no
- * clamp, over the count pixels of each block of outputs. */
+ * clamp and the numbers behind it, over the count pixels of each block of outputs. */
 void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps,
                              int64_t sum_channels, const char *w, float *out);
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,

@@ -35,14 +35,10 @@ static bool is_plane(const ort_type *t)
            (t->rank == 3 || t->rank == 4) && ort_dim_known(t->dim[1]);
 }
 
-static bool same_shape(const ort_type *a, const ort_type *b)
+/* The layout splits channels alone: other axes broadcast in it as they do outside. */
+static bool same_channels(const ort_type *a, const ort_type *b)
 {
-    if (a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        if (!ort_dim_equal(a->dim[d], b->dim[d]))
-            return false;
-    return true;
+    return a->rank == b->rank && ort_dim_equal(a->dim[1], b->dim[1]);
 }
 
 static double elements(const ort_type *t)
@@ -119,10 +115,9 @@ static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, con
         return c->blocked[node->inputs[0]];
     if (group > 1)
         return w.dim[1] % c->block == 0 && maps / group % c->block == 0;
-    if (c->blocked[node->inputs[0]]) /* a block half empty costs less than a way out */
-        return fills_blocks(maps, c->block) || w.dim[1] >= 2 * c->block;
-    return fills_blocks(maps, c->block) &&
-           (ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8);
+    return c->blocked[node->inputs[0]] || /* a block half empty costs less than a way out */
+           (fills_blocks(maps, c->block) &&
+            (ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8));
 }
 
 static double conv_gain(const ort_graph *graph, const ort_node *node)
@@ -213,7 +208,7 @@ static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, con
         if (!c->blocked[in])
             return false;
         planes++;
-        same = same && same_shape(type_of(graph, in), type_of(graph, node->outputs[0]));
+        same = same && same_channels(type_of(graph, in), type_of(graph, node->outputs[0]));
     }
     return planes == 1 || (planes > 1 && same); /* one alone gives its shape, though unknown */
 }
@@ -310,10 +305,10 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
         return ORT_BLOCKED_NONE;
     if (serves_pool(graph, c, node))
         return ORT_BLOCKED_POOL;
-    if (serves_same(graph, c, node))
-        return ORT_BLOCKED_SAME;
     if (serves_scale(graph, c, node))
         return ORT_BLOCKED_SCALE;
+    if (serves_same(graph, c, node))
+        return ORT_BLOCKED_SAME;
     int64_t factors[2];
     if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
         is_plane(type_of(graph, node->outputs[0])))

@@ -1,0 +1,78 @@
+/* blocked_affine.c - a Mul by one number and an Add of one behind a convolution of the blocked layout
+ * become attributes `scale` and `shift` of that convolution: y = activation(sum) * scale + shift.
+ * Networks with learnable numbers behind every activation would read and write each plane twice more
+ * for them. Each step rounds as the operators do.
+ */
+#include <string.h>
+
+#include "op/edit.h"
+#include "pass/pass.h"
+
+/* The number that `node` multiplies or adds to `value`; false: it does something else. */
+static bool number_beside(const ort_graph *graph, const ort_node *node, ort_id value, float *number)
+{
+    if (node->input_count != 2 || node->opset < 7 || node->inputs[0] == node->inputs[1])
+        return false;
+    const ort_tensor *t = ort_edit_constant(graph, node, node->inputs[0] == value ? 1 : 0);
+    if (!t || t->dtype != ORT_DTYPE_FLOAT || t->shape.rank > 1 || ort_tensor_count(t) != 1)
+        return false;
+    *number = (float)ort_tensor_get_f64(t, 0);
+    return true;
+}
+
+static ort_status set_float(ort_graph *graph, ort_node *node, const char *name, float number,
+                            ort_error *err)
+{
+    ort_attr attr = {.name = name, .type = ORT_ATTR_FLOAT, .f = number};
+    return ort_node_set_attr(graph, node, &attr, err);
+}
+
+/* The convolution takes over `next`, its only reader, and gives its output. */
+static ort_status take_over(ort_pass_context *c, ort_node *conv, ort_node *next, const char *name,
+                            float number, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_id inputs[4], output = next->outputs[0];
+    ort_node *made = NULL;
+    ort_node_spec spec = {.domain = ORT_INTERNAL,
+                          .op_type = "BlockedConv",
+                          .name = conv->name,
+                          .inputs = inputs,
+                          .input_count = conv->input_count,
+                          .outputs = &output,
+                          .output_count = 1,
+                          .attrs = conv->attrs,
+                          .attr_count = conv->attr_count,
+                          .origin = ort_edit_origin(graph, conv, next)};
+    memcpy(inputs, conv->inputs, sizeof *inputs * (size_t)conv->input_count);
+    ort_graph_remove_node(graph, next);
+    ort_graph_remove_node(graph, conv);
+    ORT_TRY(ort_edit_add_node(graph, &spec, &made, err));
+    return set_float(graph, made, name, number, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        float number;
+        if (!ort_edit_is(node, ORT_INTERNAL, "BlockedConv") || ort_node_attr(node, "shift"))
+            continue;
+        ort_node *next = ort_edit_only_reader(c->graph, node->outputs[0]);
+        bool scale = ort_edit_is(next, ONNX, "Mul") && !ort_node_attr(node, "scale");
+        if ((!scale && !ort_edit_is(next, ONNX, "Add")) ||
+            !number_beside(c->graph, next, node->outputs[0], &number))
+            continue;
+        ORT_TRY(take_over(c, node, next, scale ? "scale" : "shift", number, err));
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_blocked_affine = {
+    .name = "blocked_affine",
+    .level = 3,
+    .doc = "numbers multiplied and added behind a blocked convolution join it (cpu only)",
+    .apply = apply,
+};
