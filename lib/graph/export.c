@@ -231,22 +231,6 @@ Onnx__GraphProto *ort_export_graph(ort_exporter *x, const ort_graph *graph)
 
 /* ---- the model */
 
-static bool calls_function(const ort_model *model, const ort_graph *graph)
-{
-    const ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        for (size_t i = 0; i < model->functions.count; i++)
-            if (!strcmp(model->functions.data[i].name, node->op_type) &&
-                !strcmp(model->functions.data[i].domain, node->domain))
-                return true;
-        for (int b = 0; b < node->body_count; b++)
-            if (calls_function(model, node->bodies[b]))
-                return true;
-    }
-    return false;
-}
-
 static bool put_imports(ort_exporter *x, const ort_opset *opsets, size_t count,
                         Onnx__OperatorSetIdProto ***imports, size_t *import_count)
 {
@@ -314,7 +298,7 @@ static bool put_header(ort_exporter *x, Onnx__ModelProto *p)
     /* Initializers that aren't inputs came with IR 4. */
     p->has_ir_version = 1;
     p->ir_version = model->ir_version < 4 ? 4 : model->ir_version;
-    if (!calls_function(model, model->graph))
+    if (!ort_graph_calls_functions(model->graph))
         p->n_functions = 0;
     bool ok = put_opsets(x, p);
     if (!ok || (x->model->proto && !model->changed))

@@ -1,9 +1,26 @@
-/* function.c - model-local functions as they are, without expanding them: the operators in one, and
- * the versions that it imports. */
+/* function.c - model-local functions as they are, without expanding them: who calls one, the
+ * operators in one, and the versions that it imports. */
 #include <string.h>
 
 #include "base/error.h"
 #include "graph/build.h"
+
+bool ort_graph_calls_functions(const ort_graph *graph)
+{
+    const ort_model *model = graph->model;
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        for (size_t i = 0; i < model->functions.count; i++)
+            if (!strcmp(model->functions.data[i].name, node->op_type) &&
+                !strcmp(model->functions.data[i].domain, node->domain))
+                return true;
+        for (int b = 0; b < node->body_count; b++)
+            if (ort_graph_calls_functions(node->bodies[b]))
+                return true;
+    }
+    return false;
+}
 
 static bool visit_nodes(Onnx__NodeProto *const *nodes, size_t count, ort_function_visit *visit,
                         void *arg)

@@ -217,6 +217,8 @@ ort_status ort_model_import(const struct ort_source *source, const struct ort_re
 ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
 /* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
+/* function.c: does a node of this graph, or of a body in it, call a function of its model? */
+bool ort_graph_calls_functions(const ort_graph *graph);
 /* Nodes in the body of a function, Constant nodes not. */
 size_t ort_function_node_count(const ort_function *function);
 /* function.c: the operators in a function, those of bodies included, until `visit` says no. */

@@ -52,27 +52,11 @@ static bool uses_domain(const ort_graph *graph, const char *domain)
     return false;
 }
 
-static bool calls(const ort_model *model, const ort_graph *graph)
-{
-    const ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        for (size_t i = 0; i < model->functions.count; i++)
-            if (!strcmp(model->functions.data[i].name, node->op_type) &&
-                !strcmp(model->functions.data[i].domain, node->domain))
-                return true;
-        for (int i = 0; i < node->body_count; i++)
-            if (calls(model, node->bodies[i]))
-                return true;
-    }
-    return false;
-}
-
 /* Functions bring nodes of domains that the graph itself has not: with them all imports stay. */
 static void drop_imports(ort_model *model)
 {
     size_t kept = 0;
-    if (!calls(model, model->graph))
+    if (!ort_graph_calls_functions(model->graph))
         model->functions.count = 0;
     for (size_t i = 0; i < model->opsets.count; i++) {
         ort_opset opset = model->opsets.data[i];
