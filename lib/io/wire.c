@@ -446,6 +446,28 @@ static ort_status next_field(joiner *j, message_id message, size_t *at, size_t e
                                             f->at);
 }
 
+/* Behind the fields at `at` that are like f: lists of numbers are stored one field each. */
+static size_t skip_like(const joiner *j, const join_field *f, size_t at, size_t end)
+{
+    const uint8_t *bytes = j->bytes;
+    unsigned wire = (unsigned)(f->tag & 7);
+    size_t fixed = wire == FIXED32 ? 4 : wire == FIXED64 ? 8 : 0;
+    if (f->tag >= 0x80)
+        return at;
+    if (wire == BYTES)
+        return skip_short_texts(bytes, at, end, (uint8_t)f->tag);
+    while (at < end && bytes[at] == f->tag) {
+        size_t next = fixed ? at + 1 + fixed : at + 1;
+        while (!fixed && next < end && (bytes[next] & 0x80))
+            next++;
+        next += !fixed;
+        if (next > end)
+            break;
+        at = next;
+    }
+    return at;
+}
+
 static ort_status payload_at(joiner *j, uint64_t index, const ort_wire_payload **payload)
 {
     if (index >= j->payload_count)
@@ -473,6 +495,8 @@ static ort_status measure(joiner *j, message_id message, size_t begin, size_t en
             ORT_TRY(measure(j, f.row->message, f.value, f.end, &inner));
             j->sizes.data[slot] = inner;
             *size += varint_width(inner) + inner - (f.end - f.length_at);
+        } else {
+            at = skip_like(j, &f, at, end);
         }
     }
     return ORT_OK;
@@ -511,6 +535,8 @@ static ort_status emit(joiner *j, message_id message, size_t begin, size_t end)
             ORT_TRY(emit_varint(j, j->sizes.data[j->next++]));
             j->copied = f.value;
             ORT_TRY(emit(j, f.row->message, f.value, f.end));
+        } else {
+            at = skip_like(j, &f, at, end);
         }
     }
     return emit_until(j, end);
