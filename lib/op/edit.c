@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
+#include "io/blob.h"
 
 static ort_status import_domain(ort_model *model, const char *domain, ort_error *err)
 {
@@ -87,6 +88,41 @@ ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_t
     ORT_TRY(copy_tensor(&graph->model->arena, tensor, &copy, err));
     *id = ort_graph_add_constant(graph, name, &copy);
     return *id == ORT_ID_NONE ? ort_error_memory(err, sizeof copy) : ORT_OK;
+}
+
+/* Below it a copy costs less than a block of its own. */
+#define KEPT_BYTES 4096
+
+ort_status ort_edit_keep(ort_graph *graph, ort_value *value, const ort_tensor **kept,
+                         ort_error *err)
+{
+    ort_model *model = graph->model;
+    size_t bytes = ort_tensor_bytes(&value->tensor);
+    ort_tensor *made = ort_arena_alloc(&model->arena, sizeof *made);
+    ort_blob *blob;
+    *kept = made;
+    if (!made || !ort_vec_reserve(&model->blobs, model->blobs.count + 1))
+        return ort_error_memory(err, sizeof *made);
+    if (bytes < KEPT_BYTES || !value->storage || value->release || value->references != 1 ||
+        value->tensor.stride || value->tensor.dtype == ORT_DTYPE_STRING)
+        return copy_tensor(&model->arena, &value->tensor, made, err);
+    void *storage = value->storage;
+    value->storage = NULL; /* ort_blob_new takes it in any case */
+    ORT_TRY(ort_blob_new(ORT_BLOB_HEAP, storage, bytes, &blob, err));
+    (void)ort_vec_push(&model->blobs, blob);
+    *made = value->tensor;
+    return ORT_OK;
+}
+
+ort_status ort_edit_new_constant(ort_graph *graph, const char *name, ort_dtype dtype,
+                                 const ort_shape *shape, ort_tensor *tensor, ort_id *id,
+                                 ort_error *err)
+{
+    *tensor = (ort_tensor){.dtype = dtype, .shape = *shape};
+    size_t bytes = ort_tensor_bytes(tensor);
+    tensor->data = ort_arena_alloc_aligned(&graph->model->arena, bytes, 64, 0);
+    *id = tensor->data ? ort_graph_add_constant(graph, name, tensor) : ORT_ID_NONE;
+    return *id == ORT_ID_NONE ? ort_error_memory(err, bytes) : ORT_OK;
 }
 
 ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,

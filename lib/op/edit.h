@@ -30,6 +30,14 @@ ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
 /* An initializer with a copy of the tensor's data (strings included). */
 ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor,
                                  ort_id *id, ort_error *err);
+/* What was computed, for as long as the model lives: a large result leaves its storage to the model,
+ * others are copied. The value is only good to be freed then. */
+ort_status ort_edit_keep(ort_graph *graph, ort_value *value, const ort_tensor **kept,
+                         ort_error *err);
+/* An initializer whose elements the caller fills in: *tensor is a view of them. No strings. */
+ort_status ort_edit_new_constant(ort_graph *graph, const char *name, ort_dtype dtype,
+                                 const ort_shape *shape, ort_tensor *tensor, ort_id *id,
+                                 ort_error *err);
 /* The output of a node becomes an initializer of the same name; the node goes when this was the
  * last. The tensor is copied unless it is the value's own fact. */
 ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor,

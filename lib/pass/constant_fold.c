@@ -141,9 +141,13 @@ static ort_status keep_results(ort_pass_context *c, ort_node *node, ort_value *c
     }
     if (!afford(c, node, bytes, in_bytes))
         return ORT_OK;
-    for (int i = 0; i < count; i++)
-        if (node->outputs[i] != ORT_ID_NONE)
-            ORT_TRY(ort_edit_make_constant(c->graph, node->outputs[i], &results[i]->tensor, err));
+    for (int i = 0; i < count; i++) {
+        ort_id id = node->outputs[i];
+        if (id == ORT_ID_NONE)
+            continue;
+        ORT_TRY(ort_edit_keep(c->graph, results[i], &c->graph->values.data[id]->fact.value, err));
+        ORT_TRY(ort_edit_make_constant(c->graph, id, c->graph->values.data[id]->fact.value, err));
+    }
     ++*changes;
     return ORT_OK;
 }
@@ -292,30 +296,22 @@ static size_t cone_bytes(const ort_graph *graph, const cone *k)
 /* A result inside becomes known; its node stays until nobody reads it. */
 static ort_status know(ort_pass_context *c, ort_node *node, ort_error *err)
 {
-    ort_arena *arena = &c->graph->model->arena;
     int total = node->input_count + node->output_count;
     ort_value **values = calloc((size_t)total + 1, sizeof *values);
     ort_status status = values ? evaluate(c, node, values, err)
                                : ort_error_memory(err, sizeof *values * (size_t)total);
     for (int i = 0; i < node->output_count && !status; i++) {
-        const ort_value *made = values[node->input_count + i];
+        ort_value *made = values[node->input_count + i];
         if (node->outputs[i] == ORT_ID_NONE)
             continue;
         if (!made || made->kind != ORT_KIND_TENSOR || made->tensor.dtype == ORT_DTYPE_STRING) {
             status = ort_error_set(err, ORT_ERROR_UNSUPPORTED, "a result is no tensor of numbers");
             break;
         }
-        ort_tensor *known = ort_arena_alloc(arena, sizeof *known);
-        void *data = ort_arena_alloc_aligned(arena, ort_tensor_bytes(&made->tensor) + 1, 64, 0);
-        if (!known || !data) {
-            status = ort_error_memory(err, ort_tensor_bytes(&made->tensor));
-            break;
-        }
-        *known = made->tensor;
-        known->stride = NULL;
-        known->data = data;
-        ort_tensor_copy_data(known, &made->tensor);
-        c->graph->values.data[node->outputs[i]]->fact.value = known;
+        const ort_tensor *kept = NULL;
+        status = ort_edit_keep(c->graph, made, &kept, err);
+        if (!status)
+            c->graph->values.data[node->outputs[i]]->fact.value = kept;
     }
     for (int i = 0; i < total && values; i++)
         ort_value_free(values[i]);

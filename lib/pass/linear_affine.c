@@ -246,42 +246,40 @@ static void scale_weights(const site *s, const affine *a, ort_tensor *to)
 static ort_status add_scaled_weights(ort_pass_context *c, site *s, const affine *a, ort_id *id,
                                      ort_error *err)
 {
-    ort_value *made = NULL;
+    ort_tensor made;
     const ort_graph_value *old = c->graph->values.data[s->linear->inputs[1]];
     *id = s->linear->inputs[1];
     if (!a->scales)
         return ORT_OK;
     size_t bytes = ort_tensor_bytes(s->weights);
-    s->weights = ort_graph_weight(c->graph, *id);
+    if (s->weights->dtype != ORT_DTYPE_FLOAT) /* those are read wherever they lie */
+        s->weights = ort_graph_weight(c->graph, *id);
     if (!s->weights)
         return ort_error_memory(err, bytes);
-    ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &s->weights->shape, &made, err));
-    scale_weights(s, a, &made->tensor);
-    ort_status status = ort_edit_add_constant(c->graph, old->name, &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
+    ORT_TRY(ort_edit_new_constant(c->graph, old->name, s->weights->dtype, &s->weights->shape,
+                                  &made, id, err));
+    scale_weights(s, a, &made);
+    return ORT_OK;
 }
 
 static ort_status add_bias(ort_pass_context *c, const site *s, const affine *a, ort_id *id,
                            ort_error *err)
 {
-    ort_value *made = NULL;
+    ort_tensor made;
     ort_shape shape = {.rank = 1, .dim = {s->channels}};
     char name[256];
     *id = ORT_ID_NONE;
     if (!s->bias && !a->shifts)
         return ORT_OK;
-    ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &shape, &made, err));
+    snprintf(name, sizeof name, "%.240s_bias",
+             c->graph->values.data[s->linear->inputs[1]]->name);
+    ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &shape, &made, id, err));
     for (int64_t k = 0; k < s->channels; k++) {
         double old = s->bias ? ort_tensor_get_f64(s->bias, ort_tensor_count(s->bias) == 1 ? 0 : k)
                              : 0;
-        ort_tensor_set_f64(&made->tensor, k, old * a->scale[k] + a->shift[k]);
+        ort_tensor_set_f64(&made, k, old * a->scale[k] + a->shift[k]);
     }
-    snprintf(name, sizeof name, "%.240s_bias",
-             c->graph->values.data[s->linear->inputs[1]]->name);
-    ort_status status = ort_edit_add_constant(c->graph, name, &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
+    return ORT_OK;
 }
 
 static ort_status fuse(ort_pass_context *c, site *s, const affine *a, ort_error *err)
