@@ -167,7 +167,6 @@ static ort_status pool_shape(ort_shaping *s, ort_error *err)
     if (y && p->planes * p->out_plane != ort_tensor_count(y))
         return ort_error_set(err, ORT_ERROR_MODEL, "the output has another shape than the result");
     ort_window_to_3d(&p->w);
-    ort_window_to_rows(&p->w);
     if (p->w.rank != 3)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "pooling over %d spatial axes isn't implemented, only up to 3",

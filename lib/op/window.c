@@ -181,22 +181,3 @@ void ort_window_to_3d(ort_window *w)
         push_axis(w->end, w->rank, 0);
     }
 }
-
-static bool trivial_axis(const ort_window *w, int axis)
-{
-    return w->in[axis] == 1 && w->out[axis] == 1 && w->kernel[axis] == 1 && !w->begin[axis] &&
-           !w->end[axis];
-}
-
-void ort_window_to_rows(ort_window *w)
-{
-    int last = w->rank - 1;
-    for (int turns = 0; turns < last && trivial_axis(w, last); turns++) {
-        int64_t *lists[] = {w->in, w->out, w->kernel, w->stride, w->dilation, w->begin, w->end};
-        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-            int64_t only = lists[i][last];
-            memmove(lists[i] + 1, lists[i], sizeof **lists * (size_t)last);
-            lists[i][0] = only;
-        }
-    }
-}

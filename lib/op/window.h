@@ -40,9 +40,6 @@ ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64
 /* Put axes of size 1 in front until the rank is 3; those at the end go to the front too, so that a
  * column is a row, as it lies in memory. */
 void ort_window_to_3d(ort_window *window);
-/* Put last axes of one place and one tap in front, so that rows are long. Elements keep their
- * order. */
-void ort_window_to_rows(ort_window *window);
 
 /* pooling.c: one operation per element of each window. */
 void ort_pool_cost(const ort_infer *x, ort_cost *cost);

@@ -147,58 +147,6 @@ static void branches_side_by_side(test_state *test)
     }
 }
 
-/* ---- pooling: a column is a row that stands */
-
-static void build_pool(net *n, const char *op_type, bool column)
-{
-    ort_node *node;
-    const int64_t *lists[2][3] = {{DIMS(1, 3), DIMS(1, 2), DIMS(0, 1, 0, 2)},
-                                  {DIMS(3, 1), DIMS(2, 1), DIMS(1, 0, 2, 0)}};
-    static const char *const names[] = {"kernel_shape", "strides", "pads"};
-    net_input(n, "x", ORT_DTYPE_FLOAT, 4, column ? DIMS(2, 3, 29, 1) : DIMS(2, 3, 1, 29));
-    node = net_node(n, op_type, "x", "y");
-    for (int i = 0; i < 3; i++) {
-        ort_attr attr = {.name = names[i], .type = ORT_ATTR_INTS, .ints = lists[column][i],
-                         .count = i < 2 ? 2 : 4};
-        (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
-    }
-    net_output(n, "y");
-}
-
-static ort_value *pooled(const char *op_type, bool column, ort_error *err)
-{
-    net n;
-    ort_value *x = net_floats(4, column ? DIMS(2, 3, 29, 1) : DIMS(2, 3, 1, 29), -3, 0.7f);
-    ort_value *y = NULL;
-    for (int i = 0; x && i < 2 * 3 * 29; i++)
-        ((float *)ort_value_data(x))[i] = (float)(i * 37 % 101 - 50);
-    if (net_init(&n, NULL)) {
-        build_pool(&n, op_type, column);
-        ort_session *session = net_session(&n, NULL, err);
-        if (session)
-            (void)!ort_session_run(session, &x, &y, NULL, err);
-        ort_session_free(session);
-        net_free(&n);
-    }
-    ort_value_free(x);
-    return y;
-}
-
-static void columns_pool_as_rows(test_state *test)
-{
-    static const char *const names[] = {"MaxPool", "AveragePool", "LpPool"};
-    for (int i = 0; i < 3; i++) {
-        ort_error err = {0};
-        ort_value *row = pooled(names[i], false, &err), *column = pooled(names[i], true, &err);
-        CHECK_TEXT(err.message, "");
-        CHECK(row && column && column->tensor.shape.dim[2] == 15);
-        CHECK(!memcmp(ort_value_data(row), ort_value_data(column),
-                      ort_tensor_bytes(&row->tensor)));
-        ort_value_free(row);
-        ort_value_free(column);
-    }
-}
-
 /* Several readers of one value: nothing may be overwritten too early. */
 static void in_place_is_safe(test_state *test)
 {
@@ -733,7 +681,6 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, chain_in_binding);
     RUN(test, branches_side_by_side);
-    RUN(test, columns_pool_as_rows);
     RUN(test, in_place_is_safe);
     RUN(test, results_in_place);
     RUN(test, refusals);
