@@ -30,7 +30,7 @@ ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
 /* An initializer with a copy of the tensor's data (strings included). */
 ort_status ort_edit_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor,
                                  ort_id *id, ort_error *err);
-/* What was computed, for as long as the model lives: a large result leaves its storage to the model,
+/* What was computed, for as long as the model lives: a large result leaves its storage to it,
  * others are copied. The value is only good to be freed then. */
 ort_status ort_edit_keep(ort_graph *graph, ort_value *value, const ort_tensor **kept,
                          ort_error *err);
