@@ -25,8 +25,9 @@ static bool same_shape(const ort_type *a, const ort_type *b)
     return true;
 }
 
-static bool match(const ort_graph *graph, ort_node *conv, residual *r)
+static bool match(const ort_pass_context *c, ort_node *conv, residual *r)
 {
+    const ort_graph *graph = c->graph;
     *r = (residual){.conv = conv};
     if (!ort_edit_is(conv, ONNX, "Conv"))
         return false;
@@ -34,9 +35,13 @@ static bool match(const ort_graph *graph, ort_node *conv, residual *r)
     if (!ort_edit_is(r->add, ONNX, "Add") || r->add->input_count != 2 || r->add->opset < 7)
         return false;
     r->other = r->add->inputs[r->add->inputs[0] == conv->outputs[0] ? 1 : 0];
-    return r->other != ORT_ID_NONE && !graph->values.data[r->other]->fact.value &&
-           same_shape(&graph->values.data[conv->outputs[0]]->fact.type,
-                      &graph->values.data[r->other]->fact.type);
+    if (r->other == ORT_ID_NONE || graph->values.data[r->other]->fact.value)
+        return false;
+    if (same_shape(&graph->values.data[conv->outputs[0]]->fact.type,
+                   &graph->values.data[r->other]->fact.type))
+        return true;
+    ort_pass_note(c, r->add, "what is added to the Conv isn't known to be float of its shape");
+    return false;
 }
 
 static ort_status fuse(ort_pass_context *c, residual *r, ort_error *err)
@@ -86,7 +91,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     residual r;
     ORT_EACH_NODE(c->graph, node)
     {
-        if (!match(c->graph, node, &r) || !ort_pass_opset(c, node, MS, "FusedConv", 1))
+        if (!match(c, node, &r) || !ort_pass_opset(c, node, MS, "FusedConv", 1))
             continue;
         ORT_TRY(fuse(c, &r, err));
         ++*changes;

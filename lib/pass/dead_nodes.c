@@ -4,14 +4,33 @@
 #include "op/edit.h"
 #include "pass/pass.h"
 
+static bool is_read(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value && (value->is_output || value->use_count > 0);
+}
+
 static bool dead(const ort_graph *graph, const ort_node *node)
 {
-    for (int i = 0; i < node->output_count; i++) {
-        const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
-        if (value && (value->is_output || value->use_count > 0))
+    for (int i = 0; i < node->output_count; i++)
+        if (is_read(graph, node->outputs[i]))
             return false;
-    }
     return true;
+}
+
+/* A node of several results stays for one of them. */
+static void note_partly_dead(const ort_pass_context *c, const ort_node *node)
+{
+    const char *read = NULL, *unread = NULL;
+    for (int i = 0; c->near_misses && i < node->output_count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(c->graph, node->outputs[i]);
+        if (value && is_read(c->graph, node->outputs[i]))
+            read = value->name;
+        else if (value)
+            unread = value->name;
+    }
+    if (read && unread)
+        ort_pass_note(c, node, "nothing reads '%s', but '%s' is read", unread, read);
 }
 
 static bool captured(const ort_node *node, ort_id outer)
@@ -64,6 +83,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (node->removed)
             continue;
         if (!dead(c->graph, node)) {
+            note_partly_dead(c, node);
             *changes += drop_captures(c->graph, node);
             continue;
         }

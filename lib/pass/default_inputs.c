@@ -69,10 +69,23 @@ static const struct {
     {"LSTM", 5, 1}, {"LSTM", 6, 1}, {"GRU", 5, 1}, {"RNN", 5, 1}, {"Pad", 2, 11},
 };
 
-static bool drop(ort_graph *graph, ort_node *node, int slot)
+/* What the caller gives, or a constant that says something else, is no near-miss. */
+static void note(const ort_pass_context *c, const ort_node *node, ort_id id)
 {
-    if (slot >= node->input_count || !is_zeros(graph, node->inputs[slot], 0))
+    const ort_graph_value *value = ort_graph_value_at(c->graph, id);
+    if (value && !value->is_input && !value->fact.value && ort_edit_producer(c->graph, id))
+        ort_pass_note(c, node, "'%s' isn't known to be zeros alone", value->name);
+}
+
+static bool drop(const ort_pass_context *c, ort_node *node, int slot)
+{
+    ort_graph *graph = c->graph;
+    if (slot >= node->input_count)
         return false;
+    if (!is_zeros(graph, node->inputs[slot], 0)) {
+        note(c, node, node->inputs[slot]);
+        return false;
+    }
     ort_node_set_input(graph, node, slot, ORT_ID_NONE);
     while (node->input_count && node->inputs[node->input_count - 1] == ORT_ID_NONE)
         node->input_count--;
@@ -87,7 +100,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     {
         for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
             if (ort_edit_is(node, ONNX, rules[i].op_type) && node->opset >= rules[i].since)
-                *changes += drop(c->graph, node, rules[i].slot);
+                *changes += drop(c, node, rules[i].slot);
     }
     return ORT_OK;
 }

@@ -25,21 +25,24 @@ static bool match_gate(const ort_pass_context *c, ort_id id, const ort_node *rea
     const ort_graph *graph = c->graph;
     ort_fused_activation bounds;
     ort_node *clip = ort_edit_producer(graph, id), *add;
-    if (!ort_edit_is(clip, ONNX, "Clip") || ort_edit_only_reader(graph, id) != reader ||
-        !ort_activation_match(c, clip, &bounds) || bounds.params[0] != 0.0f ||
-        bounds.params[1] != 6.0f)
+    if (!ort_edit_is(clip, ONNX, "Clip") || !ort_activation_match(c, clip, &bounds) ||
+        bounds.params[0] != 0.0f || bounds.params[1] != 6.0f)
         return false;
     add = ort_edit_producer(graph, clip->inputs[0]);
-    if (!ort_edit_is(add, ONNX, "Add") || ort_edit_only_reader(graph, clip->inputs[0]) != clip)
+    if (!ort_edit_is(add, ONNX, "Add"))
         return false;
-    for (int slot = 0; slot < 2; slot++)
-        if (is_scalar(graph, add, slot, 3.0)) {
-            found->x = add->inputs[1 - slot];
-            found->nodes[0] = add;
-            found->nodes[1] = clip;
-            return true;
-        }
-    return false;
+    int slot = is_scalar(graph, add, 0, 3.0) ? 0 : is_scalar(graph, add, 1, 3.0) ? 1 : -1;
+    if (slot < 0)
+        return false;
+    if (ort_edit_only_reader(graph, id) != reader ||
+        ort_edit_only_reader(graph, clip->inputs[0]) != clip) {
+        ort_pass_note(c, reader, "the sum or the Clip has another reader");
+        return false;
+    }
+    found->x = add->inputs[1 - slot];
+    found->nodes[0] = add;
+    found->nodes[1] = clip;
+    return true;
 }
 
 /* mul(x, gate) in either order. */

@@ -229,6 +229,66 @@ static int idle_slot(const ort_graph *graph, const ort_node *node)
                                             : neutral_slot(graph, node);
 }
 
+/* ---- near-misses */
+
+/* The same element type and rank, and no dim known to differ. */
+static bool may_be_same(const ort_type *a, const ort_type *b)
+{
+    if (!a || !b || a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR ||
+        a->dtype != b->dtype || a->rank < 0 || a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (ort_dim_known(a->dim[d]) && ort_dim_known(b->dim[d]) &&
+            a->dim[d].size != b->dim[d].size)
+            return false;
+    return true;
+}
+
+static bool keeps_shape(const ort_node *node)
+{
+    static const char *const names[] = {"Reshape", "Expand", "Squeeze", "Unsqueeze", "Flatten",
+                                        "Tile",    "Slice",  "Resize",  "Upsample"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ort_edit_is(node, ONNX, names[i]))
+            return true;
+    return false;
+}
+
+/* The one condition for which a node that isn't idle would have to stay; or NULL. */
+static const char *missing(const ort_graph *graph, const ort_node *node)
+{
+    const ort_type *out = node->output_count ? type_at(graph, node->outputs[0]) : NULL;
+    if (!out || !node->input_count)
+        return NULL;
+    if (ort_edit_is(node, ONNX, "Dropout"))
+        return "its mask is read, or it may be training";
+    if (keeps_shape(node)) {
+        if (keeps_type(graph, node, 0))
+            return ort_edit_is(node, ONNX, "Slice") ? "its steps aren't known to be 1"
+                                                    : "it filters, or cuts out a region";
+        return may_be_same(type_at(graph, node->inputs[0]), out)
+                   ? "a dimension of its result isn't known to be that of its input"
+                   : NULL;
+    }
+    if (ort_edit_is(node, ONNX, "Where"))
+        return all_are(ort_edit_constant(graph, node, 0), 1) ||
+                       all_are(ort_edit_constant(graph, node, 0), 0)
+                   ? "the branch that it takes may be broadcast" : NULL;
+    for (size_t i = 0; i < sizeof neutrals / sizeof *neutrals; i++)
+        for (int slot = neutrals[i].either ? 0 : 1; slot < 2; slot++)
+            if (ort_edit_is(node, ONNX, neutrals[i].op_type) && node->input_count == 2 &&
+                all_are(ort_edit_constant(graph, node, slot), neutrals[i].neutral))
+                return "its constant may broadcast the other operand";
+    return NULL;
+}
+
+static void note_missing(const ort_pass_context *c, const ort_node *node)
+{
+    const char *why = c->near_misses ? missing(c->graph, node) : NULL;
+    if (why)
+        ort_pass_note(c, node, "%s", why);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -236,8 +296,10 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_EACH_NODE(c->graph, node)
     {
         int slot = idle_slot(c->graph, node);
-        if (slot < 0)
+        if (slot < 0) {
+            note_missing(c, node);
             continue;
+        }
         if (ort_edit_bypass(c->graph, node, slot))
             ++*changes;
         else

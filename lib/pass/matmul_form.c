@@ -72,17 +72,22 @@ static bool take(product *p, ort_node *node)
 }
 
 /* Transposes and scales of one operand, read by the product alone. */
-static void peel_operand(const ort_graph *graph, product *p, int at)
+static void peel_operand(const ort_pass_context *c, product *p, int at)
 {
+    const ort_graph *graph = c->graph;
     const ort_node *reader = p->node;
     for (;;) {
         double factor;
         ort_node *node = ort_edit_producer(graph, p->inputs[at]);
-        if (!node || ort_edit_only_reader(graph, p->inputs[at]) != reader)
+        int slot = node ? scale_of(graph, node, &factor) : -1;
+        bool swapped = node && swaps_last(node, type_of(graph, p->inputs[at])->rank);
+        if (slot < 0 && !swapped)
             return;
-        int slot = scale_of(graph, node, &factor);
-        bool swapped = swaps_last(node, type_of(graph, p->inputs[at])->rank);
-        if ((slot < 0 && !swapped) || !take(p, node))
+        if (ort_edit_only_reader(graph, p->inputs[at]) != reader) {
+            ort_pass_note(c, p->node, "the %s of an operand has another reader", node->op_type);
+            return;
+        }
+        if (!take(p, node))
             return;
         if (swapped)
             p->transposed[at] = !p->transposed[at];
@@ -106,8 +111,9 @@ static void peel_result(const ort_graph *graph, product *p)
     }
 }
 
-static bool read_product(const ort_graph *graph, ort_node *node, product *p)
+static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
 {
+    const ort_graph *graph = c->graph;
     bool gemm = ort_edit_is(node, ONNX, "Gemm") &&
                 (node->input_count == 2 || node->inputs[2] == ORT_ID_NONE);
     bool fused = gemm || ort_edit_is(node, MS, "FusedMatMul");
@@ -123,7 +129,7 @@ static bool read_product(const ort_graph *graph, ort_node *node, product *p)
     p->transposed[0] = fused && ort_node_int(node, "transA", 0);
     p->transposed[1] = fused && ort_node_int(node, "transB", 0);
     for (int at = 0; at < 2 && node->inputs[0] != node->inputs[1]; at++)
-        peel_operand(graph, p, at);
+        peel_operand(c, p, at);
     peel_result(graph, p);
     return p->gone_count > 0;
 }
@@ -152,7 +158,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     product p;
     ORT_EACH_NODE(c->graph, node)
     {
-        if (node->input_count < 2 || !read_product(c->graph, node, &p))
+        if (node->input_count < 2 || !read_product(c, node, &p))
             continue;
         bool gemm = ort_model_opset(c->graph->model, ONNX) >= 11 &&
                     type_of(c->graph, p.inputs[0])->rank == 2 &&

@@ -517,13 +517,47 @@ static bool begin(region *r)
     return true;
 }
 
-static ort_status push(ort_pass_context *c, const ort_perm *p, bool *gain, ort_error *err)
+/* A neighbour of this Transpose that isn't of the region; or NULL. */
+static const ort_node *border(const region *r, const ort_node *transpose)
+{
+    const ort_node *node = ort_edit_producer(r->graph, transpose->inputs[0]);
+    ort_readers readers = ort_readers_of(r->graph, transpose->outputs[0]);
+    for (; node || (node = ort_readers_next(&readers)); node = NULL)
+        if (r->member_of[node->id] < 0 && !is_transpose(r->graph, node, NULL))
+            return node;
+    return NULL;
+}
+
+/* Why Transposes by p stay. */
+static void note_region(const region *r, const ort_perm *p)
+{
+    char label[160];
+    ort_perm have;
+    ort_node *node;
+    ORT_EACH_NODE(r->graph, node)
+    {
+        if (!is_transpose(r->graph, node, &have) || !ort_perm_equal(&have, p))
+            continue;
+        const ort_node *at = border(r, node);
+        if (at)
+            ort_pass_note(r->c, node, "%s doesn't run in another layout",
+                          ort_node_label(at, label, sizeof label));
+        else
+            ort_pass_note(r->c, node, "around it the other layout takes as many Transposes");
+    }
+}
+
+/* Rewrites the region of p where that gains something; or (noting) tells why it doesn't. */
+static ort_status push(ort_pass_context *c, const ort_perm *p, bool noting, bool *gain,
+                       ort_error *err)
 {
     region r = {.c = c, .graph = c->graph};
     ort_status status = begin(&r) && seed(&r, p) && grow(&r)
                             ? ORT_OK
                             : ort_error_memory(err, c->graph->values.count * sizeof(ort_id));
-    if (!status && r.members.count)
+    if (!status && noting)
+        note_region(&r, p);
+    else if (!status && r.members.count)
         status = decide(&r, gain, err);
     if (!status && *gain)
         status = rewrite(&r, err);
@@ -531,12 +565,13 @@ static ort_status push(ort_pass_context *c, const ort_perm *p, bool *gain, ort_e
     return status;
 }
 
-static ort_status apply(ort_pass_context *c, int *changes_made, ort_error *err)
+/* One sweep over the permutations of the graph, up to the first gain; noting: for what they stay,
+ * each by itself, since a Transpose is told of once. */
+static ort_status sweep(ort_pass_context *c, bool noting, bool *gain, ort_error *err)
 {
     ORT_VEC(ort_perm) tried = {0};
     ort_status status = ORT_OK;
     ort_node *node;
-    bool gain = false;
     ORT_EACH_NODE(c->graph, node)
     {
         ort_perm p, both[2];
@@ -547,18 +582,25 @@ static ort_status apply(ort_pass_context *c, int *changes_made, ort_error *err)
             continue;
         both[0] = p;
         both[1] = ort_perm_inverse(&p);
-        for (int i = 0; i < 2 && !status && !gain; i++) {
+        for (int i = 0; i < (noting ? 1 : 2) && !status && !*gain; i++) {
             if (i && ort_perm_equal(&both[0], &both[1]))
                 break;
-            status = ort_vec_push(&tried, both[i]) ? push(c, &both[i], &gain, err)
+            status = ort_vec_push(&tried, both[i]) ? push(c, &both[i], noting, gain, err)
                                                    : ort_error_memory(err, sizeof p);
         }
-        if (status || gain)
+        if (status || *gain)
             break; /* the graph is another one now: the next sweep goes on */
     }
     ort_vec_release(&tried);
-    *changes_made += gain;
     return status;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes_made, ort_error *err)
+{
+    bool gain = false;
+    ORT_TRY(sweep(c, false, &gain, err));
+    *changes_made += gain;
+    return gain || !c->near_misses ? ORT_OK : sweep(c, true, &gain, err);
 }
 
 const ort_pass ort_pass_push_transposes = {

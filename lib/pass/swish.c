@@ -20,8 +20,10 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
                      .f = a ? (float)ort_tensor_get_f64(a, 0) : 1};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Swish", .inputs = &x, .input_count = 1,
                           .set = &attr, .set_count = 1};
-    if (a && ort_tensor_count(a) != 1)
+    if (a && ort_tensor_count(a) != 1) {
+        ort_pass_note(c, root, "the factor of x isn't one number");
         return ORT_OK;
+    }
     if (c->portable)
         spec.opset = ort_pass_opset(c, root, ONNX, "Swish", 24);
     if (!spec.opset && is_float) {
