@@ -96,12 +96,41 @@ static void found_index(trace *t, int64_t bound)
     t->role = ROLE_INDEX;
 }
 
+/* Operators that pick rows of a table by one of their inputs. */
+static const struct {
+    const char *op_type;
+    int index, table; /* slots */
+} lookups[] = {
+    {"EmbedLayerNormalization", 0, 2}, {"EmbedLayerNormalization", 1, 4},
+    {"EmbedLayerNormalization", 8, 3}, {"RotaryEmbedding", 3, 1},
+};
+
+/* The rows that slot `slot` of the node picks from; 0: it isn't such an input. */
+static int64_t looked_up(const ort_graph *graph, const ort_node *node, int slot)
+{
+    for (size_t i = 0; i < sizeof lookups / sizeof *lookups; i++) {
+        if (slot != lookups[i].index || strcmp(node->op_type, lookups[i].op_type) != 0 ||
+            lookups[i].table >= node->input_count)
+            continue;
+        const ort_graph_value *table = ort_graph_value_at(graph, node->inputs[lookups[i].table]);
+        if (table && table->fact.type.kind == ORT_TYPE_TENSOR && table->fact.type.rank > 0 &&
+            ort_dim_known(table->fact.type.dim[0]))
+            return table->fact.type.dim[0].size;
+    }
+    return 0;
+}
+
 static void follow(const ort_graph *graph, ort_id id, int depth, trace *t);
 
 static void look_at(const ort_graph *graph, const ort_node *node, int slot, int depth, trace *t)
 {
     if (slot == 1 && one_of(node, gathers)) {
         found_index(t, gathered_size(graph, node));
+        return;
+    }
+    int64_t rows = looked_up(graph, node, slot);
+    if (rows > 0) {
+        found_index(t, rows);
         return;
     }
     if (slot == 0 && !strcmp(node->op_type, "OneHot")) {

@@ -98,6 +98,16 @@ static void load(const ort_call *call, bool quantized, int input, int64_t first,
         out[i] = (out[i] - zero) * scale;
 }
 
+/* A row of a table as floats: where it lies, or in `scratch`. */
+static const float *row_at(const embed_walk *w, int input, int64_t row, float *scratch)
+{
+    const ort_tensor *table = ort_call_in(w->call, input);
+    if (!w->quantized && table->dtype == ORT_DTYPE_FLOAT)
+        return (const float *)table->data + row * w->hidden;
+    load(w->call, w->quantized, input, row * w->hidden, w->hidden, scratch);
+    return scratch;
+}
+
 static void embed_task(void *arg, size_t task, int thread)
 {
     const embed_walk *w = arg;
@@ -105,19 +115,21 @@ static void embed_task(void *arg, size_t task, int thread)
     int64_t token = (int64_t)task;
     size_t n = (size_t)w->hidden;
     float *sum = ort_call_scratch(w->call, thread), *row = sum + w->hidden;
-    load(w->call, w->quantized, IN_WORDS, row_of(w->ids, token, w->words) * w->hidden, w->hidden,
-         sum);
-    load(w->call, w->quantized, IN_PLACES, place_of(w, token) * w->hidden, w->hidden, row);
-    k->math.binary[ORT_BINARY_ADD](sum, row, sum, n, ORT_FORM_VV);
+    bool direct = w->y && w->y->dtype == ORT_DTYPE_FLOAT;
+    const float *words = row_at(w, IN_WORDS, row_of(w->ids, token, w->words), sum);
+    const float *places = row_at(w, IN_PLACES, place_of(w, token), row);
+    k->math.binary[ORT_BINARY_ADD](words, places, sum, n, ORT_FORM_VV);
     if (w->segments && w->segment_table) {
-        load(w->call, w->quantized, IN_SEGMENT_TABLE,
-             row_of(w->segments, token, w->segment_table) * w->hidden, w->hidden, row);
-        k->math.binary[ORT_BINARY_ADD](sum, row, sum, n, ORT_FORM_VV);
+        const float *segment = row_at(w, IN_SEGMENT_TABLE,
+                                      row_of(w->segments, token, w->segment_table), row);
+        k->math.binary[ORT_BINARY_ADD](sum, segment, sum, n, ORT_FORM_VV);
     }
     if (w->sum)
         ort_tensor_from_f32(sum, w->sum, token * w->hidden, w->hidden);
+    if (direct)
+        row = (float *)w->y->data + token * w->hidden;
     k->math.layer_norm(sum, w->gamma, w->beta, row, n, w->epsilon, NULL, NULL);
-    if (w->y)
+    if (w->y && !direct)
         ort_tensor_from_f32(row, w->y, token * w->hidden, w->hidden);
 }
 

@@ -11,8 +11,8 @@
  */
 #include "base/error.h"
 #include "pass/constants.h"
+#include "pass/embed_norm.h"
 #include "pass/pattern.h"
-#include "pass/skip_norm.h"
 
 enum { RMS = 1, SCALE = 2, BETA = 4 };
 
@@ -164,8 +164,10 @@ static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *
                           .gamma = n->gamma ? ort_match_value(m, "g") : ORT_ID_NONE,
                           .beta = n->beta ? ort_match_value(m, "b") : ORT_ID_NONE,
                           .epsilon = n->epsilon, .rms = n->rms};
-    ort_node *add = n->axes == 1 ? ort_skip_norm_add(c, m->nodes[0], &skip) : NULL;
-    if (!add)
+    ort_embedding e;
+    bool embeds = n->axes == 1 && ort_embed_norm_read(c, m->nodes[0], &skip, &e);
+    ort_node *add = n->axes == 1 && !embeds ? ort_skip_norm_add(c, m->nodes[0], &skip) : NULL;
+    if (!add && !embeds)
         return ORT_OK;
     ORT_TRY(constant_of(c, n, n->gamma, skip.gamma, 1, &skip.gamma, err));
     ort_id output = m->nodes[0]->outputs[0];
@@ -173,7 +175,8 @@ static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *
     if (!origin)
         return ort_error_memory(err, 64);
     ++*changes;
-    return ort_skip_norm_write(c, m->nodes[0], add, &skip, output, origin, err);
+    return embeds ? ort_embed_norm_write(c, m->nodes[0], &e, &skip, output, origin, err)
+                  : ort_skip_norm_write(c, m->nodes[0], add, &skip, output, origin, err);
 }
 
 static ort_status write(ort_pass_context *c, const ort_match *m, const norm *n, int opset,

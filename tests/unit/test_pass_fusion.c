@@ -192,11 +192,59 @@ static void blocked_weights(test_state *test)
     ALL(list);
 }
 
+/* ---- embeddings: ids [B,S] are 0 and 1 */
+
+#define IDS "ids = (Cast (Abs x) to=7); "
+#define WORDS "(Gather #w:9,8 ids)"
+#define TYPES "(Gather #t:2,8 ids)"
+#define LENGTH "(Squeeze (Slice (Shape x) [1] [2]) [0])"
+#define COUNTED "(Gather #p:5,8 (Unsqueeze (Range @0 " LENGTH " @1) [0]))"
+#define NORMED(sum) "y = (LayerNormalization " sum " #g:8 #b:8 epsilon=0.001)"
+
+static void embeddings(test_state *test)
+{
+    static const char *const spelled =
+        IDS "d = (Sub s:(Add " WORDS " #p:1,3,8) (ReduceMean s axes=-1,)); y = (Add (Mul (Div d "
+        SQUARES("d") ") #g:8) #b:8)";
+    const fusion list[] = {
+        {IDS NORMED("(Add (Add " WORDS " " TYPES ") #p:1,3,8)"), "n,3", 17, CONTRIB,
+         "EmbedLayerNormalization", 4, 1e-5},
+        {IDS NORMED("(Add (Add " WORDS " " TYPES ") #p:1,3,8)"), "n,3", 17, SESSION,
+         "EmbedLayerNormalization", 4, 1e-5},
+        {IDS NORMED("(Add (Add " WORDS " " TYPES ") #p:1,3,8)"), "n,3", 17, 0,
+         "!EmbedLayerNormalization", -1, 1e-5},
+        {IDS NORMED("(Add #p:3,8 (Add " WORDS " " TYPES "))"), "n,3", 17, CONTRIB,
+         "EmbedLayerNormalization", 4, 1e-5},
+        {IDS NORMED("(Add " TYPES " (Add " WORDS " " COUNTED "))"), "n,m", 17, CONTRIB,
+         "EmbedLayerNormalization", 4, 1e-5},
+        {IDS NORMED("(Add " WORDS " (Slice #p:5,8 [0] (Slice (Shape x) [1] [2]) [0]))"), "n,m", 17,
+         CONTRIB, "!Slice", 4, 1e-5},
+        {IDS NORMED("(Add " WORDS " (Gather #p:5,8 (Cast (Abs (Neg x)) to=6)))"), "n,m", 17,
+         CONTRIB, "EmbedLayerNormalization", -1, 1e-5},
+        {IDS "z = (Add (Add " WORDS " " TYPES ") #p:1,3,8); " NORMED("z"), "n,3", 17, CONTRIB,
+         "EmbedLayerNormalization", 4, 1e-5},
+        {spelled, "n,3", 16, CONTRIB, "EmbedLayerNormalization", 4, 1e-5},
+        {spelled, "n,3", 16, 0, "!EmbedLayerNormalization", -1, 1e-5},
+        /* a term that is none, one that counts from 1, two that aren't told per token, RMS */
+        {IDS NORMED("(Add (Add " WORDS " (Neg " TYPES ")) #p:1,3,8)"), "n,3", 17, CONTRIB,
+         "!EmbedLayerNormalization", -1, 1e-5},
+        {IDS NORMED("(Add " WORDS " (Slice #p:5,8 [1] (Add (Slice (Shape x) [1] [2]) [1]) [0]))"),
+         "n,m", 17, CONTRIB, "!EmbedLayerNormalization", -1, 1e-5},
+        {IDS NORMED("(Add (Add " WORDS " #q:1,3,8) (Slice #p:5,8 [0] (Slice (Shape x) [1] [2]) "
+                    "[0]))"),
+         "n,3", 17, CONTRIB, "!EmbedLayerNormalization", -1, 1e-5},
+        {IDS "y = (RMSNormalization (Add " WORDS " #p:1,3,8) #g:8)", "n,3", 23, CONTRIB,
+         "!EmbedLayerNormalization", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, activations);
     RUN(test, norms);
+    RUN(test, embeddings);
     RUN(test, group_norms);
     RUN(test, residuals);
     RUN(test, softmaxes);

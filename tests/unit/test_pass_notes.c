@@ -1,5 +1,5 @@
-/* test_pass_notes.c - near-misses: what a pass says of a place that fits but for one condition, once,
- * and that it says nothing where all fits or little does. */
+/* test_pass_notes.c - near-misses: what a pass says of a place that fits but for one condition,
+ * once, and that it says nothing where all fits or little does. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -94,12 +94,13 @@ static void conditions(test_state *test)
         {"identity", "in x 2,n; ini s 2; Reshape x s -> y; out y",
          "node 'y' (Reshape): a dimension of its result isn't known to be that of its input"},
         {"identity", "in x 2,3; i s 3,2; Reshape x s -> y; out y", ""},
-        {"identity", "in x 3; fs one 1; f1 r 1,1,1; Mul x one -> a; Mul a r -> b; Neg b -> y; out y",
+        {"identity", "in x 3; fs one 1; f1 r 1,1,1; Mul x one -> a; Mul a r -> b; "
+         "Neg b -> y; out y",
          ""},
         {"identity", "in x n; f1 r 0,0,0; Add x r -> y; out y",
          "node 'y' (Add): its constant may broadcast the other operand"},
         {"identity", "in x 2,3; Dropout x -> y m; out y m",
-         "node 'y' (Dropout): its mask is read, or it may be training"},
+         "node 'y m' (Dropout): its mask is read, or it may be training"},
         {"identity", "in x 3; inb c -; b t 1; in z n; Where t z x -> y; out y",
          "node 'y' (Where): the branch that it takes may be broadcast"},
         {"identity", "in x 2,3; Identity x -> y; out y",
@@ -109,10 +110,12 @@ static void conditions(test_state *test)
          "hidden_size=5; out y",
          "node 'y' (GRU): 'k' isn't known to be zeros alone"},
         {"default_inputs",
-         "in x 4,2,3; in h 1,2,5; f w 1,15,3; f r 1,15,5; GRU x w r - - h -> y hidden_size=5; out y",
+         "in x 4,2,3; in h 1,2,5; f w 1,15,3; f r 1,15,5; "
+         "GRU x w r - - h -> y hidden_size=5; out y",
          ""},
         {"not_where",
-         "in x 2,3; in z 2,3; inb c 3; i a 0; Not c -> n; Unsqueeze n a -> u; Where u x z -> y; out y",
+         "in x 2,3; in z 2,3; inb c 3; i a 0; Not c -> n; Unsqueeze n a -> u; "
+         "Where u x z -> y; out y",
          "node 'y' (Where): Unsqueeze stands between it and the Not"},
         {"not_where", "in x 2,3; in z 2,3; inb c 3; Not c -> n; Where n x z -> y; out y", ""},
         {"dead_nodes", "in x 4,6; Split x -> a b axis=1 num_outputs=2; Neg b -> y; out y",
@@ -123,14 +126,20 @@ static void conditions(test_state *test)
         {"push_transposes", "in x 2,3,4; Transpose x -> t perm=0,2,1; Relu t -> y; out y",
          "node 't' (Transpose): around it the other layout takes as many Transposes"},
         {"push_transposes",
-         "in x 2,3,4; Transpose x -> t perm=2,0,1; Relu t -> r; Transpose r -> u perm=1,2,0; Neg u -> y; "
+         "in x 2,3,4; Transpose x -> t perm=2,0,1; Relu t -> r; "
+         "Transpose r -> u perm=1,2,0; Neg u -> y; "
          "out y",
          ""},
         {"matmul_form",
-         "in x 2,3,4; in z 2,3,4; Transpose z -> t perm=0,2,1; MatMul x t -> y; Neg t -> u; out y u",
+         "in x 2,3,4; in z 2,3,4; Transpose z -> t perm=0,2,1; MatMul x t -> y; "
+         "Neg t -> u; out y u",
          "node 'y' (MatMul): the Transpose of an operand has another reader"},
         {"conv_sum", "in x 1,3,8,8; in z 1,1,8,8; f w 2,3,1,1; Conv x w -> a; Add a z -> y; out y",
          "node 'y' (Add): what is added to the Conv isn't known to be float of its shape"},
+        {"embed_norm",
+         "ini a 2,3; in q 2,3,4; f w 9,4; f p 1,3,4; f g 4; f b 4; Gather w a -> e; Add e p -> t; "
+         "Add t q -> s; LayerNormalization s g b -> y; out y",
+         "node 'y' (LayerNormalization): one term of the sum isn't rows of a constant table"},
         {"swish", "in x 2,3; f1 a 1,2,3; Mul x a -> m; Sigmoid m -> s; Mul x s -> y; out y",
          "node 'y' (Mul): the factor of x isn't one number"},
         {"hard_swish",
