@@ -6,10 +6,11 @@
 /* A move between the two: the condition is negated before it takes the form that Where reads. */
 static void note_move(const ort_pass_context *c, const ort_node *where)
 {
-    const ort_node *move = ort_edit_producer(c->graph, where->inputs[0]);
-    if (!c->near_misses || !move || move->input_count < 1 || !ort_edit_is(where, ONNX, "Where"))
+    if (!c->near_misses || !ort_edit_is(where, ONNX, "Where"))
         return;
-    if (ort_edit_is(ort_edit_producer(c->graph, move->inputs[0]), ONNX, "Not"))
+    const ort_node *move = ort_edit_producer(c->graph, where->inputs[0]);
+    if (move && move->input_count > 0 &&
+        ort_edit_is(ort_edit_producer(c->graph, move->inputs[0]), ONNX, "Not"))
         ort_pass_note(c, where, "%s stands between it and the Not", move->op_type);
 }
 
