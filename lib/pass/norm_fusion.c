@@ -11,7 +11,7 @@
  */
 #include "base/error.h"
 #include "pass/constants.h"
-#include "pass/embed_norm.h"
+#include "pass/embed_fusion.h"
 #include "pass/pattern.h"
 
 enum { RMS = 1, SCALE = 2, BETA = 4 };

@@ -1,6 +1,6 @@
-/* embed_norm.h - the normalized sum of embeddings as one operator of com.microsoft. */
-#ifndef ORT_PASS_EMBED_NORM_H
-#define ORT_PASS_EMBED_NORM_H
+/* embed_fusion.h - the normalized sum of embeddings as one operator of com.microsoft. */
+#ifndef ORT_PASS_EMBED_FUSION_H
+#define ORT_PASS_EMBED_FUSION_H
 
 #include "pass/skip_norm.h"
 
@@ -22,7 +22,8 @@ typedef struct ort_embedding {
 bool ort_embed_norm_read(const ort_pass_context *context, const ort_node *node,
                          const ort_skip_norm *norm, ort_embedding *e);
 /* Writes the operator in the place of `node`, the normalization, which must have gone; its result
- * is `output`. The sum itself stays when others read it. A gamma or beta that norm hasn't is made. */
+ * is `output`. The sum itself stays when others read it. A gamma or beta that norm hasn't is
+ * made. */
 ort_status ort_embed_norm_write(ort_pass_context *context, const ort_node *node,
                                 const ort_embedding *e, const ort_skip_norm *norm, ort_id output,
                                 const char *origin, ort_error *err);
