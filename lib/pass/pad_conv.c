@@ -60,9 +60,11 @@ static bool sum_pads(const ort_node *conv, const int64_t *pads, int rank, int64_
 {
     size_t count = 0;
     const int64_t *own = ort_node_ints(conv, "pads", &count);
+    const char *mode = ort_node_string(conv, "auto_pad", "NOTSET");
     int space = rank - 2;
-    if (strcmp(ort_node_string(conv, "auto_pad", "NOTSET"), "NOTSET") ||
-        (count && count != (size_t)space * 2))
+    if (!strcmp(mode, "VALID"))
+        count = 0;
+    else if (strcmp(mode, "NOTSET") || (count && count != (size_t)space * 2))
         return false;
     for (int i = 0; i < 2 * rank; i++) {
         int axis = i % rank;
@@ -152,11 +154,14 @@ static ort_status take_pads(ort_pass_context *c, ort_node *pad, ort_node *window
     ort_attr pads = {.name = "pads", .type = ORT_ATTR_INTS, .ints = sum,
                      .count = (size_t)space * 2};
     ort_attr counts = {.name = "count_include_pad", .type = ORT_ATTR_INT, .i = 1};
+    ort_attr mode = {.name = "auto_pad", .type = ORT_ATTR_STRING, .s = {"NOTSET", 6}};
     ort_node_set_input(c->graph, window, 0, pad->inputs[0]);
     window->origin = ort_edit_origin(c->graph, pad, window);
     ort_graph_remove_node(c->graph, pad);
     if (ort_edit_is(window, ONNX, "AveragePool"))
         ORT_TRY(ort_node_set_attr(c->graph, window, &counts, err));
+    if (strcmp(ort_node_string(window, "auto_pad", "NOTSET"), "NOTSET"))
+        ORT_TRY(ort_node_set_attr(c->graph, window, &mode, err));
     return ort_edit_set_attr(c->graph, window, &pads, err);
 }
 

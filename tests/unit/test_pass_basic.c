@@ -335,6 +335,12 @@ static void pads_into_windows(test_state *test)
          "MaxPool a -> y kernel_shape=2,2 pads=0,1,0,0; out y", "Relu MaxPool"},
         {"in x 1,2,6,5;" PADS "Pad x p -> a; AveragePool a -> y kernel_shape=2,2; out y",
          "AveragePool"},
+        {"in x 1,2,6,5;" PADS "Pad x p low -> a;"
+         "MaxPool a -> y kernel_shape=3,3 strides=2,2 auto_pad:=VALID; out y", "MaxPool"},
+        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p zero -> a;"
+         "Conv a w -> y auto_pad:=VALID; out y", "Conv"},
+        {"in x 1,2,6,5; f w 3,2,3,3;" PADS "Pad x p zero -> a;"
+         "Conv a w -> y auto_pad:=SAME_UPPER; out y", "Pad Conv"},
         /* zeros could be the largest; they don't count; another number; windows of pads alone */
         {"in x 1,2,6,5;" PADS "Pad x p zero -> a; MaxPool a -> y kernel_shape=3,3; out y",
          "Pad MaxPool"},
