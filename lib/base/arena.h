@@ -3,12 +3,15 @@
 #ifndef ORT_BASE_ARENA_H
 #define ORT_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct ort_arena_block ort_arena_block;
 typedef struct ort_arena {
     ort_arena_block *head; /* newest block */
     size_t used_bytes;     /* sum handed out, padding included */
+    bool huge_pages;       /* set by the owner of megabytes: beyond the first few, blocks are large
+                              and ask for huge pages. Memory that nobody touched costs nothing */
 } ort_arena; /* all zero is a valid empty arena */
 
 /* `bytes` zeroed bytes aligned to 16, or NULL when memory is exhausted. 0 bytes gives a unique

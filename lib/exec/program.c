@@ -76,6 +76,21 @@ static bool is_unaligned(const ort_program *p, ort_id id)
     return t && t->data && !ort_tensor_aligned(t);
 }
 
+/* Does the step's `run` (or `prepare`) take this input as it lies? */
+static bool runs_unaligned(const ort_program *p, const ort_step *step, int input)
+{
+    return (step->traits & ORT_TRAIT_READS_UNALIGNED) && step->in[input] != ORT_ID_NONE &&
+           p->constants[step->in[input]] &&
+           ort_dtype_get(p->constants[step->in[input]]->dtype)->class_ == ORT_CLASS_FLOAT;
+}
+
+static bool packs_unaligned(const ort_program *p, const ort_step *step, int input)
+{
+    return runs_unaligned(p, step, input) ||
+           (input == 1 && (step->traits & ORT_TRAIT_PACKS_UNALIGNED) &&
+            p->constants[step->in[1]]->dtype == ORT_DTYPE_FLOAT);
+}
+
 /* An aligned copy in a blob of its own; in the spare one when that is large enough. */
 static ort_status copy_aligned(const ort_tensor *from, ort_tensor *to, ort_blob **spare,
                                ort_blob **blob, ort_error *err)
@@ -121,17 +136,30 @@ static ort_status adopt(const ort_program_options *o, ort_program *p, ort_id id,
     return ORT_OK;
 }
 
+static ort_status align(const ort_program_options *o, ort_program *p, ort_id id, ort_error *err)
+{
+    ort_tensor aligned;
+    ort_blob *blob = NULL;
+    if (!is_unaligned(p, id))
+        return ORT_OK;
+    ORT_TRY(copy_aligned(p->constants[id], &aligned, NULL, &blob, err));
+    return adopt(o, p, id, &aligned, blob, err);
+}
+
 static ort_status align_all(const ort_program_options *o, ort_program *p, const ort_id *ids,
                             int count, ort_error *err)
 {
-    for (int i = 0; i < count; i++) {
-        ort_tensor aligned;
-        ort_blob *blob = NULL;
-        if (!is_unaligned(p, ids[i]))
-            continue;
-        ORT_TRY(copy_aligned(p->constants[ids[i]], &aligned, NULL, &blob, err));
-        ORT_TRY(adopt(o, p, ids[i], &aligned, blob, err));
-    }
+    for (int i = 0; i < count; i++)
+        ORT_TRY(align(o, p, ids[i], err));
+    return ORT_OK;
+}
+
+static ort_status align_inputs(const ort_program_options *o, ort_program *p, const ort_step *step,
+                               ort_error *err)
+{
+    for (int i = 0; i < step->in_count; i++)
+        if (!runs_unaligned(p, step, i))
+            ORT_TRY(align(o, p, step->in[i], err));
     return ORT_OK;
 }
 
@@ -146,7 +174,7 @@ static ort_status borrow(const ort_program_options *o, const ort_program *p, con
                          const ort_fact **in, borrowed *list, ort_error *err)
 {
     for (int i = 0; i < step->in_count; i++) {
-        if (!is_unaligned(p, step->in[i]))
+        if (!is_unaligned(p, step->in[i]) || packs_unaligned(p, step, i))
             continue;
         ORT_TRY(copy_aligned(p->constants[step->in[i]], &list[i].tensor, o->spare, &list[i].blob,
                              err));
@@ -157,16 +185,19 @@ static ort_status borrow(const ort_program_options *o, const ort_program *p, con
     return ORT_OK;
 }
 
-/* Gives back the copies of absorbed inputs, and keeps the others. */
+/* Gives back the copies of absorbed inputs, and keeps the others, those that runs read. */
 static ort_status settle(const ort_program_options *o, ort_program *p, const ort_step *step,
                          borrowed *list, uint64_t absorbed, ort_error *err)
 {
     ort_status status = ORT_OK;
     for (int i = 0; i < step->in_count; i++) {
-        if (!list[i].blob)
+        bool absorbs = i < ORT_PACKING_INPUTS && absorbed >> i & 1;
+        if (!list[i].blob) {
+            if (!status && !absorbs && !runs_unaligned(p, step, i))
+                status = align(o, p, step->in[i], err);
             continue;
-        if (status || (i < ORT_PACKING_INPUTS && absorbed >> i & 1) ||
-            !is_unaligned(p, step->in[i]))
+        }
+        if (status || absorbs || !is_unaligned(p, step->in[i]))
             keep_spare(o->spare, list[i].blob);
         else
             status = adopt(o, p, step->in[i], &list[i].tensor, list[i].blob, err);
@@ -178,6 +209,19 @@ static void note_absorbed(void *arg, int input)
 {
     if (input >= 0 && input < ORT_PACKING_INPUTS)
         *(uint64_t *)arg |= (uint64_t)1 << input;
+}
+
+enum { FORGET_BYTES = 64 << 10 }; /* a file's smaller constants aren't worth a system call */
+
+/* Packed weights needn't lie in memory twice: pages of the file that nobody reads again leave it.
+ * (Another step that reads them gets them back.) */
+static void forget_absorbed(const ort_program *p, const ort_step *step, uint64_t absorbed)
+{
+    for (int i = 0; i < step->in_count && i < ORT_PACKING_INPUTS; i++) {
+        const ort_tensor *t = step->in[i] == ORT_ID_NONE ? NULL : p->constants[step->in[i]];
+        if (absorbed >> i & 1 && t && t->data && ort_tensor_bytes(t) >= FORGET_BYTES)
+            ort_model_forget(p->graph->model, t->data, ort_tensor_bytes(t));
+    }
 }
 
 static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort_step *step,
@@ -199,7 +243,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
                      .packs = o->packing ? ort_packing_begin(o->packing) : &notes,
                      .arena = o->arena};
     if (!step->op->impl->prepare)
-        return align_all(o, p, step->in, step->in_count, err);
+        return align_inputs(o, p, step, err);
     const ort_fact **in = list_facts(p, &scratch, step->in, step->in_count, true);
     borrowed *list = ort_arena_array(&scratch, (size_t)step->in_count + 1, sizeof *list);
     prep.in = in;
@@ -210,8 +254,10 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
     }
     ort_status aligned = borrow(o, p, step, in, list, err);
     status = aligned ? aligned : step->op->impl->prepare(&prep, &problem);
-    ort_status settled = settle(o, p, step, list, o->packing ? o->packing->absorbed : mask,
-                                aligned ? NULL : err);
+    mask = o->packing ? o->packing->absorbed : mask;
+    ort_status settled = settle(o, p, step, list, mask, aligned ? NULL : err);
+    if (!aligned && !prep.packs->reads)
+        forget_absorbed(p, step, mask);
     ort_arena_release(&scratch);
     if (aligned || settled)
         return aligned ? aligned : settled;
@@ -345,7 +391,7 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
     size_t problems = ort_findings_errors(o->findings);
     ORT_TRY(prepare_step(o, p, step, err));
     if (ort_findings_errors(o->findings) == problems && foldable(p, step)) {
-        ORT_TRY(align_all(o, p, step->in, step->in_count, err));
+        ORT_TRY(align_inputs(o, p, step, err));
         ORT_TRY(fold(p, step, err));
     }
     return o->packing ? ort_packing_end(o->packing, step, p->constants, is_known(p, step), err)

@@ -389,6 +389,7 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
                   .packing = b->packing,
                   .mark = ort_clock_ns()};
     pthread_mutex_init(&s->lock, NULL);
+    s->memory.huge_pages = true;
     s->env = b->env;
     s->model = b->model;
     s->pristine = b->pristine;

@@ -101,6 +101,10 @@ typedef struct ort_blocked_tiles {
 typedef struct ort_blocked_kernels {
     int block, vector;
     int pixels; /* of the largest micro tile of conv */
+    /* A panel of conv: [taps][channels][width] of `maps` (<= width, a multiple of `vector`) filters
+     * [channels][taps], `step` floats apart and aligned for nothing; maps beyond are zero. */
+    void (*pack_panel)(const char *w, int64_t step, int64_t maps, int64_t width, int64_t channels,
+                       int64_t taps, float *panel);
     void (*conv)(const ort_blocked_conv *conv);
     void (*conv_plain)(const ort_blocked_plain *conv);
     /* Winograd F(4x4, 3x3), stride 1. Filters [9][channels][width] to [36][channels][width]; 6x6

@@ -114,7 +114,7 @@ typedef struct ort_gemm_kernels {
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
 
     /* Element (kk, j) = b[kk * row + j * column]: k * n elements into panels of nr (nr64) columns,
-     * panel stride k_total * nr; the last panel is zero padded. */
+     * panel stride k_total * nr; the last panel is zero padded. b is aligned for nothing. */
     void (*pack_f32)(int64_t k, int64_t n, const float *b, int64_t row, int64_t column,
                      int64_t k_total, float *out);
     void (*pack_f64)(int64_t k, int64_t n, const double *b, int64_t row, int64_t column,

@@ -82,8 +82,10 @@ void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
 
 /* ---- prepare: weights into panels */
 
-void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps,
-                             int64_t sum_channels, const char *w, float *out)
+/* The filter of one group, w its first map, into [stretch of channels][panel][tap][channel][panel
+ * width]. */
+static void pack_panels(const ort_blocked_state *s, int64_t group_maps, int64_t sum_channels,
+                        const char *w, float *out)
 {
     int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector, count;
     int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
@@ -92,15 +94,8 @@ void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps,
         for (int64_t v = 0; v < vectors; v += 2) {
             int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
             int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
-            for (int64_t i = 0; i < real; i++) {
-                const char *at = w + (size_t)(((first + i) * s->channels + from) * taps) *
-                                         sizeof(float);
-                for (int64_t c = 0; c < count; c++)
-                    for (int64_t t = 0; t < taps; t++, at += sizeof(float))
-                        memcpy(&out[(t * count + c) * width + i], at, sizeof(float));
-            }
-            for (int64_t k = 0; k < taps * count && real < width; k++)
-                memset(out + k * width + real, 0, (size_t)(width - real) * sizeof *out);
+            const char *at = w + ((first * s->channels + from) * taps) * (int64_t)sizeof(float);
+            s->k->pack_panel(at, s->channels * taps, real, width, count, taps, out);
             out += taps * count * width;
         }
     }
@@ -120,13 +115,11 @@ static void pack_plain(const ort_blocked_state *s, const char *w, float *out)
 {
     int64_t depth = s->channels * s->kernel[0] * s->kernel[1], lanes = s->k->vector;
     int64_t vectors = (s->maps + s->block - 1) / s->block * s->block / lanes;
-    memset(out, 0, (size_t)(vectors * lanes * depth) * sizeof *out);
     for (int64_t v = 0; v < vectors; v += 2) {
         int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
-        for (int64_t i = 0; i < width && first + i < s->maps; i++)
-            for (int64_t k = 0; k < depth; k++)
-                memcpy(&out[k * width + i], w + (size_t)((first + i) * depth + k) * sizeof(float),
-                       sizeof(float));
+        int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
+        s->k->pack_panel(w + first * depth * (int64_t)sizeof(float), depth, real, width, depth, 1,
+                         out);
         out += depth * width;
     }
 }
@@ -150,11 +143,10 @@ static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float 
         pack_plain(s, w->data, out);
     else
         for (int64_t g = 0; g < s->group; g++)
-            ort_blocked_pack_panels(
-                s, group_maps, s->sum_channels,
-                (const char *)w->data +
-                    (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
-                out + g * s->group_floats);
+            pack_panels(s, group_maps, s->sum_channels,
+                        (const char *)w->data +
+                            (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
+                        out + g * s->group_floats);
 }
 
 static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
@@ -600,6 +592,6 @@ const ort_op ort_ops_blocked_conv[] = {
     {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",
      "activation:s activation_params:fs auto_pad:s=NOTSET block:i! dilations:is group:i=1 "
      "kernel_shape:is pads:is scale:f=1 shift:f=0 strides:is",
-     0, &conv_impl},
+     ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
     {0},
 };

@@ -65,11 +65,8 @@ ort_status ort_blocked_window_run(ort_call *call, ort_error *err);
 ort_status ort_blocked_global_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
 
-/* What blocked_conv.c and winograd.c share: the filter of one group, w its first map, into panels
- * for stretches of channels, [stretch][panel][tap][channel][panel width]; an activation that is no
- * clamp and the numbers behind it, over the count pixels of each block of outputs. */
-void ort_blocked_pack_panels(const ort_blocked_state *s, int64_t group_maps,
-                             int64_t sum_channels, const char *w, float *out);
+/* What blocked_conv.c and winograd.c share: an activation that is no clamp and the numbers behind
+ * it, over the count pixels of each block of outputs. */
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
                           int64_t blocks);
 

@@ -213,7 +213,8 @@ const ort_op ort_ops_embed_norm[] = {
     {MS, "EmbedLayerNormalization", 1,
      "input_ids:T1,segment_ids?:T1,word_embedding:T,position_embedding:T,segment_embedding?:T,"
      "gamma:T,beta:T,mask?:T1,position_ids?:T1 -> output:T,mask_index?:T1,embedding_sum?:T",
-     "T1:i32 T:f32,f16", "epsilon:f=1e-12 mask_index_type:i=0", 0, &embed_impl},
+     "T1:i32 T:f32,f16", "epsilon:f=1e-12 mask_index_type:i=0", ORT_TRAIT_READS_UNALIGNED,
+     &embed_impl},
     {MS, "QEmbedLayerNormalization", 1,
      "input_ids:T1,segment_ids?:T1,word_embedding_quant:T2,position_embedding_quant:T2,"
      "segment_embedding?:T2,gamma_quant:T2,beta_quant:T2,mask?:T1,word_embedding_scale:T,"

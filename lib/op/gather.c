@@ -110,11 +110,12 @@ typedef struct gather_job {
 
 #define PICK(type)                                                                                 \
     do {                                                                                           \
-        const type *s_ = (const type *)data + base;                                                \
+        const char *s_ = (const char *)data + base * (int64_t)sizeof(type);                        \
         type *d_ = (type *)out + item;                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
             int64_t at = index_at(job->indices, first + i);                                        \
-            d_[i] = s_[at < 0 ? at + job->axis_dim : at];                                          \
+            at = at < 0 ? at + job->axis_dim : at;                                                 \
+            memcpy(&d_[i], s_ + at * (int64_t)sizeof(type), sizeof(type));                         \
         }                                                                                          \
     } while (0)
 
@@ -377,11 +378,11 @@ static const ort_op_impl nd_impl = {nd_infer, gather_prepare, NULL, nd_run, NULL
 
 const ort_op ort_ops_gather[] = {
     {ONNX, "Gather", 1, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",
-     "axis:i=0", 0, &gather_impl},
+     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl},
     {ONNX, "Gather", 11, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",
-     "axis:i=0", 0, &gather_impl},
+     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl},
     {ONNX, "Gather", 13, "data:T,indices:Tind -> output:T", "T:F,I,U,C,bf16,str,bool Tind:i32,i64",
-     "axis:i=0", 0, &gather_impl},
+     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl},
     {ONNX, "GatherElements", 11, "data:T,indices:Tind -> output:T",
      "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", 0, &elements_impl},
     {ONNX, "GatherElements", 13, "data:T,indices:Tind -> output:T",

@@ -276,7 +276,7 @@ const ort_op ort_ops_nchwc[] = {
     {NCHWC, "Conv", 1, "X:T,W:T,B?:T,Sum?:T -> Y:T", "T:f32",
      "activation:s activation_params:fs auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is "
      "pads:is strides:is",
-     0, &conv_impl},
+     ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
     {NCHWC, "MaxPool", 1, "X:T -> Y:T", "T:f32", POOL_ATTRS " storage_order:i=0", 0, &window_impl},
     {NCHWC, "AveragePool", 1, "X:T -> Y:T", "T:f32", "count_include_pad:i=0 " POOL_ATTRS, 0,
      &window_impl},

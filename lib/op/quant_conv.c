@@ -70,31 +70,52 @@ static bool weight_bytes(const ort_shape *w, int64_t group, size_t *bytes)
            ort_mul_size((size_t)count, 4, bytes);
 }
 
-static void prepare_weights(const ort_tensor *w, int64_t group, const ort_zeros *zeros, void *out)
+/* One map's channels, [channels][taps], to pairs [pair][tap][2]. */
+#define PAIR_CHANNELS(type)                                                                        \
+    do {                                                                                           \
+        const type *at = from;                                                                     \
+        for (int64_t c = 0; c < channels; c += 2, at += 2 * taps, pairs += 2 * taps)               \
+            for (int64_t t = 0; t < taps; t++) {                                                   \
+                pairs[2 * t] = (int16_t)(at[t] - zero);                                            \
+                pairs[2 * t + 1] = c + 1 < channels ? (int16_t)(at[taps + t] - zero) : 0;          \
+            }                                                                                      \
+    } while (0)
+
+static void pair_channels(const void *from, bool is_signed, int zero, int64_t channels,
+                          int64_t taps, int16_t *pairs)
 {
-    int64_t maps = w->shape.dim[0], channels = w->shape.dim[1];
-    int64_t taps = ort_shape_count_range(&w->shape, 2, w->shape.rank);
-    bool is_signed = w->dtype == ORT_DTYPE_INT8, windows = uses_windows(maps / group,
-                                                                        channels * taps);
+    if (is_signed)
+        PAIR_CHANNELS(int8_t);
+    else
+        PAIR_CHANNELS(uint8_t);
+}
+
+static void prepare_floats(const ort_tensor *w, int64_t terms, const ort_zeros *zeros, float *out)
+{
     const int8_t *s = w->data;
     const uint8_t *u = w->data;
-    float *floats = out;
-    int16_t *pairs = out;
+    for (int64_t m = 0; m < w->shape.dim[0]; m++)
+        for (int64_t at = m * terms; at < (m + 1) * terms; at++)
+            out[at] = (float)((w->dtype == ORT_DTYPE_INT8 ? s[at] : u[at]) - ort_zero_at(zeros, m));
+}
+
+static void prepare_weights(const ort_kernels *k, const ort_tensor *w, int64_t group,
+                            const ort_zeros *zeros, void *out)
+{
+    int64_t maps = w->shape.dim[0], channels = w->shape.dim[1], even = (channels + 1) / 2 * 2;
+    int64_t taps = ort_shape_count_range(&w->shape, 2, w->shape.rank);
+    bool is_signed = w->dtype == ORT_DTYPE_INT8;
+    if (uses_windows(maps / group, channels * taps)) {
+        prepare_floats(w, channels * taps, zeros, out);
+        return;
+    }
     for (int64_t m = 0; m < maps; m++) {
-        int zero = ort_zero_at(zeros, m);
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t t = 0; t < taps; t++) {
-                int64_t at = (m * channels + c) * taps + t;
-                int value = (is_signed ? s[at] : u[at]) - zero;
-                if (windows)
-                    floats[at] = (float)value;
-                else
-                    pairs[((m * ((channels + 1) / 2) + c / 2) * taps + t) * 2 + c % 2] =
-                        (int16_t)value;
-            }
-        if (!windows && channels % 2)
-            for (int64_t t = 0; t < taps; t++)
-                pairs[((m * ((channels + 1) / 2) + channels / 2) * taps + t) * 2 + 1] = 0;
+        const char *from = (const char *)w->data + m * channels * taps;
+        int16_t *pairs = (int16_t *)out + m * even * taps;
+        if (taps == 1 && even == channels)
+            k->gemm.widen_s16(channels, from, is_signed, ort_zero_at(zeros, m), pairs);
+        else
+            pair_channels(from, is_signed, ort_zero_at(zeros, m), channels, taps, pairs);
     }
 }
 
@@ -139,7 +160,7 @@ static ort_status common_prepare(ort_prep *p, const conv_slots *in, ort_error *e
     if (!weights)
         return ort_error_memory(err, size);
     if (fill)
-        prepare_weights(w, state->group, &zeros, weights);
+        prepare_weights(p->k, w, state->group, &zeros, weights);
     ort_prep_absorb(p, in->w);
     state->weights = weights;
     return ORT_OK;
@@ -427,7 +448,8 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
         return ORT_OK;
     if (!r.weights) {
         ort_zeros zeros = ort_zeros_of(ort_call_in(call, in->w_zero));
-        prepare_weights(ort_call_in(call, in->w), state->group, &zeros, space + p->weights);
+        prepare_weights(call->k, ort_call_in(call, in->w), state->group, &zeros,
+                        space + p->weights);
         r.weights = space + p->weights;
     }
     ort_zeros x_zero = ort_zeros_of(ort_call_in(call, in->x_zero));

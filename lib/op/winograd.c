@@ -116,13 +116,18 @@ ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor
     ort_prep_absorb(p, 1);
     if (!fill)
         return ORT_OK;
-    float *straight = malloc(filter * 9 * sizeof *straight);
+    int64_t panel = ort_min_i64(2, vectors) * lanes * s->channels;
+    float *straight = malloc((size_t)panel * 9 * sizeof *straight); /* stays in the cache */
     if (!straight)
-        return ort_error_memory(err, filter * 9 * sizeof *straight);
-    ort_blocked_pack_panels(s, s->maps, s->channels, w->data, straight);
+        return ort_error_memory(err, (size_t)panel * 9 * sizeof *straight);
     for (int64_t v = 0; v < vectors; v += 2) {
-        int64_t at = v * lanes * s->channels, width = ort_min_i64(2, vectors - v) * lanes;
-        s->k->winograd_filter(straight + 9 * at, s->channels, width, out + POSITIONS * at);
+        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+        const char *from = (const char *)w->data +
+                           first * s->channels * 9 * (int64_t)sizeof(float);
+        int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
+        s->k->pack_panel(from, s->channels * 9, real, width, s->channels, 9, straight);
+        s->k->winograd_filter(straight, s->channels, width,
+                              out + POSITIONS * first * s->channels);
     }
     free(straight);
     return ORT_OK;

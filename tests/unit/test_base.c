@@ -34,6 +34,30 @@ static void error_messages(test_state *test)
     CHECK(strlen(err.message) == ORT_ERROR_TEXT - 1);
 }
 
+/* Blocks of many megabytes: every byte is the caller's, and what is small comes from them too. */
+static void arena_huge_pages(test_state *test)
+{
+    enum { COUNT = 24, BYTES = 3 << 20 };
+    ort_arena arena = {.huge_pages = true};
+    unsigned char *p[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        p[i] = ort_arena_alloc_aligned(&arena, BYTES, 64, 0);
+        CHECK(p[i] && (uintptr_t)p[i] % 64 == 0);
+        if (p[i])
+            p[i][0] = p[i][BYTES - 1] = (unsigned char)i;
+        unsigned char *small = ort_arena_alloc(&arena, 40);
+        CHECK(small && small[39] == 0);
+    }
+    for (int i = 0; i < COUNT; i++)
+        CHECK(p[i] && p[i][0] == i && p[i][BYTES - 1] == i);
+    p[0] = ort_arena_alloc_aligned(&arena, 100 << 20, 64, 0);
+    CHECK(p[0] != NULL);
+    if (p[0])
+        p[0][(100 << 20) - 1] = 1;
+    CHECK(ort_arena_alloc(&arena, SIZE_MAX - 8) == NULL);
+    ort_arena_release(&arena);
+}
+
 static void arena_alignment(test_state *test)
 {
     ort_arena arena = {0};
@@ -351,6 +375,7 @@ int main(void)
     test_state test = {.failures = 0};
     RUN(&test, error_messages);
     RUN(&test, arena_alignment);
+    RUN(&test, arena_huge_pages);
     RUN(&test, vec_growth);
     RUN(&test, hashmap_order_and_lookup);
     RUN(&test, hash_depends_on_every_byte);

@@ -5,6 +5,7 @@
 
 #include "net.h"
 #include "op/edit.h"
+#include "kernel/kernel.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
@@ -32,6 +33,48 @@ static const shape_case cases[] = {
     {40, 32, 20, 21, 1, {3, 3}, {1, 1}, {1, 1}, {2, 0, 1, 2}}, /* much of it, blocks not full */
     {16, 16, 5, 70, 16, {3, 7}, {1, 3}, {1, 2}, {1, 0, 1, 9}},
 };
+
+/* A panel holds each filter's terms where the contract says, wherever the filters lie. */
+static void check_panel(test_state *test, const ort_blocked_kernels *k, int64_t maps, int64_t width,
+                        int64_t channels, int64_t taps)
+{
+    enum { MAPS = 32, TERMS = 160 };
+    static float panel[MAPS * TERMS];
+    static char filters[MAPS * (TERMS + 3) * sizeof(float) + 1];
+    char *from = filters + 1; /* aligned for nothing */
+    int64_t step = channels * taps + 3, wrong = 0;
+    for (int64_t i = 0; i < maps * step; i++) {
+        float value = (float)i + 0.5f;
+        memcpy(from + i * (int64_t)sizeof value, &value, sizeof value);
+    }
+    memset(panel, 0xff, sizeof panel);
+    k->pack_panel(from, step, maps, width, channels, taps, panel);
+    for (int64_t i = 0; i < width; i++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t t = 0; t < taps; t++)
+                wrong += panel[(t * channels + c) * width + i] !=
+                         (i < maps ? (float)(i * step + c * taps + t) + 0.5f : 0.0f);
+    CHECK(wrong == 0);
+}
+
+static void panels(test_state *test)
+{
+    for (int i = 0; ort_kernel_tier_at(i); i++) {
+        if (!ort_kernel_tier_at(i)->has())
+            continue;
+        const ort_kernels *k = ort_kernels_get(ort_kernel_tier_at(i)->name);
+        for (int block = 0; k && block < 2; block++) {
+            const ort_blocked_kernels *b = block ? &k->blocked16 : &k->blocked8;
+            for (int64_t taps = 1; taps <= 9; taps += 4)
+                for (int64_t channels = 1; channels <= 17; channels += 8)
+                    for (int64_t width = b->vector; width <= 2 * b->vector; width += b->vector) {
+                        check_panel(test, b, width, width, channels, taps);
+                        check_panel(test, b, width - 3, width, channels, taps);
+                        check_panel(test, b, 0, width, channels, taps);
+                    }
+        }
+    }
+}
 
 static int count_ops(const ort_session *session, const char *op_type)
 {
@@ -437,6 +480,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, open_extents);
     RUN(&test, heads);
+    RUN(&test, panels);
     RUN(&test, convolutions);
     RUN(&test, first_layers);
     RUN(&test, regions);

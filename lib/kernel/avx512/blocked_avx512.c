@@ -4,6 +4,7 @@
 #include "kernel/blocked.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernel/avx512/simd.h"
 

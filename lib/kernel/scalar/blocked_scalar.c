@@ -2,6 +2,7 @@
 #include "kernel/blocked.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernel/scalar/simd.h"
 

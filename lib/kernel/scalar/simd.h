@@ -78,9 +78,11 @@ SIMD vf vf_permute(vf a, vi index) { return __builtin_shuffle(a, index); }
 /* VF_LANES rows of as many elements, transposed. */
 SIMD void vf_transpose(const float *from, int64_t step, float *to, int64_t to_step)
 {
-    for (int i = 0; i < VF_LANES; i++)
+    for (int i = 0; i < VF_LANES; i++) {
+        const vf row = vf_load(from + i * step); /* which may be unaligned */
         for (int j = 0; j < VF_LANES; j++)
-            to[j * to_step + i] = from[i * step + j];
+            to[j * to_step + i] = row[j];
+    }
 }
 SIMD vi vi_shr(vi a, int count)
 {
