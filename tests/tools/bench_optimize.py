@@ -5,9 +5,9 @@ every model of MODELS and every filled topology.
 usage: bench_optimize.py BENCH SCRATCH DIR... [--only GLOB] [--no-times] [--no-runs] [--rounds N]
 
 Node count: subgraphs and function bodies included, Constant nodes not. A peer's file counts where
-onnxruntime, unoptimized, computes with it what the original gives. Portable files hold operators
-of the domains that the source has; beside files with others (onnxruntime's extended ones) stands
-what --contrib writes. In the columns without 10x a peer's file counts only when it is at most 1 %
+onnxruntime, unoptimized, computes with it what the original gives. Portable files hold no operator
+outside of ai.onnx that the source doesn't hold; beside files with others (onnxruntime's extended
+ones) stands what --contrib writes. In the columns without 10x a peer's file counts only when it is at most 1 %
 larger than the source.
 
 BENCH is tests/bench/bench. Peers' files stay in SCRATCH from run to run; results.json there
@@ -33,25 +33,26 @@ CODES, MEANINGLESS = 0.03, 0.1
 
 # ---- what a file is
 
-def walk(graph, domains):
-    """Nodes of a graph or function and of the bodies in it; their domains join `domains`."""
+def walk(graph, others):
+    """Nodes of a graph or function and of the bodies in it; operators outside of ai.onnx join
+    `others`, as (domain, name)."""
     count = 0
     for node in graph.node:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if node.op_type != "Constant" or domain:
-            count += 1
-            domains.add(domain)
+        count += node.op_type != "Constant" or domain != ""
+        if domain:
+            others.add((domain, node.op_type))
         for attribute in node.attribute:
             for body in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-                count += walk(body, domains)
+                count += walk(body, others)
     return count
 
 
 def look(path):
     model = onnx.load(str(path), load_external_data=False)
-    domains = set()
-    nodes = walk(model.graph, domains) + sum(walk(f, domains) for f in model.functions)
-    return nodes, domains - {f.domain for f in model.functions}
+    others = set()
+    nodes = walk(model.graph, others) + sum(walk(f, others) for f in model.functions)
+    return nodes, {o for o in others if o[0] not in {f.domain for f in model.functions}}
 
 
 class Reference:
@@ -93,24 +94,24 @@ class Reference:
 
 # ---- one model
 
-def candidate(made, reference, source_domains):
+def candidate(made, reference, source_others):
     if "error" in made:
         return {"error": made["error"]}
-    nodes, domains = look(made["path"])
+    nodes, others = look(made["path"])
     verdict = reference.judge(made["path"]) if not reference.why else ""
     return {"nodes": nodes, "bytes": made["bytes"], "seconds": made["seconds"], "verdict": verdict,
-            "portable": domains <= source_domains}
+            "portable": others <= source_others}
 
 
 def measure(folder, scratch, settings):
     reference = Reference(folder)
-    source_nodes, source_domains = look(reference.path)
+    source_nodes, source_others = look(reference.path)
     row = {"name": folder.name, "nodes": source_nodes, "bytes": reference.path.stat().st_size,
            "why": reference.why, "files": {}}
     home = scratch / folder.name
     made = make_all(settings.tool, reference.path, home)
     for who, file in made.items():
-        row["files"][who] = candidate(file, reference, source_domains)
+        row["files"][who] = candidate(file, reference, source_others)
     if settings.times:
         row["times"] = process_times(settings.tool, settings.bench, reference.path, home)
     if settings.runs and not reference.why and not row["files"]["default"].get("error"):

@@ -14,6 +14,7 @@ VENV = pathlib.Path(sys.executable).parent
 
 OURS = {"default": [], "10x": ["--max-growth", "10x"], "contrib": ["--contrib"],
         "contrib 10x": ["--contrib", "--max-growth", "10x"]}
+ONCE_BYTES = 64 << 20  # a larger model is written once, not for the best of several times
 PEERS = ("onnxslim", "onnxsim", "ort basic", "ort extended")
 
 
@@ -65,7 +66,8 @@ def make_all(tool, source, folder, ours_repeats=3):
         target = folder / f"{who.replace(' ', '_')}.onnx"
         peer = who in PEERS
         if not (peer and who in kept):
-            kept[who] = make(who, tool, source, target, 1 if peer else ours_repeats)
+            once = peer or state.st_size > ONCE_BYTES
+            kept[who] = make(who, tool, source, target, 1 if once else ours_repeats)
             index.write_text(json.dumps(kept, indent=1))
         made[who] = {**kept[who], "path": target}
     return made
