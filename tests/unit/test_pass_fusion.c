@@ -169,6 +169,26 @@ static void products(test_state *test)
 }
 
 /* Weights in blocks of 16 and 32 codes, of 40 rows, so that the last block isn't full. */
+#define CODES "(Cast (Mul x 3.0) to=7)" /* some below and some beyond what is compared with */
+
+static void one_hot_rows(test_state *test)
+{
+    static const fusion fusions[] = {
+        {"y = (MatMul (Cast (Equal " CODES " [0 1 2 3]) to=1) #w:4,5)", "2,8,1", 17, 0, "Gather", 5,
+         0},
+        {"y = (MatMul (Cast (Equal [0 1 2 3] " CODES ") to=1) #w:4,5)", "n,1", 13, 0, "Gather", 5,
+         0},
+        {"y = (MatMul (Cast (Equal " CODES " [0 1 2 3]) to=1) #w:4,5)", "2,8,1", 12, 0, "!Gather",
+         5, 0},
+        {"y = (MatMul (Cast (Equal " CODES " [0 2 1 3]) to=1) #w:4,5)", "2,8,1", 17, 0, "!Gather",
+         5, 0},
+        {"y = (MatMul (Cast (Equal " CODES " [0 1 2 3]) to=1) #w:4,5)", "2,3,4", 17, 0, "!Gather",
+         5, 0},
+    };
+    for (size_t i = 0; i < sizeof fusions / sizeof *fusions; i++)
+        check_fusion(test, &fusions[i]);
+}
+
 static void blocked_weights(test_state *test)
 {
     const fusion list[] = {
@@ -249,6 +269,7 @@ int main(void)
     RUN(test, residuals);
     RUN(test, softmaxes);
     RUN(test, products);
+    RUN(test, one_hot_rows);
     RUN(test, blocked_weights);
     return test->failures != 0;
 }
