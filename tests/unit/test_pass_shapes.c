@@ -1,0 +1,59 @@
+/* test_pass_shapes.c - shapes that are computed become constants, and Reshapes around what works on
+ * rows go: what fits, what stays, a second run finds nothing, the same results. */
+#include "rewrite.h"
+#include "test.h"
+
+#define BATCH "is zero 0; i one 1; Shape x -> s; Gather s zero -> b; i a0 0; Unsqueeze b a0 -> ub;"
+
+/* What Expand is told through Shape, Concat, Equal and Where, as exporters of torch do. */
+static void expands(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,2,1,m,4;" BATCH "i two 2; i four 4; is three 3; Gather s three -> t;"
+         "Unsqueeze t a0 -> ut; Concat ub two two ut four -> want axis=0; Expand x want -> e;"
+         "Neg e -> y; out y", "Expand Neg"},
+        {"in x 2,1,4; in z 2,n,4; Shape z -> want; Expand x want -> y; out y", "Shape Expand"},
+        {"in x n,1; in z n,3; Shape z -> want; Expand x want -> e; Add e z -> y; out y",
+         "Expand Add"},
+        {"in x 2,3; ini want 2; Expand x want -> y; out y", "Expand"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+#define ROWS "f w 4,5; i flat -1,4; i back 2,-1,5; "
+
+static void products_of_rows(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,n,4;" ROWS "Reshape x flat -> r; MatMul r w -> m; Reshape m back -> y; out y",
+         "MatMul"},
+        {"in x 2,3,4;" ROWS "Reshape x flat -> r; Relu r -> a; MatMul a w -> m; Tanh m -> t;"
+         "Reshape t back -> y; out y", "Relu MatMul Tanh"},
+        /* two products of the same rows; rows that others read */
+        {"in x 2,3,4;" ROWS "Reshape x flat -> r; MatMul r w -> m; Reshape m back -> a; Neg r -> o;"
+         "MatMul o w -> q; Reshape q back -> b; Add a b -> y; out y", "MatMul Neg MatMul Add"},
+        {"in x 2,3,4;" ROWS "Reshape x flat -> r; MatMul r w -> m; Reshape m back -> y; "
+         "ReduceSum r -> z keepdims=0; out y z", "Reshape ReduceSum MatMul"},
+        /* rows parted in another way, an inner value with another reader, no constant matrix,
+         * columns that change */
+        {"in x 2,3,4;" ROWS "i other 3,2,5; Reshape x flat -> r; MatMul r w -> m;"
+         "Reshape m other -> y; out y", "Reshape MatMul Reshape"},
+        {"in x 2,3,4;" ROWS "Reshape x flat -> r; MatMul r w -> m; Reshape m back -> y; out y m",
+         "Reshape MatMul Reshape"},
+        {"in x 2,3,4; in u 4,5;" ROWS "Reshape x flat -> r; MatMul r u -> m; Reshape m back -> y;"
+         "out y", "Reshape MatMul Reshape"},
+        {"in x 2,3,4; f w 2,5; i flat -1,2; i back 2,3,10; Reshape x flat -> r; MatMul r w -> m;"
+         "Reshape m back -> y; out y", "Reshape MatMul Reshape"},
+        {"in x 2,3,4; i flat 6,4; i back 2,3,4; Reshape x flat -> r; Relu r -> a;"
+         "Softmax a -> m axis=0; Reshape m back -> y; out y", "Reshape Relu Softmax Reshape"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, expands);
+    RUN(test, products_of_rows);
+    return test->failures != 0;
+}
