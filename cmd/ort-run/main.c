@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/progress.h"
 #include "run.h"
@@ -191,6 +192,16 @@ static int save_optimized(const runner *r)
     return failed ? tool_fail(&err) : 0;
 }
 
+/* As the library says of other settings, for those who ask. */
+static void note_unused_pack(const run_options *o, const char *model_path)
+{
+    char *pack = tool_printf("%s.pack", model_path);
+    if (o->settings.verbose > 0 && !o->no_pack && access(pack, F_OK) == 0)
+        tool_warn("%s: ignored: it holds the model as it is, without --dim, --shape or "
+                  "--save-optimized", pack);
+    free(pack);
+}
+
 static int make_session(runner *r)
 {
     run_options *o = &r->options;
@@ -202,6 +213,7 @@ static int make_session(runner *r)
     bool direct = !o->settings.dims.count && !o->settings.shapes.count && !o->save_optimized;
     if (!direct) {
         double begin = tool_now_ms();
+        note_unused_pack(o, r->model_path);
         status = settings_load_model(&o->settings, r->env, r->model_path, LOAD_ALL, &r->model);
         r->timing.model_ms = tool_now_ms() - begin;
     }

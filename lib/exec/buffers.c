@@ -14,12 +14,25 @@
 void *ort_memory_new(size_t bytes)
 {
     void *memory = NULL;
-    bool large = bytes >= 2 * HUGE_PAGE;
+    bool large = bytes >= HUGE_PAGE;
     if (posix_memalign(&memory, large ? HUGE_PAGE : 64, bytes ? bytes : 64))
         return NULL;
     if (large)
         (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     return memory;
+}
+
+void ort_memory_touch(void *memory, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    const uintptr_t page = 4096;
+    uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)memory + bytes) / page * page;
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
+#else
+    (void)memory, (void)bytes;
+#endif
 }
 
 /* Rounds *bytes up to its class; -1 when absurd. */

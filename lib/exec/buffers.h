@@ -54,5 +54,7 @@ ort_status ort_buffers_account(ort_buffers *buffers, size_t bytes, const char *w
 
 /* Aligned to 64 bytes; large ones to huge pages, with the advice to use them. free() them. */
 void *ort_memory_new(size_t bytes);
+/* Let the system provide its pages now, not at the first access. */
+void ort_memory_touch(void *memory, size_t bytes);
 
 #endif

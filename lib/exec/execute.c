@@ -306,6 +306,7 @@ static ort_status run_program(ort_execution *x, ort_value *const *given, ort_val
                        ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")
                        : status;
     }
+    frame->ahead = false;
     ort_frame_bind_given(frame, given);
     ORT_TRY(bind_results(x, frame, temporary, own, err));
     ORT_TRY(ort_frame_run(frame, err));

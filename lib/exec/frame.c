@@ -231,6 +231,16 @@ static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **fr
     return ORT_OK;
 }
 
+/* The first run is another than the one it was made for. */
+static void forget_ahead(ort_frames *frames)
+{
+    ort_frame *f = frames->first;
+    if (!f || !f->ahead)
+        return;
+    frames->first = f->next;
+    free_frame(f);
+}
+
 static void forget_oldest(ort_frames *frames, const ort_program *program)
 {
     int count = 0;
@@ -258,6 +268,7 @@ ort_status ort_frame_get(ort_context *context, ort_frames *frames, ort_program *
         *frame = f;
         return ORT_OK;
     }
+    forget_ahead(frames);
     ORT_TRY(ort_plan_get(program, given, &plan, err));
     forget_oldest(frames, program);
     ORT_TRY(new_frame(context, plan, frame, err));

@@ -59,6 +59,7 @@ struct ort_frame {
     char *arena;
     ort_arena scratch;    /* dynamic steps: facts, plan states; emptied at the end */
     ort_frames children;
+    bool ahead;           /* made for a first run that hasn't come (plan_ahead.c) */
 };
 
 /* The kept frame of `program` that fits these given values, or a new one. Owned by `frames`. */

@@ -402,11 +402,16 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
         status = keep_options(s, b->options, err);
     if (!status && b->origin)
         status = keep_origin(s, b->origin, err);
-    if (status)
+    if (status) {
         ort_exec_session_release(s);
-    else
-        *session = s;
-    return status;
+        return status;
+    }
+    if (!b->packing || b->packing->from) { /* a session that is only packed never runs */
+        ort_exec_plan_ahead(s);
+        end_phase(&c, "plan ahead");
+    }
+    *session = s;
+    return ORT_OK;
 }
 
 ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,

@@ -77,6 +77,9 @@ ort_status ort_exec_save_packed(ort_env *env, ort_model *model, const char *path
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
                                     ort_error *err);
 
+/* plan_ahead.c: a context with the frame of the first run, where all shapes are fixed. */
+void ort_exec_plan_ahead(ort_session *session);
+
 /* inputs.c: ORT_OK when these values fit the session's inputs. */
 ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
                                  ort_error *err);

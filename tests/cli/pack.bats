@@ -119,6 +119,12 @@ PY
     works ort-run fast.onnx --random 1 --dim batch=2 --hash
     run --separate-stderr ort-run fast.onnx --random 1 --level 1 --hash -v
     [[ $stderr == *"these settings aren't those"* ]]
+    run --separate-stderr ort-run fast.onnx --random 1 --dim batch=2 --hash
+    [ "$status" -eq 0 ] && [ -z "$stderr" ]
+    run --separate-stderr ort-run fast.onnx --random 1 --dim batch=2 --hash -v
+    [[ $stderr == *"fast.onnx.pack: ignored: it holds the model as it is, without --dim"* ]]
+    run --separate-stderr ort-run fast.onnx --random 1 --dim batch=2 --hash -v --no-pack
+    [ "$status" -eq 0 ] && [[ $stderr != *ignored* ]]
     run --separate-stderr sh -c "ort-run - --random 1 --hash -v <fast.onnx"
     [ "$status" -eq 0 ] && [[ $stderr != *pack* ]]
     fails 2 "a model from stdin has none" ort-inspect - --pack

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
+#include "exec/frame.h"
 #include "exec/plan.h"
 #include "net.h"
 #include "test.h"
@@ -271,6 +272,48 @@ static void dynamic_shapes(test_state *test)
     }
     ort_session_free(session);
     net_free(&n);
+}
+
+static bool runs_batch(ort_session *session, int64_t batch)
+{
+    ort_error err = {0};
+    ort_value *x = net_floats(2, DIMS(batch, 300000), 0, 0.5f), *y = NULL;
+    bool ok = !ort_session_run(session, &x, &y, NULL, &err) && !strcmp(err.message, "") &&
+              ort_value_count(y) == batch * 300000 && at(y, 2) == 1.0f;
+    ort_value_free(x);
+    ort_value_free(y);
+    return ok;
+}
+
+/* The first run finds its frame when the batch is one or fixed; else that frame goes. */
+static void planned_ahead(test_state *test)
+{
+    static const int64_t declared[] = {-1, 1, 3};
+    static const int64_t given[] = {1, 3};
+    for (int d = 0; d < 3; d++)
+        for (int g = 0; g < 2; g++) {
+            net n;
+            ort_error err = {0};
+            CHECK(net_init(&n, NULL));
+            net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(declared[d], 300000));
+            net_node(&n, "Abs", "x", "a");
+            net_node(&n, "Cos", "a", "c");
+            net_node(&n, "Add", "c a", "s");
+            net_node(&n, "Sub", "s c", "y");
+            net_output(&n, "y");
+            ort_session *session = net_session(&n, NULL, &err);
+            CHECK_TEXT(err.message, "");
+            CHECK(session->idle_count == 1 && session->idle[0]->frames.first->ahead);
+            bool fits = declared[d] < 0 || declared[d] == given[g];
+            CHECK(runs_batch(session, given[g]) == fits);
+            const ort_frame *first = session->idle[0]->frames.first;
+            if (fits)
+                CHECK(first && !first->ahead && !first->next &&
+                      first->plan->given[0].shape.dim[0] == given[g]);
+            CHECK(runs_batch(session, given[g]) == fits);
+            ort_session_free(session);
+            net_free(&n);
+        }
 }
 
 /* Loop of `trips`: total += x * i, with x and the scale captured from outside. */
@@ -685,6 +728,7 @@ int main(void)
     RUN(test, results_in_place);
     RUN(test, refusals);
     RUN(test, dynamic_shapes);
+    RUN(test, planned_ahead);
     RUN(test, loops);
     RUN(test, nested_branches);
     RUN(test, sequences);

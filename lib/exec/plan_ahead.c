@@ -1,0 +1,73 @@
+/* plan_ahead.c - the first run's plan and memory, made with the session where the shapes of inputs
+ * are fixed, or all but their first axes, which are then taken for a batch of one: the first run is
+ * like the others. A frame made for a wrong guess goes when the first run shows it (frame.c).
+ * Nothing here fails: what can't be made now is left to a run, which says why.
+ */
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "exec/frame.h"
+#include "exec/session.h"
+
+/* A larger arena is left to the first run: a session may never run, and huge pages make its faults
+ * few. */
+#define TOUCHED_BYTES ((size_t)64 << 20)
+
+static bool guess_shape(const ort_type *type, ort_shape *shape)
+{
+    if (type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+        return false;
+    shape->rank = type->rank;
+    for (int d = 0; d < type->rank; d++) {
+        if (!ort_dim_known(type->dim[d]) && d > 0)
+            return false;
+        shape->dim[d] = ort_dim_known(type->dim[d]) ? type->dim[d].size : 1;
+    }
+    return ort_shape_check(shape, type->dtype, NULL) == ORT_OK;
+}
+
+/* The values that the first run will be given, but for their data. */
+static bool guess_inputs(const ort_session *s, ort_value *values, ort_value **inputs,
+                         ort_value **given)
+{
+    for (int i = 0; i < s->program_input_count; i++) {
+        int input = s->program_inputs[i];
+        const ort_type *type = &s->inputs[input].type;
+        if (s->defaults[i] || !guess_shape(type, &values[i].tensor.shape))
+            return false;
+        values[i].kind = ORT_KIND_TENSOR;
+        values[i].tensor.dtype = type->dtype;
+        given[i] = inputs[input] = &values[i];
+    }
+    return ort_exec_check_inputs(s, inputs, NULL) == ORT_OK;
+}
+
+static void make_frame(ort_session *s, ort_value *const *given)
+{
+    ort_context *context = NULL;
+    ort_frame *frame = NULL;
+    if (ort_context_new(s->env, &context, NULL))
+        return;
+    if (ort_frame_get(context, &context->frames, s->program, given, &frame, NULL)) {
+        ort_context_free(context);
+        return;
+    }
+    if (frame->plan->arena_bytes <= TOUCHED_BYTES)
+        ort_memory_touch(frame->arena, frame->plan->arena_bytes);
+    frame->ahead = true;
+    s->idle[s->idle_count++] = context;
+}
+
+void ort_exec_plan_ahead(ort_session *session)
+{
+    size_t count = (size_t)session->input_count + 1;
+    ort_value *values = calloc(count, sizeof *values);
+    ort_value **inputs = calloc(2 * count, sizeof *inputs);
+    if (values && inputs && guess_inputs(session, values, inputs, inputs + count)) {
+        unsigned control = ort_cpu_set_flush(!session->env->options.keep_denormals); /* as a run */
+        make_frame(session, inputs + count);
+        ort_cpu_restore_fp(control);
+    }
+    free(values);
+    free(inputs);
+}
