@@ -98,18 +98,19 @@ static void found_index(trace *t, int64_t bound)
 
 /* Operators that pick rows of a table by one of their inputs. */
 static const struct {
-    const char *op_type;
+    const char *domain, *op_type;
     int index, table; /* slots */
 } lookups[] = {
-    {"EmbedLayerNormalization", 0, 2}, {"EmbedLayerNormalization", 1, 4},
-    {"EmbedLayerNormalization", 8, 3}, {"RotaryEmbedding", 3, 1},
+    {MS, "EmbedLayerNormalization", 0, 2}, {MS, "EmbedLayerNormalization", 1, 4},
+    {MS, "EmbedLayerNormalization", 8, 3}, {MS, "RotaryEmbedding", 1, 2},
+    {ONNX, "RotaryEmbedding", 3, 1},
 };
 
 /* The rows that slot `slot` of the node picks from; 0: it isn't such an input. */
 static int64_t looked_up(const ort_graph *graph, const ort_node *node, int slot)
 {
     for (size_t i = 0; i < sizeof lookups / sizeof *lookups; i++) {
-        if (slot != lookups[i].index || strcmp(node->op_type, lookups[i].op_type) != 0 ||
+        if (slot != lookups[i].index || !ort_edit_is(node, lookups[i].domain, lookups[i].op_type) ||
             lookups[i].table >= node->input_count)
             continue;
         const ort_graph_value *table = ort_graph_value_at(graph, node->inputs[lookups[i].table]);

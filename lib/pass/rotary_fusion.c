@@ -1,4 +1,5 @@
-/* rotary_fusion.c - x cos + rotate_half(x) sin becomes RotaryEmbedding where the opset has it (23).
+/* rotary_fusion.c - x cos + rotate_half(x) sin becomes RotaryEmbedding where the opset has it (23),
+ * else that of com.microsoft.
  *
  *     rotate_half(x) = Concat(-x[..., D/2:], x[..., :D/2]), by two Slices or one Split
  *     cos, sin       [B,1,S,D], both halves the same: made of Concat(f, f) by elementwise
@@ -8,6 +9,10 @@
  * before the splitting of heads, so that an attention finds those next to it:
  *
  *     Rotary(Transpose(Reshape x))      Transpose(Reshape(Rotary x))
+ *
+ * Where the first R of D elements are rotated and the others put behind them, R is the operator's
+ * rotary_embedding_dim. com.microsoft's picks rows of a table by position: a table [B,S,D/2] is
+ * laid as [B*S,D/2] and its rows are numbered, once for all layers.
  */
 #include <string.h>
 
@@ -16,7 +21,7 @@
 #include "pass/constants.h"
 #include "pass/pattern.h"
 
-enum { SPLIT = 1, HEADS = 2 };
+enum { SPLIT = 1, HEADS = 2, PART = 4 };
 
 static const ort_pattern_form forms[] = {
     {"(Add (Mul c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) sin) "
@@ -24,6 +29,13 @@ static const ort_pattern_form forms[] = {
      0},
     {"(Add (Mul c:(Concat (Neg h) l:(Split x ...)) sin) (Mul x cos))", SPLIT},
     {"r:(RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)", HEADS},
+    {"r:(ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)", HEADS},
+    {"c:(Concat r:(RotaryEmbedding l:(Slice x #ls #le #la ...) ...) h:(Slice x #hs #he #ha ...))",
+     PART},
+    {"c:(Concat r:(ms.RotaryEmbedding l:(Slice x #ls #le #la ...) ...) "
+     "h:(Slice x #hs #he #ha ...))", PART},
+    {"c:(Concat r:(RotaryEmbedding l:(Split x ...) ...) h)", PART | SPLIT},
+    {"c:(Concat r:(ms.RotaryEmbedding l:(Split x ...) ...) h)", PART | SPLIT},
 };
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
@@ -51,29 +63,37 @@ static bool has_unit_steps(const ort_pass_context *c, const ort_node *slice)
            (steps && ort_constant_is_all(steps, 1));
 }
 
-static const char *check_halves(const ort_pass_context *c, const ort_match *m, bool split)
+/* Is x parted into its first `half` elements, l, and the rest, h? NULL: so it is. */
+static const char *check_parts(const ort_pass_context *c, const ort_match *m, bool split,
+                               int64_t size, int64_t half)
 {
-    const ort_type *x = ort_match_type(m, c->graph, "x");
-    if (x->kind != ORT_TYPE_TENSOR || x->rank != 4 || !ort_dim_known(x->dim[3]))
-        return "what is rotated doesn't have four dimensions";
-    int64_t size = x->dim[3].size, half = size / 2;
     const ort_node *low = ort_match_node(m, "l");
-    if (size % 2 || !is_last(ort_node_int(ort_match_node(m, "c"), "axis", 0), 4))
-        return "the halves aren't put together along the last axis";
+    if (!is_last(ort_node_int(ort_match_node(m, "c"), "axis", 0), 4))
+        return "the parts aren't put together along the last axis";
     if (split) {
         const ort_type *l = ort_match_type(m, c->graph, "l");
         if (low->output_count != 2 || low->outputs[1] != ort_match_value(m, "h") ||
             !is_last(ort_node_int(low, "axis", 0), 4) || !ort_dim_known(l->dim[3]) ||
             l->dim[3].size != half)
-            return "it isn't split into halves";
+            return "it isn't split into these parts";
         return NULL;
     }
     if (int_of(c, m, "ls") != 0 || int_of(c, m, "le") != half || int_of(c, m, "hs") != half ||
         int_of(c, m, "he") < size || !is_last(int_of(c, m, "la"), 4) ||
         !is_last(int_of(c, m, "ha"), 4) || !has_unit_steps(c, low) ||
         !has_unit_steps(c, ort_match_node(m, "h")))
-        return "it isn't sliced into halves";
+        return "it isn't sliced into these parts";
     return NULL;
+}
+
+static const char *check_halves(const ort_pass_context *c, const ort_match *m, bool split)
+{
+    const ort_type *x = ort_match_type(m, c->graph, "x");
+    if (x->kind != ORT_TYPE_TENSOR || x->rank != 4 || !ort_dim_known(x->dim[3]))
+        return "what is rotated doesn't have four dimensions";
+    int64_t size = x->dim[3].size;
+    return size % 2 ? "the halves aren't of the same size"
+                    : check_parts(c, m, split, size, size / 2);
 }
 
 /* ---- tables */
@@ -198,7 +218,86 @@ static ort_status write_table(ort_pass_context *c, const table *t, ort_id *id, o
     return ORT_OK;
 }
 
+/* ---- rows of com.microsoft */
+
+static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
+                      const ort_attr *set, int set_count, ort_id *result, ort_error *err)
+{
+    *result = ort_graph_add_value(c->graph, "");
+    if (*result == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *result);
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
+                          .input_count = count, .outputs = result, .output_count = 1, .set = set,
+                          .set_count = set_count};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+/* 0, 1, 2 ... as [B,S] of this [B,S,h]; with B = 1 the number of the first, [1]. */
+static ort_status number_rows(ort_pass_context *c, ort_id rows, ort_id *positions, ort_error *err)
+{
+    const ort_type *type = type_of(c, rows);
+    const int64_t zero = 0, one = 1;
+    ort_id shape, size, range[3], reshape[2];
+    if (ort_dim_known(type->dim[0]) && type->dim[0].size == 1)
+        return ort_constant_list(c->graph, &zero, 1, positions, err);
+    ort_attr ends[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = 0},
+                        {.name = "end", .type = ORT_ATTR_INT, .i = 2}};
+    ort_attr flat = {.name = "keepdims", .type = ORT_ATTR_INT, .i = 0};
+    ort_tensor number = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 0},
+                         .data = (void *)(uintptr_t)&zero};
+    ORT_TRY(add(c, "Shape", &rows, 1, ends, 2, &shape, err));
+    ORT_TRY(add(c, "ReduceProd", &shape, 1, &flat, 1, &size, err));
+    ORT_TRY(ort_edit_add_constant(c->graph, "", &number, &range[0], err));
+    number.data = (void *)(uintptr_t)&one;
+    ORT_TRY(ort_edit_add_constant(c->graph, "", &number, &range[2], err));
+    range[1] = size;
+    ORT_TRY(add(c, "Range", range, 3, NULL, 0, &reshape[0], err));
+    reshape[1] = shape;
+    return add(c, "Reshape", reshape, 2, NULL, 0, positions, err);
+}
+
+/* [B,S,h] as [B*S,h]; a table of rows stays. */
+static ort_status lay_rows(ort_pass_context *c, ort_id *rows, ort_error *err)
+{
+    const ort_type *type = type_of(c, *rows);
+    ort_id inputs[2] = {*rows};
+    if (type->rank == 2)
+        return ORT_OK;
+    const int64_t list[2] = {-1, type->dim[2].size};
+    ORT_TRY(ort_constant_list(c->graph, list, 2, &inputs[1], err));
+    return add(c, "Reshape", inputs, 2, NULL, 0, rows, err);
+}
+
+static const char *microsoft_fits(const ort_pass_context *c, const ort_type *x, const table *t)
+{
+    if (x->dtype != ORT_DTYPE_FLOAT)
+        return "com.microsoft RotaryEmbedding would fit if it were float";
+    if (!t->rows && !ort_dim_known(type_of(c, t->half)->dim[2]))
+        return "the table's width isn't known";
+    return !t->rows && ort_model_opset(c->graph->model, ONNX) < 15
+               ? "what numbers the rows of its table came with opset 15" : NULL;
+}
+
 /* ---- the rotation */
+
+/* x, and the tables as either operator wants them; the positions, or ORT_ID_NONE. */
+static ort_status write_rotation(ort_pass_context *c, const ort_match *m, const table tables[2],
+                                 bool microsoft, int opset, ort_error *err)
+{
+    ort_id x = ort_match_value(m, "x"), made[2], positions = tables[0].positions;
+    for (int i = 0; i < 2; i++)
+        ORT_TRY(write_table(c, &tables[i], &made[i], err));
+    if (microsoft && positions == ORT_ID_NONE)
+        ORT_TRY(number_rows(c, tables[0].half, &positions, err));
+    for (int i = 0; i < 2 && microsoft; i++)
+        ORT_TRY(lay_rows(c, &made[i], err));
+    ort_id inputs[4] = {x, made[0], made[1], positions};
+    ort_id others[4] = {x, positions, made[0], made[1]};
+    ort_node_spec spec = {.domain = microsoft ? MS : ONNX, .op_type = "RotaryEmbedding",
+                          .inputs = microsoft ? others : inputs,
+                          .input_count = positions == ORT_ID_NONE ? 3 : 4, .opset = opset};
+    return ort_match_replace(c, m, &spec, err);
+}
 
 static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, bool split, int *changes,
                                 ort_error *err)
@@ -208,18 +307,53 @@ static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, bool sp
     const char *why = check_halves(c, m, split);
     if (!why && (!read_table(c, ort_match_value(m, "cos"), x, &tables[0]) ||
                  !read_table(c, ort_match_value(m, "sin"), x, &tables[1]) ||
-                 tables[0].positions != tables[1].positions))
+                 tables[0].positions != tables[1].positions || !tables[0].rows != !tables[1].rows))
         why = "the tables of angles aren't two equal halves for each token";
     int opset = why ? 0 : ort_pass_opset(c, m->nodes[0], ONNX, "RotaryEmbedding", 23);
+    bool microsoft = !opset;
+    if (!why && microsoft)
+        why = microsoft_fits(c, x, &tables[0]);
     if (why)
         ort_pass_note(c, m->nodes[0], "%s", why);
+    if (!why && microsoft)
+        opset = ort_pass_opset(c, m->nodes[0], MS, "RotaryEmbedding", 1);
     if (!opset)
         return ORT_OK;
-    ort_id inputs[4] = {ort_match_value(m, "x"), ORT_ID_NONE, ORT_ID_NONE, tables[0].positions};
-    for (int i = 0; i < 2; i++)
-        ORT_TRY(write_table(c, &tables[i], &inputs[1 + i], err));
-    ort_node_spec spec = {.domain = ONNX, .op_type = "RotaryEmbedding", .inputs = inputs,
-                          .input_count = inputs[3] == ORT_ID_NONE ? 3 : 4, .opset = opset};
+    ++*changes;
+    return write_rotation(c, m, tables, microsoft, opset, err);
+}
+
+/* ---- the first elements of each head alone */
+
+static ort_status widen(ort_pass_context *c, const ort_match *m, bool split, int *changes,
+                        ort_error *err)
+{
+    const ort_node *rotary = ort_match_node(m, "r");
+    const ort_type *x = ort_match_type(m, c->graph, "x");
+    const ort_type *part = type_of(c, rotary->outputs[0]);
+    bool microsoft = !strcmp(rotary->domain, MS);
+    const char *why = NULL;
+    if (x->kind != ORT_TYPE_TENSOR || x->rank != 4 || !ort_dim_known(x->dim[3]) ||
+        part->rank != 4 || !ort_dim_known(part->dim[3]) || ort_node_has(rotary, "num_heads") ||
+        ort_node_has(rotary, "rotary_embedding_dim"))
+        return ORT_OK;
+    why = check_parts(c, m, split, x->dim[3].size, part->dim[3].size);
+    if (!why && microsoft && !ort_dim_known(x->dim[1]))
+        why = "the number of heads isn't known";
+    if (why) {
+        ort_pass_note(c, m->nodes[0], "%s", why);
+        return ORT_OK;
+    }
+    ort_id inputs[4];
+    memcpy(inputs, rotary->inputs, sizeof *inputs * (size_t)rotary->input_count);
+    inputs[0] = ort_match_value(m, "x");
+    ort_attr set[2] = {{.name = "rotary_embedding_dim", .type = ORT_ATTR_INT,
+                        .i = part->dim[3].size},
+                       {.name = "num_heads", .type = ORT_ATTR_INT, .i = x->dim[1].size}};
+    ort_node_spec spec = {.domain = rotary->domain, .op_type = "RotaryEmbedding",
+                          .inputs = inputs, .input_count = rotary->input_count,
+                          .attrs = rotary->attrs, .attr_count = rotary->attr_count, .set = set,
+                          .set_count = microsoft ? 2 : 1, .opset = rotary->opset};
     ++*changes;
     return ort_match_replace(c, m, &spec, err);
 }
@@ -237,7 +371,7 @@ static ort_status before_heads(ort_pass_context *c, const ort_match *m, int *cha
     if (!ort_attention_has_perm(transpose, heads_first, 4) || whole->rank != 3 ||
         parts->rank != 4 || !ort_dim_equal(whole->dim[0], parts->dim[0]) ||
         !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
-        ort_node_has(rotary, "num_heads"))
+        (ort_node_has(rotary, "num_heads") && !ort_node_has(rotary, "rotary_embedding_dim")))
         return ORT_OK;
     ort_id rotated = ort_graph_add_value(c->graph, ""), split = ort_graph_add_value(c->graph, "");
     if (rotated == ORT_ID_NONE || split == ORT_ID_NONE)
@@ -245,12 +379,15 @@ static ort_status before_heads(ort_pass_context *c, const ort_match *m, int *cha
     ort_id inputs[4], shaped[2] = {rotated, reshape->inputs[1]};
     memcpy(inputs, rotary->inputs, sizeof *inputs * (size_t)rotary->input_count);
     inputs[0] = ort_match_value(m, "x");
+    bool sized = !strcmp(rotary->domain, MS) && !ort_node_int(rotary, "rotary_embedding_dim", 0);
     ort_attr heads = {.name = "num_heads", .type = ORT_ATTR_INT, .i = parts->dim[2].size};
-    ort_node_spec first = {.domain = ONNX, .op_type = "RotaryEmbedding", .name = rotary->name,
+    ort_node_spec first = {.domain = rotary->domain, .op_type = "RotaryEmbedding",
+                           .name = rotary->name,
                            .inputs = inputs, .input_count = rotary->input_count,
                            .outputs = &rotated, .output_count = 1, .attrs = rotary->attrs,
-                           .attr_count = rotary->attr_count, .set = &heads, .set_count = 1,
-                           .opset = rotary->opset, .origin = rotary->origin};
+                           .attr_count = rotary->attr_count, .set = &heads,
+                           .set_count = sized ? 0 : 1, .opset = rotary->opset,
+                           .origin = rotary->origin};
     ort_node_spec second = {.domain = ONNX, .op_type = "Reshape", .name = reshape->name,
                             .inputs = shaped, .input_count = 2, .outputs = &split,
                             .output_count = 1, .attrs = reshape->attrs,
@@ -272,8 +409,10 @@ static ort_status before_heads(ort_pass_context *c, const ort_match *m, int *cha
 static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
                        int *changes, ort_error *err)
 {
-    return f->flags & HEADS ? before_heads(c, m, changes, err)
-                            : fuse_rotation(c, m, f->flags & SPLIT, changes, err);
+    if (f->flags & HEADS)
+        return before_heads(c, m, changes, err);
+    return f->flags & PART ? widen(c, m, f->flags & SPLIT, changes, err)
+                           : fuse_rotation(c, m, f->flags & SPLIT, changes, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -177,6 +177,12 @@ static void causal_with_past(test_state *test)
 #define ROTATED(h, cos, sin) "(Add (Mul " h " " cos ") (Mul " TURNED(h) " " sin "))"
 #define START PROJECTED("q") "h = (Transpose (Reshape qx [0 0 2 4]) perm=0,2,1,3,); "
 
+/* Heads of 6, of which 4 elements are rotated. */
+#define PARTLY(parts, rotated, other)                                                              \
+    "qx = (MatMul x #wq:24,12); w = (Transpose (Reshape qx [0 0 2 6]) perm=0,2,1,3,); "            \
+    parts "h = " rotated "; " ANGLES "y = (Concat " ROTATED("h", TABLE("Cos"), TABLE("Sin"))       \
+    " " other " axis=-1)"
+
 static void rotary(test_state *test)
 {
     const fusion list[] = {
@@ -189,6 +195,23 @@ static void rotary(test_state *test)
         {START ANGLES "lo,hi = (Split h [2 2] axis=-1); "
          "y = (Add (Mul (Concat (Neg hi) lo axis=-1) " TABLE("Sin") ") (Mul h " TABLE("Cos") "))",
          "n,m,24", 23, 0, "RotaryEmbedding", 9, 1e-5},
+        {START ANGLES "y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")), "n,m,24", 17, CONTRIB,
+         "RotaryEmbedding", 15, 1e-5},
+        {START ANGLES "y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")), "1,m,24", 17, CONTRIB,
+         "RotaryEmbedding", 11, 1e-5},
+        {START ANGLES "y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")), "n,m,24", 14, CONTRIB,
+         "!RotaryEmbedding", -1, 1e-5},
+        {START "i = (Identity #c:7,2); t = (Concat i i axis=1); ids = (Cast (ReduceMax x axes=-1, "
+         "keepdims=0) to=7); y = " ROTATED("h", "(Unsqueeze (Gather t ids) [1])",
+         "(Unsqueeze (Gather t ids) [1])"), "n,m,24", 17, CONTRIB, "RotaryEmbedding", 6, 1e-5},
+        {PARTLY("", "(Slice w [0] [4] [3])", "(Slice w [4] [99] [3])"), "n,m,24", 23, 0, "!Concat",
+         9, 1e-5},
+        {PARTLY("", "(Slice w [0] [4] [3])", "(Slice w [4] [6] [-1])"), "n,m,24", 17, CONTRIB,
+         "!Concat", 15, 1e-5},
+        {PARTLY("l,o = (Split w [4 2] axis=-1); ", "(Identity l)", "o"), "n,m,24", 23, 0, "!Split",
+         9, 1e-5},
+        {PARTLY("", "(Slice w [2] [6] [3])", "(Slice w [0] [2] [3])"), "n,m,24", 23, 0, "Concat",
+         -1, 1e-5},
         {START "e = (MatMul x #f:24,4); y = " ROTATED("h", TABLE("Cos"), TABLE("Sin")),
          "n,m,24", 23, 0, "!RotaryEmbedding", -1, 1e-5},
         {START ANGLES "l = (Slice h [0] [1] [3]); y = (Add (Mul h " TABLE("Cos") ") (Mul (Concat "
