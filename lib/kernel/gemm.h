@@ -85,17 +85,25 @@ typedef struct ort_requant {
 } ort_requant;
 
 /* Weights of 4 bits in blocks along k: y[row][j] = sum over k of a[row][k] * (q[j][k] - zero) *
- * scale + bias[j]. Row j: k_blocks blocks of block/2 bytes, first element in the low bits;
- * scale[j][k_blocks]; zero[j][k_blocks] as float (already unpacked), NULL: 8. block is a power
- * of two from 16 on. */
+ * scale + bias[j]. Columns come in groups of `lanes` (ort_gemm_kernels.nbits_lanes), 8 weights of
+ * each in a word, neighbours along k, the first in the low bits:
+ *
+ *     words  [group][words][lanes]     scale, zero  [group][blocks][lanes]
+ *
+ * A row of words is cut into runs, each as long as a block or a part of it: run_words words, of 128
+ * weights at most; block_runs runs are a block. */
 typedef struct ort_nbits {
-    const float *a;      /* rows as nbits4_arrange makes them */
-    int64_t rows, a_row; /* floats from one row to the next */
-    const float *a_sum;  /* [rows][k_blocks] sums of a over each block */
-    const uint8_t *q;
-    const float *scale, *zero;
-    const float *bias;   /* [n] or NULL */
-    int64_t k_blocks, block;
+    const int32_t *words;
+    const float *scale, *zero;              /* zero NULL: 8 */
+    const float *bias;                      /* [n] or NULL */
+    int64_t n, row_words, run_words, block_runs;
+    int64_t rows;
+    const float *a;                         /* nbits4: [rows][8 * row_words], nbits4_arrange */
+    const float *sums;                      /* [rows][runs] sums of a */
+    int digits;                             /* nbits4_fixed: 1 or 3 bytes an element */
+    const int32_t *fixed;                   /* [rows][fixed_row], by nbits4_fix */
+    const float *units;                     /* [rows][runs] */
+    int64_t fixed_row;
     float *y;
     int64_t y_row;
 } ort_nbits;
@@ -136,11 +144,25 @@ typedef struct ort_gemm_kernels {
                             int zero, int16_t *out);
     void (*requant)(int64_t n, const int32_t *acc, const ort_requant *r, void *out);
     int nbits_lanes;
-    /* Write k elements, and zeros up to `padded`, a multiple of 8 * nbits_lanes. */
-    void (*nbits4_arrange)(int64_t k, int64_t padded, const float *a, float *out);
-    /* out[i] = (element i of q - zero) * scale; count is even. */
-    void (*nbits4_widen)(const uint8_t *q, int64_t count, float scale, float zero, float *out);
-    void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w); /* columns [first, last) */
+    /* Rows [j, j + lanes) of [n][row_words] into the words of one group; rows beyond n are 0. */
+    void (*nbits4_pack)(int64_t n, int64_t row_words, const uint8_t *q, int64_t j, int32_t *words);
+    /* k elements for nbits4, zeros up to 8 * row_words, and their sums. */
+    void (*nbits4_arrange)(int64_t k, const ort_nbits *w, const float *a, float *out, float *sums);
+    /* Columns [first, last), first a multiple of lanes. */
+    void (*nbits4)(int64_t first, int64_t last, const ort_nbits *w);
+    /* The same with the rows in fixed point: w->digits bytes for each element. 1: |error of a| <=
+     * (largest |a| of its run) / 254; 3: 2^-22 of it; beside that sums round as those of floats. */
+    void (*nbits4_fixed)(int64_t first, int64_t last, const ort_nbits *w);
+    /* k elements for nbits4_fixed: row_words rounded up to lanes are a plane; 2 * digits planes and
+     * `digits` words a run, then units and sums of each run. False when one isn't finite, or the
+     * largest of a run is beyond 2^+-100: such a row has to be multiplied in floats. */
+    bool (*nbits4_fix)(int64_t k, const ort_nbits *w, const float *a, int32_t *fixed, float *units,
+                       float *sums);
+    bool nbits4_fixed_is_fast; /* 3 digits take less time than floats */
+    /* out[kk * step + c] = (weight k0 + kk of column c of the group - zero) * scale, kk < depth and
+     * c < lanes; k0 is a multiple of 8. */
+    void (*nbits4_widen)(const ort_nbits *w, int64_t group, int64_t k0, int64_t depth, float *out,
+                         int64_t step);
     float (*dot_f32)(int64_t n, const float *a, const float *b);
 } ort_gemm_kernels;
 

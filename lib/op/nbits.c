@@ -1,8 +1,10 @@
 /* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2, 4 or 8 bits in blocks along K.
  *
- * B is [N][blocks][block * bits / 8] as the model stores it, never rewritten. Few rows of A: a
- * product of vectors straight from the 4-bit blocks. More rows: a task widens its columns of B to
- * float panels, kc at a time, and multiplies. Sums are in float whatever accuracy_level allows.
+ * B is [N][blocks][block * bits / 8] as the model stores it. Constants of 4 bits are packed into
+ * groups of columns (ort_nbits). Few rows of A multiply those straight: in fixed point of one byte
+ * an element where accuracy_level is 4, of three where the kernels are fast at that, in floats
+ * otherwise. More rows, or another B: a task widens its columns of B to float panels, kc at a time,
+ * and multiplies.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,20 +13,21 @@
 #include "base/checked.h"
 #include "op/matrix.h"
 
-enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10 };
+enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10, RUN_WORDS = 16 /* 128 weights */ };
 
 typedef struct nbits_state {
     int64_t k, n, block, bits, blocks;
     const float *scale, *zero; /* [N][blocks] from constants; zero NULL: the middle of the range */
     const float *bias;
+    ort_nbits packed; /* what doesn't change with A; words NULL: B isn't packed */
     bool zero_is_middle, reordered; /* reordered: g_idx says which block's scale a row of K has */
 } nbits_state;
 
 typedef struct nbits_plan {
     int64_t m;
     bool vectors;
-    int64_t a_row; /* floats of an arranged row of A */
-    size_t a, y, scale, zero, bias, arranged, sums;
+    int64_t fixed_row; /* words of a row of A in fixed point */
+    size_t a, y, scale, zero, bias, arranged, sums, fixed, units;
 } nbits_plan;
 
 static ort_status nbits_infer(ort_infer *x, ort_error *err)
@@ -126,6 +129,65 @@ static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, cons
     return ORT_OK;
 }
 
+/* [N][blocks] of a constant as floats [group][blocks][lanes]; columns beyond N have 0. */
+static ort_status pack_lanes(ort_prep *p, int input, const nbits_state *s, const float **out,
+                             ort_error *err)
+{
+    const ort_tensor *t = ort_prep_constant(p, input);
+    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
+    size_t bytes = (size_t)(groups * lanes * s->blocks) * sizeof(float);
+    bool fill;
+    float *to = ort_prep_pack(p, input == 2 ? "scales" : "zeros", bytes, &fill);
+    if (!to)
+        return ort_error_memory(err, bytes);
+    *out = to;
+    ort_prep_absorb(p, input);
+    if (!fill)
+        return ORT_OK;
+    float *plain = malloc((size_t)(s->n * s->blocks) * sizeof *plain);
+    if (!plain)
+        return ort_error_memory(err, bytes);
+    if (input == 3)
+        unpack_zeros(s, t, plain);
+    else
+        ort_tensor_to_f32(t, 0, s->n * s->blocks, plain);
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t b = 0; b < s->blocks; b++)
+            for (int64_t j = g * lanes; j < (g + 1) * lanes; j++)
+                *to++ = j < s->n ? plain[j * s->blocks + b] : 0.0f;
+    free(plain);
+    return ORT_OK;
+}
+
+static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, 1);
+    const ort_gemm_kernels *g = &p->k->gemm;
+    ort_nbits *w = &s->packed;
+    int level = (int)ort_node_int(p->node, "accuracy_level", 0);
+    if (s->bits != 4 || s->reordered || !b || !ort_prep_constant(p, 2) ||
+        (!s->zero_is_middle && !ort_prep_constant(p, 3)))
+        return ORT_OK;
+    w->n = s->n;
+    w->row_words = s->blocks * s->block / 8;
+    w->run_words = ort_min_i64(s->block / 8, RUN_WORDS);
+    w->block_runs = s->block / 8 / w->run_words;
+    w->digits = level == 4 ? 1 : g->nbits4_fixed_is_fast ? 3 : 0;
+    int64_t groups = (s->n + g->nbits_lanes - 1) / g->nbits_lanes;
+    size_t bytes = (size_t)(groups * g->nbits_lanes * w->row_words) * sizeof(int32_t);
+    bool fill;
+    int32_t *words = ort_prep_pack(p, "words", bytes, &fill);
+    if (!words)
+        return ort_error_memory(err, bytes);
+    for (int64_t i = 0; fill && i < groups; i++)
+        g->nbits4_pack(s->n, w->row_words, b->data, i * g->nbits_lanes,
+                       words + i * g->nbits_lanes * w->row_words);
+    ort_prep_absorb(p, 1);
+    w->words = words;
+    ORT_TRY(pack_lanes(p, 2, s, &w->scale, err));
+    return s->zero_is_middle ? ORT_OK : pack_lanes(p, 3, s, &w->zero, err);
+}
+
 static ort_status nbits_prepare(ort_prep *p, ort_error *err)
 {
     nbits_state *s = ort_prep_state(p, sizeof *s);
@@ -155,9 +217,12 @@ static ort_status nbits_prepare(ort_prep *p, ort_error *err)
         return ort_prep_unsupported_dtype(p, 0, err);
     ORT_TRY(check_sizes(s, ort_prep_constant(p, 1), ort_prep_constant(p, 2),
                         ort_prep_constant(p, 3), ort_prep_constant(p, 5), err));
+    ORT_TRY(floats_of_constant(p, 5, s->n, s, &s->bias, err));
+    ORT_TRY(pack_words(p, s, err));
+    if (s->packed.words)
+        return ORT_OK;
     ORT_TRY(floats_of_constant(p, 2, s->n * s->blocks, s, &s->scale, err));
-    ORT_TRY(floats_of_constant(p, 3, s->n * s->blocks, s, &s->zero, err));
-    return floats_of_constant(p, 5, s->n, s, &s->bias, err);
+    return floats_of_constant(p, 3, s->n * s->blocks, s, &s->zero, err);
 }
 
 /* ---- shape */
@@ -191,23 +256,27 @@ static ort_status nbits_shape(ort_shaping *s, ort_error *err)
     if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != state->k)
         return ort_error_set(err, ORT_ERROR_MODEL, "A needs %lld columns", (long long)state->k);
     p->m = ort_shape_count_range(&a->shape, 0, a->shape.rank - 1);
-    p->vectors = state->bits == 4 && p->m <= VECTOR_ROWS && !state->reordered;
+    p->vectors = state->packed.words && p->m <= VECTOR_ROWS;
     if (a->dtype != ORT_DTYPE_FLOAT) {
         ORT_TRY(take(&total, p->m * state->k, &p->a, err));
         ORT_TRY(take(&total, p->m * state->n, &p->y, err));
     }
     int64_t count = state->n * state->blocks;
-    if (!state->scale)
+    if (!state->scale && !state->packed.words)
         ORT_TRY(take(&total, count, &p->scale, err));
-    if (!state->zero && !state->zero_is_middle)
+    if (!state->zero && !state->zero_is_middle && !state->packed.words)
         ORT_TRY(take(&total, count, &p->zero, err));
     if (!state->bias)
         ORT_TRY(take(&total, state->n, &p->bias, err));
     if (p->vectors) {
-        size_t stretch = 8 * (size_t)s->k->gemm.nbits_lanes;
-        p->a_row = (int64_t)ort_round_up((size_t)(state->blocks * state->block), stretch);
-        ORT_TRY(take(&total, p->m * p->a_row, &p->arranged, err));
-        ORT_TRY(take(&total, p->m * state->blocks, &p->sums, err));
+        const ort_nbits *w = &state->packed;
+        int64_t runs = w->row_words / w->run_words;
+        size_t plane = ort_round_up((size_t)w->row_words, (size_t)s->k->gemm.nbits_lanes);
+        p->fixed_row = w->digits * (2 * (int64_t)plane + runs);
+        ORT_TRY(take(&total, p->m * 8 * w->row_words, &p->arranged, err));
+        ORT_TRY(take(&total, p->m * runs, &p->sums, err));
+        ORT_TRY(take(&total, p->m * p->fixed_row, &p->fixed, err));
+        ORT_TRY(take(&total, p->m * runs, &p->units, err));
     } else {
         int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
         s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
@@ -225,33 +294,55 @@ typedef struct nbits_job {
     const uint8_t *b;
     const float *a, *scale, *zero, *bias;
     const int32_t *group; /* [K] of g_idx, or NULL */
-    float *y, *arranged, *sums;
+    float *y;
+    ort_nbits w;
     int64_t columns; /* per task */
 } nbits_job;
 
-static void arrange_row(const nbits_job *j, int64_t row)
+static float *at(const ort_call *call, size_t offset)
+{
+    return (float *)(void *)((char *)call->workspace + offset);
+}
+
+/* The rows of A as a kernel wants them: in fixed point, or, when that isn't asked for or one of
+ * them doesn't go into it, in floats. */
+static void arrange_rows(nbits_job *j)
 {
     const nbits_state *s = j->s;
-    const float *a = j->a + row * s->k;
-    j->call->k->gemm.nbits4_arrange(s->k, j->p->a_row, a, j->arranged + row * j->p->a_row);
-    for (int64_t block = 0; block < s->blocks; block++) {
-        float sum = 0.0f;
-        for (int64_t i = block * s->block; i < s->k && i < (block + 1) * s->block; i++)
-            sum += a[i];
-        j->sums[row * s->blocks + block] = sum;
-    }
+    const nbits_plan *p = j->p;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    ort_nbits *w = &j->w;
+    const int64_t runs = w->row_words / w->run_words;
+    float *arranged = at(j->call, p->arranged), *sums = at(j->call, p->sums);
+    float *units = at(j->call, p->units);
+    int32_t *fixed = (int32_t *)(void *)at(j->call, p->fixed);
+    for (int64_t row = 0; w->digits && row < p->m; row++)
+        if (!g->nbits4_fix(s->k, w, j->a + row * s->k, fixed + row * p->fixed_row,
+                           units + row * runs, sums + row * runs))
+            w->digits = 0;
+    for (int64_t row = 0; !w->digits && row < p->m; row++)
+        g->nbits4_arrange(s->k, w, j->a + row * s->k, arranged + row * 8 * w->row_words,
+                          sums + row * runs);
+    w->rows = p->m;
+    w->a = arranged;
+    w->sums = sums;
+    w->fixed = fixed;
+    w->fixed_row = p->fixed_row;
+    w->units = units;
+    w->y = j->y;
+    w->y_row = s->n;
 }
 
 static void task_vectors(void *arg, size_t task, int thread)
 {
     (void)thread;
     const nbits_job *j = arg;
-    const nbits_state *s = j->s;
-    int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, s->n);
-    ort_nbits w = {.a = j->arranged, .rows = j->p->m, .a_row = j->p->a_row, .a_sum = j->sums,
-                   .q = j->b, .scale = j->scale, .zero = j->zero, .bias = j->bias,
-                   .k_blocks = s->blocks, .block = s->block, .y = j->y, .y_row = s->n};
-    j->call->k->gemm.nbits4(first, last, &w);
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, j->s->n);
+    if (j->w.digits)
+        g->nbits4_fixed(first, last, &j->w);
+    else
+        g->nbits4(first, last, &j->w);
 }
 
 /* k in [k0, k0 + depth) of one column of B. */
@@ -266,10 +357,6 @@ static void widen_column(const nbits_job *j, int64_t column, int64_t k0, int64_t
         int64_t block = j->group ? j->group[kk] : kk / s->block;
         float zero = zeros ? zeros[block] : (float)(1u << (s->bits - 1));
         end = j->group ? kk + 1 : ort_min_i64((block + 1) * s->block, k0 + depth);
-        if (s->bits == 4 && kk % 2 == 0 && end % 2 == 0) {
-            j->call->k->gemm.nbits4_widen(q + kk / 2, end - kk, scale[block], zero, out + kk - k0);
-            continue;
-        }
         for (int64_t i = kk; i < end; i++) {
             unsigned shift = (unsigned)((uint64_t)i % per_byte) * (unsigned)s->bits;
             unsigned bits = (unsigned)q[(uint64_t)i / per_byte] >> shift & mask;
@@ -284,7 +371,10 @@ static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k
                          float *columns, float *out)
 {
     const ort_gemm_kernels *g = &j->call->k->gemm;
-    for (int64_t c = 0; c < n; c += g->nr, out += depth * g->nr) {
+    for (int64_t c = 0; j->w.words && c < n; c += g->nbits_lanes)
+        g->nbits4_widen(&j->w, (first + c) / g->nbits_lanes, k0, depth,
+                        out + c / g->nr * depth * g->nr + c % g->nr, g->nr);
+    for (int64_t c = 0; !j->w.words && c < n; c += g->nr, out += depth * g->nr) {
         int64_t count = ort_min_i64(g->nr, n - c);
         for (int64_t i = 0; i < count; i++)
             widen_column(j, first + c + i, k0, depth, columns + i * depth);
@@ -312,11 +402,6 @@ static void task_panels(void *arg, size_t task, int thread)
     }
 }
 
-static float *at(const ort_call *call, size_t offset)
-{
-    return (float *)(void *)((char *)call->workspace + offset);
-}
-
 static void fill_parameters(nbits_job *j, const ort_call *call)
 {
     const nbits_state *s = j->s;
@@ -325,11 +410,11 @@ static void fill_parameters(nbits_job *j, const ort_call *call)
     j->scale = s->scale;
     j->zero = s->zero;
     j->bias = s->bias;
-    if (!j->scale) {
+    if (!j->scale && !j->w.words) {
         ort_tensor_to_f32(scale, 0, s->n * s->blocks, at(call, j->p->scale));
         j->scale = at(call, j->p->scale);
     }
-    if (!j->zero && zero) {
+    if (!j->zero && zero && !j->w.words) {
         unpack_zeros(s, zero, at(call, j->p->zero));
         j->zero = at(call, j->p->zero);
     }
@@ -365,21 +450,20 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
     nbits_job j = {.call = call, .s = s, .p = p, .b = ort_call_in(call, 1)->data, .a = a->data,
-                   .y = y->data};
+                   .y = y->data, .w = s->packed};
     bool half = a->dtype != ORT_DTYPE_FLOAT;
     ORT_TRY(check_groups(&j, err));
     fill_parameters(&j, call);
+    j.w.bias = j.bias;
     if (half) {
         ort_matrix_widen(call, a, at(call, p->a));
         j.a = at(call, p->a);
         j.y = at(call, p->y);
     }
     if (p->vectors) {
-        j.arranged = at(call, p->arranged);
-        j.sums = at(call, p->sums);
-        for (int64_t row = 0; row < p->m; row++)
-            arrange_row(&j, row);
-        j.columns = ort_max_i64(TASK_BYTES / (s->blocks * s->block / 2 + 1), 1);
+        arrange_rows(&j);
+        int64_t pair = 2 * call->k->gemm.nbits_lanes;
+        j.columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
         ort_call_parallel(call, ort_task_count(s->n, j.columns), task_vectors, &j);
     } else {
         j.columns = panel_columns(call->k);

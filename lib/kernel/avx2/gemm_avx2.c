@@ -17,6 +17,20 @@ static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
     return vi_load_u8(bytes);
 }
 
+/* Every eighth of 8 * VF_LANES elements. */
+static inline vf vf_load_eighth(const float *p)
+{
+    return _mm256_i32gather_ps(p, _mm256_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56), 4);
+}
+
+/* p + the products of four nibbles of low with signed bytes of even, and of high with odd: four of
+ * at most 15 * 128 in 16 bits. */
+static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
+{
+    vi pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, even), _mm256_maddubs_epi16(high, odd));
+    return vi_add(p, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
 /* The low byte of the first n lanes. */
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {

@@ -14,6 +14,14 @@ static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(v_mask_n(n), p));
 }
 
+/* p + the products of four nibbles of low with signed bytes of even, and of high with odd: four of
+ * at most 15 * 128 in 16 bits. */
+static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
+{
+    vi pairs = _mm512_add_epi16(_mm512_maddubs_epi16(low, even), _mm512_maddubs_epi16(high, odd));
+    return vi_add(p, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
 /* The low byte of the first n lanes. */
 static inline void store_bytes(uint8_t *p, int64_t n, vi v)
 {

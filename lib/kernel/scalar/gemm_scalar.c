@@ -28,6 +28,25 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
         out[i] = in[i * stride];
 }
 
+/* Every eighth of 8 * VF_LANES elements. */
+static inline vf vf_load_eighth(const float *p)
+{
+    vf r;
+    for (int i = 0; i < VF_LANES; i++)
+        r[i] = p[8 * i];
+    return r;
+}
+
+/* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */
+static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
+{
+    for (int i = 0; i < VF_LANES; i++)
+        for (int byte = 0; byte < 32; byte += 8)
+            p[i] += (low[i] >> byte & 15) * (int8_t)((uint32_t)even[i] >> byte) +
+                    (high[i] >> byte & 15) * (int8_t)((uint32_t)odd[i] >> byte);
+    return p;
+}
+
 #define vi_add vi_wrap_add
 #define GEMM_ROWS 4
 #include "kernel/gemm.inc"

@@ -84,6 +84,23 @@ SIMD void vf_transpose(const float *from, int64_t step, float *to, int64_t to_st
             to[j * to_step + i] = row[j];
     }
 }
+SIMD vf vf_abs(vf a) { return vf_max(a, -a); }
+SIMD float vf_hmax(vf a)
+{
+    float x = a[0] > a[2] ? a[0] : a[2], y = a[1] > a[3] ? a[1] : a[3];
+    return x > y ? x : y;
+}
+SIMD vi vi_or(vi a, vi b) { return a | b; }
+SIMD vi vi_sra(vi a, int count) { return a >> count; }
+SIMD vi vi_shl(vi a, int count)
+{
+    typedef uint32_t vu __attribute__((vector_size(16)));
+    vu b;
+    memcpy(&b, &a, sizeof b);
+    b <<= count;
+    memcpy(&a, &b, sizeof a);
+    return a;
+}
 SIMD vi vi_shr(vi a, int count)
 {
     typedef uint32_t vu __attribute__((vector_size(16)));

@@ -1,5 +1,7 @@
 /* gemm_vnni.c - integer products of the AVX-512 VNNI tier: int16 pairs with a fused accumulation
- * (vpdpwssd). Everything else is the AVX-512 tier's. */
+ * (vpdpwssd), nibbles by bytes (vpdpbusd). Everything else is the AVX-512 tier's. */
+#include <string.h>
+
 #include "kernel/avx512/simd.h"
 
 #include "kernel/gemm.h"
@@ -31,7 +33,17 @@ static inline __attribute__((always_inline)) void i32_finish(vi acc, int32_t *c,
 #define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)
 #include "kernel/gemm_tile.inc"
 
+/* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */
+static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
+{
+    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(p, low, even), high, odd);
+}
+#include "kernel/nbits_store.inc"
+#include "kernel/nbits_fixed.inc"
+
 void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
+    table->nbits4_fixed = nbits4_fixed;
+    table->nbits4_fixed_is_fast = true;
 }

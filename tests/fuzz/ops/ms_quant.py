@@ -266,6 +266,9 @@ def matmul_nbits(g):
     blocks = -(-k // block)
     rows = g.shape(low=1, high=2)
     g.attrs |= {"K": k, "N": n, "bits": bits, "block_size": block}
+    level = g.pick([None, None, 4])
+    if level:
+        g.attrs["accuracy_level"] = level
     x = small(g, dtype, *rows, k)
     scales = np.abs(small(g, dtype, n, blocks)).astype(dtype)
     how = g.pick(["none", "packed", "float"])
@@ -286,7 +289,9 @@ def matmul_nbits(g):
     g.formula = lambda *given: [nbits(bits, block, k, *given)]
     # Weights (q - zero) * scale of at most 2^bits scales, rounded once; float zero points add one.
     top = (2 ** bits + (bounds.most(zeros) if how == "float" else 0)) * bounds.most(scales)
-    g.tolerance = Tolerance(ulps=4, scale=bounds.dot(k + 3, x, top, extra=bounds.most(bias)))
+    # At accuracy_level 4 an element of x may be off by half of a 127th of its block's largest.
+    g.tolerance = Tolerance(ulps=4, scale=bounds.dot(k + 3, x, top, extra=bounds.most(bias)),
+                            absolute=k * top * bounds.most(x) / 250 if level else 0.0)
 
 
 def parts_of(packed, bits, count):
