@@ -84,12 +84,52 @@ static void fill_blocks(void *dst, int64_t count, const void *src, size_t bytes)
             d_[i * ds] = s_[i * ss];                                                               \
     } while (0)
 
+static vec4 load4(const uint32_t *p)
+{
+    vec4 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static void store4(uint32_t *p, vec4 v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* Every second, third or fourth word, as long as four of them lie in what may be read: how many
+ * were copied. */
+static int64_t pick_words(uint32_t *dst, const uint32_t *src, int64_t step, int64_t n)
+{
+    int64_t i = 0;
+    if (step == 2)
+        for (; i + 4 < n; i += 4, src += 8)
+            store4(dst + i, __builtin_shuffle(load4(src), load4(src + 4), (vec4){0, 2, 4, 6}));
+    else if (step == 3)
+        for (; i + 4 < n; i += 4, src += 12) {
+            vec4 v = __builtin_shuffle(load4(src), load4(src + 4), (vec4){0, 3, 6, 6});
+            store4(dst + i, __builtin_shuffle(v, load4(src + 8), (vec4){0, 1, 2, 5}));
+        }
+    else
+        for (; i + 4 < n; i += 4, src += 16) {
+            vec4 v = __builtin_shuffle(load4(src), load4(src + 4), (vec4){0, 4, 0, 4});
+            vec4 w = __builtin_shuffle(load4(src + 8), load4(src + 12), (vec4){0, 4, 0, 4});
+            store4(dst + i, __builtin_shuffle(v, w, (vec4){0, 1, 4, 5}));
+        }
+    return i;
+}
+
 static void copy_strided(char *dst, int64_t ds, const char *src, int64_t ss, int64_t n,
                          size_t bytes)
 {
     if (ds == 1 && ss == 1) {
         memcpy(dst, src, (size_t)n * bytes);
         return;
+    }
+    if (ds == 1 && bytes == 4 && ss >= 2 && ss <= 4) {
+        int64_t done = pick_words((void *)dst, (const void *)src, ss, n);
+        dst += done * 4;
+        src += done * ss * 4;
+        n -= done;
     }
     if (ds == 1 && ss == 0) {
         fill_blocks(dst, n, src, bytes);
@@ -104,19 +144,6 @@ static void copy_strided(char *dst, int64_t ds, const char *src, int64_t ss, int
     }
 }
 
-static vec4 load4(const uint32_t *p)
-{
-    vec4 v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-static void store4(uint32_t *p, vec4 v)
-{
-    memcpy(p, &v, sizeof v);
-}
-
-/* dst[k*dk + j] = src[k + j*sj] for 4x4 elements. */
 static void transpose4x4(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t sj)
 {
     const vec4 low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, last = {2, 3, 6, 7};
