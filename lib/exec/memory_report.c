@@ -91,7 +91,7 @@ static ort_status write_peak(const ort_plan *plan, ort_json *json, ort_error *er
     }
     for (int i = 0; i < plan->storage_count; i++) {
         const ort_storage *s = &plan->storages[i];
-        if (s->output < 0 && s->bytes && s->first <= plan->peak_position &&
+        if (s->output < 0 && s->within < 0 && s->bytes && s->first <= plan->peak_position &&
             s->last >= plan->peak_position)
             alive[count++] = s;
     }

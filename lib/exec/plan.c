@@ -132,7 +132,8 @@ static void place_sources(planner *p)
 
 static bool new_storage(planner *p, ort_id id, size_t bytes, int first, int last, int *index)
 {
-    ort_storage storage = {.bytes = bytes, .first = first, .last = last, .output = -1, .value = id};
+    ort_storage storage = {.bytes = bytes, .first = first, .last = last, .output = -1,
+                           .within = -1, .value = id};
     *index = (int)p->storages.count;
     return ort_vec_push(&p->storages, storage);
 }
@@ -437,6 +438,7 @@ static ort_status finish_steps(planner *p)
         memcpy(plan->storages, p->storages.data, sizeof *plan->storages * p->storages.count);
     plan->storage_count = (int)p->storages.count;
     ORT_TRY(ort_plan_branch(plan, p->facts, p->err));
+    ort_plan_join(plan);
     ORT_TRY(ort_plan_place(plan, p->err));
     for (int i = 0; i < plan->storage_count; i++)
         p->storages.data[i] = plan->storages[i];

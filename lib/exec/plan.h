@@ -91,11 +91,14 @@ struct ort_plan {
     int *storage_of; /* by value id; -1 */
 };
 
+#define ORT_PLAN_ALIGNMENT 64 /* bytes */
+
 /* One stretch of memory: values that share it, alive from position `first` to `last`. */
 typedef struct ort_storage {
-    size_t bytes, offset;
+    size_t bytes, offset; /* in the arena; until places are found: within the storage below */
     int first, last;
     int output;   /* the output whose memory it is, or -1 */
+    int within;   /* the storage that it is a part of, or -1 */
     ort_id value; /* the first that lives in it; ORT_ID_NONE: workspace */
 } ort_storage;
 
@@ -113,6 +116,8 @@ void ort_plan_drop(ort_plan *plan);
 ort_status ort_plan_infer(ort_plan *plan, ort_fact *facts, ort_error *err);
 /* plan_branches.c: the groups, and the longer lives of what they touch. */
 ort_status ort_plan_branch(ort_plan *plan, const ort_fact *facts, ort_error *err);
+/* plan_join.c: which storages are parts of others, once groups are known. */
+void ort_plan_join(ort_plan *plan);
 /* plan_memory.c: offsets for all storages that are not an output's; sets arena and peak bytes. */
 ort_status ort_plan_place(ort_plan *plan, ort_error *err);
 

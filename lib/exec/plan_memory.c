@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "exec/plan.h"
 
-#define ALIGNMENT 64
-
 static int by_size(const void *a, const void *b)
 {
     const ort_storage *x = *(const ort_storage *const *)a, *y = *(const ort_storage *const *)b;
@@ -56,7 +54,7 @@ static void find_peak(ort_plan *plan, int64_t *change)
     for (int i = 0; i < plan->storage_count; i++) {
         const ort_storage *s = &plan->storages[i];
         int first = s->first < 0 ? 0 : s->first, last = s->last < steps ? s->last : steps - 1;
-        if (s->output >= 0 || first >= steps)
+        if (s->output >= 0 || s->within >= 0 || first >= steps)
             continue;
         change[first] += (int64_t)s->bytes;
         change[last + 1] -= (int64_t)s->bytes;
@@ -70,10 +68,32 @@ static void find_peak(ort_plan *plan, int64_t *change)
     }
 }
 
+/* What lies within another storage lives inside of its life. */
+static void outlive_parts(ort_plan *plan)
+{
+    for (int i = 0; i < plan->storage_count; i++) {
+        const ort_storage *part = &plan->storages[i];
+        for (int w = part->within; w >= 0; w = plan->storages[w].within) {
+            ort_storage *whole = &plan->storages[w];
+            whole->first = part->first < whole->first ? part->first : whole->first;
+            whole->last = part->last > whole->last ? part->last : whole->last;
+        }
+    }
+}
+
+/* Parts may have parts: wholes, which are made later, come first. */
+static void place_parts(ort_plan *plan)
+{
+    for (int i = plan->storage_count - 1; i >= 0; i--)
+        if (plan->storages[i].within >= 0)
+            plan->storages[i].offset += plan->storages[plan->storages[i].within].offset;
+}
+
 ort_status ort_plan_place(ort_plan *plan, ort_error *err)
 {
     int count = 0, placed_count = 0;
     size_t total = 0;
+    outlive_parts(plan);
     ort_status status = ORT_OK;
     ort_storage **order = calloc((size_t)plan->storage_count * 2 + 2, sizeof *order);
     ort_storage **placed = order ? order + plan->storage_count + 1 : NULL;
@@ -84,8 +104,8 @@ ort_status ort_plan_place(ort_plan *plan, ort_error *err)
     }
     for (int i = 0; i < plan->storage_count; i++) {
         ort_storage *s = &plan->storages[i];
-        s->bytes = ort_round_up(s->bytes, ALIGNMENT);
-        if (s->output >= 0 || s->bytes == 0)
+        s->bytes = ort_round_up(s->bytes, ORT_PLAN_ALIGNMENT);
+        if (s->output >= 0 || s->within >= 0 || s->bytes == 0)
             continue;
         if (!ort_add_size(total, s->bytes, &total) || total > PTRDIFF_MAX) {
             status = ort_error_set(err, ORT_ERROR_MEMORY,
@@ -103,6 +123,7 @@ ort_status ort_plan_place(ort_plan *plan, ort_error *err)
         insert_by_offset(placed, placed_count++, s);
     }
     find_peak(plan, change);
+    place_parts(plan);
 done:
     free(order);
     free(change);

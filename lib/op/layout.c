@@ -283,12 +283,15 @@ static ort_status concat_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
     int64_t axis = *(const int64_t *)call->state, to = 0;
+    const char *at = out->data; /* where input i lies when it is a part of the output (JOINS) */
     (void)err;
     axis = axis < 0 ? axis + out->shape.rank : axis;
     for (int i = 0; i < call->in_count; i++) {
         const ort_tensor *in = ort_call_in(call, i);
         int64_t n = in->shape.dim[axis];
-        copy_slab(in, 0, out, to, n, (int)axis, call->pool);
+        if (in->data != at)
+            copy_slab(in, 0, out, to, n, (int)axis, call->pool);
+        at += ort_tensor_bytes(in);
         to += n;
     }
     return ORT_OK;
@@ -555,11 +558,11 @@ const ort_op ort_ops_layout[] = {
     {ONNX, "Tile", 13, "input:T,repeats:T1 -> output:T", "T:F,I,U,C,bf16,str,bool T1:i64", "",
      0, &tile_impl},
     {ONNX, "Concat", 4, "inputs*:T -> concat_result:T", "T:F,I,U,C,str,bool", "axis:i!",
-     0, &concat_impl},
+     ORT_TRAIT_JOINS, &concat_impl},
     {ONNX, "Concat", 11, "inputs*:T -> concat_result:T", "T:F,I,U,C,str,bool", "axis:i!",
-     0, &concat_impl},
+     ORT_TRAIT_JOINS, &concat_impl},
     {ONNX, "Concat", 13, "inputs*:T -> concat_result:T", "T:F,I,U,C,bf16,str,bool", "axis:i!",
-     0, &concat_impl},
+     ORT_TRAIT_JOINS, &concat_impl},
     {ONNX, "Split", 2, "input:T -> outputs*:T", "T:F,I,U,C,str,bool", "axis:i=0 split:is",
      0, &split_impl},
     {ONNX, "Split", 11, "input:T -> outputs*:T", "T:F,I,U,C,str,bool", "axis:i=0 split:is",

@@ -45,6 +45,8 @@ enum {
     ORT_TRAIT_DEPRECATED = 1 << 8,  /* the domain dropped it at this version */
     ORT_TRAIT_DYNAMIC = 1 << 9,     /* output shape depends on data: run allocates its outputs */
     ORT_TRAIT_REWRITTEN = 1 << 10,  /* a session makes other operators of it: needs no run */
+    ORT_TRAIT_JOINS = 1 << 13,      /* output 0 is the inputs side by side along attribute axis;
+                                       run passes over inputs that lie in their place already */
     /* Large constants are used where a file has them, whatever their alignment: */
     ORT_TRAIT_READS_UNALIGNED = 1 << 11, /* run reads floating inputs so */
     ORT_TRAIT_PACKS_UNALIGNED = 1 << 12, /* prepare reads input 1 so, when it is float */
