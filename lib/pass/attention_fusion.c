@@ -1,9 +1,9 @@
 /* attention_fusion.c - softmax(q k^T scale + mask) v spelled in products becomes Attention (of
- * opset 23), or MultiHeadAttention of com.microsoft.
+ * opset 23), or MultiHeadAttention or GroupQueryAttention of com.microsoft.
  *
- * What attention_match.h finds around it goes in as well. A group of heads and a softcap are
- * Attention's alone. MultiHeadAttention wants q, and gives its result, with the heads together, and
- * its bias in full along the query rows. An Attention that is there already is looked at again:
+ * What attention_match.h finds around it goes in as well. MultiHeadAttention has no groups of heads
+ * (attention_group.c) and no softcap; it wants q, and gives its result, with the heads together,
+ * and its bias in full along the query rows. An Attention that is there already is looked at again:
  * what stands around it may have become plain since it was written.
  */
 #include <string.h>
@@ -102,7 +102,7 @@ static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *he
     return reshape->inputs[0];
 }
 
-static bool join(const ort_graph *graph, ort_attention *a)
+bool ort_attention_join(const ort_graph *graph, ort_attention *a)
 {
     ort_attention before = *a;
     int64_t heads[3];
@@ -183,9 +183,8 @@ static ort_status part_result(ort_pass_context *c, ort_id result, ort_id parted,
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-/* What was matched goes, then `spec`, whose result is outputs[0], is added in the root's place. */
-static ort_status replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
-                          ort_id *outputs, ort_error *err)
+ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
+                                 ort_id *outputs, ort_error *err)
 {
     outputs[0] = a->parted == ORT_ID_NONE ? a->root->outputs[0] : ort_graph_add_value(c->graph, "");
     if (outputs[0] == ORT_ID_NONE)
@@ -235,18 +234,14 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
                           .input_count = trimmed(inputs, 6), .outputs = outputs,
                           .output_count = trimmed(outputs, 3), .set = set, .set_count = set_count,
                           .opset = opset};
-    return replace(c, a, &spec, outputs, err);
+    return ort_attention_replace(c, a, &spec, outputs, err);
 }
 
 /* ---- MultiHeadAttention */
 
-/* A graph input that has the dim, so that layers share what is made of it; else `like`. */
-static void source_of(const ort_pass_context *c, ort_dim dim, ort_id like, ort_id *id,
-                      int64_t *axis)
+void ort_attention_source(const ort_pass_context *c, ort_dim dim, ort_id *id, int64_t *axis)
 {
     const ort_graph *graph = c->graph;
-    *id = like;
-    *axis = 1;
     for (size_t i = 0; i < graph->inputs.count; i++) {
         const ort_type *type = type_of(c, graph->inputs.data[i]);
         for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++)
@@ -271,8 +266,9 @@ static ort_status full_rows(ort_pass_context *c, ort_id q, ort_id *mask, ort_err
     if (!spread || ort_dim_known(wanted)) {
         ORT_TRY(ort_constant_list(c->graph, list, 4, &shape, err));
     } else {
-        ort_id source, one, size;
-        source_of(c, wanted, q, &source, &axis);
+        ort_id source = q, one, size;
+        axis = 1;
+        ort_attention_source(c, wanted, &source, &axis);
         ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
                            {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
         if ((size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
@@ -318,7 +314,7 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
                           .input_count = trimmed(inputs, 8), .outputs = outputs,
                           .output_count = trimmed(outputs, 3), .set = set,
                           .set_count = a->causal ? 3 : 2, .opset = 1};
-    return replace(c, a, &spec, outputs, err);
+    return ort_attention_replace(c, a, &spec, outputs, err);
 }
 
 /* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. */
@@ -342,6 +338,10 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
 {
     bool done = false;
     ort_attention plain = *a;
+    ORT_TRY(ort_attention_fuse_group(c, a, &done, err));
+    *changes += done;
+    if (done)
+        return ORT_OK;
     const char *why = multi_fits(c, a);
     int opset = why ? 0 : ort_pass_opset(c, a->root, MS, "MultiHeadAttention", 1);
     if (why)
@@ -350,7 +350,7 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
         return ORT_OK;
     (void)ort_attention_uncache(c, a);
     (void)ort_attention_is_causal(c, a);
-    done = join(c->graph, a) && a->q_heads == a->kv_heads;
+    done = ort_attention_join(c->graph, a) && a->q_heads == a->kv_heads;
     if (!done) {
         *a = plain; /* with a cache the new keys must have their heads together */
         ORT_TRY(unpack(c, a, &done, err));
@@ -375,7 +375,7 @@ static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_
     ORT_TRY(ungroup(c, a, &done, err));
     (void)ort_attention_uncache(c, a);
     (void)ort_attention_is_causal(c, a);
-    if (!join(c->graph, a))
+    if (!ort_attention_join(c->graph, a))
         ORT_TRY(unpack(c, a, &done, err));
     ++*changes;
     return write_attention(c, a, opset, err);
@@ -416,7 +416,7 @@ static ort_status extend(ort_pass_context *c, ort_node *node, int *changes, ort_
         ORT_TRY(ungroup(c, &a, &more, err));
     more = (!a.causal && ort_attention_uncache(c, &a)) || more;
     more = ort_attention_is_causal(c, &a) || more;
-    if (join(c->graph, &a))
+    if (ort_attention_join(c->graph, &a))
         more = true;
     else
         ORT_TRY(unpack(c, &a, &unpacked, err));

@@ -6,6 +6,7 @@
 #ifndef ORT_PASS_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_MATCH_H
 
+#include "op/edit.h"
 #include "pass/pass.h"
 
 enum { ORT_ATTENTION_CORE = 16, ORT_ATTENTION_AROUND = 40, ORT_ATTENTION_MASKS = 3 };
@@ -54,6 +55,20 @@ bool ort_attention_join_result(const ort_graph *graph, ort_attention *a);
 ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *heads);
 /* Is the mask one that only keeps later keys out? Then it goes. */
 bool ort_attention_is_causal(const ort_pass_context *context, ort_attention *a);
+
+/* ---- writing */
+
+/* Heads together: q [B,S,H*D], k [B,T,G*D], v [B,T,G*E], and the result. False: nothing changed. */
+bool ort_attention_join(const ort_graph *graph, ort_attention *a);
+/* What was matched goes, then `spec` is added in the root's place; outputs, which must be spec's,
+ * gets the result as its first. */
+ort_status ort_attention_replace(ort_pass_context *context, const ort_attention *a,
+                                 ort_node_spec *spec, ort_id *outputs, ort_error *err);
+/* A graph input that has the dim, so that layers share what is made of it; else they stay. */
+void ort_attention_source(const ort_pass_context *context, ort_dim dim, ort_id *id, int64_t *axis);
+/* GroupQueryAttention of com.microsoft, where it is one; *done: it has been written. */
+ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attention *a, bool *done,
+                                    ort_error *err);
 
 /* ---- shared */
 

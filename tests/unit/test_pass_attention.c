@@ -170,6 +170,39 @@ static void causal_with_past(test_state *test)
     ALL(list);
 }
 
+/* A key for two queries of four, causal; `past` is the shape of what is appended to. */
+#define TWICE(heads) "(Reshape (Expand (Unsqueeze " heads " [2]) [1 1 2 1 1]) [0 4 -1 4])"
+#define GROUP(name, past) TWICE("(Concat #p" name ":" past " " HEADS(name) " axis=2)")
+#define CAUSAL_GROUP(k, v, mask)                                                                   \
+    "qx = (MatMul x #wq:24,16); " PROJECTED("k") PROJECTED("v")                                    \
+    "y = (Reshape (Transpose (MatMul (Softmax (Add (Mul (MatMul (Transpose (Reshape qx "           \
+    "[0 0 4 4]) perm=0,2,1,3,) (Transpose " k " perm=0,1,3,2,)) 0.5) " mask ")) " v                \
+    ") perm=0,2,1,3,) [0 0 16])"
+#define AFTER "(Where (LessOrEqual " ALONG " " DOWN ") 0.0 " LOW ")"
+#define AFTER_PAST "(Where (LessOrEqual (Unsqueeze (Range @0 (Add t @5) @1) [0]) "                 \
+    "(Add " DOWN " @5)) 0.0 " LOW ")"
+
+static void grouped_queries(test_state *test)
+{
+    const fusion list[] = {
+        {STEPS CAUSAL_GROUP(TWICE(HEADS("k")), TWICE(HEADS("v")), AFTER), "2,n,24", 17, CONTRIB,
+         "GroupQueryAttention", -1, 1e-5},
+        {STEPS CAUSAL_GROUP(TWICE(HEADS("k")), TWICE(HEADS("v")), AFTER), "2,3,24", 17, CONTRIB,
+         "!Shape", 4, 1e-5},
+        {STEPS CAUSAL_GROUP(TWICE(HEADS("k")), TWICE(HEADS("v")), AFTER), "2,n,24", 17, 0,
+         "!GroupQueryAttention", -1, 1e-5},
+        {STEPS CAUSAL_GROUP(TWICE(HEADS("k")), TWICE(HEADS("v")), AFTER), "2,n,24", 14, CONTRIB,
+         "!GroupQueryAttention", -1, 1e-5},
+        {STEPS CAUSAL_GROUP(GROUP("k", "1,2,5,4"), GROUP("v", "1,2,5,4"), AFTER_PAST), "1,n,24", 17,
+         CONTRIB, "GroupQueryAttention", -1, 1e-5},
+        {STEPS CAUSAL_GROUP(GROUP("k", "2,2,5,4"), GROUP("v", "2,2,5,4"), AFTER_PAST), "2,n,24", 17,
+         CONTRIB, "!GroupQueryAttention", -1, 1e-5},
+        {STEPS CAUSAL_GROUP(GROUP("k", "1,2,5,4"), GROUP("v", "1,2,5,4"), "#m:1,1,1,8"), "1,3,24",
+         17, CONTRIB, "!GroupQueryAttention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Rotated halves of heads of 4; angles f [B,S,2] of each token. */
 #define ANGLES "f = (MatMul x #f:24,2); e = (Concat f f axis=-1); "
 #define TABLE(op) "(Unsqueeze (Mul (" op " e) 1.25) [1])"
@@ -249,6 +282,7 @@ int main(void)
     RUN(test, caches);
     RUN(test, causal);
     RUN(test, causal_with_past);
+    RUN(test, grouped_queries);
     RUN(test, rotary);
     RUN(test, rotated_attention);
     return test->failures != 0;
