@@ -145,7 +145,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     ORT_EACH_NODE(c->graph, node)
     {
-        if (ort_edit_is(node, ONNX, "Add")) {
+        bool sums = ort_edit_is(node, ONNX, "Sum") && node->input_count == 2 && node->opset >= 8;
+        if (sums || ort_edit_is(node, ONNX, "Add")) {
             for (int slot = 0; slot < 2 && !node->removed; slot++)
                 ORT_TRY(take_bias(c, node, slot, changes, err));
         } else if (is_product(c->graph, node)) {

@@ -9,56 +9,10 @@
 
 #include "base/error.h"
 #include "op/edit.h"
-#include "pass/pass.h"
-
-typedef struct cut { /* along each axis, in the order given */
-    int count;
-    int64_t start[ORT_MAX_RANK], end[ORT_MAX_RANK], axis[ORT_MAX_RANK], step[ORT_MAX_RANK];
-} cut;
-
-/* Input `slot` as numbers; false when it isn't constant or not `count` of them. */
-static bool read_list(const ort_graph *graph, const ort_node *node, int slot, int count,
-                      int64_t *list)
-{
-    const ort_tensor *t = ort_edit_constant(graph, node, slot);
-    if (!t || !t->data || ort_tensor_count(t) != count)
-        return false;
-    for (int i = 0; i < count; i++)
-        list[i] = ort_tensor_get_i64(t, i);
-    return true;
-}
-
-static bool has(const ort_node *node, int slot)
-{
-    return slot < node->input_count && node->inputs[slot] != ORT_ID_NONE;
-}
-
-static bool read_cut(const ort_graph *graph, const ort_node *node, cut *c)
-{
-    if (!ort_edit_is(node, ONNX, "Slice") || node->opset < 10 || node->input_count < 3)
-        return false;
-    const ort_tensor *starts = ort_edit_constant(graph, node, 1);
-    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
-    if (!starts || in->kind != ORT_TYPE_TENSOR || in->rank < 0 ||
-        ort_tensor_count(starts) > in->rank)
-        return false;
-    c->count = (int)ort_tensor_count(starts);
-    for (int i = 0; i < c->count; i++) {
-        c->axis[i] = i;
-        c->step[i] = 1;
-    }
-    if (!read_list(graph, node, 1, c->count, c->start) ||
-        !read_list(graph, node, 2, c->count, c->end) ||
-        (has(node, 3) && !read_list(graph, node, 3, c->count, c->axis)) ||
-        (has(node, 4) && !read_list(graph, node, 4, c->count, c->step)))
-        return false;
-    for (int i = 0; i < c->count; i++)
-        c->axis[i] += c->axis[i] < 0 ? in->rank : 0;
-    return true;
-}
+#include "pass/slice_cut.h"
 
 /* Both cuts in one; false when they share an axis. */
-static bool join(cut *a, const cut *b)
+static bool join(ort_slice_cut *a, const ort_slice_cut *b)
 {
     for (int i = 0; i < b->count; i++)
         for (int k = 0; k < a->count; k++)
@@ -76,7 +30,7 @@ static bool join(cut *a, const cut *b)
 }
 
 static ort_status write_cut(ort_pass_context *c, const ort_node *first, ort_node *second,
-                            const cut *both, ort_error *err)
+                            const ort_slice_cut *both, ort_error *err)
 {
     const int64_t *const lists[4] = {both->start, both->end, both->axis, both->step};
     static const char *const names[4] = {"starts", "ends", "axes", "steps"};
@@ -99,11 +53,12 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     ORT_EACH_NODE(c->graph, node)
     {
-        cut a, b;
+        ort_slice_cut a, b;
         const ort_node *first = node->input_count
                                     ? ort_edit_producer(c->graph, node->inputs[0])
                                     : NULL;
-        if (!read_cut(c->graph, node, &b) || !first || !read_cut(c->graph, first, &a))
+        if (!ort_slice_cut_read(c->graph, node, &b) || !first ||
+            !ort_slice_cut_read(c->graph, first, &a))
             continue;
         if (!join(&a, &b)) {
             ort_pass_note(c, node, "the slice before it cuts the same axis");

@@ -102,12 +102,14 @@ static ort_status replace(ort_pass_context *c, const ort_match *m, int opset, or
     ORT_TRY(add_integer(c->graph, dtype, 0, w->shape.dim[0], &clip[2], err));
     ORT_TRY(add_table(c->graph, w, &gather[0], err));
     gather[1] = ORT_ID_NONE;
-    ort_node_spec like = {.domain = ONNX, .name = m->nodes[0]->name, .opset = opset};
+    ort_node_spec like = {.domain = ONNX, .name = "", .opset = opset};
+    const char *name = m->nodes[0]->name;
     like.origin = ort_match_remove(c, m);
     if (!like.origin)
         return ort_error_memory(err, 64);
     ORT_TRY(add(c, "Squeeze", squeeze, 2, &like, &clip[0], err));
     ORT_TRY(add(c, "Clip", clip, 3, &like, &gather[1], err));
+    like.name = name; /* once: onnxruntime refuses a second node of that name */
     return add(c, "Gather", gather, 2, &like, &output, err);
 }
 

@@ -166,7 +166,8 @@ static const struct {
     {"Squeeze", 1, false},   {"Unsqueeze", 1, false},    {"Slice", 1, false},
     {"Split", 2, false},     {"Gather", 1, false},       {"Expand", 8, false},
     {"Tile", 6, false},      {"DepthToSpace", 1, false}, {"SpaceToDepth", 1, false},
-    {"MaxPool", 12, false},  {"Concat", 4, true},
+    {"MaxPool", 12, false},  {"Concat", 4, true},         {"GatherElements", 11, false},
+    {"ReduceMax", 12, false}, {"ReduceMin", 12, false},
 };
 
 static int moved_inputs(const ort_node *node)

@@ -321,6 +321,80 @@ static void joined_and_parted(test_state *test)
     CHECK_CASES(cases, 0);
 }
 
+/* ---- slices, shapes and quotients */
+
+#define FOCUS                                                                                      \
+    "i a 0,0; i b 1,0; i d 0,1; i e 1,1; i far 1000000000000,1000000000000; i axes 2,3;"           \
+    "i two 2,2; Slice x a far axes two -> p; Slice x b far axes two -> q;"                         \
+    "Slice x d far axes two -> r; Slice x e far axes two -> s;"
+
+static void slices_joined(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 1,3,8,6;" FOCUS "Concat p r q s -> c axis=1; Relu c -> y; out y",
+         "SpaceToDepth Relu"},
+        {"in x 1,3,8,6;" FOCUS "Concat p q r s -> c axis=1; Relu c -> y; out y",
+         "SpaceToDepth Gather Relu"},
+        {"in x 1,3,8,6;" FOCUS "Concat p q r r -> c axis=1; Relu c -> y; out y",
+         "Slice Slice Slice Concat Relu"},
+        {"in x 1,3,8,6;" FOCUS "Concat p r q s -> c axis=1; Relu c -> y; out y p",
+         "Slice Slice Slice Slice Concat Relu"},
+        {"in x 1,3,8,6;" FOCUS "Concat p r q s -> c axis=2; Relu c -> y; out y",
+         "Slice Slice Slice Slice Concat Relu"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+#define PARTS "i z 0; i f 4; i g -3; i h 9999; i o 1;"
+
+static void slices_split(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,12;" PARTS "Slice x z f o -> a; Slice x f g o -> b; Slice x g h o -> c;"
+         "Relu a -> u; Exp b -> v; Neg c -> w; out u v w", "Split Relu Exp Neg"},
+        {"in x 2,12;" PARTS "Slice x g h o -> c; Slice x z f o -> a; Slice x f g o -> b;"
+         "Relu a -> u; Exp b -> v; Neg c -> w; Tanh x -> t; out u v w t",
+         "Split Relu Exp Neg Tanh"},
+        {"in x 2,12;" PARTS "Slice x z f o -> a; Slice x g h o -> c; Relu a -> u; Neg c -> w;"
+         "out u w", "Slice Slice Relu Neg"}, /* some is left out */
+        {"in x 2,12;" PARTS "Slice x z g o -> a; Slice x f h o -> c; Relu a -> u; Neg c -> w;"
+         "out u w", "Slice Slice Relu Neg"}, /* some is taken twice */
+        {"in x 2,n;" PARTS "Slice x z f o -> a; Slice x f h o -> c; Relu a -> u; Neg c -> w;"
+         "out u w", "Slice Slice Relu Neg"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+static void shapes_read_early(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,3; Relu x -> a; Shape a -> s; Cast s -> y to=1; out y", "Shape Cast"},
+        {"in x n,3; Cast x -> a to=11; Shape a -> s; Cast s -> y to=1; out y", "Shape Cast"},
+        {"in x n,3; Relu x -> a; Shape a -> s; Cast s -> y to=1; out y a", "Relu Shape Cast"},
+        {"in x n,3; Transpose x -> a perm=1,0; Shape a -> s; Cast s -> y to=1; out y",
+         "Transpose Shape Cast"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+static void quotients(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,3; in z 2,3; fs one 1; Exp x -> a; Div one a -> r; Mul r z -> y; out y",
+         "Exp Div"},
+        {"in x 2,3; in z 2,3; Exp x -> a; Reciprocal a -> r; Mul z r -> y; out y", "Exp Div"},
+        {"in x 2,3; in z 2,3; Exp x -> a; Reciprocal a -> r; Mul z r -> y; out y r",
+         "Exp Reciprocal Mul"},
+        {"in x 2,3; in z 2,3; fs two 2; Exp x -> a; Div two a -> r; Mul r z -> y; out y",
+         "Exp Div Mul"},
+        {"in x 2,3; in z 2,3; Exp x -> e; Sqrt e -> a; Reciprocal a -> r; Mul z r -> y; out y",
+         "Exp Sqrt Reciprocal Mul"},
+        {"in x 2,3; in z 3,4; in c 4; Gemm x z -> g; Sum g c -> y; out y", "Gemm"},
+        {"in x 2,3; in z 3,4; in c 4; Gemm x z -> g; Sum g c c -> y; out y", "Gemm Sum"},
+    };
+    CHECK_CASES(cases, 1e-6);
+}
+
 /* ---- pads */
 
 #define PADS "i p 0,0,1,0,0,0,1,1; fs zero 0; fs low -3.5e38; fs one 1;"
@@ -409,6 +483,10 @@ int main(void)
     RUN(test, bounds_in_a_row);
     RUN(test, choices);
     RUN(test, joined_and_parted);
+    RUN(test, slices_joined);
+    RUN(test, slices_split);
+    RUN(test, shapes_read_early);
+    RUN(test, quotients);
     RUN(test, pads_into_windows);
     RUN(test, pads_in_a_row);
     return test->failures != 0;
