@@ -78,9 +78,14 @@ static bool sum_pads(const ort_node *conv, const int64_t *pads, int rank, int64_
     return true;
 }
 
+static bool is_conv(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, MS, "FusedConv");
+}
+
 static bool is_window(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "MaxPool") ||
+    return is_conv(node) || ort_edit_is(node, ONNX, "MaxPool") ||
            ort_edit_is(node, ONNX, "AveragePool");
 }
 
@@ -183,7 +188,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (!constant_pads(c->graph, pad, rank, pads, &number) ||
             !sum_pads(window, pads, rank, sum))
             why = "it does more than put a constant around the space";
-        else if (!ort_edit_is(window, ONNX, "Conv"))
+        else if (!is_conv(window))
             why = pool_refuses(c->graph, window, pad, sum, number);
         else if (number != 0)
             why = "its number isn't zero";

@@ -114,6 +114,16 @@ static ort_status add_constant(const ort_twins *t, const ort_graph_value *value,
     return status;
 }
 
+/* Large weights that widen are left to folding, whose Cast has kernels and keeps what it computed
+ * where it lies. */
+#define CONVERTED_HERE 4096 /* elements */
+
+static bool converts_here(const ort_twins *t, const ort_graph_value *value)
+{
+    return value->fact.value && value->fact.value->data && !value->is_input &&
+           (t->to != ORT_DTYPE_FLOAT || ort_tensor_count(value->fact.value) <= CONVERTED_HERE);
+}
+
 static ort_status twin_of(ort_twins *t, const ort_node *reader, ort_id id, ort_id *twin,
                           ort_error *err)
 {
@@ -122,7 +132,7 @@ static ort_status twin_of(ort_twins *t, const ort_node *reader, ort_id id, ort_i
         *twin = t->twin.data[id];
         return ORT_OK;
     }
-    if (value->fact.value && value->fact.value->data && !value->is_input) {
+    if (converts_here(t, value)) {
         ORT_TRY(add_constant(t, value, twin, err));
     } else {
         *twin = ort_graph_add_value(t->graph, "");

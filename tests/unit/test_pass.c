@@ -151,6 +151,42 @@ static void halves_without_weights(test_state *test)
     halves_with(test, 2);
 }
 
+/* What other passes of the same round look for isn't hidden by the casts back: the Pad goes into
+ * its Conv before the Conv takes its activation. Large weights are converted where they are folded.
+ */
+static void halves_keep_patterns(test_state *test)
+{
+    enum { MAPS = 64 };
+    uint16_t ones[MAPS * MAPS * 9];
+    net n;
+    ort_error err = {0};
+    CHECK(net_init(&n, NULL));
+    for (int i = 0; i < MAPS * MAPS * 9; i++)
+        ones[i] = 0x3c00;
+    net_input(&n, "x", ORT_DTYPE_FLOAT16, 4, DIMS(1, MAPS, 5, 5));
+    net_constant(&n, "w", ORT_DTYPE_FLOAT16, 4, DIMS(MAPS, MAPS, 3, 3), ones);
+    net_constant(&n, "around", ORT_DTYPE_INT64, 1, DIMS(8), DIMS(0, 0, 1, 1, 0, 0, 1, 1));
+    net_node(&n, "Pad", "x around", "padded");
+    net_node(&n, "Conv", "padded w", "c");
+    net_node(&n, "Relu", "c", "y");
+    net_output(&n, "y");
+    ort_session *session = at_level(&n, 2, NULL, &err);
+    CHECK_TEXT(err.message, "");
+    CHECK(count_ops(session, "Pad") == 0 && count_ops(session, "Cast") == 2);
+    CHECK(count_ops(session, "FusedConv") == 1);
+    ort_value *y = NULL, *x = NULL;
+    CHECK(!ort_value_new_tensor(ORT_DTYPE_FLOAT16, 4, DIMS(1, MAPS, 5, 5), &x, NULL));
+    for (int i = 0; i < MAPS * 25; i++)
+        ort_value_set_double(x, i, 0.5);
+    CHECK(!ort_session_run(session, &x, &y, NULL, &err));
+    CHECK(ort_value_get_double(y, 0) == 4 * MAPS / 2.0); /* a corner: 4 of 9 taps */
+    CHECK(ort_value_get_double(y, 6) == 9 * MAPS / 2.0);
+    ort_value_free(x);
+    ort_value_free(y);
+    ort_session_free(session);
+    net_free(&n);
+}
+
 static void disabled(test_state *test)
 {
     net n;
@@ -317,6 +353,7 @@ int main(void)
     RUN(test, conv_with_two_readers);
     RUN(test, halves);
     RUN(test, halves_without_weights);
+    RUN(test, halves_keep_patterns);
     RUN(test, disabled);
     RUN(test, gemm_chain);
     RUN(test, folding_and_dead_nodes);
