@@ -347,6 +347,45 @@ static void slices_joined(test_state *test)
 
 #define PARTS "i z 0; i f 4; i g -3; i h 9999; i o 1;"
 
+static void encoder(net *n, const char *in, const char *out, const int64_t *keys,
+                    const int64_t *values, size_t count)
+{
+    ort_node *node = net_node(n, "LabelEncoder", in, out);
+    ort_attr lists[2] = {{.name = "keys_int64s", .type = ORT_ATTR_INTS, .ints = keys},
+                         {.name = "values_int64s", .type = ORT_ATTR_INTS, .ints = values}};
+    node->domain = ML;
+    node->opset = 3;
+    for (int i = 0; i < 2; i++) {
+        lists[i].count = count;
+        (void)!ort_node_set_attr(n->graph, node, &lists[i], NULL);
+    }
+}
+
+/* The second gives its default for 7, which it doesn't know, and for the first one's default. */
+static void labels_joined(test_state *test)
+{
+    static const int64_t keys[3] = {0, 1, 2}, codes[3] = {5, 6, 7}, values[2] = {50, 60};
+    for (int reader = 0; reader < 2; reader++) {
+        ort_opset ml = {.domain = ML, .version = 3};
+        size_t count = 0;
+        net n;
+        CHECK(net_init(&n, NULL) && ort_vec_push(&n.model->opsets, ml));
+        net_text(&n, "ini x 2,3");
+        encoder(&n, "x", "a", keys, codes, 3);
+        encoder(&n, "a", "b", codes, values, 2);
+        net_text(&n, "Neg b -> y; out y");
+        if (reader)
+            net_text(&n, "Neg a -> z; out z");
+        const char *ops = net_rewritten(&n, NULL, 0, 0);
+        CHECK_TEXT(ops, reader ? "LabelEncoder LabelEncoder Neg Neg" : "LabelEncoder Neg");
+        const ort_node *node = node_of(&n, "LabelEncoder");
+        const int64_t *list = ort_node_ints(node, "values_int64s", &count);
+        CHECK(reader || (count == 3 && list[0] == 50 && list[1] == 60 && list[2] == -1));
+        CHECK(reader || ort_node_int(node, "default_int64", 0) == -1);
+        net_free(&n);
+    }
+}
+
 static void slices_split(test_state *test)
 {
     static const net_case cases[] = {
@@ -485,6 +524,7 @@ int main(void)
     RUN(test, joined_and_parted);
     RUN(test, slices_joined);
     RUN(test, slices_split);
+    RUN(test, labels_joined);
     RUN(test, shapes_read_early);
     RUN(test, quotients);
     RUN(test, pads_into_windows);
