@@ -49,18 +49,18 @@ static void take_operators(measure *m, json_object *list)
 
 /* Functions are expanded where costs are counted: nodes of operators that only they hold have no
  * row of their own. */
-static void take_costs(measure *m, json_object *nodes)
+static void take_costs(measure *m, json_object *rows)
 {
-    for (size_t i = 0; i < length_of(nodes); i++) {
-        json_object *node = json_object_array_get_idx(nodes, i);
-        char *name = operator_name(node);
+    for (size_t i = 0; i < length_of(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        char *name = operator_name(row);
         operator_measure *op = find_operator(m, name);
         free(name);
         if (!op)
             continue;
-        op->weight_bytes += number_of(node, "weight_bytes");
-        op->macs += number_of(node, "macs");
-        op->macs_known = op->macs_known && has_number(node, "macs");
+        op->weight_bytes = number_of(row, "weight_bytes");
+        op->macs = number_of(row, "macs");
+        op->macs_known = number_of(row, "open_nodes") == 0;
     }
 }
 
@@ -74,13 +74,13 @@ int measure_take(measure *m, ort_model *model)
     m->weight_bytes = number_of(json, "weight_bytes");
     take_operators(m, member(json, "operators"));
     json_object_put(json);
-    status = read_report(model, ORT_REPORT_COST, &json);
+    status = read_report(model, ORT_REPORT_OPERATOR_COST, &json);
     if (status != 0)
         return status;
     json_object *total = member(json, "total");
     m->macs = number_of(total, "macs");
     m->macs_known = number_of(total, "open_nodes") == 0;
-    take_costs(m, member(json, "nodes"));
+    take_costs(m, member(json, "operators"));
     json_object_put(json);
     return 0;
 }

@@ -542,6 +542,7 @@ static const char *report_name(ort_report report)
         [ORT_REPORT_INITIALIZERS] = "initializers", [ORT_REPORT_METADATA] = "metadata",
         [ORT_REPORT_FUNCTIONS] = "functions", [ORT_REPORT_OPS] = "ops",
         [ORT_REPORT_COST] = "costs",        [ORT_REPORT_MEMORY] = "memory",
+        [ORT_REPORT_OPERATOR_COST] = "operator_costs",
     };
     return names[report];
 }
@@ -554,7 +555,7 @@ static ort_status prepare(const ort_model *model, ort_report report, ort_model *
     ORT_TRY(ort_model_clone(model, copy, err));
     if (as_stored)
         return ORT_OK;
-    if (report == ORT_REPORT_COST)
+    if (report == ORT_REPORT_COST || report == ORT_REPORT_OPERATOR_COST)
         ort_report_assume(*copy);
     ORT_TRY(ort_graph_inline_functions((*copy)->graph, err));
     ort_findings *findings = NULL;
@@ -584,7 +585,8 @@ ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbu
     case ORT_REPORT_METADATA: put_metadata(&json, copy); break;
     case ORT_REPORT_FUNCTIONS: put_functions(&json, copy); break;
     case ORT_REPORT_OPS: put_ops(&json, copy); break;
-    case ORT_REPORT_COST: ort_report_cost(&json, model, copy); break;
+    case ORT_REPORT_COST: ort_report_cost(&json, model, copy, false); break;
+    case ORT_REPORT_OPERATOR_COST: ort_report_cost(&json, model, copy, true); break;
     case ORT_REPORT_MEMORY:
         status = ort_error_set(err, ORT_ERROR_USAGE, "the memory report needs a plan");
         break;

@@ -42,7 +42,8 @@ const char *ort_report_domain(const char *domain); /* "ai.onnx" for "" */
 /* report_cost.c: open dimensions of inputs become 1; then the costs, with a list of what was
  * assumed (from `original`). */
 void ort_report_assume(ort_model *model);
-void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model);
+void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model,
+                     bool by_operator);
 /* report_weights.c */
 void ort_report_initializers(ort_json *json, const ort_model *model);
 

@@ -1,5 +1,5 @@
 /* report_cost.c - what a model costs: parameters, multiply-accumulates, other arithmetic and bytes
- * per node and in total, from facts alone. A number that depends on an open dimension is null and
+ * per node (or per operator) and in total, from facts alone. A number that depends on an open dimension is null and
  * counts as nothing in the total, which then says how many nodes it leaves out. Bodies count once.
  */
 #include <string.h>
@@ -14,8 +14,16 @@ typedef struct node_cost {
     bool bytes_known;
 } node_cost;
 
+typedef struct operator_cost { /* of all nodes of one operator */
+    const char *domain, *op_type;
+    size_t nodes, open;
+    double macs, weight_bytes;
+} operator_cost;
+
 typedef struct totals {
     ort_json *json;
+    bool by_operator; /* sums are wanted, not a row per node */
+    ORT_VEC(operator_cost) operators;
     double macs, flops, parameters, weight_bytes, bytes;
     size_t nodes, open;
     ort_hashmap seen; /* weights already counted in the total: pointer bytes */
@@ -144,13 +152,51 @@ static void count_weights(totals *t, const ort_graph *graph, const ort_node *nod
         double bytes;
         if (!v || !is_weight(graph, node->inputs[i]) || !type_bytes(&v->fact.type, &bytes))
             continue;
-        const char *key = ort_arena_printf(&t->arena, "%p", (const void *)v);
-        if (!key || ort_hashmap_get_str(&t->seen, key, NULL))
+        if (ort_hashmap_get(&t->seen, (const char *)&v, sizeof v, NULL))
             continue;
-        (void)ort_hashmap_put_str(&t->seen, key, 1);
+        const ort_graph_value **key = ort_arena_alloc(&t->arena, sizeof *key);
+        if (!key)
+            continue;
+        *key = v;
+        (void)ort_hashmap_put(&t->seen, (const char *)key, sizeof *key, 1);
         t->weight_bytes += bytes;
         t->parameters += bytes * 8 / ort_dtype_get(v->fact.type.dtype)->bits;
     }
+}
+
+static void add_to_operator(totals *t, const ort_node *node, const node_cost *c)
+{
+    const char *domain = ort_report_domain(node->domain);
+    size_t i = 0;
+    while (i < t->operators.count && (strcmp(t->operators.data[i].op_type, node->op_type) ||
+                                      strcmp(t->operators.data[i].domain, domain)))
+        i++;
+    operator_cost first = {.domain = domain, .op_type = node->op_type};
+    if (i == t->operators.count && !ort_vec_push(&t->operators, first))
+        return; /* a row is missing then: this is talk */
+    operator_cost *sum = &t->operators.data[i];
+    sum->nodes++;
+    sum->open += !c->work_known;
+    sum->macs += c->work.macs;
+    sum->weight_bytes += c->weight_bytes;
+}
+
+static void put_operators(ort_json *json, const totals *t)
+{
+    ort_json_key(json, "operators");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < t->operators.count; i++) {
+        const operator_cost *sum = &t->operators.data[i];
+        ort_json_begin_object(json);
+        ort_report_text(json, "domain", sum->domain);
+        ort_report_text(json, "op_type", sum->op_type);
+        ort_report_int(json, "nodes", (int64_t)sum->nodes);
+        ort_report_int(json, "open_nodes", (int64_t)sum->open);
+        put_number(json, "macs", sum->macs, true);
+        put_number(json, "weight_bytes", sum->weight_bytes, true);
+        ort_json_end_object(json);
+    }
+    ort_json_end_array(json);
 }
 
 static void put_node(void *arg, const ort_graph *graph, const ort_node *node, const char *path)
@@ -167,6 +213,10 @@ static void put_node(void *arg, const ort_graph *graph, const ort_node *node, co
     t->macs += c.work.macs;
     t->flops += c.work.flops;
     t->bytes += c.in_bytes + c.out_bytes + c.weight_bytes;
+    if (t->by_operator) {
+        add_to_operator(t, node, &c);
+        return;
+    }
     ort_json_begin_object(t->json);
     ort_report_int(t->json, "id", node->id);
     ort_report_text(t->json, "name", node->name);
@@ -227,14 +277,20 @@ static void put_assumed(ort_json *json, const ort_model *model)
     ort_json_end_array(json);
 }
 
-void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model)
+void ort_report_cost(ort_json *json, const ort_model *original, const ort_model *model,
+                     bool by_operator)
 {
-    totals t = {.json = json};
+    totals t = {.json = json, .by_operator = by_operator};
     put_assumed(json, original);
-    ort_json_key(json, "nodes");
-    ort_json_begin_array(json);
-    ort_report_each_node(model->graph, "", put_node, &t);
-    ort_json_end_array(json);
+    if (by_operator) {
+        ort_report_each_node(model->graph, "", put_node, &t);
+        put_operators(json, &t);
+    } else {
+        ort_json_key(json, "nodes");
+        ort_json_begin_array(json);
+        ort_report_each_node(model->graph, "", put_node, &t);
+        ort_json_end_array(json);
+    }
     ort_json_key(json, "total");
     ort_json_begin_object(json);
     ort_report_int(json, "nodes", (int64_t)t.nodes);
@@ -245,6 +301,7 @@ void ort_report_cost(ort_json *json, const ort_model *original, const ort_model 
     put_number(json, "weight_bytes", t.weight_bytes, true);
     put_number(json, "moved_bytes", t.bytes, true);
     ort_json_end_object(json);
+    ort_vec_release(&t.operators);
     ort_hashmap_release(&t.seen);
     ort_arena_release(&t.arena);
 }
