@@ -1,6 +1,7 @@
 /* report_cost.c - what a model costs: parameters, multiply-accumulates, other arithmetic and bytes
- * per node (or per operator) and in total, from facts alone. A number that depends on an open dimension is null and
- * counts as nothing in the total, which then says how many nodes it leaves out. Bodies count once.
+ * per node (or per operator) and in total, from facts alone. A number that depends on an open
+ * dimension is null and counts as nothing in the total, which then says how many nodes it leaves
+ * out. Bodies count once.
  */
 #include <string.h>
 
