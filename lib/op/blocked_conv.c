@@ -36,8 +36,7 @@ typedef struct blocked_plan {
     int64_t rows, row_blocks;    /* output rows of a task */
     int64_t band;                /* depthwise: rows between two activations */
     bool flat;                   /* the plane is one row in pieces of w.out[1] */
-    int64_t plain_row, plain_plane; /* floats */
-    const int64_t *offset;       /* plain: of each tap */
+    ort_blocked_rows_plan plain;
 } blocked_plan;
 
 /* ---- infer */
@@ -282,30 +281,47 @@ static void plan_product(blocked_plan *p, const ort_blocked_state *s)
     cut_tasks(p, s, 1);
 }
 
+static int64_t reach_of(const ort_window *w, int axis)
+{
+    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+}
+
+int64_t ort_blocked_rows_floats(const ort_window *w, int64_t rows, int64_t channels,
+                                ort_blocked_rows_plan *plan)
+{
+    plan->row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
+    plan->plane = ((rows - 1) * w->stride[0] + reach_of(w, 0)) * plan->row;
+    return plan->plane * channels;
+}
+
+ort_status ort_blocked_rows_offsets(ort_arena *arena, const ort_window *w, int64_t channels,
+                                    ort_blocked_rows_plan *plan, ort_error *err)
+{
+    size_t taps = (size_t)(channels * w->kernel[0] * w->kernel[1]);
+    int64_t *offset = ort_arena_array(arena, taps, sizeof *offset);
+    if (!offset)
+        return ort_error_memory(err, taps * sizeof *offset);
+    plan->offset = offset;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t ky = 0; ky < w->kernel[0]; ky++)
+            for (int64_t kx = 0; kx < w->kernel[1]; kx++)
+                *offset++ = c * plan->plane + ky * w->dilation[0] * plan->row + kx * w->dilation[1];
+    return ORT_OK;
+}
+
 static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked_state *s,
                              ort_error *err)
 {
     const ort_window *w = &p->w;
-    int64_t taps = s->kernel[0] * s->kernel[1], *offset;
-    p->plain_row = (w->out[1] - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
-    int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1;
-    int64_t row_bytes = p->plain_row * s->channels * (int64_t)sizeof(float);
-    p->rows = (PLAIN_BYTES / row_bytes - reach) / w->stride[0] + 1;
+    ort_blocked_rows_floats(w, 1, s->channels, &p->plain);
+    int64_t row_bytes = p->plain.row * s->channels * (int64_t)sizeof(float);
+    p->rows = (PLAIN_BYTES / row_bytes - reach_of(w, 0)) / w->stride[0] + 1;
     p->rows = ort_max_i64(1, ort_min_i64(p->rows, w->out[0]));
     p->task_vectors = p->vectors;
     cut_tasks(p, s, ort_min_i64(4, p->rows));
-    p->plain_plane = ((p->rows - 1) * w->stride[0] + reach) * p->plain_row;
-    sh->thread_bytes = (size_t)(p->plain_plane * s->channels) * sizeof(float);
-    offset = ort_arena_array(sh->arena, (size_t)(taps * s->channels), sizeof *offset);
-    if (!offset)
-        return ort_error_memory(err, (size_t)(taps * s->channels) * sizeof *offset);
-    p->offset = offset;
-    for (int64_t c = 0; c < s->channels; c++)
-        for (int64_t ky = 0; ky < w->kernel[0]; ky++)
-            for (int64_t kx = 0; kx < w->kernel[1]; kx++)
-                *offset++ = c * p->plain_plane + ky * w->dilation[0] * p->plain_row +
-                            kx * w->dilation[1];
-    return ORT_OK;
+    sh->thread_bytes =
+        (size_t)ort_blocked_rows_floats(w, p->rows, s->channels, &p->plain) * sizeof(float);
+    return ort_blocked_rows_offsets(sh->arena, w, s->channels, &p->plain, err);
 }
 
 ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
@@ -373,12 +389,17 @@ static ort_blocked_out out_of(const conv_job *j, int64_t block, int64_t pixel, i
                              .count = count};
 }
 
+bool ort_blocked_activates(const ort_blocked_state *s)
+{
+    return s->epilogue.act >= 0 || s->affine;
+}
+
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *o,
                           int64_t blocks)
 {
     const ort_epilogue *e = &s->epilogue;
     const size_t count = (size_t)(o->count * s->block);
-    for (int64_t b = 0; b < blocks && (e->act >= 0 || s->affine); b++) {
+    for (int64_t b = 0; b < blocks && ort_blocked_activates(s); b++) {
         float *y = o->y + b * o->y_block;
         if (e->act >= 0)
             call->k->math.unary[e->act](y, y, count, e->act_a, e->act_b);
@@ -492,29 +513,24 @@ static void task_product(void *arg, size_t task, int thread)
     }
 }
 
-/* The input rows of a task with their padding: [channel][row][plain_row]. */
-static void copy_rows(const conv_job *j, const task_place *at, float *out)
+void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *plan, const float *x,
+                           int64_t channels, int64_t first, int64_t last, float *out)
 {
-    const blocked_plan *p = j->p;
-    const ort_window *w = &p->w;
-    int64_t rows = p->plain_plane / p->plain_row, top = at->first_row * w->stride[0] - w->begin[0];
-    int64_t left = ort_min_i64(w->begin[1], p->plain_row);
-    int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], p->plain_row - left));
-    int64_t needed = (at->last_row - at->first_row - 1) * w->stride[0] +
-                     (w->kernel[0] - 1) * w->dilation[0] + 1;
-    for (int64_t c = 0; c < j->s->channels; c++) {
-        const float *x = j->x + (at->image * j->s->channels + c) * p->in.plane;
+    int64_t rows = plan->plane / plan->row, top = first * w->stride[0] - w->begin[0];
+    int64_t left = ort_min_i64(w->begin[1], plan->row);
+    int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], plan->row - left));
+    int64_t needed = (last - first - 1) * w->stride[0] + reach_of(w, 0);
+    for (int64_t c = 0; c < channels; c++, x += w->in[0] * w->in[1])
         for (int64_t r = 0; r < needed; r++) {
-            float *to = out + (c * rows + r) * p->plain_row;
+            float *to = out + (c * rows + r) * plan->row;
             if (top + r < 0 || top + r >= w->in[0]) {
-                memset(to, 0, (size_t)p->plain_row * sizeof *to);
+                memset(to, 0, (size_t)plan->row * sizeof *to);
                 continue;
             }
             memset(to, 0, (size_t)left * sizeof *to);
             memcpy(to + left, x + (top + r) * w->in[1], (size_t)real * sizeof *to);
-            memset(to + left + real, 0, (size_t)(p->plain_row - left - real) * sizeof *to);
+            memset(to + left + real, 0, (size_t)(plan->row - left - real) * sizeof *to);
         }
-    }
 }
 
 static void task_plain(void *arg, size_t task, int thread)
@@ -524,18 +540,29 @@ static void task_plain(void *arg, size_t task, int thread)
     const blocked_plan *p = j->p;
     task_place at = place_of(j, task);
     float *rows = ort_call_scratch(j->call, thread);
-    ort_blocked_plain c = {.offset = p->offset,
+    ort_blocked_plain c = {.offset = p->plain.offset,
                            .taps = s->channels * s->kernel[0] * s->kernel[1],
                            .stride = p->w.stride[1],
                            .w = s->w,
                            .vectors = p->vectors};
-    copy_rows(j, &at, rows);
+    ort_blocked_copy_rows(&p->w, &p->plain, j->x + at.image * s->channels * p->in.plane,
+                          s->channels, at.first_row, at.last_row, rows);
     for (int64_t oy = at.first_row; oy < at.last_row; oy++) {
-        c.x = rows + (oy - at.first_row) * p->w.stride[0] * p->plain_row;
+        c.x = rows + (oy - at.first_row) * p->w.stride[0] * p->plain.row;
         c.out = out_of(j, at.image * p->out.blocks, oy * p->w.out[1], p->w.out[1]);
         s->k->conv_plain(&c);
         ort_blocked_activate(j->call, s, &c.out, p->out.blocks);
     }
+}
+
+void ort_blocked_depthwise_of(const ort_window *w, int64_t block, ort_blocked_depthwise *d)
+{
+    *d = (ort_blocked_depthwise){
+        .x_row = w->in[1] * block, .ring = w->in[0], .height = w->in[0], .width = w->in[1]};
+    memcpy(d->kernel, w->kernel, sizeof d->kernel);
+    memcpy(d->stride, w->stride, sizeof d->stride);
+    memcpy(d->dilation, w->dilation, sizeof d->dilation);
+    memcpy(d->begin, w->begin, sizeof d->begin);
 }
 
 static void task_depthwise(void *arg, size_t task, int thread)
@@ -547,15 +574,11 @@ static void task_depthwise(void *arg, size_t task, int thread)
     int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
     int64_t last = ort_min_i64(first + p->rows, p->w.out[0]), taps = s->kernel[0] * s->kernel[1];
     const ort_window *w = &p->w;
-    ort_blocked_depthwise d = {.x = j->x + block * p->in.plane * s->block,
-                               .x_row = w->in[1] * s->block, .ring = w->in[0],
-                               .height = w->in[0], .width = w->in[1],
-                               .w = s->w + block % p->out.blocks * taps * s->block};
-    memcpy(d.kernel, w->kernel, sizeof d.kernel);
-    memcpy(d.stride, w->stride, sizeof d.stride);
-    memcpy(d.dilation, w->dilation, sizeof d.dilation);
-    memcpy(d.begin, w->begin, sizeof d.begin);
-    int64_t band = s->epilogue.act < 0 ? last - first : p->band;
+    ort_blocked_depthwise d;
+    ort_blocked_depthwise_of(w, s->block, &d);
+    d.x = j->x + block * p->in.plane * s->block;
+    d.w = s->w + block % p->out.blocks * taps * s->block;
+    int64_t band = ort_blocked_activates(s) ? p->band : last - first;
     for (d.first_row = first; d.first_row < last; d.first_row += d.rows) {
         d.rows = ort_min_i64(band, last - d.first_row);
         d.out = out_of(j, block, d.first_row * w->out[1], w->out[1]);

@@ -70,6 +70,26 @@ ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
 void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
                           int64_t blocks);
 
+/* Is there something behind the clamp? */
+bool ort_blocked_activates(const ort_blocked_state *s);
+/* A depthwise convolution over planes of w->in; x, w, out, first_row and rows are left open. */
+void ort_blocked_depthwise_of(const ort_window *w, int64_t block, ort_blocked_depthwise *d);
+
+/* How plain input rows lie once they are copied with their padding: [channel][rows][row]. */
+typedef struct ort_blocked_rows_plan {
+    int64_t row, plane;    /* floats of a padded row and of a channel's rows */
+    const int64_t *offset; /* of each tap, channel by channel */
+} ort_blocked_rows_plan;
+
+/* Row and plane for `rows` output rows; the floats that they take. */
+int64_t ort_blocked_rows_floats(const ort_window *w, int64_t rows, int64_t channels,
+                                ort_blocked_rows_plan *plan);
+ort_status ort_blocked_rows_offsets(ort_arena *arena, const ort_window *w, int64_t channels,
+                                    ort_blocked_rows_plan *plan, ort_error *err);
+/* The input rows under output rows [first, last) of the image x, `channels` planes of w->in. */
+void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *plan, const float *x,
+                           int64_t channels, int64_t first, int64_t last, float *out);
+
 /* nchwc.c: the block of a file's com.microsoft.nchwc nodes. graph may be NULL. */
 int64_t ort_nchwc_block(const ort_graph *graph);
 /* A filter of that domain in ONNX's order, [maps][channels][kernel...]; to->data is the caller's to

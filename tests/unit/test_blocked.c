@@ -475,9 +475,68 @@ static void heads(test_state *test)
     ort_value_free(x);
 }
 
+/* ---- chains that run by rows */
+
+/* A first layer, its depthwise one and a 1x1 that narrows; then an inverted residual. */
+static void build_chains(net *n, const void *arg)
+{
+    const shape_case *c = arg;
+    const int64_t wide = c->channels, narrow = c->maps;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, c->height, c->width));
+    add_weights(n, "w0", 4, DIMS(wide, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(wide, 1, c->kernel[0], c->kernel[1]));
+    add_weights(n, "w2", 4, DIMS(narrow, wide, 1, 1));
+    add_weights(n, "w3", 4, DIMS(wide, narrow, 1, 1));
+    add_weights(n, "w4", 4, DIMS(wide, 1, 3, 3));
+    add_weights(n, "w5", 4, DIMS(narrow, wide, 1, 1));
+    add_weights(n, "b", 1, DIMS(wide));
+    add_weights(n, "b2", 1, DIMS(narrow));
+    set_ints(n, net_node(n, "Conv", "x w0 b", "a"), "pads", DIMS(1, 0, 1, 2), 4);
+    net_node(n, "Relu", "a", "a2");
+    ort_node *each = net_node(n, "Conv", "a2 w1 b", "d");
+    net_int(n, each, "group", wide);
+    set_window(n, each, c);
+    net_node(n, "HardSwish", "d", "d2");
+    net_node(n, "Conv", "d2 w2 b2", "p");
+    net_node(n, "Conv", "p w3 b", "e");
+    net_node(n, "Sigmoid", "e", "e2");
+    net_node(n, "Mul", "e e2", "e3");
+    ort_node *second = net_node(n, "Conv", "e3 w4 b", "f");
+    net_int(n, second, "group", wide);
+    set_ints(n, second, "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "Conv", "f w5 b2", "g");
+    net_node(n, "Add", "g p", "y");
+    net_output(n, "y");
+}
+
+static void chains(test_state *test)
+{
+    static const shape_case shapes[] = {
+        {48, 24, 61, 67, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+        {40, 16, 91, 85, 1, {5, 5}, {2, 1}, {1, 1}, {2, 0, 1, 2}},
+        {72, 33, 59, 61, 1, {7, 3}, {1, 1}, {2, 1}, {6, 1, 6, 1}},
+        {100, 20, 33, 64, 1, {3, 5}, {1, 1}, {1, 1}, {0, 2, 0, 2}},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const shape_case *c = &shapes[i];
+        ort_value *x = net_floats(4, DIMS(2, 3, c->height, c->width), -1, 0.00017f);
+        net n;
+        ort_error err = {0};
+        CHECK(on_all_tiers(build_chains, c, x, 0));
+        CHECK(net_on(&n, NULL, 1));
+        build_chains(&n, c);
+        ort_session *s = at_level(&n, 3, &err);
+        CHECK(s && count_ops(s, "BlockedConvChain") == 2);
+        ort_session_free(s);
+        net_free(&n);
+        ort_value_free(x);
+    }
+}
+
 int main(void)
 {
     test_state test = {0};
+    RUN(&test, chains);
     RUN(&test, open_extents);
     RUN(&test, heads);
     RUN(&test, panels);
