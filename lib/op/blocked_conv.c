@@ -21,7 +21,7 @@ enum {
     SUM_TERMS = 1024,          /* of one call */
     WEIGHT_BYTES = 256 << 10,  /* of one task */
     PLAIN_BYTES = 48 << 10,    /* padded rows of one task */
-    TASK_PRODUCTS = 100000,    /* about a microsecond: worth handing to another thread */
+    TASK_PRODUCTS = 300000,    /* some microseconds: worth handing to another thread */
     TASKS_WANTED = 16,
     PIECE_PIXELS = 48,         /* of a plane that is one row */
     BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
