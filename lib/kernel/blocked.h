@@ -100,7 +100,7 @@ typedef struct ort_blocked_tiles {
 
 typedef struct ort_blocked_kernels {
     int block, vector;
-    int pixels; /* of the largest micro tile of conv */
+    int pixels; /* of the largest micro tile of conv that is two vectors wide */
     /* A panel of conv: [taps][channels][width] of `maps` (<= width, a multiple of `vector`) filters
      * [channels][taps], `step` floats apart and aligned for nothing; maps beyond are zero. */
     void (*pack_panel)(const char *w, int64_t step, int64_t maps, int64_t width, int64_t channels,
