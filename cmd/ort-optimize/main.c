@@ -76,7 +76,7 @@ typedef struct optimizer {
     optimize_options options;
     const char *path;
     ort_env *env;
-    ort_model *original, *model;
+    ort_model *original, *model; /* original: what to verify against, or NULL */
     samples samples;
     report report;
     uint64_t near_miss_ns;
@@ -165,8 +165,12 @@ static int load(optimizer *x)
     ort_error err = {0};
     bool runs = !o->no_verify || o->fp16 || o->bf16;
     int status = settings_load_model(&o->settings, x->env, x->path,
-                                     runs ? LOAD_ALL : LOAD_AS_STORED, &x->original);
-    if (status == 0 && ort_model_copy(x->original, &x->model, &err) != ORT_OK)
+                                     runs ? LOAD_ALL : LOAD_AS_STORED, &x->model);
+    if (status != 0 || o->no_verify)
+        return status;
+    x->original = x->model;
+    x->model = NULL;
+    if (ort_model_copy(x->original, &x->model, &err) != ORT_OK)
         status = tool_fail_in(x->path, &err);
     return status;
 }
@@ -304,22 +308,27 @@ static int save(optimizer *x)
 }
 
 /* The report goes to stdout unless the model does; then it is talk. */
+static bool to_stdout(const optimize_options *o)
+{
+    return !o->output || strcmp(o->output, "-");
+}
+
+static bool tells(const optimize_options *o)
+{
+    return !o->settings.quiet && (to_stdout(o) || o->settings.verbose);
+}
+
 static int tell(optimizer *x)
 {
     const optimize_options *o = &x->options;
-    bool to_stdout = !o->output || strcmp(o->output, "-");
-    if (o->settings.quiet || (!to_stdout && !o->settings.verbose))
-        return 0;
-    int status = measure_take(&x->report.before, x->original);
-    if (status == 0)
-        status = measure_take(&x->report.after, x->model);
+    int status = measure_take(&x->report.after, x->model);
     if (status != 0)
         return status;
     x->report.before.file_bytes = strcmp(x->path, "-") ? measure_file(x->path) : 0;
     if (o->settings.json)
         report_json(&x->report, o, x->path, stdout);
     else
-        report_text(&x->report, o, to_stdout ? stdout : stderr);
+        report_text(&x->report, o, to_stdout(o) ? stdout : stderr);
     return 0;
 }
 
@@ -345,6 +354,9 @@ static int run(optimizer *x)
     if (status == 0)
         status = load(x);
     times->load_ms = lap(&clock);
+    if (status == 0 && tells(&x->options)) /* now: its passes change the model itself */
+        status = measure_take(&x->report.before, x->model);
+    lap(&clock);
     if (status == 0)
         status = rewrite(x, &options);
     times->near_miss_ms = (double)x->near_miss_ns * 1e-6;
@@ -355,7 +367,7 @@ static int run(optimizer *x)
     if (status == 0)
         status = save(x);
     times->save_ms = lap(&clock);
-    if (status == 0 || status == EXIT_GATE) {
+    if ((status == 0 || status == EXIT_GATE) && tells(&x->options)) {
         int told = tell(x);
         status = status ? status : told;
     }
