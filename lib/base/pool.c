@@ -9,6 +9,10 @@
  *
  *     publish:  fn, arg, count, pending  ->  left  ->  epoch + 1  ->  wake sleepers
  *     worker:   epoch  ->  take while left  ->  pending -= taken  ->  sleep until epoch changes
+ *
+ * Sharing a loop costs microseconds, waking a worker tens of them. So the time that one thread
+ * would need for a loop is remembered by its key, and their sum by run: short loops stay with the
+ * caller, and a run of little work wakes nobody.
  */
 #define _GNU_SOURCE 1
 #include "base/pool.h"
@@ -28,7 +32,15 @@
 #include "base/cpu.h"
 #include "base/log.h"
 
-enum { CACHE_LINE = 64, FINISH_SPIN_NS = 20000, SPIN_CHECKS = 64 };
+enum {
+    CACHE_LINE = 64,
+    FINISH_SPIN_NS = 20000,
+    SPIN_CHECKS = 64,
+    ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
+    WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
+    LOOPS = 1024,        /* remembered at a time, by hash; a power of two */
+    NS_BITS = 40
+};
 
 typedef struct worker {
     struct ort_pool *pool;
@@ -39,7 +51,7 @@ typedef struct worker {
 struct ort_pool {
     int threads;
     bool pin;
-    int started; /* workers running; written under `busy` */
+    atomic_int started; /* workers running; written under `busy` */
     worker *workers;
     /* The current loop. */
     ort_task_fn *fn;
@@ -55,7 +67,11 @@ struct ort_pool {
     atomic_bool busy; /* somebody's loop is running */
     atomic_int active; /* runs between enter and leave */
     atomic_int spin_us;
+    _Atomic uint64_t loops[LOOPS]; /* hash of the key << NS_BITS | nanoseconds of one thread */
 };
+
+/* The run that this thread is in. */
+static _Thread_local ort_pool_demand *current_demand;
 
 /* Number of this thread within the pool whose task it runs: a nested loop keeps it, so that two
  * threads never share the scratch of thread 0. */
@@ -212,18 +228,28 @@ int ort_pool_threads(const ort_pool *pool)
     return pool ? pool->threads : 1;
 }
 
-void ort_pool_enter(ort_pool *pool, int spin_us)
+void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
 {
     if (!pool)
         return;
+    if (demand) {
+        demand->outer = current_demand;
+        demand->sum_ns = 0;
+        current_demand = demand;
+    }
     atomic_store_explicit(&pool->spin_us, spin_us, memory_order_relaxed);
     atomic_fetch_add(&pool->active, 1);
 }
 
-void ort_pool_leave(ort_pool *pool)
+void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand)
 {
-    if (pool)
-        atomic_fetch_sub(&pool->active, 1);
+    if (!pool)
+        return;
+    if (demand) {
+        demand->last_ns = demand->sum_ns;
+        current_demand = demand->outer;
+    }
+    atomic_fetch_sub(&pool->active, 1);
 }
 
 static void wait_until_done(ort_pool *pool)
@@ -248,7 +274,8 @@ static void wait_until_done(ort_pool *pool)
     atomic_store(&pool->caller_waits, 0);
 }
 
-static void run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void *arg)
+/* What one thread would need for the loop, as far as the caller's share tells; 0: it had none. */
+static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void *arg, bool wake)
 {
     pool->fn = fn;
     pool->arg = arg;
@@ -257,11 +284,15 @@ static void run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void *ar
     atomic_store_explicit(&pool->pending, count, memory_order_relaxed);
     atomic_store_explicit(&pool->left, count, memory_order_release);
     atomic_fetch_add(&pool->epoch, 1);
-    unsigned sleepers = atomic_load(&pool->sleepers);
+    unsigned sleepers = wake ? atomic_load(&pool->sleepers) : 0;
     if (sleepers > 0)
         futex_wake(&pool->epoch, (int)(sleepers < count - 1 ? sleepers : count - 1));
-    report_done(pool, run_tasks(pool, 0, false));
+    uint64_t start = ort_clock_ns();
+    uint32_t taken = run_tasks(pool, 0, false);
+    uint64_t took = ort_clock_ns() - start;
+    report_done(pool, taken);
     wait_until_done(pool);
+    return taken ? (uint64_t)((double)took / taken * count) : 0;
 }
 
 static void run_alone(size_t count, ort_task_fn *fn, void *arg)
@@ -282,22 +313,68 @@ static void run_shifted(void *arg, size_t task, int thread)
     s->fn(s->arg, s->first + task, thread);
 }
 
-void ort_pool_run(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg)
+static uint64_t hash_of(const void *key, size_t count, ort_task_fn *fn)
 {
-    if (!pool || pool->threads == 1 || count <= 1 || atomic_exchange(&pool->busy, true)) {
+    uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ (uint64_t)(uintptr_t)fn ^ (uint64_t)count << 32) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+/* Follows short times at once and long ones slowly: a time is long by accident only. */
+static void remember(_Atomic uint64_t *loop, uint64_t tag, uint64_t known, uint64_t took)
+{
+    const uint64_t most = ((uint64_t)1 << NS_BITS) - 1;
+    if (known && took > known)
+        took = known + (took - known) / 8;
+    took = took < most ? took : most;
+    atomic_store_explicit(loop, tag << NS_BITS | took, memory_order_relaxed);
+}
+
+static uint64_t share(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg, bool wake)
+{
+    if (pool->started < pool->threads - 1)
+        start_workers(pool);
+    if (count < UINT32_MAX)
+        return run_shared(pool, (uint32_t)count, fn, arg, wake);
+    for (size_t first = 0; first < count; first += INT32_MAX) {
+        shifted part = {fn, arg, first};
+        size_t size = count - first < INT32_MAX ? count - first : INT32_MAX;
+        (void)run_shared(pool, (uint32_t)size, run_shifted, &part, wake);
+    }
+    return 0;
+}
+
+void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_fn *fn, void *arg)
+{
+    if (!pool || pool->threads == 1 || count <= 1 ||
+        atomic_load_explicit(&pool->busy, memory_order_relaxed)) {
         run_alone(count, fn, arg);
         return;
     }
-    if (pool->started < pool->threads - 1)
-        start_workers(pool);
-    if (count < UINT32_MAX) {
-        run_shared(pool, (uint32_t)count, fn, arg);
+    ort_pool_demand *demand = current_demand;
+    uint64_t hash = hash_of(key, count, fn), tag = hash >> NS_BITS, known, took = 0;
+    _Atomic uint64_t *loop = &pool->loops[hash % LOOPS];
+    known = atomic_load_explicit(loop, memory_order_relaxed);
+    known = key && known >> NS_BITS == tag ? known & (((uint64_t)1 << NS_BITS) - 1) : 0;
+    bool wake = !demand || demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
+    bool helped = wake || (int)atomic_load(&pool->sleepers) < atomic_load(&pool->started);
+    if (!helped || (known > 0 && known < ALONE_NS)) {
+        uint64_t start = ort_clock_ns();
+        run_alone(count, fn, arg);
+        took = ort_clock_ns() - start;
+    } else if (atomic_exchange(&pool->busy, true)) {
+        run_alone(count, fn, arg);
     } else {
-        for (size_t first = 0; first < count; first += INT32_MAX) {
-            shifted part = {fn, arg, first};
-            size_t size = count - first < INT32_MAX ? count - first : INT32_MAX;
-            run_shared(pool, (uint32_t)size, run_shifted, &part);
-        }
+        took = share(pool, count, fn, arg, wake);
+        atomic_store(&pool->busy, false);
     }
-    atomic_store(&pool->busy, false);
+    if (took && demand)
+        demand->sum_ns += took < ALONE_NS ? 1 : took;
+    if (key && took)
+        remember(loop, tag, known, took);
+}
+
+void ort_pool_run(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg)
+{
+    ort_pool_run_again(pool, NULL, count, fn, arg);
 }

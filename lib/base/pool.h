@@ -27,9 +27,20 @@ int ort_pool_threads(const ort_pool *pool);
  * thread, one task, or a pool that is busy with another caller's loop runs them on the caller
  * (thread 0). Nested calls from inside a task run serially. */
 void ort_pool_run(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg);
+/* The same loop as before under this key (of one step of a plan, say): how long it took says
+ * whether it is worth sharing. NULL: not known again. */
+void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_fn *fn, void *arg);
 
-/* Between these two calls workers may spin for at most `spin_us` microseconds for the next loop. */
-void ort_pool_enter(ort_pool *pool, int spin_us);
-void ort_pool_leave(ort_pool *pool);
+/* What is remembered of runs that are alike; all zero at first. One run at a time. */
+typedef struct ort_pool_demand {
+    uint64_t last_ns, sum_ns; /* what the loops worth sharing take one thread: last run, this run */
+    struct ort_pool_demand *outer;
+} ort_pool_demand;
+
+/* Between these two calls workers may spin for at most `spin_us` microseconds for the next loop.
+ * Sleeping ones aren't woken where the last run like this one was too short for that. demand may be
+ * NULL; both calls take the same, on the same thread. */
+void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand);
+void ort_pool_leave(ort_pool *pool, ort_pool_demand *demand);
 
 #endif

@@ -369,9 +369,9 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
     }
     begin(x);
     control = ort_cpu_set_flush(!env->options.keep_denormals);
-    ort_pool_enter(env->pool, env->spin_us);
+    ort_pool_enter(env->pool, env->spin_us, &x->context->demand);
     status = run_in(x, temporary, own, err);
-    ort_pool_leave(env->pool);
+    ort_pool_leave(env->pool, &x->context->demand);
     ort_cpu_restore_fp(control);
     ort_buffers_reset(&x->context->buffers);
     if (x->options && x->options->profile)

@@ -12,6 +12,7 @@
 #define ORT_EXEC_FRAME_H
 
 #include "base/mt19937.h"
+#include "base/pool.h"
 #include "exec/buffers.h"
 #include "exec/plan.h"
 
@@ -31,6 +32,7 @@ typedef struct ort_context {
     ort_mt19937 stream;   /* of all random operators, when the run wants one */
     bool watched;         /* cancel, time limit or callbacks: check between steps */
     ort_frames frames;
+    ort_pool_demand demand; /* of the last run in this context */
 } ort_context;
 
 typedef struct ort_slot {

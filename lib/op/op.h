@@ -217,7 +217,8 @@ static inline void *ort_call_scratch(const ort_call *call, int thread)
 /* Tasks 0..count-1 on the pool; a task may depend on its number only. */
 static inline void ort_call_parallel(const ort_call *call, size_t count, ort_task_fn *fn, void *arg)
 {
-    ort_pool_run(call->pool, count, fn, arg);
+    const void *key = call->plan_state ? call->plan_state : call->state ? call->state : call->node;
+    ort_pool_run_again(call->pool, key, count, fn, arg);
 }
 /* Give output `index` this type and shape and memory (operators with ORT_TRAIT_DYNAMIC). */
 static inline ort_status ort_call_output(ort_call *call, int index, ort_dtype dtype,

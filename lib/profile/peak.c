@@ -143,14 +143,14 @@ ort_status ort_peak_measure(const ort_kernels *kernels, ort_pool *pool, ort_peak
 #endif
     memset(p.memory, 1, tasks * most); /* pages of its own, not the zero page */
     unsigned control = ort_cpu_set_flush(true);
-    ort_pool_enter(pool, SPIN_US);
+    ort_pool_enter(pool, SPIN_US, NULL);
     peak->ghz = measure_clock();
     peak->gflops = best_rate(&p, pool, tasks, compute);
     double later = measure_clock();
     peak->ghz = later > peak->ghz ? later : peak->ghz;
     for (int i = 0; i < peak->level_count; i++)
         peak->levels[i].gb_per_s = measure_level(&p, pool, tasks, peak->levels[i].bytes / tasks);
-    ort_pool_leave(pool);
+    ort_pool_leave(pool, NULL);
     ort_cpu_restore_fp(control);
     free(p.work);
     free(p.sink);

@@ -228,6 +228,29 @@ static void pool_runs_every_task_once(test_state *test)
     }
 }
 
+/* Short loops, which stay with the caller once their time is known, and long ones. */
+static void pool_remembers_loops(test_state *test)
+{
+    static const char keys[3];
+    ort_pool *pool = ort_pool_new(3, false);
+    ort_pool_demand outer = {0}, demand = {0};
+    ort_pool_enter(pool, 20, &outer);
+    for (int run = 0; run < 100; run++) {
+        ort_pool_enter(pool, 20, &demand);
+        for (int k = 0; k < 3; k++) {
+            pool_job job = {.pool = pool};
+            ort_pool_run_again(pool, &keys[k], k == 2 ? TASKS : (size_t)k + 2, hit, &job);
+            for (int i = 0; i < TASKS; i++)
+                CHECK(job.hits[i] == (i < (k == 2 ? TASKS : k + 2)));
+        }
+        ort_pool_leave(pool, &demand);
+        CHECK(demand.last_ns > 0);
+    }
+    ort_pool_leave(pool, &outer);
+    CHECK(demand.outer == &outer && outer.last_ns == 0);
+    ort_pool_free(pool);
+}
+
 static void *run_rounds(void *arg)
 {
     ort_pool *pool = arg;
@@ -246,14 +269,14 @@ static void pool_shared_by_callers(test_state *test)
     ort_pool *pool = ort_pool_new(3, false);
     pthread_t callers[3];
     void *bad = NULL, *one;
-    ort_pool_enter(pool, 20);
+    ort_pool_enter(pool, 20, NULL);
     for (int i = 0; i < 3; i++)
         CHECK(pthread_create(&callers[i], NULL, run_rounds, pool) == 0);
     for (int i = 0; i < 3; i++) {
         pthread_join(callers[i], &one);
         bad = one ? one : bad;
     }
-    ort_pool_leave(pool);
+    ort_pool_leave(pool, NULL);
     ort_pool_free(pool);
     CHECK(bad == NULL);
 }
@@ -383,6 +406,7 @@ int main(void)
     RUN(&test, numbers_read_back);
     RUN(&test, findings_in_one_error);
     RUN(&test, pool_runs_every_task_once);
+    RUN(&test, pool_remembers_loops);
     RUN(&test, pool_shared_by_callers);
     RUN(&test, pool_keeps_floating_point_mode);
     RUN(&test, half_codes_round_trip);
