@@ -164,6 +164,12 @@ typedef struct ort_gemm_kernels {
     void (*nbits4_widen)(const ort_nbits *w, int64_t group, int64_t k0, int64_t depth, float *out,
                          int64_t step);
     float (*dot_f32)(int64_t n, const float *a, const float *b);
+    /* out[j] = scale * (a . row j), j < count: rows of n elements, `row` from one to the next. */
+    void (*dots_f32)(int64_t count, int64_t n, const float *a, const float *rows, int64_t row,
+                     float scale, float *out);
+    /* out[i] = sum over j < count of weights[j] * (element i of row j), i < n. */
+    void (*blend_f32)(int64_t count, int64_t n, const float *weights, const float *rows,
+                      int64_t row, float *out);
 } ort_gemm_kernels;
 
 /* Fill (scalar) or override members. Called once, by dispatch.c. */

@@ -1,5 +1,5 @@
 /* attention_f32.c - attention in float. Many query rows multiply packed keys; few read them in
- * place, one dot product per key. */
+ * place, four keys at a time. */
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #define REAL float
 #define CORE ort_attention_core_f32
 #define FEW_ROWS 8
+#define BLEND_ROWS 4 /* from here on a tile of rows reads the values less often */
 
 static size_t packed_bytes(const ort_kernels *k, int64_t rows, int64_t T, int64_t D)
 {
@@ -35,10 +36,8 @@ static void key_products(const ort_attention_run *run, int64_t rows, int64_t key
         return;
     }
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++)
-            scores[i * run->T + j] = (float)run->scale *
-                                     table->math.dot(q + i * run->q.row, k + j * run->k.row,
-                                                     (size_t)run->D);
+        table->gemm.dots_f32(keys, run->D, q + i * run->q.row, k, run->k.row, (float)run->scale,
+                             scores + i * run->T);
 }
 
 static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, const float *scores,
@@ -47,6 +46,12 @@ static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, cons
     if (keys == 0) {
         for (int64_t i = 0; i < rows; i++)
             memset(y + i * run->y.row, 0, (size_t)run->E * sizeof *y);
+        return;
+    }
+    if (rows < BLEND_ROWS) {
+        for (int64_t i = 0; i < rows; i++)
+            run->call->k->gemm.blend_f32(keys, run->E, scores + i * run->T, v, run->v.row,
+                                         y + i * run->y.row);
         return;
     }
     ort_matrix_block_plain_f32(run->call->k, rows, run->E, keys, scores, run->T, v, run->v.row, y,
