@@ -380,6 +380,52 @@ static void task_gather(void *arg, size_t task, int thread)
                     }
 }
 
+/* Windows side by side: every output has one tap. */
+static bool is_apart(const ort_window *w)
+{
+    for (int i = 0; i < 3; i++)
+        if (w->kernel[i] != w->stride[i] || (w->dilation[i] != 1 && w->kernel[i] != 1) ||
+            w->begin[i] != 0 || w->out[i] != w->in[i] * w->stride[i])
+            return false;
+    return true;
+}
+
+typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t index4 __attribute__((vector_size(16)));
+
+/* y[i * step + k] = from[k * plane + i] + bias */
+static void weave_row(float *y, const float *from, int64_t plane, int64_t count, int64_t step,
+                      float bias)
+{
+    int64_t i = 0;
+    for (; step == 2 && i + 4 <= count; i += 4) {
+        vec4 a = *(const vec4 *)(from + i) + bias, b = *(const vec4 *)(from + plane + i) + bias;
+        *(vec4 *)(y + 2 * i) = __builtin_shuffle(a, b, (index4){0, 4, 1, 5});
+        *(vec4 *)(y + 2 * i + 4) = __builtin_shuffle(a, b, (index4){2, 6, 3, 7});
+    }
+    for (; i < count; i++)
+        for (int64_t k = 0; k < step; k++)
+            y[i * step + k] = from[k * plane + i] + bias;
+}
+
+static void task_weave(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const gather_job *j = arg;
+    const transpose_plan *p = j->p;
+    const ort_window *w = &p->w;
+    float *y = j->y + (int64_t)task * p->out_plane;
+    const float *from = j->columns + (int64_t)task * p->taps * p->in_plane;
+    float bias = j->bias ? j->bias[j->first_map + (int64_t)task] : 0.0f;
+    for (int64_t oz = 0; oz < w->out[0]; oz++)
+        for (int64_t oy = 0; oy < w->out[1]; oy++, y += w->out[2]) {
+            int64_t tap = (oz % w->stride[0] * w->kernel[1] + oy % w->stride[1]) * w->kernel[2];
+            int64_t row = oz / w->stride[0] * w->in[1] + oy / w->stride[1];
+            weave_row(y, from + tap * p->in_plane + row * w->in[2], p->in_plane, w->in[2],
+                      w->stride[2], bias);
+        }
+}
+
 typedef struct direct_f64 {
     const transpose_plan *p;
     const double *x, *w, *b;
@@ -437,7 +483,8 @@ static void run_f32(ort_call *call, const float *x, const float *w, const float 
                 at(call, p->columns), p->in_plane, at(call, p->packed), NULL);
             j.first_map = g * p->group_maps;
             j.y = y + (image * p->maps + j.first_map) * p->out_plane;
-            ort_call_parallel(call, (size_t)p->group_maps, task_gather, &j);
+            ort_call_parallel(call, (size_t)p->group_maps,
+                              is_apart(&p->w) ? task_weave : task_gather, &j);
         }
 }
 
