@@ -53,24 +53,6 @@ ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err)
     return ort_window_read(p->node, &s->spec, err);
 }
 
-static ort_status plan_counts(ort_shaping *sh, const ort_blocked_state *s, pool_plan *p, int axis,
-                              ort_error *err)
-{
-    const ort_window *w = &p->w;
-    int64_t low = s->include_pad ? -w->begin[axis] : 0;
-    int64_t high = w->in[axis] + (s->include_pad ? w->end[axis] : 0);
-    float *count = ort_arena_array(sh->arena, (size_t)w->out[axis] + 1, sizeof *count);
-    if (!count)
-        return ort_error_memory(err, (size_t)w->out[axis] * sizeof *count);
-    for (int64_t o = 0; o < w->out[axis]; o++)
-        for (int64_t t = 0; t < w->kernel[axis]; t++) {
-            int64_t at = o * w->stride[axis] + t * w->dilation[axis] - w->begin[axis];
-            count[o] += at >= low && at < high ? 1.0f : 0.0f;
-        }
-    p->count[axis] = count;
-    return ORT_OK;
-}
-
 ort_status ort_blocked_window_shape(ort_shaping *sh, ort_error *err)
 {
     const ort_blocked_state *s = sh->state;
@@ -83,7 +65,7 @@ ort_status ort_blocked_window_shape(ort_shaping *sh, ort_error *err)
         return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
     ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, NULL, &p->w, err));
     for (int axis = 0; axis < 2 && !s->maximum; axis++)
-        ORT_TRY(plan_counts(sh, s, p, axis, err));
+        ORT_TRY(ort_window_counts(&p->w, axis, s->include_pad, sh->arena, &p->count[axis], err));
     return ORT_OK;
 }
 

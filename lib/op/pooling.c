@@ -94,26 +94,6 @@ static ort_status lp_prepare(ort_prep *p, ort_error *err)
 
 /* ---- shape */
 
-/* How many taps of the window at each output coordinate of `axis` count: inside the input, or
- * inside its padding as well. */
-static ort_status plan_counts(ort_shaping *s, const pool_state *state, pool_plan *p, int axis,
-                              ort_error *err)
-{
-    const ort_window *w = &p->w;
-    int64_t low = state->include_pad ? -w->begin[axis] : 0;
-    int64_t high = w->in[axis] + (state->include_pad ? w->end[axis] : 0);
-    float *count = ort_arena_array(s->arena, (size_t)w->out[axis] + 1, sizeof *count);
-    if (!count)
-        return ort_error_memory(err, (size_t)w->out[axis] * sizeof *count);
-    for (int64_t o = 0; o < w->out[axis]; o++)
-        for (int64_t t = 0; t < w->kernel[axis]; t++) {
-            int64_t at = o * w->stride[axis] + t * w->dilation[axis] - w->begin[axis];
-            count[o] += at >= low && at < high ? 1.0f : 0.0f;
-        }
-    p->count[axis] = count;
-    return ORT_OK;
-}
-
 static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *p, ort_error *err)
 {
     ORT_TRY(ort_spread_build(&p->w, s->arena, &p->s, err));
@@ -174,7 +154,8 @@ static ort_status pool_shape(ort_shaping *s, ort_error *err)
     if (p->planes * p->out_plane == 0)
         return ORT_OK;
     for (int axis = 0; axis < 3 && state->kind == POOL_AVERAGE; axis++)
-        ORT_TRY(plan_counts(s, state, p, axis, err));
+        ORT_TRY(ort_window_counts(&p->w, axis, state->include_pad, s->arena, &p->count[axis],
+                                  err));
     bool half = x->dtype == ORT_DTYPE_FLOAT16 || x->dtype == ORT_DTYPE_BFLOAT16;
     if (x->dtype == ORT_DTYPE_DOUBLE)
         return ORT_OK;

@@ -181,3 +181,20 @@ void ort_window_to_3d(ort_window *w)
         push_axis(w->end, w->rank, 0);
     }
 }
+
+ort_status ort_window_counts(const ort_window *w, int axis, bool include_pad, ort_arena *arena,
+                             const float **counts, ort_error *err)
+{
+    int64_t low = include_pad ? -w->begin[axis] : 0;
+    int64_t high = w->in[axis] + (include_pad ? w->end[axis] : 0);
+    float *count = ort_arena_array(arena, (size_t)w->out[axis] + 1, sizeof *count);
+    if (!count)
+        return ort_error_memory(err, (size_t)w->out[axis] * sizeof *count);
+    for (int64_t o = 0; o < w->out[axis]; o++)
+        for (int64_t t = 0; t < w->kernel[axis]; t++) {
+            int64_t at = o * w->stride[axis] + t * w->dilation[axis] - w->begin[axis];
+            count[o] += at >= low && at < high ? 1.0f : 0.0f;
+        }
+    *counts = count;
+    return ORT_OK;
+}

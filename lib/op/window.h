@@ -41,6 +41,11 @@ ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64
  * column is a row, as it lies in memory. */
 void ort_window_to_3d(ort_window *window);
 
+/* How many taps of the window at each output coordinate of `axis` count: those inside the input, or
+ * inside its padding as well. [out[axis]], in the arena. */
+ort_status ort_window_counts(const ort_window *window, int axis, bool include_pad,
+                             ort_arena *arena, const float **counts, ort_error *err);
+
 /* pooling.c: one operation per element of each window. */
 void ort_pool_cost(const ort_infer *x, ort_cost *cost);
 
