@@ -191,7 +191,7 @@ static void init_calls(ort_frame *frame)
                              .thread_space = frame->arena + ps->thread_offset,
                              .thread_bytes = ps->thread_bytes,
                              .k = plan->program->env->k,
-                             .pool = ps->alone ? NULL : plan->program->env->pool,
+                             .pool = plan->program->env->pool,
                              .services = &ort_exec_services,
                              .executor = c};
         for (int k = 0; k < s->in_count; k++)

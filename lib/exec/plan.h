@@ -36,7 +36,6 @@ typedef struct ort_plan_step {
     size_t workspace_offset, thread_offset; /* into the arena */
     size_t workspace_bytes, thread_bytes;   /* thread_bytes: per thread */
     bool dynamic;        /* shapes are settled at run time */
-    bool alone;          /* too little work to share among threads */
     bool special;        /* dynamic, random, or values die here: not the short loop */
     const ort_id *drops; /* dynamic values that die after this step */
     int drop_count;

@@ -1,10 +1,10 @@
-/* plan_branches.c - what threads share: the work within a step, or steps side by side.
+/* plan_branches.c - stretches of steps that fall apart into independent branches, run side by side.
  *
  * An operator splits its own work over the threads, which pays from some tens of microseconds on.
- * Smaller ones are left to one thread while the others wait; so where several chains of small steps
- * hang side by side (heads of a detector, towers of a block, projections of one token), each chain
- * becomes one task. A step inside such a task runs its loops serially (pool.h), so what it computes
- * doesn't change.
+ * Smaller ones are left to one thread (pool.c) while the others wait; so where several chains of
+ * small steps hang side by side (heads of a detector, towers of a block, projections of one token),
+ * each chain becomes one task. A step inside such a task runs its loops serially (pool.h), so what
+ * it computes doesn't change.
  *
  * Candidates are windows of consecutive steps. Within one, two steps belong together when they
  * touch a storage that one of them writes, be it by data or because a step works in place. The gain
@@ -28,7 +28,6 @@ enum { WINDOW = 192, MAX_INPUTS = 64, MAX_OUTPUTS = 16 };
 #define FLOPS_PER_NS 4.0
 #define BYTES_PER_NS 20.0
 #define LOOP_NS 2000.0
-#define ALONE_NS 5000.0    /* less than this isn't shared at all */
 #define SPLIT_NS 10000.0   /* an operator begins to split its work about here */
 #define LONG_NS 400000.0   /* splits well: not part of a branch */
 #define WORTH_NS 5000.0    /* the least gain */
@@ -333,8 +332,6 @@ static bool look_at_steps(finder *f, const ort_fact *facts)
     for (int i = 0; readers && i < plan->step_count; i++) {
         const ort_step *s = plan->steps[i].step;
         f->serial_ns[i] = estimate(plan, facts, &plan->steps[i]);
-        plan->steps[i].alone = f->serial_ns[i] >= 0 && f->serial_ns[i] < ALONE_NS &&
-                               (s->op->impl->cost || (s->traits & ORT_TRAIT_ELEMENTWISE));
         for (int k = 0; k < s->in_count; k++)
             if ((index = storage_index(plan, s->in[k])) >= 0)
                 readers[index]++;

@@ -114,7 +114,7 @@ static ort_status run_group(ort_frame *frame, const ort_branch_group *group, ort
     int first = -1;
     for (int b = 0; err && b < group->branch_count; b++)
         errors[b] = (ort_error){0};
-    ort_pool_run(frame->calls->call.pool, (size_t)group->branch_count, run_branch, &r);
+    ort_pool_run_again(frame->calls->call.pool, group, (size_t)group->branch_count, run_branch, &r);
     *at = frame->calls + group->first + group->count;
     for (int b = 0; b < group->branch_count; b++)
         if (r.failed[b] && (first < 0 || r.failed[b] < r.failed[first]))
