@@ -1,6 +1,7 @@
 /* packing.c - collecting and finding packed constants (packing.h). */
 #include "exec/packing.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -26,7 +27,9 @@ static const void *find(void *arg, const char *kind, size_t bytes)
 static bool made(void *arg, const char *kind, const void *packed, size_t bytes)
 {
     ort_packing *p = arg;
-    return ort_vec_push(&p->made, (ort_packed){p->step, kind, packed, bytes});
+    ort_packed block = {.step = p->step, .bytes = packed, .count = bytes};
+    snprintf(block.kind, sizeof block.kind, "%s", kind);
+    return ort_vec_push(&p->made, block);
 }
 
 static void absorbed(void *arg, int input)

@@ -19,7 +19,7 @@ typedef struct ort_packing ort_packing;
 
 typedef struct ort_packed { /* a block made by `prepare` */
     uint32_t step;
-    const char *kind;
+    char kind[ORT_PACK_KIND]; /* a copy: an operator of several stages makes it up */
     const void *bytes;
     size_t count;
 } ort_packed;

@@ -7,6 +7,7 @@
 #include "base/hashmap.h"
 #include "io/pack.h"
 #include "net.h"
+#include "exec/packing.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
@@ -301,6 +302,23 @@ static void damage_with_digests(test_state *test)
     bench_close(&b);
 }
 
+/* An operator of several stages names its blocks in memory that it soon uses again. */
+static void kinds_are_copied(test_state *test)
+{
+    static const float packed[2] = {1, 2};
+    ort_packing packing;
+    char kind[ORT_PACK_KIND] = "filter0";
+    ort_packing_init(&packing, NULL);
+    CHECK(packing.services.made(packing.services.arg, kind, packed, 4));
+    memcpy(kind, "filter1", 8);
+    CHECK(packing.services.made(packing.services.arg, kind, packed + 1, 4));
+    memset(kind, 'x', sizeof kind - 1);
+    CHECK(packing.made.count == 2);
+    CHECK_TEXT(packing.made.data[0].kind, "filter0");
+    CHECK_TEXT(packing.made.data[1].kind, "filter1");
+    ort_packing_release(&packing);
+}
+
 static void options_that_differ(test_state *test)
 {
     bench b;
@@ -327,5 +345,6 @@ int main(void)
     RUN(&test, every_length);
     RUN(&test, damage_with_digests);
     RUN(&test, options_that_differ);
+    RUN(&test, kinds_are_copied);
     return test.failures != 0;
 }
