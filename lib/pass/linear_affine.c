@@ -4,23 +4,15 @@
  *     BatchNormalization, Mul, Div, Add, Sub by constants per channel    z = s y + t
  *     becomes    z = (s W) x + (s b + t)
  *
- *     BatchNormalization: s = gamma / sqrt(var + epsilon), t = beta - mean s
- *
  * computed in double, rounded once. The linear result must have no other reader. A MatMul takes a
  * scale only, unless it has two dimensions: with a shift that one becomes a Gemm.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/affine.h"
 #include "pass/pass.h"
-
-typedef struct affine { /* z = scale y + shift, of each channel */
-    double *scale, *shift;
-    bool scales, shifts;
-} affine;
 
 typedef struct site {
     ort_node *linear, *after;
@@ -31,19 +23,6 @@ typedef struct site {
     bool first_axis;      /* the channel is the first axis of the weights */
 } site;
 
-static bool floating(ort_dtype dtype)
-{
-    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE || dtype == ORT_DTYPE_FLOAT16 ||
-           dtype == ORT_DTYPE_BFLOAT16;
-}
-
-static bool is_after(const ort_node *node)
-{
-    return ort_edit_is(node, ONNX, "BatchNormalization") || ort_edit_is(node, ONNX, "Mul") ||
-           ort_edit_is(node, ONNX, "Div") || ort_edit_is(node, ONNX, "Add") ||
-           ort_edit_is(node, ONNX, "Sub");
-}
-
 /* ---- the linear operator */
 
 /* Which axis of the weights is the output channel, and how large what lies around it is. */
@@ -51,7 +30,7 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
 {
     const ort_node *n = s->linear;
     s->weights = ort_edit_constant(graph, n, 1);
-    if (!s->weights || !s->weights->data || !floating(s->weights->dtype))
+    if (!s->weights || !s->weights->data || !ort_affine_is_real(s->weights->dtype))
         return "the weights aren't constant";
     const ort_shape *shape = &s->weights->shape;
     int64_t count = ort_tensor_count(s->weights), group = ort_node_int(n, "group", 1);
@@ -78,7 +57,7 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
     s->inner = count / s->outer / shape->dim[axis];
     s->bias = ort_edit_constant(graph, n, 2);
     if (n->input_count > 2 && n->inputs[2] != ORT_ID_NONE &&
-        (!s->bias || !s->bias->data || !floating(s->bias->dtype)))
+        (!s->bias || !s->bias->data || !ort_affine_is_real(s->bias->dtype)))
         return "the bias isn't constant";
     if (s->bias && ort_tensor_count(s->bias) != 1 &&
         (ort_tensor_count(s->bias) != s->channels ||
@@ -99,87 +78,6 @@ static int channel_axis(const site *s, int rank)
                : 1;
 }
 
-/* ---- what follows */
-
-/* A constant that broadcasts per channel onto the result; its elements by channel. */
-static const char *per_channel(const ort_graph *graph, const site *s, const ort_tensor *t,
-                               double *out)
-{
-    const ort_type *type = &graph->values.data[s->linear->outputs[0]]->fact.type;
-    if (!t || !t->data || !floating(t->dtype))
-        return "the operand isn't constant";
-    if (type->kind != ORT_TYPE_TENSOR || type->rank < 2)
-        return "the rank isn't known";
-    int axis = channel_axis(s, type->rank), skip = type->rank - t->shape.rank;
-    if (skip < 0)
-        return "the operand has more dimensions";
-    for (int d = 0; d < t->shape.rank; d++)
-        if (t->shape.dim[d] != 1 && (d + skip != axis || t->shape.dim[d] != s->channels))
-            return "the operand isn't one number per channel";
-    int64_t count = ort_tensor_count(t);
-    for (int64_t c = 0; c < s->channels; c++)
-        out[c] = ort_tensor_get_f64(t, count == 1 ? 0 : c);
-    return NULL;
-}
-
-static const char *read_norm(const ort_graph *graph, const site *s, affine *a)
-{
-    const ort_node *n = s->after;
-    const ort_tensor *t[4];
-    float epsilon = ort_node_float(n, "epsilon", 1e-5f);
-    if (ort_node_int(n, "training_mode", 0) || n->input_count < 5 ||
-        (n->opset < 7 && !ort_node_int(n, "is_test", 0)))
-        return "it computes statistics";
-    if (n->opset < 9 && !ort_node_int(n, "spatial", 1))
-        return "its statistics are per position";
-    for (int i = 1; i < n->output_count; i++)
-        if (n->outputs[i] != ORT_ID_NONE && graph->values.data[n->outputs[i]]->use_count > 0)
-            return "its statistics are read";
-    const ort_type *type = &graph->values.data[s->linear->outputs[0]]->fact.type;
-    if (type->kind != ORT_TYPE_TENSOR || type->rank < 2 || channel_axis(s, type->rank) != 1)
-        return "its channels are not the linear operator's";
-    for (int i = 0; i < 4; i++) {
-        t[i] = ort_edit_constant(graph, n, i + 1);
-        if (!t[i] || !t[i]->data || !floating(t[i]->dtype) ||
-            ort_tensor_count(t[i]) != s->channels)
-            return "scale, bias, mean or variance isn't a constant per channel";
-    }
-    for (int64_t c = 0; c < s->channels; c++) {
-        a->scale[c] = ort_tensor_get_f64(t[0], c) /
-                      sqrt(ort_tensor_get_f64(t[3], c) + (double)epsilon);
-        a->shift[c] = ort_tensor_get_f64(t[1], c) - ort_tensor_get_f64(t[2], c) * a->scale[c];
-    }
-    a->scales = a->shifts = true;
-    return NULL;
-}
-
-static const char *read_binary(const ort_graph *graph, const site *s, affine *a)
-{
-    const ort_node *n = s->after;
-    bool multiplies = ort_edit_is(n, ONNX, "Mul") || ort_edit_is(n, ONNX, "Div");
-    double *values = multiplies ? a->scale : a->shift;
-    const char *why = n->opset < 7 ? "it broadcasts by attribute"
-                                   : per_channel(graph, s, ort_edit_constant(graph, n, 1 - s->slot),
-                                                 values);
-    if (why)
-        return why;
-    if (s->slot != 0 && ort_edit_is(n, ONNX, "Div"))
-        return "it divides by the linear result";
-    for (int64_t c = 0; c < s->channels; c++) {
-        if (ort_edit_is(n, ONNX, "Div"))
-            values[c] = 1 / values[c];
-        if (ort_edit_is(n, ONNX, "Sub")) {
-            a->scale[c] = s->slot == 0 ? 1 : -1;
-            values[c] = s->slot == 0 ? -values[c] : values[c];
-        }
-        if (!isfinite(values[c]))
-            return "a factor isn't finite";
-    }
-    a->scales = multiplies || (ort_edit_is(n, ONNX, "Sub") && s->slot == 1);
-    a->shifts = !multiplies;
-    return NULL;
-}
-
 static bool may_be_gemm(const ort_graph *graph, const site *s)
 {
     const ort_type *x = &graph->values.data[s->linear->inputs[0]]->fact.type;
@@ -187,23 +85,16 @@ static bool may_be_gemm(const ort_graph *graph, const site *s)
            ort_model_opset(graph->model, ONNX) >= 7;
 }
 
-static const char *match(const ort_graph *graph, site *s, affine *a)
+static const char *match(const ort_graph *graph, site *s, ort_affine *a)
 {
     if (ort_edit_only_reader(graph, s->linear->outputs[0]) != s->after)
         return "the linear result has another reader";
     const char *why = look_at_weights(graph, s);
     if (why)
         return why;
-    a->scale = malloc((size_t)s->channels * sizeof *a->scale);
-    a->shift = malloc((size_t)s->channels * sizeof *a->shift);
-    if (!a->scale || !a->shift)
-        return "memory is exhausted";
-    for (int64_t c = 0; c < s->channels; c++) {
-        a->scale[c] = 1;
-        a->shift[c] = 0;
-    }
-    why = ort_edit_is(s->after, ONNX, "BatchNormalization") ? read_norm(graph, s, a)
-                                                            : read_binary(graph, s, a);
+    const ort_type *type = &graph->values.data[s->linear->outputs[0]]->fact.type;
+    ort_affine_site at = {s->after, s->slot, type, channel_axis(s, type->rank), s->channels};
+    why = ort_affine_read(graph, &at, a);
     if (!why && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") && !may_be_gemm(graph, s))
         return "a MatMul of other than two dimensions has no bias";
     return why;
@@ -211,27 +102,11 @@ static const char *match(const ort_graph *graph, site *s, affine *a)
 
 /* ---- the new weights */
 
-static void scale_range(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
-                        double scale)
-{
-    if (from->dtype == ORT_DTYPE_FLOAT) { /* weights in a mapping may lie anywhere */
-        const char *in = from->data;
-        float *out = to->data, x;
-        for (int64_t i = first; i < first + count; i++) {
-            memcpy(&x, in + i * (int64_t)sizeof x, sizeof x);
-            out[i] = (float)(x * scale);
-        }
-        return;
-    }
-    for (int64_t i = first; i < first + count; i++)
-        ort_tensor_set_f64(to, i, ort_tensor_get_f64(from, i) * scale);
-}
-
-static void scale_weights(const site *s, const affine *a, ort_tensor *to)
+static void scale_weights(const site *s, const ort_affine *a, ort_tensor *to)
 {
     if (s->first_axis) {
         for (int64_t c = 0; c < s->channels; c++)
-            scale_range(to, s->weights, c * s->inner, s->inner, a->scale[c]);
+            ort_affine_scale(to, s->weights, c * s->inner, s->inner, a->scale[c]);
         return;
     }
     /* [outer][channels of a group][inner]; ConvTranspose's groups split the outer axis. */
@@ -239,11 +114,11 @@ static void scale_weights(const site *s, const affine *a, ort_tensor *to)
     int64_t groups = s->channels / each;
     for (int64_t o = 0; o < s->outer; o++)
         for (int64_t c = 0; c < each; c++)
-            scale_range(to, s->weights, (o * each + c) * s->inner, s->inner,
+            ort_affine_scale(to, s->weights, (o * each + c) * s->inner, s->inner,
                         a->scale[o / (s->outer / groups) * each + c]);
 }
 
-static ort_status add_scaled_weights(ort_pass_context *c, site *s, const affine *a, ort_id *id,
+static ort_status add_scaled_weights(ort_pass_context *c, site *s, const ort_affine *a, ort_id *id,
                                      ort_error *err)
 {
     ort_tensor made;
@@ -262,7 +137,7 @@ static ort_status add_scaled_weights(ort_pass_context *c, site *s, const affine 
     return ORT_OK;
 }
 
-static ort_status add_bias(ort_pass_context *c, const site *s, const affine *a, ort_id *id,
+static ort_status add_bias(ort_pass_context *c, const site *s, const ort_affine *a, ort_id *id,
                            ort_error *err)
 {
     ort_tensor made;
@@ -282,7 +157,7 @@ static ort_status add_bias(ort_pass_context *c, const site *s, const affine *a, 
     return ORT_OK;
 }
 
-static ort_status fuse(ort_pass_context *c, site *s, const affine *a, ort_error *err)
+static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
 {
     ort_id inputs[3] = {s->linear->inputs[0]}, output = s->after->outputs[0];
     ORT_TRY(add_scaled_weights(c, s, a, &inputs[1], err));
@@ -312,7 +187,7 @@ static bool is_linear(const ort_node *node)
 }
 
 /* Weights with other readers would be there twice: a file must not grow. */
-static bool grows(const ort_pass_context *c, const site *s, const affine *a)
+static bool grows(const ort_pass_context *c, const site *s, const ort_affine *a)
 {
     const ort_graph_value *weights = c->graph->values.data[s->linear->inputs[1]];
     size_t bytes = ort_tensor_bytes(s->weights);
@@ -330,10 +205,10 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_EACH_NODE(c->graph, node)
     {
         ort_status status = ORT_OK;
-        for (int slot = 0; is_after(node) && slot < 2 && slot < node->input_count; slot++) {
+        for (int slot = 0; ort_affine_is(node) && slot < 2 && slot < node->input_count; slot++) {
             site s = {.after = node, .slot = slot,
                       .linear = ort_edit_producer(c->graph, node->inputs[slot])};
-            affine a = {0};
+            ort_affine a = {0};
             if (!is_linear(s.linear) || (slot && ort_edit_is(node, ONNX, "BatchNormalization")))
                 continue;
             const char *why = match(c->graph, &s, &a);
@@ -343,8 +218,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
                 ort_pass_note(c, node, "%s", why);
             else
                 status = fuse(c, &s, &a, err);
-            free(a.scale);
-            free(a.shift);
+            ort_affine_release(&a);
             ORT_TRY(status);
             *changes += !why;
             if (!why)

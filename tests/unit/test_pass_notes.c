@@ -136,6 +136,14 @@ static void conditions(test_state *test)
          "node 'y' (MatMul): the Transpose of an operand has another reader"},
         {"conv_sum", "in x 1,3,8,8; in z 1,1,8,8; f w 2,3,1,1; Conv x w -> a; Add a z -> y; out y",
          "node 'y' (Add): what is added to the Conv isn't known to be float of its shape"},
+        {"linear_before",
+         "in x 1,4,6,6; f g 4; f h 4; f u 4; f v 4; f w 3,4,3,3; BatchNormalization x g h u v -> b;"
+         "Conv b w -> y pads=1,1,1,1; out y",
+         "node 'b' (BatchNormalization): the Conv pads what is shifted"},
+        {"row_products",
+         "in x 2,3,4; f w 4,5; i f -1,4; i g 3,2,5; Reshape x f -> r; MatMul r w -> m; "
+         "Reshape m g -> y; out y",
+         "node 'y' (Reshape): its leading dimensions aren't known to be those before r"},
         {"embed_norm",
          "ini a 2,3; in q 2,3,4; f w 9,4; f p 1,3,4; f g 4; f b 4; Gather w a -> e; Add e p -> t; "
          "Add t q -> s; LayerNormalization s g b -> y; out y",

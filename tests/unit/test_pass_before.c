@@ -1,0 +1,61 @@
+/* test_pass_before.c - scales and shifts before a linear operator: into its weights where that is
+ * exact, and left alone where padding, a reader or a shape forbids it. */
+#include "rewrite.h"
+#include "test.h"
+
+#define NORM "f g 4; f h 4; f u 4; f v 4; BatchNormalization x g h u v -> b; "
+
+static void filters(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 1,4,6,6;" NORM "f w 3,4,3,3; f c 3; Conv b w c -> y; out y", "Conv"},
+        {"in x 1,4,6,6;" NORM "f w 3,4,1,1; Conv b w -> y; out y", "Conv"},
+        {"in x n,4,6,6;" NORM "f w 6,2,1,1; f c 6; Conv b w c -> y group=2; out y", "Conv"},
+        {"in x 1,4,6,6; f s 1,4,1,1; f w 3,4,3,3; Mul s x -> b; Conv b w -> y pads=1,1,1,1; out y",
+         "Conv"},
+        {"in x 1,4,6,6; f s 4,1,1; f w 3,4,3,3; Div x s -> b; Conv b w -> y auto_pad:=SAME_UPPER;"
+         "out y", "Conv"},
+        {"in x 1,4,6,6; f s 4,1,1; f w 3,4,3,3; Sub s x -> b; Conv b w -> y; out y", "Conv"},
+        {"in x 1,4,6,6; f s 4,1,1; f w 4,3,3,3; Mul x s -> b; ConvTranspose b w -> y; out y",
+         "ConvTranspose"},
+        {"in x 1,4,6,6; f s 4,1,1; f w 4,2,2,2; Mul x s -> b; ConvTranspose b w -> y group=2; out y",
+         "ConvTranspose"},
+        /* padding, borders, another reader, a divisor, per pixel, a bias that wasn't there */
+        {"in x 1,4,6,6;" NORM "f w 3,4,3,3; Conv b w -> y pads=1,1,1,1; out y",
+         "BatchNormalization Conv"},
+        {"in x 1,4,6,6;" NORM "f w 4,3,3,3; ConvTranspose b w -> y; out y",
+         "BatchNormalization ConvTranspose"},
+        {"in x 1,4,6,6;" NORM "f w 3,4,3,3; Conv b w -> y; out y b", "BatchNormalization Conv"},
+        {"in x 1,4,6,6; f s 4,1,1; f w 3,4,3,3; Div s x -> b; Conv b w -> y; out y", "Div Conv"},
+        {"in x 1,4,6,6; f s 6,6; f w 3,4,3,3; Mul x s -> b; Conv b w -> y; out y", "Mul Conv"},
+        {"in x 1,4,6,6; fs s 0.5; f w 3,4,3,3; Add x s -> b; Conv b w -> y; out y", "Add Conv"},
+        {"in x 1,1,6,6; f s 1,4,1,1; f w 3,4,3,3; Mul x s -> b; Conv b w -> y; out y", "Mul Conv"},
+    };
+    CHECK_CASES(cases, 1e-4);
+}
+
+static void matrices(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,4; f s 4; f w 4,3; Mul x s -> b; MatMul b w -> y; out y", "MatMul"},
+        {"in x 2,n,4; f s 1,4; f w 4,3; Div x s -> b; MatMul b w -> y; out y", "MatMul"},
+        {"in x n,4; f s 4; f w 4,3; Add x s -> b; MatMul b w -> y; out y", "Gemm"},
+        {"in x n,4; f s 4; f w 3,4; f c 3; Sub x s -> b; Gemm b w c -> y transB=1; out y", "Gemm"},
+        {"in x n,4;" NORM "f w 4,3; fs c 0.5; Gemm b w c -> y; out y", "Gemm"},
+        /* no bias, a Gemm that scales, shared weights */
+        {"in x 2,n,4; f s 4; f w 4,3; Add x s -> b; MatMul b w -> y; out y", "Add MatMul"},
+        {"in x n,4; f s 4; f w 4,3; Mul x s -> b; Gemm b w -> y alpha~0.5; out y", "Mul Gemm"},
+        {"in x 4,n; f s 4,1; f w 4,3; Mul x s -> b; Gemm b w -> y transA=1; out y", "Mul Gemm"},
+        {"in x n,4; in z n,4; f s 4; f w 4,3; Mul x s -> b; MatMul b w -> y; MatMul z w -> u;"
+         "out y u", "Mul MatMul MatMul"},
+    };
+    CHECK_CASES(cases, 1e-4);
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, filters);
+    RUN(test, matrices);
+    return test->failures != 0;
+}
