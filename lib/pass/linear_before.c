@@ -5,11 +5,11 @@
  *     Conv, ConvTranspose, Gemm, MatMul    y = W x' + b
  *     becomes    y = (W s) x + (W t + b)
  *
- * computed in double, rounded once. Nobody else may read x'. Padding stands for zeros of x', which a
- * scale keeps and a shift doesn't: a shift wants a Conv without padding, and not a ConvTranspose,
+ * computed in double, rounded once. Nobody else may read x'. Padding stands for zeros of x', which
+ * a scale keeps and a shift doesn't: a shift wants a Conv without padding, and not a ConvTranspose,
  * whose borders sum fewer products. Only a Conv or Gemm has a bias, or a MatMul of two dimensions,
- * which becomes a Gemm. The file grows by a bias at most where another constant goes. A large matrix
- * stays as it is: to write it anew costs more memory and time than its rows are worth.
+ * which becomes a Gemm. The file grows by a bias at most where another constant goes. A large
+ * matrix stays as it is: to write it anew costs more memory and time than its rows are worth.
  */
 #include <stdio.h>
 #include <stdlib.h>

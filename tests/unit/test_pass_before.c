@@ -18,7 +18,8 @@ static void filters(test_state *test)
         {"in x 1,4,6,6; f s 4,1,1; f w 3,4,3,3; Sub s x -> b; Conv b w -> y; out y", "Conv"},
         {"in x 1,4,6,6; f s 4,1,1; f w 4,3,3,3; Mul x s -> b; ConvTranspose b w -> y; out y",
          "ConvTranspose"},
-        {"in x 1,4,6,6; f s 4,1,1; f w 4,2,2,2; Mul x s -> b; ConvTranspose b w -> y group=2; out y",
+        {"in x 1,4,6,6; f s 4,1,1; f w 4,2,2,2; Mul x s -> b; ConvTranspose b w -> y group=2; "
+         "out y",
          "ConvTranspose"},
         /* padding, borders, another reader, a divisor, per pixel, a bias that wasn't there */
         {"in x 1,4,6,6;" NORM "f w 3,4,3,3; Conv b w -> y pads=1,1,1,1; out y",
@@ -40,7 +41,8 @@ static void matrices(test_state *test)
         {"in x n,4; f s 4; f w 4,3; Mul x s -> b; MatMul b w -> y; out y", "MatMul"},
         {"in x 2,n,4; f s 1,4; f w 4,3; Div x s -> b; MatMul b w -> y; out y", "MatMul"},
         {"in x n,4; f s 4; f w 4,3; Add x s -> b; MatMul b w -> y; out y", "Gemm"},
-        {"in x n,4; f s 4; f w 3,4; f c 3; Sub x s -> b; Gemm b w c -> y transB=1; out y", "Gemm"},
+        {"in x n,4; f s 4; f w 3,4; f c 3; Sub x s -> b; Gemm b w c -> y transB=1; out y",
+         "Gemm"},
         {"in x n,4;" NORM "f w 4,3; fs c 0.5; Gemm b w c -> y; out y", "Gemm"},
         /* no bias, a Gemm that scales, shared weights */
         {"in x 2,n,4; f s 4; f w 4,3; Add x s -> b; MatMul b w -> y; out y", "Add MatMul"},
