@@ -310,6 +310,10 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
     ORT_TRY(mask_of(c, a, &inputs[5], err));
     if (inputs[5] != ORT_ID_NONE)
         ORT_TRY(full_rows(c, a->q, &inputs[5], err));
+    bool packed;
+    ORT_TRY(ort_attention_fuse_packed(c, a, inputs[5], &packed, err));
+    if (packed)
+        return ORT_OK;
     ort_node_spec spec = {.domain = MS, .op_type = "MultiHeadAttention", .inputs = inputs,
                           .input_count = trimmed(inputs, 8), .outputs = outputs,
                           .output_count = trimmed(outputs, 3), .set = set,

@@ -70,6 +70,11 @@ void ort_attention_source(const ort_pass_context *context, ort_dim dim, ort_id *
 ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attention *a, bool *done,
                                     ort_error *err);
 
+/* Attention of com.microsoft, where q, k and v (heads together) are projections of one value; mask
+ * is what is summed onto the scores, or ORT_ID_NONE; *done: it has been written. */
+ort_status ort_attention_fuse_packed(ort_pass_context *context, const ort_attention *a, ort_id mask,
+                                     bool *done, ort_error *err);
+
 /* ---- shared */
 
 bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count);

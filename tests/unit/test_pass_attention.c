@@ -28,7 +28,9 @@ static void scales(test_state *test)
         {QKV CORE(SCORES), "n,m,24", 23, 0, "Attention", 4, 1e-5},
         {QKV CORE(SCORES), "n,m,24", 22, 0, "!Attention", -1, 1e-5},
         {QKV CORE(SCORES), "n,m,24", 13, SESSION, "Attention", 4, 1e-5},
-        {QKV CORE(SCORES), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        {QKV CORE(SCORES), "n,m,24", 17, CONTRIB, "Attention", 1, 1e-5},
+        {"o = (Neg x); " PROJECTED("q") "kx = (MatMul o #wk:24,8); " PROJECTED("v") CORE(SCORES),
+         "n,m,24", 17, CONTRIB, "MultiHeadAttention", 5, 1e-5},
         {text[0], "2,3,24", 23, 0, "Attention", 4, 1e-5},
         {text[1], "2,3,24", 23, 0, "Attention", 4, 1e-5},
         {text[2], "2,3,24", 23, 0, "Attention", 4, 1e-5},
@@ -45,10 +47,10 @@ static void masks(test_state *test)
         {QKV CORE("(Add #m:2,1,1,3 (Add " SCORES " #n:1,2,3,3))"), "2,3,24", 23, 0, "Attention", -1,
          1e-5},
         {QKV CORE("(Add " SCORES " #m:3)"), "2,3,24", 23, 0, "!Attention", -1, 1e-5},
-        {QKV CORE("(Add " SCORES " #m:2,1,1,3)"), "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1,
+        {QKV CORE("(Add " SCORES " #m:2,1,1,3)"), "2,3,24", 17, CONTRIB, "!MultiHeadAttention", 1,
          1e-5},
         {"m = (Unsqueeze (Sub 1.0 (ReduceMax x [-1] keepdims=0)) [1 2]); " QKV
-         CORE("(Add " SCORES " m)"), "n,m,24", 18, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+         CORE("(Add " SCORES " m)"), "n,m,24", 18, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
         {QKV CORE("(Where (Cast #c:1,1,3,3 to=9) " SCORES " " LOW ")"), "2,3,24", 23, 0,
          "Attention", 4, 1e-5},
         {QKV CORE("(Where (Greater #c:2,1,1,3 0.0) " LOW " " SCORES ")"), "2,3,24", 23, 0,
@@ -76,6 +78,34 @@ static void packed(test_state *test)
         {PACKED PACKED_CORE(PART(0), PART(1), PART(2)), "n,m,24", 17, CONTRIB,
          "MultiHeadAttention", 3, 1e-5},
         {PACKED PACKED_CORE(PART(1), PART(0), PART(2)), "n,m,24", 23, 0, "Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* Projections with and without a bias, of one product, read elsewhere, of shared weights. */
+#define WITH_BIAS(name) name "x = (Add (MatMul x #w" name ":24,8) #b" name ":8); "
+#define SPLIT "qx,kx,vx = (Split (Add (MatMul x #w:24,24) #b:24) [8 8 8] axis=-1); "
+
+static void projections(test_state *test)
+{
+    const fusion list[] = {
+        {WITH_BIAS("q") WITH_BIAS("k") WITH_BIAS("v") CORE(SCORES), "n,m,24", 17, CONTRIB,
+         "Attention", 1, 1e-5},
+        {WITH_BIAS("q") PROJECTED("k") WITH_BIAS("v") CORE(SCORES), "n,m,24", 17, CONTRIB,
+         "Attention", 1, 1e-5},
+        {SPLIT CORE(SCORES), "n,m,24", 17, CONTRIB, "Attention", 1, 1e-5},
+        {SPLIT CORE(SCORES), "n,m,24", 17, 0, "!Attention", -1, 1e-5},
+        {SPLIT CORE(SCORES), "n,m,24", 23, CONTRIB, "Split", 4, 1e-5},
+        {SPLIT "z = (Neg vx); " CORE(SCORES), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 5,
+         1e-5},
+        {"vx,kx,qx = (Split (MatMul x #w:24,24) [8 8 8] axis=-1); " CORE(SCORES), "n,m,24", 17,
+         CONTRIB, "MultiHeadAttention", 3, 1e-5},
+        {"w = (Identity #w:24,8); qx = (MatMul x w); kx = (MatMul x w); vx = (MatMul x #wv:24,8); "
+         CORE(SCORES), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 3, 1e-5},
+        /* relative positions: numbers for each head, row and column */
+        {QKV CORE("(Add " SCORES " #r:1,2,3,3)"), "2,3,24", 17, CONTRIB, "Attention", -1, 1e-5},
+        {QKV CORE("(Add (Add " SCORES " #r:1,2,3,3) #m:2,1,1,3)"), "2,3,24", 23, 0, "Attention",
+         -1, 1e-5},
     };
     ALL(list);
 }
@@ -132,7 +162,7 @@ static void causal(test_state *test)
         {CAUSAL("(Where (LessOrEqual " ALONG " " DOWN ") 0.0 " LOW ")"), "2,n,24", 23, 0,
          "Attention", 4, 1e-5},
         {CAUSAL("(Where (LessOrEqual " ALONG " " DOWN ") 0.0 " LOW ")"), "2,n,24", 17, CONTRIB,
-         "MultiHeadAttention", 4, 1e-5},
+         "Attention", 1, 1e-5},
         {CAUSAL("(Unsqueeze (Where (Not (GreaterOrEqual " DOWN " " ALONG ")) " LOW " 0.0) [0 1])"),
          "2,n,24", 23, 0, "Attention", 4, 1e-5},
         {CAUSAL("(Where (LessOrEqual " DOWN " " ALONG ") 0.0 " LOW ")"), "2,n,24", 23, 0, "Where",
@@ -278,6 +308,7 @@ int main(void)
     RUN(test, scales);
     RUN(test, masks);
     RUN(test, packed);
+    RUN(test, projections);
     RUN(test, groups);
     RUN(test, caches);
     RUN(test, causal);
