@@ -6,7 +6,8 @@
  *     becomes  Attention(x, [Wq Wk Wv], [bq bk bv], attention_bias)
  *
  * Weights that are joined must have no other reader: the file doesn't grow but by zeros for a bias
- * that is missing. The three have the same width.
+ * that is missing. The three have the same width. One of them at least must have a bias: the schema
+ * calls it optional, but without it onnxruntime 1.31 ends with a segmentation fault.
  */
 #include <string.h>
 
@@ -108,6 +109,14 @@ static bool is_private(const ort_graph *graph, ort_id id, const ort_attention *a
     return false;
 }
 
+static bool has_bias(const packed *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->parts[i].bias != ORT_ID_NONE)
+            return true;
+    return false;
+}
+
 /* ---- weights side by side */
 
 static void copy_columns(ort_tensor *to, int64_t at, const ort_tensor *from)
@@ -153,11 +162,8 @@ static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias
     ort_value *made = NULL;
     int64_t width = constant_at(c->graph, p->parts[0].weights)->shape.dim[1];
     ort_shape shape = ort_shape_make(1, (const int64_t[]){3 * width});
-    bool any = false;
     *bias = p->parts[0].bias;
-    for (int i = 0; i < p->count; i++)
-        any = any || p->parts[i].bias != ORT_ID_NONE;
-    if (p->count == 1 || !any)
+    if (p->count == 1)
         return ORT_OK;
     ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &made, err));
     memset(made->tensor.data, 0, ort_tensor_bytes(&made->tensor));
@@ -180,7 +186,13 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
         !ort_attention_ranked(c->graph, a->k, 3) || !ort_attention_ranked(c->graph, a->v, 3) ||
         !(read_split(c->graph, a, &p) || read_three(c->graph, a, &p)) ||
         !is_private(c->graph, a->q, a) || !is_private(c->graph, a->k, a) ||
-        !is_private(c->graph, a->v, a) || !ort_pass_opset(c, a->root, MS, "Attention", 1))
+        !is_private(c->graph, a->v, a))
+        return ORT_OK;
+    if (!has_bias(&p)) {
+        ort_pass_note(c, a->root, "com.microsoft Attention would fit if q, k or v had a bias");
+        return ORT_OK;
+    }
+    if (!ort_pass_opset(c, a->root, MS, "Attention", 1))
         return ORT_OK;
     ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, mask};
     ort_id outputs[1] = {ORT_ID_NONE};
@@ -198,10 +210,8 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
         ort_attention_drop(&whole, p.parts[i].product);
     }
     ort_node_spec spec = {.domain = MS, .op_type = "Attention", .inputs = inputs,
-                          .input_count = mask != ORT_ID_NONE         ? 6
-                                         : inputs[2] != ORT_ID_NONE ? 3
-                                                                    : 2,
-                          .outputs = outputs, .output_count = 1, .set = set,
+                          .input_count = mask != ORT_ID_NONE ? 6 : 3, .outputs = outputs,
+                          .output_count = 1, .set = set,
                           .set_count = a->causal ? 3 : 2, .opset = 1};
     *done = true;
     return ort_attention_replace(c, &whole, &spec, outputs, err);
