@@ -107,23 +107,43 @@ static bool too_large(const ort_pass_context *c, const ort_node *node, size_t in
     return bytes > in_bytes + *c->growth_bytes;
 }
 
+/* An input for kernels, which want it aligned: a view, or a copy of what a file doesn't align. */
+static ort_status take_input(const ort_fact *known, ort_fact *fact, ort_value **value,
+                             ort_error *err)
+{
+    ort_value *copy;
+    *fact = *known;
+    ORT_TRY(ort_value_new_view(known->value, value, err));
+    if (ort_tensor_aligned(known->value))
+        return ORT_OK;
+    ORT_TRY(ort_value_clone(*value, &copy, err));
+    ort_value_free(*value);
+    *value = copy;
+    fact->value = &copy->tensor;
+    return ORT_OK;
+}
+
 static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value **values,
                            ort_error *err)
 {
     ort_status status = ORT_OK;
-    const ort_fact **facts = calloc((size_t)node->input_count + 1, sizeof *facts);
-    if (!facts)
-        return ort_error_memory(err, sizeof *facts);
+    size_t count = (size_t)node->input_count + 1;
+    const ort_fact **facts = calloc(count, sizeof *facts);
+    ort_fact *taken = malloc(count * sizeof *taken);
+    if (!facts || !taken)
+        status = ort_error_memory(err, count * sizeof *taken);
     for (int i = 0; i < node->input_count && !status; i++) {
         if (node->inputs[i] == ORT_ID_NONE)
             continue;
-        facts[i] = &c->graph->values.data[node->inputs[i]]->fact;
-        status = ort_value_new_view(facts[i]->value, &values[i], err);
+        facts[i] = &taken[i];
+        status = take_input(&c->graph->values.data[node->inputs[i]]->fact, &taken[i], &values[i],
+                            err);
     }
     if (!status)
         status = ort_node_eval(node, facts, c->k, NULL, values, node->input_count,
                                values + node->input_count, node->output_count, err);
     free(facts);
+    free(taken);
     return status;
 }
 
