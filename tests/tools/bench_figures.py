@@ -3,7 +3,7 @@
 
 Summary of a 10 GB model, optimization of one of 4.5 GB (both sparse files), load and optimization of
 graphs of several kinds of 50,000 and 100,000 nodes with the ratio of their times (at most 2.3), time per node of a
-chain of tiny operators, time of a run of one node. Models are written as protobuf bytes by fixtures.py's
+chain of tiny operators, time of a run of one node, size of a tool. Models are written as protobuf bytes by fixtures.py's
 helpers; the 10 GB are a sparse file. Times are the best of five processes; memory is the peak resident size, of which some 15 MB
 are this interpreter's before the tool starts.
 """
@@ -135,6 +135,10 @@ def main():
     long = median_us(path, 0)
     chain(path, 1, [1])
     short = median_us(path, 0)
+    stripped = SCRATCH / "stripped"
+    subprocess.run(["strip", "-o", stripped, BIN / "ort-run"], check=True)
+    row("ort-run, stripped", f"{stripped.stat().st_size / 1e6:.1f} MB")
+    stripped.unlink()
     row("time per node in a chain of 500", f"{(long - short) / 499 * 1e3:.0f} ns")
     row("a run of one node, its clock included", f"{short * 1e3:.0f} ns")
     path.unlink()
