@@ -13,9 +13,8 @@ their message in refused.txt instead.
 
 Where the default run and an unoptimized run of onnxruntime on the same file differ by more than the
 tolerance, the values are those of the unoptimized run, which computes node by node what the
-specification says (the default run merges quantized nodes with other roundings, and multiplies
-4-bit weights with activations rounded to int8: for this run accuracy_level, which allows that, is
-taken out of MatMulNBits); meta.json and the table say so.
+specification says (the default run merges quantized nodes with other roundings); meta.json and the
+table say so.
 
 Where moving constants and inputs by one unit in the last place moves onnxruntime's own unoptimized
 values by more than the tolerance, a difference up to that movement, or up to the distance of the
@@ -58,7 +57,7 @@ from onnxruntime.tools.onnx_model_utils import update_onnx_opset  # noqa: E402
 from onnxruntime.transformers import float16  # noqa: E402
 from parity_stability import all_graphs, cuts, in_parts, movement, with_outputs  # noqa: E402
 
-RECIPE = 3  # raise it when files that are there must be made again
+RECIPE = 4  # raise it when files that are there must be made again
 LEVELS = {"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
 KINDS = [*LEVELS, "dynamic", "qdq", "qdq_s8", "qoperator", "int4", "int4_qdq", "fp16"]
 # Of the topologies: saved levels of all but the two largest, and the quantizers on one of each sort.
@@ -278,25 +277,6 @@ def run_all(path, sets, level="ORT_ENABLE_ALL"):
             [session.run(None, {k: feeds[k] for k in names}) for feeds in sets])
 
 
-def run_plain(target, model, sets):
-    """The outputs of the unoptimized run, with activations of MatMulNBits in float."""
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
-    for graph in all_graphs(plain.graph):
-        for node in graph.node:
-            kept = [a for a in node.attribute if a.name != "accuracy_level"]
-            if len(kept) < len(node.attribute):
-                del node.attribute[:]
-                node.attribute.extend(kept)
-    if plain == model:
-        return run_all(target, sets, "ORT_DISABLE_ALL")[2]
-    copy = target.with_name("plain.onnx")
-    onnx.save(plain, str(copy))
-    results = run_all(copy, sets, "ORT_DISABLE_ALL")[2]
-    copy.unlink()
-    return results
-
-
 def choose(meta, results, plain):
     """The expected values: the default run's, or the unoptimized ones where those differ."""
     found = [distance(a, b, meta) for a, b in zip(results, plain, strict=True)]
@@ -385,7 +365,7 @@ def write_row(kind, source, work):
         raise Refused("the tool found nothing to change")
     try:
         names, labels, results = run_all(target, sets)
-        plain = run_plain(target, model, sets)
+        plain = run_all(target, sets, "ORT_DISABLE_ALL")[2]
     except Exception as error:
         raise Refused(f"can't run it: {type(error).__name__}: {error}") from error
     own_file = source.parent / "meta.json"
