@@ -276,9 +276,10 @@ static ort_status compare_runs(comparison *c, ort_value *const *inputs, ort_erro
     ort_value **shared = calloc((size_t)c->b->input_count + 1, sizeof *shared);
     if (!shared)
         return ort_error_memory(err, sizeof *shared);
-    ort_status status = share_inputs(c, inputs, shared, err);
+    /* the first model first: it is the one that knows which of its inputs are missing */
+    ort_status status = run_one(c, c->a, inputs, keep_value, err);
     if (!status)
-        status = run_one(c, c->a, inputs, keep_value, err);
+        status = share_inputs(c, inputs, shared, err);
     if (!status) {
         status = run_one(c, c->b, shared, compare_value, err);
         if (status)

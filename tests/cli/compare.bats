@@ -40,5 +40,6 @@ load helper
     fails 2 "needs a level above 0" ort-run "$FX/chain.onnx" --compare-levels --level 0
     fails 2 "an input 'y' that the first has not" \
         ort-run "$FX/chain.onnx" "$FX/x.npy" --compare "$FX/add.onnx"
+    fails 2 "input 'x' is missing" ort-run "$FX/chain.onnx" --compare "$FX/renamed.onnx"
     fails 3 "missing.onnx" ort-run "$FX/chain.onnx" "$FX/x.npy" --compare missing.onnx
 }
