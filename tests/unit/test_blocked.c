@@ -351,6 +351,55 @@ static void unknown_extents(test_state *test)
     ort_value_free(x);
 }
 
+/* Numbers behind an activation whose result two read: into the convolution; not where the value
+ * between is read as well. */
+static void build_affine(net *n, const void *arg)
+{
+    const bool taken = *(const bool *)arg;
+    const float half = 0.5f, third = 1.0f / 3;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, 26, 22));
+    add_weights(n, "w0", 4, DIMS(32, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(32, 32, 3, 3));
+    net_constant(n, "half", ORT_DTYPE_FLOAT, 0, NULL, &half);
+    net_constant(n, "third", ORT_DTYPE_FLOAT, 1, DIMS(1), &third);
+    set_ints(n, net_node(n, "Conv", "x w0", "a"), "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "Relu", "a", "b");
+    net_node(n, "Mul", "half b", "c");
+    net_node(n, "Add", "c third", "d");
+    set_ints(n, net_node(n, "Conv", "d w1", "e"), "pads", DIMS(1, 1, 1, 1), 4);
+    net_node(n, "Add", "e d", "f");
+    net_node(n, taken ? "Relu" : "Sub", taken ? "f" : "f b", "y");
+    net_output(n, "y");
+}
+
+/* Convolutions that scale and shift what they give. */
+static int count_affine(const ort_session *session)
+{
+    ort_node *node;
+    int count = 0;
+    ORT_EACH_NODE(session->model->graph, node)
+        count += ort_node_attr(node, "scale") && ort_node_attr(node, "shift");
+    return count;
+}
+
+static void numbers_behind(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(1, 3, 26, 22), -1, 0.0011f);
+    for (int taken = 0; taken < 2; taken++) {
+        const bool arg = taken;
+        net n;
+        ort_error err = {0};
+        CHECK(on_all_tiers(build_affine, &arg, x, 2));
+        CHECK(net_on(&n, NULL, 1));
+        build_affine(&n, &arg);
+        ort_session *s = at_level(&n, 3, &err);
+        CHECK(s && count_affine(s) == taken);
+        ort_session_free(s);
+        net_free(&n);
+    }
+    ort_value_free(x);
+}
+
 /* ---- between planes and blocks */
 
 /* Blocks hold what the planes hold and zeros beyond the last channel; back again, nothing beyond
@@ -545,6 +594,7 @@ int main(void)
     RUN(&test, regions);
     RUN(&test, lines);
     RUN(&test, unknown_extents);
+    RUN(&test, numbers_behind);
     RUN(&test, conversions);
     return test.failures != 0;
 }
