@@ -124,9 +124,20 @@ ort_cpu_caches ort_cpu_find_caches(void)
     return c;
 }
 
+static size_t find_l2(void)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (bytes > 0)
+        return (size_t)bytes;
+#endif
+    return 512u << 10;
+}
+
 static void detect(void)
 {
     detect_features(&cpu);
+    cpu.l2_bytes = find_l2();
 }
 
 const ort_cpu *ort_cpu_get(void)

@@ -14,6 +14,7 @@ typedef struct ort_cpu {
     bool avx512_fp16;
     bool amx_int8;
     bool amx_bf16;
+    size_t l2_bytes;  /* of one core, as the C library says; 512 KiB where it can't */
 } ort_cpu;
 
 typedef struct ort_cpu_caches { /* guesses when unknown */

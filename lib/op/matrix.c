@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
 
 ort_epilogue ort_epilogue_none(void)
 {
@@ -131,23 +132,45 @@ void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t de
 typedef struct grid {
     int64_t rows, columns;   /* of one task */
     int64_t row_tasks, column_tasks;
+    bool by_rows; /* tasks of the same rows follow each other, otherwise of the same columns */
 } grid;
 
-/* About 2 million multiply-adds a task, blocks of whole micro tiles. */
-static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t nr)
+/* Bytes from beyond the second-level cache when every one of `passes` reads an operand again. */
+static double streamed(int64_t elements, size_t size, int64_t passes)
 {
-    const int64_t target = 2 << 20;
+    double bytes = (double)elements * (double)size, cache = (double)ort_cpu_get()->l2_bytes;
+    return bytes <= cache / 2 ? bytes : bytes * (double)passes;
+}
+
+/* About 2 million multiply-adds a task, blocks of whole micro tiles; up to 128 columns (A is read
+ * once for all of them) where 24 tasks are left. */
+static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t nr, size_t size)
+{
+    const int64_t target = 2 << 20, wide = 128, least = 24;
     grid g;
     g.rows = ort_min_i64(m, 168);
     int64_t per_panel = ort_max_i64(g.rows * ort_max_i64(depth, 1), 1) * nr;
-    int64_t panels = ort_max_i64(target / per_panel, 1);
-    g.columns = ort_min_i64(panels, 16) * nr;
+    int64_t panels = ort_min_i64(ort_max_i64(target / per_panel, 1), 16);
+    g.row_tasks = (m + g.rows - 1) / g.rows;
+    int64_t share = (n + nr - 1) / nr * g.row_tasks / least;
+    panels = ort_max_i64(panels, ort_min_i64(share, wide / nr));
+    g.columns = panels * nr;
     if (m <= 8)
         g.columns = ort_max_i64(g.columns, 4 * nr);
-    g.row_tasks = (m + g.rows - 1) / g.rows;
     g.rows = (m + g.row_tasks - 1) / g.row_tasks;
     g.column_tasks = (n + g.columns - 1) / g.columns;
+    g.by_rows = streamed(m * depth, size, 1) + streamed(n * depth, size, g.row_tasks) <
+                streamed(m * depth, size, g.column_tasks) + streamed(n * depth, size, 1);
     return g;
+}
+
+static int64_t row_task(const grid *g, int64_t task)
+{
+    return g->by_rows ? task / g->column_tasks : task % g->row_tasks;
+}
+static int64_t column_task(const grid *g, int64_t task)
+{
+    return g->by_rows ? task % g->column_tasks : task / g->row_tasks;
 }
 
 typedef struct product_f32 {
@@ -164,18 +187,18 @@ typedef struct product_f32 {
  * at a third of their speed when each is fetched at its first use. */
 static const float *next_panels(const product_f32 *p, size_t task)
 {
-    int64_t next = ((int64_t)task + p->threads) / p->g.row_tasks;
-    if (p->step != p->k->gemm.nr || next >= p->g.column_tasks)
+    int64_t next = (int64_t)task + p->threads;
+    if (p->step != p->k->gemm.nr || next >= p->g.row_tasks * p->g.column_tasks)
         return NULL;
-    return p->b + next * p->g.columns / p->k->gemm.nr * p->panel;
+    return p->b + column_task(&p->g, next) * p->g.columns / p->k->gemm.nr * p->panel;
 }
 
 static void task_f32(void *arg, size_t task, int thread)
 {
     (void)thread;
     const product_f32 *p = arg;
-    int64_t i0 = (int64_t)task % p->g.row_tasks * p->g.rows;
-    int64_t j0 = (int64_t)task / p->g.row_tasks * p->g.columns;
+    int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
+    int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
     int64_t m = ort_min_i64(p->g.rows, p->m - i0), n = ort_min_i64(p->g.columns, p->n - j0);
     ort_epilogue e = *p->e;
     if (e.add)
@@ -197,7 +220,8 @@ static void run_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth, c
         return;
     ort_epilogue none = ort_epilogue_none();
     product_f32 p = {call->k, m, n, depth, lda, ldc, step, panel, a, b, c,
-                     epilogue ? epilogue : &none, plan_grid(m, n, depth, call->k->gemm.nr),
+                     epilogue ? epilogue : &none,
+                     plan_grid(m, n, depth, call->k->gemm.nr, sizeof(float)),
                      ort_pool_threads(call->pool)};
     ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f32, &p);
 }
@@ -222,8 +246,8 @@ static void task_f64(void *arg, size_t task, int thread)
 {
     (void)thread;
     const product_f64 *p = arg;
-    int64_t i0 = (int64_t)task % p->g.row_tasks * p->g.rows;
-    int64_t j0 = (int64_t)task / p->g.row_tasks * p->g.columns;
+    int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
+    int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
     ort_matrix_block_f64(p->k, ort_min_i64(p->g.rows, p->m - i0),
                          ort_min_i64(p->g.columns, p->n - j0), p->depth, p->a + i0 * p->lda, p->lda,
                          p->b + j0 * p->depth, p->c + i0 * p->ldc + j0, p->ldc, p->alpha,
@@ -237,7 +261,7 @@ void ort_matrix_multiply_f64(const ort_call *call, int64_t m, int64_t n, int64_t
     if (m <= 0 || n <= 0)
         return;
     product_f64 p = {call->k, m, n, depth, lda, ldc, ldadd, a, packed, add, c, alpha,
-                     plan_grid(m, n, depth, call->k->gemm.nr64)};
+                     plan_grid(m, n, depth, call->k->gemm.nr64, sizeof(double))};
     ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f64, &p);
 }
 

@@ -1,5 +1,6 @@
 /* gemm_vnni.c - integer products of the AVX-512 VNNI tier: int16 pairs with a fused accumulation
  * (vpdpwssd), nibbles by bytes (vpdpbusd). Everything else is the AVX-512 tier's. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernel/avx512/simd.h"
@@ -15,18 +16,11 @@
 #define T_SET1(x) vi_set1(x)
 #define T_LOAD(p) vi_load(p)
 #define T_LOAD_N(p, n) vi_load_n(p, n)
-static inline __attribute__((always_inline)) void i32_finish(vi acc, int32_t *c,
-                                                             const int32_t *add, int64_t n)
-{
-    bool whole = n == VF_LANES;
-    if (add)
-        acc = vi_add(acc, whole ? vi_load(add) : vi_load_n(add, n));
-    if (whole)
-        vi_store(c, acc);
-    else
-        vi_store_n(c, n, acc);
-}
-#define T_FINISH(acc, t, row, c, add, col, n) i32_finish(acc, c, add, n);
+#define T_ADD(a, b) vi_add(a, b)
+#define T_STORE(p, v) vi_store(p, v)
+#define T_STORE_N(p, n, v) vi_store_n(p, n, v)
+#define T_PLAIN(t) true
+#define T_FINISH(sum, t, i, add, j, n) (add ? vi_add(sum, vi_load_n(add, n)) : (sum))
 #define T_AHEAD(t) NULL
 
 #define TILE(name) i16_##name
