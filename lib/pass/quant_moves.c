@@ -3,7 +3,9 @@
  *     DequantizeLinear, move, QuantizeLinear      the move alone, with the same parameters
  *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway
  *
- * Both are exact (quant_pair.h), as a move gives back elements it was given.
+ *     DequantizeLinear, ArgMax or ArgMin          the latter alone: codes have the same order
+ *
+ * All are exact (quant_pair.h), as a move gives back elements it was given.
  * Of several DequantizeLinear (Concat) or QuantizeLinear (Split) all must have the parameters.
  */
 #include <float.h>
@@ -167,14 +169,23 @@ static const struct {
     {"Split", 2, false},     {"Gather", 1, false},       {"Expand", 8, false},
     {"Tile", 6, false},      {"DepthToSpace", 1, false}, {"SpaceToDepth", 1, false},
     {"MaxPool", 12, false},  {"Concat", 4, true},         {"GatherElements", 11, false},
-    {"ReduceMax", 12, false}, {"ReduceMin", 12, false},
+    {"ReduceMax", 12, false}, {"ReduceMin", 12, false},   {"Resize", 11, false},
 };
+
+/* It picks elements; others it would compute, or put in. */
+static bool is_nearest(const ort_node *resize)
+{
+    return !strcmp(ort_node_string(resize, "mode", "nearest"), "nearest") &&
+           strcmp(ort_node_string(resize, "coordinate_transformation_mode", "half_pixel"),
+                  "tf_crop_and_resize") != 0;
+}
 
 static int moved_inputs(const ort_node *node)
 {
     for (size_t i = 0; node && i < sizeof moves / sizeof *moves; i++)
         if (ort_edit_is(node, ONNX, moves[i].op_type) && node->opset >= moves[i].since)
-            return moves[i].many ? node->input_count : 1;
+            return moves[i].many ? node->input_count
+                                 : strcmp(node->op_type, "Resize") != 0 || is_nearest(node);
     return 0;
 }
 
@@ -231,6 +242,26 @@ static ort_status move_codes(ort_pass_context *c, ort_node *move, int inputs, or
     return ort_edit_add_node(graph, &spec, NULL, err);
 }
 
+/* Positive scales keep the order, and no two codes become one number. */
+static bool drop_before_arg(ort_pass_context *c, ort_node *node)
+{
+    ort_quant q;
+    if ((!ort_edit_is(node, ONNX, "ArgMax") && !ort_edit_is(node, ONNX, "ArgMin")) ||
+        node->opset < 13 ||
+        !ort_quant_read(c->graph, ort_edit_producer(c->graph, node->inputs[0]),
+                        "DequantizeLinear", &q) ||
+        !is_byte(q.dtype))
+        return false;
+    if (!ort_quant_is_plain(&q) || !ort_quant_same(&q, &q)) {
+        ort_pass_note(c, node, "the codes haven't one scale that is a normal number");
+        return false;
+    }
+    if (ort_quant_stays(c, node, q.dtype))
+        return false;
+    ort_node_set_input(c->graph, node, 0, q.node->inputs[0]);
+    return true;
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -240,7 +271,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (inputs && all_coded(c, node, inputs)) {
             ORT_TRY(move_codes(c, node, inputs, err));
             ++*changes;
-        } else if (ort_edit_is(node, ONNX, "QuantizeLinear") && drop_activation(c, node)) {
+        } else if (drop_before_arg(c, node) ||
+                   (ort_edit_is(node, ONNX, "QuantizeLinear") && drop_activation(c, node))) {
             ++*changes;
         }
     }

@@ -5,7 +5,10 @@
  *     MatMul    QLinearMatMul        Mul      QLinearMul        GlobalAveragePool
  *     Gemm      QGemm                Sigmoid  QLinearSigmoid        QLinearGlobalAveragePool
  *     Softmax   QLinearSoftmax       Concat   QLinearConcat     LeakyRelu    QLinearLeakyRelu
+ *     Where     QLinearWhere; Where itself with one scale for all. Of a constant branch the codes
+ *               are those that the QuantizeLinear would give, -inf included.
  *
+ * Without a QuantizeLinear a MatMul becomes MatMulIntegerToFloat, a Gemm a QGemm of float results.
  * A Reshape or Transpose between operator and QuantizeLinear moves the codes instead.
  * QLinearConv and QLinearMatMul are ONNX's, the others of com.microsoft. Results may differ by one
  * code: sums are exact here and rounded in float there. A bias becomes int32 codes of scale x w;
@@ -22,7 +25,14 @@
 
 enum { INPUTS_MAX = 128 };
 
-typedef enum unit_kind { UNIT_CONV, UNIT_MATMUL, UNIT_GEMM, UNIT_OTHER, UNIT_CONCAT } unit_kind;
+typedef enum unit_kind {
+    UNIT_CONV,
+    UNIT_MATMUL,
+    UNIT_GEMM,
+    UNIT_OTHER,
+    UNIT_CONCAT,
+    UNIT_WHERE
+} unit_kind;
 
 typedef struct unit_row {
     const char *op_type, *domain, *quantized;
@@ -42,13 +52,17 @@ static const unit_row rows[] = {
     {"AveragePool", MS, "QLinearAveragePool", UNIT_OTHER, 1},
     {"GlobalAveragePool", MS, "QLinearGlobalAveragePool", UNIT_OTHER, 1},
     {"Concat", MS, "QLinearConcat", UNIT_CONCAT, 0},
+    {"Where", MS, "QLinearWhere", UNIT_WHERE, 2},
 };
+
+static const unit_row plain_where = {"Where", ONNX, "Where", UNIT_WHERE, 2};
+static const unit_row to_float = {"MatMul", MS, "MatMulIntegerToFloat", UNIT_MATMUL, 2};
 
 typedef struct unit {
     ort_pass_context *c;
     const unit_row *row;
     ort_node *node;
-    ort_quant in[INPUTS_MAX], out;
+    ort_quant in[INPUTS_MAX], out; /* in: node NULL for a constant, which takes out's numbers */
     int in_count;
     ort_id inputs[3 * INPUTS_MAX + 2]; /* of the new node */
     int input_count;
@@ -115,6 +129,25 @@ static const char *check_attributes(const unit *u)
     return NULL;
 }
 
+/* Input i of the operator among those that are quantized. */
+static int slot_of(const unit *u, int i)
+{
+    return u->row->kind == UNIT_WHERE ? i + 1 : i;
+}
+
+/* A constant branch of a Where that has codes. */
+static const ort_tensor *codable(const unit *u, int slot)
+{
+    const ort_tensor *t = u->row->kind == UNIT_WHERE
+                              ? ort_edit_constant(u->c->graph, u->node, slot) : NULL;
+    if (!t || !t->data || t->dtype != ORT_DTYPE_FLOAT)
+        return NULL;
+    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+        if (isnan(ort_tensor_get_f64(t, i)))
+            return NULL;
+    return t;
+}
+
 static const char *read_inputs(unit *u)
 {
     bool weighs = u->row->kind <= UNIT_GEMM;
@@ -123,7 +156,13 @@ static const char *read_inputs(unit *u)
         return "it has too many inputs";
     for (int i = 0; i < u->in_count; i++) {
         ort_quant *q = &u->in[i];
-        if (!ort_quant_read(u->c->graph, ort_edit_producer(u->c->graph, u->node->inputs[i]),
+        int slot = slot_of(u, i);
+        if (codable(u, slot)) {
+            *q = u->out;
+            q->node = NULL;
+            continue;
+        }
+        if (!ort_quant_read(u->c->graph, ort_edit_producer(u->c->graph, u->node->inputs[slot]),
                             "DequantizeLinear", q) ||
             !is_byte(q->dtype))
             return "an input isn't dequantized from 8 bits by constants";
@@ -131,6 +170,14 @@ static const char *read_inputs(unit *u)
             return "an input hasn't the result's type and one scale";
     }
     return weighs ? check_weights(u) : NULL;
+}
+
+/* A Where whose branches and result have one scale and zero point moves the codes. */
+static void settle_where(unit *u)
+{
+    if (u->row->kind == UNIT_WHERE && ort_quant_same(&u->in[0], &u->out) &&
+        ort_quant_same(&u->in[1], &u->out))
+        u->row = &plain_where;
 }
 
 /* ---- the bias: int32 codes of scale x * w */
@@ -210,7 +257,8 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
     bias_source b;
     ort_value *codes = NULL;
     *id = ORT_ID_NONE;
-    if (n->input_count < 3 || n->inputs[2] == ORT_ID_NONE || u->row->kind == UNIT_MATMUL)
+    if (n->input_count < 3 || n->inputs[2] == ORT_ID_NONE ||
+        (u->row->kind != UNIT_CONV && u->row->kind != UNIT_GEMM))
         return ORT_OK;
     const ort_type *out = type_of(u, n->outputs[0]);
     ort_dim channels = out->kind == ORT_TYPE_TENSOR && out->rank > 1
@@ -227,6 +275,9 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
         *id = b.codes;
         return ORT_OK;
     }
+    *why = "the bias isn't codes of the product's scale, and no scale of results bounds others";
+    if (!u->out.scale)
+        return ORT_OK;
     ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_INT32, &b.data->shape, &codes, err));
     *why = code_bias(u, &b, &codes->tensor);
     ort_status status = *why ? ORT_OK
@@ -264,16 +315,68 @@ static ort_status add_triple(unit *u, const ort_quant *q, ort_id data, ort_error
     return ORT_OK;
 }
 
+/* The codes that QuantizeLinear would give for a constant. */
+static ort_status code_constant(unit *u, int slot, ort_id *id, ort_error *err)
+{
+    const ort_tensor *t = codable(u, slot);
+    double s = ort_quant_scale(&u->out), z = (double)ort_quant_zero(&u->out);
+    double low = u->out.dtype == ORT_DTYPE_INT8 ? -128 : 0;
+    ort_value *codes = NULL;
+    ORT_TRY(ort_value_new_tensor_(u->out.dtype, &t->shape, &codes, err));
+    for (int64_t i = 0; i < ort_tensor_count(t); i++) {
+        double code = rint((double)((float)ort_tensor_get_f64(t, i) / (float)s)) + z;
+        ort_tensor_set_i64(&codes->tensor, i,
+                           (int64_t)(code < low ? low : code > low + 255 ? low + 255 : code));
+    }
+    ort_status status = ort_edit_add_constant(u->c->graph, "", &codes->tensor, id, err);
+    ort_value_free(codes);
+    return status;
+}
+
+static ort_status fill_where(unit *u, ort_error *err)
+{
+    u->inputs[u->input_count++] = u->node->inputs[0];
+    for (int i = 0; i < 2; i++) {
+        ort_id codes = ORT_ID_NONE;
+        if (u->in[i].node)
+            codes = u->in[i].node->inputs[0];
+        else
+            ORT_TRY(code_constant(u, i + 1, &codes, err));
+        u->in[i].node = u->in[i].node ? u->in[i].node : u->out.node;
+        if (u->row == &plain_where)
+            u->inputs[u->input_count++] = codes;
+        else
+            ORT_TRY(add_triple(u, &u->in[i], codes, err));
+    }
+    return u->row == &plain_where ? ORT_OK : add_triple(u, &u->out, ORT_ID_NONE, err);
+}
+
+/* A, B, their scales, their zero points */
+static ort_status fill_to_float(unit *u, ort_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        u->inputs[i] = u->in[i].node->inputs[0];
+        u->inputs[2 + i] = u->in[i].node->inputs[1];
+        ORT_TRY(zero_of(u, &u->in[i], &u->inputs[4 + i], err));
+    }
+    u->input_count = 6;
+    return ORT_OK;
+}
+
 static ort_status fill_inputs(unit *u, ort_id bias, ort_error *err)
 {
     unit_kind kind = u->row->kind;
+    if (kind == UNIT_WHERE)
+        return fill_where(u, err);
+    if (u->row == &to_float)
+        return fill_to_float(u, err);
     if (kind == UNIT_CONCAT)
         ORT_TRY(add_triple(u, &u->out, ORT_ID_NONE, err));
     for (int i = 0; i < u->in_count; i++)
         ORT_TRY(add_triple(u, &u->in[i], u->in[i].node->inputs[0], err));
     if (kind == UNIT_GEMM)
         u->inputs[u->input_count++] = bias;
-    if (kind != UNIT_CONCAT)
+    if (kind != UNIT_CONCAT && u->out.node)
         ORT_TRY(add_triple(u, &u->out, ORT_ID_NONE, err));
     if (kind == UNIT_CONV && bias != ORT_ID_NONE)
         u->inputs[u->input_count++] = bias;
@@ -302,16 +405,19 @@ static void set_attributes(const unit *u, ort_node_spec *spec, ort_attr set[2])
 static ort_status fuse(unit *u, ort_id bias, ort_error *err)
 {
     ort_graph *graph = u->c->graph;
-    ort_id output = u->out.node->outputs[0];
+    ort_node *last = u->out.node ? u->out.node : u->node;
+    ort_id output = last->outputs[0];
     ort_attr set[2];
     ORT_TRY(fill_inputs(u, bias, err));
     ort_node_spec spec = {.domain = u->row->domain, .op_type = u->row->quantized,
                           .name = u->node->name, .inputs = u->inputs,
                           .input_count = u->input_count, .outputs = &output, .output_count = 1,
-                          .origin = ort_edit_origin(graph, u->node, u->out.node)};
+                          .origin = last == u->node ? ort_edit_origin_of(last)
+                                                    : ort_edit_origin(graph, u->node, last)};
     set_attributes(u, &spec, set);
-    ort_graph_remove_node(graph, u->out.node);
-    ort_graph_remove_node(graph, u->node);
+    ort_graph_remove_node(graph, last);
+    if (last != u->node)
+        ort_graph_remove_node(graph, u->node);
     return ort_edit_add_node(graph, &spec, NULL, err);
 }
 
@@ -372,15 +478,16 @@ static ort_status try_unit(unit *u, int *changes, ort_error *err)
         return ORT_OK;
     if (!why)
         why = read_inputs(u);
-    if (!why && is_move(ort_edit_producer(u->c->graph, u->out.node->inputs[0])) &&
-        ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized,
-                       u->row->domain[0] ? 1 : 10)) {
+    if (!why)
+        settle_where(u);
+    int since = u->row->domain[0] ? 1 : u->row == &plain_where ? 9 : 10;
+    if (!why && !ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized, since))
+        return ORT_OK;
+    if (!why && u->out.node &&
+        is_move(ort_edit_producer(u->c->graph, u->out.node->inputs[0]))) {
         ++*changes; /* the operator itself comes when the codes are next to it */
         return swap(u->c, u->out.node, err);
     }
-    if (!why && !ort_pass_opset(u->c, u->node, u->row->domain, u->row->quantized,
-                                u->row->domain[0] ? 1 : 10))
-        return ORT_OK;
     if (!why)
         ORT_TRY(bias_of(u, &bias, &why, err));
     if (why) {
@@ -391,24 +498,58 @@ static ort_status try_unit(unit *u, int *changes, ort_error *err)
     return fuse(u, bias, err);
 }
 
+/* The unit that ends at this node. */
+static bool find_unit(ort_pass_context *c, ort_node *node, unit *u)
+{
+    u->c = c;
+    u->input_count = 0;
+    u->node = source_of(c->graph, node);
+    u->row = row_of(u->node);
+    return u->row && u->node->output_count == 1 &&
+           ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) && is_byte(u->out.dtype) &&
+           ort_quant_is_plain(&u->out);
+}
+
+/* Does a QuantizeLinear read what this computes, moves alone in between? Relu and Clip go first. */
+static bool is_coded_later(const ort_graph *graph, const ort_node *node)
+{
+    do
+        node = ort_edit_only_reader(graph, node->outputs[0]);
+    while (is_move(node) || ort_edit_is(node, ONNX, "Relu") || ort_edit_is(node, ONNX, "Clip"));
+    return ort_edit_is(node, ONNX, "QuantizeLinear");
+}
+
+/* A product of codes whose result stays float. */
+static bool find_product(ort_pass_context *c, ort_node *node, unit *u)
+{
+    if (!ort_edit_is(node, ONNX, "MatMul") && !ort_edit_is(node, ONNX, "Gemm"))
+        return false;
+    const ort_node *codes = ort_edit_producer(c->graph, node->inputs[0]);
+    if (!ort_edit_is(codes, ONNX, "DequantizeLinear") ||
+        !ort_edit_is(ort_edit_producer(c->graph, node->inputs[1]), ONNX, "DequantizeLinear") ||
+        is_coded_later(c->graph, node))
+        return false;
+    u->c = c;
+    u->input_count = 0;
+    u->node = node;
+    u->row = ort_edit_is(node, ONNX, "MatMul") ? &to_float : row_of(node);
+    u->out = (ort_quant){.dtype = c->graph->values.data[codes->inputs[0]]->fact.type.dtype};
+    return is_byte(u->out.dtype);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     ort_status status = ORT_OK;
-    unit *u = malloc(sizeof *u);
-    if (!u)
-        return ort_error_memory(err, sizeof *u);
+    unit *u = NULL; /* large: made when there is something to look at */
     ORT_EACH_NODE(c->graph, node)
     {
-        if (!ort_edit_is(node, ONNX, "QuantizeLinear"))
+        bool coded = ort_edit_is(node, ONNX, "QuantizeLinear");
+        if (!coded && !ort_edit_is(node, ONNX, "MatMul") && !ort_edit_is(node, ONNX, "Gemm"))
             continue;
-        memset(u, 0, sizeof *u);
-        u->c = c;
-        u->node = source_of(c->graph, node);
-        u->row = row_of(u->node);
-        if (!u->row || u->node->output_count != 1 ||
-            !ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) ||
-            !is_byte(u->out.dtype) || !ort_quant_is_plain(&u->out))
+        if (!u && !(u = calloc(1, sizeof *u)))
+            return ort_error_memory(err, sizeof *u);
+        if (!(coded ? find_unit(c, node, u) : find_product(c, node, u)))
             continue;
         if ((status = try_unit(u, changes, err)))
             break;

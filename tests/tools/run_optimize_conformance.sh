@@ -7,6 +7,8 @@
 #                 unknown fields kept (check_properties.py)
 #   onnxruntime   passes onnx.checker and computes the same there, where that runs the original
 #
+# First the patterns that exporters write, each by itself (check_forms.py).
+#
 # usage: tests/tools/run_optimize_conformance.sh CONFORMANCE_PROGRAM
 set -u
 program=$1
@@ -51,6 +53,10 @@ verify() { # verify OPTION...: the real models, by ort-optimize itself
     echo "$ok passed, $bad failed, 0 skipped" >>"$written/out"
     count "$written/out"
 }
+
+echo "# forms"
+"$python" "$tools/check_forms.py" >"$written/out"
+count "$written/out"
 
 for options in "--level 1" "--level 2" "--level 2 --contrib"; do
     rm -rf "$written/here"
