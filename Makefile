@@ -149,6 +149,10 @@ $(OBJ)/tests/%: $(OBJ)/tests/%.o $(OBJ)/libort.a
 $(OBJ)/tests/bench/bench: $(patsubst %.c,$(OBJ)/%.o,$(filter-out tests/bench/bench.c, \
   $(wildcard tests/bench/*.c)))
 
+# It counts allocations.
+$(OBJ)/tests/unit/test_state: WRAP_FLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+  -Wl,--wrap=aligned_alloc,--wrap=posix_memalign
+
 unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 	@sh tests/tools/run_unit.sh $^
 

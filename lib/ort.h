@@ -489,8 +489,33 @@ ORT_WARN_UNUSED ort_status ort_binding_set_output(ort_binding *binding, const ch
                                                   ort_value *value, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
                                            ort_error *err);
-/* Output of the last run; borrowed, valid until the next run or ort_binding_free. */
+/* Output of the last run; borrowed, valid until the next run or ort_binding_free. The output of a
+ * state that grows in place is gathered into a plain tensor when it is first asked for after a run:
+ * a copy of all its rows, NULL when there is no memory for it. */
 ort_value *ort_binding_output(const ort_binding *binding, size_t index);
+
+/* A state is an input and the output that is its next value: each run takes what the run before
+ * gave out, by reference. Keys and values of a model that generates (past_key_values.0.key,
+ * present.0.key) grow in place: they lie in memory of the binding that has room for more rows, a
+ * run writes its new rows and copies none, and while the room suffices it neither allocates nor
+ * plans. That takes an input which only the attention reads, as passes leave it (level 2 and up,
+ * nothing kept for dumps), and an output that only the caller does; any other state is handed over
+ * whole. Room doubles when it is used up.
+ *
+ * A state starts with the value that ort_binding_set_input gives or gave its input, which is copied
+ * where the state grows, and otherwise read in place by the first run. Without one it starts as
+ * zeros of the declared shape, in which an axis that grows has 0 rows, other symbolic axes take the
+ * size of the same symbol in an input that is given (0: there is none) and unnamed ones 1.
+ * ORT_ERROR_USAGE: no such names, types that don't fit, one of both belongs to a state already, or
+ * the output is bound to the caller's memory. A run that fails leaves all states as they were. */
+ORT_WARN_UNUSED ort_status ort_binding_set_state(ort_binding *binding, const char *input,
+                                                 const char *output, ort_error *err);
+/* From the next start on, states that grow have room for at least so many rows at once. */
+void ort_binding_reserve_rows(ort_binding *binding, int64_t rows);
+/* The next run starts all states over; ort_binding_set_input does so for one. Memory is kept. */
+void ort_binding_restart(ort_binding *binding);
+/* Does the state of this input grow in place? Settled by the first run; false for other names. */
+bool ort_binding_state_grows(const ort_binding *binding, const char *input);
 
 /* Times of the phases of session creation, in order: load, import, check, infer, each pass, plan,
  * prepack. Returns the number of phases; name and ns of phase `index`. */

@@ -13,6 +13,8 @@ struct ort_binding {
     ort_value **inputs;  /* references */
     ort_value **outputs; /* references: the caller's, or made by a run */
     bool *reuse;         /* the binding's own output: replaced when its shape changes */
+    ort_states states;
+    ort_value **taken;   /* what a run takes: `inputs`, and values of states; not counted */
 };
 
 ort_status ort_binding_new(const ort_session *session, ort_binding **binding, ort_error *err)
@@ -26,7 +28,8 @@ ort_status ort_binding_new(const ort_session *session, ort_binding **binding, or
     b->inputs = calloc((size_t)session->input_count + 1, sizeof *b->inputs);
     b->outputs = calloc((size_t)session->output_count + 1, sizeof *b->outputs);
     b->reuse = malloc((size_t)session->output_count + 1);
-    if (!b->inputs || !b->outputs || !b->reuse)
+    b->taken = calloc((size_t)session->input_count + 1, sizeof *b->taken);
+    if (!b->inputs || !b->outputs || !b->reuse || !b->taken)
         status = ort_error_memory(err, sizeof *b->inputs);
     if (!status)
         status = ort_context_new(session->env, &b->context, err);
@@ -35,6 +38,7 @@ ort_status ort_binding_new(const ort_session *session, ort_binding **binding, or
         return status;
     }
     memset(b->reuse, true, (size_t)session->output_count + 1);
+    b->states = (ort_states){.session = session, .buffers = &b->context->buffers};
     *binding = b;
     return ORT_OK;
 }
@@ -47,7 +51,9 @@ void ort_binding_free(ort_binding *binding)
         ort_value_free(binding->inputs[i]);
     for (int i = 0; binding->outputs && i < binding->session->output_count; i++)
         ort_value_free(binding->outputs[i]);
+    ort_states_release(&binding->states);
     ort_context_free(binding->context);
+    free(binding->taken);
     free(binding->inputs);
     free(binding->outputs);
     free(binding->reuse);
@@ -76,9 +82,13 @@ ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_val
     int index = 0;
     ORT_TRY(find_port(binding->session->inputs, binding->session->input_count, "input", name,
                       &index, err));
+    ort_state *state = ort_states_of_input(&binding->states, index);
+    ort_value **place = state ? &state->start : &binding->inputs[index];
+    if (state)
+        state->started = false;
     ort_value_retain(value);
-    ort_value_free(binding->inputs[index]);
-    binding->inputs[index] = value;
+    ort_value_free(*place);
+    *place = value;
     return ORT_OK;
 }
 
@@ -88,6 +98,10 @@ ort_status ort_binding_set_output(ort_binding *binding, const char *name, ort_va
     int index = 0;
     ORT_TRY(find_port(binding->session->outputs, binding->session->output_count, "output", name,
                       &index, err));
+    if (value && ort_states_of_output(&binding->states, index))
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "output '%s' is the next value of a state; the binding keeps it",
+                             name);
     ort_value_retain(value);
     ort_value_free(binding->outputs[index]);
     binding->outputs[index] = value;
@@ -95,18 +109,77 @@ ort_status ort_binding_set_output(ort_binding *binding, const char *name, ort_va
     return ORT_OK;
 }
 
+ort_status ort_binding_set_state(ort_binding *binding, const char *input, const char *output,
+                                 ort_error *err)
+{
+    const ort_session *s = binding->session;
+    int in = 0, out = 0;
+    ORT_TRY(find_port(s->inputs, s->input_count, "input", input, &in, err));
+    ORT_TRY(find_port(s->outputs, s->output_count, "output", output, &out, err));
+    if (!binding->reuse[out])
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "output '%s' is bound to memory of the caller; a state keeps its own",
+                             output);
+    ORT_TRY(ort_states_add(&binding->states, in, out, err));
+    ort_states_of_input(&binding->states, in)->start = binding->inputs[in];
+    binding->inputs[in] = NULL;
+    return ORT_OK;
+}
+
+void ort_binding_reserve_rows(ort_binding *binding, int64_t rows)
+{
+    binding->states.reserved = rows;
+}
+
+void ort_binding_restart(ort_binding *binding)
+{
+    for (int i = 0; i < binding->states.count; i++)
+        binding->states.data[i]->started = false;
+}
+
+bool ort_binding_state_grows(const ort_binding *binding, const char *input)
+{
+    for (int i = 0; i < binding->states.count; i++) {
+        const ort_state *st = binding->states.data[i];
+        if (!strcmp(binding->session->inputs[st->input].name, input))
+            return st->growth != NULL;
+    }
+    return false;
+}
+
+static ort_status begin_states(ort_binding *b, ort_error *err)
+{
+    memcpy(b->taken, b->inputs, sizeof *b->taken * (size_t)b->session->input_count);
+    for (int i = 0; i < b->states.count; i++) /* sizes may follow from these */
+        b->taken[b->states.data[i]->input] = b->states.data[i]->start;
+    ORT_TRY(ort_states_begin(&b->states, b->taken, err));
+    for (int i = 0; i < b->states.count; i++)
+        b->taken[b->states.data[i]->input] = b->states.data[i]->value;
+    return ORT_OK;
+}
+
 ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options, ort_error *err)
 {
+    bool stateful = binding->states.count > 0;
     ort_execution x = {.session = binding->session,
                        .context = binding->context,
-                       .inputs = binding->inputs,
+                       .inputs = stateful ? binding->taken : binding->inputs,
                        .outputs = binding->outputs,
                        .reuse = binding->reuse,
+                       .states = stateful ? &binding->states : NULL,
                        .options = options};
-    return ort_exec_run(&x, err);
+    if (stateful)
+        ORT_TRY(begin_states(binding, err));
+    ORT_TRY(ort_exec_run(&x, err));
+    if (stateful)
+        ort_states_end(&binding->states, binding->outputs);
+    return ORT_OK;
 }
 
 ort_value *ort_binding_output(const ort_binding *binding, size_t index)
 {
-    return index < (size_t)binding->session->output_count ? binding->outputs[index] : NULL;
+    if (index >= (size_t)binding->session->output_count)
+        return NULL;
+    ort_state *state = ort_states_of_output(&binding->states, (int)index);
+    return state ? ort_state_show(state) : binding->outputs[index];
 }

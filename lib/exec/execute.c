@@ -11,6 +11,11 @@
 #include "exec/session.h"
 #include "profile/profile.h"
 
+typedef struct ort_result { /* what this run notes of an output */
+    ort_value *temporary; /* where it is written first, or NULL */
+    bool own;             /* the run made its value */
+} ort_result;
+
 ort_status ort_context_new(const ort_env *env, ort_context **context, ort_error *err)
 {
     *context = calloc(1, sizeof **context);
@@ -27,13 +32,24 @@ void ort_context_free(ort_context *context)
         return;
     ort_frames_release(&context->frames);
     ort_buffers_release(&context->buffers);
+    free(context->results);
     free(context);
 }
 
-static void begin(ort_execution *x)
+static ort_status begin(ort_execution *x, ort_error *err)
 {
     ort_context *context = x->context;
     const ort_run_options *options = x->options;
+    size_t count = (size_t)x->session->output_count;
+    if (context->result_count < x->session->output_count) {
+        ort_result *results = realloc(context->results, count * sizeof *results);
+        if (!results)
+            return ort_error_memory(err, count * sizeof *results);
+        context->results = results;
+        context->result_count = x->session->output_count;
+    }
+    if (count)
+        memset(context->results, 0, count * sizeof *context->results);
     context->options = options;
     context->random = 0;
     if (options && options->one_stream) {
@@ -47,6 +63,7 @@ static void begin(ort_execution *x)
                                    context->deadline_ns);
     if (options && options->profile)
         ort_profile_begin_run(options->profile);
+    return ORT_OK;
 }
 
 /* ---- results */
@@ -116,24 +133,34 @@ static ort_status new_result(const ort_tensor *type, ort_value **value, ort_erro
     return status;
 }
 
-/* Direct results get their memory before the run; `own` marks those that this call made. */
-static ort_status bind_results(ort_execution *x, ort_frame *frame, ort_value **temporary, bool *own,
-                               ort_error *err)
+static ort_state *state_of(const ort_execution *x, int output)
+{
+    return x->states ? ort_states_of_output(x->states, output) : NULL;
+}
+
+/* Direct results get their memory before the run. */
+static ort_status bind_results(ort_execution *x, ort_frame *frame, ort_error *err)
 {
     const ort_plan *plan = frame->plan;
     for (int o = 0; o < x->session->output_count; o++) {
         ort_value *view = &frame->slots[plan->program->outputs[o]].view;
+        ort_result *result = &x->context->results[o];
+        const ort_state *state = state_of(x, o);
         ort_value *target;
         if (!plan->direct[o])
             continue;
+        if (state && state->growth) {
+            ort_frame_bind_grown(frame, o, &state->present);
+            continue;
+        }
         ORT_TRY(settle_given(x, o, view, err));
         if (x->outputs[o] && is_also_input(x, x->outputs[o])) {
-            ORT_TRY(new_result(&view->tensor, &temporary[o], err));
-            target = temporary[o];
+            ORT_TRY(new_result(&view->tensor, &result->temporary, err));
+            target = result->temporary;
         } else {
             if (!x->outputs[o]) {
                 ORT_TRY(new_result(&view->tensor, &x->outputs[o], err));
-                own[o] = true;
+                result->own = true;
             }
             target = x->outputs[o];
         }
@@ -243,14 +270,19 @@ static bool read_again(const ort_execution *x, int o)
     return x->session->keep_all;
 }
 
-static ort_status finish_result(ort_execution *x, ort_frame *frame, int o, bool *own,
-                                ort_error *err)
+static ort_status finish_result(ort_execution *x, ort_frame *frame, int o, ort_error *err)
 {
     ort_slot *slot = &frame->slots[frame->plan->program->outputs[o]];
+    const ort_state *state = state_of(x, o);
+    if (state && slot->origin && slot->origin == state->value) { /* the state stays as it is */
+        ort_value_free(x->outputs[o]);
+        x->outputs[o] = ort_value_retain(state->value);
+        return ORT_OK;
+    }
     ORT_TRY(settle_given(x, o, &slot->view, err));
     if (x->outputs[o])
         return copy_tensor(x->outputs[o], &slot->view.tensor, err);
-    own[o] = true;
+    x->context->results[o].own = true;
     if (!read_again(x, o)) {
         x->outputs[o] = take_result(slot);
         ORT_TRY(take_container(slot, &x->outputs[o], err));
@@ -258,14 +290,14 @@ static ort_status finish_result(ort_execution *x, ort_frame *frame, int o, bool 
     return x->outputs[o] ? ORT_OK : ort_value_clone(&slot->view, &x->outputs[o], err);
 }
 
-static ort_status finish_results(ort_execution *x, ort_frame *frame, ort_value **temporary,
-                                 bool *own, ort_error *err)
+static ort_status finish_results(ort_execution *x, ort_frame *frame, ort_error *err)
 {
     for (int o = 0; o < x->session->output_count; o++) {
-        if (temporary[o])
-            ort_tensor_copy_data(&x->outputs[o]->tensor, &temporary[o]->tensor);
+        const ort_value *temporary = x->context->results[o].temporary;
+        if (temporary)
+            ort_tensor_copy_data(&x->outputs[o]->tensor, &temporary->tensor);
         else if (!frame->plan->direct[o])
-            ORT_TRY(finish_result(x, frame, o, own, err));
+            ORT_TRY(finish_result(x, frame, o, err));
     }
     return ORT_OK;
 }
@@ -289,29 +321,51 @@ static void show_values(const ort_execution *x, const ort_frame *frame)
 
 /* ---- the run */
 
-static ort_status run_program(ort_execution *x, ort_value *const *given, ort_value **temporary,
-                              bool *own, ort_error *err)
+static ort_status find_frame(ort_execution *x, ort_value *const *given, ort_frame **frame,
+                             ort_error *err)
 {
     ort_context *context = x->context;
-    ort_frame *frame = context->frames.first;
+    *frame = context->frames.first;
+    if (*frame && (*frame)->plan->program == x->session->program &&
+        ort_plan_matches((*frame)->plan, given))
+        return ORT_OK;
+    ORT_TRY(ort_exec_check_inputs(x->session, x->inputs, err));
+    ort_status status =
+        ort_frame_get(context, &context->frames, x->session->program, given, frame, err);
+    /* With checked inputs a contradiction is between their shapes and the model's arithmetic. */
+    return status == ORT_ERROR_MODEL
+               ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")
+               : status;
+}
+
+/* The frame in which all growing states have room. */
+static ort_status fit_frame(ort_execution *x, ort_value *const *given, ort_frame **frame,
+                            ort_error *err)
+{
+    const ort_program *program = x->session->program;
+    bool moved = false;
+    if (x->states)
+        ORT_TRY(ort_states_fit(x->states, program, NULL, &moved, err));
+    do {
+        ORT_TRY(find_frame(x, given, frame, err));
+        moved = false;
+        if (x->states)
+            ORT_TRY(ort_states_fit(x->states, program, (*frame)->plan, &moved, err));
+    } while (moved);
+    return ORT_OK;
+}
+
+static ort_status run_program(ort_execution *x, ort_value *const *given, ort_error *err)
+{
+    ort_frame *frame = NULL;
     ort_status status;
-    if (!frame || frame->plan->program != x->session->program ||
-        !ort_plan_matches(frame->plan, given)) {
-        ORT_TRY(ort_exec_check_inputs(x->session, x->inputs, err));
-        status = ort_frame_get(context, &context->frames, x->session->program, given, &frame, err);
-        /* With checked inputs a contradiction is between their shapes and the model's arithmetic.
-         */
-        if (status)
-            return status == ORT_ERROR_MODEL
-                       ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")
-                       : status;
-    }
+    ORT_TRY(fit_frame(x, given, &frame, err));
     frame->ahead = false;
     ort_frame_bind_given(frame, given);
-    ORT_TRY(bind_results(x, frame, temporary, own, err));
+    ORT_TRY(bind_results(x, frame, err));
     ORT_TRY(ort_frame_run(frame, err));
     show_values(x, frame);
-    status = finish_results(x, frame, temporary, own, err);
+    status = finish_results(x, frame, err);
     ort_frame_clear(frame);
     return status;
 }
@@ -325,20 +379,20 @@ static bool overrides_default(const ort_execution *x)
 }
 
 /* Inputs that the session takes for constants are not given to its program. */
-static ort_status run_in(ort_execution *x, ort_value **temporary, bool *own, ort_error *err)
+static ort_status run_in(ort_execution *x, ort_error *err)
 {
     const ort_session *s = x->session;
-    ort_value *small[32], **given = small;
+    ort_value *small[32] = {0}, **given = small;
     ort_status status;
     if (!s->assumes_defaults)
-        return run_program(x, x->inputs, temporary, own, err);
+        return run_program(x, x->inputs, err);
     if (s->program_input_count > 32)
         given = malloc(sizeof *given * (size_t)s->program_input_count);
     if (!given)
         return ort_error_memory(err, sizeof *given * (size_t)s->program_input_count);
     for (int i = 0; i < s->program_input_count; i++)
         given[i] = x->inputs[s->program_inputs[i]];
-    status = run_program(x, given, temporary, own, err);
+    status = run_program(x, given, err);
     if (given != small)
         free(given);
     return status;
@@ -352,41 +406,26 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
         x->session = general;
     }
     const ort_env *env = x->session->env;
-    int count = x->session->output_count;
-    ort_value *small_values[16] = {0}, **temporary = small_values;
-    bool small_own[16] = {0}, *own = small_own;
     unsigned control;
     ort_status status;
 
-    if (count > 16) {
-        temporary = calloc((size_t)count, sizeof *temporary);
-        own = calloc((size_t)count, sizeof *own);
-        if (!temporary || !own) {
-            free(temporary);
-            free(own);
-            return ort_error_memory(err, (size_t)count * sizeof *temporary);
-        }
-    }
-    begin(x);
+    ORT_TRY(begin(x, err));
     control = ort_cpu_set_flush(!env->options.keep_denormals);
     ort_pool_enter(env->pool, env->spin_us, &x->context->demand);
-    status = run_in(x, temporary, own, err);
+    status = run_in(x, err);
     ort_pool_leave(env->pool, &x->context->demand);
     ort_cpu_restore_fp(control);
     ort_buffers_reset(&x->context->buffers);
     if (x->options && x->options->profile)
         ort_profile_end_run(x->options->profile, status == ORT_OK);
     x->context->options = NULL;
-    for (int o = 0; o < count; o++) {
-        ort_value_free(temporary[o]);
-        if (status && own[o]) {
+    for (int o = 0; o < x->session->output_count; o++) {
+        const ort_result *result = &x->context->results[o];
+        ort_value_free(result->temporary);
+        if (status && result->own) {
             ort_value_free(x->outputs[o]);
             x->outputs[o] = NULL;
         }
-    }
-    if (count > 16) {
-        free(temporary);
-        free(own);
     }
     return status;
 }

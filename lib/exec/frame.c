@@ -288,6 +288,8 @@ void ort_frame_bind_given(ort_frame *frame, ort_value *const *given)
             slot->view.kind = ORT_KIND_TENSOR;
             slot->view.tensor.data = value->tensor.data;
             slot->view.tensor.stride = value->tensor.stride;
+            if (value->tensor.stride) /* with fewer rows than the plan may have been made for */
+                slot->view.tensor.shape = value->tensor.shape;
         } else if (value) {
             show(slot, value);
         } else {
@@ -307,6 +309,14 @@ void ort_frame_bind_output(ort_frame *frame, int output, void *data)
     for (int i = 0; i < plan->output_patches; i++)
         if (plan->outputs[i].port == output)
             frame->slots[plan->outputs[i].slot].view.tensor.data = data;
+}
+
+void ort_frame_bind_grown(ort_frame *frame, int output, const ort_tensor *grown)
+{
+    const ort_plan *plan = frame->plan;
+    for (int i = 0; i < plan->output_patches; i++)
+        if (plan->outputs[i].port == output)
+            frame->slots[plan->outputs[i].slot].view.tensor = *grown;
 }
 
 void ort_frame_clear(ort_frame *frame)

@@ -33,6 +33,8 @@ typedef struct ort_context {
     bool watched;         /* cancel, time limit or callbacks: check between steps */
     ort_frames frames;
     ort_pool_demand demand; /* of the last run in this context */
+    struct ort_result *results; /* [result_count]: what a run notes per output (execute.c) */
+    int result_count;
 } ort_context;
 
 typedef struct ort_slot {
@@ -71,6 +73,8 @@ void ort_frames_release(ort_frames *frames);
 /* Point the slots at this run's given values, and at the memory of direct results. */
 void ort_frame_bind_given(ort_frame *frame, ort_value *const *given);
 void ort_frame_bind_output(ort_frame *frame, int output, void *data);
+/* The same for a cache that grows in place: rows and strides are this run's, too. */
+void ort_frame_bind_grown(ort_frame *frame, int output, const ort_tensor *grown);
 /* Run all steps. On failure the frame is clean for the next run. */
 ort_status ort_frame_run(ort_frame *frame, ort_error *err);
 /* The end of a run: dynamic values are dropped. */

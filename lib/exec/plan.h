@@ -55,10 +55,14 @@ typedef struct ort_patch { /* a slot whose memory is the caller's */
     int port;
 } ort_patch;
 
-/* Type and shape of one given value. */
+/* Type and shape of one given value. A value with strides is a cache that grows in place
+ * (program.h); where that is elastic, the shape has all rows that there is room for, and the plan
+ * serves fewer. */
 typedef struct ort_given {
     ort_kind kind;
     bool absent; /* not given: its default, if it has one */
+    bool strided;
+    int room_axis; /* along which values may be shorter; 0: none */
     ort_dtype dtype;
     ort_shape shape;
 } ort_given;
@@ -101,6 +105,11 @@ typedef struct ort_storage {
     ort_id value; /* the first that lives in it; ORT_ID_NONE: workspace */
 } ort_storage;
 
+/* Rows along `axis` that strides leave room for. */
+static inline int64_t ort_plan_room(const ort_tensor *t, int axis)
+{
+    return t->stride[axis - 1] / t->stride[axis];
+}
 bool ort_plan_matches(const ort_plan *plan, ort_value *const *given);
 /* The plan for these given values, made when the cache has none. A reference. */
 ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan **plan,

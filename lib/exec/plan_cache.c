@@ -14,9 +14,18 @@ static bool given_matches(const ort_given *given, const ort_value *value)
         return false;
     if (value->kind != ORT_KIND_TENSOR)
         return true;
-    return given->dtype == value->tensor.dtype && given->shape.rank == value->tensor.shape.rank &&
-           !memcmp(given->shape.dim, value->tensor.shape.dim,
-                   sizeof given->shape.dim[0] * (size_t)given->shape.rank);
+    const ort_tensor *t = &value->tensor;
+    int axis = given->room_axis;
+    if (given->dtype != t->dtype || given->shape.rank != t->shape.rank ||
+        given->strided != (t->stride != NULL))
+        return false;
+    if (!axis)
+        return !memcmp(given->shape.dim, t->shape.dim,
+                       sizeof given->shape.dim[0] * (size_t)given->shape.rank);
+    for (int d = 0; d < t->shape.rank; d++)
+        if (given->shape.dim[d] != (d == axis ? ort_plan_room(t, axis) : t->shape.dim[d]))
+            return false;
+    return true;
 }
 
 bool ort_plan_matches(const ort_plan *plan, ort_value *const *given)
@@ -53,6 +62,18 @@ static void remember(ort_program *program, ort_plan *plan)
     ort_plan_drop(oldest);
 }
 
+static void describe(const ort_program *program, int index, const ort_tensor *t, ort_given *given)
+{
+    given->dtype = t->dtype;
+    given->shape = t->shape;
+    given->strided = t->stride != NULL;
+    const ort_growth *growth = t->stride ? ort_program_growth(program, index) : NULL;
+    if (!growth || !growth->elastic)
+        return;
+    given->room_axis = growth->axis;
+    given->shape.dim[growth->axis] = ort_plan_room(t, growth->axis);
+}
+
 ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan **plan,
                         ort_error *err)
 {
@@ -74,10 +95,8 @@ ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan 
             continue;
         }
         types[i].kind = given[i]->kind;
-        if (given[i]->kind == ORT_KIND_TENSOR) {
-            types[i].dtype = given[i]->tensor.dtype;
-            types[i].shape = given[i]->tensor.shape;
-        }
+        if (given[i]->kind == ORT_KIND_TENSOR)
+            describe(program, i, &given[i]->tensor, &types[i]);
     }
     status = ort_plan_new(program, types, plan, err);
     free(types);

@@ -263,6 +263,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
         return aligned ? aligned : settled;
     step->state = prep.state;
     step->release = prep.release;
+    step->appends = prep.appends;
     if (status == ORT_ERROR_MEMORY)
         return ort_error_set(err, status, "%s", problem.message);
     if (status) {
@@ -436,6 +437,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
         if (p->constants[p->outputs[i]])
             ORT_TRY_GOTO(status, ort_packing_read(options->packing, p->constants[p->outputs[i]],
                                                   err), fail);
+    ORT_TRY_GOTO(status, ort_program_find_growths(p, err), fail);
     *program = p;
     return ORT_OK;
 fail:
@@ -465,6 +467,7 @@ void ort_program_free(ort_program *program)
     ort_vec_release(&program->blobs);
     pthread_mutex_destroy(&program->lock);
     free(program->constants);
+    free(program->growths);
     free(program->captures);
     free(program->steps);
     free(program);

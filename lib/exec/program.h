@@ -22,6 +22,7 @@ typedef struct ort_step {
     const ort_op *op;
     const void *state; /* prepared */
     void (*release)(const void *state); /* or NULL */
+    const ort_appends *appends;         /* caches that it extends in place, or NULL */
     unsigned traits;
     int in_count, out_count, body_count;
     const ort_id *in, *out; /* the node's: ORT_ID_NONE where absent */
@@ -31,6 +32,14 @@ typedef struct ort_step {
 typedef struct ort_capture { /* a value of the enclosing program that this one reads */
     ort_id inner, outer;
 } ort_capture;
+
+/* A cache that can grow in place: input number `given` is read by a step that gives it out as
+ * output number `output`, longer along `axis` (ort_appends), and by nothing else but for its shape.
+ * elastic: nothing that runs depends on the number of rows but that step. */
+typedef struct ort_growth {
+    int given, output, axis;
+    bool elastic;
+} ort_growth;
 
 #define ORT_PLAN_CACHE 8
 
@@ -50,6 +59,8 @@ struct ort_program {
     int capture_count;
     const ort_tensor *const *defaults; /* [input_count] of the main graph, or NULL */
     bool keep_all; /* every value lives to the end of a run */
+    ort_growth *growths; /* of the main graph */
+    int growth_count;
     ORT_VEC(ort_value *) owned;      /* constants computed while building */
     ORT_VEC(ort_blob *) blobs;       /* aligned copies of constants that the file doesn't align */
     pthread_mutex_t lock;
@@ -71,5 +82,9 @@ typedef struct ort_program_options {
 ort_status ort_program_new(const ort_program_options *options, const ort_graph *graph,
                            const ort_program *parent, ort_program **program, ort_error *err);
 void ort_program_free(ort_program *program);
+/* growth.c */
+ort_status ort_program_find_growths(ort_program *program, ort_error *err);
+/* The growth of input number `given`, or NULL. */
+const ort_growth *ort_program_growth(const ort_program *program, int given);
 
 #endif

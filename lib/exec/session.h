@@ -5,6 +5,7 @@
 #define ORT_EXEC_SESSION_H
 
 #include "exec/frame.h"
+#include "exec/state.h"
 #include "io/source.h"
 #include "provider/provider.h"
 
@@ -100,6 +101,7 @@ typedef struct ort_execution {
     ort_value **outputs; /* NULL entries become new values */
     /* per output: a value of another shape is replaced, not refused; or NULL */
     const bool *reuse;
+    ort_states *states; /* their inputs are in `inputs`; or NULL */
     const ort_run_options *options;
 } ort_execution;
 ort_status ort_exec_run(ort_execution *execution, ort_error *err);

@@ -2,7 +2,8 @@
  *
  * float, float16 and bfloat16 compute in float, double in double. New keys and values are appended
  * to the past ones in the present outputs (or in workspace when those aren't wanted), which the
- * core then reads. 16-bit tensors pass through the workspace in float.
+ * core then reads. A present that lies where its past lies gets the new rows alone. 16-bit tensors
+ * pass through the workspace in float.
  */
 #include <math.h>
 #include <string.h>
@@ -96,6 +97,13 @@ static void attention_cost(const ort_infer *x, ort_cost *cost)
 
 /* ---- prepare */
 
+static const ort_appends attention_appends = {
+    .count = 2,
+    .pair = {{IN_PAST_K, OUT_K, 2}, {IN_PAST_V, OUT_V, 2}},
+    .row_inputs = 1u << IN_MASK | 1u << IN_VALID,
+    .row_outputs = 1u << OUT_SCORES,
+};
+
 static ort_status attention_prepare(ort_prep *p, ort_error *err)
 {
     attention *a = ort_prep_state(p, sizeof *a);
@@ -110,6 +118,7 @@ static ort_status attention_prepare(ort_prep *p, ort_error *err)
     a->right = ort_node_int(p->node, "right_window_size", -1);
     a->mode = (int)ort_node_int(p->node, "qk_matmul_output_mode", 0);
     a->dtype = ort_prep_dtype(p, IN_Q);
+    p->appends = &attention_appends;
     if (a->q_heads < 0 || a->kv_heads < 0 || a->mode < 0 || a->mode > 3)
         return ort_prep_fail(p, err,
                              "a head count is negative, or qk_matmul_output_mode isn't 0..3");
@@ -263,18 +272,31 @@ static ort_status attention_shape(ort_shaping *s, ort_error *err)
 
 /* ---- run */
 
-/* Append the new rows to the past ones: dst [B][H][T][size] typed. */
+/* Where the rows of a cache [B, H, rows, size] lie. */
+static ort_heads cache_heads(const ort_tensor *t)
+{
+    const int64_t *dim = t->shape.dim;
+    if (t->stride)
+        return (ort_heads){t->data, t->stride[0], t->stride[1], t->stride[2]};
+    return (ort_heads){t->data, dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3]};
+}
+
+/* Append the new rows to the past ones: dst [B, H, T, size] typed. */
 static void fill_cache(ort_tensor *dst, const ort_tensor *past, const ort_tensor *fresh,
-                       const head_form *f, int64_t past_rows)
+                       const head_form *f)
 {
     size_t each = (size_t)ort_dtype_bits(dst->dtype) / 8, row = (size_t)f->size * each;
-    int64_t total = past_rows + f->rows;
+    int64_t past_rows = past ? past->shape.dim[2] : 0;
+    bool in_place = past && past->data == dst->data;
+    ort_heads to_heads = cache_heads(dst);
+    ort_heads from_heads = past ? cache_heads(past) : (ort_heads){NULL, 0, 0, 0};
     for (int64_t b = 0; b < f->batch; b++)
         for (int64_t h = 0; h < f->heads; h++) {
-            char *to = (char *)dst->data + (size_t)((b * f->heads + h) * total) * row;
-            if (past && past_rows > 0)
+            char *to = (char *)dst->data +
+                       (size_t)(b * to_heads.batch + h * to_heads.head) * each;
+            if (past_rows > 0 && !in_place)
                 memcpy(to, (const char *)past->data +
-                               (size_t)((b * f->heads + h) * past_rows) * row,
+                               (size_t)(b * from_heads.batch + h * from_heads.head) * each,
                        (size_t)past_rows * row);
             to += (size_t)past_rows * row;
             for (int64_t r = 0; r < f->rows; r++, to += row) {
@@ -322,6 +344,22 @@ static const void *real_form(const attention_job *j, const ort_tensor *t, size_t
     return real;
 }
 
+/* The same of a cache whose heads have room behind their rows. */
+static ort_heads real_cache(const attention_job *j, const ort_tensor *t, size_t offset,
+                            const head_form *f)
+{
+    float *real = space(j, offset);
+    ort_heads from = cache_heads(t);
+    if (!real)
+        return from;
+    int64_t count = f->rows * f->size; /* of a head */
+    for (int64_t b = 0; b < f->batch; b++)
+        for (int64_t h = 0; h < f->heads; h++)
+            ort_tensor_to_f32(t, b * from.batch + h * from.head, count,
+                              real + (b * f->heads + h) * count);
+    return heads_of(real, f);
+}
+
 /* K or V as the core reads it, the cache filled first when there is one. */
 static ort_heads source(const attention_job *j, int in, int past, int out, size_t cache,
                         size_t real, const head_form *f)
@@ -331,11 +369,14 @@ static ort_heads source(const attention_job *j, int in, int past, int out, size_
     ort_tensor typed = *fresh;
     head_form form = *f;
     if (present || cache != NONE) {
-        form.rows = j->p->T;
+        form.rows = j->run.T;
         form.packed = false;
-        typed.shape = (ort_shape){4, {f->batch, f->heads, j->p->T, f->size}};
+        typed.shape = (ort_shape){4, {f->batch, f->heads, j->run.T, f->size}};
         typed.data = present ? present->data : space(j, cache);
-        fill_cache(&typed, old, fresh, f, j->p->past);
+        typed.stride = present ? present->stride : NULL;
+        fill_cache(&typed, old, fresh, f);
+        if (typed.stride)
+            return real_cache(j, &typed, real, &form);
     }
     return heads_of(real_form(j, &typed, real), &form);
 }
@@ -395,10 +436,16 @@ static ort_status attention_run(ort_call *call, ort_error *err)
     const attention_plan *p = j.p;
     ort_attention_run *r = &j.run;
     ort_tensor *y = ort_call_out(call, OUT_Y), *scores = ort_call_out(call, OUT_SCORES);
+    const ort_tensor *past_k = ort_call_in(call, IN_PAST_K);
+    int64_t past = past_k ? past_k->shape.dim[2] : 0; /* the plan may have been made for more */
+    assert(past <= p->past);
+    if (past_k && ort_call_in(call, IN_PAST_V)->shape.dim[2] != past)
+        return ort_call_fail(call, err, "past_key has %lld rows, past_value another number",
+                             (long long)past);
     *r = (ort_attention_run){.call = call, .B = p->q.batch, .Hq = p->q.heads, .Hk = p->k.heads,
-                             .Sq = p->q.rows, .T = p->T, .D = p->q.size, .E = p->v.size,
-                             .softcap = a->softcap, .causal = a->causal, .left = a->left,
-                             .right = a->right, .past = p->past, .mode = a->mode,
+                             .Sq = p->q.rows, .T = past + p->k.rows, .D = p->q.size,
+                             .E = p->v.size, .softcap = a->softcap, .causal = a->causal,
+                             .left = a->left, .right = a->right, .past = past, .mode = a->mode,
                              .packed = space(&j, p->packed), .packed_each = p->packed_each,
                              .block = p->block};
     r->scale = a->scale > 0 ? a->scale : 1 / sqrt((double)ort_max_i64(p->q.size, 1));

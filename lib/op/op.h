@@ -41,7 +41,6 @@ enum {
     ORT_TRAIT_SHAPE_ONLY = 1 << 4,  /* reads the shape of input 0, not its data (Shape, Size) */
     ORT_TRAIT_RANDOM = 1 << 5,      /* another result each run: never folded, never merged */
     ORT_TRAIT_CONTROL = 1 << 6,     /* runs its bodies through ort_call_body */
-    ORT_TRAIT_STRIDED = 1 << 7,     /* accepts inputs whose inner dimension has stride 1 */
     ORT_TRAIT_DEPRECATED = 1 << 8,  /* the domain dropped it at this version */
     ORT_TRAIT_DYNAMIC = 1 << 9,     /* output shape depends on data: run allocates its outputs */
     ORT_TRAIT_REWRITTEN = 1 << 10,  /* a session makes other operators of it: needs no run */
@@ -119,6 +118,24 @@ typedef struct ort_pack_services {
     void *arg;
 } ort_pack_services;
 
+/* Output `output` is the rows of input `input` and, behind them along `axis` (1 or more), new ones:
+ * a cache. */
+typedef struct ort_append {
+    int input, output, axis;
+} ort_append;
+
+/* The caches that an operator extends, all along together. A session may lay input and output of a
+ * pair into one memory that has room for more rows: then both tensors have the same data and the
+ * same strides (those of a contiguous tensor but for a longer `axis`), and run writes the new rows
+ * alone. run reads the number of rows from the tensors of the call: where none of `row_inputs` and
+ * `row_outputs` (bits; what has other shapes when there are more rows) is there, a plan that was
+ * made for more rows serves it. */
+typedef struct ort_appends {
+    int count;
+    ort_append pair[2];
+    unsigned row_inputs, row_outputs;
+} ort_appends;
+
 typedef struct ort_prep {
     const ort_node *node;
     const ort_op *op;
@@ -133,6 +150,7 @@ typedef struct ort_prep {
     const ort_pack_services *packs; /* NULL: no file takes part */
     void *state;                /* result; NULL when the operator needs none */
     void (*release)(const void *state); /* result: gives back what lies outside of the arena */
+    const ort_appends *appends; /* result: the caches that run extends in place; NULL: none */
 } ort_prep;
 
 /* Zeroed state of `bytes`, stored in p->state; NULL when memory is exhausted. */
@@ -189,7 +207,7 @@ struct ort_call {
     const void *state;
     const void *plan_state;
     int in_count, out_count;
-    ort_value *const *in; /* NULL: absent. Tensors are contiguous unless ORT_TRAIT_STRIDED */
+    ort_value *const *in; /* NULL: absent. Tensors are contiguous but for caches (ort_appends) */
     ort_value **out;      /* NULL: not wanted. Storage ready unless ORT_TRAIT_DYNAMIC */
     void *workspace;
     void *thread_space;   /* thread t owns [t * thread_bytes, (t + 1) * thread_bytes) */

@@ -1,8 +1,8 @@
 /* tensor.h - shapes, tensors (views) and values (what flows along an edge).
  *
  * A tensor is a view: element type, shape, data. It owns nothing. `stride` is NULL for contiguous
- * row-major data (the common case: kernels may assume it unless their operator row has the trait
- * ORT_TRAIT_STRIDED); otherwise one element stride per axis.
+ * row-major data (what kernels may assume but for caches that grow in place, op.h: ort_appends);
+ * otherwise one element stride per axis.
  * Sub-byte elements are packed as ONNX packs them (first element in the low bits).
  * Strings are ort_string records (pointer, length); their bytes belong to whoever owns the value.
  *

@@ -67,15 +67,16 @@ NET_STATIC ort_id net_value(net *n, ort_graph *graph, const char *name)
     return id;
 }
 
-/* dims: sizes, -1 for the symbol "n", -2 for "m". */
+/* dims: sizes, -1 for the symbol "n", -2 for "m", -3 for an axis of which nothing is known. */
 NET_STATIC ort_id net_input(net *n, const char *name, ort_dtype dtype, int rank,
                             const int64_t *dims)
 {
     ort_id id = ort_graph_add_value(n->graph, name);
     ort_dim list[ORT_MAX_RANK];
     for (int i = 0; i < rank; i++)
-        list[i] = dims[i] >= 0 ? ort_dim_of(dims[i])
-                               : ort_dim_symbol(n->model->dims, dims[i] == -1 ? "n" : "m");
+        list[i] = dims[i] >= 0    ? ort_dim_of(dims[i])
+                  : dims[i] == -3 ? ort_dim_unknown()
+                                  : ort_dim_symbol(n->model->dims, dims[i] == -1 ? "n" : "m");
     n->graph->values.data[id]->is_input = true;
     n->graph->values.data[id]->fact.type = ort_type_tensor(dtype, rank, list);
     (void)!ort_vec_push(&n->graph->inputs, id);
