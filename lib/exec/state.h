@@ -19,7 +19,7 @@ typedef struct ort_state {
     int input, output;        /* of the session */
     const ort_growth *growth; /* of the session's program; NULL: handed over */
     ort_value *start;         /* what it starts over from; NULL: empty. A reference */
-    bool started;             /* `value` is what the last run left, not what one before a start did */
+    bool started;             /* no: `value` is of before the start to come */
     ort_value *value;         /* what the next run takes. Growing: the rows so far */
     ort_value *shown;         /* growing: the rows as a plain tensor, made when somebody asks */
     int64_t stride[ORT_MAX_RANK]; /* of `value` and `present` */
