@@ -1,5 +1,5 @@
 /* blocked_avx512.c - kernels of the blocked layout of the AVX-512 tier: 16 channels in a vector,
- * micro tiles of 12 pixels by 32 channels. Blocks of 8 keep the kernels of the tier below.
+ * micro tiles of 14 pixels by 32 channels. Blocks of 8 keep the kernels of the tier below.
  */
 #include "kernel/blocked.h"
 
@@ -8,7 +8,7 @@
 
 #include "kernel/avx512/simd.h"
 
-#define BLOCKED_PIXELS 12
+#define BLOCKED_PIXELS 14
 
 #define BLOCK 16
 #define BLOCKED(name) of16_##name
