@@ -1,21 +1,25 @@
 /* matmul_form.c - transposes and scales around a product go into it.
  *
  *     MatMul(s A^T, B), s MatMul(A, B), ...     FusedMatMul of com.microsoft: transA, transB, alpha
+ *     MatMul(Transpose(A, 1,2,0,3), B)          the same with transBatchA
  *     the same of two matrices                  Gemm without C (opset 11)
  *
- * A transpose is one of the last two dimensions, a scale one constant number. What others read
- * stays, so it isn't taken. After the attention pass, whose products these would be.
+ * A transpose is one of the last two dimensions, or puts the first dimension before the last, or
+ * both; a scale one constant number. What others read stays, so it isn't taken. After the attention
+ * pass, whose products these would be.
  */
 #include <math.h>
 
 #include "base/error.h"
 #include "op/edit.h"
-#include "pass/pass.h"
+#include "pass/transpose_rules.h"
+
+enum { LAST = 1, BATCH = 2 }; /* what the operator does to an operand: trans, transBatch */
 
 typedef struct product {
     ort_node *node, *last; /* last: the scale after it, or the node */
     ort_id inputs[2];
-    bool transposed[2];
+    int turned[2]; /* LAST, BATCH */
     double alpha;
     ort_node *gone[12];
     int gone_count;
@@ -32,18 +36,37 @@ static bool is_matrices(const ort_graph *graph, ort_id id)
     return type->kind == ORT_TYPE_TENSOR && type->rank >= 2;
 }
 
-static bool swaps_last(const ort_node *node, int rank)
+/* out.dim[i] = in.dim[perm.to[i]] */
+static ort_perm perm_of(int turned, int rank)
 {
-    size_t count;
-    if (!ort_edit_is(node, ONNX, "Transpose"))
-        return false;
-    const int64_t *perm = ort_node_ints(node, "perm", &count);
-    if (!perm) /* all dimensions turned round */
-        return rank == 2;
-    for (int d = 0; d < rank - 2; d++)
-        if (perm[d] != d)
-            return false;
-    return (int)count == rank && perm[rank - 2] == rank - 1;
+    ort_perm p = {.rank = rank};
+    for (int i = 0; i < rank; i++)
+        p.to[i] = turned & BATCH && i < rank - 1 ? (i + 1) % (rank - 1) : i;
+    if (turned & LAST) {
+        int last = p.to[rank - 1];
+        p.to[rank - 1] = p.to[rank - 2];
+        p.to[rank - 2] = last;
+    }
+    return p;
+}
+
+/* What the operator must do to the Transpose's input, when it does `turned` to its result; -1: it
+ * can't. Batches have to be there, and the same in both operands. */
+static int turned_by(const ort_pass_context *c, const product *p, int at, const ort_node *node)
+{
+    ort_perm have;
+    int rank = type_of(c->graph, p->inputs[at])->rank;
+    if (!ort_edit_is(node, ONNX, "Transpose") || !ort_perm_of_node(c->graph, node, &have))
+        return -1;
+    ort_perm now = perm_of(p->turned[at], rank);
+    now = ort_perm_then(&have, &now);
+    int most = rank > 2 && type_of(c->graph, p->inputs[1 - at])->rank == rank ? LAST | BATCH : LAST;
+    for (int turned = 0; turned <= most; turned++) {
+        ort_perm wanted = perm_of(turned, rank);
+        if (ort_perm_equal(&now, &wanted))
+            return turned;
+    }
+    return -1;
 }
 
 /* x * number, x / number: the slot of x, whose shape the result has; -1: it is neither. */
@@ -80,8 +103,8 @@ static void peel_operand(const ort_pass_context *c, product *p, int at)
         double factor;
         ort_node *node = ort_edit_producer(graph, p->inputs[at]);
         int slot = node ? scale_of(graph, node, &factor) : -1;
-        bool swapped = node && swaps_last(node, type_of(graph, p->inputs[at])->rank);
-        if (slot < 0 && !swapped)
+        int turned = node ? turned_by(c, p, at, node) : -1;
+        if (slot < 0 && turned < 0)
             return;
         if (ort_edit_only_reader(graph, p->inputs[at]) != reader) {
             ort_pass_note(c, p->node, "the %s of an operand has another reader", node->op_type);
@@ -89,11 +112,11 @@ static void peel_operand(const ort_pass_context *c, product *p, int at)
         }
         if (!take(p, node))
             return;
-        if (swapped)
-            p->transposed[at] = !p->transposed[at];
+        if (turned >= 0)
+            p->turned[at] = turned;
         else
             p->alpha *= factor;
-        p->inputs[at] = node->inputs[swapped ? 0 : slot];
+        p->inputs[at] = node->inputs[turned >= 0 ? 0 : slot];
         reader = node;
     }
 }
@@ -120,14 +143,16 @@ static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
     *p = (product){.node = node, .last = node, .inputs = {node->inputs[0], node->inputs[1]},
                    .alpha = (double)ort_node_float(node, "alpha", 1)};
     if ((!fused && !ort_edit_is(node, ONNX, "MatMul")) || !is_matrices(graph, p->inputs[0]) ||
-        !is_matrices(graph, p->inputs[1]) || ort_node_int(node, "transBatchA", 0) ||
-        ort_node_int(node, "transBatchB", 0))
+        !is_matrices(graph, p->inputs[1]))
         return false;
     ort_dtype dtype = type_of(graph, p->inputs[0])->dtype;
     if (dtype != ORT_DTYPE_FLOAT && dtype != ORT_DTYPE_DOUBLE)
         return false;
-    p->transposed[0] = fused && ort_node_int(node, "transA", 0);
-    p->transposed[1] = fused && ort_node_int(node, "transB", 0);
+    static const char *const last[2] = {"transA", "transB"};
+    static const char *const batch[2] = {"transBatchA", "transBatchB"};
+    for (int at = 0; at < 2 && fused; at++)
+        p->turned[at] = (ort_node_int(node, last[at], 0) ? LAST : 0) |
+                        (ort_node_int(node, batch[at], 0) ? BATCH : 0);
     for (int at = 0; at < 2 && node->inputs[0] != node->inputs[1]; at++)
         peel_operand(c, p, at);
     peel_result(graph, p);
@@ -138,13 +163,17 @@ static ort_status write(ort_pass_context *c, const product *p, bool gemm, int op
                         ort_error *err)
 {
     ort_graph *graph = c->graph;
-    ort_attr set[3] = {{.name = "alpha", .type = ORT_ATTR_FLOAT, .f = (float)p->alpha},
-                       {.name = "transA", .type = ORT_ATTR_INT, .i = p->transposed[0]},
-                       {.name = "transB", .type = ORT_ATTR_INT, .i = p->transposed[1]}};
+    ort_attr set[5] = {
+        {.name = "alpha", .type = ORT_ATTR_FLOAT, .f = (float)p->alpha},
+        {.name = "transA", .type = ORT_ATTR_INT, .i = (p->turned[0] & LAST) != 0},
+        {.name = "transB", .type = ORT_ATTR_INT, .i = (p->turned[1] & LAST) != 0},
+        {.name = "transBatchA", .type = ORT_ATTR_INT, .i = (p->turned[0] & BATCH) != 0},
+        {.name = "transBatchB", .type = ORT_ATTR_INT, .i = (p->turned[1] & BATCH) != 0}};
     ort_node_spec spec = {.domain = gemm ? ONNX : MS, .op_type = gemm ? "Gemm" : "FusedMatMul",
                           .name = p->node->name, .inputs = p->inputs, .input_count = 2,
                           .outputs = p->last->outputs, .output_count = 1, .set = set,
-                          .set_count = 3, .opset = opset,
+                          .set_count = (p->turned[0] | p->turned[1]) & BATCH ? 5 : 3,
+                          .opset = opset,
                           .origin = ort_edit_origin(graph, p->gone[0], p->node)};
     ort_graph_remove_node(graph, p->node);
     for (int i = 0; i < p->gone_count; i++)

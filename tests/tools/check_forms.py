@@ -132,6 +132,29 @@ def resize_of_codes(g):
     return [coded(g, r, 0.02, 120)]
 
 
+# ---- products
+
+@form("FusedMatMul", "!Transpose", contrib=True)
+def product_over_batches(g):
+    a = g.op("Transpose", g.input("x", [5, 2, 3, 7]), perm=[1, 2, 0, 3])
+    b = g.op("Transpose", g.input("w", [4, 2, 3, 7]), perm=[1, 2, 3, 0])
+    return [g.op("Mul", g.op("MatMul", a, b), g.const(0.25))]
+
+
+@form("FusedMatMul", "!Transpose", contrib=True)
+def product_over_one_batch(g):
+    a = g.op("Transpose", g.input("x", [5, 1, 3, 7]), perm=[1, 2, 0, 3])
+    return [g.op("MatMul", a, g.input("w", [2, 3, 7, 4]))]
+
+
+@form("FusedMatMul", "!Transpose", contrib=True)
+def product_of_steps(g):
+    """torch.bmm of [seq, batch, hidden]."""
+    a = g.op("Transpose", g.input("x", ["seq", "batch", 8]), perm=[1, 0, 2])
+    b = g.op("Transpose", g.input("w", ["seq", "batch", 8]), perm=[1, 2, 0])
+    return [g.op("Softmax", g.op("MatMul", a, b))]
+
+
 # ---- running
 
 def run(name, scratch):
