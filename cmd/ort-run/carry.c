@@ -1,9 +1,9 @@
 /* carry.c - recurrence: outputs of one step become inputs of the next, positions count up, masks
  * grow.
  *
- * A carried input that nobody gave starts as zeros; a symbolic dimension of it takes the size that
- * the same symbol has in a given input, and 0 otherwise (an empty key/value cache); an unnamed one
- * is 1.
+ * Outputs that are handed on as they are are states of a binding, which starts those that nobody
+ * gave (ort.h: ort_binding_set_state) and extends key/value caches in place. What an expression
+ * makes of an output is computed here, between the runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +121,7 @@ static void add_link(carry *c, const char *from, int input)
 static int check_link(const ort_session *session, const char *from, const char *to, carry *c)
 {
     expression e;
+    ort_error err = {0};
     int input = feed_input_index(session, to);
     if (input < 0)
         return EXIT_USAGE;
@@ -133,8 +134,15 @@ static int check_link(const ort_session *session, const char *from, const char *
         return tool_usage("--carry: the model has no output '%s'; its outputs are %s", e.name,
                           list);
     }
+    if (!e.argmax) {
+        c->is_state[input] = true;
+        c->states++;
+        if (ort_binding_set_state(c->binding, to, e.name, &err) != ORT_OK)
+            return tool_usage("--carry: %s", err.message);
+    }
     expression_release(&e);
-    add_link(c, from, input);
+    if (!c->is_state[input])
+        add_link(c, from, input);
     return 0;
 }
 
@@ -164,9 +172,13 @@ static int add_pattern(carry *c, const ort_session *session, const char *from, c
 
 int carry_open(carry *c, const run_options *o, const ort_session *session)
 {
+    ort_error err = {0};
     memset(c, 0, sizeof *c);
     c->inputs = ort_session_input_count(session);
     c->state = tool_alloc((c->inputs + 1) * sizeof *c->state);
+    c->is_state = tool_alloc((c->inputs + 1) * sizeof *c->is_state);
+    if (o->carries.count > 0 && ort_binding_new(session, &c->binding, &err) != ORT_OK)
+        return tool_fail(&err);
     for (size_t i = 0; i < o->carries.count; i++) {
         char *from;
         const char *to;
@@ -188,58 +200,14 @@ int carry_open(carry *c, const run_options *o, const ort_session *session)
     return 0;
 }
 
-/* ---- made states */
-
-/* The size that symbol `name` of some given input has, -1 when none has it. The type text is
- * "float[batch,2,past,48]". */
-static int64_t bound_symbol(const ort_session *session, ort_value *const *inputs, size_t count,
-                            const char *name, size_t length)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (inputs[i] == NULL)
-            continue;
-        const char *p = strchr(ort_session_input_type(session, i), '[');
-        for (int axis = 0; p != NULL && axis < ort_value_rank(inputs[i]); axis++) {
-            size_t n = strcspn(p + 1, ",]");
-            if (n == length && strncmp(p + 1, name, n) == 0)
-                return ort_value_dims(inputs[i])[axis];
-            p += n + 1;
-        }
-    }
-    return -1;
-}
-
-static int initial_state(const ort_session *session, size_t index, ort_value *const *inputs,
-                         size_t count, ort_value **value)
-{
-    ort_error err = {0};
-    int64_t dims[16];
-    int rank = ort_session_input_dims(session, index, dims, 16);
-    const char *p = strchr(ort_session_input_type(session, index), '[');
-    if (rank < 0 || rank > 16)
-        return tool_usage("input '%s' has no known rank; give its first value with -i",
-                          ort_session_input_name(session, index));
-    for (int axis = 0; axis < rank && p != NULL; axis++) {
-        size_t n = strcspn(p + 1, ",]");
-        if (dims[axis] < 0 && (p[1] == '?' || n == 0)) {
-            dims[axis] = 1;
-        } else if (dims[axis] < 0) {
-            int64_t size = bound_symbol(session, inputs, count, p + 1, n);
-            dims[axis] = size >= 0 ? size : 0;
-        }
-        p += n + 1;
-    }
-    if (ort_value_new_tensor(ort_session_input_dtype(session, index), rank, dims, value, &err) !=
-        ORT_OK)
-        return tool_fail(&err);
-    return 0;
-}
+/* ---- made inputs */
 
 /* Tokens of this step: the last dim of the first other input of the same rank. */
 static int64_t step_length(const carry *c, ort_value *const *inputs, int counted)
 {
     for (size_t i = 0; i < c->inputs; i++)
-        if ((int)i != counted && inputs[i] != NULL && ort_value_rank(inputs[i]) == 2)
+        if ((int)i != counted && !c->is_state[i] && inputs[i] != NULL &&
+            ort_value_rank(inputs[i]) == 2)
             return ort_value_dims(inputs[i])[1];
     return 1;
 }
@@ -247,7 +215,8 @@ static int64_t step_length(const carry *c, ort_value *const *inputs, int counted
 static int64_t step_batch(const carry *c, ort_value *const *inputs, int counted)
 {
     for (size_t i = 0; i < c->inputs; i++)
-        if ((int)i != counted && inputs[i] != NULL && ort_value_rank(inputs[i]) == 2)
+        if ((int)i != counted && !c->is_state[i] && inputs[i] != NULL &&
+            ort_value_rank(inputs[i]) == 2)
             return ort_value_dims(inputs[i])[0];
     return 1;
 }
@@ -302,33 +271,42 @@ static ort_value *held(ort_value *state)
                : state;
 }
 
+/* A state is given once, before its first step. */
+static int bind(carry *c, const ort_session *session, ort_value *const *inputs)
+{
+    ort_error err = {0};
+    for (size_t i = 0; i < c->inputs; i++)
+        if ((!c->is_state[i] || (!c->started && inputs[i] != NULL)) &&
+            ort_binding_set_input(c->binding, ort_session_input_name(session, i), inputs[i],
+                                  &err) != ORT_OK)
+            return tool_fail(&err);
+    c->started = true;
+    return 0;
+}
+
 int carry_before(carry *c, const ort_session *session, ort_value **inputs)
 {
     int status = 0;
-    for (size_t k = 0; k < c->count; k++)
-        if (c->state[c->links[k].input] != NULL)
-            inputs[c->links[k].input] = held(c->state[c->links[k].input]);
-    for (size_t k = 0; k < c->count && status == 0; k++) {
-        size_t i = (size_t)c->links[k].input;
-        if (inputs[i] != NULL)
-            continue;
-        ort_value *value = NULL;
-        status = initial_state(session, i, inputs, c->inputs, &value);
-        keep(c, i, value);
-        inputs[i] = value;
+    if (c->binding == NULL && c->counted_count == 0)
+        return 0;
+    for (size_t k = 0; k < c->count; k++) {
+        int i = c->links[k].input;
+        if (c->state[i] != NULL)
+            inputs[i] = held(c->state[i]);
+        else if (inputs[i] == NULL)
+            return tool_usage("--carry: input '%s' needs a first value (-i)",
+                              ort_session_input_name(session, (size_t)i));
     }
-    int64_t length = c->count > 0 || c->counted_count > 0 ? step_length(c, inputs, -1) : 0;
-    if (c->counted_count > 0)
-        length = step_length(c, inputs, c->counted[0]);
+    int64_t length = step_length(c, inputs, c->counted_count > 0 ? c->counted[0] : -1);
     for (size_t k = 0; k < c->counted_count && status == 0; k++)
         if (c->position > 0 || inputs[c->counted[k]] == NULL)
             status = count_up(c, session, c->counted[k], inputs);
-    for (size_t i = 0; i < c->inputs && c->count > 0 && status == 0; i++)
+    for (size_t i = 0; i < c->inputs && c->binding != NULL && status == 0; i++)
         if (strstr(ort_session_input_name(session, i), "attention_mask") != NULL &&
             (inputs[i] == NULL || c->position > 0))
             status = grow_mask(c, session, i, c->position + length, inputs);
     c->position += length;
-    return status;
+    return status == 0 && c->binding != NULL ? bind(c, session, inputs) : status;
 }
 
 int carry_after(carry *c, const ort_session *session, ort_value *const *outputs)
@@ -343,13 +321,32 @@ int carry_after(carry *c, const ort_session *session, ort_value *const *outputs)
     return 0;
 }
 
+bool carry_reads(const carry *c, const ort_session *session, size_t output)
+{
+    const char *name = ort_session_output_name(session, output);
+    for (size_t k = 0; k < c->count; k++)
+        if (strcmp(c->links[k].from.name, name) == 0)
+            return true;
+    return false;
+}
+
+size_t carry_growing(const carry *c, const ort_session *session)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->inputs && c->binding != NULL; i++)
+        count += ort_binding_state_grows(c->binding, ort_session_input_name(session, i));
+    return count;
+}
+
 void carry_close(carry *c)
 {
     for (size_t k = 0; k < c->count; k++)
         expression_release(&c->links[k].from);
-    for (size_t i = 0; i < c->inputs; i++)
+    for (size_t i = 0; c->state != NULL && i < c->inputs; i++)
         ort_value_free(c->state[i]);
+    ort_binding_free(c->binding);
     free(c->state);
+    free(c->is_state);
     free(c->links);
     free(c->counted);
 }

@@ -91,6 +91,7 @@ typedef struct runner {
     timing timing;
     size_t inputs, outputs;
     ort_value **in, **out;
+    bool ran; /* there are outputs to report on */
 } runner;
 
 static bool measures(const run_options *o) { return o->repeat > 0 || o->seconds > 0; }
@@ -235,6 +236,26 @@ static int make_session(runner *r)
     return o->save_optimized != NULL ? save_optimized(r) : 0;
 }
 
+/* Outputs of a recurrence belong to its binding. */
+static void drop_outputs(runner *r)
+{
+    for (size_t i = 0; i < r->outputs; i++) {
+        if (r->carry.binding == NULL)
+            ort_value_free(r->out[i]);
+        r->out[i] = NULL;
+    }
+}
+
+/* Those that somebody reads: a state that grows in place is copied for that. */
+static void borrow_outputs(runner *r)
+{
+    const run_options *o = &r->options;
+    bool all = o->expect != NULL || o->hash || o->report != NULL || o->settings.json;
+    for (size_t i = 0; r->carry.binding != NULL && i < r->outputs; i++)
+        if (all || sink_wants(&r->sink, i) || carry_reads(&r->carry, r->session, i))
+            r->out[i] = ort_binding_output(r->carry.binding, i);
+}
+
 static int run_once(runner *r, size_t index, bool many)
 {
     ort_error err = {0};
@@ -245,17 +266,20 @@ static int run_once(runner *r, size_t index, bool many)
         options.on_value = dump_value;
         options.callback_arg = &d;
     }
-    for (size_t i = 0; i < r->outputs; i++) {
-        ort_value_free(r->out[i]);
-        r->out[i] = NULL;
-    }
+    drop_outputs(r);
     if (status == 0) {
+        ort_binding *binding = r->carry.binding;
         double begin = tool_now_ms();
-        if (ort_session_run(r->session, r->in, r->out, &options, &err) != ORT_OK)
+        if ((binding != NULL ? ort_binding_run(binding, &options, &err)
+                             : ort_session_run(r->session, r->in, r->out, &options, &err)) !=
+            ORT_OK)
             status = tool_fail_in(r->model_path, &err);
         else if (index == 0)
             r->timing.first_ms = tool_now_ms() - begin;
     }
+    r->ran = status == 0;
+    if (status == 0)
+        borrow_outputs(r);
     int closed = dump_close(&d);
     return status != 0 ? status : closed;
 }
@@ -291,6 +315,39 @@ static int all_runs(runner *r)
         }
     }
     progress_end(&p);
+    return status;
+}
+
+/* One more step of the recurrence, of which the run alone is timed. */
+static int measure_step(runner *r, double *ms)
+{
+    ort_error err = {0};
+    int status = carry_before(&r->carry, r->session, r->in);
+    double begin = tool_now_ms();
+    if (status == 0 && ort_binding_run(r->carry.binding, &r->how, &err) != ORT_OK)
+        status = tool_fail_in(r->model_path, &err);
+    *ms = tool_now_ms() - begin;
+    if (status != 0)
+        return status;
+    borrow_outputs(r);
+    return carry_after(&r->carry, r->session, r->out);
+}
+
+static int measure_steps(runner *r)
+{
+    const run_options *o = &r->options;
+    double ms = 0, start = 0;
+    int status = 0;
+    for (int64_t i = -o->warmup; status == 0; i++) {
+        if (i == 0)
+            start = tool_now_ms();
+        status = measure_step(r, &ms);
+        if (status == 0 && i >= 0)
+            timing_add(&r->timing, ms);
+        if ((o->repeat > 0 && i + 1 >= o->repeat) ||
+            (i >= 0 && o->seconds > 0 && tool_now_ms() - start >= o->seconds * 1e3))
+            break;
+    }
     return status;
 }
 
@@ -353,7 +410,7 @@ static int write_report(runner *r)
                      r->sink.to_stdout ? stderr : stdout);
     }
     if (o->time)
-        report_phases(r->session, &r->timing, stderr);
+        report_phases(r->session, &r->timing, &r->carry, stderr);
     return status;
 }
 
@@ -387,8 +444,8 @@ static int run(runner *r, const string_list *files)
         status = all_runs(r);
     int closed = sink_close(&r->sink, status == 0);
     if (status == 0 && closed == 0 && measures(o))
-        status = measure(r);
-    if (status == 0 && closed == 0 && r->out[0] != NULL)
+        status = r->carry.binding != NULL ? measure_steps(r) : measure(r);
+    if (status == 0 && closed == 0 && r->ran)
         status = write_report(r);
     return status != 0 ? status : closed;
 }
@@ -411,8 +468,7 @@ int main(int argc, char **argv)
     if (status == 0) {
         r.model_path = files.items[0];
         status = run(&r, &files);
-        for (size_t i = 0; i < r.outputs; i++)
-            ort_value_free(r.out[i]);
+        drop_outputs(&r);
         carry_close(&r.carry);
         sink_release(&r.sink);
         feed_close(&r.feed);

@@ -171,7 +171,7 @@ int report_hash(const sink *s, ort_value *const *outputs, FILE *out)
     return 0;
 }
 
-int report_phases(const ort_session *session, const timing *t, FILE *out)
+int report_phases(const ort_session *session, const timing *t, const carry *c, FILE *out)
 {
     if (t->model_ms > 0)
         fprintf(out, "%-24s %9.3f ms\n", "load", t->model_ms);
@@ -186,6 +186,9 @@ int report_phases(const ort_session *session, const timing *t, FILE *out)
     }
     fprintf(out, "%-24s %9.3f ms\n%-24s %9.3f ms\n", "session ready", t->load_ms, "first run",
             t->first_ms);
+    if (c->states > 0)
+        fprintf(out, "%-24s %9zu     %zu grow in place\n", "states", c->states,
+                carry_growing(c, session));
     return 0;
 }
 

@@ -52,7 +52,11 @@ typedef struct carry_link {
 } carry_link;
 
 typedef struct carry {
-    carry_link *links;
+    ort_binding *binding; /* of all steps; NULL: nothing is carried */
+    bool *is_state;       /* [inputs] of the binding: its output is handed on as it is */
+    size_t states;
+    bool started;
+    carry_link *links;    /* expressions */
     size_t count;
     int *counted;         /* inputs that count up */
     size_t counted_count;
@@ -62,10 +66,14 @@ typedef struct carry {
 } carry;
 
 int carry_open(carry *c, const run_options *o, const ort_session *session);
-/* Put carried values, counted positions, growing masks and empty initial states into `inputs`. The
- * caller's array then holds borrowed values that live until the next call. */
+/* Put values of expressions, counted positions and growing masks into `inputs`, where they live
+ * until the next call, and bind them all. */
 int carry_before(carry *c, const ort_session *session, ort_value **inputs);
+/* Outputs that carry_reads asks for are read. */
 int carry_after(carry *c, const ort_session *session, ort_value *const *outputs);
+bool carry_reads(const carry *c, const ort_session *session, size_t output);
+/* States that grow in place. */
+size_t carry_growing(const carry *c, const ort_session *session);
 void carry_close(carry *c);
 
 /* ---- sink: where outputs go */
@@ -83,6 +91,8 @@ typedef struct sink {
 } sink;
 
 int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report);
+/* Is this output of the session written? */
+bool sink_wants(const sink *s, size_t output);
 int sink_write(sink *s, ort_value *const *outputs);
 /* Finish the files (rename into place when `ok`, remove otherwise). */
 int sink_close(sink *s, bool ok);
@@ -103,7 +113,7 @@ int report_print(const run_options *o, const ort_env *env, const char *model,
                  const ort_session *session, const timing *t, ort_value *const *outputs,
                  FILE *stream);
 int report_hash(const sink *s, ort_value *const *outputs, FILE *stream);
-int report_phases(const ort_session *session, const timing *t, FILE *stream);
+int report_phases(const ort_session *session, const timing *t, const carry *c, FILE *stream);
 /* Compare with --expect. 0, 1 (differs), or another exit status. */
 int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
                   FILE *stream);

@@ -83,6 +83,21 @@ int sink_open(sink *s, const run_options *o, const ort_session *session, bool ma
     return 0;
 }
 
+bool sink_wants(const sink *s, size_t output)
+{
+    const char *name = ort_session_output_name(s->session, output), *other;
+    bool written = s->print || s->to_stdout || s->options->saves.count > 0;
+    for (size_t i = 0; written && i < s->wanted_count; i++)
+        if (strcmp(s->wanted[i].name, name) == 0)
+            return true;
+    for (size_t i = 0; i < s->options->saves.count; i++) {
+        target_path(s, s->options->saves.items[i], &other);
+        if (other != NULL && strcmp(other, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int collect(const sink *s, ort_value *const *outputs, const char *only, ort_tensors **list)
 {
     ort_error err = {0};

@@ -12,6 +12,17 @@ load helper
     [[ $output == "7 ("* ]]
     run ./run_digits nothere.onnx "$MODELS_DIR/images/digit_7_008.png"
     [ "$status" -eq 3 ]
+    ${CC:-gcc} -Wall -Wextra -Werror "$ROOT/examples/continue_text.c" \
+        $(pkg-config --cflags --libs --static ort) -o continue_text
+    run ./continue_text "$MODELS_DIR/digits.onnx" text 1
+    [ "$status" -eq 2 ]
+    need_models
+    works ./continue_text "$REAL/llama_byte_2m_trained/model.onnx" 'The import statement' 60
+    python3 - "$REAL/llama_byte_2m_trained/greedy_expected.json" "$output" <<'PY'
+import json, sys
+want = json.load(open(sys.argv[1]))["output"]
+assert len(sys.argv[2]) == 60 and want.startswith("The import statement" + sys.argv[2]), sys.argv[2]
+PY
 }
 
 @test "the header compiles as C++" {

@@ -42,6 +42,42 @@ assert got == want, f"{got!r} is not {want!r}"
 PY
 }
 
+@test "a cache that grew in place holds what one run of the whole text puts there" {
+    need_models
+    local model=$REAL/llama_byte_2m_trained/model.onnx
+    local again=(--carry 'present_*=past_*' --count position_ids)
+    printf 'The import statement' >prompt.txt
+    works ort-tensor --bytes prompt.txt --cast int64 --unsqueeze 0 --name input_ids -o prompt.npz
+    run --separate-stderr ort-run "$model" -i prompt.npz --carry 'argmax(logits)=input_ids' \
+        "${again[@]}" --steps 80 --time --outputs 'argmax(logits)' -o tokens.npz
+    [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
+    [[ $stderr == *"states "*" 8 "*"8 grow in place"* ]]
+    (cat prompt.txt; ort-tensor --stream --bytes -o - <tokens.npz | head -c 79) >text.txt
+    works ort-tensor --bytes text.txt --cast int64 --unsqueeze 0 --name input_ids -o text.npz
+    works ort-run "$model" -i text.npz "${again[@]}" --outputs present_k_3 -o whole.npz
+    for level in 3 0; do
+        run --separate-stderr ort-run "$model" -i prompt.npz --carry 'argmax(logits)=input_ids' \
+            "${again[@]}" --steps 80 --time --level $level --outputs present_k_3 --expect whole.npz
+        [ "$status" -eq 0 ] || { echo "$output$stderr"; return 1; }
+        [[ $level == 3 || $stderr == *" 0 grow in place"* ]]
+    done
+}
+
+@test "--repeat with --carry times further steps of the recurrence" {
+    need_models
+    printf 'A' >prompt.txt
+    works ort-tensor --bytes prompt.txt --cast int64 --unsqueeze 0 --name input_ids -o prompt.npz
+    works ort-run "$REAL/llama_byte_2m_trained/model.onnx" -i prompt.npz \
+        --carry 'argmax(logits)=input_ids' --carry 'present_*=past_*' --count position_ids \
+        --steps 3 --warmup 1 --repeat 10 --json
+    echo "$output" | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+assert r["runs"] == 10, r
+shapes = {o["name"]: o["shape"] for o in r["outputs"]}
+assert shapes["present_k_0"] == [1, 2, 14, 48], shapes'
+}
+
 @test "a folder of test data as inputs and expectation" {
     need_models
     works ort-run "$REAL/mnist_8/model.onnx" -i "$REAL/mnist_8/test_data_set_0" \
