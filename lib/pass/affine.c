@@ -21,6 +21,12 @@ bool ort_affine_is(const ort_node *node)
            ort_edit_is(node, ONNX, "Sub");
 }
 
+bool ort_affine_is_linear(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "ConvTranspose") ||
+           ort_edit_is(node, ONNX, "Gemm") || ort_edit_is(node, ONNX, "MatMul");
+}
+
 /* A constant that broadcasts per channel onto the result; its elements by channel. */
 static const char *per_channel(const ort_affine_site *s, const ort_tensor *t, double *out)
 {

@@ -180,12 +180,6 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-static bool is_linear(const ort_node *node)
-{
-    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "ConvTranspose") ||
-           ort_edit_is(node, ONNX, "Gemm") || ort_edit_is(node, ONNX, "MatMul");
-}
-
 /* Weights with other readers would be there twice: a file must not grow. */
 static bool grows(const ort_pass_context *c, const site *s, const ort_affine *a)
 {
@@ -209,7 +203,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             site s = {.after = node, .slot = slot,
                       .linear = ort_edit_producer(c->graph, node->inputs[slot])};
             ort_affine a = {0};
-            if (!is_linear(s.linear) || (slot && ort_edit_is(node, ONNX, "BatchNormalization")))
+            if (!ort_affine_is_linear(s.linear) ||
+                (slot && ort_edit_is(node, ONNX, "BatchNormalization")))
                 continue;
             const char *why = match(c->graph, &s, &a);
             if (!why && grows(c, &s, &a))

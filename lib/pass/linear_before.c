@@ -249,12 +249,6 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-static bool is_linear(const ort_node *node)
-{
-    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "ConvTranspose") ||
-           ort_edit_is(node, ONNX, "Gemm") || ort_edit_is(node, ONNX, "MatMul");
-}
-
 /* The operand that isn't constant, or -1. */
 static int data_slot(const ort_graph *graph, const ort_node *before)
 {
@@ -269,7 +263,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_EACH_NODE(c->graph, node)
     {
         ort_affine a = {0};
-        if (!is_linear(node) || node->input_count < 2)
+        if (!ort_affine_is_linear(node) || node->input_count < 2)
             continue;
         site s = {.linear = node, .before = ort_edit_producer(c->graph, node->inputs[0])};
         s.slot = ort_affine_is(s.before) ? data_slot(c->graph, s.before) : -1;

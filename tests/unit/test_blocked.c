@@ -363,7 +363,7 @@ static void build_affine(net *n, const void *arg)
     net_constant(n, "half", ORT_DTYPE_FLOAT, 0, NULL, &half);
     net_constant(n, "third", ORT_DTYPE_FLOAT, 1, DIMS(1), &third);
     set_ints(n, net_node(n, "Conv", "x w0", "a"), "pads", DIMS(1, 1, 1, 1), 4);
-    net_node(n, "Relu", "a", "b");
+    net_node(n, "Sigmoid", "a", "b");
     net_node(n, "Mul", "half b", "c");
     net_node(n, "Add", "c third", "d");
     set_ints(n, net_node(n, "Conv", "d w1", "e"), "pads", DIMS(1, 1, 1, 1), 4);

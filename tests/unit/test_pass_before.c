@@ -1,5 +1,5 @@
-/* test_pass_before.c - scales and shifts before a linear operator: into its weights where that is
- * exact, and left alone where padding, a reader or a shape forbids it. */
+/* test_pass_before.c - scales and shifts before a linear operator, and behind its Relu: into its
+ * weights where that is exact, and left alone where padding, a reader or a shape forbids it. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -54,10 +54,46 @@ static void matrices(test_state *test)
     CHECK_CASES(cases, 1e-4);
 }
 
+#define FILTERS "in x 1,3,6,6; f w 4,3,3,3; f c 4; Conv x w c -> l; Relu l -> r; "
+#define NORM_R "f g 4; f h 4; f u 4; f v 4; BatchNormalization r g h u v -> b; "
+
+static void behind_relu(test_state *test)
+{
+    static const net_case cases[] = {
+        {FILTERS NORM_R "out b", "Conv Max"},
+        {FILTERS NORM_R "MaxPool b -> y kernel_shape=2,2; i p 0,0,1,1,0,0,1,1; Pad y p -> z; out z",
+         "Conv Max MaxPool Pad"},
+        {FILTERS "f s 4,1,1; Mul s r -> b; out b", "Conv Relu"},
+        {FILTERS "f s 4,1,1; Div r s -> b; Sigmoid b -> y; out y", "Conv Relu Sigmoid"},
+        {FILTERS "f s 4,1,1; Add r s -> b; out b", "Conv Max"},
+        {"in x n,3; f w 3,4; f c 4; Gemm x w c -> l; Relu l -> r; f s 1,4; Sub r s -> b;"
+         "Neg b -> y; out y", "Gemm Max Neg"},
+        {"in x n,3; f w 3,4; MatMul x w -> l; Relu l -> r;" NORM_R "out b", "Gemm Max"},
+        {"in x 2,n,3; f w 3,4; MatMul x w -> l; Relu l -> r; f s 4; Mul r s -> b; out b",
+         "MatMul Relu"},
+        {"in x 1,3,5; f w 3,4,2; ConvTranspose x w -> l; Relu l -> r;" NORM_R "Relu b -> y; out y",
+         "ConvTranspose Max Relu"},
+        /* below zero, another reader, per pixel, what onnxruntime keeps in blocks, no bias */
+        {FILTERS "f1 s -1,2,3,4; i p 4,1,1; Reshape s p -> q; Mul r q -> b; out b",
+         "Conv Relu Mul"},
+        {FILTERS "fs s 0; Mul r s -> b; out b", "Conv Relu Mul"},
+        {FILTERS NORM_R "out b r", "Conv Relu BatchNormalization"},
+        {FILTERS NORM_R "Sigmoid l -> y; out b y", "Conv Relu BatchNormalization Sigmoid"},
+        {FILTERS "f s 4,4; Mul r s -> b; out b", "Conv Relu Mul"},
+        {FILTERS "fs s 1; Div s r -> b; out b", "Conv Relu Div"},
+        {FILTERS NORM_R "MaxPool b -> y kernel_shape=2,2; f k 2,4,1,1; Conv y k -> z pads=1,1,1,1;"
+         "out z", "Conv Relu BatchNormalization MaxPool Conv"},
+        {"in x 2,n,3; f w 3,4; MatMul x w -> l; Relu l -> r; f s 4; Add r s -> b; out b",
+         "MatMul Relu Add"},
+    };
+    CHECK_CASES(cases, 1e-4);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, filters);
     RUN(test, matrices);
+    RUN(test, behind_relu);
     return test->failures != 0;
 }
