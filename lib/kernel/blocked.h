@@ -73,18 +73,22 @@ typedef struct ort_blocked_each {
     float row_count;           /*          = row_count * column_count[pixel] */
 } ort_blocked_each;
 
-/* Some output rows of a depthwise convolution of one block of channels. Of the input's `height`
- * rows `ring` are in memory, row r at x + r % ring * x_row: a producer may stay a window ahead.
- * Pairs: down the plane, along the row. ring < height only where windows are 3, 5 or 7 wide, of
- * stride 1 or 2, and dilation[1] is 1, without z. */
-typedef struct ort_blocked_depthwise {
+/* Some output rows of a window on each channel alone, of one block of channels. Of the input's
+ * `height` rows `ring` are in memory, row r at x + r % ring * x_row: a producer may stay a window
+ * ahead. Pairs: down the plane, along the row. ring < height only where a depthwise window is 3, 5
+ * or 7 wide, of stride 1 or 2, dilation[1] is 1 and z is NULL, or a window of a maximum reaches
+ * over less than ORT_BLOCKED_MAX_REACH columns. */
+typedef struct ort_blocked_band {
     const float *x;
     int64_t x_row, ring, height, width;
     int64_t kernel[2], stride[2], dilation[2], begin[2]; /* begin: padding before */
-    const float *w;            /* [kernel rows][kernel columns][B] */
+    const float *w;            /* depthwise: [kernel rows][kernel columns][B]; maximum: unused */
     int64_t first_row, rows;   /* of the output */
-    ort_blocked_out out;       /* y, z: of first_row, rows follow one another; count: of a row */
-} ort_blocked_depthwise;
+    ort_blocked_out out;       /* of first_row, rows follow one another; count: of a row; maximum:
+                                  y and count alone */
+} ort_blocked_band;
+
+enum { ORT_BLOCKED_MAX_REACH = 128 };
 
 /* Neighbouring tiles of 4x4 outputs in one row of tiles and one block of channels. `v` holds 36
  * stretches of pixels, v_step floats apart, tile t at pixel t of each. */
@@ -113,8 +117,8 @@ typedef struct ort_blocked_kernels {
     void (*winograd_filter)(const float *g, int64_t channels, int64_t width, float *u);
     void (*winograd_input)(const ort_blocked_tiles *tiles);
     void (*winograd_output)(const ort_blocked_tiles *tiles);
-    void (*depthwise)(const ort_blocked_depthwise *conv);
-    void (*max_pool)(const ort_blocked_each *each); /* NaN wins; an empty window is -inf */
+    void (*depthwise)(const ort_blocked_band *band);
+    void (*max_pool)(const ort_blocked_band *band); /* NaN wins; an empty window is -inf */
     void (*average_pool)(const ort_blocked_each *each);
     /* The mean of `count` pixels of one block of channels. */
     void (*mean)(const float *x, int64_t count, float *y);

@@ -396,8 +396,8 @@ static void depthwise_rows(const band *t, int i, int64_t row, int64_t rows)
     const surface *from = input_of(t, i);
     const int64_t taps = c->kernel[0] * c->kernel[1], end = row + rows;
     const int64_t row_floats = from->width * c->block;
-    ort_blocked_depthwise d;
-    ort_blocked_depthwise_of(&t->p->stage[i].w, c->block, &d);
+    ort_blocked_band d;
+    ort_blocked_band_of(&t->p->stage[i].w, c->block, &d);
     d.ring = from->ring;
     int64_t near = NEAR_BYTES / (t->of[i].width * c->block * (int64_t)sizeof(float));
     int64_t step = ort_blocked_activates(c) ? ort_max_i64(1, near) : rows;

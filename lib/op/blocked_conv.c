@@ -555,9 +555,9 @@ static void task_plain(void *arg, size_t task, int thread)
     }
 }
 
-void ort_blocked_depthwise_of(const ort_window *w, int64_t block, ort_blocked_depthwise *d)
+void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d)
 {
-    *d = (ort_blocked_depthwise){
+    *d = (ort_blocked_band){
         .x_row = w->in[1] * block, .ring = w->in[0], .height = w->in[0], .width = w->in[1]};
     memcpy(d->kernel, w->kernel, sizeof d->kernel);
     memcpy(d->stride, w->stride, sizeof d->stride);
@@ -574,8 +574,8 @@ static void task_depthwise(void *arg, size_t task, int thread)
     int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
     int64_t last = ort_min_i64(first + p->rows, p->w.out[0]), taps = s->kernel[0] * s->kernel[1];
     const ort_window *w = &p->w;
-    ort_blocked_depthwise d;
-    ort_blocked_depthwise_of(w, s->block, &d);
+    ort_blocked_band d;
+    ort_blocked_band_of(w, s->block, &d);
     d.x = j->x + block * p->in.plane * s->block;
     d.w = s->w + block % p->out.blocks * taps * s->block;
     int64_t band = ort_blocked_activates(s) ? p->band : last - first;

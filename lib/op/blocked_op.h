@@ -72,8 +72,8 @@ void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_
 
 /* Is there something behind the clamp? */
 bool ort_blocked_activates(const ort_blocked_state *s);
-/* A depthwise convolution over planes of w->in; x, w, out, first_row and rows are left open. */
-void ort_blocked_depthwise_of(const ort_window *w, int64_t block, ort_blocked_depthwise *d);
+/* A window over each plane of w->in; x, w, out, first_row and rows are left open. */
+void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d);
 
 /* How plain input rows lie once they are copied with their padding: [channel][rows][row]. */
 typedef struct ort_blocked_rows_plan {

@@ -76,7 +76,21 @@ typedef struct pool_job {
     float *y;
 } pool_job;
 
-static void task_window(void *arg, size_t task, int thread)
+static void task_maximum(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const pool_job *j = arg;
+    const pool_plan *p = j->p;
+    ort_blocked_band band;
+    ort_blocked_band_of(&p->w, j->s->block, &band);
+    band.x = j->x + (int64_t)task * p->in.plane * j->s->block;
+    band.rows = p->w.out[0];
+    band.out.y = j->y + (int64_t)task * p->out.plane * j->s->block;
+    band.out.count = p->w.out[1];
+    j->s->k->max_pool(&band);
+}
+
+static void task_average(void *arg, size_t task, int thread)
 {
     (void)thread;
     const pool_job *j = arg;
@@ -90,8 +104,8 @@ static void task_window(void *arg, size_t task, int thread)
         e.window.x = x + in_row * p->w.in[1] * block;
         e.out.y = j->y + ((int64_t)task * p->out.plane + oy * p->w.out[1]) * block;
         e.out.count = p->w.out[1];
-        e.row_count = j->s->maximum ? 0.0f : p->count[0][oy];
-        (j->s->maximum ? j->s->k->max_pool : j->s->k->average_pool)(&e);
+        e.row_count = p->count[0][oy];
+        j->s->k->average_pool(&e);
     }
 }
 
@@ -101,7 +115,8 @@ ort_status ort_blocked_window_run(ort_call *call, ort_error *err)
     const pool_plan *p = call->plan_state;
     pool_job j = {call->state, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
     if (p->out.plane > 0)
-        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks), task_window, &j);
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks),
+                          j.s->maximum ? task_maximum : task_average, &j);
     return ORT_OK;
 }
 

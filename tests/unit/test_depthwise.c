@@ -1,6 +1,7 @@
 /* test_depthwise.c - depthwise kernels of every tier against sums in double: each output within
  * the bound of its products' rounding, (taps + 2) u (|bias| + sum |x w|), u = 2^-24, NaN and
  * infinity where the formula has them; the same bits however rows are cut, and from a ring of rows.
+ * Maxima of the same windows.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "kernel/kernel.h"
 #include "test.h"
 
-enum { SIDE_MAX = 40, ROWS_MAX = 41, BLOCK_MAX = 16, TAPS_MAX = 49 };
+enum { SIDE_MAX = 40, ROWS_MAX = 41, BLOCK_MAX = 16, TAPS_MAX = 169 };
 
 typedef struct window_case {
     int64_t height, width, kernel[2], stride[2], dilation[2], pads[4];
@@ -43,6 +44,10 @@ static const window_case cases[] = {
     {20, 1, {7, 1}, {1, 1}, {1, 1}, {3, 0, 3, 0}},
     {3, 4, {3, 3}, {1, 1}, {1, 1}, {1, 4, 1, 5}},
     {12, 5, {9, 3}, {1, 1}, {1, 1}, {4, 1, 4, 1}},
+    {13, 12, {2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}},
+    {13, 12, {2, 2}, {1, 1}, {1, 1}, {0, 1, 1, 0}},
+    {13, 13, {9, 9}, {1, 1}, {1, 1}, {4, 4, 4, 4}},
+    {14, 15, {13, 13}, {1, 1}, {1, 1}, {6, 6, 6, 6}},
 };
 
 typedef struct planes {
@@ -68,9 +73,9 @@ static void fill(planes *p, bool specials)
         p->x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
 }
 
-static ort_blocked_depthwise call_of(const window_case *c, const planes *p, int64_t block, float *y)
+static ort_blocked_band call_of(const window_case *c, const planes *p, int64_t block, float *y)
 {
-    ort_blocked_depthwise d = {.x = p->x, .x_row = c->width * block, .ring = c->height,
+    ort_blocked_band d = {.x = p->x, .x_row = c->width * block, .ring = c->height,
                                .height = c->height, .width = c->width, .w = p->w,
                                .rows = outputs(c, 0, c->height)};
     memcpy(d.kernel, c->kernel, sizeof d.kernel);
@@ -120,7 +125,7 @@ static bool is_right(const window_case *c, const planes *p, int64_t block)
 /* Rows cut in pieces of `piece` give the same bits. */
 static bool cuts_agree(const window_case *c, planes *p, const ort_blocked_kernels *k, int64_t piece)
 {
-    ort_blocked_depthwise d = call_of(c, p, k->block, p->again);
+    ort_blocked_band d = call_of(c, p, k->block, p->again);
     int64_t rows = d.rows, row = d.out.count * k->block;
     for (d.first_row = 0; d.first_row < rows; d.first_row += piece) {
         d.rows = rows - d.first_row < piece ? rows - d.first_row : piece;
@@ -147,7 +152,7 @@ static bool on_all_tiers(planes *p, check_fn *check)
 
 static bool sums(const window_case *c, planes *p, const ort_blocked_kernels *k)
 {
-    ort_blocked_depthwise d = call_of(c, p, k->block, p->y);
+    ort_blocked_band d = call_of(c, p, k->block, p->y);
     k->depthwise(&d);
     return is_right(c, p, k->block) && cuts_agree(c, p, k, 1) && cuts_agree(c, p, k, 3);
 }
@@ -164,7 +169,7 @@ static void rows_and_edges(test_state *test)
 
 static bool specials(const window_case *c, planes *p, const ort_blocked_kernels *k)
 {
-    ort_blocked_depthwise d = call_of(c, p, k->block, p->y);
+    ort_blocked_band d = call_of(c, p, k->block, p->y);
     k->depthwise(&d);
     return is_right(c, p, k->block);
 }
@@ -182,7 +187,7 @@ static void nan_and_infinity(test_state *test)
 /* Clamped, a residual added: as the same sum without them, then clamped. NaN stays. */
 static bool ends(const window_case *c, planes *p, const ort_blocked_kernels *k)
 {
-    ort_blocked_depthwise d = call_of(c, p, k->block, p->y);
+    ort_blocked_band d = call_of(c, p, k->block, p->y);
     int64_t count = d.rows * d.out.count * k->block;
     k->depthwise(&d);
     d.out.y = p->again;
@@ -220,7 +225,7 @@ static bool ring(const window_case *c, planes *p, const ort_blocked_kernels *k)
     static float rows[SIDE_MAX * SIDE_MAX * BLOCK_MAX];
     bool streams = c->kernel[1] >= 3 && c->kernel[1] <= 7 && c->kernel[1] % 2 &&
                    c->stride[1] <= 2 && c->dilation[1] == 1;
-    ort_blocked_depthwise d = call_of(c, p, k->block, p->y);
+    ort_blocked_band d = call_of(c, p, k->block, p->y);
     int64_t end = d.rows, row = d.out.count * k->block, given = 0;
     int64_t reach = (c->kernel[0] - 1) * c->dilation[0] + 1;
     if (!streams || reach > c->height)
@@ -240,6 +245,68 @@ static bool ring(const window_case *c, planes *p, const ort_blocked_kernels *k)
     return memcmp(p->y, p->again, (size_t)(end * row) * sizeof(float)) == 0;
 }
 
+/* The largest of each window; NaN wins; -infinity where nothing is. */
+static bool is_largest(const window_case *c, const planes *p, int64_t block)
+{
+    int64_t width = outputs(c, 1, c->width), count = outputs(c, 0, c->height) * width * block;
+    for (int64_t at = 0; at < count; at++) {
+        int64_t channel = at % block, ox = at / block % width, oy = at / block / width;
+        float top = -INFINITY;
+        for (int64_t t = 0; t < c->kernel[0] * c->kernel[1] && !isnan(top); t++) {
+            int64_t iy = oy * c->stride[0] - c->pads[0] + t / c->kernel[1] * c->dilation[0];
+            int64_t ix = ox * c->stride[1] - c->pads[1] + t % c->kernel[1] * c->dilation[1];
+            if (iy < 0 || iy >= c->height || ix < 0 || ix >= c->width)
+                continue;
+            float x = p->x[(iy * c->width + ix) * block + channel];
+            top = x > top || isnan(x) ? x : top;
+        }
+        if (isnan(top) ? !isnan(p->y[at]) : p->y[at] != top) {
+            printf("# output %lld is %g, expected %g\n", (long long)at, (double)p->y[at],
+                   (double)top);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* From whole planes, and from no more rows than the next output row needs. */
+static bool maxima(const window_case *c, planes *p, const ort_blocked_kernels *k)
+{
+    static float rows[SIDE_MAX * SIDE_MAX * BLOCK_MAX];
+    ort_blocked_band d = call_of(c, p, k->block, p->y);
+    int64_t end = d.rows, row = d.out.count * k->block, given = 0;
+    int64_t reach = (c->kernel[0] - 1) * c->dilation[0] + 1;
+    k->max_pool(&d);
+    if (!is_largest(c, p, k->block))
+        return false;
+    if (reach > c->height)
+        return true;
+    d.x = rows;
+    d.ring = reach;
+    d.rows = 1;
+    for (d.first_row = 0; d.first_row < end; d.first_row++) {
+        int64_t needed = d.first_row * c->stride[0] - c->pads[0] + reach;
+        for (; given < needed && given < c->height; given++)
+            memcpy(rows + given % reach * d.x_row, p->x + given * d.x_row,
+                   (size_t)d.x_row * sizeof *rows);
+        d.out.y = p->y + d.first_row * row;
+        k->max_pool(&d);
+    }
+    return is_largest(c, p, k->block);
+}
+
+static void largest(test_state *test)
+{
+    planes *p = malloc(sizeof *p);
+    CHECK(p);
+    fill(p, false);
+    bool ok = on_all_tiers(p, maxima);
+    fill(p, true);
+    ok = ok && on_all_tiers(p, maxima);
+    free(p);
+    CHECK(ok);
+}
+
 static void rings(test_state *test)
 {
     planes *p = malloc(sizeof *p);
@@ -257,5 +324,6 @@ int main(void)
     RUN(&test, nan_and_infinity);
     RUN(&test, epilogues);
     RUN(&test, rings);
+    RUN(&test, largest);
     return test.failures != 0;
 }
