@@ -484,7 +484,9 @@ void ort_binding_free(ort_binding *binding);
 /* Takes a reference; the data is read in place at each run. NULL unbinds. */
 ORT_WARN_UNUSED ort_status ort_binding_set_input(ort_binding *binding, const char *name,
                                                  ort_value *value, ort_error *err);
-/* Results are written into this tensor's memory. NULL: the binding keeps its own. */
+/* Results are written into this tensor's memory. NULL: the binding keeps its own. Memory that an
+ * input reads is written when the run ends, but for a cache that is past and present at once (of
+ * GroupQueryAttention and others of com.microsoft): its new rows are written in place. */
 ORT_WARN_UNUSED ort_status ort_binding_set_output(ort_binding *binding, const char *name,
                                                   ort_value *value, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,

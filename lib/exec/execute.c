@@ -74,6 +74,21 @@ static bool overlaps(const ort_tensor *a, const ort_tensor *b)
     return x && y && x < y + ort_tensor_bytes(b) && y < x + ort_tensor_bytes(a);
 }
 
+/* Is it the same buffer as the input that the output extends in place? */
+static bool is_own_past(const ort_execution *x, ort_value *const *given, int o)
+{
+    const ort_program *program = x->session->program;
+    const ort_value *output = x->outputs[o];
+    for (int i = 0; i < program->growth_count; i++) {
+        const ort_value *past = given[program->growths[i].given];
+        if (program->growths[i].output == o)
+            return past && past->kind == ORT_KIND_TENSOR &&
+                   past->tensor.data == output->tensor.data &&
+                   ort_shape_equal(&past->tensor.shape, &output->tensor.shape);
+    }
+    return false;
+}
+
 /* Memory that an input reads must not be written before the end of the run. */
 static bool is_also_input(const ort_execution *x, const ort_value *output)
 {
@@ -139,7 +154,8 @@ static ort_state *state_of(const ort_execution *x, int output)
 }
 
 /* Direct results get their memory before the run. */
-static ort_status bind_results(ort_execution *x, ort_frame *frame, ort_error *err)
+static ort_status bind_results(ort_execution *x, ort_value *const *given, ort_frame *frame,
+                               ort_error *err)
 {
     const ort_plan *plan = frame->plan;
     for (int o = 0; o < x->session->output_count; o++) {
@@ -154,7 +170,7 @@ static ort_status bind_results(ort_execution *x, ort_frame *frame, ort_error *er
             continue;
         }
         ORT_TRY(settle_given(x, o, view, err));
-        if (x->outputs[o] && is_also_input(x, x->outputs[o])) {
+        if (x->outputs[o] && is_also_input(x, x->outputs[o]) && !is_own_past(x, given, o)) {
             ORT_TRY(new_result(&view->tensor, &result->temporary, err));
             target = result->temporary;
         } else {
@@ -362,7 +378,7 @@ static ort_status run_program(ort_execution *x, ort_value *const *given, ort_err
     ORT_TRY(fit_frame(x, given, &frame, err));
     frame->ahead = false;
     ort_frame_bind_given(frame, given);
-    ORT_TRY(bind_results(x, frame, err));
+    ORT_TRY(bind_results(x, given, frame, err));
     ORT_TRY(ort_frame_run(frame, err));
     show_values(x, frame);
     status = finish_results(x, frame, err);

@@ -260,6 +260,21 @@ static ort_status pack_projection(ort_prep *p, ort_fused *f, ort_error *err)
     return ORT_OK;
 }
 
+/* row_inputs: masks, and what counts rows. */
+static const ort_appends packed_appends = {
+    .count = 1, .pair = {{4, 1, 3}}, .row_inputs = 1u << 3 | 1u << 5 | 1u << ORT_ATTENTION_LENGTH};
+static const ort_appends quantized_appends = {
+    .count = 1, .pair = {{ORT_QATTENTION_PAST, 1, 3}}, .row_inputs = 1u << ORT_QATTENTION_MASK};
+static const ort_appends multi_appends = {
+    .count = 2, .pair = {{6, 1, 2}, {7, 2, 2}},
+    .row_inputs = 1u << 4 | 1u << 5 | 1u << 8 | 1u << 9, .row_outputs = 1u << 3};
+static const ort_appends one_step_appends = {
+    .count = 2, .pair = {{5, 1, 2}, {6, 2, 2}}, .row_inputs = 1u << 7, .row_outputs = 1u << 3};
+static const ort_appends group_appends = {
+    .count = 2, .pair = {{3, 1, 2}, {4, 2, 2}}, .row_inputs = 1u << 6};
+static const ort_appends sparse_appends = {
+    .count = 2, .pair = {{3, 1, 2}, {4, 2, 2}}, .row_inputs = 1u << 7};
+
 static ort_status packed_prepare(ort_prep *p, ort_error *err)
 {
     ort_fused *f;
@@ -273,6 +288,7 @@ static ort_status packed_prepare(ort_prep *p, ort_error *err)
     f->multi = (ort_multi_slots){-1, -1, -1, -1, -1, -1, -1, -1};
     f->rotary = ort_node_int(p->node, "do_rotary", 0) != 0;
     f->rotary_dim = ort_node_int(p->node, "rotary_embedding_dim", 0);
+    p->appends = f->quantized ? &quantized_appends : &packed_appends;
     f->shared = ort_node_int(p->node, "past_present_share_buffer", 0) != 0;
     if (f->quantized && (f->rotary || f->shared)) /* it has no input for the filled length */
         return refuse(err, "do_rotary or past_present_share_buffer of QAttention");
@@ -287,6 +303,7 @@ static ort_status multi_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(read_common(p, &f, ORT_FUSED_MULTI, err));
     f->one_step = is_one_step(p->op);
     f->multi = f->one_step ? one_step_slots : multi_slots;
+    p->appends = f->one_step ? &one_step_appends : &multi_appends;
     f->qk_output = p->out_count > 3 ? 3 : -1;
     f->qk_mode = 2; /* with mask, before the softmax */
     if (gives(p, f->multi.indirection) && !gives(p, f->multi.length))
@@ -333,6 +350,7 @@ static ort_status group_prepare(ort_prep *p, ort_error *err)
     f->slots = (ort_group_slots){.lengths = 5, .total = 6, .cos = 7, .sin = 8, .positions = 9,
                                  .add = 10, .sink = 11, .k_scale = 12, .v_scale = 13, .q_norm = 14,
                                  .k_norm = 15, .length_offset = 1};
+    p->appends = &group_appends;
     f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
     f->softcap = ort_node_float(p->node, "softcap", 0);
     f->causal = ort_node_int(p->node, "causal", 1) != 0;
@@ -363,6 +381,7 @@ static ort_status sparse_prepare(ort_prep *p, ort_error *err)
     f->slots = (ort_group_slots){.lengths = 8, .total = 7, .cos = 9, .sin = 10, .positions = -1,
                                  .add = -1, .sink = -1, .k_scale = -1, .v_scale = -1, .q_norm = -1,
                                  .k_norm = -1};
+    p->appends = &sparse_appends;
     f->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
     f->sparse_block = ort_node_int(p->node, "sparse_block_size", 0);
     f->causal = true;

@@ -2,7 +2,9 @@
  *
  * Queries are always gathered into [B, heads, S, D] floats (bias, norm and rotation on the way),
  * keys and values into caches [B, heads, T, size]: the present outputs when these are float,
- * workspace otherwise. Masks of any form become one float tensor that is added to the scores.
+ * workspace otherwise. A present cache that lies where its past lies (op.h: ort_appends) keeps its
+ * rows and gets the new ones. Masks of any form become one float tensor that is added to the
+ * scores.
  */
 #include <float.h>
 #include <math.h>
@@ -139,17 +141,68 @@ static const float *cache_scale(const fused_job *j, int kind, int64_t head, int6
     return scale + (f->cache.per_channel ? head % f->kv_heads * n : 0);
 }
 
-/* Old rows of one head of a cache; `kind` 0: keys, 1: values. */
-static void load_past(const fused_job *j, int kind, int64_t head, int64_t rows, int64_t n,
-                      float *to)
+/* Where rows of a cache lie, in elements; `kind` 0: keys, 1: values. */
+static ort_heads cache_heads(const fused_job *j, const ort_tensor *t, int kind)
+{
+    int64_t stride[ORT_MAX_RANK];
+    bool joint = j->p->joint;
+    ort_shape_strides(&t->shape, stride);
+    const int64_t *s = t->stride ? t->stride : stride;
+    return (ort_heads){(const char *)t->data + (joint ? kind * s[0] : 0) *
+                                                   (ort_dtype_bits(t->dtype) / 8),
+                       s[joint], s[joint + 1], s[joint + 2]};
+}
+
+static const ort_tensor *past_of(const fused_job *j, int kind)
+{
+    return input(j, kind ? j->p->past_v : j->p->past_k);
+}
+
+static ort_tensor *present_of(const fused_job *j, int kind)
+{
+    int out = kind ? j->p->out_v : j->p->out_k;
+    return out >= 0 ? ort_call_out(j->call, out) : NULL;
+}
+
+static bool in_place(const fused_job *j, int kind)
+{
+    const ort_tensor *past = past_of(j, kind), *present = present_of(j, kind);
+    return past && present && past->data == present->data;
+}
+
+/* The cache of one head as it is built: floats. */
+static float *cache_at(const fused_job *j, int kind, int64_t b, int64_t h)
+{
+    const ort_heads *c = kind ? &j->run.v : &j->run.k;
+    return (kind ? j->v : j->k) + b * c->batch + h * c->head;
+}
+
+/* Old rows of one head of a cache, where they don't lie there already. */
+static void load_past(const fused_job *j, int kind, int64_t b, int64_t h, int64_t rows)
+{
+    const ort_tensor *past = past_of(j, kind);
+    int64_t n = kind ? j->p->E : j->p->D;
+    bool built_apart = (kind ? j->p->vr : j->p->kr) != ORT_FUSED_NONE;
+    if (!past || rows <= 0 || (in_place(j, kind) && !built_apart))
+        return;
+    ort_heads from = cache_heads(j, past, kind);
+    ort_tensor heads = *past;
+    heads.data = (void *)(uintptr_t)from.data;
+    ort_cache_load(j->f->cache, &heads,
+                   (b * from.batch + h * from.head) / ort_cache_row(j->f->cache, n), rows, n,
+                   cache_scale(j, kind, h, n), cache_at(j, kind, b, h));
+}
+
+/* Rows beyond the new ones are zero; of a buffer that is past and present they are what they
+ * were. */
+static void clear_rest(const fused_job *j, int kind, int64_t b, int64_t h, int64_t old)
 {
     const ort_fused_plan *p = j->p;
-    const ort_tensor *past = input(j, kind ? p->past_v : p->past_k);
-    int64_t at = head * p->past;
-    if (p->joint)
-        at += kind * p->B * j->f->kv_heads * p->past;
-    if (past && rows > 0)
-        ort_cache_load(j->f->cache, past, at, rows, n, cache_scale(j, kind, head, n), to);
+    int64_t n = kind ? p->E : p->D, at = j->start[b];
+    float *cache = cache_at(j, kind, b, h);
+    for (int64_t r = in_place(j, kind) ? p->past : old; r < p->T; r++)
+        if (r < at || r >= at + p->L)
+            memset(cache + r * n, 0, (size_t)n * sizeof *cache);
 }
 
 static void cache_task(void *arg, size_t task, int thread)
@@ -157,16 +210,12 @@ static void cache_task(void *arg, size_t task, int thread)
     const fused_job *j = arg;
     const ort_fused_plan *p = j->p;
     int64_t b = (int64_t)task / j->f->kv_heads, h = (int64_t)task % j->f->kv_heads;
-    float *k = j->k + (int64_t)task * p->T * p->D, *v = j->v + (int64_t)task * p->T * p->E;
+    float *k = cache_at(j, 0, b, h), *v = cache_at(j, 1, b, h);
     int64_t at = j->start[b], old = p->length >= 0 ? p->past : ort_min_i64(p->past, at);
     (void)thread;
-    load_past(j, 0, (int64_t)task, old, p->D, k);
-    load_past(j, 1, (int64_t)task, old, p->E, v);
-    for (int64_t r = old; r < p->T; r++) { /* beyond the new rows stays zero */
-        if (r >= at && r < at + p->L)
-            continue;
-        memset(k + r * p->D, 0, (size_t)p->D * sizeof *k);
-        memset(v + r * p->E, 0, (size_t)p->E * sizeof *v);
+    for (int kind = 0; kind < 2; kind++) {
+        load_past(j, kind, b, h, in_place(j, kind) ? p->past : old);
+        clear_rest(j, kind, b, h, old);
     }
     for (int64_t s = 0; s < p->L; s++) {
         load_key(j, b, s, h, k + (at + s) * p->D);
@@ -191,9 +240,8 @@ static void gather_task(void *arg, size_t task, int thread)
     (void)thread;
     for (int64_t t = 0; t < j->valid[b]; t++) {
         int64_t row = t < j->start[b] ? b / p->beams * p->beams + beam[t] : b;
-        int64_t at = (row * j->f->kv_heads + h) * p->T + t;
-        memcpy(k + t * p->D, j->k + at * p->D, (size_t)p->D * sizeof *k);
-        memcpy(v + t * p->E, j->v + at * p->E, (size_t)p->E * sizeof *v);
+        memcpy(k + t * p->D, cache_at(j, 0, row, h) + t * p->D, (size_t)p->D * sizeof *k);
+        memcpy(v + t * p->E, cache_at(j, 1, row, h) + t * p->E, (size_t)p->E * sizeof *v);
     }
     for (int64_t t = j->valid[b]; t < p->T; t++) {
         memset(k + t * p->D, 0, (size_t)p->D * sizeof *k);
@@ -204,8 +252,10 @@ static void gather_task(void *arg, size_t task, int thread)
 static void gather(fused_job *j)
 {
     ort_call_parallel(j->call, (size_t)(j->p->B * j->f->kv_heads), gather_task, j);
-    j->run.k.data = space(j, j->p->gathered_k);
-    j->run.v.data = space(j, j->p->gathered_v);
+    const ort_fused_plan *p = j->p;
+    int64_t heads = j->f->kv_heads;
+    j->run.k = (ort_heads){space(j, p->gathered_k), heads * p->T * p->D, p->T * p->D, p->D};
+    j->run.v = (ort_heads){space(j, p->gathered_v), heads * p->T * p->E, p->T * p->E, p->E};
 }
 
 /* ---- positions, masks */
@@ -438,24 +488,42 @@ static void bind_sink(fused_job *j)
 }
 
 /* Where a cache is built: in the present output when that is float. */
-static float *cache_place(const fused_job *j, int out, int kind, size_t offset)
+static ort_heads cache_place(const fused_job *j, int kind)
 {
     const ort_fused_plan *p = j->p;
-    if (offset != ORT_FUSED_NONE)
-        return space(j, offset);
-    float *data = ort_call_out(j->call, out)->data;
-    return data + (p->joint ? kind * p->B * j->f->kv_heads * p->T * p->D : 0);
+    size_t offset = kind ? p->vr : p->kr;
+    int64_t n = kind ? p->E : p->D;
+    if (offset == ORT_FUSED_NONE)
+        return cache_heads(j, present_of(j, kind), kind);
+    return (ort_heads){space(j, offset), j->f->kv_heads * p->T * n, p->T * n, n};
 }
 
-static void store_cache(const fused_job *j, int out, int kind, size_t offset, const float *from,
-                        int64_t n)
+static void store_rows(const fused_job *j, int kind, int64_t b, int64_t h, int64_t first,
+                       int64_t end)
+{
+    ort_tensor heads = *present_of(j, kind);
+    int64_t n = kind ? j->p->E : j->p->D, width = ort_cache_row(j->f->cache, n);
+    ort_heads to = cache_heads(j, &heads, kind);
+    heads.data = (void *)(uintptr_t)to.data;
+    if (first < end)
+        ort_cache_store(j->f->cache, cache_at(j, kind, b, h) + first * n, &heads,
+                        (b * to.batch + h * to.head) / width + first, end - first, n,
+                        cache_scale(j, kind, h, n));
+}
+
+/* A cache that was built apart goes to the present output; of one in place, the new rows do. */
+static void store_cache(const fused_job *j, int kind)
 {
     const ort_fused_plan *p = j->p;
-    ort_tensor *present = out >= 0 ? ort_call_out(j->call, out) : NULL;
-    int64_t heads = p->B * j->f->kv_heads, first = p->joint ? kind * heads : 0;
-    for (int64_t h = 0; present && offset != ORT_FUSED_NONE && h < heads; h++)
-        ort_cache_store(j->f->cache, from + h * p->T * n, present, (first + h) * p->T, p->T, n,
-                        cache_scale(j, kind, h, n));
+    if (!present_of(j, kind) || (kind ? p->vr : p->kr) == ORT_FUSED_NONE)
+        return;
+    for (int64_t b = 0; b < p->B; b++)
+        for (int64_t h = 0; h < j->f->kv_heads; h++) {
+            bool kept = in_place(j, kind);
+            store_rows(j, kind, b, h, kept ? p->past : 0, p->T);
+            if (kept)
+                store_rows(j, kind, b, h, j->start[b], ort_min_i64(j->start[b] + p->L, p->past));
+        }
 }
 
 static void bind_run(fused_job *j)
@@ -471,9 +539,11 @@ static void bind_run(fused_job *j)
         .left = f->window > 0 ? f->window - 1 : -1, .past = p->past, .start = j->start,
         .packed = space(j, p->packed), .packed_each = p->packed_each, .block = p->block,
         .q = {j->q, f->heads * p->S * p->D, p->S * p->D, p->D},
-        .k = {j->k, f->kv_heads * p->T * p->D, p->T * p->D, p->D},
-        .v = {j->v, f->kv_heads * p->T * p->E, p->T * p->E, p->E},
+        .k = cache_place(j, 0),
+        .v = cache_place(j, 1),
         .y = {p->yr == ORT_FUSED_NONE ? y->data : space(j, p->yr), p->S * width, p->E, width}};
+    j->k = (float *)(uintptr_t)r->k.data;
+    j->v = (float *)(uintptr_t)r->v.data;
     ort_tensor *qk = p->qk >= 0 ? ort_call_out(j->call, p->qk) : NULL;
     if (qk) {
         r->mode = f->qk_mode;
@@ -496,12 +566,30 @@ static void store_scores(const fused_job *j)
         ort_tensor_from_f32(scores, ort_call_out(j->call, j->p->qk), 0, count);
 }
 
+/* The plan may have been made for more rows than there are. */
+static ort_status take_rows(const fused_job *j, ort_fused_plan *now, ort_error *err)
+{
+    int axis = now->joint ? 3 : 2;
+    const ort_tensor *k = past_of(j, 0), *v = past_of(j, 1);
+    if (j->f->kind == ORT_FUSED_GROUP || now->length >= 0 || !k)
+        return ORT_OK;
+    assert(k->shape.dim[axis] <= now->past);
+    now->past = k->shape.dim[axis];
+    now->T = now->past + now->L;
+    if (v->shape.dim[axis] != now->past)
+        return ort_call_fail(j->call, err, "past key and past value have different numbers of "
+                             "rows");
+    return ORT_OK;
+}
+
 ort_status ort_fused_run(ort_call *call, ort_error *err)
 {
-    fused_job j = {.call = call, .f = call->state, .p = call->plan_state};
+    ort_fused_plan now = *(const ort_fused_plan *)call->plan_state;
+    fused_job j = {.call = call, .f = call->state, .p = &now};
     const ort_fused *f = j.f;
     const ort_fused_plan *p = j.p;
     bool group = f->kind == ORT_FUSED_GROUP;
+    ORT_TRY(take_rows(&j, &now, err));
     j.start = space(&j, p->counts);
     j.valid = j.start + p->B;
     j.bias = input(&j, p->bias);
@@ -512,8 +600,6 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
     j.q_norm = group ? input(&j, slots->q_norm) : NULL;
     j.k_norm = group ? input(&j, slots->k_norm) : NULL;
     j.q = space(&j, p->qr);
-    j.k = cache_place(&j, p->out_k, 0, p->kr);
-    j.v = cache_place(&j, p->out_v, 1, p->vr);
     bind_run(&j);
     for (int64_t b = 0; b < p->B; b++)
         j.start[b] = p->past;
@@ -535,8 +621,8 @@ ort_status ort_fused_run(ort_call *call, ort_error *err)
     bind_sink(&j);
     if (p->B * p->S > 0)
         ort_attention_core_f32.run(&j.run);
-    store_cache(&j, p->out_k, 0, p->kr, j.k, p->D);
-    store_cache(&j, p->out_v, 1, p->vr, j.v, p->E);
+    store_cache(&j, 0);
+    store_cache(&j, 1);
     store_scores(&j);
     if (p->yr != ORT_FUSED_NONE)
         ort_tensor_from_f32(space(&j, p->yr), ort_call_out(call, 0), 0,

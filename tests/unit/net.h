@@ -102,7 +102,8 @@ NET_STATIC ort_id net_constant(net *n, const char *name, ort_dtype dtype, int ra
 }
 
 /* in and out: names separated by blanks, "-" for an absent one. */
-NET_STATIC ort_node *net_node(net *n, const char *op_type, const char *in, const char *out)
+NET_STATIC ort_node *net_node_of(net *n, const char *domain, const char *op_type, const char *in,
+                                 const char *out)
 {
     ort_id ids[32];
     int counts[2] = {0, 0};
@@ -116,8 +117,13 @@ NET_STATIC ort_node *net_node(net *n, const char *op_type, const char *in, const
             counts[l]++;
             p += length + strspn(p + length, " ");
         }
-    return ort_graph_add_node(n->graph, "", op_type, out, ids, counts[0], ids + counts[0],
+    return ort_graph_add_node(n->graph, domain, op_type, out, ids, counts[0], ids + counts[0],
                               counts[1]);
+}
+
+NET_STATIC ort_node *net_node(net *n, const char *op_type, const char *in, const char *out)
+{
+    return net_node_of(n, "", op_type, in, out);
 }
 
 NET_STATIC void net_int(net *n, ort_node *node, const char *name, int64_t number)

@@ -60,11 +60,15 @@ typedef enum kind {
     READ,     /* a present cache is read by another node */
     JOINED,   /* caches extended by Concat, read by other nodes */
     STEADY,   /* a is added to, b is given back as it is */
+    MULTI,    /* MultiHeadAttention */
+    GROUP,    /* GroupQueryAttention, its counts made of shapes */
+    PACKED,   /* Attention of com.microsoft: keys and values in a, b as STEADY */
     KINDS,
 } kind;
 
 static const bool grows[KINDS] = {[PLAIN] = true, [GROUPED] = true, [SHAPED] = true,
-                                  [MASKED] = true};
+                                  [MASKED] = true, [MULTI] = true, [GROUP] = true,
+                                  [PACKED] = true};
 
 static ort_node *attention(net *n, const char *in, int64_t q_heads)
 {
@@ -74,8 +78,8 @@ static ort_node *attention(net *n, const char *in, int64_t q_heads)
     return node;
 }
 
-/* 0 where a query may look: zeros of [1, past + tokens] by the shape of a. */
-static void build_mask(net *n)
+/* rows: [1], past and new ones, by the shape of a. */
+static void build_rows(net *n)
 {
     const int64_t one[] = {1}, two[] = {2}, three[] = {3};
     net_constant(n, "one", ORT_DTYPE_INT64, 1, DIMS(1), one);
@@ -86,17 +90,49 @@ static void build_mask(net *n)
     net_node(n, "Shape", "x", "x_dims");
     net_node(n, "Slice", "x_dims one two", "x_rows");
     net_node(n, "Add", "a_rows x_rows", "rows");
-    net_node(n, "Concat", "one rows", "mask_dims");
-    net_int(n, n->graph->nodes.data[n->graph->nodes.count - 1], "axis", 0);
+}
+
+/* 0 where a query may look: zeros of [1, rows]. */
+static void build_mask(net *n)
+{
+    build_rows(n);
+    net_int(n, net_node(n, "Concat", "one rows", "mask_dims"), "axis", 0);
     net_node(n, "ConstantOfShape", "mask_dims", "mask");
+}
+
+static void build_contrib(net *n, kind k)
+{
+    const int64_t zero[] = {0};
+    ort_node *node;
+    if (k == GROUP) {
+        build_rows(n);
+        net_node(n, "Sub", "rows one", "last");
+        net_constant(n, "zero", ORT_DTYPE_INT64, 1, DIMS(1), zero);
+        net_node(n, "Slice", "x_dims zero one", "batch");
+        net_node(n, "Expand", "last batch", "lasts");
+        net_int(n, net_node(n, "Cast", "lasts", "lengths"), "to", ORT_DTYPE_INT32);
+        net_int(n, net_node(n, "Cast", "rows", "total"), "to", ORT_DTYPE_INT32);
+        node = net_node_of(n, MS, "GroupQueryAttention", "x x x a b lengths total", "y a2 b2");
+        net_int(n, node, "kv_num_heads", HEADS);
+    } else if (k == MULTI) {
+        node = net_node_of(n, MS, "MultiHeadAttention", "x x x - - - a b", "y a2 b2");
+    } else {
+        float weights[WIDTH * 3 * WIDTH];
+        for (int i = 0; i < WIDTH * 3 * WIDTH; i++)
+            weights[i] = (float)(i * 29 % 31 - 15) / 16;
+        net_constant(n, "w", ORT_DTYPE_FLOAT, 2, DIMS(WIDTH, 3 * WIDTH), weights);
+        node = net_node_of(n, MS, "Attention", "x w - - a", "y a2");
+        net_int(n, node, "unidirectional", 1);
+        net_node(n, "Identity", "b", "b2");
+    }
+    net_int(n, node, "num_heads", HEADS);
 }
 
 static void build_attention(net *n, kind k)
 {
     int64_t width = k == GROUPED ? 2 * WIDTH : WIDTH;
     if (k == GROUPED) {
-        net_node(n, "Concat", "x x", "q");
-        net_int(n, n->graph->nodes.data[n->graph->nodes.count - 1], "axis", 2);
+        net_int(n, net_node(n, "Concat", "x x", "q"), "axis", 2);
     }
     if (k == MASKED)
         build_mask(n);
@@ -112,7 +148,9 @@ static void build_attention(net *n, kind k)
 
 static void build(net *n, kind k, ort_dtype dtype)
 {
+    ort_opset contrib = {.domain = MS, .version = 1};
     n->model->opsets.data[0].version = 23;
+    (void)!ort_vec_push(&n->model->opsets, contrib);
     net_input(n, "x", dtype, 3, DIMS(-1, -3, WIDTH));
     if (k == STEADY) {
         net_input(n, "a", dtype, 3, DIMS(-1, 1, WIDTH));
@@ -123,11 +161,17 @@ static void build(net *n, kind k, ort_dtype dtype)
     } else if (k == JOINED) {
         net_input(n, "a", dtype, 3, DIMS(-1, -2, WIDTH));
         net_input(n, "b", dtype, 3, DIMS(-1, -2, WIDTH));
-        net_node(n, "Concat", "a x", "a2");
-        net_int(n, n->graph->nodes.data[0], "axis", 1);
-        net_node(n, "Concat", "b x", "b2");
-        net_int(n, n->graph->nodes.data[1], "axis", 1);
+        net_int(n, net_node(n, "Concat", "a x", "a2"), "axis", 1);
+        net_int(n, net_node(n, "Concat", "b x", "b2"), "axis", 1);
         net_node(n, "Mul", "a2 b2", "y");
+    } else if (k == PACKED) {
+        net_input(n, "a", dtype, 5, DIMS(2, -1, HEADS, -2, SIZE));
+        net_input(n, "b", dtype, 2, DIMS(-1, 3));
+        build_contrib(n, k);
+    } else if (k == MULTI || k == GROUP) {
+        net_input(n, "a", dtype, 4, DIMS(-1, HEADS, -2, SIZE));
+        net_input(n, "b", dtype, 4, DIMS(-1, HEADS, -2, SIZE));
+        build_contrib(n, k);
     } else {
         net_input(n, "a", dtype, 4, DIMS(-1, HEADS, -2, SIZE));
         net_input(n, "b", dtype, 4, DIMS(-1, HEADS, -2, SIZE));
@@ -196,11 +240,11 @@ static bool pair_init(pair *p, kind k, ort_dtype dtype)
 /* The first value of state i for this batch: `rows` rows of a cache. */
 static ort_value *first_state(const pair *p, int i, int64_t batch, int64_t rows, int seed)
 {
-    int64_t dims[4];
-    int rank = ort_session_input_dims(p->session, (size_t)i, dims, 4);
+    int64_t dims[5];
+    int rank = ort_session_input_dims(p->session, (size_t)i, dims, 5);
     for (int d = 0; d < rank; d++)
         if (dims[d] < 0)
-            dims[d] = d == 0 ? batch : rows;
+            dims[d] = d == (rank == 5) ? batch : rows;
     return numbers(p->dtype, rank, dims, seed + i);
 }
 
@@ -265,7 +309,7 @@ static bool steps(pair *p, kind k, int64_t batch)
             return false;
         }
     return ort_binding_state_grows(p->binding, "a") == grows[k] &&
-           ort_binding_state_grows(p->binding, "b") == grows[k];
+           ort_binding_state_grows(p->binding, "b") == (grows[k] && k != PACKED);
 }
 
 static void as_fed_back(test_state *test)
@@ -284,10 +328,12 @@ static void as_fed_back(test_state *test)
 
 static void of_other_types(test_state *test)
 {
-    static const ort_dtype dtypes[] = {ORT_DTYPE_FLOAT16, ORT_DTYPE_BFLOAT16, ORT_DTYPE_DOUBLE};
+    static const ort_dtype dtypes[] = {ORT_DTYPE_FLOAT16, ORT_DTYPE_BFLOAT16, ORT_DTYPE_DOUBLE,
+                                       ORT_DTYPE_FLOAT16, ORT_DTYPE_FLOAT16};
+    static const kind kinds[] = {PLAIN, PLAIN, PLAIN, MULTI, GROUP};
     pair p;
-    for (int d = 0; d < 3; d++) {
-        CHECK(pair_init(&p, PLAIN, dtypes[d]));
+    for (int d = 0; d < 5; d++) {
+        CHECK(pair_init(&p, kinds[d], dtypes[d]));
         CHECK(restart(&p, 2, 3, 1));
         for (int i = 0; i < 6; i++)
             CHECK(step(&p, 2, i ? 1 : 9, i, i % 2));
@@ -299,9 +345,9 @@ static void of_other_types(test_state *test)
  * state that is handed over. */
 static void steady_steps(test_state *test)
 {
-    static const kind kinds[] = {PLAIN, GROUPED, STEADY};
+    static const kind kinds[] = {PLAIN, GROUPED, STEADY, MULTI, PACKED};
     pair p;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 5; k++) {
         CHECK(pair_init(&p, kinds[k], ORT_DTYPE_FLOAT));
         ort_binding_reserve_rows(p.binding, 400);
         CHECK(restart(&p, 2, 3, 1));
@@ -338,6 +384,84 @@ static void restarts(test_state *test)
     for (int i = 0; i < STATES; i++)
         ort_value_free(first[i]);
     pair_free(&p);
+}
+
+/* GroupQueryAttention over a buffer of the caller that is both past and present, bound as input and
+ * as output: rows are written where they belong, and those beyond are not touched. */
+static void build_shared(net *n)
+{
+    const int64_t zero[] = {0}, one[] = {1}, two[] = {2};
+    ort_opset contrib = {.domain = MS, .version = 1};
+    (void)!ort_vec_push(&n->model->opsets, contrib);
+    net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(1, -3, WIDTH));
+    net_input(n, "mask", ORT_DTYPE_FLOAT, 2, DIMS(1, -3));
+    net_input(n, "a", ORT_DTYPE_FLOAT, 4, DIMS(1, HEADS, -2, SIZE));
+    net_input(n, "b", ORT_DTYPE_FLOAT, 4, DIMS(1, HEADS, -2, SIZE));
+    net_constant(n, "one", ORT_DTYPE_INT64, 1, DIMS(1), one);
+    net_constant(n, "two", ORT_DTYPE_INT64, 1, DIMS(1), two);
+    net_constant(n, "zero", ORT_DTYPE_INT64, 1, DIMS(1), zero);
+    net_node(n, "Shape", "mask", "dims");
+    net_node(n, "Slice", "dims one two", "rows");
+    net_node(n, "Sub", "rows one", "last");
+    net_int(n, net_node(n, "Cast", "last", "lengths"), "to", ORT_DTYPE_INT32);
+    net_int(n, net_node(n, "Cast", "rows", "total"), "to", ORT_DTYPE_INT32);
+    ort_node *node = net_node_of(n, MS, "GroupQueryAttention", "x x x a b lengths total",
+                                 "y a2 b2");
+    net_int(n, node, "num_heads", HEADS);
+    net_int(n, node, "kv_num_heads", HEADS);
+    net_output(n, "y");
+    net_output(n, "a2");
+    net_output(n, "b2");
+}
+
+static void buffer_of_the_caller(test_state *test)
+{
+    enum { ROOM = 12, FILLED = 7 };
+    static const char *const names[2][2] = {{"a", "a2"}, {"b", "b2"}};
+    net n;
+    ort_error err = {0};
+    ort_binding *binding = NULL;
+    ort_value *shared[2], *apart[4] = {0}, *out[3];
+    CHECK(net_init(&n, NULL));
+    build_shared(&n);
+    ort_session *session = net_session(&n, NULL, &err);
+    CHECK_TEXT(err.message, "");
+    CHECK(ort_binding_new(session, &binding, &err) == ORT_OK);
+    for (int i = 0; i < 2; i++) {
+        shared[i] = net_floats(4, DIMS(1, HEADS, ROOM, SIZE), 7, 0);
+        apart[2 + i] = net_floats(4, DIMS(1, HEADS, ROOM, SIZE), 0, 0);
+        CHECK(ort_binding_set_input(binding, names[i][0], shared[i], &err) == ORT_OK);
+        CHECK(ort_binding_set_output(binding, names[i][1], shared[i], &err) == ORT_OK);
+    }
+    for (int64_t rows = 3; rows <= FILLED; rows++) {
+        ort_value *x = numbers(ORT_DTYPE_FLOAT, 3, DIMS(1, rows == 3 ? 3 : 1, WIDTH), (int)rows);
+        ort_value *mask = net_floats(2, DIMS(1, rows), 1, 0);
+        CHECK(ort_binding_set_input(binding, "x", x, &err) == ORT_OK);
+        CHECK(ort_binding_set_input(binding, "mask", mask, &err) == ORT_OK);
+        CHECK(ort_binding_run(binding, NULL, &err) == ORT_OK);
+        apart[0] = x;
+        apart[1] = mask;
+        memset(out, 0, sizeof out);
+        CHECK(ort_session_run(session, apart, out, NULL, &err) == ORT_OK);
+        CHECK(same(ort_binding_output(binding, 0), out[0]));
+        for (int i = 0; i < 2; i++) {
+            for (int64_t e = 0; e < HEADS * ROOM * SIZE; e++)
+                CHECK(ort_value_get_double(shared[i], e) ==
+                      (e / SIZE % ROOM < rows ? ort_value_get_double(out[1 + i], e) : 7));
+            ort_value_free(apart[2 + i]);
+            apart[2 + i] = out[1 + i];
+        }
+        ort_value_free(out[0]);
+        ort_value_free(x);
+        ort_value_free(mask);
+    }
+    for (int i = 0; i < 2; i++) {
+        ort_value_free(shared[i]);
+        ort_value_free(apart[2 + i]);
+    }
+    ort_binding_free(binding);
+    ort_session_free(session);
+    net_free(&n);
 }
 
 /* A run that fails leaves the states as they were. */
@@ -393,6 +517,7 @@ int main(void)
     RUN(&test, of_other_types);
     RUN(&test, steady_steps);
     RUN(&test, restarts);
+    RUN(&test, buffer_of_the_caller);
     RUN(&test, failures);
     RUN(&test, refusals);
     return test.failures != 0;
