@@ -23,12 +23,22 @@ static inline vf vf_load_eighth(const float *p)
     return _mm256_i32gather_ps(p, _mm256_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56), 4);
 }
 
-/* p + the products of four nibbles of low with signed bytes of even, and of high with odd: four of
- * at most 15 * 128 in 16 bits. */
-static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
+/* Sums of four words stay in 16 bits: 16 products of at most 15 * 128 there, of bytes that are
+ * no less than -128. */
+#define NIBBLE_WORDS 4
+static inline vi vi_nibbles_begin(vi p)
+{
+    (void)p;
+    return vi_zero();
+}
+static inline vi vi_nibbles(vi part, vi low, vi high, vi even, vi odd)
 {
     vi pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, even), _mm256_maddubs_epi16(high, odd));
-    return vi_add(p, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return _mm256_add_epi16(part, pairs);
+}
+static inline vi vi_nibbles_end(vi p, vi part)
+{
+    return vi_add(p, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
 }
 
 /* The low byte of the first n lanes. */
@@ -68,4 +78,5 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 void ort_gemm_plug_avx2(ort_gemm_kernels *table)
 {
     plug_table(table);
+    table->nbits4_fixed_is_fast = true;
 }

@@ -14,12 +14,22 @@ static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(v_mask_n(n), p));
 }
 
-/* p + the products of four nibbles of low with signed bytes of even, and of high with odd: four of
- * at most 15 * 128 in 16 bits. */
-static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
+/* Sums of four words stay in 16 bits: 16 products of at most 15 * 128 there, of bytes that are
+ * no less than -128. */
+#define NIBBLE_WORDS 4
+static inline vi vi_nibbles_begin(vi p)
+{
+    (void)p;
+    return vi_zero();
+}
+static inline vi vi_nibbles(vi part, vi low, vi high, vi even, vi odd)
 {
     vi pairs = _mm512_add_epi16(_mm512_maddubs_epi16(low, even), _mm512_maddubs_epi16(high, odd));
-    return vi_add(p, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    return _mm512_add_epi16(part, pairs);
+}
+static inline vi vi_nibbles_end(vi p, vi part)
+{
+    return vi_add(p, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
 }
 
 /* The low byte of the first n lanes. */
@@ -59,4 +69,5 @@ static void stride_copy(int64_t n, const float *in, int64_t stride, float *out)
 void ort_gemm_plug_avx512(ort_gemm_kernels *table)
 {
     plug_table(table);
+    table->nbits4_fixed_is_fast = true;
 }

@@ -37,6 +37,13 @@ static inline vf vf_load_eighth(const float *p)
     return r;
 }
 
+#define NIBBLE_WORDS INT64_MAX
+static inline vi vi_nibbles_begin(vi p) { return p; }
+static inline vi vi_nibbles_end(vi p, vi part)
+{
+    (void)p;
+    return part;
+}
 /* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */
 static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
 {

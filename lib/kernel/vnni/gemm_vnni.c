@@ -27,6 +27,13 @@
 #define T_FMA(x, b, c) _mm512_dpwssd_epi32(c, x, b)
 #include "kernel/gemm_tile.inc"
 
+#define NIBBLE_WORDS INT64_MAX
+static inline vi vi_nibbles_begin(vi p) { return p; }
+static inline vi vi_nibbles_end(vi p, vi part)
+{
+    (void)p;
+    return part;
+}
 /* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */
 static inline vi vi_nibbles(vi p, vi low, vi high, vi even, vi odd)
 {
@@ -39,5 +46,4 @@ void ort_gemm_plug_vnni(ort_gemm_kernels *table)
 {
     table->i16 = i16_run;
     table->nbits4_fixed = nbits4_fixed;
-    table->nbits4_fixed_is_fast = true;
 }
