@@ -152,8 +152,9 @@ static void unbiased(test_state *test)
 
 static void unary_specials(test_state *test)
 {
-    static const float specials[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 1e-41f, -1e-41f,
-                              3e38f, -3e38f, 88.8f, -88.8f, -104.5f, 2.5f, -1.5f};
+    static const float specials[] = {
+        0.0f,   -0.0f, 1.0f,   -1.0f, INFINITY, -INFINITY, NAN,  1e-41f,
+        -1e-41f, 3e38f, -3e38f, 88.8f, -88.8f,   -104.5f,   2.5f, -1.5f};
     enum { EACH = sizeof specials / sizeof *specials, COUNT = 9 * EACH };
     static const ort_unary ids[] = {
         ORT_UNARY_EXP,  ORT_UNARY_LOG,     ORT_UNARY_SQRT,     ORT_UNARY_TANH, ORT_UNARY_ERF,
