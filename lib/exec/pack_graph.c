@@ -9,10 +9,14 @@
 
 /* ---- out */
 
-/* Every output that is wanted is known: the step was folded while the program was built. */
+/* Every output that is wanted is known: the step was folded while the program was built. A Cast
+ * that was passed over (op/half_weight.h) stays: readers are promised its type. */
 static bool is_folded(const ort_program *program, const ort_node *node)
 {
     int known = 0;
+    if (node->input_count == 1 && node->output_count == 1 && node->inputs[0] != ORT_ID_NONE &&
+        program->constants[node->outputs[0]] == program->constants[node->inputs[0]])
+        return false;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == ORT_ID_NONE)
             continue;

@@ -11,6 +11,7 @@
 #include "exec/packing.h"
 #include "exec/plan.h"
 #include "op/eval.h"
+#include "op/half_weight.h"
 
 static void find_constants(ort_program *p)
 {
@@ -86,9 +87,11 @@ static bool runs_unaligned(const ort_program *p, const ort_step *step, int input
 
 static bool packs_unaligned(const ort_program *p, const ort_step *step, int input)
 {
+    const ort_tensor *t = p->constants[step->in[input]];
     return runs_unaligned(p, step, input) ||
            (input == 1 && (step->traits & ORT_TRAIT_PACKS_UNALIGNED) &&
-            p->constants[step->in[1]]->dtype == ORT_DTYPE_FLOAT);
+            t->dtype == ORT_DTYPE_FLOAT) ||
+           (input == 1 && (step->traits & ORT_TRAIT_PACKS_HALF) && ort_half_is_kept(t));
 }
 
 /* An aligned copy in a blob of its own; in the spare one when that is large enough. */
@@ -367,6 +370,16 @@ static bool is_known(const ort_program *p, const ort_step *step)
     return any;
 }
 
+/* A step without preparation whose outputs are constants. */
+static ort_status skip_step(const ort_program_options *o, ort_program *p, const ort_step *step,
+                            ort_error *err)
+{
+    if (!o->packing)
+        return ORT_OK;
+    (void)ort_packing_begin(o->packing);
+    return ort_packing_end(o->packing, step, p->constants, true, err);
+}
+
 static ort_status build_step(const ort_program_options *o, ort_program *p, const ort_node *node,
                              ort_error *err)
 {
@@ -388,6 +401,10 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
         return ORT_OK;
     }
     step->traits = node->op->traits;
+    if (!p->keep_all && ort_half_is_kept_cast(p->graph, node)) {
+        p->constants[node->outputs[0]] = p->constants[node->inputs[0]];
+        return skip_step(o, p, step, err);
+    }
     ORT_TRY(build_bodies(o, p, step, err));
     size_t problems = ort_findings_errors(o->findings);
     ORT_TRY(prepare_step(o, p, step, err));

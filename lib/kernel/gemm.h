@@ -26,7 +26,8 @@
 /* C = clamp(alpha * A * B + add + row_bias[i] + col_bias[j], lo, hi); NaN stays NaN. add may be
  * NULL or equal c. No pointer needs alignment beyond its element's. */
 typedef struct ort_tile_f32 {
-    const float *a, *b;
+    const float *a;
+    const void *b; /* floats; for f16 and bf16 numbers of 16 bits, packed */
     int64_t lda, b_step, b_panel;
     const int64_t *b_offset;
     float *c;
@@ -35,8 +36,11 @@ typedef struct ort_tile_f32 {
     int64_t ldadd;
     const float *row_bias, *col_bias; /* NULL: none */
     float alpha, lo, hi;              /* -INFINITY, INFINITY: no clamp */
-    const float *ahead; /* packed B of as many columns that is read next: fetched; or NULL */
+    const void *ahead; /* packed B of as many columns that is read next: fetched; or NULL */
 } ort_tile_f32;
+
+/* Rows for which B of 16 bits is widened at each load; more pay for widening a panel once. */
+#define ORT_HALF_ROWS 4
 
 /* C = alpha * A * B + add. */
 typedef struct ort_tile_f64 {
@@ -118,6 +122,10 @@ typedef struct ort_gemm_kernels {
      * the machine can reach; *sink receives a number without meaning. */
     double (*multiply_adds)(int64_t rounds, float *sink);
     void (*f32)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
+    /* The bits that f32 gives on a B whose numbers all are float16 or bfloat16, read in that form
+     * (panels of nr, no b_offset). Meant for m up to ORT_HALF_ROWS. */
+    void (*f16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
+    void (*bf16)(int64_t m, int64_t n, int64_t k, const ort_tile_f32 *tile);
     void (*f64)(int64_t m, int64_t n, int64_t k, const ort_tile_f64 *tile);
     void (*i16)(int64_t m, int64_t n, int64_t k_pairs, const ort_tile_i32 *tile);
 
@@ -127,6 +135,8 @@ typedef struct ort_gemm_kernels {
                      int64_t k_total, float *out);
     void (*pack_f64)(int64_t k, int64_t n, const double *b, int64_t row, int64_t column,
                      int64_t k_total, double *out);
+    void (*pack_16)(int64_t k, int64_t n, const uint16_t *b, int64_t row, int64_t column,
+                    int64_t k_total, uint16_t *out);
 
     void (*taps_sum_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps);
     void (*taps_max_f32)(int64_t rows, int64_t n, const ort_taps_f32 *taps); /* NaN wins */

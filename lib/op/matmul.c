@@ -2,10 +2,12 @@
  *
  * All reduce to one problem: a batch of C = act(alpha * A * B + beta * C) with strides, described
  * once per set of shapes (matmul_plan). f32 runs on packed panels; f16 and bf16 are widened to f32
- * and rounded once; f64 has its own tiles; integers are summed modulo 2^bits.
+ * and rounded once, large constants of theirs stay packed in 16 bits; f64 has its own tiles;
+ * integers are summed modulo 2^bits.
  */
 #include <string.h>
 
+#include "op/half_weight.h"
 #include "op/matmul.h"
 
 /* ---- inference */
@@ -146,52 +148,88 @@ static void operand_strides(const ort_shape *s, bool trans, bool trans_batch, in
     }
 }
 
+typedef struct constant_b { /* how a constant B is packed */
+    const ort_tensor *b;
+    int64_t n, k, row, column, count; /* count: matrices */
+    ort_dtype form;
+} constant_b;
+
+static void pack_matrices(const ort_prep *p, const constant_b *c, const void *from, char *packed,
+                          size_t bytes)
+{
+    for (int64_t i = 0; i < c->count; i++, packed += bytes) {
+        int64_t first = i * c->k * c->n;
+        if (c->form == ORT_DTYPE_DOUBLE)
+            ort_matrix_pack_f64(p->k, c->k, c->n, (const double *)from + first, c->row, c->column,
+                                (double *)(void *)packed);
+        else if (c->form == ORT_DTYPE_FLOAT)
+            ort_matrix_pack_f32(p->k, c->k, c->n, (const float *)from + first, c->row, c->column,
+                                (float *)(void *)packed);
+        else
+            ort_matrix_pack_16(p->k, c->k, c->n, (const uint16_t *)from + first, c->row, c->column,
+                               (uint16_t *)(void *)packed);
+    }
+}
+
+static ort_status fill_packed(const ort_prep *p, const constant_b *c, char *packed, size_t bytes,
+                              ort_error *err)
+{
+    float *widened = NULL;
+    if (c->form != c->b->dtype) {
+        widened = malloc((size_t)ort_tensor_count(c->b) * sizeof(float));
+        if (!widened)
+            return ort_error_memory(err, (size_t)ort_tensor_count(c->b) * sizeof(float));
+        ort_tensor_to_f32(c->b, 0, ort_tensor_count(c->b), widened);
+    }
+    pack_matrices(p, c, widened ? widened : c->b->data, packed, bytes);
+    free(widened);
+    return ORT_OK;
+}
+
+/* Bytes of one matrix, and the name of the packed form; NULL: too large. */
+static const char *packed_form(const ort_prep *p, const constant_b *c, size_t *bytes)
+{
+    switch (c->form) {
+    case ORT_DTYPE_DOUBLE:
+        return ort_matrix_packed_bytes_f64(p->k, c->k, c->n, bytes) ? "panels" : NULL;
+    case ORT_DTYPE_FLOAT:
+        return ort_matrix_packed_bytes_f32(p->k, c->k, c->n, bytes) ? "panels" : NULL;
+    case ORT_DTYPE_FLOAT16:
+        return ort_matrix_packed_bytes_16(p->k, c->k, c->n, bytes) ? "f16 panels" : NULL;
+    default:
+        return ort_matrix_packed_bytes_16(p->k, c->k, c->n, bytes) ? "bf16 panels" : NULL;
+    }
+}
+
 static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err)
 {
-    const ort_tensor *b = ort_prep_constant(p, 1);
-    if (!b || b->shape.rank < 2 || ort_tensor_count(b) == 0)
+    constant_b c = {.b = ort_prep_constant(p, 1)};
+    if (!c.b || c.b->shape.rank < 2 || ort_tensor_count(c.b) == 0)
         return ORT_OK;
-    int64_t row, column, stride[ORT_MAX_RANK], dim[ORT_MAX_RANK];
-    int rank, n_axis = b->shape.rank - 1, k_axis = b->shape.rank - 2;
-    operand_strides(&b->shape, state->trans_b, state->trans_batch_b, &row, &column, stride, dim,
-                    &rank);
-    if (state->trans_batch_b && b->shape.rank > 2)
+    int64_t stride[ORT_MAX_RANK], dim[ORT_MAX_RANK];
+    int rank, n_axis = c.b->shape.rank - 1, k_axis = c.b->shape.rank - 2;
+    operand_strides(&c.b->shape, state->trans_b, state->trans_batch_b, &c.row, &c.column, stride,
+                    dim, &rank);
+    if (state->trans_batch_b && c.b->shape.rank > 2)
         return ORT_OK; /* rare: packed at each run */
-    int64_t n = b->shape.dim[state->trans_b ? k_axis : n_axis];
-    int64_t k = b->shape.dim[state->trans_b ? n_axis : k_axis];
-    int64_t count = ort_shape_count_range(&b->shape, 0, rank);
-    bool wide = b->dtype == ORT_DTYPE_DOUBLE;
-    size_t bytes, total;
-    if (!(wide ? ort_matrix_packed_bytes_f64(p->k, k, n, &bytes)
-               : ort_matrix_packed_bytes_f32(p->k, k, n, &bytes)) ||
-        !ort_mul_size(bytes, (size_t)count, &total))
+    c.n = c.b->shape.dim[state->trans_b ? k_axis : n_axis];
+    c.k = c.b->shape.dim[state->trans_b ? n_axis : k_axis];
+    c.count = ort_shape_count_range(&c.b->shape, 0, rank);
+    bool stays = c.b->dtype == ORT_DTYPE_DOUBLE || ort_half_is_kept(c.b);
+    c.form = stays ? c.b->dtype : ORT_DTYPE_FLOAT;
+    size_t bytes = 0, total = 0;
+    const char *kind = packed_form(p, &c, &bytes);
+    if (!kind || !ort_mul_size(bytes, (size_t)c.count, &total))
         return ort_error_memory(err, SIZE_MAX);
     bool fill;
-    char *packed = ort_prep_pack(p, "panels", total, &fill);
+    char *packed = ort_prep_pack(p, kind, total, &fill);
     if (!packed)
         return ort_error_memory(err, total);
     state->packed = packed;
     state->packed_bytes = bytes;
+    state->form = c.form;
     ort_prep_absorb(p, 1);
-    if (!fill)
-        return ORT_OK;
-    float *widened = NULL;
-    if (!wide && b->dtype != ORT_DTYPE_FLOAT) {
-        widened = malloc((size_t)ort_tensor_count(b) * sizeof(float));
-        if (!widened)
-            return ort_error_memory(err, (size_t)ort_tensor_count(b) * sizeof(float));
-        ort_tensor_to_f32(b, 0, ort_tensor_count(b), widened);
-    }
-    const float *from = widened ? widened : b->data;
-    for (int64_t i = 0; i < count; i++)
-        if (wide)
-            ort_matrix_pack_f64(p->k, k, n, (const double *)b->data + i * k * n, row, column,
-                                (double *)(void *)(packed + (size_t)i * bytes));
-        else
-            ort_matrix_pack_f32(p->k, k, n, from + i * k * n, row, column,
-                                (float *)(void *)(packed + (size_t)i * bytes));
-    free(widened);
-    return ORT_OK;
+    return fill ? fill_packed(p, &c, packed, bytes, err) : ORT_OK;
 }
 
 static ort_status common_prepare(ort_prep *p, bool gemm, ort_error *err)
@@ -371,35 +409,37 @@ static const ort_op_impl matmul_impl = {matmul_infer, matmul_prepare, common_sha
 static const ort_op_impl gemm_impl = {gemm_infer, gemm_prepare, common_shape, ort_matmul_run,
                                       ort_matmul_cost};
 
+#define PACKS (ORT_TRAIT_PACKS_UNALIGNED | ORT_TRAIT_PACKS_HALF)
+
 const ort_op ort_ops_matmul[] = {
     {ONNX, "Gemm", 6, "A:T,B:T,C:T -> Y:T", "T:F",
-     "alpha:f=1 beta:f=1 broadcast:i=0 transA:i=0 transB:i=0", ORT_TRAIT_PACKS_UNALIGNED,
+     "alpha:f=1 beta:f=1 broadcast:i=0 transA:i=0 transB:i=0", PACKS,
      &gemm_impl},
     {ONNX, "Gemm", 7, "A:T,B:T,C:T -> Y:T", "T:F", "alpha:f=1 beta:f=1 transA:i=0 transB:i=0",
-     ORT_TRAIT_PACKS_UNALIGNED, &gemm_impl},
+     PACKS, &gemm_impl},
     {ONNX, "Gemm", 9, "A:T,B:T,C:T -> Y:T", "T:F,u32,u64,i32,i64",
-     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", ORT_TRAIT_PACKS_UNALIGNED,
+     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
      &gemm_impl},
     {ONNX, "Gemm", 11, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
-     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", ORT_TRAIT_PACKS_UNALIGNED,
+     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
      &gemm_impl},
     {ONNX, "Gemm", 13, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64,bf16",
-     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", ORT_TRAIT_PACKS_UNALIGNED,
+     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
      &gemm_impl},
-    {ONNX, "MatMul", 1, "A:T,B:T -> Y:T", "T:F", "", ORT_TRAIT_PACKS_UNALIGNED,
+    {ONNX, "MatMul", 1, "A:T,B:T -> Y:T", "T:F", "", PACKS,
      &matmul_impl},
-    {ONNX, "MatMul", 9, "A:T,B:T -> Y:T", "T:F,u32,u64,i32,i64", "", ORT_TRAIT_PACKS_UNALIGNED,
+    {ONNX, "MatMul", 9, "A:T,B:T -> Y:T", "T:F,u32,u64,i32,i64", "", PACKS,
      &matmul_impl},
     {ONNX, "MatMul", 13, "A:T,B:T -> Y:T", "T:F,u32,u64,i32,i64,bf16", "",
-     ORT_TRAIT_PACKS_UNALIGNED, &matmul_impl},
+     PACKS, &matmul_impl},
     {MS, "FusedMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16",
-     "alpha:f=1 transA:i=0 transB:i=0 transBatchA:i=0 transBatchB:i=0", ORT_TRAIT_PACKS_UNALIGNED,
+     "alpha:f=1 transA:i=0 transB:i=0 transBatchA:i=0 transBatchB:i=0", PACKS,
      &matmul_impl},
     {MS, "FusedGemm", 1, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
      "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f=1 beta:f=1 "
-     "transA:i=0 transB:i=0", ORT_TRAIT_PACKS_UNALIGNED,
+     "transA:i=0 transB:i=0", PACKS,
      &gemm_impl},
     {MS, "TransposeMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16", "alpha:f=1 transA:i=0 transB:i=0",
-     ORT_TRAIT_PACKS_UNALIGNED, &matmul_impl},
+     PACKS, &matmul_impl},
     {0},
 };

@@ -12,6 +12,7 @@ typedef struct matmul_state {
     float alpha, beta;
     ort_epilogue epilogue;  /* alpha, clamp and activation; additions are known at run */
     const void *packed;     /* constant B, one packed matrix per batch entry; NULL */
+    ort_dtype form;         /* its numbers: float, float16, bfloat16 (or double) */
     size_t packed_bytes;    /* of one */
 } matmul_state;
 

@@ -101,14 +101,13 @@ static void task_dots(void *arg, size_t task, int thread)
     dots_f32(p, p->a, p->b, p->y, first, ort_min_i64(first + grain, p->plan->m * p->plan->n));
 }
 
-static const float *packed_f32(const product *p, int64_t index)
+static const void *packed_b(const product *p, int64_t index)
 {
     const matmul_plan *plan = p->plan;
     int64_t which = plan->batch_rank ? matmul_offset(plan, plan->b_batch, index) /
                                            ort_max_i64(plan->k * plan->n, 1)
                                      : 0;
-    return (const float *)(const void *)((const char *)p->state->packed +
-                                         (size_t)which * p->state->packed_bytes);
+    return (const char *)p->state->packed + (size_t)which * p->state->packed_bytes;
 }
 
 static void task_batch_f32(void *arg, size_t task, int thread)
@@ -131,8 +130,8 @@ static void task_batch_f32(void *arg, size_t task, int thread)
         lda = plan->k;
     }
     if (p->state->packed) {
-        ort_matrix_block_f32(k, plan->m, plan->n, plan->k, a, lda, packed_f32(p, (int64_t)task), y,
-                             plan->n, &p->e);
+        ort_matrix_block_form(k, plan->m, plan->n, plan->k, a, lda, p->state->form,
+                              packed_b(p, (int64_t)task), y, plan->n, &p->e);
     } else if (ort_matrix_space_f32(k, plan->m, plan->n, plan->k, plan->b_col) == 0) {
         ort_matrix_block_plain_f32(k, plan->m, plan->n, plan->k, a, lda, b, plan->b_row, y, plan->n,
                                    &p->e);
@@ -166,8 +165,8 @@ static void one_f32(const product *p, int64_t index)
         lda = plan->k;
     }
     if (p->state->packed)
-        ort_matrix_multiply_f32(p->call, plan->m, plan->n, plan->k, a, lda, packed_f32(p, index), y,
-                                plan->n, &p->e);
+        ort_matrix_multiply_form(p->call, plan->m, plan->n, plan->k, a, lda, p->state->form,
+                                 packed_b(p, index), y, plan->n, &p->e);
     else
         ort_matrix_multiply_unpacked_f32(p->call, plan->m, plan->n, plan->k, a, lda, b, plan->b_row,
                                          plan->b_col, y, plan->n, space + plan->row_bytes, &p->e);
@@ -235,7 +234,7 @@ static void one_f64(const product *p, int64_t index, char *space, bool pool)
         lda = plan->k;
     }
     if (p->state->packed) {
-        packed = (const double *)(const void *)packed_f32(p, index);
+        packed = packed_b(p, index);
     } else {
         double *to = (double *)(void *)(space + plan->row_bytes);
         ort_matrix_pack_f64(p->call->k, plan->k, plan->n,

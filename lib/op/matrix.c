@@ -6,6 +6,7 @@
  */
 #include "op/matrix.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/checked.h"
@@ -29,6 +30,11 @@ bool ort_matrix_packed_bytes_f32(const ort_kernels *k, int64_t depth, int64_t n,
     return packed_bytes(depth, n, k->gemm.nr, sizeof(float), bytes);
 }
 
+bool ort_matrix_packed_bytes_16(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
+{
+    return packed_bytes(depth, n, k->gemm.nr, sizeof(uint16_t), bytes);
+}
+
 bool ort_matrix_packed_bytes_f64(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
 {
     return packed_bytes(depth, n, k->gemm.nr64, sizeof(double), bytes);
@@ -38,6 +44,12 @@ void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const f
                          int64_t row, int64_t column, float *packed)
 {
     k->gemm.pack_f32(depth, n, b, row, column, depth, packed);
+}
+
+void ort_matrix_pack_16(const ort_kernels *k, int64_t depth, int64_t n, const uint16_t *b,
+                        int64_t row, int64_t column, uint16_t *packed)
+{
+    k->gemm.pack_16(depth, n, b, row, column, depth, packed);
 }
 
 void ort_matrix_pack_f64(const ort_kernels *k, int64_t depth, int64_t n, const double *b,
@@ -71,10 +83,67 @@ static void fill_empty(int64_t m, int64_t n, float *c, int64_t ldc, const ort_ep
         }
 }
 
+/* B as the kernels reach it (gemm.h). */
+typedef struct operand {
+    const void *b;
+    ort_dtype form;
+    int64_t step, panel; /* elements */
+} operand;
+
+static operand packed_operand(const ort_kernels *k, int64_t depth, ort_dtype form,
+                              const void *packed)
+{
+    return (operand){packed, form, k->gemm.nr, depth * k->gemm.nr};
+}
+
+/* Where `elements` past the first of B lie. */
+static const void *at_element(const operand *o, int64_t elements)
+{
+    return (const char *)o->b + elements * (o->form == ORT_DTYPE_FLOAT ? 4 : 2);
+}
+
+enum { WIDE_PANELS = 2, PANEL_MAX = 128 * 32 }; /* floats of a panel: kc by nr of the widest tier */
+
+/* B of 16 bits and rows enough to share it: panels are widened, a few at a time, so that they stay
+ * in the first-level cache while the rows pass over them. */
+static void widened_tile(const ort_kernels *k, ort_dtype form, int64_t m, int64_t n, int64_t depth,
+                         const ort_tile_f32 *tile)
+{
+    float wide[WIDE_PANELS * PANEL_MAX] __attribute__((aligned(64)));
+    const int64_t nr = k->gemm.nr;
+    const uint16_t *b = tile->b;
+    assert(depth * nr <= PANEL_MAX);
+    for (int64_t j = 0; j < n; j += WIDE_PANELS * nr) {
+        ort_tile_f32 t = *tile;
+        int64_t columns = ort_min_i64(WIDE_PANELS * nr, n - j);
+        for (int64_t i = 0; i < columns; i += nr, b += tile->b_panel)
+            (form == ORT_DTYPE_FLOAT16 ? k->math.f16_to_f32 : k->math.bf16_to_f32)(
+                b, wide + i * depth, (size_t)(depth * nr));
+        t.b = wide;
+        t.b_panel = depth * nr;
+        t.c += j;
+        t.add = t.add ? t.add + j : NULL;
+        t.col_bias = t.col_bias ? t.col_bias + j : NULL;
+        t.ahead = j + columns < n ? b : tile->ahead;
+        k->gemm.f32(m, columns, depth, &t);
+    }
+}
+
+static void tile_of_form(const ort_kernels *k, ort_dtype form, int64_t m, int64_t n, int64_t depth,
+                         const ort_tile_f32 *tile)
+{
+    if (form == ORT_DTYPE_FLOAT)
+        k->gemm.f32(m, n, depth, tile);
+    else if (m > ORT_HALF_ROWS)
+        widened_tile(k, form, m, n, depth, tile);
+    else
+        (form == ORT_DTYPE_FLOAT16 ? k->gemm.f16 : k->gemm.bf16)(m, n, depth, tile);
+}
+
 /* next: the packed B of what this thread is likely to compute then, or NULL. */
 static void block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
-                      int64_t lda, const float *b, int64_t step, int64_t panel, const float *next,
-                      float *c, int64_t ldc, const ort_epilogue *epilogue)
+                      int64_t lda, const operand *o, const void *next, float *c, int64_t ldc,
+                      const ort_epilogue *epilogue)
 {
     ort_epilogue none = ort_epilogue_none();
     const ort_epilogue *e = epilogue ? epilogue : &none;
@@ -85,31 +154,40 @@ static void block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
     int64_t kc = m <= 2 ? depth : k->gemm.kc;
     for (int64_t k0 = 0; k0 < depth; k0 += kc) {
         bool first = k0 == 0, last = depth - k0 <= kc;
-        ort_tile_f32 t = {.a = a + k0, .b = b + k0 * step, .lda = lda, .b_step = step,
-                          .b_panel = panel, .c = c, .ldc = ldc, .alpha = e->alpha,
+        ort_tile_f32 t = {.a = a + k0, .b = at_element(o, k0 * o->step), .lda = lda,
+                          .b_step = o->step, .b_panel = o->panel, .c = c, .ldc = ldc,
+                          .alpha = e->alpha,
                           .add = first ? e->add : c, .ldadd = first ? e->ldadd : ldc,
                           .row_bias = first ? e->row_bias : NULL,
                           .col_bias = first ? e->col_bias : NULL,
                           .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
-                          .ahead = last || !next ? next : b + (k0 + kc) * step};
-        k->gemm.f32(m, n, last ? depth - k0 : kc, &t);
+                          .ahead = last || !next ? next : at_element(o, (k0 + kc) * o->step)};
+        tile_of_form(k, o->form, m, n, last ? depth - k0 : kc, &t);
     }
     apply_act(k, m, n, c, ldc, e);
+}
+
+void ort_matrix_block_form(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                           const float *a, int64_t lda, ort_dtype form, const void *packed,
+                           float *c, int64_t ldc, const ort_epilogue *epilogue)
+{
+    operand o = packed_operand(k, depth, form, packed);
+    block_f32(k, m, n, depth, a, lda, &o, NULL, c, ldc, epilogue);
 }
 
 void ort_matrix_block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
                           int64_t lda, const float *packed, float *c, int64_t ldc,
                           const ort_epilogue *epilogue)
 {
-    block_f32(k, m, n, depth, a, lda, packed, k->gemm.nr, depth * k->gemm.nr, NULL, c, ldc,
-              epilogue);
+    ort_matrix_block_form(k, m, n, depth, a, lda, ORT_DTYPE_FLOAT, packed, c, ldc, epilogue);
 }
 
 void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
                                 const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
                                 int64_t ldc, const ort_epilogue *epilogue)
 {
-    block_f32(k, m, n, depth, a, lda, b, ldb, k->gemm.nr, NULL, c, ldc, epilogue);
+    operand o = {b, ORT_DTYPE_FLOAT, ldb, k->gemm.nr};
+    block_f32(k, m, n, depth, a, lda, &o, NULL, c, ldc, epilogue);
 }
 
 void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
@@ -175,8 +253,9 @@ static int64_t column_task(const grid *g, int64_t task)
 
 typedef struct product_f32 {
     const ort_kernels *k;
-    int64_t m, n, depth, lda, ldc, step, panel;
-    const float *a, *b;
+    int64_t m, n, depth, lda, ldc;
+    const float *a;
+    operand b;
     float *c;
     const ort_epilogue *e;
     grid g;
@@ -185,12 +264,12 @@ typedef struct product_f32 {
 
 /* Packed panels that the task after this one on the same thread reads: weights that stream come
  * at a third of their speed when each is fetched at its first use. */
-static const float *next_panels(const product_f32 *p, size_t task)
+static const void *next_panels(const product_f32 *p, size_t task)
 {
-    int64_t next = (int64_t)task + p->threads;
-    if (p->step != p->k->gemm.nr || next >= p->g.row_tasks * p->g.column_tasks)
+    int64_t next = (int64_t)task + p->threads, nr = p->k->gemm.nr;
+    if (p->b.step != nr || next >= p->g.row_tasks * p->g.column_tasks)
         return NULL;
-    return p->b + column_task(&p->g, next) * p->g.columns / p->k->gemm.nr * p->panel;
+    return at_element(&p->b, column_task(&p->g, next) * p->g.columns / nr * p->b.panel);
 }
 
 static void task_f32(void *arg, size_t task, int thread)
@@ -207,31 +286,37 @@ static void task_f32(void *arg, size_t task, int thread)
         e.row_bias += i0;
     if (e.col_bias)
         e.col_bias += j0;
-    block_f32(p->k, m, n, p->depth, p->a + i0 * p->lda, p->lda,
-              p->b + j0 / p->k->gemm.nr * p->panel, p->step, p->panel, next_panels(p, task),
+    operand o = p->b;
+    o.b = at_element(&o, j0 / p->k->gemm.nr * o.panel);
+    block_f32(p->k, m, n, p->depth, p->a + i0 * p->lda, p->lda, &o, next_panels(p, task),
               p->c + i0 * p->ldc + j0, p->ldc, &e);
 }
 
 static void run_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *a,
-                    int64_t lda, const float *b, int64_t step, int64_t panel, float *c, int64_t ldc,
-                    const ort_epilogue *epilogue)
+                    int64_t lda, operand b, float *c, int64_t ldc, const ort_epilogue *epilogue)
 {
     if (m <= 0 || n <= 0)
         return;
     ort_epilogue none = ort_epilogue_none();
-    product_f32 p = {call->k, m, n, depth, lda, ldc, step, panel, a, b, c,
-                     epilogue ? epilogue : &none,
+    product_f32 p = {call->k, m, n, depth, lda, ldc, a, b, c, epilogue ? epilogue : &none,
                      plan_grid(m, n, depth, call->k->gemm.nr, sizeof(float)),
                      ort_pool_threads(call->pool)};
     ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f32, &p);
+}
+
+void ort_matrix_multiply_form(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                              const float *a, int64_t lda, ort_dtype form, const void *packed,
+                              float *c, int64_t ldc, const ort_epilogue *epilogue)
+{
+    run_f32(call, m, n, depth, a, lda, packed_operand(call->k, depth, form, packed), c, ldc,
+            epilogue);
 }
 
 void ort_matrix_multiply_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
                              const float *a, int64_t lda, const float *packed, float *c,
                              int64_t ldc, const ort_epilogue *epilogue)
 {
-    int64_t nr = call->k->gemm.nr;
-    run_f32(call, m, n, depth, a, lda, packed, nr, depth * nr, c, ldc, epilogue);
+    ort_matrix_multiply_form(call, m, n, depth, a, lda, ORT_DTYPE_FLOAT, packed, c, ldc, epilogue);
 }
 
 typedef struct product_f64 {
@@ -306,7 +391,8 @@ void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n
     if (m <= 0 || n <= 0)
         return;
     if (!packs(call->k, m, column)) {
-        run_f32(call, m, n, depth, a, lda, b, row, call->k->gemm.nr, c, ldc, epilogue);
+        operand o = {b, ORT_DTYPE_FLOAT, row, call->k->gemm.nr};
+        run_f32(call, m, n, depth, a, lda, o, c, ldc, epilogue);
         return;
     }
     int64_t nr = call->k->gemm.nr;

@@ -24,6 +24,7 @@ ort_epilogue ort_epilogue_none(void);
 
 /* Bytes of B[k][n] packed for these kernels; false when the product overflows. */
 bool ort_matrix_packed_bytes_f32(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
+bool ort_matrix_packed_bytes_16(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
 bool ort_matrix_packed_bytes_f64(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
 /* Pack B, whose element (kk, j) is b[kk * row + j * column]; single-threaded. `packed` should be
  * 64-byte aligned. A transposed B is row = 1, column = its row stride. */
@@ -39,6 +40,13 @@ void ort_matrix_block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t de
 void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
                           const double *a, int64_t lda, const double *packed, double *c,
                           int64_t ldc, double alpha, const double *add, int64_t ldadd);
+/* B packed in the form of its numbers: float, or float16 and bfloat16 in 16 bits, which are widened
+ * on the way (and give the bits that floats would). */
+void ort_matrix_pack_16(const ort_kernels *k, int64_t depth, int64_t n, const uint16_t *b,
+                        int64_t row, int64_t column, uint16_t *packed);
+void ort_matrix_block_form(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                           const float *a, int64_t lda, ort_dtype form, const void *packed,
+                           float *c, int64_t ldc, const ort_epilogue *epilogue);
 /* The same on a B that isn't packed: element (kk, j) = b[kk * ldb + j] (row stride ldb, columns
  * side by side). Best for few rows. */
 void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
@@ -49,6 +57,9 @@ void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int6
 void ort_matrix_multiply_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
                              const float *a, int64_t lda, const float *packed, float *c,
                              int64_t ldc, const ort_epilogue *epilogue);
+void ort_matrix_multiply_form(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                              const float *a, int64_t lda, ort_dtype form, const void *packed,
+                              float *c, int64_t ldc, const ort_epilogue *epilogue);
 void ort_matrix_multiply_f64(const ort_call *call, int64_t m, int64_t n, int64_t depth,
                              const double *a, int64_t lda, const double *packed, double *c,
                              int64_t ldc, double alpha, const double *add, int64_t ldadd);

@@ -4,7 +4,8 @@
  * the scalar tier. A result may be as large as the constants and the message of the node that go
  * with it; what is left of them joins the growth budget, so that folding never makes a file grow.
  * DequantizeLinear of constant weights stays: its input is the small form, and integer operators
- * look for the pair.
+ * look for the pair. So do, in a session, Casts of weights that are packed in 16 bits
+ * (op/half_weight.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "op/eval.h"
+#include "op/half_weight.h"
 #include "pass/pass.h"
 
 /* What an initializer takes in a file beside its data and the name, which the node has as well. */
@@ -75,7 +77,8 @@ static bool afford(const ort_pass_context *c, const ort_node *node, size_t bytes
 static bool foldable(const ort_pass_context *c, const ort_node *node, size_t *in_bytes)
 {
     if (!node->op || !node->op->impl || !node->op->impl->run || !node->output_count ||
-        (node->op->traits & ORT_TRAIT_RANDOM) || ort_edit_is(node, ONNX, "DequantizeLinear"))
+        (node->op->traits & ORT_TRAIT_RANDOM) || ort_edit_is(node, ONNX, "DequantizeLinear") ||
+        (!c->portable && ort_half_is_kept_cast(c->graph, node)))
         return false;
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == ORT_ID_NONE)

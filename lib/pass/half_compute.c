@@ -1,14 +1,18 @@
-/* half_compute.c - what a model computes in float16 is computed in float, from weights converted
- * once; only graph inputs and outputs, and what passes between nodes that stay, keep their type.
+/* half_compute.c - what a model computes in float16 or bfloat16 is computed in float, from weights
+ * converted once or kept in 16 bits (op/half_weight.h); only graph inputs and outputs, tables that
+ * rows are gathered from, and what passes between nodes that stay, keep their type.
  *
- * There are no float16 kernels: an operator would convert its inputs at each run, and round its
- * result. The rounding is also what models that a tool has converted don't survive: squares and
- * sums of theirs leave the range of float16, and onnxruntime, which computes them in float as well,
- * is what they were tried on. Every node with a float16 tensor is rebuilt (twins.h) when its schema
- * allows float in the same places. A graph without float16 weights stays as it is, and so
- * do casts of the model itself. A saved file keeps its types, so this is not for it.
+ * There are no kernels that sum in 16 bits (lib/README.md says why): an operator would convert its
+ * inputs at each run, and round its result. The rounding is also what models that a tool has
+ * converted don't survive: squares and sums of theirs leave the range of float16, and onnxruntime,
+ * which computes them in float as well, is what they were tried on. Every node with such a tensor
+ * is rebuilt (twins.h) when its schema allows float in the same places. A graph without weights of
+ * the type stays as it is, and so do casts of the model itself. A saved file keeps its types, so
+ * this is not for it.
  */
+#include "base/error.h"
 #include "op/edit.h"
+#include "op/half_weight.h"
 #include "pass/pass.h"
 #include "pass/twins.h"
 
@@ -18,7 +22,14 @@ static bool rounds_between(const ort_node *node)
     return ort_edit_is(node, MS, "GatedAdd") || ort_edit_is(node, MS, "ScaledSiLU");
 }
 
-/* Whether float may stand wherever the node has float16. */
+/* A large table stays as it is: the gathered rows are widened. */
+static bool gathers(const ort_twins *twins, const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Gather") &&
+           ort_half_is_kept(ort_graph_value_at(twins->graph, node->inputs[0])->fact.value);
+}
+
+/* Whether float may stand wherever the node has 16 bits. */
 static bool suits(const ort_twins *twins, const ort_node *node)
 {
     ort_schema schema;
@@ -26,7 +37,7 @@ static bool suits(const ort_twins *twins, const ort_node *node)
     bool any = false;
     for (int i = 0; i < node->input_count; i++)
         any = any || ort_twins_is_from(twins, node->inputs[i]);
-    if (!any || rounds_between(node) || !ort_twins_follow(twins, node, &schema))
+    if (!any || rounds_between(node) || gathers(twins, node) || !ort_twins_follow(twins, node, &schema))
         return false;
     for (int i = 0; i < node->input_count; i++) {
         const ort_param *p = ort_schema_param(schema.inputs, schema.input_count, i);
@@ -50,15 +61,15 @@ static bool has_two(const ort_twins *twins)
 
 #define WEIGHTS_MIN 256 /* elements; masks and scales that were folded are mostly smaller */
 
-/* Float16 weights, here or around: without them no tool has converted the model, and each operator
- * rounds as it is written. */
-static bool has_weights(const ort_graph *graph)
+/* Weights of the type, here or around: without them no tool has converted the model, and each
+ * operator rounds as it is written. */
+static bool has_weights(const ort_graph *graph, ort_dtype dtype)
 {
     for (; graph; graph = graph->parent)
         for (ort_id id = 0; id < graph->values.count; id++) {
             const ort_graph_value *value = ort_graph_value_at(graph, id);
             if (value->fact.type.kind == ORT_TYPE_TENSOR &&
-                value->fact.type.dtype == ORT_DTYPE_FLOAT16 && value->producer == ORT_ID_NONE &&
+                value->fact.type.dtype == dtype && value->producer == ORT_ID_NONE &&
                 value->fact.value &&
                 ort_tensor_count(value->fact.value) >= WEIGHTS_MIN)
                 return true;
@@ -81,14 +92,13 @@ static void drop_unread_casts(ort_graph *graph)
     }
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+static ort_status widen(ort_pass_context *c, ort_dtype dtype, int *changes, ort_error *err)
 {
-    ort_twins twins = {.graph = c->graph, .from = ORT_DTYPE_FLOAT16, .to = ORT_DTYPE_FLOAT,
+    ort_twins twins = {.graph = c->graph, .from = dtype, .to = ORT_DTYPE_FLOAT,
                        .cast_opset = ORT_NEWEST_OPSET};
     ort_status status = ORT_OK;
     ort_node *node;
-    if (c->portable || !ort_model_opset(c->graph->model, ONNX) || !has_two(&twins) ||
-        !has_weights(c->graph))
+    if (!has_two(&twins) || !has_weights(c->graph, dtype))
         return ORT_OK;
     ORT_EACH_NODE(c->graph, node)
     {
@@ -102,9 +112,17 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return status;
 }
 
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    if (c->portable || !ort_model_opset(c->graph->model, ONNX))
+        return ORT_OK;
+    ORT_TRY(widen(c, ORT_DTYPE_FLOAT16, changes, err));
+    return widen(c, ORT_DTYPE_BFLOAT16, changes, err);
+}
+
 const ort_pass ort_pass_half_compute = {
     .name = "half_compute",
     .level = 2,
-    .doc = "what is computed in float16 is computed in float",
+    .doc = "what is computed in float16 or bfloat16 is computed in float",
     .apply = apply,
 };

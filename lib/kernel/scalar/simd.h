@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/num.h"
+
 #define SIMD static inline __attribute__((always_inline, unused))
 #define VF_LANES 4
 #define VD_LANES 2
@@ -140,5 +142,15 @@ SIMD vi vi_dot_i16(vi a, vi b, vi c)
     return vi_wrap_add(r, c);
 }
 SIMD vf vf_div(vf a, vf b) { return a / b; }
+SIMD vf vf_from_f16(const uint16_t *p) /* VF_LANES of them */
+{
+    return (vf){ort_f16_to_f32(p[0]), ort_f16_to_f32(p[1]), ort_f16_to_f32(p[2]),
+                ort_f16_to_f32(p[3])};
+}
+SIMD vf vf_from_bf16(const uint16_t *p)
+{
+    return (vf){ort_bf16_to_f32(p[0]), ort_bf16_to_f32(p[1]), ort_bf16_to_f32(p[2]),
+                ort_bf16_to_f32(p[3])};
+}
 
 #endif
