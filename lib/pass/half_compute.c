@@ -37,7 +37,8 @@ static bool suits(const ort_twins *twins, const ort_node *node)
     bool any = false;
     for (int i = 0; i < node->input_count; i++)
         any = any || ort_twins_is_from(twins, node->inputs[i]);
-    if (!any || rounds_between(node) || gathers(twins, node) || !ort_twins_follow(twins, node, &schema))
+    if (!any || rounds_between(node) || gathers(twins, node) ||
+        !ort_twins_follow(twins, node, &schema))
         return false;
     for (int i = 0; i < node->input_count; i++) {
         const ort_param *p = ort_schema_param(schema.inputs, schema.input_count, i);

@@ -1,5 +1,6 @@
 /* test_half.c - weights of 16 bits: products with them have the bits of products with the same
- * numbers as floats, on every tier, for every number of rows and of threads, from a pack as well. */
+ * numbers as floats, on every tier, for every number of rows and of threads, from a pack as well.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
