@@ -7,16 +7,30 @@
 
 #include "base/error.h"
 
+/* A tensor that the value holds, itself or as an item or a map's values: all are of one type. NULL
+ * when it holds none. */
+static const ort_tensor *leaf(const ort_value *value)
+{
+    while (value && value->kind != ORT_KIND_TENSOR)
+        value = value->count == 0 ? NULL : value->items[value->kind == ORT_KIND_MAP];
+    return value ? &value->tensor : NULL;
+}
+
 bool ort_agree_is_float(const ort_value *value)
 {
-    return value->kind == ORT_KIND_TENSOR &&
-           ort_dtype_get(value->tensor.dtype)->class_ == ORT_CLASS_FLOAT;
+    const ort_tensor *t = leaf(value);
+    return t && ort_dtype_get(t->dtype)->class_ == ORT_CLASS_FLOAT;
 }
 
 double ort_agree_magnitude(const ort_value *value)
 {
     double largest = -1;
-    for (int64_t i = 0; i < ort_tensor_count(&value->tensor); i++) {
+    if (value->kind == ORT_KIND_MAP)
+        return ort_agree_magnitude(value->items[1]);
+    for (size_t i = 0; value->kind != ORT_KIND_TENSOR && i < value->count; i++)
+        largest = fmax(largest, ort_agree_magnitude(value->items[i]));
+    for (int64_t i = 0; value->kind == ORT_KIND_TENSOR && i < ort_tensor_count(&value->tensor);
+         i++) {
         double x = fabs(ort_tensor_get_f64(&value->tensor, i));
         if (isfinite(x) && x > largest)
             largest = x;
@@ -26,7 +40,8 @@ double ort_agree_magnitude(const ort_value *value)
 
 static bool is_narrow(const ort_value *v)
 {
-    return v->tensor.dtype == ORT_DTYPE_FLOAT16 || v->tensor.dtype == ORT_DTYPE_BFLOAT16;
+    const ort_tensor *t = leaf(v);
+    return t && (t->dtype == ORT_DTYPE_FLOAT16 || t->dtype == ORT_DTYPE_BFLOAT16);
 }
 
 static ort_status widen(const ort_value *v, ort_value **wide, ort_error *err)
@@ -58,7 +73,8 @@ ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_a
     ort_value *wide_a = NULL, *wide_b = NULL;
     ort_status status = ORT_OK;
     bool both = ort_agree_is_float(a) && ort_agree_is_float(b);
-    bool mixed = both && a->tensor.dtype != b->tensor.dtype;
+    bool mixed = both && a->kind == ORT_KIND_TENSOR && b->kind == ORT_KIND_TENSOR &&
+                 a->tensor.dtype != b->tensor.dtype;
     if (ort_agree_is_float(a)) {
         double scale = ort_agree_magnitude(a);
         options.rtol = tolerance_of(a, b, how);

@@ -7,8 +7,9 @@
 /* What makes 16-bit types coarser than float in a tolerance. */
 #define ORT_AGREE_NARROW 1024
 
+/* A float tensor, or a sequence or map of such. */
 bool ort_agree_is_float(const ort_value *value);
-/* Largest finite magnitude; -1 when there is none. */
+/* Largest finite magnitude among its elements, those of all items; -1 when there is none. */
 double ort_agree_magnitude(const ort_value *value);
 typedef struct ort_agreement {
     double tolerance, atol;
@@ -17,7 +18,8 @@ typedef struct ort_agreement {
 
 /* |a - b| <= atol + tolerance * (max |a| + |a|), with ORT_AGREE_NARROW times the tolerance where
  * either is of 16 bits, or `codes` for it when that is more; bytes within codes * 255; other
- * integers, strings and bools exactly. Float tensors of two types are compared as double. */
+ * integers, strings and bools exactly. Float tensors of two types are compared as double. Items of
+ * sequences and maps share the max |a| of the whole. */
 ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_agreement *how,
                              ort_difference *difference, ort_error *err);
 
