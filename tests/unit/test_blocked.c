@@ -582,9 +582,87 @@ static void chains(test_state *test)
     }
 }
 
+/* ---- NaN and infinity go through the epilogues as through the plain operators */
+
+/* A convolution of every kind but Winograd's, whose transforms mix neighbours; the activation
+ * `name` behind each. */
+static void build_special(net *n, const void *arg)
+{
+    const char *name = arg;
+    const float six = 6, zero = 0;
+    char from[24], to[24];
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, 41, 38));
+    net_constant(n, "zero", ORT_DTYPE_FLOAT, 0, NULL, &zero);
+    net_constant(n, "six", ORT_DTYPE_FLOAT, 0, NULL, &six);
+    add_weights(n, "w0", 4, DIMS(24, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(40, 24, 1, 1));
+    add_weights(n, "w2", 4, DIMS(40, 1, 3, 3));
+    add_weights(n, "w3", 4, DIMS(24, 40, 3, 3));
+    for (int i = 0; i < 4; i++) {
+        const int64_t pad = i == 1 ? 0 : 1, stride = i == 3 ? 2 : 1;
+        snprintf(from, sizeof from, i ? "y%d w%d" : "x w0", i - 1, i);
+        snprintf(to, sizeof to, "c%d", i);
+        ort_node *conv = net_node(n, "Conv", from, to);
+        set_ints(n, conv, "pads", DIMS(pad, pad, pad, pad), 4);
+        set_ints(n, conv, "strides", DIMS(stride, stride), 2);
+        if (i == 2)
+            net_int(n, conv, "group", 40);
+        snprintf(from, sizeof from, strcmp(name, "Clip") ? "c%d" : "c%d zero six", i);
+        snprintf(to, sizeof to, i == 3 ? "y" : "y%d", i);
+        if (strcmp(name, "Swish")) {
+            net_node(n, name, from, to);
+            continue;
+        }
+        char sigmoid[24];
+        snprintf(sigmoid, sizeof sigmoid, "s%d", i);
+        net_node(n, "Sigmoid", from, sigmoid);
+        snprintf(from, sizeof from, "c%d s%d", i, i);
+        net_node(n, "Mul", from, to);
+    }
+    net_output(n, "y");
+}
+
+/* The input of a test, some of its elements no numbers: far enough apart to leave others. */
+static ort_value *special_floats(int64_t images, int64_t height, int64_t width)
+{
+    static const float specials[] = {NAN, INFINITY, -INFINITY};
+    ort_value *x = net_floats(4, DIMS(images, 3, height, width), -1, 0.0011f);
+    float *data = ort_value_data(x);
+    for (int64_t i = 0; i < 3; i++)
+        data[(i * height + 5 + 12 * i) * width + 9 * (i + 1)] = specials[i];
+    return x;
+}
+
+static void specials(test_state *test)
+{
+    static const char *const names[] = {"Relu", "Clip", "HardSwish", "Swish", "LeakyRelu",
+                                        "Sigmoid"};
+    static const shape_case inverted = {48, 24, 61, 67, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
+    ort_value *x = special_floats(1, 41, 38), *wide = special_floats(2, 61, 67), *y = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(on_all_tiers(build_special, names[i], x, 4));
+    CHECK(on_all_tiers(build_chains, &inverted, wide, 0));
+    net n; /* the comparison above is of some numbers, and of some that are none */
+    ort_error err = {0};
+    int64_t odd = 0;
+    CHECK(net_on(&n, NULL, 1));
+    build_special(&n, "Relu");
+    ort_session *s = at_level(&n, 3, &err);
+    CHECK(s && !ort_session_run(s, &x, &y, NULL, &err));
+    for (int64_t i = 0; y && i < 24 * 21 * 19; i++)
+        odd += !isfinite(((const float *)ort_value_data(y))[i]);
+    CHECK(odd > 0 && odd < 24 * 21 * 19 / 2);
+    ort_value_free(x);
+    ort_value_free(y);
+    ort_value_free(wide);
+    ort_session_free(s);
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state test = {0};
+    RUN(&test, specials);
     RUN(&test, chains);
     RUN(&test, open_extents);
     RUN(&test, heads);
