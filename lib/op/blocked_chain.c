@@ -3,11 +3,11 @@
  *
  *     x -> stage 0 -> rows of its output -> stage 1 -> rows -> ... -> last stage (+ z) -> y
  *
- * Inputs: X, then filter and bias of each stage, then Z where the last stage adds one. Stage 0 may
- * read plain rows; the others are 1x1 of stride 1 or depthwise. A task is some output rows of one
- * image: it asks the last stage for a few rows at a time, and each stage asks the one before for
- * the rows under its window that aren't there yet. Buffers are rings of rows. Elements are the sums
- * that each convolution alone gives, wherever bands are cut.
+ * Inputs: X, then filter and bias of each convolution, then Z where the last stage adds one. Stage
+ * 0 may read plain rows; the others are 1x1 of stride 1, depthwise, or maxima of windows. A task is
+ * some output rows of one image: it asks the last stage for a few rows at a time, and each stage
+ * asks the one before for the rows under its window that aren't there yet. Buffers are rings of
+ * rows. Elements are those that each operator alone gives, wherever bands are cut.
  */
 #include "op/blocked_chain.h"
 
@@ -92,7 +92,25 @@ bool ort_chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node *no
     *node = *chain;
     node->attrs = attrs;
     node->attr_count = count;
+    node->op_type = window[0] ? "BlockedConv" : "BlockedMaxPool";
     return true;
+}
+
+/* Has stage i a filter and a bias? */
+static bool is_conv(const ort_node *chain, int i)
+{
+    size_t windows = 0;
+    const int64_t *window = ort_node_ints(chain, "windows", &windows);
+    return windows < (size_t)(i + 1) * ORT_CHAIN_WINDOW || window[i * ORT_CHAIN_WINDOW] != 0;
+}
+
+/* Where the filter of stage i is among the inputs, or would be. */
+static int filter_of(const ort_node *chain, int i)
+{
+    int input = 1;
+    for (int before = 0; before < i; before++)
+        input += is_conv(chain, before) ? 2 : 0;
+    return input;
 }
 
 /* ---- infer */
@@ -118,16 +136,18 @@ static ort_status stage_dims(const ort_infer *x, int stages, ort_dim dims[][5], 
         ort_attr attrs[ORT_CHAIN_ATTRS];
         ort_node node;
         ort_window_spec spec;
-        if (!ort_infer_in_ranked(x, 1 + 2 * i) || x->in[1 + 2 * i]->type.rank != 4 ||
-            !ort_dim_known(x->in[1 + 2 * i]->type.dim[0]))
+        const bool conv = is_conv(x->node, i);
+        const int filter = filter_of(x->node, i);
+        if (conv && (!ort_infer_in_ranked(x, filter) || x->in[filter]->type.rank != 4 ||
+                     !ort_dim_known(x->in[filter]->type.dim[0])))
             return ORT_OK;
-        const ort_type *w = &x->in[1 + 2 * i]->type;
-        if (!ort_chain_stage(x->node, i, attrs, &node))
+        const ort_type *w = conv ? &x->in[filter]->type : NULL;
+        if ((!conv && i == 0) || !ort_chain_stage(x->node, i, attrs, &node))
             return ort_infer_fail(x, err, "stage %d isn't told by the attributes", i);
         ORT_TRY(ort_window_read(&node, &spec, err));
         dims[i][0] = t->dim[0];
-        dims[i][1] = ort_dim_of((w->dim[0].size + block - 1) / block);
-        ORT_TRY(ort_window_infer(x, &spec, 2, plane, w->dim + 2, dims[i] + 2, err));
+        dims[i][1] = conv ? ort_dim_of((w->dim[0].size + block - 1) / block) : dims[i - 1][1];
+        ORT_TRY(ort_window_infer(x, &spec, 2, plane, conv ? w->dim + 2 : NULL, dims[i] + 2, err));
         dims[i][4] = ort_dim_of(block);
         plane[0] = dims[i][2];
         plane[1] = dims[i][3];
@@ -142,7 +162,8 @@ static ort_status chain_infer(ort_infer *x, ort_error *err)
     int stages = stage_count(x->node);
     bool known;
     ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
-    if (stages < 1 || stages > ORT_CHAIN_STAGES || x->node->input_count < 1 + 2 * stages)
+    if (stages < 1 || stages > ORT_CHAIN_STAGES ||
+        x->node->input_count < filter_of(x->node, stages))
         return ort_infer_fail(x, err, "%d inputs don't fit %d stages", x->node->input_count,
                               stages);
     ORT_TRY(stage_dims(x, stages, dims, &known, err));
@@ -160,8 +181,10 @@ static void chain_cost(const ort_infer *x, ort_cost *cost)
         return;
     for (int i = 0; i < stages; i++) {
         double macs = 1;
-        for (int d = 0; d < 4; d++)
-            macs *= (double)x->in[1 + 2 * i]->type.dim[d].size;
+        for (int d = 0; d < 4 && is_conv(x->node, i); d++)
+            macs *= (double)x->in[filter_of(x->node, i)]->type.dim[d].size;
+        if (!is_conv(x->node, i))
+            continue;
         for (int d = 2; d < 4; d++)
             macs *= ort_dim_known(dims[i][d]) ? (double)dims[i][d].size : 0;
         cost->macs += macs * (ort_dim_known(dims[i][0]) ? (double)dims[i][0].size : 0);
@@ -172,7 +195,7 @@ static void chain_cost(const ort_infer *x, ort_cost *cost)
 
 typedef struct stage_packs { /* the node's packed constants, told apart by stage */
     const ort_pack_services *all;
-    int stage;
+    int stage, filter;
 } stage_packs;
 
 static const char *stage_kind(const stage_packs *s, const char *kind, char *text, size_t size)
@@ -198,15 +221,18 @@ static bool made_packed(void *arg, const char *kind, const void *packed, size_t 
 static void absorbed_input(void *arg, int input)
 {
     const stage_packs *s = arg;
-    s->all->absorbed(s->all->arg, input + 2 * s->stage);
+    s->all->absorbed(s->all->arg, input - 1 + s->filter);
 }
 
 static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *err)
 {
     ort_attr attrs[ORT_CHAIN_ATTRS];
     ort_node node;
-    const ort_fact *in[3] = {i ? p->out[0] : p->in[0], p->in[1 + 2 * i], p->in[2 + 2 * i]};
-    stage_packs packs = {p->packs, i};
+    const bool conv = is_conv(p->node, i);
+    const int filter = filter_of(p->node, i);
+    const ort_fact *in[3] = {i ? p->out[0] : p->in[0], conv ? p->in[filter] : NULL,
+                             conv ? p->in[filter + 1] : NULL};
+    stage_packs packs = {p->packs, i, filter};
     ort_pack_services services = {.find = find_packed, .arg = &packs};
     ort_prep stage = *p;
     if (!ort_chain_stage(p->node, i, attrs, &node))
@@ -219,15 +245,18 @@ static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *e
     }
     stage.node = &node;
     stage.in = in;
-    stage.in_count = 3;
+    stage.in_count = conv ? 3 : 1;
     stage.math_strict = true; /* direct sums: rows come one after the other */
-    ORT_TRY(ort_blocked_conv_prepare(&stage, err));
+    ORT_TRY(conv ? ort_blocked_conv_prepare(&stage, err) : ort_blocked_pool_prepare(&stage, err));
     s->stage[i] = stage.state;
     const ort_blocked_state *c = s->stage[i];
     bool pointwise = c->group == 1 && c->kernel[0] * c->kernel[1] == 1 &&
                      c->spec.stride[0] * c->spec.stride[1] == 1 && c->sum_channels >= c->channels;
+    if (c->maximum && i > 0 &&
+        (c->spec.kernel[1] - 1) * c->spec.dilation[1] < ORT_BLOCKED_MAX_REACH)
+        return ORT_OK;
     if (c->plain ? i > 0 : !c->depthwise && !pointwise)
-        return ort_prep_fail(p, err, "stage %d isn't 1x1 nor depthwise", i);
+        return ort_prep_fail(p, err, "stage %d isn't 1x1, depthwise or a maximum", i);
     if (c->depthwise && (c->kernel[1] % 2 == 0 || c->kernel[1] < 3 || c->kernel[1] > 7 ||
                          c->spec.stride[1] > 2 || c->spec.dilation[1] > 1 ||
                          (s->adds && i == s->count - 1)))
@@ -241,7 +270,9 @@ static ort_status chain_prepare(ort_prep *p, ort_error *err)
     if (!s)
         return ort_error_memory(err, sizeof *s);
     s->count = stage_count(p->node);
-    s->adds = p->in_count > 1 + 2 * s->count;
+    s->adds = p->in_count > filter_of(p->node, s->count);
+    if (s->adds && !is_conv(p->node, s->count - 1))
+        return ort_prep_fail(p, err, "a maximum adds nothing");
     for (int i = 0; i < s->count; i++)
         ORT_TRY(prepare_stage(p, i, s, err));
     return ORT_OK;
@@ -275,11 +306,14 @@ static ort_status plan_stage(chain_plan *p, const chain_state *s, int i, ort_blo
 {
     const ort_blocked_state *c = s->stage[i];
     stage_plan *stage = &p->stage[i];
-    if (!c->plain && dims->blocks != (c->group * c->channels + c->block - 1) / c->block)
+    if (!c->plain && !c->maximum &&
+        dims->blocks != (c->group * c->channels + c->block - 1) / c->block)
         return ort_error_set(err, ORT_ERROR_MODEL, "the input of stage %d doesn't fit its filter",
                              i);
-    ORT_TRY(ort_blocked_resolve(&c->spec, dims, c->kernel, &stage->w, err));
-    stage->blocks = dims->blocks = (c->maps + c->block - 1) / c->block;
+    ORT_TRY(ort_blocked_resolve(&c->spec, dims, c->maximum ? NULL : c->kernel, &stage->w, err));
+    if (!c->maximum)
+        dims->blocks = (c->maps + c->block - 1) / c->block;
+    stage->blocks = dims->blocks;
     for (int axis = 0; axis < 2; axis++)
         dims->in[axis] = stage->w.out[axis];
     dims->plane = dims->in[0] * dims->in[1];
@@ -304,7 +338,7 @@ static ort_status chain_shape(ort_shaping *sh, ort_error *err)
     for (int i = 0; i < s->count; i++)
         ORT_TRY(plan_stage(p, s, i, &dims, err));
     p->y_image = dims.blocks * dims.plane * first->block;
-    const ort_tensor *z = s->adds ? sh->in[1 + 2 * s->count] : NULL;
+    const ort_tensor *z = s->adds ? sh->in[sh->in_count - 1] : NULL;
     if ((z && !ort_shape_equal(&z->shape, y)) || dims.n * p->y_image != ort_shape_count(y))
         return ort_error_set(err, ORT_ERROR_MODEL, "Z and the output don't fit the last filter");
     if (dims.n * dims.plane == 0)
@@ -414,6 +448,22 @@ static void depthwise_rows(const band *t, int i, int64_t row, int64_t rows)
     }
 }
 
+static void maximum_rows(const band *t, int i, int64_t row, int64_t rows)
+{
+    const ort_blocked_state *c = t->s->stage[i];
+    const surface *from = input_of(t, i);
+    ort_blocked_band d;
+    ort_blocked_band_of(&t->p->stage[i].w, c->block, &d);
+    d.ring = from->ring;
+    d.first_row = row;
+    d.rows = rows;
+    for (int64_t b = 0; b < t->p->stage[i].blocks; b++) {
+        d.x = from->base + b * from->ring * from->width * c->block;
+        d.out = out_of(t, i, b, row, 0, t->of[i].width);
+        c->k->max_pool(&d);
+    }
+}
+
 static void plain_rows(const band *t, int64_t row, int64_t rows)
 {
     const ort_blocked_state *c = t->s->stage[0];
@@ -449,6 +499,8 @@ static void make_rows(band *t, int i, int64_t first, int64_t last)
         rows = rows_together(&t->of[i], first, last - first);
         if (c->plain) {
             plain_rows(t, first, rows);
+        } else if (c->maximum) {
+            maximum_rows(t, i, first, rows);
         } else if (c->depthwise) {
             depthwise_rows(t, i, first, rows);
         } else {
@@ -493,7 +545,7 @@ static ort_status chain_run(ort_call *call, ort_error *err)
     (void)err;
     const chain_state *s = call->state;
     const chain_plan *p = call->plan_state;
-    const ort_tensor *z = s->adds ? ort_call_in(call, 1 + 2 * s->count) : NULL;
+    const ort_tensor *z = s->adds ? ort_call_in(call, call->in_count - 1) : NULL;
     chain_job j = {call, s, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
                    ort_call_out(call, 0)->data, 1};
     int threads = ort_pool_threads(call->pool);

@@ -1,6 +1,7 @@
-/* blocked_chains.c - convolutions of the blocked layout whose results go nowhere but to the next
- * one, and are too large to stay in the second-level cache, become one BlockedConvChain, which runs
- * them by rows: a first layer and its depthwise one, the parts of an inverted residual.
+/* blocked_chains.c - convolutions of the blocked layout, and maxima behind them, whose results go
+ * nowhere but to the next one, and are too large to stay in the second-level cache, become one
+ * BlockedConvChain, which runs them by rows: a first layer and its depthwise one or its pool, the
+ * parts of an inverted residual.
  *
  * A chain ends where a 1x1 narrows: little is handed over there. Filters of its 1x1 stages are read
  * once for each few rows, so they must be small.
@@ -18,7 +19,7 @@ enum {
     FILTER_BYTES = 128 << 10, /* of a 1x1, at most */
 };
 
-typedef enum stage_kind { NO_STAGE, PLAIN, POINTWISE, DEPTHWISE } stage_kind;
+typedef enum stage_kind { NO_STAGE, PLAIN, POINTWISE, DEPTHWISE, MAXIMUM } stage_kind;
 
 typedef struct chain {
     int count;
@@ -44,21 +45,48 @@ static bool all_ones(const int64_t *numbers, int count)
     return true;
 }
 
-/* What a convolution can be in a chain, its window in the order of ORT_CHAIN_WINDOW. */
+static void list_window(int64_t group, const int64_t *kernel, const ort_window_spec *spec,
+                        int64_t *window)
+{
+    const int64_t list[] = {group,           kernel[0],         kernel[1],
+                            spec->stride[0], spec->stride[1],   spec->dilation[0],
+                            spec->dilation[1], spec->begin[0], spec->begin[1],
+                            spec->end[0],    spec->end[1]};
+    memcpy(window, list, sizeof list);
+}
+
+/* Windows that need no rounding up: stages know floors alone. */
+static stage_kind kind_of_pool(const ort_graph *graph, const ort_node *node, int64_t *window)
+{
+    const ort_type *t = type_of(graph, node->inputs[0]);
+    ort_window_spec spec;
+    if (t->rank != 5 || ort_window_read(node, &spec, NULL) || !spec.has_kernel ||
+        spec.auto_pad != ORT_PAD_EXPLICIT || spec.kernel[1] > 16 || spec.dilation[1] > 2)
+        return NO_STAGE;
+    for (int i = 0; i < 2; i++) {
+        int64_t room = t->dim[2 + i].size + spec.begin[i] + spec.end[i] -
+                       (spec.kernel[i] - 1) * spec.dilation[i] - 1;
+        if (!ort_dim_known(t->dim[2 + i]) || (spec.ceil_mode && room % spec.stride[i]))
+            return NO_STAGE;
+    }
+    list_window(0, spec.kernel, &spec, window);
+    return MAXIMUM;
+}
+
+/* What a node can be in a chain, its window in the order of ORT_CHAIN_WINDOW. */
 static stage_kind kind_of(const ort_graph *graph, const ort_node *node, int64_t *window)
 {
     ort_shape w;
     ort_window_spec spec;
+    if (ort_edit_is(node, ORT_INTERNAL, "BlockedMaxPool"))
+        return kind_of_pool(graph, node, window);
     if (!ort_edit_is(node, ORT_INTERNAL, "BlockedConv") || node->input_count < 3 ||
         node->inputs[2] == ORT_ID_NONE || !ort_edit_constant(graph, node, 1) ||
         !ort_type_concrete(type_of(graph, node->inputs[1]), &w) || w.rank != 4 ||
         ort_window_read(node, &spec, NULL) || spec.auto_pad != ORT_PAD_EXPLICIT)
         return NO_STAGE;
     int64_t group = ort_node_int(node, "group", 1), *pads = window + 7;
-    const int64_t list[] = {group,          w.dim[2],         w.dim[3],         spec.stride[0],
-                            spec.stride[1], spec.dilation[0], spec.dilation[1], spec.begin[0],
-                            spec.begin[1],  spec.end[0],      spec.end[1]};
-    memcpy(window, list, sizeof list);
+    list_window(group, w.dim + 2, &spec, window);
     if (type_of(graph, node->inputs[0])->rank == 4)
         return has_sum(node) ? NO_STAGE : PLAIN;
     if (group > 1) {
@@ -94,7 +122,7 @@ static bool match(const ort_graph *graph, ort_node *first, chain *c)
 {
     stage_kind kind = kind_of(graph, first, c->windows), next_kind;
     c->count = 0;
-    if (kind == NO_STAGE)
+    if (kind == NO_STAGE || kind == MAXIMUM)
         return false;
     c->stage[c->count++] = first;
     while (c->count < ORT_CHAIN_STAGES) {
@@ -167,8 +195,8 @@ static ort_status fuse(ort_graph *graph, const chain *c, lists *l, ort_error *er
     ort_node whole = *c->stage[0];
     inputs[count++] = whole.inputs[0];
     for (int i = 0; i < c->count; i++) {
-        inputs[count++] = c->stage[i]->inputs[1];
-        inputs[count++] = c->stage[i]->inputs[2];
+        for (int k = 1; k < 3 && c->windows[i * ORT_CHAIN_WINDOW]; k++)
+            inputs[count++] = c->stage[i]->inputs[k];
         if (i)
             whole.origin = ort_edit_origin(graph, &whole, c->stage[i]);
     }
@@ -195,9 +223,11 @@ static bool continues(const ort_graph *graph, const ort_node *node)
 {
     chain c;
     ort_node *before = ort_edit_producer(graph, node->inputs[0]);
-    if (!ort_edit_is(before, ORT_INTERNAL, "BlockedConv"))
+    if (before && ort_edit_is(before, ORT_INTERNAL, "BlockedMaxPool"))
+        before = ort_edit_producer(graph, before->inputs[0]);
+    if (!before || !ort_edit_is(before, ORT_INTERNAL, "BlockedConv") || !match(graph, before, &c))
         return false;
-    return match(graph, before, &c) && c.stage[1] == node;
+    return c.stage[1] == node || (c.count > 2 && c.stage[2] == node);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

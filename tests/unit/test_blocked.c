@@ -582,6 +582,45 @@ static void chains(test_state *test)
     }
 }
 
+/* Maxima between convolutions, and behind the last. */
+static void build_pools(net *n, const void *arg)
+{
+    (void)arg;
+    net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 63, 70));
+    add_weights(n, "w0", 4, DIMS(48, 3, 3, 3));
+    add_weights(n, "w1", 4, DIMS(56, 48, 1, 1));
+    add_weights(n, "b0", 1, DIMS(48));
+    add_weights(n, "b1", 1, DIMS(56));
+    net_node(n, "Conv", "x w0 b0", "a");
+    net_node(n, "Relu", "a", "a2");
+    ort_node *wide = net_node(n, "MaxPool", "a2", "p");
+    set_ints(n, wide, "kernel_shape", DIMS(5, 7), 2);
+    set_ints(n, wide, "pads", DIMS(2, 3, 2, 3), 4);
+    net_node(n, "Conv", "p w1 b1", "c");
+    net_node(n, "HardSwish", "c", "c2");
+    ort_node *half = net_node(n, "MaxPool", "c2", "y");
+    set_ints(n, half, "kernel_shape", DIMS(3, 2), 2);
+    set_ints(n, half, "strides", DIMS(2, 2), 2);
+    set_ints(n, half, "pads", DIMS(1, 0, 1, 0), 4);
+    net_int(n, half, "ceil_mode", 1);
+    net_output(n, "y");
+}
+
+static void pools_in_chains(test_state *test)
+{
+    ort_value *x = net_floats(4, DIMS(2, 3, 63, 70), -1, 0.00017f);
+    net n;
+    ort_error err = {0};
+    CHECK(on_all_tiers(build_pools, NULL, x, 0));
+    CHECK(net_on(&n, NULL, 1));
+    build_pools(&n, NULL);
+    ort_session *s = at_level(&n, 3, &err);
+    CHECK(s && count_ops(s, "BlockedConvChain") == 1 && !count_ops(s, "BlockedMaxPool"));
+    ort_session_free(s);
+    net_free(&n);
+    ort_value_free(x);
+}
+
 /* ---- NaN and infinity go through the epilogues as through the plain operators */
 
 /* A convolution of every kind but Winograd's, whose transforms mix neighbours; the activation
@@ -642,6 +681,9 @@ static void specials(test_state *test)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK(on_all_tiers(build_special, names[i], x, 4));
     CHECK(on_all_tiers(build_chains, &inverted, wide, 0));
+    ort_value_free(wide);
+    wide = special_floats(2, 63, 70);
+    CHECK(on_all_tiers(build_pools, NULL, wide, 0));
     net n; /* the comparison above is of some numbers, and of some that are none */
     ort_error err = {0};
     int64_t odd = 0;
@@ -664,6 +706,7 @@ int main(void)
     test_state test = {0};
     RUN(&test, specials);
     RUN(&test, chains);
+    RUN(&test, pools_in_chains);
     RUN(&test, open_extents);
     RUN(&test, heads);
     RUN(&test, panels);
