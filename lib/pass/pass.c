@@ -18,6 +18,10 @@
 /* Rounds over the whole table: passes that undo each other are a defect. */
 #define ROUNDS_MAX 20
 
+/* Bodies are visited in batches of so many nodes, which stay in the second-level cache while all
+ * passes look at them: a model may have tens of thousands of bodies of a node or two. */
+#define BATCH_NODES 256
+
 static const ort_pass *const passes[] = {
 #define X(name) &ort_pass_##name,
 #include "pass/passes.def"
@@ -78,16 +82,13 @@ void ort_pass_note(const ort_pass_context *context, const ort_node *node, const 
         (void)!ort_vec_push(&m->list, miss);
 }
 
-static void tell_near_misses(const ort_pass_options *o, const ort_near_misses *m)
+static void tell_near_miss(const ort_pass_options *o, const near_miss *miss)
 {
-    for (size_t i = 0; i < m->list.count; i++) {
-        const near_miss *miss = &m->list.data[i];
-        if (o->near_miss)
-            o->near_miss(o->near_miss_arg, miss->pass, miss->label, miss->condition);
-        else
-            ort_log_write(o->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", miss->pass->name,
-                          miss->label, miss->condition);
-    }
+    if (o->near_miss)
+        o->near_miss(o->near_miss_arg, miss->pass, miss->label, miss->condition);
+    else
+        ort_log_write(o->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", miss->pass->name,
+                      miss->label, miss->condition);
 }
 
 static void drop_near_misses(ort_near_misses *m)
@@ -155,12 +156,9 @@ static ort_status check_names(const ort_pass *const *table, const char *const *n
     return ORT_OK;
 }
 
-/* *graphs counts the graph and its bodies. */
-static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, int *graphs,
-                         ort_error *err)
+/* To the pass's fixed point on this graph, its bodies not. */
+static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, ort_error *err)
 {
-    ort_node *node;
-    ++*graphs;
     for (int sweep = 0; sweep < SWEEPS_MAX; sweep++) {
         int changes = 0;
         context->graph = graph;
@@ -170,9 +168,6 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
         *total += changes;
         ORT_TRY(ort_edit_finish(graph, err));
     }
-    ORT_EACH_NODE(graph, node)
-        for (int i = 0; i < node->body_count; i++)
-            ORT_TRY(run_on(context, node->bodies[i], total, graphs, err));
     return ORT_OK;
 }
 
@@ -199,9 +194,9 @@ typedef struct pass_state {
     const ort_pass *pass;
     uint64_t ns;
     int changes;
-    /* What run->changes was when it last left the graph as it found it: unless something changed
-     * since, it would do so again. -1: it must run. */
-    int settled;
+    /* What run->changes was when it left the main graph in the last round: unless something changed
+     * since, there or in a body, it would change nothing again. -1: it must run. */
+    int settled, left; /* left: of this round */
     struct ort_pattern_table *patterns;
 } pass_state;
 
@@ -213,11 +208,14 @@ typedef struct pass_run {
     ort_near_misses *near_misses; /* NULL: they aren't asked for, or not yet */
 } pass_run;
 
-static ort_status run_pass(ort_model *model, pass_run *run, pass_state *state, ort_error *err)
+/* On a batch of graphs. */
+static ort_status run_pass(pass_run *run, pass_state *state, ort_graph *const *graphs,
+                           size_t count, ort_error *err)
 {
     const ort_pass_options *options = run->options;
+    ort_status status = ORT_OK;
     uint64_t begin = ort_clock_ns();
-    int changes = 0, graphs = 0;
+    int changes = 0;
     ort_pass_context context = {.registry = options->registry,
                                 .k = ort_kernels_get("scalar"),
                                 .target = options->target,
@@ -229,15 +227,78 @@ static ort_status run_pass(ort_model *model, pass_run *run, pass_state *state, o
                                 .near_misses = run->near_misses,
                                 .pass = state->pass,
                                 .patterns = state->patterns};
-    ort_status status = run_on(&context, model->graph, &changes, &graphs, err);
+    for (size_t i = 0; !status && i < count; i++)
+        status = run_on(&context, graphs[i], &changes, err);
     state->patterns = context.patterns;
     if (!run->near_misses)
         state->ns += ort_clock_ns() - begin;
     state->changes += changes;
     run->changes += changes;
-    /* Its last sweep changed nothing; of several graphs one may have changed after another. */
-    state->settled = changes && graphs > 1 ? -1 : run->changes;
     return status ? ort_error_wrap(err, status, "pass %s", state->pass->name) : ORT_OK;
+}
+
+typedef ORT_VEC(ort_graph *) graph_list;
+
+static bool add_bodies(graph_list *graphs, const ort_graph *graph)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; i < node->body_count; i++)
+            if (!ort_vec_push(graphs, node->bodies[i]))
+                return false;
+    return true;
+}
+
+/* Where the batch ends that begins at `first`. */
+static size_t batch_end(const graph_list *graphs, size_t first)
+{
+    size_t nodes = graphs->data[first]->order.count, at = first + 1;
+    while (first && at < graphs->count &&
+           nodes + graphs->data[at]->order.count <= BATCH_NODES)
+        nodes += graphs->data[at++]->order.count;
+    return at;
+}
+
+/* The passes from `from` up to `to` on a batch of graphs, then on the next: the main graph by
+ * itself, after it bodies, after them those within. All passes, or (not `all`) those that
+ * something changed for. */
+static ort_status run_batches(pass_run *run, graph_list *graphs, int from, int to, bool all,
+                              ort_error *err)
+{
+    for (size_t first = 0, end; first < graphs->count; first = end) {
+        end = batch_end(graphs, first);
+        for (int i = from; i < to; i++) {
+            pass_state *state = &run->states[i];
+            if (all || state->settled != run->changes)
+                ORT_TRY(run_pass(run, state, graphs->data + first, end - first, err));
+            if (!first)
+                state->left = run->changes;
+        }
+        for (size_t i = first; i < end; i++)
+            if (!add_bodies(graphs, graphs->data[i]))
+                return ort_error_memory(err, graphs->count * sizeof(ort_graph *));
+    }
+    for (int i = from; i < to; i++)
+        run->states[i].settled = run->states[i].left;
+    return ORT_OK;
+}
+
+/* Those of level 0 are done with every graph before others begin. */
+static ort_status run_round(ort_model *model, pass_run *run, bool all, ort_error *err)
+{
+    graph_list graphs = {0};
+    ort_status status = ORT_OK;
+    for (int from = 0, to; !status && from < run->count; from = to) {
+        to = from + 1;
+        while (to < run->count && !run->states[to].pass->level == !run->states[from].pass->level)
+            to++;
+        ort_vec_clear(&graphs);
+        status = ort_vec_push(&graphs, model->graph)
+                     ? run_batches(run, &graphs, from, to, all, err)
+                     : ort_error_memory(err, sizeof(ort_graph *));
+    }
+    ort_vec_release(&graphs);
+    return status;
 }
 
 static void report(const pass_run *run)
@@ -272,9 +333,7 @@ static ort_status run_rounds(ort_model *model, pass_run *run, ort_error *err)
     int before = -1;
     for (int round = 0; run->changes != before && round < ROUNDS_MAX; round++) {
         before = run->changes;
-        for (int i = 0; i < run->count; i++)
-            if (run->states[i].settled != run->changes)
-                ORT_TRY(run_pass(model, run, &run->states[i], err));
+        ORT_TRY(run_round(model, run, false, err));
     }
     return ORT_OK;
 }
@@ -289,12 +348,20 @@ static ort_status ask_round(ort_model *model, pass_run *run, ort_near_misses *mi
     for (int round = 0; run->changes != before && round < ROUNDS_MAX; round++) {
         before = run->changes;
         drop_near_misses(misses);
-        for (int i = 0; i < run->count; i++)
-            ORT_TRY(run_pass(model, run, &run->states[i], err));
+        ORT_TRY(run_round(model, run, true, err));
     }
     if (run->options->near_miss_ns)
         *run->options->near_miss_ns = ort_clock_ns() - begin;
     return ORT_OK;
+}
+
+/* In the order of the passes. */
+static void tell_near_misses(const pass_run *run, const ort_near_misses *m)
+{
+    for (int k = 0; k < run->count; k++)
+        for (size_t i = 0; i < m->list.count; i++)
+            if (m->list.data[i].pass == run->states[k].pass)
+                tell_near_miss(run->options, &m->list.data[i]);
 }
 
 static void release_run(pass_run *run)
@@ -320,7 +387,7 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
         status = ask_round(model, &run, &misses, err);
     if (!status) {
         report(&run);
-        tell_near_misses(options, &misses);
+        tell_near_misses(&run, &misses);
     }
     drop_near_misses(&misses);
     release_run(&run);
