@@ -7,26 +7,37 @@
 #include "base/error.h"
 #include "graph/uses.h"
 
-static bool add_graphs(ort_graph_list *list, ort_graph *graph)
+/* ---- names of a model */
+
+static bool count_names(ort_name_counts *counts, const ort_graph *graph, int step)
 {
     const ort_node *node;
-    if (!ort_vec_push(&list->graphs, graph))
-        return false;
+    for (size_t i = 0; i < graph->names.count; i++) {
+        const ort_hashmap_entry *e = &graph->names.entries[i];
+        uint64_t count = 0;
+        (void)ort_hashmap_get(&counts->names, e->key, e->key_length, &count);
+        if (!ort_hashmap_put(&counts->names, e->key, e->key_length, count + (uint64_t)step))
+            return false;
+    }
     ORT_EACH_NODE(graph, node)
         for (int b = 0; b < node->body_count; b++)
-            if (!add_graphs(list, node->bodies[b]))
+            if (!count_names(counts, node->bodies[b], step))
                 return false;
     return true;
 }
 
-bool ort_graph_list_fill(ort_graph_list *list, const ort_model *model)
+ort_status ort_name_counts_take(ort_name_counts *counts, const ort_model *model,
+                                const ort_node *node, ort_error *err)
 {
-    return add_graphs(list, model->graph);
+    bool counted = counts->names.count || count_names(counts, model->graph, 1);
+    for (int b = 0; counted && b < node->body_count; b++)
+        counted = count_names(counts, node->bodies[b], -1);
+    return counted ? ORT_OK : ort_error_memory(err, sizeof(ort_hashmap_entry));
 }
 
-void ort_graph_list_release(ort_graph_list *list)
+void ort_name_counts_release(ort_name_counts *counts)
 {
-    ort_vec_release(&list->graphs);
+    ort_hashmap_release(&counts->names);
 }
 
 bool ort_body_is_copyable(const ort_graph *body, bool once)
@@ -45,22 +56,11 @@ bool ort_body_is_copyable(const ort_graph *body, bool once)
 
 /* ---- names */
 
-/* In a body of the node whose body is copied: all of them die. */
-static bool dies(const ort_body_copy *c, const ort_graph *graph)
-{
-    while (graph && graph->parent != c->graph)
-        graph = graph->parent;
-    return graph && graph->parent_node == c->body->parent_node;
-}
-
 static bool taken(const ort_body_copy *c, const char *name)
 {
-    for (size_t i = 0; i < c->graphs->graphs.count; i++) {
-        const ort_graph *graph = c->graphs->graphs.data[i];
-        if (!dies(c, graph) && ort_graph_find_value(graph, name) != ORT_ID_NONE)
-            return true;
-    }
-    return false;
+    uint64_t count = 0;
+    return ort_graph_find_value(c->graph, name) != ORT_ID_NONE ||
+           (ort_hashmap_get_str(&c->counts->names, name, &count) && count);
 }
 
 static const char *new_name(const ort_body_copy *c, const char *name)
@@ -110,7 +110,8 @@ static ort_status map_result(const ort_body_copy *c, ort_id id, ort_error *err)
 
 /* ---- bodies inside */
 
-static void move_bodies(const ort_body_copy *c, ort_node *from, ort_node *to)
+static ort_status move_bodies(const ort_body_copy *c, ort_node *from, ort_node *to,
+                              ort_error *err)
 {
     to->bodies = from->bodies;
     to->body_count = from->body_count;
@@ -125,7 +126,10 @@ static void move_bodies(const ort_body_copy *c, ort_node *from, ort_node *to)
         for (int i = 0; i < to->implicit_count; i++)
             ort_graph_name_captures(body, to->implicit[i],
                                     c->graph->values.data[to->implicit[i]]->name);
+        if (!count_names(c->counts, body, 1))
+            return ort_error_memory(err, sizeof(ort_hashmap_entry));
     }
+    return ORT_OK;
 }
 
 static ort_status map_implicit(const ort_body_copy *c, const ort_node *from, ort_node *to,
@@ -182,8 +186,7 @@ static ort_status copy_node(const ort_body_copy *c, ort_node *from, ort_id *ids,
     if (!from->body_count)
         return ORT_OK;
     ORT_TRY(map_implicit(c, from, to, err));
-    move_bodies(c, from, to);
-    return ORT_OK;
+    return move_bodies(c, from, to, err);
 }
 
 ort_status ort_body_copy_nodes(const ort_body_copy *c, ort_error *err)

@@ -23,7 +23,7 @@ typedef struct site {
     ort_pass_context *c;
     ort_node *node;
     ort_graph *body;
-    ort_graph_list *graphs;
+    ort_name_counts *counts;
     int64_t rounds;
     int first;   /* slot of the first carried value; Scan: of the first state */
     int carried; /* values carried from round to round */
@@ -76,7 +76,7 @@ static ort_status copy_round(const site *s, const round_io *io, const char *suff
 {
     ort_graph *graph = s->c->graph;
     size_t from = graph->nodes.count;
-    ort_body_copy copy = {.graph = graph, .body = s->body, .graphs = s->graphs, .map = io->map,
+    ort_body_copy copy = {.graph = graph, .body = s->body, .counts = s->counts, .map = io->map,
                           .suffix = suffix, .keeps_constants = !io->first};
     bind(s, io);
     ORT_TRY(ort_body_copy_nodes(&copy, err));
@@ -101,13 +101,15 @@ static ort_status inline_if(site *s, ort_error *err)
     for (size_t i = 0; i < outs; i++)
         list[i] = (int)i < s->node->output_count ? s->node->outputs[i] : ORT_ID_NONE;
     round_io io = {.map = list + 2 * outs, .outputs = list, .results = list + outs, .first = true};
+    ort_status status = ort_name_counts_take(s->counts, s->c->graph->model, s->node, err);
     ort_graph_remove_node(s->c->graph, s->node);
-    ort_status status = copy_round(s, &io, "", err);
+    if (!status)
+        status = copy_round(s, &io, "", err);
     free(list);
     return status;
 }
 
-static ort_status try_if(ort_pass_context *c, ort_node *node, ort_graph_list *graphs, int *changes,
+static ort_status try_if(ort_pass_context *c, ort_node *node, ort_name_counts *counts, int *changes,
                          ort_error *err)
 {
     const ort_tensor *condition = ort_edit_constant(c->graph, node, 0);
@@ -115,7 +117,7 @@ static ort_status try_if(ort_pass_context *c, ort_node *node, ort_graph_list *gr
         return ORT_OK;
     const char *branch = ort_tensor_get_i64(condition, 0) ? "then_branch" : "else_branch";
     int body = ort_node_body(node, branch);
-    site s = {.c = c, .node = node, .graphs = graphs};
+    site s = {.c = c, .node = node, .counts = counts};
     if (body < 0)
         return ORT_OK;
     s.body = node->bodies[body];
@@ -317,8 +319,10 @@ static ort_status unroll(site *s, ort_error *err)
     u.state = u.results + outs;
     u.map = u.state + s->carried;
     u.parts = u.map + values;
+    ort_status status = ort_name_counts_take(s->counts, s->c->graph->model, s->node, err);
     ort_graph_remove_node(s->c->graph, s->node); /* its outputs are free, its inputs still known */
-    ort_status status = unroll_rounds(s, &u, err);
+    if (!status)
+        status = unroll_rounds(s, &u, err);
     if (!status)
         status = finish(s, &u, s->node->outputs, err);
     free(block);
@@ -394,11 +398,11 @@ static ort_status run_site(site *s, int *changes, ort_error *err)
     return unroll(s, err);
 }
 
-static ort_status try_loop(ort_pass_context *c, ort_node *node, ort_graph_list *graphs,
+static ort_status try_loop(ort_pass_context *c, ort_node *node, ort_name_counts *counts,
                            int *changes, ort_error *err)
 {
     int body = ort_node_body(node, "body");
-    site s = {.c = c, .node = node, .graphs = graphs, .first = 2,
+    site s = {.c = c, .node = node, .counts = counts, .first = 2,
               .carried = node->input_count > 2 ? node->input_count - 2 : 0};
     if (body < 0 || node->input_count < 2)
         return ORT_OK;
@@ -429,11 +433,11 @@ static int64_t scan_rounds(const ort_graph *graph, const ort_node *node, int fir
     return rounds;
 }
 
-static ort_status try_scan(ort_pass_context *c, ort_node *node, ort_graph_list *graphs,
+static ort_status try_scan(ort_pass_context *c, ort_node *node, ort_name_counts *counts,
                            int *changes, ort_error *err)
 {
     int body = ort_node_body(node, "body");
-    site s = {.c = c, .node = node, .graphs = graphs,
+    site s = {.c = c, .node = node, .counts = counts,
               .scanned = (int)ort_node_int(node, "num_scan_inputs", 0)};
     s.carried = node->input_count - s.scanned;
     if (body < 0 || node->opset < 9 || s.scanned < 1 || s.carried < 0)
@@ -448,7 +452,7 @@ static ort_status try_scan(ort_pass_context *c, ort_node *node, ort_graph_list *
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    ort_graph_list graphs = {0};
+    ort_name_counts counts = {0};
     ort_status status = ORT_OK;
     ort_node *node;
     ORT_EACH_NODE(c->graph, node)
@@ -456,16 +460,13 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         bool is_if = ort_edit_is(node, ONNX, "If"), is_loop = ort_edit_is(node, ONNX, "Loop");
         if (!is_if && !is_loop && !ort_edit_is(node, ONNX, "Scan"))
             continue;
-        if (!graphs.graphs.count && !ort_graph_list_fill(&graphs, c->graph->model))
-            status = ort_error_memory(err, sizeof graphs);
-        if (!status)
-            status = is_if     ? try_if(c, node, &graphs, changes, err)
-                     : is_loop ? try_loop(c, node, &graphs, changes, err)
-                               : try_scan(c, node, &graphs, changes, err);
+        status = is_if     ? try_if(c, node, &counts, changes, err)
+                 : is_loop ? try_loop(c, node, &counts, changes, err)
+                           : try_scan(c, node, &counts, changes, err);
         if (status)
             break;
     }
-    ort_graph_list_release(&graphs);
+    ort_name_counts_release(&counts);
     return status;
 }
 

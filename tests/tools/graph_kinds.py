@@ -45,21 +45,61 @@ def constants(count):
                  [initializer(f"c{i}", [1], [1e-3 * i]) for i in range(count // 2)])
 
 
+def body(which, nodes, out):
+    """A branch of an If whose result is `out`."""
+    graph = b"".join(field(1, n) for n in nodes) + field(2, f"{out}_{which}")
+    return field(5, field(1, f"{which}_branch") + field(6, graph + field(12, value_info(out, [1]))) +
+                 field(20, 5))
+
+
+def choice(bit, out, then_nodes, then_out, else_nodes, else_out):
+    return (node("If", [bit], [out]) + body("then", then_nodes, then_out) +
+            body("else", else_nodes, else_out))
+
+
+def exp_or_tanh(bit, out, at):
+    """An If with a node in either branch."""
+    return choice(bit, out, [node("Exp", [at], [f"{out}_then"])], f"{out}_then",
+                  [node("Tanh", [at], [f"{out}_else"])], f"{out}_else")
+
+
+BIT = [node("Cast", ["x"], ["bits"], attributes={"to": 9}), node("Squeeze", ["bits"], ["bit"])]
+
+
 def subgraphs(count):
     """Conditions of the data, each with a node in either branch."""
-    def branch(name, op, source, i):
-        graph = field(1, node(op, [source], [f"{name}{i}"])) + field(2, f"{name}{i}_graph")
-        graph += field(12, value_info(f"{name}{i}", [1]))
-        return field(5, field(1, f"{name}_branch") + field(6, graph) + field(20, 5))
-
-    nodes, at = [node("Cast", ["x"], ["bits"], attributes={"to": 9}),
-                 node("Squeeze", ["bits"], ["bit"])], "x"
+    nodes, at = list(BIT), "x"
     for i in range(count // 3):
-        nodes.append(node("If", ["bit"], [f"v{i}"]) + branch("then", "Exp", at, i) +
-                     branch("else", "Tanh", at, i))
+        nodes.append(exp_or_tanh("bit", f"v{i}", at))
         at = f"v{i}"
     return whole(nodes + [node("Identity", [at], ["out"])])
 
 
-KINDS = {"a chain": chain, "one wide sum": wide, "diamonds": diamonds,
-         "constants": constants, "subgraphs": subgraphs}
+def known_conditions(count):
+    """The same, of one constant condition: every branch moves out."""
+    nodes = [node("Shape", ["x"], ["dims"]), node("Squeeze", ["dims"], ["one"]),
+             node("Cast", ["one"], ["bit"], attributes={"to": 9})]
+    at = "x"
+    for i in range(count // 3):
+        nodes.append(exp_or_tanh("bit", f"v{i}", at))
+        at = f"v{i}"
+    return whole(nodes + [node("Identity", [at], ["out"])])
+
+
+def nested(count, depth=25):
+    """Towers of conditions of the data, each inside a branch of the next."""
+    nodes, at = list(BIT), "x"
+    for i in range(count // (2 * depth + 1)):
+        out = f"t{i}_{depth}"
+        inner = [node("Exp", [at], [out])]
+        for d in reversed(range(depth)):
+            inner = [choice("bit", f"t{i}_{d}", inner, out, [node("Tanh", [at], [f"e{i}_{d}"])],
+                            f"e{i}_{d}")]
+            out = f"t{i}_{d}"
+        nodes += inner
+        at = out
+    return whole(nodes + [node("Identity", [at], ["out"])])
+
+
+KINDS = {"a chain": chain, "one wide sum": wide, "diamonds": diamonds, "constants": constants,
+         "subgraphs": subgraphs, "known conditions": known_conditions, "nested conditions": nested}
