@@ -11,6 +11,8 @@
 #define CORE ort_attention_core_f32
 #define FEW_ROWS 8
 #define BLEND_ROWS 4 /* from here on a tile of rows reads the values less often */
+#define KEY_TILE 512 /* whole panels; 64 rows of scores stay in the second-level cache */
+#define LONG_ROW 1024
 
 static size_t packed_bytes(const ort_kernels *k, int64_t rows, int64_t T, int64_t D)
 {
@@ -57,6 +59,36 @@ static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, cons
     ort_matrix_block_plain_f32(run->call->k, rows, run->E, keys, scores, run->T, v, run->v.row, y,
                                run->y.row, NULL);
 }
+
+/* Scores [rows][KEY_TILE] of packed keys from `first` on, a whole panel; q [rows][D], scaled. */
+static void tile_products(const ort_attention_run *run, int64_t rows, int64_t first, int64_t keys,
+                          const float *q, const void *packed, float *scores)
+{
+    ort_matrix_block_f32(run->call->k, rows, keys, run->D, q, run->D,
+                         (const float *)packed + first * run->D, scores, KEY_TILE, NULL);
+}
+
+static void weigh_tile(const ort_attention_run *run, int64_t rows, int64_t keys,
+                       const float *scores, const float *v, bool more, float *y)
+{
+    ort_epilogue e = ort_epilogue_none();
+    e.add = more ? y : NULL;
+    e.ldadd = run->y.row;
+    ort_matrix_block_plain_f32(run->call->k, rows, run->E, keys, scores, KEY_TILE, v, run->v.row,
+                               y, run->y.row, &e);
+}
+
+static float max_row(const ort_kernels *k, const float *row, int64_t n)
+{
+    return (float)k->math.reduce[ORT_ACCUM_MAX](row, (size_t)n);
+}
+
+static float exp_row(const ort_kernels *k, float *row, int64_t n, float center)
+{
+    return k->math.exp_sum(row, row, (size_t)n, center);
+}
+
+static float exp_of(float x) { return expf(x); }
 
 static void cap_row(const ort_kernels *k, float *row, int64_t n, float cap)
 {
