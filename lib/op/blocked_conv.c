@@ -6,6 +6,8 @@
  *               their padding, then every tap is a constant offset.
  *   depthwise   a task is some output rows of one block of channels.
  *
+ * A plane of one column under a window of one column is taken for one row, which it is in memory.
+ *
  * Long sums are cut along the input channels, so that the weights of a call stay in the cache and
  * rounding errors small; the cut depends on the filter alone.
  */
@@ -324,6 +326,18 @@ static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked
     return ort_blocked_rows_offsets(sh->arena, w, s->channels, &p->plain, err);
 }
 
+static void turn_column(ort_window *w)
+{
+    int64_t *lists[] = {w->in, w->out, w->kernel, w->stride, w->dilation, w->begin, w->end};
+    if (w->in[1] != 1 || w->out[1] != 1 || w->kernel[1] != 1 || w->begin[1] != 0)
+        return;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        int64_t first = lists[i][0];
+        lists[i][0] = lists[i][1];
+        lists[i][1] = first;
+    }
+}
+
 ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
 {
     const ort_blocked_state *s = sh->state;
@@ -349,6 +363,7 @@ ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
         return ORT_OK;
     if (s->winograd)
         return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
+    turn_column(&p->w);
     p->vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
     if (s->plain)
         return plan_plain(sh, p, s, err);
@@ -503,7 +518,7 @@ static void task_product(void *arg, size_t task, int thread)
     const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
                                 s->block;
     ort_blocked_conv c = {
-        .x_block = p->in.plane * s->block, .w_rows = s->kernel[0], .vectors = at.vectors};
+        .x_block = p->in.plane * s->block, .w_rows = p->w.kernel[0], .vectors = at.vectors};
     for (int64_t channel = 0; channel < s->channels; channel += c.channels) {
         c.channels = ort_min_i64(s->sum_channels, s->channels - channel);
         c.w = weights_of(j, &at, channel);

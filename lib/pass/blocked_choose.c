@@ -88,10 +88,19 @@ bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
            (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
 }
 
-/* Columns: the kernels keep neighbouring pixels of a row in registers, and there are none. */
-static bool is_column(const ort_type *t)
+static bool is_single(const ort_type *t)
 {
+    return ort_dim_known(t->dim[t->rank - 1]) && t->dim[t->rank - 1].size == 1;
+}
+
+/* Columns: the kernels keep neighbouring pixels of a row in registers, and there are none. A single
+ * column under a window of one is a row to them. */
+static bool is_column(const ort_graph *graph, const ort_node *node, const ort_shape *w)
+{
+    const ort_type *x = type_of(graph, node->inputs[0]), *t = type_of(graph, node->outputs[0]);
     ort_dim height = t->dim[t->rank - 2], width = t->dim[t->rank - 1];
+    if (t->rank == 4 && is_single(x) && is_single(t) && w->dim[3] == 1)
+        return w->dim[2] >= LONG_FILTER;
     return t->rank == 4 && ort_dim_known(width) && width.size < 4 &&
            (!ort_dim_known(height) || height.size > 4 * width.size);
 }
@@ -103,7 +112,7 @@ static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, con
     if (!is_conv(node) || !is_plane(type_of(graph, node->inputs[0])) ||
         !constant_later(graph, node, 1, &w) || !is_plane(type_of(graph, node->outputs[0])) ||
         w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 ||
-        w.dim[w.rank - 1] >= LONG_FILTER || is_column(type_of(graph, node->outputs[0])) ||
+        w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w) ||
         (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
          !constant_later(graph, node, 2, &b)) ||
         !ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
