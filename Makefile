@@ -8,6 +8,7 @@
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
 #   make bench-pack  start-up with and without pack files beside onnxruntime's own files
+#   make bench-shared  two threads against one where processors are shared
 #   make bench-kernels  kernels beside the machine's peak, goals and OpenBLAS
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
@@ -210,6 +211,10 @@ bench-optimize: all $(OBJ)/tests/bench/bench
 .PHONY: bench-pack
 bench-pack: all $(OBJ)/tests/bench/bench
 	@sh tests/tools/run_bench_pack.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_PACK)
+# Two threads against one beside another process: BENCH_SHARED="--only GLOB --scene alone --rounds N"
+.PHONY: bench-shared
+bench-shared: all $(OBJ)/tests/bench/bench
+	@sh tests/tools/run_bench_shared.sh $(OBJ)/tests/bench/bench $(MODELS) $(BENCH_SHARED)
 bench-kernels: all
 	@sh tests/tools/run_bench_kernels.sh $(MODELS)
 

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1
 #include "base/cpu.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -250,6 +251,28 @@ int ort_cpu_count_usable(void)
 {
     int count = affinity_count(), quota = cgroup_count();
     return quota > 0 && quota < count ? quota : count;
+}
+
+int ort_cpu_count_whole(void)
+{
+    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return ort_cpu_count_usable() == online ? online : 0;
+}
+
+/* "0.20 0.18 0.12 3/80 11206": the fourth field counts at this moment, unlike the averages. */
+int ort_cpu_count_running(void)
+{
+    char line[64];
+    int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t length = read(file, line, sizeof line - 1);
+    close(file);
+    line[length > 0 ? length : 0] = '\0';
+    const char *at = line;
+    for (int field = 0; field < 3 && at; field++)
+        at = (at = strchr(at, ' ')) ? at + 1 : NULL;
+    return at ? atoi(at) : 0;
 }
 
 #if defined(__x86_64__)

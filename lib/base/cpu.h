@@ -29,6 +29,12 @@ ort_cpu_caches ort_cpu_find_caches(void);
  * up), at least 1. */
 int ort_cpu_count_usable(void);
 
+/* Processors of the machine when this process may use them all (affinity mask, quota), else 0. */
+int ort_cpu_count_whole(void);
+/* Threads of the whole machine that run or are ready to, this one included; 0 when unknown. Takes
+ * some microseconds, allocates nothing. */
+int ort_cpu_count_running(void);
+
 /* Set flush-to-zero and denormals-are-zero for this thread (`flush`) or clear both; returns the
  * previous control word for ort_cpu_restore_fp. */
 unsigned ort_cpu_set_flush(bool flush);

@@ -13,6 +13,11 @@
  * Sharing a loop costs microseconds, waking a worker tens of them. So the time that one thread
  * would need for a loop is remembered by its key, and their sum by run: short loops stay with the
  * caller, and a run of little work wakes nobody.
+ *
+ * Threads that share processors with others lose time: ready, and not running. The caller and every
+ * worker compare their processor time with the clock now and then, and count how late a worker was
+ * to wake up. contention.h makes of that how many threads may take part: those beyond sleep without
+ * a spin, and with one left loops stay with the caller.
  */
 #define _GNU_SOURCE 1
 #include "base/pool.h"
@@ -26,9 +31,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/contention.h"
 #include "base/cpu.h"
 #include "base/log.h"
 
@@ -38,14 +46,24 @@ enum {
     SPIN_CHECKS = 64,
     ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
     WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
+    WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
+    LOST_NS = 50000,     /* less is the price of an interrupt */
+    LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */
     LOOPS = 1024,        /* remembered at a time, by hash; a power of two */
     NS_BITS = 40
 };
+
+/* Since when a thread's time is watched, and what it had run by then. */
+typedef struct watch {
+    uint64_t since, ran; /* nanoseconds */
+    long waits;          /* how often it has gone to sleep of its own will */
+} watch;
 
 typedef struct worker {
     struct ort_pool *pool;
     pthread_t handle;
     int index; /* 1..threads-1; the caller of a loop is 0 */
+    watch watch;
 } worker;
 
 struct ort_pool {
@@ -58,6 +76,8 @@ struct ort_pool {
     void *arg;
     uint32_t count;
     unsigned fp_control;
+    ort_contention contention; /* under `busy` */
+    int processors;            /* of the machine, where all are ours to use; else 0 */
     _Alignas(CACHE_LINE) atomic_uint left; /* tasks not yet taken */
     _Alignas(CACHE_LINE) atomic_uint pending; /* tasks not yet reported done */
     atomic_uint caller_waits;
@@ -65,6 +85,10 @@ struct ort_pool {
     atomic_uint sleepers;
     atomic_bool stop;
     atomic_bool busy; /* somebody's loop is running */
+    atomic_int width;  /* threads that may take part: contention.width */
+    _Atomic uint64_t look_at; /* width < threads: contention.until */
+    _Atomic uint64_t lost;    /* nanoseconds that workers could not run, not noted yet */
+    _Atomic uint64_t woken;   /* when a worker was woken that has not come yet, or 0 */
     atomic_int active; /* runs between enter and leave */
     atomic_int spin_us;
     _Atomic uint64_t loops[LOOPS]; /* hash of the key << NS_BITS | nanoseconds of one thread */
@@ -77,9 +101,25 @@ static _Thread_local ort_pool_demand *current_demand;
  * threads never share the scratch of thread 0. */
 static _Thread_local int current_index;
 
+/* Of a thread that runs loops. */
+static _Thread_local watch caller_watch;
+
 static void futex_wait(atomic_uint *word, unsigned expected)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+/* The same for one of those that futex_wake_some wakes: by bits, as many as there are. */
+static void futex_wait_as(atomic_uint *word, unsigned expected, int index)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, NULL, NULL, 1u << index % 32);
+}
+
+/* Wake up to `count` of those that wait as 1..width-1. */
+static void futex_wake_some(atomic_uint *word, int count, int width)
+{
+    unsigned bits = width > 31 ? ~0u : (1u << width) - 2;
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, count, NULL, NULL, bits);
 }
 
 static void futex_wake(atomic_uint *word, int count)
@@ -94,6 +134,29 @@ static void relax(void)
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+/* Processor time, not that of getrusage, which is as old as the last tick. */
+static void watch_begin(watch *w)
+{
+    struct timespec ran = {0};
+    struct rusage usage = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
+    getrusage(RUSAGE_THREAD, &usage);
+    *w = (watch){.since = ort_clock_ns(), .waits = usage.ru_nvcsw,
+                 .ran = (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec};
+}
+
+/* For how long this thread was ready since then, and not running; a time in which it slept (for a
+ * page, say) tells nothing. Begins again. */
+static uint64_t watch_lost(watch *w)
+{
+    watch then = *w;
+    watch_begin(w);
+    uint64_t passed = w->since - then.since, ran = w->ran - then.ran;
+    if (then.since == 0 || w->waits != then.waits || passed < ran + LOST_NS)
+        return 0;
+    return passed - ran;
 }
 
 /* Take tasks until none is left; returns how many were run. */
@@ -113,6 +176,18 @@ static uint32_t run_tasks(ort_pool *pool, int index, bool set_fp)
     return taken;
 }
 
+/* A worker looks at its time now and then, and whenever a caller waits for it: before it reports,
+ * so that the caller knows why. */
+static void note_own_loss(ort_pool *pool, watch *w)
+{
+    if (!atomic_load_explicit(&pool->caller_waits, memory_order_relaxed) &&
+        ort_clock_ns() - w->since < WATCH_NS)
+        return;
+    uint64_t lost = watch_lost(w);
+    if (lost)
+        atomic_fetch_add(&pool->lost, lost);
+}
+
 static void report_done(ort_pool *pool, uint32_t taken)
 {
     if (taken == 0)
@@ -122,10 +197,11 @@ static void report_done(ort_pool *pool, uint32_t taken)
 }
 
 /* Spin while a run is active, for at most its budget; true when a new loop was published. */
-static bool spin_for_loop(ort_pool *pool, unsigned seen)
+static bool spin_for_loop(ort_pool *pool, int index, unsigned seen)
 {
     int64_t budget_us = atomic_load_explicit(&pool->spin_us, memory_order_relaxed);
-    if (budget_us <= 0 || atomic_load_explicit(&pool->active, memory_order_relaxed) == 0)
+    if (budget_us <= 0 || atomic_load_explicit(&pool->active, memory_order_relaxed) == 0 ||
+        index >= atomic_load_explicit(&pool->width, memory_order_relaxed))
         return false;
     uint64_t end = ort_clock_ns() + (uint64_t)budget_us * 1000;
     do {
@@ -139,22 +215,36 @@ static bool spin_for_loop(ort_pool *pool, unsigned seen)
     return false;
 }
 
+static void sleep_until_woken(ort_pool *pool, worker *self, unsigned seen)
+{
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (atomic_load(&pool->epoch) == seen && !atomic_load(&pool->stop))
+        futex_wait_as(&pool->epoch, seen, self->index);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    uint64_t woken = atomic_exchange(&pool->woken, 0);
+    watch_begin(&self->watch);
+    if (woken && self->watch.since > woken + LATE_NS)
+        atomic_fetch_add(&pool->lost, self->watch.since - woken);
+}
+
 static void *worker_main(void *arg)
 {
     worker *self = arg;
     ort_pool *pool = self->pool;
     current_index = self->index;
+    watch_begin(&self->watch);
     while (!atomic_load(&pool->stop)) {
         /* Read before looking for tasks: a loop published later changes it, so no wake-up is
          * lost. */
         unsigned seen = atomic_load(&pool->epoch);
-        report_done(pool, run_tasks(pool, self->index, true));
-        if (atomic_load(&pool->stop) || spin_for_loop(pool, seen))
-            continue;
-        atomic_fetch_add(&pool->sleepers, 1);
-        while (atomic_load(&pool->epoch) == seen && !atomic_load(&pool->stop))
-            futex_wait(&pool->epoch, seen);
-        atomic_fetch_sub(&pool->sleepers, 1);
+        if (self->index < atomic_load_explicit(&pool->width, memory_order_relaxed)) {
+            uint32_t taken = run_tasks(pool, self->index, true);
+            if (taken)
+                note_own_loss(pool, &self->watch);
+            report_done(pool, taken);
+        }
+        if (!atomic_load(&pool->stop) && !spin_for_loop(pool, self->index, seen))
+            sleep_until_woken(pool, self, seen);
     }
     return NULL;
 }
@@ -183,6 +273,8 @@ static void start_workers(ort_pool *pool)
         pool->workers = calloc((size_t)pool->threads, sizeof *pool->workers);
     if (!pool->workers)
         return;
+    if (pool->started == 0)
+        pool->processors = ort_cpu_count_whole();
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -206,6 +298,8 @@ ort_pool *ort_pool_new(int threads, bool pin)
     memset(pool, 0, sizeof *pool);
     pool->threads = threads < 1 ? 1 : threads;
     pool->pin = pin;
+    ort_contention_init(&pool->contention, pool->threads);
+    atomic_init(&pool->width, pool->threads);
     return pool;
 }
 
@@ -223,9 +317,52 @@ void ort_pool_free(ort_pool *pool)
     free(pool);
 }
 
+int ort_pool_width(ort_pool *pool)
+{
+    return pool ? atomic_load_explicit(&pool->width, memory_order_relaxed) : 1;
+}
+
 int ort_pool_threads(const ort_pool *pool)
 {
     return pool ? pool->threads : 1;
+}
+
+static void publish_width(ort_pool *pool)
+{
+    atomic_store(&pool->look_at, pool->contention.until);
+    atomic_store(&pool->width, pool->contention.width);
+}
+
+/* Under `busy`. What the system tells of idle processors is true of the whole machine only. */
+static void look_for_room(ort_pool *pool, uint64_t now)
+{
+    if (!ort_contention_due(&pool->contention, now))
+        return;
+    int running = pool->processors ? ort_cpu_count_running() : 0;
+    int idle = pool->processors > running ? pool->processors - running : 0;
+    ort_contention_look(&pool->contention, now, running > 0 ? idle : -1);
+    publish_width(pool);
+}
+
+/* Whether loops may be shared; where only one thread may run, room is looked for when the time has
+ * come. */
+static bool has_width(ort_pool *pool)
+{
+    if (atomic_load_explicit(&pool->width, memory_order_relaxed) > 1)
+        return true;
+    uint64_t now = ort_clock_ns();
+    if (now < atomic_load_explicit(&pool->look_at, memory_order_relaxed) ||
+        atomic_exchange(&pool->busy, true))
+        return false;
+    look_for_room(pool, now);
+    atomic_store(&pool->busy, false);
+    return atomic_load_explicit(&pool->width, memory_order_relaxed) > 1;
+}
+
+/* Whether the last run like this one had so much to share that workers are woken for it. */
+static bool is_worth_waking(const ort_pool_demand *demand)
+{
+    return demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
 }
 
 void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
@@ -237,6 +374,9 @@ void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
         demand->sum_ns = 0;
         current_demand = demand;
     }
+    caller_watch.since = 0;
+    if (!demand || is_worth_waking(demand)) /* a loop that is cut by the width may not ask itself */
+        (void)has_width(pool);
     atomic_store_explicit(&pool->spin_us, spin_us, memory_order_relaxed);
     atomic_fetch_add(&pool->active, 1);
 }
@@ -274,6 +414,33 @@ static void wait_until_done(ort_pool *pool)
     atomic_store(&pool->caller_waits, 0);
 }
 
+/* Those that may not take part sleep as well: they don't count. */
+static void wake_workers(ort_pool *pool, uint32_t most)
+{
+    int width = atomic_load_explicit(&pool->width, memory_order_relaxed);
+    int asleep = (int)atomic_load(&pool->sleepers) - (pool->started + 1 - width);
+    if (asleep <= 0)
+        return;
+    if (atomic_load_explicit(&pool->woken, memory_order_relaxed) == 0)
+        atomic_store(&pool->woken, ort_clock_ns());
+    futex_wake_some(&pool->epoch, (uint32_t)asleep < most ? asleep : (int)most, width);
+}
+
+/* Under `busy`, after a loop that took from `start` to `now`, and `known` at other times. */
+static void note_loss(ort_pool *pool, uint64_t start, uint64_t now, uint64_t known)
+{
+    uint64_t woken = atomic_load_explicit(&pool->woken, memory_order_relaxed), lost;
+    if (now < caller_watch.since + WATCH_NS && (!known || now < start + known + LATE_NS) &&
+        atomic_load_explicit(&pool->lost, memory_order_relaxed) == 0)
+        return;
+    lost = watch_lost(&caller_watch) + atomic_exchange(&pool->lost, 0);
+    if (woken && now > woken + LATE_NS && atomic_compare_exchange_strong(&pool->woken, &woken, now))
+        lost += now - woken;
+    ort_contention_note(&pool->contention, now, lost);
+    publish_width(pool);
+    look_for_room(pool, now);
+}
+
 /* What one thread would need for the loop, as far as the caller's share tells; 0: it had none. */
 static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void *arg, bool wake)
 {
@@ -284,9 +451,8 @@ static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void
     atomic_store_explicit(&pool->pending, count, memory_order_relaxed);
     atomic_store_explicit(&pool->left, count, memory_order_release);
     atomic_fetch_add(&pool->epoch, 1);
-    unsigned sleepers = wake ? atomic_load(&pool->sleepers) : 0;
-    if (sleepers > 0)
-        futex_wake(&pool->epoch, (int)(sleepers < count - 1 ? sleepers : count - 1));
+    if (wake)
+        wake_workers(pool, count - 1);
     uint64_t start = ort_clock_ns();
     uint32_t taken = run_tasks(pool, 0, false);
     uint64_t took = ort_clock_ns() - start;
@@ -344,6 +510,36 @@ static uint64_t share(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg, 
     return 0;
 }
 
+/* Share a loop, when no other caller's runs; what one thread would need for it, or 0. */
+static uint64_t share_alone(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg, bool wake,
+                            uint64_t known)
+{
+    if (atomic_exchange(&pool->busy, true)) {
+        run_alone(count, fn, arg);
+        return 0;
+    }
+    if (caller_watch.since == 0)
+        watch_begin(&caller_watch);
+    uint64_t start = ort_clock_ns(), took = share(pool, count, fn, arg, wake);
+    note_loss(pool, start, ort_clock_ns(), known);
+    atomic_store(&pool->busy, false);
+    return took;
+}
+
+/* The clock costs as much as a small loop: a time that is known is taken again now and then. */
+static uint64_t time_alone(size_t count, ort_task_fn *fn, void *arg, uint64_t known)
+{
+    static _Thread_local uint32_t dice;
+    dice = dice * 1664525u + 1013904223u;
+    if (known && dice >> 28 != 0) {
+        run_alone(count, fn, arg);
+        return known;
+    }
+    uint64_t start = ort_clock_ns();
+    run_alone(count, fn, arg);
+    return ort_clock_ns() - start;
+}
+
 void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_fn *fn, void *arg)
 {
     if (!pool || pool->threads == 1 || count <= 1 ||
@@ -352,25 +548,19 @@ void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_
         return;
     }
     ort_pool_demand *demand = current_demand;
-    uint64_t hash = hash_of(key, count, fn), tag = hash >> NS_BITS, known, took = 0;
+    uint64_t hash = hash_of(key, count, fn), tag = hash >> NS_BITS, known, took;
     _Atomic uint64_t *loop = &pool->loops[hash % LOOPS];
     known = atomic_load_explicit(loop, memory_order_relaxed);
     known = key && known >> NS_BITS == tag ? known & (((uint64_t)1 << NS_BITS) - 1) : 0;
-    bool wake = !demand || demand->last_ns == 0 || demand->last_ns >= WAKE_NS;
+    bool wake = !demand || is_worth_waking(demand);
     bool helped = wake || (int)atomic_load(&pool->sleepers) < atomic_load(&pool->started);
-    if (!helped || (known > 0 && known < ALONE_NS)) {
-        uint64_t start = ort_clock_ns();
-        run_alone(count, fn, arg);
-        took = ort_clock_ns() - start;
-    } else if (atomic_exchange(&pool->busy, true)) {
-        run_alone(count, fn, arg);
-    } else {
-        took = share(pool, count, fn, arg, wake);
-        atomic_store(&pool->busy, false);
-    }
+    if (!helped || (known > 0 && known < ALONE_NS) || !has_width(pool))
+        took = time_alone(count, fn, arg, known);
+    else
+        took = share_alone(pool, count, fn, arg, wake, known);
     if (took && demand)
         demand->sum_ns += took < ALONE_NS ? 1 : took;
-    if (key && took)
+    if (key && took && took != known)
         remember(loop, tag, known, took);
 }
 

@@ -3,7 +3,8 @@
  * A parallel loop hands out task numbers 0..count-1 from an atomic counter; the caller takes part.
  * What a task computes may depend on its number only, never on the thread that runs it: results are
  * bit-identical for every thread count. Workers sleep between loops (after a bounded spin while a
- * run is active) and flush denormals while they work when the loop's caller does.
+ * run is active) and flush denormals while they work when the loop's caller does. Where other
+ * processes want the processors, fewer threads take part, at last the caller alone.
  */
 #ifndef ORT_BASE_POOL_H
 #define ORT_BASE_POOL_H
@@ -22,6 +23,9 @@ typedef void ort_task_fn(void *arg, size_t task, int thread);
 ort_pool *ort_pool_new(int threads, bool pin);
 void ort_pool_free(ort_pool *pool);
 int ort_pool_threads(const ort_pool *pool);
+/* How many of them would take part in a loop now: fewer while others want the same processors
+ * (contention.h). For cutting loops, where results don't depend on the cut; NULL: 1. */
+int ort_pool_width(ort_pool *pool);
 
 /* Run fn(arg, t, thread) for every t in [0, count) and return when all are done. A NULL pool, one
  * thread, one task, or a pool that is busy with another caller's loop runs them on the caller

@@ -462,7 +462,7 @@ static void look_ahead(const conv_job *j, size_t task, const task_place *at, ort
 {
     const blocked_plan *p = j->p;
     int64_t visits = (at->last_row - at->first_row) * micro_tiles(j, p->w.out[1]);
-    size_t next = task + (size_t)ort_pool_threads(j->call->pool);
+    size_t next = task + (size_t)ort_pool_width(j->call->pool);
     task_place then = *at;
     c->ahead_step = 0;
     channel += c->channels;

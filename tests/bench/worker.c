@@ -3,6 +3,7 @@
  *
  *   first       bind the inputs, run once: milliseconds of the run
  *   round       warm up, then at least MIN_RUNS runs: their median in milliseconds
+ *   beside MS   run for that many milliseconds: the mean of a run
  *   peak        VmHWM of the process in MB
  *   save PATH   run once and write the outputs that are tensors of numbers as .npz
  */
@@ -106,6 +107,22 @@ static bool measured_round(worker *w, double *median)
     return true;
 }
 
+/* The mean, not the median: what a run costs that has to wait for a processor counts. */
+static bool beside(worker *w, double for_ms, double *mean)
+{
+    double begin = harness_now_ms(), ignored, now = begin;
+    size_t count = 0;
+    while (count == 0 || now - begin < for_ms) {
+        if (!timed_run(w, &ignored))
+            return false;
+        release(w);
+        count++;
+        now = harness_now_ms();
+    }
+    *mean = (now - begin) / (double)count;
+    return true;
+}
+
 static bool add_output(worker *w, ort_tensors *tensors, size_t k)
 {
     char name[32];
@@ -144,6 +161,8 @@ static bool obey(worker *w, const char *folder, char *line)
         ok = first_run(w, folder, &number);
     else if (strcmp(line, "round") == 0)
         ok = measured_round(w, &number);
+    else if (strncmp(line, "beside ", 7) == 0)
+        ok = beside(w, strtod(line + 7, NULL), &number);
     else if (strcmp(line, "peak") == 0)
         number = (double)ort_peak_rss_bytes() / 1e6;
     else if (strncmp(line, "save ", 5) == 0)

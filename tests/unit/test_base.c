@@ -1,6 +1,7 @@
 /* test_base.c - the base room: errors, arena, strings, hash map, JSON, pool, number conversions. */
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -281,6 +282,43 @@ static void pool_shared_by_callers(test_state *test)
     CHECK(bad == NULL);
 }
 
+static void work_a_while(void *arg, size_t task, int thread)
+{
+    (void)arg, (void)task, (void)thread;
+    for (volatile int i = 0; i < 20000; i++)
+        continue;
+}
+
+/* Four threads on one processor lose three quarters of their time, unless they are of a class in
+ * which the first one keeps it. */
+static void pool_narrows_on_one_processor(test_state *test)
+{
+    cpu_set_t before, one;
+    struct sched_param real_time, none = {0};
+    int first = 0, class = sched_getscheduler(0);
+    CHECK(sched_getparam(0, &real_time) == 0 && sched_setscheduler(0, SCHED_OTHER, &none) == 0);
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    ort_pool *pool = ort_pool_new(4, false);
+    CHECK(ort_pool_width(pool) == 4 && ort_pool_width(NULL) == 1);
+    ort_pool_enter(pool, 20, NULL);
+    for (int i = 0; i < 5000 && ort_pool_width(pool) > 1; i++)
+        ort_pool_run(pool, TASKS, work_a_while, NULL);
+    CHECK(ort_pool_width(pool) == 1);
+    pool_job job = {.pool = pool};
+    ort_pool_run(pool, TASKS, hit, &job);
+    for (int i = 0; i < TASKS; i++)
+        CHECK(job.hits[i] == 1);
+    ort_pool_leave(pool, NULL);
+    ort_pool_free(pool);
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+    CHECK(sched_setscheduler(0, class, &real_time) == 0);
+}
+
 static void pool_keeps_floating_point_mode(test_state *test)
 {
     ort_pool *pool = ort_pool_new(4, false);
@@ -389,6 +427,8 @@ static void cpu_is_sane(test_state *test)
     const ort_cpu *cpu = ort_cpu_get();
     ort_cpu_caches caches = ort_cpu_find_caches();
     CHECK(ort_cpu_count_usable() >= 1);
+    CHECK(ort_cpu_count_whole() == 0 || ort_cpu_count_whole() >= ort_cpu_count_usable());
+    CHECK(ort_cpu_count_running() >= 0);
     CHECK(caches.l1d_bytes >= 4096 && caches.l2_bytes >= caches.l1d_bytes);
     CHECK(!cpu->avx512 || cpu->avx2);
 }
@@ -408,6 +448,7 @@ int main(void)
     RUN(&test, pool_runs_every_task_once);
     RUN(&test, pool_remembers_loops);
     RUN(&test, pool_shared_by_callers);
+    RUN(&test, pool_narrows_on_one_processor);
     RUN(&test, pool_keeps_floating_point_mode);
     RUN(&test, half_codes_round_trip);
     RUN(&test, minifloat_codes_round_trip);

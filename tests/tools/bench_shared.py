@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""bench_shared.py - two threads against one where processors are shared.
+
+usage: bench_shared.py BENCH_PROGRAM MODELS_DIR... [--only GLOB] [--scene NAME] [--rounds N]
+                       [--ms MS] [--onnxruntime LIB.so] [--old BENCH_PROGRAM]
+
+Two processors of this machine (the first two of the affinity mask), and on them
+
+  pair   two processes at a time, each running the same model
+  hog    one process beside a busy loop
+  alone  one process
+
+with one thread each and with two. A round is MS milliseconds of every one of these, in an order
+that rotates, while the processes of the others wait for their turn; what counts is the mean of a
+run, since a run that waits for a processor is what a user sees, and of the rounds the median of
+the ratios. A round in which processes of others took more than a twentieth of the two processors
+is repeated. --old: another build of the program, and the ratio new / old. Exit status 1 when two threads are slower than
+one (ratio above 1.02) in `pair` or `hog`.
+"""
+import argparse
+import fnmatch
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+LIMIT = 1.02
+FOREIGN = 0.05  # of the time of both processors
+PATIENCE = 40   # repeated rounds, for each that counts
+COPIES = {"pair": 2, "hog": 1, "alone": 1}
+
+
+class Worker:
+    """A process with one model, obeying the commands of tests/bench/worker.c."""
+
+    def __init__(self, program, side, library, folder, threads):
+        self.process = subprocess.Popen(
+            [program, "--worker", side, library, folder, str(threads), "0"], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.answer()
+        self.tell("first")
+        self.answer()
+
+    def tell(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        line = self.process.stdout.readline().strip() or "error the process died"
+        if not line.startswith("ok "):
+            raise RuntimeError(line.removeprefix("error "))
+        return float(line[3:])
+
+    def finish(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def spent(pids, field=0):
+    """Nanoseconds that processes have run, all their threads; field 1: waited for a processor."""
+    return sum(int(path.read_text().split()[field]) for pid in pids
+               for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def idle(processors):
+    """Nanoseconds that processors had nothing to do, since the machine started."""
+    names = {f"cpu{number}" for number in processors}
+    lines = [line.split() for line in pathlib.Path("/proc/stat").read_text().splitlines()]
+    ticks = sum(int(line[4]) + int(line[5]) for line in lines if line[0] in names)
+    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def timed(workers, scene, milliseconds):
+    """Mean milliseconds of a run while `workers` run side by side in a scene, and what part of the
+    processors others took away meanwhile."""
+    hog, pids, processors = None, [w.process.pid for w in workers], os.sched_getaffinity(0)
+    if scene == "hog":
+        hog = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        time.sleep(0.05)
+        pids.append(hog.pid)
+    begin, ours, unused = time.monotonic_ns(), spent(pids), idle(processors)
+    waited = spent(pids, 1)
+    for worker in workers:
+        worker.tell(f"beside {milliseconds}")
+    times = [worker.answer() for worker in workers]
+    all_time = (time.monotonic_ns() - begin) * len(processors)
+    foreign = 1 - (spent(pids) - ours + idle(processors) - unused) / all_time
+    if scene == "alone":  # what others do on a processor that it leaves is no harm
+        foreign = (spent(pids, 1) - waited) / all_time
+    if hog:
+        hog.kill()
+        hog.wait()
+    return statistics.mean(times), foreign
+
+
+def timed_in_peace(workers, scene, milliseconds, patience):
+    """The same, again until others had little of the processors; patience: a list of one number,
+    how often that may still happen."""
+    while True:
+        mean, foreign = timed(workers, scene, milliseconds)
+        if foreign < FOREIGN or patience[0] <= 0:
+            return mean
+        patience[0] -= 1
+
+
+def interval(values):
+    """Of the median, at 95 %: order statistics of the binomial distribution."""
+    ordered, count = sorted(values), len(values)
+    skip = max(0, int((count - 1.96 * count ** 0.5) / 2))
+    return ordered[skip], ordered[count - 1 - skip]
+
+
+def measure(options, sides, folder, scene):
+    """{(side, threads): [milliseconds of each round]}."""
+    workers, times = {}, {}
+    for side, (program, name, library) in sides.items():
+        try:
+            for threads in (1, 2):
+                workers[side, threads] = [
+                    Worker(program, name, library, folder, threads) for _ in range(COPIES[scene])]
+                times[side, threads] = []
+        except RuntimeError as error:
+            print(f"{folder}: {side}: {error}", file=sys.stderr)
+            workers.pop((side, 1), None)
+    keys = list(workers)
+    for key in keys:
+        timed(workers[key], scene, options.ms)
+    patience = [PATIENCE * options.rounds]
+    for number in range(options.rounds):
+        for key in keys[number % len(keys):] + keys[:number % len(keys)]:
+            if "onnxruntime" in sides:
+                time.sleep(0.05)  # its threads spin on after a run
+            times[key].append(timed_in_peace(workers[key], scene, options.ms, patience))
+    if patience[0] <= 0:
+        print(f"{folder}: {scene}: never in peace", file=sys.stderr)
+    for group in workers.values():
+        for worker in group:
+            worker.finish()
+    return times
+
+
+def ratio(times, above, below):
+    if above not in times or below not in times:
+        return None
+    return [a / b for a, b in zip(times[above], times[below])]
+
+
+def report(name, scene, sides, times):
+    """Print one row; True when the gate holds."""
+    good, cells = True, []
+    for side in sides:
+        ratios = ratio(times, (side, 2), (side, 1))
+        if not ratios:
+            cells += ["-"] * 3
+            continue
+        low, high = interval(ratios)
+        median = statistics.median(ratios)
+        cells += [f"{statistics.median(times[side, t]):.4g}" for t in (1, 2)]
+        cells += [f"{median:.3f} ({low:.2f} to {high:.2f})"]
+        good = good and (side != "ours" or scene == "alone" or median <= LIMIT)
+    for threads in (1, 2) if "old" in sides else ():
+        ratios = ratio(times, ("ours", threads), ("old", threads))
+        low, high = interval(ratios)
+        cells += [f"{statistics.median(ratios):.3f} ({low:.2f} to {high:.2f})"]
+    print(f"| {name} | {scene} | " + " | ".join(cells) + (" |" if good else " | slower"))
+    sys.stdout.flush()
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--only", default="*", help="models, several separated by blanks")
+    parser.add_argument("--scene", default="pair hog")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--ms", type=int, default=300)
+    parser.add_argument("--onnxruntime")
+    parser.add_argument("--old")
+    options = parser.parse_args()
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    if len(processors) < 2:
+        print("bench-shared: skipped, this machine has one processor", file=sys.stderr)
+        return 3
+    os.sched_setaffinity(0, processors)
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    sides = {"ours": (options.program, "ours", "")}
+    if options.old:
+        sides["old"] = (options.old, "ours", "")
+    if options.onnxruntime:
+        sides["onnxruntime"] = (options.program, "onnxruntime", options.onnxruntime)
+    heads = [f"{side}, {what}" for side in sides for what in ("1 thread", "2", "2 / 1 (95 %)")]
+    heads += ["new / old, 1 thread", "2"] if options.old else []
+    print("| model | scene | " + " | ".join(heads) + " |")
+    print("| --- | --- |" + " --: |" * len(heads))
+    good = True
+    folders = [path for folder in options.folders for path in sorted(pathlib.Path(folder).iterdir())
+               if (path / "model.onnx").exists()
+               and any(fnmatch.fnmatch(path.name, glob) for glob in options.only.split())]
+    for folder in folders:
+        for scene in options.scene.split():
+            times = measure(options, sides, str(folder), scene)
+            good = report(folder.name, scene, sides, times) and good
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
