@@ -15,24 +15,27 @@ enum {
     RAISE_NS = 16000000,     /* between two steps up */
     SETTLED_NS = 200000000,  /* an attempt that lasted so long was right */
     PAUSE_NS = 8000000,      /* the first, and the longest */
-    PAUSE_MOST_NS = 512000000
+    PAUSE_MOST_NS = 512000000,
+    PAUSE_NONE_IDLE_NS = 64000000 /* the first before an attempt where no processor is idle */
 };
 
 void ort_contention_init(ort_contention *c, int threads)
 {
     *c = (ort_contention){
-        .threads = threads, .width = threads, .step = 1, .pause = PAUSE_NS};
+        .threads = threads, .width = threads, .step = 1, .pause = {PAUSE_NS, PAUSE_NS}};
 }
 
 static void narrow(ort_contention *c, uint64_t now)
 {
+    uint64_t *pause = &c->pause[c->blind];
     if (c->trial)
-        c->pause = c->pause < PAUSE_MOST_NS / 2 ? 2 * c->pause : PAUSE_MOST_NS;
+        *pause = *pause < PAUSE_MOST_NS / 2 ? 2 * *pause : PAUSE_MOST_NS;
     c->width -= c->width < 8 ? 1 : c->width / 4;
     c->step = 1;
     c->trial = false;
     c->debt = 0;
-    c->until = now + c->pause;
+    c->narrowed = now;
+    c->until = now + PAUSE_NS;
 }
 
 void ort_contention_note(ort_contention *c, uint64_t now, uint64_t lost)
@@ -46,7 +49,7 @@ void ort_contention_note(ort_contention *c, uint64_t now, uint64_t lost)
         narrow(c, now);
     else if (c->trial && now - c->raised > SETTLED_NS) {
         c->trial = false;
-        c->pause = PAUSE_NS;
+        c->pause[0] = c->pause[1] = PAUSE_NS;
     }
 }
 
@@ -57,15 +60,19 @@ bool ort_contention_due(const ort_contention *c, uint64_t now)
 
 void ort_contention_look(ort_contention *c, uint64_t now, int idle)
 {
+    uint64_t pause = c->pause[idle <= 0];
     int more = c->step < c->threads - c->width ? c->step : c->threads - c->width;
-    if (idle >= 0 && more > idle)
-        more = idle;
-    c->until = now + (more ? RAISE_NS : LOOK_NS);
-    if (!more)
+    if (idle == 0 && pause < PAUSE_NONE_IDLE_NS)
+        pause = PAUSE_NONE_IDLE_NS;
+    if (now < c->narrowed + pause) {
+        c->until = now + LOOK_NS;
         return;
-    c->width += more;
+    }
+    c->width += idle > 0 && idle < more ? idle : more;
     c->step = 2 * more;
     c->trial = true;
+    c->blind = idle <= 0;
     c->raised = c->noted = now;
+    c->until = now + RAISE_NS;
     c->debt = 0;
 }

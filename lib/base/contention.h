@@ -18,7 +18,9 @@ typedef struct ort_contention {
     int step;           /* by how many the next attempt widens */
     bool trial;         /* it has widened lately */
     uint64_t until;     /* narrow: when to look for room */
-    uint64_t pause;     /* that a failed attempt costs */
+    uint64_t narrowed;  /* when it was narrowed last */
+    bool blind;         /* that was without an idle processor in sight */
+    uint64_t pause[2];  /* that a failed attempt costs: one with an idle processor, a blind one */
     uint64_t raised;    /* when it was widened last */
     uint64_t noted, debt; /* last note; lost time that is not forgiven yet */
 } ort_contention;
@@ -26,7 +28,9 @@ typedef struct ort_contention {
 void ort_contention_init(ort_contention *c, int threads);
 /* Threads of the loops were ready, and did not run, for `lost` ns since the last note. */
 void ort_contention_note(ort_contention *c, uint64_t now, uint64_t lost);
-/* Whether it is time to look for idle processors, and what was found: their number, -1 unknown. */
+/* Whether it is time to look for idle processors, and what was found: their number, -1 unknown.
+ * None: others may be of so little weight that they hardly disturb, so that is tried as well, only
+ * more rarely. */
 bool ort_contention_due(const ort_contention *c, uint64_t now);
 void ort_contention_look(ort_contention *c, uint64_t now, int idle);
 

@@ -131,8 +131,7 @@ def measure(options, sides, folder, scene):
     patience = [PATIENCE * options.rounds]
     for number in range(options.rounds):
         for key in keys[number % len(keys):] + keys[:number % len(keys)]:
-            if "onnxruntime" in sides:
-                time.sleep(0.05)  # its threads spin on after a run
+            time.sleep(0.05)  # threads of a runtime may spin on after a run
             times[key].append(timed_in_peace(workers[key], scene, options.ms, patience))
     if patience[0] <= 0:
         print(f"{folder}: {scene}: never in peace", file=sys.stderr)
