@@ -1,12 +1,14 @@
 /* rotary_fusion.c - x cos + rotate_half(x) sin becomes RotaryEmbedding where the opset has it (23),
  * else that of com.microsoft.
  *
- *     rotate_half(x) = Concat(-x[..., D/2:], x[..., :D/2]), by two Slices or one Split
- *     cos, sin       [B,1,S,D], both halves the same: made of Concat(f, f) by elementwise
- *                    operators, or rows that a Gather picks from a constant table
+ *     rotate_half(x) = Concat(-x[..., D/2:], x[..., :D/2]), by two Slices or one Split; or in pairs
+ *                    Reshape(Concat(Unsqueeze -x[..., 1::2], Unsqueeze x[..., ::2])), by Slices or
+ *                    as parts of x reshaped to [..., D/2, 2]
+ *     cos, sin       one number for each pair and token (rotary_table.h), the same for all heads
  *
- * The operator reads half of each table: that of f, or half of the constant. Then the rotation goes
- * before the splitting of heads, so that an attention finds those next to it:
+ * or the two results l cos - h sin and h cos + l sin are put together. x is [B,H,S,D]; where it is
+ * [B,S,H,D], heads are put together for the operator, or change places with the tokens around it.
+ * Then the rotation goes before the splitting of heads: an attention finds those next to it.
  *
  *     Rotary(Transpose(Reshape x))      Transpose(Reshape(Rotary x))
  *
@@ -20,14 +22,20 @@
 #include "pass/attention_match.h"
 #include "pass/constants.h"
 #include "pass/pattern.h"
+#include "pass/rotary_table.h"
 
-enum { SPLIT = 1, HEADS = 2, PART = 4 };
+enum { SPLIT = 1, HEADS = 2, PART = 4, PAIRS = 8, ONCE = 16 };
 
 static const ort_pattern_form forms[] = {
     {"(Add (Mul c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) sin) "
      "(Mul x cos))",
      0},
     {"(Add (Mul c:(Concat (Neg h) l:(Split x ...)) sin) (Mul x cos))", SPLIT},
+    {"(Add (Mul s:(Reshape k:(Concat (Unsqueeze (Neg h) ...) (Unsqueeze l ...)) _) sin) "
+     "(Mul x cos))", PAIRS},
+    {"(Reshape k:(Concat (Unsqueeze (Sub (Mul l cos) (Mul h sin)) ...) "
+     "(Unsqueeze (Add (Mul h cos) (Mul l sin)) ...)) _)", PAIRS | ONCE},
+    {"k:(Concat (Sub (Mul l cos) (Mul h sin)) (Add (Mul h cos) (Mul l sin)))", ONCE},
     {"r:(RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)", HEADS},
     {"r:(ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)", HEADS},
     {"c:(Concat r:(RotaryEmbedding l:(Slice x #ls #le #la ...) ...) h:(Slice x #hs #he #ha ...))",
@@ -96,223 +104,290 @@ static const char *check_halves(const ort_pass_context *c, const ort_match *m, b
                     : check_parts(c, m, split, size, size / 2);
 }
 
-/* ---- tables */
+/* ---- what is rotated */
 
-typedef struct table {
-    const ort_node *chain[6]; /* elementwise operators from the whole up to the halves */
-    int count;
-    ort_id half;              /* f, of [B,S,D/2]; or ORT_ID_NONE */
-    const ort_tensor *rows;   /* else a constant [P,D] whose halves are the same, */
-    ort_id positions;         /* of which these [B,S] are read */
-} table;
+typedef struct rotation {
+    ort_rotary_spread spread; /* of the tables */
+    bool pairs, rows_first;
+    ort_id x;         /* [B,H,S,D] or [B,S,H,D]; or ORT_ID_NONE */
+    ort_id joined;    /* [B,S,H*D], where that is there; or ORT_ID_NONE */
+    ort_type type;    /* of x */
+    ort_rotary_table tables[2];
+} rotation;
 
-static bool is_unary(const ort_pass_context *c, const ort_node *node, int *slot)
+/* Does `slice` alone take every `step`-th element of the last axis from `start` on? */
+static bool slices_last(const ort_pass_context *c, const ort_node *slice, int64_t start,
+                        int64_t end, int64_t step)
 {
-    static const char *const names[] = {"Cos", "Sin", "Cast", "Identity", "Neg"};
-    *slot = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ort_edit_is(node, ONNX, names[i]))
-            return true;
-    for (int i = 0; ort_edit_is(node, ONNX, "Mul") && i < 2; i++) {
-        const ort_tensor *factor = ort_edit_constant(c->graph, node, 1 - i);
-        *slot = i;
-        if (factor && ort_tensor_count(factor) == 1 && factor->shape.rank <= 1)
-            return true;
+    int rank = type_of(c, slice->inputs[0])->rank;
+    int64_t have[4] = {-1, -1, -9, 1};
+    for (int i = 1; i < 5; i++) {
+        const ort_tensor *t = ort_edit_constant(c->graph, slice, i);
+        if (i >= slice->input_count || slice->inputs[i] == ORT_ID_NONE)
+            continue;
+        if (!t || !t->data || ort_tensor_count(t) != 1)
+            return false;
+        have[i - 1] = ort_tensor_get_i64(t, 0);
+    }
+    return have[0] == start && have[1] >= end && (step > 1 || end > start + 1 || have[1] == end) &&
+           is_last(have[2], rank) && have[3] == step;
+}
+
+/* What `node` takes element `index` of, along its last axis of two. */
+static ort_id of_last_two(const ort_pass_context *c, const ort_node *node, int index)
+{
+    if (ort_edit_is(node, ONNX, "Gather")) {
+        const ort_tensor *at = ort_edit_constant(c->graph, node, 1);
+        return at && at->data && at->shape.rank == 0 &&
+                       (ort_tensor_get_i64(at, 0) == index ||
+                        ort_tensor_get_i64(at, 0) == index - 2) &&
+                       is_last(ort_node_int(node, "axis", 0), type_of(c, node->inputs[0])->rank)
+                   ? node->inputs[0]
+                   : ORT_ID_NONE;
+    }
+    if (!ort_edit_is(node, ONNX, "Squeeze"))
+        return ORT_ID_NONE;
+    const ort_node *part = ort_edit_producer(c->graph, node->inputs[0]);
+    const ort_type *one = type_of(c, node->inputs[0]), *out = type_of(c, node->outputs[0]);
+    if (!part || one->rank != out->rank + 1 || one->rank < 2 ||
+        !ort_dim_known(one->dim[one->rank - 1]) || one->dim[one->rank - 1].size != 1)
+        return ORT_ID_NONE;
+    for (int d = 0; d < out->rank; d++)
+        if (!ort_dim_equal(one->dim[d], out->dim[d]))
+            return ORT_ID_NONE;
+    if (ort_edit_is(part, ONNX, "Slice") && slices_last(c, part, index, index + 1, 1))
+        return part->inputs[0];
+    return ort_edit_is(part, ONNX, "Split") && part->output_count == 2 &&
+                   part->outputs[index] == node->inputs[0] &&
+                   is_last(ort_node_int(part, "axis", 0), one->rank)
+               ? part->inputs[0]
+               : ORT_ID_NONE;
+}
+
+/* x of [..., D/2, 2]: [B,?,?,D], or [B,S,H*D] alone. */
+static bool read_paired(const ort_pass_context *c, ort_id paired, rotation *r)
+{
+    const ort_node *reshape = ort_edit_producer(c->graph, paired);
+    const ort_type *p = type_of(c, paired);
+    if (!ort_edit_is(reshape, ONNX, "Reshape") || !ort_attention_ranked(c->graph, paired, 5) ||
+        !ort_dim_known(p->dim[3]) || !ort_dim_known(p->dim[4]) || p->dim[4].size != 2)
+        return false;
+    const ort_type *x = type_of(c, reshape->inputs[0]);
+    r->type = (ort_type){.kind = ORT_TYPE_TENSOR, .dtype = p->dtype, .rank = 4};
+    for (int d = 0; d < 3; d++)
+        r->type.dim[d] = p->dim[d];
+    r->type.dim[3] = ort_dim_of(2 * p->dim[3].size);
+    bool joined = x->kind == ORT_TYPE_TENSOR && x->rank == 3;
+    if (x->kind != ORT_TYPE_TENSOR || (!joined && x->rank != 4))
+        return false;
+    for (int d = 0; d < (joined ? 2 : 3); d++)
+        if (!ort_dim_equal(x->dim[d], p->dim[d]))
+            return false;
+    *(joined ? &r->joined : &r->x) = reshape->inputs[0];
+    return true;
+}
+
+/* What the two values are the halves of each pair of; false: of nothing. */
+static bool read_parts(const ort_pass_context *c, ort_id low, ort_id high, rotation *r)
+{
+    const ort_node *l = ort_edit_producer(c->graph, low), *h = ort_edit_producer(c->graph, high);
+    r->x = r->joined = ORT_ID_NONE;
+    if (!l || !h)
+        return false;
+    if (r->pairs) {
+        ort_id paired = of_last_two(c, l, 0);
+        if (paired != ORT_ID_NONE)
+            return of_last_two(c, h, 1) == paired && read_paired(c, paired, r);
+    }
+    if (l == h && !r->pairs) {
+        if (!ort_edit_is(l, ONNX, "Split") || l->output_count != 2 || l->outputs[0] != low ||
+            l->outputs[1] != high ||
+            !is_last(ort_node_int(l, "axis", 0), type_of(c, l->inputs[0])->rank) ||
+            !ort_dim_equal(type_of(c, low)->dim[3], type_of(c, high)->dim[3]))
+            return false;
+    } else if (!ort_edit_is(l, ONNX, "Slice") || !ort_edit_is(h, ONNX, "Slice") ||
+               l->inputs[0] != h->inputs[0]) {
+        return false;
+    }
+    r->x = l->inputs[0];
+    r->type = *type_of(c, r->x);
+    if (!ort_attention_ranked(c->graph, r->x, 4) || !ort_dim_known(r->type.dim[3]))
+        return false;
+    int64_t size = r->type.dim[3].size;
+    if (l == h)
+        return true;
+    return r->pairs ? slices_last(c, l, 0, size - 1, 2) && slices_last(c, h, 1, size, 2)
+                    : slices_last(c, l, 0, size / 2, 1) && slices_last(c, h, size / 2, size, 1) &&
+                          ort_dim_known(type_of(c, low)->dim[3]) &&
+                          type_of(c, low)->dim[3].size == size / 2;
+}
+
+/* The result has the shape of x, its parts side by side again. */
+static bool is_put_together(const ort_pass_context *c, const ort_match *m, const rotation *r)
+{
+    const ort_type *out = type_of(c, m->nodes[0]->outputs[0]);
+    const ort_node *concat = ort_match_node(m, "k");
+    const ort_type *wide = type_of(c, concat->outputs[0]);
+    if (!is_last(ort_node_int(concat, "axis", 0), wide->rank) || out->rank != 4 ||
+        wide->rank != 4 + r->pairs)
+        return false;
+    for (int d = 0; d < 4; d++)
+        if (!ort_dim_equal(out->dim[d], r->type.dim[d]))
+            return false;
+    if (!r->pairs)
+        return true;
+    for (int d = 0; d < 3; d++)
+        if (!ort_dim_equal(wide->dim[d], r->type.dim[d]))
+            return false;
+    return ort_dim_known(wide->dim[4]) && wide->dim[4].size == 2;
+}
+
+static const char *read_rotated(const ort_pass_context *c, const ort_match *m, unsigned flags,
+                                rotation *r)
+{
+    *r = (rotation){.spread = flags & ONCE    ? ORT_ROTARY_ONCE
+                              : flags & PAIRS ? ORT_ROTARY_PAIRS
+                                              : ORT_ROTARY_HALVES,
+                    .pairs = flags & PAIRS, .joined = ORT_ID_NONE};
+    if (!(flags & (PAIRS | ONCE))) {
+        const char *why = check_halves(c, m, flags & SPLIT);
+        r->x = ort_match_value(m, "x");
+        r->type = *type_of(c, r->x);
+        return why;
+    }
+    if (!read_parts(c, ort_match_value(m, "l"), ort_match_value(m, "h"), r))
+        return "what is rotated isn't parted into the two elements of each pair";
+    if (!is_put_together(c, m, r))
+        return "the parts aren't put together as they were";
+    if (!(flags & ONCE)) { /* x itself is read, too */
+        ort_id x = ort_match_value(m, "x");
+        const ort_node *reshape = ort_edit_producer(c->graph, x);
+        bool split = r->joined != ORT_ID_NONE && ort_edit_is(reshape, ONNX, "Reshape") &&
+                     reshape->inputs[0] == r->joined;
+        if (r->x != x && !split)
+            return "what is rotated isn't what it is added to";
+        r->x = x;
+    }
+    return r->type.dim[3].size % 2 ? "the halves aren't of the same size" : NULL;
+}
+
+static bool read_tables(const ort_pass_context *c, const ort_match *m, rotation *r)
+{
+    ort_id ids[2] = {ort_match_value(m, "cos"), ort_match_value(m, "sin")};
+    for (int way = r->joined != ORT_ID_NONE; way < 2; way++) {
+        r->rows_first = way;
+        if (ort_rotary_read_table(c, ids[0], &r->type, way, r->spread, &r->tables[0]) &&
+            ort_rotary_read_table(c, ids[1], &r->type, way, r->spread, &r->tables[1]))
+            return ort_rotary_alike(&r->tables[0], &r->tables[1]);
     }
     return false;
 }
 
-/* [B,1,S,D] of x [B,H,S,D] is made of [B,S,D]: that, or ORT_ID_NONE. */
-static ort_id squeezed(const ort_pass_context *c, ort_id id, const ort_type *x)
+/* [B,S,H*D] that x [B,S,H,D] was reshaped from. */
+static void find_joined(const ort_pass_context *c, rotation *r)
 {
-    const ort_node *node = ort_edit_producer(c->graph, id);
-    if (!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Reshape"))
-        return ORT_ID_NONE;
-    const ort_type *wide = type_of(c, id), *flat = type_of(c, node->inputs[0]);
-    if (!ort_attention_ranked(c->graph, id, 4) ||
-        !ort_attention_ranked(c->graph, node->inputs[0], 3) || !ort_dim_known(wide->dim[1]) ||
-        wide->dim[1].size != 1)
-        return ORT_ID_NONE;
-    static const int axis[3] = {0, 2, 3};
-    for (int d = 0; d < 3; d++)
-        if (!ort_dim_equal(flat->dim[d], wide->dim[axis[d]]) ||
-            !ort_dim_equal(flat->dim[d], x->dim[axis[d]]))
-            return ORT_ID_NONE;
-    return node->inputs[0];
-}
-
-static bool has_same_halves(const ort_tensor *t)
-{
-    int64_t size = t->shape.dim[1], half = size / 2;
-    for (int64_t r = 0; t->data && r < t->shape.dim[0]; r++)
-        for (int64_t i = 0; i < half; i++)
-            if (ort_tensor_get_f64(t, r * size + i) != ort_tensor_get_f64(t, r * size + half + i))
-                return false;
-    return t->data != NULL;
-}
-
-static bool read_table(const ort_pass_context *c, ort_id id, const ort_type *x, table *t)
-{
-    int slot;
-    *t = (table){.half = ORT_ID_NONE, .positions = ORT_ID_NONE};
-    id = squeezed(c, id, x);
-    const ort_node *node = id == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, id);
-    while (node && t->count < 6 && is_unary(c, node, &slot)) {
-        t->chain[t->count++] = node;
-        node = ort_edit_producer(c->graph, node->inputs[slot]);
-    }
-    if (ort_edit_is(node, ONNX, "Concat") && node->input_count == 2 &&
-        node->inputs[0] == node->inputs[1] && is_last(ort_node_int(node, "axis", 0), 3)) {
-        t->half = node->inputs[0];
-        return true;
-    }
-    t->rows = ort_edit_is(node, ONNX, "Gather") && t->count == 0
-                  ? ort_edit_constant(c->graph, node, 0) : NULL;
-    if (!t->rows || t->rows->shape.rank != 2 || t->rows->shape.dim[1] % 2 ||
-        ort_node_int(node, "axis", 0) != 0 || type_of(c, node->inputs[1])->rank != 2 ||
-        type_of(c, node->inputs[1])->dtype != ORT_DTYPE_INT64 || !has_same_halves(t->rows))
-        return false;
-    t->positions = node->inputs[1];
-    return true;
-}
-
-/* Columns 0..D/2 of a constant [P,D]. */
-static ort_status half_rows(ort_pass_context *c, const ort_tensor *rows, ort_id *id,
-                            ort_error *err)
-{
-    ort_value *made = NULL;
-    int64_t size = rows->shape.dim[1], half = size / 2;
-    ort_shape shape = ort_shape_make(2, (const int64_t[]){rows->shape.dim[0], half});
-    ORT_TRY(ort_value_new_tensor_(rows->dtype, &shape, &made, err));
-    for (int64_t r = 0; r < rows->shape.dim[0]; r++)
-        for (int64_t i = 0; i < half; i++)
-            ort_tensor_set_f64(&made->tensor, r * half + i, ort_tensor_get_f64(rows, r * size + i));
-    ort_status status = ort_edit_add_constant(c->graph, "", &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
-}
-
-/* The half that the operator reads: the same operators on f. Layers share it, once merged. */
-static ort_status write_table(ort_pass_context *c, const table *t, ort_id *id, ort_error *err)
-{
-    if (t->rows)
-        return half_rows(c, t->rows, id, err);
-    *id = t->half;
-    for (int i = t->count; i-- > 0;) {
-        const ort_node *old = t->chain[i];
-        int slot;
-        ort_id inputs[2] = {old->inputs[0], old->input_count > 1 ? old->inputs[1] : ORT_ID_NONE};
-        (void)is_unary(c, old, &slot);
-        inputs[slot] = *id;
-        ort_id made = ort_graph_add_value(c->graph, "");
-        if (made == ORT_ID_NONE)
-            return ort_error_memory(err, sizeof made);
-        ort_node_spec spec = {.domain = ONNX, .op_type = old->op_type, .name = "",
-                              .inputs = inputs, .input_count = old->input_count,
-                              .outputs = &made, .output_count = 1, .attrs = old->attrs,
-                              .attr_count = old->attr_count, .opset = old->opset,
-                              .origin = old->origin};
-        ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-        *id = made;
-    }
-    return ORT_OK;
-}
-
-/* ---- rows of com.microsoft */
-
-static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
-                      const ort_attr *set, int set_count, ort_id *result, ort_error *err)
-{
-    *result = ort_graph_add_value(c->graph, "");
-    if (*result == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *result);
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
-                          .input_count = count, .outputs = result, .output_count = 1, .set = set,
-                          .set_count = set_count};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
-}
-
-/* 0, 1, 2 ... as [B,S] of this [B,S,h]; with B = 1 the number of the first, [1]. */
-static ort_status number_rows(ort_pass_context *c, ort_id rows, ort_id *positions, ort_error *err)
-{
-    const ort_type *type = type_of(c, rows);
-    const int64_t zero = 0, one = 1;
-    ort_id shape, size, range[3], reshape[2];
-    if (ort_dim_known(type->dim[0]) && type->dim[0].size == 1)
-        return ort_constant_list(c->graph, &zero, 1, positions, err);
-    ort_attr ends[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = 0},
-                        {.name = "end", .type = ORT_ATTR_INT, .i = 2}};
-    ort_attr flat = {.name = "keepdims", .type = ORT_ATTR_INT, .i = 0};
-    ort_tensor number = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 0},
-                         .data = (void *)(uintptr_t)&zero};
-    ORT_TRY(add(c, "Shape", &rows, 1, ends, 2, &shape, err));
-    ORT_TRY(add(c, "ReduceProd", &shape, 1, &flat, 1, &size, err));
-    ORT_TRY(ort_edit_add_constant(c->graph, "", &number, &range[0], err));
-    number.data = (void *)(uintptr_t)&one;
-    ORT_TRY(ort_edit_add_constant(c->graph, "", &number, &range[2], err));
-    range[1] = size;
-    ORT_TRY(add(c, "Range", range, 3, NULL, 0, &reshape[0], err));
-    reshape[1] = shape;
-    return add(c, "Reshape", reshape, 2, NULL, 0, positions, err);
-}
-
-/* [B,S,h] as [B*S,h]; a table of rows stays. */
-static ort_status lay_rows(ort_pass_context *c, ort_id *rows, ort_error *err)
-{
-    const ort_type *type = type_of(c, *rows);
-    ort_id inputs[2] = {*rows};
-    if (type->rank == 2)
-        return ORT_OK;
-    const int64_t list[2] = {-1, type->dim[2].size};
-    ORT_TRY(ort_constant_list(c->graph, list, 2, &inputs[1], err));
-    return add(c, "Reshape", inputs, 2, NULL, 0, rows, err);
-}
-
-static const char *microsoft_fits(const ort_pass_context *c, const ort_type *x, const table *t)
-{
-    if (x->dtype != ORT_DTYPE_FLOAT)
-        return "com.microsoft RotaryEmbedding would fit if it were float";
-    if (!t->rows && !ort_dim_known(type_of(c, t->half)->dim[2]))
-        return "the table's width isn't known";
-    return !t->rows && ort_model_opset(c->graph->model, ONNX) < 15
-               ? "what numbers the rows of its table came with opset 15" : NULL;
+    const ort_node *reshape = r->x == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, r->x);
+    if (!r->rows_first || r->joined != ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape"))
+        return;
+    const ort_type *whole = type_of(c, reshape->inputs[0]);
+    if (whole->kind == ORT_TYPE_TENSOR && whole->rank == 3 &&
+        ort_dim_equal(whole->dim[0], r->type.dim[0]) &&
+        ort_dim_equal(whole->dim[1], r->type.dim[1]))
+        r->joined = reshape->inputs[0];
 }
 
 /* ---- the rotation */
 
-/* x, and the tables as either operator wants them; the positions, or ORT_ID_NONE. */
-static ort_status write_rotation(ort_pass_context *c, const ort_match *m, const table tables[2],
-                                 bool microsoft, int opset, ort_error *err)
+static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
+                      const ort_attr *set, ort_id *result, ort_error *err)
 {
-    ort_id x = ort_match_value(m, "x"), made[2], positions = tables[0].positions;
-    for (int i = 0; i < 2; i++)
-        ORT_TRY(write_table(c, &tables[i], &made[i], err));
-    if (microsoft && positions == ORT_ID_NONE)
-        ORT_TRY(number_rows(c, tables[0].half, &positions, err));
-    for (int i = 0; i < 2 && microsoft; i++)
-        ORT_TRY(lay_rows(c, &made[i], err));
-    ort_id inputs[4] = {x, made[0], made[1], positions};
-    ort_id others[4] = {x, positions, made[0], made[1]};
-    ort_node_spec spec = {.domain = microsoft ? MS : ONNX, .op_type = "RotaryEmbedding",
-                          .inputs = microsoft ? others : inputs,
-                          .input_count = positions == ORT_ID_NONE ? 3 : 4, .opset = opset};
-    return ort_match_replace(c, m, &spec, err);
+    if (*result == ORT_ID_NONE)
+        *result = ort_graph_add_value(c->graph, "");
+    if (*result == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *result);
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
+                          .input_count = count, .outputs = result, .output_count = 1, .set = set,
+                          .set_count = set ? 1 : 0};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, bool split, int *changes,
-                                ort_error *err)
+/* The result [B,S,H*D] or [B,H,S,D] as the [B,S,H,D] that its readers know. */
+static ort_status lay_result(ort_pass_context *c, const rotation *r, const ort_attr *perm,
+                             ort_id rotated, ort_id result, ort_error *err)
 {
-    table tables[2];
-    const ort_type *x = ort_match_type(m, c->graph, "x");
-    const char *why = check_halves(c, m, split);
-    if (!why && (!read_table(c, ort_match_value(m, "cos"), x, &tables[0]) ||
-                 !read_table(c, ort_match_value(m, "sin"), x, &tables[1]) ||
-                 tables[0].positions != tables[1].positions || !tables[0].rows != !tables[1].rows))
-        why = "the tables of angles aren't two equal halves for each token";
+    ort_id inputs[2] = {rotated};
+    const int64_t list[4] = {0, 0, r->type.dim[2].size, r->type.dim[3].size};
+    if (r->joined == ORT_ID_NONE)
+        return add(c, "Transpose", inputs, 1, perm, &result, err);
+    ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
+    return add(c, "Reshape", inputs, 2, NULL, &result, err);
+}
+
+/* Inputs as either operator wants them; count: with positions or without. */
+static ort_status write_inputs(ort_pass_context *c, const rotation *r, bool microsoft,
+                               ort_id inputs[4], int *count, ort_error *err)
+{
+    ort_id made[2], positions = r->tables[0].positions, x = inputs[0];
+    if (microsoft)
+        ORT_TRY(ort_rotary_write_rows(c, r->tables, made, &positions, err));
+    for (int i = 0; i < 2 && !microsoft; i++)
+        ORT_TRY(ort_rotary_write_table(c, &r->tables[i], &r->type, x, &made[i], err));
+    ort_id ours[4] = {x, made[0], made[1], positions}, others[4] = {x, positions, made[0], made[1]};
+    memcpy(inputs, microsoft ? others : ours, sizeof ours);
+    *count = positions == ORT_ID_NONE ? 3 : 4;
+    return ORT_OK;
+}
+
+static ort_status write_rotation(ort_pass_context *c, const ort_match *m, const rotation *r,
+                                 bool microsoft, int opset, ort_error *err)
+{
+    static const int64_t swapped[4] = {0, 2, 1, 3};
+    ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = swapped, .count = 4};
+    ort_attr set[2] = {{.name = "interleaved", .type = ORT_ATTR_INT, .i = r->pairs}};
+    int sets = r->pairs, count;
+    ort_id inputs[4] = {r->joined != ORT_ID_NONE && r->rows_first ? r->joined : r->x};
+    if (r->rows_first && r->joined == ORT_ID_NONE) {
+        ort_id moved = ORT_ID_NONE;
+        ORT_TRY(add(c, "Transpose", inputs, 1, &perm, &moved, err));
+        inputs[0] = moved;
+    } else if (r->rows_first && !microsoft) {
+        set[sets++] = (ort_attr){.name = "num_heads", .type = ORT_ATTR_INT,
+                                 .i = r->type.dim[2].size};
+    }
+    ORT_TRY(write_inputs(c, r, microsoft, inputs, &count, err));
+    ort_node_spec spec = {.domain = microsoft ? MS : ONNX, .op_type = "RotaryEmbedding",
+                          .inputs = inputs, .input_count = count, .set = set, .set_count = sets,
+                          .opset = opset};
+    if (!r->rows_first)
+        return ort_match_replace(c, m, &spec, err);
+    ort_id rotated = ort_graph_add_value(c->graph, ""), result = m->nodes[0]->outputs[0];
+    if (rotated == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof rotated);
+    spec.name = m->nodes[0]->name;
+    spec.outputs = &rotated;
+    spec.output_count = 1;
+    spec.origin = ort_match_remove(c, m);
+    if (!spec.origin)
+        return ort_error_memory(err, 64);
+    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+    return lay_result(c, r, &perm, rotated, result, err);
+}
+
+static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, unsigned flags,
+                                int *changes, ort_error *err)
+{
+    rotation r;
+    const char *why = read_rotated(c, m, flags, &r);
+    if (!why && !read_tables(c, m, &r))
+        why = "the tables of angles aren't one number for each pair and token";
+    if (!why)
+        find_joined(c, &r);
+    if (!why && r.joined != ORT_ID_NONE && !ort_dim_known(r.type.dim[2]))
+        why = "the number of heads isn't known";
     int opset = why ? 0 : ort_pass_opset(c, m->nodes[0], ONNX, "RotaryEmbedding", 23);
     bool microsoft = !opset;
-    if (!why && microsoft)
-        why = microsoft_fits(c, x, &tables[0]);
+    for (int i = 0; i < 2 && !why && microsoft; i++)
+        why = ort_rotary_microsoft_fits(c, &r.type, &r.tables[i]);
     if (why)
         ort_pass_note(c, m->nodes[0], "%s", why);
     if (!why && microsoft)
@@ -320,7 +395,7 @@ static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, bool sp
     if (!opset)
         return ORT_OK;
     ++*changes;
-    return write_rotation(c, m, tables, microsoft, opset, err);
+    return write_rotation(c, m, &r, microsoft, opset, err);
 }
 
 /* ---- the first elements of each head alone */
@@ -412,7 +487,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
     if (f->flags & HEADS)
         return before_heads(c, m, changes, err);
     return f->flags & PART ? widen(c, m, f->flags & SPLIT, changes, err)
-                           : fuse_rotation(c, m, f->flags & SPLIT, changes, err);
+                           : fuse_rotation(c, m, f->flags, changes, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -155,6 +155,144 @@ def product_of_steps(g):
     return [g.op("Softmax", g.op("MatMul", a, b))]
 
 
+# ---- rotary embedding, in pairs
+
+def shape_of(g, x, *last):
+    """[batch, seq, *last] as torch.Tensor.view computes it."""
+    dims = [g.op("Gather", g.op("Shape", x), g.const(d, np.int64), axis=0) for d in (0, 1)]
+    parts = [g.op("Unsqueeze", d, g.ints(0)) for d in dims] + [g.ints(n) for n in last]
+    return g.op("Concat", *parts, axis=0)
+
+
+def angles(g, seq, half):
+    """[seq, half], as of positions 0, 1 ... times inverse frequencies."""
+    positions = g.op("Range", g.const(0, np.int64), seq, g.const(1, np.int64))
+    positions = g.op("Cast", g.op("Unsqueeze", positions, g.ints(1)), to=TensorProto.FLOAT)
+    return g.op("Mul", positions, g.const(1 / 10 ** (np.arange(half) / half)))
+
+
+def every_two(g, x):
+    """rotate_every_two of GPT-J."""
+    ends, last, two = g.ints(2 ** 63 - 1), g.ints(-1), g.ints(2)
+    even = g.op("Slice", x, g.ints(0), ends, last, two)
+    odd = g.op("Slice", x, g.ints(1), ends, last, two)
+    parts = [g.op("Unsqueeze", p, last) for p in (g.op("Neg", odd), even)]
+    return g.op("Concat", *parts, axis=-1)
+
+
+def twice(g, f):
+    """torch.repeat_interleave(f, 2, dim=-1) of [batch, seq, 1, h]."""
+    wide = g.op("Expand", g.op("Unsqueeze", f, g.ints(4)), g.ints(1, 1, 1, 1, 2))
+    return g.op("Reshape", wide, g.ints(0, 0, 1, -1))
+
+
+@form("RotaryEmbedding", "!Expand", "!Neg", opset=23)
+def rotary_gptj(g):
+    x, ids = g.input("x", ["batch", "seq", 32]), g.input("ids", ["batch", "seq"], 9)
+    heads = g.op("Reshape", x, g.ints(0, 0, 4, 8))
+    sincos = g.op("Gather", g.weight(16, 8), ids)
+    sin, cos = g.op("Split", sincos, outs=2, axis=-1, num_outputs=2)
+    sin, cos = (twice(g, g.op("Unsqueeze", t, g.ints(2))) for t in (sin, cos))
+    rotated = g.op("Reshape", every_two(g, heads), g.ints(0, 0, 4, 8))
+    y = g.op("Add", g.op("Mul", heads, cos), g.op("Mul", rotated, sin))
+    return [g.op("Transpose", y, perm=[0, 2, 1, 3])]
+
+
+@form("RotaryEmbedding", "!Neg", contrib=True)
+def rotary_gptj_contrib(g):
+    x, ids = g.input("x", ["batch", "seq", 32]), g.input("ids", ["batch", "seq"], 9)
+    heads = g.op("Reshape", x, g.ints(0, 0, 4, 8))
+    sin, cos = (twice(g, g.op("Unsqueeze", g.op("Gather", g.weight(16, 4), ids), g.ints(2)))
+                for _ in range(2))
+    rotated = g.op("Reshape", every_two(g, heads), g.ints(0, 0, 4, 8))
+    y = g.op("Add", g.op("Mul", heads, cos), g.op("Mul", rotated, sin))
+    return [g.op("Transpose", y, perm=[0, 2, 1, 3])]
+
+
+@form("RotaryEmbedding", "!Neg", opset=23)
+def rotary_gptj_partly(g):
+    """Half of each head is rotated, before heads and tokens change places."""
+    x, ids = g.input("x", ["batch", "seq", 64]), g.input("ids", ["batch", "seq"], 9)
+    heads = g.op("Reshape", x, g.ints(0, 0, 4, 16))
+    turned = g.op("Slice", heads, g.ints(0), g.ints(8), g.ints(3))
+    rest = g.op("Slice", heads, g.ints(8), g.ints(2 ** 63 - 1), g.ints(3))
+    sin, cos = (twice(g, g.op("Unsqueeze", g.op("Gather", g.weight(16, 4), ids), g.ints(2)))
+                for _ in range(2))
+    rotated = g.op("Reshape", every_two(g, turned), g.ints(0, 0, 4, 8))
+    y = g.op("Add", g.op("Mul", turned, cos), g.op("Mul", rotated, sin))
+    return [g.op("Transpose", g.op("Concat", y, rest, axis=-1), perm=[0, 2, 1, 3])]
+
+
+def roformer(g):
+    """Tables of stacked pairs, for heads first."""
+    x = g.input("x", ["batch", "seq", 32])
+    heads = g.op("Transpose", g.op("Reshape", x, g.ints(0, 0, 4, 8)), perm=[0, 2, 1, 3])
+    seq = g.op("Gather", g.op("Shape", x), g.const(1, np.int64))
+    a = g.op("Unsqueeze", angles(g, seq, 4), g.ints(0, 1))
+    tables = []
+    for kind in ("Sin", "Cos"):
+        t = g.op("Unsqueeze", g.op(kind, a), g.ints(-1))
+        tables.append(g.op("Reshape", g.op("Concat", t, t, axis=-1), g.ints(1, 1, -1, 8)))
+    rotated = g.op("Reshape", every_two(g, heads), g.op("Shape", heads))
+    return [g.op("Add", g.op("Mul", heads, tables[1]), g.op("Mul", rotated, tables[0]))]
+
+
+@form("RotaryEmbedding", "!Neg", opset=23)
+def rotary_roformer(g):
+    return roformer(g)
+
+
+@form("RotaryEmbedding", "!Neg", contrib=True)
+def rotary_roformer_contrib(g):
+    return roformer(g)
+
+
+def llama(g, select):
+    """Products of complex numbers, spelled in real ones."""
+    x = g.input("x", ["batch", "seq", 32])
+    paired = g.op("Reshape", g.op("Reshape", x, shape_of(g, x, 4, 8)), shape_of(g, x, 4, 4, 2))
+    a, b = select(g, paired)
+    seq = g.op("Gather", g.op("Shape", x), g.const(1, np.int64))
+    t = g.op("Unsqueeze", angles(g, seq, 4), g.ints(0, 2))
+    cos, sin = g.op("Cos", t), g.op("Sin", t)
+    real = g.op("Sub", g.op("Mul", a, cos), g.op("Mul", b, sin))
+    imaginary = g.op("Add", g.op("Mul", a, sin), g.op("Mul", b, cos))
+    both = g.op("Concat", *(g.op("Unsqueeze", p, g.ints(-1)) for p in (real, imaginary)), axis=-1)
+    y = g.op("Reshape", both, shape_of(g, x, 4, 8))
+    return [g.op("Transpose", y, perm=[0, 2, 1, 3])]
+
+
+def by_gather(g, x):
+    return [g.op("Gather", x, g.const(i, np.int64), axis=4) for i in (0, 1)]
+
+
+def by_split(g, x):
+    parts = g.op("Split", x, g.ints(1, 1), outs=2, axis=-1)
+    return [g.op("Squeeze", p, g.ints(-1)) for p in parts]
+
+
+@form("RotaryEmbedding", "!Sub", opset=23)
+def rotary_llama(g):
+    return llama(g, by_gather)
+
+
+@form("RotaryEmbedding", "!Sub", contrib=True)
+def rotary_llama_contrib(g):
+    return llama(g, by_split)
+
+
+@form("RotaryEmbedding", "!Sub", opset=23)
+def rotary_halves_of_two_results(g):
+    """gpt-oss: both halves computed by themselves."""
+    x, ids = g.input("x", ["batch", "seq", 32]), g.input("ids", ["batch", "seq"], 9)
+    heads = g.op("Transpose", g.op("Reshape", x, g.ints(0, 0, 4, 8)), perm=[0, 2, 1, 3])
+    a, b = g.op("Split", heads, outs=2, axis=-1, num_outputs=2)
+    cos, sin = (g.op("Unsqueeze", g.op("Gather", g.weight(16, 4), ids), g.ints(1))
+                for _ in range(2))
+    return [g.op("Concat", g.op("Sub", g.op("Mul", a, cos), g.op("Mul", b, sin)),
+                 g.op("Add", g.op("Mul", b, cos), g.op("Mul", a, sin)), axis=-1)]
+
+
 # ---- running
 
 def run(name, scratch):
