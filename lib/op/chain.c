@@ -11,6 +11,7 @@
 #include "op/unary.h"
 
 #define TILE 2048
+#define SHORT 16 /* elements of the longest vector of a tier */
 
 typedef struct chain_step {
     ort_unary_fn *unary; /* or */
@@ -143,6 +144,38 @@ static void run_tile(const chain_job *job, int64_t first, int64_t n)
         memcpy(job->y + first, tile, (size_t)n * sizeof *tile);
 }
 
+/* Few elements whose operands advance with them or stand still: everything is made as long as a
+ * vector, by repeating elements, since partial vectors that pass through memory from step to step
+ * wait for each other. Returns false for anything else. */
+static bool run_short(const chain_job *job)
+{
+    const int64_t lanes = job->call->k->math.lanes;
+    float values[ORT_CHAIN_INPUTS][SHORT], tile[SHORT];
+    if (job->total < 1 || job->total > lanes || lanes > SHORT ||
+        job->call->in_count > ORT_CHAIN_INPUTS)
+        return false;
+    for (int k = 0; k < job->call->in_count; k++) {
+        const float *x = ort_call_in(job->call, k)->data;
+        if (!job->plans[k].flat && job->plans[k].rank != 1)
+            return false;
+        int64_t last = job->plans[k].flat ? job->total - 1 : 0;
+        for (int64_t i = 0; i < lanes; i++)
+            values[k][i] = x[i < last ? i : last];
+    }
+    memcpy(tile, values[0], (size_t)lanes * sizeof *tile);
+    for (int i = 0; i < job->state->count; i++) {
+        const chain_step *step = &job->state->steps[i];
+        const float *operand = values[step->binary ? step->input : 0];
+        if (step->unary)
+            step->unary(tile, tile, (size_t)lanes, step->a, step->b);
+        else
+            step->binary(step->right ? operand : tile, step->right ? tile : operand, tile,
+                         (size_t)lanes, ORT_FORM_VV);
+    }
+    memcpy(job->y, tile, (size_t)job->total * sizeof *tile);
+    return true;
+}
+
 static void chain_task(void *arg, size_t task, int thread)
 {
     const chain_job *job = arg;
@@ -160,7 +193,8 @@ static ort_status chain_run(ort_call *call, ort_error *err)
     (void)err;
     for (int k = 0; k < call->in_count; k++)
         job.overlaps = job.overlaps || ort_call_in(call, k)->data == y->data;
-    ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), chain_task, &job);
+    if (!run_short(&job))
+        ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), chain_task, &job);
     return ORT_OK;
 }
 

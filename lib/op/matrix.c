@@ -83,6 +83,13 @@ static void fill_empty(int64_t m, int64_t n, float *c, int64_t ldc, const ort_ep
         }
 }
 
+/* The steps of k are of one length: a short last one would write C for little. */
+static int64_t even_step(int64_t depth, int64_t most)
+{
+    int64_t steps = ort_max_i64((depth + most - 1) / most, 1);
+    return (depth + steps - 1) / steps;
+}
+
 /* B as the kernels reach it (gemm.h). */
 typedef struct operand {
     const void *b;
@@ -151,7 +158,7 @@ static void block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
         return;
     if (depth == 0)
         fill_empty(m, n, c, ldc, e);
-    int64_t kc = m <= 2 ? depth : k->gemm.kc;
+    int64_t kc = m <= 2 ? depth : even_step(depth, k->gemm.kc);
     for (int64_t k0 = 0; k0 < depth; k0 += kc) {
         bool first = k0 == 0, last = depth - k0 <= kc;
         ort_tile_f32 t = {.a = a + k0, .b = at_element(o, k0 * o->step), .lda = lda,

@@ -58,6 +58,8 @@ typedef struct ort_forest {
     size_t root_count;
     ort_tree_run *runs;    /* [node_count] */
     ort_tree_pair *pairs;
+    double *alone;         /* [node_count] the weight of a leaf, or NULL: sums of one target, and
+                            * one pair at every leaf */
     ort_tree_set *sets;
     int64_t max_feature;
     bool all_leq;          /* every test is <= */
@@ -79,9 +81,10 @@ enum { ORT_TREE_ROWS = 8 };
 
 /* Aggregate one row into score[targets]; seen[t] tells whether a leaf spoke of target t. */
 void ort_forest_score(const ort_forest *forest, const double *row, double *score, bool *seen);
-/* The same for ORT_TREE_ROWS rows, columns[feature][row], none of them NaN, of a forest that is
- * all_leq; scores and seen are [row][target]. To the bit what ort_forest_score gives. */
-void ort_forest_score_rows(const ort_forest *forest, const double *columns, double *scores,
-                           bool *seen);
+/* The same for blocks of ORT_TREE_ROWS rows, columns[b * block + feature * ORT_TREE_ROWS + row],
+ * none of them NaN, of a forest that is all_leq; scores and seen are [b][row][target]. To the bit
+ * what ort_forest_score gives. */
+void ort_forest_score_rows(const ort_forest *forest, int64_t blocks, const double *columns,
+                           int64_t block, double *scores, bool *seen);
 
 #endif

@@ -162,6 +162,24 @@ static ort_status find_heights(builder *b, ort_error *err)
     return ORT_OK;
 }
 
+/* Sums of one target need no lists where each leaf has one weight. */
+static ort_status find_alone(builder *b, ort_error *err)
+{
+    ort_forest *f = b->forest;
+    if (f->targets != 1 || f->aggregate == ORT_TREE_MIN || f->aggregate == ORT_TREE_MAX)
+        return ORT_OK;
+    for (size_t i = 0; i < f->node_count; i++)
+        if ((f->nodes[i].feature & 7) == ORT_TREE_LEAF && f->runs[i].count != 1)
+            return ORT_OK;
+    f->alone = ort_arena_array(b->p->arena, f->node_count + 1, sizeof *f->alone);
+    if (f->alone == NULL)
+        return ort_error_memory(err, f->node_count * sizeof *f->alone);
+    for (size_t i = 0; i < f->node_count; i++)
+        if ((f->nodes[i].feature & 7) == ORT_TREE_LEAF)
+            f->alone[i] = f->pairs[f->runs[i].first].weight;
+    return ORT_OK;
+}
+
 static ort_status finish(builder *b, ort_status status, ort_error *err)
 {
     ort_forest *f = b->forest;
@@ -172,6 +190,8 @@ static ort_status finish(builder *b, ort_status status, ort_error *err)
         status = f->nodes == NULL || f->runs == NULL
                      ? ort_error_memory(err, b->nodes.count * sizeof *f->nodes)
                      : find_heights(b, err);
+        if (status == ORT_OK)
+            status = find_alone(b, err);
     }
     ort_vec_release(&b->nodes);
     ort_vec_release(&b->runs);
