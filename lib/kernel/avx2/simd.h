@@ -74,6 +74,13 @@ static inline float vf_sum(vf a)
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
+/* out[i] = scale * the sum of the i-th vector: half the shuffles of four vf_sum. */
+static inline void vf_store_sums4(float *out, vf a, vf b, vf c, vf d, float scale)
+{
+    vf sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+    _mm_storeu_ps(out, _mm_mul_ps(four, _mm_set1_ps(scale)));
+}
 static inline float vf_hmax(vf a)
 {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

@@ -74,6 +74,20 @@ static inline vm vm_not(vm a) { return (vm)~a; }
 static inline int vm_any(vm a) { return a != 0; }
 static inline vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
 static inline float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }
+/* out[i] = scale * the sum of the i-th vector: half the shuffles of four vf_sum. */
+static inline void vf_store_sums4(float *out, vf a, vf b, vf c, vf d, float scale)
+{
+    vf ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    vf cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    __m512d x = _mm512_castps_pd(ab), y = _mm512_castps_pd(cd);
+    vf sums = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                            _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+    __m256 half = _mm256_add_ps(_mm512_castps512_ps256(sums),
+                                _mm256_castpd_ps(_mm512_extractf64x4_pd(
+                                    _mm512_castps_pd(sums), 1)));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    _mm_storeu_ps(out, _mm_mul_ps(four, _mm_set1_ps(scale)));
+}
 static inline float vf_hmax(vf a) { return _mm512_reduce_max_ps(a); }
 static inline float vf_hmin(vf a) { return _mm512_reduce_min_ps(a); }
 

@@ -76,6 +76,14 @@ SIMD vf vf_max(vf a, vf b) { return vf_select(a > b, a, b); }
 SIMD vf vf_min(vf a, vf b) { return vf_select(a < b, a, b); }
 SIMD vm vf_isnan(vf a) { return a != a; }
 SIMD float vf_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+/* out[i] = scale * the sum of the i-th vector. */
+SIMD void vf_store_sums4(float *out, vf a, vf b, vf c, vf d, float scale)
+{
+    out[0] = scale * vf_sum(a);
+    out[1] = scale * vf_sum(b);
+    out[2] = scale * vf_sum(c);
+    out[3] = scale * vf_sum(d);
+}
 SIMD vf vf_permute(vf a, vi index) { return __builtin_shuffle(a, index); }
 /* VF_LANES rows of as many elements, transposed. */
 SIMD void vf_transpose(const float *from, int64_t step, float *to, int64_t to_step)
