@@ -105,28 +105,46 @@ static bool is_column(const ort_graph *graph, const ort_node *node, const ort_sh
            (!ort_dim_known(height) || height.size > 4 * width.size);
 }
 
-static bool serves_conv(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+/* Why a convolution can't run in the layout; NULL: it can. */
+static const char *conv_stays(const ort_graph *graph, const ort_blocked_choice *c,
+                              const ort_node *node)
 {
     ort_shape w, b;
     ort_epilogue e = ort_epilogue_none();
-    if (!is_conv(node) || !is_plane(type_of(graph, node->inputs[0])) ||
-        !constant_later(graph, node, 1, &w) || !is_plane(type_of(graph, node->outputs[0])) ||
-        w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 ||
-        w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w) ||
+    bool blocked = c->blocked[node->inputs[0]];
+    if (!is_plane(type_of(graph, node->inputs[0])) || !is_plane(type_of(graph, node->outputs[0])))
+        return "it isn't float over one or two axes with known channels";
+    if (!constant_later(graph, node, 1, &w) ||
         (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
-         !constant_later(graph, node, 2, &b)) ||
-        !ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
-        return false;
+         !constant_later(graph, node, 2, &b)))
+        return "its filters or its bias aren't constant";
     int64_t group = ort_node_int(node, "group", 1), maps = w.dim[0];
-    if (group < 1 || maps % group)
-        return false;
+    if (w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 || group < 1 ||
+        maps % group)
+        return "its filters don't fit";
+    if (w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w))
+        return "its filters are long rows";
+    if (!ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
+        return "its activation isn't one of the layout's";
     if (group > 1 && w.dim[1] == 1 && maps == group)
-        return c->blocked[node->inputs[0]];
+        return blocked ? NULL : "it is depthwise, and its input doesn't lie in the layout";
     if (group > 1)
-        return w.dim[1] % c->block == 0 && maps / group % c->block == 0;
-    return c->blocked[node->inputs[0]] || /* a block half empty costs less than a way out */
-           (fills_blocks(maps, c->block) &&
-            (ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8));
+        return w.dim[1] % c->block == 0 && maps / group % c->block == 0
+                   ? NULL : "its groups aren't of whole blocks of channels";
+    /* a block half empty costs less than a way out */
+    if (!blocked && !fills_blocks(maps, c->block))
+        return "its channels would fill less than half of their blocks";
+    return blocked || ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8
+               ? NULL : "its input has few channels and doesn't lie in the layout";
+}
+
+const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *c,
+                              const ort_node *node)
+{
+    if (!is_conv(node) || c->role[node->id])
+        return NULL;
+    const char *why = conv_stays(graph, c, node);
+    return why ? why : "its region would gain less than the ways in and out cost";
 }
 
 static double conv_gain(const ort_graph *graph, const ort_node *node)
@@ -309,7 +327,7 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
     if (!node->op || node->body_count)
         return ORT_BLOCKED_NONE;
     if (is_conv(node))
-        return serves_conv(graph, c, node) ? ORT_BLOCKED_CONV : ORT_BLOCKED_NONE;
+        return conv_stays(graph, c, node) ? ORT_BLOCKED_NONE : ORT_BLOCKED_CONV;
     if (node->input_count < 1 || node->inputs[0] == ORT_ID_NONE)
         return ORT_BLOCKED_NONE;
     if (serves_pool(graph, c, node))

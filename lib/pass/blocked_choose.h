@@ -26,6 +26,9 @@ typedef struct ort_blocked_choice {
 
 /* Fill a choice whose arrays are zeroed and as long as the graph's lists. */
 void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *choice);
+/* Why a convolution isn't in the layout after the choice; NULL: it is, or isn't one. */
+const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *choice,
+                              const ort_node *node);
 /* Is this the mean over all spatial axes, kept as ones: GlobalAveragePool by another name? */
 bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
 /* Does this convolution read plain rows when nobody gives its input in the layout? */

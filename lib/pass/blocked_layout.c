@@ -201,6 +201,9 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     {
         if (status || node->id >= nodes) /* made here */
             break;
+        const char *why = c->near_misses ? ort_blocked_stays(c->graph, &l.choice, node) : NULL;
+        if (why)
+            ort_pass_note(c, node, "%s", why);
         if (!l.choice.role[node->id])
             continue;
         status = convert(&l, node, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/uses.h"
 #include "op/chain.h"
 #include "op/edit.h"
 #include "op/unary.h"
@@ -190,14 +191,42 @@ static bool find(const ort_graph *graph, chain *c, ort_node *node)
     }
 }
 
+/* Why what reads the result of `node`, elementwise itself, doesn't follow it; or NULL. */
+static const char *why_alone(const ort_graph *graph, const ort_node *node)
+{
+    chain c;
+    float a, b;
+    ort_unary id;
+    ort_id value = node->outputs[0];
+    ort_readers readers = ort_readers_of(graph, value);
+    ort_node *next;
+    while ((next = ort_readers_next(&readers))) {
+        if (!next->op || (binary_of(next) < 0 && !unary_of(graph, next, &id, &a, &b)))
+            continue;
+        if (!ort_edit_only_reader(graph, value))
+            return "its result is read elsewhere than by what would follow";
+        if (!is_float(type_of(graph, next->outputs[0])))
+            return "what would follow isn't float";
+        return start(graph, &c, next) &&
+                       !same_shape(type_of(graph, value), type_of(graph, next->outputs[0]))
+                   ? "what follows isn't known to keep its shape" : NULL;
+    }
+    return NULL;
+}
+
 static ort_status apply(ort_pass_context *p, int *changes, ort_error *err)
 {
     ort_node *node;
     chain c;
     ORT_EACH_NODE(p->graph, node)
     {
-        if (!find(p->graph, &c, node))
+        c.count = 0;
+        if (!find(p->graph, &c, node)) {
+            const char *why = p->near_misses && c.count == 1 ? why_alone(p->graph, node) : NULL;
+            if (why)
+                ort_pass_note(p, node, "%s", why);
             continue;
+        }
         ORT_TRY(replace(p, &c, err));
         ++*changes;
     }

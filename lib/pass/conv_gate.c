@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/pass.h"
 
@@ -17,33 +18,50 @@ typedef struct gate {
 } gate;
 
 /* x * HardSigmoid(x) with the slopes of HardSwish: two readers of x. */
-static bool match_pair(const ort_graph *graph, ort_id x, gate *found)
+static bool match_pair(const ort_pass_context *c, const ort_node *conv, gate *found)
 {
+    const ort_graph *graph = c->graph;
+    ort_id x = conv->outputs[0];
     const ort_graph_value *value = graph->values.data[x];
+    ort_readers readers = ort_readers_of(graph, x);
     ort_node *node, *sigmoid = NULL, *mul;
-    if (value->use_count != 2 || value->is_output)
-        return false;
-    ORT_EACH_NODE(graph, node)
+    while ((node = ort_readers_next(&readers)))
         if (ort_edit_is(node, ONNX, "HardSigmoid") && node->inputs[0] == x)
             sigmoid = node;
-    if (!sigmoid || fabsf(ort_node_float(sigmoid, "alpha", 0.2f) - 1.0f / 6.0f) > 1e-6f ||
-        ort_node_float(sigmoid, "beta", 0.5f) != 0.5f)
-        return false;
-    mul = ort_edit_only_reader(graph, sigmoid->outputs[0]);
+    mul = sigmoid ? ort_edit_only_reader(graph, sigmoid->outputs[0]) : NULL;
     if (!ort_edit_is(mul, ONNX, "Mul") || (mul->inputs[0] != x && mul->inputs[1] != x))
         return false;
+    const char *why = NULL;
+    if (fabsf(ort_node_float(sigmoid, "alpha", 0.2f) - 1.0f / 6.0f) > 1e-6f ||
+        ort_node_float(sigmoid, "beta", 0.5f) != 0.5f)
+        why = "the HardSigmoid of its gate hasn't the slope of HardSwish";
+    else if (value->use_count != 2 || value->is_output)
+        why = "its result is read elsewhere than by its gate";
+    if (why)
+        ort_pass_note(c, conv, "%s", why);
     *found = (gate){"HardSwish", 0, 0, {sigmoid, mul}};
-    return true;
+    return !why;
 }
 
-static bool match(const ort_graph *graph, const ort_node *conv, gate *found)
+/* A gate reads the result, and others do. */
+static void note_readers(const ort_pass_context *c, const ort_node *conv)
 {
-    ort_id x = conv->outputs[0];
-    ort_node *next;
+    ort_readers readers = ort_readers_of(c->graph, conv->outputs[0]);
+    const ort_node *node;
+    while (c->near_misses && (node = ort_readers_next(&readers)))
+        if (ort_edit_is(node, MS, "QuickGelu") || ort_edit_is(node, ONNX, "HardSwish")) {
+            ort_pass_note(c, conv, "its result is read elsewhere than by its gate");
+            return;
+        }
+}
+
+static bool match(const ort_pass_context *c, const ort_node *conv, gate *found)
+{
+    const ort_graph *graph = c->graph;
     if (!ort_edit_is(conv, ONNX, "Conv") ||
-        graph->values.data[x]->fact.type.dtype != ORT_DTYPE_FLOAT)
+        graph->values.data[conv->outputs[0]]->fact.type.dtype != ORT_DTYPE_FLOAT)
         return false;
-    next = ort_edit_only_reader(graph, x);
+    ort_node *next = ort_edit_only_reader(graph, conv->outputs[0]);
     if (ort_edit_is(next, MS, "QuickGelu")) {
         *found = (gate){"QuickGelu", ort_node_float(next, "alpha", 1.702f), 1, {next, NULL}};
         return true;
@@ -52,7 +70,10 @@ static bool match(const ort_graph *graph, const ort_node *conv, gate *found)
         *found = (gate){"HardSwish", 0, 0, {next, NULL}};
         return true;
     }
-    return match_pair(graph, x, found);
+    if (next)
+        return false; /* a gate of two nodes is two readers */
+    note_readers(c, conv);
+    return match_pair(c, conv, found);
 }
 
 static ort_status fuse(ort_graph *graph, ort_node *conv, const gate *found, ort_error *err)
@@ -89,7 +110,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_EACH_NODE(c->graph, node)
     {
         gate found;
-        if (!match(c->graph, node, &found))
+        if (!match(c, node, &found))
             continue;
         ORT_TRY(fuse(c->graph, node, &found, err));
         ++*changes;

@@ -68,7 +68,8 @@ typedef struct note_case {
     const char *text;       /* "node: condition"; "": nothing is told */
 } note_case;
 
-static void check_note(test_state *test, const note_case *n_case)
+/* inside: of a session. */
+static void check_note(test_state *test, const note_case *n_case, bool inside)
 {
     const char *const only[] = {n_case->pass, NULL};
     char text[300] = "";
@@ -78,6 +79,8 @@ static void check_note(test_state *test, const note_case *n_case)
     ort_pass_options options = {.only = only, .portable = true, .contrib = true,
                                 .near_miss = tell, .near_miss_arg = &heard,
                                 .registry = n.env->registry};
+    options.portable = !inside;
+    options.target = inside ? n.env->k : NULL;
     net_text(&n, n_case->net);
     CHECK(!ort_graph_infer(n.model->graph, n.env->registry, NULL, NULL));
     CHECK(!ort_passes_run(n.model, &options, NULL));
@@ -156,7 +159,32 @@ static void conditions(test_state *test)
          "node 'm' (Mul): the sum or the Clip has another reader"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_note(test, &cases[i]);
+        check_note(test, &cases[i], false);
+}
+
+static void conditions_inside(test_state *test)
+{
+    static const note_case cases[] = {
+        {"chain_fusion", "in x 2,3; Relu x -> a; Tanh a -> y; Softmax a -> z; out y z",
+         "node 'a' (Relu): its result is read elsewhere than by what would follow"},
+        {"chain_fusion", "in x 1,3; in z 2,3; Relu x -> a; Add a z -> y; out y",
+         "node 'a' (Relu): what follows isn't known to keep its shape"},
+        {"chain_fusion", "in x 2,3; Relu x -> a; Softmax a -> y; out y", ""},
+        {"chain_fusion", "in x 2,3; Relu x -> a; Tanh a -> y; out y", ""},
+        {"conv_gate", "in x 1,3,8,8; f w 4,3,3,3; Conv x w -> a; HardSigmoid a -> s; Mul a s -> y;"
+         "out y", "node 'a' (Conv): the HardSigmoid of its gate hasn't the slope of HardSwish"},
+        {"conv_gate", "in x 1,3,8,8; f w 4,3,3,3; Conv x w -> a; HardSwish a -> y; Neg a -> z;"
+         "out y z", "node 'a' (Conv): its result is read elsewhere than by its gate"},
+        {"conv_gate", "in x 1,3,8,8; f w 4,3,3,3; Conv x w -> a; Relu a -> y; out y", ""},
+        {"blocked_layout", "in x 1,3,8,8; in w 16,3,3,3; Conv x w -> y; out y",
+         "node 'y' (Conv): its filters or its bias aren't constant"},
+        {"blocked_layout", "in x 1,3,8,8; f w 2,3,3,3; Conv x w -> y; out y",
+         "node 'y' (Conv): its channels would fill less than half of their blocks"},
+        {"blocked_layout", "in x 1,4,8,8; f w 4,1,3,3; Conv x w -> y group=4; out y",
+         "node 'y' (Conv): it is depthwise, and its input doesn't lie in the layout"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_note(test, &cases[i], true);
 }
 
 int main(void)
@@ -164,5 +192,6 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, forms);
     RUN(test, conditions);
+    RUN(test, conditions_inside);
     return test->failures != 0;
 }
