@@ -160,6 +160,7 @@ typedef struct walk_case {
     unsigned char *bytes;
     size_t count;
     int64_t size; /* of the dims "batch", "h" and "w" */
+    int steps;    /* of a recurrence of the states a and b; 0: it has none */
 } walk_case;
 
 #define VALUES_MAX 8
@@ -207,7 +208,42 @@ static ort_status walk_model(walk *w, const walk_case *c, ort_error *err)
     return ort_model_draw(w->model, true, &w->text, err);
 }
 
-static ort_status walk_session(walk *w, ort_error *err)
+/* Steps of a recurrence, beyond the first room of its states. */
+static ort_status walk_states(walk *w, const walk_case *c, ort_error *err)
+{
+    ort_status status;
+    w->stage = "states";
+    if ((status = ort_binding_set_state(w->binding, "a", "a2", err)) ||
+        (status = ort_binding_set_state(w->binding, "b", "b2", err)))
+        return status;
+    for (int i = 0; i < c->steps; i++)
+        if ((status = ort_binding_run(w->binding, NULL, err)))
+            return status;
+    for (size_t i = 0; i < ort_session_output_count(w->session); i++)
+        if (!ort_binding_output(w->binding, i))
+            return ort_error_set(err, ORT_ERROR_MEMORY, "no memory for a plain tensor");
+    return ORT_OK;
+}
+
+/* Inputs of a recurrence, caches of 5 rows: those of free sizes are made up smaller where memory
+ * for trying sizes is missing. */
+static ort_status make_inputs(walk *w, ort_error *err)
+{
+    for (size_t i = 0; i < ort_session_input_count(w->session); i++) {
+        int64_t dims[4];
+        int rank = ort_session_input_dims(w->session, i, dims, 4);
+        for (int d = 0; d < rank; d++)
+            dims[d] = dims[d] < 0 ? 5 : dims[d];
+        ort_status status = ort_value_new_tensor(ORT_DTYPE_FLOAT, rank, dims, &w->inputs[i], err);
+        if (status)
+            return status;
+        for (int64_t e = 0; e < ort_value_count(w->inputs[i]); e++)
+            ort_value_set_double(w->inputs[i], e, (double)(e * 7 % 11) / 4 - (double)i);
+    }
+    return ORT_OK;
+}
+
+static ort_status walk_session(walk *w, const walk_case *c, ort_error *err)
 {
     ort_status status;
     w->stage = "session";
@@ -215,7 +251,8 @@ static ort_status walk_session(walk *w, ort_error *err)
         return status;
     size_t outputs = ort_session_output_count(w->session);
     w->stage = "random inputs";
-    if ((status = ort_session_random_inputs(w->session, 1, w->inputs, err)))
+    if ((status = c->steps ? make_inputs(w, err)
+                           : ort_session_random_inputs(w->session, 1, w->inputs, err)))
         return status;
     w->stage = "run";
     for (int again = 0; again < 2; again++) {
@@ -235,7 +272,8 @@ static ort_status walk_session(walk *w, ort_error *err)
         if ((status = ort_binding_set_input(w->binding, ort_session_input_name(w->session, i),
                                             w->inputs[i], err)))
             return status;
-    if ((status = ort_binding_run(w->binding, NULL, err)))
+    if ((status = ort_binding_run(w->binding, NULL, err)) ||
+        (c->steps && (status = walk_states(w, c, err))))
         return status;
     for (size_t i = 0; i < outputs; i++)
         w->digest = w->digest * 31 + ort_value_digest(ort_binding_output(w->binding, i));
@@ -249,7 +287,7 @@ static ort_status walk_all(const walk_case *c, walk *w, ort_error *err)
     heap.on = true;
     ort_status status = walk_model(w, c, err);
     if (!status)
-        status = walk_session(w, err);
+        status = walk_session(w, c, err);
     for (size_t i = 0; i < VALUES_MAX; i++) {
         ort_value_free(w->inputs[i]);
         ort_value_free(w->outputs[i]);
@@ -346,12 +384,26 @@ static bool take_file(walk_case *c, const char *dir)
     return c->count > 0;
 }
 
+static bool take_net(walk_case *c, net *n)
+{
+    char *text = NULL;
+    FILE *stream = open_memstream(&text, &c->count);
+    ort_error err = {0};
+    bool good = stream && !ort_model_write(n->model, stream, &err);
+    if (stream)
+        fclose(stream);
+    if (!good)
+        printf("not ok %s: %s\n", c->name, err.message);
+    c->bytes = (unsigned char *)text;
+    net_free(n);
+    return good;
+}
+
 /* An If in a Loop, with values captured across both. */
 static bool make_control(walk_case *c)
 {
     const bool yes = true;
     net n;
-    char *text = NULL;
     if (!net_init(&n, NULL))
         return false;
     net_input(&n, "x", ORT_DTYPE_FLOAT, 1, (const int64_t[]){6});
@@ -382,24 +434,34 @@ static bool make_control(walk_case *c)
     net_end(&n);
     net_output(&n, "total");
     net_output(&n, "all");
-    FILE *stream = open_memstream(&text, &c->count);
-    ort_error err = {0};
-    bool good = stream && !ort_model_write(n.model, stream, &err);
-    if (stream)
-        fclose(stream);
-    if (!good)
-        printf("not ok %s: %s\n", c->name, err.message);
-    c->bytes = (unsigned char *)text;
-    net_free(&n);
-    return good;
+    return take_net(c, &n);
+}
+
+/* Attention over caches that grow. */
+static bool make_decoder(walk_case *c)
+{
+    net n;
+    if (!net_init(&n, NULL))
+        return false;
+    n.model->opsets.data[0].version = 23;
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 3, (const int64_t[]){1, 3, 8});
+    net_input(&n, "a", ORT_DTYPE_FLOAT, 4, (const int64_t[]){1, 2, -1, 4});
+    net_input(&n, "b", ORT_DTYPE_FLOAT, 4, (const int64_t[]){1, 2, -1, 4});
+    ort_node *node = net_node(&n, "Attention", "x x x - a b", "y a2 b2");
+    net_int(&n, node, "q_num_heads", 2);
+    net_int(&n, node, "kv_num_heads", 2);
+    net_output(&n, "y");
+    net_output(&n, "a2");
+    net_output(&n, "b2");
+    return take_net(c, &n);
 }
 
 int main(int argc, char **argv)
 {
     static const struct option table[] = {{"from", 1, NULL, 'f'}, {"step", 1, NULL, 's'},
                                           {"case", 1, NULL, 'c'}, {"persist", 0, NULL, 'p'}, {0}};
-    walk_case cases[] = {{.name = "control"}, {.name = "digits", .size = 2},
-                         {.name = "upscale", .size = 9}};
+    walk_case cases[] = {{.name = "control"}, {.name = "decoder", .steps = 24},
+                         {.name = "digits", .size = 2}, {.name = "upscale", .size = 9}};
     long from = 1, step = 1, passed = 0, failed = 0;
     const char *only = NULL;
     bool persist = false;
@@ -421,7 +483,7 @@ int main(int argc, char **argv)
         walk_case *c = &cases[i];
         if (only && strcmp(only, c->name))
             continue;
-        if (i ? take_file(c, argv[optind]) : make_control(c))
+        if (i == 0 ? make_control(c) : i == 1 ? make_decoder(c) : take_file(c, argv[optind]))
             run_case(c, from, step, persist, &passed, &failed);
         else
             failed++;
