@@ -26,6 +26,7 @@ typedef struct kernel_case {
      {ROWS(m, 4096), BYTES(3, 4096, 128, 16), SHAPE(1, 4096 * 128)}, 1,                            \
      {{"K", 0, {4096}}, {"N", 0, {4096}}, {"bits", 0, {4}}, {"block_size", 0, {32}},               \
       {"accuracy_level", 0, {level}}}}
+#define HALVES(type, ...) {.rank = 2, .dim = {__VA_ARGS__}, .dtype = ORT_DTYPE_##type}
 #define GROUP(g) {"group", 0, {g}}
 
 static const kernel_case cases[] = {
@@ -33,6 +34,17 @@ static const kernel_case cases[] = {
     {"encoder, 128 tokens", {"MatMul", {ROWS(128, 768), ROWS(768, 3072)}, 1, {{0}}}},
     {"encoder, 16 tokens", {"MatMul", {ROWS(16, 768), ROWS(768, 768)}, 1, {{0}}}},
     {"decoder, one token", {"MatMul", {ROWS(1, 768), ROWS(768, 3072)}, 1, {{0}}}},
+    {"float16 weights, square", {"MatMul", {ROWS(1024, 1024), HALVES(FLOAT16, 1024, 1024)}, 1,
+                                 {{0}}}},
+    {"float16 weights, 128 tokens", {"MatMul", {ROWS(128, 768), HALVES(FLOAT16, 768, 3072)}, 1,
+                                     {{0}}}},
+    {"float16 weights, one token", {"MatMul", {ROWS(1, 4096), HALVES(FLOAT16, 4096, 4096)}, 1,
+                                    {{0}}}},
+    {"bfloat16 weights, 128 tokens", {"MatMul", {ROWS(128, 768), HALVES(BFLOAT16, 768, 3072)}, 1,
+                                      {{0}}}},
+    {"bfloat16 weights, one token", {"MatMul", {ROWS(1, 4096), HALVES(BFLOAT16, 4096, 4096)}, 1,
+                                     {{0}}}},
+    {"float weights, one token", {"MatMul", {ROWS(1, 4096), ROWS(4096, 4096)}, 1, {{0}}}},
     {"attention scores", {"MatMul", {MAPS(1, 12, 128, 64), MAPS(1, 12, 64, 128)}, 2, {{0}}}},
     {"batch of 8x8x8", {"MatMul", {SHAPE(3, 512, 8, 8), SHAPE(3, 512, 8, 8)}, 2, {{0}}}},
     {"classifier", {"Gemm", {ROWS(1, 1280), ROWS(1280, 1000), SHAPE(1, 1000)}, 1, {{0}}}},

@@ -91,12 +91,19 @@ static uint32_t draw(uint32_t *state)
     return *state >> 8; /* 24 bits */
 }
 
-/* Floats between -0.5 and 0.5, or any bytes. */
+static bool is_half(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
+}
+
+/* Floats between -0.5 and 0.5, 16 bits of either sign between 0.5 and 1, or any bytes. */
 static message weight(const char *name, ort_dtype dtype, int rank, const int64_t *dims)
 {
     message tensor = {0};
     uint32_t state = 1;
-    size_t count = 1, width = dtype == ORT_DTYPE_FLOAT ? sizeof(float) : 1;
+    const uint32_t keep = dtype == ORT_DTYPE_FLOAT16 ? 0x83ff : 0x807f;
+    const uint32_t exponent = dtype == ORT_DTYPE_FLOAT16 ? 0x3800 : 0x3f00;
+    size_t count = 1, width = dtype == ORT_DTYPE_FLOAT ? sizeof(float) : is_half(dtype) ? 2 : 1;
     for (int i = 0; i < rank; i++) {
         put_int(&tensor, TENSOR_DIMS, dims[i]);
         count *= (size_t)dims[i];
@@ -105,6 +112,8 @@ static message weight(const char *name, ort_dtype dtype, int rank, const int64_t
     for (size_t i = 0; i < count; i++) {
         if (dtype == ORT_DTYPE_FLOAT)
             ((float *)(void *)data)[i] = (float)draw(&state) / 16777216.0f - 0.5f;
+        else if (is_half(dtype))
+            ((uint16_t *)(void *)data)[i] = (uint16_t)((draw(&state) >> 8 & keep) | exponent);
         else
             data[i] = (char)(draw(&state) >> 8);
     }
@@ -127,9 +136,21 @@ static message attribute(const char *name, int count, const int64_t *value)
     return a;
 }
 
+/* name = Cast(from) to float. */
+static message cast(const char *from, const char *name)
+{
+    message node = {0};
+    put_text(&node, NODE_INPUT, from);
+    put_text(&node, NODE_OUTPUT, name);
+    put_text(&node, NODE_OP_TYPE, "Cast");
+    put_message(&node, NODE_ATTRIBUTE, attribute("to", 0, (const int64_t[]){ORT_DTYPE_FLOAT}));
+    return node;
+}
+
 char *single_op_model(const single_op *op, size_t *size)
 {
     static const char *const names[SINGLE_OP_INPUTS] = {"a", "b", "c", "d"};
+    static const char *const stored[SINGLE_OP_INPUTS] = {"a16", "b16", "c16", "d16"};
     const char *dot = strrchr(op->op_type, '.');
     message node = {0}, graph = {0}, opset = {0}, model = {0}, values = {0};
     int variables = op->variables > 0 ? op->variables : 1;
@@ -141,7 +162,10 @@ char *single_op_model(const single_op *op, size_t *size)
                         value_info(names[i], dtype, op->in[i].rank, op->in[i].dim));
         else
             put_message(&values, GRAPH_INITIALIZER,
-                        weight(names[i], dtype, op->in[i].rank, op->in[i].dim));
+                        weight(is_half(dtype) ? stored[i] : names[i], dtype, op->in[i].rank,
+                               op->in[i].dim));
+        if (i >= variables && is_half(dtype))
+            put_message(&graph, GRAPH_NODE, cast(stored[i], names[i]));
     }
     put_text(&node, NODE_OUTPUT, "y");
     put_text(&node, NODE_OP_TYPE, dot ? dot + 1 : op->op_type);

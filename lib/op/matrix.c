@@ -109,10 +109,11 @@ static const void *at_element(const operand *o, int64_t elements)
     return (const char *)o->b + elements * (o->form == ORT_DTYPE_FLOAT ? 4 : 2);
 }
 
-enum { WIDE_PANELS = 2, PANEL_MAX = 128 * 32 }; /* floats of a panel: kc by nr of the widest tier */
+enum { WIDE_PANELS = 4, PANEL_MAX = 128 * 32 }; /* floats of a panel: kc by nr of the widest tier */
 
-/* B of 16 bits and rows enough to share it: panels are widened, a few at a time, so that they stay
- * in the first-level cache while the rows pass over them. */
+/* B of 16 bits and rows enough to share it: panels are widened, so that they stay in the cache
+ * while the rows pass over them. Few rows take one at a time, which fetches the next one ahead; many
+ * take several, which reads A less often. */
 static void widened_tile(const ort_kernels *k, ort_dtype form, int64_t m, int64_t n, int64_t depth,
                          const ort_tile_f32 *tile)
 {
@@ -120,9 +121,10 @@ static void widened_tile(const ort_kernels *k, ort_dtype form, int64_t m, int64_
     const int64_t nr = k->gemm.nr;
     const uint16_t *b = tile->b;
     assert(depth * nr <= PANEL_MAX);
-    for (int64_t j = 0; j < n; j += WIDE_PANELS * nr) {
+    const int64_t together = m <= 32 ? nr : WIDE_PANELS * nr;
+    for (int64_t j = 0; j < n; j += together) {
         ort_tile_f32 t = *tile;
-        int64_t columns = ort_min_i64(WIDE_PANELS * nr, n - j);
+        int64_t columns = ort_min_i64(together, n - j);
         for (int64_t i = 0; i < columns; i += nr, b += tile->b_panel)
             (form == ORT_DTYPE_FLOAT16 ? k->math.f16_to_f32 : k->math.bf16_to_f32)(
                 b, wide + i * depth, (size_t)(depth * nr));

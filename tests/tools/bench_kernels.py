@@ -83,7 +83,8 @@ def kernel_table(best, base):
 
 
 # One row or tiny matrices: memory or latency bounds them, not multiply-adds.
-SKINNY = ("decoder, one token", "classifier", "batch of 8x8x8")
+SKINNY = ("decoder, one token", "classifier", "batch of 8x8x8", "float weights, one token",
+          "float16 weights, one token", "bfloat16 weights, one token")
 
 
 # ---- OpenBLAS
