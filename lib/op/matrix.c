@@ -112,8 +112,8 @@ static const void *at_element(const operand *o, int64_t elements)
 enum { WIDE_PANELS = 4, PANEL_MAX = 128 * 32 }; /* floats of a panel: kc by nr of the widest tier */
 
 /* B of 16 bits and rows enough to share it: panels are widened, so that they stay in the cache
- * while the rows pass over them. Few rows take one at a time, which fetches the next one ahead; many
- * take several, which reads A less often. */
+ * while the rows pass over them. Few rows take one at a time, which fetches the next one ahead;
+ * many take several, which reads A less often. */
 static void widened_tile(const ort_kernels *k, ort_dtype form, int64_t m, int64_t n, int64_t depth,
                          const ort_tile_f32 *tile)
 {
