@@ -7,6 +7,9 @@
  *     * scale, / scale     a constant; and on q, on k before or after its transposition
  *
  * Which operand of a sum is the product is found by trying both.
+ *
+ * Heads may be folded into the batch, [B*H,S,D] being a Reshape of [B,H,S,D], as for torch.bmm:
+ * then the result is unfolded by its only reader, and the scores may be where a mask is added.
  */
 #include "pass/attention_match.h"
 
@@ -20,6 +23,7 @@
 typedef struct walk {
     const ort_graph *graph;
     ort_attention *a;
+    ort_id unfolded; /* the scores as [B,H,S,T], where they are folded elsewhere; or ORT_ID_NONE */
 } walk;
 
 void ort_attention_drop(ort_attention *a, ort_node *node)
@@ -96,10 +100,52 @@ static ort_id unscaled(walk *w, ort_id id)
     return id;
 }
 
+/* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
+static bool folds(const walk *w, ort_id wide, ort_id folded)
+{
+    const ort_type *from = type_of(w, wide), *to = type_of(w, folded);
+    return ort_attention_ranked(w->graph, wide, 4) && ort_attention_ranked(w->graph, folded, 3) &&
+           ort_dim_equal(from->dim[2], to->dim[1]) && ort_dim_equal(from->dim[3], to->dim[2]);
+}
+
+/* The [B,H,S,D] of this [B*H,S,D], or ORT_ID_NONE. */
+static ort_id unfold(walk *w, ort_id id)
+{
+    ort_node *reshape = ort_edit_producer(w->graph, id);
+    if (!ort_edit_is(reshape, ONNX, "Reshape") || !folds(w, reshape->inputs[0], id))
+        return ORT_ID_NONE;
+    ort_attention_drop(w->a, reshape);
+    return reshape->inputs[0];
+}
+
+static bool read_folded(walk *w, ort_node *product)
+{
+    static const int64_t swap[3] = {0, 2, 1};
+    ort_attention *a = w->a;
+    ort_node *t = ort_edit_producer(w->graph, unscaled(w, product->inputs[1]));
+    if (!ort_attention_has_perm(t, swap, 3)) {
+        a->why = "the keys aren't transposed, or in another way";
+        return false;
+    }
+    ort_attention_drop(a, t);
+    ort_id q = unfold(w, unscaled(w, product->inputs[0]));
+    ort_id k = unfold(w, unscaled(w, t->inputs[0]));
+    if (q == ORT_ID_NONE || k == ORT_ID_NONE) {
+        a->why = "batch and heads of q and k aren't known to be folded into one dimension";
+        return false;
+    }
+    a->T = type_of(w, product->outputs[0])->dim[2];
+    a->q = unscaled(w, q);
+    a->k = unscaled(w, k);
+    return true;
+}
+
 static bool read_product(walk *w, ort_node *product)
 {
     static const int64_t swap[4] = {0, 1, 3, 2}, rows[4] = {0, 2, 3, 1};
     ort_attention *a = w->a;
+    if (ort_attention_ranked(w->graph, product->outputs[0], 3))
+        return read_folded(w, product);
     if (!ort_attention_ranked(w->graph, product->inputs[0], 4) ||
         !ort_attention_ranked(w->graph, product->inputs[1], 4)) {
         a->why = "q, k and v don't have four dimensions";
@@ -157,6 +203,7 @@ static bool read_scaled(walk *w, ort_node *node, int slot, double factor, int de
 static bool read_sum(walk *w, ort_node *node, int depth)
 {
     ort_attention before = *w->a;
+    ort_id unfolded = w->unfolded;
     if (before.mask_count == ORT_ATTENTION_MASKS || before.scale != 1 || before.softcap > 0)
         return false; /* a mask inside of the scale or softcap */
     for (int slot = 0; slot < 2; slot++) {
@@ -166,6 +213,7 @@ static bool read_sum(walk *w, ort_node *node, int depth)
         const char *why = w->a->why;
         *w->a = before;
         w->a->why = why;
+        w->unfolded = unfolded;
     }
     return false;
 }
@@ -186,6 +234,17 @@ static bool read_where(walk *w, ort_node *node, int depth)
     return false;
 }
 
+/* Scores folded or unfolded. */
+static bool read_fold(walk *w, ort_node *reshape, int depth)
+{
+    ort_id in = reshape->inputs[0], out = reshape->outputs[0];
+    bool folding = folds(w, in, out);
+    if (!folding && !folds(w, out, in))
+        return false;
+    w->unfolded = folding ? in : out;
+    return read_scores(w, in, reshape, depth);
+}
+
 static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
 {
     double factor;
@@ -199,6 +258,8 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
         return read_scaled(w, node, slot, factor, depth + 1);
     if (ort_edit_is(node, ONNX, "Add"))
         return read_sum(w, node, depth + 1);
+    if (ort_edit_is(node, ONNX, "Reshape"))
+        return read_fold(w, node, depth + 1);
     return ort_edit_is(node, ONNX, "Where") && read_where(w, node, depth + 1);
 }
 
@@ -224,10 +285,28 @@ static bool same_heads(const ort_type *a, int a_axis, const ort_type *b, int b_a
     return ort_dim_equal(a->dim[0], b->dim[0]) && ort_dim_equal(a->dim[a_axis], b->dim[b_axis]);
 }
 
-static const char *check(const walk *w, const ort_type *scores)
+/* Folded scores apart again, as batch and heads of q are. */
+static ort_type unfolded_scores(const walk *w, const ort_type *scores)
+{
+    ort_type type = *scores;
+    if (scores->rank == 3) {
+        const ort_type *q = type_of(w, w->a->q);
+        type.rank = 4;
+        type.dim[0] = q->dim[0];
+        type.dim[1] = q->dim[1];
+        type.dim[2] = scores->dim[1];
+        type.dim[3] = scores->dim[2];
+    }
+    return type;
+}
+
+static const char *check(const walk *w, const ort_type *given)
 {
     const ort_attention *a = w->a;
+    const ort_type whole = unfolded_scores(w, given), *scores = &whole;
     const ort_type *q = type_of(w, a->q), *k = type_of(w, a->k), *v = type_of(w, a->v);
+    if (w->unfolded != ORT_ID_NONE && !same_heads(type_of(w, w->unfolded), 1, q, 1))
+        return "the scores aren't unfolded to the batch and heads of q";
     if (q->rank != 4 || k->rank != 4 || v->rank != 4 || v->kind != ORT_TYPE_TENSOR)
         return "q, k and v don't have four dimensions";
     if (!same_heads(q, 1, k, a->k_is_rows ? 2 : 1) || !same_heads(q, 1, v, 1))
@@ -242,9 +321,24 @@ static const char *check(const walk *w, const ort_type *scores)
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
 
+/* v [B,H,T,E], and the Reshape of the result to [B,H,S,E] as the root; false: they aren't there. */
+static bool read_folded_result(walk *w, ort_node *product)
+{
+    ort_attention *a = w->a;
+    ort_node *reshape = ort_edit_only_reader(w->graph, product->outputs[0]);
+    a->v = unfold(w, a->v);
+    if (a->v == ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape") ||
+        !folds(w, reshape->outputs[0], product->outputs[0]))
+        return false;
+    a->root = reshape;
+    a->core[0] = reshape;
+    a->core[a->core_count++] = product;
+    return true;
+}
+
 bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attention *a)
 {
-    walk w = {c->graph, a};
+    walk w = {c->graph, a, ORT_ID_NONE};
     ort_node *softmax = ort_edit_producer(c->graph, root->inputs[0]);
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
                          .fill = ORT_ID_NONE, .scale = 1, .past_k = ORT_ID_NONE,
@@ -255,12 +349,15 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
         return false;
     const ort_type *p = type_of(&w, softmax->outputs[0]);
     int64_t axis = ort_node_int(softmax, "axis", softmax->opset >= 13 ? -1 : 1);
-    if (p->kind != ORT_TYPE_TENSOR || p->rank != 4)
+    bool folded = p->kind == ORT_TYPE_TENSOR && p->rank == 3;
+    if (p->kind != ORT_TYPE_TENSOR || (p->rank != 4 && !folded))
         a->why = "the scores don't have four dimensions";
-    else if (axis != -1 && axis != 3)
+    else if (axis != -1 && axis != p->rank - 1)
         a->why = "the softmax isn't over the keys";
     else if (ort_edit_only_reader(c->graph, softmax->outputs[0]) != root)
         a->why = "the probabilities are read elsewhere";
+    if (!a->why && folded && !read_folded_result(&w, root))
+        a->why = "batch and heads of v and the result aren't known to be folded into one dimension";
     if (a->why || !take(a, softmax))
         return false;
     if (!read_scores(&w, softmax->inputs[0], softmax, 0)) {
@@ -269,5 +366,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
         return false;
     }
     a->why = check(&w, p);
+    if (!a->why && folded && !same_heads(type_of(&w, a->root->outputs[0]), 1, type_of(&w, a->q), 1))
+        a->why = "the result isn't unfolded to the batch and heads of q";
     return !a->why;
 }

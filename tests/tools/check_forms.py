@@ -293,6 +293,47 @@ def rotary_halves_of_two_results(g):
                  g.op("Add", g.op("Mul", b, cos), g.op("Mul", a, sin)), axis=-1)]
 
 
+# ---- attention with heads folded into the batch
+
+def folded(g, x, name_batch):
+    """[batch * 4, seq, 8] of OPT and BART: view, transpose, view."""
+    y = g.op("MatMul", x, g.weight(32, 32))
+    y = g.op("Transpose", g.op("Reshape", y, g.ints(0, -1, 4, 8)), perm=[0, 2, 1, 3])
+    return g.op("Reshape", y, g.ints(name_batch * 4, -1, 8))
+
+
+def opt(g, batch, mask):
+    x = g.input("x", [batch, "seq", 32])
+    q, k, v = (folded(g, x, batch) for _ in range(3))
+    k = g.op("Transpose", k, perm=[0, 2, 1])
+    scores = g.op("MatMul", g.op("Mul", q, g.const(8 ** -0.5)), k)
+    if mask:
+        seq = g.op("Slice", g.op("Shape", x), g.ints(1), g.ints(2))
+        apart = g.op("Concat", g.ints(batch, 4), seq, seq, axis=0)
+        m = g.input("m", [batch, 1, "seq", "seq"])
+        scores = g.op("Add", g.op("Reshape", scores, apart), m)
+        scores = g.op("Reshape", scores, g.op("Concat", g.ints(batch * 4), seq, seq, axis=0))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    y = g.op("Transpose", g.op("Reshape", y, g.ints(batch, 4, -1, 8)), perm=[0, 2, 1, 3])
+    y = g.op("Reshape", y, g.ints(batch, -1, 32))
+    return [g.op("MatMul", y, g.weight(32, 32))]
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_folded(g):
+    return opt(g, 2, False)
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_folded_with_mask(g):
+    return opt(g, 2, True)
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def attention_folded_contrib(g):
+    return opt(g, 1, True)
+
+
 # ---- running
 
 def run(name, scratch):

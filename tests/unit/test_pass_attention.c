@@ -113,6 +113,36 @@ static void projections(test_state *test)
     ALL(list);
 }
 
+/* Heads folded into the batch of 2: [4,S,4]. */
+#define FOLDED(name) "(Reshape " HEADS(name) " [4 3 4])"
+#define TURNED_KEYS "(Transpose " FOLDED("k") " perm=0,2,1,)"
+#define UNFOLDED(scores, shape)                                                                    \
+    QKV JOINED("(Reshape (MatMul (Softmax " scores ") " FOLDED("v") ") " shape ")")
+#define FOLDED_SCORES "(MatMul (Mul " FOLDED("q") " 0.5) " TURNED_KEYS ")"
+
+static void folded(test_state *test)
+{
+    const fusion list[] = {
+        {UNFOLDED(FOLDED_SCORES, "[2 2 3 4]"), "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {UNFOLDED(FOLDED_SCORES, "[2 2 3 4]"), "2,3,24", 17, CONTRIB, "MultiHeadAttention", 4,
+         1e-5},
+        {UNFOLDED("(Add " FOLDED_SCORES " #m:3,3)", "[2 2 3 4]"), "2,3,24", 23, 0, "Attention", 4,
+         1e-5},
+        {UNFOLDED("(Reshape (Add (Reshape " FOLDED_SCORES " [2 2 3 3]) #m:2,1,3,3) [4 3 3])",
+         "[2 2 3 4]"), "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        /* another batch when it is unfolded, a mask of all heads, a result that is read folded */
+        {QKV "y = (Relu (Reshape (MatMul (Softmax " FOLDED_SCORES ") " FOLDED("v") ") [4 1 3 4]))",
+         "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {UNFOLDED("(Reshape (Add (Reshape " FOLDED_SCORES " [4 1 3 3]) #m:4,1,3,3) [4 3 3])",
+         "[2 2 3 4]"), "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {UNFOLDED("(Add " FOLDED_SCORES " #m:4,3,3)", "[2 2 3 4]"), "2,3,24", 23, 0, "!Attention",
+         -1, 1e-5},
+        {QKV "z = (MatMul (Softmax " FOLDED_SCORES ") " FOLDED("v") "); " JOINED(
+         "(Reshape z [2 2 3 4])"), "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Two queries to a key: k and v of one head are repeated. */
 #define ONE(name) "(Transpose (Reshape (MatMul x #w" name ":24,4) [0 0 1 4]) perm=0,2,1,3,)"
 #define REPEATED(heads) "(Reshape (Expand (Unsqueeze " heads " [2]) [1 1 2 1 1]) [0 2 -1 4])"
@@ -311,6 +341,7 @@ int main(void)
     RUN(test, scales);
     RUN(test, masks);
     RUN(test, packed);
+    RUN(test, folded);
     RUN(test, projections);
     RUN(test, groups);
     RUN(test, caches);
