@@ -9,16 +9,14 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-#define HUGE_PAGE ((size_t)2 << 20)
-
 void *ort_memory_new(size_t bytes)
 {
     void *memory = NULL;
-    bool large = bytes >= HUGE_PAGE;
-    if (posix_memalign(&memory, large ? HUGE_PAGE : 64, bytes ? bytes : 64))
+    bool large = bytes >= ORT_MEMORY_LARGE;
+    if (posix_memalign(&memory, large ? ORT_MEMORY_LARGE : 64, bytes ? bytes : 64))
         return NULL;
     if (large)
-        (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+        (void)madvise(memory, bytes / ORT_MEMORY_LARGE * ORT_MEMORY_LARGE, MADV_HUGEPAGE);
     return memory;
 }
 

@@ -52,6 +52,7 @@ bool ort_value_detach(ort_value *value);
 ort_status ort_buffers_account(ort_buffers *buffers, size_t bytes, const char *what,
                                ort_error *err);
 
+#define ORT_MEMORY_LARGE ((size_t)2 << 20) /* a huge page */
 /* Aligned to 64 bytes; large ones to huge pages, with the advice to use them. free() them. */
 void *ort_memory_new(size_t bytes);
 /* Let the system provide its pages now, not at the first access. */

@@ -137,6 +137,8 @@ static ort_status new_result(const ort_tensor *type, ort_value **value, ort_erro
 {
     ort_tensor tensor = {.dtype = type->dtype, .shape = type->shape};
     size_t bytes = ort_tensor_bytes(&tensor);
+    if (bytes < ORT_MEMORY_LARGE)
+        return ort_value_new_unset_(type->dtype, &type->shape, value, err);
     tensor.data = ort_memory_new(bytes);
     if (!tensor.data)
         return ort_error_memory(err, bytes);

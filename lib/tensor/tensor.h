@@ -112,6 +112,9 @@ bool ort_tensor_aligned(const ort_tensor *t);
 /* A tensor value with its own zero-initialized, 64-byte aligned storage. */
 ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
                                  ort_error *err);
+/* The same with its bytes unset, and no strings. */
+ort_status ort_value_new_unset_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
+                                ort_error *err);
 /* A tensor value that borrows `data` (must outlive it). */
 ort_status ort_value_new_view(const ort_tensor *tensor, ort_value **value, ort_error *err);
 /* Deep copy: strings' bytes and all items included; contiguous. */

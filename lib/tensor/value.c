@@ -2,6 +2,7 @@
  *
  * String tensors own their bytes through the value's arena; a string that is replaced stays there
  * until the value goes. A reference that is handed over ("take") is consumed on failure too. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,8 @@ static ort_status new_value(ort_kind kind, ort_value **value, ort_error *err)
     return ORT_OK;
 }
 
-ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
-                                 ort_error *err)
+static ort_status new_tensor(ort_dtype dtype, const ort_shape *shape, bool zeroed,
+                             ort_value **value, ort_error *err)
 {
     *value = NULL;
     if (ort_dtype_get(dtype)->bits == 0)
@@ -33,8 +34,10 @@ ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_va
     made->tensor.dtype = dtype;
     made->tensor.shape = *shape;
     size_t bytes = ort_tensor_bytes(&made->tensor);
-    /* calloc, not aligned_alloc: large zeroed pages come from the system untouched. */
-    made->storage = calloc(1, bytes + STORAGE_ALIGNMENT);
+    /* Not aligned_alloc: large zeroed pages come from the system untouched; and what it cuts off a
+     * block keeps glibc from using that again for as much, so that repeated results pile up. */
+    made->storage = zeroed ? calloc(1, bytes + STORAGE_ALIGNMENT)
+                           : malloc(bytes + STORAGE_ALIGNMENT);
     if (!made->storage) {
         ort_value_free(made);
         return ort_error_memory(err, bytes);
@@ -43,6 +46,19 @@ ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_va
     made->tensor.data = (char *)made->storage + (STORAGE_ALIGNMENT - at % STORAGE_ALIGNMENT);
     *value = made;
     return ORT_OK;
+}
+
+ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
+                                 ort_error *err)
+{
+    return new_tensor(dtype, shape, true, value, err);
+}
+
+ort_status ort_value_new_unset_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
+                                ort_error *err)
+{
+    assert(dtype != ORT_DTYPE_STRING);
+    return new_tensor(dtype, shape, false, value, err);
 }
 
 ort_status ort_value_new_tensor(ort_dtype dtype, int rank, const int64_t *dims, ort_value **value,
