@@ -19,7 +19,8 @@ typedef struct numbers {
     bool is_double;
 } numbers;
 
-static ort_status read_numbers(ort_prep *p, const char *name, numbers *out, ort_error *err)
+static ort_status read_numbers(ort_prep *p, ort_arena *arena, const char *name, numbers *out,
+                               ort_error *err)
 {
     char tensor_name[80];
     size_t count = 0;
@@ -33,7 +34,7 @@ static ort_status read_numbers(ort_prep *p, const char *name, numbers *out, ort_
         return ort_prep_fail(p, err, "attribute %s must hold numbers", name);
     out->count = t != NULL ? (size_t)ort_tensor_count(t) : count;
     out->is_double = t != NULL && t->dtype == ORT_DTYPE_DOUBLE;
-    out->data = ort_arena_array(p->arena, out->count + 1, sizeof *out->data);
+    out->data = ort_arena_array(arena, out->count + 1, sizeof *out->data);
     if (out->data == NULL)
         return ort_error_memory(err, out->count * sizeof *out->data);
     for (size_t i = 0; i < out->count; i++)
@@ -201,6 +202,11 @@ static ort_status finish(builder *b, ort_status status, ort_error *err)
 
 /* ---- classifier and regressor: nodes named by (tree, node), leaves are nodes */
 
+typedef struct tree_span {
+    int64_t tree;
+    size_t first, count; /* positions */
+} tree_span;
+
 typedef struct ml3 {
     const int64_t *tree, *node, *feature, *yes, *no, *missing;
     const ort_string *mode;
@@ -209,9 +215,14 @@ typedef struct ml3 {
     const int64_t *leaf_tree, *leaf_node, *leaf_target;
     numbers weight;
     size_t weights;
-    ort_hashmap index;          /* (tree, node) to position; keys in `keys` */
+    /* Of files that number the nodes of a tree 0, 1, 2... and keep them together: its nodes are
+     * [first, first + count). Then `index` holds trees, else (tree, node). */
+    ORT_VEC(tree_span) spans;
+    size_t last_span;
+    ort_hashmap index;          /* to a span or a position; keys in `tree` or `keys` */
     int64_t (*keys)[2];
     uint32_t *first_pair, *pair_count;
+    ort_arena scratch;          /* what only building needs */
 } ml3;
 
 static int mode_of(const ort_string *s)
@@ -248,7 +259,7 @@ static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *e
     m->no = ints_of(p, "nodes_falsenodeids", &n[4]);
     m->mode = ort_node_strings(p->node, "nodes_modes", &n[5]);
     m->missing = ints_of(p, "nodes_missing_value_tracks_true", &m->missing_count);
-    ORT_TRY(read_numbers(p, "nodes_values", &m->split, err));
+    ORT_TRY(read_numbers(p, &m->scratch, "nodes_values", &m->split, err));
     m->count = n[0];
     n[6] = m->split.count;
     for (int i = 1; i < 7; i++)
@@ -261,7 +272,7 @@ static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *e
     m->leaf_node = leaf_ints(p, prefix, "nodeids", &leaf[1]);
     m->leaf_target = leaf_ints(p, prefix, "ids", &leaf[2]);
     snprintf(text, sizeof text, "%s_weights", prefix);
-    ORT_TRY(read_numbers(p, text, &m->weight, err));
+    ORT_TRY(read_numbers(p, &m->scratch, text, &m->weight, err));
     m->weights = m->weight.count;
     for (int i = 0; i < 3; i++)
         if (leaf[i] != m->weights)
@@ -270,19 +281,53 @@ static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *e
     return ORT_OK;
 }
 
-static bool find_node(const ml3 *m, int64_t tree, int64_t node, size_t *position)
+static bool find_node(ml3 *m, int64_t tree, int64_t node, size_t *position)
 {
     int64_t key[2] = {tree, node};
     uint64_t value;
-    if (!ort_hashmap_get(&m->index, (const char *)key, sizeof key, &value))
-        return false;
-    *position = (size_t)value;
+    if (!m->spans.count) {
+        if (!ort_hashmap_get(&m->index, (const char *)key, sizeof key, &value))
+            return false;
+        *position = (size_t)value;
+        return true;
+    }
+    if (m->spans.data[m->last_span].tree != tree) { /* neighbours are mostly of one tree */
+        if (!ort_hashmap_get(&m->index, (const char *)key, sizeof *key, &value))
+            return false;
+        m->last_span = (size_t)value;
+    }
+    const tree_span *span = &m->spans.data[m->last_span];
+    *position = span->first + (size_t)node;
+    return node >= 0 && (uint64_t)node < span->count;
+}
+
+/* False when the nodes don't lie in spans, or without memory for them. */
+static bool find_spans(ml3 *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        tree_span *last = m->spans.count ? &m->spans.data[m->spans.count - 1] : NULL;
+        const char *key = (const char *)&m->tree[i];
+        if (last && last->tree == m->tree[i]) {
+            if (m->node[i] != (int64_t)last->count++)
+                return false;
+            continue;
+        }
+        tree_span span = {m->tree[i], i, 1};
+        if (m->node[i] != 0 || ort_hashmap_get(&m->index, key, sizeof *m->tree, NULL) ||
+            !ort_hashmap_put(&m->index, key, sizeof *m->tree, m->spans.count) ||
+            !ort_vec_push(&m->spans, span))
+            return false;
+    }
     return true;
 }
 
-static ort_status index_nodes(ort_prep *p, ml3 *m, ort_error *err)
+static ort_status index_nodes(ml3 *m, ort_error *err)
 {
-    m->keys = ort_arena_array(p->arena, m->count, sizeof *m->keys);
+    if (find_spans(m))
+        return ORT_OK;
+    ort_vec_release(&m->spans);
+    ort_hashmap_release(&m->index);
+    m->keys = ort_arena_array(&m->scratch, m->count, sizeof *m->keys);
     if (m->keys == NULL)
         return ort_error_memory(err, m->count * sizeof *m->keys);
     for (size_t i = 0; i < m->count; i++) {
@@ -297,9 +342,9 @@ static ort_status index_nodes(ort_prep *p, ml3 *m, ort_error *err)
 /* Group the weights by leaf: pairs of node i are [first_pair[i], first_pair[i] + pair_count[i]). */
 static ort_status group_pairs(ort_prep *p, ml3 *m, ort_forest *f, ort_error *err)
 {
-    size_t *owner = ort_arena_array(p->arena, m->weights + 1, sizeof *owner);
-    m->first_pair = ort_arena_array(p->arena, m->count + 1, sizeof *m->first_pair);
-    m->pair_count = ort_arena_array(p->arena, m->count + 1, sizeof *m->pair_count);
+    size_t *owner = ort_arena_array(&m->scratch, m->weights + 1, sizeof *owner);
+    m->first_pair = ort_arena_array(&m->scratch, m->count + 1, sizeof *m->first_pair);
+    m->pair_count = ort_arena_array(&m->scratch, m->count + 1, sizeof *m->pair_count);
     f->pairs = ort_arena_array(p->arena, m->weights + 1, sizeof *f->pairs);
     if (owner == NULL || m->first_pair == NULL || m->pair_count == NULL || f->pairs == NULL)
         return ort_error_memory(err, m->weights * sizeof *f->pairs);
@@ -324,7 +369,7 @@ static ort_status group_pairs(ort_prep *p, ml3 *m, ort_forest *f, ort_error *err
     return ORT_OK;
 }
 
-static ort_status place_ml3(builder *b, const ml3 *m, const task *t, ort_error *err)
+static ort_status place_ml3(builder *b, ml3 *m, const task *t, ort_error *err)
 {
     size_t i = t->source, yes, no;
     int mode = mode_of(&m->mode[i]);
@@ -344,12 +389,13 @@ static ort_status place_ml3(builder *b, const ml3 *m, const task *t, ort_error *
 }
 
 /* Roots are the nodes that are nobody's child, in file order. */
-static ort_status place_trees(builder *b, const ml3 *m, ort_error *err)
+static ort_status place_trees(builder *b, ml3 *m, ort_error *err)
 {
     ort_forest *f = b->forest;
-    bool *is_child = ort_arena_array(b->p->arena, m->count, sizeof *is_child);
-    f->roots = ort_arena_array(b->p->arena, m->count, sizeof *f->roots);
-    if (is_child == NULL || f->roots == NULL)
+    bool *is_child = ort_arena_array(&m->scratch, m->count, sizeof *is_child);
+    uint32_t *roots = ort_arena_array(&m->scratch, m->count, sizeof *roots);
+    if (is_child == NULL || roots == NULL || !ort_vec_reserve(&b->nodes, m->count) ||
+        !ort_vec_reserve(&b->runs, m->count))
         return ort_error_memory(err, m->count);
     for (size_t i = 0; i < m->count; i++) {
         size_t child;
@@ -363,7 +409,7 @@ static ort_status place_trees(builder *b, const ml3 *m, ort_error *err)
     for (size_t i = 0; i < m->count; i++) {
         if (is_child[i])
             continue;
-        f->roots[f->root_count++] = (uint32_t)b->nodes.count;
+        roots[f->root_count++] = (uint32_t)b->nodes.count;
         if (!push(b, i, (uint32_t)b->nodes.count, false) || !reserve(b))
             return ort_error_memory(err, 0);
         while (b->stack.count > 0) {
@@ -373,13 +419,14 @@ static ort_status place_trees(builder *b, const ml3 *m, ort_error *err)
     }
     if (f->root_count == 0)
         return ort_prep_fail(b->p, err, "no tree has a root");
-    return ORT_OK;
+    f->roots = keep(b, roots, f->root_count * sizeof *roots);
+    return f->roots ? ORT_OK : ort_error_memory(err, f->root_count * sizeof *roots);
 }
 
 static ort_status read_base(ort_prep *p, ort_forest *f, ort_error *err)
 {
     numbers base;
-    ORT_TRY(read_numbers(p, "base_values", &base, err));
+    ORT_TRY(read_numbers(p, p->arena, "base_values", &base, err));
     f->base = base.data;
     f->base_count = base.count;
     return ORT_OK;
@@ -394,7 +441,7 @@ ort_status ort_forest_build_ml3(ort_prep *p, const char *prefix, ort_forest *f, 
     if (status == ORT_OK)
         status = read_base(p, f, err);
     if (status == ORT_OK)
-        status = index_nodes(p, &m, err);
+        status = index_nodes(&m, err);
     if (status == ORT_OK)
         status = group_pairs(p, &m, f, err);
     b.limit = 2 * m.count + 1;
@@ -402,6 +449,8 @@ ort_status ort_forest_build_ml3(ort_prep *p, const char *prefix, ort_forest *f, 
     if (status == ORT_OK)
         status = place_trees(&b, &m, err);
     ort_hashmap_release(&m.index);
+    ort_vec_release(&m.spans);
+    ort_arena_release(&m.scratch);
     return finish(&b, status, err);
 }
 
@@ -413,6 +462,7 @@ typedef struct ml5 {
     numbers split, weight, members;
     size_t count, leaves, root_count, missing_count;
     size_t *set_of; /* node to its set */
+    ort_arena scratch;
 } ml5;
 
 static ort_status read_ml5(ort_prep *p, ml5 *m, ort_error *err)
@@ -428,9 +478,9 @@ static ort_status read_ml5(ort_prep *p, ml5 *m, ort_error *err)
     m->roots = ints_of(p, "tree_roots", &m->root_count);
     m->leaf_target = ints_of(p, "leaf_targetids", &leaf_targets);
     m->mode = ort_node_tensor(p->node, "nodes_modes");
-    ORT_TRY(read_numbers(p, "nodes_splits", &m->split, err));
-    ORT_TRY(read_numbers(p, "leaf_weights", &m->weight, err));
-    ORT_TRY(read_numbers(p, "membership_values", &m->members, err));
+    ORT_TRY(read_numbers(p, &m->scratch, "nodes_splits", &m->split, err));
+    ORT_TRY(read_numbers(p, &m->scratch, "leaf_weights", &m->weight, err));
+    ORT_TRY(read_numbers(p, p->arena, "membership_values", &m->members, err));
     m->count = n[0];
     m->leaves = m->weight.count;
     for (int i = 1; i < 5; i++)
@@ -452,7 +502,7 @@ static ort_status read_sets(ort_prep *p, ml5 *m, ort_forest *f, ort_error *err)
 {
     size_t sets = 0, at = 0;
     const uint8_t *mode = m->mode->data;
-    m->set_of = ort_arena_array(p->arena, m->count, sizeof *m->set_of);
+    m->set_of = ort_arena_array(&m->scratch, m->count, sizeof *m->set_of);
     f->sets = ort_arena_array(p->arena, m->count + 1, sizeof *f->sets);
     if (m->set_of == NULL || f->sets == NULL)
         return ort_error_memory(err, m->count * sizeof *f->sets);
@@ -510,31 +560,39 @@ static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
     return ORT_OK;
 }
 
-ort_status ort_forest_build_ml5(ort_prep *p, ort_forest *f, ort_error *err)
+static ort_status build_ml5(ort_prep *p, ml5 *m, builder *b, ort_error *err)
 {
-    ml5 m;
-    builder b = {.p = p, .forest = f};
+    ort_forest *f = b->forest;
     int64_t aggregate = ort_node_int(p->node, "aggregate_function", 1);
     int64_t post = ort_node_int(p->node, "post_transform", 0);
-    f->all_leq = true;
-    ORT_TRY(read_ml5(p, &m, err));
-    ORT_TRY(read_sets(p, &m, f, err));
+    ORT_TRY(read_ml5(p, m, err));
+    ORT_TRY(read_sets(p, m, f, err));
     if (aggregate < 0 || aggregate > 3 || post < 0 || post > 4)
         return ort_prep_fail(p, err, "aggregate_function %lld or post_transform %lld is unknown",
                              (long long)aggregate, (long long)post);
     f->aggregate = (ort_tree_aggregate)aggregate;
     f->post = (ort_ml_post)post;
-    f->rounds_to_float = !m.split.is_double;
-    f->pairs = ort_arena_array(p->arena, m.leaves + 1, sizeof *f->pairs);
+    f->rounds_to_float = !m->split.is_double;
+    f->pairs = ort_arena_array(p->arena, m->leaves + 1, sizeof *f->pairs);
     if (f->pairs == NULL)
-        return ort_error_memory(err, m.leaves * sizeof *f->pairs);
-    for (size_t i = 0; i < m.leaves; i++) {
-        if (m.leaf_target[i] < 0 || m.leaf_target[i] >= f->targets)
+        return ort_error_memory(err, m->leaves * sizeof *f->pairs);
+    for (size_t i = 0; i < m->leaves; i++) {
+        if (m->leaf_target[i] < 0 || m->leaf_target[i] >= f->targets)
             return ort_prep_fail(p, err, "leaf_targetids holds %lld, n_targets is %lld",
-                                 (long long)m.leaf_target[i], (long long)f->targets);
-        f->pairs[i] = (ort_tree_pair){(uint32_t)m.leaf_target[i], m.weight.data[i]};
+                                 (long long)m->leaf_target[i], (long long)f->targets);
+        f->pairs[i] = (ort_tree_pair){(uint32_t)m->leaf_target[i], m->weight.data[i]};
     }
     /* A leaf may be shared by two edges, so twice the lists is what trees can reach. */
-    b.limit = 2 * (m.count + m.leaves) + m.root_count + 2;
-    return finish(&b, place_roots(&b, &m, err), err);
+    b->limit = 2 * (m->count + m->leaves) + m->root_count + 2;
+    return place_roots(b, m, err);
+}
+
+ort_status ort_forest_build_ml5(ort_prep *p, ort_forest *f, ort_error *err)
+{
+    ml5 m = {0};
+    builder b = {.p = p, .forest = f};
+    f->all_leq = true;
+    ort_status status = build_ml5(p, &m, &b, err);
+    ort_arena_release(&m.scratch);
+    return finish(&b, status, err);
 }
