@@ -464,6 +464,62 @@ static void buffer_of_the_caller(test_state *test)
     net_free(&n);
 }
 
+/* An input with a default that a run overrides: another session takes over, and the rows so far go
+ * along. */
+static void overridden_default(test_state *test)
+{
+    const float one[] = {1};
+    net n;
+    ort_error err = {0};
+    ort_binding *binding = NULL;
+    ort_value *in[4] = {0}, *out[3];
+    CHECK(net_init(&n, NULL));
+    n.model->opsets.data[0].version = 23;
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 3, DIMS(1, -3, WIDTH));
+    net_input(&n, "a", ORT_DTYPE_FLOAT, 4, DIMS(1, HEADS, -2, SIZE));
+    net_input(&n, "b", ORT_DTYPE_FLOAT, 4, DIMS(1, HEADS, -2, SIZE));
+    ort_id gain = net_constant(&n, "gain", ORT_DTYPE_FLOAT, 1, DIMS(1), one);
+    n.graph->values.data[gain]->is_input = true;
+    CHECK(ort_vec_push(&n.graph->inputs, gain));
+    net_node(&n, "Mul", "x gain", "q");
+    attention(&n, "q x x - a b", HEADS);
+    net_output(&n, "y");
+    net_output(&n, "a2");
+    net_output(&n, "b2");
+    ort_session *session = net_session(&n, NULL, &err);
+    CHECK_TEXT(err.message, "");
+    CHECK(ort_binding_new(session, &binding, &err) == ORT_OK);
+    CHECK(ort_binding_set_state(binding, "a", "a2", &err) == ORT_OK);
+    CHECK(ort_binding_set_state(binding, "b", "b2", &err) == ORT_OK);
+    in[1] = net_floats(4, DIMS(1, HEADS, 0, SIZE), 0, 0);
+    in[2] = net_floats(4, DIMS(1, HEADS, 0, SIZE), 0, 0);
+    for (int i = 0; i < 6; i++) {
+        ort_value *own = i >= 2 && i < 4 ? net_floats(1, DIMS(1), 3, 0) : NULL;
+        in[0] = numbers(ORT_DTYPE_FLOAT, 3, DIMS(1, i ? 1 : 4, WIDTH), i);
+        in[3] = own;
+        CHECK(ort_binding_set_input(binding, "x", in[0], &err) == ORT_OK);
+        CHECK(ort_binding_set_input(binding, "gain", own, &err) == ORT_OK);
+        CHECK(ort_binding_run(binding, NULL, &err) == ORT_OK);
+        CHECK(ort_binding_state_grows(binding, "a") == (i < 2));
+        memset(out, 0, sizeof out);
+        CHECK(ort_session_run(session, in, out, NULL, &err) == ORT_OK);
+        for (size_t o = 0; o < 3; o++)
+            CHECK(same(ort_binding_output(binding, o), out[o]));
+        for (int k = 0; k < 2; k++) {
+            ort_value_free(in[1 + k]);
+            in[1 + k] = out[1 + k];
+        }
+        ort_value_free(out[0]);
+        ort_value_free(own);
+        ort_value_free(in[0]);
+    }
+    ort_value_free(in[1]);
+    ort_value_free(in[2]);
+    ort_binding_free(binding);
+    ort_session_free(session);
+    net_free(&n);
+}
+
 /* A run that fails leaves the states as they were. */
 static void failures(test_state *test)
 {
@@ -518,6 +574,7 @@ int main(void)
     RUN(&test, steady_steps);
     RUN(&test, restarts);
     RUN(&test, buffer_of_the_caller);
+    RUN(&test, overridden_default);
     RUN(&test, failures);
     RUN(&test, refusals);
     return test.failures != 0;
