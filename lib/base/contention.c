@@ -15,8 +15,8 @@ enum {
     RAISE_NS = 16000000,     /* between two steps up */
     SETTLED_NS = 200000000,  /* an attempt that lasted so long was right */
     PAUSE_NS = 8000000,      /* the first, and the longest */
-    PAUSE_MOST_NS = 512000000,
-    PAUSE_NONE_IDLE_NS = 64000000 /* the first before an attempt where no processor is idle */
+    PAUSE_MOST_NS = 1000000000,
+    PAUSE_NONE_IDLE_NS = 128000000 /* the first before an attempt where no processor is idle */
 };
 
 void ort_contention_init(ort_contention *c, int threads)

@@ -31,14 +31,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/contention.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/watch.h"
 
 enum {
     CACHE_LINE = 64,
@@ -47,23 +46,16 @@ enum {
     ALONE_NS = 10000,    /* a loop that takes one thread less isn't shared */
     WAKE_NS = 300000,    /* nor is a worker woken in a run of less work */
     WATCH_NS = 1000000,  /* between two looks at the time that a thread has lost */
-    LOST_NS = 50000,     /* less is the price of an interrupt */
     LATE_NS = 400000,    /* to wake up so long isn't an idle processor's */
     LOOPS = 1024,        /* remembered at a time, by hash; a power of two */
     NS_BITS = 40
 };
 
-/* Since when a thread's time is watched, and what it had run by then. */
-typedef struct watch {
-    uint64_t since, ran; /* nanoseconds */
-    long waits;          /* how often it has gone to sleep of its own will */
-} watch;
-
 typedef struct worker {
     struct ort_pool *pool;
     pthread_t handle;
     int index; /* 1..threads-1; the caller of a loop is 0 */
-    watch watch;
+    ort_watch watch;
 } worker;
 
 struct ort_pool {
@@ -102,7 +94,7 @@ static _Thread_local ort_pool_demand *current_demand;
 static _Thread_local int current_index;
 
 /* Of a thread that runs loops. */
-static _Thread_local watch caller_watch;
+static _Thread_local ort_watch caller_watch;
 
 static void futex_wait(atomic_uint *word, unsigned expected)
 {
@@ -136,29 +128,6 @@ static void relax(void)
 #endif
 }
 
-/* Processor time, not that of getrusage, which is as old as the last tick. */
-static void watch_begin(watch *w)
-{
-    struct timespec ran = {0};
-    struct rusage usage = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
-    getrusage(RUSAGE_THREAD, &usage);
-    *w = (watch){.since = ort_clock_ns(), .waits = usage.ru_nvcsw,
-                 .ran = (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec};
-}
-
-/* For how long this thread was ready since then, and not running; a time in which it slept (for a
- * page, say) tells nothing. Begins again. */
-static uint64_t watch_lost(watch *w)
-{
-    watch then = *w;
-    watch_begin(w);
-    uint64_t passed = w->since - then.since, ran = w->ran - then.ran;
-    if (then.since == 0 || w->waits != then.waits || passed < ran + LOST_NS)
-        return 0;
-    return passed - ran;
-}
-
 /* Take tasks until none is left; returns how many were run. */
 static uint32_t run_tasks(ort_pool *pool, int index, bool set_fp)
 {
@@ -176,14 +145,9 @@ static uint32_t run_tasks(ort_pool *pool, int index, bool set_fp)
     return taken;
 }
 
-/* A worker looks at its time now and then, and whenever a caller waits for it: before it reports,
- * so that the caller knows why. */
-static void note_own_loss(ort_pool *pool, watch *w)
+static void note_own_loss(ort_pool *pool, ort_watch *w)
 {
-    if (!atomic_load_explicit(&pool->caller_waits, memory_order_relaxed) &&
-        ort_clock_ns() - w->since < WATCH_NS)
-        return;
-    uint64_t lost = watch_lost(w);
+    uint64_t lost = ort_watch_lost(w);
     if (lost)
         atomic_fetch_add(&pool->lost, lost);
 }
@@ -215,6 +179,20 @@ static bool spin_for_loop(ort_pool *pool, int index, unsigned seen)
     return false;
 }
 
+/* A worker looks at its time now and then, and when a caller waits for it: before it reports, so
+ * that the caller knows why. */
+static void take_part(ort_pool *pool, worker *self)
+{
+    uint32_t taken = run_tasks(pool, self->index, true);
+    if (taken == 0)
+        return;
+    if (atomic_load(&pool->caller_waits))
+        note_own_loss(pool, &self->watch);
+    report_done(pool, taken);
+    if (ort_clock_ns() > self->watch.since + WATCH_NS)
+        note_own_loss(pool, &self->watch);
+}
+
 static void sleep_until_woken(ort_pool *pool, worker *self, unsigned seen)
 {
     atomic_fetch_add(&pool->sleepers, 1);
@@ -222,7 +200,7 @@ static void sleep_until_woken(ort_pool *pool, worker *self, unsigned seen)
         futex_wait_as(&pool->epoch, seen, self->index);
     atomic_fetch_sub(&pool->sleepers, 1);
     uint64_t woken = atomic_exchange(&pool->woken, 0);
-    watch_begin(&self->watch);
+    ort_watch_begin(&self->watch);
     if (woken && self->watch.since > woken + LATE_NS)
         atomic_fetch_add(&pool->lost, self->watch.since - woken);
 }
@@ -232,17 +210,13 @@ static void *worker_main(void *arg)
     worker *self = arg;
     ort_pool *pool = self->pool;
     current_index = self->index;
-    watch_begin(&self->watch);
+    ort_watch_begin(&self->watch);
     while (!atomic_load(&pool->stop)) {
         /* Read before looking for tasks: a loop published later changes it, so no wake-up is
          * lost. */
         unsigned seen = atomic_load(&pool->epoch);
-        if (self->index < atomic_load_explicit(&pool->width, memory_order_relaxed)) {
-            uint32_t taken = run_tasks(pool, self->index, true);
-            if (taken)
-                note_own_loss(pool, &self->watch);
-            report_done(pool, taken);
-        }
+        if (self->index < atomic_load_explicit(&pool->width, memory_order_relaxed))
+            take_part(pool, self);
         if (!atomic_load(&pool->stop) && !spin_for_loop(pool, self->index, seen))
             sleep_until_woken(pool, self, seen);
     }
@@ -375,7 +349,8 @@ void ort_pool_enter(ort_pool *pool, int spin_us, ort_pool_demand *demand)
         current_demand = demand;
     }
     caller_watch.since = 0;
-    if (!demand || is_worth_waking(demand)) /* a loop that is cut by the width may not ask itself */
+    /* Here as well: a loop that is cut by the width may be one task as long as it is 1. */
+    if (pool->threads > 1 && (!demand || is_worth_waking(demand)))
         (void)has_width(pool);
     atomic_store_explicit(&pool->spin_us, spin_us, memory_order_relaxed);
     atomic_fetch_add(&pool->active, 1);
@@ -433,7 +408,7 @@ static void note_loss(ort_pool *pool, uint64_t start, uint64_t now, uint64_t kno
     if (now < caller_watch.since + WATCH_NS && (!known || now < start + known + LATE_NS) &&
         atomic_load_explicit(&pool->lost, memory_order_relaxed) == 0)
         return;
-    lost = watch_lost(&caller_watch) + atomic_exchange(&pool->lost, 0);
+    lost = ort_watch_lost(&caller_watch) + atomic_exchange(&pool->lost, 0);
     if (woken && now > woken + LATE_NS && atomic_compare_exchange_strong(&pool->woken, &woken, now))
         lost += now - woken;
     ort_contention_note(&pool->contention, now, lost);
@@ -519,7 +494,7 @@ static uint64_t share_alone(ort_pool *pool, size_t count, ort_task_fn *fn, void 
         return 0;
     }
     if (caller_watch.since == 0)
-        watch_begin(&caller_watch);
+        ort_watch_begin(&caller_watch);
     uint64_t start = ort_clock_ns(), took = share(pool, count, fn, arg, wake);
     note_loss(pool, start, ort_clock_ns(), known);
     atomic_store(&pool->busy, false);
@@ -558,10 +533,12 @@ void ort_pool_run_again(ort_pool *pool, const void *key, size_t count, ort_task_
         took = time_alone(count, fn, arg, known);
     else
         took = share_alone(pool, count, fn, arg, wake, known);
-    if (took && demand)
-        demand->sum_ns += took < ALONE_NS ? 1 : took;
     if (key && took && took != known)
         remember(loop, tag, known, took);
+    if (!took) /* the caller had no task of it */
+        took = known;
+    if (demand)
+        demand->sum_ns += took < ALONE_NS ? 1 : took;
 }
 
 void ort_pool_run(ort_pool *pool, size_t count, ort_task_fn *fn, void *arg)

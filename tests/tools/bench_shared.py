@@ -2,7 +2,7 @@
 """bench_shared.py - two threads against one where processors are shared.
 
 usage: bench_shared.py BENCH_PROGRAM MODELS_DIR... [--only GLOB] [--scene NAME] [--rounds N]
-                       [--ms MS] [--onnxruntime LIB.so] [--old BENCH_PROGRAM]
+                       [--ms MS] [--foreign PART] [--onnxruntime LIB.so] [--old BENCH_PROGRAM]
 
 Two processors of this machine (the first two of the affinity mask), and on them
 
@@ -13,8 +13,8 @@ Two processors of this machine (the first two of the affinity mask), and on them
 with one thread each and with two. A round is MS milliseconds of every one of these, in an order
 that rotates, while the processes of the others wait for their turn; what counts is the mean of a
 run, since a run that waits for a processor is what a user sees, and of the rounds the median of
-the ratios. A round in which processes of others took more than a twentieth of the two processors
-is repeated. --old: another build of the program, and the ratio new / old. Exit status 1 when two threads are slower than
+the ratios. A round in which processes of others took more than --foreign of the two processors (a
+twentieth) is repeated. --old: another build of the program, and the ratio new / old. Exit status 1 when two threads are slower than
 one (ratio above 1.02) in `pair` or `hog`.
 """
 import argparse
@@ -27,7 +27,6 @@ import sys
 import time
 
 LIMIT = 1.02
-FOREIGN = 0.05  # of the time of both processors
 PATIENCE = 40   # repeated rounds, for each that counts
 COPIES = {"pair": 2, "hog": 1, "alone": 1}
 
@@ -96,12 +95,12 @@ def timed(workers, scene, milliseconds):
     return statistics.mean(times), foreign
 
 
-def timed_in_peace(workers, scene, milliseconds, patience):
-    """The same, again until others had little of the processors; patience: a list of one number,
-    how often that may still happen."""
+def timed_in_peace(workers, scene, milliseconds, most, patience):
+    """The same, again until others had less than `most` of the processors; patience: a list of one
+    number, how often that may still happen."""
     while True:
         mean, foreign = timed(workers, scene, milliseconds)
-        if foreign < FOREIGN or patience[0] <= 0:
+        if foreign < most or patience[0] <= 0:
             return mean
         patience[0] -= 1
 
@@ -132,7 +131,8 @@ def measure(options, sides, folder, scene):
     for number in range(options.rounds):
         for key in keys[number % len(keys):] + keys[:number % len(keys)]:
             time.sleep(0.05)  # threads of a runtime may spin on after a run
-            times[key].append(timed_in_peace(workers[key], scene, options.ms, patience))
+            times[key].append(
+                timed_in_peace(workers[key], scene, options.ms, options.foreign, patience))
     if patience[0] <= 0:
         print(f"{folder}: {scene}: never in peace", file=sys.stderr)
     for group in workers.values():
@@ -177,6 +177,7 @@ def main():
     parser.add_argument("--scene", default="pair hog")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--ms", type=int, default=300)
+    parser.add_argument("--foreign", type=float, default=0.05)
     parser.add_argument("--onnxruntime")
     parser.add_argument("--old")
     options = parser.parse_args()

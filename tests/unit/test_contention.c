@@ -86,7 +86,7 @@ static void attempts_become_rare(test_state *test)
     CHECK(m.looks <= 1300);
     /* The others end. */
     m.others = 0;
-    advance(&m, 600 * MS);
+    advance(&m, 1100 * MS);
     CHECK(m.c.width == 2);
     advance(&m, 300 * MS);
     CHECK(m.c.width == 2 && !m.c.trial);
@@ -116,7 +116,7 @@ static void tries_where_none_is_idle(test_state *test)
     machine m = machine_of(2, 2, 0);
     ort_contention_note(&m.c, m.now, 10 * MS);
     CHECK(m.c.width == 1);
-    for (int i = 0; i < 80; i++, m.now += MS) {
+    for (int i = 0; i < 150; i++, m.now += MS) {
         ort_contention_note(&m.c, m.now, 0);
         if (ort_contention_due(&m.c, m.now))
             ort_contention_look(&m.c, m.now, 0);
