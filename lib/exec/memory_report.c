@@ -35,11 +35,22 @@ static void write_assumed(const ort_session *session, const ort_shape *shapes, o
     ort_json_end_array(json);
 }
 
+/* The same tensor as the input of the Cast that makes it (op/half_weight.h)? */
+static bool is_passed_on(const ort_program *program, int id)
+{
+    const ort_graph *graph = program->graph;
+    ort_id producer = graph->values.data[id]->producer;
+    const ort_node *node = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
+    return node && node->input_count == 1 && node->inputs[0] != ORT_ID_NONE &&
+           program->constants[node->inputs[0]] == program->constants[id];
+}
+
 static size_t constant_bytes(const ort_program *program)
 {
     size_t bytes = 0;
     for (int id = 0; id < program->value_count; id++)
-        if (program->constants[id] && program->constants[id]->dtype != ORT_DTYPE_UNDEFINED)
+        if (program->constants[id] && program->constants[id]->dtype != ORT_DTYPE_UNDEFINED &&
+            !is_passed_on(program, id))
             bytes += ort_tensor_bytes(program->constants[id]);
     return bytes;
 }
