@@ -32,13 +32,35 @@ static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *in
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
+/* The mask of windows for a batch of them: [B,1 or H,S,T]. */
+static ort_status window_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
+                              ort_error *err)
+{
+    const ort_type *type = type_of(c, a->window);
+    int64_t list[5];
+    ort_id wide, inputs[2] = {a->window};
+    for (int d = 0; d < 5; d++)
+        list[d] = d ? type->dim[d].size : a->images.size;
+    if (list[0] != 1) {
+        ORT_TRY(ort_constant_list(c->graph, list, 5, &inputs[1], err));
+        ORT_TRY(add(c, "Expand", inputs, 2, NULL, &wide, err));
+        inputs[0] = wide;
+    }
+    list[1] *= list[0];
+    ORT_TRY(ort_constant_list(c->graph, list + 1, 4, &inputs[1], err));
+    return add(c, "Reshape", inputs, 2, NULL, mask, err);
+}
+
 /* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. A condition is 0 where the
  * score stays; beside the low number that stands elsewhere no score counts. */
 static ort_status mask_of(ort_pass_context *c, const ort_attention *a, ort_id *mask,
                           ort_error *err)
 {
+    int first = a->window == ORT_ID_NONE;
     *mask = a->mask_count ? a->masks[0] : ORT_ID_NONE;
-    for (int i = 1; i < a->mask_count; i++) {
+    if (!first)
+        ORT_TRY(window_mask(c, a, mask, err));
+    for (int i = first; i < a->mask_count; i++) {
         ort_id sum[2] = {*mask, a->masks[i]};
         ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
     }
@@ -293,7 +315,7 @@ static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
         return "MultiHeadAttention would fit if it were float";
     if (a->softcap > 0)
         return "MultiHeadAttention has no softcap";
-    if ((a->mask_count || a->keep != ORT_ID_NONE) &&
+    if ((a->mask_count || a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE) &&
         ort_model_opset(c->graph->model, ONNX) < 15 && !ort_dim_known(type_of(c, a->q)->dim[2]))
         return "what the mask needs came with opset 15";
     return NULL;
@@ -396,8 +418,8 @@ static bool read_attention(ort_node *node, ort_attention *a)
         return false;
     memcpy(in, node->inputs, sizeof *in * (size_t)node->input_count);
     *a = (ort_attention){.root = node, .q = in[0], .k = in[1], .v = in[2], .masks = {in[3]},
-                         .mask_count = in[3] != ORT_ID_NONE, .keep = ORT_ID_NONE,
-                         .fill = ORT_ID_NONE, .parted = ORT_ID_NONE,
+                         .mask_count = in[3] != ORT_ID_NONE, .window = ORT_ID_NONE,
+                         .keep = ORT_ID_NONE, .fill = ORT_ID_NONE, .parted = ORT_ID_NONE,
                          .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,

@@ -27,7 +27,7 @@ static const char *misfit(const ort_pass_context *c, const ort_attention *a)
     const ort_type *q = type_of(c, a->q), *k = type_of(c, a->k), *v = type_of(c, a->v);
     if (q->dtype != ORT_DTYPE_FLOAT)
         return "GroupQueryAttention would fit if it were float";
-    if (!a->causal || a->mask_count || a->keep != ORT_ID_NONE)
+    if (!a->causal || a->mask_count || a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE)
         return "GroupQueryAttention would fit if its mask only kept later keys out";
     if (!ort_dim_known(q->dim[2]) || !ort_dim_known(k->dim[2]) ||
         !ort_dim_equal(k->dim[2], v->dim[2]) ||

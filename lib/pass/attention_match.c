@@ -10,6 +10,7 @@
  *
  * Heads may be folded into the batch, [B*H,S,D] being a Reshape of [B,H,S,D], as for torch.bmm:
  * then the result is unfolded by its only reader, and the scores may be where a mask is added.
+ * Windows of an image (Swin) are of its batch; where their mask is added, scores are [B/n,n,H,S,T].
  */
 #include "pass/attention_match.h"
 
@@ -24,6 +25,7 @@ typedef struct walk {
     const ort_graph *graph;
     ort_attention *a;
     ort_id unfolded; /* the scores as [B,H,S,T], where they are folded elsewhere; or ORT_ID_NONE */
+    ort_id apart;    /* the scores to which a->window is added */
 } walk;
 
 void ort_attention_drop(ort_attention *a, ort_node *node)
@@ -204,10 +206,17 @@ static bool read_sum(walk *w, ort_node *node, int depth)
 {
     ort_attention before = *w->a;
     ort_id unfolded = w->unfolded;
-    if (before.mask_count == ORT_ATTENTION_MASKS || before.scale != 1 || before.softcap > 0)
+    bool apart = ort_attention_ranked(w->graph, node->outputs[0], 5);
+    if (before.mask_count == ORT_ATTENTION_MASKS || before.scale != 1 || before.softcap > 0 ||
+        (apart && before.window != ORT_ID_NONE))
         return false; /* a mask inside of the scale or softcap */
     for (int slot = 0; slot < 2; slot++) {
-        w->a->masks[w->a->mask_count++] = node->inputs[1 - slot];
+        if (apart) {
+            w->a->window = node->inputs[1 - slot];
+            w->apart = node->outputs[0];
+        } else {
+            w->a->masks[w->a->mask_count++] = node->inputs[1 - slot];
+        }
         if (read_scores(w, node->inputs[slot], node, depth))
             return true;
         const char *why = w->a->why;
@@ -234,10 +243,24 @@ static bool read_where(walk *w, ort_node *node, int depth)
     return false;
 }
 
-/* Scores folded or unfolded. */
+/* Is `apart` [B/n,n,H,S,T] and `whole` [B,H,S,T]? */
+static bool parts_windows(const walk *w, ort_id apart, ort_id whole)
+{
+    const ort_type *from = type_of(w, apart), *to = type_of(w, whole);
+    if (!ort_attention_ranked(w->graph, apart, 5) || !ort_attention_ranked(w->graph, whole, 4))
+        return false;
+    for (int d = 1; d < 4; d++)
+        if (!ort_dim_equal(from->dim[d + 1], to->dim[d]))
+            return false;
+    return true;
+}
+
+/* Scores folded or unfolded, or windows apart from images or together. */
 static bool read_fold(walk *w, ort_node *reshape, int depth)
 {
     ort_id in = reshape->inputs[0], out = reshape->outputs[0];
+    if (parts_windows(w, in, out) || parts_windows(w, out, in))
+        return read_scores(w, in, reshape, depth);
     bool folding = folds(w, in, out);
     if (!folding && !folds(w, out, in))
         return false;
@@ -279,6 +302,25 @@ static bool mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dt
     return true;
 }
 
+/* The mask of windows, constant in all that it doesn't broadcast: [1,n,1 or H,S or 1,T]. */
+static bool window_fits(const walk *w, const ort_type *scores)
+{
+    ort_attention *a = w->a;
+    const ort_type *mask = type_of(w, a->window);
+    if (!ort_attention_ranked(w->graph, a->window, 5) || mask->dtype != scores->dtype)
+        return false;
+    const ort_type *apart = type_of(w, w->apart);
+    a->images = apart->dim[0];
+    for (int d = 1; d < 5; d++)
+        if (!ort_dim_known(mask->dim[d]) ||
+            (!ort_dim_equal(mask->dim[d], apart->dim[d]) &&
+             (mask->dim[d].size != 1 || d == 1 || d == 4)))
+            return false;
+    return ort_dim_known(mask->dim[0]) && mask->dim[0].size == 1 && ort_dim_known(a->images) &&
+           ort_dim_known(scores->dim[0]) &&
+           scores->dim[0].size == a->images.size * mask->dim[1].size;
+}
+
 /* Certainly the same: 1 broadcasts in a product, but not in the operator. */
 static bool same_heads(const ort_type *a, int a_axis, const ort_type *b, int b_axis)
 {
@@ -314,9 +356,11 @@ static const char *check(const walk *w, const ort_type *given)
     for (int i = 0; i < a->mask_count; i++)
         if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype))
             return "the mask isn't one that broadcasts onto the scores";
+    if (a->window != ORT_ID_NONE && !window_fits(w, scores))
+        return "the mask of windows isn't one for each of them, or the batch isn't known";
     if (a->keep != ORT_ID_NONE && !mask_fits(type_of(w, a->keep), scores, ORT_DTYPE_BOOL))
         return "the condition isn't one that broadcasts onto the scores";
-    if (a->keep != ORT_ID_NONE && a->mask_count)
+    if (a->keep != ORT_ID_NONE && (a->mask_count || a->window != ORT_ID_NONE))
         return "it has a mask and a condition"; /* in an order that a sum loses */
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
@@ -338,10 +382,11 @@ static bool read_folded_result(walk *w, ort_node *product)
 
 bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attention *a)
 {
-    walk w = {c->graph, a, ORT_ID_NONE};
+    walk w = {c->graph, a, ORT_ID_NONE, ORT_ID_NONE};
     ort_node *softmax = ort_edit_producer(c->graph, root->inputs[0]);
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
-                         .fill = ORT_ID_NONE, .scale = 1, .past_k = ORT_ID_NONE,
+                         .window = ORT_ID_NONE, .fill = ORT_ID_NONE, .scale = 1,
+                         .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
                          .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE, .core = {root},
                          .core_count = 1};

@@ -143,6 +143,27 @@ static void folded(test_state *test)
     ALL(list);
 }
 
+/* A batch of 4, two windows of each of two images. */
+#define APART(mask)                                                                                \
+    "(Reshape (Add (Reshape (Add " SCORES " #b:1,2,3,3) [2 2 2 3 3]) " mask ") [4 2 3 3])"
+
+static void windows(test_state *test)
+{
+    const fusion list[] = {
+        {QKV CORE(APART("#m:1,2,1,3,3")), "4,3,24", 23, 0, "!Softmax", -1, 1e-5},
+        {QKV CORE(APART("#m:1,2,1,3,3")), "4,3,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
+        {QKV CORE(APART("#m:1,2,1,3,3")), "4,3,24", 13, SESSION, "Attention", -1, 1e-5},
+        /* a mask of images, one of all windows, a batch that isn't known */
+        {QKV CORE(APART("#m:2,1,1,3,3")), "4,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV CORE(APART("#m:1,1,1,3,3")), "4,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV CORE("(Reshape (Add (Reshape " SCORES " [-1 2 2 3 3]) #m:1,2,1,3,3) [-1 2 3 3])"),
+         "n,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV CORE("(Reshape (Add (Reshape " SCORES " [2 2 2 3 3]) #m:2,3,3) [4 2 3 3])"), "4,3,24",
+         23, 0, "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Two queries to a key: k and v of one head are repeated. */
 #define ONE(name) "(Transpose (Reshape (MatMul x #w" name ":24,4) [0 0 1 4]) perm=0,2,1,3,)"
 #define REPEATED(heads) "(Reshape (Expand (Unsqueeze " heads " [2]) [1 1 2 1 1]) [0 2 -1 4])"
@@ -342,6 +363,7 @@ int main(void)
     RUN(test, masks);
     RUN(test, packed);
     RUN(test, folded);
+    RUN(test, windows);
     RUN(test, projections);
     RUN(test, groups);
     RUN(test, caches);
