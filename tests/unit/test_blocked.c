@@ -32,6 +32,9 @@ static const shape_case cases[] = {
     {32, 40, 30, 29, 1, {3, 3}, {1, 1}, {1, 1}, {0, 0, 0, 0}}, /* no padding, */
     {40, 32, 20, 21, 1, {3, 3}, {1, 1}, {1, 1}, {2, 0, 1, 2}}, /* much of it, blocks not full */
     {16, 16, 5, 70, 16, {3, 7}, {1, 3}, {1, 2}, {1, 0, 1, 9}},
+    {48, 72, 14, 15, 1, {1, 1}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, /* pixels put side by side */
+    {32, 64, 9, 20, 1, {1, 1}, {3, 1}, {1, 1}, {0, 0, 0, 0}},
+    {32, 64, 9, 20, 1, {1, 1}, {2, 2}, {1, 1}, {1, 0, 1, 1}},
 };
 
 /* A panel holds each filter's terms where the contract says, wherever the filters lie. */
