@@ -1,5 +1,5 @@
-/* watch.c - see watch.h. Processor time comes from the thread's clock: that of getrusage is as old as
- * the last tick, milliseconds. */
+/* watch.c - see watch.h. Processor time comes from the thread's clock: that of getrusage is as old
+ * as the last tick, milliseconds. */
 #define _GNU_SOURCE 1
 #include "base/watch.h"
 
