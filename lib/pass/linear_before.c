@@ -125,11 +125,34 @@ static const char *no_shift(const ort_pass_context *c, const site *s)
     return NULL;
 }
 
+/* Is it the last factor of x (1 + erf(..)) / 2, of its kin with Tanh, or of x clip(..) / 6? Those
+ * become one node as a whole, which does more than a factor less. */
+static bool ends_activation(const ort_graph *graph, const site *s)
+{
+    const ort_node *mul = ort_edit_producer(graph, s->before->inputs[s->slot]);
+    const ort_tensor *factor = ort_edit_constant(graph, s->before, 1 - s->slot);
+    if (!factor || ort_tensor_count(factor) != 1 || !ort_edit_is(mul, ONNX, "Mul"))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const ort_node *gate = ort_edit_producer(graph, mul->inputs[i]);
+        if (ort_edit_is(gate, ONNX, "Clip"))
+            return true;
+        for (int j = 0; ort_edit_is(gate, ONNX, "Add") && j < 2; j++) {
+            const ort_node *f = ort_edit_producer(graph, gate->inputs[j]);
+            if (ort_edit_is(f, ONNX, "Erf") || ort_edit_is(f, ONNX, "Tanh"))
+                return true;
+        }
+    }
+    return false;
+}
+
 static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
 {
     const ort_graph *graph = c->graph;
     if (ort_edit_only_reader(graph, s->before->outputs[0]) != s->linear)
         return "the linear operator isn't its only reader";
+    if (ends_activation(graph, s))
+        return "it is the end of an activation";
     const char *why = look_at_weights(graph, s);
     if (why)
         return why;

@@ -143,6 +143,10 @@ static void conditions(test_state *test)
          "in x 1,4,6,6; f g 4; f h 4; f u 4; f v 4; f w 3,4,3,3; BatchNormalization x g h u v -> b;"
          "Conv b w -> y pads=1,1,1,1; out y",
          "node 'b' (BatchNormalization): the Conv pads what is shifted"},
+        {"linear_before",
+         "in x 2,4; fs t 1; fs h 2; f w 4,3; Erf x -> e; Add e t -> a; Mul x a -> m; "
+         "Div m h -> s; MatMul s w -> y; out y",
+         "node 's' (Div): it is the end of an activation"},
         {"row_products",
          "in x 2,3,4; f w 4,5; i f -1,4; i g 3,2,5; Reshape x f -> r; MatMul r w -> m; "
          "Reshape m g -> y; out y",
