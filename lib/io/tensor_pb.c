@@ -364,9 +364,24 @@ static void write_value(const ort_value *value, const char *name, ort_strbuf *ou
     }
 }
 
+/* Readers of protobuf take no message above it. */
+#define MESSAGE_MAX ((size_t)INT32_MAX)
+
+static ort_status too_long(size_t bytes, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_DATA,
+                         "a protobuf message holds at most %zu bytes, the value has %zu: write "
+                         ".npy, .npz or .safetensors", MESSAGE_MAX, bytes);
+}
+
 ort_status ort_tensor_pb_write(const ort_value *value, const char *name, ort_strbuf *out,
                                ort_error *err)
 {
+    size_t begin = out->length;
+    if (value->kind == ORT_KIND_TENSOR && ort_tensor_bytes(&value->tensor) > MESSAGE_MAX)
+        return too_long(ort_tensor_bytes(&value->tensor), err);
     write_value(value, name, out);
-    return out->failed ? ort_error_memory(err, out->length) : ORT_OK;
+    if (out->failed)
+        return ort_error_memory(err, out->length);
+    return out->length - begin > MESSAGE_MAX ? too_long(out->length - begin, err) : ORT_OK;
 }

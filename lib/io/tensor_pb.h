@@ -12,7 +12,8 @@
  * OptionalProto of the same have the same bytes and are read as the sequence. */
 ort_status ort_tensor_pb_read(const void *bytes, size_t count, ort_value **value, char name[256],
                               ort_error *err);
-/* Appends the message to `out`; an absent optional becomes an OptionalProto. name may be NULL. */
+/* Appends the message to `out`; an absent optional becomes an OptionalProto. name may be NULL.
+ * ORT_ERROR_DATA above 2 GB, which protobuf refuses to read. */
 ort_status ort_tensor_pb_write(const ort_value *value, const char *name, ort_strbuf *out,
                                ort_error *err);
 
