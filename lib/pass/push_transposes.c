@@ -16,7 +16,8 @@
  *
  * Where both sides y = Transpose(x) of a Transpose are of the region, y permuted is x again: no cut
  * can say that. Then y is either charged as made from x (which must be there as it is), or as x
- * permuted; neither promises too much, and the better of the two is taken.
+ * permuted; neither promises too much. The best is taken of all one way, all the other way, and
+ * either way by turns, since of p = its inverse the first Transpose enters what the second leaves.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@
 #include "pass/transpose_rules.h"
 
 enum { SOURCE = 0, SINK = 1, MAX_PERMS = 64 };
+
+enum { TO_RESULT, TO_SOURCE, BY_TURNS, BY_OTHER_TURNS, WAYS };
 
 #define ONE_TRANSPOSE ((int64_t)1 << 48) /* more than all bits that a model moves */
 
@@ -48,8 +51,9 @@ typedef struct region {
     ORT_VEC(member) members;
     ORT_VEC(ort_id) values;
     ort_min_cut cut;
-    bool as_source; /* how a Transpose inside of the region is charged: to its source... */
+    int way;        /* how a Transpose inside of the region is charged, one of WAYS... */
     bool inside;    /* ...if there is one */
+    bool *second;   /* by node id, of Transposes: an even number of them are before it; or NULL */
     int64_t now;    /* cost as it is */
     bool *changes;  /* by vertex */
 } region;
@@ -218,6 +222,14 @@ static bool makes(const region *r, const ort_node *node)
            ort_perm_equal(perm_at(r, y), &have);
 }
 
+/* Is this Transpose charged to its source? */
+static bool as_source(const region *r, const ort_node *node)
+{
+    if (r->way <= TO_SOURCE)
+        return r->way == TO_SOURCE;
+    return r->second[node->id] == (r->way == BY_TURNS);
+}
+
 /* What a reader of `id` asks for: a vertex of its own, SOURCE: as it is, SINK: permuted,
  * UINT32_MAX: it is a Transpose that reads either. */
 static uint32_t wants(region *r, ort_id id, const ort_node *node)
@@ -230,7 +242,7 @@ static uint32_t wants(region *r, ort_id id, const ort_node *node)
     bool undo = undoes(r, node), make = makes(r, node);
     r->inside = r->inside || (undo && make);
     if (undo && make)
-        return r->as_source ? SINK : SOURCE;
+        return as_source(r, node) ? SINK : SOURCE;
     return undo ? SINK : make ? SOURCE : UINT32_MAX;
 }
 
@@ -249,7 +261,7 @@ static costs costs_of(const region *r, ort_id id)
         return (costs){SOURCE, 0, w};
     bool undo = undoes(r, node), make = makes(r, node);
     if (undo && make) /* what the source is charged for costs nothing here */
-        return (costs){UINT32_MAX, r->as_source ? 0 : w, r->as_source ? w : 0};
+        return (costs){UINT32_MAX, as_source(r, node) ? 0 : w, as_source(r, node) ? w : 0};
     return (costs){UINT32_MAX, undo ? 0 : w, make ? 0 : w};
 }
 
@@ -302,21 +314,50 @@ static bool choose(region *r, bool **changes, int64_t *gain)
     return true;
 }
 
+/* Which Transposes are the second, fourth ... on the longest way to them; false: no memory. */
+static bool number_turns(region *r)
+{
+    size_t nodes = r->graph->nodes.count, values = r->graph->values.count;
+    int *before = calloc(values + 1, sizeof *before);
+    r->second = calloc(nodes + 1, sizeof *r->second);
+    ort_node *node;
+    ORT_EACH_NODE(r->graph, node)
+    {
+        int most = 0;
+        for (int i = 0; before && r->second && i < node->input_count; i++)
+            if (node->inputs[i] != ORT_ID_NONE && before[node->inputs[i]] > most)
+                most = before[node->inputs[i]];
+        if (!before || !r->second)
+            break;
+        bool turns = is_transpose(r->graph, node, NULL) && undoes(r, node) && makes(r, node);
+        r->second[node->id] = turns && most % 2;
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != ORT_ID_NONE)
+                before[node->outputs[i]] = most + turns;
+    }
+    free(before);
+    return before && r->second;
+}
+
 static ort_status decide(region *r, bool *gain, ort_error *err)
 {
-    int64_t first = 0, second = 0;
-    bool *other = NULL;
-    bool ok = choose(r, &r->changes, &first);
-    r->as_source = true;
+    int64_t best = 0;
+    bool ok = choose(r, &r->changes, &best);
     if (ok && r->inside)
-        ok = choose(r, &other, &second);
-    if (ok && second > first) {
-        bool *swap = r->changes;
-        r->changes = other;
-        other = swap;
+        ok = number_turns(r);
+    for (r->way = TO_SOURCE; ok && r->inside && r->way < WAYS; r->way++) {
+        int64_t other_gain = 0;
+        bool *other = NULL;
+        ok = choose(r, &other, &other_gain);
+        if (ok && other_gain > best) {
+            bool *swap = r->changes;
+            r->changes = other;
+            other = swap;
+            best = other_gain;
+        }
+        free(other);
     }
-    free(other);
-    *gain = first > 0 || second > 0;
+    *gain = best > 0;
     return ok ? ORT_OK : ort_error_memory(err, r->cut.edges.count * sizeof(ort_cut_edge));
 }
 
@@ -496,6 +537,7 @@ static void release(region *r)
     free(r->perm_of);
     free(r->flipped);
     free(r->changes);
+    free(r->second);
     ort_vec_release(&r->perms);
     ort_vec_release(&r->members);
     ort_vec_release(&r->values);

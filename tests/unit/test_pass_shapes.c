@@ -1,5 +1,6 @@
-/* test_pass_shapes.c - shapes that are computed become constants, and Reshapes around what works on
- * rows go: what fits, what stays, a second run finds nothing, the same results. */
+/* test_pass_shapes.c - shapes that are computed become constants, Reshapes around what works on
+ * rows go, and Transposes that are their own inverse: what fits, what stays, a second run finds
+ * nothing, the same results. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -50,10 +51,33 @@ static void products_of_rows(test_state *test)
     CHECK_CASES(cases, 0);
 }
 
+/* A permutation that is its own inverse: the second Transpose leaves what the first enters. */
+static void swapped_twice(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,3,4; Transpose x -> t perm=0,2,1; Relu t -> r; Transpose r -> u perm=0,2,1;"
+         "Neg u -> y; out y", "Relu Neg"},
+        {"in x 2,3,4; in z 2,3,4; Transpose x -> t perm=0,2,1; Transpose z -> s perm=0,2,1;"
+         "Add t s -> a; Softmax a -> p axis=1; Transpose p -> y perm=0,2,1; out y",
+         "Add Softmax"},
+        {"in x 2,3,4; Transpose x -> t perm=0,2,1; Relu t -> r; Transpose r -> u perm=0,2,1;"
+         "Neg u -> n; Transpose n -> v perm=0,2,1; Tanh v -> w; Transpose w -> y perm=0,2,1; out y",
+         "Relu Neg Tanh"},
+        /* the value between is wanted as it is; nothing stands between; another permutation */
+        {"in x 2,3,4; Transpose x -> t perm=0,2,1; Relu t -> r; Transpose r -> u perm=0,2,1;"
+         "Neg u -> y; out y r", "Relu Neg Transpose"},
+        {"in x 2,3,4; Transpose x -> t perm=0,2,1; Relu t -> y; out y", "Transpose Relu"},
+        {"in x 2,3,3; Transpose x -> t perm=0,2,1; Relu t -> r; Transpose r -> y perm=1,0,2; out y",
+         "Relu Transpose"},
+    };
+    CHECK_CASES(cases, 1e-6);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, expands);
     RUN(test, products_of_rows);
+    RUN(test, swapped_twice);
     return test->failures != 0;
 }
