@@ -99,13 +99,26 @@ def input_megabytes(folder):
     return sum(path.stat().st_size for path in (folder / "test_data_set_0").glob("input_*.pb")) / 1e6
 
 
-def planned_arena(tools, folder):
-    """MB, for the shapes of inputs.npz where there is one."""
-    shapes = []
+def input_shapes(folder):
+    """Name and dimensions of the inputs that are tensors."""
     if (folder / "inputs.npz").exists():
         import numpy
-        for name, array in numpy.load(folder / "inputs.npz").items():
-            shapes += ["--shape", f"{name}:{list(array.shape)}".replace(" ", "")]
+        return [(name, array.shape) for name, array in numpy.load(folder / "inputs.npz").items()]
+    import onnx
+    inputs = onnx.load(folder / "model.onnx", load_external_data=False).graph.input
+    shapes = []
+    for i, value in enumerate(inputs):
+        path = folder / "test_data_set_0" / f"input_{i}.pb"
+        if value.type.HasField("tensor_type") and path.exists():
+            shapes.append((value.name, tuple(onnx.load_tensor(path).dims)))
+    return shapes
+
+
+def planned_arena(tools, folder):
+    """MB, for the shapes of the inputs."""
+    shapes = []
+    for name, shape in input_shapes(folder):
+        shapes += ["--shape", f"{name}:{list(shape)}".replace(" ", "")]
     text = subprocess.run([tools / "ort-inspect", folder / "model.onnx", "--memory", "--json", *shapes],
                           check=True, capture_output=True, text=True).stdout
     return json.loads(text)["arena_bytes"] / 1e6
