@@ -196,19 +196,41 @@ static const char *no_room(const ort_pass_context *c, const site *s, const ort_a
 
 /* ---- the new weights */
 
+/* The taps of one channel and result: their sum, and scaled into `to` (or NULL). */
+static double take_taps(const site *s, int64_t at, double scale, ort_tensor *to)
+{
+    double sum = 0;
+    if (s->weights->dtype == ORT_DTYPE_FLOAT) {
+        const float *w = (const float *)s->weights->data + at;
+        float *scaled = to ? (float *)to->data + at : NULL;
+        for (int64_t k = 0; k < s->taps; k++)
+            sum += (double)w[k];
+        for (int64_t k = 0; scaled && k < s->taps; k++)
+            scaled[k] = (float)((double)w[k] * scale);
+        return sum;
+    }
+    for (int64_t k = 0; k < s->taps; k++)
+        sum += ort_tensor_get_f64(s->weights, at + k);
+    if (to)
+        ort_affine_scale(to, s->weights, at, s->taps, scale);
+    return sum;
+}
+
+/* In the order in which the weights lie: results add up their channels in the same one anyway. */
 static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, double *shift)
 {
     int64_t channels = s->channels / s->groups, results = s->results / s->groups;
-    for (int64_t i = 0; i < s->groups * channels * results; i++) {
-        int64_t g = i / channels / results, c = i / results % channels, r = i % results;
-        int64_t at = g * s->group_size + c * s->by_channel + r * s->by_result;
-        double sum = 0, t = a->shift[g * channels + c];
-        for (int64_t k = 0; k < s->taps && t != 0; k++)
-            sum += ort_tensor_get_f64(s->weights, at + k);
-        shift[g * results + r] += sum * t;
-        if (to)
-            ort_affine_scale(to, s->weights, at, s->taps, a->scale[g * channels + c]);
-    }
+    bool by_result = s->by_result > s->by_channel;
+    int64_t outer = by_result ? results : channels, inner = by_result ? channels : results;
+    for (int64_t g = 0; g < s->groups; g++)
+        for (int64_t i = 0; i < outer; i++)
+            for (int64_t k = 0; k < inner; k++) {
+                int64_t c = by_result ? k : i, r = by_result ? i : k, from = g * channels + c;
+                double sum = take_taps(s, g * s->group_size + c * s->by_channel + r * s->by_result,
+                                       a->scale[from], to);
+                if (a->shift[from] != 0)
+                    shift[g * results + r] += sum * a->shift[from];
+            }
 }
 
 static ort_status add_bias(ort_pass_context *c, const site *s, const double *shift, ort_id *id,
