@@ -195,6 +195,15 @@ static bool agrees(const char *isa, build_fn *build, const void *arg, ort_value 
     return ok;
 }
 
+/* The net at level 3 on the best tier; NULL when it can't be made. */
+static ort_session *blocked(net *n, build_fn *build, const void *arg)
+{
+    if (!net_on(n, NULL, 1))
+        return NULL;
+    build(n, arg);
+    return at_level(n, 3, NULL);
+}
+
 static bool on_all_tiers(build_fn *build, const void *arg, ort_value *x, int convs)
 {
     for (int t = 0; ort_kernel_tier_at(t); t++)
@@ -373,11 +382,9 @@ static void unknown_extents(test_state *test)
 {
     ort_value *x = net_floats(4, DIMS(1, 3, 26, 22), -1, 0.0011f);
     net n;
-    ort_error err = {0};
     CHECK(on_all_tiers(build_unknown, NULL, x, 3));
-    CHECK(net_on(&n, NULL, 1));
-    build_unknown(&n, NULL);
-    ort_session *s = at_level(&n, 3, &err); /* the numbers went into the convolution before them */
+    ort_session *s = blocked(&n, build_unknown, NULL);
+    /* the numbers went into the convolution before them */
     CHECK(s && !count_ops(s, "Mul") && !count_ops(s, "Add"));
     ort_session_free(s);
     net_free(&n);
@@ -421,11 +428,8 @@ static void numbers_behind(test_state *test)
     for (int taken = 0; taken < 2; taken++) {
         const bool arg = taken;
         net n;
-        ort_error err = {0};
         CHECK(on_all_tiers(build_affine, &arg, x, 2));
-        CHECK(net_on(&n, NULL, 1));
-        build_affine(&n, &arg);
-        ort_session *s = at_level(&n, 3, &err);
+        ort_session *s = blocked(&n, build_affine, &arg);
         CHECK(s && count_affine(s) == taken);
         ort_session_free(s);
         net_free(&n);
@@ -500,11 +504,8 @@ static void open_extents(test_state *test)
 {
     ort_value *x = net_floats(4, DIMS(2, 3, 9, 11), -1, 0.0011f);
     net n;
-    ort_error err = {0};
     CHECK(on_all_tiers(build_open, NULL, x, 5));
-    CHECK(net_on(&n, NULL, 1));
-    build_open(&n, NULL);
-    ort_session *s = at_level(&n, 3, &err);
+    ort_session *s = blocked(&n, build_open, NULL);
     CHECK(s && count_ops(s, "BlockedMul") == 1 && count_ops(s, "UnblockChannels") == 1);
     ort_session_free(s);
     net_free(&n);
@@ -603,11 +604,8 @@ static void chains(test_state *test)
         const shape_case *c = &shapes[i];
         ort_value *x = net_floats(4, DIMS(2, 3, c->height, c->width), -1, 0.00017f);
         net n;
-        ort_error err = {0};
         CHECK(on_all_tiers(build_chains, c, x, 0));
-        CHECK(net_on(&n, NULL, 1));
-        build_chains(&n, c);
-        ort_session *s = at_level(&n, 3, &err);
+        ort_session *s = blocked(&n, build_chains, c);
         CHECK(s && count_ops(s, "BlockedConvChain") == 2);
         ort_session_free(s);
         net_free(&n);
@@ -643,11 +641,8 @@ static void pools_in_chains(test_state *test)
 {
     ort_value *x = net_floats(4, DIMS(2, 3, 63, 70), -1, 0.00017f);
     net n;
-    ort_error err = {0};
     CHECK(on_all_tiers(build_pools, NULL, x, 0));
-    CHECK(net_on(&n, NULL, 1));
-    build_pools(&n, NULL);
-    ort_session *s = at_level(&n, 3, &err);
+    ort_session *s = blocked(&n, build_pools, NULL);
     CHECK(s && count_ops(s, "BlockedConvChain") == 1 && !count_ops(s, "BlockedMaxPool"));
     ort_session_free(s);
     net_free(&n);
@@ -720,9 +715,7 @@ static void specials(test_state *test)
     net n; /* the comparison above is of some numbers, and of some that are none */
     ort_error err = {0};
     int64_t odd = 0;
-    CHECK(net_on(&n, NULL, 1));
-    build_special(&n, "Relu");
-    ort_session *s = at_level(&n, 3, &err);
+    ort_session *s = blocked(&n, build_special, "Relu");
     CHECK(s && !ort_session_run(s, &x, &y, NULL, &err));
     for (int64_t i = 0; y && i < 24 * 21 * 19; i++)
         odd += !isfinite(((const float *)ort_value_data(y))[i]);
