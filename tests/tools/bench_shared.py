@@ -14,8 +14,8 @@ with one thread each and with two. A round is MS milliseconds of every one of th
 that rotates, while the processes of the others wait for their turn; what counts is the mean of a
 run, since a run that waits for a processor is what a user sees, and of the rounds the median of
 the ratios. A round in which processes of others took more than --foreign of the two processors (a
-twentieth) is repeated. --old: another build of the program, and the ratio new / old. Exit status 1 when two threads are slower than
-one (ratio above 1.02) in `pair` or `hog`.
+twentieth) is repeated. --old: another build of the program, and the ratio new / old. Exit status 1
+when two threads are slower than one (ratio above 1.02) in `pair` or `hog`.
 """
 import argparse
 import fnmatch

@@ -405,6 +405,9 @@ def run(name, scratch):
 
 def main():
     passed = failed = 0
+    unknown = [name for name in sys.argv[1:] if name not in FORMS]
+    if unknown:
+        sys.exit(f"check_forms.py: no form '{unknown[0]}'; there are: {', '.join(FORMS)}")
     with tempfile.TemporaryDirectory() as scratch:
         for name in sys.argv[1:] or FORMS:
             why = run(name, pathlib.Path(scratch))
