@@ -27,6 +27,11 @@ bool ort_affine_is_linear(const ort_node *node)
            ort_edit_is(node, ONNX, "Gemm") || ort_edit_is(node, ONNX, "MatMul");
 }
 
+int ort_affine_axis(const ort_node *linear, int rank)
+{
+    return ort_edit_is(linear, ONNX, "Gemm") || ort_edit_is(linear, ONNX, "MatMul") ? rank - 1 : 1;
+}
+
 /* A constant that broadcasts per channel onto the result; its elements by channel. */
 static const char *per_channel(const ort_affine_site *s, const ort_tensor *t, double *out)
 {

@@ -20,6 +20,8 @@ typedef struct ort_affine_site {
 bool ort_affine_is(const ort_node *node);
 /* Conv, ConvTranspose, Gemm or MatMul: what may take it into its weights. */
 bool ort_affine_is_linear(const ort_node *node);
+/* The axis of what such a node reads or gives, of this rank, that counts channels. */
+int ort_affine_axis(const ort_node *linear, int rank);
 /* Reads it; NULL, or the condition that fails. Released in any case. */
 const char *ort_affine_read(const ort_graph *graph, const ort_affine_site *site, ort_affine *a);
 void ort_affine_release(ort_affine *a);

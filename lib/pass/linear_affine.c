@@ -70,14 +70,6 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
     return NULL;
 }
 
-/* The axis of the result that counts channels: of Gemm and MatMul the last one. */
-static int channel_axis(const site *s, int rank)
-{
-    return ort_edit_is(s->linear, ONNX, "Gemm") || ort_edit_is(s->linear, ONNX, "MatMul")
-               ? rank - 1
-               : 1;
-}
-
 static bool may_be_gemm(const ort_graph *graph, const site *s)
 {
     const ort_type *x = &graph->values.data[s->linear->inputs[0]]->fact.type;
@@ -93,7 +85,8 @@ static const char *match(const ort_graph *graph, site *s, ort_affine *a)
     if (why)
         return why;
     const ort_type *type = &graph->values.data[s->linear->outputs[0]]->fact.type;
-    ort_affine_site at = {s->after, s->slot, type, channel_axis(s, type->rank), s->channels};
+    int axis = ort_affine_axis(s->linear, type->rank);
+    ort_affine_site at = {s->after, s->slot, type, axis, s->channels};
     why = ort_affine_read(graph, &at, a);
     if (!why && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") && !may_be_gemm(graph, s))
         return "a MatMul of other than two dimensions has no bias";

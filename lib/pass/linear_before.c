@@ -159,7 +159,7 @@ static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
     const ort_type *x = &graph->values.data[s->before->inputs[s->slot]]->fact.type;
     if (x->kind != ORT_TYPE_TENSOR || x->rank < 2)
         return "the rank isn't known";
-    int axis = is_gemm(s) || is_matmul(s) ? x->rank - 1 : 1;
+    int axis = ort_affine_axis(s->linear, x->rank);
     if (!ort_dim_known(x->dim[axis]) || x->dim[axis].size != s->channels)
         return "what is scaled may be broadcast";
     ort_affine_site at = {s->before, s->slot, x, axis, s->channels};

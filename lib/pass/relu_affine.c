@@ -81,8 +81,7 @@ static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
         return "the weights aren't constant or have another reader";
     if (s->type->kind != ORT_TYPE_TENSOR || s->type->rank < 2)
         return "the rank isn't known";
-    s->axis = ort_edit_is(s->linear, ONNX, "Gemm") || ort_edit_is(s->linear, ONNX, "MatMul")
-                  ? s->type->rank - 1 : 1;
+    s->axis = ort_affine_axis(s->linear, s->type->rank);
     if (!ort_dim_known(s->type->dim[s->axis]))
         return "the channels aren't known";
     s->channels = s->type->dim[s->axis].size;
