@@ -1,11 +1,10 @@
-/* pattern.c - parsing, matching and replacing (pattern.h). Terms are stored in order of the text. A
- * commutative node is tried in both orders, its more telling operand first; what an order bound is
- * taken back when it fails. An order that fits is not tried again when something outside of the
- * node fails later: patterns whose two operands look alike would need that, and there are none. */
-#include "pass/pattern.h"
+/* pattern.c - matching and replacing (pattern.h). A commutative node is tried in both orders, its
+ * more telling operand first; what an order bound is taken back when it fails. An order that fits
+ * is not tried again when something outside of the node fails later: patterns whose two operands
+ * look alike would need that, and there are none. */
+#include "pass/pattern_match.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,164 +15,12 @@
 #include "base/strbuf.h"
 #include "graph/uses.h"
 
-/* ---- parsing */
-
-typedef struct parser {
-    ort_pattern *p;
-    const char *at;
-} parser;
-
-static void skip_space(parser *r)
-{
-    while (isspace((unsigned char)*r->at))
-        r->at++;
-}
-
-static bool is_name(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-static short name_of(ort_pattern *p, const char *text, int length)
-{
-    assert(length > 0 && length < (int)sizeof p->names[0]);
-    for (int i = 0; i < p->name_count; i++)
-        if (!strncmp(p->names[i], text, (size_t)length) && !p->names[i][length])
-            return (short)i;
-    assert(p->name_count < ORT_PATTERN_NAMES);
-    memcpy(p->names[p->name_count], text, (size_t)length);
-    p->names[p->name_count][length] = '\0';
-    return (short)p->name_count++;
-}
-
-static int word_length(const char *text)
-{
-    int length = 0;
-    while (is_name(text[length]))
-        length++;
-    return length;
-}
-
-static bool commutes(const char *text, int length)
-{
-    static const char *const names[] = {"Add", "Mul", "Max", "Min", "And", "Or", "Equal", "Sum"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((int)strlen(names[i]) == length && !strncmp(text, names[i], (size_t)length))
-            return true;
-    return false;
-}
-
-static short parse_term(parser *r);
-
-/* After '(': operators, attributes, inputs, ')'. */
-static void parse_operator(parser *r, short self)
-{
-    ort_pattern *p = r->p;
-    short last = -1;
-    int length = 0;
-    while (is_name(r->at[length]) || r->at[length] == '|' || r->at[length] == '.')
-        length++;
-    p->terms[self].text = r->at;
-    p->terms[self].length = length;
-    r->at += length;
-    for (skip_space(r); *r->at != ')'; skip_space(r)) {
-        int word = word_length(r->at);
-        assert(*r->at);
-        if (!strncmp(r->at, "...", 3)) {
-            p->terms[self].open = true;
-            r->at += 3;
-            continue;
-        }
-        if (word && r->at[word] == '=') {
-            assert(!p->terms[self].attr);
-            p->terms[self].attr = r->at;
-            while (*r->at && *r->at != ')' && !isspace((unsigned char)*r->at))
-                r->at++;
-            continue;
-        }
-        short child = parse_term(r);
-        if (last < 0)
-            p->terms[self].first = child;
-        else
-            p->terms[last].next = child;
-        last = child;
-        p->terms[self].count++;
-    }
-    r->at++;
-    p->terms[self].commutative = p->terms[self].count == 2 &&
-                                 commutes(p->terms[self].text, length);
-    p->terms[self].plain = !memchr(p->terms[self].text, '|', (size_t)length) &&
-                           !memchr(p->terms[self].text, '.', (size_t)length);
-}
-
-static short parse_term(parser *r)
-{
-    ort_pattern *p = r->p;
-    assert(p->term_count < ORT_PATTERN_TERMS);
-    short self = (short)p->term_count++;
-    ort_term *t = &p->terms[self];
-    *t = (ort_term){.name = -1, .first = -1, .next = -1};
-    skip_space(r);
-    if (*r->at == '+') {
-        t->shared = true;
-        r->at++;
-    }
-    int word = word_length(r->at);
-    if (word && r->at[word] == ':') {
-        t->name = name_of(p, r->at, word);
-        r->at += word + 1;
-    }
-    char c = *r->at;
-    if (c == '(') {
-        t->kind = '(';
-        r->at++;
-        parse_operator(r, self);
-    } else if (c == '[') {
-        t->kind = '[';
-        t->text = r->at + 1;
-        r->at = strchr(r->at, ']');
-        assert(r->at);
-        t->length = (int)(r->at++ - t->text);
-    } else if (c == '#') {
-        t->kind = '#';
-        word = word_length(++r->at);
-        t->name = name_of(p, r->at, word);
-        r->at += word;
-    } else if (isdigit((unsigned char)c) || (c == '-' && isdigit((unsigned char)r->at[1]))) {
-        char *end;
-        t->kind = '0';
-        t->number = ort_parse_double(r->at, &end);
-        r->at = end;
-    } else if (c == '-' || (c == '_' && !is_name(r->at[1]))) {
-        t->kind = c;
-        r->at++;
-    } else {
-        word = word_length(r->at);
-        t->kind = 'x';
-        t->name = name_of(p, r->at, word);
-        r->at += word;
-    }
-    return self;
-}
-
-static void parse_pattern(ort_pattern *pattern, const char *text)
-{
-    parser r = {pattern, text};
-    pattern->text = text;
-    pattern->term_count = pattern->name_count = 0;
-    parse_term(&r);
-    skip_space(&r);
-    assert(!*r.at && pattern->terms[0].kind == '(');
-}
-
-/* ---- matching */
-
 typedef struct matcher {
     const ort_pattern *p;
     const ort_graph *graph;
     ort_match *m;
-    bool lenient;   /* one condition may fail: then miss tells which */
-    char miss[200]; /* "": none yet */
+    bool lenient; /* one condition may fail: then miss tells which */
+    char *miss;   /* "": none yet */
 } matcher;
 
 /* Does a failing condition pass for the near-miss? */
@@ -184,7 +31,7 @@ static bool forgives(matcher *x, const char *format, ...)
     if (!x->lenient || x->miss[0])
         return false;
     va_start(args, format);
-    vsnprintf(x->miss, sizeof x->miss, format, args);
+    vsnprintf(x->miss, ORT_PATTERN_MISS, format, args);
     va_end(args);
     return true;
 }
@@ -195,7 +42,7 @@ static bool is_named(const char *name, const char *text, size_t length)
 }
 
 /* "A|ms.B" */
-static bool names_operator(const char *text, size_t length, const ort_op *op)
+bool ort_pattern_names_operator(const char *text, size_t length, const ort_op *op)
 {
     for (const char *at = text, *end = text + length, *stop; at < end; at = stop + 1) {
         const char *domain = ONNX;
@@ -218,14 +65,16 @@ static bool operator_fits(const ort_term *t, const ort_node *node)
         return false;
     if (t->plain)
         return is_named(node->op->name, t->text, (size_t)t->length) && !node->op->domain[0];
-    return names_operator(t->text, (size_t)t->length, node->op);
+    return ort_pattern_names_operator(t->text, (size_t)t->length, node->op);
 }
 
 /* "k=0,2" */
 static bool attribute_fits(const char *text, const ort_node *node)
 {
     char name[32];
-    int length = word_length(text);
+    int length = 0;
+    while (ort_pattern_is_name(text[length]))
+        length++;
     assert(length < (int)sizeof name);
     memcpy(name, text, (size_t)length);
     name[length] = '\0';
@@ -454,19 +303,23 @@ static ort_id read_outside(const ort_graph *graph, const ort_match *m)
     return ORT_ID_NONE;
 }
 
-static bool matches(matcher *x, ort_node *node)
+bool ort_pattern_match(const ort_pattern *pattern, const ort_graph *graph, ort_node *node,
+                       ort_match *match, char *miss)
 {
-    x->m->pattern = x->p;
-    x->m->node_count = 0;
-    for (int i = 0; i < x->p->name_count; i++) {
-        x->m->values[i] = ORT_ID_NONE;
-        x->m->named[i] = NULL;
+    matcher x = {.p = pattern, .graph = graph, .m = match, .lenient = miss, .miss = miss};
+    if (miss)
+        miss[0] = '\0';
+    match->pattern = pattern;
+    match->node_count = 0;
+    for (int i = 0; i < pattern->name_count; i++) {
+        match->values[i] = ORT_ID_NONE;
+        match->named[i] = NULL;
     }
-    if (!node_fits(x, &x->p->terms[0], node))
+    if (!node_fits(&x, &pattern->terms[0], node))
         return false;
-    ort_id outside = read_outside(x->graph, x->m);
+    ort_id outside = read_outside(graph, match);
     return outside == ORT_ID_NONE ||
-           forgives(x, "'%s' has another reader", value_name(x, outside));
+           forgives(&x, "'%s' has another reader", value_name(&x, outside));
 }
 
 /* ---- what was found */
@@ -530,148 +383,4 @@ ort_status ort_match_replace(ort_pass_context *c, const ort_match *m, ort_node_s
     if (!spec->origin)
         return ort_error_memory(err, 64);
     return ort_edit_add_node(c->graph, spec, NULL, err);
-}
-
-/* ---- tables of forms
- *
- * A model has a few dozen kinds of nodes and a table a few dozen forms, most of which no node can
- * be the root of: which may is found once for each operator's row, and their text parsed then. */
-
-typedef struct root_list { /* the forms whose root may be a node of this row */
-    const ort_op *op;
-    int first, count; /* in choices */
-} root_list;
-
-struct ort_pattern_table {
-    const ort_pattern_form *forms;
-    int count;
-    ort_arena arena;        /* of the parsed forms */
-    ort_pattern **patterns; /* by form; NULL: not needed so far */
-    ORT_VEC(int) choices;
-    ORT_VEC(root_list) lists;
-    uint16_t slots[256];    /* by hash of the row: where its list may be, plus 1 */
-};
-
-void ort_pattern_table_free(struct ort_pattern_table *table)
-{
-    if (!table)
-        return;
-    ort_arena_release(&table->arena);
-    ort_vec_release(&table->choices);
-    ort_vec_release(&table->lists);
-    free(table);
-}
-
-static struct ort_pattern_table *new_table(const ort_pattern_form *forms, int count)
-{
-    struct ort_pattern_table *table = calloc(1, sizeof *table);
-    if (!table)
-        return NULL;
-    table->forms = forms;
-    table->count = count;
-    table->patterns = ort_arena_array(&table->arena, (size_t)count, sizeof *table->patterns);
-    if (!table->patterns) {
-        ort_pattern_table_free(table);
-        return NULL;
-    }
-    return table;
-}
-
-/* The operators of the root stand behind the first parenthesis. */
-static bool may_be_root(const char *text, const ort_op *op)
-{
-    const char *name = strchr(text, '(') + 1;
-    return names_operator(name, strcspn(name, " )"), op);
-}
-
-static bool add_choice(struct ort_pattern_table *table, int form)
-{
-    ort_pattern *p = table->patterns[form];
-    if (!p) {
-        p = ort_arena_alloc_aligned(&table->arena, sizeof *p, 16, 0);
-        if (!p)
-            return false;
-        parse_pattern(p, table->forms[form].text);
-        table->patterns[form] = p;
-    }
-    return ort_vec_push(&table->choices, form);
-}
-
-static const root_list *add_list(struct ort_pattern_table *table, const ort_op *op)
-{
-    root_list list = {.op = op, .first = (int)table->choices.count};
-    for (int i = 0; i < table->count; i++)
-        if (may_be_root(table->forms[i].text, op) && !add_choice(table, i))
-            return NULL;
-    list.count = (int)table->choices.count - list.first;
-    return ort_vec_push(&table->lists, list) ? &table->lists.data[table->lists.count - 1] : NULL;
-}
-
-/* NULL: no memory. */
-static const root_list *roots_of(struct ort_pattern_table *table, const ort_op *op)
-{
-    uintptr_t hash = (uintptr_t)op / sizeof *op;
-    uint16_t *slot = &table->slots[(hash ^ hash >> 8) % 256];
-    if (*slot && table->lists.data[*slot - 1].op == op)
-        return &table->lists.data[*slot - 1];
-    for (size_t i = 0; i < table->lists.count; i++)
-        if (table->lists.data[i].op == op) {
-            *slot = (uint16_t)(i + 1);
-            return &table->lists.data[i];
-        }
-    const root_list *list = add_list(table, op);
-    if (list && table->lists.count <= UINT16_MAX)
-        *slot = (uint16_t)table->lists.count;
-    return list;
-}
-
-static void note_near_miss(const ort_pass_context *c, const root_list *list, ort_node *node,
-                           ort_match *match)
-{
-    for (int i = 0; i < list->count; i++) {
-        matcher x = {.p = c->patterns->patterns[c->patterns->choices.data[list->first + i]],
-                     .graph = c->graph, .m = match, .lenient = true};
-        if (!matches(&x, node) || match->node_count < 2)
-            continue;
-        ort_pass_note(c, node, "%s", x.miss);
-        break;
-    }
-}
-
-/* The first form whose root is `node`, or -1. */
-static int find_form(const ort_pass_context *c, const root_list *list, ort_node *node,
-                     ort_match *match)
-{
-    for (int i = 0; i < list->count; i++) {
-        int form = c->patterns->choices.data[list->first + i];
-        matcher x = {.p = c->patterns->patterns[form], .graph = c->graph, .m = match};
-        if (matches(&x, node))
-            return form;
-    }
-    if (c->near_misses)
-        note_near_miss(c, list, node, match);
-    return -1;
-}
-
-ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
-                             ort_pattern_fuse fuse, int *changes, ort_error *err)
-{
-    ort_match match;
-    if (!c->patterns)
-        c->patterns = new_table(forms, count);
-    if (!c->patterns)
-        return ort_error_memory(err, (size_t)count * sizeof(ort_pattern));
-    assert(c->patterns->forms == forms);
-    for (size_t k = c->graph->order.count; k-- > 0;) {
-        ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
-        if (node->removed || !node->op)
-            continue;
-        const root_list *list = roots_of(c->patterns, node->op);
-        if (!list)
-            return ort_error_memory(err, sizeof(ort_pattern));
-        int found = list->count ? find_form(c, list, node, &match) : -1;
-        if (found >= 0)
-            ORT_TRY(fuse(c, &match, &forms[found], changes, err));
-    }
-    return ORT_OK;
 }

@@ -1,0 +1,149 @@
+/* pattern_table.c - the forms of a pass (pattern.h), tried at every node of a graph.
+ *
+ * A model has a few dozen kinds of nodes and a table a few dozen forms, most of which no node can
+ * be the root of: which may is found once for each operator's row, and their text parsed then. */
+#include "pass/pattern_match.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+typedef struct root_list { /* the forms whose root may be a node of this row */
+    const ort_op *op;
+    int first, count; /* in choices */
+} root_list;
+
+struct ort_pattern_table {
+    const ort_pattern_form *forms;
+    int count;
+    ort_arena arena;        /* of the parsed forms */
+    ort_pattern **patterns; /* by form; NULL: not needed so far */
+    ORT_VEC(int) choices;
+    ORT_VEC(root_list) lists;
+    uint16_t slots[256];    /* by hash of the row: where its list may be, plus 1 */
+};
+
+void ort_pattern_table_free(struct ort_pattern_table *table)
+{
+    if (!table)
+        return;
+    ort_arena_release(&table->arena);
+    ort_vec_release(&table->choices);
+    ort_vec_release(&table->lists);
+    free(table);
+}
+
+static struct ort_pattern_table *new_table(const ort_pattern_form *forms, int count)
+{
+    struct ort_pattern_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->forms = forms;
+    table->count = count;
+    table->patterns = ort_arena_array(&table->arena, (size_t)count, sizeof *table->patterns);
+    if (!table->patterns) {
+        ort_pattern_table_free(table);
+        return NULL;
+    }
+    return table;
+}
+
+/* The operators of the root stand behind the first parenthesis. */
+static bool may_be_root(const char *text, const ort_op *op)
+{
+    const char *name = strchr(text, '(') + 1;
+    return ort_pattern_names_operator(name, strcspn(name, " )"), op);
+}
+
+static bool add_choice(struct ort_pattern_table *table, int form)
+{
+    ort_pattern *p = table->patterns[form];
+    if (!p) {
+        p = ort_arena_alloc_aligned(&table->arena, sizeof *p, 16, 0);
+        if (!p)
+            return false;
+        ort_pattern_parse(p, table->forms[form].text);
+        table->patterns[form] = p;
+    }
+    return ort_vec_push(&table->choices, form);
+}
+
+static const root_list *add_list(struct ort_pattern_table *table, const ort_op *op)
+{
+    root_list list = {.op = op, .first = (int)table->choices.count};
+    for (int i = 0; i < table->count; i++)
+        if (may_be_root(table->forms[i].text, op) && !add_choice(table, i))
+            return NULL;
+    list.count = (int)table->choices.count - list.first;
+    return ort_vec_push(&table->lists, list) ? &table->lists.data[table->lists.count - 1] : NULL;
+}
+
+/* NULL: no memory. */
+static const root_list *roots_of(struct ort_pattern_table *table, const ort_op *op)
+{
+    uintptr_t hash = (uintptr_t)op / sizeof *op;
+    uint16_t *slot = &table->slots[(hash ^ hash >> 8) % 256];
+    if (*slot && table->lists.data[*slot - 1].op == op)
+        return &table->lists.data[*slot - 1];
+    for (size_t i = 0; i < table->lists.count; i++)
+        if (table->lists.data[i].op == op) {
+            *slot = (uint16_t)(i + 1);
+            return &table->lists.data[i];
+        }
+    const root_list *list = add_list(table, op);
+    if (list && table->lists.count <= UINT16_MAX)
+        *slot = (uint16_t)table->lists.count;
+    return list;
+}
+
+static void note_near_miss(const ort_pass_context *c, const root_list *list, ort_node *node,
+                           ort_match *match)
+{
+    for (int i = 0; i < list->count; i++) {
+        const ort_pattern *p = c->patterns->patterns[c->patterns->choices.data[list->first + i]];
+        char miss[ORT_PATTERN_MISS];
+        if (!ort_pattern_match(p, c->graph, node, match, miss) || match->node_count < 2)
+            continue;
+        ort_pass_note(c, node, "%s", miss);
+        break;
+    }
+}
+
+/* The first form whose root is `node`, or -1. */
+static int find_form(const ort_pass_context *c, const root_list *list, ort_node *node,
+                     ort_match *match)
+{
+    for (int i = 0; i < list->count; i++) {
+        int form = c->patterns->choices.data[list->first + i];
+        if (ort_pattern_match(c->patterns->patterns[form], c->graph, node, match, NULL))
+            return form;
+    }
+    if (c->near_misses)
+        note_near_miss(c, list, node, match);
+    return -1;
+}
+
+ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
+                             ort_pattern_fuse fuse, int *changes, ort_error *err)
+{
+    ort_match match;
+    if (!c->patterns)
+        c->patterns = new_table(forms, count);
+    if (!c->patterns)
+        return ort_error_memory(err, (size_t)count * sizeof(ort_pattern));
+    assert(c->patterns->forms == forms);
+    for (size_t k = c->graph->order.count; k-- > 0;) {
+        ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
+        if (node->removed || !node->op)
+            continue;
+        const root_list *list = roots_of(c->patterns, node->op);
+        if (!list)
+            return ort_error_memory(err, sizeof(ort_pattern));
+        int found = list->count ? find_form(c, list, node, &match) : -1;
+        if (found >= 0)
+            ORT_TRY(fuse(c, &match, &forms[found], changes, err));
+    }
+    return ORT_OK;
+}
