@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "base/strbuf.h"
 
 typedef struct parser {
     ort_pattern *p;
