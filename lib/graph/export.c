@@ -132,22 +132,28 @@ static bool put_infos(ort_exporter *x, const ort_graph *graph, const ort_id *ids
     return *list != NULL;
 }
 
-/* Declared types of intermediate values that still exist. */
+/* Declared types of intermediate values that still exist, in the order of the nodes that give them:
+ * an import numbers them so, whatever their numbers are here. */
 static bool put_value_infos(ort_exporter *x, const ort_graph *graph, Onnx__GraphProto *p)
 {
+    const ort_node *node;
     p->n_value_info = 0;
     p->value_info = ort_export_array(x, graph->values.count, sizeof *p->value_info);
-    for (size_t i = 0; p->value_info && i < graph->values.count; i++) {
-        const ort_graph_value *value = graph->values.data[i];
-        if (!value->info_proto || value->is_input || value->is_output ||
-            value->producer == ORT_ID_NONE)
-            continue;
-        Onnx__ValueInfoProto *info = ort_export_value_info(x, value);
-        if (!info)
-            return false;
-        p->value_info[p->n_value_info++] = info;
+    if (!p->value_info)
+        return false;
+    ORT_EACH_NODE(graph, node)
+    {
+        for (int i = 0; i < node->output_count; i++) {
+            const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
+            if (!value || !value->info_proto || value->is_input || value->is_output)
+                continue;
+            Onnx__ValueInfoProto *info = ort_export_value_info(x, value);
+            if (!info)
+                return false;
+            p->value_info[p->n_value_info++] = info;
+        }
     }
-    return p->value_info != NULL;
+    return true;
 }
 
 static bool proto_fits(const ort_exporter *x, const ort_graph_value *value,

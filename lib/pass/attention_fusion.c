@@ -32,47 +32,6 @@ static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *in
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-/* The mask of windows for a batch of them: [B,1 or H,S,T]. */
-static ort_status window_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
-                              ort_error *err)
-{
-    const ort_type *type = type_of(c, a->window);
-    int64_t list[5];
-    ort_id wide, inputs[2] = {a->window};
-    for (int d = 0; d < 5; d++)
-        list[d] = d ? type->dim[d].size : a->images.size;
-    if (list[0] != 1) {
-        ORT_TRY(ort_constant_list(c->graph, list, 5, &inputs[1], err));
-        ORT_TRY(add(c, "Expand", inputs, 2, NULL, &wide, err));
-        inputs[0] = wide;
-    }
-    list[1] *= list[0];
-    ORT_TRY(ort_constant_list(c->graph, list + 1, 4, &inputs[1], err));
-    return add(c, "Reshape", inputs, 2, NULL, mask, err);
-}
-
-/* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. A condition is 0 where the
- * score stays; beside the low number that stands elsewhere no score counts. */
-static ort_status mask_of(ort_pass_context *c, const ort_attention *a, ort_id *mask,
-                          ort_error *err)
-{
-    int first = a->window == ORT_ID_NONE;
-    *mask = a->mask_count ? a->masks[0] : ORT_ID_NONE;
-    if (!first)
-        ORT_TRY(window_mask(c, a, mask, err));
-    for (int i = first; i < a->mask_count; i++) {
-        ort_id sum[2] = {*mask, a->masks[i]};
-        ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
-    }
-    if (a->keep == ORT_ID_NONE)
-        return ORT_OK;
-    ort_id zero;
-    ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &zero, err));
-    ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : zero,
-                       a->keep_is_inverse ? zero : a->fill};
-    return add(c, "Where", where, 3, NULL, mask, err);
-}
-
 static ort_status keys_of(ort_pass_context *c, const ort_attention *a, ort_id *k, ort_error *err)
 {
     static const int64_t order[4] = {0, 2, 1, 3};
@@ -240,7 +199,7 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
     ort_attr set[5] = {{.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
     int set_count = 1;
     ORT_TRY(keys_of(c, a, &inputs[1], err));
-    ORT_TRY(mask_of(c, a, &inputs[3], err));
+    ORT_TRY(ort_attention_mask(c, a, &inputs[3], err));
     if (a->causal)
         set[set_count++] = (ort_attr){.name = "is_causal", .type = ORT_ATTR_INT, .i = 1};
     if (a->softcap > 0)
@@ -275,39 +234,6 @@ void ort_attention_source(const ort_pass_context *c, ort_dim dim, ort_id *id, in
     }
 }
 
-/* The mask with four dims and all the query rows. */
-static ort_status full_rows(ort_pass_context *c, ort_id q, ort_id *mask, ort_error *err)
-{
-    const ort_type *type = type_of(c, *mask);
-    ort_dim rows = type->dim[type->rank - 2], wanted = type_of(c, q)->dim[1];
-    bool spread = !ort_dim_equal(rows, wanted);
-    int64_t list[4] = {1, 1, spread && ort_dim_known(wanted) ? wanted.size : 1, 1}, axis;
-    ort_id shape, expand[2] = {*mask};
-    if (type->rank == 4 && !spread)
-        return ORT_OK;
-    if (!spread || ort_dim_known(wanted)) {
-        ORT_TRY(ort_constant_list(c->graph, list, 4, &shape, err));
-    } else {
-        ort_id source = q, one, size;
-        axis = 1;
-        ort_attention_source(c, wanted, &source, &axis);
-        ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
-                           {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
-        if ((size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
-            return ort_error_memory(err, sizeof size);
-        ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &source,
-                              .input_count = 1, .outputs = &size, .output_count = 1, .set = set,
-                              .set_count = 2};
-        ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-        ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
-        ort_id parts[4] = {one, one, size, one};
-        ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
-        ORT_TRY(add(c, "Concat", parts, 4, &along, &shape, err));
-    }
-    expand[1] = shape;
-    return add(c, "Expand", expand, 2, NULL, mask, err);
-}
-
 /* Why MultiHeadAttention can't do it, whatever stands around; or NULL. */
 static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
 {
@@ -315,6 +241,8 @@ static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
         return "MultiHeadAttention would fit if it were float";
     if (a->softcap > 0)
         return "MultiHeadAttention has no softcap";
+    if (a->guarded && !ort_attention_masks_finitely(c, a))
+        return "MultiHeadAttention would fit if its mask were known to be finite";
     if ((a->mask_count || a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE) &&
         ort_model_opset(c->graph->model, ONNX) < 15 && !ort_dim_known(type_of(c, a->q)->dim[2]))
         return "what the mask needs came with opset 15";
@@ -329,9 +257,9 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
     ort_attr set[3] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
                        {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
                        {.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1}};
-    ORT_TRY(mask_of(c, a, &inputs[5], err));
+    ORT_TRY(ort_attention_mask(c, a, &inputs[5], err));
     if (inputs[5] != ORT_ID_NONE)
-        ORT_TRY(full_rows(c, a->q, &inputs[5], err));
+        ORT_TRY(ort_attention_full_rows(c, a->q, &inputs[5], err));
     bool packed;
     ORT_TRY(ort_attention_fuse_packed(c, a, inputs[5], &packed, err));
     if (packed)

@@ -6,7 +6,11 @@
  *     c tanh(s / c)        softcap
  *     * scale, / scale     a constant; and on q, on k before or after its transposition
  *
- * Which operand of a sum is the product is found by trying both.
+ * Which operand of a sum is the product is found by trying both. Behind the Softmax there may be
+ *
+ *     Where(IsNaN(p), 0, p)   PyTorch's guard of rows that a mask of -inf leaves no key
+ *
+ * which the operator does by itself, and a finite mask has no need of.
  *
  * Heads may be folded into the batch, [B*H,S,D] being a Reshape of [B,H,S,D], as for torch.bmm:
  * then the result is unfolded by its only reader, and the scores may be where a mask is added.
@@ -172,7 +176,7 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth);
 
 static bool take(ort_attention *a, ort_node *node)
 {
-    if (a->core_count == ORT_ATTENTION_CORE)
+    if (a->core_count == ORT_ATTENTION_READ)
         return false;
     a->core[a->core_count++] = node;
     return true;
@@ -380,16 +384,36 @@ static bool read_folded_result(walk *w, ort_node *product)
     return true;
 }
 
+/* The Softmax behind Where(IsNaN(p), 0, p), both nodes taken; or `node` itself. */
+static ort_node *unguarded(const walk *w, ort_node *node)
+{
+    double zero;
+    ort_node *nan = ort_edit_is(node, ONNX, "Where") ? ort_edit_producer(w->graph, node->inputs[0])
+                                                      : NULL;
+    if (!ort_edit_is(nan, ONNX, "IsNaN") || nan->inputs[0] != node->inputs[2] ||
+        !number_at(w->graph, node, 1, &zero) || zero != 0 ||
+        ort_edit_only_reader(w->graph, nan->outputs[0]) != node ||
+        ort_edit_only_reader(w->graph, node->outputs[0]) != w->a->root)
+        return node;
+    const ort_graph_value *p = w->graph->values.data[node->inputs[2]];
+    if (p->is_output || p->use_count != 2)
+        return node;
+    w->a->core[w->a->core_count++] = node;
+    w->a->core[w->a->core_count++] = nan;
+    w->a->guarded = true;
+    return ort_edit_producer(w->graph, node->inputs[2]);
+}
+
 bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attention *a)
 {
     walk w = {c->graph, a, ORT_ID_NONE, ORT_ID_NONE};
-    ort_node *softmax = ort_edit_producer(c->graph, root->inputs[0]);
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
                          .window = ORT_ID_NONE, .fill = ORT_ID_NONE, .scale = 1,
                          .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
                          .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE, .core = {root},
                          .core_count = 1};
+    ort_node *softmax = unguarded(&w, ort_edit_producer(c->graph, root->inputs[0]));
     if (!ort_edit_is(softmax, ONNX, "Softmax"))
         return false;
     const ort_type *p = type_of(&w, softmax->outputs[0]);
@@ -399,7 +423,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
         a->why = "the scores don't have four dimensions";
     else if (axis != -1 && axis != p->rank - 1)
         a->why = "the softmax isn't over the keys";
-    else if (ort_edit_only_reader(c->graph, softmax->outputs[0]) != root)
+    else if (!a->guarded && ort_edit_only_reader(c->graph, softmax->outputs[0]) != root)
         a->why = "the probabilities are read elsewhere";
     if (!a->why && folded && !read_folded_result(&w, root))
         a->why = "batch and heads of v and the result aren't known to be folded into one dimension";

@@ -1,7 +1,7 @@
 /* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products, and what
  * stands around it: heads split off and put together, repeated for a group of queries, appended to
- * a cache. attention_match.c reads the products, attention_around.c the rest, attention_fusion.c
- * writes the operator.
+ * a cache. attention_match.c reads the products, attention_around.c the rest, attention_mask.c and
+ * attention_causal.c what is summed onto the scores, attention_fusion.c writes the operator.
  */
 #ifndef ORT_PASS_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_MATCH_H
@@ -9,7 +9,12 @@
 #include "op/edit.h"
 #include "pass/pass.h"
 
-enum { ORT_ATTENTION_CORE = 16, ORT_ATTENTION_AROUND = 40, ORT_ATTENTION_MASKS = 3 };
+enum {
+    ORT_ATTENTION_CORE = 24,
+    ORT_ATTENTION_READ = 18, /* of those, from the result to the product; the rest: around */
+    ORT_ATTENTION_AROUND = 40,
+    ORT_ATTENTION_MASKS = 3
+};
 
 typedef struct ort_attention {
     ort_node *root;        /* gives the result */
@@ -28,6 +33,7 @@ typedef struct ort_attention {
     int64_t q_heads, kv_heads;         /* 0: q, k and v have four dims; else [B,S,H*D] and so on */
     ort_id parted; /* the result as [B,S,H,E], where that is wanted; or ORT_ID_NONE */
     bool causal;
+    bool guarded; /* rows without any key give 0, not NaN */
     /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
      * somebody else reads them, the nearest to the result first. */
     ort_node *core[ORT_ATTENTION_CORE], *around[ORT_ATTENTION_AROUND];
@@ -58,8 +64,17 @@ ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *h
 /* Is the mask one that only keeps later keys out? Then it goes. */
 bool ort_attention_is_causal(const ort_pass_context *context, ort_attention *a);
 
+/* Does it certainly leave every row a key, no mask being infinite? */
+bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_attention *a);
+
 /* ---- writing */
 
+/* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. */
+ort_status ort_attention_mask(ort_pass_context *context, const ort_attention *a, ort_id *mask,
+                              ort_error *err);
+/* The mask with four dims and all the query rows. */
+ort_status ort_attention_full_rows(ort_pass_context *context, ort_id q, ort_id *mask,
+                                   ort_error *err);
 /* Heads together: q [B,S,H*D], k [B,T,G*D], v [B,T,G*E], and the result. False: nothing changed. */
 bool ort_attention_join(const ort_graph *graph, ort_attention *a);
 /* What was matched goes, then `spec` is added in the root's place; outputs, which must be spec's,

@@ -63,6 +63,33 @@ static void masks(test_state *test)
     ALL(list);
 }
 
+/* A guard of rows that an infinite mask leaves no key: the first row here. */
+#define GUARDED(mask)                                                                              \
+    QKV "p = (Softmax (Add " SCORES " " mask ")); "                                                \
+    JOINED("(MatMul (Where (IsNaN p) 0.0 p) " HEADS("v") ")")
+#define NO_KEYS "(Trilu (Expand (Log 0.0) [3 3]) @0)"
+
+static void guarded(test_state *test)
+{
+    const fusion list[] = {
+        {GUARDED("#m:3,3"), "2,3,24", 23, 0, "!Where", 4, 1e-5},
+        {GUARDED("#m:3,3"), "2,3,24", 17, CONTRIB, "!Where", -1, 1e-5},
+        {GUARDED(NO_KEYS), "2,3,24", 23, 0, "!Where", 4, 1e-5},
+        {GUARDED(NO_KEYS), "2,3,24", 14, SESSION, "!Where", -1, 1e-5},
+        {GUARDED(NO_KEYS), "2,3,24", 17, CONTRIB, "Where", -1, 1e-5},
+        {GUARDED("(Slice (Where (Greater x 0.0) 0.0 " LOW ") [0] [3] [2])"), "2,3,24", 17, CONTRIB,
+         "!Softmax", -1, 1e-5},
+        {GUARDED("(Slice x [0] [3] [2])"), "2,3,24", 17, CONTRIB, "Softmax", -1, 1e-5},
+        /* another number for them, probabilities that others read */
+        {QKV "p = (Softmax " SCORES "); " JOINED("(MatMul (Where (IsNaN p) 1.0 p) " HEADS("v") ")"),
+         "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV "p = (Softmax " SCORES "); z = (Neg p); "
+         JOINED("(MatMul (Where (IsNaN p) 0.0 p) " HEADS("v") ")"), "2,3,24", 23, 0, "!Attention",
+         -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* One product for q, k and v: split along its columns, or along a dimension of its own. */
 #define PACKED "p = (Transpose (Reshape (MatMul x #w:24,24) [0 0 3 2 4]) perm=2,0,3,1,4,); "
 #define PART(i) "(Gather p @" #i ")"
@@ -361,6 +388,7 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, scales);
     RUN(test, masks);
+    RUN(test, guarded);
     RUN(test, packed);
     RUN(test, folded);
     RUN(test, windows);

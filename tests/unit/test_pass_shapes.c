@@ -73,11 +73,42 @@ static void swapped_twice(test_state *test)
     CHECK_CASES(cases, 1e-6);
 }
 
+/* A transposition while dimensions are folded. */
+static void folded_transposes(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,3,4,5; i fold -1,4,5; i back 2,3,5,4; Reshape x fold -> r;"
+         "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; out y", "Transpose Neg"},
+        {"in x n,3,m,5; Shape x -> s; i mid 2; i three 3; i five 5; i minus -1;"
+         "Slice s mid three -> t1;"
+         "Concat minus t1 five -> fold axis=0; Reshape x fold -> r; Transpose r -> t perm=0,2,1;"
+         "i zero 0; i two 2; Slice s zero two -> lead; Concat lead five t1 -> back axis=0;"
+         "Reshape t back -> u; Neg u -> y; out y", "Transpose Neg"},
+        {"in x 2,3,4,5; i fold 2,-1,5; i back 5,3,4,2; Reshape x fold -> r;"
+         "Transpose r -> t perm=2,1,0; Reshape t back -> u; Neg u -> y; out y", "Transpose Neg"},
+        /* what others read stays, and another unfolding, and another fold */
+        {"in x 2,3,4,5; i fold -1,4,5; i back 2,3,5,4; Reshape x fold -> r;"
+         "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; Tanh r -> z; out y z",
+         "Reshape Transpose Neg Tanh"},
+        {"in x 2,3,4,5; i fold -1,4,5; i back 3,2,5,4; Reshape x fold -> r;"
+         "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; out y",
+         "Reshape Transpose Reshape Neg"},
+        {"in x 2,3,4,5; i fold -1,4,5; i back 2,3,5,4; Reshape x fold -> r;"
+         "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; Tanh t -> z; out y z",
+         "Reshape Transpose Reshape Neg Tanh"},
+        {"in x 2,6,2,5; i fold 4,3,10; i back 4,10,3,1; Reshape x fold -> r;"
+         "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; out y",
+         "Reshape Transpose Reshape Neg"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, expands);
     RUN(test, products_of_rows);
     RUN(test, swapped_twice);
+    RUN(test, folded_transposes);
     return test->failures != 0;
 }

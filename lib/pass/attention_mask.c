@@ -1,0 +1,141 @@
+/* attention_mask.c - what is summed onto the scores of an attention (attention_match.h), as the one
+ * value that operators take.
+ *
+ * A condition is 0 where the score stays; beside the low number that stands elsewhere no score
+ * counts.
+ */
+#include <math.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/attention_match.h"
+#include "pass/constants.h"
+
+static const ort_type *type_of(const ort_pass_context *c, ort_id id)
+{
+    return &c->graph->values.data[id]->fact.type;
+}
+
+static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
+                      const ort_attr *attr, ort_id *result, ort_error *err)
+{
+    *result = ort_graph_add_value(c->graph, "");
+    if (*result == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *result);
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
+                          .input_count = count, .outputs = result, .output_count = 1, .set = attr,
+                          .set_count = attr ? 1 : 0};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+/* The mask of windows for a batch of them: [B,1 or H,S,T]. */
+static ort_status window_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
+                              ort_error *err)
+{
+    const ort_type *type = type_of(c, a->window);
+    int64_t list[5];
+    ort_id wide, inputs[2] = {a->window};
+    for (int d = 0; d < 5; d++)
+        list[d] = d ? type->dim[d].size : a->images.size;
+    if (list[0] != 1) {
+        ORT_TRY(ort_constant_list(c->graph, list, 5, &inputs[1], err));
+        ORT_TRY(add(c, "Expand", inputs, 2, NULL, &wide, err));
+        inputs[0] = wide;
+    }
+    list[1] *= list[0];
+    ORT_TRY(ort_constant_list(c->graph, list + 1, 4, &inputs[1], err));
+    return add(c, "Reshape", inputs, 2, NULL, mask, err);
+}
+
+ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
+                              ort_error *err)
+{
+    int first = a->window == ORT_ID_NONE;
+    *mask = a->mask_count ? a->masks[0] : ORT_ID_NONE;
+    if (!first)
+        ORT_TRY(window_mask(c, a, mask, err));
+    for (int i = first; i < a->mask_count; i++) {
+        ort_id sum[2] = {*mask, a->masks[i]};
+        ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
+    }
+    if (a->keep == ORT_ID_NONE)
+        return ORT_OK;
+    ort_id zero;
+    ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &zero, err));
+    ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : zero,
+                       a->keep_is_inverse ? zero : a->fill};
+    return add(c, "Where", where, 3, NULL, mask, err);
+}
+
+ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, ort_id *mask, ort_error *err)
+{
+    const ort_type *type = type_of(c, *mask);
+    ort_dim rows = type->dim[type->rank - 2], wanted = type_of(c, q)->dim[1];
+    bool spread = !ort_dim_equal(rows, wanted);
+    int64_t list[4] = {1, 1, spread && ort_dim_known(wanted) ? wanted.size : 1, 1}, axis;
+    ort_id shape, expand[2] = {*mask};
+    if (type->rank == 4 && !spread)
+        return ORT_OK;
+    if (!spread || ort_dim_known(wanted)) {
+        ORT_TRY(ort_constant_list(c->graph, list, 4, &shape, err));
+    } else {
+        ort_id source = q, one, size;
+        axis = 1;
+        ort_attention_source(c, wanted, &source, &axis);
+        ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
+                           {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
+        if ((size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof size);
+        ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &source,
+                              .input_count = 1, .outputs = &size, .output_count = 1, .set = set,
+                              .set_count = 2};
+        ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+        ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
+        ort_id parts[4] = {one, one, size, one};
+        ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
+        ORT_TRY(add(c, "Concat", parts, 4, &along, &shape, err));
+    }
+    expand[1] = shape;
+    return add(c, "Expand", expand, 2, NULL, mask, err);
+}
+
+/* ---- numbers of a mask */
+
+static bool is_finite_constant(const ort_tensor *t)
+{
+    if (!t->data || t->dtype == ORT_DTYPE_STRING)
+        return false;
+    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+        if (!isfinite(ort_tensor_get_f64(t, i)))
+            return false;
+    return true;
+}
+
+/* Certainly no infinity: a constant, a choice of such, or one of them moved. */
+static bool is_finite(const ort_graph *graph, ort_id id, int depth)
+{
+    static const char *const moves[] = {"Unsqueeze", "Reshape", "Expand", "Slice", "Squeeze",
+                                        "Transpose"};
+    const ort_graph_value *value = graph->values.data[id];
+    const ort_node *node = ort_edit_producer(graph, id);
+    if (value->fact.value && !value->is_input)
+        return is_finite_constant(value->fact.value);
+    if (!node || depth > 8)
+        return false;
+    if (ort_edit_is(node, ONNX, "Where"))
+        return is_finite(graph, node->inputs[1], depth + 1) &&
+               is_finite(graph, node->inputs[2], depth + 1);
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        if (ort_edit_is(node, ONNX, moves[i]))
+            return is_finite(graph, node->inputs[0], depth + 1);
+    return false;
+}
+
+bool ort_attention_masks_finitely(const ort_pass_context *c, const ort_attention *a)
+{
+    if (a->mask_count + (a->window != ORT_ID_NONE) + (a->keep != ORT_ID_NONE) > 1)
+        return false; /* a sum of two may overflow */
+    return (a->mask_count == 0 || is_finite(c->graph, a->masks[0], 0)) &&
+           (a->window == ORT_ID_NONE || is_finite(c->graph, a->window, 0)) &&
+           (a->keep == ORT_ID_NONE || is_finite(c->graph, a->fill, 0));
+}

@@ -1,0 +1,112 @@
+/* folded_transpose.c - a Transpose while several dimensions are folded into one is a Transpose of
+ * what they were folded from.
+ *
+ *     Reshape [B,H,T,D] to [B*H,T,D], Transpose 0,2,1, Reshape to [B,H,D,T]
+ *     becomes  Transpose 0,1,3,2
+ *
+ * So exporters turn keys for a product that knows three dimensions. One dimension is a run of those
+ * before it, every other one stays; which, is read from facts, so that how a shape was computed
+ * doesn't matter. Whatever computed the shapes goes with them.
+ */
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+
+typedef struct fold {
+    int axis;  /* of the folded shape, which stands for */
+    int count; /* dimensions of the unfolded one */
+} fold;
+
+static const ort_type *type_of(const ort_pass_context *c, ort_id id)
+{
+    return &c->graph->values.data[id]->fact.type;
+}
+
+/* Which dimension of `narrow` is a run of two or more of `wide`? All others are equal. */
+static bool read_fold(const ort_type *wide, const ort_type *narrow, fold *f)
+{
+    int front = 0, back = 0;
+    if (wide->kind != ORT_TYPE_TENSOR || narrow->kind != ORT_TYPE_TENSOR || narrow->rank < 2 ||
+        wide->rank <= narrow->rank)
+        return false;
+    while (front < narrow->rank - 1 && ort_dim_equal(wide->dim[front], narrow->dim[front]))
+        front++;
+    while (back < narrow->rank - 1 - front &&
+           ort_dim_equal(wide->dim[wide->rank - 1 - back], narrow->dim[narrow->rank - 1 - back]))
+        back++;
+    *f = (fold){front, wide->rank - narrow->rank + 1};
+    return front + back == narrow->rank - 1;
+}
+
+/* The transposition of the unfolded dimensions; false: `out` doesn't unfold them as they were. */
+static bool read_unfolded(const ort_type *in, const fold *f, const int64_t *perm, int rank,
+                          const ort_type *out, int64_t wide_perm[ORT_MAX_RANK])
+{
+    int n = 0;
+    if (out->kind != ORT_TYPE_TENSOR || out->rank != in->rank)
+        return false;
+    for (int i = 0; i < rank; i++) {
+        int64_t from = perm[i] > f->axis ? perm[i] + f->count - 1 : perm[i];
+        for (int k = 0; k < (perm[i] == f->axis ? f->count : 1); k++)
+            wide_perm[n++] = from + k;
+    }
+    for (int d = 0; d < out->rank; d++)
+        if (!ort_dim_equal(out->dim[d], in->dim[wide_perm[d]]))
+            return false;
+    return true;
+}
+
+static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *transpose, int *changes,
+                         ort_error *err)
+{
+    ort_node *first = ort_edit_producer(c->graph, transpose->inputs[0]);
+    size_t count;
+    const int64_t *perm = ort_node_ints(transpose, "perm", &count);
+    int64_t wide_perm[ORT_MAX_RANK];
+    fold f;
+    if (!ort_edit_is(first, ONNX, "Reshape") || !perm)
+        return ORT_OK;
+    const ort_type *in = type_of(c, first->inputs[0]), *narrow = type_of(c, first->outputs[0]);
+    if (narrow->rank != (int)count || !read_fold(in, narrow, &f) ||
+        !read_unfolded(in, &f, perm, (int)count, type_of(c, reshape->outputs[0]), wide_perm)) {
+        if (in->rank > narrow->rank && in->rank == type_of(c, reshape->outputs[0])->rank)
+            ort_pass_note(c, reshape, "dimensions aren't known to be unfolded as they were folded");
+        return ORT_OK;
+    }
+    ort_attr set = {.name = "perm", .type = ORT_ATTR_INTS, .ints = wide_perm,
+                    .count = (size_t)in->rank};
+    ort_id input = first->inputs[0], output = reshape->outputs[0];
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Transpose", .name = transpose->name,
+                          .inputs = &input, .input_count = 1, .outputs = &output,
+                          .output_count = 1, .set = &set, .set_count = 1,
+                          .origin = ort_edit_origin(c->graph, transpose, reshape)};
+    if (!spec.origin)
+        return ort_error_memory(err, 64);
+    ort_graph_remove_node(c->graph, reshape);
+    ort_graph_remove_node(c->graph, transpose);
+    ++*changes;
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(c->graph, node)
+    {
+        if (!ort_edit_is(node, ONNX, "Reshape"))
+            continue;
+        ort_node *transpose = ort_edit_producer(c->graph, node->inputs[0]);
+        if (ort_edit_is(transpose, ONNX, "Transpose") &&
+            ort_edit_only_reader(c->graph, transpose->outputs[0]) == node)
+            ORT_TRY(unfold(c, node, transpose, changes, err));
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_folded_transpose = {
+    .name = "folded_transpose",
+    .level = 1,
+    .exact = true,
+    .doc = "Reshape, Transpose, Reshape back is one Transpose",
+    .apply = apply,
+};
