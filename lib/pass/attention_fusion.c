@@ -243,9 +243,6 @@ static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
         return "MultiHeadAttention has no softcap";
     if (a->guarded && !ort_attention_masks_finitely(c, a))
         return "MultiHeadAttention would fit if its mask were known to be finite";
-    if ((a->mask_count || a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE) &&
-        ort_model_opset(c->graph->model, ONNX) < 15 && !ort_dim_known(type_of(c, a->q)->dim[2]))
-        return "what the mask needs came with opset 15";
     return NULL;
 }
 

@@ -28,38 +28,107 @@ static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *in
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
-/* The mask of windows for a batch of them: [B,1 or H,S,T]. */
-static ort_status window_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
-                              ort_error *err)
+/* One dim of a value, as a list of one number. */
+static ort_status size_of(ort_pass_context *c, ort_id source, int64_t axis, ort_id *size,
+                          ort_error *err)
 {
-    const ort_type *type = type_of(c, a->window);
-    int64_t list[5];
-    ort_id wide, inputs[2] = {a->window};
-    for (int d = 0; d < 5; d++)
-        list[d] = d ? type->dim[d].size : a->images.size;
-    if (list[0] != 1) {
-        ORT_TRY(ort_constant_list(c->graph, list, 5, &inputs[1], err));
-        ORT_TRY(add(c, "Expand", inputs, 2, NULL, &wide, err));
-        inputs[0] = wide;
+    ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
+                       {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
+    ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
+    bool ranged = ort_model_opset(c->graph->model, ONNX) >= 15;
+    if ((*size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *size);
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &source,
+                          .input_count = 1, .outputs = size, .output_count = 1, .set = set,
+                          .set_count = ranged ? 2 : 0};
+    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+    if (ranged)
+        return ORT_OK;
+    ort_id gather[2] = {*size};
+    ORT_TRY(ort_constant_list(c->graph, &axis, 1, &gather[1], err));
+    return add(c, "Gather", gather, 2, &along, size, err);
+}
+
+/* How many images a batch of `windows` each has, as a list of one number. */
+static ort_status images_of(ort_pass_context *c, const ort_attention *a, int64_t windows,
+                            ort_id *images, ort_error *err)
+{
+    ort_id source = ORT_ID_NONE, quotient[2];
+    int64_t axis = 0;
+    ort_attention_source(c, a->images, &source, &axis);
+    if (source != ORT_ID_NONE)
+        return size_of(c, source, axis, images, err);
+    ORT_TRY(size_of(c, a->q, 0, &quotient[0], err));
+    ORT_TRY(ort_constant_list(c->graph, &windows, 1, &quotient[1], err));
+    return add(c, "Div", quotient, 2, NULL, images, err);
+}
+
+/* What is summed onto the scores of one image's windows, [n,1 or H,S,T], for all images: [B,...],
+ * the windows of an image lying together. */
+static ort_status for_images(ort_pass_context *c, const ort_attention *a, ort_id *mask,
+                             ort_error *err)
+{
+    int64_t list[4] = {a->images.size, 1, 1, 1}, windows = type_of(c, *mask)->dim[0].size;
+    ort_id inputs[2] = {*mask}, parts[2];
+    ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
+    if (ort_dim_known(a->images)) {
+        if (a->images.size == 1)
+            return ORT_OK;
+        ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
+    } else {
+        ORT_TRY(images_of(c, a, windows, &parts[0], err));
+        ORT_TRY(ort_constant_list(c->graph, list + 1, 3, &parts[1], err));
+        ORT_TRY(add(c, "Concat", parts, 2, &along, &inputs[1], err));
     }
-    list[1] *= list[0];
-    ORT_TRY(ort_constant_list(c->graph, list + 1, 4, &inputs[1], err));
-    return add(c, "Reshape", inputs, 2, NULL, mask, err);
+    return add(c, "Tile", inputs, 2, NULL, mask, err);
+}
+
+static bool is_of_batch(const ort_pass_context *c, ort_id mask)
+{
+    const ort_type *type = type_of(c, mask);
+    return type->rank == 4 && !(ort_dim_known(type->dim[0]) && type->dim[0].size == 1);
+}
+
+static ort_status add_masks(ort_pass_context *c, const ort_attention *a, bool of_batch,
+                            ort_id *mask, ort_error *err)
+{
+    for (int i = 0; i < a->mask_count; i++) {
+        ort_id sum[2] = {*mask, a->masks[i]};
+        if (is_of_batch(c, a->masks[i]) != of_batch)
+            continue;
+        if (*mask == ORT_ID_NONE)
+            *mask = a->masks[i];
+        else
+            ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
+    }
+    return ORT_OK;
+}
+
+/* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. What doesn't depend on the
+ * image is summed first: it is smaller, and may be constant. */
+static ort_status sum_of(ort_pass_context *c, const ort_attention *a, ort_id *mask, ort_error *err)
+{
+    *mask = ORT_ID_NONE;
+    if (a->window != ORT_ID_NONE) {
+        const ort_type *type = type_of(c, a->window);
+        int64_t list[4];
+        for (int d = 0; d < 4; d++)
+            list[d] = type->dim[type->rank - 4 + d].size;
+        ort_id inputs[2] = {a->window};
+        ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
+        ORT_TRY(add(c, "Reshape", inputs, 2, NULL, mask, err));
+    }
+    ORT_TRY(add_masks(c, a, false, mask, err));
+    if (a->window != ORT_ID_NONE)
+        ORT_TRY(for_images(c, a, mask, err));
+    return add_masks(c, a, true, mask, err);
 }
 
 ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
                               ort_error *err)
 {
-    int first = a->window == ORT_ID_NONE;
-    *mask = a->mask_count ? a->masks[0] : ORT_ID_NONE;
-    if (!first)
-        ORT_TRY(window_mask(c, a, mask, err));
-    for (int i = first; i < a->mask_count; i++) {
-        ort_id sum[2] = {*mask, a->masks[i]};
-        ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
-    }
     if (a->keep == ORT_ID_NONE)
-        return ORT_OK;
+        return sum_of(c, a, mask, err);
     ort_id zero;
     ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &zero, err));
     ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : zero,
@@ -82,14 +151,7 @@ ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, ort_id *mask, 
         ort_id source = q, one, size;
         axis = 1;
         ort_attention_source(c, wanted, &source, &axis);
-        ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
-                           {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
-        if ((size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
-            return ort_error_memory(err, sizeof size);
-        ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &source,
-                              .input_count = 1, .outputs = &size, .output_count = 1, .set = set,
-                              .set_count = 2};
-        ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+        ORT_TRY(size_of(c, source, axis, &size, err));
         ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
         ort_id parts[4] = {one, one, size, one};
         ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};

@@ -306,23 +306,23 @@ static bool mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dt
     return true;
 }
 
-/* The mask of windows, constant in all that it doesn't broadcast: [1,n,1 or H,S or 1,T]. */
+/* The mask of windows, [1,n,1 or H,S or 1,T] or without the 1, of dims that are known. Scores are
+ * parted by a Reshape, so their batch is n times that of images whatever the symbols say. */
 static bool window_fits(const walk *w, const ort_type *scores)
 {
     ort_attention *a = w->a;
-    const ort_type *mask = type_of(w, a->window);
-    if (!ort_attention_ranked(w->graph, a->window, 5) || mask->dtype != scores->dtype)
+    const ort_type *mask = type_of(w, a->window), *apart = type_of(w, w->apart);
+    if (mask->kind != ORT_TYPE_TENSOR || mask->rank < 4 || mask->rank > 5 ||
+        mask->dtype != scores->dtype)
         return false;
-    const ort_type *apart = type_of(w, w->apart);
     a->images = apart->dim[0];
-    for (int d = 1; d < 5; d++)
-        if (!ort_dim_known(mask->dim[d]) ||
-            (!ort_dim_equal(mask->dim[d], apart->dim[d]) &&
-             (mask->dim[d].size != 1 || d == 1 || d == 4)))
+    for (int d = 1; d < 5; d++) {
+        ort_dim size = mask->dim[mask->rank - 5 + d];
+        bool one = size.size == 1 && d != 1 && d != 4;
+        if (!ort_dim_known(size) || (!one && !ort_dim_equal(size, apart->dim[d])))
             return false;
-    return ort_dim_known(mask->dim[0]) && mask->dim[0].size == 1 && ort_dim_known(a->images) &&
-           ort_dim_known(scores->dim[0]) &&
-           scores->dim[0].size == a->images.size * mask->dim[1].size;
+    }
+    return mask->rank == 4 || (ort_dim_known(mask->dim[0]) && mask->dim[0].size == 1);
 }
 
 /* Certainly the same: 1 broadcasts in a product, but not in the operator. */
@@ -361,7 +361,7 @@ static const char *check(const walk *w, const ort_type *given)
         if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype))
             return "the mask isn't one that broadcasts onto the scores";
     if (a->window != ORT_ID_NONE && !window_fits(w, scores))
-        return "the mask of windows isn't one for each of them, or the batch isn't known";
+        return "the mask of windows isn't one for each of them";
     if (a->keep != ORT_ID_NONE && !mask_fits(type_of(w, a->keep), scores, ORT_DTYPE_BOOL))
         return "the condition isn't one that broadcasts onto the scores";
     if (a->keep != ORT_ID_NONE && (a->mask_count || a->window != ORT_ID_NONE))

@@ -22,8 +22,8 @@ typedef struct ort_attention {
     bool k_is_rows;        /* k is [B,T,G,D] */
     ort_id masks[ORT_ATTENTION_MASKS]; /* summed onto the scores */
     int mask_count;
-    ort_id window; /* another one, [1,n,1 or H,S,T]: of scores as [B/n,n,H,S,T]; or ORT_ID_NONE */
-    ort_dim images;                    /* B/n */
+    ort_id window; /* another, [1,n,1 or H,S,T] or [n,...]: of scores as [B/n,n,H,S,T]; or NONE */
+    ort_dim images; /* B/n */
     ort_id keep, fill;     /* a condition and the number of scores where it fails; or ORT_ID_NONE */
     bool keep_is_inverse;  /* the number stands where the condition holds */
     double scale, softcap; /* softcap 0: none */

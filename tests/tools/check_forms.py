@@ -338,7 +338,8 @@ def attention_folded_contrib(g):
 
 def swin(g, batch, shifted):
     """4 windows of 9 pixels in each image, relative positions, a mask where windows wrap round."""
-    x = g.input("x", [batch * 4, 9, 16])
+    image = g.input("x", [batch, 4, 9, 16])
+    x = g.op("Reshape", image, g.ints(-1, 9, 16))
     qkv = g.op("Add", g.op("MatMul", x, g.weight(16, 48)), g.weight(48))
     qkv = g.op("Transpose", g.op("Reshape", qkv, g.ints(-1, 9, 3, 2, 8)), perm=[2, 0, 3, 1, 4])
     q, k, v = (g.op("Gather", qkv, g.const(i, np.int64), axis=0) for i in range(3))
@@ -346,10 +347,12 @@ def swin(g, batch, shifted):
     scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
     table = g.op("Gather", g.weight(25, 2), g.const(g.random.integers(0, 25, 81), np.int64), axis=0)
     bias = g.op("Transpose", g.op("Reshape", table, g.ints(9, 9, 2)), perm=[2, 0, 1])
-    scores = g.op("Add", scores, g.op("Unsqueeze", bias, g.ints(0)))
+    scores = g.op("Add", scores, g.op("Reshape", bias, g.ints(1, 2, 9, 9)))
     if shifted:
         mask = g.const(np.where(g.random.random((1, 4, 1, 9, 9)) < 0.4, -100, 0))
-        scores = g.op("Add", g.op("Reshape", scores, g.ints(batch, 4, 2, 9, 9)), mask)
+        images = g.op("Slice", g.op("Shape", image), g.ints(0), g.ints(1))
+        apart = g.op("Concat", images, g.ints(4, 2, 9, 9), axis=0)
+        scores = g.op("Add", g.op("Reshape", scores, apart), mask)
         scores = g.op("Reshape", scores, g.ints(-1, 2, 9, 9))
     y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
     y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(-1, 9, 16))
@@ -374,6 +377,21 @@ def attention_in_windows_of_two(g):
 @form("MultiHeadAttention", "!Softmax", contrib=True)
 def attention_in_windows_contrib(g):
     return swin(g, 2, True)
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_in_windows_of_any(g):
+    return swin(g, "batch", True)
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def attention_in_windows_of_any_contrib(g):
+    return swin(g, "batch", True)
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True, opset=12)
+def attention_in_windows_of_any_old(g):
+    return swin(g, "batch", True)
 
 
 # ---- running

@@ -174,17 +174,29 @@ static void folded(test_state *test)
 #define APART(mask)                                                                                \
     "(Reshape (Add (Reshape (Add " SCORES " #b:1,2,3,3) [2 2 2 3 3]) " mask ") [4 2 3 3])"
 
+/* A batch of any even number. */
+#define SOME_APART(mask)                                                                           \
+    "(Reshape (Add (Reshape (Add " SCORES " #b:1,2,3,3) [-1 2 2 3 3]) " mask ") [-1 2 3 3])"
+
 static void windows(test_state *test)
 {
     const fusion list[] = {
         {QKV CORE(APART("#m:1,2,1,3,3")), "4,3,24", 23, 0, "!Softmax", -1, 1e-5},
         {QKV CORE(APART("#m:1,2,1,3,3")), "4,3,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
         {QKV CORE(APART("#m:1,2,1,3,3")), "4,3,24", 13, SESSION, "Attention", -1, 1e-5},
-        /* a mask of images, one of all windows, a batch that isn't known */
+        /* a batch that isn't known: as many times as the input says */
+        {QKV CORE(SOME_APART("#m:1,2,1,3,3")), "n,3,24", 23, 0, "Tile", 8, 1e-5},
+        {QKV CORE(SOME_APART("#m:2,1,3,3")), "n,3,24", 23, 0, "Attention", 8, 1e-5},
+        {QKV CORE(SOME_APART("#m:1,2,1,3,3")), "n,3,24", 17, CONTRIB, "!Softmax", 8, 1e-5},
+        {QKV CORE(SOME_APART("#m:1,2,2,3,3")), "n,3,24", 13, CONTRIB, "!Softmax", 9, 1e-5},
+        {QKV CORE(SOME_APART("#m:1,2,1,1,3")), "n,3,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
+        {QKV CORE("(Add " SOME_APART("#m:1,2,1,3,3") " #b:1,2,3,3)"), "n,3,24", 23, 0, "Attention",
+         -1, 1e-5},
+        {QKV CORE("(Add " APART("#m:1,2,1,3,3") " #k:4,1,1,3)"), "4,3,24", 23, 0, "Attention", -1,
+         1e-5},
+        /* a mask of images, one of all windows */
         {QKV CORE(APART("#m:2,1,1,3,3")), "4,3,24", 23, 0, "!Attention", -1, 1e-5},
         {QKV CORE(APART("#m:1,1,1,3,3")), "4,3,24", 23, 0, "!Attention", -1, 1e-5},
-        {QKV CORE("(Reshape (Add (Reshape " SCORES " [-1 2 2 3 3]) #m:1,2,1,3,3) [-1 2 3 3])"),
-         "n,3,24", 23, 0, "!Attention", -1, 1e-5},
         {QKV CORE("(Reshape (Add (Reshape " SCORES " [2 2 2 3 3]) #m:2,3,3) [4 2 3 3])"), "4,3,24",
          23, 0, "!Attention", -1, 1e-5},
     };
