@@ -12,7 +12,8 @@
 
 #include "base/error.h"
 #include "op/edit.h"
-#include "pass/transpose_rules.h"
+#include "pass/pass.h"
+#include "pass/perm.h"
 
 enum { LAST = 1, BATCH = 2 }; /* what the operator does to an operand: trans, transBatch */
 

@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "pass/perm.h"
+#include "pass/reshape_groups.h"
 
 static ort_node *before(const ort_graph *graph, const ort_node *node, int slot)
 {
@@ -24,35 +26,17 @@ static ort_node *before(const ort_graph *graph, const ort_node *node, int slot)
 
 /* ---- transposes */
 
-/* perm of the node for this rank; false when it can't be known. */
-static bool perm_of(const ort_graph *graph, const ort_node *node, int64_t *perm, int *rank)
-{
-    size_t count;
-    const int64_t *list = ort_node_ints(node, "perm", &count);
-    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
-    if (!list && (in->kind != ORT_TYPE_TENSOR || in->rank < 0))
-        return false;
-    *rank = list ? (int)count : in->rank;
-    if (*rank > ORT_MAX_RANK)
-        return false;
-    for (int i = 0; i < *rank; i++)
-        perm[i] = list ? list[i] : *rank - 1 - i;
-    return true;
-}
-
 static ort_status merge_transposes(ort_pass_context *c, ort_node *node, int *changes,
                                    ort_error *err)
 {
     ort_node *first = before(c->graph, node, 0);
-    int64_t p[ORT_MAX_RANK], q[ORT_MAX_RANK], merged[ORT_MAX_RANK];
-    int rank_p, rank_q;
-    if (!ort_edit_is(first, ONNX, "Transpose") || !perm_of(c->graph, first, p, &rank_p) ||
-        !perm_of(c->graph, node, q, &rank_q) || rank_p != rank_q)
+    int64_t list[ORT_MAX_RANK];
+    ort_perm p, q;
+    if (!ort_edit_is(first, ONNX, "Transpose") || !ort_perm_of_node(c->graph, first, &p) ||
+        !ort_perm_of_node(c->graph, node, &q))
         return ORT_OK;
-    for (int i = 0; i < rank_p; i++)
-        merged[i] = p[q[i]];
-    ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = merged,
-                     .count = (size_t)rank_p};
+    p = ort_perm_then(&p, &q);
+    ort_attr perm = ort_perm_attr(&p, list);
     ort_node_set_input(c->graph, node, 0, first->inputs[0]);
     ++*changes;
     return ort_edit_set_attr(c->graph, node, &perm, err);
@@ -69,20 +53,20 @@ static bool is_reshape(const ort_node *node)
 /* The elements stay in order: only dims of 1 move. */
 static bool is_idle_transpose(const ort_graph *graph, const ort_node *node)
 {
-    int64_t perm[ORT_MAX_RANK], last = -1;
-    int rank;
-    if (!ort_edit_is(node, ONNX, "Transpose") || !perm_of(graph, node, perm, &rank))
+    ort_perm p;
+    int last = -1;
+    if (!ort_edit_is(node, ONNX, "Transpose") || !ort_perm_of_node(graph, node, &p))
         return false;
     const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
-    if (in->kind != ORT_TYPE_TENSOR || in->rank != rank)
+    if (in->kind != ORT_TYPE_TENSOR || in->rank < 0)
         return false;
-    for (int i = 0; i < rank; i++) {
-        ort_dim dim = in->dim[perm[i]];
+    for (int i = 0; i < p.rank; i++) {
+        ort_dim dim = in->dim[p.to[i]];
         if (ort_dim_known(dim) && dim.size == 1)
             continue;
-        if (perm[i] < last)
+        if (p.to[i] < last)
             return false;
-        last = perm[i];
+        last = p.to[i];
     }
     return true;
 }
@@ -113,25 +97,6 @@ static bool same_shape(const ort_type *a, const ort_type *b)
         if (!ort_dim_equal(a->dim[d], b->dim[d]))
             return false;
     return true;
-}
-
-/* The shape of `to` as a Reshape of `from` can say it: numbers, 0 for a dim in the same place, one
- * -1. */
-static bool say_shape(const ort_type *from, const ort_type *to, int64_t *list)
-{
-    int open = 0;
-    if (from->kind != ORT_TYPE_TENSOR || to->kind != ORT_TYPE_TENSOR || from->rank < 0 ||
-        to->rank < 0)
-        return false;
-    for (int i = 0; i < to->rank; i++) {
-        bool known = ort_dim_known(to->dim[i]);
-        if (known && to->dim[i].size == 0)
-            return false;
-        list[i] = known ? to->dim[i].size
-                  : i < from->rank && ort_dim_equal(to->dim[i], from->dim[i]) ? 0 : -1;
-        open += list[i] == -1;
-    }
-    return open <= 1;
 }
 
 /* `second` of the result of `first` as one Reshape. */
@@ -231,7 +196,7 @@ static ort_status merge_reshapes(ort_pass_context *c, ort_node *node, int *chang
     if (ort_edit_only_reader(graph, first->outputs[0]) != node ||
         ort_model_opset(graph->model, ONNX) < 5)
         return ORT_OK;
-    if (!say_shape(&graph->values.data[first->inputs[0]]->fact.type, type, list))
+    if (!ort_reshape_says(&graph->values.data[first->inputs[0]]->fact.type, type, list))
         return join_unsqueezes(c, first, node, changes, err);
     ++*changes;
     return join_reshapes(c, first, node, list, type->rank, err);

@@ -1,45 +1,123 @@
 /* transpose_rules.c - a table of operators by what a permutation does to them: nothing
  * (elementwise), an axis or a list of axes changes, a list by dimension is reordered, dimensions
- * go or come, or the operands of a product change places. */
+ * go or come, or the operands of a product change places. How the node then reads is in
+ * transpose_anew.c. */
 #include "pass/transpose_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "pass/reshape_groups.h"
+#include "pass/transpose_table.h"
 
-/* ---- permutations */
+/* ---- the table */
 
-bool ort_perm_equal(const ort_perm *a, const ort_perm *b)
+#define ALL UINT64_MAX
+#define FIRST UINT64_C(1)
+
+static const ort_rule rules[] = {
+    {ONNX, "ArgMax", ORT_RULE_REMOVE, 0, FIRST, 1, false},
+    {ONNX, "ArgMin", ORT_RULE_REMOVE, 0, FIRST, 1, false},
+    {ONNX, "BatchNormalization", ORT_RULE_FRONT, 0, FIRST, 7, true},
+    {ONNX, "CastLike", ORT_RULE_ELEMENTWISE, 0, FIRST, 15, false},
+    {ONNX, "Clip", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {ONNX, "Concat", ORT_RULE_AXIS, 0, ALL, 4, false},
+    {ONNX, "CumSum", ORT_RULE_AXIS_IN, 0, FIRST, 11, false},
+    {ONNX, "DequantizeLinear", ORT_RULE_SCALES, 1, FIRST, 10, false},
+    {ONNX, "DynamicQuantizeLinear", ORT_RULE_ELEMENTWISE, 0, FIRST, 11, true},
+    {ONNX, "Expand", ORT_RULE_EXPAND, 0, FIRST, 8, false},
+    {ONNX, "Flatten", ORT_RULE_RESHAPE, 0, FIRST, 1, false},
+    {ONNX, "Gather", ORT_RULE_PICK, 0, FIRST, 1, false},
+    {ONNX, "GatherElements", ORT_RULE_AXIS, 0, 3, 11, false},
+    {ONNX, "GlobalAveragePool", ORT_RULE_FRONT, 0, FIRST, 1, false},
+    {ONNX, "GlobalMaxPool", ORT_RULE_FRONT, 0, FIRST, 1, false},
+    {ONNX, "Hardmax", ORT_RULE_NORMALIZE, -1, FIRST, 1, false},
+    {ONNX, "InstanceNormalization", ORT_RULE_FRONT, 0, FIRST, 6, false},
+    {ONNX, "LRN", ORT_RULE_FRONT, 0, FIRST, 1, false},
+    {ONNX, "LayerNormalization", ORT_RULE_TAIL, -1, FIRST, 17, false},
+    {ONNX, "LogSoftmax", ORT_RULE_NORMALIZE, -1, FIRST, 1, false},
+    {ONNX, "LpNormalization", ORT_RULE_AXIS, -1, FIRST, 1, false},
+    {ONNX, "MatMul", ORT_RULE_PRODUCT, 0, ALL, 1, false},
+    {ONNX, "Max", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "Mean", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "MeanVarianceNormalization", ORT_RULE_MEANS, 0, FIRST, 9, false},
+    {ONNX, "Min", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "Pad", ORT_RULE_PAD, 0, FIRST, 2, false},
+    {ONNX, "QuantizeLinear", ORT_RULE_SCALES, 1, FIRST, 10, false},
+    {ONNX, "RMSNormalization", ORT_RULE_TAIL, -1, FIRST, 23, false},
+    {ONNX, "ReduceL1", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceL2", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceLogSum", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceLogSumExp", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceMax", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceMean", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceMin", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceProd", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceSum", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceSumSquare", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "Reshape", ORT_RULE_RESHAPE, 0, FIRST, 5, false},
+    {ONNX, "Resize", ORT_RULE_RESIZE, 0, FIRST, 10, false},
+    {ONNX, "ScatterElements", ORT_RULE_AXIS, 0, 7, 11, false},
+    {ONNX, "Shape", ORT_RULE_SHAPE, 0, FIRST, 1, false},
+    {ONNX, "Slice", ORT_RULE_SLICE, 0, FIRST, 1, false},
+    {ONNX, "Softmax", ORT_RULE_NORMALIZE, -1, FIRST, 1, false},
+    {ONNX, "Split", ORT_RULE_AXIS, 0, FIRST, 2, false},
+    {ONNX, "Squeeze", ORT_RULE_SQUEEZE, 0, FIRST, 1, false},
+    {ONNX, "Sum", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "Tile", ORT_RULE_TILE, 0, FIRST, 6, false},
+    {ONNX, "TopK", ORT_RULE_AXIS, -1, FIRST, 1, false},
+    {ONNX, "Unsqueeze", ORT_RULE_UNSQUEEZE, 0, FIRST, 1, false},
+    {ONNX, "Upsample", ORT_RULE_RESIZE, 0, FIRST, 9, false},
+    {MS, "DequantizeLinear", ORT_RULE_SCALES, 1, FIRST, 1, false},
+    {MS, "FastGelu", ORT_RULE_TAIL, -1, FIRST, 1, false},
+    {MS, "Gelu", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {MS, "QLinearAdd", ORT_RULE_ELEMENTWISE, 0, 0x9, 1, false},
+    {MS, "QLinearConcat", ORT_RULE_AXIS, 0, UINT64_C(0x4924924924924924), 1, false},
+    {MS, "QLinearLeakyRelu", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {MS, "QLinearMul", ORT_RULE_ELEMENTWISE, 0, 0x9, 1, false},
+    {MS, "QLinearReduceMean", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {MS, "QLinearSigmoid", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {MS, "QLinearWhere", ORT_RULE_ELEMENTWISE, 0, 0x13, 1, false},
+    {MS, "QuantizeLinear", ORT_RULE_SCALES, 1, FIRST, 1, false},
+    {MS, "QuickGelu", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+};
+
+static const ort_rule elementwise = {ONNX, "", ORT_RULE_ELEMENTWISE, 0, ALL, 7, false};
+static const ort_rule unary = {ONNX, "", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false};
+
+const ort_rule *ort_rule_of(const ort_node *node)
 {
-    return a->rank == b->rank && !memcmp(a->to, b->to, (size_t)a->rank * sizeof *a->to);
+    if (!node->op || node->output_count < 1 || node->body_count)
+        return NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].op_type[0] == node->op_type[0] && !strcmp(rules[i].op_type, node->op_type) &&
+            !strcmp(rules[i].domain, node->domain))
+            return node->opset >= rules[i].since ? &rules[i] : NULL;
+    if (strcmp(node->domain, ONNX) || !(node->op->traits & ORT_TRAIT_ELEMENTWISE) ||
+        (node->op->traits & ORT_TRAIT_RANDOM))
+        return NULL;
+    if (node->input_count == 1)
+        return &unary;
+    return node->opset >= elementwise.since ? &elementwise : NULL;
 }
 
-bool ort_perm_is_identity(const ort_perm *p)
+int ort_rule_slot(const ort_rule *r)
 {
-    for (int i = 0; i < p->rank; i++)
-        if (p->to[i] != i)
-            return false;
-    return true;
+    int slot = 0;
+    while (!(r->data >> slot & 1))
+        slot++;
+    return slot;
 }
 
-ort_perm ort_perm_inverse(const ort_perm *p)
+static bool holds_data(const ort_rule *r, int slot)
 {
-    ort_perm inverse = {.rank = p->rank};
-    for (int i = 0; i < p->rank; i++)
-        inverse.to[p->to[i]] = i;
-    return inverse;
+    return r->data == ALL || (slot < 64 && (r->data >> slot & 1));
 }
 
-ort_perm ort_perm_then(const ort_perm *first, const ort_perm *second)
-{
-    ort_perm both = {.rank = first->rank};
-    for (int i = 0; i < first->rank; i++)
-        both.to[i] = first->to[second->to[i]];
-    return both;
-}
+/* ---- axes */
 
-static const ort_type *type_of(const ort_graph *graph, const ort_node *node, int slot)
+const ort_type *ort_rule_type(const ort_graph *graph, const ort_node *node, int slot)
 {
     const ort_graph_value *value = slot < node->input_count
                                        ? ort_graph_value_at(graph, node->inputs[slot])
@@ -49,102 +127,10 @@ static const ort_type *type_of(const ort_graph *graph, const ort_node *node, int
                : NULL;
 }
 
-bool ort_perm_of_node(const ort_graph *graph, const ort_node *node, ort_perm *perm)
+bool ort_rule_absent(const ort_node *node, int slot)
 {
-    size_t count;
-    const int64_t *list = ort_node_ints(node, "perm", &count);
-    const ort_type *in = type_of(graph, node, 0);
-    if (!in || (list && (int)count != in->rank))
-        return false;
-    *perm = (ort_perm){.rank = in->rank};
-    for (int i = 0; i < in->rank; i++)
-        perm->to[i] = list ? (int)list[i] : in->rank - 1 - i;
-    return true;
+    return slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE;
 }
-
-/* ---- the table */
-
-typedef enum rule_kind {
-    ELEMENTWISE,
-    AXIS,      /* attribute "axis" */
-    NORMALIZE, /* the same; before opset 13 it means all axes from there on */
-    SCALES,    /* "axis" of scales with one dimension */
-    AXIS_IN,   /* input 1 */
-    REMOVE,    /* "axis" goes unless keepdims */
-    PICK,      /* Gather: "axis" goes when one index picks */
-    REDUCE,    /* "axes", attribute or input 1 */
-    SQUEEZE,
-    UNSQUEEZE,
-    SLICE,
-    PAD,
-    TILE,
-    RESIZE,
-    PRODUCT,
-} rule_kind;
-
-typedef struct rule {
-    const char *op_type;
-    rule_kind kind;
-    int axis;  /* default of the attribute */
-    bool all;  /* every input is data, not only the first */
-    int since; /* of the operator */
-} rule;
-
-static const rule rules[] = {
-    {"Concat", AXIS, 0, true, 4},
-    {"Split", AXIS, 0, false, 2},
-    {"LpNormalization", AXIS, -1, false, 1},
-    {"Softmax", NORMALIZE, -1, false, 1},
-    {"LogSoftmax", NORMALIZE, -1, false, 1},
-    {"Hardmax", NORMALIZE, -1, false, 1},
-    {"QuantizeLinear", SCALES, 1, false, 10},
-    {"DequantizeLinear", SCALES, 1, false, 10},
-    {"CumSum", AXIS_IN, 0, false, 11},
-    {"ArgMax", REMOVE, 0, false, 1},
-    {"ArgMin", REMOVE, 0, false, 1},
-    {"Gather", PICK, 0, false, 1},
-    {"ReduceSum", REDUCE, 0, false, 1},
-    {"ReduceMean", REDUCE, 0, false, 1},
-    {"ReduceMax", REDUCE, 0, false, 1},
-    {"ReduceMin", REDUCE, 0, false, 1},
-    {"ReduceProd", REDUCE, 0, false, 1},
-    {"ReduceL1", REDUCE, 0, false, 1},
-    {"ReduceL2", REDUCE, 0, false, 1},
-    {"ReduceLogSum", REDUCE, 0, false, 1},
-    {"ReduceLogSumExp", REDUCE, 0, false, 1},
-    {"ReduceSumSquare", REDUCE, 0, false, 1},
-    {"Squeeze", SQUEEZE, 0, false, 1},
-    {"Unsqueeze", UNSQUEEZE, 0, false, 1},
-    {"Slice", SLICE, 0, false, 10},
-    {"Pad", PAD, 0, false, 11},
-    {"Tile", TILE, 0, false, 6},
-    {"Resize", RESIZE, 0, false, 11},
-    {"MatMul", PRODUCT, 0, true, 1},
-    {"Clip", ELEMENTWISE, 0, false, 1},
-    {"Sum", ELEMENTWISE, 0, true, 8},
-    {"Max", ELEMENTWISE, 0, true, 8},
-    {"Min", ELEMENTWISE, 0, true, 8},
-    {"Mean", ELEMENTWISE, 0, true, 8},
-};
-
-static const rule elementwise = {"", ELEMENTWISE, 0, true, 7};
-static const rule unary = {"", ELEMENTWISE, 0, false, 1};
-
-static const rule *rule_of(const ort_node *node)
-{
-    if (!node->op || strcmp(node->domain, ONNX) || node->output_count < 1 || node->body_count)
-        return NULL;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!strcmp(rules[i].op_type, node->op_type))
-            return node->opset >= rules[i].since ? &rules[i] : NULL;
-    if (!(node->op->traits & ORT_TRAIT_ELEMENTWISE) || (node->op->traits & ORT_TRAIT_RANDOM))
-        return NULL;
-    if (node->input_count == 1)
-        return &unary;
-    return node->opset >= elementwise.since ? &elementwise : NULL;
-}
-
-/* ---- axes */
 
 static int64_t in_range(int64_t axis, int rank)
 {
@@ -152,19 +138,17 @@ static int64_t in_range(int64_t axis, int rank)
     return axis >= 0 && axis < rank ? axis : -1;
 }
 
-/* Axes of a node, attribute or constant input `slot`, made positive. -1: not known; 0: none
- * given. */
-static int axes_of(const ort_graph *graph, const ort_node *node, int slot, int rank, int64_t *axes)
+int ort_rule_axes(const ort_graph *graph, const ort_node *node, int slot, int rank, int64_t *axes)
 {
     size_t count = 0;
     const int64_t *list = ort_node_ints(node, "axes", &count);
     const ort_tensor *given = slot > 0 ? ort_edit_constant(graph, node, slot) : NULL;
-    bool has_input = slot > 0 && slot < node->input_count && node->inputs[slot] != ORT_ID_NONE;
-    if (has_input && (!given || !given->data || given->shape.rank != 1))
+    bool has_input = slot > 0 && !ort_rule_absent(node, slot);
+    if (has_input && (!given || given->shape.rank != 1))
         return -1;
     if (given)
         count = (size_t)ort_tensor_count(given);
-    if (count > ORT_MAX_RANK)
+    if (count > ORT_MAX_RANK || (given && count && !given->data))
         return -1;
     for (size_t i = 0; i < count; i++) {
         axes[i] = in_range(given ? ort_tensor_get_i64(given, (int64_t)i) : list[i], rank);
@@ -174,56 +158,44 @@ static int axes_of(const ort_graph *graph, const ort_node *node, int slot, int r
     return (int)count;
 }
 
-static bool listed(const int64_t *axes, int count, int axis)
-{
-    for (int i = 0; i < count; i++)
-        if (axes[i] == axis)
-            return true;
-    return false;
-}
-
-/* What is left of a permutation when these axes of v go. */
-static ort_perm without(const ort_perm *in, const int64_t *axes, int count)
-{
-    ort_perm out = {.rank = 0};
-    for (int i = 0; i < in->rank; i++) {
-        int place = 0;
-        if (listed(axes, count, i))
-            continue;
-        for (int k = 0; k < in->rank; k++) {
-            bool goes = false;
-            for (int j = 0; j < count; j++)
-                goes = goes || in->to[axes[j]] == k;
-            place += !goes && k < in->to[i];
-        }
-        out.to[out.rank++] = place;
-    }
-    return out;
-}
-
-/* New axes of 1 come at the same places on both sides. */
-static ort_perm with(const ort_perm *in, const int64_t *axes, int count)
-{
-    ort_perm out = {.rank = in->rank + count};
-    int places[ORT_MAX_RANK], next = 0;
-    for (int i = 0; i < out.rank; i++)
-        if (!listed(axes, count, i))
-            places[next++] = i;
-    next = 0;
-    for (int i = 0; i < out.rank; i++)
-        out.to[i] = listed(axes, count, i) ? i : places[in->to[next++]];
-    return out;
-}
-
-/* ---- forms */
-
-static int64_t axis_of(const rule *r, const ort_node *node, int rank)
+int64_t ort_rule_axis(const ort_rule *r, const ort_node *node, int rank)
 {
     int axis = r->axis;
-    if (r->kind == NORMALIZE && node->opset < 13)
+    if (r->kind == ORT_RULE_NORMALIZE && node->opset < 13)
         axis = 1;
     return in_range(ort_node_int(node, "axis", axis), rank);
 }
+
+int ort_rule_dropped(const ort_graph *graph, const ort_node *node, const ort_rule *r, int rank,
+                     int64_t *axes)
+{
+    if (r->kind == ORT_RULE_REMOVE || r->kind == ORT_RULE_PICK) {
+        axes[0] = ort_rule_axis(r, node, rank);
+        return axes[0] < 0 ? -1 : 1;
+    }
+    int count = ort_rule_axes(graph, node, strcmp(node->domain, ONNX) ? 0 : 1, rank, axes);
+    if (count || r->kind != ORT_RULE_REDUCE)
+        return count ? count : -1;
+    for (int i = 0; i < rank; i++)
+        axes[i] = i;
+    return rank;
+}
+
+const ort_tensor *ort_rule_list(const ort_graph *graph, const ort_node *node, int slot)
+{
+    const ort_tensor *t = ort_edit_constant(graph, node, slot);
+    return t && t->data && t->shape.rank == 1 ? t : NULL;
+}
+
+ort_type ort_permuted_type(const ort_type *type, const ort_perm *p)
+{
+    ort_type made = *type;
+    for (int i = 0; i < p->rank; i++)
+        made.dim[p->to[i]] = type->dim[i];
+    return made;
+}
+
+/* ---- operands */
 
 /* Elements of a constant that may be there in two layouts. */
 enum { SMALL_CONSTANT = 64 };
@@ -237,353 +209,365 @@ bool ort_constant_moves(const ort_graph *graph, ort_id id)
 }
 
 /* Are all data inputs of the rank, or lie as they are, or constants that can be laid anew? */
-static bool operands_fit(const ort_graph *graph, const ort_node *node, const rule *r, int rank)
+static bool operands_fit(const ort_graph *graph, const ort_node *node, const ort_rule *r, int rank)
 {
-    for (int i = 0; i < (r->all ? node->input_count : 1); i++) {
-        const ort_type *type = type_of(graph, node, i);
+    if (r->data != FIRST && r->data != ALL && node->input_count > 64)
+        return false;
+    for (int i = 0; i < (r->data == FIRST ? 1 : node->input_count); i++) {
+        const ort_type *type = ort_rule_type(graph, node, i);
         if (!ort_slot_permuted(graph, node, i))
             continue;
         if (!type || type->dtype == ORT_DTYPE_STRING || type->rank > rank)
             return false;
         if (type->rank < rank &&
-            (!ort_constant_moves(graph, node->inputs[i]) || r->kind != ELEMENTWISE))
+            (!ort_constant_moves(graph, node->inputs[i]) || r->kind != ORT_RULE_ELEMENTWISE))
             return false;
     }
     return true;
 }
 
-static bool reduce_fits(const ort_graph *graph, const ort_node *node, const rule *r,
-                        const ort_perm *in, ort_permuted *form)
+static bool is_one_number(const ort_type *type)
 {
-    int64_t axes[ORT_MAX_RANK];
-    int count, keeps = ort_node_int(node, "keepdims", 1) != 0;
-    if (r->kind == REMOVE) {
-        axes[0] = axis_of(r, node, in->rank);
-        count = axes[0] < 0 ? -1 : 1;
-    } else if (r->kind == PICK) {
-        const ort_type *index = type_of(graph, node, 1);
-        axes[0] = axis_of(r, node, in->rank);
-        count = axes[0] < 0 || !index || index->rank > 1 ? -1 : 1;
-        keeps = count > 0 && index->rank == 1;
-    } else {
-        count = axes_of(graph, node, 1, in->rank, axes);
-    }
-    if (count < 0 || (count == 0 && ort_node_int(node, "noop_with_empty_axes", 0)))
-        return false;
-    if (!keeps && count == 0)
-        return false; /* one number: nothing to permute */
-    form->out = keeps ? *in : without(in, axes, count);
-    return true;
+    bool one = type != NULL;
+    for (int i = 0; one && i < type->rank; i++)
+        one = ort_dim_known(type->dim[i]) && type->dim[i].size == 1;
+    return one;
 }
 
-/* Of two dimensions a Gemm takes the Transposes in. */
-static bool product_fits(const ort_graph *graph, const ort_node *node, const ort_perm *p)
+static const ort_type *result_of(const ort_graph *graph, const ort_node *node)
 {
-    int r = p->rank;
-    const ort_type *a = type_of(graph, node, 0), *b = type_of(graph, node, 1);
-    if (r < 3 || !a || !b || a->rank != r || b->rank != r)
-        return false;
-    return (p->to[r - 1] == r - 1 && p->to[r - 2] == r - 2) ||
-           (p->to[r - 1] == r - 2 && p->to[r - 2] == r - 1);
-}
-
-static const ort_tensor *list_at(const ort_graph *graph, const ort_node *node, int slot)
-{
-    const ort_tensor *t = ort_edit_constant(graph, node, slot);
-    return t && t->data && t->shape.rank == 1 ? t : NULL;
-}
-
-static bool is_absent(const ort_node *node, int slot)
-{
-    return slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE;
-}
-
-/* Kernels resize the last two dimensions, and others in the nearest mode alone. */
-static bool resize_fits(const ort_graph *graph, const ort_node *node, const ort_perm *p)
-{
-    const ort_tensor *scales = list_at(graph, node, 2), *sizes = list_at(graph, node, 3);
-    const ort_type *in = type_of(graph, node, 0);
-    bool has_scales = scales && ort_tensor_count(scales) > 0;
-    bool nearest = !strcmp(ort_node_string(node, "mode", "nearest"), "nearest");
-    const ort_tensor *roi = is_absent(node, 1) ? NULL : ort_edit_constant(graph, node, 1);
-    ort_perm inverse = ort_perm_inverse(p);
-    if (ort_node_has(node, "axes") || (!is_absent(node, 1) && (!roi || ort_tensor_count(roi))) ||
-        (has_scales ? ort_tensor_count(scales) : sizes ? ort_tensor_count(sizes) : -1) != p->rank)
-        return false;
-    for (int i = 0; i < p->rank - 2 && !nearest; i++) {
-        int from = inverse.to[i];
-        if (has_scales ? ort_tensor_get_f64(scales, from) != 1
-                       : !ort_dim_known(in->dim[from]) ||
-                             ort_tensor_get_i64(sizes, from) != in->dim[from].size)
-            return false;
-    }
-    return true;
-}
-
-static bool slice_fits(const ort_graph *graph, const ort_node *node, int rank)
-{
-    int64_t axes[ORT_MAX_RANK];
-    const ort_type *starts = type_of(graph, node, 1);
-    return axes_of(graph, node, 3, rank, axes) >= 0 && starts && starts->rank == 1 &&
-           ort_dim_known(starts->dim[0]) && starts->dim[0].size <= rank;
-}
-
-static bool pad_fits(const ort_graph *graph, const ort_node *node, int rank)
-{
-    const ort_tensor *pads = list_at(graph, node, 1);
-    int64_t axes[ORT_MAX_RANK];
-    if (!is_absent(node, 3))
-        return axes_of(graph, node, 3, rank, axes) >= 0;
-    return pads && ort_tensor_count(pads) == 2 * rank;
-}
-
-static bool scales_fit(const ort_graph *graph, const ort_node *node, const rule *r, int rank)
-{
-    const ort_type *scale = type_of(graph, node, 1);
-    if (!scale || ort_node_int(node, "block_size", 0))
-        return false;
-    return scale->rank == 0 || (scale->rank == 1 && axis_of(r, node, rank) >= 0);
-}
-
-static bool form_of(const ort_graph *graph, const ort_node *node, const rule *r,
-                    ort_permuted *form)
-{
-    const ort_perm *in = &form->in;
-    int64_t axes[ORT_MAX_RANK], axis;
-    int count;
-    form->out = *in;
-    switch (r->kind) {
-    case ELEMENTWISE: return true;
-    case AXIS: return axis_of(r, node, in->rank) >= 0;
-    case NORMALIZE:
-        axis = axis_of(r, node, in->rank);
-        return axis >= 0 && (node->opset >= 13 || (axis == in->rank - 1 && in->to[axis] == axis));
-    case SCALES: return scales_fit(graph, node, r, in->rank);
-    case AXIS_IN: {
-        const ort_tensor *given = ort_edit_constant(graph, node, 1);
-        return given && given->data && ort_tensor_count(given) == 1 &&
-               in_range(ort_tensor_get_i64(given, 0), in->rank) >= 0;
-    }
-    case REMOVE:
-    case PICK:
-    case REDUCE: return reduce_fits(graph, node, r, in, form);
-    case SQUEEZE:
-        count = axes_of(graph, node, 1, in->rank, axes);
-        form->out = count > 0 ? without(in, axes, count) : *in;
-        return count > 0;
-    case UNSQUEEZE: {
-        const ort_type *out = &graph->values.data[node->outputs[0]]->fact.type;
-        if (out->kind != ORT_TYPE_TENSOR || out->rank <= in->rank)
-            return false;
-        count = axes_of(graph, node, 1, out->rank, axes);
-        form->out = count == out->rank - in->rank ? with(in, axes, count) : *in;
-        return count == out->rank - in->rank;
-    }
-    case SLICE: return slice_fits(graph, node, in->rank);
-    case PAD: return pad_fits(graph, node, in->rank);
-    case TILE: {
-        const ort_tensor *repeats = list_at(graph, node, 1);
-        return repeats && ort_tensor_count(repeats) == in->rank;
-    }
-    case RESIZE: return resize_fits(graph, node, in);
-    case PRODUCT: return product_fits(graph, node, in);
-    }
-    return false;
+    const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[0]);
+    return value && value->fact.type.kind == ORT_TYPE_TENSOR && value->fact.type.rank >= 0
+               ? &value->fact.type
+               : NULL;
 }
 
 bool ort_slot_permuted(const ort_graph *graph, const ort_node *node, int slot)
 {
-    const rule *r = rule_of(node);
+    const ort_rule *r = ort_rule_of(node);
     const ort_tensor *constant = ort_edit_constant(graph, node, slot);
-    const ort_type *type = type_of(graph, node, slot);
-    if (!r || slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE ||
-        (slot > 0 && !r->all))
+    const ort_type *type = ort_rule_type(graph, node, slot), *out;
+    if (!r || ort_rule_absent(node, slot) || !holds_data(r, slot))
         return false;
-    if (r->kind != ELEMENTWISE)
+    if (r->kind == ORT_RULE_PRODUCT) /* a matrix beside batches of them serves all */
+        return !(type && type->rank <= 2);
+    if (r->kind != ORT_RULE_ELEMENTWISE)
         return true;
-    return !(type && type->rank == 0) && !(constant && ort_tensor_count(constant) == 1);
+    if ((type && type->rank == 0) || (constant && ort_tensor_count(constant) == 1))
+        return false;
+    out = result_of(graph, node);
+    return !(is_one_number(type) && out && type->rank < out->rank);
+}
+
+bool ort_output_permuted(const ort_node *node, int slot)
+{
+    const ort_rule *r = ort_rule_of(node);
+    return r && (slot == 0 || !r->first);
+}
+
+/* ---- forms */
+
+typedef struct question {
+    const ort_graph *graph;
+    const ort_node *node;
+    const ort_rule *r;
+    const ort_type *in, *out;
+    const ort_perm *known;
+    bool forward;
+    const ort_perm_hints *hints;
+} question;
+
+/* Axes of the longer side go: what is known says the other side. */
+static bool form_dropped(const question *q, const int64_t *axes, int count, bool in_is_longer,
+                         ort_permuted *form)
+{
+    ort_perm *longer = in_is_longer ? &form->in : &form->out;
+    ort_perm *shorter = in_is_longer ? &form->out : &form->in;
+    if (q->forward == in_is_longer) {
+        *longer = *q->known;
+        *shorter = ort_perm_without(longer, axes, count);
+        return true;
+    }
+    *shorter = *q->known;
+    for (size_t i = 0; i < q->hints->count; i++) {
+        const ort_perm *hint = &q->hints->perms[i];
+        ort_perm rest;
+        if (hint->rank != shorter->rank + count)
+            continue;
+        rest = ort_perm_without(hint, axes, count);
+        if (ort_perm_equal(&rest, shorter)) {
+            *longer = *hint;
+            return true;
+        }
+    }
+    *longer = ort_perm_with(shorter, axes, count);
+    return true;
+}
+
+static bool form_reduced(const question *q, ort_permuted *form)
+{
+    int64_t axes[ORT_MAX_RANK];
+    int count = ort_rule_dropped(q->graph, q->node, q->r, q->in->rank, axes);
+    bool keeps = ort_node_int(q->node, "keepdims", 1) != 0;
+    if (count < 0)
+        return false;
+    if (q->r->kind == ORT_RULE_PICK) {
+        const ort_type *index = ort_rule_type(q->graph, q->node, 1);
+        if (!index || index->rank > 1)
+            return false;
+        keeps = index->rank == 1;
+    } else if (q->r->kind == ORT_RULE_REDUCE && ort_node_int(q->node, "noop_with_empty_axes", 0)) {
+        int64_t unused[ORT_MAX_RANK];
+        keeps = keeps || ort_rule_axes(q->graph, q->node, 1, q->in->rank, unused) == 0;
+    }
+    return keeps || form_dropped(q, axes, count, true, form);
+}
+
+static bool form_unsqueezed(const question *q, ort_permuted *form)
+{
+    int64_t axes[ORT_MAX_RANK];
+    int count = q->out->rank > q->in->rank
+                    ? ort_rule_axes(q->graph, q->node, 1, q->out->rank, axes)
+                    : -1;
+    return count == q->out->rank - q->in->rank && form_dropped(q, axes, count, false, form);
+}
+
+/* The other side of a Reshape: a hint, or one made of the groups. */
+static bool form_reshaped(const question *q, ort_permuted *form)
+{
+    ort_groups groups;
+    ort_joined joined;
+    int64_t list[ORT_MAX_RANK];
+    int order[ORT_MAX_RANK], other[ORT_MAX_RANK];
+    ort_perm *mine = q->forward ? &form->in : &form->out, *theirs = q->forward ? &form->out
+                                                                               : &form->in;
+    if (!ort_groups_of(q->graph->model->dims, q->in, q->out, &groups))
+        return false;
+    const ort_groups_side *side = q->forward ? &groups.in : &groups.out;
+    const ort_groups_side *far = q->forward ? &groups.out : &groups.in;
+    *mine = *q->known;
+    if (ort_groups_order(side, mine, order)) {
+        *theirs = ort_groups_perm(far, order, groups.count);
+        for (size_t i = 0; i < q->hints->count; i++)
+            if (q->hints->perms[i].rank == far->rank &&
+                ort_groups_order(far, &q->hints->perms[i], other) &&
+                !memcmp(order, other, (size_t)groups.count * sizeof *order)) {
+                *theirs = q->hints->perms[i];
+                break;
+            }
+    } else {
+        *theirs = ort_perm_identity(far->rank);
+        if (!q->forward || !ort_joins_for_products(q->graph, q->node, mine, &joined))
+            return false;
+    }
+    ort_type in = ort_permuted_type(q->in, &form->in), out = ort_permuted_type(q->out, &form->out);
+    return ort_reshape_says(&in, &out, list);
+}
+
+/* Of two dimensions a Gemm takes the Transposes in. */
+static bool product_fits(const question *q)
+{
+    const ort_perm *p = q->known;
+    int r = p->rank;
+    const ort_type *a = ort_rule_type(q->graph, q->node, 0);
+    const ort_type *b = ort_rule_type(q->graph, q->node, 1);
+    if (r < 3 || !a || !b || q->out->rank != r)
+        return false;
+    bool turned = p->to[r - 1] == r - 2 && p->to[r - 2] == r - 1;
+    if (a->rank == r && b->rank == r)
+        return turned || (p->to[r - 1] == r - 1 && p->to[r - 2] == r - 2);
+    if (a->rank == r && b->rank == 2)
+        return p->to[r - 1] == r - 1 ||
+               (p->to[r - 1] == r - 2 && ort_constant_moves(q->graph, q->node->inputs[1]));
+    if (a->rank == 2 && b->rank == r)
+        return p->to[r - 2] == r - 2 ||
+               (p->to[r - 2] == r - 1 && ort_constant_moves(q->graph, q->node->inputs[0]));
+    return false;
+}
+
+int ort_rule_resize_slot(const ort_graph *graph, const ort_node *node)
+{
+    if (node->opset < 11 || !strcmp(node->op_type, "Upsample"))
+        return 1;
+    const ort_tensor *scales = ort_rule_list(graph, node, 2);
+    return scales && ort_tensor_count(scales) > 0 ? 2 : 3;
+}
+
+/* Kernels resize the last two dimensions, and others in the nearest mode alone. */
+static bool resize_fits(const question *q)
+{
+    const ort_node *node = q->node;
+    int slot = ort_rule_resize_slot(q->graph, node), rank = q->in->rank;
+    const ort_tensor *list = ort_rule_list(q->graph, node, slot);
+    const ort_tensor *roi = slot == 1 || ort_rule_absent(node, 1)
+                                ? NULL
+                                : ort_edit_constant(q->graph, node, 1);
+    int64_t axes[ORT_MAX_RANK];
+    int count = ort_rule_axes(q->graph, node, 0, rank, axes);
+    bool nearest = !strcmp(ort_node_string(node, "mode", "nearest"), "nearest");
+    if (count < 0 || !list || ort_tensor_count(list) != (count ? count : rank) ||
+        (slot > 1 && !ort_rule_absent(node, 1) && (!roi || ort_tensor_count(roi))))
+        return false;
+    for (int i = 0; i < (count ? count : rank) && !nearest; i++) {
+        int axis = count ? (int)axes[i] : i;
+        bool stays = slot < 3 ? ort_tensor_get_f64(list, i) == 1
+                              : ort_dim_known(q->in->dim[axis]) &&
+                                    ort_tensor_get_i64(list, i) == q->in->dim[axis].size;
+        if (!stays && q->known->to[axis] < rank - 2)
+            return false;
+    }
+    return true;
+}
+
+static bool slice_fits(const question *q)
+{
+    int64_t axes[ORT_MAX_RANK];
+    size_t count = 0;
+    if (q->node->opset < 10)
+        return ort_rule_axes(q->graph, q->node, 0, q->in->rank, axes) >= 0 &&
+               ort_node_ints(q->node, "starts", &count) && (int)count <= q->in->rank;
+    const ort_type *starts = ort_rule_type(q->graph, q->node, 1);
+    return ort_rule_axes(q->graph, q->node, 3, q->in->rank, axes) >= 0 && starts &&
+           starts->rank == 1 && ort_dim_known(starts->dim[0]) &&
+           starts->dim[0].size <= q->in->rank;
+}
+
+/* A list of so many numbers in input `slot`; one that is computed is reordered by a Gather. */
+static bool list_fits(const question *q, int slot, int most, bool exactly, ort_permuted *form)
+{
+    const ort_type *type = ort_rule_type(q->graph, q->node, slot);
+    bool constant = ort_rule_list(q->graph, q->node, slot) != NULL;
+    if (!type || type->rank != 1 || !ort_dim_known(type->dim[0]))
+        return false;
+    form->extra = !constant;
+    return type->dim[0].size == most || (!exactly && constant && type->dim[0].size < most);
+}
+
+static bool pad_fits(const question *q, ort_permuted *form)
+{
+    int64_t axes[ORT_MAX_RANK];
+    size_t count = 0;
+    if (q->node->opset < 11)
+        return ort_node_ints(q->node, "pads", &count) && (int)count == 2 * q->in->rank;
+    if (!ort_rule_absent(q->node, 3))
+        return ort_rule_axes(q->graph, q->node, 3, q->in->rank, axes) >= 0;
+    return list_fits(q, 1, 2 * q->in->rank, true, form);
+}
+
+static bool form_expanded(const question *q, ort_permuted *form)
+{
+    int64_t front[ORT_MAX_RANK];
+    int lead = q->out->rank - q->in->rank;
+    if (lead < 0 || !list_fits(q, 1, q->out->rank, false, form))
+        return false;
+    for (int i = 0; i < lead; i++) {
+        front[i] = i;
+        if (!q->forward && q->known->to[i] != i)
+            return false;
+    }
+    form->in = q->forward ? *q->known : ort_perm_without(q->known, front, lead);
+    form->out = q->forward ? ort_perm_with(q->known, front, lead) : *q->known;
+    return true;
+}
+
+static bool scales_fit(const question *q)
+{
+    const ort_type *scale = ort_rule_type(q->graph, q->node, 1);
+    if (!scale || ort_node_int(q->node, "block_size", 0))
+        return false;
+    return scale->rank == 0 ||
+           (scale->rank == 1 && ort_rule_axis(q->r, q->node, q->in->rank) >= 0);
+}
+
+/* Are the axes from `first` to before `end` the same ones, in their order if `ordered`? */
+static bool keeps_axes(const ort_perm *p, int first, int end, bool ordered)
+{
+    for (int i = first; i < end; i++)
+        if (ordered ? p->to[i] != i : p->to[i] < first || p->to[i] >= end)
+            return false;
+    return true;
+}
+
+/* Before opset 13 all axes from `axis` on are one; of equal maxima the first then counts. */
+static bool normalize_fits(const question *q)
+{
+    int64_t axis = ort_rule_axis(q->r, q->node, q->in->rank);
+    return axis >= 0 &&
+           (q->node->opset >= 13 ||
+            keeps_axes(q->known, (int)axis, q->in->rank, !strcmp(q->node->op_type, "Hardmax")));
+}
+
+static bool axis_in_fits(const question *q)
+{
+    const ort_tensor *given = ort_edit_constant(q->graph, q->node, 1);
+    return given && given->data && ort_tensor_count(given) == 1 &&
+           in_range(ort_tensor_get_i64(given, 0), q->in->rank) >= 0;
+}
+
+static bool shape_fits(const question *q, ort_permuted *form)
+{
+    form->out = ort_perm_identity(1);
+    form->extra = 1;
+    return q->forward && !ort_node_has(q->node, "start") && !ort_node_has(q->node, "end");
+}
+
+static bool means_fit(const question *q)
+{
+    int64_t axes[ORT_MAX_RANK];
+    int count = ort_rule_axes(q->graph, q->node, 0, q->in->rank, axes);
+    return count > 0 || (count == 0 && q->in->rank == 4);
+}
+
+/* Where both sides have the same axes, form->in and out are `known` by now. */
+static bool form_of(const question *q, ort_permuted *form)
+{
+    int64_t axes[ORT_MAX_RANK], axis;
+    int count, rank = q->in ? q->in->rank : 0;
+    switch (q->r->kind) {
+    case ORT_RULE_ELEMENTWISE: return true;
+    case ORT_RULE_AXIS: return ort_rule_axis(q->r, q->node, rank) >= 0;
+    case ORT_RULE_NORMALIZE: return normalize_fits(q);
+    case ORT_RULE_SCALES: return scales_fit(q);
+    case ORT_RULE_AXIS_IN: return axis_in_fits(q);
+    case ORT_RULE_REMOVE:
+    case ORT_RULE_PICK:
+    case ORT_RULE_REDUCE: return form_reduced(q, form);
+    case ORT_RULE_MEANS: return means_fit(q);
+    case ORT_RULE_FRONT: return rank >= 2 && keeps_axes(q->known, 0, 2, true);
+    case ORT_RULE_TAIL:
+        axis = ort_rule_axis(q->r, q->node, rank);
+        return axis >= 0 && keeps_axes(q->known, (int)axis, rank, true);
+    case ORT_RULE_SQUEEZE:
+        count = ort_rule_dropped(q->graph, q->node, q->r, rank, axes);
+        return count > 0 && form_dropped(q, axes, count, true, form);
+    case ORT_RULE_UNSQUEEZE: return form_unsqueezed(q, form);
+    case ORT_RULE_RESHAPE: return form_reshaped(q, form);
+    case ORT_RULE_SHAPE: return shape_fits(q, form);
+    case ORT_RULE_EXPAND: return form_expanded(q, form);
+    case ORT_RULE_SLICE: return slice_fits(q);
+    case ORT_RULE_PAD: return pad_fits(q, form);
+    case ORT_RULE_TILE: return list_fits(q, 1, rank, true, form);
+    case ORT_RULE_RESIZE: return resize_fits(q);
+    case ORT_RULE_PRODUCT: return product_fits(q);
+    }
+    return false;
 }
 
 bool ort_node_permuted(const ort_graph *graph, const ort_node *node, const ort_perm *known,
-                       bool forward, ort_permuted *form)
+                       bool forward, const ort_perm_hints *hints, ort_permuted *form)
 {
-    const rule *r = rule_of(node);
+    static const ort_perm_hints none = {NULL, 0};
+    const ort_rule *r = ort_rule_of(node);
     if (!r)
         return false;
-    form->in = *known;
-    const ort_type *out = node->outputs[0] == ORT_ID_NONE
-                              ? NULL
-                              : &graph->values.data[node->outputs[0]]->fact.type;
-    const ort_type *in = type_of(graph, node, 0);
-    if (!out || out->kind != ORT_TYPE_TENSOR || out->rank < 0)
+    question q = {.graph = graph, .node = node, .r = r, .out = result_of(graph, node),
+                  .in = ort_rule_type(graph, node, ort_rule_slot(r)), .known = known,
+                  .forward = forward, .hints = hints ? hints : &none};
+    bool broadcasts = r->kind == ORT_RULE_ELEMENTWISE || r->kind == ORT_RULE_PRODUCT;
+    if (!q.out || (!q.in && !broadcasts) ||
+        (forward && !broadcasts ? q.in->rank : q.out->rank) != known->rank)
         return false;
-    /* From a result back, only where both sides have the same axes. */
-    if ((!forward || r->kind == ELEMENTWISE) && out->rank != known->rank)
-        return false;
-    if (r->kind != ELEMENTWISE && (!in || in->rank != known->rank))
-        return false;
-    return operands_fit(graph, node, r, known->rank) && form_of(graph, node, r, form) &&
-           form->out.rank == out->rank;
-}
-
-/* ---- the node anew */
-
-typedef struct builder {
-    ort_pass_context *c;
-    const ort_node *node;
-    const ort_permuted *form;
-    ort_id inputs[64];
-    ort_attr set;
-    bool sets;
-    int64_t list[2 * ORT_MAX_RANK]; /* of set */
-} builder;
-
-static ort_status put_list(builder *b, int slot, const int64_t *list, int count, ort_error *err)
-{
-    int32_t narrow[2 * ORT_MAX_RANK];
-    const ort_graph_value *old = ort_graph_value_at(b->c->graph, b->node->inputs[slot]);
-    bool is_narrow = old && old->fact.type.dtype == ORT_DTYPE_INT32;
-    for (int i = 0; i < count; i++)
-        narrow[i] = (int32_t)list[i];
-    ort_tensor t = {.dtype = is_narrow ? ORT_DTYPE_INT32 : ORT_DTYPE_INT64,
-                    .shape = {.rank = 1, .dim = {count}},
-                    .data = is_narrow ? (void *)narrow : (void *)(uintptr_t)list};
-    if (old && old->fact.type.rank == 0)
-        t.shape.rank = 0;
-    return ort_edit_add_constant(b->c->graph, old ? old->name : "axes", &t, &b->inputs[slot], err);
-}
-
-static void put_axis(builder *b, int64_t axis)
-{
-    b->set = (ort_attr){.name = "axis", .type = ORT_ATTR_INT, .i = axis};
-    b->sets = true;
-}
-
-/* Axes where the node has them: as an attribute or as input `slot`. */
-static ort_status put_axes(builder *b, int slot, const int64_t *axes, int count, ort_error *err)
-{
-    if (!is_absent(b->node, slot))
-        return put_list(b, slot, axes, count, err);
-    memcpy(b->list, axes, (size_t)count * sizeof *axes);
-    b->set = (ort_attr){.name = "axes", .type = ORT_ATTR_INTS, .ints = b->list,
-                        .count = (size_t)count};
-    b->sets = true;
-    return ORT_OK;
-}
-
-static ort_status map_axes(builder *b, int slot, ort_error *err)
-{
-    int64_t axes[ORT_MAX_RANK];
-    int count = axes_of(b->c->graph, b->node, slot, b->form->in.rank, axes);
-    if (count <= 0)
-        return ORT_OK;
-    for (int i = 0; i < count; i++)
-        axes[i] = b->form->in.to[axes[i]];
-    return put_axes(b, slot, axes, count, err);
-}
-
-/* Without axes a Slice means the first ones. */
-static ort_status slice_anew(builder *b, ort_error *err)
-{
-    int64_t axes[ORT_MAX_RANK];
-    if (!is_absent(b->node, 3))
-        return map_axes(b, 3, err);
-    int count = (int)type_of(b->c->graph, b->node, 1)->dim[0].size;
-    for (int i = 0; i < count; i++)
-        axes[i] = b->form->in.to[i];
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}}, .data = axes};
-    return ort_edit_add_constant(b->c->graph, "axes", &t, &b->inputs[3], err);
-}
-
-/* Parts of a list by dimension change places. */
-static ort_status reorder(builder *b, int slot, int parts, ort_error *err)
-{
-    const ort_tensor *t = ort_edit_constant(b->c->graph, b->node, slot);
-    int rank = b->form->in.rank;
-    int64_t list[2 * ORT_MAX_RANK];
-    if (t->dtype == ORT_DTYPE_FLOAT) {
-        float numbers[ORT_MAX_RANK];
-        for (int i = 0; i < rank; i++)
-            numbers[b->form->in.to[i]] = (float)ort_tensor_get_f64(t, i);
-        ort_tensor made = {.dtype = t->dtype, .shape = t->shape, .data = numbers};
-        return ort_edit_add_constant(b->c->graph, "scales", &made, &b->inputs[slot], err);
-    }
-    for (int part = 0; part < parts; part++)
-        for (int i = 0; i < rank; i++)
-            list[part * rank + b->form->in.to[i]] = ort_tensor_get_i64(t, part * rank + i);
-    return put_list(b, slot, list, parts * rank, err);
-}
-
-static ort_status change(builder *b, const rule *r, ort_error *err)
-{
-    const ort_graph *graph = b->c->graph;
-    int rank = b->form->in.rank;
-    const ort_type *scale;
-    int64_t axis;
-    ort_id first;
-    switch (r->kind) {
-    case ELEMENTWISE: return ORT_OK;
-    case SCALES:
-        scale = type_of(graph, b->node, 1);
-        if (scale->rank == 1)
-            put_axis(b, b->form->in.to[axis_of(r, b->node, rank)]);
-        return ORT_OK;
-    case AXIS:
-    case NORMALIZE:
-    case REMOVE:
-    case PICK: put_axis(b, b->form->in.to[axis_of(r, b->node, rank)]); return ORT_OK;
-    case AXIS_IN:
-        axis = in_range(ort_tensor_get_i64(ort_edit_constant(graph, b->node, 1), 0), rank);
-        axis = b->form->in.to[axis];
-        return put_list(b, 1, &axis, 1, err);
-    case REDUCE:
-    case SQUEEZE: return map_axes(b, 1, err);
-    case UNSQUEEZE: return ORT_OK; /* the same places */
-    case SLICE: return slice_anew(b, err);
-    case PAD: return is_absent(b->node, 3) ? reorder(b, 1, 2, err) : map_axes(b, 3, err);
-    case TILE: return reorder(b, 1, 1, err);
-    case RESIZE: return reorder(b, list_at(graph, b->node, 2) &&
-                                           ort_tensor_count(list_at(graph, b->node, 2))
-                                       ? 2
-                                       : 3, 1, err);
-    case PRODUCT:
-        if (b->form->in.to[rank - 1] == rank - 2) { /* (A B)' = B' A' */
-            first = b->inputs[0];
-            b->inputs[0] = b->inputs[1];
-            b->inputs[1] = first;
-        }
-        return ORT_OK;
-    }
-    return ORT_OK;
-}
-
-ort_status ort_add_permuted(ort_pass_context *c, const ort_node *node, const ort_permuted *form,
-                            const ort_id *inputs, const ort_id *outputs, ort_error *err)
-{
-    builder b = {.c = c, .node = node, .form = form};
-    const rule *r = rule_of(node);
-    ort_id *all = b.inputs;
-    int count = node->input_count;
-    for (int i = count; i < 8; i++)
-        b.inputs[i] = ORT_ID_NONE;
-    if (count > 60) { /* a Concat of many: nothing beside its data */
-        all = malloc((size_t)count * sizeof *all);
-        if (!all)
-            return ort_error_memory(err, (size_t)count * sizeof *all);
-    }
-    for (int i = 0; i < count; i++)
-        all[i] = ort_slot_permuted(c->graph, node, i) ? inputs[i] : node->inputs[i];
-    ort_status status = change(&b, r, err);
-    for (int i = count; all == b.inputs && i < 8 && r->kind == SLICE; i++)
-        count = b.inputs[i] != ORT_ID_NONE ? i + 1 : count;
-    ort_node_spec spec = {.domain = node->domain, .op_type = node->op_type, .name = node->name,
-                          .inputs = all, .input_count = count, .outputs = outputs,
-                          .output_count = node->output_count, .attrs = node->attrs,
-                          .attr_count = node->attr_count, .set = &b.set, .set_count = b.sets,
-                          .opset = node->opset, .origin = ort_edit_origin_of(node)};
-    if (!status)
-        status = ort_edit_add_node(c->graph, &spec, NULL, err);
-    if (all != b.inputs)
-        free(all);
-    return status;
+    *form = (ort_permuted){.in = *known, .out = *known};
+    return form_of(&q, form) && form->out.rank == q.out->rank &&
+           operands_fit(graph, node, r, form->in.rank);
 }

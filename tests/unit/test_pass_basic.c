@@ -411,7 +411,7 @@ static void shapes_read_early(test_state *test)
         {"in x n,3; Cast x -> a to=11; Shape a -> s; Cast s -> y to=1; out y", "Shape Cast"},
         {"in x n,3; Relu x -> a; Shape a -> s; Cast s -> y to=1; out y a", "Relu Shape Cast"},
         {"in x n,3; Transpose x -> a perm=1,0; Shape a -> s; Cast s -> y to=1; out y",
-         "Transpose Shape Cast"},
+         "Shape Gather Cast"},
     };
     CHECK_CASES(cases, 0);
 }
