@@ -157,7 +157,8 @@ static bool number_turns(cutting *x)
                 most = before[node->inputs[i]];
         if (!before || !x->second)
             break;
-        bool turns = ort_region_transpose(x->graph, node, NULL) && ort_region_undoes(x->r, node) && ort_region_makes(x->r, node);
+        bool turns = ort_region_transpose(x->graph, node, NULL) &&
+                     ort_region_undoes(x->r, node) && ort_region_makes(x->r, node);
         x->second[node->id] = turns && most % 2;
         for (int i = 0; i < node->output_count; i++)
             if (node->outputs[i] != ORT_ID_NONE)
