@@ -1,13 +1,15 @@
 /* copy_body.c - a body's nodes copied outwards: captures become plain inputs, initializers and
- * results get values of the graph around, under names that no graph of the model has. */
+ * results get values of the graph around, under names that no graph has from the outermost one down
+ * to it, or inside of it. */
 #include "graph/copy_body.h"
 
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "graph/uses.h"
 
-/* ---- names of a model */
+/* ---- names in use */
 
 static bool count_names(ort_name_counts *counts, const ort_graph *graph, int step)
 {
@@ -26,10 +28,10 @@ static bool count_names(ort_name_counts *counts, const ort_graph *graph, int ste
     return true;
 }
 
-ort_status ort_name_counts_take(ort_name_counts *counts, const ort_model *model,
+ort_status ort_name_counts_take(ort_name_counts *counts, const ort_graph *graph,
                                 const ort_node *node, ort_error *err)
 {
-    bool counted = counts->names.count || count_names(counts, model->graph, 1);
+    bool counted = counts->names.count || count_names(counts, graph, 1);
     for (int b = 0; counted && b < node->body_count; b++)
         counted = count_names(counts, node->bodies[b], -1);
     return counted ? ORT_OK : ort_error_memory(err, sizeof(ort_hashmap_entry));
@@ -59,17 +61,37 @@ bool ort_body_is_copyable(const ort_graph *body, bool once)
 static bool taken(const ort_body_copy *c, const char *name)
 {
     uint64_t count = 0;
-    return ort_graph_find_value(c->graph, name) != ORT_ID_NONE ||
-           (ort_hashmap_get_str(&c->counts->names, name, &count) && count);
+    for (const ort_graph *graph = c->graph; graph; graph = graph->parent)
+        if (ort_graph_find_value(graph, name) != ORT_ID_NONE)
+            return true;
+    return ort_hashmap_get_str(&c->counts->names, name, &count) && count;
+}
+
+typedef struct numbered { /* stem_2, stem_3... */
+    const ort_body_copy *copy;
+    const char *stem;
+    ort_strbuf text;
+} numbered;
+
+static bool number_taken(void *arg, size_t number)
+{
+    numbered *n = arg;
+    ort_strbuf_clear(&n->text);
+    ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
+    return !n->text.failed && taken(n->copy, n->text.data);
 }
 
 static const char *new_name(const ort_body_copy *c, const char *name)
 {
     ort_arena *arena = &c->graph->model->arena;
     const char *wanted = *c->suffix ? ort_arena_printf(arena, "%s%s", name, c->suffix) : name;
-    for (int i = 2; wanted && taken(c, wanted); i++)
-        wanted = ort_arena_printf(arena, "%s%s_%d", name, c->suffix, i);
-    return wanted;
+    if (!wanted || !taken(c, wanted))
+        return wanted;
+    numbered n = {.copy = c, .stem = wanted};
+    size_t number = ort_free_number(2, number_taken, &n);
+    bool failed = n.text.failed;
+    ort_strbuf_release(&n.text);
+    return failed ? NULL : ort_arena_printf(arena, "%s_%zu", wanted, number);
 }
 
 /* ---- values */
@@ -148,7 +170,7 @@ static ort_status map_implicit(const ort_body_copy *c, const ort_node *from, ort
             continue;
         to->implicit[to->implicit_count++] = id;
         c->graph->values.data[id]->use_count++;
-        ort_uses_add(c->graph, id, to->id);
+        ort_uses_add(c->graph, id, to->id, ORT_READS_ANYWHERE);
     }
     return ORT_OK;
 }

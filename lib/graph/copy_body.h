@@ -4,21 +4,21 @@
 
 #include "graph/graph.h"
 
-/* In how many graphs of a model each name is: a new one must not shadow one of another body, nor be
- * shadowed. Kept while bodies are copied; a count of 0 is a name that went. */
+/* In how many graphs each name is, of a graph and all inside of it: a new one there must not be
+ * shadowed. Kept while bodies are copied into it; a count of 0 is a name that went. */
 typedef struct ort_name_counts {
     ort_hashmap names;
 } ort_name_counts;
 
-/* All of the model's, when nothing is counted yet; without those of the bodies of `node`, which
- * die when they are copied. */
-ort_status ort_name_counts_take(ort_name_counts *counts, const ort_model *model,
+/* All of `graph`, when nothing is counted yet; without those of the bodies of its `node`, which die
+ * when they are copied. */
+ort_status ort_name_counts_take(ort_name_counts *counts, const ort_graph *graph,
                                 const ort_node *node, ort_error *err);
 void ort_name_counts_release(ort_name_counts *counts);
 
 typedef struct ort_body_copy {
     ort_graph *graph, *body;      /* body->parent is graph */
-    ort_name_counts *counts;      /* of the model, taken for the body's node */
+    ort_name_counts *counts;      /* of `graph`, taken for the body's node */
     /* By value of the body: what it means in graph. The caller sets its inputs, and results that
      * have their value already; ORT_ID_NONE is filled in. */
     ort_id *map;

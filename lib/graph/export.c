@@ -281,18 +281,17 @@ static bool put_functions(ort_exporter *x, Onnx__ModelProto *p)
     const ort_model *model = x->model;
     Onnx__FunctionProto **list = ort_export_array(x, p->n_functions, sizeof *list);
     Onnx__FunctionProto *copy = ort_export_array(x, p->n_functions, sizeof *copy);
-    for (size_t i = 0; list && copy && i < p->n_functions; i++) {
+    for (size_t i = 0, k = 0; list && copy && i < p->n_functions; i++) { /* in the same order */
         copy[i] = *p->functions[i];
         if (model->without_docs)
             copy[i].doc_string = NULL;
-        for (size_t k = 0; k < model->functions.count; k++) {
-            const ort_function *f = &model->functions.data[k];
-            if (f->proto == p->functions[i] && f->opsets_changed &&
-                !put_imports(x, f->opsets, (size_t)f->opset_count, &copy[i].opset_import,
-                             &copy[i].n_opset_import))
-                return false;
-        }
         list[i] = &copy[i];
+        if (k == model->functions.count || model->functions.data[k].proto != p->functions[i])
+            continue;
+        const ort_function *f = &model->functions.data[k++];
+        if (f->opsets_changed && !put_imports(x, f->opsets, (size_t)f->opset_count,
+                                              &copy[i].opset_import, &copy[i].n_opset_import))
+            return false;
     }
     p->functions = list;
     return !x->failed;

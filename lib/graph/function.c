@@ -1,25 +1,75 @@
 /* function.c - model-local functions as they are, without expanding them: who calls one, the
  * operators in one, and the versions that it imports. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "graph/build.h"
 
-bool ort_graph_calls_functions(const ort_graph *graph)
+ort_status ort_functions_index(const ort_model *model, ort_function_index *index, ort_error *err)
 {
-    const ort_model *model = graph->model;
+    size_t count = model->functions.count;
+    *index = (ort_function_index){.model = model, .next = malloc((count + 1) * sizeof(size_t))};
+    if (!index->next)
+        return ort_error_memory(err, count * sizeof(size_t));
+    for (size_t i = count; i-- > 0;) {
+        const char *name = model->functions.data[i].name;
+        uint64_t next = count;
+        (void)ort_hashmap_get_str(&index->first, name, &next);
+        index->next[i] = (size_t)next;
+        if (!ort_hashmap_put_str(&index->first, name, i)) {
+            ort_functions_index_release(index);
+            return ort_error_memory(err, sizeof(ort_hashmap_entry));
+        }
+    }
+    return ORT_OK;
+}
+
+void ort_functions_index_release(ort_function_index *index)
+{
+    ort_hashmap_release(&index->first);
+    free(index->next);
+    *index = (ort_function_index){0};
+}
+
+const ort_function *ort_functions_find(const ort_function_index *index, const char *domain,
+                                       const char *name, const char *overload)
+{
+    uint64_t first;
+    if (!ort_hashmap_get_str(&index->first, name, &first))
+        return NULL;
+    for (size_t i = (size_t)first; i < index->model->functions.count; i = index->next[i]) {
+        const ort_function *f = &index->model->functions.data[i];
+        if (!strcmp(f->domain, domain) && (!overload || !strcmp(f->overload, overload)))
+            return f;
+    }
+    return NULL;
+}
+
+static bool calls(const ort_graph *graph, const ort_function_index *index)
+{
     const ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
-        for (size_t i = 0; i < model->functions.count; i++)
-            if (!strcmp(model->functions.data[i].name, node->op_type) &&
-                !strcmp(model->functions.data[i].domain, node->domain))
-                return true;
+        if (ort_functions_find(index, node->domain, node->op_type, NULL))
+            return true;
         for (int b = 0; b < node->body_count; b++)
-            if (ort_graph_calls_functions(node->bodies[b]))
+            if (calls(node->bodies[b], index))
                 return true;
     }
     return false;
+}
+
+bool ort_graph_calls_functions(const ort_graph *graph)
+{
+    ort_function_index index;
+    if (!graph->model->functions.count)
+        return false;
+    if (ort_functions_index(graph->model, &index, NULL) != ORT_OK)
+        return true; /* they are kept */
+    bool any = calls(graph, &index);
+    ort_functions_index_release(&index);
+    return any;
 }
 
 static bool visit_nodes(Onnx__NodeProto *const *nodes, size_t count, ort_function_visit *visit,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "graph/uses.h"
 #include "io/blob.h"
 
@@ -109,26 +110,47 @@ ort_id ort_graph_find_value(const ort_graph *graph, const char *name)
     return *name && ort_hashmap_get_str(&graph->names, name, &id) ? (ort_id)id : ORT_ID_NONE;
 }
 
-/* `name`, or the first of name_1, name_2... that is free; in the arena. */
+size_t ort_free_number(size_t first, ort_taken *taken, void *arg)
+{
+    size_t low = first, high = first;
+    for (size_t step = 1; taken(arg, high); step *= 2) {
+        low = high;
+        high += step;
+    }
+    while (high - low > 1) { /* low is taken, high is free */
+        size_t middle = low + (high - low) / 2;
+        if (taken(arg, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+typedef struct numbered { /* stem_0, stem_1... */
+    const ort_graph *graph;
+    const char *stem;
+    ort_strbuf text;
+} numbered;
+
+static bool is_taken(void *arg, size_t number)
+{
+    numbered *n = arg;
+    ort_strbuf_clear(&n->text);
+    ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
+    return !n->text.failed && ort_graph_find_value(n->graph, n->text.data) != ORT_ID_NONE;
+}
+
+/* `name`, or one of name_1, name_2... that is free; in the arena. */
 static const char *free_name(ort_graph *graph, const char *name)
 {
-    ort_arena *arena = &graph->model->arena;
+    numbered n = {.graph = graph, .stem = *name ? name : "v"};
     if (*name && ort_graph_find_value(graph, name) == ORT_ID_NONE)
-        return ort_arena_strdup(arena, name);
-    const char *stem = *name ? name : "v";
-    char text[64];
-    for (size_t i = *name ? 1 : graph->values.count;; i++) {
-        size_t length = strlen(stem);
-        if (length + 24 > sizeof text) { /* long names: only the number is tried in place */
-            const char *candidate = ort_arena_printf(arena, "%s_%zu", stem, i);
-            if (!candidate || ort_graph_find_value(graph, candidate) == ORT_ID_NONE)
-                return candidate;
-            continue;
-        }
-        snprintf(text, sizeof text, "%s_%zu", stem, i);
-        if (ort_graph_find_value(graph, text) == ORT_ID_NONE)
-            return ort_arena_strdup(arena, text);
-    }
+        return ort_arena_strdup(&graph->model->arena, name);
+    size_t number = ort_free_number(*name ? 1 : graph->values.count, is_taken, &n);
+    bool failed = n.text.failed;
+    ort_strbuf_release(&n.text);
+    return failed ? NULL : ort_arena_printf(&graph->model->arena, "%s_%zu", n.stem, number);
 }
 
 ort_id ort_graph_add_value(ort_graph *graph, const char *name)
@@ -197,7 +219,7 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
     for (int i = 0; i < input_count; i++)
         if (inputs[i] != ORT_ID_NONE) {
             graph->values.data[inputs[i]]->use_count++;
-            ort_uses_add(graph, inputs[i], node->id);
+            ort_uses_add(graph, inputs[i], node->id, i);
         }
     for (int i = 0; i < output_count; i++)
         if (outputs[i] != ORT_ID_NONE) {
@@ -280,7 +302,7 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
     if (value != ORT_ID_NONE)
         graph->values.data[value]->use_count++;
     node->inputs[slot] = value;
-    ort_uses_add(graph, value, node->id);
+    ort_uses_add(graph, value, node->id, slot);
     ort_graph_touch(graph, node);
 }
 
@@ -328,7 +350,7 @@ static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_
         if (node->implicit[i] == from) {
             graph->values.data[from]->use_count--;
             graph->values.data[to]->use_count++;
-            ort_uses_add(graph, to, node->id);
+            ort_uses_add(graph, to, node->id, ORT_READS_ANYWHERE);
         }
         node->implicit[kept++] = id;
     }
@@ -348,6 +370,10 @@ void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to)
     ort_readers readers = ort_readers_of(graph, from);
     ort_node *node;
     while ((node = ort_readers_next(&readers))) {
+        if (readers.slot != ORT_READS_ANYWHERE) {
+            ort_node_set_input(graph, node, readers.slot, to);
+            continue;
+        }
         for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] == from)
                 ort_node_set_input(graph, node, i, to);

@@ -44,12 +44,13 @@ typedef struct ort_type {
     const struct ort_type *element; /* of a sequence or optional; value type of a map */
 } ort_type;
 
-/* All that is known of a value before it is computed. */
+/* All that is known of a value before it is computed. The type comes last: it is large, and most
+ * questions of passes are answered by what stands before it, in one line of the cache. */
 typedef struct ort_fact {
-    ort_type type;
     const ort_tensor *value; /* its constant value, or NULL */
     const ort_dim *symbolic; /* integer tensor of rank 0 or 1 whose elements are dims, or NULL */
     int symbolic_count;
+    ort_type type;
 } ort_fact;
 
 /* "float[batch,3,224,224]", "seq(map(string,float))"; returns text. */
@@ -217,8 +218,20 @@ ort_status ort_model_import(const struct ort_source *source, const struct ort_re
 ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
 /* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
-/* function.c: does a node of this graph, or of a body in it, call a function of its model? */
+/* function.c: does a node of this graph, or of a body in it, call a function of its model? (Without
+ * memory to tell, true.) */
 bool ort_graph_calls_functions(const ort_graph *graph);
+/* The functions of a model by name; good until one is added or taken out. */
+typedef struct ort_function_index {
+    const ort_model *model;
+    ort_hashmap first; /* of a name; keys lie in the model */
+    size_t *next;      /* by function: the next of the same name, or their number */
+} ort_function_index;
+ort_status ort_functions_index(const ort_model *model, ort_function_index *index, ort_error *err);
+void ort_functions_index_release(ort_function_index *index);
+/* NULL: there is none. overload NULL: any. */
+const ort_function *ort_functions_find(const ort_function_index *index, const char *domain,
+                                       const char *name, const char *overload);
 /* Nodes in the body of a function, Constant nodes not. */
 size_t ort_function_node_count(const ort_function *function);
 /* function.c: the operators in a function, those of bodies included, until `visit` says no. */
@@ -273,6 +286,10 @@ void ort_model_forget(const ort_model *model, const void *bytes, size_t count);
 
 /* ---- editing (used by op/edit.c, import and function inlining) */
 
+/* The first number from `first` on that isn't taken, where the taken ones follow each other; else a
+ * free one behind a taken one. Asks about the logarithm of them. */
+typedef bool ort_taken(void *arg, size_t number);
+size_t ort_free_number(size_t first, ort_taken *taken, void *arg);
 /* A value with this name (made unique when taken or ""); ORT_ID_NONE when memory is exhausted. */
 ort_id ort_graph_add_value(ort_graph *graph, const char *name);
 /* An initializer that borrows `tensor` (its data must outlive the model: arena or blob). */

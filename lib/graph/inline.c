@@ -21,20 +21,10 @@ typedef struct chain { /* the functions being expanded, innermost first */
 
 typedef struct inliner {
     ort_builder builder;
+    ort_function_index functions;
     size_t made; /* nodes */
     ort_error *err;
 } inliner;
-
-static const ort_function *find_function(const ort_model *model, const ort_node *node)
-{
-    for (size_t i = 0; i < model->functions.count; i++) {
-        const ort_function *f = &model->functions.data[i];
-        if (!strcmp(f->name, node->op_type) && !strcmp(f->domain, node->domain) &&
-            !strcmp(f->overload, node->overload))
-            return f;
-    }
-    return NULL;
-}
 
 static ort_status expand_graph(inliner *x, ort_graph *graph, const chain *outer);
 
@@ -173,7 +163,8 @@ static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, cons
 
 static ort_status expand_if_call(inliner *x, ort_graph *graph, ort_node *node, const chain *outer)
 {
-    const ort_function *f = find_function(graph->model, node);
+    const ort_function *f = ort_functions_find(&x->functions, node->domain, node->op_type,
+                                               node->overload);
     if (f)
         return expand_node(x, graph, node, f, outer);
     for (int i = 0; i < node->body_count; i++)
@@ -242,9 +233,12 @@ ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err)
         return ORT_OK;
     inliner x = {.err = err};
     ORT_TRY(ort_builder_init(&x.builder, graph->model, err));
-    ort_status status = expand_graph(&x, graph, NULL);
+    ort_status status = ort_functions_index(graph->model, &x.functions, err);
+    if (status == ORT_OK)
+        status = expand_graph(&x, graph, NULL);
     ort_status finished = ort_builder_finish(&x.builder, status == ORT_OK ? err : NULL);
     ort_builder_release(&x.builder);
+    ort_functions_index_release(&x.functions);
     return status == ORT_OK ? finished : status;
 }
 

@@ -1,4 +1,5 @@
-/* uses.c - the index of readers: per value a list of node ids, latest first, in one array. */
+/* uses.c - the index of readers: per value a list of uses, latest first, in one array. A use says
+ * where its node reads: nodes may have a hundred thousand inputs. */
 #include "graph/uses.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 typedef struct use {
     ort_id node;
+    int slot; /* of its inputs; ORT_READS_ANYWHERE: a capture */
     uint32_t next;
 } use;
 
@@ -25,12 +27,12 @@ void ort_uses_release(ort_graph *graph)
     graph->uses = NULL;
 }
 
-static bool add(ort_uses *uses, ort_id value, ort_id node)
+static bool add(ort_uses *uses, ort_id value, ort_id node, int slot)
 {
     while (uses->heads.count <= value)
         if (!ort_vec_push(&uses->heads, END))
             return false;
-    use entry = {node, uses->heads.data[value]};
+    use entry = {node, slot, uses->heads.data[value]};
     uint32_t at = (uint32_t)uses->list.count;
     if (at == END || !ort_vec_push(&uses->list, entry))
         return false;
@@ -38,9 +40,9 @@ static bool add(ort_uses *uses, ort_id value, ort_id node)
     return true;
 }
 
-void ort_uses_add(ort_graph *graph, ort_id value, ort_id node)
+void ort_uses_add(ort_graph *graph, ort_id value, ort_id node, int slot)
 {
-    if (graph->uses && value != ORT_ID_NONE && !add(graph->uses, value, node))
+    if (graph->uses && value != ORT_ID_NONE && !add(graph->uses, value, node, slot))
         ort_uses_release(graph); /* made again, or scanned without, at the next question */
 }
 
@@ -51,9 +53,9 @@ static void build(ort_graph *graph)
     for (size_t n = graph->nodes.count; n-- > 0;) {
         const ort_node *node = graph->nodes.data[n];
         for (int i = 0; !node->removed && i < node->input_count; i++)
-            ort_uses_add(graph, node->inputs[i], node->id);
+            ort_uses_add(graph, node->inputs[i], node->id, i);
         for (int i = 0; !node->removed && i < node->implicit_count; i++)
-            ort_uses_add(graph, node->implicit[i], node->id);
+            ort_uses_add(graph, node->implicit[i], node->id, ORT_READS_ANYWHERE);
     }
 }
 
@@ -63,7 +65,12 @@ ort_readers ort_readers_of(const ort_graph *graph, ort_id value)
     if (!graph->uses)
         build(r.graph);
     r.scan = !graph->uses;
-    r.at = r.scan ? 0 : value < graph->uses->heads.count ? graph->uses->heads.data[value] : END;
+    if (r.scan)
+        r.at = 0;
+    else if (value < graph->uses->heads.count && graph->values.data[value]->use_count > 0)
+        r.at = graph->uses->heads.data[value];
+    else
+        r.at = END;
     return r;
 }
 
@@ -83,6 +90,7 @@ ort_node *ort_readers_next(ort_readers *r)
     const ort_graph *graph = r->graph;
     for (;;) {
         ort_node *node;
+        int slot = ORT_READS_ANYWHERE;
         if (r->scan) {
             if (r->at >= graph->nodes.count)
                 return NULL;
@@ -92,9 +100,14 @@ ort_node *ort_readers_next(ort_readers *r)
                 return NULL;
             const use *entry = &graph->uses->list.data[r->at];
             node = graph->nodes.data[entry->node];
+            slot = entry->slot;
             r->at = entry->next;
         }
-        if (!node->removed && reads(node, r->value))
+        if (node->removed)
+            continue;
+        bool there = slot >= 0 && slot < node->input_count && node->inputs[slot] == r->value;
+        r->slot = there ? slot : ORT_READS_ANYWHERE;
+        if (there || reads(node, r->value))
             return node;
     }
 }

@@ -7,20 +7,25 @@
 
 #include "graph/graph.h"
 
+#define ORT_READS_ANYWHERE (-1)
+
 /* The live nodes of the value's graph that read or capture it; a node may come more than once, and
  * not in the order of the graph. Edits are allowed on the way. */
 typedef struct ort_readers {
     ort_graph *graph;
     ort_id value;
     uint32_t at; /* entry of the index, or next node id of a scan */
+    int slot;    /* where the node reads it; another slot comes by itself. ORT_READS_ANYWHERE: in
+                  * any of its inputs and captures */
     bool scan;
 } ort_readers;
 
 ort_readers ort_readers_of(const ort_graph *graph, ort_id value);
 ort_node *ort_readers_next(ort_readers *readers); /* NULL: no more */
 
-/* ---- for graph.c: `node` reads or captures `value` now; the index goes with its graph */
-void ort_uses_add(ort_graph *graph, ort_id value, ort_id node);
+/* ---- for graph.c: `node` reads `value` in input `slot` or captures it (ORT_READS_ANYWHERE) now;
+ * the index goes with its graph */
+void ort_uses_add(ort_graph *graph, ort_id value, ort_id node, int slot);
 void ort_uses_release(ort_graph *graph);
 
 #endif

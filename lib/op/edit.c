@@ -195,8 +195,14 @@ const char *ort_edit_origin_of(const ort_node *node)
 
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b)
 {
-    return ort_arena_printf(&graph->model->arena, "%s+%s", ort_edit_origin_of(a),
-                            ort_edit_origin_of(b));
+    const char *first = ort_edit_origin_of(a), *second = ort_edit_origin_of(b);
+    if (strlen(first) + strlen(second) < ORT_EDIT_ORIGIN_BYTES)
+        return ort_arena_printf(&graph->model->arena, "%s+%s", first, second);
+    const char *longer = strlen(first) < strlen(second) ? second : first;
+    size_t length = strlen(longer), more = strlen(ORT_EDIT_ORIGIN_MORE);
+    if (length > more && !strcmp(longer + length - more, ORT_EDIT_ORIGIN_MORE))
+        return longer;
+    return ort_arena_printf(&graph->model->arena, "%s" ORT_EDIT_ORIGIN_MORE, longer);
 }
 
 ort_status ort_edit_finish(ort_graph *graph, ort_error *err)

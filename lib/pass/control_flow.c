@@ -101,7 +101,7 @@ static ort_status inline_if(site *s, ort_error *err)
     for (size_t i = 0; i < outs; i++)
         list[i] = (int)i < s->node->output_count ? s->node->outputs[i] : ORT_ID_NONE;
     round_io io = {.map = list + 2 * outs, .outputs = list, .results = list + outs, .first = true};
-    ort_status status = ort_name_counts_take(s->counts, s->c->graph->model, s->node, err);
+    ort_status status = ort_name_counts_take(s->counts, s->c->graph, s->node, err);
     ort_graph_remove_node(s->c->graph, s->node);
     if (!status)
         status = copy_round(s, &io, "", err);
@@ -319,7 +319,7 @@ static ort_status unroll(site *s, ort_error *err)
     u.state = u.results + outs;
     u.map = u.state + s->carried;
     u.parts = u.map + values;
-    ort_status status = ort_name_counts_take(s->counts, s->c->graph->model, s->node, err);
+    ort_status status = ort_name_counts_take(s->counts, s->c->graph, s->node, err);
     ort_graph_remove_node(s->c->graph, s->node); /* its outputs are free, its inputs still known */
     if (!status)
         status = unroll_rounds(s, &u, err);

@@ -359,14 +359,19 @@ const ort_type *ort_match_type(const ort_match *match, const ort_graph *graph, c
 const char *ort_match_remove(ort_pass_context *c, const ort_match *m)
 {
     ort_strbuf text = {0};
+    bool left_out = false;
     for (int i = m->node_count; i-- > 0;) {
         ort_node *node = m->nodes[i];
         if (m->shared[i])
             continue;
-        ort_strbuf_addf(&text, "%s%s", ort_strbuf_text(&text)[0] ? "+" : "",
-                        ort_edit_origin_of(node));
+        const char *of = ort_edit_origin_of(node);
+        left_out = left_out || text.length + strlen(of) > ORT_EDIT_ORIGIN_BYTES;
+        if (!left_out || !text.length)
+            ort_strbuf_addf(&text, "%s%s", text.length ? "+" : "", of);
         ort_graph_remove_node(c->graph, node);
     }
+    if (left_out)
+        ort_strbuf_add(&text, ORT_EDIT_ORIGIN_MORE);
     const char *origin = ort_arena_strdup(&c->graph->model->arena, ort_strbuf_text(&text));
     ort_strbuf_release(&text);
     return origin;

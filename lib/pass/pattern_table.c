@@ -1,7 +1,9 @@
 /* pattern_table.c - the forms of a pass (pattern.h), tried at every node of a graph.
  *
  * A model has a few dozen kinds of nodes and a table a few dozen forms, most of which no node can
- * be the root of: which may is found once for each operator's row, and their text parsed then. */
+ * be the root of: which may is found once for each operator's row, and their text parsed then.
+ * Of those, most ask for operators before the root that aren't there: that is told by sets of
+ * operators in 64 bits, where two operators may share a bit, before anything is matched. */
 #include "pass/pattern_match.h"
 
 #include <assert.h>
@@ -9,6 +11,13 @@
 #include <string.h>
 
 #include "base/error.h"
+
+enum { FORM_NEEDS = 2 };
+
+typedef struct choice {
+    int form;
+    uint64_t needs[FORM_NEEDS]; /* by child of the root: any of these operators; 0: no more */
+} choice;
 
 typedef struct root_list { /* the forms whose root may be a node of this row */
     const ort_op *op;
@@ -20,7 +29,7 @@ struct ort_pattern_table {
     int count;
     ort_arena arena;        /* of the parsed forms */
     ort_pattern **patterns; /* by form; NULL: not needed so far */
-    ORT_VEC(int) choices;
+    ORT_VEC(choice) choices;
     ORT_VEC(root_list) lists;
     uint16_t slots[256];    /* by hash of the row: where its list may be, plus 1 */
 };
@@ -57,6 +66,59 @@ static bool may_be_root(const char *text, const ort_op *op)
     return ort_pattern_names_operator(name, strcspn(name, " )"), op);
 }
 
+static uint64_t operator_bit(const char *name)
+{
+    return (uint64_t)1 << ((unsigned char)name[0] * 5 + (unsigned char)name[1]) % 64;
+}
+
+/* "A|ms.B" */
+static uint64_t operator_set(const char *text, const char *end)
+{
+    uint64_t set = 0;
+    for (const char *at = text, *stop; at < end; at = stop + 1) {
+        stop = memchr(at, '|', (size_t)(end - at));
+        if (!stop)
+            stop = end;
+        if (!strncmp(at, "ms.", 3))
+            at += 3;
+        assert(stop - at > 1);
+        set |= operator_bit(at);
+    }
+    return set;
+}
+
+static choice choice_of(const ort_pattern *p, int form)
+{
+    choice c = {.form = form};
+    int count = 0;
+    for (short child = p->terms[0].first; child >= 0; child = p->terms[child].next) {
+        const ort_term *t = &p->terms[child];
+        if (t->kind == '(' && count < FORM_NEEDS)
+            c.needs[count++] = operator_set(t->text, t->text + t->length);
+    }
+    return c;
+}
+
+/* The operators before a node. */
+static uint64_t operators_before(const ort_graph *graph, const ort_node *node)
+{
+    uint64_t set = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_node *producer = ort_edit_producer(graph, node->inputs[i]);
+        if (producer && producer->op)
+            set |= operator_bit(producer->op->name);
+    }
+    return set;
+}
+
+static bool has_needs(const choice *c, uint64_t before)
+{
+    for (int i = 0; i < FORM_NEEDS && c->needs[i]; i++)
+        if (!(c->needs[i] & before))
+            return false;
+    return true;
+}
+
 static bool add_choice(struct ort_pattern_table *table, int form)
 {
     ort_pattern *p = table->patterns[form];
@@ -67,7 +129,7 @@ static bool add_choice(struct ort_pattern_table *table, int form)
         ort_pattern_parse(p, table->forms[form].text);
         table->patterns[form] = p;
     }
-    return ort_vec_push(&table->choices, form);
+    return ort_vec_push(&table->choices, choice_of(p, form));
 }
 
 static const root_list *add_list(struct ort_pattern_table *table, const ort_op *op)
@@ -98,13 +160,15 @@ static const root_list *roots_of(struct ort_pattern_table *table, const ort_op *
     return list;
 }
 
-static void note_near_miss(const ort_pass_context *c, const root_list *list, ort_node *node,
-                           ort_match *match)
+static void note_near_miss(const ort_pass_context *c, const root_list *list, uint64_t before,
+                           ort_node *node, ort_match *match)
 {
+    const choice *choices = c->patterns->choices.data + list->first;
     for (int i = 0; i < list->count; i++) {
-        const ort_pattern *p = c->patterns->patterns[c->patterns->choices.data[list->first + i]];
+        const ort_pattern *p = c->patterns->patterns[choices[i].form];
         char miss[ORT_PATTERN_MISS];
-        if (!ort_pattern_match(p, c->graph, node, match, miss) || match->node_count < 2)
+        if (!has_needs(&choices[i], before) ||
+            !ort_pattern_match(p, c->graph, node, match, miss) || match->node_count < 2)
             continue;
         ort_pass_note(c, node, "%s", miss);
         break;
@@ -115,13 +179,16 @@ static void note_near_miss(const ort_pass_context *c, const root_list *list, ort
 static int find_form(const ort_pass_context *c, const root_list *list, ort_node *node,
                      ort_match *match)
 {
+    const choice *choices = c->patterns->choices.data + list->first;
+    uint64_t before = operators_before(c->graph, node);
     for (int i = 0; i < list->count; i++) {
-        int form = c->patterns->choices.data[list->first + i];
-        if (ort_pattern_match(c->patterns->patterns[form], c->graph, node, match, NULL))
-            return form;
+        const ort_pattern *p = c->patterns->patterns[choices[i].form];
+        if (has_needs(&choices[i], before) &&
+            ort_pattern_match(p, c->graph, node, match, NULL))
+            return choices[i].form;
     }
     if (c->near_misses)
-        note_near_miss(c, list, node, match);
+        note_near_miss(c, list, before, node, match);
     return -1;
 }
 

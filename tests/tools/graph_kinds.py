@@ -101,5 +101,58 @@ def nested(count, depth=25):
     return whole(nodes + [node("Identity", [at], ["out"])])
 
 
+def known_inside(count):
+    """Conditions of the data, each with one of a constant condition in a branch."""
+    nodes = BIT + [node("Shape", ["x"], ["dims"]), node("Squeeze", ["dims"], ["one"]),
+                   node("Cast", ["one"], ["known"], attributes={"to": 9})]
+    at = "x"
+    for i in range(count // 5):
+        nodes.append(choice("bit", f"v{i}", [exp_or_tanh("known", f"k{i}", at)], f"k{i}",
+                            [node("Tanh", [at], [f"w{i}"])], f"w{i}"))
+        at = f"v{i}"
+    return whole(nodes + [node("Identity", [at], ["out"])])
+
+
+def same(count):
+    """A chain that becomes one node."""
+    return whole([node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}" if i + 1 < count else "out"])
+                  for i in range(count)])
+
+
+def twins(count):
+    """Pairs of nodes that compute the same, all read by one node."""
+    each = [node("Mul", ["x", f"c{i // 2}"], [f"m{i}"]) for i in range(count - 1)]
+    return whole(each + [node("Sum", [f"m{i}" for i in range(count - 1)], ["out"])],
+                 [initializer(f"c{i}", [1], [i + 0.5]) for i in range(count // 2)])
+
+
+def quantized(count):
+    """Activations through codes and back."""
+    nodes, at = [], "x"
+    for i in range(count // 3):
+        nodes += [node("QuantizeLinear", [at, "scale", "zero"], [f"q{i}"]),
+                  node("DequantizeLinear", [f"q{i}", "scale", "zero"], [f"d{i}"]),
+                  node("Relu" if i % 2 else "Tanh", [f"d{i}"], [f"v{i}"])]
+        at = f"v{i}"
+    return whole(nodes + [node("Identity", [at], ["out"])],
+                 [initializer("scale", [], [0.1]), field(2, 3) + field(8, "zero") + field(9, b"\0")])
+
+
+def functions(count):
+    """Calls of as many functions, of two nodes each."""
+    nodes, at, bodies = [], "x", b""
+    for i in range(count // 3):
+        bodies += field(25, field(1, f"f{i}") + field(4, "a") + field(5, "b") +
+                        field(7, node("Exp" if i % 2 else "Tanh", ["a"], ["t"])) +
+                        field(7, node("Add", ["t", "a"], ["b"])) +
+                        field(9, field(1, "") + field(2, 17)) + field(10, "own"))
+        nodes.append(node(f"f{i}", [at], [f"v{i}"], domain="own"))
+        at = f"v{i}"
+    nodes.append(node("Identity", [at], ["out"]))
+    return whole(nodes) + bodies + field(8, field(1, "own") + field(2, 1))
+
+
 KINDS = {"a chain": chain, "one wide sum": wide, "diamonds": diamonds, "constants": constants,
-         "subgraphs": subgraphs, "known conditions": known_conditions, "nested conditions": nested}
+         "subgraphs": subgraphs, "known conditions": known_conditions, "nested conditions": nested,
+         "known conditions inside": known_inside, "a chain of the same": same, "twins": twins,
+         "quantized": quantized, "functions": functions}

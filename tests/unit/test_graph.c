@@ -9,6 +9,7 @@
 #include "graph/diff.h"
 #include "graph/extract.h"
 #include "graph/override.h"
+#include "graph/uses.h"
 #include "io/source.h"
 #include "io/wire.h"
 
@@ -212,6 +213,72 @@ static void sorting(test_state *test)
     ort_env_free(env);
 }
 
+/* ---- numbers and readers: what must not cost in proportion to what is there */
+
+static bool below(void *arg, size_t number)
+{
+    size_t *questions = arg;
+    ++*questions;
+    return number < 70000;
+}
+
+static void numbering(test_state *test)
+{
+    ort_env *env = NULL;
+    ort_strbuf bytes = {0};
+    ort_model *model = NULL;
+    size_t questions = 0;
+    char name[24];
+    CHECK(ort_free_number(3, below, &questions) == 70000 && questions < 40);
+    CHECK(ort_free_number(70000, below, &questions) == 70000);
+    CHECK(!ort_env_new(NULL, &env, NULL));
+    chain(&bytes, 1);
+    CHECK(!load(env, &bytes, &model, NULL));
+    for (int i = 1; i < 100; i++) {
+        ort_id id = ort_graph_add_value(model->graph, "x");
+        CHECK(id != ORT_ID_NONE);
+        snprintf(name, sizeof name, "x_%d", i);
+        CHECK_TEXT(model->graph->values.data[id]->name, name);
+    }
+    ort_model_free(model);
+    ort_strbuf_release(&bytes);
+    ort_env_free(env);
+}
+
+/* A node that reads a value in several slots, an absent input between them. */
+static void readers(test_state *test)
+{
+    ort_env *env = NULL;
+    ort_strbuf bytes = {0};
+    ort_model *model = NULL;
+    CHECK(!ort_env_new(NULL, &env, NULL));
+    chain(&bytes, 1);
+    CHECK(!load(env, &bytes, &model, NULL));
+    ort_graph *graph = model->graph;
+    ort_id a = ort_graph_add_value(graph, "a"), b = ort_graph_add_value(graph, "b");
+    ort_id in[5] = {a, ORT_ID_NONE, a, b, a}, out[2] = {ort_graph_add_value(graph, "p"),
+                                                       ort_graph_add_value(graph, "q")};
+    ort_node *wide = ort_graph_add_node(graph, "", "Sum", "wide", in, 5, &out[0], 1);
+    ort_node *other = ort_graph_add_node(graph, "", "Neg", "other", &a, 1, &out[1], 1);
+    CHECK(wide && other && graph->values.data[a]->use_count == 4);
+    ort_graph_replace_uses(graph, a, b);
+    CHECK(graph->values.data[a]->use_count == 0 && graph->values.data[b]->use_count == 5);
+    CHECK(wide->inputs[0] == b && wide->inputs[1] == ORT_ID_NONE && wide->inputs[2] == b &&
+          wide->inputs[4] == b && other->inputs[0] == b);
+    ort_readers r = ort_readers_of(graph, a);
+    CHECK(!ort_readers_next(&r));
+    ort_node_set_input(graph, wide, 2, a);
+    r = ort_readers_of(graph, a);
+    CHECK(ort_readers_next(&r) == wide && r.slot == 2);
+    ort_graph_remove_node(graph, other);
+    r = ort_readers_of(graph, b);
+    for (ort_node *node; (node = ort_readers_next(&r));)
+        CHECK(node == wide);
+    ort_model_free(model);
+    ort_strbuf_release(&bytes);
+    ort_env_free(env);
+}
+
 /* ---- functions */
 
 static void function(ort_strbuf *model, const char *name, const char *body)
@@ -270,6 +337,24 @@ static void functions(test_state *test)
     ort_model_free(model);
     ort_strbuf_release(&bytes);
     ort_env_free(env);
+}
+
+/* Functions of one name in several domains and overloads. */
+static void overloads(test_state *test)
+{
+    ort_function all[] = {{.name = "f", .domain = "a", .overload = ""},
+                          {.name = "g", .domain = "a", .overload = ""},
+                          {.name = "f", .domain = "b", .overload = "two"},
+                          {.name = "f", .domain = "a", .overload = "two"}};
+    ort_model model = {.functions = {all, 4, 4}};
+    ort_function_index index;
+    CHECK(!ort_functions_index(&model, &index, NULL));
+    CHECK(ort_functions_find(&index, "a", "f", "") == &all[0]);
+    CHECK(ort_functions_find(&index, "a", "f", "two") == &all[3]);
+    CHECK(ort_functions_find(&index, "b", "f", NULL) == &all[2]);
+    CHECK(!ort_functions_find(&index, "b", "f", "") && !ort_functions_find(&index, "b", "g", NULL));
+    CHECK(!ort_functions_find(&index, "a", "h", NULL));
+    ort_functions_index_release(&index);
 }
 
 /* ---- saving */
@@ -508,7 +593,10 @@ int main(void)
     RUN(test, dims);
     RUN(test, problems_at_once);
     RUN(test, sorting);
+    RUN(test, numbering);
+    RUN(test, readers);
     RUN(test, functions);
+    RUN(test, overloads);
     RUN(test, saving);
     RUN(test, clones);
     RUN(test, comparing);

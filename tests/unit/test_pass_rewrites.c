@@ -543,6 +543,30 @@ static void distances(test_state *test)
     }
 }
 
+/* Thousands of Relus become one: its origin names the first and says that there are more. */
+static void long_origins(test_state *test)
+{
+    enum { COUNT = 3000 };
+    net n;
+    char in[16] = "x", out[16];
+    CHECK(net_init(&n, NULL));
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 1, DIMS(2));
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(out, sizeof out, "v%d", i);
+        net_node(&n, "Relu", in, out);
+        memcpy(in, out, sizeof in);
+    }
+    net_output(&n, out);
+    net_end(&n);
+    CHECK(rewrite(&n, false) == COUNT - 1);
+    const ort_node *left = node_of(&n, "Relu");
+    CHECK(left && left->origin);
+    size_t length = strlen(left->origin), more = strlen(ORT_EDIT_ORIGIN_MORE);
+    CHECK(length > ORT_EDIT_ORIGIN_BYTES / 2 && length <= ORT_EDIT_ORIGIN_BYTES + more);
+    CHECK_TEXT(left->origin + length - more, ORT_EDIT_ORIGIN_MORE);
+    net_free(&n);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -560,5 +584,6 @@ int main(void)
     RUN(test, states);
     RUN(test, codes_through_moves);
     RUN(test, distances);
+    RUN(test, long_origins);
     return test->failures != 0;
 }
