@@ -5,14 +5,20 @@
 #include "net.h"
 #include "pass/pass.h"
 
-/* Nodes of this type; all with NULL. */
-NET_STATIC int count_ops(const net *n, const char *op_type)
+/* Nodes of this type, not those in bodies; all with NULL. */
+NET_STATIC int count_ops_in(const ort_graph *graph, const char *op_type)
 {
     ort_node *node;
     int count = 0;
-    ORT_EACH_NODE(n->model->graph, node)
+    ORT_EACH_NODE(graph, node)
         count += !op_type || !strcmp(node->op_type, op_type);
     return count;
+}
+
+/* The same of the main graph. */
+NET_STATIC int count_ops(const net *n, const char *op_type)
+{
+    return count_ops_in(n->model->graph, op_type);
 }
 
 /* `report` of the options of passes: arg is an int, the sum of changes. */

@@ -184,6 +184,30 @@ static void reordered_weights(test_state *test)
     CHECK_CASES(cases, 0);
 }
 
+/* What a body captures stays in the graph around it: nothing is gained by folding what reads it. */
+static void captured_weights(test_state *test)
+{
+    for (int own = 0; own < 2; own++) {
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_text(&n, "in x 64; inb c -; f w 64");
+        ort_node *node = net_node(&n, "If", "c", "y");
+        net_body(&n, node, "then_branch");
+        if (own)
+            net_text(&n, "f v 64; Abs v -> a; Add x a -> t; out t");
+        else
+            net_text(&n, "Abs w -> a; Add x a -> t; out t");
+        net_end(&n);
+        net_body(&n, node, "else_branch");
+        net_text(&n, "Add x w -> e; out e");
+        net_end(&n);
+        net_text(&n, "out y");
+        CHECK(*net_rewritten(&n, NULL, 0, 0));
+        CHECK(node->body_count == 2 && count_ops_in(node->bodies[0], "Abs") == !own);
+        net_free(&n);
+    }
+}
+
 /* What keeps every dimension goes, also where one has no name. */
 static void idle_reshapes(test_state *test)
 {
@@ -515,6 +539,7 @@ int main(void)
     RUN(test, no_round);
     RUN(test, scans);
     RUN(test, reordered_weights);
+    RUN(test, captured_weights);
     RUN(test, idle_reshapes);
     RUN(test, regions);
     RUN(test, transposes_that_stay);
