@@ -358,6 +358,46 @@ static ort_status convert_around(walk *w)
     return convert(w, w->goal);
 }
 
+/* Of other domains there are no rules: an operator means the same in both versions, or it stays. */
+static void settle_others(walk *w, ort_graph *graph)
+{
+    ort_node *node;
+    char label[256];
+    ORT_EACH_NODE(graph, node)
+    {
+        int own = *node->domain ? (int)ort_model_opset(w->model, node->domain) : 0;
+        for (int b = 0; b < node->body_count; b++)
+            settle_others(w, node->bodies[b]);
+        if (!own || !node->opset || node->opset == own)
+            continue;
+        if (ort_registry_find(w->registry, node->domain, node->op_type, own) == node->op)
+            node->opset = own;
+        else
+            ort_findings_add(w->blockers, ORT_FINDING_ERROR, "%s is of version %d of '%s', where "
+                             "the model imports %d", ort_node_label(node, label, sizeof label),
+                             node->opset, node->domain, own);
+    }
+}
+
+ort_status ort_model_settle_opsets(ort_model *model, const ort_registry *registry,
+                                   ort_findings *blockers, ort_error *err)
+{
+    int own = (int)ort_model_opset(model, ONNX);
+    walk w = {.model = model, .registry = registry, .blockers = blockers, .goal = own,
+              .reach = own, .err = err};
+    ort_hidden_defaults hidden = {0};
+    ort_status status = ort_rewrite_hide_defaults(model->graph, &hidden, err);
+    if (!status)
+        status = ort_graph_infer(model->graph, registry, NULL, err);
+    if (!status)
+        status = walk_to(&w, own);
+    if (!status)
+        settle_others(&w, model->graph);
+    ort_rewrite_restore_defaults(model->graph, &hidden);
+    sweep(model->graph);
+    return status;
+}
+
 ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registry, int opset,
                                    bool keep_functions, ort_findings *blockers, int *reach,
                                    ort_error *err)

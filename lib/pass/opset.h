@@ -27,6 +27,11 @@ ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registr
                                    bool keep_functions, ort_findings *blockers, int *reach,
                                    ort_error *err);
 
+/* Nodes that come from expanded functions of other versions are rewritten for the model's own.
+ * Those that can't be are blockers; they are left as they were. */
+ort_status ort_model_settle_opsets(ort_model *model, const ort_registry *registry,
+                                   ort_findings *blockers, ort_error *err);
+
 /* ---- functions that are kept (opset_functions.c) */
 
 /* Do all operators in functions mean the same at `opset`? Those that don't are blockers. */

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/findings.h"
+#include "base/log.h"
+#include "pass/opset.h"
 
 ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidden, ort_error *err)
 {
@@ -65,6 +67,48 @@ ort_status ort_rewrite_inline(ort_model *model, ort_error *err)
     return ORT_OK;
 }
 
+/* Do all functions import the versions that the model does? */
+static bool has_one_version(const ort_model *model)
+{
+    for (size_t i = 0; i < model->functions.count; i++) {
+        const ort_function *f = &model->functions.data[i];
+        for (int k = 0; k < f->opset_count; k++) {
+            int64_t own = ort_model_opset(model, f->opsets[k].domain);
+            if (own && own != f->opsets[k].version)
+                return false;
+        }
+    }
+    return true;
+}
+
+static ort_status expand_and_settle(ort_model *model, const ort_registry *registry,
+                                    ort_findings *blockers, ort_error *err)
+{
+    ORT_TRY(ort_rewrite_inline(model, err));
+    return ort_model_settle_opsets(model, registry, blockers, err);
+}
+
+/* What can't be written in the model's version is tried on a copy; then all functions stay. */
+static ort_status expand(ort_model *model, const ort_pass_options *options, ort_error *err)
+{
+    ort_model *copy = NULL;
+    ort_findings *blockers = NULL;
+    ort_error why = {0};
+    if (has_one_version(model))
+        return ort_rewrite_inline(model, err);
+    ORT_TRY(ort_findings_new(&blockers, err));
+    ort_status status = ort_model_clone(model, &copy, err);
+    if (!status)
+        status = expand_and_settle(copy, options->registry, blockers, err);
+    ort_model_free(copy);
+    if (!status && ort_findings_to_error(blockers, ORT_ERROR_UNSUPPORTED, &why))
+        ort_log_write(options->log, ORT_LOG_WARNING, "functions stay: %s", why.message);
+    else if (!status)
+        status = expand_and_settle(model, options->registry, blockers, err);
+    ort_findings_free(blockers);
+    return status;
+}
+
 /* Of initializers and Constant nodes, in bodies too. */
 static size_t weight_bytes(const ort_graph *graph)
 {
@@ -121,7 +165,7 @@ ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
     }
     ORT_TRY(ort_rewrite_check(model, options->registry, err));
     if (!keep_functions && options->level > 0)
-        ORT_TRY(ort_rewrite_inline(model, err));
+        ORT_TRY(expand(model, options, err));
     ORT_TRY_GOTO(status, ort_rewrite_hide_defaults(model->graph, &hidden, err), done);
     ORT_TRY_GOTO(status, ort_graph_infer(model->graph, options->registry, NULL, err), done);
     ort_pass_options with_hidden = *options;

@@ -66,6 +66,24 @@ print([o["version"] for o in j["opsets"] if o["domain"] == "ai.onnx"][0], "IR", 
     works ort-optimize "$FX/calls.onnx" --opset 12 -q -o out.onnx
 }
 
+@test "functions of another version than the model's are rewritten for it, or stay" {
+    works ort-optimize "$FX/elder_calls.onnx" -o expanded.onnx
+    has "verified: "
+    run ort-inspect expanded.onnx --functions
+    [[ $output != *twice* ]]
+    [ "$(version_of expanded.onnx)" = "17 IR 8" ]
+    works ort-optimize expanded.onnx -q -o again.onnx
+    cmp expanded.onnx again.onnx
+    run ort-optimize "$FX/newer_calls.onnx" -o kept.onnx
+    [ "$status" = 0 ]
+    has "functions stay: node"
+    has "(BitwiseNot)"
+    has "needs opset 18"
+    run ort-inspect kept.onnx --functions
+    has twice
+    works ort-run "$FX/newer_calls.onnx" --random 1 --compare kept.onnx
+}
+
 @test "--opset refuses what is no version" {
     fails 2 "opset 6 is none of 7 to 28" ort-optimize "$MODELS_DIR/digits.onnx" --opset 6 -o x.onnx
     fails 2 "opset 29 is none of 7 to 28" ort-optimize "$MODELS_DIR/digits.onnx" --opset 29

@@ -267,6 +267,11 @@ def opsets():
     twice = function("twice", [node("Add", ["p", "p"], ["s"]), node("Relu", ["s"], ["q"])], 17)
     total = function("total", [node("ReduceSum", ["p"], ["s"]), node("Mul", ["s", "p"], ["q"])],
                      17)
+    elder = function("twice", [node("Clip", ["p"], ["s"], attributes={"min": -1.0, "max": 1.0}),
+                               node("Relu", ["s"], ["q"])], 9)
+    newer = function("twice", [node("Cast", ["p"], ["i"], attributes={"to": INT64}),
+                               node("BitwiseNot", ["i"], ["n"], "not"),
+                               node("Cast", ["n"], ["q"], attributes={"to": FLOAT})], 18)
     points = [value_info("x", [1, 1, 4, 4]), value_info("where", [1, 2, 2, 2]),
               value_info("from", [4], INT64), value_info("to", [4], INT64),
               value_info("bits", [2, 3], INT64)]
@@ -284,6 +289,8 @@ def opsets():
         "branches.onnx": model([node("Neg", ["x"], ["b"]), choice],
                                [x, value_info("flag", [], 9)], [out], [integers("axis", [0])]),
         "calls.onnx": model(calls, [x], [out], domains=["acme"]) + twice + total,
+        "elder_calls.onnx": model(calls, [x], [out], domains=["acme"]) + elder + total,
+        "newer_calls.onnx": model(calls, [x], [out], domains=["acme"]) + newer + total,
     }
 
 
