@@ -190,13 +190,12 @@ static void captured_weights(test_state *test)
     for (int own = 0; own < 2; own++) {
         net n;
         CHECK(net_init(&n, NULL));
-        net_text(&n, "in x 64; inb c -; f w 64");
+        net_text(&n, "in x 64; inb c -");
+        net_text(&n, own ? "f w 1" : "f w 64");
         ort_node *node = net_node(&n, "If", "c", "y");
         net_body(&n, node, "then_branch");
-        if (own)
-            net_text(&n, "f v 64; Abs v -> a; Add x a -> t; out t");
-        else
-            net_text(&n, "Abs w -> a; Add x a -> t; out t");
+        net_text(&n, own ? "f v 64; Abs v -> magnitudes" : "Abs w -> magnitudes");
+        net_text(&n, "Add x magnitudes -> t; out t");
         net_end(&n);
         net_body(&n, node, "else_branch");
         net_text(&n, "Add x w -> e; out e");
