@@ -86,6 +86,17 @@ static int assign(feed *f, const ort_tensors *tensors, const char *label, ort_va
     return 0;
 }
 
+/* The value of an input in every run, which the feed shares. */
+static int fix(feed *f, size_t index, ort_value *value)
+{
+    ort_error err = {0};
+    if ((f->held == NULL && ort_tensors_new(&f->held, &err) != ORT_OK) ||
+        ort_tensors_add(f->held, ort_session_input_name(f->session, index), value, &err) != ORT_OK)
+        return tool_fail(&err);
+    f->fixed[index] = value;
+    return 0;
+}
+
 /* Keep what a file gave as fixed inputs. */
 static int fix_file(feed *f, const char *path)
 {
@@ -94,13 +105,11 @@ static int fix_file(feed *f, const char *path)
     int status = load(path, &tensors);
     if (status == 0)
         status = assign(f, tensors, path, slots);
-    /* The values stay alive with `tensors`, which is kept until the tool ends. */
     for (size_t i = 0; i < f->count && status == 0; i++)
         if (slots[i] != NULL)
-            f->fixed[i] = slots[i];
+            status = fix(f, i, slots[i]);
     free(slots);
-    if (status != 0)
-        ort_tensors_free(tensors);
+    ort_tensors_free(tensors);
     return status;
 }
 
@@ -119,12 +128,12 @@ static int fix_named(feed *f, const char *name, const char *path)
             value = ort_tensors_value(tensors, k);
     if (value == NULL && ort_tensors_count(tensors) == 1)
         value = ort_tensors_value(tensors, 0);
-    if (value == NULL) {
-        ort_tensors_free(tensors);
-        return tool_usage("%s: holds several arrays and none is named '%s'", path, name);
-    }
-    f->fixed[index] = value; /* kept alive by `tensors` until the tool ends */
-    return 0;
+    if (value == NULL)
+        status = tool_usage("%s: holds several arrays and none is named '%s'", path, name);
+    else
+        status = fix(f, (size_t)index, value);
+    ort_tensors_free(tensors);
+    return status;
 }
 
 /* -i NAME=FILE, -i FILE, -i FOLDER. An existing file whose name holds '=' is taken as a file. */
@@ -172,14 +181,18 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
             int wanted = ort_session_input_dims(session, (size_t)target, want, 16);
             bool joined = wanted == rank && rank > 0;
             first = tensors;
-            if (rank >= 15)
-                return tool_usage("--stack: rank %d is too large", rank);
+            if (rank >= 15) {
+                status = tool_usage("--stack: rank %d is too large", rank);
+                break;
+            }
             dims[0] = (int64_t)files->count * (joined ? ort_value_dims(v)[0] : 1);
             memcpy(dims + 1, ort_value_dims(v) + (joined ? 1 : 0),
                    (size_t)(rank - (joined ? 1 : 0)) * sizeof *dims);
             if (ort_value_new_tensor(ort_value_dtype(v), rank + (joined ? 0 : 1), dims, &batch,
-                                     &err) != ORT_OK)
-                return tool_fail(&err);
+                                     &err) != ORT_OK) {
+                status = tool_fail(&err);
+                break;
+            }
             bytes = ort_value_bytes(v);
         } else if (ort_value_bytes(v) != bytes ||
                    ort_value_dtype(v) != ort_value_dtype(batch)) {
@@ -193,7 +206,9 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
             ort_tensors_free(tensors);
     }
     ort_tensors_free(first);
-    f->fixed[target] = batch;
+    if (status == 0 && batch != NULL)
+        status = fix(f, (size_t)target, batch);
+    ort_value_free(batch);
     return status;
 }
 
@@ -250,16 +265,20 @@ static int add_random(feed *f, ort_value **inputs)
 {
     ort_error err = {0};
     ort_value **made = tool_alloc((f->count + 1) * sizeof *made);
-    if (ort_session_random_inputs(f->session, f->seed, made, &err) != ORT_OK)
+    if (ort_session_random_inputs(f->session, f->seed, made, &err) != ORT_OK) {
+        free(made);
         return tool_fail(&err);
+    }
+    int status = 0;
     for (size_t i = 0; i < f->count; i++) {
-        if (inputs[i] == NULL && f->fixed[i] == NULL)
-            f->fixed[i] = inputs[i] = made[i];
-        else
-            ort_value_free(made[i]);
+        if (inputs[i] == NULL && f->fixed[i] == NULL && made[i] != NULL && status == 0) {
+            inputs[i] = made[i];
+            status = fix(f, i, made[i]);
+        }
+        ort_value_free(made[i]);
     }
     free(made);
-    return 0;
+    return status;
 }
 
 int feed_next(feed *f, ort_value **inputs, bool *end)
@@ -298,6 +317,7 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
 void feed_close(feed *f)
 {
     ort_tensors_free(f->record);
+    ort_tensors_free(f->held);
     free(f->fixed);
     if (f->stream != NULL && f->stream != stdin)
         fclose(f->stream);

@@ -14,6 +14,7 @@ typedef struct feed {
     const ort_session *session;
     size_t count;           /* inputs of the session */
     ort_value **fixed;      /* [count] the same in every run; NULL: comes from the source */
+    ort_tensors *held;      /* what keeps those alive */
     string_list files;      /* one run per file */
     size_t next_file;
     FILE *stream;           /* one run per record */

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,14 @@ bad:
     return -1;
 }
 
+static int store_double(const char *option, const char *text, double *out)
+{
+    int status = option_parse_double(option, text, out);
+    if (status == 0 && (!isfinite(*out) || *out < 0))
+        status = tool_usage("%s: '%s' is not a number of 0 or more", option, text);
+    return status;
+}
+
 static int store(const option_row *row, void *target, const char *value)
 {
     char *field = (char *)target + row->offset;
@@ -185,11 +194,13 @@ static int store(const option_row *row, void *target, const char *value)
     case OPTION_SIZE:
         return option_parse_size(option, value, (size_t *)field);
     case OPTION_DOUBLE:
-        return option_parse_double(option, value, (double *)field);
+        return store_double(option, value, (double *)field);
     case OPTION_LIST:
         string_list_add((string_list *)field, value);
         return 0;
     case OPTION_SPLIT:
+        if (value[strspn(value, ",")] == '\0')
+            return tool_usage("%s: '%s' names nothing", option, value);
         string_list_add_split((string_list *)field, value);
         return 0;
     case OPTION_CALL:
@@ -252,4 +263,13 @@ int options_parse(const option_table *table, int argc, char **argv, void *target
     for (; optind < argc; optind++)
         string_list_add(rest, argv[optind]);
     return 0;
+}
+
+void options_release(const option_table *table, void *target, string_list *rest)
+{
+    for (const option_row *const *group = table->groups; *group != NULL; group++)
+        for (const option_row *row = *group; row->name != NULL; row++)
+            if (row->kind == OPTION_LIST || row->kind == OPTION_SPLIT)
+                string_list_release((string_list *)((char *)target + row->offset));
+    string_list_release(rest);
 }

@@ -17,9 +17,9 @@ typedef enum option_kind {
     OPTION_STRING, /* const char * */
     OPTION_INT,    /* int64_t; optional suffix k, M, G (binary) where the row says SIZE */
     OPTION_SIZE,   /* size_t bytes */
-    OPTION_DOUBLE,
+    OPTION_DOUBLE, /* finite, 0 or more */
     OPTION_LIST,   /* string_list, one item per use */
-    OPTION_SPLIT,  /* string_list, split at commas */
+    OPTION_SPLIT,  /* string_list, split at commas; some name at least */
     OPTION_CALL,   /* setter */
     OPTION_GROUP,  /* a heading in --help; nothing is parsed */
 } option_kind;
@@ -50,6 +50,8 @@ typedef struct option_table {
  * and --version (prints, returns -1: the caller exits 0). Returns 0, -1, or an exit status. */
 int options_parse(const option_table *table, int argc, char **argv, void *target,
                   string_list *rest);
+/* What parsing put into the lists of `target`, and `rest`. */
+void options_release(const option_table *table, void *target, string_list *rest);
 
 /* Parse helpers that complain with the option's name. Return 0 or EXIT_USAGE. */
 int option_parse_int(const char *option, const char *text, int64_t minimum, int64_t maximum,

@@ -16,6 +16,7 @@ void tool_init(const char *tool)
 {
     name = tool;
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails, and is cleaned up after */
 }
 
 const char *tool_name(void) { return name; }
@@ -117,7 +118,7 @@ char *tool_printf(const char *format, ...)
     return text;
 }
 
-void string_list_add(string_list *list, const char *item)
+static void add_owned(string_list *list, char *item)
 {
     if (list->count + 2 > list->capacity) {
         list->capacity = list->capacity * 2 + 8;
@@ -129,18 +130,25 @@ void string_list_add(string_list *list, const char *item)
     list->items[list->count] = NULL;
 }
 
+void string_list_add(string_list *list, const char *item)
+{
+    add_owned(list, tool_strdup(item));
+}
+
 void string_list_add_split(string_list *list, const char *text)
 {
     while (*text != '\0') {
         size_t length = strcspn(text, ",");
         if (length > 0)
-            string_list_add(list, tool_strndup(text, length));
+            add_owned(list, tool_strndup(text, length));
         text += length + (text[length] == ',');
     }
 }
 
 void string_list_release(string_list *list)
 {
+    for (size_t i = 0; i < list->count; i++)
+        free((char *)(uintptr_t)list->items[i]);
     free(list->items);
     memset(list, 0, sizeof *list);
 }

@@ -11,7 +11,7 @@
 enum { EXIT_GATE = 1, EXIT_USAGE = 2, EXIT_MODEL = 3, EXIT_RUN = 4, EXIT_DATA = 5 };
 
 /* First call of main: remembers the name, fixes the C locale for numbers, lets SIGPIPE end the tool
- * quietly. */
+ * quietly; a file beyond the size limit is an error of writing, not a signal. */
 void tool_init(const char *name);
 const char *tool_name(void);
 
@@ -32,13 +32,13 @@ int tool_finish(int status);
 /* True when binary data may be written to this stream; complains on a terminal unless forced. */
 bool tool_may_write_binary(FILE *stream, bool force);
 
-/* A growing list of strings; `items` is NULL-terminated for the library. */
+/* A growing list of strings, which it owns; `items` is NULL-terminated for the library. */
 typedef struct string_list {
     const char **items;
     size_t count, capacity;
 } string_list;
-void string_list_add(string_list *list, const char *item); /* keeps the pointer */
-/* Split at commas; the pieces are copies owned by the process. */
+void string_list_add(string_list *list, const char *item); /* a copy */
+/* The pieces between commas; empty ones are left out. */
 void string_list_add_split(string_list *list, const char *text);
 void string_list_release(string_list *list);
 

@@ -521,6 +521,6 @@ int main(int argc, char **argv)
         status = run(&x);
     ort_model_free(x.model);
     ort_env_free(x.env);
-    string_list_release(&x.files);
+    options_release(&table_of_options, &x.options, &x.files);
     return tool_finish(status < 0 ? 0 : status);
 }

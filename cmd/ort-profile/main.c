@@ -228,5 +228,6 @@ int main(int argc, char **argv)
         ort_model_free(p.model);
         ort_env_free(p.env);
     }
+    options_release(&table, &p.options, &files);
     return tool_finish(status < 0 ? 0 : status);
 }

@@ -165,14 +165,16 @@ static void extra_outputs(const run_options *o, string_list *extra)
     for (size_t i = 0; i < o->outputs.count; i++) {
         expression e;
         expression_parse(o->outputs.items[i], &e);
-        string_list_add(extra, tool_strdup(e.name));
+        string_list_add(extra, e.name);
         expression_release(&e);
     }
     for (size_t i = 0; i < o->saves.count; i++) {
         char *name;
         const char *path;
-        if (split_assignment(o->saves.items[i], &name, &path))
+        if (split_assignment(o->saves.items[i], &name, &path)) {
             string_list_add(extra, name);
+            free(name);
+        }
     }
 }
 
@@ -232,8 +234,9 @@ static int make_session(runner *r)
     options.no_pack = o->no_pack;
     if ((direct ? ort_session_load(r->env, r->model_path, &options, &r->session, &err)
                 : ort_session_new(r->env, r->model, &options, &r->session, &err)) != ORT_OK)
-        return tool_fail_in(r->model_path, &err);
-    return o->save_optimized != NULL ? save_optimized(r) : 0;
+        status = tool_fail_in(r->model_path, &err);
+    string_list_release(&extra);
+    return status == 0 && o->save_optimized != NULL ? save_optimized(r) : status;
 }
 
 /* Outputs of a recurrence belong to its binding. */
@@ -463,9 +466,9 @@ int main(int argc, char **argv)
         status = check_options(&r.options, &files);
     if (status == 0)
         status = set_how(&r.options, &r.how);
-    if (status == 0 && (r.options.compare || r.options.compare_levels))
-        return tool_finish(compare_models(&r.options, &r.how, &files));
-    if (status == 0) {
+    if (status == 0 && (r.options.compare || r.options.compare_levels)) {
+        status = compare_models(&r.options, &r.how, &files);
+    } else if (status == 0) {
         r.model_path = files.items[0];
         status = run(&r, &files);
         drop_outputs(&r);
@@ -476,5 +479,6 @@ int main(int argc, char **argv)
         ort_model_free(r.model);
         ort_env_free(r.env);
     }
+    options_release(&table, &r.options, &files);
     return tool_finish(status < 0 ? 0 : status);
 }

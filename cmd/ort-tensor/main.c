@@ -465,9 +465,7 @@ int main(int argc, char **argv)
         free((char *)t.operations[i].option);
     free(t.operations);
     free(t.matrix);
-    string_list_release(&t.saves);
-    string_list_release(&t.select);
-    string_list_release(&files);
+    options_release(&table, &t, &files);
     ort_env_free(t.env);
     return tool_finish(status < 0 ? 0 : status);
 }
