@@ -1,8 +1,10 @@
 /* save.c - models into files: the data file first, the model last, each whole or not at all. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "graph/export.h"
+#include "io/blob.h"
 #include "io/out_file.h"
 
 enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20 };
@@ -10,6 +12,7 @@ enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20 };
 typedef struct sink {
     FILE *stream;
     const ort_model *model; /* whose weights are written */
+    const char *label;      /* the file's name, for messages */
 } sink;
 
 /* In pieces, each forgotten once it is written: a model larger than memory goes through. */
@@ -20,8 +23,9 @@ static ort_status to_stream(void *arg, const void *bytes, size_t count, ort_erro
         const char *piece = (const char *)bytes + at;
         size_t size = count - at < PIECE_BYTES ? count - at : PIECE_BYTES;
         if (fwrite(piece, 1, size, to->stream) != size)
-            return ort_out_file_check(to->stream, "output", err) == ORT_OK
-                       ? ort_error_set(err, ORT_ERROR_IO, "output: can't write %zu bytes", count)
+            return ort_out_file_check(to->stream, to->label, err) == ORT_OK
+                       ? ort_error_set(err, ORT_ERROR_IO, "%s: can't write %zu bytes", to->label,
+                                       count)
                        : ORT_ERROR_IO;
         if (size == PIECE_BYTES)
             ort_model_forget(to->model, piece, size);
@@ -43,7 +47,7 @@ ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err)
     size_t bytes = ort_export_weight_bytes(model);
     if (bytes > ORT_EXPORT_LIMIT_BYTES)
         return refuse_stream(bytes, err);
-    sink to = {stream, model};
+    sink to = {stream, model, "output"};
     ORT_TRY(ort_model_export(model, NULL, to_stream, &to, err));
     return ort_out_file_check(stream, "output", err);
 }
@@ -82,7 +86,7 @@ static ort_status save_pair(const saving *s, const char *data_path, const char *
         ort_out_file_abort(&file);
         return status;
     }
-    sink to = {file.stream, s->model}, to_data = {data.stream, s->model};
+    sink to = {file.stream, s->model, s->path}, to_data = {data.stream, s->model, data_path};
     ort_save_plan plan = {.location = location,
                           .threshold_bytes = threshold ? threshold : DEFAULT_THRESHOLD_BYTES,
                           .data = to_stream,
@@ -100,6 +104,45 @@ static ort_status save_pair(const saving *s, const char *data_path, const char *
     return status;
 }
 
+/* Does the model read its weights, or itself, from this file? */
+static bool reads_from(const ort_model *model, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return false;
+    for (; model; model = model->base) /* a clone shares what its base holds */
+        for (size_t i = 0; i < model->blobs.count; i++)
+            if (model->blobs.data[i]->inode == (uint64_t)info.st_ino &&
+                model->blobs.data[i]->device == (uint64_t)info.st_dev)
+                return true;
+    return false;
+}
+
+/* The data file must not be the model, its pack, or what another model, the one that was read,
+ * still needs. */
+static ort_status check_location(const saving *s, const char *location, const char *data_path,
+                                 ort_error *err)
+{
+    const char *slash = strrchr(s->path, '/'), *base = slash ? slash + 1 : s->path;
+    size_t length = strlen(base);
+    if (strchr(location, '/'))
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "external data '%s' must be a file name beside the model, without "
+                             "folders",
+                             location);
+    if (!strncmp(location, base, length) &&
+        (!location[length] || (s->before && !strcmp(location + length, ".pack"))))
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "external data '%s' has the name of the %s beside it: give another",
+                             location, location[length] ? "pack" : "model");
+    if (reads_from(s->model, data_path) && !reads_from(s->model, s->path))
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "external data '%s' would replace a file of the model that is read: "
+                             "give another name",
+                             location);
+    return ORT_OK;
+}
+
 static ort_status save_external(const saving *s, ort_error *err)
 {
     ort_arena arena = {0};
@@ -108,13 +151,10 @@ static ort_status save_external(const saving *s, ort_error *err)
     const char *location = name ? name : ort_arena_printf(&arena, "%s.data", path + folder);
     const char *data_path = ort_arena_printf(&arena, "%.*s%s", (int)folder, path,
                                              location ? location : "");
-    ort_status status =
-        !location || !data_path ? ort_error_memory(err, strlen(path))
-        : strchr(location, '/') ? ort_error_set(err, ORT_ERROR_USAGE,
-                                                "external data '%s' must be a file name beside the "
-                                                "model, without folders",
-                                                location)
-                                : save_pair(s, data_path, location, err);
+    ort_status status = location && data_path ? check_location(s, location, data_path, err)
+                                              : ort_error_memory(err, strlen(path));
+    if (!status)
+        status = save_pair(s, data_path, location, err);
     ort_arena_release(&arena);
     return status;
 }
@@ -130,7 +170,7 @@ static ort_status save(const saving *s, ort_error *err)
         return save_external(s, err);
     ort_out_file file;
     ORT_TRY(ort_out_file_open(&file, s->path, err));
-    sink to = {file.stream, s->model};
+    sink to = {file.stream, s->model, stream ? "stdout" : s->path};
     ort_status status = ort_model_export(s->model, NULL, to_stream, &to, err);
     if (status == ORT_OK)
         status = call_before(s, &file, NULL, NULL, err);

@@ -22,7 +22,7 @@ ort_status ort_blob_new(ort_blob_kind kind, const void *bytes, size_t count, ort
         drop(kind, bytes, count);
         return ort_error_memory(err, sizeof **blob);
     }
-    **blob = (ort_blob){bytes, count, kind, 1};
+    **blob = (ort_blob){.bytes = bytes, .count = count, .kind = kind, .references = 1};
     return ORT_OK;
 }
 

@@ -22,6 +22,7 @@ struct ort_blob {
     size_t count;
     ort_blob_kind kind;
     int references; /* atomic */
+    uint64_t device, inode; /* of a mapped file, else 0 */
 };
 
 /* Takes `bytes` (also on failure, when heap or mapped memory is released). */

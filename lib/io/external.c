@@ -124,8 +124,8 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
     }
     if (!codec->directory)
         return ort_error_set(err, ORT_ERROR_MODEL,
-                             "tensor '%s' lies in external data '%.200s', but the model came "
-                             "without a folder: give one",
+                             "tensor '%s' lies in external data '%.200s', which a model that came "
+                             "without a folder can't reach: load it from its file",
                              p->name, p->location);
     int fd = -1;
     ORT_TRY(open_below(codec->directory, p, &fd, err));

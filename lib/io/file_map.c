@@ -76,7 +76,10 @@ ort_status ort_file_map_fd(int fd, const char *label, size_t max_bytes, ort_blob
     if (bytes == MAP_FAILED)
         return ort_error_set(err, ORT_ERROR_IO, "%s: can't be mapped (%zu bytes): %s", label, count,
                              strerror(errno));
-    return ort_blob_new(ORT_BLOB_MAPPED, bytes, count, blob, err);
+    ORT_TRY(ort_blob_new(ORT_BLOB_MAPPED, bytes, count, blob, err));
+    (*blob)->device = (uint64_t)st.st_dev;
+    (*blob)->inode = (uint64_t)st.st_ino;
+    return ORT_OK;
 }
 
 ort_status ort_file_map(const char *path, size_t max_bytes, ort_blob **blob, ort_error *err)
