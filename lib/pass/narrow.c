@@ -39,10 +39,23 @@ static bool listed(const char *const *names, const char *name)
     return false;
 }
 
+/* Is one of these the name of a node that this one was made from ("a+b")? */
+static bool lists_origin(const char *const *names, const char *origin)
+{
+    for (; origin && names && *names; names++) {
+        size_t length = strlen(*names);
+        for (const char *at = origin; length && (at = strstr(at, *names)); at++)
+            if ((at == origin || at[-1] == '+') && (!at[length] || at[length] == '+'))
+                return true;
+    }
+    return false;
+}
+
 static bool kept(const narrowing *n, const ort_node *node)
 {
     const char *const *keep = n->options->keep;
-    bool found = listed(keep, node->op_type) || listed(keep, node->name);
+    bool found = listed(keep, node->op_type) || listed(keep, node->name) ||
+                 lists_origin(keep, node->origin);
     for (int i = 0; i < node->input_count && !found; i++)
         found = is_float(n, node->inputs[i]) &&
                 listed(keep, ort_graph_value_at(n->graph, node->inputs[i])->name);
@@ -135,6 +148,48 @@ static bool suits(const narrowing *n, const ort_node *node)
     return in_range(n, node);
 }
 
+/* ---- names that mean nothing */
+
+static bool graph_has(const ort_graph *graph, const char *const *name)
+{
+    const char *const one[] = {*name, NULL};
+    const ort_node *node;
+    for (size_t i = 0; i < graph->values.count; i++)
+        if (listed(one, graph->values.data[i]->name))
+            return true;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (listed(one, node->op_type) || listed(one, node->name) ||
+            lists_origin(one, node->origin))
+            return true;
+        for (int b = 0; b < node->body_count; b++)
+            if (graph_has(node->bodies[b], name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_operator(const ort_registry *registry, const char *name)
+{
+    for (size_t i = 0; i < ort_registry_count(registry); i++)
+        if (!strcmp(ort_registry_at(registry, i)->name, name))
+            return true;
+    return false;
+}
+
+/* A list for many models may name operators that this one lacks. */
+static ort_status check_keep(const ort_graph *graph, const ort_registry *registry,
+                             const char *const *keep, ort_error *err)
+{
+    for (; keep && *keep; keep++)
+        if (!graph_has(graph, keep) && !is_operator(registry, *keep))
+            return ort_error_set(err, ORT_ERROR_USAGE,
+                                 "nothing to keep in float is called '%.200s': it is no operator, "
+                                 "and no node or value that the passes left",
+                                 *keep);
+    return ORT_OK;
+}
+
 /* ---- the whole */
 
 static bool unread(const ort_graph *graph, const ort_node *node)
@@ -186,6 +241,7 @@ ort_status ort_graph_narrow(ort_model *model, const ort_registry *registry,
     if (options->dtype == ORT_DTYPE_BFLOAT16 && opset < 13)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "bfloat16 needs opset 13, the model has %lld", (long long)opset);
+    ORT_TRY(check_keep(model->graph, registry, options->keep, err));
     ORT_TRY(ort_graph_infer(model->graph, registry, NULL, err));
     ort_status status = narrow_nodes(&n, err);
     ort_twins_release(&n.twins);
