@@ -348,6 +348,7 @@ typedef struct ort_optimize_options {
     bool contrib;               /* operators of com.microsoft may be written */
     bool keep_functions;        /* calls of the model's own functions stay calls */
     double max_growth;          /* folding may bring the weights to this multiple; 0: 1.0 */
+    size_t growth_bytes;        /* and add so many bytes to that */
     /* After each pass, with the number of rewrites and its time; or NULL. */
     void (*on_pass)(void *arg, const char *pass, int changes, uint64_t ns);
     /* In the end, for each place that a pass left alone although it almost matches, with the
@@ -372,7 +373,8 @@ ORT_WARN_UNUSED ort_status ort_model_optimize(ort_env *env, ort_model *model,
 typedef struct ort_narrow_options {
     ort_dtype dtype; /* FLOAT16, or BFLOAT16 (from opset 13) */
     /* Operators, nodes or values by name, NULL-terminated, or NULL: a node that is one, or touches
-     * one, stays float. So does one with a constant beyond 65504, for FLOAT16. */
+     * one, or was made by passes from one, stays float. So does one with a constant beyond 65504,
+     * for FLOAT16. A name that is none of these, and of no operator known, is ORT_ERROR_USAGE. */
     const char *const *keep;
     /* Each node that could be narrowed and isn't; or NULL. */
     void (*on_kept)(void *arg, const char *node, const char *why);

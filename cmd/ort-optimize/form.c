@@ -30,6 +30,8 @@ int form_check(const optimize_options *o)
         return tool_usage("--fp16 and --bf16 exclude each other");
     if (o->keep_float.count && !o->fp16 && !o->bf16)
         return tool_usage("--keep-float needs --fp16 or --bf16");
+    if (o->output && !*o->output)
+        return tool_usage("-o needs the name of a file, or -");
     if (o->inline_all && o->external_data)
         return tool_usage("--inline and --external-data exclude each other");
     if (o->pack && (!o->output || !strcmp(o->output, "-")))

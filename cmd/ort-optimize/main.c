@@ -3,6 +3,7 @@
  * load, rewrite, verify, write: the file appears only when verification did not say no. Without -o
  * the report tells what would happen.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,8 +23,9 @@ static const option_row optimize_rows[] = {
     {0, "contrib", NULL, OPTION_FLAG, O(contrib), "com.microsoft operators may be written", NULL},
     {0, "functions", "inline|keep", OPTION_STRING, O(functions),
      "calls of the model's own functions (default: inline)", NULL},
-    {0, "max-growth", "FACTOR", OPTION_STRING, O(max_growth),
-     "folding may bring the weights to this multiple, as 10x (default: 1)", NULL},
+    {0, "max-growth", "FACTOR|SIZE", OPTION_STRING, O(max_growth),
+     "folding may bring the weights to this multiple, as 10x (default: 1), or add so much, as 10M",
+     NULL},
     {0, "make-dynamic", "INPUT[:AXIS][=NAME]", OPTION_LIST, O(dynamic),
      "an axis (default: the first) becomes a symbolic dimension (default name: batch)", NULL},
     {0, "opset", "N", OPTION_STRING, O(opset),
@@ -85,20 +87,21 @@ typedef struct optimizer {
 
 /* ---- options */
 
-static int list_passes(bool json)
+static void list_passes(bool json)
 {
     const char *name, *doc;
     int level;
+    if (json)
+        printf("{\n \"schema\": \"ort-optimize/1\",\n \"passes\": [");
     for (int i = 0; (name = ort_pass_name(i, &level, &doc)); i++) {
         if (json)
-            printf("%s{\"name\": \"%s\", \"level\": %d, \"exact\": %s, \"doc\": \"%s\"}",
-                   i ? ",\n " : "[", name, level, ort_pass_is_exact(name) ? "true" : "false", doc);
+            printf("%s\n  {\"name\": \"%s\", \"level\": %d, \"exact\": %s, \"doc\": \"%s\"}",
+                   i ? "," : "", name, level, ort_pass_is_exact(name) ? "true" : "false", doc);
         else
             printf("%d  %-24s %s\n", level, name, doc);
     }
     if (json)
-        printf("]\n");
-    return 0;
+        printf("\n ]\n}\n");
 }
 
 static int check_options(const optimize_options *o, const string_list *files)
@@ -116,18 +119,24 @@ static int check_options(const optimize_options *o, const string_list *files)
     return form_check(o);
 }
 
-static int parse_growth(const char *text, double *factor)
+/* A factor as 10x or 10, or a size as 10M that is added. */
+static int parse_growth(const char *text, double *factor, size_t *bytes)
 {
     *factor = 0;
+    *bytes = 0;
+    size_t length = text ? strlen(text) : 0;
+    char last = length ? text[length - 1] : '\0';
     if (!text)
         return 0;
-    size_t length = strlen(text);
-    char *number = tool_strndup(text, length && text[length - 1] == 'x' ? length - 1 : length);
-    int status = option_parse_double("--max-growth", number, factor);
-    free(number);
-    if (status == 0 && !(*factor >= 1))
-        status = tool_usage("--max-growth: '%s' is no factor of 1 or more", text);
-    return status;
+    if (last && strchr("kKMGB", last))
+        return option_parse_size("--max-growth", text, bytes);
+    char *end;
+    *factor = strtod(text, &end);
+    end += *end == 'x' || *end == 'X';
+    if (end == text || *end || !isdigit((unsigned char)*text) || !(*factor >= 1))
+        return tool_usage("--max-growth: '%s' is no factor of 1 or more, as 10x, and no size, "
+                          "as 10M", text);
+    return 0;
 }
 
 /* ---- the stages */
@@ -156,7 +165,7 @@ static int optimize_settings(optimizer *x, ort_optimize_options *options)
         options->on_near_miss = on_near_miss;
     options->near_miss_ns = &x->near_miss_ns;
     options->arg = &x->report;
-    return parse_growth(o->max_growth, &options->max_growth);
+    return parse_growth(o->max_growth, &options->max_growth, &options->growth_bytes);
 }
 
 static int load(optimizer *x)
@@ -240,26 +249,44 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
     return 0;
 }
 
-/* The conversion to another opset comes before the passes, and counts as one. */
-static ort_status bisect(optimizer *x, const ort_optimize_options *optimize,
-                         const ort_verify_options *options, ort_error *err)
+/* Is `model` no longer what the original is? Then the step `name` is to blame. */
+static ort_status blame(optimizer *x, const ort_model *model, const char *name,
+                        const ort_verify_options *options, ort_error *err)
 {
-    ort_model *start = NULL;
     ort_verification result = {0};
-    ort_status status = ort_model_copy(x->original, &start, err);
-    if (!status && x->options.opset) {
-        int opset = atoi(x->options.opset);
-        status = ort_model_set_opset(x->env, start, opset, optimize->keep_functions, NULL, NULL,
-                                     err);
-        if (!status)
-            status = ort_models_verify(x->env, x->original, start, options, &result, err);
-    }
-    if (!status && x->options.opset && result.verdict == ORT_DIFFERENT)
-        x->report.bisected = "opset";
-    else if (!status)
-        status = ort_model_bisect(x->env, start, optimize, options, &x->report.bisected, err);
-    ort_model_free(start);
+    ort_status status = ort_models_verify(x->env, x->original, model, options, &result, err);
+    if (!status && result.verdict == ORT_DIFFERENT)
+        x->report.bisected = name;
     return status;
+}
+
+/* --make-dynamic and --opset come before the passes, --fp16 and --bf16 after them: steps of their
+ * own. */
+static int bisect(optimizer *x, const ort_optimize_options *optimize,
+                  const ort_verify_options *options)
+{
+    const optimize_options *o = &x->options;
+    ort_model *start = NULL;
+    ort_error err = {0};
+    int status = 0;
+    ort_status done = ort_model_copy(x->original, &start, &err);
+    if (!done && o->dynamic.count) {
+        status = form_before(o, x->env, start);
+        if (!status)
+            done = blame(x, start, "make_dynamic", options, &err);
+    }
+    if (!done && !status && !x->report.bisected && o->opset) {
+        done = ort_model_set_opset(x->env, start, atoi(o->opset), optimize->keep_functions, NULL,
+                                   NULL, &err);
+        if (!done)
+            done = blame(x, start, "opset", options, &err);
+    }
+    if (!done && !status && !x->report.bisected)
+        done = ort_model_bisect(x->env, start, optimize, options, &x->report.bisected, &err);
+    if (!done && !status && (!x->report.bisected || !*x->report.bisected))
+        x->report.bisected = o->fp16 ? "fp16" : o->bf16 ? "bf16" : NULL;
+    ort_model_free(start);
+    return done ? tool_fail_in(x->path, &err) : status;
 }
 
 /* 0, EXIT_GATE when the models differ (or, with --strict, when that can't be told). */
@@ -275,23 +302,26 @@ static int verify(optimizer *x, const ort_optimize_options *optimize)
     x->report.verified = true;
     progress_begin(&x->progress, "verifying", o->settings.no_progress || o->settings.quiet);
     ort_status done = ort_models_verify(x->env, x->original, x->model, &options, v, &err);
-    if (!done && v->verdict == ORT_DIFFERENT && o->bisect)
-        done = bisect(x, optimize, &options, &err);
-    progress_end(&x->progress);
     if (done)
-        return tool_fail_in(x->path, &err);
+        status = tool_fail_in(x->path, &err);
+    else if (v->verdict == ORT_DIFFERENT && o->bisect)
+        status = bisect(x, optimize, &options);
+    progress_end(&x->progress);
+    if (status != 0)
+        return status;
     if (v->verdict == ORT_DIFFERENT) {
-        tool_warn("%s: the rewritten model differs: %s%s%s%s", x->path, v->text,
-                  x->report.bisected ? "; first wrong after pass " : "",
-                  x->report.bisected ? x->report.bisected : "",
-                  x->report.bisected || o->bisect ? "" : " (--bisect names the pass)");
+        snprintf(err.message, sizeof err.message, "the rewritten model differs: %s%s%s%s", v->text,
+                 x->report.bisected ? "; first wrong after pass " : "",
+                 x->report.bisected ? x->report.bisected : "",
+                 x->report.bisected || o->bisect ? "" : " (--bisect names the pass)");
+        tool_fail_in(x->path, &err);
         return EXIT_GATE;
     }
-    if (v->verdict == ORT_NOT_VERIFIED) {
-        tool_warn("%s: not verified: %s", x->path, v->text);
-        return o->settings.strict ? EXIT_GATE : 0;
+    if (v->verdict == ORT_NOT_VERIFIED && (o->settings.strict || !o->settings.quiet)) {
+        snprintf(err.message, sizeof err.message, "not verified: %s", v->text);
+        tool_fail_in(x->path, &err);
     }
-    return 0;
+    return v->verdict == ORT_NOT_VERIFIED && o->settings.strict ? EXIT_GATE : 0;
 }
 
 static int save(optimizer *x)
@@ -381,8 +411,10 @@ int main(int argc, char **argv)
     tool_init("ort-optimize");
     settings_init(&x.options.settings);
     int status = options_parse(&table_of_options, argc, argv, &x.options, &files);
-    if (status == 0 && x.options.list_passes)
-        return tool_finish(list_passes(x.options.settings.json));
+    if (status == 0 && x.options.list_passes) {
+        list_passes(x.options.settings.json);
+        status = -1;
+    }
     if (status == 0)
         status = settings_resolve(&x.options.settings);
     if (status == 0)
@@ -396,5 +428,6 @@ int main(int argc, char **argv)
         ort_model_free(x.original);
         ort_env_free(x.env);
     }
+    options_release(&table_of_options, &x.options, &files);
     return tool_finish(status < 0 ? 0 : status);
 }

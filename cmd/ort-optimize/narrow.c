@@ -39,7 +39,7 @@ static void watch(void *arg, const char *name, const ort_value *value)
         return;
     tool_warn("%s: value '%s' reaches %g, beyond 65504: the nodes around it stay float", r->path,
               name, most);
-    string_list_add(r->keep, tool_strdup(name));
+    string_list_add(r->keep, name);
 }
 
 /* The values of a set for the session's inputs, in order; borrowed. */

@@ -261,7 +261,7 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
         fprintf(stream, "%s: %s\n",
                 v->verdict == ORT_DIFFERENT ? "different" : "not verified", v->text);
     if (r->bisected)
-        fprintf(stream, "first wrong after pass: %s\n", *r->bisected ? r->bisected : "(none)");
+        fprintf(stream, "first wrong after pass: %s\n", r->bisected);
 }
 
 /* ---- JSON */

@@ -2,8 +2,9 @@
  *
  * Both are run at level 0, so that nothing but the rewriting is compared. Inputs come from samples
  * or are made up for the rewritten model, whose declared shapes are the narrower ones. A verdict
- * needs numbers: outputs that are NaN all over verify nothing, and a model that draws random
- * numbers differs from itself.
+ * needs numbers: an output that is NaN all over verifies nothing, nor do outputs that are all
+ * empty, and a model that draws random numbers differs from itself. A sample that the original
+ * doesn't take is the caller's mistake; made-up inputs that it doesn't take are ours.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -24,7 +25,8 @@ typedef struct pair {
     const ort_verify_options *options;
     ort_verification *result;
     ort_value **inputs_a, **inputs_b, **outputs_a, **outputs_b;
-    bool informative; /* some output held finite numbers, or anything exact */
+    bool *seen;       /* by output of a: it held finite numbers, or anything exact */
+    bool compared;    /* some output was not empty */
     bool on_codes;    /* b computes on codes what a computes in float */
     int planned;
 } pair;
@@ -69,14 +71,20 @@ static void keep_worst(pair *p, const char *name, double max_abs, double scaled)
     snprintf(r->output, sizeof r->output, "%s", name);
 }
 
-static ort_status compare(pair *p, const char *name, const ort_value *a, const ort_value *b,
-                          ort_error *err)
+static bool is_empty(const ort_value *v)
+{
+    return v->kind == ORT_KIND_TENSOR ? ort_tensor_count(&v->tensor) == 0 : v->count == 0;
+}
+
+static ort_status compare(pair *p, int index, const ort_value *b, ort_error *err)
 {
     ort_difference difference;
-    bool real = ort_agree_is_float(a);
+    const ort_value *a = p->outputs_a[index];
+    const char *name = p->a->outputs[index].name;
+    bool real = ort_agree_is_float(a), empty = is_empty(a);
     double scale = real ? ort_agree_magnitude(a) : 0;
-    if (!real || scale >= 0 || ort_tensor_count(&a->tensor) == 0)
-        p->informative = true;
+    p->compared = p->compared || !empty;
+    p->seen[index] = p->seen[index] || empty || !real || scale >= 0;
     ort_agreement how = {.tolerance = p->options->tolerance,
                          .codes = p->on_codes ? p->options->code_tolerance : 0};
     ORT_TRY(ort_agree_compare(a, b, &how, &difference, err));
@@ -141,11 +149,16 @@ static ort_status run_pair(pair *p, bool *ran, ort_error *err)
     *ran = false;
     if (p->options->on_run)
         p->options->on_run(p->options->arg, p->result->runs, p->planned);
-    if (ort_session_run(p->a, p->inputs_a, p->outputs_a, &options, &why)) {
-        if (!p->result->runs)
-            say(p, ORT_NOT_VERIFIED, "the original doesn't run on the inputs: %.500s", why.message);
+    ort_status refused = ort_session_run(p->a, p->inputs_a, p->outputs_a, &options, &why);
+    if (refused && p->options->sample_count)
+        status = ort_error_set(err, refused, "the original doesn't run on a sample: %.500s",
+                               why.message);
+    else if (refused && !p->result->runs)
+        say(p, ORT_NOT_VERIFIED, "the original doesn't run on made-up inputs: %.400s; give a "
+                                 "sample, or sizes of its dimensions",
+            why.message);
+    if (refused)
         goto done;
-    }
     *ran = true;
     if (ort_session_run(p->b, p->inputs_b, p->outputs_b, &options, &why)) {
         say(p, ORT_DIFFERENT, "the original runs, the rewritten model doesn't: %.500s",
@@ -158,7 +171,7 @@ static ort_status run_pair(pair *p, bool *ran, ort_error *err)
         if (at < 0)
             say(p, ORT_DIFFERENT, "the rewritten model has no output '%s'", p->a->outputs[i].name);
         else
-            status = compare(p, p->a->outputs[i].name, p->outputs_a[i], p->outputs_b[at], err);
+            status = compare(p, i, p->outputs_b[at], err);
         if (p->result->verdict == ORT_DIFFERENT)
             break;
     }
@@ -186,9 +199,29 @@ static bool share_inputs(pair *p)
     return true;
 }
 
+/* An axis was made symbolic: two made-up samples at once, which the original takes one by one. */
+static ort_status run_joined(pair *p)
+{
+    ort_error why = {0};
+    char text[600];
+    if (p->options->on_run)
+        p->options->on_run(p->options->arg, p->result->runs, p->planned);
+    if (ort_verify_opened(p->a, p->b, p->options, text, &why)) {
+        say(p, ORT_NOT_VERIFIED, "another size than the original's: %.400s", why.message);
+        return ORT_OK;
+    }
+    p->result->sizes = 2;
+    if (*text)
+        say(p, ORT_DIFFERENT, "%s", text);
+    else
+        p->result->runs++;
+    return ORT_OK;
+}
+
 static ort_status run_samples(pair *p, ort_error *err)
 {
-    p->planned = (int)p->options->sample_count;
+    bool opened = ort_opened(p->a, p->b);
+    p->planned = (int)p->options->sample_count + opened;
     for (size_t s = 0; s < p->options->sample_count; s++) {
         const ort_tensors *sample = p->options->samples[s];
         bool ran;
@@ -208,15 +241,14 @@ static ort_status run_samples(pair *p, ort_error *err)
             break;
     }
     memset(p->inputs_b, 0, sizeof *p->inputs_b * (size_t)p->b->input_count);
-    return ORT_OK;
+    return opened && p->result->verdict == ORT_VERIFIED ? run_joined(p) : ORT_OK;
 }
 
-/* An axis was made symbolic: inputs of the original's size, then twice as large. */
+/* Inputs of the original's size, then twice as large. */
 static ort_status run_opened(pair *p, ort_error *err)
 {
     ort_error why = {0};
     bool ran = false;
-    char text[600];
     p->planned = 2;
     if (ort_exec_make_inputs(p->a, p->options->seed, 0, 0, p->inputs_b, &why)) {
         say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
@@ -231,17 +263,7 @@ static ort_status run_opened(pair *p, ort_error *err)
     }
     ort_status status = run_pair(p, &ran, err);
     free_values(p->inputs_a, p->a->input_count);
-    if (status || p->result->verdict != ORT_VERIFIED)
-        return status;
-    if (p->options->on_run)
-        p->options->on_run(p->options->arg, 1, p->planned);
-    ORT_TRY(ort_verify_opened(p->a, p->b, p->options, text, err));
-    p->result->sizes = 2;
-    if (*text)
-        say(p, ORT_DIFFERENT, "%s", text);
-    else
-        p->result->runs++;
-    return ORT_OK;
+    return status || p->result->verdict != ORT_VERIFIED ? status : run_joined(p);
 }
 
 /* One draw; *ran: the original took it. The verdict of a refusal is the caller's to judge. */
@@ -274,6 +296,7 @@ static ort_status find_sizes(pair *p, int *trial, bool *found, ort_error *err)
         if (*trial == 0)
             first = *p->result;
         p->result->verdict = ORT_VERIFIED;
+        p->result->text[0] = '\0';
     }
     *p->result = first;
     return ORT_OK;
@@ -324,7 +347,8 @@ static ort_status allocate(pair *p, ort_error *err)
     p->inputs_b = calloc(inputs + 1, sizeof *p->inputs_b);
     p->outputs_a = calloc((size_t)p->a->output_count + 1, sizeof *p->outputs_a);
     p->outputs_b = calloc((size_t)p->b->output_count + 1, sizeof *p->outputs_b);
-    return p->inputs_a && p->inputs_b && p->outputs_a && p->outputs_b
+    p->seen = calloc((size_t)p->a->output_count + 1, sizeof *p->seen);
+    return p->inputs_a && p->inputs_b && p->outputs_a && p->outputs_b && p->seen
                ? ORT_OK
                : ort_error_memory(err, sizeof *p->inputs_a);
 }
@@ -335,8 +359,13 @@ static ort_status verify(pair *p, ort_error *err)
     ORT_TRY(p->options->sample_count ? run_samples(p, err) : run_made_up(p, err));
     if (p->result->verdict == ORT_VERIFIED && !p->result->runs)
         say(p, ORT_NOT_VERIFIED, "nothing was run");
-    if (p->result->verdict == ORT_VERIFIED && !p->informative)
-        say(p, ORT_NOT_VERIFIED, "every output is NaN or infinite on these inputs: give a sample");
+    if (p->result->verdict == ORT_VERIFIED && !p->compared && p->a->output_count)
+        say(p, ORT_NOT_VERIFIED, "every output is empty on these inputs: give a sample");
+    for (int i = 0; i < p->a->output_count && p->result->verdict == ORT_VERIFIED; i++)
+        if (!p->seen[i])
+            say(p, ORT_NOT_VERIFIED,
+                "output '%.200s' is NaN or infinite all over on these inputs: give a sample",
+                p->a->outputs[i].name);
     return ORT_OK;
 }
 
@@ -362,6 +391,7 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
     free(p.inputs_b);
     free(p.outputs_a);
     free(p.outputs_b);
+    free(p.seen);
     ort_session_free(p.a);
     ort_session_free(p.b);
     return status;

@@ -1,0 +1,99 @@
+# ort-optimize: values at the edge of what options take, files that must not be lost, what
+# verification can't tell, blame that lies outside of the passes.
+load helper
+
+digits=$MODELS_DIR/digits.onnx
+
+@test "--max-growth takes factors and sizes, and refuses what is neither" {
+    local growth
+    for growth in 1 1.5x 5k 10M 10MB 2G 1e400 100x 100X; do
+        works ort-optimize "$FX/tile.onnx" --max-growth $growth --json
+        case $growth in
+        1 | 1.5x) has '"Tile"' '"after"' ;;
+        *) [[ ${output#*after} != *'"Tile"'* ]] || { echo "$growth: $output"; return 1; } ;;
+        esac
+    done
+    for growth in 0 0.5 -1 nan inf x '' 10q 10xx +2x; do
+        fails 2 "--max-growth: '.*'" ort-optimize "$FX/tile.onnx" --max-growth "$growth" -o out.onnx
+    done
+}
+
+@test "numbers, lists and names that say nothing are refused" {
+    local value
+    for value in nan inf -1 1x ''; do
+        fails 2 "--tolerance: '.*' is not a number" \
+            ort-optimize "$digits" --tolerance "$value" -o out.onnx
+    done
+    fails 2 "--timeout: '-1' is not a number of 0 or more" ort-optimize "$digits" --timeout -1
+    fails 2 "--passes: '' names nothing" ort-optimize "$digits" --passes "" -o out.onnx
+    fails 2 "--strip: ',' names nothing" ort-optimize "$digits" --strip , -o out.onnx
+    fails 2 "-o needs the name of a file" ort-optimize "$digits" -o ""
+    fails 2 "--rtol: 'nan' is not a number of 0 or more" \
+        ort-run "$FX/chain.onnx" "$FX/x.npy" --expect "$FX/x.npy" --rtol nan
+}
+
+@test "--keep-float refuses names that keep nothing, and follows nodes that were merged" {
+    fails 2 "nothing to keep in float is called 'Nonsense'" \
+        ort-optimize "$digits" --fp16 --keep-float Gemm,Nonsense -o out.onnx
+    works ort-optimize "$digits" --fp16 --keep-float TopK -q -o out.onnx
+    run --separate-stderr ort-optimize "$FX/chain.onnx" --fp16 --keep-float relu_a -q -o out.onnx
+    [ "$status" -eq 0 ]
+}
+
+@test "the data file never replaces the model, its pack, or what another model needs" {
+    fails 2 "has the name of the model" ort-optimize "$digits" --external-data=x.onnx -o x.onnx
+    fails 2 "has the name of the pack" \
+        ort-optimize "$digits" --external-data=x.onnx.pack --pack -o x.onnx
+    cp "$digits" a.onnx
+    fails 2 "would replace a file of the model" \
+        ort-optimize a.onnx --external-data=a.onnx -o b.onnx
+    works ort-optimize a.onnx --external-data=w.bin -q -o c.onnx
+    fails 2 "would replace a file of the model" \
+        ort-optimize c.onnx --external-data=w.bin -o d.onnx
+    works ort-optimize c.onnx --external-data=w.bin -q -o c.onnx # both are replaced
+    works ort-run a.onnx --random 1 --compare c.onnx --rtol 0
+}
+
+@test "a file that can't be finished leaves nothing, and is named" {
+    limited() { (ulimit -f 20 && "$@"); }
+    fails 5 "out.onnx: can't write: File too large" limited ort-optimize "$digits" -o out.onnx
+    fails 5 "out.onnx.data: can't write: File too large" \
+        limited ort-optimize "$digits" --external-data -o out.onnx
+    fails 5 "/dev/full: can't write: No space left" ort-optimize "$digits" -o /dev/full
+}
+
+@test "what was not compared is not verified" {
+    run --separate-stderr ort-optimize "$FX/half_nan.onnx" -q -o loose.onnx
+    [ "$status" -eq 0 ] && [ -s loose.onnx ]
+    fails 1 "not verified: output 'out' is NaN or infinite all over" \
+        ort-optimize "$FX/half_nan.onnx" --strict -o out.onnx
+    fails 1 "not verified: every output is empty" \
+        ort-optimize "$FX/batch.onnx" -i "$FX/nothing.npy" --strict -o out.onnx
+}
+
+@test "a sample that the original refuses is an error" {
+    fails 5 "doesn't run on a sample: input 'x', axis 1: size is 4" \
+        ort-optimize "$FX/chain.onnx" -i "$FX/wide.npy" -o out.onnx
+    fails 5 "doesn't run on a sample: input 'x' is int64" \
+        ort-optimize "$FX/chain.onnx" -i "$FX/int.npy" -o out.onnx
+}
+
+@test "--bisect names what is no pass, too" {
+    fails 1 "first wrong after pass make_dynamic" \
+        ort-optimize "$FX/column.onnx" --make-dynamic x --bisect -o out.onnx -q
+    fails 1 "first wrong after pass fp16" ort-optimize "$FX/faint.onnx" --fp16 --bisect -o out.onnx -q
+}
+
+@test "--make-dynamic runs another size beside samples of the original's" {
+    works ort-optimize "$FX/chain.onnx" -i "$FX/x.npy" --make-dynamic x -o out.onnx
+    has "verified: 2 runs agree"
+    run --separate-stderr ort-optimize "$FX/weight.onnx" -i "$FX/x.npy" --make-dynamic x -o w.onnx
+    [ "$status" -eq 1 ] && [ ! -e w.onnx ]
+    [[ $stderr == *"at twice the size the model doesn't run"* ]]
+}
+
+@test "--list-passes --json has the schema of the tool's reports" {
+    ort-optimize --list-passes --json >passes.json
+    python3 -c 'import json; j = json.load(open("passes.json"))
+assert j["schema"] == "ort-optimize/1" and j["passes"][0]["name"] == "gradient", j'
+}
