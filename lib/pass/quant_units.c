@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/quant_bias.h"
 #include "pass/quant_pair.h"
 
 enum { INPUTS_MAX = 128 };
@@ -180,82 +181,10 @@ static void settle_where(unit *u)
         u->row = &plain_where;
 }
 
-/* ---- the bias: int32 codes of scale x * w */
-
-static double bias_scale(const unit *u, int64_t channel)
-{
-    const ort_tensor *w = u->in[1].scale;
-    return ort_quant_scale(&u->in[0]) *
-           ort_tensor_get_f64(w, ort_tensor_count(w) == 1 ? 0 : channel);
-}
-
-/* Element i of what the bias input holds, as float: a constant, or dequantized codes of one. */
-typedef struct bias_source {
-    const ort_tensor *data, *scale, *zero;
-    ort_id codes; /* the dequantized codes */
-} bias_source;
-
-static bool bias_read(const unit *u, bias_source *b)
-{
-    const ort_graph *graph = u->c->graph;
-    ort_node *producer = ort_edit_producer(graph, u->node->inputs[2]);
-    *b = (bias_source){.data = ort_edit_constant(graph, u->node, 2), .codes = ORT_ID_NONE};
-    if (ort_edit_is(producer, ONNX, "DequantizeLinear")) {
-        b->codes = producer->inputs[0];
-        b->data = ort_edit_constant(graph, producer, 0);
-        b->scale = ort_edit_constant(graph, producer, 1);
-        b->zero = ort_edit_constant(graph, producer, 2);
-        if (!b->scale || !b->scale->data || ort_node_int(producer, "block_size", 0) ||
-            (producer->input_count > 2 && producer->inputs[2] != ORT_ID_NONE && !b->zero))
-            return false;
-    }
-    return b->data && b->data->data;
-}
-
-static double bias_at(const bias_source *b, int64_t i)
-{
-    double v = ort_tensor_get_f64(b->data, i);
-    if (b->zero)
-        v -= ort_tensor_get_f64(b->zero, ort_tensor_count(b->zero) == 1 ? 0 : i);
-    return b->scale ? v * ort_tensor_get_f64(b->scale, ort_tensor_count(b->scale) == 1 ? 0 : i)
-                    : v;
-}
-
-/* The codes are wanted ones already? Then they are shared. */
-static bool bias_is_coded(const unit *u, const bias_source *b)
-{
-    if (b->codes == ORT_ID_NONE || b->data->dtype != ORT_DTYPE_INT32)
-        return false;
-    for (int64_t i = 0; b->zero && i < ort_tensor_count(b->zero); i++)
-        if (ort_tensor_get_i64(b->zero, i))
-            return false;
-    for (int64_t i = 0; i < ort_tensor_count(b->data); i++) {
-        double have = ort_tensor_get_f64(b->scale, ort_tensor_count(b->scale) == 1 ? 0 : i);
-        if (fabs(have - bias_scale(u, i)) > 1e-5 * have)
-            return false;
-    }
-    return true;
-}
-
-static const char *code_bias(const unit *u, const bias_source *b, ort_tensor *codes)
-{
-    for (int64_t i = 0; i < ort_tensor_count(codes); i++) {
-        double code = rint(bias_at(b, i) / bias_scale(u, i));
-        if (!(fabs(code) <= 1 << 30))
-            return "the bias is too large for its codes";
-        if (!(bias_scale(u, i) <= ort_quant_scale(&u->out)))
-            return "codes of the bias would be too coarse";
-        ort_tensor_set_i64(codes, i, (int64_t)code);
-    }
-    return NULL;
-}
-
 /* *why: the reason why not. The id stays ORT_ID_NONE without a bias. */
 static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error *err)
 {
     const ort_node *n = u->node;
-    bias_source b;
-    ort_value *codes = NULL;
     *id = ORT_ID_NONE;
     if (n->input_count < 3 || n->inputs[2] == ORT_ID_NONE ||
         (u->row->kind != UNIT_CONV && u->row->kind != UNIT_GEMM))
@@ -264,28 +193,9 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
     ort_dim channels = out->kind == ORT_TYPE_TENSOR && out->rank > 1
                            ? out->dim[u->row->kind == UNIT_CONV ? 1 : out->rank - 1]
                            : ort_dim_of(-1);
-    *why = "the bias isn't one constant per channel";
-    if (!bias_read(u, &b) || b.data->shape.rank != 1 || !ort_dim_known(channels) ||
-        b.data->shape.dim[0] != channels.size ||
-        (b.scale && ort_tensor_count(b.scale) != 1 &&
-         ort_tensor_count(b.scale) != channels.size))
-        return ORT_OK;
-    *why = NULL;
-    if (bias_is_coded(u, &b)) {
-        *id = b.codes;
-        return ORT_OK;
-    }
-    *why = "the bias isn't codes of the product's scale, and no scale of results bounds others";
-    if (!u->out.scale)
-        return ORT_OK;
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_INT32, &b.data->shape, &codes, err));
-    *why = code_bias(u, &b, &codes->tensor);
-    ort_status status = *why ? ORT_OK
-                             : ort_edit_add_constant(u->c->graph,
-                                                     u->c->graph->values.data[n->inputs[2]]->name,
-                                                     &codes->tensor, id, err);
-    ort_value_free(codes);
-    return status;
+    ort_quant_product product = {.x = &u->in[0], .w = &u->in[1], .out = &u->out,
+                                 .channels = ort_dim_known(channels) ? channels.size : -1};
+    return ort_quant_bias(u->c->graph, n, &product, id, why, err);
 }
 
 /* ---- the new node */
