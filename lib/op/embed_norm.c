@@ -1,5 +1,6 @@
 /* embed_norm.c - EmbedLayerNormalization and QEmbedLayerNormalization of com.microsoft: the input
- * layer of BERT. The quantized one has a scale and a zero point for each table.
+ * layer of BERT. The quantized one has a scale and a zero point for each table. That of
+ * ORT_INTERNAL has tables of 16 bits beside others of float, and the rest in float.
  *
  * Rows of word, position and (optional) segment tables are added and normalized; a token is a task
  * of its own. The mask, when given, is turned into the number of leading ones of each batch row.
@@ -33,7 +34,8 @@ static bool is_quantized(const ort_op *op)
 static ort_status embed_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *ids = ort_infer_in(x, IN_IDS), *words = ort_infer_in(x, IN_WORDS);
-    ort_dtype dtype = is_quantized(x->op) ? ORT_DTYPE_FLOAT
+    ort_dtype dtype = is_quantized(x->op) || !strcmp(x->op->domain, ORT_INTERNAL)
+                          ? ORT_DTYPE_FLOAT
                       : words ? words->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim B = ort_dim_unknown(), S = ort_dim_unknown(), H = ort_dim_unknown();
     ORT_TRY(ort_infer_need_rank(x, IN_IDS, 2, err));
@@ -215,6 +217,11 @@ const ort_op ort_ops_embed_norm[] = {
      "gamma:T,beta:T,mask?:T1,position_ids?:T1 -> output:T,mask_index?:T1,embedding_sum?:T",
      "T1:i32 T:f32,f16", "epsilon:f=1e-12 mask_index_type:i=0", ORT_TRAIT_READS_UNALIGNED,
      &embed_impl},
+    {ORT_INTERNAL, "EmbedLayerNormalization", 1,
+     "input_ids:T1,segment_ids?:T1,word_embedding:W,position_embedding:P,segment_embedding?:S,"
+     "gamma:T,beta:T,mask?:T1,position_ids?:T1 -> output:T,mask_index?:T1,embedding_sum?:T",
+     "T1:i32 W:f32,f16,bf16 P:f32,f16,bf16 S:f32,f16,bf16 T:f32",
+     "epsilon:f=1e-12 mask_index_type:i=0", ORT_TRAIT_READS_UNALIGNED, &embed_impl},
     {MS, "QEmbedLayerNormalization", 1,
      "input_ids:T1,segment_ids?:T1,word_embedding_quant:T2,position_embedding_quant:T2,"
      "segment_embedding?:T2,gamma_quant:T2,beta_quant:T2,mask?:T1,word_embedding_scale:T,"

@@ -29,7 +29,7 @@
 #define ONNX ""
 #define ML "ai.onnx.ml"
 #define MS "com.microsoft"
-#define ORT_INTERNAL "ort.internal" /* operators that level-3 passes make; never saved */
+#define ORT_INTERNAL "ort.internal" /* operators of sessions alone, never saved */
 
 typedef struct ort_op ort_op;
 

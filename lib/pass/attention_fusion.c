@@ -2,9 +2,10 @@
  * opset 23), or MultiHeadAttention or GroupQueryAttention of com.microsoft.
  *
  * What attention_match.h finds around it goes in as well. MultiHeadAttention has no groups of heads
- * (attention_group.c) and no softcap; it wants q, and gives its result, with the heads together,
- * and its bias in full along the query rows. An Attention that is there already is looked at again:
- * what stands around it may have become plain since it was written.
+ * (attention_group.c) and no softcap; it takes the keys that count (attention_keys.c), wants q, and
+ * gives its result, with the heads together, and its bias in full along the query rows. An
+ * Attention that is there already is looked at again: what stands around it may have become plain
+ * since it was written.
  */
 #include <string.h>
 
@@ -98,8 +99,8 @@ bool ort_attention_join(const ort_graph *graph, ort_attention *a)
         *a = before;
         return false;
     }
-    a->q = q;
-    a->k = k;
+    a->q = ort_attention_unscaled(graph, q, a);
+    a->k = ort_attention_unscaled(graph, k, a);
     a->v = v;
     a->q_heads = heads[0];
     a->kv_heads = heads[1];
@@ -251,20 +252,26 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
     ort_id inputs[8] = {a->q, a->k, a->v, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, a->past_k,
                         a->past_v};
     ort_id outputs[3] = {ORT_ID_NONE, a->present_k, a->present_v};
-    ort_attr set[3] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
-                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
-                       {.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1}};
+    ort_attr set[4] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
+                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
+    int set_count = 2;
+    if (a->causal)
+        set[set_count++] = (ort_attr){.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1};
+    if (a->keys.id != ORT_ID_NONE)
+        set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
+                                      .f = (float)a->keys.low};
+    ORT_TRY(ort_attention_write_keys(c, a, &inputs[4], err));
     ORT_TRY(ort_attention_mask(c, a, &inputs[5], err));
     if (inputs[5] != ORT_ID_NONE)
         ORT_TRY(ort_attention_full_rows(c, a->q, &inputs[5], err));
     bool packed;
-    ORT_TRY(ort_attention_fuse_packed(c, a, inputs[5], &packed, err));
+    ORT_TRY(ort_attention_fuse_packed(c, a, inputs[5], inputs[4], &packed, err));
     if (packed)
         return ORT_OK;
     ort_node_spec spec = {.domain = MS, .op_type = "MultiHeadAttention", .inputs = inputs,
                           .input_count = trimmed(inputs, 8), .outputs = outputs,
                           .output_count = trimmed(outputs, 3), .set = set,
-                          .set_count = a->causal ? 3 : 2, .opset = 1};
+                          .set_count = set_count, .opset = 1};
     return ort_attention_replace(c, a, &spec, outputs, err);
 }
 
@@ -293,6 +300,8 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     *changes += done;
     if (done)
         return ORT_OK;
+    (void)ort_attention_take_keys(c, a);
+    plain = *a;
     const char *why = multi_fits(c, a);
     int opset = why ? 0 : ort_pass_opset(c, a->root, MS, "MultiHeadAttention", 1);
     if (why)
@@ -345,6 +354,7 @@ static bool read_attention(ort_node *node, ort_attention *a)
     *a = (ort_attention){.root = node, .q = in[0], .k = in[1], .v = in[2], .masks = {in[3]},
                          .mask_count = in[3] != ORT_ID_NONE, .window = ORT_ID_NONE,
                          .keep = ORT_ID_NONE, .fill = ORT_ID_NONE, .parted = ORT_ID_NONE,
+                         .keys = {.id = ORT_ID_NONE},
                          .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,

@@ -195,9 +195,11 @@ static bool is_finite(const ort_graph *graph, ort_id id, int depth)
 
 bool ort_attention_masks_finitely(const ort_pass_context *c, const ort_attention *a)
 {
-    if (a->mask_count + (a->window != ORT_ID_NONE) + (a->keep != ORT_ID_NONE) > 1)
+    bool keys = a->keys.id != ORT_ID_NONE;
+    if (a->mask_count + keys + (a->window != ORT_ID_NONE) + (a->keep != ORT_ID_NONE) > 1)
         return false; /* a sum of two may overflow */
-    return (a->mask_count == 0 || is_finite(c->graph, a->masks[0], 0)) &&
+    return (!keys || isfinite(a->keys.low)) &&
+           (a->mask_count == 0 || is_finite(c->graph, a->masks[0], 0)) &&
            (a->window == ORT_ID_NONE || is_finite(c->graph, a->window, 0)) &&
            (a->keep == ORT_ID_NONE || is_finite(c->graph, a->fill, 0));
 }

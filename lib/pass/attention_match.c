@@ -89,21 +89,26 @@ static int scaled(const ort_graph *graph, const ort_node *node, double *factor)
 
 /* ---- the product of q and k */
 
-/* Constant factors of q or k. */
-static ort_id unscaled(walk *w, ort_id id)
+ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a)
 {
     double factor;
     int slot;
-    for (ort_node *node = ort_edit_producer(w->graph, id);
-         node && (slot = scaled(w->graph, node, &factor)) >= 0;
-         node = ort_edit_producer(w->graph, id)) {
-        if (type_of(w, node->inputs[slot])->rank != type_of(w, id)->rank)
+    for (ort_node *node = ort_edit_producer(graph, id);
+         node && (slot = scaled(graph, node, &factor)) >= 0 && isfinite(factor) && factor > 0;
+         node = ort_edit_producer(graph, id)) {
+        const ort_type *in = &graph->values.data[node->inputs[slot]]->fact.type;
+        if (in->rank != graph->values.data[id]->fact.type.rank)
             break;
-        w->a->scale *= factor;
-        ort_attention_drop(w->a, node);
+        a->scale *= factor;
+        ort_attention_drop(a, node);
         id = node->inputs[slot];
     }
     return id;
+}
+
+static ort_id unscaled(walk *w, ort_id id)
+{
+    return ort_attention_unscaled(w->graph, id, w->a);
 }
 
 /* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
@@ -306,6 +311,14 @@ static bool mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dt
     return true;
 }
 
+bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask)
+{
+    const ort_type *q = &graph->values.data[a->q]->fact.type;
+    ort_type scores = *q;
+    scores.dim[3] = a->T;
+    return mask_fits(&graph->values.data[mask]->fact.type, &scores, q->dtype);
+}
+
 /* The mask of windows, [1,n,1 or H,S or 1,T] or without the 1, of dims that are known. Scores are
  * parted by a Reshape, so their batch is n times that of images whatever the symbols say. */
 static bool window_fits(const walk *w, const ort_type *scores)
@@ -409,6 +422,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
     walk w = {c->graph, a, ORT_ID_NONE, ORT_ID_NONE};
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
                          .window = ORT_ID_NONE, .fill = ORT_ID_NONE, .scale = 1,
+                         .keys = {.id = ORT_ID_NONE},
                          .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
                          .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE, .core = {root},

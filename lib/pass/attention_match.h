@@ -1,7 +1,8 @@
 /* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products, and what
  * stands around it: heads split off and put together, repeated for a group of queries, appended to
- * a cache. attention_match.c reads the products, attention_around.c the rest, attention_mask.c and
- * attention_causal.c what is summed onto the scores, attention_fusion.c writes the operator.
+ * a cache. attention_match.c reads the products, attention_around.c the rest, attention_mask.c,
+ * attention_keys.c and attention_causal.c what is summed onto the scores, attention_fusion.c
+ * writes the operator.
  */
 #ifndef ORT_PASS_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_MATCH_H
@@ -16,6 +17,12 @@ enum {
     ORT_ATTENTION_MASKS = 3
 };
 
+typedef struct ort_attention_keys { /* which keys count */
+    ort_id id;     /* [B,T], of conditions or of 1 and 0 (int32, int64); or ORT_ID_NONE */
+    bool inverted; /* those that don't are true or 1 */
+    double low;    /* added to the scores of those that don't */
+} ort_attention_keys;
+
 typedef struct ort_attention {
     ort_node *root;        /* gives the result */
     ort_id q, k, v;        /* [B,H,S,D], [B,G,T,D], [B,G,T,E], H a multiple of G; rows: see below */
@@ -26,6 +33,7 @@ typedef struct ort_attention {
     ort_dim images; /* B/n */
     ort_id keep, fill;     /* a condition and the number of scores where it fails; or ORT_ID_NONE */
     bool keep_is_inverse;  /* the number stands where the condition holds */
+    ort_attention_keys keys; /* taken out of masks or keep */
     double scale, softcap; /* softcap 0: none */
     ort_dim T;             /* keys, past ones included */
     ort_id past_k, past_v; /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
@@ -43,6 +51,10 @@ typedef struct ort_attention {
 
 /* Is `root` (a MatMul) such a thing? The mask broadcasts onto the scores, its last dim is T. */
 bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a);
+/* May `mask` stand among a->masks? q still has four dims. */
+bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask);
+/* What `id` is without constant factors, which a->scale gets; nodes in between go to `around`. */
+ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a);
 /* Remember a node that goes unless somebody else reads it. */
 void ort_attention_drop(ort_attention *a, ort_node *node);
 
@@ -63,6 +75,8 @@ bool ort_attention_join_result(const ort_graph *graph, ort_attention *a);
 ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *heads);
 /* Is the mask one that only keeps later keys out? Then it goes. */
 bool ort_attention_is_causal(const ort_pass_context *context, ort_attention *a);
+/* Is one of the masks, or the condition, made of keys that count? Then it goes to a->keys. */
+bool ort_attention_take_keys(const ort_pass_context *context, ort_attention *a);
 
 /* Does it certainly leave every row a key, no mask being infinite? */
 bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_attention *a);
@@ -75,6 +89,10 @@ ort_status ort_attention_mask(ort_pass_context *context, const ort_attention *a,
 /* The mask with four dims and all the query rows. */
 ort_status ort_attention_full_rows(ort_pass_context *context, ort_id q, ort_id *mask,
                                    ort_error *err);
+/* a->keys as int32 [B,T], 1 where a key counts; ORT_ID_NONE: there are none. */
+ort_status ort_attention_write_keys(ort_pass_context *context, const ort_attention *a, ort_id *id,
+                                    ort_error *err);
+
 /* Heads together: q [B,S,H*D], k [B,T,G*D], v [B,T,G*E], and the result. False: nothing changed. */
 bool ort_attention_join(const ort_graph *graph, ort_attention *a);
 /* What was matched goes, then `spec` is added in the root's place; outputs, which must be spec's,
@@ -88,9 +106,10 @@ ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attenti
                                     ort_error *err);
 
 /* Attention of com.microsoft, where q, k and v (heads together) are projections of one value; mask
- * is what is summed onto the scores, or ORT_ID_NONE; *done: it has been written. */
+ * is what is summed onto the scores and keys those that count, or ORT_ID_NONE; *done: it has been
+ * written. */
 ort_status ort_attention_fuse_packed(ort_pass_context *context, const ort_attention *a, ort_id mask,
-                                     bool *done, ort_error *err);
+                                     ort_id keys, bool *done, ort_error *err);
 
 /* ---- shared */
 

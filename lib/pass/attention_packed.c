@@ -3,7 +3,7 @@
  *
  *     MatMul(x, Wq) [+ bq], MatMul(x, Wk) [+ bk], MatMul(x, Wv) [+ bv]        three products
  *     Split(MatMul(x, W) [+ b])                                               or one, split
- *     becomes  Attention(x, [Wq Wk Wv], [bq bk bv], attention_bias)
+ *     becomes  Attention(x, [Wq Wk Wv], [bq bk bv], mask_index, attention_bias)
  *
  * Weights that are joined must have no other reader: the file doesn't grow but by zeros for a bias
  * that is missing. The three have the same width. One of them at least must have a bias: the schema
@@ -178,7 +178,7 @@ static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias
 /* ---- writing */
 
 ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a, ort_id mask,
-                                     bool *done, ort_error *err)
+                                     ort_id keys, bool *done, ort_error *err)
 {
     packed p = {.count = 0};
     *done = false;
@@ -194,11 +194,16 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
     }
     if (!ort_pass_opset(c, a->root, MS, "Attention", 1))
         return ORT_OK;
-    ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, mask};
+    ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, keys, ORT_ID_NONE, mask};
     ort_id outputs[1] = {ORT_ID_NONE};
-    ort_attr set[3] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
-                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale},
-                       {.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1}};
+    ort_attr set[4] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
+                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
+    int set_count = 2;
+    if (a->causal)
+        set[set_count++] = (ort_attr){.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1};
+    if (keys != ORT_ID_NONE)
+        set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
+                                      .f = (float)a->keys.low};
     ORT_TRY(join_weights(c, &p, &inputs[1], err));
     ORT_TRY(join_biases(c, &p, &inputs[2], err));
     ort_attention whole = *a;
@@ -210,9 +215,9 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
         ort_attention_drop(&whole, p.parts[i].product);
     }
     ort_node_spec spec = {.domain = MS, .op_type = "Attention", .inputs = inputs,
-                          .input_count = mask != ORT_ID_NONE ? 6 : 3, .outputs = outputs,
-                          .output_count = 1, .set = set,
-                          .set_count = a->causal ? 3 : 2, .opset = 1};
+                          .input_count = mask != ORT_ID_NONE ? 6 : keys != ORT_ID_NONE ? 4 : 3,
+                          .outputs = outputs, .output_count = 1, .set = set,
+                          .set_count = set_count, .opset = 1};
     *done = true;
     return ort_attention_replace(c, &whole, &spec, outputs, err);
 }

@@ -8,6 +8,9 @@
  * no positions. Where others read the sum, it is the operator's third output. Indices must not be
  * negative, which Gather would count from the end: the operator refuses them.
  *
+ * In a session a table may be of 16 bits, its rows widened before they are added: then it is the
+ * operator of ORT_INTERNAL.
+ *
  * onnxruntime 1.31 needs the place of mask_index among the outputs, so it is there, without a name.
  * On its CPU the operator takes 87 us where its parts take 62 (128 x 384, one thread), of a model
  * of many milliseconds; here it is the other way round.
@@ -114,11 +117,26 @@ typedef struct sum_type { /* [B,S,H] */
     ort_dim B, S, H;
 } sum_type;
 
+/* Was float, or is still to be widened. */
+static bool is_real(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
+}
+
 static bool is_table(const ort_graph *graph, ort_id id, const sum_type *x)
 {
     const ort_tensor *t = constant_at(graph, id);
-    return t && t->shape.rank == 2 && t->dtype == ORT_DTYPE_FLOAT &&
-           t->shape.dim[1] == x->H.size;
+    return t && t->shape.rank == 2 && is_real(t->dtype) && t->shape.dim[1] == x->H.size;
+}
+
+/* The rows that a Cast makes floats of, in a session. */
+static ort_id unwidened(const ort_pass_context *c, ort_id id)
+{
+    const ort_node *cast = ort_edit_producer(c->graph, id);
+    return !c->portable && ort_edit_is(cast, ONNX, "Cast") &&
+                   is_real(type_at(c->graph, cast->inputs[0])->dtype)
+               ? cast->inputs[0]
+               : id;
 }
 
 static bool is_index(const ort_type *type, const sum_type *x, bool *per_batch)
@@ -142,7 +160,7 @@ static bool read_head(const ort_graph *graph, ort_id id, const sum_type *x, ort_
         return false;
     *term = (ort_embed_term){id, ORT_ID_NONE};
     if (t) /* of three dims a copy is made: only of one that goes then */
-        return t->dtype == ORT_DTYPE_FLOAT &&
+        return is_real(t->dtype) &&
                (t->shape.rank == 2 || graph->values.data[id]->use_count == 1);
     if (ort_edit_is(node, ONNX, "Unsqueeze"))
         node = ort_edit_producer(graph, node->inputs[0]);
@@ -247,7 +265,7 @@ bool ort_embed_norm_read(const ort_pass_context *c, const ort_node *node, const 
     sum_type x = {type->dim[0], type->dim[1], type->dim[2]};
     int count = terms_of(graph, norm->sum, e, ids);
     for (int i = 0; i < count; i++)
-        known += read_term(graph, ids[i], &x, &found[i], &per_batch[i]);
+        known += read_term(graph, unwidened(c, ids[i]), &x, &found[i], &per_batch[i]);
     if (known < 2)
         return false;
     if (known < count)
@@ -277,6 +295,11 @@ static ort_status as_int32(ort_pass_context *c, ort_id *id, ort_error *err)
                           .input_count = 1, .outputs = id, .output_count = 1, .set = &to,
                           .set_count = 1};
     return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+static bool is_float(const ort_graph *graph, const ort_embed_term *term)
+{
+    return term->table == ORT_ID_NONE || type_at(graph, term->table)->dtype == ORT_DTYPE_FLOAT;
 }
 
 static ort_status two_dims(ort_pass_context *c, ort_id *table, ort_error *err)
@@ -310,6 +333,7 @@ ort_status ort_embed_norm_write(ort_pass_context *c, const ort_node *node, const
     ort_id inputs[9] = {words->index, segments->index, words->table, places->table,
                         segments->table, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, places->index};
     ort_id outputs[3] = {output, ORT_ID_NONE, wanted ? norm->sum : ORT_ID_NONE};
+    bool same = is_float(graph, words) && is_float(graph, places) && is_float(graph, segments);
     static const int indices[3] = {0, 1, 8};
     for (int i = 0; i < 3; i++)
         ORT_TRY(as_int32(c, &inputs[indices[i]], err));
@@ -319,7 +343,8 @@ ort_status ort_embed_norm_write(ort_pass_context *c, const ort_node *node, const
     for (int i = 0; i < e->add_count; i++)
         ort_graph_remove_node(graph, e->adds[i]);
     ort_attr epsilon = {.name = "epsilon", .type = ORT_ATTR_FLOAT, .f = norm->epsilon};
-    ort_node_spec spec = {.domain = MS, .op_type = "EmbedLayerNormalization", .name = node->name,
+    ort_node_spec spec = {.domain = same ? MS : ORT_INTERNAL,
+                          .op_type = "EmbedLayerNormalization", .name = node->name,
                           .inputs = inputs, .input_count = inputs[8] == ORT_ID_NONE ? 7 : 9,
                           .outputs = outputs, .output_count = wanted ? 3 : 2, .set = &epsilon,
                           .set_count = 1, .opset = 1, .origin = origin};

@@ -334,6 +334,49 @@ def attention_folded_contrib(g):
     return opt(g, 1, True)
 
 
+# ---- attention with masks of keys
+
+def encoder(g, low, mask):
+    """A layer's attention, all projections with a bias; low(scores, mask) lowers the scores."""
+    x = g.input("x", ["batch", "seq", 32])
+    q, k, v = (g.op("Add", g.op("MatMul", x, g.weight(32, 32)), g.weight(32)) for _ in range(3))
+    q = g.op("Mul", q, g.const(8 ** -0.5))
+    q, k, v = (g.op("Transpose", g.op("Reshape", t, g.ints(0, -1, 4, 8)), perm=[0, 2, 1, 3])
+               for t in (q, k, v))
+    scores = low(g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), mask)
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    return [g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(0, -1, 32))]
+
+
+@form("Attention", "!Softmax", "!Sub", contrib=True)
+def attention_bert(g):
+    mask = g.op("Unsqueeze", g.input("mask", ["batch", "seq"], 2), g.ints(1, 2))
+    inverted = g.op("Sub", g.const(1), g.op("Cast", mask, to=TensorProto.FLOAT))
+    return encoder(g, lambda s, m: g.op("Add", s, m),
+                   g.op("Mul", inverted, g.const(np.finfo(np.float32).min)))
+
+
+@form("Attention", "!Softmax", "!Where", contrib=True, opset=14)
+def attention_bart(g):
+    mask = g.input("mask", ["batch", "seq"], 2)
+    seq = g.op("Slice", g.op("Shape", mask), g.ints(1), g.ints(2))
+    batch = g.op("Slice", g.op("Shape", mask), g.ints(0), g.ints(1))
+    wide = g.op("Expand", g.op("Unsqueeze", mask, g.ints(1, 2)),
+                g.op("Concat", batch, g.ints(1), seq, seq, axis=0))
+    inverted = g.op("Sub", g.const(1), g.op("Cast", wide, to=TensorProto.FLOAT))
+    lowered = g.op("Where", g.op("Cast", inverted, to=TensorProto.BOOL),
+                   g.const(np.finfo(np.float32).min), inverted)
+    return encoder(g, lambda s, m: g.op("Add", s, m), lowered)
+
+
+@form("Attention", "!Softmax", "!Where", contrib=True)
+def attention_of_padding(g):
+    """Tokens of number 0 are padding."""
+    padding = g.op("Equal", g.input("ids", ["batch", "seq"], 3), g.const(0, np.int64))
+    lowered = g.op("Where", padding, g.const(-1e9), g.const(0))
+    return encoder(g, lambda s, m: g.op("Add", s, m), g.op("Unsqueeze", lowered, g.ints(1, 2)))
+
+
 # ---- attention in windows
 
 def swin(g, batch, shifted):

@@ -8,7 +8,7 @@
  *     x              a value that has a name    0.5  a float scalar    @3  an int64 scalar
  *     [0 -1]         an int64 list              -    an absent input
  *     #w:3,4         a float constant of these dims, of small numbers that depend on its name;
- *                    #w.i8:3,4 and .u4, .i4, .u8 in codes
+ *                    #w.i8:3,4 and .u4, .i4, .u8 in codes, #w.h:3,4 in float16
  *
  * Statements are separated by ';'. Numbers and weights may be float16: expr.half.
  */
@@ -64,7 +64,8 @@ NET_STATIC ort_id expr_weights(expr *e)
     unsigned seed = 0;
     ort_dtype codes = ORT_DTYPE_UNDEFINED;
     snprintf(name, sizeof name, "%.*s", (int)length, e->at);
-    if (strchr(name, '.')) {
+    bool half = e->half, is_half = strstr(name, ".h") != NULL;
+    if (strchr(name, '.') && !is_half) {
         const char *type = strchr(name, '.') + 1;
         codes = *type == 'u' ? (type[1] == '4' ? ORT_DTYPE_UINT4 : ORT_DTYPE_UINT8)
                              : (type[1] == '4' ? ORT_DTYPE_INT4 : ORT_DTYPE_INT8);
@@ -86,7 +87,10 @@ NET_STATIC ort_id expr_weights(expr *e)
     }
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)((seed + 7919u * (unsigned)i) % 41) / 32 - 0.625f;
-    return expr_constant(e, name, rank, dims, data);
+    e->half = half || is_half;
+    ort_id id = expr_constant(e, name, rank, dims, data);
+    e->half = half;
+    return id;
 }
 
 /* After '['. */

@@ -140,6 +140,56 @@ static void projections(test_state *test)
     ALL(list);
 }
 
+/* Masks made of the keys that count, c [B,S] */
+#define COUNTING "c = (Greater (ReduceMean x axes=-1, keepdims=0) 0.0); "
+#define TOKENS COUNTING "t = (Cast c to=7); "
+#define WIDE(keys) "(Unsqueeze " keys " [1 2])"
+#define BIASED WITH_BIAS("q") WITH_BIAS("k") WITH_BIAS("v")
+#define LOWERED(mask) BIASED CORE("(Add " SCORES " " mask ")")
+
+static void key_masks(test_state *test)
+{
+    const fusion list[] = {
+        {TOKENS LOWERED("(Mul (Sub 1.0 (Cast " WIDE("t") " to=1)) " LOW ")"), "n,m,24", 17,
+         CONTRIB, "!Mul", 4, 1e-5},
+        {COUNTING LOWERED("(Mul (Sub 1.0 (Cast " WIDE("c") " to=1)) -30.0)"), "n,m,24", 17,
+         CONTRIB, "!Mul", 4, 1e-5},
+        {COUNTING LOWERED("(Where " WIDE("c") " 0.0 " LOW ")"), "n,m,24", 14, CONTRIB, "!Where", 4,
+         1e-5},
+        {COUNTING LOWERED("(Where " WIDE("c") " " LOW " 0.0)"), "n,m,24", 17, CONTRIB, "!Where", 5,
+         1e-5},
+        {TOKENS BIASED CORE("(Where (Equal " WIDE("t") " @0) " LOW " " SCORES ")"), "n,m,24", 17,
+         CONTRIB, "!Where", 4, 1e-5},
+        {TOKENS BIASED CORE("(Where " WIDE("(Greater t @0)") " " SCORES " " LOW ")"), "n,m,24", 17,
+         CONTRIB, "!Where", 4, 1e-5},
+        {TOKENS PROJECTED("q") PROJECTED("k") WITH_BIAS("v") CORE("(Add (Add " SCORES
+         " #r:1,2,3,3) (Mul (Sub 1.0 (Cast " WIDE("t") " to=1)) " LOW "))"), "n,3,24", 17, CONTRIB,
+         "Attention", 4, 1e-5},
+        {TOKENS "m = (Add #r:1,2,3,3 (Mul (Sub 1.0 (Cast " WIDE("t") " to=1)) " LOW ")); "
+         LOWERED("m"), "n,3,24", 14, CONTRIB, "Attention", 4, 1e-5},
+        {"u = (Neg x); " TOKENS PROJECTED("q") "kx = (MatMul u #wk:24,8); vx = (MatMul u #wv:24,8);"
+         CORE("(Add " SCORES " (Mul (Sub 1.0 (Cast " WIDE("t") " to=1)) " LOW "))"), "n,m,24", 17,
+         CONTRIB, "MultiHeadAttention", 8, 1e-5},
+        /* compared with another number than 0: the condition itself */
+        {"t = (Cast (ReduceMean x axes=-1, keepdims=0) to=7); "
+         LOWERED("(Where " WIDE("(Equal (Add t t) @2)") " 0.0 " LOW ")"), "n,m,24", 17, CONTRIB,
+         "Equal", 6, 1e-5},
+        {"t = (Cast (ReduceMean x axes=-1, keepdims=0) to=7); "
+         LOWERED("(Where " WIDE("(Equal t @1)") " " LOW " 0.0)"), "n,m,24", 17, CONTRIB, "Equal",
+         6, 1e-5},
+        /* a mask of queries, of floats, of what isn't lowered; ONNX's operator */
+        {COUNTING LOWERED("(Where (Unsqueeze c [1 3]) 0.0 " LOW ")"), "n,m,24", 17, CONTRIB,
+         "Where", -1, 1e-5},
+        {"f = (ReduceMean x axes=-1, keepdims=0); " LOWERED("(Mul " WIDE("(Sub 1.0 f)") " -1.0)"),
+         "n,m,24", 17, CONTRIB, "Expand", -1, 1e-5},
+        {COUNTING LOWERED("(Where " WIDE("c") " 1.0 " LOW ")"), "n,m,24", 17, CONTRIB, "Where", -1,
+         1e-5},
+        {"c = (Greater (ReduceMean x [-1] keepdims=0) 0.0); " LOWERED("(Where " WIDE("c") " 0.0 "
+         LOW ")"), "n,m,24", 23, 0, "Where", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Heads folded into the batch of 2: [4,S,4]. */
 #define FOLDED(name) "(Reshape " HEADS(name) " [4 3 4])"
 #define TURNED_KEYS "(Transpose " FOLDED("k") " perm=0,2,1,)"
@@ -402,6 +452,7 @@ int main(void)
     RUN(test, masks);
     RUN(test, guarded);
     RUN(test, packed);
+    RUN(test, key_masks);
     RUN(test, folded);
     RUN(test, windows);
     RUN(test, projections);
