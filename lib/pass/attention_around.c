@@ -80,14 +80,37 @@ bool ort_attention_ungroup(const ort_pass_context *c, ort_attention *a)
 
 /* ---- cache */
 
-static bool goes(const ort_attention *a, const ort_node *node)
+static bool is_among(ort_node *const *list, int count, const ort_node *node)
 {
-    for (int i = 0; i < a->core_count; i++)
-        if (a->core[i] == node)
+    for (int i = 0; i < count; i++)
+        if (list[i] == node)
             return true;
-    for (int i = 0; i < a->around_count; i++)
+    return false;
+}
+
+/* Does this node certainly go? One around does when only what goes reads it; readers come first in
+ * the list. What stays would hang on the operator's result, and a mask on that. */
+static bool goes(const ort_graph *graph, const ort_attention *a, const ort_node *node)
+{
+    bool gone[ORT_ATTENTION_AROUND] = {false};
+    if (is_among(a->core, a->core_count, node))
+        return true;
+    for (int i = 0; i < a->around_count; i++) {
+        gone[i] = !a->around[i]->removed;
+        for (int o = 0; gone[i] && o < a->around[i]->output_count; o++) {
+            ort_readers readers = ort_readers_of(graph, a->around[i]->outputs[o]);
+            const ort_node *reader;
+            gone[i] = !graph->values.data[a->around[i]->outputs[o]]->is_output;
+            while (gone[i] && (reader = ort_readers_next(&readers))) {
+                bool first = is_among(a->core, a->core_count, reader);
+                for (int k = 0; k < i && !first; k++)
+                    first = gone[k] && a->around[k] == reader;
+                gone[i] = first;
+            }
+        }
         if (a->around[i] == node)
-            return true;
+            return gone[i];
+    }
     return false;
 }
 
@@ -105,7 +128,7 @@ static ort_node *appended(const ort_graph *graph, ort_id id, const ort_attention
     ort_readers readers = ort_readers_of(graph, id);
     const ort_node *reader;
     while ((reader = ort_readers_next(&readers)))
-        if (!goes(a, reader))
+        if (!goes(graph, a, reader))
             return NULL;
     return concat;
 }

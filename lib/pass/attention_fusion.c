@@ -221,20 +221,6 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
 
 /* ---- MultiHeadAttention */
 
-void ort_attention_source(const ort_pass_context *c, ort_dim dim, ort_id *id, int64_t *axis)
-{
-    const ort_graph *graph = c->graph;
-    for (size_t i = 0; i < graph->inputs.count; i++) {
-        const ort_type *type = type_of(c, graph->inputs.data[i]);
-        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++)
-            if (ort_dim_equal(type->dim[d], dim)) {
-                *id = graph->inputs.data[i];
-                *axis = d;
-                return;
-            }
-    }
-}
-
 /* Why MultiHeadAttention can't do it, whatever stands around; or NULL. */
 static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
 {

@@ -10,6 +10,7 @@
 #include "op/edit.h"
 #include "pass/attention_match.h"
 #include "pass/constants.h"
+#include "pass/dim_source.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
@@ -60,7 +61,7 @@ static ort_status size_of(ort_pass_context *c, ort_id like, int axis, ort_id *si
     int64_t at = axis;
     if (ort_dim_known(dim))
         return ort_constant_list(c->graph, &dim.size, 1, size, err);
-    ort_attention_source(c, dim, &like, &at);
+    (void)ort_dim_source(c, dim, &like, &at);
     ort_attr ends[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = at},
                         {.name = "end", .type = ORT_ATTR_INT, .i = at + 1}};
     return add(c, "Shape", &like, 1, ends, 2, size, err);

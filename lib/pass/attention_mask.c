@@ -10,6 +10,7 @@
 #include "op/edit.h"
 #include "pass/attention_match.h"
 #include "pass/constants.h"
+#include "pass/dim_source.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
@@ -55,7 +56,7 @@ static ort_status images_of(ort_pass_context *c, const ort_attention *a, int64_t
 {
     ort_id source = ORT_ID_NONE, quotient[2];
     int64_t axis = 0;
-    ort_attention_source(c, a->images, &source, &axis);
+    (void)ort_dim_source(c, a->images, &source, &axis);
     if (source != ORT_ID_NONE)
         return size_of(c, source, axis, images, err);
     ORT_TRY(size_of(c, a->q, 0, &quotient[0], err));
@@ -150,7 +151,7 @@ ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, ort_id *mask, 
     } else {
         ort_id source = q, one, size;
         axis = 1;
-        ort_attention_source(c, wanted, &source, &axis);
+        (void)ort_dim_source(c, wanted, &source, &axis);
         ORT_TRY(size_of(c, source, axis, &size, err));
         ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
         ort_id parts[4] = {one, one, size, one};

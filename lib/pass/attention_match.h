@@ -99,8 +99,6 @@ bool ort_attention_join(const ort_graph *graph, ort_attention *a);
  * gets the result as its first. */
 ort_status ort_attention_replace(ort_pass_context *context, const ort_attention *a,
                                  ort_node_spec *spec, ort_id *outputs, ort_error *err);
-/* A graph input that has the dim, so that layers share what is made of it; else they stay. */
-void ort_attention_source(const ort_pass_context *context, ort_dim dim, ort_id *id, int64_t *axis);
 /* GroupQueryAttention of com.microsoft, where it is one; *done: it has been written. */
 ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attention *a, bool *done,
                                     ort_error *err);

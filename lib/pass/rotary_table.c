@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "pass/attention_match.h"
 #include "pass/constants.h"
+#include "pass/dim_source.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
@@ -326,7 +327,7 @@ static ort_status repeat(ort_pass_context *c, const ort_type *x, ort_id source, 
         ORT_TRY(ort_constant_list(c->graph, list, 3, &expand[1], err));
         return add(c, "Expand", expand, 2, NULL, 0, 0, id, err);
     }
-    ort_attention_source(c, x->dim[0], &source, &axis);
+    (void)ort_dim_source(c, x->dim[0], &source, &axis);
     ort_attr ends[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
                         {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
     ORT_TRY(add(c, "Shape", &source, 1, ends, 2, 15, &size, err));

@@ -1,7 +1,35 @@
-/* shape_source.c - the shape of an elementwise result is that of its input: Shape and Size read the
- * latter where nobody else reads the result, which then isn't computed. */
+/* shape_source.c - dimensions are read where nothing needs to be computed for them.
+ *
+ *     Shape(f(x)), Size(f(x))       of an elementwise f: of x, where nobody else reads the result
+ *     Gather(Shape(x), i)           at the first graph input that has this dimension, as facts say
+ *     Shape(x) from i to i + 1      the same
+ *
+ * So all layers come to read one number, and no shape hangs on a value that a fusion takes away. A
+ * Shape is made only for one that goes.
+ */
+#include "base/error.h"
+#include "graph/uses.h"
 #include "op/edit.h"
+#include "pass/constants.h"
+#include "pass/dim_source.h"
 #include "pass/pass.h"
+
+bool ort_dim_source(const ort_pass_context *c, ort_dim dim, ort_id *id, int64_t *axis)
+{
+    const ort_graph *graph = c->graph;
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const ort_type *type = &graph->values.data[graph->inputs.data[i]]->fact.type;
+        for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++)
+            if (ort_dim_equal(type->dim[d], dim)) {
+                *id = graph->inputs.data[i];
+                *axis = d;
+                return true;
+            }
+    }
+    return false;
+}
+
+/* ---- elementwise */
 
 static bool keeps_shape(const ort_node *node)
 {
@@ -9,19 +37,134 @@ static bool keeps_shape(const ort_node *node)
            node->input_count == 1 && node->output_count == 1 && !node->body_count;
 }
 
+/* ---- one dimension */
+
+/* The dimension of x that Gather takes from Shape(x), or -1. */
+static int64_t gathered(const ort_pass_context *c, const ort_node *gather)
+{
+    const ort_tensor *at = ort_edit_constant(c->graph, gather, 1);
+    const ort_node *shape = ort_edit_producer(c->graph, gather->inputs[0]);
+    const ort_type *type = &c->graph->values.data[shape->inputs[0]]->fact.type;
+    if (!ort_edit_is(gather, ONNX, "Gather") || !at || !at->data || at->shape.rank > 1 ||
+        ort_tensor_count(at) != 1 || type->kind != ORT_TYPE_TENSOR || type->rank < 1 ||
+        ort_node_has(shape, "start") || ort_node_has(shape, "end"))
+        return -1;
+    int64_t i = ort_tensor_get_i64(at, 0);
+    return i < 0 ? i + type->rank : i < type->rank ? i : -1;
+}
+
+/* Where what this Gather of Shape(x) takes can be read instead; false: here. */
+static bool is_elsewhere(const ort_pass_context *c, const ort_node *gather, ort_id *from,
+                         int64_t *axis)
+{
+    const ort_node *shape = ort_edit_producer(c->graph, gather->inputs[0]);
+    int64_t i = gathered(c, gather);
+    return i >= 0 &&
+           ort_dim_source(c, c->graph->values.data[shape->inputs[0]]->fact.type.dim[i], from,
+                          axis) &&
+           *from != shape->inputs[0];
+}
+
+/* The Shape of all dimensions of this value that is there, or NULL. */
+static ort_node *whole_shape(const ort_pass_context *c, ort_id id)
+{
+    ort_readers readers = ort_readers_of(c->graph, id);
+    ort_node *reader;
+    while ((reader = ort_readers_next(&readers)))
+        if (ort_edit_is(reader, ONNX, "Shape") && !ort_node_has(reader, "start") &&
+            !ort_node_has(reader, "end"))
+            return reader;
+    return NULL;
+}
+
+/* Is the Shape that is made for this Gather one that goes? Others that read it go elsewhere too,
+ * and to the same input. */
+static bool replaces(const ort_pass_context *c, const ort_node *gather, ort_id from)
+{
+    const ort_graph_value *shape = c->graph->values.data[gather->inputs[0]];
+    ort_readers readers = ort_readers_of(c->graph, gather->inputs[0]);
+    const ort_node *reader;
+    int count = 0;
+    while ((reader = ort_readers_next(&readers))) {
+        ort_id other;
+        int64_t axis;
+        if (!ort_edit_is(reader, ONNX, "Gather") || reader->inputs[0] != gather->inputs[0] ||
+            !is_elsewhere(c, reader, &other, &axis) || other != from)
+            return false;
+        count++;
+    }
+    return !shape->is_output && count == shape->use_count;
+}
+
+static ort_status shape_of(ort_pass_context *c, ort_id id, ort_id *shape, ort_error *err)
+{
+    const ort_node *have = whole_shape(c, id);
+    if (have) {
+        *shape = have->outputs[0];
+        return ORT_OK;
+    }
+    if ((*shape = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *shape);
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &id,
+                          .input_count = 1, .outputs = shape, .output_count = 1};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+static ort_status move_gather(ort_pass_context *c, ort_node *gather, int *changes, ort_error *err)
+{
+    int64_t axis;
+    ort_id from, shape, at;
+    if (!is_elsewhere(c, gather, &from, &axis) ||
+        (!whole_shape(c, from) && !replaces(c, gather, from)))
+        return ORT_OK;
+    const ort_tensor *old = ort_edit_constant(c->graph, gather, 1);
+    ort_tensor number = {.dtype = ORT_DTYPE_INT64, .shape = old->shape, .data = &axis};
+    ORT_TRY(ort_edit_add_constant(c->graph, "", &number, &at, err));
+    ORT_TRY(shape_of(c, from, &shape, err));
+    ort_node_set_input(c->graph, gather, 0, shape);
+    ort_node_set_input(c->graph, gather, 1, at);
+    ++*changes;
+    return ORT_OK;
+}
+
+static ort_status move_part(ort_pass_context *c, ort_node *shape, int *changes, ort_error *err)
+{
+    const ort_type *type = &c->graph->values.data[shape->inputs[0]]->fact.type;
+    int64_t start = ort_node_int(shape, "start", 0), axis, end = ort_node_int(shape, "end", 0);
+    ort_id from;
+    if (!ort_node_has(shape, "end") || type->kind != ORT_TYPE_TENSOR)
+        return ORT_OK;
+    start += start < 0 ? type->rank : 0;
+    end += end < 0 ? type->rank : 0;
+    if (start < 0 || end != start + 1 || end > type->rank ||
+        !ort_dim_source(c, type->dim[start], &from, &axis) || from == shape->inputs[0])
+        return ORT_OK;
+    ort_attr first = {.name = "start", .type = ORT_ATTR_INT, .i = axis};
+    ort_attr last = {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1};
+    ort_node_set_input(c->graph, shape, 0, from);
+    ORT_TRY(ort_edit_set_attr(c->graph, shape, &first, err));
+    ++*changes;
+    return ort_edit_set_attr(c->graph, shape, &last, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    (void)err;
     ORT_EACH_NODE(c->graph, node)
     {
-        if (!ort_edit_is(node, ONNX, "Shape") && !ort_edit_is(node, ONNX, "Size"))
+        bool shape = ort_edit_is(node, ONNX, "Shape");
+        if (ort_edit_is(node, ONNX, "Gather") && !c->graph->parent &&
+            ort_edit_is(ort_edit_producer(c->graph, node->inputs[0]), ONNX, "Shape"))
+            ORT_TRY(move_gather(c, node, changes, err));
+        if (!shape && !ort_edit_is(node, ONNX, "Size"))
             continue;
         const ort_node *source = ort_edit_producer(c->graph, node->inputs[0]);
-        if (!keeps_shape(source) || ort_edit_only_reader(c->graph, source->outputs[0]) != node)
-            continue;
-        ort_node_set_input(c->graph, node, 0, source->inputs[0]);
-        ++*changes;
+        if (keeps_shape(source) && ort_edit_only_reader(c->graph, source->outputs[0]) == node) {
+            ort_node_set_input(c->graph, node, 0, source->inputs[0]);
+            ++*changes;
+        }
+        if (shape && !c->graph->parent)
+            ORT_TRY(move_part(c, node, changes, err));
     }
     return ORT_OK;
 }
@@ -30,6 +173,6 @@ const ort_pass ort_pass_shape_source = {
     .name = "shape_source",
     .level = 1,
     .exact = true,
-    .doc = "Shape of an elementwise result reads the input of that",
+    .doc = "Shape of a computed value reads an input that has the same dimension",
     .apply = apply,
 };
