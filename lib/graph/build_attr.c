@@ -15,7 +15,7 @@ static ort_dim dim_of(ort_model *model, const Onnx__TensorShapeProto__Dimension 
      */
     if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
         strcmp(ort_build_text(dim->dim_param), "?"))
-        return ort_dim_symbol(model->dims, ort_build_text(dim->dim_param));
+        return ort_dim_parse(model->dims, ort_build_text(dim->dim_param));
     return ort_dim_unknown();
 }
 

@@ -40,6 +40,9 @@ static inline bool ort_dim_known(ort_dim d) { return d.expr == ORT_DIM_KNOWN; }
 
 /* The symbol of this name (same name, same dim). */
 ort_dim ort_dim_symbol(ort_dim_table *table, const char *name);
+/* The same, or the expression that the text is ("past + seq", "2*(h + 1)"): sums, differences with
+ * spaces around the sign, and products of names and numbers. Any other text is a name. */
+ort_dim ort_dim_parse(ort_dim_table *table, const char *text);
 /* Arithmetic: exact when both are known; an expression where one can be formed; unknown when an
  * operand is unknown or memory is exhausted. table may be NULL when all operands are known.
  * Division by zero is unknown. div rounds toward negative infinity, ceil_div up. */

@@ -33,6 +33,15 @@ static void dims(test_state *test)
     CHECK_TEXT(ort_dim_format(t, quarter, text, sizeof text), "floor((h+3)/4)");
     ort_dim up = ort_dim_ceil_div(t, ort_dim_ceil_div(t, h, two), ort_dim_of(3));
     CHECK_TEXT(ort_dim_format(t, up, text, sizeof text), "ceil(h/6)");
+    ort_dim both = ort_dim_add(t, n, h);
+    CHECK(ort_dim_equal(ort_dim_parse(t, "h + n"), both));
+    CHECK(ort_dim_equal(ort_dim_parse(t, "n+h"), both));
+    CHECK(ort_dim_equal(ort_dim_parse(t, "2*(n + h) - h - h"), twice));
+    CHECK(ort_dim_equal(ort_dim_parse(t, "n"), n));
+    const char *const names[] = {"n-h", "n +", "(n + h", "floor(n + h)", "n + h/2", "+", "2 + 3",
+                                 "n + 2h", "n - -h", "a b*c", "n + 99999999999"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(ort_dim_equal(ort_dim_parse(t, names[i]), ort_dim_symbol(t, names[i])));
     ort_dim less = ort_dim_sub(t, h, two); /* 2 below: may be negative, and so may its half */
     CHECK(ort_dim_at_least(t, twice, n) && !ort_dim_at_least(t, n, twice));
     CHECK(ort_dim_at_least(t, n, ort_dim_of(-1)) && !ort_dim_at_least(t, n, ort_dim_of(1)));

@@ -103,6 +103,25 @@ static void folded_transposes(test_state *test)
     CHECK_CASES(cases, 0);
 }
 
+/* Dimensions of computed values, read at the first input that has them. */
+static void dimensions(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,4,m; in z m,3; is two 2; MatMul x z -> p; MatMul x z -> q; Shape p -> s;"
+         "is zero 0; Gather s zero -> a; Shape q -> t; Gather t zero -> b; Add a b -> c;"
+         "Cast c -> f to=1; Add p f -> u; Add u q -> y; out y",
+         "MatMul Shape Gather Add Cast Add Add"},
+        /* two inputs, of which neither has a Shape; a dimension that no input has */
+        {"in x n,4; in z 4,m; MatMul x z -> p; Shape p -> s; is zero 0; is one 1;"
+         "Gather s zero -> a; Gather s one -> b; Sub a b -> c; Cast c -> f to=1; Add p f -> y; out y",
+         "MatMul Shape Gather Gather Sub Cast Add"},
+        {"in x n,4; in z 1,4; Concat x z -> p axis=0; Neg p -> q; Shape p -> s; is zero 0;"
+         "Gather s zero -> a; Cast a -> f to=1; Mul q f -> y; out y",
+         "Concat Shape Gather Cast Neg Mul"},
+    };
+    CHECK_CASES(cases, 1e-6);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -110,5 +129,6 @@ int main(void)
     RUN(test, products_of_rows);
     RUN(test, swapped_twice);
     RUN(test, folded_transposes);
+    RUN(test, dimensions);
     return test->failures != 0;
 }
