@@ -113,11 +113,12 @@ static void dimensions(test_state *test)
          "MatMul Shape Gather Add Cast Add Add"},
         /* two inputs, of which neither has a Shape; a dimension that no input has */
         {"in x n,4; in z 4,m; MatMul x z -> p; Shape p -> s; is zero 0; is one 1;"
-         "Gather s zero -> a; Gather s one -> b; Sub a b -> c; Cast c -> f to=1; Add p f -> y; out y",
+         "Gather s zero -> a; Gather s one -> b; Sub a b -> c; Cast c -> f to=1; Add p f -> y;"
+         "out y",
          "MatMul Shape Gather Gather Sub Cast Add"},
         {"in x n,4; in z 1,4; Concat x z -> p axis=0; Neg p -> q; Shape p -> s; is zero 0;"
          "Gather s zero -> a; Cast a -> f to=1; Mul q f -> y; out y",
-         "Concat Shape Gather Cast Neg Mul"},
+         "Concat Neg Shape Gather Cast Mul"},
     };
     CHECK_CASES(cases, 1e-6);
 }
