@@ -201,6 +201,8 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
     int set_count = 1;
     ORT_TRY(keys_of(c, a, &inputs[1], err));
     ORT_TRY(ort_attention_mask(c, a, &inputs[3], err));
+    if (c->portable && inputs[3] != ORT_ID_NONE) /* onnxruntime 1.31 doesn't broadcast rows */
+        ORT_TRY(ort_attention_full_rows(c, a->q, true, &inputs[3], err));
     if (a->causal)
         set[set_count++] = (ort_attr){.name = "is_causal", .type = ORT_ATTR_INT, .i = 1};
     if (a->softcap > 0)
@@ -249,7 +251,7 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
     ORT_TRY(ort_attention_write_keys(c, a, &inputs[4], err));
     ORT_TRY(ort_attention_mask(c, a, &inputs[5], err));
     if (inputs[5] != ORT_ID_NONE)
-        ORT_TRY(ort_attention_full_rows(c, a->q, &inputs[5], err));
+        ORT_TRY(ort_attention_full_rows(c, a->q, false, &inputs[5], err));
     bool packed;
     ORT_TRY(ort_attention_fuse_packed(c, a, inputs[5], inputs[4], &packed, err));
     if (packed)

@@ -137,14 +137,16 @@ ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_i
     return add(c, "Where", where, 3, NULL, mask, err);
 }
 
-ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, ort_id *mask, ort_error *err)
+ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, bool any_rank, ort_id *mask,
+                                   ort_error *err)
 {
     const ort_type *type = type_of(c, *mask);
-    ort_dim rows = type->dim[type->rank - 2], wanted = type_of(c, q)->dim[1];
+    int rows_axis = type_of(c, q)->rank == 4 ? 2 : 1;
+    ort_dim rows = type->dim[type->rank - 2], wanted = type_of(c, q)->dim[rows_axis];
     bool spread = !ort_dim_equal(rows, wanted);
     int64_t list[4] = {1, 1, spread && ort_dim_known(wanted) ? wanted.size : 1, 1}, axis;
     ort_id shape, expand[2] = {*mask};
-    if (type->rank == 4 && !spread)
+    if ((type->rank == 4 || any_rank) && !spread)
         return ORT_OK;
     if (!spread || ort_dim_known(wanted)) {
         ORT_TRY(ort_constant_list(c->graph, list, 4, &shape, err));

@@ -86,9 +86,10 @@ bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_att
 /* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. */
 ort_status ort_attention_mask(ort_pass_context *context, const ort_attention *a, ort_id *mask,
                               ort_error *err);
-/* The mask with four dims and all the query rows. */
-ort_status ort_attention_full_rows(ort_pass_context *context, ort_id q, ort_id *mask,
-                                   ort_error *err);
+/* The mask with all the query rows of q ([B,S,E] or [B,H,S,D]); with four dims unless any will
+ * do. */
+ort_status ort_attention_full_rows(ort_pass_context *context, ort_id q, bool any_rank,
+                                   ort_id *mask, ort_error *err);
 /* a->keys as int32 [B,T], 1 where a key counts; ORT_ID_NONE: there are none. */
 ort_status ort_attention_write_keys(ort_pass_context *context, const ort_attention *a, ort_id *id,
                                     ort_error *err);

@@ -6,6 +6,8 @@
  * For files: in a session the sum and the Gelu are one ElementwiseChain, or go with the product
  * before them.
  */
+#include <string.h>
+
 #include "base/error.h"
 #include "pass/pattern.h"
 
@@ -30,7 +32,7 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
                        int *changes, ort_error *err)
 {
     const ort_node *gelu = m->nodes[0];
-    bool tanh = f != forms || ort_node_has(gelu, "approximate");
+    bool tanh = f != forms || !strcmp(ort_node_string(gelu, "approximate", "none"), "tanh");
     ort_id inputs[2] = {ort_match_value(m, "x"), ort_match_value(m, "b")};
     ort_node_spec spec = {.domain = MS, .op_type = tanh ? "FastGelu" : "BiasGelu",
                           .inputs = inputs, .input_count = 2};

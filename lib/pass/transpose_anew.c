@@ -202,6 +202,7 @@ static ort_status shape_anew(builder *b, ort_error *err)
     ort_id id;
     ORT_TRY(add_value(b, b->node->outputs[0], &id, err));
     spec.outputs = &id;
+    spec.name = b->c->graph->values.data[id]->name; /* that of the node is the Gather's */
     ORT_TRY(ort_edit_add_node(b->c->graph, &spec, NULL, err));
     for (int i = 0; i < b->form->in.rank; i++)
         order[i] = b->form->in.to[i];

@@ -348,12 +348,27 @@ def encoder(g, low, mask):
     return [g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(0, -1, 32))]
 
 
-@form("Attention", "!Softmax", "!Sub", contrib=True)
-def attention_bert(g):
+def bert(g):
     mask = g.op("Unsqueeze", g.input("mask", ["batch", "seq"], 2), g.ints(1, 2))
     inverted = g.op("Sub", g.const(1), g.op("Cast", mask, to=TensorProto.FLOAT))
     return encoder(g, lambda s, m: g.op("Add", s, m),
                    g.op("Mul", inverted, g.const(np.finfo(np.float32).min)))
+
+
+@form("Attention", "!Softmax", "!Sub", contrib=True)
+def attention_bert_contrib(g):
+    return bert(g)
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_bert(g):
+    return bert(g)
+
+
+@form("BiasGelu", contrib=True, opset=20)
+def gelu_without_approximation(g):
+    x = g.op("MatMul", g.input("x", ["batch", 8]), g.weight(8, 16))
+    return [g.op("Gelu", g.op("Add", x, g.weight(16)), approximate="none")]
 
 
 @form("Attention", "!Softmax", "!Where", contrib=True, opset=14)

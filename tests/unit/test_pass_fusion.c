@@ -26,6 +26,7 @@ static void activations(test_state *test)
          CONTRIB, "BiasGelu", 1, 0},
         {"y = (Gelu (Add x #b:8))", "2,8", 20, CONTRIB, "BiasGelu", 1, 0},
         {"y = (Gelu (Add #b:8 x) approximate=tanh)", "2,8", 20, CONTRIB, "FastGelu", 1, 0},
+        {"y = (Gelu (Add #b:8 x) approximate=none)", "2,8", 20, CONTRIB, "BiasGelu", 1, 0},
         {"y = (ms.FastGelu (Add x #b:8))", "2,8", 17, CONTRIB, "FastGelu", 1, 0},
         {"y = (Gelu (Add x #b:8))", "2,8", 20, 0, "!BiasGelu", 2, 0},
         {"y = (Gelu (Add x #b:2,8))", "2,8", 20, CONTRIB, "!BiasGelu", 2, 0},
