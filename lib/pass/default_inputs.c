@@ -2,6 +2,7 @@
  *
  *     initial_h, initial_c of RNN, GRU, LSTM    zeros, of whatever shape
  *     constant_value of Pad                     0
+ *     target_type of CastLike                   a type that is known: Cast
  *
  * Exporters build zero states from the batch size at run time: Shape, Gather, ConstantOfShape and
  * what moves its zeros about, all of which then goes.
@@ -92,15 +93,33 @@ static bool drop(const ort_pass_context *c, ort_node *node, int slot)
     return true;
 }
 
+static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
+{
+    const ort_graph_value *like = ort_graph_value_at(c->graph, node->inputs[1]);
+    ort_dtype dtype = like ? like->fact.type.dtype : ORT_DTYPE_UNDEFINED;
+    ort_attr to = {.name = "to", .type = ORT_ATTR_INT, .i = dtype};
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Cast", .name = node->name,
+                          .inputs = node->inputs, .input_count = 1, .outputs = node->outputs,
+                          .output_count = 1, .attrs = node->attrs,
+                          .attr_count = node->attr_count, .set = &to, .set_count = 1,
+                          .opset = node->opset, .origin = ort_edit_origin_of(node)};
+    if (dtype == ORT_DTYPE_UNDEFINED)
+        return ORT_OK;
+    ort_graph_remove_node(c->graph, node);
+    ++*changes;
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    (void)err;
     ORT_EACH_NODE(c->graph, node)
     {
         for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
             if (ort_edit_is(node, ONNX, rules[i].op_type) && node->opset >= rules[i].since)
                 *changes += drop(c, node, rules[i].slot);
+        if (ort_edit_is(node, ONNX, "CastLike"))
+            ORT_TRY(cast_to(c, node, changes, err));
     }
     return ORT_OK;
 }

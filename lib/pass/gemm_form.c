@@ -3,6 +3,7 @@
  *     MatMul, Add b                      Gemm(a, w, b)
  *     Gemm without bias, Add b           Gemm with it
  *     Transpose a or w, Gemm or MatMul   Gemm with transA or transB
+ *     Gemm or MatMul, Transpose          Gemm of (a w)' = w' a'
  *
  * For two dimensions only: of more, Gemm would need a Reshape on both sides. The bias must
  * broadcast to the product, not the product to it. Gemm broadcasts this way since opset 7 and may
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "pass/transpose_rules.h"
 
 static const ort_type *type_at(const ort_graph *graph, ort_id id)
 {
@@ -140,6 +142,49 @@ static ort_status take_transposes(ort_pass_context *c, ort_node *product, int *c
     return add_gemm(c, product, inputs, output, set, set_count, origin, err);
 }
 
+/* Can C of a Gemm lie transposed? Numbers do anyway. */
+static bool bias_turns(const ort_graph *graph, const ort_node *product)
+{
+    const ort_type *type;
+    if (!has_bias(product))
+        return ort_model_opset(graph->model, ONNX) >= 11;
+    type = type_at(graph, product->inputs[2]);
+    return (type->kind == ORT_TYPE_TENSOR && type->rank == 0) ||
+           ort_constant_moves(graph, product->inputs[2]);
+}
+
+/* The product whose result the Transpose of two dimensions turns goes into one with both operands
+ * turned. */
+static ort_status turn_result(ort_pass_context *c, ort_node *transpose, int *changes,
+                              ort_error *err)
+{
+    static const ort_perm turn = {.rank = 2, .to = {1, 0}};
+    ort_graph *graph = c->graph;
+    ort_node *product = ort_edit_producer(graph, transpose->inputs[0]);
+    ort_perm have;
+    if (!product || !is_product(graph, product) || !ort_perm_of_node(graph, transpose, &have) ||
+        !ort_perm_equal(&have, &turn) || !bias_turns(graph, product))
+        return ORT_OK;
+    if (ort_edit_only_reader(graph, product->outputs[0]) != transpose) {
+        ort_pass_note(c, transpose, "the product has another reader");
+        return ORT_OK;
+    }
+    ort_attr set[2] = {{.name = "transA", .type = ORT_ATTR_INT,
+                        .i = !ort_node_int(product, "transB", 0)},
+                       {.name = "transB", .type = ORT_ATTR_INT,
+                        .i = !ort_node_int(product, "transA", 0)}};
+    ort_id inputs[3] = {product->inputs[1], product->inputs[0],
+                        has_bias(product) ? product->inputs[2] : ORT_ID_NONE};
+    ort_id output = transpose->outputs[0];
+    if (inputs[2] != ORT_ID_NONE && type_at(graph, inputs[2])->rank > 0)
+        ORT_TRY(ort_constant_permuted(graph, product->inputs[2], &turn, &inputs[2], err));
+    const char *origin = ort_edit_origin(graph, product, transpose);
+    ort_graph_remove_node(graph, transpose);
+    ort_graph_remove_node(graph, product);
+    ++*changes;
+    return add_gemm(c, product, inputs, output, set, 2, origin, err);
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -151,6 +196,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
                 ORT_TRY(take_bias(c, node, slot, changes, err));
         } else if (is_product(c->graph, node)) {
             ORT_TRY(take_transposes(c, node, changes, err));
+        } else if (ort_edit_is(node, ONNX, "Transpose")) {
+            ORT_TRY(turn_result(c, node, changes, err));
         }
     }
     return ORT_OK;

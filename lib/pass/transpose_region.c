@@ -7,8 +7,17 @@
 
 #include "graph/uses.h"
 
-/* A product takes a Transpose of its operand's last two dimensions in (FusedMatMul, attention): it
- * counts as part of the product. */
+/* MatMul of the value and what isn't constant, or FusedMatMul. */
+static bool is_product_of_data(const ort_graph *graph, const ort_node *node, ort_id id)
+{
+    if (!strcmp(node->op_type, "FusedMatMul"))
+        return true;
+    return !strcmp(node->op_type, "MatMul") &&
+           !ort_edit_constant(graph, node, node->inputs[0] == id ? 1 : 0);
+}
+
+/* A product of data takes a Transpose of its operand's last two dimensions in (FusedMatMul,
+ * attention): it counts as part of the product. */
 static bool belongs_to_product(const ort_graph *graph, const ort_node *node, const ort_perm *p)
 {
     int r = p->rank;
@@ -21,7 +30,7 @@ static bool belongs_to_product(const ort_graph *graph, const ort_node *node, con
     ort_readers readers = ort_readers_of(graph, node->outputs[0]);
     bool any = false;
     while ((reader = ort_readers_next(&readers))) {
-        if (strcmp(reader->op_type, "MatMul") && strcmp(reader->op_type, "FusedMatMul"))
+        if (!is_product_of_data(graph, reader, node->outputs[0]))
             return false;
         any = true;
     }

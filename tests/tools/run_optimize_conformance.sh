@@ -7,7 +7,8 @@
 #                 unknown fields kept (check_properties.py)
 #   onnxruntime   passes onnx.checker and computes the same there, where that runs the original
 #
-# First the patterns that exporters write, each by itself (check_forms.py).
+# First the patterns that exporters write, each by itself (check_forms.py), and operators between
+# Transposes (check_transposes.py).
 #
 # usage: tests/tools/run_optimize_conformance.sh CONFORMANCE_PROGRAM
 set -u
@@ -56,6 +57,9 @@ verify() { # verify OPTION...: the real models, by ort-optimize itself
 
 echo "# forms"
 "$python" "$tools/check_forms.py" >"$written/out"
+count "$written/out"
+echo "# transposes"
+"$python" "$tools/check_transposes.py" >"$written/out"
 count "$written/out"
 
 for options in "--level 1" "--level 2" "--level 2 --contrib"; do

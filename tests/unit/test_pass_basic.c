@@ -219,75 +219,6 @@ static void idle_reshapes(test_state *test)
     CHECK_CASES(cases, 0);
 }
 
-/* ---- transposes */
-
-/* What a converter makes of a net in NHWC: a Transpose on each side of what needs NCHW. */
-#define INTO " perm=0,3,1,2;"
-#define BACK " perm=0,2,3,1;"
-
-static void regions(test_state *test)
-{
-    static const net_case cases[] = {
-        /* between two convolutions: a constant by channel, a residual, an activation */
-        {"in x 1,2,6,5; f w 2,2,3,3; f c 2; Conv x w -> a pads=1,1,1,1; Transpose a -> b" BACK
-         "Mul b c -> d; Sigmoid d -> e; Add e b -> f; Transpose f -> g" INTO
-         "Conv g w -> y pads=1,1,1,1; out y", "Conv Mul Sigmoid Add Conv"},
-        /* along the channels: Concat, Split, Slice, Pad, Softmax, ReduceMean */
-        {"in x 1,4,6,5; Relu x -> r; Transpose r -> b" BACK "Split b -> p q axis=3;"
-         "Concat q p -> d axis=3; Transpose d -> y" INTO "out y", "Relu Split Concat"},
-        {"in x 1,4,6,5; i s 1,0; i e 5,3; i a 1,-1; i pads 0,0,1,0,0,0,2,0; fs v 0;"
-         "Relu x -> r; Transpose r -> b" BACK "Slice b s e a -> c; Pad c pads v -> d;"
-         "Softmax d -> f axis=3; Transpose f -> y" INTO "out y", "Relu Slice Pad Softmax"},
-        {"in x 1,4,6,5; Relu x -> r; Transpose r -> b" BACK "ReduceMean b -> m axes=1,2;"
-         "Sub b m -> d; Transpose d -> y" INTO "out y", "Relu ReduceMean Sub"},
-        /* dimensions that go need no Transpose at all */
-        {"in x 2,4,6,5; Relu x -> r; Transpose r -> b" BACK "ReduceMax b -> y axes=1,2 keepdims=0;"
-         "Exp y -> z; out z", "Relu ReduceMax Exp"},
-        {"in x 1,4,6,5; i a 0,; Transpose x -> b" BACK "Squeeze b a -> c; Unsqueeze c a -> d;"
-         "Exp d -> e; Transpose e -> y" INTO "out y", "Exp"},
-        /* both operands of a product change places */
-        {"in x 2,4,3; in z 2,3,5; Transpose x -> a perm=0,2,1; Transpose z -> b perm=0,2,1;"
-         "Exp b -> d; Exp a -> e; MatMul d e -> c; Transpose c -> y perm=0,2,1; out y",
-         "Exp Exp MatMul"},
-        /* Resize: a list by dimension */
-        {"in x 1,2,3,4; f1 s 1,2,2,1; Transpose x -> b" BACK
-         "Resize b - s -> c mode:=nearest; Transpose c -> y" INTO "out y", "Resize"},
-        /* codes by channel */
-        {"in x 1,2,3,4; f1 s 0.5,0.25; Relu x -> r; Transpose r -> b" BACK
-         "QuantizeLinear b s -> q axis=3; DequantizeLinear q s -> c axis=3;"
-         "Transpose c -> y" INTO "out y", "Relu QuantizeLinear DequantizeLinear"},
-    };
-    CHECK_CASES(cases, 1e-6);
-}
-
-/* Where nothing is saved nothing moves; where not all can be saved, what can. */
-static void transposes_that_stay(test_state *test)
-{
-    static const net_case cases[] = {
-        {"in x 1,4,6,5; Transpose x -> b" BACK "Relu b -> y; out y", "Transpose Relu"},
-        /* to another permutation: one of both */
-        {"in x 1,4,6,5; Transpose x -> b" BACK "Relu b -> c; Transpose c -> y perm=0,2,1,3; out y",
-         "Relu Transpose"},
-        /* an operator that knows its layout stands between */
-        {"in x 1,4,6,5; f w 4,6,1,1; Transpose x -> b" BACK "Conv b w -> c;"
-         "Transpose c -> y" INTO "out y", "Transpose Conv Transpose"},
-        /* a large constant that others read as it is gets a Transpose: the file must not grow */
-        {"in x 1,4,6,5; f c 1,6,5,4; Transpose x -> b" BACK "Add b c -> d; Transpose d -> y" INTO
-         "in z 1,6,5,4; Sub z c -> u; out y u", "Transpose Add Sub"},
-    };
-    CHECK_CASES(cases, 0);
-}
-
-/* A large value moves while it is small: after what shrinks it. */
-static void fewer_elements(test_state *test)
-{
-    static const net_case cases[] = {
-        {"in x 1,4,60,50; i a 1,2; Transpose x -> b" BACK "ReduceSum b a -> y; Relu y -> z; out z",
-         "ReduceSum Transpose Relu"},
-    };
-    CHECK_CASES(cases, 1e-5);
-}
-
 /* ---- bounds, choices, parts */
 
 static void bounds_in_a_row(test_state *test)
@@ -540,9 +471,6 @@ int main(void)
     RUN(test, reordered_weights);
     RUN(test, captured_weights);
     RUN(test, idle_reshapes);
-    RUN(test, regions);
-    RUN(test, transposes_that_stay);
-    RUN(test, fewer_elements);
     RUN(test, bounds_in_a_row);
     RUN(test, choices);
     RUN(test, joined_and_parted);
