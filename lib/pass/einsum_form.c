@@ -1,5 +1,5 @@
-/* einsum_form.c - a Transpose before or after an Einsum only renames places: the letters of its term
- * change them instead.
+/* einsum_form.c - a Transpose before or after an Einsum only moves places: the letters of its term
+ * move instead.
  *
  *     Transpose x 0,2,1; Einsum "bij,jk->bik"      Einsum "bji,jk->bik"
  *     Einsum "bij,jk->bik"; Transpose 0,2,1        Einsum "bij,jk->bki"

@@ -149,8 +149,8 @@ static void products_that_stay(test_state *test)
          "Transpose MatMul Transpose"},
         {"in x 5,4; f w 4,3; in k 3; Gemm x w k -> g; Transpose g -> y; out y", "Gemm Transpose"},
         {"in x 5,4; f w 4,3; MatMul x w -> g; Transpose g -> y; out y g", "MatMul Transpose"},
-        {"in x 2,4,5; Transpose x -> a perm=0,2,1; f w 4,3; Einsum a w -> y equation:=...j,jk->...k;"
-         "out y", "Transpose Einsum"},
+        {"in x 2,4,5; Transpose x -> a perm=0,2,1; f w 4,3;"
+         "Einsum a w -> y equation:=...j,jk->...k; out y", "Transpose Einsum"},
     };
     CHECK_CASES(cases, 1e-5);
 }
