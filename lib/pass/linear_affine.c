@@ -65,8 +65,6 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
         return "the bias isn't one number per channel";
     if (ort_edit_is(n, ONNX, "Gemm") && n->opset < 7)
         return "a Gemm before opset 7 broadcasts by attribute";
-    if (ort_edit_is(n, ONNX, "Gemm") && ort_node_float(n, "beta", 1.0f) != 1.0f)
-        return "beta isn't 1";
     return NULL;
 }
 
@@ -130,6 +128,12 @@ static ort_status add_scaled_weights(ort_pass_context *c, site *s, const ort_aff
     return ORT_OK;
 }
 
+/* What a Gemm multiplies its bias with; it goes into the new one. */
+static double beta_of(const ort_node *linear)
+{
+    return ort_edit_is(linear, ONNX, "Gemm") ? (double)ort_node_float(linear, "beta", 1.0f) : 1;
+}
+
 static ort_status add_bias(ort_pass_context *c, const site *s, const ort_affine *a, ort_id *id,
                            ort_error *err)
 {
@@ -142,10 +146,11 @@ static ort_status add_bias(ort_pass_context *c, const site *s, const ort_affine 
     snprintf(name, sizeof name, "%.240s_bias",
              c->graph->values.data[s->linear->inputs[1]]->name);
     ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &shape, &made, id, err));
+    double beta = beta_of(s->linear);
     for (int64_t k = 0; k < s->channels; k++) {
         double old = s->bias ? ort_tensor_get_f64(s->bias, ort_tensor_count(s->bias) == 1 ? 0 : k)
                              : 0;
-        ort_tensor_set_f64(&made, k, old * a->scale[k] + a->shift[k]);
+        ort_tensor_set_f64(&made, k, beta * old * a->scale[k] + a->shift[k]);
     }
     return ORT_OK;
 }
@@ -155,6 +160,7 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
     ort_id inputs[3] = {s->linear->inputs[0]}, output = s->after->outputs[0];
     ORT_TRY(add_scaled_weights(c, s, a, &inputs[1], err));
     ORT_TRY(add_bias(c, s, a, &inputs[2], err));
+    ort_attr one = {.name = "beta", .type = ORT_ATTR_FLOAT, .f = 1};
     ort_node_spec spec = {.domain = s->linear->domain,
                           .op_type = inputs[2] != ORT_ID_NONE &&
                                              ort_edit_is(s->linear, ONNX, "MatMul")
@@ -167,6 +173,8 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
                           .output_count = 1,
                           .attrs = s->linear->attrs,
                           .attr_count = s->linear->attr_count,
+                          .set = &one,
+                          .set_count = beta_of(s->linear) != 1,
                           .origin = ort_edit_origin(c->graph, s->linear, s->after)};
     ort_graph_remove_node(c->graph, s->after);
     ort_graph_remove_node(c->graph, s->linear);

@@ -1,5 +1,6 @@
-/* test_pass_before.c - scales and shifts before a linear operator, and behind its Relu: into its
- * weights where that is exact, and left alone where padding, a reader or a shape forbids it. */
+/* test_pass_before.c - scales and shifts before a linear operator, behind its Relu, and behind a
+ * Gemm that scales by itself: into the weights where that is exact, and left alone where padding,
+ * a reader or a shape forbids it. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -54,6 +55,21 @@ static void matrices(test_state *test)
     CHECK_CASES(cases, 1e-4);
 }
 
+/* The new bias holds what the old one was multiplied with. */
+static void behind_gemm(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,4; f w 4,3; f c 3; f s 3; Gemm x w c -> l alpha~0.5 beta~2; Sub s l -> y; out y",
+         "Gemm"},
+        {"in x n,4; f w 4,3; f c 3; f s 3; Gemm x w c -> l beta~-0.5; Mul l s -> y; out y", "Gemm"},
+        {"in x n,4; f w 3,4; f s 3; Gemm x w -> l beta~0 transB=1; Add l s -> y; out y", "Gemm"},
+        {"in x n,4; f w 4,3; f c 3; f s 3; Gemm x w c -> l beta~0; Add l s -> y; out y", "Gemm"},
+        {"in x 2,4; f w 4,3; f c 2,1; f s 3; Gemm x w c -> l beta~2; Mul l s -> y; out y",
+         "Gemm Mul"},
+    };
+    CHECK_CASES(cases, 1e-4);
+}
+
 #define FILTERS "in x 1,3,6,6; f w 4,3,3,3; f c 4; Conv x w c -> l; Relu l -> r; "
 #define NORM_R "f g 4; f h 4; f u 4; f v 4; BatchNormalization r g h u v -> b; "
 
@@ -94,6 +110,7 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, filters);
     RUN(test, matrices);
+    RUN(test, behind_gemm);
     RUN(test, behind_relu);
     return test->failures != 0;
 }
