@@ -34,6 +34,15 @@ uint64_t ort_hash_tensor(const ort_tensor *t)
     return h;
 }
 
+static uint64_t hash_constant(const ort_graph_hashes *h, const ort_tensor *t)
+{
+    ort_tensor form = *t;
+    if (h->forms && (ort_dtype_get(t->dtype)->class_ == ORT_CLASS_FLOAT ||
+                     ort_dtype_get(t->dtype)->bits == 8))
+        form.data = NULL;
+    return ort_hash_tensor(&form);
+}
+
 static uint64_t hash_type(const ort_dim_table *dims, const ort_type *type)
 {
     char text[1024];
@@ -87,7 +96,7 @@ static ort_status hash_node(const ort_graph *graph, const ort_node *node, ort_gr
     for (int i = 0; i < node->input_count; i++)
         x = mix(x, node->inputs[i] == ORT_ID_NONE ? 5 : h->values[node->inputs[i]]);
     for (int b = 0; b < node->body_count; b++) {
-        ort_graph_hashes inner = {0};
+        ort_graph_hashes inner = {.forms = h->forms};
         ORT_TRY(hash_graph(node->bodies[b], h->values, &inner, err));
         x = mix(x, inner.whole);
         ort_graph_hashes_release(&inner);
@@ -119,7 +128,7 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
         if (v->outer != ORT_ID_NONE && outer)
             h->values[i] = outer[v->outer];
         else if (v->fact.value && v->producer == ORT_ID_NONE)
-            h->values[i] = mix(ort_hash_tensor(v->fact.value), v->is_input);
+            h->values[i] = mix(hash_constant(h, v->fact.value), v->is_input);
     }
     for (size_t i = 0; i < graph->inputs.count; i++) {
         const ort_graph_value *v = graph->values.data[graph->inputs.data[i]];
@@ -130,7 +139,7 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
     {
         const ort_tensor *constant = constant_of(node);
         if (constant && node->output_count && node->outputs[0] != ORT_ID_NONE)
-            h->values[node->outputs[0]] = mix(ort_hash_tensor(constant), 0);
+            h->values[node->outputs[0]] = mix(hash_constant(h, constant), 0);
         else
             ORT_TRY(hash_node(graph, node, h, err));
     }
@@ -146,6 +155,12 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
 ort_status ort_graph_hashes_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err)
 {
     *hashes = (ort_graph_hashes){0};
+    return hash_graph(graph, NULL, hashes, err);
+}
+
+ort_status ort_graph_forms_init(const ort_graph *graph, ort_graph_hashes *hashes, ort_error *err)
+{
+    *hashes = (ort_graph_hashes){.forms = true};
     return hash_graph(graph, NULL, hashes, err);
 }
 

@@ -4,6 +4,10 @@
  * of the graph inputs down: graph/hash.h), else by name; graph outputs always by name. Matched
  * values are compared in the order of the first graph, so the first that differs lies where the
  * cause is: all that feeds it agrees.
+ *
+ * What is left is matched by form, the structure but for the numbers of weights, where only one
+ * value of either graph has it. Such values may well differ (folding scales weights), so they say
+ * nothing by themselves; where others differ, one that does so earlier is nearer to the cause.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +17,13 @@
 #include "graph/hash.h"
 #include "verify/agree.h"
 
-typedef enum match_kind { MATCH_NONE, MATCH_STRUCTURE, MATCH_NAME, MATCH_OUTPUT } match_kind;
+typedef enum match_kind {
+    MATCH_NONE,
+    MATCH_STRUCTURE,
+    MATCH_NAME,
+    MATCH_FORM,
+    MATCH_OUTPUT
+} match_kind;
 
 typedef struct pairing { /* a computed value of the first graph, in its order */
     ort_id a, b;
@@ -29,6 +39,8 @@ typedef struct comparison {
     ort_hashmap by_name_a, by_name_b; /* to the index of a pair; by_name_b chains through next */
     ORT_VEC(uint32_t) next;         /* per pair: another pair of the same value of b, plus 1 */
     uint32_t first;                 /* pair that differs so far; UINT32_MAX: none */
+    uint32_t first_form;            /* the same of those matched by form */
+    char form_text[512];            /* how it differs */
     ort_status status;
     ort_error *err;
 } comparison;
@@ -72,15 +84,25 @@ static ort_id output_match(const comparison *c, ort_id id)
     return c->a->output_count == c->b->output_count ? c->b->outputs[place].id : ORT_ID_NONE;
 }
 
-typedef struct lookup { /* of the values that b computes */
-    ort_graph_hashes hashes;
+typedef struct lookup { /* of the values that a graph computes */
+    ort_graph_hashes hashes, forms;
     ort_hashmap by_hash, by_name;
+    ort_hashmap by_form; /* to its value; ORT_ID_NONE when there are more */
 } lookup;
+
+static bool put_form(lookup *l, ort_id id)
+{
+    const uint64_t *form = &l->forms.values[id];
+    bool again = ort_hashmap_get(&l->by_form, (const char *)form, sizeof *form, NULL);
+    return ort_hashmap_put(&l->by_form, (const char *)form, sizeof *form,
+                           again ? ORT_ID_NONE : id);
+}
 
 static ort_status index_values(const ort_graph *graph, lookup *l, ort_error *err)
 {
     const ort_node *node;
     ORT_TRY(ort_graph_hashes_init(graph, &l->hashes, err));
+    ORT_TRY(ort_graph_forms_init(graph, &l->forms, err));
     ORT_EACH_NODE(graph, node)
         for (int i = 0; i < node->output_count; i++) {
             ort_id id = node->outputs[i];
@@ -88,7 +110,7 @@ static ort_status index_values(const ort_graph *graph, lookup *l, ort_error *err
                 continue;
             const char *name = graph->values.data[id]->name;
             if (!put(&l->by_hash, &l->hashes.values[id], sizeof *l->hashes.values, id) ||
-                !put(&l->by_name, name, strlen(name), id))
+                !put(&l->by_name, name, strlen(name), id) || !put_form(l, id))
                 return ort_error_memory(err, sizeof id);
         }
     return ORT_OK;
@@ -97,26 +119,43 @@ static ort_status index_values(const ort_graph *graph, lookup *l, ort_error *err
 static void lookup_release(lookup *l)
 {
     ort_graph_hashes_release(&l->hashes);
+    ort_graph_hashes_release(&l->forms);
+    ort_hashmap_release(&l->by_form);
     ort_hashmap_release(&l->by_hash);
     ort_hashmap_release(&l->by_name);
 }
 
-static pairing match(const comparison *c, const ort_graph_hashes *hashes, const lookup *l,
-                     ort_id id)
+/* The only value of b with the form that this one alone has in a, and that nothing of a matches
+ * better; ORT_ID_NONE. */
+static ort_id form_match(const comparison *c, const lookup *a, const lookup *b, ort_id id)
+{
+    const char *form = (const char *)&a->forms.values[id];
+    uint64_t own, found;
+    if (!ort_hashmap_get(&a->by_form, form, sizeof own, &own) || own != id ||
+        !ort_hashmap_get(&b->by_form, form, sizeof own, &found) || found == ORT_ID_NONE ||
+        ort_hashmap_get_str(&a->by_name, name_of(c->b, (ort_id)found), NULL) ||
+        ort_hashmap_get(&a->by_hash, (const char *)&b->hashes.values[found], sizeof own, NULL))
+        return ORT_ID_NONE;
+    return (ort_id)found;
+}
+
+static pairing match(const comparison *c, const lookup *own, const lookup *l, ort_id id)
 {
     pairing p = {.a = id, .b = output_match(c, id), .kind = MATCH_OUTPUT};
     uint64_t found;
     const char *name = name_of(c->a, id);
     if (p.b != ORT_ID_NONE)
         return p;
-    if (ort_hashmap_get(&l->by_hash, (const char *)&hashes->values[id], sizeof *hashes->values,
-                        &found))
-        p.kind = MATCH_STRUCTURE;
-    else if (*name && ort_hashmap_get_str(&l->by_name, name, &found))
+    p.kind = MATCH_STRUCTURE;
+    if (ort_hashmap_get(&l->by_hash, (const char *)&own->hashes.values[id], sizeof found, &found)) {
+        p.b = (ort_id)found;
+    } else if (*name && ort_hashmap_get_str(&l->by_name, name, &found)) {
         p.kind = MATCH_NAME;
-    else
-        return (pairing){.a = id, .b = ORT_ID_NONE};
-    p.b = (ort_id)found;
+        p.b = (ort_id)found;
+    } else {
+        p.kind = MATCH_FORM;
+        p.b = form_match(c, own, l, id);
+    }
     return p;
 }
 
@@ -137,17 +176,16 @@ static ort_status add_pair(comparison *c, pairing p, ort_error *err)
 
 static ort_status pair_values(comparison *c, ort_error *err)
 {
-    ort_graph_hashes hashes = {0};
-    lookup l = {0};
+    lookup own = {0}, l = {0};
     const ort_node *node;
-    ort_status status = ort_graph_hashes_init(graph_of(c->a), &hashes, err);
+    ort_status status = index_values(graph_of(c->a), &own, err);
     if (!status)
         status = index_values(graph_of(c->b), &l, err);
     ORT_EACH_NODE(graph_of(c->a), node)
         for (int i = 0; i < node->output_count && !status; i++)
             if (node->outputs[i] != ORT_ID_NONE)
-                status = add_pair(c, match(c, &hashes, &l, node->outputs[i]), err);
-    ort_graph_hashes_release(&hashes);
+                status = add_pair(c, match(c, &own, &l, node->outputs[i]), err);
+    lookup_release(&own);
     lookup_release(&l);
     return status;
 }
@@ -177,33 +215,66 @@ static void tell(comparison *c, uint32_t index, const ort_difference *d)
     ort_first_difference *r = c->result;
     c->first = index;
     r->differs = true;
-    r->is_output = p->kind == MATCH_OUTPUT;
+    r->is_output = p->kind == MATCH_OUTPUT || p->b == ORT_ID_NONE;
     snprintf(r->name, sizeof r->name, "%s", name_of(c->a, p->a));
-    snprintf(r->other, sizeof r->other, "%s", name_of(c->b, p->b));
+    snprintf(r->other, sizeof r->other, "%s", p->b == ORT_ID_NONE ? r->name : name_of(c->b, p->b));
     ort_node_label(graph->nodes.data[graph->values.data[p->a]->producer], r->node, sizeof r->node);
     snprintf(r->text, sizeof r->text, "%s", d->text);
+}
+
+static void count_pair(comparison *c, uint32_t index, const ort_difference *d)
+{
+    const pairing *p = &c->pairs.data[index];
+    ort_first_difference *r = c->result;
+    r->compared++;
+    r->by_structure += p->kind == MATCH_STRUCTURE;
+    if (d->max_abs > r->max_abs) {
+        r->max_abs = d->max_abs;
+        snprintf(r->worst, sizeof r->worst, "%s", name_of(c->a, p->a));
+    }
+    if (!d->equal && index < c->first)
+        tell(c, index, d);
 }
 
 static ort_status compare_pair(comparison *c, uint32_t index, const ort_value *b, ort_error *err)
 {
     pairing *p = &c->pairs.data[index];
-    ort_first_difference *r = c->result;
     ort_difference d;
     if (!p->value || accidental(c, p, b))
         return ORT_OK;
     ort_agreement how = {.tolerance = c->options->rtol, .atol = c->options->atol};
     ORT_TRY(ort_agree_compare(p->value, b, &how, &d, err));
-    r->compared++;
-    r->by_structure += p->kind == MATCH_STRUCTURE;
-    if (d.max_abs > r->max_abs) {
-        r->max_abs = d.max_abs;
-        snprintf(r->worst, sizeof r->worst, "%s", name_of(c->a, p->a));
+    if (p->kind == MATCH_FORM) {
+        if (!d.equal && index < c->first_form) {
+            c->first_form = index;
+            snprintf(c->form_text, sizeof c->form_text, "%s", d.text);
+        }
+    } else {
+        count_pair(c, index, &d);
     }
-    if (!d.equal && index < c->first)
-        tell(c, index, &d);
     ort_value_free(p->value);
     p->value = NULL;
     return ORT_OK;
+}
+
+/* An output of a that b has in no way. What differed before says more. */
+static void find_missing(comparison *c)
+{
+    ort_difference d = {.text = "the other model has no such output"};
+    for (uint32_t i = 0; i < c->pairs.count && c->first == UINT32_MAX; i++) {
+        const pairing *p = &c->pairs.data[i];
+        if (p->b == ORT_ID_NONE && output_of(c->a, name_of(c->a, p->a)) != ORT_ID_NONE)
+            tell(c, i, &d);
+    }
+}
+
+static void look_before(comparison *c)
+{
+    ort_difference d;
+    if (c->first == UINT32_MAX || c->first_form > c->first)
+        return;
+    snprintf(d.text, sizeof d.text, "%s", c->form_text);
+    tell(c, c->first_form, &d);
 }
 
 /* ---- running */
@@ -304,11 +375,16 @@ ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
                     .b = b,
                     .options = options ? options : &defaults,
                     .result = result,
-                    .first = UINT32_MAX};
+                    .first = UINT32_MAX,
+                    .first_form = UINT32_MAX};
     memset(result, 0, sizeof *result);
     ort_status status = pair_values(&c, err);
     if (!status)
         status = compare_runs(&c, inputs, err);
+    if (!status) {
+        find_missing(&c);
+        look_before(&c);
+    }
     for (size_t i = 0; i < c.pairs.count; i++)
         ort_value_free(c.pairs.data[i].value);
     result->alone = (int)c.pairs.count - result->compared;

@@ -17,6 +17,19 @@ load helper
     has '"value": "b"' '"other_value": "b"' '"is_output": false'
 }
 
+@test "other weights under other names: the node that reads them is named" {
+    run --separate-stderr ort-run "$FX/scaled.onnx" "$FX/y.npy" --compare "$FX/rescaled.onnx"
+    [ "$status" -eq 1 ] && [ -z "$stderr" ]
+    has "first difference in 'a', there 'q', of node 'scale' (Mul)"
+}
+
+@test "an output that the other model lacks is a difference" {
+    run --separate-stderr ort-run "$FX/pair.onnx" "$FX/x.npy" --compare "$FX/chain.onnx"
+    [ "$status" -eq 1 ] && [ -z "$stderr" ]
+    has "first difference in output 'extra' of node 'sin_extra' (Sin): the other model has no such output"
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" --compare "$FX/pair.onnx"
+}
+
 @test "levels of one model" {
     works ort-run "$MODELS_DIR/digits.onnx" --random 1 --compare-levels
     has "ok    level 1" "ok    level 2" "ok    level 3"
