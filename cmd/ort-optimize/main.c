@@ -190,10 +190,16 @@ static int rewrite(optimizer *x, const ort_optimize_options *options)
     int status = form_before(&x->options, x->env, x->model);
     if (status == 0)
         status = form_opset(&x->options, x->env, x->model, x->path);
-    if (status == 0 && ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
+    bool narrows = x->options.fp16 || x->options.bf16;
+    ort_optimize_options wide = *options;
+    if (narrows) /* the passes run again behind it, on the Casts: near-misses are theirs to tell */
+        wide.on_near_miss = NULL;
+    if (status == 0 && ort_model_optimize(x->env, x->model, &wide, &err) != ORT_OK)
         status = tool_fail_in(x->path, &err);
-    if (status == 0 && (x->options.fp16 || x->options.bf16))
+    if (status == 0 && narrows)
         status = narrow_model(&x->options, x->env, x->model, x->path, &x->samples);
+    if (status == 0 && narrows && ort_model_optimize(x->env, x->model, options, &err) != ORT_OK)
+        status = tool_fail_in(x->path, &err);
     if (status == 0)
         form_after(&x->options, x->model);
     return status;

@@ -40,6 +40,21 @@ digits=$MODELS_DIR/digits.onnx
     [ "$status" -eq 0 ]
 }
 
+@test "--fp16 and --bf16 leave nothing for a second time: the passes run on their Casts" {
+    local type
+    for type in --fp16 --bf16; do
+        works ort-optimize "$FX/sideways.onnx" $type -q -o one.onnx
+        works ort-optimize one.onnx $type -q -o two.onnx
+        cmp one.onnx two.onnx
+    done
+    works ort-optimize "$FX/sideways.onnx" --fp16 --json
+    python3 - "$output" <<'END'
+import json, sys
+names = [p["name"] for p in json.loads(sys.argv[1])["passes"]]
+assert len(names) == len(set(names)), names
+END
+}
+
 @test "the data file never replaces the model, its pack, or what another model needs" {
     fails 2 "has the name of the model" ort-optimize "$digits" --external-data=x.onnx -o x.onnx
     fails 2 "has the name of the pack" \

@@ -178,6 +178,16 @@ def models():
         "add.onnx": add,
         "chain.onnx": model(chain, [x], [out]),
         "renamed.onnx": model(renamed, [x], [out]),
+        "pair.onnx": model(chain + [node("Sin", ["x"], ["extra"])], [x],
+                           [out, value_info("extra", [2, 3])]),
+        "scaled.onnx": model([node("Mul", ["x", "w"], ["a"], "scale"), node("Relu", ["a"], ["out"])],
+                             [x], [out], [weight]),
+        "rescaled.onnx": model([node("Mul", ["x", "v"], ["q"]), node("Relu", ["q"], ["out"])], [x],
+                               [out], [initializer("v", [2, 3], [1, 2, 3, 4, 5, 7])]),
+        "sideways.onnx": model(
+            [node("Transpose", ["x"], ["a"]), node("Conv", ["a", "w"], ["out"])],
+            [value_info("x", [2, 2, 3, 1])], [value_info("out", [1, 2, 2, 2])],
+            [initializer("w", [2, 3, 1, 1], [1, 2, 3, 4, 5, 6])]),
         "other.onnx": model(chain[:2] + [node("Abs", ["b"], ["out"])], [x], [out]),
         "shifted.onnx": model(
             [chain[0], node("Sigmoid", ["a"], ["b"]), node("Sub", ["b", "b"], ["out"])], [x],
