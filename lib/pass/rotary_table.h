@@ -1,5 +1,6 @@
 /* rotary_table.h - the cosines or sines that a rotation multiplies, as its operator reads them: one
- * for each pair of elements and token. rotary_fusion.c finds the rotation itself.
+ * for each pair of elements and token. rotary_table.c reads them, rotary_write.c writes them;
+ * rotary_fusion.c finds the rotation itself.
  */
 #ifndef ORT_PASS_ROTARY_TABLE_H
 #define ORT_PASS_ROTARY_TABLE_H
@@ -17,10 +18,12 @@ typedef struct ort_rotary_table {
     ort_rotary_spread spread;
     int head;                 /* the dimension of 1 for the heads */
     const ort_node *chain[6]; /* elementwise operators from the whole up to `half` */
-    int count;
+    int count, slot[6];       /* of the input on that way */
     ort_id half;            /* [B,S,h] or [1,S,h], with a 1 for the heads, or [S,h]; or NONE */
     const ort_tensor *rows; /* else a constant of rows [P,D] or [P,h], */
-    ort_id positions;       /* of which these [B,S] are read; NONE: all P = S, for each of B */
+    const ort_node *slice;  /* which takes some of the rows first, or NULL */
+    ort_id positions;       /* of which these [B,S] are read; NONE: all P = S, for each of B, */
+    ort_id picked;          /* or these [1,S], for each of B */
     bool one_batch;         /* it is the same for all of B, which isn't known to be 1 */
 } ort_rotary_table;
 

@@ -433,6 +433,29 @@ static void rotary(test_state *test)
     ALL(list);
 }
 
+/* Rows of a table, cut to the length, picked by positions that all of the batch share. */
+#define CUT "(Slice (Concat u u axis=1) [0] (Unsqueeze t [0]) [0])"
+#define PICKED(at) "(Unsqueeze (Gather " CUT " " at ") [1])"
+#define ROTATED_ROWS(at)                                                                           \
+    STEPS START "u = (Identity #c:7,2); y = " ROTATED("h", PICKED(at), PICKED(at))
+#define EACH "(Cast (ReduceMin (Mul x 0.0) [-1] keepdims=0) to=7)"
+
+static void rotary_rows(test_state *test)
+{
+    const fusion list[] = {
+        {ROTATED_ROWS("(Unsqueeze i [0])"), "2,n,24", 23, 0, "RotaryEmbedding", -1, 1e-5},
+        {ROTATED_ROWS("(Unsqueeze i [0])"), "2,n,24", 17, CONTRIB, "RotaryEmbedding", -1, 1e-5},
+        {ROTATED_ROWS(EACH), "2,n,24", 18, CONTRIB, "RotaryEmbedding", -1, 1e-5},
+        {ROTATED_ROWS(EACH), "2,n,24", 23, 0, "RotaryEmbedding", -1, 1e-5},
+        /* other numbers in the other half */
+        {STEPS START "u = (Identity #c:7,2); w = (Concat u (Neg u) axis=1); y = " ROTATED("h",
+         "(Unsqueeze (Gather (Slice w [0] (Unsqueeze t [0]) [0]) (Unsqueeze i [0])) [1])",
+         "(Unsqueeze (Gather (Slice w [0] (Unsqueeze t [0]) [0]) (Unsqueeze i [0])) [1])"),
+         "2,n,24", 23, 0, "!RotaryEmbedding", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Both around an attention: the rotation goes before the splitting of heads. */
 static void rotated_attention(test_state *test)
 {
@@ -462,6 +485,7 @@ int main(void)
     RUN(test, causal_with_past);
     RUN(test, grouped_queries);
     RUN(test, rotary);
+    RUN(test, rotary_rows);
     RUN(test, rotated_attention);
     return test->failures != 0;
 }
