@@ -193,6 +193,8 @@ bool ort_attention_is_causal(const ort_pass_context *c, ort_attention *a)
         return false;
     m.queries = type_of(&m, a->q)->dim[2];
     m.keys = ort_dim_add(m.dims, type_of(&m, a->k)->dim[a->k_is_rows ? 1 : 2], m.past);
+    if (a->keep != ORT_ID_NONE && a->mask_count)
+        return false; /* in rows where both leave no key, the order of the two counts */
     if (a->keep != ORT_ID_NONE && is_full(&m, a->keep) && reads_condition(&m, a->keep, &inside) &&
         inside != a->keep_is_inverse) {
         a->keep = ORT_ID_NONE;

@@ -274,8 +274,8 @@ bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
     ort_id keys;
     const ort_tensor *fill = a->keep == ORT_ID_NONE ? NULL
                                                     : c->graph->values.data[a->fill]->fact.value;
-    if (a->keys.id != ORT_ID_NONE || a->q_heads)
-        return false;
+    if (a->keys.id != ORT_ID_NONE || a->q_heads || (fill && a->mask_count))
+        return false; /* a condition and masks have an order */
     if (fill && fill->data && reads_keys(c, a, a->keep, &s, &keys) && s.at[0] != s.at[1]) {
         bool inverted = (s.at[0] != 0) != a->keep_is_inverse;
         a->keys = (ort_attention_keys){keys, inverted, ort_tensor_get_f64(fill, 0)};

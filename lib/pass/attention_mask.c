@@ -1,8 +1,8 @@
 /* attention_mask.c - what is summed onto the scores of an attention (attention_match.h), as the one
  * value that operators take.
  *
- * A condition is 0 where the score stays; beside the low number that stands elsewhere no score
- * counts.
+ * A condition is 0 where the score stays, or the masks that were summed before it came; beside the
+ * low number that stands elsewhere no score counts.
  */
 #include <math.h>
 
@@ -130,11 +130,22 @@ ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_i
 {
     if (a->keep == ORT_ID_NONE)
         return sum_of(c, a, mask, err);
-    ort_id zero;
-    ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &zero, err));
-    ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : zero,
-                       a->keep_is_inverse ? zero : a->fill};
-    return add(c, "Where", where, 3, NULL, mask, err);
+    ort_attention inside = *a;
+    inside.mask_count -= a->masks_outside;
+    for (int i = 0; i < inside.mask_count; i++)
+        inside.masks[i] = a->masks[a->masks_outside + i];
+    ort_id kept;
+    ORT_TRY(sum_of(c, &inside, &kept, err));
+    if (kept == ORT_ID_NONE)
+        ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &kept, err));
+    ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : kept,
+                       a->keep_is_inverse ? kept : a->fill};
+    ORT_TRY(add(c, "Where", where, 3, NULL, mask, err));
+    for (int i = 0; i < a->masks_outside; i++) {
+        ort_id sum[2] = {*mask, a->masks[i]};
+        ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
+    }
+    return ORT_OK;
 }
 
 ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, bool any_rank, ort_id *mask,

@@ -243,8 +243,10 @@ static bool read_where(walk *w, ort_node *node, int depth)
         return false;
     for (int slot = 1; slot < 3; slot++)
         if (number_at(w->graph, node, 3 - slot, &low)) {
-            w->a->why = "what stands for a masked score isn't low enough";
+            if (!(low <= LOW))
+                w->a->why = "what stands for a masked score isn't low enough";
             w->a->keep = node->inputs[0];
+            w->a->masks_outside = w->a->mask_count;
             w->a->fill = node->inputs[3 - slot];
             w->a->keep_is_inverse = slot == 2;
             return low <= LOW && read_scores(w, node->inputs[slot], node, depth);
@@ -377,8 +379,8 @@ static const char *check(const walk *w, const ort_type *given)
         return "the mask of windows isn't one for each of them";
     if (a->keep != ORT_ID_NONE && !mask_fits(type_of(w, a->keep), scores, ORT_DTYPE_BOOL))
         return "the condition isn't one that broadcasts onto the scores";
-    if (a->keep != ORT_ID_NONE && (a->mask_count || a->window != ORT_ID_NONE))
-        return "it has a mask and a condition"; /* in an order that a sum loses */
+    if (a->keep != ORT_ID_NONE && a->window != ORT_ID_NONE)
+        return "it has a mask of windows and a condition";
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
 

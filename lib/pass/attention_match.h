@@ -31,6 +31,7 @@ typedef struct ort_attention {
     int mask_count;
     ort_id window; /* another, [1,n,1 or H,S,T] or [n,...]: of scores as [B/n,n,H,S,T]; or NONE */
     ort_dim images; /* B/n */
+    int masks_outside;     /* how many of them, the first, after the condition had been applied */
     ort_id keep, fill;     /* a condition and the number of scores where it fails; or ORT_ID_NONE */
     bool keep_is_inverse;  /* the number stands where the condition holds */
     ort_attention_keys keys; /* taken out of masks or keep */

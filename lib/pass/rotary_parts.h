@@ -1,5 +1,5 @@
-/* rotary_parts.h - what a rotation turns: the elements that are a pair, and how they are put together
- * again. rotary_fusion.c has the patterns that name them.
+/* rotary_parts.h - what a rotation turns: the elements that are a pair, and how they are put
+ * together again. rotary_fusion.c has the patterns that name them.
  */
 #ifndef ORT_PASS_ROTARY_PARTS_H
 #define ORT_PASS_ROTARY_PARTS_H

@@ -63,6 +63,25 @@ static void masks(test_state *test)
     ALL(list);
 }
 
+/* A condition before a mask, and after it. Numbers of #m are small: every row has a key. */
+#define KEEP_ONE(scores)                                                                           \
+    "(Where (Cast (Trilu (Expand 1.0 [3 3]) @0 upper=0) to=9) " scores " " LOW ")"
+
+static void masks_and_conditions(test_state *test)
+{
+    const fusion list[] = {
+        {QKV CORE("(Add " KEEP_ONE(SCORES) " #m:2,1,1,3)"), "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {QKV CORE("(Add " KEEP_ONE(SCORES) " #m:2,1,1,3)"), "2,3,24", 17, CONTRIB,
+         "MultiHeadAttention", 4, 1e-5},
+        {QKV CORE(KEEP_ONE("(Add " SCORES " #m:2,1,1,3)")), "2,3,24", 23, 0, "Attention", 4, 1e-5},
+        {QKV CORE("(Add " KEEP_ONE("(Add " SCORES " #n:1,2,3,3)") " #m:2,1,1,3)"), "2,3,24", 23, 0,
+         "Attention", 4, 1e-5},
+        {QKV CORE("(Add (Where (Greater #c:2,1,1,3 0.0) -1000.0 " SCORES ") #m:3,3)"), "2,3,24",
+         23, 0, "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* A guard of rows that an infinite mask leaves no key: the first row here. */
 #define GUARDED(mask)                                                                              \
     QKV "p = (Softmax (Add " SCORES " " mask ")); "                                                \
@@ -473,6 +492,7 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, scales);
     RUN(test, masks);
+    RUN(test, masks_and_conditions);
     RUN(test, guarded);
     RUN(test, packed);
     RUN(test, key_masks);
