@@ -121,6 +121,15 @@ static int64_t looked_up(const ort_graph *graph, const ort_node *node, int slot)
     return 0;
 }
 
+/* Is this input a mask: of keys, or whatever becomes conditions? */
+static bool is_mask(const ort_node *node, int slot)
+{
+    return (slot == 4 && ort_edit_is(node, MS, "MultiHeadAttention")) ||
+           (slot == 3 && ort_edit_is(node, MS, "Attention")) ||
+           (slot == 0 && ort_edit_is(node, ONNX, "Cast") &&
+            ort_node_int(node, "to", 0) == ORT_DTYPE_BOOL);
+}
+
 static void follow(const ort_graph *graph, ort_id id, int depth, trace *t);
 
 static void look_at(const ort_graph *graph, const ort_node *node, int slot, int depth, trace *t)
@@ -137,6 +146,11 @@ static void look_at(const ort_graph *graph, const ort_node *node, int slot, int 
     if (slot == 0 && !strcmp(node->op_type, "OneHot")) {
         const ort_tensor *size = ort_edit_constant(graph, node, 1);
         found_index(t, size ? ort_tensor_get_i64(size, 0) : 1);
+        return;
+    }
+    if (is_mask(node, slot) && t->role == ROLE_FREE) {
+        t->role = ROLE_COMPARED;
+        t->constant = 1;
         return;
     }
     if (slot < 2 && node->input_count == 2 && one_of(node, comparers)) {
@@ -219,7 +233,8 @@ static void fill(maker *m, const ort_port *port, ort_tensor *t)
     else if (found.role == ROLE_INDEX)
         fill_integers(m, t, 0, found.bound);
     else if (found.role == ROLE_COMPARED && (class_ != ORT_CLASS_FLOAT || t->shape.rank == 0))
-        fill_constant(t, found.constant);
+        /* of a batch, what is 0 is padding: a row of it alone has no result */
+        fill_constant(t, t->shape.rank >= 2 && found.constant == 0 ? 1 : found.constant);
     else if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
         fill_integers(m, t, 0, ort_dtype_bits(t->dtype) == 8 && class_ == ORT_CLASS_UINT ? 256
                                : ort_dtype_bits(t->dtype) < 8                            ? 2

@@ -178,7 +178,7 @@ ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, or
         ort_graph_remove_node(c->graph, a->core[i]);
     ORT_TRY(ort_edit_add_node(c->graph, spec, NULL, err));
     if (a->parted != ORT_ID_NONE)
-        ORT_TRY(part_result(c, outputs[0], a->parted, err));
+        ORT_TRY((a->steps ? ort_attention_part_steps : part_result)(c, outputs[0], a->parted, err));
     for (int i = 0; i < a->around_count; i++)
         if (!a->around[i]->removed && unread(c->graph, a->around[i]))
             ort_graph_remove_node(c->graph, a->around[i]);
@@ -302,10 +302,11 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     if (!done) {
         *a = plain; /* with a cache the new keys must have their heads together */
         ORT_TRY(unpack(c, a, &done, err));
-        done = done || join_queries(c->graph, a);
+        done = done || join_queries(c->graph, a) || a->steps;
     }
     if (done) {
         ++*changes;
+        ORT_TRY(ort_attention_turn_steps(c, a, err));
         return write_multi(c, a, err);
     }
     ort_pass_note(c, plain.root, "heads aren't split and put together as MultiHeadAttention does");
@@ -326,6 +327,9 @@ static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_
     if (!ort_attention_join(c->graph, a))
         ORT_TRY(unpack(c, a, &done, err));
     ++*changes;
+    ORT_TRY(ort_attention_turn_steps(c, a, err));
+    if (a->keys.id != ORT_ID_NONE)
+        ORT_TRY(ort_attention_lower_keys(c, a, err));
     return write_attention(c, a, opset, err);
 }
 

@@ -20,7 +20,9 @@ enum { DEPTH = 24 };
 typedef struct reading {
     const ort_graph *graph;
     ort_dim B, T;
-    ort_id keys; /* found so far, or ORT_ID_NONE */
+    ort_id keys;   /* found so far, or ORT_ID_NONE */
+    int64_t heads; /* that may be folded into the batch; or 0 */
+    ort_dim folded; /* B times heads */
 } reading;
 
 typedef struct seen { /* a value, as far as one key is concerned */
@@ -37,17 +39,26 @@ static const ort_type *type_of(const reading *r, ort_id id)
     return &r->graph->values.data[id]->fact.type;
 }
 
+static bool is_one(ort_dim dim)
+{
+    return ort_dim_known(dim) && dim.size == 1;
+}
+
+/* [B*H,1,T] */
+static bool is_folded(const reading *r, ort_id id)
+{
+    const ort_type *type = type_of(r, id);
+    return r->heads && ort_attention_ranked(r->graph, id, 3) && is_one(type->dim[1]) &&
+           ort_dim_equal(type->dim[0], r->folded) && ort_dim_equal(type->dim[2], r->T);
+}
+
 /* [B,...,T] */
 static bool is_placed(const reading *r, ort_id id)
 {
     const ort_type *type = type_of(r, id);
-    return type->kind == ORT_TYPE_TENSOR && type->rank >= 2 && ort_dim_equal(type->dim[0], r->B) &&
-           ort_dim_equal(type->dim[type->rank - 1], r->T);
-}
-
-static bool is_one(ort_dim dim)
-{
-    return ort_dim_known(dim) && dim.size == 1;
+    return is_folded(r, id) ||
+           (type->kind == ORT_TYPE_TENSOR && type->rank >= 2 &&
+            ort_dim_equal(type->dim[0], r->B) && ort_dim_equal(type->dim[type->rank - 1], r->T));
 }
 
 /* [B,1,1,T], which has the elements of [B,T] in their order. */
@@ -109,6 +120,14 @@ static bool read_cast(reading *r, const ort_node *node, seen *s, int depth)
     return to == ORT_DTYPE_BOOL || to == ORT_DTYPE_FLOAT;
 }
 
+/* [B,H,1,T] to [B*H,1,T] */
+static bool folds(const reading *r, const ort_node *node)
+{
+    const ort_type *in = type_of(r, node->inputs[0]);
+    return is_folded(r, node->outputs[0]) && is_placed(r, node->inputs[0]) && in->rank == 4 &&
+           ort_dim_known(in->dim[1]) && in->dim[1].size == r->heads && is_one(in->dim[2]);
+}
+
 static bool moves(const reading *r, const ort_node *node)
 {
     if (ort_edit_is(node, ONNX, "Expand"))
@@ -116,7 +135,7 @@ static bool moves(const reading *r, const ort_node *node)
                !is_placed(r, node->inputs[0]);
     return ort_edit_is(node, ONNX, "Unsqueeze") || ort_edit_is(node, ONNX, "Squeeze") ||
            (ort_edit_is(node, ONNX, "Reshape") &&
-            (!is_placed(r, node->inputs[0]) ||
+            (!is_placed(r, node->inputs[0]) || folds(r, node) ||
              (is_thin(r, node->inputs[0]) && is_thin(r, node->outputs[0]))));
 }
 
@@ -228,12 +247,18 @@ static bool read_value(reading *r, ort_id id, seen *s, int depth)
     return read_keys(r, id, s);
 }
 
-/* Is `id`, of as many dims as the scores, made of keys? */
+/* Is `id`, of as many dims as the scores or folded, made of keys? */
 static bool reads_keys(const ort_pass_context *c, const ort_attention *a, ort_id id, seen *s,
                        ort_id *keys)
 {
-    reading r = {c->graph, c->graph->values.data[a->q]->fact.type.dim[0], a->T, ORT_ID_NONE};
-    bool found = read_value(&r, id, s, 0) && s->varies && type_of(&r, id)->rank == 4;
+    const ort_type *q = &c->graph->values.data[a->q]->fact.type;
+    reading r = {.graph = c->graph, .B = q->dim[a->steps ? 1 : 0], .T = a->T, .keys = ORT_ID_NONE};
+    if (a->steps) {
+        r.heads = a->q_heads;
+        r.folded = ort_dim_mul(c->graph->model->dims, r.B, ort_dim_of(r.heads));
+    }
+    bool found = read_value(&r, id, s, 0) && s->varies &&
+                 (type_of(&r, id)->rank == 4 || is_folded(&r, id));
     *keys = r.keys;
     return found;
 }
@@ -257,7 +282,7 @@ static bool take_mask(const ort_pass_context *c, ort_attention *a, int i)
         return true;
     }
     const ort_node *add = ort_edit_producer(c->graph, a->masks[i]);
-    if (!ort_edit_is(add, ONNX, "Add") || add->opset < 7)
+    if (a->steps || !ort_edit_is(add, ONNX, "Add") || add->opset < 7)
         return false;
     for (int slot = 0; slot < 2; slot++)
         if (ort_attention_is_mask(c->graph, a, add->inputs[1 - slot]) &&
@@ -274,7 +299,7 @@ bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
     ort_id keys;
     const ort_tensor *fill = a->keep == ORT_ID_NONE ? NULL
                                                     : c->graph->values.data[a->fill]->fact.value;
-    if (a->keys.id != ORT_ID_NONE || a->q_heads || (fill && a->mask_count))
+    if (a->keys.id != ORT_ID_NONE || (a->q_heads && !a->steps) || (fill && a->mask_count))
         return false; /* a condition and masks have an order */
     if (fill && fill->data && reads_keys(c, a, a->keep, &s, &keys) && s.at[0] != s.at[1]) {
         bool inverted = (s.at[0] != 0) != a->keep_is_inverse;
@@ -301,6 +326,38 @@ static ort_status add(ort_pass_context *c, const char *op_type, ort_id *id, ort_
                           .output_count = 1, .set = set, .set_count = set ? 1 : 0};
     ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
     *id = made;
+    return ORT_OK;
+}
+
+static ort_status counting(ort_pass_context *c, ort_id *id, ort_error *err)
+{
+    ort_attr to = {.name = "to", .type = ORT_ATTR_INT, .i = ORT_DTYPE_BOOL};
+    return c->graph->values.data[*id]->fact.type.dtype == ORT_DTYPE_BOOL
+               ? ORT_OK : add(c, "Cast", id, ORT_ID_NONE, &to, err);
+}
+
+ort_status ort_attention_lower_keys(ort_pass_context *c, ort_attention *a, ort_error *err)
+{
+    static const int64_t middle[2] = {1, 2};
+    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
+    ort_dtype dtype = c->graph->values.data[a->q]->fact.type.dtype;
+    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = middle, .count = 2};
+    ort_id where[3] = {a->keys.id}, list = ORT_ID_NONE, mask = ort_graph_add_value(c->graph, "");
+    if (mask == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof mask);
+    ORT_TRY(counting(c, &where[0], err));
+    ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, 0, &where[a->keys.inverted ? 2 : 1],
+                                err));
+    ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, a->keys.low,
+                                &where[a->keys.inverted ? 1 : 2], err));
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Where", .name = "", .inputs = where,
+                          .input_count = 3, .outputs = &mask, .output_count = 1};
+    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
+    if (listed)
+        ORT_TRY(ort_constant_list(c->graph, middle, 2, &list, err));
+    ORT_TRY(add(c, "Unsqueeze", &mask, list, listed ? NULL : &axes, err));
+    a->masks[a->mask_count++] = mask;
+    a->keys.id = ORT_ID_NONE;
     return ORT_OK;
 }
 

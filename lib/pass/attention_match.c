@@ -155,6 +155,8 @@ static bool read_product(walk *w, ort_node *product)
 {
     static const int64_t swap[4] = {0, 1, 3, 2}, rows[4] = {0, 2, 3, 1};
     ort_attention *a = w->a;
+    if (ort_attention_read_steps(w->graph, a, product))
+        return true;
     if (ort_attention_ranked(w->graph, product->outputs[0], 3))
         return read_folded(w, product);
     if (!ort_attention_ranked(w->graph, product->inputs[0], 4) ||
@@ -384,15 +386,38 @@ static const char *check(const walk *w, const ort_type *given)
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
 
+static const char *check_steps(const ort_pass_context *c, const walk *w)
+{
+    ort_attention *a = w->a;
+    const ort_type *q = type_of(w, a->q), *k = type_of(w, a->k), *v = type_of(w, a->v);
+    ort_type scores = *q;
+    scores.rank = 4;
+    scores.dim[0] = q->dim[1];
+    scores.dim[1] = ort_dim_of(a->q_heads);
+    scores.dim[2] = q->dim[0];
+    scores.dim[3] = a->T;
+    if (!ort_dim_equal(q->dim[1], k->dim[1]) || !ort_dim_equal(q->dim[1], v->dim[1]) ||
+        !ort_dim_equal(k->dim[0], v->dim[0]))
+        return "batch or heads of q, k and v may differ";
+    (void)ort_attention_take_keys(c, a);
+    for (int i = 0; i < a->mask_count; i++)
+        if (!mask_fits(type_of(w, a->masks[i]), &scores, q->dtype))
+            return "the mask isn't one of keys, nor one that broadcasts onto the scores";
+    if (a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE || w->unfolded != ORT_ID_NONE)
+        return "the mask isn't one of keys, nor one that broadcasts onto the scores";
+    return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
+}
+
 /* v [B,H,T,E], and the Reshape of the result to [B,H,S,E] as the root; false: they aren't there. */
 static bool read_folded_result(walk *w, ort_node *product)
 {
     ort_attention *a = w->a;
     ort_node *reshape = ort_edit_only_reader(w->graph, product->outputs[0]);
-    a->v = unfold(w, a->v);
-    if (a->v == ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape") ||
+    ort_id v = unfold(w, a->v);
+    if (v == ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape") ||
         !folds(w, reshape->outputs[0], product->outputs[0]))
         return false;
+    a->v = v;
     a->root = reshape;
     a->core[0] = reshape;
     a->core[a->core_count++] = product;
@@ -441,8 +466,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
         a->why = "the softmax isn't over the keys";
     else if (!a->guarded && ort_edit_only_reader(c->graph, softmax->outputs[0]) != root)
         a->why = "the probabilities are read elsewhere";
-    if (!a->why && folded && !read_folded_result(&w, root))
-        a->why = "batch and heads of v and the result aren't known to be folded into one dimension";
+    bool unfolded = !a->why && folded && read_folded_result(&w, root);
     if (a->why || !take(a, softmax))
         return false;
     if (!read_scores(&w, softmax->inputs[0], softmax, 0)) {
@@ -450,8 +474,12 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
             a->why = "the scores aren't those of a product, scaled and masked";
         return false;
     }
-    a->why = check(&w, p);
-    if (!a->why && folded && !same_heads(type_of(&w, a->root->outputs[0]), 1, type_of(&w, a->q), 1))
+    if (folded && !unfolded && !a->steps)
+        a->why = "batch and heads of v and the result aren't known to be folded into one dimension";
+    else
+        a->why = a->steps ? check_steps(c, &w) : check(&w, p);
+    if (!a->why && unfolded &&
+        !same_heads(type_of(&w, a->root->outputs[0]), 1, type_of(&w, a->q), 1))
         a->why = "the result isn't unfolded to the batch and heads of q";
     return !a->why;
 }

@@ -41,6 +41,7 @@ typedef struct ort_attention {
     ort_id present_k, present_v;       /* their concatenations with k and v */
     int64_t q_heads, kv_heads;         /* 0: q, k and v have four dims; else [B,S,H*D] and so on */
     ort_id parted; /* the result as [B,S,H,E], where that is wanted; or ORT_ID_NONE */
+    bool steps;    /* q, k and v are [S,B,H*D], heads together; parted is [S,B*H,E] or [S,B,H,E] */
     bool causal;
     bool guarded; /* rows without any key give 0, not NaN */
     /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
@@ -82,7 +83,18 @@ bool ort_attention_take_keys(const ort_pass_context *context, ort_attention *a);
 /* Does it certainly leave every row a key, no mask being infinite? */
 bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_attention *a);
 
+/* Are q, k and v, which `scores` and a->root multiply, with steps first? Then they are found. */
+bool ort_attention_read_steps(const ort_graph *graph, ort_attention *a, const ort_node *scores);
+
 /* ---- writing */
+
+/* The batch first, where steps are. */
+ort_status ort_attention_turn_steps(ort_pass_context *context, ort_attention *a, ort_error *err);
+/* The result [B,S,H*E] with its steps first and its heads apart, under the name readers know. */
+ort_status ort_attention_part_steps(ort_pass_context *context, ort_id result, ort_id parted,
+                                    ort_error *err);
+/* a->keys as what is summed onto the scores, among a->masks. */
+ort_status ort_attention_lower_keys(ort_pass_context *context, ort_attention *a, ort_error *err);
 
 /* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. */
 ort_status ort_attention_mask(ort_pass_context *context, const ort_attention *a, ort_id *mask,

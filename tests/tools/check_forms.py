@@ -367,7 +367,7 @@ def attention_bert(g):
 
 @form("BiasGelu", contrib=True, opset=20)
 def gelu_without_approximation(g):
-    x = g.op("MatMul", g.input("x", ["batch", 8]), g.weight(8, 16))
+    x = g.op("MatMul", g.input("x", ["batch", "seq", 8]), g.weight(8, 16))
     return [g.op("Gelu", g.op("Add", x, g.weight(16)), approximate="none")]
 
 
@@ -390,6 +390,45 @@ def attention_of_padding(g):
     padding = g.op("Equal", g.input("ids", ["batch", "seq"], 3), g.const(0, np.int64))
     lowered = g.op("Where", padding, g.const(-1e9), g.const(0))
     return encoder(g, lambda s, m: g.op("Add", s, m), g.op("Unsqueeze", lowered, g.ints(1, 2)))
+
+
+# ---- attention of torch.nn.MultiheadAttention
+
+def steps_first(g, padded):
+    """x [seq, batch, 32]; a key is padding where pad [batch, seq] is 0."""
+    x, pad = g.input("x", ["seq", "batch", 32]), g.input("pad", ["batch", "seq"], 2)
+    qkv = g.op("Add", g.op("MatMul", x, g.weight(32, 96)), g.weight(96))
+    q, k, v = (g.op("Slice", qkv, g.ints(32 * i), g.ints(32 * i + 32), g.ints(2)) for i in range(3))
+    q, k, v = (g.op("Transpose", g.op("Reshape", t, g.ints(0, -1, 8)), perm=[1, 0, 2])
+               for t in (q, k, v))
+    scores = g.op("MatMul", g.op("Div", q, g.const(8 ** 0.5)),
+                  g.op("Transpose", k, perm=[0, 2, 1]))
+    if padded:
+        size = g.op("Shape", pad)
+        batch, seq = g.op("Slice", size, g.ints(0), g.ints(1)), g.op("Slice", size, g.ints(1),
+                                                                      g.ints(2))
+        mask = g.op("Where", g.op("Equal", pad, g.const(0, np.int64)), g.const(-1e9), g.const(0))
+        mask = g.op("Reshape", mask, g.op("Concat", batch, g.ints(1, 1), seq, axis=0))
+        mask = g.op("Expand", mask, g.ints(1, 4, 1, 1))
+        folded_shape = g.op("Concat", g.op("Mul", batch, g.ints(4)), g.ints(1), seq, axis=0)
+        scores = g.op("Add", scores, g.op("Reshape", mask, folded_shape))
+    y = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), v), perm=[1, 0, 2])
+    return [g.op("Gemm", g.op("Reshape", y, g.ints(-1, 32)), g.weight(32, 32), g.weight(32))]
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def attention_of_steps_contrib(g):
+    return steps_first(g, False)
+
+
+@form("MultiHeadAttention", "!Softmax", "!Where", contrib=True, opset=14)
+def attention_of_padded_steps_contrib(g):
+    return steps_first(g, True)
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_of_padded_steps(g):
+    return steps_first(g, True)
 
 
 # ---- attention in windows

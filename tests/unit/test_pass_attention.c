@@ -239,6 +239,41 @@ static void folded(test_state *test)
     ALL(list);
 }
 
+/* Steps first: x is [S,B,24], two heads folded into the batch. */
+#define STEPPED(name) "(Transpose (Reshape " name "x [0 -1 4]) perm=1,0,2,)"
+#define STEPPED_SCORES                                                                             \
+    "(MatMul (Div " STEPPED("q") " 2.0) (Transpose " STEPPED("k") " perm=0,2,1,))"
+#define STEPS_BACK(scores)                                                                         \
+    BIASED "y = (Reshape (Transpose (MatMul (Softmax " scores ") " STEPPED("v") ") perm=1,0,2,) "  \
+           "[0 -1 8])"
+#define PARTED(name) "(Reshape " STEPPED(name) " [-1 2 3 4])"
+#define PADDING "c = (Transpose (Greater (ReduceMean x axes=-1, keepdims=0) 0.0) perm=1,0,); "
+#define OF_HEADS(mask) "(Reshape (Expand " mask " [1 2 1 1]) [4 1 3])"
+
+static void steps_first(test_state *test)
+{
+    const fusion list[] = {
+        {STEPS_BACK(STEPPED_SCORES), "n,m,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {STEPS_BACK(STEPPED_SCORES), "n,m,24", 13, SESSION, "Attention", -1, 1e-5},
+        {STEPS_BACK(STEPPED_SCORES), "n,m,24", 17, 0, "Softmax", -1, 1e-5},
+        {STEPS_BACK("(Add " STEPPED_SCORES " #m:1,3,3)"), "3,2,24", 17, CONTRIB,
+         "MultiHeadAttention", -1, 1e-5},
+        {PADDING STEPS_BACK("(Add " STEPPED_SCORES " " OF_HEADS("(Where " WIDE("c") " 0.0 " LOW
+         ")") ")"), "3,2,24", 17, CONTRIB, "!Where", -1, 1e-5},
+        {PADDING STEPS_BACK("(Add " STEPPED_SCORES " " OF_HEADS("(Where " WIDE("c") " 0.0 " LOW
+         ")") ")"), "3,2,24", 13, SESSION, "!Softmax", -1, 1e-5},
+        {BIASED "y = (Reshape (Transpose (MatMul (Softmax (Mul (MatMul " PARTED("q") " (Transpose "
+         PARTED("k") " perm=0,1,3,2,)) 0.5)) " PARTED("v") ") perm=2,0,1,3,) [3 2 8])", "3,2,24",
+         17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        /* a mask of folded heads that isn't one of keys, a result that stays batch first */
+        {STEPS_BACK("(Add " STEPPED_SCORES " #m:4,3,3)"), "3,2,24", 17, CONTRIB, "Softmax", -1,
+         1e-5},
+        {BIASED "y = (Relu (MatMul (Softmax " STEPPED_SCORES ") " STEPPED("v") "))", "3,2,24", 17,
+         CONTRIB, "Softmax", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* A batch of 4, two windows of each of two images. */
 #define APART(mask)                                                                                \
     "(Reshape (Add (Reshape (Add " SCORES " #b:1,2,3,3) [2 2 2 3 3]) " mask ") [4 2 3 3])"
@@ -496,6 +531,7 @@ int main(void)
     RUN(test, guarded);
     RUN(test, packed);
     RUN(test, key_masks);
+    RUN(test, steps_first);
     RUN(test, folded);
     RUN(test, windows);
     RUN(test, projections);
