@@ -38,6 +38,38 @@ static ort_status describe_node(ort_graph *graph, ort_node *node, ort_error *err
     return node->doc ? ORT_OK : ort_error_memory(err, 16);
 }
 
+static bool is_listed(const char *const *beginnings, const char *name)
+{
+    for (; *beginnings; beginnings++)
+        if (!strncmp(name, *beginnings, strlen(*beginnings)))
+            return true;
+    return false;
+}
+
+/* Some may be required, so that they stay, with no elements. A new list: the session's node shares
+ * the old one. */
+static ort_status empty_attrs(ort_graph *graph, ort_node *node, const char *const *beginnings,
+                              ort_error *err)
+{
+    size_t count = (size_t)node->attr_count;
+    ort_attr *attrs = ort_arena_array(&graph->model->arena, count, sizeof *attrs);
+    ort_tensor *tensors = ort_arena_array(&graph->model->arena, count, sizeof *tensors);
+    if (!attrs || !tensors)
+        return ort_error_memory(err, count * sizeof *attrs);
+    for (size_t i = 0; i < count; i++) {
+        attrs[i] = node->attrs[i];
+        if (!is_listed(beginnings, attrs[i].name))
+            continue;
+        attrs[i] = (ort_attr){.name = attrs[i].name, .type = attrs[i].type, .t = attrs[i].t};
+        if (attrs[i].t) {
+            tensors[i] = (ort_tensor){.dtype = attrs[i].t->dtype, .shape = {.rank = 1}};
+            attrs[i].t = &tensors[i];
+        }
+    }
+    node->attrs = attrs;
+    return ORT_OK;
+}
+
 static ort_status clear_graph(ort_graph *graph, const ort_program *program, ort_error *err);
 
 static ort_status clear_nodes(ort_graph *graph, const ort_program *program, ort_error *err)
@@ -53,6 +85,8 @@ static ort_status clear_nodes(ort_graph *graph, const ort_program *program, ort_
         }
         for (int b = 0; b < step->body_count; b++)
             ORT_TRY(clear_graph(node->bodies[b], step->bodies[b], err));
+        if (step->packed_attrs)
+            ORT_TRY(empty_attrs(graph, node, step->packed_attrs, err));
         ORT_TRY(describe_node(graph, node, err));
     }
     return ORT_OK;

@@ -8,7 +8,7 @@
 
 /* ---- what `prepare` calls */
 
-static const void *find(void *arg, const char *kind, size_t bytes)
+static const void *find(void *arg, const char *kind, size_t *bytes)
 {
     ort_packing *p = arg;
     const ort_pack_entry *e = NULL;
@@ -17,10 +17,12 @@ static const void *find(void *arg, const char *kind, size_t bytes)
         p->next++;
     if (p->next < p->from->entry_count)
         e = &p->from->entries[p->next++];
-    if (!e || e->step != p->step || e->bytes != bytes || strcmp(e->kind, kind)) {
+    if (!e || e->step != p->step || strcmp(e->kind, kind) ||
+        (e->bytes != *bytes && *bytes != ORT_PACK_ANY_SIZE)) {
         p->misfits = true;
         return NULL;
     }
+    *bytes = e->bytes;
     return p->from->blob->bytes + e->offset;
 }
 

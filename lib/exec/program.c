@@ -267,6 +267,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
     step->state = prep.state;
     step->release = prep.release;
     step->appends = prep.appends;
+    step->packed_attrs = prep.packed_attrs;
     if (status == ORT_ERROR_MEMORY)
         return ort_error_set(err, status, "%s", problem.message);
     if (status) {

@@ -23,6 +23,7 @@ typedef struct ort_step {
     const void *state; /* prepared */
     void (*release)(const void *state); /* or NULL */
     const ort_appends *appends;         /* caches that it extends in place, or NULL */
+    const char *const *packed_attrs;    /* attributes that only its preparation reads, or NULL */
     unsigned traits;
     int in_count, out_count, body_count;
     const ort_id *in, *out; /* the node's: ORT_ID_NONE where absent */

@@ -204,7 +204,7 @@ static const char *stage_kind(const stage_packs *s, const char *kind, char *text
     return text;
 }
 
-static const void *find_packed(void *arg, const char *kind, size_t bytes)
+static const void *find_packed(void *arg, const char *kind, size_t *bytes)
 {
     const stage_packs *s = arg;
     char text[16];

@@ -18,13 +18,24 @@ void *ort_prep_state(ort_prep *p, size_t bytes)
 void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill)
 {
     const ort_pack_services *packs = p->packs;
-    *fill = !packs || !packs->reads;
+    *fill = !ort_prep_is_packed(p);
     if (!*fill)
-        return (void *)(uintptr_t)packs->find(packs->arg, kind, bytes);
+        return (void *)(uintptr_t)packs->find(packs->arg, kind, &bytes);
     /* Zeroed for a file, so that gaps between panels have the same bytes each time. */
     bool file = packs && packs->made;
     void *packed = ort_arena_alloc_aligned(p->arena, bytes, 64, file);
     return packed && (!file || packs->made(packs->arg, kind, packed, bytes)) ? packed : NULL;
+}
+
+bool ort_prep_is_packed(const ort_prep *p)
+{
+    return p->packs && p->packs->reads;
+}
+
+const void *ort_prep_packed(ort_prep *p, const char *kind, size_t *bytes)
+{
+    *bytes = ORT_PACK_ANY_SIZE;
+    return p->packs->find(p->packs->arg, kind, bytes);
 }
 
 void ort_prep_absorb(ort_prep *p, int input)

@@ -7,6 +7,7 @@
  * that where the data lie costs no digits.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -519,15 +520,17 @@ static void find_center(linear_state *s)
 static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
 {
     size_t bytes = 0, count = (size_t)(s->vectors * s->features);
-    double *rows = ort_arena_array(p->arena, count, sizeof *rows);
+    double *rows = malloc((count + 1) * sizeof *rows);
     bool fill = true;
     s->k = p->k;
     s->center = ort_arena_array(p->arena, (size_t)s->features, sizeof *s->center);
     s->squares = ort_arena_array(p->arena, (size_t)s->vectors, sizeof *s->squares);
     if (ort_matrix_packed_bytes_f64(p->k, s->features, s->vectors, &bytes))
         s->packed = ort_prep_pack(p, "vectors", bytes, &fill);
-    if (!rows || !s->center || !s->squares || !s->packed)
+    if (!rows || !s->center || !s->squares || !s->packed) {
+        free(rows);
         return ort_error_memory(err, count * sizeof *rows);
+    }
     find_center(s);
     for (int64_t v = 0; v < s->vectors; v++) {
         s->squares[v] = 0;
@@ -539,6 +542,7 @@ static ort_status pack_vectors(ort_prep *p, linear_state *s, ort_error *err)
     }
     if (fill)
         ort_matrix_pack_f64(p->k, s->features, s->vectors, rows, 1, s->features, s->packed);
+    free(rows);
     return ORT_OK;
 }
 

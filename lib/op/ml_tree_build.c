@@ -11,16 +11,20 @@
 #include "base/hashmap.h"
 #include "op/ml_tree.h"
 
-/* ---- attribute lists as doubles, from floats or from a tensor of the same name + "_as_tensor" */
+/* ---- attribute lists, of floats or in a tensor of the same name + "_as_tensor" */
 
 typedef struct numbers {
-    double *data;
+    const float *floats; /* or */
+    const ort_tensor *tensor;
     size_t count;
-    bool is_double;
 } numbers;
 
-static ort_status read_numbers(ort_prep *p, ort_arena *arena, const char *name, numbers *out,
-                               ort_error *err)
+static double number_at(const numbers *n, size_t i)
+{
+    return n->tensor ? ort_tensor_get_f64(n->tensor, (int64_t)i) : (double)n->floats[i];
+}
+
+static ort_status read_numbers(ort_prep *p, const char *name, numbers *out, ort_error *err)
 {
     char tensor_name[80];
     size_t count = 0;
@@ -29,17 +33,15 @@ static ort_status read_numbers(ort_prep *p, ort_arena *arena, const char *name, 
     const ort_tensor *t = ort_node_tensor(p->node, tensor_name);
     if (t == NULL)
         t = ort_node_tensor(p->node, name);
-    memset(out, 0, sizeof *out);
     if (t != NULL && (t->dtype == ORT_DTYPE_STRING || ort_dtype_get(t->dtype)->bits > 64))
         return ort_prep_fail(p, err, "attribute %s must hold numbers", name);
-    out->count = t != NULL ? (size_t)ort_tensor_count(t) : count;
-    out->is_double = t != NULL && t->dtype == ORT_DTYPE_DOUBLE;
-    out->data = ort_arena_array(arena, out->count + 1, sizeof *out->data);
-    if (out->data == NULL)
-        return ort_error_memory(err, out->count * sizeof *out->data);
-    for (size_t i = 0; i < out->count; i++)
-        out->data[i] = t != NULL ? ort_tensor_get_f64(t, (int64_t)i) : (double)floats[i];
+    *out = (numbers){floats, t, t != NULL ? (size_t)ort_tensor_count(t) : count};
     return ORT_OK;
+}
+
+static bool is_double(const numbers *n)
+{
+    return n->tensor && n->tensor->dtype == ORT_DTYPE_DOUBLE;
 }
 
 /* ---- placing */
@@ -50,13 +52,21 @@ typedef struct task { /* place source node `source` (or leaf) at slot `slot` */
     bool leaf;
 } task;
 
+/* What a block is made of. */
 typedef struct builder {
     ort_prep *p;
     ort_forest *forest;
     ORT_VEC(ort_tree_node) nodes;
     ORT_VEC(ort_tree_run) runs; /* as many as nodes */
+    ORT_VEC(uint32_t) roots;
     ORT_VEC(task) stack;
     size_t limit;
+    numbers weight, base, split, members;
+    const int64_t *target; /* by weight */
+    uint32_t *place;       /* of a weight among the pairs; NULL: its own number */
+    ort_tree_set *sets;
+    size_t set_count;
+    ort_arena scratch;     /* what only building needs */
 } builder;
 
 static bool push(builder *b, size_t source, uint32_t slot, bool leaf)
@@ -124,81 +134,135 @@ static ort_status put_test(builder *b, uint32_t slot, tree_test t, task yes, tas
         return too_large(b, err);
     b->nodes.data[slot] = (ort_tree_node){
         t.split, (uint32_t)t.feature << 4 | (t.missing_true ? 8u : 0u) | (uint32_t)t.mode, child};
-    if (t.feature > b->forest->max_feature)
-        b->forest->max_feature = t.feature;
-    if (t.mode != ORT_TREE_LEQ)
-        b->forest->all_leq = false;
     return ORT_OK;
 }
 
-/* A copy of `bytes` at `from`, or NULL. */
-static void *keep(builder *b, const void *from, size_t bytes)
+/* A tree from its root. */
+static ort_status begin_tree(builder *b, size_t source, ort_error *err)
 {
-    void *to = ort_arena_alloc_aligned(b->p->arena, bytes + 1, 64, 0);
-    if (to != NULL && bytes > 0)
-        memcpy(to, from, bytes);
-    return to;
+    uint32_t slot = (uint32_t)b->nodes.count;
+    return ort_vec_push(&b->roots, slot) && push(b, source, slot, false) && reserve(b)
+               ? ORT_OK
+               : ort_error_memory(err, 0);
+}
+
+/* ---- the block */
+
+/* Sums of one target need no lists where each leaf has one weight. */
+static bool is_alone(const builder *b)
+{
+    const ort_forest *f = b->forest;
+    if (f->targets != 1 || f->aggregate == ORT_TREE_MIN || f->aggregate == ORT_TREE_MAX)
+        return false;
+    for (size_t i = 0; i < b->nodes.count; i++)
+        if ((b->nodes.data[i].feature & 7) == ORT_TREE_LEAF && b->runs.data[i].count != 1)
+            return false;
+    return true;
+}
+
+static ort_forest_head head_of(const builder *b)
+{
+    bool alone = is_alone(b);
+    ort_forest_head h = {.node_count = b->nodes.count,
+                         .root_count = b->roots.count,
+                         .base_count = b->base.count,
+                         .set_count = b->set_count,
+                         .member_count = b->members.count,
+                         .run_count = alone ? 0 : b->nodes.count,
+                         .pair_count = alone ? 0 : b->weight.count,
+                         .alone_count = alone ? b->nodes.count : 0,
+                         .rounds_to_float = !is_double(&b->split),
+                         .one_class = 1,
+                         .all_positive = 1};
+    for (size_t i = 0; i < b->nodes.count; i++)
+        if (b->nodes.data[i].feature >> 4 > h.max_feature)
+            h.max_feature = b->nodes.data[i].feature >> 4;
+    for (size_t k = 0; k < b->weight.count; k++) {
+        h.one_class = h.one_class && b->target[k] == b->target[0];
+        h.all_positive = h.all_positive && number_at(&b->weight, k) >= 0;
+    }
+    return h;
 }
 
 /* Children stand behind their parent. */
-static ort_status find_heights(builder *b, ort_error *err)
+static ort_status find_heights(const builder *b, uint32_t *heights, ort_error *err)
 {
-    ort_forest *f = b->forest;
-    uint32_t *height = calloc(f->node_count + 1, sizeof *height);
-    f->heights = ort_arena_array(b->p->arena, f->root_count + 1, sizeof *f->heights);
-    if (height == NULL || f->heights == NULL) {
-        free(height);
-        return ort_error_memory(err, f->node_count * sizeof *height);
-    }
-    for (size_t i = f->node_count; i-- > 0;) {
-        const ort_tree_node *n = &f->nodes[i];
+    uint32_t *height = calloc(b->nodes.count + 1, sizeof *height);
+    if (height == NULL)
+        return ort_error_memory(err, b->nodes.count * sizeof *height);
+    for (size_t i = b->nodes.count; i-- > 0;) {
+        const ort_tree_node *n = &b->nodes.data[i];
         if ((n->feature & 7) == ORT_TREE_LEAF)
             continue;
         uint32_t yes = height[n->child], no = height[n->child + 1];
         height[i] = 1 + (yes > no ? yes : no);
     }
-    for (size_t r = 0; r < f->root_count; r++)
-        f->heights[r] = height[f->roots[r]];
+    for (size_t r = 0; r < b->roots.count; r++)
+        heights[r] = height[b->roots.data[r]];
     free(height);
     return ORT_OK;
 }
 
-/* Sums of one target need no lists where each leaf has one weight. */
-static ort_status find_alone(builder *b, ort_error *err)
+/* By field: what lies between them stays zero. */
+static void fill_pairs(const builder *b, ort_tree_pair *pairs)
 {
-    ort_forest *f = b->forest;
-    if (f->targets != 1 || f->aggregate == ORT_TREE_MIN || f->aggregate == ORT_TREE_MAX)
-        return ORT_OK;
-    for (size_t i = 0; i < f->node_count; i++)
-        if ((f->nodes[i].feature & 7) == ORT_TREE_LEAF && f->runs[i].count != 1)
-            return ORT_OK;
-    f->alone = ort_arena_array(b->p->arena, f->node_count + 1, sizeof *f->alone);
-    if (f->alone == NULL)
-        return ort_error_memory(err, f->node_count * sizeof *f->alone);
-    for (size_t i = 0; i < f->node_count; i++)
-        if ((f->nodes[i].feature & 7) == ORT_TREE_LEAF)
-            f->alone[i] = f->pairs[f->runs[i].first].weight;
+    for (size_t k = 0; k < b->weight.count; k++) {
+        ort_tree_pair *pair = &pairs[b->place ? b->place[k] : k];
+        pair->target = (uint32_t)b->target[k];
+        pair->weight = number_at(&b->weight, k);
+    }
+}
+
+static ort_status fill_alone(builder *b, double *alone, ort_error *err)
+{
+    uint32_t *weight_at = ort_arena_array(&b->scratch, b->weight.count + 1, sizeof *weight_at);
+    if (weight_at == NULL)
+        return ort_error_memory(err, b->weight.count * sizeof *weight_at);
+    for (size_t k = 0; k < b->weight.count; k++)
+        weight_at[b->place ? b->place[k] : k] = (uint32_t)k;
+    for (size_t i = 0; i < b->nodes.count; i++)
+        alone[i] = (b->nodes.data[i].feature & 7) == ORT_TREE_LEAF
+                       ? number_at(&b->weight, weight_at[b->runs.data[i].first])
+                       : 0;
     return ORT_OK;
 }
 
-static ort_status finish(builder *b, ort_status status, ort_error *err)
+static ort_status make_block(builder *b, ort_error *err)
 {
-    ort_forest *f = b->forest;
-    if (status == ORT_OK) {
-        f->node_count = b->nodes.count;
-        f->nodes = keep(b, b->nodes.data, b->nodes.count * sizeof *f->nodes);
-        f->runs = keep(b, b->runs.data, b->runs.count * sizeof *f->runs);
-        status = f->nodes == NULL || f->runs == NULL
-                     ? ort_error_memory(err, b->nodes.count * sizeof *f->nodes)
-                     : find_heights(b, err);
-        if (status == ORT_OK)
-            status = find_alone(b, err);
+    ort_forest_head head = head_of(b), *block;
+    ort_forest_parts parts;
+    ORT_TRY(ort_forest_block_new(b->p, &head, &block, &parts, err));
+    memcpy(parts.nodes, b->nodes.data, b->nodes.count * sizeof *parts.nodes);
+    memcpy(parts.roots, b->roots.data, b->roots.count * sizeof *parts.roots);
+    for (size_t i = 0; i < b->base.count; i++)
+        parts.base[i] = number_at(&b->base, i);
+    for (size_t i = 0; i < b->members.count; i++)
+        parts.members[i] = number_at(&b->members, i);
+    if (b->set_count)
+        memcpy(parts.sets, b->sets, b->set_count * sizeof *parts.sets);
+    ORT_TRY(find_heights(b, parts.heights, err));
+    if (parts.alone != NULL) {
+        ORT_TRY(fill_alone(b, parts.alone, err));
+    } else {
+        memcpy(parts.runs, b->runs.data, b->runs.count * sizeof *parts.runs);
+        fill_pairs(b, parts.pairs);
     }
+    ort_forest_block_use(block, b->forest);
+    return ORT_OK;
+}
+
+static void release(builder *b)
+{
     ort_vec_release(&b->nodes);
     ort_vec_release(&b->runs);
+    ort_vec_release(&b->roots);
     ort_vec_release(&b->stack);
-    return status;
+    ort_arena_release(&b->scratch);
 }
+
+/* Those of all encodings but for what a packed forest still needs. */
+static const char *const packed_attrs[] = {"nodes_", "class_", "target_", "leaf_", "tree_roots",
+                                           "membership_values", "base_values", NULL};
 
 /* ---- classifier and regressor: nodes named by (tree, node), leaves are nodes */
 
@@ -211,9 +275,7 @@ typedef struct ml3 {
     const int64_t *tree, *node, *feature, *yes, *no, *missing;
     const ort_string *mode;
     size_t count, missing_count;
-    numbers split;
-    const int64_t *leaf_tree, *leaf_node, *leaf_target;
-    numbers weight;
+    const int64_t *leaf_tree, *leaf_node;
     size_t weights;
     /* Of files that number the nodes of a tree 0, 1, 2... and keep them together: its nodes are
      * [first, first + count). Then `index` holds trees, else (tree, node). */
@@ -222,7 +284,6 @@ typedef struct ml3 {
     ort_hashmap index;          /* to a span or a position; keys in `tree` or `keys` */
     int64_t (*keys)[2];
     uint32_t *first_pair, *pair_count;
-    ort_arena scratch;          /* what only building needs */
 } ml3;
 
 static int mode_of(const ort_string *s)
@@ -247,8 +308,9 @@ static const int64_t *leaf_ints(ort_prep *p, const char *prefix, const char *nam
     return ort_node_ints(p->node, text, count);
 }
 
-static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *err)
+static ort_status read_ml3(builder *b, const char *prefix, ml3 *m, ort_error *err)
 {
+    ort_prep *p = b->p;
     size_t n[7] = {0}, leaf[3] = {0};
     char text[64];
     memset(m, 0, sizeof *m);
@@ -259,9 +321,9 @@ static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *e
     m->no = ints_of(p, "nodes_falsenodeids", &n[4]);
     m->mode = ort_node_strings(p->node, "nodes_modes", &n[5]);
     m->missing = ints_of(p, "nodes_missing_value_tracks_true", &m->missing_count);
-    ORT_TRY(read_numbers(p, &m->scratch, "nodes_values", &m->split, err));
+    ORT_TRY(read_numbers(p, "nodes_values", &b->split, err));
     m->count = n[0];
-    n[6] = m->split.count;
+    n[6] = b->split.count;
     for (int i = 1; i < 7; i++)
         if (n[i] != n[0])
             return ort_prep_fail(p, err, "the nodes_* attributes differ in length (%zu and %zu)",
@@ -270,10 +332,10 @@ static ort_status read_ml3(ort_prep *p, const char *prefix, ml3 *m, ort_error *e
         return ort_prep_fail(p, err, "attribute nodes_treeids is missing or empty");
     m->leaf_tree = leaf_ints(p, prefix, "treeids", &leaf[0]);
     m->leaf_node = leaf_ints(p, prefix, "nodeids", &leaf[1]);
-    m->leaf_target = leaf_ints(p, prefix, "ids", &leaf[2]);
+    b->target = leaf_ints(p, prefix, "ids", &leaf[2]);
     snprintf(text, sizeof text, "%s_weights", prefix);
-    ORT_TRY(read_numbers(p, &m->scratch, text, &m->weight, err));
-    m->weights = m->weight.count;
+    ORT_TRY(read_numbers(p, text, &b->weight, err));
+    m->weights = b->weight.count;
     for (int i = 0; i < 3; i++)
         if (leaf[i] != m->weights)
             return ort_prep_fail(p, err, "the %s_* attributes differ in length (%zu and %zu)",
@@ -321,13 +383,13 @@ static bool find_spans(ml3 *m)
     return true;
 }
 
-static ort_status index_nodes(ml3 *m, ort_error *err)
+static ort_status index_nodes(builder *b, ml3 *m, ort_error *err)
 {
     if (find_spans(m))
         return ORT_OK;
     ort_vec_release(&m->spans);
     ort_hashmap_release(&m->index);
-    m->keys = ort_arena_array(&m->scratch, m->count, sizeof *m->keys);
+    m->keys = ort_arena_array(&b->scratch, m->count, sizeof *m->keys);
     if (m->keys == NULL)
         return ort_error_memory(err, m->count * sizeof *m->keys);
     for (size_t i = 0; i < m->count; i++) {
@@ -340,31 +402,33 @@ static ort_status index_nodes(ml3 *m, ort_error *err)
 }
 
 /* Group the weights by leaf: pairs of node i are [first_pair[i], first_pair[i] + pair_count[i]). */
-static ort_status group_pairs(ort_prep *p, ml3 *m, ort_forest *f, ort_error *err)
+static ort_status group_pairs(builder *b, ml3 *m, ort_error *err)
 {
-    size_t *owner = ort_arena_array(&m->scratch, m->weights + 1, sizeof *owner);
-    m->first_pair = ort_arena_array(&m->scratch, m->count + 1, sizeof *m->first_pair);
-    m->pair_count = ort_arena_array(&m->scratch, m->count + 1, sizeof *m->pair_count);
-    f->pairs = ort_arena_array(p->arena, m->weights + 1, sizeof *f->pairs);
-    if (owner == NULL || m->first_pair == NULL || m->pair_count == NULL || f->pairs == NULL)
-        return ort_error_memory(err, m->weights * sizeof *f->pairs);
+    b->place = ort_arena_array(&b->scratch, m->weights + 1, sizeof *b->place);
+    m->first_pair = ort_arena_array(&b->scratch, m->count + 1, sizeof *m->first_pair);
+    m->pair_count = ort_arena_array(&b->scratch, m->count + 1, sizeof *m->pair_count);
+    if (b->place == NULL || m->first_pair == NULL || m->pair_count == NULL)
+        return ort_error_memory(err, m->weights * sizeof *b->place);
     for (size_t k = 0; k < m->weights; k++) {
-        if (!find_node(m, m->leaf_tree[k], m->leaf_node[k], &owner[k]))
-            return ort_prep_fail(p, err, "a weight names node %lld of tree %lld, which isn't there",
+        size_t owner;
+        if (!find_node(m, m->leaf_tree[k], m->leaf_node[k], &owner))
+            return ort_prep_fail(b->p, err,
+                                 "a weight names node %lld of tree %lld, which isn't there",
                                  (long long)m->leaf_node[k], (long long)m->leaf_tree[k]);
-        if (m->leaf_target[k] < 0 || m->leaf_target[k] >= f->targets)
-            return ort_prep_fail(p, err, "a weight names target %lld of %lld",
-                                 (long long)m->leaf_target[k], (long long)f->targets);
-        m->pair_count[owner[k]]++;
+        if (b->target[k] < 0 || b->target[k] >= b->forest->targets)
+            return ort_prep_fail(b->p, err, "a weight names target %lld of %lld",
+                                 (long long)b->target[k], (long long)b->forest->targets);
+        b->place[k] = (uint32_t)owner;
+        m->pair_count[owner]++;
     }
     for (size_t i = 0, at = 0; i < m->count; i++) {
         m->first_pair[i] = (uint32_t)at;
         at += m->pair_count[i];
         m->pair_count[i] = 0;
     }
-    for (size_t k = 0; k < m->weights; k++) {
-        size_t i = owner[k], at = m->first_pair[i] + m->pair_count[i]++;
-        f->pairs[at] = (ort_tree_pair){(uint32_t)m->leaf_target[k], m->weight.data[k]};
+    for (size_t k = 0; k < m->weights; k++) { /* from the leaf to the place in its run */
+        size_t i = b->place[k];
+        b->place[k] = m->first_pair[i] + m->pair_count[i]++;
     }
     return ORT_OK;
 }
@@ -384,17 +448,15 @@ static ort_status place_ml3(builder *b, ml3 *m, const task *t, ort_error *err)
         return ort_prep_fail(b->p, err, "node %lld of tree %lld has a child that isn't there",
                              (long long)m->node[i], (long long)m->tree[i]);
     tree_test test = {mode, m->feature[i], i < m->missing_count && m->missing[i] != 0,
-                      m->split.data[i]};
+                      number_at(&b->split, i)};
     return put_test(b, t->slot, test, (task){.source = yes}, (task){.source = no}, err);
 }
 
 /* Roots are the nodes that are nobody's child, in file order. */
 static ort_status place_trees(builder *b, ml3 *m, ort_error *err)
 {
-    ort_forest *f = b->forest;
-    bool *is_child = ort_arena_array(&m->scratch, m->count, sizeof *is_child);
-    uint32_t *roots = ort_arena_array(&m->scratch, m->count, sizeof *roots);
-    if (is_child == NULL || roots == NULL || !ort_vec_reserve(&b->nodes, m->count) ||
+    bool *is_child = ort_arena_array(&b->scratch, m->count, sizeof *is_child);
+    if (is_child == NULL || !ort_vec_reserve(&b->nodes, m->count) ||
         !ort_vec_reserve(&b->runs, m->count))
         return ort_error_memory(err, m->count);
     for (size_t i = 0; i < m->count; i++) {
@@ -409,64 +471,52 @@ static ort_status place_trees(builder *b, ml3 *m, ort_error *err)
     for (size_t i = 0; i < m->count; i++) {
         if (is_child[i])
             continue;
-        roots[f->root_count++] = (uint32_t)b->nodes.count;
-        if (!push(b, i, (uint32_t)b->nodes.count, false) || !reserve(b))
-            return ort_error_memory(err, 0);
+        ORT_TRY(begin_tree(b, i, err));
         while (b->stack.count > 0) {
             task t = ort_vec_pop(&b->stack);
             ORT_TRY(place_ml3(b, m, &t, err));
         }
     }
-    if (f->root_count == 0)
-        return ort_prep_fail(b->p, err, "no tree has a root");
-    f->roots = keep(b, roots, f->root_count * sizeof *roots);
-    return f->roots ? ORT_OK : ort_error_memory(err, f->root_count * sizeof *roots);
+    return b->roots.count ? ORT_OK : ort_prep_fail(b->p, err, "no tree has a root");
 }
 
-static ort_status read_base(ort_prep *p, ort_forest *f, ort_error *err)
+static ort_status build_ml3(builder *b, ml3 *m, const char *prefix, ort_error *err)
 {
-    numbers base;
-    ORT_TRY(read_numbers(p, p->arena, "base_values", &base, err));
-    f->base = base.data;
-    f->base_count = base.count;
-    return ORT_OK;
+    ORT_TRY(read_ml3(b, prefix, m, err));
+    ORT_TRY(read_numbers(b->p, "base_values", &b->base, err));
+    ORT_TRY(index_nodes(b, m, err));
+    ORT_TRY(group_pairs(b, m, err));
+    b->limit = 2 * m->count + 1;
+    ORT_TRY(place_trees(b, m, err));
+    return make_block(b, err);
 }
 
 ort_status ort_forest_build_ml3(ort_prep *p, const char *prefix, ort_forest *f, ort_error *err)
 {
-    ml3 m;
+    ml3 m = {0};
     builder b = {.p = p, .forest = f};
-    f->all_leq = true;
-    ort_status status = read_ml3(p, prefix, &m, err);
-    if (status == ORT_OK)
-        status = read_base(p, f, err);
-    if (status == ORT_OK)
-        status = index_nodes(&m, err);
-    if (status == ORT_OK)
-        status = group_pairs(p, &m, f, err);
-    b.limit = 2 * m.count + 1;
-    f->rounds_to_float = !m.split.is_double;
-    if (status == ORT_OK)
-        status = place_trees(&b, &m, err);
+    p->packed_attrs = packed_attrs;
+    if (ort_prep_is_packed(p))
+        return ort_forest_block_find(p, f, err);
+    ort_status status = build_ml3(&b, &m, prefix, err);
     ort_hashmap_release(&m.index);
     ort_vec_release(&m.spans);
-    ort_arena_release(&m.scratch);
-    return finish(&b, status, err);
+    release(&b);
+    return status;
 }
 
 /* ---- TreeEnsemble-5: interior nodes and leaves in separate lists */
 
 typedef struct ml5 {
-    const int64_t *yes, *no, *yes_leaf, *no_leaf, *feature, *missing, *roots, *leaf_target;
+    const int64_t *yes, *no, *yes_leaf, *no_leaf, *feature, *missing, *roots;
     const ort_tensor *mode;
-    numbers split, weight, members;
     size_t count, leaves, root_count, missing_count;
     size_t *set_of; /* node to its set */
-    ort_arena scratch;
 } ml5;
 
-static ort_status read_ml5(ort_prep *p, ml5 *m, ort_error *err)
+static ort_status read_ml5(builder *b, ml5 *m, ort_error *err)
 {
+    ort_prep *p = b->p;
     size_t n[5] = {0}, leaf_targets = 0;
     memset(m, 0, sizeof *m);
     m->feature = ints_of(p, "nodes_featureids", &n[0]);
@@ -476,19 +526,19 @@ static ort_status read_ml5(ort_prep *p, ml5 *m, ort_error *err)
     m->no_leaf = ints_of(p, "nodes_falseleafs", &n[4]);
     m->missing = ints_of(p, "nodes_missing_value_tracks_true", &m->missing_count);
     m->roots = ints_of(p, "tree_roots", &m->root_count);
-    m->leaf_target = ints_of(p, "leaf_targetids", &leaf_targets);
+    b->target = ints_of(p, "leaf_targetids", &leaf_targets);
     m->mode = ort_node_tensor(p->node, "nodes_modes");
-    ORT_TRY(read_numbers(p, &m->scratch, "nodes_splits", &m->split, err));
-    ORT_TRY(read_numbers(p, &m->scratch, "leaf_weights", &m->weight, err));
-    ORT_TRY(read_numbers(p, p->arena, "membership_values", &m->members, err));
+    ORT_TRY(read_numbers(p, "nodes_splits", &b->split, err));
+    ORT_TRY(read_numbers(p, "leaf_weights", &b->weight, err));
+    ORT_TRY(read_numbers(p, "membership_values", &b->members, err));
     m->count = n[0];
-    m->leaves = m->weight.count;
+    m->leaves = b->weight.count;
     for (int i = 1; i < 5; i++)
         if (n[i] != n[0])
             return ort_prep_fail(p, err, "the nodes_* attributes differ in length (%zu and %zu)",
                                  n[0], n[i]);
     if (m->mode == NULL || m->mode->dtype != ORT_DTYPE_UINT8 ||
-        (size_t)ort_tensor_count(m->mode) != m->count || m->split.count != m->count)
+        (size_t)ort_tensor_count(m->mode) != m->count || b->split.count != m->count)
         return ort_prep_fail(p, err, "nodes_modes (uint8) and nodes_splits need %zu elements",
                              m->count);
     if (leaf_targets != m->leaves || m->count == 0 || m->root_count == 0)
@@ -498,25 +548,25 @@ static ort_status read_ml5(ort_prep *p, ml5 *m, ort_error *err)
 }
 
 /* NaN ends a set; sets belong to the member tests in order. */
-static ort_status read_sets(ort_prep *p, ml5 *m, ort_forest *f, ort_error *err)
+static ort_status read_sets(builder *b, ml5 *m, ort_error *err)
 {
-    size_t sets = 0, at = 0;
+    size_t at = 0;
     const uint8_t *mode = m->mode->data;
-    m->set_of = ort_arena_array(&m->scratch, m->count, sizeof *m->set_of);
-    f->sets = ort_arena_array(p->arena, m->count + 1, sizeof *f->sets);
-    if (m->set_of == NULL || f->sets == NULL)
-        return ort_error_memory(err, m->count * sizeof *f->sets);
+    m->set_of = ort_arena_array(&b->scratch, m->count, sizeof *m->set_of);
+    b->sets = ort_arena_array(&b->scratch, m->count + 1, sizeof *b->sets);
+    if (m->set_of == NULL || b->sets == NULL)
+        return ort_error_memory(err, m->count * sizeof *b->sets);
     for (size_t i = 0; i < m->count; i++) {
         if (mode[i] != ORT_TREE_MEMBER)
             continue;
         size_t begin = at;
-        while (at < m->members.count && m->members.data[at] == m->members.data[at])
+        while (at < b->members.count && !isnan(number_at(&b->members, at)))
             at++;
-        if (begin >= m->members.count)
-            return ort_prep_fail(p, err, "membership_values has fewer sets than there are member "
-                                 "tests");
-        m->set_of[i] = sets;
-        f->sets[sets++] = (ort_tree_set){m->members.data + begin, at - begin};
+        if (begin >= b->members.count)
+            return ort_prep_fail(b->p, err, "membership_values has fewer sets than there are "
+                                 "member tests");
+        m->set_of[i] = b->set_count;
+        b->sets[b->set_count++] = (ort_tree_set){begin, at - begin};
         at++;
     }
     return ORT_OK;
@@ -535,7 +585,8 @@ static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *
     int mode = ((const uint8_t *)m->mode->data)[i];
     if (mode > ORT_TREE_MEMBER)
         return ort_prep_fail(b->p, err, "nodes_modes holds %d, at most 6 is known", mode);
-    double split = mode == ORT_TREE_MEMBER ? (double)m->set_of[i] : m->split.data[i];
+    const double split = mode == ORT_TREE_MEMBER ? (double)m->set_of[i]
+                                           : number_at(&b->split, i);
     tree_test test = {mode, m->feature[i], i < m->missing_count && m->missing[i] != 0, split};
     return put_test(b, t->slot, test,
                     (task){.source = (size_t)m->yes[i], .leaf = m->yes_leaf[i] != 0},
@@ -544,14 +595,8 @@ static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *
 
 static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
 {
-    ort_forest *f = b->forest;
-    f->roots = ort_arena_array(b->p->arena, m->root_count, sizeof *f->roots);
-    if (f->roots == NULL)
-        return ort_error_memory(err, m->root_count * sizeof *f->roots);
     for (size_t r = 0; r < m->root_count; r++) {
-        f->roots[f->root_count++] = (uint32_t)b->nodes.count;
-        if (!push(b, (size_t)m->roots[r], (uint32_t)b->nodes.count, false) || !reserve(b))
-            return ort_error_memory(err, 0);
+        ORT_TRY(begin_tree(b, (size_t)m->roots[r], err));
         while (b->stack.count > 0) {
             task t = ort_vec_pop(&b->stack);
             ORT_TRY(place_ml5(b, m, &t, err));
@@ -560,39 +605,35 @@ static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status build_ml5(ort_prep *p, ml5 *m, builder *b, ort_error *err)
+static ort_status build_ml5(builder *b, ort_error *err)
 {
-    ort_forest *f = b->forest;
+    ml5 m;
+    ORT_TRY(read_ml5(b, &m, err));
+    ORT_TRY(read_sets(b, &m, err));
+    for (size_t i = 0; i < m.leaves; i++)
+        if (b->target[i] < 0 || b->target[i] >= b->forest->targets)
+            return ort_prep_fail(b->p, err, "leaf_targetids holds %lld, n_targets is %lld",
+                                 (long long)b->target[i], (long long)b->forest->targets);
+    /* A leaf may be shared by two edges, so twice the lists is what trees can reach. */
+    b->limit = 2 * (m.count + m.leaves) + m.root_count + 2;
+    ORT_TRY(place_roots(b, &m, err));
+    return make_block(b, err);
+}
+
+ort_status ort_forest_build_ml5(ort_prep *p, ort_forest *f, ort_error *err)
+{
     int64_t aggregate = ort_node_int(p->node, "aggregate_function", 1);
     int64_t post = ort_node_int(p->node, "post_transform", 0);
-    ORT_TRY(read_ml5(p, m, err));
-    ORT_TRY(read_sets(p, m, f, err));
+    builder b = {.p = p, .forest = f};
     if (aggregate < 0 || aggregate > 3 || post < 0 || post > 4)
         return ort_prep_fail(p, err, "aggregate_function %lld or post_transform %lld is unknown",
                              (long long)aggregate, (long long)post);
     f->aggregate = (ort_tree_aggregate)aggregate;
     f->post = (ort_ml_post)post;
-    f->rounds_to_float = !m->split.is_double;
-    f->pairs = ort_arena_array(p->arena, m->leaves + 1, sizeof *f->pairs);
-    if (f->pairs == NULL)
-        return ort_error_memory(err, m->leaves * sizeof *f->pairs);
-    for (size_t i = 0; i < m->leaves; i++) {
-        if (m->leaf_target[i] < 0 || m->leaf_target[i] >= f->targets)
-            return ort_prep_fail(p, err, "leaf_targetids holds %lld, n_targets is %lld",
-                                 (long long)m->leaf_target[i], (long long)f->targets);
-        f->pairs[i] = (ort_tree_pair){(uint32_t)m->leaf_target[i], m->weight.data[i]};
-    }
-    /* A leaf may be shared by two edges, so twice the lists is what trees can reach. */
-    b->limit = 2 * (m->count + m->leaves) + m->root_count + 2;
-    return place_roots(b, m, err);
-}
-
-ort_status ort_forest_build_ml5(ort_prep *p, ort_forest *f, ort_error *err)
-{
-    ml5 m = {0};
-    builder b = {.p = p, .forest = f};
-    f->all_leq = true;
-    ort_status status = build_ml5(p, &m, &b, err);
-    ort_arena_release(&m.scratch);
-    return finish(&b, status, err);
+    p->packed_attrs = packed_attrs;
+    if (ort_prep_is_packed(p))
+        return ort_forest_block_find(p, f, err);
+    ort_status status = build_ml5(&b, err);
+    release(&b);
+    return status;
 }

@@ -15,10 +15,10 @@ enum { ROWS_PER_TASK = 64, BLOCKS_PER_TASK = ROWS_PER_TASK / ORT_TREE_ROWS };
 
 /* ---- traversal */
 
-static bool is_member(const ort_tree_set *set, double x)
+static bool is_member(const ort_forest *f, const ort_tree_set *set, double x)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (set->values[i] == x)
+        if (f->members[set->first + i] == x)
             return true;
     return false;
 }
@@ -39,7 +39,7 @@ static bool test(const ort_forest *f, const ort_tree_node *n, double x)
     case ORT_TREE_NEQ:
         return x != n->split;
     default:
-        return is_member(&f->sets[(size_t)n->split], x);
+        return is_member(f, &f->sets[(size_t)n->split], x);
     }
 }
 
@@ -96,6 +96,11 @@ static void walk_trees(const ort_tree_node *nodes, const double *row, uint32_t h
 
 static void take(const ort_forest *f, uint32_t leaf, double *score, bool *seen)
 {
+    if (f->alone != NULL) {
+        *score += f->alone[leaf];
+        *seen = true;
+        return;
+    }
     const ort_tree_pair *pair = &f->pairs[f->runs[leaf].first];
     const ort_tree_pair *end = pair + f->runs[leaf].count;
     bool sums = f->aggregate == ORT_TREE_SUM || f->aggregate == ORT_TREE_AVERAGE;
@@ -357,7 +362,6 @@ static ort_status classifier_infer(ort_infer *x, ort_error *err)
 static ort_status classifier_prepare(ort_prep *p, ort_error *err)
 {
     forest_state *s = ort_prep_state(p, sizeof *s);
-    size_t ids = 0;
     if (s == NULL)
         return ort_error_memory(err, sizeof *s);
     s->classifier = true;
@@ -369,16 +373,11 @@ static ort_status classifier_prepare(ort_prep *p, ort_error *err)
     ORT_TRY(ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"),
                               &s->forest.post, err));
     ORT_TRY(ort_forest_build_ml3(p, "class", &s->forest, err));
-    if (s->forest.base_count > 2 && (int64_t)s->forest.base_count != s->forest.targets)
+    if (s->forest.base_count > 1 && (int64_t)s->forest.base_count != s->forest.targets)
         return ort_prep_fail(p, err, "base_values has %zu elements for %lld classes",
                              s->forest.base_count, (long long)s->forest.targets);
-    const int64_t *class_ids = ort_node_ints(p->node, "class_ids", &ids);
-    s->binary_one_class = s->forest.targets == 2;
-    s->all_positive = true;
-    for (size_t i = 0; i < ids; i++) {
-        s->binary_one_class = s->binary_one_class && class_ids[i] == class_ids[0];
-        s->all_positive = s->all_positive && s->forest.pairs[i].weight >= 0;
-    }
+    s->binary_one_class = s->forest.targets == 2 && s->forest.one_class;
+    s->all_positive = s->forest.all_positive;
     return ORT_OK;
 }
 

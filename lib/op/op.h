@@ -109,10 +109,13 @@ ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_typ
 
 /* ---- prepare */
 
+#define ORT_PACK_ANY_SIZE SIZE_MAX
+
 /* Where packed constants come from and go to: the session's pack file (exec/packing.h). */
 typedef struct ort_pack_services {
-    /* The mapped bytes of this node's packed constant; NULL when the file has none that fits. */
-    const void *(*find)(void *arg, const char *kind, size_t bytes);
+    /* The mapped bytes of this node's packed constant; NULL when the file has none that fits.
+     * *bytes: its size; ORT_PACK_ANY_SIZE: told here. */
+    const void *(*find)(void *arg, const char *kind, size_t *bytes);
     /* Told of every packed constant that was made here; NULL: nobody wants to know. */
     bool (*made)(void *arg, const char *kind, const void *packed, size_t bytes);
     void (*absorbed)(void *arg, int input);
@@ -153,6 +156,9 @@ typedef struct ort_prep {
     void *state;                /* result; NULL when the operator needs none */
     void (*release)(const void *state); /* result: gives back what lies outside of the arena */
     const ort_appends *appends; /* result: the caches that run extends in place; NULL: none */
+    /* result: beginnings of the names of attributes that nobody reads again once they are packed: a
+     * pack file's graph has them without elements; NULL-terminated, constant. NULL: none */
+    const char *const *packed_attrs;
 } ort_prep;
 
 /* Zeroed state of `bytes`, stored in p->state; NULL when memory is exhausted. */
@@ -163,6 +169,11 @@ void *ort_prep_state(ort_prep *p, size_t bytes);
  * written. `kind` names this block among the node's (at most 15 characters): file and session match
  * by it and by the size. NULL: out of memory, or a file that doesn't fit. */
 void *ort_prep_pack(ort_prep *p, const char *kind, size_t bytes, bool *fill);
+/* Does a file give this node's packed constants? */
+bool ort_prep_is_packed(const ort_prep *p);
+/* Then one of a size that only the file knows. It may hold places, if the caller checks each of
+ * them. NULL: a file that doesn't fit. */
+const void *ort_prep_packed(ort_prep *p, const char *kind, size_t *bytes);
 /* Runs read no element of this constant input any more, only its type and shape: what they need was
  * packed. A pack file then leaves the input's data out; so a prepare that finds its packed
  * constants reads none of it either. */
