@@ -1,5 +1,5 @@
-/* quant_bias.c - the codes of a bias (quant_bias.h). A float bias is rounded to them; that is refused
- * where a code is coarser than those of the result, or does not fit. */
+/* quant_bias.c - the codes of a bias (quant_bias.h). A float bias is rounded to them; that is
+ * refused where a code is coarser than those of the result, or does not fit. */
 #include "pass/quant_bias.h"
 
 #include <math.h>
