@@ -1,5 +1,5 @@
-/* narrow.c - --fp16 and --bf16: what runs over the samples shows which values leave the range of
- * float16; the nodes around them stay float, as do those that --keep-float names. */
+/* narrow.c - --fp16 and --bf16: what runs over the samples shows which values leave the range of the
+ * type; the nodes around them stay float, as do those that --keep-float names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,12 @@
 #include "optimize.h"
 
 #define FLOAT16_MAX 65504.0
+#define BFLOAT16_MAX 0x1.fep127 /* the lowest float, a common mask, would be infinite */
 
 typedef struct range {
     const char *path;
     string_list *keep; /* what was asked for, then values beyond the range */
+    double most; /* largest number of the type */
     bool verbose;
     size_t runs;
 } range;
@@ -35,10 +37,10 @@ static void watch(void *arg, const char *name, const ort_value *value)
         if (isfinite(x) && x > most)
             most = x;
     }
-    if (most <= FLOAT16_MAX)
+    if (most <= r->most)
         return;
-    tool_warn("%s: value '%s' reaches %g, beyond 65504: the nodes around it stay float", r->path,
-              name, most);
+    tool_warn("%s: value '%s' reaches %g, beyond %g: the nodes around it stay float", r->path,
+              name, most, r->most);
     string_list_add(r->keep, name);
 }
 
@@ -120,12 +122,13 @@ int narrow_model(const optimize_options *o, ort_env *env, ort_model *model, cons
                  const samples *sets)
 {
     string_list keep = {0};
-    range r = {.path = path, .keep = &keep, .verbose = o->settings.verbose > 0};
+    range r = {.path = path, .keep = &keep, .most = o->fp16 ? FLOAT16_MAX : BFLOAT16_MAX,
+               .verbose = o->settings.verbose > 0};
     ort_error err = {0};
     int status = 0;
     for (size_t i = 0; i < o->keep_float.count; i++)
         string_list_add(&keep, o->keep_float.items[i]);
-    if (o->fp16 && !o->no_verify)
+    if (!o->no_verify)
         status = check_range(&r, env, model, sets);
     ort_narrow_options options = {.dtype = o->fp16 ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_BFLOAT16,
                                   .keep = keep.count ? keep.items : NULL,

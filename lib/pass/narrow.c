@@ -17,6 +17,7 @@
 #include "pass/twins.h"
 
 #define FLOAT16_MAX 65504.0
+#define BFLOAT16_MAX 0x1.fep127 /* the lowest float, a common mask, would be infinite */
 
 typedef struct narrowing {
     ort_graph *graph;
@@ -83,18 +84,18 @@ static void tell(const narrowing *n, const ort_node *node, const char *why)
         n->options->on_kept(n->options->arg, ort_node_label(node, label, sizeof label), why);
 }
 
-/* Float16 ends at 65504, bfloat16 where float ends. */
 static bool in_range(const narrowing *n, const ort_node *node)
 {
+    double limit = n->options->dtype == ORT_DTYPE_FLOAT16 ? FLOAT16_MAX : BFLOAT16_MAX;
     char why[400];
-    for (int i = 0; i < node->input_count && n->options->dtype == ORT_DTYPE_FLOAT16; i++) {
+    for (int i = 0; i < node->input_count; i++) {
         const ort_graph_value *v = ort_graph_value_at(n->graph, node->inputs[i]);
         if (!v || !v->fact.value || v->fact.value->dtype != ORT_DTYPE_FLOAT)
             continue;
         double most = largest(v->fact.value);
-        if (most <= FLOAT16_MAX)
+        if (most <= limit)
             continue;
-        snprintf(why, sizeof why, "constant '%.200s' holds %g, beyond 65504", v->name, most);
+        snprintf(why, sizeof why, "constant '%.200s' holds %g, beyond %g", v->name, most, limit);
         tell(n, node, why);
         return false;
     }

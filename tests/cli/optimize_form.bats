@@ -74,6 +74,12 @@ load helper
     [[ $stderr == *"'div_out' (Div) stays float: constant 'huge' holds 100000, beyond 65504"* ]]
 }
 
+@test "--bf16 keeps the lowest float, which would be infinite" {
+    run --separate-stderr ort-optimize "$FX/lowest.onnx" --bf16 --passes identity -o out.onnx -v
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"(Mul) stays float: constant 'lowest' holds 3.40282e+38, beyond 3.38953e+38"* ]]
+}
+
 @test "what a body captures keeps its name in the file when nodes are merged" {
     works ort-optimize "$FX/captured.onnx" -q -o merged.onnx
     works ort-inspect merged.onnx --check

@@ -207,6 +207,10 @@ def models():
             [node("Mul", ["x", "steep"], ["big"]), node("Tanh", ["big"], ["a"]),
              node("Div", ["a", "huge"], ["out"])], [x], [out],
             [initializer("steep", [1], [60000]), initializer("huge", [1], [100000])]),
+        "lowest.onnx": model(
+            [node("Relu", ["x"], ["a"]), node("Sub", ["a", "a"], ["nothing"]),
+             node("Mul", ["nothing", "lowest"], ["mask"]), node("Add", ["x", "mask"], ["out"])],
+            [x], [out], [initializer("lowest", [1], [-3.4028234663852886e38])]),
         "nan.onnx": model([node("Sub", ["x", "x"], ["a"]), node("Div", ["a", "a"], ["out"])], [x],
                           [out]),
         "half_nan.onnx": model(
