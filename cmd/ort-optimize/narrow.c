@@ -1,5 +1,5 @@
-/* narrow.c - --fp16 and --bf16: what runs over the samples shows which values leave the range of the
- * type; the nodes around them stay float, as do those that --keep-float names. */
+/* narrow.c - --fp16 and --bf16: what runs over the samples shows which values leave the range of
+ * the type; the nodes around them stay float, as do those that --keep-float names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
