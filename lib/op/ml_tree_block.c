@@ -1,5 +1,5 @@
-/* ml_tree_block.c - the block that holds a forest (ml_tree.h): its layout, and the check of one that
- * comes from a pack file. A walk stays inside of its block because children stand behind their
+/* ml_tree_block.c - the block that holds a forest (ml_tree.h): its layout, and the check of one
+ * that comes from a pack file. A walk stays inside of its block because children stand behind their
  * parents, a leaf is its own child and passes every test, and both are within the nodes; what it
  * meets there leads nowhere else, since runs, sets and targets are checked as well. */
 #include <math.h>

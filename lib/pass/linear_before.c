@@ -216,14 +216,40 @@ static double take_taps(const site *s, int64_t at, double scale, ort_tensor *to)
     return sum;
 }
 
+/* Weights of one channel or result, side by side; scale and shift of the first channel. */
+static void scale_row(const site *s, int64_t at, int64_t count, bool by_result,
+                      const double *scale, const double *by, ort_tensor *to, double *shift)
+{
+    const float *w = (const float *)s->weights->data + at;
+    float *scaled = to ? (float *)to->data + at : NULL;
+    for (int64_t k = 0; scaled && k < count; k++)
+        scaled[k] = (float)((double)w[k] * scale[by_result ? k : 0]);
+    if (by_result) {
+        for (int64_t k = 0; k < count; k++)
+            *shift += by[k] != 0 ? (double)w[k] * by[k] : 0;
+        return;
+    }
+    for (int64_t k = 0; *by != 0 && k < count; k++)
+        shift[k] += (double)w[k] * *by;
+}
+
 /* In the order in which the weights lie: results add up their channels in the same one anyway. */
 static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, double *shift)
 {
     int64_t channels = s->channels / s->groups, results = s->results / s->groups;
     bool by_result = s->by_result > s->by_channel;
     int64_t outer = by_result ? results : channels, inner = by_result ? channels : results;
+    bool rows = s->taps == 1 && s->weights->dtype == ORT_DTYPE_FLOAT &&
+                (by_result ? s->by_channel : s->by_result) == 1;
     for (int64_t g = 0; g < s->groups; g++)
-        for (int64_t i = 0; i < outer; i++)
+        for (int64_t i = 0; i < outer; i++) {
+            if (rows) {
+                int64_t c = g * channels + (by_result ? 0 : i), r = by_result ? i : 0;
+                scale_row(s, g * s->group_size + i * (by_result ? s->by_result : s->by_channel),
+                          inner, by_result, a->scale + c, a->shift + c, to,
+                          shift + g * results + r);
+                continue;
+            }
             for (int64_t k = 0; k < inner; k++) {
                 int64_t c = by_result ? k : i, r = by_result ? i : k, from = g * channels + c;
                 double sum = take_taps(s, g * s->group_size + c * s->by_channel + r * s->by_result,
@@ -231,6 +257,7 @@ static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, doub
                 if (a->shift[from] != 0)
                     shift[g * results + r] += sum * a->shift[from];
             }
+        }
 }
 
 static ort_status add_bias(ort_pass_context *c, const site *s, const double *shift, ort_id *id,

@@ -1,9 +1,10 @@
 /* pattern_table.c - the forms of a pass (pattern.h), tried at every node of a graph.
  *
  * A model has a few dozen kinds of nodes and a table a few dozen forms, most of which no node can
- * be the root of: which may is found once for each operator's row, and their text parsed then.
+ * be the root of: which may is found once for each operator's row.
  * Of those, most ask for operators before the root that aren't there: that is told by sets of
- * operators in 64 bits, where two operators may share a bit, before anything is matched. */
+ * operators in 64 bits, where two operators may share a bit, before their
+ * text is parsed. */
 #include "pass/pattern_match.h"
 
 #include <assert.h>
@@ -87,14 +88,16 @@ static uint64_t operator_set(const char *text, const char *end)
     return set;
 }
 
-static choice choice_of(const ort_pattern *p, int form)
+/* From the text: most forms are never parsed. */
+static choice choice_of(const char *text, int form)
 {
     choice c = {.form = form};
-    int count = 0;
-    for (short child = p->terms[0].first; child >= 0; child = p->terms[child].next) {
-        const ort_term *t = &p->terms[child];
-        if (t->kind == '(' && count < FORM_NEEDS)
-            c.needs[count++] = operator_set(t->text, t->text + t->length);
+    int count = 0, depth = 0;
+    for (const char *at = text; *at && count < FORM_NEEDS; at++) {
+        if (*at == '(' && depth++ == 1)
+            c.needs[count++] = operator_set(at + 1, at + 1 + strcspn(at + 1, " )"));
+        else if (*at == ')')
+            depth--;
     }
     return c;
 }
@@ -119,24 +122,25 @@ static bool has_needs(const choice *c, uint64_t before)
     return true;
 }
 
-static bool add_choice(struct ort_pattern_table *table, int form)
+/* NULL: no memory. */
+static const ort_pattern *pattern_of(struct ort_pattern_table *table, int form)
 {
     ort_pattern *p = table->patterns[form];
-    if (!p) {
-        p = ort_arena_alloc_aligned(&table->arena, sizeof *p, 16, 0);
-        if (!p)
-            return false;
+    if (p)
+        return p;
+    p = ort_arena_alloc_aligned(&table->arena, sizeof *p, 16, 0);
+    if (p)
         ort_pattern_parse(p, table->forms[form].text);
-        table->patterns[form] = p;
-    }
-    return ort_vec_push(&table->choices, choice_of(p, form));
+    table->patterns[form] = p;
+    return p;
 }
 
 static const root_list *add_list(struct ort_pattern_table *table, const ort_op *op)
 {
     root_list list = {.op = op, .first = (int)table->choices.count};
     for (int i = 0; i < table->count; i++)
-        if (may_be_root(table->forms[i].text, op) && !add_choice(table, i))
+        if (may_be_root(table->forms[i].text, op) &&
+            !ort_vec_push(&table->choices, choice_of(table->forms[i].text, i)))
             return NULL;
     list.count = (int)table->choices.count - list.first;
     return ort_vec_push(&table->lists, list) ? &table->lists.data[table->lists.count - 1] : NULL;
@@ -165,31 +169,37 @@ static void note_near_miss(const ort_pass_context *c, const root_list *list, uin
 {
     const choice *choices = c->patterns->choices.data + list->first;
     for (int i = 0; i < list->count; i++) {
-        const ort_pattern *p = c->patterns->patterns[choices[i].form];
         char miss[ORT_PATTERN_MISS];
-        if (!has_needs(&choices[i], before) ||
-            !ort_pattern_match(p, c->graph, node, match, miss) || match->node_count < 2)
+        if (!has_needs(&choices[i], before))
+            continue;
+        const ort_pattern *p = pattern_of(c->patterns, choices[i].form);
+        if (!p || !ort_pattern_match(p, c->graph, node, match, miss) || match->node_count < 2)
             continue;
         ort_pass_note(c, node, "%s", miss);
         break;
     }
 }
 
-/* The first form whose root is `node`, or -1. */
-static int find_form(const ort_pass_context *c, const root_list *list, ort_node *node,
-                     ort_match *match)
+/* *form: the first whose root is `node`, or -1. */
+static ort_status find_form(const ort_pass_context *c, const root_list *list, ort_node *node,
+                            ort_match *match, int *form, ort_error *err)
 {
     const choice *choices = c->patterns->choices.data + list->first;
     uint64_t before = operators_before(c->graph, node);
     for (int i = 0; i < list->count; i++) {
-        const ort_pattern *p = c->patterns->patterns[choices[i].form];
-        if (has_needs(&choices[i], before) &&
-            ort_pattern_match(p, c->graph, node, match, NULL))
-            return choices[i].form;
+        if (!has_needs(&choices[i], before))
+            continue;
+        const ort_pattern *p = pattern_of(c->patterns, choices[i].form);
+        if (!p)
+            return ort_error_memory(err, sizeof *p);
+        *form = choices[i].form;
+        if (ort_pattern_match(p, c->graph, node, match, NULL))
+            return ORT_OK;
     }
+    *form = -1;
     if (c->near_misses)
         note_near_miss(c, list, before, node, match);
-    return -1;
+    return ORT_OK;
 }
 
 ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms, int count,
@@ -208,7 +218,9 @@ ort_status ort_pattern_forms(ort_pass_context *c, const ort_pattern_form *forms,
         const root_list *list = roots_of(c->patterns, node->op);
         if (!list)
             return ort_error_memory(err, sizeof(ort_pattern));
-        int found = list->count ? find_form(c, list, node, &match) : -1;
+        int found = -1;
+        if (list->count)
+            ORT_TRY(find_form(c, list, node, &match, &found, err));
         if (found >= 0)
             ORT_TRY(fuse(c, &match, &forms[found], changes, err));
     }

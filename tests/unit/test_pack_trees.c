@@ -9,7 +9,8 @@
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
-#define LIST(type, ...) ((const type[]){__VA_ARGS__}), sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
+#define LIST(type, ...)                                                                            \
+    ((const type[]){__VA_ARGS__}), sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
 
 enum { OUTPUTS = 3 };
 
