@@ -1,7 +1,7 @@
 /* attention_around.c - what stands around the products of an attention and the operator takes in:
  *
  *     heads      Reshape [B,S,H,D], Transpose 0,2,1,3; and back around the result
- *     packed     Reshape [B,S,3,H,D], Transpose 2,0,3,1,4, Split or Gather along the first axis
+ *     packed     Reshape [B,S,3,H,D], Transpose 2,0,3,1,4, Split, Slice or Gather along axis 0
  *     groups     [B,G,1,T,D], Expand [B,G,n,T,D], Reshape [B,G*n,T,D]
  *     cache      Concat of past and new rows along T, the whole being a result of the graph
  *
@@ -10,6 +10,7 @@
 #include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/attention_match.h"
+#include "pass/slice_cut.h"
 
 static const int64_t heads_first[4] = {0, 2, 1, 3};
 
@@ -235,6 +236,15 @@ static int64_t first_int(const ort_graph *graph, const ort_node *node, const cha
     return count == 1 ? list[0] : -1;
 }
 
+/* Does it slice row `index` of three? */
+static bool is_third(const ort_graph *graph, const ort_node *slice, int index)
+{
+    ort_slice_cut cut;
+    return ort_edit_is(slice, ONNX, "Slice") && ort_slice_cut_read(graph, slice, &cut) &&
+           cut.count == 1 && cut.axis[0] == 0 && cut.step[0] == 1 && cut.start[0] == index &&
+           (cut.end[0] == index + 1 || (index == 2 && cut.end[0] > 2));
+}
+
 /* The transposed value of which this is part `index` along its first axis; or ORT_ID_NONE. */
 static ort_id part_of(const ort_graph *graph, ort_id id, int index, ort_attention *a)
 {
@@ -250,6 +260,10 @@ static ort_id part_of(const ort_graph *graph, ort_id id, int index, ort_attentio
     if (!ort_edit_is(node, ONNX, "Squeeze") || first_int(graph, node, "axes") != 0)
         return ORT_ID_NONE;
     ort_node *split = ort_edit_producer(graph, node->inputs[0]);
+    if (is_third(graph, split, index)) {
+        ort_attention_drop(a, split);
+        return split->inputs[0];
+    }
     if (!ort_edit_is(split, ONNX, "Split") || split->output_count != 3 ||
         split->outputs[index] != node->inputs[0] || ort_node_int(split, "axis", 0) != 0)
         return ORT_ID_NONE;

@@ -4,12 +4,15 @@
  *     Reshape [B,H,T,D] to [B*H,T,D], Transpose 0,2,1, Reshape to [B,H,D,T]
  *     becomes  Transpose 0,1,3,2
  *
+ * What is folded may be a row of more, [1,B,H,T,D]: that 1 is squeezed out before.
+ *
  * So exporters turn keys for a product that knows three dimensions. One dimension is a run of those
  * before it, every other one stays; which, is read from facts, so that how a shape was computed
  * doesn't matter. Whatever computed the shapes goes with them.
  */
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/constants.h"
 #include "pass/pass.h"
 
 typedef struct fold {
@@ -56,6 +59,35 @@ static bool read_unfolded(const ort_type *in, const fold *f, const int64_t *perm
     return true;
 }
 
+/* The same without a first dimension of 1, which the result doesn't have either; or unchanged. */
+static ort_type bare_of(const ort_type *in, const ort_type *out)
+{
+    ort_type bare = *in;
+    if (in->kind != ORT_TYPE_TENSOR || in->rank < 2 || out->rank != in->rank - 1 ||
+        !ort_dim_known(in->dim[0]) || in->dim[0].size != 1)
+        return bare;
+    bare.rank--;
+    for (int d = 0; d < bare.rank; d++)
+        bare.dim[d] = in->dim[d + 1];
+    return bare;
+}
+
+static ort_status squeeze_first(ort_pass_context *c, ort_id *id, ort_error *err)
+{
+    const int64_t zero = 0;
+    ort_id inputs[2] = {*id};
+    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = &zero, .count = 1};
+    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
+    if (listed)
+        ORT_TRY(ort_constant_list(c->graph, &zero, 1, &inputs[1], err));
+    if ((*id = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *id);
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Squeeze", .name = "", .inputs = inputs,
+                          .input_count = listed ? 2 : 1, .outputs = id, .output_count = 1,
+                          .set = &axes, .set_count = listed ? 0 : 1};
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
 static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *transpose, int *changes,
                          ort_error *err)
 {
@@ -66,7 +98,8 @@ static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *trans
     fold f;
     if (!ort_edit_is(first, ONNX, "Reshape") || !perm)
         return ORT_OK;
-    const ort_type *in = type_of(c, first->inputs[0]), *narrow = type_of(c, first->outputs[0]);
+    const ort_type *given = type_of(c, first->inputs[0]), *narrow = type_of(c, first->outputs[0]);
+    const ort_type bare = bare_of(given, type_of(c, reshape->outputs[0])), *in = &bare;
     if (narrow->rank != (int)count || !read_fold(in, narrow, &f) ||
         !read_unfolded(in, &f, perm, (int)count, type_of(c, reshape->outputs[0]), wide_perm)) {
         if (in->rank > narrow->rank && in->rank == type_of(c, reshape->outputs[0])->rank)
@@ -76,6 +109,8 @@ static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *trans
     ort_attr set = {.name = "perm", .type = ORT_ATTR_INTS, .ints = wide_perm,
                     .count = (size_t)in->rank};
     ort_id input = first->inputs[0], output = reshape->outputs[0];
+    if (in->rank < given->rank)
+        ORT_TRY(squeeze_first(c, &input, err));
     ort_node_spec spec = {.domain = ONNX, .op_type = "Transpose", .name = transpose->name,
                           .inputs = &input, .input_count = 1, .outputs = &output,
                           .output_count = 1, .set = &set, .set_count = 1,

@@ -112,6 +112,7 @@ static void guarded(test_state *test)
 /* One product for q, k and v: split along its columns, or along a dimension of its own. */
 #define PACKED "p = (Transpose (Reshape (MatMul x #w:24,24) [0 0 3 2 4]) perm=2,0,3,1,4,); "
 #define PART(i) "(Gather p @" #i ")"
+#define ROW(i, j) "(Squeeze (Slice p [" i "] [" j "] [0]) [0])"
 #define PACKED_CORE(q, k, v)                                                                       \
     JOINED("(MatMul (Softmax (Mul (MatMul " q " (Transpose " k " perm=0,1,3,2,)) 0.5)) " v ")")
 
@@ -122,6 +123,10 @@ static void packed(test_state *test)
         {PACKED PACKED_CORE(PART(0), PART(1), PART(2)), "n,m,24", 17, CONTRIB,
          "MultiHeadAttention", 3, 1e-5},
         {PACKED PACKED_CORE(PART(1), PART(0), PART(2)), "n,m,24", 23, 0, "Attention", -1, 1e-5},
+        {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("2", "9")), "n,m,24", 23, 0,
+         "Attention", 3, 1e-5},
+        {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("1", "2")), "n,m,24", 23, 0, "!Split",
+         -1, 1e-5},
     };
     ALL(list);
 }
