@@ -263,21 +263,43 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
     return ort_attention_replace(c, a, &spec, outputs, err);
 }
 
-/* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. */
-static bool join_queries(const ort_graph *graph, ort_attention *a)
+/* q [B,H,S,D] with its heads together. */
+static ort_status gather_heads(ort_pass_context *c, ort_id *q, ort_error *err)
+{
+    static const int64_t order[4] = {0, 2, 1, 3};
+    const ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = order, .count = 4};
+    const int64_t list[3] = {0, 0, type_of(c, *q)->dim[1].size * type_of(c, *q)->dim[3].size};
+    ort_id inputs[2];
+    ORT_TRY(add(c, "Transpose", q, 1, &perm, &inputs[0], err));
+    ORT_TRY(ort_constant_list(c->graph, list, 3, &inputs[1], err));
+    return add(c, "Reshape", inputs, 2, NULL, q, err);
+}
+
+/* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. Where
+ * the heads of q weren't split off (but normalized, scaled, cut), they are put together. */
+static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
 {
     ort_attention before = *a;
+    const ort_type *type = type_of(c, a->q);
     int64_t heads;
     if (a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE)
-        return false;
-    ort_id q = ort_attention_unsplit(graph, a->q, &heads, a);
-    if (q == ORT_ID_NONE || !ort_attention_join_result(graph, a)) {
+        return ORT_OK;
+    ort_id q = ort_attention_unsplit(c->graph, a->q, &heads, a);
+    bool apart = q == ORT_ID_NONE;
+    *done = (!apart || (ort_dim_known(type->dim[1]) && ort_dim_known(type->dim[3]))) &&
+            ort_attention_join_result(c->graph, a);
+    if (!*done) {
         *a = before;
-        return false;
+        return ORT_OK;
+    }
+    if (apart) {
+        heads = type->dim[1].size;
+        q = a->q;
+        ORT_TRY(gather_heads(c, &q, err));
     }
     a->q = q;
     a->q_heads = a->kv_heads = heads;
-    return true;
+    return ORT_OK;
 }
 
 static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes, ort_error *err)
@@ -302,7 +324,9 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     if (!done) {
         *a = plain; /* with a cache the new keys must have their heads together */
         ORT_TRY(unpack(c, a, &done, err));
-        done = done || join_queries(c->graph, a) || a->steps;
+        if (!done && !a->steps)
+            ORT_TRY(join_queries(c, a, &done, err));
+        done = done || a->steps;
     }
     if (done) {
         ++*changes;

@@ -123,6 +123,11 @@ static void packed(test_state *test)
         {PACKED PACKED_CORE(PART(0), PART(1), PART(2)), "n,m,24", 17, CONTRIB,
          "MultiHeadAttention", 3, 1e-5},
         {PACKED PACKED_CORE(PART(1), PART(0), PART(2)), "n,m,24", 23, 0, "Attention", -1, 1e-5},
+        /* heads of q that aren't those of a product: normalized, or of a Slice */
+        {PACKED PACKED_CORE("(Tanh " PART(0) ")", PART(1), PART(2)), "n,m,24", 17, CONTRIB,
+         "MultiHeadAttention", -1, 1e-5},
+        {PACKED PACKED_CORE("(Tanh " PART(0) ")", PART(1), PART(2)), "n,m,24", 17, CONTRIB,
+         "!Softmax", -1, 1e-5},
         {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("2", "9")), "n,m,24", 23, 0,
          "Attention", 3, 1e-5},
         {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("1", "2")), "n,m,24", 23, 0, "!Split",
