@@ -5,8 +5,10 @@
  *
  * Tables are constants [R,H]. The rows of places may be the first S of them instead: a constant
  * [1,S,H], a Slice from 0 on, or a Gather by numbers that count up from 0; the operator then needs
- * no positions. Where others read the sum, it is the operator's third output. Indices must not be
- * negative, which Gather would count from the end: the operator refuses them.
+ * no positions. A row that all tokens get, as those of a kind that all are of, is added to the rows
+ * of places, which must have no other reader. Where others read the sum, it is the operator's third
+ * output. Indices must not be negative, which Gather would count from the end: the operator refuses
+ * them.
  *
  * In a session a table may be of 16 bits, its rows widened before they are added: then it is the
  * operator of ORT_INTERNAL.
@@ -248,6 +250,28 @@ static bool is_row(const ort_graph *graph, ort_id id, const sum_type *x)
     return id == ORT_ID_NONE || (t && t->shape.rank == 1 && t->shape.dim[0] == x->H.size);
 }
 
+/* One of three terms may be a row: it goes to e->row. How many are left. */
+static int without_row(const ort_graph *graph, const sum_type *x, int count, ort_embedding *e,
+                       ort_id *ids)
+{
+    for (int i = 0; i < count && count == 3; i++) {
+        const ort_tensor *t = constant_at(graph, ids[i]);
+        if (!t || t->shape.rank != 1 || t->dtype != ORT_DTYPE_FLOAT ||
+            t->shape.dim[0] != x->H.size)
+            continue;
+        e->row = ids[i];
+        ids[i] = ids[--count];
+    }
+    return count;
+}
+
+/* A table of floats that one node reads. */
+static bool is_own(const ort_graph *graph, ort_id table)
+{
+    return type_at(graph, table)->dtype == ORT_DTYPE_FLOAT &&
+           graph->values.data[table]->use_count == 1;
+}
+
 bool ort_embed_norm_read(const ort_pass_context *c, const ort_node *node, const ort_skip_norm *norm,
                          ort_embedding *e)
 {
@@ -258,12 +282,12 @@ bool ort_embed_norm_read(const ort_pass_context *c, const ort_node *node, const 
     bool per_batch[3];
     const char *why = NULL;
     int known = 0;
-    *e = (ort_embedding){.add_count = 0};
+    *e = (ort_embedding){.row = ORT_ID_NONE};
     if (norm->rms || type->kind != ORT_TYPE_TENSOR || type->rank != 3 ||
         type->dtype != ORT_DTYPE_FLOAT || !ort_dim_known(type->dim[2]))
         return false;
     sum_type x = {type->dim[0], type->dim[1], type->dim[2]};
-    int count = terms_of(graph, norm->sum, e, ids);
+    int count = without_row(graph, &x, terms_of(graph, norm->sum, e, ids), e, ids);
     for (int i = 0; i < count; i++)
         known += read_term(graph, unwidened(c, ids[i]), &x, &found[i], &per_batch[i]);
     if (known < 2)
@@ -272,6 +296,8 @@ bool ort_embed_norm_read(const ort_pass_context *c, const ort_node *node, const 
         why = "one term of the sum isn't rows of a constant table";
     else if (!sort_terms(graph, found, per_batch, count, e))
         why = "two terms of the sum aren't chosen token by token";
+    else if (e->row != ORT_ID_NONE && !is_own(graph, e->terms[ORT_EMBED_PLACES].table))
+        why = "the table of positions, which the row of all tokens would join, isn't its own";
     else if (!is_row(graph, norm->gamma, &x) || !is_row(graph, norm->beta, &x))
         why = "scale or bias isn't a constant of the last axis";
     if (why)
@@ -310,6 +336,22 @@ static ort_status two_dims(ort_pass_context *c, ort_id *table, ort_error *err)
     return ort_constant_reshaped(c->graph, t, 2, t->shape.dim + t->shape.rank - 2, table, err);
 }
 
+/* The table with `row` added to each of its rows. */
+static ort_status add_row(ort_pass_context *c, ort_id *table, ort_id row, ort_error *err)
+{
+    const ort_tensor *from = constant_at(c->graph, *table), *r = constant_at(c->graph, row);
+    ort_tensor made;
+    if (row == ORT_ID_NONE)
+        return ORT_OK;
+    ORT_TRY(ort_edit_new_constant(c->graph, c->graph->values.data[*table]->name, from->dtype,
+                                  &from->shape, &made, table, err));
+    int64_t H = from->shape.dim[1];
+    for (int64_t i = 0; i < ort_tensor_count(&made); i++)
+        ort_tensor_set_f64(&made, i,
+                           ort_tensor_get_f64(from, i) + ort_tensor_get_f64(r, i % H));
+    return ORT_OK;
+}
+
 static ort_status row_or(ort_pass_context *c, ort_id id, int64_t size, double number, ort_id *row,
                          ort_error *err)
 {
@@ -338,6 +380,7 @@ ort_status ort_embed_norm_write(ort_pass_context *c, const ort_node *node, const
     for (int i = 0; i < 3; i++)
         ORT_TRY(as_int32(c, &inputs[indices[i]], err));
     ORT_TRY(two_dims(c, &inputs[3], err));
+    ORT_TRY(add_row(c, &inputs[3], e->row, err));
     ORT_TRY(row_or(c, norm->gamma, size, 1, &inputs[5], err));
     ORT_TRY(row_or(c, norm->beta, size, 0, &inputs[6], err));
     for (int i = 0; i < e->add_count; i++)

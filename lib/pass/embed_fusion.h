@@ -13,6 +13,7 @@ typedef struct ort_embed_term { /* rows of a constant table [R,H] */
 
 typedef struct ort_embedding {
     ort_embed_term terms[ORT_EMBED_TERMS]; /* table ORT_ID_NONE: there is none */
+    ort_id row;                            /* [H] that all tokens get as well, or ORT_ID_NONE */
     ort_node *adds[2];                     /* that give the sum */
     int add_count;
 } ort_embedding;

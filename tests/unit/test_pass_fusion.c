@@ -261,6 +261,12 @@ static void embeddings(test_state *test)
          "!EmbedLayerNormalization", -1, 1e-5},
         {spelled, "n,3", 16, CONTRIB, "EmbedLayerNormalization", 4, 1e-5},
         {spelled, "n,3", 16, 0, "!EmbedLayerNormalization", -1, 1e-5},
+        {IDS NORMED("(Add (Add " WORDS " (Gather #t:2,8 (Expand @1 (Shape x)))) #p:1,3,8)"), "n,3",
+         17, CONTRIB, "EmbedLayerNormalization", 4, 1e-5},
+        {IDS NORMED("(Add (Add " WORDS " " COUNTED ") #r:8)"), "n,m", 17, CONTRIB,
+         "EmbedLayerNormalization", 4, 1e-5},
+        {IDS "p = (Identity #p:1,3,8); z = (Neg p); " NORMED("(Add (Add " WORDS " #r:8) p)"), "n,3",
+         17, CONTRIB, "!EmbedLayerNormalization", -1, 1e-5},
         /* a term that is none, one that counts from 1, two that aren't told per token, RMS */
         {IDS NORMED("(Add (Add " WORDS " (Neg " TYPES ")) #p:1,3,8)"), "n,3", 17, CONTRIB,
          "!EmbedLayerNormalization", -1, 1e-5},

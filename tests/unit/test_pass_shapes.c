@@ -14,9 +14,26 @@ static void expands(test_state *test)
          "Unsqueeze t a0 -> ut; Concat ub two two ut four -> want axis=0; Expand x want -> e;"
          "Neg e -> y; out y", "Expand Neg"},
         {"in x 2,1,4; in z 2,n,4; Shape z -> want; Expand x want -> y; out y", "Shape Expand"},
-        {"in x n,1; in z n,3; Shape z -> want; Expand x want -> e; Add e z -> y; out y",
-         "Expand Add"},
         {"in x 2,3; ini want 2; Expand x want -> y; out y", "Expand"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
+/* What is repeated for an operator that repeats it anyway. */
+static void spreads(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,1; in z n,3; Shape z -> want; Expand x want -> e; Add e z -> y; out y", "Add"},
+        {"in x n,1,4; in z n,3,4; Shape z -> want; Expand x want -> e; Less e z -> c;"
+         "Where c z e -> y; out y", "Less Where"},
+        {"in x n,3; Shape x -> s; i zero 0; Expand zero s -> k; f w 2,4; Gather w k -> g;"
+         "i last -1; Unsqueeze x last -> u; i wide 1,1,4; Expand u wide -> v; Tanh v -> z;"
+         "Add z g -> y; out y", "Unsqueeze Expand Tanh Add"},
+        /* the other operand is repeated, too; rows that differ */
+        {"in x n,1; in z 1,3; Shape x -> a; Shape z -> b; i zero 0; i one 1; Slice a zero one -> r;"
+         "i two 2; Slice b one two -> s; Concat r s -> want axis=0; Expand x want -> e;"
+         "Expand z want -> o; Add e o -> y; out y", "Add"},
+        {"in x n,1; in z n,1; i want 1,3; Expand x want -> e; Add e z -> y; out y", "Expand Add"},
     };
     CHECK_CASES(cases, 0);
 }
@@ -134,6 +151,7 @@ int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, expands);
+    RUN(test, spreads);
     RUN(test, products_of_rows);
     RUN(test, swapped_twice);
     RUN(test, folded_transposes);

@@ -1,0 +1,199 @@
+/* spread.c - an operator that broadcasts reads what was repeated before it was:
+ *
+ *     Expand(x, shape)                x
+ *     Gather(table, numbers)          the row, where all numbers are the same (a constant table)
+ *     any value of one number         that number, whatever computed its shape
+ *
+ * where the result has its shape from the other operands already. Exact: the same elements meet.
+ * Exporters write such numbers for the kinds of tokens of models that are given none (BERT), and
+ * Expand for masks; the shapes they are spread to, and a Shape of the scores among them, go.
+ */
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/constants.h"
+#include "pass/pass.h"
+
+enum {
+    DEPTH = 12,
+    ROW_BYTES = 4096 /* of a row that is written beside its table, which others read */
+};
+
+static const ort_type *type_at(const ort_graph *graph, ort_id id)
+{
+    return &graph->values.data[id]->fact.type;
+}
+
+static const ort_tensor *constant_at(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value && !value->is_input && value->fact.value && value->fact.value->data
+               ? value->fact.value : NULL;
+}
+
+static bool is_any(const ort_node *node, const char *const *names)
+{
+    for (; *names; names++)
+        if (ort_edit_is(node, ONNX, *names))
+            return true;
+    return false;
+}
+
+/* ---- values of one number */
+
+static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int depth);
+
+/* A tensor of integers or conditions that are all the same. */
+static bool is_all_same(const ort_tensor *t, int64_t *number)
+{
+    ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
+    if ((class_ != ORT_CLASS_INT && class_ != ORT_CLASS_BOOL) || ort_tensor_count(t) < 1)
+        return false;
+    *number = ort_tensor_get_i64(t, 0);
+    return ort_constant_is_all(t, (double)*number);
+}
+
+static bool is_filled(const ort_node *node, int64_t *number)
+{
+    const ort_attr *value = ort_node_attr(node, "value");
+    return value && value->type == ORT_ATTR_TENSOR && value->t->data &&
+           is_all_same(value->t, number);
+}
+
+/* Whatever their other inputs are, elements of the first come out. */
+static bool picks(const ort_node *node)
+{
+    static const char *const names[] = {"Expand", "Unsqueeze", "Squeeze", "Reshape", "Slice",
+                                        "Transpose", "Identity", "Tile", "Gather",
+                                        "GatherElements", "GatherND", "Flatten", NULL};
+    return is_any(node, names);
+}
+
+static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int depth)
+{
+    const ort_node *node = ort_edit_producer(graph, id);
+    const ort_tensor *t = constant_at(graph, id);
+    int64_t other;
+    if (t)
+        return is_all_same(t, number);
+    if (!node || depth > DEPTH)
+        return false;
+    if (ort_edit_is(node, ONNX, "ConstantOfShape"))
+        return is_filled(node, number);
+    if (picks(node))
+        return is_uniform(graph, node->inputs[0], number, depth + 1);
+    if (!ort_edit_is(node, ONNX, "Sub") || type_at(graph, id)->dtype != ORT_DTYPE_INT64 ||
+        !is_uniform(graph, node->inputs[0], number, depth + 1) ||
+        !is_uniform(graph, node->inputs[1], &other, depth + 1))
+        return false;
+    return !__builtin_sub_overflow(*number, other, number);
+}
+
+/* ---- the result's shape */
+
+static bool is_one(ort_dim dim)
+{
+    return ort_dim_known(dim) && dim.size == 1;
+}
+
+/* The dim of `type` that meets dim d of a result of `rank` dims; 1 where it has none. */
+static ort_dim dim_of(const ort_type *type, int rank, int d)
+{
+    int at = d - (rank - type->rank);
+    return at < 0 ? ort_dim_of(1) : type->dim[at];
+}
+
+/* Has the result its dims without those of `slot` that `instead` lacks? */
+static bool keeps_shape(const ort_graph *graph, const ort_node *node, int slot,
+                        const ort_type *instead)
+{
+    const ort_type *out = type_at(graph, node->outputs[0]);
+    if (out->kind != ORT_TYPE_TENSOR || out->rank < 0 || instead->rank > out->rank)
+        return false;
+    for (int d = 0; d < out->rank; d++) {
+        bool found = is_one(out->dim[d]);
+        for (int i = 0; i < node->input_count && !found; i++) {
+            const ort_type *type = i == slot ? instead : type_at(graph, node->inputs[i]);
+            found = type->kind == ORT_TYPE_TENSOR && type->rank >= 0 &&
+                    ort_dim_equal(dim_of(type, out->rank, d), out->dim[d]);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* ---- what was spread */
+
+static bool broadcasts(const ort_node *node)
+{
+    static const char *const names[] = {"Add", "Sub", "Mul", "Div", "And", "Or", "Where", "Equal",
+                                        "Greater", "Less", "GreaterOrEqual", "LessOrEqual", NULL};
+    return is_any(node, names) && node->opset >= 7;
+}
+
+/* The row [H] of a constant table whose number all tokens have. */
+static ort_status row_of(ort_pass_context *c, const ort_tensor *table, int64_t row, ort_id *id,
+                         ort_error *err)
+{
+    ort_tensor view = *table;
+    view.shape = ort_shape_make(1, &table->shape.dim[1]);
+    view.data = (char *)table->data +
+                (size_t)row * ort_tensor_bytes(table) / (size_t)table->shape.dim[0];
+    return ort_edit_add_constant(c->graph, "", &view, id, err);
+}
+
+static ort_status take_row(ort_pass_context *c, ort_node *node, int slot, const ort_node *gather,
+                           int *changes, ort_error *err)
+{
+    const ort_tensor *table = constant_at(c->graph, gather->inputs[0]);
+    int64_t row;
+    ort_id id;
+    if (!table || table->shape.rank != 2 || ort_dtype_get(table->dtype)->bits < 8 ||
+        table->dtype == ORT_DTYPE_STRING || ort_node_int(gather, "axis", 0) != 0 ||
+        !is_uniform(c->graph, gather->inputs[1], &row, 0) || row < 0 ||
+        row >= table->shape.dim[0])
+        return ORT_OK;
+    ort_dim width = ort_dim_of(table->shape.dim[1]);
+    ort_type type = ort_type_tensor(table->dtype, 1, &width);
+    if (!keeps_shape(c->graph, node, slot, &type) ||
+        (c->graph->values.data[gather->inputs[0]]->use_count > 1 &&
+         ort_tensor_bytes(table) / (size_t)table->shape.dim[0] > ROW_BYTES))
+        return ORT_OK;
+    ++*changes;
+    ORT_TRY(row_of(c, table, row, &id, err));
+    ort_node_set_input(c->graph, node, slot, id);
+    return ORT_OK;
+}
+
+static ort_status take_back(ort_pass_context *c, ort_node *node, int slot, int *changes,
+                            ort_error *err)
+{
+    const ort_node *from = ort_edit_producer(c->graph, node->inputs[slot]);
+    if (ort_edit_is(from, ONNX, "Gather"))
+        return take_row(c, node, slot, from, changes, err);
+    if (!ort_edit_is(from, ONNX, "Expand") || constant_at(c->graph, node->inputs[slot]) ||
+        type_at(c->graph, from->inputs[0])->rank < 0 ||
+        !keeps_shape(c->graph, node, slot, type_at(c->graph, from->inputs[0])))
+        return ORT_OK;
+    ++*changes;
+    ort_node_set_input(c->graph, node, slot, from->inputs[0]);
+    return ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_EACH_NODE(c->graph, node)
+        for (int i = 0; i < node->input_count && broadcasts(node); i++)
+            if (node->inputs[i] != ORT_ID_NONE)
+                ORT_TRY(take_back(c, node, i, changes, err));
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_spread = {
+    .name = "spread",
+    .level = 1,
+    .exact = true,
+    .doc = "operators that broadcast read what an Expand repeats, or the row that tokens share",
+    .apply = apply,
+};
