@@ -131,16 +131,18 @@ static int check_link(const ort_session *session, const char *from, const char *
         for (size_t i = 0; i < ort_session_output_count(session) && strlen(list) < 1300; i++)
             snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
                      ort_session_output_name(session, i));
-        return tool_usage("--carry: the model has no output '%s'; its outputs are %s", e.name,
-                          list);
+        tool_usage("--carry: the model has no output '%s'; its outputs are %s", e.name, list);
+        expression_release(&e);
+        return EXIT_USAGE;
     }
     if (!e.argmax) {
         c->is_state[input] = true;
         c->states++;
-        if (ort_binding_set_state(c->binding, to, e.name, &err) != ORT_OK)
-            return tool_usage("--carry: %s", err.message);
     }
+    bool refused = !e.argmax && ort_binding_set_state(c->binding, to, e.name, &err) != ORT_OK;
     expression_release(&e);
+    if (refused)
+        return tool_usage("--carry: %s", err.message);
     if (!c->is_state[input])
         add_link(c, from, input);
     return 0;

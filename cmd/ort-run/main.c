@@ -478,6 +478,9 @@ int main(int argc, char **argv)
         ort_session_free(r.session);
         ort_model_free(r.model);
         ort_env_free(r.env);
+        free(r.in);
+        free(r.out);
+        free(r.timing.runs_ms);
     }
     options_release(&table, &r.options, &files);
     return tool_finish(status < 0 ? 0 : status);

@@ -17,14 +17,20 @@ count() { # count NAME LOG STATUS
 }
 
 make -s -j2 all || exit 1
-run_san() { # run_san TARGET
+make_san() { # make_san TARGET
     ASAN_OPTIONS=detect_leaks=1 make -s -j2 CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
         LDFLAGS="-fsanitize=address,undefined" "$1" >"build/check/san-$1.log" 2>&1
+}
+run_san() { # run_san TARGET
+    make_san "$1"
     count "$1 under ASan and UBSan" "build/check/san-$1.log"
 }
 for target in unit conformance models; do
     run_san $target
 done
+make_san all
+sh tests/tools/run_leaks.sh build/bin >build/check/leaks.log 2>&1
+count "leaks of the tools" build/check/leaks.log
 make -s all
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]
