@@ -81,7 +81,10 @@ static ort_dim read_factor(reader *r)
     ort_dim sum = read_sum(r);
     skip_spaces(r);
     r->depth--;
-    return !r->failed && *r->at++ == ')' ? sum : fail(r);
+    if (r->failed || *r->at != ')')
+        return fail(r);
+    r->at++;
+    return sum;
 }
 
 static ort_dim read_product(reader *r)

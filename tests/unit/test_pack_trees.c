@@ -46,8 +46,10 @@ static void set_floats(net *n, ort_node *node, const char *name, const float *li
 static void set_tensor(net *n, ort_node *node, const char *name, ort_dtype dtype,
                        const void *data, size_t count)
 {
-    ort_tensor tensor = {.dtype = dtype, .shape = {.rank = 1, .dim = {(int64_t)count}},
-                         .data = (void *)(uintptr_t)data};
+    ort_tensor tensor = {.dtype = dtype, .shape = {.rank = 1, .dim = {(int64_t)count}}};
+    size_t bytes = ort_tensor_bytes(&tensor);
+    tensor.data = ort_arena_alloc_aligned(&n->model->arena, bytes, 64, 0);
+    memcpy(tensor.data, data, bytes); /* the attribute keeps the pointer */
     ort_attr attr = {.name = name, .type = ORT_ATTR_TENSOR, .t = &tensor};
     (void)!ort_node_set_attr(n->graph, node, &attr, NULL);
 }
