@@ -63,6 +63,23 @@ static void masks(test_state *test)
     ALL(list);
 }
 
+/* Heads that something is done to between their splitting and the product. */
+#define NORMED(name) "(Relu " HEADS(name) ")"
+#define NORMED_CORE(joined)                                                                        \
+    QKV joined("(MatMul (Softmax (Mul (MatMul " NORMED("q") " (Transpose " NORMED("k")             \
+               " perm=0,1,3,2,)) 0.5)) " HEADS("v") ")")
+#define APART_HEADS(heads) "y = " heads
+
+static void normed_heads(test_state *test)
+{
+    const fusion list[] = {
+        {NORMED_CORE(JOINED), "n,m,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {NORMED_CORE(JOINED), "n,m,24", 23, 0, "Attention", -1, 1e-5},
+        {NORMED_CORE(APART_HEADS), "n,m,24", 17, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* A condition before a mask, and after it. Numbers of #m are small: every row has a key. */
 #define KEEP_ONE(scores)                                                                           \
     "(Where (Cast (Trilu (Expand 1.0 [3 3]) @0 upper=0) to=9) " scores " " LOW ")"
@@ -537,6 +554,7 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, scales);
     RUN(test, masks);
+    RUN(test, normed_heads);
     RUN(test, masks_and_conditions);
     RUN(test, guarded);
     RUN(test, packed);
