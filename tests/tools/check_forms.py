@@ -392,6 +392,58 @@ def attention_of_padding(g):
     return encoder(g, lambda s, m: g.op("Add", s, m), g.op("Unsqueeze", lowered, g.ints(1, 2)))
 
 
+# ---- decoders
+
+def guarded_decoder(g):
+    """scaled_dot_product_attention as torch.onnx.export(dynamo=True) writes it: keys are turned
+    while heads are folded, and rows without a key give 0."""
+    x = g.input("x", ["batch", "seq", 32])
+    heads = [g.op("Transpose", g.op("Reshape", g.op("MatMul", x, g.weight(32, 32)),
+                                    g.ints(0, 0, 4, 8)), perm=[0, 2, 1, 3]) for _ in range(3)]
+    q, k, v = heads
+    size = g.op("Shape", k)
+    seq, lead = g.op("Slice", size, g.ints(-2), g.ints(-1)), g.op("Slice", size, g.ints(0),
+                                                                  g.ints(-2))
+    folded_k = g.op("Reshape", k, g.op("Concat", g.ints(-1), seq, g.ints(8), axis=0))
+    turned = g.op("Reshape", g.op("Transpose", folded_k, perm=[0, 2, 1]),
+                  g.op("Concat", lead, g.ints(8), seq, axis=0))
+    row = g.op("Range", g.const(0, np.int64), g.op("Squeeze", seq), g.const(1, np.int64))
+    column, line = g.op("Unsqueeze", row, g.ints(0)), g.op("Unsqueeze", row, g.ints(1))
+    after = g.op("LessOrEqual", column, line)
+    low = g.op("Where", after, g.const(0), g.const(np.finfo(np.float32).min))
+    root = g.const(8 ** -0.25)
+    p = g.op("Softmax", g.op("Add", g.op("MatMul", g.op("Mul", q, root), g.op("Mul", turned, root)),
+                             low), axis=-1)
+    y = g.op("MatMul", g.op("Where", g.op("IsNaN", p), g.const(0), p), v)
+    return [g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(0, 0, 32))]
+
+
+@form("Attention", "!Softmax", "!IsNaN", opset=23)
+def guarded_attention(g):
+    return guarded_decoder(g)
+
+
+@form("MultiHeadAttention", "!Softmax", "!IsNaN", opset=18, contrib=True)
+def guarded_attention_contrib(g):
+    return guarded_decoder(g)
+
+
+@form("RotaryEmbedding", "!Neg", opset=23)
+def rotation_by_rows_that_are_cut(g):
+    """Rows of a table, cut to the length, by positions that the batch shares."""
+    x = g.input("x", ["batch", 4, "seq", 8])
+    angles = g.random.normal(0, 1, (16, 4)).astype(np.float32)
+    seq = g.op("Slice", g.op("Shape", x), g.ints(2), g.ints(3))
+    at = g.op("Unsqueeze", g.op("Range", g.const(0, np.int64), g.op("Squeeze", seq),
+                                g.const(1, np.int64)), g.ints(0))
+    cos, sin = (g.op("Unsqueeze", g.op("Gather", g.op("Slice", g.const(np.tile(f(angles), (1, 2))),
+                                                      g.ints(0), seq, g.ints(0)), at), g.ints(1))
+                for f in (np.cos, np.sin))
+    low, high = (g.op("Slice", x, g.ints(i), g.ints(i + 4), g.ints(3)) for i in (0, 4))
+    half = g.op("Concat", g.op("Neg", high), low, axis=-1)
+    return [g.op("Add", g.op("Mul", x, cos), g.op("Mul", half, sin))]
+
+
 # ---- attention of torch.nn.MultiheadAttention
 
 def steps_first(g, padded):
