@@ -1,4 +1,4 @@
-/* spread.c - an operator that broadcasts reads what was repeated before it was:
+/* unspread.c - an operator that broadcasts reads what was repeated before it was:
  *
  *     Expand(x, shape)                x
  *     Gather(table, numbers)          the row, where all numbers are the same (a constant table)
