@@ -263,42 +263,55 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
     return ort_attention_replace(c, a, &spec, outputs, err);
 }
 
-/* q [B,H,S,D] with its heads together. */
-static ort_status gather_heads(ort_pass_context *c, ort_id *q, ort_error *err)
+/* A value of four dims, of rows [B,S,H,D] or heads [B,H,S,D] first, with its heads together. */
+static ort_status gather_heads(ort_pass_context *c, bool rows, ort_id *id, ort_error *err)
 {
     static const int64_t order[4] = {0, 2, 1, 3};
     const ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = order, .count = 4};
-    const int64_t list[3] = {0, 0, type_of(c, *q)->dim[1].size * type_of(c, *q)->dim[3].size};
-    ort_id inputs[2];
-    ORT_TRY(add(c, "Transpose", q, 1, &perm, &inputs[0], err));
+    const ort_type *type = type_of(c, *id);
+    const int64_t list[3] = {0, 0, type->dim[rows ? 2 : 1].size * type->dim[3].size};
+    ort_id inputs[2] = {*id};
+    if (!rows)
+        ORT_TRY(add(c, "Transpose", id, 1, &perm, &inputs[0], err));
     ORT_TRY(ort_constant_list(c->graph, list, 3, &inputs[1], err));
-    return add(c, "Reshape", inputs, 2, NULL, q, err);
+    return add(c, "Reshape", inputs, 2, NULL, id, err);
+}
+
+static bool knows_heads(const ort_pass_context *c, ort_id id, int axis)
+{
+    return ort_dim_known(type_of(c, id)->dim[axis]) && ort_dim_known(type_of(c, id)->dim[3]);
 }
 
 /* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. Where
- * the heads of q weren't split off (but normalized, scaled, cut), they are put together. */
+ * the heads of q weren't split off (but normalized, scaled, cut), they are put together, and so are
+ * those of k and v where k has rows first. */
 static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
 {
     ort_attention before = *a;
-    const ort_type *type = type_of(c, a->q);
     int64_t heads;
-    if (a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE)
+    if (a->q_heads || a->past_k != ORT_ID_NONE)
         return ORT_OK;
     ort_id q = ort_attention_unsplit(c->graph, a->q, &heads, a);
     bool apart = q == ORT_ID_NONE;
-    *done = (!apart || (ort_dim_known(type->dim[1]) && ort_dim_known(type->dim[3]))) &&
+    *done = (!apart || knows_heads(c, a->q, 1)) &&
+            (!a->k_is_rows || (knows_heads(c, a->k, 2) && knows_heads(c, a->v, 1))) &&
             ort_attention_join_result(c->graph, a);
     if (!*done) {
         *a = before;
         return ORT_OK;
     }
     if (apart) {
-        heads = type->dim[1].size;
+        heads = type_of(c, a->q)->dim[1].size;
         q = a->q;
-        ORT_TRY(gather_heads(c, &q, err));
+        ORT_TRY(gather_heads(c, false, &q, err));
+    }
+    if (a->k_is_rows) {
+        ORT_TRY(gather_heads(c, true, &a->k, err));
+        ORT_TRY(gather_heads(c, false, &a->v, err));
     }
     a->q = q;
     a->q_heads = a->kv_heads = heads;
+    a->k_is_rows = false;
     return ORT_OK;
 }
 

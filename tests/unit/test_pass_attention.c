@@ -145,6 +145,9 @@ static void packed(test_state *test)
          "MultiHeadAttention", -1, 1e-5},
         {PACKED PACKED_CORE("(Tanh " PART(0) ")", PART(1), PART(2)), "n,m,24", 17, CONTRIB,
          "!Softmax", -1, 1e-5},
+        {"q,k,v = (Split (Reshape (MatMul x #w:24,24) [0 0 2 12]) [4 4 4] axis=3); " JOINED(
+         "(MatMul (Softmax (MatMul (Transpose q perm=0,2,1,3,) (Transpose k perm=0,2,3,1,))) "
+         "(Transpose v perm=0,2,1,3,))"), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 7, 1e-5},
         {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("2", "9")), "n,m,24", 23, 0,
          "Attention", 3, 1e-5},
         {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("1", "2")), "n,m,24", 23, 0, "!Split",
