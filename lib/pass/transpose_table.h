@@ -1,5 +1,5 @@
-/* transpose_table.h - inside of transpose_rules.c and transpose_anew.c: the table of operators by
- * what a permutation does to them, and how their axes are read. */
+/* transpose_table.h - inside of transpose_rules.c and transpose_anew.c: operators by what a
+ * permutation does to them, and how their axes are read. */
 #ifndef ORT_PASS_TRANSPOSE_TABLE_H
 #define ORT_PASS_TRANSPOSE_TABLE_H
 
@@ -29,6 +29,9 @@ typedef enum ort_rule_kind {
     ORT_RULE_PRODUCT,
 } ort_rule_kind;
 
+#define ORT_RULE_ALL_DATA UINT64_MAX
+#define ORT_RULE_FIRST_DATA UINT64_C(1)
+
 typedef struct ort_rule {
     const char *domain, *op_type;
     ort_rule_kind kind;
@@ -45,6 +48,8 @@ int ort_rule_slot(const ort_rule *r);
 /* The type of an input that is a tensor of known rank; else NULL. */
 const ort_type *ort_rule_type(const ort_graph *graph, const ort_node *node, int slot);
 bool ort_rule_absent(const ort_node *node, int slot);
+/* An axis from the front; -1: out of range. */
+int64_t ort_rule_in_range(int64_t axis, int rank);
 /* "axis" from the front; -1: out of range. */
 int64_t ort_rule_axis(const ort_rule *r, const ort_node *node, int rank);
 /* Axes of a node, attribute or constant input `slot`, from the front. -1: not known; 0: none
