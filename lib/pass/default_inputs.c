@@ -93,6 +93,14 @@ static bool drop(const ort_pass_context *c, ort_node *node, int slot)
     return true;
 }
 
+/* Without "Like" and its second input a message is shorter, with the attribute `to` it is longer:
+ * in a file the short one is written. */
+static bool lengthens(const ort_pass_context *c, const ort_graph_value *like)
+{
+    enum { TO_BYTES = 11, LIKE_BYTES = 4, INPUT_BYTES = 2 };
+    return c->portable && strlen(like->name) + LIKE_BYTES + INPUT_BYTES < TO_BYTES;
+}
+
 static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     const ort_graph_value *like = ort_graph_value_at(c->graph, node->inputs[1]);
@@ -103,7 +111,7 @@ static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort
                           .output_count = 1, .attrs = node->attrs,
                           .attr_count = node->attr_count, .set = &to, .set_count = 1,
                           .opset = node->opset, .origin = ort_edit_origin_of(node)};
-    if (dtype == ORT_DTYPE_UNDEFINED)
+    if (dtype == ORT_DTYPE_UNDEFINED || lengthens(c, like))
         return ORT_OK;
     ort_graph_remove_node(c->graph, node);
     ++*changes;

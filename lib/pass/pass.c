@@ -249,6 +249,19 @@ static bool add_bodies(graph_list *graphs, const ort_graph *graph)
     return true;
 }
 
+/* What became known around a body since it was inferred is known in it. */
+static void refresh_captures(ort_graph *body)
+{
+    for (size_t i = 0; i < body->values.count; i++) {
+        ort_graph_value *value = body->values.data[i];
+        if (value->outer == ORT_ID_NONE || value->fact.value)
+            continue;
+        const ort_fact *around = &body->parent->values.data[value->outer]->fact;
+        if (around->value)
+            value->fact = *around;
+    }
+}
+
 /* Where the batch ends that begins at `first`. */
 static size_t batch_end(const graph_list *graphs, size_t first)
 {
@@ -267,6 +280,8 @@ static ort_status run_batches(pass_run *run, graph_list *graphs, int from, int t
 {
     for (size_t first = 0, end; first < graphs->count; first = end) {
         end = batch_end(graphs, first);
+        for (size_t i = first; first && i < end; i++)
+            refresh_captures(graphs->data[i]);
         for (int i = from; i < to; i++) {
             pass_state *state = &run->states[i];
             if (all || state->settled != run->changes)
