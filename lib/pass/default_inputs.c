@@ -94,11 +94,13 @@ static bool drop(const ort_pass_context *c, ort_node *node, int slot)
 }
 
 /* Without "Like" and its second input a message is shorter, with the attribute `to` it is longer:
- * in a file the short one is written. */
+ * in a file the short one is written, unless something else goes with that input. */
 static bool lengthens(const ort_pass_context *c, const ort_graph_value *like)
 {
     enum { TO_BYTES = 11, LIKE_BYTES = 4, INPUT_BYTES = 2 };
-    return c->portable && strlen(like->name) + LIKE_BYTES + INPUT_BYTES < TO_BYTES;
+    bool goes = like->use_count == 1 && !like->is_input && !like->is_output &&
+                like->outer == ORT_ID_NONE;
+    return c->portable && !goes && strlen(like->name) + LIKE_BYTES + INPUT_BYTES < TO_BYTES;
 }
 
 static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
