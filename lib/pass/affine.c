@@ -131,16 +131,27 @@ void ort_affine_release(ort_affine *a)
     *a = (ort_affine){0};
 }
 
+/* Weights in a mapping may lie anywhere. Blocks of a fixed length become vectors. */
+static void scale_floats(float *out, const char *in, int64_t count, double scale)
+{
+    enum { BLOCK = 64 };
+    float x[BLOCK];
+    for (; count >= BLOCK; count -= BLOCK, out += BLOCK, in += sizeof x) {
+        memcpy(x, in, sizeof x);
+        for (int i = 0; i < BLOCK; i++)
+            out[i] = (float)(x[i] * scale);
+    }
+    memcpy(x, in, (size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)(x[i] * scale);
+}
+
 void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
                       double scale)
 {
-    if (from->dtype == ORT_DTYPE_FLOAT) { /* weights in a mapping may lie anywhere */
-        const char *in = from->data;
-        float *out = to->data, x;
-        for (int64_t i = first; i < first + count; i++) {
-            memcpy(&x, in + i * (int64_t)sizeof x, sizeof x);
-            out[i] = (float)(x * scale);
-        }
+    if (from->dtype == ORT_DTYPE_FLOAT) {
+        scale_floats((float *)to->data + first,
+                     (const char *)from->data + first * (int64_t)sizeof(float), count, scale);
         return;
     }
     for (int64_t i = first; i < first + count; i++)
