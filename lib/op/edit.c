@@ -52,6 +52,21 @@ ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_no
     return ort_node_infer(graph, n, err);
 }
 
+ort_status ort_edit_add_result(ort_graph *graph, const char *op_type, const ort_id *inputs,
+                               int input_count, const ort_attr *set, int set_count,
+                               ort_id *result, ort_error *err)
+{
+    ort_id made = ort_graph_add_value(graph, "");
+    if (made == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof made);
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
+                          .input_count = input_count, .outputs = &made, .output_count = 1,
+                          .set = set, .set_count = set_count};
+    ORT_TRY(ort_edit_add_node(graph, &spec, NULL, err));
+    *result = made;
+    return ORT_OK;
+}
+
 ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr,
                              ort_error *err)
 {

@@ -24,6 +24,10 @@ typedef struct ort_node_spec {
  * when it isn't there (at version 1; ONNX's own domains must be there). */
 ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_node **node,
                              ort_error *err);
+/* A node of ai.onnx without a name; *result is its one output, new, and may be among the inputs. */
+ort_status ort_edit_add_result(ort_graph *graph, const char *op_type, const ort_id *inputs,
+                               int input_count, const ort_attr *set, int set_count,
+                               ort_id *result, ort_error *err);
 /* An attribute set on a node; the facts of its outputs are inferred again. */
 ort_status ort_edit_set_attr(ort_graph *graph, ort_node *node, const ort_attr *attr,
                              ort_error *err);

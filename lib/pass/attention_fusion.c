@@ -21,24 +21,14 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 
 /* ---- nodes on the way to the operator's inputs */
 
-static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
-                      const ort_attr *attr, ort_id *result, ort_error *err)
-{
-    *result = ort_graph_add_value(c->graph, "");
-    if (*result == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *result);
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
-                          .input_count = count, .outputs = result, .output_count = 1, .set = attr,
-                          .set_count = attr ? 1 : 0};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
-}
-
 static ort_status keys_of(ort_pass_context *c, const ort_attention *a, ort_id *k, ort_error *err)
 {
     static const int64_t order[4] = {0, 2, 1, 3};
     ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = order, .count = 4};
     *k = a->k;
-    return a->k_is_rows && !a->kv_heads ? add(c, "Transpose", &a->k, 1, &perm, k, err) : ORT_OK;
+    if (!a->k_is_rows || a->kv_heads)
+        return ORT_OK;
+    return ort_edit_add_result(c->graph, "Transpose", &a->k, 1, &perm, 1, k, err);
 }
 
 /* Keys or values of groups without the dimension along which they were repeated. */
@@ -52,7 +42,8 @@ static ort_status squeezed(ort_pass_context *c, ort_id *id, ort_error *err)
         return ORT_OK;
     if (listed)
         ORT_TRY(ort_constant_list(c->graph, &two, 1, &inputs[1], err));
-    return add(c, "Squeeze", inputs, listed ? 2 : 1, listed ? NULL : &axes, id, err);
+    return ort_edit_add_result(c->graph, "Squeeze", inputs, listed ? 2 : 1, &axes, !listed, id,
+                               err);
 }
 
 static ort_status ungroup(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
@@ -272,9 +263,9 @@ static ort_status gather_heads(ort_pass_context *c, bool rows, ort_id *id, ort_e
     const int64_t list[3] = {0, 0, type->dim[rows ? 2 : 1].size * type->dim[3].size};
     ort_id inputs[2] = {*id};
     if (!rows)
-        ORT_TRY(add(c, "Transpose", id, 1, &perm, &inputs[0], err));
+        ORT_TRY(ort_edit_add_result(c->graph, "Transpose", id, 1, &perm, 1, &inputs[0], err));
     ORT_TRY(ort_constant_list(c->graph, list, 3, &inputs[1], err));
-    return add(c, "Reshape", inputs, 2, NULL, id, err);
+    return ort_edit_add_result(c->graph, "Reshape", inputs, 2, NULL, 0, id, err);
 }
 
 static bool knows_heads(const ort_pass_context *c, ort_id id, int axis)

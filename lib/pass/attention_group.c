@@ -40,20 +40,6 @@ static const char *misfit(const ort_pass_context *c, const ort_attention *a)
                                                        : NULL;
 }
 
-static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
-                      const ort_attr *set, int set_count, ort_id *result, ort_error *err)
-{
-    ort_id made = ort_graph_add_value(c->graph, "");
-    if (made == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof made);
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
-                          .input_count = count, .outputs = &made, .output_count = 1, .set = set,
-                          .set_count = set_count};
-    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-    *result = made; /* which may be among the inputs */
-    return ORT_OK;
-}
-
 /* One dimension of `like` as [1], read where layers share it. */
 static ort_status size_of(ort_pass_context *c, ort_id like, int axis, ort_id *size, ort_error *err)
 {
@@ -64,7 +50,7 @@ static ort_status size_of(ort_pass_context *c, ort_id like, int axis, ort_id *si
     (void)ort_dim_source(c, dim, &like, &at);
     ort_attr ends[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = at},
                         {.name = "end", .type = ORT_ATTR_INT, .i = at + 1}};
-    return add(c, "Shape", &like, 1, ends, 2, size, err);
+    return ort_edit_add_result(c->graph, "Shape", &like, 1, ends, 2, size, err);
 }
 
 static ort_status lengths(ort_pass_context *c, const ort_attention *a, ort_id *each, ort_id *total,
@@ -76,15 +62,15 @@ static ort_status lengths(ort_pass_context *c, const ort_attention *a, ort_id *e
     ORT_TRY(size_of(c, a->q, 1, &sum[0], err));
     if (a->past_k != ORT_ID_NONE) {
         ORT_TRY(size_of(c, a->past_k, 2, &sum[1], err));
-        ORT_TRY(add(c, "Add", sum, 2, NULL, 0, &sum[0], err));
+        ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, &sum[0], err));
     }
-    ORT_TRY(add(c, "Cast", sum, 1, &to, 1, total, err));
+    ORT_TRY(ort_edit_add_result(c->graph, "Cast", sum, 1, &to, 1, total, err));
     less[0] = sum[0];
     ORT_TRY(ort_constant_list(c->graph, &one, 1, &less[1], err));
-    ORT_TRY(add(c, "Sub", less, 2, NULL, 0, &less[0], err));
-    ORT_TRY(add(c, "Cast", less, 1, &to, 1, &expand[0], err));
+    ORT_TRY(ort_edit_add_result(c->graph, "Sub", less, 2, NULL, 0, &less[0], err));
+    ORT_TRY(ort_edit_add_result(c->graph, "Cast", less, 1, &to, 1, &expand[0], err));
     ORT_TRY(size_of(c, a->q, 0, &expand[1], err));
-    return add(c, "Expand", expand, 2, NULL, 0, each, err);
+    return ort_edit_add_result(c->graph, "Expand", expand, 2, NULL, 0, each, err);
 }
 
 static ort_status write(ort_pass_context *c, const ort_attention *a, ort_error *err)

@@ -318,15 +318,9 @@ bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
 static ort_status add(ort_pass_context *c, const char *op_type, ort_id *id, ort_id other,
                       const ort_attr *set, ort_error *err)
 {
-    ort_id inputs[2] = {*id, other}, made = ort_graph_add_value(c->graph, "");
-    if (made == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof made);
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
-                          .input_count = other == ORT_ID_NONE ? 1 : 2, .outputs = &made,
-                          .output_count = 1, .set = set, .set_count = set ? 1 : 0};
-    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-    *id = made;
-    return ORT_OK;
+    ort_id inputs[2] = {*id, other};
+    return ort_edit_add_result(c->graph, op_type, inputs, other == ORT_ID_NONE ? 1 : 2, set,
+                               set ? 1 : 0, id, err);
 }
 
 static ort_status counting(ort_pass_context *c, ort_id *id, ort_error *err)

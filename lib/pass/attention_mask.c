@@ -17,18 +17,6 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
     return &c->graph->values.data[id]->fact.type;
 }
 
-static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
-                      const ort_attr *attr, ort_id *result, ort_error *err)
-{
-    *result = ort_graph_add_value(c->graph, "");
-    if (*result == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *result);
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
-                          .input_count = count, .outputs = result, .output_count = 1, .set = attr,
-                          .set_count = attr ? 1 : 0};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
-}
-
 /* One dim of a value, as a list of one number. */
 static ort_status size_of(ort_pass_context *c, ort_id source, int64_t axis, ort_id *size,
                           ort_error *err)
@@ -47,7 +35,7 @@ static ort_status size_of(ort_pass_context *c, ort_id source, int64_t axis, ort_
         return ORT_OK;
     ort_id gather[2] = {*size};
     ORT_TRY(ort_constant_list(c->graph, &axis, 1, &gather[1], err));
-    return add(c, "Gather", gather, 2, &along, size, err);
+    return ort_edit_add_result(c->graph, "Gather", gather, 2, &along, 1, size, err);
 }
 
 /* How many images a batch of `windows` each has, as a list of one number. */
@@ -61,7 +49,7 @@ static ort_status images_of(ort_pass_context *c, const ort_attention *a, int64_t
         return size_of(c, source, axis, images, err);
     ORT_TRY(size_of(c, a->q, 0, &quotient[0], err));
     ORT_TRY(ort_constant_list(c->graph, &windows, 1, &quotient[1], err));
-    return add(c, "Div", quotient, 2, NULL, images, err);
+    return ort_edit_add_result(c->graph, "Div", quotient, 2, NULL, 0, images, err);
 }
 
 /* What is summed onto the scores of one image's windows, [n,1 or H,S,T], for all images: [B,...],
@@ -79,9 +67,9 @@ static ort_status for_images(ort_pass_context *c, const ort_attention *a, ort_id
     } else {
         ORT_TRY(images_of(c, a, windows, &parts[0], err));
         ORT_TRY(ort_constant_list(c->graph, list + 1, 3, &parts[1], err));
-        ORT_TRY(add(c, "Concat", parts, 2, &along, &inputs[1], err));
+        ORT_TRY(ort_edit_add_result(c->graph, "Concat", parts, 2, &along, 1, &inputs[1], err));
     }
-    return add(c, "Tile", inputs, 2, NULL, mask, err);
+    return ort_edit_add_result(c->graph, "Tile", inputs, 2, NULL, 0, mask, err);
 }
 
 static bool is_of_batch(const ort_pass_context *c, ort_id mask)
@@ -100,7 +88,7 @@ static ort_status add_masks(ort_pass_context *c, const ort_attention *a, bool of
         if (*mask == ORT_ID_NONE)
             *mask = a->masks[i];
         else
-            ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
+            ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, mask, err));
     }
     return ORT_OK;
 }
@@ -117,7 +105,7 @@ static ort_status sum_of(ort_pass_context *c, const ort_attention *a, ort_id *ma
             list[d] = type->dim[type->rank - 4 + d].size;
         ort_id inputs[2] = {a->window};
         ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
-        ORT_TRY(add(c, "Reshape", inputs, 2, NULL, mask, err));
+        ORT_TRY(ort_edit_add_result(c->graph, "Reshape", inputs, 2, NULL, 0, mask, err));
     }
     ORT_TRY(add_masks(c, a, false, mask, err));
     if (a->window != ORT_ID_NONE)
@@ -140,10 +128,10 @@ ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_i
         ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &kept, err));
     ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : kept,
                        a->keep_is_inverse ? kept : a->fill};
-    ORT_TRY(add(c, "Where", where, 3, NULL, mask, err));
+    ORT_TRY(ort_edit_add_result(c->graph, "Where", where, 3, NULL, 0, mask, err));
     for (int i = 0; i < a->masks_outside; i++) {
         ort_id sum[2] = {*mask, a->masks[i]};
-        ORT_TRY(add(c, "Add", sum, 2, NULL, mask, err));
+        ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, mask, err));
     }
     return ORT_OK;
 }
@@ -169,10 +157,10 @@ ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, bool any_rank,
         ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
         ort_id parts[4] = {one, one, size, one};
         ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
-        ORT_TRY(add(c, "Concat", parts, 4, &along, &shape, err));
+        ORT_TRY(ort_edit_add_result(c->graph, "Concat", parts, 4, &along, 1, &shape, err));
     }
     expand[1] = shape;
-    return add(c, "Expand", expand, 2, NULL, mask, err);
+    return ort_edit_add_result(c->graph, "Expand", expand, 2, NULL, 0, mask, err);
 }
 
 /* ---- numbers of a mask */
