@@ -24,6 +24,7 @@ enum {
     FIRST_BLOCK = 4096,
     LARGEST_BLOCK = 1 << 20,
     NATURAL_ALIGNMENT = 16,
+    SLAB_CHUNK = 32 << 10,
     HUGE_PAGE = 2 << 20,
     HUGE_FROM = 4 << 20, /* bytes in use: a half empty huge page is a small part of them */
     HUGE_BLOCK = 64 << 20,
@@ -118,6 +119,25 @@ void *ort_arena_array(ort_arena *arena, size_t count, size_t size)
 {
     size_t bytes;
     return ort_mul_size(count, size, &bytes) ? ort_arena_alloc(arena, bytes) : NULL;
+}
+
+void *ort_slab_alloc(ort_arena *arena, ort_slab *slab, size_t bytes)
+{
+    if (bytes > slab->left || !slab->next) {
+        size_t chunk = slab->chunk < SLAB_CHUNK ? slab->chunk * 2 : slab->chunk;
+        if (bytes > SIZE_MAX / 8)
+            return NULL;
+        if (chunk < 8 * bytes)
+            chunk = 8 * bytes;
+        char *memory = ort_arena_alloc(arena, chunk);
+        if (!memory)
+            return NULL;
+        *slab = (ort_slab){memory, chunk, chunk};
+    }
+    void *taken = slab->next;
+    slab->next += bytes;
+    slab->left -= bytes;
+    return taken;
 }
 
 char *ort_arena_strndup(ort_arena *arena, const char *text, size_t length)

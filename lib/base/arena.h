@@ -21,6 +21,17 @@ void *ort_arena_alloc(ort_arena *arena, size_t bytes);
 void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero);
 /* count * size with an overflow check (NULL on overflow). */
 void *ort_arena_array(ort_arena *arena, size_t count, size_t size);
+
+/* Things of one kind that stand beside each other, whatever else the arena hands out between them:
+ * a walk over them then reads memory from end to end. All zero is a valid empty slab. */
+typedef struct ort_slab {
+    char *next;
+    size_t left, chunk; /* bytes */
+} ort_slab;
+/* `bytes` zeroed bytes, or NULL when memory is exhausted; aligned to 16 or to the largest power of
+ * two that divides all sizes asked for so far, whichever is less. */
+void *ort_slab_alloc(ort_arena *arena, ort_slab *slab, size_t bytes);
+
 char *ort_arena_strdup(ort_arena *arena, const char *text);
 /* A NUL-terminated copy of `length` bytes. */
 char *ort_arena_strndup(ort_arena *arena, const char *text, size_t length);

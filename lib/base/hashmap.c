@@ -70,8 +70,8 @@ static size_t find_slot(const ort_hashmap *map, const char *key, size_t length, 
 
 static bool grow(ort_hashmap *map)
 {
-    size_t capacity = map->capacity ? map->capacity * 2 : 12;
-    size_t slot_count = map->slot_count ? map->slot_count * 2 : 16;
+    size_t capacity = map->capacity ? map->capacity * 2 : 3;
+    size_t slot_count = map->slot_count ? map->slot_count * 2 : 4;
     size_t entry_bytes, slot_bytes;
     if (capacity >= UINT32_MAX ||
         !ort_mul_size(capacity, sizeof *map->entries, &entry_bytes) ||

@@ -58,7 +58,7 @@ ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name)
         return made;
     }
     ort_graph *graph = scope->graph;
-    ort_graph_value *value = ort_arena_alloc(&graph->model->arena, sizeof *value);
+    ort_graph_value *value = ort_model_new_value(graph->model);
     size_t id = graph->values.count;
     if (!value || !ort_vec_push(&graph->values, value) ||
         !ort_hashmap_put_str(scope->names, name, id))
@@ -74,7 +74,7 @@ static ort_id capture(ort_scope *scope, const char *name, ort_id outer)
 {
     ort_graph *graph = scope->graph, *parent = scope->parent->graph;
     const ort_graph_value *source = parent->values.data[outer];
-    ort_graph_value *value = ort_arena_alloc(&graph->model->arena, sizeof *value);
+    ort_graph_value *value = ort_model_new_value(graph->model);
     size_t id = graph->values.count;
     if (!value || !ort_vec_push(&graph->values, value) ||
         !ort_hashmap_put_str(scope->names, name, id))
@@ -254,8 +254,7 @@ static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_sco
                            ort_error *err)
 {
     ort_graph *graph = scope->graph;
-    ort_arena *arena = &b->model->arena;
-    ort_node *node = ort_arena_alloc(arena, sizeof *node);
+    ort_node *node = ort_model_new_node(b->model);
     if (!node)
         return ort_error_memory(err, sizeof *node);
     node->id = (ort_id)graph->nodes.count;
@@ -263,7 +262,7 @@ static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_sco
     node->op_type = ort_build_text(proto->op_type);
     node->proto = scope->prefix ? NULL : proto;
     node->output_count = (int)proto->n_output;
-    node->outputs = ort_arena_array(arena, proto->n_output, sizeof *node->outputs);
+    node->outputs = ort_model_new_ids(b->model, proto->n_output);
     if (!node->outputs || proto->n_output > 1u << 24 || proto->n_input > 1u << 24 ||
         !ort_vec_push(&graph->nodes, node) || !ort_vec_push(&graph->order, node->id))
         return ort_error_memory(err, proto->n_output * sizeof *node->outputs);
@@ -430,7 +429,7 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
     node->doc = ort_build_text(proto->doc_string);
     node->opset = scope_opset(scope, node->domain);
     node->input_count = (int)proto->n_input;
-    node->inputs = ort_arena_array(&b->model->arena, proto->n_input, sizeof *node->inputs);
+    node->inputs = ort_model_new_ids(b->model, proto->n_input);
     if (!node->inputs)
         return ort_error_memory(err, proto->n_input * sizeof *node->inputs);
     for (size_t i = 0; i < proto->n_input; i++) {

@@ -13,14 +13,6 @@ static ort_status no_memory(ort_error *err)
     return ort_error_memory(err, sizeof(ort_node));
 }
 
-static ort_id *copy_ids(ort_arena *arena, const ort_id *ids, int count)
-{
-    ort_id *copy = ort_arena_array(arena, (size_t)count, sizeof *copy);
-    if (copy && count)
-        memcpy(copy, ids, (size_t)count * sizeof *copy);
-    return copy;
-}
-
 static ort_status clone_graph(const ort_graph *from, ort_model *model, ort_graph *parent,
                               ort_graph **out, ort_error *err);
 
@@ -53,16 +45,16 @@ static ort_status clone_bodies(const ort_node *from, ort_graph *graph, ort_node 
 
 static ort_status clone_node(const ort_node *from, ort_graph *graph, ort_error *err)
 {
-    ort_arena *arena = &graph->model->arena;
-    ort_node *node = ort_arena_alloc(arena, sizeof *node);
+    ort_model *model = graph->model;
+    ort_node *node = ort_model_new_node(model);
     if (!node)
         return no_memory(err);
     *node = *from;
     node->bodies = NULL;
     node->body_count = 0;
-    node->inputs = copy_ids(arena, from->inputs, from->input_count);
-    node->outputs = copy_ids(arena, from->outputs, from->output_count);
-    node->implicit = copy_ids(arena, from->implicit, from->implicit_count);
+    node->inputs = ort_model_copy_ids(model, from->inputs, from->input_count);
+    node->outputs = ort_model_copy_ids(model, from->outputs, from->output_count);
+    node->implicit = ort_model_copy_ids(model, from->implicit, from->implicit_count);
     if (!node->inputs || !node->outputs || !node->implicit || !ort_vec_push(&graph->nodes, node))
         return no_memory(err);
     return from->body_count ? clone_bodies(from, graph, node, err) : ORT_OK;

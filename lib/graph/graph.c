@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "graph/uses.h"
 #include "io/blob.h"
+
+/* Longer lists would leave much of a slab's chunk behind. */
+#define LONGEST_IDS 64
 
 /* ---- models */
 
@@ -155,7 +159,7 @@ static const char *free_name(ort_graph *graph, const char *name)
 
 ort_id ort_graph_add_value(ort_graph *graph, const char *name)
 {
-    ort_graph_value *value = ort_arena_alloc(&graph->model->arena, sizeof *value);
+    ort_graph_value *value = ort_model_new_value(graph->model);
     const char *unique = value ? free_name(graph, name ? name : "") : NULL;
     size_t id = graph->values.count;
     if (!unique || id >= ORT_ID_NONE || !ort_vec_push(&graph->values, value))
@@ -185,9 +189,29 @@ ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tens
 
 /* ---- nodes */
 
-static ort_id *copy_ids(ort_graph *graph, const ort_id *ids, int count)
+ort_node *ort_model_new_node(ort_model *model)
 {
-    ort_id *copy = ort_arena_array(&graph->model->arena, (size_t)count, sizeof *copy);
+    return ort_slab_alloc(&model->arena, &model->node_slab, sizeof(ort_node));
+}
+
+ort_graph_value *ort_model_new_value(ort_model *model)
+{
+    return ort_slab_alloc(&model->arena, &model->value_slab, sizeof(ort_graph_value));
+}
+
+ort_id *ort_model_new_ids(ort_model *model, size_t count)
+{
+    size_t bytes;
+    if (count > LONGEST_IDS)
+        return ort_arena_array(&model->arena, count, sizeof(ort_id));
+    if (!ort_mul_size(count, sizeof(ort_id), &bytes))
+        return NULL;
+    return ort_slab_alloc(&model->arena, &model->id_slab, bytes);
+}
+
+ort_id *ort_model_copy_ids(ort_model *model, const ort_id *ids, int count)
+{
+    ort_id *copy = ort_model_new_ids(model, (size_t)count);
     if (copy && count)
         memcpy(copy, ids, (size_t)count * sizeof *copy);
     return copy;
@@ -198,7 +222,7 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
                              const ort_id *outputs, int output_count)
 {
     ort_arena *arena = &graph->model->arena;
-    ort_node *node = ort_arena_alloc(arena, sizeof *node);
+    ort_node *node = ort_model_new_node(graph->model);
     if (!node)
         return NULL;
     node->id = (ort_id)graph->nodes.count;
@@ -206,8 +230,8 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
     node->op_type = ort_arena_strdup(arena, op_type);
     node->name = ort_arena_strdup(arena, name ? name : "");
     node->overload = node->doc = "";
-    node->inputs = copy_ids(graph, inputs, input_count);
-    node->outputs = copy_ids(graph, outputs, output_count);
+    node->inputs = ort_model_copy_ids(graph->model, inputs, input_count);
+    node->outputs = ort_model_copy_ids(graph->model, outputs, output_count);
     node->input_count = input_count;
     node->output_count = output_count;
     node->opset = (int)ort_model_opset(graph->model, domain);

@@ -186,6 +186,7 @@ typedef struct ort_blob ort_blob; /* io/blob.h: reference-counted bytes that hol
 
 struct ort_model {
     ort_arena arena;
+    ort_slab node_slab, value_slab, id_slab;
     ort_graph *graph;
     ort_dim_table *dims;
     int64_t ir_version, model_version;
@@ -324,6 +325,12 @@ ort_status ort_model_export(const ort_model *model, const struct ort_save_plan *
 
 /* An empty model (no graph yet) with one reference; used by import, clone and extract. */
 ort_model *ort_model_new(void);
+/* Zeroed, of the model; NULL: no memory. Nodes, values and lists of ids stand beside others of
+ * their kind, so that a pass over a large graph reads few lines of the cache. */
+ort_node *ort_model_new_node(ort_model *model);
+ort_graph_value *ort_model_new_value(ort_model *model);
+ort_id *ort_model_new_ids(ort_model *model, size_t count);
+ort_id *ort_model_copy_ids(ort_model *model, const ort_id *ids, int count);
 /* A new graph of the model; parent NULL for the main graph. */
 ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node);
 

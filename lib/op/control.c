@@ -22,36 +22,34 @@ static void free_values(ort_value **values, int count)
 
 /* ---- If */
 
-static int if_outputs(const ort_infer *x, int body)
+/* -1: there is none that gives what the node gives. */
+static int if_body(const ort_infer *x, const char *name)
 {
-    return (int)x->node->bodies[body]->outputs.count;
+    int body = ort_node_body(x->node, name);
+    return body >= 0 && (int)x->node->bodies[body]->outputs.count == x->out_count ? body : -1;
 }
 
-static ort_status if_branch(ort_infer *x, int body, ort_fact **facts, ort_error *err)
+static ort_status if_branch(ort_infer *x, int body, ort_fact *facts, ort_error *err)
 {
-    if (body < 0 || if_outputs(x, body) != x->out_count)
+    if (body < 0)
         return ort_infer_fail(x, err, "its branches must give %d outputs each", x->out_count);
-    *facts = ort_arena_array(x->arena, (size_t)x->out_count + 1, sizeof **facts);
-    if (!*facts)
-        return ort_error_memory(err, (size_t)x->out_count * sizeof **facts);
-    return x->infer_body(x, body, NULL, 0, *facts, x->out_count, err);
+    memset(facts, 0, (size_t)x->out_count * sizeof *facts);
+    return x->infer_body(x, body, NULL, 0, facts, x->out_count, err);
 }
 
 /* Both branches. One that contradicts the shapes at hand can't be the one that is taken (a model
  * for two sampling rates, say, given an input of one of them): it fails when it runs, not before.
  * That both do is an error. */
-static ort_status if_branches(ort_infer *x, ort_fact **yes, ort_fact **no, bool can[2],
-                              ort_error *err)
+static ort_status if_branches(ort_infer *x, ort_fact *facts[2], bool can[2], ort_error *err)
 {
     static const char *const names[] = {"then_branch", "else_branch"};
-    ort_fact **facts[] = {yes, no};
     ort_error first = {0}, second = {0};
     for (int i = 0; i < 2; i++) {
-        int body = ort_node_body(x->node, names[i]);
+        int body = if_body(x, names[i]);
         /* In a body that never runs itself, one pass for the facts is all. */
         ort_status status = if_branch(x, body, facts[i], !err ? NULL : i ? &second : &first);
         can[i] = status == ORT_OK;
-        if (status != ORT_OK && (status != ORT_ERROR_MODEL || !*facts[i])) {
+        if (status != ORT_OK && (status != ORT_ERROR_MODEL || body < 0)) {
             if (err)
                 *err = i ? second : first;
             return status;
@@ -66,32 +64,43 @@ static ort_status if_branches(ort_infer *x, ort_fact **yes, ort_fact **no, bool 
     return first.status;
 }
 
-static ort_status if_infer(ort_infer *x, ort_error *err)
+/* The other branch is inferred for the facts in its body, but it is never run: that it contradicts
+ * the shapes at hand is no error. */
+static ort_status if_known(ort_infer *x, bool then, ort_fact *facts, ort_error *err)
 {
-    ort_fact *yes = NULL, *no = NULL;
-    const ort_fact *cond = ort_infer_in(x, 0);
-    if (cond && cond->value && ort_tensor_count(cond->value) == 1) {
-        bool then = ort_tensor_get_i64(cond->value, 0);
-        /* The other branch is inferred for the facts in its body, but it is never run: that it
-         * contradicts the shapes at hand is no error. */
-        const char *never = then ? "else_branch" : "then_branch";
-        ort_status other = if_branch(x, ort_node_body(x->node, never),
-                                     &no, NULL);
-        (void)other;
-        ORT_TRY(if_branch(x, ort_node_body(x->node, then ? "then_branch" : "else_branch"), &yes,
-                          err));
-        for (int i = 0; i < x->out_count; i++)
-            x->out[i] = yes[i];
-        return ORT_OK;
-    }
+    ort_status other = if_branch(x, if_body(x, then ? "else_branch" : "then_branch"), facts, NULL);
+    (void)other;
+    ORT_TRY(if_branch(x, if_body(x, then ? "then_branch" : "else_branch"), facts, err));
+    for (int i = 0; i < x->out_count; i++)
+        x->out[i] = facts[i];
+    return ORT_OK;
+}
+
+static ort_status if_unknown(ort_infer *x, ort_fact *facts[2], ort_error *err)
+{
     bool can[2];
-    ORT_TRY(if_branches(x, &yes, &no, can, err));
+    ORT_TRY(if_branches(x, facts, can, err));
     for (int i = 0; i < x->out_count; i++) {
-        x->out[i].type = can[0] ? yes[i].type : no[i].type;
+        x->out[i].type = facts[can[0] ? 0 : 1][i].type;
         if (can[0] && can[1])
-            ort_flow_join_type(x->arena, &x->out[i].type, &no[i].type);
+            ort_flow_join_type(x->arena, &x->out[i].type, &facts[1][i].type);
     }
     return ORT_OK;
+}
+
+static ort_status if_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *cond = ort_infer_in(x, 0);
+    ort_fact *facts = calloc(2 * (size_t)x->out_count + 1, sizeof *facts);
+    if (!facts)
+        return ort_error_memory(err, 2 * (size_t)x->out_count * sizeof *facts);
+    ort_status status;
+    if (cond && cond->value && ort_tensor_count(cond->value) == 1)
+        status = if_known(x, ort_tensor_get_i64(cond->value, 0), facts, err);
+    else
+        status = if_unknown(x, (ort_fact *[]){facts, facts + x->out_count}, err);
+    free(facts);
+    return status;
 }
 
 static ort_status if_run(ort_call *call, ort_error *err)

@@ -4,8 +4,8 @@
 Summary of a 10 GB model, optimization of one of 4.5 GB (both sparse files), load and optimization of
 graphs of several kinds of 50,000 and 100,000 nodes with the ratio of their times (at most 2.3), time per node of a
 chain of tiny operators, time of a run of one node, size of a tool. Models are written as protobuf bytes by fixtures.py's
-helpers; the 10 GB are a sparse file. Times are the best of five processes, of kinds of nine; memory is the peak resident size, of which some 15 MB
-are this interpreter's before the tool starts.
+helpers; the 10 GB are a sparse file. Times are the best of five processes, of kinds of nine; memory
+is the peak resident size, of which some 15 MB are this interpreter's before the tool starts.
 """
 import json
 import os

@@ -59,6 +59,29 @@ static void arena_huge_pages(test_state *test)
     ort_arena_release(&arena);
 }
 
+/* Beside each other in long runs, zeroed, and kept whole by what the arena hands out between. */
+static void arena_slab(test_state *test)
+{
+    enum { COUNT = 3000, BYTES = 40 };
+    ort_arena arena = {0};
+    ort_slab slab = {0};
+    unsigned char *p[COUNT];
+    int beside = 0;
+    for (int i = 0; i < COUNT; i++) {
+        p[i] = ort_slab_alloc(&arena, &slab, BYTES);
+        CHECK(p[i] && p[i][0] == 0 && p[i][BYTES - 1] == 0);
+        memset(p[i], i % 251, BYTES);
+        memset(ort_arena_alloc(&arena, 24), 0xff, 24);
+        beside += i > 0 && p[i] == p[i - 1] + BYTES;
+    }
+    for (int i = 0; i < COUNT; i++)
+        CHECK(p[i][0] == i % 251 && p[i][BYTES - 1] == i % 251);
+    CHECK(beside > COUNT * 9 / 10);
+    CHECK(ort_slab_alloc(&arena, &slab, 0) != NULL);
+    CHECK(ort_slab_alloc(&arena, &slab, SIZE_MAX - 8) == NULL);
+    ort_arena_release(&arena);
+}
+
 static void arena_alignment(test_state *test)
 {
     ort_arena arena = {0};
@@ -437,6 +460,7 @@ int main(void)
 {
     test_state test = {.failures = 0};
     RUN(&test, error_messages);
+    RUN(&test, arena_slab);
     RUN(&test, arena_alignment);
     RUN(&test, arena_huge_pages);
     RUN(&test, vec_growth);
