@@ -117,12 +117,16 @@ ort_status ort_tensor_permuted(ort_graph *graph, const char *name, const ort_ten
     for (int i = 0; i < p->rank; i++)
         ort_move_add(&move, shape.dim[i], stride[inverse.to[i]], to[i]);
     ort_move_run(&move, NULL);
-    ort_tensor result = copy->tensor;
+    const ort_tensor *kept;
+    ort_status status = ort_edit_keep(graph, copy, &kept, err);
+    ort_value_free(copy);
+    if (status)
+        return status;
+    ort_tensor result = *kept;
     if (keep_shape)
         result.shape = from->shape;
-    ort_status status = ort_edit_add_constant(graph, name, &result, made, err);
-    ort_value_free(copy);
-    return status;
+    *made = ort_graph_add_constant(graph, name, &result);
+    return *made == ORT_ID_NONE ? ort_error_memory(err, sizeof result) : ORT_OK;
 }
 
 ort_status ort_constant_permuted(ort_graph *graph, ort_id id, const ort_perm *p, ort_id *made,
