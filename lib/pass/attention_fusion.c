@@ -192,6 +192,8 @@ static ort_status write_attention(ort_pass_context *c, const ort_attention *a, i
     int set_count = 1;
     ORT_TRY(keys_of(c, a, &inputs[1], err));
     ORT_TRY(ort_attention_mask(c, a, &inputs[3], err));
+    if (c->portable && !a->settled)
+        ORT_TRY(ort_attention_raise_mask(c, &inputs[3], err));
     if (c->portable && inputs[3] != ORT_ID_NONE) /* onnxruntime 1.31 doesn't broadcast rows */
         ORT_TRY(ort_attention_full_rows(c, a->q, true, &inputs[3], err));
     if (a->causal)
@@ -350,6 +352,8 @@ static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_
     if (!opset)
         return fuse_multi(c, a, changes, err);
     ORT_TRY(ungroup(c, a, &done, err));
+    if (c->portable && ort_attention_masks_low(c->graph, a))
+        (void)ort_attention_take_keys(c, a);
     (void)ort_attention_uncache(c, a);
     (void)ort_attention_is_causal(c, a);
     if (!ort_attention_join(c->graph, a))
@@ -378,7 +382,7 @@ static bool read_attention(ort_node *node, ort_attention *a)
                          .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,
-                         .core = {node}, .core_count = 1};
+                         .settled = true, .core = {node}, .core_count = 1};
     a->present_k = node->output_count > 1 ? node->outputs[1] : ORT_ID_NONE;
     a->present_v = node->output_count > 2 ? node->outputs[2] : ORT_ID_NONE;
     return true;

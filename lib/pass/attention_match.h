@@ -44,6 +44,7 @@ typedef struct ort_attention {
     bool steps;    /* q, k and v are [S,B,H*D], heads together; parted is [S,B*H,E] or [S,B,H,E] */
     bool causal;
     bool guarded; /* rows without any key give 0, not NaN */
+    bool settled; /* an Attention that is there, whose mask means what the operator makes of it */
     /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
      * somebody else reads them, the nearest to the result first. */
     ort_node *core[ORT_ATTENTION_CORE], *around[ORT_ATTENTION_AROUND];
@@ -95,6 +96,12 @@ ort_status ort_attention_part_steps(ort_pass_context *context, ort_id result, or
                                     ort_error *err);
 /* a->keys as what is summed onto the scores, among a->masks. */
 ort_status ort_attention_lower_keys(ort_pass_context *context, ort_attention *a, ort_error *err);
+
+/* What stands for the number `low` of a mask, and a mask of such, as attention_low.c says. */
+double ort_attention_raised(ort_dtype dtype, double low);
+ort_status ort_attention_raise_mask(ort_pass_context *context, ort_id *mask, ort_error *err);
+/* Has one of the masks numbers that would be raised? */
+bool ort_attention_masks_low(const ort_graph *graph, const ort_attention *a);
 
 /* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. */
 ort_status ort_attention_mask(ort_pass_context *context, const ort_attention *a, ort_id *mask,

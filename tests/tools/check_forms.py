@@ -338,7 +338,7 @@ def attention_folded_contrib(g):
 
 def encoder(g, low, mask):
     """A layer's attention, all projections with a bias; low(scores, mask) lowers the scores."""
-    x = g.input("x", ["batch", "seq", 32])
+    x = "x" if "x" in g.feeds else g.input("x", ["batch", "seq", 32])
     q, k, v = (g.op("Add", g.op("MatMul", x, g.weight(32, 32)), g.weight(32)) for _ in range(3))
     q = g.op("Mul", q, g.const(8 ** -0.5))
     q, k, v = (g.op("Transpose", g.op("Reshape", t, g.ints(0, -1, 4, 8)), perm=[0, 2, 1, 3])
@@ -362,7 +362,35 @@ def attention_bert_contrib(g):
 
 @form("Attention", "!Softmax", opset=23)
 def attention_bert(g):
-    return bert(g)
+    result = bert(g)
+    g.feeds["mask"][1] = 0  # no key counts
+    return result
+
+
+def without_keys(g):
+    """A mask that leaves the first row of the first batch no key, and the second batch none."""
+    seq, low = g.op("Shape", g.input("x", ["batch", "seq", 32])), g.const(np.finfo(np.float32).min)
+    seq = g.op("Gather", seq, g.const(1, np.int64))
+    count = g.op("Range", g.const(0, np.int64), seq, g.const(1, np.int64))
+    later = g.op("LessOrEqual", count, g.op("Unsqueeze", count, g.ints(1)))
+    mask = g.op("Cast", g.input("mask", ["batch", "seq"], 2), to=TensorProto.BOOL)
+    g.feeds["mask"][:] = [[0, 1, 1, 0, 1], [0] * 5]
+    keep = g.op("And", later, g.op("Unsqueeze", mask, g.ints(1, 2)))
+    return g.op("Where", keep, g.const(0), low)
+
+
+@form("Attention", "!Softmax", "!Equal", opset=23)
+def attention_without_keys(g):
+    return encoder(g, lambda s, m: g.op("Add", s, m), without_keys(g))
+
+
+@form("Attention", "!Softmax", "Equal", opset=23)
+def attention_of_lowest_products(g):
+    mask = g.op("Sub", g.const(1), g.input("mask", ["batch", 1, "seq", "seq"]))
+    g.feeds["mask"] = g.random.integers(0, 2, (2, 1, 5, 5)).astype(np.float32)
+    g.feeds["mask"][1, 0, 2] = 0
+    return encoder(g, lambda s, m: g.op("Add", s, m),
+                   g.op("Mul", mask, g.const(np.finfo(np.float32).min)))
 
 
 @form("BiasGelu", contrib=True, opset=20)
