@@ -306,6 +306,26 @@ ORT_WARN_UNUSED ort_status ort_model_save_packed(ort_env *env, ort_model *model,
                                                  const ort_save_options *options, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err);
 
+/* An output file as ort_model_save makes them, whole or not at all, for what a program writes
+ * itself. Devices and pipes are written directly; a symbolic link stays. */
+typedef struct ort_out_file {
+    FILE *stream;    /* write here */
+    char *path;      /* of the finished file; NULL for stdout */
+    char *temporary; /* what opens the unfinished file meanwhile; NULL: written directly */
+    int nameless;    /* a descriptor of the unfinished file, which has no name yet; or -1 */
+} ort_out_file;
+
+ORT_WARN_UNUSED ort_status ort_out_file_open(ort_out_file *file, const char *path, /* "-": stdout */
+                                             ort_error *err);
+/* Flush (`sync`: to the disk), put in place, release; a failure leaves no file. */
+ORT_WARN_UNUSED ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err);
+/* Give up: no file appears. */
+void ort_out_file_abort(ort_out_file *file);
+/* For the handler of a signal that ends the program (it is safe there): where a file system knows
+ * only files with names, remove those of all unfinished files, of these calls and of every `_save`.
+ * Nothing may be written or saved after it. */
+void ort_out_file_discard_all(void);
+
 /* A list of findings: every problem with its place. */
 typedef struct ort_findings ort_findings;
 typedef enum ort_severity { ORT_FINDING_NOTE, ORT_FINDING_WARNING, ORT_FINDING_ERROR } ort_severity;

@@ -12,10 +12,30 @@
 static const char *name = "ort";
 static bool quiet;
 
+/* What the user or the pipe ends leaves no half-written file, and ends as without a handler. */
+static void end_by_signal(int number)
+{
+    ort_out_file_discard_all();
+    raise(number); /* delivered, by default action, once this handler returns */
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
+    struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction old;
+        bool ignored = sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+        if (!ignored || numbers[i] == SIGPIPE) /* nohup stays in force */
+            sigaction(numbers[i], &action, NULL);
+    }
+}
+
 void tool_init(const char *tool)
 {
     name = tool;
-    signal(SIGPIPE, SIG_DFL);
+    catch_signals();
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails, and is cleaned up after */
 }
 

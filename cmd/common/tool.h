@@ -11,7 +11,8 @@
 enum { EXIT_GATE = 1, EXIT_USAGE = 2, EXIT_MODEL = 3, EXIT_RUN = 4, EXIT_DATA = 5 };
 
 /* First call of main: remembers the name, fixes the C locale for numbers, lets SIGPIPE end the tool
- * quietly; a file beyond the size limit is an error of writing, not a signal. */
+ * quietly, and every signal that ends it take unfinished files along; a file beyond the size limit
+ * is an error of writing, not a signal. */
 void tool_init(const char *name);
 const char *tool_name(void);
 

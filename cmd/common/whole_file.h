@@ -1,20 +1,13 @@
-/* whole_file.h - an output file that appears whole or not at all: written under another name,
- * renamed when complete. Standard output, devices and pipes are written directly. */
+/* whole_file.h - ort_out_file with the messages and exit statuses of the tools. */
 #ifndef COMMON_WHOLE_FILE_H
 #define COMMON_WHOLE_FILE_H
 
-#include <stdio.h>
-
-typedef struct whole_file {
-    const char *path;
-    char *temporary; /* NULL: written directly */
-    FILE *stream;
-} whole_file;
+#include "ort.h"
 
 /* path NULL or "-": standard output. Returns 0 or an exit status after saying why. */
-int whole_file_open(whole_file *f, const char *path);
+int whole_file_open(ort_out_file *f, const char *path);
 /* status 0: the file takes its place; else it goes away. Returns `status`, or EXIT_DATA after
- * saying why. */
-int whole_file_close(whole_file *f, int status);
+ * saying why. tool_finish looks after standard output. */
+int whole_file_close(ort_out_file *f, int status);
 
 #endif

@@ -96,7 +96,7 @@ static int io_failed(const char *path)
 
 static int write_text(const char *path, const char *text)
 {
-    whole_file file;
+    ort_out_file file;
     int status = whole_file_open(&file, path);
     if (status != 0)
         return status;

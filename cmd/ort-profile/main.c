@@ -124,7 +124,7 @@ static int take_inputs(profiler *p, const string_list *files, ort_value **inputs
 
 static int write_trace(const profiler *p)
 {
-    whole_file file;
+    ort_out_file file;
     ort_error err = {0};
     int status = whole_file_open(&file, p->options.trace);
     if (status != 0)

@@ -26,13 +26,12 @@ int dump_open(dump *d, const run_options *o, size_t run, bool many)
         return EXIT_DATA;
     }
     char *path = tool_printf("%s/index.json", d->folder);
-    d->index = fopen(path, "w");
-    if (d->index == NULL)
-        tool_warn("%s: can't be written: %s", path, strerror(errno));
-    else
+    int status = whole_file_open(&d->file, path);
+    d->index = d->file.stream;
+    if (status == 0)
         fprintf(d->index, "{\n  \"schema\": \"ort-dump/1\",\n  \"values\": [");
     free(path);
-    return d->index == NULL ? EXIT_DATA : 0;
+    return status;
 }
 
 static bool matches(const run_options *o, const char *name)
@@ -100,8 +99,7 @@ int dump_close(dump *d)
     int status = d->status;
     if (d->index != NULL) {
         fprintf(d->index, "\n  ]\n}\n");
-        if (fclose(d->index) != 0)
-            status = EXIT_DATA;
+        status = whole_file_close(&d->file, status);
         if (status == 0 && d->count == 0)
             tool_warn("--dump: no value has a name that matches");
     }

@@ -399,15 +399,14 @@ static int write_report(runner *r)
     }
     if (o->report != NULL) {
         run_options as_json = *o;
-        FILE *file = fopen(o->report, "w");
+        ort_out_file file;
         as_json.settings.json = true;
-        if (file == NULL) {
-            tool_warn("%s: can't be written", o->report);
-            return EXIT_DATA;
-        }
-        report_print(&as_json, r->env, r->model_path, r->session, &r->timing, r->out, file);
-        if (fclose(file) != 0)
-            return EXIT_DATA;
+        int opened = whole_file_open(&file, o->report);
+        if (opened != 0)
+            return opened;
+        report_print(&as_json, r->env, r->model_path, r->session, &r->timing, r->out, file.stream);
+        int written = whole_file_close(&file, 0);
+        status = written != 0 ? written : status;
     } else if (measures(o) || o->settings.json) {
         report_print(o, r->env, r->model_path, r->session, &r->timing, r->out,
                      r->sink.to_stdout ? stderr : stdout);

@@ -3,6 +3,7 @@
 #define ORT_RUN_H
 
 #include "common/feed.h"
+#include "common/whole_file.h"
 
 typedef struct run_options {
     settings settings;
@@ -83,8 +84,7 @@ typedef struct sink {
     const ort_session *session;
     expression *wanted;    /* what is written */
     size_t wanted_count;
-    FILE **files;          /* one per -o, open while runs go on (streams of records) */
-    char **temporary;
+    ort_out_file *files;   /* one per -o, open while runs go on (streams of records) */
     bool print;            /* human text on a terminal */
     bool to_stdout;        /* tensors go to stdout */
     bool many;             /* several runs: records are appended */
@@ -127,7 +127,8 @@ int compare_models(const run_options *o, const ort_run_options *how, const strin
 
 typedef struct dump {
     const run_options *options;
-    FILE *index;
+    ort_out_file file;
+    FILE *index; /* its stream */
     char *folder;
     size_t count;
     int status;

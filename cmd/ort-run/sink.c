@@ -60,7 +60,6 @@ int sink_open(sink *s, const run_options *o, const ort_session *session, bool ma
     if (status != 0)
         return status;
     s->files = tool_alloc((o->saves.count + 1) * sizeof *s->files);
-    s->temporary = tool_alloc((o->saves.count + 1) * sizeof *s->temporary);
     for (size_t i = 0; i < o->saves.count; i++) {
         const char *output;
         const char *path = target_path(s, o->saves.items[i], &output);
@@ -149,8 +148,7 @@ static int write_stdout(const sink *s, const ort_tensors *list)
     return 0;
 }
 
-/* Several runs into one file: records are appended to a temporary file that is renamed at the end.
- */
+/* Several runs into one file, which appears when its last record is written. */
 static int append_record(sink *s, size_t index, const char *path, const ort_tensors *list)
 {
     ort_error err = {0};
@@ -159,15 +157,11 @@ static int append_record(sink *s, size_t index, const char *path, const ort_tens
         options.format = ort_format_of_path(path);
     if (options.format == ORT_FORMAT_AUTO)
         options.format = ORT_FORMAT_NPZ;
-    if (s->files[index] == NULL) {
-        s->temporary[index] = tool_printf("%s.%ld.tmp", path, (long)getpid());
-        s->files[index] = fopen(s->temporary[index], "wb");
-        if (s->files[index] == NULL) {
-            tool_warn("%s: can't be written: %s", path, strerror(errno));
-            return EXIT_DATA;
-        }
-    }
-    if (ort_tensors_write(list, s->files[index], &options, &err) != ORT_OK)
+    ort_out_file *file = &s->files[index];
+    int status = file->stream == NULL ? whole_file_open(file, path) : 0;
+    if (status != 0)
+        return status;
+    if (ort_tensors_write(list, file->stream, &options, &err) != ORT_OK)
         return tool_fail(&err);
     return 0;
 }
@@ -228,30 +222,14 @@ int sink_write(sink *s, ort_value *const *outputs)
     return status;
 }
 
-static int finish_file(const sink *s, size_t index, bool ok)
-{
-    const char *only;
-    const char *path = target_path(s, s->options->saves.items[index], &only);
-    bool written = fclose(s->files[index]) == 0;
-    if (ok && written && rename(s->temporary[index], path) == 0)
-        return 0;
-    if (ok)
-        tool_warn("%s: can't be written: %s", path, strerror(errno));
-    unlink(s->temporary[index]);
-    return ok ? EXIT_DATA : 0;
-}
-
 int sink_close(sink *s, bool ok)
 {
     int status = 0;
     for (size_t i = 0; s->files != NULL && i < s->options->saves.count; i++) {
-        if (s->files[i] != NULL) {
-            int one = finish_file(s, i, ok);
-            status = status != 0 ? status : one;
-        }
-        free(s->temporary[i]);
-        s->files[i] = NULL;
-        s->temporary[i] = NULL;
+        if (s->files[i].stream == NULL)
+            continue;
+        int one = whole_file_close(&s->files[i], ok ? 0 : EXIT_RUN);
+        status = ok && status == 0 ? one : status;
     }
     return status;
 }
@@ -262,5 +240,4 @@ void sink_release(sink *s)
         expression_release(&s->wanted[i]);
     free(s->wanted);
     free(s->files);
-    free(s->temporary);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/whole_file.h"
 #include "tensor_tool.h"
 
 static ort_write_options options_for(const tool *t, const char *path)
@@ -82,19 +83,9 @@ static int save(const char *path, const ort_tensors *record, const ort_write_opt
 
 static int save_bytes(const char *path, const ort_tensors *record)
 {
-    char *temporary = tool_printf("%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "wb");
-    int status = file != NULL ? write_bytes(record, file) : EXIT_DATA;
-    if (file != NULL && fclose(file) != 0)
-        status = EXIT_DATA;
-    if (status == 0 && rename(temporary, path) != 0)
-        status = EXIT_DATA;
-    if (status != 0) {
-        tool_warn("%s: can't be written: %s", path, strerror(errno));
-        unlink(temporary);
-    }
-    free(temporary);
-    return status;
+    ort_out_file file;
+    int status = whole_file_open(&file, path);
+    return status != 0 ? status : whole_file_close(&file, write_bytes(record, file.stream));
 }
 
 static int to_stdout(tool *t, const ort_tensors *record)

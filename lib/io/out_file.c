@@ -1,10 +1,12 @@
-/* out_file.c - write beside, then rename. A symbolic link stays: the file it points to is
- * replaced. */
+/* out_file.c - write without a name or beside, then put in place. A symbolic link stays: the file
+ * it points to is replaced. Names that lie in a folder meanwhile stand in `unfinished`, so that a
+ * program that a signal ends can remove them. */
 #define _GNU_SOURCE 1
 #include "io/out_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +15,42 @@
 static ort_status io_error(ort_error *err, const char *path, const char *verb, int number)
 {
     return ort_error_set(err, ORT_ERROR_IO, "%s: can't %s: %s", path, verb, strerror(number));
+}
+
+/* Whoever takes a name out of the table owns it: the writer to free it, a signal handler to unlink
+ * it. Files beyond the size of the table are written all the same. */
+enum { MAX_UNFINISHED = 32 };
+static _Atomic(char *) unfinished[MAX_UNFINISHED];
+
+static void remember(char *name)
+{
+    for (size_t i = 0; i < MAX_UNFINISHED; i++) {
+        char *none = NULL;
+        if (atomic_compare_exchange_strong(&unfinished[i], &none, name))
+            return;
+    }
+}
+
+/* The writer's end of `remember`, which frees the name. One that isn't found is a handler's now,
+ * or the table was full: it stays. */
+static void forget(char *name)
+{
+    for (size_t i = 0; i < MAX_UNFINISHED; i++) {
+        char *mine = name;
+        if (atomic_compare_exchange_strong(&unfinished[i], &mine, NULL)) {
+            free(name);
+            return;
+        }
+    }
+}
+
+void ort_out_file_discard_all(void)
+{
+    for (size_t i = 0; i < MAX_UNFINISHED; i++) {
+        char *name = atomic_exchange(&unfinished[i], NULL);
+        if (name)
+            unlink(name);
+    }
 }
 
 static ort_status open_direct(ort_out_file *file, const char *path, ort_error *err)
@@ -27,34 +65,79 @@ static ort_status open_direct(ort_out_file *file, const char *path, ort_error *e
     return ort_error_memory(err, strlen(path));
 }
 
-/* A new file of an unused name in the folder of `file->path`. */
-static ort_status open_temporary(ort_out_file *file, ort_error *err)
+/* A file of no name in the folder of `file->path`: no end of the process leaves anything of it.
+ * False where the file system has none, or /proc, by which it gets its name, isn't there. */
+static bool open_nameless(ort_out_file *file)
+{
+    const char *slash = strrchr(file->path, '/');
+    char *folder = slash ? strndup(file->path, (size_t)(slash - file->path) + 1) : strdup(".");
+    int fd = folder ? open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    if (fd < 0)
+        return false;
+    if (asprintf(&file->temporary, "/proc/self/fd/%d", fd) < 0)
+        file->temporary = NULL;
+    int written = -1;
+    if (file->temporary && access(file->temporary, F_OK) == 0)
+        written = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (written >= 0 && !(file->stream = fdopen(written, "wb")))
+        close(written);
+    if (file->stream) {
+        file->nameless = fd;
+        return true;
+    }
+    close(fd);
+    free(file->temporary);
+    file->temporary = NULL;
+    return false;
+}
+
+/* Try names PATH.PID.N.tmp until `make` took one, which *name becomes: `make` returns 0, or an
+ * errno of which EEXIST asks for the next. */
+static ort_status make_beside(const ort_out_file *file, int (*make)(void *arg, const char *name),
+                              void *arg, char **name, ort_error *err)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
-        if (asprintf(&file->temporary, "%s.%ld.%d.tmp", file->path, (long)getpid(), attempt) < 0) {
-            file->temporary = NULL;
+        if (asprintf(name, "%s.%ld.%d.tmp", file->path, (long)getpid(), attempt) < 0) {
+            *name = NULL;
             return ort_error_memory(err, strlen(file->path));
         }
-        int fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            file->stream = fdopen(fd, "wb");
-            if (file->stream)
-                return ORT_OK;
-            close(fd);
-            unlink(file->temporary);
-        }
-        int reason = errno;
-        free(file->temporary);
-        file->temporary = NULL;
+        int reason = make(arg, *name);
+        if (!reason)
+            return ORT_OK;
+        free(*name);
+        *name = NULL;
         if (reason != EEXIST)
             return io_error(err, file->path, "create", reason);
     }
     return io_error(err, file->path, "create", EEXIST);
 }
 
+static int create_named(void *arg, const char *name)
+{
+    ort_out_file *file = arg;
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    file->stream = fdopen(fd, "wb");
+    if (file->stream)
+        return 0;
+    int reason = errno;
+    close(fd);
+    unlink(name);
+    return reason;
+}
+
+static ort_status open_named(ort_out_file *file, ort_error *err)
+{
+    ORT_TRY(make_beside(file, create_named, file, &file->temporary, err));
+    remember(file->temporary);
+    return ORT_OK;
+}
+
 ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *err)
 {
-    memset(file, 0, sizeof *file);
+    *file = (ort_out_file){.nameless = -1};
     if (strcmp(path, "-") == 0) {
         file->stream = stdout;
         return ORT_OK;
@@ -70,7 +153,7 @@ ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *er
     file->path = exists ? realpath(path, NULL) : strdup(path);
     if (!file->path)
         return ort_error_memory(err, strlen(path));
-    ort_status status = open_temporary(file, err);
+    ort_status status = open_nameless(file) ? ORT_OK : open_named(file, err);
     if (status != ORT_OK)
         ort_out_file_abort(file);
     else if (exists)
@@ -93,6 +176,39 @@ ort_status ort_out_file_check(FILE *stream, const char *label, ort_error *err)
     return io_error(err, label, "write", errno ? errno : EIO);
 }
 
+static void close_nameless(ort_out_file *file)
+{
+    if (file->nameless >= 0)
+        close(file->nameless);
+    file->nameless = -1;
+}
+
+/* A file without a name gets one, where it can't replace an existing file at once: beside it. */
+static int link_nameless(void *arg, const char *name)
+{
+    const ort_out_file *file = arg;
+    return linkat(AT_FDCWD, file->temporary, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+static ort_status place(ort_out_file *file, ort_error *err)
+{
+    char *name = NULL;
+    if (file->nameless >= 0) {
+        if (link_nameless(file, file->path) == 0)
+            return ORT_OK;
+        ORT_TRY(make_beside(file, link_nameless, file, &name, err));
+        free(file->temporary);
+        file->temporary = name;
+        close_nameless(file);
+        remember(name);
+    }
+    if (rename(file->temporary, file->path) != 0)
+        return io_error(err, file->path, "rename the finished file", errno);
+    forget(file->temporary);
+    file->temporary = NULL;
+    return ORT_OK;
+}
+
 ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
 {
     const char *label = file->path ? file->path : "stdout";
@@ -106,12 +222,8 @@ ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
     if (fclose(file->stream) != 0 && status == ORT_OK)
         status = io_error(err, label, "write", errno);
     file->stream = NULL;
-    if (status == ORT_OK && file->temporary && rename(file->temporary, file->path) != 0)
-        status = io_error(err, label, "rename the finished file", errno);
-    if (status == ORT_OK) {
-        free(file->temporary);
-        file->temporary = NULL;
-    }
+    if (status == ORT_OK && file->temporary)
+        status = place(file, err);
     ort_out_file_abort(file);
     return status;
 }
@@ -120,9 +232,13 @@ void ort_out_file_abort(ort_out_file *file)
 {
     if (file->stream && file->stream != stdout)
         fclose(file->stream);
-    if (file->temporary)
+    if (file->temporary && file->nameless < 0) {
         unlink(file->temporary);
-    free(file->temporary);
+        forget(file->temporary);
+    } else if (file->temporary) {
+        close_nameless(file);
+        free(file->temporary);
+    }
     free(file->path);
-    memset(file, 0, sizeof *file);
+    *file = (ort_out_file){.nameless = -1};
 }
