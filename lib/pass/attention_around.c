@@ -136,7 +136,7 @@ static ort_node *appended(const ort_graph *graph, ort_id id, const ort_attention
 
 bool ort_attention_uncache(const ort_pass_context *c, ort_attention *a)
 {
-    if (a->k_is_rows || a->q_heads || a->past_k != ORT_ID_NONE)
+    if (a->k_is_rows || (a->q_heads && !a->row) || a->past_k != ORT_ID_NONE)
         return false;
     ort_node *k = appended(c->graph, a->k, a), *v = appended(c->graph, a->v, a);
     if (!k || !v || k == v)
@@ -170,7 +170,12 @@ static ort_id unsplit_one(const ort_graph *graph, ort_node *reshape, int64_t *he
 
 ort_id ort_attention_unsplit(const ort_graph *graph, ort_id id, int64_t *heads, ort_attention *a)
 {
-    ort_node *transpose = ort_edit_producer(graph, id);
+    ort_node *transpose = ort_edit_producer(graph, id), *row = ort_attention_row_split(graph, id);
+    if (row) {
+        *heads = type_of(graph, id)->dim[1].size;
+        ort_attention_drop(a, row);
+        return row->inputs[0];
+    }
     if (transpose && !ort_edit_is(transpose, ONNX, "Transpose"))
         return unsplit_one(graph, transpose, heads, a);
     if (!ort_attention_has_perm(transpose, heads_first, 4))
@@ -209,6 +214,13 @@ static ort_node *joined(const ort_graph *graph, ort_id id)
 bool ort_attention_join_result(const ort_graph *graph, ort_attention *a)
 {
     ort_node *transpose = ort_edit_only_reader(graph, a->root->outputs[0]);
+    ort_node *row = ort_attention_row_joined(graph, a->root->outputs[0]);
+    if (a->joined)
+        return true;
+    if (row && a->core_count < ORT_ATTENTION_CORE) {
+        a->core[a->core_count++] = a->root = row;
+        return true;
+    }
     if (!ort_attention_has_perm(transpose, heads_first, 4) ||
         a->core_count + 2 > ORT_ATTENTION_CORE)
         return false;

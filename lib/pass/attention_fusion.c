@@ -78,10 +78,10 @@ static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *he
 bool ort_attention_join(const ort_graph *graph, ort_attention *a)
 {
     ort_attention before = *a;
-    int64_t heads[3];
-    if (a->q_heads)
+    int64_t heads[3] = {a->q_heads};
+    if (a->q_heads && !a->row)
         return false;
-    ort_id q = ort_attention_unsplit(graph, a->q, &heads[0], a);
+    ort_id q = a->row ? a->q : ort_attention_unsplit(graph, a->q, &heads[0], a);
     ort_id k = a->k_is_rows ? unsplit_rows(graph, a, &heads[1])
                             : ort_attention_unsplit(graph, a->k, &heads[1], a);
     ort_id v = ort_attention_unsplit(graph, a->v, &heads[2], a);
@@ -144,13 +144,14 @@ static bool unread(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
-/* The result [B,S,H*E] with its heads apart, under the name that readers know. */
+/* The result [B,S,H*E] with its heads apart, under the name that readers know; or that of one query
+ * [B,H,1,E] with its heads together. */
 static ort_status part_result(ort_pass_context *c, ort_id result, ort_id parted, ort_error *err)
 {
     const ort_type *type = type_of(c, parted);
-    const int64_t list[4] = {0, 0, type->dim[2].size, type->dim[3].size};
+    const int64_t list[4] = {0, type->rank == 3, type->dim[2].size, type->dim[3].size};
     ort_id inputs[2] = {result};
-    ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
+    ORT_TRY(ort_constant_list(c->graph, list, type->rank, &inputs[1], err));
     ort_node_spec spec = {.domain = ONNX, .op_type = "Reshape", .name = "", .inputs = inputs,
                           .input_count = 2, .outputs = &parted, .output_count = 1};
     return ort_edit_add_node(c->graph, &spec, NULL, err);
@@ -330,9 +331,11 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     if (!done) {
         *a = plain; /* with a cache the new keys must have their heads together */
         ORT_TRY(unpack(c, a, &done, err));
-        if (!done && !a->steps)
+        if (!done && !a->steps && !a->row)
             ORT_TRY(join_queries(c, a, &done, err));
-        done = done || a->steps;
+        if (a->row)
+            a->kv_heads = a->q_heads;
+        done = done || a->steps || a->row;
     }
     if (done) {
         ++*changes;
@@ -359,6 +362,7 @@ static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_
     if (!ort_attention_join(c->graph, a))
         ORT_TRY(unpack(c, a, &done, err));
     ++*changes;
+    ORT_TRY(ort_attention_part_row(c, a, err));
     ORT_TRY(ort_attention_turn_steps(c, a, err));
     if (a->keys.id != ORT_ID_NONE)
         ORT_TRY(ort_attention_lower_keys(c, a, err));

@@ -251,8 +251,8 @@ static bool read_value(reading *r, ort_id id, seen *s, int depth)
 static bool reads_keys(const ort_pass_context *c, const ort_attention *a, ort_id id, seen *s,
                        ort_id *keys)
 {
-    const ort_type *q = &c->graph->values.data[a->q]->fact.type;
-    reading r = {.graph = c->graph, .B = q->dim[a->steps ? 1 : 0], .T = a->T, .keys = ORT_ID_NONE};
+    reading r = {.graph = c->graph, .B = ort_attention_queries(c->graph, a).dim[0], .T = a->T,
+                 .keys = ORT_ID_NONE};
     if (a->steps) {
         r.heads = a->q_heads;
         r.folded = ort_dim_mul(c->graph->model->dims, r.B, ort_dim_of(r.heads));
@@ -299,7 +299,8 @@ bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
     ort_id keys;
     const ort_tensor *fill = a->keep == ORT_ID_NONE ? NULL
                                                     : c->graph->values.data[a->fill]->fact.value;
-    if (a->keys.id != ORT_ID_NONE || (a->q_heads && !a->steps) || (fill && a->mask_count))
+    bool together = a->q_heads && !a->steps && !a->row;
+    if (a->keys.id != ORT_ID_NONE || together || (fill && a->mask_count))
         return false; /* a condition and masks have an order */
     if (fill && fill->data && reads_keys(c, a, a->keep, &s, &keys) && s.at[0] != s.at[1]) {
         bool inverted = (s.at[0] != 0) != a->keep_is_inverse;

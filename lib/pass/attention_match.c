@@ -139,8 +139,10 @@ static bool read_folded(walk *w, ort_node *product)
         return false;
     }
     ort_attention_drop(a, t);
-    ort_id q = unfold(w, unscaled(w, product->inputs[0]));
     ort_id k = unfold(w, unscaled(w, t->inputs[0]));
+    ort_id folded = unscaled(w, product->inputs[0]), q = unfold(w, folded);
+    if (q == ORT_ID_NONE && k != ORT_ID_NONE)
+        q = ort_attention_row_unfold(w->graph, folded, k, a);
     if (q == ORT_ID_NONE || k == ORT_ID_NONE) {
         a->why = "batch and heads of q and k aren't known to be folded into one dimension";
         return false;
@@ -315,12 +317,26 @@ static bool mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dt
     return true;
 }
 
-bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask)
+ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a)
 {
     const ort_type *q = &graph->values.data[a->q]->fact.type;
-    ort_type scores = *q;
+    ort_type type = *q;
+    if (!a->steps && !a->row)
+        return type;
+    type.rank = 4;
+    type.dim[0] = q->dim[a->steps ? 1 : 0];
+    type.dim[1] = ort_dim_of(a->q_heads);
+    type.dim[2] = q->dim[a->steps ? 0 : 1];
+    type.dim[3] = ort_dim_known(q->dim[2]) ? ort_dim_of(q->dim[2].size / a->q_heads)
+                                           : ort_dim_unknown();
+    return type;
+}
+
+bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask)
+{
+    ort_type scores = ort_attention_queries(graph, a);
     scores.dim[3] = a->T;
-    return mask_fits(&graph->values.data[mask]->fact.type, &scores, q->dtype);
+    return mask_fits(&graph->values.data[mask]->fact.type, &scores, scores.dtype);
 }
 
 /* The mask of windows, [1,n,1 or H,S or 1,T] or without the 1, of dims that are known. Scores are
@@ -353,10 +369,7 @@ static ort_type unfolded_scores(const walk *w, const ort_type *scores)
 {
     ort_type type = *scores;
     if (scores->rank == 3) {
-        const ort_type *q = type_of(w, w->a->q);
-        type.rank = 4;
-        type.dim[0] = q->dim[0];
-        type.dim[1] = q->dim[1];
+        type = ort_attention_queries(w->graph, w->a);
         type.dim[2] = scores->dim[1];
         type.dim[3] = scores->dim[2];
     }
@@ -367,9 +380,12 @@ static const char *check(const walk *w, const ort_type *given)
 {
     const ort_attention *a = w->a;
     const ort_type whole = unfolded_scores(w, given), *scores = &whole;
-    const ort_type *q = type_of(w, a->q), *k = type_of(w, a->k), *v = type_of(w, a->v);
+    const ort_type queries = ort_attention_queries(w->graph, a), *q = &queries;
+    const ort_type *k = type_of(w, a->k), *v = type_of(w, a->v);
     if (w->unfolded != ORT_ID_NONE && !same_heads(type_of(w, w->unfolded), 1, q, 1))
         return "the scores aren't unfolded to the batch and heads of q";
+    if (a->row && !a->joined)
+        return "the heads of the result aren't put together as those of q were split off";
     if (q->rank != 4 || k->rank != 4 || v->rank != 4 || v->kind != ORT_TYPE_TENSOR)
         return "q, k and v don't have four dimensions";
     if (!same_heads(q, 1, k, a->k_is_rows ? 2 : 1) || !same_heads(q, 1, v, 1))
@@ -390,11 +406,7 @@ static const char *check_steps(const ort_pass_context *c, const walk *w)
 {
     ort_attention *a = w->a;
     const ort_type *q = type_of(w, a->q), *k = type_of(w, a->k), *v = type_of(w, a->v);
-    ort_type scores = *q;
-    scores.rank = 4;
-    scores.dim[0] = q->dim[1];
-    scores.dim[1] = ort_dim_of(a->q_heads);
-    scores.dim[2] = q->dim[0];
+    ort_type scores = ort_attention_queries(w->graph, a);
     scores.dim[3] = a->T;
     if (!ort_dim_equal(q->dim[1], k->dim[1]) || !ort_dim_equal(q->dim[1], v->dim[1]) ||
         !ort_dim_equal(k->dim[0], v->dim[0]))
@@ -408,14 +420,17 @@ static const char *check_steps(const ort_pass_context *c, const walk *w)
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
 
-/* v [B,H,T,E], and the Reshape of the result to [B,H,S,E] as the root; false: they aren't there. */
+/* v [B,H,T,E], and the Reshape of the result to [B,H,S,E] (or one row of heads together) as the
+ * root; false: they aren't there. */
 static bool read_folded_result(walk *w, ort_node *product)
 {
     ort_attention *a = w->a;
     ort_node *reshape = ort_edit_only_reader(w->graph, product->outputs[0]);
     ort_id v = unfold(w, a->v);
-    if (v == ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape") ||
-        !folds(w, reshape->outputs[0], product->outputs[0]))
+    if (v == ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape"))
+        return false;
+    a->joined = ort_attention_row_unfolded(w->graph, product->outputs[0], v) != NULL;
+    if (!a->joined && !folds(w, reshape->outputs[0], product->outputs[0]))
         return false;
     a->v = v;
     a->root = reshape;
@@ -442,6 +457,13 @@ static ort_node *unguarded(const walk *w, ort_node *node)
     w->a->core[w->a->core_count++] = nan;
     w->a->guarded = true;
     return ort_edit_producer(w->graph, node->inputs[2]);
+}
+
+/* Has the result batch and heads as q has? Those of one row were compared with v's. */
+static bool is_unfolded(const walk *w, ort_id result)
+{
+    return w->a->joined ||
+           (!w->a->row && same_heads(type_of(w, result), 1, type_of(w, w->a->q), 1));
 }
 
 bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attention *a)
@@ -478,8 +500,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
         a->why = "batch and heads of v and the result aren't known to be folded into one dimension";
     else
         a->why = a->steps ? check_steps(c, &w) : check(&w, p);
-    if (!a->why && unfolded &&
-        !same_heads(type_of(&w, a->root->outputs[0]), 1, type_of(&w, a->q), 1))
+    if (!a->why && unfolded && !is_unfolded(&w, a->root->outputs[0]))
         a->why = "the result isn't unfolded to the batch and heads of q";
     return !a->why;
 }

@@ -1,8 +1,8 @@
 /* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products, and what
  * stands around it: heads split off and put together, repeated for a group of queries, appended to
- * a cache. attention_match.c reads the products, attention_around.c the rest, attention_mask.c,
- * attention_keys.c and attention_causal.c what is summed onto the scores, attention_fusion.c
- * writes the operator.
+ * a cache. attention_match.c reads the products, attention_around.c the rest, attention_row.c what
+ * is left of it around one query, attention_mask.c, attention_keys.c and attention_causal.c what is
+ * summed onto the scores, attention_fusion.c writes the operator.
  */
 #ifndef ORT_PASS_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_MATCH_H
@@ -39,9 +39,11 @@ typedef struct ort_attention {
     ort_dim T;             /* keys, past ones included */
     ort_id past_k, past_v; /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
     ort_id present_k, present_v;       /* their concatenations with k and v */
-    int64_t q_heads, kv_heads;         /* 0: q, k and v have four dims; else [B,S,H*D] and so on */
-    ort_id parted; /* the result as [B,S,H,E], where that is wanted; or ORT_ID_NONE */
+    int64_t q_heads, kv_heads; /* 0: they have four dims; else [B,S,H*D], [B,T,G*D], [B,T,G*E] */
+    ort_id parted; /* the result as [B,S,H,E], or else laid, where that is wanted; or ORT_ID_NONE */
     bool steps;    /* q, k and v are [S,B,H*D], heads together; parted is [S,B*H,E] or [S,B,H,E] */
+    bool row;      /* one query: q is [B,1,H*D], with q_heads; k and v are [B,H,T,D] */
+    bool joined;   /* one query: the root gives [B,1,H*E] */
     bool causal;
     bool guarded; /* rows without any key give 0, not NaN */
     bool settled; /* an Attention that is there, whose mask means what the operator makes of it */
@@ -54,7 +56,9 @@ typedef struct ort_attention {
 
 /* Is `root` (a MatMul) such a thing? The mask broadcasts onto the scores, its last dim is T. */
 bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a);
-/* May `mask` stand among a->masks? q still has four dims. */
+/* q as [B,H,S,D], however it lies. */
+ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a);
+/* May `mask` stand among a->masks? */
 bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask);
 /* What `id` is without constant factors, which a->scale gets; nodes in between go to `around`. */
 ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a);
@@ -87,8 +91,21 @@ bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_att
 /* Are q, k and v, which `scores` and a->root multiply, with steps first? Then they are found. */
 bool ort_attention_read_steps(const ort_graph *graph, ort_attention *a, const ort_node *scores);
 
+/* ---- one query, H and D being known */
+
+/* The Reshape that makes this [B,H,1,D] of [B,1,H*D], or NULL. */
+ort_node *ort_attention_row_split(const ort_graph *graph, ort_id id);
+/* The Reshape of this [B,H,1,E] to [B,1,H*E], its only reader, or NULL. */
+ort_node *ort_attention_row_joined(const ort_graph *graph, ort_id id);
+/* The [B,1,H*D] of which this q, [B*H,1,D], is made, k being [B,H,T,D], or ORT_ID_NONE. */
+ort_id ort_attention_row_unfold(const ort_graph *graph, ort_id id, ort_id k, ort_attention *a);
+/* The Reshape of this [B*H,1,E] to [B,1,H*E], its only reader, v being [B,H,T,E], or NULL. */
+ort_node *ort_attention_row_unfolded(const ort_graph *graph, ort_id id, ort_id v);
+
 /* ---- writing */
 
+/* q as [B,H,1,D], where k and v have four dims; the result's heads are put together behind it. */
+ort_status ort_attention_part_row(ort_pass_context *context, ort_attention *a, ort_error *err);
 /* The batch first, where steps are. */
 ort_status ort_attention_turn_steps(ort_pass_context *context, ort_attention *a, ort_error *err);
 /* The result [B,S,H*E] with its steps first and its heads apart, under the name readers know. */

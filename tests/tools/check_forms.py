@@ -571,6 +571,77 @@ def attention_in_windows_of_any_old(g):
     return swin(g, "batch", True)
 
 
+# ---- one step of a decoder, whose keys and values are kept
+
+def step(g, folded, cross):
+    """4 heads of 8, one query; heads are folded into the batch, or not; keys are appended to past
+    ones of seq rows, or those of an encoder are given, with a mask."""
+    x = g.input("x", ["batch", 1, 32])
+    batch = g.op("Gather", g.op("Shape", x), g.ints(0), axis=0)
+
+    def heads():
+        y = g.op("Add", g.op("MatMul", x, g.weight(32, 32)), g.weight(32))
+        shape = g.op("Concat", batch, g.ints(-1, 4, 8), axis=0)
+        return g.op("Transpose", g.op("Reshape", y, shape), perm=[0, 2, 1, 3])
+
+    def kept(name):
+        past = g.input(name, ["batch", 4, "seq", 8])
+        return past if cross else g.op("Concat", past, heads(), axis=2)
+
+    def fold(y):
+        shape = g.op("Concat", g.op("Mul", batch, g.ints(4)), g.ints(-1, 8), axis=0)
+        return g.op("Reshape", y, shape) if folded else y
+
+    q, k, v = g.op("Mul", heads(), g.const(8 ** -0.5)), kept("past_k"), kept("past_v")
+    turned = g.op("Transpose", fold(k), perm=[0, 2, 1] if folded else [0, 1, 3, 2])
+    scores = g.op("MatMul", fold(q), turned)
+    apart = g.op("Concat", batch, g.ints(4, 1, -1), axis=0)
+    if cross:
+        wide = g.op("Reshape", scores, apart) if folded else scores
+        mask = g.op("Cast", g.input("mask", ["batch", "seq"], below=2), to=TensorProto.FLOAT)
+        low = g.op("Mul", g.op("Sub", g.const(1.0), mask), g.const(-3.4e38))
+        scores = g.op("Add", wide, g.op("Unsqueeze", low, g.ints(1, 2)))
+        if folded:
+            shape = g.op("Concat", g.op("Mul", batch, g.ints(4)), g.ints(1, -1), axis=0)
+            scores = g.op("Reshape", scores, shape)
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), fold(v))
+    if folded:
+        y = g.op("Reshape", y, g.op("Concat", batch, g.ints(4, 1, 8), axis=0))
+    y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]),
+             g.op("Concat", batch, g.ints(1, 32), axis=0))
+    return (y,) if cross else (y, k, v)
+
+
+@form("MultiHeadAttention", "!Softmax", "!Concat", contrib=True)
+def step_with_cache(g):
+    return step(g, False, False)
+
+
+@form("MultiHeadAttention", "!Softmax", "!Concat", contrib=True)
+def step_with_cache_folded(g):
+    return step(g, True, False)
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def step_across(g):
+    return step(g, False, True)
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def step_across_folded(g):
+    return step(g, True, True)
+
+
+@form("Attention", "!Softmax", opset=23)
+def step_with_cache_folded_onnx(g):
+    return step(g, True, False)
+
+
+@form("Attention", "!Softmax", opset=23)
+def step_across_folded_onnx(g):
+    return step(g, True, True)
+
+
 # ---- running
 
 def run(name, scratch):

@@ -399,6 +399,68 @@ static void caches(test_state *test)
     ALL(list);
 }
 
+/* One query: x is [B,1,24]. */
+#define ROW(name) "(Reshape " name "x [0 2 1 4])"
+#define ROW_GROWN(name) "z:(Concat #p" name ":2,2,5,4 " ROW(name) " axis=2)"
+#define SINGLE(k, v, joined)                                                                       \
+    QKV joined("(MatMul (Softmax (Mul (MatMul " ROW("q") " (Transpose " k " perm=0,1,3,2,)) "      \
+               "0.5)) " v ")")
+#define ROW_JOINED(heads) "y = (Reshape " heads " [0 1 8])"
+#define ROW_APART(heads) "y = (Neg " heads ")"
+#define OTHERS(dims) "(Relu (Reshape (MatMul (Concat x x x axis=1) #w:24,8) " dims "))"
+#define FOLDED_ROW(q, k, v, joined)                                                                \
+    QKV "y = (Reshape (MatMul (Softmax (MatMul (Mul (Reshape qx " q ") 0.5) (Transpose " k         \
+        " perm=0,2,1,))) " v ") " joined ")"
+#define FOLD_OTHERS(dims) "(Reshape " OTHERS(dims) " [4 3 4])"
+#define FOLD_GROWN(name) "(Reshape (Concat #p" name ":2,2,5,4 " ROW(name) " axis=2) [4 6 4])"
+
+static void one_query(test_state *test)
+{
+    const fusion list[] = {
+        {SINGLE("(Concat #p:2,2,5,4 " ROW("k") " axis=2)", ROW_GROWN("v"), ROW_JOINED), "2,1,24",
+         17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        {SINGLE("(Concat #p:2,2,5,4 " ROW("k") " axis=2)", ROW_GROWN("v"), ROW_JOINED), "2,1,24",
+         23, 0, "Attention", 4, 1e-5},
+        {SINGLE(OTHERS("[2 2 3 4]"), OTHERS("[2 2 3 4]"), ROW_JOINED), "2,1,24", 17, CONTRIB,
+         "MultiHeadAttention", -1, 1e-5},
+        {SINGLE(OTHERS("[2 2 3 4]"), OTHERS("[2 2 3 4]"), ROW_APART), "2,1,24", 17, CONTRIB,
+         "!MultiHeadAttention", -1, 1e-5},
+        {SINGLE(OTHERS("[-1 2 3 4]"), OTHERS("[-1 2 3 4]"), ROW_JOINED), "n,1,24", 17, CONTRIB,
+         "MultiHeadAttention", -1, 1e-5},
+        {SINGLE(OTHERS("[-1 2 3 4]"), OTHERS("[-1 2 3 4]"), ROW_JOINED), "n,1,24", 17, 0, "Softmax",
+         -1, 1e-5},
+    };
+    ALL(list);
+}
+
+static void one_folded_query(test_state *test)
+{
+    const fusion list[] = {
+        {FOLDED_ROW("[4 1 4]", FOLD_GROWN("k"), FOLD_GROWN("v"), "[2 1 8]"), "2,1,24", 17, CONTRIB,
+         "MultiHeadAttention", 4, 1e-5},
+        {FOLDED_ROW("[4 1 4]", FOLD_GROWN("k"), FOLD_GROWN("v"), "[2 1 8]"), "2,1,24", 23, 0,
+         "Attention", 4, 1e-5},
+        {FOLDED_ROW("[4 1 4]", FOLD_OTHERS("[2 2 3 4]"), FOLD_OTHERS("[2 2 3 4]"), "[2 1 8]"),
+         "2,1,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {FOLDED_ROW("[4 1 4]", FOLD_OTHERS("[2 2 3 4]"), FOLD_OTHERS("[2 2 3 4]"), "[2 1 8]"),
+         "2,1,24", 23, 0, "Attention", -1, 1e-5},
+        {FOLDED_ROW("[4 1 4]", FOLD_OTHERS("[2 2 3 4]"), FOLD_OTHERS("[2 2 3 4]"), "[2 1 8]"),
+         "2,1,24", 17, 0, "Softmax", -1, 1e-5},
+        {QKV "y = (Reshape (MatMul (Softmax (Reshape (MatMul (Reshape qx [4 1 4]) (Transpose "
+         FOLD_OTHERS("[2 2 3 4]") " perm=0,2,1,)) [2 2 1 3])) " OTHERS("[2 2 3 4]") ") [2 1 8])",
+         "2,1,24", 23, 0, "!Attention", -1, 1e-5},
+        /* another batch of keys, of the result, two rows of queries */
+        {FOLDED_ROW("[4 1 4]", FOLD_OTHERS("[1 4 3 4]"), FOLD_OTHERS("[1 4 3 4]"), "[2 1 8]"),
+         "2,1,24", 23, 0, "!Attention", -1, 1e-5},
+        {FOLDED_ROW("[4 1 4]", FOLD_OTHERS("[2 2 3 4]"), FOLD_OTHERS("[2 2 3 4]"), "[1 1 16]"),
+         "2,1,24", 23, 0, "!Attention", -1, 1e-5},
+        {FOLDED_ROW("[4 2 4]", "(Reshape " OTHERS("[2 2 6 4]") " [4 6 4])",
+                    "(Reshape " OTHERS("[2 2 6 4]") " [4 6 4])", "[2 2 8]"),
+         "2,2,24", 23, 0, "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* Masks that keep later keys out; x [B,S,24] has n rows, and 5 are past. */
 #define STEPS "t = (Squeeze (Slice (Shape x) [1] [2]) [0]); i = (Range @0 t @1); "
 #define ALONG "(Unsqueeze i [0])"
@@ -591,6 +653,8 @@ int main(void)
     RUN(test, projections);
     RUN(test, groups);
     RUN(test, caches);
+    RUN(test, one_query);
+    RUN(test, one_folded_query);
     RUN(test, causal);
     RUN(test, causal_with_past);
     RUN(test, grouped_queries);
