@@ -47,8 +47,7 @@ static int load(const char *path, ort_tensors **tensors)
     if (status != ORT_OK)
         return tool_fail(&err);
     if (*tensors == NULL || ort_tensors_count(*tensors) == 0) {
-        tool_warn("%s: holds no tensor", path);
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_DATA, "%s: holds no tensor", path);
     }
     return 0;
 }
@@ -196,9 +195,9 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
             bytes = ort_value_bytes(v);
         } else if (ort_value_bytes(v) != bytes ||
                    ort_value_dtype(v) != ort_value_dtype(batch)) {
-            tool_warn("%s: differs in type or size from %s, they can't be one batch",
-                      files->items[k], files->items[0]);
-            status = EXIT_DATA;
+            status = tool_error(ORT_ERROR_DATA,
+                                "%s: differs in type or size from %s, they can't be one batch",
+                                files->items[k], files->items[0]);
         }
         if (status == 0)
             memcpy((char *)ort_value_data(batch) + k * bytes, ort_value_data(v), bytes);
@@ -217,8 +216,7 @@ static int open_stream(feed *f, const char *path)
     f->label = strcmp(path, "-") == 0 ? "standard input" : path;
     f->stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (f->stream == NULL) {
-        tool_warn("%s: can't be opened", path);
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_IO, "%s: can't be opened", path);
     }
     return 0;
 }

@@ -226,9 +226,21 @@ static int unknown(const parser *p, const char *word)
     list[0] = '\0';
     for (int i = 0; i < p->count && used + 40 < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, " --%s", p->rows[i]->name);
-    fprintf(stderr, "%s: unknown option '%s'; known are:%s --help --version\n", tool_name(), word,
-            list);
-    return EXIT_USAGE;
+    return tool_error(ORT_ERROR_USAGE, "unknown option '%s'; known are:%s --help --version", word,
+                      list);
+}
+
+/* Known before parsing: what is wrong with options is reported as JSON, too. */
+static void look_for_json(int argc, char **argv)
+{
+    bool wanted = false, taken = false; /* stdout, by a model or tensors */
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        wanted = wanted || strcmp(argv[i], "--json") == 0;
+        taken = taken || strcmp(argv[i], "-o-") == 0 || strcmp(argv[i], "--output=-") == 0;
+        if (strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0)
+            taken = taken || (i + 1 < argc && strcmp(argv[i + 1], "-") == 0);
+    }
+    tool_set_json(wanted && !taken);
 }
 
 int options_parse(const option_table *table, int argc, char **argv, void *target,
@@ -237,6 +249,7 @@ int options_parse(const option_table *table, int argc, char **argv, void *target
     parser p;
     int c, status;
     build(&p, table);
+    look_for_json(argc, argv);
     opterr = 0;
     for (;;) {
         /* '-' first would reorder; "+"-less GNU permutation is wanted: MODEL may come anywhere. */

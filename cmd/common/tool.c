@@ -11,6 +11,11 @@
 
 static const char *name = "ort";
 static bool quiet;
+static struct {
+    bool wanted, reported;
+    ort_status status;
+    char message[ORT_ERROR_TEXT + 2400]; /* a place before it; or a list of options */
+} json;
 
 /* What the user or the pipe ends leaves no half-written file, and ends as without a handler. */
 static void end_by_signal(int number)
@@ -41,12 +46,30 @@ void tool_init(const char *tool)
 
 const char *tool_name(void) { return name; }
 void tool_set_quiet(bool value) { quiet = value; }
+void tool_set_json(bool value) { json.wanted = value; }
+void tool_reported(void) { json.reported = true; }
+
+/* "tool: message" on stderr, kept for the report: the last one is why a tool ends. */
+static void say(ort_status status, const char *format, va_list args)
+{
+    vsnprintf(json.message, sizeof json.message, format, args);
+    json.status = status;
+    fprintf(stderr, "%s: %s\n", name, json.message);
+}
+
+int tool_error(ort_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(status, format, args);
+    va_end(args);
+    return ort_status_exit(status);
+}
 
 int tool_fail(const ort_error *err)
 {
-    fprintf(stderr, "%s: %s\n", name,
-            err->message[0] != '\0' ? err->message : ort_status_name(err->status));
-    return ort_status_exit(err->status);
+    return tool_error(err->status, "%s",
+                      err->message[0] != '\0' ? err->message : ort_status_name(err->status));
 }
 
 int tool_fail_in(const char *place, const ort_error *err)
@@ -54,19 +77,17 @@ int tool_fail_in(const char *place, const ort_error *err)
     place = strcmp(place, "-") == 0 ? "standard input" : place;
     if (strncmp(err->message, place, strlen(place)) == 0)
         return tool_fail(err);
-    fprintf(stderr, "%s: %s: %s\n", name, place,
-            err->message[0] != '\0' ? err->message : ort_status_name(err->status));
-    return ort_status_exit(err->status);
+    return tool_error(err->status, "%s: %s", place,
+                      err->message[0] != '\0' ? err->message : ort_status_name(err->status));
 }
 
 int tool_usage(const char *format, ...)
 {
     va_list args;
-    fprintf(stderr, "%s: ", name);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(ORT_ERROR_USAGE, format, args);
     va_end(args);
-    fprintf(stderr, "\nTry '%s --help'.\n", name);
+    fprintf(stderr, "Try '%s --help'.\n", name);
     return EXIT_USAGE;
 }
 
@@ -75,15 +96,44 @@ void tool_warn(const char *format, ...)
     va_list args;
     if (quiet)
         return;
-    fprintf(stderr, "%s: ", name);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(ORT_OK, format, args);
     va_end(args);
-    fputc('\n', stderr);
+}
+
+void tool_json_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else if (c < 32)
+            fprintf(out, "\\u%04x", c);
+        else
+            fputc(c, out);
+    }
+    fputc('"', out);
+}
+
+/* Files refused by tool_warn have no status of their own: the exit status says its kind. */
+static void report_error(int exit_status)
+{
+    static const ort_status kinds[] = {ORT_OK, ORT_ERROR_GATE, ORT_ERROR_USAGE, ORT_ERROR_MODEL,
+                                       ORT_ERROR_RUN, ORT_ERROR_IO};
+    ort_status status = json.status;
+    if (ort_status_exit(status) != exit_status)
+        status = kinds[exit_status];
+    printf("{\"schema\": \"%s/1\", \"error\": {\"code\": \"%s\", \"exit_status\": %d, "
+           "\"message\": ", name, ort_status_name(status), exit_status);
+    tool_json_string(stdout, json.message);
+    printf("}}\n");
 }
 
 int tool_finish(int status)
 {
+    if (status > 0 && status <= EXIT_DATA && json.wanted && !json.reported)
+        report_error(status);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "%s: standard output: %s\n", name, strerror(errno));
         return EXIT_DATA;

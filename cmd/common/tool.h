@@ -17,6 +17,7 @@ void tool_init(const char *name);
 const char *tool_name(void);
 
 /* "tool: message" on stderr; returns the exit status of the error. */
+int tool_error(ort_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int tool_fail(const ort_error *err);
 /* "tool: place: message", for errors of a model that don't name its file. */
 int tool_fail_in(const char *place, const ort_error *err);
@@ -25,6 +26,14 @@ int tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "tool: message" on stderr, whatever the verbosity except -q. */
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_set_quiet(bool quiet);
+
+/* With --json, where stdout is for reports: a tool that fails before its report prints
+ * {"schema", "error": {"code", "exit_status", "message"}} there when it finishes. Call
+ * tool_reported where a report begins. */
+void tool_set_json(bool wanted);
+void tool_reported(void);
+/* In quotes, escaped. */
+void tool_json_string(FILE *out, const char *text);
 
 /* Flush stdout and tell whether all of it arrived; EXIT_DATA with a message when not. `status` is
  * returned unchanged on success. Call it last in main. */

@@ -97,6 +97,7 @@ static int io_failed(const char *path)
 static int write_text(const char *path, const char *text)
 {
     ort_out_file file;
+    tool_reported();
     int status = whole_file_open(&file, path);
     if (status != 0)
         return status;

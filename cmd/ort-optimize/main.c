@@ -361,6 +361,7 @@ static int tell(optimizer *x)
     if (status != 0)
         return status;
     x->report.before.file_bytes = strcmp(x->path, "-") ? measure_file(x->path) : 0;
+    tool_reported();
     if (o->settings.json)
         report_json(&x->report, o, x->path, stdout);
     else

@@ -212,6 +212,7 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
         ort_text_free(json);
     }
     if (status == 0 && o->settings.json) {
+        tool_reported();
         json_object *all = json_object_new_object();
         json_object_object_add(all, "schema", json_object_new_string("ort-profile-kernels/1"));
         json_object_object_add(all, "isa", json_object_new_string(ort_env_isa(env)));

@@ -161,6 +161,7 @@ static int write_report(const profiler *p)
     int status = 0;
     if (ort_profile_report(p->profile, o->no_peak ? NULL : &p->peak, &json, &err) != ORT_OK)
         return tool_fail(&err);
+    tool_reported();
     if (o->settings.json)
         printf("%s\n", json);
     else

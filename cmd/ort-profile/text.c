@@ -222,8 +222,7 @@ int profile_print(const char *json, const profile_options *o, FILE *stream)
     size_t top = o->top > 0 ? (size_t)o->top : SIZE_MAX;
     size_t node_top = o->top < 0 && o->by == NULL ? NODES_SHOWN : top;
     if (report == NULL) {
-        tool_warn("the report can't be read back");
-        return EXIT_RUN;
+        return tool_error(ORT_ERROR_RUN, "the report can't be read back");
     }
     print_head(report, stream);
     if (o->by == NULL)

@@ -48,8 +48,7 @@ static int last_argmax(const char *text, const ort_value *v, ort_value **result)
     const int64_t *dims = ort_value_dims(v);
     if (ort_value_get_kind(v) != ORT_VALUE_TENSOR || rank < 1 || ort_value_count(v) == 0 ||
         ort_value_dtype(v) == ORT_DTYPE_STRING) {
-        tool_warn("%s: needs a numeric tensor that is not empty", text);
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_DATA, "%s: needs a numeric tensor that is not empty", text);
     }
     int64_t classes = dims[rank - 1], positions = rank >= 2 ? dims[rank - 2] : 1, out_dims[16];
     int64_t rows = ort_value_count(v) / (classes * positions);

@@ -113,6 +113,7 @@ static void report(contest *c, const rival *r, size_t run, const ort_first_diffe
 static void print_json(contest *c)
 {
     json_object *j = json_object_new_object();
+    tool_reported();
     json_object_object_add(j, "schema", json_object_new_string("ort-run/1"));
     json_object_object_add(j, "model", json_object_new_string(c->path));
     json_object_object_add(j, "comparisons", json_object_get(c->json));

@@ -17,13 +17,11 @@ int dump_open(dump *d, const run_options *o, size_t run, bool many)
         return 0;
     const char *root = o->dump_dir != NULL ? o->dump_dir : "dump";
     if (mkdir(root, 0777) != 0 && errno != EEXIST) {
-        tool_warn("%s: can't be made: %s", root, strerror(errno));
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_IO, "%s: can't be made: %s", root, strerror(errno));
     }
     d->folder = many ? tool_printf("%s/run_%zu", root, run) : tool_strdup(root);
     if (many && mkdir(d->folder, 0777) != 0 && errno != EEXIST) {
-        tool_warn("%s: can't be made: %s", d->folder, strerror(errno));
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_IO, "%s: can't be made: %s", d->folder, strerror(errno));
     }
     char *path = tool_printf("%s/index.json", d->folder);
     int status = whole_file_open(&d->file, path);
@@ -57,14 +55,9 @@ static char *file_name(const dump *d, const char *name)
 
 static void index_entry(dump *d, const char *name, const char *file, const ort_value *value)
 {
-    fprintf(d->index, "%s\n    {\"name\": \"", d->count > 0 ? "," : "");
-    for (const char *p = name; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\')
-            fputc('\\', d->index);
-        if ((unsigned char)*p >= 32)
-            fputc(*p, d->index);
-    }
-    fprintf(d->index, "\", \"file\": \"%s\", \"dtype\": \"%s\", \"shape\": [", file,
+    fprintf(d->index, "%s\n    {\"name\": ", d->count > 0 ? "," : "");
+    tool_json_string(d->index, name);
+    fprintf(d->index, ", \"file\": \"%s\", \"dtype\": \"%s\", \"shape\": [", file,
             ort_dtype_name(ort_value_dtype(value)));
     for (int i = 0; i < ort_value_rank(value); i++)
         fprintf(d->index, "%s%" PRId64, i > 0 ? ", " : "", ort_value_dims(value)[i]);

@@ -387,33 +387,52 @@ fail:
     return tool_fail(&err);
 }
 
+static int write_file_report(const runner *r, const char *verdicts)
+{
+    run_options as_json = r->options;
+    ort_out_file file;
+    int status = whole_file_open(&file, as_json.report);
+    if (status != 0)
+        return status;
+    as_json.settings.json = true;
+    report_print(&as_json, r->env, r->model_path, r->session, &r->timing, r->out, verdicts,
+                 file.stream);
+    return whole_file_close(&file, 0);
+}
+
+/* Verdicts on expected tensors and digests are lines, or members of the JSON report. */
 static int write_report(runner *r)
 {
     const run_options *o = &r->options;
+    FILE *talk = r->sink.to_stdout ? stderr : stdout;
+    bool lines = !o->settings.json || o->report != NULL;
+    char *verdicts = NULL;
+    size_t bytes = 0;
     int status = 0;
-    if (o->expect != NULL)
-        status = report_expect(o, r->session, r->out, stdout);
-    if (o->hash && (status == 0 || status == EXIT_GATE)) {
-        int hashed = report_hash(&r->sink, r->out, stdout);
+    if (o->expect != NULL) {
+        FILE *list = open_memstream(&verdicts, &bytes);
+        if (list == NULL)
+            return tool_error(ORT_ERROR_MEMORY, "out of memory");
+        status = report_expect(o, r->session, r->out, lines ? talk : NULL, list);
+        fclose(list);
+    }
+    if (o->hash && lines && (status == 0 || status == EXIT_GATE)) {
+        int hashed = report_hash(&r->sink, r->out, talk);
         status = status != 0 ? status : hashed;
     }
-    if (o->report != NULL) {
-        run_options as_json = *o;
-        ort_out_file file;
-        as_json.settings.json = true;
-        int opened = whole_file_open(&file, o->report);
-        if (opened != 0)
-            return opened;
-        report_print(&as_json, r->env, r->model_path, r->session, &r->timing, r->out, file.stream);
-        int written = whole_file_close(&file, 0);
-        status = written != 0 ? written : status;
-    } else if (measures(o) || o->settings.json) {
-        report_print(o, r->env, r->model_path, r->session, &r->timing, r->out,
-                     r->sink.to_stdout ? stderr : stdout);
+    if (status != 0 && status != EXIT_GATE) {
+        free(verdicts);
+        return status;
     }
+    int written = 0;
+    if (o->report != NULL)
+        written = write_file_report(r, verdicts);
+    else if (measures(o) || o->settings.json)
+        report_print(o, r->env, r->model_path, r->session, &r->timing, r->out, verdicts, talk);
+    free(verdicts);
     if (o->time)
         report_phases(r->session, &r->timing, &r->carry, stderr);
-    return status;
+    return written != 0 ? written : status;
 }
 
 static int run(runner *r, const string_list *files)

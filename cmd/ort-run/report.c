@@ -58,21 +58,6 @@ static latency summarize(const timing *t)
     return l;
 }
 
-static void print_json_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else if (c < 32)
-            fprintf(out, "\\u%04x", c);
-        else
-            fputc(c, out);
-    }
-    fputc('"', out);
-}
-
 static void print_json_dims(FILE *out, const ort_value *value)
 {
     fputc('[', out);
@@ -101,7 +86,7 @@ static void print_json_outputs(FILE *out, const ort_session *session, ort_value 
     fprintf(out, "  \"outputs\": [");
     for (size_t i = 0; i < ort_session_output_count(session); i++) {
         fprintf(out, "%s\n    {\"name\": ", i > 0 ? "," : "");
-        print_json_string(out, ort_session_output_name(session, i));
+        tool_json_string(out, ort_session_output_name(session, i));
         fprintf(out, ", \"dtype\": \"%s\", \"shape\": ", kind_name(outputs[i]));
         print_json_dims(out, outputs[i]);
         fprintf(out, ", \"digest\": \"%016" PRIx64 "\"}", ort_value_digest(outputs[i]));
@@ -111,15 +96,15 @@ static void print_json_outputs(FILE *out, const ort_session *session, ort_value 
 
 static void print_json(const run_options *o, const ort_env *env, const char *model,
                        const ort_session *session, const timing *t, const latency *l,
-                       ort_value *const *outputs, FILE *out)
+                       ort_value *const *outputs, const char *verdicts, FILE *out)
 {
     fprintf(out, "{\n  \"schema\": \"ort-run/1\",\n  \"model\": ");
-    print_json_string(out, model);
+    tool_json_string(out, model);
     fprintf(out, ",\n  \"threads\": %d,\n  \"provider\": ", ort_env_threads(env));
-    print_json_string(out, o->settings.provider != NULL ? o->settings.provider : "cpu");
+    tool_json_string(out, o->settings.provider != NULL ? o->settings.provider : "cpu");
     for (size_t i = 0; i < o->settings.ops_libs.count; i++) {
         fputs(i ? ", " : ",\n  \"ops_libs\": [", out);
-        print_json_string(out, o->settings.ops_libs.items[i]);
+        tool_json_string(out, o->settings.ops_libs.items[i]);
         fputs(i + 1 == o->settings.ops_libs.count ? "]" : "", out);
     }
     fprintf(out, ",\n  \"isa\": \"%s\",\n  \"level\": %d,\n", ort_env_isa(env),
@@ -134,17 +119,21 @@ static void print_json(const run_options *o, const ort_env *env, const char *mod
                 "\"mean\": %.4f, \"cv\": %.4f},\n",
                 l->min, l->p50, l->p90, l->p99, l->mean, l->cv);
     fprintf(out, "  \"peak_rss_bytes\": %zu,\n", ort_peak_rss_bytes());
+    if (verdicts != NULL)
+        fprintf(out, "  \"expect\": [%s\n  ],\n", verdicts);
     print_json_outputs(out, session, outputs);
     fprintf(out, "}\n");
 }
 
 int report_print(const run_options *o, const ort_env *env, const char *model,
                  const ort_session *session, const timing *t, ort_value *const *outputs,
-                 FILE *out)
+                 const char *verdicts, FILE *out)
 {
     latency l = summarize(t);
     if (o->settings.json) {
-        print_json(o, env, model, session, t, &l, outputs, out);
+        if (out == stdout)
+            tool_reported();
+        print_json(o, env, model, session, t, &l, outputs, verdicts, out);
         return 0;
     }
     fprintf(out, "model    %s\nthreads  %d, isa %s\nload     %.2f ms\nfirst    %.3f ms\n", model,
@@ -203,8 +192,17 @@ static int load_expected(const char *path, ort_tensors **expected)
     return status == ORT_OK ? 0 : tool_fail(&err);
 }
 
+static void add_verdict(const char *name, const ort_difference *d, bool first, FILE *list)
+{
+    fprintf(list, "%s\n    {\"name\": ", first ? "" : ",");
+    tool_json_string(list, name);
+    fprintf(list, ", \"equal\": %s, \"text\": ", d->equal ? "true" : "false");
+    tool_json_string(list, d->text);
+    fputc('}', list);
+}
+
 int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
-                  FILE *out)
+                  FILE *text, FILE *list)
 {
     ort_tensors *expected = NULL;
     ort_error err = {0};
@@ -232,8 +230,10 @@ int report_expect(const run_options *o, const ort_session *session, ort_value *c
             status = tool_fail(&err);
             break;
         }
-        fprintf(out, "%s  %s: %s\n", d.equal ? "ok  " : "FAIL",
-                ort_session_output_name(session, (size_t)i), d.text);
+        if (text != NULL)
+            fprintf(text, "%s  %s: %s\n", d.equal ? "ok  " : "FAIL",
+                    ort_session_output_name(session, (size_t)i), d.text);
+        add_verdict(ort_session_output_name(session, (size_t)i), &d, k == 0, list);
         if (!d.equal)
             status = EXIT_GATE;
     }

@@ -111,12 +111,14 @@ typedef struct timing {
 void timing_add(timing *t, double ms);
 int report_print(const run_options *o, const ort_env *env, const char *model,
                  const ort_session *session, const timing *t, ort_value *const *outputs,
+                 const char *verdicts, /* of report_expect, or NULL */
                  FILE *stream);
 int report_hash(const sink *s, ort_value *const *outputs, FILE *stream);
 int report_phases(const ort_session *session, const timing *t, const carry *c, FILE *stream);
-/* Compare with --expect. 0, 1 (differs), or another exit status. */
+/* Compare with --expect: lines for `text` (or NULL), members of a JSON array for `list`. 0, 1
+ * (differs), or another exit status. */
 int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
-                  FILE *stream);
+                  FILE *text, FILE *list);
 
 /* ---- compare */
 

@@ -142,8 +142,7 @@ static int write_stdout(const sink *s, const ort_tensors *list)
     if (ort_tensors_write(list, stdout, &options, &err) != ORT_OK)
         return tool_fail(&err);
     if (fflush(stdout) != 0) {
-        tool_warn("standard output: %s", strerror(errno));
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_IO, "standard output: %s", strerror(errno));
     }
     return 0;
 }

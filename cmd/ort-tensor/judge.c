@@ -19,8 +19,7 @@ static int load_labels(const char *path, label_list *labels)
     size_t size = 0;
     ssize_t length;
     if (file == NULL) {
-        tool_warn("%s: can't be opened", path);
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_IO, "%s: can't be opened", path);
     }
     while ((length = getline(&line, &size, file)) >= 0) {
         while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
@@ -147,8 +146,8 @@ int judge_compare(tool *t, const ort_tensors *record)
         return fail(&err);
     size_t n = ort_tensors_count(record), m = ort_tensors_count(expected);
     if (n != m) {
-        tool_warn("%s: holds %zu values, compared with %zu", t->compare, m, n);
-        status = EXIT_DATA;
+        status = tool_error(ORT_ERROR_DATA, "%s: holds %zu values, compared with %zu", t->compare,
+                            m, n);
     }
     for (size_t i = 0; i < n && status == 0; i++) {
         const char *name = ort_tensors_name(record, i);
@@ -218,9 +217,8 @@ int judge_accuracy(tool *t, const ort_value *value)
     for (int64_t r = 0; r < rows; r++) {
         int64_t at = (int64_t)t->judged;
         if (at >= ort_value_count(truth)) {
-            tool_warn("%s: holds %" PRId64 " labels, there are more rows", t->accuracy,
-                      ort_value_count(truth));
-            return EXIT_DATA;
+            return tool_error(ORT_ERROR_DATA, "%s: holds %" PRId64 " labels, there are more rows",
+                              t->accuracy, ort_value_count(truth));
         }
         int64_t label = (int64_t)ort_value_get_double(truth, at);
         int64_t guess = predicted(value, r, classes);
@@ -237,6 +235,7 @@ int judge_finish(tool *t)
     if (t->accuracy == NULL)
         return 0;
     double accuracy = t->judged > 0 ? t->correct / t->judged : 0;
+    tool_reported();
     if (t->settings.json)
         printf("{\"schema\": \"ort-tensor/1\", \"accuracy\": %.6f, \"correct\": %.0f, "
                "\"count\": %.0f}\n",

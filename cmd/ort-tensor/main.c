@@ -28,12 +28,11 @@ int bad_value(const operation *op, const ort_value *in, const char *needs)
         snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld", i > 0 ? "x" : "",
                  (long long)ort_value_dims(in)[i]);
     if (ort_value_get_kind(in) == ORT_VALUE_TENSOR)
-        tool_warn("%s%s%s: the value is %s [%s], needs %s", op->option,
-                  op->argument != NULL ? " " : "", op->argument != NULL ? op->argument : "",
-                  ort_dtype_name(ort_value_dtype(in)), shape, needs);
-    else
-        tool_warn("%s: the value is no tensor, needs %s", op->option, needs);
-    return EXIT_DATA;
+        return tool_error(ORT_ERROR_DATA, "%s%s%s: the value is %s [%s], needs %s", op->option,
+                          op->argument != NULL ? " " : "",
+                          op->argument != NULL ? op->argument : "",
+                          ort_dtype_name(ort_value_dtype(in)), shape, needs);
+    return tool_error(ORT_ERROR_DATA, "%s: the value is no tensor, needs %s", op->option, needs);
 }
 
 int parse_numbers(const char *option, const char *text, double *out, int capacity)
@@ -348,8 +347,7 @@ static int read_stream(tool *t)
             return status;
     }
     if (t->records == 0) {
-        tool_warn("standard input: empty");
-        return EXIT_DATA;
+        return tool_error(ORT_ERROR_IO, "standard input: empty");
     }
     return 0;
 }

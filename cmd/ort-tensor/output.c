@@ -103,8 +103,7 @@ static int to_stdout(tool *t, const ort_tensors *record)
         status = fail(&err);
     ort_tensors_free(images);
     if (status == 0 && fflush(stdout) != 0) {
-        tool_warn("standard output: %s", strerror(errno));
-        status = EXIT_DATA;
+        status = tool_error(ORT_ERROR_IO, "standard output: %s", strerror(errno));
     }
     return status;
 }

@@ -69,3 +69,50 @@ load helper
     LC_ALL=de_DE.UTF-8 works ort-run "$FX/add.onnx" "$FX/xy.npz" --repeat 2 --json
     python3 -c 'import json, sys; json.loads(sys.argv[1])' "$output"
 }
+
+@test "--json: what fails before its report says so in JSON, wrong options too" {
+    local tool
+    error() { # error STATUS CODE TEXT COMMAND...
+        local want=$1 code=$2 text=$3
+        shift 3
+        run --separate-stderr "$@"
+        [ "$status" -eq "$want" ] || { echo "$*: $status"; return 1; }
+        python3 - "$output" "$1" "$want" "$code" "$text" <<'END'
+import json, sys
+d = json.loads(sys.argv[1])
+e = d["error"]
+assert d["schema"] == sys.argv[2] + "/1" and sorted(d) == ["error", "schema"], d
+assert [e["exit_status"], e["code"]] == [int(sys.argv[3]), sys.argv[4]], d
+assert sys.argv[5] in e["message"], d
+END
+        [ -n "$stderr" ]
+    }
+    for tool in ort-run ort-optimize ort-inspect ort-profile; do
+        error 3 model "no\"such.onnx" $tool 'no"such.onnx' --json
+        error 2 usage "unknown option '--bogus'" $tool --json x.onnx --bogus
+    done
+    error 2 usage "--level" ort-tensor --json --level 9
+    error 5 io "nix.npy" ort-tensor nix.npy --json
+    error 5 io "nix.npy" ort-run "$FX/chain.onnx" nix.npy -q --json
+    error 5 io "nix.npy" ort-run "$FX/chain.onnx" "$FX/x.npy" --expect nix.npy --json
+    error 2 usage "no input" ort-optimize "$FX/chain.onnx" --shape q:1x2 --json
+    run --separate-stderr ort-run nix.onnx --json -o - # stdout is for tensors
+    [ "$status" -eq 3 ] && [ -z "$output" ]
+}
+
+@test "--json is the whole of stdout: verdicts and digests are members of the report" {
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" -o y.npz
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" --expect y.npz --hash --json
+    python3 -c 'import json, sys; assert all(e["equal"] for e in json.loads(sys.argv[1])["expect"])' \
+        "$output"
+    ort-run "$MODELS_DIR/digits.onnx" --random 1 -o y.npz
+    run --separate-stderr ort-run "$MODELS_DIR/digits.onnx" --random 2 --expect y.npz --json
+    [ "$status" -eq 1 ]
+    python3 -c 'import json, sys; assert not json.loads(sys.argv[1])["expect"][0]["equal"]' "$output"
+}
+
+@test "-q keeps warnings back, not errors" {
+    fails 5 "nix.npy" ort-run "$FX/chain.onnx" -q --stack nix.npy
+    mkdir -p folder
+    fails 5 "labels.txt" ort-tensor "$FX/x.npy" -q --top 1 --labels labels.txt
+}
