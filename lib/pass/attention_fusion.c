@@ -160,7 +160,8 @@ static ort_status part_result(ort_pass_context *c, ort_id result, ort_id parted,
 ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
                                  ort_id *outputs, ort_error *err)
 {
-    outputs[0] = a->parted == ORT_ID_NONE ? a->root->outputs[0] : ort_graph_add_value(c->graph, "");
+    bool last = a->parted == ORT_ID_NONE && a->empty == ORT_ID_NONE;
+    outputs[0] = last ? a->root->outputs[0] : ort_graph_add_value(c->graph, "");
     if (outputs[0] == ORT_ID_NONE)
         return ort_error_memory(err, sizeof *outputs);
     const ort_node *root = a->root, *softmax = a->core[a->core_count > 1 ? 1 : 0];
@@ -169,8 +170,14 @@ ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, or
     for (int i = 0; i < a->core_count; i++)
         ort_graph_remove_node(c->graph, a->core[i]);
     ORT_TRY(ort_edit_add_node(c->graph, spec, NULL, err));
+    ort_id result = outputs[0];
+    if (a->empty != ORT_ID_NONE) {
+        ort_id zeroed = a->parted == ORT_ID_NONE ? root->outputs[0] : ORT_ID_NONE;
+        ORT_TRY(ort_attention_zero_empty(c, a->empty, result, &zeroed, err));
+        result = zeroed;
+    }
     if (a->parted != ORT_ID_NONE)
-        ORT_TRY((a->steps ? ort_attention_part_steps : part_result)(c, outputs[0], a->parted, err));
+        ORT_TRY((a->steps ? ort_attention_part_steps : part_result)(c, result, a->parted, err));
     for (int i = 0; i < a->around_count; i++)
         if (!a->around[i]->removed && unread(c->graph, a->around[i]))
             ort_graph_remove_node(c->graph, a->around[i]);
@@ -224,12 +231,12 @@ static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
         return "MultiHeadAttention would fit if it were float";
     if (a->softcap > 0)
         return "MultiHeadAttention has no softcap";
-    if (a->guarded && !ort_attention_masks_finitely(c, a))
-        return "MultiHeadAttention would fit if its mask were known to be finite";
+    if (a->open && !ort_attention_empty_fits(c, a))
+        return "MultiHeadAttention would fit if its mask were finite, or one for all heads";
     return NULL;
 }
 
-static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_error *err)
+static ort_status write_multi(ort_pass_context *c, ort_attention *a, ort_error *err)
 {
     ort_id inputs[8] = {a->q, a->k, a->v, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, a->past_k,
                         a->past_v};
@@ -244,6 +251,8 @@ static ort_status write_multi(ort_pass_context *c, const ort_attention *a, ort_e
                                       .f = (float)a->keys.low};
     ORT_TRY(ort_attention_write_keys(c, a, &inputs[4], err));
     ORT_TRY(ort_attention_mask(c, a, &inputs[5], err));
+    if (a->open)
+        ORT_TRY(ort_attention_find_empty(c, inputs[5], &a->empty, err));
     if (inputs[5] != ORT_ID_NONE)
         ORT_TRY(ort_attention_full_rows(c, a->q, false, &inputs[5], err));
     bool packed;
@@ -317,7 +326,9 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     *changes += done;
     if (done)
         return ORT_OK;
-    (void)ort_attention_take_keys(c, a);
+    a->open = ort_attention_has_empty(c, a);
+    if (!a->open)
+        (void)ort_attention_take_keys(c, a);
     plain = *a;
     const char *why = multi_fits(c, a);
     int opset = why ? 0 : ort_pass_opset(c, a->root, MS, "MultiHeadAttention", 1);
@@ -326,7 +337,8 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     if (!opset)
         return ORT_OK;
     (void)ort_attention_uncache(c, a);
-    (void)ort_attention_is_causal(c, a);
+    if (!a->open)
+        (void)ort_attention_is_causal(c, a);
     done = ort_attention_join(c->graph, a) && a->q_heads == a->kv_heads;
     if (!done) {
         *a = plain; /* with a cache the new keys must have their heads together */
@@ -382,7 +394,7 @@ static bool read_attention(ort_node *node, ort_attention *a)
     *a = (ort_attention){.root = node, .q = in[0], .k = in[1], .v = in[2], .masks = {in[3]},
                          .mask_count = in[3] != ORT_ID_NONE, .window = ORT_ID_NONE,
                          .keep = ORT_ID_NONE, .fill = ORT_ID_NONE, .parted = ORT_ID_NONE,
-                         .keys = {.id = ORT_ID_NONE},
+                         .keys = {.id = ORT_ID_NONE}, .empty = ORT_ID_NONE,
                          .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,

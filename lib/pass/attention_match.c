@@ -474,8 +474,8 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
                          .keys = {.id = ORT_ID_NONE},
                          .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
-                         .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE, .core = {root},
-                         .core_count = 1};
+                         .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE,
+                         .empty = ORT_ID_NONE, .core = {root}, .core_count = 1};
     ort_node *softmax = unguarded(&w, ort_edit_producer(c->graph, root->inputs[0]));
     if (!ort_edit_is(softmax, ONNX, "Softmax"))
         return false;

@@ -46,6 +46,8 @@ typedef struct ort_attention {
     bool joined;   /* one query: the root gives [B,1,H*E] */
     bool causal;
     bool guarded; /* rows without any key give 0, not NaN */
+    bool open;    /* guarded, and there may be such rows, which the operator doesn't zero */
+    ort_id empty; /* written then: true of those, [b,S,1] or what broadcasts to it; or NONE */
     bool settled; /* an Attention that is there, whose mask means what the operator makes of it */
     /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
      * somebody else reads them, the nearest to the result first. */
@@ -90,6 +92,19 @@ bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_att
 
 /* Are q, k and v, which `scores` and a->root multiply, with steps first? Then they are found. */
 bool ort_attention_read_steps(const ort_graph *graph, ort_attention *a, const ort_node *scores);
+
+/* ---- rows without any key */
+
+/* Is it guarded, and may there be such rows? */
+bool ort_attention_has_empty(const ort_pass_context *context, const ort_attention *a);
+/* Can they be told from the masks, as rows of [B,S,H*E]? */
+bool ort_attention_empty_fits(const ort_pass_context *context, const ort_attention *a);
+/* a->empty, from all that is summed onto the scores. */
+ort_status ort_attention_find_empty(ort_pass_context *context, ort_id mask, ort_id *empty,
+                                    ort_error *err);
+/* The result with zeros there, under the name *zeroed, or a new one. */
+ort_status ort_attention_zero_empty(ort_pass_context *context, ort_id empty, ort_id result,
+                                    ort_id *zeroed, ort_error *err);
 
 /* ---- one query, H and D being known */
 

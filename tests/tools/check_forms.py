@@ -422,9 +422,9 @@ def attention_of_padding(g):
 
 # ---- decoders
 
-def guarded_decoder(g):
+def guarded_decoder(g, padded=False):
     """scaled_dot_product_attention as torch.onnx.export(dynamo=True) writes it: keys are turned
-    while heads are folded, and rows without a key give 0."""
+    while heads are folded, and rows without a key give 0. Where it is padded there are some."""
     x = g.input("x", ["batch", "seq", 32])
     heads = [g.op("Transpose", g.op("Reshape", g.op("MatMul", x, g.weight(32, 32)),
                                     g.ints(0, 0, 4, 8)), perm=[0, 2, 1, 3]) for _ in range(3)]
@@ -438,7 +438,12 @@ def guarded_decoder(g):
     row = g.op("Range", g.const(0, np.int64), g.op("Squeeze", seq), g.const(1, np.int64))
     column, line = g.op("Unsqueeze", row, g.ints(0)), g.op("Unsqueeze", row, g.ints(1))
     after = g.op("LessOrEqual", column, line)
-    low = g.op("Where", after, g.const(0), g.const(np.finfo(np.float32).min))
+    if padded:
+        tokens = g.op("Cast", g.input("mask", ["batch", "seq"], 2), to=TensorProto.BOOL)
+        after = g.op("And", after, g.op("Unsqueeze", tokens, g.ints(1, 2)))
+        g.feeds["mask"][0] = [0, 0, 1, 1, 0]
+    low = g.op("Where", after, g.const(0), g.const(-np.inf if padded else
+                                                   np.finfo(np.float32).min))
     root = g.const(8 ** -0.25)
     p = g.op("Softmax", g.op("Add", g.op("MatMul", g.op("Mul", q, root), g.op("Mul", turned, root)),
                              low), axis=-1)
@@ -454,6 +459,16 @@ def guarded_attention(g):
 @form("MultiHeadAttention", "!Softmax", "!IsNaN", opset=18, contrib=True)
 def guarded_attention_contrib(g):
     return guarded_decoder(g)
+
+
+@form("MultiHeadAttention", "!Softmax", "!IsNaN", opset=18, contrib=True)
+def guarded_attention_of_padding_contrib(g):
+    return guarded_decoder(g, True)
+
+
+@form("MultiHeadAttention", "!Softmax", "!IsNaN", contrib=True)
+def guarded_attention_of_padding_contrib_old(g):
+    return guarded_decoder(g, True)
 
 
 @form("RotaryEmbedding", "!Neg", opset=23)

@@ -127,6 +127,9 @@ static void lowest(test_state *test)
     JOINED("(MatMul (Where (IsNaN p) 0.0 p) " HEADS("v") ")")
 #define NO_KEYS "(Trilu (Expand (Log 0.0) [3 3]) @0)"
 
+#define SOME_KEYS                                                                                  \
+    "(Log (Cast (Greater (Unsqueeze (Slice x [0] [3] [2]) [1]) 0.0) to=1))"
+
 static void guarded(test_state *test)
 {
     const fusion list[] = {
@@ -134,7 +137,11 @@ static void guarded(test_state *test)
         {GUARDED("#m:3,3"), "2,3,24", 17, CONTRIB, "!Where", -1, 1e-5},
         {GUARDED(NO_KEYS), "2,3,24", 23, 0, "!Where", 4, 1e-5},
         {GUARDED(NO_KEYS), "2,3,24", 14, SESSION, "!Where", -1, 1e-5},
+        {GUARDED(NO_KEYS), "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
         {GUARDED(NO_KEYS), "2,3,24", 17, CONTRIB, "Where", -1, 1e-5},
+        {GUARDED(SOME_KEYS), "n,3,24", 13, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {GUARDED(SOME_KEYS), "n,3,24", 18, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {GUARDED(SOME_KEYS), "n,3,24", 18, CONTRIB, "Where", -1, 1e-5},
         {GUARDED("(Slice (Where (Greater x 0.0) 0.0 " LOW ") [0] [3] [2])"), "2,3,24", 17, CONTRIB,
          "!Softmax", -1, 1e-5},
         {GUARDED("(Slice x [0] [3] [2])"), "2,3,24", 17, CONTRIB, "Softmax", -1, 1e-5},
