@@ -211,18 +211,27 @@ static ort_node *joined(const ort_graph *graph, ort_id id)
                : NULL;
 }
 
+/* Is this the node that makes [B,S,E] of the one head `id`, [B,1,S,E]? */
+static bool is_one_joined(const ort_graph *graph, ort_id id, const ort_node *node)
+{
+    return (ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Squeeze")) &&
+           node->inputs[0] == id && ort_attention_ranked(graph, node->outputs[0], 3) &&
+           same_but(type_of(graph, node->outputs[0]), type_of(graph, id), 1);
+}
+
 bool ort_attention_join_result(const ort_graph *graph, ort_attention *a)
 {
     ort_node *transpose = ort_edit_only_reader(graph, a->root->outputs[0]);
     ort_node *row = ort_attention_row_joined(graph, a->root->outputs[0]);
     if (a->joined)
         return true;
-    if (row && a->core_count < ORT_ATTENTION_CORE) {
-        a->core[a->core_count++] = a->root = row;
+    if (a->core_count + 2 > ORT_ATTENTION_CORE)
+        return false;
+    if (row || is_one_joined(graph, a->root->outputs[0], transpose)) {
+        a->core[a->core_count++] = a->root = row ? row : transpose;
         return true;
     }
-    if (!ort_attention_has_perm(transpose, heads_first, 4) ||
-        a->core_count + 2 > ORT_ATTENTION_CORE)
+    if (!ort_attention_has_perm(transpose, heads_first, 4))
         return false;
     const ort_type *parts = type_of(graph, transpose->outputs[0]);
     ort_node *reshape = joined(graph, transpose->outputs[0]);

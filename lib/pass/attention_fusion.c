@@ -21,6 +21,29 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 
 /* ---- nodes on the way to the operator's inputs */
 
+/* q times a->head_scale, which a product with k is as well. */
+static ort_status scale_heads(ort_pass_context *c, ort_attention *a, ort_error *err)
+{
+    ort_id inputs[2] = {a->q, a->head_scale};
+    if (a->head_scale == ORT_ID_NONE)
+        return ORT_OK;
+    a->head_scale = ORT_ID_NONE;
+    return ort_edit_add_result(c->graph, "Mul", inputs, 2, NULL, 0, &a->q, err);
+}
+
+/* [B,T,D] as [B,1,T,D]. */
+static ort_status split_one(ort_pass_context *c, ort_id *id, ort_error *err)
+{
+    static const int64_t one = 1;
+    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = &one, .count = 1};
+    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
+    ort_id inputs[2] = {*id};
+    if (listed)
+        ORT_TRY(ort_constant_list(c->graph, &one, 1, &inputs[1], err));
+    return ort_edit_add_result(c->graph, "Unsqueeze", inputs, listed ? 2 : 1, &axes, !listed, id,
+                               err);
+}
+
 static ort_status keys_of(ort_pass_context *c, const ort_attention *a, ort_id *k, ort_error *err)
 {
     static const int64_t order[4] = {0, 2, 1, 3};
@@ -28,6 +51,8 @@ static ort_status keys_of(ort_pass_context *c, const ort_attention *a, ort_id *k
     *k = a->k;
     if (!a->k_is_rows || a->kv_heads)
         return ORT_OK;
+    if (type_of(c, a->k)->rank == 3)
+        return split_one(c, k, err);
     return ort_edit_add_result(c->graph, "Transpose", &a->k, 1, &perm, 1, k, err);
 }
 
@@ -60,6 +85,9 @@ static ort_status ungroup(ort_pass_context *c, ort_attention *a, bool *done, ort
 /* k as [B,T,G*D]: it was read before its transposition, so that of the heads is missing. */
 static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *heads)
 {
+    *heads = 1;
+    if (ort_attention_ranked(graph, a->k, 3))
+        return a->k;
     ort_node *reshape = ort_edit_producer(graph, a->k);
     if (!ort_edit_is(reshape, ONNX, "Reshape") ||
         !ort_attention_ranked(graph, reshape->inputs[0], 3))
@@ -79,7 +107,7 @@ bool ort_attention_join(const ort_graph *graph, ort_attention *a)
 {
     ort_attention before = *a;
     int64_t heads[3] = {a->q_heads};
-    if (a->q_heads && !a->row)
+    if ((a->q_heads && !a->row) || a->head_scale != ORT_ID_NONE)
         return false;
     ort_id q = a->row ? a->q : ort_attention_unsplit(graph, a->q, &heads[0], a);
     ort_id k = a->k_is_rows ? unsplit_rows(graph, a, &heads[1])
@@ -103,7 +131,8 @@ static ort_status unpack(ort_pass_context *c, ort_attention *a, bool *done, ort_
 {
     ort_attention before = *a;
     int64_t heads = 0;
-    ort_id whole = a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE
+    ort_id whole = a->q_heads || a->k_is_rows || a->past_k != ORT_ID_NONE ||
+                           a->head_scale != ORT_ID_NONE
                        ? ORT_ID_NONE : ort_attention_packed(c->graph, a, &heads);
     *done = whole != ORT_ID_NONE && ort_attention_join_result(c->graph, a);
     if (!*done) {
@@ -285,6 +314,11 @@ static bool knows_heads(const ort_pass_context *c, ort_id id, int axis)
     return ort_dim_known(type_of(c, id)->dim[axis]) && ort_dim_known(type_of(c, id)->dim[3]);
 }
 
+static bool knows_rows(const ort_pass_context *c, ort_id k)
+{
+    return type_of(c, k)->rank == 3 || knows_heads(c, k, 2);
+}
+
 /* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. Where
  * the heads of q weren't split off (but normalized, scaled, cut), they are put together, and so are
  * those of k and v where k has rows first. */
@@ -294,10 +328,11 @@ static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done
     int64_t heads;
     if (a->q_heads || a->past_k != ORT_ID_NONE)
         return ORT_OK;
-    ort_id q = ort_attention_unsplit(c->graph, a->q, &heads, a);
+    ort_id q = a->head_scale == ORT_ID_NONE ? ort_attention_unsplit(c->graph, a->q, &heads, a)
+                                            : ORT_ID_NONE;
     bool apart = q == ORT_ID_NONE;
     *done = (!apart || knows_heads(c, a->q, 1)) &&
-            (!a->k_is_rows || (knows_heads(c, a->k, 2) && knows_heads(c, a->v, 1))) &&
+            (!a->k_is_rows || (knows_rows(c, a->k) && knows_heads(c, a->v, 1))) &&
             ort_attention_join_result(c->graph, a);
     if (!*done) {
         *a = before;
@@ -305,11 +340,13 @@ static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done
     }
     if (apart) {
         heads = type_of(c, a->q)->dim[1].size;
+        ORT_TRY(scale_heads(c, a, err));
         q = a->q;
         ORT_TRY(gather_heads(c, false, &q, err));
     }
     if (a->k_is_rows) {
-        ORT_TRY(gather_heads(c, true, &a->k, err));
+        if (type_of(c, a->k)->rank == 4)
+            ORT_TRY(gather_heads(c, true, &a->k, err));
         ORT_TRY(gather_heads(c, false, &a->v, err));
     }
     a->q = q;
@@ -366,6 +403,7 @@ static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_
     int opset = ort_pass_opset(c, a->root, ONNX, "Attention", 23);
     if (!opset)
         return fuse_multi(c, a, changes, err);
+    ORT_TRY(scale_heads(c, a, err));
     ORT_TRY(ungroup(c, a, &done, err));
     if (c->portable && ort_attention_masks_low(c->graph, a))
         (void)ort_attention_take_keys(c, a);
@@ -395,6 +433,7 @@ static bool read_attention(ort_node *node, ort_attention *a)
                          .mask_count = in[3] != ORT_ID_NONE, .window = ORT_ID_NONE,
                          .keep = ORT_ID_NONE, .fill = ORT_ID_NONE, .parted = ORT_ID_NONE,
                          .keys = {.id = ORT_ID_NONE}, .empty = ORT_ID_NONE,
+                         .head_scale = ORT_ID_NONE,
                          .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,

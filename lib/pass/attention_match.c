@@ -5,6 +5,7 @@
  *     Where(keep, s, low)  low so low that a score vanishes beside it
  *     c tanh(s / c)        softcap
  *     * scale, / scale     a constant; and on q, on k before or after its transposition
+ *     * scales             a constant for each head, which q is multiplied by instead
  *
  * Which operand of a sum is the product is found by trying both. Behind the Softmax there may be
  *
@@ -153,6 +154,30 @@ static bool read_folded(walk *w, ort_node *product)
     return true;
 }
 
+static bool is_one(ort_dim dim)
+{
+    return ort_dim_known(dim) && dim.size == 1;
+}
+
+/* Keys of one head that are transposed before it is split off: the Transpose 0,2,1 of a [B,T,D]
+ * whose result is reshaped to this [B,1,D,T]; or NULL. */
+static ort_node *turned_early(walk *w, ort_id id)
+{
+    static const int64_t swap[3] = {0, 2, 1};
+    ort_node *reshape = ort_edit_producer(w->graph, id);
+    if (!ort_edit_is(reshape, ONNX, "Reshape") && !ort_edit_is(reshape, ONNX, "Unsqueeze"))
+        return NULL;
+    ort_node *turn = ort_edit_producer(w->graph, unscaled(w, reshape->inputs[0]));
+    if (!ort_attention_has_perm(turn, swap, 3))
+        return NULL;
+    const ort_type *from = type_of(w, turn->outputs[0]), *to = type_of(w, id);
+    if (!is_one(to->dim[1]) || !ort_dim_equal(from->dim[0], to->dim[0]) ||
+        !ort_dim_equal(from->dim[1], to->dim[2]) || !ort_dim_equal(from->dim[2], to->dim[3]))
+        return NULL;
+    ort_attention_drop(w->a, reshape);
+    return turn;
+}
+
 static bool read_product(walk *w, ort_node *product)
 {
     static const int64_t swap[4] = {0, 1, 3, 2}, rows[4] = {0, 2, 3, 1};
@@ -167,8 +192,10 @@ static bool read_product(walk *w, ort_node *product)
         return false;
     }
     a->q = unscaled(w, product->inputs[0]);
-    ort_node *t = ort_edit_producer(w->graph, unscaled(w, product->inputs[1]));
-    a->k_is_rows = ort_attention_has_perm(t, rows, 4);
+    ort_id turned = unscaled(w, product->inputs[1]);
+    ort_node *early = turned_early(w, turned);
+    ort_node *t = early ? early : ort_edit_producer(w->graph, turned);
+    a->k_is_rows = early || ort_attention_has_perm(t, rows, 4);
     if (!a->k_is_rows && !ort_attention_has_perm(t, swap, 4)) {
         a->why = "the keys aren't transposed, or in another way";
         return false;
@@ -206,11 +233,41 @@ static bool read_softcap(walk *w, ort_node *tanh, const ort_node *mul, double ca
     return read_scores(w, div->inputs[slot], div, depth);
 }
 
+/* Factors for each head, [H,1,1]: the slot of what they multiply; -1: it isn't that. */
+static int head_scaled(const walk *w, const ort_node *node)
+{
+    const ort_type *scores = type_of(w, node->outputs[0]);
+    if (!ort_edit_is(node, ONNX, "Mul") || scores->kind != ORT_TYPE_TENSOR || scores->rank < 4)
+        return -1;
+    for (int slot = 0; slot < 2; slot++) {
+        const ort_tensor *t = ort_edit_constant(w->graph, node, 1 - slot);
+        int rank = t ? t->shape.rank : 0;
+        if (rank >= 3 && rank <= 4 && t->shape.dim[rank - 3] > 1 &&
+            ort_tensor_count(t) == t->shape.dim[rank - 3])
+            return slot;
+    }
+    return -1;
+}
+
+static bool read_head_scaled(walk *w, ort_node *node, int slot, int depth)
+{
+    if (w->a->head_scale != ORT_ID_NONE || w->a->softcap > 0)
+        return false;
+    w->a->head_scale = node->inputs[1 - slot];
+    return read_scores(w, node->inputs[slot], node, depth);
+}
+
+/* Has a factor been read, which a sum or condition further inside would be multiplied by? */
+static bool is_scaled(const ort_attention *a)
+{
+    return a->scale != 1 || a->softcap > 0 || a->head_scale != ORT_ID_NONE;
+}
+
 static bool read_scaled(walk *w, ort_node *node, int slot, double factor, int depth)
 {
     ort_node *inner = ort_edit_producer(w->graph, node->inputs[slot]);
     if (ort_edit_is(inner, ONNX, "Tanh"))
-        return w->a->scale == 1 && read_softcap(w, inner, node, factor, depth);
+        return !is_scaled(w->a) && read_softcap(w, inner, node, factor, depth);
     w->a->scale *= factor;
     return read_scores(w, node->inputs[slot], node, depth);
 }
@@ -220,7 +277,7 @@ static bool read_sum(walk *w, ort_node *node, int depth)
     ort_attention before = *w->a;
     ort_id unfolded = w->unfolded;
     bool apart = ort_attention_ranked(w->graph, node->outputs[0], 5);
-    if (before.mask_count == ORT_ATTENTION_MASKS || before.scale != 1 || before.softcap > 0 ||
+    if (before.mask_count == ORT_ATTENTION_MASKS || is_scaled(&before) ||
         (apart && before.window != ORT_ID_NONE))
         return false; /* a mask inside of the scale or softcap */
     for (int slot = 0; slot < 2; slot++) {
@@ -243,7 +300,7 @@ static bool read_sum(walk *w, ort_node *node, int depth)
 static bool read_where(walk *w, ort_node *node, int depth)
 {
     double low;
-    if (w->a->keep != ORT_ID_NONE || w->a->scale != 1 || w->a->softcap > 0)
+    if (w->a->keep != ORT_ID_NONE || is_scaled(w->a))
         return false;
     for (int slot = 1; slot < 3; slot++)
         if (number_at(w->graph, node, 3 - slot, &low)) {
@@ -294,6 +351,8 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
         return read_product(w, node);
     if (slot >= 0)
         return read_scaled(w, node, slot, factor, depth + 1);
+    if ((slot = head_scaled(w, node)) >= 0)
+        return read_head_scaled(w, node, slot, depth + 1);
     if (ort_edit_is(node, ONNX, "Add"))
         return read_sum(w, node, depth + 1);
     if (ort_edit_is(node, ONNX, "Reshape"))
@@ -376,6 +435,13 @@ static ort_type unfolded_scores(const walk *w, const ort_type *scores)
     return type;
 }
 
+static bool scales_heads(const walk *w, const ort_type *q)
+{
+    const ort_type *scales = type_of(w, w->a->head_scale);
+    return scales->dtype == q->dtype &&
+           ort_dim_equal(scales->dim[scales->rank - 3], q->dim[1]);
+}
+
 static const char *check(const walk *w, const ort_type *given)
 {
     const ort_attention *a = w->a;
@@ -386,9 +452,12 @@ static const char *check(const walk *w, const ort_type *given)
         return "the scores aren't unfolded to the batch and heads of q";
     if (a->row && !a->joined)
         return "the heads of the result aren't put together as those of q were split off";
-    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || v->kind != ORT_TYPE_TENSOR)
+    bool bare = a->k_is_rows && k->rank == 3;
+    if (q->rank != 4 || (k->rank != 4 && !bare) || v->rank != 4 || v->kind != ORT_TYPE_TENSOR)
         return "q, k and v don't have four dimensions";
-    if (!same_heads(q, 1, k, a->k_is_rows ? 2 : 1) || !same_heads(q, 1, v, 1))
+    bool same = bare ? is_one(q->dim[1]) && ort_dim_equal(q->dim[0], k->dim[0])
+                     : same_heads(q, 1, k, a->k_is_rows ? 2 : 1);
+    if (!same || !same_heads(q, 1, v, 1))
         return "batch or heads of q, k and v may differ";
     for (int i = 0; i < a->mask_count; i++)
         if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype))
@@ -399,6 +468,8 @@ static const char *check(const walk *w, const ort_type *given)
         return "the condition isn't one that broadcasts onto the scores";
     if (a->keep != ORT_ID_NONE && a->window != ORT_ID_NONE)
         return "it has a mask of windows and a condition";
+    if (a->head_scale != ORT_ID_NONE && (a->row || !scales_heads(w, q)))
+        return "the scales aren't one for each head";
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
 
@@ -415,6 +486,8 @@ static const char *check_steps(const ort_pass_context *c, const walk *w)
     for (int i = 0; i < a->mask_count; i++)
         if (!mask_fits(type_of(w, a->masks[i]), &scores, q->dtype))
             return "the mask isn't one of keys, nor one that broadcasts onto the scores";
+    if (a->head_scale != ORT_ID_NONE)
+        return "heads of steps are scaled one by one";
     if (a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE || w->unfolded != ORT_ID_NONE)
         return "the mask isn't one of keys, nor one that broadcasts onto the scores";
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
@@ -471,6 +544,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
     walk w = {c->graph, a, ORT_ID_NONE, ORT_ID_NONE};
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
                          .window = ORT_ID_NONE, .fill = ORT_ID_NONE, .scale = 1,
+                         .head_scale = ORT_ID_NONE,
                          .keys = {.id = ORT_ID_NONE},
                          .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,

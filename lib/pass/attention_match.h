@@ -26,7 +26,7 @@ typedef struct ort_attention_keys { /* which keys count */
 typedef struct ort_attention {
     ort_node *root;        /* gives the result */
     ort_id q, k, v;        /* [B,H,S,D], [B,G,T,D], [B,G,T,E], H a multiple of G; rows: see below */
-    bool k_is_rows;        /* k is [B,T,G,D] */
+    bool k_is_rows;        /* k is [B,T,G,D], or [B,T,D] of one head */
     ort_id masks[ORT_ATTENTION_MASKS]; /* summed onto the scores */
     int mask_count;
     ort_id window; /* another, [1,n,1 or H,S,T] or [n,...]: of scores as [B/n,n,H,S,T]; or NONE */
@@ -36,6 +36,7 @@ typedef struct ort_attention {
     bool keep_is_inverse;  /* the number stands where the condition holds */
     ort_attention_keys keys; /* taken out of masks or keep */
     double scale, softcap; /* softcap 0: none */
+    ort_id head_scale;     /* a constant [H,1,1], another factor of the scores; or ORT_ID_NONE */
     ort_dim T;             /* keys, past ones included */
     ort_id past_k, past_v; /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
     ort_id present_k, present_v;       /* their concatenations with k and v */

@@ -25,20 +25,19 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
     return &c->graph->values.data[id]->fact.type;
 }
 
-/* Which dimension of `narrow` is a run of two or more of `wide`? All others are equal. */
-static bool read_fold(const ort_type *wide, const ort_type *narrow, fold *f)
+/* Is dimension `axis` of `narrow` a run of two or more of `wide`? All others are equal. Where a
+ * size is 1 or comes twice, it may be so of several. */
+static bool read_fold(const ort_type *wide, const ort_type *narrow, int axis, fold *f)
 {
-    int front = 0, back = 0;
     if (wide->kind != ORT_TYPE_TENSOR || narrow->kind != ORT_TYPE_TENSOR || narrow->rank < 2 ||
         wide->rank <= narrow->rank)
         return false;
-    while (front < narrow->rank - 1 && ort_dim_equal(wide->dim[front], narrow->dim[front]))
-        front++;
-    while (back < narrow->rank - 1 - front &&
-           ort_dim_equal(wide->dim[wide->rank - 1 - back], narrow->dim[narrow->rank - 1 - back]))
-        back++;
-    *f = (fold){front, wide->rank - narrow->rank + 1};
-    return front + back == narrow->rank - 1;
+    int more = wide->rank - narrow->rank;
+    *f = (fold){axis, more + 1};
+    for (int d = 0; d < narrow->rank; d++)
+        if (d != axis && !ort_dim_equal(wide->dim[d < axis ? d : d + more], narrow->dim[d]))
+            return false;
+    return true;
 }
 
 /* The transposition of the unfolded dimensions; false: `out` doesn't unfold them as they were. */
@@ -88,6 +87,18 @@ static ort_status squeeze_first(ort_pass_context *c, ort_id *id, ort_error *err)
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
+/* The transposition of `in` that folding to `narrow`, `perm` and unfolding to `out` is. */
+static bool read_turn(const ort_type *in, const ort_type *narrow, const int64_t *perm,
+                      const ort_type *out, int64_t wide_perm[ORT_MAX_RANK])
+{
+    fold f;
+    for (int axis = 0; axis < narrow->rank; axis++)
+        if (read_fold(in, narrow, axis, &f) &&
+            read_unfolded(in, &f, perm, narrow->rank, out, wide_perm))
+            return true;
+    return false;
+}
+
 static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *transpose, int *changes,
                          ort_error *err)
 {
@@ -95,13 +106,12 @@ static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *trans
     size_t count;
     const int64_t *perm = ort_node_ints(transpose, "perm", &count);
     int64_t wide_perm[ORT_MAX_RANK];
-    fold f;
     if (!ort_edit_is(first, ONNX, "Reshape") || !perm)
         return ORT_OK;
     const ort_type *given = type_of(c, first->inputs[0]), *narrow = type_of(c, first->outputs[0]);
     const ort_type bare = bare_of(given, type_of(c, reshape->outputs[0])), *in = &bare;
-    if (narrow->rank != (int)count || !read_fold(in, narrow, &f) ||
-        !read_unfolded(in, &f, perm, (int)count, type_of(c, reshape->outputs[0]), wide_perm)) {
+    if (narrow->rank != (int)count ||
+        !read_turn(in, narrow, perm, type_of(c, reshape->outputs[0]), wide_perm)) {
         if (in->rank > narrow->rank && in->rank == type_of(c, reshape->outputs[0])->rank)
             ort_pass_note(c, reshape, "dimensions aren't known to be unfolded as they were folded");
         return ORT_OK;

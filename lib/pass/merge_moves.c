@@ -183,14 +183,14 @@ static ort_status merge_reshapes(ort_pass_context *c, ort_node *node, int *chang
     int64_t list[ORT_MAX_RANK];
     if (!keeps_order(graph, first))
         return ORT_OK;
+    if (undo(graph, first, node)) {
+        ++*changes;
+        return ORT_OK;
+    }
     if (absolute(graph, node)) {
         ort_node_set_input(graph, node, 0, first->inputs[0]);
         ++*changes;
         return ort_node_infer(graph, node, err);
-    }
-    if (undo(graph, first, node)) {
-        ++*changes;
-        return ORT_OK;
     }
     const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
     if (ort_edit_only_reader(graph, first->outputs[0]) != node ||

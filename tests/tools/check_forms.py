@@ -657,6 +657,74 @@ def step_across_folded_onnx(g):
     return step(g, True, True)
 
 
+def cosine(g):
+    """Windows of rows that are normed, scaled for each head (Swin v2)."""
+    x = g.input("x", ["batch", 9, 16])
+    qkv = g.op("Add", g.op("MatMul", x, g.weight(16, 48)), g.weight(48))
+    qkv = g.op("Transpose", g.op("Reshape", qkv, g.ints(-1, 9, 3, 2, 8)), perm=[2, 0, 3, 1, 4])
+    q, k, v = (g.op("Gather", qkv, g.const(i, np.int64), axis=0) for i in range(3))
+    q, k = (g.op("Div", h, g.op("Clip", g.op("ReduceL2", h, axes=[-1], keepdims=1), g.const(1e-12)))
+            for h in (q, k))
+    scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
+    scale = g.op("Exp", g.op("Clip", g.weight(2, 1, 1), "", g.const(4.6)))
+    scores = g.op("Add", g.op("Mul", scores, scale), g.weight(1, 2, 9, 9))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(-1, 9, 16))
+    return [g.op("MatMul", y, g.weight(16, 16))]
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def cosine_attention(g):
+    return cosine(g)
+
+
+def one_head(g, turn):
+    """Keys and values of fewer rows (PVT, SegFormer), or of as many (VAE)."""
+    x = g.input("x", ["batch", 12, 16])
+    q, k, v = (g.op("Add", g.op("MatMul", x, g.weight(16, 16)), g.weight(16)) for _ in range(3))
+    q, k, v = (g.op("Transpose", g.op("Reshape", h, g.ints(0, -1, 1, 16)), perm=[0, 2, 1, 3])
+               for h in (q, k, v))
+    if turn:
+        k = g.op("Transpose", g.op("Reshape", k, g.ints(-1, 12, 16)), perm=[0, 2, 1])
+        k = g.op("Reshape", k, g.ints(-1, 1, 16, 12))
+    else:
+        k = g.op("Transpose", k, perm=[0, 1, 3, 2])
+    scores = g.op("Mul", g.op("MatMul", q, k), g.const(0.25))
+    y = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    return [g.op("MatMul", g.op("Reshape", y, g.ints(-1, 12, 16)), g.weight(16, 16))]
+
+
+@form("Attention", "!Softmax", "!Transpose", contrib=True)
+def attention_of_one_head(g):
+    return one_head(g, False)
+
+
+@form("Attention", "!Softmax", "!Transpose", opset=23)
+def attention_of_one_head_turned(g):
+    return one_head(g, True)
+
+
+@form("Attention", "!Softmax", "!Transpose", contrib=True)
+def attention_of_one_head_turned_contrib(g):
+    return one_head(g, True)
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
+def attention_of_one_row(g):
+    """The row of the class asks all (XCiT, CaiT)."""
+    x = g.input("x", ["batch", 9, 16])
+    row = g.op("Gather", x, g.const(0, np.int64), axis=1)
+    q = g.op("Unsqueeze", g.op("Gemm", row, g.weight(16, 16), g.weight(16)), g.ints(1))
+    q = g.op("Transpose", g.op("Reshape", q, g.ints(-1, 1, 2, 8)), perm=[0, 2, 1, 3])
+    k, v = (g.op("Reshape", g.op("MatMul", x, g.weight(16, 16)), g.ints(-1, 9, 2, 8))
+            for _ in range(2))
+    scores = g.op("MatMul", g.op("Mul", q, g.const(8 ** -0.5)),
+                  g.op("Transpose", k, perm=[0, 2, 3, 1]))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), g.op("Transpose", v, perm=[0, 2, 1, 3]))
+    y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(-1, 1, 16))
+    return [g.op("MatMul", y, g.weight(16, 16))]
+
+
 # ---- running
 
 def run(name, scratch):

@@ -80,6 +80,70 @@ static void normed_heads(test_state *test)
     ALL(list);
 }
 
+/* One head, which a Reshape splits off; keys that are turned before; one row of queries. */
+#define SINGLE(name) "(Unsqueeze " name "x [1])"
+#define TOGETHER "[0 -1 8]"
+#define ONE_CORE(keys, shape)                                                                      \
+    QKV "y = (Reshape (MatMul (Softmax (Mul (MatMul " SINGLE("q") " " keys ") 0.3)) "              \
+    SINGLE("v") ") " shape ")"
+#define KEYS_OF_ONE "(Transpose " SINGLE("k") " perm=0,1,3,2,)"
+#define TURNED_EARLY "(Unsqueeze (Transpose kx perm=0,2,1,) [1])"
+#define NORMED_ONE                                                                                 \
+    QKV "y = (Reshape (MatMul (Softmax (MatMul (Relu " SINGLE("q") ") " TURNED_EARLY ")) (Relu "   \
+    SINGLE("v") ")) " TOGETHER ")"
+#define ROW_CORE(shape)                                                                            \
+    "qx = (MatMul (Slice x [0] [1] [1]) #wq:24,8); " PROJECTED("k") PROJECTED("v")                 \
+    "y = (Reshape (MatMul (Softmax (MatMul (Reshape qx [0 2 1 4]) " KEYS ")) " HEADS("v") ") "     \
+    shape ")"
+
+static void one_head(test_state *test)
+{
+    const fusion list[] = {
+        {ONE_CORE(KEYS_OF_ONE, TOGETHER), "n,m,24", 23, 0, "Attention", 4, 1e-5},
+        {ONE_CORE(KEYS_OF_ONE, TOGETHER), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        {ONE_CORE(TURNED_EARLY, TOGETHER), "n,m,24", 23, 0, "Attention", 4, 1e-5},
+        {ONE_CORE(TURNED_EARLY, TOGETHER), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        {QKV "y = (Squeeze (MatMul (Softmax (MatMul " SINGLE("q") " " TURNED_EARLY ")) " SINGLE("v")
+         ") [1])", "2,3,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        /* heads of q that aren't split off: normed */
+        {NORMED_ONE, "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {NORMED_ONE, "2,3,24", 23, 0, "Attention", -1, 1e-5},
+        /* another shape, and keys whose rows become heads */
+        {ONE_CORE(TURNED_EARLY, "[0 4 -1]"), "2,3,24", 17, CONTRIB, "!MultiHeadAttention", -1,
+         1e-5},
+        {QKV "y = (MatMul (Softmax (MatMul (Reshape qx [0 8 3 1]) (Unsqueeze (Transpose kx "
+         "perm=0,2,1,) [2]))) (Reshape vx [0 8 3 1]))", "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {ROW_CORE("[0 1 8]"), "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {ROW_CORE("[0 1 8]"), "2,3,24", 23, 0, "!Softmax", -1, 1e-5},
+        {ROW_CORE("[0 8 1]"), "2,3,24", 17, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* A scale for each head, as of cosine attention. */
+#define SCALED_BY(scales, mask)                                                                    \
+    CORE("(Add (Mul (MatMul " HEADS("q") " " KEYS ") " scales ") " mask ")")
+
+static void scaled_heads(test_state *test)
+{
+    const fusion list[] = {
+        {QKV SCALED_BY("#s:2,1,1", "#m:2,3,3"), "2,3,24", 23, 0, "Attention", -1, 1e-5},
+        {QKV SCALED_BY("#s:1,2,1,1", "#m:1,1,3,3"), "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1,
+         1e-5},
+        {QKV CORE("(Mul #s:2,1,1 " SCORES ")"), "n,m,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
+        /* of rows, of keys, on a sum, twice */
+        {QKV SCALED_BY("#s:3,1", "#m:2,3,3"), "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV SCALED_BY("#s:2,1,3", "#m:2,3,3"), "2,3,24", 23, 0, "!Attention", -1, 1e-5},
+        {QKV CORE("(Mul (Add " SCORES " #m:3,3) #s:2,1,1)"), "2,3,24", 23, 0, "!Attention", -1,
+         1e-5},
+        {QKV CORE("(Mul (Where (Greater #c:3,3 0.0) " LOW " " SCORES ") #s:2,1,1)"), "2,3,24", 23,
+         0, "!Attention", -1, 1e-5},
+        {QKV CORE("(Mul (Mul (Tanh (Div " SCORES " 5.0)) 5.0) #s:2,1,1)"), "2,3,24", 23, 0,
+         "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* A condition before a mask, and after it. Numbers of #m are small: every row has a key. */
 #define KEEP_ONE(scores)                                                                           \
     "(Where (Cast (Trilu (Expand 1.0 [3 3]) @0 upper=0) to=9) " scores " " LOW ")"
@@ -649,6 +713,8 @@ int main(void)
     RUN(test, scales);
     RUN(test, masks);
     RUN(test, normed_heads);
+    RUN(test, one_head);
+    RUN(test, scaled_heads);
     RUN(test, masks_and_conditions);
     RUN(test, lowest);
     RUN(test, guarded);

@@ -103,6 +103,9 @@ static void folded_transposes(test_state *test)
          "Reshape t back -> u; Neg u -> y; out y", "Transpose Neg"},
         {"in x 2,3,4,5; i fold 2,-1,5; i back 5,3,4,2; Reshape x fold -> r;"
          "Transpose r -> t perm=2,1,0; Reshape t back -> u; Neg u -> y; out y", "Transpose Neg"},
+        /* which dimension is folded is ambiguous */
+        {"in x 2,1,3,5; i fold -1,3,5; i back 2,1,5,3; Reshape x fold -> r;"
+         "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; out y", "Transpose Neg"},
         /* a row of more: its 1 goes before; not where it is elsewhere */
         {"in x 1,2,3,4,5; i fold -1,4,5; i back 2,3,5,4; Reshape x fold -> r;"
          "Transpose r -> t perm=0,2,1; Reshape t back -> u; Neg u -> y; out y",
