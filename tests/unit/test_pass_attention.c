@@ -81,16 +81,16 @@ static void normed_heads(test_state *test)
 }
 
 /* One head, which a Reshape splits off; keys that are turned before; one row of queries. */
-#define SINGLE(name) "(Unsqueeze " name "x [1])"
+#define LONE(name) "(Unsqueeze " name "x [1])"
 #define TOGETHER "[0 -1 8]"
 #define ONE_CORE(keys, shape)                                                                      \
-    QKV "y = (Reshape (MatMul (Softmax (Mul (MatMul " SINGLE("q") " " keys ") 0.3)) "              \
-    SINGLE("v") ") " shape ")"
-#define KEYS_OF_ONE "(Transpose " SINGLE("k") " perm=0,1,3,2,)"
+    QKV "y = (Reshape (MatMul (Softmax (Mul (MatMul " LONE("q") " " keys ") 0.3)) "                \
+    LONE("v") ") " shape ")"
+#define KEYS_OF_ONE "(Transpose " LONE("k") " perm=0,1,3,2,)"
 #define TURNED_EARLY "(Unsqueeze (Transpose kx perm=0,2,1,) [1])"
 #define NORMED_ONE                                                                                 \
-    QKV "y = (Reshape (MatMul (Softmax (MatMul (Relu " SINGLE("q") ") " TURNED_EARLY ")) (Relu "   \
-    SINGLE("v") ")) " TOGETHER ")"
+    QKV "y = (Reshape (MatMul (Softmax (MatMul (Relu " LONE("q") ") " TURNED_EARLY ")) (Relu "     \
+    LONE("v") ")) " TOGETHER ")"
 #define ROW_CORE(shape)                                                                            \
     "qx = (MatMul (Slice x [0] [1] [1]) #wq:24,8); " PROJECTED("k") PROJECTED("v")                 \
     "y = (Reshape (MatMul (Softmax (MatMul (Reshape qx [0 2 1 4]) " KEYS ")) " HEADS("v") ") "     \
@@ -103,7 +103,7 @@ static void one_head(test_state *test)
         {ONE_CORE(KEYS_OF_ONE, TOGETHER), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
         {ONE_CORE(TURNED_EARLY, TOGETHER), "n,m,24", 23, 0, "Attention", 4, 1e-5},
         {ONE_CORE(TURNED_EARLY, TOGETHER), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
-        {QKV "y = (Squeeze (MatMul (Softmax (MatMul " SINGLE("q") " " TURNED_EARLY ")) " SINGLE("v")
+        {QKV "y = (Squeeze (MatMul (Softmax (MatMul " LONE("q") " " TURNED_EARLY ")) " LONE("v")
          ") [1])", "2,3,24", 17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
         /* heads of q that aren't split off: normed */
         {NORMED_ONE, "2,3,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
@@ -222,7 +222,7 @@ static void guarded(test_state *test)
 /* One product for q, k and v: split along its columns, or along a dimension of its own. */
 #define PACKED "p = (Transpose (Reshape (MatMul x #w:24,24) [0 0 3 2 4]) perm=2,0,3,1,4,); "
 #define PART(i) "(Gather p @" #i ")"
-#define ROW(i, j) "(Squeeze (Slice p [" i "] [" j "] [0]) [0])"
+#define LAID(i, j) "(Squeeze (Slice p [" i "] [" j "] [0]) [0])"
 #define PACKED_CORE(q, k, v)                                                                       \
     JOINED("(MatMul (Softmax (Mul (MatMul " q " (Transpose " k " perm=0,1,3,2,)) 0.5)) " v ")")
 
@@ -241,10 +241,10 @@ static void packed(test_state *test)
         {"q,k,v = (Split (Reshape (MatMul x #w:24,24) [0 0 2 12]) [4 4 4] axis=3); " JOINED(
          "(MatMul (Softmax (MatMul (Transpose q perm=0,2,1,3,) (Transpose k perm=0,2,3,1,))) "
          "(Transpose v perm=0,2,1,3,))"), "n,m,24", 17, CONTRIB, "MultiHeadAttention", 7, 1e-5},
-        {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("2", "9")), "n,m,24", 23, 0,
-         "Attention", 3, 1e-5},
-        {PACKED PACKED_CORE(ROW("0", "1"), ROW("1", "2"), ROW("1", "2")), "n,m,24", 23, 0, "!Split",
-         -1, 1e-5},
+        {PACKED PACKED_CORE(LAID("0", "1"), LAID("1", "2"), LAID("2", "9")), "n,m,24", 23,
+         0, "Attention", 3, 1e-5},
+        {PACKED PACKED_CORE(LAID("0", "1"), LAID("1", "2"), LAID("1", "2")), "n,m,24", 23, 0,
+         "!Split", -1, 1e-5},
     };
     ALL(list);
 }
