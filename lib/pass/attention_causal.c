@@ -197,7 +197,7 @@ bool ort_attention_is_causal(const ort_pass_context *c, ort_attention *a)
         return false; /* in rows where both leave no key, the order of the two counts */
     if (a->keep != ORT_ID_NONE && is_full(&m, a->keep) && reads_condition(&m, a->keep, &inside) &&
         inside != a->keep_is_inverse) {
-        a->keep = ORT_ID_NONE;
+        a->keep = a->zeroed = ORT_ID_NONE; /* every row has a key */
         return a->causal = true;
     }
     for (int i = 0; i < a->mask_count; i++)

@@ -7,6 +7,7 @@
  * Attention that is there already is looked at again: what stands around it may have become plain
  * since it was written.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -220,6 +221,14 @@ static int trimmed(const ort_id *ids, int count)
     return count;
 }
 
+/* The number of scores that are put to 0 afterwards: of a row of them the operator makes 0. */
+static ort_status fill_zeroed(ort_pass_context *c, ort_attention *a, ort_error *err)
+{
+    return a->zeroed == ORT_ID_NONE
+               ? ORT_OK : ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL,
+                                              -INFINITY, &a->fill, err);
+}
+
 static ort_status write_attention(ort_pass_context *c, const ort_attention *a, int opset,
                                   ort_error *err)
 {
@@ -262,6 +271,8 @@ static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
         return "MultiHeadAttention has no softcap";
     if (a->open && !ort_attention_empty_fits(c, a))
         return "MultiHeadAttention would fit if its mask were finite, or one for all heads";
+    if (a->zeroed != ORT_ID_NONE && !ort_attention_has_rows(c->graph, a))
+        return "MultiHeadAttention would fit if the condition were the same for all heads";
     return NULL;
 }
 
@@ -389,6 +400,7 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
     if (done) {
         ++*changes;
         ORT_TRY(ort_attention_turn_steps(c, a, err));
+        ORT_TRY(ort_attention_find_rows(c, a, err));
         return write_multi(c, a, err);
     }
     ort_pass_note(c, plain.root, "heads aren't split and put together as MultiHeadAttention does");
@@ -416,6 +428,7 @@ static ort_status fuse(ort_pass_context *c, ort_attention *a, int *changes, ort_
     ORT_TRY(ort_attention_turn_steps(c, a, err));
     if (a->keys.id != ORT_ID_NONE)
         ORT_TRY(ort_attention_lower_keys(c, a, err));
+    ORT_TRY(fill_zeroed(c, a, err));
     return write_attention(c, a, opset, err);
 }
 
@@ -437,7 +450,9 @@ static bool read_attention(ort_node *node, ort_attention *a)
                          .scale = (double)ort_node_float(node, "scale", 1),
                          .softcap = (double)ort_node_float(node, "softcap", 0), .past_k = in[4],
                          .past_v = in[5], .causal = ort_node_int(node, "is_causal", 0) != 0,
-                         .settled = true, .core = {node}, .core_count = 1};
+                         .settled = true,
+                         .zeroed = ORT_ID_NONE, .core = {node},
+                         .core_count = 1};
     a->present_k = node->output_count > 1 ? node->outputs[1] : ORT_ID_NONE;
     a->present_v = node->output_count > 2 ? node->outputs[2] : ORT_ID_NONE;
     return true;

@@ -300,7 +300,8 @@ bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
     const ort_tensor *fill = a->keep == ORT_ID_NONE ? NULL
                                                     : c->graph->values.data[a->fill]->fact.value;
     bool together = a->q_heads && !a->steps && !a->row;
-    if (a->keys.id != ORT_ID_NONE || together || (fill && a->mask_count))
+    if (a->keys.id != ORT_ID_NONE || a->zeroed != ORT_ID_NONE || together ||
+        (fill && a->mask_count))
         return false; /* a condition and masks have an order */
     if (fill && fill->data && reads_keys(c, a, a->keep, &s, &keys) && s.at[0] != s.at[1]) {
         bool inverted = (s.at[0] != 0) != a->keep_is_inverse;

@@ -72,10 +72,31 @@ static ort_status for_images(ort_pass_context *c, const ort_attention *a, ort_id
     return ort_edit_add_result(c->graph, "Tile", inputs, 2, NULL, 0, mask, err);
 }
 
-static bool is_of_batch(const ort_pass_context *c, ort_id mask)
+/* [B*H,S,T] */
+static bool is_folded(const ort_pass_context *c, const ort_attention *a, ort_id mask)
 {
     const ort_type *type = type_of(c, mask);
+    return a->unfold && type->rank == 3 && ort_dim_equal(type->dim[0], a->folded);
+}
+
+static bool is_of_batch(const ort_pass_context *c, const ort_attention *a, ort_id mask)
+{
+    const ort_type *type = type_of(c, mask);
+    if (is_folded(c, a, mask))
+        return true;
     return type->rank == 4 && !(ort_dim_known(type->dim[0]) && type->dim[0].size == 1);
+}
+
+/* As the scores are unfolded. */
+static ort_status unfolded(ort_pass_context *c, const ort_attention *a, ort_id *mask,
+                           ort_error *err)
+{
+    ort_id inputs[2] = {*mask};
+    if (!is_folded(c, a, *mask))
+        return ORT_OK;
+    inputs[1] = a->unfold->inputs[1];
+    return ort_edit_add_result(c->graph, "Reshape", inputs, 2, a->unfold->attrs,
+                               a->unfold->attr_count, mask, err);
 }
 
 static ort_status add_masks(ort_pass_context *c, const ort_attention *a, bool of_batch,
@@ -83,10 +104,11 @@ static ort_status add_masks(ort_pass_context *c, const ort_attention *a, bool of
 {
     for (int i = 0; i < a->mask_count; i++) {
         ort_id sum[2] = {*mask, a->masks[i]};
-        if (is_of_batch(c, a->masks[i]) != of_batch)
+        if (is_of_batch(c, a, a->masks[i]) != of_batch)
             continue;
+        ORT_TRY(unfolded(c, a, &sum[1], err));
         if (*mask == ORT_ID_NONE)
-            *mask = a->masks[i];
+            *mask = sum[1];
         else
             ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, mask, err));
     }
@@ -131,6 +153,7 @@ ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_i
     ORT_TRY(ort_edit_add_result(c->graph, "Where", where, 3, NULL, 0, mask, err));
     for (int i = 0; i < a->masks_outside; i++) {
         ort_id sum[2] = {*mask, a->masks[i]};
+        ORT_TRY(unfolded(c, a, &sum[1], err));
         ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, mask, err));
     }
     return ORT_OK;

@@ -7,11 +7,8 @@
  *     * scale, / scale     a constant; and on q, on k before or after its transposition
  *     * scales             a constant for each head, which q is multiplied by instead
  *
- * Which operand of a sum is the product is found by trying both. Behind the Softmax there may be
- *
- *     Where(IsNaN(p), 0, p)   PyTorch's guard of rows that a mask of -inf leaves no key
- *
- * which the operator does by itself, and a finite mask has no need of.
+ * Which operand of a sum is the product is found by trying both. The product may be a FusedMatMul
+ * already. What may stand behind the Softmax, attention_behind.c reads.
  *
  * Heads may be folded into the batch, [B*H,S,D] being a Reshape of [B,H,S,D], as for torch.bmm:
  * then the result is unfolded by its only reader, and the scores may be where a mask is added.
@@ -29,6 +26,8 @@
 typedef struct walk {
     const ort_graph *graph;
     ort_attention *a;
+    ort_id sums[ORT_ATTENTION_MASKS]; /* scores with masks, one for each mask */
+    ort_id folded;   /* the scores as [B*H,S,T], where they are unfolded; or ORT_ID_NONE */
     ort_id unfolded; /* the scores as [B,H,S,T], where they are folded elsewhere; or ORT_ID_NONE */
     ort_id apart;    /* the scores to which a->window is added */
 } walk;
@@ -112,12 +111,17 @@ static ort_id unscaled(walk *w, ort_id id)
     return ort_attention_unscaled(w->graph, id, w->a);
 }
 
-/* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
+bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded)
+{
+    const ort_type *from = &graph->values.data[wide]->fact.type;
+    const ort_type *to = &graph->values.data[folded]->fact.type;
+    return ort_attention_ranked(graph, wide, 4) && ort_attention_ranked(graph, folded, 3) &&
+           ort_dim_equal(from->dim[2], to->dim[1]) && ort_dim_equal(from->dim[3], to->dim[2]);
+}
+
 static bool folds(const walk *w, ort_id wide, ort_id folded)
 {
-    const ort_type *from = type_of(w, wide), *to = type_of(w, folded);
-    return ort_attention_ranked(w->graph, wide, 4) && ort_attention_ranked(w->graph, folded, 3) &&
-           ort_dim_equal(from->dim[2], to->dim[1]) && ort_dim_equal(from->dim[3], to->dim[2]);
+    return ort_attention_folds(w->graph, wide, folded);
 }
 
 /* The [B,H,S,D] of this [B*H,S,D], or ORT_ID_NONE. */
@@ -128,30 +132,6 @@ static ort_id unfold(walk *w, ort_id id)
         return ORT_ID_NONE;
     ort_attention_drop(w->a, reshape);
     return reshape->inputs[0];
-}
-
-static bool read_folded(walk *w, ort_node *product)
-{
-    static const int64_t swap[3] = {0, 2, 1};
-    ort_attention *a = w->a;
-    ort_node *t = ort_edit_producer(w->graph, unscaled(w, product->inputs[1]));
-    if (!ort_attention_has_perm(t, swap, 3)) {
-        a->why = "the keys aren't transposed, or in another way";
-        return false;
-    }
-    ort_attention_drop(a, t);
-    ort_id k = unfold(w, unscaled(w, t->inputs[0]));
-    ort_id folded = unscaled(w, product->inputs[0]), q = unfold(w, folded);
-    if (q == ORT_ID_NONE && k != ORT_ID_NONE)
-        q = ort_attention_row_unfold(w->graph, folded, k, a);
-    if (q == ORT_ID_NONE || k == ORT_ID_NONE) {
-        a->why = "batch and heads of q and k aren't known to be folded into one dimension";
-        return false;
-    }
-    a->T = type_of(w, product->outputs[0])->dim[2];
-    a->q = unscaled(w, q);
-    a->k = unscaled(w, k);
-    return true;
 }
 
 static bool is_one(ort_dim dim)
@@ -178,11 +158,62 @@ static ort_node *turned_early(walk *w, ort_id id)
     return turn;
 }
 
+/* FusedMatMul q k^T, or q times what is turned already. */
+static bool is_fused_product(const ort_node *node)
+{
+    return ort_edit_is(node, MS, "FusedMatMul") && !ort_node_int(node, "transA", 0) &&
+           !ort_node_int(node, "transBatchA", 0) && !ort_node_int(node, "transBatchB", 0);
+}
+
+/* The keys before the product or a Transpose turned them; ORT_ID_NONE: none does. *rows: their
+ * Transpose is one by `rows`, if that is given, instead of `swap`. */
+static ort_id unturned(walk *w, ort_node *product, int rank, const int64_t *swap,
+                       const int64_t *by_rows, bool *rows)
+{
+    ort_id k = unscaled(w, product->inputs[1]);
+    ort_node *t = ort_edit_producer(w->graph, k);
+    if (ort_edit_is(product, MS, "FusedMatMul") && ort_node_int(product, "transB", 0))
+        return k;
+    ort_node *early = by_rows ? turned_early(w, k) : NULL;
+    t = early ? early : t;
+    *rows = early || (by_rows && ort_attention_has_perm(t, by_rows, (size_t)rank));
+    if (!*rows && !ort_attention_has_perm(t, swap, (size_t)rank)) {
+        w->a->why = "the keys aren't transposed, or in another way";
+        return ORT_ID_NONE;
+    }
+    ort_attention_drop(w->a, t);
+    return unscaled(w, t->inputs[0]);
+}
+
+static bool read_folded(walk *w, ort_node *product)
+{
+    static const int64_t swap[3] = {0, 2, 1};
+    ort_attention *a = w->a;
+    bool rows;
+    ort_id turned = unturned(w, product, 3, swap, NULL, &rows);
+    if (turned == ORT_ID_NONE)
+        return false;
+    ort_id k = unfold(w, turned);
+    ort_id folded = unscaled(w, product->inputs[0]), q = unfold(w, folded);
+    if (q == ORT_ID_NONE && k != ORT_ID_NONE)
+        q = ort_attention_row_unfold(w->graph, folded, k, a);
+    if (q == ORT_ID_NONE || k == ORT_ID_NONE) {
+        a->why = "batch and heads of q and k aren't known to be folded into one dimension";
+        return false;
+    }
+    a->T = type_of(w, product->outputs[0])->dim[2];
+    a->q = unscaled(w, q);
+    a->k = unscaled(w, k);
+    return true;
+}
+
 static bool read_product(walk *w, ort_node *product)
 {
     static const int64_t swap[4] = {0, 1, 3, 2}, rows[4] = {0, 2, 3, 1};
     ort_attention *a = w->a;
-    if (ort_attention_read_steps(w->graph, a, product))
+    if (ort_edit_is(product, MS, "FusedMatMul"))
+        a->scale *= (double)ort_node_float(product, "alpha", 1);
+    if (!ort_node_int(product, "transB", 0) && ort_attention_read_steps(w->graph, a, product))
         return true;
     if (ort_attention_ranked(w->graph, product->outputs[0], 3))
         return read_folded(w, product);
@@ -192,18 +223,9 @@ static bool read_product(walk *w, ort_node *product)
         return false;
     }
     a->q = unscaled(w, product->inputs[0]);
-    ort_id turned = unscaled(w, product->inputs[1]);
-    ort_node *early = turned_early(w, turned);
-    ort_node *t = early ? early : ort_edit_producer(w->graph, turned);
-    a->k_is_rows = early || ort_attention_has_perm(t, rows, 4);
-    if (!a->k_is_rows && !ort_attention_has_perm(t, swap, 4)) {
-        a->why = "the keys aren't transposed, or in another way";
-        return false;
-    }
+    a->k = unturned(w, product, 4, swap, rows, &a->k_is_rows);
     a->T = type_of(w, product->outputs[0])->dim[3];
-    ort_attention_drop(a, t);
-    a->k = unscaled(w, t->inputs[0]);
-    return true;
+    return a->k != ORT_ID_NONE;
 }
 
 /* ---- what is done to the scores */
@@ -285,6 +307,7 @@ static bool read_sum(walk *w, ort_node *node, int depth)
             w->a->window = node->inputs[1 - slot];
             w->apart = node->outputs[0];
         } else {
+            w->sums[w->a->mask_count] = node->outputs[0];
             w->a->masks[w->a->mask_count++] = node->inputs[1 - slot];
         }
         if (read_scores(w, node->inputs[slot], node, depth))
@@ -337,6 +360,11 @@ static bool read_fold(walk *w, ort_node *reshape, int depth)
     if (!folding && !folds(w, out, in))
         return false;
     w->unfolded = folding ? in : out;
+    if (!folding) {
+        w->folded = in;
+        w->a->unfold = reshape;
+        w->a->folded = type_of(w, in)->dim[0];
+    }
     return read_scores(w, in, reshape, depth);
 }
 
@@ -347,7 +375,7 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
     if (!node || depth > 8 || ort_edit_only_reader(w->graph, id) != reader || !take(w->a, node))
         return false;
     int slot = scaled(w->graph, node, &factor);
-    if (ort_edit_is(node, ONNX, "MatMul"))
+    if (ort_edit_is(node, ONNX, "MatMul") || is_fused_product(node))
         return read_product(w, node);
     if (slot >= 0)
         return read_scaled(w, node, slot, factor, depth + 1);
@@ -442,6 +470,20 @@ static bool scales_heads(const walk *w, const ort_type *q)
            ort_dim_equal(scales->dim[scales->rank - 3], q->dim[1]);
 }
 
+/* Is mask i [B*H,S,T], added to scores of these dims? */
+static bool fits_folded(const walk *w, int i)
+{
+    const ort_type *mask = type_of(w, w->a->masks[i]);
+    if (w->folded == ORT_ID_NONE || !ort_attention_ranked(w->graph, w->sums[i], 3) ||
+        !ort_attention_ranked(w->graph, w->a->masks[i], 3))
+        return false;
+    const ort_type *scores = type_of(w, w->folded);
+    for (int d = 0; d < 3; d++)
+        if (!ort_dim_equal(mask->dim[d], scores->dim[d]))
+            return false;
+    return mask->dtype == scores->dtype;
+}
+
 static const char *check(const walk *w, const ort_type *given)
 {
     const ort_attention *a = w->a;
@@ -460,8 +502,11 @@ static const char *check(const walk *w, const ort_type *given)
     if (!same || !same_heads(q, 1, v, 1))
         return "batch or heads of q, k and v may differ";
     for (int i = 0; i < a->mask_count; i++)
-        if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype))
+        if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype) && !fits_folded(w, i))
             return "the mask isn't one that broadcasts onto the scores";
+    if (a->zeroed != ORT_ID_NONE &&
+        (a->zeroed != a->keep || a->zeroed_where_true != a->keep_is_inverse))
+        return "probabilities are put to 0 elsewhere than scores are lowered";
     if (a->window != ORT_ID_NONE && !window_fits(w, scores))
         return "the mask of windows isn't one for each of them";
     if (a->keep != ORT_ID_NONE && !mask_fits(type_of(w, a->keep), scores, ORT_DTYPE_BOOL))
@@ -488,7 +533,8 @@ static const char *check_steps(const ort_pass_context *c, const walk *w)
             return "the mask isn't one of keys, nor one that broadcasts onto the scores";
     if (a->head_scale != ORT_ID_NONE)
         return "heads of steps are scaled one by one";
-    if (a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE || w->unfolded != ORT_ID_NONE)
+    if (a->window != ORT_ID_NONE || a->keep != ORT_ID_NONE || w->unfolded != ORT_ID_NONE ||
+        a->zeroed != ORT_ID_NONE)
         return "the mask isn't one of keys, nor one that broadcasts onto the scores";
     return isfinite(a->scale) && a->scale > 0 ? NULL : "the scale isn't a positive number";
 }
@@ -512,26 +558,6 @@ static bool read_folded_result(walk *w, ort_node *product)
     return true;
 }
 
-/* The Softmax behind Where(IsNaN(p), 0, p), both nodes taken; or `node` itself. */
-static ort_node *unguarded(const walk *w, ort_node *node)
-{
-    double zero;
-    ort_node *nan = ort_edit_is(node, ONNX, "Where") ? ort_edit_producer(w->graph, node->inputs[0])
-                                                      : NULL;
-    if (!ort_edit_is(nan, ONNX, "IsNaN") || nan->inputs[0] != node->inputs[2] ||
-        !number_at(w->graph, node, 1, &zero) || zero != 0 ||
-        ort_edit_only_reader(w->graph, nan->outputs[0]) != node ||
-        ort_edit_only_reader(w->graph, node->outputs[0]) != w->a->root)
-        return node;
-    const ort_graph_value *p = w->graph->values.data[node->inputs[2]];
-    if (p->is_output || p->use_count != 2)
-        return node;
-    w->a->core[w->a->core_count++] = node;
-    w->a->core[w->a->core_count++] = nan;
-    w->a->guarded = true;
-    return ort_edit_producer(w->graph, node->inputs[2]);
-}
-
 /* Has the result batch and heads as q has? Those of one row were compared with v's. */
 static bool is_unfolded(const walk *w, ort_id result)
 {
@@ -541,27 +567,25 @@ static bool is_unfolded(const walk *w, ort_id result)
 
 bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attention *a)
 {
-    walk w = {c->graph, a, ORT_ID_NONE, ORT_ID_NONE};
+    walk w = {.graph = c->graph, .a = a, .folded = ORT_ID_NONE, .unfolded = ORT_ID_NONE,
+              .apart = ORT_ID_NONE};
     *a = (ort_attention){.root = root, .v = root->inputs[1], .keep = ORT_ID_NONE,
                          .window = ORT_ID_NONE, .fill = ORT_ID_NONE, .scale = 1,
-                         .head_scale = ORT_ID_NONE,
-                         .keys = {.id = ORT_ID_NONE},
-                         .past_k = ORT_ID_NONE,
+                         .head_scale = ORT_ID_NONE, .keys = {.id = ORT_ID_NONE},
+                         .zeroed = ORT_ID_NONE, .empty = ORT_ID_NONE, .past_k = ORT_ID_NONE,
                          .past_v = ORT_ID_NONE, .present_k = ORT_ID_NONE,
-                         .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE,
-                         .empty = ORT_ID_NONE, .core = {root}, .core_count = 1};
-    ort_node *softmax = unguarded(&w, ort_edit_producer(c->graph, root->inputs[0]));
+                         .present_v = ORT_ID_NONE, .parted = ORT_ID_NONE, .core = {root},
+                         .core_count = 1};
+    ort_node *softmax = ort_attention_read_behind(c->graph, a, &w.unfolded);
     if (!ort_edit_is(softmax, ONNX, "Softmax"))
         return false;
     const ort_type *p = type_of(&w, softmax->outputs[0]);
     int64_t axis = ort_node_int(softmax, "axis", softmax->opset >= 13 ? -1 : 1);
-    bool folded = p->kind == ORT_TYPE_TENSOR && p->rank == 3;
+    bool folded = ort_attention_ranked(c->graph, root->outputs[0], 3);
     if (p->kind != ORT_TYPE_TENSOR || (p->rank != 4 && !folded))
         a->why = "the scores don't have four dimensions";
     else if (axis != -1 && axis != p->rank - 1)
         a->why = "the softmax isn't over the keys";
-    else if (!a->guarded && ort_edit_only_reader(c->graph, softmax->outputs[0]) != root)
-        a->why = "the probabilities are read elsewhere";
     bool unfolded = !a->why && folded && read_folded_result(&w, root);
     if (a->why || !take(a, softmax))
         return false;

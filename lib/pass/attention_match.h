@@ -1,8 +1,9 @@
 /* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products, and what
  * stands around it: heads split off and put together, repeated for a group of queries, appended to
- * a cache. attention_match.c reads the products, attention_around.c the rest, attention_row.c what
- * is left of it around one query, attention_mask.c, attention_keys.c and attention_causal.c what is
- * summed onto the scores, attention_fusion.c writes the operator.
+ * a cache. attention_match.c reads the products, attention_behind.c what is done to the
+ * probabilities, attention_around.c the rest, attention_row.c what is left of it around one query,
+ * attention_mask.c, attention_keys.c and attention_causal.c what is summed onto the scores,
+ * attention_fusion.c writes the operator.
  */
 #ifndef ORT_PASS_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_MATCH_H
@@ -49,6 +50,10 @@ typedef struct ort_attention {
     bool guarded; /* rows without any key give 0, not NaN */
     bool open;    /* guarded, and there may be such rows, which the operator doesn't zero */
     ort_id empty; /* written then: true of those, [b,S,1] or what broadcasts to it; or NONE */
+    ort_id zeroed; /* keep, where it puts probabilities to 0 as well: rows without any key give 0 */
+    bool zeroed_where_true;
+    ort_node *unfold; /* makes [B,H,S,T] of folded scores, as masks [B*H,S,T] need; or NULL */
+    ort_dim folded;   /* B*H */
     bool settled; /* an Attention that is there, whose mask means what the operator makes of it */
     /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
      * somebody else reads them, the nearest to the result first. */
@@ -61,6 +66,11 @@ typedef struct ort_attention {
 bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a);
 /* q as [B,H,S,D], however it lies. */
 ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a);
+/* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
+bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded);
+/* What gives the probabilities that the root multiplies with v: a Softmax, if all is well. *wide:
+ * them as [B,H,S,T], where they are folded behind it; or ORT_ID_NONE. */
+ort_node *ort_attention_read_behind(const ort_graph *graph, ort_attention *a, ort_id *wide);
 /* May `mask` stand among a->masks? */
 bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask);
 /* What `id` is without constant factors, which a->scale gets; nodes in between go to `around`. */
@@ -103,6 +113,9 @@ bool ort_attention_empty_fits(const ort_pass_context *context, const ort_attenti
 /* a->empty, from all that is summed onto the scores. */
 ort_status ort_attention_find_empty(ort_pass_context *context, ort_id mask, ort_id *empty,
                                     ort_error *err);
+/* The same, where a->zeroed is there: from it, if it is the same for all heads. */
+bool ort_attention_has_rows(const ort_graph *graph, const ort_attention *a);
+ort_status ort_attention_find_rows(ort_pass_context *context, ort_attention *a, ort_error *err);
 /* The result with zeros there, under the name *zeroed, or a new one. */
 ort_status ort_attention_zero_empty(ort_pass_context *context, ort_id empty, ort_id result,
                                     ort_id *zeroed, ort_error *err);

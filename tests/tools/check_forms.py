@@ -420,6 +420,77 @@ def attention_of_padding(g):
     return encoder(g, lambda s, m: g.op("Add", s, m), g.op("Unsqueeze", lowered, g.ints(1, 2)))
 
 
+# ---- disentangled attention
+
+def disentangled(g, zeroed, folds):
+    """DeBERTa's: products with keys and queries of relative positions, gathered by distance, are
+    summed onto the scores. Its export by TorchScript puts probabilities of padding to 0; heads are
+    folded into the batch in version 2."""
+    x, mask = g.input("x", ["batch", "seq", 32]), g.input("mask", ["batch", "seq"], 2)
+    g.feeds["mask"][0, 0] = 1
+    batch, seq = (g.op("Slice", g.op("Shape", x), g.ints(i), g.ints(i + 1)) for i in (0, 1))
+    four, length = g.ints(4), g.op("Squeeze", seq, g.ints(0))
+    wide, apart = g.op("Concat", g.ints(-1), seq, g.ints(8), axis=0), g.ints(0, 0, 4, 8)
+
+    def heads(y):
+        y = g.op("Transpose", g.op("Reshape", y, apart), perm=[0, 2, 1, 3])
+        return g.op("Reshape", y, wide) if folds else y
+
+    q, k, v = (heads(g.op("Add", g.op("MatMul", x, g.weight(32, 32)), g.weight(32)))
+               for _ in range(3))
+    last = [0, 2, 1] if folds else [0, 1, 3, 2]
+    count = g.op("Range", g.const(0, np.int64), length, g.const(1, np.int64))
+    away = g.op("Sub", g.op("Unsqueeze", count, g.ints(1)), g.op("Unsqueeze", count, g.ints(0)))
+    all_heads = [g.op("Mul", batch, four)] if folds else [batch, four]
+    dims = g.op("Concat", *all_heads, seq, seq, axis=0)
+    relative = []
+    for side, sign in ((q, 1), (k, -1)):
+        at = g.op("Clip", g.op("Add", g.op("Mul", away, g.const(sign, np.int64)),
+                               g.const(8, np.int64)), g.const(0, np.int64), g.const(15, np.int64))
+        table = g.weight(*([1, 8, 16] if folds else [1, 4, 8, 16]))
+        relative.append(g.op("GatherElements", g.op("MatMul", side, table),
+                             g.op("Expand", at, dims), axis=-1))
+    bias = g.op("Add", relative[0], g.op("Transpose", relative[1], perm=last))
+    scores = g.op("MatMul", g.op("Mul", q, g.const(0.2)), g.op("Transpose", k, perm=last))
+    scores = g.op("Add", scores, bias)
+    if folds:
+        scores = g.op("Reshape", scores, g.op("Concat", g.ints(-1, 4), seq, seq, axis=0))
+    row = g.op("Unsqueeze", mask, g.ints(1, 2))
+    drop = g.op("Sub", g.const(1, np.int64), g.op("Mul", row, g.op("Unsqueeze", mask, g.ints(1, 3))))
+    drop = g.op("Cast", drop, to=TensorProto.BOOL)
+    p = g.op("Softmax", g.op("Where", drop, g.const(np.finfo(np.float32).min), scores), axis=-1)
+    p = g.op("Where", drop, g.const(0), p) if zeroed else p
+    p = g.op("Reshape", p, g.op("Concat", g.ints(-1), seq, seq, axis=0)) if folds else p
+    y = g.op("MatMul", p, v)
+    y = g.op("Reshape", y, g.op("Concat", g.ints(-1, 4), seq, g.ints(8), axis=0)) if folds else y
+    return [g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(0, 0, 32))]
+
+
+@form("Attention", "!Softmax", contrib=True)
+def attention_disentangled_contrib(g):
+    return disentangled(g, False, False)
+
+
+@form("Attention", "ReduceMin", "!Softmax", contrib=True)
+def attention_disentangled_zeroed_contrib(g):
+    return disentangled(g, True, False)
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_disentangled_zeroed(g):
+    return disentangled(g, True, False)
+
+
+@form("Attention", "!Softmax", contrib=True)
+def attention_disentangled_folded_contrib(g):
+    return disentangled(g, False, True)
+
+
+@form("Attention", "!Softmax", opset=23)
+def attention_disentangled_folded_zeroed(g):
+    return disentangled(g, True, True)
+
+
 # ---- decoders
 
 def guarded_decoder(g, padded=False):

@@ -219,6 +219,69 @@ static void guarded(test_state *test)
     ALL(list);
 }
 
+/* Probabilities put to 0 where the scores were lowered: rows that have no key give 0. */
+#define KEEP "c = (Greater (Slice (Unsqueeze x [1]) [0] [3] [3]) 0.9); "
+#define NO_ROWS "c = (Greater (Slice (Unsqueeze x [1]) [0] [3] [3]) 9.0); "
+#define ZEROED(lowered, zeroed)                                                                    \
+    "p = (Softmax (Where c " lowered ")); " JOINED("(MatMul (Where " zeroed ") " HEADS("v") ")")
+
+static void zeroed(test_state *test)
+{
+    const fusion list[] = {
+        {QKV KEEP ZEROED(SCORES " " LOW, "c p 0.0"), "2,3,24", 23, 0, "!Softmax", -1, 1e-5},
+        {QKV KEEP ZEROED(SCORES " " LOW, "c p 0.0"), "2,3,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
+        {QKV KEEP ZEROED(LOW " " SCORES, "c 0.0 p"), "2,3,24", 18, CONTRIB, "!Softmax", -1, 1e-5},
+        {QKV KEEP ZEROED(LOW " " SCORES, "c 0.0 p"), "2,3,24", 14, SESSION, "!Softmax", -1, 1e-5},
+        {QKV NO_ROWS ZEROED(SCORES " " LOW, "c p 0.0"), "2,3,24", 17, CONTRIB, "!Softmax", -1,
+         1e-5},
+        {QKV KEEP ZEROED(SCORES " " LOW, "c 0.0 p"), "2,3,24", 17, CONTRIB, "Softmax", -1, 1e-5},
+        {QKV KEEP ZEROED(SCORES " " LOW, "(Not c) p 0.0"), "2,3,24", 23, 0, "Softmax", -1, 1e-5},
+        {QKV KEEP ZEROED(SCORES " " LOW, "c p 1.0"), "2,3,24", 23, 0, "Softmax", -1, 1e-5},
+        /* a condition for each head */
+        {QKV "c = (Greater (Mul (Slice (Unsqueeze x [1]) [0] [3] [3]) #h:1,2,1,1) 0.1); "
+         ZEROED(SCORES " " LOW, "c p 0.0"), "2,3,24", 17, CONTRIB, "Softmax", -1, 1e-5},
+        {QKV "c = (Greater (Mul (Slice (Unsqueeze x [1]) [0] [3] [3]) #h:1,2,1,1) 0.1); "
+         ZEROED(SCORES " " LOW, "c p 0.0"), "2,3,24", 23, 0, "!Softmax", -1, 1e-5},
+        /* probabilities that others read */
+        {QKV KEEP "p = (Softmax (Where c " SCORES " " LOW ")); z = (Neg p); "
+         JOINED("(MatMul (Where c p 0.0) " HEADS("v") ")"), "2,3,24", 23, 0, "Softmax", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* Scores folded where a mask is added, unfolded where they are lowered, then folded again. */
+#define BATCHED(name) "(Reshape " HEADS(name) " [-1 3 4])"
+#define REFOLDED(mask)                                                                             \
+    QKV "s = (Add (MatMul " BATCHED("q") " (Transpose " BATCHED("k") " perm=0,2,1,)) " mask "); " \
+    KEEP "p = (Softmax (Where c (Reshape s [-1 2 3 3]) " LOW ")); "                                \
+    JOINED("(Reshape (MatMul (Reshape p [-1 3 3]) " BATCHED("v") ") [-1 2 3 4])")
+
+static void refolded(test_state *test)
+{
+    const fusion list[] = {
+        {REFOLDED("#m:4,3,3"), "2,3,24", 23, 0, "!Softmax", -1, 1e-5},
+        {REFOLDED("#m:4,3,3"), "2,3,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
+        {REFOLDED("#m:1,3,3"), "2,3,24", 17, CONTRIB, "!Softmax", -1, 1e-5},
+        {REFOLDED("#m:4,1,3"), "2,3,24", 23, 0, "Softmax", -1, 1e-5},
+        {REFOLDED("#m:4,1,3"), "2,3,24", 17, CONTRIB, "Softmax", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* Products that have taken in what turns keys, and the scale. */
+static void fused_products(test_state *test)
+{
+    const fusion list[] = {
+        {QKV CORE("(ms.FusedMatMul " HEADS("q") " " HEADS("k") " transB=1 alpha=0.5)"), "n,m,24",
+         17, CONTRIB, "MultiHeadAttention", 4, 1e-5},
+        {QKV CORE("(ms.FusedMatMul " HEADS("q") " " KEYS " alpha=0.5)"), "n,m,24", 17, CONTRIB,
+         "MultiHeadAttention", 4, 1e-5},
+        {QKV CORE("(ms.FusedMatMul " HEADS("q") " " HEADS("k") " transB=1 alpha=-0.5)"), "n,m,24",
+         17, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* One product for q, k and v: split along its columns, or along a dimension of its own. */
 #define PACKED "p = (Transpose (Reshape (MatMul x #w:24,24) [0 0 3 2 4]) perm=2,0,3,1,4,); "
 #define PART(i) "(Gather p @" #i ")"
@@ -718,6 +781,9 @@ int main(void)
     RUN(test, masks_and_conditions);
     RUN(test, lowest);
     RUN(test, guarded);
+    RUN(test, zeroed);
+    RUN(test, refolded);
+    RUN(test, fused_products);
     RUN(test, packed);
     RUN(test, key_masks);
     RUN(test, steps_first);

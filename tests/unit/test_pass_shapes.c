@@ -138,6 +138,12 @@ static void dimensions(test_state *test)
          "is zero 0; Gather s zero -> a; Shape q -> t; Gather t zero -> b; Add a b -> c;"
          "Cast c -> f to=1; Add p f -> u; Add u q -> y; out y",
          "MatMul Shape Gather Add Cast Add Add"},
+        {"in x n,4,m; in z m,3; is two 2; MatMul x z -> p; MatMul x z -> q; Shape p -> s;"
+         "i zero 0; i one 1; i three 3; i back -3; i near -2; Slice s zero one zero -> a;"
+         "Shape q -> t; Slice t back near zero -> b; Slice t zero three zero -> k;"
+         "Slice k zero one zero -> e; Add a b -> c; Add c e -> d; Cast d -> f to=1;"
+         "Add p f -> u; Add u q -> y; out y",
+         "MatMul Shape Slice Add Add Cast Add Add"},
         /* two inputs, of which neither has a Shape; a dimension that no input has */
         {"in x n,4; in z 4,m; MatMul x z -> p; Shape p -> s; is zero 0; is one 1;"
          "Gather s zero -> a; Gather s one -> b; Sub a b -> c; Cast c -> f to=1; Add p f -> y;"
