@@ -132,7 +132,7 @@ typedef struct ort_env_options {
     int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
     bool pin;             /* bind workers to processors */
     int spin_us;          /* longest spin inside a run, microseconds; -1: default (20) */
-    const char *isa;      /* "scalar", "avx2", "avx512"; NULL: the best this machine has */
+    const char *isa;      /* "scalar", "avx2", "avx512", "vnni"; NULL: the machine's best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
     bool math_strict;     /* no Winograd: sums of products as the specification writes them */
     size_t max_memory_bytes; /* arena and scratch limit of a run; 0: none */

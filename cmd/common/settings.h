@@ -37,7 +37,7 @@ void settings_init(settings *s);
     {0, "provider", "LIST", OPTION_STRING, offsetof(type, member.provider),                       \
      "providers in order of preference: cpu (ORT_PROVIDER)", NULL},                               \
     {0, "isa", "NAME", OPTION_STRING, offsetof(type, member.isa),                                 \
-     "kernel tier: scalar, avx2, avx512 (ORT_ISA)", NULL},                                        \
+     "kernel tier: scalar, avx2, avx512, vnni (ORT_ISA)", NULL},                                  \
     {0, "level", "0|1|2|3", OPTION_STRING, offsetof(type, member.level),                          \
      "optimization: 0 none, 1 basic, 2 extended, 3 layout", NULL},                                \
     {0, "disable", "PASS", OPTION_SPLIT, offsetof(type, member.disable),                          \

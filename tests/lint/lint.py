@@ -5,6 +5,7 @@
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
 - no banned function, no unfinished mark, no output or exit in the library
 - every tool option appears in the tool's man page
+- help, ort.h and the pages list the kernel tiers
 - ort(3) lists the operators that have a rule of differentiation
 - man pages, README and headers exist for what they describe
 Prints one line per finding and closes with "N passed, N failed, 0 skipped".
@@ -120,7 +121,22 @@ def lint_gradient_rules():
     check(rules == listed, f"man/ort.3, DIFFERENTIATION: differs in {sorted(rules ^ listed)}")
 
 
+def lint_tiers():
+    """Help, ort.h and the pages name the kernel tiers of the table in lib/kernel/dispatch.c."""
+    table = (ROOT / "lib/kernel/dispatch.c").read_text()
+    tiers = re.findall(r'^    \{"(\w+)", has_', table, re.M)
+    check("scalar" in tiers, "lib/kernel/dispatch.c: the table of tiers is missing")
+    for name, pattern in [("cmd/common/settings.h", r'"kernel tier: ([^"(]*) \('),
+                          ("lib/ort.h", r"const char \*isa; *//\* ([^;]*);".replace("//", "/"))] + \
+            [(f"man/{p.name}", r"\.It Fl -isa Ar NAME\nKernel tier:\n(.*?)\nOne that")
+             for p in sorted((ROOT / "man").glob("ort-*.1")) if "Fl -isa" in p.read_text()]:
+        found = re.search(pattern, (ROOT / name).read_text(), re.S)
+        listed = re.findall(r"[a-z][a-z0-9_]+", re.sub(r"\.Cm|\bor\b", "", found[1])) if found else []
+        check(listed == tiers, f"{name}: lists the kernel tiers {listed}, there are {tiers}")
+
+
 lint_includes()
+lint_tiers()
 lint_text()
 lint_man_pages()
 lint_gradient_rules()
