@@ -325,14 +325,23 @@ static bool knows_heads(const ort_pass_context *c, ort_id id, int axis)
     return ort_dim_known(type_of(c, id)->dim[axis]) && ort_dim_known(type_of(c, id)->dim[3]);
 }
 
-static bool knows_rows(const ort_pass_context *c, ort_id k)
+/* Are the heads of k and v known to be of one size? onnxruntime takes others only put together. */
+static bool same_size(const ort_pass_context *c, const ort_attention *a)
 {
-    return type_of(c, k)->rank == 3 || knows_heads(c, k, 2);
+    const ort_type *k = type_of(c, a->k), *v = type_of(c, a->v);
+    return ort_dim_equal(k->dim[k->rank - 1], v->dim[v->rank - 1]);
+}
+
+/* May heads of k and v be put together? */
+static bool knows_keys(const ort_pass_context *c, const ort_attention *a)
+{
+    return (type_of(c, a->k)->rank == 3 || knows_heads(c, a->k, a->k_is_rows ? 2 : 1)) &&
+           knows_heads(c, a->v, 1);
 }
 
 /* k and v as [B,G,T,D], q and the result with heads together: MultiHeadAttention takes it so. Where
  * the heads of q weren't split off (but normalized, scaled, cut), they are put together, and so are
- * those of k and v where k has rows first. */
+ * those of k and v where k has rows first or heads of another size. */
 static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
 {
     ort_attention before = *a;
@@ -341,9 +350,8 @@ static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done
         return ORT_OK;
     ort_id q = a->head_scale == ORT_ID_NONE ? ort_attention_unsplit(c->graph, a->q, &heads, a)
                                             : ORT_ID_NONE;
-    bool apart = q == ORT_ID_NONE;
-    *done = (!apart || knows_heads(c, a->q, 1)) &&
-            (!a->k_is_rows || (knows_rows(c, a->k) && knows_heads(c, a->v, 1))) &&
+    bool apart = q == ORT_ID_NONE, gather = a->k_is_rows || !same_size(c, a);
+    *done = (!apart || knows_heads(c, a->q, 1)) && (!gather || knows_keys(c, a)) &&
             ort_attention_join_result(c->graph, a);
     if (!*done) {
         *a = before;
@@ -355,9 +363,9 @@ static ort_status join_queries(ort_pass_context *c, ort_attention *a, bool *done
         q = a->q;
         ORT_TRY(gather_heads(c, false, &q, err));
     }
-    if (a->k_is_rows) {
+    if (gather) {
         if (type_of(c, a->k)->rank == 4)
-            ORT_TRY(gather_heads(c, true, &a->k, err));
+            ORT_TRY(gather_heads(c, a->k_is_rows, &a->k, err));
         ORT_TRY(gather_heads(c, false, &a->v, err));
     }
     a->q = q;
@@ -395,7 +403,7 @@ static ort_status fuse_multi(ort_pass_context *c, ort_attention *a, int *changes
             ORT_TRY(join_queries(c, a, &done, err));
         if (a->row)
             a->kv_heads = a->q_heads;
-        done = done || a->steps || a->row;
+        done = done || a->steps || (a->row && same_size(c, a));
     }
     if (done) {
         ++*changes;

@@ -781,6 +781,20 @@ def attention_of_one_head_turned_contrib(g):
 
 
 @form("MultiHeadAttention", "!Softmax", contrib=True)
+def attention_of_wide_values(g):
+    """Heads of v are wider than those of q and k (EfficientFormer, LeViT)."""
+    x = g.input("x", ["batch", 9, 16])
+    qkv = g.op("Reshape", g.op("MatMul", x, g.weight(16, 48)), g.ints(-1, 9, 2, 24))
+    q, k, v = g.op("Split", g.op("Transpose", qkv, perm=[0, 2, 1, 3]), g.ints(6, 6, 12), outs=3,
+                   axis=3)
+    scores = g.op("Mul", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), g.const(0.4))
+    scores = g.op("Add", scores, g.weight(2, 9, 9))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(-1, 9, 24))
+    return [g.op("MatMul", y, g.weight(24, 16))]
+
+
+@form("MultiHeadAttention", "!Softmax", contrib=True)
 def attention_of_one_row(g):
     """The row of the class asks all (XCiT, CaiT)."""
     x = g.input("x", ["batch", 9, 16])

@@ -68,6 +68,10 @@ static void masks(test_state *test)
 #define NORMED_CORE(joined)                                                                        \
     QKV joined("(MatMul (Softmax (Mul (MatMul " NORMED("q") " (Transpose " NORMED("k")             \
                " perm=0,1,3,2,)) 0.5)) " HEADS("v") ")")
+#define PARTED_CORE(sizes, width)                                                                  \
+    "q,k,v = (Split (Transpose (Reshape (MatMul x #w:24,24) [0 0 2 12]) perm=0,2,1,3,) " sizes     \
+    " axis=3); y = (Reshape (Transpose (MatMul (Softmax (Mul (MatMul q (Transpose k "              \
+    "perm=0,1,3,2,)) 0.5)) v) perm=0,2,1,3,) [0 0 " width "])"
 #define APART_HEADS(heads) "y = " heads
 
 static void normed_heads(test_state *test)
@@ -76,6 +80,10 @@ static void normed_heads(test_state *test)
         {NORMED_CORE(JOINED), "n,m,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
         {NORMED_CORE(JOINED), "n,m,24", 23, 0, "Attention", -1, 1e-5},
         {NORMED_CORE(APART_HEADS), "n,m,24", 17, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
+        /* heads of v of another size: all are put together, which leaves no Transpose */
+        {PARTED_CORE("[3 3 6]", "12"), "n,m,24", 17, CONTRIB, "!Transpose", -1, 1e-5},
+        {PARTED_CORE("[4 4 4]", "8"), "n,m,24", 17, CONTRIB, "MultiHeadAttention", -1, 1e-5},
+        {PARTED_CORE("[3 3 6]", "12"), "n,m,24", 23, 0, "Attention", -1, 1e-5},
     };
     ALL(list);
 }
