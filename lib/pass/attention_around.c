@@ -66,8 +66,8 @@ static ort_id unrepeated(const ort_graph *graph, ort_id id, ort_attention *a)
 bool ort_attention_ungroup(const ort_pass_context *c, ort_attention *a)
 {
     ort_attention before = *a;
-    if (a->k_is_rows || a->q_heads)
-        return false;
+    if (a->k_is_rows || a->q_heads || a->shared)
+        return a->shared && !a->k_is_rows && !a->q_heads;
     ort_id k = unrepeated(c->graph, a->k, a), v = unrepeated(c->graph, a->v, a);
     if (k == ORT_ID_NONE || v == ORT_ID_NONE ||
         !ort_dim_equal(type_of(c->graph, k)->dim[1], type_of(c->graph, v)->dim[1])) {

@@ -269,6 +269,8 @@ static const char *multi_fits(const ort_pass_context *c, const ort_attention *a)
         return "MultiHeadAttention would fit if it were float";
     if (a->softcap > 0)
         return "MultiHeadAttention has no softcap";
+    if (a->shared)
+        return "MultiHeadAttention has a head of keys for each of queries";
     if (a->open && !ort_attention_empty_fits(c, a))
         return "MultiHeadAttention would fit if its mask were finite, or one for all heads";
     if (a->zeroed != ORT_ID_NONE && !ort_attention_has_rows(c->graph, a))

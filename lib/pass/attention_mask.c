@@ -212,6 +212,16 @@ static bool is_finite(const ort_graph *graph, ort_id id, int depth)
     if (ort_edit_is(node, ONNX, "Where"))
         return is_finite(graph, node->inputs[1], depth + 1) &&
                is_finite(graph, node->inputs[2], depth + 1);
+    if (ort_edit_is(node, ONNX, "ConstantOfShape")) {
+        const ort_attr *of = ort_node_attr(node, "value");
+        return !of || (of->type == ORT_ATTR_TENSOR && of->t && is_finite_constant(of->t));
+    }
+    if (ort_edit_is(node, ONNX, "Concat")) {
+        bool all = true;
+        for (int i = 0; i < node->input_count && all; i++)
+            all = is_finite(graph, node->inputs[i], depth + 1);
+        return all;
+    }
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         if (ort_edit_is(node, ONNX, moves[i]))
             return is_finite(graph, node->inputs[0], depth + 1);

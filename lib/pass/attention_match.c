@@ -16,6 +16,7 @@
  */
 #include "pass/attention_match.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "graph/uses.h"
@@ -338,6 +339,18 @@ static bool read_where(walk *w, ort_node *node, int depth)
     return false;
 }
 
+/* Max(s, the lowest number): of numbers that are finite it changes none. */
+static bool read_floor(walk *w, const ort_node *node, int depth)
+{
+    double low;
+    for (int slot = 0; slot < 2 && node->input_count == 2; slot++)
+        if (number_at(w->graph, node, 1 - slot, &low) && low <= (double)-FLT_MAX) {
+            w->a->floored = true;
+            return read_scores(w, node->inputs[slot], node, depth);
+        }
+    return false;
+}
+
 /* Is `apart` [B/n,n,H,S,T] and `whole` [B,H,S,T]? */
 static bool parts_windows(const walk *w, ort_id apart, ort_id whole)
 {
@@ -385,6 +398,8 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
         return read_sum(w, node, depth + 1);
     if (ort_edit_is(node, ONNX, "Reshape"))
         return read_fold(w, node, depth + 1);
+    if (ort_edit_is(node, ONNX, "Max"))
+        return read_floor(w, node, depth + 1);
     return ort_edit_is(node, ONNX, "Where") && read_where(w, node, depth + 1);
 }
 
@@ -484,9 +499,23 @@ static bool fits_folded(const walk *w, int i)
     return mask->dtype == scores->dtype;
 }
 
-static const char *check(const walk *w, const ort_type *given)
+/* Have k and v one head, which the products spread over those of q? */
+static bool is_shared(const walk *w)
 {
     const ort_attention *a = w->a;
+    const ort_type *q = type_of(w, a->q), *k = type_of(w, a->k), *v = type_of(w, a->v);
+    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || v->kind != ORT_TYPE_TENSOR ||
+        a->head_scale != ORT_ID_NONE)
+        return false;
+    return ort_dim_known(q->dim[1]) && q->dim[1].size > 1 &&
+           is_one(k->dim[a->k_is_rows ? 2 : 1]) && is_one(v->dim[1]) &&
+           ort_dim_equal(q->dim[0], k->dim[0]) && ort_dim_equal(q->dim[0], v->dim[0]);
+}
+
+static const char *check(const walk *w, const ort_type *given)
+{
+    ort_attention *a = w->a;
+    a->shared = is_shared(w);
     const ort_type whole = unfolded_scores(w, given), *scores = &whole;
     const ort_type queries = ort_attention_queries(w->graph, a), *q = &queries;
     const ort_type *k = type_of(w, a->k), *v = type_of(w, a->v);
@@ -499,7 +528,7 @@ static const char *check(const walk *w, const ort_type *given)
         return "q, k and v don't have four dimensions";
     bool same = bare ? is_one(q->dim[1]) && ort_dim_equal(q->dim[0], k->dim[0])
                      : same_heads(q, 1, k, a->k_is_rows ? 2 : 1);
-    if (!same || !same_heads(q, 1, v, 1))
+    if (!a->shared && (!same || !same_heads(q, 1, v, 1)))
         return "batch or heads of q, k and v may differ";
     for (int i = 0; i < a->mask_count; i++)
         if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype) && !fits_folded(w, i))
@@ -600,5 +629,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
         a->why = a->steps ? check_steps(c, &w) : check(&w, p);
     if (!a->why && unfolded && !is_unfolded(&w, a->root->outputs[0]))
         a->why = "the result isn't unfolded to the batch and heads of q";
+    if (!a->why && a->floored && !ort_attention_masks_finitely(c, a))
+        a->why = "its scores have a lowest number, and its mask isn't known to be finite";
     return !a->why;
 }

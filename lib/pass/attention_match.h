@@ -44,6 +44,8 @@ typedef struct ort_attention {
     int64_t q_heads, kv_heads; /* 0: they have four dims; else [B,S,H*D], [B,T,G*D], [B,T,G*E] */
     ort_id parted; /* the result as [B,S,H,E], or else laid, where that is wanted; or ORT_ID_NONE */
     bool steps;    /* q, k and v are [S,B,H*D], heads together; parted is [S,B*H,E] or [S,B,H,E] */
+    bool shared;   /* k and v have one head, for all those of q */
+    bool floored;  /* no score is less than the lowest number */
     bool row;      /* one query: q is [B,1,H*D], with q_heads; k and v are [B,H,T,D] */
     bool joined;   /* one query: the root gives [B,1,H*E] */
     bool causal;

@@ -810,6 +810,67 @@ def attention_of_one_row(g):
     return [g.op("MatMul", y, g.weight(16, 16))]
 
 
+def shared_head(g):
+    """One head of keys and values for 4 of queries, and a cache."""
+    x = g.input("x", ["batch", "seq", 32])
+
+    def heads(count):
+        y = g.op("MatMul", x, g.weight(32, 8 * count))
+        return g.op("Transpose", g.op("Reshape", y, g.ints(0, 0, count, 8)), perm=[0, 2, 1, 3])
+
+    k, v = (g.op("Concat", g.input(name, ["batch", 1, 3, 8]), heads(1), axis=2)
+            for name in ("past_k", "past_v"))
+    scores = g.op("MatMul", heads(4), g.op("Transpose", k, perm=[0, 1, 3, 2]))
+    p = g.op("Softmax", g.op("Mul", scores, g.const(8 ** -0.5)), axis=-1)
+    y = g.op("Transpose", g.op("MatMul", p, v), perm=[0, 2, 1, 3])
+    return g.op("Reshape", y, g.ints(0, 0, 32)), k, v
+
+
+@form("Attention", "!Softmax", "!Concat", opset=23)
+def attention_of_one_head_of_keys(g):
+    return shared_head(g)
+
+
+@form("Softmax", contrib=True)
+def attention_of_one_head_of_keys_contrib(g):
+    return shared_head(g)
+
+
+def floored(g):
+    """Heads folded into the batch; no score is less than the lowest number."""
+    x = g.input("x", ["batch", "seq", 32])
+    shape = g.op("Shape", x)
+    batch, seq = (g.op("Gather", shape, g.ints(i), axis=0) for i in (0, 1))
+    folded = g.op("Concat", g.op("Mul", batch, g.ints(4)), seq, g.ints(8), axis=0)
+    heads = [g.op("Transpose", g.op("Reshape", g.op("MatMul", x, g.weight(32, 32)),
+                                    g.ints(0, 0, 4, 8)), perm=[0, 2, 1, 3]) for _ in range(3)]
+    q, k, v = (g.op("Reshape", h, folded) for h in heads)
+    low = g.const(np.finfo(np.float32).min)
+    row = g.op("Range", g.const(0, np.int64), g.op("Squeeze", seq), g.const(1, np.int64))
+    after = g.op("Less", g.op("Unsqueeze", row, g.ints(1)), g.op("Unsqueeze", row, g.ints(0)))
+    tokens = g.op("Cast", g.input("mask", ["batch", "seq"], 2), to=TensorProto.BOOL)
+    mask = g.op("Where", g.op("Unsqueeze", tokens, g.ints(1, 2)),
+                g.op("Where", after, low, g.const(0)), low)
+    scores = g.op("MatMul", g.op("Mul", q, g.const(8 ** -0.5)),
+                  g.op("Transpose", k, perm=[0, 2, 1]))
+    wide = g.op("Reshape", scores, g.op("Concat", batch, g.ints(4), seq, seq, axis=0))
+    wide = g.op("Max", g.op("Add", wide, mask), low)
+    scores = g.op("Reshape", wide, g.op("Concat", g.op("Mul", batch, g.ints(4)), seq, seq, axis=0))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    y = g.op("Reshape", y, g.op("Concat", batch, g.ints(4), seq, g.ints(8), axis=0))
+    return [g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), g.ints(0, 0, 32))]
+
+
+@form("MultiHeadAttention", "!Softmax", "!Max", contrib=True)
+def attention_floored_contrib(g):
+    return floored(g)
+
+
+@form("Attention", "!Softmax", "!Max", opset=23)
+def attention_floored(g):
+    return floored(g)
+
+
 # ---- running
 
 def run(name, scratch):

@@ -541,6 +541,42 @@ static void caches(test_state *test)
     ALL(list);
 }
 
+/* One head of keys and values, that of the first queries, for all. */
+#define FIRST(name) "(Slice " HEADS(name) " [0] [1] [1])"
+
+static void shared_head(test_state *test)
+{
+    const fusion list[] = {
+        {CACHED(FIRST("k"), FIRST("v")), "n,m,24", 23, 0, "Attention", -1, 1e-5},
+        {CACHED("(Concat #pk:2,1,5,4 " FIRST("k") " axis=2)", "z:(Concat #pv:2,1,5,4 " FIRST("v")
+         " axis=2)"), "2,m,24", 23, 0, "!Concat", -1, 1e-5},
+        {CACHED(FIRST("k"), FIRST("v")), "n,m,24", 17, SESSION, "Attention", -1, 1e-5},
+        {CACHED(FIRST("k"), FIRST("v")), "n,m,24", 17, CONTRIB, "!MultiHeadAttention", -1, 1e-5},
+        {CACHED(FIRST("k"), HEADS("v")), "n,m,24", 23, 0, "!Attention", -1, 1e-5},
+        {CACHED("(Slice " FIRST("k") " [0] [1] [0])", "(Slice " FIRST("v") " [0] [1] [0])"),
+         "2,m,24", 23, 0, "!Attention", -1, 1e-5},
+    };
+    ALL(list);
+}
+
+/* Scores that have a lowest number. */
+static void floored(test_state *test)
+{
+    const fusion list[] = {
+        {QKV CORE("(Max (Add " SCORES " (Where (Greater (Slice x [0] [3] [2]) 0.0) 0.0 " LOWEST
+         ")) " LOWEST ")"), "1,3,24", 17, CONTRIB, "!Max", -1, 1e-5},
+        {QKV CORE("(Max (Add " SCORES " #m:3,3) " LOWEST ")"), "2,3,24", 23, 0, "!Max", -1, 1e-5},
+        {QKV CORE("(Max (Add " SCORES " (Concat (Expand 0.0 [3 1]) (Trilu (Expand " LOW " [3 2])) "
+         "axis=1)) " LOWEST ")"), "2,3,24", 23, 0, "!Max", -1, 1e-5},
+        {QKV CORE("(Max (Add " SCORES " " NO_KEYS ") " LOWEST ")"), "2,3,24", 23, 0, "Max", -1,
+         1e-5},
+        {QKV CORE("(Max (Add " SCORES " #m:3,3) -1000.0)"), "2,3,24", 23, 0, "Max", -1, 1e-5},
+        {QKV CORE("(Max (Add " SCORES " (Unsqueeze (Slice x [0] [3] [2]) [1])) " LOWEST ")"),
+         "2,3,24", 23, 0, "Max", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 /* One query: x is [B,1,24]. */
 #define ROW(name) "(Reshape " name "x [0 2 1 4])"
 #define ROW_GROWN(name) "z:(Concat #p" name ":2,2,5,4 " ROW(name) " axis=2)"
@@ -799,6 +835,8 @@ int main(void)
     RUN(test, windows);
     RUN(test, projections);
     RUN(test, groups);
+    RUN(test, shared_head);
+    RUN(test, floored);
     RUN(test, caches);
     RUN(test, one_query);
     RUN(test, one_folded_query);
