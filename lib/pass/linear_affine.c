@@ -6,6 +6,9 @@
  *
  * computed in double, rounded once. The linear result must have no other reader. A MatMul takes a
  * scale only, unless it has two dimensions: with a shift that one becomes a Gemm.
+ *
+ * A BatchNormalization may stand behind a Reshape that keeps the channels apart, as rows [B*N,C] of
+ * a MatMul's [B,N,C]: it goes before that, where a MatMul is followed by an Add instead.
  */
 #include <stdio.h>
 
@@ -16,6 +19,8 @@
 
 typedef struct site {
     ort_node *linear, *after;
+    ort_node *reshape; /* between them, or NULL */
+    ort_node *sum;     /* what adds a bias to a MatMul, before the reshape; or NULL */
     int slot; /* of `after`: where the linear result comes in */
     const ort_tensor *weights, *bias; /* bias may be NULL */
     int64_t channels;
@@ -75,18 +80,58 @@ static bool may_be_gemm(const ort_graph *graph, const site *s)
            ort_model_opset(graph->model, ONNX) >= 7;
 }
 
+static const ort_type *result_of(const ort_graph *graph, const ort_node *node)
+{
+    return &graph->values.data[node->outputs[0]]->fact.type;
+}
+
+/* Does the second dimension of what was reshaped count the linear operator's channels? */
+static bool keeps_channels(const ort_graph *graph, const site *s)
+{
+    const ort_type *from = result_of(graph, s->linear), *to = result_of(graph, s->reshape);
+    int axis = ort_affine_axis(s->linear, from->rank);
+    if (from->kind != ORT_TYPE_TENSOR || from->rank < 2 || to->kind != ORT_TYPE_TENSOR ||
+        to->rank < 2 || !ort_dim_known(to->dim[1]) || to->dim[1].size != s->channels)
+        return false;
+    return axis == 1 ? ort_dim_equal(from->dim[0], to->dim[0])
+                     : axis == from->rank - 1 && to->rank == 2;
+}
+
+static const char *look_at_bias(const ort_graph *graph, site *s)
+{
+    if (!s->sum)
+        return NULL;
+    s->bias = ort_edit_constant(graph, s->sum, s->sum->inputs[0] == s->linear->outputs[0]);
+    return s->bias && s->bias->data && s->bias->shape.rank == 1 && s->sum->opset >= 7 &&
+                   s->bias->shape.dim[0] == s->channels && ort_affine_is_real(s->bias->dtype)
+               ? NULL : "what is added isn't one number per channel";
+}
+
+static bool is_read_alone(const ort_graph *graph, const site *s)
+{
+    const ort_node *next = s->sum ? s->sum : s->reshape ? s->reshape : s->after;
+    return ort_edit_only_reader(graph, s->linear->outputs[0]) == next &&
+           (!s->sum || ort_edit_only_reader(graph, s->sum->outputs[0]) == s->reshape) &&
+           (!s->reshape || ort_edit_only_reader(graph, s->reshape->outputs[0]) == s->after);
+}
+
 static const char *match(const ort_graph *graph, site *s, ort_affine *a)
 {
-    if (ort_edit_only_reader(graph, s->linear->outputs[0]) != s->after)
+    if (!is_read_alone(graph, s))
         return "the linear result has another reader";
     const char *why = look_at_weights(graph, s);
+    if (!why)
+        why = look_at_bias(graph, s);
     if (why)
         return why;
-    const ort_type *type = &graph->values.data[s->linear->outputs[0]]->fact.type;
-    int axis = ort_affine_axis(s->linear, type->rank);
+    if (s->reshape && !keeps_channels(graph, s))
+        return "channels aren't known to be apart after the Reshape";
+    const ort_type *type = result_of(graph, s->reshape ? s->reshape : s->linear);
+    int axis = s->reshape ? 1 : ort_affine_axis(s->linear, type->rank);
     ort_affine_site at = {s->after, s->slot, type, axis, s->channels};
     why = ort_affine_read(graph, &at, a);
-    if (!why && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") && !may_be_gemm(graph, s))
+    if (!why && !s->reshape && a->shifts && ort_edit_is(s->linear, ONNX, "MatMul") &&
+        !may_be_gemm(graph, s))
         return "a MatMul of other than two dimensions has no bias";
     return why;
 }
@@ -155,20 +200,18 @@ static ort_status add_bias(ort_pass_context *c, const site *s, const ort_affine 
     return ORT_OK;
 }
 
-static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
+static ort_status add_linear(ort_pass_context *c, const site *s, const ort_id *inputs,
+                             ort_id output, ort_error *err)
 {
-    ort_id inputs[3] = {s->linear->inputs[0]}, output = s->after->outputs[0];
-    ORT_TRY(add_scaled_weights(c, s, a, &inputs[1], err));
-    ORT_TRY(add_bias(c, s, a, &inputs[2], err));
+    bool biased = inputs[2] != ORT_ID_NONE;
     ort_attr one = {.name = "beta", .type = ORT_ATTR_FLOAT, .f = 1};
     ort_node_spec spec = {.domain = s->linear->domain,
-                          .op_type = inputs[2] != ORT_ID_NONE &&
-                                             ort_edit_is(s->linear, ONNX, "MatMul")
+                          .op_type = biased && ort_edit_is(s->linear, ONNX, "MatMul")
                                          ? "Gemm"
                                          : s->linear->op_type,
                           .name = s->linear->name,
                           .inputs = inputs,
-                          .input_count = inputs[2] == ORT_ID_NONE ? 2 : 3,
+                          .input_count = biased ? 3 : 2,
                           .outputs = &output,
                           .output_count = 1,
                           .attrs = s->linear->attrs,
@@ -179,6 +222,42 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
     ort_graph_remove_node(c->graph, s->after);
     ort_graph_remove_node(c->graph, s->linear);
     return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+/* The linear operator before the Reshape, whose result gets the name of what was behind it. */
+static ort_status add_reshaped(ort_pass_context *c, const site *s, ort_id *inputs, ort_error *err)
+{
+    ort_id output = s->after->outputs[0], bias = inputs[2];
+    ort_id given[2] = {ort_graph_add_value(c->graph, ""),
+                       s->reshape->input_count > 1 ? s->reshape->inputs[1] : ORT_ID_NONE};
+    bool apart = bias != ORT_ID_NONE && ort_edit_is(s->linear, ONNX, "MatMul") &&
+                 !may_be_gemm(c->graph, s);
+    ort_node_spec spec = {.domain = ONNX, .op_type = s->reshape->op_type,
+                          .name = s->reshape->name, .inputs = given,
+                          .input_count = s->reshape->input_count, .outputs = &output,
+                          .output_count = 1, .attrs = s->reshape->attrs,
+                          .attr_count = s->reshape->attr_count, .origin = s->reshape->origin};
+    if (given[0] == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *given);
+    if (apart)
+        inputs[2] = ORT_ID_NONE;
+    if (s->sum)
+        ort_graph_remove_node(c->graph, s->sum);
+    ort_graph_remove_node(c->graph, s->reshape);
+    ORT_TRY(add_linear(c, s, inputs, given[0], err));
+    if (apart)
+        ORT_TRY(ort_edit_add_result(c->graph, "Add", (ort_id[]){given[0], bias}, 2, NULL, 0,
+                                    &given[0], err));
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
+{
+    ort_id inputs[3] = {s->linear->inputs[0]};
+    ORT_TRY(add_scaled_weights(c, s, a, &inputs[1], err));
+    ORT_TRY(add_bias(c, s, a, &inputs[2], err));
+    return s->reshape ? add_reshaped(c, s, inputs, err)
+                      : add_linear(c, s, inputs, s->after->outputs[0], err);
 }
 
 /* Weights with other readers would be there twice: a file must not grow. */
@@ -194,6 +273,24 @@ static bool grows(const ort_pass_context *c, const site *s, const ort_affine *a)
     return false;
 }
 
+/* The linear operator whose result comes in at this slot, or NULL as s->linear. */
+static void find_linear(const ort_graph *graph, site *s)
+{
+    s->linear = ort_edit_producer(graph, s->after->inputs[s->slot]);
+    if (!ort_edit_is(s->after, ONNX, "BatchNormalization") ||
+        (!ort_edit_is(s->linear, ONNX, "Reshape") && !ort_edit_is(s->linear, ONNX, "Flatten")))
+        return;
+    s->reshape = s->linear;
+    s->linear = ort_edit_producer(graph, s->reshape->inputs[0]);
+    for (int slot = 0; slot < 2 && ort_edit_is(s->linear, ONNX, "Add"); slot++) {
+        ort_node *product = ort_edit_producer(graph, s->linear->inputs[slot]);
+        if (ort_edit_is(product, ONNX, "MatMul")) {
+            s->sum = s->linear;
+            s->linear = product;
+        }
+    }
+}
+
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -201,9 +298,9 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     {
         ort_status status = ORT_OK;
         for (int slot = 0; ort_affine_is(node) && slot < 2 && slot < node->input_count; slot++) {
-            site s = {.after = node, .slot = slot,
-                      .linear = ort_edit_producer(c->graph, node->inputs[slot])};
+            site s = {.after = node, .slot = slot};
             ort_affine a = {0};
+            find_linear(c->graph, &s);
             if (!ort_affine_is_linear(s.linear) ||
                 (slot && ort_edit_is(node, ONNX, "BatchNormalization")))
                 continue;

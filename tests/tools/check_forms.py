@@ -597,6 +597,20 @@ def attention_of_padded_steps(g):
     return steps_first(g, True)
 
 
+# ---- norms of rows
+
+@form("MatMul", "Add", "!BatchNormalization", "!Flatten", "!Reshape", opset=13)
+def linear_and_norm(g):
+    """Linear without a bias and BatchNorm1d of its rows (LeViT), twice."""
+    y = g.input("x", [2, 6, 8])
+    for _ in range(2):
+        y = g.op("Flatten", g.op("MatMul", y, g.weight(8, 8)), axis=2)
+        s, b, m = g.weight(8), g.weight(8), g.weight(8)
+        y = g.op("BatchNormalization", y, s, b, m, g.const(g.random.uniform(0.5, 2, 8)))
+        y = g.op("Tanh", g.op("Reshape", y, g.ints(2, 6, 8)))
+    return [y]
+
+
 # ---- attention in windows
 
 def swin(g, batch, shifted):

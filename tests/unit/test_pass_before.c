@@ -1,6 +1,6 @@
-/* test_pass_before.c - scales and shifts before a linear operator, behind its Relu, and behind a
- * Gemm that scales by itself: into the weights where that is exact, and left alone where padding,
- * a reader or a shape forbids it. */
+/* test_pass_before.c - scales and shifts before a linear operator, behind its Relu or Reshape, and
+ * behind a Gemm that scales by itself: into the weights where that is exact, and left alone where
+ * padding, a reader or a shape forbids it. */
 #include "rewrite.h"
 #include "test.h"
 
@@ -105,6 +105,42 @@ static void behind_relu(test_state *test)
     CHECK_CASES(cases, 1e-4);
 }
 
+/* A BatchNormalization of rows: Linear and BatchNorm1d with a Flatten between them. */
+static void behind_reshape(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 2,n,3; f w 3,4; MatMul x w -> l; Flatten l -> r axis=2;" NORM_R "Tanh b -> y; out y",
+         "MatMul Add Flatten Tanh"},
+        {"in x 2,5,3; f w 3,4; i s -1,4; i t 2,5,4; MatMul x w -> l; Reshape l s -> r;" NORM_R
+         "Reshape b t -> y; Tanh y -> z; out z", "MatMul Add Tanh"},
+        {"in x 2,5,3; f w 3,4; f c 4; i s -1,4; MatMul x w -> l; Add c l -> m; Reshape m s -> r;"
+         NORM_R "Tanh b -> y; out y", "MatMul Add Reshape Tanh"},
+        {"in x 2,5,3; f w 3,4; i s 10,4; MatMul x w -> l; Reshape l s -> r;" NORM_R "out b",
+         "MatMul Add Reshape"},
+        {"in x n,3; f w 3,4; i s -1,4,1; MatMul x w -> l; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; out y", "Gemm Reshape Tanh"},
+        {"in x 2,3; f w 4,3; i s 2,4,1; Gemm x w -> l transB=1; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; out y", "Gemm Reshape Tanh"},
+        {"in x 2,3,5; f w 4,3,2; i s 0,0,2,2; Conv x w -> l; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; out y", "Conv Reshape Tanh"},
+        /* other channels, as many of them; other readers; more than a bias between */
+        {"in x 2,4,5; f w 5,4; MatMul x w -> r;" NORM_R "Tanh b -> y; out y",
+         "MatMul BatchNormalization Tanh"},
+        {"in x 2,4,5; f w 5,4; i s 2,4,2,2; MatMul x w -> l; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; out y", "MatMul Reshape BatchNormalization Tanh"},
+        {"in x 4,3,5; f w 2,3,2; i s 2,4,4; Conv x w -> l; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; out y", "Conv Reshape BatchNormalization Tanh"},
+        {"in x 2,5,3; f w 3,4; i s -1,4; MatMul x w -> l; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; Neg r -> z; out y z", "MatMul Reshape BatchNormalization Tanh Neg"},
+        {"in x 2,5,3; f w 3,4; i s -1,4; MatMul x w -> l; Reshape l s -> r;" NORM_R
+         "Tanh b -> y; Neg l -> z; out y z", "MatMul Reshape BatchNormalization Tanh Neg"},
+        {"in x 2,5,3; in c 2,5,4; f w 3,4; i s -1,4; MatMul x w -> l; Add l c -> m;"
+         "Reshape m s -> r;" NORM_R "Tanh b -> y; out y",
+         "MatMul Add Reshape BatchNormalization Tanh"},
+    };
+    CHECK_CASES(cases, 1e-4);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -112,5 +148,6 @@ int main(void)
     RUN(test, matrices);
     RUN(test, behind_gemm);
     RUN(test, behind_relu);
+    RUN(test, behind_reshape);
     return test->failures != 0;
 }
