@@ -53,6 +53,7 @@ typedef struct pass_record {
 typedef struct near_miss_record {
     const char *pass;
     char *node, *condition;
+    size_t times; /* in text: places of the same pass and condition, if this is the first */
 } near_miss_record;
 
 typedef struct operator_measure {

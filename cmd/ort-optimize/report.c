@@ -128,7 +128,7 @@ void report_add_near_miss(report *r, const char *pass, const char *node, const c
         r->near_miss_capacity = capacity;
     }
     r->near_misses[r->near_miss_count++] =
-        (near_miss_record){pass, tool_strdup(node), tool_strdup(condition)};
+        (near_miss_record){pass, tool_strdup(node), tool_strdup(condition), 1};
 }
 
 static void release_measure(measure *m)
@@ -239,14 +239,59 @@ static void input_note(const report *r, FILE *stream)
                     r->passes[i].changes);
 }
 
+/* Those of one pass and one condition together, in the order they were told. */
+static int by_reason(const void *a, const void *b)
+{
+    const near_miss_record *x = *(const near_miss_record *const *)a;
+    const near_miss_record *y = *(const near_miss_record *const *)b;
+    int order = strcmp(x->pass, y->pass);
+    if (!order)
+        order = strcmp(x->condition, y->condition);
+    return order ? order : (x > y) - (x < y);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const near_miss_record *x = *(const near_miss_record *const *)a;
+    const near_miss_record *y = *(const near_miss_record *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* The first of each kind, in the order they were told, in front of `list`; returns how many. */
+static size_t first_of_kinds(const report *r, const near_miss_record **list)
+{
+    size_t kinds = 0;
+    near_miss_record *first = NULL;
+    for (size_t i = 0; i < r->near_miss_count; i++)
+        list[i] = &r->near_misses[i];
+    qsort(list, r->near_miss_count, sizeof *list, by_reason);
+    for (size_t i = 0; i < r->near_miss_count; i++) {
+        near_miss_record *miss = &r->near_misses[list[i] - r->near_misses];
+        if (!first || strcmp(first->pass, miss->pass) ||
+            strcmp(first->condition, miss->condition)) {
+            list[kinds++] = first = miss;
+            first->times = 0;
+        }
+        first->times++;
+    }
+    qsort(list, kinds, sizeof *list, by_place);
+    return kinds;
+}
+
 static void near_miss_list(const report *r, FILE *stream)
 {
-    if (r->near_miss_count > 0)
-        fprintf(stream, "\nleft alone:\n");
-    for (size_t i = 0; i < r->near_miss_count; i++) {
-        const near_miss_record *miss = &r->near_misses[i];
-        fprintf(stream, "  %s: %s: %s\n", miss->pass, miss->node, miss->condition);
+    if (r->near_miss_count == 0)
+        return;
+    const near_miss_record **list = tool_alloc(r->near_miss_count * sizeof *list);
+    size_t kinds = first_of_kinds(r, list);
+    fprintf(stream, "\nleft alone:\n");
+    for (size_t i = 0; i < kinds; i++) {
+        fprintf(stream, "  %s: %s: %s", list[i]->pass, list[i]->node, list[i]->condition);
+        if (list[i]->times > 1)
+            fprintf(stream, " (%zu times, first here)", list[i]->times);
+        fputc('\n', stream);
     }
+    free(list);
 }
 
 void report_text(const report *r, const optimize_options *o, FILE *stream)
