@@ -1,7 +1,7 @@
 /* made_up.h - sizes of made-up inputs (the rule of formats(5)): a shape for every input of a
  * session. A free axis is 1 in front, 64 for images, else 8. Where a model refuses these, trials
  * 1, 2, ... choose others: the same size for all free axes but the first, from a ladder, with one
- * of them 1. Nothing here runs the model.
+ * of them 1; at last more rows than one. Nothing here runs the model.
  */
 #ifndef ORT_EXEC_MADE_UP_H
 #define ORT_EXEC_MADE_UP_H
@@ -24,6 +24,7 @@ typedef struct ort_sizes {
     const ort_session *session;
     int variant; /* an ort_sizes_variant */
     int rung;    /* of the ladder; 0: the default sizes */
+    int64_t batch; /* of free first axes */
     int single;  /* which free axis is 1: -1 none, -2 those without a name after the first input */
     int free_count, input; /* free axes so far, the input at hand */
     struct { uint32_t expr; int64_t size; } symbols[ORT_SIZES_SYMBOLS];

@@ -10,6 +10,10 @@ enum { TRIALS_MAX = 64, SINGLES_MAX = 6, IMAGE_MAX = 512, SINGLE_NONE = -1, SING
 static const int64_t ladder[] = {0, 512, 4, 64, 2048, 1, 256, 16000, 128, 1024, 16, 4096, 2};
 enum { RUNGS = sizeof ladder / sizeof *ladder };
 
+/* Of free first axes, for models that index rows or hold the states of some. */
+static const int64_t batches[] = {2, 3, 4, 8};
+enum { BATCHES = sizeof batches / sizeof *batches };
+
 /* ---- free axes */
 
 static bool is_open(const ort_port *port)
@@ -37,21 +41,30 @@ static int tries_per_rung(int free_count)
     return 2 + (free_count < SINGLES_MAX ? free_count : SINGLES_MAX);
 }
 
+static int trials_of_one_row(const ort_session *session)
+{
+    int trials = RUNGS * tries_per_rung(count_free(session));
+    return trials < TRIALS_MAX ? trials : TRIALS_MAX;
+}
+
 int ort_sizes_trials(const ort_session *session)
 {
-    int count = count_free(session), trials = RUNGS * tries_per_rung(count);
-    return !count ? 1 : trials < TRIALS_MAX ? trials : TRIALS_MAX;
+    return count_free(session) ? trials_of_one_row(session) + BATCHES : 1;
 }
 
 /* ---- one choice */
 
 void ort_sizes_init(ort_sizes *sizes, const ort_session *session, int variant, int trial)
 {
-    /* All rungs with nothing single first, then all with the unnamed ones, ... */
+    /* All rungs with nothing single first, then all with the unnamed ones, ...; batches last. */
+    int batch = trial - trials_of_one_row(session);
+    if (batch >= 0)
+        trial = 0;
     int turn = trial / RUNGS;
     *sizes = (ort_sizes){.session = session,
                          .variant = variant,
                          .rung = trial % RUNGS,
+                         .batch = batch < 0 ? 1 : batches[batch % BATCHES],
                          .single = turn == 0 ? SINGLE_NONE : turn == 1 ? SINGLE_UNNAMED : turn - 2};
 }
 
@@ -66,7 +79,7 @@ static int64_t choose(const ort_sizes *sizes, const ort_type *type, int axis)
     bool image = type->rank == 4 && axis >= 2, larger = sizes->variant == ORT_SIZES_LARGER;
     int64_t rung = ladder[sizes->rung];
     if (axis == 0 || is_single(sizes, type->dim[axis]))
-        return 1 + (larger || sizes->variant == ORT_SIZES_MORE);
+        return (axis == 0 ? sizes->batch : 1) + (larger || sizes->variant == ORT_SIZES_MORE);
     larger = larger || sizes->variant == ORT_SIZES_LONGER;
     if (rung && image)
         return (rung < IMAGE_MAX ? rung : IMAGE_MAX) + 32 * larger;

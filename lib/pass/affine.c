@@ -52,13 +52,20 @@ static const char *per_channel(const ort_affine_site *s, const ort_tensor *t, do
     return NULL;
 }
 
+/* From opset 14 on an attribute asks for it, before that further results, read or not. */
+static bool computes_statistics(const ort_node *n)
+{
+    if (n->opset < 14 && n->output_count > 1)
+        return true;
+    return n->opset < 7 ? !ort_node_int(n, "is_test", 0) : ort_node_int(n, "training_mode", 0);
+}
+
 static const char *read_norm(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)
 {
     const ort_node *n = s->node;
     const ort_tensor *t[4];
     float epsilon = ort_node_float(n, "epsilon", 1e-5f);
-    if (ort_node_int(n, "training_mode", 0) || n->input_count < 5 ||
-        (n->opset < 7 && !ort_node_int(n, "is_test", 0)))
+    if (n->input_count < 5 || computes_statistics(n))
         return "it computes statistics";
     if (n->opset < 9 && !ort_node_int(n, "spatial", 1))
         return "its statistics are per position";
