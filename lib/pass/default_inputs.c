@@ -93,6 +93,13 @@ static bool drop(const ort_pass_context *c, ort_node *node, int slot)
     return true;
 }
 
+/* A constant that isn't larger in the other type: the Cast will be folded. */
+static bool folds(const ort_pass_context *c, const ort_node *node, ort_dtype dtype)
+{
+    const ort_tensor *t = ort_edit_constant(c->graph, node, 0);
+    return t && ort_dtype_bits(dtype) <= ort_dtype_bits(t->dtype);
+}
+
 /* Without "Like" and its second input a message is shorter, with the attribute `to` it is longer:
  * in a file the short one is written, unless something else goes with that input. */
 static bool lengthens(const ort_pass_context *c, const ort_graph_value *like)
@@ -113,7 +120,7 @@ static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort
                           .output_count = 1, .attrs = node->attrs,
                           .attr_count = node->attr_count, .set = &to, .set_count = 1,
                           .opset = node->opset, .origin = ort_edit_origin_of(node)};
-    if (dtype == ORT_DTYPE_UNDEFINED || lengthens(c, like))
+    if (dtype == ORT_DTYPE_UNDEFINED || (lengthens(c, like) && !folds(c, node, dtype)))
         return ORT_OK;
     ort_graph_remove_node(c->graph, node);
     ++*changes;

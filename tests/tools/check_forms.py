@@ -132,6 +132,49 @@ def resize_of_codes(g):
     return [coded(g, r, 0.02, 120)]
 
 
+# ---- shapes
+
+@form("!Mul", "Concat", opset=13)
+def shape_of_several_steps(g):
+    x = g.input("x", ["batch", "seq", 8])
+    shape = g.op("Shape", x)
+    batch, seq = (g.op("Gather", shape, g.ints(axis)) for axis in (0, 1))
+    wide = g.op("Concat", g.op("Mul", seq, g.ints(2)), batch, g.ints(4), axis=0)
+    columns = g.op("Softmax", g.op("Reshape", x, wide), axis=0)
+    return [g.op("Reshape", columns, g.ints(-1))]
+
+
+@form("Expand", "!Sub", "!CastLike", opset=18)
+def bias_like_the_input(g):
+    """What is computed of constants needs the type of x alone; its name is short."""
+    x = g.input("x", ["batch", 8])
+    row = g.op("CastLike", g.const(0.5), x)
+    return [g.op("Expand", g.op("Sub", row, g.const(0.25)), g.op("Shape", x))]
+
+
+# ---- left from training
+
+def trained(g, behind):
+    """Before opset 14 BatchNormalization takes statistics of its batch when it has five results,
+    whether anybody reads these or not."""
+    x = g.input("x", ["batch", 4, 6, 6])
+    numbers = [g.weight(4), g.weight(4), g.weight(4), g.const(g.random.random(4) + 0.5)]
+    if behind:
+        x = g.op("Conv", x, g.weight(4, 4, 3, 3), kernel_shape=[3, 3])
+    y = g.op("BatchNormalization", x, *numbers, outs=5)[0]
+    return [y if behind else g.op("Conv", y, g.weight(4, 4, 3, 3), kernel_shape=[3, 3])]
+
+
+@form("BatchNormalization", "Conv", opset=9)
+def training_norm_behind_conv(g):
+    return trained(g, True)
+
+
+@form("BatchNormalization", "Conv", opset=13)
+def training_norm_before_conv(g):
+    return trained(g, False)
+
+
 # ---- products
 
 @form("FusedMatMul", "!Transpose", contrib=True)

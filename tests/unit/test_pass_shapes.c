@@ -156,6 +156,35 @@ static void dimensions(test_state *test)
     CHECK_CASES(cases, 1e-6);
 }
 
+#define PARTS "i zero 0; i one 1; i two 2; i four 4; "
+
+/* What a shape was computed of in several steps is read at an input. */
+static void vectors(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x n,m,8;" PARTS "i flat -1,8; i h 2,4; Reshape x flat -> f; Softmax f -> q axis=1;"
+         "Shape q -> s; Gather s zero -> p; Shape x -> t; Gather t zero -> b; Div p b -> c;"
+         "Concat b c h -> w axis=0; Reshape q w -> y; out y",
+         "Reshape Softmax Shape Shape Concat Reshape"},
+        /* one that remains */
+        {"in x n,m,8;" PARTS "Shape x -> s; Gather s one -> a; Mul a two -> b; Gather s zero -> e;"
+         "Concat b e four -> w axis=0; Reshape x w -> y; out y", "Shape Concat Reshape"},
+        {"in x n,m,8;" PARTS "Shape x -> s; Slice s zero two -> p; ReduceProd p -> r;"
+         "Concat r two four -> w axis=0; i k 3; Expand k w -> z; Reshape x w -> y; out y",
+         "Reshape"},
+        /* which an Expand can't leave, nor a Reshape that takes 0 for none; what takes as many */
+        {"in x n,m,8;" PARTS "Shape x -> s; Gather s one -> a; Mul a two -> b; Gather s zero -> e;"
+         "Concat b e four -> w axis=0; f k 1; Expand k w -> y; out y",
+         "Shape Gather Mul Gather Concat Expand"},
+        {"in x n,m,8;" PARTS "Shape x -> s; Gather s one -> a; Mul a two -> b; Gather s zero -> e;"
+         "Concat b e four -> w axis=0; Reshape x w -> y allowzero=1; out y",
+         "Shape Gather Mul Gather Concat Reshape"},
+        {"in x n,m,8;" PARTS "Shape x -> s; Concat s four -> w axis=0; f k 1; Expand k w -> y;"
+         "out y", "Shape Concat Expand"},
+    };
+    CHECK_CASES(cases, 0);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -165,5 +194,6 @@ int main(void)
     RUN(test, swapped_twice);
     RUN(test, folded_transposes);
     RUN(test, dimensions);
+    RUN(test, vectors);
     return test->failures != 0;
 }
