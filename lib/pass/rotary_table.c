@@ -112,11 +112,37 @@ static ort_id half_of_pairs(const ort_pass_context *c, const ort_node *reshape, 
     return f;
 }
 
+/* The same, spelled column by column: a Split of f, each part repeated, all put together. */
+static ort_id half_of_columns(const ort_pass_context *c, const ort_node *concat, int head)
+{
+    const ort_node *split = NULL;
+    const ort_type *whole = type_of(c, concat->outputs[0]);
+    if (!ort_edit_is(concat, ONNX, "Concat") || whole->kind != ORT_TYPE_TENSOR ||
+        !is_last(ort_node_int(concat, "axis", 0), whole->rank))
+        return ORT_ID_NONE;
+    for (int i = 0; i < concat->input_count; i++) {
+        const ort_node *repeated = ort_edit_producer(c->graph, concat->inputs[i]);
+        ort_id f = repeated ? half_of_pairs(c, repeated, head) : ORT_ID_NONE;
+        const ort_node *from = f == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, f);
+        if (!ort_edit_is(from, ONNX, "Split") || (split && from != split) ||
+            from->output_count != concat->input_count || from->outputs[i] != f)
+            return ORT_ID_NONE;
+        const ort_type *column = type_of(c, f);
+        split = from;
+        if (column->rank != whole->rank || !is_one(column->dim[column->rank - 1]) ||
+            !is_last(ort_node_int(split, "axis", 0), column->rank))
+            return ORT_ID_NONE;
+    }
+    return split ? split->inputs[0] : ORT_ID_NONE;
+}
+
 static ort_id half_of(const ort_pass_context *c, const ort_node *node, int head,
                       ort_rotary_spread spread)
 {
-    if (spread == ORT_ROTARY_PAIRS)
-        return half_of_pairs(c, node, head);
+    if (spread == ORT_ROTARY_PAIRS) {
+        ort_id f = half_of_columns(c, node, head);
+        return f == ORT_ID_NONE ? half_of_pairs(c, node, head) : f;
+    }
     return ort_edit_is(node, ONNX, "Concat") && node->input_count == 2 &&
                    node->inputs[0] == node->inputs[1] &&
                    type_of(c, node->outputs[0])->kind == ORT_TYPE_TENSOR &&

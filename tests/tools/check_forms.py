@@ -252,6 +252,24 @@ def rotary_gptj_contrib(g):
     return [g.op("Transpose", y, perm=[0, 2, 1, 3])]
 
 
+def twice_by_columns(g, f):
+    """The same for h = 4, column by column, as the exporter of PyTorch 1 writes it."""
+    columns = g.op("Split", f, g.ints(1, 1, 1, 1), outs=4, axis=-1)
+    wide = [g.op("Expand", g.op("Unsqueeze", c, g.ints(4)), g.ints(1, 1, 1, 1, 2)) for c in columns]
+    return g.op("Concat", *(g.op("Reshape", w, g.ints(0, 0, 1, -1)) for w in wide), axis=-1)
+
+
+@form("RotaryEmbedding", "!Neg", "!Expand", contrib=True)
+def rotary_codegen_contrib(g):
+    x, ids = g.input("x", ["batch", "seq", 32]), g.input("ids", ["batch", "seq"], 9)
+    heads = g.op("Reshape", x, g.ints(0, 0, 4, 8))
+    sin, cos = g.op("Split", g.op("Gather", g.weight(16, 8), ids), g.ints(4, 4), outs=2, axis=-1)
+    sin, cos = (twice_by_columns(g, g.op("Unsqueeze", t, g.ints(2))) for t in (sin, cos))
+    rotated = g.op("Reshape", every_two(g, heads), g.ints(0, 0, 4, 8))
+    y = g.op("Add", g.op("Mul", heads, cos), g.op("Mul", rotated, sin))
+    return [g.op("Transpose", y, perm=[0, 2, 1, 3])]
+
+
 @form("RotaryEmbedding", "!Neg", opset=23)
 def rotary_gptj_partly(g):
     """Half of each head is rotated, before heads and tokens change places."""

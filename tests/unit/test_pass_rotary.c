@@ -54,9 +54,32 @@ static void rotary_pairs(test_state *test)
     ALL(list);
 }
 
+/* The same tables, column by column. */
+#define COLUMNS(a, b, f) a "," b " = (Split (Unsqueeze " f " [2]) [1 1] axis=-1); "
+#define COLUMN(part) "(Reshape (Expand (Unsqueeze " part " [4]) [1 1 1 1 2]) [0 0 1 2])"
+#define TOGETHER(a, b) "(Concat " COLUMN(a) " " COLUMN(b) " axis=-1)"
+#define BY_COLUMNS ROWS "e = (MatMul x #f:24,2); " COLUMNS("c", "d", "(Cos e)")                    \
+    COLUMNS("s", "t", "(Sin e)")
+
+static void rotary_columns(test_state *test)
+{
+    const fusion list[] = {
+        {BY_COLUMNS IN_PAIRS(TOGETHER("c", "d"), TOGETHER("s", "t"), TURNED(ODD, EVEN)), "n,m,24",
+         23, 0, "RotaryEmbedding", 6, 1e-5},
+        {BY_COLUMNS IN_PAIRS(TOGETHER("c", "d"), TOGETHER("s", "t"), TURNED(ODD, EVEN)), "n,m,24",
+         17, CONTRIB, "RotaryEmbedding", -1, 1e-5},
+        {BY_COLUMNS IN_PAIRS(TOGETHER("d", "c"), TOGETHER("t", "s"), TURNED(ODD, EVEN)), "n,m,24",
+         23, 0, "!RotaryEmbedding", -1, 1e-5},
+        {BY_COLUMNS IN_PAIRS(TOGETHER("c", "d"), TOGETHER("c", "t"), TURNED(ODD, EVEN)), "n,m,24",
+         23, 0, "!RotaryEmbedding", -1, 1e-5},
+    };
+    ALL(list);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, rotary_pairs);
+    RUN(test, rotary_columns);
     return test->failures != 0;
 }
