@@ -305,6 +305,11 @@ ORT_WARN_UNUSED ort_status ort_model_save(const ort_model *model, const char *pa
 ORT_WARN_UNUSED ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *path,
                                                  const ort_save_options *options, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err);
+/* What ort_model_write would write; of weights that one file can't hold, these alone. */
+ORT_WARN_UNUSED ort_status ort_model_written_bytes(const ort_model *model, size_t *bytes,
+                                                   ort_error *err);
+/* Is one of the model's own functions called by two nodes or more? (Without memory to tell, no.) */
+bool ort_model_repeats_functions(const ort_model *model);
 
 /* An output file as ort_model_save makes them, whole or not at all, for what a program writes
  * itself. Devices and pipes are written directly; a symbolic link stays. */

@@ -26,6 +26,20 @@ int form_opset(const optimize_options *o, ort_env *env, ort_model *model, const 
 void form_after(const optimize_options *o, ort_model *model);
 int form_save(const optimize_options *o, ort_env *env, ort_model *model);
 
+/* ---- calls of the model's own functions, where no option says whether they are expanded */
+
+typedef struct calls {
+    ort_model *before; /* a copy of the model; NULL: nothing to decide */
+    size_t bytes;      /* of its file */
+} calls;
+
+int calls_begin(calls *c, const optimize_options *o, const ort_model *model, const char *path);
+/* *model has been rewritten with its functions expanded. *again: its file would be larger than the
+ * growth budget allows; *model is what it was, to be rewritten with calls kept. */
+int calls_judge(calls *c, const ort_optimize_options *options, ort_model **model, bool *again,
+                const char *path);
+void calls_end(calls *c);
+
 /* ---- samples: sets of inputs for verification */
 
 typedef struct samples {
@@ -89,6 +103,8 @@ typedef struct report {
 int measure_take(measure *m, ort_model *model);
 /* Sizes of a saved model, its data file included. */
 double measure_file(const char *path);
+/* Forget the passes and near-misses of a rewrite that is done over. */
+void report_forget_passes(report *r);
 void report_add_pass(report *r, const char *name, int changes, double ms);
 void report_add_near_miss(report *r, const char *pass, const char *node, const char *condition);
 void report_text(const report *r, const optimize_options *o, FILE *stream);

@@ -138,16 +138,24 @@ static void release_measure(measure *m)
     free(m->ops);
 }
 
-void report_release(report *r)
+void report_forget_passes(report *r)
 {
-    release_measure(&r->before);
-    release_measure(&r->after);
     free(r->passes);
     for (size_t i = 0; i < r->near_miss_count; i++) {
         free(r->near_misses[i].node);
         free(r->near_misses[i].condition);
     }
     free(r->near_misses);
+    r->passes = NULL;
+    r->near_misses = NULL;
+    r->pass_count = r->near_miss_count = r->near_miss_capacity = 0;
+}
+
+void report_release(report *r)
+{
+    release_measure(&r->before);
+    release_measure(&r->after);
+    report_forget_passes(r);
 }
 
 /* ---- text */

@@ -91,6 +91,53 @@ static bool visit_nodes(Onnx__NodeProto *const *nodes, size_t count, ort_functio
     return true;
 }
 
+typedef struct calls_seen {
+    ort_function_index index;
+    bool *called; /* by function */
+} calls_seen;
+
+/* False at the second call of a function. */
+static bool first_call(void *arg, const char *domain, const char *op_type)
+{
+    calls_seen *seen = arg;
+    const ort_function *f = ort_functions_find(&seen->index, domain, op_type, NULL);
+    if (!f)
+        return true;
+    bool *called = &seen->called[f - seen->index.model->functions.data];
+    bool first = !*called;
+    *called = true;
+    return first;
+}
+
+static bool first_calls(calls_seen *seen, const ort_graph *graph)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        if (!first_call(seen, node->domain, node->op_type))
+            return false;
+        for (int b = 0; b < node->body_count; b++)
+            if (!first_calls(seen, node->bodies[b]))
+                return false;
+    }
+    return true;
+}
+
+bool ort_model_repeats_functions(const ort_model *model)
+{
+    calls_seen seen = {.called = calloc(model->functions.count + 1, sizeof(bool))};
+    if (!seen.called || ort_functions_index(model, &seen.index, NULL) != ORT_OK) {
+        free(seen.called);
+        return false;
+    }
+    bool once = first_calls(&seen, model->graph);
+    for (size_t i = 0; once && i < model->functions.count; i++)
+        once = ort_function_each_operator(&model->functions.data[i], first_call, &seen);
+    ort_functions_index_release(&seen.index);
+    free(seen.called);
+    return !once;
+}
+
 bool ort_function_each_operator(const ort_function *function, ort_function_visit *visit, void *arg)
 {
     const Onnx__FunctionProto *proto = function->proto;

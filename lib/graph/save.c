@@ -34,6 +34,22 @@ static ort_status to_stream(void *arg, const void *bytes, size_t count, ort_erro
     return ORT_OK;
 }
 
+static ort_status count_bytes(void *arg, const void *bytes, size_t count, ort_error *err)
+{
+    (void)bytes, (void)err;
+    *(size_t *)arg += count;
+    return ORT_OK;
+}
+
+ort_status ort_model_written_bytes(const ort_model *model, size_t *bytes, ort_error *err)
+{
+    *bytes = ort_export_weight_bytes(model);
+    if (*bytes > ORT_EXPORT_LIMIT_BYTES)
+        return ORT_OK;
+    *bytes = 0;
+    return ort_model_export(model, NULL, count_bytes, bytes, err);
+}
+
 static ort_status refuse_stream(size_t bytes, ort_error *err)
 {
     return ort_error_set(err, ORT_ERROR_IO,

@@ -55,6 +55,44 @@ assert len(names) == len(set(names)), names
 END
 }
 
+# A function of NODES operators that is called CALLS times, in a chain.
+many_calls() {
+    "$ROOT/build/venv/bin/python" - "$@" <<'END'
+import sys, onnx
+from onnx import helper as h, TensorProto as T
+count, nodes = int(sys.argv[1]), int(sys.argv[2])
+imports = [h.make_opsetid("", 17), h.make_opsetid("own", 1)]
+ops = ("Sin", "Cos", "Exp", "Tanh", "Sigmoid")
+body = [h.make_node(ops[i % 5], [f"t{i}" if i else "x"], [f"t{i + 1}" if i < nodes - 1 else "y"])
+        for i in range(nodes)]
+f = h.make_function("own", "Chain", ["x"], ["y"], body, imports[:1])
+calls = [h.make_node("Chain", [f"v{i}"], [f"v{i + 1}"], domain="own") for i in range(count)]
+g = h.make_graph(calls, "g", [h.make_tensor_value_info("v0", T.FLOAT, [2, 3])],
+                 [h.make_tensor_value_info(f"v{count}", T.FLOAT, [2, 3])])
+onnx.save(h.make_model(g, functions=[f], opset_imports=imports, ir_version=8), sys.argv[3])
+END
+}
+
+@test "functions are expanded unless the file grows by it; then calls stay, and a warning says so" {
+    [ -x "$ROOT/build/venv/bin/python" ] || skip "no build/venv"
+    many_calls 64 40 often.onnx
+    run --separate-stderr ort-optimize often.onnx -o out.onnx
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"functions stay: expanded, the file would have "*" bytes instead of "*inline* ]]
+    [ "$(stat -c %s out.onnx)" -le "$(stat -c %s often.onnx)" ]
+    has "verified"
+    works ort-optimize out.onnx -q -o again.onnx
+    cmp out.onnx again.onnx
+    works ort-optimize often.onnx --functions inline -o inline.onnx
+    [ "$(stat -c %s inline.onnx)" -gt "$(stat -c %s often.onnx)" ]
+    works ort-optimize often.onnx --max-growth 64x -o room.onnx
+    cmp inline.onnx room.onnx
+    many_calls 1 40 once.onnx
+    works ort-optimize once.onnx -o out.onnx
+    run ort-inspect out.onnx
+    has "nodes      40"
+}
+
 @test "the data file never replaces the model, its pack, or what another model needs" {
     fails 2 "has the name of the model" ort-optimize "$digits" --external-data=x.onnx -o x.onnx
     fails 2 "has the name of the pack" \
