@@ -180,9 +180,43 @@ static ort_status keep_results(ort_pass_context *c, ort_node *node, ort_value *c
     return ORT_OK;
 }
 
+/* Does the node only say another shape, which is known, of a constant? */
+static bool reshapes(const ort_graph *graph, const ort_node *node, ort_shape *shape)
+{
+    const ort_tensor *t = node->input_count ? constant(graph, node->inputs[0]) : NULL;
+    return (ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Flatten") ||
+            ort_edit_is(node, ONNX, "Squeeze") || ort_edit_is(node, ONNX, "Unsqueeze") ||
+            ort_edit_is(node, ONNX, "Identity")) &&
+           node->output_count == 1 && t && t->data && !t->stride &&
+           t->dtype != ORT_DTYPE_STRING &&
+           ort_type_concrete(&graph->values.data[node->outputs[0]]->fact.type, shape) &&
+           ort_shape_count(shape) == ort_tensor_count(t);
+}
+
+/* The same elements, where they lie: weights live as long as the model does. */
+static ort_status keep_reshaped(ort_pass_context *c, ort_node *node, const ort_shape *shape,
+                                size_t in_bytes, int *changes, ort_error *err)
+{
+    ort_id id = node->outputs[0];
+    const ort_tensor *t = constant(c->graph, node->inputs[0]);
+    ort_tensor *made = ort_arena_alloc(&c->graph->model->arena, sizeof *made);
+    if (!made)
+        return ort_error_memory(err, sizeof *made);
+    *made = *t;
+    made->shape = *shape;
+    if (!afford(c, node, INITIALIZER_BYTES + ort_tensor_bytes(made), in_bytes))
+        return ORT_OK;
+    c->graph->values.data[id]->fact.value = made;
+    ++*changes;
+    return ort_edit_make_constant(c->graph, id, made, err);
+}
+
 static ort_status fold(ort_pass_context *c, ort_node *node, size_t in_bytes, int *changes,
                        ort_error *err)
 {
+    ort_shape shape;
+    if (reshapes(c->graph, node, &shape))
+        return keep_reshaped(c, node, &shape, in_bytes, changes, err);
     ort_error problem = {0};
     int total = node->input_count + node->output_count;
     ort_value **values = calloc((size_t)total + 1, sizeof *values);

@@ -207,6 +207,22 @@ static void captured_weights(test_state *test)
     }
 }
 
+/* Constants of another shape keep their elements where they are. What is read in both shapes would
+ * be in the file twice. */
+static void reshaped_constants(test_state *test)
+{
+    static const net_case cases[] = {
+        {"in x 3,2; f w 2,3; i s 3,2; Reshape w s -> r; Add x r -> y; out y", "Add"},
+        {"in x 2,3; f w 2,3; i a 0; Unsqueeze w a -> u; Flatten u -> v axis=2; Squeeze u a -> r;"
+         "Add x r -> y; out y", "Add"},
+        {"in x 3,64; f w 64,3; i s 3,64; i b 0; Reshape w s -> r; ReduceMean r -> m keepdims=1;"
+         "Sub r m -> d; Mul x d -> y; out y", "Mul"},
+        {"in x 64,64; f w 64,64; i s 1,64,64; Reshape w s -> r; Add x w -> a; Add x r -> y;"
+         "out y a", "Reshape Add Add"},
+    };
+    CHECK_CASES(cases, 1e-6);
+}
+
 /* What keeps every dimension goes, also where one has no name. */
 static void idle_reshapes(test_state *test)
 {
@@ -470,6 +486,7 @@ int main(void)
     RUN(test, scans);
     RUN(test, reordered_weights);
     RUN(test, captured_weights);
+    RUN(test, reshaped_constants);
     RUN(test, idle_reshapes);
     RUN(test, bounds_in_a_row);
     RUN(test, choices);
