@@ -85,5 +85,5 @@ assert eval(sys.argv[2]), (sys.argv[2], r)" "$1" "$2"
     fails 2 "negative" ort-profile "$FX/add.onnx" --repeat -1
     fails 2 "no input 'nope'" ort-profile "$FX/add.onnx" -i nope="$FX/x.npy"
     fails 3 "add.onnx|none.onnx" ort-profile none.onnx
-    fails 5 "can't be written" ort-profile "$FX/add.onnx" --repeat 1 --no-peak -o no/such/trace.json
+    fails 5 "can't create" ort-profile "$FX/add.onnx" --repeat 1 --no-peak -o no/such/trace.json
 }
