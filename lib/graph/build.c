@@ -61,7 +61,7 @@ ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name)
     ort_graph_value *value = ort_model_new_value(graph->model);
     size_t id = graph->values.count;
     if (!value || !ort_vec_push(&graph->values, value) ||
-        !ort_hashmap_put_str(scope->names, name, id))
+        !ort_hashmap_put_str(scope->names, name, id) || !ort_graph_note_name(graph, name))
         return ORT_ID_NONE;
     value->name = name;
     value->producer = value->outer = ORT_ID_NONE;

@@ -109,9 +109,9 @@ static ort_status map_constants(const ort_body_copy *c, ort_error *err)
         ort_id id = c->body->initializers.data[i];
         const ort_graph_value *value = c->body->values.data[id];
         const char *name = new_name(c, value->name);
-        c->map[id] = name ? ort_graph_add_constant(c->graph, name, value->fact.value)
-                          : ORT_ID_NONE;
-        if (c->map[id] == ORT_ID_NONE)
+        c->map[id] = name ? ort_graph_add_named(c->graph, name) : ORT_ID_NONE;
+        if (c->map[id] == ORT_ID_NONE ||
+            !ort_graph_give_constant(c->graph, c->map[id], value->fact.value))
             return ort_error_memory(err, sizeof *value);
     }
     return ORT_OK;
@@ -121,7 +121,7 @@ static ort_status map_result(const ort_body_copy *c, ort_id id, ort_error *err)
 {
     const ort_graph_value *value = c->body->values.data[id];
     const char *name = new_name(c, value->name);
-    c->map[id] = name ? ort_graph_add_value(c->graph, name) : ORT_ID_NONE;
+    c->map[id] = name ? ort_graph_add_named(c->graph, name) : ORT_ID_NONE;
     if (c->map[id] == ORT_ID_NONE)
         return ort_error_memory(err, sizeof *value);
     ort_graph_value *made = c->graph->values.data[c->map[id]];

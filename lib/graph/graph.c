@@ -60,6 +60,7 @@ void ort_model_free(ort_model *model)
         ort_vec_release(&model->blobs);
         ort_vec_release(&model->opsets);
         ort_vec_release(&model->functions);
+        ort_hashmap_release(&model->body_names);
         ort_dim_table_free(model->dims);
         ort_arena_release(&model->arena);
         free(model);
@@ -84,6 +85,8 @@ ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node
         return NULL;
     graph->model = model;
     graph->parent = parent;
+    for (ort_graph *g = parent; g && !g->has_bodies; g = g->parent)
+        g->has_bodies = true;
     graph->parent_node = parent_node;
     graph->name = graph->doc = "";
     return graph;
@@ -131,6 +134,50 @@ size_t ort_free_number(size_t first, ort_taken *taken, void *arg)
     return high;
 }
 
+/* ---- names */
+
+/* The names that bodies define, of the graphs in this one. */
+static bool list_body_names(ort_hashmap *names, const ort_graph *graph)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+        for (int b = 0; b < node->body_count; b++) {
+            const ort_graph *body = node->bodies[b];
+            for (size_t v = 0; v < body->values.count; v++)
+                if (body->values.data[v]->outer == ORT_ID_NONE &&
+                    !ort_hashmap_put_str(names, body->values.data[v]->name, v))
+                    return false;
+            if (!list_body_names(names, body))
+                return false;
+        }
+    return true;
+}
+
+/* They are listed for the first new name. While the model is being built there is none. */
+static bool know_body_names(ort_model *model)
+{
+    if (!model->graph || !model->graph->has_bodies || model->body_names_known)
+        return true;
+    model->body_names_known = list_body_names(&model->body_names, model->graph);
+    return model->body_names_known;
+}
+
+bool ort_graph_note_name(const ort_graph *graph, const char *name)
+{
+    ort_model *model = graph->model;
+    return !graph->parent || !model->body_names_known ||
+           ort_hashmap_put_str(&model->body_names, name, 0);
+}
+
+/* No graph around this one may have it, nor one inside; for one inside all bodies are taken. */
+static bool is_used(const ort_graph *graph, const char *name)
+{
+    for (const ort_graph *g = graph; g; g = g->parent)
+        if (ort_graph_find_value(g, name) != ORT_ID_NONE)
+            return true;
+    return graph->has_bodies && ort_hashmap_get_str(&graph->model->body_names, name, NULL);
+}
+
 typedef struct numbered { /* stem_0, stem_1... */
     const ort_graph *graph;
     const char *stem;
@@ -142,14 +189,16 @@ static bool is_taken(void *arg, size_t number)
     numbered *n = arg;
     ort_strbuf_clear(&n->text);
     ort_strbuf_addf(&n->text, "%s_%zu", n->stem, number);
-    return !n->text.failed && ort_graph_find_value(n->graph, n->text.data) != ORT_ID_NONE;
+    return !n->text.failed && is_used(n->graph, n->text.data);
 }
 
 /* `name`, or one of name_1, name_2... that is free; in the arena. */
 static const char *free_name(ort_graph *graph, const char *name)
 {
     numbered n = {.graph = graph, .stem = *name ? name : "v"};
-    if (*name && ort_graph_find_value(graph, name) == ORT_ID_NONE)
+    if (!know_body_names(graph->model))
+        return NULL;
+    if (*name && !is_used(graph, name))
         return ort_arena_strdup(&graph->model->arena, name);
     size_t number = ort_free_number(*name ? 1 : graph->values.count, is_taken, &n);
     bool failed = n.text.failed;
@@ -159,10 +208,16 @@ static const char *free_name(ort_graph *graph, const char *name)
 
 ort_id ort_graph_add_value(ort_graph *graph, const char *name)
 {
+    const char *unique = free_name(graph, name ? name : "");
+    return unique ? ort_graph_add_named(graph, unique) : ORT_ID_NONE;
+}
+
+ort_id ort_graph_add_named(ort_graph *graph, const char *unique)
+{
     ort_graph_value *value = ort_model_new_value(graph->model);
-    const char *unique = value ? free_name(graph, name ? name : "") : NULL;
     size_t id = graph->values.count;
-    if (!unique || id >= ORT_ID_NONE || !ort_vec_push(&graph->values, value))
+    if (!value || id >= ORT_ID_NONE || !ort_graph_note_name(graph, unique) ||
+        !ort_vec_push(&graph->values, value))
         return ORT_ID_NONE;
     value->name = unique;
     value->producer = value->outer = ORT_ID_NONE;
@@ -176,15 +231,20 @@ ort_id ort_graph_add_value(ort_graph *graph, const char *name)
 
 ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor)
 {
+    ort_id id = ort_graph_add_value(graph, name);
+    return id != ORT_ID_NONE && ort_graph_give_constant(graph, id, tensor) ? id : ORT_ID_NONE;
+}
+
+bool ort_graph_give_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor)
+{
     ort_tensor *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
-    ort_id id = copy ? ort_graph_add_value(graph, name) : ORT_ID_NONE;
-    if (id == ORT_ID_NONE || !ort_vec_push(&graph->initializers, id))
-        return ORT_ID_NONE;
+    if (!copy || !ort_vec_push(&graph->initializers, value))
+        return false;
     *copy = *tensor;
-    graph->values.data[id]->fact.value = copy;
-    graph->values.data[id]->fact.type = ort_type_of_tensor(copy);
+    graph->values.data[value]->fact.value = copy;
+    graph->values.data[value]->fact.type = ort_type_of_tensor(copy);
     ort_graph_touch(graph, NULL);
-    return id;
+    return true;
 }
 
 /* ---- nodes */

@@ -160,6 +160,7 @@ struct ort_graph {
     ort_uses *uses;                     /* made when asked for; not copied by a clone */
     const void *proto;                  /* GraphProto it came from, or NULL */
     bool changed;                       /* differs from proto (set by every edit, also of bodies) */
+    bool has_bodies;                    /* a node has or had one */
 };
 
 /* ---- model */
@@ -203,6 +204,8 @@ struct ort_model {
     size_t payload_count;
     const struct ort_registry *registry;
     size_t file_bytes, external_bytes;
+    ort_hashmap body_names;       /* names that bodies define, once there were new names */
+    bool body_names_known;
     bool skeleton;                /* data of large tensors is NULL */
     bool as_stored;               /* data of large tensors may be unaligned (weight.c) */
     bool changed;                 /* opsets, functions or metadata differ from proto */
@@ -291,8 +294,16 @@ void ort_model_forget(const ort_model *model, const void *bytes, size_t count);
  * free one behind a taken one. Asks about the logarithm of them. */
 typedef bool ort_taken(void *arg, size_t number);
 size_t ort_free_number(size_t first, ort_taken *taken, void *arg);
-/* A value with this name (made unique when taken or ""); ORT_ID_NONE when memory is exhausted. */
+/* A value with this name; ORT_ID_NONE when memory is exhausted. It is made unique when it is "" or
+ * taken: names of graphs around a body are known inside it (ONNX IR, "Names Within a Graph"), so no
+ * two graphs of which one is inside the other may both define a name. */
 ort_id ort_graph_add_value(ort_graph *graph, const char *name);
+/* The same of a name in the arena which the caller knows to be free in all of these graphs. */
+ort_id ort_graph_add_named(ort_graph *graph, const char *unique);
+/* The value becomes an initializer that borrows `tensor`, as below; false: no memory. */
+bool ort_graph_give_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor);
+/* For graph/: a body defines this name. False: no memory. */
+bool ort_graph_note_name(const ort_graph *graph, const char *name);
 /* An initializer that borrows `tensor` (its data must outlive the model: arena or blob). */
 ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor);
 /* A node at the end of `order`; inputs and outputs are copied; producers are set. */

@@ -52,8 +52,10 @@ NET_STATIC ort_id net_value(net *n, ort_graph *graph, const char *name)
     for (ort_graph *g = graph->parent; g && outer == ORT_ID_NONE; g = g->parent)
         if (ort_graph_find_value(g, name) != ORT_ID_NONE)
             outer = net_value(n, graph->parent, name);
-    id = ort_graph_add_value(graph, name);
-    if (outer != ORT_ID_NONE) {
+    if (outer == ORT_ID_NONE)
+        return ort_graph_add_value(graph, name);
+    id = ort_graph_add_named(graph, graph->parent->values.data[outer]->name);
+    if (id != ORT_ID_NONE) {
         ort_node *node = graph->parent->nodes.data[graph->parent_node];
         graph->values.data[id]->outer = outer;
         ort_id *list = ort_arena_array(&n->model->arena, (size_t)node->implicit_count + 1,

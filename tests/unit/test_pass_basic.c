@@ -87,6 +87,28 @@ static void branches(test_state *test)
     }
 }
 
+/* A body knows the names around it: none is defined in both. Bodies beside each other may. */
+static void names_of_bodies(test_state *test)
+{
+    net n;
+    CHECK(net_init(&n, NULL));
+    build_if(&n, -1);
+    ort_graph *graph = n.model->graph, *then = NULL;
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.data[i]->body_count)
+            then = graph->nodes.data[i]->bodies[0];
+    CHECK(then && ort_graph_find_value(then, "k2") != ORT_ID_NONE);
+    const ort_id outer = ort_graph_add_value(graph, "k2");
+    CHECK_TEXT(graph->values.data[outer]->name, "k2_1");
+    const ort_id inner = ort_graph_add_value(then, "w");
+    CHECK_TEXT(then->values.data[inner]->name, "w_1");
+    const ort_id fresh = ort_graph_add_value(then, "fresh");
+    CHECK_TEXT(then->values.data[fresh]->name, "fresh");
+    const ort_id again = ort_graph_add_value(graph, "fresh");
+    CHECK_TEXT(graph->values.data[again]->name, "fresh_1");
+    net_free(&n);
+}
+
 /* y doubles and shifts per round; s stacks what it was. cond: 0 absent, 1 true, 2 changes. */
 static void build_loop(net *n, int64_t trips, int cond)
 {
@@ -481,6 +503,7 @@ int main(void)
     test_state state = {0}, *test = &state;
     RUN(test, listed_weights);
     RUN(test, branches);
+    RUN(test, names_of_bodies);
     RUN(test, loops);
     RUN(test, no_round);
     RUN(test, scans);
