@@ -159,6 +159,9 @@ ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tens
     v->fact.value = copy;
     v->fact.type = ort_type_of_tensor(copy);
     v->producer = ORT_ID_NONE;
+    if (v->is_output && !v->declared) /* onnx's inference wants the type of a body's result that no
+                                         node computes */
+        ort_graph_touch_value(graph, value);
     (void)ort_vec_push(&graph->initializers, value);
     if (!node)
         return ORT_OK;
