@@ -1,8 +1,7 @@
 /* hashmap.c - open addressing with linear probing over an insertion-ordered entry array.
  *
- * slots[] holds entry index + 1; the table is a power of two and at most three quarters full, so a
- * probe always meets an empty slot. The hash reads little-endian words: digests agree on all
- * machines. */
+ * The table is a power of two and at most three quarters full, so a probe always meets an empty
+ * slot. The hash reads little-endian words: digests agree on all machines. */
 #include "base/hashmap.h"
 
 #include <stdlib.h>
@@ -58,60 +57,73 @@ static size_t find_slot(const ort_hashmap *map, const char *key, size_t length, 
 {
     size_t mask = map->slot_count - 1;
     for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
-        uint32_t index = map->slots[at];
-        if (index == 0)
+        ort_hashmap_slot slot = map->slots[at];
+        if (slot.index == 0)
             return at;
-        const ort_hashmap_entry *entry = &map->entries[index - 1];
-        if (entry->hash == hash && entry->key_length == length &&
-            (length == 0 || memcmp(entry->key, key, length) == 0))
+        if (slot.tag != (uint32_t)hash)
+            continue;
+        const ort_hashmap_entry *entry = &map->entries[slot.index - 1];
+        if (entry->key_length == length && (length == 0 || memcmp(entry->key, key, length) == 0))
             return at;
     }
 }
 
-static bool grow(ort_hashmap *map)
+/* slot_count: a power of two, at most 2^32: the tag has all bits of a place. */
+static bool resize(ort_hashmap *map, size_t slot_count)
 {
-    size_t capacity = map->capacity ? map->capacity * 2 : 3;
-    size_t slot_count = map->slot_count ? map->slot_count * 2 : 4;
-    size_t entry_bytes, slot_bytes;
-    if (capacity >= UINT32_MAX ||
-        !ort_mul_size(capacity, sizeof *map->entries, &entry_bytes) ||
-        !ort_mul_size(slot_count, sizeof *map->slots, &slot_bytes))
+    size_t capacity = slot_count / 4 * 3, mask = slot_count - 1, entry_bytes;
+    if (!ort_mul_size(capacity, sizeof *map->entries, &entry_bytes))
         return false;
-    uint32_t *slots = calloc(1, slot_bytes);
+    ort_hashmap_slot *slots = calloc(slot_count, sizeof *slots);
     ort_hashmap_entry *entries = slots ? realloc(map->entries, entry_bytes) : NULL;
     if (!entries) {
         free(slots);
         return false;
+    }
+    for (size_t i = 0; i < map->slot_count; i++) {
+        if (!map->slots[i].index)
+            continue;
+        size_t at = map->slots[i].tag & mask;
+        while (slots[at].index)
+            at = (at + 1) & mask;
+        slots[at] = map->slots[i];
     }
     free(map->slots);
     map->entries = entries;
     map->capacity = capacity;
     map->slots = slots;
     map->slot_count = slot_count;
-    for (size_t i = 0; i < map->count; i++) {
-        size_t at = (size_t)entries[i].hash & (slot_count - 1);
-        while (slots[at])
-            at = (at + 1) & (slot_count - 1);
-        slots[at] = (uint32_t)(i + 1);
-    }
     return true;
+}
+
+bool ort_hashmap_reserve(ort_hashmap *map, size_t count)
+{
+    size_t slot_count = map->slot_count ? map->slot_count : 4;
+    if (count >= UINT32_MAX)
+        return false;
+    while (slot_count / 4 * 3 < count)
+        slot_count *= 2;
+    return count <= map->capacity || resize(map, slot_count);
 }
 
 bool ort_hashmap_put(ort_hashmap *map, const char *key, size_t length, uint64_t value)
 {
     uint64_t hash = ort_hash_bytes(key, length, 0);
+    size_t at = 0;
     if (map->slot_count) {
-        size_t at = find_slot(map, key, length, hash);
-        if (map->slots[at]) {
-            map->entries[map->slots[at] - 1].value = value;
+        at = find_slot(map, key, length, hash);
+        if (map->slots[at].index) {
+            map->entries[map->slots[at].index - 1].value = value;
             return true;
         }
     }
-    if (map->count == map->capacity && !grow(map))
-        return false;
-    size_t at = find_slot(map, key, length, hash);
-    map->entries[map->count] = (ort_hashmap_entry){key, length, hash, value};
-    map->slots[at] = (uint32_t)++map->count;
+    if (map->count == map->capacity) {
+        if (!ort_hashmap_reserve(map, map->count + 1))
+            return false;
+        at = find_slot(map, key, length, hash);
+    }
+    map->entries[map->count] = (ort_hashmap_entry){key, length, value};
+    map->slots[at] = (ort_hashmap_slot){(uint32_t)++map->count, (uint32_t)hash};
     return true;
 }
 
@@ -125,10 +137,10 @@ bool ort_hashmap_get(const ort_hashmap *map, const char *key, size_t length, uin
     if (!map->slot_count)
         return false;
     size_t at = find_slot(map, key, length, ort_hash_bytes(key, length, 0));
-    if (!map->slots[at])
+    if (!map->slots[at].index)
         return false;
     if (value)
-        *value = map->entries[map->slots[at] - 1].value;
+        *value = map->entries[map->slots[at].index - 1].value;
     return true;
 }
 

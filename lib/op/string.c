@@ -73,7 +73,7 @@ static ort_status settle_map(ort_arena *arena, ort_hashmap *map, ort_error *err)
     size_t entries = map->capacity * sizeof *map->entries;
     size_t slots = map->slot_count * sizeof *map->slots;
     ort_hashmap_entry *e = ort_arena_alloc(arena, entries + 1);
-    uint32_t *s = ort_arena_alloc(arena, slots + 1);
+    ort_hashmap_slot *s = ort_arena_alloc(arena, slots + 1);
     if (!e || !s) {
         ort_hashmap_release(map);
         return ort_error_memory(err, entries + slots);

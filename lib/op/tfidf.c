@@ -66,7 +66,7 @@ static ort_status pool_add(ort_prep *p, tfidf *t, const pool *in, size_t first, 
     if (own)
         memcpy(own, ort_strbuf_text(&key), key.length);
     int64_t column = in->columns[t->count];
-    t->entries[t->count++] = (ort_hashmap_entry){own, key.length, 0, (uint64_t)column};
+    t->entries[t->count++] = (ort_hashmap_entry){own, key.length, (uint64_t)column};
     ort_strbuf_release(&key);
     if (!own)
         return ort_error_memory(err, n);
