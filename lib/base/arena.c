@@ -161,14 +161,17 @@ char *ort_arena_strdup(ort_arena *arena, const char *text)
 char *ort_arena_printf(ort_arena *arena, const char *format, ...)
 {
     va_list args, again;
+    char brief[256];
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(brief, sizeof brief, format, args);
     va_end(args);
     char *text = NULL;
     if (length >= 0)
         text = ort_arena_alloc_aligned(arena, (size_t)length + 1, 1, 0);
-    if (text)
+    if (text && (size_t)length < sizeof brief)
+        memcpy(text, brief, (size_t)length + 1);
+    else if (text)
         vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;
