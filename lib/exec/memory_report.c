@@ -39,7 +39,7 @@ static void write_assumed(const ort_session *session, const ort_shape *shapes, o
 static bool is_passed_on(const ort_program *program, int id)
 {
     const ort_graph *graph = program->graph;
-    ort_id producer = graph->values.data[id]->producer;
+    ort_id producer = graph->producers.data[id];
     const ort_node *node = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
     return node && node->input_count == 1 && node->inputs[0] != ORT_ID_NONE &&
            program->constants[node->inputs[0]] == program->constants[id];

@@ -122,14 +122,14 @@ static ort_status list_constants(ort_graph *graph, const ort_program *program, o
     for (size_t id = 0; !status && id < graph->values.count; id++) {
         ort_graph_value *value = graph->values.data[id];
         const ort_tensor *constant = value->is_input ? value->fact.value : program->constants[id];
-        const ort_node *producer =
-            value->producer == ORT_ID_NONE ? NULL : graph->nodes.data[value->producer];
+        ort_id from = graph->producers.data[id];
+        const ort_node *producer = from == ORT_ID_NONE ? NULL : graph->nodes.data[from];
         value->initializer_proto = NULL;
         value->is_sparse = false;
         if (!used[id] || !constant || value->outer != ORT_ID_NONE ||
             (producer && !producer->removed))
             continue;
-        value->producer = ORT_ID_NONE;
+        graph->producers.data[id] = ORT_ID_NONE;
         value->fact.value = constant;
         if (!ort_vec_push(&graph->initializers, (ort_id)id))
             status = ort_error_memory(err, sizeof(ort_id));

@@ -193,7 +193,7 @@ static ort_status add_extra_outputs(creation *c, ort_error *err)
     }
     /* Passes leave outputs alone; that is all that keeping every value needs. */
     for (size_t i = 0; c->options->keep_all && i < graph->values.count; i++)
-        if (graph->values.data[i]->producer != ORT_ID_NONE) {
+        if (graph->producers.data[i] != ORT_ID_NONE) {
             graph->values.data[i]->is_output = true;
             graph->values.data[i]->use_count++;
         }

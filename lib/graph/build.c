@@ -58,15 +58,11 @@ ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name)
         return made;
     }
     ort_graph *graph = scope->graph;
-    ort_graph_value *value = ort_model_new_value(graph->model);
-    size_t id = graph->values.count;
-    if (!value || !ort_vec_push(&graph->values, value) ||
-        !ort_hashmap_put_str(scope->names, name, id) || !ort_graph_note_name(graph, name))
+    ort_id id = ort_graph_new_value(graph, name);
+    if (id == ORT_ID_NONE || !ort_hashmap_put_str(scope->names, name, id) ||
+        !ort_graph_note_name(graph, name))
         return ORT_ID_NONE;
-    value->name = name;
-    value->producer = value->outer = ORT_ID_NONE;
-    value->fact.type.rank = -1;
-    return (ort_id)id;
+    return id;
 }
 
 /* A value of this graph that stands for `outer` of its parent. */
@@ -74,17 +70,13 @@ static ort_id capture(ort_scope *scope, const char *name, ort_id outer)
 {
     ort_graph *graph = scope->graph, *parent = scope->parent->graph;
     const ort_graph_value *source = parent->values.data[outer];
-    ort_graph_value *value = ort_model_new_value(graph->model);
-    size_t id = graph->values.count;
-    if (!value || !ort_vec_push(&graph->values, value) ||
-        !ort_hashmap_put_str(scope->names, name, id))
-        return ORT_ID_NONE;
     /* Named as in the outer scope, so that saving finds it there. */
-    value->name = source->name;
-    value->producer = ORT_ID_NONE;
-    value->outer = outer;
-    value->fact.type = source->fact.type;
-    return (ort_id)id;
+    ort_id id = ort_graph_new_value(graph, source->name);
+    if (id == ORT_ID_NONE || !ort_hashmap_put_str(scope->names, name, id))
+        return ORT_ID_NONE;
+    graph->values.data[id]->outer = outer;
+    graph->values.data[id]->fact.type = source->fact.type;
+    return id;
 }
 
 ort_id ort_scope_resolve(ort_scope *scope, const char *name)
@@ -241,7 +233,7 @@ static void drop_constant_inputs(ort_graph *graph)
  * the runtimes that such models were tested with; check tells. */
 static bool replaces_constant(const ort_graph *graph, ort_id value, const ort_node *again)
 {
-    ort_id producer = graph->values.data[value]->producer;
+    ort_id producer = graph->producers.data[value];
     ort_node *first = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
     if (!first || first == again || strcmp(first->op_type, "Constant") ||
         strcmp(again->op_type, "Constant"))
@@ -274,7 +266,7 @@ static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_sco
         uint64_t found;
         if (ort_hashmap_get_str(scope->names, name, &found)) {
             if (replaces_constant(graph, (ort_id)found, node)) {
-                graph->values.data[found]->producer = node->id;
+                graph->producers.data[found] = node->id;
                 node->outputs[i] = (ort_id)found;
                 continue;
             }
@@ -286,7 +278,7 @@ static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_sco
         ort_id id = ort_scope_add(b, scope, name);
         if (id == ORT_ID_NONE)
             return ort_error_memory(err, sizeof(ort_graph_value));
-        graph->values.data[id]->producer = node->id;
+        graph->producers.data[id] = node->id;
         graph->values.data[id]->producer_slot = (int)i;
         node->outputs[i] = id;
     }
@@ -456,8 +448,10 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
 
 static bool reserve(ort_graph *graph, const Onnx__GraphProto *p)
 {
+    size_t values = p->n_node + p->n_input + p->n_initializer; /* most nodes have one output */
     return ort_vec_reserve(&graph->nodes, p->n_node) && ort_vec_reserve(&graph->order, p->n_node) &&
-           ort_vec_reserve(&graph->values, p->n_node + p->n_input + p->n_initializer);
+           ort_vec_reserve(&graph->values, values) && ort_vec_reserve(&graph->producers, values) &&
+           ort_hashmap_reserve(&graph->names, values);
 }
 
 static ort_status fill_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,

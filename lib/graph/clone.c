@@ -99,6 +99,7 @@ static ort_status clone_graph(const ort_graph *from, ort_model *model, ort_graph
     graph->proto = from->proto;
     graph->changed = from->changed;
     ORT_TRY(clone_values(from, graph, err));
+    CLONE_IDS(producers);
     CLONE_IDS(inputs);
     CLONE_IDS(outputs);
     CLONE_IDS(initializers);

@@ -126,9 +126,10 @@ static const ort_tensor *constant_input(const ort_graph *graph, const ort_node *
     if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
         return NULL;
     const ort_graph_value *v = graph->values.data[node->inputs[slot]];
-    if (v->producer == ORT_ID_NONE)
+    ort_id from = ort_graph_producer(graph, node->inputs[slot]);
+    if (from == ORT_ID_NONE)
         return v->fact.value;
-    const ort_node *producer = graph->nodes.data[v->producer];
+    const ort_node *producer = graph->nodes.data[from];
     return is_constant(producer) ? ort_node_tensor(producer, "value") : NULL;
 }
 

@@ -107,7 +107,7 @@ static int32_t joins_swish(const boxer *b, const ort_node *node)
             continue;
         const ort_draw_box *box = &b->drawing->boxes.data[b->box_of[x]];
         const ort_node *last = box->rows[box->row_count - 1].node;
-        if (last && last->id == b->graph->values.data[y]->producer && box->row_count < MAX_ROWS)
+        if (last && last->id == b->graph->producers.data[y] && box->row_count < MAX_ROWS)
             return b->box_of[x];
     }
     return NO_BOX;
@@ -125,9 +125,10 @@ static int32_t joins(const boxer *b, const ort_node *node, ort_draw_class class_
     const ort_draw_box *box = &b->drawing->boxes.data[b->box_of[id]];
     const ort_draw_row *last = &box->rows[box->row_count - 1];
     bool sole = v->use_count == 1 || (swish_partner(b, node, id) && box->row_count + 2 <= MAX_ROWS);
-    if (!sole || v->is_output || v->producer == ORT_ID_NONE || box->row_count == MAX_ROWS)
+    ort_id producer = b->graph->producers.data[id];
+    if (!sole || v->is_output || producer == ORT_ID_NONE || box->row_count == MAX_ROWS)
         return NO_BOX;
-    if (!last->node || last->node->id != v->producer || last->node->output_count != 1)
+    if (!last->node || last->node->id != producer || last->node->output_count != 1)
         return NO_BOX;
     return b->box_of[id];
 }

@@ -46,14 +46,14 @@ static void put_port(dot *d, unsigned own, const ort_graph *graph, ort_id id, co
 
 static void put_edge(dot *d, unsigned own, const ort_graph *graph, ort_id value, const char *to)
 {
-    const ort_graph_value *v = graph->values.data[value];
+    ort_id producer = graph->producers.data[value];
     ort_strbuf shape = {0};
     if (ort_draw_is_constant(graph, value))
         return;
-    if (v->producer == ORT_ID_NONE)
+    if (producer == ORT_ID_NONE)
         ort_strbuf_addf(d->out, "  i%u_%u -> %s", own, value, to);
     else
-        ort_strbuf_addf(d->out, "  n%u_%u -> %s", own, v->producer, to);
+        ort_strbuf_addf(d->out, "  n%u_%u -> %s", own, producer, to);
     ort_draw_shape(graph, value, &shape);
     ort_strbuf_add(d->out, " [label=");
     add_quoted(d->out, ort_strbuf_text(&shape));

@@ -94,9 +94,10 @@ bool ort_draw_is_constant(const ort_graph *graph, ort_id value)
     }
     if (v->is_input)
         return v->fact.value != NULL; /* a default: exporters list all weights as inputs */
-    if (v->producer == ORT_ID_NONE)
+    ort_id producer = graph->producers.data[value];
+    if (producer == ORT_ID_NONE)
         return v->fact.value != NULL || v->initializer_proto != NULL;
-    return ort_draw_hidden(graph->nodes.data[v->producer]);
+    return ort_draw_hidden(graph->nodes.data[producer]);
 }
 
 bool ort_draw_hidden(const ort_node *node)
@@ -113,9 +114,10 @@ static const ort_tensor *constant_at(const ort_graph *graph, const ort_node *nod
     if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
         return NULL;
     const ort_graph_value *v = graph->values.data[node->inputs[slot]];
-    if (v->fact.value || v->producer == ORT_ID_NONE)
+    ort_id from = ort_graph_producer(graph, node->inputs[slot]);
+    if (v->fact.value || from == ORT_ID_NONE)
         return v->fact.value;
-    const ort_node *producer = graph->nodes.data[v->producer];
+    const ort_node *producer = graph->nodes.data[from];
     return ort_draw_hidden(producer) ? ort_node_tensor(producer, "value") : NULL;
 }
 

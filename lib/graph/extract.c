@@ -24,7 +24,7 @@ static ort_status no_value(const ort_graph *graph, const char *name, ort_error *
     ort_strbuf some = {0};
     for (size_t i = 0, shown = 0; i < graph->values.count && shown < 12; i++) {
         const ort_graph_value *v = graph->values.data[i];
-        if (v->producer == ORT_ID_NONE && !v->is_input)
+        if (graph->producers.data[i] == ORT_ID_NONE && !v->is_input)
             continue;
         ort_strbuf_addf(&some, "%s%s", shown++ ? ", " : "", v->name);
     }
@@ -47,7 +47,7 @@ static void need(cutter *c, ort_id value)
     if (value == ORT_ID_NONE || c->needed[value])
         return;
     c->needed[value] = 1;
-    ort_id producer = c->graph->values.data[value]->producer;
+    ort_id producer = c->graph->producers.data[value];
     if (c->is_cut[value] || producer == ORT_ID_NONE || c->wanted[producer])
         return;
     c->wanted[producer] = 1;
@@ -145,7 +145,7 @@ static ort_status remove_unwanted(cutter *c)
             node->outputs[k] = ort_graph_add_value(graph, graph->values.data[id]->name);
             if (node->outputs[k] == ORT_ID_NONE)
                 return ort_error_memory(c->err, sizeof(ort_graph_value));
-            graph->values.data[node->outputs[k]]->producer = node->id;
+            graph->producers.data[node->outputs[k]] = node->id;
             graph->values.data[node->outputs[k]]->producer_slot = k;
             ort_graph_touch(graph, node);
         }
@@ -190,7 +190,7 @@ static ort_status set_inputs(cutter *c, const ort_id *inputs, size_t count)
     for (size_t i = 0; i < list.count; i++) {
         ort_graph_value *value = graph->values.data[list.data[i]];
         value->is_input = true;
-        value->producer = ORT_ID_NONE;
+        graph->producers.data[list.data[i]] = ORT_ID_NONE;
         if (c->is_cut[list.data[i]])
             set_type(c, list.data[i]);
     }
@@ -211,7 +211,7 @@ static ort_status set_outputs(cutter *c, const ort_id *outputs, size_t count)
             return ort_error_memory(c->err, sizeof(ort_id));
         value->is_output = true;
         value->use_count++;
-        if (!value->info_proto || value->producer != ORT_ID_NONE)
+        if (!value->info_proto || graph->producers.data[outputs[i]] != ORT_ID_NONE)
             set_type(c, outputs[i]);
     }
     return ORT_OK;

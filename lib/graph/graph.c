@@ -41,6 +41,7 @@ static void release_graph(ort_graph *graph)
     }
     ort_vec_release(&graph->nodes);
     ort_vec_release(&graph->values);
+    ort_vec_release(&graph->producers);
     ort_vec_release(&graph->inputs);
     ort_vec_release(&graph->outputs);
     ort_vec_release(&graph->initializers);
@@ -214,19 +215,15 @@ ort_id ort_graph_add_value(ort_graph *graph, const char *name)
 
 ort_id ort_graph_add_named(ort_graph *graph, const char *unique)
 {
-    ort_graph_value *value = ort_model_new_value(graph->model);
-    size_t id = graph->values.count;
-    if (!value || id >= ORT_ID_NONE || !ort_graph_note_name(graph, unique) ||
-        !ort_vec_push(&graph->values, value))
+    if (!ort_graph_note_name(graph, unique))
         return ORT_ID_NONE;
-    value->name = unique;
-    value->producer = value->outer = ORT_ID_NONE;
-    value->fact.type.rank = -1;
-    if (!ort_hashmap_put_str(&graph->names, unique, id)) {
+    ort_id id = ort_graph_new_value(graph, unique);
+    if (id != ORT_ID_NONE && !ort_hashmap_put_str(&graph->names, unique, id)) {
         graph->values.count--;
+        graph->producers.count--;
         return ORT_ID_NONE;
     }
-    return (ort_id)id;
+    return id;
 }
 
 ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tensor *tensor)
@@ -254,9 +251,19 @@ ort_node *ort_model_new_node(ort_model *model)
     return ort_slab_alloc(&model->arena, &model->node_slab, sizeof(ort_node));
 }
 
-ort_graph_value *ort_model_new_value(ort_model *model)
+ort_id ort_graph_new_value(ort_graph *graph, const char *name)
 {
-    return ort_slab_alloc(&model->arena, &model->value_slab, sizeof(ort_graph_value));
+    ort_model *model = graph->model;
+    ort_graph_value *value = ort_slab_alloc(&model->arena, &model->value_slab, sizeof *value);
+    size_t id = graph->values.count;
+    if (!value || id >= ORT_ID_NONE || !ort_vec_reserve(&graph->producers, id + 1) ||
+        !ort_vec_push(&graph->values, value))
+        return ORT_ID_NONE;
+    (void)ort_vec_push(&graph->producers, ORT_ID_NONE);
+    value->name = name;
+    value->outer = ORT_ID_NONE;
+    value->fact.type.rank = -1;
+    return (ort_id)id;
 }
 
 ort_id *ort_model_new_ids(ort_model *model, size_t count)
@@ -307,7 +314,7 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
         }
     for (int i = 0; i < output_count; i++)
         if (outputs[i] != ORT_ID_NONE) {
-            graph->values.data[outputs[i]]->producer = node->id;
+            graph->producers.data[outputs[i]] = node->id;
             graph->values.data[outputs[i]]->producer_slot = i;
         }
     ort_graph_touch(graph, node);
@@ -478,8 +485,8 @@ void ort_graph_remove_node(ort_graph *graph, ort_node *node)
         graph->values.data[node->implicit[i]]->use_count--;
     for (int i = 0; i < node->output_count; i++) {
         ort_id id = node->outputs[i];
-        if (id != ORT_ID_NONE && graph->values.data[id]->producer == node->id)
-            graph->values.data[id]->producer = ORT_ID_NONE;
+        if (id != ORT_ID_NONE && graph->producers.data[id] == node->id)
+            graph->producers.data[id] = ORT_ID_NONE;
     }
     ort_graph_touch(graph, node);
 }

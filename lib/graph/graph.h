@@ -109,30 +109,31 @@ struct ort_source;   /* io/source.h: bytes of a model, mapped or owned */
 struct ort_save_plan; /* graph/export.h: which weights go to external data */
 typedef struct ort_uses ort_uses; /* graph/uses.h: who reads a value */
 
+/* First what every pass asks of every node: one line of the cache. */
 typedef struct ort_node {
-    ort_id id;
-    const char *name;    /* "" when unnamed; messages use ort_node_label */
-    const char *op_type;
-    const char *domain;  /* "" for ai.onnx */
-    const char *overload;
-    const char *doc;
-    int input_count, output_count, attr_count, implicit_count, body_count;
+    const struct ort_op *op; /* resolved by check; NULL before, or when nobody has it */
+    const char *op_type; /* that of `op` once it is resolved: not a text per node */
     ort_id *inputs;      /* ORT_ID_NONE: an absent optional input */
     ort_id *outputs;     /* ORT_ID_NONE: not wanted */
     ort_attr *attrs;
+    ort_id id;
+    int opset;           /* version of its domain that governs it */
+    int input_count, output_count, attr_count;
+    bool removed;        /* a pass took it out; skipped by every iteration */
+    int implicit_count, body_count;
+    const char *name;    /* "" when unnamed; messages use ort_node_label */
+    const char *domain;  /* "" for ai.onnx */
+    const char *overload;
+    const char *doc;
     ort_id *implicit;    /* values of this graph that the bodies capture */
     ort_graph **bodies;  /* subgraphs in attribute order */
-    const struct ort_op *op; /* resolved by check; NULL before, or when nobody has it */
-    int opset;           /* version of its domain that governs it */
-    bool removed;        /* a pass took it out; skipped by every iteration */
     const char *origin;  /* names of the nodes it was fused from, joined by "+", or NULL */
     const void *proto;   /* the message it came from; NULL when made or changed here */
 } ort_node;
 
 typedef struct ort_graph_value {
     const char *name;
-    ort_id producer; /* node id, or ORT_ID_NONE (input, initializer, outer) */
-    int producer_slot;
+    int producer_slot; /* which output of its producer */
     ort_id outer;    /* id in the parent graph of a captured value, else ORT_ID_NONE */
     int use_count;   /* input slots of nodes, implicit captures, graph outputs */
     bool is_input, is_output;
@@ -152,6 +153,9 @@ struct ort_graph {
     const char *name, *doc;
     ORT_VEC(ort_node *) nodes;          /* by id; topological order is `order` */
     ORT_VEC(ort_graph_value *) values;  /* by id */
+    ORT_VEC(ort_id) producers;          /* by value: the node that computes it, or ORT_ID_NONE (an
+                                         * input, initializer, capture). Not in the value: passes
+                                         * ask it of every input of every node. */
     ORT_VEC(ort_id) inputs;             /* value ids, in order */
     ORT_VEC(ort_id) outputs;
     ORT_VEC(ort_id) initializers;
@@ -261,6 +265,11 @@ static inline ort_graph_value *ort_graph_value_at(const ort_graph *graph, ort_id
 {
     return id == ORT_ID_NONE ? NULL : graph->values.data[id];
 }
+/* The node that computes the value, also one that a pass took out; or ORT_ID_NONE. */
+static inline ort_id ort_graph_producer(const ort_graph *graph, ort_id value)
+{
+    return value == ORT_ID_NONE ? ORT_ID_NONE : graph->producers.data[value];
+}
 /* Value by name in this graph only (not outer scopes); ORT_ID_NONE. */
 ort_id ort_graph_find_value(const ort_graph *graph, const char *name);
 /* "node 'conv1' (Conv)", or "node #17 (Conv)" when unnamed; returns text. */
@@ -283,6 +292,8 @@ int ort_node_body(const ort_node *node, const char *name);
 /* weight.c: the constant of a value (or NULL), aligned for its type: in a model loaded as stored a
  * large weight is copied at its first use. NULL also when memory is exhausted. */
 const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id);
+/* A constant in the file, of this graph or one around it. */
+bool ort_graph_is_weight(const ort_graph *graph, ort_id id);
 /* Of all values, bodies included. */
 ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err);
 /* These bytes of weights won't be read soon: where they lie in a mapped file they leave memory. */
@@ -339,9 +350,11 @@ ort_model *ort_model_new(void);
 /* Zeroed, of the model; NULL: no memory. Nodes, values and lists of ids stand beside others of
  * their kind, so that a pass over a large graph reads few lines of the cache. */
 ort_node *ort_model_new_node(ort_model *model);
-ort_graph_value *ort_model_new_value(ort_model *model);
 ort_id *ort_model_new_ids(ort_model *model, size_t count);
 ort_id *ort_model_copy_ids(ort_model *model, const ort_id *ids, int count);
+/* A value that nothing computes so far and no map of names knows; it borrows the name.
+ * ORT_ID_NONE: no memory. */
+ort_id ort_graph_new_value(ort_graph *graph, const char *name);
 /* A new graph of the model; parent NULL for the main graph. */
 ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node);
 

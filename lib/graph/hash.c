@@ -127,7 +127,7 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
         const ort_graph_value *v = graph->values.data[i];
         if (v->outer != ORT_ID_NONE && outer)
             h->values[i] = outer[v->outer];
-        else if (v->fact.value && v->producer == ORT_ID_NONE)
+        else if (v->fact.value && graph->producers.data[i] == ORT_ID_NONE)
             h->values[i] = mix(hash_constant(h, v->fact.value), v->is_input);
     }
     for (size_t i = 0; i < graph->inputs.count; i++) {

@@ -99,7 +99,7 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
     if (++x->made > MAX_NODES)
         return ort_error_set(x->err, ORT_ERROR_MODEL,
                              "functions expand to more than %d nodes", MAX_NODES);
-    ort_node *node = *made = ort_arena_alloc(arena, sizeof *node);
+    ort_node *node = *made = ort_model_new_node(graph->model);
     if (!node)
         return out_of_memory(x);
     node->id = (ort_id)graph->nodes.count;
@@ -107,7 +107,7 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
     node->name = ort_arena_printf(arena, "%s%s", scope->prefix,
                                   proto->name && *proto->name ? proto->name : node->op_type);
     node->output_count = (int)proto->n_output;
-    node->outputs = ort_arena_array(arena, proto->n_output, sizeof *node->outputs);
+    node->outputs = ort_model_new_ids(graph->model, proto->n_output);
     if (!node->name || !node->outputs || !ort_vec_push(&graph->nodes, node) ||
         !ort_vec_push(&graph->order, node->id))
         return out_of_memory(x);
@@ -115,7 +115,7 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
         ORT_TRY(bind_output(x, scope, proto->output[i], &node->outputs[i]));
         if (node->outputs[i] == ORT_ID_NONE)
             continue;
-        graph->values.data[node->outputs[i]]->producer = node->id;
+        graph->producers.data[node->outputs[i]] = node->id;
         graph->values.data[node->outputs[i]]->producer_slot = (int)i;
     }
     return ORT_OK;
@@ -129,7 +129,7 @@ static ort_status pass_through(inliner *x, ort_scope *scope)
     for (int i = 0; i < f->output_count && i < scope->call->output_count; i++) {
         uint64_t id;
         ort_id out = scope->call->outputs[i];
-        if (out == ORT_ID_NONE || graph->values.data[out]->producer != ORT_ID_NONE)
+        if (out == ORT_ID_NONE || graph->producers.data[out] != ORT_ID_NONE)
             continue;
         if (!ort_hashmap_get_str(scope->names, f->outputs[i], &id) || id == ORT_ID_NONE)
             return ort_error_set(x->err, ORT_ERROR_MODEL,

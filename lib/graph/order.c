@@ -26,7 +26,7 @@ static ort_id source_node(const ort_graph *graph, const ort_node *node, int inde
 {
     ort_id value = index < node->input_count ? node->inputs[index]
                                              : node->implicit[index - node->input_count];
-    return value == ORT_ID_NONE ? ORT_ID_NONE : graph->values.data[value]->producer;
+    return ort_graph_producer(graph, value);
 }
 
 static ort_status cycle(const sorter *s, ort_id again, ort_error *err)

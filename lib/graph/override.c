@@ -190,8 +190,8 @@ const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *na
         const ort_graph_value *value = graph->values.data[id];
         if (value->fact.value)
             return value->fact.value;
-        if (value->producer != ORT_ID_NONE) {
-            const ort_node *node = graph->nodes.data[value->producer];
+        if (graph->producers.data[id] != ORT_ID_NONE) {
+            const ort_node *node = graph->nodes.data[graph->producers.data[id]];
             if (!strcmp(node->op_type, "Constant"))
                 return ort_node_tensor(node, "value");
         }

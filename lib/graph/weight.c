@@ -40,6 +40,16 @@ const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id)
     return aligned;
 }
 
+bool ort_graph_is_weight(const ort_graph *graph, ort_id id)
+{
+    while (graph->values.data[id]->outer != ORT_ID_NONE && graph->parent) {
+        id = graph->values.data[id]->outer;
+        graph = graph->parent;
+    }
+    const ort_graph_value *v = graph->values.data[id];
+    return v->initializer_proto || (v->fact.value && graph->producers.data[id] == ORT_ID_NONE);
+}
+
 ort_status ort_graph_align_weights(ort_graph *graph, ort_error *err)
 {
     const ort_node *node;

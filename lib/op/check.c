@@ -113,18 +113,19 @@ static void check_order(const ort_graph *graph, const ort_node *node, const uint
             continue;
         bool given = value->is_input || value->fact.value || value->outer != ORT_ID_NONE ||
                      value->initializer_proto;
-        if (value->producer == ORT_ID_NONE && !given)
+        ort_id producer = graph->producers.data[node->inputs[i]];
+        if (producer == ORT_ID_NONE && !given)
             ort_findings_add(findings, ORT_FINDING_ERROR,
                              "%s: input %d names '%s', which nothing computes",
                              ort_node_label(node, label, sizeof label), i, value->name);
-        else if (value->producer != ORT_ID_NONE && !placed[value->producer])
+        else if (producer != ORT_ID_NONE && !placed[producer])
             ort_findings_add(findings, ORT_FINDING_ERROR,
                              "%s: input %d ('%s') is computed later: a cycle",
                              ort_node_label(node, label, sizeof label), i, value->name);
     }
     for (int i = 0; i < node->output_count; i++) {
         const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
-        if (value && value->producer != node->id)
+        if (value && graph->producers.data[node->outputs[i]] != node->id)
             ort_findings_add(findings, ORT_FINDING_ERROR,
                              "%s: output %d ('%s') is computed twice",
                              ort_node_label(node, label, sizeof label), i, value->name);
@@ -158,13 +159,11 @@ static void check_node_names(const ort_graph *graph, ort_findings *findings)
     const char *name = "";
     ORT_EACH_NODE(graph, node)
     {
-        if (!*node->name)
+        size_t known = seen.count;
+        if (!*node->name || !ort_hashmap_put_str(&seen, node->name, 1) || seen.count > known)
             continue;
-        if (ort_hashmap_get_str(&seen, node->name, NULL)) {
-            repeated++;
-            name = node->name;
-        }
-        (void)ort_hashmap_put_str(&seen, node->name, 1);
+        repeated++;
+        name = node->name;
     }
     ort_hashmap_release(&seen);
     if (repeated)

@@ -10,12 +10,13 @@
 
 static ort_status import_domain(ort_model *model, const char *domain, ort_error *err)
 {
-    ort_opset opset = {.domain = ort_arena_strdup(&model->arena, domain), .version = 1};
+    ort_opset opset = {.version = 1};
     if (ort_model_opset(model, domain))
         return ORT_OK;
     if (strcmp(domain, MS) && strcmp(domain, ORT_INTERNAL))
         return ort_error_set(err, ORT_ERROR_MODEL, "the model doesn't import the domain '%s'",
                              domain);
+    opset.domain = ort_arena_strdup(&model->arena, domain);
     if (!opset.domain || !ort_vec_push(&model->opsets, opset))
         return ort_error_memory(err, sizeof opset);
     model->changed = true;
@@ -47,6 +48,7 @@ ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_no
     if (!n->op)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "operator %s%s%s of opset %d is unknown",
                              n->domain, n->domain[0] ? "." : "", n->op_type, n->opset);
+    n->op_type = n->op->name;
     if (node)
         *node = n;
     return ort_node_infer(graph, n, err);
@@ -158,7 +160,7 @@ ort_status ort_edit_make_constant(ort_graph *graph, ort_id value, const ort_tens
     }
     v->fact.value = copy;
     v->fact.type = ort_type_of_tensor(copy);
-    v->producer = ORT_ID_NONE;
+    graph->producers.data[value] = ORT_ID_NONE;
     if (v->is_output && !v->declared) /* onnx's inference wants the type of a body's result that no
                                          node computes */
         ort_graph_touch_value(graph, value);
@@ -186,9 +188,9 @@ static bool rename_to_output(ort_graph *graph, ort_node *node, ort_id in, ort_id
     int slot = source->producer_slot;
     ort_graph_remove_node(graph, node);
     producer->outputs[slot] = out;
-    graph->values.data[out]->producer = producer->id;
+    graph->producers.data[out] = producer->id;
     graph->values.data[out]->producer_slot = slot;
-    source->producer = ORT_ID_NONE;
+    graph->producers.data[in] = ORT_ID_NONE;
     ort_graph_replace_uses(graph, in, out);
     ort_graph_touch(graph, producer);
     return true;
@@ -232,7 +234,7 @@ ort_status ort_edit_finish(ort_graph *graph, ort_error *err)
 
 ort_node *ort_edit_producer(const ort_graph *graph, ort_id value)
 {
-    ort_id producer = value == ORT_ID_NONE ? ORT_ID_NONE : graph->values.data[value]->producer;
+    ort_id producer = ort_graph_producer(graph, value);
     ort_node *node = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
     return node && !node->removed ? node : NULL;
 }

@@ -331,6 +331,8 @@ static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *
     const ort_op *op = ort_registry_find(registry, node->domain, node->op_type, node->opset);
     /* Infer functions and kernels rely on required inputs; check tells what is missing. */
     node->op = op && ort_schema_fits(op, node) ? op : NULL;
+    if (node->op)
+        node->op_type = node->op->name;
 }
 
 /* Inference of a body may end early (an If whose other branch is taken): its nodes have operators

@@ -24,7 +24,7 @@ static bool is_ours(const ort_node *node, const char *op_type)
 
 static const ort_node *producer_of(const ort_graph *graph, ort_id value)
 {
-    ort_id id = value == ORT_ID_NONE ? ORT_ID_NONE : graph->values.data[value]->producer;
+    ort_id id = ort_graph_producer(graph, value);
     return id == ORT_ID_NONE ? NULL : graph->nodes.data[id];
 }
 

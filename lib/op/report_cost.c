@@ -48,16 +48,6 @@ static bool type_bytes(const ort_type *type, double *bytes)
     return true;
 }
 
-static bool is_weight(const ort_graph *graph, ort_id id)
-{
-    while (graph->values.data[id]->outer != ORT_ID_NONE && graph->parent) {
-        id = graph->values.data[id]->outer;
-        graph = graph->parent;
-    }
-    const ort_graph_value *v = graph->values.data[id];
-    return v->initializer_proto != NULL || (v->fact.value != NULL && v->producer == ORT_ID_NONE);
-}
-
 static bool all_known(const ort_graph *graph, const ort_id *ids, int count)
 {
     double unused;
@@ -119,7 +109,7 @@ static void cost_bytes(const ort_graph *graph, const ort_node *node, node_cost *
         c->bytes_known = c->bytes_known && known;
         if (!known)
             continue;
-        if (is_weight(graph, node->inputs[i])) {
+        if (ort_graph_is_weight(graph, node->inputs[i])) {
             c->weight_bytes += bytes;
             c->parameters += bytes * 8 / ort_dtype_get(v->fact.type.dtype)->bits;
         } else {
@@ -151,7 +141,8 @@ static void count_weights(totals *t, const ort_graph *graph, const ort_node *nod
     for (int i = 0; i < node->input_count; i++) {
         const ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
         double bytes;
-        if (!v || !is_weight(graph, node->inputs[i]) || !type_bytes(&v->fact.type, &bytes))
+        if (!v || !ort_graph_is_weight(graph, node->inputs[i]) ||
+            !type_bytes(&v->fact.type, &bytes))
             continue;
         if (ort_hashmap_get(&t->seen, (const char *)&v, sizeof v, NULL))
             continue;

@@ -369,7 +369,7 @@ static void join_regions(const ort_graph *graph, ort_blocked_choice *c)
             if (in == ORT_ID_NONE || !c->blocked[in] || !ort_blocked_slot(c->role[node->id], i))
                 continue;
             c->uses[in]++;
-            c->region[root_of(c, node->id)] = root_of(c, graph->values.data[in]->producer);
+            c->region[root_of(c, node->id)] = root_of(c, graph->producers.data[in]);
         }
 }
 

@@ -102,11 +102,13 @@ static uint64_t hash_constant(const ort_tensor *t)
     return t->data ? ort_hash_bytes(t->data, bytes < HASHED_BYTES ? bytes : HASHED_BYTES, h) : h;
 }
 
-static bool sharable(const ort_pass_context *c, const ort_graph_value *value)
+static bool sharable(const ort_pass_context *c, ort_id id)
 {
+    const ort_graph_value *value = c->graph->values.data[id];
     const ort_tensor *t = value->fact.value;
-    return t && t->data && !t->stride && value->producer == ORT_ID_NONE && !value->is_input &&
-           !value->is_output && value->use_count > 0 && t->dtype != ORT_DTYPE_STRING &&
+    return t && t->data && !t->stride && c->graph->producers.data[id] == ORT_ID_NONE &&
+           !value->is_input && !value->is_output && value->use_count > 0 &&
+           t->dtype != ORT_DTYPE_STRING &&
            (c->portable || ort_tensor_bytes(t) <= SESSION_CONSTANT_BYTES);
 }
 
@@ -117,15 +119,13 @@ static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *
     ort_status status = ORT_OK;
     for (size_t i = 0; i < graph->initializers.count && !status; i++) {
         ort_id id = graph->initializers.data[i], first;
-        const ort_graph_value *value = graph->values.data[id];
-        if (!sharable(c, value))
+        if (!sharable(c, id))
             continue;
-        status = first_same(&s, graph, hash_constant(value->fact.value), id, same_constant, &first,
-                            err);
+        const ort_tensor *constant = graph->values.data[id]->fact.value;
+        status = first_same(&s, graph, hash_constant(constant), id, same_constant, &first, err);
         if (status || first == id)
             continue;
-        if (!value->is_output)
-            *c->growth_bytes += ort_tensor_bytes(value->fact.value);
+        *c->growth_bytes += ort_tensor_bytes(constant);
         ort_graph_replace_uses(graph, id, first);
         ++*changes;
     }

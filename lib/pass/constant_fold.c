@@ -36,9 +36,11 @@ static bool captures_known(const ort_graph *graph, const ort_node *node)
 
 /* Is this constant in the file, and of this graph? One that is only known, its node still there,
  * isn't in the file; one that a body captures stays in the graph around it. */
-static bool is_own(const ort_graph_value *value)
+static bool is_own(const ort_graph *graph, ort_id id)
 {
-    return value->producer == ORT_ID_NONE && value->outer == ORT_ID_NONE && !value->is_input;
+    const ort_graph_value *value = graph->values.data[id];
+    return graph->producers.data[id] == ORT_ID_NONE && value->outer == ORT_ID_NONE &&
+           !value->is_input;
 }
 
 /* Does this constant leave the file with the node? */
@@ -48,7 +50,7 @@ static bool goes_with(const ort_graph *graph, const ort_node *node, ort_id id)
     int uses = 0;
     for (int i = 0; i < node->input_count; i++)
         uses += node->inputs[i] == id;
-    return !value->is_output && is_own(value) && value->use_count == uses;
+    return !value->is_output && is_own(graph, id) && value->use_count == uses;
 }
 
 /* What goes with the node: itself, and the constants that it alone reads. */
@@ -347,7 +349,7 @@ static size_t cone_bytes(const ort_graph *graph, const cone *k)
             for (int m = 0; m <= n && !again; m++)
                 for (int j = 0; j < (m < n ? k->nodes[m]->input_count : i); j++)
                     again = again || k->nodes[m]->inputs[j] == id;
-            if (!again && is_own(graph->values.data[id]) && is_inner(graph, k, id))
+            if (!again && is_own(graph, id) && is_inner(graph, k, id))
                 bytes += ort_tensor_bytes(constant(graph, id));
         }
     }

@@ -45,13 +45,13 @@ static void bind(const site *s, const round_io *io)
 {
     const ort_graph *body = s->body;
     for (size_t v = 0; v < body->values.count; v++)
-        if (io->first || body->values.data[v]->producer != ORT_ID_NONE)
+        if (io->first || body->producers.data[v] != ORT_ID_NONE)
             io->map[v] = ORT_ID_NONE;
     for (size_t i = 0; i < body->inputs.count; i++)
         io->map[body->inputs.data[i]] = io->inputs[i];
     for (size_t i = 0; i < body->outputs.count; i++) {
         ort_id id = body->outputs.data[i];
-        if (io->map[id] == ORT_ID_NONE && body->values.data[id]->producer != ORT_ID_NONE)
+        if (io->map[id] == ORT_ID_NONE && body->producers.data[id] != ORT_ID_NONE)
             io->map[id] = io->outputs[i];
     }
 }

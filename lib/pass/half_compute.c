@@ -70,7 +70,7 @@ static bool has_weights(const ort_graph *graph, ort_dtype dtype)
         for (ort_id id = 0; id < graph->values.count; id++) {
             const ort_graph_value *value = ort_graph_value_at(graph, id);
             if (value->fact.type.kind == ORT_TYPE_TENSOR &&
-                value->fact.type.dtype == dtype && value->producer == ORT_ID_NONE &&
+                value->fact.type.dtype == dtype && graph->producers.data[id] == ORT_ID_NONE &&
                 value->fact.value &&
                 ort_tensor_count(value->fact.value) >= WEIGHTS_MIN)
                 return true;

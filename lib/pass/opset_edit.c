@@ -115,9 +115,9 @@ ort_id ort_opset_take_output(ort_opset_step *s, int slot, const ort_type *type)
     }
     ort_graph_value *value = graph->values.data[made];
     value->fact.type = *type;
-    value->producer = node->id;
+    graph->producers.data[made] = node->id;
     value->producer_slot = slot;
-    graph->values.data[old]->producer = ORT_ID_NONE;
+    graph->producers.data[old] = ORT_ID_NONE;
     node->outputs[slot] = made;
     ort_graph_touch(graph, node);
     return made;
@@ -133,9 +133,9 @@ static bool rename_value(ort_opset_step *s, ort_id value, ort_id out)
         return false;
     ort_graph_replace_uses(graph, value, out);
     producer->outputs[from->producer_slot] = out;
-    to->producer = producer->id;
+    graph->producers.data[out] = producer->id;
     to->producer_slot = from->producer_slot;
-    from->producer = ORT_ID_NONE;
+    graph->producers.data[value] = ORT_ID_NONE;
     ort_graph_touch(graph, producer);
     return true;
 }

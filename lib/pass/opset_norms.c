@@ -49,7 +49,7 @@ static void add_saved_statistics(ort_opset_step *s)
         outputs[i] = ort_graph_add_value(graph, "");
         if (outputs[i] == ORT_ID_NONE)
             break;
-        graph->values.data[outputs[i]]->producer = node->id;
+        graph->producers.data[outputs[i]] = node->id;
         graph->values.data[outputs[i]]->producer_slot = i;
     }
     if (!outputs || outputs[4] == ORT_ID_NONE) {

@@ -158,8 +158,8 @@ static ort_status rewrite(rewriting *w, ort_error *err)
             continue;
         ORT_TRY(redirect(w, id, err));
         const ort_graph_value *value = w->graph->values.data[id];
-        if (value->producer == ORT_ID_NONE && !value->is_input && value->outer == ORT_ID_NONE &&
-            !value->fact.value && value->use_count > 0)
+        if (w->graph->producers.data[id] == ORT_ID_NONE && !value->is_input &&
+            value->outer == ORT_ID_NONE && !value->fact.value && value->use_count > 0)
             ORT_TRY(add_transpose(w, w->flipped[id], ort_region_perm(w->region, id), NULL, &id,
                                   err));
     }

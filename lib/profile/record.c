@@ -110,17 +110,6 @@ static bool same_call(const ort_site *site, const ort_call *call)
     return true;
 }
 
-/* A constant of the session, also one that a body captures. */
-static bool is_weight(const ort_graph *graph, ort_id id)
-{
-    while (graph->values.data[id]->outer != ORT_ID_NONE && graph->parent) {
-        id = graph->values.data[id]->outer;
-        graph = graph->parent;
-    }
-    const ort_graph_value *v = graph->values.data[id];
-    return v->initializer_proto != NULL || (v->fact.value != NULL && v->producer == ORT_ID_NONE);
-}
-
 static ort_site_value *describe(ort_profile *p, const ort_graph *graph, const ort_id *ids,
                                 ort_value *const *values, int count)
 {
@@ -134,7 +123,7 @@ static ort_site_value *describe(ort_profile *p, const ort_graph *graph, const or
             continue;
         list[i].dtype = v->tensor.dtype;
         list[i].shape = v->tensor.shape;
-        list[i].is_weight = ids[i] != ORT_ID_NONE && is_weight(graph, ids[i]);
+        list[i].is_weight = ids[i] != ORT_ID_NONE && ort_graph_is_weight(graph, ids[i]);
     }
     return list;
 }

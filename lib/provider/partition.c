@@ -86,9 +86,8 @@ static void count_cuts(ort_partition *p, const ort_graph *graph)
     const ort_node *node;
     ORT_EACH_NODE(graph, node)
         for (int i = 0; i < node->input_count; i++) {
-            const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
-            if (value && value->producer != ORT_ID_NONE &&
-                p->owner[value->producer] != p->owner[node->id])
+            ort_id from = ort_graph_producer(graph, node->inputs[i]);
+            if (from != ORT_ID_NONE && p->owner[from] != p->owner[node->id])
                 p->cut_edges++;
         }
 }

@@ -204,8 +204,8 @@ static bool accidental(const comparison *c, const pairing *p, const ort_value *b
     const ort_graph *ga = graph_of(c->a), *gb = graph_of(c->b);
     if (p->kind != MATCH_NAME || same_shape(p->value, b))
         return false;
-    return strcmp(ga->nodes.data[ga->values.data[p->a]->producer]->op_type,
-                  gb->nodes.data[gb->values.data[p->b]->producer]->op_type) != 0;
+    return strcmp(ga->nodes.data[ga->producers.data[p->a]]->op_type,
+                  gb->nodes.data[gb->producers.data[p->b]]->op_type) != 0;
 }
 
 static void tell(comparison *c, uint32_t index, const ort_difference *d)
@@ -218,7 +218,7 @@ static void tell(comparison *c, uint32_t index, const ort_difference *d)
     r->is_output = p->kind == MATCH_OUTPUT || p->b == ORT_ID_NONE;
     snprintf(r->name, sizeof r->name, "%s", name_of(c->a, p->a));
     snprintf(r->other, sizeof r->other, "%s", p->b == ORT_ID_NONE ? r->name : name_of(c->b, p->b));
-    ort_node_label(graph->nodes.data[graph->values.data[p->a]->producer], r->node, sizeof r->node);
+    ort_node_label(graph->nodes.data[graph->producers.data[p->a]], r->node, sizeof r->node);
     snprintf(r->text, sizeof r->text, "%s", d->text);
 }
 

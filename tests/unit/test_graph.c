@@ -330,7 +330,7 @@ static void functions(test_state *test)
     CHECK_TEXT(model->graph->nodes.data[model->graph->order.data[0]]->name, "one/inner/Relu");
     CHECK(ort_graph_find_value(model->graph, "one/t") != ORT_ID_NONE);
     ort_id y = ort_graph_find_value(model->graph, "y");
-    CHECK_TEXT(model->graph->nodes.data[model->graph->values.data[y]->producer]->op_type, "Neg");
+    CHECK_TEXT(model->graph->nodes.data[model->graph->producers.data[y]]->op_type, "Neg");
     ort_model_free(model);
     ort_strbuf_release(&bytes);
 
