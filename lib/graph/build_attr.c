@@ -1,9 +1,11 @@
-/* build_attr.c - attributes and types from ONNX messages. Lists are used where protobuf-c put
- * them. */
+/* build_attr.c - attributes and types from ONNX messages. Short lists are used where protobuf-c put
+ * them, long ones are read from the file (io/wire_list.h). */
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/build.h"
+#include "io/wire_list.h"
 
 /* ---- types */
 
@@ -84,8 +86,33 @@ ort_status ort_build_type(ort_model *model, const Onnx__TypeProto *proto, ort_ty
 
 /* ---- attributes */
 
+/* The payload that stands at index i of an attribute when it is of that field, else NULL. */
+static const ort_wire_payload *list_piece(const ort_builder *b, const Onnx__AttributeProto *p,
+                                          size_t i, uint32_t field)
+{
+    uint32_t index = p->payload[i];
+    const ort_wire_payload *piece =
+        index < b->codec.payload_count ? &b->codec.payloads[index] : NULL;
+    return piece && piece->field == field ? piece : NULL;
+}
+
+/* The elements of a list that aren't in the message but in payloads; they follow those in it. */
+static size_t long_list(const ort_builder *b, const Onnx__AttributeProto *p, uint32_t field,
+                        size_t *bytes)
+{
+    size_t elements = 0, total = 0;
+    for (size_t i = 0; i < p->n_payload; i++) {
+        const ort_wire_payload *piece = list_piece(b, p, i, field);
+        elements += piece ? piece->elements : 0;
+        total += piece ? piece->count : 0;
+    }
+    if (bytes)
+        *bytes = total;
+    return elements;
+}
+
 /* Models older than IR 3 may leave the type out. */
-static ort_attr_type attr_type(const Onnx__AttributeProto *p)
+static ort_attr_type attr_type(const ort_builder *b, const Onnx__AttributeProto *p)
 {
     if (p->type || p->ref_attr_name)
         return p->type >= 0 && p->type <= ORT_ATTR_TYPE_PROTOS ? (ort_attr_type)p->type
@@ -95,9 +122,9 @@ static ort_attr_type attr_type(const Onnx__AttributeProto *p)
            : p->has_s     ? ORT_ATTR_STRING
            : p->t         ? ORT_ATTR_TENSOR
            : p->g         ? ORT_ATTR_GRAPH
-           : p->n_floats  ? ORT_ATTR_FLOATS
-           : p->n_ints    ? ORT_ATTR_INTS
-           : p->n_strings ? ORT_ATTR_STRINGS
+           : p->n_floats || long_list(b, p, ORT_WIRE_FLOATS, NULL)   ? ORT_ATTR_FLOATS
+           : p->n_ints || long_list(b, p, ORT_WIRE_INTS, NULL)       ? ORT_ATTR_INTS
+           : p->n_strings || long_list(b, p, ORT_WIRE_STRINGS, NULL) ? ORT_ATTR_STRINGS
            : p->n_tensors ? ORT_ATTR_TENSORS
            : p->n_graphs  ? ORT_ATTR_GRAPHS
                           : ORT_ATTR_UNDEFINED;
@@ -114,13 +141,71 @@ static ort_status copy_string(ort_arena *arena, const ProtobufCBinaryData *from,
 static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
                                 ort_error *err)
 {
-    ort_string *list = ort_arena_array(&b->model->arena, p->n_strings, sizeof *list);
-    if (!list)
-        return ort_error_memory(err, p->n_strings * sizeof *list);
+    size_t bytes;
+    size_t count = p->n_strings + long_list(b, p, ORT_WIRE_STRINGS, &bytes);
+    ort_string *list = ort_arena_array(&b->model->arena, count, sizeof *list);
+    /* The header of a field is longer than the NUL that its copy ends with. */
+    char *text = ort_arena_alloc_aligned(&b->model->arena, bytes, 1, 0);
+    if (!list || !text)
+        return ort_error_memory(err, count * sizeof *list + bytes);
     attr->strings = list;
-    attr->count = p->n_strings;
+    attr->count = count;
     for (size_t i = 0; i < p->n_strings; i++)
-        ORT_TRY(copy_string(&b->model->arena, &p->strings[i], &list[i], err));
+        ORT_TRY(copy_string(&b->model->arena, &p->strings[i], list++, err));
+    for (size_t i = 0; i < p->n_payload; i++) {
+        const ort_wire_payload *piece = list_piece(b, p, i, ORT_WIRE_STRINGS);
+        if (piece)
+            list = ort_wire_list_strings(piece, list, text), text += piece->count;
+    }
+    return ORT_OK;
+}
+
+/* Room for a list of which `more` elements lie in payloads; the others, of the message, are in it
+ * already. Without payloads: the message's own. NULL: no memory. */
+static void *number_list(ort_builder *b, void *own, size_t own_count, size_t more, size_t width)
+{
+    if (!more)
+        return own;
+    size_t bytes;
+    void *list = ort_mul_size(own_count + more, width, &bytes)
+                     ? ort_arena_alloc_aligned(&b->model->arena, bytes, 16, 0)
+                     : NULL;
+    if (list && own_count)
+        memcpy(list, own, own_count * width);
+    return list;
+}
+
+static ort_status build_ints(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                             ort_error *err)
+{
+    size_t more = long_list(b, p, ORT_WIRE_INTS, NULL);
+    int64_t *list = number_list(b, p->ints, p->n_ints, more, sizeof *list);
+    if (more && !list)
+        return ort_error_memory(err, (p->n_ints + more) * sizeof *list);
+    attr->ints = list;
+    attr->count = p->n_ints + more;
+    list = more ? list + p->n_ints : NULL;
+    for (size_t i = 0; i < p->n_payload; i++) {
+        const ort_wire_payload *piece = list_piece(b, p, i, ORT_WIRE_INTS);
+        list = piece ? ort_wire_list_ints(piece, list) : list;
+    }
+    return ORT_OK;
+}
+
+static ort_status build_floats(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
+                               ort_error *err)
+{
+    size_t more = long_list(b, p, ORT_WIRE_FLOATS, NULL);
+    float *list = number_list(b, p->floats, p->n_floats, more, sizeof *list);
+    if (more && !list)
+        return ort_error_memory(err, (p->n_floats + more) * sizeof *list);
+    attr->floats = list;
+    attr->count = p->n_floats + more;
+    list = more ? list + p->n_floats : NULL;
+    for (size_t i = 0; i < p->n_payload; i++) {
+        const ort_wire_payload *piece = list_piece(b, p, i, ORT_WIRE_FLOATS);
+        list = piece ? ort_wire_list_floats(piece, list) : list;
+    }
     return ORT_OK;
 }
 
@@ -169,7 +254,8 @@ static ort_status build_types(ort_builder *b, const Onnx__AttributeProto *p, ort
 ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
                           ort_error *err)
 {
-    *attr = (ort_attr){.name = ort_build_text(p->name), .type = attr_type(p), .proto = p};
+    *attr = (ort_attr){.name = ort_build_text(p->name), .type = attr_type(b, p),
+                        .proto = p};
     if (p->ref_attr_name && *p->ref_attr_name) {
         attr->reference = p->ref_attr_name;
         return ORT_OK;
@@ -178,8 +264,8 @@ ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_att
     case ORT_ATTR_FLOAT: attr->f = p->f; break;
     case ORT_ATTR_INT: attr->i = p->i; break;
     case ORT_ATTR_STRING: return copy_string(&b->model->arena, &p->s, &attr->s, err);
-    case ORT_ATTR_FLOATS: attr->floats = p->floats, attr->count = p->n_floats; break;
-    case ORT_ATTR_INTS: attr->ints = p->ints, attr->count = p->n_ints; break;
+    case ORT_ATTR_FLOATS: return build_floats(b, p, attr, err);
+    case ORT_ATTR_INTS: return build_ints(b, p, attr, err);
     case ORT_ATTR_STRINGS: return build_strings(b, p, attr, err);
     case ORT_ATTR_TENSOR:
     case ORT_ATTR_TENSORS:
@@ -205,11 +291,12 @@ static const ort_attr *referred(const ort_scope *scope, const char *name)
 }
 
 /* Bodies are counted first: their array is in attribute order. */
-static size_t count_bodies(Onnx__AttributeProto *const *protos, size_t count)
+static size_t count_bodies(const ort_builder *b, Onnx__AttributeProto *const *protos,
+                           size_t count)
 {
     size_t bodies = 0;
     for (size_t i = 0; i < count; i++)
-        bodies += attr_type(protos[i]) == ORT_ATTR_GRAPH ? 1 : protos[i]->n_graphs;
+        bodies += attr_type(b, protos[i]) == ORT_ATTR_GRAPH ? 1 : protos[i]->n_graphs;
     return bodies;
 }
 
@@ -232,7 +319,7 @@ static ort_status build_bodies(ort_builder *b, const Onnx__AttributeProto *p, or
 ort_status ort_build_attrs(ort_builder *b, Onnx__AttributeProto *const *protos, size_t count,
                            ort_scope *scope, ort_node *node, ort_error *err)
 {
-    size_t bodies = count_bodies(protos, count);
+    size_t bodies = count_bodies(b, protos, count);
     node->attrs = ort_arena_array(&b->model->arena, count, sizeof *node->attrs);
     node->bodies = ort_arena_array(&b->model->arena, bodies, sizeof *node->bodies);
     if (!node->attrs || !node->bodies || count > INT32_MAX)

@@ -374,7 +374,7 @@ size_t ort_export_weight_bytes(const ort_model *model)
 {
     size_t total = model->external_bytes;
     for (size_t i = 0; i < model->payload_count; i++)
-        total += model->payloads[i].count;
+        total += model->payloads[i].elements ? 0 : model->payloads[i].count;
     for (size_t i = 0; i < model->graph->initializers.count; i++) {
         const ort_graph_value *value =
             model->graph->values.data[model->graph->initializers.data[i]];

@@ -69,7 +69,7 @@ static bool set_payload(ort_exporter *x, Onnx__TensorProto *p, const void *bytes
         return false;
     p->n_payload = 1;
     p->payload[0] = (uint32_t)x->payloads.count;
-    x->failed = !ort_vec_push(&x->payloads, (ort_wire_payload){bytes, count, ORT_WIRE_RAW_DATA});
+    x->failed = !ort_vec_push(&x->payloads, (ort_wire_payload){bytes, count, 0, ORT_WIRE_RAW_DATA});
     return !x->failed;
 }
 

@@ -222,8 +222,11 @@ ort_status ort_pack_stamp_of(const uint8_t *bytes, size_t count, ort_pack_stamp 
     ORT_TRY(ort_wire_split(ORT_WIRE_MODEL, bytes, count, false, &wire, err));
     uint64_t digest = ort_hash_bytes(wire.skeleton, wire.skeleton_count, 0);
     for (size_t i = 0; i < wire.payloads.count; i++) {
-        const uint64_t sizes[2] = {wire.payloads.data[i].count, wire.payloads.data[i].field};
+        const ort_wire_payload *p = &wire.payloads.data[i];
+        const uint64_t sizes[2] = {p->count, p->field};
         digest = ort_hash_bytes(sizes, sizeof sizes, digest);
+        if (p->elements)
+            digest = ort_hash_bytes(p->bytes, p->count, digest);
     }
     stamp->model_bytes = count;
     stamp->skeleton = digest;

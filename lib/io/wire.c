@@ -1,10 +1,10 @@
 /* wire.c - the bounded walker of the protobuf wire format (wire.h).
  *
- * Splitting copies everything but the bulk fields, and packs long runs of numbers. A nested
- * message keeps the width of its length varint (padded with continuation bytes), so its length can
- * be put in place once it is known without moving what follows: one pass, linear time, nothing is
- * read that isn't copied. Joining takes two passes over the skeleton: sizes first (a stack-shaped
- * list in the order of the walk), then bytes.
+ * Splitting copies everything but the bulk fields. A nested message keeps the width of its length
+ * varint (padded with continuation bytes), so its length can be put in place once it is known
+ * without moving what follows: one pass, linear time, nothing is read that isn't copied but lists
+ * of attributes, whose elements are counted. Joining takes two passes over the skeleton: sizes
+ * first (a stack-shaped list in the order of the walk), then bytes.
  */
 #include "io/wire.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "io/wire_list.h"
 #include "io/wire_schema.h"
 
 static const message_id root_messages[] = {
@@ -60,6 +61,13 @@ void ort_wire_put_bytes(ort_strbuf *out, uint32_t field, const void *bytes, size
     ort_strbuf_add_bytes(out, bytes, count);
 }
 
+/* The field that only skeletons have. */
+static bool is_payload(message_id message, uint64_t tag)
+{
+    return (message == M_TENSOR && tag >> 3 == ORT_WIRE_PAYLOAD) ||
+           (message == M_ATTRIBUTE && tag >> 3 == ORT_WIRE_LIST_PAYLOAD);
+}
+
 static const field_row *find_field(message_id message, uint32_t number)
 {
     const field_row *f = messages[message].fields;
@@ -76,7 +84,7 @@ typedef struct splitter {
     bool strict;
     ort_wire *wire;
     size_t capacity;
-    size_t edits;     /* how often the skeleton became shorter than the input */
+    size_t edits;     /* how often the skeleton became other than the input */
     ort_error *err;
 } splitter;
 
@@ -130,18 +138,16 @@ static bool put_text(splitter *s, const ort_strbuf *text, size_t resume)
     return ok;
 }
 
-/* A field header with the index of the next payload, in place of input [begin, end). */
-static bool put_payload(splitter *s, size_t begin, size_t end, const field_row *f, size_t value,
-                        size_t count)
+/* A field with the index of the payload, in place of input [begin, end). */
+static ort_status put_payload(splitter *s, size_t begin, size_t end, uint32_t field,
+                              ort_wire_payload payload)
 {
-    if (!flush(s, begin))
-        return false;
     ort_strbuf text = {0};
-    ort_wire_put_int(&text, ORT_WIRE_PAYLOAD, (int64_t)s->wire->payloads.count);
-    bool ok = put_text(s, &text, end);
+    ort_wire_put_int(&text, field, (int64_t)s->wire->payloads.count);
+    bool ok = flush(s, begin) && put_text(s, &text, end) &&
+              ort_vec_push(&s->wire->payloads, payload);
     ort_strbuf_release(&text);
-    return ok && ort_vec_push(&s->wire->payloads,
-                              (ort_wire_payload){s->bytes + value, count, f->number});
+    return ok ? ORT_OK : ort_error_memory(s->err, s->capacity);
 }
 
 static size_t varint_width(uint64_t value)
@@ -173,10 +179,14 @@ static ort_status split_nested(splitter *s, const field_row *f, size_t length_at
     if (!flush(s, value + length))
         return ort_error_memory(s->err, length);
     size_t now = s->wire->skeleton_count - (at + width);
-    if (varint_width(now) > width)
-        return ort_error_set(s->err, ORT_ERROR_MODEL, "byte %zu: field %s holds too many tensors",
-                             length_at, f->name);
-    patch_length(s->wire->skeleton + at, width, now);
+    size_t more = varint_width(now) > width ? varint_width(now) - width : 0;
+    if (!reserve(s, more))
+        return ort_error_memory(s->err, more);
+    uint8_t *to = s->wire->skeleton + at;
+    if (more) /* many small payloads: rare */
+        memmove(to + width + more, to + width, now);
+    s->wire->skeleton_count += more;
+    patch_length(to, width + more, now);
     return ORT_OK;
 }
 
@@ -250,100 +260,38 @@ static ort_status check_wire(splitter *s, message_id message, const field_row *f
     if ((f->wire == FIXED32 && count % 4) || (f->wire == FIXED64 && count % 8))
         return broken(s, message, f, at, "isn't a whole number of elements long");
     /* Bulk varints are checked when they are decoded; here they are not touched. */
-    if (f->wire == VARINT && !f->bulk && !valid_varints(s->bytes + value, count))
+    if (f->wire == VARINT && f->bulk != OF_TENSOR && !valid_varints(s->bytes + value, count))
         return broken(s, message, f, at, "holds a broken number");
     return ORT_OK;
 }
 
-/* ---- runs of unpacked elements */
+/* ---- lists of attributes */
 
-enum { SHORT_RUN = 8, LENGTH_WIDTH = 5, VARINT_MAX = 10 };
-
-/* The values of elements of two bytes, four at a time: most lists are of small numbers. Returns how
- * many of at most `most` it copied. */
-static size_t copy_small(const uint8_t *in, const uint8_t *stop, size_t most, uint8_t *out)
+/* A long one leaves the skeleton, and then all later pieces of it: *at moves behind them. */
+static ort_status split_run(splitter *s, const field_row *f, size_t *at, size_t end,
+                            uint32_t *taken)
 {
-    size_t count = 0;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    const uint64_t tags = *in * UINT64_C(0x0001000100010001);
-    for (; most - count >= 4 && stop - in >= 8; count += 4, in += 8) {
-        uint64_t word;
-        memcpy(&word, in, sizeof word);
-        if ((word & UINT64_C(0x80ff80ff80ff80ff)) != tags)
-            break;
-        word = word >> 8 & UINT64_C(0x00ff00ff00ff00ff);
-        word = (word | word >> 8) & UINT64_C(0x0000ffff0000ffff);
-        uint32_t values = (uint32_t)(word | word >> 16);
-        memcpy(out + count, &values, sizeof values);
-    }
-#else
-    (void)in, (void)stop, (void)most, (void)out;
-#endif
-    return count;
-}
-
-/* The values of the elements with the one-byte tag `tag` that begin at *at, to `out`; *at moves
- * behind the last of `most`, or stops before anything broken. Returns the end of what it wrote. */
-static uint8_t *copy_run(const uint8_t *bytes, size_t *at, size_t end, unsigned wire, size_t most,
-                         uint8_t *out)
-{
-    const uint8_t *in = bytes + *at, *stop = bytes + end, tag = *in;
-    size_t fixed = wire == FIXED32 ? 4 : 8;
-    if (wire != VARINT) {
-        for (; most-- > 0 && (size_t)(stop - in) > fixed && *in == tag; in += 1 + fixed) {
-            memcpy(out, in + 1, fixed);
-            out += fixed;
-        }
-        *at = (size_t)(in - bytes);
-        return out;
-    }
-    while (most > 0 && in < stop && *in == tag) {
-        size_t small = copy_small(in, stop, most, out);
-        if (small) {
-            in += 2 * small;
-            out += small;
-            most -= small;
-            continue;
-        }
-        most--;
-        const uint8_t *from = in + 1, *last = stop - from > VARINT_MAX ? from + VARINT_MAX : stop;
-        uint8_t *to = out;
-        while (from < last && (*from & 0x80))
-            *to++ = *from++;
-        if (from == last)
-            break;
-        *to++ = *from++;
-        in = from;
-        out = to;
-    }
-    *at = (size_t)(in - bytes);
-    return out;
-}
-
-/* proto2 stores lists of numbers one field each; a long run goes to the skeleton as one packed
- * field, which protobuf-c reads ten times faster. *at moves behind the run when there was one. */
-static ort_status pack_run(splitter *s, const field_row *f, unsigned wire, size_t *at, size_t end)
-{
-    uint8_t start[SHORT_RUN * VARINT_MAX], tag = s->bytes[*at];
-    size_t begin = *at, probe = begin;
-    if (!f || !f->packed || f->bulk || wire != f->wire || (tag & 0x80))
+    size_t begin = *at, elements;
+    if (!f || f->bulk != LIST)
         return ORT_OK;
-    copy_run(s->bytes, &probe, end, wire, SHORT_RUN, start);
-    if (probe == end || probe == begin || s->bytes[probe] != tag)
-        return ORT_OK; /* short, or broken */
-    if (!flush(s, begin) || !reserve(s, 1 + LENGTH_WIDTH + end - begin))
-        return ort_error_memory(s->err, end - begin);
-    uint8_t *head = s->wire->skeleton + s->wire->skeleton_count, *values = head + 1 + LENGTH_WIDTH;
-    uint8_t *stop = copy_run(s->bytes, at, end, wire, SIZE_MAX, values);
-    if ((uint64_t)(stop - values) >> (7 * LENGTH_WIDTH))
-        return ort_error_set(s->err, ORT_ERROR_MODEL, "byte %zu: field %s is too long", begin,
-                             f->name);
-    *head = (uint8_t)((tag & ~7u) | BYTES);
-    patch_length(head + 1, LENGTH_WIDTH, (uint64_t)(stop - values));
-    s->wire->skeleton_count += (size_t)(stop - head);
-    s->copied = *at;
-    s->edits++;
-    return ORT_OK;
+    size_t stop = ort_wire_list_scan(s->bytes, begin, end, &elements);
+    if (!elements || !takes_bulk(f, stop - begin, taken))
+        return ORT_OK;
+    *at = stop;
+    return put_payload(s, begin, stop, ORT_WIRE_LIST_PAYLOAD,
+                       (ort_wire_payload){s->bytes + begin, stop - begin, elements, f->number});
+}
+
+/* One field of a list, packed or an element by itself, header and all. */
+static ort_status split_piece(splitter *s, const field_row *f, unsigned wire, size_t begin,
+                              size_t value, size_t end, uint32_t *taken)
+{
+    size_t elements = ort_wire_list_count(f->number, s->bytes + value, end - value,
+                                          wire != f->wire);
+    if (!elements || !takes_bulk(f, end - begin, taken))
+        return ORT_OK;
+    return put_payload(s, begin, end, ORT_WIRE_LIST_PAYLOAD,
+                       (ort_wire_payload){s->bytes + begin, end - begin, elements, f->number});
 }
 
 /* A list of strings has thousands of them in a row: those that follow with the same tag of one byte
@@ -375,10 +323,10 @@ static ort_status split_message(splitter *s, message_id message, size_t begin, s
         unsigned wire = (unsigned)(tag & 7);
         const field_row *f = find_field(message, (uint32_t)(tag >> 3));
         size_t value_at = at;
-        if (message == M_TENSOR && tag >> 3 == ORT_WIRE_PAYLOAD)
+        if (is_payload(message, tag))
             return broken(s, message, f, field_at, "has a number that is reserved");
         size_t run = field_at;
-        ORT_TRY(pack_run(s, f, wire, &run, end));
+        ORT_TRY(split_run(s, f, &run, end, &taken));
         if (run != field_at) {
             at = run;
             continue;
@@ -389,9 +337,11 @@ static ort_status split_message(splitter *s, message_id message, size_t begin, s
             at = skip_short_texts(s->bytes, at, end, s->bytes[field_at]);
             continue;
         }
-        if (takes_bulk(f, count, &taken)) {
-            if (!put_payload(s, field_at, at, f, value, count))
-                return ort_error_memory(s->err, s->capacity);
+        if (f && f->bulk == LIST) {
+            ORT_TRY(split_piece(s, f, wire, field_at, value, at, &taken));
+        } else if (takes_bulk(f, count, &taken)) {
+            ORT_TRY(put_payload(s, field_at, at, ORT_WIRE_PAYLOAD,
+                                (ort_wire_payload){s->bytes + value, count, 0, f->number}));
         } else if (f && f->message) {
             ORT_TRY(split_nested(s, f, value_at, value, count, depth));
         }
@@ -514,10 +464,10 @@ static ort_status measure(joiner *j, message_id message, size_t begin, size_t en
     for (size_t at = begin; at < end;) {
         join_field f;
         ORT_TRY(next_field(j, message, &at, end, &f));
-        if (message == M_TENSOR && f.tag >> 3 == ORT_WIRE_PAYLOAD) {
+        if (is_payload(message, f.tag)) {
             const ort_wire_payload *p = NULL;
             ORT_TRY(payload_at(j, f.number, &p));
-            *size += 1 + varint_width(p->count) + p->count - (f.end - f.at);
+            *size += p->count + (p->elements ? 0 : 1 + varint_width(p->count)) - (f.end - f.at);
         } else if (f.row && holds_tensors(f.row->message)) {
             size_t slot = j->sizes.count;
             uint64_t inner = 0;
@@ -553,12 +503,14 @@ static ort_status emit(joiner *j, message_id message, size_t begin, size_t end)
     for (size_t at = begin; at < end;) {
         join_field f;
         ORT_TRY(next_field(j, message, &at, end, &f));
-        if (message == M_TENSOR && f.tag >> 3 == ORT_WIRE_PAYLOAD) {
+        if (is_payload(message, f.tag)) {
             const ort_wire_payload *p = NULL;
             ORT_TRY(payload_at(j, f.number, &p));
             ORT_TRY(emit_until(j, f.at));
-            ORT_TRY(emit_varint(j, (uint64_t)p->field << 3 | BYTES));
-            ORT_TRY(emit_varint(j, p->count));
+            if (!p->elements) {
+                ORT_TRY(emit_varint(j, (uint64_t)p->field << 3 | BYTES));
+                ORT_TRY(emit_varint(j, p->count));
+            }
             ORT_TRY(p->count ? j->sink(j->arg, p->bytes, p->count, j->err) : ORT_OK);
             j->copied = f.end;
         } else if (f.row && holds_tensors(f.row->message)) {

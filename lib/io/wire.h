@@ -1,10 +1,10 @@
 /* wire.h - a bounded walker of the protobuf wire format over ONNX messages.
  *
  * It comes before protobuf-c: it refuses broken and over-deep input with the field and the byte
- * offset, and takes the bulk fields (raw_data and packed arrays of 64 bytes and more) out of the
- * bytes. What remains is the skeleton: the same message with `payload` indices in place of bulk
- * fields. The table of payloads says where the bytes lie; they are not touched. ort_wire_join is
- * the inverse.
+ * offset, and takes the bulk fields (raw_data, packed arrays and lists of attributes, of 64 bytes
+ * and more) out of the bytes. What remains is the skeleton: the same message with `payload` indices
+ * in place of bulk fields. The table of payloads says where the bytes lie; those of tensors are not
+ * touched. ort_wire_join is the inverse.
  */
 #ifndef ORT_IO_WIRE_H
 #define ORT_IO_WIRE_H
@@ -36,10 +36,14 @@ enum {
     ORT_WIRE_UINT64_DATA = 11,
 };
 
+/* Of AttributeProto. */
+enum { ORT_WIRE_FLOATS = 7, ORT_WIRE_INTS = 8, ORT_WIRE_STRINGS = 9 };
+
 typedef struct ort_wire_payload {
-    const uint8_t *bytes; /* where the value lies */
+    const uint8_t *bytes; /* where the value lies; of a list where its first field does */
     size_t count;
-    uint32_t field; /* number in TensorProto */
+    size_t elements; /* of a list (wire_list.h); 0: a field of a tensor */
+    uint32_t field;  /* number in TensorProto or AttributeProto */
 } ort_wire_payload;
 
 typedef struct ort_wire {

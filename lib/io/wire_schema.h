@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-#define ORT_WIRE_PAYLOAD 536870900 /* TensorProto.payload of onnx.proto */
+/* The fields `payload` of onnx.proto. */
+#define ORT_WIRE_PAYLOAD 536870900 /* of TensorProto */
+#define ORT_WIRE_LIST_PAYLOAD 19   /* of AttributeProto */
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
@@ -17,11 +19,13 @@ typedef enum message_id {
     M_DEVICE, M_SEQUENCE, M_MAP, M_OPTIONAL, M_COUNT
 } message_id;
 
+enum { IN_PLACE, OF_TENSOR, LIST };
+
 typedef struct field_row {
     uint32_t number;
     uint8_t wire;   /* of one element */
     uint8_t packed; /* the packed form is accepted too */
-    uint8_t bulk;   /* a payload when large */
+    uint8_t bulk;   /* a payload when large: */
     uint8_t message;
     const char *name;
 } field_row;
@@ -37,7 +41,7 @@ typedef struct message_row {
 #define FLTS(number, name) {number, FIXED32, 1, 0, 0, name}
 #define STR(number, name) {number, BYTES, 0, 0, 0, name}
 #define MSG(number, name, message) {number, BYTES, 0, 0, message, name}
-#define BULK(number, wire, name) {number, wire, 1, 1, 0, name}
+#define BULK(number, wire, name) {number, wire, 1, OF_TENSOR, 0, name}
 #define END {0, 0, 0, 0, 0, 0}
 
 static const field_row model_fields[] = {
@@ -57,7 +61,8 @@ static const field_row node_fields[] = {
     MSG(9, "metadata_props", M_PAIR), MSG(10, "device_configurations", M_NODE_DEVICE), END};
 static const field_row attribute_fields[] = {
     STR(1, "name"), FLT(2, "f"), INT(3, "i"), STR(4, "s"), MSG(5, "t", M_TENSOR),
-    MSG(6, "g", M_GRAPH), FLTS(7, "floats"), INTS(8, "ints"), STR(9, "strings"),
+    MSG(6, "g", M_GRAPH), {7, FIXED32, 1, LIST, 0, "floats"},
+    {8, VARINT, 1, LIST, 0, "ints"}, {9, BYTES, 0, LIST, 0, "strings"},
     MSG(10, "tensors", M_TENSOR), MSG(11, "graphs", M_GRAPH), STR(13, "doc_string"),
     MSG(14, "tp", M_TYPE), MSG(15, "type_protos", M_TYPE), INT(20, "type"),
     STR(21, "ref_attr_name"), MSG(22, "sparse_tensor", M_SPARSE),
@@ -65,7 +70,7 @@ static const field_row attribute_fields[] = {
 static const field_row tensor_fields[] = {
     INTS(1, "dims"), INT(2, "data_type"), MSG(3, "segment", M_SEGMENT),
     BULK(4, FIXED32, "float_data"), BULK(5, VARINT, "int32_data"), STR(6, "string_data"),
-    BULK(7, VARINT, "int64_data"), STR(8, "name"), {9, BYTES, 0, 1, 0, "raw_data"},
+    BULK(7, VARINT, "int64_data"), STR(8, "name"), {9, BYTES, 0, OF_TENSOR, 0, "raw_data"},
     BULK(10, FIXED64, "double_data"), BULK(11, VARINT, "uint64_data"), STR(12, "doc_string"),
     MSG(13, "external_data", M_PAIR), INT(14, "data_location"), MSG(16, "metadata_props", M_PAIR),
     END};

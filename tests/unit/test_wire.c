@@ -1,12 +1,15 @@
-/* test_wire.c - the wire walker, the codec of tensors, tensor files, what isn't a model. */
+/* test_wire.c - the wire walker, lists that stay in the file, the codec of tensors, tensor files,
+ * what isn't a model. */
 #include "test.h"
 
 #include <stdlib.h>
 
 #include "io/codec.h"
+#include "io/pack.h"
 #include "io/sniff.h"
 #include "io/tensor_pb.h"
 #include "io/wire.h"
+#include "io/wire_list.h"
 
 /* Append a nested message and drop it. */
 static void nest(ort_strbuf *out, uint32_t field, ort_strbuf *inner)
@@ -103,6 +106,180 @@ static void depth(test_state *test)
     CHECK(ort_wire_split(ORT_WIRE_MODEL, (uint8_t *)model.data, model.length, false, &wire, &err) ==
           ORT_ERROR_MODEL);
     CHECK(strstr(err.message, "100 deep"));
+    ort_strbuf_release(&model);
+}
+
+/* ---- lists of attributes */
+
+enum { INTS = ORT_WIRE_INTS, FLOATS = ORT_WIRE_FLOATS, STRINGS = ORT_WIRE_STRINGS };
+
+/* A model of one attribute with these fields between its name and its type; drops them. */
+static void make_attribute(ort_strbuf *model, ort_strbuf *fields)
+{
+    ort_strbuf attribute = {0}, node = {0}, graph = {0};
+    ort_wire_put_bytes(&attribute, 1, "list", 4);
+    ort_strbuf_add_bytes(&attribute, fields->data, fields->length);
+    ort_wire_put_int(&attribute, 20, 7);
+    nest(&node, 5, &attribute);
+    nest(&graph, 1, &node);
+    ort_wire_put_int(model, 1, 8);
+    nest(model, 7, &graph);
+    ort_strbuf_release(fields);
+}
+
+/* What the lists hold, as text; the bytes come back as they were. */
+static void check_lists(test_state *test, ort_strbuf *fields, size_t payloads, const char *expected)
+{
+    ort_strbuf model = {0}, back = {0}, text = {0};
+    ort_wire wire;
+    make_attribute(&model, fields);
+    CHECK(ort_wire_split(ORT_WIRE_MODEL, (uint8_t *)model.data, model.length, false, &wire, NULL) ==
+          ORT_OK);
+    CHECK(wire.payloads.count == payloads);
+    for (size_t i = 0; i < wire.payloads.count; i++) {
+        const ort_wire_payload *p = &wire.payloads.data[i];
+        int64_t *ints = calloc(p->elements + 1, sizeof *ints);
+        float *floats = calloc(p->elements + 1, sizeof *floats);
+        ort_string *strings = calloc(p->elements + 1, sizeof *strings);
+        char *room = malloc(p->count + 1);
+        CHECK(p->field != INTS || ort_wire_list_ints(p, ints) == ints + p->elements);
+        CHECK(p->field != FLOATS || ort_wire_list_floats(p, floats) == floats + p->elements);
+        CHECK(p->field != STRINGS ||
+              ort_wire_list_strings(p, strings, room) == strings + p->elements);
+        for (size_t k = 0; k < p->elements; k++)
+            if (p->field == STRINGS)
+                ort_strbuf_addf(&text, "%zu%.2s,", strings[k].length, strings[k].ptr);
+            else
+                ort_strbuf_addf(&text, "%g,", p->field == INTS ? (double)ints[k] : floats[k]);
+        free(ints);
+        free(floats);
+        free(strings);
+        free(room);
+    }
+    CHECK_TEXT(ort_strbuf_text(&text), expected);
+    CHECK(ort_wire_join(ORT_WIRE_MODEL, wire.skeleton, wire.skeleton_count, wire.payloads.data,
+                        wire.payloads.count, keep, &back, NULL) == ORT_OK);
+    CHECK(back.length == model.length && !memcmp(back.data, model.data, model.length));
+    ort_wire_release(&wire);
+    ort_strbuf_release(&model);
+    ort_strbuf_release(&back);
+    ort_strbuf_release(&text);
+}
+
+static void put_float(ort_strbuf *out, float value)
+{
+    ort_wire_put_varint(out, FLOATS << 3 | 5);
+    ort_strbuf_add_bytes(out, &value, sizeof value);
+}
+
+static void number_lists(test_state *test)
+{
+    ort_strbuf list = {0}, packed = {0}, expected = {0};
+    for (int i = 0; i < 5; i++) /* a short one stays */
+        ort_wire_put_int(&list, INTS, i);
+    check_lists(test, &list, 0, "");
+    for (int i = 0; i < 100; i++) {
+        ort_wire_put_int(&list, INTS, i);
+        ort_strbuf_addf(&expected, "%d,", i);
+    }
+    check_lists(test, &list, 1, ort_strbuf_text(&expected));
+    for (int i = 0; i < 100; i++)
+        ort_wire_put_varint(&packed, (uint64_t)i);
+    nest(&list, INTS, &packed);
+    check_lists(test, &list, 1, ort_strbuf_text(&expected));
+    ort_strbuf_clear(&expected);
+    for (int i = 0; i < 60; i++) { /* of one, two, three and ten bytes, in rows of four and less */
+        int64_t value = i % 11 == 5 ? -i : i % 7 == 3 ? 300 * i : i % 13 == 6 ? 20000 + i : i;
+        ort_wire_put_int(&list, INTS, value);
+        ort_wire_put_varint(&packed, (uint64_t)value);
+        ort_strbuf_addf(&expected, "%d,", (int)value);
+    }
+    check_lists(test, &list, 1, ort_strbuf_text(&expected));
+    nest(&list, INTS, &packed);
+    check_lists(test, &list, 1, ort_strbuf_text(&expected));
+    ort_strbuf_clear(&expected);
+    for (int i = 0; i < 20; i++) {
+        float value = 0.5F * (float)i;
+        put_float(&list, value);
+        ort_strbuf_add_bytes(&packed, &value, sizeof value);
+        ort_strbuf_addf(&expected, "%g,", (double)value);
+    }
+    check_lists(test, &list, 1, ort_strbuf_text(&expected));
+    nest(&list, FLOATS, &packed);
+    check_lists(test, &list, 1, ort_strbuf_text(&expected));
+    ort_strbuf_release(&expected);
+}
+
+static void string_lists(test_state *test)
+{
+    static char large[200];
+    ort_strbuf list = {0}, expected = {0};
+    memset(large, 'x', sizeof large);
+    for (size_t i = 0; i < 40; i++) { /* "", one of 200 bytes between short ones */
+        size_t length = i == 30 ? sizeof large : i % 4;
+        ort_wire_put_bytes(&list, STRINGS, large, length);
+        ort_strbuf_addf(&expected, "%zu%.*s,", length, length < 2 ? (int)length : 2, large);
+    }
+    check_lists(test, &list, 3, ort_strbuf_text(&expected));
+    ort_strbuf_release(&expected);
+}
+
+/* Pieces of a list behind a long one follow it out of the skeleton, whatever stands between them
+ * and however their tags are written: there the skeleton is longer than the message. */
+static void list_pieces(test_state *test)
+{
+    ort_strbuf list = {0}, expected = {0};
+    for (int i = 0; i < 40; i++) {
+        ort_wire_put_int(&list, INTS, 3);
+        ort_strbuf_add(&expected, "3,");
+    }
+    for (int i = 0; i < 100; i++) {
+        ort_wire_put_int(&list, 3, i);
+        ort_wire_put_int(&list, INTS, i);
+        ort_strbuf_addf(&expected, "%d,", i);
+    }
+    ort_strbuf_add_bytes(&list, "\xc0\0\x07", 3); /* 7, its tag in two bytes */
+    ort_strbuf_add(&expected, "7,");
+    ort_wire_put_bytes(&list, INTS, "", 0); /* nothing, packed */
+    put_float(&list, 2);                    /* another list, short */
+    check_lists(test, &list, 102, ort_strbuf_text(&expected));
+    ort_strbuf_release(&expected);
+}
+
+static void broken_lists(test_state *test)
+{
+    ort_strbuf list = {0}, model = {0};
+    ort_pack_stamp first = {0}, second = {0};
+    ort_error err = {0};
+    ort_wire wire;
+    for (int i = 0; i < 100; i++)
+        ort_wire_put_int(&list, INTS, i);
+    make_attribute(&model, &list);
+    for (size_t n = 3; n < model.length; n++) {
+        uint8_t *part = malloc(n);
+        memcpy(part, model.data, n);
+        CHECK(ort_wire_split(ORT_WIRE_MODEL, part, n, false, &wire, &err) == ORT_ERROR_MODEL);
+        free(part);
+    }
+    /* A pack file belongs to the numbers of a list, too. */
+    CHECK(!ort_pack_stamp_of((uint8_t *)model.data, model.length, &first, NULL));
+    model.data[model.length / 2] ^= 1;
+    CHECK(!ort_pack_stamp_of((uint8_t *)model.data, model.length, &second, NULL));
+    CHECK(first.skeleton != second.skeleton);
+    ort_strbuf_release(&model);
+    for (int i = 0; i < 100; i++)
+        ort_wire_put_int(&list, INTS, i);
+    ort_strbuf_add_bytes(&list, "\x40\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13);
+    make_attribute(&model, &list);
+    CHECK(ort_wire_split(ORT_WIRE_MODEL, (uint8_t *)model.data, model.length, false, &wire, &err) ==
+          ORT_ERROR_MODEL);
+    CHECK(strstr(err.message, "field ints"));
+    ort_strbuf_release(&model);
+    ort_wire_put_int(&list, 19, 0); /* what only a skeleton has */
+    make_attribute(&model, &list);
+    CHECK(ort_wire_split(ORT_WIRE_MODEL, (uint8_t *)model.data, model.length, false, &wire, &err) ==
+          ORT_ERROR_MODEL);
+    CHECK(strstr(err.message, "reserved"));
     ort_strbuf_release(&model);
 }
 
@@ -224,6 +401,10 @@ int main(void)
     RUN(test, split_and_join);
     RUN(test, truncation);
     RUN(test, depth);
+    RUN(test, number_lists);
+    RUN(test, string_lists);
+    RUN(test, list_pieces);
+    RUN(test, broken_lists);
     RUN(test, typed_data);
     RUN(test, wrong_tensors);
     RUN(test, files_round);

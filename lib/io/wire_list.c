@@ -1,0 +1,180 @@
+/* wire_list.c - the lists of attributes in the wire format (wire.h): floats, ints and strings stay
+ * in the input and are read from there into the model's arrays, once. A forest of trees is
+ * megabytes of them, small numbers mostly, in proto2's form: each element a field of its own. */
+#include "io/wire_list.h"
+
+#include <string.h>
+
+enum { VARINT_MAX = 10 };
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* Four elements of a tag and a byte each: is this word that? */
+static bool is_four(uint64_t word, uint8_t tag)
+{
+    return (word & UINT64_C(0x80ff80ff80ff80ff)) == tag * UINT64_C(0x0001000100010001);
+}
+#endif
+
+/* Behind the varint at `in`; NULL: it is broken. */
+static const uint8_t *skip_varint(const uint8_t *in, const uint8_t *stop)
+{
+    const uint8_t *last = stop - in > VARINT_MAX ? in + VARINT_MAX : stop;
+    while (in < last && (*in & 0x80))
+        in++;
+    return in < last ? in + 1 : NULL;
+}
+
+/* Elements of a tag of one byte and a varint. */
+static const uint8_t *scan_varints(const uint8_t *in, const uint8_t *stop, size_t *elements)
+{
+    const uint8_t tag = *in;
+    while (in < stop && *in == tag) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        uint64_t word;
+        for (; stop - in >= 8; in += 8, *elements += 4) {
+            memcpy(&word, in, sizeof word);
+            if (!is_four(word, tag))
+                break;
+        }
+        if (in == stop || *in != tag)
+            break;
+#endif
+        const uint8_t *next = skip_varint(in + 1, stop);
+        if (!next)
+            break;
+        in = next;
+        ++*elements;
+    }
+    return in;
+}
+
+static const uint8_t *scan_floats(const uint8_t *in, const uint8_t *stop, size_t *elements)
+{
+    const uint8_t tag = *in;
+    for (; stop - in >= 5 && *in == tag; in += 5)
+        ++*elements;
+    return in;
+}
+
+/* Texts of fewer than 128 bytes. */
+static const uint8_t *scan_texts(const uint8_t *in, const uint8_t *stop, size_t *elements)
+{
+    const uint8_t tag = *in;
+    while (stop - in >= 2 && *in == tag && in[1] < 0x80 && in[1] <= stop - in - 2) {
+        in += 2 + (size_t)in[1];
+        ++*elements;
+    }
+    return in;
+}
+
+size_t ort_wire_list_scan(const uint8_t *bytes, size_t at, size_t end, size_t *elements)
+{
+    const uint8_t *in = bytes + at, *stop = bytes + end;
+    *elements = 0;
+    switch (*in) {
+    case ORT_WIRE_FLOATS << 3 | 5: in = scan_floats(in, stop, elements); break;
+    case ORT_WIRE_INTS << 3 | 0: in = scan_varints(in, stop, elements); break;
+    case ORT_WIRE_STRINGS << 3 | 2: in = scan_texts(in, stop, elements); break;
+    default: break;
+    }
+    return (size_t)(in - bytes);
+}
+
+size_t ort_wire_list_count(uint32_t field, const uint8_t *value, size_t count, bool packed)
+{
+    size_t elements = 0;
+    if (!packed || field == ORT_WIRE_FLOATS)
+        return packed ? count / 4 : 1;
+    for (size_t i = 0; i < count; i++)
+        elements += !(value[i] & 0x80);
+    return elements;
+}
+
+/* ---- reading; the splitter has seen that all of it is well-formed */
+
+static const uint8_t *read_varint(const uint8_t *in, uint64_t *value)
+{
+    uint64_t v = 0;
+    unsigned shift = 0;
+    for (; *in & 0x80; in++, shift += 7)
+        v |= shift < 64 ? (uint64_t)(*in & 0x7f) << shift : 0;
+    v |= shift < 64 ? (uint64_t)*in << shift : 0;
+    *value = v;
+    return in + 1;
+}
+
+/* Small elements four at a time; returns where it stopped. */
+static const uint8_t *read_small(const uint8_t *in, const uint8_t *stop, int64_t **out)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint8_t tag = *in;
+    int64_t *to = *out;
+    for (uint64_t word; stop - in >= 8; in += 8, to += 4) {
+        memcpy(&word, in, sizeof word);
+        if (!is_four(word, tag))
+            break;
+        to[0] = (int64_t)(word >> 8 & 0x7f);
+        to[1] = (int64_t)(word >> 24 & 0x7f);
+        to[2] = (int64_t)(word >> 40 & 0x7f);
+        to[3] = (int64_t)(word >> 56);
+    }
+    *out = to;
+#else
+    (void)stop, (void)out;
+#endif
+    return in;
+}
+
+/* The values of a list of one packed field, to stop; NULL: its elements are a field each. */
+static const uint8_t *packed_values(const uint8_t *in)
+{
+    uint64_t tag, length;
+    in = read_varint(in, &tag);
+    return (tag & 7) == 2 ? read_varint(in, &length) : NULL;
+}
+
+int64_t *ort_wire_list_ints(const ort_wire_payload *list, int64_t *out)
+{
+    const uint8_t *in = list->bytes, *stop = in + list->count, *packed = packed_values(in);
+    uint64_t tag, value;
+    for (; packed && packed < stop; *out++ = (int64_t)value)
+        packed = read_varint(packed, &value);
+    while (!packed && in < stop) {
+        in = read_small(in, stop, &out);
+        if (in == stop)
+            break;
+        in = read_varint(read_varint(in, &tag), &value);
+        *out++ = (int64_t)value;
+    }
+    return out;
+}
+
+float *ort_wire_list_floats(const ort_wire_payload *list, float *out)
+{
+    const uint8_t *in = list->bytes, *stop = in + list->count, *packed = packed_values(in);
+    uint64_t tag;
+    if (packed) {
+        memcpy(out, packed, (size_t)(stop - packed));
+        return out + (size_t)(stop - packed) / sizeof *out;
+    }
+    for (; in < stop; in += sizeof *out) {
+        in = read_varint(in, &tag);
+        memcpy(out++, in, sizeof *out);
+    }
+    return out;
+}
+
+ort_string *ort_wire_list_strings(const ort_wire_payload *list, ort_string *out, char *text)
+{
+    const uint8_t *in = list->bytes, *stop = in + list->count;
+    while (in < stop) {
+        uint64_t tag, length;
+        in = read_varint(read_varint(in, &tag), &length);
+        *out++ = (ort_string){text, (size_t)length};
+        memcpy(text, in, (size_t)length);
+        text[length] = '\0';
+        text += length + 1;
+        in += length;
+    }
+    return out;
+}

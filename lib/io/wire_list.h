@@ -1,0 +1,22 @@
+/* wire_list.h - long lists of attributes, which stay in the input (wire.h): a payload is either one
+ * packed field, or a run of fields of an element each, tags included; it goes to a file again as it
+ * is. */
+#ifndef ORT_IO_WIRE_LIST_H
+#define ORT_IO_WIRE_LIST_H
+
+#include "io/wire.h"
+#include "tensor/tensor.h"
+
+/* The end of the run of like fields at `at` < end, each a tag of one byte and an element; *elements
+ * counts them. It ends before what isn't of the field, is broken, or is rare. */
+size_t ort_wire_list_scan(const uint8_t *bytes, size_t at, size_t end, size_t *elements);
+/* The elements of the value of one field, a packed one or not, which is whole. */
+size_t ort_wire_list_count(uint32_t field, const uint8_t *value, size_t count, bool packed);
+
+/* The elements of a payload, list->elements of them; return where the next one goes. Texts need
+ * list->count bytes at `text`; each is followed by a NUL. */
+int64_t *ort_wire_list_ints(const ort_wire_payload *list, int64_t *out);
+float *ort_wire_list_floats(const ort_wire_payload *list, float *out);
+ort_string *ort_wire_list_strings(const ort_wire_payload *list, ort_string *out, char *text);
+
+#endif
