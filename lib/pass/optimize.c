@@ -128,16 +128,23 @@ static size_t weight_bytes(const ort_graph *graph)
     return bytes;
 }
 
+/* What folding may add to the weights. */
+static size_t growth_budget(const ort_model *model, const ort_optimize_options *o)
+{
+    double factor = o->max_growth > 1 ? o->max_growth - 1 : 0;
+    double bytes = factor * (double)weight_bytes(model->graph) + (double)o->growth_bytes;
+    return bytes < (double)(SIZE_MAX / 2) ? (size_t)bytes : SIZE_MAX / 2;
+}
+
 ort_pass_options ort_rewrite_options(const ort_model *model, const ort_optimize_options *options,
                                      const ort_registry *registry, const ort_log *log)
 {
-    double growth = options->max_growth > 1 ? options->max_growth - 1 : 0;
     return (ort_pass_options){.level = options->level < 0 || options->level > 2 ? 2
                                                                                 : options->level,
                               .only = options->passes,
                               .disable = options->disable,
                               .limit = options->limit,
-                              .growth_bytes = (size_t)(growth * (double)weight_bytes(model->graph)),
+                              .growth_bytes = growth_budget(model, options),
                               .registry = registry,
                               .log = log,
                               .portable = true,
