@@ -327,6 +327,10 @@ static void show_values(const ort_execution *x, const ort_frame *frame)
     const ort_program *program = frame->plan->program;
     if (!x->session->keep_all || !x->options || !x->options->on_value)
         return;
+    for (int id = 0; id < program->value_count; id++)
+        if (ort_program_is_known_result(program, id))
+            x->options->on_value(x->options->callback_arg, program->graph->values.data[id]->name,
+                                 &frame->slots[id].view);
     for (int i = 0; i < program->step_count; i++)
         for (int k = 0; k < program->steps[i].out_count; k++) {
             ort_id id = program->steps[i].out[k];

@@ -53,6 +53,9 @@ static void find_needed(planner *p)
     for (int i = 0; program->keep_all && i < program->step_count; i++)
         for (int k = 0; k < program->steps[i].out_count; k++)
             need_value(p, program->steps[i].out[k]);
+    for (int id = 0; program->keep_all && id < program->value_count; id++)
+        if (ort_program_is_known_result(program, id))
+            need_value(p, (ort_id)id);
     for (int i = program->step_count - 1; i >= 0; i--) {
         const ort_step *s = &program->steps[i];
         if (!step_needed(p, s))

@@ -83,3 +83,46 @@ assert shapes["present_k_0"] == [1, 2, 14, 48], shapes'
     works ort-run "$REAL/mnist_8/model.onnx" -i "$REAL/mnist_8/test_data_set_0" \
         --expect "$REAL/mnist_8/test_data_set_0"
 }
+
+@test "--dump writes every tensor of the file at any level, with the values it has without passes" {
+    need_models
+    local model level
+    for model in mlperf_tiny_resnet8_fp32 magika_v3_3 ppocrv2_cls; do
+        for level in 0 3; do
+            works ort-run "$REAL/$model/model.onnx" --random 1 --seed 1 --level $level \
+                --dump '*' --dump-dir "$model.$level" -o "$model.$level.npz"
+        done
+        python3 - "$model" <<'PY'
+import array, json, sys
+
+def tensors(level):
+    folder = f"{sys.argv[1]}.{level}"
+    for value in json.load(open(f"{folder}/index.json"))["values"]:
+        data = open(f"{folder}/{value['file']}", "rb").read()
+        data = data[10 + int.from_bytes(data[8:10], "little"):]
+        kind = {"float": "f", "int64": "q", "int32": "i", "bool": "B"}[value["dtype"]]
+        yield value["name"], (value["shape"], array.array(kind, data))
+
+plain, fused = dict(tensors(0)), dict(tensors(3))
+assert plain.keys() <= fused.keys(), plain.keys() - fused.keys() # beside it what passes made
+assert len(plain) > 20
+for name, (shape, a) in plain.items():
+    assert fused[name][0] == shape, name
+    b = fused[name][1]
+    largest = max(map(abs, a), default=0)
+    worst = max((abs(x - y) for x, y in zip(a, b)), default=0)
+    assert worst <= (1e-4 * largest if a.typecode == "f" else 0), (name, worst, largest)
+PY
+    done
+}
+
+@test "a file that was optimized with the widest kernels runs on plain C, with the same bytes" {
+    need_models
+    local model
+    for model in mlperf_tiny_resnet8_fp32 magika_v3_3 mlperf_tiny_kws_int8; do
+        works ort-optimize "$REAL/$model/model.onnx" -q -o wide.onnx
+        works env ORT_ISA=scalar ort-optimize "$REAL/$model/model.onnx" -q -o plain.onnx
+        cmp wide.onnx plain.onnx
+        works ort-run wide.onnx --isa scalar --random 1 --compare "$REAL/$model/model.onnx"
+    done
+}
