@@ -87,3 +87,15 @@ load helper
     has "Neg 1"
     works ort-run "$FX/captured.onnx" --random 1 --compare merged.onnx --rtol 0
 }
+
+# onnx's inference takes a type that is missing there for another one.
+@test "a body's result that folding makes a constant gets the type the file left out" {
+    works ort-optimize "$FX/untyped.onnx" -q -o out.onnx
+    PYTHONPATH="$ROOT/tests/tools" python3 - <<'PY'
+from fixtures import field, value_info
+bytes = open("out.onnx", "rb").read()
+assert b"Neg" not in bytes and b"Abs" in bytes
+assert field(12, value_info("known", [2, 3])) in bytes
+assert field(12, field(1, "other")) in bytes
+PY
+}

@@ -150,14 +150,25 @@ def nested(levels):
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 17))
 
 
+def body(name, graph):
+    return field(5, field(1, name) + field(6, graph) + field(20, 5))
+
+
+def untyped():
+    """Branches whose results have no type; one is a node of constants."""
+    known = field(1, node("Neg", ["w"], ["known"])) + field(2, "known") + field(
+        5, initializer("w", [2, 3], [1, 2, 3, 4, 5, 6])) + field(12, field(1, "known"))
+    other = field(1, node("Abs", ["x"], ["other"])) + field(2, "other") + field(12, field(1, "other"))
+    choice = node("If", ["flag"], ["out"]) + body("then_branch", known) + body("else_branch", other)
+    return model([choice], [value_info("x", [2, 3]), value_info("flag", [], 9)],
+                 [value_info("out", [2, 3])])
+
+
 def captured():
     """Branches that read b, which computes what a does: once merged, they must read a."""
     def branch(op):
         graph = field(1, node(op, ["b"], [f"{op}_b"])) + field(2, op)
         return graph + field(12, value_info(f"{op}_b", [2, 3]))
-
-    def body(name, graph):
-        return field(5, field(1, name) + field(6, graph) + field(20, 5))
 
     choice = node("If", ["flag"], ["out"]) + body("then_branch", branch("Exp")) + body(
         "else_branch", branch("Abs"))
@@ -230,6 +241,7 @@ def models():
         "faint.onnx": model([node("Mul", ["x", "w"], ["out"], "fade")], [x], [out],
                             [initializer("w", [3], [1e-9, 2e-9, 3e-9])]),
         "captured.onnx": captured(),
+        "untyped.onnx": untyped(),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
         "counter.onnx": model(
