@@ -21,42 +21,44 @@
 #define LIST_BYTES 64
 #define TRIES 8
 
+/* The first of each kind among nodes or values, by hash: open addressing, at most half full. */
 typedef struct seen {
-    ort_hashmap map; /* 8 bytes of hash to the id of a node or value */
-    ort_arena keys;
+    struct {
+        uint32_t tag; /* high bits of the hash */
+        ort_id id;    /* plus 1; 0: empty */
+    } *slots;
+    size_t mask;
 } seen;
+
+static ort_status begin(seen *s, size_t count, ort_error *err)
+{
+    size_t slots = 2;
+    while (slots < 2 * count)
+        slots *= 2;
+    s->mask = slots - 1;
+    s->slots = calloc(slots, sizeof *s->slots);
+    return s->slots ? ORT_OK : ort_error_memory(err, slots * sizeof *s->slots);
+}
 
 /* Are the values or nodes of these ids the same? */
 typedef bool same_fn(const ort_graph *graph, ort_id a, ort_id b);
 
 /* The id of the first that is the same, or `id` itself when there is none so far. */
-static ort_status first_same(seen *s, const ort_graph *graph, uint64_t hash, ort_id id,
-                             same_fn *same, ort_id *first, ort_error *err)
+static ort_id first_same(seen *s, const ort_graph *graph, uint64_t hash, ort_id id, same_fn *same)
 {
-    uint64_t found;
-    int tries = 0;
-    *first = id;
-    for (; ort_hashmap_get(&s->map, (const char *)&hash, sizeof hash, &found); hash++) {
-        if (same(graph, (ort_id)found, id)) {
-            *first = (ort_id)found;
-            return ORT_OK;
-        }
+    const uint32_t tag = (uint32_t)(hash >> 32);
+    size_t at = (size_t)hash & s->mask;
+    for (int tries = 0; s->slots[at].id; at = (at + 1) & s->mask) {
+        if (s->slots[at].tag != tag)
+            continue;
+        if (same(graph, s->slots[at].id - 1, id))
+            return s->slots[at].id - 1;
         if (++tries == TRIES)
-            return ORT_OK;
+            return id;
     }
-    uint64_t *key = ort_arena_alloc(&s->keys, sizeof *key);
-    if (!key)
-        return ort_error_memory(err, sizeof *key);
-    *key = hash;
-    return ort_hashmap_put(&s->map, (const char *)key, sizeof *key, id)
-               ? ORT_OK
-               : ort_error_memory(err, sizeof *key);
-}
-
-static void release(seen *s)
-{
-    ort_hashmap_release(&s->map);
-    ort_arena_release(&s->keys);
+    s->slots[at].tag = tag;
+    s->slots[at].id = id + 1;
+    return id;
 }
 
 /* ---- constants */
@@ -115,22 +117,22 @@ static bool sharable(const ort_pass_context *c, ort_id id)
 static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_graph *graph = c->graph;
-    seen s = {0};
-    ort_status status = ORT_OK;
-    for (size_t i = 0; i < graph->initializers.count && !status; i++) {
-        ort_id id = graph->initializers.data[i], first;
+    seen s;
+    ORT_TRY(begin(&s, graph->initializers.count, err));
+    for (size_t i = 0; i < graph->initializers.count; i++) {
+        ort_id id = graph->initializers.data[i];
         if (!sharable(c, id))
             continue;
         const ort_tensor *constant = graph->values.data[id]->fact.value;
-        status = first_same(&s, graph, hash_constant(constant), id, same_constant, &first, err);
-        if (status || first == id)
+        ort_id first = first_same(&s, graph, hash_constant(constant), id, same_constant);
+        if (first == id)
             continue;
         *c->growth_bytes += ort_tensor_bytes(constant);
         ort_graph_replace_uses(graph, id, first);
         ++*changes;
     }
-    release(&s);
-    return status;
+    free(s.slots);
+    return ORT_OK;
 }
 
 /* ---- nodes */
@@ -238,18 +240,15 @@ static void merge(ort_graph *graph, const ort_node *into, ort_node *node)
 static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_graph *graph = c->graph;
-    seen s = {0};
-    ort_status status = ORT_OK;
+    seen s;
     ort_node *node;
+    ORT_TRY(begin(&s, graph->order.count, err));
     ORT_EACH_NODE(graph, node)
     {
-        ort_id first;
         if (!mergeable(node))
             continue;
-        status = first_same(&s, graph, hash_node(node), node->id, same_node, &first, err);
-        if (status)
-            break;
-        const ort_node *into = graph->nodes.data[first];
+        const ort_node *into =
+            graph->nodes.data[first_same(&s, graph, hash_node(node), node->id, same_node)];
         if (into == node)
             continue;
         if (gives_output(graph, node)) {
@@ -259,8 +258,8 @@ static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
         merge(graph, into, node);
         ++*changes;
     }
-    release(&s);
-    return status;
+    free(s.slots);
+    return ORT_OK;
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
