@@ -9,6 +9,7 @@ void settings_init(settings *s)
 {
     memset(s, 0, sizeof *s);
     s->spin_us = -1;
+    s->default_level = 3;
 }
 
 /* The flag's value, or the variable's, with the source. */
@@ -57,7 +58,7 @@ static void print_settings(const settings *s)
     printf("threads   %-10d %s\n", s->thread_count, s->threads_from);
     printf("provider  %-10s %s\n", s->provider != NULL ? s->provider : "cpu", s->provider_from);
     printf("isa       %-10s %s\n", s->isa != NULL ? s->isa : "best", s->isa_from);
-    printf("level     %-10d %s\n", s->level_number < 0 ? 3 : s->level_number,
+    printf("level     %-10d %s\n", s->level_number < 0 ? s->default_level : s->level_number,
            s->level != NULL ? "option" : "default");
     printf("math      %-10s %s\n", s->math != NULL ? s->math : "fast",
            s->math != NULL ? "option" : "default");
@@ -138,6 +139,10 @@ int settings_new_env(const settings *s, ort_env **env)
             *env = NULL;
             return tool_fail_in("--ops-lib", &err);
         }
+    if (s->verbose > 0)
+        fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider cpu (%s)\n", tool_name(),
+                ort_env_threads(*env), s->threads_from, ort_env_isa(*env), s->isa_from,
+                s->provider_from);
     return 0;
 }
 

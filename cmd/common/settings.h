@@ -16,6 +16,7 @@ typedef struct settings {
     string_list disable, dims, shapes, ops_libs;
     /* resolved by settings_resolve, with where each came from */
     int thread_count, level_number;
+    int default_level; /* what level -1 stands for in this tool */
     const char *threads_from, *provider_from, *isa_from;
 } settings;
 
@@ -66,7 +67,8 @@ void settings_init(settings *s);
 /* Read the environment variables, check names and numbers. Returns 0, -1 (settings printed: exit
  * 0), or an exit status after saying why. */
 int settings_resolve(settings *s);
-/* An environment made from the settings, with its operator libraries (log to stderr at -v).
+/* An environment made from the settings, with its operator libraries (log to stderr at -v, after a
+ * line on the settings).
  * Returns 0 or an exit status. */
 int settings_new_env(const settings *s, ort_env **env);
 /* What is read of weights: all of them, aligned; none; as they are stored (ort_load_options). */

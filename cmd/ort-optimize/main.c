@@ -436,6 +436,7 @@ int main(int argc, char **argv)
     string_list files = {0};
     tool_init("ort-optimize");
     settings_init(&x.options.settings);
+    x.options.settings.default_level = 2;
     int status = options_parse(&table_of_options, argc, argv, &x.options, &files);
     if (status == 0 && x.options.list_passes) {
         list_passes(x.options.settings.json);

@@ -450,10 +450,6 @@ static int run(runner *r, const string_list *files)
     r->outputs = ort_session_output_count(r->session);
     r->in = tool_alloc((r->inputs + 1) * sizeof *r->in);
     r->out = tool_alloc((r->outputs + 1) * sizeof *r->out);
-    if (o->settings.verbose > 0)
-        fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider cpu (%s)\n", tool_name(),
-                ort_env_threads(r->env), o->settings.threads_from, ort_env_isa(r->env),
-                o->settings.isa_from, o->settings.provider_from);
     const feed_options from = run_feed(o);
     status = feed_open(&r->feed, &from, r->session, &data);
     if (status == 0)
@@ -478,6 +474,8 @@ int main(int argc, char **argv)
     tool_init("ort-run");
     settings_init(&r.options.settings);
     int status = options_parse(&table, argc, argv, &r.options, &files);
+    if (r.options.compare)
+        r.options.settings.default_level = 0;
     if (status == 0)
         status = settings_resolve(&r.options.settings);
     if (status == 0)

@@ -162,3 +162,16 @@ END
     python3 -c 'import json; j = json.load(open("passes.json"))
 assert j["schema"] == "ort-optimize/1" and j["passes"][0]["name"] == "gradient", j'
 }
+
+@test "--settings and -v say what this tool uses" {
+    works ort-optimize "$FX/add.onnx" --settings
+    [[ $output =~ level\ +2\ +default ]] || { echo "$output"; return 1; }
+    works ort-run "$FX/add.onnx" --settings
+    [[ $output =~ level\ +3\ +default ]]
+    works ort-run "$FX/add.onnx" --compare "$FX/add.onnx" --settings
+    [[ $output =~ level\ +0\ +default ]]
+    run --separate-stderr ort-optimize "$FX/add.onnx" -v --threads 1 --isa scalar
+    [[ $stderr == *"threads 1 (option), isa scalar (option), provider cpu (default)"* ]]
+    run --separate-stderr ort-run "$FX/add.onnx" --random 1 -v --compare "$FX/add.onnx"
+    [[ $stderr == *"isa "*"(default), provider cpu (default)"* ]]
+}
