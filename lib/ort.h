@@ -371,7 +371,8 @@ typedef struct ort_optimize_options {
     const char *const *disable; /* not these, NULL-terminated; or NULL */
     int limit;                  /* only the first so many passes of that list; 0: all */
     bool contrib;               /* operators of com.microsoft may be written */
-    bool keep_functions;        /* calls of the model's own functions stay calls */
+    bool keep_functions; /* calls of the model's own functions stay calls, as at level 0 without
+                            `passes` */
     double max_growth;          /* folding may bring the weights to this multiple; 0: 1.0 */
     size_t growth_bytes;        /* and add so many bytes to that */
     /* After each pass, with the number of rewrites and its time; or NULL. */

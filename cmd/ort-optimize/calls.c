@@ -8,7 +8,7 @@
 static bool decides(const optimize_options *o, const ort_model *model)
 {
     return !o->functions && !o->opset && !o->fp16 && !o->bf16 &&
-           o->settings.level_number != 0 && ort_model_repeats_functions(model);
+           (o->settings.level_number != 0 || o->passes.count) && ort_model_repeats_functions(model);
 }
 
 int calls_begin(calls *c, const optimize_options *o, const ort_model *model, const char *path)

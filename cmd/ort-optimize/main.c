@@ -110,6 +110,9 @@ static int check_options(const optimize_options *o, const string_list *files)
         return tool_usage(files->count ? "one MODEL at a time" : "no MODEL given");
     if (o->functions && strcmp(o->functions, "inline") && strcmp(o->functions, "keep"))
         return tool_usage("--functions: '%s' is none of inline, keep", o->functions);
+    if (o->settings.level_number == 0 && !o->passes.count && o->functions &&
+        !strcmp(o->functions, "inline"))
+        return tool_usage("--functions inline needs a level above 0, or --passes");
     if (o->settings.level_number == 3)
         return tool_usage("--level 3 is for sessions: a file holds at most level 2");
     if (o->settings.json && o->output && !strcmp(o->output, "-"))
@@ -234,7 +237,7 @@ static bool all_exact(const optimizer *x)
 {
     if (x->options.opset)
         return false;
-    if (x->options.settings.level_number == 0)
+    if (x->options.settings.level_number == 0 && !x->options.passes.count)
         return true;
     for (size_t i = 0; i < x->report.pass_count; i++)
         if (x->report.passes[i].changes && !ort_pass_is_exact(x->report.passes[i].name))

@@ -171,7 +171,7 @@ ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
         return ort_passes_run(model, options, err);
     }
     ORT_TRY(ort_rewrite_check(model, options->registry, err));
-    if (!keep_functions && options->level > 0)
+    if (!keep_functions && (options->level > 0 || options->only))
         ORT_TRY(expand(model, options, err));
     ORT_TRY_GOTO(status, ort_rewrite_hide_defaults(model->graph, &hidden, err), done);
     ORT_TRY_GOTO(status, ort_graph_infer(model->graph, options->registry, NULL, err), done);

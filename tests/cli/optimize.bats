@@ -113,6 +113,7 @@ END
     [ "$(tolerance "$MODELS_DIR/digits.onnx" --contrib)" = 0.0001 ] # conv_activation
     [ "$(tolerance "$MODELS_DIR/digits.onnx" --contrib --level 0)" = 0.0 ]
     [ "$(tolerance "$FX/captured.onnx" --opset 18 --level 0)" = 0.0001 ]
+    [ "$(tolerance "$MODELS_DIR/digits.onnx" --contrib --level 0 --passes conv_activation)" = 0.0001 ]
     [ "$(tolerance "$FX/captured.onnx" --tolerance 0.5)" = 0.5 ]
 }
 

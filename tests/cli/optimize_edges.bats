@@ -175,3 +175,14 @@ assert j["schema"] == "ort-optimize/1" and j["passes"][0]["name"] == "gradient",
     run --separate-stderr ort-run "$FX/add.onnx" --random 1 -v --compare "$FX/add.onnx"
     [[ $stderr == *"isa "*"(default), provider cpu (default)"* ]]
 }
+
+@test "--passes at level 0 looks into functions; --functions inline alone there is refused" {
+    works ort-optimize "$FX/function.onnx" --level 0 --passes dead_nodes -q -o out.onnx
+    works ort-inspect out.onnx
+    [[ $output != *acme.Slope* ]] || { echo "$output"; return 1; }
+    works ort-optimize "$FX/function.onnx" --level 0 -q -o out.onnx
+    works ort-inspect out.onnx
+    has acme.Slope
+    fails 2 "--functions inline needs a level above 0, or --passes" \
+        ort-optimize "$FX/function.onnx" --level 0 --functions inline -o none.onnx
+}
