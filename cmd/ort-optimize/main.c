@@ -260,13 +260,11 @@ static double default_tolerance(const optimizer *x)
 static int verify_settings(optimizer *x, ort_verify_options *options)
 {
     const optimize_options *o = &x->options;
-    int64_t seed = 1;
     ort_verify_options_init(options);
-    if (o->random && option_parse_int("--random", o->random, 0, INT64_MAX, &seed) != 0)
+    if (made_up_seed(o, &options->seed) != 0)
         return EXIT_USAGE;
     options->samples = (const ort_tensors *const *)x->samples.sets;
     options->sample_count = x->samples.count;
-    options->seed = (uint64_t)seed;
     options->tolerance = o->tolerance >= 0 ? o->tolerance : default_tolerance(x);
     x->report.tolerance = options->tolerance;
     if (o->tolerance >= 0)

@@ -14,7 +14,8 @@ typedef struct range {
     string_list *keep; /* what was asked for, then values beyond the range */
     double most; /* largest number of the type */
     bool verbose;
-    size_t runs;
+    ort_run_options run; /* of each run */
+    uint64_t seed;       /* of made-up inputs */
 } range;
 
 static bool listed(const string_list *list, const char *name)
@@ -60,15 +61,13 @@ static void take_set(const ort_session *session, const ort_tensors *set, ort_val
 static ort_status run_watched(range *r, const ort_session *session, ort_value **inputs,
                               ort_error *err)
 {
-    ort_run_options run = {.on_value = watch, .callback_arg = r};
     size_t count = ort_session_output_count(session);
     ort_value **outputs = tool_alloc((count + 1) * sizeof *outputs);
     memset(outputs, 0, (count + 1) * sizeof *outputs);
-    ort_status status = ort_session_run(session, inputs, outputs, &run, err);
+    ort_status status = ort_session_run(session, inputs, outputs, &r->run, err);
     for (size_t i = 0; i < count; i++)
         ort_value_free(outputs[i]);
     free(outputs);
-    r->runs++;
     return status;
 }
 
@@ -79,7 +78,7 @@ static void run_made_up(range *r, const ort_session *session, ort_value **inputs
     ort_error err = {0};
     size_t count = ort_session_input_count(session);
     memset(inputs, 0, (count + 1) * sizeof *inputs);
-    if (ort_session_random_inputs(session, 1, inputs, &err) != ORT_OK ||
+    if (ort_session_random_inputs(session, r->seed, inputs, &err) != ORT_OK ||
         run_watched(r, session, inputs, &err) != ORT_OK)
         tool_warn("%s: ranges were not checked: %s", r->path, err.message);
     for (size_t i = 0; i < count; i++)
@@ -123,12 +122,15 @@ int narrow_model(const optimize_options *o, ort_env *env, ort_model *model, cons
 {
     string_list keep = {0};
     range r = {.path = path, .keep = &keep, .most = o->fp16 ? FLOAT16_MAX : BFLOAT16_MAX,
-               .verbose = o->settings.verbose > 0};
+               .verbose = o->settings.verbose > 0, .run = {.on_value = watch,
+                                                           .timeout_s = o->timeout}};
     ort_error err = {0};
-    int status = 0;
+    int status = made_up_seed(o, &r.seed);
+    r.run.callback_arg = &r;
+    r.run.seed = r.seed;
     for (size_t i = 0; i < o->keep_float.count; i++)
         string_list_add(&keep, o->keep_float.items[i]);
-    if (!o->no_verify)
+    if (status == 0 && !o->no_verify)
         status = check_range(&r, env, model, sets);
     ort_narrow_options options = {.dtype = o->fp16 ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_BFLOAT16,
                                   .keep = keep.count ? keep.items : NULL,

@@ -49,6 +49,8 @@ typedef struct samples {
 } samples;
 
 int samples_load(samples *s, const string_list *inputs);
+/* Of the inputs that are made up without any: --random, or 1. */
+int made_up_seed(const optimize_options *o, uint64_t *seed);
 void samples_release(samples *s);
 
 /* ---- --fp16 and --bf16, after the passes */

@@ -67,6 +67,14 @@ int samples_load(samples *s, const string_list *inputs)
     return status;
 }
 
+int made_up_seed(const optimize_options *o, uint64_t *seed)
+{
+    int64_t number = 1;
+    int status = o->random ? option_parse_int("--random", o->random, 0, INT64_MAX, &number) : 0;
+    *seed = (uint64_t)number;
+    return status;
+}
+
 void samples_release(samples *s)
 {
     for (size_t i = 0; i < s->count; i++)

@@ -186,3 +186,15 @@ assert j["schema"] == "ort-optimize/1" and j["passes"][0]["name"] == "gradient",
     fails 2 "--functions inline needs a level above 0, or --passes" \
         ort-optimize "$FX/function.onnx" --level 0 --functions inline -o none.onnx
 }
+
+@test "--random and --timeout count for the run that looks for the range of --fp16, too" {
+    local seed reached=()
+    for seed in 1 2; do
+        run --separate-stderr ort-optimize "$FX/large.onnx" --fp16 --random $seed
+        [[ $stderr =~ "value 'big' reaches "([0-9.]+) ]]
+        reached+=("${BASH_REMATCH[1]}")
+    done
+    [ "${reached[0]}" != "${reached[1]}" ]
+    run --separate-stderr ort-optimize "$digits" --fp16 --timeout 1e-9
+    [[ $stderr == *"ranges were not checked: the run took longer than its time limit"* ]]
+}
