@@ -78,6 +78,7 @@ int settings_resolve(settings *s)
     int status;
 
     tool_set_quiet(s->quiet);
+    tool_set_strict(s->strict);
     s->threads = pick(s->threads, "ORT_THREADS", &s->threads_from);
     s->provider = pick(s->provider, "ORT_PROVIDER", &s->provider_from);
     s->isa = pick(s->isa, "ORT_ISA", &s->isa_from);
@@ -110,6 +111,8 @@ int settings_resolve(settings *s)
 static void log_to_stderr(void *arg, ort_log_level level, const char *message)
 {
     (void)arg;
+    if (level == ORT_LOG_WARNING)
+        tool_set_warned();
     if (level != ORT_LOG_QUIET)
         fprintf(stderr, "%s: %s\n", tool_name(), message);
 }
@@ -127,7 +130,7 @@ int settings_new_env(const settings *s, ort_env **env)
     options.math_strict = s->math != NULL && strcmp(s->math, "strict") == 0;
     options.max_memory_bytes = s->max_memory;
     options.log = log_to_stderr;
-    options.log_level = s->quiet          ? ORT_LOG_QUIET
+    options.log_level = s->quiet          ? s->strict ? ORT_LOG_WARNING : ORT_LOG_QUIET
                         : s->verbose == 0 ? ORT_LOG_WARNING
                         : s->verbose == 1 ? ORT_LOG_INFO
                                           : ORT_LOG_DEBUG;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const char *name = "ort";
-static bool quiet;
+static bool quiet, strict, warned;
 static struct {
     bool wanted, reported;
     ort_status status;
@@ -46,6 +46,9 @@ void tool_init(const char *tool)
 
 const char *tool_name(void) { return name; }
 void tool_set_quiet(bool value) { quiet = value; }
+void tool_set_strict(bool value) { strict = value; }
+void tool_set_warned(void) { warned = true; }
+int tool_strict_status(void) { return strict && warned ? EXIT_GATE : 0; }
 void tool_set_json(bool value) { json.wanted = value; }
 void tool_reported(void) { json.reported = true; }
 
@@ -94,10 +97,11 @@ int tool_usage(const char *format, ...)
 void tool_warn(const char *format, ...)
 {
     va_list args;
-    if (quiet)
+    warned = true;
+    if (quiet && !strict)
         return;
     va_start(args, format);
-    say(ORT_OK, format, args);
+    say(strict ? ORT_ERROR_GATE : ORT_OK, format, args);
     va_end(args);
 }
 
@@ -132,6 +136,7 @@ static void report_error(int exit_status)
 
 int tool_finish(int status)
 {
+    status = status ? status : tool_strict_status();
     if (status > 0 && status <= EXIT_DATA && json.wanted && !json.reported)
         report_error(status);
     if (fflush(stdout) != 0 || ferror(stdout)) {

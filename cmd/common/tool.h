@@ -23,9 +23,14 @@ int tool_fail(const ort_error *err);
 int tool_fail_in(const char *place, const ort_error *err);
 /* "tool: message", a hint to --help, and EXIT_USAGE. */
 int tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "tool: message" on stderr, whatever the verbosity except -q. */
+/* "tool: message" on stderr, whatever the verbosity except -q; with --strict even then. */
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_set_quiet(bool quiet);
+/* With --strict, a warning makes the tool end with EXIT_GATE. tool_strict_status says so early,
+ * where something would be made all the same: EXIT_GATE, or 0. */
+void tool_set_strict(bool strict);
+void tool_set_warned(void); /* of a warning that is said elsewhere */
+int tool_strict_status(void);
 
 /* With --json, where stdout is for reports: a tool that fails before its report prints
  * {"schema", "error": {"code", "exit_status", "message"}} there when it finishes. Call

@@ -420,6 +420,7 @@ static int run(optimizer *x)
     times->optimize_ms = lap(&clock) - times->near_miss_ms;
     if (status == 0 && !x->options.no_verify)
         status = verify(x, &options);
+    status = status ? status : tool_strict_status();
     times->verify_ms = lap(&clock);
     if (status == 0)
         status = save(x);

@@ -199,9 +199,9 @@ static int save_optimized(const runner *r)
 static void note_unused_pack(const run_options *o, const char *model_path)
 {
     char *pack = tool_printf("%s.pack", model_path);
-    if (o->settings.verbose > 0 && !o->no_pack && access(pack, F_OK) == 0)
-        tool_warn("%s: ignored: it holds the model as it is, without --dim, --shape or "
-                  "--save-optimized", pack);
+    if (o->settings.verbose > 0 && !o->settings.quiet && !o->no_pack && access(pack, F_OK) == 0)
+        fprintf(stderr, "%s: %s: ignored: it holds the model as it is, without --dim, --shape or "
+                "--save-optimized\n", tool_name(), pack);
     free(pack);
 }
 
@@ -236,6 +236,7 @@ static int make_session(runner *r)
                 : ort_session_new(r->env, r->model, &options, &r->session, &err)) != ORT_OK)
         status = tool_fail_in(r->model_path, &err);
     string_list_release(&extra);
+    status = status ? status : tool_strict_status();
     return status == 0 && o->save_optimized != NULL ? save_optimized(r) : status;
 }
 

@@ -198,3 +198,20 @@ assert j["schema"] == "ort-optimize/1" and j["passes"][0]["name"] == "gradient",
     run --separate-stderr ort-optimize "$digits" --fp16 --timeout 1e-9
     [[ $stderr == *"ranges were not checked: the run took longer than its time limit"* ]]
 }
+
+@test "with --strict every warning is an error" {
+    local quiet
+    for quiet in '' -q; do
+        # shellcheck disable=SC2086
+        fails 1 "value 'big' reaches" ort-optimize "$FX/large.onnx" --fp16 --strict $quiet -o out.onnx
+        # shellcheck disable=SC2086
+        run --separate-stderr ort-run "$FX/add.onnx" --random 1 --strict --dump nothing $quiet
+        [ "$status" -eq 1 ]
+        [[ $stderr == *"--dump: no value has a name that matches"* ]]
+    done
+    works ort-optimize "$FX/large.onnx" --fp16 --strict --keep-float big -q -o out.onnx
+    ort-optimize "$digits" -q --pack --isa scalar -o packed.onnx
+    fails 1 "packed.onnx.pack: ignored: " \
+        ort-run packed.onnx --isa avx2 --random 1 --strict -q -o y.npy
+    works ort-run packed.onnx --isa scalar --random 1 --strict -o y.npy
+}
