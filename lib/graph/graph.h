@@ -112,7 +112,7 @@ typedef struct ort_uses ort_uses; /* graph/uses.h: who reads a value */
 /* First what every pass asks of every node: one line of the cache. */
 typedef struct ort_node {
     const struct ort_op *op; /* resolved by check; NULL before, or when nobody has it */
-    const char *op_type; /* that of `op` once it is resolved: not a text per node */
+    const char *op_type; /* once `op` is resolved, that of its row: not a text per node */
     ort_id *inputs;      /* ORT_ID_NONE: an absent optional input */
     ort_id *outputs;     /* ORT_ID_NONE: not wanted */
     ort_attr *attrs;

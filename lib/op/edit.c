@@ -48,7 +48,7 @@ ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_no
     if (!n->op)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "operator %s%s%s of opset %d is unknown",
                              n->domain, n->domain[0] ? "." : "", n->op_type, n->opset);
-    n->op_type = n->op->name;
+    ort_node_share_type(n);
     if (node)
         *node = n;
     return ort_node_infer(graph, n, err);

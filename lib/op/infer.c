@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/findings.h"
+#include "op/custom.h"
 #include "op/op.h"
 
 /* Bounds of what is evaluated during inference; larger work is left to constant folding. */
@@ -320,6 +321,12 @@ static int assumed_opset(ort_model *model, const ort_node *node, const ort_regis
     return (int)opset.version;
 }
 
+void ort_node_share_type(ort_node *node)
+{
+    if (node->op && node->op->impl != &ort_custom_impl)
+        node->op_type = node->op->name;
+}
+
 static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *registry)
 {
     if (node->op != NULL)
@@ -331,8 +338,7 @@ static void resolve(ort_node *node, const ort_graph *graph, const ort_registry *
     const ort_op *op = ort_registry_find(registry, node->domain, node->op_type, node->opset);
     /* Infer functions and kernels rely on required inputs; check tells what is missing. */
     node->op = op && ort_schema_fits(op, node) ? op : NULL;
-    if (node->op)
-        node->op_type = node->op->name;
+    ort_node_share_type(node);
 }
 
 /* Inference of a body may end early (an If whose other branch is taken): its nodes have operators

@@ -393,6 +393,9 @@ ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_f
                            ort_error *err);
 /* Infer one node from the facts of its inputs, into the facts of its outputs. */
 ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
+/* The type of a node that has its operator becomes the text of that row, one for all such nodes.
+ * Not that of an operator library: it goes with the environment, which a model may outlive. */
+void ort_node_share_type(ort_node *node);
 
 /* One call of op->impl->infer for given input facts, with body inference and error context in
  * place. Symbolic results whose elements are all known also become constant values. dims NULL:

@@ -633,6 +633,30 @@ static void versions_of_the_interface(test_state *test)
     ort_env_free(env);
 }
 
+/* A model is optimized, the environment freed, its library unloaded, and the model saved. */
+static void a_model_outlives_the_library(test_state *test)
+{
+    char name[] = "Leaving";
+    const ort_ops_row row = {ROW(name, "X:f32 -> Y:f32"), .infer = same, .run = twice_run};
+    const ort_ops_library leaving = {.abi = 1, .row_bytes = sizeof row, .name = "leaving",
+                                     .version = "1", .rows = &row, .row_count = 1};
+    net n;
+    ort_error err = {0};
+    ort_optimize_options options;
+    CHECK(init(&n) && ort_env_add_ops(n.env, &leaving, &err) == ORT_OK);
+    net_input(&n, "x", ORT_DTYPE_FLOAT, 1, DIMS(2));
+    const ort_node *node = custom(&n, "Leaving", "x", "y");
+    net_output(&n, "y");
+    ort_optimize_options_init(&options);
+    CHECK(ort_model_optimize(n.env, n.model, &options, &err) == ORT_OK);
+    CHECK(node->op && !node->removed);
+    ort_env_free(n.env);
+    n.env = NULL;
+    memset(name, '?', sizeof name - 1);
+    CHECK_TEXT(node->op_type, "Leaving");
+    net_free(&n);
+}
+
 /* A single operator by name, without a model: nothing has been checked before. */
 static void as_a_single_operator(test_state *test)
 {
@@ -667,6 +691,7 @@ int main(void)
     RUN(&test, faults_of_a_model_are_told);
     RUN(&test, bad_rows_are_refused);
     RUN(&test, versions_of_the_interface);
+    RUN(&test, a_model_outlives_the_library);
     RUN(&test, as_a_single_operator);
     return test.failures > 0;
 }
