@@ -334,7 +334,8 @@ static void show_values(const ort_execution *x, const ort_frame *frame)
     for (int i = 0; i < program->step_count; i++)
         for (int k = 0; k < program->steps[i].out_count; k++) {
             ort_id id = program->steps[i].out[k];
-            if (id == ORT_ID_NONE || frame->plan->slots[id].place == ORT_PLACE_NONE)
+            if (id == ORT_ID_NONE || frame->plan->slots[id].place == ORT_PLACE_NONE ||
+                ort_program_is_known_result(program, id))
                 continue;
             x->options->on_value(x->options->callback_arg, program->graph->values.data[id]->name,
                                  &frame->slots[id].view);

@@ -25,6 +25,16 @@ load helper
     [ -s o.npy ] && [ -s a.npy ]
 }
 
+@test "--dump writes what is known without a run once, at any level" {
+    local level
+    for level in 0 1 2 3; do
+        works ort-run "$FX/tile.onnx" --random 1 --level $level --dump '*' --dump-dir "l$level" \
+            -o out.npz
+        python3 -c "import json; v = json.load(open('l$level/index.json'))['values']
+assert sorted(i['name'] for i in v) == ['a', 'out'], v"
+    done
+}
+
 @test "--dump writes intermediates" {
     works ort-run "$FX/chain.onnx" "$FX/x.npy" --dump '*' --dump-dir seen -o out.npy
     [ "$(find seen -type f | wc -l)" -ge 2 ]
