@@ -12,6 +12,8 @@
 #define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / golden ratio */
 #define HASH_OFFSET UINT64_C(0xd1342543de82ef95)
 
+#define SLOTS_MAX (UINT64_C(1) << 32) /* a tag has all bits of a place */
+
 static uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
@@ -68,7 +70,7 @@ static size_t find_slot(const ort_hashmap *map, const char *key, size_t length, 
     }
 }
 
-/* slot_count: a power of two, at most 2^32: the tag has all bits of a place. */
+/* slot_count: a power of two, at most SLOTS_MAX. */
 static bool resize(ort_hashmap *map, size_t slot_count)
 {
     size_t capacity = slot_count / 4 * 3, mask = slot_count - 1, entry_bytes;
@@ -99,7 +101,7 @@ static bool resize(ort_hashmap *map, size_t slot_count)
 bool ort_hashmap_reserve(ort_hashmap *map, size_t count)
 {
     size_t slot_count = map->slot_count ? map->slot_count : 4;
-    if (count >= UINT32_MAX)
+    if (count > SLOTS_MAX / 4 * 3)
         return false;
     while (slot_count / 4 * 3 < count)
         slot_count *= 2;

@@ -132,6 +132,8 @@ static void hashmap_order_and_lookup(test_state *test)
     CHECK(ort_hashmap_put(&map, "", 0, 1) && ort_hashmap_get(&map, "", 0, &value) && value == 1);
     ort_hashmap_release(&map);
     CHECK(!ort_hashmap_get_str(&map, "k1", NULL));
+    /* More than three quarters of 2^32 keys: their places have bits that a tag lacks. */
+    CHECK(!ort_hashmap_reserve(&map, ((size_t)3 << 30) + 1) && !map.slots);
 }
 
 static void hash_depends_on_every_byte(test_state *test)
