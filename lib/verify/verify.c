@@ -210,7 +210,7 @@ static ort_status run_joined(pair *p)
         say(p, ORT_NOT_VERIFIED, "another size than the original's: %.400s", why.message);
         return ORT_OK;
     }
-    p->result->sizes = 2;
+    p->result->sizes = p->result->sizes > 1 ? p->result->sizes + 1 : 2;
     if (*text)
         say(p, ORT_DIFFERENT, "%s", text);
     else
@@ -314,18 +314,18 @@ static ort_status run_other_size(pair *p, int trial, ort_error *err)
 
 static ort_status run_made_up(pair *p, ort_error *err)
 {
-    if (ort_opened(p->a, p->b))
-        return run_opened(p, err);
-    bool open = ort_exec_has_free_dims(p->b), ran;
+    bool opened = ort_opened(p->a, p->b), open = ort_exec_has_free_dims(p->b), ran;
     int trial;
-    p->planned = MADE_UP_DRAWS + open;
+    if (opened && !ort_exec_has_free_dims(p->a))
+        return run_opened(p, err);
+    p->planned = MADE_UP_DRAWS + open + opened;
     ORT_TRY(find_sizes(p, &trial, &ran, err));
     p->result->sizes = ran;
     if (ran && open && p->result->verdict == ORT_VERIFIED)
         ORT_TRY(run_other_size(p, trial, err));
     for (int i = 1; ran && i < MADE_UP_DRAWS && p->result->verdict == ORT_VERIFIED; i++)
         ORT_TRY(run_draw(p, i + open, 0, trial, &ran, err));
-    return ORT_OK;
+    return opened && ran && p->result->verdict == ORT_VERIFIED ? run_joined(p) : ORT_OK;
 }
 
 /* ---- the whole */

@@ -48,6 +48,12 @@ load helper
 @test "--make-dynamic refuses what does not run at another size" {
     run --separate-stderr ort-optimize "$FX/weight.onnx" --make-dynamic x -o out.onnx
     [ "$status" -ne 0 ] && [ ! -e out.onnx ]
+    fails 1 "at twice the size the model doesn't run" \
+        ort-optimize "$FX/half_open.onnx" --make-dynamic x:1 -o out.onnx
+    printf '\x93NUMPY\x01\x00\x46\x00%-69s\n%s' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }" 12345678 >x.npy
+    fails 1 "at twice the size the model doesn't run" \
+        ort-optimize "$FX/half_open.onnx" --make-dynamic x:1 -i x.npy -o out.onnx
     fails 2 "has no axis 5" ort-optimize "$FX/weight.onnx" --make-dynamic x:5 -o out.onnx
     fails 2 "has no input 'nope'" ort-optimize "$FX/weight.onnx" --make-dynamic nope -o out.onnx
 }
