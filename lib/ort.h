@@ -888,7 +888,8 @@ typedef struct ort_verify_options {
     const ort_tensors *const *samples; /* inputs by name, one set each; NULL: made up */
     size_t sample_count;
     uint64_t seed;
-    double tolerance; /* of float and double; 0: to the bit. 16-bit types get 1024 times as much */
+    double tolerance; /* of float and double; 0: to the bit. 16-bit types get 1024 times as
+                       * much, up to 0.1024 unless it is more itself */
     /* Instead of it, and for 8-bit integers too (of their 255 steps), where the rewritten model has
      * operators on codes in place of float ones: a code may flip, and flips add up. */
     double code_tolerance;
@@ -929,7 +930,8 @@ ORT_WARN_UNUSED ort_status ort_model_bisect(ort_env *env, const ort_model *origi
  * all they compute, others their outputs only. */
 typedef struct ort_locate_options {
     /* |a - b| <= atol + rtol * (max |a| of that value + |a|), a the first session's; 16-bit types
-     * get 1024 times rtol; integers, strings and bools agree exactly. */
+     * get 1024 times rtol, up to 0.1024 unless it is more itself; integers, strings and bools agree
+     * exactly. */
     double rtol, atol;
     const ort_run_options *run; /* of both; callbacks are not used. Or NULL */
 } ort_locate_options;

@@ -63,7 +63,8 @@ static double tolerance_of(const ort_value *a, const ort_value *b, const ort_agr
     bool narrow = is_narrow(a) || (ort_agree_is_float(b) && is_narrow(b));
     if (how->codes > how->tolerance)
         return how->codes;
-    return how->tolerance * (narrow ? ORT_AGREE_NARROW : 1);
+    double most = fmax(how->tolerance, ORT_AGREE_NARROW_MOST);
+    return narrow ? fmin(how->tolerance * ORT_AGREE_NARROW, most) : how->tolerance;
 }
 
 ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_agreement *how,

@@ -25,6 +25,18 @@ static ort_value *integers(int64_t a, int64_t b)
     return v;
 }
 
+/* 1 and -1, or both 1, as float16. */
+static ort_value *halves(bool apart)
+{
+    ort_shape shape = ort_shape_make(1, (const int64_t[]){2});
+    ort_value *v = NULL;
+    if (!ort_value_new_tensor_(ORT_DTYPE_FLOAT16, &shape, &v, NULL)) {
+        ((uint16_t *)v->tensor.data)[0] = 0x3c00;
+        ((uint16_t *)v->tensor.data)[1] = apart ? 0xbc00 : 0x3c00;
+    }
+    return v;
+}
+
 static ort_value *in_sequence(ort_value *item)
 {
     ort_value *v = NULL;
@@ -58,6 +70,14 @@ static void tensors(test_state *test)
     CHECK(!agree(integers(1, 100000), integers(2, 100000), 1e-4));
 }
 
+static void narrow_types(test_state *test)
+{
+    CHECK(agree(halves(false), floats(1, 1.05f), 1e-4)); /* 1024 times as much as for float */
+    CHECK(!agree(halves(false), halves(true), 40 * 0x1p-11)); /* that of --fp16: not 20 */
+    CHECK(!agree(halves(false), floats(1, 1.3f), 0.01));
+    CHECK(agree(halves(false), floats(1, 1.3f), 0.2));
+}
+
 static void containers(test_state *test)
 {
     CHECK(agree(in_sequence(floats(1, 100)), in_sequence(floats(1.005f, 100)), 1e-4));
@@ -75,6 +95,7 @@ int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, tensors);
+    RUN(test, narrow_types);
     RUN(test, containers);
     return test->failures != 0;
 }
