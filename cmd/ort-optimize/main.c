@@ -371,7 +371,7 @@ static bool to_stdout(const optimize_options *o)
 
 static bool tells(const optimize_options *o)
 {
-    return !o->settings.quiet && (to_stdout(o) || o->settings.verbose);
+    return (!o->settings.quiet || o->settings.json) && (to_stdout(o) || o->settings.verbose);
 }
 
 static int tell(optimizer *x)

@@ -111,7 +111,7 @@ static int check_compare(const run_options *o, const string_list *files)
     if (o->compare_levels && o->settings.level_number == 0)
         return tool_usage("--compare-levels needs a level above 0");
     if (measures(o) || o->hash || o->expect || o->carries.count || o->saves.count ||
-        o->dumps.count || o->outputs.count || o->save_optimized || o->report)
+        o->dumps.count || o->outputs.count || o->save_optimized || o->report || o->time)
         return tool_usage("a comparison of models takes inputs, --rtol, --atol, --json and no "
                           "other output or check");
     return 0;

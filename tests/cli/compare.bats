@@ -48,6 +48,7 @@ load helper
 }
 
 @test "what it refuses" {
+    fails 2 "a comparison of models takes" ort-run "$FX/add.onnx" --compare "$FX/add.onnx" --time
     fails 2 "exclude each other" ort-run "$FX/chain.onnx" --compare x.onnx --compare-levels
     fails 2 "no other output or check" ort-run "$FX/chain.onnx" "$FX/x.npy" --compare x.onnx -o y.npy
     fails 2 "needs a level above 0" ort-run "$FX/chain.onnx" --compare-levels --level 0

@@ -215,3 +215,8 @@ assert j["schema"] == "ort-optimize/1" and j["passes"][0]["name"] == "gradient",
         ort-run packed.onnx --isa avx2 --random 1 --strict -q -o y.npy
     works ort-run packed.onnx --isa scalar --random 1 --strict -o y.npy
 }
+
+@test "--json is reported with -q, too" {
+    works ort-optimize "$FX/add.onnx" -q --json
+    has '"before": {' '"verification": {'
+}
