@@ -325,10 +325,10 @@ static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort
         value->use_count++;
         if (!ort_vec_push(&graph->outputs, id))
             return ort_error_memory(err, sizeof id);
-        if (value->is_input || value->fact.value || value->outer != ORT_ID_NONE)
+        if (value->is_input || value->outer != ORT_ID_NONE)
             continue; /* its own declaration stands */
         value->info_proto = info;
-        if (info->type)
+        if (info->type && !value->fact.value)
             ORT_TRY(ort_build_type(b->model, info->type, &value->fact.type, err));
     }
     return ORT_OK;

@@ -105,3 +105,12 @@ assert field(12, value_info("known", [2, 3])) in bytes
 assert field(12, field(1, "other")) in bytes
 PY
 }
+
+@test "what a file says of an output that is a weight stays, whatever else is rewritten" {
+    works ort-optimize "$FX/loose.onnx" --strip docs -q -o once.onnx
+    works ort-optimize once.onnx --strip docs -q -o twice.onnx
+    cmp once.onnx twice.onnx
+    PYTHONPATH="$ROOT/tests/tools" python3 -c '
+from fixtures import field, value_info
+assert field(12, value_info("w", ["n"])) in open("once.onnx", "rb").read()'
+}

@@ -242,6 +242,8 @@ def models():
                             [initializer("w", [3], [1e-9, 2e-9, 3e-9])]),
         "captured.onnx": captured(),
         "untyped.onnx": untyped(),
+        "loose.onnx": model([node("Neg", ["x"], ["out"])], [x], [out, value_info("w", ["n"])],
+                            [initializer("w", [3], [1, 2, 3])]),
         "half_open.onnx": model([node("Mul", ["x", "w"], ["out"])], [value_info("x", ["n", 2])],
                                 [value_info("out", ["n", 2])], [initializer("w", [2], [3, 5])]),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
