@@ -55,8 +55,21 @@ bool ort_pack_options_fit(const ort_env *env, const ort_session_options *o)
     if (env->options.math_strict || env->options.keep_denormals || env->libraries.count)
         return false;
     return !o || ((o->level < 0 || o->level == 3) && !(o->disable && o->disable[0]) &&
-                  !(o->extra_outputs && o->extra_outputs[0]) && !o->keep_all &&
-                  !o->keep_computed && (!o->providers || !strcmp(o->providers, "cpu")));
+                  !o->keep_all && !o->keep_computed &&
+                  (!o->providers || !strcmp(o->providers, "cpu")));
+}
+
+/* A pack holds what computes the model's outputs. */
+static ort_status refuse_other_values(const ort_graph *graph, const ort_session_options *o,
+                                      ort_error *err)
+{
+    for (const char *const *name = o ? o->extra_outputs : NULL; name && *name; name++) {
+        ort_id id = ort_graph_find_value(graph, *name);
+        if (id == ORT_ID_NONE || !graph->values.data[id]->is_output)
+            return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "'%s' is no output of the model",
+                                 *name);
+    }
+    return ORT_OK;
 }
 
 ort_status ort_pack_stamp_wanted(const ort_env *env, const ort_source *source,
@@ -183,6 +196,10 @@ ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
     ort_packing_init(&packing, pack);
     ort_status status = import_graph(env, pack, source, &model, err);
     if (!status)
+        status = refuse_other_values(model->graph, options, err);
+    if (status)
+        ort_model_free(model);
+    else
         status = ort_exec_session_take_packed(env, model, &packing, source, options, session, err);
     if (!status && packing.misfits)
         status = ort_error_set(err, ORT_ERROR_MODEL, "its blocks aren't those of its graph");
@@ -229,8 +246,10 @@ ort_status ort_exec_session_beside(ort_env *env, const char *path,
         return ORT_OK;
     }
     size_t blocks = pack.entry_count, bytes = pack.blob->count;
-    if (ort_pack_session(env, &pack, &source, options, session, &why))
-        ignore(env, path, ORT_LOG_WARNING, why.message);
+    status = ort_pack_session(env, &pack, &source, options, session, &why);
+    if (status)
+        ignore(env, path, status == ORT_ERROR_UNSUPPORTED ? ORT_LOG_INFO : ORT_LOG_WARNING,
+               why.message);
     else
         ort_log_write(&env->log, ORT_LOG_INFO, "%s" ORT_PACK_SUFFIX ": mapped, %zu blocks, "
                       "%.1f MB", path, blocks, (double)bytes / 1e6);

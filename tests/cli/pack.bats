@@ -149,3 +149,21 @@ PY
     [ "$status" -eq 5 ]
     [ "$(ls)" = fast.onnx.pack ]
 }
+
+@test "asking for the model's own outputs by name uses the pack, for other values it isn't used" {
+    pack "$MODELS_DIR/digits.onnx"
+    run --separate-stderr ort-run fast.onnx --random 1 --outputs probabilities -v -o y.npy
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"fast.onnx.pack: mapped"* ]]
+    run --separate-stderr ort-run fast.onnx --random 1 -o probabilities=z.npy -v
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"fast.onnx.pack: mapped"* ]]
+    cmp y.npy z.npy
+    local inner
+    inner=$(ort-inspect fast.onnx --nodes | sed -n 's/.*-> \([^ ]*\) .*/\1/p' | head -n 1)
+    run --separate-stderr ort-run fast.onnx --random 1 --outputs "$inner" -v -o inner.npy
+    [ "$status" -eq 0 ] && [ -s inner.npy ]
+    [[ $stderr == *"fast.onnx.pack: ignored: '$inner' is no output of the model"* ]]
+    works ort-run fast.onnx --random 1 --outputs "$inner" --strict -o again.npy
+    cmp inner.npy again.npy
+}
