@@ -117,6 +117,18 @@ static int check_compare(const run_options *o, const string_list *files)
     return 0;
 }
 
+/* Does anything but a model with --save-optimized - go to stdout? */
+static bool uses_stdout(const run_options *o)
+{
+    for (size_t i = 0; i < o->saves.count; i++) {
+        const char *item = o->saves.items[i];
+        size_t length = strlen(item);
+        if (!strcmp(item, "-") || (length > 1 && !strcmp(item + length - 2, "=-")))
+            return true;
+    }
+    return o->saves.count == 0 || reports(o) || o->time;
+}
+
 static int check_options(const run_options *o, const string_list *files)
 {
     if (files->count == 0)
@@ -128,6 +140,9 @@ static int check_options(const run_options *o, const string_list *files)
         return tool_usage("the model and the stream can't both come from stdin");
     if (o->repeat < 0 || o->warmup < 0 || o->steps < 0 || o->seconds < 0 || o->timeout < 0)
         return tool_usage("--repeat, --warmup, --steps, --seconds and --timeout can't be negative");
+    if (o->save_optimized && !strcmp(o->save_optimized, "-") && uses_stdout(o))
+        return tool_usage("--save-optimized - leaves stdout to the model: name a file for it, or "
+                          "-o FILE for the outputs and no report");
     if (o->stream && o->stack)
         return tool_usage("--stream and --stack exclude each other");
     if (o->steps > 0 && o->carries.count == 0)

@@ -180,3 +180,14 @@ assert out["name"] == "out" and out["dtype"] == "float" and out["shape"] == [2, 
         works ort-tensor $isa.npy --compare scalar.npy
     done
 }
+
+@test "--save-optimized - has stdout to itself" {
+    local beside
+    for beside in '' '-o -' '-o out=-' '-o y.npy --hash' '-o y.npy --json' '-o y.npy --time'; do
+        # shellcheck disable=SC2086
+        fails 2 "--save-optimized - leaves stdout to the model" \
+            ort-run "$FX/chain.onnx" "$FX/x.npy" --save-optimized - $beside
+    done
+    ort-run "$FX/chain.onnx" "$FX/x.npy" --save-optimized - -o y.npy >optimized.onnx
+    works ort-run optimized.onnx "$FX/x.npy" --expect y.npy
+}
