@@ -66,7 +66,7 @@ static ort_status refuse_other_values(const ort_graph *graph, const ort_session_
     for (const char *const *name = o ? o->extra_outputs : NULL; name && *name; name++) {
         ort_id id = ort_graph_find_value(graph, *name);
         if (id == ORT_ID_NONE || !graph->values.data[id]->is_output)
-            return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "'%s' is no output of the model",
+            return ort_error_set(err, ORT_ERROR_USAGE, "'%s' is no output of the model",
                                  *name);
     }
     return ORT_OK;
@@ -248,7 +248,7 @@ ort_status ort_exec_session_beside(ort_env *env, const char *path,
     size_t blocks = pack.entry_count, bytes = pack.blob->count;
     status = ort_pack_session(env, &pack, &source, options, session, &why);
     if (status)
-        ignore(env, path, status == ORT_ERROR_UNSUPPORTED ? ORT_LOG_INFO : ORT_LOG_WARNING,
+        ignore(env, path, status == ORT_ERROR_USAGE ? ORT_LOG_INFO : ORT_LOG_WARNING,
                why.message);
     else
         ort_log_write(&env->log, ORT_LOG_INFO, "%s" ORT_PACK_SUFFIX ": mapped, %zu blocks, "
