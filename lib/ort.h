@@ -128,10 +128,12 @@ typedef enum ort_log_level {
 } ort_log_level;
 typedef void ort_log_fn(void *arg, ort_log_level level, const char *message);
 
+#define ORT_DEFAULT_SPIN_US 20
+
 typedef struct ort_env_options {
     int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
     bool pin;             /* bind workers to processors */
-    int spin_us;          /* longest spin inside a run, microseconds; -1: default (20) */
+    int spin_us;          /* longest spin inside a run, microseconds; -1: ORT_DEFAULT_SPIN_US */
     const char *isa;      /* "scalar", "avx2", "avx512", "vnni"; NULL: the machine's best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
     bool math_strict;     /* no Winograd: sums of products as the specification writes them */

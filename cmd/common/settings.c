@@ -1,6 +1,7 @@
 /* settings.c - resolves the shared options and builds environments and models from them. */
 #include "common/settings.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,19 +54,52 @@ static int check_providers(const char *list)
     return 0;
 }
 
+/* One line; a width for the longest name. */
+static void print_text(const char *name, const char *value, const char *from)
+{
+    printf("%-10s %-10s %s\n", name, value, from);
+}
+
+static void print_number(const char *name, int64_t value, const char *from)
+{
+    printf("%-10s %-10" PRId64 " %s\n", name, value, from);
+}
+
+/* What was given, or the default. */
+static void print_choice(const char *name, const char *given, const char *otherwise)
+{
+    print_text(name, given != NULL ? given : otherwise, given != NULL ? "option" : "default");
+}
+
+/* A line per value; none given: no line. */
+static void print_list(const char *name, const string_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        print_text(name, list->items[i], "option");
+}
+
+/* In the order of SETTINGS_RUN. */
 static void print_settings(const settings *s)
 {
-    printf("threads   %-10d %s\n", s->thread_count, s->threads_from);
-    printf("provider  %-10s %s\n", s->provider != NULL ? s->provider : "cpu", s->provider_from);
-    printf("isa       %-10s %s\n", s->isa != NULL ? s->isa : "best", s->isa_from);
-    printf("level     %-10d %s\n", s->level_number < 0 ? s->default_level : s->level_number,
-           s->level != NULL ? "option" : "default");
-    printf("math      %-10s %s\n", s->math != NULL ? s->math : "fast",
-           s->math != NULL ? "option" : "default");
-    printf("denormals %-10s %s\n", s->denormals != NULL ? s->denormals : "flush",
-           s->denormals != NULL ? "option" : "default");
-    for (size_t i = 0; i < s->ops_libs.count; i++)
-        printf("ops-lib   %-10s option\n", s->ops_libs.items[i]);
+    print_number("threads", s->thread_count, s->threads_from);
+    print_text("provider", s->provider != NULL ? s->provider : "cpu", s->provider_from);
+    print_text("isa", s->isa != NULL ? s->isa : "best", s->isa_from);
+    print_number("level", s->level_number < 0 ? s->default_level : s->level_number,
+                 s->level != NULL ? "option" : "default");
+    print_list("disable", &s->disable);
+    print_list("dim", &s->dims);
+    print_list("shape", &s->shapes);
+    print_choice("math", s->math, "fast");
+    print_choice("denormals", s->denormals, "flush");
+    if (s->max_memory > 0)
+        print_number("max-memory", (int64_t)s->max_memory, "option");
+    else
+        print_text("max-memory", "none", "default");
+    print_number("spin-us", s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us,
+                 s->spin_us < 0 ? "default" : "option");
+    print_choice("pin", s->pin ? "yes" : NULL, "no");
+    print_list("ops-lib", &s->ops_libs);
+    print_choice("strict", s->strict ? "yes" : NULL, "no");
 }
 
 int settings_resolve(settings *s)

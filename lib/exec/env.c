@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-#define DEFAULT_SPIN_US 20
 #define MAX_THREADS 1024
 
 const char *ort_version(void)
@@ -65,7 +64,7 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
     else
         ort_env_options_init(&e->options);
     e->log = (ort_log){e->options.log, e->options.log_arg, e->options.log_level};
-    e->spin_us = e->options.spin_us < 0 ? DEFAULT_SPIN_US : e->options.spin_us;
+    e->spin_us = e->options.spin_us < 0 ? ORT_DEFAULT_SPIN_US : e->options.spin_us;
     e->threads = e->options.threads > 0 ? e->options.threads : ort_cpu_count_usable();
     if (e->threads > MAX_THREADS)
         e->threads = MAX_THREADS;

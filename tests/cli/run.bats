@@ -136,6 +136,45 @@ assert out["name"] == "out" and out["dtype"] == "float" and out["shape"] == [2, 
     has threads ORT_THREADS 3
 }
 
+@test "--settings prints every setting of the tools that have it" {
+    local tool
+    for tool in ort-run ort-inspect ort-optimize ort-profile; do
+        works $tool --settings --threads 2 --isa scalar
+        diff <(echo "$output" | awk '$1 != "level" {print $1, $2, $3}') - <<END
+threads 2 option
+provider cpu default
+isa scalar option
+math fast default
+denormals flush default
+max-memory none default
+spin-us 20 default
+pin no default
+strict no default
+END
+        works $tool --settings --threads 2 --isa scalar --level 1 --disable gelu,casts \
+            --disable shapes --dim batch=3 --dim n=4 --shape x:1x3 --math strict \
+            --denormals keep --max-memory 512M --spin-us 0 --pin --strict
+        diff <(echo "$output" | awk '{print $1, $2, $3}') - <<END
+threads 2 option
+provider cpu default
+isa scalar option
+level 1 option
+disable gelu option
+disable casts option
+disable shapes option
+dim batch=3 option
+dim n=4 option
+shape x:1x3 option
+math strict option
+denormals keep option
+max-memory 536870912 option
+spin-us 0 option
+pin yes option
+strict yes option
+END
+    done
+}
+
 @test "--time shows each pass of the level, load first" {
     # the phases before "plan" that count changes, against the table's passes up to the level
     for level in 0 1 2 3; do
