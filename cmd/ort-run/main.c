@@ -12,6 +12,7 @@
 
 #define O(member) offsetof(run_options, member)
 #define UNSET (-1.0) /* a tolerance that nobody gave */
+#define UNSET_WARMUP INT64_MIN
 
 static const option_row run_rows[] = {
     {0, "", NULL, OPTION_GROUP, 0, "Inputs and outputs", NULL},
@@ -111,7 +112,8 @@ static int check_compare(const run_options *o, const string_list *files)
     if (o->compare_levels && o->settings.level_number == 0)
         return tool_usage("--compare-levels needs a level above 0");
     if (measures(o) || o->hash || o->expect || o->carries.count || o->saves.count ||
-        o->dumps.count || o->outputs.count || o->save_optimized || o->report || o->time)
+        o->counts.count || o->dumps.count || o->outputs.count || o->format || o->save_optimized ||
+        o->report || o->time)
         return tool_usage("a comparison of models takes inputs, --rtol, --atol, --json and no "
                           "other output or check");
     return 0;
@@ -129,6 +131,18 @@ static bool uses_stdout(const run_options *o)
     return o->saves.count == 0 || reports(o) || o->time;
 }
 
+/* Options that would do nothing without another one. */
+static int check_company(const run_options *o)
+{
+    if (o->steps > 0 && o->carries.count == 0)
+        return tool_usage("--steps needs --carry OUT=IN");
+    if (o->dump_dir != NULL && o->dumps.count == 0)
+        return tool_usage("--dump-dir needs --dump GLOB");
+    if (o->warmup != UNSET_WARMUP && !measures(o))
+        return tool_usage("--warmup needs --repeat N or --seconds S");
+    return 0;
+}
+
 static int check_options(const run_options *o, const string_list *files)
 {
     if (files->count == 0)
@@ -138,21 +152,26 @@ static int check_options(const run_options *o, const string_list *files)
         return tool_usage("the model and the tensors can't both come from stdin");
     if (strcmp(files->items[0], "-") == 0 && o->stream && files->count == 1)
         return tool_usage("the model and the stream can't both come from stdin");
-    if (o->repeat < 0 || o->warmup < 0 || o->steps < 0 || o->seconds < 0 || o->timeout < 0)
+    if (o->repeat < 0 || (o->warmup < 0 && o->warmup != UNSET_WARMUP) || o->steps < 0 ||
+        o->seconds < 0 || o->timeout < 0)
         return tool_usage("--repeat, --warmup, --steps, --seconds and --timeout can't be negative");
     if (o->save_optimized && !strcmp(o->save_optimized, "-") && uses_stdout(o))
         return tool_usage("--save-optimized - leaves stdout to the model: name a file for it, or "
                           "-o FILE for the outputs and no report");
     if (o->stream && o->stack)
         return tool_usage("--stream and --stack exclude each other");
-    if (o->steps > 0 && o->carries.count == 0)
-        return tool_usage("--steps needs --carry OUT=IN");
     if (o->format != NULL && ort_format_parse(o->format) == ORT_FORMAT_COUNT)
         return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, raw",
                           o->format);
     if ((o->rtol < 0 && o->rtol != UNSET) || (o->atol < 0 && o->atol != UNSET))
         return tool_usage("--rtol and --atol can't be negative");
-    return check_compare(o, files);
+    int status = check_compare(o, files);
+    return status != 0 ? status : check_company(o);
+}
+
+static int64_t warmup_runs(const run_options *o)
+{
+    return o->warmup != UNSET_WARMUP ? o->warmup : 2;
 }
 
 /* --seed and --timeout, as the library takes them. */
@@ -357,7 +376,7 @@ static int measure_steps(runner *r)
     const run_options *o = &r->options;
     double ms = 0, start = 0;
     int status = 0;
-    for (int64_t i = -o->warmup; status == 0; i++) {
+    for (int64_t i = -warmup_runs(o); status == 0; i++) {
         if (i == 0)
             start = tool_now_ms();
         status = measure_step(r, &ms);
@@ -383,7 +402,7 @@ static int measure(runner *r)
             ort_binding_set_input(binding, ort_session_input_name(r->session, i), r->in[i], &err) !=
                 ORT_OK)
             goto fail;
-    for (int64_t i = 0; i < o->warmup; i++)
+    for (int64_t i = 0; i < warmup_runs(o); i++)
         if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
             goto fail;
     double start = tool_now_ms();
@@ -485,7 +504,7 @@ static int run(runner *r, const string_list *files)
 
 int main(int argc, char **argv)
 {
-    runner r = {.options = {.rtol = UNSET, .atol = UNSET, .warmup = 2}};
+    runner r = {.options = {.rtol = UNSET, .atol = UNSET, .warmup = UNSET_WARMUP}};
     string_list files = {0};
     tool_init("ort-run");
     settings_init(&r.options.settings);

@@ -40,6 +40,17 @@ assert sorted(i['name'] for i in v) == ['a', 'out'], v"
     [ "$(find seen -type f | wc -l)" -ge 2 ]
 }
 
+@test "options that need another one" {
+    local add=("$FX/add.onnx" "$FX/xy.npz" -o out.npy)
+    fails 2 "--dump-dir needs --dump GLOB" ort-run "${add[@]}" --dump-dir seen
+    fails 2 "--warmup needs --repeat N or --seconds S" ort-run "${add[@]}" --warmup 3
+    fails 2 "--warmup needs --repeat N or --seconds S" ort-run "${add[@]}" --warmup 0 --json
+    fails 2 "can't be negative" ort-run "${add[@]}" --repeat 1 --warmup -1
+    fails 2 "--steps needs --carry OUT=IN" ort-run "${add[@]}" --steps 3
+    works ort-run "${add[@]}" --repeat 2 --warmup 0
+    works ort-run "${add[@]}" --seconds 0.01 --warmup 3
+}
+
 @test "model from stdin, model through a pipe" {
     run --separate-stderr sh -c "ort-run - -i x=$FX/x.npy -i y=$FX/y.npy -o out.npy <$FX/add.onnx"
     [ "$status" -eq 0 ]
