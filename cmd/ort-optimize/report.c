@@ -313,10 +313,13 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
     if (!r->verified)
         return;
     fputc('\n', stream);
+    char sizes[40] = "";
+    if (v->sizes > 1)
+        snprintf(sizes, sizeof sizes, ", of %d sizes", v->sizes);
     if (v->verdict == ORT_VERIFIED)
         fprintf(stream, "verified: %d runs agree%s%s; largest difference %.3g (%.3g of the largest "
                         "value), in '%s'\n", v->runs, r->tolerance > 0 ? "" : " to the bit",
-                v->sizes > 1 ? ", of two sizes" : "", v->max_abs, v->max_scaled, v->output);
+                sizes, v->max_abs, v->max_scaled, v->output);
     else
         fprintf(stream, "%s: %s\n",
                 v->verdict == ORT_DIFFERENT ? "different" : "not verified", v->text);

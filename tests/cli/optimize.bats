@@ -137,7 +137,7 @@ END
 
 @test "made-up inputs of the usual sizes that a model refuses are replaced by others" {
     works ort-optimize "$FX/window.onnx"
-    has "verified: 3 runs agree to the bit, of two sizes"
+    has "verified: 3 runs agree to the bit, of 2 sizes"
     works ort-run "$FX/window.onnx" --random 1 -o y.npy
     grep -aq "(1, 1, 257)" y.npy
 }

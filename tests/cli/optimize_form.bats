@@ -43,6 +43,8 @@ load helper
     works ort-optimize "$FX/reshape.onnx" --make-dynamic x -o reshaped.onnx
     has "verified: 2 runs agree"
     works ort-run reshaped.onnx --random 1 --dim batch=5 -o five.npy
+    works ort-optimize "$FX/rows_of_8.onnx" --make-dynamic x:1=columns
+    has "verified: 4 runs agree, of 3 sizes"
 }
 
 @test "--make-dynamic refuses what does not run at another size" {

@@ -246,6 +246,8 @@ def models():
                             [initializer("w", [3], [1, 2, 3])]),
         "half_open.onnx": model([node("Mul", ["x", "w"], ["out"])], [value_info("x", ["n", 2])],
                                 [value_info("out", ["n", 2])], [initializer("w", [2], [3, 5])]),
+        "rows_of_8.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 8])],
+                                [value_info("out", ["batch", 8])]),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
         "counter.onnx": model(
