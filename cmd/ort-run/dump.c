@@ -1,4 +1,5 @@
-/* dump.c - writes intermediate values whose names match a pattern: one .npy each, and index.json.
+/* dump.c - writes intermediate values whose names match a pattern: one .npy each, or one .pb where
+ * that can't hold it (sequences, maps, element types that numpy lacks), and index.json.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -42,26 +43,50 @@ static bool matches(const run_options *o, const char *name)
 
 /* File names keep letters, digits, '.', '-' and '_'; the rest becomes '_', a number keeps them
  * apart. */
-static char *file_name(const dump *d, const char *name)
+static char *file_name(const dump *d, const char *name, const char *extension)
 {
-    char *path = tool_printf("%04zu_%s.npy", d->count, name);
-    for (char *p = path; *p != '\0'; p++)
+    char *stem = tool_printf("%04zu_%s", d->count, name);
+    for (char *p = stem; *p != '\0'; p++)
         if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", *p) == NULL)
             *p = '_';
-    if (strlen(path) > 200)
-        memcpy(path + 196, ".npy", 5);
-    return path;
+    char *file = tool_printf("%.196s.%s", stem, extension);
+    free(stem);
+    return file;
 }
 
 static void index_entry(dump *d, const char *name, const char *file, const ort_value *value)
 {
+    static const char *const kinds[] = {
+        [ORT_VALUE_NONE] = "none", [ORT_VALUE_SEQUENCE] = "sequence", [ORT_VALUE_MAP] = "map"};
+    ort_value_kind kind = ort_value_get_kind(value);
     fprintf(d->index, "%s\n    {\"name\": ", d->count > 0 ? "," : "");
     tool_json_string(d->index, name);
-    fprintf(d->index, ", \"file\": \"%s\", \"dtype\": \"%s\", \"shape\": [", file,
-            ort_dtype_name(ort_value_dtype(value)));
+    fprintf(d->index, ", \"file\": \"%s\", ", file);
+    if (kind != ORT_VALUE_TENSOR) {
+        fprintf(d->index, "\"kind\": \"%s\", \"count\": %" PRId64 "}", kinds[kind],
+                ort_value_count(value));
+        return;
+    }
+    fprintf(d->index, "\"dtype\": \"%s\", \"shape\": [", ort_dtype_name(ort_value_dtype(value)));
     for (int i = 0; i < ort_value_rank(value); i++)
         fprintf(d->index, "%s%" PRId64, i > 0 ? ", " : "", ort_value_dims(value)[i]);
     fprintf(d->index, "]}");
+}
+
+/* *file: a new string when it is written. */
+static ort_status save(const dump *d, const char *name, const ort_tensors *list, ort_format format,
+                       char **file, ort_error *err)
+{
+    ort_write_options options = {.format = format};
+    *file = file_name(d, name, format == ORT_FORMAT_PB ? "pb" : "npy");
+    char *path = tool_printf("%s/%s", d->folder, *file);
+    ort_status status = ort_tensors_save(list, path, &options, err);
+    free(path);
+    if (status != ORT_OK) {
+        free(*file);
+        *file = NULL;
+    }
+    return status;
 }
 
 void dump_value(void *arg, const char *name, const ort_value *value)
@@ -69,21 +94,22 @@ void dump_value(void *arg, const char *name, const ort_value *value)
     dump *d = arg;
     ort_error err = {0};
     ort_tensors *list = NULL;
-    if (d->index == NULL || d->status != 0 || !matches(d->options, name) ||
-        ort_value_get_kind(value) != ORT_VALUE_TENSOR)
+    char *file = NULL;
+    if (d->index == NULL || d->status != 0 || !matches(d->options, name))
         return;
-    char *file = file_name(d, name);
-    char *path = tool_printf("%s/%s", d->folder, file);
-    ort_write_options options = {.format = ORT_FORMAT_NPY};
-    if (ort_tensors_new(&list, &err) != ORT_OK ||
-        ort_tensors_add(list, name, (ort_value *)value, &err) != ORT_OK ||
-        ort_tensors_save(list, path, &options, &err) != ORT_OK)
+    ort_status status = ort_tensors_new(&list, &err);
+    if (status == ORT_OK)
+        status = ort_tensors_add(list, name, (ort_value *)value, &err);
+    if (status == ORT_OK)
+        status = save(d, name, list, ORT_FORMAT_NPY, &file, &err);
+    if (status == ORT_ERROR_DATA) /* not that format's */
+        status = save(d, name, list, ORT_FORMAT_PB, &file, &err);
+    if (status != ORT_OK)
         d->status = tool_fail(&err);
     else
         index_entry(d, name, file, value);
     d->count++;
     ort_tensors_free(list);
-    free(path);
     free(file);
 }
 

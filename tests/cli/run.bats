@@ -40,6 +40,29 @@ assert sorted(i['name'] for i in v) == ['a', 'out'], v"
     [ "$(find seen -type f | wc -l)" -ge 2 ]
 }
 
+@test "--dump writes sequences, maps and types that .npy lacks as .pb" {
+    local level
+    for level in 0 3; do
+        works ort-run "$FX/list.onnx" "$FX/x.npy" --level $level --dump '*' --dump-dir "l$level" \
+            --hash
+        python3 - "l$level/index.json" <<'END'
+import json, sys
+v = {i.pop("name"): i for i in json.load(open(sys.argv[1]))["values"]}
+files = {n: i.pop("file")[5:] for n, i in v.items()}
+assert files == {"list": "list.pb", "both": "both.npy", "brief": "brief.pb", "out": "out.npy",
+                 "maps": "maps.pb"}, files
+assert v["list"] == v["maps"] == {"kind": "sequence", "count": 2}, v
+assert v["brief"] == {"dtype": "bfloat16", "shape": [4, 3]}, v
+END
+        works ort-tensor l$level/*_list.pb --print
+        has "sequence of 2" "float 2x3"
+        works ort-tensor l$level/*_maps.pb --print
+        has "sequence of 2" "map of 3" '"a" "b" "c"'
+        works ort-tensor l$level/*_brief.pb --print
+        has "bfloat16 4x3"
+    done
+}
+
 @test "options that need another one" {
     local add=("$FX/add.onnx" "$FX/xy.npz" -o out.npy)
     fails 2 "--dump-dir needs --dump GLOB" ort-run "${add[@]}" --dump-dir seen

@@ -12,7 +12,7 @@ import struct
 import sys
 import zipfile
 
-FLOAT, INT64, STRING = 1, 7, 8
+FLOAT, INT64, STRING, BFLOAT16 = 1, 7, 8, 16
 
 
 def varint(n):
@@ -55,6 +55,12 @@ def node(op, inputs, outputs, name="", domain="", attributes=None):
 def value_info(name, dims, dtype=FLOAT):
     shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
     return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
+
+
+def list_of_maps(name):
+    """seq(map(string, float)), what ZipMap gives."""
+    number = field(1, field(1, FLOAT) + field(2, b""))
+    return field(1, name) + field(2, field(4, field(1, field(5, field(1, STRING) + field(2, number)))))
 
 
 def initializer(name, dims, values):
@@ -248,6 +254,14 @@ def models():
                                 [value_info("out", ["n", 2])], [initializer("w", [2], [3, 5])]),
         "rows_of_8.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 8])],
                                 [value_info("out", ["batch", 8])]),
+        "list.onnx": model(
+            [node("SequenceConstruct", ["x", "x"], ["list"]),
+             node("ConcatFromSequence", ["list"], ["both"], attributes={"axis": 0}),
+             node("Cast", ["both"], ["brief"], attributes={"to": BFLOAT16}),
+             node("Cast", ["brief"], ["out"], attributes={"to": FLOAT}),
+             node("ZipMap", ["x"], ["maps"], domain="ai.onnx.ml",
+                  attributes={"classlabels_strings": ["a", "b", "c"]})], [x],
+            [value_info("out", [4, 3]), list_of_maps("maps")], domains=["ai.onnx.ml"]),
         "batch.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["batch", 3])],
                             [value_info("out", ["batch", 3])]),
         "counter.onnx": model(
