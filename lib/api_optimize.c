@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "exec/env.h"
+#include "graph/follow.h"
 #include "graph/override.h"
 #include "graph/strip.h"
 #include "io/pack.h"
@@ -55,6 +56,11 @@ ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_opt
                             ort_error *err)
 {
     return ort_graph_narrow(model, env->registry, options, err);
+}
+
+ort_status ort_model_follow(ort_model *model, const char *const *names, ort_error *err)
+{
+    return ort_model_follow_names(model, names, err);
 }
 
 ort_status ort_model_set_opset(ort_env *env, ort_model *model, int opset, bool keep_functions,

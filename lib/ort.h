@@ -401,8 +401,10 @@ ORT_WARN_UNUSED ort_status ort_model_optimize(ort_env *env, ort_model *model,
 typedef struct ort_narrow_options {
     ort_dtype dtype; /* FLOAT16, or BFLOAT16 (from opset 13) */
     /* Operators, nodes or values by name, NULL-terminated, or NULL: a node that is one, or touches
-     * one, or was made by passes from one, stays float. So does one with a constant beyond 65504,
-     * for FLOAT16. A name that is none of these, and of no operator known, is ORT_ERROR_USAGE. */
+     * one, or was made by passes from one, stays float (from an operator, an expanded function or
+     * one of equal nodes: if ort_model_follow came before the passes). So does one with a constant
+     * beyond 65504, for FLOAT16. A name that is none of these, and of no operator known, is
+     * ORT_ERROR_USAGE. */
     const char *const *keep;
     /* Each node that could be narrowed and isn't; or NULL. */
     void (*on_kept)(void *arg, const char *node, const char *why);
@@ -410,6 +412,10 @@ typedef struct ort_narrow_options {
 } ort_narrow_options;
 ORT_WARN_UNUSED ort_status ort_model_narrow(ort_env *env, ort_model *model,
                                             const ort_narrow_options *options, ort_error *err);
+/* Before any pass: from here on what is made of nodes that bear one of these names, or are of such
+ * an operator (NULL-terminated, or NULL), is known as such to ort_model_narrow. */
+ORT_WARN_UNUSED ort_status ort_model_follow(ort_model *model, const char *const *names,
+                                            ort_error *err);
 /* Rewrites the model for version `opset` (7 to 28) of ai.onnx, up or down: bodies are rewritten,
  * functions expanded (or kept, where no operator in them changes), the IR version becomes the one
  * that opset was released with, unless something in the model needs a newer. What has no form in

@@ -190,7 +190,11 @@ static int load(optimizer *x)
 static int rewrite_once(optimizer *x, const ort_optimize_options *options)
 {
     ort_error err = {0};
-    int status = form_before(&x->options, x->env, x->model);
+    int status = 0;
+    if (ort_model_follow(x->model, x->options.keep_float.items, &err) != ORT_OK)
+        status = tool_fail_in(x->path, &err);
+    if (status == 0)
+        status = form_before(&x->options, x->env, x->model);
     if (status == 0)
         status = form_opset(&x->options, x->env, x->model, x->path);
     bool narrows = x->options.fp16 || x->options.bf16;

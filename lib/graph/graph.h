@@ -127,7 +127,7 @@ typedef struct ort_node {
     const char *doc;
     ort_id *implicit;    /* values of this graph that the bodies capture */
     ort_graph **bodies;  /* subgraphs in attribute order */
-    const char *origin;  /* names of the nodes it was fused from, joined by "+", or NULL */
+    const char *origin;  /* names of nodes it was fused from, joined by "+" (follow.h), or NULL */
     const void *proto;   /* the message it came from; NULL when made or changed here */
 } ort_node;
 
@@ -214,6 +214,7 @@ struct ort_model {
     bool as_stored;               /* data of large tensors may be unaligned (weight.c) */
     bool changed;                 /* opsets, functions or metadata differ from proto */
     bool without_docs;            /* documentation is left out on saving */
+    const char *const *followed;  /* names that origins keep (follow.h), or NULL */
     ort_model *base;              /* a clone shares names, attributes, weights with this one */
     int references;               /* atomic: owner and clones */
 };

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "graph/build.h"
+#include "graph/follow.h"
 #include "graph/uses.h"
 
 enum { MAX_NODES = 5000000 };
@@ -206,8 +207,12 @@ static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, cons
     ort_scope scope = {.graph = graph, .names = &names, .prefix = prefix, .function = f,
                        .call = call, .opsets = f->opsets, .opset_count = (size_t)f->opset_count};
     chain link = {f, outer};
+    size_t first = graph->nodes.count;
+    ORT_TRY(ort_follow_node(graph, call, NULL, x->err));
     ort_graph_remove_node(graph, call);
     ort_status status = fill_scope(x, &scope, &link);
+    if (status == ORT_OK)
+        status = ort_follow_nodes(graph, first, call->origin, x->err);
     ort_hashmap_release(&names);
     if (status != ORT_OK && !outer)
         return ort_error_wrap(x->err, status, "%s", ort_node_label(call, label, sizeof label));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/follow.h"
 #include "graph/uses.h"
 #include "io/blob.h"
 
@@ -210,7 +211,7 @@ bool ort_edit_bypass(ort_graph *graph, ort_node *node, int slot)
 
 const char *ort_edit_origin_of(const ort_node *node)
 {
-    return node->origin ? node->origin : node->name && node->name[0] ? node->name : node->op_type;
+    return ort_node_origin(node);
 }
 
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b)
@@ -221,8 +222,9 @@ const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node 
     const char *longer = strlen(first) < strlen(second) ? second : first;
     size_t length = strlen(longer), more = strlen(ORT_EDIT_ORIGIN_MORE);
     if (length > more && !strcmp(longer + length - more, ORT_EDIT_ORIGIN_MORE))
-        return longer;
-    return ort_arena_printf(&graph->model->arena, "%s" ORT_EDIT_ORIGIN_MORE, longer);
+        return ort_follow_join(graph->model, longer, longer == first ? second : first);
+    longer = ort_arena_printf(&graph->model->arena, "%s" ORT_EDIT_ORIGIN_MORE, longer);
+    return ort_follow_join(graph->model, ort_follow_join(graph->model, longer, first), second);
 }
 
 ort_status ort_edit_finish(ort_graph *graph, ort_error *err)

@@ -52,7 +52,8 @@ bool ort_edit_bypass(ort_graph *graph, ort_node *node, int slot);
 /* "a+b" in the model's arena from the origins (or names) of two nodes; NULL when memory is
  * exhausted. */
 const char *ort_edit_origin(ort_graph *graph, const ort_node *a, const ort_node *b);
-/* Origins of more bytes end in "+...": thousands of nodes may become one. */
+/* Origins of more bytes end in "+...": thousands of nodes may become one. Names that the model
+ * follows stay (graph/follow.h). */
 #define ORT_EDIT_ORIGIN_BYTES 4096
 #define ORT_EDIT_ORIGIN_MORE "+..."
 /* What one node stands for: its origin, name or operator. */

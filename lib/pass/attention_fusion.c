@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/follow.h"
 #include "op/edit.h"
 #include "pass/attention_match.h"
 #include "pass/constants.h"
@@ -199,7 +200,10 @@ ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, or
     spec->origin = ort_edit_origin(c->graph, softmax, root);
     for (int i = 0; i < a->core_count; i++)
         ort_graph_remove_node(c->graph, a->core[i]);
-    ORT_TRY(ort_edit_add_node(c->graph, spec, NULL, err));
+    ort_node *made;
+    ORT_TRY(ort_edit_add_node(c->graph, spec, &made, err));
+    for (int i = 0; i < a->core_count; i++)
+        ORT_TRY(ort_follow_merge(c->graph, made, a->core[i], err));
     ort_id result = outputs[0];
     if (a->empty != ORT_ID_NONE) {
         ort_id zeroed = a->parted == ORT_ID_NONE ? root->outputs[0] : ORT_ID_NONE;
@@ -209,8 +213,10 @@ ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, or
     if (a->parted != ORT_ID_NONE)
         ORT_TRY((a->steps ? ort_attention_part_steps : part_result)(c, result, a->parted, err));
     for (int i = 0; i < a->around_count; i++)
-        if (!a->around[i]->removed && unread(c->graph, a->around[i]))
+        if (!a->around[i]->removed && unread(c->graph, a->around[i])) {
             ort_graph_remove_node(c->graph, a->around[i]);
+            ORT_TRY(ort_follow_merge(c->graph, made, a->around[i], err));
+        }
     return ORT_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hashmap.h"
+#include "graph/follow.h"
 #include "graph/hash.h"
 #include "op/edit.h"
 #include "pass/pass.h"
@@ -229,12 +230,13 @@ static bool gives_output(const ort_graph *graph, const ort_node *node)
     return false;
 }
 
-static void merge(ort_graph *graph, const ort_node *into, ort_node *node)
+static ort_status merge(ort_graph *graph, ort_node *into, ort_node *node, ort_error *err)
 {
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != ORT_ID_NONE)
             ort_graph_replace_uses(graph, node->outputs[i], into->outputs[i]);
     ort_graph_remove_node(graph, node);
+    return ort_follow_merge(graph, into, node, err);
 }
 
 static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
@@ -242,12 +244,13 @@ static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
     ort_graph *graph = c->graph;
     seen s;
     ort_node *node;
+    ort_status status = ORT_OK;
     ORT_TRY(begin(&s, graph->order.count, err));
     ORT_EACH_NODE(graph, node)
     {
         if (!mergeable(node))
             continue;
-        const ort_node *into =
+        ort_node *into =
             graph->nodes.data[first_same(&s, graph, hash_node(node), node->id, same_node)];
         if (into == node)
             continue;
@@ -255,11 +258,12 @@ static ort_status merge_nodes(ort_pass_context *c, int *changes, ort_error *err)
             ort_pass_note(c, node, "it gives a graph output and equals another node");
             continue;
         }
-        merge(graph, into, node);
+        if ((status = merge(graph, into, node, err)) != ORT_OK)
+            break;
         ++*changes;
     }
     free(s.slots);
-    return ORT_OK;
+    return status;
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

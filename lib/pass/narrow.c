@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/follow.h"
 #include "op/edit.h"
 #include "pass/twins.h"
 
@@ -40,15 +41,12 @@ static bool listed(const char *const *names, const char *name)
     return false;
 }
 
-/* Is one of these the name of a node that this one was made from ("a+b")? */
+/* Is one of these a node that this one was made from ("a+b"), or the operator of one? */
 static bool lists_origin(const char *const *names, const char *origin)
 {
-    for (; origin && names && *names; names++) {
-        size_t length = strlen(*names);
-        for (const char *at = origin; length && (at = strstr(at, *names)); at++)
-            if ((at == origin || at[-1] == '+') && (!at[length] || at[length] == '+'))
-                return true;
-    }
+    for (; names && *names; names++)
+        if (ort_origin_lists(origin, *names))
+            return true;
     return false;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/findings.h"
+#include "graph/follow.h"
 #include "pass/optimize.h"
 
 typedef struct walk {
@@ -101,6 +102,8 @@ static ort_status cross(walk *w, ort_graph *graph, ort_node *node)
         ort_opset_fit(&s);
     }
     check_emitted(&s);
+    if (!s.g.status && node->origin)
+        s.g.status = ort_follow_nodes(graph, s.first, node->origin, w->err);
     if (s.g.status == ORT_ERROR_UNSUPPORTED || s.g.status == ORT_ERROR_MODEL) {
         s.g.status = ORT_OK;
         ort_opset_block(&s, "%s", own.message);

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "graph/follow.h"
 #include "graph/uses.h"
 
 typedef struct matcher {
@@ -374,6 +375,9 @@ const char *ort_match_remove(ort_pass_context *c, const ort_match *m)
         ort_strbuf_add(&text, ORT_EDIT_ORIGIN_MORE);
     const char *origin = ort_arena_strdup(&c->graph->model->arena, ort_strbuf_text(&text));
     ort_strbuf_release(&text);
+    for (int i = 0; left_out && i < m->node_count; i++)
+        if (!m->shared[i])
+            origin = ort_follow_join(c->graph->model, origin, m->nodes[i]->origin);
     return origin;
 }
 

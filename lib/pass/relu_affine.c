@@ -123,7 +123,8 @@ static ort_status swap(ort_pass_context *c, const site *s, const ort_affine *a, 
     ort_node_spec first = {.domain = ONNX, .op_type = after->op_type, .name = after->name,
                            .inputs = inputs, .input_count = after->input_count,
                            .outputs = &moved, .output_count = 1, .attrs = after->attrs,
-                           .attr_count = after->attr_count, .opset = after->opset};
+                           .attr_count = after->attr_count, .opset = after->opset,
+                           .origin = after->origin};
     ort_node_spec second = {.domain = ONNX, .op_type = a->shifts ? "Max" : "Relu",
                             .name = relu->name, .inputs = floor, .input_count = a->shifts ? 2 : 1,
                             .outputs = &result, .output_count = 1,

@@ -52,6 +52,80 @@ digits=$MODELS_DIR/digits.onnx
     [ "$status" -eq 0 ]
 }
 
+# Products with a bias, each in a file of its own, that become one Gemm: with names, without, in a
+# function, in a body that is taken, beside an equal Gemm, behind a Transpose; scores as Attention.
+dense_models() {
+    "$ROOT/build/venv/bin/python" - <<'END'
+import numpy as np, onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+
+rng = np.random.default_rng(3)
+WEIGHTS = [nh.from_array(rng.standard_normal(s).astype(np.float32), n)
+           for s, n in (((8, 8), "w"), ((8,), "b"))]
+
+def dense(x, y, inner, product="product", plus="plus"):
+    return [h.make_node("MatMul", [x, "w"], [inner], name=product),
+            h.make_node("Add", [inner, "b"], [y], name=plus)]
+
+def save(name, nodes, constants=(), functions=(), shape=(4, 8), outputs=1):
+    values = [h.make_tensor_value_info(n, T.FLOAT, shape) for n in ("x", "y", "z")[:outputs + 1]]
+    graph = h.make_graph(nodes, "g", values[:1], values[1:], WEIGHTS + list(constants))
+    opsets = [h.make_opsetid("", 23)] + ([h.make_opsetid("own", 1)] if functions else [])
+    model = h.make_model(graph, opset_imports=opsets, functions=list(functions), ir_version=10)
+    onnx.save(model, name + ".onnx")
+
+save("named", dense("x", "y", "i"))
+save("bare", dense("x", "y", "i", "", ""))
+inner = h.make_function("own", "Dense", ["x", "w", "b"], ["y"], dense("x", "y", "i"),
+                        [h.make_opsetid("", 23)])
+outer = h.make_function("own", "Layer", ["x", "w", "b"], ["y"],
+                        [h.make_node("Dense", ["x", "w", "b"], ["y"], domain="own")],
+                        [h.make_opsetid("", 23), h.make_opsetid("own", 1)])
+save("function", [h.make_node("Layer", ["x", "w", "b"], ["y"], domain="own", name="call")],
+     functions=[inner, outer])
+branches = {k + "_branch": h.make_graph(dense("x", "r_" + k, "i_" + k), k, [],
+                                        [h.make_tensor_value_info("r_" + k, T.FLOAT, (4, 8))])
+            for k in ("then", "else")}
+save("body", [h.make_node("If", ["yes"], ["y"], name="choice", **branches)],
+     [nh.from_array(np.array(True), "yes")])
+save("equal", [h.make_node("Gemm", ["x", "w", "b"], ["g"], name="first")] +
+     dense("x", "d", "i") + [h.make_node("Add", ["g", "d"], ["y"], name="sum")])
+save("turned", [h.make_node("Transpose", ["x"], ["t"], perm=[1, 0], name="turn")] +
+     dense("t", "y", "i"), shape=(8, 8))
+END
+}
+
+# halves FILE: is a weight of it float16?
+halves() {
+    "$ROOT/build/venv/bin/python" -c 'import onnx, sys
+sys.exit(all(t.data_type != 10 for t in onnx.load(sys.argv[1]).graph.initializer))' "$1"
+}
+
+@test "--keep-float follows operators through the passes" {
+    local model name
+    dense_models
+    for model in named bare function body equal turned; do
+        works ort-optimize $model.onnx --fp16 --keep-float TopK -q -o out.onnx
+        halves out.onnx || { echo "$model: nothing is narrow"; return 1; }
+        works ort-inspect out.onnx
+        has Gemm
+        [[ $output != *MatMul* ]] || { echo "$model: $output"; return 1; }
+        for name in MatMul TopK,MatMul Add,Relu; do
+            works ort-optimize $model.onnx --fp16 --keep-float $name -q -o out.onnx
+            ! halves out.onnx || { echo "$model: $name was narrowed"; return 1; }
+        done
+    done
+    for name in function:Layer function:Dense function:call body:product equal:product \
+        equal:first turned:Transpose turned:turn; do
+        works ort-optimize ${name%:*}.onnx --fp16 --keep-float ${name#*:} -q -o out.onnx
+        ! halves out.onnx || { echo "$name was narrowed"; return 1; }
+    done
+    fails 2 "nothing to keep in float is called 'Tall'" \
+        ort-optimize function.onnx --fp16 --keep-float Tall -o none.onnx
+    works ort-optimize named.onnx --opset 11 --fp16 --keep-float MatMul -q -o out.onnx
+    ! halves out.onnx || { echo "was narrowed in opset 11"; return 1; }
+}
+
 @test "--fp16 and --bf16 leave nothing for a second time: the passes run on their Casts" {
     local type
     for type in --fp16 --bf16; do
