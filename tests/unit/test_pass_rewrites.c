@@ -2,6 +2,7 @@
  * that a second run finds nothing. */
 #include <math.h>
 
+#include "graph/follow.h"
 #include "op/edit.h"
 #include "rewrite.h"
 #include "test.h"
@@ -543,7 +544,8 @@ static void distances(test_state *test)
     }
 }
 
-/* Thousands of Relus become one: its origin names the first and says that there are more. */
+/* Thousands of Relus become one: its origin names the first and says that there are more; what is
+ * followed stays. */
 static void long_origins(test_state *test)
 {
     enum { COUNT = 3000 };
@@ -558,11 +560,16 @@ static void long_origins(test_state *test)
     }
     net_output(&n, out);
     net_end(&n);
+    const char *const followed[] = {"late", NULL};
+    n.model->graph->nodes.data[COUNT - 2]->name = "late";
+    CHECK(!ort_model_follow(n.model, followed, NULL));
     CHECK(rewrite(&n, false) == COUNT - 1);
     const ort_node *left = node_of(&n, "Relu");
     CHECK(left && left->origin);
     size_t length = strlen(left->origin), more = strlen(ORT_EDIT_ORIGIN_MORE);
-    CHECK(length > ORT_EDIT_ORIGIN_BYTES / 2 && length <= ORT_EDIT_ORIGIN_BYTES + more);
+    CHECK(length > ORT_EDIT_ORIGIN_BYTES / 2);
+    CHECK(length <= ORT_EDIT_ORIGIN_BYTES + more + strlen("late+"));
+    CHECK(ort_origin_lists(left->origin, "late"));
     CHECK_TEXT(left->origin + length - more, ORT_EDIT_ORIGIN_MORE);
     net_free(&n);
 }
