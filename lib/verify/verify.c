@@ -1,7 +1,8 @@
 /* verify.c - a rewritten model beside its original (ort_models_verify).
  *
  * Both are run at level 0, so that nothing but the rewriting is compared. Inputs come from samples
- * or are made up for the rewritten model, whose declared shapes are the narrower ones. A verdict
+ * or are made up for the rewritten model, whose declared shapes are the narrower ones; for the
+ * original where axes were opened. A verdict
  * needs numbers: an output that is NaN all over verifies nothing, nor do outputs that are all
  * empty, and a model that draws random numbers differs from itself. A sample that the original
  * doesn't take is the caller's mistake; made-up inputs that it doesn't take are ours.
@@ -27,6 +28,7 @@ typedef struct pair {
     ort_value **inputs_a, **inputs_b, **outputs_a, **outputs_b;
     bool *seen;       /* by output of a: it held finite numbers, or anything exact */
     bool compared;    /* some output was not empty */
+    bool opened;      /* b has open axes where a has sizes */
     bool on_codes;    /* b computes on codes what a computes in float */
     int planned;
 } pair;
@@ -220,8 +222,7 @@ static ort_status run_joined(pair *p)
 
 static ort_status run_samples(pair *p, ort_error *err)
 {
-    bool opened = ort_opened(p->a, p->b);
-    p->planned = (int)p->options->sample_count + opened;
+    p->planned = (int)p->options->sample_count + p->opened;
     for (size_t s = 0; s < p->options->sample_count; s++) {
         const ort_tensors *sample = p->options->samples[s];
         bool ran;
@@ -241,29 +242,19 @@ static ort_status run_samples(pair *p, ort_error *err)
             break;
     }
     memset(p->inputs_b, 0, sizeof *p->inputs_b * (size_t)p->b->input_count);
-    return opened && p->result->verdict == ORT_VERIFIED ? run_joined(p) : ORT_OK;
+    return p->opened && p->result->verdict == ORT_VERIFIED ? run_joined(p) : ORT_OK;
 }
 
-/* Inputs of the original's size, then twice as large. */
-static ort_status run_opened(pair *p, ort_error *err)
+/* The model that inputs are made up for. */
+static const ort_session *maker(const pair *p) { return p->opened ? p->a : p->b; }
+
+/* The original's inputs in the rewritten model's order, by name. */
+static void lend_inputs(pair *p)
 {
-    ort_error why = {0};
-    bool ran = false;
-    p->planned = 2;
-    if (ort_exec_make_inputs(p->a, p->options->seed, 0, 0, p->inputs_b, &why)) {
-        say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
-        return ORT_OK;
-    }
-    ort_value **made = p->inputs_b; /* in the order of a */
-    p->inputs_b = p->inputs_a;
-    p->inputs_a = made;
     for (int i = 0; i < p->b->input_count; i++) {
         int at = find_input(p->a, p->b->inputs[i].name);
         p->inputs_b[i] = at < 0 ? NULL : p->inputs_a[at];
     }
-    ort_status status = run_pair(p, &ran, err);
-    free_values(p->inputs_a, p->a->input_count);
-    return status || p->result->verdict != ORT_VERIFIED ? status : run_joined(p);
 }
 
 /* One draw; *ran: the original took it. The verdict of a refusal is the caller's to judge. */
@@ -272,14 +263,17 @@ static ort_status run_draw(pair *p, int draw, int variant, int trial, bool *ran,
     ort_error why = {0};
     ort_status status = ORT_OK;
     uint64_t seed = p->options->seed + (uint64_t)draw;
+    ort_value **made = p->opened ? p->inputs_a : p->inputs_b;
     *ran = false;
-    if (ort_exec_make_inputs(p->b, seed, variant, trial, p->inputs_b, &why)) {
+    if (ort_exec_make_inputs(maker(p), seed, variant, trial, made, &why)) {
         say(p, ORT_NOT_VERIFIED, "%.500s", why.message);
         return ORT_OK;
     }
-    if (share_inputs(p))
+    if (p->opened)
+        lend_inputs(p);
+    if (p->opened || share_inputs(p))
         status = run_pair(p, ran, err);
-    free_values(p->inputs_b, p->b->input_count);
+    free_values(made, maker(p)->input_count);
     return status;
 }
 
@@ -287,7 +281,7 @@ static ort_status run_draw(pair *p, int draw, int variant, int trial, bool *ran,
 static ort_status find_sizes(pair *p, int *trial, bool *found, ort_error *err)
 {
     ort_verification first;
-    int trials = ort_sizes_trials(p->b);
+    int trials = ort_sizes_trials(maker(p));
     *found = false;
     for (*trial = 0; *trial < trials && !*found; ++*trial) {
         ORT_TRY(run_draw(p, 0, 0, *trial, found, err));
@@ -314,18 +308,16 @@ static ort_status run_other_size(pair *p, int trial, ort_error *err)
 
 static ort_status run_made_up(pair *p, ort_error *err)
 {
-    bool opened = ort_opened(p->a, p->b), open = ort_exec_has_free_dims(p->b), ran;
+    bool open = ort_exec_has_free_dims(maker(p)), ran;
     int trial;
-    if (opened && !ort_exec_has_free_dims(p->a))
-        return run_opened(p, err);
-    p->planned = MADE_UP_DRAWS + open + opened;
+    p->planned = MADE_UP_DRAWS + open + p->opened;
     ORT_TRY(find_sizes(p, &trial, &ran, err));
     p->result->sizes = ran;
     if (ran && open && p->result->verdict == ORT_VERIFIED)
         ORT_TRY(run_other_size(p, trial, err));
     for (int i = 1; ran && i < MADE_UP_DRAWS && p->result->verdict == ORT_VERIFIED; i++)
         ORT_TRY(run_draw(p, i + open, 0, trial, &ran, err));
-    return opened && ran && p->result->verdict == ORT_VERIFIED ? run_joined(p) : ORT_OK;
+    return p->opened && ran && p->result->verdict == ORT_VERIFIED ? run_joined(p) : ORT_OK;
 }
 
 /* ---- the whole */
@@ -384,6 +376,7 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
     } else if (open_session(env, changed, &p.b, &why)) {
         say(&p, ORT_DIFFERENT, "the rewritten model can't be run: %.500s", why.message);
     } else {
+        p.opened = ort_opened(p.a, p.b);
         p.on_codes = count_on_codes(p.b) > count_on_codes(p.a);
         status = verify(&p, err);
     }

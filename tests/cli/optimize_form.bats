@@ -36,13 +36,15 @@ load helper
 @test "--make-dynamic opens an axis and checks it at two sizes" {
     works ort-optimize "$MODELS_DIR/digits.onnx" -q --dim batch=3 -o fixed.onnx
     works ort-optimize fixed.onnx --make-dynamic image=N -o open.onnx
-    has "verified: 2 runs agree"
+    has "verified: 3 runs agree, of 2 sizes"
     run ort-inspect open.onnx
     has "float[N,1,8,8]" "float[N,10]"
     works ort-run open.onnx --random 1 --dim N=7 -o seven.npy
     works ort-optimize "$FX/reshape.onnx" --make-dynamic x -o reshaped.onnx
-    has "verified: 2 runs agree"
+    has "verified: 3 runs agree, of 2 sizes"
     works ort-run reshaped.onnx --random 1 --dim batch=5 -o five.npy
+    works ort-optimize "$FX/batch.onnx" --make-dynamic x:1=columns # beside an open one
+    has "verified: 4 runs agree, of 3 sizes"
     works ort-optimize "$FX/rows_of_8.onnx" --make-dynamic x:1=columns
     has "verified: 4 runs agree, of 3 sizes"
 }
