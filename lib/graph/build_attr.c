@@ -160,52 +160,34 @@ static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, o
     return ORT_OK;
 }
 
-/* Room for a list of which `more` elements lie in payloads; the others, of the message, are in it
- * already. Without payloads: the message's own. NULL: no memory. */
-static void *number_list(ort_builder *b, void *own, size_t own_count, size_t more, size_t width)
+typedef struct numbers { /* of a list, as they lie in the message */
+    uint32_t field;
+    const void *own;
+    size_t count, width;
+} numbers;
+
+/* Where payloads hold some of them, *list is a new one of all; else the message's own. */
+static ort_status build_numbers(ort_builder *b, const Onnx__AttributeProto *p, const numbers *n,
+                                const void **list, size_t *count, ort_error *err)
 {
+    size_t more = long_list(b, p, n->field, NULL), bytes;
+    *list = n->own;
+    *count = n->count + more;
     if (!more)
-        return own;
-    size_t bytes;
-    void *list = ort_mul_size(own_count + more, width, &bytes)
+        return ORT_OK;
+    char *made = ort_mul_size(*count, n->width, &bytes)
                      ? ort_arena_alloc_aligned(&b->model->arena, bytes, 16, 0)
                      : NULL;
-    if (list && own_count)
-        memcpy(list, own, own_count * width);
-    return list;
-}
-
-static ort_status build_ints(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
-                             ort_error *err)
-{
-    size_t more = long_list(b, p, ORT_WIRE_INTS, NULL);
-    int64_t *list = number_list(b, p->ints, p->n_ints, more, sizeof *list);
-    if (more && !list)
-        return ort_error_memory(err, (p->n_ints + more) * sizeof *list);
-    attr->ints = list;
-    attr->count = p->n_ints + more;
-    list = more ? list + p->n_ints : NULL;
+    if (!made)
+        return ort_error_memory(err, *count * n->width);
+    if (n->count)
+        memcpy(made, n->own, n->count * n->width);
+    void *next = made + n->count * n->width;
     for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *piece = list_piece(b, p, i, ORT_WIRE_INTS);
-        list = piece ? ort_wire_list_ints(piece, list) : list;
+        const ort_wire_payload *piece = list_piece(b, p, i, n->field);
+        next = piece ? ort_wire_list_numbers(piece, next) : next;
     }
-    return ORT_OK;
-}
-
-static ort_status build_floats(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
-                               ort_error *err)
-{
-    size_t more = long_list(b, p, ORT_WIRE_FLOATS, NULL);
-    float *list = number_list(b, p->floats, p->n_floats, more, sizeof *list);
-    if (more && !list)
-        return ort_error_memory(err, (p->n_floats + more) * sizeof *list);
-    attr->floats = list;
-    attr->count = p->n_floats + more;
-    list = more ? list + p->n_floats : NULL;
-    for (size_t i = 0; i < p->n_payload; i++) {
-        const ort_wire_payload *piece = list_piece(b, p, i, ORT_WIRE_FLOATS);
-        list = piece ? ort_wire_list_floats(piece, list) : list;
-    }
+    *list = made;
     return ORT_OK;
 }
 
@@ -254,8 +236,8 @@ static ort_status build_types(ort_builder *b, const Onnx__AttributeProto *p, ort
 ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_attr *attr,
                           ort_error *err)
 {
-    *attr = (ort_attr){.name = ort_build_text(p->name), .type = attr_type(b, p),
-                        .proto = p};
+    const void *list;
+    *attr = (ort_attr){.name = ort_build_text(p->name), .type = attr_type(b, p), .proto = p};
     if (p->ref_attr_name && *p->ref_attr_name) {
         attr->reference = p->ref_attr_name;
         return ORT_OK;
@@ -264,8 +246,18 @@ ort_status ort_build_attr(ort_builder *b, const Onnx__AttributeProto *p, ort_att
     case ORT_ATTR_FLOAT: attr->f = p->f; break;
     case ORT_ATTR_INT: attr->i = p->i; break;
     case ORT_ATTR_STRING: return copy_string(&b->model->arena, &p->s, &attr->s, err);
-    case ORT_ATTR_FLOATS: return build_floats(b, p, attr, err);
-    case ORT_ATTR_INTS: return build_ints(b, p, attr, err);
+    case ORT_ATTR_FLOATS: {
+        const numbers floats = {ORT_WIRE_FLOATS, p->floats, p->n_floats, sizeof *p->floats};
+        ORT_TRY(build_numbers(b, p, &floats, &list, &attr->count, err));
+        attr->floats = list;
+        break;
+    }
+    case ORT_ATTR_INTS: {
+        const numbers ints = {ORT_WIRE_INTS, p->ints, p->n_ints, sizeof *p->ints};
+        ORT_TRY(build_numbers(b, p, &ints, &list, &attr->count, err));
+        attr->ints = list;
+        break;
+    }
     case ORT_ATTR_STRINGS: return build_strings(b, p, attr, err);
     case ORT_ATTR_TENSOR:
     case ORT_ATTR_TENSORS:

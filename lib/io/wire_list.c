@@ -133,7 +133,7 @@ static const uint8_t *packed_values(const uint8_t *in)
     return (tag & 7) == 2 ? read_varint(in, &length) : NULL;
 }
 
-int64_t *ort_wire_list_ints(const ort_wire_payload *list, int64_t *out)
+static int64_t *read_ints(const ort_wire_payload *list, int64_t *out)
 {
     const uint8_t *in = list->bytes, *stop = in + list->count, *packed = packed_values(in);
     uint64_t tag, value;
@@ -149,7 +149,7 @@ int64_t *ort_wire_list_ints(const ort_wire_payload *list, int64_t *out)
     return out;
 }
 
-float *ort_wire_list_floats(const ort_wire_payload *list, float *out)
+static float *read_floats(const ort_wire_payload *list, float *out)
 {
     const uint8_t *in = list->bytes, *stop = in + list->count, *packed = packed_values(in);
     uint64_t tag;
@@ -162,6 +162,12 @@ float *ort_wire_list_floats(const ort_wire_payload *list, float *out)
         memcpy(out++, in, sizeof *out);
     }
     return out;
+}
+
+void *ort_wire_list_numbers(const ort_wire_payload *list, void *out)
+{
+    return list->field == ORT_WIRE_INTS ? (void *)read_ints(list, out)
+                                        : (void *)read_floats(list, out);
 }
 
 ort_string *ort_wire_list_strings(const ort_wire_payload *list, ort_string *out, char *text)

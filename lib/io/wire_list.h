@@ -15,8 +15,7 @@ size_t ort_wire_list_count(uint32_t field, const uint8_t *value, size_t count, b
 
 /* The elements of a payload, list->elements of them; return where the next one goes. Texts need
  * list->count bytes at `text`; each is followed by a NUL. */
-int64_t *ort_wire_list_ints(const ort_wire_payload *list, int64_t *out);
-float *ort_wire_list_floats(const ort_wire_payload *list, float *out);
+void *ort_wire_list_numbers(const ort_wire_payload *list, void *out); /* int64_t or float */
 ort_string *ort_wire_list_strings(const ort_wire_payload *list, ort_string *out, char *text);
 
 #endif
