@@ -54,9 +54,9 @@ ifeq ($(MACHINE),x86_64)
 KERNEL_DIRS += avx2 avx512 vnni
 endif
 
-LIB_SRC := $(wildcard lib/*.c lib/base/*.c lib/tensor/*.c lib/io/*.c lib/graph/*.c lib/op/*.c \
-             lib/pass/*.c lib/verify/*.c lib/exec/*.c lib/profile/*.c lib/provider/*.c lib/provider/cpu/*.c lib/kernel/*.c \
-             $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
+# A room may have rooms inside (lib/op/net/); the folders of kernels are tiers, those of the machine alone.
+LIB_SRC := $(filter-out lib/kernel/%,$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c)) \
+           $(wildcard lib/kernel/*.c $(foreach d,$(KERNEL_DIRS),lib/kernel/$(d)/*.c))
 LIB_TEXT := $(sort $(foreach d,lib lib/* lib/*/*,$(wildcard $(d)/*.[ch] $(d)/*.inc $(d)/*.def \
              $(d)/*.proto)))
 LIB_OBJ := $(LIB_SRC:%.c=$(OBJ)/%.o) $(OBJ)/gen/onnx.pb-c.o
