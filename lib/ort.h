@@ -961,7 +961,7 @@ ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_
                                                 const ort_locate_options *options,
                                                 ort_first_difference *result, ort_error *err);
 
-/* Made-up inputs for a session: draws by name and role (see formats(5)); strings need a sample. */
+/* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
                                                      ort_value **inputs, ort_error *err);
 

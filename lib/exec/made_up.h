@@ -1,4 +1,4 @@
-/* made_up.h - sizes of made-up inputs (the rule of formats(5)): a shape for every input of a
+/* made_up.h - sizes of made-up inputs (the rule of ort-formats(5)): a shape for every input of a
  * session. A free axis is 1 in front, 64 for images, else 8. Where a model refuses these, trials
  * 1, 2, ... choose others: the same size for all free axes but the first, from a ladder, with one
  * of them 1; at last more rows than one. Nothing here runs the model.

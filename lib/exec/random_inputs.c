@@ -1,6 +1,6 @@
 /* random_inputs.c - made-up inputs for a session, the same on every machine for a seed.
  *
- * Sizes come from made_up_sizes.c, values from the rule of formats(5): what indexes (traced to
+ * Sizes come from made_up_sizes.c, values from the rule of ort-formats(5): what indexes (traced to
  * Gather, OneHot and their kin) stays in bounds, masks are ones, positions count up, what the graph
  * compares with a constant takes that constant, the rest is normal. Strings need a sample. Sums of
  * twelve uniform draws stand for the normal distribution: no library function, so the same bits
