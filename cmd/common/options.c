@@ -1,20 +1,19 @@
 /* options.c - parses a tool's option table with getopt_long and prints its help. */
-#include "common/options.h"
+#include "common/option_rules.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 128, LONG_BASE = 1000 };
+enum { LONG_BASE = 1000 };
 
 typedef struct parser {
-    const option_row *rows[MAX_OPTIONS];
+    option_uses uses;
     struct option longs[MAX_OPTIONS + 3];
     char shorts[2 * MAX_OPTIONS + 8];
-    int count;
 } parser;
 
 static bool optional(const option_row *row)
@@ -32,7 +31,7 @@ static void build(parser *p, const option_table *table)
         for (const option_row *row = *group; row->name != NULL; row++) {
             if (row->kind == OPTION_GROUP || n == MAX_OPTIONS)
                 continue;
-            p->rows[n] = row;
+            p->uses.rows[n] = row;
             p->longs[n] = (struct option){
                 row->name,
                 optional(row)           ? optional_argument
@@ -47,8 +46,8 @@ static void build(parser *p, const option_table *table)
             n++;
         }
     }
-    p->count = n;
-    p->longs[n] = (struct option){"help", no_argument, NULL, 'h'};
+    p->uses.count = n;
+    p->longs[n] = (struct option){"help", optional_argument, NULL, 'h'};
     p->longs[n + 1] = (struct option){"version", no_argument, NULL, 'V'};
     p->shorts[used++] = 'h';
 }
@@ -93,8 +92,11 @@ int option_parse_int(const char *option, const char *text, int64_t minimum, int6
     errno = 0;
     long long v = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || v < minimum || v > maximum)
-        return tool_usage("%s: '%s' is not a whole number from %lld to %lld", option, text,
-                          (long long)minimum, (long long)maximum);
+        return maximum == INT64_MAX
+                   ? tool_usage("%s: '%s' is not a whole number of %lld or more", option, text,
+                                (long long)minimum)
+                   : tool_usage("%s: '%s' is not a whole number from %lld to %lld", option, text,
+                                (long long)minimum, (long long)maximum);
     *out = v;
     return 0;
 }
@@ -162,19 +164,46 @@ bad:
     return -1;
 }
 
-static int store_double(const char *option, const char *text, double *out)
+static int store_double(const option_row *row, const char *option, const char *text, double *out)
 {
-    int status = option_parse_double(option, text, out);
-    if (status == 0 && (!isfinite(*out) || *out < 0))
-        status = tool_usage("%s: '%s' is not a number of 0 or more", option, text);
+    double number = 0;
+    int status = option_parse_double(option, text, &number);
+    double most = row->max > 0 ? row->max : DBL_MAX;
+    if (status != 0)
+        return status;
+    if (!(number >= 0 && number <= most) || (row->positive && number == 0)) {
+        if (row->max > 0)
+            return tool_usage("%s: '%s' is not a number from 0 to %g", option, text, row->max);
+        return tool_usage("%s: '%s' is not a number %s", option, text,
+                          row->positive ? "above 0" : "of 0 or more");
+    }
+    *out = number;
+    return 0;
+}
+
+static int store_size(const option_row *row, const char *option, const char *text, size_t *out)
+{
+    int status = option_parse_size(option, text, out);
+    if (status == 0 && row->positive && *out == 0)
+        status = tool_usage("%s: '%s' is not a size above 0", option, text);
     return status;
+}
+
+static int store_split(const char *option, const char *text, string_list *out)
+{
+    size_t length = strlen(text);
+    if (text[strspn(text, ",")] == '\0')
+        return tool_usage("%s: '%s' names nothing", option, text);
+    if (text[0] == ',' || text[length - 1] == ',' || strstr(text, ",,") != NULL)
+        return tool_usage("%s: '%s' has an empty name between its commas", option, text);
+    string_list_add_split(out, text);
+    return 0;
 }
 
 static int store(const option_row *row, void *target, const char *value)
 {
     char *field = (char *)target + row->offset;
     char option[80];
-    int64_t number;
     snprintf(option, sizeof option, "--%s", row->name);
     switch (row->kind) {
     case OPTION_FLAG:
@@ -184,25 +213,20 @@ static int store(const option_row *row, void *target, const char *value)
         ++*(int *)field;
         return 0;
     case OPTION_STRING:
-        *(const char **)field = value != NULL ? value : ""; /* an optional one left out */
+        *(const char **)field = value;
         return 0;
     case OPTION_INT:
-        if (option_parse_int(option, value, INT64_MIN, INT64_MAX, &number) != 0)
-            return EXIT_USAGE;
-        *(int64_t *)field = number;
-        return 0;
+        return option_parse_int(option, value, row->positive ? 1 : 0,
+                                row->max > 0 ? (int64_t)row->max : INT64_MAX, (int64_t *)field);
     case OPTION_SIZE:
-        return option_parse_size(option, value, (size_t *)field);
+        return store_size(row, option, value, (size_t *)field);
     case OPTION_DOUBLE:
-        return store_double(option, value, (double *)field);
+        return store_double(row, option, value, (double *)field);
     case OPTION_LIST:
         string_list_add((string_list *)field, value);
         return 0;
     case OPTION_SPLIT:
-        if (value[strspn(value, ",")] == '\0')
-            return tool_usage("%s: '%s' names nothing", option, value);
-        string_list_add_split((string_list *)field, value);
-        return 0;
+        return store_split(option, value, (string_list *)field);
     case OPTION_CALL:
         return row->set(target, row, value);
     case OPTION_GROUP:
@@ -211,12 +235,12 @@ static int store(const option_row *row, void *target, const char *value)
     return 0;
 }
 
-static const option_row *find_short(const parser *p, int letter)
+static int find(const parser *p, int c)
 {
-    for (int i = 0; i < p->count; i++)
-        if (p->rows[i]->letter == letter)
-            return p->rows[i];
-    return NULL;
+    for (int i = 0; i < p->uses.count && c < LONG_BASE; i++)
+        if (p->uses.rows[i]->letter == c)
+            return i;
+    return c - LONG_BASE;
 }
 
 static int unknown(const parser *p, const char *word)
@@ -224,8 +248,8 @@ static int unknown(const parser *p, const char *word)
     char list[4000];
     size_t used = 0;
     list[0] = '\0';
-    for (int i = 0; i < p->count && used + 40 < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, " --%s", p->rows[i]->name);
+    for (int i = 0; i < p->uses.count && used + 40 < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, " --%s", p->uses.rows[i]->name);
     return tool_error(ORT_ERROR_USAGE, "unknown option '%s'; known are:%s --help --version", word,
                       list);
 }
@@ -243,39 +267,58 @@ static void look_for_json(int argc, char **argv)
     tool_set_json(wanted && !taken);
 }
 
+static int take(parser *p, int c, void *target)
+{
+    int i = find(p, c);
+    const option_row *row = p->uses.rows[i];
+    const char *value = row->argument != NULL && optarg == NULL ? "" : optarg; /* left out */
+    int status = option_check_use(&p->uses, i, value);
+    return status != 0 ? status : store(row, target, value);
+}
+
+/* What is printed instead of work; -1, or why that can't be. */
+static int tell(const option_table *table, int c)
+{
+    if (c == 'V')
+        printf("%s %s\n", tool_name(), ort_version());
+    else if (optarg == NULL)
+        print_help(table);
+    else if (strcmp(optarg, "table") == 0)
+        option_print_table(table, stdout);
+    else
+        return tool_usage("--help: '%s' is none of table", optarg);
+    return -1;
+}
+
+static int take_all(parser *p, const option_table *table, int argc, char **argv, void *target)
+{
+    int c, status;
+    opterr = 0;
+    /* '-' first would reorder; "+"-less GNU permutation is wanted: MODEL may come anywhere. */
+    while ((c = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
+        if (c == 'h' || c == 'V')
+            return tell(table, c);
+        if (c == ':')
+            return tool_usage("option '%s' needs an argument", argv[optind - 1]);
+        if (c == '?')
+            return unknown(p, argv[optind - 1]);
+        if ((status = take(p, c, target)) != 0)
+            return status;
+    }
+    return option_check_company(&p->uses);
+}
+
 int options_parse(const option_table *table, int argc, char **argv, void *target,
                   string_list *rest)
 {
     parser p;
-    int c, status;
     build(&p, table);
     look_for_json(argc, argv);
-    opterr = 0;
-    for (;;) {
-        /* '-' first would reorder; "+"-less GNU permutation is wanted: MODEL may come anywhere. */
-        c = getopt_long(argc, argv, p.shorts, p.longs, NULL);
-        if (c == -1)
-            break;
-        if (c == 'h') {
-            print_help(table);
-            return -1;
-        }
-        if (c == 'V') {
-            printf("%s %s\n", tool_name(), ort_version());
-            return -1;
-        }
-        if (c == ':')
-            return tool_usage("option '%s' needs an argument", argv[optind - 1]);
-        if (c == '?')
-            return unknown(&p, argv[optind - 1]);
-        const option_row *row = c >= LONG_BASE ? p.rows[c - LONG_BASE] : find_short(&p, c);
-        status = store(row, target, optarg);
-        if (status != 0)
-            return status;
-    }
-    for (; optind < argc; optind++)
+    int status = take_all(&p, table, argc, argv, target);
+    for (; status == 0 && optind < argc; optind++)
         string_list_add(rest, argv[optind]);
-    return 0;
+    option_uses_release(&p.uses);
+    return status;
 }
 
 void options_release(const option_table *table, void *target, string_list *rest)

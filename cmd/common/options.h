@@ -1,7 +1,9 @@
 /* options.h - one table per tool feeds parsing, --help, and the man page check.
  *
  * A row says where its value goes: an offset into the tool's options struct, or a setter. Setters
- * run in command-line order (ort-tensor's operations depend on it).
+ * run in command-line order (ort-tensor's operations depend on it). It also says what holds of
+ * every use: range, words allowed, what it needs and excludes, what twice means. options_parse
+ * refuses the rest, so that no tool checks these by hand; `--help=table` prints them for programs.
  */
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
@@ -15,14 +17,18 @@ typedef enum option_kind {
     OPTION_FLAG,   /* bool = true */
     OPTION_COUNT,  /* int++ */
     OPTION_STRING, /* const char * */
-    OPTION_INT,    /* int64_t; optional suffix k, M, G (binary) where the row says SIZE */
-    OPTION_SIZE,   /* size_t bytes */
+    OPTION_INT,    /* int64_t, 0 or more */
+    OPTION_SIZE,   /* size_t bytes, with a suffix k, M or G (binary) */
     OPTION_DOUBLE, /* finite, 0 or more */
     OPTION_LIST,   /* string_list, one item per use */
-    OPTION_SPLIT,  /* string_list, split at commas; some name at least */
+    OPTION_SPLIT,  /* string_list, split at commas; no piece is empty */
     OPTION_CALL,   /* setter */
     OPTION_GROUP,  /* a heading in --help; nothing is parsed */
 } option_kind;
+
+/* Given again with another value. By kind: lists and setters take each; of the others one would be
+ * lost, which is refused. */
+typedef enum option_again { AGAIN_BY_KIND, AGAIN_LAST_HOLDS, AGAIN_REFUSED } option_again;
 
 typedef struct option_row option_row;
 /* Returns 0, or an exit status after saying why. value is NULL for options without an argument. */
@@ -36,6 +42,15 @@ struct option_row {
     size_t offset; /* into the target struct */
     const char *doc;
     option_setter *set; /* OPTION_CALL */
+    /* What holds of every use; names are those of rows of the same tool, without dashes. */
+    const char *choices;  /* "strict|fast": all the words it takes */
+    const char *needs;    /* "repeat|seconds": it would do nothing without one of these */
+    const char *excludes; /* "stream|stack": none of these beside it; one of a pair says so */
+    double max;           /* of a number; 0: as large as its type allows */
+    bool positive;        /* a number above 0 */
+    char key;             /* '=' of NAME=FILE: a list names nothing twice; '\0': it may */
+    option_again again;
+    bool gate; /* what it measures or compares may end the tool with EXIT_GATE */
 };
 
 typedef struct option_table {
@@ -47,7 +62,9 @@ typedef struct option_table {
 } option_table;
 
 /* Parse argv into `target`. Positional arguments are collected in order into `rest`. Handles --help
- * and --version (prints, returns -1: the caller exits 0). Returns 0, -1, or an exit status. */
+ * and --version (prints, returns -1: the caller exits 0). `--help=table` prints a line per option:
+ * its columns are the fields of option_row, separated by tabs ('-': none), under a line of their
+ * names. Returns 0, -1, or an exit status. */
 int options_parse(const option_table *table, int argc, char **argv, void *target,
                   string_list *rest);
 /* What parsing put into the lists of `target`, and `rest`. */

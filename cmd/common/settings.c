@@ -29,27 +29,13 @@ static const char *pick(const char *flag, const char *variable, const char **fro
     return NULL;
 }
 
-static int check_choice(const char *option, const char *value, const char *const *allowed)
-{
-    char list[200] = "";
-    if (value == NULL)
-        return 0;
-    for (int i = 0; allowed[i] != NULL; i++) {
-        if (strcmp(value, allowed[i]) == 0)
-            return 0;
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "",
-                 allowed[i]);
-    }
-    return tool_usage("%s: '%s' is none of %s", option, value, list);
-}
-
 static int check_providers(const char *list)
 {
-    while (list != NULL && *list != '\0') {
-        size_t length = strcspn(list, ",");
-        if (length != 3 || strncmp(list, "cpu", 3) != 0)
-            return tool_usage("--provider: '%.*s' is none of cpu", (int)length, list);
-        list += length + (list[length] == ',');
+    for (const char *name = list; name != NULL;) {
+        size_t length = strcspn(name, ",");
+        if (length != 3 || strncmp(name, "cpu", 3) != 0)
+            return tool_usage("--provider: '%.*s' in '%s' is none of cpu", (int)length, name, list);
+        name = name[length] == ',' ? name + length + 1 : NULL;
     }
     return 0;
 }
@@ -104,9 +90,6 @@ static void print_settings(const settings *s)
 
 int settings_resolve(settings *s)
 {
-    static const char *const levels[] = {"0", "1", "2", "3", NULL};
-    static const char *const maths[] = {"strict", "fast", NULL};
-    static const char *const denormals[] = {"flush", "keep", NULL};
     const char *unused;
     int64_t threads = 0;
     int status;
@@ -119,10 +102,7 @@ int settings_resolve(settings *s)
     const char *log = pick(NULL, "ORT_LOG", &unused);
     if (log != NULL && s->verbose == 0)
         s->verbose = strcmp(log, "debug") == 0 ? 2 : strcmp(log, "info") == 0 ? 1 : 0;
-    if ((status = check_choice("--level", s->level, levels)) != 0 ||
-        (status = check_choice("--math", s->math, maths)) != 0 ||
-        (status = check_choice("--denormals", s->denormals, denormals)) != 0 ||
-        (status = check_providers(s->provider)) != 0)
+    if ((status = check_providers(s->provider)) != 0)
         return status;
     if (s->threads != NULL &&
         (status = option_parse_int("--threads", s->threads, 1, 4096, &threads)) != 0)

@@ -22,47 +22,54 @@ typedef struct settings {
 
 void settings_init(settings *s);
 
-/* Rows for a tool's table whose options struct has a `settings` member. */
+/* Rows for a tool's table whose options struct has a `settings` member. Of a setting given again,
+ * as behind a shell's alias, the last value holds. */
 #define SETTINGS_TALK(type, member)                                                                \
-    {'v', "verbose", NULL, OPTION_COUNT, offsetof(type, member.verbose),                          \
-     "say what is done (-vv: more)", NULL},                                                       \
-    {'q', "quiet", NULL, OPTION_FLAG, offsetof(type, member.quiet), "no warnings", NULL},          \
-    {0, "json", NULL, OPTION_FLAG, offsetof(type, member.json), "reports as JSON", NULL},          \
-    {0, "no-progress", NULL, OPTION_FLAG, offsetof(type, member.no_progress),                     \
-     "no progress on the terminal", NULL},                                                        \
-    {0, "force", NULL, OPTION_FLAG, offsetof(type, member.force),                                 \
-     "write binary data to a terminal all the same", NULL}
+    {'v', "verbose", NULL, OPTION_COUNT, offsetof(type, member.verbose),                           \
+     .doc = "say what is done (-vv: more)"},                                                       \
+    {'q', "quiet", NULL, OPTION_FLAG, offsetof(type, member.quiet),                                \
+     .doc = "no warnings"},                                                                        \
+    {0, "json", NULL, OPTION_FLAG, offsetof(type, member.json),                                    \
+     .doc = "reports as JSON"},                                                                    \
+    {0, "no-progress", NULL, OPTION_FLAG, offsetof(type, member.no_progress),                      \
+     .doc = "no progress on the terminal"},                                                        \
+    {0, "force", NULL, OPTION_FLAG, offsetof(type, member.force),                                  \
+     .doc = "write binary data to a terminal all the same"}
 #define SETTINGS_RUN(type, member)                                                                 \
-    {0, "threads", "N", OPTION_STRING, offsetof(type, member.threads),                            \
-     "threads of the whole process (ORT_THREADS)", NULL},                                         \
-    {0, "provider", "LIST", OPTION_STRING, offsetof(type, member.provider),                       \
-     "providers in order of preference: cpu (ORT_PROVIDER)", NULL},                               \
-    {0, "isa", "NAME", OPTION_STRING, offsetof(type, member.isa),                                 \
-     "kernel tier: scalar, avx2, avx512, vnni (ORT_ISA)", NULL},                                  \
-    {0, "level", "0|1|2|3", OPTION_STRING, offsetof(type, member.level),                          \
-     "optimization: 0 none, 1 basic, 2 extended, 3 layout", NULL},                                \
-    {0, "disable", "PASS", OPTION_SPLIT, offsetof(type, member.disable),                          \
-     "leave out a pass (repeatable)", NULL},                                                      \
-    {0, "dim", "NAME=N", OPTION_LIST, offsetof(type, member.dims),                                \
-     "fix a symbolic dimension", NULL},                                                           \
-    {0, "shape", "NAME:DIMS", OPTION_LIST, offsetof(type, member.shapes),                         \
-     "declare an input's shape, as x:1x3x224x224", NULL},                                         \
-    {0, "math", "strict|fast", OPTION_STRING, offsetof(type, member.math),                        \
-     "strict: no algorithm that reassociates sums", NULL},                                        \
-    {0, "denormals", "flush|keep", OPTION_STRING, offsetof(type, member.denormals),               \
-     "denormal floats (default: flush)", NULL},                                                   \
-    {0, "max-memory", "SIZE", OPTION_SIZE, offsetof(type, member.max_memory),                     \
-     "limit of a run's working memory, as 512M", NULL},                                           \
-    {0, "spin-us", "N", OPTION_INT, offsetof(type, member.spin_us),                               \
-     "longest spin of a worker inside a run", NULL},                                              \
-    {0, "pin", NULL, OPTION_FLAG, offsetof(type, member.pin),                                     \
-     "bind workers to processors", NULL},                                                         \
-    {0, "ops-lib", "LIB.so", OPTION_LIST, offsetof(type, member.ops_libs),                        \
-     "load an operator library; its code runs (repeatable)", NULL},                               \
-    {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                               \
-     "what would be a warning is an error", NULL},                                                \
-    {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                      \
-     "print the settings with their sources and exit", NULL}
+    {0, "threads", "N", OPTION_STRING, offsetof(type, member.threads),                             \
+     .doc = "threads of the whole process (ORT_THREADS)", .again = AGAIN_LAST_HOLDS},              \
+    {0, "provider", "LIST", OPTION_STRING, offsetof(type, member.provider),                        \
+     .doc = "providers in order of preference: cpu (ORT_PROVIDER)", .again = AGAIN_LAST_HOLDS},    \
+    {0, "isa", "NAME", OPTION_STRING, offsetof(type, member.isa),                                  \
+     .doc = "kernel tier: scalar, avx2, avx512, vnni (ORT_ISA)", .again = AGAIN_LAST_HOLDS},       \
+    {0, "level", "0|1|2|3", OPTION_STRING, offsetof(type, member.level),                           \
+     .doc = "optimization: 0 none, 1 basic, 2 extended, 3 layout",                                 \
+     .choices = "0|1|2|3", .again = AGAIN_LAST_HOLDS},                                             \
+    {0, "disable", "PASS", OPTION_SPLIT, offsetof(type, member.disable),                           \
+     .doc = "leave out a pass (repeatable)"},                                                      \
+    {0, "dim", "NAME=N", OPTION_LIST, offsetof(type, member.dims),                                 \
+     .doc = "fix a symbolic dimension", .key = '='},                                               \
+    {0, "shape", "NAME:DIMS", OPTION_LIST, offsetof(type, member.shapes),                          \
+     .doc = "declare an input's shape, as x:1x3x224x224", .key = ':'},                             \
+    {0, "math", "strict|fast", OPTION_STRING, offsetof(type, member.math),                         \
+     .doc = "strict: no algorithm that reassociates sums",                                         \
+     .choices = "strict|fast", .again = AGAIN_LAST_HOLDS},                                         \
+    {0, "denormals", "flush|keep", OPTION_STRING, offsetof(type, member.denormals),                \
+     .doc = "denormal floats (default: flush)",                                                    \
+     .choices = "flush|keep", .again = AGAIN_LAST_HOLDS},                                          \
+    {0, "max-memory", "SIZE", OPTION_SIZE, offsetof(type, member.max_memory),                      \
+     .doc = "limit of a run's working memory, as 512M",                                            \
+     .positive = true, .again = AGAIN_LAST_HOLDS},                                                 \
+    {0, "spin-us", "N", OPTION_INT, offsetof(type, member.spin_us),                                \
+     .doc = "longest spin of a worker inside a run", .max = 1e9, .again = AGAIN_LAST_HOLDS},       \
+    {0, "pin", NULL, OPTION_FLAG, offsetof(type, member.pin),                                      \
+     .doc = "bind workers to processors"},                                                         \
+    {0, "ops-lib", "LIB.so", OPTION_LIST, offsetof(type, member.ops_libs),                         \
+     .doc = "load an operator library; its code runs (repeatable)"},                               \
+    {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                                \
+     .doc = "what would be a warning is an error"},                                                \
+    {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                       \
+     .doc = "print the settings with their sources and exit"}
 
 /* Read the environment variables, check names and numbers. Returns 0, -1 (settings printed: exit
  * 0), or an exit status after saying why. */

@@ -21,47 +21,51 @@ typedef struct inspect_options {
 #define O(member) offsetof(inspect_options, member)
 
 static const option_row inspect_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Reports (without any: a summary)", NULL},
-    {0, "nodes", NULL, OPTION_FLAG, O(nodes), "every node with inputs, outputs, attributes", NULL},
-    {0, "io", NULL, OPTION_FLAG, O(io), "inputs and outputs", NULL},
-    {0, "shapes", NULL, OPTION_FLAG, O(shapes), "type and shape of every value", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports (without any: a summary)"},
+    {0, "nodes", NULL, OPTION_FLAG, O(nodes), .doc = "every node with inputs, outputs, attributes"},
+    {0, "io", NULL, OPTION_FLAG, O(io), .doc = "inputs and outputs"},
+    {0, "shapes", NULL, OPTION_FLAG, O(shapes), .doc = "type and shape of every value"},
     {0, "initializers", NULL, OPTION_FLAG, O(initializers),
-     "weights: type, bytes, range, denormals", NULL},
-    {0, "metadata", NULL, OPTION_FLAG, O(metadata), "producer, documentation, properties", NULL},
-    {0, "functions", NULL, OPTION_FLAG, O(functions), "the model's own functions", NULL},
+     .doc = "weights: type, bytes, range, denormals"},
+    {0, "metadata", NULL, OPTION_FLAG, O(metadata), .doc = "producer, documentation, properties"},
+    {0, "functions", NULL, OPTION_FLAG, O(functions), .doc = "the model's own functions"},
     {0, "costs", NULL, OPTION_FLAG, O(costs),
-     "parameters, multiply-accumulates and bytes per node and in total", NULL},
-    {0, "memory", NULL, OPTION_FLAG, O(memory), "planned memory, and what is alive at the peak",
-     NULL},
-    {0, "grep", "TEXT", OPTION_STRING, O(grep), "only rows that hold this text", NULL},
-    {0, "", NULL, OPTION_GROUP, 0, "Checks", NULL},
+     .doc = "parameters, multiply-accumulates and bytes per node and in total"},
+    {0, "memory", NULL, OPTION_FLAG, O(memory),
+     .doc = "planned memory, and what is alive at the peak"},
+    {0, "grep", "TEXT", OPTION_STRING, O(grep), .doc = "only rows that hold this text",
+     .needs = "nodes|io|shapes|initializers|metadata|functions|costs|memory|ops|supports"},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Checks"},
     {0, "check", NULL, OPTION_FLAG, O(check),
-     "every problem of the model with its place; exit 3 when it is invalid", NULL},
+     .doc = "every problem of the model with its place; exit 3 when it is invalid", .gate = true},
     {0, "ops", NULL, OPTION_FLAG, O(ops),
-     "operators used and who has them; exit 1 when some can't run", NULL},
+     .doc = "operators used and who has them; exit 1 when some can't run", .gate = true},
     {0, "supports", NULL, OPTION_FLAG, O(supports),
-     "what this build runs, operator libraries included (needs no model)", NULL},
-    {0, "markdown", NULL, OPTION_FLAG, O(markdown), "--supports as a page in Markdown", NULL},
+     .doc = "what this build runs, operator libraries included (needs no model)"},
+    {0, "markdown", NULL, OPTION_FLAG, O(markdown), .doc = "--supports as a page in Markdown",
+     .needs = "supports", .excludes = "json"},
     {0, "diff", NULL, OPTION_FLAG, O(diff),
-     "compare two models, blind to names of temporaries and node order; exit 1", NULL},
+     .doc = "compare two models, blind to names of temporaries and node order; exit 1",
+     .gate = true},
     {0, "pack", NULL, OPTION_FLAG, O(pack),
-     "whether MODEL.pack fits and what it holds; exit 1 when it doesn't", NULL},
-    {0, "verify-pack", NULL, OPTION_FLAG, O(verify_pack), "the same, with every byte read", NULL},
-    {0, "", NULL, OPTION_GROUP, 0, "Pictures and parts", NULL},
-    {0, "dot", NULL, OPTION_FLAG, O(dot), "the graph for Graphviz", NULL},
-    {0, "svg", NULL, OPTION_FLAG, O(svg), "the graph as a picture", NULL},
+     .doc = "whether MODEL.pack fits and what it holds; exit 1 when it doesn't", .gate = true},
+    {0, "verify-pack", NULL, OPTION_FLAG, O(verify_pack), .doc = "the same, with every byte read",
+     .gate = true},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Pictures and parts"},
+    {0, "dot", NULL, OPTION_FLAG, O(dot), .doc = "the graph for Graphviz"},
+    {0, "svg", NULL, OPTION_FLAG, O(svg), .doc = "the graph as a picture"},
     {0, "extract", "IN,..:OUT,..", OPTION_STRING, O(extract),
-     "a model of the part between these values (':OUT': from the inputs)", NULL},
-    {0, "tensor", "NAME", OPTION_STRING, O(tensor), "print a constant, or save it with -o", NULL},
-    {'o', "output", "FILE", OPTION_STRING, O(output), "write there instead of stdout", NULL},
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+     .doc = "a model of the part between these values (':OUT': from the inputs)"},
+    {0, "tensor", "NAME", OPTION_STRING, O(tensor), .doc = "print a constant, or save it with -o"},
+    {'o', "output", "FILE", OPTION_STRING, O(output), .doc = "write there instead of stdout"},
+    {0},
 };
 
 static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
     SETTINGS_RUN(inspect_options, settings),
     SETTINGS_TALK(inspect_options, settings),
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+    {0},
 };
 
 static const option_row *const groups[] = {inspect_rows, shared_rows, NULL};
@@ -458,8 +462,6 @@ static int check_usage(const inspector *x)
 {
     const inspect_options *o = &x->options;
     size_t wanted = o->supports ? 0 : o->diff ? 2 : 1;
-    if (o->markdown && (!o->supports || o->settings.json))
-        return tool_usage("--markdown is a form of --supports, without --json");
     if (count_actions(o) > 1)
         return tool_usage("one report or action at a time");
     if (x->files.count < wanted)

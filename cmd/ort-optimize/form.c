@@ -23,17 +23,8 @@ static unsigned strip_of(const char *name)
 
 int form_check(const optimize_options *o)
 {
-    for (size_t i = 0; i < o->strips.count; i++)
-        if (!strip_of(o->strips.items[i]))
-            return tool_usage("--strip: '%s' is none of docs, names, unused", o->strips.items[i]);
-    if (o->fp16 && o->bf16)
-        return tool_usage("--fp16 and --bf16 exclude each other");
-    if (o->keep_float.count && !o->fp16 && !o->bf16)
-        return tool_usage("--keep-float needs --fp16 or --bf16");
     if (o->output && !*o->output)
         return tool_usage("-o needs the name of a file, or -");
-    if (o->inline_all && o->external_data)
-        return tool_usage("--inline and --external-data exclude each other");
     if (o->pack && (!o->output || !strcmp(o->output, "-")))
         return tool_usage("--pack needs -o FILE: the pack lies beside it");
     if (o->external_data && (!o->output || !strcmp(o->output, "-")))

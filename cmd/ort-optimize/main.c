@@ -14,52 +14,63 @@
 #define O(member) offsetof(optimize_options, member)
 
 static const option_row optimize_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "What is done", NULL},
-    {'o', "output", "FILE|-", OPTION_STRING, O(output), "where the model goes", NULL},
-    {0, "passes", "LIST", OPTION_SPLIT, O(passes), "only these passes, in the table's order",
-     NULL},
-    {0, "list-passes", NULL, OPTION_FLAG, O(list_passes), "the passes with level and purpose",
-     NULL},
-    {0, "contrib", NULL, OPTION_FLAG, O(contrib), "com.microsoft operators may be written", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "What is done"},
+    {'o', "output", "FILE|-", OPTION_STRING, O(output), .doc = "where the model goes"},
+    {0, "passes", "LIST", OPTION_SPLIT, O(passes),
+     .doc = "only these passes, in the table's order"},
+    {0, "list-passes", NULL, OPTION_FLAG, O(list_passes),
+     .doc = "the passes with level and purpose"},
+    {0, "contrib", NULL, OPTION_FLAG, O(contrib), .doc = "com.microsoft operators may be written"},
     {0, "functions", "inline|keep", OPTION_STRING, O(functions),
-     "calls of the model's own functions (default: inline, where the file doesn't grow)", NULL},
+     .doc = "calls of the model's own functions (default: inline, where the file doesn't grow)",
+     .choices = "inline|keep"},
     {0, "max-growth", "FACTOR|SIZE", OPTION_STRING, O(max_growth),
-     "folding may bring the weights to this multiple, as 10x (default: 1), or add so much, as 10M",
-     NULL},
+
+     .doc = "folding may bring the weights to this multiple, as 10x (default: 1), or add so much, "
+            "as 10M"},
     {0, "make-dynamic", "INPUT[:AXIS][=NAME]", OPTION_LIST, O(dynamic),
-     "an axis (default: the first) becomes a symbolic dimension (default name: batch)", NULL},
+     .doc = "an axis (default: the first) becomes a symbolic dimension (default name: batch)"},
     {0, "opset", "N", OPTION_STRING, O(opset),
-     "for this version of ai.onnx, 7 to 28, up or down; all that can't be said in it is listed",
-     NULL},
+
+     .doc = "for this version of ai.onnx, 7 to 28, up or down; all that can't be said in it is "
+            "listed"},
     {0, "fp16", NULL, OPTION_FLAG, O(fp16),
-     "weights and what computes with them in float16; inputs and outputs stay", NULL},
-    {0, "bf16", NULL, OPTION_FLAG, O(bf16), "the same in bfloat16", NULL},
+     .doc = "weights and what computes with them in float16; inputs and outputs stay",
+     .excludes = "bf16"},
+    {0, "bf16", NULL, OPTION_FLAG, O(bf16), .doc = "the same in bfloat16"},
     {0, "keep-float", "LIST", OPTION_SPLIT, O(keep_float),
-     "operators, nodes or values that stay float", NULL},
+     .doc = "operators, nodes or values that stay float", .needs = "fp16|bf16"},
     {0, "strip", "LIST", OPTION_SPLIT, O(strips),
-     "take out docs, names (of nodes), unused (initializers, functions, imports)", NULL},
+     .doc = "take out docs, names (of nodes), unused (initializers, functions, imports)",
+     .choices = "docs|names|unused"},
     {0, "external-data", "[=FILE]", OPTION_STRING, O(external_data),
-     "weights go to a file beside the model (default: its name and .data)", NULL},
-    {0, "inline", NULL, OPTION_FLAG, O(inline_all), "all weights in the model's own file", NULL},
+     .doc = "weights go to a file beside the model (default: its name and .data)",
+     .needs = "output"},
+    {0, "inline", NULL, OPTION_FLAG, O(inline_all), .doc = "all weights in the model's own file",
+     .excludes = "external-data"},
     {0, "pack", NULL, OPTION_FLAG, O(pack),
-     "OUT.pack beside OUT: weights packed for this machine's kernel tier, for a quick start", NULL},
-    {0, "", NULL, OPTION_GROUP, 0, "Verification", NULL},
+
+     .doc = "OUT.pack beside OUT: weights packed for this machine's kernel tier, for a quick start",
+     .needs = "output"},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Verification"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     "samples to verify with: one set per file or folder", NULL},
-    {0, "random", "SEED", OPTION_STRING, O(random), "seed of made-up inputs (default: 1)", NULL},
+     .doc = "samples to verify with: one set per file or folder"},
+    {0, "random", "SEED", OPTION_STRING, O(random), .doc = "seed of made-up inputs (default: 1)"},
     {0, "tolerance", "X", OPTION_DOUBLE, O(tolerance),
-     "of each output, relative to its largest value (default: by level)", NULL},
-    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "longest run of a verification", NULL},
-    {0, "no-verify", NULL, OPTION_FLAG, O(no_verify), "trust the passes", NULL},
-    {0, "bisect", NULL, OPTION_FLAG, O(bisect), "name the pass that made a difference", NULL},
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+     .doc = "of each output, relative to its largest value (default: by level)"},
+    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "longest run of a verification",
+     .positive = true},
+    {0, "no-verify", NULL, OPTION_FLAG, O(no_verify), .doc = "trust the passes",
+     .excludes = "bisect|input|tolerance|timeout"},
+    {0, "bisect", NULL, OPTION_FLAG, O(bisect), .doc = "name the pass that made a difference"},
+    {0},
 };
 
 static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
     SETTINGS_RUN(optimize_options, settings),
     SETTINGS_TALK(optimize_options, settings),
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+    {0},
 };
 
 static const option_row *const groups[] = {optimize_rows, shared_rows, NULL};
@@ -108,8 +119,6 @@ static int check_options(const optimize_options *o, const string_list *files)
 {
     if (files->count != 1)
         return tool_usage(files->count ? "one MODEL at a time" : "no MODEL given");
-    if (o->functions && strcmp(o->functions, "inline") && strcmp(o->functions, "keep"))
-        return tool_usage("--functions: '%s' is none of inline, keep", o->functions);
     if (o->settings.level_number == 0 && !o->passes.count && o->functions &&
         !strcmp(o->functions, "inline"))
         return tool_usage("--functions inline needs a level above 0, or --passes");
@@ -117,8 +126,6 @@ static int check_options(const optimize_options *o, const string_list *files)
         return tool_usage("--level 3 is for sessions: a file holds at most level 2");
     if (o->settings.json && o->output && !strcmp(o->output, "-"))
         return tool_usage("the model and the JSON report can't both go to stdout");
-    if (o->no_verify && (o->bisect || o->inputs.count))
-        return tool_usage("--no-verify excludes --bisect and -i");
     return form_check(o);
 }
 

@@ -13,32 +13,37 @@
 #define O(member) offsetof(profile_options, member)
 
 static const option_row profile_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Inputs and runs", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Inputs and runs"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N", NULL},
+     .doc = "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N",
+     .key = '='},
     {0, "random", "SEED", OPTION_STRING, O(random),
-     "made-up values for inputs without one (the default when no input is given: 1)", NULL},
-    {0, "repeat", "N", OPTION_INT, O(repeat), "measure N runs", NULL},
-    {0, "warmup", "N", OPTION_INT, O(warmup), "runs after the first and before (default 2)", NULL},
-    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), "measure for S seconds (default 1)", NULL},
-    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "stop a run after S seconds (exit 4)", NULL},
-    {0, "", NULL, OPTION_GROUP, 0, "Reports", NULL},
+     .doc = "made-up values for inputs without one (the default when no input is given: 1)"},
+    {0, "repeat", "N", OPTION_INT, O(repeat), .doc = "measure N runs", .positive = true},
+    {0, "warmup", "N", OPTION_INT, O(warmup), .doc = "runs after the first and before (default 2)"},
+    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), .doc = "measure for S seconds (default 1)",
+     .positive = true},
+    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "stop a run after S seconds (exit 4)",
+     .positive = true},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports"},
     {'o', "output", "FILE", OPTION_STRING, O(trace),
-     "write the trace there (chrome://tracing, ui.perfetto.dev); '-' is stdout", NULL},
-    {0, "by", "op|node", OPTION_STRING, O(by), "only this table", NULL},
-    {0, "top", "N", OPTION_INT, O(top), "rows per table (0: all)", NULL},
-    {0, "cycles", NULL, OPTION_FLAG, O(cycles), "count processor cycles, where allowed", NULL},
-    {0, "no-peak", NULL, OPTION_FLAG, O(no_peak), "don't measure the machine's peak", NULL},
+     .doc = "write the trace there (chrome://tracing, ui.perfetto.dev); '-' is stdout"},
+    {0, "by", "op|node", OPTION_STRING, O(by), .doc = "only this table",
+     .choices = "op|node"},
+    {0, "top", "N", OPTION_INT, O(top), .doc = "rows per table (0: all)"},
+    {0, "cycles", NULL, OPTION_FLAG, O(cycles), .doc = "count processor cycles, where allowed"},
+    {0, "no-peak", NULL, OPTION_FLAG, O(no_peak), .doc = "don't measure the machine's peak"},
     {0, "kernels", NULL, OPTION_FLAG, O(kernels),
-     "no MODEL: single operators over shapes of well-known networks", NULL},
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+     .doc = "no MODEL: single operators over shapes of well-known networks",
+     .excludes = "output|by"},
+    {0},
 };
 
 static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
     SETTINGS_RUN(profile_options, settings),
     SETTINGS_TALK(profile_options, settings),
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+    {0},
 };
 
 static const option_row *const groups[] = {profile_rows, shared_rows, NULL};
@@ -66,16 +71,12 @@ typedef struct profiler {
 
 static int check_options(const profile_options *o, const string_list *files)
 {
-    if (o->kernels && (files->count > 0 || o->trace != NULL || o->by != NULL))
-        return tool_usage("--kernels takes no MODEL, no -o and no --by");
+    if (o->kernels && files->count > 0)
+        return tool_usage("--kernels takes no MODEL");
     if (files->count == 0 && !o->kernels)
         return tool_usage("no MODEL given");
     if (files->count > 1 && !strcmp(files->items[0], "-") && !strcmp(files->items[1], "-"))
         return tool_usage("the model and the tensors can't both come from stdin");
-    if (o->repeat < 0 || o->warmup < 0 || o->seconds < 0 || o->timeout < 0)
-        return tool_usage("--repeat, --warmup, --seconds and --timeout can't be negative");
-    if (o->by != NULL && strcmp(o->by, "op") != 0 && strcmp(o->by, "node") != 0)
-        return tool_usage("--by: '%s' is none of op, node", o->by);
     return 0;
 }
 

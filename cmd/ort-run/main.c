@@ -14,56 +14,73 @@
 #define UNSET (-1.0) /* a tolerance that nobody gave */
 #define UNSET_WARMUP INT64_MIN
 
+/* A comparison of models takes inputs, tolerances and --json, and no other output or check. */
+#define ALONE                                                                                      \
+    "repeat|seconds|hash|expect|carry|output|count|dump|outputs|format|save-optimized|report|time"
+#define JUDGED "expect|compare|compare-levels"
+
 static const option_row run_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Inputs and outputs", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Inputs and outputs"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N", NULL},
-    {'o', "output", "[NAME=]FILE", OPTION_LIST, O(saves), "where outputs go; '-' is stdout", NULL},
+     .doc = "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N",
+     .key = '='},
+    {'o', "output", "[NAME=]FILE", OPTION_LIST, O(saves), .doc = "where outputs go; '-' is stdout"},
     {0, "outputs", "NAMES", OPTION_SPLIT, O(outputs),
-     "values to give out: any name in the graph, or argmax(NAME)", NULL},
-    {0, "format", "NAME", OPTION_STRING, O(format), "format of what -o - and streams write", NULL},
-    {0, "random", "SEED", OPTION_STRING, O(random), "made-up values for inputs without one", NULL},
+     .doc = "values to give out: any name in the graph, or argmax(NAME)"},
+    {0, "format", "NAME", OPTION_STRING, O(format), .doc = "format of what -o - and streams write",
+     .choices = "npy|npz|pb|safetensors|json|csv|raw"},
+    {0, "random", "SEED", OPTION_STRING, O(random), .doc = "made-up values for inputs without one"},
     {0, "seed", "SEED[:SKIP]", OPTION_STRING, O(seed),
-     "random operators draw from numpy's RandomState(SEED), SKIP numbers on", NULL},
+     .doc = "random operators draw from numpy's RandomState(SEED), SKIP numbers on"},
     {0, "stream", NULL, OPTION_FLAG, O(stream),
-     "read records from stdin (or FILE) to the end, one run each", NULL},
-    {0, "stack", NULL, OPTION_FLAG, O(stack), "several files are one batch", NULL},
-    {0, "dump", "GLOB", OPTION_LIST, O(dumps), "write intermediate values by name", NULL},
-    {0, "dump-dir", "DIR", OPTION_STRING, O(dump_dir), "where --dump writes (default: dump)", NULL},
-    {0, "", NULL, OPTION_GROUP, 0, "Recurrence", NULL},
+     .doc = "read records from stdin (or FILE) to the end, one run each", .excludes = "stack"},
+    {0, "stack", NULL, OPTION_FLAG, O(stack), .doc = "several files are one batch"},
+    {0, "dump", "GLOB", OPTION_LIST, O(dumps), .doc = "write intermediate values by name"},
+    {0, "dump-dir", "DIR", OPTION_STRING, O(dump_dir),
+     .doc = "where --dump writes (default: dump)",
+     .needs = "dump"},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Recurrence"},
     {0, "carry", "OUT=IN", OPTION_LIST, O(carries),
-     "feed an output back: 'present_*=past_*', 'argmax(logits)=input_ids'", NULL},
-    {0, "count", "NAME", OPTION_SPLIT, O(counts), "an input that counts positions up", NULL},
-    {0, "steps", "N", OPTION_INT, O(steps), "steps of the recurrence", NULL},
-    {0, "", NULL, OPTION_GROUP, 0, "Checks and measurements", NULL},
+     .doc = "feed an output back: 'present_*=past_*', 'argmax(logits)=input_ids'"},
+    {0, "count", "NAME", OPTION_SPLIT, O(counts), .doc = "an input that counts positions up",
+     .needs = "carry"},
+    {0, "steps", "N", OPTION_INT, O(steps), .doc = "steps of the recurrence",
+     .needs = "carry", .positive = true},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Checks and measurements"},
     {0, "expect", "FILE", OPTION_STRING, O(expect),
-     "compare with expected outputs (file or folder); exit 1 when they differ", NULL},
+     .doc = "compare with expected outputs (file or folder); exit 1 when they differ",
+     .gate = true},
     {0, "compare", "MODEL", OPTION_STRING, O(compare),
-     "run that model on the same inputs; name the first value that differs (exit 1)", NULL},
+     .doc = "run that model on the same inputs; name the first value that differs (exit 1)",
+     .excludes = "compare-levels|" ALONE, .gate = true},
     {0, "compare-levels", NULL, OPTION_FLAG, O(compare_levels),
-     "the same between level 0 and each optimization level", NULL},
+     .doc = "the same between level 0 and each optimization level",
+     .excludes = ALONE, .gate = true},
     {0, "rtol", "X", OPTION_DOUBLE, O(rtol),
-     "relative tolerance (default 1e-3, comparing models 1e-4)", NULL},
+     .doc = "relative tolerance (default 1e-3, comparing models 1e-4)", .needs = JUDGED},
     {0, "atol", "X", OPTION_DOUBLE, O(atol),
-     "absolute tolerance (default 1e-5, comparing models 0)", NULL},
-    {0, "hash", NULL, OPTION_FLAG, O(hash), "print a digest per output", NULL},
-    {0, "repeat", "N", OPTION_INT, O(repeat), "time N runs", NULL},
-    {0, "warmup", "N", OPTION_INT, O(warmup), "untimed runs before (default 2)", NULL},
-    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), "time runs for S seconds", NULL},
-    {0, "report", "FILE", OPTION_STRING, O(report), "write the JSON report there", NULL},
-    {0, "time", NULL, OPTION_FLAG, O(time), "times of the phases and passes on stderr", NULL},
-    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), "stop a run after S seconds (exit 4)", NULL},
-    {0, "no-pack", NULL, OPTION_FLAG, O(no_pack), "leave MODEL.pack alone", NULL},
+     .doc = "absolute tolerance (default 1e-5, comparing models 0)", .needs = JUDGED},
+    {0, "hash", NULL, OPTION_FLAG, O(hash), .doc = "print a digest per output"},
+    {0, "repeat", "N", OPTION_INT, O(repeat), .doc = "time N runs", .positive = true},
+    {0, "warmup", "N", OPTION_INT, O(warmup), .doc = "untimed runs before (default 2)",
+     .needs = "repeat|seconds"},
+    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), .doc = "time runs for S seconds",
+     .positive = true},
+    {0, "report", "FILE", OPTION_STRING, O(report), .doc = "write the JSON report there"},
+    {0, "time", NULL, OPTION_FLAG, O(time), .doc = "times of the phases and passes on stderr"},
+    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "stop a run after S seconds (exit 4)",
+     .positive = true},
+    {0, "no-pack", NULL, OPTION_FLAG, O(no_pack), .doc = "leave MODEL.pack alone"},
     {0, "save-optimized", "FILE", OPTION_STRING, O(save_optimized),
-     "save the graph after the portable passes", NULL},
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+     .doc = "save the graph after the portable passes"},
+    {0},
 };
 
 static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, "Everything else", NULL},
+    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
     SETTINGS_RUN(run_options, settings),
     SETTINGS_TALK(run_options, settings),
-    {0, NULL, NULL, OPTION_GROUP, 0, NULL, NULL},
+    {0},
 };
 
 static const option_row *const groups[] = {run_rows, shared_rows, NULL};
@@ -105,17 +122,10 @@ static int check_compare(const run_options *o, const string_list *files)
 {
     if (!o->compare && !o->compare_levels)
         return 0;
-    if (o->compare && o->compare_levels)
-        return tool_usage("--compare and --compare-levels exclude each other");
     if (o->compare && !strcmp(o->compare, "-") && !strcmp(files->items[0], "-"))
         return tool_usage("only one of the models can come from stdin");
     if (o->compare_levels && o->settings.level_number == 0)
         return tool_usage("--compare-levels needs a level above 0");
-    if (measures(o) || o->hash || o->expect || o->carries.count || o->saves.count ||
-        o->counts.count || o->dumps.count || o->outputs.count || o->format || o->save_optimized ||
-        o->report || o->time)
-        return tool_usage("a comparison of models takes inputs, --rtol, --atol, --json and no "
-                          "other output or check");
     return 0;
 }
 
@@ -131,18 +141,6 @@ static bool uses_stdout(const run_options *o)
     return o->saves.count == 0 || reports(o) || o->time;
 }
 
-/* Options that would do nothing without another one. */
-static int check_company(const run_options *o)
-{
-    if (o->steps > 0 && o->carries.count == 0)
-        return tool_usage("--steps needs --carry OUT=IN");
-    if (o->dump_dir != NULL && o->dumps.count == 0)
-        return tool_usage("--dump-dir needs --dump GLOB");
-    if (o->warmup != UNSET_WARMUP && !measures(o))
-        return tool_usage("--warmup needs --repeat N or --seconds S");
-    return 0;
-}
-
 static int check_options(const run_options *o, const string_list *files)
 {
     if (files->count == 0)
@@ -152,21 +150,12 @@ static int check_options(const run_options *o, const string_list *files)
         return tool_usage("the model and the tensors can't both come from stdin");
     if (strcmp(files->items[0], "-") == 0 && o->stream && files->count == 1)
         return tool_usage("the model and the stream can't both come from stdin");
-    if (o->repeat < 0 || (o->warmup < 0 && o->warmup != UNSET_WARMUP) || o->steps < 0 ||
-        o->seconds < 0 || o->timeout < 0)
-        return tool_usage("--repeat, --warmup, --steps, --seconds and --timeout can't be negative");
     if (o->save_optimized && !strcmp(o->save_optimized, "-") && uses_stdout(o))
         return tool_usage("--save-optimized - leaves stdout to the model: name a file for it, or "
                           "-o FILE for the outputs and no report");
-    if (o->stream && o->stack)
-        return tool_usage("--stream and --stack exclude each other");
-    if (o->format != NULL && ort_format_parse(o->format) == ORT_FORMAT_COUNT)
-        return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, raw",
-                          o->format);
-    if ((o->rtol < 0 && o->rtol != UNSET) || (o->atol < 0 && o->atol != UNSET))
-        return tool_usage("--rtol and --atol can't be negative");
-    int status = check_compare(o, files);
-    return status != 0 ? status : check_company(o);
+    if (o->format != NULL && o->saves.count == 0 && reports(o))
+        return tool_usage("--format needs -o: a report goes to stdout, no tensors");
+    return check_compare(o, files);
 }
 
 static int64_t warmup_runs(const run_options *o)

@@ -36,7 +36,7 @@ digits=$MODELS_DIR/digits.onnx
         fails 2 "--tolerance: '.*' is not a number" \
             ort-optimize "$digits" --tolerance "$value" -o out.onnx
     done
-    fails 2 "--timeout: '-1' is not a number of 0 or more" ort-optimize "$digits" --timeout -1
+    fails 2 "--timeout: '-1' is not a number above 0" ort-optimize "$digits" --timeout -1
     fails 2 "--passes: '' names nothing" ort-optimize "$digits" --passes "" -o out.onnx
     fails 2 "--strip: ',' names nothing" ort-optimize "$digits" --strip , -o out.onnx
     fails 2 "-o needs the name of a file" ort-optimize "$digits" -o ""

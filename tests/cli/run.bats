@@ -68,7 +68,7 @@ END
     fails 2 "--dump-dir needs --dump GLOB" ort-run "${add[@]}" --dump-dir seen
     fails 2 "--warmup needs --repeat N or --seconds S" ort-run "${add[@]}" --warmup 3
     fails 2 "--warmup needs --repeat N or --seconds S" ort-run "${add[@]}" --warmup 0 --json
-    fails 2 "can't be negative" ort-run "${add[@]}" --repeat 1 --warmup -1
+    fails 2 "--warmup: '-1' is not a whole number of 0 or more" ort-run "${add[@]}" --repeat 1 --warmup -1
     fails 2 "--steps needs --carry OUT=IN" ort-run "${add[@]}" --steps 3
     works ort-run "${add[@]}" --repeat 2 --warmup 0
     works ort-run "${add[@]}" --seconds 0.01 --warmup 3

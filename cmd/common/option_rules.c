@@ -1,0 +1,202 @@
+/* option_rules.c - holds what option rows say of every use: choices, company, given twice. */
+#include "common/option_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_ROOM = 80 };
+
+/* As people type it: "-o", "--strict". */
+static const char *short_name(const option_row *row, char name[NAME_ROOM])
+{
+    if (row->letter != 0)
+        snprintf(name, NAME_ROOM, "-%c", row->letter);
+    else
+        snprintf(name, NAME_ROOM, "--%s", row->name);
+    return name;
+}
+
+/* ---- lists of words, "a|b|c" */
+
+/* The next word: its length, 0 behind the last; *at is moved behind it. */
+static size_t next_word(const char **at, const char **word)
+{
+    *word = *at;
+    size_t length = strcspn(*at, "|");
+    *at += length + ((*at)[length] == '|');
+    return length;
+}
+
+static bool is_word(const char *word, size_t length, const char *text)
+{
+    return strlen(text) == length && strncmp(word, text, length) == 0;
+}
+
+static int check_choice(const option_row *row, const char *value, size_t length)
+{
+    const char *at = row->choices, *word;
+    char list[400] = "";
+    for (size_t n; (n = next_word(&at, &word)) > 0;) {
+        if (n == length && strncmp(word, value, n) == 0)
+            return 0;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.*s", *list ? ", " : "",
+                 (int)n, word);
+    }
+    return tool_usage("--%s: '%.*s' is none of %s", row->name, (int)length, value, list);
+}
+
+static int check_choices(const option_row *row, const char *value)
+{
+    if (row->kind != OPTION_SPLIT)
+        return check_choice(row, value, strlen(value));
+    int status = 0;
+    for (size_t n; *value != '\0' && status == 0; value += n + (value[n] == ',')) {
+        n = strcspn(value, ",");
+        status = n > 0 ? check_choice(row, value, n) : 0;
+    }
+    return status;
+}
+
+/* ---- given twice */
+
+static bool takes_each(const option_row *row)
+{
+    return row->kind == OPTION_FLAG || row->kind == OPTION_COUNT || row->kind == OPTION_LIST ||
+           row->kind == OPTION_SPLIT || row->kind == OPTION_CALL;
+}
+
+/* An earlier item of the list that gives the same name something else, or NULL. */
+static const char *earlier(const option_uses *uses, int i, const char *value, size_t name)
+{
+    const string_list *items = &uses->items[i];
+    for (size_t k = 0; k < items->count; k++)
+        if (strncmp(items->items[k], value, name + 1) == 0 && strcmp(items->items[k], value) != 0)
+            return items->items[k];
+    return NULL;
+}
+
+/* NAME=FILE; a file whose own name holds the character is no such item. */
+static int check_key(option_uses *uses, int i, const char *value)
+{
+    const option_row *row = uses->rows[i];
+    const char *end = row->key == ':' ? strrchr(value, row->key) : strchr(value, row->key);
+    if (end == NULL || access(value, F_OK) == 0)
+        return 0;
+    const char *other = earlier(uses, i, value, (size_t)(end - value));
+    if (other != NULL)
+        return tool_usage("--%s: '%.*s' is given twice, as %s and as %s", row->name,
+                          (int)(end - value), value, other + (end - value) + 1, end + 1);
+    string_list_add(&uses->items[i], value);
+    return 0;
+}
+
+int option_check_use(option_uses *uses, int i, const char *value)
+{
+    const option_row *row = uses->rows[i];
+    int status = row->choices != NULL ? check_choices(row, value) : 0;
+    bool one = row->again == AGAIN_REFUSED || (row->again == AGAIN_BY_KIND && !takes_each(row));
+    if (status == 0 && one && uses->given[i] && value != NULL &&
+        strcmp(value, uses->value[i]) != 0)
+        status = tool_usage("--%s is given twice, as '%s' and as '%s'", row->name, uses->value[i],
+                            value);
+    if (status == 0 && row->key != 0)
+        status = check_key(uses, i, value);
+    uses->given[i] = true;
+    uses->value[i] = value;
+    return status;
+}
+
+/* ---- company */
+
+static int index_of(const option_uses *uses, const char *word, size_t length)
+{
+    for (int i = 0; i < uses->count; i++)
+        if (is_word(word, length, uses->rows[i]->name))
+            return i;
+    return -1;
+}
+
+static int check_needs(const option_uses *uses, const option_row *row)
+{
+    const char *at = row->needs, *word;
+    char list[600] = "";
+    for (size_t n; (n = next_word(&at, &word)) > 0;) {
+        int k = index_of(uses, word, n);
+        if (k < 0)
+            continue;
+        if (uses->given[k])
+            return 0;
+        const char *argument = uses->rows[k]->argument;
+        char name[NAME_ROOM];
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s%s%s",
+                 !*list      ? ""
+                 : *at != 0 ? ", "
+                            : " or ",
+                 short_name(uses->rows[k], name), argument ? " " : "", argument ? argument : "");
+    }
+    return tool_usage("--%s needs %s", row->name, list);
+}
+
+static int check_excludes(const option_uses *uses, const option_row *row)
+{
+    const char *at = row->excludes, *word;
+    for (size_t n; (n = next_word(&at, &word)) > 0;) {
+        int k = index_of(uses, word, n);
+        char name[NAME_ROOM], other[NAME_ROOM];
+        if (k >= 0 && uses->given[k])
+            return tool_usage("%s and %s exclude each other", short_name(row, name),
+                              short_name(uses->rows[k], other));
+    }
+    return 0;
+}
+
+int option_check_company(const option_uses *uses)
+{
+    int status = 0;
+    for (int i = 0; i < uses->count && status == 0; i++)
+        if (uses->given[i] && uses->rows[i]->excludes != NULL)
+            status = check_excludes(uses, uses->rows[i]);
+    for (int i = 0; i < uses->count && status == 0; i++)
+        if (uses->given[i] && uses->rows[i]->needs != NULL)
+            status = check_needs(uses, uses->rows[i]);
+    return status;
+}
+
+void option_uses_release(option_uses *uses)
+{
+    for (int i = 0; i < uses->count; i++)
+        string_list_release(&uses->items[i]);
+}
+
+/* ---- the table, for other programs */
+
+static const char *again_name(const option_row *row)
+{
+    return row->again == AGAIN_LAST_HOLDS                     ? "last"
+           : row->again == AGAIN_REFUSED || !takes_each(row) ? "refused"
+                                                             : "each";
+}
+
+static void print_facts(const option_row *row, FILE *out)
+{
+    static const char *const kinds[] = {"flag",   "count", "string", "int",  "size",
+                                        "double", "list",  "split",  "call", "group"};
+    const char *const words[] = {row->argument, kinds[row->kind], row->choices, row->needs,
+                                 row->excludes};
+    fprintf(out, "%s\t%c", row->name, row->letter != 0 ? row->letter : '-');
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        fprintf(out, "\t%s", words[i] != NULL ? words[i] : "-");
+    fprintf(out, "\t%g\t%s\t%c\t%s\t%s\t%s\n", row->max, row->positive ? "positive" : "-",
+            row->key != 0 ? row->key : '-', again_name(row), row->gate ? "gate" : "-", row->doc);
+}
+
+void option_print_table(const option_table *table, FILE *out)
+{
+    fputs("name\tletter\targument\tkind\tchoices\tneeds\texcludes\tmax\tpositive\tkey\tagain\tgate"
+          "\tdoc\n", out);
+    for (const option_row *const *group = table->groups; *group != NULL; group++)
+        for (const option_row *row = *group; row->name != NULL; row++)
+            if (row->kind != OPTION_GROUP)
+                print_facts(row, out);
+}
