@@ -1,6 +1,8 @@
 /* whole_file.c - output files that appear whole or not at all (whole_file.h). */
 #include "common/whole_file.h"
 
+#include <string.h>
+
 #include "common/tool.h"
 
 int whole_file_open(ort_out_file *f, const char *path)
@@ -19,4 +21,13 @@ int whole_file_close(ort_out_file *f, int status)
     else if (ort_out_file_commit(f, false, &err) != ORT_OK)
         status = tool_fail(&err);
     return status;
+}
+
+char *whole_file_numbered(const char *path, size_t number)
+{
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    if (dot == NULL || (slash != NULL && dot < slash))
+        dot = path + strlen(path);
+    return number == 0 ? tool_strdup(path)
+                       : tool_printf("%.*s_%zu%s", (int)(dot - path), path, number, dot);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fit.h"
 #include "tensor_tool.h"
 
 typedef struct picture {
@@ -57,62 +58,60 @@ static int new_picture(const picture *p, ort_dtype dtype, ort_value **out)
     return ort_value_new_tensor(dtype, n, dims, out, &err) == ORT_OK ? 0 : fail(&err);
 }
 
-/* "256" or "256x320" (height x width), with an optional "+Y+X". */
-static int parse_size(const operation *op, int64_t *h, int64_t *w, int64_t *y, int64_t *x)
+static int parse_size(const operation *op, fit_size *size)
 {
-    char *end;
-    *y = *x = -1;
-    *h = strtoll(op->argument, &end, 10);
-    *w = -1;
-    if (*end == 'x')
-        *w = strtoll(end + 1, &end, 10);
-    if (*end == '+') {
-        *y = strtoll(end + 1, &end, 10);
-        if (*end == '+')
-            *x = strtoll(end + 1, &end, 10);
-    }
-    if (*end != '\0' || *h < 1 || *h > 65536 || *w == 0 || *w < -1 || *w > 65536 ||
-        (*y >= 0 && *x < 0))
-        return tool_usage("%s: '%s' is no size such as 224, 224x320 or 224x320+10+20", op->option,
-                          op->argument);
-    return 0;
+    return fit_parse_size(op->option, op->argument, size);
+}
+
+/* Every plane of `in` resized into one of `out`, by --filter. */
+static int resize_planes(const tool *t, const ort_value *in, const picture *p, ort_value *out,
+                         const picture *q)
+{
+    ort_dtype dtype = ort_value_dtype(in);
+    size_t element = (size_t)ort_dtype_bits(dtype) / 8;
+    int64_t planes = p->batch * (p->planar ? p->channels : 1);
+    int64_t channels = p->planar ? 1 : p->channels;
+    const char *filter = t->filter != NULL ? t->filter : "bilinear";
+    int status = 0;
+    if (!resample_known(filter))
+        return tool_usage("--filter: '%s' is none of nearest, box, bilinear, hamming, bicubic, "
+                          "lanczos", filter);
+    for (int64_t k = 0; k < planes && status == 0; k++)
+        status = resample((const char *)ort_value_data((ort_value *)in) +
+                              (size_t)(k * p->height * p->width * channels) * element,
+                          dtype, p->height, p->width, channels,
+                          (char *)ort_value_data(out) +
+                              (size_t)(k * q->height * q->width * channels) * element,
+                          q->height, q->width, filter);
+    return status;
+}
+
+static bool resizable(const ort_value *in, picture *p)
+{
+    return look(in, p) && (ort_value_dtype(in) == ORT_DTYPE_UINT8 ||
+                           ort_value_dtype(in) == ORT_DTYPE_FLOAT);
 }
 
 int apply_resize(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
-    int64_t h, w, y, x;
-    int status = parse_size(op, &h, &w, &y, &x);
-    ort_dtype dtype = ort_value_dtype(in);
+    fit_size size;
+    int status = parse_size(op, &size);
     if (status != 0)
         return status;
-    if (!look(in, &p) || (dtype != ORT_DTYPE_UINT8 && dtype != ORT_DTYPE_FLOAT))
+    if (!resizable(in, &p))
         return bad_value(op, in, "an image (HxW, HxWxC or CxHxW of uint8 or float)");
     q = p;
-    if (w < 0) { /* the shorter side becomes h */
-        bool tall = p.height > p.width;
-        q.width = tall ? h : (int64_t)((double)h * (double)p.width / (double)p.height);
-        q.height = tall ? (int64_t)((double)h * (double)p.height / (double)p.width) : h;
-    } else {
-        q.height = h;
-        q.width = w;
+    q.height = size.height;
+    q.width = size.width;
+    if (size.width < 0) { /* the shorter side becomes the height given */
+        double side = (double)size.height, h = (double)p.height, w = (double)p.width;
+        q.width = h > w ? size.height : (int64_t)(side * w / h);
+        q.height = h > w ? (int64_t)(side * h / w) : size.height;
     }
-    const char *filter = t->filter != NULL ? t->filter : "bilinear";
-    if (!resample_known(filter))
-        return tool_usage("--filter: '%s' is none of nearest, box, bilinear, hamming, bicubic, "
-                          "lanczos", filter);
-    if ((status = new_picture(&q, dtype, out)) != 0)
+    if ((status = new_picture(&q, ort_value_dtype(in), out)) != 0)
         return status;
-    size_t element = (size_t)ort_dtype_bits(dtype) / 8;
-    int64_t planes = p.batch * (p.planar ? p.channels : 1), channels = p.planar ? 1 : p.channels;
-    for (int64_t k = 0; k < planes && status == 0; k++)
-        status = resample((const char *)ort_value_data((ort_value *)in) +
-                              (size_t)(k * p.height * p.width * channels) * element,
-                          dtype, p.height, p.width, channels,
-                          (char *)ort_value_data(*out) +
-                              (size_t)(k * q.height * q.width * channels) * element,
-                          q.height, q.width, filter);
-    return status;
+    return resize_planes(t, in, &p, *out, &q);
 }
 
 /* Copy the overlap of `in` placed at (top, left) of `out`. */
@@ -139,16 +138,17 @@ static void place(const ort_value *in, const picture *p, ort_value *out, const p
 int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
-    int64_t h, w, y, x;
-    int status = parse_size(op, &h, &w, &y, &x);
+    fit_size size;
+    int status = parse_size(op, &size);
+    int64_t y = size.top, x = size.left;
     (void)t;
     if (status != 0)
         return status;
     if (!look(in, &p))
         return bad_value(op, in, "an image");
     q = p;
-    q.height = h;
-    q.width = w < 0 ? h : w;
+    q.height = size.height;
+    q.width = size.width < 0 ? size.height : size.width;
     if (y < 0) { /* the centre; smaller images are padded with zeros, as torchvision does */
         y = (int64_t)nearbyint((double)(p.height - q.height) / 2);
         x = (int64_t)nearbyint((double)(p.width - q.width) / 2);
@@ -161,27 +161,64 @@ int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **ou
     return 0;
 }
 
+/* A canvas of the size of `q`, in the colour of --fill. */
+static int new_canvas(const tool *t, const picture *q, ort_dtype dtype, ort_value **out)
+{
+    double fill = 0;
+    if (t->fill != NULL && option_parse_double("--fill", t->fill, &fill) != 0)
+        return EXIT_USAGE;
+    int status = new_picture(q, dtype, out);
+    for (int64_t i = 0; status == 0 && fill != 0 && i < ort_value_count(*out); i++)
+        ort_value_set_double(*out, i, fill);
+    return status;
+}
+
 int apply_pad(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
-    int64_t h, w, y, x;
-    double fill = 0;
-    int status = parse_size(op, &h, &w, &y, &x);
+    fit_size size;
+    int status = parse_size(op, &size);
     if (status != 0)
         return status;
-    if (!look(in, &p) || p.height > h || p.width > (w < 0 ? h : w))
+    int64_t width = size.width < 0 ? size.height : size.width;
+    if (!look(in, &p) || p.height > size.height || p.width > width)
         return bad_value(op, in, "an image that is not larger");
-    if (t->fill != NULL && option_parse_double("--fill", t->fill, &fill) != 0)
-        return EXIT_USAGE;
     q = p;
-    q.height = h;
-    q.width = w < 0 ? h : w;
-    if ((status = new_picture(&q, ort_value_dtype(in), out)) != 0)
+    q.height = size.height;
+    q.width = width;
+    if ((status = new_canvas(t, &q, ort_value_dtype(in), out)) != 0)
         return status;
-    for (int64_t i = 0; fill != 0 && i < ort_value_count(*out); i++)
-        ort_value_set_double(*out, i, fill);
-    place(in, &p, *out, &q, y < 0 ? 0 : y, x < 0 ? 0 : x);
+    place(in, &p, *out, &q, size.top < 0 ? 0 : size.top, size.left < 0 ? 0 : size.left);
     return 0;
+}
+
+int apply_letterbox(tool *t, const operation *op, const ort_value *in, ort_value **out)
+{
+    picture p, q, inner;
+    fit_size size;
+    fit f;
+    ort_value *small = NULL;
+    int status = parse_size(op, &size);
+    if (status != 0)
+        return status;
+    if (!resizable(in, &p))
+        return bad_value(op, in, "an image (HxW, HxWxC or CxHxW of uint8 or float)");
+    if (!fit_plan(&f, p.height, p.width, &size, true))
+        return bad_value(op, in, "a place inside the canvas");
+    inner = q = p;
+    inner.height = f.scaled_height;
+    inner.width = f.scaled_width;
+    q.height = f.canvas_height;
+    q.width = f.canvas_width;
+    status = new_picture(&inner, ort_value_dtype(in), &small);
+    if (status == 0)
+        status = resize_planes(t, in, &p, small, &inner);
+    if (status == 0)
+        status = new_canvas(t, &q, ort_value_dtype(in), out);
+    if (status == 0)
+        place(small, &inner, *out, &q, f.top, f.left);
+    ort_value_free(small);
+    return status;
 }
 
 /* Change between channels first and last, and the batch dimension. */

@@ -3,43 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/labels.h"
 #include "tensor_tool.h"
-
-/* ---- labels */
-
-typedef struct label_list {
-    char **line;
-    size_t count;
-} label_list;
-
-static int load_labels(const char *path, label_list *labels)
-{
-    FILE *file = fopen(path, "r");
-    char *line = NULL;
-    size_t size = 0;
-    ssize_t length;
-    if (file == NULL) {
-        return tool_error(ORT_ERROR_IO, "%s: can't be opened", path);
-    }
-    while ((length = getline(&line, &size, file)) >= 0) {
-        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-            length--;
-        labels->line = realloc(labels->line, (labels->count + 1) * sizeof *labels->line);
-        if (labels->line == NULL)
-            tool_alloc(SIZE_MAX / 2);
-        labels->line[labels->count++] = tool_strndup(line, (size_t)length);
-    }
-    free(line);
-    fclose(file);
-    return 0;
-}
-
-static void free_labels(label_list *labels)
-{
-    for (size_t i = 0; i < labels->count; i++)
-        free(labels->line[i]);
-    free(labels->line);
-}
 
 /* ---- top */
 
@@ -57,7 +22,7 @@ static int by_score(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static int print_tensor_top(const tool *t, const ort_value *v, const label_list *labels)
+static int print_tensor_top(const tool *t, const ort_value *v, const string_list *labels)
 {
     int rank = ort_value_rank(v);
     int64_t classes = rank > 0 ? ort_value_dims(v)[rank - 1] : 1;
@@ -72,7 +37,7 @@ static int print_tensor_top(const tool *t, const ort_value *v, const label_list 
                 printf("%" PRId64 "\t", r);
             printf("%" PRId64 "\t%.6g", list[k].index, list[k].score);
             if ((size_t)list[k].index < labels->count)
-                printf("\t%s", labels->line[list[k].index]);
+                printf("\t%s", labels->items[list[k].index]);
             putchar('\n');
         }
     }
@@ -117,19 +82,18 @@ static int print_map_top(const tool *t, const ort_value *v)
 
 int judge_top(tool *t, const char *name, const ort_value *value)
 {
-    label_list labels = {0};
-    int status = 0;
+    string_list labels = {0};
+    int status;
     (void)name;
     if (ort_value_get_kind(value) == ORT_VALUE_SEQUENCE)
         return print_map_top(t, value);
     if (ort_value_get_kind(value) != ORT_VALUE_TENSOR ||
         ort_value_dtype(value) == ORT_DTYPE_STRING)
         return bad_value(&(operation){.option = "--top"}, value, "scores");
-    if (t->labels != NULL)
-        status = load_labels(t->labels, &labels);
+    status = labels_load(t->labels, &labels);
     if (status == 0)
         status = print_tensor_top(t, value, &labels);
-    free_labels(&labels);
+    string_list_release(&labels);
     return status;
 }
 

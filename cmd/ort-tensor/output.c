@@ -59,16 +59,6 @@ static int write_bytes(const ort_tensors *record, FILE *out)
     return ferror(out) ? EXIT_DATA : 0;
 }
 
-/* "digits.png" becomes "digits_3.png" for the fourth record. */
-static char *numbered(const char *path, size_t number)
-{
-    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-    if (dot == NULL || (slash != NULL && dot < slash))
-        dot = path + strlen(path);
-    return number == 0 ? tool_strdup(path)
-                       : tool_printf("%.*s_%zu%s", (int)(dot - path), path, number, dot);
-}
-
 static int save(const char *path, const ort_tensors *record, const ort_write_options *options)
 {
     ort_error err = {0};
@@ -117,7 +107,7 @@ int output_record(tool *t, const ort_tensors *record)
             status = to_stdout(t, record);
             continue;
         }
-        char *name = numbered(path, t->records);
+        char *name = whole_file_numbered(path, t->records);
         ort_write_options options = options_for(t, path);
         bool text = t->bytes && t->format == NULL && ort_format_of_path(path) == ORT_FORMAT_AUTO;
         status = text ? save_bytes(name, record) : save(name, record, &options);

@@ -52,8 +52,8 @@ int parse_numbers(const char *option, const char *text, double *out, int capacit
 int fail(const ort_error *err);
 
 /* ---- image.c: values of HxW, HxWxC, NxHxWxC (uint8) or CxHxW, NxCxHxW (float) */
-operation_fn apply_resize, apply_crop, apply_pad, apply_layout, apply_normalize, apply_scale,
-    apply_gray, apply_bgr;
+operation_fn apply_resize, apply_crop, apply_pad, apply_letterbox, apply_layout,
+    apply_normalize, apply_scale, apply_gray, apply_bgr;
 /* What image formats store: HxWxC uint8 from any of the above. */
 int to_image(const ort_value *in, ort_value **out);
 

@@ -35,6 +35,7 @@ for part in "$@"; do
         want bats "command -v bats" "runs the command-line tests"
         want g++ "command -v g++" "shows that the header compiles as C++"
         want groff "command -v groff" "shows that the manual pages format without a warning"
+        want libcairo2 "ldconfig -p | grep -q libcairo.so.2" "draws boxes, masks and curves"
         want locales "test -d /usr/share/i18n/locales" "shows that numbers don't follow the locale"
         want python3 "command -v python3" "makes test data and runs the lint"
         want python3-venv "python3 -c 'import venv, ensurepip'" "a place for the pinned Python packages"
