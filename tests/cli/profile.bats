@@ -82,7 +82,7 @@ assert eval(sys.argv[2]), (sys.argv[2], r)" "$1" "$2"
 @test "usage errors" {
     fails 2 'no MODEL' ort-profile
     fails 2 "none of op, node" ort-profile "$FX/add.onnx" --by size
-    fails 2 "negative" ort-profile "$FX/add.onnx" --repeat -1
+    fails 2 "not a whole number of 1 or more" ort-profile "$FX/add.onnx" --repeat -1
     fails 2 "no input 'nope'" ort-profile "$FX/add.onnx" -i nope="$FX/x.npy"
     fails 3 "add.onnx|none.onnx" ort-profile none.onnx
     fails 5 "can't create" ort-profile "$FX/add.onnx" --repeat 1 --no-peak -o no/such/trace.json
