@@ -279,6 +279,15 @@ static int add_random(feed *f, ort_value **inputs)
     return status;
 }
 
+/* The same values in every run: they are made up once. */
+static int fill(feed *f, ort_value **inputs)
+{
+    bool missing = false;
+    for (size_t i = 0; i < f->count; i++)
+        missing = missing || (inputs[i] == NULL && !ort_session_input_optional(f->session, i));
+    return f->random && missing ? add_random(f, inputs) : 0;
+}
+
 int feed_next(feed *f, ort_value **inputs, bool *end)
 {
     ort_error err = {0};
@@ -299,17 +308,18 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
         *end = f->done = f->record == NULL;
         if (!f->done)
             status = assign(f, f->record, f->label, inputs);
-        return status;
+        return status == 0 && !f->done ? fill(f, inputs) : status;
     }
     if (f->files.count > 0) {
         const char *path = f->files.items[f->next_file++];
         f->done = f->next_file == f->files.count;
         if ((status = load(path, &f->record)) != 0)
             return status;
-        return assign(f, f->record, path, inputs);
+        status = assign(f, f->record, path, inputs);
+        return status == 0 ? fill(f, inputs) : status;
     }
     f->done = f->once;
-    return f->random ? add_random(f, inputs) : 0;
+    return fill(f, inputs);
 }
 
 void feed_close(feed *f)

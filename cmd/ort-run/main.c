@@ -7,12 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/progress.h"
 #include "run.h"
 
 #define O(member) offsetof(run_options, member)
 #define UNSET (-1.0) /* a tolerance that nobody gave */
-#define UNSET_WARMUP INT64_MIN
 
 /* A comparison of models takes inputs, tolerances and --json, and no other output or check. */
 #define ALONE                                                                                      \
@@ -47,7 +45,7 @@ static const option_row run_rows[] = {
     {0, "steps", "N", OPTION_INT, O(steps), .doc = "steps of the recurrence",
      .needs = "carry", .positive = true},
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Checks and measurements"},
-    {0, "expect", "FILE", OPTION_STRING, O(expect),
+    {0, "expect", "FILE", OPTION_LIST, O(expect),
      .doc = "compare with expected outputs (file or folder); exit 1 when they differ",
      .gate = true},
     {0, "compare", "MODEL", OPTION_STRING, O(compare),
@@ -96,28 +94,6 @@ static const option_table table = {
     "  ort-run net.onnx -i test_data_set_0 --expect test_data_set_0\n",
 };
 
-typedef struct runner {
-    run_options options;
-    ort_run_options how; /* of every run */
-    ort_env *env;
-    ort_model *model;
-    ort_session *session;
-    const char *model_path;
-    feed feed;
-    carry carry;
-    sink sink;
-    timing timing;
-    size_t inputs, outputs;
-    ort_value **in, **out;
-    bool ran; /* there are outputs to report on */
-} runner;
-
-static bool measures(const run_options *o) { return o->repeat > 0 || o->seconds > 0; }
-static bool reports(const run_options *o)
-{
-    return measures(o) || o->hash || o->expect != NULL || o->settings.json;
-}
-
 static int check_compare(const run_options *o, const string_list *files)
 {
     if (!o->compare && !o->compare_levels)
@@ -141,26 +117,41 @@ static bool uses_stdout(const run_options *o)
     return o->saves.count == 0 || reports(o) || o->time;
 }
 
+static size_t count_dashes(const string_list *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t length = strlen(list->items[i]);
+        count += strcmp(list->items[i], "-") == 0 ||
+                 (length > 1 && strcmp(list->items[i] + length - 2, "=-") == 0);
+    }
+    return count;
+}
+
+/* Model, inputs, stream, expected outputs: one of them at most. */
+static int check_stdin(const run_options *o, const string_list *files)
+{
+    bool streams = o->stream && files->count == 1;
+    if (count_dashes(files) + count_dashes(&o->inputs) + count_dashes(&o->expect) + streams <= 1)
+        return 0;
+    return tool_usage(!strcmp(files->items[0], "-")
+                          ? "the model and the tensors can't both come from stdin"
+                          : "inputs and expected outputs can't both come from stdin");
+}
+
 static int check_options(const run_options *o, const string_list *files)
 {
     if (files->count == 0)
         return tool_usage("no MODEL given");
-    if (strcmp(files->items[0], "-") == 0 &&
-        (files->count > 1 && strcmp(files->items[1], "-") == 0))
-        return tool_usage("the model and the tensors can't both come from stdin");
-    if (strcmp(files->items[0], "-") == 0 && o->stream && files->count == 1)
-        return tool_usage("the model and the stream can't both come from stdin");
+    int status = check_stdin(o, files);
+    if (status != 0)
+        return status;
     if (o->save_optimized && !strcmp(o->save_optimized, "-") && uses_stdout(o))
         return tool_usage("--save-optimized - leaves stdout to the model: name a file for it, or "
                           "-o FILE for the outputs and no report");
     if (o->format != NULL && o->saves.count == 0 && reports(o))
         return tool_usage("--format needs -o: a report goes to stdout, no tensors");
     return check_compare(o, files);
-}
-
-static int64_t warmup_runs(const run_options *o)
-{
-    return o->warmup != UNSET_WARMUP ? o->warmup : 2;
 }
 
 /* --seed and --timeout, as the library takes them. */
@@ -263,200 +254,48 @@ static int make_session(runner *r)
     return status == 0 && o->save_optimized != NULL ? save_optimized(r) : status;
 }
 
-/* Outputs of a recurrence belong to its binding. */
-static void drop_outputs(runner *r)
+static int write_file_report(const run_report *report)
 {
-    for (size_t i = 0; i < r->outputs; i++) {
-        if (r->carry.binding == NULL)
-            ort_value_free(r->out[i]);
-        r->out[i] = NULL;
-    }
-}
-
-/* Those that somebody reads: a state that grows in place is copied for that. */
-static void borrow_outputs(runner *r)
-{
-    const run_options *o = &r->options;
-    bool all = o->expect != NULL || o->hash || o->report != NULL || o->settings.json;
-    for (size_t i = 0; r->carry.binding != NULL && i < r->outputs; i++)
-        if (all || sink_wants(&r->sink, i) || carry_reads(&r->carry, r->session, i))
-            r->out[i] = ort_binding_output(r->carry.binding, i);
-}
-
-static int run_once(runner *r, size_t index, bool many)
-{
-    ort_error err = {0};
-    dump d;
-    int status = dump_open(&d, &r->options, index, many);
-    ort_run_options options = r->how;
-    if (d.index != NULL) {
-        options.on_value = dump_value;
-        options.callback_arg = &d;
-    }
-    drop_outputs(r);
-    if (status == 0) {
-        ort_binding *binding = r->carry.binding;
-        double begin = tool_now_ms();
-        if ((binding != NULL ? ort_binding_run(binding, &options, &err)
-                             : ort_session_run(r->session, r->in, r->out, &options, &err)) !=
-            ORT_OK)
-            status = tool_fail_in(r->model_path, &err);
-        else if (index == 0)
-            r->timing.first_ms = tool_now_ms() - begin;
-    }
-    r->ran = status == 0;
-    if (status == 0)
-        borrow_outputs(r);
-    int closed = dump_close(&d);
-    return status != 0 ? status : closed;
-}
-
-static int one_step(runner *r, size_t index, bool many)
-{
-    int status = carry_before(&r->carry, r->session, r->in);
-    if (status == 0)
-        status = run_once(r, index, many);
-    if (status == 0)
-        status = carry_after(&r->carry, r->session, r->out);
-    if (status == 0)
-        status = sink_write(&r->sink, r->out);
-    return status;
-}
-
-static int all_runs(runner *r)
-{
-    const run_options *o = &r->options;
-    bool many = o->stream || r->feed.files.count > 1 || o->steps > 1, end = false;
-    size_t index = 0;
-    progress p;
-    int status = 0;
-    progress_begin(&p, "runs", o->settings.no_progress || o->settings.quiet);
-    while (status == 0) {
-        status = feed_next(&r->feed, r->in, &end);
-        if (status != 0 || end)
-            break;
-        int64_t steps = o->steps > 0 ? o->steps : 1;
-        for (int64_t s = 0; s < steps && status == 0; s++) {
-            status = one_step(r, index++, many);
-            progress_step(&p, index, o->steps > 0 ? (uint64_t)o->steps : r->feed.files.count);
-        }
-    }
-    progress_end(&p);
-    return status;
-}
-
-/* One more step of the recurrence, of which the run alone is timed. */
-static int measure_step(runner *r, double *ms)
-{
-    ort_error err = {0};
-    int status = carry_before(&r->carry, r->session, r->in);
-    double begin = tool_now_ms();
-    if (status == 0 && ort_binding_run(r->carry.binding, &r->how, &err) != ORT_OK)
-        status = tool_fail_in(r->model_path, &err);
-    *ms = tool_now_ms() - begin;
-    if (status != 0)
-        return status;
-    borrow_outputs(r);
-    return carry_after(&r->carry, r->session, r->out);
-}
-
-static int measure_steps(runner *r)
-{
-    const run_options *o = &r->options;
-    double ms = 0, start = 0;
-    int status = 0;
-    for (int64_t i = -warmup_runs(o); status == 0; i++) {
-        if (i == 0)
-            start = tool_now_ms();
-        status = measure_step(r, &ms);
-        if (status == 0 && i >= 0)
-            timing_add(&r->timing, ms);
-        if ((o->repeat > 0 && i + 1 >= o->repeat) ||
-            (i >= 0 && o->seconds > 0 && tool_now_ms() - start >= o->seconds * 1e3))
-            break;
-    }
-    return status;
-}
-
-/* Timed runs through a binding: the steady state allocates nothing. */
-static int measure(runner *r)
-{
-    const run_options *o = &r->options;
-    ort_binding *binding = NULL;
-    ort_error err = {0};
-    if (ort_binding_new(r->session, &binding, &err) != ORT_OK)
-        return tool_fail(&err);
-    for (size_t i = 0; i < r->inputs; i++)
-        if (r->in[i] != NULL &&
-            ort_binding_set_input(binding, ort_session_input_name(r->session, i), r->in[i], &err) !=
-                ORT_OK)
-            goto fail;
-    for (int64_t i = 0; i < warmup_runs(o); i++)
-        if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
-            goto fail;
-    double start = tool_now_ms();
-    for (int64_t i = 0; o->repeat > 0 ? i < o->repeat : true; i++) {
-        double begin = tool_now_ms();
-        if (ort_binding_run(binding, &r->how, &err) != ORT_OK)
-            goto fail;
-        double end = tool_now_ms();
-        timing_add(&r->timing, end - begin);
-        if (o->seconds > 0 && end - start >= o->seconds * 1e3)
-            break;
-    }
-    ort_binding_free(binding);
-    return 0;
-fail:
-    ort_binding_free(binding);
-    return tool_fail(&err);
-}
-
-static int write_file_report(const runner *r, const char *verdicts)
-{
-    run_options as_json = r->options;
+    run_options as_json = *report->options;
+    run_report copy = *report;
     ort_out_file file;
     int status = whole_file_open(&file, as_json.report);
     if (status != 0)
         return status;
     as_json.settings.json = true;
-    report_print(&as_json, r->env, r->model_path, r->session, &r->timing, r->out, verdicts,
-                 file.stream);
+    copy.options = &as_json;
+    report_print(&copy, file.stream);
     return whole_file_close(&file, 0);
 }
 
-/* Verdicts on expected tensors and digests are lines, or members of the JSON report. */
 static int write_report(runner *r)
 {
     const run_options *o = &r->options;
-    FILE *talk = r->sink.to_stdout ? stderr : stdout;
-    bool lines = !o->settings.json || o->report != NULL;
-    char *verdicts = NULL;
-    size_t bytes = 0;
     int status = 0;
-    if (o->expect != NULL) {
-        FILE *list = open_memstream(&verdicts, &bytes);
-        if (list == NULL)
-            return tool_error(ORT_ERROR_MEMORY, "out of memory");
-        status = report_expect(o, r->session, r->out, lines ? talk : NULL, list);
-        fclose(list);
-    }
-    if (o->hash && lines && (status == 0 || status == EXIT_GATE)) {
-        int hashed = report_hash(&r->sink, r->out, talk);
-        status = status != 0 ? status : hashed;
-    }
-    if (status != 0 && status != EXIT_GATE) {
-        free(verdicts);
-        return status;
-    }
-    int written = 0;
+    if (r->outputs_list != NULL)
+        fflush(r->outputs_list);
+    const run_report report = {o, r->env, r->model_path, &r->timing, &r->expect, r->output_text,
+                               r->records};
     if (o->report != NULL)
-        written = write_file_report(r, verdicts);
+        status = write_file_report(&report);
     else if (measures(o) || o->settings.json)
-        report_print(o, r->env, r->model_path, r->session, &r->timing, r->out, verdicts, talk);
-    free(verdicts);
+        report_print(&report, run_talk(r));
     if (o->time)
         report_phases(r->session, &r->timing, &r->carry, stderr);
-    return written != 0 ? written : status;
+    return status;
+}
+
+/* What runs tell of their outputs goes where the report is made from. */
+static int open_report(runner *r)
+{
+    const run_options *o = &r->options;
+    int status = expect_open(&r->expect, o, r->session, &r->sink);
+    if (status == 0 && (o->settings.json || o->report != NULL)) {
+        r->outputs_list = open_memstream(&r->output_text, &r->output_bytes);
+        if (r->outputs_list == NULL)
+            status = tool_error(ORT_ERROR_MEMORY, "out of memory");
+    }
+    return status;
 }
 
 static int run(runner *r, const string_list *files)
@@ -482,13 +321,16 @@ static int run(runner *r, const string_list *files)
     if (status == 0)
         status = sink_open(&r->sink, o, r->session, many, reports(o));
     if (status == 0)
-        status = all_runs(r);
+        status = open_report(r);
+    if (status == 0)
+        status = run_records(r);
+    int verdict = status == 0 ? expect_finish(&r->expect) : 0;
+    if (verdict != EXIT_GATE)
+        status = status != 0 ? status : verdict;
     int closed = sink_close(&r->sink, status == 0);
-    if (status == 0 && closed == 0 && measures(o))
-        status = r->carry.binding != NULL ? measure_steps(r) : measure(r);
-    if (status == 0 && closed == 0 && r->ran)
+    if (status == 0 && closed == 0 && r->records > 0)
         status = write_report(r);
-    return status != 0 ? status : closed;
+    return status != 0 ? status : closed != 0 ? closed : verdict;
 }
 
 int main(int argc, char **argv)
@@ -512,6 +354,10 @@ int main(int argc, char **argv)
         r.model_path = files.items[0];
         status = run(&r, &files);
         drop_outputs(&r);
+        expect_close(&r.expect);
+        if (r.outputs_list != NULL)
+            fclose(r.outputs_list);
+        free(r.output_text);
         carry_close(&r.carry);
         sink_release(&r.sink);
         feed_close(&r.feed);

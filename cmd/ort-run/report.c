@@ -1,9 +1,8 @@
-/* report.c - latency report, digests, phase times, comparison with expected tensors. */
+/* report.c - latency report, digests, phase times; JSON of what each record gave. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "run.h"
 
@@ -81,34 +80,45 @@ static const char *kind_name(const ort_value *value)
     return "none";
 }
 
-static void print_json_outputs(FILE *out, const ort_session *session, ort_value *const *outputs)
+void report_outputs(const run_place *at, const ort_session *session, ort_value *const *outputs,
+                    FILE *list)
 {
-    fprintf(out, "  \"outputs\": [");
     for (size_t i = 0; i < ort_session_output_count(session); i++) {
-        fprintf(out, "%s\n    {\"name\": ", i > 0 ? "," : "");
-        tool_json_string(out, ort_session_output_name(session, i));
-        fprintf(out, ", \"dtype\": \"%s\", \"shape\": ", kind_name(outputs[i]));
-        print_json_dims(out, outputs[i]);
-        fprintf(out, ", \"digest\": \"%016" PRIx64 "\"}", ort_value_digest(outputs[i]));
+        fprintf(list, "%s\n    {\"name\": ", at->record > 1 || i > 0 ? "," : "");
+        tool_json_string(list, ort_session_output_name(session, i));
+        if (at->many)
+            fprintf(list, ", \"record\": %zu", at->record);
+        if (at->many && at->path != NULL) {
+            fputs(", \"source\": ", list);
+            tool_json_string(list, at->path);
+        }
+        fprintf(list, ", \"dtype\": \"%s\", \"shape\": ", kind_name(outputs[i]));
+        print_json_dims(list, outputs[i]);
+        fprintf(list, ", \"digest\": \"%016" PRIx64 "\"}", ort_value_digest(outputs[i]));
     }
-    fprintf(out, "\n  ]\n");
 }
 
-static void print_json(const run_options *o, const ort_env *env, const char *model,
-                       const ort_session *session, const timing *t, const latency *l,
-                       ort_value *const *outputs, const char *verdicts, FILE *out)
+static void print_json_settings(const run_report *r, FILE *out)
 {
+    const settings *s = &r->options->settings;
     fprintf(out, "{\n  \"schema\": \"ort-run/1\",\n  \"model\": ");
-    tool_json_string(out, model);
-    fprintf(out, ",\n  \"threads\": %d,\n  \"provider\": ", ort_env_threads(env));
-    tool_json_string(out, o->settings.provider != NULL ? o->settings.provider : "cpu");
-    for (size_t i = 0; i < o->settings.ops_libs.count; i++) {
+    tool_json_string(out, r->model);
+    fprintf(out, ",\n  \"threads\": %d,\n  \"provider\": ", ort_env_threads(r->env));
+    tool_json_string(out, s->provider != NULL ? s->provider : "cpu");
+    for (size_t i = 0; i < s->ops_libs.count; i++) {
         fputs(i ? ", " : ",\n  \"ops_libs\": [", out);
-        tool_json_string(out, o->settings.ops_libs.items[i]);
-        fputs(i + 1 == o->settings.ops_libs.count ? "]" : "", out);
+        tool_json_string(out, s->ops_libs.items[i]);
+        fputs(i + 1 == s->ops_libs.count ? "]" : "", out);
     }
-    fprintf(out, ",\n  \"isa\": \"%s\",\n  \"level\": %d,\n", ort_env_isa(env),
-            o->settings.level_number < 0 ? 3 : o->settings.level_number);
+    fprintf(out, ",\n  \"isa\": \"%s\",\n  \"level\": %d,\n", ort_env_isa(r->env),
+            s->level_number < 0 ? 3 : s->level_number);
+}
+
+static void print_json(const run_report *r, const latency *l, FILE *out)
+{
+    const timing *t = r->timing;
+    const expectation *x = r->expect;
+    print_json_settings(r, out);
     fprintf(out, "  \"load_ms\": %.3f,\n  \"first_ms\": %.3f,\n  \"runs\": %zu,\n", t->load_ms,
             t->first_ms, t->count);
     if (t->count == 0) /* nothing was timed */
@@ -118,43 +128,51 @@ static void print_json(const run_options *o, const ort_env *env, const char *mod
                 "  \"latency_ms\": {\"min\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f, "
                 "\"mean\": %.4f, \"cv\": %.4f},\n",
                 l->min, l->p50, l->p90, l->p99, l->mean, l->cv);
-    fprintf(out, "  \"peak_rss_bytes\": %zu,\n", ort_peak_rss_bytes());
-    if (verdicts != NULL)
-        fprintf(out, "  \"expect\": [%s\n  ],\n", verdicts);
-    print_json_outputs(out, session, outputs);
-    fprintf(out, "}\n");
+    fprintf(out, "  \"peak_rss_bytes\": %zu,\n  \"records\": %zu,\n", ort_peak_rss_bytes(),
+            r->records);
+    if (r->options->expect.count > 0)
+        fprintf(out, "  \"expect\": [%s\n  ],\n  \"not_compared\": [%s%s],\n", x->verdicts,
+                x->omissions, x->not_compared > 0 ? "\n  " : "");
+    fprintf(out, "  \"outputs\": [%s\n  ]\n}\n", r->outputs);
 }
 
-int report_print(const run_options *o, const ort_env *env, const char *model,
-                 const ort_session *session, const timing *t, ort_value *const *outputs,
-                 const char *verdicts, FILE *out)
+static void print_text(const run_report *r, const latency *l, FILE *out)
 {
-    latency l = summarize(t);
-    if (o->settings.json) {
-        if (out == stdout)
-            tool_reported();
-        print_json(o, env, model, session, t, &l, outputs, verdicts, out);
-        return 0;
-    }
-    fprintf(out, "model    %s\nthreads  %d, isa %s\nload     %.2f ms\nfirst    %.3f ms\n", model,
-            ort_env_threads(env), ort_env_isa(env), t->load_ms, t->first_ms);
+    const timing *t = r->timing;
+    fprintf(out, "model    %s\nthreads  %d, isa %s\nload     %.2f ms\nfirst    %.3f ms\n", r->model,
+            ort_env_threads(r->env), ort_env_isa(r->env), t->load_ms, t->first_ms);
     if (t->count > 0)
         fprintf(out,
                 "runs     %zu: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f  mean %.3f ms  cv %.1f %%\n",
-                t->count, l.min, l.p50, l.p90, l.p99, l.mean, 100 * l.cv);
+                t->count, l->min, l->p50, l->p90, l->p99, l->mean, 100 * l->cv);
     fprintf(out, "memory   %.1f MB peak\n", (double)ort_peak_rss_bytes() / 1e6);
-    return 0;
 }
 
-int report_hash(const sink *s, ort_value *const *outputs, FILE *out)
+void report_print(const run_report *r, FILE *out)
+{
+    latency l = summarize(r->timing);
+    if (r->options->settings.json && out == stdout)
+        tool_reported();
+    if (r->options->settings.json)
+        print_json(r, &l, out);
+    else
+        print_text(r, &l, out);
+}
+
+int report_hash(const sink *s, const run_place *at, ort_value *const *outputs, FILE *out)
 {
     for (size_t i = 0; i < s->wanted_count; i++) {
         ort_value *value = NULL;
         int status = expression_value(&s->wanted[i], s->session, outputs, &value);
         if (status != 0)
             return status;
-        fprintf(out, "%016" PRIx64 "  %s\n", ort_value_digest(ort_value_item(value, 0)),
+        fprintf(out, "%016" PRIx64 "  %s", ort_value_digest(ort_value_item(value, 0)),
                 s->wanted[i].text);
+        if (at->many && at->path != NULL)
+            fprintf(out, "  %s", at->path);
+        else if (at->many)
+            fprintf(out, "  %zu", at->record);
+        fputc('\n', out);
         ort_value_free(value);
     }
     return 0;
@@ -179,64 +197,4 @@ int report_phases(const ort_session *session, const timing *t, const carry *c, F
         fprintf(out, "%-24s %9zu     %zu grow in place\n", "states", c->states,
                 carry_growing(c, session));
     return 0;
-}
-
-static int load_expected(const char *path, ort_tensors **expected)
-{
-    struct stat st;
-    ort_error err = {0};
-    ort_read_options options = {0};
-    ort_status status = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode)
-                            ? ort_tensors_load_folder(path, "output", expected, &err)
-                            : ort_tensors_load(path, &options, expected, &err);
-    return status == ORT_OK ? 0 : tool_fail(&err);
-}
-
-static void add_verdict(const char *name, const ort_difference *d, bool first, FILE *list)
-{
-    fprintf(list, "%s\n    {\"name\": ", first ? "" : ",");
-    tool_json_string(list, name);
-    fprintf(list, ", \"equal\": %s, \"text\": ", d->equal ? "true" : "false");
-    tool_json_string(list, d->text);
-    fputc('}', list);
-}
-
-int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
-                  FILE *text, FILE *list)
-{
-    ort_tensors *expected = NULL;
-    ort_error err = {0};
-    ort_compare_options options = {.rtol = o->rtol < 0 ? 1e-3 : o->rtol,
-                                   .atol = o->atol < 0 ? 1e-5 : o->atol};
-    int status = load_expected(o->expect, &expected);
-    if (status != 0)
-        return status;
-    size_t n = ort_tensors_count(expected), outputs_count = ort_session_output_count(session);
-    bool named = false;
-    for (size_t k = 0; k < n; k++)
-        named = named || find_output(session, ort_tensors_name(expected, k)) >= 0;
-    for (size_t k = 0; k < n && (status == 0 || status == EXIT_GATE); k++) {
-        const char *name = ort_tensors_name(expected, k);
-        int i = find_output(session, name);
-        ort_difference d;
-        if (i < 0 && !named && k < outputs_count)
-            i = (int)k;
-        if (i < 0) {
-            status = tool_usage("%s: the model has no output '%s'", o->expect, name);
-            break;
-        }
-        if (ort_value_compare(outputs[i], ort_tensors_value(expected, k), &options, &d, &err) !=
-            ORT_OK) {
-            status = tool_fail(&err);
-            break;
-        }
-        if (text != NULL)
-            fprintf(text, "%s  %s: %s\n", d.equal ? "ok  " : "FAIL",
-                    ort_session_output_name(session, (size_t)i), d.text);
-        add_verdict(ort_session_output_name(session, (size_t)i), &d, k == 0, list);
-        if (!d.equal)
-            status = EXIT_GATE;
-    }
-    ort_tensors_free(expected);
-    return status;
 }

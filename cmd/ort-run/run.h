@@ -10,7 +10,8 @@ typedef struct run_options {
     string_list inputs;  /* -i */
     string_list outputs; /* --outputs */
     string_list saves;   /* -o */
-    const char *expect, *compare;
+    string_list expect;  /* --expect */
+    const char *compare;
     bool compare_levels;
     double rtol, atol; /* negative: the default of --expect or --compare */
     string_list dumps;
@@ -101,6 +102,14 @@ void sink_release(sink *s);
 
 /* ---- report */
 
+/* Which run it is, for people and reports. */
+typedef struct run_place {
+    size_t record;    /* of inputs, from 1 */
+    const char *path; /* of its file, or NULL */
+    bool many;        /* there may be others */
+    int64_t step;     /* of a recurrence that is judged step by step; 0 */
+} run_place;
+
 typedef struct timing {
     double load_ms, first_ms; /* until the session is ready; of the first run */
     double model_ms; /* of the first, the model's own loading where no session loads it; or 0 */
@@ -109,16 +118,87 @@ typedef struct timing {
 } timing;
 
 void timing_add(timing *t, double ms);
-int report_print(const run_options *o, const ort_env *env, const char *model,
-                 const ort_session *session, const timing *t, ort_value *const *outputs,
-                 const char *verdicts, /* of report_expect, or NULL */
-                 FILE *stream);
-int report_hash(const sink *s, ort_value *const *outputs, FILE *stream);
+/* ---- expect: outputs beside those that were expected (expect.c) */
+
+typedef struct expectation {
+    const run_options *options;
+    const ort_session *session;
+    const sink *sink;
+    size_t next_path;
+    FILE *stream;          /* the file whose records are read, or NULL */
+    size_t from_stream;    /* records it gave */
+    ort_tensors *ahead, *second; /* the next record and, where that was asked, the one behind it */
+    const char *label, *second_label; /* where they come from */
+    bool steps_known, by_step, warned;
+    FILE *list, *left_out; /* members of JSON arrays: verdicts, outputs that nothing was said of */
+    char *verdicts, *omissions;
+    size_t verdict_bytes, omission_bytes;
+    size_t records, compared, differing, not_compared;
+} expectation;
+
+/* Read the first expected record: what is missing or empty is said before a run. Without --expect
+ * these do nothing. */
+int expect_open(expectation *x, const run_options *o, const ort_session *session, const sink *s);
+/* Are the steps of a recurrence judged one by one (several expected records), or the last one? */
+int expect_steps(expectation *x, bool *by_step);
+/* Compare one record; lines go to `text` (or NULL). A difference is no error here. */
+int expect_judge(expectation *x, const run_place *at, ort_value *const *outputs, FILE *text);
+/* 0, EXIT_GATE after a difference, EXIT_DATA when expected records are left over. */
+int expect_finish(expectation *x);
+void expect_close(expectation *x);
+
+typedef struct run_report {
+    const run_options *options;
+    const ort_env *env;
+    const char *model;
+    const timing *timing;
+    const expectation *expect;
+    const char *outputs; /* members of a JSON array, of report_outputs */
+    size_t records;
+} run_report;
+
+void report_print(const run_report *r, FILE *stream);
+/* The outputs of one record, for the JSON report. */
+void report_outputs(const run_place *at, const ort_session *session, ort_value *const *outputs,
+                    FILE *list);
+int report_hash(const sink *s, const run_place *at, ort_value *const *outputs, FILE *stream);
 int report_phases(const ort_session *session, const timing *t, const carry *c, FILE *stream);
-/* Compare with --expect: lines for `text` (or NULL), members of a JSON array for `list`. 0, 1
- * (differs), or another exit status. */
-int report_expect(const run_options *o, const ort_session *session, ort_value *const *outputs,
-                  FILE *text, FILE *list);
+
+/* ---- the walk (main.c) and its runs (runs.c) */
+
+#define UNSET_WARMUP INT64_MIN
+
+typedef struct runner {
+    run_options options;
+    ort_run_options how; /* of every run */
+    ort_env *env;
+    ort_model *model;
+    ort_session *session;
+    const char *model_path;
+    feed feed;
+    carry carry;
+    sink sink;
+    timing timing;
+    size_t inputs, outputs;
+    ort_value **in, **out;
+    expectation expect;
+    FILE *outputs_list; /* members of the JSON report's array, or NULL */
+    char *output_text;
+    size_t output_bytes;
+    size_t records; /* of inputs that ran */
+} runner;
+
+static inline bool measures(const run_options *o) { return o->repeat > 0 || o->seconds > 0; }
+static inline bool reports(const run_options *o)
+{
+    return measures(o) || o->hash || o->expect.count > 0 || o->settings.json;
+}
+/* Where lines of reports go. */
+static inline FILE *run_talk(const runner *r) { return r->sink.to_stdout ? stderr : stdout; }
+
+/* Every record of inputs: its runs, where its outputs go, what is told of it, its timed runs. */
+int run_records(runner *r);
+void drop_outputs(runner *r);
 
 /* ---- compare */
 
