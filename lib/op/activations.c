@@ -40,6 +40,7 @@ static const activation activations[] = {
     {"FastGelu", ORT_UNARY_GELU_TANH, NULL, 0, NULL, 0},
     {"QuickGelu", ORT_UNARY_SWISH, "alpha", 1.702f, NULL, 0},
     {"Affine", ORT_UNARY_LINEAR, "alpha", 1.0f, "beta", 0.0f},
+    {"Scale", ORT_UNARY_LINEAR, "scale", 1.0f, NULL, 0},
     {"ScaledTanh", ORT_UNARY_SCALED_TANH, "alpha", 1.0f, "beta", 1.0f},
     {"ParametricSoftplus", ORT_UNARY_PARAMETRIC_SOFTPLUS, "alpha", 1.0f, "beta", 1.0f},
 };
@@ -184,6 +185,7 @@ const ort_op ort_ops_activations[] = {
     XY("Selu", 22, "F,bf16", "alpha:f=1.67326319 gamma:f=1.05070102"),
     XY("Celu", 12, "f32", "alpha:f=1"),
     XY("Celu", 28, "F,bf16", "alpha:f=1"),
+    XY("ThresholdedRelu", 1, "F", "alpha:f=1"),
     XY("ThresholdedRelu", 10, "F", "alpha:f=1"),
     XY("ThresholdedRelu", 22, "F,bf16", "alpha:f=1"),
     XY("HardSigmoid", 6, "F", "alpha:f=0.200000003 beta:f=0.5"),
@@ -205,6 +207,7 @@ const ort_op ort_ops_activations[] = {
     XY("Affine", 1, "F", "alpha:f=1 beta:f=0"),
     {ONNX, "ParametricSoftplus", 1, "X:T -> Y:T", "T:F", "alpha:f beta:f", MAP, &activation_impl},
     {ONNX, "ScaledTanh", 1, "input:T -> output:T", "T:F", "alpha:f beta:f", MAP, &activation_impl},
+    {ONNX, "Scale", 1, "input:T -> output:T", "T:F", "scale:f=1", MAP, &activation_impl},
     {MS, "Gelu", 1, "X:T -> Y:T", "T:F,bf16", "", MAP, &activation_impl},
     {MS, "QuickGelu", 1, "X:T -> Y:T", "T:F,bf16", "alpha:f=1.702", MAP, &activation_impl},
     {MS, "BiasGelu", 1, "A:T,B:T -> C:T", "T:F,bf16", "", MAP, &biased_impl},

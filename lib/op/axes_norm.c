@@ -11,7 +11,7 @@
 #include "op/reduce.h"
 
 typedef struct axes_state {
-    bool lp;
+    bool lp, keep_variance; /* keep_variance: only the mean goes */
     int64_t p, axis;
     size_t axes_count;
     const int64_t *axes;
@@ -26,7 +26,20 @@ typedef struct axes_job {
     ort_tensor *y;
 } axes_job;
 
-static const int64_t default_axes[] = {0, 2, 3};
+static const int64_t default_axes[] = {0, 2, 3, 1}; /* the last one: across channels */
+
+/* MeanVarianceNormalization, which until opset 8 had flags and images alone. */
+static void mean_axes(const ort_prep *p, axes_state *s)
+{
+    if (p->op->since < 9) {
+        s->axes = default_axes;
+        s->axes_count = ort_node_int(p->node, "across_channels", 0) ? 4 : 3;
+        s->keep_variance = !ort_node_int(p->node, "normalize_variance", 1);
+    } else if (!ort_node_has(p->node, "axes")) {
+        s->axes = default_axes;
+        s->axes_count = 3;
+    }
+}
 
 static ort_status axes_prepare(ort_prep *p, ort_error *err)
 {
@@ -37,13 +50,11 @@ static ort_status axes_prepare(ort_prep *p, ort_error *err)
     s->p = ort_node_int(p->node, "p", 2);
     s->axis = ort_node_int(p->node, "axis", -1);
     s->axes = ort_node_ints(p->node, "axes", &s->axes_count);
-    if (!s->lp && !ort_node_has(p->node, "axes")) {
-        s->axes = default_axes;
-        s->axes_count = 3;
-    }
     if (s->lp) {
         s->axes = &s->axis;
         s->axes_count = 1;
+    } else {
+        mean_axes(p, s);
     }
     if (s->lp && s->p != 1 && s->p != 2)
         return ort_prep_fail(p, err, "attribute p is %lld, needs 1 or 2", (long long)s->p);
@@ -77,6 +88,12 @@ static double get(const ort_tensor *t, int64_t i)
                                        : ort_tensor_get_f64(t, i);
 }
 
+/* As the function body of the specification has it. */
+static double mean_divisor(const axes_job *job, double total)
+{
+    return job->state->keep_variance ? 1 : sqrt(total / (double)job->plan->reduced.total) + 1e-9;
+}
+
 /* One kept index: y = (x - center) / divisor. */
 static void normalize_group(const axes_job *job, int64_t base)
 {
@@ -90,8 +107,8 @@ static void normalize_group(const axes_job *job, int64_t base)
     }
     if (job->state->lp)
         divisor = job->state->p == 1 ? total : sqrt(total);
-    else /* as the function body of the specification has it */
-        divisor = sqrt(total / (double)r->total) + 1e-9;
+    else
+        divisor = mean_divisor(job, total);
     for (int64_t i = 0; i < r->total; i++) {
         int64_t at = base + ort_axes_offset(r, r->count, i);
         double d = get(job->x, at) - center;
@@ -130,7 +147,7 @@ static void normalize_runs(const axes_job *job, int64_t base)
                      : job->math->reduce[one ? ORT_ACCUM_SUM_ABS : ORT_ACCUM_SUM_SQUARE](v,
                                                                                          (size_t)n);
     }
-    double divisor = !lp ? sqrt(total / count) + 1e-9 : one ? total : sqrt(total);
+    double divisor = !lp ? mean_divisor(job, total) : one ? total : sqrt(total);
     double a = divisor == 0 ? 0 : 1 / divisor;
     for (int64_t k = 0; k < runs; k++) {
         int64_t at = ort_axes_offset(r, r->count - 1, k);
@@ -202,6 +219,8 @@ const ort_op ort_ops_axes_norm[] = {
     {ONNX, "LpNormalization", 1, "input:T -> output:T", "T:F", "axis:i=-1 p:i=2", 0, &axes_impl},
     {ONNX, "LpNormalization", 22, "input:T -> output:T", "T:F,bf16", "axis:i=-1 p:i=2", 0,
      &axes_impl},
+    {ONNX, "MeanVarianceNormalization", 1, "input:T -> output:T", "T:F",
+     "across_channels:i=0 normalize_variance:i=1", 0, &axes_impl},
     {ONNX, "MeanVarianceNormalization", 9, "X:T -> Y:T", "T:F", "axes:is=[0 2 3]", 0, &axes_impl},
     {ONNX, "MeanVarianceNormalization", 13, "X:T -> Y:T", "T:F,bf16", "axes:is=[0 2 3]", 0,
      &axes_impl},

@@ -538,7 +538,7 @@ const ort_op ort_ops_channel_norm[] = {
     {ONNX, "InstanceNormalization", 22, "input:T,scale:T,B:T -> output:T", "T:F,bf16", EPSILON,
      ORT_TRAIT_INPLACE, &group_impl},
     {ONNX, "GroupNormalization", 18, "X:T,scale:T,bias:T -> Y:T", "T:F,bf16",
-     EPSILON " num_groups:i!", ORT_TRAIT_DEPRECATED, &group_impl},
+     EPSILON " num_groups:i!", ORT_TRAIT_INPLACE, &group_impl},
     {ONNX, "GroupNormalization", 21, "X:T,scale:T,bias:T -> Y:T", "T:F,bf16",
      EPSILON " num_groups:i! stash_type:i=1", ORT_TRAIT_INPLACE, &group_impl},
     {ONNX, "LRN", 1, "X:T -> Y:T", "T:F", LRN_ATTRS, 0, &lrn_impl},

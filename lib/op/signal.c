@@ -298,7 +298,8 @@ static ort_status stft_infer(ort_infer *x, ort_error *err)
     ort_dim dims[4] = {ort_dim_unknown(), ort_dim_unknown(), ort_dim_unknown(), ort_dim_of(2)};
     ort_dim length = ort_dim_unknown(), n = length, step = length;
     if (ort_infer_in_ranked(x, 0)) {
-        ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
+        if (x->in[0]->type.rank != 2)
+            ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
         dims[0] = x->in[0]->type.dim[0];
         length = x->in[0]->type.dim[1];
     }
@@ -359,11 +360,18 @@ static ort_status stft_shape(ort_shaping *s, ort_error *err)
     return ORT_OK;
 }
 
+/* Numbers per sample. The specification has [batch, samples, 1 or 2]; exporters leave the last axis
+ * of real signals out, and onnx.checker and onnxruntime take that. */
+static int64_t stft_parts(const ort_tensor *signal)
+{
+    return signal->shape.rank == 2 ? 1 : signal->shape.dim[2];
+}
+
 static void stft_task(void *arg, size_t task, int thread)
 {
     const line_job *job = arg;
     int64_t batch = (int64_t)task / job->frames, frame = (int64_t)task % job->frames, n = job->n;
-    int64_t parts = job->in->shape.dim[2];
+    int64_t parts = stft_parts(job->in);
     ort_complex *line = (ort_complex *)(void *)(job->scratch + (size_t)thread * job->scratch_bytes);
     ort_complex *spectrum = line + n;
     load_line(job->in, (batch * job->length_in + frame * job->step) * parts, parts, n, parts == 2,
@@ -396,7 +404,7 @@ static ort_status stft_run(ort_call *call, ort_error *err)
     job.length_out = job.out->shape.dim[2];
     if (job.length_in < job.n || job.frames != (job.length_in - job.n) / job.step + 1 ||
         job.length_out != (job.state->onesided ? job.n / 2 + 1 : job.n) ||
-        (job.in->shape.dim[2] != 1 && job.in->shape.dim[2] != 2))
+        (stft_parts(job.in) != 1 && stft_parts(job.in) != 2))
         return ort_call_fail(call, err, "frames of %lld samples don't fit a signal of %lld",
                              (long long)job.n, (long long)job.length_in);
     if (!job.fft)

@@ -85,6 +85,12 @@ static ort_dim slice_param(const ort_infer *x, const int64_t *attr, int input, i
     return ort_infer_int(x, input, i, &d) ? d : ort_dim_unknown();
 }
 
+/* Slice named its window in attributes until opset 9; DynamicSlice, experimental then, did not. */
+static bool by_attributes(const ort_op *op)
+{
+    return op->since < 10 && op->name[0] == 'S';
+}
+
 static bool node_has_input(const ort_node *node, int index)
 {
     return index < node->input_count && node->inputs[index] != ORT_ID_NONE;
@@ -113,7 +119,7 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     ort_type type = x->in[0]->type;
     int count;
-    if (x->op->since < 10) {
+    if (by_attributes(x->op)) {
         starts = ort_node_ints(x->node, "starts", &starts_n);
         ends = ort_node_ints(x->node, "ends", &ends_n);
         axes = ort_node_ints(x->node, "axes", &axes_n);
@@ -169,7 +175,7 @@ static ort_status slice_prepare(ort_prep *p, ort_error *err)
     size_t count = 0;
     if (!state)
         return ort_error_memory(err, sizeof *state);
-    if (p->op->since >= 10)
+    if (!by_attributes(p->op))
         return ORT_OK;
     state->starts = ort_node_ints(p->node, "starts", &count);
     state->count = (int)count;
@@ -465,6 +471,8 @@ const ort_op ort_ops_slice[] = {
      0, &pad_impl},
     {ONNX, "CenterCropPad", 18, "input_data:T,shape:Tind -> output_data:T",
      "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axes:is", 0, &center_impl},
+    {ONNX, "DynamicSlice", 1, "data:T,starts:Tind,ends:Tind,axes?:Tind -> output:T",
+     "T:F,I,U,C,str,bool Tind:i32,i64", "", 0, &slice_impl},
     {MS, "Pad", 1, "data:T,pads:i64,value?:T -> output:T", "T:F", "mode:s=constant", 0, &pad_impl},
     {0},
 };

@@ -86,12 +86,12 @@ static void rms_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
 
 /* ---- per channel */
 
-static void scale_and_shift(ort_grad *g, const ort_node *node, ort_id *outputs, ort_id normal,
-                            int rank, ort_dtype wide)
+static ort_id scale_and_shift(ort_grad *g, const ort_node *node, ort_id normal, int rank,
+                              ort_dtype wide)
 {
     ort_id scale = per_channel(g, node->inputs[1], rank, wide);
     ort_id bias = per_channel(g, node->inputs[2], rank, wide);
-    give(g, node, outputs, 0, ort_grad_formula(g, "x*s+b", "xsb", normal, scale, bias));
+    return ort_grad_formula(g, "x*s+b", "xsb", normal, scale, bias);
 }
 
 /* Training: the statistics of the batch; they move the running ones by momentum. */
@@ -107,7 +107,7 @@ static void batch_norm_training(ort_grad *g, const ort_node *node, ort_id *outpu
                                        count, false);
     ort_id normal = ort_grad_formula(g, "x/Sqrt(v+epsilon)", "xv", off,
                                      per_channel(g, variances, rank, wide));
-    scale_and_shift(g, node, outputs, normal, rank, wide);
+    give(g, node, outputs, 0, scale_and_shift(g, node, normal, rank, wide));
     const char *move = "r*momentum+n*(1-momentum)";
     give(g, node, outputs, 1,
          ort_grad_formula(g, move, "rn", ort_grad_cast(g, node->inputs[3], wide), means));
@@ -131,7 +131,7 @@ static void batch_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs
     ort_id normal = ort_grad_formula(g, "(x-m)/Sqrt(v+epsilon)", "xmv", x,
                                      per_channel(g, node->inputs[3], rank, wide),
                                      per_channel(g, node->inputs[4], rank, wide));
-    scale_and_shift(g, node, outputs, normal, rank, wide);
+    give(g, node, outputs, 0, scale_and_shift(g, node, normal, rank, wide));
 }
 
 static void instance_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
@@ -140,7 +140,8 @@ static void instance_norm_expand(ort_grad *g, const ort_node *node, ort_id *outp
     int rank = ort_grad_rank(g, node->inputs[0]), count = range(axes, 2, rank);
     ort_dtype wide = wide_type(g, node->inputs[0]);
     ort_id x = ort_grad_cast(g, node->inputs[0], wide);
-    scale_and_shift(g, node, outputs, standardize(g, x, axes, count, NULL, NULL), rank, wide);
+    ort_id normal = standardize(g, x, axes, count, NULL, NULL);
+    give(g, node, outputs, 0, scale_and_shift(g, node, normal, rank, wide));
 }
 
 static void group_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
@@ -152,7 +153,12 @@ static void group_norm_expand(ort_grad *g, const ort_node *node, ort_id *outputs
     ort_id x = ort_grad_cast(g, node->inputs[0], wide);
     ort_id by_group = ort_grad_reshape(g, x, ort_grad_ints(g, groups, 3));
     ort_id normal = standardize(g, by_group, last, 1, NULL, NULL);
-    scale_and_shift(g, node, outputs, ort_grad_reshape_like(g, normal, x), rank, wide);
+    if (node->op->since < 21) /* scale and bias were of groups */
+        normal = scale_and_shift(g, node, normal, 3, wide);
+    normal = ort_grad_reshape_like(g, normal, x);
+    if (node->op->since >= 21)
+        normal = scale_and_shift(g, node, normal, rank, wide);
+    give(g, node, outputs, 0, normal);
 }
 
 /* ---- losses */

@@ -263,60 +263,6 @@ static void set_ir(ort_model *model, int opset)
     model->changed = true;
 }
 
-/* ---- what was withdrawn */
-
-static bool is_withdrawn(const ort_node *node)
-{
-    return !node->op && !*node->domain && node->opset >= 18 && node->opset < 21 &&
-           !strcmp(node->op_type, "GroupNormalization");
-}
-
-/* GroupNormalization of opset 18 scaled groups; it was withdrawn with a new one in opset 21, so
- * that nobody runs it. It becomes the new one before anything else. */
-static ort_status renew(walk *w, ort_graph *graph)
-{
-    ort_node *node;
-    w->from = 20;
-    w->to = 21;
-    ORT_EACH_NODE(graph, node)
-    {
-        for (int b = 0; b < node->body_count; b++)
-            ORT_TRY(renew(w, node->bodies[b]));
-        if (!is_withdrawn(node))
-            continue;
-        ORT_TRY(cross(w, graph, node));
-        ORT_TRY(ort_node_infer(graph, node, w->err));
-    }
-    return ort_edit_finish(graph, w->err);
-}
-
-static bool has_withdrawn(const ort_graph *graph)
-{
-    const ort_node *node;
-    bool found = false;
-    ORT_EACH_NODE(graph, node)
-    {
-        found = found || is_withdrawn(node);
-        for (int b = 0; b < node->body_count && !found; b++)
-            found = has_withdrawn(node->bodies[b]);
-    }
-    return found;
-}
-
-static ort_status renew_withdrawn(walk *w)
-{
-    int64_t opset = ort_model_opset(w->model, ONNX);
-    if (opset < 18 || opset > 20)
-        return ORT_OK;
-    ORT_TRY(ort_graph_infer(w->model->graph, w->registry, NULL, w->err));
-    if (!has_withdrawn(w->model->graph))
-        return ORT_OK;
-    set_import(w->model, 21);
-    ORT_TRY(renew(w, w->model->graph));
-    set_import(w->model, (int)opset);
-    return ORT_OK;
-}
-
 /* ---- all of it */
 
 static ort_status convert(walk *w, int opset)
@@ -410,7 +356,6 @@ ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registr
     if (opset < ORT_OPSET_OLDEST || opset > ORT_NEWEST_OPSET)
         return ort_error_set(err, ORT_ERROR_USAGE, "opset %d is none of %d to %d", opset,
                              ORT_OPSET_OLDEST, ORT_NEWEST_OPSET);
-    ORT_TRY(renew_withdrawn(&w));
     ORT_TRY(ort_rewrite_check(model, registry, err));
     ort_status status = keep_functions && model->functions.count ? convert_around(&w)
                                                                  : convert_expanded(&w);

@@ -68,7 +68,8 @@ typedef struct ort_opset_rule {
 /* Rows of the families, each ended by one without a name. Of several rows for one border all are
  * applied, in the order of opset_rules.c. */
 extern const ort_opset_rule ort_opset_axes[], ort_opset_broadcast[], ort_opset_windows[],
-    ort_opset_norms[], ort_opset_types[], ort_opset_expand[], ort_opset_attention[];
+    ort_opset_norms[], ort_opset_types[], ort_opset_expand[], ort_opset_attention[],
+    ort_opset_legacy[];
 /* Apply the rules of this step; then, unless the node was replaced, attributes that became inputs
  * or were some (opset_moves.c). */
 void ort_opset_apply_rules(ort_opset_step *s);

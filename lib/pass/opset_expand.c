@@ -29,6 +29,7 @@ static const struct {
     {"Celu", "alpha*Elu(a/alpha)"},
     {"GreaterOrEqual", "Or(Greater(a,b),Equal(a,b))"},
     {"LessOrEqual", "Or(Less(a,b),Equal(a,b))"},
+    {"Scale", "a*scale"},
     {"ThresholdedRelu", "Where(Greater(a,alpha),a,0)"},
 };
 
@@ -222,6 +223,7 @@ const ort_opset_rule ort_opset_expand[] = {
     {"ConstantOfShape", 9, NULL, constant_of_shape},
     {"Gelu", 20, NULL, spelled},
     {"GreaterOrEqual", 12, NULL, by_formula},
+    {"GroupNormalization", 18, NULL, spelled},
     {"GroupNormalization", 21, NULL, spelled},
     {"HardSwish", 14, NULL, hard_swish},
     {"ImageScaler", 10, image_scaler, NULL},
@@ -235,6 +237,7 @@ const ort_opset_rule ort_opset_expand[] = {
     {"RMSNormalization", 23, NULL, spelled},
     {"Range", 27, NULL, range_down_27},
     {"ScaledTanh", 10, scaled, NULL},
+    {"Scale", 10, by_formula, NULL},
     {"Scan", 9, scan_up_9, scan_down_9},
     {"Shrink", 9, NULL, shrink},
     {"SoftmaxCrossEntropyLoss", 12, NULL, spelled},

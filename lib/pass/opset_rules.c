@@ -5,7 +5,7 @@
 
 static const ort_opset_rule *const families[] = {
     ort_opset_axes,  ort_opset_broadcast, ort_opset_windows,   ort_opset_norms,
-    ort_opset_types, ort_opset_expand,    ort_opset_attention,
+    ort_opset_types, ort_opset_expand,    ort_opset_attention, ort_opset_legacy,
 };
 
 void ort_opset_apply_rules(ort_opset_step *s)

@@ -131,6 +131,6 @@ def keep(name, model, feeds, results, op, rtol, atol, opset, domain):
         for k, (label, array) in enumerate(arrays.items()):
             proto = numpy_helper.from_array(np.asarray(array), label)
             (data / f"{prefix}_{k}.pb").write_bytes(proto.SerializeToString())
-    meta = {"name": name, "rtol": rtol, "atol": atol, "op": op, "domain": domain,
+    meta = {"name": name, "rtol": rtol, "atol": atol, "op": op, "domain": domain or "ai.onnx",
             "opset": {"ai.onnx": opset, MS: 1}}
     (OUT / name / "meta.json").write_text(json.dumps(meta, indent=1) + "\n")

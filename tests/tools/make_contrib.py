@@ -18,10 +18,11 @@ import contrib_llm
 import contrib_nchwc
 import contrib_numpy
 import contrib_quant
+import contrib_trials
 import contrib_types
 
 MODULES = [contrib_bert, contrib_quant, contrib_llm, contrib_legacy,
-           contrib_nchwc, contrib_generation, contrib_types, contrib_numpy]
+           contrib_nchwc, contrib_generation, contrib_types, contrib_numpy, contrib_trials]
 
 
 def main():

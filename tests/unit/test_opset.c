@@ -164,6 +164,39 @@ static void spelled(test_state *test)
     ALL(list);
 }
 
+/* Operators that were on trial until opset 9, and GroupNormalization before it scaled channels. */
+static void trials(test_state *test)
+{
+    static const conversion list[] = {
+        {9, 10, "in x 2,3; Scale x -> y scale~0.5; out y", "Mul", NULL},
+        {6, 13, "in x 2,3; ThresholdedRelu x -> y alpha~0.5; out y", "ThresholdedRelu", NULL},
+        {9, 13, "in x 1,2,5,6; Crop x -> y border=1,2,1,0; out y", "Slice", NULL},
+        {7, 28, "in x n,2,5,6; Crop x -> y border=1,0,0,1 scale=2,3; out y", "Slice", NULL},
+        {9, 10, "in x 3,4; i a 1,0; i b 3,-1; DynamicSlice x a b -> y; out y", "Slice", NULL},
+        {9, 13, "in x 3,4; i a 1; i b 3; i c 1; DynamicSlice x a b c -> y; out y", "Slice", NULL},
+        {9, 13, "in x 2,3; ConstantFill -> f shape=2,3 value~1.5; Add x f -> y; out y",
+         "ConstantOfShape Add", NULL},
+        {9, 10, "in x 2,3; ConstantFill x -> y extra_shape=2, value~2; out y",
+         "Shape Concat ConstantOfShape", NULL},
+        {9, 11, "in x 4; i s 2; ConstantFill s -> y input_as_shape=1 extra_shape=4, dtype=1; "
+                "Add x y -> z; out z", "Concat ConstantOfShape Add", NULL},
+        {9, 13, "in x 2,2; GivenTensorFill -> f shape=2,2 values~1,2,3,4; Add x f -> y; out y",
+         "Reshape Add", NULL},
+        {8, 9, "in x 2,3,4,4; MeanVarianceNormalization x -> y; out y",
+         "MeanVarianceNormalization", NULL},
+        {8, 13, "in x 2,3,4,4; MeanVarianceNormalization x -> y across_channels=1; out y",
+         "MeanVarianceNormalization", NULL},
+        {8, 10, "in x 2,3,4,4; MeanVarianceNormalization x -> y normalize_variance=0; out y",
+         "ReduceMean Sub", NULL},
+        {18, 21, "in x 2,4,3; f s 2; f b 2; GroupNormalization x s b -> y num_groups=2; out y",
+         "Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", NULL},
+        {20, 17, "in x 2,4,3; f s 2; f b 2; GroupNormalization x s b -> y num_groups=2; out y",
+         "Reshape ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Unsqueeze Unsqueeze Mul Add "
+         "Reshape", NULL},
+    };
+    ALL(list);
+}
+
 /* All blockers are found in one walk, and the nearest opset without one. */
 static void blockers(test_state *test)
 {
@@ -200,6 +233,7 @@ int main(void)
     RUN(test, windows);
     RUN(test, norms);
     RUN(test, spelled);
+    RUN(test, trials);
     RUN(test, blockers);
     return test->failures != 0;
 }

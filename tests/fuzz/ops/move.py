@@ -131,7 +131,7 @@ def split(g):
     g.outputs = parts
 
 
-@op("Slice")
+@op("Slice", "DynamicSlice")
 def slice_(g):
     x = data(g, low=1)
     count = g.int(1, x.ndim)
@@ -154,7 +154,8 @@ def slice_(g):
     given = axes != list(range(count)) or g.chance(0.5)
     for values in (starts, ends, axes if given else None,
                    steps if set(steps) != {1} or g.chance(0.5) else None):
-        g.input(None if values is None else np.array(values, index), view=False)
+        if values is not steps or g.name == "Slice":
+            g.input(None if values is None else np.array(values, index), view=False)
 
 
 def sliced(x, starts, ends, axes, steps):

@@ -233,6 +233,29 @@ def with_two_factors(g):
                             scale=2.0 * (2 + 2 * bounds.most(x) * (g.name != "Affine")))
 
 
+@op("Scale")
+def scale(g):
+    g.attr("scale", [0.5, 1.0, 255.0, -0.1])
+    x = g.values(g.dtype(), g.shape(), special="finite")
+    feed(g, x)
+    factor = float(np.float32(g.attrs.get("scale", 1.0)))
+    g.formula = lambda x: [factor * formulas.double(x)]
+    g.tolerance = Tolerance(ulps=2)
+
+
+@op("Crop")
+def crop(g):
+    shape = (g.int(1, 2), g.int(1, 3), g.int(3, 7), g.int(3, 7))
+    left, top, right, bottom = (g.int(0, 1) for _ in range(4))
+    g.attrs["border"] = [left, top, right, bottom]
+    height, width = shape[2] - top - bottom, shape[3] - left - right
+    if g.chance():
+        height, width = g.int(1, shape[2] - top), g.int(1, shape[3] - left)
+        g.attrs["scale"] = [height, width]
+    feed(g, g.values(g.dtype(), shape))
+    g.formula = lambda x: [x[:, :, top:top + height, left:left + width]]
+
+
 @op("ImageScaler")
 def image_scaler(g):
     channels = g.int(1, 4)
