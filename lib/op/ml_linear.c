@@ -110,10 +110,11 @@ static void linear_class_row(const work *w, int64_t row, const double *x, double
         space[1] = space[0];
         space[0] = -space[1];
     }
-    ort_ml_post_row(s->post, space, s->outputs);
-    if (s->outputs > 1) {
+    /* Before the transform: LOGISTIC and SOFTMAX make ties of large scores. */
+    if (s->outputs > 1)
         store_label(w, row, best_of(space, s->outputs));
-    } else {
+    ort_ml_post_row(s->post, space, s->outputs);
+    if (s->outputs == 1) {
         /* One score, one label: the label when it reaches the threshold, else 0 (or ""). */
         bool yes = space[0] >= (s->post == ORT_ML_NONE ? 0.0 : 0.5);
         ort_tensor *out = ort_call_out(w->call, 0);

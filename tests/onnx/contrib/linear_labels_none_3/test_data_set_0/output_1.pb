@@ -1,0 +1,1 @@
+BscoresJD÷¨BÍC§¶ˆB‹8?CkbYCüíCo˜C½»ACy«yC=ÎqCúb$C^Œ6CÄüBü¦µBäB??CŠµ"C}Ú"Cd¸‡Cþ¸KCA\…COr4C÷ÆC÷HCŒ©ÄBs{SCG±CÎKCœCaÝîBe•‰C4L^CQD¨CÔgCP‰CCW=hC
