@@ -13,6 +13,7 @@
 #   make conformance  ONNX's own node tests            make lint     the rules of the house
 #   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
 #   make opset-sweep  the same models at every opset from 28 down to 7
+#   make released   the tests of ONNX's old releases, here and on onnxruntime
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
@@ -159,6 +160,11 @@ unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 
 conformance: all $(OBJ)/tests/onnx/conformance
 	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance
+
+# The tests as ONNX's old releases carried them, out of their wheels (320 MB to download once).
+.PHONY: released
+released: all $(OBJ)/tests/onnx/conformance
+	@sh tests/tools/run_released.sh $(OBJ)/tests/onnx/conformance
 
 # The same models after the optimizer, here and on onnxruntime; then the real ones.
 optimize-conformance: all $(OBJ)/tests/onnx/conformance
