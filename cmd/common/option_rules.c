@@ -180,8 +180,8 @@ static const char *again_name(const option_row *row)
 
 static void print_facts(const option_row *row, FILE *out)
 {
-    static const char *const kinds[] = {"flag",   "count", "string", "int",  "size",
-                                        "double", "list",  "split",  "call", "group"};
+    static const char *const kinds[] = {"flag", "count", "string", "int",  "size", "double",
+                                        "time", "list",  "split",  "call", "group"};
     const char *const words[] = {row->argument, kinds[row->kind], row->choices, row->needs,
                                  row->excludes};
     fprintf(out, "%s\t%c", row->name, row->letter != 0 ? row->letter : '-');

@@ -133,6 +133,22 @@ int option_parse_size(const char *option, const char *text, size_t *out)
     return 0;
 }
 
+int option_parse_time(const char *option, const char *text, double *ms)
+{
+    static const struct {
+        const char *unit;
+        double ms;
+    } units[] = {{"us", 1e-3}, {"ms", 1}, {"s", 1e3}};
+    char *end;
+    double v = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != text; i++)
+        if (strcmp(end, units[i].unit) == 0 && v > 0 && v <= DBL_MAX / 1e3) {
+            *ms = v * units[i].ms;
+            return 0;
+        }
+    return tool_usage("%s: '%s' is not a time above 0 such as 15ms, 200us or 1.5s", option, text);
+}
+
 int option_parse_dims(const char *option, const char *text, int64_t *dims, int capacity)
 {
     int rank = 0;
@@ -222,6 +238,8 @@ static int store(const option_row *row, void *target, const char *value)
         return store_size(row, option, value, (size_t *)field);
     case OPTION_DOUBLE:
         return store_double(row, option, value, (double *)field);
+    case OPTION_TIME:
+        return option_parse_time(option, value, (double *)field);
     case OPTION_LIST:
         string_list_add((string_list *)field, value);
         return 0;

@@ -20,6 +20,7 @@ typedef enum option_kind {
     OPTION_INT,    /* int64_t, 0 or more */
     OPTION_SIZE,   /* size_t bytes, with a suffix k, M or G (binary) */
     OPTION_DOUBLE, /* finite, 0 or more */
+    OPTION_TIME,   /* double milliseconds, with a unit us, ms or s */
     OPTION_LIST,   /* string_list, one item per use */
     OPTION_SPLIT,  /* string_list, split at commas; no piece is empty */
     OPTION_CALL,   /* setter */
@@ -75,6 +76,8 @@ int option_parse_int(const char *option, const char *text, int64_t minimum, int6
                      int64_t *out);
 int option_parse_double(const char *option, const char *text, double *out);
 int option_parse_size(const char *option, const char *text, size_t *out);
+/* "15ms", "200us", "1.5s" as milliseconds; the unit is never guessed. */
+int option_parse_time(const char *option, const char *text, double *ms);
 /* "1x3x224x224" or "[1,3,224,224]" ('?' and -1: any); returns the rank or -1 after complaining. */
 int option_parse_dims(const char *option, const char *text, int64_t *dims, int capacity);
 

@@ -25,6 +25,7 @@ static const option_row profile_rows[] = {
      .positive = true},
     {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "stop a run after S seconds (exit 4)",
      .positive = true},
+    LIMIT_ROWS(profile_options, limits, NULL, "kernels"),
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports"},
     {'o', "output", "FILE", OPTION_STRING, O(trace),
      .doc = "write the trace there (chrome://tracing, ui.perfetto.dev); '-' is stdout"},
@@ -154,21 +155,40 @@ static int measure_peak(profiler *p)
     return 0;
 }
 
-static int write_report(const profiler *p)
+/* The library's report, with the gates behind its last member. */
+static void print_json(const char *json, const gate_list *gates)
+{
+    const char *end = strrchr(json, '}');
+    tool_reported();
+    if (gates->count == 0) {
+        printf("%s\n", json);
+        return;
+    }
+    while (end > json && strchr(" \n", end[-1]) != NULL)
+        end--;
+    printf("%.*s,\n \"gates\": [", (int)(end - json), json);
+    gates_print_json(gates, true, stdout);
+    printf("\n ]\n}\n");
+}
+
+static int make_report(const profiler *p)
 {
     const profile_options *o = &p->options;
     ort_error err = {0};
     char *json = NULL;
+    gate_list gates;
     int status = 0;
     if (ort_profile_report(p->profile, o->no_peak ? NULL : &p->peak, &json, &err) != ORT_OK)
         return tool_fail(&err);
-    tool_reported();
-    if (o->settings.json)
-        printf("%s\n", json);
-    else
+    profile_judge(json, o, &gates);
+    bool printed = o->trace == NULL || strcmp(o->trace, "-") != 0;
+    if (printed && o->settings.json)
+        print_json(json, &gates);
+    else if (printed)
         status = profile_print(json, o, stdout);
     ort_text_free(json);
-    return status;
+    int held = gates_say(&gates);
+    return status != 0 ? status : held;
 }
 
 static int kernels(profiler *p)
@@ -205,8 +225,8 @@ static int profile(profiler *p, const string_list *files)
     free(inputs);
     if (status == 0 && o->trace != NULL)
         status = write_trace(p);
-    if (status == 0 && (o->trace == NULL || strcmp(o->trace, "-") != 0))
-        status = write_report(p);
+    if (status == 0)
+        status = make_report(p);
     return status;
 }
 

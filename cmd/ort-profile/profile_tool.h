@@ -3,6 +3,7 @@
 #define PROFILE_TOOL_H
 
 #include "common/feed.h"
+#include "common/gates.h"
 
 struct json_object;
 
@@ -13,10 +14,13 @@ typedef struct profile_options {
     int64_t repeat, warmup, top;
     double seconds, timeout;
     bool cycles, no_peak, kernels;
+    limits limits;
 } profile_options;
 
 /* text.c: tables of a report (the JSON of ort_profile_report). */
 int profile_print(const char *json, const profile_options *o, FILE *stream);
+/* The latency that the report tells, beside the limits of options. */
+void profile_judge(const char *json, const profile_options *o, gate_list *gates);
 /* The line about the machine's peaks. */
 void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream);
 

@@ -234,3 +234,15 @@ int profile_print(const char *json, const profile_options *o, FILE *stream)
     json_object_put(report);
     return 0;
 }
+
+void profile_judge(const char *json, const profile_options *o, gate_list *gates)
+{
+    static const char *const names[] = {"p50", "p90", "p99"};
+    double ms[] = {NAN, NAN, NAN};
+    json_object *report = json_tokener_parse(json), *latency = member(report, "latency_ms");
+    for (int i = 0; i < 3; i++)
+        if (has_number(latency, names[i]))
+            ms[i] = number_of(latency, names[i]);
+    gates_judge(gates, &o->limits, ms[0], ms[1], ms[2]);
+    json_object_put(report);
+}

@@ -14,7 +14,8 @@
 
 /* A comparison of models takes inputs, tolerances and --json, and no other output or check. */
 #define ALONE                                                                                      \
-    "repeat|seconds|hash|expect|carry|output|count|dump|outputs|format|save-optimized|report|time"
+    "repeat|seconds|hash|expect|carry|output|count|dump|outputs|format|save-optimized|report|"     \
+    "time|max-rss"
 #define JUDGED "expect|compare|compare-levels"
 
 static const option_row run_rows[] = {
@@ -64,6 +65,7 @@ static const option_row run_rows[] = {
      .needs = "repeat|seconds"},
     {0, "seconds", "S", OPTION_DOUBLE, O(seconds), .doc = "time runs for S seconds",
      .positive = true},
+    LIMIT_ROWS(run_options, limits, "repeat|seconds", NULL),
     {0, "report", "FILE", OPTION_STRING, O(report), .doc = "write the JSON report there"},
     {0, "time", NULL, OPTION_FLAG, O(time), .doc = "times of the phases and passes on stderr"},
     {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "stop a run after S seconds (exit 4)",
@@ -275,7 +277,7 @@ static int write_report(runner *r)
     if (r->outputs_list != NULL)
         fflush(r->outputs_list);
     const run_report report = {o, r->env, r->model_path, &r->timing, &r->expect, r->output_text,
-                               r->records};
+                               r->records, &r->gates};
     if (o->report != NULL)
         status = write_file_report(&report);
     else if (measures(o) || o->settings.json)
@@ -328,9 +330,12 @@ static int run(runner *r, const string_list *files)
     if (verdict != EXIT_GATE)
         status = status != 0 ? status : verdict;
     int closed = sink_close(&r->sink, status == 0);
-    if (status == 0 && closed == 0 && r->records > 0)
-        status = write_report(r);
-    return status != 0 ? status : closed != 0 ? closed : verdict;
+    if (status != 0 || closed != 0 || r->records == 0)
+        return status != 0 ? status : closed;
+    report_judge(&r->timing, &o->limits, &r->gates);
+    status = write_report(r);
+    int held = gates_say(&r->gates);
+    return status != 0 ? status : verdict != 0 ? verdict : held;
 }
 
 int main(int argc, char **argv)

@@ -57,6 +57,13 @@ static latency summarize(const timing *t)
     return l;
 }
 
+void report_judge(const timing *t, const limits *allowed, gate_list *gates)
+{
+    latency l = summarize(t);
+    bool timed = t->count > 0;
+    gates_judge(gates, allowed, timed ? l.p50 : NAN, timed ? l.p90 : NAN, timed ? l.p99 : NAN);
+}
+
 static void print_json_dims(FILE *out, const ort_value *value)
 {
     fputc('[', out);
@@ -114,6 +121,27 @@ static void print_json_settings(const run_report *r, FILE *out)
             s->level_number < 0 ? 3 : s->level_number);
 }
 
+/* Every gate that was asked for: the exit status is 0 only when all of them passed. */
+static void print_json_gates(const run_report *r, FILE *out)
+{
+    const expectation *x = r->expect;
+    bool first = true;
+    fputs("  \"gates\": [", out);
+    if (r->options->expect.count > 0) {
+        fprintf(out, "\n    {\"gate\": \"expect\", \"passed\": %s, \"compared\": %zu, "
+                "\"differing\": %zu, \"not_compared\": %zu}",
+                x->differing == 0 ? "true" : "false", x->compared, x->differing, x->not_compared);
+        first = false;
+    }
+    gates_print_json(r->gates, first, out);
+    if (r->options->settings.strict)
+        fprintf(out, "%s\n    {\"gate\": \"strict\", \"passed\": %s}",
+                first && r->gates->count == 0 ? "" : ",",
+                tool_strict_status() == 0 ? "true" : "false");
+    fprintf(out, "%s],\n", !first || r->gates->count > 0 || r->options->settings.strict ? "\n  "
+                                                                                        : "");
+}
+
 static void print_json(const run_report *r, const latency *l, FILE *out)
 {
     const timing *t = r->timing;
@@ -133,6 +161,7 @@ static void print_json(const run_report *r, const latency *l, FILE *out)
     if (r->options->expect.count > 0)
         fprintf(out, "  \"expect\": [%s\n  ],\n  \"not_compared\": [%s%s],\n", x->verdicts,
                 x->omissions, x->not_compared > 0 ? "\n  " : "");
+    print_json_gates(r, out);
     fprintf(out, "  \"outputs\": [%s\n  ]\n}\n", r->outputs);
 }
 

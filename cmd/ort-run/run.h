@@ -3,6 +3,7 @@
 #define ORT_RUN_H
 
 #include "common/feed.h"
+#include "common/gates.h"
 #include "common/whole_file.h"
 
 typedef struct run_options {
@@ -22,6 +23,7 @@ typedef struct run_options {
     double seconds, timeout;
     const char *save_optimized, *report, *format;
     string_list carries, counts;
+    limits limits;
 } run_options;
 
 /* Where the inputs of runs come from. */
@@ -155,7 +157,11 @@ typedef struct run_report {
     const expectation *expect;
     const char *outputs; /* members of a JSON array, of report_outputs */
     size_t records;
+    const gate_list *gates;
 } run_report;
+
+/* Latency and memory beside the limits of options. */
+void report_judge(const timing *t, const limits *l, gate_list *gates);
 
 void report_print(const run_report *r, FILE *stream);
 /* The outputs of one record, for the JSON report. */
@@ -186,6 +192,7 @@ typedef struct runner {
     char *output_text;
     size_t output_bytes;
     size_t records; /* of inputs that ran */
+    gate_list gates;
 } runner;
 
 static inline bool measures(const run_options *o) { return o->repeat > 0 || o->seconds > 0; }

@@ -138,3 +138,42 @@ assert r["outputs"][0]["digest"] == sys.argv[1]' "$first"
     run --separate-stderr ort-run "$FX/add.onnx" "$FX/xy.npz" --expect nan.npy --rtol 1e30 --atol 1e30
     [ "$status" -eq 1 ]
 }
+
+@test "gates of latency and memory say no with measured and allowed, in the report too" {
+    local timed=(ort-run "$FX/chain.onnx" "$FX/x.npy" --repeat 5)
+    works "${timed[@]}" --max-p50 100s --max-p90 100s --max-p99 100000ms --max-rss 64GB
+    for gate in p50 p90 p99; do
+        run --separate-stderr "${timed[@]}" --max-$gate 0.001us --json
+        [ "$status" -eq 1 ]
+        [[ $stderr =~ ^ort-run:\ --max-$gate:\ measured\ [0-9.e-]+\ ms,\ allowed\ 1e-06\ ms$ ]]
+        echo "$output" | python3 -c '
+import json, sys
+gates = json.load(sys.stdin)["gates"]
+assert len(gates) == 1 and gates[0]["gate"] == "max-" + sys.argv[1] and not gates[0]["passed"]
+assert gates[0]["measured_ms"] > gates[0]["allowed_ms"] > 0' $gate
+    done
+    run --separate-stderr ort-run "$FX/chain.onnx" "$FX/x.npy" --max-rss 100KB -o y.npy
+    [ "$status" -eq 1 ]
+    [[ $stderr =~ "--max-rss: measured "[0-9.]+" MiB, allowed 0.0976562 MiB" ]]
+    run --separate-stderr ort-profile "$FX/add.onnx" --no-peak --repeat 3 --max-p90 0.001us --json
+    [ "$status" -eq 1 ]
+    echo "$output" | python3 -c 'import json, sys; assert not json.load(sys.stdin)["gates"][0]["passed"]'
+    works ort-profile "$FX/add.onnx" --no-peak --repeat 3 --max-p90 100s --max-rss 64GB
+}
+
+@test "the report's gates agree with the exit status" {
+    three_outputs
+    ort-run many.onnx --random 1 -o all.npz
+    ort-run many.onnx --random 1 -o b=b.npz
+    ort-run many.onnx --random 2 -o other.npz
+    for expected in all b other; do
+        for more in "" --strict "--repeat 2 --max-p50 100s" "--repeat 2 --max-p50 0.001us"; do
+            run --separate-stderr ort-run many.onnx --random 1 --expect $expected.npz --json $more
+            echo "$output" | python3 -c '
+import json, sys
+gates = json.load(sys.stdin)["gates"]
+passed = all(g["passed"] for g in gates)
+assert gates and passed == (sys.argv[1] == "0"), (gates, sys.argv)' "$status"
+        done
+    done
+}
