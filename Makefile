@@ -18,13 +18,24 @@
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
-#   make install DESTDIR= PREFIX=/usr/local
+#   make install DESTDIR= PREFIX=/usr/local LIBDIR= MANDIR=   make uninstall   make dist   make deb
+#
+# IMAGES=linked takes the archives of the image libraries into the tools instead of opening them when
+# the first image comes; SHARED=1 links the tools' small libraries as shared ones.
 
 CC      ?= gcc
 AR      ?= ar
+LD_R    ?= $(CC) -nostdlib -r
+OBJCOPY ?= $(TARGET_PREFIX)objcopy
+STRIP   ?= $(TARGET_PREFIX)strip
 CFLAGS  ?= -O2 -g
 LDFLAGS ?=
 PREFIX  ?= /usr/local
+BINDIR  ?= $(PREFIX)/bin
+LIBDIR  ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share
+MANDIR  ?= $(DATADIR)/man
 MODELS  ?= ../shared/models
 PROTOC_C ?= protoc-c
 
@@ -33,18 +44,30 @@ ifeq ($(WERROR),1)
 WARN    += -Werror
 endif
 CPPFLAGS_ALL = -Ilib -Ibuild/gen -Icmd -D_GNU_SOURCE $(CPPFLAGS)
+# Paths of the build stay out of what it makes: two builds of one commit are the same bytes.
 CFLAGS_ALL   = -std=gnu11 -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden \
-               -ffunction-sections -fdata-sections -pthread $(WARN) $(CFLAGS)
-LIBS     = -lprotobuf-c -ljson-c -lz -ldl -lm -pthread
+               -ffunction-sections -fdata-sections -pthread -ffile-prefix-map=$(CURDIR)=. \
+               $(WARN) $(CFLAGS)
 # A tool that runs for milliseconds takes its small libraries along, where their archives are
 # installed: finding and relocating them costs a tenth of its time. SHARED=1 links them as ever.
 archive  = $(if $(SHARED)$(filter-out /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1),-l:lib$(1).a)
-TOOL_LIBS := $(call archive,protobuf-c) $(call archive,json-c) $(call archive,z) -ldl -lm -pthread
+ifeq ($(IMAGES),linked)
+CPPFLAGS_ALL += -DORT_IMAGES_LINKED
+has_archive = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
+IMAGE_LIBS := $(foreach l,png jpeg webp $(if $(call has_archive,sharpyuv),sharpyuv) openjp2,$(call archive,$l))
+endif
+LIBS     = $(IMAGE_LIBS:-l:lib%.a=-l%) -lprotobuf-c -ljson-c -lz -ldl -lm -pthread
+TOOL_LIBS := $(IMAGE_LIBS) $(call archive,protobuf-c) $(call archive,json-c) $(call archive,z) -ldl -lm -pthread
 
-FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(WERROR)' | cksum | cut -d' ' -f1)
+FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(WERROR) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
 OBJ      := build/$(FLAGS_ID)
+VERSION  := $(shell sed -n 's/^\#define ORT_VERSION_[A-Z]* //p' lib/ort.h | paste -sd.)
+SONAME   := libort.so.$(firstword $(subst ., ,$(VERSION)))
 TOOLS    := $(patsubst cmd/%/,%,$(filter-out cmd/common/,$(wildcard cmd/*/)))
-MACHINE  := $(shell uname -m)
+TARGET   := $(shell $(CC) -dumpmachine)
+MACHINE  := $(firstword $(subst -, ,$(TARGET)))
+# A compiler for another machine brings its own binutils.
+TARGET_PREFIX := $(if $(filter $(shell uname -m),$(MACHINE)),,$(TARGET)-)
 
 ISA_avx2   = -mavx2 -mfma -mf16c
 ISA_avx512 = $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
@@ -69,9 +92,10 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 
 .PHONY: all demo test check models conformance optimize-conformance contrib schema types coverage-table shapes shape-versions parity bench bench-optimize bench-kernels bench-figures lint install clean unit tools fuzz fault
-.SECONDARY:
-all: build/lib/libort.a build/lib/libort.so build/lib/pkgconfig/ort.pc $(TOOLS:%=build/bin/%) \
-     build/lib/example_ops.so
+# Objects of tests are kept. (.SECONDARY would leave what was built with other flags for up to date.)
+.PRECIOUS: $(OBJ)/tests/%.o $(OBJ)/%_ops.so
+all: build/lib/libort.a build/lib/libort.so build/lib/$(SONAME) build/lib/pkgconfig/ort.pc \
+     $(TOOLS:%=build/bin/%) build/lib/example_ops.so
 
 # ---- library
 
@@ -108,11 +132,23 @@ $(OBJ)/%.o: %.c | build/gen/onnx.pb-c.h
 $(OBJ)/libort.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(AR) rcsD $@ $^
 
-$(OBJ)/libort.so: $(LIB_OBJ)
+# What programs link: one object in which only the names of ort.h are left, so that neither our own names
+# nor those of the ONNX messages meet a program's.
+$(OBJ)/public/libort.o: $(LIB_OBJ)
+	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libort.so.0 -o $@ $^ $(LIBS)
+	$(Q)$(LD_R) -o $@ $^ && $(OBJCOPY) --localize-hidden $@
+$(OBJ)/public/libort.a: $(OBJ)/public/libort.o
+	@rm -f $@
+	$(call say,AR,$@)
+	$(Q)$(AR) rcsD $@ $<
+
+$(OBJ)/libort.so: $(LIB_OBJ) lib/libort.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--build-id=sha1 \
+	  -Wl,--version-script,lib/libort.map -o $@ $(LIB_OBJ) $(LIBS)
 
 # An operator library takes nothing of libort but its header.
 $(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h
@@ -121,15 +157,24 @@ $(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h
 	$(Q)$(CC) -Ilib $(WARN) $(CFLAGS) $(LDFLAGS) -shared -fPIC -o $@ $<
 
 # The finished files are copied into place when their content changed, whatever the flags were.
+build/lib/libort.a: $(OBJ)/public/libort.a FORCE
+	@mkdir -p $(@D); cmp -s $< $@ || cp $< $@
+build/lib/$(SONAME): build/lib/libort.so
+	@ln -sf libort.so $@
 build/lib/%: $(OBJ)/% FORCE
 	@mkdir -p $(@D); cmp -s $< $@ || cp $< $@
 build/bin/%: $(OBJ)/bin/% FORCE
 	@mkdir -p $(@D); cmp -s $< $@ || cp $< $@
+.PHONY: FORCE
 FORCE:
 
-build/lib/pkgconfig/ort.pc: lib/ort.pc.in Makefile
+# Rewritten when a folder of the installation is another.
+build/lib/pkgconfig/ort.pc: lib/ort.pc.in FORCE
 	@mkdir -p $(@D)
-	@sed -e 's|@PREFIX@|$(PREFIX)|g' $< > $@
+	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
+	  -e 's|@INCLUDEDIR@|$(INCLUDEDIR:$(PREFIX)/%=$${prefix}/%)|; s|@VERSION@|$(VERSION)|' \
+	  -e 's|@LIBS@|$(LIBS)|' $< > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@; rm -f $@.new
 
 # ---- tools
 
@@ -137,7 +182,7 @@ define TOOL_RULE
 $(OBJ)/bin/$(1): $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) $(COMMON_OBJ) $(OBJ)/libort.a
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$^ $$(TOOL_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -Wl,--build-id=sha1 -o $$@ $$^ $$(TOOL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call TOOL_RULE,$(t))))
 
@@ -256,23 +301,7 @@ check:
 lint:
 	@python3 tests/lint/lint.py
 
-# ---- install
-
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	  $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/man/man1 \
-	  $(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man5
-	install -m 755 $(TOOLS:%=build/bin/%) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 build/lib/libort.a $(DESTDIR)$(PREFIX)/lib
-	install -m 755 build/lib/libort.so $(DESTDIR)$(PREFIX)/lib/libort.so.$(SOVERSION)
-	ln -sf libort.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libort.so.0
-	ln -sf libort.so.0 $(DESTDIR)$(PREFIX)/lib/libort.so
-	install -m 644 build/lib/pkgconfig/ort.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 644 lib/ort.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 man/*.3 $(DESTDIR)$(PREFIX)/share/man/man3
-	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
-SOVERSION = 0.1.0
+include packaging/install.mk
 
 clean:
 	rm -rf build/[0-9]* build/bin build/lib build/gen

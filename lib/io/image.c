@@ -26,16 +26,21 @@ ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, or
     return image->pixels ? ORT_OK : ort_error_memory(err, (size_t)(width * height * 3));
 }
 
-ort_status ort_image_library(const char *const *names, const char *package, void **handle,
-                             ort_error *err)
+ort_status ort_image_library_open(const ort_image_library *library, void **handle, ort_error *err)
 {
-    for (size_t i = 0; names[i]; i++) {
-        *handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    *handle = NULL;
+#ifdef ORT_IMAGES_LINKED
+    return ORT_OK;
+#endif
+    for (size_t i = 0; library->names[i]; i++) {
+        *handle = dlopen(library->names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (*handle)
             return ORT_OK;
     }
-    return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "needs the library %s, which can't be opened; "
-                         "install the package %s", names[0], package);
+    return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s needs the library %s, which can't be "
+                         "opened; install it (Debian, Ubuntu: %s; Fedora: %s; Alpine: %s)",
+                         library->format, library->names[0], library->debian, library->fedora,
+                         library->alpine);
 }
 
 void *ort_image_symbol(void *handle, const char *name, const char **missing)

@@ -1,6 +1,7 @@
 /* image.h - RGB pictures between their files and tensors; one file per codec.
  *
- * Libraries are opened at first use: a machine without libjpeg runs everything but JPEG. */
+ * Libraries are opened at first use: a machine without libjpeg runs everything but JPEG, and a tool that
+ * sees no image doesn't pay for them. With ORT_IMAGES_LINKED (make IMAGES=linked) they are linked. */
 #ifndef ORT_IO_IMAGE_H
 #define ORT_IO_IMAGE_H
 
@@ -25,11 +26,24 @@ ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, or
 /* Orientation in a TIFF block ("II*\0..." or "MM\0*..."); 0 when it has none. */
 int ort_image_orientation(const unsigned char *exif, size_t count);
 
-/* A library by its names, in order; kept loaded. `package` is what messages tell to install. */
-ort_status ort_image_library(const char *const *names, const char *package, void **handle,
-                             ort_error *err);
+/* A library that is opened at first use. */
+typedef struct ort_image_library {
+    const char *format;       /* what it reads: "PNG" */
+    const char *names[3];     /* file names to try, in order, ended by NULL: the soname of the header that
+                                 this was compiled with first */
+    const char *debian, *fedora, *alpine; /* the packages that bring it */
+} ort_image_library;
+
+/* Opened and kept; messages name the packages to install. */
+ort_status ort_image_library_open(const ort_image_library *library, void **handle, ort_error *err);
 /* The symbol, or NULL with *missing set to its name. */
 void *ort_image_symbol(void *handle, const char *name, const char **missing);
+#ifdef ORT_IMAGES_LINKED
+#define ORT_IMAGE_FUNCTION(handle, name, missing) (&(name))
+#else
+#define ORT_IMAGE_FUNCTION(handle, name, missing)                                                  \
+    ((__typeof__(name) *)ort_image_symbol(handle, #name, missing))
+#endif
 
 typedef ort_status ort_image_read_fn(const unsigned char *bytes, size_t count, ort_image *image,
                                      ort_error *err);

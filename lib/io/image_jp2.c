@@ -30,14 +30,16 @@ typedef struct jp2_source {
 
 static ort_status open_library(jp2_library *lib, ort_error *err)
 {
-    static const char *const names[] = {"libopenjp2.so.7", NULL};
+    static const ort_image_library library = {"JPEG 2000", {"libopenjp2.so.7"}, "libopenjp2-7",
+                                              "openjpeg2", "openjpeg"};
     void *handle;
     const char *missing = NULL;
-    ORT_TRY(ort_image_library(names, "libopenjp2-7", &handle, err));
-#define X(name) lib->name = (__typeof__(name) *)ort_image_symbol(handle, #name, &missing);
+    ORT_TRY(ort_image_library_open(&library, &handle, err));
+#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
     JP2_FUNCTIONS(X)
 #undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", names[0], missing)
+    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
+                                   missing)
                    : ORT_OK;
 }
 

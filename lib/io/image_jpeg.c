@@ -42,17 +42,18 @@ enum { JPEG_DEFAULT_QUALITY = 75, APP1_LENGTH = 0xffff };
 
 static ort_status open_library(jpeg_library *lib, ort_error *err)
 {
-    static const char *const names[] = {"libjpeg.so.62", "libjpeg.so.8", "libjpeg.so", NULL};
     /* The structures must be those of the header: its number is part of the library's name. */
-    const char *const *first = JPEG_LIB_VERSION >= 80 ? names + 1 : names;
-    const char *const one[] = {first[0], NULL};
+    static const ort_image_library library = {
+        "JPEG", {JPEG_LIB_VERSION >= 80 ? "libjpeg.so.8" : "libjpeg.so.62"}, "libjpeg62-turbo, libjpeg8",
+        "libjpeg-turbo", "libjpeg-turbo"};
     void *handle;
     const char *missing = NULL;
-    ORT_TRY(ort_image_library(one, "libjpeg62-turbo", &handle, err));
-#define X(name) lib->name = (__typeof__(name) *)ort_image_symbol(handle, #name, &missing);
+    ORT_TRY(ort_image_library_open(&library, &handle, err));
+#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
     JPEG_FUNCTIONS(X)
 #undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", one[0], missing)
+    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
+                                   missing)
                    : ORT_OK;
 }
 

@@ -40,14 +40,16 @@ typedef struct png_job {
 
 static ort_status open_library(png_library *lib, ort_error *err)
 {
-    static const char *const names[] = {"libpng16.so.16", "libpng16.so", NULL};
+    static const ort_image_library library = {"PNG", {"libpng16.so.16", "libpng16.so"},
+                                              "libpng16-16", "libpng", "libpng"};
     void *handle;
     const char *missing = NULL;
-    ORT_TRY(ort_image_library(names, "libpng16-16", &handle, err));
-#define X(name) lib->name = (__typeof__(name) *)ort_image_symbol(handle, #name, &missing);
+    ORT_TRY(ort_image_library_open(&library, &handle, err));
+#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
     PNG_FUNCTIONS(X)
 #undef X
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", names[0], missing)
+    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
+                                   missing)
                    : ORT_OK;
 }
 

@@ -3,29 +3,35 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <webp/decode.h>
+#include <webp/encode.h>
 
 #include "io/image.h"
 #include "io/input.h"
 
-/* libwebp's interface, from its documentation: the five functions that are called. */
-typedef int webp_info_fn(const uint8_t *data, size_t size, int *width, int *height);
-typedef uint8_t *webp_decode_fn(const uint8_t *data, size_t size, uint8_t *out, size_t out_size,
-                                int stride);
-typedef size_t webp_encode_fn(const uint8_t *pixels, int width, int height, int stride,
-                              float quality, uint8_t **out);
-typedef void webp_free_fn(void *memory);
+#define WEBP_FUNCTIONS(X)                                                                          \
+    X(WebPGetInfo) X(WebPDecodeRGBInto) X(WebPEncodeRGB) X(WebPEncodeRGBA) X(WebPFree)
+
+typedef struct webp_library {
+#define X(name) __typeof__(name) *name;
+    WEBP_FUNCTIONS(X)
+#undef X
+} webp_library;
 
 enum { WEBP_DEFAULT_QUALITY = 80, WEBP_LARGEST_SIDE = 16383 };
 
-static const char *const names[] = {"libwebp.so.7", "libwebp.so", NULL};
-
-static ort_status find_symbol(const char *name, void **symbol, ort_error *err)
+static ort_status open_library(webp_library *lib, ort_error *err)
 {
+    static const ort_image_library library = {"WebP", {"libwebp.so.7"}, "libwebp7", "libwebp",
+                                              "libwebp"};
     void *handle;
     const char *missing = NULL;
-    ORT_TRY(ort_image_library(names, "libwebp7", &handle, err));
-    *symbol = ort_image_symbol(handle, name, &missing);
-    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", names[0], missing)
+    ORT_TRY(ort_image_library_open(&library, &handle, err));
+#define X(name) lib->name = ORT_IMAGE_FUNCTION(handle, name, &missing);
+    WEBP_FUNCTIONS(X)
+#undef X
+    return missing ? ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s lacks %s", library.names[0],
+                                   missing)
                    : ORT_OK;
 }
 
@@ -47,18 +53,17 @@ static int find_orientation(const unsigned char *bytes, size_t count)
 ort_status ort_webp_decode(const unsigned char *bytes, size_t count, ort_image *image,
                            ort_error *err)
 {
-    void *info, *decode;
-    ORT_TRY(find_symbol("WebPGetInfo", &info, err));
-    ORT_TRY(find_symbol("WebPDecodeRGBInto", &decode, err));
+    webp_library lib;
+    ORT_TRY(open_library(&lib, err));
     if (count >= 12 && (uint64_t)ort_load_u32(bytes + 4) + 8 > count)
         return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the WebP data needs %llu "
                              "bytes", count, (unsigned long long)ort_load_u32(bytes + 4) + 8);
     int width = 0, height = 0;
-    if (!((webp_info_fn *)info)(bytes, count, &width, &height) || width < 1 || height < 1)
+    if (!lib.WebPGetInfo(bytes, count, &width, &height) || width < 1 || height < 1)
         return ort_error_set(err, ORT_ERROR_DATA, "is no WebP image, or its header is damaged");
     ORT_TRY(ort_image_alloc(image, (uint64_t)width, (uint64_t)height, err));
-    if (!((webp_decode_fn *)decode)(bytes, count, image->pixels,
-                                    (size_t)width * (size_t)height * 3, width * 3))
+    if (!lib.WebPDecodeRGBInto(bytes, count, image->pixels, (size_t)width * (size_t)height * 3,
+                               width * 3))
         return ort_error_set(err, ORT_ERROR_DATA, "the WebP data is damaged");
     image->orientation = find_orientation(bytes, count);
     return ORT_OK;
@@ -76,23 +81,22 @@ static uint8_t *spread_gray(const ort_image *image)
 
 ort_status ort_webp_encode(const ort_image *image, int quality, FILE *stream, ort_error *err)
 {
-    void *encode, *release;
-    ORT_TRY(find_symbol(image->channels == 4 ? "WebPEncodeRGBA" : "WebPEncodeRGB", &encode, err));
-    ORT_TRY(find_symbol("WebPFree", &release, err));
+    webp_library lib;
+    ORT_TRY(open_library(&lib, err));
     if (image->width > WEBP_LARGEST_SIDE || image->height > WEBP_LARGEST_SIDE)
         return ort_error_set(err, ORT_ERROR_DATA, "WebP holds at most %d pixels in each direction",
                              WEBP_LARGEST_SIDE);
     uint8_t *rgb = image->channels == 1 ? spread_gray(image) : NULL, *out = NULL;
     if (image->channels == 1 && !rgb)
         return ort_error_memory(err, (size_t)image->width * (size_t)image->height * 3);
-    int channels = image->channels == 4 ? 4 : 3;
-    size_t size = ((webp_encode_fn *)encode)(rgb ? rgb : image->pixels, (int)image->width,
-                                             (int)image->height, (int)image->width * channels,
-                                             (float)(quality > 0 ? quality : WEBP_DEFAULT_QUALITY),
-                                             &out);
+    bool alpha = image->channels == 4;
+    int width = (int)image->width, height = (int)image->height;
+    float used = (float)(quality > 0 ? quality : WEBP_DEFAULT_QUALITY);
+    size_t size = (alpha ? lib.WebPEncodeRGBA : lib.WebPEncodeRGB)(
+        rgb ? rgb : image->pixels, width, height, width * (alpha ? 4 : 3), used, &out);
     free(rgb);
     if (size > 0)
         fwrite(out, 1, size, stream);
-    ((webp_free_fn *)release)(out);
+    lib.WebPFree(out);
     return size > 0 ? ORT_OK : ort_error_set(err, ORT_ERROR_RUN, "can't encode WebP");
 }
