@@ -2,7 +2,8 @@
 #
 # DESTDIR stands in front of every path; PREFIX, BINDIR, LIBDIR, INCLUDEDIR, DATADIR and MANDIR are the
 # Makefile's. Files are installed stripped; install-debug puts what was stripped where debuggers look by
-# build-id. uninstall removes what install and install-debug write, and folders of our own.
+# build-id. uninstall removes what install and install-debug write, and the folders below share/ and
+# pkgconfig/ that are empty then.
 
 DOCDIR   ?= $(DATADIR)/doc/ort-tools
 DEBUGDIR ?= $(LIBDIR)/debug
@@ -10,21 +11,29 @@ BASHDIR  ?= $(DATADIR)/bash-completion/completions
 ZSHDIR   ?= $(DATADIR)/zsh/site-functions
 FISHDIR  ?= $(DATADIR)/fish/vendor_completions.d
 D        = $(DESTDIR)
+# stripped FILE,TARGET,MODE,WHAT: UNSTRIPPED=1 leaves that to a packager's own tools.
+stripped = $(if $(UNSTRIPPED),cp $1 $2,$(STRIP) $4 -o $2 $1) && chmod $3 $2
 EXAMPLES := $(wildcard examples/*)
 MANUALS  := $(wildcard man/*.[1-9])
 
-.PHONY: install install-debug uninstall dist deb roots
-install: all
+# Made by asking the tools; RUN is the emulator where they are another machine's.
+COMPLETIONS := $(foreach s,bash zsh fish,$(TOOLS:%=build/completions/%.$s))
+build/completions/%: packaging/completions.sh $(TOOLS:%=build/bin/%)
+	@mkdir -p $(@D)
+	@$(RUN) build/bin/$(basename $*) --help=table | \
+	  sh packaging/completions.sh $(subst .,,$(suffix $*)) $(basename $*) > $@.new && mv $@.new $@
+
+.PHONY: completions install install-debug uninstall dist deb roots
+completions: $(COMPLETIONS)
+install: all completions
 	install -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(DOCDIR)/examples \
 	  $(sort $(foreach m,$(MANUALS),$(D)$(MANDIR)/man$(subst .,,$(suffix $m)))) \
 	  $(D)$(BASHDIR) $(D)$(ZSHDIR) $(D)$(FISHDIR)
-	for t in $(TOOLS); do $(STRIP) -o $(D)$(BINDIR)/$$t build/bin/$$t && chmod 755 $(D)$(BINDIR)/$$t || exit; done
-	$(STRIP) --strip-unneeded -o $(D)$(LIBDIR)/libort.so.$(VERSION) build/lib/libort.so
-	chmod 755 $(D)$(LIBDIR)/libort.so.$(VERSION)
+	for t in $(TOOLS); do $(call stripped,build/bin/$$t,$(D)$(BINDIR)/$$t,755) || exit; done
+	$(call stripped,build/lib/libort.so,$(D)$(LIBDIR)/libort.so.$(VERSION),644,--strip-unneeded)
 	ln -sf libort.so.$(VERSION) $(D)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(D)$(LIBDIR)/libort.so
-	$(STRIP) --strip-debug --enable-deterministic-archives -o $(D)$(LIBDIR)/libort.a build/lib/libort.a
-	chmod 644 $(D)$(LIBDIR)/libort.a
+	$(call stripped,build/lib/libort.a,$(D)$(LIBDIR)/libort.a,644,--strip-debug -D)
 	install -m 644 build/lib/pkgconfig/ort.pc $(D)$(LIBDIR)/pkgconfig
 	install -m 644 lib/ort.h $(D)$(INCLUDEDIR)
 	for m in $(MANUALS); do install -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
@@ -52,4 +61,38 @@ uninstall:
 	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so; do \
 	  [ -f $$f ] || continue; id=$$(LC_ALL=C readelf -n $$f | sed -n 's/.*Build ID: //p'); \
 	  rm -f $(D)$(DEBUGDIR)/.build-id/$$(printf '%.2s' $$id)/$${id#??}.debug; done
-	-find $(D)$(DEBUGDIR) -depth -type d -empty -delete 2>/dev/null
+	if [ -d $(D)$(DEBUGDIR) ]; then find $(D)$(DEBUGDIR) -depth -type d -empty -delete; fi
+	for d in $(BASHDIR) $(DATADIR)/bash-completion $(ZSHDIR) $(DATADIR)/zsh $(FISHDIR) $(DATADIR)/fish \
+	  $(foreach n,1 3 5,$(MANDIR)/man$n) $(LIBDIR)/pkgconfig; do \
+	  [ ! -d $(D)$$d ] || rmdir --ignore-fail-on-non-empty $(D)$$d; done
+
+# ---- releases
+
+DIST = ort-tools-$(VERSION)
+
+# The tree of the last commit; the same commit gives the same bytes.
+dist:
+	@mkdir -p build/dist
+	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n > build/dist/$(DIST).tar.gz
+	@cd build/dist && sha256sum $(DIST).tar.gz
+
+# Packages for the Debian at hand, from the last commit, without a signature: build/deb/*.deb, looked at by
+# lintian. The project has no mail host of its own; DEBEMAIL names who makes the packages.
+MAINTAINER = $(or $(DEBFULLNAME),the ort-tools authors) <$(or $(DEBEMAIL),ort-tools@localhost)>
+LINTIAN    = lintian --info --fail-on error,warning \
+  $(if $(DEBEMAIL),,--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog)
+deb: dist
+	@rm -rf build/deb && mkdir -p build/deb
+	cp build/dist/$(DIST).tar.gz build/deb/ort-tools_$(VERSION).orig.tar.gz
+	tar -xf build/dist/$(DIST).tar.gz -C build/deb
+	cp -r packaging/debian build/deb/$(DIST)/debian
+	sed -i 's|@MAINTAINER@|$(MAINTAINER)|; s|@VERSION@|$(VERSION)|; s|@DATE@|$(shell git log -1 --format=%aD)|' \
+	  build/deb/$(DIST)/debian/control build/deb/$(DIST)/debian/changelog
+	cd build/deb/$(DIST) && dpkg-buildpackage -us -uc
+	@ls -l build/deb/*.deb
+	@if command -v lintian >/dev/null; then cd build/deb && $(LINTIAN) ort-tools_$(VERSION)-*.changes; \
+	  else echo "lintian is not here: the packages were not looked at"; fi
+
+# The tree in fresh Debian 12 and 13: ROOTS="bookworm trixie", ROOTS_TEST=1 runs make test there too.
+roots:
+	@MODELS='$(abspath $(MODELS))' bash tests/tools/run_roots.sh $(ROOTS)

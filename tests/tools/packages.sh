@@ -28,7 +28,6 @@ for part in "$@"; do
         want_header libjpeg-dev jpeglib.h "JPEG images"
         want_header libwebp-dev webp/decode.h "WebP images"
         want_header libopenjp2-7-dev openjpeg-2.5/openjpeg.h "JPEG 2000 images"
-        want_header ocl-icd-opencl-dev CL/cl.h "headers of the OpenCL provider"
         want pkg-config "command -v pkg-config" "linking programs against the library"
         ;;
     test)
@@ -36,6 +35,8 @@ for part in "$@"; do
         want g++ "command -v g++" "shows that the header compiles as C++"
         want groff "command -v groff" "shows that the manual pages format without a warning"
         want libcairo2 "ldconfig -p | grep -q libcairo.so.2" "draws boxes, masks and curves"
+        want zsh "command -v zsh" "reads the completions for zsh"
+        want fish "command -v fish" "reads the completions for fish"
         want locales "test -d /usr/share/i18n/locales" "shows that numbers don't follow the locale"
         want python3 "command -v python3" "makes test data and runs the lint"
         want python3-venv "python3 -c 'import venv, ensurepip'" "a place for the pinned Python packages"
