@@ -1,7 +1,8 @@
 /* image.h - RGB pictures between their files and tensors; one file per codec.
  *
- * Libraries are opened at first use: a machine without libjpeg runs everything but JPEG, and a tool that
- * sees no image doesn't pay for them. With ORT_IMAGES_LINKED (make IMAGES=linked) they are linked. */
+ * Libraries are opened at first use: a machine without libjpeg runs everything but JPEG, and a tool
+ * that sees no image doesn't pay for them. With ORT_IMAGES_LINKED (make IMAGES=linked) they are
+ * linked. */
 #ifndef ORT_IO_IMAGE_H
 #define ORT_IO_IMAGE_H
 
@@ -29,8 +30,8 @@ int ort_image_orientation(const unsigned char *exif, size_t count);
 /* A library that is opened at first use. */
 typedef struct ort_image_library {
     const char *format;       /* what it reads: "PNG" */
-    const char *names[3];     /* file names to try, in order, ended by NULL: the soname of the header that
-                                 this was compiled with first */
+    const char *names[3];     /* to try, in order, ended by NULL: first the soname of the header
+                                 that this was compiled with */
     const char *debian, *fedora, *alpine; /* the packages that bring it */
 } ort_image_library;
 

@@ -44,8 +44,8 @@ static ort_status open_library(jpeg_library *lib, ort_error *err)
 {
     /* The structures must be those of the header: its number is part of the library's name. */
     static const ort_image_library library = {
-        "JPEG", {JPEG_LIB_VERSION >= 80 ? "libjpeg.so.8" : "libjpeg.so.62"}, "libjpeg62-turbo, libjpeg8",
-        "libjpeg-turbo", "libjpeg-turbo"};
+        "JPEG", {JPEG_LIB_VERSION >= 80 ? "libjpeg.so.8" : "libjpeg.so.62"},
+        "libjpeg62-turbo, libjpeg8", "libjpeg-turbo", "libjpeg-turbo"};
     void *handle;
     const char *missing = NULL;
     ORT_TRY(ort_image_library_open(&library, &handle, err));
