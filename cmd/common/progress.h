@@ -2,6 +2,7 @@
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -9,12 +10,23 @@ typedef struct progress {
     const char *what;
     uint64_t begin_ns, shown_ns;
     bool enabled, visible;
+    /* of work that says nothing until it is done */
+    bool waiting, done;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
 } progress;
 
-/* Shows on stderr when that is a terminal, unless `off` or NO_COLOR=... with TERM=dumb. */
+/* Shows on stderr when that is a terminal, unless `off` or TERM=dumb. */
 void progress_begin(progress *p, const char *what, bool off);
 /* total 0: unknown. Cheap: looks at the clock, writes at most ten times a second. */
 void progress_step(progress *p, uint64_t done, uint64_t total);
+/* The same of a share, 0 to 1: "runs 37 % (1234)". */
+void progress_share(progress *p, uint64_t done, double share);
+/* Seconds that pass while one call works: "reading net.onnx 3 s", by a thread of its own. */
+void progress_wait(progress *p, const char *what, bool off);
 void progress_end(progress *p);
+/* Take the line away before something else is said; the next step shows it again. */
+void progress_hide(void);
 
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/progress.h"
+
 void settings_init(settings *s)
 {
     memset(s, 0, sizeof *s);
@@ -203,7 +205,11 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
     ort_load_options options = {.skeleton = weights == LOAD_SKELETON,
                                 .as_stored = weights == LOAD_AS_STORED};
     int status = 0;
-    if (ort_model_load(env, path, &options, model, &err) != ORT_OK)
+    progress p;
+    progress_wait(&p, "reading the model", s->no_progress || s->quiet);
+    ort_status read = ort_model_load(env, path, &options, model, &err);
+    progress_end(&p);
+    if (read != ORT_OK)
         return tool_fail_in(path, &err);
     for (size_t i = 0; i < s->dims.count && status == 0; i++)
         status = apply_dim(*model, s->dims.items[i]);

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/progress.h"
+
 static const char *name = "ort";
 static bool quiet, strict, warned;
 static struct {
@@ -57,6 +59,7 @@ static void say(ort_status status, const char *format, va_list args)
 {
     vsnprintf(json.message, sizeof json.message, format, args);
     json.status = status;
+    progress_hide();
     fprintf(stderr, "%s: %s\n", name, json.message);
 }
 

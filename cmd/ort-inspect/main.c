@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/settings.h"
+#include "common/screen.h"
 #include "common/whole_file.h"
 #include "inspect.h"
 
@@ -118,7 +119,10 @@ static int write_made(const char *path, text_maker *make, void *arg)
     FILE *memory = open_memstream(&text, &size);
     if (!memory)
         return io_failed("memory");
+    if (path == NULL || strcmp(path, "-") == 0)
+        screen_stand_for(memory, stdout);
     int status = make(arg, memory);
+    screen_stand_for(NULL, NULL);
     if (fclose(memory) != 0 && status == 0)
         status = io_failed("memory");
     if (status == 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/screen.h"
 #include "common/tool.h"
 #include "common/table.h"
 #include "inspect.h"
@@ -26,24 +27,48 @@ static char *opset_list(json_object *report)
 
 /* ---- summary, io, metadata */
 
-static void put_ports(json_object *report, const char *key, FILE *stream)
+/* Weights that are inputs with a default: of more than a few, a summary says the number. */
+enum { FEW_DEFAULTS = 4 };
+
+static bool has_default(json_object *port)
+{
+    return json_object_get_boolean(member(port, "optional"));
+}
+
+static size_t count_defaults(json_object *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < length_of(list); i++)
+        n += has_default(json_object_array_get_idx(list, i));
+    return n;
+}
+
+static void put_ports(json_object *report, const char *key, bool all, FILE *stream)
 {
     json_object *list = member(report, key);
-    size_t width = 0;
+    size_t width = 0, said = 0, defaults = count_defaults(list);
+    bool whole = all || defaults <= FEW_DEFAULTS;
     for (size_t i = 0; i < length_of(list); i++) {
-        size_t n = strlen(text_of(json_object_array_get_idx(list, i), "name"));
-        width = n > width ? n : width;
+        json_object *port = json_object_array_get_idx(list, i);
+        size_t n = screen_length(text_of(port, "name"));
+        width = (whole || !has_default(port)) && n > width ? n : width;
     }
     for (size_t i = 0; i < length_of(list); i++) {
         json_object *port = json_object_array_get_idx(list, i);
-        fprintf(stream, "%-10s %-*s  %s%s\n", i ? "" : key, (int)width, text_of(port, "name"),
-                text_of(port, "type"),
-                json_object_get_boolean(member(port, "optional")) ? "  (has a default)" : "");
+        if (!whole && has_default(port))
+            continue;
+        fprintf(stream, "%-10s %-*s  %s%s\n", said++ ? "" : key, (int)width,
+                text_of(port, "name"), text_of(port, "type"),
+                has_default(port) ? "  (has a default)" : "");
     }
+    if (!whole)
+        fprintf(stream, "%-10s and %s that have a default (--io lists them)\n", said ? "" : key,
+                text_count((double)defaults));
 }
 
 static void put_wrapped(FILE *stream, const char *label, json_object *operators)
 {
+    int limit = screen_width(stream) > 0 ? screen_width(stream) : 100;
     int column = fprintf(stream, "%-10s", label);
     for (size_t i = 0; i < length_of(operators); i++) {
         json_object *o = json_object_array_get_idx(operators, i);
@@ -52,7 +77,7 @@ static void put_wrapped(FILE *stream, const char *label, json_object *operators)
         char *item = tool_printf("%s%s%s %s%s", onnx ? "" : domain, onnx ? "" : ".",
                                  text_of(o, "op_type"), text_of(o, "count"),
                                  i + 1 < length_of(operators) ? "," : "");
-        if (column + (int)strlen(item) > 98)
+        if (column + (int)strlen(item) > limit - 2)
             column = fprintf(stream, "\n%-10s", "") - 1;
         column += fprintf(stream, " %s", item);
         free(item);
@@ -86,8 +111,8 @@ static void put_summary(json_object *r, FILE *stream)
     fprintf(stream, "\n%-10s %s parameters, %s, in %s tensors\n", "weights",
             text_count(number_of(r, "parameters")), text_bytes(number_of(r, "weight_bytes")),
             text_count(number_of(r, "tensors")));
-    put_ports(r, "inputs", stream);
-    put_ports(r, "outputs", stream);
+    put_ports(r, "inputs", false, stream);
+    put_ports(r, "outputs", false, stream);
     put_wrapped(stream, "operators", member(r, "operators"));
     if (number_of(r, "metadata_entries") > 0)
         fprintf(stream, "%-10s %s entries (--metadata)\n", "metadata",
@@ -141,7 +166,7 @@ static void put_nodes(json_object *r, const char *grep, FILE *stream)
 
 static void put_shapes(json_object *r, const char *grep, FILE *stream)
 {
-    static const char *const heads[] = {"value", "type", "from", "graph", NULL};
+    static const char *const heads[] = {"value", "type", "from", "~graph", NULL};
     json_object *list = member(r, "values");
     table *t = table_new(heads);
     for (size_t i = 0; i < length_of(list); i++) {
@@ -167,8 +192,8 @@ static void number_cell(table *t, json_object *row, const char *key)
 
 static void put_initializers(json_object *r, const char *grep, FILE *stream)
 {
-    static const char *const heads[] = {"tensor", "type", ">bytes", ">min", ">max", ">mean",
-                                        ">zeros", "notes", NULL};
+    static const char *const heads[] = {"tensor", "type", ">bytes", "~>min", "~>max",
+                                        "~>mean", "~>zeros", "notes", NULL};
     json_object *list = member(r, "initializers");
     double denormals = 0, nonfinite = 0;
     table *t = table_new(heads);
@@ -286,7 +311,7 @@ static void count_cell(table *t, json_object *row, const char *key)
 static void put_costs(json_object *r, const char *grep, FILE *stream)
 {
     static const char *const heads[] = {"node", "operator", ">parameters", ">MACs", ">other ops",
-                                        ">weight bytes", ">in bytes", ">out bytes", NULL};
+                                        "~>weight bytes", "~>in bytes", "~>out bytes", NULL};
     json_object *list = member(r, "nodes"), *total = member(r, "total");
     json_object *assumed = member(r, "assumed_one");
     table *t = table_new(heads);
@@ -405,8 +430,8 @@ int text_report(ort_report report, const char *json, const char *grep, FILE *str
     switch (report) {
     case ORT_REPORT_SUMMARY: put_summary(r, stream); break;
     case ORT_REPORT_IO:
-        put_ports(r, "inputs", stream);
-        put_ports(r, "outputs", stream);
+        put_ports(r, "inputs", true, stream);
+        put_ports(r, "outputs", true, stream);
         break;
     case ORT_REPORT_NODES: put_nodes(r, grep, stream); break;
     case ORT_REPORT_SHAPES: put_shapes(r, grep, stream); break;

@@ -225,6 +225,8 @@ static int rewrite(optimizer *x, ort_optimize_options *options)
     calls own;
     bool again = false;
     int status = calls_begin(&own, &x->options, x->model, x->path);
+    progress_wait(&x->progress, "optimizing",
+                  x->options.settings.no_progress || x->options.settings.quiet);
     if (status == 0)
         status = rewrite_once(x, options);
     if (status == 0)
@@ -234,6 +236,7 @@ static int rewrite(optimizer *x, ort_optimize_options *options)
         options->keep_functions = true;
         status = rewrite_once(x, options);
     }
+    progress_end(&x->progress);
     calls_end(&own);
     return status;
 }

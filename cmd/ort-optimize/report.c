@@ -294,7 +294,8 @@ static void near_miss_list(const report *r, FILE *stream)
     size_t kinds = first_of_kinds(r, list);
     fprintf(stream, "\nleft alone:\n");
     for (size_t i = 0; i < kinds; i++) {
-        fprintf(stream, "  %s: %s: %s", list[i]->pass, list[i]->node, list[i]->condition);
+        fprintf(stream, "  %s%s%s: %s: %s", screen_begin(stream, STYLE_NEAR), list[i]->pass,
+                screen_end(stream), list[i]->node, list[i]->condition);
         if (list[i]->times > 1)
             fprintf(stream, " (%zu times, first here)", list[i]->times);
         fputc('\n', stream);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/progress.h"
 #include "common/whole_file.h"
 #include "profile_tool.h"
 
@@ -104,7 +105,11 @@ static int make_session(profiler *p)
     options.disable = s->disable.items;
     options.providers = s->provider;
     options.strict = s->strict;
-    if (ort_session_new(p->env, p->model, &options, &p->session, &err) != ORT_OK ||
+    progress waiting;
+    progress_wait(&waiting, "preparing", s->no_progress || s->quiet);
+    ort_status made = ort_session_new(p->env, p->model, &options, &p->session, &err);
+    progress_end(&waiting);
+    if (made != ORT_OK ||
         ort_profile_new(p->session, &profile, &p->profile, &err) != ORT_OK)
         return tool_fail_in(p->model_path, &err);
     return 0;

@@ -1,6 +1,7 @@
 /* measure.c - the runs of a profile, through a binding: the steady state allocates nothing. */
 #include <time.h>
 
+#include "common/progress.h"
 #include "profile_tool.h"
 
 static double now_s(void)
@@ -31,12 +32,17 @@ static ort_status run_all(ort_binding *binding, const profile_options *o, ort_pr
     }
     ort_profile_start(profile);
     double begin = now_s();
-    for (int64_t runs = 0; !enough(o, runs, now_s() - begin); runs++) {
-        ort_status status = ort_binding_run(binding, &how, err);
-        if (status)
-            return status;
+    ort_status status = ORT_OK;
+    progress p;
+    progress_begin(&p, "runs", o->settings.no_progress || o->settings.quiet);
+    for (int64_t runs = 0; status == ORT_OK && !enough(o, runs, now_s() - begin); runs++) {
+        status = ort_binding_run(binding, &how, err);
+        double least = o->seconds > 0 ? o->seconds : 1;
+        progress_share(&p, (uint64_t)runs, o->repeat > 0 ? (double)runs / (double)o->repeat
+                                                         : (now_s() - begin) / least);
     }
-    return ORT_OK;
+    progress_end(&p);
+    return status;
 }
 
 int profile_runs(const ort_session *session, const profile_options *o, ort_profile *profile,

@@ -7,6 +7,7 @@
 #include "profile_tool.h"
 
 enum { NODES_SHOWN = 20 };
+#define LARGE_SHARE 0.2 /* where to look first */
 
 static json_object *at(json_object *list, size_t index)
 {
@@ -24,7 +25,7 @@ void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream)
             peak->threads > 1 ? "s" : "", peak->gflops);
     if (peak->ghz > 0)
         fprintf(stream, " at %.2f GHz", peak->ghz);
-    fprintf(stream, "; memory");
+    fprintf(stream, "\nmemory   ");
     for (int i = 0; i < peak->level_count; i++)
         fprintf(stream, "%s %.1f GB/s in %s", i ? "," : "", peak->levels[i].gb_per_s,
                 working_set(peak->levels[i].bytes));
@@ -53,9 +54,10 @@ static void print_machine(json_object *report, FILE *stream)
 
 static void print_spread(json_object *s, FILE *stream)
 {
-    fprintf(stream, "min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  mean %.4f ms  cv %.1f %%\n",
-            number_of(s, "min"), number_of(s, "p50"), number_of(s, "p90"), number_of(s, "p99"),
-            number_of(s, "mean"), 100 * number_of(s, "cv"));
+    fprintf(stream, "min %s  p50 %s  p90 %s  p99 %s  mean %s  cv %.1f %%\n",
+            text_ms(number_of(s, "min")), text_ms(number_of(s, "p50")),
+            text_ms(number_of(s, "p90")), text_ms(number_of(s, "p99")),
+            text_ms(number_of(s, "mean")), 100 * number_of(s, "cv"));
 }
 
 static void print_head(json_object *report, FILE *stream)
@@ -63,13 +65,13 @@ static void print_head(json_object *report, FILE *stream)
     double nodes = number_of(report, "nodes_ms"), overhead = number_of(report, "overhead_ms");
     fprintf(stream, "model     %s\n", text_of(report, "model"));
     print_machine(report, stream);
-    fprintf(stream, "load      %.3f ms\n", number_of(member(report, "load"), "total_ms"));
-    fprintf(stream, "first     %.4f ms; %.0f warm-up runs, the first among them\n",
-            number_of(report, "first_ms"), number_of(report, "warmup_runs"));
+    fprintf(stream, "load      %s\n", text_ms(number_of(member(report, "load"), "total_ms")));
+    fprintf(stream, "first     %s; %.0f warm-up runs, the first among them\n",
+            text_ms(number_of(report, "first_ms")), number_of(report, "warmup_runs"));
     fprintf(stream, "runs      %.0f: ", number_of(report, "runs"));
     print_spread(member(report, "latency_ms"), stream);
-    fprintf(stream, "wall      nodes %.4f + overhead %.4f = %.4f ms\n", nodes, overhead,
-            nodes + overhead);
+    fprintf(stream, "wall      nodes %s + overhead %s = %s\n", text_ms(nodes), text_ms(overhead),
+            text_ms(nodes + overhead));
     if (has_number(report, "cycles"))
         fprintf(stream, "cycles    %s per run\n", text_count(number_of(report, "cycles")));
     else if (*text_of(report, "cycles_note"))
@@ -107,14 +109,27 @@ static void print_load(json_object *load, FILE *stream)
 
 /* ---- rows */
 
-static void figure_cells(table *t, json_object *row)
+/* The unit of a table: that of its largest time, so that its rows can be compared. */
+static double unit_ms(json_object *rows)
+{
+    double most = 0;
+    for (size_t i = 0; i < length_of(rows); i++) {
+        double ms = number_of(at(rows, i), "self_ms");
+        most = ms > most ? ms : most;
+    }
+    return most >= 1 ? 1 : 1e-3;
+}
+
+static void figure_cells(table *t, json_object *row, double unit)
 {
     json_object *s = member(row, "spread_ms");
-    table_cellf(t, "%.4f", number_of(row, "self_ms"));
+    table_cellf(t, "%.3f", number_of(row, "self_ms") / unit);
     table_cellf(t, "%.1f %%", 100 * number_of(row, "share"));
-    table_cellf(t, "%.4f", number_of(s, "p50"));
-    table_cellf(t, "%.4f", number_of(s, "p90"));
-    table_cellf(t, "%.4f", number_of(s, "p99"));
+    if (number_of(row, "share") >= LARGE_SHARE)
+        table_style(t, STYLE_NEAR);
+    table_cellf(t, "%.3f", number_of(s, "p50") / unit);
+    table_cellf(t, "%.3f", number_of(s, "p90") / unit);
+    table_cellf(t, "%.3f", number_of(s, "p99") / unit);
     table_cellf(t, "%.2f", number_of(row, "gflops_per_s"));
     table_cellf(t, "%.2f", number_of(row, "gb_per_s"));
     if (has_number(row, "of_peak"))
@@ -133,10 +148,11 @@ static const char *operator_name(json_object *row, char *text, size_t size)
 
 static void print_operators(json_object *report, size_t top, FILE *stream)
 {
-    static const char *const heads[] = {"operator", ">nodes", ">calls",   ">ms",   ">share",
-                                        ">p50",     ">p90",   ">p99",     ">GFLOP/s", ">GB/s",
-                                        ">of peak", NULL};
     json_object *rows = member(report, "operators");
+    double unit = unit_ms(rows);
+    const char *const heads[] = {"operator", ">nodes", "~>calls", unit < 1 ? ">us" : ">ms",
+                                 ">share", "~>p50", "~>p90", "~>p99", "~>GFLOP/s", "~>GB/s",
+                                 ">of peak", NULL};
     char name[200];
     table *t = table_new(heads);
     for (size_t i = 0; i < length_of(rows) && i < top; i++) {
@@ -144,7 +160,7 @@ static void print_operators(json_object *report, size_t top, FILE *stream)
         table_cell(t, operator_name(row, name, sizeof name));
         table_cell(t, text_count(number_of(row, "nodes")));
         table_cell(t, text_count(number_of(row, "calls")));
-        figure_cells(t, row);
+        figure_cells(t, row, unit);
     }
     fputc('\n', stream);
     table_print(t, stream);
@@ -183,7 +199,7 @@ char *profile_shapes(json_object *row)
     return both;
 }
 
-static void node_row(table *t, json_object *row)
+static void node_row(table *t, json_object *row, double unit)
 {
     const char *name = text_of(row, "name");
     char operator_text[200];
@@ -193,7 +209,7 @@ static void node_row(table *t, json_object *row)
     else
         table_cell(t, name);
     table_cell(t, operator_name(row, operator_text, sizeof operator_text));
-    figure_cells(t, row);
+    figure_cells(t, row, unit);
     table_cell(t, text_of(row, "tier"));
     table_cell(t, both);
     table_cell(t, text_of(row, "fused_from"));
@@ -202,13 +218,14 @@ static void node_row(table *t, json_object *row)
 
 static void print_nodes(json_object *report, size_t top, FILE *stream)
 {
-    static const char *const heads[] = {"node",     "operator", ">ms",     ">share",  ">p50",
-                                        ">p90",     ">p99",     ">GFLOP/s", ">GB/s",  ">of peak",
-                                        "tier",     "shapes",   "fused from", NULL};
     json_object *rows = member(report, "nodes");
+    double unit = unit_ms(rows);
+    const char *const heads[] = {"node", "operator", unit < 1 ? ">us" : ">ms", ">share", "~>p50",
+                                 "~>p90", "~>p99", "~>GFLOP/s", "~>GB/s", ">of peak", "~tier",
+                                 "~shapes", "~fused from", NULL};
     table *t = table_new(heads);
     for (size_t i = 0; i < length_of(rows) && i < top; i++)
-        node_row(t, at(rows, i));
+        node_row(t, at(rows, i), unit);
     fputc('\n', stream);
     table_print(t, stream);
     if (length_of(rows) > top)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/screen.h"
 #include "run.h"
 
 enum { LEVELS = 4 };
@@ -97,13 +98,14 @@ static void report(contest *c, const rival *r, size_t run, const ort_first_diffe
     }
     if (c->options->settings.quiet)
         return;
+    screen_verdict(stdout, !d->differs);
     if (d->differs)
-        printf("FAIL  %s: first difference in %s'%s'%s%s%s of %s: %s\n", r->label,
+        printf("%s: first difference in %s'%s'%s%s%s of %s: %s\n", r->label,
                d->is_output ? "output " : "", d->name, strcmp(d->name, d->other) ? ", there '" : "",
                strcmp(d->name, d->other) ? d->other : "", strcmp(d->name, d->other) ? "'," : "",
                d->node, d->text);
     else
-        printf("ok    %s: %d values agree; largest difference %.3g%s%s%s\n", r->label, d->compared,
+        printf("%s: %d values agree; largest difference %.3g%s%s%s\n", r->label, d->compared,
                d->max_abs, *d->worst ? " in '" : "", d->worst, *d->worst ? "'" : "");
     if (c->options->settings.verbose)
         fprintf(stderr, "%s: %s: %d values matched, %d of them by structure; %d only in %s\n",

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/screen.h"
 #include "run.h"
 
 /* ---- expected records, one ahead */
@@ -152,7 +153,7 @@ static void tell(expectation *x, const run_place *at, const pairing *p, const or
                  FILE *text)
 {
     if (text != NULL) {
-        fputs(d->equal ? "ok    " : "FAIL  ", text);
+        screen_verdict(text, d->equal);
         print_place(at, text);
         fprintf(text, "%s: %s\n", p->name, d->text);
     }

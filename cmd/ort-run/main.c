@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/progress.h"
 #include "run.h"
 
 #define O(member) offsetof(run_options, member)
@@ -248,8 +249,13 @@ static int make_session(runner *r)
     if (extra.count > 0)
         options.extra_outputs = extra.items;
     options.no_pack = o->no_pack;
-    if ((direct ? ort_session_load(r->env, r->model_path, &options, &r->session, &err)
-                : ort_session_new(r->env, r->model, &options, &r->session, &err)) != ORT_OK)
+    progress p;
+    progress_wait(&p, "preparing", o->settings.no_progress || o->settings.quiet);
+    ort_status made = direct
+                          ? ort_session_load(r->env, r->model_path, &options, &r->session, &err)
+                          : ort_session_new(r->env, r->model, &options, &r->session, &err);
+    progress_end(&p);
+    if (made != ORT_OK)
         status = tool_fail_in(r->model_path, &err);
     string_list_release(&extra);
     status = status ? status : tool_strict_status();

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/table.h"
 #include "run.h"
 
 void timing_add(timing *t, double ms)
@@ -168,12 +169,13 @@ static void print_json(const run_report *r, const latency *l, FILE *out)
 static void print_text(const run_report *r, const latency *l, FILE *out)
 {
     const timing *t = r->timing;
-    fprintf(out, "model    %s\nthreads  %d, isa %s\nload     %.2f ms\nfirst    %.3f ms\n", r->model,
-            ort_env_threads(r->env), ort_env_isa(r->env), t->load_ms, t->first_ms);
+    fprintf(out, "model    %s\nthreads  %d, isa %s\nload     %s\nfirst    %s\n", r->model,
+            ort_env_threads(r->env), ort_env_isa(r->env), text_ms(t->load_ms),
+            text_ms(t->first_ms));
     if (t->count > 0)
-        fprintf(out,
-                "runs     %zu: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f  mean %.3f ms  cv %.1f %%\n",
-                t->count, l->min, l->p50, l->p90, l->p99, l->mean, 100 * l->cv);
+        fprintf(out, "runs     %zu: min %s  p50 %s  p90 %s  p99 %s  mean %s  cv %.1f %%\n",
+                t->count, text_ms(l->min), text_ms(l->p50), text_ms(l->p90), text_ms(l->p99),
+                text_ms(l->mean), 100 * l->cv);
     fprintf(out, "memory   %.1f MB peak\n", (double)ort_peak_rss_bytes() / 1e6);
 }
 

@@ -73,6 +73,15 @@ static int one_step(runner *r, size_t index, bool many, bool told)
 
 /* ---- timed runs */
 
+/* Between two runs, not inside one; the share of --repeat or of --seconds. */
+static void show_measured(progress *p, const run_options *o, int64_t done, double start)
+{
+    double share = o->repeat > 0 ? (double)done / (double)o->repeat : 0;
+    if (o->seconds > 0 && (tool_now_ms() - start) / (o->seconds * 1e3) > share)
+        share = (tool_now_ms() - start) / (o->seconds * 1e3);
+    progress_share(p, (uint64_t)done, share);
+}
+
 /* One more step of the recurrence, of which the run alone is timed. */
 static int measure_step(runner *r, double *ms)
 {
@@ -93,6 +102,8 @@ static int measure_steps(runner *r)
     const run_options *o = &r->options;
     double ms = 0, start = 0;
     int status = 0;
+    progress p;
+    progress_begin(&p, "timed runs", o->settings.no_progress || o->settings.quiet);
     for (int64_t i = -warmup_runs(o); status == 0; i++) {
         if (i == 0)
             start = tool_now_ms();
@@ -102,7 +113,10 @@ static int measure_steps(runner *r)
         if ((o->repeat > 0 && i + 1 >= o->repeat) ||
             (i >= 0 && o->seconds > 0 && tool_now_ms() - start >= o->seconds * 1e3))
             break;
+        if (i >= 0)
+            show_measured(&p, o, i + 1, start);
     }
+    progress_end(&p);
     return status;
 }
 
@@ -112,6 +126,8 @@ static int measure(runner *r)
     const run_options *o = &r->options;
     ort_binding *binding = NULL;
     ort_error err = {0};
+    progress p;
+    progress_begin(&p, "timed runs", o->settings.no_progress || o->settings.quiet);
     if (ort_binding_new(r->session, &binding, &err) != ORT_OK)
         return tool_fail(&err);
     for (size_t i = 0; i < r->inputs; i++)
@@ -131,10 +147,13 @@ static int measure(runner *r)
         timing_add(&r->timing, end - begin);
         if (o->seconds > 0 && end - start >= o->seconds * 1e3)
             break;
+        show_measured(&p, o, i + 1, start);
     }
+    progress_end(&p);
     ort_binding_free(binding);
     return 0;
 fail:
+    progress_end(&p);
     ort_binding_free(binding);
     return tool_fail(&err);
 }

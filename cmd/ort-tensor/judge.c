@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/labels.h"
+#include "common/screen.h"
 #include "tensor_tool.h"
 
 /* ---- top */
@@ -125,7 +126,8 @@ int judge_compare(tool *t, const ort_tensors *record)
             status = fail(&err);
             break;
         }
-        printf("%s  %s: %s\n", d.equal ? "ok  " : "FAIL", name[0] != '\0' ? name : "value", d.text);
+        screen_verdict(stdout, d.equal);
+        printf("%s: %s\n", name[0] != '\0' ? name : "value", d.text);
         if (!d.equal)
             t->gate = EXIT_GATE;
     }

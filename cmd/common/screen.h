@@ -1,0 +1,40 @@
+/* screen.h - what a stream can show: its width, and colour where that tells something.
+ *
+ * Files and pipes get every character and no colour, so that they can be searched and compared; a
+ * terminal gets what fits.
+ */
+#ifndef COMMON_SCREEN_H
+#define COMMON_SCREEN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Columns of the terminal that the stream is (COLUMNS, else what the terminal says, else 80); 0
+ * where it is none: no limit. */
+int screen_width(FILE *stream);
+
+/* What is written to `memory` will be shown on `real`; NULL, NULL: no longer. */
+void screen_stand_for(FILE *memory, FILE *real);
+
+typedef enum screen_style {
+    STYLE_PLAIN,
+    STYLE_GOOD,
+    STYLE_BAD,
+    STYLE_NEAR,
+    STYLE_DIM
+} screen_style;
+/* A terminal that NO_COLOR and TERM=dumb don't forbid colour. */
+bool screen_colours(FILE *stream);
+/* What the stream takes to begin a style ("" without colour), and to end it. */
+const char *screen_begin(FILE *stream, screen_style style);
+const char *screen_end(FILE *stream);
+
+/* "ok    " or "FAIL  ", in its colour: how every verdict of a gate begins. */
+void screen_verdict(FILE *stream, bool good);
+
+/* Characters of UTF-8, not bytes. */
+size_t screen_length(const char *text);
+/* Leaves `width` characters of a text, its middle an ellipsis of three dots; 4 or more. */
+void screen_shorten(char *text, size_t width);
+
+#endif
