@@ -239,9 +239,9 @@ static int finish_record(tool *t, const ort_tensors *record)
     for (size_t i = 0; i < ort_tensors_count(record) && status == 0; i++) {
         if (t->top > 0)
             status = judge_top(t, ort_tensors_name(record, i), ort_tensors_value(record, i));
-        if (status == 0 && t->accuracy != NULL && i == 0)
-            status = judge_accuracy(t, ort_tensors_value(record, i));
     }
+    if (status == 0 && t->accuracy != NULL)
+        status = judge_accuracy(t, record);
     if (status == 0 && t->compare != NULL)
         status = judge_compare(t, record);
     if (status == 0)
@@ -470,6 +470,8 @@ int main(int argc, char **argv)
     if (status == 0)
         status = settings_resolve(&t.settings);
     if (status == 0)
+        status = judge_check(&t, &files);
+    if (status == 0)
         status = run(&t, &files);
     if (status == 0)
         status = judge_finish(&t);
@@ -478,7 +480,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < t.operation_count; i++)
         free((char *)t.operations[i].option);
     free(t.operations);
-    free(t.matrix);
+    judge_release(&t);
     options_release(&table, &t, &files);
     ort_env_free(t.env);
     return tool_finish(status < 0 ? 0 : status);

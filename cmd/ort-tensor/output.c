@@ -113,12 +113,10 @@ int output_record(tool *t, const ort_tensors *record)
         status = text ? save_bytes(name, record) : save(name, record, &options);
         free(name);
     }
-    if (status == 0 && t->saves.count == 0) {
-        bool judged = t->top > 0 || t->compare != NULL || t->accuracy != NULL;
-        if (t->print || (!judged && isatty(STDOUT_FILENO) && !t->settings.force && !t->bytes))
-            status = print_record(t, record);
-        else if (!judged)
-            status = to_stdout(t, record);
-    }
-    return status;
+    bool judged = t->top > 0 || t->compare != NULL || t->accuracy != NULL;
+    bool idle = !judged && t->saves.count == 0; /* nothing else says what to do */
+    if (status == 0 && (t->print || (t->settings.json && !judged) ||
+                        (idle && isatty(STDOUT_FILENO) && !t->settings.force && !t->bytes)))
+        return print_record(t, record);
+    return status == 0 && idle ? to_stdout(t, record) : status;
 }

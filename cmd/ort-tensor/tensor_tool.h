@@ -42,6 +42,14 @@ struct tool {
     int64_t classes;
     ort_tensors *truth;       /* loaded --accuracy labels */
     int gate;                 /* 1 when a judge said no */
+    double classless;         /* rows that are no class: NaN */
+    bool low_accuracy;
+    FILE *expected_stream;    /* of --compare */
+    ort_tensors *expected;    /* its present record */
+    bool expected_all;        /* it is the only one: all records are compared with it */
+    size_t expected_count, compared, differing;
+    struct json_object *report; /* of --json */
+    size_t present;           /* record of its last member, from 1 */
 };
 
 int tool_env(tool *t, ort_env **env);
@@ -75,10 +83,24 @@ int each_window(tool *t, const ort_value *samples, window_fn *fn);
 
 /* ---- judge.c */
 int judge_top(tool *t, const char *name, const ort_value *value);
-int judge_compare(tool *t, const ort_tensors *record);
-int judge_accuracy(tool *t, const ort_value *value);
-int judge_finish(tool *t);
 int print_record(tool *t, const ort_tensors *record);
+
+/* ---- gates.c */
+int judge_check(const tool *t, const string_list *files);
+int judge_compare(tool *t, const ort_tensors *record);
+int judge_accuracy(tool *t, const ort_tensors *record);
+/* Behind the last record: what was left over, what the gates say, the JSON report. */
+int judge_finish(tool *t);
+void judge_release(tool *t);
+
+/* ---- report.c: members of the JSON report */
+void report_value(tool *t, const char *name, const ort_value *v);
+void report_class(tool *t, const char *name, int64_t row, struct json_object *class, double score,
+                  const char *label); /* or NULL */
+void report_difference(tool *t, const char *name, const ort_difference *d);
+void report_accuracy(tool *t, double accuracy, bool passed);
+void report_print(tool *t);
+void report_release(tool *t);
 
 /* ---- output.c */
 int output_record(tool *t, const ort_tensors *record);
