@@ -74,12 +74,10 @@ static ort_status infer_and_allocate(ort_frame *frame, ort_exec_call *c, ort_err
                    .out = out,
                    .arena = &frame->scratch,
                    .graph = frame->plan->program->graph};
-    if (s->op->impl->infer) {
-        ort_status status = s->op->impl->infer(&x, err);
-        if (status)
-            return ort_error_wrap(err, status == ORT_ERROR_MODEL ? ORT_ERROR_RUN : status,
-                                  "these values don't fit");
-    }
+    ort_status status = ort_op_infer(&x, err);
+    if (status)
+        return ort_error_wrap(err, status == ORT_ERROR_MODEL ? ORT_ERROR_RUN : status,
+                              "these values don't fit");
     for (int i = 0; i < s->out_count; i++) {
         ort_shape shape;
         if (s->out[i] == ORT_ID_NONE)

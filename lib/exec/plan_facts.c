@@ -176,11 +176,9 @@ static ort_status walk_step(walker *w, const ort_step *s, const ort_fact **in, o
     if (known && s->out_count)
         return ORT_OK; /* a constant of the session */
     w->step = s;
-    if (s->op->impl->infer) {
-        ort_status status = s->op->impl->infer(&x, err);
-        if (status)
-            return ort_node_wrap_error(s->node, err, status);
-    }
+    ort_status status = ort_op_infer(&x, err);
+    if (status)
+        return ort_node_wrap_error(s->node, err, status);
     known = true;
     for (int i = 0; i < s->out_count; i++) {
         settle_symbolic(&w->plan->memory, &out[i]);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "exec/made_up.h"
 #include "op/edit.h"
+#include "tensor/scalar.h"
 
 #define TRACE_DEPTH 12
 
@@ -144,8 +145,9 @@ static void look_at(const ort_graph *graph, const ort_node *node, int slot, int 
         return;
     }
     if (slot == 0 && !strcmp(node->op_type, "OneHot")) {
-        const ort_tensor *size = ort_edit_constant(graph, node, 1);
-        found_index(t, size ? ort_tensor_get_i64(size, 0) : 1);
+        int64_t size = 1;
+        ort_tensor_one_i64(ort_edit_constant(graph, node, 1), &size);
+        found_index(t, size);
         return;
     }
     if (is_mask(node, slot) && t->role == ROLE_FREE) {
@@ -154,11 +156,11 @@ static void look_at(const ort_graph *graph, const ort_node *node, int slot, int 
         return;
     }
     if (slot < 2 && node->input_count == 2 && one_of(node, comparers)) {
-        const ort_tensor *other = ort_edit_constant(graph, node, 1 - slot);
-        if (other && ort_tensor_count(other) == 1 && t->role == ROLE_FREE &&
-            ort_dtype_get(other->dtype)->class_ != ORT_CLASS_STRING) {
+        double other;
+        if (t->role == ROLE_FREE &&
+            ort_tensor_one_f64(ort_edit_constant(graph, node, 1 - slot), &other)) {
             t->role = ROLE_COMPARED;
-            t->constant = ort_tensor_get_f64(other, 0);
+            t->constant = other;
         }
         return;
     }

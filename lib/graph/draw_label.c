@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/draw.h"
+#include "tensor/scalar.h"
 
 static const ort_draw_style styles[ORT_DRAW_CLASS_COUNT] = {
     [ORT_DRAW_OTHER] = {"other", "#f2f2f2", "#9a9a9a"},
@@ -154,18 +155,12 @@ static void add_window(const ort_graph *graph, const ort_node *node, ort_strbuf 
                                         : w->shape.dim[1] * group));
 }
 
-static bool only_scalar(const ort_tensor *t)
-{
-    return t && t->data && ort_tensor_count(t) == 1 && t->dtype != ORT_DTYPE_STRING &&
-           t->dtype != ORT_DTYPE_COMPLEX64 && t->dtype != ORT_DTYPE_COMPLEX128;
-}
-
 static void add_elementwise(const ort_graph *graph, const ort_node *node, ort_strbuf *out)
 {
     for (int i = 0; i < node->input_count && i < 2; i++) {
-        const ort_tensor *t = constant_at(graph, node, i);
-        if (only_scalar(t))
-            ort_strbuf_addf(out, " %.6g", ort_tensor_get_f64(t, 0));
+        double number;
+        if (ort_tensor_one_f64(constant_at(graph, node, i), &number))
+            ort_strbuf_addf(out, " %.6g", number);
     }
 }
 

@@ -75,8 +75,10 @@ static ort_status activation_prepare(ort_prep *p, ort_error *err)
     return ort_unary_prepare(p, id, a, b, err);
 }
 
-static const ort_op_impl activation_impl = {ort_infer_same, activation_prepare, NULL, ort_unary_run,
-                                            ort_elementwise_cost};
+static const ort_op_impl activation_impl = {
+    .infer = ort_infer_same, .prepare = activation_prepare, .run = ort_unary_run,
+    .cost = ort_elementwise_cost,
+};
 
 /* ---- with a bias over the last axis */
 
@@ -165,9 +167,10 @@ static ort_status biased_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl biased_impl = {ort_infer_same, activation_prepare, biased_shape,
-                                        biased_run,
-                                        ort_elementwise_cost};
+static const ort_op_impl biased_impl = {
+    .infer = ort_infer_same, .prepare = activation_prepare, .shape = biased_shape,
+    .run = biased_run, .cost = ort_elementwise_cost,
+};
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define XY(name, since, types, attrs)                                                              \

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/num.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 #include "op/unary.h"
 
 #define COLUMNS 256 /* columns that advance together */
@@ -194,7 +195,7 @@ static ort_status arg_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl arg_impl = {arg_infer, arg_prepare, NULL, arg_run, NULL};
+static const ort_op_impl arg_impl = {.infer = arg_infer, .prepare = arg_prepare, .run = arg_run};
 
 /* ---- CumSum, CumProd */
 
@@ -310,13 +311,12 @@ static ort_status cumulate_prepare(ort_prep *p, ort_error *err)
 static ort_status cumulate_run(ort_call *call, ort_error *err)
 {
     const cumulate_state *s = call->state;
-    const ort_tensor *x = ort_call_in(call, 0), *axis = ort_call_in(call, 1);
+    const ort_tensor *x = ort_call_in(call, 0);
     int rank = x->shape.rank;
+    int64_t a = 0;
     cumulate_job job = {s, cumulate_function(s->product, x->dtype), x->data,
                         ort_call_out(call, 0)->data, {0}, ort_move_element_bytes(x->dtype)};
-    if (ort_tensor_count(axis) != 1)
-        return ort_call_fail(call, err, "input axis needs one element");
-    int64_t a = ort_tensor_get_i64(axis, 0);
+    ORT_TRY(ort_call_i64(call, 1, &a, err));
     if (a < -rank || a >= rank)
         return ort_call_fail(call, err, "axis %lld is outside [%d, %d)", (long long)a, -rank, rank);
     if (ort_tensor_count(x) == 0)
@@ -326,8 +326,9 @@ static ort_status cumulate_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl cumulate_impl = {ort_infer_same, cumulate_prepare, NULL, cumulate_run,
-                                          NULL};
+static const ort_op_impl cumulate_impl = {
+    .infer = ort_infer_same, .prepare = cumulate_prepare, .run = cumulate_run, .numbers = 2,
+};
 
 #define ARG(name, since, types, attrs)                                                             \
     {ONNX, name, since, "data:T -> reduced:i64", "T:" types, attrs, 0, &arg_impl}

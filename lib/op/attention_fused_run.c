@@ -14,6 +14,7 @@
 #include "op/attention_fused.h"
 #include "op/matrix.h"
 #include "op/rotary.h"
+#include "op/shared/number.h"
 
 #define MAX_HEAD 1024 /* elements of one head that rotation and norms can hold */
 
@@ -67,7 +68,7 @@ static int64_t position(const fused_job *j, int64_t b, int64_t s)
     if (!j->positions)
         return j->start[b] + s;
     if (j->first)
-        return ort_tensor_get_i64(j->positions, 0) + s;
+        return ort_tensor_get_i64(j->positions, 0) + s; /* first of some: counted before */
     return ort_tensor_get_i64(j->positions, b * j->p->S + s);
 }
 
@@ -266,7 +267,8 @@ static ort_status shared_positions(fused_job *j, ort_error *err)
     const ort_fused_plan *p = j->p;
     const ort_tensor *length = input(j, p->length), *from = input(j, p->indirection);
     const ort_tensor *width = input(j, j->f->multi.beam_width);
-    int64_t filled = ort_tensor_count(length) == 1 ? ort_tensor_get_i64(length, 0) : -1;
+    int64_t filled = -1, beams = from ? p->beams : 1, given = beams;
+    ort_tensor_one_i64(length, &filled);
     if (filled < 0 || filled > p->T - p->L)
         return ort_call_fail(j->call, err, "past_sequence_length %lld doesn't fit %lld new tokens "
                              "and a cache of %lld", (long long)filled, (long long)p->L,
@@ -276,9 +278,9 @@ static ort_status shared_positions(fused_job *j, ort_error *err)
         j->valid[b] = filled + p->L;
     }
     j->run.valid = j->valid;
-    if (width && ort_tensor_get_i64(width, 0) != (from ? p->beams : 1))
-        return ort_call_fail(j->call, err, "beam_width is %lld, cache_indirection has %lld beams",
-                             (long long)ort_tensor_get_i64(width, 0), (long long)p->beams);
+    if (width && (!ort_tensor_one_i64(width, &given) || given != beams))
+        return ort_call_fail(j->call, err, "beam_width has to be one number, the %lld beams of "
+                             "cache_indirection", (long long)beams);
     bool fits = !from || from->shape.dim[2] >= filled;
     for (int64_t b = 0; fits && from && b < p->B; b++)
         for (int64_t t = 0; fits && t < filled; t++) {
@@ -294,7 +296,8 @@ static ort_status group_positions(fused_job *j, ort_error *err)
     const ort_fused_plan *p = j->p;
     const ort_group_slots *slots = &j->f->slots;
     const ort_tensor *lengths = ort_call_in(j->call, slots->lengths);
-    int64_t total = ort_tensor_get_i64(ort_call_in(j->call, slots->total), 0);
+    int64_t total = 0;
+    ORT_TRY(ort_call_i64(j->call, slots->total, &total, err));
     j->first = total == p->S;
     for (int64_t b = 0; b < p->B; b++) {
         int64_t length = ort_tensor_get_i64(lengths, b) + slots->length_offset;

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "op/attention_fused.h"
 #include "op/matrix.h"
+#include "tensor/scalar.h"
 
 static const ort_tensor *given(const ort_shaping *s, int index)
 {
@@ -234,10 +235,11 @@ static ort_status cache_rows(const ort_shaping *s, const ort_fused *f, ort_fused
     }
     if (f->kind != ORT_FUSED_GROUP)
         return ORT_OK;
+    int64_t total;
     if (p->out_k >= 0)
         p->T = s->out[p->out_k]->shape.dim[2];
-    else if (given(s, f->slots.total)->data)
-        p->T = ort_max_i64(p->past, ort_tensor_get_i64(given(s, f->slots.total), 0));
+    else if (ort_tensor_one_i64(given(s, f->slots.total), &total))
+        p->T = ort_max_i64(p->past, total);
     ORT_TRY(check_scales(s, f, p, err));
     return p->T >= p->S ? ORT_OK : misfit(err, "total_sequence_length");
 }

@@ -213,7 +213,9 @@ static ort_status axes_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl axes_impl = {ort_infer_same, axes_prepare, axes_shape, axes_run, NULL};
+static const ort_op_impl axes_impl = {
+    .infer = ort_infer_same, .prepare = axes_prepare, .shape = axes_shape, .run = axes_run,
+};
 
 const ort_op ort_ops_axes_norm[] = {
     {ONNX, "LpNormalization", 1, "input:T -> output:T", "T:F", "axis:i=-1 p:i=2", 0, &axes_impl},

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "op/generation_cross.h"
+#include "op/shared/number.h"
 
 enum { IN_MAX = 1, IN_BEAMS = 3, IN_RETURN, IN_LENGTH_PENALTY, IN_DECODER_IDS = 10, IN_PROCESSOR,
        IN_CROSS_HEADS, IN_EXTRA_IDS, IN_TEMPERATURE };
@@ -321,8 +322,7 @@ static ort_status read_whisper(beam_search *s, ort_error *err)
     const ort_node *node = g->call->node;
     const ort_tensor *forced = ort_call_in(g->call, IN_EXTRA_IDS);
     int64_t processor = 0;
-    if (ort_call_in(g->call, IN_PROCESSOR))
-        ORT_TRY(ort_flow_scalar(g->call, IN_PROCESSOR, &processor, err));
+    ORT_TRY(ort_call_i64(g->call, IN_PROCESSOR, &processor, err));
     g->rules = (ort_generation_whisper){
         .timestamps = processor == 1,
         .start = ort_node_int(node, "decoder_start_token_id", -1),
@@ -345,8 +345,8 @@ static ort_status read_whisper(beam_search *s, ort_error *err)
 static ort_status beam_begun(beam_search *s, ort_error *err)
 {
     const ort_call *call = s->g.call;
-    const ort_tensor *penalty = ort_call_in(call, IN_LENGTH_PENALTY);
-    s->length_penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
+    s->length_penalty = 1.0f;
+    ORT_TRY(ort_call_f32(call, IN_LENGTH_PENALTY, &s->length_penalty, err));
     s->stop_early = ort_node_int(call->node, "early_stopping", 0) == 1;
     s->g.log = true;
     if (s->g.whisper)
@@ -362,8 +362,8 @@ static ort_status beam_begun(beam_search *s, ort_error *err)
 
 static ort_status read_beams(beam_search *s, ort_call *call, ort_error *err)
 {
-    ORT_TRY(ort_flow_scalar(call, IN_BEAMS, &s->beams, err));
-    ORT_TRY(ort_flow_scalar(call, IN_RETURN, &s->wanted, err));
+    ORT_TRY(ort_call_i64(call, IN_BEAMS, &s->beams, err));
+    ORT_TRY(ort_call_i64(call, IN_RETURN, &s->wanted, err));
     if (s->beams < 1 || s->beams > BEAMS_MAX || s->wanted < 1 || s->wanted > s->beams)
         return ort_call_fail(call, err, "num_beams %lld or num_return_sequences %lld is out of "
                              "range: 1 <= num_return_sequences <= num_beams <= %d",

@@ -340,12 +340,18 @@ static ort_status pow_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl arith_impl = {arith_infer, arith_prepare, ort_binary_shape, ort_binary_run,
-                                       ort_elementwise_cost};
-static const ort_op_impl prelu_impl = {prelu_infer, arith_prepare, prelu_shape, ort_binary_run,
-                                       ort_elementwise_cost};
-static const ort_op_impl pow_impl = {pow_infer, pow_prepare, ort_binary_shape, pow_run,
-                                     ort_elementwise_cost};
+static const ort_op_impl arith_impl = {
+    .infer = arith_infer, .prepare = arith_prepare, .shape = ort_binary_shape,
+    .run = ort_binary_run, .cost = ort_elementwise_cost,
+};
+static const ort_op_impl prelu_impl = {
+    .infer = prelu_infer, .prepare = arith_prepare, .shape = prelu_shape, .run = ort_binary_run,
+    .cost = ort_elementwise_cost,
+};
+static const ort_op_impl pow_impl = {
+    .infer = pow_infer, .prepare = pow_prepare, .shape = ort_binary_shape, .run = pow_run,
+    .cost = ort_elementwise_cost,
+};
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define BOTH (MAP | ORT_TRAIT_COMMUTATIVE)

@@ -138,7 +138,7 @@ static ort_status blob_shape(ort_shaping *s, ort_error *err)
         if (!s->in[2]->data || ort_tensor_count(s->in[2]) != 2)
             return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "B_shape has to be a constant of two "
                                  "elements");
-        p->k = ort_tensor_get_i64(s->in[2], 0);
+        p->k = ort_tensor_get_i64(s->in[2], 0); /* first of two */
         p->n = ort_tensor_get_i64(s->in[2], 1);
     }
     int64_t count;
@@ -234,8 +234,14 @@ static void blob_cost(const ort_infer *x, ort_cost *cost)
         cost->macs = macs * (double)y->dim[y->rank - 1].size;
 }
 
-static const ort_op_impl bnb4_impl = {bnb4_infer, bnb4_prepare, blob_shape, blob_run, blob_cost};
-static const ort_op_impl fpq4_impl = {fpq4_infer, fpq4_prepare, blob_shape, blob_run, blob_cost};
+static const ort_op_impl bnb4_impl = {
+    .infer = bnb4_infer, .prepare = bnb4_prepare, .shape = blob_shape, .run = blob_run,
+    .cost = blob_cost,
+};
+static const ort_op_impl fpq4_impl = {
+    .infer = fpq4_infer, .prepare = fpq4_prepare, .shape = blob_shape, .run = blob_run,
+    .cost = blob_cost,
+};
 
 const ort_op ort_ops_blob_weights[] = {
     {MS, "MatMulBnb4", 1, "A:T1,B:T2,absmax:T1 -> Y:T1", "T1:f32,f16,bf16 T2:u8",

@@ -213,10 +213,15 @@ static ort_status scale_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl block_impl = {block_infer, convert_prepare, NULL, block_run, NULL};
-static const ort_op_impl unblock_impl = {unblock_infer, convert_prepare, NULL, unblock_run, NULL};
-static const ort_op_impl scale_impl = {ort_infer_same, convert_prepare, scale_shape, scale_run,
-                                       NULL};
+static const ort_op_impl block_impl = {
+    .infer = block_infer, .prepare = convert_prepare, .run = block_run,
+};
+static const ort_op_impl unblock_impl = {
+    .infer = unblock_infer, .prepare = convert_prepare, .run = unblock_run,
+};
+static const ort_op_impl scale_impl = {
+    .infer = ort_infer_same, .prepare = convert_prepare, .shape = scale_shape, .run = scale_run,
+};
 
 const ort_op ort_ops_blocked[] = {
     {ORT_INTERNAL, "BlockChannels", 1, "X:T -> Y:T", "T:f32", "block:i!", 0, &block_impl},

@@ -558,8 +558,10 @@ static ort_status chain_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl chain_impl = {chain_infer, chain_prepare, chain_shape, chain_run,
-                                       chain_cost};
+static const ort_op_impl chain_impl = {
+    .infer = chain_infer, .prepare = chain_prepare, .shape = chain_shape, .run = chain_run,
+    .cost = chain_cost,
+};
 
 const ort_op ort_ops_blocked_chain[] = {
     {ORT_INTERNAL, "BlockedConvChain", 1, "inputs*:T -> Y:T", "T:f32",

@@ -623,8 +623,10 @@ ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl conv_impl = {conv_infer, ort_blocked_conv_prepare, ort_blocked_conv_shape,
-                                      ort_blocked_conv_run, ort_blocked_conv_cost};
+static const ort_op_impl conv_impl = {
+    .infer = conv_infer, .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
+    .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
+};
 
 const ort_op ort_ops_blocked_conv[] = {
     {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",

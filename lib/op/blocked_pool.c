@@ -164,12 +164,14 @@ ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl window_impl = {window_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_window_shape, ort_blocked_window_run,
-                                        ort_pool_cost};
-static const ort_op_impl global_impl = {global_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_global_shape, ort_blocked_global_run,
-                                        ort_reduction_cost};
+static const ort_op_impl window_impl = {
+    .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
+    .run = ort_blocked_window_run, .cost = ort_pool_cost,
+};
+static const ort_op_impl global_impl = {
+    .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
+    .run = ort_blocked_global_run, .cost = ort_reduction_cost,
+};
 
 #define WINDOW                                                                                     \
     "auto_pad:s=NOTSET block:i! ceil_mode:i=0 dilations:is kernel_shape:is! pads:is "              \

@@ -145,8 +145,9 @@ static ort_status upsample_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl upsample_impl = {upsample_infer, upsample_prepare, NULL, upsample_run,
-                                          NULL};
+static const ort_op_impl upsample_impl = {
+    .infer = upsample_infer, .prepare = upsample_prepare, .run = upsample_run,
+};
 
 #define UPSAMPLE_ATTRS "coordinate_transformation_mode:s=asymmetric mode:s=nearest scales:is"
 

@@ -259,12 +259,16 @@ static ort_status bit_cast_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl cast_impl = {cast_infer, cast_prepare, NULL, cast_run,
-                                      ort_elementwise_cost};
-static const ort_op_impl cast_like_impl = {cast_like_infer, cast_prepare, NULL, cast_run,
-                                           ort_elementwise_cost};
-static const ort_op_impl bit_cast_impl = {bit_cast_infer, NULL, NULL, bit_cast_run,
-                                          ort_elementwise_cost};
+static const ort_op_impl cast_impl = {
+    .infer = cast_infer, .prepare = cast_prepare, .run = cast_run, .cost = ort_elementwise_cost,
+};
+static const ort_op_impl cast_like_impl = {
+    .infer = cast_like_infer, .prepare = cast_prepare, .run = cast_run,
+    .cost = ort_elementwise_cost,
+};
+static const ort_op_impl bit_cast_impl = {
+    .infer = bit_cast_infer, .run = bit_cast_run, .cost = ort_elementwise_cost,
+};
 
 #define EW ORT_TRAIT_ELEMENTWISE
 #define CAST(since, types, attrs)                                                                  \

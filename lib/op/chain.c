@@ -206,8 +206,10 @@ static void chain_cost(const ort_infer *x, ort_cost *cost)
     cost->flops *= (double)(words / 2);
 }
 
-static const ort_op_impl chain_impl = {ort_infer_same, chain_prepare, chain_shape, chain_run,
-                                       chain_cost};
+static const ort_op_impl chain_impl = {
+    .infer = ort_infer_same, .prepare = chain_prepare, .shape = chain_shape, .run = chain_run,
+    .cost = chain_cost,
+};
 
 const ort_op ort_ops_chain[] = {
     {ORT_INTERNAL, "ElementwiseChain", 1, "inputs*:T -> y:T", "T:f32", "params:fs! program:is!",

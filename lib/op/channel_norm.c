@@ -397,12 +397,18 @@ static void channel_cost(const ort_infer *x, ort_cost *cost)
     cost->flops *= 2;
 }
 
-static const ort_op_impl batch_impl = {batch_infer, channel_prepare, channel_shape, batch_run,
-                                       channel_cost};
-static const ort_op_impl group_impl = {ort_infer_same, channel_prepare, channel_shape, group_run,
-                                       channel_cost};
-static const ort_op_impl scaler_impl = {ort_infer_same, channel_prepare, channel_shape, scaler_run,
-                                        channel_cost};
+static const ort_op_impl batch_impl = {
+    .infer = batch_infer, .prepare = channel_prepare, .shape = channel_shape, .run = batch_run,
+    .cost = channel_cost,
+};
+static const ort_op_impl group_impl = {
+    .infer = ort_infer_same, .prepare = channel_prepare, .shape = channel_shape, .run = group_run,
+    .cost = channel_cost,
+};
+static const ort_op_impl scaler_impl = {
+    .infer = ort_infer_same, .prepare = channel_prepare, .shape = channel_shape, .run = scaler_run,
+    .cost = channel_cost,
+};
 
 /* ---- LRN */
 
@@ -512,7 +518,9 @@ static ort_status lrn_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl lrn_impl = {ort_infer_same, lrn_prepare, NULL, lrn_run, channel_cost};
+static const ort_op_impl lrn_impl = {
+    .infer = ort_infer_same, .prepare = lrn_prepare, .run = lrn_run, .cost = channel_cost,
+};
 
 #define LRN_ATTRS "alpha:f=9.99999975e-05 beta:f=0.75 bias:f=1 size:i!"
 #define EPSILON "epsilon:f=9.99999975e-06"

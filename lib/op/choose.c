@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "op/bcast.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 #include "op/unary.h"
 
 static bool is_half(ort_dtype dtype)
@@ -136,8 +137,9 @@ static ort_status where_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl where_impl = {where_infer, NULL, broadcast_shape, where_run,
-                                       ort_elementwise_cost};
+static const ort_op_impl where_impl = {
+    .infer = where_infer, .shape = broadcast_shape, .run = where_run, .cost = ort_elementwise_cost,
+};
 
 /* ---- functions of two operands, for types without a kernel */
 
@@ -371,8 +373,10 @@ static ort_status merge_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl merge_impl = {merge_infer, merge_prepare, merge_shape, merge_run,
-                                       ort_elementwise_cost};
+static const ort_op_impl merge_impl = {
+    .infer = merge_infer, .prepare = merge_prepare, .shape = merge_shape, .run = merge_run,
+    .cost = ort_elementwise_cost,
+};
 
 /* ---- Clip */
 
@@ -404,8 +408,9 @@ static ort_status clip_prepare(ort_prep *p, ort_error *err)
     {                                                                                              \
         const type *x = (const type *)job->x->data + first;                                        \
         type *y = (type *)job->y->data + first;                                                    \
-        type lo = job->lo ? ((const type *)job->lo->data)[0] : (type)(lowest);                     \
-        type hi = job->hi ? ((const type *)job->hi->data)[0] : (type)(highest);                    \
+        type lo = (type)(lowest), hi = (type)(highest);                                            \
+        ort_tensor_one(job->lo, &lo);                                                              \
+        ort_tensor_one(job->hi, &hi);                                                              \
         for (size_t i = 0; i < n; i++) {                                                           \
             type v = x[i] < lo ? lo : x[i];                                                        \
             y[i] = v > hi ? hi : v;                                                                \
@@ -460,8 +465,7 @@ static ort_status clip_run(ort_call *call, ort_error *err)
     const clip_state *state = call->state;
     clip_job job = {ort_call_in(call, 0), ort_call_in(call, 1), ort_call_in(call, 2),
                     ort_call_out(call, 0), &call->k->math, 0, -INFINITY, INFINITY};
-    if ((job.lo && ort_tensor_count(job.lo) != 1) || (job.hi && ort_tensor_count(job.hi) != 1))
-        return ort_call_fail(call, err, "inputs min and max need one element each");
+    ORT_TRY(ort_call_need_numbers(call, (int[]){1, 2}, 2, err));
     if (job.lo)
         ORT_TRY(ort_binary_check_types(job.x, job.lo, err));
     if (job.hi)
@@ -470,17 +474,19 @@ static ort_status clip_run(ort_call *call, ort_error *err)
         job.flo = state->lo;
         job.fhi = state->hi;
     }
-    if (job.lo && ort_dtype_get(job.lo->dtype)->class_ == ORT_CLASS_FLOAT)
-        job.flo = (float)ort_tensor_get_f64(job.lo, 0);
-    if (job.hi && ort_dtype_get(job.hi->dtype)->class_ == ORT_CLASS_FLOAT)
-        job.fhi = (float)ort_tensor_get_f64(job.hi, 0);
+    if (ort_dtype_get(job.x->dtype)->class_ == ORT_CLASS_FLOAT) {
+        ORT_TRY(ort_call_f32(call, 1, &job.flo, err));
+        ORT_TRY(ort_call_f32(call, 2, &job.fhi, err));
+    }
     job.total = ort_tensor_count(job.x);
     ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), clip_task, &job);
     return ORT_OK;
 }
 
-static const ort_op_impl clip_impl = {ort_infer_same, clip_prepare, NULL, clip_run,
-                                      ort_elementwise_cost};
+static const ort_op_impl clip_impl = {
+    .infer = ort_infer_same, .prepare = clip_prepare, .run = clip_run,
+    .cost = ort_elementwise_cost, .numbers = 6,
+};
 
 #define EW (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define MERGE(name, out, since, types, traits)                                                     \

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/num.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 
 /* ---- Constant */
 
@@ -88,8 +89,9 @@ static ort_status constant_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl constant_impl = {constant_infer, constant_prepare, NULL, constant_run,
-                                          NULL};
+static const ort_op_impl constant_impl = {
+    .infer = constant_infer, .prepare = constant_prepare, .run = constant_run,
+};
 
 /* ---- ConstantOfShape */
 
@@ -116,8 +118,10 @@ static ort_status fill_infer(ort_infer *x, ort_error *err)
     int64_t count = rank == 0 ? 1 : rank == 1 && ort_dim_known(dims[0]) ? dims[0].size : -1;
     if (value && (dtype == ORT_DTYPE_INT64 || dtype == ORT_DTYPE_INT32) && count >= 0 &&
         count <= ORT_SYMBOLIC_MAX) {
+        int64_t number = 0;
+        ort_tensor_one_i64(value, &number);
         for (int64_t i = 0; i < count; i++)
-            dims[i] = ort_dim_of(ort_tensor_get_i64(value, 0));
+            dims[i] = ort_dim_of(number);
         ort_infer_set_symbolic(x, 0, dims, (int)count);
     }
     return ORT_OK;
@@ -141,7 +145,9 @@ static ort_status fill_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl fill_impl = {fill_infer, fill_prepare, NULL, fill_run, NULL};
+static const ort_op_impl fill_impl = {
+    .infer = fill_infer, .prepare = fill_prepare, .run = fill_run,
+};
 
 /* ---- EyeLike */
 
@@ -179,7 +185,7 @@ static ort_status eye_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl eye_impl = {eye_infer, eye_prepare, NULL, eye_run, NULL};
+static const ort_op_impl eye_impl = {.infer = eye_infer, .prepare = eye_prepare, .run = eye_run};
 
 /* ---- Range */
 
@@ -222,15 +228,15 @@ static ort_status range_count(const ort_tensor *start, const ort_tensor *limit,
         step.data = is_integer(start->dtype) ? (void *)&whole : (void *)&one;
         delta = &step;
     }
-    if (ort_tensor_count(start) != 1 || ort_tensor_count(limit) != 1 ||
-        ort_tensor_count(delta) != 1)
-        *count = -1;
-    else if (is_integer(start->dtype))
-        *count = range_count_int(ort_tensor_get_i64(start, 0), ort_tensor_get_i64(limit, 0),
-                                 ort_tensor_get_i64(delta, 0));
-    else
-        *count = range_count_float(ort_tensor_get_f64(start, 0), ort_tensor_get_f64(limit, 0),
-                                   ort_tensor_get_f64(delta, 0), start->dtype);
+    int64_t from, to, by;
+    double first, last, each;
+    *count = -1;
+    if (is_integer(start->dtype) && ort_tensor_one_i64(start, &from) &&
+        ort_tensor_one_i64(limit, &to) && ort_tensor_one_i64(delta, &by))
+        *count = range_count_int(from, to, by);
+    else if (!is_integer(start->dtype) && ort_tensor_one_f64(start, &first) &&
+             ort_tensor_one_f64(limit, &last) && ort_tensor_one_f64(delta, &each))
+        *count = range_count_float(first, last, each, start->dtype);
     return *count < 0 ? ORT_ERROR_RUN : ORT_OK;
 }
 
@@ -275,31 +281,31 @@ static ort_status range_infer(ort_infer *x, ort_error *err)
 
 static ort_status range_run(ort_call *call, ort_error *err)
 {
-    const ort_tensor *start = ort_call_in(call, 0), *delta = ort_call_in(call, 2);
     ort_tensor *out = ort_call_out(call, 0);
-    int64_t count = 0, n = ort_tensor_count(out);
-    if (range_count(start, ort_call_in(call, 1), delta, &count) != ORT_OK || count != n)
+    int64_t count = 0, n = ort_tensor_count(out), first = 0, step = 1;
+    double a = 0, d = 1;
+    ORT_TRY(ort_call_need_numbers(call, (int[]){0, 1, 2}, 3, err));
+    if (range_count(ort_call_in(call, 0), ort_call_in(call, 1), ort_call_in(call, 2), &count) ||
+        count != n)
         return ort_call_fail(call, err, "start, limit and delta give %lld elements, %lld were "
                              "planned", (long long)count, (long long)n);
     if (is_integer(out->dtype)) {
-        uint64_t a = (uint64_t)ort_tensor_get_i64(start, 0);
-        uint64_t d = delta ? (uint64_t)ort_tensor_get_i64(delta, 0) : 1;
+        ORT_TRY(ort_call_i64(call, 0, &first, err));
+        ORT_TRY(ort_call_i64(call, 2, &step, err));
         for (int64_t i = 0; i < n; i++)
-            ort_tensor_set_i64(out, i, (int64_t)(a + d * (uint64_t)i));
-    } else if (out->dtype == ORT_DTYPE_DOUBLE) {
-        double a = ort_tensor_get_f64(start, 0), d = delta ? ort_tensor_get_f64(delta, 0) : 1;
-        for (int64_t i = 0; i < n; i++)
-            ((double *)out->data)[i] = a + (double)i * d;
-    } else {
-        float a = (float)ort_tensor_get_f64(start, 0);
-        float d = delta ? (float)ort_tensor_get_f64(delta, 0) : 1;
-        for (int64_t i = 0; i < n; i++)
-            ort_tensor_set_f64(out, i, (double)(a + (float)i * d));
+            ort_tensor_set_i64(out, i, (int64_t)((uint64_t)first + (uint64_t)step * (uint64_t)i));
+        return ORT_OK;
     }
+    ORT_TRY(ort_call_f64(call, 0, &a, err));
+    ORT_TRY(ort_call_f64(call, 2, &d, err));
+    for (int64_t i = 0; i < n; i++)
+        ort_tensor_set_f64(out, i, out->dtype == ORT_DTYPE_DOUBLE
+                                       ? a + (double)i * d
+                                       : (double)((float)a + (float)i * (float)d));
     return ORT_OK;
 }
 
-static const ort_op_impl range_impl = {range_infer, NULL, NULL, range_run, NULL};
+static const ort_op_impl range_impl = {.infer = range_infer, .run = range_run, .numbers = 7};
 
 const ort_op ort_ops_constant[] = {
     {ONNX, "Constant", 1, " -> output:T", "T:F", "value:t!", 0, &constant_impl},

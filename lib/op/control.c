@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "op/flow.h"
 #include "op/loop_scan.h"
+#include "op/shared/number.h"
 
 #define RUN_TRAITS (ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)
 
@@ -95,8 +96,9 @@ static ort_status if_infer(ort_infer *x, ort_error *err)
     if (!facts)
         return ort_error_memory(err, 2 * (size_t)x->out_count * sizeof *facts);
     ort_status status;
-    if (cond && cond->value && ort_tensor_count(cond->value) == 1)
-        status = if_known(x, ort_tensor_get_i64(cond->value, 0), facts, err);
+    int64_t known;
+    if (cond && ort_tensor_one_i64(cond->value, &known))
+        status = if_known(x, known, facts, err);
     else
         status = if_unknown(x, (ort_fact *[]){facts, facts + x->out_count}, err);
     free(facts);
@@ -106,7 +108,7 @@ static ort_status if_infer(ort_infer *x, ort_error *err)
 static ort_status if_run(ort_call *call, ort_error *err)
 {
     int64_t cond = 0;
-    ORT_TRY(ort_flow_scalar(call, 0, &cond, err));
+    ORT_TRY(ort_call_i64(call, 0, &cond, err));
     int body = ort_node_body(call->node, cond ? "then_branch" : "else_branch");
     int count = call->out_count;
     ort_value **outs = calloc((size_t)count + 1, sizeof *outs);
@@ -121,7 +123,7 @@ static ort_status if_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl if_impl = {.infer = if_infer, .run = if_run};
+static const ort_op_impl if_impl = {.infer = if_infer, .run = if_run, .numbers = 1};
 
 /* ---- Loop */
 
@@ -177,12 +179,12 @@ static ort_dim loop_trips(const ort_infer *x, const ort_fact *body_cond)
 {
     const ort_fact *cond = ort_infer_in(x, 1);
     ort_dim trips;
+    int64_t enters = 1, again = 0;
     bool goes_on = body_cond->value && body_cond->value->dtype == ORT_DTYPE_BOOL &&
-                   ort_tensor_count(body_cond->value) == 1;
-    if (cond && cond->value && ort_tensor_count(cond->value) == 1 &&
-        !ort_tensor_get_i64(cond->value, 0))
+                   ort_tensor_one_i64(body_cond->value, &again) && again;
+    if (cond && ort_tensor_one_i64(cond->value, &enters) && !enters)
         return ort_dim_of(0);
-    if (!goes_on || !ort_tensor_get_i64(body_cond->value, 0) || (cond && !cond->value) ||
+    if (!goes_on || (cond && !cond->value) ||
         !ort_infer_in(x, 0) || !ort_infer_int(x, 0, 0, &trips))
         return ort_dim_unknown();
     if (ort_dim_known(trips))
@@ -328,10 +330,11 @@ static ort_status loop_step(loop *l, int64_t iteration, bool *go_on, ort_error *
     ORT_TRY(new_scalar(ORT_DTYPE_BOOL, 1, &l->in[1], err));
     ORT_TRY(ort_call_body(call, l->body, l->in, l->carried + 2, l->out, l->outs, err));
     const ort_tensor *cond = &l->out[0]->tensor;
+    int64_t again;
     if (l->out[0]->kind != ORT_KIND_TENSOR || cond->dtype != ORT_DTYPE_BOOL ||
-        ort_tensor_count(cond) != 1)
+        !ort_tensor_one_i64(cond, &again))
         return ort_call_fail(call, err, "the condition its body returns must be one bool");
-    *go_on = ort_tensor_get_i64(cond, 0) != 0;
+    *go_on = again != 0;
     for (int i = 0; i < l->scans; i++)
         ORT_TRY(collect(call, &l->scan[i], l->out[1 + l->carried + i], l->bounded ? l->limit : 0,
                         err));
@@ -380,10 +383,8 @@ static ort_status loop_body(loop *l, ort_error *err)
     int64_t cond = 1;
     l->limit = INT64_MAX;
     l->bounded = ort_call_in(call, 0) != NULL;
-    if (l->bounded)
-        ORT_TRY(ort_flow_scalar(call, 0, &l->limit, err));
-    if (ort_call_in(call, 1))
-        ORT_TRY(ort_flow_scalar(call, 1, &cond, err));
+    ORT_TRY(ort_call_i64(call, 0, &l->limit, err));
+    ORT_TRY(ort_call_i64(call, 1, &cond, err));
     for (int i = 0; i < l->carried; i++) {
         if (!call->in[2 + i])
             return ort_call_fail(call, err, "initial value %d of its body is missing", i);
@@ -420,7 +421,7 @@ static ort_status loop_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl loop_impl = {.infer = loop_infer, .run = loop_run};
+static const ort_op_impl loop_impl = {.infer = loop_infer, .run = loop_run, .numbers = 3};
 
 /* ---- SequenceMap */
 

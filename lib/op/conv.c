@@ -247,7 +247,10 @@ static ort_status conv_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl conv_impl = {conv_infer, conv_prepare, conv_shape, conv_run, conv_cost};
+static const ort_op_impl conv_impl = {
+    .infer = conv_infer, .prepare = conv_prepare, .shape = conv_shape, .run = conv_run,
+    .cost = conv_cost,
+};
 
 #define CONV_ATTRS                                                                                 \
     "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is pads:is strides:is"

@@ -529,8 +529,10 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl transpose_impl = {transpose_infer, transpose_prepare, transpose_shape,
-                                           transpose_run, transpose_cost};
+static const ort_op_impl transpose_impl = {
+    .infer = transpose_infer, .prepare = transpose_prepare, .shape = transpose_shape,
+    .run = transpose_run, .cost = transpose_cost,
+};
 
 #define TRANSPOSE_ATTRS                                                                            \
     "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is output_padding:is output_shape:is "  \

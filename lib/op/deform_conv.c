@@ -172,8 +172,9 @@ static ort_status deform_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl deform_impl = {deform_infer, deform_prepare, deform_shape, deform_run_,
-                                        NULL};
+static const ort_op_impl deform_impl = {
+    .infer = deform_infer, .prepare = deform_prepare, .shape = deform_shape, .run = deform_run_,
+};
 
 #define DEFORM_SIG "X:T,W:T,offset:T,B?:T,mask?:T -> Y:T"
 #define DEFORM_ATTRS                                                                               \

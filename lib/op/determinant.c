@@ -76,7 +76,7 @@ static ort_status det_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl det_impl = {det_infer, NULL, det_shape, det_run, NULL};
+static const ort_op_impl det_impl = {.infer = det_infer, .shape = det_shape, .run = det_run};
 
 /* ---- Inverse */
 
@@ -148,7 +148,9 @@ static ort_status inverse_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl inverse_impl = {inverse_infer, NULL, inverse_shape, inverse_run, NULL};
+static const ort_op_impl inverse_impl = {
+    .infer = inverse_infer, .shape = inverse_shape, .run = inverse_run,
+};
 
 const ort_op ort_ops_determinant[] = {
     {ONNX, "Det", 11, "X:T -> Y:T", "T:F", "", 0, &det_impl},

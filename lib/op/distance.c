@@ -123,7 +123,9 @@ static void cdist_cost(const ort_infer *x, ort_cost *cost)
                       (double)y->dim[1].size;
 }
 
-static const ort_op_impl cdist_impl = {cdist_infer, NULL, cdist_shape, cdist_run, cdist_cost};
+static const ort_op_impl cdist_impl = {
+    .infer = cdist_infer, .shape = cdist_shape, .run = cdist_run, .cost = cdist_cost,
+};
 
 /* ---- DynamicTimeWarping */
 

@@ -572,7 +572,9 @@ static ort_status einsum_run(ort_call *call, ort_error *err)
     return store(&job, form, &acc, out, err);
 }
 
-static const ort_op_impl einsum_impl = {einsum_infer, einsum_prepare, NULL, einsum_run, NULL};
+static const ort_op_impl einsum_impl = {
+    .infer = einsum_infer, .prepare = einsum_prepare, .run = einsum_run,
+};
 
 const ort_op ort_ops_einsum[] = {
     {ONNX, "Einsum", 12, "Inputs*:T -> Output:T", "T:F,I,U", "equation:s!", 0, &einsum_impl},

@@ -269,9 +269,7 @@ static ort_status infer_outputs(evaluation *ev, const eval_job *job, ort_fact *o
                    .arena = &ev->memory,
                    .graph = graph,
                    .infer_body = no_body_inference};
-    if (!node->op->impl->infer || (node->op->traits & ORT_TRAIT_CONTROL))
-        return ORT_OK;
-    return node->op->impl->infer(&x, err);
+    return node->op->traits & ORT_TRAIT_CONTROL ? ORT_OK : ort_op_infer(&x, err);
 }
 
 /* Storage for the outputs whose shape is known; the others are the operator's own business. */

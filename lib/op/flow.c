@@ -158,15 +158,6 @@ ort_status ort_flow_own_strings(ort_call *call, ort_tensor *tensor, ort_error *e
     return ORT_OK;
 }
 
-ort_status ort_flow_scalar(const ort_call *call, int input, int64_t *out, ort_error *err)
-{
-    const ort_tensor *t = ort_call_in(call, input);
-    if (!t || t->dtype == ORT_DTYPE_STRING || ort_tensor_count(t) != 1)
-        return ort_call_fail(call, err, "input %d must hold exactly one number", input);
-    *out = ort_tensor_get_i64(t, 0);
-    return ORT_OK;
-}
-
 void ort_flow_empty_form(const ort_graph *body, int output, ort_dtype *dtype, ort_shape *shape)
 {
     const ort_type *type = &ort_graph_value_at(body, body->outputs.data[output])->fact.type;

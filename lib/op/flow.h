@@ -34,8 +34,6 @@ ort_shape ort_flow_insert_dim(const ort_shape *part, int axis, int64_t size);
 /* Strings of `value` get bytes that live until the run ends. */
 ort_status ort_flow_own_strings(ort_call *call, ort_tensor *tensor, ort_error *err);
 
-/* A scalar or one-element int64 / int32 / bool input as a number. */
-ort_status ort_flow_scalar(const ort_call *call, int input, int64_t *out, ort_error *err);
 /* The shape a body output is known to have, unknown dims 0: for loops that never ran. */
 void ort_flow_empty_form(const ort_graph *body, int output, ort_dtype *dtype, ort_shape *shape);
 

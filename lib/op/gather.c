@@ -175,7 +175,9 @@ static ort_status gather_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl gather_impl = {gather_infer, gather_prepare, NULL, gather_run, NULL};
+static const ort_op_impl gather_impl = {
+    .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
+};
 
 /* ---- GatherElements */
 
@@ -281,7 +283,9 @@ static ort_status elements_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl elements_impl = {elements_infer, gather_prepare, NULL, elements_run, NULL};
+static const ort_op_impl elements_impl = {
+    .infer = elements_infer, .prepare = gather_prepare, .run = elements_run,
+};
 
 /* ---- GatherND */
 
@@ -374,7 +378,7 @@ static ort_status nd_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl nd_impl = {nd_infer, gather_prepare, NULL, nd_run, NULL};
+static const ort_op_impl nd_impl = {.infer = nd_infer, .prepare = gather_prepare, .run = nd_run};
 
 const ort_op ort_ops_gather[] = {
     {ONNX, "Gather", 1, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",

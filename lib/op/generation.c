@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/shared/number.h"
 
 enum { IN_IDS, IN_MAX };
 enum { GPT = 0, T5 = 1, WHISPER = 2 };
@@ -100,19 +101,18 @@ static const ort_tensor *slot_of(const ort_call *call, int slot)
 static ort_status read_inputs(ort_generation *g, const ort_generation_slots *slots, ort_error *err)
 {
     const ort_call *call = g->call;
-    const ort_tensor *ids = ort_call_in(call, IN_IDS), *penalty = slot_of(call, slots->penalty);
+    const ort_tensor *ids = ort_call_in(call, IN_IDS);
     bool gpt = g->form == &ort_generation_gpt;
     g->vocab_mask = slot_of(call, slots->vocab);
     g->prefix_mask = slot_of(call, slots->prefix);
     g->mask = slot_of(call, slots->mask);
     g->presence = slot_of(call, slots->presence);
     g->begin = g->whisper ? slot_of(call, slots->begin) : NULL;
-    if (slot_of(call, slots->temperature))
-        g->temperature = (float)ort_tensor_get_f64(slot_of(call, slots->temperature), 0);
-    g->penalty = penalty ? (float)ort_tensor_get_f64(penalty, 0) : 1.0f;
-    ORT_TRY(ort_flow_scalar(call, IN_MAX, &g->max, err));
-    if (slot_of(call, slots->min))
-        ORT_TRY(ort_flow_scalar(call, slots->min, &g->min, err));
+    g->penalty = 1.0f;
+    ORT_TRY(ort_call_f32(call, slots->temperature, &g->temperature, err));
+    ORT_TRY(ort_call_f32(call, slots->penalty, &g->penalty, err));
+    ORT_TRY(ort_call_i64(call, IN_MAX, &g->max, err));
+    ORT_TRY(ort_call_i64(call, slots->min, &g->min, err));
     int rank = g->whisper ? 3 : 2;
     g->batch = ids->shape.rank == rank ? ids->shape.dim[0] : 0;
     g->prompt = ids->shape.rank != rank ? 0 : gpt ? ids->shape.dim[1] : 1;

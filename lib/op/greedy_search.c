@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/generation.h"
+#include "op/shared/number.h"
 
 static ort_status greedy_infer(ort_infer *x, ort_error *err)
 {
@@ -212,14 +213,15 @@ static ort_status greedy_run(ort_call *call, ort_error *err)
 static ort_status sample_begun(ort_generation *g, sampler *s, ort_error *err)
 {
     const ort_node *node = g->call->node;
-    const ort_tensor *given = ort_call_in(g->call, 8);
+    int64_t from = (int64_t)g->call->seed;
+    ORT_TRY(ort_call_i64(g->call, 8, &from, err));
     g->temperature = ort_node_float(node, "temperature", 1.0f);
     g->presence_penalty = ort_node_float(node, "presence_penalty", 0.0f);
     s->top_p = ort_node_float(node, "top_p", 0.0f);
     s->filter = ort_node_float(node, "filter_value", -1e20f);
     s->keep = ort_node_int(node, "min_tokens_to_keep", 0);
     s->custom = ort_node_int(node, "custom", 0) != 0;
-    seed(s, given ? (uint32_t)((const int32_t *)given->data)[0] : g->call->seed);
+    seed(s, ort_call_in(g->call, 8) ? (uint32_t)from : (uint64_t)from);
     if (!(g->temperature > 0.0f) || s->keep < 0)
         return ort_call_fail(g->call, err, "temperature %g or min_tokens_to_keep %lld is out of "
                              "range", (double)g->temperature, (long long)s->keep);

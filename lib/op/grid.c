@@ -349,7 +349,9 @@ static ort_status grid_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl grid_impl = {grid_infer, grid_prepare, grid_shape, grid_run, NULL};
+static const ort_op_impl grid_impl = {
+    .infer = grid_infer, .prepare = grid_prepare, .shape = grid_shape, .run = grid_run,
+};
 
 /* ---- AffineGrid */
 
@@ -418,7 +420,9 @@ static ort_status affine_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl affine_impl = {affine_infer, affine_prepare, NULL, affine_run, NULL};
+static const ort_op_impl affine_impl = {
+    .infer = affine_infer, .prepare = affine_prepare, .run = affine_run,
+};
 
 const ort_op ort_ops_grid[] = {
     {ONNX, "GridSample", 16, "X:T1,grid:T2 -> Y:T1", "T1:F,I,U,C,str,bool T2:F",

@@ -137,7 +137,7 @@ static ort_status call_infer(const ort_graph *graph, const ort_node *node,
         memset(&out[i], 0, sizeof out[i]);
         out[i].type.rank = -1;
     }
-    ort_status status = node->op->impl->infer(&x, err);
+    ort_status status = ort_op_infer(&x, err);
     if (status != ORT_OK) {
         char label[200];
         return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));

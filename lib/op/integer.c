@@ -19,7 +19,8 @@ ort_zeros ort_zeros_of(const ort_tensor *t)
 {
     if (!t)
         return (ort_zeros){NULL, false, 1};
-    return (ort_zeros){t->data, t->dtype == ORT_DTYPE_INT8, ort_max_i64(ort_tensor_count(t), 1)};
+    int64_t count = ort_tensor_count(t);
+    return (ort_zeros){count ? t->data : NULL, t->dtype == ORT_DTYPE_INT8, count};
 }
 
 static int64_t pairs_of(int64_t depth)

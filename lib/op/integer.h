@@ -16,7 +16,8 @@ typedef struct ort_bytes {
     int64_t row, column;
 } ort_bytes;
 
-/* Zero points: NULL data is 0; count 1 serves all, else zero of i is element i % count. */
+/* Zero points: NULL data is 0; count 1 serves all, else zero of i is element i % count. A tensor
+ * without elements has NULL and 0, which the operator refuses. */
 typedef struct ort_zeros {
     const void *data;
     bool is_signed;

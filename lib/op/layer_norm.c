@@ -311,7 +311,10 @@ static void norm_cost(const ort_infer *x, ort_cost *cost)
     cost->flops *= 6;
 }
 
-static const ort_op_impl norm_impl = {norm_infer, norm_prepare, norm_shape, norm_run, norm_cost};
+static const ort_op_impl norm_impl = {
+    .infer = norm_infer, .prepare = norm_prepare, .shape = norm_shape, .run = norm_run,
+    .cost = norm_cost,
+};
 
 #define NORM_ATTRS "axis:i=-1 epsilon:f=9.99999975e-06 stash_type:i=1"
 #define LAYER_NORMALIZATION(since)                                                                 \

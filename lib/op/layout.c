@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/shared/axes.h"
 
 /* ---- Transpose */
 
@@ -17,25 +18,32 @@ typedef struct perm_state {
     int perm[ORT_MAX_RANK];
 } perm_state;
 
+/* Whatever the input's rank, which may be known to a run alone. */
+static ort_status perm_check(const ort_infer *x, const int64_t *perm, size_t count, ort_error *err)
+{
+    if (count > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "perm has %zu entries; at most %d are supported", count,
+                              ORT_MAX_RANK);
+    for (size_t d = 0; d < count; d++)
+        if (perm[d] < 0 || perm[d] >= (int64_t)count)
+            return ort_infer_fail(x, err, "perm[%zu] is %lld; each of 0 to %zu is needed once", d,
+                                  (long long)perm[d], count - 1);
+    if (!ort_axes_permute(perm, count))
+        return ort_infer_fail(x, err, "perm names an axis twice; each of 0 to %zu is needed once",
+                              count - 1);
+    return ORT_OK;
+}
+
 /* perm attribute as a permutation of [0, rank); the reversal when absent. */
 static ort_status perm_read(const ort_infer *x, int rank, int *perm, ort_error *err)
 {
     size_t count = 0;
-    unsigned seen = 0;
     const int64_t *given = ort_node_ints(x->node, "perm", &count);
-    if (!given || (count == 0 && rank > 0)) {
-        for (int d = 0; d < rank; d++)
-            perm[d] = rank - 1 - d;
-        return ORT_OK;
-    }
-    if ((int)count != rank)
+    bool reverses = !given || (count == 0 && rank > 0);
+    if (!reverses && (int)count != rank)
         return ort_infer_fail(x, err, "perm has %zu entries, the input has rank %d", count, rank);
-    for (int d = 0; d < rank; d++) {
-        ORT_TRY(ort_infer_axis(x, given[d], rank, &perm[d], err));
-        if (seen >> perm[d] & 1u)
-            return ort_infer_fail(x, err, "perm names axis %d twice", perm[d]);
-        seen |= 1u << perm[d];
-    }
+    for (int d = 0; d < rank; d++)
+        perm[d] = reverses ? rank - 1 - d : (int)given[d];
     return ORT_OK;
 }
 
@@ -43,6 +51,9 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
 {
     int perm[ORT_MAX_RANK];
     ort_dim dims[ORT_MAX_RANK];
+    size_t count = 0;
+    const int64_t *given = ort_node_ints(x->node, "perm", &count);
+    ORT_TRY(perm_check(x, given, count, err));
     if (!ort_infer_in_ranked(x, 0)) {
         ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
         return ORT_OK;
@@ -63,10 +74,12 @@ static ort_status transpose_prepare(ort_prep *p, ort_error *err)
     const int64_t *given = ort_node_ints(p->node, "perm", &count);
     if (!state)
         return ort_error_memory(err, sizeof *state);
-    state->given = given && count > 0 && count <= ORT_MAX_RANK;
-    state->rank = state->given ? (int)count : 0;
+    state->given = count > 0;
+    state->rank = (int)count;
+    if (!ort_axes_permute(given, count))
+        return ort_prep_fail(p, err, "perm is no permutation");
     for (int d = 0; d < state->rank; d++)
-        state->perm[d] = (int)(given[d] < 0 ? given[d] + (int64_t)count : given[d]);
+        state->perm[d] = (int)given[d];
     return ORT_OK;
 }
 
@@ -78,7 +91,9 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
     ort_move move = ort_move_between(in, out);
     int64_t from[ORT_MAX_RANK], to[ORT_MAX_RANK];
     int rank = in->shape.rank;
-    (void)err;
+    if (state->given && state->rank != rank)
+        return ort_call_fail(call, err, "perm has %d entries, the input has rank %d", state->rank,
+                             rank);
     ort_shape_strides(&in->shape, from);
     ort_shape_strides(&out->shape, to);
     for (int d = 0; d < rank; d++)
@@ -88,8 +103,9 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl transpose_impl = {transpose_infer, transpose_prepare, NULL, transpose_run,
-                                           NULL};
+static const ort_op_impl transpose_impl = {
+    .infer = transpose_infer, .prepare = transpose_prepare, .run = transpose_run,
+};
 
 /* ---- Expand */
 
@@ -145,7 +161,7 @@ static ort_status expand_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl expand_impl = {expand_infer, NULL, NULL, expand_run, NULL};
+static const ort_op_impl expand_impl = {.infer = expand_infer, .run = expand_run};
 
 /* ---- Tile */
 
@@ -196,7 +212,7 @@ static ort_status tile_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl tile_impl = {tile_infer, NULL, NULL, tile_run, NULL};
+static const ort_op_impl tile_impl = {.infer = tile_infer, .run = tile_run};
 
 /* ---- Concat and Split */
 
@@ -297,7 +313,9 @@ static ort_status concat_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl concat_impl = {concat_infer, axis_prepare, NULL, concat_run, NULL};
+static const ort_op_impl concat_impl = {
+    .infer = concat_infer, .prepare = axis_prepare, .run = concat_run,
+};
 
 /* Size of part `i` of `parts` when none are given: equal, or ceil and a smaller last one. */
 static ort_dim split_part(ort_infer *x, ort_dim total, int parts, int i)
@@ -425,7 +443,9 @@ static ort_status split_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl split_impl = {split_infer, split_prepare, NULL, split_run, NULL};
+static const ort_op_impl split_impl = {
+    .infer = split_infer, .prepare = split_prepare, .run = split_run,
+};
 
 /* ---- DepthToSpace and SpaceToDepth */
 
@@ -531,10 +551,12 @@ static ort_status space_to_depth_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl depth_to_space_impl = {depth_to_space_infer, block_prepare, NULL,
-                                                depth_to_space_run, NULL};
-static const ort_op_impl space_to_depth_impl = {space_to_depth_infer, block_prepare, NULL,
-                                                space_to_depth_run, NULL};
+static const ort_op_impl depth_to_space_impl = {
+    .infer = depth_to_space_infer, .prepare = block_prepare, .run = depth_to_space_run,
+};
+static const ort_op_impl space_to_depth_impl = {
+    .infer = space_to_depth_infer, .prepare = block_prepare, .run = space_to_depth_run,
+};
 
 const ort_op ort_ops_layout[] = {
     {ONNX, "Transpose", 1, "data:T -> transposed:T", "T:F,I,U,C,str,bool", "perm:is",

@@ -146,8 +146,10 @@ static ort_status logic_infer(ort_infer *x, ort_error *err)
     return ort_binary_infer(x, true, err);
 }
 
-static const ort_op_impl compare_impl = {compare_infer, compare_prepare, ort_binary_shape,
-                                         ort_binary_run, ort_elementwise_cost};
+static const ort_op_impl compare_impl = {
+    .infer = compare_infer, .prepare = compare_prepare, .shape = ort_binary_shape,
+    .run = ort_binary_run, .cost = ort_elementwise_cost,
+};
 
 /* ---- truth values and bits */
 
@@ -233,10 +235,14 @@ static ort_status bits_infer(ort_infer *x, ort_error *err)
     return ort_binary_infer(x, false, err);
 }
 
-static const ort_op_impl logic_impl = {logic_infer, bits_prepare, ort_binary_shape,
-                                       ort_binary_run, ort_elementwise_cost};
-static const ort_op_impl bits_impl = {bits_infer, bits_prepare, ort_binary_shape, ort_binary_run,
-                                      ort_elementwise_cost};
+static const ort_op_impl logic_impl = {
+    .infer = logic_infer, .prepare = bits_prepare, .shape = ort_binary_shape,
+    .run = ort_binary_run, .cost = ort_elementwise_cost,
+};
+static const ort_op_impl bits_impl = {
+    .infer = bits_infer, .prepare = bits_prepare, .shape = ort_binary_shape, .run = ort_binary_run,
+    .cost = ort_elementwise_cost,
+};
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define BOTH (MAP | ORT_TRAIT_COMMUTATIVE)

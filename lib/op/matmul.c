@@ -404,10 +404,14 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl matmul_impl = {matmul_infer, matmul_prepare, common_shape, ort_matmul_run,
-                                        ort_matmul_cost};
-static const ort_op_impl gemm_impl = {gemm_infer, gemm_prepare, common_shape, ort_matmul_run,
-                                      ort_matmul_cost};
+static const ort_op_impl matmul_impl = {
+    .infer = matmul_infer, .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .cost = ort_matmul_cost,
+};
+static const ort_op_impl gemm_impl = {
+    .infer = gemm_infer, .prepare = gemm_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .cost = ort_matmul_cost,
+};
 
 #define PACKS (ORT_TRAIT_PACKS_UNALIGNED | ORT_TRAIT_PACKS_HALF)
 

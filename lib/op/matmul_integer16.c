@@ -51,8 +51,9 @@ static ort_status product_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl product_impl = {product_infer, NULL, product_shape, product_run,
-                                         ort_matmul_cost};
+static const ort_op_impl product_impl = {
+    .infer = product_infer, .shape = product_shape, .run = product_run, .cost = ort_matmul_cost,
+};
 
 const ort_op ort_ops_matmul_integer16[] = {
     {MS, "MatMulInteger16", 1, "A:T1,B:T2 -> Y:T3", "T1:i16,u16 T2:i16,u16 T3:i32,u32", "", 0,

@@ -322,14 +322,21 @@ static ort_status extractor_run(ort_call *call, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl scaler = {infer_float_same, NULL, row_shape, scaler_run, NULL};
-static const ort_op_impl normalizer = {infer_float_same, normalizer_prepare, NULL, normalizer_run,
-                                       NULL};
-static const ort_op_impl binarizer = {ort_infer_same, NULL, NULL, binarizer_run, NULL};
-static const ort_op_impl imputer = {ort_infer_same, NULL, row_shape, imputer_run, NULL};
-static const ort_op_impl one_hot = {one_hot_infer, one_hot_prepare, NULL, one_hot_run, NULL};
-static const ort_op_impl vectorizer = {vectorizer_infer, NULL, NULL, vectorizer_run, NULL};
-static const ort_op_impl extractor = {extractor_infer, NULL, NULL, extractor_run, NULL};
+static const ort_op_impl scaler = {
+    .infer = infer_float_same, .shape = row_shape, .run = scaler_run,
+};
+static const ort_op_impl normalizer = {
+    .infer = infer_float_same, .prepare = normalizer_prepare, .run = normalizer_run,
+};
+static const ort_op_impl binarizer = {.infer = ort_infer_same, .run = binarizer_run};
+static const ort_op_impl imputer = {
+    .infer = ort_infer_same, .shape = row_shape, .run = imputer_run,
+};
+static const ort_op_impl one_hot = {
+    .infer = one_hot_infer, .prepare = one_hot_prepare, .run = one_hot_run,
+};
+static const ort_op_impl vectorizer = {.infer = vectorizer_infer, .run = vectorizer_run};
+static const ort_op_impl extractor = {.infer = extractor_infer, .run = extractor_run};
 
 const ort_op ort_ops_ml_features[] = {
     {ML, "Scaler", 1, "X:T -> Y:f32", "T:f32,f64,i64,i32", "offset:fs scale:fs", 0, &scaler},

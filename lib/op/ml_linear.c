@@ -611,14 +611,20 @@ static ort_status svm_value_prepare(ort_prep *p, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl linear_classifier = {linear_class_infer, linear_class_prepare,
-                                              linear_shape, linear_run, NULL};
-static const ort_op_impl linear_regressor = {linear_value_infer, linear_value_prepare, linear_shape,
-                                             linear_run, NULL};
-static const ort_op_impl svm_classifier = {svm_class_infer, svm_class_prepare, svm_shape, svm_run,
-                                           NULL};
-static const ort_op_impl svm_regressor = {svm_value_infer, svm_value_prepare, svm_shape, svm_run,
-                                          NULL};
+static const ort_op_impl linear_classifier = {
+    .infer = linear_class_infer, .prepare = linear_class_prepare, .shape = linear_shape,
+    .run = linear_run,
+};
+static const ort_op_impl linear_regressor = {
+    .infer = linear_value_infer, .prepare = linear_value_prepare, .shape = linear_shape,
+    .run = linear_run,
+};
+static const ort_op_impl svm_classifier = {
+    .infer = svm_class_infer, .prepare = svm_class_prepare, .shape = svm_shape, .run = svm_run,
+};
+static const ort_op_impl svm_regressor = {
+    .infer = svm_value_infer, .prepare = svm_value_prepare, .shape = svm_shape, .run = svm_run,
+};
 
 const ort_op ort_ops_ml_linear[] = {
     {ML, "LinearClassifier", 1, "X:T1 -> Y:T2,Z:f32", "T1:f32,f64,i64,i32 T2:str,i64",

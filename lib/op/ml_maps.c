@@ -468,10 +468,14 @@ static ort_status zip_run(ort_call *call, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl label_encoder = {encoder_infer, encoder_prepare, NULL, encoder_run, NULL};
-static const ort_op_impl dict_vectorizer = {dict_infer, dict_prepare, NULL, dict_run, NULL};
-static const ort_op_impl cast_map = {cast_map_infer, NULL, NULL, cast_map_run, NULL};
-static const ort_op_impl zip_map = {zip_infer, NULL, NULL, zip_run, NULL};
+static const ort_op_impl label_encoder = {
+    .infer = encoder_infer, .prepare = encoder_prepare, .run = encoder_run,
+};
+static const ort_op_impl dict_vectorizer = {
+    .infer = dict_infer, .prepare = dict_prepare, .run = dict_run,
+};
+static const ort_op_impl cast_map = {.infer = cast_map_infer, .run = cast_map_run};
+static const ort_op_impl zip_map = {.infer = zip_infer, .run = zip_run};
 
 const ort_op ort_ops_ml_maps[] = {
     {ML, "LabelEncoder", 1, "X:T1 -> Y:T2", "T1:str,i64 T2:str,i64",

@@ -433,12 +433,17 @@ static ort_status ensemble_prepare(ort_prep *p, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl classifier = {classifier_infer, classifier_prepare, forest_shape,
-                                       forest_run, NULL};
-static const ort_op_impl regressor = {regressor_infer, regressor_prepare, forest_shape, forest_run,
-                                      NULL};
-static const ort_op_impl ensemble = {ensemble_infer, ensemble_prepare, forest_shape, forest_run,
-                                     NULL};
+static const ort_op_impl classifier = {
+    .infer = classifier_infer, .prepare = classifier_prepare, .shape = forest_shape,
+    .run = forest_run,
+};
+static const ort_op_impl regressor = {
+    .infer = regressor_infer, .prepare = regressor_prepare, .shape = forest_shape,
+    .run = forest_run,
+};
+static const ort_op_impl ensemble = {
+    .infer = ensemble_infer, .prepare = ensemble_prepare, .shape = forest_shape, .run = forest_run,
+};
 
 #define CLASSIFIER_SIG "X:T1 -> Y:T2,Z:f32"
 #define CLASSIFIER_TYPES "T1:f32,f64,i64,i32 T2:str,i64"

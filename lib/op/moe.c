@@ -492,8 +492,14 @@ static void moe_cost(const ort_infer *x, ort_cost *cost)
     }
 }
 
-static const ort_op_impl moe_impl = {ort_infer_same, moe_prepare, moe_shape, moe_run_, moe_cost};
-static const ort_op_impl qmoe_impl = {ort_infer_same, qmoe_prepare, moe_shape, moe_run_, moe_cost};
+static const ort_op_impl moe_impl = {
+    .infer = ort_infer_same, .prepare = moe_prepare, .shape = moe_shape, .run = moe_run_,
+    .cost = moe_cost,
+};
+static const ort_op_impl qmoe_impl = {
+    .infer = ort_infer_same, .prepare = qmoe_prepare, .shape = moe_shape, .run = moe_run_,
+    .cost = moe_cost,
+};
 
 #define MOE_ATTRS                                                                                  \
     "activation_alpha:f=1 activation_beta:f=0 activation_type:s=relu k:i=1 "                       \

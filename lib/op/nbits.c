@@ -474,8 +474,10 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl nbits_impl = {nbits_infer, nbits_prepare, nbits_shape, nbits_run,
-                                       nbits_cost};
+static const ort_op_impl nbits_impl = {
+    .infer = nbits_infer, .prepare = nbits_prepare, .shape = nbits_shape, .run = nbits_run,
+    .cost = nbits_cost,
+};
 
 const ort_op ort_ops_nbits[] = {
     {MS, "MatMulNBits", 1,

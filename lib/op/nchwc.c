@@ -258,16 +258,24 @@ static ort_status reorder_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl conv_impl = {conv_infer, ort_blocked_conv_prepare, ort_blocked_conv_shape,
-                                      ort_blocked_conv_run, ort_blocked_conv_cost};
-static const ort_op_impl window_impl = {window_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_window_shape, ort_blocked_window_run,
-                                        ort_pool_cost};
-static const ort_op_impl global_impl = {global_infer, ort_blocked_pool_prepare,
-                                        ort_blocked_global_shape, ort_blocked_global_run,
-                                        ort_reduction_cost};
-static const ort_op_impl input_impl = {input_infer, reorder_prepare, NULL, reorder_run, NULL};
-static const ort_op_impl output_impl = {output_infer, reorder_prepare, NULL, reorder_run, NULL};
+static const ort_op_impl conv_impl = {
+    .infer = conv_infer, .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
+    .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
+};
+static const ort_op_impl window_impl = {
+    .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
+    .run = ort_blocked_window_run, .cost = ort_pool_cost,
+};
+static const ort_op_impl global_impl = {
+    .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
+    .run = ort_blocked_global_run, .cost = ort_reduction_cost,
+};
+static const ort_op_impl input_impl = {
+    .infer = input_infer, .prepare = reorder_prepare, .run = reorder_run,
+};
+static const ort_op_impl output_impl = {
+    .infer = output_infer, .prepare = reorder_prepare, .run = reorder_run,
+};
 
 #define POOL_ATTRS                                                                                 \
     "auto_pad:s=NOTSET ceil_mode:i=0 dilations:is kernel_shape:is! pads:is strides:is"

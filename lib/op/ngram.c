@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 
 /* ---- NGramRepeatBlock */
 
@@ -225,9 +226,11 @@ static void hash_token(const hash_walk *w, int64_t i)
     int64_t window[ORDER_MAX], head = 0, heads = (w->s->order - 1) * w->s->heads;
     bool narrow = w->ids->dtype == ORT_DTYPE_INT32;
     window_at(w, i, window);
-    uint64_t mix = (uint64_t)window[0] * (uint64_t)ort_tensor_get_i64(multiplier, 0);
-    for (int64_t n = 1; n < w->s->order; n++) {
+    uint64_t mix = 0;
+    for (int64_t n = 0; n < w->s->order; n++) {
         mix ^= (uint64_t)window[n] * (uint64_t)ort_tensor_get_i64(multiplier, n);
+        if (n == 0)
+            continue;
         int64_t value = narrow ? (int32_t)(uint32_t)mix : (int64_t)mix;
         for (int64_t h = 0; h < w->s->heads; h++, head++) {
             int64_t size = ort_tensor_get_i64(sizes, head), hash = value % size;
@@ -324,8 +327,7 @@ static hash_walk walk_of(const ort_call *call)
                    .segments = in_at(call, s->at->segments),
                    .past_segments = in_at(call, s->at->past_segments)};
     const ort_tensor *eos = in_at(call, s->at->eos);
-    w.has_eos = eos && ort_tensor_count(eos) == 1;
-    w.eos = w.has_eos ? ort_tensor_get_i64(eos, 0) : 0;
+    w.has_eos = ort_tensor_one_i64(eos, &w.eos);
     w.fill = w.has_eos ? w.eos : s->pad;
     return w;
 }
@@ -421,13 +423,12 @@ static ort_status fork_infer(ort_infer *x, ort_error *err)
 static ort_status fork_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *source = ort_call_in(call, 0), *now = ort_call_in(call, 1);
-    const ort_tensor *index = ort_call_in(call, 2), *guess = ort_call_in(call, 3);
+    const ort_tensor *guess = ort_call_in(call, 3);
     int64_t n = ort_tensor_count(source), count = ort_tensor_count(now), taken = 0;
-    if (ort_tensor_count(index) != 1)
-        return ort_call_fail(call, err, "prev_suffix_match_idx needs one element");
+    int64_t from = 0;
+    ORT_TRY(ort_call_i64(call, 2, &from, err));
     if (guess) {
         const int64_t *g = guess->data, *s = source->data;
-        int64_t from = ort_tensor_get_i64(index, 0);
         if (from < 0 || from > n || ort_tensor_count(guess) != n + 1 - from)
             return ort_call_fail(call, err, "%lld predicted tokens don't fit a source of %lld from "
                                  "%lld on", (long long)ort_tensor_count(guess), (long long)n,
@@ -438,7 +439,7 @@ static ort_status fork_run(ort_call *call, ort_error *err)
     }
     ort_shape shape = {1, {count + taken}};
     ORT_TRY(ort_call_output(call, 0, ORT_DTYPE_INT64, &shape, err));
-    ORT_TRY(ort_call_output(call, 1, ORT_DTYPE_INT64, &index->shape, err));
+    ORT_TRY(ort_call_output(call, 1, ORT_DTYPE_INT64, &ort_call_in(call, 2)->shape, err));
     int64_t *tokens = ort_call_out(call, 0)->data;
     ort_move_span(ORT_DTYPE_INT64, tokens, 0, now->data, 0, count);
     if (taken)

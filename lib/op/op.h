@@ -298,6 +298,7 @@ typedef struct ort_op_impl {
     ort_status (*shape)(ort_shaping *s, ort_error *err);  /* may be NULL */
     ort_status (*run)(ort_call *call, ort_error *err);    /* NULL: known, but not run here */
     void (*cost)(const ort_infer *x, ort_cost *cost);     /* may be NULL; x->out is filled */
+    unsigned numbers; /* bits: inputs that are one number each (shared/number.h reads them) */
 } ort_op_impl;
 
 struct ort_op {
@@ -397,7 +398,9 @@ ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
  * Not that of an operator library: it goes with the environment, which a model may outlive. */
 void ort_node_share_type(ort_node *node);
 
-/* One call of op->impl->infer for given input facts, with body inference and error context in
+/* op->impl->infer, after the shapes of inputs that are one number each (shared/number.c). */
+ort_status ort_op_infer(ort_infer *x, ort_error *err);
+/* One call of it for given input facts, with body inference and error context in
  * place. Symbolic results whose elements are all known also become constant values. dims NULL:
  * plan time (bodies keep the facts of load time, symbolic dims dropped). out: zeroed by the call.
  */

@@ -8,6 +8,7 @@
 
 #include "op/random_draw.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 #include "op/unary.h"
 
 /* ---- Identity */
@@ -33,7 +34,7 @@ static ort_status identity_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl identity_impl = {identity_infer, NULL, NULL, identity_run, NULL};
+static const ort_op_impl identity_impl = {.infer = identity_infer, .run = identity_run};
 
 /* ---- Dropout */
 
@@ -89,12 +90,14 @@ static ort_status dropout_run(ort_call *call, ort_error *err)
 {
     const dropout_state *state = call->state;
     const ort_tensor *x = ort_call_in(call, 0);
-    const ort_tensor *ratio = state->has_mode ? ort_call_in(call, 1) : NULL;
-    const ort_tensor *mode = state->has_mode ? ort_call_in(call, 2) : NULL;
     ort_tensor *y = ort_call_out(call, 0), *mask = ort_call_out(call, 1);
     int64_t n = ort_tensor_count(x);
-    bool training = mode && ort_tensor_count(mode) == 1 && ort_tensor_get_i64(mode, 0);
-    double p = ratio && ort_tensor_count(ratio) == 1 ? ort_tensor_get_f64(ratio, 0) : 0.5;
+    int64_t training = 0;
+    double p = 0.5;
+    if (state->has_mode) {
+        ORT_TRY(ort_call_f64(call, 1, &p, err));
+        ORT_TRY(ort_call_i64(call, 2, &training, err));
+    }
     if (training && !(p >= 0 && p <= 1))
         return ort_call_fail(call, err, "the ratio is %g, needs 0 to 1", p);
     if (training && p > 0) {
@@ -110,7 +113,9 @@ static ort_status dropout_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl dropout_impl = {dropout_infer, dropout_prepare, NULL, dropout_run, NULL};
+static const ort_op_impl dropout_impl = {
+    .infer = dropout_infer, .prepare = dropout_prepare, .run = dropout_run, .numbers = 6,
+};
 
 #define SEQ "seq(F,I,U,C,str,bool)"
 #define SEQ_OPT SEQ ",opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,bool)"

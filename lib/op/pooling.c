@@ -297,10 +297,18 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl max_impl = {pool_infer, max_prepare, pool_shape, pool_run_, ort_pool_cost};
-static const ort_op_impl average_impl = {pool_infer, average_prepare, pool_shape, pool_run_,
-                                         ort_pool_cost};
-static const ort_op_impl lp_impl = {pool_infer, lp_prepare, pool_shape, pool_run_, ort_pool_cost};
+static const ort_op_impl max_impl = {
+    .infer = pool_infer, .prepare = max_prepare, .shape = pool_shape, .run = pool_run_,
+    .cost = ort_pool_cost,
+};
+static const ort_op_impl average_impl = {
+    .infer = pool_infer, .prepare = average_prepare, .shape = pool_shape, .run = pool_run_,
+    .cost = ort_pool_cost,
+};
+static const ort_op_impl lp_impl = {
+    .infer = pool_infer, .prepare = lp_prepare, .shape = pool_shape, .run = pool_run_,
+    .cost = ort_pool_cost,
+};
 
 static ort_status nhwc_infer(ort_infer *x, ort_error *err)
 {
@@ -315,7 +323,10 @@ static ort_status nhwc_run(ort_call *call, ort_error *err)
     return ort_channels_last_run(call, pool_run_, err);
 }
 
-static const ort_op_impl nhwc_impl = {nhwc_infer, max_prepare, nhwc_shape, nhwc_run, ort_pool_cost};
+static const ort_op_impl nhwc_impl = {
+    .infer = nhwc_infer, .prepare = max_prepare, .shape = nhwc_shape, .run = nhwc_run,
+    .cost = ort_pool_cost,
+};
 
 #define WINDOW "auto_pad:s=NOTSET kernel_shape:is! pads:is strides:is"
 

@@ -134,12 +134,18 @@ static ort_status global_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl global_average_impl = {global_infer, global_average_prepare, NULL,
-                                                global_run_, ort_reduction_cost};
-static const ort_op_impl global_max_impl = {global_infer, global_max_prepare, NULL, global_run_,
-                                            ort_reduction_cost};
-static const ort_op_impl global_lp_impl = {global_infer, global_lp_prepare, NULL, global_run_,
-                                           ort_reduction_cost};
+static const ort_op_impl global_average_impl = {
+    .infer = global_infer, .prepare = global_average_prepare, .run = global_run_,
+    .cost = ort_reduction_cost,
+};
+static const ort_op_impl global_max_impl = {
+    .infer = global_infer, .prepare = global_max_prepare, .run = global_run_,
+    .cost = ort_reduction_cost,
+};
+static const ort_op_impl global_lp_impl = {
+    .infer = global_infer, .prepare = global_lp_prepare, .run = global_run_,
+    .cost = ort_reduction_cost,
+};
 
 /* ---- MaxUnpool */
 
@@ -276,7 +282,7 @@ static ort_status unpool_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl unpool_impl = {unpool_infer, NULL, NULL, unpool_run, NULL};
+static const ort_op_impl unpool_impl = {.infer = unpool_infer, .run = unpool_run};
 
 #define UNPOOL_SIG "X:T1,I:T2,output_shape?:T2 -> output:T1"
 

@@ -127,8 +127,9 @@ static ort_status masked_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl masked_impl = {masked_infer, masked_prepare, masked_shape, masked_run,
-                                        NULL};
+static const ort_op_impl masked_impl = {
+    .infer = masked_infer, .prepare = masked_prepare, .shape = masked_shape, .run = masked_run,
+};
 
 const ort_op ort_ops_pooling_masked[] = {
     {MS, "MaxpoolWithMask", 1, "X:T,M:i32 -> Y:T", "T:f32",

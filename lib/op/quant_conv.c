@@ -12,6 +12,7 @@
 #include "op/channels_last.h"
 #include "op/conv.h"
 #include "op/integer.h"
+#include "tensor/scalar.h"
 
 enum { TILE_COLUMNS = 256, TILE_MAPS = 84, WINDOW_MAPS = 3, WINDOW_DEPTH = 256,
        SPREAD_BYTES = 16 << 20 };
@@ -457,8 +458,9 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
     if (in->y_scale >= 0) {
         float *scale = (float *)(void *)(space + p->scale);
         const ort_tensor *w_scale = ort_call_in(call, in->w_scale);
-        float x_scale = ((const float *)ort_call_in(call, in->x_scale)->data)[0];
-        float y_scale = ((const float *)ort_call_in(call, in->y_scale)->data)[0];
+        float x_scale = 0, y_scale = 1;
+        ort_tensor_one(ort_call_in(call, in->x_scale), &x_scale);
+        ort_tensor_one(ort_call_in(call, in->y_scale), &y_scale);
         for (int64_t m = 0; m < c->maps; m++)
             scale[m] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
                                                                     ? 0 : m] / y_scale;
@@ -483,10 +485,14 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl integer_impl = {integer_infer, integer_prepare, qconv_shape, qconv_run_,
-                                         ort_conv_cost};
-static const ort_op_impl qlinear_impl = {qlinear_infer, qlinear_prepare, qconv_shape, qconv_run_,
-                                         ort_conv_cost};
+static const ort_op_impl integer_impl = {
+    .infer = integer_infer, .prepare = integer_prepare, .shape = qconv_shape, .run = qconv_run_,
+    .cost = ort_conv_cost,
+};
+static const ort_op_impl qlinear_impl = {
+    .infer = qlinear_infer, .prepare = qlinear_prepare, .shape = qconv_shape, .run = qconv_run_,
+    .cost = ort_conv_cost,
+};
 
 static ort_status either_infer(ort_infer *x, ort_error *err)
 {
@@ -506,8 +512,10 @@ static ort_status either_run(ort_call *call, ort_error *err)
                                 : qconv_run_(call, err);
 }
 
-static const ort_op_impl either_impl = {either_infer, qlinear_prepare, either_shape, either_run,
-                                        ort_conv_cost};
+static const ort_op_impl either_impl = {
+    .infer = either_infer, .prepare = qlinear_prepare, .shape = either_shape, .run = either_run,
+    .cost = ort_conv_cost,
+};
 
 #define CONV_ATTRS                                                                                 \
     "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is pads:is strides:is"

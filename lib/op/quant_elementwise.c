@@ -10,20 +10,23 @@
 
 #include "base/checked.h"
 #include "op/pooling.h"
+#include "tensor/scalar.h"
 
 enum { BLOCK = 2048, GRAIN = 1 << 15 };
 
+/* Of what need_single let pass. */
 static float scale_of(const ort_tensor *t)
 {
-    return ((const float *)t->data)[0];
+    float scale = 0;
+    ort_tensor_one(t, &scale);
+    return scale;
 }
 
 static int zero_of(const ort_tensor *t)
 {
-    if (!t)
-        return 0;
-    return t->dtype == ORT_DTYPE_INT8 ? ((const int8_t *)t->data)[0]
-                                      : ((const uint8_t *)t->data)[0];
+    int64_t zero = 0;
+    ort_tensor_one_i64(t, &zero);
+    return (int)zero;
 }
 
 /* Scales and zero points that a node reads as one number must have one element. */
@@ -569,16 +572,23 @@ static ort_status average_run(ort_call *call, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl add_impl = {binary_infer, NULL, binary_shape, add_run, NULL};
-static const ort_op_impl mul_impl = {binary_infer, NULL, binary_shape, mul_run, NULL};
-static const ort_op_impl sigmoid_impl = {ort_infer_same, NULL, table_shape, sigmoid_run, NULL};
-static const ort_op_impl leaky_impl = {ort_infer_same, leaky_prepare, table_shape, leaky_run, NULL};
-static const ort_op_impl concat_impl = {concat_infer, concat_prepare, concat_shape, concat_run,
-                                        NULL};
-static const ort_op_impl global_impl = {global_infer, global_prepare, table_shape, global_run,
-                                        NULL};
-static const ort_op_impl average_impl = {average_infer, average_prepare, average_shape, average_run,
-                                         NULL};
+static const ort_op_impl add_impl = {.infer = binary_infer, .shape = binary_shape, .run = add_run};
+static const ort_op_impl mul_impl = {.infer = binary_infer, .shape = binary_shape, .run = mul_run};
+static const ort_op_impl sigmoid_impl = {
+    .infer = ort_infer_same, .shape = table_shape, .run = sigmoid_run,
+};
+static const ort_op_impl leaky_impl = {
+    .infer = ort_infer_same, .prepare = leaky_prepare, .shape = table_shape, .run = leaky_run,
+};
+static const ort_op_impl concat_impl = {
+    .infer = concat_infer, .prepare = concat_prepare, .shape = concat_shape, .run = concat_run,
+};
+static const ort_op_impl global_impl = {
+    .infer = global_infer, .prepare = global_prepare, .shape = table_shape, .run = global_run,
+};
+static const ort_op_impl average_impl = {
+    .infer = average_infer, .prepare = average_prepare, .shape = average_shape, .run = average_run,
+};
 
 #define BINARY_SIG                                                                                 \
     "A:T,A_scale:f32,A_zero_point?:T,B:T,B_scale:f32,B_zero_point?:T,C_scale:f32,C_zero_point?:T " \

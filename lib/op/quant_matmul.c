@@ -386,8 +386,10 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
 }
 
 #define QMM_IMPL(name)                                                                             \
-    static const ort_op_impl name##_impl = {name##_infer, name##_prepare, qmm_shape, qmm_run,      \
-                                            ort_matmul_cost};
+    static const ort_op_impl name##_impl = {                                                       \
+        .infer = name##_infer, .prepare = name##_prepare, .shape = qmm_shape, .run = qmm_run,      \
+        .cost = ort_matmul_cost                                                                    \
+    };
 QMM_IMPL(integer)
 QMM_IMPL(qlinear)
 QMM_IMPL(qgemm)

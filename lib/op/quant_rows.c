@@ -11,26 +11,21 @@
 #include "base/checked.h"
 #include "base/num.h"
 #include "op/op.h"
+#include "op/shared/number.h"
 
+/* Both after ort_call_need_numbers. */
 static float scale_at(const ort_call *call, int input)
 {
-    return (float)ort_tensor_get_f64(ort_call_in(call, input), 0);
+    double scale = 0;
+    ort_tensor_one_f64(ort_call_in(call, input), &scale);
+    return (float)scale;
 }
 
 static int zero_at(const ort_call *call, int input)
 {
-    const ort_tensor *t = ort_call_in(call, input);
-    return t ? (int)ort_tensor_get_i64(t, 0) : 0;
-}
-
-static bool all_scalars(const ort_call *call, const int *inputs, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const ort_tensor *t = ort_call_in(call, inputs[i]);
-        if (t && ort_tensor_count(t) != 1)
-            return false;
-    }
-    return true;
+    int64_t zero = 0;
+    ort_tensor_one_i64(ort_call_in(call, input), &zero);
+    return (int)zero;
 }
 
 static uint8_t quantize(float v, float scale, int zero, bool is_signed)
@@ -91,9 +86,9 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     softmax_walk w = {.x = x->data, .y = ort_call_out(call, 0)->data,
                       .is_signed = x->dtype == ORT_DTYPE_INT8, .inner = 1};
     axis += axis < 0 ? x->shape.rank : 0;
-    if (axis < 0 || axis >= x->shape.rank || !all_scalars(call, (int[]){1, 2, 3, 4}, 4))
-        return ort_call_fail(call, err,
-                             "the axis is outside its input, or a scale isn't one number");
+    ORT_TRY(ort_call_need_numbers(call, (int[]){1, 2, 3, 4}, 4, err));
+    if (axis < 0 || axis >= x->shape.rank)
+        return ort_call_fail(call, err, "the axis is outside its input");
     w.x_scale = scale_at(call, 1);
     w.y_scale = scale_at(call, 3);
     w.y_zero = zero_at(call, 4);
@@ -141,8 +136,7 @@ static ort_status where_run(ort_call *call, ort_error *err)
     int64_t strides[3][ORT_MAX_RANK], count = ort_tensor_count(z);
     uint8_t from_x[256], from_y[256];
     const ort_tensor *in[3] = {c, x, y};
-    if (!all_scalars(call, (int[]){2, 3, 5, 6, 7, 8}, 6))
-        return ort_call_fail(call, err, "its scales and zero points must be one number each");
+    ORT_TRY(ort_call_need_numbers(call, (int[]){2, 3, 5, 6, 7, 8}, 6, err));
     fill_table(call, 2, 3, x->dtype == ORT_DTYPE_INT8, from_x);
     fill_table(call, 5, 6, x->dtype == ORT_DTYPE_INT8, from_y);
     for (int k = 0; k < 3; k++)

@@ -503,8 +503,10 @@ static ort_status reduce_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl reduce_impl = {reduce_infer, reduce_prepare, reduce_shape, reduce_run,
-                                        ort_reduction_cost};
+static const ort_op_impl reduce_impl = {
+    .infer = reduce_infer, .prepare = reduce_prepare, .shape = reduce_shape, .run = reduce_run,
+    .cost = ort_reduction_cost,
+};
 
 #define ATTRS "axes:is keepdims:i=1"
 #define NOOP "keepdims:i=1 noop_with_empty_axes:i=0"

@@ -424,8 +424,9 @@ static ort_status resize_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl resize_impl = {resize_infer, resize_prepare, resize_shape, resize_run,
-                                        NULL};
+static const ort_op_impl resize_impl = {
+    .infer = resize_infer, .prepare = resize_prepare, .shape = resize_shape, .run = resize_run,
+};
 
 const ort_op ort_ops_resize[] = {
     {ONNX, "Resize", 10, "X:T,scales:f32 -> Y:T", "T:F,I,U,C,str,bool", "mode:s=nearest",

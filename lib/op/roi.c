@@ -394,8 +394,10 @@ static ort_status crop_run_(ort_call *call, ort_error *err)
 
 static const ort_op_impl crop_impl = {.infer = crop_infer, .run = crop_run_};
 
-static const ort_op_impl align_impl = {align_infer, align_prepare, NULL, align_run, NULL};
-static const ort_op_impl max_impl = {max_infer, max_prepare, NULL, max_run, NULL};
+static const ort_op_impl align_impl = {
+    .infer = align_infer, .prepare = align_prepare, .run = align_run,
+};
+static const ort_op_impl max_impl = {.infer = max_infer, .prepare = max_prepare, .run = max_run};
 
 #define ALIGN_SIG "X:T1,rois:T1,batch_indices:T2 -> Y:T1"
 #define ALIGN_ATTRS                                                                                \

@@ -125,7 +125,7 @@ static int64_t cache_row(const rotary_walk *w, int64_t stream, int64_t b, int64_
     if (w->direct)
         return b * w->steps + t;
     int64_t index = (stream * w->batch + b) * w->steps + t;
-    int64_t at = w->offset ? ort_tensor_get_i64(w->positions, 0) + t
+    int64_t at = w->offset ? ort_tensor_get_i64(w->positions, 0) + t /* first of one: walk_init */
                            : ort_tensor_get_i64(w->positions, index);
     return at >= 0 && at < w->cos->shape.dim[0] ? at : -1;
 }

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "op/combine.h"
 #include "op/move.h"
+#include "tensor/scalar.h"
 
 typedef struct scatter_state {
     int64_t axis;
@@ -145,7 +146,9 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl scatter_impl = {scatter_infer, scatter_prepare, NULL, scatter_run, NULL};
+static const ort_op_impl scatter_impl = {
+    .infer = scatter_infer, .prepare = scatter_prepare, .run = scatter_run,
+};
 
 /* ---- ScatterND */
 
@@ -184,7 +187,9 @@ static ort_status nd_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl nd_impl = {ort_infer_same, scatter_prepare, NULL, nd_run, NULL};
+static const ort_op_impl nd_impl = {
+    .infer = ort_infer_same, .prepare = scatter_prepare, .run = nd_run,
+};
 
 /* ---- TensorScatter */
 
@@ -230,7 +235,9 @@ static ort_status cache_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl cache_impl = {ort_infer_same, scatter_prepare, NULL, cache_run, NULL};
+static const ort_op_impl cache_impl = {
+    .infer = ort_infer_same, .prepare = scatter_prepare, .run = cache_run,
+};
 
 /* ---- OneHot */
 
@@ -238,6 +245,7 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_MAX_RANK + 1], depth;
     const ort_fact *given = ort_infer_in(x, 1);
+    int64_t known;
     int axis;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 2));
     if (!ort_infer_in_ranked(x, 0))
@@ -246,8 +254,8 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
     if (in->rank + 1 > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "the output would have rank %d", in->rank + 1);
     ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -1), in->rank + 1, &axis, err));
-    if (given && given->value && ort_tensor_count(given->value) == 1)
-        depth = ort_dim_of(ort_tensor_get_i64(given->value, 0));
+    if (given && ort_tensor_one_i64(given->value, &known))
+        depth = ort_dim_of(known);
     else if (!ort_infer_int(x, 1, 0, &depth))
         depth = ort_dim_unknown();
     if (ort_dim_known(depth) && depth.size < 0)
@@ -290,7 +298,9 @@ static ort_status one_hot_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl one_hot_impl = {one_hot_infer, one_hot_prepare, NULL, one_hot_run, NULL};
+static const ort_op_impl one_hot_impl = {
+    .infer = one_hot_infer, .prepare = one_hot_prepare, .run = one_hot_run, .numbers = 2,
+};
 
 const ort_op ort_ops_scatter[] = {
     {ONNX, "Scatter", 9, "data:T,indices:Tind,updates:T -> output:T",

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "op/combine.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 
 /* ---- Trilu */
 
@@ -31,14 +32,13 @@ static ort_status trilu_prepare(ort_prep *p, ort_error *err)
 
 static ort_status trilu_run(ort_call *call, ort_error *err)
 {
-    const ort_tensor *in = ort_call_in(call, 0), *k_in = ort_call_in(call, 1);
+    const ort_tensor *in = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     bool upper = *(const int64_t *)call->state != 0;
     int rank = in->shape.rank;
     int64_t rows = in->shape.dim[rank - 2], columns = in->shape.dim[rank - 1];
-    int64_t k = k_in && ort_tensor_count(k_in) > 0 ? ort_tensor_get_i64(k_in, 0) : 0;
-    int64_t total = ort_shape_count_range(&in->shape, 0, rank - 1);
-    (void)err;
+    int64_t k = 0, total = ort_shape_count_range(&in->shape, 0, rank - 1);
+    ORT_TRY(ort_call_i64(call, 1, &k, err));
     k = ort_max_i64(-rows - 1, ort_min_i64(columns + 1, k));
     for (int64_t r = 0; r < total; r++) {
         int64_t cut = r % rows + k + (upper ? 0 : 1), at = r * columns;
@@ -52,7 +52,9 @@ static ort_status trilu_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl trilu_impl = {trilu_infer, trilu_prepare, NULL, trilu_run, NULL};
+static const ort_op_impl trilu_impl = {
+    .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .numbers = 2,
+};
 
 /* ---- ReverseSequence */
 
@@ -102,7 +104,9 @@ static ort_status reverse_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl reverse_impl = {ort_infer_same, reverse_prepare, NULL, reverse_run, NULL};
+static const ort_op_impl reverse_impl = {
+    .infer = ort_infer_same, .prepare = reverse_prepare, .run = reverse_run,
+};
 
 /* ---- Compress */
 
@@ -171,8 +175,9 @@ static ort_status compress_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl compress_impl = {compress_infer, compress_prepare, NULL, compress_run,
-                                          NULL};
+static const ort_op_impl compress_impl = {
+    .infer = compress_infer, .prepare = compress_prepare, .run = compress_run,
+};
 
 /* ---- Col2Im */
 
@@ -401,7 +406,9 @@ static ort_status fold_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl fold_impl = {fold_infer, fold_prepare, NULL, fold_run, NULL};
+static const ort_op_impl fold_impl = {
+    .infer = fold_infer, .prepare = fold_prepare, .run = fold_run,
+};
 
 /* ---- UnfoldTensor of com.microsoft: [.., n, ..] to [.., windows, .., size] */
 
@@ -449,7 +456,7 @@ static ort_status unfold_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl unfold_impl = {unfold_infer, NULL, NULL, unfold_run, NULL};
+static const ort_op_impl unfold_impl = {.infer = unfold_infer, .run = unfold_run};
 
 const ort_op ort_ops_select[] = {
     {ONNX, "Trilu", 14, "input:T,k?:i64 -> output:T", "T:F,I,U,C,bf16,str,bool", "upper:i=1",

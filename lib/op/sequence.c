@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "op/flow.h"
+#include "op/shared/number.h"
+#include "tensor/scalar.h"
 
 #define DYNAMIC ORT_TRAIT_DYNAMIC
 
@@ -181,7 +183,7 @@ static ort_status position(const ort_call *call, int input, int64_t count, int64
 {
     int64_t at = fallback;
     if (ort_call_in(call, input)) {
-        ORT_TRY(ort_flow_scalar(call, input, &at, err));
+        ORT_TRY(ort_call_i64(call, input, &at, err));
         if (at < 0)
             at += count;
     }
@@ -319,9 +321,9 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
     int64_t whole = in->shape.dim[axis], first = 0;
     bool listed = split && split->shape.rank == 1;
     bool squeeze = !split && ort_node_int(call->node, "keepdims", 1) == 0;
-    if (split && !listed && ort_tensor_count(split) != 1)
-        return ort_call_fail(call, err, "split must be one number, or a list of them");
-    int64_t size = split && !listed ? ort_tensor_get_i64(split, 0) : 1;
+    int64_t size = 1;
+    if (!listed)
+        ORT_TRY(ort_call_i64(call, 1, &size, err));
     int64_t parts = listed ? ort_tensor_count(split) : 0;
     if (size <= 0)
         return ort_call_fail(call, err, "split is %lld, must be positive", (long long)size);

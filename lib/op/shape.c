@@ -68,7 +68,9 @@ static ort_status shape_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl shape_impl = {shape_infer, shape_prepare, NULL, shape_run, NULL};
+static const ort_op_impl shape_impl = {
+    .infer = shape_infer, .prepare = shape_prepare, .run = shape_run,
+};
 
 static ort_status size_infer(ort_infer *x, ort_error *err)
 {
@@ -91,7 +93,7 @@ static ort_status size_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl size_impl = {size_infer, NULL, NULL, size_run, NULL};
+static const ort_op_impl size_impl = {.infer = size_infer, .run = size_run};
 
 /* ---- aliases */
 
@@ -202,7 +204,7 @@ static ort_status reshape_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl reshape_impl = {reshape_infer, NULL, NULL, alias_run, NULL};
+static const ort_op_impl reshape_impl = {.infer = reshape_infer, .run = alias_run};
 
 static ort_status flatten_infer(ort_infer *x, ort_error *err)
 {
@@ -222,7 +224,7 @@ static ort_status flatten_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl flatten_impl = {flatten_infer, NULL, NULL, alias_run, NULL};
+static const ort_op_impl flatten_impl = {.infer = flatten_infer, .run = alias_run};
 
 /* A bit per axis of `rank` that `axes` names.
  */
@@ -288,7 +290,7 @@ static ort_status squeeze_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl squeeze_impl = {squeeze_infer, NULL, NULL, alias_run, NULL};
+static const ort_op_impl squeeze_impl = {.infer = squeeze_infer, .run = alias_run};
 
 static ort_status unsqueeze_infer(ort_infer *x, ort_error *err)
 {
@@ -330,8 +332,8 @@ static ort_status expand_dims_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl unsqueeze_impl = {unsqueeze_infer, NULL, NULL, alias_run, NULL};
-static const ort_op_impl expand_dims_impl = {expand_dims_infer, NULL, NULL, alias_run, NULL};
+static const ort_op_impl unsqueeze_impl = {.infer = unsqueeze_infer, .run = alias_run};
+static const ort_op_impl expand_dims_impl = {.infer = expand_dims_infer, .run = alias_run};
 
 const ort_op ort_ops_shape[] = {
     {ONNX, "Shape", 1, "data:T -> shape:T1", "T:F,I,U,C,str,bool T1:i64", "",

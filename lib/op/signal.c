@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "op/fft.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 
 /* ---- common */
 
@@ -58,14 +59,6 @@ static void store_line(ort_tensor *t, int64_t at, int64_t step, int64_t count, b
 static size_t line_bytes(const ort_fft *fft)
 {
     return (size_t)(2 * ort_fft_length(fft) + ort_fft_scratch(fft)) * sizeof(ort_complex);
-}
-
-static bool scalar_value(const ort_tensor *t, int64_t *value)
-{
-    if (!t || !t->data || ort_tensor_count(t) != 1)
-        return false;
-    *value = ort_tensor_get_i64(t, 0);
-    return true;
 }
 
 /* ---- DFT */
@@ -144,12 +137,12 @@ static bool dft_numbers(const dft_state *s, const ort_tensor *in, const ort_tens
                         const ort_tensor *axis_in, int *axis, int64_t *n)
 {
     int64_t a = s->axis, rank = in->shape.rank;
-    if (s->axis_input && axis_in && !scalar_value(axis_in, &a))
+    if (s->axis_input && axis_in && !ort_tensor_one_i64(axis_in, &a))
         return false;
     a = a < 0 ? a + rank : a;
     *axis = a < 0 || a >= rank - 1 ? -1 : (int)a;
     if (length)
-        return scalar_value(length, n);
+        return ort_tensor_one_i64(length, n);
     *n = *axis < 0 ? 0 : in->shape.dim[*axis];
     if (s->inverse && s->onesided)
         *n = 2 * (*n - 1);
@@ -289,7 +282,9 @@ static ort_status dft_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl dft_impl = {dft_infer, dft_prepare, dft_shape, dft_run, NULL};
+static const ort_op_impl dft_impl = {
+    .infer = dft_infer, .prepare = dft_prepare, .shape = dft_shape, .run = dft_run, .numbers = 6,
+};
 
 /* ---- STFT */
 
@@ -343,7 +338,7 @@ static bool stft_length(const ort_tensor *in, const ort_tensor *window, const or
                         int64_t *n)
 {
     *n = window ? ort_tensor_count(window) : in->shape.dim[1];
-    return window || !length || scalar_value(length, n);
+    return window || !length || ort_tensor_one_i64(length, n);
 }
 
 static ort_status stft_shape(ort_shaping *s, ort_error *err)
@@ -395,9 +390,9 @@ static ort_status stft_run(ort_call *call, ort_error *err)
     job.out = ort_call_out(call, 0);
     job.window = ort_call_in(call, 2);
     if (!stft_length(job.in, job.window, length, &job.n) || job.n < 1 ||
-        (length && (!scalar_value(length, &given) || given != job.n)))
+        (length && (!ort_tensor_one_i64(length, &given) || given != job.n)))
         return ort_call_fail(call, err, "frame_length and the window must have one length");
-    if (!scalar_value(ort_call_in(call, 1), &job.step) || job.step < 1)
+    if (!ort_tensor_one_i64(ort_call_in(call, 1), &job.step) || job.step < 1)
         return ort_call_fail(call, err, "frame_step must be at least 1");
     job.length_in = job.in->shape.dim[1];
     job.frames = job.out->shape.dim[1];
@@ -416,7 +411,10 @@ static ort_status stft_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl stft_impl = {stft_infer, stft_prepare, stft_shape, stft_run, NULL};
+static const ort_op_impl stft_impl = {
+    .infer = stft_infer, .prepare = stft_prepare, .shape = stft_shape, .run = stft_run,
+    .numbers = 10,
+};
 
 /* ---- windows */
 
@@ -473,7 +471,9 @@ static ort_status window_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl window_impl = {window_infer, window_prepare, NULL, window_run, NULL};
+static const ort_op_impl window_impl = {
+    .infer = window_infer, .prepare = window_prepare, .run = window_run, .numbers = 1,
+};
 
 /* ---- MelWeightMatrix */
 
@@ -508,12 +508,14 @@ static int64_t mel_bin(double low, double high, int64_t bands, int64_t i, int64_
 static ort_status mel_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
-    int64_t bins = out->shape.dim[0], bands = out->shape.dim[1], length, rate;
-    if (!scalar_value(ort_call_in(call, 1), &length) ||
-        !scalar_value(ort_call_in(call, 2), &rate) || rate < 1)
+    int64_t bins = out->shape.dim[0], bands = out->shape.dim[1], length = 0, rate = 0;
+    double low = 0, high = 0;
+    ORT_TRY(ort_call_i64(call, 1, &length, err));
+    ORT_TRY(ort_call_i64(call, 2, &rate, err));
+    ORT_TRY(ort_call_f64(call, 3, &low, err));
+    ORT_TRY(ort_call_f64(call, 4, &high, err));
+    if (rate < 1)
         return ort_call_fail(call, err, "sample_rate must be at least 1");
-    double low = ort_tensor_get_f64(ort_call_in(call, 3), 0);
-    double high = ort_tensor_get_f64(ort_call_in(call, 4), 0);
     ort_move_fill(out->dtype, out->data, 0, bins * bands, NULL, 0);
     for (int64_t i = 0; i < bands; i++) {
         int64_t left = mel_bin(low, high, bands, i, length, rate);
@@ -532,7 +534,7 @@ static ort_status mel_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl mel_impl = {mel_infer, NULL, NULL, mel_run, NULL};
+static const ort_op_impl mel_impl = {.infer = mel_infer, .run = mel_run, .numbers = 31};
 
 const ort_op ort_ops_signal[] = {
     {ONNX, "DFT", 17, "input:T1,dft_length?:T2 -> output:T1", "T1:F,bf16 T2:i32,i64",

@@ -228,7 +228,9 @@ static ort_status slice_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl slice_impl = {slice_infer, slice_prepare, NULL, slice_run, NULL};
+static const ort_op_impl slice_impl = {
+    .infer = slice_infer, .prepare = slice_prepare, .run = slice_run,
+};
 
 /* ---- Pad */
 
@@ -387,7 +389,9 @@ static ort_status pad_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl pad_impl = {pad_infer, pad_prepare, map_shape, pad_run, NULL};
+static const ort_op_impl pad_impl = {
+    .infer = pad_infer, .prepare = pad_prepare, .shape = map_shape, .run = pad_run,
+};
 
 /* ---- CenterCropPad */
 
@@ -439,7 +443,9 @@ static ort_status center_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl center_impl = {center_infer, NULL, map_shape, center_run, NULL};
+static const ort_op_impl center_impl = {
+    .infer = center_infer, .shape = map_shape, .run = center_run,
+};
 
 const ort_op ort_ops_slice[] = {
     {ONNX, "Slice", 1, "data:T -> output:T", "T:F,I,U,C,str,bool", "axes:is ends:is! starts:is!",

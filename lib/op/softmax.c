@@ -305,8 +305,10 @@ static void softmax_cost(const ort_infer *x, ort_cost *cost)
     cost->flops *= 10;
 }
 
-static const ort_op_impl softmax_impl = {softmax_infer, softmax_prepare, softmax_shape, softmax_run,
-                                         softmax_cost};
+static const ort_op_impl softmax_impl = {
+    .infer = softmax_infer, .prepare = softmax_prepare, .shape = softmax_shape, .run = softmax_run,
+    .cost = softmax_cost,
+};
 
 #define ROWS(name)                                                                                 \
     {ONNX, name, 1, "input:T -> output:T", "T:F", "axis:i=1", ORT_TRAIT_INPLACE, &softmax_impl},   \

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/shared/number.h"
 
 static ort_status nms_infer(ort_infer *x, ort_error *err)
 {
@@ -120,12 +121,6 @@ static void nms_task(void *arg, size_t task, int thread)
     job->kept_count[task] = count;
 }
 
-static float optional_float(const ort_call *call, int input, float fallback)
-{
-    const ort_tensor *t = ort_call_in(call, input);
-    return t && ort_tensor_count(t) > 0 ? *(const float *)t->data : fallback;
-}
-
 static ort_status nms_write(ort_call *call, const nms_job *job, int64_t tasks, ort_error *err)
 {
     int64_t total = 0;
@@ -146,7 +141,6 @@ static ort_status nms_write(ort_call *call, const nms_job *job, int64_t tasks, o
 static ort_status nms_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *boxes = ort_call_in(call, 0), *scores = ort_call_in(call, 1);
-    const ort_tensor *limit = ort_call_in(call, 2);
     nms_job job = {.call = call, .boxes = boxes->data, .scores = scores->data};
     int64_t batches = boxes->shape.dim[0];
     job.centered = *(const int64_t *)call->state != 0;
@@ -156,11 +150,11 @@ static ort_status nms_run(ort_call *call, ort_error *err)
         scores->shape.dim[2] != job.n)
         return ort_call_fail(call, err, "boxes must be [batch, n, 4] and scores [batch, classes, "
                              "n]");
-    job.limit = limit && ort_tensor_count(limit) > 0 ? ort_tensor_get_i64(limit, 0) : 0;
+    ORT_TRY(ort_call_i64(call, 2, &job.limit, err));
+    ORT_TRY(ort_call_f32(call, 3, &job.overlap, err));
+    ORT_TRY(ort_call_f32(call, 4, &job.threshold, err));
     job.limit = ort_max_i64(0, ort_min_i64(job.limit, job.n));
-    job.overlap = optional_float(call, 3, 0);
     job.has_threshold = ort_call_in(call, 4) != NULL;
-    job.threshold = optional_float(call, 4, 0);
     if (!(job.overlap >= 0 && job.overlap <= 1))
         return ort_call_fail(call, err, "iou_threshold is %g, outside [0, 1]",
                              (double)job.overlap);
@@ -177,7 +171,9 @@ static ort_status nms_run(ort_call *call, ort_error *err)
     return nms_write(call, &job, tasks, err);
 }
 
-static const ort_op_impl nms_impl = {nms_infer, nms_prepare, nms_shape, nms_run, NULL};
+static const ort_op_impl nms_impl = {
+    .infer = nms_infer, .prepare = nms_prepare, .shape = nms_shape, .run = nms_run, .numbers = 28,
+};
 
 const ort_op ort_ops_suppression[] = {
     {ONNX, "NonMaxSuppression", 10,

@@ -241,7 +241,9 @@ static ort_status topk_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl topk_impl = {topk_infer, topk_prepare, topk_shape, topk_run, NULL};
+static const ort_op_impl topk_impl = {
+    .infer = topk_infer, .prepare = topk_prepare, .shape = topk_shape, .run = topk_run,
+};
 
 /* ---- NonZero */
 
@@ -327,7 +329,7 @@ static ort_status nonzero_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl nonzero_impl = {nonzero_infer, NULL, NULL, nonzero_run, NULL};
+static const ort_op_impl nonzero_impl = {.infer = nonzero_infer, .run = nonzero_run};
 
 /* ---- Unique */
 
@@ -562,10 +564,12 @@ static ort_status unique_run(ort_call *call, ort_error *err)
     return put_numbers(call, state->count_out, count, groups, err);
 }
 
-static const ort_op_impl unique_impl = {unique_infer, unique_prepare, unique_shape, unique_run,
-                                        NULL};
-static const ort_op_impl occurrence_impl = {unique_infer, occurrence_prepare, unique_shape,
-                                            unique_run, NULL};
+static const ort_op_impl unique_impl = {
+    .infer = unique_infer, .prepare = unique_prepare, .shape = unique_shape, .run = unique_run,
+};
+static const ort_op_impl occurrence_impl = {
+    .infer = unique_infer, .prepare = occurrence_prepare, .shape = unique_shape, .run = unique_run,
+};
 
 const ort_op ort_ops_topk[] = {
     {ONNX, "TopK", 1, "X:T -> Values:T,Indices:I", "T:F I:i64", "axis:i=-1 k:i!", 0, &topk_impl},

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/shared/number.h"
 
 #define TRAINING "ai.onnx.preview.training"
 
@@ -98,10 +99,9 @@ static ort_status step_run(ort_call *call, ort_error *err)
 {
     const step *s = call->state;
     int n = (call->in_count - 2) / (2 + s->moments);
-    if (ort_tensor_count(ort_call_in(call, 0)) != 1 || ort_tensor_count(ort_call_in(call, 1)) != 1)
-        return ort_call_fail(call, err, "R and T must be one number each");
-    double rate = ort_tensor_get_f64(ort_call_in(call, 0), 0);
-    double count = ort_tensor_get_f64(ort_call_in(call, 1), 0);
+    double rate = 0, count = 0;
+    ORT_TRY(ort_call_f64(call, 0, &rate, err));
+    ORT_TRY(ort_call_f64(call, 1, &count, err));
     for (int k = 0; k < n; k++) {
         const ort_tensor *x = ort_call_in(call, 2 + k), *g = ort_call_in(call, 2 + n + k);
         const ort_tensor *v = ort_call_in(call, 2 + 2 * n + k);
@@ -126,7 +126,7 @@ static ort_status step_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl step_impl = {
-    .infer = step_infer, .prepare = step_prepare, .run = step_run,
+    .infer = step_infer, .prepare = step_prepare, .run = step_run, .numbers = 3,
 };
 
 /* ---- Gradient: differentiated by a pass before anything runs, so it has no kernel */

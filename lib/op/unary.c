@@ -218,8 +218,10 @@ static ort_status function_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl function_impl = {function_infer, function_prepare, NULL, ort_unary_run,
-                                          ort_elementwise_cost};
+static const ort_op_impl function_impl = {
+    .infer = function_infer, .prepare = function_prepare, .run = ort_unary_run,
+    .cost = ort_elementwise_cost,
+};
 
 /* ---- Not, BitwiseNot */
 
@@ -255,7 +257,9 @@ static ort_status bits_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl bits_impl = {ort_infer_same, NULL, NULL, bits_run, ort_elementwise_cost};
+static const ort_op_impl bits_impl = {
+    .infer = ort_infer_same, .run = bits_run, .cost = ort_elementwise_cost,
+};
 
 /* ---- IsNaN, IsInf */
 
@@ -331,8 +335,10 @@ static ort_status predicate_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl predicate_impl = {predicate_infer, predicate_prepare, NULL, predicate_run,
-                                           ort_elementwise_cost};
+static const ort_op_impl predicate_impl = {
+    .infer = predicate_infer, .prepare = predicate_prepare, .run = predicate_run,
+    .cost = ort_elementwise_cost,
+};
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define XY(name, since, types)                                                                     \

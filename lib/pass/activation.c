@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/edit.h"
+#include "tensor/scalar.h"
 
 typedef struct row {
     const char *op_type;
@@ -31,10 +32,10 @@ static bool clip_bounds(const ort_pass_context *c, const ort_node *node, float *
     for (int i = 1; i < node->input_count && i < 3; i++) {
         if (node->inputs[i] == ORT_ID_NONE)
             continue;
-        const ort_tensor *bound = ort_edit_constant(c->graph, node, i);
-        if (!bound || ort_tensor_count(bound) != 1)
+        double bound;
+        if (!ort_tensor_one_f64(ort_edit_constant(c->graph, node, i), &bound))
             return false;
-        bounds[i - 1] = (float)ort_tensor_get_f64(bound, 0);
+        bounds[i - 1] = (float)bound;
     }
     return !isnan(bounds[0]) && !isnan(bounds[1]);
 }

@@ -11,6 +11,7 @@
 #include "op/edit.h"
 #include "pass/attention_match.h"
 #include "pass/slice_cut.h"
+#include "tensor/scalar.h"
 
 static const int64_t heads_first[4] = {0, 2, 1, 3};
 
@@ -252,8 +253,11 @@ static int64_t first_int(const ort_graph *graph, const ort_node *node, const cha
     size_t count = 0;
     const int64_t *list = ort_node_ints(node, attr, &count);
     const ort_tensor *given = ort_edit_constant(graph, node, 1);
-    if (given)
-        return ort_tensor_count(given) == 1 ? ort_tensor_get_i64(given, 0) : -1;
+    int64_t number = -1;
+    if (given) {
+        ort_tensor_one_i64(given, &number);
+        return number;
+    }
     return count == 1 ? list[0] : -1;
 }
 
@@ -273,7 +277,8 @@ static ort_id part_of(const ort_graph *graph, ort_id id, int index, ort_attentio
     ort_attention_drop(a, node);
     if (ort_edit_is(node, ONNX, "Gather")) {
         const ort_tensor *at = ort_edit_constant(graph, node, 1);
-        return at && at->shape.rank == 0 && ort_tensor_get_i64(at, 0) == index &&
+        int64_t place;
+        return ort_tensor_one_i64(at, &place) && at->shape.rank == 0 && place == index &&
                        ort_node_int(node, "axis", 0) == 0
                    ? node->inputs[0]
                    : ORT_ID_NONE;

@@ -11,6 +11,7 @@
  */
 #include "op/edit.h"
 #include "pass/attention_match.h"
+#include "tensor/scalar.h"
 
 #define LOW (-1e9) /* as in attention_match.c */
 
@@ -36,9 +37,10 @@ static const ort_tensor *constant_of(const mask *m, ort_id id)
 static ort_dim number_of(const mask *m, ort_id id)
 {
     const ort_fact *fact = &m->graph->values.data[id]->fact;
-    if (fact->value && fact->value->data && ort_tensor_count(fact->value) == 1 &&
+    int64_t number;
+    if (ort_tensor_one_i64(fact->value, &number) &&
         ort_dtype_get(fact->value->dtype)->class_ != ORT_CLASS_FLOAT)
-        return ort_dim_of(ort_tensor_get_i64(fact->value, 0));
+        return ort_dim_of(number);
     return fact->symbolic && fact->symbolic_count == 1 ? fact->symbolic[0] : ort_dim_unknown();
 }
 

@@ -14,6 +14,7 @@
 #include "op/edit.h"
 #include "pass/attention_match.h"
 #include "pass/constants.h"
+#include "tensor/scalar.h"
 
 enum { DEPTH = 24 };
 
@@ -101,7 +102,7 @@ static bool read_constant(const reading *r, ort_id id, seen *s)
     }
     if (!t || !t->data || t->dtype == ORT_DTYPE_STRING || ort_tensor_count(t) < 1)
         return false;
-    double number = ort_tensor_get_f64(t, 0);
+    double number = ort_tensor_get_f64(t, 0); /* first of several: counted above */
     *s = (seen){{number, number}, false, false, false};
     return ort_constant_is_all(t, number);
 }
@@ -303,9 +304,11 @@ bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
     if (a->keys.id != ORT_ID_NONE || a->zeroed != ORT_ID_NONE || together ||
         (fill && a->mask_count))
         return false; /* a condition and masks have an order */
-    if (fill && fill->data && reads_keys(c, a, a->keep, &s, &keys) && s.at[0] != s.at[1]) {
+    double filled;
+    if (ort_tensor_one_f64(fill, &filled) && reads_keys(c, a, a->keep, &s, &keys) &&
+        s.at[0] != s.at[1]) {
         bool inverted = (s.at[0] != 0) != a->keep_is_inverse;
-        a->keys = (ort_attention_keys){keys, inverted, ort_tensor_get_f64(fill, 0)};
+        a->keys = (ort_attention_keys){keys, inverted, filled};
         a->keep = ORT_ID_NONE;
         return true;
     }

@@ -21,6 +21,7 @@
 
 #include "graph/uses.h"
 #include "op/edit.h"
+#include "tensor/scalar.h"
 
 #define LOW (-1e9) /* a score beside it is lost in rounding */
 
@@ -68,11 +69,7 @@ static const ort_type *type_of(const walk *w, ort_id id)
 
 static bool number_at(const ort_graph *graph, const ort_node *node, int slot, double *number)
 {
-    const ort_tensor *t = ort_edit_constant(graph, node, slot);
-    if (!t || ort_tensor_count(t) != 1 || t->dtype == ORT_DTYPE_STRING)
-        return false;
-    *number = ort_tensor_get_f64(t, 0);
-    return true;
+    return ort_tensor_one_f64(ort_edit_constant(graph, node, slot), number);
 }
 
 /* x * number or x / number: the slot of x, and the factor; -1: it is neither. */

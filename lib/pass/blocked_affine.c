@@ -7,6 +7,7 @@
 
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 /* The number that `node` multiplies or adds to `value`; false: it does something else. */
 static bool number_beside(const ort_graph *graph, const ort_node *node, ort_id value, float *number)
@@ -14,10 +15,7 @@ static bool number_beside(const ort_graph *graph, const ort_node *node, ort_id v
     if (node->input_count != 2 || node->opset < 7 || node->inputs[0] == node->inputs[1])
         return false;
     const ort_tensor *t = ort_edit_constant(graph, node, node->inputs[0] == value ? 1 : 0);
-    if (!t || t->dtype != ORT_DTYPE_FLOAT || t->shape.rank > 1 || ort_tensor_count(t) != 1)
-        return false;
-    *number = (float)ort_tensor_get_f64(t, 0);
-    return true;
+    return t && t->dtype == ORT_DTYPE_FLOAT && t->shape.rank <= 1 && ort_tensor_one(t, number);
 }
 
 static ort_status set_float(ort_graph *graph, ort_node *node, const char *name, float number,

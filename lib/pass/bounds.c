@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 typedef struct bounds {
     double low, high;
@@ -31,11 +32,7 @@ static bool bound_of(const ort_graph *graph, const ort_node *node, int slot, con
     }
     if (slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE)
         return true;
-    const ort_tensor *t = ort_edit_constant(graph, node, slot);
-    if (!t || !t->data || ort_tensor_count(t) != 1)
-        return false;
-    *bound = ort_tensor_get_f64(t, 0);
-    return true;
+    return ort_tensor_one_f64(ort_edit_constant(graph, node, slot), bound);
 }
 
 static bool bounds_of(const ort_graph *graph, const ort_node *node, bounds *b)
@@ -61,7 +58,8 @@ static ort_status bound_input(ort_pass_context *c, ort_node *const *nodes, int s
     for (int i = 0; i < 2; i++) {
         const ort_tensor *t = is_relu(nodes[i]) ? NULL
                                                 : ort_edit_constant(c->graph, nodes[i], slot);
-        if (t && ort_tensor_get_f64(t, 0) == bound) {
+        double own;
+        if (ort_tensor_one_f64(t, &own) && own == bound) {
             *id = nodes[i]->inputs[slot];
             return ORT_OK;
         }

@@ -13,6 +13,7 @@
 #include "op/edit.h"
 #include "op/unary.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 typedef struct chain {
     ort_node *nodes[ORT_CHAIN_STEPS];
@@ -73,10 +74,10 @@ static bool clip_bounds(const ort_graph *graph, const ort_node *node, float *lo,
     for (int i = 1; i < node->input_count && i < 3; i++) {
         if (node->inputs[i] == ORT_ID_NONE)
             continue;
-        const ort_tensor *bound = ort_edit_constant(graph, node, i);
-        if (!bound || ort_tensor_count(bound) != 1)
+        double bound;
+        if (!ort_tensor_one_f64(ort_edit_constant(graph, node, i), &bound))
             return false;
-        *bounds[i] = (float)ort_tensor_get_f64(bound, 0);
+        *bounds[i] = (float)bound;
     }
     return true;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 static const ort_type *tensor_type(const ort_graph *graph, ort_id id)
 {
@@ -105,11 +106,11 @@ static ort_status gather(ort_pass_context *c, ort_node *node, int *changes, ort_
     const ort_node *concat = concat_before(graph, node);
     const ort_tensor *index = ort_edit_constant(graph, node, 1);
     int axis = concat ? axis_of(graph, concat, 0) : -1;
-    int64_t inside;
-    if (axis < 0 || axis != axis_of(graph, node, 0) || !index || !index->data ||
-        ort_tensor_count(index) != 1 || index->shape.rank > 0)
+    int64_t at, inside;
+    if (axis < 0 || axis != axis_of(graph, node, 0) || !ort_tensor_one_i64(index, &at) ||
+        index->shape.rank > 0)
         return ORT_OK;
-    int k = part_at(graph, concat, axis, ort_tensor_get_i64(index, 0), &inside);
+    int k = part_at(graph, concat, axis, at, &inside);
     if (k < 0) {
         ort_pass_note(c, node, "the sizes of what is joined aren't known");
         return ORT_OK;
@@ -142,10 +143,7 @@ static bool only_element(const ort_graph *graph, const ort_node *node, int slot,
         *out = list && count == 1 ? list[0] : 0;
         return list && count == 1;
     }
-    if (!t || !t->data || ort_tensor_count(t) != 1)
-        return false;
-    *out = ort_tensor_get_i64(t, 0);
-    return true;
+    return ort_tensor_one_i64(t, out);
 }
 
 static ort_status slice(ort_pass_context *c, ort_node *node, int *changes)

@@ -19,11 +19,11 @@
 /* What an initializer takes in a file beside its data and the name, which the node has as well. */
 enum { INITIALIZER_BYTES = 14 };
 
-/* The constant value of an input, or NULL. */
+/* The constant value of an input, or NULL; an optional one may be absent, the first as well. */
 static const ort_tensor *constant(const ort_graph *graph, ort_id id)
 {
-    const ort_graph_value *value = graph->values.data[id];
-    return value->is_input ? NULL : value->fact.value;
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value && !value->is_input ? value->fact.value : NULL;
 }
 
 static bool captures_known(const ort_graph *graph, const ort_node *node)
@@ -58,9 +58,7 @@ static size_t freed_bytes(const ort_graph *graph, const ort_node *node)
 {
     size_t bytes = ort_edit_message_bytes(graph, node);
     for (int i = 0; i < node->input_count; i++) {
-        const ort_tensor *value = node->inputs[i] == ORT_ID_NONE
-                                      ? NULL
-                                      : constant(graph, node->inputs[i]);
+        const ort_tensor *value = constant(graph, node->inputs[i]);
         if (value && goes_with(graph, node, node->inputs[i]))
             bytes += ort_tensor_bytes(value);
     }

@@ -15,6 +15,7 @@
 #include "graph/copy_body.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 /* Beyond this a loop is the smaller and, planned once, the faster form. */
 enum { MAX_NODES = 128 };
@@ -112,10 +113,10 @@ static ort_status inline_if(site *s, ort_error *err)
 static ort_status try_if(ort_pass_context *c, ort_node *node, ort_name_counts *counts, int *changes,
                          ort_error *err)
 {
-    const ort_tensor *condition = ort_edit_constant(c->graph, node, 0);
-    if (!condition || !condition->data || ort_tensor_count(condition) != 1)
+    int64_t condition;
+    if (!ort_tensor_one_i64(ort_edit_constant(c->graph, node, 0), &condition))
         return ORT_OK;
-    const char *branch = ort_tensor_get_i64(condition, 0) ? "then_branch" : "else_branch";
+    const char *branch = condition ? "then_branch" : "else_branch";
     int body = ort_node_body(node, branch);
     site s = {.c = c, .node = node, .counts = counts};
     if (body < 0)
@@ -333,8 +334,8 @@ static bool certainly_true(const ort_graph *graph, ort_id id, bool absent)
 {
     if (id == ORT_ID_NONE)
         return absent;
-    const ort_tensor *t = graph->values.data[id]->fact.value;
-    return t && t->data && ort_tensor_count(t) == 1 && ort_tensor_get_i64(t, 0);
+    int64_t number;
+    return ort_tensor_one_i64(graph->values.data[id]->fact.value, &number) && number;
 }
 
 /* Does the body say "go on" whatever happens? Inference runs it with a true condition. */
@@ -350,12 +351,11 @@ static int64_t loop_rounds(const ort_pass_context *c, const ort_node *node, cons
     const ort_tensor *trips = ort_edit_constant(c->graph, node, 0);
     const ort_tensor *condition = ort_edit_constant(c->graph, node, 1);
     bool has_condition = node->input_count > 1 && node->inputs[1] != ORT_ID_NONE;
-    if (has_condition && condition && condition->data && ort_tensor_count(condition) == 1 &&
-        !ort_tensor_get_i64(condition, 0))
+    int64_t enters, count;
+    if (has_condition && ort_tensor_one_i64(condition, &enters) && !enters)
         return 0;
-    if (!trips || !trips->data || ort_tensor_count(trips) != 1)
+    if (!ort_tensor_one_i64(trips, &count))
         return -1;
-    int64_t count = ort_tensor_get_i64(trips, 0);
     if (count <= 0)
         return 0;
     if (has_condition && (!condition || !condition->data || ort_tensor_count(condition) != 1)) {

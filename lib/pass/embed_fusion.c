@@ -23,6 +23,7 @@
 #include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/constants.h"
+#include "tensor/scalar.h"
 
 enum { ORDER_MAX = 1 << 16 }; /* elements of a constant list of positions */
 
@@ -69,8 +70,8 @@ static bool is_count(const ort_tensor *t)
 
 static bool is_number(const ort_graph *graph, const ort_node *node, int slot, int64_t number)
 {
-    const ort_tensor *t = ort_edit_constant(graph, node, slot);
-    return t && t->data && ort_tensor_count(t) == 1 && ort_tensor_get_i64(t, 0) == number;
+    int64_t own;
+    return ort_tensor_one_i64(ort_edit_constant(graph, node, slot), &own) && own == number;
 }
 
 /* A Slice of one axis, from 0 on by steps of 1. */

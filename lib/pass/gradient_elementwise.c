@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pass/gradient.h"
+#include "tensor/scalar.h"
 
 static void gelu_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
 {
@@ -107,7 +108,8 @@ static void dropout_back(ort_grad *g, const ort_node *node)
         ort_grad_refuse(g, "there is no gradient for its ratio");
         return;
     }
-    if (training == ORT_ID_NONE || (fixed && !ort_tensor_get_i64(fixed, 0))) {
+    int64_t trains;
+    if (training == ORT_ID_NONE || (ort_tensor_one_i64(fixed, &trains) && !trains)) {
         ort_grad_add(g, node, 0, gy);
         return;
     }

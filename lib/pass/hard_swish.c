@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/activation.h"
+#include "tensor/scalar.h"
 
 typedef struct chain {
     ort_node *nodes[4]; /* from x down; the last gives the result */
@@ -15,8 +16,9 @@ typedef struct chain {
 static bool is_scalar(const ort_graph *graph, const ort_node *node, int slot, double number)
 {
     const ort_tensor *t = ort_edit_constant(graph, node, slot);
-    return t && ort_tensor_count(t) == 1 && t->shape.rank <= 1 && t->dtype == ORT_DTYPE_FLOAT &&
-           ort_tensor_get_f64(t, 0) == number;
+    double own;
+    return ort_tensor_one_f64(t, &own) && t->shape.rank <= 1 && t->dtype == ORT_DTYPE_FLOAT &&
+           own == number;
 }
 
 /* Is value `id`, read by `reader` alone, clip(x + 3, 0, 6)? */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 static const ort_type *type_at(const ort_graph *graph, ort_id id)
 {
@@ -62,8 +63,8 @@ static bool idle_dropout(const ort_graph *graph, const ort_node *node)
     if (node->opset < 7)
         return ort_node_int(node, "is_test", 0) != 0;
     if (node->opset >= 12 && node->input_count > 2 && node->inputs[2] != ORT_ID_NONE) {
-        const ort_tensor *training = ort_edit_constant(graph, node, 2);
-        return training && ort_tensor_count(training) == 1 && !ort_tensor_get_i64(training, 0);
+        int64_t training;
+        return ort_tensor_one_i64(ort_edit_constant(graph, node, 2), &training) && !training;
     }
     return true;
 }

@@ -14,6 +14,7 @@
 #include "op/edit.h"
 #include "pass/pass.h"
 #include "pass/perm.h"
+#include "tensor/scalar.h"
 
 enum { LAST = 1, BATCH = 2 }; /* what the operator does to an operand: trans, transBatch */
 
@@ -78,10 +79,11 @@ static int scale_of(const ort_graph *graph, const ort_node *node, double *factor
         return -1;
     for (int slot = 0; slot < (mul ? 2 : 1); slot++) {
         const ort_tensor *t = ort_edit_constant(graph, node, 1 - slot);
-        if (!t || ort_tensor_count(t) != 1 || !is_matrices(graph, node->inputs[slot]) ||
+        double number;
+        if (!ort_tensor_one_f64(t, &number) || !is_matrices(graph, node->inputs[slot]) ||
             t->shape.rank > type_of(graph, node->inputs[slot])->rank)
             continue;
-        *factor = mul ? ort_tensor_get_f64(t, 0) : 1 / ort_tensor_get_f64(t, 0);
+        *factor = mul ? number : 1 / number;
         return isfinite(*factor) ? slot : -1;
     }
     return -1;

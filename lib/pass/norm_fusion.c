@@ -13,6 +13,7 @@
 #include "pass/constants.h"
 #include "pass/embed_fusion.h"
 #include "pass/pattern.h"
+#include "tensor/scalar.h"
 
 enum { RMS = 1, SCALE = 2, BETA = 4 };
 
@@ -128,9 +129,10 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
                 .axes = last_axes(graph, ort_match_node(m, "v"))};
     if (!n->axes || (!n->rms && last_axes(graph, ort_match_node(m, "m")) != n->axes))
         return "a mean isn't over the last axes";
-    if (ort_tensor_count(epsilon) != 1)
+    double small;
+    if (!ort_tensor_one_f64(epsilon, &small))
         return "epsilon isn't one number";
-    n->epsilon = (float)ort_tensor_get_f64(epsilon, 0);
+    n->epsilon = (float)small;
     bool spatial = !n->rms && n->x->rank >= 3 && n->axes == n->x->rank - 2;
     n->instance = spatial && (n->gamma || n->axes > 1) && suits(n, n->gamma, true) &&
                   suits(n, n->beta, true);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pass/opset.h"
+#include "tensor/scalar.h"
 
 typedef enum form {
     LIST,    /* int64 list */
@@ -97,6 +98,7 @@ static void to_attr(ort_opset_step *s, const move *m)
 {
     const ort_tensor *t = ort_opset_constant(s, m->slot);
     ort_attr attr = {.name = m->attr};
+    double real;
     if (ort_opset_in(s, m->slot) == ORT_ID_NONE)
         return;
     if (!t) {
@@ -105,15 +107,13 @@ static void to_attr(ort_opset_step *s, const move *m)
     }
     if (m->form == LIST || m->form == REALS) {
         set_list(s, m, t);
-    } else if (ort_tensor_count(t) != 1) {
+    } else if (!ort_tensor_one_f64(t, &real)) {
         ort_opset_block(s, "'%s' isn't one number", m->attr);
         return;
     } else {
         attr.type = m->form == REAL ? ORT_ATTR_FLOAT : ORT_ATTR_INT;
-        if (m->form == REAL)
-            attr.f = (float)ort_tensor_get_f64(t, 0);
-        else
-            attr.i = ort_tensor_get_i64(t, 0);
+        attr.f = (float)real;
+        ort_tensor_one_i64(t, &attr.i);
         ort_opset_set(s, &attr);
     }
     ort_opset_set_input(s, m->slot, ORT_ID_NONE);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "pass/opset.h"
+#include "tensor/scalar.h"
 
 /* ---- BatchNormalization */
 
@@ -131,8 +132,8 @@ static void dropout_down_10(ort_opset_step *s)
 static void dropout_down_12(ort_opset_step *s)
 {
     const ort_tensor *mode = ort_opset_constant(s, 2);
-    if (ort_opset_in(s, 2) != ORT_ID_NONE &&
-        (!mode || ort_tensor_count(mode) != 1 || ort_tensor_get_i64(mode, 0))) {
+    int64_t training;
+    if (ort_opset_in(s, 2) != ORT_ID_NONE && (!ort_tensor_one_i64(mode, &training) || training)) {
         ort_opset_block(s, "'training_mode' is true, or computed");
         return;
     }

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/pass.h"
+#include "tensor/scalar.h"
 
 #define FILE_KERNEL_MAX 7 /* see the top */
 
@@ -45,10 +46,8 @@ static bool constant_pads(const ort_graph *graph, const ort_node *pad, int rank,
         (pad->input_count > 3 && pad->inputs[3] != ORT_ID_NONE))
         return false;
     if (pad->input_count > 2 && pad->inputs[2] != ORT_ID_NONE) {
-        const ort_tensor *value = ort_edit_constant(graph, pad, 2);
-        if (!value || !value->data || ort_tensor_count(value) != 1)
+        if (!ort_tensor_one_f64(ort_edit_constant(graph, pad, 2), number))
             return false;
-        *number = ort_tensor_get_f64(value, 0);
     }
     for (int i = 0; i < 2 * rank; i++)
         pads[i] = ort_tensor_get_i64(amounts, i);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "op/move.h"
+#include "op/shared/axes.h"
 
 bool ort_perm_equal(const ort_perm *a, const ort_perm *b)
 {
@@ -45,11 +46,11 @@ ort_perm ort_perm_then(const ort_perm *first, const ort_perm *second)
 bool ort_perm_of_node(const ort_graph *graph, const ort_node *node, ort_perm *perm)
 {
     size_t count;
-    const int64_t *list = ort_node_ints(node, "perm", &count);
+    const int64_t *given = ort_node_ints(node, "perm", &count), *list = count ? given : NULL;
     const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[0]);
     const ort_type *in = value ? &value->fact.type : NULL;
     bool ranked = in && in->kind == ORT_TYPE_TENSOR && in->rank >= 0;
-    if (list ? count > ORT_MAX_RANK || (ranked && (int)count != in->rank) : !ranked)
+    if (list ? !ort_axes_permute(list, count) || (ranked && (int)count != in->rank) : !ranked)
         return false;
     *perm = (ort_perm){.rank = list ? (int)count : in->rank};
     for (int i = 0; i < perm->rank; i++)

@@ -16,7 +16,8 @@ ort_perm ort_perm_identity(int rank);
 ort_perm ort_perm_inverse(const ort_perm *p);
 /* Transpose by `first`, then by `second`, as one. */
 ort_perm ort_perm_then(const ort_perm *first, const ort_perm *second);
-/* Of a Transpose node, whose input's rank may be unknown; false when it can't be known. */
+/* Of a Transpose node, whose input's rank may be unknown; false when it can't be known, or when
+ * what the node says is no permutation. */
 bool ort_perm_of_node(const ort_graph *graph, const ort_node *node, ort_perm *perm);
 
 /* v = Transpose(v', p). What is left of p when these axes of v go, and their places in v'. */

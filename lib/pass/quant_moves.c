@@ -16,6 +16,7 @@
 #include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/quant_pair.h"
+#include "tensor/scalar.h"
 
 /* ---- quant_pair.h */
 
@@ -48,12 +49,16 @@ bool ort_quant_is_plain(const ort_quant *q)
 
 double ort_quant_scale(const ort_quant *q)
 {
-    return ort_tensor_get_f64(q->scale, 0);
+    double scale = 0;
+    ort_tensor_one_f64(q->scale, &scale);
+    return scale;
 }
 
 int64_t ort_quant_zero(const ort_quant *q)
 {
-    return q->zero ? ort_tensor_get_i64(q->zero, 0) : 0;
+    int64_t zero = 0;
+    ort_tensor_one_i64(q->zero, &zero);
+    return zero;
 }
 
 /* Can (q - z) s / s be told from no other code, without a step out of the normal numbers? */
@@ -107,12 +112,10 @@ static bool bounds_of(const ort_graph *graph, const ort_node *node, double *low,
         return true;
     }
     for (int slot = 1; slot < node->input_count && slot < 3; slot++) {
-        const ort_tensor *bound = ort_edit_constant(graph, node, slot);
         if (node->inputs[slot] == ORT_ID_NONE)
             continue;
-        if (!bound || !bound->data || ort_tensor_count(bound) != 1)
+        if (!ort_tensor_one_f64(ort_edit_constant(graph, node, slot), slot == 1 ? low : high))
             return false;
-        *(slot == 1 ? low : high) = ort_tensor_get_f64(bound, 0);
     }
     return true;
 }

@@ -23,6 +23,7 @@
 #include "op/edit.h"
 #include "pass/quant_bias.h"
 #include "pass/quant_pair.h"
+#include "tensor/scalar.h"
 
 enum { INPUTS_MAX = 128 };
 
@@ -112,7 +113,7 @@ static const char *check_weights(const unit *u)
     if (rank < 1 || axis != channel_axis(u, rank))
         return "the scales of the weights aren't one per channel";
     for (int64_t i = 1; w->zero && i < ort_tensor_count(w->zero); i++)
-        if (ort_tensor_get_i64(w->zero, i) != ort_tensor_get_i64(w->zero, 0))
+        if (ort_tensor_get_i64(w->zero, i) != ort_tensor_get_i64(w->zero, i - 1))
             return "zero points of the weights differ";
     return NULL;
 }

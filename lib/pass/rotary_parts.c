@@ -5,6 +5,7 @@
 
 #include "pass/attention_match.h"
 #include "pass/constants.h"
+#include "tensor/scalar.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
@@ -15,8 +16,9 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 
 static int64_t int_of(const ort_pass_context *c, const ort_match *m, const char *name)
 {
-    const ort_tensor *t = ort_match_constant(m, c->graph, name);
-    return ort_tensor_count(t) == 1 ? ort_tensor_get_i64(t, 0) : -9;
+    int64_t number = -9;
+    ort_tensor_one_i64(ort_match_constant(m, c->graph, name), &number);
+    return number;
 }
 
 static bool is_last(int64_t axis, int rank)
@@ -75,9 +77,8 @@ static bool slices_last(const ort_pass_context *c, const ort_node *slice, int64_
         const ort_tensor *t = ort_edit_constant(c->graph, slice, i);
         if (i >= slice->input_count || slice->inputs[i] == ORT_ID_NONE)
             continue;
-        if (!t || !t->data || ort_tensor_count(t) != 1)
+        if (!ort_tensor_one_i64(t, &have[i - 1]))
             return false;
-        have[i - 1] = ort_tensor_get_i64(t, 0);
     }
     return have[0] == start && have[1] >= end && (step > 1 || end > start + 1 || have[1] == end) &&
            is_last(have[2], rank) && have[3] == step;
@@ -88,9 +89,9 @@ static ort_id of_last_two(const ort_pass_context *c, const ort_node *node, int i
 {
     if (ort_edit_is(node, ONNX, "Gather")) {
         const ort_tensor *at = ort_edit_constant(c->graph, node, 1);
-        return at && at->data && at->shape.rank == 0 &&
-                       (ort_tensor_get_i64(at, 0) == index ||
-                        ort_tensor_get_i64(at, 0) == index - 2) &&
+        int64_t place;
+        return ort_tensor_one_i64(at, &place) && at->shape.rank == 0 &&
+                       (place == index || place == index - 2) &&
                        is_last(ort_node_int(node, "axis", 0), type_of(c, node->inputs[0])->rank)
                    ? node->inputs[0]
                    : ORT_ID_NONE;

@@ -11,6 +11,7 @@
 #include "pass/rotary_table.h"
 
 #include "pass/attention_match.h"
+#include "tensor/scalar.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
@@ -190,10 +191,10 @@ static bool table_fits(const ort_type *type, const ort_type *x, bool rows_first,
 /* Does it take whole rows? */
 static bool slices_rows(const ort_pass_context *c, const ort_node *slice)
 {
-    const ort_tensor *axes = ort_edit_constant(c->graph, slice, 3);
+    int64_t axis;
     const ort_type *out = type_of(c, slice->outputs[0]);
     return ort_edit_is(slice, ONNX, "Slice") && slice->opset >= 10 && slice->input_count > 3 &&
-           axes && axes->data && ort_tensor_count(axes) == 1 && !ort_tensor_get_i64(axes, 0) &&
+           ort_tensor_one_i64(ort_edit_constant(c->graph, slice, 3), &axis) && !axis &&
            out->kind == ORT_TYPE_TENSOR && out->rank == 2;
 }
 

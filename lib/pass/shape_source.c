@@ -16,6 +16,7 @@
 #include "pass/dim_source.h"
 #include "pass/pass.h"
 #include "pass/slice_cut.h"
+#include "tensor/scalar.h"
 
 bool ort_dim_source(const ort_pass_context *c, ort_dim dim, ort_id *id, int64_t *axis)
 {
@@ -59,9 +60,8 @@ static int64_t sliced(const ort_pass_context *c, const ort_node *slice, int rank
 static int64_t gathered(const ort_pass_context *c, const ort_node *gather, int rank)
 {
     const ort_tensor *at = ort_edit_constant(c->graph, gather, 1);
-    if (!at || !at->data || at->shape.rank > 1 || ort_tensor_count(at) != 1)
-        return rank;
-    return ort_tensor_get_i64(at, 0);
+    int64_t axis;
+    return ort_tensor_one_i64(at, &axis) && at->shape.rank <= 1 ? axis : rank;
 }
 
 /* The dimension of x that Gather or Slice takes from Shape(x), or -1. */

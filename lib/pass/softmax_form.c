@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "pass/pattern.h"
+#include "tensor/scalar.h"
 
 enum { LOGS = 1, NESTED = 2, SHIFTED = 4 };
 
@@ -33,9 +34,10 @@ static int64_t one_axis(const ort_graph *graph, const ort_node *reduce, int rank
     const ort_tensor *given = ort_edit_constant(graph, reduce, 1);
     if (!ort_node_int(reduce, "keepdims", 1))
         return 0;
-    if (given ? ort_tensor_count(given) != 1 : count != 1)
+    int64_t axis = 0;
+    if (given ? !ort_tensor_one_i64(given, &axis) : count != 1)
         return 0;
-    int64_t axis = given ? ort_tensor_get_i64(given, 0) : axes[0];
+    axis = given ? axis : axes[0];
     axis -= axis >= 0 ? rank : 0;
     return axis >= -rank && axis < 0 ? axis : 0;
 }

@@ -1,6 +1,7 @@
 /* swish.c - x * sigmoid(alpha * x): Swish where the opset has it, else com.microsoft QuickGelu. */
 #include "base/error.h"
 #include "pass/pattern.h"
+#include "tensor/scalar.h"
 
 enum { SCALED = 1 };
 
@@ -13,11 +14,14 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
                        int *changes, ort_error *err)
 {
     const ort_tensor *a = f->flags & SCALED ? ort_match_constant(m, c->graph, "a") : NULL;
+    double factor = 1;
+    if (a && !ort_tensor_one_f64(a, &factor))
+        return ORT_OK;
     const ort_node *root = m->nodes[0];
     ort_id x = ort_match_value(m, "x");
     bool is_float = ort_match_type(m, c->graph, "x")->dtype == ORT_DTYPE_FLOAT;
     ort_attr attr = {.name = "alpha", .type = ORT_ATTR_FLOAT,
-                     .f = a ? (float)ort_tensor_get_f64(a, 0) : 1};
+                     .f = (float)factor};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Swish", .inputs = &x, .input_count = 1,
                           .set = &attr, .set_count = 1};
     if (a && ort_tensor_count(a) != 1) {

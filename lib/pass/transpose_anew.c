@@ -6,6 +6,7 @@
 #include "pass/constants.h"
 #include "pass/reshape_groups.h"
 #include "pass/transpose_table.h"
+#include "tensor/scalar.h"
 
 typedef struct builder {
     ort_pass_context *c;
@@ -269,7 +270,8 @@ static ort_status change(builder *b, ort_error *err)
     case ORT_RULE_REMOVE:
     case ORT_RULE_PICK: put_axis(b, in); return ORT_OK;
     case ORT_RULE_AXIS_IN:
-        axis = ort_tensor_get_i64(ort_edit_constant(graph, b->node, 1), 0);
+        axis = 0; /* axis_in_fits has seen it */
+        ort_tensor_one_i64(ort_edit_constant(graph, b->node, 1), &axis);
         axis = in->to[axis < 0 ? axis + in->rank : axis];
         return put_list(b, 1, &axis, 1, err);
     case ORT_RULE_REDUCE:

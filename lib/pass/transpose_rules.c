@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "pass/reshape_groups.h"
 #include "pass/transpose_table.h"
+#include "tensor/scalar.h"
 
 /* ---- operands */
 
@@ -319,9 +320,9 @@ static bool normalize_fits(const question *q)
 
 static bool axis_in_fits(const question *q)
 {
-    const ort_tensor *given = ort_edit_constant(q->graph, q->node, 1);
-    return given && given->data && ort_tensor_count(given) == 1 &&
-           ort_rule_in_range(ort_tensor_get_i64(given, 0), q->in->rank) >= 0;
+    int64_t axis;
+    return ort_tensor_one_i64(ort_edit_constant(q->graph, q->node, 1), &axis) &&
+           ort_rule_in_range(axis, q->in->rank) >= 0;
 }
 
 static bool shape_fits(const question *q, ort_permuted *form)

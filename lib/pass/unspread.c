@@ -48,7 +48,7 @@ static bool is_all_same(const ort_tensor *t, int64_t *number)
     ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
     if ((class_ != ORT_CLASS_INT && class_ != ORT_CLASS_BOOL) || ort_tensor_count(t) < 1)
         return false;
-    *number = ort_tensor_get_i64(t, 0);
+    *number = ort_tensor_get_i64(t, 0); /* first of several: counted above */
     return ort_constant_is_all(t, (double)*number);
 }
 

@@ -4,6 +4,7 @@
 - includes between rooms follow the "may include" column of lib/README.md
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
 - no banned function, no unfinished mark, no output or exit in the library
+- single numbers are read of tensors through tensor/scalar.h
 - every tool option appears in the tool's man page
 - help, ort.h and the pages list the kernel tiers
 - ort(3) lists the operators that have a rule of differentiation
@@ -94,6 +95,21 @@ def lint_text():
                 seen[path.name] = name
 
 
+FIRST = re.compile(r"data\)\[0\]|ort_tensor_get_(?:i64|f64)\((?:[^();]|\([^();]*\))*, 0\)|"
+                   r"\*\((?:const )?\w+ \*\)[\w.>()-]*data\b")
+
+
+def lint_first_elements():
+    """The only element of a tensor is read through tensor/scalar.h, which asks whether there is one; the
+    first of several says so in a comment: /* first of ...: who counted them */."""
+    for path in sources("lib/op", ".c", ".h", ".inc") + sources("lib/pass", ".c", ".h"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            check(not FIRST.search(line) or "/* first of " in line,
+                  f"{path.relative_to(ROOT)}:{number}: reads a first element: use "
+                  "ort_call_i64 and its kin (op/shared/number.h) or ort_tensor_one_* "
+                  "(tensor/scalar.h), or say /* first of ... */")
+
+
 def lint_man_pages():
     for folder in sorted((ROOT / "cmd").iterdir()):
         if folder.name == "common" or not folder.is_dir():
@@ -138,6 +154,7 @@ def lint_tiers():
 lint_includes()
 lint_tiers()
 lint_text()
+lint_first_elements()
 lint_man_pages()
 lint_gradient_rules()
 for line in failures:
