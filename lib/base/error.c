@@ -53,15 +53,11 @@ ort_status ort_error_set(ort_error *err, ort_status status, const char *format, 
     return status;
 }
 
-ort_status ort_error_wrap(ort_error *err, ort_status status, const char *format, ...)
+/* "context: message" in err, cut where it doesn't fit. */
+static void put_context(ort_error *err, const char *format, va_list args)
 {
-    if (!err)
-        return status;
     char text[ORT_ERROR_TEXT];
-    va_list args;
-    va_start(args, format);
     int length = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     if (length < 0)
         length = 0;
     size_t used = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
@@ -76,11 +72,32 @@ ort_status ort_error_wrap(ort_error *err, ort_status status, const char *format,
     }
     text[used] = '\0';
     memcpy(err->message, text, used + 1);
-    if (err->status == ORT_OK)
-        err->status = status;
     if (err->count == 0)
         err->count = 1;
+}
+
+ort_status ort_error_wrap(ort_error *err, ort_status status, const char *format, ...)
+{
+    if (!err)
+        return status;
+    va_list args;
+    va_start(args, format);
+    put_context(err, format, args);
+    va_end(args);
+    if (err->status == ORT_OK)
+        err->status = status;
     return err->status;
+}
+
+ort_status ort_error_recast(ort_error *err, ort_status status, const char *format, ...)
+{
+    if (!err)
+        return status;
+    va_list args;
+    va_start(args, format);
+    put_context(err, format, args);
+    va_end(args);
+    return err->status = status;
 }
 
 ort_status ort_error_memory(ort_error *err, size_t bytes)

@@ -76,8 +76,8 @@ static ort_status infer_and_allocate(ort_frame *frame, ort_exec_call *c, ort_err
                    .graph = frame->plan->program->graph};
     ort_status status = ort_op_infer(&x, err);
     if (status)
-        return ort_error_wrap(err, status == ORT_ERROR_MODEL ? ORT_ERROR_RUN : status,
-                              "these values don't fit");
+        return ort_error_recast(err, status == ORT_ERROR_MODEL ? ORT_ERROR_RUN : status,
+                                "these values don't fit");
     for (int i = 0; i < s->out_count; i++) {
         ort_shape shape;
         if (s->out[i] == ORT_ID_NONE)

@@ -357,7 +357,7 @@ static ort_status find_frame(ort_execution *x, ort_value *const *given, ort_fram
         ort_frame_get(context, &context->frames, x->session->program, given, frame, err);
     /* With checked inputs a contradiction is between their shapes and the model's arithmetic. */
     return status == ORT_ERROR_MODEL
-               ? ort_error_wrap(err, ORT_ERROR_RUN, "these input shapes don't fit")
+               ? ort_error_recast(err, ORT_ERROR_DATA, "these input shapes don't fit")
                : status;
 }
 

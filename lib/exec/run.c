@@ -168,6 +168,12 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
             status == ORT_ERROR_CANCELLED ? ort_context_check(frame->context, err) : ORT_OK;
         if (now) /* asked once only: the token may be cleared meanwhile */
             status = now;
+        /* The model was found valid when it was loaded: it is these values that don't fit it. */
+        if (status == ORT_ERROR_MODEL || status == ORT_ERROR_DATA) {
+            status = ORT_ERROR_RUN;
+            if (err)
+                err->status = status;
+        }
         if (status != ORT_ERROR_CANCELLED && status != ORT_ERROR_TIMEOUT)
             ort_node_wrap_error(c[-1].ps->step->node, err, status);
         ort_frame_clear(frame);

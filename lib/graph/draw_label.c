@@ -4,6 +4,7 @@
 
 #include "graph/draw.h"
 #include "tensor/scalar.h"
+#include "base/checked.h"
 
 static const ort_draw_style styles[ORT_DRAW_CLASS_COUNT] = {
     [ORT_DRAW_OTHER] = {"other", "#f2f2f2", "#9a9a9a"},
@@ -148,11 +149,12 @@ static void add_window(const ort_graph *graph, const ort_node *node, ort_strbuf 
     int64_t group = ort_node_int(node, "group", 1);
     if (group > 1)
         ort_strbuf_addf(out, " g%lld", (long long)group);
-    if (w && w->shape.rank > 1)
-        ort_strbuf_addf(out, " %s %lld", arrow,
-                        (long long)(strcmp(node->op_type, "ConvTranspose")
-                                        ? w->shape.dim[0]
-                                        : w->shape.dim[1] * group));
+    int64_t maps = w && w->shape.rank > 1 ? w->shape.dim[0] : -1;
+    if (maps >= 0 && !strcmp(node->op_type, "ConvTranspose") &&
+        !ort_mul_i64(w->shape.dim[1], group, &maps))
+        maps = -1;
+    if (maps >= 0)
+        ort_strbuf_addf(out, " %s %lld", arrow, (long long)maps);
 }
 
 static void add_elementwise(const ort_graph *graph, const ort_node *node, ort_strbuf *out)

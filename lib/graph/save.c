@@ -134,6 +134,34 @@ static bool reads_from(const ort_model *model, const char *path)
     return false;
 }
 
+/* A file that holds weights of the model that was read, which stays and needs it. */
+static bool holds_weights_of(const ort_model *model, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return false;
+    while (model->base)
+        model = model->base;
+    for (size_t i = 1; i < model->blobs.count; i++) /* the first is the model itself */
+        if (model->blobs.data[i]->inode == (uint64_t)info.st_ino &&
+            model->blobs.data[i]->device == (uint64_t)info.st_dev)
+            return true;
+    return false;
+}
+
+static ort_status check_target(const saving *s, ort_error *err)
+{
+    char pack[4096];
+    bool packs = s->before && snprintf(pack, sizeof pack, "%s.pack", s->path) < (int)sizeof pack;
+    for (int i = 0; i < (packs ? 2 : 1); i++) {
+        const char *path = i ? pack : s->path;
+        if (holds_weights_of(s->model, path))
+            return ort_error_set(err, ORT_ERROR_USAGE, "%s: holds weights of the model that is "
+                                 "read, which would be lost: give another name", path);
+    }
+    return ORT_OK;
+}
+
 /* The data file must not be the model, its pack, or what another model, the one that was read,
  * still needs. */
 static ort_status check_location(const saving *s, const char *location, const char *data_path,
@@ -182,6 +210,8 @@ static ort_status save(const saving *s, ort_error *err)
     bool stream = !strcmp(s->path, "-");
     if (stream && (too_large || s->options.external_data))
         return refuse_stream(bytes, err);
+    if (!stream)
+        ORT_TRY(check_target(s, err));
     if (s->options.external_data || too_large)
         return save_external(s, err);
     ort_out_file file;

@@ -285,7 +285,7 @@ static ort_status read_type(const Onnx__TensorProto *proto, ort_tensor *t, size_
     if (status == ORT_OK && !ort_dtype_bytes(t->dtype, ort_tensor_count(t), need))
         status = ort_error_set(err, ORT_ERROR_MODEL, "is too large");
     if (status != ORT_OK)
-        return ort_error_wrap(err, ORT_ERROR_MODEL, "tensor '%s'", name_of(proto));
+        return ort_error_recast(err, ORT_ERROR_MODEL, "tensor '%s'", name_of(proto));
     if (proto->segment)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "tensor '%s' is stored in segments, which no tool writes: save the "
@@ -387,7 +387,8 @@ static ort_status read_sparse_parts(ort_codec *codec, const Onnx__SparseTensorPr
                              proto->n_dims);
     *out = (ort_tensor){.dtype = values->dtype,
                         .shape = ort_shape_make((int)proto->n_dims, proto->dims)};
-    ORT_TRY(ort_shape_check(&out->shape, out->dtype, err));
+    if (ort_shape_check(&out->shape, out->dtype, err))
+        return ort_error_recast(err, ORT_ERROR_MODEL, "sparse tensor '%s'", name);
     int64_t count = ort_tensor_count(values);
     bool flat = indices->shape.rank == 1 && indices->shape.dim[0] == count;
     bool full = indices->shape.rank == 2 && indices->shape.dim[0] == count &&

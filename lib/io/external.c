@@ -68,7 +68,7 @@ static ort_status open_below(const char *directory, const place *p, int *fd, ort
 {
     int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0)
-        return ort_error_set(err, ORT_ERROR_IO, "folder %s of external data can't be opened: %s",
+        return ort_error_set(err, ORT_ERROR_MODEL, "folder %s of external data can't be opened: %s",
                              directory, strerror(errno));
     for (const char *s = p->location; *s;) {
         size_t length = strcspn(s, "/");
@@ -131,8 +131,9 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
     ORT_TRY(open_below(codec->directory, p, &fd, err));
     ort_status status = ort_file_map_fd(fd, p->location, 0, blob, err);
     close(fd);
-    if (status != ORT_OK)
-        return ort_error_wrap(err, status, "tensor '%s': external data", p->name);
+    if (status != ORT_OK) /* a part of the model that can't be read */
+        return ort_error_recast(err, status == ORT_ERROR_IO ? ORT_ERROR_MODEL : status,
+                                "tensor '%s': external data", p->name);
     if (!ort_vec_push(&codec->blobs, *blob)) {
         ort_blob_release(*blob);
         return ort_error_memory(err, sizeof *blob);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
 
@@ -45,6 +46,17 @@ size_t ort_input_read(ort_input *in, void *bytes, size_t count)
         done += in->pull(in->arg, (char *)bytes + done, count - done);
     in->offset += done;
     return done;
+}
+
+uint64_t ort_input_left(const ort_input *in)
+{
+    struct stat info;
+    const uint64_t most = (uint64_t)1 << 47;
+    FILE *stream = in->pull == pull_stream ? in->arg : NULL;
+    if (!stream || fstat(fileno(stream), &info) != 0 || !S_ISREG(info.st_mode))
+        return most;
+    off_t at = ftello(stream);
+    return at < 0 ? most : (uint64_t)(at < info.st_size ? info.st_size - at : 0) + in->peeked_count;
 }
 
 ort_status ort_input_need(ort_input *in, void *bytes, size_t count, const char *what,

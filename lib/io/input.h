@@ -28,6 +28,8 @@ size_t ort_input_read(ort_input *in, void *bytes, size_t count);
 /* Exactly `count` bytes; ORT_ERROR_DATA "truncated at byte N: WHAT ..." when they end before. */
 ort_status ort_input_need(ort_input *in, void *bytes, size_t count, const char *what,
                           ort_error *err);
+/* The most bytes that can be left: exact for a regular file, else what a process can hold. */
+uint64_t ort_input_left(const ort_input *in);
 /* The rest of the source, which the caller frees. */
 ort_status ort_input_all(ort_input *in, unsigned char **bytes, size_t *count, ort_error *err);
 

@@ -21,21 +21,25 @@ typedef struct npy_header {
     ort_shape shape;
 } npy_header;
 
-/* Text after `'key':` in the header's dict, or NULL. */
+/* Text after `'key':` in the header's dict; NULL where it isn't, or is there twice: readers would
+ * differ in which of them counts. */
 static const char *find_key(const char *text, const char *key)
 {
     char quoted[32];
+    const char *found = NULL;
     for (int i = 0; i < 2; i++) {
         snprintf(quoted, sizeof quoted, i ? "\"%s\"" : "'%s'", key);
-        const char *at = strstr(text, quoted);
-        if (!at)
-            continue;
-        at += strlen(quoted);
-        at += strspn(at, " ");
-        if (*at == ':')
-            return at + 1 + strspn(at + 1, " ");
+        for (const char *at = text; (at = strstr(at, quoted)) != NULL;) {
+            at += strlen(quoted);
+            at += strspn(at, " ");
+            if (*at != ':')
+                continue;
+            if (found)
+                return NULL;
+            found = at + 1 + strspn(at + 1, " ");
+        }
     }
-    return NULL;
+    return found;
 }
 
 static ort_status parse_shape(const char *text, ort_shape *shape, ort_error *err)
@@ -43,7 +47,7 @@ static ort_status parse_shape(const char *text, ort_shape *shape, ort_error *err
     const char *p = text ? text : "";
     shape->rank = 0;
     if (*p++ != '(')
-        return ort_error_set(err, ORT_ERROR_DATA, "the .npy header has no shape");
+        return ort_error_set(err, ORT_ERROR_DATA, "the .npy header has no shape, or two");
     for (;;) {
         p += strspn(p, " ,");
         if (*p == ')')
@@ -65,7 +69,7 @@ static ort_status parse_descr(const char *text, npy_header *header, ort_error *e
     if (!text || (*text != '\'' && *text != '"'))
         return ort_error_set(err, ORT_ERROR_DATA, text && *text == '['
                              ? "the array has records of several fields; save one array per field"
-                             : "the .npy header has no element type");
+                             : "the .npy header has no element type, or two");
     text++;
     header->big_endian = *text == '>';
     if (*text && strchr("<>|=", *text))
@@ -87,7 +91,7 @@ static ort_status parse_header(const char *text, npy_header *header, ort_error *
     ORT_TRY(parse_descr(find_key(text, "descr"), header, err));
     const char *fortran = find_key(text, "fortran_order");
     if (!fortran || (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
-        return ort_error_set(err, ORT_ERROR_DATA, "the .npy header has no fortran_order");
+        return ort_error_set(err, ORT_ERROR_DATA, "the .npy header has no fortran_order, or two");
     header->fortran = *fortran == 'T';
     return parse_shape(find_key(text, "shape"), &header->shape, err);
 }
@@ -265,6 +269,22 @@ static ort_status read_numbers(ort_input *in, const npy_header *header, ort_valu
     return ORT_OK;
 }
 
+/* A header may claim more than there is: that is no lack of memory. */
+static ort_status check_claim(const ort_input *in, const npy_header *header, ort_dtype dtype,
+                              ort_error *err)
+{
+    uint64_t left = ort_input_left(in);
+    int64_t count;
+    size_t bytes;
+    size_t cell = header->kind == 'U' ? header->item * 4 : header->item;
+    ORT_TRY(ort_shape_check(&header->shape, dtype, err));
+    count = ort_shape_count(&header->shape);
+    if (ort_mul_size((size_t)count, cell, &bytes) && bytes <= left)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_DATA, "the .npy header claims %lld elements of %zu bytes, "
+                         "%llu bytes are left", (long long)count, cell, (unsigned long long)left);
+}
+
 ort_status ort_npy_read_value(ort_input *in, ort_dtype wanted, ort_value **value, ort_error *err)
 {
     npy_header header = {0};
@@ -277,6 +297,7 @@ ort_status ort_npy_read_value(ort_input *in, ort_dtype wanted, ort_value **value
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "the array's element type %c%zu has no "
                              "ONNX equivalent", header.kind, header.item);
     ort_value *made = NULL;
+    ORT_TRY(check_claim(in, &header, dtype, err));
     ORT_TRY(ort_value_new_tensor_(dtype, &header.shape, &made, err));
     ort_status status = dtype == ORT_DTYPE_STRING ? read_strings(in, &header, made, err)
                                                   : read_numbers(in, &header, made, err);

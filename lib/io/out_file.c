@@ -135,6 +135,26 @@ static ort_status open_named(ort_out_file *file, ort_error *err)
     return ORT_OK;
 }
 
+/* Where a chain of symbolic links ends whose last target doesn't exist yet: `path` itself where it is
+ * no link. The links stay, as they do before a shell's >. */
+static char *end_of_links(const char *path, int depth)
+{
+    char target[4096];
+    ssize_t length = depth < 40 ? readlink(path, target, sizeof target - 1) : -1;
+    if (length <= 0)
+        return depth < 40 ? strdup(path) : NULL;
+    target[length] = '\0';
+    const char *slash = strrchr(path, '/');
+    char *joined = NULL;
+    if (*target == '/' || !slash)
+        joined = strdup(target);
+    else if (asprintf(&joined, "%.*s%s", (int)(slash - path) + 1, path, target) < 0)
+        joined = NULL;
+    char *end = joined ? end_of_links(joined, depth + 1) : NULL;
+    free(joined);
+    return end;
+}
+
 ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *err)
 {
     *file = (ort_out_file){.nameless = -1};
@@ -150,9 +170,10 @@ ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *er
         return open_direct(file, path, err);
     if (exists && access(path, W_OK) != 0)
         return io_error(err, path, "write", errno);
-    file->path = exists ? realpath(path, NULL) : strdup(path);
+    errno = 0;
+    file->path = exists ? realpath(path, NULL) : end_of_links(path, 0);
     if (!file->path)
-        return ort_error_memory(err, strlen(path));
+        return io_error(err, path, "write", errno ? errno : ELOOP);
     ort_status status = open_nameless(file) ? ORT_OK : open_named(file, err);
     if (status != ORT_OK)
         ort_out_file_abort(file);

@@ -271,10 +271,8 @@ ort_status ort_tensor_pb_read(const void *bytes, size_t count, ort_value **value
     ort_status status = read_as(ORT_WIRE_TENSOR, false, bytes, count, value, name, err);
     if (status == ORT_OK)
         return ORT_OK;
-    if (err && status == ORT_ERROR_MODEL)
-        err->status = ORT_ERROR_DATA;
-    return ort_error_wrap(err, status == ORT_ERROR_MODEL ? ORT_ERROR_DATA : status,
-                          "not a TensorProto, nor another ONNX value");
+    return ort_error_recast(err, status == ORT_ERROR_MODEL ? ORT_ERROR_DATA : status,
+                            "not a TensorProto, nor another ONNX value");
 }
 
 /* ---- writing */

@@ -131,6 +131,14 @@ static ort_status read_whole(ort_input *in, const ort_format_row *row, const cha
     return status;
 }
 
+/* What is wrong with a file of tensors is never the model's fault, nor that of a run. */
+static ort_status blame_data(ort_status status)
+{
+    return status == ORT_ERROR_MODEL || status == ORT_ERROR_UNSUPPORTED || status == ORT_ERROR_RUN
+               ? ORT_ERROR_DATA
+               : status;
+}
+
 /* One record, or everything, into new tensors. *tensors stays NULL at a clean end. */
 static ort_status read_tensors(FILE *stream, const char *path, ort_read_options *options,
                                ort_tensors **tensors, ort_error *err)
@@ -170,8 +178,8 @@ ort_status ort_tensors_read(FILE *stream, ort_read_options *options, ort_tensors
     *tensors = NULL;
     ort_status status = read_tensors(stream, options->label, options, tensors, err);
     return status == ORT_OK ? ORT_OK
-                            : ort_error_wrap(err, status, "%s",
-                                             options->label ? options->label : "stream");
+                            : ort_error_recast(err, blame_data(status), "%s",
+                                               options->label ? options->label : "stream");
 }
 
 /* A file holds one record; more are a stream, which is read by another call. */
@@ -210,7 +218,7 @@ ort_status ort_tensors_load(const char *path, ort_read_options *options, ort_ten
         return ORT_OK;
     }
     ort_tensors_free(made);
-    return ort_error_wrap(err, status, "%s", label);
+    return ort_error_recast(err, blame_data(status), "%s", label);
 }
 
 /* ------------------------------------------------------------------------ test data folders -- */
@@ -261,7 +269,7 @@ static ort_status load_json_value(const char *path, ort_tensors *all, ort_error 
                                        err);
     free(bytes);
     if (status != ORT_OK)
-        return ort_error_wrap(err, status, "%s", path);
+        return ort_error_recast(err, blame_data(status), "%s", path);
     return ort_tensors_add_take(all, "", value, err);
 }
 

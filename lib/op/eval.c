@@ -132,7 +132,7 @@ static ort_value *find_value(const scope *s, const ort_graph *graph, ort_id id, 
             const ort_tensor *t = ort_graph_weight((ort_graph *)(uintptr_t)graph, id);
             if (!t)
                 return ort_error_memory(err, ort_tensor_bytes(value->fact.value)), NULL;
-            return ort_value_new_view(t, &view, err) ? NULL : view;
+            return ort_value_for_kernel(t, &view, err) ? NULL : view;
         }
         if (value->outer == ORT_ID_NONE) {
             ort_error_set(err, ORT_ERROR_UNSUPPORTED,

@@ -190,10 +190,19 @@ static void evaluate(ort_graph *graph, const ort_node *node, const ort_fact *con
                      int in_count, ort_fact *out)
 {
     ort_value *inputs[ORT_SCHEMA_MAX] = {0}, *result = NULL;
+    ort_fact facts[ORT_SCHEMA_MAX];
+    const ort_fact *given[ORT_SCHEMA_MAX] = {0};
     bool ok = in_count <= ORT_SCHEMA_MAX;
     for (int i = 0; i < in_count && ok; i++)
-        ok = in[i] == NULL || ort_value_new_view(in[i]->value, &inputs[i], NULL) == ORT_OK;
-    if (ok && ort_node_eval(node, in, ort_kernels_get("scalar"), NULL, inputs, in_count, &result, 1,
+        ok = in[i] == NULL || ort_value_for_kernel(in[i]->value, &inputs[i], NULL) == ORT_OK;
+    for (int i = 0; i < in_count && ok; i++) {
+        if (in[i] == NULL)
+            continue;
+        facts[i] = *in[i];
+        facts[i].value = &inputs[i]->tensor;
+        given[i] = &facts[i];
+    }
+    if (ok && ort_node_eval(node, given, ort_kernels_get("scalar"), NULL, inputs, in_count, &result, 1,
                             NULL) == ORT_OK &&
         result != NULL && result->kind == ORT_KIND_TENSOR) {
         size_t bytes = ort_tensor_bytes(&result->tensor);

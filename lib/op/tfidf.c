@@ -134,8 +134,12 @@ static ort_status tfidf_infer(ort_infer *x, ort_error *err)
     size_t count = 0;
     const int64_t *columns = ort_node_ints(x->node, "ngram_indexes", &count);
     int64_t width = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (columns[i] < 0 || columns[i] > INT32_MAX)
+            return ort_infer_fail(x, err, "ngram_indexes[%zu] is %lld, needs 0 to %d", i,
+                                  (long long)columns[i], INT32_MAX);
         width = ort_max_i64(width, columns[i] + 1);
+    }
     if (!ort_infer_in_ranked(x, 0)) {
         ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
         return ORT_OK;
@@ -187,7 +191,7 @@ static void append_token(row_walk *w, int64_t at)
 static void count_row(row_walk *w)
 {
     const tfidf *t = w->t;
-    for (int64_t step = 1; step <= t->skips + 1 && step <= w->length; step++) {
+    for (int64_t step = 1; step <= w->length && step - 1 <= t->skips; step++) {
         for (int64_t start = 0; start < w->length; start++) {
             ort_strbuf_clear(&w->key);
             int64_t at = start;

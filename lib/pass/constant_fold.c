@@ -115,22 +115,6 @@ static bool too_large(const ort_pass_context *c, const ort_node *node, size_t in
     return bytes > in_bytes + *c->growth_bytes;
 }
 
-/* An input for kernels, which want it aligned: a view, or a copy of what a file doesn't align. */
-static ort_status take_input(const ort_fact *known, ort_fact *fact, ort_value **value,
-                             ort_error *err)
-{
-    ort_value *copy;
-    *fact = *known;
-    ORT_TRY(ort_value_new_view(known->value, value, err));
-    if (ort_tensor_aligned(known->value))
-        return ORT_OK;
-    ORT_TRY(ort_value_clone(*value, &copy, err));
-    ort_value_free(*value);
-    *value = copy;
-    fact->value = &copy->tensor;
-    return ORT_OK;
-}
-
 static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value **values,
                            ort_error *err)
 {
@@ -144,8 +128,10 @@ static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value 
         if (node->inputs[i] == ORT_ID_NONE)
             continue;
         facts[i] = &taken[i];
-        status = take_input(&c->graph->values.data[node->inputs[i]]->fact, &taken[i], &values[i],
-                            err);
+        taken[i] = c->graph->values.data[node->inputs[i]]->fact;
+        status = ort_value_for_kernel(taken[i].value, &values[i], err);
+        if (!status)
+            taken[i].value = &values[i]->tensor;
     }
     if (!status)
         status = ort_node_eval(node, facts, c->k, NULL, values, node->input_count,

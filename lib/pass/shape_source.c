@@ -167,11 +167,11 @@ static ort_status move_part(ort_pass_context *c, ort_node *shape, int *changes, 
     const ort_type *type = &c->graph->values.data[shape->inputs[0]]->fact.type;
     int64_t start = ort_node_int(shape, "start", 0), axis, end = ort_node_int(shape, "end", 0);
     ort_id from;
-    if (!ort_node_has(shape, "end") || type->kind != ORT_TYPE_TENSOR)
+    if (!ort_node_has(shape, "end") || type->kind != ORT_TYPE_TENSOR || type->rank < 0)
         return ORT_OK;
     start += start < 0 ? type->rank : 0;
     end += end < 0 ? type->rank : 0;
-    if (start < 0 || end != start + 1 || end > type->rank ||
+    if (start < 0 || start >= type->rank || end != start + 1 || end > type->rank ||
         !ort_dim_source(c, type->dim[start], &from, &axis) || from == shape->inputs[0])
         return ORT_OK;
     ort_attr first = {.name = "start", .type = ORT_ATTR_INT, .i = axis};

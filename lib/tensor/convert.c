@@ -332,6 +332,8 @@ ort_status ort_tensor_cast(ort_tensor *dst, const ort_tensor *src, const ort_cas
 
 void ort_tensor_to_f32(const ort_tensor *src, int64_t first, int64_t count, float *out)
 {
+    if (!count) /* of no data, maybe */
+        return;
     if (src->dtype == ORT_DTYPE_FLOAT) {
         memcpy(out, (const f32_any *)src->data + first, (size_t)count * sizeof *out);
         return;
@@ -360,6 +362,8 @@ void ort_tensor_from_f32(const float *in, ort_tensor *dst, int64_t first, int64_
 {
     static const ort_cast_options plain = {.saturate = false, .round_mode = 'u'};
     const ort_dtype_row *row = ort_dtype_get(dst->dtype);
+    if (!count)
+        return;
     if (dst->dtype == ORT_DTYPE_FLOAT) {
         memcpy((f32_any *)dst->data + first, in, (size_t)count * sizeof *in);
         return;

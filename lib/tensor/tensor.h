@@ -117,6 +117,8 @@ ort_status ort_value_new_unset_(ort_dtype dtype, const ort_shape *shape, ort_val
                                 ort_error *err);
 /* A tensor value that borrows `data` (must outlive it). */
 ort_status ort_value_new_view(const ort_tensor *tensor, ort_value **value, ort_error *err);
+/* The same for kernels, which want the data aligned: a copy of what a file doesn't align. */
+ort_status ort_value_for_kernel(const ort_tensor *tensor, ort_value **value, ort_error *err);
 /* Deep copy: strings' bytes and all items included; contiguous. */
 ort_status ort_value_clone(const ort_value *source, ort_value **value, ort_error *err);
 /* Fill element `index` of a string tensor value with a copy that the value owns. */

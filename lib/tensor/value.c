@@ -71,6 +71,19 @@ ort_status ort_value_new_tensor(ort_dtype dtype, int rank, const int64_t *dims, 
     return ort_value_new_tensor_(dtype, &shape, value, err);
 }
 
+ort_status ort_value_for_kernel(const ort_tensor *tensor, ort_value **value, ort_error *err)
+{
+    ort_value *view = NULL;
+    ORT_TRY(ort_value_new_view(tensor, &view, err));
+    if (!tensor->data || ort_tensor_aligned(tensor)) {
+        *value = view;
+        return ORT_OK;
+    }
+    ort_status status = ort_value_clone(view, value, err);
+    ort_value_free(view);
+    return status;
+}
+
 ort_status ort_value_new_view(const ort_tensor *tensor, ort_value **value, ort_error *err)
 {
     ORT_TRY(new_value(ORT_KIND_TENSOR, value, err));
