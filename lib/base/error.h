@@ -18,8 +18,9 @@ ort_status ort_error_set(ort_error *err, ort_status status, const char *format, 
 ort_status ort_error_wrap(ort_error *err, ort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same where what failed means something else to the caller: a tensor of a file that doesn't fit
- * is a bad model inside of one, bad data elsewhere. err holds, and the call returns, `status`. */
+/* The same where what failed means something else to the caller: a tensor of a file that doesn't
+ * fit is a bad model inside of one, bad data elsewhere. err holds, and the call returns, `status`.
+ */
 ort_status ort_error_recast(ort_error *err, ort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -135,8 +135,8 @@ static ort_status open_named(ort_out_file *file, ort_error *err)
     return ORT_OK;
 }
 
-/* Where a chain of symbolic links ends whose last target doesn't exist yet: `path` itself where it is
- * no link. The links stay, as they do before a shell's >. */
+/* Where a chain of symbolic links ends whose last target doesn't exist yet: `path` itself where it
+ * is no link. The links stay, as they do before a shell's >. */
 static char *end_of_links(const char *path, int depth)
 {
     char target[4096];

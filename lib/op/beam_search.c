@@ -398,7 +398,7 @@ static ort_status beam_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl beam_impl = {.infer = beam_infer, .run = beam_run};
+static const ort_op_impl beam_impl = {.infer = beam_infer, .run = beam_run, .numbers = 0x7e};
 
 const ort_op ort_ops_beam_search[] = {
     {MS, "BeamSearch", 1,

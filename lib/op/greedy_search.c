@@ -243,8 +243,10 @@ static ort_status sampling_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl greedy_impl = {.infer = greedy_infer, .run = greedy_run};
-static const ort_op_impl sampling_impl = {.infer = greedy_infer, .run = sampling_run};
+static const ort_op_impl greedy_impl = {.infer = greedy_infer, .run = greedy_run, .numbers = 0xe};
+static const ort_op_impl sampling_impl = {
+    .infer = greedy_infer, .run = sampling_run, .numbers = 0x10e,
+};
 
 const ort_op ort_ops_greedy_search[] = {
     {MS, "GreedySearch", 1,

@@ -202,8 +202,8 @@ static void evaluate(ort_graph *graph, const ort_node *node, const ort_fact *con
         facts[i].value = &inputs[i]->tensor;
         given[i] = &facts[i];
     }
-    if (ok && ort_node_eval(node, given, ort_kernels_get("scalar"), NULL, inputs, in_count, &result, 1,
-                            NULL) == ORT_OK &&
+    if (ok && ort_node_eval(node, given, ort_kernels_get("scalar"), NULL, inputs, in_count, &result,
+                            1, NULL) == ORT_OK &&
         result != NULL && result->kind == ORT_KIND_TENSOR) {
         size_t bytes = ort_tensor_bytes(&result->tensor);
         ort_tensor *t = ort_arena_alloc(&graph->model->arena, sizeof *t);

@@ -46,9 +46,25 @@ static ort_status integer_infer(ort_infer *x, ort_error *err)
 {
     return ort_conv_infer_shape(x, 0, 1, ORT_DTYPE_INT32, err);
 }
+
+/* A scale or zero point of the weight: one, or one per map. */
+static ort_status infer_per_map(const ort_infer *x, int input, ort_error *err)
+{
+    char text[300];
+    ort_dim n = ort_infer_dim(x, input, 0), maps = ort_infer_dim(x, 3, 0);
+    if (!ort_infer_in_ranked(x, input) || x->in[input]->type.rank != 1 || !ort_dim_known(n) ||
+        n.size == 1 || !ort_dim_known(maps) || n.size == maps.size)
+        return ORT_OK;
+    return ort_infer_fail(x, err, "input %d is %s, needs 1 element or %lld, one per map", input,
+                          ort_type_format(x->dims, &x->in[input]->type, text, sizeof text),
+                          (long long)maps.size);
+}
+
 static ort_status qlinear_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *zero = ort_infer_in(x, 7);
+    ORT_TRY(infer_per_map(x, 4, err));
+    ORT_TRY(infer_per_map(x, 5, err));
     return ort_conv_infer_shape(x, 0, 3, zero ? zero->type.dtype : ORT_DTYPE_UNDEFINED, err);
 }
 
@@ -488,10 +504,12 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
 static const ort_op_impl integer_impl = {
     .infer = integer_infer, .prepare = integer_prepare, .shape = qconv_shape, .run = qconv_run_,
     .cost = ort_conv_cost,
+    .numbers = 1u << 2,
 };
 static const ort_op_impl qlinear_impl = {
     .infer = qlinear_infer, .prepare = qlinear_prepare, .shape = qconv_shape, .run = qconv_run_,
     .cost = ort_conv_cost,
+    .numbers = 0xc6,
 };
 
 static ort_status either_infer(ort_infer *x, ort_error *err)
@@ -515,6 +533,7 @@ static ort_status either_run(ort_call *call, ort_error *err)
 static const ort_op_impl either_impl = {
     .infer = either_infer, .prepare = qlinear_prepare, .shape = either_shape, .run = either_run,
     .cost = ort_conv_cost,
+    .numbers = 0xc6,
 };
 
 #define CONV_ATTRS                                                                                 \

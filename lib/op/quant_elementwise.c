@@ -572,22 +572,31 @@ static ort_status average_run(ort_call *call, ort_error *err)
 
 /* ---- rows */
 
-static const ort_op_impl add_impl = {.infer = binary_infer, .shape = binary_shape, .run = add_run};
-static const ort_op_impl mul_impl = {.infer = binary_infer, .shape = binary_shape, .run = mul_run};
+static const ort_op_impl add_impl = {
+    .infer = binary_infer, .shape = binary_shape, .run = add_run, .numbers = 0xf6,
+};
+static const ort_op_impl mul_impl = {
+    .infer = binary_infer, .shape = binary_shape, .run = mul_run, .numbers = 0xf6,
+};
 static const ort_op_impl sigmoid_impl = {
     .infer = ort_infer_same, .shape = table_shape, .run = sigmoid_run,
+    .numbers = 0x1e,
 };
 static const ort_op_impl leaky_impl = {
     .infer = ort_infer_same, .prepare = leaky_prepare, .shape = table_shape, .run = leaky_run,
+    .numbers = 0x1e,
 };
 static const ort_op_impl concat_impl = {
     .infer = concat_infer, .prepare = concat_prepare, .shape = concat_shape, .run = concat_run,
+    .numbers = 3,
 };
 static const ort_op_impl global_impl = {
     .infer = global_infer, .prepare = global_prepare, .shape = table_shape, .run = global_run,
+    .numbers = 0x1e,
 };
 static const ort_op_impl average_impl = {
     .infer = average_infer, .prepare = average_prepare, .shape = average_shape, .run = average_run,
+    .numbers = 0x1e,
 };
 
 #define BINARY_SIG                                                                                 \

@@ -101,7 +101,9 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl softmax_impl = {.infer = softmax_infer, .run = softmax_run};
+static const ort_op_impl softmax_impl = {
+    .infer = softmax_infer, .run = softmax_run, .numbers = 0x1e,
+};
 
 /* ---- QLinearWhere */
 
@@ -156,7 +158,7 @@ static ort_status where_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl where_impl = {.infer = where_infer, .run = where_run};
+static const ort_op_impl where_impl = {.infer = where_infer, .run = where_run, .numbers = 0x1ec};
 
 /* ---- GatherBlockQuantized */
 

@@ -1,0 +1,120 @@
+# Values and files that mean harm: no crash, no reading past an end, the right exit status, in words.
+load helper
+
+setup_file() {
+    export FX=$BATS_FILE_TMPDIR/fx HX=$BATS_FILE_TMPDIR/hostile
+    python3 "$ROOT/tests/tools/fixtures.py" "$FX"
+    python3 "$ROOT/tests/tools/hostile_models.py" "$HX"
+}
+
+prints() { # prints COMMAND...: it works, and what it writes is in $output as text
+    "$@" -o out.npz
+    works ort-tensor out.npz --print
+}
+
+@test "a perm that is no permutation is refused by every tool, whatever the rank" {
+    local name
+    for name in huge past doubled negative long; do
+        fails 3 "transpose_$name\.onnx: node .*Transpose.*perm" \
+            ort-run "$HX/transpose_$name.onnx" -i "x=$HX/x.npy" -o y.npy
+        fails 3 "perm" ort-optimize "$HX/transpose_$name.onnx" -o o.onnx
+        run ort-inspect "$HX/transpose_$name.onnx" --check
+        [ "$status" -eq 3 ]
+        has "perm"
+    done
+}
+
+@test "a first input that is left out is no constant" {
+    prints ort-run "$HX/loop_without_count.onnx"
+    has 4
+    prints ort-run "$HX/optional_of_nothing.onnx"
+    ort-optimize -q "$HX/loop_without_count.onnx" -o o.onnx
+    prints ort-run o.onnx
+    has 4
+}
+
+@test "an input that is one number and has none is refused where its shape is known" {
+    local file
+    for file in "$HX"/none_*_known.onnx; do
+        case $file in *if_known*) continue ;; esac # its condition is computed
+        fails 3 "one number is needed|needs 1|no finite range" ort-run "$file" -o y.npz
+        run ort-inspect "$file" --check
+        [ "$status" -eq 3 ]
+    done
+}
+
+@test "an input that is one number and has none is refused when a run gets it" {
+    local file name options=(-i e="$HX/none.npy" -i e_f="$HX/none_f.npy" -i e_z="$HX/none_z.npy"
+        -i five="$HX/five.npy" -i scale="$HX/one.npy")
+    for file in "$HX"/none_*_run.onnx; do
+        name=$(basename "$file")
+        options=()
+        case $name in
+        none_mel*) options=(-i five="$HX/five.npy" -i scale="$HX/one.npy" -i e_f="$HX/none_f.npy") ;;
+        none_range*) options=(-i five="$HX/five.npy" -i e="$HX/none.npy") ;;
+        none_onehot*) options=(-i five="$HX/five.npy" -i e="$HX/none.npy") ;;
+        none_qconv*) options=(-i scale="$HX/one.npy" -i e_z="$HX/none_z.npy") ;;
+        none_clip* | none_dropout*) options=(-i e_f="$HX/none_f.npy") ;;
+        *) options=(-i e="$HX/none.npy") ;;
+        esac
+        run --separate-stderr ort-run "$file" "${options[@]}" --hash
+        echo "$name: $status $stderr"
+        [ "$status" -eq 4 ] || [ "$status" -eq 5 ]
+        [[ $stderr == *"one number is needed"* || $stderr == *"needs 1"* ]]
+    done
+}
+
+@test "attributes at the end of their range are refused or used, never overflow" {
+    fails 3 "ngram_indexes" ort-run "$HX/tfidf_index.onnx" -i "x=$HX/tokens.npy" -o y.npy
+    prints ort-run "$HX/tfidf_skips.onnx" -i "x=$HX/tokens.npy"
+    works ort-run "$HX/shape_end.onnx" -i "x=$HX/x.npy" --hash
+    ort-inspect "$HX/conv_group.onnx" --svg >picture.svg
+    local file
+    for file in "$HX"/unaligned*.onnx; do
+        prints ort-run "$file"
+        has 1
+    done
+}
+
+@test "an initializer or external data that can't be is the model's fault" {
+    local name
+    for name in dims_negative dims_huge sparse_huge data_is_folder; do
+        fails 3 "$name\.onnx" ort-run "$HX/$name.onnx" -o y.npy
+    done
+}
+
+@test "values and shapes that don't fit an inner node aren't the model's fault" {
+    fails 5 "input shapes don't fit.*MatMul" ort-run "$HX/inner_shape.onnx" -i "x=$HX/wide.npy" -o y.npy
+    fails 4 "Reshape.*values don't fit" ort-run "$HX/inner_value.onnx" -i "x=$HX/four.npy" \
+        -i "to=$HX/three.npy" -o y.npy
+}
+
+@test "what is wrong with a tensor file is neither a model's fault nor a lack of memory" {
+    local name
+    for name in record.npy version.npy claims.npy claims_more.npy method.wav depth.bmp \
+        kind.safetensors shape_twice.npy; do
+        fails 5 "$name" ort-tensor "$HX/$name" --print
+    done
+}
+
+@test "a model may not be written over weights of the model that is read" {
+    ort-optimize -q "$MODELS_DIR/digits.onnx" -o e.onnx --external-data
+    ort-run e.onnx --random 1 --hash >before
+    fails 2 "e\.onnx\.data.*holds weights" ort-optimize e.onnx -o e.onnx.data
+    ort-run e.onnx --random 1 --hash >after
+    cmp before after
+    ort-optimize -q e.onnx -o e.onnx # the model itself may be replaced
+    ort-run e.onnx --random 1 --hash >after
+    cmp before after
+}
+
+@test "writing to a link whose target doesn't exist yet makes the target" {
+    mkdir deep
+    ln -s deep/there.npy link.npy
+    ort-tensor "$HX/x.npy" -o link.npy
+    [ -L link.npy ]
+    same "$HX/x.npy" deep/there.npy
+    ln -s b a
+    ln -s a b
+    fails 5 "a: can't write" ort-tensor "$HX/x.npy" --format npy -o a
+}
