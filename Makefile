@@ -151,7 +151,7 @@ $(OBJ)/libort.so: $(LIB_OBJ) lib/libort.map
 	  -Wl,--version-script,lib/libort.map -o $@ $(LIB_OBJ) $(LIBS)
 
 # An operator library takes nothing of libort but its header.
-$(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h
+$(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h lib/ort_ops.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -Ilib $(WARN) $(CFLAGS) $(LDFLAGS) -shared -fPIC -o $@ $<

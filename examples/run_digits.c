@@ -7,7 +7,8 @@
 
 int main(int argc, char **argv)
 {
-    ort_error err = {0};
+    static const int64_t dims[] = {1, 1, 8, 8};
+    ort_error err = ORT_ERROR_INIT;
     ort_env *env = NULL;
     ort_session *session = NULL;
     ort_tensors *image = NULL;
@@ -19,13 +20,13 @@ int main(int argc, char **argv)
     }
     if (ort_env_new(NULL, &env, &err) || ort_session_load(env, argv[1], NULL, &session, &err) ||
         ort_tensors_load(argv[2], NULL, &image, &err) ||
-        ort_value_new_tensor(ORT_DTYPE_FLOAT, 4, (int64_t[]){1, 1, 8, 8}, &x, &err))
+        ort_value_new_tensor(ORT_DTYPE_FLOAT, 4, dims, &x, &err))
         goto done;
     ort_value *pixels = ort_tensors_value(image, 0); /* height x width x channels, uint8 */
     int64_t step = ort_value_count(pixels) / 64;
     for (int64_t i = 0; step > 0 && i < 64; i++)
         ((float *)ort_value_data(x))[i] = (float)ort_value_get_double(pixels, i * step) / 255;
-    if (ort_session_run(session, &x, &y, NULL, &err))
+    if (ort_session_run(session, NULL, &x, 1, NULL, &y, 1, NULL, &err))
         goto done;
     for (int digit = 1; digit < 10; digit++)
         best = ort_value_get_double(y, digit) > ort_value_get_double(y, best) ? digit : best;

@@ -56,7 +56,7 @@ ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
 /* The walker leaves the weights alone, so only the pages of the skeleton are read. */
 ort_status ort_summary_report(const char *path, char **json, ort_error *err)
 {
-    ort_load_options options = {.skeleton = true};
+    ort_load_options options = {.size = sizeof options, .skeleton = true};
     ort_source source;
     ort_model *model = NULL;
     ort_strbuf out = {0};

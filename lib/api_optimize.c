@@ -1,8 +1,8 @@
 /* api_optimize.c - the optimizer of ort.h: thin. */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/findings.h"
+#include "base/options.h"
 #include "exec/env.h"
 #include "graph/follow.h"
 #include "graph/override.h"
@@ -12,11 +12,6 @@
 #include "pass/narrow.h"
 #include "pass/opset.h"
 #include "pass/optimize.h"
-
-void ort_optimize_options_init(ort_optimize_options *options)
-{
-    *options = (ort_optimize_options){.level = -1};
-}
 
 typedef struct relay {
     const ort_optimize_options *options;
@@ -37,9 +32,11 @@ static void near_miss(void *arg, const ort_pass *pass, const char *node, const c
 ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize_options *options,
                               ort_error *err)
 {
-    ort_optimize_options defaults;
-    ort_optimize_options_init(&defaults);
-    const ort_optimize_options *o = options ? options : &defaults;
+    ort_optimize_options own = ORT_OPTIMIZE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    const ort_optimize_options *o = options;
     relay r = {o};
     ort_pass_options pass = ort_rewrite_options(model, o, env->registry, &env->log);
     pass.report = o->on_pass ? report : NULL;
@@ -55,6 +52,10 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
 ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_options *options,
                             ort_error *err)
 {
+    ort_narrow_options own = ORT_NARROW_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     return ort_graph_narrow(model, env->registry, options, err);
 }
 

@@ -1,7 +1,7 @@
 /* api_profile.c - profiles of ort.h: what a profile needs to know of a session, and its writers. */
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "exec/session.h"
 #include "profile/profile.h"
 
@@ -9,9 +9,13 @@ ort_status ort_profile_new(const ort_session *session, const ort_profile_options
                            ort_profile **profile, ort_error *err)
 {
     const ort_env *env = session->env;
+    ort_profile_options own = ORT_PROFILE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     ORT_TRY(ort_profile_create(session->model->path, env->k->isa, env->threads, options, profile,
                                err));
-    if (options && options->load_ns)
+    if (options->load_ns)
         ort_profile_add_phase(*profile, "load", options->load_ns, -1);
     for (size_t i = 0; i < session->phases.count; i++) {
         const ort_phase *phase = &session->phases.data[i];
@@ -22,15 +26,24 @@ ort_status ort_profile_new(const ort_session *session, const ort_profile_options
 
 ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak, ort_error *err)
 {
-    return ort_peak_measure(env->k, env->pool, peak, err);
+    ort_peak found = ORT_PEAK_INIT;
+    ORT_TRY(ORT_RESULT_CHECK(peak, err));
+    ORT_TRY(ort_peak_measure(env->k, env->pool, &found, err));
+    return ORT_RESULT_GIVE(peak, &found, err);
 }
 
 ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak, char **json,
                               ort_error *err)
 {
     ort_strbuf out = {0};
-    ort_status status = ort_profile_write_json(profile, peak, &out, err);
+    ort_peak own = ORT_PEAK_INIT;
     *json = NULL;
+    if (peak) {
+        peak = ORT_OPTIONS_KNOWN(peak, &own, err);
+        if (!peak)
+            return ORT_ERROR_USAGE;
+    }
+    ort_status status = ort_profile_write_json(profile, peak, &out, err);
     if (status)
         ort_strbuf_release(&out);
     else

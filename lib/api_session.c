@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "exec/session.h"
 #include "graph/graph.h"
 
@@ -10,11 +10,15 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
                             ort_session **session, ort_error *err)
 {
     /* Weights that are packed need no aligned copy but while they are. */
-    const ort_load_options load = {.as_stored = true};
+    const ort_load_options load = {.size = sizeof load, .as_stored = true};
     ort_model *model = NULL;
     uint64_t begin = ort_clock_ns();
     *session = NULL;
-    if (!options || !options->no_pack) {
+    ort_session_options own = ORT_SESSION_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    if (!options->no_pack) {
         ORT_TRY(ort_exec_session_beside(env, path, options, session, err));
         if (*session)
             return ORT_OK;
@@ -28,6 +32,10 @@ ort_status ort_session_new(ort_env *env, ort_model *model, const ort_session_opt
 {
     ort_model *copy = NULL;
     *session = NULL;
+    ort_session_options own = ORT_SESSION_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     ORT_TRY(ort_model_clone(model, &copy, err));
     return ort_exec_session_take(env, copy, 0, options, session, err);
 }
@@ -57,14 +65,14 @@ const char *ort_session_output_name(const ort_session *session, size_t index)
     return index < (size_t)session->output_count ? session->outputs[index].name : NULL;
 }
 
-const char *ort_session_input_type(const ort_session *session, size_t index)
+const ort_type_info *ort_session_input_type(const ort_session *session, size_t index)
 {
-    return index < (size_t)session->input_count ? session->inputs[index].type_text : NULL;
+    return index < (size_t)session->input_count ? session->inputs[index].info : NULL;
 }
 
-const char *ort_session_output_type(const ort_session *session, size_t index)
+const ort_type_info *ort_session_output_type(const ort_session *session, size_t index)
 {
-    return index < (size_t)session->output_count ? session->outputs[index].type_text : NULL;
+    return index < (size_t)session->output_count ? session->outputs[index].info : NULL;
 }
 
 ort_dtype ort_session_input_dtype(const ort_session *session, size_t index)
@@ -91,44 +99,6 @@ int ort_session_input_dims(const ort_session *session, size_t index, int64_t *di
 bool ort_session_input_optional(const ort_session *session, size_t index)
 {
     return index < (size_t)session->input_count && session->inputs[index].default_value;
-}
-
-/* A context of the idle ones (any will do: its frames are found by shape), or a new one. */
-static ort_status take_context(ort_session *session, ort_context **context, ort_error *err)
-{
-    *context = NULL;
-    pthread_mutex_lock(&session->lock);
-    if (session->idle_count)
-        *context = session->idle[--session->idle_count];
-    pthread_mutex_unlock(&session->lock);
-    return *context ? ORT_OK : ort_context_new(session->env, context, err);
-}
-
-static void return_context(ort_session *session, ort_context *context)
-{
-    pthread_mutex_lock(&session->lock);
-    if (session->idle_count < ORT_IDLE_CONTEXTS) {
-        session->idle[session->idle_count++] = context;
-        context = NULL;
-    }
-    pthread_mutex_unlock(&session->lock);
-    ort_context_free(context);
-}
-
-ort_status ort_session_run(const ort_session *session, ort_value *const *inputs,
-                           ort_value **outputs, const ort_run_options *options, ort_error *err)
-{
-    ort_session *s = (ort_session *)(uintptr_t)session; /* only its idle list, under its lock */
-    ort_context *context = NULL;
-    ORT_TRY(take_context(s, &context, err));
-    ort_execution x = {.session = session,
-                       .context = context,
-                       .inputs = inputs,
-                       .outputs = outputs,
-                       .options = options};
-    ort_status status = ort_exec_run(&x, err);
-    return_context(s, context);
-    return status;
 }
 
 size_t ort_session_phase_count(const ort_session *session)

@@ -2,15 +2,17 @@
  *
  * This header reads as a tutorial. A program that runs a model:
  *
- *     ort_error err = {0};
+ *     ort_error err = ORT_ERROR_INIT;
+ *     const char *in = "image", *out = "scores"; // ort-inspect --io net.onnx lists the names
+ *     const int64_t dims[] = {1, 3, 224, 224};
  *     ort_env *env = NULL;
  *     ort_session *session = NULL;
  *     ort_value *x = NULL, *y = NULL;
  *     if (ort_env_new(NULL, &env, &err) ||
  *         ort_session_load(env, "net.onnx", NULL, &session, &err) ||
- *         ort_value_new_tensor(ORT_DTYPE_FLOAT, 4, (int64_t[]){1, 3, 224, 224}, &x, &err) ||
+ *         ort_value_new_tensor(ORT_DTYPE_FLOAT, 4, dims, &x, &err) ||
  *         (fill(ort_value_data(x)), 0) ||
- *         ort_session_run(session, &x, &y, NULL, &err))
+ *         ort_session_run(session, &in, &x, 1, &out, &y, 1, NULL, &err))
  *         fprintf(stderr, "%s\n", err.message);
  *     ort_value_free(y); ort_value_free(x); ort_session_free(session); ort_env_free(env);
  *
@@ -20,7 +22,14 @@
  * - What a `_new` or `_load` call returns is given back with the matching `_free`; `_free(NULL)` is
  *   fine. Arguments are borrowed for the call, unless the function's name says `take`.
  * - The library prints nothing, never exits and opens no network connection. Messages go to the log
- *   callback of the environment.
+ *   callback of the environment. A wrong argument (NULL where something is needed, a number out of
+ *   range, a value of another kind) is ORT_ERROR_USAGE or ORT_ERROR_DATA; calls without a status
+ *   give NULL, 0, false or NaN then, or do nothing. Only a pointer to what isn't there any more, or
+ *   never was, is beyond help.
+ * - A struct that the caller owns opens with its size, which says what members it has: start from
+ *   its ORT_..._INIT, or its ..._init in a running program. Later versions add members at the end,
+ *   where 0 is what was before, so that a program built with an older header than the library's is
+ *   understood, and one with a newer header where members that the library lacks are 0.
  * - Sizes are in elements unless a name ends in `_bytes`. Times end in `_ns` or `_ms`.
  * - Names, element types and their numbers are ONNX's own (onnx.proto).
  */
@@ -67,11 +76,14 @@ typedef enum ort_status {
 
 #define ORT_ERROR_TEXT 2000
 
+/* The one struct of the caller's that has no size: it stays as it is. */
+
 typedef struct ort_error {
     ort_status status;
     int count;                    /* findings behind this message (1 for a plain error) */
     char message[ORT_ERROR_TEXT]; /* "node 'conv1' (Conv): input W is 64x3x3, needs rank 4" */
 } ort_error;
+#define ORT_ERROR_INIT {ORT_OK, 0, ""}
 
 const char *ort_status_name(ort_status status); /* "model", "usage", ... */
 int ort_status_exit(ort_status status);         /* exit status 0..5 of the tools */
@@ -117,6 +129,15 @@ int ort_dtype_bits(ort_dtype dtype);              /* per element: 32 for float, 
 
 /* ------------------------------------------------------------------------------- environment -- */
 
+/* void TYPE_init(TYPE *): what TYPE's INIT says. Part of the program, so that the size is that of
+ * the header which it was built with. */
+#define ORT_INIT_(type, start)                                                                     \
+    static inline void type##_init(type *object)                                                   \
+    {                                                                                              \
+        static const type initial = start;                                                         \
+        *object = initial;                                                                         \
+    }
+
 /* An environment holds the thread pool, the registries and the log; its sessions share them. */
 typedef struct ort_env ort_env;
 
@@ -131,6 +152,7 @@ typedef void ort_log_fn(void *arg, ort_log_level level, const char *message);
 #define ORT_DEFAULT_SPIN_US 20
 
 typedef struct ort_env_options {
+    size_t size;
     int threads;          /* for the whole process; 0: affinity mask and cgroup quota decide */
     bool pin;             /* bind workers to processors */
     int spin_us;          /* longest spin inside a run, microseconds; -1: ORT_DEFAULT_SPIN_US */
@@ -141,9 +163,11 @@ typedef struct ort_env_options {
     ort_log_fn *log;
     void *log_arg;
     ort_log_level log_level;
-} ort_env_options; /* all zero except spin_us = -1: ort_env_options_init */
+} ort_env_options;
+#define ORT_ENV_OPTIONS_INIT \
+    {sizeof(ort_env_options), 0, false, -1, NULL, false, false, 0, NULL, NULL, ORT_LOG_WARNING}
+ORT_INIT_(ort_env_options, ORT_ENV_OPTIONS_INIT)
 
-void ort_env_options_init(ort_env_options *options);
 /* options may be NULL. An isa that this machine lacks is ORT_ERROR_USAGE with the list. */
 ORT_WARN_UNUSED ort_status ort_env_new(const ort_env_options *options, ort_env **env,
                                        ort_error *err);
@@ -180,6 +204,8 @@ ORT_WARN_UNUSED ort_status ort_value_append(ort_value *sequence, ort_value *item
 /* keys (int64 or string) and values: one-dimensional tensors of equal length. */
 ORT_WARN_UNUSED ort_status ort_value_new_map(ort_value *keys, ort_value *values, ort_value **map,
                                              ort_error *err);
+/* One more reference, to be given back by ort_value_free; returns `value`. */
+ort_value *ort_value_retain(ort_value *value);
 void ort_value_free(ort_value *value);
 
 ort_value_kind ort_value_get_kind(const ort_value *value);
@@ -200,6 +226,27 @@ void ort_value_set_double(ort_value *value, int64_t index, double number);
 /* 64-bit digest of type, shape and bytes; the same on every machine. */
 uint64_t ort_value_digest(const ort_value *value);
 
+/* What a model says of a value. Made and owned by the library, which may add members at the end. */
+typedef enum ort_type_kind {
+    ORT_TYPE_UNKNOWN = 0,
+    ORT_TYPE_TENSOR,
+    ORT_TYPE_SPARSE,
+    ORT_TYPE_SEQUENCE,
+    ORT_TYPE_OPTIONAL,
+    ORT_TYPE_MAP,
+    ORT_TYPE_OPAQUE,
+} ort_type_kind;
+
+typedef struct ort_type_info {
+    ort_type_kind kind;
+    ort_dtype dtype;            /* element of a tensor, key of a map; UNDEFINED: not known */
+    int rank;                   /* of a tensor; -1: not known */
+    const int64_t *dims;        /* [rank]; -1: not a number */
+    const char *const *symbols; /* [rank]: "batch", "2*n+3"; NULL: a number, or nameless */
+    const struct ort_type_info *element; /* of a sequence or optional, value of a map; or NULL */
+    const char *text;           /* "float[batch,3,224,224]", "seq(map(string,float))" */
+} ort_type_info;
+
 /* ------------------------------------------------------------------------------ tensor files -- */
 
 /* Named values in order, as a tensor file or stream holds them. */
@@ -210,6 +257,7 @@ void ort_tensors_free(ort_tensors *tensors);
 size_t ort_tensors_count(const ort_tensors *tensors);
 const char *ort_tensors_name(const ort_tensors *tensors, size_t index); /* "" when unnamed */
 ort_value *ort_tensors_value(const ort_tensors *tensors, size_t index); /* borrowed */
+int ort_tensors_sample_rate(const ort_tensors *tensors); /* of the sound it was read from; or 0 */
 /* Adds a reference; replaces a value of the same non-empty name. */
 ORT_WARN_UNUSED ort_status ort_tensors_add(ort_tensors *tensors, const char *name,
                                            ort_value *value, ort_error *err);
@@ -233,30 +281,36 @@ ort_format ort_format_parse(const char *name);      /* ORT_FORMAT_COUNT when unk
 ort_format ort_format_of_path(const char *path);    /* by extension; AUTO when it says nothing */
 
 typedef struct ort_read_options {
+    size_t size;
     ort_format format;
     ort_dtype dtype;     /* raw; csv and json: convert to this (default float) */
     int rank;            /* raw, json: shape; rank -1: flat */
     const int64_t *dims; /* raw: one dim may be -1 */
     const char *label;   /* what messages call the stream; default the path */
-    int sample_rate;     /* OUT wav: filled by the reader */
 } ort_read_options;
+#define ORT_READ_OPTIONS_INIT \
+    {sizeof(ort_read_options), ORT_FORMAT_AUTO, ORT_DTYPE_UNDEFINED, 0, NULL, NULL}
+ORT_INIT_(ort_read_options, ORT_READ_OPTIONS_INIT)
 
 /* Read a whole file ("-": stdin), or one record of a stream (concatenated .npy or .npz). At a clean
  * end of stream *tensors is NULL and the status ORT_OK. */
-ORT_WARN_UNUSED ort_status ort_tensors_load(const char *path, ort_read_options *options,
+ORT_WARN_UNUSED ort_status ort_tensors_load(const char *path, const ort_read_options *options,
                                             ort_tensors **tensors, ort_error *err);
-ORT_WARN_UNUSED ort_status ort_tensors_read(FILE *stream, ort_read_options *options,
+ORT_WARN_UNUSED ort_status ort_tensors_read(FILE *stream, const ort_read_options *options,
                                             ort_tensors **tensors, ort_error *err);
 /* A folder test_data_set_N: prefix "input" or "output"; files input_0.pb or input0.pb, or .json. */
 ORT_WARN_UNUSED ort_status ort_tensors_load_folder(const char *path, const char *prefix,
                                                    ort_tensors **tensors, ort_error *err);
 
 typedef struct ort_write_options {
+    size_t size;
     ort_format format;  /* AUTO: by path */
     int quality;        /* jpeg, webp: 1..100; 0: default */
     int sample_rate;    /* wav; 0: 16000 */
     const char *image;  /* "png", "jpeg", "bmp", "ppm", "webp"; NULL: by path, else png */
 } ort_write_options;
+#define ORT_WRITE_OPTIONS_INIT {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL}
+ORT_INIT_(ort_write_options, ORT_WRITE_OPTIONS_INIT)
 
 /* The file appears whole or not at all. "-" writes to stdout. */
 ORT_WARN_UNUSED ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
@@ -272,6 +326,7 @@ ORT_WARN_UNUSED ort_status ort_value_print(const ort_value *value, const char *n
 typedef struct ort_model ort_model;
 
 typedef struct ort_load_options {
+    size_t size;
     const char *external_dir; /* folder of external data for models from memory or a stream */
     size_t max_bytes;         /* refuse larger models; 0: no limit */
     bool skeleton;            /* weights are not needed: bytes of bulk fields are never touched */
@@ -279,7 +334,9 @@ typedef struct ort_load_options {
      * models that are rewritten and saved. A session of such a model aligns them first. */
     bool as_stored;
     const char *label;        /* what messages call the model; default the path */
-} ort_load_options;           /* all zero is the default */
+} ort_load_options;
+#define ORT_LOAD_OPTIONS_INIT {sizeof(ort_load_options), NULL, 0, false, false, NULL}
+ORT_INIT_(ort_load_options, ORT_LOAD_OPTIONS_INIT)
 
 /* From a file; "-" reads stdin to its end. Weights stay in the mapping. */
 ORT_WARN_UNUSED ort_status ort_model_load(ort_env *env, const char *path,
@@ -292,10 +349,13 @@ ORT_WARN_UNUSED ort_status ort_model_load_memory(ort_env *env, const void *bytes
 void ort_model_free(ort_model *model);
 
 typedef struct ort_save_options {
+    size_t size;
     const char *external_data;   /* file name for weights, beside the model; NULL: by size */
     size_t external_threshold_bytes; /* tensors at least this large go there; 0: 1024 */
     bool inline_all;             /* never spill */
 } ort_save_options;
+#define ORT_SAVE_OPTIONS_INIT {sizeof(ort_save_options), NULL, 0, false}
+ORT_INIT_(ort_save_options, ORT_SAVE_OPTIONS_INIT)
 
 /* Saving an untouched model loses no field and no value. Appears whole or not at all; above 1.9 GB
  * weights spill to PATH.data. "-" writes to stdout. */
@@ -315,18 +375,15 @@ bool ort_model_repeats_functions(const ort_model *model);
 
 /* An output file as ort_model_save makes them, whole or not at all, for what a program writes
  * itself. Devices and pipes are written directly; a symbolic link stays. */
-typedef struct ort_out_file {
-    FILE *stream;    /* write here */
-    char *path;      /* of the finished file; NULL for stdout */
-    char *temporary; /* what opens the unfinished file meanwhile; NULL: written directly */
-    int nameless;    /* a descriptor of the unfinished file, which has no name yet; or -1 */
-} ort_out_file;
+typedef struct ort_out_file ort_out_file;
 
-ORT_WARN_UNUSED ort_status ort_out_file_open(ort_out_file *file, const char *path, /* "-": stdout */
+/* "-": standard output */
+ORT_WARN_UNUSED ort_status ort_out_file_open(const char *path, ort_out_file **file,
                                              ort_error *err);
-/* Flush (`sync`: to the disk), put in place, release; a failure leaves no file. */
+FILE *ort_out_file_stream(const ort_out_file *file); /* write here */
+/* Flush (`sync`: to the disk), put in place, free; a failure leaves no file. */
 ORT_WARN_UNUSED ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err);
-/* Give up: no file appears. */
+/* Give up, free: no file appears. NULL is fine. */
 void ort_out_file_abort(ort_out_file *file);
 /* For the handler of a signal that ends the program (it is safe there): where a file system knows
  * only files with names, remove those of all unfinished files, of these calls and of every `_save`.
@@ -368,6 +425,7 @@ ORT_WARN_UNUSED ort_status ort_model_make_dynamic(ort_env *env, ort_model *model
 /* A session optimizes for itself. These rewrite a model for a file: the result is ONNX of the
  * model's own opset, for any runtime. */
 typedef struct ort_optimize_options {
+    size_t size;
     int level;                  /* 0 none, 1 basic, 2 extended; -1: default (2) */
     const char *const *passes;  /* only these, NULL-terminated; NULL: all of the level */
     const char *const *disable; /* not these, NULL-terminated; or NULL */
@@ -386,8 +444,11 @@ typedef struct ort_optimize_options {
     uint64_t *near_miss_ns; /* set to the time it took to find them; or NULL */
     void *arg; /* of both */
 } ort_optimize_options;
+#define ORT_OPTIMIZE_OPTIONS_INIT \
+    {sizeof(ort_optimize_options), -1, NULL, NULL, 0, false, false, 0, 0, NULL, NULL, NULL, \
+     NULL}
+ORT_INIT_(ort_optimize_options, ORT_OPTIMIZE_OPTIONS_INIT)
 
-void ort_optimize_options_init(ort_optimize_options *options);
 /* Rewrites the model in place. Names of inputs and outputs, metadata and unknown fields stay; but
  * weights are no inputs any more where all of them are listed as such (pass weight_inputs). A pass
  * name that doesn't exist is ORT_ERROR_USAGE with the list; an invalid model ORT_ERROR_MODEL.
@@ -399,6 +460,7 @@ ORT_WARN_UNUSED ort_status ort_model_optimize(ort_env *env, ort_model *model,
  * outputs of the graph keep their types, Casts stand at the borders. What is inside of bodies and
  * of functions that were kept stays float. */
 typedef struct ort_narrow_options {
+    size_t size;
     ort_dtype dtype; /* FLOAT16, or BFLOAT16 (from opset 13) */
     /* Operators, nodes or values by name, NULL-terminated, or NULL: a node that is one, or touches
      * one, or was made by passes from one, stays float (from an operator, an expanded function or
@@ -410,6 +472,8 @@ typedef struct ort_narrow_options {
     void (*on_kept)(void *arg, const char *node, const char *why);
     void *arg;
 } ort_narrow_options;
+#define ORT_NARROW_OPTIONS_INIT {sizeof(ort_narrow_options), ORT_DTYPE_FLOAT16, NULL, NULL, NULL}
+ORT_INIT_(ort_narrow_options, ORT_NARROW_OPTIONS_INIT)
 ORT_WARN_UNUSED ort_status ort_model_narrow(ort_env *env, ort_model *model,
                                             const ort_narrow_options *options, ort_error *err);
 /* Before any pass: from here on what is made of nodes that bear one of these names, or are of such
@@ -440,6 +504,7 @@ ORT_WARN_UNUSED ort_status ort_model_copy(const ort_model *model, ort_model **co
 typedef struct ort_session ort_session;
 
 typedef struct ort_session_options {
+    size_t size;
     int level;                /* 0 none, 1 basic, 2 extended, 3 layout; -1: default (3) */
     const char *const *disable; /* names of passes to leave out, NULL-terminated; or NULL */
     const char *providers;    /* "cpu"; NULL: cpu */
@@ -448,9 +513,12 @@ typedef struct ort_session_options {
     bool keep_all;            /* keep every value (dumping): no node is fused; slower */
     bool keep_computed;       /* keep every value that the optimized graph still computes */
     bool no_pack;             /* ort_session_load: leave PATH.pack alone */
+    int threads;              /* of its own for this session; 0: those of the environment */
 } ort_session_options;
+#define ORT_SESSION_OPTIONS_INIT \
+    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0}
+ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 
-void ort_session_options_init(ort_session_options *options);
 /* When PATH.pack lies beside the model, was made by this library for it and for this kernel tier
  * (ort_model_save_packed), and the options are the default ones, the session is mapped from there.
  * Otherwise a line of the log says why not. */
@@ -468,9 +536,8 @@ size_t ort_session_input_count(const ort_session *session);
 size_t ort_session_output_count(const ort_session *session); /* graph outputs, then extra ones */
 const char *ort_session_input_name(const ort_session *session, size_t index);
 const char *ort_session_output_name(const ort_session *session, size_t index);
-/* "float[batch,3,224,224]", "seq(map(string,float))" */
-const char *ort_session_input_type(const ort_session *session, size_t index);
-const char *ort_session_output_type(const ort_session *session, size_t index);
+const ort_type_info *ort_session_input_type(const ort_session *session, size_t index);
+const ort_type_info *ort_session_output_type(const ort_session *session, size_t index);
 /* Element type and dims (-1: symbolic or unknown) of a tensor input; rank -1 when unknown. */
 ort_dtype ort_session_input_dtype(const ort_session *session, size_t index);
 int ort_session_input_dims(const ort_session *session, size_t index, int64_t *dims, int capacity);
@@ -491,6 +558,7 @@ typedef void ort_value_fn(void *arg, const char *name, const ort_value *value);
 typedef struct ort_profile ort_profile; /* below: profiles */
 
 typedef struct ort_run_options {
+    size_t size;
     ort_cancel *cancel;   /* or NULL */
     double timeout_s;     /* 0: none */
     ort_node_fn *on_node; /* called after each node, in order; or NULL */
@@ -502,13 +570,27 @@ typedef struct ort_run_options {
     bool one_stream;
     uint64_t stream_skip;
     ort_profile *profile; /* records this run; or NULL */
+    /* Which of the session's outputs are wanted, for runs that name none; NULL: all. What only the
+     * others need is not computed. wanted_count: ort_session_output_count. */
+    const bool *wanted;
+    size_t wanted_count;
 } ort_run_options;
+#define ORT_RUN_OPTIONS_INIT \
+    {sizeof(ort_run_options), NULL, 0, NULL, NULL, NULL, 0, false, 0, NULL, NULL, 0}
+ORT_INIT_(ort_run_options, ORT_RUN_OPTIONS_INIT)
 
-/* inputs: one per session input, in order (NULL: use the default). outputs: filled with new values
- * in order of the session's outputs; an entry that is not NULL on entry is a tensor whose memory
- * receives the result without a copy (its type and shape must match). */
-ORT_WARN_UNUSED ort_status ort_session_run(const ort_session *session, ort_value *const *inputs,
-                                           ort_value **outputs, const ort_run_options *options,
+/* Inputs by name; one that is not named, or NULL, takes its default. Outputs by name: only these
+ * are computed, in any order. outputs[i] is filled with a new value; one that is not NULL on entry
+ * is a tensor whose memory receives the result without a copy (its type and shape must match).
+ * Names NULL: all of the session, in order, and the count must be that of the session; outputs that
+ * options->wanted leaves out stay as they were. A name that doesn't exist or comes twice, and a
+ * count that doesn't fit, is ORT_ERROR_USAGE. After a failure every entry of `outputs` is what it
+ * was on entry (the memory of one that was given may have been written). */
+ORT_WARN_UNUSED ort_status ort_session_run(const ort_session *session,
+                                           const char *const *input_names,
+                                           ort_value *const *inputs, size_t input_count,
+                                           const char *const *output_names, ort_value **outputs,
+                                           size_t output_count, const ort_run_options *options,
                                            ort_error *err);
 
 /* A binding keeps inputs, outputs and all working memory of one caller between runs: with repeated
@@ -527,9 +609,10 @@ ORT_WARN_UNUSED ort_status ort_binding_set_output(ort_binding *binding, const ch
                                                   ort_value *value, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
                                            ort_error *err);
-/* Output of the last run; borrowed, valid until the next run or ort_binding_free. The output of a
- * state that grows in place is gathered into a plain tensor when it is first asked for after a run:
- * a copy of all its rows, NULL when there is no memory for it. */
+/* Output of the last run, NULL if that didn't want it; borrowed, valid until the next run or
+ * ort_binding_free. The output of a state that grows in place is gathered into a plain tensor when
+ * it is first asked for after a run: a copy of all its rows, NULL when there is no memory for it.
+ */
 ort_value *ort_binding_output(const ort_binding *binding, size_t index);
 
 /* A state is an input and the output that is its next value: each run takes what the run before
@@ -570,11 +653,14 @@ ORT_WARN_UNUSED ort_status ort_session_save_optimized(const ort_session *session
  * those before ort_profile_start are warm-up and stay out of all figures but "first_ms" and the
  * trace. One recorded run at a time; the session must outlive the profile. */
 typedef struct ort_profile_options {
+    size_t size;
     size_t max_events; /* executions of nodes kept for trace and percentiles; 0: 1,000,000 */
     bool cycles;       /* count processor cycles too, where the system allows it; costs a system
                           call or two per node */
     uint64_t load_ns;  /* time that loading the model took, for a session made of a model */
-} ort_profile_options; /* all zero is the default */
+} ort_profile_options;
+#define ORT_PROFILE_OPTIONS_INIT {sizeof(ort_profile_options), 0, false, 0}
+ORT_INIT_(ort_profile_options, ORT_PROFILE_OPTIONS_INIT)
 
 ORT_WARN_UNUSED ort_status ort_profile_new(const ort_session *session,
                                            const ort_profile_options *options,
@@ -586,6 +672,7 @@ void ort_profile_start(ort_profile *profile); /* the runs from here on are measu
  * working set of each size, with all threads of an environment together. */
 enum { ORT_PEAK_LEVELS = 4 };
 typedef struct ort_peak {
+    size_t size;
     int threads;
     double gflops;
     double ghz; /* the clock of one core, by a chain of multiplications; 0: not known here */
@@ -596,6 +683,8 @@ typedef struct ort_peak {
         double gb_per_s;
     } levels[ORT_PEAK_LEVELS]; /* smallest first */
 } ort_peak;
+#define ORT_PEAK_INIT {sizeof(ort_peak), 0, 0, 0, 0, {{0, 0, 0}}}
+ORT_INIT_(ort_peak, ORT_PEAK_INIT)
 /* Takes about a quarter of a second. */
 ORT_WARN_UNUSED ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak,
                                                 ort_error *err);
@@ -608,200 +697,6 @@ ORT_WARN_UNUSED ort_status ort_profile_report(const ort_profile *profile, const 
 /* Chrome's trace-event form with the fields of onnxruntime's profiles. */
 ORT_WARN_UNUSED ort_status ort_profile_trace(const ort_profile *profile, FILE *stream,
                                              ort_error *err);
-
-/* --------------------------------------------------------------------------- custom operators --
- */
-
-/* An operator library adds operators of its own: a shared object that exports one const table named
- * ort_ops_entry. The tools load it with --ops-lib LIB.so, a program with ort_env_add_ops_library,
- * or with ort_env_add_ops when the table is linked in. It needs this header and no symbol of
- * libort: all it asks of the runtime goes through node->api. From then on check, inference,
- * reports, constant folding, plans and bodies of control flow treat its rows as they treat
- * built-in ones. A whole library (cc -shared -fPIC acme.c -o acme.so):
- *
- *     #include <ort.h>
- *     static ort_status infer(ort_ops_node *node, ort_error *err)
- *     {
- *         const ort_ops_tensor *x = node->api->input(node, 0);
- *         return node->api->set_type(node, 0, x->dtype, x->rank, x->dims, err);
- *     }
- *     static ort_status run(ort_ops_node *node, void *state, ort_error *err)
- *     {
- *         const ort_ops_tensor *x = node->api->input(node, 0);
- *         ort_ops_tensor *y = node->api->output(node, 0, x->rank, x->dims, err);
- *         float factor = node->api->attr_float(node, "factor");
- *         if (!y)
- *             return err->status;
- *         for (int64_t i = 0; i < x->count; i++)
- *             ((float *)y->data)[i] = factor * ((const float *)x->data)[i];
- *         return ORT_OK;
- *     }
- *     static const ort_ops_row rows[] = {
- *         {.domain = "acme", .name = "Scale", .since = 1, .signature = "X:T -> Y:T",
- *          .types = "T:f32", .attributes = "factor:f=1", .infer = infer, .run = run},
- *     };
- *     const ort_ops_library ort_ops_entry = {
- *         .abi = 1, .row_bytes = sizeof *rows, .name = "acme", .rows = rows, .row_count = 1};
- *
- * examples/example_ops.c shows the rest: several types, threads, constant, optional and variadic
- * inputs, strings, state, output shapes that depend on data.
- *
- * Rules
- * - err is never NULL in a callback. What it returns but ORT_OK ends the load or the run, with the
- *   node's name in front of its message.
- * - A `node` and what node->api gives from it are good until the callback returns. What create sees
- *   in attributes and in the data of constant inputs, and its memory from alloc, stay as long as
- *   the state.
- * - infer and create may be called for several nodes and sessions at once, run for one node at once
- *   by concurrent runs of a session: what run changes in the state, the library must guard. In a
- *   task of parallel, node->api must not be called (views fetched before are fine).
- * - Results must depend on inputs, attributes and creation only, unless the row says
- *   ORT_OPS_IMPURE: the runtime computes nodes with constant inputs once, while loading.
- * - The table and all that it refers to must stay until the environment is freed.
- */
-#define ORT_OPS_ABI 1 /* goes up when members are added, always at the end of a struct */
-
-/* A tensor as a callback sees it: row-major without gaps. Elements of less than 8 bits are packed
- * as in ONNX (the first in the low bits), strings are reached by get_string and set_string. */
-typedef struct ort_ops_tensor {
-    ort_dtype dtype;     /* ORT_DTYPE_UNDEFINED: not known (infer only) */
-    int rank;            /* -1: not known (infer only) */
-    const int64_t *dims; /* infer: a negative entry is a size not known yet. Equal entries other
-                            than -1 are certainly equal sizes; copy them to outputs */
-    int64_t count;       /* elements; -1: not known */
-    void *data;          /* aligned to the element, 64 bytes where the runtime allocates. Inputs are
-                            not to be written. infer, create: NULL unless the value is a constant
-                            that is known by then */
-} ort_ops_tensor;
-
-typedef struct ort_ops_api ort_ops_api;
-
-/* The node that a callback works for. */
-typedef struct ort_ops_node {
-    const ort_ops_api *api; /* what lies behind is the runtime's */
-} ort_ops_node;
-
-/* task: its number; thread: 0..threads-1, for scratch memory. */
-typedef void ort_ops_task(void *arg, size_t task, int thread);
-
-/* What a callback may ask for. A question that makes no sense (an attribute that the row does not
- * list, an output in infer) gives NULL or 0, and fails the callback with a message that says so. */
-struct ort_ops_api {
-    uint32_t abi;        /* of the runtime: members of later numbers are not there */
-    const char *(*version)(void); /* of the runtime, as "0.1.0" */
-
-    /* In every callback. */
-    int (*opset)(const ort_ops_node *node); /* version of the domain that the model imports */
-    int (*input_count)(const ort_ops_node *node); /* slots that the node names, "" among them */
-    int (*output_count)(const ort_ops_node *node);
-    const ort_ops_tensor *(*input)(const ort_ops_node *node, int index); /* NULL: left out */
-    bool (*wanted)(const ort_ops_node *node, int output); /* false: left out */
-    /* Attributes by name; the row's default when the node has none, else 0, NULL or an empty list.
-     * Lists give their element count. Strings end with a NUL that is not counted. */
-    bool (*attr_given)(const ort_ops_node *node, const char *name);
-    int64_t (*attr_int)(const ort_ops_node *node, const char *name);
-    float (*attr_float)(const ort_ops_node *node, const char *name);
-    const char *(*attr_string)(const ort_ops_node *node, const char *name, size_t *length);
-    const ort_ops_tensor *(*attr_tensor)(const ort_ops_node *node, const char *name);
-    const int64_t *(*attr_ints)(const ort_ops_node *node, const char *name, size_t *count);
-    const float *(*attr_floats)(const ort_ops_node *node, const char *name, size_t *count);
-    size_t (*attr_count)(const ort_ops_node *node, const char *name); /* of any list */
-    const char *(*attr_strings_at)(const ort_ops_node *node, const char *name, size_t index,
-                                   size_t *length);
-    const ort_ops_tensor *(*attr_tensors_at)(const ort_ops_node *node, const char *name,
-                                             size_t index);
-    /* Element of a string tensor, row-major: its bytes (no NUL behind them). */
-    const char *(*get_string)(const ort_ops_tensor *tensor, int64_t index, size_t *length);
-    /* Zeroed bytes, 64-byte aligned, given back by the runtime: what create took with the state,
-     * else when the callback returns. NULL: memory is exhausted. */
-    void *(*alloc)(ort_ops_node *node, size_t bytes);
-    /* Fills err and returns `status`: `return node->api->fail(err, ORT_ERROR_RUN, "...", ...)`. */
-    ort_status (*fail)(ort_error *err, ort_status status, const char *format, ...)
-        __attribute__((format(printf, 3, 4)));
-
-    /* In infer. */
-    /* dtype UNDEFINED: what the signature says. rank -1: not known. dims: sizes, negative entries
-     * of inputs or of `dim`, -1. */
-    ort_status (*set_type)(ort_ops_node *node, int output, ort_dtype dtype, int rank,
-                           const int64_t *dims, ort_error *err);
-    /* a op b for sizes that may not be known yet: '+', '-', '*', '/' (rounds down), '^' (divides,
-     * rounds up), 'm' (min), 'M' (max). */
-    int64_t (*dim)(ort_ops_node *node, char op, int64_t a, int64_t b);
-
-    /* In run. */
-    /* Memory of output `index` for this shape, of the element type that was inferred; not zeroed,
-     * never the memory of an input. Every output that the node names must be asked for. One that is
-     * left out gets memory that nobody reads. NULL on failure. */
-    ort_ops_tensor *(*output)(ort_ops_node *node, int index, int rank, const int64_t *dims,
-                              ort_error *err);
-    /* Element of a string output; the bytes are copied. An element never set is "". */
-    ort_status (*set_string)(ort_ops_node *node, ort_ops_tensor *output, int64_t index,
-                             const char *text, size_t length, ort_error *err);
-    int (*threads)(const ort_ops_node *node); /* that parallel may use, the caller included */
-    /* Run task(arg, t, thread) for t in [0, count), return when all are done. What a task computes
-     * may depend on its number only: results must be the same for every number of threads. */
-    void (*parallel)(const ort_ops_node *node, size_t count, ort_ops_task *task, void *arg);
-    bool (*cancelled)(const ort_ops_node *node); /* then clean up and return ORT_ERROR_CANCELLED */
-    uint64_t (*seed)(const ort_ops_node *node);  /* of an IMPURE row: one draw per node and run */
-};
-
-/* What else holds for a row. */
-enum {
-    /* Another result each run (random numbers, state that run changes, the world outside): never
-     * computed while loading, never merged with its like. */
-    ORT_OPS_IMPURE = 1 << 0,
-    /* Output shapes depend on data: they are settled by what run asks of `output`. infer may still
-     * say types, ranks and some of the sizes. Implied when infer is NULL. Without it infer must say
-     * every shape once those of the inputs are known, and the runtime plans the memory. */
-    ORT_OPS_DYNAMIC = 1 << 1,
-};
-
-/* One version of one operator. */
-typedef struct ort_ops_row {
-    const char *domain; /* "acme". "" or "ai.onnx": a name that ONNX does not have */
-    const char *name;
-    int since;          /* first version of the domain that this row is for, from 1 */
-    unsigned flags;     /* ORT_OPS_... */
-    /* "X:T,W:T,B?:T,Rest*:T -> Y:T,Z?:i64". Name, then '?' (may be left out), '*' (last; one or
-     * more of one type), '**' (of mixed types), '*0' (zero or more), then a type: a variable, or a
-     * code: f16 f32 f64 bf16 i8 i16 i32 i64 u8 u16 u32 u64 bool str c64 c128 f8e4m3fn f8e4m3fnuz
-     * f8e5m2 f8e5m2fnuz f8e8m0 f6e2m3 f6e3m2 f4e2m1 i4 u4 i2 u2. */
-    const char *signature;
-    /* "T:F,bf16 I:i32,i64": each variable's codes or groups (F = f16 f32 f64, I = i8..i64, U =
-     * u8..u64, C, F8, F6, Q4, Q2). A variable has one type in all its slots. NULL: none. */
-    const char *types;
-    /* "alpha:f=0.5 axis:i! pads:is=[0,0] names:ss table:t": kinds i f s t is fs ss ts; '!' must be
-     * given; '=' a default (of i f s is fs). NULL: none. */
-    const char *attributes;
-    /* Types and shapes of outputs. Called when a model is loaded (sizes may be open) and when the
-     * shapes of a run are known. NULL: element types follow from the signature or from what the
-     * model declares, shapes from the run. */
-    ort_status (*infer)(ort_ops_node *node, ort_error *err);
-    /* Once per node and session: attributes and constant inputs into *state. NULL: no state. */
-    ort_status (*create)(ort_ops_node *node, void **state, ort_error *err);
-    void (*destroy)(void *state); /* after a create that succeeded; may be NULL */
-    ort_status (*run)(ort_ops_node *node, void *state, ort_error *err);
-} ort_ops_row;
-
-typedef struct ort_ops_library {
-    uint32_t abi;       /* lowest ORT_OPS_ABI that has all it uses: 1 */
-    uint32_t row_bytes; /* sizeof(ort_ops_row) */
-    const char *name, *version; /* for messages and reports; version may be NULL */
-    const ort_ops_row *rows;
-    size_t row_count;
-} ort_ops_library;
-
-/* What an operator library defines (libort does not). */
-extern const ort_ops_library ort_ops_entry;
-
-/* Add an operator library to an environment: all of its rows or, after an error, none. A file that
- * can't be opened or is no shared object is ORT_ERROR_IO. Without the table, with an ABI newer than
- * ORT_OPS_ABI, a string that doesn't parse, an operator that is built in or already added, it is
- * ORT_ERROR_USAGE. Not while another thread uses the environment; models loaded before see it when
- * a session is made. */
-ORT_WARN_UNUSED ort_status ort_env_add_ops_library(ort_env *env, const char *path, ort_error *err);
-ORT_WARN_UNUSED ort_status ort_env_add_ops(ort_env *env, const ort_ops_library *library,
-                                           ort_error *err);
 
 /* ------------------------------------------------------------------------- looking at models -- */
 
@@ -851,15 +746,19 @@ void ort_text_free(char *text);
 /* ------------------------------------------------------------------- single operators, compare --
  */
 
-typedef struct ort_attribute_spec { /* one attribute of a single-operator call */
+/* One attribute of a single-operator call, of any kind but graphs; it stays as it is. */
+typedef struct ort_attribute_spec {
     const char *name;
-    char kind; /* 'i' int, 'f' float, 's' string, 'I' ints, 'F' floats */
+    char kind; /* 'i' int, 'f' float, 's' string, 't' tensor; 'I', 'F', 'S', 'T' lists of them */
     int64_t i;
     float f;
     const char *s;
+    ort_value *t;
     const int64_t *ints;
     const float *floats;
-    size_t count;
+    const char *const *strings;
+    ort_value *const *tensors;
+    size_t count; /* of a list */
 } ort_attribute_spec;
 
 /* Run one operator (domain "" is ai.onnx; opset 0: the newest) on values. outputs are new values.
@@ -871,10 +770,14 @@ ORT_WARN_UNUSED ort_status ort_op_run(ort_env *env, const char *domain, const ch
                                       size_t output_count, ort_error *err);
 
 typedef struct ort_compare_options {
+    size_t size;
     double rtol, atol; /* |a - b| <= atol + rtol * |b|; NaN equals NaN */
 } ort_compare_options;
+#define ORT_COMPARE_OPTIONS_INIT {sizeof(ort_compare_options), 0, 0}
+ORT_INIT_(ort_compare_options, ORT_COMPARE_OPTIONS_INIT)
 
 typedef struct ort_difference {
+    size_t size;
     bool equal;          /* within tolerance, same kind, type and shape */
     double max_abs, max_rel;
     int64_t mismatches;  /* elements out of tolerance */
@@ -882,6 +785,8 @@ typedef struct ort_difference {
     double worst_actual, worst_expected;
     char text[512];      /* one line that says it all */
 } ort_difference;
+#define ORT_DIFFERENCE_INIT {sizeof(ort_difference), false, 0, 0, 0, 0, 0, 0, ""}
+ORT_INIT_(ort_difference, ORT_DIFFERENCE_INIT)
 
 /* expected is b. Strings and integers compare exactly (integers: rtol and atol apply too). */
 ORT_WARN_UNUSED ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
@@ -893,6 +798,7 @@ ORT_WARN_UNUSED ort_status ort_value_compare(const ort_value *actual, const ort_
  * |a - b| <= tolerance * (max |b| of that output + |b|), b the original's; integers, strings and
  * bools exactly. */
 typedef struct ort_verify_options {
+    size_t size;
     const ort_tensors *const *samples; /* inputs by name, one set each; NULL: made up */
     size_t sample_count;
     uint64_t seed;
@@ -906,10 +812,13 @@ typedef struct ort_verify_options {
     void (*on_run)(void *arg, int run, int runs);
     void *arg;
 } ort_verify_options;
+#define ORT_VERIFY_OPTIONS_INIT {sizeof(ort_verify_options), NULL, 0, 1, 1e-4, 0.03, 0, NULL, NULL}
+ORT_INIT_(ort_verify_options, ORT_VERIFY_OPTIONS_INIT)
 
 typedef enum ort_verdict { ORT_VERIFIED, ORT_DIFFERENT, ORT_NOT_VERIFIED } ort_verdict;
 
 typedef struct ort_verification {
+    size_t size;
     ort_verdict verdict;
     int runs;              /* pairs of runs that were compared */
     int sizes;             /* of made-up inputs among them */
@@ -918,8 +827,9 @@ typedef struct ort_verification {
     char output[256];      /* the output where that was, or the first that differs */
     char text[600];        /* what differs, or why nothing could be verified */
 } ort_verification;
+#define ORT_VERIFICATION_INIT {sizeof(ort_verification), ORT_VERIFIED, 0, 0, 0, 0, "", ""}
+ORT_INIT_(ort_verification, ORT_VERIFICATION_INIT)
 
-void ort_verify_options_init(ort_verify_options *options);
 /* The status is an error only when verifying itself failed. */
 ORT_WARN_UNUSED ort_status ort_models_verify(ort_env *env, const ort_model *original,
                                              const ort_model *changed,
@@ -937,14 +847,18 @@ ORT_WARN_UNUSED ort_status ort_model_bisect(ort_env *env, const ort_model *origi
  * outputs by name (by place when the models share no name). Sessions made with keep_computed show
  * all they compute, others their outputs only. */
 typedef struct ort_locate_options {
+    size_t size;
     /* |a - b| <= atol + rtol * (max |a| of that value + |a|), a the first session's; 16-bit types
      * get 1024 times rtol, up to 0.1024 unless it is more itself; integers, strings and bools agree
      * exactly. */
     double rtol, atol;
     const ort_run_options *run; /* of both; callbacks are not used. Or NULL */
 } ort_locate_options;
+#define ORT_LOCATE_OPTIONS_INIT {sizeof(ort_locate_options), 1e-4, 0, NULL}
+ORT_INIT_(ort_locate_options, ORT_LOCATE_OPTIONS_INIT)
 
 typedef struct ort_first_difference {
+    size_t size;
     bool differs, is_output;
     char name[256], other[256]; /* the first value that differs: in a, in b */
     char node[320];             /* of a, that computes it: "node 'conv1' (Conv)" */
@@ -953,17 +867,20 @@ typedef struct ort_first_difference {
     double max_abs;             /* largest difference seen, differing or not */
     char worst[256];            /* where */
 } ort_first_difference;
+#define ORT_FIRST_DIFFERENCE_INIT \
+    {sizeof(ort_first_difference), false, false, "", "", "", "", 0, 0, 0, 0, ""}
+ORT_INIT_(ort_first_difference, ORT_FIRST_DIFFERENCE_INIT)
 
-void ort_locate_options_init(ort_locate_options *options); /* rtol 1e-4 */
-/* inputs: as of ort_session_run for a; b takes those of the same name. */
+/* inputs: all of a's, in order (NULL: its default); b takes those of the same name. */
 ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
-                                                ort_value *const *inputs,
+                                                ort_value *const *inputs, size_t input_count,
                                                 const ort_locate_options *options,
                                                 ort_first_difference *result, ort_error *err);
 
 /* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
 ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
-                                                     ort_value **inputs, ort_error *err);
+                                                     ort_value **inputs, size_t input_count,
+                                                     ort_error *err);
 
 /* High-water mark of resident memory of this process, bytes. */
 size_t ort_peak_rss_bytes(void);
@@ -974,4 +891,6 @@ uint64_t ort_process_age_ns(void);
 #ifdef __cplusplus
 }
 #endif
+
+#include "ort_ops.h" /* operators of one's own: ort_env_add_ops, ort_env_add_ops_library */
 #endif

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ort.h"
+#include "run_whole.h"
 
 /* A path or message that is too long is cut, and then not found. */
 #pragma GCC diagnostic ignored "-Wformat-truncation"
@@ -135,7 +135,8 @@ HARNESS_STATIC bool harness_read_meta(const char *folder, harness_meta *meta)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/meta.json", folder);
-    *meta = (harness_meta){.rtol = 1e-3, .atol = 1e-7, .share = 1};
+    *meta = (harness_meta){.rtol = 1e-3, .atol = 1e-7, .share = 1,
+                            .how = ORT_RUN_OPTIONS_INIT};
     json_object *root = json_object_from_file(path), *member;
     if (!root)
         return false;
@@ -198,7 +199,7 @@ HARNESS_STATIC ort_status harness_load_values(const char *folder, const char *pr
         snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, prefix, k);
         if (access(path, F_OK) != 0)
             continue;
-        ort_read_options options = {.format = ORT_FORMAT_PB};
+        ort_read_options options = {.size = sizeof options, .format = ORT_FORMAT_PB};
         ort_status status = ort_tensors_load(path, &options, &values->owner[k], err);
         if (status)
             return status;
@@ -280,13 +281,13 @@ HARNESS_STATIC ort_status harness_bind(const ort_session *session, harness_value
                                 ort_session_input_name(session, i));
         if (values->json[k] && !values->value[k]) {
             ort_status status = harness_json_map(
-                values->json[k], ort_session_input_type(session, i), &values->value[k], err);
+                values->json[k], ort_session_input_type(session, i)->text, &values->value[k], err);
             if (status)
                 return status;
         }
         if (!values->value[k])
             return HARNESS_FAIL(err, ORT_ERROR_DATA, "no file input_%zu", k);
-        inputs[i] = harness_unwrap(ort_session_input_type(session, i), values->value[k++]);
+        inputs[i] = harness_unwrap(ort_session_input_type(session, i)->text, values->value[k++]);
     }
     if (k != values->count)
         return HARNESS_FAIL(err, ORT_ERROR_DATA, "%zu input files for %zu inputs", values->count,
@@ -332,7 +333,7 @@ HARNESS_STATIC ort_status harness_compare_json(const ort_value *actual, json_obj
                                                const ort_compare_options *options,
                                                ort_difference *diff)
 {
-    *diff = (ort_difference){.equal = true};
+    *diff = (ort_difference){.size = sizeof(ort_difference), .equal = true};
     if (json_object_is_type(json, json_type_object)) {
         if (ort_value_get_kind(actual) != ORT_VALUE_MAP)
             snprintf(diff->text, sizeof diff->text, "not a map");
@@ -385,8 +386,8 @@ HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *c
     for (size_t k = 0; k < expected->count; k++) {
         if (!expected->json[k] && !expected->value[k])
             continue;
-        ort_difference diff = {0};
-        ort_compare_options options = {.rtol = meta->rtol,
+        ort_difference diff = ORT_DIFFERENCE_INIT;
+        ort_compare_options options = {.size = sizeof options, .rtol = meta->rtol,
                                        .atol = k < meta->atol_count ? meta->atols[k]
                                                                     : meta->atol};
         if (ort_value_dtype(outputs[k]) == ORT_DTYPE_BFLOAT16)
@@ -395,7 +396,7 @@ HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *c
             expected->json[k]
                 ? harness_compare_json(outputs[k], expected->json[k], &options, &diff)
                 : ort_value_compare(outputs[k],
-                                    harness_unwrap(ort_session_output_type(session, k),
+                                    harness_unwrap(ort_session_output_type(session, k)->text,
                                                    expected->value[k]),
                                     &options, &diff, err);
         if (status)

@@ -40,7 +40,7 @@ static bool is_folder(const char *path)
 static int load(const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
-    ort_read_options options = {0};
+    ort_read_options options = ORT_READ_OPTIONS_INIT;
     ort_status status = is_folder(path)
                             ? ort_tensors_load_folder(path, "input", tensors, &err)
                             : ort_tensors_load(path, &options, tensors, &err);
@@ -263,7 +263,7 @@ static int add_random(feed *f, ort_value **inputs)
 {
     ort_error err = {0};
     ort_value **made = tool_alloc((f->count + 1) * sizeof *made);
-    if (ort_session_random_inputs(f->session, f->seed, made, &err) != ORT_OK) {
+    if (ort_session_random_inputs(f->session, f->seed, made, f->count, &err) != ORT_OK) {
         free(made);
         return tool_fail(&err);
     }
@@ -302,7 +302,7 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
         f->record = NULL;
     }
     if (f->stream != NULL) {
-        ort_read_options options = {.label = f->label};
+        ort_read_options options = {.size = sizeof options, .label = f->label};
         if (ort_tensors_read(f->stream, &options, &f->record, &err) != ORT_OK)
             return tool_fail(&err);
         *end = f->done = f->record == NULL;

@@ -202,7 +202,7 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
                         ort_model **model)
 {
     ort_error err = {0};
-    ort_load_options options = {.skeleton = weights == LOAD_SKELETON,
+    ort_load_options options = {.size = sizeof options, .skeleton = weights == LOAD_SKELETON,
                                 .as_stored = weights == LOAD_AS_STORED};
     int status = 0;
     progress p;

@@ -5,10 +5,10 @@
 
 #include "common/tool.h"
 
-int whole_file_open(ort_out_file *f, const char *path)
+int whole_file_open(ort_out_file **f, const char *path)
 {
     ort_error err = {0};
-    if (ort_out_file_open(f, path != NULL ? path : "-", &err) != ORT_OK)
+    if (ort_out_file_open(path != NULL ? path : "-", f, &err) != ORT_OK)
         return tool_fail(&err);
     return 0;
 }
@@ -16,7 +16,7 @@ int whole_file_open(ort_out_file *f, const char *path)
 int whole_file_close(ort_out_file *f, int status)
 {
     ort_error err = {0};
-    if (status != 0 || f->stream == stdout)
+    if (status != 0 || ort_out_file_stream(f) == stdout)
         ort_out_file_abort(f);
     else if (ort_out_file_commit(f, false, &err) != ORT_OK)
         status = tool_fail(&err);

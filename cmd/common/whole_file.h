@@ -5,9 +5,9 @@
 #include "ort.h"
 
 /* path NULL or "-": standard output. Returns 0 or an exit status after saying why. */
-int whole_file_open(ort_out_file *f, const char *path);
-/* status 0: the file takes its place; else it goes away. Returns `status`, or EXIT_DATA after
- * saying why. tool_finish looks after standard output. */
+int whole_file_open(ort_out_file **f, const char *path);
+/* status 0: the file takes its place; else it goes away. Frees f; returns `status`, or
+ * EXIT_DATA after saying why. tool_finish looks after standard output. */
 int whole_file_close(ort_out_file *f, int status);
 /* "out.png", "out_1.png", "out_2.png": of several records the second and later get a number. The
  * caller frees it. */

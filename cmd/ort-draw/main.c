@@ -120,7 +120,7 @@ void json_record(draw_tool *t, const char *path)
 static int save_picture(const char *path, const ort_tensors *picture)
 {
     ort_error err = {0};
-    ort_write_options options = {.format = ORT_FORMAT_IMAGE};
+    ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_IMAGE};
     bool to_stdout = strcmp(path, "-") == 0;
     ort_status status = to_stdout ? ort_tensors_write(picture, stdout, &options, &err)
                                   : ort_tensors_save(picture, path, &options, &err);
@@ -175,14 +175,14 @@ static int plan_fit(const draw_tool *t, source *from)
 static int open_source(const draw_tool *t, const char *path, source *from)
 {
     ort_error err = {0};
-    ort_read_options options = {0};
+    ort_read_options options = ORT_READ_OPTIONS_INIT;
     *from = (source){.path = path};
     if (path == NULL)
         return plan_fit(t, from);
     if (ort_tensors_load(path, &options, &from->tensors, &err) != ORT_OK)
         return tool_fail(&err);
     from->value = ort_tensors_value(from->tensors, 0);
-    from->rate = options.sample_rate;
+    from->rate = ort_tensors_sample_rate(from->tensors);
     bool picture = from->value != NULL && from->rate == 0 && ort_value_rank(from->value) == 3 &&
                    ort_value_dtype(from->value) == ORT_DTYPE_UINT8 &&
                    ort_value_dims(from->value)[2] <= 4;
@@ -221,7 +221,7 @@ typedef struct record_source {
 static int next_record(record_source *from, ort_tensors **record)
 {
     ort_error err = {0};
-    ort_read_options options = {.label = from->label};
+    ort_read_options options = {.size = sizeof options, .label = from->label};
     *record = from->only;
     from->only = NULL;
     if (from->stream == NULL)
@@ -301,7 +301,7 @@ static int check(draw_tool *t, const string_list *pictures)
 static int draw_file(draw_tool *t, const string_list *pictures)
 {
     ort_error err = {0};
-    ort_read_options options = {0};
+    ort_read_options options = ORT_READ_OPTIONS_INIT;
     ort_format format = ort_format_of_path(t->tensors);
     record_source from = {.label = t->tensors};
     if (format == ORT_FORMAT_NPY || format == ORT_FORMAT_NPZ) {

@@ -101,13 +101,13 @@ static int io_failed(const char *path)
 
 static int write_text(const char *path, const char *text)
 {
-    ort_out_file file;
+    ort_out_file *file = NULL;
     tool_reported();
     int status = whole_file_open(&file, path);
     if (status != 0)
         return status;
-    fputs(text, file.stream);
-    return whole_file_close(&file, 0);
+    fputs(text, ort_out_file_stream(file));
+    return whole_file_close(file, 0);
 }
 
 typedef int text_maker(void *arg, FILE *stream);

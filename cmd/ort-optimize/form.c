@@ -106,7 +106,7 @@ void form_after(const optimize_options *o, ort_model *model)
 int form_save(const optimize_options *o, ort_env *env, ort_model *model)
 {
     ort_error err = {0};
-    ort_save_options options = {.inline_all = o->inline_all};
+    ort_save_options options = {.size = sizeof options, .inline_all = o->inline_all};
     const char *slash = o->output ? strrchr(o->output, '/') : NULL;
     char *name = NULL;
     if (o->external_data)

@@ -293,7 +293,7 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
 static ort_status blame(optimizer *x, const ort_model *model, const char *name,
                         const ort_verify_options *options, ort_error *err)
 {
-    ort_verification result = {0};
+    ort_verification result = ORT_VERIFICATION_INIT;
     ort_status status = ort_models_verify(x->env, x->original, model, options, &result, err);
     if (!status && result.verdict == ORT_DIFFERENT)
         x->report.bisected = name;
@@ -340,6 +340,7 @@ static int verify(optimizer *x, const ort_optimize_options *optimize)
     if (status != 0)
         return status;
     x->report.verified = true;
+    ort_verification_init(v);
     progress_begin(&x->progress, "verifying", o->settings.no_progress || o->settings.quiet);
     ort_status done = ort_models_verify(x->env, x->original, x->model, &options, v, &err);
     if (done)

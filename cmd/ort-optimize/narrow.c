@@ -64,7 +64,8 @@ static ort_status run_watched(range *r, const ort_session *session, ort_value **
     size_t count = ort_session_output_count(session);
     ort_value **outputs = tool_alloc((count + 1) * sizeof *outputs);
     memset(outputs, 0, (count + 1) * sizeof *outputs);
-    ort_status status = ort_session_run(session, inputs, outputs, &r->run, err);
+    ort_status status = ort_session_run(session, NULL, inputs, ort_session_input_count(session),
+                                        NULL, outputs, count, &r->run, err);
     for (size_t i = 0; i < count; i++)
         ort_value_free(outputs[i]);
     free(outputs);
@@ -78,7 +79,7 @@ static void run_made_up(range *r, const ort_session *session, ort_value **inputs
     ort_error err = {0};
     size_t count = ort_session_input_count(session);
     memset(inputs, 0, (count + 1) * sizeof *inputs);
-    if (ort_session_random_inputs(session, r->seed, inputs, &err) != ORT_OK ||
+    if (ort_session_random_inputs(session, r->seed, inputs, count, &err) != ORT_OK ||
         run_watched(r, session, inputs, &err) != ORT_OK)
         tool_warn("%s: ranges were not checked: %s", r->path, err.message);
     for (size_t i = 0; i < count; i++)
@@ -126,13 +127,15 @@ int narrow_model(const optimize_options *o, ort_env *env, ort_model *model, cons
                                                            .timeout_s = o->timeout}};
     ort_error err = {0};
     int status = made_up_seed(o, &r.seed);
+    ort_run_options_init(&r.run);
     r.run.callback_arg = &r;
     r.run.seed = r.seed;
     for (size_t i = 0; i < o->keep_float.count; i++)
         string_list_add(&keep, o->keep_float.items[i]);
     if (status == 0 && !o->no_verify)
         status = check_range(&r, env, model, sets);
-    ort_narrow_options options = {.dtype = o->fp16 ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_BFLOAT16,
+    ort_narrow_options options = {.size = sizeof options,
+                                  .dtype = o->fp16 ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_BFLOAT16,
                                   .keep = keep.count ? keep.items : NULL,
                                   .on_kept = on_kept,
                                   .arg = &r};

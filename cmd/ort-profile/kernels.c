@@ -106,7 +106,8 @@ static int measure(ort_session *session, const profile_options *o, const char *l
     ort_profile *profile = NULL;
     ort_error err = {0};
     int status = 0;
-    if (ort_session_random_inputs(session, 1, inputs, &err) != ORT_OK ||
+    size_t count = ort_session_input_count(session);
+    if (ort_session_random_inputs(session, 1, inputs, count, &err) != ORT_OK ||
         ort_profile_new(session, NULL, &profile, &err) != ORT_OK)
         status = tool_fail(&err);
     if (status == 0)
@@ -128,7 +129,7 @@ static int run_case(ort_env *env, const profile_options *o, const kernel_case *c
     ort_error err = {0};
     size_t size;
     char *bytes = single_op_model(&c->op, &size);
-    const ort_load_options options = {.label = c->what};
+    const ort_load_options options = {.size = sizeof options, .label = c->what};
     int status = ort_model_load_memory(env, bytes, size, &options, &model, &err) != ORT_OK
                      ? tool_fail_in(c->what, &err)
                      : make_session(env, o, model, &session);

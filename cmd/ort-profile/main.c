@@ -93,7 +93,7 @@ static int make_session(profiler *p)
 {
     const settings *s = &p->options.settings;
     ort_session_options options;
-    ort_profile_options profile = {.cycles = p->options.cycles};
+    ort_profile_options profile = {.size = sizeof profile, .cycles = p->options.cycles};
     ort_error err = {0};
     uint64_t begin = now_ns();
     int status = settings_load_model(s, p->env, p->model_path, LOAD_ALL, &p->model);
@@ -131,21 +131,21 @@ static int take_inputs(profiler *p, const string_list *files, ort_value **inputs
 
 static int write_trace(const profiler *p)
 {
-    ort_out_file file;
+    ort_out_file *file = NULL;
     ort_error err = {0};
     int status = whole_file_open(&file, p->options.trace);
     if (status != 0)
         return status;
-    if (ort_profile_trace(p->profile, file.stream, &err) != ORT_OK)
+    if (ort_profile_trace(p->profile, ort_out_file_stream(file), &err) != ORT_OK)
         status = tool_fail(&err);
-    return whole_file_close(&file, status);
+    return whole_file_close(file, status);
 }
 
 /* Measure into p->peak, which keeps the best of what is seen: a neighbour of this core may slow one
  * moment and not another. */
 static int measure_peak(profiler *p)
 {
-    ort_peak now = {0}, *best = &p->peak;
+    ort_peak now = ORT_PEAK_INIT, *best = &p->peak;
     ort_error err = {0};
     if (p->options.no_peak)
         return 0;
@@ -237,7 +237,7 @@ static int profile(profiler *p, const string_list *files)
 
 int main(int argc, char **argv)
 {
-    profiler p = {.options = {.warmup = 2, .top = -1}};
+    profiler p = {.options = {.warmup = 2, .top = -1}, .peak = ORT_PEAK_INIT};
     string_list files = {0};
     tool_init("ort-profile");
     settings_init(&p.options.settings);

@@ -35,7 +35,8 @@ void profile_print_peak(const ort_peak *peak, const char *isa, FILE *stream)
 static void print_machine(json_object *report, FILE *stream)
 {
     json_object *machine = member(report, "machine"), *memory;
-    ort_peak peak = {.threads = (int)number_of(machine, "threads"),
+    ort_peak peak = {.size = sizeof peak,
+                     .threads = (int)number_of(machine, "threads"),
                      .gflops = number_of(machine, "peak_gflops"),
                      .ghz = number_of(machine, "ghz")};
     if (!machine) {

@@ -137,9 +137,10 @@ static int compare_once(contest *c, ort_value *const *inputs, size_t run)
         options.atol = c->options->atol;
     options.run = c->how;
     for (int i = 0; i < c->rival_count; i++) {
-        ort_first_difference d;
-        if (ort_sessions_compare(c->session, c->rivals[i].session, inputs, &options, &d, &err) !=
-            ORT_OK)
+        ort_first_difference d = ORT_FIRST_DIFFERENCE_INIT;
+        if (ort_sessions_compare(c->session, c->rivals[i].session, inputs,
+                                 ort_session_input_count(c->session), &options, &d,
+                                 &err) != ORT_OK)
             return tool_fail_in(c->options->compare ? c->path : c->rivals[i].label, &err);
         if (d.compared == 0)
             tool_warn("%s: no value of %s matches one of it", c->rivals[i].label, c->path);

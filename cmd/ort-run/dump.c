@@ -26,7 +26,7 @@ int dump_open(dump *d, const run_options *o, size_t run, bool many)
     }
     char *path = tool_printf("%s/index.json", d->folder);
     int status = whole_file_open(&d->file, path);
-    d->index = d->file.stream;
+    d->index = ort_out_file_stream(d->file);
     if (status == 0)
         fprintf(d->index, "{\n  \"schema\": \"ort-dump/1\",\n  \"values\": [");
     free(path);
@@ -77,7 +77,7 @@ static void index_entry(dump *d, const char *name, const char *file, const ort_v
 static ort_status save(const dump *d, const char *name, const ort_tensors *list, ort_format format,
                        char **file, ort_error *err)
 {
-    ort_write_options options = {.format = format};
+    ort_write_options options = {.size = sizeof options, .format = format};
     *file = file_name(d, name, format == ORT_FORMAT_PB ? "pb" : "npy");
     char *path = tool_printf("%s/%s", d->folder, *file);
     ort_status status = ort_tensors_save(list, path, &options, err);
@@ -118,7 +118,7 @@ int dump_close(dump *d)
     int status = d->status;
     if (d->index != NULL) {
         fprintf(d->index, "\n  ]\n}\n");
-        status = whole_file_close(&d->file, status);
+        status = whole_file_close(d->file, status);
         if (status == 0 && d->count == 0)
             tool_warn("--dump: no value has a name that matches");
     }

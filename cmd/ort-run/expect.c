@@ -49,7 +49,7 @@ static int load_set(expectation *x, const char *path)
 static int read_record(expectation *x)
 {
     ort_error err = {0};
-    ort_read_options options = {.label = x->label};
+    ort_read_options options = {.size = sizeof options, .label = x->label};
     if (ort_tensors_read(x->stream, &options, &x->ahead, &err) != ORT_OK)
         return tool_fail(&err);
     x->from_stream += x->ahead != NULL;
@@ -168,9 +168,9 @@ static void tell(expectation *x, const run_place *at, const pairing *p, const or
 static int judge_value(expectation *x, const run_place *at, size_t k, const pairing *p, FILE *text)
 {
     const run_options *o = x->options;
-    ort_compare_options tolerance = {.rtol = o->rtol < 0 ? 1e-3 : o->rtol,
+    ort_compare_options tolerance = {.size = sizeof tolerance, .rtol = o->rtol < 0 ? 1e-3 : o->rtol,
                                      .atol = o->atol < 0 ? 1e-5 : o->atol};
-    ort_difference d;
+    ort_difference d = ORT_DIFFERENCE_INIT;
     ort_error err = {0};
     if (ort_value_compare(p->value, ort_tensors_value(x->ahead, k), &tolerance, &d, &err) != ORT_OK)
         return tool_fail(&err);

@@ -160,6 +160,7 @@ static int check_options(const run_options *o, const string_list *files)
 /* --seed and --timeout, as the library takes them. */
 static int set_how(const run_options *o, ort_run_options *how)
 {
+    ort_run_options_init(how);
     char text[64];
     int64_t seed = 0, skip = 0;
     how->timeout_s = o->timeout;
@@ -266,14 +267,14 @@ static int write_file_report(const run_report *report)
 {
     run_options as_json = *report->options;
     run_report copy = *report;
-    ort_out_file file;
+    ort_out_file *file = NULL;
     int status = whole_file_open(&file, as_json.report);
     if (status != 0)
         return status;
     as_json.settings.json = true;
     copy.options = &as_json;
-    report_print(&copy, file.stream);
-    return whole_file_close(&file, 0);
+    report_print(&copy, ort_out_file_stream(file));
+    return whole_file_close(file, 0);
 }
 
 static int write_report(runner *r)

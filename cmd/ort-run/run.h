@@ -87,7 +87,7 @@ typedef struct sink {
     const ort_session *session;
     expression *wanted;    /* what is written */
     size_t wanted_count;
-    ort_out_file *files;   /* one per -o, open while runs go on (streams of records) */
+    ort_out_file **files;  /* one per -o, open while runs go on (streams of records) */
     bool print;            /* human text on a terminal */
     bool to_stdout;        /* tensors go to stdout */
     bool many;             /* several runs: records are appended */
@@ -216,7 +216,7 @@ int compare_models(const run_options *o, const ort_run_options *how, const strin
 
 typedef struct dump {
     const run_options *options;
-    ort_out_file file;
+    ort_out_file *file;
     FILE *index; /* its stream */
     char *folder;
     size_t count;

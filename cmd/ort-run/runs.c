@@ -47,7 +47,10 @@ static int run_once(runner *r, size_t index, bool many, bool told)
         ort_binding *binding = r->carry.binding;
         double begin = tool_now_ms();
         if ((binding != NULL ? ort_binding_run(binding, &options, &err)
-                             : ort_session_run(r->session, r->in, r->out, &options, &err)) !=
+                             : ort_session_run(r->session, NULL, r->in,
+                                               ort_session_input_count(r->session), NULL, r->out,
+                                               ort_session_output_count(r->session), &options,
+                                               &err)) !=
             ORT_OK)
             status = tool_fail_in(r->model_path, &err);
         else if (index == 0)

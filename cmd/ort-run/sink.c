@@ -127,7 +127,7 @@ static int collect(const sink *s, ort_value *const *outputs, const char *only, o
 
 static ort_write_options write_options(const sink *s)
 {
-    ort_write_options options = {0};
+    ort_write_options options = ORT_WRITE_OPTIONS_INIT;
     if (s->options->format != NULL)
         options.format = ort_format_parse(s->options->format);
     return options;
@@ -156,11 +156,11 @@ static int append_record(sink *s, size_t index, const char *path, const ort_tens
         options.format = ort_format_of_path(path);
     if (options.format == ORT_FORMAT_AUTO)
         options.format = ORT_FORMAT_NPZ;
-    ort_out_file *file = &s->files[index];
-    int status = file->stream == NULL ? whole_file_open(file, path) : 0;
+    int status = s->files[index] == NULL ? whole_file_open(&s->files[index], path) : 0;
     if (status != 0)
         return status;
-    if (ort_tensors_write(list, file->stream, &options, &err) != ORT_OK)
+    FILE *stream = ort_out_file_stream(s->files[index]);
+    if (ort_tensors_write(list, stream, &options, &err) != ORT_OK)
         return tool_fail(&err);
     return 0;
 }
@@ -225,9 +225,10 @@ int sink_close(sink *s, bool ok)
 {
     int status = 0;
     for (size_t i = 0; s->files != NULL && i < s->options->saves.count; i++) {
-        if (s->files[i].stream == NULL)
+        if (s->files[i] == NULL)
             continue;
-        int one = whole_file_close(&s->files[i], ok ? 0 : EXIT_RUN);
+        int one = whole_file_close(s->files[i], ok ? 0 : EXIT_RUN);
+        s->files[i] = NULL;
         status = ok && status == 0 ? one : status;
     }
     return status;

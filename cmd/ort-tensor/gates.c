@@ -18,7 +18,8 @@ static int next_expected(tool *t, ort_tensors **record)
 {
     ort_error err = {0};
     bool from_stdin = strcmp(t->compare, "-") == 0;
-    ort_read_options options = {.label = from_stdin ? "standard input" : t->compare};
+    ort_read_options options = {.size = sizeof options,
+                                .label = from_stdin ? "standard input" : t->compare};
     if (t->expected_stream == NULL)
         t->expected_stream = from_stdin ? stdin : fopen(t->compare, "rbe");
     if (t->expected_stream == NULL)
@@ -85,8 +86,8 @@ static int compare_value(tool *t, const char *name, const ort_value *value,
                          const ort_value *expected)
 {
     ort_error err = {0};
-    ort_difference d;
-    ort_compare_options options = {.rtol = t->rtol, .atol = t->atol};
+    ort_difference d = ORT_DIFFERENCE_INIT;
+    ort_compare_options options = {.size = sizeof options, .rtol = t->rtol, .atol = t->atol};
     if (ort_value_compare(value, expected, &options, &d, &err) != ORT_OK)
         return fail(&err);
     t->compared++;
@@ -174,7 +175,7 @@ static void count_pair(tool *t, int64_t truth, int64_t guess)
 static int load_truth(tool *t)
 {
     ort_error err = {0};
-    ort_read_options read = {0};
+    ort_read_options read = ORT_READ_OPTIONS_INIT;
     if (t->truth != NULL)
         return 0;
     if (ort_tensors_load(t->accuracy, &read, &t->truth, &err) != ORT_OK)

@@ -318,7 +318,7 @@ static int load(tool *t, const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
     int64_t dims[16];
-    ort_read_options options = {0};
+    ort_read_options options = ORT_READ_OPTIONS_INIT;
     if (t->input_format != NULL) {
         options.format = ort_format_parse(t->input_format);
         if (options.format == ORT_FORMAT_COUNT)
@@ -347,7 +347,7 @@ static int load(tool *t, const char *path, ort_tensors **tensors)
         options.rank = -1; /* flat */
     if (ort_tensors_load(path, &options, tensors, &err) != ORT_OK)
         return fail(&err);
-    t->wav_rate = options.sample_rate;
+    t->wav_rate = ort_tensors_sample_rate(*tensors);
     return 0;
 }
 
@@ -355,7 +355,7 @@ static int read_stream(tool *t)
 {
     for (;;) {
         ort_error err = {0};
-        ort_read_options options = {.label = "standard input"};
+        ort_read_options options = {.size = sizeof options, .label = "standard input"};
         ort_tensors *record = NULL;
         if (ort_tensors_read(stdin, &options, &record, &err) != ORT_OK)
             return fail(&err);

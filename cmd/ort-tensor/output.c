@@ -9,7 +9,9 @@
 
 static ort_write_options options_for(const tool *t, const char *path)
 {
-    ort_write_options options = {.quality = (int)t->quality, .sample_rate = t->wav_rate};
+    ort_write_options options = {.size = sizeof options,
+                                 .quality = (int)t->quality,
+                                 .sample_rate = t->wav_rate};
     if (t->format != NULL) {
         options.format = ort_format_parse(t->format);
         if (options.format == ORT_FORMAT_COUNT) {
@@ -73,9 +75,11 @@ static int save(const char *path, const ort_tensors *record, const ort_write_opt
 
 static int save_bytes(const char *path, const ort_tensors *record)
 {
-    ort_out_file file;
+    ort_out_file *file = NULL;
     int status = whole_file_open(&file, path);
-    return status != 0 ? status : whole_file_close(&file, write_bytes(record, file.stream));
+    if (status != 0)
+        return status;
+    return whole_file_close(file, write_bytes(record, ort_out_file_stream(file)));
 }
 
 static int to_stdout(tool *t, const ort_tensors *record)

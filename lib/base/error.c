@@ -100,6 +100,11 @@ ort_status ort_error_recast(ort_error *err, ort_status status, const char *forma
     return err->status = status;
 }
 
+ort_status ort_error_null(ort_error *err, const char *function)
+{
+    return ort_error_set(err, ORT_ERROR_USAGE, "%s: an argument that is needed is NULL", function);
+}
+
 ort_status ort_error_memory(ort_error *err, size_t bytes)
 {
     return ort_error_set(err, ORT_ERROR_MEMORY, "out of memory: can't allocate %zu bytes", bytes);

@@ -27,6 +27,9 @@ ort_status ort_error_recast(ort_error *err, ort_status status, const char *forma
 /* The one message for a failed allocation of `bytes`. */
 ort_status ort_error_memory(ort_error *err, size_t bytes);
 
+/* A public function was given NULL where it needs something. */
+ort_status ort_error_null(ort_error *err, const char *function);
+
 /* Leave the enclosing function when an expression of type ort_status is not ORT_OK. Only for
  * functions that own nothing that must be released. */
 #define ORT_TRY(expression)                                                                        \

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/strbuf.h"
+#include "base/options.h"
 
 struct ort_binding {
     const ort_session *session;
@@ -15,6 +14,8 @@ struct ort_binding {
     bool *reuse;         /* the binding's own output: replaced when its shape changes */
     ort_states states;
     ort_value **taken;   /* what a run takes: `inputs`, and values of states; not counted */
+    bool *wanted;        /* outputs of the last run, states among them */
+    bool partial;        /* not all of them */
 };
 
 ort_status ort_binding_new(const ort_session *session, ort_binding **binding, ort_error *err)
@@ -29,7 +30,8 @@ ort_status ort_binding_new(const ort_session *session, ort_binding **binding, or
     b->outputs = calloc((size_t)session->output_count + 1, sizeof *b->outputs);
     b->reuse = malloc((size_t)session->output_count + 1);
     b->taken = calloc((size_t)session->input_count + 1, sizeof *b->taken);
-    if (!b->inputs || !b->outputs || !b->reuse || !b->taken)
+    b->wanted = calloc((size_t)session->output_count + 1, sizeof *b->wanted);
+    if (!b->inputs || !b->outputs || !b->reuse || !b->taken || !b->wanted)
         status = ort_error_memory(err, sizeof *b->inputs);
     if (!status)
         status = ort_context_new(session->env, &b->context, err);
@@ -54,34 +56,19 @@ void ort_binding_free(ort_binding *binding)
     ort_states_release(&binding->states);
     ort_context_free(binding->context);
     free(binding->taken);
+    free(binding->wanted);
     free(binding->inputs);
     free(binding->outputs);
     free(binding->reuse);
     free(binding);
 }
 
-static ort_status find_port(const ort_port *ports, int count, const char *what, const char *name,
-                            int *index, ort_error *err)
-{
-    ort_strbuf names = {0};
-    ort_status status;
-    for (*index = 0; *index < count; ++*index)
-        if (!strcmp(ports[*index].name, name))
-            return ORT_OK;
-    for (int i = 0; i < count; i++)
-        ort_strbuf_addf(&names, "%s%s", i ? ", " : "", ports[i].name);
-    status = ort_error_set(err, ORT_ERROR_USAGE, "the model has no %s '%s'; it has: %s", what, name,
-                           ort_strbuf_text(&names));
-    ort_strbuf_release(&names);
-    return status;
-}
-
 ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_value *value,
                                  ort_error *err)
 {
     int index = 0;
-    ORT_TRY(find_port(binding->session->inputs, binding->session->input_count, "input", name,
-                      &index, err));
+    ORT_TRY(ort_exec_find_port(binding->session->inputs, binding->session->input_count, "input",
+                               name, 0, &index, err));
     ort_state *state = ort_states_of_input(&binding->states, index);
     ort_value **place = state ? &state->start : &binding->inputs[index];
     if (state)
@@ -96,8 +83,8 @@ ort_status ort_binding_set_output(ort_binding *binding, const char *name, ort_va
                                   ort_error *err)
 {
     int index = 0;
-    ORT_TRY(find_port(binding->session->outputs, binding->session->output_count, "output", name,
-                      &index, err));
+    ORT_TRY(ort_exec_find_port(binding->session->outputs, binding->session->output_count, "output",
+                               name, 0, &index, err));
     if (value && ort_states_of_output(&binding->states, index))
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "output '%s' is the next value of a state; the binding keeps it",
@@ -114,8 +101,8 @@ ort_status ort_binding_set_state(ort_binding *binding, const char *input, const 
 {
     const ort_session *s = binding->session;
     int in = 0, out = 0;
-    ORT_TRY(find_port(s->inputs, s->input_count, "input", input, &in, err));
-    ORT_TRY(find_port(s->outputs, s->output_count, "output", output, &out, err));
+    ORT_TRY(ort_exec_find_port(s->inputs, s->input_count, "input", input, 0, &in, err));
+    ORT_TRY(ort_exec_find_port(s->outputs, s->output_count, "output", output, 0, &out, err));
     if (!binding->reuse[out])
         return ort_error_set(err, ORT_ERROR_USAGE,
                              "output '%s' is bound to memory of the caller; a state keeps its own",
@@ -158,13 +145,33 @@ static ort_status begin_states(ort_binding *b, ort_error *err)
     return ORT_OK;
 }
 
+/* States go on whatever the caller wants to see. */
+static ort_status choose_outputs(ort_binding *b, const ort_run_options *options, ort_error *err)
+{
+    const bool *wanted;
+    ORT_TRY(ort_exec_wanted(b->session, options, &wanted, err));
+    b->partial = wanted != NULL;
+    if (!wanted)
+        return ORT_OK;
+    memcpy(b->wanted, wanted, sizeof *wanted * (size_t)b->session->output_count);
+    for (int i = 0; i < b->states.count; i++)
+        b->wanted[b->states.data[i]->output] = true;
+    return ORT_OK;
+}
+
 ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options, ort_error *err)
 {
+    ort_run_options own = ORT_RUN_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ORT_TRY(choose_outputs(binding, options, err));
     bool stateful = binding->states.count > 0;
     ort_execution x = {.session = binding->session,
                        .context = binding->context,
                        .inputs = stateful ? binding->taken : binding->inputs,
                        .outputs = binding->outputs,
+                       .wanted = binding->partial ? binding->wanted : NULL,
                        .reuse = binding->reuse,
                        .states = stateful ? &binding->states : NULL,
                        .options = options};
@@ -178,7 +185,8 @@ ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
 
 ort_value *ort_binding_output(const ort_binding *binding, size_t index)
 {
-    if (index >= (size_t)binding->session->output_count)
+    if (index >= (size_t)binding->session->output_count ||
+        (binding->partial && !binding->wanted[index]))
         return NULL;
     ort_state *state = ort_states_of_output(&binding->states, (int)index);
     return state ? ort_state_show(state) : binding->outputs[index];

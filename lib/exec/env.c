@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "base/error.h"
+#include "base/options.h"
 #include "base/strbuf.h"
 
 #define MAX_THREADS 1024
@@ -18,11 +18,6 @@ const char *ort_version(void)
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
     return TEXT(ORT_VERSION_MAJOR) "." TEXT(ORT_VERSION_MINOR) "." TEXT(ORT_VERSION_PATCH);
-}
-
-void ort_env_options_init(ort_env_options *options)
-{
-    *options = (ort_env_options){.spin_us = -1, .log_level = ORT_LOG_WARNING};
 }
 
 int ort_isa_list(const char **names, int capacity)
@@ -55,14 +50,15 @@ static ort_status unknown_isa(const char *isa, ort_error *err)
 ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error *err)
 {
     ort_status status;
+    ort_env_options own = ORT_ENV_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     ort_env *e = calloc(1, sizeof *e);
     *env = NULL;
     if (!e)
         return ort_error_memory(err, sizeof *e);
-    if (options)
-        e->options = *options;
-    else
-        ort_env_options_init(&e->options);
+    e->options = *options;
     e->log = (ort_log){e->options.log, e->options.log_arg, e->options.log_level};
     e->spin_us = e->options.spin_us < 0 ? ORT_DEFAULT_SPIN_US : e->options.spin_us;
     e->threads = e->options.threads > 0 ? e->options.threads : ort_cpu_count_usable();

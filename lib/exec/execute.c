@@ -312,6 +312,8 @@ static ort_status finish_results(ort_execution *x, ort_frame *frame, ort_error *
 {
     for (int o = 0; o < x->session->output_count; o++) {
         const ort_value *temporary = x->context->results[o].temporary;
+        if (!ort_plan_wants(frame->plan, o))
+            continue;
         if (temporary)
             ort_tensor_copy_data(&x->outputs[o]->tensor, &temporary->tensor);
         else if (!frame->plan->direct[o])
@@ -350,11 +352,11 @@ static ort_status find_frame(ort_execution *x, ort_value *const *given, ort_fram
     ort_context *context = x->context;
     *frame = context->frames.first;
     if (*frame && (*frame)->plan->program == x->session->program &&
-        ort_plan_matches((*frame)->plan, given))
+        ort_plan_matches((*frame)->plan, given, x->wanted))
         return ORT_OK;
     ORT_TRY(ort_exec_check_inputs(x->session, x->inputs, err));
     ort_status status =
-        ort_frame_get(context, &context->frames, x->session->program, given, frame, err);
+        ort_frame_get(context, &context->frames, x->session->program, given, x->wanted, frame, err);
     /* With checked inputs a contradiction is between their shapes and the model's arithmetic. */
     return status == ORT_ERROR_MODEL
                ? ort_error_recast(err, ORT_ERROR_DATA, "these input shapes don't fit")
@@ -390,6 +392,53 @@ static ort_status run_program(ort_execution *x, ort_value *const *given, ort_err
     show_values(x, frame);
     status = finish_results(x, frame, err);
     ort_frame_clear(frame);
+    return status;
+}
+
+/* ---- a scalar may come as one element of any rank */
+
+static bool is_one(const ort_execution *x, int i)
+{
+    const ort_value *value = x->inputs[i];
+    const ort_type *type = &x->session->inputs[i].type;
+    return value && value->kind == ORT_KIND_TENSOR && value->tensor.shape.rank > 0 &&
+           type->kind == ORT_TYPE_TENSOR && type->rank == 0 &&
+           ort_tensor_count(&value->tensor) == 1;
+}
+
+static bool feeds_ones(const ort_execution *x)
+{
+    for (int i = 0; i < x->session->input_count; i++)
+        if (is_one(x, i))
+            return true;
+    return false;
+}
+
+static ort_status run_in(ort_execution *x, ort_error *err);
+
+/* The model counts on rank 0, so that is what it gets. */
+static ort_status run_with_scalars(ort_execution *x, ort_error *err)
+{
+    int count = x->session->input_count;
+    ort_value *const *given = x->inputs;
+    ort_value **inputs = calloc((size_t)count + 1, sizeof *inputs);
+    ort_status status = inputs ? ORT_OK : ort_error_memory(err, sizeof *inputs);
+    for (int i = 0; i < count && !status; i++) {
+        if (is_one(x, i)) {
+            status = ort_value_clone(given[i], &inputs[i], err);
+            if (!status)
+                inputs[i]->tensor.shape.rank = 0;
+        } else {
+            inputs[i] = ort_value_retain(given[i]);
+        }
+    }
+    x->inputs = inputs;
+    if (!status)
+        status = run_in(x, err);
+    for (int i = 0; inputs && i < count; i++)
+        ort_value_free(inputs[i]);
+    free(inputs);
+    x->inputs = given;
     return status;
 }
 
@@ -435,7 +484,8 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
     ORT_TRY(begin(x, err));
     control = ort_cpu_set_flush(!env->options.keep_denormals);
     ort_pool_enter(env->pool, env->spin_us, &x->context->demand);
-    status = run_in(x, err);
+    status = x->session->has_scalars && feeds_ones(x) ? run_with_scalars(x, err)
+                                                      : run_in(x, err);
     ort_pool_leave(env->pool, &x->context->demand);
     ort_cpu_restore_fp(control);
     ort_buffers_reset(&x->context->buffers);

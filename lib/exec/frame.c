@@ -255,12 +255,13 @@ static void forget_oldest(ort_frames *frames, const ort_program *program)
 }
 
 ort_status ort_frame_get(ort_context *context, ort_frames *frames, ort_program *program,
-                         ort_value *const *given, ort_frame **frame, ort_error *err)
+                         ort_value *const *given, const bool *wanted, ort_frame **frame,
+                         ort_error *err)
 {
     ort_plan *plan = NULL;
     for (ort_frame **at = &frames->first; *at; at = &(*at)->next) {
         ort_frame *f = *at;
-        if (f->plan->program != program || !ort_plan_matches(f->plan, given))
+        if (f->plan->program != program || !ort_plan_matches(f->plan, given, wanted))
             continue;
         *at = f->next;
         f->next = frames->first;
@@ -269,7 +270,7 @@ ort_status ort_frame_get(ort_context *context, ort_frames *frames, ort_program *
         return ORT_OK;
     }
     forget_ahead(frames);
-    ORT_TRY(ort_plan_get(program, given, &plan, err));
+    ORT_TRY(ort_plan_get(program, given, wanted, &plan, err));
     forget_oldest(frames, program);
     ORT_TRY(new_frame(context, plan, frame, err));
     (*frame)->next = frames->first;

@@ -66,9 +66,11 @@ struct ort_frame {
     bool ahead;           /* made for a first run that hasn't come (plan_ahead.c) */
 };
 
-/* The kept frame of `program` that fits these given values, or a new one. Owned by `frames`. */
+/* The kept frame of `program` that fits these given values and wanted outputs (NULL: all), or a new
+ * one. Owned by `frames`. */
 ort_status ort_frame_get(ort_context *context, ort_frames *frames, ort_program *program,
-                         ort_value *const *given, ort_frame **frame, ort_error *err);
+                         ort_value *const *given, const bool *wanted, ort_frame **frame,
+                         ort_error *err);
 void ort_frames_release(ort_frames *frames);
 /* Point the slots at this run's given values, and at the memory of direct results. */
 void ort_frame_bind_given(ort_frame *frame, ort_value *const *given);

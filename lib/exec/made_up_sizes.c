@@ -144,7 +144,7 @@ ort_status ort_sizes_plan(const ort_session *session, const ort_shape *shapes, o
         status = give(&session->inputs[at], &shapes[at], &given[i], err);
     }
     if (!status)
-        status = ort_plan_new(session->program, given, plan, err);
+        status = ort_plan_new(session->program, given, NULL, plan, err);
     free(given);
     return status;
 }

@@ -93,7 +93,7 @@ static ort_status prove(const saving *s, const ort_pack_writer *writer, ort_sour
 {
     ort_pack pack;
     ort_session *session = NULL;
-    ort_status status = ort_pack_open(writer->file.temporary, &pack, err);
+    ort_status status = ort_pack_open(writer->file->temporary, &pack, err);
     if (status) {
         ort_source_release(source);
         return status;

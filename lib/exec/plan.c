@@ -49,7 +49,8 @@ static void find_needed(planner *p)
 {
     const ort_program *program = p->program;
     for (int i = 0; i < program->output_count; i++)
-        need_value(p, program->outputs[i]);
+        if (ort_plan_wants(p->plan, i))
+            need_value(p, program->outputs[i]);
     for (int i = 0; program->keep_all && i < program->step_count; i++)
         for (int k = 0; k < program->steps[i].out_count; k++)
             need_value(p, program->steps[i].out[k]);
@@ -88,7 +89,8 @@ static void find_last_uses(planner *p)
                 p->last_use[s->bodies[b]->captures[c].outer] = i;
     }
     for (int i = 0; i < p->program->output_count; i++)
-        p->last_use[p->program->outputs[i]] = INT_MAX;
+        if (ort_plan_wants(p->plan, i))
+            p->last_use[p->program->outputs[i]] = INT_MAX;
     for (int id = 0; p->program->keep_all && id < p->program->value_count; id++)
         if (p->needed[id])
             p->last_use[id] = INT_MAX;
@@ -332,7 +334,8 @@ static void bind_outputs(planner *p)
     for (int o = 0; o < p->program->output_count; o++) {
         ort_id id = p->program->outputs[o];
         ort_slot_plan *slot = &plan->slots[id];
-        if (slot->place != ORT_PLACE_ARENA || slot->tensor.dtype == ORT_DTYPE_STRING)
+        if (!ort_plan_wants(plan, o) || slot->place != ORT_PLACE_ARENA ||
+            slot->tensor.dtype == ORT_DTYPE_STRING)
             continue;
         ort_storage *storage = &p->storages.data[plan->storage_of[id]];
         if (storage->output >= 0)
@@ -487,8 +490,24 @@ static ort_status build(planner *p)
     return finish_steps(p);
 }
 
-ort_status ort_plan_new(const ort_program *program, const ort_given *given, ort_plan **plan,
-                        ort_error *err)
+/* What the plan is for: its key in the cache. */
+static ort_status keep_question(ort_plan *plan, const ort_given *given, const bool *wanted,
+                                ort_error *err)
+{
+    size_t count = (size_t)plan->given_count, outputs = (size_t)plan->program->output_count;
+    plan->given = ort_arena_array(&plan->memory, count + 1, sizeof *given);
+    plan->wanted = wanted ? ort_arena_array(&plan->memory, outputs + 1, sizeof *wanted) : NULL;
+    if (!plan->given || (wanted && !plan->wanted))
+        return ort_error_memory(err, sizeof *given * count);
+    if (count)
+        memcpy(plan->given, given, sizeof *given * count);
+    if (wanted)
+        memcpy(plan->wanted, wanted, sizeof *wanted * outputs);
+    return ORT_OK;
+}
+
+ort_status ort_plan_new(const ort_program *program, const ort_given *given, const bool *wanted,
+                        ort_plan **plan, ort_error *err)
 {
     planner p = {.program = program, .err = err};
     ort_status status;
@@ -500,14 +519,9 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, ort_
     p.plan->references = 1;
     p.plan->program = program;
     p.plan->given_count = count;
-    p.plan->given = ort_arena_array(&p.plan->memory, (size_t)count + 1, sizeof *given);
-    if (p.plan->given) {
-        if (count)
-            memcpy(p.plan->given, given, sizeof *given * (size_t)count);
+    status = keep_question(p.plan, given, wanted, err);
+    if (!status)
         status = build(&p);
-    } else {
-        status = ort_error_memory(err, sizeof *given * (size_t)count);
-    }
     free(p.facts);
     free(p.last_use);
     free(p.needed);

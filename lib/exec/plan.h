@@ -74,6 +74,7 @@ struct ort_plan {
     ORT_VEC(ort_value *) owned; /* results of steps evaluated while planning */
     ort_given *given;
     int given_count;
+    bool *wanted; /* per output; NULL: all. The others have no place */
     ort_slot_plan *slots; /* by value id */
     ort_plan_step *steps;
     int step_count;
@@ -110,13 +111,17 @@ static inline int64_t ort_plan_room(const ort_tensor *t, int axis)
 {
     return t->stride[axis - 1] / t->stride[axis];
 }
-bool ort_plan_matches(const ort_plan *plan, ort_value *const *given);
-/* The plan for these given values, made when the cache has none. A reference. */
-ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan **plan,
-                        ort_error *err);
+bool ort_plan_matches(const ort_plan *plan, ort_value *const *given, const bool *wanted);
+static inline bool ort_plan_wants(const ort_plan *plan, int output)
+{
+    return !plan->wanted || plan->wanted[output];
+}
+/* The plan for these given values and wanted outputs, made when the cache has none. A reference. */
+ort_status ort_plan_get(ort_program *program, ort_value *const *given, const bool *wanted,
+                        ort_plan **plan, ort_error *err);
 /* A plan for types instead of values; not cached. */
-ort_status ort_plan_new(const ort_program *program, const ort_given *given, ort_plan **plan,
-                        ort_error *err);
+ort_status ort_plan_new(const ort_program *program, const ort_given *given, const bool *wanted,
+                        ort_plan **plan, ort_error *err);
 void ort_plan_drop(ort_plan *plan);
 
 /* plan_facts.c: facts of every value for these given types; folds what is known into plan->owned.

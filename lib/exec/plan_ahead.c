@@ -48,7 +48,7 @@ static void make_frame(ort_session *s, ort_value *const *given)
     ort_frame *frame = NULL;
     if (ort_context_new(s->env, &context, NULL))
         return;
-    if (ort_frame_get(context, &context->frames, s->program, given, &frame, NULL)) {
+    if (ort_frame_get(context, &context->frames, s->program, given, NULL, &frame, NULL)) {
         ort_context_free(context);
         return;
     }

@@ -28,19 +28,28 @@ static bool given_matches(const ort_given *given, const ort_value *value)
     return true;
 }
 
-bool ort_plan_matches(const ort_plan *plan, ort_value *const *given)
+static bool wants_equal(const ort_plan *plan, const bool *wanted)
 {
+    if (!plan->wanted || !wanted)
+        return !plan->wanted && !wanted;
+    return !memcmp(plan->wanted, wanted, sizeof *wanted * (size_t)plan->program->output_count);
+}
+
+bool ort_plan_matches(const ort_plan *plan, ort_value *const *given, const bool *wanted)
+{
+    if (!wants_equal(plan, wanted))
+        return false;
     for (int i = 0; i < plan->given_count; i++)
         if (!given_matches(&plan->given[i], given[i]))
             return false;
     return true;
 }
 
-static ort_plan *find(ort_program *program, ort_value *const *given)
+static ort_plan *find(ort_program *program, ort_value *const *given, const bool *wanted)
 {
     for (int i = 0; i < ORT_PLAN_CACHE && program->plans[i]; i++) {
         ort_plan *plan = program->plans[i];
-        if (!ort_plan_matches(plan, given))
+        if (!ort_plan_matches(plan, given, wanted))
             continue;
         memmove(&program->plans[1], &program->plans[0], sizeof plan * (size_t)i);
         program->plans[0] = plan;
@@ -74,15 +83,15 @@ static void describe(const ort_program *program, int index, const ort_tensor *t,
     given->shape.dim[growth->axis] = ort_plan_room(t, growth->axis);
 }
 
-ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan **plan,
-                        ort_error *err)
+ort_status ort_plan_get(ort_program *program, ort_value *const *given, const bool *wanted,
+                        ort_plan **plan, ort_error *err)
 {
     int count = program->input_count + program->capture_count;
     ort_given *types;
     ort_status status;
 
     pthread_mutex_lock(&program->lock);
-    *plan = find(program, given);
+    *plan = find(program, given, wanted);
     pthread_mutex_unlock(&program->lock);
     if (*plan)
         return ORT_OK;
@@ -98,7 +107,7 @@ ort_status ort_plan_get(ort_program *program, ort_value *const *given, ort_plan 
         if (given[i]->kind == ORT_KIND_TENSOR)
             describe(program, i, &given[i]->tensor, &types[i]);
     }
-    status = ort_plan_new(program, types, plan, err);
+    status = ort_plan_new(program, types, wanted, plan, err);
     free(types);
     if (!status)
         remember(program, *plan);

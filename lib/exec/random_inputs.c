@@ -307,7 +307,7 @@ static ort_status runs(const ort_session *session, ort_value **inputs, bool *ran
     ort_value **outputs = calloc((size_t)session->output_count + 1, sizeof *outputs);
     if (!outputs)
         return ort_error_memory(err, sizeof *outputs * (size_t)session->output_count);
-    *ran = ort_session_run(session, inputs, outputs, NULL, NULL) == ORT_OK;
+    *ran = ort_session_run_all(session, inputs, outputs, NULL, NULL) == ORT_OK;
     drop(outputs, session->output_count);
     free(outputs);
     return ORT_OK;
@@ -331,8 +331,11 @@ static ort_status make_by_running(const ort_session *session, uint64_t seed, ort
 }
 
 ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed, ort_value **inputs,
-                                     ort_error *err)
+                                     size_t input_count, ort_error *err)
 {
+    if (!session || (input_count && !inputs))
+        return ort_error_null(err, __func__);
+    ORT_TRY(ort_exec_check_count(session->input_count, "inputs", input_count, err));
     if (has_bodies(session) && ort_exec_has_free_dims(session))
         return make_by_running(session, seed, inputs, err);
     return ort_exec_make_inputs(session, seed, 0, ort_sizes_fit(session), inputs, err);

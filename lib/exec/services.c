@@ -110,7 +110,7 @@ static ort_status run_body(ort_exec_call *c, ort_program *body, ort_value *const
     ort_context *context = c->frame->context;
     ort_frame *frame;
     ort_status status;
-    ORT_TRY(ort_frame_get(context, &c->frame->children, body, given, &frame, err));
+    ORT_TRY(ort_frame_get(context, &c->frame->children, body, given, NULL, &frame, err));
     ort_frame_bind_given(frame, given);
     ORT_TRY(bind_results(frame, outputs, err));
     ORT_TRY(ort_frame_run(frame, err));

@@ -30,11 +30,6 @@ static bool from_pack(const creation *c)
     return c->packing && c->packing->from;
 }
 
-void ort_session_options_init(ort_session_options *options)
-{
-    *options = (ort_session_options){.level = -1};
-}
-
 /* ---- phases */
 
 static void add_phase(ort_session *session, const char *name, uint64_t ns, int changes)
@@ -202,11 +197,16 @@ static ort_status add_extra_outputs(creation *c, ort_error *err)
 
 /* ---- ports */
 
-static const char *type_text(creation *c, const ort_type *type)
+static ort_status describe(creation *c, ort_port *port, const ort_graph_value *value,
+                           ort_error *err)
 {
-    char text[512];
-    return ort_arena_strdup(&c->session->memory,
-                            ort_type_format(c->session->model->dims, type, text, sizeof text));
+    port->name = value->name;
+    port->type = value->fact.type;
+    port->info = ort_type_describe(c->session->model->dims, &port->type, &c->session->memory);
+    if (!port->info)
+        return ort_error_memory(err, sizeof *port->info);
+    port->type_text = port->info->text;
+    return ORT_OK;
 }
 
 static ort_status describe_inputs(creation *c, ort_error *err)
@@ -214,11 +214,9 @@ static ort_status describe_inputs(creation *c, ort_error *err)
     for (int i = 0; i < c->session->input_count; i++) {
         ort_port *port = &c->session->inputs[i];
         const ort_graph_value *value = c->graph->values.data[port->id];
-        port->name = value->name;
-        port->type = value->fact.type;
-        port->type_text = type_text(c, &port->type);
-        if (!port->type_text)
-            return ort_error_memory(err, 64);
+        ORT_TRY(describe(c, port, value, err));
+        c->session->has_scalars = c->session->has_scalars ||
+                                  (port->type.kind == ORT_TYPE_TENSOR && port->type.rank == 0);
     }
     return ORT_OK;
 }
@@ -234,11 +232,7 @@ static ort_status describe_outputs(creation *c, ort_error *err)
         ort_port *port = &s->outputs[i];
         port->id = c->graph->outputs.data[i];
         const ort_graph_value *value = c->graph->values.data[port->id];
-        port->name = value->name;
-        port->type = value->fact.type;
-        port->type_text = type_text(c, &port->type);
-        if (!port->type_text)
-            return ort_error_memory(err, 64);
+        ORT_TRY(describe(c, port, value, err));
     }
     return ORT_OK;
 }
@@ -418,11 +412,10 @@ ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_n
                                  const ort_session_options *options, ort_session **session,
                                  ort_error *err)
 {
-    ort_session_options defaults;
+    const ort_session_options defaults = ORT_SESSION_OPTIONS_INIT;
     beginning b = {.env = env, .model = model, .load_ns = load_ns,
                    .options = options ? options : &defaults};
     *session = NULL;
-    ort_session_options_init(&defaults);
     if (has_defaults(model->graph)) { /* which runs may read: they are aligned at once */
         ort_status status = model->as_stored ? ort_graph_align_weights(model->graph, err) : ORT_OK;
         if (!status)
@@ -440,10 +433,9 @@ ort_status ort_exec_session_take_packing(ort_env *env, ort_model *model,
                                          struct ort_packing *packing, ort_session **session,
                                          ort_error *err)
 {
-    ort_session_options defaults;
+    const ort_session_options defaults = ORT_SESSION_OPTIONS_INIT;
     beginning b = {.env = env, .model = model, .options = &defaults, .packing = packing,
                    .assumes_defaults = has_defaults(model->graph)};
-    ort_session_options_init(&defaults);
     return new_session(&b, session, err);
 }
 
@@ -452,11 +444,10 @@ ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
                                         const ort_session_options *options, ort_session **session,
                                         ort_error *err)
 {
-    ort_session_options defaults;
+    const ort_session_options defaults = ORT_SESSION_OPTIONS_INIT;
     beginning b = {.env = env, .model = model, .packing = packing, .origin = origin,
                    .options = options ? options : &defaults,
                    .assumes_defaults = has_defaults(model->graph)};
-    ort_session_options_init(&defaults);
     return new_session(&b, session, err);
 }
 

@@ -11,7 +11,8 @@
 
 typedef struct ort_port { /* an input or output as callers see it */
     const char *name;
-    const char *type_text;
+    const char *type_text; /* that of `info` */
+    const ort_type_info *info;
     ort_type type;
     ort_id id;
     const ort_tensor *default_value; /* NULL: must be given */
@@ -39,6 +40,7 @@ struct ort_session {
     int program_input_count;
     int *program_inputs;         /* their places among `inputs` */
     bool keep_all;
+    bool has_scalars; /* an input of rank 0: a run may feed it one element of another rank */
     /* Inputs with defaults are constants here; a run that overrides one goes to `general`, which is
      * made from `pristine` when it is first needed. */
     bool assumes_defaults;
@@ -81,6 +83,27 @@ ort_status ort_exec_session_general(const ort_session *session, ort_session **ge
 /* plan_ahead.c: a context with the frame of the first run, where all shapes are fixed. */
 void ort_exec_plan_ahead(ort_session *session);
 
+/* named.c: the input or output of this name; looks at `hint` first. */
+ort_status ort_exec_find_port(const ort_port *ports, int count, const char *what, const char *name,
+                              int hint, int *index, ort_error *err);
+/* ORT_ERROR_USAGE unless the caller's array of inputs or outputs is as long as the session's. */
+ort_status ort_exec_check_count(int count, const char *what, size_t given, ort_error *err);
+/* The mask of the options: NULL for all outputs. */
+ort_status ort_exec_wanted(const ort_session *session, const ort_run_options *options,
+                           const bool **wanted, ort_error *err);
+/* In a context of the session: inputs, outputs and wanted as in ort_execution. Options are known.
+ */
+ort_status ort_exec_run_once(const ort_session *session, ort_value *const *inputs,
+                             ort_value **outputs, const bool *wanted,
+                             const ort_run_options *options, ort_error *err);
+/* All inputs in order, all outputs. */
+static inline ort_status ort_session_run_all(const ort_session *session, ort_value *const *inputs,
+                                             ort_value **outputs, const ort_run_options *options,
+                                             ort_error *err)
+{
+    return ort_exec_run_once(session, inputs, outputs, NULL, options, err);
+}
+
 /* inputs.c: ORT_OK when these values fit the session's inputs. */
 ort_status ort_exec_check_inputs(const ort_session *session, ort_value *const *inputs,
                                  ort_error *err);
@@ -99,6 +122,7 @@ typedef struct ort_execution {
     ort_context *context;
     ort_value *const *inputs;
     ort_value **outputs; /* NULL entries become new values */
+    const bool *wanted;  /* per output; NULL: all. The others' entries stay as they are */
     /* per output: a value of another shape is replaced, not refused; or NULL */
     const bool *reuse;
     ort_states *states; /* their inputs are in `inputs`; or NULL */

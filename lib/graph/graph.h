@@ -26,16 +26,6 @@ typedef uint32_t ort_id;
 
 /* ---- types and facts */
 
-typedef enum ort_type_kind {
-    ORT_TYPE_UNKNOWN = 0,
-    ORT_TYPE_TENSOR,
-    ORT_TYPE_SPARSE,
-    ORT_TYPE_SEQUENCE,
-    ORT_TYPE_OPTIONAL,
-    ORT_TYPE_MAP,
-    ORT_TYPE_OPAQUE,
-} ort_type_kind;
-
 typedef struct ort_type {
     ort_type_kind kind;
     ort_dtype dtype; /* element of a tensor, key of a map; UNDEFINED when unknown */
@@ -57,6 +47,9 @@ typedef struct ort_fact {
 char *ort_type_format(const ort_dim_table *dims, const ort_type *type, char *text, size_t size);
 ort_type ort_type_tensor(ort_dtype dtype, int rank, const ort_dim *dims); /* rank -1: unknown */
 ort_type ort_type_of_tensor(const ort_tensor *tensor);
+/* The public view of it, in the arena; NULL: no memory. */
+const ort_type_info *ort_type_describe(const ort_dim_table *dims, const ort_type *type,
+                                       ort_arena *arena);
 /* False when they certainly contradict each other (*why: one line); else *a gains what b knows. */
 bool ort_type_merge(ort_type *a, const ort_type *b);
 

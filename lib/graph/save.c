@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "graph/export.h"
 #include "io/blob.h"
 #include "io/out_file.h"
@@ -94,29 +94,29 @@ static ort_status call_before(const saving *s, const ort_out_file *file, const o
 static ort_status save_pair(const saving *s, const char *data_path, const char *location,
                             ort_error *err)
 {
-    ort_out_file file, data;
+    ort_out_file *file = NULL, *data = NULL;
     size_t threshold = s->options.external_threshold_bytes;
-    ORT_TRY(ort_out_file_open(&file, s->path, err));
-    ort_status status = ort_out_file_open(&data, data_path, err);
+    ORT_TRY(ort_out_file_open(s->path, &file, err));
+    ort_status status = ort_out_file_open(data_path, &data, err);
     if (status != ORT_OK) {
-        ort_out_file_abort(&file);
+        ort_out_file_abort(file);
         return status;
     }
-    sink to = {file.stream, s->model, s->path}, to_data = {data.stream, s->model, data_path};
+    sink to = {file->stream, s->model, s->path}, to_data = {data->stream, s->model, data_path};
     ort_save_plan plan = {.location = location,
                           .threshold_bytes = threshold ? threshold : DEFAULT_THRESHOLD_BYTES,
                           .data = to_stream,
                           .data_arg = &to_data};
     status = ort_model_export(s->model, &plan, to_stream, &to, err);
     if (status == ORT_OK)
-        status = call_before(s, &file, &data, location, err);
+        status = call_before(s, file, data, location, err);
     if (status == ORT_OK)
-        status = ort_out_file_commit(&data, true, err);
+        status = ort_out_file_commit(data, true, err);
     else
-        ort_out_file_abort(&data);
+        ort_out_file_abort(data);
     if (status == ORT_OK)
-        return ort_out_file_commit(&file, true, err);
-    ort_out_file_abort(&file);
+        return ort_out_file_commit(file, true, err);
+    ort_out_file_abort(file);
     return status;
 }
 
@@ -214,25 +214,22 @@ static ort_status save(const saving *s, ort_error *err)
         ORT_TRY(check_target(s, err));
     if (s->options.external_data || too_large)
         return save_external(s, err);
-    ort_out_file file;
-    ORT_TRY(ort_out_file_open(&file, s->path, err));
-    sink to = {file.stream, s->model, stream ? "stdout" : s->path};
+    ort_out_file *file = NULL;
+    ORT_TRY(ort_out_file_open(s->path, &file, err));
+    sink to = {file->stream, s->model, stream ? "stdout" : s->path};
     ort_status status = ort_model_export(s->model, NULL, to_stream, &to, err);
     if (status == ORT_OK)
-        status = call_before(s, &file, NULL, NULL, err);
+        status = call_before(s, file, NULL, NULL, err);
     if (status == ORT_OK)
-        return ort_out_file_commit(&file, true, err);
-    ort_out_file_abort(&file);
+        return ort_out_file_commit(file, true, err);
+    ort_out_file_abort(file);
     return status;
 }
 
 ort_status ort_model_save(const ort_model *model, const char *path, const ort_save_options *options,
                           ort_error *err)
 {
-    saving s = {.model = model, .path = path};
-    if (options)
-        s.options = *options;
-    return save(&s, err);
+    return ort_model_save_after(model, path, options, NULL, NULL, err);
 }
 
 ort_status ort_model_save_after(const ort_model *model, const char *path,
@@ -241,8 +238,10 @@ ort_status ort_model_save_after(const ort_model *model, const char *path,
                                                      ort_error *err),
                                 void *arg, ort_error *err)
 {
-    saving s = {.model = model, .path = path, .before = before, .arg = arg};
-    if (options)
-        s.options = *options;
+    ort_save_options own = ORT_SAVE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    saving s = {.model = model, .path = path, .options = *options, .before = before, .arg = arg};
     return save(&s, err);
 }

@@ -181,7 +181,7 @@ static ort_status add_table(const table *t, ort_dtype dtype, ort_tensors *tensor
     return ORT_OK;
 }
 
-ort_status ort_csv_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err)
 {
     table t = {0};

@@ -53,7 +53,7 @@ static bool is_wav(const unsigned char *bytes, size_t count)
            memcmp(bytes + 8, "WAVE", 4) == 0;
 }
 
-static ort_status read_pb(const unsigned char *bytes, size_t count, ort_read_options *options,
+static ort_status read_pb(const unsigned char *bytes, size_t count, const ort_read_options *options,
                           ort_tensors *tensors, ort_error *err)
 {
     (void)options;

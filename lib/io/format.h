@@ -19,6 +19,7 @@ typedef struct ort_tensors_entry {
 struct ort_tensors { /* declared in ort.h */
     ORT_VEC(ort_tensors_entry) list;
     ort_arena names;
+    int sample_rate; /* of sound; or 0 */
 };
 
 /* Adds a value and takes its reference (also on failure). */
@@ -31,9 +32,9 @@ typedef struct ort_format_row {
     const char *extensions; /* space-separated, the usual one first */
     bool (*matches)(const unsigned char *bytes, size_t count); /* NULL: content says nothing */
     /* Formats whose records end by themselves read one from a stream; the others get all bytes. */
-    ort_status (*read_record)(ort_input *in, ort_read_options *options, ort_tensors *tensors,
+    ort_status (*read_record)(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                               ort_error *err);
-    ort_status (*read)(const unsigned char *bytes, size_t count, ort_read_options *options,
+    ort_status (*read)(const unsigned char *bytes, size_t count, const ort_read_options *options,
                        ort_tensors *tensors, ort_error *err);
     ort_status (*write)(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                         ort_error *err);
@@ -54,7 +55,7 @@ ort_status ort_format_lacks(ort_error *err, const char *format, ort_dtype dtype)
 
 /* -------------------------------------------------------------------- one group per format -- */
 
-ort_status ort_npy_read(ort_input *in, ort_read_options *options, ort_tensors *tensors,
+ort_status ort_npy_read(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                         ort_error *err);
 ort_status ort_npy_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
@@ -73,18 +74,20 @@ typedef struct ort_npy_bytes {
 ort_status ort_npy_encode(const ort_tensor *tensor, bool utf8, ort_npy_bytes *out, ort_error *err);
 void ort_npy_release(ort_npy_bytes *bytes);
 
-ort_status ort_npz_read(ort_input *in, ort_read_options *options, ort_tensors *tensors,
+ort_status ort_npz_read(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                         ort_error *err);
 ort_status ort_npz_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
 
-ort_status ort_safetensors_read(const unsigned char *bytes, size_t count, ort_read_options *options,
-                                ort_tensors *tensors, ort_error *err);
+ort_status ort_safetensors_read(const unsigned char *bytes, size_t count,
+                                const ort_read_options *options, ort_tensors *tensors,
+                                ort_error *err);
 ort_status ort_safetensors_write(const ort_tensors *tensors, FILE *stream,
                                  const ort_write_options *options, ort_error *err);
 
-ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count, ort_read_options *options,
-                                ort_tensors *tensors, ort_error *err);
+ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count,
+                                const ort_read_options *options, ort_tensors *tensors,
+                                ort_error *err);
 ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
                                  const ort_write_options *options, ort_error *err);
 /* One value from JSON text. */
@@ -94,22 +97,22 @@ ort_status ort_tensor_json_parse(const char *text, size_t length, ort_dtype dtyp
 ort_status ort_tensor_json_check(const ort_value *value, ort_error *err);
 void ort_tensor_json_add(ort_json *json, const ort_value *value);
 
-ort_status ort_csv_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err);
 ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
 
-ort_status ort_raw_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err);
 ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
 
-ort_status ort_image_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_image_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                           ort_tensors *tensors, ort_error *err);
 ort_status ort_image_write(const ort_tensors *tensors, FILE *stream,
                            const ort_write_options *options, ort_error *err);
 
-ort_status ort_wav_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_wav_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err);
 ort_status ort_wav_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);

@@ -157,7 +157,7 @@ ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image 
                          "is no PNG, JPEG, JPEG 2000, WebP, BMP, PNM or TIFF image");
 }
 
-ort_status ort_image_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_image_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                           ort_tensors *tensors, ort_error *err)
 {
     (void)options;

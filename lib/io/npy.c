@@ -312,7 +312,7 @@ ort_status ort_npy_read_value(ort_input *in, ort_dtype wanted, ort_value **value
     return ORT_OK;
 }
 
-ort_status ort_npy_read(ort_input *in, ort_read_options *options, ort_tensors *tensors,
+ort_status ort_npy_read(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                         ort_error *err)
 {
     ort_value *value = NULL;

@@ -226,7 +226,7 @@ static void value_name(const char *member_name, char *name, size_t size)
 
 typedef struct archive_reader {
     ort_input *in;
-    ort_read_options *options;
+    const ort_read_options *options;
     ort_tensors *tensors;
     ort_hashmap members; /* name to index of its value, or NO_VALUE */
     ort_arena names;
@@ -458,7 +458,7 @@ static ort_status read_archive(archive_reader *r, ort_error *err)
     }
 }
 
-ort_status ort_npz_read(ort_input *in, ort_read_options *options, ort_tensors *tensors,
+ort_status ort_npz_read(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                         ort_error *err)
 {
     archive_reader r = {.in = in, .options = options, .tensors = tensors};

@@ -59,10 +59,7 @@ static ort_status open_direct(ort_out_file *file, const char *path, ort_error *e
     if (!file->stream)
         return io_error(err, path, "open for writing", errno);
     file->path = strdup(path);
-    if (file->path)
-        return ORT_OK;
-    ort_out_file_abort(file);
-    return ort_error_memory(err, strlen(path));
+    return file->path ? ORT_OK : ort_error_memory(err, strlen(path));
 }
 
 /* A file of no name in the folder of `file->path`: no end of the process leaves anything of it.
@@ -155,9 +152,8 @@ static char *end_of_links(const char *path, int depth)
     return end;
 }
 
-ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *err)
+static ort_status open_file(ort_out_file *file, const char *path, ort_error *err)
 {
-    *file = (ort_out_file){.nameless = -1};
     if (strcmp(path, "-") == 0) {
         file->stream = stdout;
         return ORT_OK;
@@ -175,11 +171,29 @@ ort_status ort_out_file_open(ort_out_file *file, const char *path, ort_error *er
     if (!file->path)
         return io_error(err, path, "write", errno ? errno : ELOOP);
     ort_status status = open_nameless(file) ? ORT_OK : open_named(file, err);
-    if (status != ORT_OK)
-        ort_out_file_abort(file);
-    else if (exists)
+    if (status == ORT_OK && exists)
         (void)!fchmod(fileno(file->stream), info.st_mode & 07777);
     return status;
+}
+
+ort_status ort_out_file_open(const char *path, ort_out_file **file, ort_error *err)
+{
+    ort_out_file *f = malloc(sizeof *f);
+    *file = NULL;
+    if (!f)
+        return ort_error_memory(err, sizeof *f);
+    *f = (ort_out_file){.nameless = -1};
+    ort_status status = open_file(f, path, err);
+    if (status != ORT_OK)
+        ort_out_file_abort(f);
+    else
+        *file = f;
+    return status;
+}
+
+FILE *ort_out_file_stream(const ort_out_file *file)
+{
+    return file ? file->stream : NULL;
 }
 
 ort_status ort_out_file_check(FILE *stream, const char *label, ort_error *err)
@@ -235,7 +249,7 @@ ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
     const char *label = file->path ? file->path : "stdout";
     ort_status status = ort_out_file_check(file->stream, label, err);
     if (!file->path) {
-        file->stream = NULL;
+        free(file);
         return status;
     }
     if (status == ORT_OK && sync && file->temporary && fsync(fileno(file->stream)) != 0)
@@ -251,6 +265,8 @@ ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
 
 void ort_out_file_abort(ort_out_file *file)
 {
+    if (!file)
+        return;
     if (file->stream && file->stream != stdout)
         fclose(file->stream);
     if (file->temporary && file->nameless < 0) {
@@ -261,5 +277,5 @@ void ort_out_file_abort(ort_out_file *file)
         free(file->temporary);
     }
     free(file->path);
-    *file = (ort_out_file){.nameless = -1};
+    free(file);
 }

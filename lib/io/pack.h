@@ -70,7 +70,7 @@ const char *ort_pack_stamp_differs(const ort_pack_stamp *pack, const ort_pack_st
 
 /* pack_write.c: a pack that appears whole or not at all. Blocks are written as they come. */
 typedef struct ort_pack_writer {
-    ort_out_file file;
+    ort_out_file *file;
     uint64_t at;
     ORT_VEC(ort_pack_entry) entries;
 } ort_pack_writer;
@@ -80,7 +80,7 @@ ort_status ort_pack_writer_open(ort_pack_writer *w, const char *path, ort_error 
 ort_status ort_pack_writer_add(ort_pack_writer *w, uint32_t step, const char *kind,
                                const void *bytes, size_t count, uint64_t *offset, ort_error *err);
 /* Header and table; the graph's bytes are given whole. The file is complete but has not appeared
- * yet: it is readable under file.temporary. */
+ * yet: it is readable under file->temporary. */
 ort_status ort_pack_writer_finish(ort_pack_writer *w, const ort_pack_stamp *stamp,
                                   const void *graph, size_t graph_bytes, size_t absent_bytes,
                                   ort_error *err);

@@ -11,9 +11,9 @@ enum { SMALL_ALIGNMENT = 64 };
 
 static ort_status put(ort_pack_writer *w, const void *bytes, size_t count, ort_error *err)
 {
-    if (count && fwrite(bytes, 1, count, w->file.stream) != count) {
-        ORT_TRY(ort_out_file_check(w->file.stream, w->file.path, err));
-        return ort_error_set(err, ORT_ERROR_IO, "%s: can't write %zu bytes", w->file.path, count);
+    if (count && fwrite(bytes, 1, count, w->file->stream) != count) {
+        ORT_TRY(ort_out_file_check(w->file->stream, w->file->path, err));
+        return ort_error_set(err, ORT_ERROR_IO, "%s: can't write %zu bytes", w->file->path, count);
     }
     w->at += count;
     return ORT_OK;
@@ -29,8 +29,8 @@ ort_status ort_pack_writer_open(ort_pack_writer *w, const char *path, ort_error 
 {
     static const uint8_t page[ORT_PACK_PAGE];
     *w = (ort_pack_writer){0};
-    ORT_TRY(ort_out_file_open(&w->file, path, err));
-    ort_status status = w->file.temporary
+    ORT_TRY(ort_out_file_open(path, &w->file, err));
+    ort_status status = w->file->temporary
                             ? put(w, page, sizeof page, err)
                             : ort_error_set(err, ORT_ERROR_IO,
                                             "%s: a pack is written to a regular file", path);
@@ -76,20 +76,20 @@ ort_status ort_pack_writer_finish(ort_pack_writer *w, const ort_pack_stamp *stam
     ORT_TRY(put(w, w->entries.data, table_bytes, err));
     h->file_bytes = w->at;
     h->digest = ort_pack_page_digest(&page);
-    if (fseek(w->file.stream, 0, SEEK_SET) != 0 ||
-        fwrite(&page, 1, sizeof page, w->file.stream) != sizeof page)
-        return ort_error_set(err, ORT_ERROR_IO, "%s: its header can't be written", w->file.path);
-    return ort_out_file_check(w->file.stream, w->file.path, err);
+    if (fseek(w->file->stream, 0, SEEK_SET) != 0 ||
+        fwrite(&page, 1, sizeof page, w->file->stream) != sizeof page)
+        return ort_error_set(err, ORT_ERROR_IO, "%s: its header can't be written", w->file->path);
+    return ort_out_file_check(w->file->stream, w->file->path, err);
 }
 
 ort_status ort_pack_writer_commit(ort_pack_writer *w, ort_error *err)
 {
     ort_vec_release(&w->entries);
-    return ort_out_file_commit(&w->file, true, err);
+    return ort_out_file_commit(w->file, true, err);
 }
 
 void ort_pack_writer_abort(ort_pack_writer *w)
 {
     ort_vec_release(&w->entries);
-    ort_out_file_abort(&w->file);
+    ort_out_file_abort(w->file);
 }

@@ -35,7 +35,7 @@ static ort_status find_shape(const ort_read_options *options, size_t count, ort_
     return ORT_OK;
 }
 
-ort_status ort_raw_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err)
 {
     if (options->dtype == ORT_DTYPE_UNDEFINED || options->dtype == ORT_DTYPE_STRING)

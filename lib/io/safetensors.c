@@ -70,8 +70,9 @@ static ort_status read_entry(struct json_object *entry, const unsigned char *dat
     return ORT_OK;
 }
 
-ort_status ort_safetensors_read(const unsigned char *bytes, size_t count, ort_read_options *options,
-                                ort_tensors *tensors, ort_error *err)
+ort_status ort_safetensors_read(const unsigned char *bytes, size_t count,
+                                const ort_read_options *options, ort_tensors *tensors,
+                                ort_error *err)
 {
     (void)options;
     uint64_t length = count >= 8 ? ort_load_u64(bytes) : 0;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "io/file_map.h"
 #include "io/sniff.h"
 
@@ -21,15 +21,15 @@ static ort_status fill(ort_source *source, const char *path, const ort_load_opti
 {
     source->bytes = source->blob->bytes;
     source->count = source->blob->count;
-    source->label = options && options->label ? options->label
+    source->label = options->label ? options->label
                     : path && strcmp(path, "-") ? path
                     : path ? "<stdin>" : "<memory>";
-    source->skeleton = options && options->skeleton;
-    source->as_stored = options && options->as_stored;
+    source->skeleton = options->skeleton;
+    source->as_stored = options->as_stored;
     const char *says = ort_sniff_model(source->bytes, source->count);
     if (says)
         return ort_error_set(err, ORT_ERROR_MODEL, "%s %s", source->label, says);
-    const char *folder = options ? options->external_dir : NULL;
+    const char *folder = options->external_dir;
     bool has_folder = folder || (path && strcmp(path, "-"));
     if (has_folder) {
         source->directory = folder ? strdup(folder) : folder_of(path);
@@ -43,7 +43,11 @@ ort_status ort_source_open(const char *path, const ort_load_options *options, or
                            ort_error *err)
 {
     *source = (ort_source){0};
-    ort_status status = ort_file_map(path, options ? options->max_bytes : 0, &source->blob, err);
+    ort_load_options own = ORT_LOAD_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ort_status status = ort_file_map(path, options->max_bytes, &source->blob, err);
     if (status == ORT_ERROR_IO) { /* to whoever wants to run it, an unreadable model */
         if (err)
             err->status = ORT_ERROR_MODEL;
@@ -60,7 +64,11 @@ ort_status ort_source_memory(const void *bytes, size_t count, const ort_load_opt
                              ort_source *source, ort_error *err)
 {
     *source = (ort_source){0};
-    if (options && options->max_bytes && count > options->max_bytes)
+    ort_load_options own = ORT_LOAD_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    if (options->max_bytes && count > options->max_bytes)
         return ort_error_set(err, ORT_ERROR_MODEL, "the model has %zu bytes, the limit is %zu",
                              count, options->max_bytes);
     ORT_TRY(ort_blob_new(ORT_BLOB_BORROWED, bytes, count, &source->blob, err));

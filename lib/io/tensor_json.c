@@ -474,8 +474,9 @@ static ort_status add_value(json_object_node *node, const char *name,
     return ort_tensors_add_take(tensors, name, value, err);
 }
 
-ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count, ort_read_options *options,
-                                ort_tensors *tensors, ort_error *err)
+ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count,
+                                const ort_read_options *options, ort_tensors *tensors,
+                                ort_error *err)
 {
     json_object_node *root;
     ORT_TRY(parse((const char *)bytes, count, &root, err));

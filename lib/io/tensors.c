@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/options.h"
 #include "io/format.h"
 #include "io/out_file.h"
 
@@ -29,6 +30,11 @@ void ort_tensors_free(ort_tensors *tensors)
 size_t ort_tensors_count(const ort_tensors *tensors)
 {
     return tensors ? tensors->list.count : 0;
+}
+
+int ort_tensors_sample_rate(const ort_tensors *tensors)
+{
+    return tensors ? tensors->sample_rate : 0;
 }
 
 const char *ort_tensors_name(const ort_tensors *tensors, size_t index)
@@ -113,7 +119,7 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
 }
 
 static ort_status read_whole(ort_input *in, const ort_format_row *row, const char *path,
-                             ort_read_options *options, ort_tensors *tensors, ort_error *err)
+                             const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     unsigned char *bytes = NULL;
     size_t count = 0;
@@ -140,7 +146,7 @@ static ort_status blame_data(ort_status status)
 }
 
 /* One record, or everything, into new tensors. *tensors stays NULL at a clean end. */
-static ort_status read_tensors(FILE *stream, const char *path, ort_read_options *options,
+static ort_status read_tensors(FILE *stream, const char *path, const ort_read_options *options,
                                ort_tensors **tensors, ort_error *err)
 {
     ort_input in;
@@ -169,12 +175,13 @@ static ort_status read_tensors(FILE *stream, const char *path, ort_read_options 
     return ORT_OK;
 }
 
-ort_status ort_tensors_read(FILE *stream, ort_read_options *options, ort_tensors **tensors,
+ort_status ort_tensors_read(FILE *stream, const ort_read_options *options, ort_tensors **tensors,
                             ort_error *err)
 {
-    ort_read_options defaults = {0};
+    ort_read_options own = ORT_READ_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
-        options = &defaults;
+        return ORT_ERROR_USAGE;
     *tensors = NULL;
     ort_status status = read_tensors(stream, options->label, options, tensors, err);
     return status == ORT_OK ? ORT_OK
@@ -193,12 +200,13 @@ static ort_status check_end(FILE *stream, ort_error *err)
                          "records is read with --stream");
 }
 
-ort_status ort_tensors_load(const char *path, ort_read_options *options, ort_tensors **tensors,
-                            ort_error *err)
+ort_status ort_tensors_load(const char *path, const ort_read_options *options,
+                            ort_tensors **tensors,ort_error *err)
 {
-    ort_read_options defaults = {0};
+    ort_read_options own = ORT_READ_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
-        options = &defaults;
+        return ORT_ERROR_USAGE;
     *tensors = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
     const char *label = options->label ? options->label : is_stdin ? "stdin" : path;
@@ -335,9 +343,7 @@ ort_status ort_tensors_load_folder(const char *path, const char *prefix, ort_ten
 static ort_status write_tensors(const ort_tensors *tensors, FILE *stream, const char *path,
                                 const ort_write_options *options, ort_error *err)
 {
-    ort_write_options settings = {0};
-    if (options)
-        settings = *options;
+    ort_write_options settings = *options;
     if (settings.format == ORT_FORMAT_AUTO && path)
         settings.format = ort_format_of_path(path);
     if (settings.format == ORT_FORMAT_IMAGE && !settings.image && path &&
@@ -356,6 +362,10 @@ static ort_status write_tensors(const ort_tensors *tensors, FILE *stream, const 
 ort_status ort_tensors_write(const ort_tensors *tensors, FILE *stream,
                              const ort_write_options *options, ort_error *err)
 {
+    ort_write_options own = ORT_WRITE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     ort_status status = write_tensors(tensors, stream, NULL, options, err);
     return status == ORT_OK ? ort_out_file_check(stream, "stream", err) : status;
 }
@@ -363,12 +373,16 @@ ort_status ort_tensors_write(const ort_tensors *tensors, FILE *stream,
 ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
                             const ort_write_options *options, ort_error *err)
 {
+    ort_write_options own = ORT_WRITE_OPTIONS_INIT;
     bool is_stdout = strcmp(path, "-") == 0;
-    ort_out_file file;
-    ORT_TRY(ort_out_file_open(&file, path, err));
-    ort_status status = write_tensors(tensors, file.stream, is_stdout ? NULL : path, options, err);
+    ort_out_file *file = NULL;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ORT_TRY(ort_out_file_open(path, &file, err));
+    ort_status status = write_tensors(tensors, file->stream, is_stdout ? NULL : path, options, err);
     if (status == ORT_OK)
-        return ort_out_file_commit(&file, false, err);
-    ort_out_file_abort(&file);
+        return ort_out_file_commit(file, false, err);
+    ort_out_file_abort(file);
     return ort_error_wrap(err, status, "%s", is_stdout ? "stdout" : path);
 }

@@ -90,7 +90,7 @@ static float sample(const wave *w, const unsigned char *p)
     return single;
 }
 
-ort_status ort_wav_read(const unsigned char *bytes, size_t count, ort_read_options *options,
+ort_status ort_wav_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err)
 {
     wave w = {0};
@@ -102,7 +102,7 @@ ort_status ort_wav_read(const unsigned char *bytes, size_t count, ort_read_optio
     float *out = value->tensor.data;
     for (size_t i = 0; i < frames * w.channels; i++)
         out[i] = sample(&w, w.data + i * width);
-    options->sample_rate = w.rate <= INT32_MAX ? (int)w.rate : 0;
+    tensors->sample_rate = w.rate <= INT32_MAX ? (int)w.rate : 0;
     return ort_tensors_add_take(tensors, "", value, err);
 }
 

@@ -127,7 +127,7 @@ ort_status ort_peak_measure(const ort_kernels *kernels, ort_pool *pool, ort_peak
 {
     size_t tasks = pool ? (size_t)ort_pool_threads(pool) : 1;
     probe p = {.k = kernels};
-    *peak = (ort_peak){.threads = (int)tasks};
+    *peak = (ort_peak){.size = sizeof *peak, .threads = (int)tasks};
     size_t most = choose_levels(tasks, peak);
     p.work = calloc(tasks, sizeof *p.work);
     p.sink = calloc(tasks, sizeof *p.sink);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "profile/cycles.h"
 #include "profile/profile.h"
 

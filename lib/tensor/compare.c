@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hashmap.h"
+#include "base/options.h"
 #include "tensor/tensor.h"
 #include "tensor/text.h"
 
@@ -237,7 +238,7 @@ static ort_status compare_sequences(const ort_value *a, const ort_value *b,
     int64_t mismatches = 0;
     for (size_t i = 0; i < a->count; i++) {
         ort_difference one;
-        ORT_TRY(ort_value_compare(a->items[i], b->items[i], options, &one, err));
+        ORT_TRY(ort_value_compare_(a->items[i], b->items[i], options, &one, err));
         mismatches += one.mismatches;
         bool first_failure = !one.equal && total.equal;
         if (first_failure || (one.equal == total.equal && one.max_abs > total.max_abs)) {
@@ -306,21 +307,17 @@ static ort_status compare_maps(const ort_value *a, const ort_value *b,
     ort_value *ordered = NULL;
     ort_status status = order_values(a, b, &ordered, difference, err);
     if (status == ORT_OK && difference->equal)
-        status = ort_value_compare(ordered, b->items[1], options, difference, err);
+        status = ort_value_compare_(ordered, b->items[1], options, difference, err);
     ort_value_free(ordered);
     return status;
 }
 
-ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
-                             const ort_compare_options *options, ort_difference *difference,
-                             ort_error *err)
+ort_status ort_value_compare_(const ort_value *actual, const ort_value *expected,
+                              const ort_compare_options *options, ort_difference *difference,
+                              ort_error *err)
 {
-    static const ort_compare_options exact = {0, 0};
     static const char *const kinds[] = {"absent", "a tensor", "a sequence", "a map"};
-    if (!options)
-        options = &exact;
-    memset(difference, 0, sizeof *difference);
-    difference->equal = true;
+    *difference = (ort_difference){.equal = true};
     ort_value_kind a = ort_value_get_kind(actual), b = ort_value_get_kind(expected);
     if (a != b) {
         say(difference, "is %s, expected %s", kinds[a], kinds[b]);
@@ -335,4 +332,18 @@ ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
     }
     say(difference, "both are absent");
     return ORT_OK;
+}
+
+ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
+                             const ort_compare_options *options, ort_difference *difference,
+                             ort_error *err)
+{
+    ort_difference found;
+    ort_compare_options own = ORT_COMPARE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ORT_TRY(ORT_RESULT_CHECK(difference, err));
+    ORT_TRY(ort_value_compare_(actual, expected, options, &found, err));
+    return ORT_RESULT_GIVE(difference, &found, err);
 }

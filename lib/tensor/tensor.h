@@ -130,7 +130,10 @@ ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error
 /* Takes both references; both are one-dimensional tensors of equal length. */
 ort_status ort_value_new_map_take(ort_value *keys, ort_value *values, ort_value **value,
                                   ort_error *err);
-ort_value *ort_value_retain(ort_value *value);
-/* ort_value_free of ort.h drops one reference. */
+/* ort_value_retain and ort_value_free of ort.h count references. */
+/* ort_value_compare with options that are known, and a result that is ours. */
+ort_status ort_value_compare_(const ort_value *actual, const ort_value *expected,
+                              const ort_compare_options *options, ort_difference *difference,
+                              ort_error *err);
 
 #endif

@@ -70,7 +70,7 @@ static double tolerance_of(const ort_value *a, const ort_value *b, const ort_agr
 ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_agreement *how,
                              ort_difference *difference, ort_error *err)
 {
-    ort_compare_options options = {0};
+    ort_compare_options options = ORT_COMPARE_OPTIONS_INIT;
     ort_value *wide_a = NULL, *wide_b = NULL;
     ort_status status = ORT_OK;
     bool both = ort_agree_is_float(a) && ort_agree_is_float(b);
@@ -88,8 +88,8 @@ ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_a
     if (mixed && !status)
         status = widen(b, &wide_b, err);
     if (!status)
-        status = ort_value_compare(mixed ? wide_b : b, mixed ? wide_a : a, &options, difference,
-                                   err);
+        status = ort_value_compare_(mixed ? wide_b : b, mixed ? wide_a : a, &options, difference,
+                                    err);
     ort_value_free(wide_a);
     ort_value_free(wide_b);
     return status;

@@ -2,7 +2,7 @@
  * the first that differs names the pass. */
 #include "verify/bisect.h"
 
-#include "base/error.h"
+#include "base/options.h"
 
 typedef struct bisection {
     ort_env *env;
@@ -15,7 +15,7 @@ typedef struct bisection {
 static ort_status differs_after(const bisection *b, int count, bool *differs, ort_error *err)
 {
     ort_model *copy = NULL;
-    ort_verification result = {0};
+    ort_verification result = ORT_VERIFICATION_INIT;
     ort_pass_options passes = b->passes;
     passes.limit = count;
     ORT_TRY(ort_model_clone(b->original, &copy, err));
@@ -52,12 +52,16 @@ ort_status ort_bisect_passes(ort_env *env, const ort_model *original,
 }
 
 ort_status ort_model_bisect(ort_env *env, const ort_model *original,
-                            const ort_optimize_options *optimize,
+                            const ort_optimize_options *options,
                             const ort_verify_options *verify, const char **pass, ort_error *err)
 {
-    ort_pass_options passes = ort_rewrite_options(original, optimize, env->registry, NULL);
+    ort_optimize_options own = ORT_OPTIMIZE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ort_pass_options passes = ort_rewrite_options(original, options, env->registry, NULL);
     const ort_pass *found = NULL;
-    ORT_TRY(ort_bisect_passes(env, original, &passes, optimize->keep_functions, verify, &found,
+    ORT_TRY(ort_bisect_passes(env, original, &passes, options->keep_functions, verify, &found,
                               err));
     *pass = found ? found->name : "";
     return ORT_OK;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "exec/session.h"
 #include "graph/hash.h"
 #include "verify/agree.h"
@@ -34,6 +34,7 @@ typedef struct pairing { /* a computed value of the first graph, in its order */
 typedef struct comparison {
     const ort_session *a, *b;
     const ort_locate_options *options;
+    const ort_run_options *run;
     ort_first_difference *result;
     ORT_VEC(pairing) pairs;
     ort_hashmap by_name_a, by_name_b; /* to the index of a pair; by_name_b chains through next */
@@ -303,14 +304,14 @@ static void compare_value(void *arg, const char *name, const ort_value *value)
 static ort_status run_one(comparison *c, const ort_session *session, ort_value *const *inputs,
                           ort_value_fn *on_value, ort_error *err)
 {
-    ort_run_options run = c->options->run ? *c->options->run : (ort_run_options){0};
+    ort_run_options run = *c->run;
     ort_value **outputs = calloc((size_t)session->output_count + 1, sizeof *outputs);
     if (!outputs)
         return ort_error_memory(err, sizeof *outputs);
     run.on_value = on_value;
     run.callback_arg = c;
     c->err = err;
-    ort_status status = ort_session_run(session, inputs, outputs, &run, err);
+    ort_status status = ort_session_run_all(session, inputs, outputs, &run, err);
     for (int i = 0; i < session->output_count; i++) {
         if (!status && outputs[i]) /* constants come from no step */
             on_value(c, session->outputs[i].name, outputs[i]);
@@ -360,24 +361,29 @@ static ort_status compare_runs(comparison *c, ort_value *const *inputs, ort_erro
     return status;
 }
 
-void ort_locate_options_init(ort_locate_options *options)
-{
-    *options = (ort_locate_options){.rtol = 1e-4};
-}
-
 ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
-                                ort_value *const *inputs, const ort_locate_options *options,
-                                ort_first_difference *result, ort_error *err)
+                                ort_value *const *inputs, size_t input_count,
+                                const ort_locate_options *options, ort_first_difference *result,
+                                ort_error *err)
 {
-    ort_locate_options defaults;
-    ort_locate_options_init(&defaults);
+    ort_run_options own_run = ORT_RUN_OPTIONS_INIT;
+    ort_first_difference found = ORT_FIRST_DIFFERENCE_INIT;
+    ort_locate_options own = ORT_LOCATE_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    const ort_run_options *run = ORT_OPTIONS_KNOWN(options->run, &own_run, err);
+    if (!run)
+        return ORT_ERROR_USAGE;
+    ORT_TRY(ORT_RESULT_CHECK(result, err));
+    ORT_TRY(ort_exec_check_count(a->input_count, "inputs", input_count, err));
     comparison c = {.a = a,
                     .b = b,
-                    .options = options ? options : &defaults,
-                    .result = result,
+                    .options = options,
+                    .run = run,
+                    .result = &found,
                     .first = UINT32_MAX,
                     .first_form = UINT32_MAX};
-    memset(result, 0, sizeof *result);
     ort_status status = pair_values(&c, err);
     if (!status)
         status = compare_runs(&c, inputs, err);
@@ -387,10 +393,10 @@ ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
     }
     for (size_t i = 0; i < c.pairs.count; i++)
         ort_value_free(c.pairs.data[i].value);
-    result->alone = (int)c.pairs.count - result->compared;
+    found.alone = (int)c.pairs.count - found.compared;
     ort_vec_release(&c.pairs);
     ort_vec_release(&c.next);
     ort_hashmap_release(&c.by_name_a);
     ort_hashmap_release(&c.by_name_b);
-    return status;
+    return status ? status : ORT_RESULT_GIVE(result, &found, err);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "exec/made_up.h"
 #include "verify/agree.h"
 
@@ -166,12 +166,14 @@ static ort_status compare_output(const double_run *r, int index, ort_error *err)
 
 static ort_status run(double_run *r, int trial, ort_error *err)
 {
-    ort_run_options options = {.timeout_s = r->options->timeout_s, .seed = r->options->seed};
+    ort_run_options options = ORT_RUN_OPTIONS_INIT;
     ort_error why = {0};
+    options.timeout_s = r->options->timeout_s;
+    options.seed = r->options->seed;
     ORT_TRY(make_inputs(r, trial, err));
     for (int s = 0; s < 2; s++)
-        ORT_TRY(ort_session_run(r->a, r->sets[s], r->out[s], &options, err));
-    if (ort_session_run(r->b, r->joined, r->out_joined, &options, &why)) {
+        ORT_TRY(ort_session_run_all(r->a, r->sets[s], r->out[s], &options, err));
+    if (ort_session_run_all(r->b, r->joined, r->out_joined, &options, &why)) {
         snprintf(r->text, 600, "at twice the size the model doesn't run: %.500s", why.message);
         return ORT_OK;
     }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/options.h"
 #include "exec/made_up.h"
 #include "graph/graph.h"
 #include "verify/agree.h"
@@ -32,11 +32,6 @@ typedef struct pair {
     bool on_codes;    /* b computes on codes what a computes in float */
     int planned;
 } pair;
-
-void ort_verify_options_init(ort_verify_options *options)
-{
-    *options = (ort_verify_options){.seed = 1, .tolerance = 1e-4, .code_tolerance = 0.03};
-}
 
 static void say(pair *p, ort_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -124,17 +119,25 @@ static void free_values(ort_value **values, int count)
     }
 }
 
+static ort_run_options run_options(const pair *p, uint64_t seed)
+{
+    ort_run_options options = ORT_RUN_OPTIONS_INIT;
+    options.timeout_s = p->options->timeout_s;
+    options.seed = seed;
+    return options;
+}
+
 /* Does the original give other results with another seed? Its outputs are in outputs_a. */
 static bool draws_random(pair *p)
 {
-    ort_run_options options = {.timeout_s = p->options->timeout_s, .seed = p->options->seed + 1};
+    ort_run_options options = run_options(p, p->options->seed + 1);
     ort_value **again = calloc((size_t)p->a->output_count + 1, sizeof *again);
     bool differs = false;
-    if (again && ort_session_run(p->a, p->inputs_a, again, &options, NULL) == ORT_OK)
+    if (again && ort_session_run_all(p->a, p->inputs_a, again, &options, NULL) == ORT_OK)
         for (int i = 0; i < p->a->output_count && !differs; i++) {
-            ort_compare_options exact = {0};
+            ort_compare_options exact = ORT_COMPARE_OPTIONS_INIT;
             ort_difference d;
-            differs = ort_value_compare(again[i], p->outputs_a[i], &exact, &d, NULL) == ORT_OK &&
+            differs = ort_value_compare_(again[i], p->outputs_a[i], &exact, &d, NULL) == ORT_OK &&
                       !d.equal;
         }
     free_values(again, p->a->output_count);
@@ -145,13 +148,13 @@ static bool draws_random(pair *p)
 /* *ran: the original took these inputs. */
 static ort_status run_pair(pair *p, bool *ran, ort_error *err)
 {
-    ort_run_options options = {.timeout_s = p->options->timeout_s, .seed = p->options->seed};
+    ort_run_options options = run_options(p, p->options->seed);
     ort_error why = {0};
     ort_status status = ORT_OK;
     *ran = false;
     if (p->options->on_run)
         p->options->on_run(p->options->arg, p->result->runs, p->planned);
-    ort_status refused = ort_session_run(p->a, p->inputs_a, p->outputs_a, &options, &why);
+    ort_status refused = ort_session_run_all(p->a, p->inputs_a, p->outputs_a, &options, &why);
     if (refused && p->options->sample_count)
         status = ort_error_set(err, refused, "the original doesn't run on a sample: %.500s",
                                why.message);
@@ -162,7 +165,7 @@ static ort_status run_pair(pair *p, bool *ran, ort_error *err)
     if (refused)
         goto done;
     *ran = true;
-    if (ort_session_run(p->b, p->inputs_b, p->outputs_b, &options, &why)) {
+    if (ort_session_run_all(p->b, p->inputs_b, p->outputs_b, &options, &why)) {
         say(p, ORT_DIFFERENT, "the original runs, the rewritten model doesn't: %.500s",
             why.message);
         goto done;
@@ -365,12 +368,15 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
                              const ort_verify_options *options, ort_verification *result,
                              ort_error *err)
 {
-    ort_verify_options defaults;
     ort_error why = {0};
-    ort_verify_options_init(&defaults);
-    pair p = {.options = options ? options : &defaults, .result = result};
+    ort_verification found = ORT_VERIFICATION_INIT;
+    ort_verify_options own = ORT_VERIFY_OPTIONS_INIT;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ORT_TRY(ORT_RESULT_CHECK(result, err));
+    pair p = {.options = options, .result = &found};
     ort_status status = ORT_OK;
-    memset(result, 0, sizeof *result);
     if (open_session(env, original, &p.a, &why)) {
         say(&p, ORT_NOT_VERIFIED, "the original can't be run here: %.500s", why.message);
     } else if (open_session(env, changed, &p.b, &why)) {
@@ -387,5 +393,5 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
     free(p.seen);
     ort_session_free(p.a);
     ort_session_free(p.b);
-    return status;
+    return status ? status : ORT_RESULT_GIVE(result, &found, err);
 }

@@ -26,11 +26,11 @@ static ort_peak machine_peak(void) /* of one core */
 {
     ort_env_options options;
     ort_env *env = NULL;
-    ort_peak peak = {0};
+    ort_peak peak = ORT_PEAK_INIT;
     ort_env_options_init(&options);
     options.threads = 1;
     if (ort_env_new(&options, &env, NULL) || ort_env_measure_peak(env, &peak, NULL))
-        peak = (ort_peak){0};
+        peak = (ort_peak)ORT_PEAK_INIT;
     ort_env_free(env);
     return peak;
 }

@@ -149,7 +149,9 @@ static bool same_outputs(const char *ours, const char *theirs, const harness_met
     ort_tensors *mine = NULL, *other = NULL;
     ort_error err = {0};
     /* Two runtimes may each be off by the tolerance. */
-    ort_compare_options options = {.rtol = 2 * meta->rtol, .atol = 2 * meta->atol};
+    ort_compare_options options = {.size = sizeof options,
+                                   .rtol = 2 * meta->rtol,
+                                   .atol = 2 * meta->atol};
     bool ok = !ort_tensors_load(ours, NULL, &mine, &err) &&
               !ort_tensors_load(theirs, NULL, &other, &err);
     if (!ok)
@@ -157,7 +159,7 @@ static bool same_outputs(const char *ours, const char *theirs, const harness_met
     for (size_t k = 0; ok && k < ort_tensors_count(mine); k++) {
         const char *name = ort_tensors_name(mine, k);
         ort_value *a = ort_tensors_value(mine, k), *b = find_array(other, name);
-        ort_difference diff = {0};
+        ort_difference diff = ORT_DIFFERENCE_INIT;
         if (b && loose)
             options.atol = 0.1 * largest(b);
         ok = b && !ort_value_compare(a, b, &options, &diff, &err) && diff.equal;
@@ -176,13 +178,13 @@ static bool as_expected(const char *folder, const char *path, const harness_meta
     harness_values expected = {0};
     ort_tensors *mine = NULL;
     ort_error err = {0};
-    ort_compare_options options = {.rtol = meta->rtol, .atol = meta->atol};
+    ort_compare_options options = {.size = sizeof options, .rtol = meta->rtol, .atol = meta->atol};
     snprintf(set, sizeof set, "%s/test_data_set_0", folder);
     bool ok = access(set, F_OK) == 0 && !harness_load_values(set, "output", &expected, &err) &&
               expected.count > 0 && !ort_tensors_load(path, NULL, &mine, &err);
     for (size_t k = 0; ok && k < expected.count; k++) {
         char name[32];
-        ort_difference diff = {0};
+        ort_difference diff = ORT_DIFFERENCE_INIT;
         snprintf(name, sizeof name, "output_%zu", k);
         ort_value *value = find_array(mine, name);
         if (value && expected.value[k])

@@ -38,7 +38,7 @@ static bool ours_bind(runtime *r, ort_value *const *inputs)
 static bool ours_run(runtime *r)
 {
     ours *o = r->self;
-    return !ort_session_run(o->session, o->inputs, o->outputs, NULL, &o->err) ||
+    return !run_whole(o->session, o->inputs, o->outputs, NULL, &o->err) ||
            runtime_fail(r, "%s", o->err.message);
 }
 

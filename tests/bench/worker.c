@@ -140,7 +140,7 @@ static bool save_outputs(worker *w, const char *path)
 {
     double ms;
     ort_tensors *tensors = NULL;
-    const ort_write_options options = {.format = ORT_FORMAT_NPZ};
+    const ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_NPZ};
     bool ok = timed_run(w, &ms) && !ort_tensors_new(&tensors, &w->err);
     for (size_t k = 0; ok && k < w->runtime.output_count; k++)
         ok = add_output(w, tensors, k);

@@ -252,7 +252,8 @@ static ort_status walk_session(walk *w, const walk_case *c, ort_error *err)
     size_t outputs = ort_session_output_count(w->session);
     w->stage = "random inputs";
     if ((status = c->steps ? make_inputs(w, err)
-                           : ort_session_random_inputs(w->session, 1, w->inputs, err)))
+                           : ort_session_random_inputs(w->session, 1, w->inputs,
+                                                       ort_session_input_count(w->session), err)))
         return status;
     w->stage = "run";
     for (int again = 0; again < 2; again++) {
@@ -260,7 +261,7 @@ static ort_status walk_session(walk *w, const walk_case *c, ort_error *err)
             ort_value_free(w->outputs[i]);
             w->outputs[i] = NULL;
         }
-        if ((status = ort_session_run(w->session, w->inputs, w->outputs, NULL, err)))
+        if ((status = run_whole(w->session, w->inputs, w->outputs, NULL, err)))
             return status;
     }
     for (size_t i = 0; i < outputs; i++)

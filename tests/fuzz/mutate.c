@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../run_whole.h"
 #include "ort.h"
 
 #define LIMIT_BYTES ((size_t)3 << 30) /* resident memory of a child */
@@ -433,9 +434,10 @@ static void run_session(ort_env *env, ort_model *model, double timeout_s, FILE *
     size_t in = ort_session_input_count(session), out = ort_session_output_count(session);
     ort_value **inputs = must(calloc(in + 1, sizeof *inputs));
     ort_value **outputs = must(calloc(out + 1, sizeof *outputs));
-    ort_run_options options = {.timeout_s = timeout_s / 2};
-    if (!wants_much(session) && !ort_session_random_inputs(session, 1, inputs, &err) &&
-        !ort_session_run(session, inputs, outputs, &options, &err))
+    ort_run_options options = {.size = sizeof options, .timeout_s = timeout_s / 2};
+    if (!wants_much(session) &&
+        !ort_session_random_inputs(session, 1, inputs, ort_session_input_count(session), &err) &&
+        !run_whole(session, inputs, outputs, &options, &err))
         for (size_t i = 0; i < out; i++)
             fprintf(sink, "%d", outputs[i] ? ort_value_rank(outputs[i]) : -1);
     for (size_t i = 0; i < in; i++)

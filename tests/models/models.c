@@ -114,7 +114,7 @@ static ort_status run_set(const subject *s, int index, const ort_session *sessio
                           ort_error *err)
 {
     ort_value *outputs[HARNESS_VALUES] = {NULL};
-    ort_status status = ort_session_run(session, s->sets[index].inputs, outputs, NULL, err);
+    ort_status status = run_whole(session, s->sets[index].inputs, outputs, NULL, err);
     if (!status)
         status = harness_check(session, outputs, &s->sets[index].expected, &s->meta, worst, err);
     for (size_t k = 0; !status && digest && k < ort_session_output_count(session); k++)
@@ -146,7 +146,7 @@ static ort_status time_runs(const subject *s, const ort_session *session, double
     while (count < MIN_RUNS || (count < MAX_RUNS && harness_now_ms() - begin < 300)) {
         ort_value *outputs[HARNESS_VALUES] = {NULL};
         double start = harness_now_ms();
-        ort_status status = ort_session_run(session, s->sets[0].inputs, outputs, NULL, err);
+        ort_status status = run_whole(session, s->sets[0].inputs, outputs, NULL, err);
         samples[count++] = harness_now_ms() - start;
         harness_free_outputs(outputs, HARNESS_VALUES);
         if (status)
@@ -168,7 +168,7 @@ static ort_status measure(subject *s, const char *folder, const settings *set, r
     if (!status && !set->parity) {
         ort_value *outputs[HARNESS_VALUES] = {NULL};
         begin = harness_now_ms();
-        status = ort_session_run(b.session, s->sets[0].inputs, outputs, NULL, err);
+        status = run_whole(b.session, s->sets[0].inputs, outputs, NULL, err);
         r->first_ms = harness_now_ms() - begin;
         harness_free_outputs(outputs, HARNESS_VALUES);
     }

@@ -23,7 +23,8 @@ static long long read_size(void)
 static ort_status describe(ort_env *env, const void *bytes, size_t count, char **report,
                            ort_findings **findings, ort_error *err)
 {
-    const ort_load_options bare = {.skeleton = true}; /* for models stripped of their weights */
+    /* for models stripped of their weights */
+    const ort_load_options bare = {.size = sizeof bare, .skeleton = true};
     ort_model *model = NULL;
     ort_status status = ort_model_load_memory(env, bytes, count, NULL, &model, err);
     if (status == ORT_ERROR_MODEL)

@@ -65,11 +65,11 @@ NET_STATIC ort_value *input_of(const fusion *f, int64_t *declared, int *rank)
 
 NET_STATIC bool same(ort_session *before, ort_session *after, ort_value *x, double tolerance)
 {
-    ort_compare_options options = {tolerance, tolerance};
-    ort_difference difference = {0};
+    ort_compare_options options = {sizeof options, tolerance, tolerance};
+    ort_difference difference = ORT_DIFFERENCE_INIT;
     ort_value *y[2] = {0}, *z[2] = {0};
-    bool ok = !ort_session_run(before, &x, y, NULL, NULL) &&
-              !ort_session_run(after, &x, z, NULL, NULL);
+    bool ok = !run_whole(before, &x, y, NULL, NULL) &&
+              !run_whole(after, &x, z, NULL, NULL);
     for (int i = 0; i < 2; i++) {
         ok = ok && (!y[i] || (!ort_value_compare(z[i], y[i], &options, &difference, NULL) &&
                               difference.equal));

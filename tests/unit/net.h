@@ -11,6 +11,7 @@
 #include "exec/session.h"
 #include "graph/graph.h"
 #include "op/op.h"
+#include "../run_whole.h"
 
 #define NET_STATIC static __attribute__((unused))
 

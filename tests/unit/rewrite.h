@@ -38,14 +38,14 @@ NET_STATIC ort_session *plain(net *n)
 /* Rewritten twice, the second time without a change, the model computes what it did. */
 NET_STATIC bool holds(net *n, bool contrib, ort_value *x, double tolerance)
 {
-    ort_compare_options options = {tolerance, tolerance};
-    ort_difference difference = {0};
+    ort_compare_options options = {sizeof options, tolerance, tolerance};
+    ort_difference difference = ORT_DIFFERENCE_INIT;
     ort_value *y[2] = {0}, *z[2] = {0};
     ort_session *before = plain(n);
     bool ok = before && rewrite(n, contrib) >= 0 && rewrite(n, contrib) == 0;
     ort_session *after = plain(n);
-    ok = ok && after && !ort_session_run(before, &x, y, NULL, NULL) &&
-         !ort_session_run(after, &x, z, NULL, NULL) &&
+    ok = ok && after && !run_whole(before, &x, y, NULL, NULL) &&
+         !run_whole(after, &x, z, NULL, NULL) &&
          !ort_value_compare(z[0], y[0], &options, &difference, NULL) && difference.equal;
     ort_value_free(x);
     for (int i = 0; i < 2; i++) {
@@ -248,13 +248,13 @@ NET_STATIC void net_free_values(ort_value **values, size_t count)
 /* Do both sessions give the same on made-up inputs? */
 NET_STATIC bool net_agree(ort_session *a, ort_session *b, double tolerance)
 {
-    ort_compare_options options = {tolerance, tolerance};
+    ort_compare_options options = {sizeof options, tolerance, tolerance};
     ort_value *x[8] = {0}, *y[8] = {0}, *z[8] = {0};
     size_t ins = ort_session_input_count(a), outs = ort_session_output_count(a);
-    bool ok = ins <= 8 && outs <= 8 && !ort_session_random_inputs(a, 7, x, NULL) &&
-              !ort_session_run(a, x, y, NULL, NULL) && !ort_session_run(b, x, z, NULL, NULL);
+    bool ok = ins <= 8 && outs <= 8 && !ort_session_random_inputs(a, 7, x, ins, NULL) &&
+              !run_whole(a, x, y, NULL, NULL) && !run_whole(b, x, z, NULL, NULL);
     for (size_t i = 0; i < outs && ok; i++) {
-        ort_difference difference = {0};
+        ort_difference difference = ORT_DIFFERENCE_INIT;
         ok = !ort_value_compare(z[i], y[i], &options, &difference, NULL) && difference.equal;
     }
     net_free_values(x, 8);

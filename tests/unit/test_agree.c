@@ -55,7 +55,7 @@ static ort_value *as_map(ort_value *keys, ort_value *values)
 static bool agree(ort_value *a, ort_value *b, double tolerance)
 {
     ort_agreement how = {.tolerance = tolerance};
-    ort_difference difference = {0};
+    ort_difference difference = ORT_DIFFERENCE_INIT;
     bool ok = a && b && !ort_agree_compare(a, b, &how, &difference, NULL) && difference.equal;
     ort_value_free(a);
     ort_value_free(b);

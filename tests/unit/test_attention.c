@@ -85,7 +85,7 @@ static double worst_difference(const form *f)
             return INFINITY;
         build(&n, f, whole);
         ort_session *session = net_session(&n, NULL, &err);
-        if (!session || ort_session_run(session, in, out[whole], NULL, &err)) {
+        if (!session || run_whole(session, in, out[whole], NULL, &err)) {
             printf("# %s\n", err.message);
             worst = INFINITY;
         }

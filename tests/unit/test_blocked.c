@@ -159,9 +159,9 @@ static bool net_on(net *n, const char *isa, int threads)
 static bool same(ort_session *a, ort_session *b, ort_value *x, double tolerance)
 {
     ort_value *y = NULL, *z = NULL;
-    ort_compare_options options = {tolerance, tolerance};
-    ort_difference difference = {0};
-    bool ok = !ort_session_run(a, &x, &y, NULL, NULL) && !ort_session_run(b, &x, &z, NULL, NULL) &&
+    ort_compare_options options = {sizeof options, tolerance, tolerance};
+    ort_difference difference = ORT_DIFFERENCE_INIT;
+    bool ok = !run_whole(a, &x, &y, NULL, NULL) && !run_whole(b, &x, &z, NULL, NULL) &&
               !ort_value_compare(y, z, &options, &difference, NULL) && difference.equal;
     ort_value_free(y);
     ort_value_free(z);
@@ -716,7 +716,7 @@ static void specials(test_state *test)
     ort_error err = {0};
     int64_t odd = 0;
     ort_session *s = blocked(&n, build_special, "Relu");
-    CHECK(s && !ort_session_run(s, &x, &y, NULL, &err));
+    CHECK(s && !run_whole(s, &x, &y, NULL, &err));
     for (int64_t i = 0; y && i < 24 * 21 * 19; i++)
         odd += !isfinite(((const float *)ort_value_data(y))[i]);
     CHECK(odd > 0 && odd < 24 * 21 * 19 / 2);

@@ -111,7 +111,7 @@ static int run_branches(int threads, ort_value *const in[2], ort_value *out[2], 
     build_branches(&n);
     ort_session *session = net_session(&n, NULL, err);
     for (int i = 0; session && i < 20; i++)
-        *status = ort_session_run(session, in, out, NULL, err);
+        *status = run_whole(session, in, out, NULL, err);
     if (session && session->program->plans[0])
         groups = session->program->plans[0]->group_count;
     ort_session_free(session);
@@ -171,7 +171,7 @@ static void in_place_is_safe(test_state *test)
     CHECK_TEXT(err.message, "");
     for (int rows = 1; rows < 5; rows++) {
         ort_value *x = net_floats(2, DIMS(rows, 3), -2, 1), *y[4] = {0};
-        CHECK(ort_session_run(session, &x, y, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, &x, y, NULL, &err) == ORT_OK);
         for (int64_t i = 0; i < ort_value_count(x); i++) {
             double v = at(x, i), a = v > 0 ? v : 0;
             CHECK(at(y[0], i) == a * a + a);
@@ -196,14 +196,14 @@ static void results_in_place(test_state *test)
     ort_session *session = net_session(&n, NULL, &err);
     ort_value *x = net_floats(2, DIMS(1, 4), 1, 1), *y = net_floats(2, DIMS(1, 4), 0, 0);
     void *memory = ort_value_data(y);
-    CHECK(ort_session_run(session, &x, &y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, &x, &y, NULL, &err) == ORT_OK);
     CHECK(ort_value_data(y) == memory && at(y, 0) == 3);
     /* The same memory as input and output. */
     ort_value *both = x;
-    CHECK(ort_session_run(session, &x, &both, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, &x, &both, NULL, &err) == ORT_OK);
     CHECK(at(x, 0) == 3 && at(x, 3) == 6);
     ort_value *wrong = net_floats(2, DIMS(1, 5), 0, 0);
-    CHECK(ort_session_run(session, &x, &wrong, NULL, &err) == ORT_ERROR_DATA);
+    CHECK(run_whole(session, &x, &wrong, NULL, &err) == ORT_ERROR_DATA);
     CHECK(strstr(err.message, "v3") && strstr(err.message, "1x5"));
     ort_value_free(wrong);
     ort_value_free(x);
@@ -225,14 +225,14 @@ static void refusals(test_state *test)
     ort_value *a = net_floats(2, DIMS(2, 3), 0, 1), *b = net_floats(2, DIMS(4, 3), 0, 1);
     ort_value *c = net_floats(2, DIMS(2, 4), 0, 1), *d = net_floats(1, DIMS(3), 0, 1), *y = NULL;
     ort_value *i = net_scalar(ORT_DTYPE_INT64, 1);
-    CHECK(ort_session_run(session, (ort_value *[]){a, NULL}, &y, NULL, &err) == ORT_ERROR_USAGE);
+    CHECK(run_whole(session, (ort_value *[]){a, NULL}, &y, NULL, &err) == ORT_ERROR_USAGE);
     CHECK(strstr(err.message, "'b'") && strstr(err.message, "a ("));
-    CHECK(ort_session_run(session, (ort_value *[]){a, b}, &y, NULL, &err) == ORT_ERROR_DATA);
+    CHECK(run_whole(session, (ort_value *[]){a, b}, &y, NULL, &err) == ORT_ERROR_DATA);
     CHECK(strstr(err.message, "'b'") && strstr(err.message, "axis 0") && strstr(err.message, "4"));
-    CHECK(ort_session_run(session, (ort_value *[]){a, c}, &y, NULL, &err) == ORT_ERROR_DATA);
+    CHECK(run_whole(session, (ort_value *[]){a, c}, &y, NULL, &err) == ORT_ERROR_DATA);
     CHECK(strstr(err.message, "axis 1"));
-    CHECK(ort_session_run(session, (ort_value *[]){a, d}, &y, NULL, &err) == ORT_ERROR_DATA);
-    CHECK(ort_session_run(session, (ort_value *[]){i, a}, &y, NULL, &err) == ORT_ERROR_DATA);
+    CHECK(run_whole(session, (ort_value *[]){a, d}, &y, NULL, &err) == ORT_ERROR_DATA);
+    CHECK(run_whole(session, (ort_value *[]){i, a}, &y, NULL, &err) == ORT_ERROR_DATA);
     CHECK(strstr(err.message, "int64"));
     CHECK(!y);
     ort_value_free(a);
@@ -263,7 +263,7 @@ static void dynamic_shapes(test_state *test)
     CHECK_TEXT(err.message, "");
     for (int round = 0; round < 6; round++) {
         ort_value *x = net_floats(1, DIMS(6), (float)-(round % 3), 1), *y[2] = {0};
-        CHECK(ort_session_run(session, &x, y, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, &x, y, NULL, &err) == ORT_OK);
         CHECK(ort_value_count(y[0]) == 5 && at(y[1], 0) == 5);
         CHECK(at(y[0], 4) == 2 * (5 - round % 3));
         ort_value_free(x);
@@ -278,7 +278,7 @@ static bool runs_batch(ort_session *session, int64_t batch)
 {
     ort_error err = {0};
     ort_value *x = net_floats(2, DIMS(batch, 300000), 0, 0.5f), *y = NULL;
-    bool ok = !ort_session_run(session, &x, &y, NULL, &err) && !strcmp(err.message, "") &&
+    bool ok = !run_whole(session, &x, &y, NULL, &err) && !strcmp(err.message, "") &&
               ort_value_count(y) == batch * 300000 && at(y, 2) == 1.0f;
     ort_value_free(x);
     ort_value_free(y);
@@ -357,7 +357,7 @@ static void loops(test_state *test)
         int t = trips[k];
         ort_value *x = net_floats(1, DIMS(2), 1, 1), *m = net_scalar(ORT_DTYPE_INT64, t);
         ort_value *in[2] = {m, x}, *y[2] = {0};
-        CHECK(ort_session_run(session, in, y, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, in, y, NULL, &err) == ORT_OK);
         CHECK(at(y[0], 0) == (double)t * (t - 1) && at(y[0], 1) == 2.0 * t * (t - 1));
         CHECK(ort_value_dims(y[1])[0] == t);
         CHECK(t < 2 || at(y[1], 2 * (t - 1)) == 2.0 * (t - 1));
@@ -411,7 +411,7 @@ static void nested_branches(test_state *test)
             ort_value *p = net_scalar(ORT_DTYPE_BOOL, k & 1),
                       *q = net_scalar(ORT_DTYPE_BOOL, k & 2);
             ort_value *x = net_floats(1, DIMS(3), 1, 1), *in[3] = {p, q, x}, *y[2] = {0};
-            CHECK(ort_session_run(session, in, y, NULL, &err) == ORT_OK);
+            CHECK(run_whole(session, in, y, NULL, &err) == ORT_OK);
             for (int i = 0; i < 3; i++) {
                 double v = i + 1, want = !(k & 1) ? v : (k & 2) ? -2 * v * v : -2 * v;
                 CHECK(at(y[1], i) == want && at(y[0], i) == want - v);
@@ -446,7 +446,7 @@ static void sequences(test_state *test)
     CHECK_TEXT(err.message, "");
     for (int round = 0; round < 3; round++) {
         ort_value *x = net_floats(2, DIMS(2, 2), -1, 1), *y[2] = {0};
-        CHECK(ort_session_run(session, &x, y, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, &x, y, NULL, &err) == ORT_OK);
         CHECK(at(y[0], 3) == -4 && ort_value_count(y[1]) == 3);
         ort_value_free(x);
         CHECK(at(ort_value_item(y[1], 0), 0) == -1);
@@ -483,7 +483,7 @@ static void intermediate_values(test_state *test)
     ort_value *x = net_floats(2, DIMS(1, 4), 1, 1), *y[2] = {0};
     CHECK(ort_session_output_count(session) == 2);
     CHECK_TEXT(ort_session_output_name(session, 1), "v1");
-    CHECK(ort_session_run(session, &x, y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, &x, y, NULL, &err) == ORT_OK);
     CHECK(at(y[0], 0) == 3 && at(y[1], 0) == 2);
     ort_value_free(y[0]);
     ort_value_free(y[1]);
@@ -494,13 +494,13 @@ static void intermediate_values(test_state *test)
     CHECK(strstr(err.message, "v2"));
 
     int seen[3] = {0};
-    ort_run_options run = {.on_value = count_value, .callback_arg = seen};
+    ort_run_options run = {.size = sizeof run, .on_value = count_value, .callback_arg = seen};
     options.extra_outputs = NULL;
     options.keep_all = true;
     session = net_session(&n, &options, &err);
     CHECK(session);
     y[0] = NULL;
-    CHECK(ort_session_run(session, &x, y, &run, &err) == ORT_OK);
+    CHECK(run_whole(session, &x, y, &run, &err) == ORT_OK);
     CHECK(seen[0] == 1 && seen[1] == 1 && seen[2] == 4);
     ort_value_free(y[0]);
     ort_value_free(x);
@@ -520,14 +520,14 @@ static void stopping(test_state *test)
     ort_value *in[2] = {m, x}, *y[2] = {0};
     CHECK(ort_cancel_new(&cancel, &err) == ORT_OK);
     ort_cancel_set(cancel);
-    ort_run_options options = {.cancel = cancel};
-    CHECK(ort_session_run(session, in, y, &options, &err) == ORT_ERROR_CANCELLED);
-    options = (ort_run_options){.timeout_s = 0.02};
-    ort_status status = ort_session_run(session, in, y, &options, &err);
+    ort_run_options options = {.size = sizeof options, .cancel = cancel};
+    CHECK(run_whole(session, in, y, &options, &err) == ORT_ERROR_CANCELLED);
+    options = (ort_run_options){.size = sizeof(ort_run_options), .timeout_s = 0.02};
+    ort_status status = run_whole(session, in, y, &options, &err);
     CHECK(status == ORT_ERROR_TIMEOUT);
     CHECK(!y[0] && !y[1]);
     ort_value_set_double(m, 0, 2);
-    CHECK(ort_session_run(session, in, y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, in, y, NULL, &err) == ORT_OK);
     CHECK(at(y[0], 0) == 2);
     ort_value_free(y[0]);
     ort_value_free(y[1]);
@@ -554,10 +554,10 @@ static void memory_limit(test_state *test)
     ort_session *session = net_session(&n, NULL, &err);
     ort_value *small = net_floats(2, DIMS(4, 8), 0, 1), *large = net_floats(2, DIMS(4000, 8), 0, 1);
     ort_value *y = NULL;
-    CHECK(ort_session_run(session, &small, &y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, &small, &y, NULL, &err) == ORT_OK);
     ort_value_free(y);
     y = NULL;
-    CHECK(ort_session_run(session, &large, &y, NULL, &err) == ORT_ERROR_MEMORY);
+    CHECK(run_whole(session, &large, &y, NULL, &err) == ORT_ERROR_MEMORY);
     CHECK(strstr(err.message, "limit") && !y);
     ort_value_free(small);
     ort_value_free(large);
@@ -583,7 +583,7 @@ static void default_inputs(test_state *test)
     ort_value *x = net_floats(1, DIMS(2), 1, 1), *y = NULL;
     for (int round = 0; round < 4; round++) {
         ort_value *in[2] = {x, round % 2 ? x : NULL};
-        CHECK(ort_session_run(session, in, &y, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, in, &y, NULL, &err) == ORT_OK);
         CHECK(at(y, 0) == (round % 2 ? 0 : -9));
         ort_value_free(y);
         y = NULL;
@@ -606,7 +606,7 @@ static void *race(void *arg)
     for (int round = 0; round < 200 && r->ok; round++) {
         int rows = 1 + (r->rows + round) % 3;
         ort_value *x = net_floats(2, DIMS(rows, 3), (float)r->rows, 1), *y[4] = {0};
-        r->ok = ort_session_run(r->session, &x, y, NULL, NULL) == ORT_OK;
+        r->ok = run_whole(r->session, &x, y, NULL, NULL) == ORT_OK;
         for (int64_t i = 0; r->ok && i < ort_value_count(x); i++)
             r->ok = at(y[0], i) == at(x, i) * at(x, i) + at(x, i);
         ort_value_free(x);
@@ -660,7 +660,7 @@ static void arena_is_shared(test_state *test)
     options.level = 0; /* transposes in a row would become one */
     ort_session *session = net_session(&n, &options, &err);
     ort_value *x = net_floats(2, DIMS(64, 64), 0, 1);
-    CHECK(ort_plan_get(session->program, &x, &plan, &err) == ORT_OK);
+    CHECK(ort_plan_get(session->program, &x, NULL, &plan, &err) == ORT_OK);
     CHECK(plan->arena_bytes == 2 * 64 * 64 * sizeof(float) && plan->plain);
     CHECK(plan->peak_bytes == plan->arena_bytes);
     ort_plan_drop(plan);

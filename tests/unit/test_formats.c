@@ -31,7 +31,7 @@ static ort_status through(ort_value *value, const char *name, ort_format format,
 {
     FILE *file = tmpfile();
     ort_tensors *out = NULL;
-    ort_write_options write = {.format = format};
+    ort_write_options write = {.size = sizeof write, .format = format};
     *back = NULL;
     ort_status status = file ? ort_tensors_new(&out, err) : ORT_ERROR_IO;
     if (status == ORT_OK)
@@ -41,7 +41,7 @@ static ort_status through(ort_value *value, const char *name, ort_format format,
     ort_tensors_free(out);
     if (status == ORT_OK) {
         rewind(file);
-        ort_read_options read = {.format = format};
+        ort_read_options read = {.size = sizeof read, .format = format};
         status = ort_tensors_read(file, options ? options : &read, back, err);
     }
     if (file)
@@ -137,9 +137,10 @@ static void raw_and_csv(test_state *test)
 {
     int64_t dims[2] = {3, 4};
     ort_value *value = make(ORT_DTYPE_INT16, 2, dims);
-    ort_read_options raw = {.format = ORT_FORMAT_RAW, .dtype = ORT_DTYPE_INT16, .rank = 2,
+    ort_read_options raw = {.size = sizeof raw, .format = ORT_FORMAT_RAW,
+                            .dtype = ORT_DTYPE_INT16, .rank = 2,
                             .dims = (int64_t[]){-1, 4}};
-    ort_read_options csv = {.format = ORT_FORMAT_CSV, .dtype = ORT_DTYPE_INT16};
+    ort_read_options csv = {.size = sizeof csv, .format = ORT_FORMAT_CSV, .dtype = ORT_DTYPE_INT16};
     CHECK(survives(value, "", ORT_FORMAT_RAW, &raw));
     CHECK(survives(value, "", ORT_FORMAT_CSV, &csv));
     raw.dims = (int64_t[]){5, 5};
@@ -220,7 +221,8 @@ static void images_round_trip(test_state *test)
     CHECK(ort_tensors_add(one, "", value, NULL) == ORT_OK);
     for (int i = 0; i < 3; i++) {
         FILE *file = tmpfile();
-        ort_write_options write = {.format = ORT_FORMAT_IMAGE, .image = lossless[i]};
+        ort_write_options write = {.size = sizeof write, .format = ORT_FORMAT_IMAGE,
+                                   .image = lossless[i]};
         CHECK(ort_tensors_write(one, file, &write, &err) == ORT_OK);
         rewind(file);
         CHECK(ort_tensors_read(file, NULL, &back, &err) == ORT_OK);
@@ -239,9 +241,12 @@ static void wav_round_trip(test_state *test)
     CHECK(ort_value_new_tensor(ORT_DTYPE_FLOAT, 2, dims, &value, NULL) == ORT_OK);
     for (int i = 0; i < 18; i++)
         ort_value_set_double(value, i, i / 18.0 - 0.5);
-    ort_read_options read = {.format = ORT_FORMAT_WAV};
+    ort_read_options read = {.size = sizeof read, .format = ORT_FORMAT_WAV};
+    ort_tensors *back = NULL;
     CHECK(survives(value, "", ORT_FORMAT_WAV, &read));
-    CHECK(read.sample_rate == 16000);
+    CHECK(through(value, "", ORT_FORMAT_WAV, &read, &back, NULL) == ORT_OK);
+    CHECK(ort_tensors_sample_rate(back) == 16000);
+    ort_tensors_free(back);
     ort_value_free(value);
 }
 
@@ -251,7 +256,7 @@ static void check_stream(test_state *test, ort_format format)
     FILE *file = tmpfile();
     ort_tensors *out, *back;
     ort_error err = {0};
-    ort_write_options write = {.format = format};
+    ort_write_options write = {.size = sizeof write, .format = format};
     for (int64_t n = 1; n <= 4; n++) {
         ort_value *value = make(ORT_DTYPE_FLOAT, 1, &n);
         CHECK(ort_tensors_new(&out, NULL) == ORT_OK && ort_tensors_add(out, "x", value, NULL) == 0);
@@ -283,7 +288,7 @@ static void check_truncation(test_state *test, ort_format format, const char *im
     ort_value *value = make(ORT_DTYPE_UINT8, 3, dims);
     ort_tensors *out, *back;
     FILE *file = tmpfile();
-    ort_write_options write = {.format = format, .image = image};
+    ort_write_options write = {.size = sizeof write, .format = format, .image = image};
     CHECK(ort_tensors_new(&out, NULL) == ORT_OK && ort_tensors_add(out, "x", value, NULL) == 0);
     CHECK(ort_tensors_write(out, file, &write, NULL) == ORT_OK);
     long size = ftell(file);
@@ -295,7 +300,7 @@ static void check_truncation(test_state *test, ort_format format, const char *im
     size -= format == ORT_FORMAT_JSON; /* its last byte is only the line's end */
     for (long cut = 1; cut < size; cut++) {
         ort_error err = {0};
-        ort_read_options read = {.format = format};
+        ort_read_options read = {.size = sizeof read, .format = format};
         FILE *part = fmemopen(bytes, (size_t)cut, "rb");
         CHECK(part && ort_tensors_read(part, &read, &back, &err) == ORT_ERROR_DATA && !back);
         fclose(part);
@@ -367,7 +372,7 @@ static void full_disk_and_whole_files(test_state *test)
     ort_tensors *good, *bad;
     ort_error err = {0};
     char path[64];
-    ort_write_options npy = {.format = ORT_FORMAT_NPY};
+    ort_write_options npy = {.size = sizeof npy, .format = ORT_FORMAT_NPY};
     CHECK(ort_tensors_new(&good, NULL) == ORT_OK && ort_tensors_add(good, "", value, NULL) == 0);
     CHECK(ort_tensors_new(&bad, NULL) == ORT_OK && ort_tensors_add(bad, "", text, NULL) == 0);
     CHECK(ort_tensors_save(good, "/dev/full", &npy, &err) == ORT_ERROR_IO);

@@ -465,7 +465,7 @@ static bool moved(const model *m, const ort_session *session, int i, int64_t at,
     ort_value *out[2 * INPUTS_MAX + 2] = {NULL};
     double was = ort_value_get_double(m->x[i], at);
     ort_value_set_double(m->x[i], at, was + by);
-    bool ok = ort_session_run(session, m->x, out, NULL, NULL) == ORT_OK;
+    bool ok = run_whole(session, m->x, out, NULL, NULL) == ORT_OK;
     ort_value_set_double(m->x[i], at, was);
     sums[0] = ok ? ort_value_get_double(out[0], 0) : 0;
     sums[1] = ok && m->second ? ort_value_get_double(out[m->count + 1], 0) : 0;
@@ -483,7 +483,7 @@ static bool compare(const model *m, const ort_session *session, char *why, size_
 {
     ort_value *out[2 * INPUTS_MAX + 2] = {NULL};
     ort_error err = {0};
-    bool ok = ort_session_run(session, m->x, out, NULL, &err) == ORT_OK;
+    bool ok = run_whole(session, m->x, out, NULL, &err) == ORT_OK;
     snprintf(why, size, "%.300s", err.message);
     for (int order = 0; ok && order < 1 + m->second; order++)
         for (int i = 0; ok && i < m->count; i++) {
@@ -575,7 +575,7 @@ static const char *results(net *n, char *text, size_t size)
     text[0] = '\0';
     for (int i = 0; session && i < (int)ort_session_input_count(session); i++)
         in[i] = net_floats(2, DIMS(2, 2), (float)i + 1, 1);
-    if (!session || ort_session_run(session, in, out, NULL, &err))
+    if (!session || run_whole(session, in, out, NULL, &err))
         snprintf(text, size, "%.390s", err.message);
     for (int o = 0; o < 4 && out[o]; o++)
         for (int64_t i = 0; i < ort_value_count(out[o]); i++)

@@ -187,7 +187,7 @@ static ort_value *run(ort_dtype dtype, ort_dtype form, int threads, int64_t rows
         build(&n, dtype, form);
         session = net_session(&n, NULL, NULL);
         if (session)
-            (void)!ort_session_run(session, &x, &y, NULL, NULL);
+            (void)!run_whole(session, &x, &y, NULL, NULL);
         ort_session_free(session);
     }
     net_free(&n);
@@ -245,7 +245,7 @@ static ort_value *run_file(const char *path, ort_dtype form, bool no_pack)
     ort_value *x = input(form, 3), *y = NULL;
     if (!ort_env_new(NULL, &env, NULL) &&
         !ort_session_load(env, path, &options, &session, NULL))
-        (void)!ort_session_run(session, &x, &y, NULL, NULL);
+        (void)!run_whole(session, &x, &y, NULL, NULL);
     ort_session_free(session);
     ort_env_free(env);
     ort_value_free(x);

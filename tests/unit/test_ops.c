@@ -249,7 +249,7 @@ static void attributes_and_state(test_state *test)
     CHECK_TEXT(err.message, "");
     CHECK(created == 1 && alive == 1);
     ort_value *x = net_floats(2, DIMS(1, 2), 1, 1);
-    CHECK(ort_session_run(session, &x, &y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, &x, &y, NULL, &err) == ORT_OK);
     CHECK(at(y, 0) == 2 * 0.5 * 6 * 2 * 6 * 7 && at(y, 1) == 2 * at(y, 0));
     ort_value_free(x);
     ort_value_free(y);
@@ -271,9 +271,9 @@ static void open_sizes_stay_symbols(test_state *test)
     net_output(&n, "z");
     ort_session *session = net_session(&n, NULL, &err);
     CHECK_TEXT(err.message, "");
-    CHECK_TEXT(ort_session_output_type(session, 0), "float[2*n+3,m]");
+    CHECK_TEXT(ort_session_output_type(session, 0)->text, "float[2*n+3,m]");
     ort_value *in[] = {net_floats(2, DIMS(1, 2), 1, 1), net_floats(2, DIMS(3, 2), 10, 1)};
-    CHECK(ort_session_run(session, in, &y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, in, &y, NULL, &err) == ORT_OK);
     CHECK(ort_value_dims(y)[0] == 5 && at(y, 0) == 12 && at(y, 2) == 120 && at(y, 9) == 24);
     ort_value_free(in[0]);
     ort_value_free(in[1]);
@@ -296,11 +296,11 @@ static void shapes_from_the_run(test_state *test)
     net_output(&n, "d");
     ort_session *session = net_session(&n, NULL, &err);
     CHECK_TEXT(err.message, "");
-    CHECK_TEXT(ort_session_output_type(session, 0), "float[...]");
+    CHECK_TEXT(ort_session_output_type(session, 0)->text, "float[...]");
     for (int64_t size = 0; size < 9; size += 4) {
         ort_value *x = net_floats(1, DIMS(size), 1, 1);
         if (size) {
-            CHECK(ort_session_run(session, &x, out, NULL, &err) == ORT_OK);
+            CHECK(run_whole(session, &x, out, NULL, &err) == ORT_OK);
             CHECK(ort_value_count(out[0]) == size / 2 && ort_value_count(out[1]) == size / 4);
             CHECK(at(out[0], 0) == 1 && at(out[1], 0) == -(double)(size / 2 + 2));
         }
@@ -333,7 +333,7 @@ static void folded_while_loading(test_state *test)
     CHECK(created > 0);
     int before = runs;
     CHECK(before > 0);
-    CHECK(ort_session_run(session, NULL, out, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, NULL, out, NULL, &err) == ORT_OK);
     CHECK(runs == before);
     CHECK(at(out[0], 1) == 24 && at(out[1], 1) == 4);
     ort_value_free(out[0]);
@@ -365,7 +365,7 @@ static void in_a_body(test_state *test)
     CHECK_TEXT(err.message, "");
     for (int cond = 0; cond < 2; cond++) {
         ort_value *in[] = {net_scalar(ORT_DTYPE_BOOL, cond), net_floats(1, DIMS(4), 3, 1)};
-        CHECK(ort_session_run(session, in, &y, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, in, &y, NULL, &err) == ORT_OK);
         CHECK(ort_value_count(y) == (cond ? 4 : 2) && at(y, 0) == (cond ? 6 : 3));
         ort_value_free(in[0]);
         ort_value_free(in[1]);
@@ -391,7 +391,7 @@ static void strings_belong_to_the_result(test_state *test)
     CHECK_TEXT(err.message, "");
     CHECK(ort_value_new_tensor(ORT_DTYPE_STRING, 1, DIMS(2), &x, &err) == ORT_OK);
     CHECK(ort_value_set_string(x, 1, "ab", 2, &err) == ORT_OK);
-    CHECK(ort_session_run(session, &x, &y, NULL, &err) == ORT_OK);
+    CHECK(run_whole(session, &x, &y, NULL, &err) == ORT_OK);
     ort_session_free(session);
     ort_value_free(x);
     CHECK(!memcmp(ort_value_string(y, 1, &length), "abababab", 8) && length == 8);
@@ -412,7 +412,7 @@ static void *race(void *arg)
     r->ok = true;
     for (int i = 1; i <= 50; i++) {
         ort_value *x = net_floats(1, DIMS(1000), (float)i, 1), *y = NULL;
-        r->ok = r->ok && ort_session_run(r->session, &x, &y, NULL, NULL) == ORT_OK &&
+        r->ok = r->ok && run_whole(r->session, &x, &y, NULL, NULL) == ORT_OK &&
                 at(y, 999) == 24.0 * (i + 999);
         ort_value_free(x);
         ort_value_free(y);
@@ -459,7 +459,7 @@ static void run_says(test_state *test, int how, ort_status status, const char *t
     ort_session *session = net_session(&n, NULL, &err);
     CHECK_TEXT(err.message, "");
     ort_value *x = net_floats(1, DIMS(4), 3, 1);
-    CHECK(ort_session_run(session, &x, &y, NULL, &err) == status);
+    CHECK(run_whole(session, &x, &y, NULL, &err) == status);
     CHECK_TEXT(err.message, text);
     ort_value_free(x);
     ort_session_free(session);

@@ -94,12 +94,13 @@ static ort_status run_file(bench *b, bool no_pack, ort_value **y, ort_error *err
 {
     ort_session *session = NULL;
     ort_session_options options;
-    ort_run_options how = {.timeout_s = 0.25}; /* damage may ask for any number of iterations */
+    /* damage may ask for any number of iterations */
+    ort_run_options how = {.size = sizeof how, .timeout_s = 0.25};
     ort_session_options_init(&options);
     options.no_pack = no_pack;
     *y = NULL;
     ORT_TRY(ort_session_load(b->env, b->model, &options, &session, err));
-    ort_status status = ort_session_run(session, &b->x, y, &how, err);
+    ort_status status = run_whole(session, &b->x, y, &how, err);
     ort_session_free(session);
     return status;
 }

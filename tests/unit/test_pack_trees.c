@@ -126,7 +126,7 @@ static ort_status run_file(bench *b, bool no_pack, ort_value **y)
     ort_session_options_init(&options);
     options.no_pack = no_pack;
     ORT_TRY(ort_session_load(b->env, b->model, &options, &session, NULL));
-    ort_status status = ort_session_run(session, &b->x, y, NULL, NULL);
+    ort_status status = run_whole(session, &b->x, y, NULL, NULL);
     ort_session_free(session);
     return status;
 }

@@ -53,10 +53,10 @@ static bool is_right(const join_case *c, int threads)
     if (!build(&n, c, threads))
         return false;
     ort_session *session = session_of(&n, false, &err), *apart = session_of(&n, true, &err);
-    bool ok = session && apart && !ort_plan_get(session->program, &x, &plan, &err) &&
+    bool ok = session && apart && !ort_plan_get(session->program, &x, NULL, &plan, &err) &&
               (threads > 1 || parts_of(plan) == c->parts) &&
-              !ort_session_run(session, &x, &y[0], NULL, &err) &&
-              !ort_session_run(apart, &x, &y[1], NULL, &err) &&
+              !run_whole(session, &x, &y[0], NULL, &err) &&
+              !run_whole(apart, &x, &y[1], NULL, &err) &&
               ort_value_count(y[0]) == ort_value_count(y[1]) &&
               !memcmp(ort_value_data(y[0]), ort_value_data(y[1]),
                       (size_t)ort_value_count(y[0]) * sizeof(float));

@@ -20,12 +20,12 @@ static void build_add_relu(net *n)
 
 static ort_status run_rows(const ort_session *session, ort_profile *profile, int rows, int times)
 {
-    const ort_run_options options = {.profile = profile};
+    const ort_run_options options = {.size = sizeof options, .profile = profile};
     ort_value *x = net_floats(2, DIMS(rows, 4), 0, 1);
     ort_status status = ORT_OK;
     for (int i = 0; i < times && !status; i++) {
         ort_value *z = NULL;
-        status = ort_session_run(session, &x, &z, &options, NULL);
+        status = run_whole(session, &x, &z, &options, NULL);
         ort_value_free(z);
     }
     ort_value_free(x);
@@ -103,11 +103,11 @@ static void bodies_count_once(test_state *test)
     CHECK_TEXT(err.message, "");
     CHECK(ort_profile_new(session, NULL, &p, &err) == ORT_OK);
     ort_profile_start(p);
-    const ort_run_options options = {.profile = p};
+    const ort_run_options options = {.size = sizeof options, .profile = p};
     ort_value *in[2] = {net_scalar(ORT_DTYPE_BOOL, 1), net_floats(2, DIMS(64, 64), 0, 0.1f)};
     for (int i = 0; i < 5; i++) {
         ort_value *y = NULL;
-        CHECK(ort_session_run(session, in, &y, &options, &err) == ORT_OK);
+        CHECK(run_whole(session, in, &y, &options, &err) == ORT_OK);
         ort_value_free(y);
     }
     CHECK(ort_profile_summarize(p, NULL, &s, &err) == ORT_OK);
@@ -139,9 +139,9 @@ static void failed_run_has_no_profile(test_state *test)
     ort_cancel *cancel = NULL;
     CHECK(ort_cancel_new(&cancel, &err) == ORT_OK);
     ort_cancel_set(cancel);
-    const ort_run_options options = {.profile = p, .cancel = cancel};
+    const ort_run_options options = {.size = sizeof options, .profile = p, .cancel = cancel};
     ort_value *x = net_floats(2, DIMS(1, 4), 0, 1), *z = NULL;
-    CHECK(ort_session_run(session, &x, &z, &options, &err) == ORT_ERROR_CANCELLED);
+    CHECK(run_whole(session, &x, &z, &options, &err) == ORT_ERROR_CANCELLED);
     CHECK(ort_profile_report(p, NULL, &json, &err) == ORT_ERROR_RUN && !json);
     ort_value_free(x);
     ort_cancel_free(cancel);
@@ -156,7 +156,7 @@ static void events_are_capped(test_state *test)
     ort_error err = {0};
     ort_profile *p = NULL;
     ort_profile_summary s;
-    const ort_profile_options few = {.max_events = 3};
+    const ort_profile_options few = {.size = sizeof few, .max_events = 3};
     CHECK(net_init(&n, NULL));
     build_add_relu(&n);
     ort_session *session = net_session(&n, NULL, &err);
@@ -186,7 +186,8 @@ static void percentiles(test_state *test)
 
 static void roofline(test_state *test)
 {
-    const ort_peak peak = {.threads = 1,
+    const ort_peak peak = {.size = sizeof peak,
+                           .threads = 1,
                            .gflops = 100,
                            .level_count = 2,
                            .levels = {{500, 1000, 50}, {1000000, SIZE_MAX, 10}}};

@@ -59,9 +59,10 @@ typedef struct draw_source {
 } draw_source;
 
 static const draw_source sources[] = {
-    {.how = {.seed = 11}},
-    {.attribute = true, .seed = 7},
-    {.attribute = true, .seed = 7, .how = {.seed = 5, .one_stream = true, .stream_skip = 3}},
+    {.how = {.size = sizeof(ort_run_options), .seed = 11}},
+    {.attribute = true, .seed = 7, .how = ORT_RUN_OPTIONS_INIT},
+    {.attribute = true, .seed = 7,
+     .how = {.size = sizeof(ort_run_options), .seed = 5, .one_stream = true, .stream_skip = 3}},
 };
 enum { SOURCES = sizeof sources / sizeof sources[0] };
 
@@ -98,7 +99,7 @@ static ort_value *draw(const char *op_type, ort_dtype dtype, ort_value *const *i
         set_number(&n, node, "seed", dropout ? ORT_ATTR_INT : ORT_ATTR_FLOAT, source->seed);
     net_output(&n, "y");
     session = net_session(&n, NULL, NULL);
-    if (!session || ort_session_run(session, inputs, &out, &source->how, NULL))
+    if (!session || run_whole(session, inputs, &out, &source->how, NULL))
         out = NULL;
     ort_session_free(session);
     net_free(&n);
@@ -309,7 +310,7 @@ static void nodes_draw_in_turn(test_state *test)
 {
     net n;
     ort_value *like = net_floats(1, (int64_t[]){4}, 0, 0), *out[2] = {NULL}, *again[2] = {NULL};
-    const ort_run_options stream = {.seed = 1, .one_stream = true};
+    const ort_run_options stream = {.size = sizeof stream, .seed = 1, .one_stream = true};
     ort_mt19937 mt;
     CHECK(net_init(&n, NULL));
     net_input(&n, "x", ORT_DTYPE_FLOAT, 1, (int64_t[]){4});
@@ -319,11 +320,11 @@ static void nodes_draw_in_turn(test_state *test)
     net_output(&n, "v");
     ort_session *session = net_session(&n, NULL, NULL);
     CHECK(session != NULL);
-    CHECK(ort_session_run(session, &like, out, NULL, NULL) == ORT_OK);
-    CHECK(ort_session_run(session, &like, again, NULL, NULL) == ORT_OK);
+    CHECK(run_whole(session, &like, out, NULL, NULL) == ORT_OK);
+    CHECK(run_whole(session, &like, again, NULL, NULL) == ORT_OK);
     CHECK(!same_bits(out[0], out[1]));
     CHECK(same_bits(out[0], again[0]) && same_bits(out[1], again[1]));
-    CHECK(ort_session_run(session, &like, out, &stream, NULL) == ORT_OK);
+    CHECK(run_whole(session, &like, out, &stream, NULL) == ORT_OK);
     ort_mt19937_seed(&mt, 1);
     for (int i = 0; i < 8; i++)
         CHECK(ort_value_get_double(out[i / 4], i % 4) == (double)(float)ort_mt19937_uniform(&mt));

@@ -69,7 +69,7 @@ static ort_value *result_of(const twin *t, int which, const char *isa, int threa
     ort_session_options_init(&settings);
     settings.level = 0;
     ort_session *session = net_session(&n, &settings, &err);
-    if (!session || ort_session_run(session, &x, &y, NULL, &err))
+    if (!session || run_whole(session, &x, &y, NULL, &err))
         printf("# %s: %s\n", t->op_type, err.message);
     ort_session_free(session);
     ort_value_free(x);
@@ -186,7 +186,7 @@ static ort_value *transposed(const char *isa, int threads, int extra)
     set_ints(&n, node, "pads", DIMS(0, 0, extra, extra), 4);
     net_output(&n, "y");
     ort_session *session = net_session(&n, NULL, &err);
-    if (!session || ort_session_run(session, &x, &y, NULL, &err))
+    if (!session || run_whole(session, &x, &y, NULL, &err))
         printf("# %s\n", err.message);
     ort_session_free(session);
     ort_value_free(x);

@@ -283,7 +283,7 @@ static bool step(pair *p, int64_t batch, int64_t tokens, int seed, bool look)
     }
     if (!p->in[0] || ort_binding_set_input(p->binding, "x", p->in[0], &err) ||
         ort_binding_run(p->binding, NULL, &err) ||
-        ort_session_run(p->session, p->in, p->out, NULL, &err)) {
+        run_whole(p->session, p->in, p->out, NULL, &err)) {
         printf("# %s\n", err.message);
         return false;
     }
@@ -442,7 +442,7 @@ static void buffer_of_the_caller(test_state *test)
         apart[0] = x;
         apart[1] = mask;
         memset(out, 0, sizeof out);
-        CHECK(ort_session_run(session, apart, out, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, apart, out, NULL, &err) == ORT_OK);
         CHECK(same(ort_binding_output(binding, 0), out[0]));
         for (int i = 0; i < 2; i++) {
             for (int64_t e = 0; e < HEADS * ROOM * SIZE; e++)
@@ -502,7 +502,7 @@ static void overridden_default(test_state *test)
         CHECK(ort_binding_run(binding, NULL, &err) == ORT_OK);
         CHECK(ort_binding_state_grows(binding, "a") == (i < 2));
         memset(out, 0, sizeof out);
-        CHECK(ort_session_run(session, in, out, NULL, &err) == ORT_OK);
+        CHECK(run_whole(session, in, out, NULL, &err) == ORT_OK);
         for (size_t o = 0; o < 3; o++)
             CHECK(same(ort_binding_output(binding, o), out[o]));
         for (int k = 0; k < 2; k++) {

@@ -192,8 +192,9 @@ static void comparison(test_state *test)
     float x[4] = {1, NAN, INFINITY, 2}, y[4] = {1, NAN, INFINITY, 2.1f};
     int64_t four = 4;
     ort_value *a, *b;
-    ort_difference d;
-    ort_compare_options loose = {.rtol = 0.1, .atol = 0}, tight = {.rtol = 1e-3, .atol = 0};
+    ort_difference d = ORT_DIFFERENCE_INIT;
+    ort_compare_options loose = {.size = sizeof loose, .rtol = 0.1, .atol = 0},
+                        tight = {.size = sizeof tight, .rtol = 1e-3, .atol = 0};
     CHECK(ort_value_new_borrowed(ORT_DTYPE_FLOAT, 1, &four, x, sizeof x, &a, NULL) == ORT_OK);
     CHECK(ort_value_new_borrowed(ORT_DTYPE_FLOAT, 1, &four, y, sizeof y, &b, NULL) == ORT_OK);
     CHECK(ort_value_compare(a, b, &loose, &d, NULL) == ORT_OK && d.equal);
@@ -216,7 +217,7 @@ static void map_comparison_ignores_order(test_state *test)
     int64_t two = 2, forward[2] = {7, 9}, backward[2] = {9, 7};
     float x[2] = {1, 2}, y[2] = {2, 1};
     ort_value *k1, *k2, *v1, *v2, *a, *b;
-    ort_difference d;
+    ort_difference d = ORT_DIFFERENCE_INIT;
     CHECK(ort_value_new_borrowed(ORT_DTYPE_INT64, 1, &two, forward, 16, &k1, NULL) == ORT_OK);
     CHECK(ort_value_new_borrowed(ORT_DTYPE_INT64, 1, &two, backward, 16, &k2, NULL) == ORT_OK);
     CHECK(ort_value_new_borrowed(ORT_DTYPE_FLOAT, 1, &two, x, 8, &v1, NULL) == ORT_OK);

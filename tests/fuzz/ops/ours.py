@@ -30,7 +30,7 @@ class _Error(c.Structure):
 
 
 class _EnvOptions(c.Structure):
-    _fields_ = [("threads", INT), ("pin", c.c_bool), ("spin_us", INT), ("isa", c.c_char_p),
+    _fields_ = [("size", c.c_size_t), ("threads", INT), ("pin", c.c_bool), ("spin_us", INT), ("isa", c.c_char_p),
                 ("keep_denormals", c.c_bool), ("math_strict", c.c_bool),
                 ("max_memory_bytes", c.c_size_t), ("log", PTR), ("log_arg", PTR),
                 ("log_level", INT)]
@@ -46,14 +46,15 @@ _SIGNATURES = {
     "ort_session_free": (None, [PTR]),
     "ort_session_input_count": (c.c_size_t, [PTR]),
     "ort_session_output_count": (c.c_size_t, [PTR]),
-    "ort_env_options_init": (None, [c.POINTER(_EnvOptions)]), "ort_env_isa": (c.c_char_p, [PTR]),
+    "ort_env_isa": (c.c_char_p, [PTR]),
     "ort_env_new": (INT, [PTR] * 3),
     "ort_value_new_tensor": (INT, [INT, INT, c.POINTER(I64), PTR, PTR]),
     "ort_value_new_sequence": (INT, [PTR] * 2), "ort_value_append": (INT, [PTR] * 3),
     "ort_value_new_map": (INT, [PTR] * 4),
     "ort_value_set_string": (INT, [PTR, I64, c.c_char_p, c.c_size_t, PTR]),
     "ort_model_load_memory": (INT, [PTR, c.c_char_p, c.c_size_t, PTR, PTR, PTR]),
-    "ort_session_new": (INT, [PTR] * 5), "ort_session_run": (INT, [PTR] * 5),
+    "ort_session_new": (INT, [PTR] * 5),
+    "ort_session_run": (INT, [PTR] * 3 + [c.c_size_t] + [PTR] * 2 + [c.c_size_t] + [PTR] * 2),
 }
 
 
@@ -75,8 +76,7 @@ class Runtime:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self.lib, name)
             function.restype, function.argtypes = result, arguments
-        options = _EnvOptions()
-        self.lib.ort_env_options_init(c.byref(options))
+        options = _EnvOptions(size=c.sizeof(_EnvOptions), spin_us=-1, log_level=1)
         options.threads, options.keep_denormals = threads, True
         isa = os.environ.get("ORT_ISA")
         options.isa = isa.encode() if isa else None
@@ -167,7 +167,8 @@ class Runtime:
             given = [self._value(v) for v in inputs]
             outputs = (PTR * max(lib.ort_session_output_count(session), 1))()
             feeds = (PTR * max(len(given), 1))(*given)
-            self._call("ort_session_run", session, feeds, outputs, None)
+            self._call("ort_session_run", session, None, feeds, len(given), None, outputs,
+                       lib.ort_session_output_count(session), None)
             return [self._take(v) for v in outputs]
         finally:
             for value in [*given, *(outputs or [])]:
