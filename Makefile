@@ -17,6 +17,7 @@
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
+#   make check-models  --check beside onnx.checker and onnxruntime, on 30,000 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local LIBDIR= MANDIR=   make uninstall   make dist   make deb
 #
@@ -245,6 +246,14 @@ OUT ?= build/coverage.md
 coverage-table: build/bin/ort-inspect
 	@build/bin/ort-inspect --supports --markdown -o $(OUT)
 	$(if $(filter -,$(OUT)),,@sed -n 's/.*\. \([0-9]* operators,.*\)/$(subst /,\/,$(OUT)): \1/p' $(OUT))
+
+# --check beside onnx.checker and onnxruntime's load: CHECK_MODELS="--count N --kinds GLOB --list NAME"
+.PHONY: check-models check-models-sample
+check-models: all $(OBJ)/tests/models/verdicts
+	@build/venv/bin/python tests/tools/check_models.py --tool build/bin/ort-inspect $(CHECK_MODELS) \
+	  $(OBJ)/tests/models/verdicts $(MODELS)
+check-models-sample: $(OBJ)/tests/models/verdicts
+	@build/venv/bin/python tests/tools/check_models.py --sample --count 8 $< $(MODELS)
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)

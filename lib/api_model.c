@@ -6,7 +6,7 @@
 #include "graph/override.h"
 #include "io/pack.h"
 #include "io/source.h"
-#include "op/check.h"
+#include "op/check/check.h"
 
 static ort_status import(ort_env *env, ort_source *source, ort_model **model, ort_error *err)
 {
@@ -48,9 +48,13 @@ ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_
     ort_model *copy = NULL;
     *findings = NULL;
     ORT_TRY(ort_findings_new(findings, err));
-    ort_status status = ort_model_clone(model, &copy, err);
+    ort_status status = ort_check_message(model, *findings, err);
+    if (status == ORT_OK)
+        status = ort_model_clone(model, &copy, err);
     if (status == ORT_OK)
         status = ort_graph_check(copy, model->registry, *findings, err);
+    if (status == ORT_OK && ort_findings_errors(*findings) == 0)
+        status = ort_check_prepare(copy->graph, *findings, err);
     ort_model_free(copy);
     if (status != ORT_OK) {
         ort_findings_free(*findings);

@@ -145,7 +145,7 @@ static void arg_task(void *arg, size_t task, int thread)
 
 static ort_status arg_infer(ort_infer *x, ort_error *err)
 {
-    bool keep = ort_node_int(x->node, "keepdims", 1) != 0;
+    bool keep = ort_node_int(x->node, "keepdims", 1) == 1;
     ort_dim dims[ORT_MAX_RANK];
     int axis = 0, rank = 0;
     if (!ort_infer_in_ranked(x, 0)) {

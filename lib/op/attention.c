@@ -58,6 +58,8 @@ static ort_status attention_infer(ort_infer *x, ort_error *err)
     ort_dtype v_dtype = v ? v->type.dtype : ORT_DTYPE_UNDEFINED;
     for (int i = IN_Q; i <= IN_V; i++)
         ORT_TRY(need_34(x, i, err));
+    for (int i = IN_PAST_K; i <= IN_PAST_K + 1; i++)
+        ORT_TRY(ort_infer_need_rank(x, i, 4, err));
     if (!ort_infer_in_ranked(x, IN_Q) || !ort_infer_in_ranked(x, IN_K) ||
         !ort_infer_in_ranked(x, IN_V)) {
         for (int i = 0; i < 4; i++)
@@ -65,6 +67,10 @@ static ort_status attention_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     }
     const ort_type *tq = &q->type, *tk = &x->in[IN_K]->type, *tv = &v->type;
+    if (tq->rank == 3 && (q_heads <= 0 || kv_heads <= 0))
+        return ort_infer_fail(x, err,
+                              "inputs of 3 dims need the attributes q_num_heads and "
+                              "kv_num_heads");
     ort_dim B = tq->dim[0], Sq = tq->dim[tq->rank - 2], T = tk->dim[tk->rank - 2];
     ort_dim Hq = head_count(tq, q_heads), Hk = head_count(tk, kv_heads);
     ort_dim D = head_dim(x, tk, kv_heads), E = head_dim(x, tv, kv_heads);

@@ -104,6 +104,9 @@ static ort_status fill_infer(ort_infer *x, ort_error *err)
     if (value && ort_tensor_count(value) != 1)
         return ort_infer_fail(x, err, "value has %lld elements; one is needed",
                               (long long)ort_tensor_count(value));
+    if (value && value->shape.rank > 1)
+        return ort_infer_fail(x, err, "value has %d dims, needs the shape [1]",
+                              value->shape.rank);
     ort_infer_set_dtype(x, 0, dtype);
     if (rank < 0)
         return ORT_OK;

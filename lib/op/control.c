@@ -197,6 +197,9 @@ ort_status ort_loop_infer_scan_output(ort_infer *x, int output, const ort_fact *
                                       int64_t axis, ort_dim trips, ort_error *err)
 {
     ort_type type = element->type;
+    if (type.kind != ORT_TYPE_TENSOR && type.kind != ORT_TYPE_UNKNOWN)
+        return ort_infer_fail(x, err, "output %d collects what its body gives, which is no tensor",
+                              output);
     if (type.kind != ORT_TYPE_TENSOR)
         return ORT_OK;
     if (type.rank >= 0) {
@@ -218,6 +221,24 @@ static ort_type loop_result(const ort_fact *initial, const ort_type *joined, con
     bool filled = joined->kind == ORT_TYPE_UNKNOWN && initial &&
                   initial->type.kind == ORT_TYPE_OPTIONAL;
     return filled ? *made : *joined;
+}
+
+/* The condition is a tensor; a tensor stays one, and a sequence a sequence. */
+static ort_status check_kinds(const ort_infer *x, const ort_fact *out, int carried,
+                              ort_error *err)
+{
+    if (out[0].type.kind == ORT_TYPE_SEQUENCE || out[0].type.kind == ORT_TYPE_MAP)
+        return ort_infer_fail(x, err, "the first output of its body, the condition, is no tensor");
+    for (int i = 0; i < carried; i++) {
+        const ort_fact *in = ort_infer_in(x, 2 + i);
+        ort_type_kind enters = in ? in->type.kind : ORT_TYPE_UNKNOWN;
+        ort_type_kind returns = out[1 + i].type.kind;
+        if ((enters == ORT_TYPE_TENSOR && returns == ORT_TYPE_SEQUENCE) ||
+            (enters == ORT_TYPE_SEQUENCE && returns == ORT_TYPE_TENSOR))
+            return ort_infer_fail(x, err, "carried value %d is a tensor before its body and a "
+                                  "sequence behind it, or the other way round", i);
+    }
+    return ORT_OK;
 }
 
 static ort_status loop_infer(ort_infer *x, ort_error *err)
@@ -244,6 +265,7 @@ static ort_status loop_infer(ort_infer *x, ort_error *err)
             in[2 + i].type = x->in[2 + i]->type;
     }
     ORT_TRY(ort_loop_infer_carried(x, &form, in, out, err));
+    ORT_TRY(check_kinds(x, out, carried, err));
     ort_dim trips = loop_trips(x, &out[0]);
     for (int i = 0; i < x->out_count; i++) {
         if (i < carried)

@@ -75,7 +75,8 @@ static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, in
             if (value->declared != NULL)
                 ort_type_merge(&value->fact.type, value->declared);
         }
-        driver inner = {body, d->registry, d->findings};
+        /* Without `err` it is a body that never runs: nobody asks what contradicts in it. */
+        driver inner = {body, d->registry, err ? d->findings : NULL};
         ORT_TRY(infer_graph(body, &inner, err));
     }
     for (int i = 0; i < output_count && i < (int)body->outputs.count; i++) {
@@ -223,7 +224,7 @@ static void evaluate(ort_graph *graph, const ort_node *node, const ort_fact *con
 }
 
 static ort_status contradiction(const ort_graph *graph, const ort_node *node,
-                                const ort_graph_value *value, const ort_type *inferred, driver *d,
+                                const ort_graph_value *value, const ort_type *inferred,
                                 ort_error *err)
 {
     char label[200], a[300], b[300];
@@ -233,12 +234,6 @@ static ort_status contradiction(const ort_graph *graph, const ort_node *node,
     bool wrong_dtype = inferred->kind == ORT_TYPE_TENSOR &&
                        value->declared->kind == ORT_TYPE_TENSOR &&
                        inferred->dtype != value->declared->dtype;
-    if (d->findings != NULL) {
-        ort_findings_add(d->findings, wrong_dtype ? ORT_FINDING_ERROR : ORT_FINDING_WARNING,
-                         "%s: output '%s' is declared %s but computes to %s", label, value->name, a,
-                         b);
-        return ORT_OK;
-    }
     if (wrong_dtype)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "%s: output '%s' is declared %s but computes to %s", label,
@@ -261,9 +256,8 @@ static const ort_fact *without_missing_data(ort_graph *graph, const ort_fact *fa
     return bare;
 }
 
-ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err)
+static ort_status infer_node(ort_graph *graph, ort_node *node, driver *d, ort_error *err)
 {
-    driver d = {graph, graph->model->registry, NULL};
     const ort_fact *small_in[16];
     ort_fact small_out[4];
     const ort_fact **in = small_in;
@@ -284,7 +278,7 @@ ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err)
         in[i] = value != NULL ? without_missing_data(graph, &value->fact) : NULL;
     }
     status = call_infer(graph, node, in, node->input_count, out, node->output_count,
-                        graph->model->dims, &graph->model->arena, &d, err);
+                        graph->model->dims, &graph->model->arena, d, err);
     if (status != ORT_OK)
         goto done;
     if (node->output_count == 1 && worth_evaluating(node, in, node->input_count, &out[0]))
@@ -307,6 +301,12 @@ done:
     if (out != small_out)
         free(out);
     return status;
+}
+
+ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err)
+{
+    driver d = {graph, graph->model->registry, NULL};
+    return infer_node(graph, node, &d, err);
 }
 
 /* ---- a graph */
@@ -363,18 +363,30 @@ static void resolve_all(const ort_graph *graph, const ort_registry *registry)
     }
 }
 
-static ort_status report_contradictions(ort_graph *graph, const ort_node *node, driver *d,
+/* A check tells of them all when the last fact is known (check.c). */
+static ort_status report_contradictions(ort_graph *graph, const ort_node *node, const driver *d,
                                         ort_error *err)
 {
+    if (d->findings != NULL)
+        return ORT_OK;
     for (int i = 0; i < node->output_count; i++) {
         ort_graph_value *value = ort_graph_value_at(graph, node->outputs[i]);
         if (value == NULL || value->declared == NULL)
             continue;
         ort_type merged = value->fact.type;
         if (!ort_type_merge(&merged, value->declared))
-            ORT_TRY(contradiction(graph, node, value, &value->fact.type, d, err));
+            ORT_TRY(contradiction(graph, node, value, &value->fact.type, err));
     }
     return ORT_OK;
+}
+
+/* Bodies are inferred several times until their facts settle. */
+static void add_once(ort_findings *findings, const char *message)
+{
+    for (size_t i = 0; i < ort_findings_count(findings); i++)
+        if (!strcmp(ort_findings_message(findings, i), message))
+            return;
+    ort_findings_add(findings, ORT_FINDING_ERROR, "%s", message);
 }
 
 static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
@@ -383,12 +395,12 @@ static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
     ORT_EACH_NODE(graph, node)
     {
         resolve(node, graph, d->registry);
-        ort_status status = ort_node_infer(graph, node, err);
+        ort_status status = infer_node(graph, node, d, err);
         if (status == ORT_OK)
             status = report_contradictions(graph, node, d, err);
         if (status != ORT_OK && d->findings != NULL && status == ORT_ERROR_MODEL) {
             if (err != NULL)
-                ort_findings_add(d->findings, ORT_FINDING_ERROR, "%s", err->message);
+                add_once(d->findings, err->message);
             continue;
         }
         if (status == ORT_ERROR_MODEL && err == NULL)

@@ -39,7 +39,7 @@ static ort_status perm_read(const ort_infer *x, int rank, int *perm, ort_error *
 {
     size_t count = 0;
     const int64_t *given = ort_node_ints(x->node, "perm", &count);
-    bool reverses = !given || (count == 0 && rank > 0);
+    bool reverses = !ort_node_has(x->node, "perm") || (!given && rank == 0);
     if (!reverses && (int)count != rank)
         return ort_infer_fail(x, err, "perm has %zu entries, the input has rank %d", count, rank);
     for (int d = 0; d < rank; d++)

@@ -22,6 +22,17 @@ static ort_status infer_float_same(ort_infer *x, ort_error *err)
 
 /* ---- Scaler: (x - offset) * scale, per feature or for all */
 
+static ort_status scaler_infer(ort_infer *x, ort_error *err)
+{
+    size_t offsets = 0, scales = 0;
+    (void)ort_node_floats(x->node, "offset", &offsets);
+    (void)ort_node_floats(x->node, "scale", &scales);
+    if (offsets != scales)
+        return ort_infer_fail(x, err, "offset has %zu numbers and scale %zu: as many are needed",
+                              offsets, scales);
+    return infer_float_same(x, err);
+}
+
 /* A row of doubles as workspace. */
 static ort_status row_shape(ort_shaping *s, ort_error *err)
 {
@@ -323,7 +334,7 @@ static ort_status extractor_run(ort_call *call, ort_error *err)
 /* ---- rows */
 
 static const ort_op_impl scaler = {
-    .infer = infer_float_same, .shape = row_shape, .run = scaler_run,
+    .infer = scaler_infer, .shape = row_shape, .run = scaler_run,
 };
 static const ort_op_impl normalizer = {
     .infer = infer_float_same, .prepare = normalizer_prepare, .run = normalizer_run,

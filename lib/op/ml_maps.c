@@ -157,6 +157,11 @@ static ort_status encoder_infer(ort_infer *x, ort_error *err)
 {
     ORT_TRY(ort_infer_same(x, err));
     const ort_fact *in = ort_infer_in(x, 0);
+    const ort_tensor *fallback = ort_node_tensor(x->node, "default_tensor");
+    if (fallback != NULL && (fallback->shape.rank != 1 || fallback->shape.dim[0] != 1))
+        return ort_infer_fail(x, err, "default_tensor needs the shape [1]");
+    if (fallback != NULL && fallback->dtype != read_list(x->node, "values").dtype)
+        return ort_infer_fail(x, err, "default_tensor and the values differ in type");
     if (is_legacy(x->op))
         x->out[0].type.dtype = legacy_output(in != NULL ? in->type.dtype : ORT_DTYPE_UNDEFINED);
     else

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/hashmap.h"
 #include "op/ml_tree.h"
 
@@ -330,6 +331,10 @@ static ort_status read_ml3(builder *b, const char *prefix, ml3 *m, ort_error *er
                                  n[0], n[i]);
     if (n[0] == 0)
         return ort_prep_fail(p, err, "attribute nodes_treeids is missing or empty");
+    for (size_t i = 0; i < m->count; i++)
+        if (mode_of(&m->mode[i]) < 0)
+            return ort_prep_fail(p, err, "nodes_modes holds '%.*s'",
+                                 (int)ort_min_i64((int64_t)m->mode[i].length, 60), m->mode[i].ptr);
     m->leaf_tree = leaf_ints(p, prefix, "treeids", &leaf[0]);
     m->leaf_node = leaf_ints(p, prefix, "nodeids", &leaf[1]);
     b->target = leaf_ints(p, prefix, "ids", &leaf[2]);
@@ -477,7 +482,13 @@ static ort_status place_trees(builder *b, ml3 *m, ort_error *err)
             ORT_TRY(place_ml3(b, m, &t, err));
         }
     }
-    return b->roots.count ? ORT_OK : ort_prep_fail(b->p, err, "no tree has a root");
+    if (!b->roots.count)
+        return ort_prep_fail(b->p, err, "no tree has a root");
+    return b->nodes.count >= m->count
+               ? ORT_OK
+               : ort_prep_fail(b->p, err,
+                               "%zu nodes are reached from no root: they are each other's children",
+                               m->count - b->nodes.count);
 }
 
 static ort_status build_ml3(builder *b, ml3 *m, const char *prefix, ort_error *err)

@@ -102,7 +102,7 @@ static ort_status unknown_axes(ort_infer *x, ort_dtype dtype, bool keep)
 static ort_status reduce_infer(ort_infer *x, ort_error *err)
 {
     int64_t from_input[ORT_MAX_RANK], wrong = 0;
-    bool reduced[ORT_MAX_RANK], keep = ort_node_int(x->node, "keepdims", 1) != 0;
+    bool reduced[ORT_MAX_RANK], keep = ort_node_int(x->node, "keepdims", 1) == 1;
     bool noop = ort_node_int(x->node, "noop_with_empty_axes", 0) != 0;
     ort_dtype dtype = ort_infer_dtype(x, 0);
     size_t count = 0;
@@ -197,7 +197,7 @@ static ort_status reduce_prepare(ort_prep *p, ort_error *err)
         return ort_error_memory(err, sizeof *state);
     state->op = reduction_of(p->op->name);
     state->dtype = ort_prep_dtype(p, 0);
-    state->keep = ort_node_int(p->node, "keepdims", 1) != 0;
+    state->keep = ort_node_int(p->node, "keepdims", 1) == 1;
     state->noop = ort_node_int(p->node, "noop_with_empty_axes", 0) != 0;
     state->axes = ort_node_ints(p->node, "axes", &state->axes_count);
     return ORT_OK;

@@ -261,6 +261,9 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     if (by_sizes ? sizes != NULL && surely_given(x, state.scales_input)
                  : !state.scales && !is_given(x, state.scales_input))
         return ort_infer_fail(x, err, "exactly one of scales and sizes is needed");
+    int size_count = by_sizes ? ort_infer_int_count(x, state.sizes_input) : count;
+    if (size_count > 0 && size_count != count)
+        return ort_infer_fail(x, err, "sizes has %d entries, %d are needed", size_count, count);
     if (n.scales && n.scale_count != count)
         return ort_infer_fail(x, err, "scales has %lld entries, %d are needed",
                               (long long)n.scale_count, count);

@@ -49,6 +49,9 @@ ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
         T = in->type.dim[batch_first ? 1 : 0];
         B = in->type.dim[batch_first ? 0 : 1];
     }
+    if (hidden <= 0 && ort_node_has(x->node, "hidden_size"))
+        return ort_infer_fail(x, err, "hidden_size is %lld, needs to be 1 or more",
+                              (long long)hidden);
     if (hidden > 0)
         H = ort_dim_of(hidden);
     if (ort_infer_in_ranked(x, IN_R)) {

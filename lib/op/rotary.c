@@ -200,8 +200,19 @@ static ort_status rotary_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status rotary_infer(ort_infer *x, ort_error *err)
+{
+    bool ranked = !strcmp(x->op->domain, ONNX) && ort_infer_in_ranked(x, 0);
+    int rank = ranked ? x->in[0]->type.rank : 4;
+    if (rank != 3 && rank != 4)
+        return ort_infer_fail(x, err, "input 0 has %d dims, needs 3 or 4", rank);
+    if (rank == 3 && ort_node_int(x->node, "num_heads", 0) <= 0)
+        return ort_infer_fail(x, err, "an input of 3 dims needs the attribute num_heads");
+    return ort_infer_same(x, err);
+}
+
 static const ort_op_impl rotary_impl = {
-    .infer = ort_infer_same, .prepare = rotary_prepare, .run = rotary_run,
+    .infer = rotary_infer, .prepare = rotary_prepare, .run = rotary_run,
 };
 
 static const ort_op_impl multi_impl = {

@@ -16,8 +16,12 @@
 
 static ort_status empty_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     int64_t dtype = ort_node_int(x->node, "dtype", ORT_DTYPE_FLOAT);
+    bool typed = !ort_node_has(x->node, "dtype") ||
+                 ort_node_attr(x->node, "dtype")->type == ORT_ATTR_INT;
+    if (!typed || dtype <= 0 || dtype >= ORT_DTYPE_COUNT)
+        return ort_infer_fail(x, err, "dtype is %lld, needs a number of TensorProto.DataType",
+                              typed ? (long long)dtype : 0);
     ort_type item = ort_type_tensor((ort_dtype)dtype, -1, NULL);
     x->out[0].type = ort_flow_type_of(x->arena, ORT_TYPE_SEQUENCE, &item);
     return ORT_OK;

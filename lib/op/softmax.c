@@ -237,6 +237,8 @@ static ort_status softmax_infer(ort_infer *x, ort_error *err)
     int axis;
     int64_t value = ort_node_int(x->node, "axis", x->op->since < 13 ? 1 : -1);
     ORT_TRY(ort_infer_same(x, err));
+    if (x->op->since >= 13 && ort_infer_in_ranked(x, 0) && x->in[0]->type.rank == 0)
+        return ort_infer_fail(x, err, "the input is a scalar: it has no axis");
     /* A flattening axis may be the rank itself: rows of one element. */
     if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank > 0 &&
         !(x->op->since < 13 && value == x->in[0]->type.rank))

@@ -140,6 +140,8 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (x->out_count > 1)
         ort_infer_set_dtype(x, 1, ORT_DTYPE_INT64);
+    if (x->op->since >= 10)
+        ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;

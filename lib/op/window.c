@@ -15,6 +15,11 @@ static ort_status read_list(const ort_node *node, const char *name, int64_t *out
     size_t count = 0;
     const int64_t *list = ort_node_ints(node, name, &count);
     *present = list != NULL && count > 0;
+    if (!*present && ort_node_has(node, name))
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "attribute %s is an empty list: it needs %zu numbers for each "
+                             "spatial axis, or must be left out",
+                             name, per_axis);
     if (!*present)
         return ORT_OK;
     if (count % per_axis || (*rank && count != *rank * per_axis) ||

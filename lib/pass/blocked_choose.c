@@ -167,7 +167,7 @@ bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node)
     int64_t axes[ORT_MAX_RANK];
     size_t count = 0;
     unsigned seen = 0;
-    if (!ort_edit_is(node, ONNX, "ReduceMean") || !ort_node_int(node, "keepdims", 1))
+    if (!ort_edit_is(node, ONNX, "ReduceMean") || ort_node_int(node, "keepdims", 1) != 1)
         return false;
     int rank = type_of(graph, node->inputs[0])->rank;
     const int64_t *given = ort_node_ints(node, "axes", &count);

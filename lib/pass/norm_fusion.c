@@ -54,7 +54,7 @@ static int last_axes(const ort_graph *graph, const ort_node *mean)
     const ort_tensor *given = ort_edit_constant(graph, mean, 1);
     bool last[ORT_MAX_RANK] = {false};
     int n = 0;
-    if (!ort_node_int(mean, "keepdims", 1) || type->kind != ORT_TYPE_TENSOR || type->rank <= 0)
+    if (ort_node_int(mean, "keepdims", 1) != 1 || type->kind != ORT_TYPE_TENSOR || type->rank <= 0)
         return 0;
     if (given)
         count = (size_t)ort_tensor_count(given);

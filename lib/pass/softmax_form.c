@@ -32,7 +32,7 @@ static int64_t one_axis(const ort_graph *graph, const ort_node *reduce, int rank
     size_t count = 0;
     const int64_t *axes = ort_node_ints(reduce, "axes", &count);
     const ort_tensor *given = ort_edit_constant(graph, reduce, 1);
-    if (!ort_node_int(reduce, "keepdims", 1))
+    if (ort_node_int(reduce, "keepdims", 1) != 1)
         return 0;
     int64_t axis = 0;
     if (given ? !ort_tensor_one_i64(given, &axis) : count != 1)

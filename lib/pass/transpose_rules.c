@@ -129,7 +129,7 @@ static bool form_reduced(const question *q, ort_permuted *form)
 {
     int64_t axes[ORT_MAX_RANK];
     int count = ort_rule_dropped(q->graph, q->node, q->r, q->in->rank, axes);
-    bool keeps = ort_node_int(q->node, "keepdims", 1) != 0;
+    bool keeps = ort_node_int(q->node, "keepdims", 1) == 1;
     if (count < 0)
         return false;
     if (q->r->kind == ORT_RULE_PICK) {

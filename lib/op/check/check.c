@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/hashmap.h"
-#include "op/check.h"
+#include "op/check/check.h"
 
 /* ---- versions */
 
-static int64_t newest(const char *domain)
+int64_t ort_check_newest(const char *domain)
 {
     return !*domain ? ORT_NEWEST_OPSET : !strcmp(domain, ML) ? ORT_NEWEST_ML_OPSET : INT64_MAX;
 }
@@ -31,9 +31,6 @@ static void check_versions(const ort_model *model, ort_findings *findings)
 {
     const char *used = any_unknown(model->graph) ? "parts of it are unknown here"
                                                  : "nothing newer is used";
-    if (model->ir_version > ORT_NEWEST_IR)
-        ort_findings_add(findings, ORT_FINDING_NOTE, "IR version %lld is newer than %d: %s",
-                         (long long)model->ir_version, ORT_NEWEST_IR, used);
     if (model->opsets.count == 0)
         ort_findings_add(findings, ORT_FINDING_ERROR, "the model imports no opset");
     for (size_t i = 0; i < model->opsets.count; i++) {
@@ -54,10 +51,10 @@ static void check_versions(const ort_model *model, ort_findings *findings)
         if (o->version < 1)
             ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' has version %lld", name,
                              (long long)o->version);
-        if (o->version > newest(o->domain))
-            ort_findings_add(findings, ORT_FINDING_NOTE,
+        if (o->version > ort_check_newest(o->domain))
+            ort_findings_add(findings, ORT_FINDING_WARNING,
                              "opset %lld of '%s' is newer than %lld: %s", (long long)o->version,
-                             name, (long long)newest(o->domain), used);
+                             name, (long long)ort_check_newest(o->domain), used);
     }
 }
 
@@ -172,6 +169,48 @@ static void check_node_names(const ort_graph *graph, ort_findings *findings)
                          name);
 }
 
+/* Scan and SequenceMap say what their bodies get: one that wants another shape can't run. */
+static bool is_scanned(const ort_graph *graph)
+{
+    const char *type =
+        graph->parent ? graph->parent->nodes.data[graph->parent_node]->op_type : "";
+    return !strcmp(type, "Scan") || !strcmp(type, "SequenceMap");
+}
+
+static void say_declared(const ort_graph *graph, const ort_graph_value *value, const char *place,
+                         ort_id producer, ort_severity severity, ort_findings *findings)
+{
+    char label[256], declared[300], found[300];
+    ort_type_format(graph->model->dims, value->declared, declared, sizeof declared);
+    ort_type_format(graph->model->dims, &value->fact.type, found, sizeof found);
+    if (producer == ORT_ID_NONE)
+        ort_findings_add(findings, severity, "%sinput '%s' is declared %s but gets %s", place,
+                         value->name, declared, found);
+    else
+        ort_findings_add(findings, severity, "%s: output '%s' is declared %s but computes to %s",
+                         ort_node_label(graph->nodes.data[producer], label, sizeof label),
+                         value->name, declared, found);
+}
+
+/* What a value is and what the file declares it: another type is an error, another shape a warning,
+ * since runtimes go by what is computed. */
+static void check_declared(const ort_graph *graph, const char *place, ort_findings *findings)
+{
+    for (size_t i = 0; i < graph->values.count; i++) {
+        const ort_graph_value *value = graph->values.data[i];
+        ort_type merged = value->fact.type, shapeless = value->fact.type;
+        ort_id producer = graph->producers.data[i];
+        if (!value->declared || value->outer != ORT_ID_NONE ||
+            ort_type_merge(&merged, value->declared))
+            continue;
+        shapeless.rank = -1;
+        bool grave = !ort_type_merge(&shapeless, value->declared) ||
+                     (producer == ORT_ID_NONE && is_scanned(graph));
+        say_declared(graph, value, place, producer,
+                     grave ? ORT_FINDING_ERROR : ORT_FINDING_WARNING, findings);
+    }
+}
+
 /* ---- all of a graph */
 
 typedef struct model_check {
@@ -240,6 +279,7 @@ static ort_status check_graph(model_check *c, const ort_graph *graph, const char
     check_io(graph, findings);
     check_scopes(graph, place, findings);
     check_replaced(graph, findings);
+    check_declared(graph, place, findings);
     if (!graph->parent)
         check_node_names(graph, findings);
     ORT_EACH_NODE(graph, node)

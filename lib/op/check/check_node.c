@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/check.h"
+#include "op/check/check.h"
 
 typedef struct node_check {
     const ort_graph *graph;

@@ -9,9 +9,17 @@
 /* Arity, attributes, types of a node whose operator is known. Facts must have been inferred. */
 void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
                     ort_findings *findings);
+/* The newest version of a domain that is known here. */
+int64_t ort_check_newest(const char *domain);
 /* Why nobody has this operator: unknown (with the nearest name), too old, removed, domain not
  * imported. */
 void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_registry *registry,
                        ort_findings *findings);
+/* check_message.c: the model's message as it was read, whatever was changed since. Nothing where
+ * the model comes from no file. What it finds wrong need not keep a session from running. */
+ort_status ort_check_message(const ort_model *model, ort_findings *findings, ort_error *err);
+/* check_prepare.c: whether each node can be prepared for runs, as a session would. Facts must have
+ * been inferred, and nothing else be wrong. */
+ort_status ort_check_prepare(const ort_graph *graph, ort_findings *findings, ort_error *err);
 
 #endif

@@ -1,0 +1,439 @@
+/* check_message.c - model, functions and graphs of a message (check_message.h). */
+#include "op/check/check_message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/check/check.h"
+
+/* ---- names */
+
+static bool is_known(const ort_name_scope *scope, const char *name)
+{
+    for (; scope; scope = scope->outer)
+        if (ort_hashmap_get_str(&scope->names, name, NULL))
+            return true;
+    return false;
+}
+
+static void make_known(ort_message_check *c, ort_name_scope *scope, const char *name)
+{
+    if (name && *name && !ort_hashmap_put_str(&scope->names, name, 1))
+        c->no_memory = true;
+}
+
+/* ---- nodes */
+
+/* A call gives and takes no more than its function does. */
+static void check_call(ort_message_check *c, const Onnx__NodeProto *node, const char *place)
+{
+    const Onnx__ModelProto *model = c->model->proto;
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const Onnx__FunctionProto *f = model->functions[i];
+        if (strcmp(ort_check_text(f->name), ort_check_text(node->op_type)) ||
+            strcmp(ort_check_text(f->domain), ort_check_text(node->domain)) ||
+            strcmp(ort_check_text(f->overload), ort_check_text(node->overload)))
+            continue;
+        if (node->n_input > f->n_input || node->n_output > f->n_output)
+            ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                             "%shas %zu inputs and %zu outputs, its function %zu and %zu", place,
+                             node->n_input, node->n_output, f->n_input, f->n_output);
+    }
+}
+
+/* They run here, and nowhere else: version 5 of their domain took them out. */
+static void check_deprecated(ort_message_check *c, const Onnx__NodeProto *node, const char *place)
+{
+    const char *op = ort_check_text(node->op_type);
+    int64_t version = ort_model_opset(c->model, ML);
+    if (strcmp(ort_check_text(node->domain), ML) || (version && version < 5) || c->in_function ||
+        (strcmp(op, "TreeEnsembleClassifier") && strcmp(op, "TreeEnsembleRegressor")))
+        return;
+    ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                     "%sis deprecated since version 5 of '%s'%s: import version 3, or use "
+                     "TreeEnsemble",
+                     place, ML, version ? "" : ", which the model doesn't import");
+}
+
+static void check_node(ort_message_check *c, const Onnx__NodeProto *node, size_t index,
+                       const char *place)
+{
+    char inner[420];
+    const char *name = ort_check_text(node->name), *op = ort_check_text(node->op_type);
+    if (*name)
+        snprintf(inner, sizeof inner, "%snode '%.100s' (%.60s): ", place, name, op);
+    else
+        snprintf(inner, sizeof inner, "%snode #%zu (%.60s): ", place, index, op);
+    if (!node->n_input && !node->n_output)
+        ort_findings_add(c->findings, ORT_FINDING_ERROR, "%shas neither inputs nor outputs",
+                         inner);
+    check_deprecated(c, node, inner);
+    if (((const Onnx__ModelProto *)c->model->proto)->n_functions)
+        check_call(c, node, inner);
+    for (size_t i = 0; i < node->n_attribute; i++)
+        ort_check_attribute(c, node->attribute[i], inner);
+}
+
+typedef struct disorder { /* nodes with an input that nothing before them computes */
+    size_t count;
+    const Onnx__NodeProto *node;
+    const char *input;
+} disorder;
+
+static void note_disorder(const ort_name_scope *scope, const Onnx__NodeProto *node, disorder *d)
+{
+    for (size_t i = 0; i < node->n_input; i++) {
+        if (!*node->input[i] || is_known(scope, node->input[i]))
+            continue;
+        if (!d->count)
+            d->node = node, d->input = node->input[i];
+        d->count++;
+        return;
+    }
+}
+
+/* The main graph is sorted by every runtime; bodies and functions are expected to be sorted. */
+static void check_nodes(ort_message_check *c, Onnx__NodeProto *const *nodes, size_t count,
+                        ort_name_scope *scope, bool is_main, const char *place)
+{
+    const ort_name_scope *around = c->scope;
+    disorder d = {0};
+    c->scope = scope;
+    for (size_t i = 0; i < count; i++) {
+        note_disorder(scope, nodes[i], &d);
+        check_node(c, nodes[i], i, place);
+        for (size_t k = 0; k < nodes[i]->n_output; k++) {
+            if (!is_main && ort_hashmap_get_str(&scope->names, nodes[i]->output[k], NULL))
+                ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                                 "%svalue '%s' is defined twice: again by node #%zu (%s)", place,
+                                 nodes[i]->output[k], i, ort_check_text(nodes[i]->op_type));
+            make_known(c, scope, nodes[i]->output[k]);
+        }
+    }
+    c->scope = around;
+    if (d.count && !is_known(scope, d.input))
+        ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                         "%snode '%s' (%s) reads '%s', which nothing computes", place,
+                         ort_check_text(d.node->name), ort_check_text(d.node->op_type), d.input);
+    else if (d.count)
+        ort_findings_add(c->findings, is_main ? ORT_FINDING_WARNING : ORT_FINDING_ERROR,
+                         "%sthe nodes are not in the order of computation: %zu stand too early, "
+                         "the first is '%s' (%s), whose input '%s' isn't computed yet; saving the "
+                         "model anew sorts them",
+                         place, d.count, ort_check_text(d.node->name),
+                         ort_check_text(d.node->op_type), d.input);
+}
+
+/* ---- graphs */
+
+/* An initializer against what declares its name: a graph input or a value info. */
+static void check_fit(ort_message_check *c, const Onnx__ValueInfoProto *info,
+                      const Onnx__TensorProto *t, const char *place)
+{
+    const Onnx__TypeProto *type = info->type;
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return;
+    const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+    bool fits = !type->tensor_type->elem_type || type->tensor_type->elem_type == t->data_type;
+    fits = fits && (!shape || shape->n_dim == t->n_dims);
+    for (size_t i = 0; fits && shape && i < shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
+        fits = d->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE ||
+               d->dim_value < 0 || d->dim_value == t->dims[i];
+    }
+    if (!fits)
+        ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                         "%sinitializer '%s' has another type or shape than the graph declares "
+                         "for its name",
+                         place, ort_check_text(t->name));
+}
+
+static bool same_tensor(const Onnx__TypeProto *a, const Onnx__TypeProto *b)
+{
+    if (!a || !b || a->value_case != b->value_case)
+        return !a || !b;
+    if (a->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return true;
+    const Onnx__TensorShapeProto *x = a->tensor_type->shape, *y = b->tensor_type->shape;
+    if (a->tensor_type->elem_type != b->tensor_type->elem_type || (x && y && x->n_dim != y->n_dim))
+        return false;
+    for (size_t i = 0; x && y && i < x->n_dim; i++) {
+        bool known = x->dim[i]->value_case == 1 && y->dim[i]->value_case == 1;
+        if (known && x->dim[i]->dim_value != y->dim[i]->dim_value)
+            return false;
+    }
+    return true;
+}
+
+/* An input that is an output as well is declared twice. */
+static void check_passed(ort_message_check *c, const Onnx__GraphProto *graph,
+                         const ort_hashmap *declared, const char *place)
+{
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const Onnx__ValueInfoProto *out = graph->output[i];
+        uint64_t at;
+        if (ort_hashmap_get_str(declared, ort_check_text(out->name), &at) && at < graph->n_input &&
+            !same_tensor(graph->input[at]->type, out->type))
+            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                             "%s'%s' is declared as a graph input and as a graph output, of "
+                             "another type or shape",
+                             place, ort_check_text(out->name));
+    }
+}
+
+/* Declarations by name: the number of an input, or of a value info behind them, plus 1. */
+static void check_declarations(ort_message_check *c, const Onnx__GraphProto *graph,
+                               const char *place)
+{
+    ort_hashmap declared = {0};
+    size_t count = graph->n_input + graph->n_value_info;
+    for (size_t i = 0; i < count && !c->no_memory; i++) {
+        const Onnx__ValueInfoProto *info = i < graph->n_input
+                                               ? graph->input[i]
+                                               : graph->value_info[i - graph->n_input];
+        if (i >= graph->n_input &&
+            ort_hashmap_get_str(&declared, ort_check_text(info->name), NULL))
+            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                             "%svalue '%s' is declared twice", place, ort_check_text(info->name));
+        else
+            c->no_memory = !ort_hashmap_put_str(&declared, ort_check_text(info->name), i);
+    }
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *t = graph->initializer[i];
+        uint64_t at;
+        if (ort_hashmap_get_str(&declared, ort_check_text(t->name), &at))
+            check_fit(c,
+                      at < graph->n_input ? graph->input[at]
+                                          : graph->value_info[at - graph->n_input],
+                      t, place);
+    }
+    check_passed(c, graph, &declared, place);
+    ort_hashmap_release(&declared);
+}
+
+/* Before IR 4 an initializer had to be a graph input; of one that nothing reads either, runtimes
+ * have no notion at all. */
+static bool is_stray(const ort_message_check *c, const char *name)
+{
+    const ort_graph *graph = c->model->graph;
+    ort_id id = ort_graph_find_value(graph, name);
+    return id != ORT_ID_NONE && graph->values.data[id]->use_count == 0;
+}
+
+static void check_initializers(ort_message_check *c, const Onnx__GraphProto *graph,
+                               ort_name_scope *scope, const char *place)
+{
+    size_t unlisted = 0;
+    bool stray = false;
+    const char *last = "";
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *t = graph->initializer[i];
+        const char *name = ort_check_text(t->name);
+        ort_check_tensor(c, t, place);
+        if (!*name)
+            ort_findings_add(c->findings, ORT_FINDING_ERROR, "%sinitializer %zu has no name",
+                             place, i);
+        else if (!is_known(scope, name))
+            unlisted++, last = name, stray = stray || (!c->scope && is_stray(c, name));
+        make_known(c, scope, name);
+    }
+    for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
+        const Onnx__SparseTensorProto *s = graph->sparse_initializer[i];
+        ort_check_sparse(c, s, place);
+        if (s->values)
+            make_known(c, scope, s->values->name);
+    }
+    if (unlisted && c->model->ir_version < 4)
+        ort_findings_add(c->findings, stray ? ORT_FINDING_ERROR : ORT_FINDING_WARNING,
+                         "%s%zu initializers, the last of them '%s', are no graph inputs, which IR "
+                         "version %lld asks for (4 and later don't)",
+                         place, unlisted, last, (long long)c->model->ir_version);
+}
+
+void ort_check_message_graph(ort_message_check *c, const Onnx__GraphProto *graph,
+                             const char *place)
+{
+    ort_name_scope scope = {.outer = c->scope};
+    bool is_main = graph == ((const Onnx__ModelProto *)c->model->proto)->graph;
+    if (!*ort_check_text(graph->name))
+        ort_findings_add(c->findings, is_main ? ORT_FINDING_WARNING : ORT_FINDING_ERROR,
+                         "%sthe graph has no name: give it any", place);
+    for (size_t i = 0; i < graph->n_input; i++) {
+        ort_check_value_info(c, graph->input[i], ORT_ROLE_INPUT, is_main, place);
+        make_known(c, &scope, graph->input[i]->name);
+    }
+    check_initializers(c, graph, &scope, place);
+    check_declarations(c, graph, place);
+    check_nodes(c, graph->node, graph->n_node, &scope, is_main, place);
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const char *name = ort_check_text(graph->output[i]->name);
+        if (!is_main && *name && !ort_hashmap_get_str(&scope.names, name, NULL))
+            ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                             "%sgraph output '%s' is a value of the graph around it: pass it "
+                             "through an Identity",
+                             place, name);
+        ort_check_value_info(c, graph->output[i], ORT_ROLE_OUTPUT, is_main, place);
+    }
+    for (size_t i = 0; i < graph->n_value_info; i++)
+        ort_check_value_info(c, graph->value_info[i], ORT_ROLE_INSIDE, is_main, place);
+    ort_hashmap_release(&scope.names);
+}
+
+/* ---- functions */
+
+static void check_repeated(ort_message_check *c, char *const *names, size_t count,
+                           const char *what, const char *place)
+{
+    ort_hashmap seen = {0};
+    for (size_t i = 0; i < count && !c->no_memory; i++) {
+        if (ort_hashmap_get_str(&seen, names[i], NULL))
+            ort_findings_add(c->findings, ORT_FINDING_ERROR, "%s%s '%s' is listed twice", place,
+                             what, names[i]);
+        c->no_memory = !ort_hashmap_put_str(&seen, names[i], 1);
+    }
+    ort_hashmap_release(&seen);
+}
+
+static bool imports(const Onnx__FunctionProto *f, const char *domain)
+{
+    for (size_t i = 0; i < f->n_opset_import; i++) {
+        const char *own = ort_check_text(f->opset_import[i]->domain);
+        if (!strcmp(strcmp(own, "ai.onnx") ? own : "", domain))
+            return true;
+    }
+    return false;
+}
+
+static void check_function_imports(ort_message_check *c, const Onnx__FunctionProto *f,
+                                   const char *place)
+{
+    for (size_t i = 0; i < f->n_node; i++) {
+        const char *domain = ort_check_text(f->node[i]->domain);
+        domain = strcmp(domain, "ai.onnx") ? domain : "";
+        if (imports(f, domain))
+            continue;
+        ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                         "%sthe function imports no opset of domain '%s', whose operator %s it "
+                         "uses",
+                         place, *domain ? domain : "ai.onnx", ort_check_text(f->node[i]->op_type));
+        return;
+    }
+}
+
+/* A version of its own is right here; onnx.checker refuses it where an operator has changed. */
+static void check_function_versions(ort_message_check *c, const Onnx__FunctionProto *f,
+                                    const char *place)
+{
+    for (size_t i = 0; i < f->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *o = f->opset_import[i];
+        const char *domain = ort_check_text(o->domain);
+        domain = strcmp(domain, "ai.onnx") ? domain : "";
+        int64_t own = ort_model_opset(c->model, domain), newest = ort_check_newest(domain);
+        if (o->version < 1)
+            ort_findings_add(c->findings, ORT_FINDING_ERROR, "%sopset '%s' has version %lld",
+                             place, *domain ? domain : "ai.onnx", (long long)o->version);
+        else if (o->version > newest || (own && own != o->version))
+            ort_findings_add(c->findings,
+                             o->version > newest && own != o->version ? ORT_FINDING_ERROR
+                                                                      : ORT_FINDING_WARNING,
+                             "%simports opset %lld of '%s', %s %lld: not every runtime runs both",
+                             place, (long long)o->version, *domain ? domain : "ai.onnx",
+                             own && own != o->version ? "the model" : "the newest known is",
+                             (long long)(own && own != o->version ? own : newest));
+    }
+}
+
+static bool declares(const Onnx__FunctionProto *f, const char *attribute)
+{
+    for (size_t i = 0; i < f->n_attribute; i++)
+        if (!strcmp(f->attribute[i], attribute))
+            return true;
+    for (size_t i = 0; i < f->n_attribute_proto; i++)
+        if (!strcmp(ort_check_text(f->attribute_proto[i]->name), attribute))
+            return true;
+    return false;
+}
+
+static void check_references(ort_message_check *c, const Onnx__FunctionProto *f, const char *place)
+{
+    for (size_t i = 0; i < f->n_node; i++)
+        for (size_t k = 0; k < f->node[i]->n_attribute; k++) {
+            const Onnx__AttributeProto *a = f->node[i]->attribute[k];
+            if (a->ref_attr_name && *a->ref_attr_name && !declares(f, a->ref_attr_name))
+                ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                                 "%snode #%zu (%s): attribute '%s' refers to '%s', which the "
+                                 "function doesn't have",
+                                 place, i, ort_check_text(f->node[i]->op_type),
+                                 ort_check_text(a->name), a->ref_attr_name);
+        }
+}
+
+static void check_function(ort_message_check *c, const Onnx__FunctionProto *f)
+{
+    char place[200];
+    ort_name_scope scope = {0};
+    snprintf(place, sizeof place, "function '%.100s': ", ort_check_text(f->name));
+    if (!*ort_check_text(f->name) || !*ort_check_text(f->domain))
+        ort_findings_add(c->findings, ORT_FINDING_WARNING, "%sthere is no %s", place,
+                         *ort_check_text(f->name) ? "domain" : "name");
+    check_repeated(c, f->input, f->n_input, "input", place);
+    check_repeated(c, f->output, f->n_output, "output", place);
+    check_repeated(c, f->attribute, f->n_attribute, "attribute", place);
+    check_function_imports(c, f, place);
+    check_function_versions(c, f, place);
+    check_references(c, f, place);
+    for (size_t i = 0; i < f->n_input; i++)
+        make_known(c, &scope, f->input[i]);
+    for (size_t i = 0; i < f->n_attribute_proto; i++)
+        ort_check_attribute(c, f->attribute_proto[i], place);
+    c->in_function = true;
+    check_nodes(c, f->node, f->n_node, &scope, false, place);
+    c->in_function = false;
+    ort_hashmap_release(&scope.names);
+}
+
+/* ---- the model */
+
+static void check_metadata(ort_message_check *c, const Onnx__ModelProto *model)
+{
+    ort_hashmap seen = {0};
+    for (size_t i = 0; i < model->n_metadata_props && !c->no_memory; i++) {
+        const char *key = ort_check_text(model->metadata_props[i]->key);
+        if (ort_hashmap_get_str(&seen, key, NULL))
+            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                             "metadata property '%s' is there twice", key);
+        c->no_memory = !ort_hashmap_put_str(&seen, key, 1);
+    }
+    ort_hashmap_release(&seen);
+}
+
+static void check_header(ort_message_check *c)
+{
+    const ort_model *model = c->model;
+    const Onnx__ModelProto *proto = model->proto;
+    if (model->ir_version > ORT_NEWEST_IR)
+        ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                         "IR version %lld is newer than %d, the newest known: what it means by "
+                         "what the file says isn't sure; a newer ort-tools may know it",
+                         (long long)model->ir_version, ORT_NEWEST_IR);
+    if (model->ir_version < 3 && proto->n_opset_import)
+        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                         "IR version %lld knows no opset imports, but there are %zu: 3 and later "
+                         "do",
+                         (long long)model->ir_version, proto->n_opset_import);
+}
+
+ort_status ort_check_message(const ort_model *model, ort_findings *findings, ort_error *err)
+{
+    ort_message_check c = {.model = model, .findings = findings};
+    const Onnx__ModelProto *proto = model->proto;
+    if (!proto)
+        return ORT_OK;
+    check_header(&c);
+    check_metadata(&c, proto);
+    for (size_t i = 0; i < proto->n_functions; i++)
+        check_function(&c, proto->functions[i]);
+    ort_check_message_graph(&c, proto->graph, "");
+    return c.no_memory ? ort_error_memory(err, sizeof(ort_hashmap)) : ORT_OK;
+}

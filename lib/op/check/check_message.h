@@ -1,0 +1,47 @@
+/* check_message.h - the checks of a model's message as it stands in the file: what reading it into
+ * a graph loses, since sessions can do without. Internal to op/check/.
+ *
+ * What both onnx.checker and onnxruntime refuse is an error; what one of them refuses while the
+ * other runs it is a warning, unless the file contradicts itself. */
+#ifndef ORT_OP_CHECK_MESSAGE_H
+#define ORT_OP_CHECK_MESSAGE_H
+
+#include "base/findings.h"
+#include "base/hashmap.h"
+#include "graph/graph.h"
+#include "io/message.h"
+
+/* Names that are known at a point of a graph, those of the graphs around it included. */
+typedef struct ort_name_scope {
+    ort_hashmap names;
+    const struct ort_name_scope *outer;
+} ort_name_scope;
+
+typedef struct ort_message_check {
+    const ort_model *model;
+    ort_findings *findings;
+    const ort_name_scope *scope; /* of the node that is looked at */
+    bool in_function, no_memory;
+} ort_message_check;
+
+/* place: "in a body of node 'x' (If): ", or "". */
+void ort_check_message_graph(ort_message_check *c, const Onnx__GraphProto *graph,
+                             const char *place);
+
+/* check_attribute.c; place: "node 'x' (If): " behind the one above. */
+void ort_check_attribute(ort_message_check *c, const Onnx__AttributeProto *attr,
+                         const char *place);
+void ort_check_tensor(ort_message_check *c, const Onnx__TensorProto *tensor, const char *place);
+void ort_check_sparse(ort_message_check *c, const Onnx__SparseTensorProto *sparse,
+                      const char *place);
+
+/* check_type.c; is_main: of the main graph, whose inputs and outputs need names and types. */
+typedef enum ort_value_role { ORT_ROLE_INPUT, ORT_ROLE_OUTPUT, ORT_ROLE_INSIDE } ort_value_role;
+void ort_check_value_info(ort_message_check *c, const Onnx__ValueInfoProto *info,
+                          ort_value_role role, bool is_main, const char *place);
+void ort_check_type(ort_message_check *c, const Onnx__TypeProto *type, bool needed,
+                    const char *place);
+
+static inline const char *ort_check_text(const char *text) { return text ? text : ""; }
+
+#endif

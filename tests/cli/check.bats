@@ -1,0 +1,108 @@
+# ort-inspect --check says what onnx.checker or onnxruntime refuse, also of models that run here.
+load helper
+
+setup_file() {
+    export CX=$BATS_FILE_TMPDIR/cx
+    python3 "$ROOT/tests/tools/check_fixtures.py" "$CX"
+}
+
+invalid() { # invalid MODEL REGEX: an error of the check, with its place
+    run --separate-stderr ort-inspect --check "$CX/$1.onnx"
+    [ "$status" -eq 3 ] && [[ $output$stderr =~ error:.*$2|$1\.onnx:.*$2 ]] && return
+    echo "status $status, wanted 3 and '$2': $output$stderr"
+    return 1
+}
+
+warned() { # warned MODEL REGEX: it passes with a warning
+    run --separate-stderr ort-inspect --check "$CX/$1.onnx"
+    [ "$status" -eq 0 ] && [[ $output =~ warning:.*$2 ]] && return
+    echo "status $status, wanted 0 and '$2': $output$stderr"
+    return 1
+}
+
+@test "the models with one fault each are sound without it" {
+    for name in good tree; do
+        works ort-inspect --check "$CX/$name.onnx"
+        has "no problems found"
+    done
+}
+
+@test "external data that was deleted is an error of --check, from a file and from a pipe" {
+    invalid absent "'w'.*gone\.bin.*can't be opened"
+    run sh -c "ort-inspect --check - <$CX/absent.onnx"
+    [ "$status" -eq 3 ]
+}
+
+@test "raw_data beside float_data is an error: which of them counts isn't said" {
+    invalid two_fields "'w' holds float_data and raw_data"
+}
+
+@test "a graph without a name is a warning" { warned nameless "the graph has no name"; }
+
+@test "a graph input of element type 0 is an error" {
+    invalid untyped_input "graph input 'x': the element type is 0"
+}
+
+@test "an attribute without a type is an error that says what its value is" {
+    invalid attribute_type "'soft' \(Softmax\): attribute 'axis' has no type.*int"
+}
+
+@test "an attribute of two values is an error" {
+    invalid attribute_twofold "'soft' \(Softmax\): attribute 'axis' holds several values"
+}
+
+@test "a negative declared dimension is a warning that says how it is read" {
+    warned negative_dim "graph input 'x': dimension 0 is declared -3: read as unknown"
+}
+
+@test "nodes out of order are a warning in the main graph, which every runtime sorts" {
+    warned unsorted "1 stand too early, the first is 'late' \(Neg\), whose input 'v'"
+}
+
+@test "nodes out of order are an error in a body" {
+    invalid body_order "in a body of node 'choice' \(If\): the nodes are not in the order"
+}
+
+@test "a node of a domain that isn't imported is a warning: it runs" {
+    warned unimported "no opset of domain 'com.microsoft' but uses it"
+}
+
+@test "forests whose targets, children or modes don't fit are errors" {
+    invalid tree_target "'forest'.*target 7 of 1"
+    invalid tree_child "'forest'.*a child that isn't there"
+    invalid tree_mode "'forest'.*nodes_modes holds 'BRANCH_SIDEWAYS'"
+    invalid tree_cycle "'forest'.*no tree has a root|'forest'.*reached from no root"
+}
+
+@test "a newer IR is an error, a newer opset a warning" {
+    invalid new_ir "IR version 99 is newer than 14"
+    warned new_opset "opset 99 of 'ai.onnx' is newer than"
+}
+
+@test "an initializer that IR 3 wants among the inputs is a warning, one that doesn't fit an error" {
+    warned old_ir "1 initializers, the last of them 'w', are no graph inputs"
+    invalid initializer_fit "initializer 'w'.*(another type or shape|doesn't fit)"
+}
+
+@test "a body that gives a value of the graph around it is an error" {
+    invalid outer_output "in a body of node 'choice' \(If\): graph output 'x' is a value of the graph"
+}
+
+@test "functions are judged before they are called" {
+    invalid function_imports "function 'Twice': the function imports no opset of domain 'ai.onnx'"
+    invalid function_reference "function 'Twice'.*attribute 'axis' refers to 'missing'"
+    invalid function_outputs "node 'call' \(Twice\).*1 outputs, its function 1 and 0"
+}
+
+@test "a declared shape that is contradicted is a warning, since runtimes go by what is computed" {
+    warned wrong_rank "output 'y' is declared float\[1,2\] but computes to float\[2\]"
+}
+
+@test "published models pass --check" {
+    need_models
+    local model
+    for model in "$REAL"/*/model.onnx; do
+        run ort-inspect --check "$model"
+        [ "$status" -eq 0 ] || { echo "$model: $output"; return 1; }
+    done
+}
