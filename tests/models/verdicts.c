@@ -59,9 +59,10 @@ static void put_session(ort_env *env, ort_model *model)
 /* As ort-inspect loads it. */
 static void judge(ort_env *env, const char *path)
 {
-    const ort_load_options options = {.as_stored = true};
+    ort_load_options options = ORT_LOAD_OPTIONS_INIT;
     ort_error err = {0};
     ort_model *model = NULL;
+    options.as_stored = true;
     ort_status status = ort_model_load(env, path, &options, &model, &err);
     if (status != ORT_OK) {
         printf("refused\t");
