@@ -882,6 +882,11 @@ ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session,
                                                      ort_value **inputs, size_t input_count,
                                                      ort_error *err);
 
+/* " (did you mean 'a', 'b' or 'c'?)" of the names that a mistyped word may have meant, the nearest
+ * first; "" when none is near. 300 bytes hold it. Returns text. */
+const char *ort_did_you_mean(const char *word, const char *const *names, size_t count, char *text,
+                             size_t size);
+
 /* High-water mark of resident memory of this process, bytes. */
 size_t ort_peak_rss_bytes(void);
 /* Nanoseconds since this process started (exec to now). */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_ROOM = 80 };
+enum { NAME_ROOM = 80, MAX_CHOICES = 32 };
 
 /* As people type it: "-o", "--strict". */
 static const char *short_name(const option_row *row, char name[NAME_ROOM])
@@ -35,15 +35,24 @@ static bool is_word(const char *word, size_t length, const char *text)
 
 static int check_choice(const option_row *row, const char *value, size_t length)
 {
-    const char *at = row->choices, *word;
-    char list[400] = "";
+    const char *at = row->choices, *word, *names[MAX_CHOICES];
+    char list[400] = "", meant[300];
+    size_t count = 0;
     for (size_t n; (n = next_word(&at, &word)) > 0;) {
         if (n == length && strncmp(word, value, n) == 0)
             return 0;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.*s", *list ? ", " : "",
                  (int)n, word);
+        if (count < MAX_CHOICES)
+            names[count++] = tool_strndup(word, n);
     }
-    return tool_usage("--%s: '%.*s' is none of %s", row->name, (int)length, value, list);
+    char *given = tool_strndup(value, length);
+    ort_did_you_mean(given, names, count, meant, sizeof meant);
+    int status = tool_usage("--%s: '%s' is none of %s%s", row->name, given, list, meant);
+    while (count > 0)
+        free((char *)(uintptr_t)names[--count]);
+    free(given);
+    return status;
 }
 
 static int check_choices(const option_row *row, const char *value)

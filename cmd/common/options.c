@@ -1,5 +1,6 @@
 /* options.c - parses a tool's option table with getopt_long and prints its help. */
 #include "common/option_rules.h"
+#include "common/screen.h"
 
 #include <errno.h>
 #include <float.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG_BASE = 1000 };
+enum { LONG_BASE = 1000, LONG_HELP = LONG_BASE - 1, DOC_COLUMN = 32, LEAST_ROOM = 20 };
 
 typedef struct parser {
     option_uses uses;
@@ -47,12 +48,32 @@ static void build(parser *p, const option_table *table)
         }
     }
     p->uses.count = n;
-    p->longs[n] = (struct option){"help", optional_argument, NULL, 'h'};
+    p->longs[n] = (struct option){"help", optional_argument, NULL, LONG_HELP};
     p->longs[n + 1] = (struct option){"version", no_argument, NULL, 'V'};
     p->shorts[used++] = 'h';
 }
 
 /* ---- help */
+
+/* Words to the end of a terminal's line, and on below; to the end of the text elsewhere. */
+static void print_doc(const char *doc)
+{
+    int width = screen_width(stdout), room = width - DOC_COLUMN - 1;
+    if (width == 0 || room < LEAST_ROOM) {
+        puts(doc);
+        return;
+    }
+    while ((int)strlen(doc) > room) {
+        int cut = room;
+        while (cut > 0 && doc[cut] != ' ')
+            cut--;
+        if (cut == 0)
+            cut = (int)strcspn(doc, " ");
+        printf("%.*s\n%*s", cut, doc, DOC_COLUMN, "");
+        doc += cut + (doc[cut] == ' ');
+    }
+    puts(doc);
+}
 
 static void print_row(const option_row *row)
 {
@@ -66,7 +87,9 @@ static void print_row(const option_row *row)
     if (row->argument != NULL)
         snprintf(left + n, sizeof left - (size_t)n, "%s%s", optional(row) ? "" : " ",
                  row->argument);
-    printf(strlen(left) > 31 ? "%s\n%32s%s\n" : "%-32s%.0s%s\n", left, "", row->doc);
+    printf(strlen(left) > DOC_COLUMN - 1 ? "%s\n%*s" : "%-32s%.*s", left,
+           strlen(left) > DOC_COLUMN - 1 ? DOC_COLUMN : 0, "");
+    print_doc(row->doc);
 }
 
 static void print_help(const option_table *table)
@@ -75,12 +98,29 @@ static void print_help(const option_table *table)
     for (const option_row *const *group = table->groups; *group != NULL; group++)
         for (const option_row *row = *group; row->name != NULL; row++)
             print_row(row);
-    printf("  -h, --help                    show this help\n"
+    printf("  -h                            show the commonest options\n"
+           "      --help                    show this help\n"
            "      --version                 show the version\n");
     if (table->epilogue != NULL)
         printf("\n%s", table->epilogue);
     printf("\nExit status: 0 done, 1 a gate said no, 2 usage, 3 model unreadable, invalid or\n"
            "unsupported, 4 run failed, 5 tensor data or file I/O.\n");
+}
+
+/* The usage and the options of every day, in the order of the table's list. */
+static void print_short_help(const option_table *table, const parser *p)
+{
+    printf("usage: %s [OPTION...] %s\n%s\n\n", tool_name(), table->synopsis, table->summary);
+    for (const char *name = table->common; *name != '\0';) {
+        size_t length = strcspn(name, "|");
+        for (int i = 0; i < p->uses.count; i++)
+            if (strlen(p->uses.rows[i]->name) == length &&
+                strncmp(p->uses.rows[i]->name, name, length) == 0)
+                print_row(p->uses.rows[i]);
+        name += length + (name[length] == '|');
+    }
+    printf("\n'%s --help' shows all %d options, 'man %s' the manual.\n", tool_name(),
+           p->uses.count + 2, tool_name());
 }
 
 /* ---- values */
@@ -263,13 +303,24 @@ static int find(const parser *p, int c)
 
 static int unknown(const parser *p, const char *word)
 {
-    char list[4000];
-    size_t used = 0;
-    list[0] = '\0';
-    for (int i = 0; i < p->uses.count && used + 40 < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, " --%s", p->uses.rows[i]->name);
-    return tool_error(ORT_ERROR_USAGE, "unknown option '%s'; known are:%s --help --version", word,
-                      list);
+    const char *names[MAX_OPTIONS + 2];
+    char meant[300], dashes[300];
+    size_t count = 0, used = 0, length = strcspn(word, "=");
+    for (; p->longs[count].name != NULL; count++)
+        names[count] = p->longs[count].name;
+    char *name = tool_strndup(word, length); /* what follows '=' is no part of it */
+    ort_did_you_mean(name + strspn(name, "-"), names, count, meant, sizeof meant);
+    free(name);
+    for (const char *c = meant; *c != '\0' && used + 3 < sizeof dashes; c++) {
+        if (*c == '\'' && c[1] >= 'a' && c[1] <= 'z') {
+            dashes[used++] = '-';
+            dashes[used++] = '-';
+        } else if (*c != '\'') {
+            dashes[used++] = *c;
+        }
+    }
+    dashes[used] = '\0';
+    return tool_usage("unknown option '%s'%s", word, dashes);
 }
 
 /* Known before parsing: what is wrong with options is reported as JSON, too. */
@@ -295,10 +346,12 @@ static int take(parser *p, int c, void *target)
 }
 
 /* What is printed instead of work; -1, or why that can't be. */
-static int tell(const option_table *table, int c)
+static int tell(const parser *p, const option_table *table, int c)
 {
     if (c == 'V')
         printf("%s %s\n", tool_name(), ort_version());
+    else if (c == 'h' && table->common != NULL)
+        print_short_help(table, p);
     else if (optarg == NULL)
         print_help(table);
     else if (strcmp(optarg, "table") == 0)
@@ -314,8 +367,8 @@ static int take_all(parser *p, const option_table *table, int argc, char **argv,
     opterr = 0;
     /* '-' first would reorder; "+"-less GNU permutation is wanted: MODEL may come anywhere. */
     while ((c = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
-        if (c == 'h' || c == 'V')
-            return tell(table, c);
+        if (c == 'h' || c == LONG_HELP || c == 'V')
+            return tell(p, table, c);
         if (c == ':')
             return tool_usage("option '%s' needs an argument", argv[optind - 1]);
         if (c == '?')

@@ -60,10 +60,12 @@ typedef struct option_table {
     /* tables ended by a row whose name is NULL; list ended by NULL */
     const option_row *const *groups;
     const char *epilogue; /* examples, or NULL */
+    const char *common;   /* "input|output": what -h shows, on a screen of 24 lines */
 } option_table;
 
 /* Parse argv into `target`. Positional arguments are collected in order into `rest`. Handles --help
- * and --version (prints, returns -1: the caller exits 0). `--help=table` prints a line per option:
+ * (all of them; -h: the commonest) and --version (prints, returns -1: the caller exits 0).
+ * `--help=table` prints a line per option:
  * its columns are the fields of option_row, separated by tabs ('-': none), under a line of their
  * names. Returns 0, -1, or an exit status. */
 int options_parse(const option_table *table, int argc, char **argv, void *target,

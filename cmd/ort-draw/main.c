@@ -61,13 +61,14 @@ static const option_row rows[] = {
 static const option_row *const groups[] = {rows, NULL};
 static const option_table table = {
     "[PICTURE...|SOUND]",
-    "Lists and draws what a network said of a picture or a sound: boxes, areas, curves.",
+    "Lists and draws what a network said: boxes, areas, maps of numbers, curves.",
     groups,
     "Examples:\n"
     "  ort-tensor photo.jpg --letterbox 416+0+0 --fill 114 --bgr --layout nchw --cast float |\n"
     "    ort-run yolox.onnx - | ort-draw photo.jpg --detect yolox --letterbox 416+0+0 -o seen.png\n"
     "  ort-run text.onnx x.npy -o - | ort-draw page.png --mask -o marked.png\n"
     "  ort-draw speech.wav --curve -i probabilities.npy --labels names.txt -o speech.png\n",
+    .common = "detect|mask|curve|input|output|labels|letterbox|stretch|score|json",
 };
 
 /* ---- what the parts share */

@@ -81,6 +81,7 @@ static const option_table table_of_options = {
     "  ort-inspect net.onnx --svg -o net.svg\n"
     "  ort-inspect net.onnx --extract x:features -o - | ort-run - -i x.npy\n"
     "  ort-inspect --diff old.onnx new.onnx\n",
+    .common = "nodes|io|shapes|costs|check|ops|diff|svg|extract|json",
 };
 
 typedef struct inspector {

@@ -83,6 +83,7 @@ static const option_table table_of_options = {
     "  ort-optimize net.onnx --dim batch=1 --max-growth 10x -o fast.onnx\n"
     "  ort-optimize net.onnx -i test_data_set_0 --strict -o - | ort-run - x.npy\n"
     "  ort-optimize net.onnx --contrib --level 2 -v\n",
+    .common = "output|input|level|dim|opset|fp16|pack|passes|no-verify|json",
 };
 
 typedef struct optimizer {

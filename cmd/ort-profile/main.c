@@ -58,6 +58,7 @@ static const option_table table = {
     "  ort-profile net.onnx -i test_data_set_0 --by node --top 10\n"
     "  ort-profile net.onnx --repeat 100 -o trace.json\n"
     "  ort-profile net.onnx --json | jq '.operators[0]'\n",
+    .common = "input|repeat|seconds|by|top|output|threads|dim|level|json",
 };
 
 typedef struct profiler {

@@ -95,6 +95,7 @@ static const option_table table = {
     "    --std 0.229,0.224,0.225 | ort-run net.onnx - | ort-tensor --top 5\n"
     "  ort-run net.onnx --random 1 --repeat 100 --json\n"
     "  ort-run net.onnx -i test_data_set_0 --expect test_data_set_0\n",
+    .common = "input|output|outputs|random|expect|compare|repeat|carry|steps|json|threads",
 };
 
 static int check_compare(const run_options *o, const string_list *files)

@@ -10,11 +10,18 @@
 
 static int unknown_output(const ort_session *session, const char *name)
 {
-    char list[1500] = "";
-    for (size_t i = 0; i < ort_session_output_count(session) && strlen(list) < 1300; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
-                 ort_session_output_name(session, i));
-    return tool_usage("the model has no output '%s'; its outputs are %s", name, list);
+    char list[1500] = "", meant[300];
+    size_t n = ort_session_output_count(session);
+    const char **names = tool_alloc(n * sizeof *names);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = ort_session_output_name(session, i);
+        if (strlen(list) < 1300)
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
+                     names[i]);
+    }
+    ort_did_you_mean(name, names, n, meant, sizeof meant);
+    free(names);
+    return tool_usage("the model has no output '%s'%s; its outputs are %s", name, meant, list);
 }
 
 static int choose(sink *s)

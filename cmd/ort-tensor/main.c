@@ -199,6 +199,7 @@ static const option_table table = {
     "    --std 0.229,0.224,0.225 | ort-run net.onnx - | ort-tensor --top 5 --labels names.txt\n"
     "  ort-tensor speech.wav --chunk 512 --context 64 | ort-run vad.onnx --stream ...\n"
     "  ort-tensor a.npy --compare b.npy --atol 1e-4\n",
+    .common = "output|resize|crop|mean|std|layout|cast|print|top|labels|compare",
 };
 
 /* ---- records */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/options.h"
 #include "base/strbuf.h"
 #include "exec/session.h"
@@ -11,10 +12,17 @@ static ort_status unknown_port(const ort_port *ports, int count, const char *wha
                                const char *name, ort_error *err)
 {
     ort_strbuf names = {0};
-    for (int i = 0; i < count; i++)
+    ort_nearest near;
+    char meant[300];
+    ort_nearest_begin(&near, name);
+    for (int i = 0; i < count; i++) {
+        ort_nearest_try(&near, ports[i].name);
         ort_strbuf_addf(&names, "%s%s", i ? ", " : "", ports[i].name);
-    ort_status status = ort_error_set(err, ORT_ERROR_USAGE, "the model has no %s '%s'; it has: %s",
-                                      what, name, ort_strbuf_text(&names));
+    }
+    ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
+                                      "the model has no %s '%s'%s; it has: %s", what, name,
+                                      ort_nearest_text(&near, meant, sizeof meant),
+                                      ort_strbuf_text(&names));
     ort_strbuf_release(&names);
     return status;
 }

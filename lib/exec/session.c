@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/findings.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 #include "exec/packing.h"
 
@@ -155,16 +156,26 @@ static bool has_defaults(const ort_graph *graph)
 static ort_status unknown_value(const ort_graph *graph, const char *name, ort_error *err)
 {
     ort_strbuf names = {0};
-    ort_status status;
-    int listed = 0;
+    ort_nearest near;
+    char meant[300];
+    size_t listed = 0;
     const ort_node *node;
+    ort_nearest_begin(&near, name);
+    for (size_t i = 0; i < graph->outputs.count; i++) { /* first what is most likely meant */
+        const char *output = graph->values.data[graph->outputs.data[i]]->name;
+        ort_nearest_try(&near, output);
+        if (listed++ < LISTED_NAMES)
+            ort_strbuf_addf(&names, "%s%s", listed > 1 ? ", " : "", output);
+    }
     ORT_EACH_NODE(graph, node)
-        for (int i = 0; i < node->output_count && listed <= LISTED_NAMES; i++)
-            if (node->outputs[i] != ORT_ID_NONE && listed++ < LISTED_NAMES)
-                ort_strbuf_addf(&names, "%s%s", listed > 1 ? ", " : "",
-                                graph->values.data[node->outputs[i]]->name);
-    status = ort_error_set(err, ORT_ERROR_USAGE, "the graph has no value '%s'; it has: %s%s", name,
-                           ort_strbuf_text(&names), listed > LISTED_NAMES ? ", ..." : "");
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != ORT_ID_NONE)
+                ort_nearest_try(&near, graph->values.data[node->outputs[i]]->name);
+    ort_status status =
+        ort_error_set(err, ORT_ERROR_USAGE, "the graph has no value '%s'%s; its outputs are %s%s, "
+                      "and ort-inspect --shapes lists all values", name,
+                      ort_nearest_text(&near, meant, sizeof meant), ort_strbuf_text(&names),
+                      listed > LISTED_NAMES ? ", ..." : "");
     ort_strbuf_release(&names);
     return status;
 }

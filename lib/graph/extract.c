@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 
 typedef struct cutter {
@@ -22,16 +23,22 @@ typedef struct cutter {
 static ort_status no_value(const ort_graph *graph, const char *name, ort_error *err)
 {
     ort_strbuf some = {0};
-    for (size_t i = 0, shown = 0; i < graph->values.count && shown < 12; i++) {
+    ort_nearest near;
+    char meant[300];
+    ort_nearest_begin(&near, name);
+    for (size_t i = 0, shown = 0; i < graph->values.count; i++) {
         const ort_graph_value *v = graph->values.data[i];
         if (graph->producers.data[i] == ORT_ID_NONE && !v->is_input)
             continue;
-        ort_strbuf_addf(&some, "%s%s", shown++ ? ", " : "", v->name);
+        ort_nearest_try(&near, v->name);
+        if (shown < 12)
+            ort_strbuf_addf(&some, "%s%s", shown++ ? ", " : "", v->name);
     }
     ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
-                                      "the graph has no value '%s' (it has %s, ...; --shapes lists "
-                                      "them all)",
-                                      name, ort_strbuf_text(&some));
+                                      "the graph has no value '%s'%s; it has %s, ...; --shapes "
+                                      "lists them all",
+                                      name, ort_nearest_text(&near, meant, sizeof meant),
+                                      ort_strbuf_text(&some));
     ort_strbuf_release(&some);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 
 /* ---- symbolic dimensions */
@@ -120,11 +121,17 @@ static void forget_computed(ort_graph *graph)
 static ort_status no_input(const ort_graph *graph, const char *name, ort_error *err)
 {
     ort_strbuf known = {0};
-    for (size_t i = 0; i < graph->inputs.count; i++)
-        ort_strbuf_addf(&known, "%s%s", i ? ", " : "",
-                        graph->values.data[graph->inputs.data[i]]->name);
+    ort_nearest near;
+    char meant[300];
+    ort_nearest_begin(&near, name);
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const char *input = graph->values.data[graph->inputs.data[i]]->name;
+        ort_nearest_try(&near, input);
+        ort_strbuf_addf(&known, "%s%s", i ? ", " : "", input);
+    }
     ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
-                                      "the model has no input '%s' (it has: %s)", name,
+                                      "the model has no input '%s'%s; it has: %s", name,
+                                      ort_nearest_text(&near, meant, sizeof meant),
                                       known.length ? ort_strbuf_text(&known) : "none");
     ort_strbuf_release(&known);
     return status;

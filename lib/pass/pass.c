@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/strbuf.h"
 #include "op/edit.h"
 #include "pass/pattern.h"
@@ -131,6 +132,30 @@ static const ort_pass *const *table_of(const ort_pass_options *options)
     return options->table ? options->table : passes;
 }
 
+enum { FEW_PASSES = 12 };
+
+/* The nearest ones; of a handful, all. */
+static ort_status unknown_pass(const char *name, const ort_pass *const *table, ort_error *err)
+{
+    ort_strbuf list = {0};
+    ort_nearest near;
+    char meant[300];
+    int count = 0;
+    ort_nearest_begin(&near, name);
+    for (; table[count]; count++) {
+        ort_nearest_try(&near, table[count]->name);
+        ort_strbuf_addf(&list, "%s%s", count ? ", " : "", table[count]->name);
+    }
+    bool few = count <= FEW_PASSES;
+    ort_status status = ort_error_set(err, ORT_ERROR_USAGE, "no pass is named '%s'%s; %s%s", name,
+                                      ort_nearest_text(&near, meant, sizeof meant),
+                                      few ? "the passes are: " : "ort-optimize --list-passes lists "
+                                                                 "them",
+                                      few ? ort_strbuf_text(&list) : "");
+    ort_strbuf_release(&list);
+    return status;
+}
+
 static ort_status check_names(const ort_pass *const *table, const char *const *names,
                               bool left_out, ort_error *err)
 {
@@ -144,14 +169,7 @@ static ort_status check_names(const ort_pass *const *table, const char *const *n
         }
         if (found)
             continue;
-        ort_strbuf list = {0};
-        for (int i = 0; table[i]; i++)
-            ort_strbuf_addf(&list, "%s%s", i ? ", " : "", table[i]->name);
-        ort_status status = ort_error_set(err, ORT_ERROR_USAGE,
-                                          "no pass is named '%s'; the passes are: %s", *names,
-                                          ort_strbuf_text(&list));
-        ort_strbuf_release(&list);
-        return status;
+        return unknown_pass(*names, table, err);
     }
     return ORT_OK;
 }

@@ -89,7 +89,7 @@ END
     works ort-optimize "$MODELS_DIR/digits.onnx" --passes dead_nodes,identity --json
     has '"dead_nodes"'
     [[ $output != *'"constant_fold"'* ]]
-    fails 2 "no pass is named 'nonsense'; the passes are: " \
+    fails 2 "no pass is named 'nonsense'; ort-optimize --list-passes lists them" \
         ort-optimize "$MODELS_DIR/digits.onnx" --disable nonsense -o out.onnx
 }
 
