@@ -1,6 +1,7 @@
 /* api_model.c - models of ort.h: loading, checking, fixing dimensions, constants. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exec/packing.h"
 #include "graph/override.h"
@@ -8,10 +9,52 @@
 #include "io/source.h"
 #include "op/check/check.h"
 
-static ort_status import(ort_env *env, ort_source *source, ort_model **model, ort_error *err)
+/* Is one of these newer than what is known? The text says which, at most one. */
+static bool find_newer(const ort_opset *opsets, size_t count, char *text, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *domain = opsets[i].domain;
+        int64_t newest = !*domain              ? ORT_NEWEST_OPSET
+                         : !strcmp(domain, ML) ? ORT_NEWEST_ML_OPSET
+                                               : INT64_MAX;
+        if (opsets[i].version > newest) {
+            snprintf(text, size, "opset %lld of '%s' is newer than %lld",
+                     (long long)opsets[i].version, *domain ? domain : "ai.onnx",
+                     (long long)newest);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What changed in a newer version isn't known: its operators might mean something else. */
+static ort_status refuse_newer(const ort_model *model, ort_error *err)
+{
+    char ir[80] = "", opset[160] = "";
+    bool newer = find_newer(model->opsets.data, model->opsets.count, opset, sizeof opset);
+    for (size_t i = 0; i < model->functions.count && !newer; i++)
+        newer = find_newer(model->functions.data[i].opsets,
+                           (size_t)model->functions.data[i].opset_count, opset, sizeof opset);
+    if (model->ir_version > ORT_NEWEST_IR)
+        snprintf(ir, sizeof ir, "IR version %lld is newer than %d%s", (long long)model->ir_version,
+                 ORT_NEWEST_IR, newer ? " and " : "");
+    if (!*ir && !newer)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL, "%s: %s%s, the newest that this build knows "
+                         "(--allow-newer tries it all the same)", model->path, ir, opset);
+}
+
+static ort_status import(ort_env *env, ort_source *source, const ort_load_options *options,
+                         ort_model **model, ort_error *err)
 {
     ort_status status = ort_model_import(source, env->registry, model, err);
     ort_source_release(source);
+    if (status == ORT_OK && !(options && options->allow_newer))
+        status = refuse_newer(*model, err);
+    if (status != ORT_OK) {
+        ort_model_free(*model);
+        *model = NULL;
+    }
     return status;
 }
 
@@ -21,7 +64,7 @@ ort_status ort_model_load(ort_env *env, const char *path, const ort_load_options
     ort_source source;
     *model = NULL;
     ORT_TRY(ort_source_open(path, options, &source, err));
-    return import(env, &source, model, err);
+    return import(env, &source, options, model, err);
 }
 
 ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
@@ -30,7 +73,7 @@ ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
     ort_source source;
     *model = NULL;
     ORT_TRY(ort_source_memory(bytes, count, options, &source, err));
-    return import(env, &source, model, err);
+    return import(env, &source, options, model, err);
 }
 
 ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *path,

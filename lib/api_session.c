@@ -10,7 +10,7 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
                             ort_session **session, ort_error *err)
 {
     /* Weights that are packed need no aligned copy but while they are. */
-    const ort_load_options load = {.size = sizeof load, .as_stored = true};
+    ort_load_options load = {.size = sizeof load, .as_stored = true};
     ort_model *model = NULL;
     uint64_t begin = ort_clock_ns();
     *session = NULL;
@@ -18,6 +18,7 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
+    load.allow_newer = options->allow_newer;
     if (!options->no_pack) {
         ORT_TRY(ort_exec_session_beside(env, path, options, session, err));
         if (*session)

@@ -334,8 +334,11 @@ typedef struct ort_load_options {
      * models that are rewritten and saved. A session of such a model aligns them first. */
     bool as_stored;
     const char *label;        /* what messages call the model; default the path */
+    /* A model of a newer IR or opset than this library knows is refused, since what changed there
+     * can't be known; true reads it as if it were of the newest that is. */
+    bool allow_newer;
 } ort_load_options;
-#define ORT_LOAD_OPTIONS_INIT {sizeof(ort_load_options), NULL, 0, false, false, NULL}
+#define ORT_LOAD_OPTIONS_INIT {sizeof(ort_load_options), NULL, 0, false, false, NULL, false}
 ORT_INIT_(ort_load_options, ORT_LOAD_OPTIONS_INIT)
 
 /* From a file; "-" reads stdin to its end. Weights stay in the mapping. */
@@ -514,9 +517,10 @@ typedef struct ort_session_options {
     bool keep_computed;       /* keep every value that the optimized graph still computes */
     bool no_pack;             /* ort_session_load: leave PATH.pack alone */
     int threads;              /* of its own for this session; 0: those of the environment */
+    bool allow_newer;         /* ort_session_load: as in ort_load_options */
 } ort_session_options;
 #define ORT_SESSION_OPTIONS_INIT \
-    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0}
+    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0, false}
 ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 
 /* When PATH.pack lies beside the model, was made by this library for it and for this kernel tier

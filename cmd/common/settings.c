@@ -42,52 +42,80 @@ static int check_providers(const char *list)
     return 0;
 }
 
-/* One line; a width for the longest name. */
-static void print_text(const char *name, const char *value, const char *from)
+/* ---- --settings */
+
+typedef struct printer {
+    bool json;
+    int count;
+} printer;
+
+/* One line, a width for the longest name; or a member of a JSON list. */
+static void print_text(printer *p, const char *name, const char *value, const char *from)
 {
-    printf("%-10s %-10s %s\n", name, value, from);
+    if (!p->json) {
+        printf("%-11s %-10s %s\n", name, value, from);
+        return;
+    }
+    printf("%s\n  {\"name\": \"%s\", \"value\": ", p->count++ > 0 ? "," : "", name);
+    tool_json_string(stdout, value);
+    printf(", \"source\": \"%s\"}", from);
 }
 
-static void print_number(const char *name, int64_t value, const char *from)
+static void print_number(printer *p, const char *name, int64_t value, const char *from)
 {
-    printf("%-10s %-10" PRId64 " %s\n", name, value, from);
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    print_text(p, name, text, from);
 }
 
 /* What was given, or the default. */
-static void print_choice(const char *name, const char *given, const char *otherwise)
+static void print_choice(printer *p, const char *name, const char *given, const char *otherwise)
 {
-    print_text(name, given != NULL ? given : otherwise, given != NULL ? "option" : "default");
+    print_text(p, name, given != NULL ? given : otherwise, given != NULL ? "option" : "default");
 }
 
 /* A line per value; none given: no line. */
-static void print_list(const char *name, const string_list *list)
+static void print_list(printer *p, const char *name, const string_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        print_text(name, list->items[i], "option");
+        print_text(p, name, list->items[i], "option");
 }
 
 /* In the order of SETTINGS_RUN. */
+static void print_each(const settings *s, printer *p)
+{
+    print_number(p, "threads", s->thread_count, s->threads_from);
+    print_text(p, "provider", s->provider != NULL ? s->provider : "cpu", s->provider_from);
+    print_text(p, "isa", s->isa != NULL ? s->isa : "best", s->isa_from);
+    print_number(p, "level", s->level_number < 0 ? s->default_level : s->level_number,
+                 s->level != NULL ? "option" : "default");
+    print_list(p, "disable", &s->disable);
+    print_list(p, "dim", &s->dims);
+    print_list(p, "shape", &s->shapes);
+    print_choice(p, "math", s->math, "fast");
+    print_choice(p, "denormals", s->denormals, "flush");
+    if (s->max_memory > 0)
+        print_number(p, "max-memory", (int64_t)s->max_memory, "option");
+    else
+        print_text(p, "max-memory", "none", "default");
+    print_number(p, "spin-us", s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us,
+                 s->spin_us < 0 ? "default" : "option");
+    print_choice(p, "pin", s->pin ? "yes" : NULL, "no");
+    print_list(p, "ops-lib", &s->ops_libs);
+    print_choice(p, "allow-newer", s->allow_newer ? "yes" : NULL, "no");
+    print_choice(p, "strict", s->strict ? "yes" : NULL, "no");
+}
+
 static void print_settings(const settings *s)
 {
-    print_number("threads", s->thread_count, s->threads_from);
-    print_text("provider", s->provider != NULL ? s->provider : "cpu", s->provider_from);
-    print_text("isa", s->isa != NULL ? s->isa : "best", s->isa_from);
-    print_number("level", s->level_number < 0 ? s->default_level : s->level_number,
-                 s->level != NULL ? "option" : "default");
-    print_list("disable", &s->disable);
-    print_list("dim", &s->dims);
-    print_list("shape", &s->shapes);
-    print_choice("math", s->math, "fast");
-    print_choice("denormals", s->denormals, "flush");
-    if (s->max_memory > 0)
-        print_number("max-memory", (int64_t)s->max_memory, "option");
-    else
-        print_text("max-memory", "none", "default");
-    print_number("spin-us", s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us,
-                 s->spin_us < 0 ? "default" : "option");
-    print_choice("pin", s->pin ? "yes" : NULL, "no");
-    print_list("ops-lib", &s->ops_libs);
-    print_choice("strict", s->strict ? "yes" : NULL, "no");
+    printer p = {.json = s->json};
+    if (s->json) {
+        tool_reported();
+        printf("{\"schema\": \"%s/1\", \"settings\": [", tool_name());
+    }
+    print_each(s, &p);
+    if (s->json)
+        printf("\n]}\n");
 }
 
 int settings_resolve(settings *s)
@@ -202,8 +230,10 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
                         ort_model **model)
 {
     ort_error err = {0};
-    ort_load_options options = {.size = sizeof options, .skeleton = weights == LOAD_SKELETON,
-                                .as_stored = weights == LOAD_AS_STORED};
+    ort_load_options options = {.size = sizeof options,
+                                .skeleton = weights == LOAD_SKELETON,
+                                .as_stored = weights == LOAD_AS_STORED,
+                                .allow_newer = s->allow_newer};
     int status = 0;
     progress p;
     progress_wait(&p, "reading the model", s->no_progress || s->quiet);

@@ -9,7 +9,7 @@
 
 typedef struct settings {
     int verbose;
-    bool quiet, json, no_progress, show_settings, force, pin, strict;
+    bool quiet, json, no_progress, show_settings, force, pin, strict, allow_newer;
     const char *threads, *provider, *isa, *level, *math, *denormals;
     size_t max_memory;
     int64_t spin_us;
@@ -66,6 +66,8 @@ void settings_init(settings *s);
      .doc = "bind workers to processors"},                                                         \
     {0, "ops-lib", "LIB.so", OPTION_LIST, offsetof(type, member.ops_libs),                         \
      .doc = "load an operator library; its code runs (repeatable)"},                               \
+    {0, "allow-newer", NULL, OPTION_FLAG, offsetof(type, member.allow_newer),                      \
+     .doc = "read a model of a newer opset or IR than this build knows"},                          \
     {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                                \
      .doc = "what would be a warning is an error"},                                                \
     {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                       \

@@ -525,6 +525,8 @@ int main(int argc, char **argv)
         status = settings_resolve(&x.options.settings);
     if (status == 0)
         status = check_usage(&x);
+    if (!x.options.ops) /* to look at a model is not to run it; --ops says what would run */
+        x.options.settings.allow_newer = true;
     if (status == 0)
         status = settings_new_env(&x.options.settings, &x.env);
     if (status == 0)

@@ -251,6 +251,7 @@ static int make_session(runner *r)
     if (extra.count > 0)
         options.extra_outputs = extra.items;
     options.no_pack = o->no_pack;
+    options.allow_newer = o->settings.allow_newer;
     progress p;
     progress_wait(&p, "preparing", o->settings.no_progress || o->settings.quiet);
     ort_status made = direct

@@ -82,8 +82,18 @@ rejects() { # rejects FILE REGEX: by both tools that load models
     [ ! -e out.npy ]
 }
 
-@test "a newer opset and IR than known run when nothing newer is used" {
-    run --separate-stderr ort-run "$FX/newer.onnx" "$FX/xy.npz" -o out.npy
-    [ "$status" -eq 0 ]
+@test "a newer opset or IR than known is refused with both versions; --allow-newer tries it" {
+    local why="newer.onnx: IR version 60 is newer than 14 and opset 99 of 'ai.onnx' is newer than 28"
+    fails 3 "$why" ort-run "$FX/newer.onnx" "$FX/xy.npz" -o out.npy
+    fails 3 "$why" ort-run "$FX/newer.onnx" "$FX/xy.npz" --dim n=1 -o out.npy
+    fails 3 "$why" ort-run "$FX/newer.onnx" "$FX/xy.npz" --compare-levels
+    fails 3 "$why" ort-optimize "$FX/newer.onnx" -o out.onnx
+    fails 3 "$why" ort-profile "$FX/newer.onnx"
+    fails 3 "$why" ort-inspect "$FX/newer.onnx" --ops
+    works ort-inspect "$FX/newer.onnx" --nodes
+    works ort-inspect "$FX/newer.onnx" --ops --allow-newer
+    works ort-run "$FX/newer.onnx" "$FX/xy.npz" --allow-newer -o out.npy
     same out.npy "$FX/sum.npy"
+    works ort-run "$FX/newer.onnx" "$FX/xy.npz" --allow-newer --compare-levels
+    works ort-optimize "$FX/newer.onnx" --allow-newer -o out.onnx
 }

@@ -118,7 +118,7 @@ bad() { # bad CASE: the library of tests/cli/bad_ops.c in bad.so
     [[ $stderr == *"operator library 'bad': 1 rows from bad.so"* &&
         $stderr == *"operator library 'example' 1.0: 5 rows"* ]] || { echo "$stderr"; return 1; }
     works ort-run --settings --ops-lib bad.so
-    has "ops-lib    bad.so"
+    has "ops-lib     bad.so"
     works ort-run "$FX/clip.onnx" --ops-lib "$LIB" -i "$FX/x.npy" --json
     echo "$output" | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["ops_libs"]) == 1'
 }
@@ -168,5 +168,5 @@ PY
     for printed in $(grep -oE '[0-9]+ operators, [0-9]+ versions' "$ROOT/README.md" | tr ' ' _); do
         [ "$printed" = "${counts// /_}" ] || { echo "README.md: $printed, now $counts"; return 1; }
     done
-    fails 2 "--markdown is a form of --supports" ort-inspect --markdown "$FX/clip.onnx"
+    fails 2 "--markdown needs --supports" ort-inspect --markdown "$FX/clip.onnx"
 }

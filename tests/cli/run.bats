@@ -183,6 +183,7 @@ denormals flush default
 max-memory none default
 spin-us 20 default
 pin no default
+allow-newer no default
 strict no default
 END
         works $tool --settings --threads 2 --isa scalar --level 1 --disable gelu,casts \
@@ -204,6 +205,7 @@ denormals keep option
 max-memory 536870912 option
 spin-us 0 option
 pin yes option
+allow-newer no default
 strict yes option
 END
     done
@@ -263,4 +265,15 @@ END
     done
     ort-run "$FX/chain.onnx" "$FX/x.npy" --save-optimized - -o y.npy >optimized.onnx
     works ort-run optimized.onnx "$FX/x.npy" --expect y.npy
+}
+
+@test "--settings with --json is one object" {
+    for tool in ort-run ort-optimize ort-profile ort-inspect; do
+        works $tool --settings --json --threads 1 --dim n=3
+        echo "$output" | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+s = [(x["name"], x["value"], x["source"]) for x in r["settings"]]
+assert r["schema"] == sys.argv[1] + "/1" and ("threads", "1", "option") in s and ("dim", "n=3", "option") in s' $tool
+    done
 }
