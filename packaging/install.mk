@@ -23,7 +23,7 @@ build/completions/%: packaging/completions.sh $(TOOLS:%=build/bin/%)
 	@$(RUN) build/bin/$(basename $*) --help=table | \
 	  sh packaging/completions.sh $(subst .,,$(suffix $*)) $(basename $*) > $@.new && mv $@.new $@
 
-.PHONY: completions install install-debug uninstall dist deb roots
+.PHONY: completions install install-debug uninstall dist deb roots musl aarch64
 completions: $(COMPLETIONS)
 install: all completions
 	install -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(DOCDIR)/examples \
@@ -63,7 +63,7 @@ uninstall:
 	  rm -f $(D)$(DEBUGDIR)/.build-id/$$(printf '%.2s' $$id)/$${id#??}.debug; done
 	if [ -d $(D)$(DEBUGDIR) ]; then find $(D)$(DEBUGDIR) -depth -type d -empty -delete; fi
 	for d in $(BASHDIR) $(DATADIR)/bash-completion $(ZSHDIR) $(DATADIR)/zsh $(FISHDIR) $(DATADIR)/fish \
-	  $(foreach n,1 3 5,$(MANDIR)/man$n) $(LIBDIR)/pkgconfig; do \
+	  $(foreach n,1 3 5,$(MANDIR)/man$n) $(LIBDIR)/pkgconfig $(dir $(DOCDIR)); do \
 	  [ ! -d $(D)$$d ] || rmdir --ignore-fail-on-non-empty $(D)$$d; done
 
 # ---- releases
@@ -96,3 +96,7 @@ deb: dist
 # The tree in fresh Debian 12 and 13: ROOTS="bookworm trixie", ROOTS_TEST=1 runs make test there too.
 roots:
 	@MODELS='$(abspath $(MODELS))' bash tests/tools/run_roots.sh $(ROOTS)
+
+# The model set with another C library, and on another processor under emulation.
+musl aarch64:
+	@bash tests/tools/run_cross.sh $@ $(MODELS)

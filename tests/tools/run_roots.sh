@@ -18,7 +18,7 @@ mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -
 
 step() { # step NAME COMMAND: in the root, without this machine's environment
     local start=$SECONDS
-    if chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    if chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
         bash -ec "cd /src/ort-tools; $2" >"build/roots/$suite-$1.log" 2>&1; then
         passed=$((passed + 1))
         echo "ok $suite: $1 ($((SECONDS - start)) s)"

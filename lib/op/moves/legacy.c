@@ -99,7 +99,8 @@ static ort_status crop_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl crop_impl = {crop_infer, crop_prepare, NULL, crop_run, NULL};
+static const ort_op_impl crop_impl = {
+    .infer = crop_infer, .prepare = crop_prepare, .run = crop_run};
 
 /* ---- ConstantFill, GivenTensorFill: of a shape that an attribute, an input or an input's shape
  * says */
@@ -214,10 +215,10 @@ static ort_status given_fill_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl constant_fill_impl = {constant_fill_infer, fill_prepare, NULL,
-                                               constant_fill_run, NULL};
-static const ort_op_impl given_fill_impl = {given_fill_infer, fill_prepare, NULL, given_fill_run,
-                                            NULL};
+static const ort_op_impl constant_fill_impl = {
+    .infer = constant_fill_infer, .prepare = fill_prepare, .run = constant_fill_run};
+static const ort_op_impl given_fill_impl = {
+    .infer = given_fill_infer, .prepare = fill_prepare, .run = given_fill_run};
 
 #define FILL_ATTRS "extra_shape:is input_as_shape:i shape:is"
 
