@@ -14,6 +14,7 @@
 #   make optimize-conformance opset-sweep opset  the same after the optimizer, here and on onnxruntime
 #   make opset-sweep  the same models at every opset from 28 down to 7
 #   make released   the tests of ONNX's old releases, here and on onnxruntime
+#   make names      values that keep their name through a pass keep their contents
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
@@ -257,6 +258,11 @@ check-models-sample: $(OBJ)/tests/models/verdicts
 
 models: all $(OBJ)/tests/models/models
 	@$(OBJ)/tests/models/models $(MODELS)
+
+# Real models after each pass alone and after all: what has the name that it had holds what it held.
+.PHONY: names
+names: all
+	@build/venv/bin/python tests/tools/check_names.py $(wildcard $(MODELS)) models
 
 parity: all $(OBJ)/tests/models/models
 	@sh tests/tools/run_parity.sh $(OBJ)/tests/models/models $(MODELS) $(PARITY)

@@ -14,6 +14,7 @@ typedef struct builder {
     const ort_permuted *form;
     const ort_rule *r;
     ort_node_spec spec;
+    ort_id row;     /* of spec.outputs where rows of weights changed places */
     ort_id *inputs; /* of spec, which has room for 8 at least */
     ort_attr set;
     int64_t list[2 * ORT_MAX_RANK]; /* of set */
@@ -185,8 +186,10 @@ static ort_status reshape_anew(builder *b, ort_error *err)
     ort_joined joined;
     if (ort_groups_of(graph->model->dims, in, out, &groups) &&
         !ort_groups_order(&groups.in, &b->form->in, order) &&
-        ort_joins_for_products(graph, b->node, &b->form->in, &joined))
-        ORT_TRY(ort_join_weights(graph, b->node, &joined, err));
+        ort_joins_for_products(graph, b->node, &b->form->in, &joined)) {
+        ORT_TRY(ort_join_weights(graph, b->node, &joined, &b->row, err));
+        b->spec.outputs = &b->row;
+    }
     (void)ort_reshape_says(&from, &to, list);
     b->spec.op_type = "Reshape";
     b->spec.attr_count = 0;
@@ -295,6 +298,7 @@ ort_status ort_add_permuted(ort_pass_context *c, const ort_node *node, const ort
 {
     builder b = {.c = c, .node = node, .form = form, .r = ort_rule_of(node)};
     int count = node->input_count, room = count > 8 ? count : 8;
+    ort_node *made = NULL;
     b.inputs = malloc((size_t)room * sizeof *b.inputs);
     if (!b.inputs)
         return ort_error_memory(err, (size_t)room * sizeof *b.inputs);
@@ -309,7 +313,11 @@ ort_status ort_add_permuted(ort_pass_context *c, const ort_node *node, const ort
                              .origin = ort_edit_origin_of(node)};
     ort_status status = change(&b, err);
     if (!status)
-        status = ort_edit_add_node(c->graph, &b.spec, NULL, err);
+        status = ort_edit_add_node(c->graph, &b.spec, &made, err);
+    if (!status) { /* the same node in another layout */
+        made->proto = node->proto;
+        made->changed = true;
+    }
     free(b.inputs);
     return status;
 }

@@ -97,11 +97,16 @@ static ort_status turn_rows(ort_graph *graph, ort_node *product, const ort_joine
 }
 
 ort_status ort_join_weights(ort_graph *graph, const ort_node *node, const ort_joined *joined,
-                            ort_error *err)
+                            ort_id *row, ort_error *err)
 {
     ort_readers readers = ort_readers_of(graph, node->outputs[0]);
     ort_node *product;
-    while ((product = ort_readers_next(&readers)))
+    *row = ort_graph_add_value(graph, graph->values.data[node->outputs[0]]->name);
+    if (*row == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *row);
+    while ((product = ort_readers_next(&readers))) {
         ORT_TRY(turn_rows(graph, product, joined, err));
+        ort_node_set_input(graph, product, 0, *row);
+    }
     return ORT_OK;
 }

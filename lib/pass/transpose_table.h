@@ -73,8 +73,9 @@ typedef struct ort_joined {
 } ort_joined;
 bool ort_joins_for_products(const ort_graph *graph, const ort_node *node, const ort_perm *p,
                             ort_joined *joined);
-/* The weights of all readers of the node's result, so that they fit the permuted input. */
+/* The weights of all readers of the node's result, so that they fit the permuted input. They read
+ * *row, a new value: it holds other numbers than the one whose name stays behind. */
 ort_status ort_join_weights(ort_graph *graph, const ort_node *node, const ort_joined *joined,
-                            ort_error *err);
+                            ort_id *row, ort_error *err);
 
 #endif

@@ -33,13 +33,15 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """An int, float, string or list of strings as an attribute of a node."""
+    """An int, float, string, or list of strings or ints as an attribute of a node."""
     if isinstance(value, float):
         payload, kind = varint(2 << 3 | 5) + struct.pack("<f", value), 1
     elif isinstance(value, int):
         payload, kind = field(3, value), 2
     elif isinstance(value, str):
         payload, kind = field(4, value), 3
+    elif isinstance(value[0], int):
+        payload, kind = b"".join(field(8, v) for v in value), 7
     else:
         payload, kind = b"".join(field(9, v) for v in value), 8
     return field(5, field(1, name) + payload + field(20, kind))
