@@ -106,6 +106,9 @@ static void put_summary(json_object *r, FILE *stream)
     fprintf(stream, "\n%-10s %s", "nodes", text_count(number_of(r, "nodes")));
     if (number_of(r, "constants") > 0)
         fprintf(stream, " (and %s constants)", text_count(number_of(r, "constants")));
+    if (number_of(r, "replaced_constants") > 0)
+        fprintf(stream, ", without %s constants whose output a later one gives again",
+                text_count(number_of(r, "replaced_constants")));
     if (number_of(r, "functions") > 0)
         fprintf(stream, ", %s functions", text_count(number_of(r, "functions")));
     fprintf(stream, "\n%-10s %s parameters, %s, in %s tensors\n", "weights",
@@ -132,6 +135,12 @@ static void put_metadata(json_object *r, FILE *stream)
     for (size_t i = 0; i < length_of(list); i++) {
         json_object *entry = json_object_array_get_idx(list, i);
         fprintf(stream, "%s = %s\n", text_of(entry, "key"), text_of(entry, "value"));
+    }
+    list = member(r, "properties");
+    for (size_t i = 0; i < length_of(list); i++) {
+        json_object *entry = json_object_array_get_idx(list, i);
+        fprintf(stream, "%s: %s = %s\n", text_of(entry, "of"), text_of(entry, "key"),
+                text_of(entry, "value"));
     }
 }
 
@@ -162,6 +171,9 @@ static void put_nodes(json_object *r, const char *grep, FILE *stream)
         free(out);
         free(type);
     }
+    if (number_of(r, "replaced_constants") > 0)
+        fprintf(stream, "(%s Constant nodes aren't listed: a later one gives their output again)\n",
+                text_count(number_of(r, "replaced_constants")));
 }
 
 static void put_shapes(json_object *r, const char *grep, FILE *stream)

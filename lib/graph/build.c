@@ -252,7 +252,8 @@ static ort_status add_node(ort_builder *b, const Onnx__NodeProto *proto, ort_sco
     node->id = (ort_id)graph->nodes.count;
     node->name = ort_build_text(proto->name);
     node->op_type = ort_build_text(proto->op_type);
-    node->proto = scope->prefix ? NULL : proto;
+    node->proto = proto;
+    node->changed = scope->prefix != NULL;
     node->output_count = (int)proto->n_output;
     node->outputs = ort_model_new_ids(b->model, proto->n_output);
     if (!node->outputs || proto->n_output > 1u << 24 || proto->n_input > 1u << 24 ||

@@ -44,7 +44,8 @@ static bool has_external_attr(const Onnx__NodeProto *p)
 static bool reusable(const ort_exporter *x, const ort_graph *graph, const ort_node *node)
 {
     const Onnx__NodeProto *p = node->proto;
-    if (!p || !same_text(node->name, p->name) || !same_text(node->doc, p->doc_string))
+    if (!p || node->changed || !same_text(node->name, p->name) ||
+        !same_text(node->doc, p->doc_string))
         return false;
     return !(x->rebuild && (node->body_count || has_external_attr(p))) &&
            same_names(graph, node->inputs, node->input_count, p->input, p->n_input) &&

@@ -96,12 +96,25 @@ ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node
 void ort_graph_touch(ort_graph *graph, ort_node *node)
 {
     if (node)
-        node->proto = NULL;
+        node->changed = true;
     for (; graph && !graph->changed; graph = graph->parent) {
         graph->changed = true;
         if (graph->parent && graph->parent_node < graph->parent->nodes.count)
-            graph->parent->nodes.data[graph->parent_node]->proto = NULL;
+            graph->parent->nodes.data[graph->parent_node]->changed = true;
     }
+}
+
+size_t ort_graph_replaced(const ort_graph *graph, const char **name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->nodes.count && !graph->changed; i++) {
+        const ort_node *node = graph->nodes.data[i];
+        if (!node->removed || node->output_count != 1 || node->outputs[0] == ORT_ID_NONE)
+            continue;
+        *name = graph->values.data[node->outputs[0]]->name;
+        count++;
+    }
+    return count;
 }
 
 void ort_graph_touch_value(ort_graph *graph, ort_id value)

@@ -113,6 +113,7 @@ typedef struct ort_node {
     int opset;           /* version of its domain that governs it */
     int input_count, output_count, attr_count;
     bool removed;        /* a pass took it out; skipped by every iteration */
+    bool changed;        /* its members aren't those of proto any more */
     int implicit_count, body_count;
     const char *name;    /* "" when unnamed; messages use ort_node_label */
     const char *domain;  /* "" for ai.onnx */
@@ -121,7 +122,8 @@ typedef struct ort_node {
     ort_id *implicit;    /* values of this graph that the bodies capture */
     ort_graph **bodies;  /* subgraphs in attribute order */
     const char *origin;  /* names of nodes it was fused from, joined by "+" (follow.h), or NULL */
-    const void *proto;   /* the message it came from; NULL when made or changed here */
+    const void *proto;   /* the message it came from; NULL when made here. What it says beside the
+                          * members above is kept on saving: metadata, unknown fields */
 } ort_node;
 
 typedef struct ort_graph_value {
@@ -243,6 +245,9 @@ bool ort_function_each_operator(const ort_function *function, ort_function_visit
 /* The version that the function imports of `domain` becomes another one. */
 ort_status ort_function_set_opset(ort_model *model, ort_function *function, const char *domain,
                                   int64_t version, ort_error *err);
+/* Constant nodes of a graph as it was loaded whose output a later one gives again, so that they
+ * count for nothing (build.c); *name: of the last such output. */
+size_t ort_graph_replaced(const ort_graph *graph, const char **name);
 /* Opset version of `domain` ("" and "ai.onnx" are one), 0 when the model imports none. */
 int64_t ort_model_opset(const ort_model *model, const char *domain);
 

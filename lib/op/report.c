@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/vec.h"
+#include "graph/properties.h"
 
 /* ---- parts */
 
@@ -108,6 +109,13 @@ void ort_report_each_node(const ort_graph *graph, const char *path, ort_report_n
 const char *ort_report_domain(const char *domain)
 {
     return *domain ? domain : "ai.onnx";
+}
+
+/* Constant nodes whose output a later one gives again: reports leave them out, and say so. */
+static void put_replaced(ort_json *json, const ort_model *model)
+{
+    const char *name;
+    ort_report_int(json, "replaced_constants", (int64_t)ort_graph_replaced(model->graph, &name));
 }
 
 /* ---- summary and io */
@@ -254,6 +262,7 @@ static void put_summary(ort_json *json, const ort_model *model)
     ort_report_int(json, "external_bytes", (int64_t)model->external_bytes);
     ort_report_int(json, "nodes", (int64_t)(uses.nodes + function_nodes));
     ort_report_int(json, "constants", (int64_t)uses.constants);
+    put_replaced(json, model);
     ort_report_int(json, "functions", (int64_t)model->functions.count);
     ort_report_int(json, "tensors", (int64_t)weights.count);
     ort_report_int(json, "parameters", (int64_t)weights.parameters);
@@ -435,6 +444,16 @@ static void put_shapes(ort_json *json, const ort_model *model)
 
 /* ---- metadata and functions */
 
+static void put_property(void *arg, const char *owner, const char *key, const char *value)
+{
+    ort_json *json = arg;
+    ort_json_begin_object(json);
+    ort_report_text(json, "of", owner);
+    ort_report_text(json, "key", key);
+    ort_report_text(json, "value", value);
+    ort_json_end_object(json);
+}
+
 static void put_metadata(ort_json *json, const ort_model *model)
 {
     ort_report_text(json, "producer", model->producer_name);
@@ -451,6 +470,10 @@ static void put_metadata(ort_json *json, const ort_model *model)
         ort_report_text(json, "value", model->metadata[i].value);
         ort_json_end_object(json);
     }
+    ort_json_end_array(json);
+    ort_json_key(json, "properties");
+    ort_json_begin_array(json);
+    ort_properties_each(model, put_property, json);
     ort_json_end_array(json);
 }
 
@@ -579,7 +602,10 @@ ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbu
     switch (report) {
     case ORT_REPORT_SUMMARY: put_summary(&json, copy); break;
     case ORT_REPORT_IO: put_io(&json, copy); break;
-    case ORT_REPORT_NODES: put_nodes(&json, copy); break;
+    case ORT_REPORT_NODES:
+        put_replaced(&json, model);
+        put_nodes(&json, copy);
+        break;
     case ORT_REPORT_SHAPES: put_shapes(&json, copy); break;
     case ORT_REPORT_INITIALIZERS: ort_report_initializers(&json, copy); break;
     case ORT_REPORT_METADATA: put_metadata(&json, copy); break;

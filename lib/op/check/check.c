@@ -129,18 +129,10 @@ static void check_order(const ort_graph *graph, const ort_node *node, const uint
     }
 }
 
-/* A Constant node that a later one of the same output replaced (see build.c). */
 static void check_replaced(const ort_graph *graph, ort_findings *findings)
 {
-    size_t count = 0;
     const char *name = "";
-    for (size_t i = 0; i < graph->nodes.count && !graph->changed; i++) {
-        const ort_node *node = graph->nodes.data[i];
-        if (!node->removed || node->output_count != 1 || node->outputs[0] == ORT_ID_NONE)
-            continue;
-        name = graph->values.data[node->outputs[0]]->name;
-        count++;
-    }
+    size_t count = ort_graph_replaced(graph, &name);
     if (count)
         ort_findings_add(findings, ORT_FINDING_WARNING,
                          "%zu values are defined by two Constant nodes, the last of them '%s': the "
