@@ -262,6 +262,12 @@ int ort_tensors_sample_rate(const ort_tensors *tensors); /* of the sound it was 
 ORT_WARN_UNUSED ort_status ort_tensors_add(ort_tensors *tensors, const char *name,
                                            ort_value *value, ort_error *err);
 
+/* The files that a record was made of: one, or one per row of a batch; .npz carries the names. */
+ORT_WARN_UNUSED ort_status ort_tensors_add_source(ort_tensors *tensors, const char *name,
+                                                  ort_error *err);
+size_t ort_tensors_source_count(const ort_tensors *tensors);
+const char *ort_tensors_source(const ort_tensors *tensors, size_t index);
+
 typedef enum ort_format {
     ORT_FORMAT_AUTO = 0, /* by content, then by file name */
     ORT_FORMAT_NPY,
@@ -280,6 +286,12 @@ const char *ort_format_name(ort_format format);
 ort_format ort_format_parse(const char *name);      /* ORT_FORMAT_COUNT when unknown */
 ort_format ort_format_of_path(const char *path);    /* by extension; AUTO when it says nothing */
 
+/* What a value of a file is for: name and type (ort_session_input_type) decide where the file says
+ * nothing: numbers in text, protobuf bytes that could be a sequence or an optional value. */
+typedef struct ort_purpose {
+    const char *name, *type;
+} ort_purpose;
+
 typedef struct ort_read_options {
     size_t size;
     ort_format format;
@@ -287,13 +299,18 @@ typedef struct ort_read_options {
     int rank;            /* raw, json: shape; rank -1: flat */
     const int64_t *dims; /* raw: one dim may be -1 */
     const char *label;   /* what messages call the stream; default the path */
+    const ort_purpose *purposes; /* by name, or in order for values without one; or NULL */
+    size_t purpose_count;
+    bool resume;         /* a bad record whose end is known leaves *tensors empty beside its error:
+                          * the next one can be read */
 } ort_read_options;
-#define ORT_READ_OPTIONS_INIT \
-    {sizeof(ort_read_options), ORT_FORMAT_AUTO, ORT_DTYPE_UNDEFINED, 0, NULL, NULL}
+#define ORT_READ_OPTIONS_INIT                                                                      \
+    {sizeof(ort_read_options), ORT_FORMAT_AUTO, ORT_DTYPE_UNDEFINED, 0, NULL, NULL, NULL, 0, false}
 ORT_INIT_(ort_read_options, ORT_READ_OPTIONS_INIT)
 
-/* Read a whole file ("-": stdin), or one record of a stream (concatenated .npy or .npz). At a clean
- * end of stream *tensors is NULL and the status ORT_OK. */
+/* Read a whole file ("-": stdin), or one record of a stream: files one after another, of formats
+ * that say where they end (pb and csv are one record). At a clean end *tensors is NULL and the
+ * status ORT_OK. */
 ORT_WARN_UNUSED ort_status ort_tensors_load(const char *path, const ort_read_options *options,
                                             ort_tensors **tensors, ort_error *err);
 ORT_WARN_UNUSED ort_status ort_tensors_read(FILE *stream, const ort_read_options *options,
@@ -302,16 +319,29 @@ ORT_WARN_UNUSED ort_status ort_tensors_read(FILE *stream, const ort_read_options
 ORT_WARN_UNUSED ort_status ort_tensors_load_folder(const char *path, const char *prefix,
                                                    ort_tensors **tensors, ort_error *err);
 
+/* The same for purposes in the model's order: every value gets the name of one, by its own name,
+ * else by the number of its file. */
+ORT_WARN_UNUSED ort_status ort_tensors_load_set(const char *path, const char *prefix,
+                                                const ort_read_options *options,
+                                                ort_tensors **tensors, ort_error *err);
+
 typedef struct ort_write_options {
     size_t size;
     ort_format format;  /* AUTO: by path */
     int quality;        /* jpeg, webp: 1..100; 0: default */
     int sample_rate;    /* wav; 0: 16000 */
     const char *image;  /* "png", "jpeg", "bmp", "ppm", "webp"; NULL: by path, else png */
+    bool plain;         /* json: bare lists and objects, which say no element types */
+    bool sources;       /* csv: a first column "file" with the names of the sources */
 } ort_write_options;
-#define ORT_WRITE_OPTIONS_INIT {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL}
+#define ORT_WRITE_OPTIONS_INIT                                                                     \
+    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false}
 ORT_INIT_(ort_write_options, ORT_WRITE_OPTIONS_INIT)
 
+/* Can a file of that name be written, in a known format? To be asked before the work. */
+ORT_WARN_UNUSED ort_status ort_tensors_check_path(const char *path,
+                                                  const ort_write_options *options,
+                                                  ort_error *err);
 /* The file appears whole or not at all. "-" writes to stdout. */
 ORT_WARN_UNUSED ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
                                             const ort_write_options *options, ort_error *err);

@@ -54,7 +54,9 @@ static inline char *join(json_object *list, const char *separator)
 /* Does a row hold the text anywhere? */
 static inline bool wanted(json_object *row, const char *grep)
 {
-    return !grep || strstr(json_object_to_json_string_ext(row, JSON_C_TO_STRING_PLAIN), grep);
+    return !grep || strstr(json_object_to_json_string_ext(row,
+                                                          JSON_C_TO_STRING_NOSLASHESCAPE),
+                           grep);
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "common/whole_file.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/tool.h"
 
@@ -25,6 +26,9 @@ int whole_file_close(ort_out_file *f, int status)
 
 char *whole_file_numbered(const char *path, size_t number)
 {
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* a device or a pipe takes them all */
+        return tool_strdup(path);
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     if (dot == NULL || (slash != NULL && dot < slash))
         dot = path + strlen(path);

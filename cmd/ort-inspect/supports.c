@@ -86,7 +86,7 @@ int text_supports(const char *json, const char *grep, FILE *stream)
     }
     fprintf(stream, "version %s, IR up to %s, opsets %s, kernels %s\n", text_of(r, "version"),
             text_of(r, "ir_version"),
-            json_object_to_json_string_ext(member(r, "opsets"), JSON_C_TO_STRING_PLAIN),
+            json_object_to_json_string_ext(member(r, "opsets"), JSON_C_TO_STRING_NOSLASHESCAPE),
             text_of(r, "isa"));
     table_print(t, stream);
     put_counts(r, stream);
@@ -160,7 +160,7 @@ int markdown_supports(const char *json, const char *grep, FILE *stream)
     json_object *list = member(r, "operators"), *libraries = member(r, "libraries");
     fprintf(stream, "# Operators of version %s\n\nIR up to %s, opsets %s. ",
             text_of(r, "version"), text_of(r, "ir_version"),
-            json_object_to_json_string_ext(member(r, "opsets"), JSON_C_TO_STRING_PLAIN));
+            json_object_to_json_string_ext(member(r, "opsets"), JSON_C_TO_STRING_NOSLASHESCAPE));
     put_counts(r, stream);
     for (size_t i = 0; i < length_of(libraries); i++) {
         json_object *l = json_object_array_get_idx(libraries, i);

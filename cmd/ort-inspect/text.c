@@ -166,7 +166,7 @@ static void put_nodes(json_object *r, const char *grep, FILE *stream)
         fprintf(stream, "\n    (%s) -> %s : %s\n", in, out, type);
         json_object_object_foreach(member(n, "attributes"), key, value)
             fprintf(stream, "    %s = %s\n", key,
-                    json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
+                    json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOSLASHESCAPE));
         free(in);
         free(out);
         free(type);
@@ -262,7 +262,7 @@ static void put_functions(json_object *r, FILE *stream)
             fprintf(stream, "    attributes %s\n", attributes);
         json_object_object_foreach(member(f, "defaults"), key, value)
             fprintf(stream, "    attribute %s = %s\n", key,
-                    json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
+                    json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOSLASHESCAPE));
         if (*text_of(f, "doc"))
             fprintf(stream, "    %s\n", text_of(f, "doc"));
         free(in);
@@ -375,7 +375,7 @@ static void put_memory(json_object *r, FILE *stream)
     json_object *assumed = member(r, "assumed_dims");
     if (length_of(assumed))
         fprintf(stream, "%-18s %s\n", "assumed",
-                json_object_to_json_string_ext(assumed, JSON_C_TO_STRING_PLAIN));
+                json_object_to_json_string_ext(assumed, JSON_C_TO_STRING_NOSLASHESCAPE));
     fprintf(stream, "%-18s %s\n%-18s %s\n", "steps", text_of(r, "steps"), "dynamic values",
             text_of(r, "dynamic_values"));
     if (!peak)

@@ -223,7 +223,8 @@ int profile_kernels(ort_env *env, const profile_options *o, const ort_peak *peak
             json_object_object_add(all, "ghz", json_object_new_double(peak->ghz));
         }
         json_object_object_add(all, "kernels", json_object_get(list));
-        fprintf(stream, "%s\n", json_object_to_json_string_ext(all, JSON_C_TO_STRING_PRETTY));
+        fprintf(stream, "%s\n", json_object_to_json_string_ext(
+                    all, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
         json_object_put(all);
     } else if (status == 0) {
         if (peak != NULL)

@@ -120,7 +120,8 @@ static void print_json(contest *c)
     json_object_object_add(j, "model", json_object_new_string(c->path));
     json_object_object_add(j, "comparisons", json_object_get(c->json));
     printf("%s\n",
-           json_object_to_json_string_ext(j, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED));
+           json_object_to_json_string_ext(j, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+                                              JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(j);
 }
 

@@ -61,7 +61,7 @@ int apply_rate(tool *t, const operation *op, const ort_value *in, ort_value **ou
     return 0;
 }
 
-int each_window(tool *t, const ort_value *samples, window_fn *fn)
+int each_window(tool *t, const ort_tensors *from, const ort_value *samples, window_fn *fn)
 {
     ort_error err = {0};
     operation op = {.option = "--chunk"};
@@ -81,7 +81,7 @@ int each_window(tool *t, const ort_value *samples, window_fn *fn)
             int64_t k = begin - t->context + i;
             dst[i] = k >= 0 && k < n ? src[k] : 0;
         }
-        status = fn(t, window);
+        status = fn(t, from, window);
         ort_value_free(window);
     }
     return status;

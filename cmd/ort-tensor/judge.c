@@ -26,8 +26,19 @@ static int by_score(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static int print_tensor_top(tool *t, const char *name, const ort_value *v,
-                            const string_list *labels)
+/* The file that a row came from in front of its lines, else its number where there are several. */
+static void print_row_start(const ort_tensors *record, int64_t rows, int64_t row)
+{
+    size_t names = ort_tensors_source_count(record);
+    bool by_row = names > 1 && (int64_t)names == rows;
+    if (names == 1 || by_row)
+        printf("%s\t", ort_tensors_source(record, by_row ? (size_t)row : 0));
+    if (rows > 1 && !by_row)
+        printf("%" PRId64 "\t", row);
+}
+
+static int print_tensor_top(tool *t, const char *name, const ort_tensors *record,
+                            const ort_value *v, const string_list *labels)
 {
     int rank = ort_value_rank(v);
     int64_t classes = rank > 0 ? ort_value_dims(v)[rank - 1] : 1;
@@ -43,8 +54,7 @@ static int print_tensor_top(tool *t, const char *name, const ort_value *v,
                          c < labels->count ? labels->items[c] : NULL);
         }
         for (int64_t k = 0; !t->settings.json && k < t->top && k < classes; k++) {
-            if (rows > 1)
-                printf("%" PRId64 "\t", r);
+            print_row_start(record, rows, r);
             printf("%" PRId64 "\t%.6g", list[k].index, list[k].score);
             if ((size_t)list[k].index < labels->count)
                 printf("\t%s", labels->items[list[k].index]);
@@ -76,7 +86,8 @@ static json_object *key_object(const ort_value *keys, int64_t index)
 }
 
 /* A sequence of maps from class to score, as ZipMap makes. */
-static int print_map_top(tool *t, const char *name, const ort_value *v)
+static int print_map_top(tool *t, const char *name, const ort_tensors *record,
+                         const ort_value *v)
 {
     for (size_t r = 0; r < (size_t)ort_value_count(v); r++) {
         const ort_value *map = ort_value_item(v, r);
@@ -91,8 +102,7 @@ static int print_map_top(tool *t, const char *name, const ort_value *v)
         for (int64_t k = 0; t->settings.json && k < t->top && k < n; k++)
             report_class(t, name, (int64_t)r, key_object(keys, list[k].index), list[k].score, NULL);
         for (int64_t k = 0; !t->settings.json && k < t->top && k < n; k++) {
-            if (ort_value_count(v) > 1)
-                printf("%zu\t", r);
+            print_row_start(record, ort_value_count(v), (int64_t)r);
             print_key(keys, list[k].index);
             printf("\t%.6g\n", list[k].score);
         }
@@ -101,18 +111,20 @@ static int print_map_top(tool *t, const char *name, const ort_value *v)
     return 0;
 }
 
-int judge_top(tool *t, const char *name, const ort_value *value)
+int judge_top(tool *t, const ort_tensors *record, size_t index)
 {
+    const ort_value *value = ort_tensors_value(record, index);
+    const char *name = ort_tensors_name(record, index);
     string_list labels = {0};
     int status;
     if (ort_value_get_kind(value) == ORT_VALUE_SEQUENCE)
-        return print_map_top(t, name, value);
+        return print_map_top(t, name, record, value);
     if (ort_value_get_kind(value) != ORT_VALUE_TENSOR ||
         ort_value_dtype(value) == ORT_DTYPE_STRING)
         return bad_value(&(operation){.option = "--top"}, value, "scores");
     status = labels_load(t->labels, &labels);
     if (status == 0)
-        status = print_tensor_top(t, name, value, &labels);
+        status = print_tensor_top(t, name, record, value, &labels);
     string_list_release(&labels);
     return status;
 }

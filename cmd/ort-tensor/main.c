@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tensor_tool.h"
 
@@ -120,8 +119,15 @@ static const option_row rows[] = {
      .doc = "files are plain bytes in (uint8) and out (one per element)"},
     {0, "select", "NAMES", OPTION_SPLIT, O(select), .doc = "keep these values of a record"},
     {0, "name", "NAME", OPTION_STRING, O(name), .doc = "call the value so in the output"},
-    {0, "stack", NULL, OPTION_FLAG, O(stack), .doc = "several files are one batch"},
-    {0, "stream", NULL, OPTION_FLAG, O(stream), .doc = "read records from stdin to the end"},
+    {0, "stack", NULL, OPTION_FLAG, O(stack), .doc = "all records are one batch"},
+    {0, "stream", NULL, OPTION_FLAG, O(stream),
+     .doc = "read every record of the files or of stdin: files one after another"},
+    {0, "keep-going", NULL, OPTION_FLAG, O(keep_going),
+     .doc = "leave out what can't be read or changed; exit 5 at the end, with the names"},
+    {0, "plain", NULL, OPTION_FLAG, O(plain),
+     .doc = "JSON as bare lists, without element types"},
+    {0, "names", NULL, OPTION_FLAG, O(names),
+     .doc = "CSV with a first column of file names"},
     {0, "quality", "N", OPTION_INT, O(quality), .doc = "of JPEG and WebP, 1 to 100",
      .positive = true, .max = 100},
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Operations, in the order written"},
@@ -202,265 +208,6 @@ static const option_table table = {
     .common = "output|resize|crop|mean|std|layout|cast|print|top|labels|compare",
 };
 
-/* ---- records */
-
-static int run_operations(tool *t, const ort_value *in, ort_value **out)
-{
-    ort_value *present = NULL;
-    int status = 0;
-    bool sound = t->wav_rate > 0 && ort_value_rank(in) == 2 && !t->keep_channels;
-    if (sound)
-        status = apply_mono(t, &(operation){.option = "--mono"}, in, &present);
-    for (size_t i = 0; i < t->operation_count && status == 0; i++) {
-        ort_value *next = NULL;
-        const operation *op = &t->operations[i];
-        if (ort_value_get_kind(in) != ORT_VALUE_TENSOR)
-            status = bad_value(op, in, "a tensor");
-        else
-            status = op->apply(t, op, present != NULL ? present : in, &next);
-        ort_value_free(present);
-        present = next;
-    }
-    *out = present;
-    return status;
-}
-
-static bool selected(const tool *t, const char *name)
-{
-    for (size_t i = 0; i < t->select.count; i++)
-        if (strcmp(t->select.items[i], name) == 0)
-            return true;
-    return t->select.count == 0;
-}
-
-/* Judge and write one finished record. */
-static int finish_record(tool *t, const ort_tensors *record)
-{
-    int status = 0;
-    for (size_t i = 0; i < ort_tensors_count(record) && status == 0; i++) {
-        if (t->top > 0)
-            status = judge_top(t, ort_tensors_name(record, i), ort_tensors_value(record, i));
-    }
-    if (status == 0 && t->accuracy != NULL)
-        status = judge_accuracy(t, record);
-    if (status == 0 && t->compare != NULL)
-        status = judge_compare(t, record);
-    if (status == 0)
-        status = output_record(t, record);
-    t->records++;
-    return status;
-}
-
-static int add_value(tool *t, ort_tensors *record, const char *name, ort_value *value)
-{
-    ort_error err = {0};
-    return ort_tensors_add(record, t->name != NULL ? t->name : name, value, &err) == ORT_OK
-               ? 0
-               : fail(&err);
-}
-
-static int emit_window(tool *t, ort_value *window)
-{
-    ort_error err = {0};
-    ort_tensors *record = NULL;
-    if (ort_tensors_new(&record, &err) != ORT_OK)
-        return fail(&err);
-    int status = add_value(t, record, "input", window);
-    if (status == 0)
-        status = finish_record(t, record);
-    ort_tensors_free(record);
-    return status;
-}
-
-/* Apply the operations to every selected value; with --chunk each sound becomes many records. */
-static int transform(tool *t, const ort_tensors *in, ort_tensors *out, bool *windows)
-{
-    int status = 0;
-    size_t kept = 0;
-    for (size_t i = 0; i < ort_tensors_count(in) && status == 0; i++) {
-        const char *name = ort_tensors_name(in, i);
-        ort_value *value = ort_tensors_value(in, i), *changed = NULL;
-        if (!selected(t, name))
-            continue;
-        kept++;
-        status = run_operations(t, value, &changed);
-        ort_value *result = changed != NULL ? changed : value;
-        if (status == 0 && t->chunk > 0) {
-            *windows = true;
-            status = each_window(t, result, emit_window);
-        } else if (status == 0) {
-            status = add_value(t, out, name, result);
-        }
-        ort_value_free(changed);
-    }
-    if (status == 0 && kept == 0 && ort_tensors_count(in) > 0)
-        return tool_usage("--select: the record has no value of that name; it has '%s'%s",
-                          ort_tensors_name(in, 0), ort_tensors_count(in) > 1 ? " and others" : "");
-    return status;
-}
-
-static int handle(tool *t, const ort_tensors *in)
-{
-    ort_error err = {0};
-    ort_tensors *record = NULL;
-    bool windows = false;
-    if (ort_tensors_new(&record, &err) != ORT_OK)
-        return fail(&err);
-    int status = transform(t, in, record, &windows);
-    if (status == 0 && !windows)
-        status = finish_record(t, record);
-    ort_tensors_free(record);
-    return status;
-}
-
-/* ---- input */
-
-static int load(tool *t, const char *path, ort_tensors **tensors)
-{
-    ort_error err = {0};
-    int64_t dims[16];
-    ort_read_options options = ORT_READ_OPTIONS_INIT;
-    if (t->input_format != NULL) {
-        options.format = ort_format_parse(t->input_format);
-        if (options.format == ORT_FORMAT_COUNT)
-            return tool_usage("--from: '%s' is none of npy, npz, pb, safetensors, json, csv, raw, "
-                              "image, wav", t->input_format);
-    }
-    if (t->dtype != NULL && (options.dtype = ort_dtype_parse(t->dtype)) == ORT_DTYPE_UNDEFINED)
-        return tool_usage("--dtype: '%s' is no element type", t->dtype);
-    if (t->shape != NULL) {
-        options.rank = option_parse_dims("--dims", t->shape, dims, 16);
-        options.dims = dims;
-        if (options.rank < 0)
-            return EXIT_USAGE;
-        if (options.format == ORT_FORMAT_AUTO && t->dtype != NULL)
-            options.format = ORT_FORMAT_RAW;
-    }
-    ort_format by_name = ort_format_of_path(path);
-    if (t->bytes && options.format == ORT_FORMAT_AUTO &&
-        (by_name == ORT_FORMAT_AUTO || by_name == ORT_FORMAT_RAW) && strcmp(path, "-") != 0) {
-        options.format = ORT_FORMAT_RAW;
-        options.dtype = ORT_DTYPE_UINT8;
-    }
-    bool raw = options.format == ORT_FORMAT_RAW ||
-               (options.format == ORT_FORMAT_AUTO && by_name == ORT_FORMAT_RAW);
-    if (t->shape == NULL && raw)
-        options.rank = -1; /* flat */
-    if (ort_tensors_load(path, &options, tensors, &err) != ORT_OK)
-        return fail(&err);
-    t->wav_rate = ort_tensors_sample_rate(*tensors);
-    return 0;
-}
-
-static int read_stream(tool *t)
-{
-    for (;;) {
-        ort_error err = {0};
-        ort_read_options options = {.size = sizeof options, .label = "standard input"};
-        ort_tensors *record = NULL;
-        if (ort_tensors_read(stdin, &options, &record, &err) != ORT_OK)
-            return fail(&err);
-        if (record == NULL)
-            break;
-        int status = handle(t, record);
-        ort_tensors_free(record);
-        if (status != 0)
-            return status;
-    }
-    if (t->records == 0) {
-        return tool_error(ORT_ERROR_IO, "standard input: empty");
-    }
-    return 0;
-}
-
-/* Values of one name from several files as a batch: along a first axis of size 1, or a new one. */
-static int stack(tool *t, ort_tensors *const *records, size_t count, ort_tensors **batch)
-{
-    ort_error err = {0};
-    operation op = {.option = "--stack"};
-    int status = 0;
-    if (ort_tensors_new(batch, &err) != ORT_OK)
-        return fail(&err);
-    for (size_t i = 0; i < ort_tensors_count(records[0]) && status == 0; i++) {
-        const ort_value *first = ort_tensors_value(records[0], i);
-        ort_value *out = NULL;
-        int64_t dims[16];
-        int rank = ort_value_rank(first);
-        bool joined = rank > 0 && ort_value_dims(first)[0] == 1;
-        if (ort_value_get_kind(first) != ORT_VALUE_TENSOR || rank > 14 ||
-            ort_value_dtype(first) == ORT_DTYPE_STRING)
-            return bad_value(&op, first, "a numeric tensor");
-        dims[0] = (int64_t)count;
-        for (int k = joined ? 1 : 0; k < rank; k++)
-            dims[k + (joined ? 0 : 1)] = ort_value_dims(first)[k];
-        if (ort_value_new_tensor(ort_value_dtype(first), rank + (joined ? 0 : 1), dims, &out,
-                                 &err) != ORT_OK)
-            return fail(&err);
-        size_t bytes = ort_value_bytes(first);
-        for (size_t r = 0; r < count && status == 0; r++) {
-            ort_value *v = ort_tensors_value(records[r], i);
-            if (v == NULL || ort_value_bytes(v) != bytes ||
-                ort_value_dtype(v) != ort_value_dtype(first))
-                status = bad_value(&op, v != NULL ? v : first,
-                                   "the same type and shape everywhere");
-            else
-                memcpy((char *)ort_value_data(out) + r * bytes, ort_value_data(v), bytes);
-        }
-        if (status == 0)
-            status = add_value(t, *batch, ort_tensors_name(records[0], i), out);
-        ort_value_free(out);
-    }
-    return status;
-}
-
-/* Operations run on each file, then the results are stacked, so that pictures of many sizes can
- * become one batch. */
-static int stack_files(tool *t, const string_list *files)
-{
-    ort_error err = {0};
-    ort_tensors **records = tool_alloc(files->count * sizeof *records), *batch = NULL;
-    int status = 0;
-    for (size_t i = 0; i < files->count && status == 0; i++) {
-        ort_tensors *in = NULL;
-        bool windows = false;
-        status = load(t, files->items[i], &in);
-        if (status == 0 && ort_tensors_new(&records[i], &err) != ORT_OK)
-            status = fail(&err);
-        if (status == 0)
-            status = transform(t, in, records[i], &windows);
-        ort_tensors_free(in);
-    }
-    if (status == 0)
-        status = stack(t, records, files->count, &batch);
-    if (status == 0)
-        status = finish_record(t, batch);
-    for (size_t i = 0; i < files->count; i++)
-        ort_tensors_free(records[i]);
-    ort_tensors_free(batch);
-    free(records);
-    return status;
-}
-
-static int run(tool *t, const string_list *files)
-{
-    int status = 0;
-    bool from_stdin = files->count == 0 || (files->count == 1 && strcmp(files->items[0], "-") == 0);
-    if (from_stdin && isatty(STDIN_FILENO))
-        return tool_usage("no FILE given and standard input is a terminal");
-    if (from_stdin && t->input_format == NULL && t->dtype == NULL)
-        return read_stream(t);
-    if (t->stack && files->count > 0)
-        return stack_files(t, files);
-    for (size_t i = 0; i < (files->count > 0 ? files->count : 1) && status == 0; i++) {
-        ort_tensors *in = NULL;
-        status = load(t, files->count > 0 ? files->items[i] : "-", &in);
-        if (status == 0)
-            status = handle(t, in);
-        ort_tensors_free(in);
-    }
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     tool t = {.normalize_at = -1, .rtol = 1e-3, .atol = 1e-5, .print_items = 16};
@@ -473,9 +220,13 @@ int main(int argc, char **argv)
     if (status == 0)
         status = judge_check(&t, &files);
     if (status == 0)
-        status = run(&t, &files);
+        status = output_check(&t);
+    if (status == 0)
+        status = records_run(&t, &files);
     if (status == 0)
         status = judge_finish(&t);
+    int failed = records_close(&t);
+    status = status != 0 ? status : failed;
     if (status == 0)
         status = t.gate;
     for (size_t i = 0; i < t.operation_count; i++)

@@ -11,19 +11,47 @@ static ort_write_options options_for(const tool *t, const char *path)
 {
     ort_write_options options = {.size = sizeof options,
                                  .quality = (int)t->quality,
-                                 .sample_rate = t->wav_rate};
+                                 .sample_rate = t->wav_rate,
+                                 .plain = t->plain,
+                                 .sources = t->names};
     if (t->format != NULL) {
         options.format = ort_format_parse(t->format);
-        if (options.format == ORT_FORMAT_COUNT) {
-            options.format = ORT_FORMAT_IMAGE;
+        if (options.format == ORT_FORMAT_IMAGE && strcmp(t->format, "image") != 0)
             options.image = t->format;
-        }
     } else if (strcmp(path, "-") != 0) {
         options.format = ort_format_of_path(path);
     }
     if (options.format == ORT_FORMAT_AUTO)
         options.format = ORT_FORMAT_NPZ;
     return options;
+}
+
+/* --bytes writes plain bytes unless a format is named. */
+static bool is_text(const tool *t, const char *path)
+{
+    return t->bytes && t->format == NULL &&
+           (strcmp(path, "-") == 0 || ort_format_of_path(path) == ORT_FORMAT_AUTO);
+}
+
+int output_check(const tool *t)
+{
+    ort_error err = {0};
+    if (t->format != NULL && (ort_format_parse(t->format) == ORT_FORMAT_COUNT ||
+                              ort_format_parse(t->format) == ORT_FORMAT_AUTO))
+        return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, raw, "
+                          "wav, png, jpeg, bmp, ppm, webp", t->format);
+    for (size_t i = 0; i < t->saves.count; i++) {
+        const char *path = t->saves.items[i];
+        ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_RAW};
+        if (!is_text(t, path))
+            options = options_for(t, t->format != NULL ? "-" : path);
+        if (t->format == NULL && !is_text(t, path))
+            options.format = ORT_FORMAT_AUTO;
+        ort_status status = ort_tensors_check_path(path, &options, &err);
+        if (status != ORT_OK)
+            return fail(&err);
+    }
+    return 0;
 }
 
 /* An image file takes pixels: turn float planes into uint8 first. */
@@ -86,7 +114,7 @@ static int to_stdout(tool *t, const ort_tensors *record)
 {
     ort_error err = {0};
     ort_tensors *images = NULL;
-    if (t->bytes && t->format == NULL)
+    if (is_text(t, "-"))
         return write_bytes(record, stdout);
     if (!tool_may_write_binary(stdout, t->settings.force))
         return EXIT_USAGE;
@@ -96,9 +124,6 @@ static int to_stdout(tool *t, const ort_tensors *record)
                                          &err) != ORT_OK)
         status = fail(&err);
     ort_tensors_free(images);
-    if (status == 0 && fflush(stdout) != 0) {
-        status = tool_error(ORT_ERROR_IO, "standard output: %s", strerror(errno));
-    }
     return status;
 }
 
@@ -113,8 +138,7 @@ int output_record(tool *t, const ort_tensors *record)
         }
         char *name = whole_file_numbered(path, t->records);
         ort_write_options options = options_for(t, path);
-        bool text = t->bytes && t->format == NULL && ort_format_of_path(path) == ORT_FORMAT_AUTO;
-        status = text ? save_bytes(name, record) : save(name, record, &options);
+        status = is_text(t, path) ? save_bytes(name, record) : save(name, record, &options);
         free(name);
     }
     bool judged = t->top > 0 || t->compare != NULL || t->accuracy != NULL;

@@ -28,7 +28,7 @@ struct tool {
     const char *format, *input_format, *name, *dtype, *shape, *filter, *fill;
     const char *mean, *std;
     int normalize_at; /* index of the normalize operation, -1: none yet */
-    bool stack, stream, bytes, print, keep_channels;
+    bool stack, stream, bytes, print, keep_channels, keep_going, plain, names;
     int64_t print_items, quality, chunk, hop, context;
     /* judges */
     int64_t top;
@@ -37,6 +37,12 @@ struct tool {
     double rtol, atol, min_accuracy;
     int wav_rate; /* of the file being read */
     size_t records;
+    bool many;         /* there may be several: their files' names go with them */
+    const char *place; /* the file being read, for messages */
+    ort_tensors **gathered; /* --stack: what becomes one batch at the end */
+    size_t gathered_count;
+    bool broken;       /* an output can't be written: nothing more makes sense */
+    string_list failures; /* --keep-going */
     double judged, correct;   /* accuracy over all records */
     int64_t *matrix;          /* confusion, classes x classes */
     int64_t classes;
@@ -78,11 +84,11 @@ operation_fn apply_cast, apply_reshape, apply_transpose, apply_slice, apply_argm
 /* ---- audio.c */
 operation_fn apply_mono, apply_rate;
 /* Windows of `chunk` samples, `hop` apart, with `context` samples before: [1, context + chunk]. */
-typedef int window_fn(tool *t, ort_value *window);
-int each_window(tool *t, const ort_value *samples, window_fn *fn);
+typedef int window_fn(tool *t, const ort_tensors *from, ort_value *window);
+int each_window(tool *t, const ort_tensors *from, const ort_value *samples, window_fn *fn);
 
 /* ---- judge.c */
-int judge_top(tool *t, const char *name, const ort_value *value);
+int judge_top(tool *t, const ort_tensors *record, size_t index);
 int print_record(tool *t, const ort_tensors *record);
 
 /* ---- gates.c */
@@ -92,6 +98,12 @@ int judge_accuracy(tool *t, const ort_tensors *record);
 /* Behind the last record: what was left over, what the gates say, the JSON report. */
 int judge_finish(tool *t);
 void judge_release(tool *t);
+
+/* ---- records.c */
+/* Read all files, apply the operations, hand on the records. */
+int records_run(tool *t, const string_list *files);
+/* EXIT_DATA when --keep-going left something out. */
+int records_close(tool *t);
 
 /* ---- report.c: members of the JSON report */
 void report_value(tool *t, const char *name, const ort_value *v);
@@ -103,6 +115,8 @@ void report_print(tool *t);
 void report_release(tool *t);
 
 /* ---- output.c */
+/* Can every -o be written, in a format that is known? Asked before anything is read. */
+int output_check(const tool *t);
 int output_record(tool *t, const ort_tensors *record);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "io/purpose.h"
 #include "io/tensor_pb.h"
 
 static bool starts_with(const unsigned char *bytes, size_t count, const char *magic, size_t length)
@@ -32,6 +33,8 @@ static bool is_json(const unsigned char *bytes, size_t count)
     size_t at = starts_with(bytes, count, "\xef\xbb\xbf", 3) ? 3 : 0;
     while (at < count && strchr(" \t\r\n", bytes[at]) && bytes[at])
         at++;
+    if (count > 0 && memchr(bytes, '\0', count)) /* the length in front of .safetensors */
+        return false;
     return at < count && (bytes[at] == '{' || bytes[at] == '[');
 }
 
@@ -39,7 +42,9 @@ static bool is_image(const unsigned char *bytes, size_t count)
 {
     if (starts_with(bytes, count, "\x89PNG\r\n\x1a\n", 8) ||
         starts_with(bytes, count, "\xff\xd8\xff", 3) || starts_with(bytes, count, "BM", 2) ||
-        starts_with(bytes, count, "II*\0", 4) || starts_with(bytes, count, "MM\0*", 4))
+        starts_with(bytes, count, "II*\0", 4) || starts_with(bytes, count, "MM\0*", 4) ||
+        starts_with(bytes, count, "\0\0\0\x0cjP  ", 8) ||
+        starts_with(bytes, count, "\xff\x4f\xff\x51", 4))
         return true;
     if (starts_with(bytes, count, "RIFF", 4) && count >= 12)
         return memcmp(bytes + 8, "WEBP", 4) == 0;
@@ -56,10 +61,11 @@ static bool is_wav(const unsigned char *bytes, size_t count)
 static ort_status read_pb(const unsigned char *bytes, size_t count, const ort_read_options *options,
                           ort_tensors *tensors, ort_error *err)
 {
-    (void)options;
     ort_value *value = NULL;
     char name[256] = "";
-    ORT_TRY(ort_tensor_pb_read(bytes, count, &value, name, err));
+    const ort_purpose *purpose = ort_purpose_find(options, "", 0);
+    bool optional = purpose && ort_purpose_parse(purpose->type).optional;
+    ORT_TRY(ort_tensor_pb_read(bytes, count, optional, &value, name, err));
     return ort_tensors_add_take(tensors, name, value, err);
 }
 
@@ -82,17 +88,18 @@ static ort_status write_pb(const ort_tensors *tensors, FILE *stream,
 }
 
 static const ort_format_row rows[] = {
-    {ORT_FORMAT_NPY, "npy", "npy", is_npy, ort_npy_read, NULL, ort_npy_write},
-    {ORT_FORMAT_NPZ, "npz", "npz", is_npz, ort_npz_read, NULL, ort_npz_write},
-    {ORT_FORMAT_PB, "pb", "pb", NULL, NULL, read_pb, write_pb},
-    {ORT_FORMAT_IMAGE, "image", "png jpg jpeg bmp ppm pgm pbm pnm webp tif tiff", is_image, NULL,
-     ort_image_read, ort_image_write},
-    {ORT_FORMAT_WAV, "wav", "wav wave", is_wav, NULL, ort_wav_read, ort_wav_write},
+    {ORT_FORMAT_NPY, "npy", "npy", is_npy, ort_npy_read, NULL, NULL, ort_npy_write},
+    {ORT_FORMAT_NPZ, "npz", "npz", is_npz, ort_npz_read, NULL, NULL, ort_npz_write},
+    {ORT_FORMAT_PB, "pb", "pb", NULL, NULL, read_pb, NULL, write_pb},
+    {ORT_FORMAT_IMAGE, "image", "png jpg jpeg bmp ppm pgm pbm pnm webp tif tiff jp2 j2k j2c",
+     is_image, NULL, ort_image_read, ort_frame_image, ort_image_write},
+    {ORT_FORMAT_WAV, "wav", "wav wave", is_wav, NULL, ort_wav_read, ort_frame_wav, ort_wav_write},
     {ORT_FORMAT_SAFETENSORS, "safetensors", "safetensors", is_safetensors, NULL,
-     ort_safetensors_read, ort_safetensors_write},
-    {ORT_FORMAT_JSON, "json", "json", is_json, NULL, ort_tensor_json_read, ort_tensor_json_write},
-    {ORT_FORMAT_CSV, "csv", "csv tsv", NULL, NULL, ort_csv_read, ort_csv_write},
-    {ORT_FORMAT_RAW, "raw", "raw bin", NULL, NULL, ort_raw_read, ort_raw_write},
+     ort_safetensors_read, ort_frame_safetensors, ort_safetensors_write},
+    {ORT_FORMAT_JSON, "json", "json jsonl ndjson", is_json, NULL, ort_tensor_json_read,
+     ort_frame_json, ort_tensor_json_write},
+    {ORT_FORMAT_CSV, "csv", "csv tsv", NULL, NULL, ort_csv_read, NULL, ort_csv_write},
+    {ORT_FORMAT_RAW, "raw", "raw bin", NULL, NULL, ort_raw_read, NULL, ort_raw_write},
 };
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "io/framing.h"
 #include "io/input.h"
 #include "tensor/tensor.h"
 
@@ -18,6 +19,7 @@ typedef struct ort_tensors_entry {
 
 struct ort_tensors { /* declared in ort.h */
     ORT_VEC(ort_tensors_entry) list;
+    ORT_VEC(const char *) sources; /* names of the files it was made of; in `names` */
     ort_arena names;
     int sample_rate; /* of sound; or 0 */
 };
@@ -31,11 +33,12 @@ typedef struct ort_format_row {
     const char *name;
     const char *extensions; /* space-separated, the usual one first */
     bool (*matches)(const unsigned char *bytes, size_t count); /* NULL: content says nothing */
-    /* Formats whose records end by themselves read one from a stream; the others get all bytes. */
+    /* Formats that parse as they read take one record from a stream; the others get its bytes. */
     ort_status (*read_record)(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
                               ort_error *err);
     ort_status (*read)(const unsigned char *bytes, size_t count, const ort_read_options *options,
                        ort_tensors *tensors, ort_error *err);
+    ort_frame_fn *frame; /* of those: where the bytes of a record end; NULL: with the stream */
     ort_status (*write)(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                         ort_error *err);
 } ort_format_row;
@@ -104,6 +107,10 @@ ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream,
 
 ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err);
+/* Bytes of a record of raw tensors: 0 where type and shape leave it open. */
+size_t ort_raw_record_bytes(const ort_read_options *options);
+ort_status ort_raw_read_record(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
+                               ort_error *err);
 ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
 

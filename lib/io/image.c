@@ -184,6 +184,11 @@ static const codec_row *find_codec(const char *name)
     return NULL;
 }
 
+bool ort_image_is_written(const char *name)
+{
+    return find_codec(name) != NULL;
+}
+
 ort_status ort_image_write(const ort_tensors *tensors, FILE *stream,
                            const ort_write_options *options, ort_error *err)
 {

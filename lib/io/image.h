@@ -52,6 +52,10 @@ typedef ort_status ort_image_write_fn(const ort_image *image, int quality, FILE 
                                       ort_error *err);
 ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_decode, ort_pnm_decode,
     ort_tiff_decode, ort_jp2_decode;
+/* Where the last part of the first picture of a TIFF file ends; `count` where it is damaged. */
+size_t ort_tiff_extent(const unsigned char *bytes, size_t count);
+/* Is there an encoder of that name? */
+bool ort_image_is_written(const char *name);
 ort_image_write_fn ort_png_encode, ort_jpeg_encode, ort_webp_encode, ort_bmp_encode, ort_pnm_encode;
 
 #endif

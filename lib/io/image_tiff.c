@@ -269,6 +269,31 @@ static ort_status read_strips(const tiff *t, unsigned char *strip, ort_image *im
     return ORT_OK;
 }
 
+static size_t end_of_field(const tiff *t, const field *f)
+{
+    size_t bytes = (size_t)f->count * (size_t)type_size(f->type);
+    return bytes > 4 && f->at <= t->count && bytes <= t->count - f->at ? f->at + bytes : 0;
+}
+
+size_t ort_tiff_extent(const unsigned char *bytes, size_t count)
+{
+    tiff t = {.bytes = bytes, .count = count};
+    if (read_directory(&t, NULL) != ORT_OK)
+        return count;
+    size_t end = t.directory + 2 + t.entries * 12 + 4;
+    for (size_t i = 0; i < t.entries; i++) {
+        size_t at = t.directory + 2 + i * 12;
+        field f = {load(&t, at + 2, 2), load(&t, at + 4, 4), load(&t, at + 8, 4)};
+        size_t last = end_of_field(&t, &f);
+        end = last > end ? last : end;
+    }
+    for (uint32_t i = 0; i < t.offsets.count && i < t.counts.count; i++) {
+        size_t last = (size_t)value_of(&t, &t.offsets, i) + value_of(&t, &t.counts, i);
+        end = last > end ? last : end;
+    }
+    return end < count ? end : count;
+}
+
 ort_status ort_tiff_decode(const unsigned char *bytes, size_t count, ort_image *image,
                            ort_error *err)
 {

@@ -4,7 +4,8 @@
  *
  * Reading stops behind the end record: the next archive of a stream follows. Members are stored or
  * deflated, with sizes in front or behind (numpy writing to a pipe). The member __ort__.json names
- * what numpy can't say: {"schema": "ort-npz/1", "members": {"x": {"dtype": "int4", "shape": [3]}}}.
+ * what numpy can't say: {"schema": "ort-npz/1", "members": {"x": {"dtype": "int4", "shape": [3]}},
+ * "sources": ["a.png"]}.
  * Sequences, maps and absent values are members NAME.json in the form of tensor_json.c. Members are
  * written stored, without times: the same values give the same bytes. */
 #include <json-c/json.h>
@@ -353,6 +354,20 @@ static ort_status retype(ort_tensor *t, struct json_object *entry, const char *n
     return ORT_OK;
 }
 
+static ort_status apply_sources(archive_reader *r, struct json_object *root, ort_error *err)
+{
+    struct json_object *list;
+    if (!json_object_object_get_ex(root, "sources", &list) ||
+        !json_object_is_type(list, json_type_array))
+        return ORT_OK;
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *name = json_object_array_get_idx(list, i);
+        if (json_object_is_type(name, json_type_string))
+            ORT_TRY(ort_tensors_add_source(r->tensors, json_object_get_string(name), err));
+    }
+    return ORT_OK;
+}
+
 static ort_status apply_types(archive_reader *r, ort_error *err)
 {
     if (!r->types)
@@ -385,6 +400,8 @@ static ort_status apply_types(archive_reader *r, ort_error *err)
             if (status != ORT_OK)
                 break;
         }
+        if (status == ORT_OK)
+            status = apply_sources(r, root, err);
     }
     json_object_put(root);
     return status;
@@ -640,11 +657,20 @@ static void entry_name(const ort_tensors *tensors, size_t index, ort_strbuf *nam
         ort_strbuf_addf(name, "arr_%zu", index);
 }
 
+static void add_sources(ort_json *json, const ort_tensors *tensors)
+{
+    ort_json_key(json, "sources");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < tensors->sources.count; i++)
+        ort_json_string(json, tensors->sources.data[i]);
+    ort_json_end_array(json);
+}
+
 static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort_error *err)
 {
     ort_strbuf text = {0}, name = {0};
     ort_json json;
-    bool any = false;
+    bool any = tensors->sources.count > 0;
     ort_json_init(&json, &text, 0);
     ort_json_begin_object(&json);
     ort_json_key(&json, "schema");
@@ -669,6 +695,8 @@ static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort
         ort_json_end_object(&json);
     }
     ort_json_end_object(&json);
+    if (tensors->sources.count)
+        add_sources(&json, tensors);
     ort_json_end_object(&json);
     ort_status status = text.failed || name.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK && any)

@@ -57,6 +57,36 @@ ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read
     return ort_tensors_add_take(tensors, "", value, err);
 }
 
+size_t ort_raw_record_bytes(const ort_read_options *options)
+{
+    size_t bytes = 0;
+    if (options->dtype == ORT_DTYPE_UNDEFINED || options->dtype == ORT_DTYPE_STRING ||
+        options->rank < 0 || options->rank > ORT_MAX_RANK)
+        return 0;
+    ort_shape shape = ort_shape_make(options->rank, options->dims);
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dim[i] < 0)
+            return 0;
+    return ort_shape_check(&shape, options->dtype, NULL) == ORT_OK &&
+                   ort_dtype_bytes(options->dtype, ort_shape_count(&shape), &bytes)
+               ? bytes
+               : 0;
+}
+
+ort_status ort_raw_read_record(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
+                               ort_error *err)
+{
+    ort_shape shape = ort_shape_make(options->rank, options->dims);
+    ort_value *value = NULL;
+    ORT_TRY(ort_value_new_tensor_(options->dtype, &shape, &value, err));
+    ort_status status = ort_input_need(in, value->tensor.data, ort_raw_record_bytes(options),
+                                       "a raw tensor of that type and shape", err);
+    if (status == ORT_OK)
+        return ort_tensors_add_take(tensors, "", value, err);
+    ort_value_free(value);
+    return status;
+}
+
 ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                          ort_error *err)
 {

@@ -10,9 +10,10 @@
  *     file       {"name": value, ...}, {"tensors": {"name": value, ...}}, or one value alone
  *
  * Numbers that JSON lacks are the strings "nan", "inf" and "-inf"; "data" may be nested or flat.
- * Files are written in the plain forms where those read back to the same value, else explicitly
- * (members of .npz always are): every element type comes back exactly. Names that would make a file
- * look like one value stand under "tensors". */
+ * Files are written in the explicit forms, one for each kind of value, from which every element
+ * type comes back exactly; or all in the plain ones (ort_write_options.plain), which say no types:
+ * bare arrays, lists and objects. Names that would make a file look like one value stand under
+ * "tensors". */
 #include <json-c/json.h>
 #include <limits.h>
 #include <math.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #include "io/format.h"
+#include "io/purpose.h"
 #include "tensor/text.h"
 
 enum { DEEPEST = 64, DEEPEST_VALUE = 24 };
@@ -86,7 +88,8 @@ typedef struct filler {
 static ort_status bad_leaf(const filler *f, json_object_node *node, ort_error *err)
 {
     return ort_error_set(err, ORT_ERROR_DATA, "element %lld, %.60s, is no %s", (long long)f->next,
-                         json_object_to_json_string(node), ort_dtype_name(f->value->tensor.dtype));
+                         json_object_to_json_string_ext(node, JSON_C_TO_STRING_NOSLASHESCAPE),
+                         ort_dtype_name(f->value->tensor.dtype));
 }
 
 static ort_status fill_complex(filler *f, json_object_node *node, ort_error *err)
@@ -204,7 +207,8 @@ static ort_status read_tensor(json_object_node *node, json_object_node *data, or
         dtype = ort_dtype_find(json_object_get_string(type));
         if (dtype == ORT_DTYPE_UNDEFINED)
             return ort_error_set(err, ORT_ERROR_DATA, "dtype %.40s is unknown",
-                                 json_object_to_json_string(type));
+                                 json_object_to_json_string_ext(
+                                     type, JSON_C_TO_STRING_NOSLASHESCAPE));
     }
     if (!dims)
         return read_array(data, dtype, NULL, value, err);
@@ -464,9 +468,12 @@ static ort_status add_value(json_object_node *node, const char *name,
                             const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     ort_value *value = NULL;
-    ort_status status = read_value(node, options->dtype, 0, &value, err);
+    const ort_purpose *purpose = ort_purpose_find(options, name, 0);
+    ort_status status = read_value(node, ort_purpose_dtype(options, purpose), 0, &value, err);
     if (status == ORT_OK)
         status = reshape(options, value, err);
+    if (status == ORT_OK && options->rank == 0 && !json_object_is_type(node, json_type_object))
+        ort_purpose_fit_single(purpose, value);
     if (status != ORT_OK) {
         ort_value_free(value);
         return name[0] ? ort_error_wrap(err, status, "value '%s'", name) : status;
@@ -601,36 +608,7 @@ void ort_tensor_json_add(ort_json *json, const ort_value *value)
     }
 }
 
-/* Plain arrays read back as float, string or bool, told by their elements. */
-static bool is_plain_tensor(const ort_tensor *t)
-{
-    int64_t count = ort_tensor_count(t);
-    if (count == 0 || t->shape.rank == 0)
-        return false;
-    if (t->dtype == ORT_DTYPE_STRING || t->dtype == ORT_DTYPE_BOOL)
-        return true;
-    for (int64_t i = 0; t->dtype == ORT_DTYPE_FLOAT && i < count; i++)
-        if (isfinite(ort_tensor_get_f64(t, i)))
-            return true; /* one number is enough to make "nan" no string */
-    return false;
-}
-
-static bool is_plain_map_value(const ort_value *value)
-{
-    if (ort_value_get_kind(value) != ORT_VALUE_MAP || ort_value_count(value) == 0)
-        return false;
-    const ort_tensor *keys = &value->items[0]->tensor, *values = &value->items[1]->tensor;
-    if (values->dtype != ORT_DTYPE_FLOAT || !is_plain_tensor(values))
-        return false;
-    int64_t count = ort_tensor_count(keys), integers = 0;
-    const ort_string *text = keys->data;
-    for (int64_t i = 0; keys->dtype == ORT_DTYPE_STRING && i < count; i++) {
-        if (memchr(text[i].ptr ? text[i].ptr : "", '\0', text[i].length))
-            return false;
-        integers += is_integer_key(text[i].ptr ? text[i].ptr : "");
-    }
-    return keys->dtype == ORT_DTYPE_INT64 || (keys->dtype == ORT_DTYPE_STRING && integers < count);
-}
+static void add_plainly(ort_json *json, const ort_value *value);
 
 static void add_plain_map(ort_json *json, const ort_value *value)
 {
@@ -651,35 +629,30 @@ static void add_plain_map(ort_json *json, const ort_value *value)
     ort_strbuf_release(&text);
 }
 
-static bool is_list_of_maps(const ort_value *value)
+static void add_plain_tensor(ort_json *json, const ort_tensor *t)
 {
-    bool plain = ort_value_get_kind(value) == ORT_VALUE_SEQUENCE && value->count > 0;
-    for (size_t i = 0; plain && i < value->count; i++)
-        plain = is_plain_map_value(value->items[i]);
-    return plain;
+    ort_strbuf data = {0};
+    int64_t index = 0;
+    add_nested(&data, t, 0, &index);
+    ort_json_raw(json, ort_strbuf_text(&data), data.length);
+    json->out->failed |= data.failed;
+    ort_strbuf_release(&data);
 }
 
 static void add_plainly(ort_json *json, const ort_value *value)
 {
-    if (ort_value_get_kind(value) == ORT_VALUE_TENSOR && is_plain_tensor(&value->tensor)) {
-        ort_strbuf data = {0};
-        int64_t index = 0;
-        add_nested(&data, &value->tensor, 0, &index);
-        ort_json_raw(json, ort_strbuf_text(&data), data.length);
-        json->out->failed |= data.failed;
-        ort_strbuf_release(&data);
-    } else if (is_list_of_maps(value)) {
+    ort_value_kind kind = ort_value_get_kind(value);
+    if (kind == ORT_VALUE_NONE) {
+        ort_json_null(json);
+    } else if (kind == ORT_VALUE_TENSOR) {
+        add_plain_tensor(json, &value->tensor);
+    } else if (kind == ORT_VALUE_MAP) {
+        add_plain_map(json, value);
+    } else {
         ort_json_begin_array(json);
         for (size_t i = 0; i < value->count; i++)
-            add_plain_map(json, value->items[i]);
+            add_plainly(json, value->items[i]);
         ort_json_end_array(json);
-    } else if (is_plain_map_value(value)) {
-        ort_json_begin_object(json);
-        ort_json_key(json, "map");
-        add_plain_map(json, value);
-        ort_json_end_object(json);
-    } else {
-        ort_tensor_json_add(json, value);
     }
 }
 
@@ -693,7 +666,15 @@ static bool is_reserved(const char *name)
     return false;
 }
 
-static void add_named(ort_json *json, const ort_tensors *tensors)
+static void add_one(ort_json *json, const ort_value *value, bool plain)
+{
+    if (plain)
+        add_plainly(json, value);
+    else
+        ort_tensor_json_add(json, value);
+}
+
+static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
 {
     bool wrap = tensors->list.count == 0;
     for (size_t i = 0; i < tensors->list.count; i++)
@@ -708,7 +689,7 @@ static void add_named(ort_json *json, const ort_tensors *tensors)
         snprintf(number, sizeof number, "arr_%zu", i);
         const char *name = tensors->list.data[i].name;
         ort_json_key(json, name[0] ? name : number);
-        add_plainly(json, tensors->list.data[i].value);
+        add_one(json, tensors->list.data[i].value, plain);
     }
     if (wrap)
         ort_json_end_object(json);
@@ -734,16 +715,16 @@ ort_status ort_tensor_json_check(const ort_value *value, ort_error *err)
 ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
                                  const ort_write_options *options, ort_error *err)
 {
-    (void)options;
+    bool plain = options && options->plain;
     for (size_t i = 0; i < tensors->list.count; i++)
         ORT_TRY(ort_tensor_json_check(tensors->list.data[i].value, err));
     ort_strbuf text = {0};
     ort_json json;
     ort_json_init(&json, &text, 0);
     if (tensors->list.count == 1 && !tensors->list.data[0].name[0])
-        add_plainly(&json, tensors->list.data[0].value);
+        add_one(&json, tensors->list.data[0].value, plain);
     else
-        add_named(&json, tensors);
+        add_named(&json, tensors, plain);
     ort_strbuf_add_char(&text, '\n');
     ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK)

@@ -253,15 +253,48 @@ static ort_status read_as(ort_wire_root root, bool strict, const void *bytes, si
     return status;
 }
 
-ort_status ort_tensor_pb_read(const void *bytes, size_t count, ort_value **value, char name[256],
-                              ort_error *err)
+/* Every kind of value has one field 2, an element type or the like: two are two messages, one after
+ * another, which protobuf would merge without a word. */
+static bool is_several(const uint8_t *bytes, size_t count)
 {
-    static const ort_wire_root order[] = {ORT_WIRE_TENSOR, ORT_WIRE_SPARSE, ORT_WIRE_MAP,
+    size_t at = 0, seen = 0;
+    uint64_t tag, v;
+    while (at < count && ort_wire_varint(bytes, count, &at, &tag)) {
+        seen += tag >> 3 == 2;
+        switch (tag & 7) {
+        case 0:
+            if (!ort_wire_varint(bytes, count, &at, &v))
+                return false;
+            break;
+        case 1: at += 8; break;
+        case 5: at += 4; break;
+        case 2:
+            if (!ort_wire_varint(bytes, count, &at, &v) || v > count - at)
+                return false;
+            at += (size_t)v;
+            break;
+        default: return false;
+        }
+    }
+    return seen > 1;
+}
+
+ort_status ort_tensor_pb_read(const void *bytes, size_t count, bool optional, ort_value **value,
+                              char name[256], ort_error *err)
+{
+    static const ort_wire_root usual[] = {ORT_WIRE_TENSOR, ORT_WIRE_SPARSE, ORT_WIRE_MAP,
                                           ORT_WIRE_SEQUENCE, ORT_WIRE_OPTIONAL};
+    /* A sequence of one tensor and an optional tensor are the same bytes. */
+    static const ort_wire_root declared[] = {ORT_WIRE_TENSOR, ORT_WIRE_SPARSE, ORT_WIRE_OPTIONAL,
+                                             ORT_WIRE_MAP, ORT_WIRE_SEQUENCE};
+    const ort_wire_root *order = optional ? declared : usual;
     *value = NULL;
     if (count == 0)
         return ort_error_set(err, ORT_ERROR_DATA, "is empty, not a TensorProto");
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+    if (is_several(bytes, count))
+        return ort_error_set(err, ORT_ERROR_DATA, "holds several messages, .pb is one; give each "
+                             "its file, or a stream of .npz");
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         ort_status status = read_as(order[i], true, bytes, count, value, name, NULL);
         if (status == ORT_OK || status == ORT_ERROR_MEMORY)
             return status == ORT_OK ? ORT_OK : ort_error_memory(err, count);

@@ -1,6 +1,5 @@
 /* tensors.c - named values in order, and the public calls that read and write them: which format,
  * which label in messages, whole files. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/options.h"
 #include "io/format.h"
 #include "io/out_file.h"
+#include "io/target.h"
 
 ort_status ort_tensors_new(ort_tensors **tensors, ort_error *err)
 {
@@ -23,6 +23,7 @@ void ort_tensors_free(ort_tensors *tensors)
     for (size_t i = 0; i < tensors->list.count; i++)
         ort_value_free(tensors->list.data[i].value);
     ort_vec_release(&tensors->list);
+    ort_vec_release(&tensors->sources);
     ort_arena_release(&tensors->names);
     free(tensors);
 }
@@ -30,11 +31,6 @@ void ort_tensors_free(ort_tensors *tensors)
 size_t ort_tensors_count(const ort_tensors *tensors)
 {
     return tensors ? tensors->list.count : 0;
-}
-
-int ort_tensors_sample_rate(const ort_tensors *tensors)
-{
-    return tensors ? tensors->sample_rate : 0;
 }
 
 const char *ort_tensors_name(const ort_tensors *tensors, size_t index)
@@ -68,6 +64,28 @@ ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_valu
 ort_status ort_tensors_add(ort_tensors *tensors, const char *name, ort_value *value, ort_error *err)
 {
     return ort_tensors_add_take(tensors, name, ort_value_retain(value), err);
+}
+
+ort_status ort_tensors_add_source(ort_tensors *tensors, const char *name, ort_error *err)
+{
+    const char *copy = ort_arena_strdup(&tensors->names, name);
+    return copy && ort_vec_push(&tensors->sources, copy) ? ORT_OK
+                                                         : ort_error_memory(err, strlen(name));
+}
+
+int ort_tensors_sample_rate(const ort_tensors *tensors)
+{
+    return tensors ? tensors->sample_rate : 0;
+}
+
+size_t ort_tensors_source_count(const ort_tensors *tensors)
+{
+    return tensors ? tensors->sources.count : 0;
+}
+
+const char *ort_tensors_source(const ort_tensors *tensors, size_t index)
+{
+    return index < ort_tensors_source_count(tensors) ? tensors->sources.data[index] : "";
 }
 
 /* --------------------------------------------------------------------------------- reading -- */
@@ -118,6 +136,24 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
     return ORT_OK;
 }
 
+/* A file holds one record; more are a stream, which is read by another call. */
+static ort_status refuse_more(ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_DATA, "more data follows the first record; --stream reads "
+                         "every record of a file or of standard input");
+}
+
+/* Bytes that no reader knows may lie behind an image or a sound, a second one may not: it would be
+ * lost. */
+static ort_status check_rest(const ort_format_row *row, const unsigned char *bytes, size_t count,
+                             ort_error *err)
+{
+    if (!row->frame)
+        return ORT_OK;
+    size_t first = ort_frame_measure(bytes, count, row->frame);
+    return first > 0 && ort_format_detect(bytes + first, count - first) ? refuse_more(err) : ORT_OK;
+}
+
 static ort_status read_whole(ort_input *in, const ort_format_row *row, const char *path,
                              const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
@@ -132,8 +168,122 @@ static ort_status read_whole(ort_input *in, const ort_format_row *row, const cha
     if (status == ORT_OK && !row->read)
         status = ort_error_set(err, ORT_ERROR_DATA, "is no %s file", row->name);
     if (status == ORT_OK)
+        status = check_rest(row, bytes, count, err);
+    if (status == ORT_OK)
         status = row->read(bytes, count, options, tensors, err);
     free(bytes);
+    return status;
+}
+
+/* The next record of a stream of files that say where they end. */
+static ort_status read_framed(ort_input *in, const ort_format_row *row,
+                              const ort_read_options *options, ort_tensors *tensors,
+                              bool *resumable, ort_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t count = 0, behind = 0;
+    ORT_TRY(ort_frame_read(in, row->frame, &bytes, &count, &behind, err));
+    ort_status status = ORT_OK;
+    if (behind && ort_format_detect(bytes + count - behind, behind))
+        status = ort_error_set(err, ORT_ERROR_DATA, "more data follows an image that doesn't say "
+                               "where it ends; give its file by itself");
+    if (status == ORT_OK)
+        status = row->read(bytes, count, options, tensors, err);
+    free(bytes);
+    *resumable = status != ORT_OK;
+    return status;
+}
+
+/* Cameras fill up the last block of a file with zeros, editors end a text with empty lines. */
+static bool is_filler(const ort_input *in, size_t seen)
+{
+    bool zeros = seen >= 8, blank = seen < 8;
+    for (size_t i = 0; i < seen; i++) {
+        zeros &= in->peeked[i] == 0;
+        blank &= in->peeked[i] == '\n' || in->peeked[i] == '\r' || in->peeked[i] == ' ';
+    }
+    return zeros || blank;
+}
+
+/* The format of the next record, by no more bytes than it takes to tell: a short record through a
+ * pipe is not kept waiting for the next one. Returns how many are visible, 0 at the end. */
+static size_t peek_record(ort_input *in, const ort_format_row **row)
+{
+    size_t seen = 0;
+    unsigned char skipped;
+    for (;;) {
+        for (size_t wanted = 4; wanted <= 12; wanted += 4) {
+            seen = ort_input_peek(in, wanted);
+            *row = ort_format_detect(in->peeked, seen);
+            if (*row || seen < wanted)
+                break;
+        }
+        if (*row || seen == 0 || !is_filler(in, seen))
+            return seen;
+        ort_input_read(in, &skipped, 1);
+    }
+}
+
+/* What a framer looked at behind its record is the next one's. */
+static ort_status give_back(ort_input *in, FILE *stream, ort_error *err)
+{
+    while (in->peeked_count > 0)
+        if (ungetc(in->peeked[--in->peeked_count], stream) == EOF)
+            return ort_error_set(err, ORT_ERROR_IO, "can't step back in the stream");
+    return ORT_OK;
+}
+
+static ort_status read_record(ort_input *in, const ort_format_row *row, const char *label,
+                              const ort_read_options *options, ort_tensors *tensors,
+                              bool *resumable, ort_error *err)
+{
+    if (row && row->read_record)
+        return row->read_record(in, options, tensors, err);
+    if (row && row->frame)
+        return read_framed(in, row, options, tensors, resumable, err);
+    if (row && row->format == ORT_FORMAT_RAW && ort_raw_record_bytes(options) > 0)
+        return ort_raw_read_record(in, options, tensors, err);
+    return read_whole(in, row, label, options, tensors, err);
+}
+
+/* One record, or everything, into new tensors. *tensors stays NULL at a clean end. */
+static ort_status read_tensors(FILE *stream, const char *path, bool whole,
+                               const ort_read_options *options, ort_tensors **tensors,
+                               ort_error *err)
+{
+    ort_input in;
+    ort_input_init_stream(&in, stream);
+    bool detect = options->format == ORT_FORMAT_AUTO;
+    const ort_format_row *row = ort_format_get(options->format);
+    size_t seen = detect && !whole ? peek_record(&in, &row) : ort_input_peek(&in, 12);
+    if (seen == 0 && !ferror(stream) && (!whole || !row || row->read_record))
+        return ORT_OK;
+    if (ferror(stream))
+        return ort_error_set(err, ORT_ERROR_IO, "can't read: %s", strerror(errno));
+    if (detect && whole)
+        row = ort_format_detect(in.peeked, seen);
+    ort_tensors *made = NULL;
+    ORT_TRY(ort_tensors_new(&made, err));
+    ort_status status = ORT_OK;
+    bool resumable = false;
+    if (!whole)
+        status = read_record(&in, row, path, options, made, &resumable, err);
+    else if (row && row->read_record)
+        status = row->read_record(&in, options, made, err);
+    else
+        status = read_whole(&in, detect ? NULL : row, path, options, made, err);
+    if (status == ORT_OK)
+        status = give_back(&in, stream, err);
+    else if (resumable)
+        resumable = options->resume && give_back(&in, stream, NULL) == ORT_OK;
+    if (ferror(stream))
+        status = ort_error_set(err, ORT_ERROR_IO, "can't read: %s", strerror(errno));
+    if (status != ORT_OK) {
+        ort_tensors_free(made);
+        if (!resumable || ort_tensors_new(&made, NULL) != ORT_OK)
+            return status;
+    }
+    *tensors = made;
     return status;
 }
 
@@ -145,36 +295,6 @@ static ort_status blame_data(ort_status status)
                : status;
 }
 
-/* One record, or everything, into new tensors. *tensors stays NULL at a clean end. */
-static ort_status read_tensors(FILE *stream, const char *path, const ort_read_options *options,
-                               ort_tensors **tensors, ort_error *err)
-{
-    ort_input in;
-    ort_input_init_stream(&in, stream);
-    size_t seen = ort_input_peek(&in, 8);
-    const ort_format_row *row = ort_format_get(options->format);
-    if (seen == 0 && !ferror(stream) && (!row || row->read_record))
-        return ORT_OK;
-    if (ferror(stream))
-        return ort_error_set(err, ORT_ERROR_IO, "can't read: %s", strerror(errno));
-    if (options->format == ORT_FORMAT_AUTO)
-        row = ort_format_detect(in.peeked, seen);
-    ort_tensors *made = NULL;
-    ORT_TRY(ort_tensors_new(&made, err));
-    ort_status status = row && row->read_record
-                            ? row->read_record(&in, options, made, err)
-                            : read_whole(&in, options->format == ORT_FORMAT_AUTO ? NULL : row, path,
-                                         options, made, err);
-    if (ferror(stream))
-        status = ort_error_set(err, ORT_ERROR_IO, "can't read: %s", strerror(errno));
-    if (status != ORT_OK) {
-        ort_tensors_free(made);
-        return status;
-    }
-    *tensors = made;
-    return ORT_OK;
-}
-
 ort_status ort_tensors_read(FILE *stream, const ort_read_options *options, ort_tensors **tensors,
                             ort_error *err)
 {
@@ -183,25 +303,23 @@ ort_status ort_tensors_read(FILE *stream, const ort_read_options *options, ort_t
     if (!options)
         return ORT_ERROR_USAGE;
     *tensors = NULL;
-    ort_status status = read_tensors(stream, options->label, options, tensors, err);
+    ort_status status = read_tensors(stream, options->label, false, options, tensors, err);
     return status == ORT_OK ? ORT_OK
                             : ort_error_recast(err, blame_data(status), "%s",
                                                options->label ? options->label : "stream");
 }
 
-/* A file holds one record; more are a stream, which is read by another call. */
 static ort_status check_end(FILE *stream, ort_error *err)
 {
     int next = getc(stream);
     if (next == EOF)
         return ORT_OK;
     ungetc(next, stream);
-    return ort_error_set(err, ORT_ERROR_DATA, "more data follows the first record; a stream of "
-                         "records is read with --stream");
+    return refuse_more(err);
 }
 
 ort_status ort_tensors_load(const char *path, const ort_read_options *options,
-                            ort_tensors **tensors,ort_error *err)
+                            ort_tensors **tensors, ort_error *err)
 {
     ort_read_options own = ORT_READ_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
@@ -209,12 +327,13 @@ ort_status ort_tensors_load(const char *path, const ort_read_options *options,
         return ORT_ERROR_USAGE;
     *tensors = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
-    const char *label = options->label ? options->label : is_stdin ? "stdin" : path;
+    const char *label = options->label ? options->label : is_stdin ? "standard input" : path;
     FILE *stream = is_stdin ? stdin : fopen(path, "rbe");
     if (!stream)
         return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", label, strerror(errno));
     ort_tensors *made = NULL;
-    ort_status status = read_tensors(stream, is_stdin ? NULL : path, options, &made, err);
+    const char *name = is_stdin ? NULL : path;
+    ort_status status = read_tensors(stream, name, true, options, &made, err);
     if (status == ORT_OK && !made)
         status = ort_error_set(err, ORT_ERROR_DATA, "is empty");
     if (status == ORT_OK)
@@ -229,133 +348,14 @@ ort_status ort_tensors_load(const char *path, const ort_read_options *options,
     return ort_error_recast(err, blame_data(status), "%s", label);
 }
 
-/* ------------------------------------------------------------------------ test data folders -- */
-
-typedef struct numbered {
-    long number;
-    char *name;
-} numbered;
-
-static int by_number(const void *a, const void *b)
-{
-    long x = ((const numbered *)a)->number, y = ((const numbered *)b)->number;
-    return (x > y) - (x < y);
-}
-
-/* "input_12.pb" and "input12.pb" with prefix "input": 12; -1 for other names. */
-static long number_of(const char *name, const char *prefix)
-{
-    size_t length = strlen(prefix);
-    if (strncmp(name, prefix, length) != 0)
-        return -1;
-    name += length;
-    if (*name == '_')
-        name++;
-    size_t digits = strspn(name, "0123456789");
-    const char *extension = ort_path_extension(name);
-    if (digits == 0 || digits > 8 || name[digits] != '.' || extension != name + digits + 1 ||
-        ort_format_of_path(name) == ORT_FORMAT_AUTO)
-        return -1;
-    return strtol(name, NULL, 10);
-}
-
-/* A JSON file of a test data folder is one value: an object of numbers is a map there. */
-static ort_status load_json_value(const char *path, ort_tensors *all, ort_error *err)
-{
-    unsigned char *bytes = NULL;
-    size_t count = 0;
-    ort_value *value = NULL;
-    ort_input in;
-    FILE *stream = fopen(path, "rbe");
-    if (!stream)
-        return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", path, strerror(errno));
-    ort_input_init_stream(&in, stream);
-    ort_status status = ort_input_all(&in, &bytes, &count, err);
-    fclose(stream);
-    if (status == ORT_OK)
-        status = ort_tensor_json_parse((const char *)bytes, count, ORT_DTYPE_UNDEFINED, &value,
-                                       err);
-    free(bytes);
-    if (status != ORT_OK)
-        return ort_error_recast(err, blame_data(status), "%s", path);
-    return ort_tensors_add_take(all, "", value, err);
-}
-
-static ort_status load_numbered(const char *folder, const char *name, ort_tensors *all,
-                                ort_error *err)
-{
-    ort_strbuf path = {0};
-    ort_strbuf_addf(&path, "%s/%s", folder, name);
-    ort_tensors *one = NULL;
-    ort_status status = ORT_OK;
-    if (path.failed)
-        status = ort_error_memory(err, strlen(folder));
-    else if (ort_format_of_path(name) == ORT_FORMAT_JSON)
-        status = load_json_value(ort_strbuf_text(&path), all, err);
-    else
-        status = ort_tensors_load(ort_strbuf_text(&path), NULL, &one, err);
-    for (size_t i = 0; i < ort_tensors_count(one) && status == ORT_OK; i++)
-        status = ort_tensors_add(all, ort_tensors_name(one, i), ort_tensors_value(one, i), err);
-    ort_tensors_free(one);
-    ort_strbuf_release(&path);
-    return status;
-}
-
-ort_status ort_tensors_load_folder(const char *path, const char *prefix, ort_tensors **tensors,
-                                   ort_error *err)
-{
-    *tensors = NULL;
-    DIR *folder = opendir(path);
-    if (!folder)
-        return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", path, strerror(errno));
-    ORT_VEC(numbered) files = {0};
-    ort_tensors *all = NULL;
-    ort_status status = ort_tensors_new(&all, err);
-    for (struct dirent *entry; status == ORT_OK && (entry = readdir(folder)) != NULL;) {
-        long number = number_of(entry->d_name, prefix);
-        if (number < 0)
-            continue;
-        char *name = strdup(entry->d_name);
-        if (!name || !ort_vec_push(&files, (numbered){number, name})) {
-            free(name);
-            status = ort_error_memory(err, 256);
-        }
-    }
-    closedir(folder);
-    if (files.count)
-        qsort(files.data, files.count, sizeof *files.data, by_number);
-    for (size_t i = 0; i < files.count; i++) {
-        if (status == ORT_OK)
-            status = load_numbered(path, files.data[i].name, all, err);
-        free(files.data[i].name);
-    }
-    ort_vec_release(&files);
-    if (status != ORT_OK) {
-        ort_tensors_free(all);
-        return status;
-    }
-    *tensors = all;
-    return ORT_OK;
-}
-
 /* --------------------------------------------------------------------------------- writing -- */
 
 static ort_status write_tensors(const ort_tensors *tensors, FILE *stream, const char *path,
                                 const ort_write_options *options, ort_error *err)
 {
     ort_write_options settings = *options;
-    if (settings.format == ORT_FORMAT_AUTO && path)
-        settings.format = ort_format_of_path(path);
-    if (settings.format == ORT_FORMAT_IMAGE && !settings.image && path &&
-        ort_format_of_path(path) == ORT_FORMAT_IMAGE)
-        settings.image = ort_path_extension(path);
-    const ort_format_row *row = ort_format_get(settings.format);
-    if (settings.format == ORT_FORMAT_AUTO && !path)
-        row = ort_format_get(ORT_FORMAT_NPZ);
-    if (!row)
-        return ort_error_set(err, ORT_ERROR_USAGE, "the name doesn't tell the format; end it with "
-                             ".npy, .npz, .pb, .safetensors, .json, .csv, .raw, .wav, .png, .jpg, "
-                             ".bmp, .ppm or .webp");
+    const ort_format_row *row;
+    ORT_TRY(ort_target_format(path, &settings, &row, err));
     return row->write(tensors, stream, &settings, err);
 }
 

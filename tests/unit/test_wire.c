@@ -290,7 +290,7 @@ static void broken_lists(test_state *test)
 static ort_status decode(ort_strbuf *bytes, ort_value **value, ort_error *err)
 {
     char name[256];
-    return ort_tensor_pb_read(bytes->data, bytes->length, value, name, err);
+    return ort_tensor_pb_read(bytes->data, bytes->length, false, value, name, err);
 }
 
 static void typed_data(test_state *test)
@@ -359,7 +359,7 @@ static void files_round(test_state *test)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         ort_strbuf bytes = {0};
         CHECK(ort_tensor_pb_write(all[i], "some name", &bytes, NULL) == ORT_OK);
-        CHECK(ort_tensor_pb_read(bytes.data, bytes.length, &back, name, NULL) == ORT_OK);
+        CHECK(ort_tensor_pb_read(bytes.data, bytes.length, false, &back, name, NULL) == ORT_OK);
         CHECK(ort_value_get_kind(back) == ort_value_get_kind(all[i]));
         CHECK(ort_value_digest(back) == ort_value_digest(all[i]));
         CHECK_TEXT(name, "some name");

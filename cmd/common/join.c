@@ -1,0 +1,126 @@
+/* join.c - tensors of several records as one (join.h).
+ *
+ * Whole bytes are copied in runs; strings and elements smaller than a byte go one by one.
+ */
+#include "common/join.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DIMS = 16 };
+
+static void describe(const ort_value *v, char *text, size_t size)
+{
+    if (ort_value_get_kind(v) != ORT_VALUE_TENSOR) {
+        snprintf(text, size, "no tensor");
+        return;
+    }
+    snprintf(text, size, "%s[", ort_dtype_name(ort_value_dtype(v)));
+    for (int i = 0; i < ort_value_rank(v); i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "",
+                 (long long)ort_value_dims(v)[i]);
+    }
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "]");
+}
+
+/* `axis` counted from the front, JOIN_NEW as it is; -1: the rank has no such axis. */
+static int64_t front_axis(int64_t axis, int rank)
+{
+    if (axis == JOIN_NEW)
+        return rank < MOST_DIMS ? axis : -1;
+    axis += axis < 0 ? rank : 0;
+    return axis >= 0 && axis < rank ? axis : -1;
+}
+
+static bool same_but_axis(const ort_value *a, const ort_value *b, int64_t axis)
+{
+    if (ort_value_get_kind(b) != ORT_VALUE_TENSOR || ort_value_dtype(a) != ort_value_dtype(b) ||
+        ort_value_rank(a) != ort_value_rank(b))
+        return false;
+    for (int i = 0; i < ort_value_rank(a); i++)
+        if (i != axis && ort_value_dims(a)[i] != ort_value_dims(b)[i])
+            return false;
+    return true;
+}
+
+bool join_fits(ort_value *const *values, size_t count, int64_t axis, char *why, size_t why_size)
+{
+    char first[200], other[200];
+    if (ort_value_get_kind(values[0]) != ORT_VALUE_TENSOR) {
+        if (why != NULL)
+            snprintf(why, why_size, "sequences, maps and absent values are no tensors");
+        return false;
+    }
+    int64_t at = front_axis(axis, ort_value_rank(values[0]));
+    describe(values[0], first, sizeof first);
+    if (at == -1) {
+        if (why != NULL)
+            snprintf(why, why_size, "%s has no axis %lld", first, (long long)axis);
+        return false;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (same_but_axis(values[0], values[i], at))
+            continue;
+        describe(values[i], other, sizeof other);
+        if (why != NULL)
+            snprintf(why, why_size, "record 1 is %s, record %zu is %s", first, i + 1, other);
+        return false;
+    }
+    return true;
+}
+
+static int copy_elements(const ort_value *from, int64_t at, int64_t count, ort_value *to,
+                         int64_t place)
+{
+    ort_error err = {0};
+    ort_dtype dtype = ort_value_dtype(from);
+    int bits = ort_dtype_bits(dtype);
+    if (dtype != ORT_DTYPE_STRING && bits % 8 == 0) {
+        size_t width = (size_t)bits / 8;
+        if (count > 0)
+            memcpy((char *)ort_value_data(to) + (size_t)place * width,
+                   (const char *)ort_value_data((ort_value *)from) + (size_t)at * width,
+                   (size_t)count * width);
+        return 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        size_t length;
+        if (dtype != ORT_DTYPE_STRING) {
+            ort_value_set_double(to, place + i, ort_value_get_double(from, at + i));
+            continue;
+        }
+        const char *text = ort_value_string(from, at + i, &length);
+        if (ort_value_set_string(to, place + i, text, length, &err) != ORT_OK)
+            return tool_fail(&err);
+    }
+    return 0;
+}
+
+int join_values(ort_value *const *values, size_t count, int64_t axis, ort_value **joined)
+{
+    ort_error err = {0};
+    int rank = ort_value_rank(values[0]);
+    int64_t dims[MOST_DIMS], at = front_axis(axis, rank), outer = 1, place = 0;
+    bool added = at == JOIN_NEW;
+    if (added)
+        dims[0] = (int64_t)count;
+    for (int i = 0; i < rank; i++)
+        dims[i + added] = ort_value_dims(values[0])[i];
+    for (size_t i = 1; i < count && !added; i++)
+        dims[at] += ort_value_dims(values[i])[at];
+    for (int i = 0; i < at; i++)
+        outer *= dims[i];
+    if (ort_value_new_tensor(ort_value_dtype(values[0]), rank + added, dims, joined, &err) !=
+        ORT_OK)
+        return tool_fail(&err);
+    int status = 0;
+    for (int64_t o = 0; o < outer && status == 0; o++)
+        for (size_t i = 0; i < count && status == 0; i++) {
+            int64_t run = ort_value_count(values[i]) / outer;
+            status = copy_elements(values[i], o * run, run, *joined, place);
+            place += run;
+        }
+    return status;
+}

@@ -1,0 +1,281 @@
+/* framing_image.c - where an image of a stream ends (framing.h): `cat *.jpg`, a camera. */
+#include <ctype.h>
+#include <string.h>
+
+#include "io/framing.h"
+#include "io/image.h"
+
+static uint32_t big32(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Length, type, data and checksum of each chunk, to IEND (ISO/IEC 15948, 5.3). */
+static void frame_png(ort_frame *f)
+{
+    bool more = ort_frame_take(f, 8);
+    while (more) {
+        size_t at = f->count;
+        if (!ort_frame_take(f, 8))
+            return;
+        more = memcmp(f->bytes + at + 4, "IEND", 4) != 0;
+        if (!ort_frame_take(f, (uint64_t)big32(f->bytes + at) + 4))
+            return;
+    }
+}
+
+/* A segment behind its marker: two bytes of length, which count themselves. */
+static bool take_segment(ort_frame *f, size_t *payload, size_t *length)
+{
+    size_t at = f->count;
+    if (!ort_frame_take(f, 2))
+        return false;
+    size_t size = (size_t)f->bytes[at] << 8 | f->bytes[at + 1];
+    *payload = at + 2;
+    *length = size > 2 ? size - 2 : 0;
+    return ort_frame_take(f, *length);
+}
+
+/* Entropy-coded data up to the next marker, whose code is the last byte taken. */
+static bool take_scan(ort_frame *f, unsigned char *marker)
+{
+    bool escape = false;
+    while (ort_frame_take(f, 1)) {
+        unsigned char c = f->bytes[f->count - 1];
+        bool data = c == 0 || (c >= 0xd0 && c <= 0xd7); /* stuffing, restarts */
+        if (escape && c != 0xff && !data) {
+            *marker = c;
+            return true;
+        }
+        escape = c == 0xff;
+    }
+    return false;
+}
+
+static bool take_marker(ort_frame *f, unsigned char *marker)
+{
+    size_t at = f->count;
+    if (!ort_frame_take(f, 2) || f->bytes[at] != 0xff)
+        return false;
+    while (f->bytes[f->count - 1] == 0xff)
+        if (!ort_frame_take(f, 1))
+            return false;
+    *marker = f->bytes[f->count - 1];
+    return true;
+}
+
+static unsigned word(const unsigned char *p, int bytes, bool big)
+{
+    unsigned value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
+    return value;
+}
+
+/* Cameras put previews behind the picture, in the same file: the index in its second application
+ * segment says where they lie (CIPA DC-007, 5.2.3: MPEntry, from the segment's own start). Returns
+ * the end of the last one, or 0. */
+static uint64_t end_of_previews(const unsigned char *p, size_t count, uint64_t start)
+{
+    if (count < 12 || memcmp(p, "MPF\0", 4) != 0)
+        return 0;
+    p += 4;
+    count -= 4;
+    bool big = p[0] == 'M';
+    size_t at = word(p + 4, 4, big);
+    uint64_t end = 0;
+    if (at > count || count - at < 2)
+        return 0;
+    unsigned entries = word(p + at, 2, big);
+    at += 2;
+    for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
+        size_t bytes = word(p + at + 4, 4, big), list = word(p + at + 8, 4, big);
+        if (word(p + at, 2, big) != 0xb002)
+            continue;
+        for (; bytes >= 16 && list <= count && count - list >= 16; bytes -= 16, list += 16) {
+            uint64_t offset = word(p + list + 8, 4, big), size = word(p + list + 4, 4, big);
+            uint64_t last = offset ? start + 4 + offset + size : 0;
+            end = last > end ? last : end;
+        }
+    }
+    return end;
+}
+
+static void frame_jpeg(ort_frame *f)
+{
+    enum { EOI = 0xd9, SOS = 0xda, APP2 = 0xe2 };
+    unsigned char marker;
+    uint64_t previews = 0;
+    if (!ort_frame_take(f, 2) || !take_marker(f, &marker))
+        return;
+    while (marker != EOI) {
+        size_t payload, length;
+        bool bare = marker == 1 || (marker >= 0xd0 && marker <= 0xd8);
+        if (!bare && !take_segment(f, &payload, &length))
+            return;
+        if (marker == APP2 && !previews)
+            previews = end_of_previews(f->bytes + payload, length, payload);
+        if (marker == SOS ? !take_scan(f, &marker) : !take_marker(f, &marker)) {
+            ort_frame_take_rest(f);
+            return;
+        }
+    }
+    if (previews > f->count)
+        ort_frame_take(f, previews - f->count);
+}
+
+static void frame_riff(ort_frame *f)
+{
+    if (!ort_frame_take(f, 8))
+        return;
+    uint32_t size = ort_load_u32(f->bytes + 4);
+    ort_frame_take(f, (uint64_t)size + size % 2);
+}
+
+static void frame_bmp(ort_frame *f)
+{
+    if (!ort_frame_take(f, 14))
+        return;
+    uint32_t size = ort_load_u32(f->bytes + 2);
+    if (size > 14)
+        ort_frame_take(f, size - 14);
+    else
+        ort_frame_take_rest(f);
+}
+
+/* A number behind white space and comments, and the one byte that ends it. */
+static bool take_number(ort_frame *f, uint64_t *number)
+{
+    bool comment = false, digits = false;
+    *number = 0;
+    while (ort_frame_take(f, 1)) {
+        unsigned char c = f->bytes[f->count - 1];
+        if (!comment && isdigit(c)) {
+            digits = true;
+            *number = *number < UINT32_MAX ? *number * 10 + (c - '0') : *number;
+        } else if (digits) {
+            return true;
+        } else if (c == '#' || comment) {
+            comment = c != '\n';
+        } else if (!isspace(c)) {
+            return false;
+        }
+    }
+    return digits;
+}
+
+/* P1 to P3: samples in digits, those of P1 with or without space between them. */
+static void take_text_samples(ort_frame *f, char kind, uint64_t count)
+{
+    uint64_t number;
+    if (kind != '1') {
+        while (count > 0 && take_number(f, &number))
+            count--;
+        return;
+    }
+    bool comment = false;
+    while (count > 0 && ort_frame_take(f, 1)) {
+        char c = (char)f->bytes[f->count - 1];
+        count -= !comment && (c == '0' || c == '1');
+        comment = comment ? c != '\n' : c == '#';
+    }
+    if (ort_input_peek(f->in, 1) == 1 && f->in->peeked[0] == '\n')
+        ort_frame_take(f, 1);
+}
+
+static void frame_pnm(ort_frame *f)
+{
+    uint64_t width, height, largest = 1;
+    if (!ort_frame_take(f, 2))
+        return;
+    char kind = (char)f->bytes[1];
+    bool bits = kind == '1' || kind == '4';
+    if (!take_number(f, &width) || !take_number(f, &height) || (!bits && !take_number(f, &largest)))
+        return;
+    if (width > UINT32_MAX || height > UINT32_MAX) {
+        ort_frame_take_rest(f);
+        return;
+    }
+    uint64_t channels = kind == '3' || kind == '6' ? 3 : 1;
+    if (kind < '4')
+        take_text_samples(f, kind, width * height > UINT64_MAX / 3 ? UINT64_MAX
+                                                                   : width * height * channels);
+    else if (kind == '4')
+        ort_frame_take(f, (width + 7) / 8 * height);
+    else
+        for (uint64_t i = 0; i < channels * (largest > 255 ? 2 : 1); i++)
+            if (!ort_frame_take(f, width * height))
+                return;
+}
+
+/* Boxes (ISO/IEC 15444-1, I.4) up to the signature box of the next file. */
+static void frame_jp2(ort_frame *f)
+{
+    while (ort_input_peek(f->in, 8) == 8) {
+        const unsigned char *head = f->in->peeked;
+        bool box = isalnum(head[4]) && isalnum(head[5]);
+        if (!box || (f->count > 0 && memcmp(head + 4, "jP  ", 4) == 0))
+            return;
+        uint64_t size = big32(head), taken = 8;
+        if (!ort_frame_take(f, 8))
+            return;
+        if (size == 1) {
+            if (!ort_frame_take(f, 8))
+                return;
+            const unsigned char *wide = f->bytes + f->count - 8;
+            size = (uint64_t)big32(wide) << 32 | big32(wide + 4);
+            taken = 16;
+        }
+        if (size < taken) {
+            ort_frame_take_rest(f);
+            return;
+        }
+        if (!ort_frame_take(f, size - taken))
+            return;
+    }
+}
+
+/* Its parts lie anywhere: only with all bytes at hand can it be said where the last one ends. */
+static void frame_tiff(ort_frame *f)
+{
+    ort_frame_take_rest(f);
+    f->behind = f->count - ort_tiff_extent(f->bytes, f->count);
+}
+
+/* Tile parts, whose headers tell their lengths, to the end marker (ISO/IEC 15444-1, A.4). */
+static void frame_j2k(ort_frame *f)
+{
+    enum { SOT = 0x90, EOC = 0xd9 };
+    bool more = ort_frame_take(f, 2);
+    while (more) {
+        size_t at = f->count, payload, length;
+        if (!ort_frame_take(f, 2) || f->bytes[at + 1] == EOC)
+            return;
+        more = f->bytes[at] == 0xff && take_segment(f, &payload, &length);
+        uint32_t part = more && f->bytes[at + 1] == SOT && length == 8
+                            ? big32(f->bytes + payload + 2) : 12;
+        more = more && part >= 12 && ort_frame_take(f, part - 12);
+    }
+    ort_frame_take_rest(f);
+}
+
+void ort_frame_image(ort_frame *f)
+{
+    static const struct {
+        const char *magic;
+        size_t length;
+        ort_frame_fn *fn;
+    } framers[] = {
+        {"\x89PNG", 4, frame_png}, {"\xff\xd8", 2, frame_jpeg}, {"RIFF", 4, frame_riff},
+        {"BM", 2, frame_bmp}, {"\0\0\0\x0cjP  ", 8, frame_jp2}, {"P", 1, frame_pnm},
+        {"\xff\x4f\xff\x51", 4, frame_j2k}, {"II*\0", 4, frame_tiff}, {"MM\0*", 4, frame_tiff},
+    };
+    size_t seen = ort_input_peek(f->in, 8);
+    for (size_t i = 0; i < sizeof framers / sizeof *framers; i++)
+        if (seen >= framers[i].length &&
+            memcmp(f->in->peeked, framers[i].magic, framers[i].length) == 0) {
+            framers[i].fn(f);
+            return;
+        }
+    ort_frame_take_rest(f);
+}

@@ -1,0 +1,25 @@
+/* purpose.h - what a value of a file is for (ort_purpose of ort.h): the model's type decides where
+ * the file says nothing, of numbers in text and of bytes that could be several kinds of value. */
+#ifndef ORT_IO_PURPOSE_H
+#define ORT_IO_PURPOSE_H
+
+#include "tensor/tensor.h"
+
+typedef struct ort_purpose_type {
+    bool optional, sequence; /* the outermost; optional(seq(float)) is both */
+    bool tensor;             /* neither a sequence nor a map */
+    ort_dtype dtype;         /* of elements, items or a map's values; UNDEFINED: unknown */
+    int rank;                /* of a tensor; -1: unknown */
+} ort_purpose_type;
+
+/* Types as ort_session_input_type writes them; NULL is unknown. */
+ort_purpose_type ort_purpose_parse(const char *type);
+/* The purpose of that name, else (of values without a name) that of `position`; NULL: none. */
+const ort_purpose *ort_purpose_find(const ort_read_options *options, const char *name,
+                                    size_t position);
+/* The element type of text that says none: what the caller wants, else what the purpose says. */
+ort_dtype ort_purpose_dtype(const ort_read_options *options, const ort_purpose *purpose);
+/* One element may be written without the brackets that its rank asks for, or with more. */
+void ort_purpose_fit_single(const ort_purpose *purpose, ort_value *value);
+
+#endif

@@ -1,0 +1,298 @@
+# Every format, in and out: by file, by standard input, by a pipe in pieces, one record and many. The
+# tables below are held by lint: a new ending of lib/io/format.c must join them.
+load helper
+
+# ---- in: ending, whether a second file behind the first one is a second record, and options
+
+INPUTS="
+npy         many
+npz         many
+pb          one
+safetensors many
+json        many
+jsonl       many
+ndjson      many
+csv         one     --from csv
+tsv         one     --from csv
+raw         many    --from raw --dtype float --dims 2x3
+bin         many    --from raw --dtype float --dims 2x3
+png         many
+jpg         many
+jpeg        many
+bmp         many
+ppm         many
+pgm         many
+pbm         many
+pnm         many
+webp        many
+tif         one
+tiff        one
+jp2         many
+j2k         many
+j2c         many
+wav         many
+wave        many
+"
+
+# Two different files of each ending, a.ENDING and b.ENDING.
+make_inputs() {
+    local python=$ROOT/build/venv/bin/python image=$MODELS_DIR/images ending
+    works ort-tensor "$FX/x.npy" --name x -o a.npz
+    works ort-tensor "$FX/y.npy" --name x -o b.npz
+    for ending in npy pb safetensors json csv raw; do
+        works ort-tensor a.npz -o "a.$ending"
+        works ort-tensor b.npz -o "b.$ending"
+    done
+    for ending in a b; do
+        cp $ending.json $ending.jsonl
+        cp $ending.json $ending.ndjson
+        tr , '\t' <$ending.csv >$ending.tsv
+        cp $ending.raw $ending.bin
+    done
+    for ending in png jpg bmp ppm webp; do
+        works ort-tensor "$image/digit_0_009.png" --resize 9x7 -o "a.$ending"
+        works ort-tensor "$image/digit_7_008.png" --resize 5x8 -o "b.$ending"
+    done
+    for ending in a b; do
+        cp $ending.jpg $ending.jpeg
+        cp $ending.ppm $ending.pnm
+    done
+    python3 - <<'PY'
+import struct, wave
+for name, shift in (("a", 0), ("b", 3)):
+    open(name + ".pgm", "wb").write(b"P2\n# gray\n3 2\n9\n1 2 3\n4 %d 6\n" % shift)
+    open(name + ".pbm", "wb").write(b"P1\n5 2\n01011\n1%d0 01\n" % (shift % 2))
+    pixels = bytes(range(shift, shift + 18))
+    entries = [(256, 3, 1, 3), (257, 3, 1, 2), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 2),
+               (273, 4, 1, 8), (277, 3, 1, 3), (278, 3, 1, 2), (279, 4, 1, 18)]
+    tiff = struct.pack("<2sHI", b"II", 42, 26) + pixels + struct.pack("<H", len(entries))
+    tiff += b"".join(struct.pack("<HHII", *e) for e in entries) + bytes(4)
+    for ending in (".tif", ".tiff"):
+        open(name + ending, "wb").write(tiff)
+    for ending in (".wav", ".wave"):
+        with wave.open(name + ending, "wb") as w:
+            w.setnchannels(1); w.setsampwidth(2); w.setframerate(8000)
+            w.writeframes(struct.pack("<5h", *range(shift, shift + 5)))
+PY
+    if [ -x "$python" ]; then
+        "$python" - <<'PY'
+from PIL import Image
+for name in "ab":
+    image = Image.open(name + ".png").convert("RGB")
+    for ending in ("jp2", "j2k", "j2c"):
+        image.save(f"{name}.{ending}", "JPEG2000", no_jp2=ending != "jp2")
+PY
+    fi
+}
+
+# Standard input, so many bytes at a time.
+pieces() { # pieces SIZE FILE...
+    python3 - "$@" <<'PY'
+import os, sys
+data = b"".join(open(name, "rb").read() for name in sys.argv[2:])
+size = int(sys.argv[1])
+for at in range(0, len(data), size):
+    os.write(1, data[at:at + size])
+PY
+}
+
+digest() { # of standard input's records
+    ort-tensor --stream --print --items 1000
+}
+
+@test "every input format reads the same by file, by standard input and by a pipe in pieces" {
+    make_inputs
+    local ending many options size
+    while read -r ending many options; do
+        [ -n "$ending" ] || continue
+        [ -e "a.$ending" ] || { echo "# no Pillow to write .$ending" >&3; continue; }
+        # shellcheck disable=SC2086
+        works ort-tensor "a.$ending" $options --print --items 1000
+        local want=$output
+        works sh -c "ort-tensor - $options --print --items 1000 <a.$ending"
+        [ "$output" = "$want" ] || { echo "$ending by '-': $output, not $want"; return 1; }
+        works sh -c "cat a.$ending | ort-tensor $options --print --items 1000"
+        [ "$output" = "$want" ] || { echo "$ending by a pipe: $output, not $want"; return 1; }
+        works sh -c "ort-tensor --stream a.$ending $options --print --items 1000"
+        [ "$output" = "$want" ] || { echo "$ending with --stream: $output, not $want"; return 1; }
+        for size in 1 7 65536; do
+            # shellcheck disable=SC2086
+            output=$(pieces $size "a.$ending" | ort-tensor --stream $options --print --items 1000)
+            [ "$output" = "$want" ] || { echo "$ending by $size bytes: $output"; return 1; }
+        done
+    done <<<"$INPUTS"
+}
+
+@test "files one after another are records, or are refused: none is lost" {
+    make_inputs
+    local ending many options size a b
+    while read -r ending many options; do
+        [ -n "$ending" ] && [ -e "a.$ending" ] || continue
+        # shellcheck disable=SC2086
+        a=$(ort-tensor "a.$ending" $options --print --items 1000)
+        # shellcheck disable=SC2086
+        b=$(ort-tensor "b.$ending" $options --print --items 1000)
+        [ "$a" != "$b" ]
+        cat "a.$ending" "b.$ending" "a.$ending" >"three.$ending"
+        if [ "$many" = one ]; then
+            case $ending in
+                csv) works ort-tensor three.csv --print && has 6x3 && continue ;; # a table goes on
+                tsv) works ort-tensor three.tsv --print && has 6x3 && continue ;;
+            esac
+            fails 5 "one after another|more data follows|several messages" \
+                ort-tensor "three.$ending" --print
+            fails 5 "more data follows|several messages" sh -c \
+                "cat three.$ending | ort-tensor --stream --print"
+            continue
+        fi
+        for size in 1 7 65536; do
+            # shellcheck disable=SC2086
+            output=$(pieces $size "three.$ending" |
+                ort-tensor --stream $options --print --items 1000)
+            [ "$output" = "$a"$'\n'"$b"$'\n'"$a" ] || { echo "$ending by $size: $output"; return 1; }
+        done
+        # shellcheck disable=SC2086
+        output=$(ort-tensor --stream "three.$ending" $options --print --items 1000)
+        [ "$output" = "$a"$'\n'"$b"$'\n'"$a" ] || { echo "$ending as a file: $output"; return 1; }
+        # shellcheck disable=SC2086
+        run --separate-stderr ort-tensor "three.$ending" $options --print
+        [ "$status" -eq 5 ] || { echo "$ending: three records of a file: $status"; return 1; }
+    done <<<"$INPUTS"
+}
+
+@test "a picture of a camera keeps the previews behind it to itself" {
+    local image=$MODELS_DIR/images/photo.png
+    works ort-tensor "$image" --resize 20 -o main.jpg
+    works ort-tensor "$image" --resize 8 -o preview.jpg
+    python3 - <<'PY'
+import struct
+main, preview = open("main.jpg", "rb").read(), open("preview.jpg", "rb").read()
+def index(offset):  # CIPA DC-007: version, number of images, list of entries
+    entries = struct.pack("<IIIHH", 0x30000, 0, 0, 0, 0)
+    entries += struct.pack("<IIIHH", 0x10001, len(preview), offset, 0, 0)
+    ifd = struct.pack("<H", 3) + struct.pack("<HHI4s", 0xb000, 7, 4, b"0100")
+    ifd += struct.pack("<HHII", 0xb001, 4, 1, 2) + struct.pack("<HHII", 0xb002, 7, 32, 50)
+    return b"MPF\0" + struct.pack("<2sHI", b"II", 42, 8) + ifd + bytes(4) + entries
+size = len(index(0)) + 2
+offset = len(main) + size + 2 - (2 + 4 + 4)
+segment = b"\xff\xe2" + struct.pack(">H", size) + index(offset)
+open("camera.jpg", "wb").write(main[:2] + segment + main[2:] + preview)
+PY
+    works ort-tensor main.jpg --print
+    local want=$output
+    cat camera.jpg preview.jpg >both.jpg
+    run --separate-stderr ort-tensor --stream both.jpg --print
+    [ "$status" -eq 0 ]
+    [ "$(grep -c uint8 <<<"$output")" -eq 2 ]
+    [[ $output == "$want"* ]]
+    cat main.jpg main.jpg >two.jpg
+    fails 5 "two.jpg: more data follows the first record; --stream" ort-tensor two.jpg --print
+}
+
+@test "a model is read the same by file, by standard input and by a pipe in pieces" {
+    local size
+    works ort-run "$MODELS_DIR/digits.onnx" --random 1 --hash
+    local want=$output
+    works sh -c "ort-run - --random 1 --hash <$MODELS_DIR/digits.onnx"
+    [ "$output" = "$want" ]
+    for size in 7 65536; do
+        output=$(pieces $size "$MODELS_DIR/digits.onnx" | ort-run - --random 1 --hash)
+        [ "$output" = "$want" ]
+    done
+    output=$(pieces 1 "$FX/add.onnx" | ort-run - --random 1 --hash)
+    [ "$output" = "$(ort-run "$FX/add.onnx" --random 1 --hash)" ]
+}
+
+@test "sound and plain bytes come through standard input as from a file" {
+    make_inputs
+    works ort-tensor a.wav --mono --rate 16000 -o want.npy
+    works sh -c "cat a.wav | ort-tensor --mono --rate 16000 -o got.npy"
+    same want.npy got.npy
+    works sh -c "printf abc | ort-tensor --bytes --print"
+    has uint8 "97 98 99"
+    printf 'Paris [1, 2]' >text.txt
+    works ort-tensor --bytes text.txt -o want.npy
+    works sh -c "ort-tensor --bytes -o got.npy <text.txt"
+    same want.npy got.npy
+    works sh -c "ort-tensor want.npy | ort-tensor --bytes -o -"
+    [ "$output" = 'Paris [1, 2]' ]
+    : >empty
+    works sh -c "ort-tensor --bytes --print <empty"
+    has "uint8 0"
+}
+
+@test "--keep-going leaves out what can't be read, names it, and ends with 5" {
+    make_inputs
+    head -c 60 a.jpg >bad.jpg
+    fails 5 bad.jpg ort-tensor a.jpg bad.jpg b.jpg --resize 4x4 --stack -o all.npy
+    run --separate-stderr ort-tensor a.jpg bad.jpg b.jpg missing.png --keep-going --resize 4x4 \
+        --stack -o all.npy
+    [ "$status" -eq 5 ]
+    [[ ${stderr_lines[-1]} == "ort-tensor: 2 left out, "*": bad.jpg; missing.png" ]]
+    works ort-tensor all.npy --print
+    has 2x4x4x3
+    cat a.png bad.jpg >mixed
+    head -c 50 a.png | cat a.png - b.png >cut
+    run --separate-stderr sh -c "ort-tensor --stream --keep-going --print <cut"
+    [ "$status" -eq 5 ]
+    [[ $stderr == *"standard input, record 2"* ]]
+    # what can't be written ends it all the same
+    run --separate-stderr sh -c "ort-tensor a.jpg b.jpg --keep-going >/dev/full"
+    [ "$status" -eq 5 ]
+    [[ $stderr != *"left out"* ]]
+}
+
+@test "a record is printed as soon as it is there" {
+    mkfifo slow
+    (cat "$FX/x.npy"; sleep 3; cat "$FX/y.npy") >slow &
+    ort-tensor --top 1 <slow >seen.txt &
+    local reader=$! i
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        [ -s seen.txt ] && break
+        sleep 0.2
+    done
+    [ -s seen.txt ]
+    kill -0 $reader # it still waits for the second
+    wait
+    [ "$(wc -l <seen.txt)" -gt 1 ]
+}
+
+@test "windows of sound become one batch, and a second tool in a pipe waits for one record only" {
+    make_inputs
+    python3 - <<'PY'
+import wave
+with wave.open("long.wav", "wb") as w:
+    w.setnchannels(1); w.setsampwidth(2); w.setframerate(8000)
+    w.writeframes(bytes(2 * 40000))
+PY
+    works ort-tensor long.wav --chunk 100 --stack -o windows.npy
+    works ort-tensor windows.npy --print
+    has 400x100
+    [ ! -e windows_1.npy ]
+    mkfifo slow
+    (ort-tensor "$FX/x.npy"; sleep 3; ort-tensor "$FX/y.npy") >slow &
+    ort-tensor --scale 2 <slow | ort-tensor --print >seen.txt &
+    local i
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        [ -s seen.txt ] && break
+        sleep 0.2
+    done
+    [ -s seen.txt ]
+    [ "$(grep -c float seen.txt)" -eq 1 ]
+    wait
+    [ "$(grep -c float seen.txt)" -eq 2 ]
+}
+
+@test "a bad -o is found before anything is read or run" {
+    fails 2 "t\.gif: the name doesn't tell a format" ort-tensor "$FX/x.npy" -o t.gif
+    fails 2 "t\.tif: tif images are read, not written" ort-tensor "$FX/x.npy" -o t.tif
+    fails 5 "folder 'nowhere'" ort-tensor no_such_file.npy -o nowhere/t.npy
+    fails 2 "bogus" ort-tensor "$FX/x.npy" --format bogus
+    works ort-tensor "$FX/x.npy" -o /dev/null
+    works ort-tensor "$FX/x.npy" "$FX/y.npy" -o /dev/null
+    works ort-tensor "$FX/x.npy" --format npy -o x.dat
+    same x.dat "$FX/x.npy"
+    works ort-tensor "$MODELS_DIR/images/photo.png" --format jpeg -o - --force
+    run sh -c "ort-tensor $MODELS_DIR/images/photo.png --format jpeg -o - | head -c 2 | od -An -tx1"
+    [ "$output" = " ff d8" ]
+}
