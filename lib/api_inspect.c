@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/findings.h"
+#include "base/options.h"
 #include "exec/env.h"
 #include "exec/memory_report.h"
 #include "exec/pack_report.h"
@@ -36,9 +37,28 @@ void ort_text_free(char *text)
 ort_status ort_model_report(ort_model *model, ort_report report, char **json, ort_error *err)
 {
     ort_strbuf out = {0};
-    ort_status status = report == ORT_REPORT_MEMORY ? ort_exec_memory_report(model, &out, err)
-                                                    : ort_report_write(model, report, &out, err);
-    return hand_over(status, &out, json, err);
+    ort_loading loading;
+    *json = NULL;
+    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
+    ort_status status = report == ORT_REPORT_MEMORY
+                            ? ort_exec_memory_report(NULL, model, NULL, &out, err)
+                            : ort_report_write(model, report, &out, err);
+    return hand_over(ort_loading_end(&loading, status, err), &out, json, err);
+}
+
+ort_status ort_memory_report(ort_env *env, ort_model *model, const ort_session_options *options,
+                             char **json, ort_error *err)
+{
+    ort_session_options own = ORT_SESSION_OPTIONS_INIT;
+    ort_strbuf out = {0};
+    ort_loading loading;
+    *json = NULL;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
+    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
+    ort_status status = ort_exec_memory_report(env, model, options, &out, err);
+    return hand_over(ort_loading_end(&loading, status, err), &out, json, err);
 }
 
 ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
@@ -60,13 +80,18 @@ ort_status ort_summary_report(const char *path, char **json, ort_error *err)
     ort_source source;
     ort_model *model = NULL;
     ort_strbuf out = {0};
+    ort_loading loading;
     *json = NULL;
     ORT_TRY(ort_source_open(path, &options, &source, err));
-    ort_status status = ort_model_import(&source, NULL, &model, err);
+    ort_status status = ort_loading_begin(&loading, NULL, NULL, err);
+    if (status == ORT_OK) {
+        status = ort_model_import(&source, NULL, &model, err);
+        if (status == ORT_OK)
+            status = ort_report_write(model, ORT_REPORT_SUMMARY, &out, err);
+        ort_model_free(model);
+        status = ort_loading_end(&loading, status, err);
+    }
     ort_source_release(&source);
-    if (status == ORT_OK)
-        status = ort_report_write(model, ORT_REPORT_SUMMARY, &out, err);
-    ort_model_free(model);
     return hand_over(status, &out, json, err);
 }
 
@@ -100,12 +125,14 @@ ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *er
 {
     ort_model *copy = NULL;
     ort_strbuf out = {0};
+    ort_loading loading;
     *text = NULL;
-    ORT_TRY(typed_copy(model, &copy, err));
-    ort_status status = svg ? ort_graph_draw_svg(copy, &out, err)
-                            : ort_graph_draw_dot(copy, &out, err);
+    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
+    ort_status status = typed_copy(model, &copy, err);
+    if (status == ORT_OK)
+        status = svg ? ort_graph_draw_svg(copy, &out, err) : ort_graph_draw_dot(copy, &out, err);
     ort_model_free(copy);
-    return hand_over(status, &out, text, err);
+    return hand_over(ort_loading_end(&loading, status, err), &out, text, err);
 }
 
 ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal, char **text,
@@ -120,10 +147,13 @@ ort_status ort_model_extract(const ort_model *model, const char *const *inputs, 
                              ort_error *err)
 {
     ort_model *typed = NULL;
+    ort_loading loading;
     *part = NULL;
-    ORT_TRY(typed_copy(model, &typed, err));
-    ort_status status = ort_graph_extract(model, typed, inputs, input_count, outputs, output_count,
-                                          part, err);
+    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
+    ort_status status = typed_copy(model, &typed, err);
+    if (status == ORT_OK)
+        status = ort_graph_extract(model, typed, inputs, input_count, outputs, output_count, part,
+                                   err);
     ort_model_free(typed);
-    return status;
+    return ort_loading_end(&loading, status, err);
 }

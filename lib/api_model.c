@@ -47,8 +47,14 @@ static ort_status refuse_newer(const ort_model *model, ort_error *err)
 static ort_status import(ort_env *env, ort_source *source, const ort_load_options *options,
                          ort_model **model, ort_error *err)
 {
-    ort_status status = ort_model_import(source, env->registry, model, err);
+    ort_loading loading;
+    ort_status status = ort_loading_begin(&loading, &env->limits, NULL, err);
+    if (status == ORT_OK)
+        status = ort_loading_end(&loading, ort_model_import(source, env->registry, model, err),
+                                 err);
     ort_source_release(source);
+    if (status == ORT_OK)
+        (*model)->limits = env->limits;
     if (status == ORT_OK && !(options && options->allow_newer))
         status = refuse_newer(*model, err);
     if (status != ORT_OK) {
@@ -83,15 +89,20 @@ ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *pat
     snprintf(digest, sizeof digest, "%016llx",
              (unsigned long long)ort_pack_weights_digest(model));
     ORT_TRY(ort_graph_set_metadata(model, ORT_PACK_DIGEST_KEY, digest, err));
-    return ort_exec_save_packed(env, model, path, options, err);
+    ort_loading loading;
+    ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
+    return ort_loading_end(&loading, ort_exec_save_packed(env, model, path, options, err), err);
 }
 
 ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_error *err)
 {
     ort_model *copy = NULL;
+    ort_loading loading;
     *findings = NULL;
-    ORT_TRY(ort_findings_new(findings, err));
-    ort_status status = ort_check_message(model, *findings, err);
+    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
+    ort_status status = ort_findings_new(findings, err);
+    if (status == ORT_OK)
+        status = ort_check_message(model, *findings, err);
     if (status == ORT_OK)
         status = ort_model_clone(model, &copy, err);
     if (status == ORT_OK)
@@ -99,6 +110,7 @@ ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_
     if (status == ORT_OK && ort_findings_errors(*findings) == 0)
         status = ort_check_prepare(copy->graph, *findings, err);
     ort_model_free(copy);
+    status = ort_loading_end(&loading, status, err);
     if (status != ORT_OK) {
         ort_findings_free(*findings);
         *findings = NULL;

@@ -44,19 +44,25 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     pass.near_miss = o->on_near_miss ? near_miss : NULL;
     pass.near_miss_arg = &r;
     pass.near_miss_ns = o->near_miss_ns;
+    ort_loading loading;
+    ORT_TRY(ort_loading_begin(&loading, &env->limits, model->account, err));
     /* It may say too much soon; ort_model_save_packed states it anew. */
-    ORT_TRY(ort_graph_set_metadata(model, ORT_PACK_DIGEST_KEY, NULL, err));
-    return ort_model_rewrite(model, &pass, o->keep_functions, err);
+    ort_status status = ort_graph_set_metadata(model, ORT_PACK_DIGEST_KEY, NULL, err);
+    if (status == ORT_OK)
+        status = ort_model_rewrite(model, &pass, o->keep_functions, err);
+    return ort_loading_end(&loading, status, err);
 }
 
 ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_options *options,
                             ort_error *err)
 {
     ort_narrow_options own = ORT_NARROW_OPTIONS_INIT;
+    ort_loading loading;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
-    return ort_graph_narrow(model, env->registry, options, err);
+    ORT_TRY(ort_loading_begin(&loading, &env->limits, model->account, err));
+    return ort_loading_end(&loading, ort_graph_narrow(model, env->registry, options, err), err);
 }
 
 ort_status ort_model_follow(ort_model *model, const char *const *names, ort_error *err)
@@ -71,9 +77,14 @@ ort_status ort_model_set_opset(ort_env *env, ort_model *model, int opset, bool k
     int nearest = opset;
     if (blockers)
         *blockers = NULL;
+    ort_loading loading;
     ORT_TRY(ort_findings_new(&found, err));
-    ort_status status = ort_model_convert_opset(model, env->registry, opset, keep_functions, found,
-                                                &nearest, err);
+    ort_status status = ort_loading_begin(&loading, &env->limits, model->account, err);
+    if (status == ORT_OK) {
+        status = ort_model_convert_opset(model, env->registry, opset, keep_functions, found,
+                                         &nearest, err);
+        status = ort_loading_end(&loading, status, err);
+    }
     if (reach)
         *reach = nearest;
     if (blockers)
@@ -91,7 +102,10 @@ void ort_model_strip(ort_model *model, unsigned what)
 ort_status ort_model_make_dynamic(ort_env *env, ort_model *model, const char *input, int axis,
                                   const char *symbol, ort_error *err)
 {
-    return ort_model_open_axis(model, env->registry, input, axis, symbol, err);
+    ort_loading loading;
+    ORT_TRY(ort_loading_begin(&loading, &env->limits, model->account, err));
+    ort_status status = ort_model_open_axis(model, env->registry, input, axis, symbol, err);
+    return ort_loading_end(&loading, status, err);
 }
 
 const char *ort_pass_name(int index, int *level, const char **doc)
@@ -117,5 +131,8 @@ bool ort_pass_is_exact(const char *name)
 
 ort_status ort_model_copy(const ort_model *model, ort_model **copy, ort_error *err)
 {
-    return ort_model_clone(model, copy, err);
+    ort_loading loading;
+    *copy = NULL;
+    ORT_TRY(ort_loading_begin_apart(&loading, &model->limits, model->account, err));
+    return ort_loading_end(&loading, ort_model_clone(model, copy, err), err);
 }

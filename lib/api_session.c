@@ -6,14 +6,13 @@
 #include "exec/session.h"
 #include "graph/graph.h"
 
-ort_status ort_session_load(ort_env *env, const char *path, const ort_session_options *options,
-                            ort_session **session, ort_error *err)
+static ort_status load_session(ort_env *env, const char *path, const ort_session_options *options,
+                               ort_session **session, ort_error *err)
 {
     /* Weights that are packed need no aligned copy but while they are. */
     ort_load_options load = {.size = sizeof load, .as_stored = true};
     ort_model *model = NULL;
     uint64_t begin = ort_clock_ns();
-    *session = NULL;
     ort_session_options own = ORT_SESSION_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -28,17 +27,30 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
     return ort_exec_session_take(env, model, ort_clock_ns() - begin, options, session, err);
 }
 
+ort_status ort_session_load(ort_env *env, const char *path, const ort_session_options *options,
+                            ort_session **session, ort_error *err)
+{
+    ort_loading loading;
+    *session = NULL;
+    ORT_TRY(ort_loading_begin(&loading, &env->limits, NULL, err));
+    return ort_loading_end(&loading, load_session(env, path, options, session, err), err);
+}
+
 ort_status ort_session_new(ort_env *env, ort_model *model, const ort_session_options *options,
                            ort_session **session, ort_error *err)
 {
     ort_model *copy = NULL;
+    ort_loading loading;
     *session = NULL;
     ort_session_options own = ORT_SESSION_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
-    ORT_TRY(ort_model_clone(model, &copy, err));
-    return ort_exec_session_take(env, copy, 0, options, session, err);
+    ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
+    ort_status status = ort_model_clone(model, &copy, err);
+    if (status == ORT_OK)
+        status = ort_exec_session_take(env, copy, 0, options, session, err);
+    return ort_loading_end(&loading, status, err);
 }
 
 void ort_session_free(ort_session *session)

@@ -159,7 +159,10 @@ typedef struct ort_env_options {
     const char *isa;      /* "scalar", "avx2", "avx512", "vnni"; NULL: the machine's best */
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
     bool math_strict;     /* no Winograd: sums of products as the specification writes them */
-    size_t max_memory_bytes; /* arena and scratch limit of a run; 0: none */
+    /* What a run may take with its results, and what loading, checking, rewriting a model or making
+     * a session may take beside the weights of its files. 0: no limit of runs, and one of loading
+     * that keeps it below 1 GB for a file below 1 MB. ORT_ERROR_MEMORY beyond it. */
+    size_t max_memory_bytes;
     ort_log_fn *log;
     void *log_arg;
     ort_log_level log_level;
@@ -172,6 +175,17 @@ ORT_INIT_(ort_env_options, ORT_ENV_OPTIONS_INIT)
 ORT_WARN_UNUSED ort_status ort_env_new(const ort_env_options *options, ort_env **env,
                                        ort_error *err);
 void ort_env_free(ort_env *env);
+/* A token with which another thread stops runs, and the making ready of models. */
+typedef struct ort_cancel ort_cancel;
+ORT_WARN_UNUSED ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err);
+void ort_cancel_set(ort_cancel *cancel);
+void ort_cancel_clear(ort_cancel *cancel);
+void ort_cancel_free(ort_cancel *cancel);
+/* From now on each call that loads a model of this environment, checks, reports or rewrites it or
+ * makes a session of it ends with ORT_ERROR_TIMEOUT after so many seconds (0: never) and with
+ * ORT_ERROR_CANCELLED once the token is set (NULL: none; it must outlive the environment's models).
+ * A model keeps the limits that it was loaded under. Not while such a call is in progress. */
+void ort_env_limit_loading(ort_env *env, double timeout_s, const ort_cancel *cancel);
 int ort_env_threads(const ort_env *env);
 const char *ort_env_isa(const ort_env *env);
 /* Names of the kernel tiers this machine can run, best last; returns their number. */
@@ -578,13 +592,6 @@ int ort_session_input_dims(const ort_session *session, size_t index, int64_t *di
 /* True when an input has a default (an initializer of the same name) and may be left out. */
 bool ort_session_input_optional(const ort_session *session, size_t index);
 
-/* A token with which another thread stops runs. */
-typedef struct ort_cancel ort_cancel;
-ORT_WARN_UNUSED ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err);
-void ort_cancel_set(ort_cancel *cancel);
-void ort_cancel_clear(ort_cancel *cancel);
-void ort_cancel_free(ort_cancel *cancel);
-
 typedef void ort_node_fn(void *arg, const char *name, const char *op_type, const char *provider,
                          uint64_t begin_ns, uint64_t end_ns);
 typedef void ort_value_fn(void *arg, const char *name, const ort_value *value);
@@ -751,6 +758,11 @@ typedef enum ort_report {
 } ort_report;
 ORT_WARN_UNUSED ort_status ort_model_report(ort_model *model, ort_report report, char **json,
                                             ort_error *err);
+/* ORT_REPORT_MEMORY of the session that these options make of the model; NULL: the default
+ * ones. */
+ORT_WARN_UNUSED ort_status ort_memory_report(ort_env *env, ort_model *model,
+                                             const ort_session_options *options, char **json,
+                                             ort_error *err);
 /* What this build runs: newest IR, opsets, and every operator with versions, types, providers and
  * the operator library it comes from. */
 ORT_WARN_UNUSED ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err);

@@ -68,6 +68,14 @@ static void print_number(printer *p, const char *name, int64_t value, const char
     print_text(p, name, text, from);
 }
 
+/* 0: none. */
+static void print_seconds(printer *p, const char *name, double seconds)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%g", seconds);
+    print_text(p, name, seconds > 0 ? text : "none", seconds > 0 ? "option" : "default");
+}
+
 /* What was given, or the default. */
 static void print_choice(printer *p, const char *name, const char *given, const char *otherwise)
 {
@@ -98,6 +106,7 @@ static void print_each(const settings *s, printer *p)
         print_number(p, "max-memory", (int64_t)s->max_memory, "option");
     else
         print_text(p, "max-memory", "none", "default");
+    print_seconds(p, "timeout", s->timeout);
     print_number(p, "spin-us", s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us,
                  s->spin_us < 0 ? "default" : "option");
     print_choice(p, "pin", s->pin ? "yes" : NULL, "no");
@@ -118,6 +127,23 @@ static void print_settings(const settings *s)
         printf("\n]}\n");
 }
 
+/* A name that no pass has, also where no pass is run. */
+static int check_passes(const string_list *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name;
+        char list[4000] = "";
+        int at = 0;
+        while ((name = ort_pass_name(at, NULL, NULL)) != NULL && strcmp(name, names->items[i])) {
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, "%s%s", at++ > 0 ? ", " : "", name);
+        }
+        if (name == NULL)
+            return tool_usage("no pass is named '%s'; the passes are: %s", names->items[i], list);
+    }
+    return 0;
+}
+
 int settings_resolve(settings *s)
 {
     const char *unused;
@@ -126,6 +152,8 @@ int settings_resolve(settings *s)
 
     tool_set_quiet(s->quiet);
     tool_set_strict(s->strict);
+    if ((status = check_passes(&s->disable)) != 0)
+        return status;
     s->threads = pick(s->threads, "ORT_THREADS", &s->threads_from);
     s->provider = pick(s->provider, "ORT_PROVIDER", &s->provider_from);
     s->isa = pick(s->isa, "ORT_ISA", &s->isa_from);
@@ -180,6 +208,7 @@ int settings_new_env(const settings *s, ort_env **env)
                                           : ORT_LOG_DEBUG;
     if (ort_env_new(&options, env, &err) != ORT_OK)
         return tool_fail(&err);
+    ort_env_limit_loading(*env, s->timeout, NULL);
     for (size_t i = 0; i < s->ops_libs.count; i++)
         if (ort_env_add_ops_library(*env, s->ops_libs.items[i], &err) != ORT_OK) {
             ort_env_free(*env);

@@ -12,6 +12,7 @@ typedef struct settings {
     bool quiet, json, no_progress, show_settings, force, pin, strict, allow_newer;
     const char *threads, *provider, *isa, *level, *math, *denormals;
     size_t max_memory;
+    double timeout; /* seconds; 0: none */
     int64_t spin_us;
     string_list disable, dims, shapes, ops_libs;
     /* resolved by settings_resolve, with where each came from */
@@ -58,7 +59,10 @@ void settings_init(settings *s);
      .doc = "denormal floats (default: flush)",                                                    \
      .choices = "flush|keep", .again = AGAIN_LAST_HOLDS},                                          \
     {0, "max-memory", "SIZE", OPTION_SIZE, offsetof(type, member.max_memory),                      \
-     .doc = "limit of a run's working memory, as 512M",                                            \
+     .doc = "most that loading or a run may take beside the weights, as 512M",                     \
+     .positive = true, .again = AGAIN_LAST_HOLDS},                                                 \
+    {0, "timeout", "S", OPTION_DOUBLE, offsetof(type, member.timeout),                             \
+     .doc = "longest that loading, checking, rewriting or one run may take",                       \
      .positive = true, .again = AGAIN_LAST_HOLDS},                                                 \
     {0, "spin-us", "N", OPTION_INT, offsetof(type, member.spin_us),                                \
      .doc = "longest spin of a worker inside a run", .max = 1e9, .again = AGAIN_LAST_HOLDS},       \

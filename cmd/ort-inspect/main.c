@@ -169,13 +169,26 @@ static bool needs_weights(ort_report report)
     return report == ORT_REPORT_INITIALIZERS || report == ORT_REPORT_MEMORY;
 }
 
+/* Memory is that of the session which --level and --disable make. */
+static ort_status ask_report(inspector *x, ort_report report, char **json, ort_error *err)
+{
+    ort_session_options options;
+    if (report != ORT_REPORT_MEMORY)
+        return ort_model_report(x->model, report, json, err);
+    ort_session_options_init(&options);
+    options.level = x->options.settings.level_number;
+    options.disable = (const char *const *)x->options.settings.disable.items;
+    return ort_memory_report(x->env, x->model, &options, json, err);
+}
+
 static int run_report(inspector *x, ort_report report)
 {
     const inspect_options *o = &x->options;
     ort_error err = {0};
     char *json = NULL;
     bool overrides = o->settings.dims.count || o->settings.shapes.count;
-    bool plain = report == ORT_REPORT_SUMMARY && !overrides;
+    bool limited = o->settings.max_memory || o->settings.timeout > 0;
+    bool plain = report == ORT_REPORT_SUMMARY && !overrides && !limited;
     if (plain) {
         if (ort_summary_report(x->files.items[0], &json, &err) != ORT_OK)
             return tool_fail(&err);
@@ -183,7 +196,7 @@ static int run_report(inspector *x, ort_report report)
         int status = load(x, x->files.items[0], !needs_weights(report), &x->model);
         if (status != 0)
             return status;
-        if (ort_model_report(x->model, report, &json, &err) != ORT_OK)
+        if (ask_report(x, report, &json, &err) != ORT_OK)
             return tool_fail(&err);
     }
     report_text text = {report, json, o->grep};

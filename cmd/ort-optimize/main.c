@@ -58,10 +58,8 @@ static const option_row optimize_rows[] = {
     {0, "random", "SEED", OPTION_STRING, O(random), .doc = "seed of made-up inputs (default: 1)"},
     {0, "tolerance", "X", OPTION_DOUBLE, O(tolerance),
      .doc = "of each output, relative to its largest value (default: by level)"},
-    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "longest run of a verification",
-     .positive = true},
     {0, "no-verify", NULL, OPTION_FLAG, O(no_verify), .doc = "trust the passes",
-     .excludes = "bisect|input|tolerance|timeout"},
+     .excludes = "bisect|input|tolerance"},
     {0, "bisect", NULL, OPTION_FLAG, O(bisect), .doc = "name the pass that made a difference"},
     {0},
 };
@@ -284,7 +282,7 @@ static int verify_settings(optimizer *x, ort_verify_options *options)
     x->report.tolerance = options->tolerance;
     if (o->tolerance >= 0)
         options->code_tolerance = o->tolerance;
-    options->timeout_s = o->timeout;
+    options->timeout_s = o->settings.timeout;
     options->on_run = on_run;
     options->arg = &x->progress;
     return 0;

@@ -124,7 +124,7 @@ int narrow_model(const optimize_options *o, ort_env *env, ort_model *model, cons
     string_list keep = {0};
     range r = {.path = path, .keep = &keep, .most = o->fp16 ? FLOAT16_MAX : BFLOAT16_MAX,
                .verbose = o->settings.verbose > 0, .run = {.on_value = watch,
-                                                           .timeout_s = o->timeout}};
+                                                           .timeout_s = o->settings.timeout}};
     ort_error err = {0};
     int status = made_up_seed(o, &r.seed);
     ort_run_options_init(&r.run);

@@ -12,7 +12,7 @@ typedef struct optimize_options {
     string_list keep_float;
     bool inline_all, pack, fp16, bf16;
     bool list_passes, contrib, no_verify, bisect;
-    double tolerance, timeout;
+    double tolerance;
 } optimize_options;
 
 /* ---- form: what changes the model beside the passes, and how it is written */

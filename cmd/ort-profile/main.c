@@ -24,8 +24,6 @@ static const option_row profile_rows[] = {
     {0, "warmup", "N", OPTION_INT, O(warmup), .doc = "runs after the first and before (default 2)"},
     {0, "seconds", "S", OPTION_DOUBLE, O(seconds), .doc = "measure for S seconds (default 1)",
      .positive = true},
-    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "stop a run after S seconds (exit 4)",
-     .positive = true},
     LIMIT_ROWS(profile_options, limits, NULL, "kernels"),
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports"},
     {'o', "output", "FILE", OPTION_STRING, O(trace),

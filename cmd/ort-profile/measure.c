@@ -24,7 +24,8 @@ static bool enough(const profile_options *o, int64_t runs, double seconds)
 static ort_status run_all(ort_binding *binding, const profile_options *o, ort_profile *profile,
                           ort_error *err)
 {
-    const ort_run_options how = {.size = sizeof how, .timeout_s = o->timeout, .profile = profile};
+    const ort_run_options how = {
+        .size = sizeof how, .timeout_s = o->settings.timeout, .profile = profile};
     for (int64_t i = 0; i < o->warmup + 1; i++) { /* the first run, then the warm-up */
         ort_status status = ort_binding_run(binding, &how, err);
         if (status)

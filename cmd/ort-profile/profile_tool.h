@@ -12,7 +12,7 @@ typedef struct profile_options {
     string_list inputs; /* -i */
     const char *random, *trace, *by;
     int64_t repeat, warmup, top;
-    double seconds, timeout;
+    double seconds;
     bool cycles, no_peak, kernels;
     limits limits;
 } profile_options;

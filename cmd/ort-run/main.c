@@ -69,8 +69,6 @@ static const option_row run_rows[] = {
     LIMIT_ROWS(run_options, limits, "repeat|seconds", NULL),
     {0, "report", "FILE", OPTION_STRING, O(report), .doc = "write the JSON report there"},
     {0, "time", NULL, OPTION_FLAG, O(time), .doc = "times of the phases and passes on stderr"},
-    {0, "timeout", "S", OPTION_DOUBLE, O(timeout), .doc = "stop a run after S seconds (exit 4)",
-     .positive = true},
     {0, "no-pack", NULL, OPTION_FLAG, O(no_pack), .doc = "leave MODEL.pack alone"},
     {0, "save-optimized", "FILE", OPTION_STRING, O(save_optimized),
      .doc = "save the graph after the portable passes"},
@@ -164,7 +162,7 @@ static int set_how(const run_options *o, ort_run_options *how)
     ort_run_options_init(how);
     char text[64];
     int64_t seed = 0, skip = 0;
-    how->timeout_s = o->timeout;
+    how->timeout_s = o->settings.timeout;
     if (o->seed == NULL)
         return 0;
     const char *colon = strchr(o->seed, ':');

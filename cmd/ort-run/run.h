@@ -20,7 +20,7 @@ typedef struct run_options {
     const char *random, *seed;
     bool stream, stack, hash, time, no_pack;
     int64_t repeat, warmup, steps; /* warmup: INT64_MIN, the default */
-    double seconds, timeout;
+    double seconds;
     const char *save_optimized, *report, *format;
     string_list carries, counts;
     limits limits;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/budget.h"
 #include "base/checked.h"
 
 struct ort_arena_block {
@@ -43,8 +44,12 @@ static ort_arena_block *add_huge_block(ort_arena *arena, size_t wanted)
     if (wanted < HUGE_BLOCK - sizeof(ort_arena_block))
         wanted = HUGE_BLOCK - sizeof(ort_arena_block);
     if (!ort_add_size(wanted, sizeof(ort_arena_block), &total) ||
-        posix_memalign(&memory, HUGE_PAGE, total))
+        !ort_account_charge(arena->account, total))
         return NULL;
+    if (posix_memalign(&memory, HUGE_PAGE, total)) {
+        ort_account_refund(arena->account, total);
+        return NULL;
+    }
     (void)madvise(memory, total / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     ort_arena_block *block = memory;
     *block = (ort_arena_block){.next = arena->head, .capacity = wanted};
@@ -52,9 +57,17 @@ static ort_arena_block *add_huge_block(ort_arena *arena, size_t wanted)
     return block;
 }
 
+static void join_account(ort_arena *arena)
+{
+    ort_account_release(arena->account);
+    arena->account = ort_account_of_work();
+}
+
 static ort_arena_block *add_block(ort_arena *arena, size_t wanted)
 {
     size_t capacity = FIRST_BLOCK;
+    if (!arena->head)
+        join_account(arena);
     if (arena->huge_pages && (arena->used_bytes > HUGE_FROM || wanted > HUGE_FROM)) {
         ort_arena_block *huge = add_huge_block(arena, wanted);
         if (huge)
@@ -70,9 +83,13 @@ static ort_arena_block *add_block(ort_arena *arena, size_t wanted)
     size_t total;
     if (!ort_add_size(capacity, sizeof(ort_arena_block), &total))
         return NULL;
-    ort_arena_block *block = malloc(total);
-    if (!block)
+    if (!ort_account_charge(arena->account, total))
         return NULL;
+    ort_arena_block *block = malloc(total);
+    if (!block) {
+        ort_account_refund(arena->account, total);
+        return NULL;
+    }
     block->capacity = capacity;
     block->used = 0;
     block->next = arena->head;
@@ -182,9 +199,12 @@ void ort_arena_release(ort_arena *arena)
     ort_arena_block *block = arena->head;
     while (block) {
         ort_arena_block *next = block->next;
+        ort_account_refund(arena->account, block->capacity + sizeof *block);
         free(block);
         block = next;
     }
+    ort_account_release(arena->account);
+    arena->account = NULL;
     arena->head = NULL;
     arena->used_bytes = 0;
 }

@@ -10,12 +10,14 @@ typedef struct ort_arena_block ort_arena_block;
 typedef struct ort_arena {
     ort_arena_block *head; /* newest block */
     size_t used_bytes;     /* sum handed out, padding included */
+    struct ort_account *account; /* charged for the blocks: of the budget that was current when the
+                                    first was made (budget.h); NULL: none */
     bool huge_pages;       /* set by the owner of megabytes: beyond the first few, blocks are large
                               and ask for huge pages. Memory that nobody touched costs nothing */
 } ort_arena; /* all zero is a valid empty arena */
 
-/* `bytes` zeroed bytes aligned to 16, or NULL when memory is exhausted. 0 bytes gives a unique
- * non-NULL pointer. */
+/* `bytes` zeroed bytes aligned to 16, or NULL when memory is exhausted or the account's
+ * limit reached. 0 bytes gives a unique non-NULL pointer. */
 void *ort_arena_alloc(ort_arena *arena, size_t bytes);
 /* The same with an alignment (power of two, up to 4096); not zeroed when `zero` is 0. */
 void *ort_arena_alloc_aligned(ort_arena *arena, size_t bytes, size_t alignment, int zero);

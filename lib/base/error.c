@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/budget.h"
+
 typedef struct status_row {
     const char *name;
     int exit_status;
@@ -107,5 +109,8 @@ ort_status ort_error_null(ort_error *err, const char *function)
 
 ort_status ort_error_memory(ort_error *err, size_t bytes)
 {
+    const ort_budget *budget = ort_budget_current();
+    if (budget && ort_account_would_refuse(budget->account, bytes))
+        return ort_account_refuse(budget->account, bytes, "something", err);
     return ort_error_set(err, ORT_ERROR_MEMORY, "out of memory: can't allocate %zu bytes", bytes);
 }

@@ -34,6 +34,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/contention.h"
 #include "base/cpu.h"
 #include "base/log.h"
@@ -67,6 +68,7 @@ struct ort_pool {
     ort_task_fn *fn;
     void *arg;
     uint32_t count;
+    ort_budget *budget; /* of the caller, or NULL: when it is over, tasks are taken and left out */
     unsigned fp_control;
     ort_contention contention; /* under `busy` */
     int processors;            /* of the machine, where all are ours to use; else 0 */
@@ -129,7 +131,7 @@ static void relax(void)
 }
 
 /* Take tasks until none is left; returns how many were run. */
-static uint32_t run_tasks(ort_pool *pool, int index, bool set_fp)
+static uint32_t run_tasks(ort_pool *pool, int index, bool helps)
 {
     uint32_t taken = 0;
     unsigned left = atomic_load_explicit(&pool->left, memory_order_acquire);
@@ -137,11 +139,16 @@ static uint32_t run_tasks(ort_pool *pool, int index, bool set_fp)
         if (!atomic_compare_exchange_weak_explicit(&pool->left, &left, left - 1,
                                                    memory_order_acq_rel, memory_order_acquire))
             continue;
-        if (taken++ == 0 && set_fp)
+        if (taken++ == 0 && helps) {
             ort_cpu_restore_fp(pool->fp_control);
-        pool->fn(pool->arg, pool->count - left, index);
+            ort_budget_swap(pool->budget);
+        }
+        if (!ort_budget_over(pool->budget))
+            pool->fn(pool->arg, pool->count - left, index);
         left = atomic_load_explicit(&pool->left, memory_order_acquire);
     }
+    if (taken && helps)
+        ort_budget_swap(NULL);
     return taken;
 }
 
@@ -422,6 +429,7 @@ static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void
     pool->fn = fn;
     pool->arg = arg;
     pool->count = count;
+    pool->budget = ort_budget_current();
     pool->fp_control = ort_cpu_get_fp();
     atomic_store_explicit(&pool->pending, count, memory_order_relaxed);
     atomic_store_explicit(&pool->left, count, memory_order_release);
@@ -438,7 +446,8 @@ static uint64_t run_shared(ort_pool *pool, uint32_t count, ort_task_fn *fn, void
 
 static void run_alone(size_t count, ort_task_fn *fn, void *arg)
 {
-    for (size_t task = 0; task < count; task++)
+    ort_budget *budget = ort_budget_current();
+    for (size_t task = 0; task < count && !ort_budget_over(budget); task++)
         fn(arg, task, current_index);
 }
 

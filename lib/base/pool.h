@@ -4,7 +4,8 @@
  * What a task computes may depend on its number only, never on the thread that runs it: results are
  * bit-identical for every thread count. Workers sleep between loops (after a bounded spin while a
  * run is active) and flush denormals while they work when the loop's caller does. Where other
- * processes want the processors, fewer threads take part, at last the caller alone.
+ * processes want the processors, fewer threads take part, at last the caller alone. When the
+ * caller's budget is over (budget.h), tasks that nobody has begun are left out.
  */
 #ifndef ORT_BASE_POOL_H
 #define ORT_BASE_POOL_H

@@ -34,7 +34,7 @@ ort_status ort_binding_new(const ort_session *session, ort_binding **binding, or
     if (!b->inputs || !b->outputs || !b->reuse || !b->taken || !b->wanted)
         status = ort_error_memory(err, sizeof *b->inputs);
     if (!status)
-        status = ort_context_new(session->env, &b->context, err);
+        status = ort_context_new(session, &b->context, err);
     if (status) {
         ort_binding_free(b);
         return status;

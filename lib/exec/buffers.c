@@ -46,18 +46,32 @@ static int size_class(size_t *bytes)
     return log * 4 + (int)steps;
 }
 
+/* Kept blocks go back to the system. */
+static void drop_free_blocks(ort_buffers *buffers)
+{
+    for (int i = 0; i < ORT_SIZE_CLASSES; i++) {
+        for (ort_block *b = buffers->free_blocks[i], *next; b; b = next) {
+            next = b->next;
+            ort_buffers_refund(buffers, b->bytes);
+            free(b);
+        }
+        buffers->free_blocks[i] = NULL;
+    }
+}
+
 ort_status ort_buffers_account(ort_buffers *buffers, size_t bytes, const char *what, ort_error *err)
 {
-    size_t total;
-    if (!ort_add_size(buffers->held_bytes, bytes, &total))
-        return ort_error_memory(err, bytes);
-    if (buffers->limit_bytes && total > buffers->limit_bytes)
-        return ort_error_set(err, ORT_ERROR_MEMORY,
-                             "%s needs %zu bytes, %zu are in use, and the limit of a run is %zu; "
-                             "raise the memory limit or shrink the inputs",
-                             what, bytes, buffers->held_bytes, buffers->limit_bytes);
-    buffers->held_bytes = total;
-    return ORT_OK;
+    if (ort_account_charge(buffers->account, bytes))
+        return ORT_OK;
+    drop_free_blocks(buffers); /* of other sizes: nobody waits for them */
+    if (ort_account_charge(buffers->account, bytes))
+        return ORT_OK;
+    return ort_account_refuse(buffers->account, bytes, what, err);
+}
+
+void ort_buffers_refund(ort_buffers *buffers, size_t bytes)
+{
+    ort_account_refund(buffers->account, bytes);
 }
 
 ort_status ort_buffers_get(ort_buffers *buffers, size_t bytes, ort_block **block, ort_error *err)
@@ -74,7 +88,7 @@ ort_status ort_buffers_get(ort_buffers *buffers, size_t bytes, ort_block **block
         ORT_TRY(ort_buffers_account(buffers, wanted, "a tensor", err));
         b = ort_memory_new(wanted + 64);
         if (!b) {
-            buffers->held_bytes -= wanted;
+            ort_buffers_refund(buffers, wanted);
             return ort_error_memory(err, bytes);
         }
         *b = (ort_block){NULL, buffers, wanted, class_, 0};
@@ -102,12 +116,9 @@ void ort_buffers_reset(ort_buffers *buffers)
 
 void ort_buffers_release(ort_buffers *buffers)
 {
-    for (int i = 0; i < ORT_SIZE_CLASSES; i++)
-        for (ort_block *b = buffers->free_blocks[i], *next; b; b = next) {
-            next = b->next;
-            free(b);
-        }
+    drop_free_blocks(buffers);
     ort_arena_release(&buffers->strings);
+    ort_account_release(buffers->account);
     memset(buffers, 0, sizeof *buffers);
 }
 
@@ -150,7 +161,7 @@ bool ort_value_detach(ort_value *value)
     block = value->storage;
     if (block->references != 1)
         return false;
-    block->owner->held_bytes -= block->bytes;
+    ort_buffers_refund(block->owner, block->bytes);
     value->release = NULL;
     value->release_arg = NULL;
     return true;

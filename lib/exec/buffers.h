@@ -9,6 +9,7 @@
 #define ORT_EXEC_BUFFERS_H
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "tensor/tensor.h"
 
 typedef struct ort_block ort_block;
@@ -25,8 +26,7 @@ struct ort_block { /* 64 bytes in front of the data */
 typedef struct ort_buffers {
     ort_block *free_blocks[ORT_SIZE_CLASSES];
     ort_arena strings;    /* until the outermost run ends */
-    size_t held_bytes;    /* blocks, arenas and strings of the run */
-    size_t limit_bytes;   /* 0: none */
+    ort_account *account; /* of the run: blocks, arenas, states; NULL: nothing is counted */
 } ort_buffers; /* all zero is valid */
 
 void ort_buffers_release(ort_buffers *buffers);
@@ -51,6 +51,7 @@ bool ort_value_detach(ort_value *value);
 /* Account for memory outside blocks (arenas); ORT_ERROR_MEMORY beyond the limit. */
 ort_status ort_buffers_account(ort_buffers *buffers, size_t bytes, const char *what,
                                ort_error *err);
+void ort_buffers_refund(ort_buffers *buffers, size_t bytes);
 
 #define ORT_MEMORY_LARGE ((size_t)2 << 20) /* a huge page */
 /* Aligned to 64 bytes; large ones to huge pages, with the advice to use them. free() them. */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/cpu.h"
 #include "base/options.h"
 #include "base/strbuf.h"
@@ -59,6 +60,7 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
     if (!e)
         return ort_error_memory(err, sizeof *e);
     e->options = *options;
+    e->limits.memory_bytes = e->options.max_memory_bytes;
     e->log = (ort_log){e->options.log, e->options.log_arg, e->options.log_level};
     e->spin_us = e->options.spin_us < 0 ? ORT_DEFAULT_SPIN_US : e->options.spin_us;
     e->threads = e->options.threads > 0 ? e->options.threads : ort_cpu_count_usable();
@@ -94,6 +96,12 @@ void ort_env_free(ort_env *env)
     free(env);
 }
 
+void ort_env_limit_loading(ort_env *env, double timeout_s, const ort_cancel *cancel)
+{
+    env->limits.timeout_s = timeout_s;
+    env->limits.cancel = cancel;
+}
+
 int ort_env_threads(const ort_env *env)
 {
     return env->threads;
@@ -114,12 +122,12 @@ ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err)
 
 void ort_cancel_set(ort_cancel *cancel)
 {
-    __atomic_store_n(&cancel->set, 1, __ATOMIC_RELAXED);
+    atomic_store_explicit(&cancel->set, 1, memory_order_relaxed);
 }
 
 void ort_cancel_clear(ort_cancel *cancel)
 {
-    __atomic_store_n(&cancel->set, 0, __ATOMIC_RELAXED);
+    atomic_store_explicit(&cancel->set, 0, memory_order_relaxed);
 }
 
 void ort_cancel_free(ort_cancel *cancel)

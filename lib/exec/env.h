@@ -15,6 +15,7 @@ struct ort_env {
     ort_log log;
     const ort_kernels *k;
     ort_env_options options;
+    ort_limits limits; /* of calls that load, check, rewrite or prepare a model */
     int threads;
     int spin_us;
     ORT_VEC(void *) libraries; /* handles of dlopen */
@@ -22,14 +23,5 @@ struct ort_env {
 
 /* ops_library.c; after the registry has gone. */
 void ort_env_close_libraries(ort_env *env);
-
-struct ort_cancel {
-    int set; /* atomic */
-};
-
-static inline bool ort_cancel_is_set(const ort_cancel *cancel)
-{
-    return cancel && __atomic_load_n(&cancel->set, __ATOMIC_RELAXED);
-}
 
 #endif

@@ -16,13 +16,29 @@ typedef struct ort_result { /* what this run notes of an output */
     bool own;             /* the run made its value */
 } ort_result;
 
-ort_status ort_context_new(const ort_env *env, ort_context **context, ort_error *err)
+/* What a run may take: the limit, less what the session holds beside its weights. */
+static size_t run_limit(const ort_session *session)
 {
-    *context = calloc(1, sizeof **context);
-    if (!*context)
-        return ort_error_memory(err, sizeof **context);
-    (*context)->env = env;
-    (*context)->buffers.limit_bytes = env->options.max_memory_bytes;
+    size_t limit = session->env->options.max_memory_bytes;
+    size_t taken = ort_account_excess(session->account);
+    return taken < limit ? limit - taken : 1;
+}
+
+ort_status ort_context_new(const ort_session *session, ort_context **context, ort_error *err)
+{
+    ort_context *c = calloc(1, sizeof *c);
+    *context = NULL;
+    if (!c)
+        return ort_error_memory(err, sizeof *c);
+    c->env = session->env;
+    if (c->env->options.max_memory_bytes) {
+        c->buffers.account = ort_account_new(run_limit(session), "of a run");
+        if (!c->buffers.account) {
+            free(c);
+            return ort_error_memory(err, sizeof *c);
+        }
+    }
+    *context = c;
     return ORT_OK;
 }
 
@@ -56,11 +72,13 @@ static ort_status begin(ort_execution *x, ort_error *err)
         ort_mt19937_seed(&context->stream, options->seed);
         ort_mt19937_skip(&context->stream, options->stream_skip);
     }
-    context->deadline_ns = options && options->timeout_s > 0
-                               ? ort_clock_ns() + (uint64_t)(options->timeout_s * 1e9)
-                               : 0;
-    context->watched = options && (options->cancel || options->on_node || options->profile ||
-                                   context->deadline_ns);
+    context->watched = ort_budget_current() ||
+                       (options && (options->cancel || options->on_node || options->profile ||
+                                    options->timeout_s > 0));
+    context->budgeted = context->watched || context->buffers.account;
+    if (context->budgeted)
+        ort_budget_begin(&context->budget, context->buffers.account,
+                         options ? options->timeout_s : 0.0, options ? options->cancel : NULL);
     if (options && options->profile)
         ort_profile_begin_run(options->profile);
     return ORT_OK;
@@ -139,15 +157,17 @@ static ort_status new_result(const ort_tensor *type, ort_value **value, ort_erro
     size_t bytes = ort_tensor_bytes(&tensor);
     if (bytes < ORT_MEMORY_LARGE)
         return ort_value_new_unset_(type->dtype, &type->shape, value, err);
-    tensor.data = ort_memory_new(bytes);
-    if (!tensor.data)
-        return ort_error_memory(err, bytes);
-    ort_status status = ort_value_new_view(&tensor, value, err);
-    if (status)
-        free(tensor.data);
-    else
-        (*value)->storage = tensor.data;
-    return status;
+    ORT_TRY(ort_value_new_view(&tensor, value, err));
+    ort_status status = ort_value_charge(*value, bytes, err);
+    if (!status && !(tensor.data = ort_memory_new(bytes)))
+        status = ort_error_memory(err, bytes);
+    if (status) {
+        ort_value_free(*value);
+        *value = NULL;
+        return status;
+    }
+    (*value)->tensor.data = (*value)->storage = tensor.data;
+    return ORT_OK;
 }
 
 static ort_state *state_of(const ort_execution *x, int output)
@@ -489,6 +509,8 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
     ort_pool_leave(env->pool, &x->context->demand);
     ort_cpu_restore_fp(control);
     ort_buffers_reset(&x->context->buffers);
+    if (x->context->budgeted)
+        status = ort_budget_end(&x->context->budget, status, err);
     if (x->options && x->options->profile)
         ort_profile_end_run(x->options->profile, status == ORT_OK);
     x->context->options = NULL;
@@ -499,6 +521,8 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
             ort_value_free(x->outputs[o]);
             x->outputs[o] = NULL;
         }
+        if (x->context->buffers.account && result->own)
+            ort_value_leave_account(x->outputs[o]);
     }
     return status;
 }

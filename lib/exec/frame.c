@@ -118,7 +118,7 @@ static void free_frame(ort_frame *frame)
     if (frame->slots)
         ort_frame_clear(frame);
     if (frame->arena)
-        frame->context->buffers.held_bytes -= frame->plan->arena_bytes;
+        ort_buffers_refund(&frame->context->buffers, frame->plan->arena_bytes);
     free(frame->arena);
     free(frame->slots);
     free(frame->calls);

@@ -27,10 +27,11 @@ typedef struct ort_context {
     const ort_env *env;
     const ort_run_options *options; /* of the present run; may be NULL */
     ort_buffers buffers;
-    uint64_t deadline_ns; /* 0: none */
     uint64_t random;      /* draws so far */
     ort_mt19937 stream;   /* of all random operators, when the run wants one */
+    ort_budget budget;    /* of the present run, while `budgeted` */
     bool watched;         /* cancel, time limit or callbacks: check between steps */
+    bool budgeted;        /* watched, or its bytes are limited */
     ort_frames frames;
     ort_pool_demand demand; /* of the last run in this context */
     struct ort_result *results; /* [result_count]: what a run notes per output (execute.c) */
@@ -97,7 +98,5 @@ static inline ort_slot *ort_slot_of(ort_value *view)
 ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *err);
 /* services.c: what running operators may ask for. */
 extern const ort_call_services ort_exec_services;
-/* ORT_ERROR_CANCELLED or ORT_ERROR_TIMEOUT when the run should stop. */
-ort_status ort_context_check(const ort_context *context, ort_error *err);
 
 #endif

@@ -166,12 +166,16 @@ done:
     return status;
 }
 
-ort_status ort_exec_memory_report(ort_model *model, ort_strbuf *out, ort_error *err)
+ort_status ort_exec_memory_report(ort_env *given, ort_model *model,
+                                  const ort_session_options *options, ort_strbuf *out,
+                                  ort_error *err)
 {
     ort_json json;
-    ort_env env = {.registry = (ort_registry *)(uintptr_t)model->registry,
+    ort_env own = {.registry = (ort_registry *)(uintptr_t)model->registry,
                    .k = ort_kernels_get(NULL),
+                   .limits = model->limits,
                    .threads = ort_cpu_count_usable()};
+    ort_env *env = given ? given : &own;
     ort_model *copy = NULL;
     ort_session *session = NULL;
     if (model->skeleton)
@@ -179,7 +183,7 @@ ort_status ort_exec_memory_report(ort_model *model, ort_strbuf *out, ort_error *
                              "memory is planned from a model with its weights; this one was loaded "
                              "without them");
     ORT_TRY(ort_model_clone(model, &copy, err));
-    ORT_TRY(ort_exec_session_take(&env, copy, 0, NULL, &session, err));
+    ORT_TRY(ort_exec_session_take(env, copy, 0, options, &session, err));
     ort_report_begin(&json, out, "memory", model);
     ort_status status = describe(session, &json, err);
     ort_json_end_object(&json);

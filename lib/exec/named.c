@@ -72,7 +72,7 @@ static ort_status take_context(ort_session *session, ort_context **context, ort_
     if (session->idle_count)
         *context = session->idle[--session->idle_count];
     pthread_mutex_unlock(&session->lock);
-    return *context ? ORT_OK : ort_context_new(session->env, context, err);
+    return *context ? ORT_OK : ort_context_new(session, context, err);
 }
 
 static void return_context(ort_session *session, ort_context *context)

@@ -46,7 +46,7 @@ static void make_frame(ort_session *s, ort_value *const *given)
 {
     ort_context *context = NULL;
     ort_frame *frame = NULL;
-    if (ort_context_new(s->env, &context, NULL))
+    if (ort_context_new(s, &context, NULL))
         return;
     if (ort_frame_get(context, &context->frames, s->program, given, NULL, &frame, NULL)) {
         ort_context_free(context);

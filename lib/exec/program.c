@@ -455,7 +455,10 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     find_constants(p);
     ORT_TRY_GOTO(status, find_captures(p, err), fail);
     ORT_EACH_NODE(graph, node)
+    {
+        ORT_TRY_GOTO(status, ort_budget_check(err), fail);
         ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
+    }
     ORT_TRY_GOTO(status, align_all(options, p, p->outputs, p->output_count, err), fail);
     for (int i = 0; options->packing && i < p->output_count; i++)
         if (p->constants[p->outputs[i]])

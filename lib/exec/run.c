@@ -14,18 +14,6 @@ static uint64_t next_seed(ort_context *context)
     return x ^ (x >> 31);
 }
 
-ort_status ort_context_check(const ort_context *context, ort_error *err)
-{
-    const ort_run_options *options = context->options;
-    if (options && ort_cancel_is_set(options->cancel))
-        return ort_error_set(err, ORT_ERROR_CANCELLED, "the run was cancelled");
-    if (context->deadline_ns && ort_clock_ns() > context->deadline_ns)
-        return ort_error_set(err, ORT_ERROR_TIMEOUT,
-                             "the run took longer than its time limit of %g s",
-                             options ? options->timeout_s : 0.0);
-    return ORT_OK;
-}
-
 static ort_status run_step(ort_frame *frame, ort_exec_call *c, ort_error *err)
 {
     if (c->ps->step->traits & (ORT_TRAIT_RANDOM | ORT_TRAIT_CONTROL)) {
@@ -67,13 +55,15 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
     const ort_node *node = c->ps->step->node;
     ort_status status;
     uint64_t begin = 0;
-    ORT_TRY(ort_context_check(frame->context, err));
+    ORT_TRY(ort_budget_check(err));
     if (options && options->on_node)
         begin = ort_clock_ns();
     if (options && options->profile)
         status = run_profiled(frame, c, options->profile, err);
     else
         status = run_special(frame, c, err);
+    if (!status) /* tasks that were left out leave no result */
+        status = ort_budget_stopped(&frame->context->budget, err);
     if (!status && options && options->on_node)
         options->on_node(options->callback_arg, node->name, node->op_type, "cpu", begin,
                          ort_clock_ns());
@@ -162,12 +152,10 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
             status = c->ps->special ? run_special(frame, c, err) : c->run(&c->call, err);
     }
     if (status) {
-        /* An operator that noticed the stop between its own steps can't tell which of the two it
-         * was. */
-        ort_status now =
-            status == ORT_ERROR_CANCELLED ? ort_context_check(frame->context, err) : ORT_OK;
-        if (now) /* asked once only: the token may be cleared meanwhile */
-            status = now;
+        if (frame->context->watched) { /* what an operator that was stopped says isn't the reason */
+            ort_status why = ort_budget_stopped(&frame->context->budget, err);
+            status = why ? why : status;
+        }
         /* The model was found valid when it was loaded: it is these values that don't fit it. */
         if (status == ORT_ERROR_MODEL || status == ORT_ERROR_DATA) {
             status = ORT_ERROR_RUN;

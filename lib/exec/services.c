@@ -10,12 +10,6 @@ static void *service_alloc(ort_call *call, size_t bytes)
     return ort_arena_alloc(&c->frame->context->buffers.strings, bytes);
 }
 
-static bool service_cancelled(const ort_call *call)
-{
-    const ort_exec_call *c = call->executor;
-    return c->frame->context->watched && ort_context_check(c->frame->context, NULL) != ORT_OK;
-}
-
 /* True when the slot's place is fixed by the plan: then an operator can't move it. */
 static bool planned(const ort_exec_call *c, int index)
 {
@@ -164,6 +158,5 @@ const ort_call_services ort_exec_services = {
     .alloc = service_alloc,
     .output = service_output,
     .body = service_body,
-    .cancelled = service_cancelled,
     .set_output = service_set_output,
 };

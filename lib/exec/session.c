@@ -395,6 +395,7 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
                   .mark = ort_clock_ns()};
     pthread_mutex_init(&s->lock, NULL);
     s->memory.huge_pages = true;
+    s->account = ort_account_of_work();
     s->env = b->env;
     s->model = b->model;
     s->pristine = b->pristine;
@@ -462,21 +463,29 @@ ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
     return new_session(&b, session, err);
 }
 
+static ort_status make_general(ort_session *s, ort_error *err)
+{
+    beginning b = {.env = (ort_env *)(uintptr_t)s->env, .options = &s->options};
+    ort_loading loading;
+    ORT_TRY(ort_loading_begin_apart(&loading, &s->env->limits, s->account, err));
+    ort_status status = s->pristine ? ORT_OK
+                                    : ort_model_import(&s->origin, s->env->registry, &s->pristine,
+                                                       err);
+    if (!status)
+        status = ort_model_clone(s->pristine, &b.model, err);
+    if (!status)
+        status = new_session(&b, &s->general, err);
+    return ort_loading_end(&loading, status, err);
+}
+
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
                                     ort_error *err)
 {
     ort_session *s = (ort_session *)(uintptr_t)session; /* made once, under the lock */
     ort_status status = ORT_OK;
     pthread_mutex_lock(&s->lock);
-    if (!s->general) {
-        beginning b = {.env = (ort_env *)(uintptr_t)s->env, .options = &s->options};
-        if (!s->pristine)
-            status = ort_model_import(&s->origin, s->env->registry, &s->pristine, err);
-        if (!status)
-            status = ort_model_clone(s->pristine, &b.model, err);
-        if (!status)
-            status = new_session(&b, &s->general, err);
-    }
+    if (!s->general)
+        status = make_general(s, err);
     *general = s->general;
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -494,6 +503,7 @@ void ort_exec_session_release(ort_session *session)
     ort_vec_release(&session->phases);
     pthread_mutex_destroy(&session->lock);
     ort_arena_release(&session->memory);
+    ort_account_release(session->account);
     ort_model_free(session->model);
     ort_model_free(session->pristine);
     ort_source_release(&session->origin);

@@ -30,6 +30,7 @@ struct ort_session {
     const ort_env *env;
     ort_model *model; /* ours: loaded for the session, or a clone */
     ort_arena memory; /* states, packed weights, names */
+    ort_account *account; /* of all that making it took and that it holds; or NULL */
     ort_program *program;
     ort_partition partition;
     ort_port *inputs, *outputs;
@@ -129,7 +130,7 @@ typedef struct ort_execution {
     const ort_run_options *options;
 } ort_execution;
 ort_status ort_exec_run(ort_execution *execution, ort_error *err);
-ort_status ort_context_new(const ort_env *env, ort_context **context, ort_error *err);
+ort_status ort_context_new(const ort_session *session, ort_context **context, ort_error *err);
 void ort_context_free(ort_context *context);
 
 #endif

@@ -14,7 +14,7 @@ void ort_states_release(ort_states *states)
 {
     for (int i = 0; i < states->count; i++) {
         ort_state *st = states->data[i];
-        states->buffers->held_bytes -= st->bytes;
+        ort_buffers_refund(states->buffers, st->bytes);
         ort_value_free(st->start);
         ort_value_free(st->value);
         ort_value_free(st->shown);
@@ -135,7 +135,7 @@ static ort_status lay(const ort_states *states, ort_state *st, const ort_tensor 
         status = ort_value_new_view(&whole, &st->value, err);
     if (status) {
         free(memory);
-        states->buffers->held_bytes -= bytes;
+        ort_buffers_refund(states->buffers, bytes);
         return status;
     }
     int64_t stride[ORT_MAX_RANK];
@@ -149,7 +149,7 @@ static ort_status lay(const ort_states *states, ort_state *st, const ort_tensor 
     st->value->storage = memory;
     st->value->tensor = whole;
     st->value->tensor.stride = st->stride;
-    states->buffers->held_bytes -= st->bytes;
+    ort_buffers_refund(states->buffers, st->bytes);
     st->bytes = bytes;
     return ORT_OK;
 }
@@ -174,7 +174,7 @@ static ort_status flatten(const ort_states *states, ort_state *st, ort_error *er
     free(st->value->storage);
     st->value->storage = plain.data;
     st->value->tensor = plain;
-    states->buffers->held_bytes -= st->bytes;
+    ort_buffers_refund(states->buffers, st->bytes);
     st->bytes = 0;
     st->growth = NULL;
     return ORT_OK;
@@ -262,7 +262,7 @@ static bool can_grow(const ort_state *st, const ort_value *from)
 
 static void drop_value(const ort_states *states, ort_state *st)
 {
-    states->buffers->held_bytes -= st->bytes;
+    ort_buffers_refund(states->buffers, st->bytes);
     st->bytes = 0;
     ort_value_free(st->value);
     st->value = NULL;

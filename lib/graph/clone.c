@@ -127,6 +127,7 @@ static ort_status clone_header(const ort_model *from, ort_model *model, ort_erro
     model->payloads = from->payloads;
     model->payload_count = from->payload_count;
     model->registry = from->registry;
+    model->limits = from->limits;
     model->file_bytes = from->file_bytes;
     model->external_bytes = from->external_bytes;
     model->skeleton = from->skeleton;

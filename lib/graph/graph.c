@@ -21,10 +21,12 @@ ort_model *ort_model_new(void)
     if (!model)
         return NULL;
     model->references = 1;
+    model->account = ort_account_of_work();
     model->dims = ort_dim_table_new();
     model->producer_name = model->producer_version = model->domain = model->doc = "";
     model->path = "<memory>";
     if (!model->dims) {
+        ort_account_release(model->account);
         free(model);
         return NULL;
     }
@@ -64,6 +66,7 @@ void ort_model_free(ort_model *model)
         ort_hashmap_release(&model->body_names);
         ort_dim_table_free(model->dims);
         ort_arena_release(&model->arena);
+        ort_account_release(model->account);
         free(model);
         model = base;
     }

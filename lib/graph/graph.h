@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "graph/dim.h"
@@ -186,6 +187,8 @@ typedef struct ort_blob ort_blob; /* io/blob.h: reference-counted bytes that hol
 
 struct ort_model {
     ort_arena arena;
+    ort_limits limits;            /* of calls on this model */
+    ort_account *account;         /* of what loading and rewriting it took and holds, or NULL */
     ort_slab node_slab, value_slab, id_slab;
     ort_graph *graph;
     ort_dim_table *dims;

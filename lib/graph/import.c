@@ -60,6 +60,9 @@ static ort_status read_functions(ort_builder *b, const Onnx__ModelProto *p, ort_
     return ORT_OK;
 }
 
+/* Each is looked for by its domain at every node. */
+enum { MAX_OPSETS = 1000 };
+
 static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_error *err)
 {
     model->ir_version = p->ir_version;
@@ -81,6 +84,9 @@ static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_e
     /* Before IR 3 a model had no opset_import: opset 1. */
     if (p->n_opset_import == 0 && p->ir_version < 3)
         model->opsets.data[model->opsets.count++] = (ort_opset){"", 1, false};
+    if (p->n_opset_import > MAX_OPSETS)
+        return ort_error_set(err, ORT_ERROR_MODEL, "imports %zu opsets, %d at most are taken",
+                             p->n_opset_import, MAX_OPSETS);
     if (p->ir_version <= 0)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "has no ir_version: not an ONNX model, or a damaged one");
@@ -114,6 +120,7 @@ static ort_status read_source(ort_model *model, const ort_source *source, ort_er
 static ort_status import(ort_model *model, const ort_source *source, ort_error *err)
 {
     ort_message message;
+    ort_loading_allow_file(source->count);
     ORT_TRY(read_source(model, source, err));
     ORT_TRY(ort_message_unpack(ORT_WIRE_MODEL, source->bytes, source->count, false, &model->arena,
                                &message, err));

@@ -2,8 +2,9 @@
  *
  * A call's values keep their names; what is new gets the call's name in front ("call/inner").
  * Attribute references are replaced by the call's attributes or the function's defaults. A
- * function that calls itself is refused, and so is an expansion beyond MAX_NODES (functions that
- * double at each level).
+ * function that calls itself is refused, and so is an expansion beyond MAX_NODES nodes and
+ * NODES_PER_FILE_BYTE times the bytes of the file (functions that double at each level), whose
+ * memory is charged as all that loading takes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #include "graph/follow.h"
 #include "graph/uses.h"
 
-enum { MAX_NODES = 5000000 };
+/* Whatever the file's size; and beyond it for each of its bytes. Models of exporters that write a
+ * function per module expand to a node for some 20 bytes of their file. */
+enum { MAX_NODES = 200000, NODES_PER_FILE_BYTE = 1 };
 
 typedef struct chain { /* the functions being expanded, innermost first */
     const ort_function *function;
@@ -23,7 +26,7 @@ typedef struct chain { /* the functions being expanded, innermost first */
 typedef struct inliner {
     ort_builder builder;
     ort_function_index functions;
-    size_t made; /* nodes */
+    size_t made, most; /* nodes */
     ort_error *err;
 } inliner;
 
@@ -97,9 +100,9 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
 {
     ort_graph *graph = scope->graph;
     ort_arena *arena = &x->builder.model->arena;
-    if (++x->made > MAX_NODES)
+    if (++x->made > x->most)
         return ort_error_set(x->err, ORT_ERROR_MODEL,
-                             "functions expand to more than %d nodes", MAX_NODES);
+                             "functions expand to more than %zu nodes", x->most);
     ort_node *node = *made = ort_model_new_node(graph->model);
     if (!node)
         return out_of_memory(x);
@@ -195,6 +198,7 @@ static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, cons
                               const chain *outer)
 {
     char label[256];
+    ORT_TRY(ort_budget_check(x->err));
     ORT_TRY(refuse_recursion(x, call, f, outer));
     ORT_TRY(import_opsets(x, f));
     ort_arena *arena = &graph->model->arena;
@@ -236,7 +240,8 @@ ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err)
 {
     if (graph->model->functions.count == 0)
         return ORT_OK;
-    inliner x = {.err = err};
+    inliner x = {.err = err,
+                 .most = MAX_NODES + NODES_PER_FILE_BYTE * graph->model->file_bytes};
     ORT_TRY(ort_builder_init(&x.builder, graph->model, err));
     ort_status status = ort_functions_index(graph->model, &x.functions, err);
     if (status == ORT_OK)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/budget.h"
 #include "base/error.h"
 
 static void drop(ort_blob_kind kind, const void *bytes, size_t count)
@@ -38,6 +39,8 @@ void ort_blob_release(ort_blob *blob)
     if (!blob || __atomic_sub_fetch(&blob->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     drop(blob->kind, blob->bytes, blob->count);
+    ort_account_refund(blob->account, blob->count);
+    ort_account_release(blob->account);
     free(blob);
 }
 

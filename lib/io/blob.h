@@ -23,6 +23,7 @@ struct ort_blob {
     ort_blob_kind kind;
     int references; /* atomic */
     uint64_t device, inode; /* of a mapped file, else 0 */
+    struct ort_account *account; /* charged for it, or NULL (base/budget.h) */
 };
 
 /* Takes `bytes` (also on failure, when heap or mapped memory is released). */

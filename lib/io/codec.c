@@ -20,10 +20,15 @@ static void *alloc(ort_codec *codec, size_t bytes, bool zero)
         return ort_arena_alloc_aligned(codec->arena, bytes, 64, zero);
     if (bytes > SIZE_MAX - 64)
         return NULL;
-    void *data = aligned_alloc(64, ort_round_up(bytes, 64));
+    ort_account *account = ort_account_of_work();
     ort_blob *blob;
-    if (!data || ort_blob_new(ORT_BLOB_HEAP, data, bytes, &blob, NULL) != ORT_OK)
+    void *data = ort_account_charge(account, bytes) ? aligned_alloc(64, ort_round_up(bytes, 64))
+                                                    : NULL;
+    if (!data || ort_blob_new(ORT_BLOB_HEAP, data, bytes, &blob, NULL) != ORT_OK) {
+        ort_account_release(account);
         return NULL;
+    }
+    blob->account = account;
     if (!ort_vec_push(&codec->blobs, blob)) {
         ort_blob_release(blob);
         return NULL;

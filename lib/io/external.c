@@ -134,6 +134,7 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
     if (status != ORT_OK) /* a part of the model that can't be read */
         return ort_error_recast(err, status == ORT_ERROR_IO ? ORT_ERROR_MODEL : status,
                                 "tensor '%s': external data", p->name);
+    ort_loading_allow_file((*blob)->count);
     if (!ort_vec_push(&codec->blobs, *blob)) {
         ort_blob_release(*blob);
         return ort_error_memory(err, sizeof *blob);

@@ -140,8 +140,9 @@ static void rank_candidates(beam_search *s, int64_t b)
     candidate *best = s->best + b * 2 * s->beams;
     for (int64_t i = 0; i < 2 * s->beams; i++)
         best[i] = (candidate){.score = -INFINITY};
+    ort_pace pace = {0}; /* an offer may move all that are there */
     for (int64_t beam = 0; beam < s->beams; beam++)
-        for (int64_t v = 0; v < g->vocab; v++)
+        for (int64_t v = 0; v < g->vocab && !ort_pace_over(&pace, (uint64_t)s->beams); v++)
             offer(best, 2 * s->beams,
                   (candidate){g->scores[(b * s->beams + beam) * g->vocab + v], (int32_t)beam,
                               (int32_t)v});
@@ -297,13 +298,14 @@ static ort_status get_memory(beam_search *s, ort_error *err)
 {
     const ort_generation *g = &s->g;
     size_t rows = (size_t)g->rows + 1;
-    s->sums = calloc(rows, sizeof *s->sums);
-    s->best = calloc(2 * rows, sizeof *s->best);
-    s->found = calloc(rows, sizeof *s->found);
-    s->found_count = calloc(rows, sizeof *s->found_count);
-    s->done = calloc(rows, sizeof *s->done);
-    s->found_ids = calloc(rows * (size_t)g->max, sizeof *s->found_ids);
-    s->found_paths = s->crossed ? calloc(rows * (size_t)g->max, sizeof *s->found_paths) : NULL;
+    s->sums = ort_work_calloc(rows, sizeof *s->sums);
+    s->best = ort_work_calloc(2 * rows, sizeof *s->best);
+    s->found = ort_work_calloc(rows, sizeof *s->found);
+    s->found_count = ort_work_calloc(rows, sizeof *s->found_count);
+    s->done = ort_work_calloc(rows, sizeof *s->done);
+    s->found_ids = ort_work_calloc(rows * (size_t)g->max, sizeof *s->found_ids);
+    if (s->crossed)
+        s->found_paths = ort_work_calloc(rows * (size_t)g->max, sizeof *s->found_paths);
     if (!s->sums || !s->best || !s->found || !s->found_count || !s->done || !s->found_ids ||
         (s->crossed && !s->found_paths))
         return ort_error_memory(err, rows * (size_t)g->max * sizeof *s->found_ids);
@@ -388,13 +390,13 @@ static ort_status beam_run(ort_call *call, ort_error *err)
         status = beam_begun(&s, err);
     ort_generation_free(&s.g);
     ort_generation_cross_free(&s.cross);
-    free(s.found_paths);
-    free(s.sums);
-    free(s.best);
-    free(s.found);
-    free(s.found_count);
-    free(s.done);
-    free(s.found_ids);
+    ort_work_free(s.found_paths);
+    ort_work_free(s.sums);
+    ort_work_free(s.best);
+    ort_work_free(s.found);
+    ort_work_free(s.found_count);
+    ort_work_free(s.done);
+    ort_work_free(s.found_ids);
     return status;
 }
 

@@ -448,10 +448,13 @@ static void lrn_task(void *arg, size_t task, int thread)
     int64_t n = ort_min_i64(ORT_WIDEN_BLOCK, job->inner - column);
     int64_t before = (s->size - 1) / 2, after = s->size - 1 - before;
     float sum[ORT_WIDEN_BLOCK], row[ORT_WIDEN_BLOCK];
+    ort_pace pace = {0};
     (void)thread;
     for (int64_t c = 0; c < job->channels; c++) {
         int64_t first = ort_max_i64(0, c - before), last = ort_min_i64(job->channels - 1,
                                                                        c + after);
+        if (ort_pace_over(&pace, (uint64_t)(n * (last - first + 2))))
+            return;
         memset(sum, 0, (size_t)n * sizeof *sum);
         for (int64_t k = first; k <= last; k++) {
             ort_tensor_to_f32(job->x, batch + k * job->inner + column, n, row);
@@ -474,10 +477,13 @@ static void lrn_task_f64(void *arg, size_t task, int thread)
     int64_t end = ort_min_i64(column + ORT_WIDEN_BLOCK, job->inner);
     int64_t before = (s->size - 1) / 2, after = s->size - 1 - before;
     double share = (double)s->alpha / (double)s->size;
+    ort_pace pace = {0};
     (void)thread;
     for (int64_t c = 0; c < job->channels; c++) {
         int64_t first = ort_max_i64(0, c - before);
         int64_t last = ort_min_i64(job->channels - 1, c + after);
+        if (ort_pace_over(&pace, (uint64_t)((end - column) * (last - first + 2))))
+            return;
         const double *x = (const double *)job->x->data + batch;
         double *y = (double *)job->y->data + batch + c * job->inner;
         for (int64_t i = column; i < end; i++) {

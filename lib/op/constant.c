@@ -287,6 +287,7 @@ static ort_status range_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     int64_t count = 0, n = ort_tensor_count(out), first = 0, step = 1;
     double a = 0, d = 1;
+    ort_pace pace = {0};
     ORT_TRY(ort_call_need_numbers(call, (int[]){0, 1, 2}, 3, err));
     if (range_count(ort_call_in(call, 0), ort_call_in(call, 1), ort_call_in(call, 2), &count) ||
         count != n)
@@ -295,13 +296,13 @@ static ort_status range_run(ort_call *call, ort_error *err)
     if (is_integer(out->dtype)) {
         ORT_TRY(ort_call_i64(call, 0, &first, err));
         ORT_TRY(ort_call_i64(call, 2, &step, err));
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n && !ort_pace_over(&pace, 4); i++)
             ort_tensor_set_i64(out, i, (int64_t)((uint64_t)first + (uint64_t)step * (uint64_t)i));
         return ORT_OK;
     }
     ORT_TRY(ort_call_f64(call, 0, &a, err));
     ORT_TRY(ort_call_f64(call, 2, &d, err));
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !ort_pace_over(&pace, 4); i++)
         ort_tensor_set_f64(out, i, out->dtype == ORT_DTYPE_DOUBLE
                                        ? a + (double)i * d
                                        : (double)((float)a + (float)i * (float)d));

@@ -276,6 +276,8 @@ static ort_status loop_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+#define COLLECTED_AHEAD ((size_t)16 << 20) /* bytes: the count of rounds is only a number */
+
 /* A growing stack of equal slices along axis 0; the first slice fixes type and shape. */
 typedef struct collector {
     ort_value *value;
@@ -299,7 +301,7 @@ static ort_status collect(ort_call *call, collector *c, const ort_value *part, i
     if (!c->value || c->count == c->value->tensor.shape.dim[0]) {
         size_t each = ort_tensor_bytes(t) + 1;
         int64_t room = c->value ? c->count * 2 : 4;
-        if (!c->value && expected > 4 && (size_t)expected <= ((size_t)1 << 30) / each)
+        if (!c->value && expected > 4 && (size_t)expected <= COLLECTED_AHEAD / each)
             room = expected;
         ort_value *grown = NULL;
         ort_shape shape = ort_flow_insert_dim(&t->shape, 0, room);
@@ -343,8 +345,7 @@ static ort_status new_scalar(ort_dtype dtype, int64_t number, ort_value **value,
 static ort_status loop_step(loop *l, int64_t iteration, bool *go_on, ort_error *err)
 {
     ort_call *call = l->call;
-    if (call->services->cancelled && call->services->cancelled(call))
-        return ort_error_set(err, ORT_ERROR_CANCELLED, "the run was cancelled in a loop");
+    ORT_TRY(ort_budget_check(err));
     ort_value_free(l->in[0]);
     ort_value_free(l->in[1]);
     l->in[0] = l->in[1] = NULL;

@@ -363,7 +363,7 @@ static void api_parallel(const ort_ops_node *node, size_t count, ort_ops_task *t
 static bool api_cancelled(const ort_ops_node *node)
 {
     custom_node *c = hidden(node);
-    return in_phase(c, CUSTOM_RUN, "cancelled") && c->call->services->cancelled(c->call);
+    return in_phase(c, CUSTOM_RUN, "cancelled") && ort_budget_over(ort_budget_current());
 }
 
 static uint64_t api_seed(const ort_ops_node *node)

@@ -34,7 +34,10 @@ static ort_status det_shape(ort_shaping *s, ort_error *err)
 static double determinant(double *a, int64_t n)
 {
     double det = 1;
+    ort_pace pace = {0};
     for (int64_t k = 0; k < n; k++) {
+        if (ort_pace_over(&pace, (uint64_t)((n - k) * (n - k))))
+            return det;
         int64_t best = k;
         for (int64_t i = k + 1; i < n; i++)
             if (fabs(a[i * n + k]) > fabs(a[best * n + k]))
@@ -107,7 +110,10 @@ static void swap_rows(double *a, int64_t width, int64_t i, int64_t j)
 static void invert(double *a, int64_t n)
 {
     int64_t width = 2 * n;
+    ort_pace pace = {0};
     for (int64_t k = 0; k < n; k++) {
+        if (ort_pace_over(&pace, (uint64_t)(width * n)))
+            return;
         int64_t best = k;
         for (int64_t i = k + 1; i < n; i++)
             if (fabs(a[i * width + k]) > fabs(a[best * width + k]))

@@ -12,6 +12,8 @@
 
 #include "base/checked.h"
 
+enum { NODE_STEPS = 1000 }; /* what a node costs here before it computes anything */
+
 typedef struct evaluation {
     const ort_kernels *k;
     ort_pool *pool;
@@ -112,12 +114,6 @@ static void service_set_output(ort_call *call, int index, ort_value *value)
     }
     ort_value_free(call->out[index]);
     call->out[index] = value;
-}
-
-static bool service_cancelled(const ort_call *call)
-{
-    (void)call;
-    return false;
 }
 
 /* The value of id in a scope: computed, constant, or captured from further out. A new reference. */
@@ -240,7 +236,6 @@ static const ort_call_services eval_services = {
     .alloc = service_alloc,
     .output = service_output,
     .body = service_body,
-    .cancelled = service_cancelled,
     .set_output = service_set_output,
 };
 
@@ -269,7 +264,13 @@ static ort_status infer_outputs(evaluation *ev, const eval_job *job, ort_fact *o
                    .arena = &ev->memory,
                    .graph = graph,
                    .infer_body = no_body_inference};
-    return node->op->traits & ORT_TRAIT_CONTROL ? ORT_OK : ort_op_infer(&x, err);
+    ort_cost cost = {0};
+    if (node->op->traits & ORT_TRAIT_CONTROL)
+        return ORT_OK;
+    ORT_TRY(ort_op_infer(&x, err));
+    ort_cost_of(&x, &cost);
+    (void)ort_budget_spend(ort_steps_of(cost.macs + cost.flops));
+    return ort_budget_check(err);
 }
 
 /* Storage for the outputs whose shape is known; the others are the operator's own business. */
@@ -423,6 +424,7 @@ static ort_status eval_node(evaluation *ev, const scope *around, eval_job *job, 
 
     for (int i = 0; i < job->output_count; i++)
         job->outputs[i] = NULL;
+    (void)ort_budget_spend(NODE_STEPS);
     if (!node->op || !node->op->impl || !node->op->impl->run)
         return ort_node_wrap_error(node, err,
                                    ort_error_set(err, ORT_ERROR_UNSUPPORTED,
@@ -438,6 +440,8 @@ static ort_status eval_node(evaluation *ev, const scope *around, eval_job *job, 
         status = prepare_node(ev, job, out, err);
     if (!status)
         status = run_node(ev, around, job, err);
+    if (!status) /* what was cut short is no result */
+        status = ort_budget_check(err);
     if (!status)
         status = own_strings(job, err);
     if (job->state && job->release)
@@ -447,6 +451,16 @@ static ort_status eval_node(evaluation *ev, const scope *around, eval_job *job, 
         return ort_node_wrap_error(node, err, status);
     }
     return ORT_OK;
+}
+
+/* The outermost call. */
+static ort_status evaluate(evaluation *ev, eval_job *job, ort_error *err)
+{
+    ort_budget budget;
+    ort_budget_begin_ahead(&budget);
+    ort_status status = eval_node(ev, NULL, job, err);
+    ort_arena_release(&ev->memory);
+    return ort_budget_end(&budget, status, err);
 }
 
 ort_status ort_node_eval(const ort_node *node, const ort_fact *const *in_facts,
@@ -460,9 +474,7 @@ ort_status ort_node_eval(const ort_node *node, const ort_fact *const *in_facts,
                     .input_count = input_count,
                     .outputs = outputs,
                     .output_count = output_count};
-    ort_status status = eval_node(&ev, NULL, &job, err);
-    ort_arena_release(&ev.memory);
-    return status;
+    return evaluate(&ev, &job, err);
 }
 
 ort_status ort_node_eval_prepared(const ort_node *node, const void *state,
@@ -479,7 +491,5 @@ ort_status ort_node_eval_prepared(const ort_node *node, const void *state,
                     .output_count = output_count,
                     .state = state,
                     .prepared = true};
-    ort_status status = eval_node(&ev, NULL, &job, err);
-    ort_arena_release(&ev.memory);
-    return status;
+    return evaluate(&ev, &job, err);
 }

@@ -164,13 +164,13 @@ ort_status ort_generation_begin(ort_generation *g, ort_call *call, int64_t beams
     if (!ort_mul_size((size_t)g->batch, (size_t)beams, &rows) ||
         !ort_mul_size(rows + 1, (size_t)g->max, &cells))
         return ort_error_memory(err, SIZE_MAX);
-    g->ids = calloc(cells, sizeof *g->ids);
-    g->spare = calloc(cells, sizeof *g->spare);
-    g->positions = calloc(rows + 1, sizeof *g->positions);
-    g->tokens = calloc(rows + 1, sizeof *g->tokens);
-    g->from = calloc(rows + 1, sizeof *g->from);
-    g->in = calloc((size_t)g->in_count, sizeof(ort_value *));
-    g->out = calloc((size_t)g->out_count, sizeof(ort_value *));
+    g->ids = ort_work_calloc(cells, sizeof *g->ids);
+    g->spare = ort_work_calloc(cells, sizeof *g->spare);
+    g->positions = ort_work_calloc(rows + 1, sizeof *g->positions);
+    g->tokens = ort_work_calloc(rows + 1, sizeof *g->tokens);
+    g->from = ort_work_calloc(rows + 1, sizeof *g->from);
+    g->in = ort_work_calloc((size_t)g->in_count, sizeof(ort_value *));
+    g->out = ort_work_calloc((size_t)g->out_count, sizeof(ort_value *));
     return g->ids && g->spare && g->positions && g->tokens && g->from && g->in && g->out
                ? ORT_OK : ort_error_memory(err, cells * sizeof *g->ids);
 }
@@ -179,19 +179,19 @@ static void free_values(ort_value **values, int count)
 {
     for (int i = 0; values && i < count; i++)
         ort_value_free(values[i]);
-    free(values);
+    ort_work_free(values);
 }
 
 void ort_generation_free(ort_generation *g)
 {
     free_values(g->in, g->in_count);
     free_values(g->out, g->out_count);
-    free(g->ids);
-    free(g->spare);
-    free(g->positions);
-    free(g->tokens);
-    free(g->from);
-    free(g->scores);
+    ort_work_free(g->ids);
+    ort_work_free(g->spare);
+    ort_work_free(g->positions);
+    ort_work_free(g->tokens);
+    ort_work_free(g->from);
+    ort_work_free(g->scores);
 }
 
 /* ---- values of the body */
@@ -252,9 +252,7 @@ ort_status ort_generation_empty(ort_generation *g, int index, int rank, ort_valu
 ort_status ort_generation_call(ort_generation *g, int index, int in_count, ort_value **out,
                                int out_count, ort_error *err)
 {
-    const ort_call *call = g->call;
-    if (call->services->cancelled && call->services->cancelled(call))
-        return ort_error_set(err, ORT_ERROR_CANCELLED, "the run was cancelled in a loop");
+    ORT_TRY(ort_budget_check(err));
     for (int i = 0; i < out_count; i++) {
         ort_value_free(out[i]);
         out[i] = NULL;

@@ -16,16 +16,16 @@ ort_status ort_generation_cross_begin(ort_generation_cross *c, const ort_generat
                              "decoder_output_cross_qk");
     if (pairs && (pairs->shape.rank != 2 || pairs->shape.dim[1] != 2))
         return ort_call_fail(g->call, err, "cross_qk_layer_head needs the shape [pairs, 2]");
-    c->path = calloc(cells, sizeof *c->path);
-    c->spare = calloc(cells, sizeof *c->spare);
+    c->path = ort_work_calloc(cells, sizeof *c->path);
+    c->spare = ort_work_calloc(cells, sizeof *c->spare);
     return c->path && c->spare ? ORT_OK : ort_error_memory(err, cells * sizeof *c->path);
 }
 
 void ort_generation_cross_free(ort_generation_cross *c)
 {
-    free(c->values);
-    free(c->path);
-    free(c->spare);
+    ort_work_free(c->values);
+    ort_work_free(c->path);
+    ort_work_free(c->spare);
 }
 
 /* The first run tells heads and frames; all others must agree. */
@@ -61,9 +61,12 @@ static ort_status make_room(ort_generation_cross *c, const ort_generation *g, or
     if (wanted <= c->capacity)
         return ORT_OK;
     size_t capacity = wanted + c->capacity;
-    float *values = realloc(c->values, capacity * sizeof *values);
+    float *values = ort_work_malloc(capacity * sizeof *values);
     if (!values)
         return ort_error_memory(err, capacity * sizeof *values);
+    if (c->values)
+        memcpy(values, c->values, c->capacity * sizeof *values);
+    ort_work_free(c->values);
     c->values = values;
     c->capacity = capacity;
     return ORT_OK;

@@ -19,8 +19,11 @@ static void allow(const ort_generation *g, float *scores, const ort_tensor *mask
 /* Tokens that were there before become less likely, once each. */
 static void punish_repeats(const ort_generation *g, float *scores, const int32_t *ids)
 {
+    ort_pace pace = {0};
     for (int64_t t = 0; g->penalty != 1.0f && t < g->length; t++) {
         bool before = ids[t] < 0 || ids[t] >= g->vocab;
+        if (ort_pace_over(&pace, (uint64_t)t))
+            return;
         for (int64_t u = 0; u < t && !before; u++)
             before = ids[u] == ids[t];
         if (!before)
@@ -32,7 +35,10 @@ static void punish_repeats(const ort_generation *g, float *scores, const int32_t
 static void forbid_runs(const ort_generation *g, float *scores, const int32_t *ids)
 {
     const int32_t *tail = ids + g->length - (g->order - 1);
+    ort_pace pace = {0};
     for (int64_t t = 0; g->order > 0 && t + g->order <= g->length; t++) {
+        if (ort_pace_over(&pace, (uint64_t)g->order))
+            return;
         int32_t next = ids[t + g->order - 1];
         if (next >= 0 && next < g->vocab &&
             memcmp(ids + t, tail, (size_t)(g->order - 1) * sizeof *ids) == 0)
@@ -118,7 +124,7 @@ static ort_status check_logits(ort_generation *g, ort_error *err)
     if (!ort_mul_size((size_t)g->rows, (size_t)vocab, &bytes) ||
         !ort_mul_size(bytes, sizeof *g->scores, &bytes))
         return ort_error_memory(err, SIZE_MAX);
-    g->scores = malloc(bytes);
+    g->scores = ort_work_malloc(bytes);
     return g->scores ? ORT_OK : ort_error_memory(err, bytes);
 }
 

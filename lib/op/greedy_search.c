@@ -136,7 +136,7 @@ static int32_t sample_token(sampler *s, float *scores, int64_t vocab)
 static ort_status choose(ort_generation *g, sampler *s, bool *done, bool *all_done, ort_error *err)
 {
     if (s && !s->order)
-        s->order = malloc((size_t)g->vocab * sizeof *s->order);
+        s->order = ort_work_malloc((size_t)g->vocab * sizeof *s->order);
     if (s && !s->order)
         return ort_error_memory(err, (size_t)g->vocab * sizeof *s->order);
     *all_done = true;
@@ -181,11 +181,11 @@ static ort_status search_begun(ort_generation *g, sampler *s, ort_error *err)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "only decoders like GPT-2 (model_type 0) "
                              "are implemented here; BeamSearch takes others");
     ORT_TRY(ort_call_output(g->call, 0, ORT_DTYPE_INT32, &shape, err));
-    bool *done = calloc((size_t)g->rows + 1, sizeof *done);
+    bool *done = ort_work_calloc((size_t)g->rows + 1, sizeof *done);
     if (!done)
         return ort_error_memory(err, (size_t)g->rows + 1);
     ort_status status = search(g, s, done, err);
-    free(done);
+    ort_work_free(done);
     if (status != ORT_OK)
         return status;
     if (s && g->call->out_count > 1)
@@ -239,7 +239,7 @@ static ort_status sampling_run(ort_call *call, ort_error *err)
     if (status == ORT_OK)
         status = sample_begun(&g, &s, err);
     ort_generation_free(&g);
-    free(s.order);
+    ort_work_free(s.order);
     return status;
 }
 

@@ -401,8 +401,11 @@ static ort_status affine_run(ort_call *call, ort_error *err)
         theta->shape.dim[1] != spatial || theta->shape.dim[2] != spatial + 1)
         return ort_call_fail(call, err, "theta must be [%lld, %d, %d]",
                              (long long)out->shape.dim[0], spatial, spatial + 1);
+    ort_pace pace = {0};
     for (int64_t p = 0; p < out->shape.dim[0] * points; p++) {
         double at[4] = {0, 0, 0, 0}; /* x, y, z, 1 */
+        if (ort_pace_over(&pace, 100))
+            return ORT_OK;
         int64_t rest = p % points, matrix = p / points * spatial * (spatial + 1);
         for (int d = 0; d < spatial; d++) {
             int64_t n = out->shape.dim[spatial - d];

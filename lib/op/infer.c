@@ -17,6 +17,9 @@
 #define EVAL_MAX_OUTPUT 1024
 #define EVAL_MAX_INPUT 65536
 
+/* What inferring a node of a body counts. */
+#define BODY_STEPS 100u
+
 typedef struct driver {
     ort_graph *graph;      /* mutable at load time, NULL at plan time */
     const ort_registry *registry;
@@ -67,6 +70,8 @@ static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, in
     driver *d = x->driver;
     ort_graph *body = x->node->bodies[index];
     if (d->graph != NULL) {
+        /* Loops infer their bodies again until nothing changes, those in them each time. */
+        (void)ort_budget_spend(BODY_STEPS * (body->order.count + 1));
         bind_captures(body);
         for (int i = 0; i < input_count && i < (int)body->inputs.count; i++) {
             ort_graph_value *value = body->values.data[body->inputs.data[i]];
@@ -394,6 +399,7 @@ static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
     ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
+        ORT_TRY(ort_budget_check(err));
         resolve(node, graph, d->registry);
         ort_status status = infer_node(graph, node, d, err);
         if (status == ORT_OK)

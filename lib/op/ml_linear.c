@@ -278,7 +278,7 @@ static void kernel_rows(const linear_state *s, int64_t rows, const double *x, do
 }
 
 /* Class probabilities from pairwise ones r[i][j]; q and qp are scratch of k*k and k. */
-static void couple(int64_t k, const double *r, double *q, double *qp, double *prob)
+static void couple(int64_t k, const double *r, double *q, double *qp, double *prob, ort_pace *pace)
 {
     double eps = 0.005 / (double)k;
     for (int64_t t = 0; t < k; t++) {
@@ -293,6 +293,8 @@ static void couple(int64_t k, const double *r, double *q, double *qp, double *pr
     }
     for (int64_t round = 0; round < (k > 100 ? k : 100); round++) {
         double pqp = 0, worst = 0;
+        if (ort_pace_over(pace, (uint64_t)k * (uint64_t)k * 3))
+            return;
         for (int64_t t = 0; t < k; t++) {
             qp[t] = 0;
             for (int64_t j = 0; j < k; j++)
@@ -320,7 +322,10 @@ static void pair_scores(const linear_state *s, const double *kernels, double *sc
 {
     int64_t classes = s->targets, pair = 0, at_i = 0;
     memset(votes, 0, (size_t)classes * sizeof *votes);
+    ort_pace pace = {0};
     for (int64_t i = 0; i < classes; at_i += s->per_class[i], i++) {
+        if (ort_pace_over(&pace, (uint64_t)s->vectors + (uint64_t)classes))
+            return;
         int64_t at_j = at_i + s->per_class[i];
         for (int64_t j = i + 1; j < classes; at_j += s->per_class[j], j++, pair++) {
             double sum = (double)s->rho[(size_t)pair < s->rho_count ? pair : 0];
@@ -345,7 +350,8 @@ static void probabilities(const linear_state *s, const double *scores, double *r
             r[i * k + j] = p;
             r[j * k + i] = 1 - p;
         }
-    couple(k, r, q, qp, prob);
+    ort_pace pace = {0};
+    couple(k, r, q, qp, prob, &pace);
 }
 
 /* Two classes and one decision value: which label, and the two scores. */

@@ -388,8 +388,11 @@ static int64_t match_suffix(const int64_t *source, int64_t n, const int64_t *tok
                             int64_t min, int64_t max)
 {
     int64_t match = -1;
+    ort_pace pace = {0};
     for (int64_t length = min; length <= max && length <= count; length++) {
         const int64_t *suffix = tokens + count - length;
+        if (ort_pace_over(&pace, (uint64_t)n * 2))
+            return -1;
         int64_t at = find_run(source, 0, n, suffix, length);
         if (at == n)
             break;

@@ -21,6 +21,7 @@
 #ifndef ORT_OP_OP_H
 #define ORT_OP_OP_H
 
+#include "base/budget.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "graph/graph.h"
@@ -211,7 +212,6 @@ typedef struct ort_call_services {
                          ort_error *err);
     ort_status (*body)(ort_call *call, int index, ort_value *const *inputs, int input_count,
                        ort_value **outputs, int output_count, ort_error *err);
-    bool (*cancelled)(const ort_call *call);
     void (*set_output)(ort_call *call, int index, ort_value *value); /* takes the reference */
 } ort_call_services;
 

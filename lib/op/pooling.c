@@ -212,6 +212,31 @@ static void narrow_bytes(const ort_kernels *k, float *values, int64_t count, ort
     k->gemm.requant(count, whole, &q, (char *)out->data + at);
 }
 
+/* A kernel may have as many taps as the padded input has elements: in pieces of bounded work. */
+enum { PIECE_STEPS = 1 << 22, PIECE_COLUMNS = 16 };
+
+static bool sum_or_max(const ort_kernels *k, pool_kind kind, int64_t rows, int64_t n,
+                       const ort_taps_f32 *whole, ort_pace *pace)
+{
+    int64_t columns = ort_max_i64(PIECE_STEPS / whole->taps, PIECE_COLUMNS), step;
+    columns = ort_min_i64(columns, n);
+    step = ort_max_i64(PIECE_STEPS / whole->taps / n, 1);
+    for (int64_t row = 0; row < rows; row += step)
+        for (int64_t at = 0; at < n; at += columns) {
+            ort_taps_f32 t = *whole;
+            int64_t height = ort_min_i64(step, rows - row), width = ort_min_i64(columns, n - at);
+            t.in += row * t.in_row + at;
+            t.out += row * t.out_row + at;
+            if (kind == POOL_MAX)
+                k->gemm.taps_max_f32(height, width, &t);
+            else
+                k->gemm.taps_sum_f32(height, width, &t);
+            if (ort_pace_over(pace, (uint64_t)(height * width * t.taps / PIECE_COLUMNS)))
+                return false;
+        }
+    return true;
+}
+
 static void task_pool(void *arg, size_t task, int thread)
 {
     const pool_run *r = arg;
@@ -231,17 +256,20 @@ static void task_pool(void *arg, size_t task, int thread)
     ort_spread_f32(k, &p->s, 1, x, row, r->state->kind == POOL_MAX ? -INFINITY : 0.0f, space);
     ort_taps_f32 t = {.taps = p->taps, .offset = p->offset, .in_row = p->s.extent[2], .out_row = n,
                       .lo = -INFINITY, .hi = INFINITY};
+    ort_pace pace = {0};
     for (int64_t z = 0; z < p->w.out[0]; z++) {
         t.in = space + z * p->s.extent[1] * p->s.extent[2];
         int64_t at = plane * p->out_plane + (z * total + row) * n;
         t.out = r->bytes_in ? space + p->s.channel + p->in_plane : r->y + at;
         if (r->state->kind == POOL_MAX) {
-            k->gemm.taps_max_f32(rows, n, &t);
+            if (!sum_or_max(k, POOL_MAX, rows, n, &t, &pace))
+                return;
             if (r->bytes_in)
                 narrow_bytes(k, t.out, rows * n, r->bytes_out, at);
             continue;
         }
-        k->gemm.taps_sum_f32(rows, n, &t);
+        if (!sum_or_max(k, r->state->kind, rows, n, &t, &pace))
+            return;
         for (int64_t i = 0; i < rows; i++)
             finish_row(r, t.out + i * n, z, row + i);
     }

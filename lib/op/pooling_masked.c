@@ -99,6 +99,7 @@ static void masked_task(void *arg, size_t task, int thread)
     const float *x = j->x + (int64_t)task * j->plane;
     const int32_t *mask = j->mask + (int64_t)task * j->plane % j->mask_planes;
     float *y = j->y + (int64_t)task * j->out_plane;
+    ort_pace pace = {0};
     (void)thread;
     for (int64_t at = 0; at < j->out_plane; at++) {
         int64_t o[3] = {at / w->out[2] / w->out[1], at / w->out[2] % w->out[1], at % w->out[2]};
@@ -108,6 +109,11 @@ static void masked_task(void *arg, size_t task, int thread)
             from[d] = ort_max_i64(start, 0);
             to[d] = ort_min_i64(start + w->kernel[d], w->in[d]);
         }
+        uint64_t steps = 1;
+        for (int d = 0; d < 3; d++)
+            steps *= to[d] > from[d] ? (uint64_t)(to[d] - from[d]) : 1;
+        if (ort_pace_over(&pace, steps))
+            return;
         y[at] = window_max(j, x, mask, from, to);
     }
 }

@@ -31,6 +31,15 @@ static clipped clip_window(const ort_window *w, const int64_t *o)
     return c;
 }
 
+/* About what the window takes. */
+static uint64_t window_steps(const clipped *c)
+{
+    uint64_t steps = 1;
+    for (int axis = 0; axis < 3; axis++)
+        steps *= c->last[axis] > c->first[axis] ? (uint64_t)(c->last[axis] - c->first[axis]) : 0;
+    return steps + 1;
+}
+
 /* Run `body` for each element `at` (within the plane, row-major) of the window. */
 #define EACH_TAP(w, c, at, body)                                                                   \
     for (int64_t kz = (c).first[0]; kz < (c).last[0]; kz++)                                        \
@@ -55,10 +64,13 @@ static int64_t column_major(const ort_window *w, int64_t at)
         const ort_window *w = &r->p->w;                                                            \
         const type *x = (const type *)r->x->data + plane * r->p->in_plane;                         \
         int64_t i = plane * r->p->out_plane, o[3];                                                 \
+        ort_pace pace = {0};                                                                       \
         for (o[0] = 0; o[0] < w->out[0]; o[0]++)                                                   \
             for (o[1] = 0; o[1] < w->out[1]; o[1]++)                                               \
                 for (o[2] = 0; o[2] < w->out[2]; o[2]++, i++) {                                    \
                     clipped c = clip_window(w, o);                                                 \
+                    if (ort_pace_over(&pace, window_steps(&c)))                                    \
+                        return;                                                                    \
                     int64_t best = -1;                                                             \
                     EACH_TAP(w, c, at, if (best < 0 || x[at] > x[best]) best = at;)                \
                     if (r->y)                                                                      \
@@ -80,10 +92,13 @@ static void max_half(const scalar_run *r, int64_t plane)
 {
     const ort_window *w = &r->p->w;
     int64_t i = plane * r->p->out_plane, base = plane * r->p->in_plane, o[3];
+    ort_pace pace = {0};
     for (o[0] = 0; o[0] < w->out[0]; o[0]++)
         for (o[1] = 0; o[1] < w->out[1]; o[1]++)
             for (o[2] = 0; o[2] < w->out[2]; o[2]++, i++) {
                 clipped c = clip_window(w, o);
+                if (ort_pace_over(&pace, window_steps(&c)))
+                    return;
                 int64_t best = -1;
                 double top = 0.0;
                 EACH_TAP(w, c, at, {
@@ -113,10 +128,13 @@ static void sum_f32(const scalar_run *r, int64_t plane)
     float *y = (float *)r->y->data + plane * r->p->out_plane, p = (float)r->state->p;
     bool average = r->state->kind == POOL_AVERAGE;
     int64_t o[3];
+    ort_pace pace = {0};
     for (o[0] = 0; o[0] < w->out[0]; o[0]++)
         for (o[1] = 0; o[1] < w->out[1]; o[1]++)
             for (o[2] = 0; o[2] < w->out[2]; o[2]++) {
                 clipped c = clip_window(w, o);
+                if (ort_pace_over(&pace, window_steps(&c)))
+                    return;
                 float sum = 0.0f;
                 EACH_TAP(w, c, at, sum += RAISE(x[at]);)
                 if (average)
@@ -134,10 +152,13 @@ static void sum_f64(const scalar_run *r, int64_t plane)
     double *y = (double *)r->y->data + plane * r->p->out_plane, p = (double)r->state->p;
     bool average = r->state->kind == POOL_AVERAGE;
     int64_t o[3];
+    ort_pace pace = {0};
     for (o[0] = 0; o[0] < w->out[0]; o[0]++)
         for (o[1] = 0; o[1] < w->out[1]; o[1]++)
             for (o[2] = 0; o[2] < w->out[2]; o[2]++) {
                 clipped c = clip_window(w, o);
+                if (ort_pace_over(&pace, window_steps(&c)))
+                    return;
                 double sum = 0.0;
                 EACH_TAP(w, c, at, sum += average ? x[at] : pow(fabs(x[at]), p);)
                 if (average)

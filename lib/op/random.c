@@ -77,7 +77,8 @@ static ort_status random_run(ort_call *call, ort_error *err)
     ort_draw_begin(&f.draw, call, s->seeded, s->seed);
     if (!ort_draw_in_order(&f.draw))
         ort_call_parallel(call, tasks, fill_task, &f);
-    for (size_t i = 0; ort_draw_in_order(&f.draw) && i < tasks; i++)
+    ort_pace pace = {0};
+    for (size_t i = 0; ort_draw_in_order(&f.draw) && i < tasks && !ort_pace_over(&pace, GRAIN); i++)
         fill_task(&f, i, 0);
     return ORT_OK;
 }
@@ -182,6 +183,7 @@ static ort_status multinomial_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
     ort_draw draw;
+    ort_pace pace = {0};
     int64_t rows = x->shape.dim[0], classes = x->shape.dim[1], samples = y->shape.dim[1];
     ort_draw_begin(&draw, call, s->seeded, s->seed);
     if (classes == 0 && rows * samples > 0)
@@ -197,6 +199,8 @@ static ort_status multinomial_run(ort_call *call, ort_error *err)
                                  (long long)r);
         for (int64_t k = 0; k < samples; k++) {
             int64_t at = r * samples + k;
+            if (ort_pace_over(&pace, (uint64_t)classes * 10))
+                return ORT_OK;
             ort_tensor_set_i64(y, at, pick(x, r * classes, classes, top, total,
                                            ort_draw_uniform(&draw, at)));
         }

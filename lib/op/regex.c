@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/vec.h"
 #include "op/regex_tree.h"
 #include "op/unicode.h"
@@ -166,6 +167,7 @@ typedef struct matcher {
     thread_set now, next;
     uint32_t *stack;
     bool matched; /* MATCH was reached at the present position */
+    ort_pace pace;
 } matcher;
 
 size_t ort_regex_scratch_bytes(const ort_regex *regex)
@@ -279,7 +281,7 @@ bool ort_regex_full_match(const ort_regex *regex, const char *text, size_t lengt
     size_t at = 0, used = 0;
     uint32_t c = decode(text, length, 0, &used);
     add_thread(&m, &m.now, 0, 0, UINT32_MAX, c);
-    while (c != UINT32_MAX && m.now.count > 0) {
+    while (c != UINT32_MAX && m.now.count > 0 && !ort_pace_over(&m.pace, 10 * m.now.count)) {
         at += used;
         uint32_t after = decode(text, length, at, &used);
         step(&m, c, after, SIZE_MAX);
@@ -328,7 +330,8 @@ bool ort_regex_search(const ort_regex *regex, const char *text, size_t length, s
             *end = at;
             found = true;
         }
-        if (c == UINT32_MAX || (found && m.now.count == 0))
+        if (c == UINT32_MAX || (found && m.now.count == 0) ||
+            ort_pace_over(&m.pace, 10 * m.now.count))
             return found;
         at += used;
         before = c;

@@ -121,11 +121,16 @@ typedef struct region {
     int64_t grid_y, grid_x;             /* samples of one output element */
 } region;
 
-static double sample_bin(const roi_run *r, const region *g, int64_t plane, int64_t oy, int64_t ox)
+enum { SAMPLE_STEPS = 20 };
+
+static double sample_bin(const roi_run *r, const region *g, int64_t plane, int64_t oy, int64_t ox,
+                         ort_pace *pace)
 {
     double sum = 0.0;
     for (int64_t iy = 0; iy < g->grid_y; iy++)
         for (int64_t ix = 0; ix < g->grid_x; ix++) {
+            if (ort_pace_over(pace, SAMPLE_STEPS))
+                return 0.0;
             double y = g->y + g->bin_height * ((double)oy + ((double)iy + 0.5) / (double)g->grid_y);
             double x = g->x + g->bin_width * ((double)ox + ((double)ix + 0.5) / (double)g->grid_x);
             corners c = locate(y, x, r->height, r->width);
@@ -164,12 +169,13 @@ static void task_align(void *arg, size_t task, int thread)
         g.grid_y = (int64_t)fmin(fmax(ceil(g.bin_height), 0.0), 4096.0);
         g.grid_x = (int64_t)fmin(fmax(ceil(g.bin_width), 0.0), 4096.0);
     }
-    int64_t out = roi * r->channels * s->height * s->width;
+    int64_t out = roi * r->channels * s->height * s->width, pixels = r->height * r->width;
+    ort_pace pace = {0};
     for (int64_t c = 0; c < r->channels; c++)
-        for (int64_t oy = 0; oy < s->height; oy++)
-            for (int64_t ox = 0; ox < s->width; ox++)
-                put(r->y, out++, sample_bin(r, &g, (image * r->channels + c) * r->height * r->width,
-                                            oy, ox));
+        for (int64_t oy = 0; oy < s->height && !pace.over; oy++)
+            for (int64_t ox = 0; ox < s->width && !pace.over; ox++)
+                put(r->y, out++,
+                    sample_bin(r, &g, (image * r->channels + c) * pixels, oy, ox, &pace));
 }
 
 static ort_status fill_run(ort_call *call, roi_run *r, int64_t columns, ort_error *err)
@@ -262,6 +268,7 @@ static void task_max(void *arg, size_t task, int thread)
         edge[i] = (double)roundf((float)value_at(r->rois, roi * 5 + 1 + i) * s->scale);
     double width = fmax(edge[2] - edge[0] + 1, 1), height = fmax(edge[3] - edge[1] + 1, 1);
     int64_t out = roi * r->channels * s->height * s->width;
+    ort_pace pace = {0};
     for (int64_t c = 0; c < r->channels; c++)
         for (int64_t oy = 0; oy < s->height; oy++)
             for (int64_t ox = 0; ox < s->width; ox++, out++) {
@@ -269,6 +276,8 @@ static void task_max(void *arg, size_t task, int thread)
                 bin_range(edge[1], height, s->height, oy, r->height, &y0, &y1);
                 bin_range(edge[0], width, s->width, ox, r->width, &x0, &x1);
                 double top = y0 < y1 && x0 < x1 ? -INFINITY : 0.0;
+                if (ort_pace_over(&pace, (uint64_t)((y1 - y0 + 1) * (x1 - x0 + 1))))
+                    return;
                 for (int64_t y = y0; y < y1; y++)
                     for (int64_t x = x0; x < x1; x++)
                         top = fmax(top, value_at(r->x, plane + y * r->width + x));

@@ -235,8 +235,7 @@ static ort_status scan_step(scan *s, int64_t b, int64_t t, int64_t length, ort_e
 {
     const ort_node *node = s->call->node;
     const char *in_directions = s->batched ? "directions" : "scan_input_directions";
-    if (s->call->services->cancelled && s->call->services->cancelled(s->call))
-        return ort_error_set(err, ORT_ERROR_CANCELLED, "the run was cancelled in a loop");
+    ORT_TRY(ort_budget_check(err));
     for (int i = 0; i < s->inputs; i++) {
         int64_t at = entry(node, in_directions, i) ? length - 1 - t : t;
         ort_value **slot = &s->in[s->states + i];

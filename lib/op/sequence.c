@@ -329,6 +329,7 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
     if (!listed)
         ORT_TRY(ort_call_i64(call, 1, &size, err));
     int64_t parts = listed ? ort_tensor_count(split) : 0;
+    ort_pace pace = {0};
     if (size <= 0)
         return ort_call_fail(call, err, "split is %lld, must be positive", (long long)size);
     for (int64_t i = 0; listed ? i < parts : first < whole; i++) {
@@ -337,6 +338,8 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
         if (extent < 0 || extent > whole - first)
             return ort_call_fail(call, err, "split sizes don't add up to the axis' %lld elements",
                                  (long long)whole);
+        if (ort_pace_over(&pace, 200))
+            return ort_budget_check(err);
         ORT_TRY(append_part(sequence, in, axis, first, extent, squeeze, err));
         first += extent;
     }

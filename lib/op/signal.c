@@ -463,7 +463,8 @@ static ort_status window_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     int64_t n = ort_tensor_count(out), period = s->periodic ? n : n - 1;
     (void)err;
-    for (int64_t i = 0; i < n; i++) {
+    ort_pace pace = {0};
+    for (int64_t i = 0; i < n && !ort_pace_over(&pace, 40); i++) {
         double angle = period > 0 ? 2 * 3.14159265358979323846 * (double)i / (double)period : 0;
         double v = s->a0 - s->a1 * cos(angle) + s->a2 * cos(2 * angle);
         store_number(out, i, period > 0 ? v : 1);
@@ -517,7 +518,8 @@ static ort_status mel_run(ort_call *call, ort_error *err)
     if (rate < 1)
         return ort_call_fail(call, err, "sample_rate must be at least 1");
     ort_move_fill(out->dtype, out->data, 0, bins * bands, NULL, 0);
-    for (int64_t i = 0; i < bands; i++) {
+    ort_pace pace = {0};
+    for (int64_t i = 0; i < bands && !ort_pace_over(&pace, 200 + (uint64_t)bins); i++) {
         int64_t left = mel_bin(low, high, bands, i, length, rate);
         int64_t center = mel_bin(low, high, bands, i + 1, length, rate);
         int64_t right = mel_bin(low, high, bands, i + 2, length, rate);

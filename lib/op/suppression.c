@@ -101,6 +101,7 @@ static void nms_task(void *arg, size_t task, int thread)
     const float *boxes = job->boxes + (int64_t)task / job->classes * job->n * 4;
     int64_t *kept = job->kept + (int64_t)task * job->limit, count = 0, left = 0;
     candidate *heap = ort_call_scratch(job->call, thread);
+    ort_pace pace = {0};
     for (int64_t i = 0; i < job->n; i++)
         if (!job->has_threshold || scores[i] > job->threshold)
             heap[left++] = (candidate){scores[i], i};
@@ -109,6 +110,8 @@ static void nms_task(void *arg, size_t task, int thread)
     while (left > 0 && count < job->limit) {
         int64_t box = heap[0].box, k = 0;
         rect r = rect_of(boxes + box * 4, job->centered);
+        if (ort_pace_over(&pace, (uint64_t)count * 4 + 1))
+            break;
         heap[0] = heap[--left];
         if (left > 0)
             sift_first(heap, left, 0);

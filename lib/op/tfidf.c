@@ -176,6 +176,7 @@ typedef struct row_walk {
     int64_t first, length; /* of the row, in elements of x */
     float *out;
     ort_strbuf key;
+    ort_pace pace;
 } row_walk;
 
 static void append_token(row_walk *w, int64_t at)
@@ -188,6 +189,8 @@ static void append_token(row_walk *w, int64_t at)
     }
 }
 
+enum { TOKEN_STEPS = 20 }; /* to add one and look the n-gram up */
+
 static void count_row(row_walk *w)
 {
     const tfidf *t = w->t;
@@ -196,6 +199,8 @@ static void count_row(row_walk *w)
             ort_strbuf_clear(&w->key);
             int64_t at = start;
             for (int64_t n = 1; n <= t->max && at < w->length; n++, at += step) {
+                if (ort_pace_over(&w->pace, TOKEN_STEPS + w->key.length / 8))
+                    return;
                 append_token(w, at);
                 if (n < t->min || (n == 1 && step > 1))
                     continue;

@@ -501,7 +501,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_attention a;
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (ort_edit_is(node, ONNX, "Attention")) {
             ORT_TRY(extend(c, node, changes, err));

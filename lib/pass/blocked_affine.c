@@ -52,7 +52,7 @@ static ort_status take_over(ort_pass_context *c, ort_node *conv, ort_node *next,
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         float number;
         if (!ort_edit_is(node, ORT_INTERNAL, "BlockedConv") || ort_node_attr(node, "shift"))

@@ -236,7 +236,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     chain found;
     if (!c->target || c->portable)
         return ORT_OK;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (!ort_edit_is(node, ORT_INTERNAL, "BlockedConv") || continues(c->graph, node) ||
             !match(c->graph, node, &found))

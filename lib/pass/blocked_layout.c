@@ -197,7 +197,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     memset(l.blocked_of, 0xff, values * sizeof *l.blocked_of); /* ORT_ID_NONE */
     ort_blocked_choose(c->graph, &l.choice);
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (status || node->id >= nodes) /* made here */
             break;

@@ -66,7 +66,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     if (!c->target || c->portable)
         return ORT_OK;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_id pixels;
         if (!ort_edit_is(node, ORT_INTERNAL, "BlockedConv") || !strides(c->graph, node))

@@ -124,7 +124,7 @@ static ort_status visit(ort_pass_context *c, ort_node *second, int *changes, ort
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
         if ((is_relu(node) || ort_edit_is(node, ONNX, "Clip")) && node->inputs[0] != ORT_ID_NONE)
             ORT_TRY(visit(c, node, changes, err));
     return ORT_OK;

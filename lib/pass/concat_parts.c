@@ -225,7 +225,7 @@ static ort_status concat(ort_pass_context *c, ort_node *node, int *changes)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (!node->input_count || node->inputs[0] == ORT_ID_NONE)
             continue;

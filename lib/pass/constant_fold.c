@@ -406,7 +406,7 @@ static ort_status visit(ort_pass_context *c, ort_node *node, int *changes, ort_e
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
         ORT_TRY(visit(c, node, changes, err));
     return ORT_OK;
 }

@@ -455,7 +455,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_name_counts counts = {0};
     ort_status status = ORT_OK;
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         bool is_if = ort_edit_is(node, ONNX, "If"), is_loop = ort_edit_is(node, ONNX, "Loop");
         if (!is_if && !is_loop && !ort_edit_is(node, ONNX, "Scan"))

@@ -107,7 +107,7 @@ static ort_status fuse(ort_graph *graph, ort_node *conv, const gate *found, ort_
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         gate found;
         if (!match(c, node, &found))

@@ -89,7 +89,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     residual r;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (!match(c, node, &r) || !ort_pass_opset(c, node, MS, "FusedConv", 1))
             continue;

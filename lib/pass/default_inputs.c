@@ -130,7 +130,7 @@ static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
             if (ort_edit_is(node, ONNX, rules[i].op_type) && node->opset >= rules[i].since)

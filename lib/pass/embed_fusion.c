@@ -413,7 +413,7 @@ static bool read_norm(const ort_graph *graph, const ort_node *node, ort_skip_nor
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_skip_norm norm;
         ort_embedding e;

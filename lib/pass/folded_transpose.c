@@ -136,7 +136,7 @@ static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *trans
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (!ort_edit_is(node, ONNX, "Reshape"))
             continue;

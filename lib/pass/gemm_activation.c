@@ -44,7 +44,7 @@ static ort_status fuse(ort_pass_context *c, ort_node *gemm, ort_node *next,
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_fused_activation activation;
         if (!ort_edit_is(node, ONNX, "Gemm") || node->opset < 7)

@@ -188,7 +188,7 @@ static ort_status turn_result(ort_pass_context *c, ort_node *transpose, int *cha
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         bool sums = ort_edit_is(node, ONNX, "Sum") && node->input_count == 2 && node->opset >= 8;
         if (sums || ort_edit_is(node, ONNX, "Add")) {

@@ -101,7 +101,7 @@ static ort_status widen(ort_pass_context *c, ort_dtype dtype, int *changes, ort_
     ort_node *node;
     if (!has_two(&twins) || !has_weights(c->graph, dtype))
         return ORT_OK;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (status || !suits(&twins, node))
             continue;

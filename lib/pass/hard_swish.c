@@ -120,7 +120,7 @@ static ort_status replace(ort_graph *graph, const chain *found, ort_error *err)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         chain found = {{0}, ORT_ID_NONE};
         if (!node->op || node->input_count != 2 || !match(c, node, &found))

@@ -294,7 +294,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     (void)err;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         int slot = idle_slot(c->graph, node);
         if (slot < 0) {

@@ -294,7 +294,7 @@ static void find_linear(const ort_graph *graph, site *s)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_status status = ORT_OK;
         for (int slot = 0; ort_affine_is(node) && slot < 2 && slot < node->input_count; slot++) {

@@ -332,7 +332,7 @@ static int data_slot(const ort_graph *graph, const ort_node *before)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_affine a = {0};
         if (!ort_affine_is_linear(node) || node->input_count < 2)

@@ -188,7 +188,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     product p;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (node->input_count < 2 || !read_product(c, node, &p))
             continue;

@@ -300,7 +300,7 @@ static ort_status merge_concats(ort_pass_context *c, ort_node *node, int *change
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (is_reshape(node) || (is_idle_transpose(c->graph, node) &&
                                  is_reshape(before(c->graph, node, 0))))

@@ -110,7 +110,7 @@ static ort_status merge(ort_pass_context *c, ort_node *first, ort_node *second, 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         margins a, b;
         if (!ort_edit_is(node, ONNX, "Pad"))

@@ -51,7 +51,7 @@ static ort_status write_cut(ort_pass_context *c, const ort_node *first, ort_node
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_slice_cut a, b;
         const ort_node *first = node->input_count

@@ -18,7 +18,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     (void)err;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         const ort_node *negation = ort_edit_is(node, ONNX, "Where")
                                        ? ort_edit_producer(c->graph, node->inputs[0])

@@ -172,7 +172,7 @@ static ort_status take_pads(ort_pass_context *c, ort_node *pad, ort_node *window
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *pad;
-    ORT_EACH_NODE(c->graph, pad)
+    ORT_PASS_EACH_NODE(c->graph, pad)
     {
         int64_t pads[2 * ORT_MAX_RANK], sum[2 * ORT_MAX_RANK];
         double number;

@@ -181,6 +181,7 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
         int changes = 0;
         context->graph = graph;
         ORT_TRY(context->pass->apply(context, &changes, err));
+        ORT_TRY(ort_budget_check(err));
         if (!changes)
             break;
         *total += changes;

@@ -40,6 +40,14 @@ struct ort_pass {
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
 };
 
+/* ORT_EACH_NODE for a pass's walk that visits each node by itself: it ends when the budget is over,
+ * and whoever runs the passes says so and drops the model. */
+#define ORT_PASS_EACH_NODE(graph, node)                                                            \
+    for (size_t node##_k_ = 0;                                                                     \
+         node##_k_ < (graph)->order.count && !ort_budget_over(ort_budget_current()); node##_k_++)  \
+        if (((node) = (graph)->nodes.data[(graph)->order.data[node##_k_]])->removed) {             \
+        } else
+
 /* In the order they run; NULL past the end. */
 const ort_pass *ort_pass_at(int index);
 

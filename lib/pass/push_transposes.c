@@ -242,7 +242,7 @@ static ort_status sweep(ort_pass_context *c, bool noting, bool *gain, ort_error 
     ORT_VEC(ort_perm) tried = {0};
     ort_status status = ORT_OK;
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_perm p, both[2];
         bool new_one = ort_region_transpose(c->graph, node, &p);

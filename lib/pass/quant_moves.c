@@ -268,7 +268,7 @@ static bool drop_before_arg(ort_pass_context *c, ort_node *node)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         int inputs = moved_inputs(node);
         if (inputs && all_coded(c, node, inputs)) {

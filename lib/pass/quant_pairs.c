@@ -41,7 +41,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
     (void)err;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
         *changes += undo(c, node);
     return ORT_OK;
 }

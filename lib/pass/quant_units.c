@@ -453,7 +453,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     ort_status status = ORT_OK;
     unit *u = NULL; /* large: made when there is something to look at */
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         bool coded = ort_edit_is(node, ONNX, "QuantizeLinear");
         if (!coded && !ort_edit_is(node, ONNX, "MatMul") && !ort_edit_is(node, ONNX, "Gemm"))

@@ -138,7 +138,7 @@ static ort_status swap(ort_pass_context *c, const site *s, const ort_affine *a, 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         ort_affine a = {0};
         if (!ort_affine_is(node) || node->input_count > 8)

@@ -98,7 +98,7 @@ static ort_status fix_expand(ort_pass_context *c, ort_node *node, int *changes, 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         if (ort_edit_is(node, ONNX, "Reshape"))
             ORT_TRY(fix_reshape(c, node, changes, err));

@@ -131,7 +131,7 @@ static ort_status apply(ort_pass_context *context, int *changes, ort_error *err)
 {
     ort_node *node;
     chain c;
-    ORT_EACH_NODE(context->graph, node)
+    ORT_PASS_EACH_NODE(context->graph, node)
     {
         if (!ort_edit_is(node, ONNX, "Reshape") || !match(context, node, &c))
             continue;

@@ -185,7 +185,7 @@ static ort_status move_part(ort_pass_context *c, ort_node *shape, int *changes, 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
     {
         bool shape = ort_edit_is(node, ONNX, "Shape");
         bool takes = ort_edit_is(node, ONNX, "Gather") || ort_edit_is(node, ONNX, "Slice");

@@ -183,7 +183,7 @@ static ort_status take_back(ort_pass_context *c, ort_node *node, int slot, int *
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    ORT_EACH_NODE(c->graph, node)
+    ORT_PASS_EACH_NODE(c->graph, node)
         for (int i = 0; i < node->input_count && broadcasts(node); i++)
             if (node->inputs[i] != ORT_ID_NONE)
                 ORT_TRY(take_back(c, node, i, changes, err));

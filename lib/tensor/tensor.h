@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/error.h"
 #include "tensor/dtype.h"
 
@@ -103,6 +104,8 @@ struct ort_value { /* declared in ort.h */
     void *storage;         /* freed with the value; may be NULL (borrowed data) */
     void (*release)(void *release_arg, void *storage); /* NULL: free(storage) */
     void *release_arg;
+    ort_account *account;  /* charged for the value and its own storage, or NULL */
+    size_t charged_bytes;
     ort_arena strings;   /* bytes of a string tensor's elements */
 };
 
@@ -130,6 +133,10 @@ ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error
 /* Takes both references; both are one-dimensional tensors of equal length. */
 ort_status ort_value_new_map_take(ort_value *keys, ort_value *values, ort_value **value,
                                   ort_error *err);
+/* It is going to have storage of its own: charged to the account that the value is charged to. */
+ort_status ort_value_charge(ort_value *value, size_t bytes, ort_error *err);
+/* The value leaves the work that made it: nothing of it counts against a limit any more. */
+void ort_value_leave_account(ort_value *value);
 /* ort_value_retain and ort_value_free of ort.h count references. */
 /* ort_value_compare with options that are known, and a result that is ours. */
 ort_status ort_value_compare_(const ort_value *actual, const ort_value *expected,

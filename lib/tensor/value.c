@@ -12,14 +12,53 @@
 
 enum { STORAGE_ALIGNMENT = 64 };
 
-static ort_status new_value(ort_kind kind, ort_value **value, ort_error *err)
+/* `bytes`: of the storage it is going to have. */
+static ort_status new_value(ort_kind kind, size_t bytes, ort_value **value, ort_error *err)
 {
+    const ort_budget *budget = ort_budget_current();
+    ort_account *account = budget ? budget->account : NULL;
+    size_t total;
+    *value = NULL;
+    if (!ort_add_size(bytes, sizeof **value, &total))
+        return ort_error_memory(err, bytes);
+    if (!ort_account_charge(account, total))
+        return ort_account_refuse(account, total, "a value", err);
     *value = calloc(1, sizeof **value);
-    if (!*value)
+    if (!*value) {
+        ort_account_refund(account, total);
         return ort_error_memory(err, sizeof **value);
+    }
     (*value)->kind = kind;
     (*value)->references = 1;
+    (*value)->account = ort_account_retain(account);
+    (*value)->charged_bytes = total;
     return ORT_OK;
+}
+
+static void leave_account(ort_value *value)
+{
+    if (!value->account)
+        return;
+    ort_account_refund(value->account, value->charged_bytes);
+    ort_account_release(value->account);
+    value->account = NULL;
+}
+
+ort_status ort_value_charge(ort_value *value, size_t bytes, ort_error *err)
+{
+    if (!ort_account_charge(value->account, bytes))
+        return ort_account_refuse(value->account, bytes, "a result", err);
+    value->charged_bytes += bytes;
+    return ORT_OK;
+}
+
+void ort_value_leave_account(ort_value *value)
+{
+    if (!value)
+        return;
+    leave_account(value);
+    for (size_t i = 0; i < value->count; i++)
+        ort_value_leave_account(value->items[i]);
 }
 
 static ort_status new_tensor(ort_dtype dtype, const ort_shape *shape, bool zeroed,
@@ -30,10 +69,10 @@ static ort_status new_tensor(ort_dtype dtype, const ort_shape *shape, bool zeroe
         return ort_error_set(err, ORT_ERROR_DATA, "element type %d is unknown", (int)dtype);
     ORT_TRY(ort_shape_check(shape, dtype, err));
     ort_value *made;
-    ORT_TRY(new_value(ORT_KIND_TENSOR, &made, err));
-    made->tensor.dtype = dtype;
-    made->tensor.shape = *shape;
-    size_t bytes = ort_tensor_bytes(&made->tensor);
+    ort_tensor tensor = {.dtype = dtype, .shape = *shape};
+    size_t bytes = ort_tensor_bytes(&tensor);
+    ORT_TRY(new_value(ORT_KIND_TENSOR, bytes, &made, err));
+    made->tensor = tensor;
     /* Not aligned_alloc: large zeroed pages come from the system untouched; and what it cuts off a
      * block keeps glibc from using that again for as much, so that repeated results pile up. */
     made->storage = zeroed ? calloc(1, bytes + STORAGE_ALIGNMENT)
@@ -86,7 +125,7 @@ ort_status ort_value_for_kernel(const ort_tensor *tensor, ort_value **value, ort
 
 ort_status ort_value_new_view(const ort_tensor *tensor, ort_value **value, ort_error *err)
 {
-    ORT_TRY(new_value(ORT_KIND_TENSOR, value, err));
+    ORT_TRY(new_value(ORT_KIND_TENSOR, 0, value, err));
     (*value)->tensor = *tensor;
     return ORT_OK;
 }
@@ -112,7 +151,7 @@ ort_status ort_value_new_borrowed(ort_dtype dtype, int rank, const int64_t *dims
 
 ort_status ort_value_new_sequence_(ort_value **value, ort_error *err)
 {
-    return new_value(ORT_KIND_SEQUENCE, value, err);
+    return new_value(ORT_KIND_SEQUENCE, 0, value, err);
 }
 
 ort_status ort_value_new_sequence(ort_value **value, ort_error *err)
@@ -161,7 +200,7 @@ ort_status ort_value_new_map_take(ort_value *keys, ort_value *values, ort_value 
                                   ort_error *err)
 {
     ort_value *map = NULL;
-    ort_status status = new_value(ORT_KIND_MAP, &map, err);
+    ort_status status = new_value(ORT_KIND_MAP, 0, &map, err);
     if (status == ORT_OK)
         status = reserve_items(map, 2, err);
     if (status != ORT_OK) {
@@ -217,6 +256,7 @@ void ort_value_free(ort_value *value)
     else
         free(value->storage);
     ort_arena_release(&value->strings);
+    leave_account(value);
     free(value);
 }
 
@@ -274,7 +314,7 @@ ort_status ort_value_clone(const ort_value *source, ort_value **value, ort_error
     if (source->kind == ORT_KIND_TENSOR)
         return clone_tensor(&source->tensor, value, err);
     ort_value *copy;
-    ORT_TRY(new_value(source->kind, &copy, err));
+    ORT_TRY(new_value(source->kind, 0, &copy, err));
     copy->item_dtype = source->item_dtype;
     for (size_t i = 0; i < source->count; i++) {
         ort_value *item = NULL;

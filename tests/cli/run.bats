@@ -181,13 +181,14 @@ isa scalar option
 math fast default
 denormals flush default
 max-memory none default
+timeout none default
 spin-us 20 default
 pin no default
 allow-newer no default
 strict no default
 END
-        works $tool --settings --threads 2 --isa scalar --level 1 --disable gelu,casts \
-            --disable shapes --dim batch=3 --dim n=4 --shape x:1x3 --math strict \
+        works $tool --settings --threads 2 --isa scalar --level 1 --disable gelu,swish \
+            --disable softmax --dim batch=3 --dim n=4 --shape x:1x3 --math strict \
             --denormals keep --max-memory 512M --spin-us 0 --pin --strict
         diff <(echo "$output" | awk '{print $1, $2, $3}') - <<END
 threads 2 option
@@ -195,14 +196,15 @@ provider cpu default
 isa scalar option
 level 1 option
 disable gelu option
-disable casts option
-disable shapes option
+disable swish option
+disable softmax option
 dim batch=3 option
 dim n=4 option
 shape x:1x3 option
 math strict option
 denormals keep option
 max-memory 536870912 option
+timeout none default
 spin-us 0 option
 pin yes option
 allow-newer no default

@@ -276,6 +276,7 @@ static ort_status check_graph(model_check *c, const ort_graph *graph, const char
         check_node_names(graph, findings);
     ORT_EACH_NODE(graph, node)
     {
+        ORT_TRY(ort_budget_check(err));
         check_order(graph, node, placed, findings);
         placed[node->id] = 1;
         const ort_op *op = node->op ? node->op

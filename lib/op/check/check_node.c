@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hashmap.h"
 #include "op/check/check.h"
 
 typedef struct node_check {
@@ -78,6 +79,24 @@ static bool attr_type_fits(const ort_attr_spec *spec, const ort_attr *attr)
     return spec->type == attr->type || (lists && attr->count == 0);
 }
 
+/* A node has few attributes, unless somebody means ill: from here on by a map. */
+enum { FEW_ATTRIBUTES = 32, LISTED_ATTRIBUTES = 8 };
+
+static bool is_repeated(const node_check *c, ort_hashmap *seen, int index)
+{
+    const char *name = c->node->attrs[index].name;
+    if (c->node->attr_count > FEW_ATTRIBUTES) {
+        if (ort_hashmap_get_str(seen, name, NULL))
+            return true;
+        (void)ort_hashmap_put_str(seen, name, 1);
+        return false;
+    }
+    for (int i = 0; i < index; i++)
+        if (!strcmp(c->node->attrs[i].name, name))
+            return true;
+    return false;
+}
+
 static void list_attributes(const ort_schema *schema, char *text, size_t size)
 {
     size_t used = 0;
@@ -90,19 +109,34 @@ static void list_attributes(const ort_schema *schema, char *text, size_t size)
         snprintf(text, size, "none");
 }
 
-static void check_attributes(const node_check *c)
+/* The first few have a finding each. */
+static void unknown_attribute(const node_check *c, const char *name, int count)
 {
     char known[512];
+    if (count > LISTED_ATTRIBUTES)
+        return;
+    list_attributes(c->schema, known, sizeof known);
+    FAIL(c, "%s: %s-%d has no attribute '%s' (it has: %s)", c->label, c->op->name, c->op->since,
+         name, known);
+}
+
+static void repeated_attribute(const node_check *c, const char *name, int count)
+{
+    if (count <= LISTED_ATTRIBUTES)
+        FAIL(c, "%s: attribute '%s' is given twice", c->label, name);
+}
+
+static void check_attributes(const node_check *c)
+{
+    ort_hashmap seen = {0};
+    int unknown = 0, repeated = 0;
     for (int i = 0; i < c->node->attr_count; i++) {
         const ort_attr *attr = &c->node->attrs[i];
         const ort_attr_spec *spec = find_spec(c->schema, attr->name);
-        for (int j = 0; j < i; j++)
-            if (!strcmp(c->node->attrs[j].name, attr->name))
-                FAIL(c, "%s: attribute '%s' is given twice", c->label, attr->name);
+        if (is_repeated(c, &seen, i))
+            repeated_attribute(c, attr->name, ++repeated);
         if (!spec) {
-            list_attributes(c->schema, known, sizeof known);
-            FAIL(c, "%s: %s-%d has no attribute '%s' (it has: %s)", c->label, c->op->name,
-                 c->op->since, attr->name, known);
+            unknown_attribute(c, attr->name, ++unknown);
         } else if (attr->reference) {
             FAIL(c, "%s: attribute '%s' refers to '%s' outside of a function", c->label, attr->name,
                  attr->reference);
@@ -111,6 +145,13 @@ static void check_attributes(const node_check *c)
                  attr_type_name(attr->type), attr_type_name(spec->type));
         }
     }
+    ort_hashmap_release(&seen);
+    if (unknown > LISTED_ATTRIBUTES)
+        FAIL(c, "%s: and %d more attributes that %s-%d doesn't have", c->label,
+             unknown - LISTED_ATTRIBUTES, c->op->name, c->op->since);
+    if (repeated > LISTED_ATTRIBUTES)
+        FAIL(c, "%s: and %d more attributes are given twice", c->label,
+             repeated - LISTED_ATTRIBUTES);
     for (int i = 0; i < c->schema->attr_count; i++)
         if (c->schema->attrs[i].required && !ort_node_has(c->node, c->schema->attrs[i].name))
             FAIL(c, "%s: attribute '%s' is required, but missing", c->label,
