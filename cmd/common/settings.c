@@ -31,12 +31,28 @@ static const char *pick(const char *flag, const char *variable, const char **fro
     return NULL;
 }
 
-static int check_providers(const char *list)
+/* What a message blames: the variable that gave the value, or the option. */
+static const char *source_name(const char *from, const char *option)
+{
+    return strncmp(from, "ORT_", 4) == 0 ? from : option;
+}
+
+static int check_log(const char *log)
+{
+    static const char *const words[] = {"warning", "info", "debug"};
+    for (size_t i = 0; log != NULL && i < sizeof words / sizeof *words; i++)
+        if (strcmp(log, words[i]) == 0)
+            return 0;
+    return log == NULL ? 0 : tool_usage("ORT_LOG: '%s' is none of warning, info, debug", log);
+}
+
+static int check_providers(const char *option, const char *list)
 {
     for (const char *name = list; name != NULL;) {
         size_t length = strcspn(name, ",");
         if (length != 3 || strncmp(name, "cpu", 3) != 0)
-            return tool_usage("--provider: '%.*s' in '%s' is none of cpu", (int)length, name, list);
+            return tool_usage("%s: '%.*s' in '%s' is none of cpu", option, (int)length, name,
+                              list);
         name = name[length] == ',' ? name + length + 1 : NULL;
     }
     return 0;
@@ -160,10 +176,12 @@ int settings_resolve(settings *s)
     const char *log = pick(NULL, "ORT_LOG", &unused);
     if (log != NULL && s->verbose == 0)
         s->verbose = strcmp(log, "debug") == 0 ? 2 : strcmp(log, "info") == 0 ? 1 : 0;
-    if ((status = check_providers(s->provider)) != 0)
+    if ((status = check_log(log)) != 0 ||
+        (status = check_providers(source_name(s->provider_from, "--provider"), s->provider)) != 0)
         return status;
     if (s->threads != NULL &&
-        (status = option_parse_int("--threads", s->threads, 1, 4096, &threads)) != 0)
+        (status = option_parse_int(source_name(s->threads_from, "--threads"), s->threads, 1, 4096,
+                                   &threads)) != 0)
         return status;
     s->thread_count = (int)threads;
     s->level_number = s->level != NULL ? s->level[0] - '0' : -1;

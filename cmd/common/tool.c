@@ -142,7 +142,7 @@ int tool_finish(int status)
     status = status ? status : tool_strict_status();
     if (status > 0 && status <= EXIT_DATA && json.wanted && !json.reported)
         report_error(status);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status != EXIT_DATA) { /* or it is said */
         fprintf(stderr, "%s: standard output: %s\n", name, strerror(errno));
         return EXIT_DATA;
     }

@@ -488,7 +488,8 @@ static int check_usage(const inspector *x)
     if (x->files.count < wanted)
         return tool_usage(o->diff ? "--diff needs two MODELs" : "no MODEL given");
     if (x->files.count > wanted)
-        return tool_usage("'%s' is one argument too many", x->files.items[wanted]);
+        return tool_usage("'%s' is one argument too many%s", x->files.items[wanted],
+                          o->diff ? "" : "; --diff compares two models");
     if (o->diff && !strcmp(x->files.items[0], "-") && !strcmp(x->files.items[1], "-"))
         return tool_usage("only one of two models can come from stdin");
     return 0;

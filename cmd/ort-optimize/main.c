@@ -116,8 +116,11 @@ static void list_passes(bool json)
 
 static int check_options(const optimize_options *o, const string_list *files)
 {
-    if (files->count != 1)
-        return tool_usage(files->count ? "one MODEL at a time" : "no MODEL given");
+    if (files->count > 1)
+        return tool_usage("one MODEL at a time; -o %s writes the optimized one there",
+                          files->items[1]);
+    if (files->count == 0)
+        return tool_usage("no MODEL given");
     if (o->settings.level_number == 0 && !o->passes.count && o->functions &&
         !strcmp(o->functions, "inline"))
         return tool_usage("--functions inline needs a level above 0, or --passes");

@@ -1,6 +1,7 @@
 /* measure.c - the runs of a profile, through a binding: the steady state allocates nothing. */
 #include <time.h>
 
+#include "common/misfit.h"
 #include "common/progress.h"
 #include "profile_tool.h"
 
@@ -59,5 +60,7 @@ int profile_runs(const ort_session *session, const profile_options *o, ort_profi
     if (!status)
         status = run_all(binding, o, profile, &err);
     ort_binding_free(binding);
+    if (status)
+        misfit_explain(session, inputs, &err);
     return status ? tool_fail_in(label, &err) : 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/misfit.h"
 #include "common/progress.h"
 #include "run.h"
 
@@ -32,6 +33,13 @@ static void borrow_outputs(runner *r, bool told)
             r->out[i] = ort_binding_output(r->carry.binding, i);
 }
 
+static int run_failed(const runner *r, ort_error *err)
+{
+    if (r->carry.binding == NULL) /* whose inputs are the binding's */
+        misfit_explain(r->session, r->in, err);
+    return tool_fail_in(r->model_path, err);
+}
+
 static int run_once(runner *r, size_t index, bool many, bool told)
 {
     ort_error err = {0};
@@ -52,7 +60,7 @@ static int run_once(runner *r, size_t index, bool many, bool told)
                                                ort_session_output_count(r->session), &options,
                                                &err)) !=
             ORT_OK)
-            status = tool_fail_in(r->model_path, &err);
+            status = run_failed(r, &err);
         else if (index == 0)
             r->timing.first_ms = tool_now_ms() - begin;
     }

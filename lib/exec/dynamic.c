@@ -181,9 +181,9 @@ static ort_status check_results(const ort_frame *frame, const ort_exec_call *c, 
                              "output %d is %s[%s], inference promised %s[%s]; this is a defect of "
                              "the operator or of a declared shape",
                              i, ort_dtype_name(slot->view.tensor.dtype),
-                             ort_shape_format(&slot->view.tensor.shape, got, sizeof got),
+                             ort_shape_list(&slot->view.tensor.shape, got, sizeof got),
                              ort_dtype_name(sp->tensor.dtype),
-                             ort_shape_format(&sp->tensor.shape, want, sizeof want));
+                             ort_shape_list(&sp->tensor.shape, want, sizeof want));
     }
     return ORT_OK;
 }

@@ -133,9 +133,9 @@ static ort_status check_given(const ort_execution *x, int o, const ort_value *re
     return ort_error_set(err, ORT_ERROR_DATA,
                          "output '%s' is %s[%s], the memory given for it is %s[%s]",
                          x->session->outputs[o].name, ort_dtype_name(result->tensor.dtype),
-                         ort_shape_format(&result->tensor.shape, want, sizeof want),
+                         ort_shape_list(&result->tensor.shape, want, sizeof want),
                          ort_dtype_name(given->tensor.dtype),
-                         ort_shape_format(&given->tensor.shape, got, sizeof got));
+                         ort_shape_list(&given->tensor.shape, got, sizeof got));
 }
 
 /* Make outputs[o] either a fitting given value or NULL. */

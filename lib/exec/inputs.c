@@ -45,8 +45,19 @@ static ort_status wrong(const ort_port *port, const ort_value *value, ort_error 
                              port->type_text);
     return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is %s[%s], the model wants %s",
                          port->name, ort_dtype_name(value->tensor.dtype),
-                         ort_shape_format(&value->tensor.shape, shape, sizeof shape),
+                         ort_shape_list(&value->tensor.shape, shape, sizeof shape),
                          port->type_text);
+}
+
+static ort_status wrong_axis(const ort_port *port, const ort_value *value, int axis, int64_t wanted,
+                             ort_error *err)
+{
+    char shape[256];
+    return ort_error_set(err, ORT_ERROR_DATA,
+                         "input '%s' is %s[%s], the model wants %s: axis %d is %lld, not %lld",
+                         port->name, ort_dtype_name(value->tensor.dtype),
+                         ort_shape_list(&value->tensor.shape, shape, sizeof shape), port->type_text,
+                         axis, (long long)value->tensor.shape.dim[axis], (long long)wanted);
 }
 
 /* The same symbol has the same size everywhere. */
@@ -88,10 +99,7 @@ static ort_status check_tensor(checker *c, int index, const ort_type *type, ort_
         ort_dim dim = type->dim[axis];
         if (ort_dim_known(dim)) {
             if (dim.size != shape->dim[axis])
-                return ort_error_set(err, ORT_ERROR_DATA,
-                                     "input '%s', axis %d: size is %lld, the model wants %lld (%s)",
-                                     port->name, axis, (long long)shape->dim[axis],
-                                     (long long)dim.size, port->type_text);
+                return wrong_axis(port, value, axis, dim.size, err);
         } else if (dim.expr != ORT_DIM_UNKNOWN) {
             ORT_TRY(check_symbol(c, index, axis, dim, shape->dim[axis], err));
         }

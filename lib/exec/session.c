@@ -69,7 +69,10 @@ static void find_unknown(const creation *c, const ort_graph *graph, ort_findings
             continue;
         int oldest = ort_registry_oldest(c->env->registry, node->domain, node->op_type);
         ort_node_label(node, label, sizeof label);
-        if (oldest)
+        if (!*node->op_type)
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: has no operator: its op_type is empty", label);
+        else if (oldest)
             ort_findings_add(findings, ORT_FINDING_ERROR,
                              "%s: operator %s%s%s isn't available in opset %lld (it starts at %d)",
                              label, node->domain, dot, node->op_type, (long long)version, oldest);

@@ -144,8 +144,8 @@ static void diff_constants(differ *d, const ort_node *x, const ort_node *y, cons
                 q ? "a constant" : "computed");
         } else if (p && (p->dtype != q->dtype || !ort_shape_equal(&p->shape, &q->shape))) {
             SAY(d, "~ %s: input %d is %s[%s], %s[%s]\n", label, i, ort_dtype_get(p->dtype)->name,
-                ort_shape_format(&p->shape, s, sizeof s), ort_dtype_get(q->dtype)->name,
-                ort_shape_format(&q->shape, t, sizeof t));
+                ort_shape_list(&p->shape, s, sizeof s), ort_dtype_get(q->dtype)->name,
+                ort_shape_list(&q->shape, t, sizeof t));
         } else if (p && ort_hash_tensor(p) != ort_hash_tensor(q)) {
             SAY(d, "~ %s: input %d (%s) has other values\n", label, i,
                 d->a.graph->values.data[x->inputs[i]]->name);

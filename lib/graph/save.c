@@ -216,7 +216,7 @@ static ort_status save(const saving *s, ort_error *err)
         return save_external(s, err);
     ort_out_file *file = NULL;
     ORT_TRY(ort_out_file_open(s->path, &file, err));
-    sink to = {file->stream, s->model, stream ? "stdout" : s->path};
+    sink to = {file->stream, s->model, stream ? "standard output" : s->path};
     ort_status status = ort_model_export(s->model, NULL, to_stream, &to, err);
     if (status == ORT_OK)
         status = call_before(s, file, NULL, NULL, err);

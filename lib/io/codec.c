@@ -109,7 +109,7 @@ static ort_status wrong_size(const Onnx__TensorProto *proto, const ort_tensor *t
     char shape[256];
     return ort_error_set(err, ORT_ERROR_MODEL, "tensor '%s': %s has %zu %s, %s[%s] needs %zu",
                          name_of(proto), field, has, unit, ort_dtype_get(t->dtype)->name,
-                         ort_shape_format(&t->shape, shape, sizeof shape), needs);
+                         ort_shape_list(&t->shape, shape, sizeof shape), needs);
 }
 
 /* ---- elements stored as they compute */
@@ -325,7 +325,7 @@ static ort_status read_here(ort_codec *codec, const Onnx__TensorProto *proto, or
                              "tensor '%s': there is no data for %s[%s] (a model stripped of its "
                              "weights?)",
                              name_of(proto), ort_dtype_get(t->dtype)->name,
-                             ort_shape_format(&t->shape, shape, sizeof shape));
+                             ort_shape_list(&t->shape, shape, sizeof shape));
     }
     if (proto->has_raw_data && (proto->raw_data.len || !(s.inline_count || s.payload_pieces)))
         return read_raw(codec, proto, t, proto->raw_data.data, proto->raw_data.len, need, err);

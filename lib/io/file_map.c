@@ -85,7 +85,7 @@ ort_status ort_file_map_fd(int fd, const char *label, size_t max_bytes, ort_blob
 ort_status ort_file_map(const char *path, size_t max_bytes, ort_blob **blob, ort_error *err)
 {
     if (!strcmp(path, "-"))
-        return ort_file_map_fd(STDIN_FILENO, "<stdin>", max_bytes, blob, err);
+        return ort_file_map_fd(STDIN_FILENO, "standard input", max_bytes, blob, err);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     *blob = NULL;
     if (fd < 0)

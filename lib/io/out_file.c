@@ -246,7 +246,7 @@ static ort_status place(ort_out_file *file, ort_error *err)
 
 ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
 {
-    const char *label = file->path ? file->path : "stdout";
+    const char *label = file->path ? file->path : "standard output";
     ort_status status = ort_out_file_check(file->stream, label, err);
     if (!file->path) {
         free(file);

@@ -129,7 +129,7 @@ ort_status ort_value_print(const ort_value *value, const char *name, int max_ite
     ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK) {
         fwrite(ort_strbuf_text(&text), 1, text.length, stream);
-        status = ort_out_file_check(stream, "report", err);
+        status = ort_out_file_check(stream, stream == stdout ? "standard output" : "report", err);
     }
     ort_strbuf_release(&text);
     ort_value_free(copy);

@@ -23,7 +23,7 @@ static ort_status fill(ort_source *source, const char *path, const ort_load_opti
     source->count = source->blob->count;
     source->label = options->label ? options->label
                     : path && strcmp(path, "-") ? path
-                    : path ? "<stdin>" : "<memory>";
+                    : path ? "standard input" : "<memory>";
     source->skeleton = options->skeleton;
     source->as_stored = options->as_stored;
     const char *says = ort_sniff_model(source->bytes, source->count);

@@ -367,7 +367,8 @@ ort_status ort_tensors_write(const ort_tensors *tensors, FILE *stream,
     if (!options)
         return ORT_ERROR_USAGE;
     ort_status status = write_tensors(tensors, stream, NULL, options, err);
-    return status == ORT_OK ? ort_out_file_check(stream, "stream", err) : status;
+    const char *label = stream == stdout ? "standard output" : "stream";
+    return status == ORT_OK ? ort_out_file_check(stream, label, err) : status;
 }
 
 ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
@@ -384,5 +385,5 @@ ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
     if (status == ORT_OK)
         return ort_out_file_commit(file, false, err);
     ort_out_file_abort(file);
-    return ort_error_wrap(err, status, "%s", is_stdout ? "stdout" : path);
+    return ort_error_wrap(err, status, "%s", is_stdout ? "standard output" : path);
 }

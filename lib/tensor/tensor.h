@@ -43,6 +43,8 @@ void ort_shape_strides(const ort_shape *shape, int64_t *stride);
 void ort_shape_broadcast_strides(const ort_shape *in, const ort_shape *out, int64_t *stride);
 /* "1x3x224x224", "scalar" -> "[]". Writes at most `size` bytes with the NUL; returns `text`. */
 char *ort_shape_format(const ort_shape *shape, char *text, size_t size);
+/* "1,3,224,224", to stand in brackets behind a type, as types are printed; "" of a scalar. */
+char *ort_shape_list(const ort_shape *shape, char *text, size_t size);
 ort_shape ort_shape_make(int rank, const int64_t *dims);
 
 struct ort_string { /* declared in ort.h */

@@ -88,21 +88,31 @@ void ort_shape_broadcast_strides(const ort_shape *in, const ort_shape *out, int6
     }
 }
 
-char *ort_shape_format(const ort_shape *shape, char *text, size_t size)
+static char *join_dims(const ort_shape *shape, char between, char *text, size_t size)
 {
-    if (size == 0)
-        return text;
-    if (shape->rank <= 0) {
-        snprintf(text, size, "[]");
-        return text;
-    }
     size_t used = 0;
-    text[0] = '\0';
+    if (size > 0)
+        text[0] = '\0';
     for (int i = 0; i < shape->rank && i < ORT_MAX_RANK && used < size; i++) {
-        int n = snprintf(text + used, size - used, i ? "x%lld" : "%lld", (long long)shape->dim[i]);
+        int n = i ? snprintf(text + used, size - used, "%c%lld", between, (long long)shape->dim[i])
+                  : snprintf(text + used, size - used, "%lld", (long long)shape->dim[i]);
         used += n > 0 ? (size_t)n : 0;
     }
     return text;
+}
+
+char *ort_shape_format(const ort_shape *shape, char *text, size_t size)
+{
+    if (shape->rank > 0)
+        return join_dims(shape, 'x', text, size);
+    if (size > 0)
+        snprintf(text, size, "[]");
+    return text;
+}
+
+char *ort_shape_list(const ort_shape *shape, char *text, size_t size)
+{
+    return join_dims(shape, ',', text, size);
 }
 
 ort_shape ort_shape_make(int rank, const int64_t *dims)

@@ -27,6 +27,15 @@ static bool any_unknown(const ort_graph *graph)
     return false;
 }
 
+/* Does the file import the domain of entry `i`, if with a version that is none? */
+static bool names_domain(const ort_model *model, size_t i)
+{
+    for (size_t j = 0; j < model->opsets.count; j++)
+        if (j != i && !strcmp(model->opsets.data[j].domain, model->opsets.data[i].domain))
+            return true;
+    return false;
+}
+
 static void check_versions(const ort_model *model, ort_findings *findings)
 {
     const char *used = any_unknown(model->graph) ? "parts of it are unknown here"
@@ -37,13 +46,14 @@ static void check_versions(const ort_model *model, ort_findings *findings)
         const ort_opset *o = &model->opsets.data[i];
         const char *name = *o->domain ? o->domain : "ai.onnx";
         for (size_t j = 0; j < i; j++)
-            if (!strcmp(model->opsets.data[j].domain, o->domain))
+            if (!strcmp(model->opsets.data[j].domain, o->domain) && o->version > 0 &&
+                model->opsets.data[j].version > 0 && !o->assumed)
                 ort_findings_add(findings,
                                  model->opsets.data[j].version == o->version ? ORT_FINDING_WARNING
                                                                              : ORT_FINDING_ERROR,
                                  "opset '%s' is imported twice: versions %lld and %lld", name,
                                  (long long)model->opsets.data[j].version, (long long)o->version);
-        if (o->assumed)
+        if (o->assumed && !names_domain(model, i))
             ort_findings_add(findings, ORT_FINDING_WARNING,
                              "the model imports no opset of domain '%s' but uses it: read as "
                              "version %lld",

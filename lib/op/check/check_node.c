@@ -319,6 +319,11 @@ void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_r
                          "opset %d)",
                          label, node->op_type, (long long)version, domain, oldest);
     } else {
+        if (!*node->op_type) {
+            ort_findings_add(findings, ORT_FINDING_ERROR,
+                             "%s: has no operator: its op_type is empty", label);
+            return;
+        }
         const ort_op *near = nearest(registry, node->domain, node->op_type);
         char hint[160] = "";
         if (near)

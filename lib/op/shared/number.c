@@ -35,7 +35,7 @@ static ort_status need_one(const ort_call *call, int input, bool *there, ort_err
         snprintf(what, sizeof what, "is no tensor");
     else
         snprintf(what, sizeof what, "is %s[%s]", ort_dtype_name(value->tensor.dtype),
-                 ort_shape_format(&value->tensor.shape, shape, sizeof shape));
+                 ort_shape_list(&value->tensor.shape, shape, sizeof shape));
     return refuse(call->node ? call->node->op : NULL, input, what, ORT_ERROR_RUN, err);
 }
 
