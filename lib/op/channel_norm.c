@@ -241,6 +241,11 @@ static channel_job make_job(ort_call *call)
 static ort_status batch_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *mean = ort_infer_in(x, 3);
+    for (int i = 1; i < 5; i++)
+        ORT_TRY(ort_infer_need_rank(x, i, 1, err));
+    if (x->op->since >= 14 && x->out_count > 1 && !ort_node_int(x->node, "training_mode", 0))
+        return ort_infer_fail(x, err, "it gives %d outputs, but only training_mode has more than 1",
+                              x->out_count);
     ORT_TRY(ort_infer_same(x, err));
     for (int i = 1; i < x->out_count && mean; i++) {
         x->out[i].type = mean->type;

@@ -44,6 +44,11 @@ static ort_status loss_infer(ort_infer *x, ort_error *err)
         labels->type.rank != scores->type.rank - 1)
         return ort_infer_fail(x, err, "its labels have %d dims, need one less than the scores' %d",
                               labels->type.rank, scores->type.rank);
+    for (int d = 0; ort_infer_in_ranked(x, 0) && ort_infer_in_ranked(x, 1) &&
+                    d < labels->type.rank; d++)
+        if (ort_dim_differ(scores->type.dim[d ? d + 1 : 0], labels->type.dim[d]))
+            return ort_infer_fail(x, err, "axis %d of its labels doesn't fit the scores", d);
+    ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
     if (!none)
         ort_infer_set_type(x, 0, dtype, 0, NULL);
     else if (ort_infer_in_ranked(x, 1))

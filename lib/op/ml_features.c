@@ -33,6 +33,17 @@ static ort_status scaler_infer(ort_infer *x, ort_error *err)
     return infer_float_same(x, err);
 }
 
+static ort_status imputer_infer(ort_infer *x, ort_error *err)
+{
+    size_t floats = 0, ints = 0;
+    (void)ort_node_floats(x->node, "imputed_value_floats", &floats);
+    (void)ort_node_ints(x->node, "imputed_value_int64s", &ints);
+    if (floats == 0 && ints == 0)
+        return ort_infer_fail(x, err, "imputed_value_floats or imputed_value_int64s must say what "
+                              "stands in");
+    return ort_infer_same(x, err);
+}
+
 /* A row of doubles as workspace. */
 static ort_status row_shape(ort_shaping *s, ort_error *err)
 {
@@ -341,7 +352,7 @@ static const ort_op_impl normalizer = {
 };
 static const ort_op_impl binarizer = {.infer = ort_infer_same, .run = binarizer_run};
 static const ort_op_impl imputer = {
-    .infer = ort_infer_same, .shape = row_shape, .run = imputer_run,
+    .infer = imputer_infer, .shape = row_shape, .run = imputer_run,
 };
 static const ort_op_impl one_hot = {
     .infer = one_hot_infer, .prepare = one_hot_prepare, .run = one_hot_run,

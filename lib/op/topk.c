@@ -142,6 +142,8 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
         ort_infer_set_dtype(x, 1, ORT_DTYPE_INT64);
     if (x->op->since >= 10)
         ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
+    if (x->op->since >= 10 && ort_dim_differ(ort_infer_dim(x, 1, 0), ort_dim_of(1)))
+        return ort_infer_fail(x, err, "input 1 (K) has several elements; one is needed");
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;

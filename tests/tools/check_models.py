@@ -20,6 +20,8 @@ N failed, N skipped".
 import argparse
 import collections
 import fnmatch
+import hashlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -70,6 +72,26 @@ def peer_runtime(path):
     return None
 
 
+def digest(path):
+    """Of a model and its data: what peers said of the same bytes needn't be asked again."""
+    data = path.with_suffix(".bin")
+    bytes = path.read_bytes() + (data.read_bytes() if data.exists() else b"")
+    return hashlib.sha1(bytes).hexdigest()
+
+
+def read_cache(path):
+    """Verdicts by digest. A file of other versions of the peers is of no use."""
+    path = pathlib.Path(path)
+    lines = path.read_text().splitlines() if path.exists() else []
+    if not lines or lines[0] != peer_versions():
+        return {}
+    return {key: (onnx, ort) for key, onnx, ort in map(json.loads, lines[1:])}
+
+
+def peer_versions():
+    return " ".join(f"{name} {importlib.metadata.version(name)}" for name in ("onnx", "onnxruntime"))
+
+
 def work():
     """A job per line of stdin; lines of answers: made, onnx, ort."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -78,10 +100,11 @@ def work():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     import onnxruntime
     onnxruntime.set_default_logger_severity(4)
-    bases = None
+    bases = known = None
     for line in sys.stdin:
         job = json.loads(line)
         place = None
+        known = read_cache(job["cache"]) if known is None else known
         if job["kind"]:
             if bases is None:
                 bases = {o: [[pathlib.Path(p) for p in g] for g in groups] for o, groups in
@@ -90,7 +113,11 @@ def work():
                                           pathlib.Path(job["path"]).with_suffix(".bin").name)
             mutant.write(job["path"])
             place = mutant.place
-        for name, answer in (("made", lambda _: place), ("onnx", peer_onnx), ("ort", peer_runtime)):
+        key = digest(pathlib.Path(job["path"]))
+        onnx, ort = known.get(key, (None, None))
+        for name, answer in (("made", lambda _: [key, place]),
+                             ("onnx", peer_onnx if key not in known else lambda _: onnx),
+                             ("ort", peer_runtime if key not in known else lambda _: ort)):
             answers.write(json.dumps([name, answer(job["path"])]) + "\n")
             answers.flush()
 
@@ -98,8 +125,8 @@ def work():
 class Peer:
     """A child process that judges models; a new one after a crash."""
 
-    def __init__(self):
-        self.child, self.buffer = None, b""
+    def __init__(self, cache):
+        self.child, self.buffer, self.cache = None, b"", cache
 
     def start(self):
         self.child = subprocess.Popen([sys.executable, __file__, "--work"], stdin=subprocess.PIPE,
@@ -125,11 +152,12 @@ class Peer:
         skip = ()
         if self.child is None:
             self.start()
-        job = dict(job, bases=bases)
+        job = dict(job, bases=bases, cache=self.cache)
         try:
             self.child.stdin.write((json.dumps(job) + "\n").encode())
             self.child.stdin.flush()
-            for _ in range(3):
+            verdict["key"], verdict["made"] = self.line()[1]
+            for _ in range(2):
                 name, answer = self.line()
                 verdict[name] = answer
         except (EOFError, BrokenPipeError) as e:
@@ -147,14 +175,14 @@ class Peer:
             self.child.wait()
 
 
-def judge_all(jobs, bases, count):
+def judge_all(jobs, bases, args):
     """Verdicts of the peers, in the order of the jobs."""
     todo, results = queue.Queue(), [None] * len(jobs)
     for pair in enumerate(jobs):
         todo.put(pair)
 
     def run():
-        peer = Peer()
+        peer = Peer(args.cache)
         while True:
             try:
                 i, job = todo.get_nowait()
@@ -162,12 +190,27 @@ def judge_all(jobs, bases, count):
                 break
             results[i] = peer.judge(job, bases)
         peer.stop()
-    threads = [threading.Thread(target=run) for _ in range(count)]
+    threads = [threading.Thread(target=run) for _ in range(args.jobs)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
+    keep(args.cache, results)
     return results
+
+
+def keep(cache, verdicts):
+    """A crash isn't kept."""
+    path = pathlib.Path(cache)
+    known = read_cache(path)
+    if not known:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(peer_versions() + "\n")
+    with path.open("a") as f:
+        for v in verdicts:
+            crashed = any(str(v.get(name)).startswith("!") for name in ("made", "onnx", "ort"))
+            if "key" in v and v["key"] not in known and not crashed:
+                f.write(json.dumps([v["key"], v["onnx"], v["ort"]]) + "\n")
 
 
 # ---- our side
@@ -180,6 +223,9 @@ def ours(program, paths):
         done = subprocess.run([program], input=text.encode(), capture_output=True)
         lines = done.stdout.decode("utf-8", "replace").split("\n")
         answers += [tuple((line.split("\t") + [""] * 4)[:4]) for line in lines[:-1]]
+        if done.returncode and len(answers) == len(paths):
+            raise SystemExit(f"not ok {program} ended badly behind its last answer (a leak?):\n"
+                             f"{done.stderr.decode('utf-8', 'replace')[:4000]}")
         if done.returncode:
             what = done.stderr.decode("utf-8", "replace")
             found = re.search(r"(runtime error|ERROR: \w+Sanitizer).*", what)
@@ -261,7 +307,7 @@ def find_bases(args, folder):
         real = [p for p in real if p.stat().st_size < 60_000]
     paths = [p for p in tests + real if p.stat().st_size <= BASE_BYTES]
     jobs = [{"kind": None, "path": str(p.resolve())} for p in paths]
-    verdicts = judge_all(jobs, None, args.jobs)
+    verdicts = judge_all(jobs, None, args)
     answers = ours(args.program, [j["path"] for j in jobs])
     good = [p for p, v, a in zip(paths, verdicts, answers)
             if not v["onnx"] and not v["ort"] and a[0] in ("none", "note") and a[2] == "0"]
@@ -349,7 +395,7 @@ def run(args, folder):
     disobeyed = sampled = 0
     for at in range(0, len(jobs), CHUNK):
         part = jobs[at:at + CHUNK]
-        verdicts = judge_all(part, str(bases), args.jobs)
+        verdicts = judge_all(part, str(bases), args)
         answers = ours(args.program, [j["path"] for j in part])
         for i, (job, verdict, answer) in enumerate(zip(part, verdicts, answers)):
             tally.add(job, verdict, answer, args)
@@ -407,6 +453,8 @@ def main():
     parser.add_argument("--show", type=int, default=20)
     parser.add_argument("--sample", action="store_true")
     parser.add_argument("--tool")
+    parser.add_argument("--cache", default="build/check_models/peers.jsonl",
+                        help="what peers said, by the bytes of a model")
     parser.add_argument("--save-bases", help="the lists of models that mutations start from")
     parser.add_argument("--dump", help="a JSON line per disagreement")
     args = parser.parse_args()

@@ -80,9 +80,14 @@ static void check_external(ort_message_check *c, const Onnx__TensorProto *t, con
                              place, ort_check_text(t->name), e->key);
         for (size_t k = 0; e->key && k < i; k++)
             if (t->external_data[k]->key && !strcmp(t->external_data[k]->key, e->key))
-                ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                ort_findings_add(c->findings, ORT_FINDING_WARNING,
                                  "%stensor '%s': external data has the key '%.60s' twice", place,
                                  ort_check_text(t->name), e->key);
+        if (e->key && e->value && !strcmp(e->key, "length") && is_empty(t) &&
+            strcmp(e->value, "0"))
+            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                             "%stensor '%s' has no elements, but external data of length %.20s",
+                             place, ort_check_text(t->name), e->value);
         located = located || (e->key && !strcmp(e->key, "location"));
     }
     if (!located) /* with elements it wasn't even read */
@@ -107,8 +112,8 @@ void ort_check_tensor(ort_message_check *c, const Onnx__TensorProto *t, const ch
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%stensor '%s' holds %s: which of them is its value isn't said; keep one",
                          place, name, fields);
-    } else if (count && is_empty(t)) {
-        ort_findings_add(c->findings, ORT_FINDING_NOTE,
+    } else if (count && is_empty(t) && !t->has_raw_data) {
+        ort_findings_add(c->findings, ORT_FINDING_WARNING,
                          "%stensor '%s' has no elements, but a field %s", place, name, fields);
     }
 }
@@ -251,6 +256,10 @@ static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, con
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%sattribute '%s' is marked %s, but holds a value of type %s", place,
                          name, type_names[a->type], type_names[first]);
+    if (typed && !mask && !(a->ref_attr_name && *a->ref_attr_name) &&
+        (a->type == ORT_ATTR_FLOAT || a->type == ORT_ATTR_INT))
+        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                         "%sattribute '%s' holds no value: read as 0", place, name);
     if (a->ref_attr_name && *a->ref_attr_name && mask)
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%sattribute '%s' refers to '%s', but holds a value as well", place, name,
@@ -275,12 +284,10 @@ static void check_text(ort_message_check *c, const Onnx__AttributeProto *a, cons
                          place, ort_check_text(a->name));
 }
 
-static void check_bodies(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
+static void check_bodies(ort_message_check *c, const Onnx__AttributeProto *a)
 {
     char inner[420];
-    size_t length = strlen(place);
-    /* "node 'x' (If): " becomes "in a body of node 'x' (If): " */
-    snprintf(inner, sizeof inner, "in a body of %.*s: ", length > 2 ? (int)length - 2 : 0, place);
+    snprintf(inner, sizeof inner, "in a body of %s: ", c->node ? c->node : "a function");
     if (a->g)
         ort_check_message_graph(c, a->g, inner);
     for (size_t i = 0; i < a->n_graphs; i++)
@@ -305,5 +312,5 @@ void ort_check_attribute(ort_message_check *c, const Onnx__AttributeProto *a, co
         ort_check_sparse(c, a->sparse_tensors[i], inner);
     if (a->tp)
         ort_check_type(c, a->tp, true, inner);
-    check_bodies(c, a, place);
+    check_bodies(c, a);
 }

@@ -59,20 +59,24 @@ static void check_deprecated(ort_message_check *c, const Onnx__NodeProto *node, 
 static void check_node(ort_message_check *c, const Onnx__NodeProto *node, size_t index,
                        const char *place)
 {
-    char inner[420];
+    char inner[420], label[200];
     const char *name = ort_check_text(node->name), *op = ort_check_text(node->op_type);
+    const char *around = c->node;
     if (*name)
-        snprintf(inner, sizeof inner, "%snode '%.100s' (%.60s): ", place, name, op);
+        snprintf(label, sizeof label, "node '%.100s' (%.60s)", name, op);
     else
-        snprintf(inner, sizeof inner, "%snode #%zu (%.60s): ", place, index, op);
+        snprintf(label, sizeof label, "node #%zu (%.60s)", index, op);
+    snprintf(inner, sizeof inner, "%s%s: ", place, label);
     if (!node->n_input && !node->n_output)
         ort_findings_add(c->findings, ORT_FINDING_ERROR, "%shas neither inputs nor outputs",
                          inner);
     check_deprecated(c, node, inner);
     if (((const Onnx__ModelProto *)c->model->proto)->n_functions)
         check_call(c, node, inner);
+    c->node = label;
     for (size_t i = 0; i < node->n_attribute; i++)
         ort_check_attribute(c, node->attribute[i], inner);
+    c->node = around;
 }
 
 typedef struct disorder { /* nodes with an input that nothing before them computes */
@@ -182,31 +186,40 @@ static void check_passed(ort_message_check *c, const Onnx__GraphProto *graph,
     }
 }
 
-/* Declarations by name: the number of an input, or of a value info behind them, plus 1. */
+/* The declarations of a graph: inputs, value infos, outputs. */
+static const Onnx__ValueInfoProto *declaration(const Onnx__GraphProto *graph, size_t i)
+{
+    if (i < graph->n_input)
+        return graph->input[i];
+    i -= graph->n_input;
+    return i < graph->n_value_info ? graph->value_info[i] : graph->output[i - graph->n_value_info];
+}
+
+/* By name, the first declaration of each. */
+static void note_declarations(ort_message_check *c, const Onnx__GraphProto *graph,
+                              ort_hashmap *declared, const char *place)
+{
+    size_t inside = graph->n_input + graph->n_value_info, count = inside + graph->n_output;
+    for (size_t i = 0; i < count && !c->no_memory; i++) {
+        const char *name = ort_check_text(declaration(graph, i)->name);
+        if (!ort_hashmap_get_str(declared, name, NULL))
+            c->no_memory = !ort_hashmap_put_str(declared, name, i);
+        else if (i >= graph->n_input && i < inside)
+            ort_findings_add(c->findings, ORT_FINDING_WARNING, "%svalue '%s' is declared twice",
+                             place, name);
+    }
+}
+
 static void check_declarations(ort_message_check *c, const Onnx__GraphProto *graph,
                                const char *place)
 {
     ort_hashmap declared = {0};
-    size_t count = graph->n_input + graph->n_value_info;
-    for (size_t i = 0; i < count && !c->no_memory; i++) {
-        const Onnx__ValueInfoProto *info = i < graph->n_input
-                                               ? graph->input[i]
-                                               : graph->value_info[i - graph->n_input];
-        if (i >= graph->n_input &&
-            ort_hashmap_get_str(&declared, ort_check_text(info->name), NULL))
-            ort_findings_add(c->findings, ORT_FINDING_WARNING,
-                             "%svalue '%s' is declared twice", place, ort_check_text(info->name));
-        else
-            c->no_memory = !ort_hashmap_put_str(&declared, ort_check_text(info->name), i);
-    }
+    note_declarations(c, graph, &declared, place);
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *t = graph->initializer[i];
         uint64_t at;
         if (ort_hashmap_get_str(&declared, ort_check_text(t->name), &at))
-            check_fit(c,
-                      at < graph->n_input ? graph->input[at]
-                                          : graph->value_info[at - graph->n_input],
-                      t, place);
+            check_fit(c, declaration(graph, at), t, place);
     }
     check_passed(c, graph, &declared, place);
     ort_hashmap_release(&declared);
@@ -234,6 +247,9 @@ static void check_initializers(ort_message_check *c, const Onnx__GraphProto *gra
         if (!*name)
             ort_findings_add(c->findings, ORT_FINDING_ERROR, "%sinitializer %zu has no name",
                              place, i);
+        else if (c->scope && ort_hashmap_get_str(&scope->names, name, NULL))
+            ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                             "%sinitializer '%s' has the name of another value", place, name);
         else if (!is_known(scope, name))
             unlisted++, last = name, stray = stray || (!c->scope && is_stray(c, name));
         make_known(c, scope, name);
@@ -287,7 +303,10 @@ static void check_repeated(ort_message_check *c, char *const *names, size_t coun
 {
     ort_hashmap seen = {0};
     for (size_t i = 0; i < count && !c->no_memory; i++) {
-        if (ort_hashmap_get_str(&seen, names[i], NULL))
+        if (!*names[i])
+            ort_findings_add(c->findings, ORT_FINDING_ERROR, "%s%s %zu has no name", place, what,
+                             i);
+        else if (ort_hashmap_get_str(&seen, names[i], NULL))
             ort_findings_add(c->findings, ORT_FINDING_ERROR, "%s%s '%s' is listed twice", place,
                              what, names[i]);
         c->no_memory = !ort_hashmap_put_str(&seen, names[i], 1);

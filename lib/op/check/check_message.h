@@ -21,6 +21,7 @@ typedef struct ort_message_check {
     const ort_model *model;
     ort_findings *findings;
     const ort_name_scope *scope; /* of the node that is looked at */
+    const char *node;            /* "node 'x' (If)" */
     bool in_function, no_memory;
 } ort_message_check;
 
