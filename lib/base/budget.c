@@ -10,6 +10,7 @@
 struct ort_account {
     atomic_int references;
     _Atomic size_t held, limit, allowed; /* bytes; limit 0: none */
+    _Atomic size_t refused; /* of the last charge that failed and that nobody told of; or 0 */
     const char *whose;
 };
 
@@ -26,6 +27,7 @@ ort_account *ort_account_new(size_t limit_bytes, const char *whose)
     atomic_init(&account->held, 0);
     atomic_init(&account->limit, limit_bytes);
     atomic_init(&account->allowed, 0);
+    atomic_init(&account->refused, 0);
     account->whose = whose;
     return account;
 }
@@ -48,9 +50,9 @@ static bool fits(size_t limit, size_t held, size_t bytes)
     return !limit || (bytes <= limit && held <= limit - bytes);
 }
 
-bool ort_account_would_refuse(const ort_account *account, size_t bytes)
+size_t ort_account_take_refusal(ort_account *account)
 {
-    return account && !fits(atomic_load(&account->limit), atomic_load(&account->held), bytes);
+    return account ? atomic_exchange(&account->refused, 0) : 0;
 }
 
 bool ort_account_charge(ort_account *account, size_t bytes)
@@ -60,8 +62,10 @@ bool ort_account_charge(ort_account *account, size_t bytes)
     size_t limit = atomic_load_explicit(&account->limit, memory_order_relaxed);
     size_t held = atomic_load_explicit(&account->held, memory_order_relaxed);
     do {
-        if (!fits(limit, held, bytes))
+        if (!fits(limit, held, bytes)) {
+            atomic_store(&account->refused, bytes);
             return false;
+        }
     } while (!atomic_compare_exchange_weak_explicit(&account->held, &held, held + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;

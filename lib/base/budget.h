@@ -45,7 +45,8 @@ void ort_account_release(ort_account *account);
 /* False when it would pass the limit: then nothing is charged. */
 bool ort_account_charge(ort_account *account, size_t bytes);
 void ort_account_refund(ort_account *account, size_t bytes);
-bool ort_account_would_refuse(const ort_account *account, size_t bytes);
+/* The bytes of a charge that failed since the last call; 0: none did. */
+size_t ort_account_take_refusal(ort_account *account);
 /* What doesn't count: the weights of a file and their packed forms. It raises the limit. */
 void ort_account_allow(ort_account *account, size_t bytes);
 size_t ort_account_held(const ort_account *account);

@@ -110,7 +110,8 @@ ort_status ort_error_null(ort_error *err, const char *function)
 ort_status ort_error_memory(ort_error *err, size_t bytes)
 {
     const ort_budget *budget = ort_budget_current();
-    if (budget && ort_account_would_refuse(budget->account, bytes))
-        return ort_account_refuse(budget->account, bytes, "something", err);
+    size_t refused = budget ? ort_account_take_refusal(budget->account) : 0;
+    if (refused) /* a block for it and for more */
+        return ort_account_refuse(budget->account, refused, "the next block", err);
     return ort_error_set(err, ORT_ERROR_MEMORY, "out of memory: can't allocate %zu bytes", bytes);
 }
