@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "exec/packing.h"
 #include "graph/override.h"
 #include "io/pack.h"
@@ -55,7 +56,7 @@ static ort_status import(ort_env *env, ort_source *source, const ort_load_option
     ort_source_release(source);
     if (status == ORT_OK)
         (*model)->limits = env->limits;
-    if (status == ORT_OK && !(options && options->allow_newer))
+    if (status == ORT_OK && !options->allow_newer)
         status = refuse_newer(*model, err);
     if (status != ORT_OK) {
         ort_model_free(*model);
@@ -68,7 +69,11 @@ ort_status ort_model_load(ort_env *env, const char *path, const ort_load_options
                           ort_model **model, ort_error *err)
 {
     ort_source source;
+    ort_load_options own = ORT_LOAD_OPTIONS_INIT;
     *model = NULL;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     ORT_TRY(ort_source_open(path, options, &source, err));
     return import(env, &source, options, model, err);
 }
@@ -77,7 +82,11 @@ ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
                                  const ort_load_options *options, ort_model **model, ort_error *err)
 {
     ort_source source;
+    ort_load_options own = ORT_LOAD_OPTIONS_INIT;
     *model = NULL;
+    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    if (!options)
+        return ORT_ERROR_USAGE;
     ORT_TRY(ort_source_memory(bytes, count, options, &source, err));
     return import(env, &source, options, model, err);
 }

@@ -273,6 +273,31 @@ static int apply_shape(ort_model *model, const char *text)
     return status;
 }
 
+/* With --strict what the check warns of is said, and ends the tool with EXIT_GATE. Its errors are
+ * those of whoever uses the model next. */
+static int warn_of(const settings *s, const char *path, const ort_model *model)
+{
+    ort_error err = {0};
+    ort_findings *findings = NULL;
+    if (!s->strict)
+        return 0;
+    if (ort_model_check(model, &findings, &err) != ORT_OK)
+        return tool_fail_in(path, &err);
+    for (size_t i = 0; i < ort_findings_count(findings); i++)
+        if (ort_findings_severity(findings, i) == ORT_FINDING_WARNING)
+            tool_warn("%s: %s", path, ort_findings_message(findings, i));
+    ort_findings_free(findings);
+    return 0;
+}
+
+int settings_check_file(const settings *s, ort_env *env, const char *path)
+{
+    ort_model *model = NULL;
+    int status = s->strict ? settings_load_model(s, env, path, LOAD_AS_STORED, &model) : 0;
+    ort_model_free(model);
+    return status;
+}
+
 int settings_load_model(const settings *s, ort_env *env, const char *path, load_weights weights,
                         ort_model **model)
 {
@@ -288,6 +313,7 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
     progress_end(&p);
     if (read != ORT_OK)
         return tool_fail_in(path, &err);
+    status = warn_of(s, path, *model);
     for (size_t i = 0; i < s->dims.count && status == 0; i++)
         status = apply_dim(*model, s->dims.items[i]);
     for (size_t i = 0; i < s->shapes.count && status == 0; i++)

@@ -73,7 +73,7 @@ void settings_init(settings *s);
     {0, "allow-newer", NULL, OPTION_FLAG, offsetof(type, member.allow_newer),                      \
      .doc = "read a model of a newer opset or IR than this build knows"},                          \
     {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                                \
-     .doc = "what would be a warning is an error"},                                                \
+     .doc = "what would be a warning is an error", .gate = true},                                  \
     {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                       \
      .doc = "print the settings with their sources and exit"}
 
@@ -86,9 +86,11 @@ int settings_resolve(settings *s);
 int settings_new_env(const settings *s, ort_env **env);
 /* What is read of weights: all of them, aligned; none; as they are stored (ort_load_options). */
 typedef enum load_weights { LOAD_ALL, LOAD_SKELETON, LOAD_AS_STORED } load_weights;
-/* Load a model and apply --dim and --shape. */
+/* Load a model and apply --dim and --shape; with --strict, say what the check warns of. */
 int settings_load_model(const settings *s, ort_env *env, const char *path, load_weights weights,
                         ort_model **model);
+/* With --strict the same warnings, for those who leave loading to a session. */
+int settings_check_file(const settings *s, ort_env *env, const char *path);
 /* "name=value" split at the first '=' that is no part of an existing file; false when there is
  * none. *name is a new string. */
 bool split_assignment(const char *text, char **name, const char **value);

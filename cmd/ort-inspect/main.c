@@ -308,12 +308,16 @@ static int run_check(inspector *x)
     ort_error err = {0};
     ort_findings *findings = NULL;
     /* Whether all weights are there is part of the question; they stay where they lie. */
-    int status = settings_load_model(&x->options.settings, x->env, x->files.items[0],
-                                     LOAD_AS_STORED, &x->model);
+    settings plain = x->options.settings; /* the check itself tells its warnings */
+    plain.strict = false;
+    int status = settings_load_model(&plain, x->env, x->files.items[0], LOAD_AS_STORED, &x->model);
     if (status != 0)
         return status;
     if (ort_model_check(x->model, &findings, &err) != ORT_OK)
         return tool_fail(&err);
+    for (size_t i = 0; i < ort_findings_count(findings); i++)
+        if (ort_findings_severity(findings, i) == ORT_FINDING_WARNING)
+            tool_set_warned();
     check_text text = {findings, x->files.items[0], x->options.settings.json};
     status = write_made(x->options.output, make_check, &text);
     if (status == 0 && ort_findings_errors(findings) > 0)

@@ -123,11 +123,12 @@ int narrow_model(const optimize_options *o, ort_env *env, ort_model *model, cons
 {
     string_list keep = {0};
     range r = {.path = path, .keep = &keep, .most = o->fp16 ? FLOAT16_MAX : BFLOAT16_MAX,
-               .verbose = o->settings.verbose > 0, .run = {.on_value = watch,
-                                                           .timeout_s = o->settings.timeout}};
+               .verbose = o->settings.verbose > 0};
     ort_error err = {0};
     int status = made_up_seed(o, &r.seed);
     ort_run_options_init(&r.run);
+    r.run.on_value = watch;
+    r.run.timeout_s = o->settings.timeout;
     r.run.callback_arg = &r;
     r.run.seed = r.seed;
     for (size_t i = 0; i < o->keep_float.count; i++)

@@ -35,7 +35,7 @@ static const option_row profile_rows[] = {
     {0, "no-peak", NULL, OPTION_FLAG, O(no_peak), .doc = "don't measure the machine's peak"},
     {0, "kernels", NULL, OPTION_FLAG, O(kernels),
      .doc = "no MODEL: single operators over shapes of well-known networks",
-     .excludes = "output|by"},
+     .excludes = "output|by|input|random|top"},
     {0},
 };
 

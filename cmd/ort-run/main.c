@@ -151,6 +151,8 @@ static int check_options(const run_options *o, const string_list *files)
     if (o->save_optimized && !strcmp(o->save_optimized, "-") && uses_stdout(o))
         return tool_usage("--save-optimized - leaves stdout to the model: name a file for it, or "
                           "-o FILE for the outputs and no report");
+    if (o->stack && files->count < 2)
+        return tool_usage("--stack needs the files that become a batch: ort-run MODEL FILE...");
     if (o->format != NULL && o->saves.count == 0 && reports(o))
         return tool_usage("--format needs -o: a report goes to stdout, no tensors");
     return check_compare(o, files);
@@ -230,8 +232,11 @@ static int make_session(runner *r)
     string_list extra = {0};
     int status = 0;
     /* From the file, with the pack beside it, unless the model is needed or changed. */
-    bool direct = !o->settings.dims.count && !o->settings.shapes.count && !o->save_optimized;
-    if (!direct) {
+    bool direct = !o->settings.dims.count && !o->settings.shapes.count && !o->save_optimized &&
+                  !(o->settings.strict && strcmp(r->model_path, "-") == 0);
+    if (direct) {
+        status = settings_check_file(&o->settings, r->env, r->model_path);
+    } else {
         double begin = tool_now_ms();
         note_unused_pack(o, r->model_path);
         status = settings_load_model(&o->settings, r->env, r->model_path, LOAD_ALL, &r->model);

@@ -155,6 +155,9 @@ int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **ou
     } else if (y + q.height > p.height || x + q.width > p.width) {
         return bad_value(op, in, "a larger image");
     }
+    if (y < 0 || x < 0)
+        tool_warn("%s %s: the image is %lldx%lld: zeros fill what it lacks (--pad says with what)",
+                  op->option, op->argument, (long long)p.height, (long long)p.width);
     if ((status = new_picture(&q, ort_value_dtype(in), out)) != 0)
         return status;
     place(in, &p, *out, &q, -y, -x);
@@ -261,6 +264,19 @@ int apply_layout(tool *t, const operation *op, const ort_value *in, ort_value **
     return tool_usage("--layout: '%s' is none of hwc, chw, nhwc, nchw", op->argument);
 }
 
+/* Numbers for pixels of 0 to 255, which are 0 to 1 here, and divisors that are none. */
+static int check_normal(const tool *t, bool bytes, const double *mean, const double *std)
+{
+    for (int i = 0; i < 16; i++) {
+        if (std[i] == 0)
+            return tool_usage("--std: '%s' would divide by 0", t->std);
+        if (bytes && fabs(mean[i]) > 1)
+            return tool_usage("--mean: '%s' is for pixels of 0 to 255, here they are 0 to 1: "
+                              "divide by 255, as %g/255 (--std, too)", t->mean, mean[i]);
+    }
+    return 0;
+}
+
 int apply_normalize(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p;
@@ -276,7 +292,9 @@ int apply_normalize(tool *t, const operation *op, const ort_value *in, ort_value
     if ((means != 1 && means != p.channels) || (stds != 1 && stds != p.channels))
         return bad_value(op, in, "as many channels as --mean and --std have numbers");
     bool bytes = ort_value_dtype(in) == ORT_DTYPE_UINT8;
-    int status = relayout(in, &p, true, 4, ORT_DTYPE_FLOAT, out);
+    int status = check_normal(t, bytes, mean, std);
+    if (status == 0)
+        status = relayout(in, &p, true, 4, ORT_DTYPE_FLOAT, out);
     int64_t area = p.height * p.width;
     float *data = status == 0 ? ort_value_data(*out) : NULL;
     for (int64_t b = 0; b < p.batch && status == 0; b++)
