@@ -39,6 +39,7 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
     const ort_optimize_options *o = options;
     relay r = {o};
     ort_pass_options pass = ort_rewrite_options(model, o, env->registry, &env->log);
+    pass.keep_denormals = env->options.keep_denormals;
     pass.report = o->on_pass ? report : NULL;
     pass.report_arg = &r;
     pass.near_miss = o->on_near_miss ? near_miss : NULL;

@@ -344,6 +344,13 @@ static ort_status finish_results(ort_execution *x, ort_frame *frame, ort_error *
 
 /* ---- values for the callback of a session that keeps all */
 
+static void show(const ort_execution *x, const ort_frame *frame, ort_id id)
+{
+    const ort_graph_value *value = frame->plan->program->graph->values.data[id];
+    if (!x->session->shows_outputs || value->is_output) /* others were made by passes */
+        x->options->on_value(x->options->callback_arg, value->name, &frame->slots[id].view);
+}
+
 static void show_values(const ort_execution *x, const ort_frame *frame)
 {
     const ort_program *program = frame->plan->program;
@@ -351,16 +358,14 @@ static void show_values(const ort_execution *x, const ort_frame *frame)
         return;
     for (int id = 0; id < program->value_count; id++)
         if (ort_program_is_known_result(program, id))
-            x->options->on_value(x->options->callback_arg, program->graph->values.data[id]->name,
-                                 &frame->slots[id].view);
+            show(x, frame, (ort_id)id);
     for (int i = 0; i < program->step_count; i++)
         for (int k = 0; k < program->steps[i].out_count; k++) {
             ort_id id = program->steps[i].out[k];
             if (id == ORT_ID_NONE || frame->plan->slots[id].place == ORT_PLACE_NONE ||
                 ort_program_is_known_result(program, id))
                 continue;
-            x->options->on_value(x->options->callback_arg, program->graph->values.data[id]->name,
-                                 &frame->slots[id].view);
+            show(x, frame, id);
         }
 }
 

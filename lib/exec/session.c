@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/nearest.h"
@@ -279,6 +280,7 @@ static ort_status optimize(creation *c, ort_error *err)
                                 .registry = c->env->registry,
                                 .target = c->env->k,
                                 .growth_bytes = ORT_PASS_SESSION_GROWTH,
+                                .keep_denormals = c->env->options.keep_denormals,
                                 .log = &c->env->log,
                                 .report = report_pass,
                                 .report_arg = c->session};
@@ -404,9 +406,13 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     s->pristine = b->pristine;
     s->assumes_defaults = b->assumes_defaults;
     s->keep_all = b->options->keep_all || b->options->keep_computed;
+    s->shows_outputs = b->options->keep_all;
     if (b->load_ns)
         add_phase(s, "load", b->load_ns, -1);
+    /* What is known without a run is what a run would compute. */
+    unsigned control = ort_cpu_set_flush(!b->env->options.keep_denormals);
     ort_status status = create(&c, err);
+    ort_cpu_restore_fp(control);
     if (!status && b->assumes_defaults)
         status = keep_options(s, b->options, err);
     if (!status && b->origin)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/log.h"
@@ -161,8 +162,8 @@ static bool is_plain(const ort_model *model)
     return model->functions.count == 0;
 }
 
-ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
-                             bool keep_functions, ort_error *err)
+static ort_status rewrite(ort_model *model, const ort_pass_options *options, bool keep_functions,
+                          ort_error *err)
 {
     ort_hidden_defaults hidden = {0};
     ort_status status = ORT_OK;
@@ -180,5 +181,15 @@ ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
     status = ort_passes_run(model, &with_hidden, err);
 done:
     ort_rewrite_restore_defaults(model->graph, &hidden);
+    return status;
+}
+
+/* Inference evaluates small constants already. */
+ort_status ort_model_rewrite(ort_model *model, const ort_pass_options *options,
+                             bool keep_functions, ort_error *err)
+{
+    unsigned control = ort_cpu_set_flush(!options->keep_denormals);
+    ort_status status = rewrite(model, options, keep_functions, err);
+    ort_cpu_restore_fp(control);
     return status;
 }

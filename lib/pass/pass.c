@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/strbuf.h"
@@ -414,6 +415,7 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     ORT_TRY(check_names(table_of(options), options->only, false, err));
     ORT_TRY(check_names(table_of(options), options->disable, true, err));
     model->registry = options->registry;
+    unsigned control = ort_cpu_set_flush(!options->keep_denormals);
     ort_status status = begin_run(&run, err);
     if (!status)
         status = run_rounds(model, &run, err);
@@ -423,6 +425,7 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
         report(&run);
         tell_near_misses(&run, &misses);
     }
+    ort_cpu_restore_fp(control);
     drop_near_misses(&misses);
     release_run(&run);
     return status;

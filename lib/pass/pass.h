@@ -2,8 +2,8 @@
  * point, all of them again until a round changes nothing.
  *
  * A pass changes the graph through op/edit.h only, so facts are always current. Names of graph
- * inputs and outputs are kept. What a pass folds is computed on the scalar tier: the saved model
- * has the same bytes on every machine.
+ * inputs and outputs are kept. What a pass folds is computed on the scalar tier, denormals flushed
+ * as in runs: the saved model has the same bytes on every machine.
  */
 #ifndef ORT_PASS_PASS_H
 #define ORT_PASS_PASS_H
@@ -65,6 +65,7 @@ typedef struct ort_pass_options {
     const ort_kernels *target;   /* of ort_pass_context */
     const ort_log *log;
     bool portable, contrib; /* of ort_pass_context */
+    bool keep_denormals;    /* of the environment: what is folded is what a run would compute */
     /* What the main graph's inputs are when nobody feeds them, which passes don't see
      * (optimize.h); or NULL. */
     const struct ort_hidden_defaults *hidden;

@@ -61,6 +61,7 @@ ort_status ort_model_bisect(ort_env *env, const ort_model *original,
         return ORT_ERROR_USAGE;
     ort_pass_options passes = ort_rewrite_options(original, options, env->registry, NULL);
     const ort_pass *found = NULL;
+    passes.keep_denormals = env->options.keep_denormals;
     ORT_TRY(ort_bisect_passes(env, original, &passes, options->keep_functions, verify, &found,
                               err));
     *pass = found ? found->name : "";

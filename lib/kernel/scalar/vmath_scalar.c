@@ -11,7 +11,8 @@
 static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 static double softplus(double x) { return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))); }
 /* Written so that NaN goes through. */
-static double relu(double x) { return x < 0 ? 0.0 : x; }
+/* Denormals compare as zeros where they are flushed: not to be handed on for that. */
+static double relu(double x) { return x > 0 || isnan(x) ? x : 0.0; }
 static double clamp(double x, double lo, double hi)
 {
     double low = x < lo ? lo : x;
