@@ -12,7 +12,7 @@ mkdir -p $out
 
 echo
 echo "== Reading 36 handwritten digits (8x8 pixels, none of them seen in training)"
-echo '   ort-tensor models/images/digit_*.png --float --stack | ort-run models/digits.onnx - | ort-tensor --top 1'
+echo '   ort-tensor models/images/digit_*.png --gray --float --stack | ort-run models/digits.onnx - | ort-tensor --top 1'
 ort-tensor models/images/digit_*.png --gray --float --stack -o - |
     ort-run models/digits.onnx - -o - |
     ort-tensor - --top 1 >$out/digits.txt
@@ -36,7 +36,7 @@ ort-tensor models/images/digit_7_*.png --gray --scale 1/255 --reshape -1,64 --st
 
 echo
 echo "== Enlarging a photograph twofold"
-echo '   ort-tensor photo.png --float | ort-run models/upscale.onnx - | ort-tensor - -o photo_2x.png'
+echo '   ort-tensor models/images/photo.png --float | ort-run models/upscale.onnx - | ort-tensor -o photo_2x.png'
 ort-tensor models/images/photo.png --float -o - |
     ort-run models/upscale.onnx - -o - |
     ort-tensor - -o $out/photo_2x.png
