@@ -11,8 +11,6 @@
 #include "graph/hash.h"
 #include "io/source.h"
 
-#define POPULATED_WEIGHT ((uint64_t)256 << 10)
-
 /* ---- weights */
 
 static uint64_t digest_graph(const ort_graph *graph, uint64_t digest)
@@ -146,7 +144,7 @@ static void populate(const ort_pack *pack)
     uint64_t first = ORT_PACK_PAGE, end = ORT_PACK_PAGE;
     for (size_t i = 0; i < pack->entry_count; i++) {
         const ort_pack_entry *e = &pack->entries[i];
-        bool skips = e->step == ORT_PACK_NO_STEP && e->bytes > POPULATED_WEIGHT;
+        bool skips = ort_pack_is_table(e);
         if (skips || e->offset < end) {
             populate_range(pack, first, end);
             first = end = e->offset + (skips ? e->bytes : 0);
@@ -194,7 +192,10 @@ ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
     ort_model *model = NULL;
     *session = NULL;
     ort_packing_init(&packing, pack);
-    ort_status status = import_graph(env, pack, source, &model, err);
+    populate(pack);
+    ort_status status = ort_pack_verify(pack, env->pool, err);
+    if (!status)
+        status = import_graph(env, pack, source, &model, err);
     if (!status)
         status = refuse_other_values(model->graph, options, err);
     if (status)
@@ -203,8 +204,6 @@ ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
         status = ort_exec_session_take_packed(env, model, &packing, source, options, session, err);
     if (!status && packing.misfits)
         status = ort_error_set(err, ORT_ERROR_MODEL, "its blocks aren't those of its graph");
-    if (!status)
-        populate(pack);
     if (status) {
         ort_exec_session_release(*session);
         *session = NULL;

@@ -97,7 +97,7 @@ static ort_status examine(ort_env *env, const char *path, bool verify, ort_json 
     if (pack.blob)
         put_pack(&pack, json);
     if (!status && verify)
-        status = ort_pack_verify(&pack, why);
+        status = ort_pack_verify(&pack, env->pool, why);
     if (!status && verify)
         status = verify_model(env, &pack, &source, why);
     ort_source_release(&source);

@@ -132,18 +132,13 @@ static bool all_zero(const uint8_t *bytes, uint64_t from, uint64_t to)
 }
 
 /* Entries follow each other in the file, with zeros between them. */
-ort_status ort_pack_verify(const ort_pack *pack, ort_error *err)
+static ort_status check_gaps(const ort_pack *pack, ort_error *err)
 {
     uint64_t at = ORT_PACK_PAGE, graph = (uint64_t)(pack->graph - pack->blob->bytes);
     const uint8_t *bytes = pack->blob->bytes, *table = (const uint8_t *)pack->entries;
     uint64_t table_end = (uint64_t)(table - bytes) + pack->entry_count * sizeof *pack->entries;
     for (size_t i = 0; i < pack->entry_count; i++) {
         const ort_pack_entry *e = &pack->entries[i];
-        if (ort_hash_bytes(bytes + e->offset, e->bytes, 0) != e->digest)
-            return ort_error_set(err, ORT_ERROR_MODEL,
-                                 "damaged: the digest of block %zu (%s, %llu bytes at %llu) "
-                                 "differs", i, e->kind, (unsigned long long)e->bytes,
-                                 (unsigned long long)e->offset);
         if (e->offset < at || !all_zero(bytes, at, e->offset))
             return damaged("bytes between blocks", err);
         at = e->offset + e->bytes;
@@ -153,6 +148,89 @@ ort_status ort_pack_verify(const ort_pack *pack, ort_error *err)
         !all_zero(bytes, table_end, pack->blob->count))
         return damaged("bytes between sections", err);
     return ORT_OK;
+}
+
+static size_t piece_count(uint64_t bytes)
+{
+    return (size_t)((bytes + ORT_PACK_PIECE - 1) / ORT_PACK_PIECE);
+}
+
+static size_t piece_bytes(uint64_t bytes, size_t piece)
+{
+    uint64_t left = bytes - piece * ORT_PACK_PIECE;
+    return left < ORT_PACK_PIECE ? (size_t)left : ORT_PACK_PIECE;
+}
+
+static uint64_t join(uint64_t sum, uint64_t piece)
+{
+    const uint64_t pair[2] = {sum, piece};
+    return ort_digest(pair, sizeof pair);
+}
+
+uint64_t ort_pack_digest(const void *bytes, size_t count)
+{
+    uint64_t sum = count;
+    for (size_t i = 0; i < piece_count(count); i++)
+        sum = join(sum, ort_digest((const char *)bytes + i * ORT_PACK_PIECE,
+                                   piece_bytes(count, i)));
+    return sum;
+}
+
+typedef struct piece {
+    const ort_pack_entry *entry;
+    size_t index;
+    uint64_t digest;
+} piece;
+
+typedef struct reading {
+    const ort_pack *pack;
+    piece *pieces;
+} reading;
+
+static void read_piece(void *arg, size_t task, int thread)
+{
+    const reading *r = arg;
+    piece *p = &r->pieces[task];
+    size_t count = piece_bytes(p->entry->bytes, p->index);
+    const uint8_t *bytes = r->pack->blob->bytes + p->entry->offset + p->index * ORT_PACK_PIECE;
+    (void)thread;
+    p->digest = ort_digest(bytes, count);
+    if (ort_pack_is_table(p->entry))
+        ort_blobs_forget(&r->pack->blob, 1, bytes, count);
+}
+
+static ort_status compare(const ort_pack *pack, const piece *pieces, ort_error *err)
+{
+    for (size_t i = 0; i < pack->entry_count; i++) {
+        const ort_pack_entry *e = &pack->entries[i];
+        uint64_t sum = e->bytes;
+        for (size_t k = 0; k < piece_count(e->bytes); k++)
+            sum = join(sum, pieces++->digest);
+        if (sum != e->digest)
+            return ort_error_set(err, ORT_ERROR_MODEL,
+                                 "damaged: the digest of block %zu (%s, %llu bytes at %llu) "
+                                 "differs", i, e->kind, (unsigned long long)e->bytes,
+                                 (unsigned long long)e->offset);
+    }
+    return ORT_OK;
+}
+
+ort_status ort_pack_verify(const ort_pack *pack, ort_pool *pool, ort_error *err)
+{
+    size_t count = 0, at = 0;
+    ORT_TRY(check_gaps(pack, err));
+    for (size_t i = 0; i < pack->entry_count; i++) /* no two overlap: fewer than the file's pages */
+        count += piece_count(pack->entries[i].bytes);
+    reading r = {pack, malloc((count + 1) * sizeof *r.pieces)};
+    if (!r.pieces)
+        return ort_error_memory(err, count * sizeof *r.pieces);
+    for (size_t i = 0; i < pack->entry_count; i++)
+        for (size_t k = 0; k < piece_count(pack->entries[i].bytes); k++)
+            r.pieces[at++] = (piece){&pack->entries[i], k, 0};
+    ort_pool_run(pool, count, read_piece, &r);
+    ort_status status = compare(pack, r.pieces, err);
+    free(r.pieces);
+    return status;
 }
 
 /* ---- stamps */

@@ -6,13 +6,16 @@
  *   table   an entry per block: whose it is, place, size, digest
  *
  * A pack is as hostile as a model: opening checks every place and size and the digests of header,
- * graph and table, so that only payload bytes can differ unnoticed; ort_pack_verify reads those.
+ * graph and table; ort_pack_verify reads the payload, once, before a session is made of it. Digests
+ * are taken of pieces, so that all threads share the work and pages of tables can leave again.
  * Whether a pack belongs to a model is told by its stamp (ort_pack_stamp_of), without reading
  * weights. Numbers lie in the order of the machine, little-endian: a pack is never portable.
  */
 #ifndef ORT_IO_PACK_H
 #define ORT_IO_PACK_H
 
+#include "base/digest.h"
+#include "base/pool.h"
 #include "base/vec.h"
 #include "io/blob.h"
 #include "io/out_file.h"
@@ -56,8 +59,14 @@ typedef struct ort_pack {
 /* ORT_ERROR_IO when it can't be opened, ORT_ERROR_MODEL when it is no pack or damaged. */
 ort_status ort_pack_open(const char *path, ort_pack *pack, ort_error *err);
 void ort_pack_release(ort_pack *pack);
-/* Read everything: ORT_ERROR_MODEL that names the first block whose bytes differ. */
-ort_status ort_pack_verify(const ort_pack *pack, ort_error *err);
+/* Read everything: ORT_ERROR_MODEL that names the first block whose bytes differ. pool may be NULL.
+ */
+ort_status ort_pack_verify(const ort_pack *pack, ort_pool *pool, ort_error *err);
+/* A large weight: maybe a table of which a run reads a few rows. */
+static inline bool ort_pack_is_table(const ort_pack_entry *e)
+{
+    return e->step == ORT_PACK_NO_STEP && e->bytes > (uint64_t)256 << 10;
+}
 
 /* The library's own: version and sources. */
 const char *ort_pack_library(void);
@@ -107,7 +116,10 @@ typedef union ort_pack_page {
 } ort_pack_page;
 
 #define ORT_PACK_MAGIC "ORTPACK"
-#define ORT_PACK_FORMAT 1
+#define ORT_PACK_FORMAT 2
+#define ORT_PACK_PIECE ((size_t)1 << 20)
+/* Digest of an entry: of those of its pieces. */
+uint64_t ort_pack_digest(const void *bytes, size_t count);
 #define ORT_PACK_BYTE_ORDER 0x01020304u
 uint64_t ort_pack_page_digest(const ort_pack_page *page);
 

@@ -43,7 +43,7 @@ ort_status ort_pack_writer_add(ort_pack_writer *w, uint32_t step, const char *ki
                                const void *bytes, size_t count, uint64_t *offset, ort_error *err)
 {
     ort_pack_entry entry = {.step = step, .bytes = count,
-                            .digest = ort_hash_bytes(bytes, count, 0)};
+                            .digest = ort_pack_digest(bytes, count)};
     ORT_TRY(align(w, count >= ORT_PACK_PAGE ? ORT_PACK_PAGE : SMALL_ALIGNMENT, err));
     entry.offset = *offset = w->at;
     snprintf(entry.kind, sizeof entry.kind, "%s", kind);

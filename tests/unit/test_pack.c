@@ -152,7 +152,7 @@ static void holds_blocks(test_state *test)
     ort_value *y;
     CHECK(bench_open(&b));
     CHECK(ort_pack_open(b.pack, &pack, NULL) == ORT_OK);
-    CHECK(pack.entry_count >= 3 && ort_pack_verify(&pack, NULL) == ORT_OK);
+    CHECK(pack.entry_count >= 3 && ort_pack_verify(&pack, NULL, NULL) == ORT_OK);
     for (size_t i = 0; i < pack.entry_count; i++)
         CHECK(pack.entries[i].bytes < ORT_PACK_PAGE || pack.entries[i].offset % ORT_PACK_PAGE == 0);
     ort_pack_release(&pack);
@@ -236,7 +236,7 @@ static void every_byte_flipped(test_state *test)
         if (!is_payload(&header, at) && !between && at < table_end)
             CHECK(status != ORT_OK);
         else
-            CHECK(status == ORT_OK && ort_pack_verify(&pack, NULL) == ORT_ERROR_MODEL);
+            CHECK(status == ORT_OK && ort_pack_verify(&pack, NULL, NULL) == ORT_ERROR_MODEL);
         ort_pack_release(&pack);
         CHECK(put_byte(file, at, b.bytes[at]));
     }
