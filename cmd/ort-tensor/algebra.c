@@ -4,7 +4,21 @@
 
 #include "tensor_tool.h"
 
-static int run_op(tool *t, const char *op_type, const ort_attribute_spec *attributes, size_t count,
+/* What an operator says of its node, said of the option and the tensor. */
+static int op_failed(const operation *op, const ort_value *in, const ort_error *err)
+{
+    const char *said = strstr(err->message, "): "); /* behind "node #0 (Reshape)" */
+    bool misfit = err->status == ORT_ERROR_MODEL || err->status == ORT_ERROR_UNSUPPORTED ||
+                  err->status == ORT_ERROR_RUN || err->status == ORT_ERROR_DATA;
+    char text[ORT_ERROR_TEXT + 40];
+    if (!misfit)
+        return fail(err);
+    snprintf(text, sizeof text, "another shape or type: %s",
+             said != NULL ? said + 3 : err->message);
+    return bad_value(op, in, text);
+}
+
+static int run_op(tool *t, const operation *op, const char *op_type, const ort_attribute_spec *attributes, size_t count,
                   ort_value *const *inputs, size_t input_count, ort_value **out)
 {
     ort_error err = {0};
@@ -15,7 +29,7 @@ static int run_op(tool *t, const char *op_type, const ort_attribute_spec *attrib
     *out = NULL;
     if (ort_op_run(env, "", op_type, 0, attributes, count, inputs, input_count, out, 1, &err) !=
         ORT_OK)
-        return fail(&err);
+        return op_failed(op, inputs[0], &err);
     return 0;
 }
 
@@ -36,7 +50,23 @@ int apply_cast(tool *t, const operation *op, const ort_value *in, ort_value **ou
         return tool_usage("%s: '%s' is no element type such as float, int64, uint8, float16",
                           op->option, op->argument);
     ort_attribute_spec to = {.name = "to", .kind = 'i', .i = dtype};
-    return run_op(t, "Cast", &to, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+    return run_op(t, op, "Cast", &to, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+}
+
+/* As ONNX has it: -1 once for what is left, 0 for the size that is there. */
+static bool reshape_fits(const ort_value *in, const int64_t *dims, int rank)
+{
+    int64_t have = (int64_t)ort_value_count(in), named = 1;
+    int open = 0;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] == 0 && i >= ort_value_rank(in))
+            return false;
+        int64_t dim = dims[i] ? dims[i] : ort_value_dims(in)[i];
+        open += dim == -1;
+        if (dim != -1 && __builtin_mul_overflow(named, dim, &named))
+            return false;
+    }
+    return open == 0 ? named == have : open == 1 && (named ? have % named == 0 : have == 0);
 }
 
 int apply_reshape(tool *t, const operation *op, const ort_value *in, ort_value **out)
@@ -46,9 +76,11 @@ int apply_reshape(tool *t, const operation *op, const ort_value *in, ort_value *
     int rank = option_parse_dims(op->option, op->argument, dims, 16);
     if (rank < 0)
         return EXIT_USAGE;
+    if (!reshape_fits(in, dims, rank))
+        return bad_value(op, in, "a shape of as many elements, with one -1 at most");
     int status = ints_value(dims, rank, &shape);
     if (status == 0)
-        status = run_op(t, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2,
+        status = run_op(t, op, "Reshape", NULL, 0, (ort_value *const[]){(ort_value *)in, shape}, 2,
                         out);
     ort_value_free(shape);
     return status;
@@ -60,8 +92,16 @@ int apply_transpose(tool *t, const operation *op, const ort_value *in, ort_value
     int count = option_parse_dims(op->option, op->argument, perm, 16);
     if (count < 0)
         return EXIT_USAGE;
+    unsigned seen = 0;
+    for (int i = 0; i < count; i++) {
+        perm[i] += perm[i] < 0 ? count : 0;
+        if (perm[i] >= 0 && perm[i] < count)
+            seen |= 1u << perm[i];
+    }
+    if (count != ort_value_rank(in) || seen != (1u << count) - 1)
+        return bad_value(op, in, "each of its axes once");
     ort_attribute_spec spec = {.name = "perm", .kind = 'I', .ints = perm, .count = (size_t)count};
-    return run_op(t, "Transpose", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
+    return run_op(t, op, "Transpose", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
 }
 
 /* "2,:,0:10:2" as numpy writes it: single indices drop their axis. */
@@ -91,6 +131,9 @@ int apply_slice(tool *t, const operation *op, const ort_value *in, ort_value **o
                 }
             }
         } else if (given) {
+            if (n < ort_value_rank(in) && (starts[n] < -ort_value_dims(in)[n] ||
+                                           starts[n] >= ort_value_dims(in)[n]))
+                return bad_value(op, in, "an index that exists");
             ends[n] = starts[n] == -1 ? INT64_MAX : starts[n] + 1;
             drop[dropped++] = n;
         }
@@ -109,13 +152,13 @@ int apply_slice(tool *t, const operation *op, const ort_value *in, ort_value **o
     if (status == 0)
         status = ints_value(steps, n, &args[3]);
     if (status == 0)
-        status = run_op(t, "Slice", NULL, 0,
+        status = run_op(t, op, "Slice", NULL, 0,
                         (ort_value *const[]){(ort_value *)in, args[0], args[1], args[2], args[3]},
                         5, &cut);
     if (status == 0 && dropped > 0) {
         status = ints_value(drop, dropped, &axis);
         if (status == 0)
-            status = run_op(t, "Squeeze", NULL, 0, (ort_value *const[]){cut, axis}, 2, out);
+            status = run_op(t, op, "Squeeze", NULL, 0, (ort_value *const[]){cut, axis}, 2, out);
         ort_value_free(cut);
     } else {
         *out = cut;
@@ -143,7 +186,7 @@ int apply_argmax(tool *t, const operation *op, const ort_value *in, ort_value **
     ort_attribute_spec specs[2] = {{.name = "axis", .kind = 'i', .i = axis},
                                    {.name = "keepdims", .kind = 'i', .i = 0}};
     return status != 0 ? status
-                       : run_op(t, "ArgMax", specs, 2, (ort_value *const[]){(ort_value *)in}, 1,
+                       : run_op(t, op, "ArgMax", specs, 2, (ort_value *const[]){(ort_value *)in}, 1,
                                 out);
 }
 
@@ -153,14 +196,13 @@ int apply_softmax(tool *t, const operation *op, const ort_value *in, ort_value *
     int status = parse_axis(op, in, &axis);
     ort_attribute_spec spec = {.name = "axis", .kind = 'i', .i = axis};
     return status != 0 ? status
-                       : run_op(t, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1,
+                       : run_op(t, op, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1,
                                 out);
 }
 
 int apply_squeeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
-    (void)op;
-    return run_op(t, "Squeeze", NULL, 0, (ort_value *const[]){(ort_value *)in}, 1, out);
+    return run_op(t, op, "Squeeze", NULL, 0, (ort_value *const[]){(ort_value *)in}, 1, out);
 }
 
 int apply_unsqueeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
@@ -170,10 +212,18 @@ int apply_unsqueeze(tool *t, const operation *op, const ort_value *in, ort_value
     int count = option_parse_dims(op->option, op->argument, axes, 16);
     if (count < 0)
         return EXIT_USAGE;
+    unsigned seen = 0;
+    int rank = ort_value_rank(in) + count;
+    for (int i = 0; i < count; i++) {
+        int64_t axis = axes[i] + (axes[i] < 0 ? rank : 0);
+        if (axis < 0 || axis >= rank || rank > 16 || seen >> axis & 1u)
+            return bad_value(op, in, "axes of the result, each once, 16 at most");
+        seen |= 1u << axis;
+    }
     int status = ints_value(axes, count, &value);
     if (status == 0)
         status =
-            run_op(t, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2, out);
+            run_op(t, op, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2, out);
     ort_value_free(value);
     return status;
 }

@@ -33,8 +33,8 @@ static inline uint64_t step(uint64_t lane, const unsigned char *p, int i)
     return fold(lane ^ word_at(p), salt[LANES + i] ^ word_at(p + 8));
 }
 
-/* A lane walks its own quarter: four streams keep more of memory busy than one, 11.5 GB/s instead of
- * 7 on a Xeon of model 207. */
+/* A lane walks its own quarter: four streams keep more of memory busy than one, 11.5 GB/s instead
+ * of 7 on a Xeon of model 207. */
 uint64_t ort_digest(const void *bytes, size_t count)
 {
     const unsigned char *p = bytes;

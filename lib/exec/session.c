@@ -100,6 +100,8 @@ static ort_status check(creation *c, ort_error *err)
     status = ort_graph_check(c->session->model, c->env->registry, findings, err);
     if (!status)
         status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
+    if (status == ORT_ERROR_MODEL && c->session->model->refixed)
+        status = ort_error_recast(err, ORT_ERROR_USAGE, "other sizes than the model's were given");
     ort_findings_free(findings);
     return status;
 }

@@ -132,6 +132,7 @@ static ort_status clone_header(const ort_model *from, ort_model *model, ort_erro
     model->external_bytes = from->external_bytes;
     model->skeleton = from->skeleton;
     model->as_stored = from->as_stored;
+    model->refixed = from->refixed;
     model->changed = from->changed;
     model->followed = from->followed;
     for (size_t i = 0; i < from->opsets.count; i++)

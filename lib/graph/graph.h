@@ -210,6 +210,7 @@ struct ort_model {
     bool body_names_known;
     bool skeleton;                /* data of large tensors is NULL */
     bool as_stored;               /* data of large tensors may be unaligned (weight.c) */
+    bool refixed;                 /* a caller gave an input other sizes than the file does */
     bool changed;                 /* opsets, functions or metadata differ from proto */
     bool without_docs;            /* documentation is left out on saving */
     const char *const *followed;  /* names that origins keep (follow.h), or NULL */

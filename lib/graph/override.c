@@ -155,6 +155,9 @@ ort_status ort_graph_set_shape(ort_model *model, const char *input, int rank, co
             return ort_error_set(err, ORT_ERROR_USAGE, "input '%s': dimension %d can't be %lld",
                                  input, i, (long long)dims[i]);
     for (int i = 0; i < rank; i++) {
+        if (dims[i] >= 0 && type->rank >= 0 && ort_dim_known(type->dim[i]) &&
+            type->dim[i].size != dims[i])
+            model->refixed = true;
         if (dims[i] >= 0)
             type->dim[i] = ort_dim_of(dims[i]);
         else if (type->rank < 0)

@@ -44,6 +44,8 @@ static ort_status check_in_place(ort_model *model, const ort_registry *registry,
         status = ort_graph_check(model, registry, findings, err);
     if (!status)
         status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
+    if (status == ORT_ERROR_MODEL && model->refixed)
+        status = ort_error_recast(err, ORT_ERROR_USAGE, "other sizes than the model's were given");
     ort_findings_free(findings);
     return status;
 }

@@ -118,3 +118,26 @@ prints() { # prints COMMAND...: it works, and what it writes is in $output as te
     ln -s a b
     fails 5 "a: can't write" ort-tensor "$HX/x.npy" --format npy -o a
 }
+
+@test "a fixed size that the model can't have is a wrong option" {
+    fails 2 "other sizes than the model's were given: node 'hidden'" \
+        ort-run "$MODELS_DIR/digits.onnx" --random 1 --shape image:1x1x20x20 -o y.npy
+    fails 2 "other sizes than the model's" \
+        ort-optimize "$MODELS_DIR/digits.onnx" --shape image:1x1x20x20 -o o.onnx
+}
+
+@test "what an operation of ort-tensor can't do is said of the tensor, not of a node" {
+    fails 5 "^ort-tensor: --slice 9999: the value is float \[2x3\], needs an index that exists" \
+        ort-tensor "$HX/x.npy" --slice 9999 -o y.npy
+    fails 5 "^ort-tensor: --reshape 7: the value is float \[2x3\], needs a shape of as many" \
+        ort-tensor "$HX/x.npy" --reshape 7 -o y.npy
+    fails 5 "^ort-tensor: --reshape 2x-1x-1: the value is" ort-tensor "$HX/x.npy" --reshape 2x-1x-1 -o y.npy
+    fails 5 "^ort-tensor: --transpose 0,1,2: the value is float \[2x3\], needs each of its axes once" \
+        ort-tensor "$HX/x.npy" --transpose 0,1,2 -o y.npy
+    fails 5 "^ort-tensor: --transpose 1,1: " ort-tensor "$HX/x.npy" --transpose 1,1 -o y.npy
+    fails 5 "^ort-tensor: --unsqueeze 9: the value is float \[2x3\], needs axes of the result" \
+        ort-tensor "$HX/x.npy" --unsqueeze 9 -o y.npy
+    fails 5 "^ort-tensor: --unsqueeze 0,0: " ort-tensor "$HX/x.npy" --unsqueeze 0,0 -o y.npy
+    works ort-tensor "$HX/x.npy" --transpose 1,0 --reshape 3x-1 --unsqueeze 0 --slice 0,-1 --print
+    has "float 2 "
+}
