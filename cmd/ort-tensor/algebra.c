@@ -18,8 +18,9 @@ static int op_failed(const operation *op, const ort_value *in, const ort_error *
     return bad_value(op, in, text);
 }
 
-static int run_op(tool *t, const operation *op, const char *op_type, const ort_attribute_spec *attributes, size_t count,
-                  ort_value *const *inputs, size_t input_count, ort_value **out)
+static int run_op(tool *t, const operation *op, const char *op_type,
+                  const ort_attribute_spec *attributes, size_t count, ort_value *const *inputs,
+                  size_t input_count, ort_value **out)
 {
     ort_error err = {0};
     ort_env *env;
@@ -196,8 +197,8 @@ int apply_softmax(tool *t, const operation *op, const ort_value *in, ort_value *
     int status = parse_axis(op, in, &axis);
     ort_attribute_spec spec = {.name = "axis", .kind = 'i', .i = axis};
     return status != 0 ? status
-                       : run_op(t, op, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1,
-                                out);
+                       : run_op(t, op, "Softmax", &spec, 1, (ort_value *const[]){(ort_value *)in},
+                                1, out);
 }
 
 int apply_squeeze(tool *t, const operation *op, const ort_value *in, ort_value **out)
@@ -223,7 +224,8 @@ int apply_unsqueeze(tool *t, const operation *op, const ort_value *in, ort_value
     int status = ints_value(axes, count, &value);
     if (status == 0)
         status =
-            run_op(t, op, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2, out);
+            run_op(t, op, "Unsqueeze", NULL, 0, (ort_value *const[]){(ort_value *)in, value}, 2,
+                   out);
     ort_value_free(value);
     return status;
 }
