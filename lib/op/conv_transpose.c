@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/shuffle.h"
 #include "op/conv.h"
 
 typedef struct transpose_state {
@@ -391,7 +392,6 @@ static bool is_apart(const ort_window *w)
 }
 
 typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t index4 __attribute__((vector_size(16)));
 
 /* y[i * step + k] = from[k * plane + i] + bias */
 static void weave_row(float *y, const float *from, int64_t plane, int64_t count, int64_t step,
@@ -400,8 +400,8 @@ static void weave_row(float *y, const float *from, int64_t plane, int64_t count,
     int64_t i = 0;
     for (; step == 2 && i + 4 <= count; i += 4) {
         vec4 a = *(const vec4 *)(from + i) + bias, b = *(const vec4 *)(from + plane + i) + bias;
-        *(vec4 *)(y + 2 * i) = __builtin_shuffle(a, b, (index4){0, 4, 1, 5});
-        *(vec4 *)(y + 2 * i + 4) = __builtin_shuffle(a, b, (index4){2, 6, 3, 7});
+        *(vec4 *)(y + 2 * i) = ORT_SHUFFLE(a, b, 0, 4, 1, 5);
+        *(vec4 *)(y + 2 * i + 4) = ORT_SHUFFLE(a, b, 2, 6, 3, 7);
     }
     for (; i < count; i++)
         for (int64_t k = 0; k < step; k++)

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/num.h"
+#include "base/shuffle.h"
 
 enum { TASK_BYTES = 128 * 1024, TILE = 32 };
 
@@ -103,17 +104,17 @@ static int64_t pick_words(uint32_t *dst, const uint32_t *src, int64_t step, int6
     int64_t i = 0;
     if (step == 2)
         for (; i + 4 < n; i += 4, src += 8)
-            store4(dst + i, __builtin_shuffle(load4(src), load4(src + 4), (vec4){0, 2, 4, 6}));
+            store4(dst + i, ORT_SHUFFLE(load4(src), load4(src + 4), 0, 2, 4, 6));
     else if (step == 3)
         for (; i + 4 < n; i += 4, src += 12) {
-            vec4 v = __builtin_shuffle(load4(src), load4(src + 4), (vec4){0, 3, 6, 6});
-            store4(dst + i, __builtin_shuffle(v, load4(src + 8), (vec4){0, 1, 2, 5}));
+            vec4 v = ORT_SHUFFLE(load4(src), load4(src + 4), 0, 3, 6, 6);
+            store4(dst + i, ORT_SHUFFLE(v, load4(src + 8), 0, 1, 2, 5));
         }
     else
         for (; i + 4 < n; i += 4, src += 16) {
-            vec4 v = __builtin_shuffle(load4(src), load4(src + 4), (vec4){0, 4, 0, 4});
-            vec4 w = __builtin_shuffle(load4(src + 8), load4(src + 12), (vec4){0, 4, 0, 4});
-            store4(dst + i, __builtin_shuffle(v, w, (vec4){0, 1, 4, 5}));
+            vec4 v = ORT_SHUFFLE(load4(src), load4(src + 4), 0, 4, 0, 4);
+            vec4 w = ORT_SHUFFLE(load4(src + 8), load4(src + 12), 0, 4, 0, 4);
+            store4(dst + i, ORT_SHUFFLE(v, w, 0, 1, 4, 5));
         }
     return i;
 }
@@ -146,28 +147,26 @@ static void copy_strided(char *dst, int64_t ds, const char *src, int64_t ss, int
 
 static void transpose4x4(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t sj)
 {
-    const vec4 low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, last = {2, 3, 6, 7};
     vec4 a = load4(src), b = load4(src + sj), c = load4(src + 2 * sj), d = load4(src + 3 * sj);
-    vec4 ab0 = __builtin_shuffle(a, b, low), ab1 = __builtin_shuffle(a, b, high);
-    vec4 cd0 = __builtin_shuffle(c, d, low), cd1 = __builtin_shuffle(c, d, high);
-    store4(dst, __builtin_shuffle(ab0, cd0, first));
-    store4(dst + dk, __builtin_shuffle(ab0, cd0, last));
-    store4(dst + 2 * dk, __builtin_shuffle(ab1, cd1, first));
-    store4(dst + 3 * dk, __builtin_shuffle(ab1, cd1, last));
+    vec4 ab0 = ORT_SHUFFLE(a, b, 0, 4, 1, 5), ab1 = ORT_SHUFFLE(a, b, 2, 6, 3, 7);
+    vec4 cd0 = ORT_SHUFFLE(c, d, 0, 4, 1, 5), cd1 = ORT_SHUFFLE(c, d, 2, 6, 3, 7);
+    store4(dst, ORT_SHUFFLE(ab0, cd0, 0, 1, 4, 5));
+    store4(dst + dk, ORT_SHUFFLE(ab0, cd0, 2, 3, 6, 7));
+    store4(dst + 2 * dk, ORT_SHUFFLE(ab1, cd1, 0, 1, 4, 5));
+    store4(dst + 3 * dk, ORT_SHUFFLE(ab1, cd1, 2, 3, 6, 7));
 }
 
 /* n x n elements: interleaving rows i and i + n/2, log2(n) times, transposes. */
 #define TRANSPOSE_BLOCK(name, type, vec, n, low_mask, high_mask)                                   \
     static void name(type *dst, int64_t dk, const type *src, int64_t sj)                           \
     {                                                                                              \
-        const vec low = low_mask, high = high_mask;                                                \
         vec a[n], b[n];                                                                            \
         for (int i = 0; i < (n); i++)                                                              \
             memcpy(&a[i], src + i * sj, sizeof a[i]);                                              \
         for (int step = 1; step < (n); step *= 2) {                                                \
             for (int i = 0; i < (n) / 2; i++) {                                                    \
-                b[2 * i] = __builtin_shuffle(a[i], a[i + (n) / 2], low);                           \
-                b[2 * i + 1] = __builtin_shuffle(a[i], a[i + (n) / 2], high);                      \
+                b[2 * i] = ORT_SHUFFLE(a[i], a[i + (n) / 2], low_mask);                            \
+                b[2 * i + 1] = ORT_SHUFFLE(a[i], a[i + (n) / 2], high_mask);                       \
             }                                                                                      \
             memcpy(a, b, sizeof a);                                                                \
         }                                                                                          \
@@ -175,7 +174,7 @@ static void transpose4x4(uint32_t *dst, int64_t dk, const uint32_t *src, int64_t
             memcpy(dst + i * dk, &a[i], sizeof a[i]);                                              \
     }
 
-#define LIST(...) {__VA_ARGS__}
+#define LIST(...) __VA_ARGS__
 TRANSPOSE_BLOCK(transpose_bytes, uint8_t, vec16, 16,
                 LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
                 LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))

@@ -9,14 +9,6 @@ static inline vi vi_load_u8(const uint8_t *p)
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
-static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
-{
-    uint8_t bytes[VF_LANES] = {0};
-    for (int64_t i = 0; i < n; i++)
-        bytes[i] = p[i];
-    return vi_load_u8(bytes);
-}
-
 /* Every eighth of 8 * VF_LANES elements. */
 static inline vf vf_load_eighth(const float *p)
 {

@@ -9,11 +9,6 @@ static inline vi vi_load_u8(const uint8_t *p)
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
-static inline vi vi_load_u8_n(const uint8_t *p, int64_t n)
-{
-    return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(v_mask_n(n), p));
-}
-
 /* Sums of four words stay in 16 bits: 16 products of at most 15 * 128 there, of bytes that are
  * no less than -128. */
 #define NIBBLE_WORDS 4

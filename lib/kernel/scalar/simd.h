@@ -84,7 +84,14 @@ SIMD void vf_store_sums4(float *out, vf a, vf b, vf c, vf d, float scale)
     out[2] = scale * vf_sum(c);
     out[3] = scale * vf_sum(d);
 }
-SIMD vf vf_permute(vf a, vi index) { return __builtin_shuffle(a, index); }
+SIMD vf vf_permute(vf a, vi index)
+{
+#ifdef __clang__ /* which shuffles by constants only */
+    return (vf){a[index[0] & 3], a[index[1] & 3], a[index[2] & 3], a[index[3] & 3]};
+#else
+    return __builtin_shuffle(a, index);
+#endif
+}
 /* VF_LANES rows of as many elements, transposed. */
 SIMD void vf_transpose(const float *from, int64_t step, float *to, int64_t to_step)
 {
