@@ -111,6 +111,7 @@ static const row rows[] = {
     {"Gemm", "f4x3 f2x4 f", "f", "transA:i=1 transB:i=1", 12, 28, -1, 1, TWICE},
     {"GlobalAveragePool", "f2x3x2x3", "f", "", 12, 28, -1, 1, TWICE},
     {"GlobalMaxPool", "f2x3x2x3", "f", "", 12, 28, -1, 1, TWICE},
+    {"GroupNormalization", "f2x4x3 F2 F2", "f", "num_groups:i=2", 18, 20, -1, 1, TWICE},
     {"GroupNormalization", "f2x4x3 F4 F4", "f", "num_groups:i=2", 21, 28, -1, 1, TWICE},
     {"HardSigmoid", "f4x4", "f", "alpha:f=0.4 beta:f=0.4", 12, 28, -3, 3, TWICE},
     {"HardSwish", "f4x4", "f", "", 14, 28, -5, 5, TWICE},
