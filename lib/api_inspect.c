@@ -36,9 +36,13 @@ void ort_text_free(char *text)
 
 ort_status ort_model_report(ort_model *model, ort_report report, char **json, ort_error *err)
 {
+    if (!model || !json)
+        return ort_error_null(err, __func__);
     ort_strbuf out = {0};
     ort_loading loading;
     *json = NULL;
+    if ((unsigned)report > ORT_REPORT_OPERATOR_COST)
+        return ort_error_set(err, ORT_ERROR_USAGE, "there is no report %d", (int)report);
     ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
     ort_status status = report == ORT_REPORT_MEMORY
                             ? ort_exec_memory_report(NULL, model, NULL, &out, err)
@@ -49,6 +53,8 @@ ort_status ort_model_report(ort_model *model, ort_report report, char **json, or
 ort_status ort_memory_report(ort_env *env, ort_model *model, const ort_session_options *options,
                              char **json, ort_error *err)
 {
+    if (!env || !model || !json)
+        return ort_error_null(err, __func__);
     ort_session_options own = ORT_SESSION_OPTIONS_INIT;
     ort_strbuf out = {0};
     ort_loading loading;
@@ -63,6 +69,8 @@ ort_status ort_memory_report(ort_env *env, ort_model *model, const ort_session_o
 
 ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
 {
+    if (!env || !json)
+        return ort_error_null(err, __func__);
     ort_report_provider list[ORT_PROVIDERS_MAX];
     ort_strbuf out = {0};
     int count = 0;
@@ -76,6 +84,8 @@ ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
 /* The walker leaves the weights alone, so only the pages of the skeleton are read. */
 ort_status ort_summary_report(const char *path, char **json, ort_error *err)
 {
+    if (!path || !json)
+        return ort_error_null(err, __func__);
     ort_load_options options = {.size = sizeof options, .skeleton = true};
     ort_source source;
     ort_model *model = NULL;
@@ -98,6 +108,8 @@ ort_status ort_summary_report(const char *path, char **json, ort_error *err)
 ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits, char **json,
                            ort_error *err)
 {
+    if (!env || !path || !fits || !json)
+        return ort_error_null(err, __func__);
     ort_strbuf out = {0};
     ort_status status = ort_exec_pack_report(env, path, verify, fits, &out, err);
     return hand_over(status, &out, json, err);
@@ -123,6 +135,8 @@ static ort_status typed_copy(const ort_model *model, ort_model **copy, ort_error
 
 ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *err)
 {
+    if (!model || !text)
+        return ort_error_null(err, __func__);
     ort_model *copy = NULL;
     ort_strbuf out = {0};
     ort_loading loading;
@@ -138,6 +152,8 @@ ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *er
 ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal, char **text,
                           ort_error *err)
 {
+    if (!a || !b || !equal || !text)
+        return ort_error_null(err, __func__);
     ort_strbuf out = {0};
     return hand_over(ort_graph_diff(a, b, equal, &out, err), &out, text, err);
 }
@@ -146,6 +162,8 @@ ort_status ort_model_extract(const ort_model *model, const char *const *inputs, 
                              const char *const *outputs, size_t output_count, ort_model **part,
                              ort_error *err)
 {
+    if (!model || !part || !(inputs || !input_count) || !(outputs || !output_count))
+        return ort_error_null(err, __func__);
     ort_model *typed = NULL;
     ort_loading loading;
     *part = NULL;

@@ -68,6 +68,8 @@ static ort_status import(ort_env *env, ort_source *source, const ort_load_option
 ort_status ort_model_load(ort_env *env, const char *path, const ort_load_options *options,
                           ort_model **model, ort_error *err)
 {
+    if (!env || !path || !model)
+        return ort_error_null(err, __func__);
     ort_source source;
     ort_load_options own = ORT_LOAD_OPTIONS_INIT;
     *model = NULL;
@@ -81,6 +83,8 @@ ort_status ort_model_load(ort_env *env, const char *path, const ort_load_options
 ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
                                  const ort_load_options *options, ort_model **model, ort_error *err)
 {
+    if (!env || !(bytes || !count) || !model)
+        return ort_error_null(err, __func__);
     ort_source source;
     ort_load_options own = ORT_LOAD_OPTIONS_INIT;
     *model = NULL;
@@ -94,6 +98,8 @@ ort_status ort_model_load_memory(ort_env *env, const void *bytes, size_t count,
 ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *path,
                                  const ort_save_options *options, ort_error *err)
 {
+    if (!env || !model || !path)
+        return ort_error_null(err, __func__);
     char digest[20];
     snprintf(digest, sizeof digest, "%016llx",
              (unsigned long long)ort_pack_weights_digest(model));
@@ -105,6 +111,8 @@ ort_status ort_model_save_packed(ort_env *env, ort_model *model, const char *pat
 
 ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_error *err)
 {
+    if (!model || !findings)
+        return ort_error_null(err, __func__);
     ort_model *copy = NULL;
     ort_loading loading;
     *findings = NULL;
@@ -129,18 +137,24 @@ ort_status ort_model_check(const ort_model *model, ort_findings **findings, ort_
 
 ort_status ort_model_set_dim(ort_model *model, const char *name, int64_t size, ort_error *err)
 {
+    if (!model || !name)
+        return ort_error_null(err, __func__);
     return ort_graph_set_dim(model, name, size, err);
 }
 
 ort_status ort_model_set_shape(ort_model *model, const char *input, int rank, const int64_t *dims,
                                ort_error *err)
 {
+    if (!model || !input || !(rank <= 0 || dims))
+        return ort_error_null(err, __func__);
     return ort_graph_set_shape(model, input, rank, dims, err);
 }
 
 ort_status ort_model_constant(const ort_model *model, const char *name, ort_value **value,
                               ort_error *err)
 {
+    if (!model || !name || !value)
+        return ort_error_null(err, __func__);
     const ort_tensor *tensor = ort_graph_find_constant(model->graph, name);
     ort_value *view = NULL;
     *value = NULL;

@@ -32,6 +32,8 @@ static void near_miss(void *arg, const ort_pass *pass, const char *node, const c
 ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize_options *options,
                               ort_error *err)
 {
+    if (!env || !model)
+        return ort_error_null(err, __func__);
     ort_optimize_options own = ORT_OPTIMIZE_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -57,6 +59,8 @@ ort_status ort_model_optimize(ort_env *env, ort_model *model, const ort_optimize
 ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_options *options,
                             ort_error *err)
 {
+    if (!env || !model)
+        return ort_error_null(err, __func__);
     ort_narrow_options own = ORT_NARROW_OPTIONS_INIT;
     ort_loading loading;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
@@ -68,12 +72,16 @@ ort_status ort_model_narrow(ort_env *env, ort_model *model, const ort_narrow_opt
 
 ort_status ort_model_follow(ort_model *model, const char *const *names, ort_error *err)
 {
+    if (!model)
+        return ort_error_null(err, __func__);
     return ort_model_follow_names(model, names, err);
 }
 
 ort_status ort_model_set_opset(ort_env *env, ort_model *model, int opset, bool keep_functions,
                                ort_findings **blockers, int *reach, ort_error *err)
 {
+    if (!env || !model)
+        return ort_error_null(err, __func__);
     ort_findings *found = NULL;
     int nearest = opset;
     if (blockers)
@@ -97,12 +105,16 @@ ort_status ort_model_set_opset(ort_env *env, ort_model *model, int opset, bool k
 
 void ort_model_strip(ort_model *model, unsigned what)
 {
+    if (!model)
+        return;
     ort_graph_strip(model, what);
 }
 
 ort_status ort_model_make_dynamic(ort_env *env, ort_model *model, const char *input, int axis,
                                   const char *symbol, ort_error *err)
 {
+    if (!env || !model || !input || !symbol)
+        return ort_error_null(err, __func__);
     ort_loading loading;
     ORT_TRY(ort_loading_begin(&loading, &env->limits, model->account, err));
     ort_status status = ort_model_open_axis(model, env->registry, input, axis, symbol, err);
@@ -123,6 +135,8 @@ const char *ort_pass_name(int index, int *level, const char **doc)
 
 bool ort_pass_is_exact(const char *name)
 {
+    if (!name)
+        return false;
     const ort_pass *pass;
     for (int i = 0; (pass = ort_pass_at(i)); i++)
         if (!strcmp(pass->name, name))
@@ -132,6 +146,8 @@ bool ort_pass_is_exact(const char *name)
 
 ort_status ort_model_copy(const ort_model *model, ort_model **copy, ort_error *err)
 {
+    if (!model || !copy)
+        return ort_error_null(err, __func__);
     ort_loading loading;
     *copy = NULL;
     ORT_TRY(ort_loading_begin_apart(&loading, &model->limits, model->account, err));

@@ -8,6 +8,8 @@
 ort_status ort_profile_new(const ort_session *session, const ort_profile_options *options,
                            ort_profile **profile, ort_error *err)
 {
+    if (!session || !profile)
+        return ort_error_null(err, __func__);
     const ort_env *env = session->env;
     ort_profile_options own = ORT_PROFILE_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
@@ -26,6 +28,8 @@ ort_status ort_profile_new(const ort_session *session, const ort_profile_options
 
 ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak, ort_error *err)
 {
+    if (!env)
+        return ort_error_null(err, __func__);
     ort_peak found = ORT_PEAK_INIT;
     ORT_TRY(ORT_RESULT_CHECK(peak, err));
     ORT_TRY(ort_peak_measure(env->k, env->pool, &found, err));
@@ -35,6 +39,8 @@ ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak, ort_error *e
 ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak, char **json,
                               ort_error *err)
 {
+    if (!profile || !json)
+        return ort_error_null(err, __func__);
     ort_strbuf out = {0};
     ort_peak own = ORT_PEAK_INIT;
     *json = NULL;
@@ -53,5 +59,7 @@ ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak, 
 
 ort_status ort_profile_trace(const ort_profile *profile, FILE *stream, ort_error *err)
 {
+    if (!profile || !stream)
+        return ort_error_null(err, __func__);
     return ort_profile_write_trace(profile, stream, err);
 }

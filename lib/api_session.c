@@ -9,6 +9,8 @@
 static ort_status load_session(ort_env *env, const char *path, const ort_session_options *options,
                                ort_session **session, ort_error *err)
 {
+    if (!env || !path || !session)
+        return ort_error_null(err, __func__);
     /* Weights that are packed need no aligned copy but while they are. */
     ort_load_options load = {.size = sizeof load, .as_stored = true};
     ort_model *model = NULL;
@@ -30,6 +32,8 @@ static ort_status load_session(ort_env *env, const char *path, const ort_session
 ort_status ort_session_load(ort_env *env, const char *path, const ort_session_options *options,
                             ort_session **session, ort_error *err)
 {
+    if (!env || !path || !session)
+        return ort_error_null(err, __func__);
     ort_loading loading;
     *session = NULL;
     ORT_TRY(ort_loading_begin(&loading, &env->limits, NULL, err));
@@ -39,6 +43,8 @@ ort_status ort_session_load(ort_env *env, const char *path, const ort_session_op
 ort_status ort_session_new(ort_env *env, ort_model *model, const ort_session_options *options,
                            ort_session **session, ort_error *err)
 {
+    if (!env || !model || !session)
+        return ort_error_null(err, __func__);
     ort_model *copy = NULL;
     ort_loading loading;
     *session = NULL;
@@ -60,36 +66,50 @@ void ort_session_free(ort_session *session)
 
 size_t ort_session_input_count(const ort_session *session)
 {
+    if (!session)
+        return 0;
     return (size_t)session->input_count;
 }
 
 size_t ort_session_output_count(const ort_session *session)
 {
+    if (!session)
+        return 0;
     return (size_t)session->output_count;
 }
 
 const char *ort_session_input_name(const ort_session *session, size_t index)
 {
+    if (!session)
+        return NULL;
     return index < (size_t)session->input_count ? session->inputs[index].name : NULL;
 }
 
 const char *ort_session_output_name(const ort_session *session, size_t index)
 {
+    if (!session)
+        return NULL;
     return index < (size_t)session->output_count ? session->outputs[index].name : NULL;
 }
 
 const ort_type_info *ort_session_input_type(const ort_session *session, size_t index)
 {
+    if (!session)
+        return NULL;
     return index < (size_t)session->input_count ? session->inputs[index].info : NULL;
 }
 
 const ort_type_info *ort_session_output_type(const ort_session *session, size_t index)
 {
+    if (!session)
+        return NULL;
     return index < (size_t)session->output_count ? session->outputs[index].info : NULL;
 }
 
 ort_dtype ort_session_input_dtype(const ort_session *session, size_t index)
 {
+    if (!session)
+        return ORT_DTYPE_UNDEFINED;
     if (index >= (size_t)session->input_count ||
         session->inputs[index].type.kind != ORT_TYPE_TENSOR)
         return ORT_DTYPE_UNDEFINED;
@@ -98,6 +118,8 @@ ort_dtype ort_session_input_dtype(const ort_session *session, size_t index)
 
 int ort_session_input_dims(const ort_session *session, size_t index, int64_t *dims, int capacity)
 {
+    if (!session || !(dims || capacity <= 0))
+        return -1;
     const ort_type *type;
     if (index >= (size_t)session->input_count)
         return -1;
@@ -111,16 +133,22 @@ int ort_session_input_dims(const ort_session *session, size_t index, int64_t *di
 
 bool ort_session_input_optional(const ort_session *session, size_t index)
 {
+    if (!session)
+        return false;
     return index < (size_t)session->input_count && session->inputs[index].default_value;
 }
 
 size_t ort_session_phase_count(const ort_session *session)
 {
+    if (!session)
+        return 0;
     return session->phases.count;
 }
 
 const char *ort_session_phase(const ort_session *session, size_t index, uint64_t *ns, int *changes)
 {
+    if (!session)
+        return NULL;
     if (index >= session->phases.count)
         return NULL;
     if (ns)

@@ -208,12 +208,20 @@ typedef enum ort_value_kind {
 /* A zero-filled tensor that owns its memory (64-byte aligned, row-major, contiguous). */
 ORT_WARN_UNUSED ort_status ort_value_new_tensor(ort_dtype dtype, int rank, const int64_t *dims,
                                                 ort_value **value, ort_error *err);
-/* A tensor over the caller's memory, which must stay until the value is freed. */
+/* A tensor over the caller's memory, aligned for its elements, which must stay until the value is
+ * freed. Not of strings. */
 ORT_WARN_UNUSED ort_status ort_value_new_borrowed(ort_dtype dtype, int rank, const int64_t *dims,
                                                   void *data, size_t bytes, ort_value **value,
                                                   ort_error *err);
+/* The same, and release(arg, data) is called when the last reference goes, by whatever thread has
+ * it. After a failure the memory is still the caller's. */
+typedef void ort_release_fn(void *arg, void *data);
+ORT_WARN_UNUSED ort_status ort_value_new_taking(ort_dtype dtype, int rank, const int64_t *dims,
+                                                void *data, size_t bytes, ort_release_fn *release,
+                                                void *release_arg, ort_value **value,
+                                                ort_error *err);
 ORT_WARN_UNUSED ort_status ort_value_new_sequence(ort_value **value, ort_error *err);
-/* Appends a reference to `item`. */
+/* Appends a reference to `item`, which grows no more from then on if it is a sequence itself. */
 ORT_WARN_UNUSED ort_status ort_value_append(ort_value *sequence, ort_value *item, ort_error *err);
 /* keys (int64 or string) and values: one-dimensional tensors of equal length. */
 ORT_WARN_UNUSED ort_status ort_value_new_map(ort_value *keys, ort_value *values, ort_value **map,
@@ -234,7 +242,7 @@ ORT_WARN_UNUSED ort_status ort_value_set_string(ort_value *value, int64_t index,
                                                 size_t length, ort_error *err);
 /* Item of a sequence; of a map: 0 is the key tensor, 1 the value tensor. Borrowed. */
 ort_value *ort_value_item(const ort_value *value, size_t index);
-/* Element of a numeric or bool tensor as a double (exact up to 2^53). */
+/* Element of a numeric or bool tensor as a double (exact up to 2^53); NaN where there is none. */
 double ort_value_get_double(const ort_value *value, int64_t index);
 void ort_value_set_double(ort_value *value, int64_t index, double number);
 /* 64-bit digest of type, shape and bytes; the same on every machine. */
@@ -455,6 +463,33 @@ ORT_WARN_UNUSED ort_status ort_model_set_dim(ort_model *model, const char *name,
                                              ort_error *err);
 ORT_WARN_UNUSED ort_status ort_model_set_shape(ort_model *model, const char *input, int rank,
                                                const int64_t *dims, ort_error *err);
+
+/* An initializer gets other data (copied), of the element type and shape that it has. Sessions made
+ * before keep theirs. ORT_ERROR_USAGE: the main graph has no such initializer. */
+ORT_WARN_UNUSED ort_status ort_model_set_initializer(ort_model *model, const char *name,
+                                                     const ort_value *value, ort_error *err);
+
+/* What a model says of itself. Texts stay until it is changed or freed; "": it says nothing. */
+typedef enum ort_model_text_kind {
+    ORT_MODEL_PRODUCER_NAME,
+    ORT_MODEL_PRODUCER_VERSION,
+    ORT_MODEL_DOMAIN,
+    ORT_MODEL_DOC,
+    ORT_MODEL_GRAPH_NAME,
+    ORT_MODEL_GRAPH_DOC,
+} ort_model_text_kind;
+const char *ort_model_text(const ort_model *model, ort_model_text_kind what);
+int64_t ort_model_number(const ort_model *model); /* ModelProto.model_version */
+int64_t ort_model_ir_version(const ort_model *model);
+/* Version of a domain ("" and "ai.onnx" are one); 0: not imported. */
+int64_t ort_model_opset(const ort_model *model, const char *domain);
+/* Its properties (ModelProto.metadata_props): keys by place (NULL past the end), values by key
+ * (NULL: there is none). Set to NULL, one goes. */
+size_t ort_model_property_count(const ort_model *model);
+const char *ort_model_property_key(const ort_model *model, size_t index);
+const char *ort_model_property(const ort_model *model, const char *key);
+ORT_WARN_UNUSED ort_status ort_model_set_property(ort_model *model, const char *key,
+                                                  const char *value, ort_error *err);
 
 /* Take out what no runtime needs: documentation, names of nodes; initializers that nothing reads,
  * functions that are not called and imports of domains without a node. */
@@ -684,9 +719,6 @@ bool ort_binding_state_grows(const ort_binding *binding, const char *input);
 size_t ort_session_phase_count(const ort_session *session);
 const char *ort_session_phase(const ort_session *session, size_t index, uint64_t *ns,
                               int *changes);
-/* Save the graph as it stands after the portable passes (levels 1 and 2). */
-ORT_WARN_UNUSED ort_status ort_session_save_optimized(const ort_session *session, const char *path,
-                                                      ort_error *err);
 
 /* ---------------------------------------------------------------------------------- profiles -- */
 

@@ -52,21 +52,29 @@ void ort_findings_add(ort_findings *findings, ort_severity severity, const char 
 
 size_t ort_findings_count(const ort_findings *findings)
 {
+    if (!findings)
+        return 0;
     return findings ? findings->list.count : 0;
 }
 
 size_t ort_findings_errors(const ort_findings *findings)
 {
+    if (!findings)
+        return 0;
     return findings ? findings->errors : 0;
 }
 
 const char *ort_findings_message(const ort_findings *findings, size_t index)
 {
+    if (!findings)
+        return "";
     return index < ort_findings_count(findings) ? findings->list.data[index].message : "";
 }
 
 ort_severity ort_findings_severity(const ort_findings *findings, size_t index)
 {
+    if (!findings)
+        return ORT_FINDING_NOTE;
     return index < ort_findings_count(findings) ? findings->list.data[index].severity
                                                 : ORT_FINDING_NOTE;
 }

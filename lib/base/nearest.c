@@ -91,7 +91,11 @@ const char *ort_did_you_mean(const char *word, const char *const *names, size_t 
                              size_t size)
 {
     ort_nearest n;
-    ort_nearest_begin(&n, word);
+    if (!text || !size)
+        return "";
+    if (!word || !names)
+        count = 0;
+    ort_nearest_begin(&n, word ? word : "");
     for (size_t i = 0; i < count; i++)
         ort_nearest_try(&n, names[i]);
     return ort_nearest_text(&n, text, size);

@@ -20,6 +20,8 @@ struct ort_binding {
 
 ort_status ort_binding_new(const ort_session *session, ort_binding **binding, ort_error *err)
 {
+    if (!session || !binding)
+        return ort_error_null(err, __func__);
     ort_binding *b = calloc(1, sizeof *b);
     ort_status status = ORT_OK;
     *binding = NULL;
@@ -66,6 +68,8 @@ void ort_binding_free(ort_binding *binding)
 ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_value *value,
                                  ort_error *err)
 {
+    if (!binding || !name)
+        return ort_error_null(err, __func__);
     int index = 0;
     ORT_TRY(ort_exec_find_port(binding->session->inputs, binding->session->input_count, "input",
                                name, 0, &index, err));
@@ -82,6 +86,8 @@ ort_status ort_binding_set_input(ort_binding *binding, const char *name, ort_val
 ort_status ort_binding_set_output(ort_binding *binding, const char *name, ort_value *value,
                                   ort_error *err)
 {
+    if (!binding || !name)
+        return ort_error_null(err, __func__);
     int index = 0;
     ORT_TRY(ort_exec_find_port(binding->session->outputs, binding->session->output_count, "output",
                                name, 0, &index, err));
@@ -99,6 +105,8 @@ ort_status ort_binding_set_output(ort_binding *binding, const char *name, ort_va
 ort_status ort_binding_set_state(ort_binding *binding, const char *input, const char *output,
                                  ort_error *err)
 {
+    if (!binding || !input || !output)
+        return ort_error_null(err, __func__);
     const ort_session *s = binding->session;
     int in = 0, out = 0;
     ORT_TRY(ort_exec_find_port(s->inputs, s->input_count, "input", input, 0, &in, err));
@@ -115,17 +123,23 @@ ort_status ort_binding_set_state(ort_binding *binding, const char *input, const 
 
 void ort_binding_reserve_rows(ort_binding *binding, int64_t rows)
 {
+    if (!binding)
+        return;
     binding->states.reserved = rows;
 }
 
 void ort_binding_restart(ort_binding *binding)
 {
+    if (!binding)
+        return;
     for (int i = 0; i < binding->states.count; i++)
         binding->states.data[i]->started = false;
 }
 
 bool ort_binding_state_grows(const ort_binding *binding, const char *input)
 {
+    if (!binding || !input)
+        return false;
     for (int i = 0; i < binding->states.count; i++) {
         const ort_state *st = binding->states.data[i];
         if (!strcmp(binding->session->inputs[st->input].name, input))
@@ -161,6 +175,8 @@ static ort_status choose_outputs(ort_binding *b, const ort_run_options *options,
 
 ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options, ort_error *err)
 {
+    if (!binding)
+        return ort_error_null(err, __func__);
     ort_run_options own = ORT_RUN_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -185,6 +201,8 @@ ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
 
 ort_value *ort_binding_output(const ort_binding *binding, size_t index)
 {
+    if (!binding)
+        return NULL;
     if (index >= (size_t)binding->session->output_count ||
         (binding->partial && !binding->wanted[index]))
         return NULL;

@@ -23,6 +23,8 @@ const char *ort_version(void)
 
 int ort_isa_list(const char **names, int capacity)
 {
+    if ((!names && capacity > 0))
+        return 0;
     int count = 0;
     const ort_kernel_tier *tier;
     for (int i = 0; (tier = ort_kernel_tier_at(i)); i++) {
@@ -50,6 +52,8 @@ static ort_status unknown_isa(const char *isa, ort_error *err)
 
 ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error *err)
 {
+    if (!env)
+        return ort_error_null(err, __func__);
     ort_status status;
     ort_env_options own = ORT_ENV_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
@@ -98,17 +102,48 @@ void ort_env_free(ort_env *env)
 
 void ort_env_limit_loading(ort_env *env, double timeout_s, const ort_cancel *cancel)
 {
+    if (!env)
+        return;
     env->limits.timeout_s = timeout_s;
     env->limits.cancel = cancel;
 }
 
+ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, ort_error *err)
+{
+    ort_env *e = malloc(sizeof *e);
+    *derived = NULL;
+    if (!e)
+        return ort_error_memory(err, sizeof *e);
+    *e = *env;
+    e->threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+    e->pool = ort_pool_new(e->threads, e->options.pin);
+    if (!e->pool) {
+        free(e);
+        return ort_error_memory(err, 0);
+    }
+    *derived = e;
+    return ORT_OK;
+}
+
+void ort_env_derived_free(ort_env *env)
+{
+    if (!env)
+        return;
+    ort_pool_free(env->pool);
+    free(env);
+}
+
 int ort_env_threads(const ort_env *env)
 {
+    if (!env)
+        return 0;
     return env->threads;
 }
 
 const char *ort_env_isa(const ort_env *env)
 {
+    if (!env)
+        return "";
     return env->k->isa;
 }
 
@@ -116,17 +151,23 @@ const char *ort_env_isa(const ort_env *env)
 
 ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err)
 {
+    if (!cancel)
+        return ort_error_null(err, __func__);
     *cancel = calloc(1, sizeof **cancel);
     return *cancel ? ORT_OK : ort_error_memory(err, sizeof **cancel);
 }
 
 void ort_cancel_set(ort_cancel *cancel)
 {
+    if (!cancel)
+        return;
     atomic_store_explicit(&cancel->set, 1, memory_order_relaxed);
 }
 
 void ort_cancel_clear(ort_cancel *cancel)
 {
+    if (!cancel)
+        return;
     atomic_store_explicit(&cancel->set, 0, memory_order_relaxed);
 }
 

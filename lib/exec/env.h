@@ -21,6 +21,10 @@ struct ort_env {
     ORT_VEC(void *) libraries; /* handles of dlopen */
 };
 
+/* An environment like this one, with threads of its own: of a session that asks for another number.
+ * It shares the registry, and goes first. */
+ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, ort_error *err);
+void ort_env_derived_free(ort_env *env);
 /* ops_library.c; after the registry has gone. */
 void ort_env_close_libraries(ort_env *env);
 

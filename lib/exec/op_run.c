@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/findings.h"
 #include "exec/env.h"
+#include "op/check/check.h"
 #include "op/eval.h"
+
+enum { MOST_SLOTS = 65536 };
 
 typedef struct single {
     ort_model *model;
@@ -13,37 +17,106 @@ typedef struct single {
     const ort_fact **fact_list;
 } single;
 
+static ort_status set_strings(single *s, const ort_attribute_spec *spec, ort_attr *attr,
+                              ort_error *err)
+{
+    ort_string *list = ort_arena_array(&s->model->arena, spec->count + 1, sizeof *list);
+    if (!list)
+        return ort_error_memory(err, sizeof *list * spec->count);
+    for (size_t i = 0; i < spec->count; i++)
+        list[i] = spec->strings[i] ? (ort_string){spec->strings[i], strlen(spec->strings[i])}
+                                   : (ort_string){"", 0};
+    attr->strings = list;
+    return ORT_OK;
+}
+
+static ort_status not_a_tensor(const ort_attribute_spec *spec, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_USAGE, "attribute '%s': a value given is no tensor",
+                         spec->name);
+}
+
+static bool is_tensor(const ort_value *value)
+{
+    return value && value->kind == ORT_KIND_TENSOR;
+}
+
+static ort_status set_tensors(single *s, const ort_attribute_spec *spec, ort_attr *attr,
+                              ort_error *err)
+{
+    ort_tensor *list = ort_arena_array(&s->model->arena, spec->count + 1, sizeof *list);
+    if (!list)
+        return ort_error_memory(err, sizeof *list * spec->count);
+    for (size_t i = 0; i < spec->count; i++) {
+        if (!is_tensor(spec->tensors[i]))
+            return not_a_tensor(spec, err);
+        list[i] = spec->tensors[i]->tensor;
+    }
+    attr->tensors = list;
+    return ORT_OK;
+}
+
+/* Is there a list of as many elements as it says? */
+static bool has_list(const ort_attribute_spec *spec)
+{
+    const void *list = spec->kind == 'I'   ? (const void *)spec->ints
+                       : spec->kind == 'F' ? (const void *)spec->floats
+                       : spec->kind == 'S' ? (const void *)spec->strings
+                                           : (const void *)spec->tensors;
+    return list || !spec->count;
+}
+
+static ort_status fill_attribute(single *s, const ort_attribute_spec *spec, ort_attr *attr,
+                                 ort_error *err)
+{
+    switch (spec->kind) {
+    case 'i':
+        attr->type = ORT_ATTR_INT;
+        attr->i = spec->i;
+        return ORT_OK;
+    case 'f':
+        attr->type = ORT_ATTR_FLOAT;
+        attr->f = spec->f;
+        return ORT_OK;
+    case 's':
+        attr->type = ORT_ATTR_STRING;
+        attr->s = (ort_string){spec->s ? spec->s : "", spec->s ? strlen(spec->s) : 0};
+        return ORT_OK;
+    case 't':
+        if (!is_tensor(spec->t))
+            return not_a_tensor(spec, err);
+        attr->type = ORT_ATTR_TENSOR;
+        attr->t = &spec->t->tensor;
+        return ORT_OK;
+    case 'I':
+        attr->type = ORT_ATTR_INTS;
+        attr->ints = spec->ints;
+        return ORT_OK;
+    case 'F':
+        attr->type = ORT_ATTR_FLOATS;
+        attr->floats = spec->floats;
+        return ORT_OK;
+    case 'S':
+        attr->type = ORT_ATTR_STRINGS;
+        return set_strings(s, spec, attr, err);
+    case 'T':
+        attr->type = ORT_ATTR_TENSORS;
+        return set_tensors(s, spec, attr, err);
+    default:
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "attribute '%s' is of kind '%c'; known are i, f, s, t, I, F, S, T",
+                             spec->name, spec->kind);
+    }
+}
+
 static ort_status set_attribute(single *s, const ort_attribute_spec *spec, ort_error *err)
 {
     ort_attr attr = {.name = spec->name};
-    switch (spec->kind) {
-    case 'i':
-        attr.type = ORT_ATTR_INT;
-        attr.i = spec->i;
-        break;
-    case 'f':
-        attr.type = ORT_ATTR_FLOAT;
-        attr.f = spec->f;
-        break;
-    case 's':
-        attr.type = ORT_ATTR_STRING;
-        attr.s = (ort_string){spec->s ? spec->s : "", spec->s ? strlen(spec->s) : 0};
-        break;
-    case 'I':
-        attr.type = ORT_ATTR_INTS;
-        attr.ints = spec->ints;
-        attr.count = spec->count;
-        break;
-    case 'F':
-        attr.type = ORT_ATTR_FLOATS;
-        attr.floats = spec->floats;
-        attr.count = spec->count;
-        break;
-    default:
-        return ort_error_set(err, ORT_ERROR_USAGE,
-                             "attribute '%s' is of kind '%c'; known are i, f, s, I, F", spec->name,
-                             spec->kind);
-    }
+    bool list = spec->kind == 'I' || spec->kind == 'F' || spec->kind == 'S' || spec->kind == 'T';
+    if (!spec->name || (list && !has_list(spec)))
+        return ort_error_null(err, "ort_op_run");
+    ORT_TRY(fill_attribute(s, spec, &attr, err));
+    attr.count = list ? spec->count : 0;
     return ort_node_set_attr(s->model->graph, s->node, &attr, err);
 }
 
@@ -87,16 +160,32 @@ static ort_status build(single *s, ort_env *env, const char *domain, const char 
     ORT_TRY(add_node(s, domain, op_type, inputs, in, out, err));
     s->node->op = op;
     s->node->opset = (int)import.version;
+    return ORT_OK;
+}
+
+/* Types of the inputs are facts of the graph, as a model's declarations are; what the check of a
+ * model refuses is refused here, before inference looks at data. */
+static ort_status check(single *s, ort_value *const *inputs, size_t in, ort_error *err)
+{
+    ort_graph *graph = s->model->graph;
+    ort_findings *findings = NULL;
     s->facts = calloc(in + 1, sizeof *s->facts);
     s->fact_list = calloc(in + 1, sizeof *s->fact_list);
     if (!s->facts || !s->fact_list)
-        return ort_error_memory(err, sizeof *s->facts);
-    for (size_t i = 0; i < in; i++)
-        if (inputs[i]) {
-            s->facts[i] = ort_fact_of_value(inputs[i]);
-            s->fact_list[i] = &s->facts[i];
-        }
-    return ORT_OK;
+        return ort_error_memory(err, sizeof *s->facts * in);
+    for (size_t i = 0; i < in; i++) {
+        if (!inputs[i])
+            continue;
+        s->facts[i] = ort_fact_of_value(inputs[i]);
+        s->fact_list[i] = &s->facts[i];
+        graph->values.data[s->node->inputs[i]]->fact = s->facts[i];
+        graph->values.data[s->node->inputs[i]]->is_input = true;
+    }
+    ORT_TRY(ort_findings_new(&findings, err));
+    ort_check_node(graph, s->node, s->node->op, findings);
+    ort_status status = ort_findings_to_error(findings, ORT_ERROR_DATA, err);
+    ort_findings_free(findings);
+    return status;
 }
 
 ort_status ort_op_run(ort_env *env, const char *domain, const char *op_type, int opset,
@@ -106,13 +195,23 @@ ort_status ort_op_run(ort_env *env, const char *domain, const char *op_type, int
 {
     single s = {0};
     ort_status status;
-    if (!strcmp(domain, "ai.onnx"))
-        domain = ONNX;
+    if (!env || !domain || !op_type || (attribute_count && !attributes) ||
+        (input_count && !inputs) || (output_count && !outputs))
+        return ort_error_null(err, __func__);
     for (size_t i = 0; i < output_count; i++)
         outputs[i] = NULL;
+    if (input_count > MOST_SLOTS || output_count > MOST_SLOTS || opset < 0)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "%zu inputs, %zu outputs of opset %d: at most %d of each, and no "
+                             "negative opset",
+                             input_count, output_count, opset, MOST_SLOTS);
+    if (!strcmp(domain, "ai.onnx"))
+        domain = ONNX;
     status = build(&s, env, domain, op_type, opset, inputs, input_count, output_count, err);
     for (size_t i = 0; i < attribute_count && !status; i++)
         status = set_attribute(&s, &attributes[i], err);
+    if (!status)
+        status = check(&s, inputs, input_count, err);
     if (!status)
         status = ort_node_eval(s.node, s.fact_list, env->k, env->pool, inputs, (int)input_count,
                                outputs, (int)output_count, err);

@@ -25,6 +25,8 @@ static void announce(const ort_env *env, const ort_ops_library *library, const c
 
 ort_status ort_env_add_ops(ort_env *env, const ort_ops_library *library, ort_error *err)
 {
+    if (!env || !library)
+        return ort_error_null(err, __func__);
     ORT_TRY(ort_registry_add(env->registry, library, err));
     announce(env, library, NULL);
     return ORT_OK;
@@ -58,6 +60,8 @@ static ort_status open_object(const char *path, void **handle, ort_error *err)
 
 ort_status ort_env_add_ops_library(ort_env *env, const char *path, ort_error *err)
 {
+    if (!env || !path)
+        return ort_error_null(err, __func__);
     void *handle = NULL;
     ORT_TRY(open_object(path, &handle, err));
     const ort_ops_library *library = dlsym(handle, ENTRY);

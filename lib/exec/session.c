@@ -394,7 +394,13 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
         ort_model_free(b->pristine);
         return ort_error_memory(err, sizeof *s);
     }
-    creation c = {.env = b->env,
+    ort_env *env = b->env;
+    ort_status derived = ORT_OK;
+    if (b->options->threads > 0 && b->options->threads != env->threads) {
+        derived = ort_env_derive(env, b->options->threads, &s->own_env, err);
+        env = s->own_env ? s->own_env : env;
+    }
+    creation c = {.env = env,
                   .options = b->options,
                   .session = s,
                   .graph = b->model->graph,
@@ -403,7 +409,7 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     pthread_mutex_init(&s->lock, NULL);
     s->memory.huge_pages = true;
     s->account = ort_account_of_work();
-    s->env = b->env;
+    s->env = env;
     s->model = b->model;
     s->pristine = b->pristine;
     s->assumes_defaults = b->assumes_defaults;
@@ -413,7 +419,7 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
         add_phase(s, "load", b->load_ns, -1);
     /* What is known without a run is what a run would compute. */
     unsigned control = ort_cpu_set_flush(!b->env->options.keep_denormals);
-    ort_status status = create(&c, err);
+    ort_status status = derived ? derived : create(&c, err);
     ort_cpu_restore_fp(control);
     if (!status && b->assumes_defaults)
         status = keep_options(s, b->options, err);
@@ -518,5 +524,6 @@ void ort_exec_session_release(ort_session *session)
     ort_model_free(session->model);
     ort_model_free(session->pristine);
     ort_source_release(&session->origin);
+    ort_env_derived_free(session->own_env);
     free(session);
 }

@@ -28,6 +28,7 @@ typedef struct ort_phase {
 
 struct ort_session {
     const ort_env *env;
+    ort_env *own_env; /* with threads of its own; or NULL */
     ort_model *model; /* ours: loaded for the session, or a clone */
     ort_arena memory; /* states, packed weights, names */
     ort_account *account; /* of all that making it took and that it holds; or NULL */

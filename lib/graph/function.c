@@ -125,6 +125,8 @@ static bool first_calls(calls_seen *seen, const ort_graph *graph)
 
 bool ort_model_repeats_functions(const ort_model *model)
 {
+    if (!model)
+        return false;
     calls_seen seen = {.called = calloc(model->functions.count + 1, sizeof(bool))};
     if (!seen.called || ort_functions_index(model, &seen.index, NULL) != ORT_OK) {
         free(seen.called);

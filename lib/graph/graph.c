@@ -74,6 +74,8 @@ void ort_model_free(ort_model *model)
 
 int64_t ort_model_opset(const ort_model *model, const char *domain)
 {
+    if (!model || !domain)
+        return 0;
     if (!strcmp(domain, "ai.onnx"))
         domain = "";
     for (size_t i = 0; i < model->opsets.count; i++)

@@ -252,8 +252,6 @@ ort_status ort_function_set_opset(ort_model *model, ort_function *function, cons
 /* Constant nodes of a graph as it was loaded whose output a later one gives again, so that they
  * count for nothing (build.c); *name: of the last such output. */
 size_t ort_graph_replaced(const ort_graph *graph, const char **name);
-/* Opset version of `domain` ("" and "ai.onnx" are one), 0 when the model imports none. */
-int64_t ort_model_opset(const ort_model *model, const char *domain);
 
 /* ---- walking */
 

@@ -213,6 +213,55 @@ const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *na
     return found;
 }
 
+/* ---- initializers */
+
+static ort_status copy_strings(ort_arena *arena, ort_tensor *tensor, ort_error *err)
+{
+    ort_string *strings = tensor->data;
+    for (int64_t i = 0; i < ort_tensor_count(tensor); i++) {
+        const char *bytes = ort_arena_strndup(arena, strings[i].ptr ? strings[i].ptr : "",
+                                              strings[i].length);
+        if (!bytes)
+            return ort_error_memory(err, strings[i].length);
+        strings[i].ptr = bytes;
+    }
+    return ORT_OK;
+}
+
+ort_status ort_graph_set_initializer(ort_model *model, const char *name, const ort_tensor *data,
+                                     ort_error *err)
+{
+    ort_graph *graph = model->graph;
+    ort_id id = ort_graph_find_value(graph, name);
+    char is[200], wants[200];
+    if (id == ORT_ID_NONE || !ort_graph_is_weight(graph, id) ||
+        !graph->values.data[id]->fact.value)
+        return ort_error_set(err, ORT_ERROR_USAGE,
+                             "the model has no initializer '%s' (--initializers lists them)", name);
+    const ort_tensor *old = graph->values.data[id]->fact.value;
+    if (old->dtype != data->dtype || !ort_shape_equal(&old->shape, &data->shape))
+        return ort_error_set(err, ORT_ERROR_DATA, "initializer '%s' is %s %s, not %s %s", name,
+                             ort_dtype_name(old->dtype),
+                             ort_shape_format(&old->shape, wants, sizeof wants),
+                             ort_dtype_name(data->dtype),
+                             ort_shape_format(&data->shape, is, sizeof is));
+    ort_tensor *copy = ort_arena_array(&model->arena, 1, sizeof *copy);
+    if (!copy)
+        return ort_error_memory(err, sizeof *copy);
+    *copy = (ort_tensor){.dtype = data->dtype, .shape = data->shape};
+    copy->data = ort_arena_alloc_aligned(&model->arena, ort_tensor_bytes(copy), 64, 0);
+    if (!copy->data)
+        return ort_error_memory(err, ort_tensor_bytes(copy));
+    ort_tensor_copy_data(copy, data);
+    if (copy->dtype == ORT_DTYPE_STRING)
+        ORT_TRY(copy_strings(&model->arena, copy, err));
+    graph->values.data[id]->fact.value = copy;
+    graph->values.data[id]->initializer_proto = NULL;
+    graph->values.data[id]->is_sparse = false;
+    ort_graph_touch(graph, NULL);
+    return ORT_OK;
+}
+
 /* ---- metadata */
 
 const char *ort_graph_metadata(const ort_model *model, const char *key)

@@ -20,6 +20,9 @@ ort_status ort_graph_set_metadata(ort_model *model, const char *key, const char 
                                   ort_error *err);
 /* Its value, or NULL. */
 const char *ort_graph_metadata(const ort_model *model, const char *key);
+/* An initializer of the main graph gets a copy of this data, of the type and shape that it has. */
+ort_status ort_graph_set_initializer(ort_model *model, const char *name, const ort_tensor *data,
+                                     ort_error *err);
 /* A constant by name: an initializer, or the value of a Constant node, also in bodies. NULL. */
 const ort_tensor *ort_graph_find_constant(const ort_graph *graph, const char *name);
 

@@ -43,6 +43,8 @@ static ort_status count_bytes(void *arg, const void *bytes, size_t count, ort_er
 
 ort_status ort_model_written_bytes(const ort_model *model, size_t *bytes, ort_error *err)
 {
+    if (!model || !bytes)
+        return ort_error_null(err, __func__);
     *bytes = ort_export_weight_bytes(model);
     if (*bytes > ORT_EXPORT_LIMIT_BYTES)
         return ORT_OK;
@@ -60,6 +62,8 @@ static ort_status refuse_stream(size_t bytes, ort_error *err)
 
 ort_status ort_model_write(const ort_model *model, FILE *stream, ort_error *err)
 {
+    if (!model || !stream)
+        return ort_error_null(err, __func__);
     size_t bytes = ort_export_weight_bytes(model);
     if (bytes > ORT_EXPORT_LIMIT_BYTES)
         return refuse_stream(bytes, err);
@@ -229,6 +233,8 @@ static ort_status save(const saving *s, ort_error *err)
 ort_status ort_model_save(const ort_model *model, const char *path, const ort_save_options *options,
                           ort_error *err)
 {
+    if (!model || !path)
+        return ort_error_null(err, __func__);
     return ort_model_save_after(model, path, options, NULL, NULL, err);
 }
 

@@ -158,6 +158,8 @@ ort_status ort_tensors_load_set(const char *path, const char *prefix,
                                 const ort_read_options *options, ort_tensors **tensors,
                                 ort_error *err)
 {
+    if (!path || !prefix || !tensors)
+        return ort_error_null(err, __func__);
     ort_read_options own = ORT_READ_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -189,5 +191,7 @@ ort_status ort_tensors_load_set(const char *path, const char *prefix,
 ort_status ort_tensors_load_folder(const char *path, const char *prefix, ort_tensors **tensors,
                                    ort_error *err)
 {
+    if (!path || !prefix || !tensors)
+        return ort_error_null(err, __func__);
     return ort_tensors_load_set(path, prefix, NULL, tensors, err);
 }

@@ -127,6 +127,8 @@ const char *ort_format_name(ort_format format)
 
 ort_format ort_format_parse(const char *name)
 {
+    if (!name)
+        return ORT_FORMAT_COUNT;
     if (strcasecmp(name, "auto") == 0)
         return ORT_FORMAT_AUTO;
     for (size_t i = 0; i < ROW_COUNT; i++)
@@ -159,6 +161,8 @@ static bool has_word(const char *words, const char *word)
 
 ort_format ort_format_of_path(const char *path)
 {
+    if (!path)
+        return ORT_FORMAT_AUTO;
     const char *extension = ort_path_extension(path);
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (has_word(rows[i].extensions, extension))

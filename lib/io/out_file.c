@@ -178,6 +178,8 @@ static ort_status open_file(ort_out_file *file, const char *path, ort_error *err
 
 ort_status ort_out_file_open(const char *path, ort_out_file **file, ort_error *err)
 {
+    if (!path || !file)
+        return ort_error_null(err, __func__);
     ort_out_file *f = malloc(sizeof *f);
     *file = NULL;
     if (!f)
@@ -246,6 +248,8 @@ static ort_status place(ort_out_file *file, ort_error *err)
 
 ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
 {
+    if (!file)
+        return ort_error_null(err, __func__);
     const char *label = file->path ? file->path : "standard output";
     ort_status status = ort_out_file_check(file->stream, label, err);
     if (!file->path) {

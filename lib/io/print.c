@@ -119,6 +119,10 @@ static void add_value(ort_strbuf *out, const ort_value *value, int max_items, in
 ort_status ort_value_print(const ort_value *value, const char *name, int max_items, FILE *stream,
                            ort_error *err)
 {
+    if (!value || !stream)
+        return ort_error_null(err, __func__);
+    if (!stream)
+        return ort_error_null(err, __func__);
     ort_value *copy = NULL;
     if (value && value->kind == ORT_KIND_TENSOR && value->tensor.stride)
         ORT_TRY(ort_value_clone(value, &copy, err));

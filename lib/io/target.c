@@ -67,6 +67,8 @@ static ort_status can_write(const char *path, ort_error *err)
 ort_status ort_tensors_check_path(const char *path, const ort_write_options *options,
                                   ort_error *err)
 {
+    if (!path)
+        return ort_error_null(err, __func__);
     ort_write_options settings = ORT_WRITE_OPTIONS_INIT;
     const ort_format_row *row;
     bool is_stdout = strcmp(path, "-") == 0;

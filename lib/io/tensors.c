@@ -12,6 +12,8 @@
 
 ort_status ort_tensors_new(ort_tensors **tensors, ort_error *err)
 {
+    if (!tensors)
+        return ort_error_null(err, __func__);
     *tensors = calloc(1, sizeof **tensors);
     return *tensors ? ORT_OK : ort_error_memory(err, sizeof **tensors);
 }
@@ -63,11 +65,17 @@ ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_valu
 
 ort_status ort_tensors_add(ort_tensors *tensors, const char *name, ort_value *value, ort_error *err)
 {
+    if (!tensors || !name || !value)
+        return ort_error_null(err, __func__);
+    if (!tensors)
+        return ort_error_null(err, __func__);
     return ort_tensors_add_take(tensors, name, ort_value_retain(value), err);
 }
 
 ort_status ort_tensors_add_source(ort_tensors *tensors, const char *name, ort_error *err)
 {
+    if (!tensors || !name)
+        return ort_error_null(err, __func__);
     const char *copy = ort_arena_strdup(&tensors->names, name);
     return copy && ort_vec_push(&tensors->sources, copy) ? ORT_OK
                                                          : ort_error_memory(err, strlen(name));
@@ -252,6 +260,8 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
                                ort_error *err)
 {
     ort_input in;
+    if ((unsigned)options->format >= ORT_FORMAT_COUNT)
+        return ort_error_set(err, ORT_ERROR_USAGE, "there is no format %d", (int)options->format);
     ort_input_init_stream(&in, stream);
     bool detect = options->format == ORT_FORMAT_AUTO;
     const ort_format_row *row = ort_format_get(options->format);
@@ -298,6 +308,8 @@ static ort_status blame_data(ort_status status)
 ort_status ort_tensors_read(FILE *stream, const ort_read_options *options, ort_tensors **tensors,
                             ort_error *err)
 {
+    if (!stream || !tensors)
+        return ort_error_null(err, __func__);
     ort_read_options own = ORT_READ_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -321,6 +333,8 @@ static ort_status check_end(FILE *stream, ort_error *err)
 ort_status ort_tensors_load(const char *path, const ort_read_options *options,
                             ort_tensors **tensors, ort_error *err)
 {
+    if (!path || !tensors)
+        return ort_error_null(err, __func__);
     ort_read_options own = ORT_READ_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -362,6 +376,8 @@ static ort_status write_tensors(const ort_tensors *tensors, FILE *stream, const 
 ort_status ort_tensors_write(const ort_tensors *tensors, FILE *stream,
                              const ort_write_options *options, ort_error *err)
 {
+    if (!tensors || !stream)
+        return ort_error_null(err, __func__);
     ort_write_options own = ORT_WRITE_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
@@ -374,6 +390,8 @@ ort_status ort_tensors_write(const ort_tensors *tensors, FILE *stream,
 ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
                             const ort_write_options *options, ort_error *err)
 {
+    if (!tensors || !path)
+        return ort_error_null(err, __func__);
     ort_write_options own = ORT_WRITE_OPTIONS_INIT;
     bool is_stdout = strcmp(path, "-") == 0;
     ort_out_file *file = NULL;

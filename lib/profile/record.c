@@ -55,6 +55,8 @@ void ort_profile_add_phase(ort_profile *p, const char *name, uint64_t ns, int ch
 
 void ort_profile_start(ort_profile *p)
 {
+    if (!p)
+        return;
     p->measuring = true;
 }
 

@@ -93,6 +93,8 @@ const char *ort_dtype_name(ort_dtype dtype)
 
 ort_dtype ort_dtype_parse(const char *name)
 {
+    if (!name)
+        return ORT_DTYPE_UNDEFINED;
     return ort_dtype_find(name);
 }
 

@@ -108,6 +108,9 @@ struct ort_value { /* declared in ort.h */
     void *release_arg;
     ort_account *account;  /* charged for the value and its own storage, or NULL */
     size_t charged_bytes;
+    bool given;          /* by the caller: released even where there is no storage */
+    bool is_item;        /* of another; a sequence stops growing then */
+    int depth;           /* of sequences inside */
     ort_arena strings;   /* bytes of a string tensor's elements */
 };
 

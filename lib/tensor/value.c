@@ -3,6 +3,7 @@
  * String tensors own their bytes through the value's arena; a string that is replaced stays there
  * until the value goes. A reference that is handed over ("take") is consumed on failure too. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "base/hashmap.h"
 #include "tensor/tensor.h"
 
-enum { STORAGE_ALIGNMENT = 64 };
+enum { STORAGE_ALIGNMENT = 64, MOST_NESTED = 64 };
 
 /* `bytes`: of the storage it is going to have. */
 static ort_status new_value(ort_kind kind, size_t bytes, ort_value **value, ort_error *err)
@@ -103,6 +104,8 @@ ort_status ort_value_new_unset_(ort_dtype dtype, const ort_shape *shape, ort_val
 ort_status ort_value_new_tensor(ort_dtype dtype, int rank, const int64_t *dims, ort_value **value,
                                 ort_error *err)
 {
+    if (!value || !(!rank || dims))
+        return ort_error_null(err, __func__);
     *value = NULL;
     if (rank < 0 || rank > ORT_MAX_RANK)
         return ort_error_set(err, ORT_ERROR_DATA, "rank %d is outside 0..%d", rank, ORT_MAX_RANK);
@@ -133,6 +136,8 @@ ort_status ort_value_new_view(const ort_tensor *tensor, ort_value **value, ort_e
 ort_status ort_value_new_borrowed(ort_dtype dtype, int rank, const int64_t *dims, void *data,
                                   size_t bytes, ort_value **value, ort_error *err)
 {
+    if (!value || !(!rank || dims))
+        return ort_error_null(err, __func__);
     *value = NULL;
     if (rank < 0 || rank > ORT_MAX_RANK)
         return ort_error_set(err, ORT_ERROR_DATA, "rank %d is outside 0..%d", rank, ORT_MAX_RANK);
@@ -146,7 +151,26 @@ ort_status ort_value_new_borrowed(ort_dtype dtype, int rank, const int64_t *dims
         return ort_error_set(err, ORT_ERROR_DATA,
                              "the memory given has %zu bytes, this type and shape need %zu", bytes,
                              ort_tensor_bytes(&tensor));
+    if (bytes && !data)
+        return ort_error_null(err, __func__);
+    if (!ort_tensor_aligned(&tensor))
+        return ort_error_set(err, ORT_ERROR_DATA, "the memory given isn't aligned for %s",
+                             ort_dtype_name(dtype));
     return ort_value_new_view(&tensor, value, err);
+}
+
+ort_status ort_value_new_taking(ort_dtype dtype, int rank, const int64_t *dims, void *data,
+                                size_t bytes, ort_release_fn *release, void *release_arg,
+                                ort_value **value, ort_error *err)
+{
+    if (!release)
+        return ort_error_null(err, __func__);
+    ORT_TRY(ort_value_new_borrowed(dtype, rank, dims, data, bytes, value, err));
+    (*value)->given = true;
+    (*value)->storage = data;
+    (*value)->release = release;
+    (*value)->release_arg = release_arg;
+    return ORT_OK;
 }
 
 ort_status ort_value_new_sequence_(ort_value **value, ort_error *err)
@@ -156,6 +180,8 @@ ort_status ort_value_new_sequence_(ort_value **value, ort_error *err)
 
 ort_status ort_value_new_sequence(ort_value **value, ort_error *err)
 {
+    if (!value)
+        return ort_error_null(err, __func__);
     return ort_value_new_sequence_(value, err);
 }
 
@@ -185,6 +211,10 @@ ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error
     if (item && item->kind == ORT_KIND_TENSOR && sequence->item_dtype == ORT_DTYPE_UNDEFINED)
         sequence->item_dtype = item->tensor.dtype;
     sequence->items[sequence->count++] = item;
+    if (item && item->kind != ORT_KIND_TENSOR) {
+        item->is_item = true; /* whoever lets it grow could make a circle */
+        sequence->depth = sequence->depth > item->depth ? sequence->depth : item->depth + 1;
+    }
     return ORT_OK;
 }
 
@@ -193,6 +223,12 @@ ort_status ort_value_append(ort_value *sequence, ort_value *item, ort_error *err
     if (!sequence || sequence->kind != ORT_KIND_SEQUENCE || !item || item == sequence)
         return ort_error_set(err, ORT_ERROR_DATA, "only another value can be appended, and only to "
                                                   "a sequence");
+    if (sequence->is_item)
+        return ort_error_set(err, ORT_ERROR_DATA,
+                             "a sequence that is an item of another can't grow any more");
+    if (item->depth >= MOST_NESTED)
+        return ort_error_set(err, ORT_ERROR_DATA, "sequences are nested %d deep at most",
+                             MOST_NESTED);
     return ort_value_append_take(sequence, ort_value_retain(item), err);
 }
 
@@ -224,6 +260,8 @@ static bool is_vector(const ort_value *value)
 
 ort_status ort_value_new_map(ort_value *keys, ort_value *values, ort_value **map, ort_error *err)
 {
+    if (!map)
+        return ort_error_null(err, __func__);
     *map = NULL;
     if (!is_vector(keys) || !is_vector(values) ||
         keys->tensor.shape.dim[0] != values->tensor.shape.dim[0])
@@ -231,7 +269,8 @@ ort_status ort_value_new_map(ort_value *keys, ort_value *values, ort_value **map
                                                   "one-dimensional tensors of equal length");
     ort_dtype dtype = keys->tensor.dtype;
     ort_dtype_class class_ = ort_dtype_get(dtype)->class_;
-    if (class_ != ORT_CLASS_STRING && class_ != ORT_CLASS_INT && class_ != ORT_CLASS_UINT)
+    if ((class_ != ORT_CLASS_STRING && class_ != ORT_CLASS_INT && class_ != ORT_CLASS_UINT) ||
+        ort_dtype_get(dtype)->bits < 8)
         return ort_error_set(err, ORT_ERROR_DATA, "keys of a map must be integers or strings, not "
                                                   "%s", ort_dtype_name(dtype));
     return ort_value_new_map_take(ort_value_retain(keys), ort_value_retain(values), map, err);
@@ -251,7 +290,7 @@ void ort_value_free(ort_value *value)
     for (size_t i = 0; i < value->count; i++)
         ort_value_free(value->items[i]);
     free(value->items);
-    if (value->storage && value->release)
+    if (value->release && (value->storage || value->given))
         value->release(value->release_arg, value->storage);
     else
         free(value->storage);
@@ -360,6 +399,8 @@ static bool has_string(const ort_value *value, int64_t index)
 ort_status ort_value_set_string(ort_value *value, int64_t index, const char *text, size_t length,
                                 ort_error *err)
 {
+    if (!(text || !length))
+        return ort_error_null(err, __func__);
     if (!has_string(value, index))
         return ort_error_set(err, ORT_ERROR_DATA, "the value has no string element %lld",
                              (long long)index);
@@ -427,18 +468,17 @@ static bool has_number(const ort_value *value, int64_t index)
     if (!has_element(value, index))
         return false;
     ort_dtype_class class_ = ort_dtype_get(value->tensor.dtype)->class_;
-    return class_ != ORT_CLASS_STRING && class_ != ORT_CLASS_COMPLEX && class_ != ORT_CLASS_NONE;
+    return value->tensor.data && class_ != ORT_CLASS_STRING && class_ != ORT_CLASS_COMPLEX &&
+           class_ != ORT_CLASS_NONE;
 }
 
 double ort_value_get_double(const ort_value *value, int64_t index)
 {
-    assert(has_number(value, index));
-    return has_number(value, index) ? ort_tensor_get_f64(&value->tensor, index) : 0.0;
+    return has_number(value, index) ? ort_tensor_get_f64(&value->tensor, index) : NAN;
 }
 
 void ort_value_set_double(ort_value *value, int64_t index, double number)
 {
-    assert(has_number(value, index));
     if (has_number(value, index))
         ort_tensor_set_f64(&value->tensor, index, number);
 }

@@ -55,6 +55,8 @@ ort_status ort_model_bisect(ort_env *env, const ort_model *original,
                             const ort_optimize_options *options,
                             const ort_verify_options *verify, const char **pass, ort_error *err)
 {
+    if (!env || !original || !pass)
+        return ort_error_null(err, __func__);
     ort_optimize_options own = ORT_OPTIMIZE_OPTIONS_INIT;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)

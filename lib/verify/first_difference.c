@@ -366,6 +366,8 @@ ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
                                 const ort_locate_options *options, ort_first_difference *result,
                                 ort_error *err)
 {
+    if (!a || !b || !(inputs || !input_count))
+        return ort_error_null(err, __func__);
     ort_run_options own_run = ORT_RUN_OPTIONS_INIT;
     ort_first_difference found = ORT_FIRST_DIFFERENCE_INIT;
     ort_locate_options own = ORT_LOCATE_OPTIONS_INIT;

@@ -368,6 +368,8 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
                              const ort_verify_options *options, ort_verification *result,
                              ort_error *err)
 {
+    if (!env || !original || !changed)
+        return ort_error_null(err, __func__);
     ort_error why = {0};
     ort_verification found = ORT_VERIFICATION_INIT;
     ort_verify_options own = ORT_VERIFY_OPTIONS_INIT;

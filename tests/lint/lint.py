@@ -8,6 +8,7 @@
 - every tool option appears in the tool's man page
 - help, ort.h and the pages list the kernel tiers
 - ort(3) lists the operators that have a rule of differentiation
+- every function of ort.h meets hostile arguments in tests/unit/test_hostile.c
 - man pages, README and headers exist for what they describe
 Prints one line per finding and closes with "N passed, N failed, 0 skipped".
 """
@@ -125,6 +126,28 @@ def lint_man_pages():
             check(option in text, f"man/{folder.name}.1: says nothing of --{option}")
 
 
+def public_functions():
+    """What ort.h and ort_ops.h declare, in their order."""
+    names = []
+    for header in ("lib/ort.h", "lib/ort_ops.h"):
+        text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "",
+                      re.sub(r"/\*.*?\*/", "", (ROOT / header).read_text(), flags=re.S))
+        names += re.findall(r"^(?!typedef)"
+                            r"(?:ORT_WARN_UNUSED )?[A-Za-z_0-9 ]+[ *](ort_[a-z0-9_]+)\([^;{]*\);",
+                            text, re.M)
+    return names
+
+
+def lint_hostile():
+    """No function of ort.h without hostile arguments, and none twice in it."""
+    names = public_functions()
+    check(len(names) > 130, "lib/ort.h: its functions weren't found")
+    check(len(names) == len(set(names)), "lib/ort.h: declares a function twice")
+    text = (ROOT / "tests/unit/test_hostile.c").read_text()
+    for name in names:
+        check(re.search(rf"\b{name}\(", text), f"tests/unit/test_hostile.c: says nothing of {name}")
+
+
 def lint_gradient_rules():
     """ort(3) lists the operators that have a rule of differentiation, no more and no fewer."""
     rules = set()
@@ -153,6 +176,7 @@ def lint_tiers():
 
 lint_includes()
 lint_tiers()
+lint_hostile()
 lint_text()
 lint_first_elements()
 lint_man_pages()
