@@ -304,6 +304,11 @@ fault: $(OBJ)/tests/fault/alloc
 # Random cases of every operator beside onnxruntime, formulas and the reference evaluator: OPS= SEED= CASES=
 SEED ?= 1
 CASES ?= 200
+# Extreme attributes and values under limits of memory and time: EXTREMES="--seed N --count N --only GLOB"
+.PHONY: extremes
+extremes: all
+	@build/venv/bin/python tests/tools/extremes.py build/bin build/conformance tests/onnx/contrib $(EXTREMES)
+
 .PHONY: fuzz-ops
 fuzz-ops: all
 	@build/venv/bin/python tests/tools/fuzz_ops.py --seed $(SEED) --cases $(CASES) $(OPS)

@@ -670,7 +670,10 @@ ORT_WARN_UNUSED ort_status ort_session_run(const ort_session *session,
                                            ort_error *err);
 
 /* A binding keeps inputs, outputs and all working memory of one caller between runs: with repeated
- * shapes a run allocates nothing. One run at a time per binding. */
+ * shapes, and results of the same shapes, a run allocates nothing of its own but for: the values
+ * that a body of If, Loop or Scan is given and gives back, each round; strings that are made;
+ * sequences and maps; scratch of operators whose sizes depend on values. All of it is given back
+ * before the next run ends. One run at a time per binding. */
 typedef struct ort_binding ort_binding;
 ORT_WARN_UNUSED ort_status ort_binding_new(const ort_session *session, ort_binding **binding,
                                            ort_error *err);

@@ -4,6 +4,7 @@
 - includes between rooms follow the "may include" column of lib/README.md
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
 - no banned function, no unfinished mark, no output or exit in the library
+- every file that runs operators says what bounds its loops, and paces those that attributes drive
 - single numbers are read of tensors through tensor/scalar.h
 - every tool option appears in the tool's man page
 - help, ort.h and the pages list the kernel tiers
@@ -111,6 +112,25 @@ def lint_first_elements():
                   "(tensor/scalar.h), or say /* first of ... */")
 
 
+def lint_loops():
+    """tests/lint/loops.txt: what bounds the loops of operators."""
+    bounds = dict(line.split() for line in (ROOT / "tests/lint/loops.txt").read_text().splitlines()
+                  if line and not line.startswith("#"))
+    runs = r"\.run = |_run\(ort_call \*|ort_call_parallel|\(void \*arg, size_t task"
+    files = {path.stem: strip_comments(path.read_text()) for path in sources("lib/op", ".c")}
+    for name, text in files.items():
+        if re.search(runs, text):
+            check(name in bounds, f"tests/lint/loops.txt: no line for {name}.c, which runs operators")
+        if re.search(r"\bort_pace_over\b|\bort_budget_check\b", text) and name in bounds:
+            check(bounds[name] == "paced", f"tests/lint/loops.txt: {name} is paced")
+    for name, kind in bounds.items():
+        check(name in files, f"tests/lint/loops.txt: there is no {name}.c")
+        if kind == "paced":
+            check(re.search(r"\bort_pace_over\b|\bort_budget_check\b", files.get(name, "")),
+                  f"lib/op: {name}.c is to pace its loops, and calls neither ort_pace_over nor "
+                  "ort_budget_check")
+
+
 def lint_man_pages():
     for folder in sorted((ROOT / "cmd").iterdir()):
         if folder.name == "common" or not folder.is_dir():
@@ -179,6 +199,7 @@ lint_tiers()
 lint_hostile()
 lint_text()
 lint_first_elements()
+lint_loops()
 lint_man_pages()
 lint_gradient_rules()
 for line in failures:

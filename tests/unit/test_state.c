@@ -566,12 +566,57 @@ static void refusals(test_state *test)
     pair_free(&p);
 }
 
+/* What one run allocates, the fifth of its shapes. */
+static int allocations_of(net *n, ort_value *x, const ort_run_options *options)
+{
+    ort_session *session = NULL;
+    ort_binding *binding = NULL;
+    int before = -1, after = -1;
+    bool ok = ort_session_new(n->env, n->model, NULL, &session, NULL) == ORT_OK &&
+              ort_binding_new(session, &binding, NULL) == ORT_OK &&
+              ort_binding_set_input(binding, "x", x, NULL) == ORT_OK;
+    for (int i = 0; i < 5 && ok; i++) {
+        before = allocations;
+        ok = ort_binding_run(binding, options, NULL) == ORT_OK;
+        after = allocations;
+    }
+    ort_binding_free(binding);
+    ort_session_free(session);
+    return ok ? after - before : -1;
+}
+
+/* As ort.h says: none with tensors of numbers, also under limits; some where strings are made. */
+static void allocations_of_a_run(test_state *test)
+{
+    const ort_run_options timed = {.size = sizeof timed, .timeout_s = 100};
+    ort_env_options limited = ORT_ENV_OPTIONS_INIT;
+    limited.max_memory_bytes = (size_t)64 << 20;
+    static const char *const last[] = {"Abs", "NonZero", "Cast"};
+    for (int k = 0; k < 3; k++)
+        for (int limits = 0; limits < 2; limits++) {
+            net n;
+            CHECK(net_init(&n, limits ? &limited : NULL));
+            net_input(&n, "x", ORT_DTYPE_FLOAT, 2, DIMS(-1, 8));
+            net_node(&n, "Softmax", "x", "s");
+            ort_node *node = net_node(&n, last[k], "s", "y");
+            if (k == 2)
+                net_int(&n, node, "to", ORT_DTYPE_STRING);
+            net_output(&n, "y");
+            ort_value *x = net_floats(2, DIMS(3, 8), 0, 0);
+            int count = allocations_of(&n, x, limits ? &timed : NULL);
+            CHECK(k == 2 ? count > 0 : count == 0);
+            ort_value_free(x);
+            net_free(&n);
+        }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, as_fed_back);
     RUN(&test, of_other_types);
     RUN(&test, steady_steps);
+    RUN(&test, allocations_of_a_run);
     RUN(&test, restarts);
     RUN(&test, buffer_of_the_caller);
     RUN(&test, overridden_default);
