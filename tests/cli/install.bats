@@ -1,7 +1,7 @@
 # Installing: what lands where, what it weighs, what it names, what is left after uninstall.
 load helper
 
-PUBLIC="$(sed -n 's/.*\b\(ort_[a-z0-9_]*\)(.*/\1/p' "$ROOT/lib/ort.h" | sort -u)"
+PUBLIC="$(grep -ohE '\bort_[a-z0-9_]+\(' "$ROOT"/lib/ort*.h | tr -d '(' | sort -u)"
 
 staged() { # staged ARGUMENT...: make install into $PWD/stage
     make -s -C "$ROOT" install DESTDIR="$PWD/stage" "$@" >/dev/null
