@@ -204,7 +204,7 @@ static void results_in_place(test_state *test)
     CHECK(at(x, 0) == 3 && at(x, 3) == 6);
     ort_value *wrong = net_floats(2, DIMS(1, 5), 0, 0);
     CHECK(run_whole(session, &x, &wrong, NULL, &err) == ORT_ERROR_DATA);
-    CHECK(strstr(err.message, "v3") && strstr(err.message, "1x5"));
+    CHECK(strstr(err.message, "v3") && strstr(err.message, "[1,5]"));
     ort_value_free(wrong);
     ort_value_free(x);
     ort_value_free(y);
@@ -489,9 +489,9 @@ static void intermediate_values(test_state *test)
     ort_value_free(y[1]);
     ort_session_free(session);
 
-    options.extra_outputs = (const char *const[]){"nope", NULL};
+    options.extra_outputs = (const char *const[]){"v22", NULL};
     CHECK(!net_session(&n, &options, &err) && err.status == ORT_ERROR_USAGE);
-    CHECK(strstr(err.message, "v2"));
+    CHECK(strstr(err.message, "v22") && strstr(err.message, "v2'"));
 
     int seen[3] = {0};
     ort_run_options run = {.size = sizeof run, .on_value = count_value, .callback_arg = seen};
@@ -696,9 +696,9 @@ static void unknown_names(test_state *test)
     CHECK(!net_session(&n, &session, &err) && err.status == ORT_ERROR_USAGE);
     CHECK(strstr(err.message, "cpu"));
     session.providers = NULL;
-    session.disable = (const char *const[]){"magic", NULL};
+    session.disable = (const char *const[]){"constant_folds", NULL};
     CHECK(!net_session(&n, &session, &err) && err.status == ORT_ERROR_USAGE);
-    CHECK(strstr(err.message, "constant_fold"));
+    CHECK(strstr(err.message, "constant_folds") && strstr(err.message, "constant_fold'"));
     net_free(&n);
 }
 
