@@ -40,8 +40,8 @@ static void print_machine(json_object *report, FILE *stream)
                      .gflops = number_of(machine, "peak_gflops"),
                      .ghz = number_of(machine, "ghz")};
     if (!machine) {
-        fprintf(stream, "machine   isa %s, %.0f threads\n", text_of(report, "isa"),
-                number_of(report, "threads"));
+        fprintf(stream, "machine   isa %s, %.0f thread%s\n", text_of(report, "isa"),
+                number_of(report, "threads"), number_of(report, "threads") > 1 ? "s" : "");
         return;
     }
     memory = member(machine, "memory");

@@ -1,7 +1,7 @@
 /* draw_layout.c - a layered layout (draw.h), after Sugiyama: layers by longest path, edges that
  * skip layers get a bend in each, the order within a layer follows the mean position of
  * neighbours, and x-coordinates are least-squares fits to the neighbours that keep the order (pool
- * adjacent violators). */
+ * adjacent violators). The path with the most rows stands straight, as a spine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "graph/draw.h"
 
-enum { ORDER_SWEEPS = 12, PLACE_SWEEPS = 24, MAX_BENDS = 60000 };
+enum { ORDER_SWEEPS = 12, PLACE_SWEEPS = 24, MAX_BENDS = 60000, SPINE_WEIGHT = 1000000 };
 
 static const double column_gap = 26, bend_gap = 12, layer_gap = 38, margin = 24;
 
@@ -19,6 +19,7 @@ typedef struct place { /* a box or a bend: what stands in a layer */
     double width, x, wish;
     uint32_t up, up_count, down, down_count; /* neighbours, into `links` */
     uint32_t position;
+    bool spine;
 } place;
 
 typedef struct layout {
@@ -201,6 +202,40 @@ static void order_layers(layout *l)
     }
 }
 
+/* ---- the spine */
+
+/* From the lower neighbour with the most rows below it, layer by layer; the first among equals. */
+static ort_status find_spine(layout *l)
+{
+    size_t count = l->places.count;
+    uint32_t *rows = ort_arena_array(&l->arena, count + 1, sizeof *rows);
+    uint32_t *next = ort_arena_array(&l->arena, count + 1, sizeof *next);
+    uint32_t top = 0;
+    if (!rows || !next)
+        return no_memory(l);
+    for (int32_t k = l->layers_total - 1; k >= 0; k--)
+        for (uint32_t i = 0; i < l->layer_count[k]; i++) {
+            uint32_t own = l->layers[k][i];
+            const place *p = &l->places.data[own];
+            next[own] = own;
+            for (uint32_t d = 0; d < p->down_count; d++) {
+                uint32_t below = l->links[p->down + d];
+                if (next[own] == own || rows[below] > rows[next[own]])
+                    next[own] = below;
+            }
+            rows[own] = next[own] == own ? 0 : rows[next[own]];
+            rows[own] += p->box < 0 ? 0 : (uint32_t)l->d->boxes.data[p->box].row_count;
+            if (rows[own] > rows[top])
+                top = own;
+        }
+    for (uint32_t at = top; at < count; at = next[at]) {
+        l->places.data[at].spine = true;
+        if (next[at] == at)
+            break;
+    }
+    return ORT_OK;
+}
+
 /* ---- x */
 
 static double wished_x(const layout *l, const place *p)
@@ -240,7 +275,7 @@ static void place_layer(layout *l, int32_t layer, block *blocks, double *offsets
         if (i)
             offset += gap_between(&l->places.data[list[i - 1]], p);
         offsets[i] = offset;
-        double weight = p->box < 0 ? 2 : 1;
+        double weight = p->spine ? SPINE_WEIGHT : p->box < 0 ? 2 : 1;
         blocks[used++] = (block){(p->wish - offset) * weight, weight, 1};
         while (used > 1 && blocks[used - 2].sum / blocks[used - 2].weight >
                                blocks[used - 1].sum / blocks[used - 1].weight) {
@@ -270,7 +305,7 @@ static ort_status place_layers(layout *l)
             int32_t layer = sweep % 2 ? l->layers_total - 1 - k : k;
             for (uint32_t i = 0; i < l->layer_count[layer]; i++) {
                 place *p = &l->places.data[l->layers[layer][i]];
-                p->wish = sweep ? wished_x(l, p) : 0;
+                p->wish = sweep && !p->spine ? wished_x(l, p) : 0;
             }
             place_layer(l, layer, blocks, offsets);
         }
@@ -330,6 +365,7 @@ static ort_status run(layout *l)
     ORT_TRY(add_bends(l));
     ORT_TRY(link_places(l));
     order_layers(l);
+    ORT_TRY(find_spine(l));
     ORT_TRY(place_layers(l));
     return finish(l);
 }

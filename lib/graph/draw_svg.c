@@ -1,5 +1,6 @@
 /* draw_svg.c - the drawing as SVG (draw.h): the main graph, then a panel per body, one below the
  * other. Numbers have at most one decimal, so the same model gives the same bytes everywhere. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "graph/draw.h"
 
 static const double row_height = 18, head_height = 64, panel_gap = 40;
+static const double legend_row = 18, least_width = 320;
+static const double arrow_room = 1; /* between the point of an arrow and its box */
 
 typedef struct panel {
     ort_drawing drawing;
@@ -69,7 +72,7 @@ static void put_edge(svg *s, const ort_drawing *d, const ort_draw_edge *e)
     ort_strbuf_addf(s->out, "<path d=\"M%.1f %.1f", at.x, at.y);
     for (uint32_t i = 0; i <= e->bend_count; i++) {
         ort_draw_point next = i < e->bend_count ? d->bends.data[e->first_bend + i]
-                                                : (ort_draw_point){to->x, to->y};
+                                                : (ort_draw_point){to->x, to->y - arrow_room};
         double bow = (next.y - at.y) / 2;
         /* Inside of a layer (bends come in pairs) the line is straight. */
         if (i % 2 == 1)
@@ -79,7 +82,7 @@ static void put_edge(svg *s, const ort_drawing *d, const ort_draw_edge *e)
                             next.y - bow, next.x, next.y);
         at = next;
     }
-    ort_strbuf_add(s->out, "\"/>\n");
+    ort_strbuf_add(s->out, "\" marker-end=\"url(#a)\"/>\n");
 }
 
 static void put_title(svg *s, const ort_node *node)
@@ -159,45 +162,49 @@ static void find_classes(svg *s)
         }
 }
 
-/* A swatch and a word per class that occurs; returns the width. */
-static double put_legend(svg *s)
+static double swatch_width(const ort_draw_style *style)
 {
-    double x = 24;
+    return 36 + 6.4 * (double)strlen(style->name);
+}
+
+/* A swatch and a word per class that occurs, in rows of the sheet's width; returns the height of
+ * rows after the first. NULL measures. */
+static double put_legend(const svg *s, double width, ort_strbuf *out)
+{
+    double x = 24, y = 0;
     for (int i = 0; i < ORT_DRAW_CLASS_COUNT; i++) {
         const ort_draw_style *style = ort_draw_style_of((ort_draw_class)i);
         if (!s->used[i])
             continue;
-        ort_strbuf_addf(s->out,
-                        "<rect x=\"%.1f\" y=\"40\" width=\"12\" height=\"12\" rx=\"2\" "
-                        "fill=\"%s\" stroke=\"%s\"/><text class=\"l\" x=\"%.1f\" y=\"50\">%s"
-                        "</text>\n",
-                        x, style->fill, style->edge, x + 17, style->name);
-        x += 36 + 6.4 * (double)strlen(style->name);
+        if (x > 24 && x + swatch_width(style) > width) {
+            x = 24;
+            y += legend_row;
+        }
+        if (out)
+            ort_strbuf_addf(out,
+                            "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" "
+                            "fill=\"%s\" stroke=\"%s\"/><text class=\"l\" x=\"%.1f\" y=\"%.1f\">"
+                            "%s</text>\n",
+                            x, 40 + y, style->fill, style->edge, x + 17, 50 + y, style->name);
+        x += swatch_width(style);
     }
-    return x;
-}
-
-static double legend_width(const svg *s)
-{
-    double x = 24;
-    for (int i = 0; i < ORT_DRAW_CLASS_COUNT; i++)
-        if (s->used[i])
-            x += 36 + 6.4 * (double)strlen(ort_draw_style_of((ort_draw_class)i)->name);
-    return x;
+    return y;
 }
 
 static void put_document(svg *s, const ort_model *model)
 {
-    double width = legend_width(s), height = head_height;
+    double width = least_width;
     size_t nodes = 0;
     const ort_node *node;
     ORT_EACH_NODE(model->graph, node)
     nodes += !ort_draw_hidden(node);
+    for (size_t i = 0; i < s->panels.count; i++)
+        width = fmax(width, s->panels.data[i].drawing.width);
+    double height = head_height + put_legend(s, width, NULL);
     for (size_t i = 0; i < s->panels.count; i++) {
         panel *p = &s->panels.data[i];
         p->y = height;
         height += p->drawing.height + panel_gap;
-        width = p->drawing.width > width ? p->drawing.width : width;
     }
     ort_strbuf_addf(s->out,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
@@ -207,13 +214,16 @@ static void put_document(svg *s, const ort_model *model)
                     ".s{font-size:9.5px;fill:#5b6472;text-anchor:start}"
                     ".l{text-anchor:start;fill:#444}"
                     ".h{font-size:14px;font-weight:bold;text-anchor:start;fill:#222}</style>\n"
+                    "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
+                    "markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
+                    "<path d=\"M0 0.8 8 4 0 7.2z\" fill=\"#8a8f98\"/></marker></defs>\n"
                     "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
                     "<text class=\"h\" x=\"24\" y=\"24\">",
                     width, height, width, height);
     const char *slash = strrchr(model->path, '/');
     add_escaped(s->out, *model->graph->name ? model->graph->name : slash ? slash + 1 : model->path);
     ort_strbuf_addf(s->out, " \xc2\xb7 %zu nodes</text>\n", nodes);
-    put_legend(s);
+    put_legend(s, width, s->out);
     for (size_t i = 0; i < s->panels.count; i++)
         put_panel(s, &s->panels.data[i], i > 0);
     ort_strbuf_add(s->out, "</svg>\n");
