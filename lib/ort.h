@@ -311,7 +311,8 @@ ort_format ort_format_of_path(const char *path);    /* by extension; AUTO when i
 /* What a value of a file is for: name and type (ort_session_input_type) decide where the file says
  * nothing: numbers in text, protobuf bytes that could be a sequence or an optional value. */
 typedef struct ort_purpose {
-    const char *name, *type;
+    const char *name;
+    const ort_type_info *type; /* or NULL */
 } ort_purpose;
 
 typedef struct ort_read_options {

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/join.h"
+
 int feed_input_index(const ort_session *session, const char *name)
 {
     char list[1500] = "";
@@ -37,18 +39,50 @@ static bool is_folder(const char *path)
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int load(const char *path, ort_tensors **tensors)
+static void list_purposes(feed *f)
+{
+    size_t n = 0;
+    f->purposes = tool_alloc((f->count + 1) * sizeof *f->purposes);
+    for (int defaults = 0; defaults < 2; defaults++) {
+        for (size_t i = 0; i < f->count; i++)
+            if (ort_session_input_optional(f->session, i) == (defaults == 1))
+                f->purposes[n++] = (ort_purpose){ort_session_input_name(f->session, i),
+                                                 ort_session_input_type(f->session, i)};
+        f->required = defaults == 0 ? n : f->required;
+    }
+}
+
+/* Values without names go to the inputs that are still open, in order. */
+static ort_purpose *open_purposes(const feed *f)
+{
+    ort_purpose *list = tool_alloc((f->count + 1) * sizeof *list);
+    size_t n = 0;
+    for (int given = 0; given < 2; given++)
+        for (size_t i = 0; i < f->count; i++) {
+            bool has = i >= f->required ||
+                       f->fixed[find_input(f->session, f->purposes[i].name)] != NULL;
+            if (has == (given == 1))
+                list[n++] = f->purposes[i];
+        }
+    return list;
+}
+
+static int load(const feed *f, const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
-    ort_read_options options = ORT_READ_OPTIONS_INIT;
-    ort_status status = is_folder(path)
-                            ? ort_tensors_load_folder(path, "input", tensors, &err)
-                            : ort_tensors_load(path, &options, tensors, &err);
+    bool folder = is_folder(path);
+    ort_purpose *open = open_purposes(f);
+    ort_read_options options = {.size = sizeof options,
+                                .purposes = folder ? f->purposes : open,
+                                .purpose_count = f->count};
+    ort_status status = folder ? ort_tensors_load_set(path, "input", &options, tensors, &err)
+                               : ort_tensors_load(path, &options, tensors, &err);
+    free(open);
     if (status != ORT_OK)
         return tool_fail(&err);
-    if (*tensors == NULL || ort_tensors_count(*tensors) == 0) {
-        return tool_error(ORT_ERROR_DATA, "%s: holds no tensor", path);
-    }
+    if (ort_tensors_count(*tensors) == 0 && !(folder && f->required == 0))
+        return tool_error(ORT_ERROR_DATA, "%s: holds no tensor%s", path,
+                          folder ? " (input_0.pb, ...)" : "");
     return 0;
 }
 
@@ -96,20 +130,80 @@ static int fix(feed *f, size_t index, ort_value *value)
     return 0;
 }
 
+static int hold_sources(feed *f, const ort_tensors *tensors)
+{
+    ort_error err = {0};
+    for (size_t i = 0; f->held != NULL && i < ort_tensors_source_count(tensors); i++)
+        if (ort_tensors_add_source(f->held, ort_tensors_source(tensors, i), &err) != ORT_OK)
+            return tool_fail(&err);
+    return 0;
+}
+
 /* Keep what a file gave as fixed inputs. */
 static int fix_file(feed *f, const char *path)
 {
     ort_tensors *tensors = NULL;
     ort_value **slots = tool_alloc((f->count + 1) * sizeof *slots);
-    int status = load(path, &tensors);
+    int status = load(f, path, &tensors);
     if (status == 0)
         status = assign(f, tensors, path, slots);
     for (size_t i = 0; i < f->count && status == 0; i++)
         if (slots[i] != NULL)
             status = fix(f, i, slots[i]);
+    if (status == 0)
+        status = hold_sources(f, tensors);
     free(slots);
     ort_tensors_free(tensors);
     return status;
+}
+
+/* Text that is a value by itself: a number, a list, a string in quotes, an object, true, null. */
+static bool is_literal(const char *text)
+{
+    static const char *const words[] = {"true", "false", "null", "nan", "inf", "-inf"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i]) == 0)
+            return true;
+    char *end;
+    strtod(text, &end);
+    return strchr("[{\"", text[0]) != NULL ? text[0] != '\0' : end != text && *end == '\0';
+}
+
+static int read_literal(const feed *f, size_t index, const char *text, ort_tensors **tensors)
+{
+    ort_error err = {0};
+    const char *name = ort_session_input_name(f->session, index);
+    bool word = strstr(text, "nan") == text || strstr(text, "inf") != NULL;
+    char *label = tool_printf("-i %s=%s", name, text);
+    char *json = word && text[0] != '"' && text[0] != '[' && text[0] != '{'
+                     ? tool_printf("\"%s\"", text)
+                     : tool_strdup(text);
+    const ort_purpose purpose = {name, ort_session_input_type(f->session, index)};
+    ort_read_options options = {.size = sizeof options, .format = ORT_FORMAT_JSON,
+                                .label = label, .purposes = &purpose, .purpose_count = 1};
+    FILE *stream = fmemopen(json, strlen(json), "rb");
+    int status = stream == NULL ? tool_error(ORT_ERROR_MEMORY, "out of memory") : 0;
+    if (status == 0 && ort_tensors_read(stream, &options, tensors, &err) != ORT_OK)
+        status = tool_fail(&err);
+    if (stream != NULL)
+        fclose(stream);
+    free(label);
+    free(json);
+    return status;
+}
+
+static int load_named(const feed *f, size_t index, const char *path, ort_tensors **tensors)
+{
+    ort_error err = {0};
+    struct stat st;
+    if (strcmp(path, "-") != 0 && stat(path, &st) != 0 && is_literal(path))
+        return read_literal(f, index, path, tensors);
+    const ort_purpose purpose = {ort_session_input_name(f->session, index),
+                                 ort_session_input_type(f->session, index)};
+    ort_read_options options = {.size = sizeof options, .purposes = &purpose, .purpose_count = 1};
+    if (is_folder(path))
+        return load(f, path, tensors);
+    return ort_tensors_load(path, &options, tensors, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
 static int fix_named(feed *f, const char *name, const char *path)
@@ -118,19 +212,17 @@ static int fix_named(feed *f, const char *name, const char *path)
     int index = feed_input_index(f->session, name);
     if (index < 0)
         return EXIT_USAGE;
-    int status = load(path, &tensors);
+    int status = load_named(f, (size_t)index, path, &tensors);
     if (status != 0)
         return status;
-    ort_value *value = NULL;
+    int at = ort_tensors_count(tensors) == 1 ? 0 : -1;
     for (size_t k = 0; k < ort_tensors_count(tensors); k++)
         if (strcmp(ort_tensors_name(tensors, k), name) == 0)
-            value = ort_tensors_value(tensors, k);
-    if (value == NULL && ort_tensors_count(tensors) == 1)
-        value = ort_tensors_value(tensors, 0);
-    if (value == NULL)
+            at = (int)k;
+    if (at < 0)
         status = tool_usage("%s: holds several arrays and none is named '%s'", path, name);
     else
-        status = fix(f, (size_t)index, value);
+        status = fix(f, (size_t)index, ort_tensors_value(tensors, (size_t)at));
     ort_tensors_free(tensors);
     return status;
 }
@@ -156,58 +248,41 @@ static size_t open_inputs(const feed *f)
     return open;
 }
 
-/* One batch of several files along a new or the first axis. */
+static int first_open(const feed *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->fixed[i] == NULL && !ort_session_input_optional(f->session, i))
+            return (int)i;
+    return -1;
+}
+
+/* One batch of several files, along the first axis where they have as many as the model wants. */
 static int stack_files(feed *f, const ort_session *session, const string_list *files)
 {
-    ort_error err = {0};
-    ort_tensors *first = NULL;
-    ort_value *batch = NULL;
-    int status = 0, target = -1;
-    for (size_t i = 0; i < f->count && target < 0; i++)
-        if (f->fixed[i] == NULL && !ort_session_input_optional(session, i))
-            target = (int)i;
+    char why[600] = "";
+    int64_t dims[16];
+    int status = 0, target = first_open(f);
     if (target < 0)
         return tool_usage("--stack: every input already has a value");
-    size_t bytes = 0;
+    ort_tensors **tensors = tool_alloc(files->count * sizeof *tensors);
+    ort_value **values = tool_alloc(files->count * sizeof *values), *batch = NULL;
     for (size_t k = 0; k < files->count && status == 0; k++) {
-        ort_tensors *tensors = NULL;
-        if ((status = load(files->items[k], &tensors)) != 0)
-            break;
-        ort_value *v = ort_tensors_value(tensors, 0);
-        if (k == 0) {
-            int64_t dims[16], want[16];
-            int rank = ort_value_rank(v);
-            int wanted = ort_session_input_dims(session, (size_t)target, want, 16);
-            bool joined = wanted == rank && rank > 0;
-            first = tensors;
-            if (rank >= 15) {
-                status = tool_usage("--stack: rank %d is too large", rank);
-                break;
-            }
-            dims[0] = (int64_t)files->count * (joined ? ort_value_dims(v)[0] : 1);
-            memcpy(dims + 1, ort_value_dims(v) + (joined ? 1 : 0),
-                   (size_t)(rank - (joined ? 1 : 0)) * sizeof *dims);
-            if (ort_value_new_tensor(ort_value_dtype(v), rank + (joined ? 0 : 1), dims, &batch,
-                                     &err) != ORT_OK) {
-                status = tool_fail(&err);
-                break;
-            }
-            bytes = ort_value_bytes(v);
-        } else if (ort_value_bytes(v) != bytes ||
-                   ort_value_dtype(v) != ort_value_dtype(batch)) {
-            status = tool_error(ORT_ERROR_DATA,
-                                "%s: differs in type or size from %s, they can't be one batch",
-                                files->items[k], files->items[0]);
-        }
-        if (status == 0)
-            memcpy((char *)ort_value_data(batch) + k * bytes, ort_value_data(v), bytes);
-        if (tensors != first)
-            ort_tensors_free(tensors);
+        status = load(f, files->items[k], &tensors[k]);
+        values[k] = status == 0 ? ort_tensors_value(tensors[k], 0) : NULL;
     }
-    ort_tensors_free(first);
-    if (status == 0 && batch != NULL)
+    int rank = ort_session_input_dims(session, (size_t)target, dims, 16);
+    int64_t axis = status == 0 && rank > 0 && rank == ort_value_rank(values[0]) ? 0 : JOIN_NEW;
+    if (status == 0 && !join_fits(values, files->count, axis, why, sizeof why))
+        status = tool_error(ORT_ERROR_DATA, "--stack: the files can't be one batch: %s", why);
+    if (status == 0)
+        status = join_values(values, files->count, axis, &batch);
+    if (status == 0)
         status = fix(f, (size_t)target, batch);
     ort_value_free(batch);
+    for (size_t k = 0; k < files->count; k++)
+        ort_tensors_free(tensors[k]);
+    free(tensors);
+    free(values);
     return status;
 }
 
@@ -229,6 +304,7 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
     f->session = session;
     f->count = ort_session_input_count(session);
     f->fixed = tool_alloc((f->count + 1) * sizeof *f->fixed);
+    list_purposes(f);
     if (o->random != NULL) {
         if (option_parse_int("--random", o->random, 0, INT64_MAX, &seed) != 0)
             return EXIT_USAGE;
@@ -241,9 +317,9 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
         return status;
 
     if (o->stream) {
-        if (files->count > 1)
-            return tool_usage("--stream reads one stream, %zu files are given", files->count);
-        return open_stream(f, files->count == 1 ? files->items[0] : "-");
+        f->streams = *files;
+        f->next_stream = 1;
+        return open_stream(f, files->count > 0 ? files->items[0] : "-");
     }
     if (o->stack && files->count > 0) {
         f->once = true;
@@ -288,9 +364,36 @@ static int fill(feed *f, ort_value **inputs)
     return f->random && missing ? add_random(f, inputs) : 0;
 }
 
-int feed_next(feed *f, ort_value **inputs, bool *end)
+/* The next record of the open stream, or of the files behind it; none at the end. */
+static int next_record(feed *f)
 {
     ort_error err = {0};
+    for (int status = 0; status == 0;) {
+        ort_purpose *open = open_purposes(f);
+        ort_read_options options = {.size = sizeof options, .label = f->label, .purposes = open,
+                                    .purpose_count = f->count};
+        ort_status read = ort_tensors_read(f->stream, &options, &f->record, &err);
+        free(open);
+        if (read != ORT_OK)
+            return tool_fail(&err);
+        if (f->record != NULL || f->next_stream >= f->streams.count)
+            return 0;
+        if (f->stream != stdin)
+            fclose(f->stream);
+        status = open_stream(f, f->streams.items[f->next_stream++]);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
+const ort_tensors *feed_record(const feed *f)
+{
+    return f->record != NULL ? f->record : f->held;
+}
+
+int feed_next(feed *f, ort_value **inputs, bool *end)
+{
     int status = 0;
     *end = f->done;
     if (f->done)
@@ -302,18 +405,16 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
         f->record = NULL;
     }
     if (f->stream != NULL) {
-        ort_read_options options = {.size = sizeof options, .label = f->label};
-        if (ort_tensors_read(f->stream, &options, &f->record, &err) != ORT_OK)
-            return tool_fail(&err);
+        status = next_record(f);
         *end = f->done = f->record == NULL;
-        if (!f->done)
+        if (status == 0 && !f->done)
             status = assign(f, f->record, f->label, inputs);
         return status == 0 && !f->done ? fill(f, inputs) : status;
     }
     if (f->files.count > 0) {
         const char *path = f->files.items[f->next_file++];
         f->done = f->next_file == f->files.count;
-        if ((status = load(path, &f->record)) != 0)
+        if ((status = load(f, path, &f->record)) != 0)
             return status;
         status = assign(f, f->record, path, inputs);
         return status == 0 ? fill(f, inputs) : status;
@@ -327,6 +428,7 @@ void feed_close(feed *f)
     ort_tensors_free(f->record);
     ort_tensors_free(f->held);
     free(f->fixed);
+    free(f->purposes);
     if (f->stream != NULL && f->stream != stdin)
         fclose(f->stream);
 }

@@ -13,11 +13,15 @@ typedef struct feed_options {
 typedef struct feed {
     const ort_session *session;
     size_t count;           /* inputs of the session */
+    ort_purpose *purposes;  /* of inputs: those that have no default, in order, then the others */
+    size_t required;        /* how many have none */
     ort_value **fixed;      /* [count] the same in every run; NULL: comes from the source */
     ort_tensors *held;      /* what keeps those alive */
     string_list files;      /* one run per file */
     size_t next_file;
     FILE *stream;           /* one run per record */
+    string_list streams;    /* the files of records that follow */
+    size_t next_stream;
     ort_tensors *record;    /* holds the values of the present run */
     uint64_t seed;
     bool random;            /* fill what nobody gave */
@@ -32,6 +36,8 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session,
 /* Inputs of the next run (borrowed; NULL where nobody gave one). *end: there is none. */
 int feed_next(feed *f, ort_value **inputs, bool *end);
 void feed_close(feed *f);
+/* What the present run was made of: its record, else what all runs share. Or NULL. */
+const ort_tensors *feed_record(const feed *f);
 /* Index of a session input by name; complains with the list of valid names. -1. */
 int feed_input_index(const ort_session *session, const char *name);
 

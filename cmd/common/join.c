@@ -124,3 +124,16 @@ int join_values(ort_value *const *values, size_t count, int64_t axis, ort_value 
         }
     return status;
 }
+
+int join_copy(ort_value *value, ort_value **copy)
+{
+    ort_error err = {0};
+    if (ort_value_get_kind(value) != ORT_VALUE_TENSOR) {
+        *copy = ort_value_retain(value);
+        return 0;
+    }
+    if (ort_value_new_tensor(ort_value_dtype(value), ort_value_rank(value), ort_value_dims(value),
+                             copy, &err) != ORT_OK)
+        return tool_fail(&err);
+    return copy_elements(value, 0, ort_value_count(value), *copy, 0);
+}

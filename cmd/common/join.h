@@ -9,6 +9,8 @@ enum { JOIN_NEW = INT32_MIN }; /* a new first axis */
 /* May these be joined? They need one element type, and one shape but for the size of `axis`
  * (negative: from the end). Writes why not into `why`, when it is not NULL. */
 bool join_fits(ort_value *const *values, size_t count, int64_t axis, char *why, size_t why_size);
+/* A tensor of its own; of another value a reference, which needs no copy: they don't change. */
+int join_copy(ort_value *value, ort_value **copy);
 /* Joins values that fit. Returns 0, or an exit status after saying why. */
 int join_values(ort_value *const *values, size_t count, int64_t axis, ort_value **joined);
 

@@ -37,12 +37,26 @@ static void close_file(expectation *x)
     x->stream = NULL;
 }
 
+static ort_purpose *output_purposes(const ort_session *session)
+{
+    size_t count = ort_session_output_count(session);
+    ort_purpose *list = tool_alloc((count + 1) * sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = (ort_purpose){ort_session_output_name(session, i),
+                                ort_session_output_type(session, i)};
+    return list;
+}
+
 static int load_set(expectation *x, const char *path)
 {
     ort_error err = {0};
     x->label = path;
-    return ort_tensors_load_folder(path, "output", &x->ahead, &err) == ORT_OK ? 0
-                                                                              : tool_fail(&err);
+    ort_purpose *purposes = output_purposes(x->session);
+    ort_read_options options = {.size = sizeof options, .purposes = purposes,
+                                .purpose_count = ort_session_output_count(x->session)};
+    ort_status status = ort_tensors_load_set(path, "output", &options, &x->ahead, &err);
+    free(purposes);
+    return status == ORT_OK ? 0 : tool_fail(&err);
 }
 
 /* The next record of the open file; none: the file is closed. */

@@ -21,7 +21,8 @@ typedef struct run_options {
     bool stream, stack, hash, time, no_pack;
     int64_t repeat, warmup, steps; /* warmup: INT64_MIN, the default */
     double seconds;
-    const char *save_optimized, *report, *format;
+    const char *save_optimized, *report, *format, *concat;
+    bool plain, names;
     string_list carries, counts;
     limits limits;
 } run_options;
@@ -80,6 +81,26 @@ bool carry_reads(const carry *c, const ort_session *session, size_t output);
 size_t carry_growing(const carry *c, const ort_session *session);
 void carry_close(carry *c);
 
+/* ---- gather: records of several runs, for a file */
+
+typedef struct gathering {
+    ort_tensors **records;
+    size_t count;
+} gathering;
+
+typedef struct gather_how {
+    const char *path;  /* for messages */
+    ort_format format; /* what it can hold */
+    bool concat;       /* along `axis`, else along a new first one */
+    int64_t axis;
+} gather_how;
+
+/* Keeps a copy: a recurrence writes into the same memory again. */
+int gather_add(gathering *g, ort_tensors *record);
+/* One set of values of all records; the caller frees it, also after a failure. */
+int gather_finish(const gathering *g, const gather_how *how, ort_tensors **all);
+void gather_release(gathering *g);
+
 /* ---- sink: where outputs go */
 
 typedef struct sink {
@@ -87,10 +108,13 @@ typedef struct sink {
     const ort_session *session;
     expression *wanted;    /* what is written */
     size_t wanted_count;
-    ort_out_file **files;  /* one per -o, open while runs go on (streams of records) */
+    gathering *gathered;   /* one per -o, of several runs */
+    int64_t concat_axis;
+    const ort_tensors *from; /* what the present run was made of: its names go along, or NULL */
+    const char *path;        /* the file it was made of, of several; or NULL */
     bool print;            /* human text on a terminal */
     bool to_stdout;        /* tensors go to stdout */
-    bool many;             /* several runs: records are appended */
+    bool many;             /* several runs: a file gets their records as one */
 } sink;
 
 int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report);

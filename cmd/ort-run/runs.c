@@ -222,6 +222,8 @@ int run_records(runner *r)
         run_place at = {.record = ++r->records, .many = batch};
         if (r->feed.files.count > 0)
             at.path = r->feed.files.items[r->feed.next_file - 1];
+        r->sink.from = feed_record(&r->feed);
+        r->sink.path = at.path;
         status = all_steps(r, &at, batch || o->steps > 1, &index, &p);
         if (status == 0 && measures(o))
             status = r->carry.binding != NULL ? measure_steps(r) : measure(r);

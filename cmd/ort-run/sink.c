@@ -1,4 +1,5 @@
 /* sink.c - where outputs go: files that appear whole, a stream of records, or text on a terminal.
+ * What several runs write to a file is gathered (gather.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,6 +58,43 @@ static const char *target_path(const sink *s, const char *text, const char **out
     return *output != NULL ? path : text;
 }
 
+static ort_write_options write_options(const sink *s)
+{
+    ort_write_options options = ORT_WRITE_OPTIONS_INIT;
+    if (s->options->format != NULL)
+        options.format = ort_format_parse(s->options->format);
+    options.plain = s->options->plain;
+    options.sources = s->options->names;
+    return options;
+}
+
+/* A bad name of a file is found before the runs, not after. */
+static int check_target(sink *s, const char *text)
+{
+    ort_error err = {0};
+    const char *output;
+    const char *path = target_path(s, text, &output);
+    ort_write_options options = write_options(s);
+    if (output == NULL && strchr(path, '=') != NULL && access(path, F_OK) != 0) {
+        char *name;
+        const char *rest;
+        split_assignment(path, &name, &rest);
+        int status = unknown_output(s->session, name);
+        free(name);
+        return status;
+    }
+    if (ort_tensors_check_path(path, &options, &err) != ORT_OK)
+        return tool_fail(&err);
+    ort_format format = options.format != ORT_FORMAT_AUTO ? options.format
+                                                          : ort_format_of_path(path);
+    if (s->many && (format == ORT_FORMAT_IMAGE || format == ORT_FORMAT_WAV))
+        return tool_usage("%s: one %s can't hold the records of several runs; write .npz, or a "
+                          "stream (-o -) that ort-tensor makes files of", path,
+                          format == ORT_FORMAT_WAV ? "sound" : "image");
+    s->to_stdout = s->to_stdout || strcmp(path, "-") == 0;
+    return 0;
+}
+
 int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report)
 {
     memset(s, 0, sizeof *s);
@@ -66,20 +104,13 @@ int sink_open(sink *s, const run_options *o, const ort_session *session, bool ma
     int status = choose(s);
     if (status != 0)
         return status;
-    s->files = tool_alloc((o->saves.count + 1) * sizeof *s->files);
-    for (size_t i = 0; i < o->saves.count; i++) {
-        const char *output;
-        const char *path = target_path(s, o->saves.items[i], &output);
-        if (output == NULL && strchr(path, '=') != NULL && access(path, F_OK) != 0) {
-            char *name;
-            const char *rest;
-            split_assignment(path, &name, &rest);
-            status = unknown_output(session, name);
-            free(name);
+    if (o->concat != NULL &&
+        option_parse_int("--concat", o->concat, -16, 16, &s->concat_axis) != 0)
+        return EXIT_USAGE;
+    s->gathered = tool_alloc((o->saves.count + 1) * sizeof *s->gathered);
+    for (size_t i = 0; i < o->saves.count; i++)
+        if ((status = check_target(s, o->saves.items[i])) != 0)
             return status;
-        }
-        s->to_stdout = s->to_stdout || strcmp(path, "-") == 0;
-    }
     if (o->saves.count == 0 && !report) {
         s->print = isatty(STDOUT_FILENO) && !o->settings.force;
         s->to_stdout = !s->print;
@@ -104,6 +135,18 @@ bool sink_wants(const sink *s, size_t output)
     return false;
 }
 
+static int name_sources(const sink *s, ort_tensors *list)
+{
+    ort_error err = {0};
+    size_t count = ort_tensors_source_count(s->from);
+    for (size_t i = 0; i < count; i++)
+        if (ort_tensors_add_source(list, ort_tensors_source(s->from, i), &err) != ORT_OK)
+            return tool_fail(&err);
+    if (count == 0 && s->path != NULL && ort_tensors_add_source(list, s->path, &err) != ORT_OK)
+        return tool_fail(&err);
+    return 0;
+}
+
 static int collect(const sink *s, ort_value *const *outputs, const char *only, ort_tensors **list)
 {
     ort_error err = {0};
@@ -125,19 +168,13 @@ static int collect(const sink *s, ort_value *const *outputs, const char *only, o
     if (status == 0 && !found && only != NULL &&
         ort_tensors_add(*list, only, outputs[find_output(s->session, only)], &err) != ORT_OK)
         status = tool_fail(&err);
+    if (status == 0)
+        status = name_sources(s, *list);
     if (status != 0) {
         ort_tensors_free(*list);
         *list = NULL;
     }
     return status;
-}
-
-static ort_write_options write_options(const sink *s)
-{
-    ort_write_options options = ORT_WRITE_OPTIONS_INIT;
-    if (s->options->format != NULL)
-        options.format = ort_format_parse(s->options->format);
-    return options;
 }
 
 static int write_stdout(const sink *s, const ort_tensors *list)
@@ -154,43 +191,53 @@ static int write_stdout(const sink *s, const ort_tensors *list)
     return 0;
 }
 
-/* Several runs into one file, which appears when its last record is written. */
-static int append_record(sink *s, size_t index, const char *path, const ort_tensors *list)
+static bool is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static int save(const sink *s, const char *path, const ort_tensors *list)
 {
     ort_error err = {0};
     ort_write_options options = write_options(s);
-    if (options.format == ORT_FORMAT_AUTO)
-        options.format = ort_format_of_path(path);
-    if (options.format == ORT_FORMAT_AUTO)
-        options.format = ORT_FORMAT_NPZ;
-    int status = s->files[index] == NULL ? whole_file_open(&s->files[index], path) : 0;
-    if (status != 0)
-        return status;
-    FILE *stream = ort_out_file_stream(s->files[index]);
-    if (ort_tensors_write(list, stream, &options, &err) != ORT_OK)
-        return tool_fail(&err);
-    return 0;
+    return ort_tensors_save(list, path, &options, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
 static int write_target(sink *s, size_t index, ort_value *const *outputs)
 {
-    ort_error err = {0};
     const char *only;
     const char *path = target_path(s, s->options->saves.items[index], &only);
     ort_tensors *list = NULL;
     int status = collect(s, outputs, only, &list);
     if (status != 0)
         return status;
-    if (strcmp(path, "-") == 0) {
+    if (strcmp(path, "-") == 0)
         status = write_stdout(s, list);
-    } else if (s->many) {
-        status = append_record(s, index, path, list);
-    } else {
-        ort_write_options options = write_options(s);
-        if (ort_tensors_save(list, path, &options, &err) != ORT_OK)
-            status = tool_fail(&err);
-    }
+    else if (s->many && !is_special(path)) /* a device or a pipe takes records as they come */
+        status = gather_add(&s->gathered[index], list);
+    else
+        status = save(s, path, list);
     ort_tensors_free(list);
+    return status;
+}
+
+static int write_gathered(const sink *s, size_t index)
+{
+    const char *only;
+    const char *path = target_path(s, s->options->saves.items[index], &only);
+    ort_write_options options = write_options(s);
+    const gather_how how = {
+        .path = path,
+        .format = options.format != ORT_FORMAT_AUTO ? options.format : ort_format_of_path(path),
+        .concat = s->options->concat != NULL,
+        .axis = s->concat_axis,
+    };
+    ort_tensors *all = NULL;
+    int status = gather_finish(&s->gathered[index], &how, &all);
+    if (status == 0)
+        status = save(s, path, all);
+    ort_tensors_free(all);
     return status;
 }
 
@@ -231,12 +278,10 @@ int sink_write(sink *s, ort_value *const *outputs)
 int sink_close(sink *s, bool ok)
 {
     int status = 0;
-    for (size_t i = 0; s->files != NULL && i < s->options->saves.count; i++) {
-        if (s->files[i] == NULL)
-            continue;
-        int one = whole_file_close(s->files[i], ok ? 0 : EXIT_RUN);
-        s->files[i] = NULL;
-        status = ok && status == 0 ? one : status;
+    for (size_t i = 0; s->gathered != NULL && i < s->options->saves.count; i++) {
+        if (ok && status == 0 && s->gathered[i].count > 0)
+            status = write_gathered(s, i);
+        gather_release(&s->gathered[i]);
     }
     return status;
 }
@@ -246,5 +291,5 @@ void sink_release(sink *s)
     for (size_t i = 0; i < s->wanted_count; i++)
         expression_release(&s->wanted[i]);
     free(s->wanted);
-    free(s->files);
+    free(s->gathered);
 }

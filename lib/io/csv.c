@@ -258,9 +258,20 @@ static ort_status check_writable(const ort_tensors *tensors, ort_error *err)
     return ORT_OK;
 }
 
-static void add_header(ort_strbuf *out, const ort_tensors *tensors)
+/* The source of a row: its own, or the only one. */
+static const char *source_of(const ort_tensors *tensors, int64_t row, int64_t rows)
+{
+    size_t count = tensors->sources.count;
+    return count == 1                 ? tensors->sources.data[0]
+           : (int64_t)count == rows   ? tensors->sources.data[row]
+                                      : "";
+}
+
+static void add_header(ort_strbuf *out, const ort_tensors *tensors, bool sources)
 {
     ort_strbuf name = {0};
+    if (sources)
+        ort_strbuf_add(out, "file");
     for (size_t i = 0; i < tensors->list.count; i++) {
         int64_t width = row_width(&tensors->list.data[i].value->tensor);
         for (int64_t c = 0; c < width; c++) {
@@ -280,16 +291,20 @@ static void add_header(ort_strbuf *out, const ort_tensors *tensors)
 ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                          ort_error *err)
 {
-    (void)options;
     ORT_TRY(check_writable(tensors, err));
     ort_strbuf line = {0};
     int64_t rows = tensors->list.count ? row_count(&tensors->list.data[0].value->tensor) : 0;
-    if (tensors->list.count > 1) {
-        add_header(&line, tensors);
+    bool sources = options && options->sources;
+    if (tensors->list.count > 1 || sources) {
+        add_header(&line, tensors, sources);
         fwrite(line.data, 1, line.length, stream);
     }
     for (int64_t row = 0; row < rows && !line.failed; row++) {
         ort_strbuf_clear(&line);
+        if (sources) {
+            const char *source = source_of(tensors, row, rows);
+            add_quoted(&line, source, strlen(source));
+        }
         for (size_t i = 0; i < tensors->list.count; i++) {
             const ort_tensor *t = &tensors->list.data[i].value->tensor;
             int64_t width = row_width(t);

@@ -1,54 +1,19 @@
-/* purpose.c - types of a model in words, and who a value is for (purpose.h). */
+/* purpose.c - who a value is for, and what that says of it (purpose.h). */
 #include "io/purpose.h"
 
 #include <string.h>
 
-static bool strip(const char **text, const char *prefix)
-{
-    size_t length = strlen(prefix);
-    if (strncmp(*text, prefix, length) != 0)
-        return false;
-    *text += length;
-    return true;
-}
-
-/* Commas between the brackets of "float[batch,3]"; a symbol may hold brackets of its own. */
-static int count_dims(const char *p)
-{
-    int rank = p[1] == ']' ? 0 : 1, depth = 0;
-    for (; *p; p++) {
-        depth += *p == '[' || *p == '(';
-        depth -= *p == ']' || *p == ')';
-        rank += *p == ',' && depth == 1;
-        if (depth == 0)
-            return rank;
-    }
-    return -1;
-}
-
-ort_purpose_type ort_purpose_parse(const char *type)
+ort_purpose_type ort_purpose_parse(const ort_type_info *type)
 {
     ort_purpose_type t = {.rank = -1};
-    char name[32];
     if (!type)
         return t;
-    t.optional = strip(&type, "optional(");
-    t.sequence = strip(&type, "seq(");
-    while (strip(&type, "seq(") || strip(&type, "optional("))
-        continue;
-    bool map = strip(&type, "map(");
-    const char *comma = map ? strchr(type, ',') : NULL;
-    if (comma)
-        type = comma + 1;
-    size_t length = strcspn(type, "[)");
-    if (length < sizeof name) {
-        memcpy(name, type, length);
-        name[length] = '\0';
-        t.dtype = ort_dtype_find(name);
-    }
-    t.tensor = !t.sequence && !map && t.dtype != ORT_DTYPE_UNDEFINED;
-    if (t.tensor && type[length] == '[')
-        t.rank = count_dims(type + length);
+    t.optional = type->kind == ORT_TYPE_OPTIONAL;
+    t.tensor = type->kind == ORT_TYPE_TENSOR;
+    t.rank = t.tensor ? type->rank : -1;
+    while (type->element)
+        type = type->element;
+    t.dtype = type->dtype;
     return t;
 }
 

@@ -6,14 +6,14 @@
 #include "tensor/tensor.h"
 
 typedef struct ort_purpose_type {
-    bool optional, sequence; /* the outermost; optional(seq(float)) is both */
+    bool optional; /* the outermost */
     bool tensor;             /* neither a sequence nor a map */
     ort_dtype dtype;         /* of elements, items or a map's values; UNDEFINED: unknown */
     int rank;                /* of a tensor; -1: unknown */
 } ort_purpose_type;
 
-/* Types as ort_session_input_type writes them; NULL is unknown. */
-ort_purpose_type ort_purpose_parse(const char *type);
+/* NULL is unknown. */
+ort_purpose_type ort_purpose_parse(const ort_type_info *type);
 /* The purpose of that name, else (of values without a name) that of `position`; NULL: none. */
 const ort_purpose *ort_purpose_find(const ort_read_options *options, const char *name,
                                     size_t position);

@@ -296,3 +296,120 @@ PY
     run sh -c "ort-tensor $MODELS_DIR/images/photo.png --format jpeg -o - | head -c 2 | od -An -tx1"
     [ "$output" = " ff d8" ]
 }
+@test "names of files go with their records through pipes and batches" {
+    make_inputs
+    cp a.png first.png
+    cp b.png second.png
+    works sh -c "ort-tensor first.png second.png --resize 8x8 --gray --float |
+        ort-run $MODELS_DIR/digits.onnx --stream | ort-tensor --top 1"
+    [[ ${lines[0]} == first.png$'\t'* ]]
+    [[ ${lines[1]} == second.png$'\t'* ]]
+    works sh -c "ort-tensor first.png second.png --resize 8x8 --gray --float --stack |
+        ort-run $MODELS_DIR/digits.onnx - | ort-tensor --top 1"
+    [[ ${lines[0]} == first.png$'\t'* ]]
+    [[ ${lines[1]} == second.png$'\t'* ]]
+    works sh -c "ort-tensor first.png second.png --resize 8x8 --gray --float --stack |
+        ort-run $MODELS_DIR/digits.onnx - | ort-tensor --format csv --names -o -"
+    [[ ${lines[0]} == file,* ]]
+    [[ ${lines[2]} == second.png,* ]]
+    works sh -c "ort-tensor first.png | ort-tensor --print"
+    [[ $output != *first.png* ]]
+}
+
+
+@test "records of several runs make one file that every reader of its format understands" {
+    local python=$ROOT/build/venv/bin/python format
+    cat "$FX/x.npy" "$FX/y.npy" "$FX/x.npy" >s.npy
+    for format in npy npz pb safetensors json csv raw; do
+        works ort-run "$FX/chain.onnx" --stream s.npy -o "o.$format"
+        works sh -c "ort-run $FX/chain.onnx --stream -o p.$format <s.npy"
+        cmp "o.$format" "p.$format"
+        works ort-run "$FX/chain.onnx" "$FX/x.npy" "$FX/y.npy" "$FX/x.npy" -o "q.$format"
+        if [ $format = raw ]; then
+            works ort-tensor o.raw --dtype float --dims 3x2x3 --print
+        else
+            works ort-tensor "o.$format" --print
+        fi
+        if [ $format = csv ]; then has 6x3; else has 3x2x3; fi
+        same "o.$format" "q.$format" || [ $format = raw ]
+    done
+    ort-run "$FX/chain.onnx" "$FX/x.npy" -o one.npy
+    works ort-run "$FX/chain.onnx" --stream s.npy --concat 1 -o wide.npy
+    works ort-tensor wide.npy --print
+    has 2x9
+    works ort-tensor wide.npy --slice :,0:3 -o first.npy
+    same first.npy one.npy
+    fails 5 "no axis 7" ort-run "$FX/chain.onnx" --stream s.npy --concat 7 -o bad.npy
+    if [ -x "$python" ]; then
+        "$python" -c 'import numpy as n; a = n.load("o.npy"); b = n.load("o.npz")["out"]
+assert a.shape == (3, 2, 3) and (a == b).all() and (a[0] == a[2]).all() and (a[0] != a[1]).any()'
+    fi
+}
+
+@test "records of different shapes get numbers in their names, or are refused with the remedy" {
+    works ort-tensor "$FX/batch5.npy" --slice 0:2 -o two.npy
+    for format in npz safetensors json; do
+        works ort-run "$FX/batch.onnx" "$FX/batch5.npy" two.npy -o "o.$format"
+        works ort-tensor "o.$format" --print
+        has out.0000 out.0001 5x3 2x3
+    done
+    for format in npy pb raw; do
+        fails 5 "\.npz, \.safetensors and \.json hold them" \
+            ort-run "$FX/batch.onnx" "$FX/batch5.npy" two.npy -o "o2.$format"
+    done
+    works ort-run "$FX/batch.onnx" "$FX/batch5.npy" two.npy --concat 0 -o all.npy
+    works ort-tensor all.npy --print
+    has 7x3
+    works ort-run "$FX/batch.onnx" "$FX/batch5.npy" two.npy -o all.csv
+    [ "$(wc -l <all.csv)" -eq 7 ]
+    fails 2 "one image can't hold" ort-run "$FX/batch.onnx" "$FX/batch5.npy" two.npy -o o.png
+}
+
+@test "ort-run finds a bad -o before the run, and /dev/null takes anything" {
+    fails 5 "folder 'nowhere'" ort-run "$FX/chain.onnx" "$FX/x.npy" -o nowhere/o.npy
+    fails 2 "doesn't tell a format" ort-run "$FX/chain.onnx" "$FX/x.npy" -o o.gif
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" -o /dev/null
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" "$FX/y.npy" -o /dev/null
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" --format csv -o o.npy
+    [ "$(wc -l <o.npy)" -eq 2 ]
+}
+
+@test "literal inputs take the model's type and rank" {
+    works ort-run "$FX/chain.onnx" -i 'x=[[1,-2,3],[-4,5,-6]]' -o o.npy
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" -o want.npy
+    same o.npy want.npy
+    printf '{"x": [[1,-2,3],[-4,5,-6]]}' >x.json
+    works ort-run "$FX/chain.onnx" x.json -o o.npy
+    same o.npy want.npy
+    fails 5 "nix" ort-run "$FX/chain.onnx" -i x=nix
+}
+
+@test "a set whose values carry no names, or others, is read by the numbers of its files" {
+    mkdir set
+    works ort-tensor "$FX/x.npy" --name nobody -o set/input_0.pb
+    works ort-tensor "$FX/y.npy" -o set/input_1.pb
+    works ort-run "$FX/add.onnx" "$FX/xy.npz" -o sum.npy
+    works ort-tensor sum.npy -o set/output_0.pb
+    works ort-run "$FX/add.onnx" -i set --expect set
+    cp set/output_0.pb set/output_4.pb
+    fails 5 "number 4 of 1 outputs" ort-run "$FX/add.onnx" -i set --expect set
+    rm set/output_4.pb
+    cp set/input_1.pb set/input_2.pb
+    fails 5 "number 2 of 2 inputs" ort-run "$FX/add.onnx" -i set --expect set
+}
+
+@test "JSON has one form for each kind of value, and --plain the other" {
+    local python=python3
+    works ort-tensor "$FX/x.npy" --cast int64 -o i.json
+    works ort-tensor "$FX/x.npy" -o f.json
+    $python -c 'import json
+for name, t in (("i", "int64"), ("f", "float")):
+    d = json.load(open(name + ".json")); assert d["dtype"] == t and d["shape"] == [2, 3] and d["data"]'
+    works ort-run "$FX/chain.onnx" "$FX/x.npy" --plain -o p.json
+    works ort-tensor "$FX/x.npy" --cast int64 --plain -o i.json
+    $python -c 'import json
+assert json.load(open("i.json")) == [[1, -2, 3], [-4, 5, -6]]
+assert isinstance(json.load(open("p.json"))["out"][0][0], float)'
+    works ort-run "$FX/chain.onnx" --random 1 --compare "$FX/chain.onnx" --json
+    [[ $output != *'\/'* ]]
+}

@@ -9,16 +9,11 @@ load helper
         ort-run $model/model.onnx --stream -i sr=$model/test_data_set_0/input_2.pb \
             --carry stateN=state --outputs output -o probabilities.npz"
     [ "$status" -eq 0 ] || { echo "$stderr"; return 1; }
-    ort-tensor --stream --format json -o - <probabilities.npz >lines.json
+    ort-tensor probabilities.npz --plain --format json -o - >all.json
     python3 - "$model/real_sequence.json" <<'PY'
 import json, sys
 want = json.load(open(sys.argv[1]))["probabilities"]
-got = []
-for line in open("lines.json"):
-    value = json.loads(line)
-    while not isinstance(value, float):  # {"output": {..., "data": [[p]]}}, or [[p]] alone
-        value = value.get("data", value.get("output")) if isinstance(value, dict) else value[0]
-    got.append(value)
+got = [chunk[0][0] for chunk in json.load(open("all.json"))["output"]]
 assert len(got) == len(want), (len(got), len(want))
 worst = max(abs(a - b) for a, b in zip(got, want))
 assert worst < 1e-3, worst

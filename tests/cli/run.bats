@@ -118,8 +118,14 @@ END
 @test "--carry feeds a state back" {
     works ort-run "$FX/counter.onnx" -i x="$FX/x.npy" --carry next=state --steps 5 --outputs out \
         -o out.npz
-    run --separate-stderr sh -c "ort-tensor --stream --slice 0,2 --print <out.npz"
+    works ort-tensor out.npz --print
+    has 5x2x3
+    works ort-tensor out.npz --slice 4,0,2 --print
+    has 15
+    run --separate-stderr sh -c "ort-run $FX/counter.onnx -i x=$FX/x.npy --carry next=state \
+        --steps 5 --outputs out | ort-tensor --stream --slice 0,2 --print"
     [ "$status" -eq 0 ]
+    [ "$(grep -c float <<<"$output")" -eq 5 ]
     has 15
 }
 
