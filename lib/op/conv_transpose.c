@@ -41,6 +41,10 @@ static ort_status read_spec(const ort_op *op, const ort_node *node, transpose_st
     s->group = ort_node_int(node, "group", 1);
     const int64_t *shape = ort_node_ints(node, "output_shape", &count);
     const int64_t *padding = ort_node_ints(node, "output_padding", &extra);
+    if (!padding && ort_node_has(node, "output_padding"))
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "attribute output_padding is an empty list: it needs a number for "
+                             "each spatial axis, or must be left out");
     if (s->group < 1 || count > ORT_WINDOW_MAX || extra > ORT_WINDOW_MAX)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "attributes group, output_shape or output_padding are out of range");

@@ -112,6 +112,7 @@ static const ort_op_impl transpose_impl = {
 static ort_status expand_infer(ort_infer *x, ort_error *err)
 {
     ort_dim want[ORT_SYMBOLIC_MAX], dims[ORT_MAX_RANK];
+    ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
     int count = ort_infer_elements(x, 1, want);
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (count < 0 || !ort_infer_in_ranked(x, 0))

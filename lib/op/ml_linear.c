@@ -178,6 +178,9 @@ static int64_t linear_outputs(const ort_node *node)
 static ort_status linear_class_infer(ort_infer *x, ort_error *err)
 {
     ort_ml_labels labels = ort_ml_read_labels(x->node, "classlabels_ints", "classlabels_strings");
+    if (labels.count > 0 && (int64_t)labels.count < linear_targets(x->node))
+        return ort_infer_fail(x, err, "classlabels name %zu of %lld classes", labels.count,
+                              (long long)linear_targets(x->node));
     if (labels.count == 0 && linear_targets(x->node) > 1)
         return ort_infer_fail(x, err, "classlabels_ints or classlabels_strings must name the "
                               "classes");

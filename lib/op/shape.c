@@ -298,6 +298,12 @@ static ort_status unsqueeze_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_MAX_RANK];
     int count = axes_read(x, axes), from = 0;
     unsigned mask = 0;
+    const ort_attr *none = ort_node_attr(x->node, "axes");
+    if (none && none->type == ORT_ATTR_INTS && none->count == 0)
+        count = 0; /* an empty list */
+    if (count < 0 && x->op->since >= 13 && ort_infer_int_count(x, 1) > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "%d axes; at most %d are supported",
+                              ort_infer_int_count(x, 1), ORT_MAX_RANK);
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0) || count < 0)
         return ORT_OK;

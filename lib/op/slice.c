@@ -127,7 +127,10 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
             return ort_infer_fail(x, err, "starts, ends and axes differ in length");
         count = (int)starts_n;
     } else {
+        int ends_count = ort_infer_int_count(x, 2);
         count = ort_infer_int_count(x, 1);
+        if (count >= 0 && ends_count >= 0 && count != ends_count)
+            return ort_infer_fail(x, err, "starts has %d numbers, ends %d", count, ends_count);
         if (count < 0)
             count = ort_infer_int_count(x, 2);
     }

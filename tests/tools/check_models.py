@@ -355,7 +355,9 @@ class Tally:
                        f"refused by {'both' if refused == 2 else 'one peer'}, told here"] += 1
             return
         what, messages = found
-        rules = [explain(self.rules, side, job["kind"], message) for side, message in messages]
+        # Rules for a peer may ask for what we said, too.
+        said = "" if what == "strict" or what == "silent" else f"\nours: {answer[1]}"
+        rules = [explain(self.rules, side, job["kind"], message + said) for side, message in messages]
         self.rows.append((what, rules, row))
         if None in rules:
             self.fail(what, row, args)

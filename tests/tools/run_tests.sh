@@ -72,6 +72,7 @@ if [ $venv -eq 0 ]; then
     suite types make -s types
     suite shapes make -s shapes
     suite shape-versions make -s shape-versions
+    suite check-models make -s check-models-sample
 else
     tail -n 3 "$logs/venv.log"
     cannot conformance "the pinned Python packages can't be installed (no network?)"

@@ -80,7 +80,9 @@ static void check_external(ort_message_check *c, const Onnx__TensorProto *t, con
                              place, ort_check_text(t->name), e->key);
         for (size_t k = 0; e->key && k < i; k++)
             if (t->external_data[k]->key && !strcmp(t->external_data[k]->key, e->key))
-                ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                ort_findings_add(c->findings,
+                                 strcmp(e->key, "location") ? ORT_FINDING_WARNING
+                                                            : ORT_FINDING_ERROR,
                                  "%stensor '%s': external data has the key '%.60s' twice", place,
                                  ort_check_text(t->name), e->key);
         if (e->key && e->value && !strcmp(e->key, "length") && is_empty(t) &&

@@ -56,6 +56,20 @@ static void check_deprecated(ort_message_check *c, const Onnx__NodeProto *node, 
                      place, ML, version ? "" : ", which the model doesn't import");
 }
 
+static void check_targets(ort_message_check *c, const Onnx__NodeProto *node, const char *place)
+{
+    const char *op = ort_check_text(node->op_type);
+    if (strcmp(ort_check_text(node->domain), ML) ||
+        (strcmp(op, "TreeEnsembleRegressor") && strcmp(op, "TreeEnsemble")))
+        return;
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (!strcmp(ort_check_text(node->attribute[i]->name), "n_targets"))
+            return;
+    ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                     "%sattribute n_targets is missing: read as 1, which not every runtime does",
+                     place);
+}
+
 static void check_node(ort_message_check *c, const Onnx__NodeProto *node, size_t index,
                        const char *place)
 {
@@ -71,6 +85,7 @@ static void check_node(ort_message_check *c, const Onnx__NodeProto *node, size_t
         ort_findings_add(c->findings, ORT_FINDING_ERROR, "%shas neither inputs nor outputs",
                          inner);
     check_deprecated(c, node, inner);
+    check_targets(c, node, inner);
     if (((const Onnx__ModelProto *)c->model->proto)->n_functions)
         check_call(c, node, inner);
     c->node = label;
@@ -136,10 +151,11 @@ static void check_fit(ort_message_check *c, const Onnx__ValueInfoProto *info,
                       const Onnx__TensorProto *t, const char *place)
 {
     const Onnx__TypeProto *type = info->type;
-    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+    if (!type || !type->value_case)
         return;
-    const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
-    bool fits = !type->tensor_type->elem_type || type->tensor_type->elem_type == t->data_type;
+    bool fits = type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    const Onnx__TensorShapeProto *shape = fits ? type->tensor_type->shape : NULL;
+    fits = fits && (!type->tensor_type->elem_type || type->tensor_type->elem_type == t->data_type);
     fits = fits && (!shape || shape->n_dim == t->n_dims);
     for (size_t i = 0; fits && shape && i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
@@ -168,6 +184,14 @@ static bool same_tensor(const Onnx__TypeProto *a, const Onnx__TypeProto *b)
             return false;
     }
     return true;
+}
+
+static bool same_element(const Onnx__TypeProto *a, const Onnx__TypeProto *b)
+{
+    if (!a || !b || a->value_case != b->value_case)
+        return !a || !b;
+    return a->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+           a->tensor_type->elem_type == b->tensor_type->elem_type;
 }
 
 /* An input that is an output as well is declared twice. */
@@ -202,11 +226,15 @@ static void note_declarations(ort_message_check *c, const Onnx__GraphProto *grap
     size_t inside = graph->n_input + graph->n_value_info, count = inside + graph->n_output;
     for (size_t i = 0; i < count && !c->no_memory; i++) {
         const char *name = ort_check_text(declaration(graph, i)->name);
-        if (!ort_hashmap_get_str(declared, name, NULL))
+        uint64_t at;
+        if (!ort_hashmap_get_str(declared, name, &at))
             c->no_memory = !ort_hashmap_put_str(declared, name, i);
         else if (i >= graph->n_input && i < inside)
-            ort_findings_add(c->findings, ORT_FINDING_WARNING, "%svalue '%s' is declared twice",
-                             place, name);
+            ort_findings_add(c->findings,
+                             same_element(declaration(graph, at)->type, declaration(graph, i)->type)
+                                 ? ORT_FINDING_WARNING
+                                 : ORT_FINDING_ERROR,
+                             "%svalue '%s' is declared twice", place, name);
     }
 }
 
@@ -314,6 +342,24 @@ static void check_repeated(ort_message_check *c, char *const *names, size_t coun
     ort_hashmap_release(&seen);
 }
 
+/* An output that is an input as well, and a domain with two versions: runtimes differ. */
+static void check_ambiguous(ort_message_check *c, const Onnx__FunctionProto *f, const char *place)
+{
+    for (size_t i = 0; i < f->n_output; i++)
+        for (size_t k = 0; k < f->n_input; k++)
+            if (!strcmp(f->output[i], f->input[k]))
+                ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                                 "%soutput '%s' is an input: pass it through an Identity", place,
+                                 f->output[i]);
+    for (size_t i = 0; i < f->n_opset_import; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(ort_check_text(f->opset_import[i]->domain),
+                        ort_check_text(f->opset_import[k]->domain)))
+                ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                                 "%sopset '%s' is imported twice", place,
+                                 ort_check_text(f->opset_import[i]->domain));
+}
+
 static bool imports(const Onnx__FunctionProto *f, const char *domain)
 {
     for (size_t i = 0; i < f->n_opset_import; i++) {
@@ -399,6 +445,7 @@ static void check_function(ort_message_check *c, const Onnx__FunctionProto *f)
     check_repeated(c, f->input, f->n_input, "input", place);
     check_repeated(c, f->output, f->n_output, "output", place);
     check_repeated(c, f->attribute, f->n_attribute, "attribute", place);
+    check_ambiguous(c, f, place);
     check_function_imports(c, f, place);
     check_function_versions(c, f, place);
     check_references(c, f, place);
