@@ -30,9 +30,10 @@ static ort_status declare_states(const ort_session *session, ort_binding *bindin
 static ort_status step(ort_binding *binding, const unsigned char *tokens, int64_t count,
                        int64_t first, unsigned char *best, ort_error *err)
 {
+    const int64_t dims[] = {1, count};
     ort_value *ids = NULL, *positions = NULL;
-    if (!ort_value_new_tensor(ORT_DTYPE_INT64, 2, (int64_t[]){1, count}, &ids, err) &&
-        !ort_value_new_tensor(ORT_DTYPE_INT64, 2, (int64_t[]){1, count}, &positions, err)) {
+    if (!ort_value_new_tensor(ORT_DTYPE_INT64, 2, dims, &ids, err) &&
+        !ort_value_new_tensor(ORT_DTYPE_INT64, 2, dims, &positions, err)) {
         for (int64_t i = 0; i < count; i++) {
             ((int64_t *)ort_value_data(ids))[i] = tokens[i];
             ((int64_t *)ort_value_data(positions))[i] = first + i;
@@ -55,7 +56,7 @@ static ort_status step(ort_binding *binding, const unsigned char *tokens, int64_
 
 int main(int argc, char **argv)
 {
-    ort_error err = {0};
+    ort_error err = ORT_ERROR_INIT;
     ort_env *env = NULL;
     ort_session *session = NULL;
     ort_binding *binding = NULL;

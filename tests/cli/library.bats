@@ -25,10 +25,57 @@ assert len(sys.argv[2]) == 60 and want.startswith("The import statement" + sys.a
 PY
 }
 
-@test "the header compiles as C++" {
+# Compiles $3 with compiler $1 as standard $2, strictly.
+strict() {
+    "$1" "-std=$2" -Wall -Wextra -Wpedantic -Werror -I"$ROOT/lib" -c "$3" -o strict.o
+}
+
+@test "header and examples compile strictly as C99 and C11, the C++ example as C++17" {
+    local cc std example
+    for cc in gcc clang; do
+        command -v $cc >/dev/null || continue
+        for std in c99 c11; do
+            for example in "$ROOT"/examples/*.c; do
+                strict $cc $std "$example"
+            done
+        done
+    done
+    for cc in g++ clang++; do
+        command -v $cc >/dev/null || continue
+        strict $cc c++17 "$ROOT/examples/run_digits.cc"
+    done
+    command -v clang >/dev/null || skip "no clang: tried gcc alone"
+}
+
+@test "the examples run under the address sanitizer and stack protectors, in C and in C++" {
     command -v g++ >/dev/null || skip "no g++"
-    printf '#include "ort.h"\nint main() { return ort_version() == nullptr; }\n' >x.cc
-    g++ -Wall -Wextra -Werror -I"$ROOT/lib" -c x.cc -o x.o
+    local safe="-g -fsanitize=address -fstack-protector-all -I$ROOT/lib -L$ROOT/build/lib"
+    gcc $safe "$ROOT/examples/run_digits.c" -o digits_c -lort
+    g++ -std=c++17 $safe "$ROOT/examples/run_digits.cc" -o digits_cc -lort
+    ln -s "$(readlink -f "$ROOT/build/lib/libort.so")" libort.so.0
+    export LD_LIBRARY_PATH=$PWD
+    for program in ./digits_c ./digits_cc; do
+        works $program "$MODELS_DIR/digits.onnx" "$MODELS_DIR/images/digit_7_008.png"
+        [[ $output == "7 ("* ]]
+        run $program nothere.onnx "$MODELS_DIR/images/digit_7_008.png"
+        [ "$status" -eq 3 ]
+    done
+}
+
+@test "libort.so exports what ort.h declares, no more and no less" {
+    python3 - "$ROOT" <<'PY'
+import pathlib, re, subprocess, sys
+root = pathlib.Path(sys.argv[1])
+sys.argv = ["lint.py"]
+source = (root / "tests/lint/lint.py").read_text()
+start = source.index("def public_functions")
+space = {"re": re, "ROOT": root}
+exec(source[start:source.index("\ndef ", start + 1)], space)
+listed = subprocess.run(["nm", "-D", "--defined-only", root / "build/lib/libort.so"],
+                        capture_output=True, text=True, check=True).stdout.splitlines()
+exported = {f[2].split("@")[0] for f in (line.split() for line in listed) if f[1] == "T"}
+assert exported == set(space["public_functions"]()), exported ^ set(space["public_functions"]())
+PY
 }
 
 @test "--help opens with the synopsis of the man page, which names every option" {
