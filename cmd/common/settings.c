@@ -143,19 +143,31 @@ static void print_settings(const settings *s)
         printf("\n]}\n");
 }
 
+enum { MOST_PASSES = 256 };
+
+static int unknown_pass(const char *given)
+{
+    const char *names[MOST_PASSES];
+    char meant[300];
+    size_t count = 0;
+    while (count < MOST_PASSES && ort_pass_name((int)count, NULL, NULL) != NULL) {
+        names[count] = ort_pass_name((int)count, NULL, NULL);
+        count++;
+    }
+    return tool_usage("no pass is named '%s'%s; ort-optimize --list-passes lists them", given,
+                      ort_did_you_mean(given, names, count, meant, sizeof meant));
+}
+
 /* A name that no pass has, also where no pass is run. */
 static int check_passes(const string_list *names)
 {
     for (size_t i = 0; i < names->count; i++) {
         const char *name;
-        char list[4000] = "";
         int at = 0;
-        while ((name = ort_pass_name(at, NULL, NULL)) != NULL && strcmp(name, names->items[i])) {
-            size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, "%s%s", at++ > 0 ? ", " : "", name);
-        }
+        while ((name = ort_pass_name(at, NULL, NULL)) != NULL && strcmp(name, names->items[i]))
+            at++;
         if (name == NULL)
-            return tool_usage("no pass is named '%s'; the passes are: %s", names->items[i], list);
+            return unknown_pass(names->items[i]);
     }
     return 0;
 }
