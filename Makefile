@@ -296,6 +296,24 @@ FUZZ ?= --seed 1 --count 500
 fuzz: $(OBJ)/tests/fuzz/mutate
 	@$< $(FUZZ) models $(wildcard $(MODELS) build/conformance)
 
+# Values, attributes, files and options that mean harm, on every tool, through fork servers around the
+# tools' own mains: ATTACK="--seed N --minutes M --only KIND". Best with sanitizers, as above.
+define ATTACK_RULE
+$(OBJ)/attack/$(1): $(OBJ)/tests/fuzz/attack/server.o $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) \
+  $(COMMON_OBJ) $(OBJ)/libort.a
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(Q)objcopy --redefine-sym main=tool_main $(OBJ)/cmd/$(1)/main.o $$@.o
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$@.o \
+	  $$(filter-out %/cmd/$(1)/main.o,$$^) $$(TOOL_LIBS)
+endef
+ATTACKED = ort-run ort-optimize ort-inspect ort-tensor
+$(foreach t,$(ATTACKED),$(eval $(call ATTACK_RULE,$(t))))
+.PHONY: attack
+attack: $(ATTACKED:%=$(OBJ)/attack/%)
+	@ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16:allocator_may_return_null=1 \
+	  build/venv/bin/python tests/fuzz/attack/attack.py $(OBJ)/attack $(ATTACK)
+
 WRAPPED = malloc calloc realloc aligned_alloc posix_memalign strdup strndup free
 $(OBJ)/tests/fault/alloc: WRAP_FLAGS = $(WRAPPED:%=-Wl,--wrap=%)
 fault: $(OBJ)/tests/fault/alloc

@@ -141,3 +141,11 @@ prints() { # prints COMMAND...: it works, and what it writes is in $output as te
     works ort-tensor "$HX/x.npy" --transpose 1,0 --reshape 3x-1 --unsqueeze 0 --slice 0,-1 --print
     has "float 2 "
 }
+
+@test "an operator library that was cut off is refused, not loaded" {
+    local bytes
+    for bytes in 1 64 100 4096 9000; do
+        head -c $bytes "$ROOT/build/lib/example_ops.so" >cut.so
+        fails 5 "cut\.so" ort-run "$MODELS_DIR/digits.onnx" --random 1 --ops-lib ./cut.so -o y.npy
+    done
+}

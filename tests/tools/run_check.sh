@@ -19,7 +19,7 @@ count() { # count NAME LOG STATUS
 make -s -j2 all || exit 1
 make_san() { # make_san TARGET
     ASAN_OPTIONS=detect_leaks=1 make -s -j2 CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-        LDFLAGS="-fsanitize=address,undefined" "$1" >"build/check/san-$1.log" 2>&1
+        LDFLAGS="-fsanitize=address,undefined" ATTACK="--minutes 1" "$1" >"build/check/san-$1.log" 2>&1
 }
 run_san() { # run_san TARGET
     make_san "$1"
@@ -31,6 +31,10 @@ done
 make_san all
 sh tests/tools/run_leaks.sh build/bin >build/check/leaks.log 2>&1
 count "leaks of the tools" build/check/leaks.log
+sh tests/tools/run_hostile.sh build/bin >build/check/hostile.log 2>&1
+count "hostile values and files, every tier" build/check/hostile.log
+make_san attack
+count "attacks (one minute)" build/check/san-attack.log
 make -s all
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]
