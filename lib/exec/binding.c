@@ -177,10 +177,16 @@ ort_status ort_binding_run(ort_binding *binding, const ort_run_options *options,
 {
     if (!binding)
         return ort_error_null(err, __func__);
-    ort_run_options own = ORT_RUN_OPTIONS_INIT;
-    options = ORT_OPTIONS_KNOWN(options, &own, err);
-    if (!options)
-        return ORT_ERROR_USAGE;
+    static const ort_run_options defaults = ORT_RUN_OPTIONS_INIT;
+    ort_run_options own;
+    if (!options) {
+        options = &defaults;
+    } else if (options->size != sizeof own) {
+        own = defaults;
+        options = ORT_OPTIONS_KNOWN(options, &own, err);
+        if (!options)
+            return ORT_ERROR_USAGE;
+    }
     ORT_TRY(choose_outputs(binding, options, err));
     bool stateful = binding->states.count > 0;
     ort_execution x = {.session = binding->session,
