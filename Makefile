@@ -209,6 +209,11 @@ $(OBJ)/tests/unit/test_state: WRAP_FLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wra
 unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 	@sh tests/tools/run_unit.sh $^
 
+# The same sets from the shell, a process each: SETS=GLOB.
+.PHONY: shell-sets
+shell-sets: all
+	@python3 tests/tools/check_shell.py build/bin/ort-run build/conformance $(SETS)
+
 conformance: all $(OBJ)/tests/onnx/conformance
 	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance
 

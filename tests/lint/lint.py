@@ -7,6 +7,7 @@
 - every file that runs operators says what bounds its loops, and paces those that attributes drive
 - single numbers are read of tensors through tensor/scalar.h
 - every tool option appears in the tool's man page
+- every ending of a tensor format is tested in every way of reading it
 - help, ort.h and the pages list the kernel tiers
 - ort(3) lists the operators that have a rule of differentiation
 - every function of ort.h meets hostile arguments in tests/unit/test_hostile.c
@@ -194,7 +195,19 @@ def lint_tiers():
         check(listed == tiers, f"{name}: lists the kernel tiers {listed}, there are {tiers}")
 
 
+def lint_formats():
+    """Every ending of the table of formats is a row of the test that reads each in every way."""
+    endings = set(" ".join(re.findall(r'^    \{ORT_FORMAT_\w+, "\w+", "([^"]*)"',
+                                      (ROOT / "lib/io/format.c").read_text(), re.M)).split())
+    table = re.search(r'^INPUTS="\n(.*?)"$', (ROOT / "tests/cli/formats.bats").read_text(),
+                      re.S | re.M)
+    listed = {line.split()[0] for line in table[1].splitlines()} if table else set()
+    check(len(endings) > 20, "lib/io/format.c: the table of formats is missing")
+    check(listed == endings, f"tests/cli/formats.bats: INPUTS differs in {sorted(listed ^ endings)}")
+
+
 lint_includes()
+lint_formats()
 lint_tiers()
 lint_hostile()
 lint_text()
