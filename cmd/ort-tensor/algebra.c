@@ -135,7 +135,7 @@ int apply_slice(tool *t, const operation *op, const ort_value *in, ort_value **o
             if (n < ort_value_rank(in) && (starts[n] < -ort_value_dims(in)[n] ||
                                            starts[n] >= ort_value_dims(in)[n]))
                 return bad_value(op, in, "an index that exists");
-            ends[n] = starts[n] == -1 ? INT64_MAX : starts[n] + 1;
+            ends[n] = starts[n] == -1 || starts[n] == INT64_MAX ? INT64_MAX : starts[n] + 1;
             drop[dropped++] = n;
         }
         if ((*end != ',' && *end != '\0') || steps[n] == 0)

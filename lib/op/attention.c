@@ -420,11 +420,11 @@ static ort_status check_valid(attention_job *j, ort_error *err)
     j->run.valid = valid->data;
     j->run.start = start;
     for (int64_t b = 0; b < j->run.B; b++) {
-        start[b] = j->run.valid[b] - j->run.Sq;
         if (j->run.valid[b] < 0 || j->run.valid[b] > j->run.T)
             return ort_call_fail(j->call, err,
                                  "nonpad_kv_seqlen[%lld] is %lld, must be in [0, %lld]",
                                  (long long)b, (long long)j->run.valid[b], (long long)j->run.T);
+        start[b] = j->run.valid[b] - j->run.Sq;
     }
     return ORT_OK;
 }

@@ -129,6 +129,8 @@ prints() { # prints COMMAND...: it works, and what it writes is in $output as te
 @test "what an operation of ort-tensor can't do is said of the tensor, not of a node" {
     fails 5 "^ort-tensor: --slice 9999: the value is float \[2x3\], needs an index that exists" \
         ort-tensor "$HX/x.npy" --slice 9999 -o y.npy
+    fails 5 "^ort-tensor: --slice 0,0,9223372036854775807: " \
+        ort-tensor "$HX/x.npy" --slice 0,0,9223372036854775807 -o y.npy
     fails 5 "^ort-tensor: --reshape 7: the value is float \[2x3\], needs a shape of as many" \
         ort-tensor "$HX/x.npy" --reshape 7 -o y.npy
     fails 5 "^ort-tensor: --reshape 2x-1x-1: the value is" ort-tensor "$HX/x.npy" --reshape 2x-1x-1 -o y.npy
