@@ -160,8 +160,9 @@ typedef struct ort_env_options {
     bool keep_denormals;  /* default: denormals are flushed in float arithmetic */
     bool math_strict;     /* no Winograd: sums of products as the specification writes them */
     /* What a run may take with its results, and what loading, checking, rewriting a model or making
-     * a session may take beside the weights of its files. 0: no limit of runs, and one of loading
-     * that keeps it below 1 GB for a file below 1 MB. ORT_ERROR_MEMORY beyond it. */
+     * a session may take beside the weights of its files. 0: no limit of runs and of what sessions
+     * hold for them, and one of loading, checking and rewriting that keeps them below 1 GB for a
+     * file below 1 MB. ORT_ERROR_MEMORY beyond it. */
     size_t max_memory_bytes;
     ort_log_fn *log;
     void *log_arg;

@@ -10,6 +10,7 @@
 struct ort_account {
     atomic_int references;
     _Atomic size_t held, limit, allowed; /* bytes; limit 0: none */
+    _Atomic size_t ahead_limit; /* of what is computed ahead, when that alone has one; or 0 */
     _Atomic size_t refused; /* of the last charge that failed and that nobody told of; or 0 */
     const char *whose;
 };
@@ -27,6 +28,7 @@ ort_account *ort_account_new(size_t limit_bytes, const char *whose)
     atomic_init(&account->held, 0);
     atomic_init(&account->limit, limit_bytes);
     atomic_init(&account->allowed, 0);
+    atomic_init(&account->ahead_limit, 0);
     atomic_init(&account->refused, 0);
     account->whose = whose;
     return account;
@@ -45,6 +47,15 @@ void ort_account_release(ort_account *account)
         free(account);
 }
 
+/* The limit that holds for the work of this thread. */
+static size_t limit_of(const ort_account *account)
+{
+    size_t limit = atomic_load_explicit(&account->limit, memory_order_relaxed);
+    return limit || !current || !current->is_ahead
+               ? limit
+               : atomic_load_explicit(&account->ahead_limit, memory_order_relaxed);
+}
+
 static bool fits(size_t limit, size_t held, size_t bytes)
 {
     return !limit || (bytes <= limit && held <= limit - bytes);
@@ -59,7 +70,7 @@ bool ort_account_charge(ort_account *account, size_t bytes)
 {
     if (!account)
         return true;
-    size_t limit = atomic_load_explicit(&account->limit, memory_order_relaxed);
+    size_t limit = limit_of(account);
     size_t held = atomic_load_explicit(&account->held, memory_order_relaxed);
     do {
         if (!fits(limit, held, bytes)) {
@@ -108,7 +119,7 @@ ort_status ort_account_refuse(const ort_account *account, size_t bytes, const ch
                          "%s needs %zu bytes, %zu are in use, and the limit %s is %zu; raise the "
                          "memory limit or shrink the inputs",
                          what, bytes, ort_account_held(account), account->whose,
-                         atomic_load(&account->limit));
+                         limit_of(account));
 }
 
 typedef struct work_block { /* in front of the memory */
@@ -204,7 +215,7 @@ void ort_budget_begin(ort_budget *budget, ort_account *account, double timeout_s
 
 void ort_budget_begin_ahead(ort_budget *budget)
 {
-    *budget = (ort_budget){0};
+    *budget = (ort_budget){.is_ahead = true};
     inherit(budget);
     if (budget->outer && budget->outer->work_limit) {
         uint64_t spent = atomic_load(&budget->outer->ahead), limit = budget->outer->work_limit;
@@ -232,6 +243,8 @@ ort_status ort_budget_stopped(const ort_budget *budget, ort_error *err)
 ort_status ort_budget_end(ort_budget *budget, ort_status status, ort_error *err)
 {
     current = budget->outer;
+    if (budget->is_ahead) /* told already, or left to the run: not the reason of a later failure */
+        (void)ort_account_take_refusal(budget->account);
     if (current && budget->work_limit)
         atomic_fetch_add(&current->ahead, atomic_load(&budget->work) + atomic_load(&budget->ahead));
     ort_status why = status ? ort_budget_stopped(budget, err) : ORT_OK;
@@ -308,7 +321,8 @@ ort_status ort_loading_begin(ort_loading *loading, const ort_limits *limits, ort
 ort_status ort_loading_begin_apart(ort_loading *loading, const ort_limits *limits,
                                    const ort_account *account, ort_error *err)
 {
-    size_t limit = load_limit(limits), taken = ort_account_excess(account);
+    bool counts = account && atomic_load(&account->limit); /* or it was handed to runs */
+    size_t limit = load_limit(limits), taken = counts ? ort_account_excess(account) : 0;
     loading->account = new_account(taken < limit ? limit - taken : 1);
     if (account)
         ort_account_allow(loading->account, atomic_load(&account->allowed));
@@ -320,6 +334,15 @@ ort_status ort_loading_end(ort_loading *loading, ort_status status, ort_error *e
     status = ort_budget_end(&loading->budget, status, err);
     ort_account_release(loading->account);
     return status;
+}
+
+void ort_loading_leave_to_runs(const ort_limits *limits)
+{
+    ort_account *account = current ? current->account : NULL;
+    if (!account || (limits && limits->memory_bytes) || !atomic_load(&account->limit))
+        return;
+    atomic_store(&account->ahead_limit, atomic_load(&account->limit));
+    atomic_store(&account->limit, 0);
 }
 
 ort_account *ort_account_of_work(void)

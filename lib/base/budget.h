@@ -65,13 +65,13 @@ void ort_work_free(void *memory);
 
 /* What a caller set for all that is done with its models; zero: the defaults. */
 typedef struct ort_limits {
-    size_t memory_bytes; /* 0: ORT_LOAD_BYTES while loading, none for runs */
+    size_t memory_bytes; /* 0: ORT_LOAD_BYTES while loading, none for runs and what they need */
     double timeout_s;    /* of each call; 0: none */
     const ort_cancel *cancel; /* or NULL */
 } ort_limits;
 
-/* Loading, checking and rewriting without a limit of the caller's; what the allocator's own
- * structures add keeps a file below 1 MB within 1 GB. */
+/* Loading, checking, rewriting and folding without a limit of the caller's; what the allocator's
+ * own structures add keeps a file below 1 MB within 1 GB. */
 #define ORT_LOAD_BYTES ((size_t)512 << 20)
 /* What a load may always hold, however low the limit: names, nodes and tables of small models. */
 #define ORT_LOAD_ALLOWED ((size_t)16 << 20)
@@ -86,6 +86,7 @@ typedef struct ort_budget {
     uint64_t deadline_ns;   /* 0: none */
     double timeout_s;       /* for the message */
     const ort_cancel *cancel;
+    bool is_ahead;          /* of what is computed ahead: who asks for it can do without */
     uint64_t work_limit;    /* of steps; 0: none */
     _Atomic uint64_t work;  /* steps so far */
     _Atomic uint64_t ahead; /* steps of what was computed ahead, in budgets of its own */
@@ -134,6 +135,10 @@ ort_status ort_loading_begin(ort_loading *loading, const ort_limits *limits, ort
 ort_status ort_loading_begin_apart(ort_loading *loading, const ort_limits *limits,
                                    const ort_account *account, ort_error *err);
 ort_status ort_loading_end(ort_loading *loading, ort_status status, ort_error *err);
+/* What is made from here on is what runs of the model need (packed weights, plans), and runs have
+ * no limit but the caller's: without one, only what is computed ahead keeps to that of loading, and
+ * is left to the run when it doesn't fit. */
+void ort_loading_leave_to_runs(const ort_limits *limits);
 /* The account that this thread's work charges, with a reference; or NULL. */
 ort_account *ort_account_of_work(void);
 /* A model of so many bytes in files is being loaded. */

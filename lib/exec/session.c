@@ -308,6 +308,7 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .packing = c->packing};
     if (status)
         return status;
+    ort_loading_leave_to_runs(&c->env->limits);
     status = ort_partition_assign(&s->partition, c->graph, findings, err);
     if (!status) {
         end_phase(c, "plan");

@@ -115,6 +115,16 @@ ends() {
     done
 }
 
+# The first of its weights, 285 MB, is computed and packed ahead; then the second is left to the run.
+@test "without --max-memory a small file whose nodes make large weights is loaded and run" {
+    python3 -c 'print([[1.0] * 8448])' >row.json
+    held 10 1000 ort-run "$H/made.onnx" row.json -o y.json
+    ends 0 ""
+    [ "$(tr -cs '0-9.' '\n' <y.json | grep -c '^8921088')" -eq 16 ]
+    held 10 400 ort-run "$H/made.onnx" row.json --hash --max-memory 300M
+    ends 4 "limit of loading a model is "
+}
+
 @test "--timeout and --max-memory leave a run alone that keeps to them" {
     works ort-run "$MODELS_DIR/digits.onnx" --random 1 -o a.npy
     works ort-run "$MODELS_DIR/digits.onnx" --random 1 -o b.npy --timeout 100 --max-memory 100M

@@ -122,13 +122,25 @@ def nested_loops(depth):
                  [scalar("rounds", 1), truth("true")])
 
 
+def made_weights(size):
+    """Two products with weights that ConstantOfShape makes: a small file of a large model."""
+    nodes = []
+    for k, value in enumerate([0.5, 0.25]):
+        fill = field(1, "value") + field(5, initializer("", [1], [value])) + field(20, 4)
+        nodes += [node("ConstantOfShape", [f"shape{k}"], [f"w{k}"]) + field(5, fill),
+                  node("MatMul", [f"x{k}", f"w{k}"], [f"x{k + 1}"])]
+    return model(nodes, [value_info("x0", [1, size])], [value_info("x2", [1, 16])],
+                 [integers("shape0", [size, size]), integers("shape1", [size, 16])])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     models = {"roi": roi_align(False), "roi_constant": roi_align(True), "doubling": loop(40, True),
               "endless": loop(1 << 40, False), "scanned": scanned(64, 1 << 20),
               "functions": functions(22), "many": many_attributes(200000),
-              "pool": wide_pool(1 << 24), "nested": nested_loops(24)}
+              "pool": wide_pool(1 << 24), "nested": nested_loops(24),
+              "made": made_weights(8448)}
     for name, bytes_ in models.items():
         (folder / f"{name}.onnx").write_bytes(bytes_)
 
