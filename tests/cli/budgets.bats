@@ -136,6 +136,6 @@ ends() {
     local plain=$output
     works ort-inspect --memory "$MODELS_DIR/digits.onnx"
     [ "$output" != "$plain" ]
-    fails 2 "no pass is named 'nosuch'; the passes are: " ort-inspect --memory \
+    fails 2 "no pass is named 'nosuch'; ort-optimize --list-passes lists them" ort-inspect --memory \
         "$MODELS_DIR/digits.onnx" --disable nosuch
 }
