@@ -100,6 +100,9 @@ def models():
         "tree_child": forest(children=(1, 9)),
         "tree_mode": forest(modes=("BRANCH_SIDEWAYS", "LEAF", "LEAF")),
         "tree_cycle": forest(children=(0, 2)),
+        "empty_text": model([node("MaxPool", ["x"], ["y"], attributes={"auto_pad": ""}) +
+                             ints("kernel_shape", [1])],
+                            [value_info("x", [1, 1, 2])], [value_info("y", [1, 1, 2])]),
         "new_ir": model([ADD], [X], [Y], [W], ir=99),
         "new_opset": model([ADD], [X], [Y], [W], opset=99),
         "old_ir": model([ADD], [X], [Y], [W], ir=3),

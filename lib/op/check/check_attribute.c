@@ -276,7 +276,7 @@ static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, con
 /* A text of an operator that goes on behind a NUL: some runtimes compare all of it. */
 static void check_text(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
 {
-    bool cut = a->has_s && memchr(a->s.data, '\0', a->s.len);
+    bool cut = a->has_s && a->s.len && memchr(a->s.data, '\0', a->s.len);
     for (size_t i = 0; i < a->n_strings && !cut; i++)
         cut = a->strings[i].len && memchr(a->strings[i].data, '\0', a->strings[i].len);
     if (cut)
