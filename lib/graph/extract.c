@@ -45,6 +45,8 @@ static ort_status no_value(const ort_graph *graph, const char *name, ort_error *
 
 static ort_status find_value(const cutter *c, const char *name, ort_id *id)
 {
+    if (!name)
+        return ort_error_set(c->err, ORT_ERROR_USAGE, "a name of an input or output is NULL");
     *id = ort_graph_find_value(c->graph, name);
     return *id == ORT_ID_NONE ? no_value(c->graph, name, c->err) : ORT_OK;
 }

@@ -52,11 +52,18 @@ static ort_id fill_shape(ort_opset_step *s)
 
 static void constant_fill(ort_opset_step *s)
 {
-    int64_t bits[2] = {0};
-    ort_tensor one = {.dtype = (ort_dtype)ort_node_int(s->node, "dtype", ORT_DTYPE_FLOAT),
-                      .shape = {1, {1}}, .data = bits};
-    ort_tensor_set_f64(&one, 0, (double)ort_node_float(s->node, "value", 0));
-    ort_attr value = {.name = "value", .type = ORT_ATTR_TENSOR, .t = &one};
+    /* Tensors of attributes aren't copied: this one lives as long as the model. */
+    ort_arena *arena = &s->g.graph->model->arena;
+    ort_tensor *one = ort_arena_array(arena, 1, sizeof *one);
+    int64_t *bits = ort_arena_array(arena, 2, sizeof *bits);
+    if (!one || !bits) {
+        ort_grad_fail_memory(&s->g);
+        return;
+    }
+    *one = (ort_tensor){.dtype = (ort_dtype)ort_node_int(s->node, "dtype", ORT_DTYPE_FLOAT),
+                        .shape = {1, {1}}, .data = bits};
+    ort_tensor_set_f64(one, 0, (double)ort_node_float(s->node, "value", 0));
+    const ort_attr value = {.name = "value", .type = ORT_ATTR_TENSOR, .t = one};
     ort_id shape = fill_shape(s);
     ort_opset_replace_by(s, ort_grad_op(&s->g, "ConstantOfShape", &shape, 1, &value, 1));
 }

@@ -15,19 +15,17 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
 {
     const ort_tensor *a = f->flags & SCALED ? ort_match_constant(m, c->graph, "a") : NULL;
     double factor = 1;
-    if (a && !ort_tensor_one_f64(a, &factor))
-        return ORT_OK;
     const ort_node *root = m->nodes[0];
+    if (a && !ort_tensor_one_f64(a, &factor)) {
+        ort_pass_note(c, root, "the factor of x isn't one number");
+        return ORT_OK;
+    }
     ort_id x = ort_match_value(m, "x");
     bool is_float = ort_match_type(m, c->graph, "x")->dtype == ORT_DTYPE_FLOAT;
     ort_attr attr = {.name = "alpha", .type = ORT_ATTR_FLOAT,
                      .f = (float)factor};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Swish", .inputs = &x, .input_count = 1,
                           .set = &attr, .set_count = 1};
-    if (a && ort_tensor_count(a) != 1) {
-        ort_pass_note(c, root, "the factor of x isn't one number");
-        return ORT_OK;
-    }
     if (c->portable)
         spec.opset = ort_pass_opset(c, root, ONNX, "Swish", 24);
     if (!spec.opset && is_float) {

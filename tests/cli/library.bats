@@ -88,7 +88,7 @@ PY
         synopsis=$(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p' "$page" | sed '1d;$d' |
             sed "s/^\.Nm.*/$tool/; s/^\.Op Ar \(.*\)/[\1]/; s/^\.Ar //" | tr '\n' ' ')
         [ "$usage" = "usage: ${synopsis% }" ] || { echo "'$usage' is not '$synopsis'"; return 1; }
-        for option in $(sed '/^Examples:/,$d' <<<"$output" | grep -E '^ +(-[a-z], )?--' | grep -oE -- '--[a-z][a-z-]+' | sort -u); do
+        for option in $(sed '/^Examples:/,$d' <<<"$output" | grep -E '^ +(-[a-z], )?--' | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u); do
             grep -qE -- "(Fl |, )-${option#--}( |$)" "$page" || { echo "$page: no $option"; return 1; }
         done
         grep -q '^\.Sh EXIT STATUS' "$page"

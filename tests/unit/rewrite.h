@@ -117,15 +117,20 @@ NET_STATIC void net_attribute(net *n, ort_node *node, const char *word)
     char name[64];
     double list[64];
     int64_t whole[64];
+    float floats[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=~:"), word);
     const char *mark = word + strlen(name), *text = mark + 1 + (*mark == ':');
     int count = *mark == ':' ? 0 : net_numbers(text, list);
     ort_attr attr = {.name = name};
     for (int i = 0; i < count; i++)
-        whole[i] = (int64_t)list[i];
+        whole[i] = (int64_t)list[i], floats[i] = (float)list[i];
     if (*mark == ':') {
         attr.type = ORT_ATTR_STRING;
         attr.s = (ort_string){(char *)(uintptr_t)text, strlen(text)};
+    } else if (*mark == '~' && strchr(text, ',')) {
+        attr.type = ORT_ATTR_FLOATS;
+        attr.floats = floats;
+        attr.count = (size_t)count;
     } else if (*mark == '~') {
         attr.type = ORT_ATTR_FLOAT;
         attr.f = (float)list[0];

@@ -670,9 +670,9 @@ static void as_a_single_operator(test_state *test)
     CHECK(at(y, 2) == 6);
     ort_value_free(y);
     CHECK(ort_op_run(env, "test", "Wrong", 1, &how, 1, &x, 1, &y, 1, &err) == ORT_ERROR_RUN);
-    CHECK(ort_op_run(env, "test", "Wrong", 1, NULL, 0, &x, 1, &y, 1, &err) == ORT_ERROR_MODEL);
-    CHECK(ort_op_run(env, "test", "Twice", 1, NULL, 0, NULL, 0, &y, 1, &err) == ORT_ERROR_MODEL);
-    CHECK(ort_op_run(env, "test", "Echo", 1, NULL, 0, &x, 1, &y, 1, &err) == ORT_ERROR_MODEL);
+    CHECK(ort_op_run(env, "test", "Wrong", 1, NULL, 0, &x, 1, &y, 1, &err) == ORT_ERROR_DATA);
+    CHECK(ort_op_run(env, "test", "Twice", 1, NULL, 0, NULL, 0, &y, 1, &err) == ORT_ERROR_DATA);
+    CHECK(ort_op_run(env, "test", "Echo", 1, NULL, 0, &x, 1, &y, 1, &err) == ORT_ERROR_DATA);
     ort_value_free(x);
     ort_env_free(env);
 }

@@ -176,7 +176,7 @@ static void trials(test_state *test)
         {9, 13, "in x 3,4; i a 1; i b 3; i c 1; DynamicSlice x a b c -> y; out y", "Slice", NULL},
         {9, 13, "in x 2,3; ConstantFill -> f shape=2,3 value~1.5; Add x f -> y; out y",
          "ConstantOfShape Add", NULL},
-        {9, 10, "in x 2,3; ConstantFill x -> y extra_shape=2, value~2; out y",
+        {9, 10, "in x n,3; ConstantFill x -> y extra_shape=2, value~2; out y",
          "Shape Concat ConstantOfShape", NULL},
         {9, 11, "in x 4; i s 2; ConstantFill s -> y input_as_shape=1 extra_shape=4, dtype=1; "
                 "Add x y -> z; out z", "Concat ConstantOfShape Add", NULL},
