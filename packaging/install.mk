@@ -37,7 +37,7 @@ install: all completions
 	install -m 644 build/lib/pkgconfig/ort.pc $(D)$(LIBDIR)/pkgconfig
 	install -m 644 lib/ort.h lib/ort_ops.h $(D)$(INCLUDEDIR)
 	for m in $(MANUALS); do install -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
-	install -m 644 README.md LICENSE $(wildcard CHANGELOG.md) $(D)$(DOCDIR)
+	install -m 644 README.md BENCHMARKS.md CHANGELOG.md LICENSE $(D)$(DOCDIR)
 	install -m 644 $(EXAMPLES) $(D)$(DOCDIR)/examples
 	for t in $(TOOLS); do \
 	  install -m 644 build/completions/$$t.bash $(D)$(BASHDIR)/$$t && \
