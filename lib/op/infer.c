@@ -80,8 +80,10 @@ static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, in
             if (value->declared != NULL)
                 ort_type_merge(&value->fact.type, value->declared);
         }
-        /* Without `err` it is a body that never runs: nobody asks what contradicts in it. */
-        driver inner = {body, d->registry, err ? d->findings : NULL};
+        /* Without `err` it is a body that never runs: nobody asks what contradicts in it. Of an If
+         * one branch may contradict the shapes at hand: that is for the If to judge. */
+        bool asked = err != NULL && strcmp(x->node->op_type, "If") != 0;
+        driver inner = {body, d->registry, asked ? d->findings : NULL};
         ORT_TRY(infer_graph(body, &inner, err));
     }
     for (int i = 0; i < output_count && i < (int)body->outputs.count; i++) {
