@@ -49,7 +49,9 @@ endif
 ifeq ($(WERROR),1)
 WARN    += -Werror
 endif
-CPPFLAGS_ALL = -Ilib -Ibuild/gen -Icmd -D_GNU_SOURCE $(CPPFLAGS)
+# What ships returns errors and never aborts; builds with sanitizers check the code's own invariants too.
+ASSERTS  = $(if $(findstring -fsanitize,$(CFLAGS)),,-DNDEBUG)
+CPPFLAGS_ALL = -Ilib -Ibuild/gen -Icmd -D_GNU_SOURCE $(ASSERTS) $(CPPFLAGS)
 # Paths of the build stay out of what it makes: two builds of one commit are the same bytes.
 CFLAGS_ALL   = -std=gnu11 -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden \
                -ffunction-sections -fdata-sections -pthread -ffile-prefix-map=$(CURDIR)=. \
@@ -65,7 +67,7 @@ endif
 LIBS     = $(IMAGE_LIBS:-l:lib%.a=-l%) -lprotobuf-c -ljson-c -lz -ldl -lm -pthread
 TOOL_LIBS := $(IMAGE_LIBS) $(call archive,protobuf-c) $(call archive,json-c) $(call archive,z) -ldl -lm -pthread
 
-FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(WERROR) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
+FLAGS_ID := $(shell printf '%s' '$(CC) $(CFLAGS) $(ASSERTS) $(CPPFLAGS) $(LDFLAGS) $(WERROR) $(TOOL_LIBS)' | cksum | cut -d' ' -f1)
 OBJ      := build/$(FLAGS_ID)
 VERSION  := $(shell sed -n 's/^\#define ORT_VERSION_[A-Z]* //p' lib/ort.h | paste -sd.)
 SONAME   := libort.so.$(firstword $(subst ., ,$(VERSION)))

@@ -57,10 +57,15 @@ static void bind(const site *s, const round_io *io)
     }
 }
 
+/* In a body a contradiction stays: it may be of a branch that the shapes at hand never take (a
+ * model for two sampling rates, say), which the If around it judges. */
 static ort_status infer_new(ort_graph *graph, size_t from, ort_error *err)
 {
-    for (size_t i = from; i < graph->nodes.count; i++)
-        ORT_TRY(ort_node_infer(graph, graph->nodes.data[i], err));
+    for (size_t i = from; i < graph->nodes.count; i++) {
+        ort_status status = ort_node_infer(graph, graph->nodes.data[i], err);
+        if (status != ORT_OK && !(graph->parent && status == ORT_ERROR_MODEL))
+            return status;
+    }
     return ORT_OK;
 }
 

@@ -20,6 +20,15 @@ assert worst < 1e-3, worst
 PY
 }
 
+@test "a model for two sampling rates is optimized for the sizes of one of them" {
+    need_models
+    run ort-optimize "$REAL/silero_vad/model.onnx" --shape input:1x576 --shape state:2x1x128 -o fixed.onnx
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    [[ "$output" == *"verified: 2 runs agree"* ]]
+    run ort-run fixed.onnx --random 1 -i sr=16000
+    [ "$status" -eq 0 ]
+}
+
 @test "llama_byte_2m_trained writes the expected text" {
     need_models
     local model=$REAL/llama_byte_2m_trained
