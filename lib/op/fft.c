@@ -1,5 +1,6 @@
 /* fft.c - see fft.h. Decimation in time, out of place: a stage gathers `radix` transforms of a
- * strided input and combines them. Roots of unity come from one table of n. */
+ * strided input and combines them. Roots of unity come from one table of n. A long transform looks
+ * at the clock before each of its parts. */
 #include "op/fft.h"
 
 #pragma GCC optimize("O3") /* vectorize the butterflies */
@@ -7,7 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_FACTORS = 64, MAX_RADIX = 13 };
+#include "base/budget.h"
+
+enum { MAX_FACTORS = 64, MAX_RADIX = 13, ROOT_STEPS = 16 };
 
 struct ort_fft {
     int64_t n;
@@ -46,9 +49,15 @@ static ort_fft *make_plain(int64_t n, ort_fft_alloc *alloc, void *arg)
     memset(fft, 0, sizeof *fft);
     fft->n = n;
     fft->root = alloc(arg, (size_t)n * sizeof *fft->root);
-    for (int64_t k = 0; fft->root && k < n; k++)
+    if (!fft->root)
+        return NULL;
+    ort_pace pace = {0};
+    for (int64_t k = 0; k < n; k++) {
         fft->root[k] = root_of_unity(k, n);
-    return fft->root ? fft : NULL;
+        if (ort_pace_over(&pace, ROOT_STEPS))
+            return NULL;
+    }
+    return fft;
 }
 
 /* Factors of n into fft; false when one is beyond MAX_RADIX. */
@@ -72,7 +81,8 @@ static bool make_bluestein(ort_fft *fft, ort_fft_alloc *alloc, void *arg)
     if (!fft->inner || !fft->chirp || !wave || !find_factors(fft->inner, m))
         return false;
     memset(wave, 0, (size_t)m * sizeof *wave);
-    for (int64_t k = 0; k < n; k++) {
+    ort_pace pace = {0};
+    for (int64_t k = 0; k < n && !ort_pace_over(&pace, ROOT_STEPS); k++) {
         int64_t square = (int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n));
         fft->root[k] = root_of_unity(square, 2 * n);
         wave[k] = (ort_complex){fft->root[k].re, -fft->root[k].im};
@@ -80,7 +90,8 @@ static bool make_bluestein(ort_fft *fft, ort_fft_alloc *alloc, void *arg)
             wave[m - k] = wave[k];
     }
     ort_fft_run(fft->inner, wave, fft->chirp, false, NULL);
-    return true;
+    const ort_budget *budget = ort_budget_current();
+    return !budget || ort_budget_stopped(budget, NULL) == ORT_OK; /* no half of a plan */
 }
 
 ort_fft *ort_fft_new(int64_t n, ort_fft_alloc *alloc, void *arg)
@@ -166,6 +177,8 @@ static void transform(const ort_fft *fft, const ort_complex *in, ort_complex *ou
     }
     int radix = fft->factor[level];
     int64_t m = n / radix;
+    if (n >= ORT_PACE_STEPS && ort_budget_spend((uint64_t)n))
+        return;
     for (int q = 0; q < radix; q++)
         transform(fft, in + q * stride, out + q * m, m, stride * radix, level + 1);
     if (radix == 4)

@@ -22,7 +22,8 @@ typedef struct ort_complex_single {
 typedef struct ort_fft ort_fft;
 typedef void *ort_fft_alloc(void *arg, size_t bytes);
 
-/* A transform of n >= 1 points; NULL when memory is exhausted. Nothing has to be freed singly. */
+/* A transform of n >= 1 points; NULL when memory is exhausted or the work was stopped. Nothing has
+ * to be freed singly. */
 ort_fft *ort_fft_new(int64_t n, ort_fft_alloc *alloc, void *arg);
 int64_t ort_fft_length(const ort_fft *fft);
 /* Complex numbers of scratch that ort_fft_run needs. */

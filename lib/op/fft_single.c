@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "base/budget.h"
+
 enum { MOST_FACTORS = 64, LARGEST_RADIX = 13 };
 
 typedef ort_complex_single number;
@@ -142,6 +144,8 @@ void ort_fft_run_single(const ort_fft *fft, ort_complex_single *x, ort_complex_s
     for (int f = 0; f < count; f++) {
         p.radix = radix[f];
         p.ido /= p.radix;
+        if (n >= ORT_PACE_STEPS && ort_budget_spend((uint64_t)n))
+            return;
         run_pass(&p);
         p.l1 *= p.radix;
         number *next = p.y == y ? x : y; /* the two change places */

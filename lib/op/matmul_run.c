@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "base/budget.h"
+#include "base/num.h"
+
 /* ---- half floats */
 
 typedef struct widening {
@@ -280,19 +283,27 @@ static void run_f64(product *p, const ort_tensor *c, const ort_tensor *y)
 
 /* ---- integers */
 
+#define INTEGER_GRAIN 262144 /* products of a task */
+
+/* Rows [first, first + rows) of y = alpha * a b + beta * c. */
 #define INTEGER_PRODUCT(name, type)                                                                \
     static void name(const matmul_state *s, const matmul_plan *p, const type *a, const type *b,    \
-                     const type *c, const int64_t *stride, type *y)                                \
+                     const type *c, const int64_t *stride, type *y, int64_t first, int64_t rows)   \
     {                                                                                              \
         type alpha = (type)(int64_t)s->alpha, beta = (type)(int64_t)s->beta;                       \
-        memset(y, 0, (size_t)(p->m * p->n) * sizeof *y);                                           \
-        for (int64_t i = 0; i < p->m; i++) {                                                       \
+        ort_pace pace = {0};                                                                       \
+        memset(y + first * p->n, 0, (size_t)(rows * p->n) * sizeof *y);                            \
+        for (int64_t i = first; i < first + rows; i++) {                                           \
             type *row = y + i * p->n;                                                              \
             for (int64_t kk = 0; kk < p->k; kk++) {                                                \
                 type x = a[i * p->a_row + kk * p->a_col];                                          \
                 const type *bk = b + kk * p->b_row;                                                \
-                for (int64_t j = 0; j < p->n; j++)                                                 \
+                for (int64_t j = 0; p->b_col == 1 && j < p->n; j++)                                \
+                    row[j] += x * bk[j];                                                           \
+                for (int64_t j = 0; p->b_col != 1 && j < p->n; j++)                                \
                     row[j] += x * bk[j * p->b_col];                                                \
+                if (ort_pace_over(&pace, (uint64_t)p->n))                                          \
+                    return;                                                                        \
             }                                                                                      \
             for (int64_t j = 0; j < p->n; j++) {                                                   \
                 row[j] *= alpha;                                                                   \
@@ -310,6 +321,7 @@ typedef struct integer_product {
     const ort_tensor *a, *b, *c;
     ort_tensor *y;
     int64_t stride[ORT_MAX_RANK];
+    int64_t rows, blocks; /* of a task; tasks of a matrix */
 } integer_product;
 
 static void task_integer(void *arg, size_t task, int thread)
@@ -317,16 +329,29 @@ static void task_integer(void *arg, size_t task, int thread)
     (void)thread;
     const integer_product *q = arg;
     const matmul_plan *p = q->plan;
-    int64_t a = matmul_offset(p, p->a_batch, (int64_t)task);
-    int64_t b = matmul_offset(p, p->b_batch, (int64_t)task), y = (int64_t)task * p->m * p->n;
+    int64_t matrix = (int64_t)task / q->blocks, first = (int64_t)task % q->blocks * q->rows;
+    int64_t rows = ort_min_i64(q->rows, p->m - first);
+    int64_t a = matmul_offset(p, p->a_batch, matrix), b = matmul_offset(p, p->b_batch, matrix);
+    int64_t y = matrix * p->m * p->n;
     if (ort_dtype_get(q->a->dtype)->bits == 32)
         product_u32(q->state, p, (const uint32_t *)q->a->data + a,
                     (const uint32_t *)q->b->data + b, q->c ? q->c->data : NULL, q->stride,
-                    (uint32_t *)q->y->data + y);
+                    (uint32_t *)q->y->data + y, first, rows);
     else
         product_u64(q->state, p, (const uint64_t *)q->a->data + a,
                     (const uint64_t *)q->b->data + b, q->c ? q->c->data : NULL, q->stride,
-                    (uint64_t *)q->y->data + y);
+                    (uint64_t *)q->y->data + y, first, rows);
+}
+
+static void run_integer(ort_call *call, integer_product *q)
+{
+    const matmul_plan *p = q->plan;
+    if (q->c)
+        ort_shape_broadcast_strides(&q->c->shape, &q->y->shape, q->stride);
+    double row = (double)p->k * (double)p->n + 1;
+    q->rows = ort_max_i64(1, (int64_t)(INTEGER_GRAIN / row));
+    q->blocks = (p->m + q->rows - 1) / q->rows;
+    ort_call_parallel(call, (size_t)(p->batch * q->blocks), task_integer, q);
 }
 
 /* ---- run */
@@ -373,9 +398,7 @@ ort_status ort_matmul_run(ort_call *call, ort_error *err)
         return ORT_OK;
     default: {
         integer_product q = {.state = state, .plan = plan, .a = a, .b = b, .c = c, .y = y};
-        if (c)
-            ort_shape_broadcast_strides(&c->shape, &y->shape, q.stride);
-        ort_call_parallel(call, (size_t)plan->batch, task_integer, &q);
+        run_integer(call, &q);
         return ORT_OK;
     }
     }

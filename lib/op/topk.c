@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/checked.h"
 #include "base/num.h"
 #include "op/move.h"
@@ -478,9 +479,11 @@ static int compare_items(const items *it, int64_t a, int64_t b)
     return 0;
 }
 
-/* Stable merge sort of order[0..n) with `spare` of equal size. */
+/* Stable merge sort of order[0..n) with `spare` of equal size; unfinished when work is stopped. */
 static void sort_items(const items *it, int64_t *order, int64_t *spare, int64_t n)
 {
+    uint64_t steps = (uint64_t)ort_max_i64(1, ort_min_i64(it->outer * it->inner, ORT_PACE_STEPS));
+    ort_pace pace = {0};
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t first = 0; first < n; first += 2 * width) {
             int64_t middle = ort_min_i64(first + width, n), end = ort_min_i64(first + 2 * width, n);
@@ -488,6 +491,8 @@ static void sort_items(const items *it, int64_t *order, int64_t *spare, int64_t 
             for (int64_t i = first; i < end; i++) {
                 bool left = a < middle && (b >= end || compare_items(it, order[a], order[b]) <= 0);
                 spare[i] = left ? order[a++] : order[b++];
+                if (ort_pace_over(&pace, steps))
+                    return;
             }
         }
         memcpy(order, spare, (size_t)n * sizeof *order);

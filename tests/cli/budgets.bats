@@ -46,6 +46,15 @@ ends() {
     done
 }
 
+@test "--timeout stops a long transform, an integer product and a sort from within" {
+    local model
+    for model in dft product unique; do
+        held 3 700 ort-run "$H/$model.onnx" --random 1 -o y.npy --timeout 0.1 --threads 1
+        ends 4 "time limit of 0.1 s"
+        [ ! -e y.npy ]
+    done
+}
+
 @test "--timeout stops what inference and folding compute ahead" {
     local model
     for model in roi_constant endless; do

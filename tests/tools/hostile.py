@@ -133,6 +133,19 @@ def made_weights(size):
                  [integers("shape0", [size, size]), integers("shape1", [size, 16])])
 
 
+def long_work():
+    """Steps that take long for what their tensors hold: one transform of a prime length, a product
+    of integers, a sort of all elements."""
+    dft = node("DFT", ["x", "n"], ["y"]) + an_int("axis", 1)
+    return {"dft": model([dft], [value_info("x", [1, 4, 1])], [value_info("y", [1, 3000017, 2])],
+                         [field(2, INT64) + field(8, "n") + field(9, struct.pack("<q", 3000017))]),
+            "product": model([node("MatMul", ["x", "x"], ["y"])],
+                             [value_info("x", [1800, 1800], INT64)],
+                             [value_info("y", [1800, 1800], INT64)]),
+            "unique": model([node("Unique", ["x"], ["y"])], [value_info("x", [3000000])],
+                            [value_info("y", ["n"])])}
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +153,7 @@ def main():
               "endless": loop(1 << 40, False), "scanned": scanned(64, 1 << 20),
               "functions": functions(22), "many": many_attributes(200000),
               "pool": wide_pool(1 << 24), "nested": nested_loops(24),
-              "made": made_weights(8448)}
+              "made": made_weights(8448), **long_work()}
     for name, bytes_ in models.items():
         (folder / f"{name}.onnx").write_bytes(bytes_)
 
