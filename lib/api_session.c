@@ -20,6 +20,7 @@ static ort_status load_session(ort_env *env, const char *path, const ort_session
     if (!options)
         return ORT_ERROR_USAGE;
     load.allow_newer = options->allow_newer;
+    load.external_root = options->external_root;
     if (!options->no_pack) {
         ORT_TRY(ort_exec_session_beside(env, path, options, session, err));
         if (*session)

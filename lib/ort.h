@@ -391,8 +391,13 @@ typedef struct ort_load_options {
     /* A model of a newer IR or opset than this library knows is refused, since what changed there
      * can't be known; true reads it as if it were of the newest that is. */
     bool allow_newer;
+    /* External data lies below the model's folder, or where links from there lead: below the folder
+     * of the file that a linked model is, or in the same cache of models (models--NAME, with
+     * snapshots and blobs). It may also lie below this folder, where it is looked for last; links
+     * may lead there. NULL: no further folder. */
+    const char *external_root;
 } ort_load_options;
-#define ORT_LOAD_OPTIONS_INIT {sizeof(ort_load_options), NULL, 0, false, false, NULL, false}
+#define ORT_LOAD_OPTIONS_INIT {sizeof(ort_load_options), NULL, 0, false, false, NULL, false, NULL}
 ORT_INIT_(ort_load_options, ORT_LOAD_OPTIONS_INIT)
 
 /* From a file; "-" reads stdin to its end. Weights stay in the mapping. */
@@ -599,9 +604,10 @@ typedef struct ort_session_options {
     bool no_pack;             /* ort_session_load: leave PATH.pack alone */
     int threads;              /* of its own for this session; 0: those of the environment */
     bool allow_newer;         /* ort_session_load: as in ort_load_options */
+    const char *external_root; /* ort_session_load: as in ort_load_options */
 } ort_session_options;
 #define ORT_SESSION_OPTIONS_INIT \
-    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0, false}
+    {sizeof(ort_session_options), -1, NULL, NULL, false, NULL, false, false, false, 0, false, NULL}
 ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 
 /* When PATH.pack lies beside the model, was made by this library for it and for this kernel tier

@@ -69,7 +69,7 @@ typedef struct printer {
 static void print_text(printer *p, const char *name, const char *value, const char *from)
 {
     if (!p->json) {
-        printf("%-11s %-10s %s\n", name, value, from);
+        printf("%-18s %-10s %s\n", name, value, from);
         return;
     }
     printf("%s\n  {\"name\": \"%s\", \"value\": ", p->count++ > 0 ? "," : "", name);
@@ -128,6 +128,7 @@ static void print_each(const settings *s, printer *p)
     print_choice(p, "pin", s->pin ? "yes" : NULL, "no");
     print_list(p, "ops-lib", &s->ops_libs);
     print_choice(p, "allow-newer", s->allow_newer ? "yes" : NULL, "no");
+    print_choice(p, "external-data-root", s->external_root, "none");
     print_choice(p, "strict", s->strict ? "yes" : NULL, "no");
 }
 
@@ -317,7 +318,8 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
     ort_load_options options = {.size = sizeof options,
                                 .skeleton = weights == LOAD_SKELETON,
                                 .as_stored = weights == LOAD_AS_STORED,
-                                .allow_newer = s->allow_newer};
+                                .allow_newer = s->allow_newer,
+                                .external_root = s->external_root};
     int status = 0;
     progress p;
     progress_wait(&p, "reading the model", s->no_progress || s->quiet);

@@ -10,7 +10,7 @@
 typedef struct settings {
     int verbose;
     bool quiet, json, no_progress, show_settings, force, pin, strict, allow_newer;
-    const char *threads, *provider, *isa, *level, *math, *denormals;
+    const char *threads, *provider, *isa, *level, *math, *denormals, *external_root;
     size_t max_memory;
     double timeout; /* seconds; 0: none */
     int64_t spin_us;
@@ -72,6 +72,9 @@ void settings_init(settings *s);
      .doc = "load an operator library; its code runs (repeatable)"},                               \
     {0, "allow-newer", NULL, OPTION_FLAG, offsetof(type, member.allow_newer),                      \
      .doc = "read a model of a newer opset or IR than this build knows"},                          \
+    {0, "external-data-root", "DIR", OPTION_STRING, offsetof(type, member.external_root),          \
+     .doc = "external data may lie in this folder too, or links lead there",                       \
+     .again = AGAIN_LAST_HOLDS},                                                                   \
     {0, "strict", NULL, OPTION_FLAG, offsetof(type, member.strict),                                \
      .doc = "what would be a warning is an error", .gate = true},                                  \
     {0, "settings", NULL, OPTION_FLAG, offsetof(type, member.show_settings),                       \

@@ -261,6 +261,7 @@ static int make_session(runner *r)
         options.extra_outputs = extra.items;
     options.no_pack = o->no_pack;
     options.allow_newer = o->settings.allow_newer;
+    options.external_root = o->settings.external_root;
     progress p;
     progress_wait(&p, "preparing", o->settings.no_progress || o->settings.quiet);
     ort_status made = direct

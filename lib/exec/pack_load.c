@@ -1,5 +1,6 @@
 /* pack_load.c - a session from the pack beside a model (packing.h). Whatever doesn't fit is a line
  * of the log; the session is then made from the model as if there were no pack. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,19 +74,20 @@ static ort_status refuse_other_values(const ort_graph *graph, const ort_session_
 ort_status ort_pack_stamp_wanted(const ort_env *env, const ort_source *source,
                                  const ort_pack_stamp *of, ort_pack_stamp *stamp, ort_error *err)
 {
-    char path[4096];
     struct stat info;
+    int fd;
     memset(stamp, 0, sizeof *stamp);
     snprintf(stamp->library, sizeof stamp->library, "%s", ort_pack_library());
     snprintf(stamp->isa, sizeof stamp->isa, "%s", env->k->isa);
     ORT_TRY(ort_pack_stamp_of(source->bytes, source->count, stamp, err));
-    if (!of->data_file[0] || strchr(of->data_file, '/') || !source->directory)
+    if (!of->data_file[0] || strchr(of->data_file, '/') ||
+        ort_reach_open(&source->reach, of->data_file, &fd, NULL) != ORT_OK)
         return ORT_OK;
-    snprintf(path, sizeof path, "%s/%s", source->directory, of->data_file);
-    if (stat(path, &info) != 0)
-        return ORT_OK;
-    memcpy(stamp->data_file, of->data_file, sizeof stamp->data_file);
-    stamp->data_bytes = (uint64_t)info.st_size;
+    if (fstat(fd, &info) == 0) {
+        memcpy(stamp->data_file, of->data_file, sizeof stamp->data_file);
+        stamp->data_bytes = (uint64_t)info.st_size;
+    }
+    close(fd);
     return ORT_OK;
 }
 
@@ -104,17 +106,29 @@ static ort_status refuse(const ort_pack_stamp *has, const ort_pack_stamp *wanted
                          strcmp(what, "weights") ? "another model" : "other weights", what);
 }
 
+/* The name of the pack beside a model; false: there is none. */
+static bool find_pack(const char *path, char name[PATH_MAX])
+{
+    return strcmp(path, "-") != 0 &&
+           snprintf(name, PATH_MAX, "%s" ORT_PACK_SUFFIX, path) < PATH_MAX &&
+           access(name, F_OK) == 0;
+}
+
 ort_status ort_pack_beside(const ort_env *env, const char *path, const ort_source *source,
                            ort_pack *pack, ort_error *err)
 {
-    char name[4096];
+    char name[PATH_MAX];
     ort_pack_stamp wanted;
+    int fd;
     *pack = (ort_pack){0};
-    if (snprintf(name, sizeof name, "%s" ORT_PACK_SUFFIX, path) >= (int)sizeof name ||
-        access(name, F_OK) != 0)
+    if (!find_pack(path, name))
         return ORT_OK;
-    ORT_TRY(ort_pack_open(name, pack, err));
-    ort_status status = ort_pack_stamp_wanted(env, source, &pack->stamp, &wanted, err);
+    const char *slash = strrchr(name, '/');
+    ORT_TRY(ort_reach_open(&source->reach, slash ? slash + 1 : name, &fd, err));
+    ort_status status = ort_pack_open_fd(fd, name, pack, err);
+    close(fd);
+    if (!status)
+        status = ort_pack_stamp_wanted(env, source, &pack->stamp, &wanted, err);
     if (!status)
         status = refuse(&pack->stamp, &wanted, err);
     if (status)
@@ -227,9 +241,13 @@ ort_status ort_exec_session_beside(ort_env *env, const char *path,
     ort_source source;
     ort_pack pack;
     ort_error why = {0};
+    ort_load_options load = {.size = sizeof load,
+                             .external_root = options ? options->external_root : NULL};
+    char name[PATH_MAX];
     *session = NULL;
     (void)err;
-    if (!strcmp(path, "-") || ort_source_open(path, NULL, &source, NULL) != ORT_OK)
+    /* A model from a pipe can be read once: without a pack it isn't touched here. */
+    if (!find_pack(path, name) || ort_source_open(path, &load, &source, NULL) != ORT_OK)
         return ORT_OK; /* whoever loads the model says what is wrong */
     ort_status status = ort_pack_beside(env, path, &source, &pack, &why);
     if (status || !pack.blob) {

@@ -13,7 +13,7 @@
 ort_status ort_builder_init(ort_builder *builder, ort_model *model, ort_error *err)
 {
     *builder = (ort_builder){.model = model};
-    builder->codec.directory = model->directory;
+    builder->codec.reach = model->reach;
     builder->codec.payloads = model->payloads;
     builder->codec.payload_count = model->payload_count;
     builder->codec.arena = &model->arena;

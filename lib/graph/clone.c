@@ -122,7 +122,7 @@ static ort_status clone_header(const ort_model *from, ort_model *model, ort_erro
     model->metadata = from->metadata;
     model->metadata_count = from->metadata_count;
     model->path = from->path;
-    model->directory = from->directory;
+    model->reach = from->reach;
     model->proto = from->proto;
     model->payloads = from->payloads;
     model->payload_count = from->payload_count;

@@ -200,7 +200,7 @@ struct ort_model {
     struct { const char *key, *value; } *metadata;
     size_t metadata_count;
     const char *path;             /* label for messages */
-    const char *directory;        /* where external data may lie, or NULL */
+    struct ort_reach *reach;      /* where external data may lie (io/reach.h) */
     const void *proto;            /* the unpacked skeleton, kept for saving */
     const struct ort_wire_payload *payloads; /* bulk fields that proto refers to (io/wire.h) */
     size_t payload_count;

@@ -99,13 +99,13 @@ static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_e
 static ort_status read_source(ort_model *model, const ort_source *source, ort_error *err)
 {
     model->path = ort_arena_strdup(&model->arena, source->label ? source->label : "<memory>");
-    model->directory =
-        source->directory ? ort_arena_strdup(&model->arena, source->directory) : NULL;
+    model->reach = ort_arena_alloc(&model->arena, sizeof *model->reach);
     model->file_bytes = source->count;
     model->skeleton = source->skeleton;
     model->as_stored = source->as_stored;
-    if (!model->path || (source->directory && !model->directory))
+    if (!model->path || !model->reach)
         return ort_error_memory(err, 1);
+    ORT_TRY(ort_reach_copy(&source->reach, &model->arena, model->reach, err));
     ort_blob *blobs[] = {source->blob, source->stored, source->absent};
     for (int i = 0; i < 3; i++) {
         if (!blobs[i])

@@ -1,11 +1,15 @@
 /* save.c - models into files: the data file first, the model last, each whole or not at all. */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/options.h"
 #include "graph/export.h"
 #include "io/blob.h"
 #include "io/out_file.h"
+#include "io/reach.h"
 
 enum { DEFAULT_THRESHOLD_BYTES = 1024, PIECE_BYTES = 16 << 20 };
 
@@ -166,6 +170,35 @@ static ort_status check_target(const saving *s, ort_error *err)
     return ORT_OK;
 }
 
+/* Would a load of the model find what is written through this link? */
+static ort_status check_link(const saving *s, const char *location, const char *data_path,
+                             ort_error *err)
+{
+    struct stat link;
+    ort_reach reach = {0};
+    char folder[PATH_MAX];
+    const char *slash = strrchr(s->path, '/');
+    int fd = -1;
+    if (lstat(data_path, &link) != 0 || !S_ISLNK(link.st_mode))
+        return ORT_OK;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - s->path) + 1 : 1,
+             slash ? s->path : ".");
+    int model = ort_reach_open_model(&reach, s->path);
+    ort_status status = model >= 0 ? ORT_OK : ort_reach_add(&reach, folder, err);
+    if (status == ORT_OK && ort_reach_open(&reach, location, &fd, NULL) != ORT_OK)
+        status = ort_error_set(err, ORT_ERROR_USAGE,
+                               "external data '%s' is a link that leads outside of the model's "
+                               "folder, or nowhere: what is written there could not be loaded; "
+                               "take the link away, or give another name",
+                               location);
+    if (fd >= 0)
+        close(fd);
+    if (model >= 0)
+        close(model);
+    ort_reach_release(&reach);
+    return status;
+}
+
 /* The data file must not be the model, its pack, or what another model, the one that was read,
  * still needs. */
 static ort_status check_location(const saving *s, const char *location, const char *data_path,
@@ -188,7 +221,7 @@ static ort_status check_location(const saving *s, const char *location, const ch
                              "external data '%s' would replace a file of the model that is read: "
                              "give another name",
                              location);
-    return ORT_OK;
+    return check_link(s, location, data_path, err);
 }
 
 static ort_status save_external(const saving *s, ort_error *err)

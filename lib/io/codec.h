@@ -13,13 +13,14 @@
 #include "base/vec.h"
 #include "io/blob.h"
 #include "io/message.h"
+#include "io/reach.h"
 #include "tensor/tensor.h"
 
 /* Tensors up to this size are decoded even when only the skeleton is wanted (shapes, axes). */
 #define ORT_CODEC_SMALL_BYTES 65536
 
 typedef struct ort_codec {
-    const char *directory;            /* of external data; NULL: refused */
+    const ort_reach *reach;           /* where external data may lie */
     const ort_blob *stored, *absent;  /* of the source (io/source.h), or NULL */
     const ort_wire_payload *payloads; /* of the message */
     size_t payload_count;

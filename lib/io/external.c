@@ -1,11 +1,10 @@
 /* external.c - weights in files beside the model. A location comes from a hostile file: it must
- * name a regular file below the model's folder, reached without "..", absolute paths or symbolic
- * links. Each file is mapped once. The checksum key is a note of the producer and isn't verified:
- * that would read all weights. */
+ * name a regular file below the model's folder, without ".." or an absolute path (ONNX forbids
+ * both), and links may lead only where the model may reach (io/reach.h). Each file is mapped once.
+ * The checksum key is a note of the producer and isn't verified: that would read all weights. */
 #include "io/codec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,44 +62,6 @@ static ort_status refuse(const place *p, const char *why, ort_error *err)
                          p->name, p->location, why);
 }
 
-/* Open the location component by component; *fd is a regular file's or a folder's descriptor. */
-static ort_status open_below(const char *directory, const place *p, int *fd, ort_error *err)
-{
-    int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (at < 0)
-        return ort_error_set(err, ORT_ERROR_MODEL, "folder %s of external data can't be opened: %s",
-                             directory, strerror(errno));
-    for (const char *s = p->location; *s;) {
-        size_t length = strcspn(s, "/");
-        char part[256];
-        const char *rest = s + length + strspn(s + length, "/");
-        if (length >= sizeof part || length == 0) {
-            close(at);
-            return refuse(p, "isn't a valid path", err);
-        }
-        memcpy(part, s, length);
-        part[length] = '\0';
-        s = rest;
-        if (!strcmp(part, "."))
-            continue;
-        int next = openat(at, part,
-                          O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK |
-                              (*rest ? O_DIRECTORY : 0));
-        int saved = errno;
-        close(at);
-        if (next < 0 && (saved == ELOOP || (*rest && saved == ENOTDIR)))
-            return refuse(p, "goes through a symbolic link", err);
-        if (next < 0)
-            return ort_error_set(err, ORT_ERROR_MODEL,
-                                 "tensor '%s': external data %s/%.200s can't be opened: %s "
-                                 "(it belongs beside the model)",
-                                 p->name, directory, p->location, strerror(saved));
-        at = next;
-    }
-    *fd = at;
-    return ORT_OK;
-}
-
 /* What can be said without opening anything. */
 static ort_status check_location(const place *p, ort_error *err)
 {
@@ -122,15 +83,18 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
         *blob = codec->blobs.data[index];
         return ORT_OK;
     }
-    if (!codec->directory)
+    if (!codec->reach || !codec->reach->folders.count)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "tensor '%s' lies in external data '%.200s', which a model that came "
-                             "without a folder can't reach: load it from its file",
+                             "without a folder can't reach: load it from its file, or name the "
+                             "folder with --external-data-root DIR",
                              p->name, p->location);
     int fd = -1;
-    ORT_TRY(open_below(codec->directory, p, &fd, err));
-    ort_status status = ort_file_map_fd(fd, p->location, 0, blob, err);
-    close(fd);
+    ort_status status = ort_reach_open(codec->reach, p->location, &fd, err);
+    if (status == ORT_OK) {
+        status = ort_file_map_fd(fd, p->location, 0, blob, err);
+        close(fd);
+    }
     if (status != ORT_OK) /* a part of the model that can't be read */
         return ort_error_recast(err, status == ORT_ERROR_IO ? ORT_ERROR_MODEL : status,
                                 "tensor '%s': external data", p->name);

@@ -98,11 +98,10 @@ static ort_status read_sections(const ort_pack_header *h, ort_pack *pack, ort_er
     return ORT_OK;
 }
 
-ort_status ort_pack_open(const char *path, ort_pack *pack, ort_error *err)
+/* Takes the blob of `pack`. */
+static ort_status read_pack(ort_pack *pack, ort_error *err)
 {
     ort_pack_page page;
-    *pack = (ort_pack){0};
-    ORT_TRY(ort_file_map(path, 0, &pack->blob, err));
     ort_status status = read_header(pack->blob, &page, err);
     if (status == ORT_OK)
         status = read_sections(&page.header, pack, err);
@@ -113,6 +112,20 @@ ort_status ort_pack_open(const char *path, ort_pack *pack, ort_error *err)
     pack->stamp = page.header.stamp;
     pack->absent_bytes = page.header.absent_bytes;
     return ORT_OK;
+}
+
+ort_status ort_pack_open(const char *path, ort_pack *pack, ort_error *err)
+{
+    *pack = (ort_pack){0};
+    ORT_TRY(ort_file_map(path, 0, &pack->blob, err));
+    return read_pack(pack, err);
+}
+
+ort_status ort_pack_open_fd(int fd, const char *label, ort_pack *pack, ort_error *err)
+{
+    *pack = (ort_pack){0};
+    ORT_TRY(ort_file_map_fd(fd, label, 0, &pack->blob, err));
+    return read_pack(pack, err);
 }
 
 void ort_pack_release(ort_pack *pack)

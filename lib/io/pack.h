@@ -58,6 +58,8 @@ typedef struct ort_pack {
 
 /* ORT_ERROR_IO when it can't be opened, ORT_ERROR_MODEL when it is no pack or damaged. */
 ort_status ort_pack_open(const char *path, ort_pack *pack, ort_error *err);
+/* The same of an open file, which stays open; `label` is for messages. */
+ort_status ort_pack_open_fd(int fd, const char *label, ort_pack *pack, ort_error *err);
 void ort_pack_release(ort_pack *pack);
 /* Read everything: ORT_ERROR_MODEL that names the first block whose bytes differ. pool may be NULL.
  */

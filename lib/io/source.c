@@ -1,20 +1,13 @@
 /* source.c - the bytes of a model and where they came from (source.h). */
 #include "io/source.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/options.h"
 #include "io/file_map.h"
 #include "io/sniff.h"
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
 
 static ort_status fill(ort_source *source, const char *path, const ort_load_options *options,
                        ort_error *err)
@@ -29,14 +22,25 @@ static ort_status fill(ort_source *source, const char *path, const ort_load_opti
     const char *says = ort_sniff_model(source->bytes, source->count);
     if (says)
         return ort_error_set(err, ORT_ERROR_MODEL, "%s %s", source->label, says);
-    const char *folder = options->external_dir;
-    bool has_folder = folder || (path && strcmp(path, "-"));
-    if (has_folder) {
-        source->directory = folder ? strdup(folder) : folder_of(path);
-        if (!source->directory)
-            return ort_error_memory(err, 1);
+    if (options->external_dir) {
+        ort_reach_release(&source->reach); /* in place of the model's own */
+        ORT_TRY(ort_reach_add(&source->reach, options->external_dir, err));
     }
-    return ORT_OK;
+    return options->external_root ? ort_reach_add(&source->reach, options->external_root, err)
+                                  : ORT_OK;
+}
+
+static ort_status map_model(ort_source *source, const char *path, size_t max_bytes, ort_error *err)
+{
+    if (!strcmp(path, "-"))
+        return ort_file_map(path, max_bytes, &source->blob, err);
+    int fd = ort_reach_open_model(&source->reach, path);
+    if (fd < 0)
+        return ort_error_set(err, ORT_ERROR_MODEL, "%s: can't be opened: %s", path,
+                             strerror(errno));
+    ort_status status = ort_file_map_fd(fd, path, max_bytes, &source->blob, err);
+    close(fd);
+    return status;
 }
 
 ort_status ort_source_open(const char *path, const ort_load_options *options, ort_source *source,
@@ -47,14 +51,14 @@ ort_status ort_source_open(const char *path, const ort_load_options *options, or
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
-    ort_status status = ort_file_map(path, options->max_bytes, &source->blob, err);
+    ort_status status = map_model(source, path, options->max_bytes, err);
     if (status == ORT_ERROR_IO) { /* to whoever wants to run it, an unreadable model */
         if (err)
             err->status = ORT_ERROR_MODEL;
         status = ORT_ERROR_MODEL;
     }
-    ORT_TRY(status);
-    status = fill(source, path, options, err);
+    if (status == ORT_OK)
+        status = fill(source, path, options, err);
     if (status != ORT_OK)
         ort_source_release(source);
     return status;
@@ -81,6 +85,6 @@ ort_status ort_source_memory(const void *bytes, size_t count, const ort_load_opt
 void ort_source_release(ort_source *source)
 {
     ort_blob_release(source->blob);
-    free(source->directory);
+    ort_reach_release(&source->reach);
     *source = (ort_source){0};
 }

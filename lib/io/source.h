@@ -3,13 +3,14 @@
 #define ORT_IO_SOURCE_H
 
 #include "io/blob.h"
+#include "io/reach.h"
 
 typedef struct ort_source {
     const uint8_t *bytes;
     size_t count;
     ort_blob *blob;        /* holds the bytes */
     const char *label;     /* what messages call it; borrowed */
-    char *directory;       /* where external data may lie; NULL: nowhere. Owned */
+    ort_reach reach;       /* where external data may lie */
     ort_blob *stored;      /* a pack file: what external data's offsets mean; or NULL. Borrowed */
     ort_blob *absent;      /* zeros in place of external data without a place. Borrowed */
     bool skeleton;         /* large weights are not needed and never touched */

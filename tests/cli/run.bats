@@ -191,6 +191,7 @@ timeout none default
 spin-us 20 default
 pin no default
 allow-newer no default
+external-data-root none default
 strict no default
 END
         works $tool --settings --threads 2 --isa scalar --level 1 --disable gelu,swish \
@@ -214,6 +215,7 @@ timeout none default
 spin-us 0 option
 pin yes option
 allow-newer no default
+external-data-root none default
 strict yes option
 END
     done
