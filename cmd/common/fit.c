@@ -1,12 +1,22 @@
 /* fit.c - letterboxes and their inverse (fit.h). */
 #include "common/fit.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/tool.h"
 
-enum { LARGEST_SIDE = 65536 };
+enum { LARGEST_SIDE = 65536, FARTHEST = 1 << 30 };
+
+/* `+N`: from the top or the left. False: it is none, or none that an image has. */
+static bool parse_offset(char **at, int64_t *offset)
+{
+    if (!isdigit((unsigned char)(*at)[1]))
+        return false;
+    *offset = strtoll(*at + 1, at, 10);
+    return *offset <= FARTHEST;
+}
 
 int fit_parse_size(const char *option, const char *text, fit_size *size)
 {
@@ -15,13 +25,10 @@ int fit_parse_size(const char *option, const char *text, fit_size *size)
     size->height = strtoll(text, &end, 10);
     if (*end == 'x')
         size->width = strtoll(end + 1, &end, 10);
-    if (*end == '+') {
-        size->top = strtoll(end + 1, &end, 10);
-        if (*end == '+')
-            size->left = strtoll(end + 1, &end, 10);
-    }
-    if (*end != '\0' || size->height < 1 || size->height > LARGEST_SIDE || size->width == 0 ||
-        size->width < -1 || size->width > LARGEST_SIDE || (size->top >= 0 && size->left < 0))
+    bool placed = *end != '+' || (parse_offset(&end, &size->top) && *end == '+' &&
+                                  parse_offset(&end, &size->left));
+    if (!placed || *end != '\0' || size->height < 1 || size->height > LARGEST_SIDE ||
+        size->width == 0 || size->width < -1 || size->width > LARGEST_SIDE)
         return tool_usage("%s: '%s' is no size such as 224, 224x320 or 224x320+10+20", option,
                           text);
     return 0;

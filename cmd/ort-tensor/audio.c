@@ -66,7 +66,10 @@ int each_window(tool *t, const ort_tensors *from, const ort_value *samples, wind
     ort_error err = {0};
     operation op = {.option = "--chunk"};
     int64_t hop = t->hop > 0 ? t->hop : t->chunk, n = ort_value_count(samples);
-    int64_t dims[2] = {1, t->context + t->chunk};
+    int64_t dims[2] = {1};
+    if (__builtin_add_overflow(t->context, t->chunk, &dims[1]))
+        return tool_usage("--context %lld and --chunk %lld are more samples than can be counted",
+                          (long long)t->context, (long long)t->chunk);
     if (ort_value_dtype(samples) != ORT_DTYPE_FLOAT || ort_value_rank(samples) != 1)
         return bad_value(&op, samples, "mono float samples (use --mono before)");
     const float *src = ort_value_data((ort_value *)samples);

@@ -6,6 +6,7 @@
 #define ORT_IO_FORMAT_H
 
 #include "base/arena.h"
+#include "base/hashmap.h"
 #include "base/json.h"
 #include "base/vec.h"
 #include "io/framing.h"
@@ -21,6 +22,8 @@ struct ort_tensors { /* declared in ort.h */
     ORT_VEC(ort_tensors_entry) list;
     ORT_VEC(const char *) sources; /* names of the files it was made of; in `names` */
     ort_arena names;
+    ort_hashmap index; /* of the first `indexed` of them, by name: made where there are many */
+    size_t indexed;
     int sample_rate; /* of sound; or 0 */
 };
 

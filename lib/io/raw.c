@@ -42,16 +42,17 @@ ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read
         return ort_error_set(err, ORT_ERROR_USAGE, "raw bytes need an element type and a shape");
     ort_shape shape;
     ORT_TRY(find_shape(options, count, &shape, err));
+    ORT_TRY(ort_shape_check(&shape, options->dtype, err));
     ort_value *value = NULL;
-    ORT_TRY(ort_value_new_tensor_(options->dtype, &shape, &value, err));
-    size_t needed = ort_tensor_bytes(&value->tensor);
-    if (needed != count) {
+    size_t needed = 0;
+    ort_dtype_bytes(options->dtype, ort_shape_count(&shape), &needed);
+    if (needed != count) { /* before so much memory is asked for */
         char text[128];
-        ort_value_free(value);
         return ort_error_set(err, ORT_ERROR_DATA, "has %zu bytes, %s %s needs %zu", count,
                              ort_dtype_name(options->dtype),
                              ort_shape_format(&shape, text, sizeof text), needed);
     }
+    ORT_TRY(ort_value_new_tensor_(options->dtype, &shape, &value, err));
     if (count)
         memcpy(value->tensor.data, bytes, count);
     return ort_tensors_add_take(tensors, "", value, err);

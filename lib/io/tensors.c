@@ -26,6 +26,7 @@ void ort_tensors_free(ort_tensors *tensors)
         ort_value_free(tensors->list.data[i].value);
     ort_vec_release(&tensors->list);
     ort_vec_release(&tensors->sources);
+    ort_hashmap_release(&tensors->index);
     ort_arena_release(&tensors->names);
     free(tensors);
 }
@@ -45,13 +46,36 @@ ort_value *ort_tensors_value(const ort_tensors *tensors, size_t index)
     return index < ort_tensors_count(tensors) ? tensors->list.data[index].value : NULL;
 }
 
+/* A file may name hundreds of thousands; a few are found faster without an index. */
+enum { FEW = 16 };
+
+/* The entry of this name or NULL; *ok false: no memory. */
+static ort_tensors_entry *find_entry(ort_tensors *tensors, const char *name, bool *ok)
+{
+    ort_tensors_entry *list = tensors->list.data;
+    size_t count = tensors->list.count;
+    uint64_t at;
+    *ok = true;
+    for (size_t i = 0; count <= FEW && i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
+    if (count <= FEW)
+        return NULL;
+    for (; *ok && tensors->indexed < count; tensors->indexed++)
+        *ok = ort_hashmap_put_str(&tensors->index, list[tensors->indexed].name, tensors->indexed);
+    return *ok && ort_hashmap_get_str(&tensors->index, name, &at) ? &list[at] : NULL;
+}
+
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
                                 ort_error *err)
 {
-    for (size_t i = 0; name && name[0] && i < tensors->list.count; i++) {
-        ort_tensors_entry *entry = &tensors->list.data[i];
-        if (strcmp(entry->name, name) != 0)
-            continue;
+    bool ok = true;
+    ort_tensors_entry *entry = name && name[0] ? find_entry(tensors, name, &ok) : NULL;
+    if (!ok) {
+        ort_value_free(value);
+        return ort_error_memory(err, sizeof(ort_tensors_entry));
+    }
+    if (entry) {
         ort_value_free(entry->value);
         entry->value = value;
         return ORT_OK;

@@ -523,6 +523,8 @@ static void order_by_occurrence(int64_t n, int64_t groups, int64_t *place, int64
                                 int64_t *first, int64_t *count, int64_t *group_of)
 {
     int64_t next = 0;
+    if (n == 0) /* without a table of any */
+        return;
     for (int64_t i = 0; i < n; i++)
         if (first[group_of[i]] == i)
             place[group_of[i]] = next++;

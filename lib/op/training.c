@@ -58,6 +58,9 @@ static ort_status step_infer(ort_infer *x, ort_error *err)
     if (x->in_count < 2 + groups || (x->in_count - 2) % groups || x->out_count > n * (groups - 1))
         return ort_infer_fail(x, err, "it has %d inputs, needs R, T and %d for each tensor",
                               x->in_count, groups);
+    for (int i = 2; i < x->in_count; i++)
+        if (!ort_infer_in(x, i))
+            return ort_infer_fail(x, err, "input %d is left out: a list has no holes", i);
     for (int i = 0; i < x->out_count; i++) {
         const ort_fact *in = ort_infer_in(x, i < n ? 2 + i : 2 + n + i);
         if (in)

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/min_cut.h"
 #include "graph/uses.h"
@@ -41,7 +42,8 @@ static int64_t weight(const cutting *x, ort_id id)
     const ort_type *type = &x->graph->values.data[id]->fact.type;
     int64_t bits = type->dtype ? ort_dtype_get(type->dtype)->bits : 32;
     for (int i = 0; i < type->rank && bits < ONE_TRANSPOSE; i++)
-        bits *= ort_dim_known(type->dim[i]) ? type->dim[i].size : 16;
+        if (!ort_mul_i64(bits, ort_dim_known(type->dim[i]) ? type->dim[i].size : 16, &bits))
+            bits = ONE_TRANSPOSE;
     int64_t most = ONE_TRANSPOSE >> 12;
     return ONE_TRANSPOSE + (bits < most ? bits : most);
 }

@@ -10,8 +10,8 @@ import pathlib
 import struct
 import sys
 
-from fixtures import (FLOAT, INT64, external, field, initializer, integers, model, node, npy,
-                      value_info, varint)
+from fixtures import (FLOAT, INT64, TRAINING, external, field, initializer, integers, model, node,
+                      npy, value_info, varint)
 
 BOOL, UINT8 = 9, 2
 
@@ -149,6 +149,25 @@ def extremes():
             [value_info("y", [1, 1, 2, 2])], [initializer("w" * pad, [1, 1, 3, 3], [1.0] * 9)])
 
 
+def holes():
+    """Lists of inputs in which one is left out."""
+    step = node("Momentum", ["r", "t", "x", "", "v"], ["y", "w"], domain=TRAINING)
+    step += text("mode", "standard") + b"".join(
+        field(5, field(1, n) + varint(2 << 3 | 5) + struct.pack("<f", 0.5) + field(20, 1))
+        for n in ("alpha", "beta", "norm_coefficient"))
+    yield "momentum_hole", model(
+        [step], [value_info("r", []), value_info("t", [], INT64), value_info("x", [3]),
+                 value_info("v", [3])], [bare_value("y"), bare_value("w")], domains=[TRAINING])
+
+
+def sizes():
+    """Sizes that no product of sizes may overflow with."""
+    yield "topk_all", model(
+        [node("Transpose", ["x"], ["t"]), node("TopK", ["t", "k"], ["y", "i"]) + number("axis", 3)],
+        [value_info("x", ["a", "b", "c", "d"])], [bare_value("y")],
+        [tensor("k", [1], INT64, struct.pack("<q", 1 << 62))])
+
+
 def invalid():
     """Initializers that no model can have; external data that is a folder; exit status 3."""
     relu = [node("Relu", ["w"], ["y"])]
@@ -176,7 +195,8 @@ def misfits():
 def main():
     folder = pathlib.Path(sys.argv[1])
     (folder / "folder").mkdir(parents=True, exist_ok=True)
-    for group in (transposes, absent_first, scalars, extremes, invalid, misfits):
+    for group in (transposes, absent_first, scalars, extremes, holes, sizes, invalid,
+                  misfits):
         for name, content in group():
             (folder / f"{name}.onnx").write_bytes(content)
     tensors = {

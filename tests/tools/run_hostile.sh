@@ -47,5 +47,14 @@ done
 for file in *.npy *.wav *.bmp *.safetensors; do
     try ort-tensor "$file" --print
 done
+for place in +9223372036854775807+9223372036854775807 +-1+-1 +1073741824+0; do
+    try ort-tensor x.npy --crop 3x3$place --print
+    try ort-tensor x.npy --pad 3x3$place --print
+done
+for size in 1 9223372036854775807; do
+    try ort-tensor four.npy --chunk $size --context 9223372036854775807 --print
+    try ort-tensor four.npy --chunk $size --hop 9223372036854775807 --print
+done
+try ort-tensor --from raw --dtype int4 --dims 9223372036854775807 x.npy --print
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]
