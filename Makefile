@@ -159,7 +159,7 @@ $(OBJ)/libort.so: $(LIB_OBJ) lib/libort.map
 	  -Wl,--version-script,lib/libort.map -o $@ $(LIB_OBJ) $(LIBS)
 
 # An operator library takes nothing of libort but its header.
-$(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h lib/ort_ops.h
+$(OBJ)/%_ops.so: examples/%_ops.c lib/ort.h lib/ort_ops.h lib/ort_tools.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -Ilib $(WARN) $(CFLAGS) $(LDFLAGS) -shared -fPIC -o $@ $<

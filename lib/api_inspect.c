@@ -12,6 +12,7 @@
 #include "graph/extract.h"
 #include "io/source.h"
 #include "op/report.h"
+#include "op/types.h"
 #include "provider/provider.h"
 
 /* The buffer's text becomes the caller's. */
@@ -115,24 +116,6 @@ ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fi
     return hand_over(status, &out, json, err);
 }
 
-/* A copy with functions expanded and types inferred. */
-static ort_status typed_copy(const ort_model *model, ort_model **copy, ort_error *err)
-{
-    ort_findings *findings = NULL;
-    ORT_TRY(ort_model_clone(model, copy, err));
-    ort_status status = ort_graph_inline_functions((*copy)->graph, err);
-    if (status == ORT_OK)
-        status = ort_findings_new(&findings, err);
-    if (status == ORT_OK)
-        status = ort_graph_infer((*copy)->graph, model->registry, findings, err);
-    ort_findings_free(findings);
-    if (status != ORT_OK) {
-        ort_model_free(*copy);
-        *copy = NULL;
-    }
-    return status;
-}
-
 ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *err)
 {
     if (!model || !text)
@@ -142,7 +125,7 @@ ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *er
     ort_loading loading;
     *text = NULL;
     ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
-    ort_status status = typed_copy(model, &copy, err);
+    ort_status status = ort_model_typed_copy(model, &copy, err);
     if (status == ORT_OK)
         status = svg ? ort_graph_draw_svg(copy, &out, err) : ort_graph_draw_dot(copy, &out, err);
     ort_model_free(copy);
@@ -168,10 +151,26 @@ ort_status ort_model_extract(const ort_model *model, const char *const *inputs, 
     ort_loading loading;
     *part = NULL;
     ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
-    ort_status status = typed_copy(model, &typed, err);
+    ort_status status = ort_model_typed_copy(model, &typed, err);
     if (status == ORT_OK)
         status = ort_graph_extract(model, typed, inputs, input_count, outputs, output_count, part,
                                    err);
+    ort_model_free(typed);
+    return ort_loading_end(&loading, status, err);
+}
+
+ort_status ort_model_types(const ort_model *model, ort_types_of which, ort_types **types,
+                           ort_error *err)
+{
+    if (!model || !types)
+        return ort_error_null(err, __func__);
+    ort_model *typed = NULL;
+    ort_loading loading;
+    *types = NULL;
+    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
+    ort_status status = ort_model_typed_copy(model, &typed, err);
+    if (status == ORT_OK)
+        status = ort_types_collect(typed, which, types, err);
     ort_model_free(typed);
     return ort_loading_end(&loading, status, err);
 }

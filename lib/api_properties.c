@@ -1,7 +1,6 @@
 /* api_properties.c - what a model says of itself, and its weights replaced: of ort.h, thin. */
-#include <string.h>
-
 #include "base/error.h"
+#include "exec/session.h"
 #include "graph/override.h"
 
 const char *ort_model_text(const ort_model *model, ort_model_text_kind what)
@@ -61,4 +60,36 @@ ort_status ort_model_set_initializer(ort_model *model, const char *name, const o
     if (value->kind != ORT_KIND_TENSOR)
         return ort_error_set(err, ORT_ERROR_DATA, "initializer '%s' takes a tensor", name);
     return ort_graph_set_initializer(model, name, &value->tensor, err);
+}
+
+/* ---- of a session's model */
+
+static const ort_model *model_of(const ort_session *session)
+{
+    return session ? session->model : NULL;
+}
+
+const char *ort_session_text(const ort_session *session, ort_model_text_kind what)
+{
+    return ort_model_text(model_of(session), what);
+}
+
+int64_t ort_session_number(const ort_session *session)
+{
+    return ort_model_number(model_of(session));
+}
+
+size_t ort_session_property_count(const ort_session *session)
+{
+    return ort_model_property_count(model_of(session));
+}
+
+const char *ort_session_property_key(const ort_session *session, size_t index)
+{
+    return ort_model_property_key(model_of(session), index);
+}
+
+const char *ort_session_property(const ort_session *session, const char *key)
+{
+    return ort_model_property(model_of(session), key);
 }

@@ -88,8 +88,7 @@ typedef struct ort_error {
 const char *ort_status_name(ort_status status); /* "model", "usage", ... */
 int ort_status_exit(ort_status status);         /* exit status 0..5 of the tools */
 
-/* ------------------------------------------------------------------------------ element types --
- */
+/* ----------------------------------------------------------------------------- element types -- */
 
 typedef enum ort_dtype { /* numbers of onnx.TensorProto.DataType */
     ORT_DTYPE_UNDEFINED = 0,
@@ -238,9 +237,15 @@ const int64_t *ort_value_dims(const ort_value *value);
 int64_t ort_value_count(const ort_value *value);      /* elements; items of a sequence or map */
 void *ort_value_data(ort_value *value);               /* packed bytes; not for strings */
 size_t ort_value_bytes(const ort_value *value);
+/* Strings are bytes with a length (NULL: not wanted), which may have NULs among them. Those of a
+ * value stay until the element is set again; their memory is given back with the value. */
 const char *ort_value_string(const ort_value *value, int64_t index, size_t *length);
 ORT_WARN_UNUSED ort_status ort_value_set_string(ort_value *value, int64_t index, const char *text,
                                                 size_t length, ort_error *err);
+/* The same for a string that the caller writes: the element becomes `length` zero bytes, at *text.
+ */
+ORT_WARN_UNUSED ort_status ort_value_resize_string(ort_value *value, int64_t index, size_t length,
+                                                   char **text, ort_error *err);
 /* Item of a sequence; of a map: 0 is the key tensor, 1 the value tensor. Borrowed. */
 ort_value *ort_value_item(const ort_value *value, size_t index);
 /* Element of a numeric or bool tensor as a double (exact up to 2^53); NaN where there is none. */
@@ -268,6 +273,10 @@ typedef struct ort_type_info {
     const char *const *symbols; /* [rank]: "batch", "2*n+3"; NULL: a number, or nameless */
     const struct ort_type_info *element; /* of a sequence or optional, value of a map; or NULL */
     const char *text;           /* "float[batch,3,224,224]", "seq(map(string,float))" */
+    /* What the file says it stands for, in ONNX's words, or NULL: "IMAGE"; of each axis
+     * "DATA_BATCH", "DATA_CHANNEL". A shape set by ort_model_set_shape has none. */
+    const char *denotation;
+    const char *const *denotations; /* [rank] */
 } ort_type_info;
 
 /* ------------------------------------------------------------------------------ tensor files -- */
@@ -379,6 +388,13 @@ ORT_WARN_UNUSED ort_status ort_value_print(const ort_value *value, const char *n
 
 typedef struct ort_model ort_model;
 
+/* The bytes of a file of external data, which must stay until the model is freed. */
+typedef struct ort_external_file {
+    const char *name; /* as the model says it: "location" of the weights that lie there */
+    const void *data;
+    size_t bytes;
+} ort_external_file;
+
 typedef struct ort_load_options {
     size_t size;
     const char *external_dir; /* folder of external data for models from memory or a stream */
@@ -396,8 +412,12 @@ typedef struct ort_load_options {
      * snapshots and blobs). It may also lie below this folder, where it is looked for last; links
      * may lead there. NULL: no further folder. */
     const char *external_root;
+    /* Files of external data that are in memory: no file of these names is looked for. */
+    const ort_external_file *external_files;
+    size_t external_file_count;
 } ort_load_options;
-#define ORT_LOAD_OPTIONS_INIT {sizeof(ort_load_options), NULL, 0, false, false, NULL, false, NULL}
+#define ORT_LOAD_OPTIONS_INIT \
+    {sizeof(ort_load_options), NULL, 0, false, false, NULL, false, NULL, NULL, 0}
 ORT_INIT_(ort_load_options, ORT_LOAD_OPTIONS_INIT)
 
 /* From a file; "-" reads stdin to its end. Weights stay in the mapping. */
@@ -498,6 +518,23 @@ const char *ort_model_property(const ort_model *model, const char *key);
 ORT_WARN_UNUSED ort_status ort_model_set_property(ort_model *model, const char *key,
                                                   const char *value, ort_error *err);
 
+/* The values of a model's main graph by name and type, without a session: what the file declares,
+ * completed by inference. They hold of the model as it was then, and need it no more. */
+typedef struct ort_types ort_types;
+typedef enum ort_types_of {
+    ORT_TYPES_INPUTS, /* those with a default, which are initializers too, among them */
+    ORT_TYPES_OUTPUTS,
+    ORT_TYPES_INITIALIZERS,
+    ORT_TYPES_ALL, /* and what nodes compute */
+} ort_types_of;
+ORT_WARN_UNUSED ort_status ort_model_types(const ort_model *model, ort_types_of which,
+                                           ort_types **types, ort_error *err);
+void ort_types_free(ort_types *types);
+size_t ort_types_count(const ort_types *types);
+const char *ort_types_name(const ort_types *types, size_t index);          /* NULL past the end */
+const ort_type_info *ort_types_info(const ort_types *types, size_t index); /* NULL past the end */
+const ort_type_info *ort_types_find(const ort_types *types, const char *name); /* NULL: none */
+
 /* Take out what no runtime needs: documentation, names of nodes; initializers that nothing reads,
  * functions that are not called and imports of domains without a node. */
 enum { ORT_STRIP_DOCS = 1, ORT_STRIP_NAMES = 2, ORT_STRIP_UNUSED = 4 };
@@ -508,6 +545,15 @@ void ort_model_strip(ort_model *model, unsigned what);
 ORT_WARN_UNUSED ort_status ort_model_make_dynamic(ort_env *env, ort_model *model,
                                                   const char *input, int axis, const char *symbol,
                                                   ort_error *err);
+
+/* A new model that computes `outputs` from `inputs` (names of any values of the main graph). */
+ORT_WARN_UNUSED ort_status ort_model_extract(const ort_model *model, const char *const *inputs,
+                                             size_t input_count, const char *const *outputs,
+                                             size_t output_count, ort_model **part,
+                                             ort_error *err);
+/* A constant of the model by name (initializer or Constant node), as a new value. */
+ORT_WARN_UNUSED ort_status ort_model_constant(const ort_model *model, const char *name,
+                                              ort_value **value, ort_error *err);
 
 /* --------------------------------------------------------------------------------- optimizer -- */
 
@@ -634,6 +680,12 @@ ort_dtype ort_session_input_dtype(const ort_session *session, size_t index);
 int ort_session_input_dims(const ort_session *session, size_t index, int64_t *dims, int capacity);
 /* True when an input has a default (an initializer of the same name) and may be left out. */
 bool ort_session_input_optional(const ort_session *session, size_t index);
+/* What the session's model says of itself, as ort_model_text and its like. */
+const char *ort_session_text(const ort_session *session, ort_model_text_kind what);
+int64_t ort_session_number(const ort_session *session);
+size_t ort_session_property_count(const ort_session *session);
+const char *ort_session_property_key(const ort_session *session, size_t index);
+const char *ort_session_property(const ort_session *session, const char *key);
 
 typedef void ort_node_fn(void *arg, const char *name, const char *op_type, const char *provider,
                          uint64_t begin_ns, uint64_t end_ns);
@@ -731,109 +783,7 @@ size_t ort_session_phase_count(const ort_session *session);
 const char *ort_session_phase(const ort_session *session, size_t index, uint64_t *ns,
                               int *changes);
 
-/* ---------------------------------------------------------------------------------- profiles -- */
-
-/* What a session's runs spend their time on. Runs given this profile in their options are recorded;
- * those before ort_profile_start are warm-up and stay out of all figures but "first_ms" and the
- * trace. One recorded run at a time; the session must outlive the profile. */
-typedef struct ort_profile_options {
-    size_t size;
-    size_t max_events; /* executions of nodes kept for trace and percentiles; 0: 1,000,000 */
-    bool cycles;       /* count processor cycles too, where the system allows it; costs a system
-                          call or two per node */
-    uint64_t load_ns;  /* time that loading the model took, for a session made of a model */
-} ort_profile_options;
-#define ORT_PROFILE_OPTIONS_INIT {sizeof(ort_profile_options), 0, false, 0}
-ORT_INIT_(ort_profile_options, ORT_PROFILE_OPTIONS_INIT)
-
-ORT_WARN_UNUSED ort_status ort_profile_new(const ort_session *session,
-                                           const ort_profile_options *options,
-                                           ort_profile **profile, ort_error *err);
-void ort_profile_free(ort_profile *profile);
-void ort_profile_start(ort_profile *profile); /* the runs from here on are measured */
-
-/* What the machine reaches: multiply-adds (two operations each) in registers, and streams through a
- * working set of each size, with all threads of an environment together. */
-enum { ORT_PEAK_LEVELS = 4 };
-typedef struct ort_peak {
-    size_t size;
-    int threads;
-    double gflops;
-    double ghz; /* the clock of one core, by a chain of multiplications; 0: not known here */
-    int level_count;
-    struct {
-        size_t bytes;        /* the working set that was measured */
-        size_t serves_bytes; /* stands for working sets up to this */
-        double gb_per_s;
-    } levels[ORT_PEAK_LEVELS]; /* smallest first */
-} ort_peak;
-#define ORT_PEAK_INIT {sizeof(ort_peak), 0, 0, 0, 0, {{0, 0, 0}}}
-ORT_INIT_(ort_peak, ORT_PEAK_INIT)
-/* Takes about a quarter of a second. */
-ORT_WARN_UNUSED ort_status ort_env_measure_peak(const ort_env *env, ort_peak *peak,
-                                                ort_error *err);
-
-/* JSON text (schema "ort-profile/1", described in ort-profile(1)) that the caller frees with
- * ort_text_free. peak NULL: no comparison with the machine. ORT_ERROR_RUN after a measured run that
- * failed. */
-ORT_WARN_UNUSED ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak,
-                                              char **json, ort_error *err);
-/* Chrome's trace-event form with the fields of onnxruntime's profiles. */
-ORT_WARN_UNUSED ort_status ort_profile_trace(const ort_profile *profile, FILE *stream,
-                                             ort_error *err);
-
-/* ------------------------------------------------------------------------- looking at models -- */
-
-/* Reports as JSON text (schema "ort-inspect/1"); the tools print them or a table made from them.
- * The caller frees *json with ort_text_free. */
-typedef enum ort_report {
-    ORT_REPORT_SUMMARY,
-    ORT_REPORT_IO,
-    ORT_REPORT_NODES,
-    ORT_REPORT_SHAPES,
-    ORT_REPORT_INITIALIZERS,
-    ORT_REPORT_METADATA,
-    ORT_REPORT_FUNCTIONS,
-    ORT_REPORT_OPS,      /* operators used, and which provider has each; gaps */
-    ORT_REPORT_COST,     /* parameters, multiply-accumulates and bytes per node and in total */
-    ORT_REPORT_MEMORY,   /* planned arena, peak, what is alive at the peak */
-    ORT_REPORT_OPERATOR_COST, /* costs summed by operator, and in total */
-} ort_report;
-ORT_WARN_UNUSED ort_status ort_model_report(ort_model *model, ort_report report, char **json,
-                                            ort_error *err);
-/* ORT_REPORT_MEMORY of the session that these options make of the model; NULL: the default
- * ones. */
-ORT_WARN_UNUSED ort_status ort_memory_report(ort_env *env, ort_model *model,
-                                             const ort_session_options *options, char **json,
-                                             ort_error *err);
-/* What this build runs: newest IR, opsets, and every operator with versions, types, providers and
- * the operator library it comes from. */
-ORT_WARN_UNUSED ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err);
-/* A picture of the graph in DOT or SVG. */
-ORT_WARN_UNUSED ort_status ort_model_draw(ort_model *model, bool svg, char **text,
-                                          ort_error *err);
-/* The summary of a model of any size from its wire format alone (weights are never touched). */
-ORT_WARN_UNUSED ort_status ort_summary_report(const char *path, char **json, ort_error *err);
-/* The pack beside a model file: does it fit, and why not; what it holds. verify: every byte of both
- * is read, and *fits also says that they are what was written. */
-ORT_WARN_UNUSED ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits,
-                                           char **json, ort_error *err);
-/* Structural difference, blind to the order of nodes and the names of temporaries. *equal tells;
- * *text lists what differs. */
-ORT_WARN_UNUSED ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal,
-                                          char **text, ort_error *err);
-/* A new model that computes `outputs` from `inputs` (names of any values of the main graph). */
-ORT_WARN_UNUSED ort_status ort_model_extract(const ort_model *model, const char *const *inputs,
-                                             size_t input_count, const char *const *outputs,
-                                             size_t output_count, ort_model **part,
-                                             ort_error *err);
-/* A constant of the model by name (initializer or Constant node), as a new value. */
-ORT_WARN_UNUSED ort_status ort_model_constant(const ort_model *model, const char *name,
-                                              ort_value **value, ort_error *err);
-void ort_text_free(char *text);
-
-/* ------------------------------------------------------------------- single operators, compare --
- */
+/* -------------------------------------------------------------------------- single operators -- */
 
 /* One attribute of a single-operator call, of any kind but graphs; it stays as it is. */
 typedef struct ort_attribute_spec {
@@ -848,6 +798,7 @@ typedef struct ort_attribute_spec {
     const char *const *strings;
     ort_value *const *tensors;
     size_t count; /* of a list */
+    const size_t *lengths; /* of s or of each of strings, in bytes; NULL: they end with a NUL */
 } ort_attribute_spec;
 
 /* Run one operator (domain "" is ai.onnx; opset 0: the newest) on values. outputs are new values.
@@ -858,133 +809,11 @@ ORT_WARN_UNUSED ort_status ort_op_run(ort_env *env, const char *domain, const ch
                                       size_t input_count, ort_value **outputs,
                                       size_t output_count, ort_error *err);
 
-typedef struct ort_compare_options {
-    size_t size;
-    double rtol, atol; /* |a - b| <= atol + rtol * |b|; NaN equals NaN */
-} ort_compare_options;
-#define ORT_COMPARE_OPTIONS_INIT {sizeof(ort_compare_options), 0, 0}
-ORT_INIT_(ort_compare_options, ORT_COMPARE_OPTIONS_INIT)
-
-typedef struct ort_difference {
-    size_t size;
-    bool equal;          /* within tolerance, same kind, type and shape */
-    double max_abs, max_rel;
-    int64_t mismatches;  /* elements out of tolerance */
-    int64_t worst;       /* index of the worst element, row-major */
-    double worst_actual, worst_expected;
-    char text[512];      /* one line that says it all */
-} ort_difference;
-#define ORT_DIFFERENCE_INIT {sizeof(ort_difference), false, 0, 0, 0, 0, 0, 0, ""}
-ORT_INIT_(ort_difference, ORT_DIFFERENCE_INIT)
-
-/* expected is b. Strings and integers compare exactly (integers: rtol and atol apply too). */
-ORT_WARN_UNUSED ort_status ort_value_compare(const ort_value *actual, const ort_value *expected,
-                                             const ort_compare_options *options,
-                                             ort_difference *difference, ort_error *err);
-
-/* Does a rewritten model compute what the original computes? Both run, unoptimized, on the samples
- * or on made-up inputs (several sizes where dimensions are open), and their outputs are compared:
- * |a - b| <= tolerance * (max |b| of that output + |b|), b the original's; integers, strings and
- * bools exactly. */
-typedef struct ort_verify_options {
-    size_t size;
-    const ort_tensors *const *samples; /* inputs by name, one set each; NULL: made up */
-    size_t sample_count;
-    uint64_t seed;
-    double tolerance; /* of float and double; 0: to the bit. 16-bit types get 1024 times as
-                       * much, up to 0.1024 unless it is more itself */
-    /* Instead of it, and for 8-bit integers too (of their 255 steps), where the rewritten model has
-     * operators on codes in place of float ones: a code may flip, and flips add up. */
-    double code_tolerance;
-    double timeout_s; /* of each run; 0: none */
-    /* Before each pair of runs, for progress; or NULL. */
-    void (*on_run)(void *arg, int run, int runs);
-    void *arg;
-} ort_verify_options;
-#define ORT_VERIFY_OPTIONS_INIT {sizeof(ort_verify_options), NULL, 0, 1, 1e-4, 0.03, 0, NULL, NULL}
-ORT_INIT_(ort_verify_options, ORT_VERIFY_OPTIONS_INIT)
-
-typedef enum ort_verdict { ORT_VERIFIED, ORT_DIFFERENT, ORT_NOT_VERIFIED } ort_verdict;
-
-typedef struct ort_verification {
-    size_t size;
-    ort_verdict verdict;
-    int runs;              /* pairs of runs that were compared */
-    int sizes;             /* of made-up inputs among them */
-    double max_abs;        /* largest difference seen, and relative to its output's max |b| */
-    double max_scaled;
-    char output[256];      /* the output where that was, or the first that differs */
-    char text[600];        /* what differs, or why nothing could be verified */
-} ort_verification;
-#define ORT_VERIFICATION_INIT {sizeof(ort_verification), ORT_VERIFIED, 0, 0, 0, 0, "", ""}
-ORT_INIT_(ort_verification, ORT_VERIFICATION_INIT)
-
-/* The status is an error only when verifying itself failed. */
-ORT_WARN_UNUSED ort_status ort_models_verify(ort_env *env, const ort_model *original,
-                                             const ort_model *changed,
-                                             const ort_verify_options *options,
-                                             ort_verification *result, ort_error *err);
-/* The pass after which the rewritten model first differs from the original; "" when it is none
- * of them. *pass points into the table of passes. */
-ORT_WARN_UNUSED ort_status ort_model_bisect(ort_env *env, const ort_model *original,
-                                            const ort_optimize_options *optimize,
-                                            const ort_verify_options *options,
-                                            const char **pass, ort_error *err);
-
-/* Where two sessions part on the same inputs: both run, and the values that they compute are
- * compared in the order of a's graph. A value is matched by how it is computed, else by name;
- * outputs by name (by place when the models share no name). Sessions made with keep_computed show
- * all they compute, others their outputs only. */
-typedef struct ort_locate_options {
-    size_t size;
-    /* |a - b| <= atol + rtol * (max |a| of that value + |a|), a the first session's; 16-bit types
-     * get 1024 times rtol, up to 0.1024 unless it is more itself; integers, strings and bools agree
-     * exactly. */
-    double rtol, atol;
-    const ort_run_options *run; /* of both; callbacks are not used. Or NULL */
-} ort_locate_options;
-#define ORT_LOCATE_OPTIONS_INIT {sizeof(ort_locate_options), 1e-4, 0, NULL}
-ORT_INIT_(ort_locate_options, ORT_LOCATE_OPTIONS_INIT)
-
-typedef struct ort_first_difference {
-    size_t size;
-    bool differs, is_output;
-    char name[256], other[256]; /* the first value that differs: in a, in b */
-    char node[320];             /* of a, that computes it: "node 'conv1' (Conv)" */
-    char text[512];             /* how */
-    int compared, by_structure, alone; /* values matched, of these by structure; only in a */
-    double max_abs;             /* largest difference seen, differing or not */
-    char worst[256];            /* where */
-} ort_first_difference;
-#define ORT_FIRST_DIFFERENCE_INIT \
-    {sizeof(ort_first_difference), false, false, "", "", "", "", 0, 0, 0, 0, ""}
-ORT_INIT_(ort_first_difference, ORT_FIRST_DIFFERENCE_INIT)
-
-/* inputs: all of a's, in order (NULL: its default); b takes those of the same name. */
-ORT_WARN_UNUSED ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
-                                                ort_value *const *inputs, size_t input_count,
-                                                const ort_locate_options *options,
-                                                ort_first_difference *result, ort_error *err);
-
-/* Made-up inputs for a session: draws by name and role (ort-formats(5)); strings need a sample. */
-ORT_WARN_UNUSED ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed,
-                                                     ort_value **inputs, size_t input_count,
-                                                     ort_error *err);
-
-/* " (did you mean 'a', 'b' or 'c'?)" of the names that a mistyped word may have meant, the nearest
- * first; "" when none is near. 300 bytes hold it. Returns text. */
-const char *ort_did_you_mean(const char *word, const char *const *names, size_t count, char *text,
-                             size_t size);
-
-/* High-water mark of resident memory of this process, bytes. */
-size_t ort_peak_rss_bytes(void);
-/* Nanoseconds since this process started (exec to now). */
-uint64_t ort_process_age_ns(void);
-
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
 
-#include "ort_ops.h" /* operators of one's own: ort_env_add_ops, ort_env_add_ops_library */
+#include "ort_tools.h" /* profiles, reports, comparing and verifying */
+#include "ort_ops.h"   /* operators of one's own: ort_env_add_ops, ort_env_add_ops_library */
 #endif

@@ -13,6 +13,7 @@ FISHDIR  ?= $(DATADIR)/fish/vendor_completions.d
 D        = $(DESTDIR)
 # stripped FILE,TARGET,MODE,WHAT: UNSTRIPPED=1 leaves that to a packager's own tools.
 stripped = $(if $(UNSTRIPPED),cp $1 $2,$(STRIP) $4 -o $2 $1) && chmod $3 $2
+HEADERS  := ort.h ort_ops.h ort_tools.h
 EXAMPLES := $(wildcard examples/*)
 MANUALS  := $(wildcard man/*.[1-9])
 
@@ -35,7 +36,7 @@ install: all completions
 	ln -sf $(SONAME) $(D)$(LIBDIR)/libort.so
 	$(call stripped,build/lib/libort.a,$(D)$(LIBDIR)/libort.a,644,--strip-debug -D)
 	install -m 644 build/lib/pkgconfig/ort.pc $(D)$(LIBDIR)/pkgconfig
-	install -m 644 lib/ort.h lib/ort_ops.h $(D)$(INCLUDEDIR)
+	install -m 644 $(HEADERS:%=lib/%) $(D)$(INCLUDEDIR)
 	for m in $(MANUALS); do install -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
 	install -m 644 README.md BENCHMARKS.md CHANGELOG.md LICENSE $(D)$(DOCDIR)
 	install -m 644 $(EXAMPLES) $(D)$(DOCDIR)/examples
@@ -55,7 +56,7 @@ install-debug: all
 uninstall:
 	rm -f $(TOOLS:%=$(D)$(BINDIR)/%) $(D)$(LIBDIR)/libort.so.$(VERSION) $(D)$(LIBDIR)/$(SONAME) \
 	  $(D)$(LIBDIR)/libort.so $(D)$(LIBDIR)/libort.a $(D)$(LIBDIR)/pkgconfig/ort.pc \
-	  $(D)$(INCLUDEDIR)/ort.h $(D)$(INCLUDEDIR)/ort_ops.h $(foreach m,$(MANUALS),$(D)$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	  $(HEADERS:%=$(D)$(INCLUDEDIR)/%) $(foreach m,$(MANUALS),$(D)$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)) \
 	  $(TOOLS:%=$(D)$(BASHDIR)/%) $(TOOLS:%=$(D)$(ZSHDIR)/_%) $(TOOLS:%=$(D)$(FISHDIR)/%.fish)
 	rm -rf $(D)$(DOCDIR)
 	for f in $(TOOLS:%=build/bin/%) build/lib/libort.so; do \

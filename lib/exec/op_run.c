@@ -17,6 +17,15 @@ typedef struct single {
     const ort_fact **fact_list;
 } single;
 
+/* Those of a given length are copied: attributes end with a NUL as well. */
+static bool set_text(single *s, const char *text, const size_t *length, ort_string *string)
+{
+    *string = (ort_string){text ? text : "", text ? length ? *length : strlen(text) : 0};
+    if (length && string->length)
+        string->ptr = ort_arena_strndup(&s->model->arena, text, string->length);
+    return string->ptr != NULL;
+}
+
 static ort_status set_strings(single *s, const ort_attribute_spec *spec, ort_attr *attr,
                               ort_error *err)
 {
@@ -24,8 +33,8 @@ static ort_status set_strings(single *s, const ort_attribute_spec *spec, ort_att
     if (!list)
         return ort_error_memory(err, sizeof *list * spec->count);
     for (size_t i = 0; i < spec->count; i++)
-        list[i] = spec->strings[i] ? (ort_string){spec->strings[i], strlen(spec->strings[i])}
-                                   : (ort_string){"", 0};
+        if (!set_text(s, spec->strings[i], spec->lengths ? &spec->lengths[i] : NULL, &list[i]))
+            return ort_error_memory(err, list[i].length);
     attr->strings = list;
     return ORT_OK;
 }
@@ -80,7 +89,8 @@ static ort_status fill_attribute(single *s, const ort_attribute_spec *spec, ort_
         return ORT_OK;
     case 's':
         attr->type = ORT_ATTR_STRING;
-        attr->s = (ort_string){spec->s ? spec->s : "", spec->s ? strlen(spec->s) : 0};
+        if (!set_text(s, spec->s, spec->lengths, &attr->s))
+            return ort_error_memory(err, attr->s.length);
         return ORT_OK;
     case 't':
         if (!is_tensor(spec->t))

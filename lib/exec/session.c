@@ -219,7 +219,7 @@ static ort_status describe(creation *c, ort_port *port, const ort_graph_value *v
 {
     port->name = value->name;
     port->type = value->fact.type;
-    port->info = ort_type_describe(c->session->model->dims, &port->type, &c->session->memory);
+    port->info = ort_value_describe(c->session->model->dims, value, &c->session->memory);
     if (!port->info)
         return ort_error_memory(err, sizeof *port->info);
     port->type_text = port->info->text;

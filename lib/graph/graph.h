@@ -48,9 +48,10 @@ typedef struct ort_fact {
 char *ort_type_format(const ort_dim_table *dims, const ort_type *type, char *text, size_t size);
 ort_type ort_type_tensor(ort_dtype dtype, int rank, const ort_dim *dims); /* rank -1: unknown */
 ort_type ort_type_of_tensor(const ort_tensor *tensor);
-/* The public view of it, in the arena; NULL: no memory. */
-const ort_type_info *ort_type_describe(const ort_dim_table *dims, const ort_type *type,
-                                       ort_arena *arena);
+/* The public view of a value's type, in the arena; NULL: no memory. */
+struct ort_graph_value;
+const ort_type_info *ort_value_describe(const ort_dim_table *dims,
+                                        const struct ort_graph_value *value, ort_arena *arena);
 /* False when they certainly contradict each other (*why: one line); else *a gains what b knows. */
 bool ort_type_merge(ort_type *a, const ort_type *b);
 

@@ -76,13 +76,13 @@ static ort_status check_location(const place *p, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob, ort_error *err)
+/* The caller's bytes of that name, or else a file. */
+static ort_status open_location(ort_codec *codec, const place *p, ort_blob **blob, ort_error *err)
 {
-    uint64_t index;
-    if (ort_hashmap_get_str(&codec->locations, p->location, &index)) {
-        *blob = codec->blobs.data[index];
-        return ORT_OK;
-    }
+    const ort_external_file *given = ort_reach_given(codec->reach, p->location);
+    if (given)
+        return ort_blob_new(ORT_BLOB_BORROWED, given->data, given->bytes, blob, err);
+    ORT_TRY(check_location(p, err));
     if (!codec->reach || !codec->reach->folders.count)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "tensor '%s' lies in external data '%.200s', which a model that came "
@@ -98,6 +98,17 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
     if (status != ORT_OK) /* a part of the model that can't be read */
         return ort_error_recast(err, status == ORT_ERROR_IO ? ORT_ERROR_MODEL : status,
                                 "tensor '%s': external data", p->name);
+    return ORT_OK;
+}
+
+static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob, ort_error *err)
+{
+    uint64_t index;
+    if (ort_hashmap_get_str(&codec->locations, p->location, &index)) {
+        *blob = codec->blobs.data[index];
+        return ORT_OK;
+    }
+    ORT_TRY(open_location(codec, p, blob, err));
     ort_loading_allow_file((*blob)->count);
     if (!ort_vec_push(&codec->blobs, *blob)) {
         ort_blob_release(*blob);
@@ -128,9 +139,8 @@ ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, 
     ORT_TRY(read_place(proto, &p, err));
     if (codec->stored)
         return in_pack(codec, &p, need, bytes, err);
-    ORT_TRY(check_location(&p, err));
     if (codec->skeleton)
-        return ORT_OK;
+        return ort_reach_given(codec->reach, p.location) ? ORT_OK : check_location(&p, err);
     ORT_TRY(map_location(codec, &p, &blob, err));
     if (p.has_length && p.length != need)
         return ort_error_set(err, ORT_ERROR_MODEL,

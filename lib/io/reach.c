@@ -88,6 +88,31 @@ ort_status ort_reach_add(ort_reach *reach, const char *path, ort_error *err)
     return added ? ORT_OK : ort_error_memory(err, strlen(path));
 }
 
+const ort_external_file *ort_reach_given(const ort_reach *reach, const char *name)
+{
+    for (size_t i = 0; reach && i < reach->file_count; i++)
+        if (!strcmp(reach->files[i].name, name))
+            return &reach->files[i];
+    return NULL;
+}
+
+static ort_status copy_files(const ort_reach *reach, ort_arena *arena, ort_reach *copy,
+                             ort_error *err)
+{
+    ort_external_file *files = ort_arena_array(arena, reach->file_count + 1, sizeof *files);
+    if (!files)
+        return ort_error_memory(err, reach->file_count * sizeof *files);
+    for (size_t i = 0; i < reach->file_count; i++) {
+        files[i] = reach->files[i];
+        files[i].name = ort_arena_strdup(arena, reach->files[i].name);
+        if (!files[i].name)
+            return ort_error_memory(err, 1);
+    }
+    copy->files = files;
+    copy->file_count = reach->file_count;
+    return ORT_OK;
+}
+
 ort_status ort_reach_copy(const ort_reach *reach, ort_arena *arena, ort_reach *copy,
                           ort_error *err)
 {
@@ -103,7 +128,7 @@ ort_status ort_reach_copy(const ort_reach *reach, ort_arena *arena, ort_reach *c
             return ort_error_memory(err, 1);
     }
     copy->folders.count = copy->folders.capacity = count;
-    return ORT_OK;
+    return copy_files(reach, arena, copy, err);
 }
 
 /* ---- the folders of a model */

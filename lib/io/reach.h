@@ -27,6 +27,8 @@ typedef struct ort_folder {
 
 typedef struct ort_reach {
     ORT_VEC(ort_folder) folders; /* where names are looked for, in this order; none: nowhere */
+    const ort_external_file *files; /* names that stand for the caller's memory. Borrowed */
+    size_t file_count;
 } ort_reach; /* all zero is valid and empty */
 
 /* Opens the file of a model for reading and adds the folders that are its own. -1: errno says why.
@@ -34,6 +36,8 @@ typedef struct ort_reach {
 int ort_reach_open_model(ort_reach *reach, const char *path);
 /* Adds a folder of the caller's; ORT_ERROR_IO where there is none. */
 ort_status ort_reach_add(ort_reach *reach, const char *path, ort_error *err);
+/* The caller's memory of that name, or NULL. */
+const ort_external_file *ort_reach_given(const ort_reach *reach, const char *name);
 /* A copy for the life of an arena, not to be released. */
 ort_status ort_reach_copy(const ort_reach *reach, ort_arena *arena, ort_reach *copy,
                           ort_error *err);

@@ -9,6 +9,20 @@
 #include "io/file_map.h"
 #include "io/sniff.h"
 
+static ort_status take_files(ort_source *source, const ort_load_options *options, ort_error *err)
+{
+    const ort_external_file *files = options->external_files;
+    bool ok = files || !options->external_file_count;
+    for (size_t i = 0; ok && i < options->external_file_count; i++)
+        ok = files[i].name && (files[i].data || !files[i].bytes);
+    if (!ok)
+        return ort_error_set(err, ORT_ERROR_USAGE, "%s: a file of external data was given without "
+                             "a name or bytes", source->label);
+    source->reach.files = files;
+    source->reach.file_count = options->external_file_count;
+    return ORT_OK;
+}
+
 static ort_status fill(ort_source *source, const char *path, const ort_load_options *options,
                        ort_error *err)
 {
@@ -26,6 +40,7 @@ static ort_status fill(ort_source *source, const char *path, const ort_load_opti
         ort_reach_release(&source->reach); /* in place of the model's own */
         ORT_TRY(ort_reach_add(&source->reach, options->external_dir, err));
     }
+    ORT_TRY(take_files(source, options, err));
     return options->external_root ? ort_reach_add(&source->reach, options->external_root, err)
                                   : ORT_OK;
 }

@@ -176,8 +176,9 @@ static void set_fallback(ort_prep *p, encoder *e, ort_dtype dtype)
     if (t != NULL && t->dtype == dtype && ort_tensor_count(t) >= 1) {
         e->fallback.data = t->data;
     } else if (dtype == ORT_DTYPE_STRING) {
-        const char *text = ort_node_string(p->node, "default_string", "_Unused");
-        e->store.s = (ort_string){text, strlen(text)};
+        const ort_attr *a = ort_node_attr(p->node, "default_string");
+        bool given = a && a->type == ORT_ATTR_STRING;
+        e->store.s = given ? a->s : (ort_string){"_Unused", strlen("_Unused")};
     } else if (dtype == ORT_DTYPE_FLOAT) {
         e->store.f = ort_node_float(p->node, "default_float", -0.0f);
     } else if (dtype == ORT_DTYPE_DOUBLE) {

@@ -10,6 +10,7 @@
 #include "base/findings.h"
 #include "base/vec.h"
 #include "graph/properties.h"
+#include "op/types.h"
 
 /* ---- parts */
 
@@ -580,12 +581,7 @@ static ort_status prepare(const ort_model *model, ort_report report, ort_model *
         return ORT_OK;
     if (report == ORT_REPORT_COST || report == ORT_REPORT_OPERATOR_COST)
         ort_report_assume(*copy);
-    ORT_TRY(ort_graph_inline_functions((*copy)->graph, err));
-    ort_findings *findings = NULL;
-    ORT_TRY(ort_findings_new(&findings, err));
-    ort_status status = ort_graph_infer((*copy)->graph, model->registry, findings, err);
-    ort_findings_free(findings); /* contradictions are for check to tell */
-    return status;
+    return ort_model_infer_types(*copy, err);
 }
 
 ort_status ort_report_write(const ort_model *model, ort_report report, ort_strbuf *out,

@@ -396,15 +396,37 @@ static bool has_string(const ort_value *value, int64_t index)
            !value->tensor.stride;
 }
 
+static ort_status no_string(int64_t index, ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_DATA, "the value has no string element %lld",
+                         (long long)index);
+}
+
 ort_status ort_value_set_string(ort_value *value, int64_t index, const char *text, size_t length,
                                 ort_error *err)
 {
     if (!(text || !length))
         return ort_error_null(err, __func__);
     if (!has_string(value, index))
-        return ort_error_set(err, ORT_ERROR_DATA, "the value has no string element %lld",
-                             (long long)index);
+        return no_string(index, err);
     return ort_value_set_string_(value, index, text, length, err);
+}
+
+ort_status ort_value_resize_string(ort_value *value, int64_t index, size_t length, char **text,
+                                   ort_error *err)
+{
+    if (!text)
+        return ort_error_null(err, __func__);
+    *text = NULL;
+    if (!has_string(value, index))
+        return no_string(index, err);
+    char *bytes = length == SIZE_MAX ? NULL
+                                     : ort_arena_alloc_aligned(&value->strings, length + 1, 1, 1);
+    if (!bytes)
+        return ort_error_memory(err, length);
+    ((ort_string *)value->tensor.data)[index] = (ort_string){bytes, length};
+    *text = bytes;
+    return ORT_OK;
 }
 
 const char *ort_value_string(const ort_value *value, int64_t index, size_t *length)

@@ -158,6 +158,7 @@ static void sequences(test_state *test)
 
 static void elements(test_state *test)
 {
+    char *text = NULL;
     CHECK(ort_value_get_kind(NULL) == ORT_VALUE_NONE);
     CHECK(ort_value_dtype(NULL) == ORT_DTYPE_UNDEFINED && ort_value_rank(NULL) == 0);
     CHECK(!ort_value_dims(NULL) && !ort_value_dims(t.list) && ort_value_count(NULL) == 0);
@@ -171,6 +172,13 @@ static void elements(test_state *test)
     CHECK_REFUSED(ort_value_set_string(t.words, 0, NULL, 1, NULL));
     CHECK_REFUSED(ort_value_set_string(t.words, 2, "a", 1, NULL));
     CHECK_REFUSED(ort_value_set_string(t.x, 0, "a", 1, NULL));
+    CHECK_REFUSED(ort_value_resize_string(NULL, 0, 1, &text, NULL));
+    CHECK_REFUSED(ort_value_resize_string(t.words, 0, 1, NULL, NULL));
+    CHECK_REFUSED(ort_value_resize_string(t.words, -1, 1, &text, NULL));
+    CHECK_REFUSED(ort_value_resize_string(t.x, 0, 1, &text, NULL));
+    CHECK(ort_value_resize_string(t.words, 0, SIZE_MAX, &text, NULL) == ORT_ERROR_MEMORY);
+    CHECK(ort_value_resize_string(t.words, 0, SIZE_MAX - 1, &text, NULL) == ORT_ERROR_MEMORY);
+    CHECK(!text);
     CHECK(!ort_value_item(NULL, 0) && !ort_value_item(t.list, 0) && !ort_value_item(t.x, 0));
     CHECK(isnan(ort_value_get_double(NULL, 0)) && isnan(ort_value_get_double(t.words, 0)));
     CHECK(isnan(ort_value_get_double(t.x, -1)) && isnan(ort_value_get_double(t.x, 64)));
@@ -285,6 +293,21 @@ static void models(test_state *test)
     CHECK(!m);
 }
 
+static void types_of_models(test_state *test)
+{
+    ort_types *types = NULL;
+    CHECK_REFUSED(ort_model_types(NULL, ORT_TYPES_ALL, &types, NULL));
+    CHECK_REFUSED(ort_model_types(t.model, ORT_TYPES_ALL, NULL, NULL));
+    CHECK_REFUSED(ort_model_types(t.model, (ort_types_of)9, &types, NULL));
+    CHECK(!types && ort_types_count(NULL) == 0);
+    CHECK(!ort_types_name(NULL, 0) && !ort_types_info(NULL, 0) && !ort_types_find(NULL, "x"));
+    CHECK(!ort_model_types(t.model, ORT_TYPES_INPUTS, &types, NULL));
+    CHECK(!ort_types_name(types, SIZE_MAX) && !ort_types_info(types, 1));
+    CHECK(!ort_types_find(types, NULL) && !ort_types_find(types, "nobody"));
+    ort_types_free(types);
+    ort_types_free(NULL);
+}
+
 static void findings(test_state *test)
 {
     ort_findings_free(NULL);
@@ -343,6 +366,11 @@ static void sessions(test_state *test)
     CHECK(ort_session_input_dims(NULL, 0, &dim, 1) == -1);
     CHECK(ort_session_input_dims(t.session, 0, NULL, 4) == -1);
     CHECK(ort_session_input_dims(t.session, 0, NULL, -4) == 4);
+    CHECK_TEXT(ort_session_text(NULL, ORT_MODEL_DOC), "");
+    CHECK_TEXT(ort_session_text(t.session, (ort_model_text_kind)-1), "");
+    CHECK(ort_session_number(NULL) == 0 && ort_session_property_count(NULL) == 0);
+    CHECK(!ort_session_property_key(NULL, 0) && !ort_session_property_key(t.session, SIZE_MAX));
+    CHECK(!ort_session_property(NULL, "a") && !ort_session_property(t.session, NULL));
     CHECK(!ort_session_input_optional(NULL, 0) && !ort_session_input_optional(t.session, 9));
     CHECK(ort_session_phase_count(NULL) == 0 && !ort_session_phase(NULL, 0, NULL, NULL));
     CHECK(!ort_session_phase(t.session, SIZE_MAX, NULL, NULL));
@@ -515,6 +543,7 @@ int main(void)
     RUN(&test, files_of_tensors);
     RUN(&test, files_that_appear_whole);
     RUN(&test, models);
+    RUN(&test, types_of_models);
     RUN(&test, findings);
     RUN(&test, rewriting);
     RUN(&test, sessions);
