@@ -205,9 +205,11 @@ typedef struct ort_first_difference {
     int compared, by_structure, alone; /* values matched, of these by structure; only in a */
     double max_abs;             /* largest difference seen, differing or not */
     char worst[256];            /* where */
+    int telling;     /* outputs that showed something: neither empty nor all NaN or infinite */
+    char blank[256]; /* an output that was NaN or infinite all over, "" without one */
 } ort_first_difference;
 #define ORT_FIRST_DIFFERENCE_INIT \
-    {sizeof(ort_first_difference), false, false, "", "", "", "", 0, 0, 0, 0, ""}
+    {sizeof(ort_first_difference), false, false, "", "", "", "", 0, 0, 0, 0, "", 0, ""}
 ORT_INIT_(ort_first_difference, ORT_FIRST_DIFFERENCE_INIT)
 
 /* inputs: all of a's, in order (NULL: its default); b takes those of the same name. */

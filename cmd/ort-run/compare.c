@@ -25,7 +25,7 @@ typedef struct contest {
     rival rivals[LEVELS];
     int rival_count;
     json_object *json; /* rows of the report, or NULL */
-    bool differs;
+    bool differs, blank; /* a run that gave nothing to compare */
 } contest;
 
 static int open_session(contest *c, ort_model *model, const char *path, int level,
@@ -66,6 +66,19 @@ static int open_rivals(contest *c)
 
 /* ---- report */
 
+/* Outputs that show nothing agree with anything of that kind. */
+static bool is_blank(const ort_first_difference *d)
+{
+    return !d->differs && d->compared > 0 && d->telling == 0;
+}
+
+static const char *why_blank(const ort_first_difference *d, char *text, size_t size)
+{
+    snprintf(text, size, *d->blank ? "output '%s' is NaN or infinite all over on these inputs"
+                                   : "%severy output is empty on these inputs", d->blank);
+    return text;
+}
+
 static json_object *result_json(const char *label, size_t run, const ort_first_difference *d)
 {
     json_object *j = json_object_new_object(), *first = NULL;
@@ -73,10 +86,16 @@ static json_object *result_json(const char *label, size_t run, const ort_first_d
     json_object_object_add(j, "run", json_object_new_int64((int64_t)run));
     json_object_object_add(j, "differs", json_object_new_boolean(d->differs));
     json_object_object_add(j, "compared", json_object_new_int(d->compared));
+    json_object_object_add(j, "outputs_compared", json_object_new_int(d->telling));
     json_object_object_add(j, "by_structure", json_object_new_int(d->by_structure));
     json_object_object_add(j, "alone", json_object_new_int(d->alone));
     json_object_object_add(j, "max_abs", json_object_new_double(d->max_abs));
     json_object_object_add(j, "max_abs_value", json_object_new_string(d->worst));
+    if (is_blank(d) || (*d->blank && !d->differs)) {
+        char why[400];
+        why_blank(d, why, sizeof why);
+        json_object_object_add(j, "not_compared", json_object_new_string(why));
+    }
     if (d->differs) {
         first = json_object_new_object();
         json_object_object_add(first, "value", json_object_new_string(d->name));
@@ -91,19 +110,25 @@ static json_object *result_json(const char *label, size_t run, const ort_first_d
 
 static void report(contest *c, const rival *r, size_t run, const ort_first_difference *d)
 {
+    char why[400];
     c->differs = c->differs || d->differs;
+    c->blank = c->blank || is_blank(d);
+    if (*d->blank && !d->differs && !is_blank(d))
+        tool_warn("%s: not compared: %s", r->label, why_blank(d, why, sizeof why));
     if (c->json) {
         json_object_array_add(c->json, result_json(r->label, run, d));
         return;
     }
     if (c->options->settings.quiet)
         return;
-    screen_verdict(stdout, !d->differs);
+    screen_verdict(stdout, !d->differs && !is_blank(d));
     if (d->differs)
         printf("%s: first difference in %s'%s'%s%s%s of %s: %s\n", r->label,
                d->is_output ? "output " : "", d->name, strcmp(d->name, d->other) ? ", there '" : "",
                strcmp(d->name, d->other) ? d->other : "", strcmp(d->name, d->other) ? "'," : "",
                d->node, d->text);
+    else if (is_blank(d))
+        printf("%s: not compared: %s\n", r->label, why_blank(d, why, sizeof why));
     else
         printf("%s: %d values agree; largest difference %.3g%s%s%s\n", r->label, d->compared,
                d->max_abs, *d->worst ? " in '" : "", d->worst, *d->worst ? "'" : "");
@@ -196,5 +221,5 @@ int compare_models(const run_options *o, const ort_run_options *how, const strin
     ort_session_free(c.session);
     ort_model_free(c.model);
     ort_env_free(c.env);
-    return status ? status : c.differs ? EXIT_GATE : 0;
+    return status ? status : c.differs || c.blank ? EXIT_GATE : 0;
 }

@@ -22,6 +22,12 @@ bool ort_agree_is_float(const ort_value *value)
     return t && ort_dtype_get(t->dtype)->class_ == ORT_CLASS_FLOAT;
 }
 
+bool ort_agree_is_empty(const ort_value *value)
+{
+    return value->kind == ORT_KIND_TENSOR ? ort_tensor_count(&value->tensor) == 0
+                                          : value->count == 0;
+}
+
 double ort_agree_magnitude(const ort_value *value)
 {
     double largest = -1;

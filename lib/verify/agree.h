@@ -11,6 +11,8 @@
 
 /* A float tensor, or a sequence or map of such. */
 bool ort_agree_is_float(const ort_value *value);
+/* A tensor without elements, a sequence or map without items. */
+bool ort_agree_is_empty(const ort_value *value);
 /* Largest finite magnitude among its elements, those of all items; -1 when there is none. */
 double ort_agree_magnitude(const ort_value *value);
 typedef struct ort_agreement {

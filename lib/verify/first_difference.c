@@ -237,6 +237,19 @@ static void count_pair(comparison *c, uint32_t index, const ort_difference *d)
         tell(c, index, d);
 }
 
+/* Does this output show anything? NaN agrees with NaN. */
+static void look_at_output(comparison *c, const pairing *p)
+{
+    ort_first_difference *r = c->result;
+    if (output_of(c->a, name_of(c->a, p->a)) == ORT_ID_NONE)
+        return;
+    bool empty = ort_agree_is_empty(p->value);
+    if (!empty && ort_agree_is_float(p->value) && ort_agree_magnitude(p->value) < 0)
+        snprintf(r->blank, sizeof r->blank, "%s", name_of(c->a, p->a));
+    else
+        r->telling += !empty;
+}
+
 static ort_status compare_pair(comparison *c, uint32_t index, const ort_value *b, ort_error *err)
 {
     pairing *p = &c->pairs.data[index];
@@ -252,6 +265,7 @@ static ort_status compare_pair(comparison *c, uint32_t index, const ort_value *b
         }
     } else {
         count_pair(c, index, &d);
+        look_at_output(c, p);
     }
     ort_value_free(p->value);
     p->value = NULL;

@@ -68,17 +68,12 @@ static void keep_worst(pair *p, const char *name, double max_abs, double scaled)
     snprintf(r->output, sizeof r->output, "%s", name);
 }
 
-static bool is_empty(const ort_value *v)
-{
-    return v->kind == ORT_KIND_TENSOR ? ort_tensor_count(&v->tensor) == 0 : v->count == 0;
-}
-
 static ort_status compare(pair *p, int index, const ort_value *b, ort_error *err)
 {
     ort_difference difference;
     const ort_value *a = p->outputs_a[index];
     const char *name = p->a->outputs[index].name;
-    bool real = ort_agree_is_float(a), empty = is_empty(a);
+    bool real = ort_agree_is_float(a), empty = ort_agree_is_empty(a);
     double scale = real ? ort_agree_magnitude(a) : 0;
     p->compared = p->compared || !empty;
     p->seen[index] = p->seen[index] || empty || !real || scale >= 0;

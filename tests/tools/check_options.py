@@ -11,14 +11,10 @@ import pathlib
 import subprocess
 import sys
 
-findings, checks = [], 0
+from tally import Tally
 
-
-def check(ok, *message):
-    global checks
-    checks += 1
-    if not ok:
-        findings.append(" ".join(str(m) for m in message))
+tally = Tally()
+check = tally.check
 
 
 def run(tool, *arguments):
@@ -101,9 +97,7 @@ def main():
             check(False, tool.name, f"--{name}:", "no row in the table" if name in options else "no such option")
         for name in sorted(set(options) & set(rows)):
             check_row(tool, name, options[name], rows)
-    print("\n".join(findings) + ("\n" if findings else "") + f"{checks - len(findings)} passed, "
-          f"{len(findings)} failed")
-    return 1 if findings else 0
+    return tally.close()
 
 
 sys.exit(main())
