@@ -95,7 +95,7 @@ deb: dist
 	  else echo "lintian is not here: the packages were not looked at"; fi
 
 # The tree in fresh Debian 12 and 13: ROOTS="bookworm trixie", ROOTS_TEST=1 runs make test there too.
-roots:
+roots: dist
 	@MODELS='$(abspath $(MODELS))' bash tests/tools/run_roots.sh $(ROOTS)
 
 # The model set with another C library, and on another processor under emulation.
