@@ -36,8 +36,12 @@ def check(ok, message):
 
 
 def sources(folder, *endings):
-    listed = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True,
-                            check=True).stdout.split()
+    """Files of the project: what git tracks, or, in a release's archive, what is there."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True,
+                                check=True).stdout.split()
+    else:
+        listed = sorted(str(p.relative_to(ROOT)) for p in (ROOT / folder).rglob("*") if p.is_file())
     return [ROOT / name for name in listed if name.endswith(endings) and (ROOT / name).exists()]
 
 

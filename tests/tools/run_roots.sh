@@ -4,7 +4,8 @@
 # `make install`, programs by pkg-config against the shared library and against the archive, the tools,
 # uninstall, which leaves nothing; the packages of `make deb` where they were made for that Debian.
 # Compiled with WERROR=1: each Debian has a compiler of its own. ROOTS_TEST=1 adds `make test`, README's
-# second command. Needs root and debootstrap; the roots are in build/roots, or in ROOTS_DIR.
+# second command; ROOTS_CCACHE=1 compiles with ccache there, in this machine's cache. Needs root and
+# debootstrap; the roots are in build/roots, or in ROOTS_DIR.
 #
 # The mirror, and what apt and pip need to reach theirs, are taken from this machine.
 set -u
@@ -25,7 +26,7 @@ here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 
 # A root is never removed while this machine's /dev is mounted in it.
 leave() {
-    for mounted in proc dev; do
+    for mounted in proc dev ccache; do
         ! mountpoint -q "$1/$mounted" || umount "$1/$mounted" || umount -l "$1/$mounted" || exit 1
     done
 }
@@ -33,8 +34,9 @@ trap 'for suite in "$@"; do leave "$dir/$suite"; done' EXIT
 trap 'exit 1' INT TERM
 
 inside() { # inside COMMAND: in the root, without this machine's environment
-    chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
-        WERROR=1 DEBIAN_FRONTEND=noninteractive bash -ec "cd /src/ort-tools 2>/dev/null; $1"
+    chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 CCACHE_DIR=/ccache CCACHE_NOHASHDIR=1 WERROR="${WERROR-1}" \
+        PATH=/usr/lib/ccache:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        DEBIAN_FRONTEND=noninteractive bash -ec "cd /src/ort-tools 2>/dev/null; $1"
 }
 
 step() { # step NAME COMMAND
@@ -52,7 +54,7 @@ step() { # step NAME COMMAND
 make_root() {
     leave "$root"
     rm -rf --one-file-system "$root"
-    debootstrap --variant=minbase --include=make,ca-certificates "$suite" "$root" "$mirror" \
+    debootstrap --variant=minbase --include="make,ca-certificates${ROOTS_CCACHE:+,ccache}" "$suite" "$root" "$mirror" \
         >"$dir/$suite-debootstrap.log" 2>&1 || return
     cp /etc/apt/apt.conf.d/99* "$root/etc/apt/apt.conf.d/" 2>/dev/null
     cp -r /etc/ssl/certs/. "$root/etc/ssl/certs/" 2>/dev/null
@@ -61,6 +63,9 @@ make_root() {
     tar -xf "$tarball" -C "$root/src/ort-tools" --strip-components=1
     if [ -d "${MODELS:-../shared/models}" ] && [ "${ROOTS_TEST:-}" ]; then
         mkdir -p "$root/src/shared" && cp -r "${MODELS:-../shared/models}" "$root/src/shared/models"
+    fi
+    if [ "${ROOTS_CCACHE:-}" ]; then
+        mkdir "$root/ccache" && mount --bind "${CCACHE_DIR:-$HOME/.cache/ccache}" "$root/ccache" || return
     fi
     mount --bind /dev "$root/dev" && mount -t proc proc "$root/proc"
 }
