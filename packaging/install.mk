@@ -15,6 +15,7 @@ D        = $(DESTDIR)
 stripped = $(if $(UNSTRIPPED),cp $1 $2,$(STRIP) $4 -o $2 $1) && chmod $3 $2
 HEADERS  := ort.h ort_ops.h ort_tools.h
 EXAMPLES := $(wildcard examples/*)
+PICTURES := $(wildcard doc/*)
 MANUALS  := $(wildcard man/*.[1-9])
 
 # Made by asking the tools; RUN is the emulator where they are another machine's.
@@ -24,10 +25,10 @@ build/completions/%: packaging/completions.sh $(TOOLS:%=build/bin/%)
 	@$(RUN) build/bin/$(basename $*) --help=table | \
 	  sh packaging/completions.sh $(subst .,,$(suffix $*)) $(basename $*) > $@.new && mv $@.new $@
 
-.PHONY: completions install install-debug uninstall dist deb roots musl aarch64
+.PHONY: completions install install-debug uninstall dist deb same-bytes roots musl aarch64
 completions: $(COMPLETIONS)
 install: all completions
-	install -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(DOCDIR)/examples \
+	install -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(DOCDIR)/examples $(D)$(DOCDIR)/doc \
 	  $(sort $(foreach m,$(MANUALS),$(D)$(MANDIR)/man$(subst .,,$(suffix $m)))) \
 	  $(D)$(BASHDIR) $(D)$(ZSHDIR) $(D)$(FISHDIR)
 	for t in $(TOOLS); do $(call stripped,build/bin/$$t,$(D)$(BINDIR)/$$t,755) || exit; done
@@ -39,6 +40,7 @@ install: all completions
 	install -m 644 $(HEADERS:%=lib/%) $(D)$(INCLUDEDIR)
 	for m in $(MANUALS); do install -m 644 $$m $(D)$(MANDIR)/man$${m##*.}/ || exit; done
 	install -m 644 README.md BENCHMARKS.md CHANGELOG.md LICENSE $(D)$(DOCDIR)
+	install -m 644 $(PICTURES) $(D)$(DOCDIR)/doc
 	install -m 644 $(EXAMPLES) $(D)$(DOCDIR)/examples
 	for t in $(TOOLS); do \
 	  install -m 644 build/completions/$$t.bash $(D)$(BASHDIR)/$$t && \
@@ -93,6 +95,10 @@ deb: dist
 	@ls -l build/deb/*.deb
 	@if command -v lintian >/dev/null; then cd build/deb && $(LINTIAN) ort-tools_$(VERSION)-*.changes; \
 	  else echo "lintian is not here: the packages were not looked at"; fi
+
+# Two builds of the last commit give the same bytes; SAME=deb compares the packages too.
+same-bytes:
+	@bash tests/tools/run_same_bytes.sh $(SAME)
 
 # The tree in fresh Debian 12 and 13: ROOTS="bookworm trixie", ROOTS_TEST=1 runs make test there too.
 roots: dist

@@ -29,6 +29,17 @@ staged() { # staged ARGUMENT...: make install into $PWD/stage
     grep -qx 'prefix=/opt/two' stage/opt/two/lib/pkgconfig/ort.pc
 }
 
+@test "what README and the other pages link to is installed beside them" {
+    staged PREFIX=/usr
+    cd stage/usr/share/doc/ort-tools
+    [ "$(grep -c '](doc/' README.md)" -ge 2 ]
+    for page in $(find . -name '*.md'); do
+        for link in $(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^https*:'); do
+            [ -s "$(dirname "$page")/$link" ] || { echo "$page links to $link"; return 1; }
+        done
+    done
+}
+
 @test "what is installed is stripped, and takes at most 50 MB" {
     staged PREFIX=/usr
     for file in stage/usr/bin/ort-run stage/usr/lib/libort.so.0; do

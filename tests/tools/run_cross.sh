@@ -1,5 +1,6 @@
 #!/bin/bash
-# run_cross.sh musl | aarch64: the tools for another C library or another processor, with the model set.
+# run_cross.sh musl | aarch64 [MODELS]: the tools for another C library or another processor, with the model
+# set: through the library, as `make models` does, then by ort-run, and a picture through a pipe.
 #
 # musl: with musl-gcc, and run here. aarch64: with gcc-aarch64-linux-gnu, the scalar tier, run under
 # qemu-user-static. The three libraries that the build links are built from Debian's sources for it;
@@ -63,8 +64,59 @@ if [ ! -f "$prefix/.stamp" ]; then
     touch "$prefix/.stamp"
 fi
 obj=build/cross/obj-$kind
+models=${2:-../shared/models}
 make -s -j2 CC="${CCACHE:-} $cc" CPPFLAGS="-I$prefix/include" LDFLAGS="-L$prefix/lib" OBJ=$obj \
     $obj/tests/models/models $obj/bin/ort-run $obj/bin/ort-tensor $obj/bin/ort-inspect
 file $obj/bin/ort-run 2>/dev/null || true
+passed=0 failed=0
+
+count() { # count STATUS NAME
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "not ok $2"
+    fi
+}
+
+tool() { # tool NAME ARGUMENT...
+    local name=$1
+    shift
+    $run "$obj/bin/$name" "$@"
+}
+
+# What a set is compared with: values with exact sums where tests/models/exact has them.
+expected() { # expected MODEL SET
+    local exact=tests/models/exact/$1/$2
+    [ -d "$exact" ] && echo "$exact --rtol 1e-5 --atol 1e-5" && return
+    sed -n 's/^ *"\([ra]tol\)": *\([0-9.e-]*\),*$/--\1 \2/p' "$models/$1/meta.json" | paste -sd' ' |
+        sed "s|^|$models/$1/$2 |"
+}
+
+by_tools() {
+    local meta folder name set
+    for meta in "$models"/*/meta.json; do
+        name=$(basename "$(dirname "$meta")")
+        for folder in "$models/$name"/test_data_set_*; do
+            set=${folder##*/}
+            # shellcheck disable=SC2046
+            tool ort-run "$models/$name/model.onnx" -i "$folder" --expect $(expected "$name" "$set") >$obj/out 2>&1
+            count $? "ort-run $name $set: $(head -n 1 $obj/out)"
+        done
+    done
+    tool ort-inspect models/digits.onnx --check >/dev/null
+    count $? "ort-inspect --check"
+    tool ort-tensor models/images/digit_7_008.png --gray --float -o - |
+        tool ort-run models/digits.onnx - | tool ort-tensor - --top 1 >$obj/out
+    grep -q "^0.7.0\\.9" $obj/out
+    count $? "a picture through pipes: $(cat $obj/out)"
+}
+
 # Every tier and number of threads is the business of `make models` here; under emulation once is enough.
-exec $run $obj/tests/models/models --quick "${2:-../shared/models}"
+set +e
+$run $obj/tests/models/models --quick "$models" | tee $obj/models.log
+count "${PIPESTATUS[0]}" "$kind: the model set"
+by_tools
+echo "$kind: model set $(tail -n 1 $obj/models.log); by the tools:"
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed -eq 0 ]
