@@ -50,7 +50,8 @@ function zsh_row(    spec, action) {
     gsub(/\x27/, "\x27\\\x27\x27", doc)
     doc = escaped(doc)
     if (argument) {
-        action = choices ? "(" choices ")" : files(argument) ? "_files" : \
+        action = choices ? "(" choices ")" : \
+            argument ~ /^\[NAME=\]/ ? "{compset -P \"*=\"; _files}" : files(argument) ? "_files" : \
             passes(argument) ? "($(ort-optimize --list-passes 2>/dev/null | awk \"/^[0-9]/ {print \\$2}\"))" : " "
         spec = (maybe ? "::" : ":") escaped(argument) ":" action
     }
