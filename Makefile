@@ -21,6 +21,8 @@
 #   make check-models  --check beside onnx.checker and onnxruntime, on 30,000 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local LIBDIR= MANDIR=   make uninstall   make dist   make deb
+#   make roots      the release in fresh Debian systems    make musl aarch64   with another C library, processor
+#   make same-bytes  two builds of one commit compared
 #
 # IMAGES=linked takes the archives of the image libraries into the tools instead of opening them when
 # the first image comes; SHARED=1 links the tools' small libraries as shared ones.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # packages.sh [build] [test] [demo]: installs what is missing with apt-get, saying what and why. Debian 12
-# is what this is tried on; elsewhere it names what to install and goes on.
+# and 13 are what this is tried on; elsewhere it names what to install and goes on.
 set -u
 missing=""
 want() { # want PACKAGE TEST REASON
