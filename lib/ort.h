@@ -300,6 +300,14 @@ ORT_WARN_UNUSED ort_status ort_tensors_add_source(ort_tensors *tensors, const ch
 size_t ort_tensors_source_count(const ort_tensors *tensors);
 const char *ort_tensors_source(const ort_tensors *tensors, size_t index);
 
+/* Columns of a table that are no values, and go with the rows from what is read to what is made of
+ * it (ort_read_options.keep): strings, one per row. .csv, .json and .npz carry them. */
+ORT_WARN_UNUSED ort_status ort_tensors_add_column(ort_tensors *tensors, const char *name,
+                                                  ort_value *value, ort_error *err);
+size_t ort_tensors_column_count(const ort_tensors *tensors);
+const char *ort_tensors_column_name(const ort_tensors *tensors, size_t index);
+ort_value *ort_tensors_column(const ort_tensors *tensors, size_t index); /* borrowed */
+
 typedef enum ort_format {
     ORT_FORMAT_AUTO = 0, /* by content, then by file name */
     ORT_FORMAT_NPY,
@@ -328,7 +336,8 @@ typedef struct ort_purpose {
 typedef struct ort_read_options {
     size_t size;
     ort_format format;
-    ort_dtype dtype;     /* raw; csv and json: convert to this (default float) */
+    ort_dtype dtype;     /* raw; csv and json: convert to this (default: as purposes say, else
+                          * float) */
     int rank;            /* raw, json: shape; rank -1: flat */
     const int64_t *dims; /* raw: one dim may be -1 */
     const char *label;   /* what messages call the stream; default the path */
@@ -336,9 +345,13 @@ typedef struct ort_read_options {
     size_t purpose_count;
     bool resume;         /* a bad record whose end is known leaves *tensors empty beside its error:
                           * the next one can be read */
+    /* csv: columns by the header's name or by number from 1, ended by NULL; or NULL. */
+    const char *const *keep; /* pass through, as ort_tensors_column */
+    const char *const *drop; /* are left out */
 } ort_read_options;
 #define ORT_READ_OPTIONS_INIT                                                                      \
-    {sizeof(ort_read_options), ORT_FORMAT_AUTO, ORT_DTYPE_UNDEFINED, 0, NULL, NULL, NULL, 0, false}
+    {sizeof(ort_read_options), ORT_FORMAT_AUTO, ORT_DTYPE_UNDEFINED, 0, NULL, NULL, NULL, 0,       \
+     false, NULL, NULL}
 ORT_INIT_(ort_read_options, ORT_READ_OPTIONS_INIT)
 
 /* Read a whole file ("-": stdin), or one record of a stream: files one after another, of formats
@@ -366,9 +379,10 @@ typedef struct ort_write_options {
     const char *image;  /* "png", "jpeg", "bmp", "ppm", "webp"; NULL: by path, else png */
     bool plain;         /* json: bare lists and objects, which say no element types */
     bool sources;       /* csv: a first column "file" with the names of the sources */
+    bool goes_on;       /* csv: rows of a table that was begun: no header */
 } ort_write_options;
 #define ORT_WRITE_OPTIONS_INIT                                                                     \
-    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false}
+    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false, false}
 ORT_INIT_(ort_write_options, ORT_WRITE_OPTIONS_INIT)
 
 /* Can a file of that name be written, in a known format? To be asked before the work. */

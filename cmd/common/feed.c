@@ -67,14 +67,26 @@ static ort_purpose *open_purposes(const feed *f)
     return list;
 }
 
-static int load(const feed *f, const char *path, ort_tensors **tensors)
+/* Columns are those of a table; the library refuses other files. */
+static void choose_columns(feed *f, ort_read_options *options)
+{
+    const feed_options *o = f->options;
+    options->keep = o->ids != NULL && o->ids->count > 0 ? o->ids->items : NULL;
+    options->drop = o->drops != NULL && o->drops->count > 0 ? o->drops->items : NULL;
+    f->tables = true;
+}
+
+static int load(feed *f, const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
     bool folder = is_folder(path);
     ort_purpose *open = open_purposes(f);
     ort_read_options options = {.size = sizeof options,
+                                .format = folder ? ORT_FORMAT_AUTO : f->options->format,
                                 .purposes = folder ? f->purposes : open,
                                 .purpose_count = f->count};
+    if (!folder)
+        choose_columns(f, &options);
     ort_status status = folder ? ort_tensors_load_set(path, "input", &options, tensors, &err)
                                : ort_tensors_load(path, &options, tensors, &err);
     free(open);
@@ -130,11 +142,16 @@ static int fix(feed *f, size_t index, ort_value *value)
     return 0;
 }
 
-static int hold_sources(feed *f, const ort_tensors *tensors)
+/* Names of files, and columns that go with the rows. */
+static int hold_companions(feed *f, const ort_tensors *tensors)
 {
     ort_error err = {0};
     for (size_t i = 0; f->held != NULL && i < ort_tensors_source_count(tensors); i++)
         if (ort_tensors_add_source(f->held, ort_tensors_source(tensors, i), &err) != ORT_OK)
+            return tool_fail(&err);
+    for (size_t i = 0; f->held != NULL && i < ort_tensors_column_count(tensors); i++)
+        if (ort_tensors_add_column(f->held, ort_tensors_column_name(tensors, i),
+                                   ort_tensors_column(tensors, i), &err) != ORT_OK)
             return tool_fail(&err);
     return 0;
 }
@@ -151,7 +168,7 @@ static int fix_file(feed *f, const char *path)
         if (slots[i] != NULL)
             status = fix(f, i, slots[i]);
     if (status == 0)
-        status = hold_sources(f, tensors);
+        status = hold_companions(f, tensors);
     free(slots);
     ort_tensors_free(tensors);
     return status;
@@ -192,17 +209,24 @@ static int read_literal(const feed *f, size_t index, const char *text, ort_tenso
     return status;
 }
 
-static int load_named(const feed *f, size_t index, const char *path, ort_tensors **tensors)
+/* A table by name is that input's value as a whole: its header names nothing. */
+static int load_named(feed *f, size_t index, const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
     struct stat st;
     if (strcmp(path, "-") != 0 && stat(path, &st) != 0 && is_literal(path))
         return read_literal(f, index, path, tensors);
-    const ort_purpose purpose = {ort_session_input_name(f->session, index),
-                                 ort_session_input_type(f->session, index)};
-    ort_read_options options = {.size = sizeof options, .purposes = &purpose, .purpose_count = 1};
     if (is_folder(path))
         return load(f, path, tensors);
+    ort_format format = f->options->format != ORT_FORMAT_AUTO ? f->options->format
+                                                              : ort_format_of_path(path);
+    bool table = format == ORT_FORMAT_CSV;
+    const ort_purpose purpose = {table ? "" : ort_session_input_name(f->session, index),
+                                 ort_session_input_type(f->session, index)};
+    ort_read_options options = {.size = sizeof options, .format = f->options->format,
+                                .purposes = &purpose, .purpose_count = 1};
+    if (table)
+        choose_columns(f, &options);
     return ort_tensors_load(path, &options, tensors, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
@@ -223,6 +247,8 @@ static int fix_named(feed *f, const char *name, const char *path)
         status = tool_usage("%s: holds several arrays and none is named '%s'", path, name);
     else
         status = fix(f, (size_t)index, ort_tensors_value(tensors, (size_t)at));
+    if (status == 0)
+        status = hold_companions(f, tensors);
     ort_tensors_free(tensors);
     return status;
 }
@@ -269,6 +295,9 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
     for (size_t k = 0; k < files->count && status == 0; k++) {
         status = load(f, files->items[k], &tensors[k]);
         values[k] = status == 0 ? ort_tensors_value(tensors[k], 0) : NULL;
+        if (status == 0 && ort_tensors_count(tensors[k]) > 1)
+            status = tool_error(ORT_ERROR_DATA, "--stack: %s: holds %zu values, one can be stacked",
+                                files->items[k], ort_tensors_count(tensors[k]));
     }
     int rank = ort_session_input_dims(session, (size_t)target, dims, 16);
     int64_t axis = status == 0 && rank > 0 && rank == ort_value_rank(values[0]) ? 0 : JOIN_NEW;
@@ -278,6 +307,8 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
         status = join_values(values, files->count, axis, &batch);
     if (status == 0)
         status = fix(f, (size_t)target, batch);
+    if (status == 0)
+        status = join_columns(tensors, files->count, f->held);
     ort_value_free(batch);
     for (size_t k = 0; k < files->count; k++)
         ort_tensors_free(tensors[k]);
@@ -296,11 +327,68 @@ static int open_stream(feed *f, const char *path)
     return 0;
 }
 
+/* Does the first of several files hold all that a run needs? Then each is a run. */
+static int are_records(feed *f, const string_list *files, bool *records)
+{
+    ort_tensors *tensors = NULL;
+    *records = open_inputs(f) <= 1;
+    if (*records || strcmp(files->items[0], "-") == 0)
+        return 0;
+    ort_value **slots = tool_alloc((f->count + 1) * sizeof *slots);
+    int status = load(f, files->items[0], &tensors);
+    if (status == 0)
+        status = assign(f, tensors, files->items[0], slots);
+    *records = status == 0;
+    for (size_t i = 0; i < f->count; i++)
+        *records = *records && !wants_value(f, slots, i);
+    free(slots);
+    ort_tensors_free(tensors);
+    return status;
+}
+
+static int open_files(feed *f, const string_list *files)
+{
+    bool records = false;
+    int status = files->count > 1 ? are_records(f, files, &records) : 0;
+    if (records)
+        f->files = *files;
+    for (size_t i = 0; i < files->count && status == 0 && !records; i++)
+        status = fix_file(f, files->items[i]);
+    f->once = !records;
+    return status;
+}
+
+/* --id and --drop without a table would do nothing. */
+static int check_columns(const feed *f)
+{
+    const feed_options *o = f->options;
+    bool chosen = (o->ids != NULL && o->ids->count > 0) || (o->drops != NULL && o->drops->count);
+    if (!chosen || f->tables || f->stream != NULL || f->files.count > 0)
+        return 0;
+    return tool_usage("--id and --drop choose columns of a table (csv), and no table is read");
+}
+
+static int open_source(feed *f, const string_list *files)
+{
+    const feed_options *o = f->options;
+    if (o->stream) {
+        f->streams = *files;
+        f->next_stream = 1;
+        return open_stream(f, files->count > 0 ? files->items[0] : "-");
+    }
+    if (o->stack && files->count > 0) {
+        f->once = true;
+        return stack_files(f, f->session, files);
+    }
+    return open_files(f, files);
+}
+
 int feed_open(feed *f, const feed_options *o, const ort_session *session, const string_list *files)
 {
     int64_t seed = 0;
     int status = 0;
     memset(f, 0, sizeof *f);
+    f->options = o;
     f->session = session;
     f->count = ort_session_input_count(session);
     f->fixed = tool_alloc((f->count + 1) * sizeof *f->fixed);
@@ -313,26 +401,9 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
     }
     for (size_t i = 0; i < o->inputs->count && status == 0; i++)
         status = fix_option(f, o->inputs->items[i]);
-    if (status != 0)
-        return status;
-
-    if (o->stream) {
-        f->streams = *files;
-        f->next_stream = 1;
-        return open_stream(f, files->count > 0 ? files->items[0] : "-");
-    }
-    if (o->stack && files->count > 0) {
-        f->once = true;
-        return stack_files(f, session, files);
-    }
-    if (files->count > 1 && open_inputs(f) <= 1) {
-        f->files = *files;
-        return 0;
-    }
-    for (size_t i = 0; i < files->count && status == 0; i++)
-        status = fix_file(f, files->items[i]);
-    f->once = true;
-    return status;
+    if (status == 0)
+        status = open_source(f, files);
+    return status == 0 ? check_columns(f) : status;
 }
 
 static int add_random(feed *f, ort_value **inputs)
@@ -370,8 +441,10 @@ static int next_record(feed *f)
     ort_error err = {0};
     for (int status = 0; status == 0;) {
         ort_purpose *open = open_purposes(f);
-        ort_read_options options = {.size = sizeof options, .label = f->label, .purposes = open,
+        ort_read_options options = {.size = sizeof options, .format = f->options->format,
+                                    .label = f->label, .purposes = open,
                                     .purpose_count = f->count};
+        choose_columns(f, &options);
         ort_status read = ort_tensors_read(f->stream, &options, &f->record, &err);
         free(open);
         if (read != ORT_OK)

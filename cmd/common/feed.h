@@ -8,9 +8,12 @@ typedef struct feed_options {
     const string_list *inputs; /* -i */
     const char *random;        /* --random, or NULL */
     bool stream, stack;
+    ort_format format;         /* --from, or AUTO */
+    const string_list *ids, *drops; /* --id, --drop: columns of tables; or NULL */
 } feed_options;
 
 typedef struct feed {
+    const feed_options *options;
     const ort_session *session;
     size_t count;           /* inputs of the session */
     ort_purpose *purposes;  /* of inputs: those that have no default, in order, then the others */
@@ -27,10 +30,12 @@ typedef struct feed {
     bool random;            /* fill what nobody gave */
     bool once;              /* everything is fixed: a single run */
     bool done;
+    bool tables;            /* --id and --drop were heard */
     const char *label;      /* of the present record, for messages */
 } feed;
 
 /* Sort the options and positional files into fixed inputs and a source of runs. */
+/* The options are read until the feed is closed. */
 int feed_open(feed *f, const feed_options *o, const ort_session *session,
               const string_list *files);
 /* Inputs of the next run (borrowed; NULL where nobody gave one). *end: there is none. */

@@ -137,3 +137,30 @@ int join_copy(ort_value *value, ort_value **copy)
         return tool_fail(&err);
     return copy_elements(value, 0, ort_value_count(value), *copy, 0);
 }
+
+int join_columns(ort_tensors *const *records, size_t count, ort_tensors *all)
+{
+    ort_error err = {0};
+    int status = 0;
+    ort_value **values = tool_alloc(count * sizeof *values);
+    for (size_t c = 0; c < ort_tensors_column_count(records[0]) && status == 0; c++) {
+        const char *name = ort_tensors_column_name(records[0], c);
+        char why[600];
+        ort_value *joined = NULL;
+        for (size_t r = 0; r < count && status == 0; r++) {
+            values[r] = ort_tensors_column(records[r], c);
+            if (strcmp(ort_tensors_column_name(records[r], c), name) != 0)
+                status = tool_error(ORT_ERROR_DATA, "record %zu has no column '%s', which the "
+                                    "first one has", r + 1, name);
+        }
+        if (status == 0 && !join_fits(values, count, 0, why, sizeof why))
+            status = tool_error(ORT_ERROR_DATA, "column '%s': %s", name, why);
+        if (status == 0)
+            status = join_values(values, count, 0, &joined);
+        if (status == 0 && ort_tensors_add_column(all, name, joined, &err) != ORT_OK)
+            status = tool_fail(&err);
+        ort_value_free(joined);
+    }
+    free(values);
+    return status;
+}

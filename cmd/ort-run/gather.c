@@ -26,6 +26,10 @@ int gather_add(gathering *g, ort_tensors *record)
     for (size_t i = 0; i < ort_tensors_source_count(record) && status == 0; i++)
         if (ort_tensors_add_source(own, ort_tensors_source(record, i), &err) != ORT_OK)
             status = tool_fail(&err);
+    for (size_t i = 0; i < ort_tensors_column_count(record) && status == 0; i++)
+        if (ort_tensors_add_column(own, ort_tensors_column_name(record, i),
+                                   ort_tensors_column(record, i), &err) != ORT_OK)
+            status = tool_fail(&err);
     g->records = realloc(g->records, (g->count + 1) * sizeof *g->records);
     if (g->records == NULL)
         tool_alloc(SIZE_MAX / 2);
@@ -53,8 +57,40 @@ static int add_numbered(const gathering *g, size_t index, ort_tensors *all)
     return 0;
 }
 
+/* Maps, or sequences of them, as ZipMap gives them. */
+static bool are_maps(ort_value *const *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ort_value_get_kind(values[i]) != ORT_VALUE_SEQUENCE &&
+            ort_value_get_kind(values[i]) != ORT_VALUE_MAP)
+            return false;
+    return true;
+}
+
+static ort_status append_maps(ort_value *all, ort_value *value, ort_error *err)
+{
+    if (ort_value_get_kind(value) == ORT_VALUE_MAP)
+        return ort_value_append(all, value, err);
+    ort_status status = ORT_OK;
+    for (size_t k = 0; k < (size_t)ort_value_count(value) && status == ORT_OK; k++)
+        status = ort_value_append(all, ort_value_item(value, k), err);
+    return status;
+}
+
+/* Rows of a table that go on. */
+static int join_maps(ort_value *const *values, size_t count, ort_value **joined)
+{
+    ort_error err = {0};
+    if (ort_value_new_sequence(joined, &err) != ORT_OK)
+        return tool_fail(&err);
+    for (size_t i = 0; i < count; i++)
+        if (append_maps(*joined, values[i], &err) != ORT_OK)
+            return tool_fail(&err);
+    return 0;
+}
+
 /* Value `index` of every record. */
-static int add_column(const gathering *g, size_t index, const gather_how *how, ort_tensors *all)
+static int add_output(const gathering *g, size_t index, const gather_how *how, ort_tensors *all)
 {
     ort_error err = {0};
     char why[600] = "";
@@ -65,8 +101,10 @@ static int add_column(const gathering *g, size_t index, const gather_how *how, o
     bool rows = how->format == ORT_FORMAT_CSV && ort_value_rank(values[0]) > 0;
     int64_t axis = how->concat ? how->axis : rows ? 0 : JOIN_NEW;
     int status = 0;
-    if (join_fits(values, g->count, axis, why, sizeof why)) {
-        status = join_values(values, g->count, axis, &joined);
+    bool maps = how->format == ORT_FORMAT_CSV && are_maps(values, g->count);
+    if (maps || join_fits(values, g->count, axis, why, sizeof why)) {
+        status = maps ? join_maps(values, g->count, &joined)
+                      : join_values(values, g->count, axis, &joined);
         if (status == 0 && ort_tensors_add(all, ort_tensors_name(g->records[0], index), joined,
                                            &err) != ORT_OK)
             status = tool_fail(&err);
@@ -85,6 +123,29 @@ static int add_column(const gathering *g, size_t index, const gather_how *how, o
     return status;
 }
 
+/* Rows that a record adds to a table. */
+static size_t table_rows(const ort_tensors *record)
+{
+    const ort_value *first = ort_tensors_value(record, 0);
+    ort_value_kind kind = ort_value_get_kind(first);
+    if (kind != ORT_VALUE_TENSOR)
+        return kind == ORT_VALUE_SEQUENCE ? (size_t)ort_value_count(first) : 1;
+    return ort_value_rank(first) > 0 ? (size_t)ort_value_dims(first)[0] : 1;
+}
+
+/* Of a table each row has its source. */
+static int add_sources(const ort_tensors *record, bool rows, ort_tensors *all)
+{
+    ort_error err = {0};
+    size_t count = ort_tensors_source_count(record);
+    size_t times = rows && count == 1 ? table_rows(record) : 1;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < times; k++)
+            if (ort_tensors_add_source(all, ort_tensors_source(record, i), &err) != ORT_OK)
+                return tool_fail(&err);
+    return 0;
+}
+
 int gather_finish(const gathering *g, const gather_how *how, ort_tensors **all)
 {
     ort_error err = {0};
@@ -92,11 +153,11 @@ int gather_finish(const gathering *g, const gather_how *how, ort_tensors **all)
         return tool_fail(&err);
     int status = 0;
     for (size_t i = 0; i < ort_tensors_count(g->records[0]) && status == 0; i++)
-        status = add_column(g, i, how, *all);
+        status = add_output(g, i, how, *all);
+    if (status == 0)
+        status = join_columns(g->records, g->count, *all);
     for (size_t r = 0; r < g->count && status == 0; r++)
-        for (size_t i = 0; i < ort_tensors_source_count(g->records[r]) && status == 0; i++)
-            if (ort_tensors_add_source(*all, ort_tensors_source(g->records[r], i), &err) != ORT_OK)
-                status = tool_fail(&err);
+        status = add_sources(g->records[r], how->format == ORT_FORMAT_CSV, *all);
     return status;
 }
 

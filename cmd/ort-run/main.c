@@ -24,6 +24,12 @@ static const option_row run_rows[] = {
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
      .doc = "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N",
      .key = '='},
+    {0, "from", "NAME", OPTION_STRING, O(from),
+     .doc = "format of what is read, whatever the names of files say",
+     .choices = "npy|npz|pb|safetensors|json|csv|image|wav"},
+    {0, "id", "COLUMNS", OPTION_SPLIT, O(ids),
+     .doc = "columns of a table (names, or numbers from 1) that pass through to the output"},
+    {0, "drop", "COLUMNS", OPTION_SPLIT, O(drops), .doc = "columns of a table to leave out"},
     {'o', "output", "[NAME=]FILE", OPTION_LIST, O(saves), .doc = "where outputs go; '-' is stdout"},
     {0, "outputs", "NAMES", OPTION_SPLIT, O(outputs),
      .doc = "values to give out: any name in the graph, or argmax(NAME)"},
@@ -334,8 +340,8 @@ static int run(runner *r, const string_list *files)
     r->outputs = ort_session_output_count(r->session);
     r->in = tool_alloc((r->inputs + 1) * sizeof *r->in);
     r->out = tool_alloc((r->outputs + 1) * sizeof *r->out);
-    const feed_options from = run_feed(o);
-    status = feed_open(&r->feed, &from, r->session, &data);
+    r->from = run_feed(o);
+    status = feed_open(&r->feed, &r->from, r->session, &data);
     if (status == 0)
         status = carry_open(&r->carry, o, r->session);
     bool many = o->stream || r->feed.files.count > 1 || o->steps > 1;

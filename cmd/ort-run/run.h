@@ -21,7 +21,8 @@ typedef struct run_options {
     bool stream, stack, hash, time, no_pack;
     int64_t repeat, warmup, steps; /* warmup: INT64_MIN, the default */
     double seconds;
-    const char *save_optimized, *report, *format, *concat;
+    const char *save_optimized, *report, *format, *concat, *from;
+    string_list ids, drops; /* --id, --drop */
     bool plain, names;
     string_list carries, counts;
     limits limits;
@@ -30,7 +31,9 @@ typedef struct run_options {
 /* Where the inputs of runs come from. */
 static inline feed_options run_feed(const run_options *o)
 {
-    return (feed_options){&o->inputs, o->random, o->stream, o->stack};
+    return (feed_options){&o->inputs, o->random, o->stream, o->stack,
+                          o->from != NULL ? ort_format_parse(o->from) : ORT_FORMAT_AUTO,
+                          &o->ids, &o->drops};
 }
 
 /* ---- expressions over outputs: "name" or "argmax(name)" */
@@ -115,6 +118,7 @@ typedef struct sink {
     bool print;            /* human text on a terminal */
     bool to_stdout;        /* tensors go to stdout */
     bool many;             /* several runs: a file gets their records as one */
+    size_t written;        /* records that went where they are written one by one */
 } sink;
 
 int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report);
@@ -205,6 +209,7 @@ typedef struct runner {
     ort_model *model;
     ort_session *session;
     const char *model_path;
+    feed_options from;
     feed feed;
     carry carry;
     sink sink;

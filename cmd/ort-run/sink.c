@@ -65,6 +65,7 @@ static ort_write_options write_options(const sink *s)
         options.format = ort_format_parse(s->options->format);
     options.plain = s->options->plain;
     options.sources = s->options->names;
+    options.goes_on = s->written > 0;
     return options;
 }
 
@@ -95,6 +96,27 @@ static int check_target(sink *s, const char *text)
     return 0;
 }
 
+/* --id is for an output that can hold a column beside values. */
+static int check_ids(const sink *s)
+{
+    const string_list *saves = &s->options->saves;
+    ort_write_options options = write_options(s);
+    bool carried = s->print || (saves->count == 0 && s->to_stdout);
+    for (size_t i = 0; i < saves->count + (saves->count == 0); i++) {
+        const char *output, *path = saves->count ? target_path(s, saves->items[i], &output) : "-";
+        ort_format format = options.format != ORT_FORMAT_AUTO ? options.format
+                            : strcmp(path, "-") == 0          ? ORT_FORMAT_NPZ
+                                                              : ort_format_of_path(path);
+        bool holds = format == ORT_FORMAT_CSV || format == ORT_FORMAT_JSON ||
+                     format == ORT_FORMAT_NPZ;
+        carried = saves->count > 0 ? carried || holds : carried && holds;
+    }
+    if (s->options->ids.count == 0 || carried)
+        return 0;
+    return tool_usage("--id passes columns through to an output, and none is written that can hold "
+                      "them: csv, json and npz can");
+}
+
 int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report)
 {
     memset(s, 0, sizeof *s);
@@ -117,7 +139,7 @@ int sink_open(sink *s, const run_options *o, const ort_session *session, bool ma
     }
     if (s->to_stdout && !tool_may_write_binary(stdout, o->settings.force))
         return EXIT_USAGE;
-    return 0;
+    return check_ids(s);
 }
 
 bool sink_wants(const sink *s, size_t output)
@@ -135,7 +157,22 @@ bool sink_wants(const sink *s, size_t output)
     return false;
 }
 
-static int name_sources(const sink *s, ort_tensors *list)
+/* A column of the same name as an output would hide it. */
+static int add_column(const sink *s, ort_tensors *list, size_t index)
+{
+    ort_error err = {0};
+    const char *name = ort_tensors_column_name(s->from, index);
+    for (size_t i = 0; i < ort_tensors_count(list); i++)
+        if (strcmp(ort_tensors_name(list, i), name) == 0)
+            return tool_usage("--id: column '%s' has the name of an output; give it another one in "
+                              "the table, or --drop it", name);
+    return ort_tensors_add_column(list, name, ort_tensors_column(s->from, index), &err) == ORT_OK
+               ? 0
+               : tool_fail(&err);
+}
+
+/* Names of files, and columns, go from what a run was made of to what it made. */
+static int add_companions(const sink *s, ort_tensors *list)
 {
     ort_error err = {0};
     size_t count = ort_tensors_source_count(s->from);
@@ -144,7 +181,10 @@ static int name_sources(const sink *s, ort_tensors *list)
             return tool_fail(&err);
     if (count == 0 && s->path != NULL && ort_tensors_add_source(list, s->path, &err) != ORT_OK)
         return tool_fail(&err);
-    return 0;
+    int status = 0;
+    for (size_t i = 0; i < ort_tensors_column_count(s->from) && status == 0; i++)
+        status = add_column(s, list, i);
+    return status;
 }
 
 static int collect(const sink *s, ort_value *const *outputs, const char *only, ort_tensors **list)
@@ -169,7 +209,7 @@ static int collect(const sink *s, ort_value *const *outputs, const char *only, o
         ort_tensors_add(*list, only, outputs[find_output(s->session, only)], &err) != ORT_OK)
         status = tool_fail(&err);
     if (status == 0)
-        status = name_sources(s, *list);
+        status = add_companions(s, *list);
     if (status != 0) {
         ort_tensors_free(*list);
         *list = NULL;
@@ -201,6 +241,7 @@ static int save(const sink *s, const char *path, const ort_tensors *list)
 {
     ort_error err = {0};
     ort_write_options options = write_options(s);
+    options.goes_on = s->many && is_special(path) && s->written > 0;
     return ort_tensors_save(list, path, &options, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
@@ -244,6 +285,10 @@ static int write_gathered(const sink *s, size_t index)
 static int print_outputs(const sink *s, ort_value *const *outputs)
 {
     ort_error err = {0};
+    for (size_t i = 0; i < ort_tensors_column_count(s->from); i++)
+        if (ort_value_print(ort_tensors_column(s->from, i), ort_tensors_column_name(s->from, i),
+                            16, stdout, &err) != ORT_OK)
+            return tool_fail(&err);
     for (size_t i = 0; i < s->wanted_count; i++) {
         ort_value *value = NULL;
         int status = expression_value(&s->wanted[i], s->session, outputs, &value);
@@ -272,6 +317,7 @@ int sink_write(sink *s, ort_value *const *outputs)
             status = write_stdout(s, list);
         ort_tensors_free(list);
     }
+    s->written++;
     return status;
 }
 

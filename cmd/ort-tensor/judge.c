@@ -132,6 +132,14 @@ int judge_top(tool *t, const ort_tensors *record, size_t index)
 int print_record(tool *t, const ort_tensors *record)
 {
     ort_error err = {0};
+    for (size_t i = 0; i < ort_tensors_column_count(record); i++) {
+        const char *name = ort_tensors_column_name(record, i);
+        const ort_value *column = ort_tensors_column(record, i);
+        if (t->settings.json)
+            report_value(t, name, column);
+        else if (ort_value_print(column, name, (int)t->print_items, stdout, &err) != ORT_OK)
+            return fail(&err);
+    }
     for (size_t i = 0; t->settings.json && i < ort_tensors_count(record); i++)
         report_value(t, ort_tensors_name(record, i), ort_tensors_value(record, i));
     for (size_t i = 0; !t->settings.json && i < ort_tensors_count(record); i++)

@@ -13,7 +13,8 @@ static ort_write_options options_for(const tool *t, const char *path)
                                  .quality = (int)t->quality,
                                  .sample_rate = t->wav_rate,
                                  .plain = t->plain,
-                                 .sources = t->names};
+                                 .sources = t->names,
+                                 .goes_on = t->records > 0 && strcmp(path, "-") == 0};
     if (t->format != NULL) {
         options.format = ort_format_parse(t->format);
         if (options.format == ORT_FORMAT_IMAGE && strcmp(t->format, "image") != 0)

@@ -99,12 +99,25 @@ static int add_sources(const tool *t, const ort_tensors *from, ort_tensors *reco
     return 0;
 }
 
+/* As columns of tables do; operations leave them alone. */
+static int add_columns(const ort_tensors *from, ort_tensors *record)
+{
+    ort_error err = {0};
+    for (size_t i = 0; i < ort_tensors_column_count(from); i++)
+        if (ort_tensors_add_column(record, ort_tensors_column_name(from, i),
+                                   ort_tensors_column(from, i), &err) != ORT_OK)
+            return fail(&err);
+    return 0;
+}
+
 static int new_record(const tool *t, const ort_tensors *from, ort_tensors **record)
 {
     ort_error err = {0};
     if (ort_tensors_new(record, &err) != ORT_OK)
         return fail(&err);
     int status = add_sources(t, from, *record);
+    if (status == 0)
+        status = add_columns(from, *record);
     if (status != 0)
         ort_tensors_free(*record);
     return status;
@@ -190,6 +203,8 @@ static int read_options(const tool *t, const char *path, int64_t dims[16],
 {
     *options = (ort_read_options){.size = sizeof *options,
                                   .resume = t->keep_going,
+                                  .keep = t->ids.count > 0 ? t->ids.items : NULL,
+                                  .drop = t->drops.count > 0 ? t->drops.items : NULL,
                                   .label = strcmp(path, "-") == 0 ? "standard input" : path};
     if (t->dtype != NULL && (options->dtype = ort_dtype_parse(t->dtype)) == ORT_DTYPE_UNDEFINED)
         return tool_usage("--dtype: '%s' is no element type", t->dtype);
@@ -343,6 +358,8 @@ static int finish_batch(tool *t)
         status = join_column(t, i, batch);
     for (size_t r = 0; r < t->gathered_count && status == 0; r++)
         status = add_sources(t, t->gathered[r], batch);
+    if (status == 0)
+        status = join_columns(t->gathered, t->gathered_count, batch);
     if (status == 0)
         status = finish_record(t, batch);
     ort_tensors_free(batch);

@@ -24,7 +24,7 @@ struct tool {
     ort_env *env; /* made when an operation first needs it */
     operation *operations;
     size_t operation_count;
-    string_list saves, select;
+    string_list saves, select, ids, drops;
     const char *format, *input_format, *name, *dtype, *shape, *filter, *fill;
     const char *mean, *std;
     int normalize_at; /* index of the normalize operation, -1: none yet */

@@ -21,6 +21,7 @@ typedef struct ort_tensors_entry {
 struct ort_tensors { /* declared in ort.h */
     ORT_VEC(ort_tensors_entry) list;
     ORT_VEC(const char *) sources; /* names of the files it was made of; in `names` */
+    ORT_VEC(ort_tensors_entry) columns; /* go with the rows of the values, and are none */
     ort_arena names;
     ort_hashmap index; /* of the first `indexed` of them, by name: made where there are many */
     size_t indexed;
@@ -30,6 +31,9 @@ struct ort_tensors { /* declared in ort.h */
 /* Adds a value and takes its reference (also on failure). */
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
                                 ort_error *err);
+
+ort_status ort_tensors_add_column_take(ort_tensors *tensors, const char *name, ort_value *value,
+                                       ort_error *err);
 
 typedef struct ort_format_row {
     ort_format format;
@@ -105,6 +109,8 @@ void ort_tensor_json_add(ort_json *json, const ort_value *value);
 
 ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err);
+/* Is text that no name gives a format a table, whose first row names a purpose? */
+bool ort_csv_is_wanted(const unsigned char *bytes, size_t count, const ort_read_options *options);
 ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
 

@@ -5,7 +5,7 @@
  * Reading stops behind the end record: the next archive of a stream follows. Members are stored or
  * deflated, with sizes in front or behind (numpy writing to a pipe). The member __ort__.json names
  * what numpy can't say: {"schema": "ort-npz/1", "members": {"x": {"dtype": "int4", "shape": [3]}},
- * "sources": ["a.png"]}.
+ * "sources": ["a.png"], "columns": ["id"]}: members that are no values but go with their rows.
  * Sequences, maps and absent values are members NAME.json in the form of tensor_json.c. Members are
  * written stored, without times: the same values give the same bytes. */
 #include <json-c/json.h>
@@ -368,6 +368,34 @@ static ort_status apply_sources(archive_reader *r, struct json_object *root, ort
     return ORT_OK;
 }
 
+static ort_status move_column(ort_tensors *tensors, const char *name, ort_error *err)
+{
+    for (size_t i = 0; i < tensors->list.count; i++) {
+        ort_tensors_entry *entry = &tensors->list.data[i];
+        if (strcmp(entry->name, name) != 0)
+            continue;
+        ort_value *value = entry->value;
+        memmove(entry, entry + 1, (--tensors->list.count - i) * sizeof *entry);
+        return ort_tensors_add_column_take(tensors, name, value, err);
+    }
+    return ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which " TYPES_MEMBER
+                         " names a column", name);
+}
+
+static ort_status apply_columns(archive_reader *r, struct json_object *root, ort_error *err)
+{
+    struct json_object *list;
+    if (!json_object_object_get_ex(root, "columns", &list) ||
+        !json_object_is_type(list, json_type_array))
+        return ORT_OK;
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *name = json_object_array_get_idx(list, i);
+        if (json_object_is_type(name, json_type_string))
+            ORT_TRY(move_column(r->tensors, json_object_get_string(name), err));
+    }
+    return ORT_OK;
+}
+
 static ort_status apply_types(archive_reader *r, ort_error *err)
 {
     if (!r->types)
@@ -402,6 +430,8 @@ static ort_status apply_types(archive_reader *r, ort_error *err)
         }
         if (status == ORT_OK)
             status = apply_sources(r, root, err);
+        if (status == ORT_OK)
+            status = apply_columns(r, root, err);
     }
     json_object_put(root);
     return status;
@@ -666,11 +696,20 @@ static void add_sources(ort_json *json, const ort_tensors *tensors)
     ort_json_end_array(json);
 }
 
+static void add_columns(ort_json *json, const ort_tensors *tensors)
+{
+    ort_json_key(json, "columns");
+    ort_json_begin_array(json);
+    for (size_t i = 0; i < tensors->columns.count; i++)
+        ort_json_string(json, tensors->columns.data[i].name);
+    ort_json_end_array(json);
+}
+
 static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort_error *err)
 {
     ort_strbuf text = {0}, name = {0};
     ort_json json;
-    bool any = tensors->sources.count > 0;
+    bool any = tensors->sources.count > 0 || tensors->columns.count > 0;
     ort_json_init(&json, &text, 0);
     ort_json_begin_object(&json);
     ort_json_key(&json, "schema");
@@ -697,6 +736,8 @@ static ort_status write_types(archive_writer *w, const ort_tensors *tensors, ort
     ort_json_end_object(&json);
     if (tensors->sources.count)
         add_sources(&json, tensors);
+    if (tensors->columns.count)
+        add_columns(&json, tensors);
     ort_json_end_object(&json);
     ort_status status = text.failed || name.failed ? ort_error_memory(err, text.length) : ORT_OK;
     if (status == ORT_OK && any)
@@ -747,6 +788,11 @@ ort_status ort_npz_write(const ort_tensors *tensors, FILE *stream, const ort_wri
     for (size_t i = 0; i < tensors->list.count && status == ORT_OK; i++) {
         entry_name(tensors, i, &name);
         status = write_value(&w, &name, tensors->list.data[i].value, err);
+    }
+    for (size_t i = 0; i < tensors->columns.count && status == ORT_OK; i++) {
+        ort_strbuf_clear(&name);
+        ort_strbuf_add(&name, tensors->columns.data[i].name);
+        status = write_value(&w, &name, tensors->columns.data[i].value, err);
     }
     if (status == ORT_OK)
         status = write_end(&w, err);

@@ -679,10 +679,16 @@ static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
     bool wrap = tensors->list.count == 0;
     for (size_t i = 0; i < tensors->list.count; i++)
         wrap |= is_reserved(tensors->list.data[i].name);
+    for (size_t i = 0; i < tensors->columns.count; i++)
+        wrap |= is_reserved(tensors->columns.data[i].name);
     ort_json_begin_object(json);
     if (wrap) {
         ort_json_key(json, "tensors");
         ort_json_begin_object(json);
+    }
+    for (size_t i = 0; i < tensors->columns.count; i++) {
+        ort_json_key(json, tensors->columns.data[i].name);
+        add_one(json, tensors->columns.data[i].value, plain);
     }
     for (size_t i = 0; i < tensors->list.count; i++) {
         char number[32];
@@ -721,7 +727,7 @@ ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
     ort_strbuf text = {0};
     ort_json json;
     ort_json_init(&json, &text, 0);
-    if (tensors->list.count == 1 && !tensors->list.data[0].name[0])
+    if (tensors->list.count == 1 && !tensors->list.data[0].name[0] && !tensors->columns.count)
         add_one(&json, tensors->list.data[0].value, plain);
     else
         add_named(&json, tensors, plain);

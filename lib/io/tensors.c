@@ -24,7 +24,10 @@ void ort_tensors_free(ort_tensors *tensors)
         return;
     for (size_t i = 0; i < tensors->list.count; i++)
         ort_value_free(tensors->list.data[i].value);
+    for (size_t i = 0; i < tensors->columns.count; i++)
+        ort_value_free(tensors->columns.data[i].value);
     ort_vec_release(&tensors->list);
+    ort_vec_release(&tensors->columns);
     ort_vec_release(&tensors->sources);
     ort_hashmap_release(&tensors->index);
     ort_arena_release(&tensors->names);
@@ -91,8 +94,6 @@ ort_status ort_tensors_add(ort_tensors *tensors, const char *name, ort_value *va
 {
     if (!tensors || !name || !value)
         return ort_error_null(err, __func__);
-    if (!tensors)
-        return ort_error_null(err, __func__);
     return ort_tensors_add_take(tensors, name, ort_value_retain(value), err);
 }
 
@@ -103,6 +104,39 @@ ort_status ort_tensors_add_source(ort_tensors *tensors, const char *name, ort_er
     const char *copy = ort_arena_strdup(&tensors->names, name);
     return copy && ort_vec_push(&tensors->sources, copy) ? ORT_OK
                                                          : ort_error_memory(err, strlen(name));
+}
+
+ort_status ort_tensors_add_column_take(ort_tensors *tensors, const char *name, ort_value *value,
+                                       ort_error *err)
+{
+    const char *copy = ort_arena_strdup(&tensors->names, name);
+    if (copy && ort_vec_push(&tensors->columns, (ort_tensors_entry){copy, value}))
+        return ORT_OK;
+    ort_value_free(value);
+    return ort_error_memory(err, sizeof(ort_tensors_entry));
+}
+
+ort_status ort_tensors_add_column(ort_tensors *tensors, const char *name, ort_value *value,
+                                  ort_error *err)
+{
+    if (!tensors || !name || !value)
+        return ort_error_null(err, __func__);
+    return ort_tensors_add_column_take(tensors, name, ort_value_retain(value), err);
+}
+
+size_t ort_tensors_column_count(const ort_tensors *tensors)
+{
+    return tensors ? tensors->columns.count : 0;
+}
+
+const char *ort_tensors_column_name(const ort_tensors *tensors, size_t index)
+{
+    return index < ort_tensors_column_count(tensors) ? tensors->columns.data[index].name : "";
+}
+
+ort_value *ort_tensors_column(const ort_tensors *tensors, size_t index)
+{
+    return index < ort_tensors_column_count(tensors) ? tensors->columns.data[index].value : NULL;
 }
 
 int ort_tensors_sample_rate(const ort_tensors *tensors)
@@ -158,6 +192,8 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
     *row = path ? ort_format_get(ort_format_of_path(path)) : NULL;
     if (!*row && options->dtype != ORT_DTYPE_UNDEFINED && options->rank != 0)
         *row = ort_format_get(ORT_FORMAT_RAW);
+    if (!*row && ort_csv_is_wanted(bytes, count, options))
+        *row = ort_format_get(ORT_FORMAT_CSV);
     /* Tags of TensorProto's first fields: nothing else that comes without a name looks so. */
     bool unnamed = !path || ort_path_extension(path)[0] == '\0';
     if (!*row && unnamed && count > 0 && bytes[0] && strchr("\x08\x0a\x10\x12", bytes[0]))
@@ -166,6 +202,17 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
         return ort_error_set(err, ORT_ERROR_DATA, "neither content nor name tell its format; name "
                              "it (npy, npz, pb, safetensors, json, csv, raw, image, wav)");
     return ORT_OK;
+}
+
+/* Columns are a table's. */
+static ort_status check_columns(const ort_format_row *row, const ort_read_options *options,
+                                ort_error *err)
+{
+    bool chosen = (options->keep && options->keep[0]) || (options->drop && options->drop[0]);
+    if (!chosen || !row || row->format == ORT_FORMAT_CSV)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_USAGE, "is %s, and columns are passed through or dropped "
+                         "of tables (csv) only", row->name);
 }
 
 /* A file holds one record; more are a stream, which is read by another call. */
@@ -197,6 +244,8 @@ static ort_status read_whole(ort_input *in, const ort_format_row *row, const cha
         row = ort_format_detect(bytes, count);
     if (!row)
         status = find_by_name(bytes, count, path, options, &row, err);
+    if (status == ORT_OK)
+        status = check_columns(row, options, err);
     if (status == ORT_OK && !row->read)
         status = ort_error_set(err, ORT_ERROR_DATA, "is no %s file", row->name);
     if (status == ORT_OK)
@@ -298,13 +347,13 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
         row = ort_format_detect(in.peeked, seen);
     ort_tensors *made = NULL;
     ORT_TRY(ort_tensors_new(&made, err));
-    ort_status status = ORT_OK;
     bool resumable = false;
-    if (!whole)
+    ort_status status = check_columns(row, options, err);
+    if (status == ORT_OK && !whole)
         status = read_record(&in, row, path, options, made, &resumable, err);
-    else if (row && row->read_record)
+    else if (status == ORT_OK && row && row->read_record)
         status = row->read_record(&in, options, made, err);
-    else
+    else if (status == ORT_OK)
         status = read_whole(&in, detect ? NULL : row, path, options, made, err);
     if (status == ORT_OK)
         status = give_back(&in, stream, err);

@@ -12,7 +12,7 @@ import struct
 import sys
 import zipfile
 
-FLOAT, INT64, STRING, BFLOAT16 = 1, 7, 8, 16
+FLOAT, INT64, STRING, BOOL, BFLOAT16 = 1, 7, 8, 9, 16
 
 
 def varint(n):
@@ -304,6 +304,36 @@ def models():
     }
 
 
+def tables():
+    """Models whose inputs are columns of a table."""
+    n1 = ["n", 1]
+    number = field(1, field(1, FLOAT) + field(2, b""))
+    by_number = field(1, "maps") + field(2, field(4, field(1, field(5, field(1, INT64) +
+                                                                    field(2, number)))))
+    return {
+        "house.onnx": model(
+            [node("Identity", ["town"], ["where"]), node("Add", ["rooms", "rooms"], ["twice"]),
+             node("Not", ["garden"], ["paved"]), node("Identity", ["year"], ["since"]),
+             node("Neg", ["area"], ["loss"]), node("Concat", ["area", "loss"], ["both"],
+                                                   attributes={"axis": 1}),
+             node("ZipMap", ["both"], ["score"], domain="ai.onnx.ml",
+                  attributes={"classlabels_strings": ["yes", "no, never"]})],
+            [value_info("town", n1, STRING), value_info("rooms", n1, INT64),
+             value_info("garden", n1, BOOL), value_info("year", ["n"], INT64),
+             value_info("area", n1)],
+            [value_info("where", n1, STRING), value_info("twice", n1, INT64),
+             value_info("paved", n1, BOOL), value_info("since", ["n"], INT64),
+             list_of_maps("score")], domains=["ai.onnx.ml"]),
+        "pixels.onnx": model([node("Neg", ["x"], ["out"])], [value_info("x", ["n", 1, 2, 2])],
+                             [value_info("out", ["n", 1, 2, 2])]),
+        "two.onnx": model([node("Concat", ["a", "b"], ["out"], attributes={"axis": 1}),
+                           node("ZipMap", ["a"], ["maps"], domain="ai.onnx.ml",
+                                attributes={"classlabels_int64s": [7, 9]})],
+                          [value_info("a", ["n", 2]), value_info("b", n1)],
+                          [value_info("out", ["n", 3]), by_number], domains=["ai.onnx.ml"]),
+    }
+
+
 def opsets():
     """Models to convert to other opsets."""
     x, out = value_info("x", [2, 3]), value_info("out", [2, 3])
@@ -414,7 +444,7 @@ def tensors():
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in {**models(), **opsets(), **custom(), **tensors()}.items():
+    for name, data in {**models(), **tables(), **opsets(), **custom(), **tensors()}.items():
         (folder / name).write_bytes(data)
 
 

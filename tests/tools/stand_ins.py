@@ -46,6 +46,15 @@ def text():
           [f.integers("axes", [1])])
 
 
+def prices():
+    """A price for each house of a table."""
+    write("prices.onnx", [f.node("Add", ["area", "rooms"], ["price"])],
+          [f.value_info("area", ["n", 1]), f.value_info("rooms", ["n", 1])],
+          [f.value_info("price", ["n", 1])])
+    (folder / "houses.csv").write_text("address,area,rooms,photo\n\"Rue du Pont, 3\",70.5,3,a.png\n"
+                                       "Am Markt 1,120,5,b.png\n")
+
+
 def speech():
     """A probability for each window, with a state that is handed on; and a second of sound."""
     write("vad.onnx",
@@ -82,6 +91,7 @@ def language():
 classifier()
 detector()
 text()
+prices()
 speech()
 language()
 for name in ("x", "a", "b"):

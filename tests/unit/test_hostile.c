@@ -215,6 +215,14 @@ static void files_of_tensors(test_state *test)
     CHECK(ort_tensors_source_count(NULL) == 0);
     CHECK_TEXT(ort_tensors_source(NULL, 0), "");
     CHECK_TEXT(ort_tensors_source(t.tensors, SIZE_MAX), "");
+    CHECK_REFUSED(ort_tensors_add_column(NULL, "a", t.list, NULL));
+    CHECK_REFUSED(ort_tensors_add_column(t.tensors, NULL, t.list, NULL));
+    CHECK_REFUSED(ort_tensors_add_column(t.tensors, "a", NULL, NULL));
+    CHECK(ort_tensors_column_count(NULL) == 0);
+    CHECK_TEXT(ort_tensors_column_name(NULL, 0), "");
+    CHECK_TEXT(ort_tensors_column_name(t.tensors, SIZE_MAX), "");
+    CHECK(ort_tensors_column(NULL, 0) == NULL);
+    CHECK(ort_tensors_column(t.tensors, SIZE_MAX) == NULL);
     CHECK_REFUSED(ort_tensors_load_set(NULL, "input", NULL, &read, NULL));
     CHECK_REFUSED(ort_tensors_load_set("not/there", NULL, NULL, &read, NULL));
     CHECK_REFUSED(ort_tensors_load_set("not/there", "input", NULL, &read, NULL));

@@ -1,0 +1,289 @@
+/* csv_write.c - writes tables (RFC 4180, comma, UTF-8): the columns that go with the rows, then
+ * values side by side, a column per element of a row or per key of its map.
+ *
+ * A tensor gives its first dimension as rows, the inner ones flattened; a sequence of maps, as
+ * ZipMap makes them, a row per map and a column per key. One tensor alone has no header. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "io/format.h"
+#include "tensor/text.h"
+
+/* A value as columns. */
+typedef struct block {
+    const char *name;
+    const ort_value *value;
+    int64_t rows, width;
+    ort_hashmap keys; /* of maps: text of the key to its column */
+    bool maps;
+} block;
+
+typedef struct sheet {
+    ORT_VEC(block) blocks;
+    int64_t rows;
+    ort_arena texts; /* of keys */
+    ort_strbuf line, scratch;
+    const ort_tensors *tensors;
+    bool sources;
+} sheet;
+
+static void release(sheet *s)
+{
+    for (size_t i = 0; i < s->blocks.count; i++)
+        ort_hashmap_release(&s->blocks.data[i].keys);
+    ort_vec_release(&s->blocks);
+    ort_arena_release(&s->texts);
+    ort_strbuf_release(&s->line);
+    ort_strbuf_release(&s->scratch);
+}
+
+/* ------------------------------------------------------------------------------------ cells -- */
+
+static void add_quoted(ort_strbuf *out, const char *text, size_t length)
+{
+    bool plain = true;
+    for (size_t i = 0; i < length; i++)
+        plain &= text[i] != ',' && text[i] != '"' && text[i] != '\n' && text[i] != '\r';
+    if (plain && length > 0) {
+        ort_strbuf_add_bytes(out, text, length);
+        return;
+    }
+    ort_strbuf_add_char(out, '"');
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"')
+            ort_strbuf_add_char(out, '"');
+        ort_strbuf_add_char(out, text[i]);
+    }
+    ort_strbuf_add_char(out, '"');
+}
+
+static void add_cell(ort_strbuf *out, const ort_tensor *t, int64_t index)
+{
+    ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
+    if (class_ == ORT_CLASS_STRING) {
+        const ort_string *s = (const ort_string *)t->data + index;
+        add_quoted(out, s->ptr, s->length);
+    } else if (class_ == ORT_CLASS_FLOAT && t->dtype != ORT_DTYPE_DOUBLE) {
+        ort_strbuf_add_float(out, (float)ort_tensor_get_f64(t, index));
+    } else if (class_ == ORT_CLASS_FLOAT) {
+        ort_strbuf_add_double(out, ort_tensor_get_f64(t, index));
+    } else if (class_ == ORT_CLASS_BOOL) {
+        ort_strbuf_add(out, ort_tensor_get_i64(t, index) ? "1" : "0");
+    } else {
+        ort_text_add_element(out, t, index);
+    }
+}
+
+/* ------------------------------------------------------------------------ values as columns -- */
+
+static const ort_value *map_of(const block *b, int64_t row)
+{
+    return b->value->kind == ORT_KIND_MAP ? b->value : b->value->items[row];
+}
+
+/* Text of a key; NULL without memory. It lives until the next call. */
+static const char *key_text(sheet *s, const ort_tensor *keys, int64_t index)
+{
+    ort_strbuf_clear(&s->scratch);
+    ort_text_add_element(&s->scratch, keys, index);
+    return s->scratch.failed ? NULL : ort_strbuf_text(&s->scratch);
+}
+
+static ort_status add_keys(sheet *s, block *b, const ort_value *map, ort_error *err)
+{
+    const ort_tensor *keys = &map->items[0]->tensor;
+    int64_t count = ort_tensor_count(keys);
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = key_text(s, keys, i);
+        if (text && ort_hashmap_get(&b->keys, text, s->scratch.length, NULL))
+            continue;
+        const char *copy = text ? ort_arena_strndup(&s->texts, text, s->scratch.length) : NULL;
+        if (!copy || !ort_hashmap_put(&b->keys, copy, s->scratch.length, b->keys.count))
+            return ort_error_memory(err, s->scratch.length);
+    }
+    return ORT_OK;
+}
+
+static bool is_plain_map(const ort_value *value)
+{
+    return value && value->kind == ORT_KIND_MAP && value->items[1]->kind == ORT_KIND_TENSOR &&
+           ort_tensor_count(&value->items[0]->tensor) == ort_tensor_count(&value->items[1]->tensor);
+}
+
+static ort_status open_maps(sheet *s, block *b, ort_error *err)
+{
+    bool single = b->value->kind == ORT_KIND_MAP;
+    b->maps = true;
+    b->rows = single ? 1 : (int64_t)b->value->count;
+    for (int64_t row = 0; row < b->rows; row++) {
+        if (!is_plain_map(map_of(b, row)))
+            return ort_error_set(err, ORT_ERROR_DATA, "'%s': .csv holds tensors, and maps with one "
+                                 "value per key; .json, .npz and .pb hold others", b->name);
+        ORT_TRY(add_keys(s, b, map_of(b, row), err));
+    }
+    b->width = (int64_t)b->keys.count;
+    return ORT_OK;
+}
+
+static ort_status check_text(const block *b, ort_error *err)
+{
+    const ort_tensor *t = &b->value->tensor;
+    const ort_string *text = t->data;
+    int64_t count = t->dtype == ORT_DTYPE_STRING ? ort_tensor_count(t) : 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!ort_json_is_text(text[i].ptr ? text[i].ptr : "", text[i].length) ||
+            (text[i].length && memchr(text[i].ptr, '\0', text[i].length)))
+            return ort_error_set(err, ORT_ERROR_DATA, "'%s': string %lld is not UTF-8 text, which "
+                                 ".csv needs; .pb holds any bytes", b->name, (long long)i);
+    return ORT_OK;
+}
+
+static ort_status add_block(sheet *s, const ort_tensors_entry *entry, ort_error *err)
+{
+    block b = {.name = entry->name, .value = entry->value};
+    if (!ort_vec_push(&s->blocks, b))
+        return ort_error_memory(err, sizeof b);
+    block *own = &s->blocks.data[s->blocks.count - 1];
+    if (!entry->value)
+        return ort_error_set(err, ORT_ERROR_DATA, "'%s' is absent, which .csv can't say; .json, "
+                             ".npz and .pb can", b.name);
+    if (entry->value->kind != ORT_KIND_TENSOR) {
+        ORT_TRY(open_maps(s, own, err));
+    } else {
+        const ort_shape *shape = &entry->value->tensor.shape;
+        own->rows = shape->rank ? shape->dim[0] : 1;
+        own->width = ort_shape_count_range(shape, 1, shape->rank < 1 ? 1 : shape->rank);
+        ORT_TRY(check_text(own, err));
+    }
+    const block *first = &s->blocks.data[0];
+    s->rows = first->rows;
+    if (own->rows != first->rows)
+        return ort_error_set(err, ORT_ERROR_DATA, ".csv needs the same number of rows in all "
+                             "values; '%s' has %lld, '%s' has %lld", first->name,
+                             (long long)first->rows, own->name, (long long)own->rows);
+    return ORT_OK;
+}
+
+/* ------------------------------------------------------------------------------------ lines -- */
+
+/* The source of a row: its own, or the only one. */
+static const char *source_of(const ort_tensors *tensors, int64_t row, int64_t rows)
+{
+    size_t count = tensors->sources.count;
+    return count == 1                 ? tensors->sources.data[0]
+           : (int64_t)count == rows   ? tensors->sources.data[row]
+                                      : "";
+}
+
+static void add_comma(sheet *s, size_t column)
+{
+    if (column > 0)
+        ort_strbuf_add_char(&s->line, ',');
+}
+
+static void add_header(sheet *s)
+{
+    size_t column = 0;
+    if (s->sources) {
+        ort_strbuf_add(&s->line, "file");
+        column++;
+    }
+    for (size_t i = 0; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.data[i];
+        for (int64_t c = 0; c < b->width; c++) {
+            ort_strbuf_clear(&s->scratch);
+            if (b->name[0])
+                ort_strbuf_add(&s->scratch, b->name);
+            else
+                ort_strbuf_addf(&s->scratch, "arr_%zu", i - s->tensors->columns.count);
+            if (b->maps) {
+                const ort_hashmap_entry *key = &b->keys.entries[c];
+                ort_strbuf_add_char(&s->scratch, '.');
+                ort_strbuf_add_bytes(&s->scratch, key->key, key->key_length);
+            } else if (b->width > 1) {
+                ort_strbuf_addf(&s->scratch, "[%lld]", (long long)c);
+            }
+            add_comma(s, column++);
+            add_quoted(&s->line, ort_strbuf_text(&s->scratch), s->scratch.length);
+        }
+    }
+    ort_strbuf_add_char(&s->line, '\n');
+}
+
+/* A key that the map of this row lacks is an empty cell. */
+static ort_status add_map(sheet *s, const block *b, int64_t row, size_t column, ort_error *err)
+{
+    const ort_value *map = map_of(b, row);
+    const ort_tensor *keys = &map->items[0]->tensor, *values = &map->items[1]->tensor;
+    int64_t *at = malloc((size_t)(b->width + 1) * sizeof *at), count = ort_tensor_count(keys);
+    if (!at)
+        return ort_error_memory(err, (size_t)b->width * sizeof *at);
+    for (int64_t c = 0; c < b->width; c++)
+        at[c] = -1;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t place;
+        const char *text = key_text(s, keys, i);
+        if (text && ort_hashmap_get(&b->keys, text, s->scratch.length, &place))
+            at[place] = i;
+    }
+    for (int64_t c = 0; c < b->width; c++) {
+        add_comma(s, column++);
+        if (at[c] >= 0)
+            add_cell(&s->line, values, at[c]);
+    }
+    free(at);
+    return s->scratch.failed ? ort_error_memory(err, s->scratch.length) : ORT_OK;
+}
+
+static ort_status add_row(sheet *s, int64_t row, ort_error *err)
+{
+    size_t column = 0;
+    if (s->sources) {
+        const char *source = source_of(s->tensors, row, s->rows);
+        add_quoted(&s->line, source, strlen(source));
+        column++;
+    }
+    for (size_t i = 0; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.data[i];
+        if (b->maps)
+            ORT_TRY(add_map(s, b, row, column, err));
+        for (int64_t c = 0; !b->maps && c < b->width; c++) {
+            add_comma(s, column + (size_t)c);
+            add_cell(&s->line, &b->value->tensor, row * b->width + c);
+        }
+        column += (size_t)b->width;
+    }
+    ort_strbuf_add_char(&s->line, '\n');
+    return ORT_OK;
+}
+
+static ort_status write_lines(sheet *s, bool header, FILE *stream, ort_error *err)
+{
+    if (header) {
+        add_header(s);
+        fwrite(ort_strbuf_text(&s->line), 1, s->line.length, stream);
+    }
+    for (int64_t row = 0; row < s->rows && !s->line.failed && !ferror(stream); row++) {
+        ort_strbuf_clear(&s->line);
+        ORT_TRY(add_row(s, row, err));
+        fwrite(ort_strbuf_text(&s->line), 1, s->line.length, stream);
+    }
+    return s->line.failed ? ort_error_memory(err, s->line.length) : ORT_OK;
+}
+
+ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
+                         ort_error *err)
+{
+    sheet s = {.tensors = tensors, .sources = options && options->sources};
+    ort_status status = ORT_OK;
+    for (size_t i = 0; i < tensors->columns.count && status == ORT_OK; i++)
+        status = add_block(&s, &tensors->columns.data[i], err);
+    for (size_t i = 0; i < tensors->list.count && status == ORT_OK; i++)
+        status = add_block(&s, &tensors->list.data[i], err);
+    bool header = s.blocks.count > 1 || s.sources || (s.blocks.count && s.blocks.data[0].maps);
+    if (status == ORT_OK)
+        status = write_lines(&s, header && !(options && options->goes_on), stream, err);
+    release(&s);
+    return status;
+}
