@@ -51,7 +51,7 @@ static void begin(ort_json *json, char bracket)
 {
     before_item(json);
     ort_strbuf_add_char(json->out, bracket);
-    assert(json->depth < 62);
+    assert(json->depth < 63); /* whoever writes what others nested looks first */
     json->depth++;
     json->has_item &= ~level_bit(json);
 }

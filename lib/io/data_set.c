@@ -161,7 +161,7 @@ ort_status ort_tensors_load_set(const char *path, const char *prefix,
     if (!path || !prefix || !tensors)
         return ort_error_null(err, __func__);
     ort_read_options own = ORT_READ_OPTIONS_INIT;
-    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    options = ort_read_options_known(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
     data_set set = {.folder = path, .prefix = prefix, .options = options};

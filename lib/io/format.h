@@ -28,6 +28,10 @@ struct ort_tensors { /* declared in ort.h */
     int sample_rate; /* of sound; or 0 */
 };
 
+/* What a caller of ort.h asks for, completed by `own`; NULL: refused, err says why. */
+const ort_read_options *ort_read_options_known(const ort_read_options *given, ort_read_options *own,
+                                               ort_error *err);
+
 /* Adds a value and takes its reference (also on failure). */
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
                                 ort_error *err);

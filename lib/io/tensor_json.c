@@ -702,11 +702,17 @@ static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
     ort_json_end_object(json);
 }
 
-ort_status ort_tensor_json_check(const ort_value *value, ort_error *err)
+/* `depth` values around this one, in `levels` arrays and objects. */
+static ort_status check(const ort_value *value, int depth, int levels, ort_error *err)
 {
-    if (ort_value_get_kind(value) != ORT_VALUE_TENSOR) {
+    bool is_tensor = ort_value_get_kind(value) == ORT_VALUE_TENSOR;
+    levels += is_tensor ? value->tensor.shape.rank + 1 : 2;
+    if (depth > DEEPEST_VALUE || levels > DEEPEST - 2) /* names around it all */
+        return ort_error_set(err, ORT_ERROR_DATA, "values nested %d deep are too deep for JSON, of "
+                             "which %d levels are read; .pb holds them", depth + 1, DEEPEST);
+    if (!is_tensor) {
         for (size_t i = 0; value && i < value->count; i++)
-            ORT_TRY(ort_tensor_json_check(value->items[i], err));
+            ORT_TRY(check(value->items[i], depth + 1, levels, err));
         return ORT_OK;
     }
     const ort_string *text = value->tensor.data;
@@ -716,6 +722,11 @@ ort_status ort_tensor_json_check(const ort_value *value, ort_error *err)
             return ort_error_set(err, ORT_ERROR_DATA, "string %lld is not UTF-8, which JSON needs; "
                                  ".pb holds any bytes", (long long)i);
     return ORT_OK;
+}
+
+ort_status ort_tensor_json_check(const ort_value *value, ort_error *err)
+{
+    return check(value, 0, 0, err);
 }
 
 ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,

@@ -378,13 +378,29 @@ static ort_status blame_data(ort_status status)
                : status;
 }
 
+const ort_read_options *ort_read_options_known(const ort_read_options *given, ort_read_options *own,
+                                               ort_error *err)
+{
+    const ort_read_options *o = ORT_OPTIONS_KNOWN(given, own, err);
+    if (!o)
+        return NULL;
+    if ((o->rank > 0 && !o->dims) || (o->purpose_count && !o->purposes))
+        ort_error_set(err, ORT_ERROR_USAGE, "options to read tensors count sizes or purposes that "
+                                            "aren't there");
+    else if (o->dtype != ORT_DTYPE_UNDEFINED && !ort_dtype_bits(o->dtype))
+        ort_error_set(err, ORT_ERROR_USAGE, "element type %d is unknown", (int)o->dtype);
+    else
+        return o;
+    return NULL;
+}
+
 ort_status ort_tensors_read(FILE *stream, const ort_read_options *options, ort_tensors **tensors,
                             ort_error *err)
 {
     if (!stream || !tensors)
         return ort_error_null(err, __func__);
     ort_read_options own = ORT_READ_OPTIONS_INIT;
-    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    options = ort_read_options_known(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
     *tensors = NULL;
@@ -409,7 +425,7 @@ ort_status ort_tensors_load(const char *path, const ort_read_options *options,
     if (!path || !tensors)
         return ort_error_null(err, __func__);
     ort_read_options own = ORT_READ_OPTIONS_INIT;
-    options = ORT_OPTIONS_KNOWN(options, &own, err);
+    options = ort_read_options_known(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
     *tensors = NULL;

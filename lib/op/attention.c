@@ -444,7 +444,9 @@ static ort_status attention_run(ort_call *call, ort_error *err)
     ort_tensor *y = ort_call_out(call, OUT_Y), *scores = ort_call_out(call, OUT_SCORES);
     const ort_tensor *past_k = ort_call_in(call, IN_PAST_K);
     int64_t past = past_k ? past_k->shape.dim[2] : 0; /* the plan may have been made for more */
-    assert(past <= p->past);
+    if (past > p->past)
+        return ort_call_fail(call, err, "past_key has %lld rows, the plan is for %lld",
+                             (long long)past, (long long)p->past);
     if (past_k && ort_call_in(call, IN_PAST_V)->shape.dim[2] != past)
         return ort_call_fail(call, err, "past_key has %lld rows, past_value another number",
                              (long long)past);

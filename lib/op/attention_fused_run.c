@@ -576,7 +576,9 @@ static ort_status take_rows(const fused_job *j, ort_fused_plan *now, ort_error *
     const ort_tensor *k = past_of(j, 0), *v = past_of(j, 1);
     if (j->f->kind == ORT_FUSED_GROUP || now->length >= 0 || !k)
         return ORT_OK;
-    assert(k->shape.dim[axis] <= now->past);
+    if (k->shape.dim[axis] > now->past)
+        return ort_call_fail(j->call, err, "past key has %lld rows, the plan is for %lld",
+                             (long long)k->shape.dim[axis], (long long)now->past);
     now->past = k->shape.dim[axis];
     now->T = now->past + now->L;
     if (v->shape.dim[axis] != now->past)

@@ -2,7 +2,6 @@
  *
  * String tensors own their bytes through the value's arena; a string that is replaced stays there
  * until the value goes. A reference that is handed over ("take") is consumed on failure too. */
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +96,7 @@ ort_status ort_value_new_tensor_(ort_dtype dtype, const ort_shape *shape, ort_va
 ort_status ort_value_new_unset_(ort_dtype dtype, const ort_shape *shape, ort_value **value,
                                 ort_error *err)
 {
-    assert(dtype != ORT_DTYPE_STRING);
-    return new_tensor(dtype, shape, false, value, err);
+    return new_tensor(dtype, shape, dtype == ORT_DTYPE_STRING, value, err);
 }
 
 ort_status ort_value_new_tensor(ort_dtype dtype, int rank, const int64_t *dims, ort_value **value,
@@ -200,10 +198,17 @@ static ort_status reserve_items(ort_value *value, size_t wanted, ort_error *err)
     return ORT_OK;
 }
 
+static ort_status refuse_depth(ort_error *err)
+{
+    return ort_error_set(err, ORT_ERROR_DATA, "sequences are nested %d deep at most", MOST_NESTED);
+}
+
+/* Freeing, copying and writing go down by recursion: so nothing is nested without a bound. */
 ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error *err)
 {
-    assert(sequence->kind == ORT_KIND_SEQUENCE && item != sequence);
-    ort_status status = reserve_items(sequence, sequence->count + 1, err);
+    bool too_deep = item && item->depth >= MOST_NESTED;
+    ort_status status = too_deep ? refuse_depth(err)
+                                 : reserve_items(sequence, sequence->count + 1, err);
     if (status != ORT_OK) {
         ort_value_free(item);
         return status;
@@ -226,9 +231,6 @@ ort_status ort_value_append(ort_value *sequence, ort_value *item, ort_error *err
     if (sequence->is_item)
         return ort_error_set(err, ORT_ERROR_DATA,
                              "a sequence that is an item of another can't grow any more");
-    if (item->depth >= MOST_NESTED)
-        return ort_error_set(err, ORT_ERROR_DATA, "sequences are nested %d deep at most",
-                             MOST_NESTED);
     return ort_value_append_take(sequence, ort_value_retain(item), err);
 }
 

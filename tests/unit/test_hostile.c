@@ -238,6 +238,78 @@ static void files_of_tensors(test_state *test)
     CHECK(!read);
 }
 
+/* Options of readers that count what isn't there, or name types that don't exist. */
+static void options_of_readers(test_state *test)
+{
+    const char *path = "models/images/digit_7_008.png";
+    static const ort_format formats[] = {ORT_FORMAT_RAW, ORT_FORMAT_JSON, ORT_FORMAT_CSV,
+                                         ORT_FORMAT_NPY, ORT_FORMAT_AUTO};
+    const int64_t negative[] = {-3, -1}, huge[] = {INT64_MAX, INT64_MAX};
+    ort_tensors *read = NULL;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        const ort_read_options base = {.size = sizeof base, .format = formats[i],
+                                       .dtype = ORT_DTYPE_FLOAT};
+        ort_read_options no_dims = base, no_type = base, wide = base, odd = base, vast = base;
+        ort_read_options no_purposes = base;
+        no_dims.rank = 2;
+        no_type.dtype = (ort_dtype)99;
+        no_type.rank = -1;
+        wide.rank = 1000;
+        wide.dims = huge;
+        odd.rank = vast.rank = 2;
+        odd.dims = negative;
+        vast.dims = huge;
+        no_purposes.purpose_count = 2;
+        CHECK_REFUSED(ort_tensors_load(path, &no_dims, &read, NULL));
+        CHECK_REFUSED(ort_tensors_load(path, &no_type, &read, NULL));
+        CHECK_REFUSED(ort_tensors_load(path, &no_purposes, &read, NULL));
+        CHECK_REFUSED(ort_tensors_load_set("not/there", "input", &no_purposes, &read, NULL));
+        if (formats[i] == ORT_FORMAT_RAW) { /* others have shapes of their own */
+            CHECK_REFUSED(ort_tensors_load(path, &wide, &read, NULL));
+            CHECK_REFUSED(ort_tensors_load(path, &odd, &read, NULL));
+            CHECK_REFUSED(ort_tensors_load(path, &vast, &read, NULL));
+        }
+        CHECK(!read);
+    }
+}
+
+/* As deep as values may be: every format writes what it reads back, or says that it can't. */
+static void deep_values_in_files(test_state *test)
+{
+    static const ort_format formats[] = {ORT_FORMAT_NPY, ORT_FORMAT_NPZ, ORT_FORMAT_PB,
+                                         ORT_FORMAT_SAFETENSORS, ORT_FORMAT_JSON, ORT_FORMAT_CSV,
+                                         ORT_FORMAT_RAW, ORT_FORMAT_IMAGE, ORT_FORMAT_WAV};
+    static const int depths[] = {1, 10, 20, 24, 25, 30, 31, 40, 64};
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
+        ort_value *deep = ort_value_retain(t.x), *outer = NULL;
+        ort_tensors *all = NULL, *back = NULL;
+        for (int i = 0; i < depths[d]; i++) {
+            CHECK(!ort_value_new_sequence(&outer, NULL) && !ort_value_append(outer, deep, NULL));
+            ort_value_free(deep);
+            deep = outer;
+        }
+        CHECK(!ort_tensors_new(&all, NULL) && !ort_tensors_add(all, "deep", deep, NULL));
+        CHECK(ort_value_digest(deep) != ort_value_digest(t.x));
+        for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+            ort_write_options write = {.size = sizeof write, .format = formats[f]};
+            ort_read_options read = {.size = sizeof read, .format = formats[f]};
+            FILE *file = tmpfile();
+            ort_status status = ort_tensors_write(all, file, &write, &t.err);
+            CHECK(status == ORT_OK || refuses(status));
+            rewind(file);
+            if (status == ORT_OK) {
+                CHECK(!ort_tensors_read(file, &read, &back, &t.err));
+                CHECK(ort_value_digest(ort_tensors_value(back, 0)) == ort_value_digest(deep));
+            }
+            ort_tensors_free(back);
+            back = NULL;
+            fclose(file);
+        }
+        ort_tensors_free(all);
+        ort_value_free(deep);
+    }
+}
+
 static void files_that_appear_whole(test_state *test)
 {
     CHECK_REFUSED(ort_out_file_open(NULL, &t.file, NULL));
@@ -549,6 +621,8 @@ int main(void)
     RUN(&test, sequences);
     RUN(&test, elements);
     RUN(&test, files_of_tensors);
+    RUN(&test, options_of_readers);
+    RUN(&test, deep_values_in_files);
     RUN(&test, files_that_appear_whole);
     RUN(&test, models);
     RUN(&test, types_of_models);
