@@ -216,7 +216,7 @@ unit: $(UNIT:%=$(OBJ)/tests/unit/%)
 # The same sets from the shell, a process each: SETS=GLOB.
 .PHONY: shell-sets
 shell-sets: all
-	@python3 tests/tools/check_shell.py build/bin/ort-run build/conformance $(SETS)
+	@python3 tests/tools/check_shell.py build/bin/ort-run build/conformance tests/onnx/shell.txt $(SETS)
 
 conformance: all $(OBJ)/tests/onnx/conformance
 	@sh tests/tools/run_conformance.sh $(OBJ)/tests/onnx/conformance

@@ -44,6 +44,22 @@ differs() {
     differs has_none has_tensor
 }
 
+@test "expected bfloat16 may differ by its two last places, or by what --rtol says" {
+    works ort-tensor "$FX/x.npy" "$FX/x.npy" --stack -o stacked.npy
+    works ort-tensor stacked.npy --reshape 4x3 -o both.npy
+    works ort-tensor both.npy --scale 1.0078125 --cast bfloat16 --name brief -o near.npz # one place
+    works ort-tensor both.npy --scale 1.03 --cast bfloat16 --name brief -o far.npz
+    works ort-run "$FX/list.onnx" "$FX/x.npy" --outputs brief --expect near.npz
+    has "rtol 0.015625"
+    run ort-run "$FX/list.onnx" "$FX/x.npy" --outputs brief --expect far.npz
+    [ "$status" -eq 1 ]
+    run ort-run "$FX/list.onnx" "$FX/x.npy" --outputs brief --expect near.npz --rtol 1e-3
+    [ "$status" -eq 1 ]
+    works ort-tensor both.npy --scale 1.0078125 --name out -o near.npz # of floats nothing changed
+    run ort-run "$FX/list.onnx" "$FX/x.npy" --outputs out --expect near.npz
+    [ "$status" -eq 1 ]
+}
+
 @test "a model without inputs has an honest set without input files" {
     passes no_inputs
     differs no_inputs get_tensor
