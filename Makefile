@@ -18,7 +18,7 @@
 #   make shapes     inferred shapes beside onnx's      make shape-versions  ... of older operators
 #   make parity     files that onnxruntime's optimizer and quantizers write, and its results
 #   make fuzz-ops   random cases of every operator beside onnxruntime, formulas, the reference evaluator
-#   make check-models  --check beside onnx.checker and onnxruntime, on 30,000 mutated models
+#   make check-models  --check beside onnx.checker and onnxruntime, on 32,500 mutated models
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local LIBDIR= MANDIR=   make uninstall   make dist   make deb
 #   make roots      the release in fresh Debian systems    make musl aarch64   with another C library, processor

@@ -375,7 +375,7 @@ static ort_status set_implicit(ort_builder *b, ort_graph *graph, ort_node *node,
 
 static int scope_opset(const ort_scope *scope, const char *domain)
 {
-    for (size_t i = 0; i < scope->opset_count; i++)
+    for (size_t i = scope->opset_count; i-- > 0;) /* as ort_model_opset */
         if (!strcmp(scope->opsets[i].domain, domain))
             return scope->opsets[i].version > INT32_MAX ? INT32_MAX : (int)scope->opsets[i].version;
     return 0;

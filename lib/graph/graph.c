@@ -78,7 +78,7 @@ int64_t ort_model_opset(const ort_model *model, const char *domain)
         return 0;
     if (!strcmp(domain, "ai.onnx"))
         domain = "";
-    for (size_t i = 0; i < model->opsets.count; i++)
+    for (size_t i = model->opsets.count; i-- > 0;) /* of two the last counts, everywhere */
         if (!strcmp(model->opsets.data[i].domain, domain))
             return model->opsets.data[i].version;
     return 0;

@@ -173,6 +173,7 @@ static const ort_op_impl biased_impl = {
 };
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
+#define TRIAL (MAP | ORT_TRAIT_EXTENSION)
 #define XY(name, since, types, attrs)                                                              \
     {ONNX, name, since, "X:T -> Y:T", "T:" types, attrs, MAP, &activation_impl}
 
@@ -188,7 +189,7 @@ const ort_op ort_ops_activations[] = {
     XY("Selu", 22, "F,bf16", "alpha:f=1.67326319 gamma:f=1.05070102"),
     XY("Celu", 12, "f32", "alpha:f=1"),
     XY("Celu", 28, "F,bf16", "alpha:f=1"),
-    XY("ThresholdedRelu", 1, "F", "alpha:f=1"),
+    {ONNX, "ThresholdedRelu", 1, "X:T -> Y:T", "T:F", "alpha:f=1", TRIAL, &activation_impl},
     XY("ThresholdedRelu", 10, "F", "alpha:f=1"),
     XY("ThresholdedRelu", 22, "F,bf16", "alpha:f=1"),
     XY("HardSigmoid", 6, "F", "alpha:f=0.200000003 beta:f=0.5"),
@@ -207,10 +208,12 @@ const ort_op ort_ops_activations[] = {
     XY("Swish", 24, "F,bf16", "alpha:f=1"),
     {ONNX, "Shrink", 9, "input:T -> output:T", "T:F,I,U", "bias:f=0 lambd:f=0.5", MAP,
      &activation_impl},
-    XY("Affine", 1, "F", "alpha:f=1 beta:f=0"),
-    {ONNX, "ParametricSoftplus", 1, "X:T -> Y:T", "T:F", "alpha:f beta:f", MAP, &activation_impl},
-    {ONNX, "ScaledTanh", 1, "input:T -> output:T", "T:F", "alpha:f beta:f", MAP, &activation_impl},
-    {ONNX, "Scale", 1, "input:T -> output:T", "T:F", "scale:f=1", MAP, &activation_impl},
+    {ONNX, "Affine", 1, "X:T -> Y:T", "T:F", "alpha:f=1 beta:f=0", TRIAL, &activation_impl},
+    {ONNX, "ParametricSoftplus", 1, "X:T -> Y:T", "T:F", "alpha:f beta:f", TRIAL,
+     &activation_impl},
+    {ONNX, "ScaledTanh", 1, "input:T -> output:T", "T:F", "alpha:f beta:f", TRIAL,
+     &activation_impl},
+    {ONNX, "Scale", 1, "input:T -> output:T", "T:F", "scale:f=1", TRIAL, &activation_impl},
     {MS, "Gelu", 1, "X:T -> Y:T", "T:F,bf16", "", MAP, &activation_impl},
     {MS, "QuickGelu", 1, "X:T -> Y:T", "T:F,bf16", "alpha:f=1.702", MAP, &activation_impl},
     {MS, "BiasGelu", 1, "A:T,B:T -> C:T", "T:F,bf16", "", MAP, &biased_impl},

@@ -104,9 +104,11 @@ static ort_status fill_infer(ort_infer *x, ort_error *err)
     if (value && ort_tensor_count(value) != 1)
         return ort_infer_fail(x, err, "value has %lld elements; one is needed",
                               (long long)ort_tensor_count(value));
-    if (value && value->shape.rank > 1)
+    if (value && value->shape.rank != 1)
         return ort_infer_fail(x, err, "value has %d dims, needs the shape [1]",
                               value->shape.rank);
+    if (ort_infer_in_ranked(x, 0))
+        ORT_TRY(ort_infer_need_rank(x, 0, 1, err));
     ort_infer_set_dtype(x, 0, dtype);
     if (rank < 0)
         return ORT_OK;

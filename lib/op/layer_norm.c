@@ -317,22 +317,22 @@ static const ort_op_impl norm_impl = {
 };
 
 #define NORM_ATTRS "axis:i=-1 epsilon:f=9.99999975e-06 stash_type:i=1"
-#define LAYER_NORMALIZATION(since)                                                                 \
+#define LAYER_NORMALIZATION(since, trait)                                                          \
     {ONNX, "LayerNormalization", since, "X:T,Scale:T,B?:T -> Y:T,Mean?:U,InvStdDev?:U",            \
-     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl}
-#define SIMPLIFIED(domain)                                                                         \
+     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE | (trait), &norm_impl}
+#define SIMPLIFIED(domain, trait)                                                                  \
     {domain, "SimplifiedLayerNormalization", 1, "X:T,scale:V -> Y:V,inv_std_var?:U",               \
-     "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE, &norm_impl}
+     "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE | (trait), &norm_impl}
 
 /* onnxruntime's optimizer writes LayerNormalization into files of any opset, and reads it there;
  * ONNX has it since 17. */
 const ort_op ort_ops_layer_norm[] = {
-    LAYER_NORMALIZATION(1),
-    LAYER_NORMALIZATION(17),
+    LAYER_NORMALIZATION(1, ORT_TRAIT_EXTENSION),
+    LAYER_NORMALIZATION(17, 0),
     {ONNX, "RMSNormalization", 23, "X:T,scale:V -> Y:V", "T:F,bf16 V:F,bf16", NORM_ATTRS,
      ORT_TRAIT_INPLACE, &norm_impl},
-    SIMPLIFIED(ONNX),
-    SIMPLIFIED(MS),
+    SIMPLIFIED(ONNX, ORT_TRAIT_EXTENSION),
+    SIMPLIFIED(MS, 0),
     {MS, "SkipLayerNormalization", 1,
      "input:T,skip:T,gamma:T,beta?:T,bias?:T -> "
      "output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",

@@ -335,6 +335,8 @@ static ort_status split_sizes(ort_infer *x, ort_dim total, ort_dim *sizes, ort_e
     bool input = x->node->input_count > 1 && x->node->inputs[1] != ORT_ID_NONE;
     if (!input && !attr) {
         int64_t parts = ort_node_int(x->node, "num_outputs", x->out_count);
+        if (x->op->since >= 18 && !ort_node_has(x->node, "num_outputs"))
+            return ort_infer_fail(x, err, "neither input split nor attribute num_outputs is given");
         if (parts != x->out_count)
             return ort_infer_fail(x, err, "num_outputs is %lld, the node has %d outputs",
                                   (long long)parts, x->out_count);

@@ -193,6 +193,9 @@ static ort_status read_linear(ort_prep *p, linear_state *s, ort_error *err)
     s->intercepts = ort_node_floats(p->node, "intercepts", &s->intercept_count);
     if (s->coefficient_count == 0)
         return ort_prep_fail(p, err, "attribute coefficients is missing or empty");
+    if (s->targets > 0 && s->coefficient_count % (size_t)s->targets != 0)
+        return ort_prep_fail(p, err, "%zu coefficients can't serve %lld rows of them",
+                             s->coefficient_count, (long long)s->targets);
     return ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"), &s->post, err);
 }
 
@@ -503,7 +506,10 @@ static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)
         return ort_prep_fail(p, err, "kernel_type '%s' is none of LINEAR, POLY, RBF, SIGMOID",
                              kernel);
     s->kernel = (kernel_kind)which;
-    if (params >= 3) {
+    if (params != 0 && params != 3)
+        return ort_prep_fail(p, err, "kernel_params has %zu elements; gamma, coef0 and degree are "
+                             "needed, or none", params);
+    if (params == 3) {
         s->gamma = (double)kernel_params[0];
         s->coef0 = (double)kernel_params[1];
         s->degree = (double)kernel_params[2];
@@ -600,6 +606,9 @@ static ort_status svm_class_prepare(ort_prep *p, ort_error *err)
          (s->prob_count > 0 && ((int64_t)s->prob_count < pairs || (int64_t)prob_b < pairs))))
         return ort_prep_fail(p, err, "coefficients, vectors_per_class, prob_a and prob_b don't fit "
                              "%lld classes", (long long)s->targets);
+    if (s->vectors > 0 && (int64_t)s->rho_count < pairs)
+        return ort_prep_fail(p, err, "rho has %zu elements for %lld pairs of classes", s->rho_count,
+                             (long long)pairs);
     if (s->vectors == 0 && (int64_t)s->coefficient_count % s->targets != 0)
         return ort_prep_fail(p, err, "%zu coefficients can't serve %lld classes",
                              s->coefficient_count, (long long)s->targets);

@@ -278,7 +278,12 @@ static ort_status dict_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *map = map_type(x);
     ort_dim dims[2] = {ort_dim_of(1), ort_dim_of((int64_t)vocabulary_count(x->node))};
-    (void)err;
+    size_t strings = 0;
+    ort_node_strings(x->node, "string_vocabulary", &strings);
+    ort_dtype keys = strings ? ORT_DTYPE_STRING : ORT_DTYPE_INT64;
+    if (map != NULL && map->dtype != ORT_DTYPE_UNDEFINED && map->dtype != keys)
+        return ort_infer_fail(x, err, "the map has %s keys, the vocabulary is %s",
+                              ort_dtype_name(map->dtype), ort_dtype_name(keys));
     ort_infer_set_type(x, 0,
                        map != NULL && map->element != NULL ? map->element->dtype
                                                            : ORT_DTYPE_UNDEFINED,
@@ -414,6 +419,9 @@ static ort_status zip_infer(ort_infer *x, ort_error *err)
     ort_ml_labels labels = ort_ml_read_labels(x->node, "classlabels_int64s", "classlabels_strings");
     if (types == NULL)
         return ort_error_memory(err, 2 * sizeof *types);
+    if (labels.count == 0)
+        return ort_infer_fail(x, err,
+                              "neither classlabels_int64s nor classlabels_strings is given");
     types[0] = ort_type_tensor(ORT_DTYPE_FLOAT, 0, NULL);
     types[1].kind = ORT_TYPE_MAP;
     types[1].dtype = labels.strings != NULL ? ORT_DTYPE_STRING : ORT_DTYPE_INT64;

@@ -523,6 +523,7 @@ typedef struct ml5 {
     const ort_tensor *mode;
     size_t count, leaves, root_count, missing_count;
     size_t *set_of; /* node to its set */
+    uint8_t *placed; /* nodes; leaves may be shared */
 } ml5;
 
 static ort_status read_ml5(builder *b, ml5 *m, ort_error *err)
@@ -548,6 +549,10 @@ static ort_status read_ml5(builder *b, ml5 *m, ort_error *err)
         if (n[i] != n[0])
             return ort_prep_fail(p, err, "the nodes_* attributes differ in length (%zu and %zu)",
                                  n[0], n[i]);
+    if (m->missing_count != 0 && m->missing_count != m->count)
+        return ort_prep_fail(p, err,
+                             "nodes_missing_value_tracks_true has %zu elements for %zu nodes",
+                             m->missing_count, m->count);
     if (m->mode == NULL || m->mode->dtype != ORT_DTYPE_UINT8 ||
         (size_t)ort_tensor_count(m->mode) != m->count || b->split.count != m->count)
         return ort_prep_fail(p, err, "nodes_modes (uint8) and nodes_splits need %zu elements",
@@ -594,6 +599,9 @@ static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *
         return ORT_OK;
     }
     int mode = ((const uint8_t *)m->mode->data)[i];
+    if (m->placed[i]++)
+        return ort_prep_fail(b->p, err, "the nodes form no trees: node %zu has two parents, or is "
+                             "reached from itself", i);
     if (mode > ORT_TREE_MEMBER)
         return ort_prep_fail(b->p, err, "nodes_modes holds %d, at most 6 is known", mode);
     const double split = mode == ORT_TREE_MEMBER ? (double)m->set_of[i]
@@ -627,6 +635,9 @@ static ort_status build_ml5(builder *b, ort_error *err)
                                  (long long)b->target[i], (long long)b->forest->targets);
     /* A leaf may be shared by two edges, so twice the lists is what trees can reach. */
     b->limit = 2 * (m.count + m.leaves) + m.root_count + 2;
+    m.placed = ort_arena_alloc(&b->scratch, m.count);
+    if (m.placed == NULL)
+        return ort_error_memory(err, m.count);
     ORT_TRY(place_roots(b, &m, err));
     return make_block(b, err);
 }

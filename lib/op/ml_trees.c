@@ -416,6 +416,8 @@ static ort_status regressor_prepare(ort_prep *p, ort_error *err)
 static ort_status ensemble_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
+    if (ort_infer_in_ranked(x, 0))
+        ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
     return ort_ml_infer_rows(x, in != NULL ? in->type.dtype : ORT_DTYPE_UNDEFINED,
                              ort_node_int(x->node, "n_targets", 1), err);
 }

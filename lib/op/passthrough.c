@@ -48,6 +48,9 @@ typedef struct dropout_state {
 static ort_status dropout_infer(ort_infer *x, ort_error *err)
 {
     ORT_TRY(ort_infer_same(x, err));
+    for (int i = 1; i < 3; i++) /* ratio, training_mode */
+        if (ort_infer_in_ranked(x, i))
+            ORT_TRY(ort_infer_need_rank(x, i, 0, err));
     if (x->out_count > 1) {
         x->out[1].type = x->out[0].type;
         if (x->op->since >= 10) {

@@ -241,6 +241,9 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     if (wrong)
         return ort_infer_fail(x, err, "%s", wrong);
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    for (int i = 1; i < 4; i++) /* roi, scales, sizes: lists */
+        if (ort_infer_in_ranked(x, i))
+            ORT_TRY(ort_infer_need_rank(x, i, 1, err));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;

@@ -235,8 +235,26 @@ static ort_status cache_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
+/* The update has the cache's dims but along the axis, where it may be shorter. */
+static ort_status cache_infer(ort_infer *x, ort_error *err)
+{
+    int axis;
+    ORT_TRY(ort_infer_same(x, err));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *past = &x->in[0]->type, *update = &x->in[1]->type;
+    ORT_TRY(ort_infer_need_rank(x, 1, past->rank, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -2), past->rank, &axis, err));
+    for (int d = 0; d < past->rank; d++)
+        if (d != axis && ort_dim_known(past->dim[d]) && ort_dim_known(update->dim[d]) &&
+            past->dim[d].size != update->dim[d].size)
+            return ort_infer_fail(x, err, "dim %d of the update is %lld, of the cache %lld", d,
+                                  (long long)update->dim[d].size, (long long)past->dim[d].size);
+    return ORT_OK;
+}
+
 static const ort_op_impl cache_impl = {
-    .infer = ort_infer_same, .prepare = scatter_prepare, .run = cache_run,
+    .infer = cache_infer, .prepare = scatter_prepare, .run = cache_run,
 };
 
 /* ---- OneHot */

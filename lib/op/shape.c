@@ -166,14 +166,16 @@ static ort_status reshape_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_SYMBOLIC_MAX];
     bool zero = ort_node_int(x->node, "allowzero", 0) != 0, ranked = ort_infer_in_ranked(x, 0);
-    int hole = -1, rank = ort_infer_elements(x, 1, dims);
+    int hole = -1, rank = ort_infer_elements(x, 1, dims), asked = ort_infer_int_count(x, 1);
     unsigned copied = 0;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (ort_infer_in_ranked(x, 1))
+        ORT_TRY(ort_infer_need_rank(x, 1, 1, err));
+    if (asked > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "the requested shape has %d dims; at most %d are supported",
+                              asked, ORT_MAX_RANK);
     if (rank < 0)
         return ORT_OK;
-    if (rank > ORT_MAX_RANK)
-        return ort_infer_fail(x, err, "the requested shape has %d dims; at most %d are supported",
-                              rank, ORT_MAX_RANK);
     for (int d = 0; d < rank; d++) {
         if (!ort_dim_known(dims[d]))
             continue;

@@ -89,6 +89,10 @@ static ort_status dft_infer(ort_infer *x, ort_error *err)
     ort_type type = x->in[0]->type;
     if (type.rank < 2)
         return ort_infer_fail(x, err, "the input has rank %d; 2 or more is needed", type.rank);
+    ort_dim parts = type.dim[type.rank - 1];
+    if (s.onesided && !s.inverse && ort_dim_known(parts) && parts.size != 1)
+        return ort_infer_fail(x, err, "onesided wants a real signal: its last dim is %lld, not 1",
+                              (long long)parts.size);
     bool known_axis = true;
     if (s.axis_input && ort_infer_in(x, 2)) {
         known_axis = ort_infer_int(x, 2, 0, &given) && ort_dim_known(given);
@@ -426,6 +430,8 @@ typedef struct window_state {
 static ort_status window_infer(ort_infer *x, ort_error *err)
 {
     ort_dim n;
+    if (ort_infer_in_ranked(x, 0))
+        ORT_TRY(ort_infer_need_rank(x, 0, 0, err));
     if (!ort_infer_int(x, 0, 0, &n))
         n = ort_dim_unknown();
     if (ort_dim_known(n) && n.size < 0)

@@ -27,6 +27,9 @@ static ort_status nms_prepare(ort_prep *p, ort_error *err)
     if (!centered)
         return ort_error_memory(err, sizeof *centered);
     *centered = ort_node_int(p->node, "center_point_box", 0);
+    if (*centered != 0 && *centered != 1)
+        return ort_prep_fail(p, err, "center_point_box is %lld, must be 0 or 1",
+                             (long long)*centered);
     return ORT_OK;
 }
 

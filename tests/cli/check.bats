@@ -21,7 +21,7 @@ warned() { # warned MODEL REGEX: it passes with a warning
 }
 
 @test "the models with one fault each are sound without it" {
-    for name in good tree empty_text; do
+    for name in good tree empty_text parts fill window holes ensemble labels kernel; do
         works ort-inspect --check "$CX/$name.onnx"
         has "no problems found"
     done
@@ -105,4 +105,54 @@ warned() { # warned MODEL REGEX: it passes with a warning
         run ort-inspect --check "$model"
         [ "$status" -eq 0 ] || { echo "$model: $output"; return 1; }
     done
+}
+
+@test "what a node needs and doesn't get is an error" {
+    invalid no_parts "'Split' \(Split\): neither input split nor attribute num_outputs is given"
+    invalid no_labels "neither classlabels_int64s nor classlabels_strings is given"
+    invalid kernel_params "kernel_params has 1 elements"
+    invalid empty_constant "in a body of node 'choice'|\(Constant\): exactly one readable value"
+}
+
+@test "a list where a number is wanted, and a number where a list is, are errors" {
+    invalid fill_scalar "'ConstantOfShape'.*input 0 is .*needs rank 1"
+    invalid window_list "'HannWindow'.*input 0 is .*needs rank 0"
+    invalid reshape "'Reshape'.*input 1 is .*needs rank 1"
+    invalid resize "'Resize'.*input 3 is .*needs rank 1"
+    invalid dropout "'Dropout'.*input 1 is .*needs rank 0"
+}
+
+@test "inputs left out at the end count where there are too many, and in lists" {
+    invalid too_many_holes "'Clip'.*has 4 inputs, Clip-13 takes at most 3"
+    invalid list_hole "'Concat'.*input 1 .*is left out: a list has no holes"
+}
+
+@test "auto_pad with a NUL byte is an error: no other runtime takes it" {
+    invalid auto_pad "attribute 'auto_pad' holds a NUL byte"
+}
+
+@test "what contradicts the shapes or the values that an operator lists is an error" {
+    invalid spectrum "onesided wants a real signal"
+    invalid cache "dim 3 of the update is 5, of the cache 3"
+    invalid boxes "center_point_box is 7"
+}
+
+@test "a tree of TreeEnsemble that leads back to itself and a list of another length are errors" {
+    invalid ensemble_loop "node 0 has two parents, or is reached from itself"
+    invalid ensemble_tracks "nodes_missing_value_tracks_true has 2 elements for 1 nodes"
+}
+
+@test "operators that ONNX had on trial, has later or took back are warnings: they run" {
+    warned early_norm "LayerNormalization is no operator of opset 16 of 'ai.onnx'"
+    warned group_norm "GroupNormalization is no operator of opset 18 of 'ai.onnx'"
+    warned affine "Affine is no operator of opset 9 of 'ai.onnx'"
+}
+
+@test "a function's opset twice is a warning, with two versions an error" {
+    warned function_twice "function 'Twice': opset 'ai.onnx' is imported twice"
+    invalid function_versions "function 'Twice': opset 'ai.onnx' is imported twice"
+}
+
+@test "external data without a location is an error" {
+    invalid no_location "'w'.*(no location|location)"
 }

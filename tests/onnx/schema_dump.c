@@ -1,6 +1,6 @@
 /* schema_dump.c - prints every row of the operator registry, tab-separated: domain, name, since,
- * signature, types, attributes, deprecated, runs. check_schema.py holds them against the ONNX
- * specification.
+ * signature, types, attributes, deprecated, runs, extension. check_schema.py holds them against
+ * the ONNX specification.
  */
 #include <stdio.h>
 
@@ -21,9 +21,10 @@ int main(void)
             fprintf(stderr, "%s\n", err.message);
             return 1;
         }
-        printf("%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\n", op->domain, op->name, op->since, op->sig,
+        printf("%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\t%d\n", op->domain, op->name, op->since, op->sig,
                op->types, op->attrs, (op->traits & ORT_TRAIT_DEPRECATED) != 0,
-               op->impl != NULL && (op->impl->run != NULL || (op->traits & ORT_TRAIT_ALIAS) != 0));
+               op->impl != NULL && (op->impl->run != NULL || (op->traits & ORT_TRAIT_ALIAS) != 0),
+               (op->traits & ORT_TRAIT_EXTENSION) != 0);
     }
     ort_registry_free(registry);
     return 0;

@@ -9,8 +9,10 @@ import pathlib
 import struct
 import sys
 
-from fixtures import FLOAT, attribute, external, field, initializer, model, node, value_info
+from fixtures import (FLOAT, INT64, attribute, external, field, initializer, list_of_maps, model, node,
+                      value_info)
 
+UINT8 = 2
 ML = "ai.onnx.ml"
 X, Y = value_info("x", [2]), value_info("y", [2])
 W = initializer("w", [2], [1, 2])
@@ -75,6 +77,97 @@ def function(nodes, inputs=("a",), outputs=("b",), imports=(("", 17),), attribut
     return wrapped(graph("g", [call], [X], [Y]), [("", 17), ("acme", 1)], field(25, body))
 
 
+def tensor(name, dtype, dims, data):
+    value = b"".join(field(1, d) for d in dims) + field(2, dtype) + field(9, data)
+    return field(5, field(1, name) + field(5, value) + field(20, 4))
+
+
+def ensemble(children=((0, 1), (1, 1)), tracks=()):
+    """TreeEnsemble: node and leaf by number, a leaf where the second of a pair is 1."""
+    tree = node("TreeEnsemble", ["x"], ["y"], "forest", ML)
+    tree += ints("nodes_featureids", [0]) + tensor("nodes_splits", FLOAT, [1], struct.pack("<f", 0.5))
+    tree += tensor("nodes_modes", UINT8, [1], b"\0")
+    tree += ints("nodes_truenodeids", [children[0][0]]) + ints("nodes_trueleafs", [children[0][1]])
+    tree += ints("nodes_falsenodeids", [children[1][0]]) + ints("nodes_falseleafs", [children[1][1]])
+    tree += ints("leaf_targetids", [0, 0]) + tensor("leaf_weights", FLOAT, [2], struct.pack("<2f", 1, 2))
+    tree += ints("tree_roots", [0]) + attribute("n_targets", 1)
+    tree += ints("nodes_missing_value_tracks_true", tracks) if tracks else b""
+    inputs, outputs = [value_info("x", [1, 1])], [value_info("y", [1, 1])]
+    return wrapped(graph("trees", [tree], inputs, outputs), [("", 17), (ML, 5)])
+
+
+def learned(op, inputs, outputs, attributes):
+    return wrapped(graph("g", [node(op, ["x"], [o[1] for o in outputs], op, ML) + attributes], inputs,
+                         [o[0] for o in outputs]), [("", 17), (ML, 1)])
+
+
+def zip_map(labels):
+    return learned("ZipMap", [value_info("x", [1, 2])], [(list_of_maps("y"), "y")], labels)
+
+
+def vectors(params):
+    """A support vector machine of two classes, a vector each."""
+    outputs = [(value_info("l", [1], INT64), "l"), (value_info("s", [1, 2]), "s")]
+    return learned("SVMClassifier", [value_info("x", [1, 1])], outputs,
+                   ints("classlabels_ints", [0, 1]) + ints("vectors_per_class", [1, 1]) +
+                   floats("support_vectors", [0, 1]) + floats("coefficients", [1, -1]) +
+                   floats("rho", [0]) + floats("kernel_params", params) +
+                   attribute("kernel_type", "RBF"))
+
+
+def one(op, inputs, output, opset=18, dtype=FLOAT, **attributes):
+    """A model of one node, named as its operator."""
+    names = [i[0] for i in inputs]
+    return model([node(op, names, ["y"], op, attributes=attributes)],
+                 [value_info(*i) for i in inputs if i[0]], [value_info("y", output, dtype)], opset=opset)
+
+
+def empty_constant():
+    body = graph("body", [node("Constant", [], ["v"])], [], [value_info("v", [2])])
+    full = graph("body", [node("Identity", ["x"], ["v"])], [], [value_info("v", [2])])
+    choice = node("If", ["c"], ["y"], "choice")
+    for name, branch in (("then_branch", full), ("else_branch", body)):
+        choice += field(5, field(1, name) + field(6, branch) + field(20, 5))
+    return wrapped(graph("g", [choice], [value_info("c", [], 9), X], [Y]))
+
+
+def single_nodes():
+    """A fault in the inputs or attributes of one node."""
+    four, sizes = ("x", [1, 1, 2, 2]), ("sizes", [], INT64)
+    labels = field(5, field(1, "classlabels_strings") + field(9, "a") + field(9, "b") + field(20, 8))
+    return {
+        "parts": one("Split", [("x", [2])], [2], num_outputs=1),
+        "no_parts": one("Split", [("x", [2])], [2]),
+        "fill": one("ConstantOfShape", [("x", [1], INT64)], ["n"]),
+        "fill_scalar": one("ConstantOfShape", [("x", [], INT64)], ["n"]),
+        "window": one("HannWindow", [("x", [], INT64)], ["n"]),
+        "window_list": one("HannWindow", [("x", [1], INT64)], ["n"]),
+        "holes": one("Clip", [("x", [2]), ("", [])], [2]),
+        "too_many_holes": one("Clip", [("x", [2]), ("", []), ("", []), ("", [])], [2]),
+        "list_hole": one("Concat", [("x", [2]), ("", [])], [2], axis=0),
+        "auto_pad": one("MaxPool", [four], [1, 1, 2, 2], auto_pad="VALID\0", kernel_shape=[1, 1]),
+        "reshape": one("Reshape", [("x", [2]), ("to", [1, 1], INT64)], [2]),
+        "resize": one("Resize", [four, ("", []), ("", []), sizes], ["a", "b", "c", "d"]),
+        "dropout": one("Dropout", [("x", [2]), ("ratio", [1])], [2]),
+        "spectrum": one("DFT", [("x", [1, 8, 2])], [1, 5, 2], onesided=1),
+        "cache": one("TensorScatter", [("x", [1, 2, 4, 3]), ("new", [1, 2, 1, 5])], [1, 2, 4, 3], 24),
+        "boxes": one("NonMaxSuppression", [("x", [1, 1, 4]), ("scores", [1, 1, 1])], ["n", 3],
+                     dtype=INT64, center_point_box=7),
+        "early_norm": one("LayerNormalization", [("x", [2]), ("w", [2])], [2], opset=16),
+        "group_norm": one("GroupNormalization", [("x", [1, 2, 3]), ("w", [1]), ("b", [1])], [1, 2, 3], 18,
+                          num_groups=1),
+        "affine": one("Affine", [("x", [2])], [2], 9),
+        "empty_constant": empty_constant(),
+        "ensemble": ensemble(),
+        "ensemble_loop": ensemble(((0, 0), (1, 1))),
+        "ensemble_tracks": ensemble(tracks=[0, 0]),
+        "labels": zip_map(labels),
+        "no_labels": zip_map(b""),
+        "kernel": vectors([0.5, 0, 3]),
+        "kernel_params": vectors([0.5]),
+    }
+
+
 def models():
     two = W + packed_floats([3, 4])
     doubled = node("Add", ["a", "a"], ["b"])
@@ -112,6 +205,9 @@ def models():
         "function_imports": function([doubled], imports=(("acme", 1),)),
         "function_reference": function([referring]),
         "function_outputs": function([doubled], outputs=()),
+        "function_twice": function([doubled], imports=(("", 17), ("", 17))),
+        "function_versions": function([doubled], imports=(("", 17), ("", 13))),
+        "no_location": model([ADD], [X], [Y], [initializer("w", [2], [])[:-2] + field(14, 1)]),
         "wrong_rank": model([relu, node("Add", ["x", "v"], ["y"])], [X], [value_info("y", [1, 2])],
                             [W]),
         "initializer_fit": wrapped(graph("g", [ADD], [X, value_info("w", [3])], [Y], [W]))[2:] +
@@ -121,5 +217,5 @@ def models():
 
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-for name, data in models().items():
+for name, data in (models() | single_nodes()).items():
     (folder / f"{name}.onnx").write_bytes(data)

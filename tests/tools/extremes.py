@@ -23,6 +23,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+import draws
+
 TIMEOUT_S, MEMORY = 2, 100 << 20
 SLACK_BYTES, WALL_S = 64 << 20, 10
 SIZES = [0, 1, 2, -1, 3, 255, 4097, 1 << 20, 100_000_007, (1 << 31) - 1, 1 << 31, 1 << 40, 1 << 62,
@@ -149,10 +151,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("cases", nargs="+")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=2, help="models per case")
-    parser.add_argument("--only", default="*")
-    parser.add_argument("--keep")
+    draws.add_options(parser, "only", 2, "models per case")
     o = parser.parse_args()
     limits = ["--timeout", str(TIMEOUT_S), "--max-memory", str(MEMORY)]
     cases = sorted(c for d in o.cases for c in pathlib.Path(d).iterdir()
@@ -179,8 +178,7 @@ def main():
                         failed += 1
                         print(f"{case.name} {k}: {tool[0]} {why}: {outcome[3].strip()}", flush=True)
                         if o.keep:
-                            os.makedirs(o.keep, exist_ok=True)
-                            onnx.save(model, f"{o.keep}/{case.name}-{o.seed}-{k}.onnx")
+                            onnx.save(model, draws.kept(o.keep) / f"{case.name}-{o.seed}-{k}.onnx")
     print(f"{ran - failed} passed, {failed} failed")
     return failed > 0
 

@@ -10,6 +10,9 @@ there:
   rename    a text becomes empty, new, that of another place, another case, or bytes that are not UTF-8
   renumber  a number becomes 0, negative, its neighbour, huge; a list is reordered, a blob gets another length
 
+An object "trial" is any of the common ones in a model of an operator that ONNX had on trial or took back, which
+onnx.checker refuses and runtimes run.
+
 What bases lack is made first from what they have: a recorded input becomes an initializer, an initializer sparse
 or external, a node a function, inferred types value infos. All is determined by (seed, kind, number).
 """
@@ -22,7 +25,8 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 VERBS = ("drop", "double", "retype", "rename", "renumber")
 OBJECTS = ("header", "graph", "node", "attribute", "learned", "tensor", "value", "body", "function",
-           "sparse", "external", "note")
+           "sparse", "external", "note", "trial")
+TRIAL_SITES = ("header", "graph", "node", "attribute", "tensor", "value")
 KINDS = [f"{verb} {object}" for object in OBJECTS for verb in VERBS]
 
 STAND_IN = "~not UTF-8~"        # protobuf takes no text that isn't; the bytes are put in afterwards
@@ -513,8 +517,9 @@ def prepare(rng, object, model, base, file_name):
 
 def change(rng, verb, object, model):
     groups = {}
+    objects = TRIAL_SITES if object == "trial" else (object,)
     for site in sites_of(model):
-        if site.object == object:
+        if site.object in objects:
             groups.setdefault(site.group(), []).append(site)
     names = sorted(groups)
     for _ in range(12):
@@ -532,8 +537,9 @@ def change_file(rng, verb, blob):
 
 
 class Mutant:
-    def __init__(self, model, blob, place):
-        self.model, self.blob, self.place = model, blob, place
+    def __init__(self, model, blob, place, base):
+        self.model, self.blob, self.base = model, blob, base
+        self.place = (*place, base.parent.name)
 
     def write(self, path):
         path = pathlib.Path(path)
@@ -553,8 +559,8 @@ def mutate(seed, kind, number, bases, file_name):
         blob = prepare(rng, object, model, base, file_name)
         before = model.SerializeToString()
         if object == "external" and blob and rng.random() < 0.15:
-            return Mutant(model, change_file(rng, verb, blob), ("file", base.parent.name))
+            return Mutant(model, change_file(rng, verb, blob), ("file",), base)
         place = change(rng, verb, object, model)
         if place and model.SerializeToString() != before:
-            return Mutant(model, blob, (*place, base.parent.name))
+            return Mutant(model, blob, place, base)
     raise RuntimeError(f"no base has a place for '{kind}'")

@@ -87,13 +87,13 @@ static void check_external(ort_message_check *c, const Onnx__TensorProto *t, con
                                  ort_check_text(t->name), e->key);
         if (e->key && e->value && !strcmp(e->key, "length") && is_empty(t) &&
             strcmp(e->value, "0"))
-            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+            ort_findings_add(c->findings, ORT_FINDING_ERROR,
                              "%stensor '%s' has no elements, but external data of length %.20s",
                              place, ort_check_text(t->name), e->value);
         located = located || (e->key && !strcmp(e->key, "location"));
     }
     if (!located) /* with elements it wasn't even read */
-        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+        ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%stensor '%s': external data has no location", place,
                          ort_check_text(t->name));
 }
@@ -196,6 +196,11 @@ void ort_check_sparse(ort_message_check *c, const Onnx__SparseTensorProto *spars
         ort_findings_add(c->findings, ORT_FINDING_WARNING,
                          "%ssparse tensor '%s' has no dims: it needs one at least", place,
                          ort_check_text(sparse->values->name));
+    for (size_t i = 0; i < sparse->n_dims; i++)
+        if (sparse->dims[i] == 0) /* below zero it wasn't even read */
+            ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                             "%ssparse tensor '%s': dimension %zu is 0: each must be at least 1",
+                             place, ort_check_text(sparse->values->name), i);
     check_order(c, sparse, place);
 }
 
@@ -273,14 +278,17 @@ static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, con
                          type_names[first]);
 }
 
-/* A text of an operator that goes on behind a NUL: some runtimes compare all of it. */
+/* A text of an operator that goes on behind a NUL: some runtimes compare all of it. auto_pad no
+ * runtime but this one takes then: it decides on shapes. */
 static void check_text(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
 {
     bool cut = a->has_s && a->s.len && memchr(a->s.data, '\0', a->s.len);
     for (size_t i = 0; i < a->n_strings && !cut; i++)
         cut = a->strings[i].len && memchr(a->strings[i].data, '\0', a->strings[i].len);
     if (cut)
-        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+        ort_findings_add(c->findings,
+                         strcmp(ort_check_text(a->name), "auto_pad") ? ORT_FINDING_WARNING
+                                                                     : ORT_FINDING_ERROR,
                          "%sattribute '%s' holds a NUL byte, where its text ends for some runtimes "
                          "and goes on for others",
                          place, ort_check_text(a->name));

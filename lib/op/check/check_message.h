@@ -29,6 +29,15 @@ typedef struct ort_message_check {
 void ort_check_message_graph(ort_message_check *c, const Onnx__GraphProto *graph,
                              const char *place);
 
+/* The nodes of a graph or a function, with what is known at its begin in `scope`, which gains the
+ * values they define. */
+void ort_check_nodes(ort_message_check *c, Onnx__NodeProto *const *nodes, size_t count,
+                     ort_name_scope *scope, bool is_main, const char *place);
+void ort_check_know(ort_message_check *c, ort_name_scope *scope, const char *name);
+
+/* check_function.c */
+void ort_check_function(ort_message_check *c, const Onnx__FunctionProto *f);
+
 /* check_attribute.c; place: "node 'x' (If): " behind the one above. */
 void ort_check_attribute(ort_message_check *c, const Onnx__AttributeProto *attr,
                          const char *place);

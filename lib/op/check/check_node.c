@@ -1,10 +1,10 @@
 /* check_node.c - a node against its operator's row: arity, attributes, element types, and what to
  * say when there is no row. Every finding names the node and the slot. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hashmap.h"
+#include "base/nearest.h"
 #include "op/check/check.h"
 
 typedef struct node_check {
@@ -23,15 +23,15 @@ typedef struct node_check {
 static void check_arity(const node_check *c)
 {
     const ort_schema *s = c->schema;
-    int in = c->node->input_count, out = c->node->output_count;
+    int in = c->node->input_count, out = c->node->output_count, listed = in;
+    if (s->max_inputs >= 0 && in > s->max_inputs)
+        FAIL(c, "%s: has %d inputs, %s-%d takes at most %d", c->label, in, c->op->name,
+             c->op->since, s->max_inputs);
     /* Absent optional slots at the end don't count. */
     while (in > 0 && c->node->inputs[in - 1] == ORT_ID_NONE)
         in--;
     while (out > 0 && c->node->outputs[out - 1] == ORT_ID_NONE)
         out--;
-    if (s->max_inputs >= 0 && in > s->max_inputs)
-        FAIL(c, "%s: has %d inputs, %s-%d takes at most %d", c->label, in, c->op->name,
-             c->op->since, s->max_inputs);
     if (in < s->min_inputs && s->input_count > 0) {
         int slot = in < s->input_count ? in : s->input_count - 1;
         FAIL(c, "%s: has %d inputs, %s-%d needs at least %d (input %d, %s, is missing)", c->label,
@@ -47,7 +47,7 @@ static void check_arity(const node_check *c)
         if (c->node->inputs[i] == ORT_ID_NONE && !s->inputs[i].optional && !s->inputs[i].variadic)
             FAIL(c, "%s: input %d (%s) is required, but left out", c->label, i, s->inputs[i].name);
     const ort_param *last = s->input_count ? &s->inputs[s->input_count - 1] : NULL;
-    for (int i = s->input_count - 1; last && last->variadic && !last->mixed && i < in; i++)
+    for (int i = s->input_count - 1; last && last->variadic && !last->mixed && i < listed; i++)
         if (i >= 0 && c->node->inputs[i] == ORT_ID_NONE)
             FAIL(c, "%s: input %d (%s) is left out: a list has no holes", c->label, i, last->name);
 }
@@ -227,6 +227,24 @@ static void check_slots(const node_check *c, bindings *b, bool inputs)
     }
 }
 
+/* A Constant is data, not an operation: old models hold types that its first versions lack. */
+static void check_constant(const node_check *c)
+{
+    const ort_graph_value *value = ort_graph_value_at(c->graph, c->node->outputs[0]);
+    const char *type = c->schema->outputs[0].type;
+    if (value && !ort_schema_allows(c->op, type, &value->fact.type))
+        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                         "%s: its element type came after Constant-%d: not every runtime takes it",
+                         c->label, c->op->since);
+    if (c->graph->parent && !c->node->attr_count) /* said by inference in the main graph */
+        FAIL(c, "%s: exactly one readable value attribute is needed", c->label);
+}
+
+static const char *domain_name(const char *domain)
+{
+    return *domain ? domain : "ai.onnx";
+}
+
 void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
                     ort_findings *findings)
 {
@@ -242,60 +260,45 @@ void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *
     bindings b = {.count = 0};
     check_arity(&c);
     check_attributes(&c);
-    /* A Constant is data, not an operation: old models hold types that its first versions lack. */
-    if (!strcmp(node->op_type, "Constant") && !*node->domain)
+    if (op->traits & ORT_TRAIT_EXTENSION)
+        ort_findings_add(findings, ORT_FINDING_WARNING,
+                         "%s: %s is no operator of opset %lld of '%s' (a trial that is over, or an "
+                         "early form): not every runtime runs it",
+                         c.label, op->name, (long long)node->opset, domain_name(op->domain));
+    if (!strcmp(node->op_type, "Constant") && !*node->domain) {
+        check_constant(&c);
         return;
+    }
     check_slots(&c, &b, true);
     check_slots(&c, &b, false);
 }
 
 /* ---- nobody has it */
 
-/* Edit distance of two short names, at most `limit`. */
-static int distance(const char *a, const char *b, int limit)
+/* An operator of that name, of the domain if it has one: a wrong domain is a common mistake. */
+static const ort_op *op_named(const ort_registry *registry, const char *domain, const char *name)
 {
-    int row[64], m = (int)strlen(b);
-    if (m >= 64 || strlen(a) >= 64)
-        return limit + 1;
-    for (int j = 0; j <= m; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int cost = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = cost < step ? cost : step;
-        }
-    }
-    return row[m];
-}
-
-/* The known operator whose name is nearest, in any domain: a wrong domain is a common mistake. */
-static const ort_op *nearest(const ort_registry *registry, const char *domain, const char *name)
-{
-    const ort_op *best = NULL;
-    int length = (int)strlen(name), limit = length < 6 ? 1 : length < 12 ? 2 : 3;
-    int best_distance = 2 * limit + 2;
+    const ort_op *found = NULL;
     for (size_t i = 0; i < ort_registry_count(registry); i++) {
         const ort_op *op = ort_registry_at(registry, i);
-        int d = distance(name, op->name, limit);
-        if (d > limit || (d > 1 && strcmp(op->domain, domain)))
-            continue;
-        d = 2 * d + (strcmp(op->domain, domain) != 0);
-        if (d < best_distance ||
-            (d == best_distance && best && strcmp(op->name, best->name) < 0)) {
-            best_distance = d;
-            best = op;
-        }
+        if (!strcmp(op->name, name) && (!found || !strcmp(op->domain, domain)))
+            found = op;
     }
-    return best;
+    return found;
 }
 
-static const char *domain_name(const char *domain)
+/* The known operator whose name is nearest; of equals one of this domain. */
+static const ort_op *nearest(const ort_registry *registry, const char *domain, const char *name)
 {
-    return *domain ? domain : "ai.onnx";
+    ort_nearest near;
+    ort_nearest_begin(&near, name);
+    for (int own = 1; own >= 0; own--) /* those of the domain first */
+        for (size_t i = 0; i < ort_registry_count(registry); i++) {
+            const ort_op *op = ort_registry_at(registry, i);
+            if ((strcmp(op->domain, domain) == 0) == own)
+                ort_nearest_try(&near, op->name);
+        }
+    return near.count ? op_named(registry, domain, near.name[0]) : NULL;
 }
 
 void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_registry *registry,
@@ -327,7 +330,7 @@ void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_r
         const ort_op *near = nearest(registry, node->domain, node->op_type);
         char hint[160] = "";
         if (near)
-            snprintf(hint, sizeof hint, " (nearest: %s of '%s')", near->name,
+            snprintf(hint, sizeof hint, " (did you mean %s of '%s'?)", near->name,
                      domain_name(near->domain));
         ort_findings_add(findings, ORT_FINDING_ERROR, "%s: unknown operator %s of domain '%s'%s%s",
                          label, node->op_type, domain, hint,
