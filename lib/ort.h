@@ -166,9 +166,13 @@ typedef struct ort_env_options {
     ort_log_fn *log;
     void *log_arg;
     ort_log_level log_level;
+    /* max_memory_bytes is one limit of all models, sessions, runs and results of the environment
+     * together, not of each: what a tool that holds several of them keeps to. */
+    bool limit_all;
 } ort_env_options;
 #define ORT_ENV_OPTIONS_INIT \
-    {sizeof(ort_env_options), 0, false, -1, NULL, false, false, 0, NULL, NULL, ORT_LOG_WARNING}
+    {sizeof(ort_env_options), 0, false, -1, NULL, false, false, 0, NULL, NULL, ORT_LOG_WARNING, \
+     false}
 ORT_INIT_(ort_env_options, ORT_ENV_OPTIONS_INIT)
 
 /* options may be NULL. An isa that this machine lacks is ORT_ERROR_USAGE with the list. */

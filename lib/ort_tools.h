@@ -146,7 +146,7 @@ typedef struct ort_verify_options {
     /* Instead of it, and for 8-bit integers too (of their 255 steps), where the rewritten model has
      * operators on codes in place of float ones: a code may flip, and flips add up. */
     double code_tolerance;
-    double timeout_s; /* of each run; 0: none */
+    double timeout_s; /* of the whole; 0: none */
     /* Before each pair of runs, for progress; or NULL. */
     void (*on_run)(void *arg, int run, int runs);
     void *arg;

@@ -232,6 +232,7 @@ int settings_new_env(const settings *s, ort_env **env)
     options.keep_denormals = s->denormals != NULL && strcmp(s->denormals, "keep") == 0;
     options.math_strict = s->math != NULL && strcmp(s->math, "strict") == 0;
     options.max_memory_bytes = s->max_memory;
+    options.limit_all = true;
     options.log = log_to_stderr;
     options.log_level = s->quiet          ? s->strict ? ORT_LOG_WARNING : ORT_LOG_QUIET
                         : s->verbose == 0 ? ORT_LOG_WARNING

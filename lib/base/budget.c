@@ -13,13 +13,14 @@ struct ort_account {
     _Atomic size_t ahead_limit; /* of what is computed ahead, when that alone has one; or 0 */
     _Atomic size_t refused; /* of the last charge that failed and that nobody told of; or 0 */
     const char *whose;
+    ort_account *outer; /* with a reference; or NULL */
 };
 
 static _Thread_local ort_budget *current;
 
 /* ---- bytes */
 
-ort_account *ort_account_new(size_t limit_bytes, const char *whose)
+ort_account *ort_account_new(size_t limit_bytes, const char *whose, ort_account *outer)
 {
     ort_account *account = malloc(sizeof *account);
     if (!account)
@@ -31,6 +32,7 @@ ort_account *ort_account_new(size_t limit_bytes, const char *whose)
     atomic_init(&account->ahead_limit, 0);
     atomic_init(&account->refused, 0);
     account->whose = whose;
+    account->outer = ort_account_retain(outer);
     return account;
 }
 
@@ -43,8 +45,11 @@ ort_account *ort_account_retain(ort_account *account)
 
 void ort_account_release(ort_account *account)
 {
-    if (account && atomic_fetch_sub(&account->references, 1) == 1)
+    while (account && atomic_fetch_sub(&account->references, 1) == 1) {
+        ort_account *outer = account->outer;
         free(account);
+        account = outer;
+    }
 }
 
 /* The limit that holds for the work of this thread. */
@@ -66,38 +71,62 @@ size_t ort_account_take_refusal(ort_account *account)
     return account ? atomic_exchange(&account->refused, 0) : 0;
 }
 
-bool ort_account_charge(ort_account *account, size_t bytes)
+static bool charge_one(ort_account *account, size_t bytes)
 {
-    if (!account)
-        return true;
     size_t limit = limit_of(account);
     size_t held = atomic_load_explicit(&account->held, memory_order_relaxed);
     do {
-        if (!fits(limit, held, bytes)) {
-            atomic_store(&account->refused, bytes);
+        if (!fits(limit, held, bytes))
             return false;
-        }
     } while (!atomic_compare_exchange_weak_explicit(&account->held, &held, held + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
-void ort_account_refund(ort_account *account, size_t bytes)
+static void refund_until(ort_account *account, const ort_account *end, size_t bytes)
 {
-    if (account)
+    for (; account != end; account = account->outer)
         atomic_fetch_sub_explicit(&account->held, bytes, memory_order_relaxed);
 }
 
-void ort_account_allow(ort_account *account, size_t bytes)
+bool ort_account_charge(ort_account *account, size_t bytes)
+{
+    for (ort_account *a = account; a; a = a->outer)
+        if (!charge_one(a, bytes)) {
+            refund_until(account, a, bytes);
+            atomic_store(&account->refused, bytes);
+            return false;
+        }
+    return true;
+}
+
+void ort_account_refund(ort_account *account, size_t bytes)
+{
+    refund_until(account, NULL, bytes);
+}
+
+ort_account *ort_account_hand_out(ort_account *account, size_t bytes)
 {
     if (!account)
-        return;
+        return NULL;
+    refund_until(account, account->outer, bytes);
+    return ort_account_retain(account->outer);
+}
+
+static void allow_one(ort_account *account, size_t bytes)
+{
     size_t limit = atomic_load(&account->limit);
     if (bytes > SIZE_MAX / 4)
         bytes = SIZE_MAX / 4;
     atomic_fetch_add(&account->allowed, bytes);
     if (limit)
         atomic_store(&account->limit, limit > SIZE_MAX - bytes ? SIZE_MAX : limit + bytes);
+}
+
+void ort_account_allow(ort_account *account, size_t bytes)
+{
+    for (; account; account = account->outer)
+        allow_one(account, bytes);
 }
 
 size_t ort_account_held(const ort_account *account)
@@ -115,11 +144,13 @@ size_t ort_account_excess(const ort_account *account)
 ort_status ort_account_refuse(const ort_account *account, size_t bytes, const char *what,
                               ort_error *err)
 {
+    const ort_account *a = account; /* the one that refuses, or the last */
+    while (a->outer && fits(limit_of(a), ort_account_held(a), bytes))
+        a = a->outer;
     return ort_error_set(err, ORT_ERROR_MEMORY,
                          "%s needs %zu bytes, %zu are in use, and the limit %s is %zu; raise the "
                          "memory limit or shrink the inputs",
-                         what, bytes, ort_account_held(account), account->whose,
-                         limit_of(account));
+                         what, bytes, ort_account_held(a), a->whose, limit_of(a));
 }
 
 typedef struct work_block { /* in front of the memory */
@@ -302,10 +333,18 @@ static ort_status begin(ort_loading *loading, const ort_limits *limits, ort_erro
     return ORT_OK;
 }
 
-static ort_account *new_account(size_t limit)
+ort_account *ort_account_new_whole(size_t limit_bytes)
 {
-    ort_account *account = ort_account_new(limit, "of loading a model");
+    ort_account *account = ort_account_new(limit_bytes, "of all that is held", NULL);
     ort_account_allow(account, ORT_LOAD_ALLOWED);
+    return account;
+}
+
+static ort_account *new_account(size_t limit, ort_account *outer)
+{
+    ort_account *account = ort_account_new(limit, "of loading a model", outer);
+    if (account)
+        allow_one(account, ORT_LOAD_ALLOWED);
     return account;
 }
 
@@ -314,7 +353,8 @@ ort_status ort_loading_begin(ort_loading *loading, const ort_limits *limits, ort
 {
     if (!account && current)
         account = current->account;
-    loading->account = account ? ort_account_retain(account) : new_account(load_limit(limits));
+    loading->account = account ? ort_account_retain(account)
+                               : new_account(load_limit(limits), limits ? limits->whole : NULL);
     return begin(loading, limits, err);
 }
 
@@ -323,9 +363,10 @@ ort_status ort_loading_begin_apart(ort_loading *loading, const ort_limits *limit
 {
     bool counts = account && atomic_load(&account->limit); /* or it was handed to runs */
     size_t limit = load_limit(limits), taken = counts ? ort_account_excess(account) : 0;
-    loading->account = new_account(taken < limit ? limit - taken : 1);
-    if (account)
-        ort_account_allow(loading->account, atomic_load(&account->allowed));
+    ort_account *whole = account ? account->outer : limits ? limits->whole : NULL;
+    loading->account = new_account(taken < limit ? limit - taken : 1, whole);
+    if (account && loading->account) /* the whole has allowed it already */
+        allow_one(loading->account, atomic_load(&account->allowed));
     return begin(loading, limits, err);
 }
 

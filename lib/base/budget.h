@@ -38,8 +38,9 @@ static inline bool ort_cancel_is_set(const ort_cancel *cancel)
 
 typedef struct ort_account ort_account;
 
-/* limit_bytes 0: none. `whose`, for messages: "of a run". NULL: no memory. */
-ort_account *ort_account_new(size_t limit_bytes, const char *whose);
+/* limit_bytes 0: none. `whose`, for messages: "of a run". What is charged to it is charged to
+ * `outer` as well, which may refuse it too; NULL: none. NULL: no memory. */
+ort_account *ort_account_new(size_t limit_bytes, const char *whose, ort_account *outer);
 ort_account *ort_account_retain(ort_account *account); /* NULL is fine, as in all of these */
 void ort_account_release(ort_account *account);
 /* False when it would pass the limit: then nothing is charged. */
@@ -47,6 +48,9 @@ bool ort_account_charge(ort_account *account, size_t bytes);
 void ort_account_refund(ort_account *account, size_t bytes);
 /* The bytes of a charge that failed since the last call; 0: none did. */
 size_t ort_account_take_refusal(ort_account *account);
+/* Hand so many bytes, charged to `account`, to the one around it: what is returned, with a
+ * reference, holds them from now on. NULL: nobody does. */
+ort_account *ort_account_hand_out(ort_account *account, size_t bytes);
 /* What doesn't count: the weights of a file and their packed forms. It raises the limit. */
 void ort_account_allow(ort_account *account, size_t bytes);
 size_t ort_account_held(const ort_account *account);
@@ -68,6 +72,7 @@ typedef struct ort_limits {
     size_t memory_bytes; /* 0: ORT_LOAD_BYTES while loading, none for runs and what they need */
     double timeout_s;    /* of each call; 0: none */
     const ort_cancel *cancel; /* or NULL */
+    ort_account *whole;  /* of all models, sessions and runs together; NULL: each for itself */
 } ort_limits;
 
 /* Loading, checking, rewriting and folding without a limit of the caller's; what the allocator's
@@ -126,6 +131,8 @@ typedef struct ort_loading {
     ort_account *account;
 } ort_loading;
 
+/* For ort_limits.whole: what it may always hold is small models' due. NULL: no memory. */
+ort_account *ort_account_new_whole(size_t limit_bytes);
 /* `account`: of a model that is there already; NULL: that of the call around this one, or a new
  * one. NULL limits: the defaults. */
 ort_status ort_loading_begin(ort_loading *loading, const ort_limits *limits, ort_account *account,

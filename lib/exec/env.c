@@ -77,6 +77,11 @@ ort_status ort_env_new(const ort_env_options *options, ort_env **env, ort_error 
     }
     e->options.isa = e->k->isa;
     ORT_TRY_GOTO(status, ort_registry_new(&e->registry, err), fail);
+    if (e->options.limit_all && e->options.max_memory_bytes &&
+        !(e->limits.whole = ort_account_new_whole(e->options.max_memory_bytes))) {
+        status = ort_error_memory(err, 0);
+        goto fail;
+    }
     e->pool = ort_pool_new(e->threads, e->options.pin);
     if (!e->pool) {
         status = ort_error_memory(err, 0);
@@ -97,6 +102,7 @@ void ort_env_free(ort_env *env)
         ort_pool_free(env->pool);
     ort_registry_free(env->registry);
     ort_env_close_libraries(env);
+    ort_account_release(env->limits.whole);
     free(env);
 }
 

@@ -32,7 +32,8 @@ ort_status ort_context_new(const ort_session *session, ort_context **context, or
         return ort_error_memory(err, sizeof *c);
     c->env = session->env;
     if (c->env->options.max_memory_bytes) {
-        c->buffers.account = ort_account_new(run_limit(session), "of a run");
+        c->buffers.account = ort_account_new(run_limit(session), "of a run",
+                                             c->env->limits.whole);
         if (!c->buffers.account) {
             free(c);
             return ort_error_memory(err, sizeof *c);

@@ -17,6 +17,7 @@
 #include "tensor/scalar.h"
 
 #define TRACE_DEPTH 12
+#define TRACE_SLOTS (1 << 24) /* looked at, in all: lists and ladders of moves are long */
 
 typedef enum role { ROLE_FREE, ROLE_INDEX, ROLE_COMPARED } role;
 
@@ -24,6 +25,7 @@ typedef struct trace {
     role role;
     int64_t bound;  /* of an index: exclusive */
     double constant;
+    int64_t slots;  /* looked at */
 } trace;
 
 typedef struct maker {
@@ -173,14 +175,15 @@ static void look_at(const ort_graph *graph, const ort_node *node, int slot, int 
 static void follow(const ort_graph *graph, ort_id id, int depth, trace *t)
 {
     const ort_node *node;
-    if (depth <= 0 || graph->values.data[id]->use_count == 0)
+    if (depth <= 0 || t->slots >= TRACE_SLOTS || graph->values.data[id]->use_count == 0)
         return;
     ORT_EACH_NODE(graph, node)
     {
-        for (int i = 0; i < node->input_count; i++)
+        t->slots += node->input_count + 1;
+        for (int i = 0; i < node->input_count && t->slots < TRACE_SLOTS; i++)
             if (node->inputs[i] == id)
                 look_at(graph, node, i, depth, t);
-        for (int i = 0; i < node->implicit_count; i++) {
+        for (int i = 0; i < node->implicit_count && t->slots < TRACE_SLOTS; i++) {
             if (node->implicit[i] != id)
                 continue;
             for (int b = 0; b < node->body_count; b++)
@@ -225,7 +228,7 @@ static void fill_integers(maker *m, ort_tensor *t, int64_t low, int64_t high)
 
 static void fill(maker *m, const ort_port *port, ort_tensor *t)
 {
-    trace found = {ROLE_FREE, 0, 0};
+    trace found = {ROLE_FREE, 0, 0, 0};
     ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
     follow(m->session->model->graph, port->id, TRACE_DEPTH, &found);
     if (class_ == ORT_CLASS_BOOL || named(port->name, "mask"))

@@ -19,6 +19,16 @@ static ort_dim scaled(const ort_infer *x, ort_dim dim, int64_t times, int64_t by
     return ort_dim_div(x->dims, product, ort_dim_of(by));
 }
 
+/* Heads of queries, keys and values in one packed projection; 0: none that there can be. */
+static int64_t packed_heads(int64_t heads, int64_t kv_heads)
+{
+    int64_t parts;
+    return heads > 0 && kv_heads > 0 && ort_mul_i64(kv_heads, 2, &parts) &&
+                   ort_add_i64(parts, heads, &parts)
+               ? parts
+               : 0;
+}
+
 static const ort_type *ranked(const ort_infer *x, int input)
 {
     return ort_infer_in_ranked(x, input) ? &x->in[input]->type : NULL;
@@ -128,7 +138,7 @@ static ort_status group_infer(ort_infer *x, ort_error *err)
     if (!q)
         return ORT_OK;
     bool packed = !ort_infer_in(x, 1);
-    int64_t parts = packed ? heads + 2 * kv_heads : heads;
+    int64_t parts = packed ? packed_heads(heads, kv_heads) : heads;
     ort_dim D = scaled(x, q->dim[2], 1, parts);
     ort_dim width = packed ? ort_dim_mul(x->dims, D, ort_dim_of(heads)) : q->dim[2];
     if (!ort_infer_int(x, 6, 0, &rows))
@@ -151,7 +161,7 @@ static ort_status sparse_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *q = ranked(x, 0);
     int64_t heads = ort_node_int(x->node, "num_heads", 0);
-    int64_t parts = heads + 2 * ort_node_int(x->node, "kv_num_heads", 0);
+    int64_t parts = packed_heads(heads, ort_node_int(x->node, "kv_num_heads", 0));
     ort_dtype dtype = dtype_of(x, 0);
     ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     ort_infer_set_dtype(x, 0, dtype);
@@ -185,8 +195,8 @@ static ort_status read_common(ort_prep *p, ort_fused **out, ort_fused_kind kind,
     f->qk_output = -1;
     f->quantized = is_quantized(p->op);
     f->dtype = ort_prep_dtype(p, f->quantized ? 2 : 0);
-    if (f->heads < 1)
-        return ort_prep_fail(p, err, "num_heads must be positive");
+    if (f->heads < 1 || f->heads > INT32_MAX)
+        return ort_prep_fail(p, err, "num_heads must be positive, below 2^31");
     if (f->dtype != ORT_DTYPE_FLOAT && f->dtype != ORT_DTYPE_FLOAT16 &&
         f->dtype != ORT_DTYPE_BFLOAT16)
         return ort_prep_unsupported_dtype(p, 0, err);

@@ -84,7 +84,8 @@ static ort_status bnb4_prepare(ort_prep *p, ort_error *err)
     if (type != 0 && type != 1)
         return ort_prep_fail(p, err, "quant_type is %lld, needs 0 (FP4) or 1 (NF4)",
                              (long long)type);
-    if (s->block < 16 || (s->block & (s->block - 1)) || s->n > INT32_MAX || s->k > INT32_MAX)
+    if (s->block < 16 || (s->block & (s->block - 1)) || s->n < 0 || s->k < 0 ||
+        s->n > INT32_MAX || s->k > INT32_MAX)
         return ort_prep_fail(p, err, "block_size %lld (a power of two from 16 on), K %lld or N "
                              "%lld is out of range", (long long)s->block, (long long)s->k,
                              (long long)s->n);

@@ -171,8 +171,10 @@ static gather_form form_of(const ort_node *node, ort_dtype dtype)
 {
     gather_form f = {ort_node_int(node, "block_size", 128), ort_node_int(node, "gather_axis", 0),
                      ort_node_int(node, "quantize_axis", 1), 4};
-    if (dtype == ORT_DTYPE_UINT8)
-        f.bits = (int)ort_node_int(node, "bits", 4);
+    if (dtype == ORT_DTYPE_UINT8) {
+        int64_t bits = ort_node_int(node, "bits", 4);
+        f.bits = bits > 0 && bits <= 8 ? (int)bits : -1;
+    }
     else if (dtype != ORT_DTYPE_INT4 && dtype != ORT_DTYPE_UINT4)
         f.bits = 0;
     return f;
@@ -191,7 +193,7 @@ static ort_status gather_infer(ort_infer *x, ort_error *err)
     ort_dim dims[ORT_MAX_RANK];
     int axis = 0, rank = 0;
     if (f.bits != 0 && f.bits != 2 && f.bits != 4 && f.bits != 8)
-        return ort_infer_fail(x, err, "bits is %d, must be 2, 4 or 8", f.bits);
+        return ort_infer_fail(x, err, "bits must be 2, 4 or 8");
     ORT_TRY(ort_infer_axis(x, f.gather_axis, data->rank, &axis, err));
     if (data->rank - 1 + indices->rank > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "the result has more than %d dims", ORT_MAX_RANK);
@@ -302,7 +304,7 @@ static ort_status gather_init(ort_call *call, gather_walk *w, ort_error *err)
     w->quant_stride = ort_shape_count_range(&s, (int)quant + 1, s.rank);
     if (w->f.block == 0) /* the whole axis */
         w->f.block = ort_max_i64(w->quant_extent, 1);
-    w->blocks = (w->quant_extent + w->f.block - 1) / w->f.block;
+    w->blocks = w->quant_extent / w->f.block + (w->quant_extent % w->f.block != 0);
     ort_shape want = s;
     want.dim[quant] = w->blocks;
     int64_t zeros = ort_shape_count(&want);
@@ -337,7 +339,7 @@ static ort_status gather_prepare(ort_prep *p, ort_error *err)
     if (bits == 0 && ort_prep_dtype(p, 3) != ORT_DTYPE_UNDEFINED)
         return ort_prep_fail(p, err, "data of a float type has no zero_points");
     if (bits != 0 && bits != 2 && bits != 4 && bits != 8)
-        return ort_prep_fail(p, err, "bits is %d, must be 2, 4 or 8", bits);
+        return ort_prep_fail(p, err, "bits must be 2, 4 or 8");
     return ORT_OK;
 }
 

@@ -37,8 +37,6 @@ static ort_status new_value(ort_kind kind, size_t bytes, ort_value **value, ort_
 
 static void leave_account(ort_value *value)
 {
-    if (!value->account)
-        return;
     ort_account_refund(value->account, value->charged_bytes);
     ort_account_release(value->account);
     value->account = NULL;
@@ -56,7 +54,9 @@ void ort_value_leave_account(ort_value *value)
 {
     if (!value)
         return;
-    leave_account(value);
+    ort_account *outer = ort_account_hand_out(value->account, value->charged_bytes);
+    ort_account_release(value->account);
+    value->account = outer;
     for (size_t i = 0; i < value->count; i++)
         ort_value_leave_account(value->items[i]);
 }

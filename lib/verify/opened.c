@@ -168,12 +168,14 @@ static ort_status run(double_run *r, int trial, ort_error *err)
 {
     ort_run_options options = ORT_RUN_OPTIONS_INIT;
     ort_error why = {0};
-    options.timeout_s = r->options->timeout_s;
     options.seed = r->options->seed;
     ORT_TRY(make_inputs(r, trial, err));
     for (int s = 0; s < 2; s++)
         ORT_TRY(ort_session_run_all(r->a, r->sets[s], r->out[s], &options, err));
-    if (ort_session_run_all(r->b, r->joined, r->out_joined, &options, &why)) {
+    ort_status refused = ort_session_run_all(r->b, r->joined, r->out_joined, &options, &why);
+    if (refused == ORT_ERROR_TIMEOUT || refused == ORT_ERROR_MEMORY)
+        return ort_error_set(err, refused, "%.500s", why.message);
+    if (refused) {
         snprintf(r->text, 600, "at twice the size the model doesn't run: %.500s", why.message);
         return ORT_OK;
     }

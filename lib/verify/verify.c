@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/options.h"
 #include "exec/made_up.h"
 #include "graph/graph.h"
@@ -114,18 +115,25 @@ static void free_values(ort_value **values, int count)
     }
 }
 
-static ort_run_options run_options(const pair *p, uint64_t seed)
+static ort_run_options run_options(uint64_t seed)
 {
     ort_run_options options = ORT_RUN_OPTIONS_INIT;
-    options.timeout_s = p->options->timeout_s;
     options.seed = seed;
     return options;
+}
+
+/* The rewritten model failed where the original did not: it differs, unless a limit stopped it. */
+static void say_failed(pair *p, const char *doing, ort_status status, const ort_error *why)
+{
+    bool limited = status == ORT_ERROR_TIMEOUT || status == ORT_ERROR_MEMORY ||
+                   status == ORT_ERROR_CANCELLED;
+    say(p, limited ? ORT_NOT_VERIFIED : ORT_DIFFERENT, "%s: %.500s", doing, why->message);
 }
 
 /* Does the original give other results with another seed? Its outputs are in outputs_a. */
 static bool draws_random(pair *p)
 {
-    ort_run_options options = run_options(p, p->options->seed + 1);
+    ort_run_options options = run_options(p->options->seed + 1);
     ort_value **again = calloc((size_t)p->a->output_count + 1, sizeof *again);
     bool differs = false;
     if (again && ort_session_run_all(p->a, p->inputs_a, again, &options, NULL) == ORT_OK)
@@ -143,7 +151,7 @@ static bool draws_random(pair *p)
 /* *ran: the original took these inputs. */
 static ort_status run_pair(pair *p, bool *ran, ort_error *err)
 {
-    ort_run_options options = run_options(p, p->options->seed);
+    ort_run_options options = run_options(p->options->seed);
     ort_error why = {0};
     ort_status status = ORT_OK;
     *ran = false;
@@ -160,9 +168,9 @@ static ort_status run_pair(pair *p, bool *ran, ort_error *err)
     if (refused)
         goto done;
     *ran = true;
-    if (ort_session_run_all(p->b, p->inputs_b, p->outputs_b, &options, &why)) {
-        say(p, ORT_DIFFERENT, "the original runs, the rewritten model doesn't: %.500s",
-            why.message);
+    refused = ort_session_run_all(p->b, p->inputs_b, p->outputs_b, &options, &why);
+    if (refused) {
+        say_failed(p, "the original runs, the rewritten model doesn't", refused, &why);
         goto done;
     }
     p->result->runs++;
@@ -373,11 +381,14 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
         return ORT_ERROR_USAGE;
     ORT_TRY(ORT_RESULT_CHECK(result, err));
     pair p = {.options = options, .result = &found};
-    ort_status status = ORT_OK;
+    ort_status status = ORT_OK, refused;
+    ort_budget budget; /* of both sessions and all runs */
+    if (options->timeout_s > 0)
+        ort_budget_begin(&budget, NULL, options->timeout_s, NULL);
     if (open_session(env, original, &p.a, &why)) {
         say(&p, ORT_NOT_VERIFIED, "the original can't be run here: %.500s", why.message);
-    } else if (open_session(env, changed, &p.b, &why)) {
-        say(&p, ORT_DIFFERENT, "the rewritten model can't be run: %.500s", why.message);
+    } else if ((refused = open_session(env, changed, &p.b, &why))) {
+        say_failed(&p, "the rewritten model can't be run", refused, &why);
     } else {
         p.opened = ort_opened(p.a, p.b);
         p.on_codes = count_on_codes(p.b) > count_on_codes(p.a);
@@ -390,5 +401,7 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
     free(p.seen);
     ort_session_free(p.a);
     ort_session_free(p.b);
+    if (options->timeout_s > 0)
+        status = ort_budget_end(&budget, status, err);
     return status ? status : ORT_RESULT_GIVE(result, &found, err);
 }

@@ -42,3 +42,52 @@ sys.stdout.buffer.write(struct.pack("<Q", len(header)) + header + b"\\1\\2\\3\\4
     [ "$status" -eq 0 ]
     has "x99999"
 }
+
+@test "a quantized table of no bits is refused" {
+    local name
+    for name in rows_of_no_bits rows_of_many_bits; do
+        fails 3 "GatherBlockQuantized.*bits must be 2, 4 or 8" \
+            ort-run "$HX/$name.onnx" --random 1 --hash
+    done
+}
+
+@test "inputs for 200,000 parts of a list are made up at once" {
+    PYTHONPATH=$ROOT/tests/tools python3 -c '
+from fixtures import model, node, value_info
+m = model([node("Concat", ["x"] * 200000, ["y"], attributes={"axis": 0})],
+          [value_info("x", [1])], [value_info("y", [200000])])
+open("many.onnx", "wb").write(m)'
+    run timeout 10 ort-run many.onnx --random 1 --hash --threads 1
+    [ "$status" -eq 0 ]
+}
+
+# peak MEGABYTES COMMAND...: its peak memory stays below that; $status is the command's.
+peak() {
+    run --separate-stderr python3 - "$@" <<'END'
+import os, sys
+pid = os.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+_, status, usage = os.wait4(pid, 0)
+if usage.ru_maxrss >> 10 > int(sys.argv[1]):
+    sys.exit(f"took {usage.ru_maxrss >> 10} MB")
+sys.exit(os.waitstatus_to_exitcode(status))
+END
+}
+
+@test "a verification keeps with both models to one --max-memory" {
+    mkdir set
+    PYTHONPATH=$ROOT/tests/tools python3 -c '
+from fixtures import initializer, integers, model, node, value_info
+m = model([node("Identity", ["n"], ["size"]), node("ConstantOfShape", ["size"], ["zeros"]),
+           node("Add", ["zeros", "x"], ["y"])],
+          [value_info("n", [1], 7), value_info("x", [1])], [value_info("y", ["k"])])
+open("large.onnx", "wb").write(m)
+open("set/input_0.pb", "wb").write(integers("n", [11000000]))
+open("set/input_1.pb", "wb").write(initializer("x", [1], [1.0]))'
+    peak 164 ort-optimize large.onnx -i set -o o.onnx --max-memory 100M
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"not verified"*"limit of all that is held"* ]]
+    peak 512 ort-optimize large.onnx -i set -o o.onnx --max-memory 300M
+    [[ $output == *verified:* ]] && [ -z "$stderr" ]
+}

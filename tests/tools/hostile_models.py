@@ -13,7 +13,8 @@ import sys
 from fixtures import (FLOAT, INT64, TRAINING, external, field, initializer, integers, model, node,
                       npy, value_info, varint)
 
-BOOL, UINT8 = 9, 2
+BOOL, UINT8, INT32 = 9, 2, 6
+MICROSOFT = "com.microsoft"
 
 
 def ints(name, values):
@@ -161,7 +162,24 @@ def holes():
 
 
 def sizes():
-    """Sizes that no product of sizes may overflow with."""
+    """Sizes that no product of sizes may overflow with, and that nothing may be divided by."""
+    low, high = -(1 << 63), (1 << 63) - 1
+    for name, block, bits in (("rows_of_one_block", high, 8), ("rows_of_no_bits", 16, 0),
+                              ("rows_of_many_bits", 16, 1 << 32)):
+        yield name, model(
+            [node("GatherBlockQuantized", ["w", "i", "s"], ["y"], domain=MICROSOFT) +
+             number("block_size", block) + number("bits", bits)], [value_info("i", [2], INT64)],
+            [bare_value("y")], [tensor("w", [4, 16], UINT8, bytes(64)),
+                                initializer("s", [4, 1], [1.0] * 4)], domains=[MICROSOFT])
+    names = [f"x{i}" for i in range(9)]
+    for name, heads, kv_heads in (("heads_below", 2, low), ("heads_beyond", high, high)):
+        yield name, model(
+            [node("SparseAttention", [names[0], "", ""] + names[3:], ["y", "k", "v"],
+                  domain=MICROSOFT) + number("num_heads", heads) +
+             number("kv_num_heads", kv_heads) + number("sparse_block_size", 16)],
+            [value_info(names[0], [1, 4, 48])] + [bare_value(n) for n in names[3:5]] +
+            [bare_value(n, INT32) for n in names[5:]], [bare_value(n) for n in ("y", "k", "v")],
+            domains=[MICROSOFT])
     yield "topk_all", model(
         [node("Transpose", ["x"], ["t"]), node("TopK", ["t", "k"], ["y", "i"]) + number("axis", 3)],
         [value_info("x", ["a", "b", "c", "d"])], [bare_value("y")],

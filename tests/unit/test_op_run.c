@@ -3,6 +3,7 @@
  * ends its caller. Each operator runs in a process of its own, so that one that falls is named. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,11 +32,13 @@ static ort_value *make_tensor(ort_dtype dtype)
         dims[d] = draw(4) ? 1 + draw(3) : draw(5);
     if (ort_value_new_tensor(dtype, rank, dims, &v, NULL))
         return NULL;
-    for (int64_t i = 0; i < ort_value_count(v); i++)
+    for (int64_t i = 0; i < ort_value_count(v); i++) {
+        const char *text = draw(2) ? "1" : "a b";
         if (dtype == ORT_DTYPE_STRING)
-            (void)!ort_value_set_string(v, i, draw(2) ? "1" : "a b", 1 + 2 * draw(2), NULL);
+            (void)!ort_value_set_string(v, i, text, draw(3) ? strlen(text) : 1, NULL);
         else
             ort_value_set_double(v, i, (double)draw(5) - 1);
+    }
     return v;
 }
 
