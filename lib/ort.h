@@ -384,9 +384,10 @@ typedef struct ort_write_options {
     bool plain;         /* json: bare lists and objects, which say no element types */
     bool sources;       /* csv: a first column "file" with the names of the sources */
     bool goes_on;       /* csv: rows of a table that was begun: no header */
+    char separator;     /* csv: between cells; 0: a tab in files called .tsv, else a comma */
 } ort_write_options;
 #define ORT_WRITE_OPTIONS_INIT                                                                     \
-    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false, false}
+    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false, false, 0}
 ORT_INIT_(ort_write_options, ORT_WRITE_OPTIONS_INIT)
 
 /* Can a file of that name be written, in a known format? To be asked before the work. */

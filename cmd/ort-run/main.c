@@ -35,7 +35,7 @@ static const option_row run_rows[] = {
      .doc = "values to give out: any name in the graph, or argmax(NAME)"},
     {0, "format", "NAME", OPTION_STRING, O(format),
      .doc = "format of what is written, whatever -o says",
-     .choices = "npy|npz|pb|safetensors|json|csv|raw"},
+     .choices = "npy|npz|pb|safetensors|json|csv|tsv|raw"},
     {0, "concat", "AXIS", OPTION_STRING, O(concat),
      .doc = "join the records of several runs along that axis (default: a new first one)",
      .needs = "output"},

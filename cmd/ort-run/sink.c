@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,8 @@ static ort_write_options write_options(const sink *s)
     ort_write_options options = ORT_WRITE_OPTIONS_INIT;
     if (s->options->format != NULL)
         options.format = ort_format_parse(s->options->format);
+    if (s->options->format != NULL && strcmp(s->options->format, "tsv") == 0)
+        options.separator = '\t';
     options.plain = s->options->plain;
     options.sources = s->options->names;
     options.goes_on = s->written > 0;
@@ -263,6 +266,28 @@ static int write_target(sink *s, size_t index, ort_value *const *outputs)
     return status;
 }
 
+/* Lines of JSON: a record each. */
+static bool is_lines(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot != NULL && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0);
+}
+
+static int write_lines(const sink *s, const char *path, const gathering *g)
+{
+    ort_error err = {0};
+    ort_out_file *file = NULL;
+    ort_write_options options = write_options(s);
+    options.format = ORT_FORMAT_JSON;
+    int status = whole_file_open(&file, path);
+    if (status != 0)
+        return status;
+    for (size_t r = 0; r < g->count && status == 0; r++)
+        if (ort_tensors_write(g->records[r], ort_out_file_stream(file), &options, &err) != ORT_OK)
+            status = tool_fail(&err);
+    return whole_file_close(file, status);
+}
+
 static int write_gathered(const sink *s, size_t index)
 {
     const char *only;
@@ -275,6 +300,8 @@ static int write_gathered(const sink *s, size_t index)
         .axis = s->concat_axis,
     };
     ort_tensors *all = NULL;
+    if (how.format == ORT_FORMAT_JSON && !how.concat && is_lines(path))
+        return write_lines(s, path, &s->gathered[index]);
     int status = gather_finish(&s->gathered[index], &how, &all);
     if (status == 0)
         status = save(s, path, all);

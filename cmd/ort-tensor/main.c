@@ -111,7 +111,7 @@ static const option_row rows[] = {
     {'o', "output", "FILE", OPTION_LIST, O(saves),
      .doc = "where the result goes, format by its name; '-' is stdout"},
     {0, "format", "NAME", OPTION_STRING, O(format),
-     .doc = "npy npz pb safetensors json csv raw wav png jpeg bmp ppm webp"},
+     .doc = "npy npz pb safetensors json csv tsv raw wav png jpeg bmp ppm webp"},
     {0, "from", "NAME", OPTION_STRING, O(input_format), .doc = "format of what is read"},
     {0, "id", "COLUMNS", OPTION_SPLIT, O(ids),
      .doc = "columns of a table (names, or numbers from 1) that go along beside the values"},

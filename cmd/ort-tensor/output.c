@@ -17,6 +17,8 @@ static ort_write_options options_for(const tool *t, const char *path)
                                  .goes_on = t->records > 0 && strcmp(path, "-") == 0};
     if (t->format != NULL) {
         options.format = ort_format_parse(t->format);
+        if (strcmp(t->format, "tsv") == 0)
+            options.separator = '\t';
         if (options.format == ORT_FORMAT_IMAGE && strcmp(t->format, "image") != 0)
             options.image = t->format;
     } else if (strcmp(path, "-") != 0) {
@@ -39,8 +41,8 @@ int output_check(const tool *t)
     ort_error err = {0};
     if (t->format != NULL && (ort_format_parse(t->format) == ORT_FORMAT_COUNT ||
                               ort_format_parse(t->format) == ORT_FORMAT_AUTO))
-        return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, raw, "
-                          "wav, png, jpeg, bmp, ppm, webp", t->format);
+        return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, tsv, "
+                          "raw, wav, png, jpeg, bmp, ppm, webp", t->format);
     for (size_t i = 0; i < t->saves.count; i++) {
         const char *path = t->saves.items[i];
         ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_RAW};

@@ -1,4 +1,4 @@
-/* csv_write.c - writes tables (RFC 4180, comma, UTF-8): the columns that go with the rows, then
+/* csv_write.c - writes tables (RFC 4180, UTF-8): the columns that go with the rows, then
  * values side by side, a column per element of a row or per key of its map.
  *
  * A tensor gives its first dimension as rows, the inner ones flattened; a sequence of maps, as
@@ -26,6 +26,7 @@ typedef struct sheet {
     ort_strbuf line, scratch;
     const ort_tensors *tensors;
     bool sources;
+    char separator;
 } sheet;
 
 static void release(sheet *s)
@@ -40,11 +41,11 @@ static void release(sheet *s)
 
 /* ------------------------------------------------------------------------------------ cells -- */
 
-static void add_quoted(ort_strbuf *out, const char *text, size_t length)
+static void add_quoted(ort_strbuf *out, char separator, const char *text, size_t length)
 {
     bool plain = true;
     for (size_t i = 0; i < length; i++)
-        plain &= text[i] != ',' && text[i] != '"' && text[i] != '\n' && text[i] != '\r';
+        plain &= text[i] != separator && text[i] != '"' && text[i] != '\n' && text[i] != '\r';
     if (plain && length > 0) {
         ort_strbuf_add_bytes(out, text, length);
         return;
@@ -58,12 +59,12 @@ static void add_quoted(ort_strbuf *out, const char *text, size_t length)
     ort_strbuf_add_char(out, '"');
 }
 
-static void add_cell(ort_strbuf *out, const ort_tensor *t, int64_t index)
+static void add_cell(ort_strbuf *out, char separator, const ort_tensor *t, int64_t index)
 {
     ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
     if (class_ == ORT_CLASS_STRING) {
         const ort_string *s = (const ort_string *)t->data + index;
-        add_quoted(out, s->ptr, s->length);
+        add_quoted(out, separator, s->ptr, s->length);
     } else if (class_ == ORT_CLASS_FLOAT && t->dtype != ORT_DTYPE_DOUBLE) {
         ort_strbuf_add_float(out, (float)ort_tensor_get_f64(t, index));
     } else if (class_ == ORT_CLASS_FLOAT) {
@@ -176,10 +177,10 @@ static const char *source_of(const ort_tensors *tensors, int64_t row, int64_t ro
                                       : "";
 }
 
-static void add_comma(sheet *s, size_t column)
+static void add_separator(sheet *s, size_t column)
 {
     if (column > 0)
-        ort_strbuf_add_char(&s->line, ',');
+        ort_strbuf_add_char(&s->line, s->separator);
 }
 
 static void add_header(sheet *s)
@@ -204,8 +205,9 @@ static void add_header(sheet *s)
             } else if (b->width > 1) {
                 ort_strbuf_addf(&s->scratch, "[%lld]", (long long)c);
             }
-            add_comma(s, column++);
-            add_quoted(&s->line, ort_strbuf_text(&s->scratch), s->scratch.length);
+            add_separator(s, column++);
+            add_quoted(&s->line, s->separator, ort_strbuf_text(&s->scratch),
+                       s->scratch.length);
         }
     }
     ort_strbuf_add_char(&s->line, '\n');
@@ -228,9 +230,9 @@ static ort_status add_map(sheet *s, const block *b, int64_t row, size_t column, 
             at[place] = i;
     }
     for (int64_t c = 0; c < b->width; c++) {
-        add_comma(s, column++);
+        add_separator(s, column++);
         if (at[c] >= 0)
-            add_cell(&s->line, values, at[c]);
+            add_cell(&s->line, s->separator, values, at[c]);
     }
     free(at);
     return s->scratch.failed ? ort_error_memory(err, s->scratch.length) : ORT_OK;
@@ -241,7 +243,7 @@ static ort_status add_row(sheet *s, int64_t row, ort_error *err)
     size_t column = 0;
     if (s->sources) {
         const char *source = source_of(s->tensors, row, s->rows);
-        add_quoted(&s->line, source, strlen(source));
+        add_quoted(&s->line, s->separator, source, strlen(source));
         column++;
     }
     for (size_t i = 0; i < s->blocks.count; i++) {
@@ -249,8 +251,8 @@ static ort_status add_row(sheet *s, int64_t row, ort_error *err)
         if (b->maps)
             ORT_TRY(add_map(s, b, row, column, err));
         for (int64_t c = 0; !b->maps && c < b->width; c++) {
-            add_comma(s, column + (size_t)c);
-            add_cell(&s->line, &b->value->tensor, row * b->width + c);
+            add_separator(s, column + (size_t)c);
+            add_cell(&s->line, s->separator, &b->value->tensor, row * b->width + c);
         }
         column += (size_t)b->width;
     }
@@ -275,7 +277,8 @@ static ort_status write_lines(sheet *s, bool header, FILE *stream, ort_error *er
 ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                          ort_error *err)
 {
-    sheet s = {.tensors = tensors, .sources = options && options->sources};
+    sheet s = {.tensors = tensors, .sources = options && options->sources,
+               .separator = options && options->separator ? options->separator : ','};
     ort_status status = ORT_OK;
     for (size_t i = 0; i < tensors->columns.count && status == ORT_OK; i++)
         status = add_block(&s, &tensors->columns.data[i], err);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ ort_status ort_target_format(const char *path, ort_write_options *settings,
         settings->format = ORT_FORMAT_NPZ;
     if (settings->format == ORT_FORMAT_IMAGE && !settings->image && by_name == ORT_FORMAT_IMAGE)
         settings->image = ort_path_extension(path);
+    if (settings->separator == 0 && path && strcasecmp(ort_path_extension(path), "tsv") == 0)
+        settings->separator = '\t';
     *row = ort_format_get(settings->format);
     if (!*row)
         return ort_error_set(err, ORT_ERROR_USAGE, "the name doesn't tell a format that is written;"

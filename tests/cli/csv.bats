@@ -109,6 +109,18 @@ PY
     [ "$output" = $'key,out[0],out[1],out[2]\nx,2,3,1' ]
 }
 
+@test "tables called .tsv, or by --format tsv, have tabs" {
+    houses
+    works ort-run "$FX/house.onnx" houses.csv --id id -o out.tsv
+    run python3 -c 'import csv; print(list(csv.reader(open("out.tsv", newline=""), "excel-tab"))[1])'
+    [ "$output" = "['007', 'Aix, la \"belle\"', '6', '0', '1999', '71.5', '-71.5']" ]
+    works sh -c "ort-run $FX/house.onnx houses.csv --id id --format tsv -o - | cmp - out.tsv"
+    works ort-tensor out.tsv --id 1 --drop where --print
+    has 'id: string 3' 'float 3x5'
+    works sh -c "printf '1,2\n' | ort-tensor --from csv --format tsv -o -"
+    [ "$output" = $'1\t2' ]
+}
+
 @test "several tables are several runs, whose rows go on under one header" {
     houses
     head -n 1 houses.csv >more.csv

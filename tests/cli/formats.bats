@@ -100,6 +100,145 @@ digest() { # of standard input's records
     ort-tensor --stream --print --items 1000
 }
 
+# ---- out: ending, what one file holds of several runs (stack: one array, rows: they go on, lines: one each, no: it is
+# refused; read: the format is never written), what it is made of, whether that comes back (exact, near: as lossy formats
+# do), the name that --format has for it ("-": none of its own), and options to read it back
+
+OUTPUTS="
+npy         stack  array exact  npy
+npz         stack  array exact  npz
+pb          stack  array exact  pb
+safetensors stack  array exact  safetensors
+json        stack  array exact  json
+jsonl       lines  array exact  -
+ndjson      lines  array exact  -
+csv         rows   array exact  csv    --from csv
+tsv         rows   array exact  tsv    --from csv
+raw         stack  array exact  raw    --from raw --dtype float --dims 2x3
+bin         stack  array exact  -      --from raw --dtype float --dims 2x3
+png         no     image exact  png
+jpg         no     image near   -
+jpeg        no     image near   jpeg
+bmp         no     image exact  bmp
+ppm         no     image exact  ppm
+pgm         no     image exact  -
+pbm         no     image exact  -
+pnm         no     image exact  -
+webp        no     image near   webp
+tif         read
+tiff        read
+jp2         read
+j2k         read
+j2c         read
+wav         no     sound near   wav
+wave        no     sound near   -
+"
+
+# Two records of each kind: NAME and other_NAME.
+make_records() {
+    works ort-tensor "$FX/x.npy" -o array.npy
+    works ort-tensor "$FX/y.npy" -o other_array.npy
+    works ort-tensor "$MODELS_DIR/images/digit_0_009.png" --resize 9x7 -o image.npy
+    works ort-tensor "$MODELS_DIR/images/digit_7_008.png" --resize 9x7 -o other_image.npy
+    works ort-tensor "$FX/x.npy" --scale 0.125 --reshape 6 -o sound.npy
+    works ort-tensor "$FX/x.npy" --scale -0.0625 --reshape 6 -o other_sound.npy
+}
+
+# back FROM FILE HOW OPTIONS...: FILE, read with OPTIONS, is what FROM was.
+back() {
+    local from=$1 file=$2 how=$3 tolerance=0
+    shift 3
+    works ort-tensor "$file" "$@" -o back.npy
+    [ "$how" = exact ] || case $from in *image*) tolerance=90 ;; *) tolerance=1e-4 ;; esac
+    works ort-tensor back.npy --compare "$from" --rtol 0 --atol $tolerance
+}
+
+@test "every output format holds one record that reads back, or is refused by name" {
+    make_records
+    local ending many kind how name options
+    while read -r ending many kind how name options; do
+        [ -n "$ending" ] || continue
+        if [ "$many" = read ]; then
+            fails 2 "$ending images are read, not written" ort-tensor image.npy -o "t.$ending"
+            fails 2 "$ending images are read, not written" ort-run "$FX/chain.onnx" array.npy -o "t.$ending"
+            continue
+        fi
+        works ort-tensor $kind.npy -o "t.$ending"
+        # shellcheck disable=SC2086
+        back $kind.npy "t.$ending" "$how" $options || { echo "$ending"; return 1; }
+        if [ "$name" != - ]; then # the same by --format, whatever the name
+            works ort-tensor $kind.npy --format "$name" -o named.dat
+            cmp named.dat "t.$ending"
+            works sh -c "ort-tensor $kind.npy --format $name -o - | cat >piped"
+            cmp piped "t.$ending"
+        fi
+        [ "$kind" = array ] || continue
+        works ort-run "$FX/chain.onnx" array.npy -o want.npy
+        works ort-run "$FX/chain.onnx" array.npy -o "r.$ending"
+        # shellcheck disable=SC2086
+        back want.npy "r.$ending" "$how" $options || { echo "ort-run: $ending"; return 1; }
+        [ "$name" = - ] || works ort-run "$FX/chain.onnx" array.npy --format "$name" -o named.dat
+        [ "$name" = - ] || cmp named.dat "r.$ending"
+    done <<<"$OUTPUTS"
+}
+
+@test "several records are files with numbers of ort-tensor, and of ort-run what the table says" {
+    make_records
+    local ending many kind how name options
+    works ort-run "$FX/chain.onnx" array.npy -o one.npy
+    works ort-run "$FX/chain.onnx" other_array.npy -o two.npy
+    works ort-tensor one.npy two.npy --stack -o stack.npy
+    works ort-run "$FX/chain.onnx" array.npy other_array.npy --concat 0 -o rows.npy
+    while read -r ending many kind how name options; do
+        [ -n "$ending" ] && [ "$many" != read ] || continue
+        works ort-tensor $kind.npy other_$kind.npy -o "t.$ending"
+        # shellcheck disable=SC2086
+        back $kind.npy "t.$ending" "$how" $options || { echo "$ending"; return 1; }
+        # shellcheck disable=SC2086
+        back other_$kind.npy "t_1.$ending" "$how" $options || { echo "$ending, second"; return 1; }
+        if [ "$many" = no ]; then
+            fails 2 "can't hold the records of several runs; write .npz" \
+                ort-run "$FX/chain.onnx" array.npy other_array.npy -o "r.$ending"
+            continue
+        fi
+        works ort-run "$FX/chain.onnx" array.npy other_array.npy -o "r.$ending"
+        case $many in
+            # shellcheck disable=SC2086
+            stack) back stack.npy "r.$ending" exact ${options/2x3/2x2x3} ;;
+            # shellcheck disable=SC2086
+            rows) back rows.npy "r.$ending" exact $options ;;
+            lines)
+                [ "$(wc -l <"r.$ending")" -eq 2 ]
+                works ort-tensor --stream "r.$ending" -o back.npy
+                works ort-tensor back_1.npy --compare two.npy --rtol 0 --atol 0
+                works ort-tensor back.npy --compare one.npy --rtol 0 --atol 0
+                ;;
+        esac || { echo "ort-run: $ending"; return 1; }
+    done <<<"$OUTPUTS"
+}
+
+@test "records through a pipe come back one by one, in every format that says where they end" {
+    make_records
+    local ending many kind how name options
+    while read -r ending many kind how name options; do
+        [ -n "$ending" ] && [ "$many" != read ] && [ "$name" != - ] || continue
+        rm -f back*.npy
+        if [ "$ending" = pb ]; then
+            fails 5 "several messages|more data" sh -c \
+                "ort-tensor $kind.npy other_$kind.npy --format pb -o - | ort-tensor --from pb --stream"
+            continue
+        fi
+        works sh -c "ort-tensor $kind.npy other_$kind.npy --format $name -o - |
+            ort-tensor --stream $options -o back.npy"
+        if [ "$many" = rows ]; then # a table goes on
+            works ort-tensor back.npy --print
+            has 4x3
+            continue
+        fi
+        [ -e back_1.npy ] || { echo "$ending: one record"; return 1; }
+    done <<<"$OUTPUTS"
+}
+
 @test "every input format reads the same by file, by standard input and by a pipe in pieces" {
     make_inputs
     local ending many options size

@@ -7,7 +7,7 @@
 - every file that runs operators says what bounds its loops, and paces those that attributes drive
 - single numbers are read of tensors through tensor/scalar.h
 - every tool option appears in the tool's man page
-- every ending of a tensor format is tested in every way of reading it
+- every ending of a tensor format, and every word of --format, is tested in every way of reading and writing it
 - help, ort.h and the pages list the kernel tiers
 - ort(3) lists the operators that have a rule of differentiation
 - every function of ort.h meets hostile arguments in tests/unit/test_hostile.c
@@ -199,15 +199,42 @@ def lint_tiers():
         check(listed == tiers, f"{name}: lists the kernel tiers {listed}, there are {tiers}")
 
 
+def table_of(name):
+    """The rows of a table in tests/cli/formats.bats."""
+    table = re.search(rf'^{name}="\n(.*?)"$', (ROOT / "tests/cli/formats.bats").read_text(), re.S | re.M)
+    return [line.split() for line in table[1].splitlines()] if table else []
+
+
+def lint_outputs(endings):
+    """Every ending is a row of the test that writes each, and every word of --format has one."""
+    rows = table_of("OUTPUTS")
+    listed = {row[0] for row in rows}
+    check(listed == endings, f"tests/cli/formats.bats: OUTPUTS differs in {sorted(listed ^ endings)}")
+    names = {row[4] for row in rows if len(row) > 4} - {"-"}
+    for tool, pattern in (("run", r'"format", "NAME".*?\.choices = "([^"]*)"'),
+                          ("tensor", r'"format", "NAME".*?\.doc = "([^"]*)"')):
+        found = re.search(pattern, (ROOT / f"cmd/ort-{tool}/main.c").read_text(), re.S)
+        words = set(re.findall(r"\w+", found[1])) if found else set()
+        check(words and words <= names,
+              f"tests/cli/formats.bats: OUTPUTS lacks formats of ort-{tool}: {sorted(words - names)}")
+        check(tool == "run" or words == names, f"ort-tensor --format lacks {sorted(names - words)}")
+    codecs = re.findall(r'^    \{"([a-z0-9 ]+)", .*, (\w+)\},$', (ROOT / "lib/io/image.c").read_text(), re.M)
+    check(len(codecs) > 5, "lib/io/image.c: the table of codecs is missing")
+    written = {word for words, encode in codecs if encode != "NULL" for word in words.split()}
+    for row in rows:
+        image = row[0] in {word for words, _ in codecs for word in words.split()}
+        check(not image or (row[1] == "read") == (row[0] not in written),
+              f"tests/cli/formats.bats: OUTPUTS says of {row[0]} what lib/io/image.c doesn't")
+
+
 def lint_formats():
-    """Every ending of the table of formats is a row of the test that reads each in every way."""
+    """Every ending of the table of formats is a row of the tests that read and write each in every way."""
     endings = set(" ".join(re.findall(r'^    \{ORT_FORMAT_\w+, "\w+", "([^"]*)"',
                                       (ROOT / "lib/io/format.c").read_text(), re.M)).split())
-    table = re.search(r'^INPUTS="\n(.*?)"$', (ROOT / "tests/cli/formats.bats").read_text(),
-                      re.S | re.M)
-    listed = {line.split()[0] for line in table[1].splitlines()} if table else set()
+    listed = {row[0] for row in table_of("INPUTS")}
     check(len(endings) > 20, "lib/io/format.c: the table of formats is missing")
     check(listed == endings, f"tests/cli/formats.bats: INPUTS differs in {sorted(listed ^ endings)}")
+    lint_outputs(endings)
 
 
 lint_includes()
