@@ -106,14 +106,20 @@ ort_status ort_summary_report(const char *path, char **json, ort_error *err)
     return hand_over(status, &out, json, err);
 }
 
-ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits, char **json,
-                           ort_error *err)
+ort_status ort_pack_report_with(ort_env *env, const char *path, const ort_load_options *options,
+                                bool verify, bool *fits, char **json, ort_error *err)
 {
     if (!env || !path || !fits || !json)
         return ort_error_null(err, __func__);
     ort_strbuf out = {0};
-    ort_status status = ort_exec_pack_report(env, path, verify, fits, &out, err);
+    ort_status status = ort_exec_pack_report(env, path, options, verify, fits, &out, err);
     return hand_over(status, &out, json, err);
+}
+
+ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits, char **json,
+                           ort_error *err)
+{
+    return ort_pack_report_with(env, path, NULL, verify, fits, json, err);
 }
 
 ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *err)

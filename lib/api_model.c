@@ -10,41 +10,6 @@
 #include "io/source.h"
 #include "op/check/check.h"
 
-/* Is one of these newer than what is known? The text says which, at most one. */
-static bool find_newer(const ort_opset *opsets, size_t count, char *text, size_t size)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *domain = opsets[i].domain;
-        int64_t newest = !*domain              ? ORT_NEWEST_OPSET
-                         : !strcmp(domain, ML) ? ORT_NEWEST_ML_OPSET
-                                               : INT64_MAX;
-        if (opsets[i].version > newest) {
-            snprintf(text, size, "opset %lld of '%s' is newer than %lld",
-                     (long long)opsets[i].version, *domain ? domain : "ai.onnx",
-                     (long long)newest);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What changed in a newer version isn't known: its operators might mean something else. */
-static ort_status refuse_newer(const ort_model *model, ort_error *err)
-{
-    char ir[80] = "", opset[160] = "";
-    bool newer = find_newer(model->opsets.data, model->opsets.count, opset, sizeof opset);
-    for (size_t i = 0; i < model->functions.count && !newer; i++)
-        newer = find_newer(model->functions.data[i].opsets,
-                           (size_t)model->functions.data[i].opset_count, opset, sizeof opset);
-    if (model->ir_version > ORT_NEWEST_IR)
-        snprintf(ir, sizeof ir, "IR version %lld is newer than %d%s", (long long)model->ir_version,
-                 ORT_NEWEST_IR, newer ? " and " : "");
-    if (!*ir && !newer)
-        return ORT_OK;
-    return ort_error_set(err, ORT_ERROR_MODEL, "%s: %s%s, the newest that this build knows "
-                         "(--allow-newer tries it all the same)", model->path, ir, opset);
-}
-
 static ort_status import(ort_env *env, ort_source *source, const ort_load_options *options,
                          ort_model **model, ort_error *err)
 {
@@ -57,7 +22,7 @@ static ort_status import(ort_env *env, ort_source *source, const ort_load_option
     if (status == ORT_OK)
         (*model)->limits = env->limits;
     if (status == ORT_OK && !options->allow_newer)
-        status = refuse_newer(*model, err);
+        status = ort_check_newer(*model, err);
     if (status != ORT_OK) {
         ort_model_free(*model);
         *model = NULL;

@@ -100,6 +100,10 @@ ORT_WARN_UNUSED ort_status ort_summary_report(const char *path, char **json, ort
  * is read, and *fits also says that they are what was written. */
 ORT_WARN_UNUSED ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fits,
                                            char **json, ort_error *err);
+/* The same of a model that is loaded with options: its external data may lie elsewhere. */
+ORT_WARN_UNUSED ort_status ort_pack_report_with(ort_env *env, const char *path,
+                                                const ort_load_options *options, bool verify,
+                                                bool *fits, char **json, ort_error *err);
 /* Structural difference, blind to the order of nodes and the names of temporaries. *equal tells;
  * *text lists what differs. */
 ORT_WARN_UNUSED ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal,

@@ -12,7 +12,7 @@ int text_report(ort_report report, const char *json, const char *grep, FILE *str
 /* supports.c: --supports, and as a page in Markdown. */
 int text_supports(const char *json, const char *grep, FILE *stream);
 int markdown_supports(const char *json, const char *grep, FILE *stream);
-/* The pack beside a model (ort_pack_report). */
+/* The pack beside a model (ort_pack_report_with). */
 int text_pack(const char *json, FILE *stream);
 /* Says that a report isn't valid JSON; the exit status. */
 int text_unreadable(void);

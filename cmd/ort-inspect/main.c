@@ -238,7 +238,10 @@ static int run_pack(inspector *x)
     bool fits = false;
     if (!strcmp(x->files.items[0], "-"))
         return tool_usage("a pack lies beside a file: a model from stdin has none");
-    if (ort_pack_report(x->env, x->files.items[0], o->verify_pack, &fits, &json, &err) != ORT_OK)
+    const ort_load_options load = {.size = sizeof load,
+                                   .external_root = o->settings.external_root};
+    if (ort_pack_report_with(x->env, x->files.items[0], &load, o->verify_pack, &fits, &json,
+                             &err) != ORT_OK)
         return tool_fail(&err);
     report_text text = {ORT_REPORT_SUMMARY, json, NULL};
     int status = o->settings.json ? write_text(o->output, json)

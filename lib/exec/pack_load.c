@@ -11,6 +11,7 @@
 #include "exec/packing.h"
 #include "graph/hash.h"
 #include "io/source.h"
+#include "op/check/check.h"
 
 /* ---- weights */
 
@@ -210,6 +211,8 @@ ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
     ort_status status = ort_pack_verify(pack, env->pool, err);
     if (!status)
         status = import_graph(env, pack, source, &model, err);
+    if (!status && options && !options->allow_newer && ort_check_newer(model, err) != ORT_OK)
+        status = ort_error_recast(err, ORT_ERROR_USAGE, "made with --allow-newer");
     if (!status)
         status = refuse_other_values(model->graph, options, err);
     if (status)

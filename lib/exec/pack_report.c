@@ -70,11 +70,12 @@ static ort_status verify_model(const ort_env *env, const ort_pack *pack, const o
 }
 
 /* A session of it, made and dropped: its blocks are those of its graph. Takes the pack. */
-static ort_status make_session(ort_env *env, const char *path, ort_pack *pack, ort_error *err)
+static ort_status make_session(ort_env *env, const char *path, const ort_load_options *options,
+                               ort_pack *pack, ort_error *err)
 {
     ort_source source;
     ort_session *session = NULL;
-    ort_status status = ort_source_open(path, NULL, &source, err);
+    ort_status status = ort_source_open(path, options, &source, err);
     if (status) {
         ort_pack_release(pack);
         return status;
@@ -84,12 +85,13 @@ static ort_status make_session(ort_env *env, const char *path, ort_pack *pack, o
     return status;
 }
 
-static ort_status examine(ort_env *env, const char *path, bool verify, ort_json *json,
-                          ort_error *why, bool *present, ort_error *err)
+static ort_status examine(ort_env *env, const char *path, const ort_load_options *options,
+                          bool verify, ort_json *json, ort_error *why, bool *present,
+                          ort_error *err)
 {
     ort_source source;
     ort_pack pack;
-    ORT_TRY(ort_source_open(path, NULL, &source, err));
+    ORT_TRY(ort_source_open(path, options, &source, err));
     ort_status status = ort_pack_beside(env, path, &source, &pack, why);
     *present = status || pack.blob;
     if (!status && !pack.blob)
@@ -102,15 +104,15 @@ static ort_status examine(ort_env *env, const char *path, bool verify, ort_json 
         status = verify_model(env, &pack, &source, why);
     ort_source_release(&source);
     if (!status)
-        return make_session(env, path, &pack, why) && why->status == ORT_ERROR_MEMORY
+        return make_session(env, path, options, &pack, why) && why->status == ORT_ERROR_MEMORY
                    ? ort_error_set(err, ORT_ERROR_MEMORY, "%s", why->message)
                    : ORT_OK;
     ort_pack_release(&pack);
     return ORT_OK;
 }
 
-ort_status ort_exec_pack_report(ort_env *env, const char *path, bool verify, bool *fits,
-                                ort_strbuf *out, ort_error *err)
+ort_status ort_exec_pack_report(ort_env *env, const char *path, const ort_load_options *options,
+                                bool verify, bool *fits, ort_strbuf *out, ort_error *err)
 {
     ort_json json;
     ort_error why = {0};
@@ -120,7 +122,7 @@ ort_status ort_exec_pack_report(ort_env *env, const char *path, bool verify, boo
     ort_report_text(&json, "schema", "ort-inspect/1");
     ort_report_text(&json, "report", "pack");
     ort_report_text(&json, "model", path);
-    ort_status status = examine(env, path, verify, &json, &why, &present, err);
+    ort_status status = examine(env, path, options, verify, &json, &why, &present, err);
     *fits = !status && !why.status;
     ort_json_key(&json, "present");
     ort_json_bool(&json, present);

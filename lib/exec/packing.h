@@ -61,7 +61,8 @@ ort_status ort_pack_write(const ort_session *session, const ort_packing *packing
 /* pack_load.c: the digest of all weights of a model, as ort-optimize writes it; never 0. */
 uint64_t ort_pack_weights_digest(const ort_model *model);
 /* The session that a pack holds; `source`: of the model's own file, kept for a run that overrides
- * a default. Takes both, also on failure. */
+ * a default. Takes both, also on failure. options NULL: nobody will run it, so it may be newer than
+ * this build knows. */
 ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
                             const ort_session_options *options, ort_session **session,
                             ort_error *err);

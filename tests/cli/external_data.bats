@@ -334,4 +334,8 @@ cache() { # a cache as its downloaders lay it out; $1: the model in it
     refused "leads through a link" -q net/p.onnx
     run --separate-stderr ort-run -v net/p.onnx --random 1 --hash --external-data-root outside
     [ "$status" -eq 0 ] && [[ $stderr == *"p.onnx.pack: mapped"* ]]
+    run ort-inspect net/p.onnx --pack
+    [ "$status" -eq 1 ] && has "this external data differs"
+    works ort-inspect net/p.onnx --verify-pack --external-data-root outside
+    has "fits, every byte is as written"
 }

@@ -185,3 +185,12 @@ PY
     works ort-run fast.onnx --random 1 --outputs "$inner" --strict -o again.npy
     cmp inner.npy again.npy
 }
+
+@test "a pack made with --allow-newer is mapped with it only" {
+    works ort-optimize -q "$FX/newer.onnx" --allow-newer --pack -o n.onnx
+    fails 3 "n.onnx: IR version 60 is newer than 14 and opset 99" ort-run n.onnx "$FX/xy.npz" -o out.npy
+    run --separate-stderr ort-run -v n.onnx "$FX/xy.npz" --allow-newer -o out.npy
+    [ "$status" -eq 0 ] && [[ $stderr == *"n.onnx.pack: mapped"* ]]
+    same out.npy "$FX/sum.npy"
+    works ort-inspect n.onnx --verify-pack # to look is not to run
+}

@@ -549,6 +549,7 @@ static void reports(test_state *test)
     CHECK_REFUSED(ort_summary_report(NULL, &text, NULL));
     CHECK_REFUSED(ort_summary_report("not/there.onnx", &text, NULL));
     CHECK_REFUSED(ort_pack_report(t.env, NULL, false, &flag, &text, NULL));
+    CHECK_REFUSED(ort_pack_report_with(t.env, NULL, NULL, false, &flag, &text, NULL));
     CHECK_REFUSED(ort_pack_report(NULL, "models/digits.onnx", false, &flag, &text, NULL));
     CHECK_REFUSED(ort_model_diff(NULL, t.model, &flag, &text, NULL));
     CHECK_REFUSED(ort_model_diff(t.model, NULL, &flag, &text, NULL));

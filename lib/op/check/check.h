@@ -15,6 +15,8 @@ int64_t ort_check_newest(const char *domain);
  * imported. */
 void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_registry *registry,
                        ort_findings *findings);
+/* check_newer.c: ORT_ERROR_MODEL for a newer IR or opset than is known, with the versions. */
+ort_status ort_check_newer(const ort_model *model, ort_error *err);
 /* check_message.c: the model's message as it was read, whatever was changed since. Nothing where
  * the model comes from no file. What it finds wrong need not keep a session from running. */
 ort_status ort_check_message(const ort_model *model, ort_findings *findings, ort_error *err);
