@@ -13,16 +13,17 @@
 
 int feed_input_index(const ort_session *session, const char *name)
 {
-    char list[1500] = "";
     size_t n = ort_session_input_count(session);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(ort_session_input_name(session, i), name) == 0)
-            return (int)i;
-    for (size_t i = 0; i < n && strlen(list) < sizeof list - 200; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
-                 ort_session_input_name(session, i));
-    tool_usage("the model has no input '%s'; its inputs are %s", name, n > 0 ? list : "none");
-    return -1;
+    const char **names = tool_alloc((n + 1) * sizeof *names);
+    int index = -1;
+    for (size_t i = 0; i < n && index < 0; i++) {
+        names[i] = ort_session_input_name(session, i);
+        index = strcmp(names[i], name) == 0 ? (int)i : -1;
+    }
+    if (index < 0)
+        tool_unknown_name("input", name, names, n);
+    free(names);
+    return index;
 }
 
 static int find_input(const ort_session *session, const char *name)

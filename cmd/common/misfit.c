@@ -98,7 +98,8 @@ void misfit_explain(const ort_session *session, ort_value *const *inputs, ort_er
         const ort_value *v = inputs[i];
         wanted w = {.dtype = ort_session_input_dtype(session, i)};
         w.rank = ort_session_input_dims(session, i, w.dims, MOST_DIMS);
-        if (v == NULL && !ort_session_input_optional(session, i)) {
+        if (v == NULL && !ort_session_input_optional(session, i) &&
+            strstr(err->message, "is missing") != NULL) {
             snprintf(end, sizeof err->message - length, "; -i %s=FILE gives one, --random 1 makes "
                      "one up", ort_session_input_name(session, i));
             return;

@@ -97,6 +97,17 @@ int tool_usage(const char *format, ...)
     return EXIT_USAGE;
 }
 
+int tool_unknown_name(const char *kind, const char *given, const char *const *names, size_t count)
+{
+    char list[1500] = "", meant[300];
+    for (size_t i = 0; i < count && strlen(list) < sizeof list - 200; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
+                 names[i]);
+    return tool_usage("the model has no %s '%s'%s; its %ss are %s", kind, given,
+                      ort_did_you_mean(given, names, count, meant, sizeof meant), kind,
+                      count > 0 ? list : "none");
+}
+
 void tool_warn(const char *format, ...)
 {
     va_list args;

@@ -23,6 +23,8 @@ int tool_fail(const ort_error *err);
 int tool_fail_in(const char *place, const ort_error *err);
 /* "tool: message", a hint to --help, and EXIT_USAGE. */
 int tool_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A usage error: the model has no `kind` ("input") of that name, which lists those it has. */
+int tool_unknown_name(const char *kind, const char *given, const char *const *names, size_t count);
 /* "tool: message" on stderr, whatever the verbosity except -q; with --strict even then. */
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_set_quiet(bool quiet);

@@ -345,9 +345,10 @@ static int verify(optimizer *x, const ort_optimize_options *optimize)
     ort_verification_init(v);
     progress_begin(&x->progress, "verifying", o->settings.no_progress || o->settings.quiet);
     ort_status done = ort_models_verify(x->env, x->original, x->model, &options, v, &err);
-    if (done)
+    if (done) {
+        samples_explain(&x->samples, x->env, x->original, &err);
         status = tool_fail_in(x->path, &err);
-    else if (v->verdict == ORT_DIFFERENT && o->bisect)
+    } else if (v->verdict == ORT_DIFFERENT && o->bisect)
         status = bisect(x, optimize, &options);
     progress_end(&x->progress);
     if (status != 0)

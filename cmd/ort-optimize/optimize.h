@@ -52,6 +52,8 @@ int samples_load(samples *s, const string_list *inputs);
 /* Of the inputs that are made up without any: --random, or 1. */
 int made_up_seed(const optimize_options *o, uint64_t *seed);
 void samples_release(samples *s);
+/* Adds to an error of a run what to do about the sample that the model doesn't take. */
+void samples_explain(const samples *s, ort_env *env, ort_model *model, ort_error *err);
 
 /* ---- --fp16 and --bf16, after the passes */
 

@@ -1,8 +1,10 @@
 /* samples.c - inputs for verification: each -i FILE or FOLDER is a set of inputs by name, all -i
  * NAME=FILE together are one. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "common/misfit.h"
 #include "optimize.h"
 
 static void add_set(samples *s, ort_tensors *set)
@@ -73,6 +75,36 @@ int made_up_seed(const optimize_options *o, uint64_t *seed)
     int status = o->random ? option_parse_int("--random", o->random, 0, INT64_MAX, &number) : 0;
     *seed = (uint64_t)number;
     return status;
+}
+
+/* The values of one set, for the inputs of a session: by name, the only one whatever its name. */
+static void place_values(const ort_tensors *set, const ort_session *session, ort_value **inputs)
+{
+    size_t count = ort_session_input_count(session), given = ort_tensors_count(set);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < given; k++)
+            if ((count == 1 && given == 1) ||
+                strcmp(ort_tensors_name(set, k), ort_session_input_name(session, i)) == 0)
+                inputs[i] = ort_tensors_value(set, k);
+}
+
+void samples_explain(const samples *s, ort_env *env, ort_model *model, ort_error *err)
+{
+    ort_session_options options;
+    ort_session *session = NULL;
+    size_t length = strlen(err->message);
+    ort_session_options_init(&options);
+    options.level = 0;
+    if (s->count == 0 || ort_session_new(env, model, &options, &session, NULL) != ORT_OK)
+        return;
+    ort_value **inputs = tool_alloc((ort_session_input_count(session) + 1) * sizeof *inputs);
+    for (size_t i = 0; i < s->count && strlen(err->message) == length; i++) {
+        memset(inputs, 0, ort_session_input_count(session) * sizeof *inputs);
+        place_values(s->sets[i], session, inputs);
+        misfit_explain(session, inputs, err);
+    }
+    free(inputs);
+    ort_session_free(session);
 }
 
 void samples_release(samples *s)

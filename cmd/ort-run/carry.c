@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/misfit.h"
 #include "run.h"
 
 /* ---- expressions */
@@ -279,8 +280,10 @@ static int bind(carry *c, const ort_session *session, ort_value *const *inputs)
     for (size_t i = 0; i < c->inputs; i++)
         if ((!c->is_state[i] || (!c->started && inputs[i] != NULL)) &&
             ort_binding_set_input(c->binding, ort_session_input_name(session, i), inputs[i],
-                                  &err) != ORT_OK)
+                                  &err) != ORT_OK) {
+            misfit_explain(session, inputs, &err);
             return tool_fail(&err);
+        }
     c->started = true;
     return 0;
 }

@@ -35,8 +35,7 @@ static void borrow_outputs(runner *r, bool told)
 
 static int run_failed(const runner *r, ort_error *err)
 {
-    if (r->carry.binding == NULL) /* whose inputs are the binding's */
-        misfit_explain(r->session, r->in, err);
+    misfit_explain(r->session, r->in, err);
     return tool_fail_in(r->model_path, err);
 }
 

@@ -12,18 +12,13 @@
 
 static int unknown_output(const ort_session *session, const char *name)
 {
-    char list[1500] = "", meant[300];
     size_t n = ort_session_output_count(session);
-    const char **names = tool_alloc(n * sizeof *names);
-    for (size_t i = 0; i < n; i++) {
+    const char **names = tool_alloc((n + 1) * sizeof *names);
+    for (size_t i = 0; i < n; i++)
         names[i] = ort_session_output_name(session, i);
-        if (strlen(list) < 1300)
-            snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i > 0 ? ", " : "",
-                     names[i]);
-    }
-    ort_did_you_mean(name, names, n, meant, sizeof meant);
+    int status = tool_unknown_name("output", name, names, n);
     free(names);
-    return tool_usage("the model has no output '%s'%s; its outputs are %s", name, meant, list);
+    return status;
 }
 
 static int choose(sink *s)

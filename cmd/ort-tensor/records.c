@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/join.h"
+#include "common/progress.h"
 #include "tensor_tool.h"
 
 static int run_operations(tool *t, const ort_value *in, ort_value **out)
@@ -45,6 +46,7 @@ static bool selected(const tool *t, const char *name)
 static int finish_record(tool *t, const ort_tensors *record)
 {
     int status = 0;
+    progress_hide(); /* before what is printed */
     for (size_t i = 0; i < ort_tensors_count(record) && status == 0; i++) {
         if (t->top > 0)
             status = judge_top(t, record, i);
@@ -379,8 +381,14 @@ int records_run(tool *t, const string_list *files)
     if (seen == 1 && isatty(STDIN_FILENO))
         return tool_usage("no FILE given and standard input is a terminal");
     t->many = count > 1;
-    for (size_t i = 0; i < count && status == 0; i++)
+    progress p;
+    progress_begin(&p, "files", t->settings.no_progress || t->settings.quiet);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        if (t->many)
+            progress_step(&p, i, count);
         status = read_path(t, paths[i]);
+    }
+    progress_end(&p);
     t->many = false; /* a batch has the names of its records */
     return status == 0 && t->stack ? finish_batch(t) : status;
 }

@@ -4,6 +4,7 @@ load helper
 # In a folder of their own lie the files that the examples name.
 stand_ins() {
     python3 "$ROOT/tests/tools/stand_ins.py" .
+    ln -s "$MODELS_DIR" models
     cp "$MODELS_DIR/upscale.onnx" upscale.onnx
     cp "$MODELS_DIR/images/photo.png" small.png
     ort-tensor small.png --resize 320x400 -o photo.jpg

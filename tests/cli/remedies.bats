@@ -90,3 +90,24 @@ PY
     [ "$status" -eq 3 ]
     [[ $stderr == *"node 'n'"*": has no operator: its op_type is empty"* ]]
 }
+
+@test "a name that no input has is answered with the nearest" {
+    local why="the model has no input 'imgae' \(did you mean 'image'\?\); its inputs are 'image'"
+    fails 2 "$why" ort-run "$MODELS_DIR/digits.onnx" -i "imgae=$FX/x.npy"
+    fails 2 "$why" ort-profile "$MODELS_DIR/digits.onnx" -i "imgae=$FX/x.npy"
+}
+
+@test "a recurrence and a verification say what to do about an input, too" {
+    tensor double double 2x3
+    fails 5 "'x' is double\[2,3\], the model wants float\[2,3\]; ort-tensor --cast float$" \
+        ort-run "$FX/counter.onnx" --carry next=state --steps 2 -i x=double.npy -i "state=$FX/x.npy" -o y.npy
+    tensor flat float 1x8x8
+    fails 5 "is float\[1,8,8\], the model wants .*; the batch lacks: ort-tensor --unsqueeze 0$" \
+        ort-optimize -q "$MODELS_DIR/digits.onnx" -i flat.npy -o out.onnx
+    fails 5 "the batch lacks" ort-optimize -q "$MODELS_DIR/digits.onnx" -i image=flat.npy -o out.onnx
+}
+
+@test "a scalar is float[], not a list of no list" {
+    echo '{"v": {"dtype": "float", "shape": [], "data": [1]}}' >scalar.json
+    fails 5 "input 'x' is float\[\], the model wants float\[2,3\]" ort-run "$FX/chain.onnx" scalar.json
+}

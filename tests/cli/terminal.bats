@@ -72,3 +72,23 @@ fits() { # fits COLUMNS: the lines of $output, without colours
     works ort-inspect "$REAL/ultraface_rfb_320/model.onnx" --io
     [ "${#lines[@]}" -gt 240 ]
 }
+
+@test "many files show how many are done, on a terminal after a second" {
+    local files=() i
+    mkfifo slow.json
+    for i in {1..9}; do files+=("$FX/x.npy"); done
+    ort-tensor "$FX/x.npy" -o x.json
+    slowly() { # to a reader that waits already
+        { sleep 1.3; cat x.json; } >slow.json
+    }
+    slowly &
+    run env TERM=xterm python3 "$ROOT/tests/tools/on_terminal.py" 80 \
+        ort-tensor slow.json "${files[@]}" --stack -o out.npy
+    [ "$status" -eq 0 ]
+    has "files" " % ("
+    wait
+    slowly &
+    run env TERM=xterm python3 "$ROOT/tests/tools/on_terminal.py" 80 \
+        ort-tensor slow.json "${files[@]}" --stack --no-progress -o out.npy
+    [ "$status" -eq 0 ] && [[ $output != *"files"* ]]
+}

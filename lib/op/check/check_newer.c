@@ -1,5 +1,5 @@
-/* check_newer.c - models of an opset or IR that this build doesn't know (check.h): what changed there
- * isn't known, and its operators might mean something else. */
+/* check_newer.c - models of an opset or IR that this build doesn't know (check.h): what changed
+ * there isn't known, and its operators might mean something else. */
 #include <stdio.h>
 #include <string.h>
 
