@@ -157,17 +157,64 @@ ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image 
                          "is no PNG, JPEG, JPEG 2000, WebP, BMP, PNM or TIFF image");
 }
 
+static bool is_tiff(const unsigned char *bytes, size_t count)
+{
+    return count >= 4 && (memcmp(bytes, "II*\0", 4) == 0 || memcmp(bytes, "MM\0*", 4) == 0);
+}
+
+static ort_status add_picture(const ort_image *image, const char *name, ort_tensors *tensors,
+                              ort_error *err)
+{
+    ort_value *value = NULL;
+    ORT_TRY(to_value(image, &value, err));
+    return ort_tensors_add_take(tensors, name, value, err);
+}
+
+/* Scanners write a page each: several are values page1, page2, ..., one alone has no name. All
+ * together are no larger than one picture may be. */
+static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tensors *tensors,
+                             ort_error *err)
+{
+    size_t at = 0, next, page = 0;
+    int64_t pixels = 0;
+    ORT_TRY(ort_tiff_next(bytes, count, &at, err));
+    do {
+        char name[32] = "";
+        ort_image image = {0};
+        next = at; /* 0: previews only, of which the first is taken */
+        ort_status status = at ? ort_tiff_next(bytes, count, &next, err) : ORT_OK;
+        if (next || page > 0)
+            snprintf(name, sizeof name, "page%zu", ++page);
+        if (status == ORT_OK)
+            status = ort_tiff_decode_page(bytes, count, at, &image, err);
+        if (status == ORT_OK && (pixels += image.width * image.height) > MOST_PIXELS)
+            status = ort_error_set(err, ORT_ERROR_DATA, "the pages have more than %d pixels",
+                                   MOST_PIXELS);
+        if (status == ORT_OK && page == ORT_TIFF_MOST_PAGES)
+            status = ort_error_set(err, ORT_ERROR_DATA, "has more than %d pages",
+                                   ORT_TIFF_MOST_PAGES - 1);
+        if (status == ORT_OK)
+            status = add_picture(&image, name, tensors, err);
+        free(image.pixels);
+        if (status != ORT_OK)
+            return page > 1 ? ort_error_wrap(err, status, "page %zu", page) : status;
+        at = next;
+    } while (next);
+    return ORT_OK;
+}
+
 ort_status ort_image_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                           ort_tensors *tensors, ort_error *err)
 {
     (void)options;
+    if (is_tiff(bytes, count))
+        return read_pages(bytes, count, tensors, err);
     ort_image image = {0};
-    ort_value *value = NULL;
     ort_status status = ort_image_decode(bytes, count, &image, err);
     if (status == ORT_OK)
-        status = to_value(&image, &value, err);
+        status = add_picture(&image, "", tensors, err);
     free(image.pixels);
-    return status == ORT_OK ? ort_tensors_add_take(tensors, "", value, err) : status;
+    return status;
 }
 
 static const codec_row *find_codec(const char *name)

@@ -52,7 +52,15 @@ typedef ort_status ort_image_write_fn(const ort_image *image, int quality, FILE 
                                       ort_error *err);
 ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_decode, ort_pnm_decode,
     ort_tiff_decode, ort_jp2_decode;
-/* Where the last part of the first picture of a TIFF file ends; `count` where it is damaged. */
+enum { ORT_TIFF_MOST_PAGES = 4096 };
+/* The directory of the page behind the one at *directory, 0: of the first; 0 when there is none.
+ * Previews of other pages are passed over. */
+ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *directory,
+                         ort_error *err);
+/* The page of a directory; 0: the file's first picture. */
+ort_status ort_tiff_decode_page(const unsigned char *bytes, size_t count, size_t directory,
+                                ort_image *image, ort_error *err);
+/* Where the last part of the pages of a TIFF file ends; `count` where one is damaged. */
 size_t ort_tiff_extent(const unsigned char *bytes, size_t count);
 /* Is there an encoder of that name? */
 bool ort_image_is_written(const char *name);

@@ -1,5 +1,5 @@
-/* image_tiff.c - baseline TIFF, read only: the first picture of a file, in strips of 8 bits per
- * sample, grey, RGB or RGBA interleaved, uncompressed, PackBits, LZW or Deflate, either byte order.
+/* image_tiff.c - baseline TIFF, read only: the pages of a file, in strips of 8 bits per sample,
+ * grey, RGB or RGBA interleaved, uncompressed, PackBits, LZW or Deflate, either byte order.
  * LZW as section 13 of TIFF 6.0 has it: codes of 9 to 12 bits, the first bit the highest, wider one
  * code before the table would need it.
  *
@@ -13,7 +13,7 @@
 
 #include "io/image.h"
 
-enum { TAG_WIDTH = 256, TAG_HEIGHT = 257, TAG_BITS = 258, TAG_COMPRESSION = 259,
+enum { TAG_SUBFILE = 254, TAG_WIDTH = 256, TAG_HEIGHT = 257, TAG_BITS = 258, TAG_COMPRESSION = 259,
        TAG_PHOTOMETRIC = 262, TAG_STRIP_OFFSETS = 273, TAG_ORIENTATION = 274, TAG_SAMPLES = 277,
        TAG_ROWS_PER_STRIP = 278, TAG_STRIP_COUNTS = 279, TAG_PLANAR = 284, TAG_PREDICTOR = 317 };
 
@@ -196,17 +196,35 @@ static unpack_fn *unpacker_of(uint32_t compression)
     }
 }
 
-static ort_status read_directory(tiff *t, ort_error *err)
+/* The directory at that offset; false when it isn't wholly there. */
+static bool open_directory(tiff *t, size_t at)
+{
+    t->directory = at;
+    if (at < 8 || at > t->count - 2)
+        return false;
+    t->entries = load(t, at, 2);
+    return t->entries <= (t->count - at - 2) / 12;
+}
+
+/* Where the directory of the next page lies, of which nothing is known yet; 0: there is none. */
+static size_t next_directory(const tiff *t)
+{
+    size_t at = t->directory + 2 + t->entries * 12;
+    return t->count - at >= 4 ? load(t, at, 4) : 0;
+}
+
+static bool is_preview(const tiff *t)
+{
+    return number(t, TAG_SUBFILE, 0) & 1; /* "reduced-resolution version of another image" */
+}
+
+static ort_status read_directory(tiff *t, size_t directory, ort_error *err)
 {
     field bits;
     if (t->count < 8)
         return damaged(err);
     t->big = t->bytes[0] == 'M';
-    t->directory = load(t, 4, 4);
-    if (t->directory > t->count - 2 || t->directory < 8)
-        return damaged(err);
-    t->entries = load(t, t->directory, 2);
-    if (t->entries > (t->count - t->directory - 2) / 12)
+    if (!open_directory(t, directory ? directory : load(t, 4, 4)))
         return damaged(err);
     t->width = number(t, TAG_WIDTH, 0);
     t->height = number(t, TAG_HEIGHT, 0);
@@ -275,11 +293,9 @@ static size_t end_of_field(const tiff *t, const field *f)
     return bytes > 4 && f->at <= t->count && bytes <= t->count - f->at ? f->at + bytes : 0;
 }
 
-size_t ort_tiff_extent(const unsigned char *bytes, size_t count)
+static size_t page_extent(const tiff *page)
 {
-    tiff t = {.bytes = bytes, .count = count};
-    if (read_directory(&t, NULL) != ORT_OK)
-        return count;
+    tiff t = *page;
     size_t end = t.directory + 2 + t.entries * 12 + 4;
     for (size_t i = 0; i < t.entries; i++) {
         size_t at = t.directory + 2 + i * 12;
@@ -291,14 +307,57 @@ size_t ort_tiff_extent(const unsigned char *bytes, size_t count)
         size_t last = (size_t)value_of(&t, &t.offsets, i) + value_of(&t, &t.counts, i);
         end = last > end ? last : end;
     }
+    return end;
+}
+
+size_t ort_tiff_extent(const unsigned char *bytes, size_t count)
+{
+    size_t end = 0, directory = 0;
+    for (int page = 0; page < ORT_TIFF_MOST_PAGES && (page == 0 || directory); page++) {
+        tiff t = {.bytes = bytes, .count = count};
+        if (read_directory(&t, directory, NULL) != ORT_OK)
+            return count;
+        size_t last = page_extent(&t);
+        end = last > end ? last : end;
+        directory = next_directory(&t);
+    }
     return end < count ? end : count;
+}
+
+ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *directory,
+                         ort_error *err)
+{
+    tiff t = {.bytes = bytes, .count = count};
+    if (count < 8)
+        return damaged(err);
+    t.big = bytes[0] == 'M';
+    size_t at = load(&t, 4, 4);
+    if (*directory) {
+        open_directory(&t, *directory); /* it was read */
+        at = next_directory(&t);
+    }
+    for (int seen = 0; at; seen++) {
+        if (!open_directory(&t, at) || seen == ORT_TIFF_MOST_PAGES)
+            return damaged(err);
+        if (!is_preview(&t))
+            break;
+        at = next_directory(&t);
+    }
+    *directory = at;
+    return ORT_OK;
 }
 
 ort_status ort_tiff_decode(const unsigned char *bytes, size_t count, ort_image *image,
                            ort_error *err)
 {
+    return ort_tiff_decode_page(bytes, count, 0, image, err);
+}
+
+ort_status ort_tiff_decode_page(const unsigned char *bytes, size_t count, size_t directory,
+                                ort_image *image, ort_error *err)
+{
     tiff t = {.bytes = bytes, .count = count};
-    ORT_TRY(read_directory(&t, err));
+    ORT_TRY(read_directory(&t, directory, err));
     ORT_TRY(ort_image_alloc(image, t.width, t.height, err));
     image->orientation = (int)number(&t, TAG_ORIENTATION, 0);
     size_t rows = t.rows < t.height ? t.rows : t.height;
