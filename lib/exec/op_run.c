@@ -173,12 +173,21 @@ static ort_status build(single *s, ort_env *env, const char *domain, const char 
     return ORT_OK;
 }
 
+static ort_status check_node(single *s, ort_error *err)
+{
+    ort_findings *findings = NULL;
+    ORT_TRY(ort_findings_new(&findings, err));
+    ort_check_node(s->model->graph, s->node, s->node->op, findings);
+    ort_status status = ort_findings_to_error(findings, ORT_ERROR_DATA, err);
+    ort_findings_free(findings);
+    return status;
+}
+
 /* Types of the inputs are facts of the graph, as a model's declarations are; what the check of a
  * model refuses is refused here, before inference looks at data. */
 static ort_status check(single *s, ort_value *const *inputs, size_t in, ort_error *err)
 {
     ort_graph *graph = s->model->graph;
-    ort_findings *findings = NULL;
     s->facts = calloc(in + 1, sizeof *s->facts);
     s->fact_list = calloc(in + 1, sizeof *s->fact_list);
     if (!s->facts || !s->fact_list)
@@ -191,11 +200,9 @@ static ort_status check(single *s, ort_value *const *inputs, size_t in, ort_erro
         graph->values.data[s->node->inputs[i]]->fact = s->facts[i];
         graph->values.data[s->node->inputs[i]]->is_input = true;
     }
-    ORT_TRY(ort_findings_new(&findings, err));
-    ort_check_node(graph, s->node, s->node->op, findings);
-    ort_status status = ort_findings_to_error(findings, ORT_ERROR_DATA, err);
-    ort_findings_free(findings);
-    return status;
+    ORT_TRY(check_node(s, err));
+    ORT_TRY(ort_node_infer(s->model->graph, s->node, err));
+    return check_node(s, err); /* an attribute may name a type that no output has */
 }
 
 ort_status ort_op_run(ort_env *env, const char *domain, const char *op_type, int opset,

@@ -506,6 +506,8 @@ static void store_rows(const fused_job *j, int kind, int64_t b, int64_t h, int64
 {
     ort_tensor heads = *present_of(j, kind);
     int64_t n = kind ? j->p->E : j->p->D, width = ort_cache_row(j->f->cache, n);
+    if (n == 0)
+        return;
     ort_heads to = cache_heads(j, &heads, kind);
     heads.data = (void *)(uintptr_t)to.data;
     if (first < end)

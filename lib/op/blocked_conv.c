@@ -211,8 +211,10 @@ ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
     s->scale = ort_node_float(p->node, "scale", 1.0f);
     s->shift = ort_node_float(p->node, "shift", 0.0f);
     s->affine = s->scale != 1.0f || s->shift != 0.0f;
-    if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4)
-        return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes");
+    if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4 ||
+        ort_tensor_count(w) == 0)
+        return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes, with "
+                                     "elements");
     s->inner = ort_blocked_inner(p->node);
     s->block = ort_blocked_size(p->node, p->graph);
     s->k = ort_blocked_kernels_of(p->k, s->block);

@@ -187,6 +187,8 @@ static ort_status branch_norm_run(ort_call *call, ort_error *err)
 static void load_gates(const gated_walk *w, const ort_tensor *t, int64_t row, int64_t c, float *out)
 {
     int64_t at = row * w->branches + c, n = w->width;
+    if (n == 0)
+        return;
     if (ort_tensor_count(t) == w->outer * w->branches * n && n > 1) {
         ort_tensor_to_f32(t, at * n, n, out);
         return;

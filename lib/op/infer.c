@@ -174,6 +174,17 @@ static int64_t known_count(const ort_type *type)
     return count;
 }
 
+/* An attribute may name a type that the operator has no output of: check says so later, no kernel
+ * may see it. */
+static bool may_hold(const ort_op *op, const ort_type *type)
+{
+    ort_schema schema;
+    if (ort_schema_parse(op, &schema, NULL) != ORT_OK)
+        return false;
+    const ort_param *p = ort_schema_param(schema.outputs, schema.output_count, 0);
+    return p != NULL && ort_schema_allows(op, p->type, type);
+}
+
 static bool worth_evaluating(const ort_node *node, const ort_fact *const *in, int in_count,
                              const ort_fact *out)
 {
@@ -190,7 +201,7 @@ static bool worth_evaluating(const ort_node *node, const ort_fact *const *in, in
             return false;
         total += ort_tensor_count(in[i]->value);
     }
-    return total <= EVAL_MAX_INPUT;
+    return total <= EVAL_MAX_INPUT && may_hold(node->op, &out->type);
 }
 
 /* Evaluate a node on constants; failure is no error here (the run will tell). */

@@ -1,45 +1,40 @@
-/* test_op_run.c - ort_op_run on every operator with inputs that don't fit it: numbers, types and
- * shapes of them drawn at random, outputs too many or too few. It answers with a status; it never
- * ends its caller. Each operator runs in a process of its own, so that one that falls is named. */
+/* test_op_run.c - ort_op_run on every operator: with inputs that don't fit it (numbers, types and
+ * shapes of them drawn at random, outputs too many or too few), and with such as its row allows, of
+ * right and of wrong shapes, so that kernels are reached. It answers with a status; it never ends
+ * its caller. Each operator runs in a process of its own, so that one that falls is named.
+ *
+ *     test_op_run [ROUNDS [SEED [OPERATOR]]]
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "draws.h"
 #include "exec/env.h"
-#include "op/op.h"
 #include "test.h"
 
-enum { DRAWS = 120, MOST_INPUTS = 6, MOST_OUTPUTS = 4, SECONDS = 60 };
+enum { DRAWS = 120, FITTING = 120, SECONDS = 60 };
 
-static uint64_t draw_state;
+static struct {
+    long fitting, done; /* calls that the rows allow, and those that gave results */
+    long operators, reached;
+} *tally; /* shared with the children */
 
-static unsigned draw(unsigned limit)
-{
-    draw_state = draw_state * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(draw_state >> 33) % limit;
-}
+static long rounds = 1;
+static uint64_t seed;
+static const char *only; /* this operator, or NULL */
 
-/* Small sizes and small numbers: it is about kinds, not about amounts. */
 static ort_value *make_tensor(ort_dtype dtype)
 {
     static const int ranks[] = {0, 1, 1, 2, 3, 4, 5};
-    ort_value *v = NULL;
     int64_t dims[8];
     int rank = ranks[draw(7)];
     for (int d = 0; d < rank; d++)
         dims[d] = draw(4) ? 1 + draw(3) : draw(5);
-    if (ort_value_new_tensor(dtype, rank, dims, &v, NULL))
-        return NULL;
-    for (int64_t i = 0; i < ort_value_count(v); i++) {
-        const char *text = draw(2) ? "1" : "a b";
-        if (dtype == ORT_DTYPE_STRING)
-            (void)!ort_value_set_string(v, i, text, draw(3) ? strlen(text) : 1, NULL);
-        else
-            ort_value_set_double(v, i, (double)draw(5) - 1);
-    }
-    return v;
+    return filled(dtype, rank, dims, 0, 5);
 }
 
 static ort_value *make_value(ort_dtype usual)
@@ -86,6 +81,47 @@ static void run_one(ort_env *env, const ort_op *op)
         ort_value_free(out[i]);
 }
 
+/* A call that the row allows. */
+static bool run_fitting(ort_env *env, const ort_op *op, const ort_schema *schema)
+{
+    ort_value *in[MOST_INPUTS] = {NULL}, *out[MOST_OUTPUTS] = {NULL};
+    ort_error err = ORT_ERROR_INIT;
+    fitting f;
+    begin_fitting(&f, op, schema);
+    size_t inputs = fitting_inputs(&f, in);
+    size_t outputs = count_between(schema->min_outputs, schema->max_outputs, MOST_OUTPUTS);
+    ort_status status = ort_op_run(env, op->domain, op->name, op->since, f.attributes,
+                                   f.attribute_count, in, inputs, out, outputs, &err);
+    if (status && !*err.message)
+        abort();
+    for (size_t i = 0; i < inputs; i++)
+        ort_value_free(in[i]);
+    for (size_t i = 0; i < outputs; i++) {
+        (void)ort_value_digest(out[i]); /* reads all of it */
+        ort_value_free(out[i]);
+    }
+    return status == ORT_OK;
+}
+
+static void try_operator(ort_env *env, const ort_op *op)
+{
+    ort_schema schema;
+    long done = 0;
+    draw_state = 88172645463325252u + (uint64_t)op->since + seed;
+    for (long k = 0; k < DRAWS * rounds; k++)
+        run_one(env, op);
+    if (ort_schema_parse(op, &schema, NULL))
+        abort();
+    for (long k = 0; k < FITTING * rounds; k++)
+        done += run_fitting(env, op, &schema);
+    tally->fitting += FITTING * rounds;
+    tally->done += done;
+    tally->operators++;
+    tally->reached += done > 0;
+    if (!done && getenv("ORT_TEST_VERBOSE"))
+        printf("# never ran: %s.%s-%d\n", op->domain, op->name, op->since), fflush(stdout);
+}
+
 /* In a process of its own: 0 when all draws ended with a status. */
 static int try_operators(const ort_op *const *ops, size_t count)
 {
@@ -97,14 +133,11 @@ static int try_operators(const ort_op *const *ops, size_t count)
         ort_env *env = NULL;
         options.threads = 1;
         options.max_memory_bytes = (size_t)1 << 30;
-        alarm(SECONDS);
+        alarm((unsigned)(SECONDS * rounds));
         if (ort_env_new(&options, &env, NULL))
             _exit(1);
-        for (size_t i = 0; i < count; i++) {
-            draw_state = 88172645463325252u + (uint64_t)ops[i]->since;
-            for (int k = 0; k < DRAWS; k++)
-                run_one(env, ops[i]);
-        }
+        for (size_t i = 0; i < count; i++)
+            try_operator(env, ops[i]);
         ort_env_free(env);
         _exit(0);
     }
@@ -120,7 +153,8 @@ static void survives(test_state *test)
     CHECK(!ort_registry_new(&registry, NULL));
     size_t count = ort_registry_count(registry), used = 0, fallen = 0;
     for (size_t i = 0; i < count; i++) {
-        ops[used++] = ort_registry_at(registry, i);
+        ops[used] = ort_registry_at(registry, i);
+        used += !only || !strcmp(only, ops[used]->name);
         if (used < AT_ONCE && i + 1 < count)
             continue;
         int all = try_operators(ops, used);
@@ -136,12 +170,21 @@ static void survives(test_state *test)
         used = 0;
     }
     ort_registry_free(registry);
+    printf("# %ld of %ld calls that the rows allow gave results; %ld of %ld operators did\n",
+           tally->done, tally->fitting, tally->reached, tally->operators);
     CHECK(count > 300 && fallen == 0);
+    CHECK(only || tally->done * 3 > tally->fitting); /* or the draws reach too few kernels */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     test_state test = {.failures = 0};
+    rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    only = argc > 3 ? argv[3] : NULL;
+    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rounds < 1 || tally == MAP_FAILED)
+        return 2;
     RUN(&test, survives);
     return test.failures != 0;
 }

@@ -134,7 +134,7 @@ static void many_names(test_state *test)
     enum { MANY = 70 };
     net n;
     ort_error err = {0};
-    char names[MANY][8], outs[MANY][8];
+    char names[MANY][16], outs[MANY][16];
     const char *in[MANY], *out[MANY];
     ort_value *x[MANY], *y[MANY] = {NULL};
     CHECK(net_init(&n, NULL));
