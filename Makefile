@@ -316,7 +316,7 @@ $(OBJ)/attack/$(1): $(OBJ)/tests/fuzz/attack/server.o $$(patsubst %.c,$(OBJ)/%.o
 	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS) -Wl,--gc-sections -o $$@ $$@.o \
 	  $$(filter-out %/cmd/$(1)/main.o,$$^) $$(TOOL_LIBS)
 endef
-ATTACKED = ort-run ort-optimize ort-inspect ort-tensor
+ATTACKED = ort-run ort-optimize ort-inspect ort-tensor ort-profile ort-draw
 $(foreach t,$(ATTACKED),$(eval $(call ATTACK_RULE,$(t))))
 .PHONY: attack
 attack: $(ATTACKED:%=$(OBJ)/attack/%)

@@ -25,7 +25,7 @@ run_san() { # run_san TARGET
     make_san "$1"
     count "$1 under ASan and UBSan" "build/check/san-$1.log"
 }
-for target in unit conformance models; do
+for target in unit conformance contrib models; do
     run_san $target
 done
 make_san all
@@ -33,6 +33,12 @@ sh tests/tools/run_leaks.sh build/bin >build/check/leaks.log 2>&1
 count "leaks of the tools" build/check/leaks.log
 sh tests/tools/run_hostile.sh build/bin >build/check/hostile.log 2>&1
 count "hostile values and files, every tier" build/check/hostile.log
+# Whatever is read: good and bad models, every format. An exit status of 99 is no test's.
+(cd tests/cli && ls attacks.bats bad_*.bats csv.bats external_data.bats formats.bats hostile.bats sets.bats unfinished.bats) |
+    sed 's|^|tests/cli/|' |
+    ASAN_OPTIONS=detect_leaks=0:exitcode=99:allocator_may_return_null=1 UBSAN_OPTIONS=exitcode=99 \
+        xargs sh tests/tools/run_cli.sh >build/check/cli.log 2>&1
+count "bad models and files, the tools" build/check/cli.log
 make_san attack
 count "attacks (one minute)" build/check/san-attack.log
 make -s all

@@ -2,7 +2,8 @@
 # run_cli.sh: the bats tests of the tools, in TAP, with a closing count.
 cd "$(dirname "$0")/../.." || exit 1
 command -v bats >/dev/null 2>&1 || { echo "0 passed, 1 failed, 0 skipped"; echo "bats is missing" >&2; exit 1; }
-out=$(bats --tap tests/cli 2>&1)
+[ $# -gt 0 ] || set -- tests/cli
+out=$(bats --tap "$@" 2>&1)
 status=$?
 echo "$out"
 p=$(echo "$out" | grep -c '^ok ')

@@ -10,6 +10,10 @@ SERVERS holds a server (server.c) for each tool, best built with sanitizers. Kin
   operations  the operations of ort-tensor at their extremes
   files       CSV, JSON, raw, npy and npz with bytes changed, cut, doubled; archives that unpack to gigabytes
   libraries   operator libraries that are none
+  pictures    PNG, JPEG, WebP, BMP, TIFF, PNM, GIF and JPEG 2000, damaged (media.py, as the next ones)
+  sounds      WAV whose header says anything
+  stores      safetensors, npz, npy, pb, CSV and JSON, damaged; recorded sets of a model
+  drawings    ort-draw on numbers of any shape and on damaged pictures
 A case fails when it dies of a signal, a sanitizer speaks, the exit status isn't 0 to 5, it takes more
 than 10 seconds of a processor or more memory than it may. Failing cases are kept with their command.
 The last line counts: cases, crashes, hangs, memory.
@@ -28,6 +32,8 @@ import zipfile
 import numpy
 import onnx
 from onnx import numpy_helper
+
+import media
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECONDS, MEGABYTES = 10, 3000
@@ -182,7 +188,10 @@ def attributes(rng, work, corpus, tiers):
         mutate_model(rng, model)
     mine = work / "m.onnx"
     mine.write_bytes(model.SerializeToString())
-    tool = rng.choice(["ort-run"] * 3 + ["ort-optimize", "ort-inspect"])
+    tool = rng.choice(["ort-run"] * 3 + ["ort-optimize", "ort-inspect", "ort-profile"])
+    if tool == "ort-profile":
+        return [tool, mine, "--repeat", "2", "--warmup", "0", "--no-peak", "--timeout", "6",
+                "--max-memory", "1G", rng.choice(["--json", "-q", "--by=node"])]
     if tool == "ort-inspect":
         return [tool, mine, rng.choice(["--check", "--nodes", "--costs", "--svg", "--memory"])]
     if tool == "ort-optimize":
@@ -199,7 +208,7 @@ def operations(rng, work, corpus, tiers):
     shape = [rng.choice([0, 1, 2, 3, 5, 40]) for _ in range(rng.choice([0, 1, 2, 3, 3, 4]))]
     dtype = rng.choice(["f4", "u1", "i8", "f2", "?"])
     numpy.save(work / "x.npy", numpy.ones(shape, dtype))
-    size = lambda: rng.choice(["0", "1", "3", "224", "1x1", "7x3", "2049", "1x16777216", "16777215x1",
+    size = lambda: rng.choice(["0", "1", "3", "224", "1x1", "7x3", "2049x3", "1x16777216", "16777215x1",
                                "2x2+9+9", "3x3+-1+-1", "99999999999", "-1"])
     number = lambda: str(rng.choice(EXTREMES + [16, 15, -16]))
     listed = lambda: ",".join(number() for _ in range(rng.choice([1, 2, 3, 17])))
@@ -210,7 +219,7 @@ def operations(rng, work, corpus, tiers):
         ["--reshape", "x".join(number() for _ in range(rng.choice([1, 2, 3, 17])))],
         ["--transpose", listed()], ["--unsqueeze", listed()], ["--argmax", number()],
         ["--softmax", number()], ["--scale", f"{number()},{number()}"], ["--mean", listed()],
-        ["--chunk", number(), "--hop", number()], ["--rate", number()], ["--top", number()],
+        ["--chunk", rng.choice(["0", "-1", "1", "3", "65535", "9223372036854775807"]), "--hop", number()], ["--rate", number()], ["--top", number()],
         ["--layout", rng.choice(["chw", "nchw", "hwc"])], ["--gray"], ["--squeeze"], ["--items", number()]])
     return ["ort-tensor", work / "x.npy", *operation] + (
         ["--print"] if rng.random() < 0.7 else ["-o", work / "y.npz"])
@@ -251,20 +260,8 @@ def texts(rng):
 
 def files(rng, work, corpus, tiers):
     kind, data = texts(rng)
-    data = bytearray(data)
-    for _ in range(rng.choice([0, 1, 2, 5])):
-        at = rng.randrange(len(data)) if data else 0
-        how = rng.choice(["flip", "cut", "double", "insert"])
-        if how == "flip" and data:
-            data[at] ^= 1 << rng.randrange(8)
-        elif how == "cut":
-            del data[at:]
-        elif how == "double" and len(data) < 1 << 20:
-            data += data[at:]
-        else:
-            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
     name = work / f"f.{kind}"
-    name.write_bytes(data)
+    name.write_bytes(media.damage(rng, data))
     extra = ["--dtype", "float", "--dims", "x".join(str(rng.choice(EXTREMES)) for _ in range(2))]
     return ["ort-tensor", name, *(extra if kind == "raw" else []), "--print"]
 
@@ -279,7 +276,8 @@ def libraries(rng, work, corpus, tiers):
     return ["ort-run", ROOT / "models/digits.onnx", "--random", "1", "--hash", "--ops-lib", library]
 
 
-KINDS = {"values": (values, 10), "attributes": (attributes, 8), "operations": (operations, 5),
+KINDS = {"pictures": (media.pictures, 4), "sounds": (media.sounds, 2), "stores": (media.stores, 5),
+         "drawings": (media.drawings, 2), "values": (values, 10), "attributes": (attributes, 8), "operations": (operations, 5),
          "files": (files, 4), "libraries": (libraries, 1)}
 
 
@@ -312,7 +310,7 @@ def main():
                  if servers.run(work, "ort-run", "--isa", t, "--settings")[0] == 0]
         while time.monotonic() < end:
             for old in work.iterdir():
-                old.unlink()
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
             kind = rng.choices(list(chosen), [weight for _, weight in chosen.values()])[0]
             arguments = chosen[kind][0](rng, work, corpus, tiers)
             if arguments is None:
