@@ -173,7 +173,7 @@ static const ort_op_impl biased_impl = {
 };
 
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
-#define TRIAL (MAP | ORT_TRAIT_EXTENSION)
+#define TRIAL (MAP | ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL)
 #define XY(name, since, types, attrs)                                                              \
     {ONNX, name, since, "X:T -> Y:T", "T:" types, attrs, MAP, &activation_impl}
 

@@ -301,8 +301,13 @@ static ort_status cumulate_prepare(ort_prep *p, ort_error *err)
     if (!s)
         return ort_error_memory(err, sizeof *s);
     s->product = !strcmp(p->op->name, "CumProd");
-    s->exclusive = ort_node_int(p->node, "exclusive", 0) != 0;
-    s->reverse = ort_node_int(p->node, "reverse", 0) != 0;
+    int64_t exclusive = ort_node_int(p->node, "exclusive", 0);
+    int64_t reverse = ort_node_int(p->node, "reverse", 0);
+    if (exclusive < 0 || exclusive > 1 || reverse < 0 || reverse > 1)
+        return ort_prep_fail(p, err, "exclusive and reverse are %lld and %lld, must be 0 or 1",
+                             (long long)exclusive, (long long)reverse);
+    s->exclusive = exclusive != 0;
+    s->reverse = reverse != 0;
     return cumulate_function(s->product, ort_prep_dtype(p, 0)) ? ORT_OK
                                                                : ort_prep_unsupported_dtype(p, 0,
                                                                                             err);

@@ -255,6 +255,26 @@ static ort_status batch_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+/* Of GroupNormalization: scale and bias are per group in opset 18, per channel since 21. */
+static ort_status group_infer(ort_infer *x, ort_error *err)
+{
+    int64_t groups = ort_node_int(x->node, "num_groups", 1);
+    ort_dim channels = ort_infer_in_ranked(x, 0) && x->in[0]->type.rank > 1
+                           ? x->in[0]->type.dim[1] : ort_dim_unknown();
+    if (groups < 1 || (ort_dim_known(channels) && channels.size % groups != 0))
+        return ort_infer_fail(x, err, "num_groups is %lld, which doesn't divide the channels",
+                              (long long)groups);
+    ort_dim wanted = x->op->name[0] == 'G' && x->op->since < 21 ? ort_dim_of(groups) : channels;
+    for (int i = 1; i < 3; i++) {
+        ORT_TRY(ort_infer_need_rank(x, i, 1, err));
+        ort_dim have = ort_infer_in_ranked(x, i) ? x->in[i]->type.dim[0] : ort_dim_unknown();
+        if (ort_dim_known(have) && ort_dim_known(wanted) && have.size != wanted.size)
+            return ort_infer_fail(x, err, "input %d has %lld elements, needs %lld", i,
+                                  (long long)have.size, (long long)wanted.size);
+    }
+    return ort_infer_same(x, err);
+}
+
 static ort_status batch_constants(ort_prep *p, channel_state *s, ort_error *err)
 {
     const ort_tensor *t[5] = {NULL};
@@ -407,7 +427,7 @@ static const ort_op_impl batch_impl = {
     .cost = channel_cost,
 };
 static const ort_op_impl group_impl = {
-    .infer = ort_infer_same, .prepare = channel_prepare, .shape = channel_shape, .run = group_run,
+    .infer = group_infer, .prepare = channel_prepare, .shape = channel_shape, .run = group_run,
     .cost = channel_cost,
 };
 static const ort_op_impl scaler_impl = {
@@ -563,6 +583,6 @@ const ort_op ort_ops_channel_norm[] = {
     {ONNX, "LRN", 1, "X:T -> Y:T", "T:F", LRN_ATTRS, 0, &lrn_impl},
     {ONNX, "LRN", 13, "X:T -> Y:T", "T:F,bf16", LRN_ATTRS, 0, &lrn_impl},
     {ONNX, "ImageScaler", 1, "input:T -> output:T", "T:F", "bias:fs scale:f=1",
-     ORT_TRAIT_INPLACE | ORT_TRAIT_EXTENSION, &scaler_impl},
+     ORT_TRAIT_INPLACE | ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL, &scaler_impl},
     {0},
 };

@@ -523,7 +523,8 @@ typedef struct ml5 {
     const ort_tensor *mode;
     size_t count, leaves, root_count, missing_count;
     size_t *set_of; /* node to its set */
-    uint8_t *placed; /* nodes; leaves may be shared */
+    uint32_t *placed; /* node to 1 + the tree that it was placed in last; leaves may be shared */
+    uint32_t tree;
 } ml5;
 
 static ort_status read_ml5(builder *b, ml5 *m, ort_error *err)
@@ -599,9 +600,10 @@ static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *
         return ORT_OK;
     }
     int mode = ((const uint8_t *)m->mode->data)[i];
-    if (m->placed[i]++)
+    if (m->placed[i] == m->tree + 1)
         return ort_prep_fail(b->p, err, "the nodes form no trees: node %zu has two parents, or is "
                              "reached from itself", i);
+    m->placed[i] = m->tree + 1;
     if (mode > ORT_TREE_MEMBER)
         return ort_prep_fail(b->p, err, "nodes_modes holds %d, at most 6 is known", mode);
     const double split = mode == ORT_TREE_MEMBER ? (double)m->set_of[i]
@@ -612,9 +614,10 @@ static ort_status place_ml5(builder *b, const ml5 *m, const task *t, ort_error *
                     (task){.source = (size_t)m->no[i], .leaf = m->no_leaf[i] != 0}, err);
 }
 
-static ort_status place_roots(builder *b, const ml5 *m, ort_error *err)
+static ort_status place_roots(builder *b, ml5 *m, ort_error *err)
 {
     for (size_t r = 0; r < m->root_count; r++) {
+        m->tree = (uint32_t)r;
         ORT_TRY(begin_tree(b, (size_t)m->roots[r], err));
         while (b->stack.count > 0) {
             task t = ort_vec_pop(&b->stack);
@@ -635,9 +638,9 @@ static ort_status build_ml5(builder *b, ort_error *err)
                                  (long long)b->target[i], (long long)b->forest->targets);
     /* A leaf may be shared by two edges, so twice the lists is what trees can reach. */
     b->limit = 2 * (m.count + m.leaves) + m.root_count + 2;
-    m.placed = ort_arena_alloc(&b->scratch, m.count);
+    m.placed = ort_arena_array(&b->scratch, m.count, sizeof *m.placed);
     if (m.placed == NULL)
-        return ort_error_memory(err, m.count);
+        return ort_error_memory(err, m.count * sizeof *m.placed);
     ORT_TRY(place_roots(b, &m, err));
     return make_block(b, err);
 }

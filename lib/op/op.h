@@ -43,7 +43,8 @@ enum {
     ORT_TRAIT_RANDOM = 1 << 5,      /* another result each run: never folded, never merged */
     ORT_TRAIT_CONTROL = 1 << 6,     /* runs its bodies through ort_call_body */
     ORT_TRAIT_EXTENSION = 1 << 7,   /* ONNX hasn't it at this version (a trial that is over, an
-                                       early form); runtimes run it, onnx.checker refuses it */
+                                       early form); onnxruntime runs it */
+    ORT_TRAIT_TRIAL = 1 << 15,      /* with EXTENSION: up to opset 9 it does */
     ORT_TRAIT_DEPRECATED = 1 << 8,  /* the domain dropped it at this version */
     ORT_TRAIT_DYNAMIC = 1 << 9,     /* output shape depends on data: run allocates its outputs */
     ORT_TRAIT_REWRITTEN = 1 << 10,  /* a session makes other operators of it: needs no run */

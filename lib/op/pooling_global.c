@@ -164,6 +164,7 @@ static ort_status unpool_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "the input has rank %d, kernel_shape is for %d axes", t->rank,
                               spec.rank);
     if (ort_infer_in(x, 2)) {
+        ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
         for (int d = 0; d < t->rank; d++)
             if (!ort_infer_int(x, 2, d, &out[d]))
                 out[d] = ort_dim_unknown();

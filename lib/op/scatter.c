@@ -266,6 +266,8 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
     int64_t known;
     int axis;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 2));
+    if (ort_infer_in_ranked(x, 1) && given->type.rank > 1)
+        ORT_TRY(ort_infer_need_rank(x, 1, 0, err));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     const ort_type *in = &x->in[0]->type;

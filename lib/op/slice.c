@@ -481,7 +481,8 @@ const ort_op ort_ops_slice[] = {
     {ONNX, "CenterCropPad", 18, "input_data:T,shape:Tind -> output_data:T",
      "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axes:is", 0, &center_impl},
     {ONNX, "DynamicSlice", 1, "data:T,starts:Tind,ends:Tind,axes?:Tind -> output:T",
-     "T:F,I,U,C,str,bool Tind:i32,i64", "", ORT_TRAIT_EXTENSION, &slice_impl},
+     "T:F,I,U,C,str,bool Tind:i32,i64", "", ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL,
+     &slice_impl},
     {MS, "Pad", 1, "data:T,pads:i64,value?:T -> output:T", "T:F", "mode:s=constant", 0, &pad_impl},
     {0},
 };

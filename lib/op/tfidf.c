@@ -117,6 +117,9 @@ static ort_status tfidf_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "mode '%.20s', gram lengths %lld to %lld and skip count %lld "
                              "don't fit together", mode, (long long)t->min, (long long)t->max,
                              (long long)t->skips);
+    if ((uint64_t)t->max > in.section_count)
+        return ort_prep_fail(p, err, "max_gram_length is %lld, ngram_counts has %zu elements",
+                             (long long)t->max, in.section_count);
     t->entries = ort_arena_array(p->arena, in.size + 1, sizeof *t->entries);
     if (!t->entries)
         return ort_error_memory(err, in.size * sizeof *t->entries);

@@ -156,3 +156,9 @@ warned() { # warned MODEL REGEX: it passes with a warning
 @test "external data without a location is an error" {
     invalid no_location "'w'.*(no location|location)"
 }
+
+@test "an operator whose trial is over, and normalizations in groups that don't fit, are errors" {
+    invalid affine_late "Affine is no operator of opset 10 .*no other runtime runs it"
+    invalid groups "num_groups is 3, which doesn't divide the channels"
+    invalid group_scale "'GroupNormalization'.*input 1 has 2 elements, needs 1"
+}

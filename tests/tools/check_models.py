@@ -180,7 +180,7 @@ def good_bases(paths, trials, peers, args):
     for path, v, a in zip(paths + trials, verdicts, answers):
         if v["ort"] or a[2] != "0":
             continue
-        if path in trials and v["onnx"] and a[0] == "warning":
+        if path in trials and a[0] == "warning":
             tried.append(path)
         elif path not in trials and not v["onnx"] and a[0] in ("none", "note"):
             good.append(path)

@@ -223,11 +223,12 @@ static const ort_op_impl given_fill_impl = {
 #define FILL_ATTRS "extra_shape:is input_as_shape:i shape:is"
 
 const ort_op ort_ops_legacy[] = {
-    {ONNX, "Crop", 1, "input:T -> output:T", "T:F", "border:is scale:is", ORT_TRAIT_EXTENSION,
-     &crop_impl},
+    {ONNX, "Crop", 1, "input:T -> output:T", "T:F", "border:is scale:is",
+     ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL, &crop_impl},
     {ONNX, "ConstantFill", 1, "input?:T1 -> output:T2", "T1:f32,i32,i64,bool T2:f32,i32,i64,bool",
-     FILL_ATTRS " dtype:i=1 value:f=0", ORT_TRAIT_EXTENSION, &constant_fill_impl},
+     FILL_ATTRS " dtype:i=1 value:f=0", ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL,
+     &constant_fill_impl},
     {ONNX, "GivenTensorFill", 1, "shape?:T -> X:T", "T:F", FILL_ATTRS " values:fs",
-     ORT_TRAIT_EXTENSION, &given_fill_impl},
+     ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL, &given_fill_impl},
     {0},
 };
