@@ -139,6 +139,19 @@ PY
     has "where.0001" '"007" "008" "009" "009"'
 }
 
+@test "arrays of all inputs in several files are several runs, too: none is lost" {
+    cp "$FX/xy.npz" first.npz
+    works ort-tensor "$FX/xy.npz" --scale 2 -o second.npz
+    works ort-run "$FX/add.onnx" first.npz second.npz -o out.npy
+    works ort-tensor out.npy --print
+    has 2x2x3
+    works ort-run "$FX/add.onnx" "$FX/x.npy" "$FX/y.npy" -o one.npy # a file for each input
+    works ort-tensor out.npy --slice 0 -o got.npy
+    same one.npy got.npy
+    fails 5 "holds 2 values, one can be stacked" \
+        ort-run "$FX/batch.onnx" "$FX/xy.npz" "$FX/xy.npz" --stack -o out2.npy
+}
+
 @test "columns that no input wants are refused, with the command that mends it" {
     houses
     fails 5 "houses.csv: column 'id': no input of the model, which has 'town', 'rooms', 'garden', 'year', 'area'; --drop id leaves it out" \
