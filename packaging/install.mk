@@ -96,7 +96,7 @@ deb: dist
 	@if command -v lintian >/dev/null; then cd build/deb && $(LINTIAN) ort-tools_$(VERSION)-*.changes; \
 	  else echo "lintian is not here: the packages were not looked at"; fi
 
-# Two builds of the last commit give the same bytes; SAME=deb compares the packages too.
+# Two builds of the last commit give the same bytes: what is installed and released, with SAME=deb the packages.
 same-bytes:
 	@bash tests/tools/run_same_bytes.sh $(SAME)
 

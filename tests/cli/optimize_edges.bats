@@ -103,6 +103,7 @@ sys.exit(all(t.data_type != 10 for t in onnx.load(sys.argv[1]).graph.initializer
 
 @test "--keep-float follows operators through the passes" {
     local model name
+    [ -x "$ROOT/build/venv/bin/python" ] || skip "no build/venv"
     dense_models
     for model in named bare function body equal turned; do
         works ort-optimize $model.onnx --fp16 --keep-float TopK -q -o out.onnx

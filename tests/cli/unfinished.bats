@@ -16,7 +16,7 @@ ends() {
     number=$(kill -l "$1")
     echo old > out.file
     shift
-    run -$((128 + number)) --separate-stderr env END_WITH="$number" LD_PRELOAD="$EARLY" \
+    run -$((128 + number)) --separate-stderr env --default-signal END_WITH="$number" LD_PRELOAD="$EARLY" \
         ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" "$@"
     [ "$(cat out.file)" = old ]
     [ "$(ls -A)" = out.file ] || { ls -A; return 1; }

@@ -46,8 +46,8 @@ build_libraries() {
             make -s install) &&
         (cd "$work/p" && ./configure CC=$cc --host=$host --disable-protoc --disable-shared --prefix="$prefix" &&
             make -s install) || return
-    (cd /usr/include && cp -r png*.h j*.h webp openjpeg-2.5 ./*-linux-gnu/jconfig.h "$prefix/include/")
-    [ $kind != musl ] || (cd /usr/include && cp -r linux asm-generic ./*-linux-gnu/asm "$prefix/include/")
+    (cd /usr/include && cp -rL png*.h j*.h webp openjpeg-2.5 ./*-linux-gnu/jconfig.h "$prefix/include/")
+    [ $kind != musl ] || (cd /usr/include && cp -rL linux asm-generic ./*-linux-gnu/asm "$prefix/include/")
 }
 
 if [ ! -f "$prefix/.stamp" ]; then

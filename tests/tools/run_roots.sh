@@ -26,7 +26,7 @@ here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 
 # A root is never removed while this machine's /dev is mounted in it.
 leave() {
-    for mounted in proc dev ccache; do
+    for mounted in proc dev/pts dev ccache; do
         ! mountpoint -q "$1/$mounted" || umount "$1/$mounted" || umount -l "$1/$mounted" || exit 1
     done
 }
@@ -67,7 +67,7 @@ make_root() {
     if [ "${ROOTS_CCACHE:-}" ]; then
         mkdir "$root/ccache" && mount --bind "${CCACHE_DIR:-$HOME/.cache/ccache}" "$root/ccache" || return
     fi
-    mount --bind /dev "$root/dev" && mount -t proc proc "$root/proc"
+    mount --bind /dev "$root/dev" && mount --bind /dev/pts "$root/dev/pts" && mount -t proc proc "$root/proc"
 }
 
 snapshot() { # snapshot NAME: all files of the root

@@ -1,19 +1,19 @@
 #!/bin/bash
-# run_same_bytes.sh [deb]: builds the last commit twice and compares what leaves the two builds: the files of
-# `make install` and `make install-debug`, the release's archive, with "deb" the packages too.
+# run_same_bytes.sh [install | deb]: builds the last commit twice and compares what leaves the two builds: the
+# files of `make install` and `make install-debug` and the release's archive, or the packages of `make deb`.
 #
 # The clones lie in folders of other names and depths and are built one after the other, with one job and
 # with several, in other time zones and locales. The second compiles everything itself; the first may
 # take objects from a compiler cache, which then came from a third folder.
 set -eu
 cd "$(dirname "$0")/../.."
-what=${1:-}
+what=${1:-install}
 git rev-parse HEAD >/dev/null 2>&1 || {
     echo "same-bytes: needs a git checkout, to build a commit twice"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 }
-base=$PWD/build/same
+base=$PWD/build/same-$what
 rm -rf "$base" && mkdir -p "$base/a" "$base/b/in/a-deeper-folder"
 first=$base/a/tree second=$base/b/in/a-deeper-folder/ort-tools.of.somebody
 passed=0 failed=0
@@ -23,9 +23,16 @@ build() { # build FOLDER JOBS OUT ENVIRONMENT...
     shift 3
     git clone -q --no-local . "$tree"
     mkdir -p "$out"
-    (cd "$tree" && env "$@" make -s -j"$jobs" all && env "$@" make -s install install-debug dist DESTDIR="$out/installed" &&
-        cp build/dist/*.tar.gz "$out/" &&
-        if [ "$what" = deb ]; then env "$@" make -s deb && cp build/deb/*.deb build/deb/*.dsc build/deb/*.tar.* "$out/"; fi
+    (
+        cd "$tree"
+        case $what in
+        deb) env "$@" make -s deb && cp build/deb/*.deb build/deb/*.dsc build/deb/*.tar.* "$out/" ;;
+        *)
+            env "$@" make -s -j"$jobs" all &&
+                env "$@" make -s install install-debug dist DESTDIR="$out/installed" &&
+                cp build/dist/*.tar.gz "$out/"
+            ;;
+        esac
     ) >"$out.log" 2>&1 || {
         tail -n 5 "$out.log"
         echo "not ok the build of $tree ($out.log)"

@@ -41,7 +41,7 @@ for candidate in python3.11 /usr/bin/python3 python3; do
     fi
 done
 if [ -z "$python" ]; then
-    echo "setup_venv: no Python 3.11 here (the pinned wheels are for it): apt-get install python3" >&2
+    echo "setup_venv: no Python 3.11 here, for which the pinned packages are (Debian 12 has it)" >&2
     exit 3
 fi
 if [ ! -x "$venv/bin/pip" ]; then
