@@ -4,8 +4,9 @@
 # `make install`, programs by pkg-config against the shared library and against the archive, the tools,
 # uninstall, which leaves nothing; the packages of `make deb` where they were made for that Debian.
 # Compiled with WERROR=1: each Debian has a compiler of its own. ROOTS_TEST=1 adds `make test`, README's
-# second command; ROOTS_CCACHE=1 compiles with ccache there, in this machine's cache. Needs root and
-# debootstrap; the roots are in build/roots, or in ROOTS_DIR.
+# second command; ROOTS_CCACHE=1 compiles with ccache there, in this machine's cache; ROOTS_KEEP=1
+# takes the roots, and what is built in them, as the last run left them. Needs root and debootstrap; the roots
+# are in build/roots, or in ROOTS_DIR.
 #
 # The mirror, and what apt and pip need to reach theirs, are taken from this machine.
 set -u
@@ -26,7 +27,7 @@ here=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 
 # A root is never removed while this machine's /dev is mounted in it.
 leave() {
-    for mounted in proc dev/pts dev ccache; do
+    for mounted in proc dev/pts dev src/ccache; do
         ! mountpoint -q "$1/$mounted" || umount "$1/$mounted" || umount -l "$1/$mounted" || exit 1
     done
 }
@@ -34,7 +35,7 @@ trap 'for suite in "$@"; do leave "$dir/$suite"; done' EXIT
 trap 'exit 1' INT TERM
 
 inside() { # inside COMMAND: in the root, without this machine's environment
-    chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 CCACHE_DIR=/ccache CCACHE_NOHASHDIR=1 WERROR="${WERROR-1}" \
+    chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 CCACHE_DIR=/src/ccache CCACHE_NOHASHDIR=1 WERROR="${WERROR-1}" \
         PATH=/usr/lib/ccache:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         DEBIAN_FRONTEND=noninteractive bash -ec "cd /src/ort-tools 2>/dev/null; $1"
 }
@@ -64,8 +65,11 @@ make_root() {
     if [ -d "${MODELS:-../shared/models}" ] && [ "${ROOTS_TEST:-}" ]; then
         mkdir -p "$root/src/shared" && cp -r "${MODELS:-../shared/models}" "$root/src/shared/models"
     fi
+}
+
+enter() { # mounts what the root needs of this machine
     if [ "${ROOTS_CCACHE:-}" ]; then
-        mkdir "$root/ccache" && mount --bind "${CCACHE_DIR:-$HOME/.cache/ccache}" "$root/ccache" || return
+        mkdir -p "$root/src/ccache" && mount --bind "${CCACHE_DIR:-$HOME/.cache/ccache}" "$root/src/ccache" || return
     fi
     mount --bind /dev "$root/dev" && mount --bind /dev/pts "$root/dev/pts" && mount -t proc proc "$root/proc"
 }
@@ -110,11 +114,12 @@ deb_steps() {
 
 for suite in "$@"; do
     root=$dir/$suite
-    make_root || {
+    { [ "${ROOTS_KEEP:-}" ] && [ -d "$root/src/ort-tools" ]; } || make_root || {
         echo "not ok $suite: debootstrap ($dir/$suite-debootstrap.log)"
         failed=$((failed + 1))
         continue
     }
+    enter || exit 1
     install_steps
     echo "   $suite: $(inside 'gcc --version' | head -n 1), $(inside 'ldd --version' | head -n 1)"
     if [ "$suite" = "$here" ] && ls build/deb/*.deb >/dev/null 2>&1; then
