@@ -230,8 +230,9 @@ static void check_slots(const node_check *c, bindings *b, bool inputs)
 /* A Constant is data, not an operation: old models hold types that its first versions lack. */
 static void check_constant(const node_check *c)
 {
-    const ort_graph_value *value = ort_graph_value_at(c->graph, c->node->outputs[0]);
     const char *type = c->schema->outputs[0].type;
+    const ort_graph_value *value =
+        c->node->output_count ? ort_graph_value_at(c->graph, c->node->outputs[0]) : NULL;
     if (value && !ort_schema_allows(c->op, type, &value->fact.type))
         ort_findings_add(c->findings, ORT_FINDING_WARNING,
                          "%s: its element type came after Constant-%d: not every runtime takes it",
