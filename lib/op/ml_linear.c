@@ -106,6 +106,9 @@ static void linear_class_row(const work *w, int64_t row, const double *x, double
 {
     const linear_state *s = w->s;
     linear_scores(w, x, space);
+    /* Two labels and one score s: [-s, s], as ONNX's reference evaluator has it, and as converters
+     * of scikit-learn write both rows out; every transform then applies. onnxruntime (1.31.1) gives
+     * [1 - s, s] here, also where SOFTMAX asks for a transform; LOGISTIC is the same in both. */
     if (s->targets == 1 && s->outputs == 2) {
         space[1] = space[0];
         space[0] = -space[1];

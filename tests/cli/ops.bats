@@ -170,3 +170,25 @@ PY
     done
     fails 2 "--markdown needs --supports" ort-inspect --markdown "$FX/clip.onnx"
 }
+
+@test "a LinearClassifier of one target gives two labels scores of both signs, then transforms them" {
+    PYTHONPATH=$ROOT/tests/tools python3 -c '
+import pathlib
+import fixtures as f
+for post in ("NONE", "LOGISTIC", "SOFTMAX"):
+    node = f.node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml",
+                  attributes={"coefficients": [0.25, 0.5], "intercepts": [0.5], "classlabels_ints": [3, 7],
+                              "post_transform": post})
+    pathlib.Path(post).write_bytes(f.model(
+        [node], [f.value_info("x", ["n", 2])], [f.value_info("label", ["n"], f.INT64),
+                                                f.value_info("scores", ["n", 2])], domains=["ai.onnx.ml"]))
+pathlib.Path("x.npy").write_bytes(f.npy([1, 0.5, -4, 2], (2, 2)))'
+    scores() { # scores POST: close to those that follow
+        ort-run "$1" x.npy -o scores=s.npy -o label=l.npy
+        echo "$2" >want.json
+        ort-tensor s.npy --compare want.json --rtol 1e-5
+    }
+    scores NONE '[[-1, 1], [-0.5, 0.5]]'
+    scores LOGISTIC '[[0.26894142, 0.73105858], [0.37754067, 0.62245933]]'
+    scores SOFTMAX '[[0.11920292, 0.88079708], [0.26894142, 0.73105858]]'
+}

@@ -33,7 +33,7 @@ def field(number, value):
 
 
 def attribute(name, value):
-    """An int, float, string, or list of strings or ints as an attribute of a node."""
+    """An int, float, string, or list of strings, ints or floats as an attribute of a node."""
     if isinstance(value, float):
         payload, kind = varint(2 << 3 | 5) + struct.pack("<f", value), 1
     elif isinstance(value, int):
@@ -42,6 +42,8 @@ def attribute(name, value):
         payload, kind = field(4, value), 3
     elif isinstance(value[0], int):
         payload, kind = b"".join(field(8, v) for v in value), 7
+    elif isinstance(value[0], float):
+        payload, kind = b"".join(varint(7 << 3 | 5) + struct.pack("<f", v) for v in value), 6
     else:
         payload, kind = b"".join(field(9, v) for v in value), 8
     return field(5, field(1, name) + payload + field(20, kind))
