@@ -44,12 +44,6 @@ ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_dtyp
     ort_dim unknown[ORT_MAX_RANK];
     for (int i = 0; i < rank; i++)
         unknown[i] = ort_dim_unknown();
-    if (has_w && spec.has_kernel)
-        for (int i = 2; i < rank; i++)
-            if (spec.rank == rank - 2 && ort_dim_differ(tw->dim[i], ort_dim_of(spec.kernel[i - 2])))
-                return ort_infer_fail(x, err,
-                                      "kernel_shape says %lld along axis %d, the weight %lld",
-                                      (long long)spec.kernel[i - 2], i, (long long)tw->dim[i].size);
     ORT_TRY(ort_window_infer(x, &spec, rank - 2, has_x ? tx->dim + 2 : unknown,
                              has_w ? tw->dim + 2 : unknown, out + 2, err));
     ort_infer_set_type(x, 0, dtype, rank, out);

@@ -61,6 +61,11 @@ open("many.onnx", "wb").write(m)'
     [ "$status" -eq 0 ]
 }
 
+@test "a kernel_shape that isn't the weight's is refused in the blocked layout too" {
+    fails 3 "Conv.*kernel_shape says 3 along axis 2, the weight 1" \
+        ort-run "$HX/blocked_kernel.onnx" --random 1 --hash
+}
+
 # peak MEGABYTES COMMAND...: its peak memory stays below that; $status is the command's.
 peak() {
     run --separate-stderr python3 - "$@" <<'END'

@@ -171,6 +171,13 @@ def sizes():
              number("block_size", block) + number("bits", bits)], [value_info("i", [2], INT64)],
             [bare_value("y")], [tensor("w", [4, 16], UINT8, bytes(64)),
                                 initializer("s", [4, 1], [1.0] * 4)], domains=[MICROSOFT])
+    nchwc = "com.microsoft.nchwc"
+    yield "blocked_kernel", model(
+        [node("ReorderInput", ["x"], ["r"], domain=nchwc),
+         node("Conv", ["r", "w"], ["c"], domain=nchwc) + ints("kernel_shape", [3, 1]),
+         node("ReorderOutput", ["c"], ["y"], domain=nchwc) + number("channels", 16)],
+        [value_info("x", [1, 16, 8, 8])], [bare_value("y")],
+        [initializer("w", [16, 16, 1, 1], [1.0] * 256)], domains=[nchwc])
     names = [f"x{i}" for i in range(9)]
     for name, heads, kv_heads in (("heads_below", 2, low), ("heads_beyond", high, high)):
         yield name, model(
