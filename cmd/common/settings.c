@@ -340,6 +340,17 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
     return status;
 }
 
+void settings_session_options(const settings *s, ort_session_options *options)
+{
+    ort_session_options_init(options);
+    options->level = s->level_number;
+    options->disable = s->disable.items;
+    options->providers = s->provider;
+    options->strict = s->strict;
+    options->allow_newer = s->allow_newer;
+    options->external_root = s->external_root;
+}
+
 bool split_assignment(const char *text, char **name, const char **value)
 {
     const char *equals = strchr(text, '=');

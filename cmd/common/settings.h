@@ -92,6 +92,8 @@ typedef enum load_weights { LOAD_ALL, LOAD_SKELETON, LOAD_AS_STORED } load_weigh
 /* Load a model and apply --dim and --shape; with --strict, say what the check warns of. */
 int settings_load_model(const settings *s, ort_env *env, const char *path, load_weights weights,
                         ort_model **model);
+/* What a session is made with, as the settings say. */
+void settings_session_options(const settings *s, ort_session_options *options);
 /* With --strict the same warnings, for those who leave loading to a session. */
 int settings_check_file(const settings *s, ort_env *env, const char *path);
 /* "name=value" split at the first '=' that is no part of an existing file; false when there is

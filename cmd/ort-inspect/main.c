@@ -175,9 +175,7 @@ static ort_status ask_report(inspector *x, ort_report report, char **json, ort_e
     ort_session_options options;
     if (report != ORT_REPORT_MEMORY)
         return ort_model_report(x->model, report, json, err);
-    ort_session_options_init(&options);
-    options.level = x->options.settings.level_number;
-    options.disable = (const char *const *)x->options.settings.disable.items;
+    settings_session_options(&x->options.settings, &options);
     return ort_memory_report(x->env, x->model, &options, json, err);
 }
 

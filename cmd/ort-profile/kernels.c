@@ -91,9 +91,7 @@ static int make_session(ort_env *env, const profile_options *o, const ort_model 
 {
     ort_session_options options;
     ort_error err = {0};
-    ort_session_options_init(&options);
-    options.level = o->settings.level_number;
-    options.disable = o->settings.disable.items;
+    settings_session_options(&o->settings, &options);
     return ort_session_new(env, (ort_model *)(uintptr_t)model, &options, session, &err) != ORT_OK
                ? tool_fail(&err)
                : 0;

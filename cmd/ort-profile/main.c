@@ -99,11 +99,7 @@ static int make_session(profiler *p)
     if (status != 0)
         return status;
     profile.load_ns = now_ns() - begin;
-    ort_session_options_init(&options);
-    options.level = s->level_number;
-    options.disable = s->disable.items;
-    options.providers = s->provider;
-    options.strict = s->strict;
+    settings_session_options(s, &options);
     progress waiting;
     progress_wait(&waiting, "preparing", s->no_progress || s->quiet);
     ort_status made = ort_session_new(p->env, p->model, &options, &p->session, &err);

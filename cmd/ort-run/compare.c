@@ -33,11 +33,8 @@ static int open_session(contest *c, ort_model *model, const char *path, int leve
 {
     ort_session_options options;
     ort_error err = {0};
-    ort_session_options_init(&options);
+    settings_session_options(&c->options->settings, &options);
     options.level = level;
-    options.disable = c->options->settings.disable.items;
-    options.providers = c->options->settings.provider;
-    options.strict = c->options->settings.strict;
     options.keep_computed = true;
     return ort_session_new(c->env, model, &options, session, &err) == ORT_OK
                ? 0

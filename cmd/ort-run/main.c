@@ -256,18 +256,12 @@ static int make_session(runner *r)
     }
     if (status != 0)
         return status;
-    ort_session_options_init(&options);
-    options.level = o->settings.level_number;
-    options.disable = o->settings.disable.items;
-    options.providers = o->settings.provider;
-    options.strict = o->settings.strict;
+    settings_session_options(&o->settings, &options);
     options.keep_all = o->dumps.count > 0;
     extra_outputs(o, &extra);
     if (extra.count > 0)
         options.extra_outputs = extra.items;
     options.no_pack = o->no_pack;
-    options.allow_newer = o->settings.allow_newer;
-    options.external_root = o->settings.external_root;
     progress p;
     progress_wait(&p, "preparing", o->settings.no_progress || o->settings.quiet);
     ort_status made = direct
