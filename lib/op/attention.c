@@ -128,6 +128,10 @@ static ort_status attention_prepare(ort_prep *p, ort_error *err)
     if (a->q_heads < 0 || a->kv_heads < 0 || a->mode < 0 || a->mode > 3)
         return ort_prep_fail(p, err,
                              "a head count is negative, or qk_matmul_output_mode isn't 0..3");
+    if (ort_prep_dtype(p, IN_V) != a->dtype)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "V is %s and Q %s: only one type for both "
+                             "is implemented, cast V first",
+                             ort_dtype_name(ort_prep_dtype(p, IN_V)), ort_dtype_name(a->dtype));
     switch (a->dtype) {
     case ORT_DTYPE_FLOAT:
     case ORT_DTYPE_FLOAT16:
