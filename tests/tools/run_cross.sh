@@ -106,9 +106,20 @@ by_tools() {
     done
     tool ort-inspect models/digits.onnx --check >/dev/null
     count $? "ort-inspect --check"
-    tool ort-tensor models/images/digit_7_008.png --gray --float -o - |
+    # models/images/digit_7_008.png as a PGM: PNG would need a library of that machine.
+    (echo P2 8 8 255 && cat) >$obj/seven.pgm <<'END'
+0 0 143 255 255 255 80 0
+0 16 223 159 128 255 128 0
+0 0 0 0 112 255 48 0
+0 48 128 175 239 255 175 0
+0 128 255 255 239 175 48 0
+0 0 32 255 112 0 0 0
+0 0 128 255 16 0 0 0
+0 0 207 159 0 0 0 0
+END
+    tool ort-tensor $obj/seven.pgm --gray --float -o - |
         tool ort-run models/digits.onnx - | tool ort-tensor - --top 1 >$obj/out
-    grep -q "^0.7.0\\.9" $obj/out
+    grep -q "^7.0\\.9" $obj/out
     count $? "a picture through pipes: $(cat $obj/out)"
 }
 
