@@ -391,6 +391,11 @@ ort_account *ort_account_of_work(void)
     return current ? ort_account_retain(current->account) : NULL;
 }
 
+ort_account *ort_account_whole_of_work(void)
+{
+    return current && current->account ? ort_account_retain(current->account->outer) : NULL;
+}
+
 void ort_loading_allow_file(size_t bytes)
 {
     if (current)

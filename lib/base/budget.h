@@ -148,6 +148,8 @@ ort_status ort_loading_end(ort_loading *loading, ort_status status, ort_error *e
 void ort_loading_leave_to_runs(const ort_limits *limits);
 /* The account that this thread's work charges, with a reference; or NULL. */
 ort_account *ort_account_of_work(void);
+/* The account of all work together that it lies in, with a reference; or NULL. */
+ort_account *ort_account_whole_of_work(void);
 /* A model of so many bytes in files is being loaded. */
 void ort_loading_allow_file(size_t bytes);
 

@@ -127,7 +127,8 @@ static ort_status dense_infer(ort_infer *x, ort_error *err)
     ort_infer_set_dtype(x, 0, dtype);
     ort_infer_set_dtype(x, 1, dtype);
     ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
-    if (!ort_infer_in_ranked(x, 0) || !ort_mul_i64(order - 1, heads, &all) || all < 1)
+    if (!ort_infer_in_ranked(x, 0) || order < 1 || !ort_mul_i64(order - 1, heads, &all) ||
+        all < 1)
         return ORT_OK;
     ort_dim batch = ids->type.dim[0], length = ids->type.dim[1];
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, length, ort_dim_of(all)});
