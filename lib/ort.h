@@ -26,10 +26,11 @@
  *   range, a value of another kind) is ORT_ERROR_USAGE or ORT_ERROR_DATA; calls without a status
  *   give NULL, 0, false or NaN then, or do nothing. Only a pointer to what isn't there any more, or
  *   never was, is beyond help.
- * - A struct that the caller owns opens with its size, which says what members it has: start from
- *   its ORT_..._INIT, or its ..._init in a running program. Later versions add members at the end,
- *   where 0 is what was before, so that a program built with an older header than the library's is
- *   understood, and one with a newer header where members that the library lacks are 0.
+ * - Options and results that the caller owns open with their size, which says what members they
+ *   have: start from ORT_..._INIT, or ..._init in a running program. Later versions add members at
+ *   the end, where 0 is what was before, so that a program built with an older header than the
+ *   library's is understood, and one with a newer header where members that the library lacks are
+ *   0. Structs without a size never change.
  * - Sizes are in elements unless a name ends in `_bytes`. Times end in `_ns` or `_ms`.
  * - Names, element types and their numbers are ONNX's own (onnx.proto).
  */
@@ -76,8 +77,7 @@ typedef enum ort_status {
 
 #define ORT_ERROR_TEXT 2000
 
-/* The one struct of the caller's that has no size: it stays as it is. */
-
+/* It has no size: it stays as it is in every version. */
 typedef struct ort_error {
     ort_status status;
     int count;                    /* findings behind this message (1 for a plain error) */
@@ -804,7 +804,7 @@ const char *ort_session_phase(const ort_session *session, size_t index, uint64_t
 
 /* -------------------------------------------------------------------------- single operators -- */
 
-/* One attribute of a single-operator call, of any kind but graphs; it stays as it is. */
+/* One attribute of a single-operator call, of any kind but graphs. */
 typedef struct ort_attribute_spec {
     const char *name;
     char kind; /* 'i' int, 'f' float, 's' string, 't' tensor; 'I', 'F', 'S', 'T' lists of them */

@@ -21,6 +21,16 @@ static ort_session *three(net *n, const ort_session_options *options, ort_error 
     return net_session(n, options, err);
 }
 
+static void end_three(net *n, ort_session *s, ort_value **in, ort_value **out)
+{
+    for (int i = 0; i < 2; i++)
+        ort_value_free(in[i]);
+    for (int i = 0; i < 3; i++)
+        ort_value_free(out[i]);
+    ort_session_free(s);
+    net_free(n);
+}
+
 static void count_node(void *arg, const char *name, const char *op_type, const char *provider,
                        uint64_t begin_ns, uint64_t end_ns)
 {
@@ -193,12 +203,7 @@ static void sizes_of_structs(test_state *test)
     CHECK(strstr(err.message, "ORT_..._INIT"));
     CHECK(!ort_value_compare(in[0], in[0], NULL, (ort_difference *)(void *)&result, &err));
     CHECK(result.equal && result.size == sizeof result);
-    for (int i = 0; i < 3; i++)
-        ort_value_free(y[i]);
-    ort_value_free(in[0]);
-    ort_value_free(in[1]);
-    ort_session_free(s);
-    net_free(&n);
+    end_three(&n, s, in, y);
 }
 
 /* Exporters write a scalar and feeders a vector of one: 16000 and [16000]. */
@@ -261,12 +266,7 @@ static void threads_of_its_own(test_state *test)
     ort_value *in[] = {net_floats(1, DIMS(4), 1, 1), net_floats(1, DIMS(4), 5, 1)};
     ort_value *y[3] = {NULL, NULL, NULL};
     CHECK(!run_whole(s, in, y, NULL, &err) && first(y[2]) == 6);
-    for (int i = 0; i < 3; i++)
-        ort_value_free(y[i]);
-    ort_value_free(in[0]);
-    ort_value_free(in[1]);
-    ort_session_free(s);
-    net_free(&n);
+    end_three(&n, s, in, y);
 }
 
 static void types_have_symbols(test_state *test)
