@@ -278,8 +278,11 @@ ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int v
     ort_sizes_init(&m.sizes, session, variant, trial);
     for (int i = 0; i < session->input_count; i++)
         inputs[i] = NULL;
-    for (int i = 0; i < session->input_count && !status; i++)
-        status = make(&m, i, &inputs[i], err);
+    for (int i = 0; i < session->input_count && !status; i++) {
+        status = ort_budget_check(err); /* sizes that nothing takes are tried one by one */
+        if (!status)
+            status = make(&m, i, &inputs[i], err);
+    }
     for (int i = 0; status && i < session->input_count; i++) {
         ort_value_free(inputs[i]);
         inputs[i] = NULL;

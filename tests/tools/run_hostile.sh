@@ -42,7 +42,7 @@ done
 for model in *.onnx; do
     try ort-inspect "$model" --check
     try ort-inspect "$model" --svg
-    try ort-optimize -q "$model" -o ../o.onnx
+    try ort-optimize -q "$model" -o ../o.onnx --timeout 10
 done
 for file in *.npy *.wav *.bmp *.safetensors; do
     try ort-tensor "$file" --print
