@@ -53,7 +53,7 @@ static void cdist_block(const double *a, const double *columns, int64_t n, doubl
 
 static void load_row(const ort_tensor *t, int64_t row, int64_t n, double *out)
 {
-    if (t->dtype == ORT_DTYPE_DOUBLE)
+    if (t->dtype == ORT_DTYPE_DOUBLE && n > 0)
         memcpy(out, (const double *)t->data + row * n, (size_t)n * sizeof *out);
     for (int64_t i = 0; i < n && t->dtype != ORT_DTYPE_DOUBLE; i++)
         out[i] = (double)((const float *)t->data)[row * n + i];

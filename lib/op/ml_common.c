@@ -101,7 +101,8 @@ void ort_ml_load_row(const ort_tensor *t, int64_t first, int64_t count, double *
             out[i] = (double)((const float *)t->data)[first + i];
         break;
     case ORT_DTYPE_DOUBLE:
-        memcpy(out, (const double *)t->data + first, (size_t)count * sizeof *out);
+        if (count > 0)
+            memcpy(out, (const double *)t->data + first, (size_t)count * sizeof *out);
         break;
     case ORT_DTYPE_INT64:
         for (int64_t i = 0; i < count; i++)
