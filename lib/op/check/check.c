@@ -13,20 +13,6 @@ int64_t ort_check_newest(const char *domain)
     return !*domain ? ORT_NEWEST_OPSET : !strcmp(domain, ML) ? ORT_NEWEST_ML_OPSET : INT64_MAX;
 }
 
-static bool any_unknown(const ort_graph *graph)
-{
-    const ort_node *node;
-    ORT_EACH_NODE(graph, node)
-    {
-        if (!node->op)
-            return true;
-        for (int b = 0; b < node->body_count; b++)
-            if (any_unknown(node->bodies[b]))
-                return true;
-    }
-    return false;
-}
-
 /* Does the file import the domain of entry `i`, if with a version that is none? */
 static bool names_domain(const ort_model *model, size_t i)
 {
@@ -38,8 +24,6 @@ static bool names_domain(const ort_model *model, size_t i)
 
 static void check_versions(const ort_model *model, ort_findings *findings)
 {
-    const char *used = any_unknown(model->graph) ? "parts of it are unknown here"
-                                                 : "nothing newer is used";
     if (model->opsets.count == 0)
         ort_findings_add(findings, ORT_FINDING_ERROR, "the model imports no opset");
     for (size_t i = 0; i < model->opsets.count; i++) {
@@ -61,10 +45,6 @@ static void check_versions(const ort_model *model, ort_findings *findings)
         if (o->version < 1)
             ort_findings_add(findings, ORT_FINDING_ERROR, "opset '%s' has version %lld", name,
                              (long long)o->version);
-        if (o->version > ort_check_newest(o->domain))
-            ort_findings_add(findings, ORT_FINDING_WARNING,
-                             "opset %lld of '%s' is newer than %lld: %s", (long long)o->version,
-                             name, (long long)ort_check_newest(o->domain), used);
     }
 }
 

@@ -348,6 +348,16 @@ static void check_header(ort_message_check *c)
                          "IR version %lld is newer than %d, the newest known: what it means by "
                          "what the file says isn't sure; a newer ort-tools may know it",
                          (long long)model->ir_version, ORT_NEWEST_IR);
+    for (size_t i = 0; i < model->opsets.count; i++) {
+        const ort_opset *o = &model->opsets.data[i];
+        int64_t newest = ort_check_newest(o->domain);
+        if (o->version > newest)
+            ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                             "opset %lld of '%s' is newer than %lld, the newest known; "
+                             "--allow-newer runs it all the same",
+                             (long long)o->version, *o->domain ? o->domain : "ai.onnx",
+                             (long long)newest);
+    }
     if (model->ir_version < 3 && proto->n_opset_import)
         ort_findings_add(c->findings, ORT_FINDING_WARNING,
                          "IR version %lld knows no opset imports, but there are %zu: 3 and later "
