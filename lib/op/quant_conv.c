@@ -475,8 +475,8 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
         float *scale = (float *)(void *)(space + p->scale);
         const ort_tensor *w_scale = ort_call_in(call, in->w_scale);
         float x_scale = 0, y_scale = 1;
-        ort_tensor_one(ort_call_in(call, in->x_scale), &x_scale);
-        ort_tensor_one(ort_call_in(call, in->y_scale), &y_scale);
+        ort_tensor_one_f32(ort_call_in(call, in->x_scale), &x_scale);
+        ort_tensor_one_f32(ort_call_in(call, in->y_scale), &y_scale);
         for (int64_t m = 0; m < c->maps; m++)
             scale[m] = x_scale * ((const float *)w_scale->data)[ort_tensor_count(w_scale) == 1
                                                                     ? 0 : m] / y_scale;

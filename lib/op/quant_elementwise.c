@@ -18,7 +18,7 @@ enum { BLOCK = 2048, GRAIN = 1 << 15 };
 static float scale_of(const ort_tensor *t)
 {
     float scale = 0;
-    ort_tensor_one(t, &scale);
+    ort_tensor_one_f32(t, &scale);
     return scale;
 }
 

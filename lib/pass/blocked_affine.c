@@ -15,7 +15,7 @@ static bool number_beside(const ort_graph *graph, const ort_node *node, ort_id v
     if (node->input_count != 2 || node->opset < 7 || node->inputs[0] == node->inputs[1])
         return false;
     const ort_tensor *t = ort_edit_constant(graph, node, node->inputs[0] == value ? 1 : 0);
-    return t && t->dtype == ORT_DTYPE_FLOAT && t->shape.rank <= 1 && ort_tensor_one(t, number);
+    return t && t->shape.rank <= 1 && ort_tensor_one_f32(t, number);
 }
 
 static ort_status set_float(ort_graph *graph, ort_node *node, const char *name, float number,

@@ -3,20 +3,10 @@
 
 #include <string.h>
 
-bool ort_tensor_is_one(const ort_tensor *t)
+bool ort_tensor_one_i64_(const ort_tensor *t, int64_t *number)
 {
-    if (!t || !t->data || t->dtype == ORT_DTYPE_UNDEFINED || ort_tensor_count(t) != 1)
-        return false;
-    return t->dtype != ORT_DTYPE_STRING && t->dtype != ORT_DTYPE_COMPLEX64 &&
-           t->dtype != ORT_DTYPE_COMPLEX128;
-}
-
-bool ort_tensor_one_i64(const ort_tensor *t, int64_t *number)
-{
-    bool one = ort_tensor_is_one(t);
-    if (one)
-        *number = ort_tensor_get_i64(t, 0);
-    return one;
+    *number = ort_tensor_get_i64(t, 0);
+    return true;
 }
 
 bool ort_tensor_one_f64(const ort_tensor *t, double *number)
