@@ -33,14 +33,21 @@ static bool is_word(const char *word, size_t length, const char *text)
     return strlen(text) == length && strncmp(word, text, length) == 0;
 }
 
-static int check_choice(const option_row *row, const char *value, size_t length)
+static bool is_choice(const option_row *row, const char *value, size_t length)
+{
+    const char *at = row->choices, *word;
+    for (size_t n; (n = next_word(&at, &word)) > 0;)
+        if (n == length && strncmp(word, value, n) == 0)
+            return true;
+    return false;
+}
+
+static int refuse_choice(const option_row *row, const char *value, size_t length)
 {
     const char *at = row->choices, *word, *names[MAX_CHOICES];
     char list[400] = "", meant[300];
     size_t count = 0;
     for (size_t n; (n = next_word(&at, &word)) > 0;) {
-        if (n == length && strncmp(word, value, n) == 0)
-            return 0;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.*s", *list ? ", " : "",
                  (int)n, word);
         if (count < MAX_CHOICES)
@@ -53,6 +60,11 @@ static int check_choice(const option_row *row, const char *value, size_t length)
         free((char *)(uintptr_t)names[--count]);
     free(given);
     return status;
+}
+
+static int check_choice(const option_row *row, const char *value, size_t length)
+{
+    return is_choice(row, value, length) ? 0 : refuse_choice(row, value, length);
 }
 
 static int check_choices(const option_row *row, const char *value)
