@@ -2,6 +2,9 @@
  * session. A free axis is 1 in front, 64 for images, else 8. Where a model refuses these, trials
  * 1, 2, ... choose others: the same size for all free axes but the first, from a ladder, with one
  * of them 1; at last more rows than one. Nothing here runs the model.
+ *
+ * A model of many free axes would take gigabytes of made-up numbers, in one trial or in all: they
+ * have room for so many values.
  */
 #ifndef ORT_EXEC_MADE_UP_H
 #define ORT_EXEC_MADE_UP_H
@@ -34,6 +37,10 @@ typedef struct ort_sizes {
 void ort_sizes_init(ort_sizes *sizes, const ort_session *session, int variant, int trial);
 /* The shape of an input; all inputs must be asked for in order. */
 ort_shape ort_sizes_choose(ort_sizes *sizes, int input);
+/* The values that all inputs of a trial hold, and how many may be made up in a search for sizes:
+ * 2^26, or four times what the axes that aren't free ask for. */
+double ort_sizes_values(const ort_session *session, int variant, int trial);
+double ort_sizes_room(const ort_session *session);
 /* Trials worth making; 1 when nothing is free. */
 int ort_sizes_trials(const ort_session *session);
 /* A plan for such shapes, by input of the session: an error where they don't fit the model. */

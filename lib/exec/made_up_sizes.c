@@ -114,6 +114,38 @@ ort_shape ort_sizes_choose(ort_sizes *sizes, int input)
     return shape;
 }
 
+/* ---- how much they hold */
+
+static const double room_least = 1 << 26;
+
+double ort_sizes_values(const ort_session *session, int variant, int trial)
+{
+    double all = 0;
+    ort_sizes sizes;
+    ort_sizes_init(&sizes, session, variant, trial);
+    for (int i = 0; i < session->input_count; i++) {
+        ort_shape shape = ort_sizes_choose(&sizes, i);
+        double values = is_open(&session->inputs[i]);
+        for (int d = 0; d < shape.rank; d++)
+            values *= (double)shape.dim[d];
+        all += values;
+    }
+    return all;
+}
+
+double ort_sizes_room(const ort_session *session)
+{
+    double all = 0;
+    for (int i = 0; i < session->input_count; i++) {
+        const ort_type *type = &session->inputs[i].type;
+        double values = is_open(&session->inputs[i]);
+        for (int d = 0; d < type->rank; d++)
+            values *= ort_dim_known(type->dim[d]) ? (double)type->dim[d].size : 1;
+        all += values;
+    }
+    return 4 * all > room_least ? 4 * all : room_least;
+}
+
 /* ---- do they fit */
 
 static ort_status give(const ort_port *port, const ort_shape *shape, ort_given *given,
@@ -152,11 +184,14 @@ ort_status ort_sizes_plan(const ort_session *session, const ort_shape *shapes, o
 int ort_sizes_fit(const ort_session *session)
 {
     int trials = ort_sizes_trials(session), fits = 0;
+    double room = ort_sizes_room(session);
     ort_shape *shapes = trials > 1 ? calloc((size_t)session->input_count + 1, sizeof *shapes)
                                    : NULL;
     for (int trial = 0; shapes && trial < trials; trial++) {
         ort_plan *plan = NULL;
         ort_sizes sizes;
+        if (ort_sizes_values(session, 0, trial) > room)
+            continue;
         ort_sizes_init(&sizes, session, 0, trial);
         for (int i = 0; i < session->input_count; i++)
             shapes[i] = ort_sizes_choose(&sizes, i);

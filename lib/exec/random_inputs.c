@@ -275,9 +275,13 @@ ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int v
 {
     maker m = {.session = session, .state = seed};
     ort_status status = ORT_OK;
+    double values = ort_sizes_values(session, variant, trial);
     ort_sizes_init(&m.sizes, session, variant, trial);
     for (int i = 0; i < session->input_count; i++)
         inputs[i] = NULL;
+    if (values > ort_sizes_room(session))
+        return ort_error_set(err, ORT_ERROR_USAGE, "made-up inputs would hold %.0f values: give a "
+                             "sample, or sizes of dimensions", values);
     for (int i = 0; i < session->input_count && !status; i++) {
         status = ort_budget_check(err); /* sizes that nothing takes are tried one by one */
         if (!status)
@@ -324,8 +328,13 @@ static ort_status make_by_running(const ort_session *session, uint64_t seed, ort
                                   ort_error *err)
 {
     int trials = ort_sizes_trials(session);
+    double left = ort_sizes_room(session);
     for (int trial = ort_sizes_fit(session); trial < trials; trial++) {
         bool ran = false;
+        double values = ort_sizes_values(session, 0, trial);
+        if (values > left)
+            continue;
+        left -= values;
         ORT_TRY(ort_exec_make_inputs(session, seed, 0, trial, inputs, err));
         ort_status status = runs(session, inputs, &ran, err);
         if (ran)

@@ -283,13 +283,19 @@ static ort_status run_draw(pair *p, int draw, int variant, int trial, bool *ran,
     return status;
 }
 
-/* The first of the sizes that the original takes; none: the verdict tells of the usual ones. */
+/* The first of the sizes that the original takes; none: the verdict tells of the usual ones. What
+ * all trials make up has a bound: a model that takes none of them is told of in seconds. */
 static ort_status find_sizes(pair *p, int *trial, bool *found, ort_error *err)
 {
     ort_verification first;
     int trials = ort_sizes_trials(maker(p));
+    double left = ort_sizes_room(maker(p));
     *found = false;
     for (*trial = 0; *trial < trials && !*found; ++*trial) {
+        double values = ort_sizes_values(maker(p), 0, *trial);
+        if (*trial > 0 && values > left)
+            continue;
+        left -= values <= left ? values : 0;
         ORT_TRY(run_draw(p, 0, 0, *trial, found, err));
         if (*found)
             return ORT_OK;
@@ -306,8 +312,10 @@ static ort_status find_sizes(pair *p, int *trial, bool *found, ort_error *err)
 static ort_status run_other_size(pair *p, int trial, ort_error *err)
 {
     bool ran = false;
+    double room = ort_sizes_room(maker(p));
     for (int variant = 1; variant < ORT_SIZES_VARIANTS && !ran; variant++)
-        ORT_TRY(run_draw(p, 1, variant, trial, &ran, err));
+        if (ort_sizes_values(maker(p), variant, trial) <= room)
+            ORT_TRY(run_draw(p, 1, variant, trial, &ran, err));
     p->result->sizes += ran;
     return ORT_OK;
 }
