@@ -97,6 +97,8 @@ END
 }
 
 @test "a verification keeps with both models to one --max-memory" {
+    ! grep -q __asan_init "$(command -v ort-optimize)" ||
+        skip "AddressSanitizer holds on to what is freed: a peak says nothing"
     mkdir set
     PYTHONPATH=$ROOT/tests/tools python3 -c '
 from fixtures import initializer, integers, model, node, value_info
