@@ -1,9 +1,10 @@
 /* attention.c - Attention of ONNX: heads, caches, masks and types around the typed cores.
  *
- * float, float16 and bfloat16 compute in float, double in double. New keys and values are appended
- * to the past ones in the present outputs (or in workspace when those aren't wanted), which the
- * core then reads. A present that lies where its past lies gets the new rows alone. 16-bit tensors
- * pass through the workspace in float.
+ * float, float16 and bfloat16 compute in float; in double where Q or V is double: V may be of
+ * another type than Q. New keys and values are appended to the past ones in the present outputs (or
+ * in workspace when those aren't wanted), which the core then reads. A present that lies where its
+ * past lies gets the new rows alone. Tensors of another type than the core's pass through the
+ * workspace.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,9 @@ typedef struct attention {
     bool causal;
     int64_t left, right;
     int mode;
-    ort_dtype dtype;
+    ort_dtype dtype;   /* of Q, K, Y and the scores */
+    ort_dtype v_dtype; /* of V and its cache */
+    ort_dtype real;    /* of the core: FLOAT or DOUBLE, what the wider of the two needs */
     const ort_attention_core *core;
 } attention;
 
@@ -110,6 +113,12 @@ static const ort_appends attention_appends = {
     .row_outputs = 1u << OUT_SCORES,
 };
 
+static bool is_real(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16 ||
+           dtype == ORT_DTYPE_DOUBLE;
+}
+
 static ort_status attention_prepare(ort_prep *p, ort_error *err)
 {
     attention *a = ort_prep_state(p, sizeof *a);
@@ -128,22 +137,15 @@ static ort_status attention_prepare(ort_prep *p, ort_error *err)
     if (a->q_heads < 0 || a->kv_heads < 0 || a->mode < 0 || a->mode > 3)
         return ort_prep_fail(p, err,
                              "a head count is negative, or qk_matmul_output_mode isn't 0..3");
-    if (ort_prep_dtype(p, IN_V) != a->dtype)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "V is %s and Q %s: only one type for both "
-                             "is implemented, cast V first",
-                             ort_dtype_name(ort_prep_dtype(p, IN_V)), ort_dtype_name(a->dtype));
-    switch (a->dtype) {
-    case ORT_DTYPE_FLOAT:
-    case ORT_DTYPE_FLOAT16:
-    case ORT_DTYPE_BFLOAT16:
-        a->core = &ort_attention_core_f32;
-        return ORT_OK;
-    case ORT_DTYPE_DOUBLE:
-        a->core = &ort_attention_core_f64;
-        return ORT_OK;
-    default:
+    a->v_dtype = ort_prep_dtype(p, IN_V);
+    if (!is_real(a->dtype))
         return ort_prep_unsupported_dtype(p, IN_Q, err);
-    }
+    if (!is_real(a->v_dtype))
+        return ort_prep_unsupported_dtype(p, IN_V, err);
+    bool wide = a->dtype == ORT_DTYPE_DOUBLE || a->v_dtype == ORT_DTYPE_DOUBLE;
+    a->core = wide ? &ort_attention_core_f64 : &ort_attention_core_f32;
+    a->real = wide ? ORT_DTYPE_DOUBLE : ORT_DTYPE_FLOAT;
+    return ORT_OK;
 }
 
 /* ---- shape */
@@ -156,7 +158,6 @@ typedef struct head_form { /* one of Q, K, V as the caller gave it */
 typedef struct attention_plan {
     head_form q, k, v;
     int64_t past, T, block;
-    bool convert;                       /* 16-bit tensors */
     size_t key, value;                  /* workspace offsets: typed caches that aren't outputs */
     size_t qr, kr, vr, yr, scores, mask; /* real forms of typed tensors */
     size_t packed, packed_each, start;
@@ -233,6 +234,8 @@ static bool reserve_all(ort_shaping *s, attention_plan *p, size_t *total)
 {
     const attention *a = s->state;
     size_t real = a->core->real_bytes, typed = (size_t)ort_dtype_bits(a->dtype) / 8;
+    size_t v_typed = (size_t)ort_dtype_bits(a->v_dtype) / 8;
+    bool convert = a->dtype != a->real, convert_v = a->v_dtype != a->real;
     size_t heads = (size_t)(p->q.batch * p->k.heads);
     size_t keys = heads * (size_t)(p->T * p->k.size), values = heads * (size_t)(p->T * p->v.size);
     size_t rows = (size_t)(p->q.batch * p->q.heads * p->q.rows);
@@ -243,14 +246,16 @@ static bool reserve_all(ort_shaping *s, attention_plan *p, size_t *total)
     if (given(s, IN_PAST_K) && !(s->out_count > OUT_K && s->out[OUT_K]))
         fits = reserve(total, keys, typed, &p->key);
     if (fits && given(s, IN_PAST_V) && !(s->out_count > OUT_V && s->out[OUT_V]))
-        fits = reserve(total, values, typed, &p->value);
-    if (fits && p->convert)
+        fits = reserve(total, values, v_typed, &p->value);
+    if (fits && convert)
         fits = reserve(total, rows * (size_t)p->q.size, real, &p->qr) &&
-               reserve(total, keys, real, &p->kr) && reserve(total, values, real, &p->vr) &&
+               reserve(total, keys, real, &p->kr) &&
                reserve(total, rows * (size_t)p->v.size, real, &p->yr);
-    if (fits && p->convert && s->out_count > OUT_SCORES && s->out[OUT_SCORES])
+    if (fits && convert_v)
+        fits = reserve(total, values, real, &p->vr);
+    if (fits && convert && s->out_count > OUT_SCORES && s->out[OUT_SCORES])
         fits = reserve(total, rows * (size_t)p->T, real, &p->scores);
-    if (fits && mask && mask->dtype != ORT_DTYPE_BOOL && (p->convert || mask->dtype != a->dtype))
+    if (fits && mask && mask->dtype != ORT_DTYPE_BOOL && mask->dtype != a->real)
         fits = reserve(total, (size_t)ort_tensor_count(mask), real, &p->mask);
     if (fits && given(s, IN_VALID))
         fits = reserve(total, (size_t)p->q.batch, sizeof(int64_t), &p->start);
@@ -269,7 +274,6 @@ static ort_status attention_shape(ort_shaping *s, ort_error *err)
     if (wanted_count(s, OUT_Y) >= 0 &&
         wanted_count(s, OUT_Y) != p->q.batch * p->q.heads * p->q.rows * p->v.size)
         return ort_error_set(err, ORT_ERROR_RUN, "the shapes of Q and V don't fit the output's");
-    p->convert = a->dtype == ORT_DTYPE_FLOAT16 || a->dtype == ORT_DTYPE_BFLOAT16;
     p->block = ort_max_i64(1, ort_min_i64(64, ((int64_t)1 << 20) / ort_max_i64(p->T, 1)));
     if (!reserve_all(s, p, &total))
         return ort_error_set(err, ORT_ERROR_MEMORY, "attention over %lld keys is too large",
@@ -339,18 +343,25 @@ static void *space(const attention_job *j, size_t offset)
     return offset == NONE ? NULL : (char *)j->call->workspace + offset;
 }
 
+/* Elements [first, first + count) of the tensor in the core's type. */
+static void to_real(const attention_job *j, const ort_tensor *t, int64_t first, int64_t count,
+                    void *real)
+{
+    if (j->a->real == ORT_DTYPE_FLOAT) {
+        ort_tensor_to_f32(t, first, count, real);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        ((double *)real)[i] = ort_tensor_get_f64(t, first + i);
+}
+
 /* The tensor's data in the core's type. */
 static const void *real_form(const attention_job *j, const ort_tensor *t, size_t offset)
 {
     if (offset == NONE)
         return t->data;
-    int64_t count = ort_tensor_count(t);
     void *real = space(j, offset);
-    if (j->a->core->real_bytes == sizeof(float))
-        ort_tensor_to_f32(t, 0, count, real);
-    else
-        for (int64_t i = 0; i < count; i++)
-            ((double *)real)[i] = ort_tensor_get_f64(t, i);
+    to_real(j, t, 0, ort_tensor_count(t), real);
     return real;
 }
 
@@ -358,15 +369,18 @@ static const void *real_form(const attention_job *j, const ort_tensor *t, size_t
 static ort_heads real_cache(const attention_job *j, const ort_tensor *t, size_t offset,
                             const head_form *f)
 {
-    float *real = space(j, offset);
+    char *real = space(j, offset);
     ort_heads from = cache_heads(t);
     if (!real)
         return from;
+    ort_tensor flat = *t; /* places are counted in its memory */
+    flat.stride = NULL;
     int64_t count = f->rows * f->size; /* of a head */
+    size_t bytes = (size_t)count * j->a->core->real_bytes;
     for (int64_t b = 0; b < f->batch; b++)
         for (int64_t h = 0; h < f->heads; h++)
-            ort_tensor_to_f32(t, b * from.batch + h * from.head, count,
-                              real + (b * f->heads + h) * count);
+            to_real(j, &flat, b * from.batch + h * from.head, count,
+                    real + (size_t)(b * f->heads + h) * bytes);
     return heads_of(real, f);
 }
 
@@ -435,8 +449,15 @@ static ort_status check_valid(attention_job *j, ort_error *err)
 
 static void store_real(const attention_job *j, size_t offset, ort_tensor *t)
 {
-    if (t && offset != NONE)
+    if (!t || offset == NONE)
+        return;
+    if (j->a->real == ORT_DTYPE_FLOAT) {
         ort_tensor_from_f32(space(j, offset), t, 0, ort_tensor_count(t));
+        return;
+    }
+    const double *real = space(j, offset);
+    for (int64_t i = 0, count = ort_tensor_count(t); i < count; i++)
+        ort_tensor_set_f64(t, i, real[i]);
 }
 
 static ort_status attention_run(ort_call *call, ort_error *err)

@@ -118,7 +118,7 @@ bad() { # bad CASE: the library of tests/cli/bad_ops.c in bad.so
     [[ $stderr == *"operator library 'bad': 1 rows from bad.so"* &&
         $stderr == *"operator library 'example' 1.0: 5 rows"* ]] || { echo "$stderr"; return 1; }
     works ort-run --settings --ops-lib bad.so
-    has "ops-lib     bad.so"
+    has "ops-lib            bad.so"
     works ort-run "$FX/clip.onnx" --ops-lib "$LIB" -i "$FX/x.npy" --json
     echo "$output" | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["ops_libs"]) == 1'
 }

@@ -4,12 +4,15 @@
 
 The tools are found by PATH. Prints a line per case that fails and closes with "N passed, N failed, 0 skipped".
 """
+import fcntl
 import os
 import pty
 import re
 import select
+import struct
 import sys
 import tempfile
+import termios
 import time
 
 SHELLS = {
@@ -18,7 +21,8 @@ SHELLS = {
     "zsh": (["zsh", "-f", "-i"],
             "fpath=({1} $fpath); autoload -U compinit; compinit -u -D; echo READY$((1+1))"),
     "fish": (["fish", "--no-config", "-i"],
-             "for f in {0}/*.fish; source $f; end; echo READY(math 1+1)"),
+             "function fish_prompt; echo '$ '; end; for f in {0}/*.fish; source $f; end; "
+             "echo READY(math 1+1)"),
 }
 # What is typed, and what the line ends with after a Tab.
 CASES = [
@@ -45,6 +49,8 @@ class Terminal:
             os.chdir(folder)
             os.environ.update(TERM="xterm", PS1="$ ", HOME=folder, COLUMNS="150", LC_ALL="C.UTF-8")
             os.execvp(argv[0], argv)
+        # Wide enough for whole lines: fish cuts what doesn't fit beside its prompt.
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
 
     def type(self, text):
         self.shown = ""
@@ -72,6 +78,20 @@ class Terminal:
         return re.sub(r"\x1b[\[(][0-9;?=>]*[a-zA-Z]|\x1b[=>]|[\r\n\x07]", "", text)
 
 
+def completes(terminal, typed, wanted, shell):
+    terminal.type(typed)
+    terminal.shows(typed, 5)
+    terminal.shows("\0", 0.2)
+    terminal.type("\t")
+    # A shell adds what lacks, or writes the line anew.
+    done = terminal.shows(wanted[len(os.path.commonprefix([wanted, typed.split()[-1]])):], 5)
+    said = terminal.shown
+    terminal.type("\x03" if shell == "fish" else "\x15")
+    terminal.shows("\0", 0.3)
+    terminal.shown = said
+    return done
+
+
 def run(shell, completions):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("net.onnx", "two words.npy"):
@@ -89,16 +109,10 @@ def run(shell, completions):
             return 0, 1
         failed = 0
         for typed, wanted in CASES:
-            terminal.type(typed)
-            terminal.shows(typed)
-            terminal.type("\t")
-            # A shell adds what lacks, or writes the line anew.
-            rest = wanted[len(os.path.commonprefix([wanted, typed.split()[-1]])):]
-            if not terminal.shows(rest):
+            # A Tab that comes while the line is still being drawn is lost on some: then once more.
+            if not any(completes(terminal, typed, wanted, shell) for _ in range(4)):
                 failed += 1
                 print(f"not ok {shell}: {typed!r} + Tab shows {terminal.shown!r}, wanted {wanted!r}")
-            terminal.type("\x03" if shell == "fish" else "\x15")
-            terminal.shows("\0", 0.3)
         return len(CASES) - failed, failed
 
 

@@ -123,21 +123,43 @@ static void long_rows(test_state *test)
     }
 }
 
-/* ONNX allows V a type of its own: what isn't implemented is said, not read as another type. */
+static ort_value *eighths(ort_dtype dtype, int step)
+{
+    ort_value *value = NULL;
+    ort_error err = {0};
+    if (ort_value_new_tensor(dtype, 4, (const int64_t[]){1, 2, 3, 4}, &value, &err))
+        return NULL;
+    for (int64_t i = 0; i < 24; i++) /* multiples of 1/8: exact in each of the types */
+        ort_tensor_set_f64(&value->tensor, i, (double)(i * step % 17 - 8) / 8);
+    return value;
+}
+
+/* ONNX allows V a type of its own (T2): Y is what V in the wider type gives, in Q's type. */
 static void values_of_another_type(test_state *test)
 {
+    static const ort_dtype types[] = {ORT_DTYPE_FLOAT16, ORT_DTYPE_BFLOAT16, ORT_DTYPE_FLOAT,
+                                      ORT_DTYPE_DOUBLE};
     ort_env *env = NULL;
-    ort_value *in[3] = {NULL}, *y = NULL;
     ort_error err = {0};
     CHECK(!ort_env_new(NULL, &env, &err));
-    for (int i = 0; i < 3; i++)
-        CHECK(!ort_value_new_tensor(i == 2 ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_FLOAT, 4,
-                                    (const int64_t[]){1, 2, 3, 4}, &in[i], &err));
-    CHECK(ort_op_run(env, "", "Attention", 23, NULL, 0, in, 3, &y, 1, &err) ==
-          ORT_ERROR_UNSUPPORTED);
-    CHECK(strstr(err.message, "V is float16 and Q float") && !y);
-    for (int i = 0; i < 3; i++)
-        ort_value_free(in[i]);
+    for (int pair = 0; pair < 16; pair++) {
+        ort_dtype q = types[pair / 4], v = types[pair % 4];
+        ort_value *mixed[3] = {eighths(q, 3), eighths(q, 5), eighths(v, 7)}, *y = NULL;
+        ort_value *wide[3] = {eighths(ORT_DTYPE_DOUBLE, 3), eighths(ORT_DTYPE_DOUBLE, 5),
+                              eighths(ORT_DTYPE_DOUBLE, 7)}, *want = NULL;
+        CHECK(!ort_op_run(env, "", "Attention", 23, NULL, 0, mixed, 3, &y, 1, &err));
+        CHECK(!ort_op_run(env, "", "Attention", 23, NULL, 0, wide, 3, &want, 1, &err));
+        CHECK(y && ort_value_dtype(y) == q);
+        double step = q == ORT_DTYPE_BFLOAT16 ? 0x1p-8 : q == ORT_DTYPE_FLOAT16 ? 0x1p-11 : 1e-6;
+        for (int64_t i = 0; y && want && i < 24; i++)
+            CHECK(fabs(ort_value_get_double(y, i) - ort_value_get_double(want, i)) <= step);
+        for (int i = 0; i < 3; i++) {
+            ort_value_free(mixed[i]);
+            ort_value_free(wide[i]);
+        }
+        ort_value_free(y);
+        ort_value_free(want);
+    }
     ort_env_free(env);
 }
 
