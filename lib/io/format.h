@@ -36,6 +36,8 @@ const ort_read_options *ort_read_options_known(const ort_read_options *given, or
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
                                 ort_error *err);
 
+/* Takes entry `at` out of the list; its value is the caller's. */
+ort_value *ort_tensors_take_at(ort_tensors *tensors, size_t at);
 ort_status ort_tensors_add_column_take(ort_tensors *tensors, const char *name, ort_value *value,
                                        ort_error *err);
 

@@ -371,12 +371,9 @@ static ort_status apply_sources(archive_reader *r, struct json_object *root, ort
 static ort_status move_column(ort_tensors *tensors, const char *name, ort_error *err)
 {
     for (size_t i = 0; i < tensors->list.count; i++) {
-        ort_tensors_entry *entry = &tensors->list.data[i];
-        if (strcmp(entry->name, name) != 0)
+        if (strcmp(tensors->list.data[i].name, name) != 0)
             continue;
-        ort_value *value = entry->value;
-        memmove(entry, entry + 1, (--tensors->list.count - i) * sizeof *entry);
-        return ort_tensors_add_column_take(tensors, name, value, err);
+        return ort_tensors_add_column_take(tensors, name, ort_tensors_take_at(tensors, i), err);
     }
     return ort_error_set(err, ORT_ERROR_DATA, "member '%s' is missing, which " TYPES_MEMBER
                          " names a column", name);

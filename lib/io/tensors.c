@@ -90,6 +90,16 @@ ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_valu
     return ort_error_memory(err, sizeof(ort_tensors_entry));
 }
 
+ort_value *ort_tensors_take_at(ort_tensors *tensors, size_t at)
+{
+    ort_tensors_entry *entry = &tensors->list.data[at];
+    ort_value *value = entry->value;
+    memmove(entry, entry + 1, (--tensors->list.count - at) * sizeof *entry);
+    ort_hashmap_release(&tensors->index); /* those behind it have other places now */
+    tensors->indexed = 0;
+    return value;
+}
+
 ort_status ort_tensors_add(ort_tensors *tensors, const char *name, ort_value *value, ort_error *err)
 {
     if (!tensors || !name || !value)

@@ -38,6 +38,23 @@ type_all() {
     type_all "$ROOT/README.md"
 }
 
+@test "what README.md shows below a command is what the command prints" {
+    ln -s "$MODELS_DIR" models
+    python3 - "$ROOT/README.md" <<'PY'
+import re, subprocess, sys
+shown = re.findall(r"^    \$ (.*)\n((?:    (?!\$ ).*\n|\n(?=    (?!\$ )))*)", open(sys.argv[1]).read(), re.M)
+compared = 0
+for command, wanted in shown:
+    said = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    # Of ort-profile, times: they differ each time.
+    if wanted.strip() and not command.startswith("ort-profile"):
+        lines = [[line.strip() for line in text.splitlines() if line.strip()] for text in (said, wanted)]
+        assert lines[0] == lines[1], (command, *lines)
+        compared += 1
+assert compared >= 4, compared
+PY
+}
+
 @test "the examples of the manual pages run as they are printed" {
     local page
     stand_ins

@@ -415,6 +415,37 @@ static void names_and_extensions(test_state *test)
     CHECK_TEXT(ort_format_name(ORT_FORMAT_SAFETENSORS), "safetensors");
 }
 
+/* What is read as a column is no value any more, and its name is free for one. */
+static void names_after_columns(test_state *test)
+{
+    FILE *file = tmpfile();
+    ort_tensors *out = NULL, *back = NULL;
+    ort_value *value = NULL;
+    ort_error err = {0};
+    ort_write_options write = {.size = sizeof write, .format = ORT_FORMAT_NPZ};
+    ort_read_options read = {.size = sizeof read, .format = ORT_FORMAT_NPZ};
+    CHECK(file && !ort_tensors_new(&out, &err));
+    CHECK(!ort_value_new_tensor(ORT_DTYPE_INT64, 1, (const int64_t[]){2}, &value, &err));
+    for (int i = 0; i < 20; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "v%d", i);
+        CHECK(!ort_tensors_add(out, name, value, &err));
+    }
+    CHECK(!ort_tensors_add_column(out, "id", value, &err));
+    CHECK(!ort_tensors_write(out, file, &write, &err));
+    rewind(file);
+    CHECK(!ort_tensors_read(file, &read, &back, &err));
+    CHECK(ort_tensors_count(back) == 20 && ort_tensors_column_count(back) == 1);
+    CHECK(!ort_tensors_add(back, "id", value, &err) && ort_tensors_count(back) == 21);
+    CHECK(!ort_tensors_add(back, "v19", value, &err) && ort_tensors_count(back) == 21);
+    CHECK(ort_tensors_value(back, 20) == value && ort_tensors_value(back, 19) == value);
+    CHECK_TEXT(ort_tensors_name(back, 20), "id");
+    ort_tensors_free(back);
+    ort_tensors_free(out);
+    ort_value_free(value);
+    fclose(file);
+}
+
 int main(void)
 {
     test_state test = {.failures = 0};
@@ -435,5 +466,6 @@ int main(void)
     RUN(&test, pickles_are_refused);
     RUN(&test, full_disk_and_whole_files);
     RUN(&test, names_and_extensions);
+    RUN(&test, names_after_columns);
     return test.failures != 0;
 }
