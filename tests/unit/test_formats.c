@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "ort.h"
+#include "io/format.h"
 #include "test.h"
 
 /* A tensor of every bit pattern in turn (bool: 0 and 1). */
@@ -440,6 +441,10 @@ static void names_after_columns(test_state *test)
     CHECK(!ort_tensors_add(back, "v19", value, &err) && ort_tensors_count(back) == 21);
     CHECK(ort_tensors_value(back, 20) == value && ort_tensors_value(back, 19) == value);
     CHECK_TEXT(ort_tensors_name(back, 20), "id");
+    ort_value_free(ort_tensors_take_at(back, 5)); /* those behind it have other places */
+    CHECK(!ort_tensors_add(back, "v19", value, &err) && ort_tensors_count(back) == 20);
+    CHECK(ort_tensors_value(back, 18) == value);
+    CHECK(!ort_tensors_add(back, "v5", value, &err) && ort_tensors_count(back) == 21);
     ort_tensors_free(back);
     ort_tensors_free(out);
     ort_value_free(value);
