@@ -60,6 +60,12 @@ strict() {
         run $program nothere.onnx "$MODELS_DIR/images/digit_7_008.png"
         [ "$status" -eq 3 ]
     done
+    gcc $safe "$ROOT/examples/continue_text.c" -o continue_text -lort
+    run ./continue_text "$MODELS_DIR/digits.onnx" text 1
+    [ "$status" -eq 2 ]
+    need_models
+    works ./continue_text "$REAL/llama_byte_2m_trained/model.onnx" 'The import statement' 20
+    [ "${#output}" -eq 20 ]
 }
 
 @test "libort.so exports what ort.h declares, no more and no less" {

@@ -17,6 +17,24 @@ bad() { # bad CASE: the library of tests/cli/bad_ops.c in bad.so
     works ort-run "$FX/clip.onnx" --ops-lib own.so -i "$FX/x.npy" -o y.npy
 }
 
+@test "the example runs under the address sanitizer and stack protectors" {
+    gcc -g -fsanitize=address -fstack-protector-all -shared -fPIC -I"$ROOT/lib" \
+        "$ROOT/examples/example_ops.c" -o safe.so
+    echo '{"x": {"dtype": "int64", "shape": [3], "data": [1, 2, 3]}}' >x.json
+    echo '{"a": ["x", "y"], "b": ["1", "2"], "c": ["", "z"]}' >abc.json
+    # A tool without the sanitizer opens the library: what it calls is loaded first.
+    export ASAN_OPTIONS=detect_leaks=0
+    local safe="env LD_PRELOAD=$(gcc -print-file-name=libasan.so) ort-run"
+    works $safe "$FX/clip.onnx" --ops-lib safe.so -i "$FX/x.npy" -o - --format json
+    has '[[1, -2, 2.5], [-3, 3.5, -4]]'
+    works $safe "$FX/above.onnx" --ops-lib safe.so -i "$FX/x.npy" -o - --format json
+    works $safe "$FX/recode.onnx" --ops-lib safe.so -i x.json -o - --format json
+    works $safe "$FX/mean.onnx" --ops-lib safe.so --stream "$FX/stream.npy" -o - --format json
+    works $safe "$FX/join.onnx" --ops-lib safe.so -i abc.json -o - --format json
+    run $safe "$FX/clip_wrong.onnx" --ops-lib safe.so -i "$FX/x.npy" -o y.npy
+    [ "$status" -eq 4 ]
+}
+
 @test "an elementwise operator: attributes, shapes with symbols, the same for every number of threads" {
     works ort-run "$FX/clip.onnx" --ops-lib "$LIB" -i "$FX/x.npy" -o - --format json
     has '[[1, -2, 2.5], [-3, 3.5, -4]]'
