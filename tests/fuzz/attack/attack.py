@@ -7,6 +7,7 @@ SERVERS holds a server (server.c) for each tool, best built with sanitizers. Kin
   values      the recorded inputs of ONNX's and our own operator tests, one of them empty, huge, of another
               rank or of extreme numbers; every level, tier and two threads
   attributes  the same models with an attribute at its end, an input left out, a rank unknown
+  chains      nodes of the operator tests behind one another, with such attributes, for the passes (chains.py)
   operations  the operations of ort-tensor at their extremes
   files       CSV, JSON, raw, npy and npz with bytes changed, cut, doubled; archives that unpack to gigabytes
   libraries   operator libraries that are none
@@ -33,12 +34,14 @@ import numpy
 import onnx
 from onnx import numpy_helper
 
+import chains
 import media
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECONDS, MEGABYTES = 10, 3000
 EXTREMES = [0, 1, -1, 2, 3, 7, 127, 255, 65535, 1 << 20, (1 << 31) - 1, -(1 << 31), 1 << 32, 1 << 62,
             (1 << 63) - 1, -(1 << 63)]
+NODES = []  # of the operator tests, read when they are first wanted
 ENDED = ("ERROR: AddressSanitizer", "runtime error", "SUMMARY: UndefinedBehavior")
 
 
@@ -156,11 +159,10 @@ def values(rng, work, corpus, tiers):
     return arguments + settings(rng, tiers)
 
 
-def mutate_model(rng, model):
-    nodes = list(model.graph.node)
-    node = rng.choice(nodes)
+def mutate_node(rng, node):
+    """One of its attributes at an end of the range, an input left out, or one too many."""
     ints = [a for a in node.attribute if a.type in (onnx.AttributeProto.INT, onnx.AttributeProto.INTS)]
-    how = rng.choice(["attribute", "attribute", "absent", "rank", "extra"])
+    how = rng.choice(["attribute"] * 4 + ["absent", "extra"])
     if how == "attribute" and ints:
         a = rng.choice(ints)
         if a.type == onnx.AttributeProto.INT:
@@ -173,10 +175,14 @@ def mutate_model(rng, model):
         node.input[rng.randrange(len(node.input))] = ""
     elif how == "extra":
         node.input.append(node.input[0] if node.input else "")
-    else:
-        for value in list(model.graph.input) + list(model.graph.output):
-            if value.type.HasField("tensor_type"):
-                value.type.tensor_type.ClearField("shape")
+
+
+def mutate_model(rng, model):
+    if rng.random() < 0.8:
+        return mutate_node(rng, rng.choice(list(model.graph.node)))
+    for value in list(model.graph.input) + list(model.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
 
 
 def attributes(rng, work, corpus, tiers):
@@ -200,6 +206,16 @@ def attributes(rng, work, corpus, tiers):
     for name, file in inputs_of(model, folder):
         arguments += ["-i", f"{name}={file}"]
     return arguments + settings(rng, tiers)
+
+
+def rewritten(rng, work, corpus, tiers):
+    if not NODES:
+        NODES.append(chains.Nodes(corpus, inputs_of, read_tensor))
+    model, fed = chains.chain(rng, NODES[0], mutate_node, mutate_value)
+    (work / "m.onnx").write_bytes(model.SerializeToString())
+    (work / "x.pb").write_bytes(fed.SerializeToString())
+    declared = model.graph.input[0].type.tensor_type.HasField("shape")
+    return chains.arguments_for(rng, work / "m.onnx", work / "x.pb", work / "o.onnx", declared, tiers)
 
 
 # ---- tensors and files
@@ -277,7 +293,8 @@ def libraries(rng, work, corpus, tiers):
 
 
 KINDS = {"pictures": (media.pictures, 4), "sounds": (media.sounds, 2), "stores": (media.stores, 5),
-         "drawings": (media.drawings, 2), "values": (values, 10), "attributes": (attributes, 8), "operations": (operations, 5),
+         "drawings": (media.drawings, 2), "values": (values, 10), "attributes": (attributes, 8), "chains": (rewritten, 10),
+         "operations": (operations, 5),
          "files": (files, 4), "libraries": (libraries, 1)}
 
 
