@@ -5,6 +5,7 @@
  */
 #include "common/feed.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,6 +81,11 @@ static void choose_columns(feed *f, ort_read_options *options)
 static int load(feed *f, const char *path, ort_tensors **tensors)
 {
     ort_error err = {0};
+    if (f->ahead != NULL) { /* this file's; a pipe can't be read again */
+        *tensors = f->ahead;
+        f->ahead = NULL;
+        return 0;
+    }
     bool folder = is_folder(path);
     ort_purpose *open = open_purposes(f);
     ort_read_options options = {.size = sizeof options,
@@ -323,7 +329,7 @@ static int open_stream(feed *f, const char *path)
     f->label = strcmp(path, "-") == 0 ? "standard input" : path;
     f->stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (f->stream == NULL) {
-        return tool_error(ORT_ERROR_IO, "%s: can't be opened", path);
+        return tool_error(ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
     }
     return 0;
 }
@@ -343,7 +349,7 @@ static int are_records(feed *f, const string_list *files, bool *records)
     for (size_t i = 0; i < f->count; i++)
         *records = *records && !wants_value(f, slots, i);
     free(slots);
-    ort_tensors_free(tensors);
+    f->ahead = tensors;
     return status;
 }
 
@@ -499,6 +505,7 @@ int feed_next(feed *f, ort_value **inputs, bool *end)
 
 void feed_close(feed *f)
 {
+    ort_tensors_free(f->ahead);
     ort_tensors_free(f->record);
     ort_tensors_free(f->held);
     free(f->fixed);

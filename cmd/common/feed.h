@@ -25,6 +25,7 @@ typedef struct feed {
     FILE *stream;           /* one run per record */
     string_list streams;    /* the files of records that follow */
     size_t next_stream;
+    ort_tensors *ahead;     /* of the first of several files: looked at before it is used */
     ort_tensors *record;    /* holds the values of the present run */
     uint64_t seed;
     bool random;            /* fill what nobody gave */
@@ -34,8 +35,8 @@ typedef struct feed {
     const char *label;      /* of the present record, for messages */
 } feed;
 
-/* Sort the options and positional files into fixed inputs and a source of runs. */
-/* The options are read until the feed is closed. */
+/* Sort the options and positional files into fixed inputs and a source of runs. The options are
+ * read until the feed is closed. */
 int feed_open(feed *f, const feed_options *o, const ort_session *session,
               const string_list *files);
 /* Inputs of the next run (borrowed; NULL where nobody gave one). *end: there is none. */

@@ -2,6 +2,7 @@
 #include "common/whole_file.h"
 
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "common/tool.h"
@@ -26,12 +27,44 @@ int whole_file_close(ort_out_file *f, int status)
 
 char *whole_file_numbered(const char *path, size_t number)
 {
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* a device or a pipe takes them all */
+    if (whole_file_is_special(path)) /* takes them all */
         return tool_strdup(path);
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     if (dot == NULL || (slash != NULL && dot < slash))
         dot = path + strlen(path);
     return number == 0 ? tool_strdup(path)
                        : tool_printf("%.*s_%zu%s", (int)(dot - path), path, number, dot);
+}
+
+bool whole_file_is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* What ort_tensors_save takes from the name of a file. */
+static ort_write_options by_name(const char *path, const ort_write_options *given)
+{
+    ort_write_options options = *given;
+    ort_format named = ort_format_of_path(path);
+    const char *dot = strrchr(path, '.');
+    if (options.format == ORT_FORMAT_AUTO)
+        options.format = named != ORT_FORMAT_AUTO ? named : ORT_FORMAT_NPZ;
+    if (options.separator == 0 && dot != NULL && strcasecmp(dot, ".tsv") == 0)
+        options.separator = '\t';
+    if (options.format == ORT_FORMAT_IMAGE && options.image == NULL && named == ORT_FORMAT_IMAGE)
+        options.image = dot + 1;
+    return options;
+}
+
+int whole_file_append(ort_out_file **f, const char *path, const ort_tensors *record,
+                      const ort_write_options *options)
+{
+    ort_error err = {0};
+    const ort_write_options known = by_name(path, options);
+    int status = *f == NULL ? whole_file_open(f, path) : 0;
+    if (status == 0 &&
+        ort_tensors_write(record, ort_out_file_stream(*f), &known, &err) != ORT_OK)
+        status = tool_fail_in(path, &err);
+    return status;
 }

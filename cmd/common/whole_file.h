@@ -2,6 +2,8 @@
 #ifndef COMMON_WHOLE_FILE_H
 #define COMMON_WHOLE_FILE_H
 
+#include <stdbool.h>
+
 #include "ort.h"
 
 /* path NULL or "-": standard output. Returns 0 or an exit status after saying why. */
@@ -12,5 +14,12 @@ int whole_file_close(ort_out_file *f, int status);
 /* "out.png", "out_1.png", "out_2.png": of several records the second and later get a number. The
  * caller frees it. */
 char *whole_file_numbered(const char *path, size_t number);
+
+/* A device or a pipe: takes records one after another, where a file holds one. */
+bool whole_file_is_special(const char *path);
+/* One more record for such a path. *f, NULL at first, stays open until whole_file_close: the reader
+ * of a pipe meets its end only behind the last one. 0 or an exit status after saying why. */
+int whole_file_append(ort_out_file **f, const char *path, const ort_tensors *record,
+                      const ort_write_options *options);
 
 #endif

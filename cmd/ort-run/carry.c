@@ -109,6 +109,14 @@ int expression_value(const expression *e, const ort_session *session, ort_value 
 
 /* ---- links */
 
+static bool is_linked(const carry *c, int input)
+{
+    for (size_t k = 0; k < c->count; k++)
+        if (c->links[k].input == input)
+            return true;
+    return c->is_state[input];
+}
+
 static void add_link(carry *c, const char *from, int input)
 {
     c->links = realloc(c->links, (c->count + 1) * sizeof *c->links);
@@ -134,6 +142,10 @@ static int check_link(const ort_session *session, const char *from, const char *
         tool_usage("--carry: the model has no output '%s'; its outputs are %s", e.name, list);
         expression_release(&e);
         return EXIT_USAGE;
+    }
+    if (is_linked(c, input)) {
+        expression_release(&e);
+        return tool_usage("--carry: input '%s' is fed twice, one output can be carried to it", to);
     }
     if (!e.argmax) {
         c->is_state[input] = true;
@@ -197,6 +209,8 @@ int carry_open(carry *c, const run_options *o, const ort_session *session)
         int input = feed_input_index(session, o->counts.items[i]);
         if (input < 0)
             return EXIT_USAGE;
+        if (is_linked(c, input))
+            return tool_usage("--count: input '%s' is fed by --carry", o->counts.items[i]);
         c->counted[c->counted_count++] = input;
     }
     return 0;

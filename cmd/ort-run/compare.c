@@ -1,6 +1,7 @@
 /* compare.c - ort-run --compare and --compare-levels: the first value where two models, or two
  * optimization levels of one, part on the same inputs. */
 #include <json-c/json.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +87,8 @@ static json_object *result_json(const char *label, size_t run, const ort_first_d
     json_object_object_add(j, "outputs_compared", json_object_new_int(d->telling));
     json_object_object_add(j, "by_structure", json_object_new_int(d->by_structure));
     json_object_object_add(j, "alone", json_object_new_int(d->alone));
-    json_object_object_add(j, "max_abs", json_object_new_double(d->max_abs));
+    json_object_object_add(j, "max_abs", /* JSON has no infinity */
+                           isfinite(d->max_abs) ? json_object_new_double(d->max_abs) : NULL);
     json_object_object_add(j, "max_abs_value", json_object_new_string(d->worst));
     if (is_blank(d) || (*d->blank && !d->differs)) {
         char why[400];
@@ -180,12 +182,16 @@ static int all_runs(contest *c, const string_list *data)
     ort_value **inputs = tool_alloc((ort_session_input_count(c->session) + 1) * sizeof *inputs);
     const feed_options from = run_feed(c->options);
     int status = feed_open(&f, &from, c->session, data);
-    for (size_t run = 0; status == 0; run++) {
+    size_t run = 0;
+    while (status == 0) {
         status = feed_next(&f, inputs, &end);
         if (status != 0 || end)
             break;
-        status = compare_once(c, inputs, run);
+        status = compare_once(c, inputs, run++);
     }
+    if (status == 0 && run == 0)
+        status = tool_error(ORT_ERROR_DATA, "%s: is empty: nothing was compared",
+                            f.label != NULL ? f.label : "the inputs");
     feed_close(&f);
     free(inputs);
     return status;

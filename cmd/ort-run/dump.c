@@ -16,6 +16,7 @@ int dump_open(dump *d, const run_options *o, size_t run, bool many)
     d->options = o;
     if (o->dumps.count == 0)
         return 0;
+    d->matched = tool_alloc(o->dumps.count * sizeof *d->matched);
     const char *root = o->dump_dir != NULL ? o->dump_dir : "dump";
     if (mkdir(root, 0777) != 0 && errno != EEXIST) {
         return tool_error(ORT_ERROR_IO, "%s: can't be made: %s", root, strerror(errno));
@@ -33,12 +34,14 @@ int dump_open(dump *d, const run_options *o, size_t run, bool many)
     return status;
 }
 
-static bool matches(const run_options *o, const char *name)
+static bool matches(dump *d, const char *name)
 {
-    for (size_t i = 0; i < o->dumps.count; i++)
-        if (fnmatch(o->dumps.items[i], name, 0) == 0)
-            return true;
-    return false;
+    const string_list *patterns = &d->options->dumps;
+    bool any = false;
+    for (size_t i = 0; i < patterns->count; i++)
+        if (fnmatch(patterns->items[i], name, 0) == 0)
+            any = d->matched[i] = true;
+    return any;
 }
 
 /* File names keep letters, digits, '.', '-' and '_'; the rest becomes '_', a number keeps them
@@ -95,7 +98,7 @@ void dump_value(void *arg, const char *name, const ort_value *value)
     ort_error err = {0};
     ort_tensors *list = NULL;
     char *file = NULL;
-    if (d->index == NULL || d->status != 0 || !matches(d->options, name))
+    if (d->index == NULL || d->status != 0 || !matches(d, name))
         return;
     ort_status status = ort_tensors_new(&list, &err);
     if (status == ORT_OK)
@@ -119,9 +122,12 @@ int dump_close(dump *d)
     if (d->index != NULL) {
         fprintf(d->index, "\n  ]\n}\n");
         status = whole_file_close(d->file, status);
-        if (status == 0 && d->count == 0)
-            tool_warn("--dump: no value has a name that matches");
+        for (size_t i = 0; i < d->options->dumps.count && status == 0; i++)
+            if (!d->matched[i])
+                tool_warn("--dump: no value has a name that matches '%s'",
+                          d->options->dumps.items[i]);
     }
+    free(d->matched);
     free(d->folder);
     return status;
 }

@@ -108,12 +108,10 @@ static const option_table table = {
     .common = "input|output|outputs|random|expect|compare|repeat|carry|steps|json|threads",
 };
 
-static int check_compare(const run_options *o, const string_list *files)
+static int check_compare(const run_options *o)
 {
     if (!o->compare && !o->compare_levels)
         return 0;
-    if (o->compare && !strcmp(o->compare, "-") && !strcmp(files->items[0], "-"))
-        return tool_usage("only one of the models can come from stdin");
     if (o->compare_levels && o->settings.level_number == 0)
         return tool_usage("--compare-levels needs a level above 0");
     return 0;
@@ -142,12 +140,17 @@ static size_t count_dashes(const string_list *list)
     return count;
 }
 
-/* Model, inputs, stream, expected outputs: one of them at most. */
+/* Models, inputs, stream, expected outputs: one of them at most. */
 static int check_stdin(const run_options *o, const string_list *files)
 {
-    bool streams = o->stream && files->count == 1;
-    if (count_dashes(files) + count_dashes(&o->inputs) + count_dashes(&o->expect) + streams <= 1)
+    bool streams = o->stream && files->count == 1, other = o->compare && !strcmp(o->compare, "-");
+    if (other && !strcmp(files->items[0], "-"))
+        return tool_usage("only one of the models can come from stdin");
+    if (count_dashes(files) + count_dashes(&o->inputs) + count_dashes(&o->expect) + streams +
+            other <= 1)
         return 0;
+    if (other)
+        return tool_usage("the model of --compare and the tensors can't both come from stdin");
     return tool_usage(!strcmp(files->items[0], "-")
                           ? "the model and the tensors can't both come from stdin"
                           : "inputs and expected outputs can't both come from stdin");
@@ -167,7 +170,7 @@ static int check_options(const run_options *o, const string_list *files)
         return tool_usage("--stack needs the files that become a batch: ort-run MODEL FILE...");
     if (o->format != NULL && o->saves.count == 0 && reports(o))
         return tool_usage("--format needs -o: a report goes to stdout, no tensors");
-    return check_compare(o, files);
+    return check_compare(o);
 }
 
 /* --seed and --timeout, as the library takes them. */

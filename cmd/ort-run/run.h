@@ -112,6 +112,7 @@ typedef struct sink {
     expression *wanted;    /* what is written */
     size_t wanted_count;
     gathering *gathered;   /* one per -o, of several runs */
+    ort_out_file **direct; /* one per -o that is a device or a pipe, of several runs */
     int64_t concat_axis;
     const ort_tensors *from; /* what the present run was made of: its names go along, or NULL */
     const char *path;        /* the file it was made of, of several; or NULL */
@@ -248,6 +249,7 @@ typedef struct dump {
     ort_out_file *file;
     FILE *index; /* its stream */
     char *folder;
+    bool *matched; /* [patterns] */
     size_t count;
     int status;
 } dump;

@@ -137,9 +137,9 @@ static int measure(runner *r)
     ort_binding *binding = NULL;
     ort_error err = {0};
     progress p;
-    progress_begin(&p, "timed runs", o->settings.no_progress || o->settings.quiet);
     if (ort_binding_new(r->session, &binding, &err) != ORT_OK)
         return tool_fail(&err);
+    progress_begin(&p, "timed runs", o->settings.no_progress || o->settings.quiet);
     for (size_t i = 0; i < r->inputs; i++)
         if (r->in[i] != NULL &&
             ort_binding_set_input(binding, ort_session_input_name(r->session, i), r->in[i], &err) !=
@@ -165,7 +165,7 @@ static int measure(runner *r)
 fail:
     progress_end(&p);
     ort_binding_free(binding);
-    return tool_fail(&err);
+    return run_failed(r, &err);
 }
 
 /* ---- records */
@@ -224,10 +224,10 @@ int run_records(runner *r)
         r->sink.from = feed_record(&r->feed);
         r->sink.path = at.path;
         status = all_steps(r, &at, batch || o->steps > 1, &index, &p);
+        if (status == 0) /* before a recurrence goes on */
+            status = tell(r, &at);
         if (status == 0 && measures(o))
             status = r->carry.binding != NULL ? measure_steps(r) : measure(r);
-        if (status == 0)
-            status = tell(r, &at);
     }
     progress_end(&p);
     if (status == 0 && r->records == 0 && reports(o))

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -74,10 +73,9 @@ static int check_target(sink *s, const char *text)
     const char *output;
     const char *path = target_path(s, text, &output);
     ort_write_options options = write_options(s);
-    if (output == NULL && strchr(path, '=') != NULL && access(path, F_OK) != 0) {
-        char *name;
-        const char *rest;
-        split_assignment(path, &name, &rest);
+    char *name;
+    const char *rest;
+    if (output == NULL && access(path, F_OK) != 0 && split_assignment(path, &name, &rest)) {
         int status = unknown_output(s->session, name);
         free(name);
         return status;
@@ -91,6 +89,21 @@ static int check_target(sink *s, const char *text)
                           "stream (-o -) that ort-tensor makes files of", path,
                           format == ORT_FORMAT_WAV ? "sound" : "image");
     s->to_stdout = s->to_stdout || strcmp(path, "-") == 0;
+    return 0;
+}
+
+/* The second of two would replace the first; a device or a pipe takes both. */
+static int check_twice(const sink *s, size_t index)
+{
+    const string_list *saves = &s->options->saves;
+    const char *output, *path = target_path(s, saves->items[index], &output);
+    if (strcmp(saves->items[index], "-") != 0 &&
+        (strcmp(path, "-") == 0 || whole_file_is_special(path)))
+        return 0;
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(path, target_path(s, saves->items[i], &output)) == 0)
+            return tool_usage("-o: '%s' is named twice, and one file can't be both; -o NAME=FILE "
+                              "names one for each output, -o FILE.npz holds all", path);
     return 0;
 }
 
@@ -128,8 +141,10 @@ int sink_open(sink *s, const run_options *o, const ort_session *session, bool ma
         option_parse_int("--concat", o->concat, -16, 16, &s->concat_axis) != 0)
         return EXIT_USAGE;
     s->gathered = tool_alloc((o->saves.count + 1) * sizeof *s->gathered);
+    s->direct = tool_alloc((o->saves.count + 1) * sizeof(ort_out_file *));
     for (size_t i = 0; i < o->saves.count; i++)
-        if ((status = check_target(s, o->saves.items[i])) != 0)
+        if ((status = check_target(s, o->saves.items[i])) != 0 ||
+            (status = check_twice(s, i)) != 0)
             return status;
     if (o->saves.count == 0 && !report) {
         s->print = isatty(STDOUT_FILENO) && !o->settings.force;
@@ -229,17 +244,11 @@ static int write_stdout(const sink *s, const ort_tensors *list)
     return 0;
 }
 
-static bool is_special(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
-}
-
 static int save(const sink *s, const char *path, const ort_tensors *list)
 {
     ort_error err = {0};
     ort_write_options options = write_options(s);
-    options.goes_on = s->many && is_special(path) && s->written > 0;
+    options.goes_on = false;
     return ort_tensors_save(list, path, &options, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
@@ -247,13 +256,16 @@ static int write_target(sink *s, size_t index, ort_value *const *outputs)
 {
     const char *only;
     const char *path = target_path(s, s->options->saves.items[index], &only);
+    const ort_write_options options = write_options(s);
     ort_tensors *list = NULL;
     int status = collect(s, outputs, only, &list);
     if (status != 0)
         return status;
     if (strcmp(path, "-") == 0)
         status = write_stdout(s, list);
-    else if (s->many && !is_special(path)) /* a device or a pipe takes records as they come */
+    else if (s->many && (s->direct[index] != NULL || whole_file_is_special(path)))
+        status = whole_file_append(&s->direct[index], path, list, &options);
+    else if (s->many)
         status = gather_add(&s->gathered[index], list);
     else
         status = save(s, path, list);
@@ -350,6 +362,8 @@ int sink_close(sink *s, bool ok)
         if (ok && status == 0 && s->gathered[i].count > 0)
             status = write_gathered(s, i);
         gather_release(&s->gathered[i]);
+        if (s->direct != NULL && s->direct[i] != NULL)
+            status = whole_file_close(s->direct[i], status);
     }
     return status;
 }
@@ -360,4 +374,5 @@ void sink_release(sink *s)
         expression_release(&s->wanted[i]);
     free(s->wanted);
     free(s->gathered);
+    free(s->direct);
 }

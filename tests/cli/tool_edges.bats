@@ -1,0 +1,131 @@
+# Corners of the tools that once said yes, lost something or hung: gates that met nothing, outputs of
+# one name, pipes as files, what a recurrence reports.
+load helper
+
+setup_file() {
+    export FX=$BATS_FILE_TMPDIR/fx
+    python3 "$ROOT/tests/tools/fixtures.py" "$FX"
+    python3 - "$FX" <<'EOF'
+import sys
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h
+
+def save(name, nodes, inputs, outputs, **more):
+    info = lambda rows: [h.make_tensor_value_info(*row) for row in rows]
+    graph = h.make_graph(nodes, "edges", info(inputs), info(outputs), **more)
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, f"{sys.argv[1]}/{name}.onnx")
+
+row = lambda name: (name, T.FLOAT, ["n", 2])
+save("both", [h.make_node("Identity", ["x"], ["y"]), h.make_node("Neg", ["x"], ["z"])],
+     [row("x")], [row("y"), row("z")])
+save("sum", [h.make_node("Add", ["a", "b"], ["y"])], [row("a"), row("b")], [row("y")])
+save("log", [h.make_node("Log", ["x"], ["y"])], [row("x")], [row("y")])
+save("same", [h.make_node("Identity", ["x"], ["y"])], [row("x")], [row("y")])
+save("next", [h.make_node("Add", ["s", "one"], ["t"])], [("s", T.FLOAT, [1])],
+     [("t", T.FLOAT, [1])], initializer=[h.make_tensor("one", T.FLOAT, [1], [1.0])])
+save("best", [h.make_node("Cast", ["x"], ["f"], to=T.FLOAT), h.make_node("Neg", ["f"], ["y"]),
+              h.make_node("Identity", ["f"], ["z"])],
+     [("x", T.INT64, ["n", 1])], [("y", T.FLOAT, ["n", 1]), ("z", T.FLOAT, ["n", 1])])
+for i in range(3):
+    np.save(f"{sys.argv[1]}/x{i}.npy", np.full((1, 2), i, np.float32))
+np.save(f"{sys.argv[1]}/below.npy", np.full((1, 2), -1, np.float32))
+np.save(f"{sys.argv[1]}/zero.npy", np.zeros(1, np.float32))
+np.save(f"{sys.argv[1]}/token.npy", np.array([[3]], np.int64))
+for name, a, b in (("ab", 1, 2), ("cd", 3, 4)):
+    np.savez(f"{sys.argv[1]}/{name}.npz", a=np.full((1, 2), a, np.float32),
+             b=np.full((1, 2), b, np.float32))
+EOF
+}
+
+first_values() { # FILE: the first element of each record
+    ort-tensor "$1" --stream --print | sed -n 's/^ *\([-0-9.]*\) .*/\1/p' | tr '\n' ' '
+}
+
+@test "models compared on an empty stream have not been compared" {
+    fails 5 "standard input: is empty: nothing was compared" \
+        ort-run "$FX/same.onnx" --compare "$FX/both.onnx" --stream </dev/null
+}
+
+@test "a model to compare with and tensors don't both come from stdin" {
+    fails 2 "--compare and the tensors" ort-run "$FX/same.onnx" --compare - --stream \
+        <"$FX/both.onnx"
+    fails 2 "--compare and the tensors" ort-run "$FX/same.onnx" --compare - - <"$FX/both.onnx"
+    fails 2 "only one of the models" ort-run - "$FX/x1.npy" --compare - <"$FX/both.onnx"
+}
+
+@test "a comparison whose difference is infinite is JSON all the same" {
+    run ort-run "$FX/log.onnx" --compare "$FX/same.onnx" "$FX/below.npy" --json
+    [ "$status" -eq 1 ]
+    has '"max_abs": null'
+    [[ $output != *Infinity* ]]
+}
+
+@test "a recurrence that is timed reports what its steps gave, not what the timed runs did" {
+    ort-run "$FX/next.onnx" "$FX/zero.npy" --carry t=s --steps 3 -o last.npz
+    works ort-run "$FX/next.onnx" "$FX/zero.npy" --carry t=s --steps 3 --hash
+    local digest=${lines[0]}
+    works ort-run "$FX/next.onnx" "$FX/zero.npy" --carry t=s --steps 3 --hash --repeat 5
+    [ "${lines[0]}" = "$digest" ]
+    python3 -c "import numpy as np; np.save('three.npy', np.array([3], np.float32))"
+    works ort-run "$FX/next.onnx" "$FX/zero.npy" --carry t=s --steps 3 --repeat 5 \
+        --expect three.npy
+}
+
+@test "two outputs don't share one file" {
+    fails 2 "'out.npy' is named twice" ort-run "$FX/both.onnx" "$FX/x1.npy" -o y=out.npy \
+        -o z=out.npy
+    fails 2 "'-' is named twice" ort-run "$FX/both.onnx" "$FX/x1.npy" -o - -o -
+    works ort-run "$FX/both.onnx" "$FX/x1.npy" -o y=/dev/null -o z=/dev/null
+}
+
+@test "an output file's name may begin with an equals sign" {
+    works ort-run "$FX/both.onnx" "$FX/x1.npy" -o =out.npz
+    [ -s =out.npz ]
+}
+
+@test "a named pipe gets all records, however long the next one takes" {
+    mkfifo pipe
+    cat pipe >got &
+    (cat "$FX/x1.npy" && sleep 0.3 && cat "$FX/x2.npy" && sleep 0.3 && cat "$FX/x0.npy") |
+        timeout 20 ort-run "$FX/same.onnx" --stream -o pipe
+    wait
+    [ "$(first_values got)" = "1 2 0 " ]
+}
+
+@test "who leaves a named pipe early ends the writer" {
+    mkfifo pipe
+    head -c 10 pipe >/dev/null &
+    run bash -c "(cat '$FX/x1.npy'; sleep 0.3; cat '$FX/x2.npy'; sleep 0.3; cat '$FX/x0.npy') |
+        timeout 20 ort-run '$FX/same.onnx' --stream -o pipe; echo \${PIPESTATUS[1]}"
+    [ "$output" -eq 141 ]
+}
+
+@test "inputs that can be read once only, as of other commands, are read once" {
+    run --separate-stderr bash -c "ort-run '$FX/sum.onnx' <(cat '$FX/x1.npy') <(cat '$FX/x2.npy') -o sum.npy"
+    [ "$status" -eq 0 ]
+    [ "$(first_values sum.npy)" = "3 " ]
+    run --separate-stderr bash -c "ort-run '$FX/sum.onnx' <(cat '$FX/ab.npz') <(cat '$FX/cd.npz') -o sum.npz"
+    [ "$status" -eq 0 ]
+    works ort-tensor sum.npz --print
+    has "2x1x2"
+}
+
+@test "a record file that isn't there says why" {
+    fails 5 "nothere.npy: can't be opened: No such file" ort-run "$FX/same.onnx" --stream nothere.npy
+}
+
+@test "an input of a recurrence is fed once" {
+    fails 2 "'x' is fed twice" ort-run "$FX/best.onnx" "$FX/token.npy" --steps 2 \
+        --carry 'argmax(y)=x' --carry 'argmax(z)=x'
+    fails 2 "'x' is fed by --carry" ort-run "$FX/best.onnx" "$FX/token.npy" --steps 2 \
+        --carry 'argmax(y)=x' --count x
+}
+
+@test "each pattern of --dump that matches nothing is named" {
+    run --separate-stderr ort-run "$FX/both.onnx" "$FX/x1.npy" --dump y --dump typo -o out.npz
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"no value has a name that matches 'typo'"* ]]
+    [[ $stderr != *"'y'"* ]]
+}
