@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/tool.h"
+
 enum { MOST_DIMS = 16 };
 
 typedef struct wanted {
@@ -52,12 +54,6 @@ static const char *shape_remedy(const wanted *w, const int64_t *dims, int rank)
                                                   : NULL;
 }
 
-static bool is_float(ort_dtype d)
-{
-    return d == ORT_DTYPE_FLOAT || d == ORT_DTYPE_DOUBLE || d == ORT_DTYPE_FLOAT16 ||
-           d == ORT_DTYPE_BFLOAT16;
-}
-
 static void remedy(const wanted *w, const ort_value *v, char *text, size_t size)
 {
     ort_dtype has = ort_value_dtype(v);
@@ -69,7 +65,7 @@ static void remedy(const wanted *w, const ort_value *v, char *text, size_t size)
     if (has == w->dtype || w->dtype == ORT_DTYPE_UNDEFINED || w->dtype == ORT_DTYPE_STRING ||
         has == ORT_DTYPE_STRING || used >= size)
         return;
-    if (has == ORT_DTYPE_UINT8 && is_float(w->dtype))
+    if (has == ORT_DTYPE_UINT8 && dtype_is_float(w->dtype))
         snprintf(text + used, size - used, "; ort-tensor --scale 1/255 makes bytes 0 to 1, "
                  "--cast %s keeps 0 to 255", ort_dtype_name(w->dtype));
     else

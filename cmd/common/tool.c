@@ -168,6 +168,12 @@ bool tool_may_write_binary(FILE *stream, bool force)
     return false;
 }
 
+bool dtype_is_float(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE || dtype == ORT_DTYPE_FLOAT16 ||
+           dtype == ORT_DTYPE_BFLOAT16;
+}
+
 double tool_now_ms(void)
 {
     struct timespec t;

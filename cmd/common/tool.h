@@ -59,6 +59,9 @@ void string_list_add(string_list *list, const char *item); /* a copy */
 void string_list_add_split(string_list *list, const char *text);
 void string_list_release(string_list *list);
 
+/* Float, double, float16 or bfloat16: what scores, pixels of 0 to 1 and probabilities come in. */
+bool dtype_is_float(ort_dtype dtype);
+
 /* A steady clock, in milliseconds since some moment. */
 double tool_now_ms(void);
 

@@ -36,12 +36,6 @@ static bool planes_of(const ort_value *v, int64_t dims[3])
     return ort_value_count(v) > 0;
 }
 
-static bool is_whole(ort_dtype d)
-{
-    return d != ORT_DTYPE_FLOAT && d != ORT_DTYPE_DOUBLE && d != ORT_DTYPE_FLOAT16 &&
-           d != ORT_DTYPE_BFLOAT16;
-}
-
 static int64_t class_of_cell(const mask *m, int64_t cell)
 {
     int64_t area = m->height * m->width, best = 0;
@@ -92,7 +86,7 @@ static int open_mask(const draw_tool *t, const ort_tensors *record, const source
     m->planes = dims[0];
     m->height = dims[1];
     m->width = dims[2];
-    m->whole = is_whole(ort_value_dtype(m->value)) && m->planes == 1;
+    m->whole = !dtype_is_float(ort_value_dtype(m->value)) && m->planes == 1;
     m->fit = from->fit;
     if (t->letterbox == NULL && t->stretch == NULL) { /* the mask covers the picture */
         fit_size all = {dims[1], dims[2], -1, -1};

@@ -133,7 +133,7 @@ static int finish_compare(tool *t)
 
 /* ---- accuracy and confusion */
 
-enum { NO_CLASS = -1 };
+enum { NO_CLASS = -1, MOST_CLASSES = 4096 };
 
 /* The class of a row; NO_CLASS where a score is NaN. */
 static int64_t predicted(const ort_value *v, int64_t row, int64_t classes)
@@ -156,11 +156,16 @@ static int64_t class_of(const ort_value *v, int64_t index)
     return number >= 0 && number < 0x1p53 && number == floor(number) ? (int64_t)number : NO_CLASS;
 }
 
-static void count_pair(tool *t, int64_t truth, int64_t guess)
+/* The matrix is as large as the labels and what was taken for them; a row of NaN is in none. */
+static int count_pair(tool *t, int64_t truth, int64_t guess)
 {
     int64_t need = (truth > guess ? truth : guess) + 1;
-    if (truth < 0 || guess < 0 || need > 4096)
-        return;
+    need = need > t->most_label + 1 ? need : t->most_label + 1;
+    if (guess < 0)
+        return 0;
+    if (need > MOST_CLASSES)
+        return tool_error(ORT_ERROR_DATA, "--confusion: a table of %" PRId64 " classes, %d at most "
+                          "can be shown", need, MOST_CLASSES);
     if (need > t->classes) {
         int64_t *grown = tool_alloc((size_t)(need * need) * sizeof *grown);
         for (int64_t r = 0; r < t->classes; r++)
@@ -171,6 +176,7 @@ static void count_pair(tool *t, int64_t truth, int64_t guess)
         t->classes = need;
     }
     t->matrix[truth * t->classes + guess]++;
+    return 0;
 }
 
 static int load_truth(tool *t)
@@ -185,17 +191,14 @@ static int load_truth(tool *t)
     if (labels == NULL || ort_value_get_kind(labels) != ORT_VALUE_TENSOR ||
         ort_value_dtype(labels) == ORT_DTYPE_STRING || ort_value_count(labels) == 0)
         return tool_error(ORT_ERROR_DATA, "%s: holds no labels (numbers of classes)", t->accuracy);
-    for (int64_t i = 0; i < ort_value_count(labels); i++)
-        if (class_of(labels, i) == NO_CLASS)
+    for (int64_t i = 0; i < ort_value_count(labels); i++) {
+        int64_t class = class_of(labels, i);
+        if (class == NO_CLASS)
             return tool_error(ORT_ERROR_DATA, "%s: label %" PRId64 " is %g, which is no class",
                               t->accuracy, i, ort_value_get_double(labels, i));
+        t->most_label = class > t->most_label ? class : t->most_label;
+    }
     return 0;
-}
-
-static bool is_float(ort_dtype dtype)
-{
-    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE || dtype == ORT_DTYPE_FLOAT16 ||
-           dtype == ORT_DTYPE_BFLOAT16;
 }
 
 int judge_accuracy(tool *t, const ort_tensors *record)
@@ -216,10 +219,10 @@ int judge_accuracy(tool *t, const ort_tensors *record)
         return bad_value(&op, value, "numeric scores");
     int rank = ort_value_rank(value);
     int64_t classes = rank >= 2 ? ort_value_dims(value)[rank - 1] : 1;
-    if (rank >= 2 && classes == 1 && is_float(ort_value_dtype(value)))
+    if (rank >= 2 && classes == 1 && dtype_is_float(ort_value_dtype(value)))
         return bad_value(&op, value, "a score per class: of one column each row would be right");
     int64_t rows = classes > 0 ? ort_value_count(value) / classes : 0;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows && status == 0; r++) {
         int64_t at = (int64_t)t->judged;
         if (at >= ort_value_count(truth))
             return tool_error(ORT_ERROR_DATA, "%s: holds %" PRId64 " labels, there are more rows",
@@ -230,9 +233,9 @@ int judge_accuracy(tool *t, const ort_tensors *record)
         t->correct += label == guess;
         t->classless += guess == NO_CLASS;
         if (t->confusion)
-            count_pair(t, label, guess);
+            status = count_pair(t, label, guess);
     }
-    return 0;
+    return status;
 }
 
 static void print_accuracy(const tool *t, double accuracy)

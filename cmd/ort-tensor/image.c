@@ -23,7 +23,7 @@ static bool look(const ort_value *v, picture *p)
     const int64_t *d = ort_value_dims(v);
     int rank = ort_value_rank(v);
     if (ort_value_get_kind(v) != ORT_VALUE_TENSOR || rank < 2 || rank > 4 ||
-        ort_value_count(v) == 0)
+        ort_value_count(v) == 0 || ort_value_dtype(v) == ORT_DTYPE_STRING)
         return false;
     *p = (picture){.batch = 1, .channels = 1, .rank = rank};
     if (rank == 2) {
@@ -56,6 +56,20 @@ static int new_picture(const picture *p, ort_dtype dtype, ort_value **out)
     if (p->rank >= 3 && !p->planar)
         dims[n++] = p->channels;
     return ort_value_new_tensor(dtype, n, dims, out, &err) == ORT_OK ? 0 : fail(&err);
+}
+
+/* Elements of less than a byte lie two or more in one. */
+static bool has_bytes(const ort_value *v) { return ort_dtype_bits(ort_value_dtype(v)) % 8 == 0; }
+
+/* As it is; through a number where the type changes. */
+static void move_element(const ort_value *in, int64_t from, ort_value *out, int64_t to)
+{
+    size_t width = (size_t)ort_dtype_bits(ort_value_dtype(in)) / 8;
+    if (ort_value_dtype(in) != ort_value_dtype(out) || !has_bytes(in))
+        ort_value_set_double(out, to, ort_value_get_double(in, from));
+    else
+        memcpy((char *)ort_value_data(out) + (size_t)to * width,
+               (const char *)ort_value_data((ort_value *)in) + (size_t)from * width, width);
 }
 
 static int parse_size(const operation *op, fit_size *size)
@@ -144,8 +158,8 @@ int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **ou
     (void)t;
     if (status != 0)
         return status;
-    if (!look(in, &p))
-        return bad_value(op, in, "an image");
+    if (!look(in, &p) || !has_bytes(in))
+        return bad_value(op, in, "an image of numbers, a byte or more each");
     q = p;
     q.height = size.height;
     q.width = size.width < 0 ? size.height : size.width;
@@ -173,6 +187,10 @@ static int new_canvas(const tool *t, const picture *q, ort_dtype dtype, ort_valu
     int status = new_picture(q, dtype, out);
     for (int64_t i = 0; status == 0 && fill != 0 && i < ort_value_count(*out); i++)
         ort_value_set_double(*out, i, fill);
+    if (status == 0 && fill != 0 && !dtype_is_float(dtype) &&
+        ort_value_get_double(*out, 0) != fill)
+        status = tool_usage("--fill: '%s' is no %s, which the image is of", t->fill,
+                            ort_dtype_name(dtype));
     return status;
 }
 
@@ -184,14 +202,17 @@ int apply_pad(tool *t, const operation *op, const ort_value *in, ort_value **out
     if (status != 0)
         return status;
     int64_t width = size.width < 0 ? size.height : size.width;
-    if (!look(in, &p) || p.height > size.height || p.width > width)
-        return bad_value(op, in, "an image that is not larger");
+    int64_t top = size.top < 0 ? 0 : size.top, left = size.left < 0 ? 0 : size.left;
+    if (!look(in, &p) || !has_bytes(in))
+        return bad_value(op, in, "an image of numbers, a byte or more each");
+    if (top + p.height > size.height || left + p.width > width)
+        return bad_value(op, in, "an image that is not larger, all of it inside");
     q = p;
     q.height = size.height;
     q.width = width;
     if ((status = new_canvas(t, &q, ort_value_dtype(in), out)) != 0)
         return status;
-    place(in, &p, *out, &q, size.top < 0 ? 0 : size.top, size.left < 0 ? 0 : size.left);
+    place(in, &p, *out, &q, top, left);
     return 0;
 }
 
@@ -239,7 +260,7 @@ static int relayout(const ort_value *in, const picture *p, bool planar, int rank
                 int64_t base = b * p->channels * area;
                 int64_t from = base + (p->planar ? c * area + i : i * p->channels + c);
                 int64_t to = base + (planar ? c * area + i : i * p->channels + c);
-                ort_value_set_double(*out, to, ort_value_get_double(in, from));
+                move_element(in, from, *out, to);
             }
     return status;
 }
@@ -357,7 +378,7 @@ int apply_bgr(tool *t, const operation *op, const ort_value *in, ort_value **out
         int64_t c = p.planar ? i / area % p.channels : i % p.channels;
         int64_t step = p.planar ? area : 1;
         int64_t to = c < 3 ? i + (2 - 2 * c) * step : i;
-        ort_value_set_double(*out, to, ort_value_get_double(in, i));
+        move_element(in, i, *out, to);
     }
     return status;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/labels.h"
 #include "tensor_tool.h"
 
 /* ---- top */
@@ -38,8 +37,9 @@ static void print_row_start(const ort_tensors *record, int64_t rows, int64_t row
 }
 
 static int print_tensor_top(tool *t, const char *name, const ort_tensors *record,
-                            const ort_value *v, const string_list *labels)
+                            const ort_value *v)
 {
+    const string_list *labels = &t->label_names;
     int rank = ort_value_rank(v);
     int64_t classes = rank > 0 ? ort_value_dims(v)[rank - 1] : 1;
     int64_t rows = classes > 0 ? ort_value_count(v) / classes : 0;
@@ -115,18 +115,12 @@ int judge_top(tool *t, const ort_tensors *record, size_t index)
 {
     const ort_value *value = ort_tensors_value(record, index);
     const char *name = ort_tensors_name(record, index);
-    string_list labels = {0};
-    int status;
     if (ort_value_get_kind(value) == ORT_VALUE_SEQUENCE)
         return print_map_top(t, name, record, value);
     if (ort_value_get_kind(value) != ORT_VALUE_TENSOR ||
         ort_value_dtype(value) == ORT_DTYPE_STRING)
         return bad_value(&(operation){.option = "--top"}, value, "scores");
-    status = labels_load(t->labels, &labels);
-    if (status == 0)
-        status = print_tensor_top(t, name, record, value, &labels);
-    string_list_release(&labels);
-    return status;
+    return print_tensor_top(t, name, record, value);
 }
 
 int print_record(tool *t, const ort_tensors *record)

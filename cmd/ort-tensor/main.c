@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/labels.h"
 #include "tensor_tool.h"
 
 #define O(member) offsetof(tool, member)
@@ -37,8 +38,7 @@ int bad_value(const operation *op, const ort_value *in, const char *needs)
 int parse_numbers(const char *option, const char *text, double *out, int capacity)
 {
     int n = 0;
-    const char *p = text;
-    while (*p != '\0') {
+    for (const char *p = text;; p++) {
         char *end;
         double v = strtod(p, &end);
         if (*end == '/' && end != p) {
@@ -52,9 +52,10 @@ int parse_numbers(const char *option, const char *text, double *out, int capacit
             return -1;
         }
         out[n++] = v;
-        p = *end == ',' ? end + 1 : end;
+        p = end;
+        if (*p == '\0')
+            return n;
     }
-    return n;
 }
 
 /* ---- the table */
@@ -225,7 +226,10 @@ int main(int argc, char **argv)
     if (status == 0)
         status = output_check(&t);
     if (status == 0)
+        status = labels_load(t.labels, &t.label_names);
+    if (status == 0)
         status = records_run(&t, &files);
+    status = output_close(&t, status);
     if (status == 0)
         status = judge_finish(&t);
     int failed = records_close(&t);
@@ -236,6 +240,7 @@ int main(int argc, char **argv)
         free((char *)t.operations[i].option);
     free(t.operations);
     judge_release(&t);
+    string_list_release(&t.label_names);
     options_release(&table, &t, &files);
     ort_env_free(t.env);
     return tool_finish(status < 0 ? 0 : status);

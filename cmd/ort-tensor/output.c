@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/whole_file.h"
 #include "tensor_tool.h"
 
 static ort_write_options options_for(const tool *t, const char *path)
@@ -14,7 +13,9 @@ static ort_write_options options_for(const tool *t, const char *path)
                                  .sample_rate = t->wav_rate,
                                  .plain = t->plain,
                                  .sources = t->names,
-                                 .goes_on = t->records > 0 && strcmp(path, "-") == 0};
+                                 .goes_on = t->records > 0 &&
+                                            (strcmp(path, "-") == 0 ||
+                                             whole_file_is_special(path))};
     if (t->format != NULL) {
         options.format = ort_format_parse(t->format);
         if (strcmp(t->format, "tsv") == 0)
@@ -76,7 +77,7 @@ static int as_images(const ort_tensors *record, ort_tensors **images)
 }
 
 /* --bytes: every element as one byte, nothing else (text that a model wrote). */
-static int write_bytes(const ort_tensors *record, FILE *out)
+static int write_bytes(const ort_tensors *record, const char *label, FILE *out)
 {
     for (size_t i = 0; i < ort_tensors_count(record); i++) {
         const ort_value *v = ort_tensors_value(record, i);
@@ -86,31 +87,57 @@ static int write_bytes(const ort_tensors *record, FILE *out)
             double d = ort_value_get_double(v, k);
             if (d < 0 || d > 255 || d != (double)(int)d)
                 return bad_value(&(operation){.option = "--bytes"}, v, "numbers from 0 to 255");
-            fputc((int)d, out);
+            if (fputc((int)d, out) == EOF)
+                return tool_error(ORT_ERROR_IO, "%s: can't write: %s", label, strerror(errno));
         }
     }
-    return ferror(out) ? EXIT_DATA : 0;
+    return fflush(out) == 0 ? 0 : tool_error(ORT_ERROR_IO, "%s: can't write: %s", label,
+                                             strerror(errno));
 }
 
-static int save(const char *path, const ort_tensors *record, const ort_write_options *options)
+/* `direct`: where an open device or pipe is kept, or NULL for a file. */
+static int save(const char *path, ort_out_file **direct, const ort_tensors *record,
+                const ort_write_options *options)
 {
     ort_error err = {0};
     ort_tensors *images = NULL;
     int status = options->format == ORT_FORMAT_IMAGE ? as_images(record, &images) : 0;
-    if (status == 0 &&
-        ort_tensors_save(images != NULL ? images : record, path, options, &err) != ORT_OK)
+    const ort_tensors *written = images != NULL ? images : record;
+    if (status == 0 && direct != NULL)
+        status = whole_file_append(direct, path, written, options);
+    else if (status == 0 && ort_tensors_save(written, path, options, &err) != ORT_OK)
         status = fail(&err);
     ort_tensors_free(images);
     return status;
 }
 
-static int save_bytes(const char *path, const ort_tensors *record)
+static int save_bytes(const char *path, ort_out_file **direct, const ort_tensors *record)
 {
-    ort_out_file *file = NULL;
-    int status = whole_file_open(&file, path);
+    ort_out_file *file = direct != NULL ? *direct : NULL;
+    int status = file == NULL ? whole_file_open(&file, path) : 0;
     if (status != 0)
         return status;
-    return whole_file_close(file, write_bytes(record, ort_out_file_stream(file)));
+    status = write_bytes(record, path, ort_out_file_stream(file));
+    if (direct == NULL)
+        return whole_file_close(file, status);
+    *direct = file;
+    return status;
+}
+
+/* To the file of that name; a device or a pipe takes all records. */
+static int save_to(tool *t, size_t index, const ort_tensors *record)
+{
+    const char *path = t->saves.items[index];
+    if (t->direct == NULL)
+        t->direct = tool_alloc(t->saves.count * sizeof(ort_out_file *));
+    bool special = t->direct[index] != NULL || whole_file_is_special(path);
+    ort_out_file **direct = special ? &t->direct[index] : NULL;
+    char *name = special ? tool_strdup(path) : whole_file_numbered(path, t->records);
+    const ort_write_options options = options_for(t, path);
+    int status = is_text(t, path) ? save_bytes(name, direct, record)
+                                  : save(name, direct, record, &options);
+    free(name);
+    return status;
 }
 
 static int to_stdout(tool *t, const ort_tensors *record)
@@ -118,7 +145,7 @@ static int to_stdout(tool *t, const ort_tensors *record)
     ort_error err = {0};
     ort_tensors *images = NULL;
     if (is_text(t, "-"))
-        return write_bytes(record, stdout);
+        return write_bytes(record, "standard output", stdout);
     if (!tool_may_write_binary(stdout, t->settings.force))
         return EXIT_USAGE;
     ort_write_options options = options_for(t, "-");
@@ -134,15 +161,8 @@ int output_record(tool *t, const ort_tensors *record)
 {
     int status = 0;
     for (size_t i = 0; i < t->saves.count && status == 0; i++) {
-        const char *path = t->saves.items[i];
-        if (strcmp(path, "-") == 0) {
-            status = to_stdout(t, record);
-            continue;
-        }
-        char *name = whole_file_numbered(path, t->records);
-        ort_write_options options = options_for(t, path);
-        status = is_text(t, path) ? save_bytes(name, record) : save(name, record, &options);
-        free(name);
+        bool piped = strcmp(t->saves.items[i], "-") == 0;
+        status = piped ? to_stdout(t, record) : save_to(t, i, record);
     }
     bool judged = t->top > 0 || t->compare != NULL || t->accuracy != NULL;
     bool idle = !judged && t->saves.count == 0; /* nothing else says what to do */
@@ -150,4 +170,14 @@ int output_record(tool *t, const ort_tensors *record)
                         (idle && isatty(STDOUT_FILENO) && !t->settings.force && !t->bytes)))
         return print_record(t, record);
     return status == 0 && idle ? to_stdout(t, record) : status;
+}
+
+int output_close(tool *t, int status)
+{
+    for (size_t i = 0; t->direct != NULL && i < t->saves.count; i++)
+        if (t->direct[i] != NULL)
+            status = whole_file_close(t->direct[i], status);
+    free(t->direct);
+    t->direct = NULL;
+    return status;
 }

@@ -138,17 +138,43 @@ static int emit_window(tool *t, const ort_tensors *from, ort_value *window)
     return status;
 }
 
+static bool has_value(const ort_tensors *record, const char *name)
+{
+    for (size_t i = 0; i < ort_tensors_count(record); i++)
+        if (strcmp(ort_tensors_name(record, i), name) == 0)
+            return true;
+    return false;
+}
+
+/* All that --select names is there, and --name has one value to name. */
+static int check_names(const tool *t, const ort_tensors *record)
+{
+    size_t count = ort_tensors_count(record), kept = 0;
+    for (size_t k = 0; k < t->select.count; k++) {
+        const char *name = t->select.items[k];
+        if (has_value(record, name))
+            continue;
+        return tool_usage("--select: %s has no value '%s'; it has '%s'%s", t->place, name,
+                          count > 0 ? ort_tensors_name(record, 0) : "",
+                          count > 1 ? " and others" : "");
+    }
+    for (size_t i = 0; i < count; i++)
+        kept += selected(t, ort_tensors_name(record, i));
+    if (kept > 1 && t->name != NULL && t->chunk == 0)
+        return tool_usage("--name names one value, %s holds %zu: --select takes one of them",
+                          t->place, kept);
+    return 0;
+}
+
 /* Apply the operations to every selected value; with --chunk each sound becomes many records. */
 static int transform(tool *t, const ort_tensors *in, ort_tensors *out)
 {
-    int status = 0;
-    size_t kept = 0;
+    int status = check_names(t, in);
     for (size_t i = 0; i < ort_tensors_count(in) && status == 0; i++) {
         const char *name = ort_tensors_name(in, i);
         ort_value *value = ort_tensors_value(in, i), *changed = NULL;
         if (!selected(t, name))
             continue;
-        kept++;
         status = run_operations(t, value, &changed);
         ort_value *result = changed != NULL ? changed : value;
         if (status == 0 && t->chunk > 0)
@@ -157,9 +183,6 @@ static int transform(tool *t, const ort_tensors *in, ort_tensors *out)
             status = add_value(t, out, name, result);
         ort_value_free(changed);
     }
-    if (status == 0 && kept == 0 && ort_tensors_count(in) > 0)
-        return tool_usage("--select: the record has no value of that name; it has '%s'%s",
-                          ort_tensors_name(in, 0), ort_tensors_count(in) > 1 ? " and others" : "");
     return status;
 }
 
@@ -320,6 +343,29 @@ static int read_path(tool *t, const char *path)
 
 /* ---- batches */
 
+/* By name where the record has the first one's names at all, else by position. */
+static int find_column(const tool *t, size_t record, size_t index, ort_value **value)
+{
+    const ort_tensors *first = t->gathered[0], *from = t->gathered[record];
+    const char *name = ort_tensors_name(first, index);
+    size_t count = ort_tensors_count(from);
+    bool shared = false;
+    if (count != ort_tensors_count(first))
+        return tool_error(ORT_ERROR_DATA, "--stack: record %zu has %zu values, the first %zu",
+                          record + 1, count, ort_tensors_count(first));
+    *value = ort_tensors_value(from, index);
+    for (size_t i = 0; i < count; i++) {
+        shared = shared || has_value(first, ort_tensors_name(from, i));
+        if (strcmp(ort_tensors_name(from, i), name) != 0)
+            continue;
+        *value = ort_tensors_value(from, i);
+        return 0;
+    }
+    return shared ? tool_error(ORT_ERROR_DATA, "--stack: record %zu has no value '%s', which the "
+                               "first one has", record + 1, name)
+                  : 0;
+}
+
 /* Value `index` of all records, along a first axis of size 1 or a new one. */
 static int join_column(tool *t, size_t index, ort_tensors *batch)
 {
@@ -327,12 +373,8 @@ static int join_column(tool *t, size_t index, ort_tensors *batch)
     ort_value **values = tool_alloc(count * sizeof *values), *joined = NULL;
     char why[600] = "";
     int status = 0;
-    for (size_t r = 0; r < count && status == 0; r++) {
-        values[r] = ort_tensors_value(t->gathered[r], index);
-        if (values[r] == NULL)
-            status = tool_error(ORT_ERROR_DATA, "--stack: record %zu has %zu values, the first %zu",
-                                r + 1, ort_tensors_count(t->gathered[r]), index + 1);
-    }
+    for (size_t r = 0; r < count && status == 0; r++)
+        status = find_column(t, r, index, &values[r]);
     bool along = status == 0 && ort_value_rank(values[0]) > 0 && ort_value_dims(values[0])[0] == 1;
     int64_t axis = along ? 0 : JOIN_NEW;
     if (status == 0 && !join_fits(values, count, axis, why, sizeof why))

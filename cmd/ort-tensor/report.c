@@ -53,6 +53,10 @@ static json_object *element(const ort_value *v, int64_t index)
         const char *text = ort_value_string(v, index, &length);
         return json_object_new_string_len(text, (int)length);
     }
+    if (ort_value_dtype(v) == ORT_DTYPE_INT64) /* no double holds them all */
+        return json_object_new_int64(((int64_t *)ort_value_data((ort_value *)v))[index]);
+    if (ort_value_dtype(v) == ORT_DTYPE_UINT64)
+        return json_object_new_uint64(((uint64_t *)ort_value_data((ort_value *)v))[index]);
     double value = ort_value_get_double(v, index);
     if (value == floor(value) && fabs(value) < 0x1p53)
         return json_object_new_int64((int64_t)value);

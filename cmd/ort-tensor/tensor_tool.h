@@ -7,6 +7,7 @@
 #define TENSOR_TOOL_H
 
 #include "common/settings.h"
+#include "common/whole_file.h"
 
 typedef struct tool tool;
 
@@ -33,6 +34,7 @@ struct tool {
     /* judges */
     int64_t top;
     const char *labels, *compare, *accuracy;
+    string_list label_names;
     bool confusion;
     double rtol, atol, min_accuracy;
     int wav_rate; /* of the file being read */
@@ -41,11 +43,13 @@ struct tool {
     const char *place; /* the file being read, for messages */
     ort_tensors **gathered; /* --stack: what becomes one batch at the end */
     size_t gathered_count;
+    ort_out_file **direct; /* one per -o that is a device or a pipe, which takes all records */
     bool broken;       /* an output can't be written: nothing more makes sense */
     string_list failures; /* --keep-going */
     double judged, correct;   /* accuracy over all records */
     int64_t *matrix;          /* confusion, classes x classes */
     int64_t classes;
+    int64_t most_label;       /* of --accuracy */
     ort_tensors *truth;       /* loaded --accuracy labels */
     int gate;                 /* 1 when a judge said no */
     double classless;         /* rows that are no class: NaN */
@@ -118,5 +122,7 @@ void report_release(tool *t);
 /* Can every -o be written, in a format that is known? Asked before anything is read. */
 int output_check(const tool *t);
 int output_record(tool *t, const ort_tensors *record);
+/* Behind the last record. Returns `status`, or why the last of an output can't be written. */
+int output_close(tool *t, int status);
 
 #endif

@@ -129,3 +129,82 @@ first_values() { # FILE: the first element of each record
     [[ $stderr == *"no value has a name that matches 'typo'"* ]]
     [[ $stderr != *"'y'"* ]]
 }
+
+@test "a picture is cropped, padded and turned of numbers only" {
+    echo '[[["a", "b"], ["c", "d"]]]' >text.json
+    fails 5 "--crop 1: the value is string \[1x2x2\]" ort-tensor text.json --crop 1
+    fails 5 "--pad 4: the value is string \[1x2x2\]" ort-tensor text.json --pad 4
+    fails 5 "--layout nchw: the value is string \[1x2x2\]" ort-tensor text.json --layout nchw
+}
+
+@test "channels that change place keep every bit of their numbers" {
+    python3 -c "import numpy as np
+x = np.arange(2**53 + 1, 2**53 + 13, dtype=np.int64).reshape(2, 2, 3)
+np.save('wide.npy', x); np.save('want.npy', x.transpose(2, 0, 1)); np.save('bgr.npy', x[..., ::-1])"
+    works ort-tensor wide.npy --layout chw -o turned.npy
+    cmp <(tail -c 96 turned.npy) <(python3 -c "import numpy as np, sys
+sys.stdout.buffer.write(np.ascontiguousarray(np.load('want.npy')).tobytes())")
+    works ort-tensor wide.npy --bgr -o turned.npy
+    cmp <(tail -c 96 turned.npy) <(python3 -c "import numpy as np, sys
+sys.stdout.buffer.write(np.ascontiguousarray(np.load('bgr.npy')).tobytes())")
+    works ort-tensor wide.npy --print --json
+    has 9007199254740993
+}
+
+@test "a picture is padded whole, in a colour that its type has" {
+    python3 -c "import numpy as np; np.save('small.npy', np.full((5, 5, 3), 9, np.uint8))"
+    fails 5 "--pad 10\+8\+8: .* all of it inside" ort-tensor small.npy --pad 10+8+8
+    works ort-tensor small.npy --pad 10+5+5 -o out.npy
+    rm out.npy
+    fails 2 "--fill: '300' is no uint8" ort-tensor small.npy --pad 7 --fill 300
+    fails 2 "--fill: 'nan' is no uint8" ort-tensor small.npy --pad 7 --fill nan
+}
+
+@test "a batch takes values by name and leaves none out" {
+    python3 -c "import numpy as np
+one = lambda x: np.full((1, 2), x, np.float32)
+np.savez('ab.npz', a=one(1), b=one(2)); np.savez('ba.npz', b=one(4), a=one(3))
+np.savez('ac.npz', a=one(1), c=one(2)); np.savez('a.npz', a=one(5))"
+    works ort-tensor ab.npz ba.npz --stack --select a --print
+    has "1 1 3 3"
+    fails 5 "record 2 has 2 values, the first 1" ort-tensor a.npz ab.npz --stack --print
+    fails 5 "record 2 has no value 'b'" ort-tensor ab.npz ac.npz --stack --print
+}
+
+@test "every name that --select gives is there, and --name names one value" {
+    fails 2 "ab.npz has no value 'typo'; it has 'a'" ort-tensor "$FX/ab.npz" --select a,typo --print
+    fails 2 "--name names one value" ort-tensor "$FX/ab.npz" --name z --print
+    works ort-tensor "$FX/ab.npz" --select b --name z --print
+    has "z: float"
+}
+
+@test "plain bytes say why a disk can't take them" {
+    head -c 300000 /dev/zero >zeros
+    fails 5 "standard output: can't write: No space" bash -c 'exec ort-tensor zeros --bytes >/dev/full'
+    fails 5 "/dev/full: can't write: No space" ort-tensor zeros --bytes -o /dev/full
+}
+
+@test "an empty number is no number" {
+    fails 2 "--scale: '' is no list" ort-tensor "$FX/x1.npy" --scale ''
+    fails 2 "--mean: '1,' is no list" ort-tensor "$FX/x1.npy" --mean 1,
+}
+
+@test "a table of who is taken for whom holds every class or says that it can't" {
+    python3 -c "import numpy as np; np.save('far.npy', np.array([5000, 1]))"
+    fails 5 "a table of 5001 classes" ort-tensor far.npy --accuracy far.npy --confusion
+    works ort-tensor far.npy --accuracy far.npy
+}
+
+@test "ort-tensor's records reach a named pipe one after another" {
+    mkfifo pipe
+    cat pipe >got &
+    (cat "$FX/x1.npy" && sleep 0.3 && cat "$FX/x2.npy") | timeout 20 ort-tensor -o pipe
+    wait
+    [ "$(first_values got)" = "1 2 " ]
+}
+
+@test "labels that can be read once serve all records" {
+    run bash -c "cat '$FX/x1.npy' '$FX/x2.npy' |
+        ort-tensor --stream --top 1 --labels <(echo cat; echo dog)"
+    [ "${lines[1]}" = "0	2	cat" ]
+}
