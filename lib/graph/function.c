@@ -6,44 +6,54 @@
 #include "base/error.h"
 #include "graph/build.h"
 
+/* By domain, name, overload; of equals the first of the file comes first. */
+static int compare_functions(const void *a, const void *b)
+{
+    const ort_function *x = *(const ort_function *const *)a, *y = *(const ort_function *const *)b;
+    int order = strcmp(x->domain, y->domain);
+    order = order ? order : strcmp(x->name, y->name);
+    order = order ? order : strcmp(x->overload, y->overload);
+    return order ? order : (x > y) - (x < y);
+}
+
 ort_status ort_functions_index(const ort_model *model, ort_function_index *index, ort_error *err)
 {
     size_t count = model->functions.count;
-    *index = (ort_function_index){.model = model, .next = malloc((count + 1) * sizeof(size_t))};
-    if (!index->next)
-        return ort_error_memory(err, count * sizeof(size_t));
-    for (size_t i = count; i-- > 0;) {
-        const char *name = model->functions.data[i].name;
-        uint64_t next = count;
-        (void)ort_hashmap_get_str(&index->first, name, &next);
-        index->next[i] = (size_t)next;
-        if (!ort_hashmap_put_str(&index->first, name, i)) {
-            ort_functions_index_release(index);
-            return ort_error_memory(err, sizeof(ort_hashmap_entry));
-        }
-    }
+    *index = (ort_function_index){.model = model, .count = count,
+                                  .sorted = malloc((count + 1) * sizeof *index->sorted)};
+    if (!index->sorted)
+        return ort_error_memory(err, count * sizeof *index->sorted);
+    for (size_t i = 0; i < count; i++)
+        index->sorted[i] = &model->functions.data[i];
+    qsort(index->sorted, count, sizeof *index->sorted, compare_functions);
     return ORT_OK;
 }
 
 void ort_functions_index_release(ort_function_index *index)
 {
-    ort_hashmap_release(&index->first);
-    free(index->next);
+    free(index->sorted);
     *index = (ort_function_index){0};
 }
 
 const ort_function *ort_functions_find(const ort_function_index *index, const char *domain,
                                        const char *name, const char *overload)
 {
-    uint64_t first;
-    if (!ort_hashmap_get_str(&index->first, name, &first))
-        return NULL;
-    for (size_t i = (size_t)first; i < index->model->functions.count; i = index->next[i]) {
-        const ort_function *f = &index->model->functions.data[i];
-        if (!strcmp(f->domain, domain) && (!overload || !strcmp(f->overload, overload)))
-            return f;
+    size_t low = 0, high = index->count; /* those below `low` come before what is looked for */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const ort_function *f = index->sorted[middle];
+        int order = strcmp(f->domain, domain);
+        order = order ? order : strcmp(f->name, name);
+        order = order || !overload ? order : strcmp(f->overload, overload);
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NULL;
+    const ort_function *f = low < index->count ? index->sorted[low] : NULL;
+    bool found = f && !strcmp(f->domain, domain) && !strcmp(f->name, name) &&
+                 (!overload || !strcmp(f->overload, overload));
+    return found ? f : NULL;
 }
 
 static bool calls(const ort_graph *graph, const ort_function_index *index)

@@ -233,8 +233,8 @@ bool ort_graph_calls_functions(const ort_graph *graph);
 /* The functions of a model by name; good until one is added or taken out. */
 typedef struct ort_function_index {
     const ort_model *model;
-    ort_hashmap first; /* of a name; keys lie in the model */
-    size_t *next;      /* by function: the next of the same name, or their number */
+    const ort_function **sorted; /* by domain, name, overload */
+    size_t count;
 } ort_function_index;
 ort_status ort_functions_index(const ort_model *model, ort_function_index *index, ort_error *err);
 void ort_functions_index_release(ort_function_index *index);

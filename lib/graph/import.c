@@ -23,10 +23,22 @@ static const char **copy_names(ort_arena *arena, char *const *names, size_t coun
     return copy;
 }
 
+/* Each is looked for by its domain at every node. */
+enum { MAX_OPSETS = 1000 };
+
+static ort_status check_opset_count(size_t count, ort_error *err)
+{
+    if (count <= MAX_OPSETS)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL, "imports %zu opsets, %d at most are taken", count,
+                         MAX_OPSETS);
+}
+
 static ort_status read_function(ort_builder *b, const Onnx__FunctionProto *p, ort_function *f,
                                 ort_error *err)
 {
     ort_arena *arena = &b->model->arena;
+    ORT_TRY(check_opset_count(p->n_opset_import, err));
     *f = (ort_function){.domain = ort_build_domain(p->domain), .name = ort_build_text(p->name),
                         .overload = ort_build_text(p->overload),
                         .doc = ort_build_text(p->doc_string), .proto = p,
@@ -60,9 +72,6 @@ static ort_status read_functions(ort_builder *b, const Onnx__ModelProto *p, ort_
     return ORT_OK;
 }
 
-/* Each is looked for by its domain at every node. */
-enum { MAX_OPSETS = 1000 };
-
 static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_error *err)
 {
     model->ir_version = p->ir_version;
@@ -84,9 +93,7 @@ static ort_status read_header(ort_model *model, const Onnx__ModelProto *p, ort_e
     /* Before IR 3 a model had no opset_import: opset 1. */
     if (p->n_opset_import == 0 && p->ir_version < 3)
         model->opsets.data[model->opsets.count++] = (ort_opset){"", 1, false};
-    if (p->n_opset_import > MAX_OPSETS)
-        return ort_error_set(err, ORT_ERROR_MODEL, "imports %zu opsets, %d at most are taken",
-                             p->n_opset_import, MAX_OPSETS);
+    ORT_TRY(check_opset_count(p->n_opset_import, err));
     if (p->ir_version <= 0)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "has no ir_version: not an ONNX model, or a damaged one");

@@ -22,6 +22,20 @@ static bool names_domain(const ort_model *model, size_t i)
     return false;
 }
 
+static void check_imported_once(const ort_model *model, size_t i, const char *name,
+                                ort_findings *findings)
+{
+    const ort_opset *o = &model->opsets.data[i], *before = model->opsets.data;
+    for (; before < o; before++)
+        if (!strcmp(before->domain, o->domain) && before->version > 0)
+            break;
+    if (before < o && o->version > 0 && !o->assumed)
+        ort_findings_add(findings,
+                         before->version == o->version ? ORT_FINDING_WARNING : ORT_FINDING_ERROR,
+                         "opset '%s' is imported twice: versions %lld and %lld", name,
+                         (long long)before->version, (long long)o->version);
+}
+
 static void check_versions(const ort_model *model, ort_findings *findings)
 {
     if (model->opsets.count == 0)
@@ -29,14 +43,7 @@ static void check_versions(const ort_model *model, ort_findings *findings)
     for (size_t i = 0; i < model->opsets.count; i++) {
         const ort_opset *o = &model->opsets.data[i];
         const char *name = *o->domain ? o->domain : "ai.onnx";
-        for (size_t j = 0; j < i; j++)
-            if (!strcmp(model->opsets.data[j].domain, o->domain) && o->version > 0 &&
-                model->opsets.data[j].version > 0 && !o->assumed)
-                ort_findings_add(findings,
-                                 model->opsets.data[j].version == o->version ? ORT_FINDING_WARNING
-                                                                             : ORT_FINDING_ERROR,
-                                 "opset '%s' is imported twice: versions %lld and %lld", name,
-                                 (long long)model->opsets.data[j].version, (long long)o->version);
+        check_imported_once(model, i, name, findings);
         if (o->assumed && !names_domain(model, i))
             ort_findings_add(findings, ORT_FINDING_WARNING,
                              "the model imports no opset of domain '%s' but uses it: read as "

@@ -9,6 +9,8 @@
 /* Arity, attributes, types of a node whose operator is known. Facts must have been inferred. */
 void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
                     ort_findings *findings);
+/* "ints", for a message. */
+const char *ort_check_type_name(ort_attr_type type);
 /* The newest version of a domain that is known here. */
 int64_t ort_check_newest(const char *domain);
 /* Why nobody has this operator: unknown (with the nearest name), too old, removed, domain not

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/check/check.h"
 #include "op/check/check_message.h"
 
 /* ---- tensors */
@@ -67,6 +68,7 @@ static bool is_known_key(const char *key)
 static void check_external(ort_message_check *c, const Onnx__TensorProto *t, const char *place)
 {
     bool located = false;
+    ort_hashmap seen = {0};
     for (size_t i = 0; i < t->n_external_data; i++) {
         const Onnx__StringStringEntryProto *e = t->external_data[i];
         if (!e->key || !e->value)
@@ -78,13 +80,11 @@ static void check_external(ort_message_check *c, const Onnx__TensorProto *t, con
                              "%stensor '%s': external data has the unknown key '%.60s' (location, "
                              "offset, length and checksum are known)",
                              place, ort_check_text(t->name), e->key);
-        for (size_t k = 0; e->key && k < i; k++)
-            if (t->external_data[k]->key && !strcmp(t->external_data[k]->key, e->key))
-                ort_findings_add(c->findings,
-                                 strcmp(e->key, "location") ? ORT_FINDING_WARNING
-                                                            : ORT_FINDING_ERROR,
-                                 "%stensor '%s': external data has the key '%.60s' twice", place,
-                                 ort_check_text(t->name), e->key);
+        if (e->key && !ort_check_first(c, &seen, e->key))
+            ort_findings_add(c->findings,
+                             strcmp(e->key, "location") ? ORT_FINDING_WARNING : ORT_FINDING_ERROR,
+                             "%stensor '%s': external data has the key '%.60s' twice", place,
+                             ort_check_text(t->name), e->key);
         if (e->key && e->value && !strcmp(e->key, "length") && is_empty(t) &&
             strcmp(e->value, "0"))
             ort_findings_add(c->findings, ORT_FINDING_ERROR,
@@ -92,6 +92,7 @@ static void check_external(ort_message_check *c, const Onnx__TensorProto *t, con
                              place, ort_check_text(t->name), e->value);
         located = located || (e->key && !strcmp(e->key, "location"));
     }
+    ort_hashmap_release(&seen);
     if (!located) /* with elements it wasn't even read */
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%stensor '%s': external data has no location", place,
@@ -206,10 +207,6 @@ void ort_check_sparse(ort_message_check *c, const Onnx__SparseTensorProto *spars
 
 /* ---- attributes */
 
-static const char *const type_names[] = {
-    "undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings",
-    "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"};
-
 static size_t in_payloads(const ort_message_check *c, const Onnx__AttributeProto *a,
                           uint32_t field)
 {
@@ -249,20 +246,21 @@ static unsigned values_of(const ort_message_check *c, const Onnx__AttributeProto
 static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
 {
     unsigned mask = values_of(c, a);
-    unsigned first = 0;
+    ort_attr_type first = 0;
     const char *name = ort_check_text(a->name);
     bool typed = a->has_type && a->type >= 0 && a->type <= ORT_ATTR_TYPE_PROTOS;
     for (unsigned i = ORT_ATTR_TYPE_PROTOS; i > 0; i--)
-        first = mask & 1u << i ? i : first;
+        first = mask & 1u << i ? (ort_attr_type)i : first;
     if (mask & (mask - 1))
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%sattribute '%s' holds several values (of type %s among others): which "
                          "one counts isn't said; keep one",
-                         place, name, type_names[first]);
+                         place, name, ort_check_type_name(first));
     else if (typed && mask && !(mask & 1u << a->type))
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%sattribute '%s' is marked %s, but holds a value of type %s", place,
-                         name, type_names[a->type], type_names[first]);
+                         name, ort_check_type_name((ort_attr_type)a->type),
+                         ort_check_type_name(first));
     if (typed && !mask && !(a->ref_attr_name && *a->ref_attr_name) &&
         (a->type == ORT_ATTR_FLOAT || a->type == ORT_ATTR_INT))
         ort_findings_add(c->findings, ORT_FINDING_WARNING,
@@ -275,7 +273,7 @@ static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, con
     if (!typed && c->model->ir_version >= 2)
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%sattribute '%s' has no type (its value says: %s)", place, name,
-                         type_names[first]);
+                         ort_check_type_name(first));
 }
 
 /* A text of an operator that goes on behind a NUL: some runtimes compare all of it. auto_pad no

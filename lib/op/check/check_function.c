@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/build.h"
 #include "op/check/check.h"
 #include "op/check/check_message.h"
 
@@ -10,61 +11,60 @@ static void check_repeated(ort_message_check *c, char *const *names, size_t coun
                            const char *what, const char *place)
 {
     ort_hashmap seen = {0};
-    for (size_t i = 0; i < count && !c->no_memory; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!*names[i])
             ort_findings_add(c->findings, ORT_FINDING_ERROR, "%s%s %zu has no name", place, what,
                              i);
-        else if (ort_hashmap_get_str(&seen, names[i], NULL))
+        else if (!ort_check_first(c, &seen, names[i]))
             ort_findings_add(c->findings, ORT_FINDING_ERROR, "%s%s '%s' is listed twice", place,
                              what, names[i]);
-        c->no_memory = !ort_hashmap_put_str(&seen, names[i], 1);
     }
     ort_hashmap_release(&seen);
 }
 
-static const char *named(const char *domain)
-{
-    return *ort_check_text(domain) ? domain : "ai.onnx";
-}
-
-/* An output that is an input as well, and a domain with two versions: runtimes differ. */
-static void check_ambiguous(ort_message_check *c, const Onnx__FunctionProto *f, const char *place)
+/* An output that is an input as well: runtimes differ. */
+static void check_passed(ort_message_check *c, const Onnx__FunctionProto *f,
+                         const ort_name_scope *inputs, const char *place)
 {
     for (size_t i = 0; i < f->n_output; i++)
-        for (size_t k = 0; k < f->n_input; k++)
-            if (!strcmp(f->output[i], f->input[k]))
-                ort_findings_add(c->findings, ORT_FINDING_ERROR,
-                                 "%soutput '%s' is an input: pass it through an Identity", place,
-                                 f->output[i]);
-    for (size_t i = 0; i < f->n_opset_import; i++)
-        for (size_t k = 0; k < i; k++)
-            if (!strcmp(ort_check_text(f->opset_import[i]->domain),
-                        ort_check_text(f->opset_import[k]->domain)))
-                ort_findings_add(c->findings,
-                                 f->opset_import[i]->version == f->opset_import[k]->version
-                                     ? ORT_FINDING_WARNING
-                                     : ORT_FINDING_ERROR,
-                                 "%sopset '%s' is imported twice", place,
-                                 named(f->opset_import[i]->domain));
+        if (ort_hashmap_get_str(&inputs->names, f->output[i], NULL))
+            ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                             "%soutput '%s' is an input: pass it through an Identity", place,
+                             f->output[i]);
 }
 
-static bool imports(const Onnx__FunctionProto *f, const char *domain)
+/* The first import of a domain among so many. */
+static const Onnx__OperatorSetIdProto *import_of(const Onnx__FunctionProto *f, size_t count,
+                                                 const char *domain)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(ort_build_domain(f->opset_import[i]->domain), domain))
+            return f->opset_import[i];
+    return NULL;
+}
+
+/* A domain with two versions: runtimes differ. */
+static void check_imported_once(ort_message_check *c, const Onnx__FunctionProto *f,
+                                const char *place)
 {
     for (size_t i = 0; i < f->n_opset_import; i++) {
-        const char *own = ort_check_text(f->opset_import[i]->domain);
-        if (!strcmp(strcmp(own, "ai.onnx") ? own : "", domain))
-            return true;
+        const char *domain = ort_build_domain(f->opset_import[i]->domain);
+        const Onnx__OperatorSetIdProto *first = import_of(f, i, domain);
+        if (first)
+            ort_findings_add(c->findings,
+                             first->version == f->opset_import[i]->version ? ORT_FINDING_WARNING
+                                                                           : ORT_FINDING_ERROR,
+                             "%sopset '%s' is imported twice", place,
+                             *domain ? domain : "ai.onnx");
     }
-    return false;
 }
 
 static void check_function_imports(ort_message_check *c, const Onnx__FunctionProto *f,
                                    const char *place)
 {
     for (size_t i = 0; i < f->n_node; i++) {
-        const char *domain = ort_check_text(f->node[i]->domain);
-        domain = strcmp(domain, "ai.onnx") ? domain : "";
-        if (imports(f, domain))
+        const char *domain = ort_build_domain(f->node[i]->domain);
+        if (import_of(f, f->n_opset_import, domain))
             continue;
         ort_findings_add(c->findings, ORT_FINDING_ERROR,
                          "%sthe function imports no opset of domain '%s', whose operator %s it "
@@ -80,8 +80,7 @@ static void check_function_versions(ort_message_check *c, const Onnx__FunctionPr
 {
     for (size_t i = 0; i < f->n_opset_import; i++) {
         const Onnx__OperatorSetIdProto *o = f->opset_import[i];
-        const char *domain = ort_check_text(o->domain);
-        domain = strcmp(domain, "ai.onnx") ? domain : "";
+        const char *domain = ort_build_domain(o->domain);
         int64_t own = ort_model_opset(c->model, domain), newest = ort_check_newest(domain);
         if (o->version < 1)
             ort_findings_add(c->findings, ORT_FINDING_ERROR, "%sopset '%s' has version %lld",
@@ -97,29 +96,25 @@ static void check_function_versions(ort_message_check *c, const Onnx__FunctionPr
     }
 }
 
-static bool declares(const Onnx__FunctionProto *f, const char *attribute)
-{
-    for (size_t i = 0; i < f->n_attribute; i++)
-        if (!strcmp(f->attribute[i], attribute))
-            return true;
-    for (size_t i = 0; i < f->n_attribute_proto; i++)
-        if (!strcmp(ort_check_text(f->attribute_proto[i]->name), attribute))
-            return true;
-    return false;
-}
-
 static void check_references(ort_message_check *c, const Onnx__FunctionProto *f, const char *place)
 {
+    ort_hashmap known = {0};
+    for (size_t i = 0; i < f->n_attribute; i++)
+        (void)ort_check_first(c, &known, f->attribute[i]);
+    for (size_t i = 0; i < f->n_attribute_proto; i++)
+        (void)ort_check_first(c, &known, ort_check_text(f->attribute_proto[i]->name));
     for (size_t i = 0; i < f->n_node; i++)
         for (size_t k = 0; k < f->node[i]->n_attribute; k++) {
             const Onnx__AttributeProto *a = f->node[i]->attribute[k];
-            if (a->ref_attr_name && *a->ref_attr_name && !declares(f, a->ref_attr_name))
+            if (a->ref_attr_name && *a->ref_attr_name &&
+                !ort_hashmap_get_str(&known, a->ref_attr_name, NULL))
                 ort_findings_add(c->findings, ORT_FINDING_ERROR,
                                  "%snode #%zu (%s): attribute '%s' refers to '%s', which the "
                                  "function doesn't have",
                                  place, i, ort_check_text(f->node[i]->op_type),
                                  ort_check_text(a->name), a->ref_attr_name);
         }
+    ort_hashmap_release(&known);
 }
 
 void ort_check_function(ort_message_check *c, const Onnx__FunctionProto *f)
@@ -133,12 +128,13 @@ void ort_check_function(ort_message_check *c, const Onnx__FunctionProto *f)
     check_repeated(c, f->input, f->n_input, "input", place);
     check_repeated(c, f->output, f->n_output, "output", place);
     check_repeated(c, f->attribute, f->n_attribute, "attribute", place);
-    check_ambiguous(c, f, place);
+    for (size_t i = 0; i < f->n_input; i++)
+        ort_check_know(c, &scope, f->input[i]);
+    check_passed(c, f, &scope, place);
+    check_imported_once(c, f, place);
     check_function_imports(c, f, place);
     check_function_versions(c, f, place);
     check_references(c, f, place);
-    for (size_t i = 0; i < f->n_input; i++)
-        ort_check_know(c, &scope, f->input[i]);
     for (size_t i = 0; i < f->n_attribute_proto; i++)
         ort_check_attribute(c, f->attribute_proto[i], place);
     c->in_function = true;

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/error.h"
+#include "graph/build.h"
 #include "op/check/check.h"
 
 /* ---- names */
@@ -19,8 +21,18 @@ static bool is_known(const ort_name_scope *scope, const char *name)
 
 void ort_check_know(ort_message_check *c, ort_name_scope *scope, const char *name)
 {
-    if (name && *name && !ort_hashmap_put_str(&scope->names, name, 1))
-        c->no_memory = true;
+    if (name && *name)
+        (void)ort_check_first(c, &scope->names, name);
+}
+
+bool ort_check_first(ort_message_check *c, ort_hashmap *seen, const char *name)
+{
+    size_t known = seen->count;
+    if (!ort_hashmap_put_str(seen, name, 1)) {
+        c->status = ort_error_memory(c->err, sizeof(ort_hashmap_entry));
+        return true;
+    }
+    return seen->count > known;
 }
 
 /* ---- nodes */
@@ -28,18 +40,13 @@ void ort_check_know(ort_message_check *c, ort_name_scope *scope, const char *nam
 /* A call gives and takes no more than its function does. */
 static void check_call(ort_message_check *c, const Onnx__NodeProto *node, const char *place)
 {
-    const Onnx__ModelProto *model = c->model->proto;
-    for (size_t i = 0; i < model->n_functions; i++) {
-        const Onnx__FunctionProto *f = model->functions[i];
-        if (strcmp(ort_check_text(f->name), ort_check_text(node->op_type)) ||
-            strcmp(ort_check_text(f->domain), ort_check_text(node->domain)) ||
-            strcmp(ort_check_text(f->overload), ort_check_text(node->overload)))
-            continue;
-        if (node->n_input > f->n_input || node->n_output > f->n_output)
-            ort_findings_add(c->findings, ORT_FINDING_ERROR,
-                             "%shas %zu inputs and %zu outputs, its function %zu and %zu", place,
-                             node->n_input, node->n_output, f->n_input, f->n_output);
-    }
+    const ort_function *f = ort_functions_find(&c->functions, ort_build_domain(node->domain),
+                                               ort_build_text(node->op_type),
+                                               ort_build_text(node->overload));
+    if (f && (node->n_input > (size_t)f->input_count || node->n_output > (size_t)f->output_count))
+        ort_findings_add(c->findings, ORT_FINDING_ERROR,
+                         "%shas %zu inputs and %zu outputs, its function %d and %d", place,
+                         node->n_input, node->n_output, f->input_count, f->output_count);
 }
 
 /* They run here, and nowhere else: version 5 of their domain took them out. */
@@ -86,8 +93,7 @@ static void check_node(ort_message_check *c, const Onnx__NodeProto *node, size_t
                          inner);
     check_deprecated(c, node, inner);
     check_targets(c, node, inner);
-    if (((const Onnx__ModelProto *)c->model->proto)->n_functions)
-        check_call(c, node, inner);
+    check_call(c, node, inner);
     c->node = label;
     for (size_t i = 0; i < node->n_attribute; i++)
         ort_check_attribute(c, node->attribute[i], inner);
@@ -119,7 +125,7 @@ void ort_check_nodes(ort_message_check *c, Onnx__NodeProto *const *nodes, size_t
     const ort_name_scope *around = c->scope;
     disorder d = {0};
     c->scope = scope;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && c->status == ORT_OK; i++) {
         note_disorder(scope, nodes[i], &d);
         check_node(c, nodes[i], i, place);
         for (size_t k = 0; k < nodes[i]->n_output; k++) {
@@ -129,6 +135,8 @@ void ort_check_nodes(ort_message_check *c, Onnx__NodeProto *const *nodes, size_t
                                  nodes[i]->output[k], i, ort_check_text(nodes[i]->op_type));
             ort_check_know(c, scope, nodes[i]->output[k]);
         }
+        if (c->status == ORT_OK)
+            c->status = ort_budget_check(c->err);
     }
     c->scope = around;
     if (d.count && !is_known(scope, d.input))
@@ -224,17 +232,19 @@ static void note_declarations(ort_message_check *c, const Onnx__GraphProto *grap
                               ort_hashmap *declared, const char *place)
 {
     size_t inside = graph->n_input + graph->n_value_info, count = inside + graph->n_output;
-    for (size_t i = 0; i < count && !c->no_memory; i++) {
+    for (size_t i = 0; i < count && c->status == ORT_OK; i++) {
         const char *name = ort_check_text(declaration(graph, i)->name);
         uint64_t at;
-        if (!ort_hashmap_get_str(declared, name, &at))
-            c->no_memory = !ort_hashmap_put_str(declared, name, i);
-        else if (i >= graph->n_input && i < inside)
+        if (!ort_hashmap_get_str(declared, name, &at)) {
+            if (!ort_hashmap_put_str(declared, name, i))
+                c->status = ort_error_memory(c->err, sizeof(ort_hashmap_entry));
+        } else if (i >= graph->n_input && i < inside) {
             ort_findings_add(c->findings,
                              same_element(declaration(graph, at)->type, declaration(graph, i)->type)
                                  ? ORT_FINDING_WARNING
                                  : ORT_FINDING_ERROR,
                              "%svalue '%s' is declared twice", place, name);
+        }
     }
 }
 
@@ -329,12 +339,11 @@ void ort_check_message_graph(ort_message_check *c, const Onnx__GraphProto *graph
 static void check_metadata(ort_message_check *c, const Onnx__ModelProto *model)
 {
     ort_hashmap seen = {0};
-    for (size_t i = 0; i < model->n_metadata_props && !c->no_memory; i++) {
+    for (size_t i = 0; i < model->n_metadata_props; i++) {
         const char *key = ort_check_text(model->metadata_props[i]->key);
-        if (ort_hashmap_get_str(&seen, key, NULL))
+        if (!ort_check_first(c, &seen, key))
             ort_findings_add(c->findings, ORT_FINDING_WARNING,
                              "metadata property '%s' is there twice", key);
-        c->no_memory = !ort_hashmap_put_str(&seen, key, 1);
     }
     ort_hashmap_release(&seen);
 }
@@ -367,14 +376,16 @@ static void check_header(ort_message_check *c)
 
 ort_status ort_check_message(const ort_model *model, ort_findings *findings, ort_error *err)
 {
-    ort_message_check c = {.model = model, .findings = findings};
+    ort_message_check c = {.model = model, .findings = findings, .err = err};
     const Onnx__ModelProto *proto = model->proto;
     if (!proto)
         return ORT_OK;
+    ORT_TRY(ort_functions_index(model, &c.functions, err));
     check_header(&c);
     check_metadata(&c, proto);
     for (size_t i = 0; i < proto->n_functions; i++)
         ort_check_function(&c, proto->functions[i]);
     ort_check_message_graph(&c, proto->graph, "");
-    return c.no_memory ? ort_error_memory(err, sizeof(ort_hashmap)) : ORT_OK;
+    ort_functions_index_release(&c.functions);
+    return c.status;
 }

@@ -22,7 +22,10 @@ typedef struct ort_message_check {
     ort_findings *findings;
     const ort_name_scope *scope; /* of the node that is looked at */
     const char *node;            /* "node 'x' (If)" */
-    bool in_function, no_memory;
+    ort_function_index functions;
+    bool in_function;
+    ort_status status; /* why the check stopped: no memory, no time */
+    ort_error *err;
 } ort_message_check;
 
 /* place: "in a body of node 'x' (If): ", or "". */
@@ -34,6 +37,8 @@ void ort_check_message_graph(ort_message_check *c, const Onnx__GraphProto *graph
 void ort_check_nodes(ort_message_check *c, Onnx__NodeProto *const *nodes, size_t count,
                      ort_name_scope *scope, bool is_main, const char *place);
 void ort_check_know(ort_message_check *c, ort_name_scope *scope, const char *name);
+/* A set of names gains one; false when it was there already. */
+bool ort_check_first(ort_message_check *c, ort_hashmap *seen, const char *name);
 
 /* check_function.c */
 void ort_check_function(ort_message_check *c, const Onnx__FunctionProto *f);

@@ -11,9 +11,7 @@ static bool find_newer(const ort_opset *opsets, size_t count, char *text, size_t
 {
     for (size_t i = 0; i < count; i++) {
         const char *domain = opsets[i].domain;
-        int64_t newest = !*domain              ? ORT_NEWEST_OPSET
-                         : !strcmp(domain, ML) ? ORT_NEWEST_ML_OPSET
-                                               : INT64_MAX;
+        int64_t newest = ort_check_newest(domain);
         if (opsets[i].version > newest) {
             snprintf(text, size, "opset %lld of '%s' is newer than %lld",
                      (long long)opsets[i].version, *domain ? domain : "ai.onnx",

@@ -54,7 +54,7 @@ static void check_arity(const node_check *c)
 
 /* ---- attributes */
 
-static const char *attr_type_name(ort_attr_type type)
+const char *ort_check_type_name(ort_attr_type type)
 {
     static const char *const names[] = {"undefined", "float", "int", "string", "tensor", "graph",
                                         "floats", "ints", "strings", "tensors", "graphs",
@@ -142,7 +142,7 @@ static void check_attributes(const node_check *c)
                  attr->reference);
         } else if (!attr_type_fits(spec, attr)) {
             FAIL(c, "%s: attribute '%s' has type %s, needs %s", c->label, attr->name,
-                 attr_type_name(attr->type), attr_type_name(spec->type));
+                 ort_check_type_name(attr->type), ort_check_type_name(spec->type));
         }
     }
     ort_hashmap_release(&seen);
@@ -310,6 +310,9 @@ static const ort_op *nearest(const ort_registry *registry, const char *domain, c
     return near.count ? op_named(registry, domain, near.name[0]) : NULL;
 }
 
+/* Each hint compares a name with those of all operators: a model full of nonsense gets so many. */
+enum { HINTED_ERRORS = 100 };
+
 void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_registry *registry,
                        ort_findings *findings)
 {
@@ -336,7 +339,9 @@ void ort_check_unknown(const ort_graph *graph, const ort_node *node, const ort_r
                              "%s: has no operator: its op_type is empty", label);
             return;
         }
-        const ort_op *near = nearest(registry, node->domain, node->op_type);
+        const ort_op *near = ort_findings_errors(findings) < HINTED_ERRORS
+                                 ? nearest(registry, node->domain, node->op_type)
+                                 : NULL;
         char hint[160] = "";
         if (near)
             snprintf(hint, sizeof hint, " (did you mean %s of '%s'?)", near->name,
