@@ -122,6 +122,23 @@ ort_status ort_pack_report(ort_env *env, const char *path, bool verify, bool *fi
     return ort_pack_report_with(env, path, NULL, verify, fits, json, err);
 }
 
+/* Work on a copy of the model whose types are inferred, until end_typed; none is begun where this
+ * fails. */
+static ort_status begin_typed(const ort_model *model, ort_loading *loading, ort_model **typed,
+                              ort_error *err)
+{
+    ORT_TRY(ort_loading_begin(loading, &model->limits, model->account, err));
+    ort_status status = ort_model_typed_copy(model, typed, err);
+    return status ? ort_loading_end(loading, status, err) : ORT_OK;
+}
+
+static ort_status end_typed(ort_loading *loading, ort_model *typed, ort_status status,
+                            ort_error *err)
+{
+    ort_model_free(typed);
+    return ort_loading_end(loading, status, err);
+}
+
 ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *err)
 {
     if (!model || !text)
@@ -130,12 +147,10 @@ ort_status ort_model_draw(ort_model *model, bool svg, char **text, ort_error *er
     ort_strbuf out = {0};
     ort_loading loading;
     *text = NULL;
-    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
-    ort_status status = ort_model_typed_copy(model, &copy, err);
-    if (status == ORT_OK)
-        status = svg ? ort_graph_draw_svg(copy, &out, err) : ort_graph_draw_dot(copy, &out, err);
-    ort_model_free(copy);
-    return hand_over(ort_loading_end(&loading, status, err), &out, text, err);
+    ORT_TRY(begin_typed(model, &loading, &copy, err));
+    ort_status status = svg ? ort_graph_draw_svg(copy, &out, err)
+                            : ort_graph_draw_dot(copy, &out, err);
+    return hand_over(end_typed(&loading, copy, status, err), &out, text, err);
 }
 
 ort_status ort_model_diff(const ort_model *a, const ort_model *b, bool *equal, char **text,
@@ -156,13 +171,10 @@ ort_status ort_model_extract(const ort_model *model, const char *const *inputs, 
     ort_model *typed = NULL;
     ort_loading loading;
     *part = NULL;
-    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
-    ort_status status = ort_model_typed_copy(model, &typed, err);
-    if (status == ORT_OK)
-        status = ort_graph_extract(model, typed, inputs, input_count, outputs, output_count, part,
-                                   err);
-    ort_model_free(typed);
-    return ort_loading_end(&loading, status, err);
+    ORT_TRY(begin_typed(model, &loading, &typed, err));
+    ort_status status = ort_graph_extract(model, typed, inputs, input_count, outputs, output_count,
+                                          part, err);
+    return end_typed(&loading, typed, status, err);
 }
 
 ort_status ort_model_types(const ort_model *model, ort_types_of which, ort_types **types,
@@ -173,10 +185,6 @@ ort_status ort_model_types(const ort_model *model, ort_types_of which, ort_types
     ort_model *typed = NULL;
     ort_loading loading;
     *types = NULL;
-    ORT_TRY(ort_loading_begin(&loading, &model->limits, model->account, err));
-    ort_status status = ort_model_typed_copy(model, &typed, err);
-    if (status == ORT_OK)
-        status = ort_types_collect(typed, which, types, err);
-    ort_model_free(typed);
-    return ort_loading_end(&loading, status, err);
+    ORT_TRY(begin_typed(model, &loading, &typed, err));
+    return end_typed(&loading, typed, ort_types_collect(typed, which, types, err), err);
 }
