@@ -144,13 +144,14 @@ static ort_status varlen_infer(ort_infer *x, ort_error *err)
     const ort_fact *ids = ort_infer_in(x, 0), *ends = ort_infer_in(x, 3);
     ort_dtype dtype = ids ? ids->type.dtype : ORT_DTYPE_UNDEFINED;
     const ort_dtype types[] = {dtype, dtype, ORT_DTYPE_INT32, dtype};
-    ort_dim batch = ort_dim_unknown(), history = ort_dim_of(order - 1);
+    ort_dim batch = ort_dim_unknown(), history = ort_dim_unknown();
     for (int i = 0; i < 4; i++)
         ort_infer_set_dtype(x, i, types[i]);
     ORT_TRY(ort_infer_need_rank(x, 0, 1, err));
     ORT_TRY(ort_infer_need_rank(x, 3, 1, err));
-    if (!ort_mul_i64(order - 1, heads, &all) || all < 1 || capacity < 0)
+    if (order < 1 || !ort_mul_i64(order - 1, heads, &all) || all < 1 || capacity < 0)
         return ORT_OK;
+    history = ort_dim_of(order - 1);
     if (ort_infer_in_ranked(x, 0))
         ort_infer_set_type(x, 0, dtype, 2, (ort_dim[]){ids->type.dim[0], ort_dim_of(all)});
     if (ort_infer_in_ranked(x, 3))
@@ -373,11 +374,12 @@ static const ort_op_impl varlen_impl = {
 
 /* ---- BifurcationDetector: tokens that a model guessed ahead against those of the source */
 
-/* Place of the needle in [from, n) of the source, or n. */
+/* Place of the needle in [from, n) of the source, or n; n as well when the work is stopped. */
 static int64_t find_run(const int64_t *source, int64_t from, int64_t n, const int64_t *needle,
-                        int64_t length)
+                        int64_t length, ort_pace *pace)
 {
-    for (int64_t i = from; i + length <= n; i++)
+    uint64_t steps = 2 + (uint64_t)length / 8; /* of a comparison that goes to the end */
+    for (int64_t i = from; i + length <= n && !ort_pace_over(pace, steps); i++)
         if (memcmp(source + i, needle, (size_t)length * sizeof *source) == 0)
             return i;
     return n;
@@ -392,15 +394,13 @@ static int64_t match_suffix(const int64_t *source, int64_t n, const int64_t *tok
     ort_pace pace = {0};
     for (int64_t length = min; length <= max && length <= count; length++) {
         const int64_t *suffix = tokens + count - length;
-        if (ort_pace_over(&pace, (uint64_t)n * 2))
-            return -1;
-        int64_t at = find_run(source, 0, n, suffix, length);
+        int64_t at = find_run(source, 0, n, suffix, length, &pace);
         if (at == n)
             break;
         match = at + length;
         if (match >= n)
             break;
-        if (find_run(source, at + 1, n, suffix, length) != n)
+        if (find_run(source, at + 1, n, suffix, length, &pace) != n)
             match = -1;
     }
     return match;

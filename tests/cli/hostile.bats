@@ -65,11 +65,18 @@ prints() { # prints COMMAND...: it works, and what it writes is in $output as te
 }
 
 @test "attributes at the end of their range are refused or used, never overflow" {
+    local file name
     fails 3 "ngram_indexes" ort-run "$HX/tfidf_index.onnx" -i "x=$HX/tokens.npy" -o y.npy
     prints ort-run "$HX/tfidf_skips.onnx" -i "x=$HX/tokens.npy"
+    for name in dense varlen; do
+        fails 3 "max_ngram_size -9223372036854775808 \(2 to 64\)" \
+            ort-run "$HX/ngram_$name.onnx" --random 1 --hash
+        run ort-inspect "$HX/ngram_$name.onnx" --check
+        [ "$status" -eq 3 ]
+        has "max_ngram_size -9223372036854775808"
+    done
     works ort-run "$HX/shape_end.onnx" -i "x=$HX/x.npy" --hash
     ort-inspect "$HX/conv_group.onnx" --svg >picture.svg
-    local file
     for file in "$HX"/unaligned*.onnx; do
         prints ort-run "$file"
         has 1

@@ -137,6 +137,14 @@ def extremes():
          ints("ngram_counts", [0]) + ints("pool_int64s", [1, 2]) + text("mode", "TF") +
          number("min_gram_length", 1) + number("max_gram_length", 1) +
          number("max_skip_count", high)], [value_info("x", [4], INT64)], [bare_value("y")])
+    for name, more in (("dense", []), ("varlen", ["ends"])):
+        op = ("Varlen" if more else "") + "NGramHashMapping"
+        yield f"ngram_{name}", model(
+            [node(op, ["x", "m", "v"] + more, ["y", "p"], domain=MICROSOFT) +
+             number("max_ngram_size", low) + number("n_head_per_ngram", 1) + number("pad_id", 0)],
+            [value_info("x", [4] if more else [1, 4], INT64), value_info("m", [2], INT64),
+             value_info("v", [1], INT64)] + [value_info(n, [2], INT32) for n in more],
+            [bare_value("y", INT64), bare_value("p", INT64)], domains=[MICROSOFT])
     yield "shape_end", model([node("Relu", ["x"], ["r"]),
                               node("Shape", ["r"], ["y"]) + number("start", 1) + number("end", low)],
                              [value_info("x", ["a", 3])], [bare_value("y", INT64)])
