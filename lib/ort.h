@@ -185,10 +185,11 @@ ORT_WARN_UNUSED ort_status ort_cancel_new(ort_cancel **cancel, ort_error *err);
 void ort_cancel_set(ort_cancel *cancel);
 void ort_cancel_clear(ort_cancel *cancel);
 void ort_cancel_free(ort_cancel *cancel);
-/* From now on each call that loads a model of this environment, checks, reports or rewrites it or
- * makes a session of it ends with ORT_ERROR_TIMEOUT after so many seconds (0: never) and with
- * ORT_ERROR_CANCELLED once the token is set (NULL: none; it must outlive the environment's models).
- * A model keeps the limits that it was loaded under. Not while such a call is in progress. */
+/* From now on each call that loads a model of this environment, checks, reports or rewrites it,
+ * makes a session of it or makes up inputs for one ends with ORT_ERROR_TIMEOUT after so many
+ * seconds (0: never) and with ORT_ERROR_CANCELLED once the token is set (NULL: none; it must
+ * outlive the environment's models and sessions). A model keeps the limits that it was loaded
+ * under. Not while such a call is in progress. */
 void ort_env_limit_loading(ort_env *env, double timeout_s, const ort_cancel *cancel);
 int ort_env_threads(const ort_env *env);
 const char *ort_env_isa(const ort_env *env);

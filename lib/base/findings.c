@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/hashmap.h"
 #include "base/vec.h"
 
 typedef struct finding {
@@ -19,6 +20,8 @@ struct ort_findings {
     ort_arena arena;
     ORT_VEC(finding) list;
     size_t errors;
+    ort_hashmap told; /* messages of the first `indexed`, once somebody asks */
+    size_t indexed;
 };
 
 ort_status ort_findings_new(ort_findings **findings, ort_error *err)
@@ -31,6 +34,7 @@ void ort_findings_free(ort_findings *findings)
 {
     if (!findings)
         return;
+    ort_hashmap_release(&findings->told);
     ort_arena_release(&findings->arena);
     ort_vec_release(&findings->list);
     free(findings);
@@ -50,31 +54,32 @@ void ort_findings_add(ort_findings *findings, ort_severity severity, const char 
         (void)ort_vec_push(&findings->list, (finding){copy, severity});
 }
 
+void ort_findings_add_once(ort_findings *findings, ort_severity severity, const char *message)
+{
+    for (; findings->indexed < findings->list.count; findings->indexed++)
+        (void)ort_hashmap_put_str(&findings->told, findings->list.data[findings->indexed].message,
+                                  findings->indexed);
+    if (!ort_hashmap_get_str(&findings->told, message, NULL))
+        ort_findings_add(findings, severity, "%s", message);
+}
+
 size_t ort_findings_count(const ort_findings *findings)
 {
-    if (!findings)
-        return 0;
     return findings ? findings->list.count : 0;
 }
 
 size_t ort_findings_errors(const ort_findings *findings)
 {
-    if (!findings)
-        return 0;
     return findings ? findings->errors : 0;
 }
 
 const char *ort_findings_message(const ort_findings *findings, size_t index)
 {
-    if (!findings)
-        return "";
     return index < ort_findings_count(findings) ? findings->list.data[index].message : "";
 }
 
 ort_severity ort_findings_severity(const ort_findings *findings, size_t index)
 {
-    if (!findings)
-        return ORT_FINDING_NOTE;
     return index < ort_findings_count(findings) ? findings->list.data[index].severity
                                                 : ORT_FINDING_NOTE;
 }

@@ -17,6 +17,7 @@
 #include "tensor/scalar.h"
 
 #define TRACE_DEPTH 12
+#define FILL_STEPS 10
 #define TRACE_SLOTS (1 << 24) /* looked at, in all: lists and ladders of moves are long */
 
 typedef enum role { ROLE_FREE, ROLE_INDEX, ROLE_COMPARED } role;
@@ -32,6 +33,7 @@ typedef struct maker {
     const ort_session *session;
     uint64_t state;
     ort_sizes sizes;
+    ort_pace pace;
 } maker;
 
 /* ---- numbers */
@@ -206,24 +208,32 @@ static bool named(const char *name, const char *part)
     return strstr(lower, part) != NULL;
 }
 
-static void fill_counting(ort_tensor *t)
+/* Each ends when the work is stopped: whoever made the tensor asks. */
+
+static void fill_counting(maker *m, ort_tensor *t)
 {
     int64_t count = ort_tensor_count(t);
     int64_t last = t->shape.rank ? t->shape.dim[t->shape.rank - 1] : 1;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count && !ort_pace_over(&m->pace, FILL_STEPS); i++)
         ort_tensor_set_i64(t, i, i % last);
 }
 
-static void fill_constant(ort_tensor *t, double number)
+static void fill_constant(maker *m, ort_tensor *t, double number)
 {
-    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+    for (int64_t i = 0; i < ort_tensor_count(t) && !ort_pace_over(&m->pace, FILL_STEPS); i++)
         ort_tensor_set_f64(t, i, number);
 }
 
 static void fill_integers(maker *m, ort_tensor *t, int64_t low, int64_t high)
 {
-    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+    for (int64_t i = 0; i < ort_tensor_count(t) && !ort_pace_over(&m->pace, FILL_STEPS); i++)
         ort_tensor_set_i64(t, i, low + (int64_t)(draw(m) % (uint64_t)(high - low)));
+}
+
+static void fill_normal(maker *m, ort_tensor *t)
+{
+    for (int64_t i = 0; i < ort_tensor_count(t) && !ort_pace_over(&m->pace, FILL_STEPS); i++)
+        ort_tensor_set_f64(t, i, draw_normal(m));
 }
 
 static void fill(maker *m, const ort_port *port, ort_tensor *t)
@@ -232,14 +242,14 @@ static void fill(maker *m, const ort_port *port, ort_tensor *t)
     ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
     follow(m->session->model->graph, port->id, TRACE_DEPTH, &found);
     if (class_ == ORT_CLASS_BOOL || named(port->name, "mask"))
-        fill_constant(t, 1);
+        fill_constant(m, t, 1);
     else if (named(port->name, "position") && class_ != ORT_CLASS_FLOAT)
-        fill_counting(t);
+        fill_counting(m, t);
     else if (found.role == ROLE_INDEX)
         fill_integers(m, t, 0, found.bound);
     else if (found.role == ROLE_COMPARED && (class_ != ORT_CLASS_FLOAT || t->shape.rank == 0))
         /* of a batch, what is 0 is padding: a row of it alone has no result */
-        fill_constant(t, t->shape.rank >= 2 && found.constant == 0 ? 1 : found.constant);
+        fill_constant(m, t, t->shape.rank >= 2 && found.constant == 0 ? 1 : found.constant);
     else if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
         fill_integers(m, t, 0, ort_dtype_bits(t->dtype) == 8 && class_ == ORT_CLASS_UINT ? 256
                                : ort_dtype_bits(t->dtype) < 8                            ? 2
@@ -247,8 +257,7 @@ static void fill(maker *m, const ort_port *port, ort_tensor *t)
     else if (class_ == ORT_CLASS_COMPLEX)
         memset(t->data, 0, ort_tensor_bytes(t));
     else
-        for (int64_t i = 0; i < ort_tensor_count(t); i++)
-            ort_tensor_set_f64(t, i, draw_normal(m));
+        fill_normal(m, t);
 }
 
 static ort_status make(maker *m, int index, ort_value **value, ort_error *err)
@@ -283,9 +292,9 @@ ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int v
         return ort_error_set(err, ORT_ERROR_USAGE, "made-up inputs would hold %.0f values: give a "
                              "sample, or sizes of dimensions", values);
     for (int i = 0; i < session->input_count && !status; i++) {
-        status = ort_budget_check(err); /* sizes that nothing takes are tried one by one */
-        if (!status)
-            status = make(&m, i, &inputs[i], err);
+        status = make(&m, i, &inputs[i], err);
+        if (!status) /* sizes that nothing takes are tried one by one */
+            status = ort_budget_check(err);
     }
     for (int i = 0; status && i < session->input_count; i++) {
         ort_value_free(inputs[i]);
@@ -351,7 +360,12 @@ ort_status ort_session_random_inputs(const ort_session *session, uint64_t seed, 
     if (!session || (input_count && !inputs))
         return ort_error_null(err, __func__);
     ORT_TRY(ort_exec_check_count(session->input_count, "inputs", input_count, err));
-    if (has_bodies(session) && ort_exec_has_free_dims(session))
-        return make_by_running(session, seed, inputs, err);
-    return ort_exec_make_inputs(session, seed, 0, ort_sizes_fit(session), inputs, err);
+    const ort_limits *limits = &session->env->limits;
+    ort_budget budget; /* of all trials: the model runs in them */
+    ort_budget_begin(&budget, NULL, limits->timeout_s, limits->cancel);
+    ort_status status =
+        has_bodies(session) && ort_exec_has_free_dims(session)
+            ? make_by_running(session, seed, inputs, err)
+            : ort_exec_make_inputs(session, seed, 0, ort_sizes_fit(session), inputs, err);
+    return ort_budget_end(&budget, status, err);
 }

@@ -125,7 +125,7 @@ ort_status ort_edit_keep(ort_graph *graph, ort_value *value, const ort_tensor **
         value->tensor.stride || value->tensor.dtype == ORT_DTYPE_STRING)
         return copy_tensor(&model->arena, &value->tensor, made, err);
     void *storage = value->storage;
-    ort_value_leave_account(value); /* the blob counts among all that is held */
+    ort_value_uncharge(value); /* the blob counts among all that is held */
     value->storage = NULL; /* ort_blob_new takes it in any case */
     ORT_TRY(ort_blob_new(ORT_BLOB_HEAP, storage, bytes, &blob, err));
     ort_account *whole = ort_account_whole_of_work();

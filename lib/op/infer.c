@@ -398,15 +398,6 @@ static ort_status report_contradictions(ort_graph *graph, const ort_node *node, 
     return ORT_OK;
 }
 
-/* Bodies are inferred several times until their facts settle. */
-static void add_once(ort_findings *findings, const char *message)
-{
-    for (size_t i = 0; i < ort_findings_count(findings); i++)
-        if (!strcmp(ort_findings_message(findings, i), message))
-            return;
-    ort_findings_add(findings, ORT_FINDING_ERROR, "%s", message);
-}
-
 static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
 {
     ort_node *node;
@@ -418,8 +409,8 @@ static ort_status infer_graph(ort_graph *graph, driver *d, ort_error *err)
         if (status == ORT_OK)
             status = report_contradictions(graph, node, d, err);
         if (status != ORT_OK && d->findings != NULL && status == ORT_ERROR_MODEL) {
-            if (err != NULL)
-                add_once(d->findings, err->message);
+            if (err != NULL) /* once: bodies are inferred until their facts settle */
+                ort_findings_add_once(d->findings, ORT_FINDING_ERROR, err->message);
             continue;
         }
         if (status == ORT_ERROR_MODEL && err == NULL)

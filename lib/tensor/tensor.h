@@ -140,8 +140,10 @@ ort_status ort_value_new_map_take(ort_value *keys, ort_value *values, ort_value 
                                   ort_error *err);
 /* It is going to have storage of its own: charged to the account that the value is charged to. */
 ort_status ort_value_charge(ort_value *value, size_t bytes, ort_error *err);
-/* The value leaves the work that made it: nothing of it counts against a limit any more. */
+/* The value leaves the work that made it, and counts only among all that is held together. */
 void ort_value_leave_account(ort_value *value);
+/* Whoever takes the value's storage counts it from now on. */
+void ort_value_uncharge(ort_value *value);
 /* ort_value_retain and ort_value_free of ort.h count references. */
 /* ort_value_compare with options that are known, and a result that is ours. */
 ort_status ort_value_compare_(const ort_value *actual, const ort_value *expected,

@@ -42,6 +42,12 @@ static void leave_account(ort_value *value)
     value->account = NULL;
 }
 
+void ort_value_uncharge(ort_value *value)
+{
+    leave_account(value);
+    value->charged_bytes = 0;
+}
+
 ort_status ort_value_charge(ort_value *value, size_t bytes, ort_error *err)
 {
     if (!ort_account_charge(value->account, bytes))

@@ -112,6 +112,12 @@ ends() {
     [ "${#lines[@]}" -lt 20 ]
 }
 
+@test "60,000 nodes of a body that don't fit are told once each, in a second or two" {
+    held 10 400 ort-inspect --check "$H/contradictions.onnx"
+    ends 3 ""
+    [ "$(ort-inspect --check "$H/contradictions.onnx" 2>&1 | grep -c 'inner dims differ')" -eq 60000 ]
+}
+
 @test "a table that a plan needs counts before it is made" {
     held 5 164 ort-run "$H/pool.onnx" --random 1 --hash --max-memory 100M
     ends 4 "needs 1342177[0-9]* bytes, .* limit of a run is 104857600"
@@ -132,6 +138,28 @@ ends() {
     [ "$(tr -cs '0-9.' '\n' <y.json | grep -c '^8921088')" -eq 16 ]
     held 10 400 ort-run "$H/made.onnx" row.json --hash --max-memory 300M
     ends 4 "limit of loading a model is "
+}
+
+# Four of 12 MB; what a limit leaves no room for is left to the run.
+@test "constants that folding makes count against --max-memory, each once" {
+    held 10 140 ort-optimize "$H/constants.onnx" --max-growth 1G --no-verify --max-memory 20M -o three.onnx
+    ends 0 ""
+    [ "$(($(stat -c %s three.onnx) / 1000000))" -eq 36 ]
+    held 10 140 ort-optimize "$H/constants.onnx" --max-growth 1G --no-verify --max-memory 40M -o four.onnx
+    ends 0 ""
+    [ "$(($(stat -c %s four.onnx) / 1000000))" -eq 48 ]
+}
+
+@test "--timeout holds while inputs are made up for a model that only runs tell the sizes of" {
+    held 4 100 ort-run "$H/open_loop.onnx" --random 1 --hash --timeout 0.5
+    ends 4 "time limit of 0.5 s"
+    held 4 100 ort-profile "$H/open_loop.onnx" --timeout 0.5
+    ends 4 "time limit of 0.5 s"
+}
+
+@test "--timeout stops a search for long runs of tokens" {
+    held 3 100 ort-run "$H/needle.onnx" "$H/source.npy" "$H/tokens.npy" "$H/index.npy" --hash --timeout 0.3
+    ends 4 "time limit of 0.3 s"
 }
 
 @test "--timeout and --max-memory leave a run alone that keeps to them" {

@@ -9,7 +9,8 @@ import pathlib
 import struct
 import sys
 
-from fixtures import FLOAT, INT64, field, initializer, integers, model, node, value_info, varint
+from fixtures import (FLOAT, INT64, field, initializer, integers, model, node, npy, value_info,
+                      varint)
 
 BOOL = 9
 
@@ -146,6 +147,47 @@ def long_work():
                             [value_info("y", ["n"])])}
 
 
+def constants(count, size):
+    """As many weights that ConstantOfShape makes, each read by a node of its own."""
+    nodes = []
+    for k in range(count):
+        value = field(1, "value") + field(5, initializer("", [1], [k + 0.5])) + field(20, 4)
+        nodes += [node("ConstantOfShape", ["size"], [f"w{k}"]) + field(5, value),
+                  node("Add", [f"x{k}", f"w{k}"], [f"x{k + 1}"])]
+    return model(nodes, [value_info("x0", [1])], [value_info(f"x{count}", [size])],
+                 [integers("size", [size])])
+
+
+def contradictions(count):
+    """A Loop, whose body is inferred more than once, of nodes that don't fit."""
+    nodes = [node("MatMul", ["v", "v"], [f"t{k}"]) for k in range(count)]
+    step = graph([node("Identity", ["go"], ["on"]), *nodes, node("Identity", ["v"], ["w"])],
+                 [value_info("i", [], INT64), value_info("go", [], BOOL), value_info("v", [2, 3])],
+                 [value_info("on", [], BOOL), value_info("w", [2, 3])])
+    return model([node("Loop", ["", "", "x"], ["y"]) + a_graph("body", step)],
+                 [value_info("x", [2, 3])], [value_info("y", [2, 3])])
+
+
+def open_loop():
+    """A Loop without an end over a value whose sizes are open: only trials tell which it takes."""
+    step = graph([node("Identity", ["go"], ["on"]), node("Add", ["v", "v"], ["w"])],
+                 [value_info("i", [], INT64), value_info("go", [], BOOL), value_info("v", ["a", "b"])],
+                 [value_info("on", [], BOOL), value_info("w", ["a", "b"])])
+    return model([node("Loop", ["", "", "x"], ["y"]) + a_graph("body", step)],
+                 [value_info("x", ["a", "b"])], [value_info("y", ["a", "b"])])
+
+
+def long_needle():
+    """Runs of 100000 tokens are looked for, each of which differs in its last one only."""
+    find = node("BifurcationDetector", ["source", "tokens", "index"], ["out", "match"],
+                domain="com.microsoft") + an_int("min_ngram_size", 100000) + an_int(
+                    "max_ngram_size", 1000000)
+    return model([find], [value_info("source", [400000], INT64), value_info("tokens", [100000], INT64),
+                          value_info("index", [], INT64)],
+                 [value_info("out", ["n"], INT64), value_info("match", [], INT64)],
+                 domains=["com.microsoft"])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,9 +195,14 @@ def main():
               "endless": loop(1 << 40, False), "scanned": scanned(64, 1 << 20),
               "functions": functions(22), "many": many_attributes(200000),
               "pool": wide_pool(1 << 24), "nested": nested_loops(24),
-              "made": made_weights(8448), **long_work()}
+              "made": made_weights(8448), "constants": constants(4, 3000000),
+              "contradictions": contradictions(60000),
+              "open_loop": open_loop(), "needle": long_needle(), **long_work()}
     for name, bytes_ in models.items():
         (folder / f"{name}.onnx").write_bytes(bytes_)
+    (folder / "source.npy").write_bytes(npy([0] * 400000, (400000,), "<i8"))
+    (folder / "tokens.npy").write_bytes(npy([0] * 99999 + [5], (100000,), "<i8"))
+    (folder / "index.npy").write_bytes(npy([0], (), "<i8"))
 
 
 if __name__ == "__main__":
