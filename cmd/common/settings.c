@@ -360,3 +360,14 @@ bool split_assignment(const char *text, char **name, const char **value)
     *value = equals + 1;
     return true;
 }
+
+size_t count_dashes(const string_list *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t length = strlen(list->items[i]);
+        count += strcmp(list->items[i], "-") == 0 ||
+                 (length > 1 && strcmp(list->items[i] + length - 2, "=-") == 0);
+    }
+    return count;
+}

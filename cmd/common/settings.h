@@ -96,8 +96,10 @@ int settings_load_model(const settings *s, ort_env *env, const char *path, load_
 void settings_session_options(const settings *s, ort_session_options *options);
 /* With --strict the same warnings, for those who leave loading to a session. */
 int settings_check_file(const settings *s, ort_env *env, const char *path);
-/* "name=value" split at the first '=' that is no part of an existing file; false when there is
- * none. *name is a new string. */
+/* "name=value" split at the first '='; false when there is none, or nothing before it. *name is a
+ * new string. */
 bool split_assignment(const char *text, char **name, const char **value);
+/* How many items are "-" or NAME=-: standard input or output. */
+size_t count_dashes(const string_list *list);
 
 #endif

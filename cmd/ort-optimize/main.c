@@ -54,7 +54,7 @@ static const option_row optimize_rows[] = {
      .needs = "output"},
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Verification"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     .doc = "samples to verify with: one set per file or folder"},
+     .doc = "samples to verify with: one set per file or folder", .key = '='},
     {0, "random", "SEED", OPTION_STRING, O(random), .doc = "seed of made-up inputs (default: 1)"},
     {0, "tolerance", "X", OPTION_DOUBLE, O(tolerance),
      .doc = "of each output, relative to its largest value (default: by level)"},
@@ -121,6 +121,8 @@ static int check_options(const optimize_options *o, const string_list *files)
                           files->items[1]);
     if (files->count == 0)
         return tool_usage("no MODEL given");
+    if (count_dashes(files) + count_dashes(&o->inputs) > 1)
+        return tool_usage("the model and the samples can't both come from stdin");
     if (o->settings.level_number == 0 && !o->passes.count && o->functions &&
         !strcmp(o->functions, "inline"))
         return tool_usage("--functions inline needs a level above 0, or --passes");
@@ -423,12 +425,12 @@ static int run(optimizer *x)
     int status = settings_new_env(&x->options.settings, &x->env);
     if (status == 0)
         status = optimize_settings(x, &options);
-    if (status == 0)
-        status = samples_load(&x->samples, &x->options.inputs);
     lap(&clock);
     if (status == 0)
         status = load(x);
     times->load_ms = lap(&clock);
+    if (status == 0) /* of what is verified against: -i and --no-verify exclude each other */
+        status = samples_load(&x->samples, &x->options.inputs, x->env, x->original, x->path);
     if (status == 0 && tells(&x->options)) /* now: its passes change the model itself */
         status = measure_take(&x->report.before, x->model);
     lap(&clock);

@@ -45,10 +45,11 @@ void calls_end(calls *c);
 typedef struct samples {
     ort_tensors **sets;
     size_t count;
-    ort_tensors *named; /* of NAME=FILE; one of the sets */
 } samples;
 
-int samples_load(samples *s, const string_list *inputs);
+/* For the inputs of that model, which `path` names in messages. */
+int samples_load(samples *s, const string_list *inputs, ort_env *env, ort_model *model,
+                 const char *path);
 /* Of the inputs that are made up without any: --random, or 1. */
 int made_up_seed(const optimize_options *o, uint64_t *seed);
 void samples_release(samples *s);

@@ -1,9 +1,11 @@
-/* samples.c - inputs for verification: each -i FILE or FOLDER is a set of inputs by name, all -i
- * NAME=FILE together are one. */
+/* samples.c - inputs for verification: each -i FILE or FOLDER is a set of inputs, all -i NAME=FILE
+ * together are one; read as those of a run are (common/feed.h), so that names and places are known.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/feed.h"
 #include "common/misfit.h"
 #include "optimize.h"
 
@@ -17,55 +19,78 @@ static void add_set(samples *s, ort_tensors *set)
     s->sets[s->count++] = set;
 }
 
-static int load(const char *path, ort_tensors **set)
+/* The values of a run under the names of its inputs. */
+static int name_values(const ort_session *session, ort_value **values, const char *what,
+                       ort_tensors *set)
 {
-    struct stat info;
     ort_error err = {0};
-    bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    ort_status status = folder ? ort_tensors_load_folder(path, "input", set, &err)
-                               : ort_tensors_load(path, NULL, set, &err);
-    return status ? tool_fail(&err) : 0;
+    for (size_t i = 0; i < ort_session_input_count(session); i++) {
+        const char *name = ort_session_input_name(session, i);
+        if (values[i] == NULL && !ort_session_input_optional(session, i))
+            return tool_usage("-i %s: there is no value for input '%s'", what, name);
+        if (values[i] != NULL && ort_tensors_add(set, name, values[i], &err) != ORT_OK)
+            return tool_fail(&err);
+    }
+    return 0;
 }
 
-static int add_named(samples *s, const char *name, const char *path)
+static int load_set(samples *s, const ort_session *session, const string_list *inputs)
 {
+    feed f = {0};
+    bool end;
     ort_error err = {0};
-    ort_tensors *file = NULL;
-    int status = load(path, &file);
-    if (status == 0 && ort_tensors_count(file) != 1)
-        status = tool_usage("-i %s=%s: the file holds %zu arrays, needs one", name, path,
-                            ort_tensors_count(file));
-    if (status == 0 && !s->named) {
-        if (ort_tensors_new(&s->named, &err) != ORT_OK)
-            status = tool_fail(&err);
-        else
-            add_set(s, s->named);
-    }
-    if (status == 0 &&
-        ort_tensors_add(s->named, name, ort_tensors_value(file, 0), &err) != ORT_OK)
+    ort_tensors *set = NULL;
+    const string_list no_files = {0};
+    const feed_options from = {.inputs = inputs};
+    ort_value **values = tool_alloc((ort_session_input_count(session) + 1) * sizeof *values);
+    int status = feed_open(&f, &from, session, &no_files);
+    if (status == 0)
+        status = feed_next(&f, values, &end);
+    if (status == 0 && ort_tensors_new(&set, &err) != ORT_OK)
         status = tool_fail(&err);
-    ort_tensors_free(file);
+    if (status == 0)
+        status = name_values(session, values, inputs->items[0], set);
+    if (status == 0)
+        add_set(s, set);
+    else
+        ort_tensors_free(set);
+    feed_close(&f);
+    free(values);
     return status;
 }
 
-int samples_load(samples *s, const string_list *inputs)
+static bool is_named(const char *item)
 {
+    struct stat info;
+    const char *equals = strchr(item, '=');
+    return equals != NULL && equals != item && stat(item, &info) != 0;
+}
+
+int samples_load(samples *s, const string_list *inputs, ort_env *env, ort_model *model,
+                 const char *path)
+{
+    ort_session_options options;
+    ort_session *session = NULL;
+    ort_error err = {0};
+    string_list named = {0};
     int status = 0;
+    if (inputs->count == 0)
+        return 0;
+    ort_session_options_init(&options);
+    options.level = 0;
+    if (ort_session_new(env, model, &options, &session, &err) != ORT_OK)
+        return tool_fail_in(path, &err);
     for (size_t i = 0; i < inputs->count && status == 0; i++) {
-        char *name;
-        const char *path;
-        struct stat info;
-        if (stat(inputs->items[i], &info) != 0 &&
-            split_assignment(inputs->items[i], &name, &path)) {
-            status = add_named(s, name, path);
-            free(name);
-        } else {
-            ort_tensors *set = NULL;
-            status = load(inputs->items[i], &set);
-            if (status == 0)
-                add_set(s, set);
-        }
+        const string_list one = {inputs->items + i, 1, 0};
+        if (is_named(inputs->items[i]))
+            string_list_add(&named, inputs->items[i]);
+        else
+            status = load_set(s, session, &one);
     }
+    if (status == 0 && named.count > 0)
+        status = load_set(s, session, &named);
+    string_list_release(&named);
+    ort_session_free(session);
     return status;
 }
 

@@ -76,7 +76,7 @@ static int check_options(const profile_options *o, const string_list *files)
         return tool_usage("--kernels takes no MODEL");
     if (files->count == 0 && !o->kernels)
         return tool_usage("no MODEL given");
-    if (files->count > 1 && !strcmp(files->items[0], "-") && !strcmp(files->items[1], "-"))
+    if (count_dashes(files) + count_dashes(&o->inputs) > 1)
         return tool_usage("the model and the tensors can't both come from stdin");
     return 0;
 }

@@ -27,7 +27,7 @@ static ort_status run_all(ort_binding *binding, const profile_options *o, ort_pr
 {
     const ort_run_options how = {
         .size = sizeof how, .timeout_s = o->settings.timeout, .profile = profile};
-    for (int64_t i = 0; i < o->warmup + 1; i++) { /* the first run, then the warm-up */
+    for (int64_t i = 0; i <= o->warmup; i++) { /* the first run, then the warm-up */
         ort_status status = ort_binding_run(binding, &how, err);
         if (status)
             return status;

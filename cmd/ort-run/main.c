@@ -120,24 +120,7 @@ static int check_compare(const run_options *o)
 /* Does anything but a model with --save-optimized - go to stdout? */
 static bool uses_stdout(const run_options *o)
 {
-    for (size_t i = 0; i < o->saves.count; i++) {
-        const char *item = o->saves.items[i];
-        size_t length = strlen(item);
-        if (!strcmp(item, "-") || (length > 1 && !strcmp(item + length - 2, "=-")))
-            return true;
-    }
-    return o->saves.count == 0 || reports(o) || o->time;
-}
-
-static size_t count_dashes(const string_list *list)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        size_t length = strlen(list->items[i]);
-        count += strcmp(list->items[i], "-") == 0 ||
-                 (length > 1 && strcmp(list->items[i] + length - 2, "=-") == 0);
-    }
-    return count;
+    return count_dashes(&o->saves) > 0 || o->saves.count == 0 || reports(o) || o->time;
 }
 
 /* Models, inputs, stream, expected outputs: one of them at most. */
