@@ -10,6 +10,10 @@
 
 #include "common/tool.h"
 
+/* A report, or NULL; for a terminal (screen.h) without the control characters that names in a model
+ * may hold. The caller puts it. */
+json_object *look_parse(const char *json, FILE *shown);
+
 static inline json_object *member(json_object *object, const char *key)
 {
     json_object *value = NULL;

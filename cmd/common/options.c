@@ -167,7 +167,8 @@ int option_parse_size(const char *option, const char *text, size_t *out)
         end++;
     if (*end == 'B')
         end++;
-    if (end == text || *end != '\0' || errno != 0 || text[0] == '-' || v > (SIZE_MAX >> shift))
+    if (end == text || *end != '\0' || errno != 0 || strchr(text, '-') != NULL ||
+        v > (SIZE_MAX >> shift))
         return tool_usage("%s: '%s' is not a size such as 512M or 2G", option, text);
     *out = (size_t)v << shift;
     return 0;
@@ -202,18 +203,20 @@ int option_parse_dims(const char *option, const char *text, int64_t *dims, int c
             end = (char *)p + 1;
         } else {
             v = strtoll(p, &end, 10);
-            if (end == p || v < -1)
+            if (end == p || v < -1 || v == INT64_MAX)
                 goto bad;
         }
         if (rank == capacity)
             goto bad;
         dims[rank++] = v;
         p = end;
-        if (*p == 'x' || *p == ',')
-            p++;
-        else if (*p != '\0' && *p != ']')
+        bool more = *p == 'x' || *p == ',';
+        p += more;
+        if (more ? *p == '\0' || *p == ']' : *p != '\0' && *p != ']')
             goto bad;
     }
+    if ((*text == '[') != (*p == ']') || (*p == ']' && p[1] != '\0'))
+        goto bad;
     return rank;
 bad:
     tool_usage("%s: '%s' is not a shape such as 1x3x224x224 or [1,3,224,224]", option, text);
@@ -301,8 +304,31 @@ static int find(const parser *p, int c)
     return c - LONG_BASE;
 }
 
+/* What getopt_long refused: a value for a flag, a letter, the beginning of several names. */
+static int misused(const parser *p, const char *word)
+{
+    char list[300] = "";
+    size_t length = strcspn(word, "="), matches = 0;
+    bool is_long = strncmp(word, "--", 2) == 0;
+    if (optopt != 0 && !is_long)
+        return tool_usage("unknown option '-%c'", optopt);
+    if (optopt != 0)
+        return tool_usage("option '%.*s' takes no value", (int)length, word);
+    for (size_t i = 0; is_long && length > 2 && p->longs[i].name != NULL; i++) {
+        if (strncmp(p->longs[i].name, word + 2, length - 2) != 0)
+            continue;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s--%s", matches++ > 0 ? ", " : "",
+                 p->longs[i].name);
+    }
+    return matches > 1 ? tool_usage("option '%.*s' is the beginning of %s", (int)length, word, list)
+                       : 0;
+}
+
 static int unknown(const parser *p, const char *word)
 {
+    if (misused(p, word) != 0)
+        return EXIT_USAGE;
     const char *names[MAX_OPTIONS + 2];
     char meant[300], dashes[300];
     size_t count = 0, used = 0, length = strcspn(word, "=");

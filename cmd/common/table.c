@@ -66,12 +66,12 @@ void table_style(table *t, screen_style style)
 
 void table_cellf(table *t, const char *format, ...)
 {
-    char text[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    char *text = tool_vprintf(format, args);
     va_end(args);
     table_cell(t, text);
+    free(text);
 }
 
 size_t table_rows(const table *t)

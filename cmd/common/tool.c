@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/progress.h"
+#include "common/text.h"
 
 static const char *name = "ort";
 static bool quiet, strict, warned;
@@ -58,6 +59,7 @@ void tool_reported(void) { json.reported = true; }
 static void say(ort_status status, const char *format, va_list args)
 {
     vsnprintf(json.message, sizeof json.message, format, args);
+    text_tame(json.message);
     json.status = status;
     progress_hide();
     fprintf(stderr, "%s: %s\n", name, json.message);
@@ -122,14 +124,17 @@ void tool_warn(const char *format, ...)
 void tool_json_string(FILE *out, const char *text)
 {
     fputc('"', out);
-    for (; *text != '\0'; text++) {
+    for (size_t length; *text != '\0'; text += length > 0 ? length : 1) {
         unsigned char c = (unsigned char)*text;
+        length = text_character(text);
         if (c == '"' || c == '\\')
             fprintf(out, "\\%c", c);
         else if (c < 32)
             fprintf(out, "\\u%04x", c);
+        else if (length == 0)
+            fputs("\xef\xbf\xbd", out);
         else
-            fputc(c, out);
+            fwrite(text, 1, length, out);
     }
     fputc('"', out);
 }
@@ -200,15 +205,22 @@ char *tool_strndup(const char *text, size_t length)
 
 char *tool_strdup(const char *text) { return tool_strndup(text, strlen(text)); }
 
+char *tool_vprintf(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = tool_alloc((size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
 char *tool_printf(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    char *text = tool_alloc((size_t)length + 1);
-    va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
+    char *text = tool_vprintf(format, args);
     va_end(args);
     return text;
 }

@@ -6,6 +6,8 @@
 #ifndef COMMON_TOOL_H
 #define COMMON_TOOL_H
 
+#include <stdarg.h>
+
 #include "ort.h"
 
 enum { EXIT_GATE = 1, EXIT_USAGE = 2, EXIT_MODEL = 3, EXIT_RUN = 4, EXIT_DATA = 5 };
@@ -39,7 +41,7 @@ int tool_strict_status(void);
  * tool_reported where a report begins. */
 void tool_set_json(bool wanted);
 void tool_reported(void);
-/* In quotes, escaped. */
+/* In quotes, escaped; what isn't UTF-8 becomes U+FFFD, so that every reader takes it. */
 void tool_json_string(FILE *out, const char *text);
 
 /* Flush stdout and tell whether all of it arrived; EXIT_DATA with a message when not. `status` is
@@ -70,5 +72,6 @@ void *tool_alloc(size_t bytes);
 char *tool_strdup(const char *text);
 char *tool_strndup(const char *text, size_t length);
 char *tool_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *tool_vprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 typedef struct cairo_surface cairo_surface;
 typedef struct cairo_context cairo_context;
 typedef struct cairo_extents {
@@ -203,24 +205,13 @@ void canvas_line(canvas *c, const double *xy, size_t points, unsigned colour, do
     c->set_dash(c->context, dashes, 0, 0);
 }
 
-/* Of a character in UTF-8, by its first byte; 0: none begins so. */
-static size_t length_of_character(unsigned char first)
-{
-    if (first < 0x80)
-        return 1;
-    return first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-}
-
 /* Cairo refuses what isn't UTF-8, and draws nothing more; such bytes become question marks. */
 static char *drawable(const char *text)
 {
     char *copy = tool_strdup(text);
     size_t whole;
     for (char *p = copy; *p != '\0'; p += whole > 0 ? whole : 1) {
-        whole = length_of_character((unsigned char)*p);
-        for (size_t i = 1; i < whole; i++)
-            if (((unsigned char)p[i] & 0xc0) != 0x80)
-                whole = 0;
+        whole = text_character(p);
         if (whole == 0)
             *p = '?';
     }

@@ -82,6 +82,13 @@ static int misfit(const reading *r, const char *wanted)
 
 static double at(const ort_value *v, int64_t index) { return ort_value_get_double(v, index); }
 
+/* A number that stands for a class; -1 where it doesn't. */
+static int64_t class_of(const ort_value *v, int64_t index)
+{
+    double number = at(v, index);
+    return number > -0x1p53 && number < 0x1p53 ? (int64_t)number : -1;
+}
+
 static void add_centred(reading *r, double cx, double cy, double w, double h, double score,
                         int64_t class)
 {
@@ -249,7 +256,7 @@ static int read_ssd(reading *r)
     for (int64_t i = 0; i < n; i++) {
         box b = {at(boxes, 4 * i + 1) * r->width, at(boxes, 4 * i) * r->height,
                  at(boxes, 4 * i + 3) * r->width, at(boxes, 4 * i + 2) * r->height, at(scores, i),
-                 (int64_t)at(classes, i) - 1, 0, {0}, {0}};
+                 class_of(classes, i) - 1, 0, {0}, {0}};
         if (b.score > r->tool->score)
             box_list_add(r->out, &b);
     }
@@ -274,7 +281,9 @@ static int read_corners(reading *r)
         int64_t o = i * columns;
         box b = {at(boxes, o), at(boxes, o + 1), at(boxes, o + 2), at(boxes, o + 3),
                  columns == 6 ? at(boxes, o + 4) : at(scores, i),
-                 (int64_t)(columns == 6 ? at(boxes, o + 5) : classes != NULL ? at(classes, i) : 0),
+                 columns == 6      ? class_of(boxes, o + 5)
+                 : classes != NULL ? class_of(classes, i)
+                                   : 0,
                  0, {0}, {0}};
         if (b.score > r->tool->score)
             box_list_add(r->out, &b);
@@ -306,9 +315,13 @@ static bool into_picture(const fit *f, box *b)
 {
     fit_to_picture(f, &b->left, &b->top);
     fit_to_picture(f, &b->right, &b->bottom);
-    for (int i = 0; i < b->points; i++)
+    bool points = true;
+    for (int i = 0; i < b->points; i++) {
         fit_to_picture(f, &b->x[i], &b->y[i]);
-    return isfinite(b->left) && isfinite(b->top) && isfinite(b->right) && isfinite(b->bottom);
+        points = points && isfinite(b->x[i]) && isfinite(b->y[i]);
+    }
+    return points && isfinite(b->score) && isfinite(b->left) && isfinite(b->top) &&
+           isfinite(b->right) && isfinite(b->bottom);
 }
 
 int detect_boxes(const draw_tool *t, const ort_tensors *record, const source *from, box_list *out)

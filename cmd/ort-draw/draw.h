@@ -85,5 +85,7 @@ int draw_save(draw_tool *t, canvas *c);
 bool draw_lists(const draw_tool *t);
 /* The opening of a report, up to the name of the picture. */
 void json_record(draw_tool *t, const char *path);
+/* null where it isn't finite: JSON has no such number. */
+void json_number(double number);
 
 #endif

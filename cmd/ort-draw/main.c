@@ -4,6 +4,7 @@
  * stdout, pictures where -o says. Without -o nothing is drawn, and no library is opened to draw.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,14 @@ void json_record(draw_tool *t, const char *path)
         printf("null");
 }
 
+void json_number(double number)
+{
+    if (isfinite(number))
+        printf("%.6g", number);
+    else
+        printf("null");
+}
+
 static int save_picture(const char *path, const ort_tensors *picture)
 {
     ort_error err = {0};
@@ -186,7 +195,7 @@ static int open_source(const draw_tool *t, const char *path, source *from)
     from->rate = ort_tensors_sample_rate(from->tensors);
     bool picture = from->value != NULL && from->rate == 0 && ort_value_rank(from->value) == 3 &&
                    ort_value_dtype(from->value) == ORT_DTYPE_UINT8 &&
-                   ort_value_dims(from->value)[2] <= 4;
+                   ort_value_dims(from->value)[2] <= 4 && ort_value_count(from->value) > 0;
     if (t->curve != NULL && from->rate == 0)
         return tool_error(ORT_ERROR_DATA, "%s: --curve takes a sound (WAV)", path);
     if (t->curve == NULL && !picture)
@@ -286,6 +295,8 @@ static int check(draw_tool *t, const string_list *pictures)
         return tool_usage("--map takes no picture; --mask draws on one");
     if (t->curve != NULL && pictures->count > 1)
         return tool_usage("--curve takes one sound");
+    if (count_dashes(pictures) + (t->tensors == NULL || !strcmp(t->tensors, "-")) > 1)
+        return tool_usage("tensors and a picture can't both come from stdin: -i FILE");
     if (t->tensors == NULL && isatty(STDIN_FILENO))
         return tool_usage("no tensors: -i FILE or a pipe is wanted, and standard input is a "
                           "terminal");

@@ -254,9 +254,11 @@ int map_record(draw_tool *t, const ort_tensors *record, const source *from)
     heat h = {v, dims[1], dims[2], 1, INFINITY, -INFINITY};
     for (int64_t i = 0; i < ort_value_count(v); i++) {
         double x = ort_value_get_double(v, i);
-        h.low = x < h.low ? x : h.low;
+        h.low = x < h.low && isfinite(x) ? x : h.low;
         h.high = x > h.high && isfinite(x) ? x : h.high;
     }
+    if (h.low > h.high) /* no number is finite */
+        h.low = h.high = NAN;
     while (h.cell < 16 && (h.cell + 1) * h.width <= 800 && (h.cell + 1) * h.height <= 600)
         h.cell++;
     if (t->output != NULL)
@@ -265,8 +267,12 @@ int map_record(draw_tool *t, const ort_tensors *record, const source *from)
         return status;
     if (t->settings.json) {
         json_record(t, from->path);
-        printf(", \"rows\": %lld, \"columns\": %lld, \"min\": %.6g, \"max\": %.6g}\n",
-               (long long)h.height, (long long)h.width, h.low, h.high);
+        printf(", \"rows\": %lld, \"columns\": %lld, \"min\": ", (long long)h.height,
+               (long long)h.width);
+        json_number(h.low);
+        printf(", \"max\": ");
+        json_number(h.high);
+        printf("}\n");
     } else {
         printf("rows,columns,min,max\n%lld,%lld,%.6g,%.6g\n", (long long)h.height,
                (long long)h.width, h.low, h.high);

@@ -131,7 +131,7 @@ static plot plan(const draw_tool *t, const curves *all, const source *from)
         p.seconds = samples / rate;
     for (size_t i = 0; i < all->points * all->count; i++) {
         double v = all->values[i];
-        p.low = v < p.low ? v : p.low;
+        p.low = v < p.low && isfinite(v) ? v : p.low;
         p.high = v > p.high && isfinite(v) ? v : p.high;
     }
     return p;
@@ -177,7 +177,9 @@ static void list_stretch(void *arg, size_t curve, double begin, double end, doub
     if (l->tool->settings.json) {
         printf("%s{\"label\": ", l->count > 0 ? ", " : "");
         tool_json_string(stdout, label);
-        printf(", \"begin_s\": %.3f, \"end_s\": %.3f, \"mean\": %.6g}", begin, end, mean);
+        printf(", \"begin_s\": %.3f, \"end_s\": %.3f, \"mean\": ", begin, end);
+        json_number(mean);
+        putchar('}');
     } else {
         text_csv(stdout, label);
         printf(",%.3f,%.3f,%.4f\n", begin, end, mean);

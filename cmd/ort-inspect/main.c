@@ -256,20 +256,6 @@ typedef struct check_text {
     bool json;
 } check_text;
 
-static void put_escaped(FILE *stream, const char *text)
-{
-    fputc('"', stream);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fprintf(stream, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            fprintf(stream, "\\u%04x", (unsigned char)*text);
-        else
-            fputc(*text, stream);
-    }
-    fputc('"', stream);
-}
-
 static const char *severity_name(ort_severity severity)
 {
     return severity == ORT_FINDING_ERROR     ? "error"
@@ -283,7 +269,7 @@ static int make_check(void *arg, FILE *stream)
     size_t count = ort_findings_count(c->findings);
     if (c->json) {
         fputs("{\n \"schema\": \"ort-inspect/1\",\n \"report\": \"check\",\n \"model\": ", stream);
-        put_escaped(stream, c->model);
+        tool_json_string(stream, c->model);
         fprintf(stream, ",\n \"errors\": %zu,\n \"findings\": [", ort_findings_errors(c->findings));
     }
     for (size_t i = 0; i < count; i++) {
@@ -294,7 +280,7 @@ static int make_check(void *arg, FILE *stream)
             continue;
         }
         fprintf(stream, "%s\n  {\"severity\": \"%s\", \"message\": ", i ? "," : "", severity);
-        put_escaped(stream, message);
+        tool_json_string(stream, message);
         fputc('}', stream);
     }
     if (c->json)
@@ -345,16 +331,16 @@ static int make_diff(void *arg, FILE *stream)
         return 0;
     }
     fputs("{\n \"schema\": \"ort-inspect/1\",\n \"report\": \"diff\",\n \"first\": ", stream);
-    put_escaped(stream, d->a);
+    tool_json_string(stream, d->a);
     fputs(",\n \"second\": ", stream);
-    put_escaped(stream, d->b);
+    tool_json_string(stream, d->b);
     fprintf(stream, ",\n \"equal\": %s,\n \"differences\": [", d->equal ? "true" : "false");
     const char *line = d->text;
     for (size_t i = 0; *line; i++) {
         size_t length = strcspn(line, "\n");
         char *copy = tool_strndup(line, length);
         fputs(i ? ",\n  " : "\n  ", stream);
-        put_escaped(stream, copy);
+        tool_json_string(stream, copy);
         free(copy);
         line += length + (line[length] == '\n');
     }

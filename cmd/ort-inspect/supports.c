@@ -64,7 +64,7 @@ static void put_counts(json_object *report, FILE *stream)
 int text_supports(const char *json, const char *grep, FILE *stream)
 {
     static const char *const heads[] = {"operator", ">since", "provider", "library", "types", NULL};
-    json_object *r = json_tokener_parse(json);
+    json_object *r = look_parse(json, stream);
     if (!r)
         return text_unreadable();
     json_object *list = member(r, "operators");
@@ -153,7 +153,7 @@ static void put_head(json_object *report, const char *domain, FILE *stream)
 
 int markdown_supports(const char *json, const char *grep, FILE *stream)
 {
-    json_object *r = json_tokener_parse(json);
+    json_object *r = look_parse(json, stream);
     const char *domain = "";
     if (!r)
         return text_unreadable();

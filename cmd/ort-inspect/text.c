@@ -57,8 +57,9 @@ static void put_ports(json_object *report, const char *key, bool all, FILE *stre
         json_object *port = json_object_array_get_idx(list, i);
         if (!whole && has_default(port))
             continue;
-        fprintf(stream, "%-10s %-*s  %s%s\n", said++ ? "" : key, (int)width,
-                text_of(port, "name"), text_of(port, "type"),
+        const char *name = text_of(port, "name");
+        fprintf(stream, "%-10s %s%*s  %s%s\n", said++ ? "" : key, name,
+                (int)(width - screen_length(name)), "", text_of(port, "type"),
                 has_default(port) ? "  (has a default)" : "");
     }
     if (!whole)
@@ -398,7 +399,7 @@ static void put_memory(json_object *r, FILE *stream)
 int text_pack(const char *json, FILE *stream)
 {
     static const char *const heads[] = {"blocks", ">count", ">bytes", NULL};
-    json_object *r = json_tokener_parse(json);
+    json_object *r = look_parse(json, stream);
     if (!r)
         return text_unreadable();
     json_object *blocks = member(r, "blocks");
@@ -436,7 +437,7 @@ int text_unreadable(void)
 
 int text_report(ort_report report, const char *json, const char *grep, FILE *stream)
 {
-    json_object *r = json_tokener_parse(json);
+    json_object *r = look_parse(json, stream);
     if (!r)
         return text_unreadable();
     switch (report) {

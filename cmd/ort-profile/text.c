@@ -236,7 +236,7 @@ static void print_nodes(json_object *report, size_t top, FILE *stream)
 
 int profile_print(const char *json, const profile_options *o, FILE *stream)
 {
-    json_object *report = json_tokener_parse(json);
+    json_object *report = look_parse(json, stream);
     size_t top = o->top > 0 ? (size_t)o->top : SIZE_MAX;
     size_t node_top = o->top < 0 && o->by == NULL ? NODES_SHOWN : top;
     if (report == NULL) {

@@ -208,3 +208,93 @@ np.savez('ac.npz', a=one(1), c=one(2)); np.savez('a.npz', a=one(5))"
         ort-tensor --stream --top 1 --labels <(echo cat; echo dog)"
     [ "${lines[1]}" = "0	2	cat" ]
 }
+
+@test "a sample's name that the model lacks is refused with those that it has" {
+    fails 2 "no input 'ab' \(did you mean 'a' or 'b'\?\); its inputs are 'a', 'b'" \
+        ort-optimize "$FX/sum.onnx" -i ab="$FX/x0.npy" -i b="$FX/x1.npy" -o out.onnx
+    fails 2 "no input 'typo'" ort-optimize "$FX/same.onnx" -i typo="$FX/x0.npy" -o out.onnx
+    fails 2 "there is no value for input 'b'" ort-optimize "$FX/sum.onnx" -i a="$FX/x0.npy"
+    fails 2 "'a' is given twice" ort-optimize "$FX/sum.onnx" -i a="$FX/x0.npy" -i a="$FX/x1.npy"
+}
+
+@test "samples are read as the inputs of a run are" {
+    works ort-optimize "$FX/sum.onnx" -i 'a=[[1, 2]]' -i 'b=[[3, 4]]' -i "$FX/ab.npz"
+    has "verified: 2 runs"
+    mkdir set
+    python3 -c "import numpy as np
+from onnx import numpy_helper
+for i in range(2):
+    open(f'set/input_{i}.pb', 'wb').write(
+        numpy_helper.from_array(np.ones((1, 2), np.float32)).SerializeToString())"
+    works ort-optimize "$FX/sum.onnx" -i set
+    has "verified: 1 runs"
+}
+
+@test "stdin is one thing at a time, whatever the tool" {
+    fails 2 "samples can't both come from stdin" ort-optimize - -i - <"$FX/same.onnx"
+    fails 2 "tensors can't both come from stdin" ort-profile - -i x=- <"$FX/same.onnx"
+    fails 2 "a picture can't both come from stdin" ort-draw - --detect corners --stretch 4 \
+        <"$FX/x1.npy"
+}
+
+@test "what is wrong with an option is what is said of it" {
+    fails 2 "^ort-run: unknown option '-x'" ort-run -xv "$FX/same.onnx"
+    fails 2 "^ort-run: option '--json' takes no value" ort-run "$FX/same.onnx" --json=1
+    fails 2 "^ort-run: option '--re' is the beginning of --repeat, --report" \
+        ort-run "$FX/same.onnx" --re 3
+}
+
+@test "a shape is read to its end" {
+    local shape
+    for shape in '1x2x' '[1,2' '1x2]' '[1,2]x3' '99999999999999999999x2'; do
+        fails 2 "--shape: '.*' is not a shape" ort-run "$FX/same.onnx" "$FX/x1.npy" \
+            --shape "x:$shape"
+    done
+    works ort-run "$FX/same.onnx" "$FX/x1.npy" --shape 'x:[1,2]' --hash
+}
+
+@test "reports are UTF-8 whatever a model calls its values" {
+    python3 -c "import sys
+data = open(sys.argv[1], 'rb').read().replace(b'\x01y', b'\x01\xff')
+open('odd.onnx', 'wb').write(data)" "$FX/same.onnx"
+    ort-run odd.onnx "$FX/x1.npy" --json >report.json
+    iconv -f utf8 -t utf8 report.json >/dev/null
+}
+
+@test "no name in a model steers a terminal" {
+    command -v script >/dev/null || skip "no script(1)"
+    python3 -c "import onnx, sys
+model = onnx.load(sys.argv[1])
+model.graph.node[0].name = 'a\x1b[31mred\x07'
+onnx.save(model, 'red.onnx')" "$FX/same.onnx"
+    run script -qec "ort-inspect red.onnx --nodes" /dev/null
+    has "a?[31mred?"
+    works ort-inspect red.onnx --nodes
+    has $'a\x1b[31mred'
+    run --separate-stderr ort-inspect $'a\x1b[31m.onnx'
+    [ "$status" -eq 3 ]
+    [[ $stderr == *"a?[31m.onnx"* ]]
+}
+
+@test "ort-draw writes JSON whatever the numbers are" {
+    python3 -c "import numpy as np
+inf, nan = np.inf, np.nan
+save = lambda name, x: np.save(name, np.array(x, np.float32))
+save('boxes.npy', [[0, 0, 2, 2, inf, 1], [1, 1, 3, 3, .9, nan], [0, 0, 1, 1, .8, 1e30]])
+save('nans.npy', [[nan, nan], [nan, nan]])
+save('low.npy', [[1, -inf], [2, 3]])
+save('curve.npy', [.1, .9, inf, .8, .2, .1, .1, .1, .1, .9])
+np.save('flat.npy', np.zeros((10, 10, 0), np.uint8))"
+    ort-draw --detect corners -i boxes.npy --stretch 4 --json >boxes.json
+    ort-draw --map -i nans.npy --json >nans.json
+    ort-draw --map -i low.npy --json >low.json
+    ort-draw --curve -i curve.npy --json >curve.json
+    works python3 -c "import json
+def read(name):
+    def refuse(text): raise ValueError(text)
+    return json.load(open(name), parse_constant=refuse)
+print([box['class'] for box in read('boxes.json')['boxes']], read('nans.json')['min'],
+      read('low.json')['min'], read('curve.json')['stretches'][0]['mean'])"
+    [ "$output" = "[-1, -1] None 1 None" ]
+    fails 5 "flat.npy: is no picture" ort-draw flat.npy --detect corners -i boxes.npy --stretch 4
+}
