@@ -228,8 +228,6 @@ static void inherit(ort_budget *budget)
         budget->deadline_ns = outer->deadline_ns;
         budget->timeout_s = outer->timeout_s;
     }
-    if (!budget->cancel)
-        budget->cancel = outer->cancel;
     atomic_init(&budget->stopped, atomic_load(&outer->stopped));
 }
 
@@ -282,6 +280,14 @@ ort_status ort_budget_end(ort_budget *budget, ort_status status, ort_error *err)
     return why ? why : status;
 }
 
+/* By its own token, or that of work around it. */
+static bool is_cancelled(const ort_budget *budget)
+{
+    while (budget && !ort_cancel_is_set(budget->cancel))
+        budget = budget->outer;
+    return budget;
+}
+
 bool ort_budget_over(ort_budget *budget)
 {
     int why = ORT_OK;
@@ -289,7 +295,7 @@ bool ort_budget_over(ort_budget *budget)
         return false;
     if (atomic_load_explicit(&budget->stopped, memory_order_relaxed))
         return true;
-    if (ort_cancel_is_set(budget->cancel))
+    if (is_cancelled(budget))
         why = ORT_ERROR_CANCELLED;
     else if (budget->deadline_ns && ort_clock_ns() > budget->deadline_ns)
         why = ORT_ERROR_TIMEOUT;
