@@ -349,6 +349,12 @@ static int unknown(const parser *p, const char *word)
     return tool_usage("unknown option '%s'%s", word, dashes);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
 /* Known before parsing: what is wrong with options is reported as JSON, too. */
 static void look_for_json(int argc, char **argv)
 {
@@ -356,8 +362,8 @@ static void look_for_json(int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         wanted = wanted || strcmp(argv[i], "--json") == 0;
         taken = taken || strcmp(argv[i], "-o-") == 0 || strcmp(argv[i], "--output=-") == 0;
-        if (strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0)
-            taken = taken || (i + 1 < argc && strcmp(argv[i + 1], "-") == 0);
+        if (i + 1 < argc && (strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0))
+            taken = taken || strcmp(argv[i + 1], "-") == 0 || ends_with(argv[i + 1], "=-");
     }
     tool_set_json(wanted && !taken);
 }

@@ -29,7 +29,9 @@ void progress_begin(progress *p, const char *what, bool off)
     p->what = what;
     p->begin_ns = now_ns();
     p->enabled = shows(off);
-    current = p->enabled ? p : NULL;
+    p->outer = current;
+    progress_hide();
+    current = p->enabled ? p : current;
 }
 
 /* After a second, and at most ten times in each. */
@@ -107,7 +109,7 @@ void progress_end(progress *p)
         p->waiting = false;
     }
     progress_hide();
-    current = NULL;
+    current = p->outer;
 }
 
 void progress_hide(void)

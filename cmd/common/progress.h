@@ -10,6 +10,7 @@ typedef struct progress {
     const char *what;
     uint64_t begin_ns, shown_ns;
     bool enabled, visible;
+    struct progress *outer; /* of the work that this is a part of */
     /* of work that says nothing until it is done */
     bool waiting, done;
     pthread_t thread;

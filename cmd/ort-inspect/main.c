@@ -186,7 +186,7 @@ static int run_report(inspector *x, ort_report report)
     char *json = NULL;
     bool overrides = o->settings.dims.count || o->settings.shapes.count;
     bool limited = o->settings.max_memory || o->settings.timeout > 0;
-    bool plain = report == ORT_REPORT_SUMMARY && !overrides && !limited;
+    bool plain = report == ORT_REPORT_SUMMARY && !overrides && !limited && !o->settings.strict;
     if (plain) {
         if (ort_summary_report(x->files.items[0], &json, &err) != ORT_OK)
             return tool_fail(&err);

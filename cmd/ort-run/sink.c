@@ -100,6 +100,8 @@ static int check_twice(const sink *s, size_t index)
     if (strcmp(saves->items[index], "-") != 0 &&
         (strcmp(path, "-") == 0 || whole_file_is_special(path)))
         return 0;
+    if (s->options->report != NULL && strcmp(path, s->options->report) == 0)
+        return tool_usage("'%s' is named by -o and by --report, and can't be both", path);
     for (size_t i = 0; i < index; i++)
         if (strcmp(path, target_path(s, saves->items[i], &output)) == 0)
             return tool_usage("-o: '%s' is named twice, and one file can't be both; -o NAME=FILE "

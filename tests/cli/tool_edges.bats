@@ -298,3 +298,35 @@ print([box['class'] for box in read('boxes.json')['boxes']], read('nans.json')['
     [ "$output" = "[-1, -1] None 1 None" ]
     fails 5 "flat.npy: is no picture" ort-draw flat.npy --detect corners -i boxes.npy --stretch 4
 }
+
+@test "a summary is as strict as the other reports" {
+    run --separate-stderr ort-inspect "$FX/elder_calls.onnx" --strict
+    [ "$status" -eq 1 ]
+    [[ $stderr == *"not every runtime runs both"* ]]
+    works ort-inspect "$FX/elder_calls.onnx"
+}
+
+@test "ort-draw writes pictures to names of pictures" {
+    python3 -c "import numpy as np; np.save('box.npy', np.array([[0, 0, 2, 2, .9, 1]], np.float32))"
+    fails 2 "'seen.txt' is the name of no picture" ort-draw --detect corners -i box.npy \
+        --stretch 4 -o seen.txt
+}
+
+@test "a report and an output have files of their own" {
+    fails 2 "'out.json' is named by -o and by --report" ort-run "$FX/same.onnx" "$FX/x1.npy" \
+        -o out.json --report out.json
+}
+
+@test "an error is no JSON where stdout belongs to an output" {
+    fails 2 "unknown option '--typo'" ort-run "$FX/same.onnx" "$FX/x1.npy" -o y=- --json --typo
+    [ -z "$output" ]
+}
+
+@test "the line of progress goes away also behind timed runs" {
+    command -v script >/dev/null || skip "no script(1)"
+    run script -qec "ort-run $FX/same.onnx $FX/x0.npy $FX/x1.npy $FX/x2.npy --seconds 0.6 -o out.npz" \
+        /dev/null
+    [ "$status" -eq 0 ]
+    has $'\rruns'
+    [[ ${output##*$'\rruns'} == *$'\r\033[K'* ]]
+}
