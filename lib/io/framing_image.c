@@ -77,19 +77,19 @@ static unsigned word(const unsigned char *p, int bytes, bool big)
  * the end of the last one, or 0. */
 static uint64_t end_of_previews(const unsigned char *p, size_t count, uint64_t start)
 {
-    if (count < 12 || memcmp(p, "MPF\0", 4) != 0)
+    if (count < 12)
         return 0;
     p += 4;
     count -= 4;
     bool big = p[0] == 'M';
     size_t at = word(p + 4, 4, big);
-    uint64_t end = 0;
     if (at > count || count - at < 2)
         return 0;
     unsigned entries = word(p + at, 2, big);
     at += 2;
     for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
         size_t bytes = word(p + at + 4, 4, big), list = word(p + at + 8, 4, big);
+        uint64_t end = 0;
         if (word(p + at, 2, big) != 0xb002)
             continue;
         for (; bytes >= 16 && list <= count && count - list >= 16; bytes -= 16, list += 16) {
@@ -97,8 +97,9 @@ static uint64_t end_of_previews(const unsigned char *p, size_t count, uint64_t s
             uint64_t last = offset ? start + 4 + offset + size : 0;
             end = last > end ? last : end;
         }
+        return end; /* there is one such list */
     }
-    return end;
+    return 0;
 }
 
 static void frame_jpeg(ort_frame *f)
@@ -106,6 +107,7 @@ static void frame_jpeg(ort_frame *f)
     enum { EOI = 0xd9, SOS = 0xda, APP2 = 0xe2 };
     unsigned char marker;
     uint64_t previews = 0;
+    bool indexed = false;
     if (!ort_frame_take(f, 2) || !take_marker(f, &marker))
         return;
     while (marker != EOI) {
@@ -113,8 +115,10 @@ static void frame_jpeg(ort_frame *f)
         bool bare = marker == 1 || (marker >= 0xd0 && marker <= 0xd8);
         if (!bare && !take_segment(f, &payload, &length))
             return;
-        if (marker == APP2 && !previews)
+        if (marker == APP2 && !indexed && length >= 4 && !memcmp(f->bytes + payload, "MPF", 4)) {
             previews = end_of_previews(f->bytes + payload, length, payload);
+            indexed = true;
+        }
         if (marker == SOS ? !take_scan(f, &marker) : !take_marker(f, &marker)) {
             ort_frame_take_rest(f);
             return;

@@ -177,12 +177,13 @@ static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tenso
 {
     size_t at = 0, next, page = 0;
     int64_t pixels = 0;
-    ORT_TRY(ort_tiff_next(bytes, count, &at, err));
+    int seen = 0;
+    ORT_TRY(ort_tiff_next(bytes, count, &at, &seen, err));
     do {
         char name[32] = "";
         ort_image image = {0};
         next = at; /* 0: previews only, of which the first is taken */
-        ort_status status = at ? ort_tiff_next(bytes, count, &next, err) : ORT_OK;
+        ort_status status = at ? ort_tiff_next(bytes, count, &next, &seen, err) : ORT_OK;
         if (next || page > 0)
             snprintf(name, sizeof name, "page%zu", ++page);
         if (status == ORT_OK)
@@ -190,9 +191,6 @@ static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tenso
         if (status == ORT_OK && (pixels += image.width * image.height) > MOST_PIXELS)
             status = ort_error_set(err, ORT_ERROR_DATA, "the pages have more than %d pixels",
                                    MOST_PIXELS);
-        if (status == ORT_OK && page == ORT_TIFF_MOST_PAGES)
-            status = ort_error_set(err, ORT_ERROR_DATA, "has more than %d pages",
-                                   ORT_TIFF_MOST_PAGES - 1);
         if (status == ORT_OK)
             status = add_picture(&image, name, tensors, err);
         free(image.pixels);

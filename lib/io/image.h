@@ -54,8 +54,8 @@ ort_image_read_fn ort_png_decode, ort_jpeg_decode, ort_webp_decode, ort_bmp_deco
     ort_tiff_decode, ort_jp2_decode;
 enum { ORT_TIFF_MOST_PAGES = 4096 };
 /* The directory of the page behind the one at *directory, 0: of the first; 0 when there is none.
- * Previews of other pages are passed over. */
-ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *directory,
+ * Previews of other pages are passed over. *seen counts both, from 0. */
+ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *directory, int *seen,
                          ort_error *err);
 /* The page of a directory; 0: the file's first picture. */
 ort_status ort_tiff_decode_page(const unsigned char *bytes, size_t count, size_t directory,

@@ -20,6 +20,9 @@ enum { TAG_SUBFILE = 254, TAG_WIDTH = 256, TAG_HEIGHT = 257, TAG_BITS = 258, TAG
 enum { COMPRESSION_NONE = 1, COMPRESSION_LZW = 5, COMPRESSION_DEFLATE = 8,
        COMPRESSION_PACKBITS = 32773, COMPRESSION_DEFLATE_OLD = 32946 };
 
+/* Pages may lie on each other in a hostile file, and be read over and over. */
+enum { MOST_ENTRIES = 4096, MOST_SAMPLES = 4 };
+
 typedef struct field { /* one entry of the directory */
     uint32_t type, count;
     size_t at; /* of its values */
@@ -203,7 +206,7 @@ static bool open_directory(tiff *t, size_t at)
     if (at < 8 || at > t->count - 2)
         return false;
     t->entries = load(t, at, 2);
-    return t->entries <= (t->count - at - 2) / 12;
+    return t->entries <= MOST_ENTRIES && t->entries <= (t->count - at - 2) / 12;
 }
 
 /* Where the directory of the next page lies, of which nothing is known yet; 0: there is none. */
@@ -238,10 +241,10 @@ static ort_status read_directory(tiff *t, size_t directory, ort_error *err)
         !find(t, TAG_STRIP_COUNTS, &t->counts))
         return damaged(err);
     bool eight = find(t, TAG_BITS, &bits);
-    for (uint32_t i = 0; eight && i < bits.count; i++)
+    for (uint32_t i = 0; eight && i < bits.count && i < MOST_SAMPLES; i++)
         eight = value_of(t, &bits, i) == 8;
     bool grey = t->photometric <= 1 && t->samples <= 2;
-    bool colour = t->photometric == 2 && (t->samples == 3 || t->samples == 4);
+    bool colour = t->photometric == 2 && (t->samples == 3 || t->samples == MOST_SAMPLES);
     if (!eight || (!grey && !colour) || t->planar != 1 || t->predictor < 1 || t->predictor > 2 ||
         !unpacker_of(t->compression))
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "this kind of TIFF isn't read; save it as "
@@ -293,7 +296,8 @@ static size_t end_of_field(const tiff *t, const field *f)
     return bytes > 4 && f->at <= t->count && bytes <= t->count - f->at ? f->at + bytes : 0;
 }
 
-static size_t page_extent(const tiff *page)
+/* *strips: those looked at so far, of all pages. */
+static size_t page_extent(const tiff *page, size_t *strips)
 {
     tiff t = *page;
     size_t end = t.directory + 2 + t.entries * 12 + 4;
@@ -304,6 +308,8 @@ static size_t page_extent(const tiff *page)
         end = last > end ? last : end;
     }
     for (uint32_t i = 0; i < t.offsets.count && i < t.counts.count; i++) {
+        if (++*strips > t.count) /* more than a file has room to list */
+            return t.count;
         size_t last = (size_t)value_of(&t, &t.offsets, i) + value_of(&t, &t.counts, i);
         end = last > end ? last : end;
     }
@@ -312,19 +318,19 @@ static size_t page_extent(const tiff *page)
 
 size_t ort_tiff_extent(const unsigned char *bytes, size_t count)
 {
-    size_t end = 0, directory = 0;
+    size_t end = 0, directory = 0, strips = 0;
     for (int page = 0; page < ORT_TIFF_MOST_PAGES && (page == 0 || directory); page++) {
         tiff t = {.bytes = bytes, .count = count};
         if (read_directory(&t, directory, NULL) != ORT_OK)
             return count;
-        size_t last = page_extent(&t);
+        size_t last = page_extent(&t, &strips);
         end = last > end ? last : end;
         directory = next_directory(&t);
     }
     return end < count ? end : count;
 }
 
-ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *directory,
+ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *directory, int *seen,
                          ort_error *err)
 {
     tiff t = {.bytes = bytes, .count = count};
@@ -336,13 +342,17 @@ ort_status ort_tiff_next(const unsigned char *bytes, size_t count, size_t *direc
         open_directory(&t, *directory); /* it was read */
         at = next_directory(&t);
     }
-    for (int seen = 0; at; seen++) {
-        if (!open_directory(&t, at) || seen == ORT_TIFF_MOST_PAGES)
+    for (; at; ++*seen) {
+        if (*seen >= ORT_TIFF_MOST_PAGES)
+            return ort_error_set(err, ORT_ERROR_DATA, "has more than %d pages and previews, or "
+                                 "they go round in a circle", ORT_TIFF_MOST_PAGES - 1);
+        if (!open_directory(&t, at))
             return damaged(err);
         if (!is_preview(&t))
             break;
         at = next_directory(&t);
     }
+    *seen += at != 0;
     *directory = at;
     return ORT_OK;
 }

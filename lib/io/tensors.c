@@ -232,15 +232,24 @@ static ort_status refuse_more(ort_error *err)
                          "every record of a file or of standard input");
 }
 
-/* Bytes that no reader knows may lie behind an image or a sound, a second one may not: it would be
- * lost. */
+enum { DETECTED = 12 }; /* bytes that tell every format */
+
+/* Bytes that no reader knows may lie behind an image or a sound, a second one may not, behind
+ * filling neither: it would be lost. */
 static ort_status check_rest(const ort_format_row *row, const unsigned char *bytes, size_t count,
                              ort_error *err)
 {
     if (!row->frame)
         return ORT_OK;
-    size_t first = ort_frame_measure(bytes, count, row->frame);
-    return first > 0 && ort_format_detect(bytes + first, count - first) ? refuse_more(err) : ORT_OK;
+    size_t at = ort_frame_measure(bytes, count, row->frame);
+    for (; at > 0 && at < count; at++) {
+        size_t left = count - at < DETECTED ? count - at : DETECTED;
+        if (ort_format_detect(bytes + at, left))
+            return refuse_more(err);
+        if (!strchr("\xff \r\n", bytes[at])) /* nor zero, which ends these */
+            break;
+    }
+    return ORT_OK;
 }
 
 static ort_status read_whole(ort_input *in, const ort_format_row *row, const char *path,
@@ -285,31 +294,34 @@ static ort_status read_framed(ort_input *in, const ort_format_row *row,
     return status;
 }
 
-/* Cameras fill up the last block of a file with zeros, editors end a text with empty lines. */
-static bool is_filler(const ort_input *in, size_t seen)
+/* Cameras fill up the last block of a file with zeros or ones, editors end a text with empty lines.
+ * (One byte of ones may begin a mark of UTF-16, and where raw bytes are due, all are data.) */
+static bool is_filler(const ort_input *in, size_t seen, const ort_read_options *options)
 {
-    bool zeros = seen >= 8, blank = seen < 8;
-    for (size_t i = 0; i < seen; i++) {
-        zeros &= in->peeked[i] == 0;
-        blank &= in->peeked[i] == '\n' || in->peeked[i] == '\r' || in->peeked[i] == ' ';
-    }
-    return zeros || blank;
+    const unsigned char *p = in->peeked;
+    bool blank = seen < 8;
+    for (size_t i = 0; i < seen; i++)
+        blank &= p[i] == '\n' || p[i] == '\r' || p[i] == ' ';
+    if (options->dtype != ORT_DTYPE_UNDEFINED && options->rank != 0)
+        return false;
+    return blank || p[0] == 0 || (p[0] == 0xff && (seen == 1 || p[1] == 0xff));
 }
 
 /* The format of the next record, by no more bytes than it takes to tell: a short record through a
  * pipe is not kept waiting for the next one. Returns how many are visible, 0 at the end. */
-static size_t peek_record(ort_input *in, const ort_format_row **row)
+static size_t peek_record(ort_input *in, const ort_read_options *options,
+                          const ort_format_row **row)
 {
     size_t seen = 0;
     unsigned char skipped;
     for (;;) {
-        for (size_t wanted = 4; wanted <= 12; wanted += 4) {
+        for (size_t wanted = 4; wanted <= DETECTED; wanted += 4) {
             seen = ort_input_peek(in, wanted);
             *row = ort_format_detect(in->peeked, seen);
             if (*row || seen < wanted)
                 break;
         }
-        if (*row || seen == 0 || !is_filler(in, seen))
+        if (*row || seen == 0 || !is_filler(in, seen, options))
             return seen;
         ort_input_read(in, &skipped, 1);
     }
@@ -348,7 +360,7 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
     ort_input_init_stream(&in, stream);
     bool detect = options->format == ORT_FORMAT_AUTO;
     const ort_format_row *row = ort_format_get(options->format);
-    size_t seen = detect && !whole ? peek_record(&in, &row) : ort_input_peek(&in, 12);
+    size_t seen = detect && !whole ? peek_record(&in, options, &row) : ort_input_peek(&in, DETECTED);
     if (seen == 0 && !ferror(stream) && (!whole || !row || row->read_record))
         return ORT_OK;
     if (ferror(stream))
