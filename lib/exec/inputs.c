@@ -38,11 +38,12 @@ static ort_status missing(const checker *c, int index, ort_error *err)
 
 static ort_status wrong(const ort_port *port, const ort_value *value, ort_error *err)
 {
+    static const char *const kinds[] = {
+        [ORT_KIND_NONE] = "absent", [ORT_KIND_SEQUENCE] = "a sequence", [ORT_KIND_MAP] = "a map"};
     char shape[256];
     if (value->kind != ORT_KIND_TENSOR)
-        return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is a %s, the model wants %s",
-                             port->name, value->kind == ORT_KIND_SEQUENCE ? "sequence" : "map",
-                             port->type_text);
+        return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is %s, the model wants %s",
+                             port->name, kinds[value->kind], port->type_text);
     return ort_error_set(err, ORT_ERROR_DATA, "input '%s' is %s[%s], the model wants %s",
                          port->name, ort_dtype_name(value->tensor.dtype),
                          ort_shape_list(&value->tensor.shape, shape, sizeof shape),

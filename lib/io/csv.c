@@ -4,7 +4,6 @@
  * (csv_parts.h), to fill the tensors. The element types are those of the inputs, where the caller
  * says what they are; else numbers are float and the rest is strings. Empty cells are NaN, or "".
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +79,7 @@ static ort_shape shape_of(const ort_csv_part *part, int64_t rows)
 static const char *remedy(const ort_csv_table *t, const ort_csv_cell *cell)
 {
     if (t->start.separator != ',' && memchr(cell->text, ',', cell->length))
-        return "; decimal commas aren't read, points are";
+        return "; decimal commas aren't read, points are: tr , . turns them";
     return t->named || !t->header ? ""
            : "; --drop leaves a column out, --id passes it through to the output";
 }
@@ -95,35 +94,6 @@ static ort_status bad_cell(ort_csv_table *t, const ort_csv_cell *cell, ort_dtype
     return ort_error_set(err, ORT_ERROR_DATA, "line %zu, column %s: '%.*s' is no %s%s", line,
                          ort_csv_label(t, column), cell->length < 60 ? (int)cell->length : 60,
                          cell->text, ort_dtype_name(dtype), remedy(t, cell));
-}
-
-/* "12", or "12.0" as tables have it that held missing values once. */
-static bool read_integer(const ort_csv_cell *cell, bool is_unsigned, int64_t *value)
-{
-    char copy[32], *end;
-    if (cell->length > 0 && cell->length < sizeof copy && !(is_unsigned && cell->text[0] == '-')) {
-        memcpy(copy, cell->text, cell->length);
-        copy[cell->length] = '\0';
-        errno = 0;
-        *value = is_unsigned ? (int64_t)strtoull(copy, &end, 10) : strtoll(copy, &end, 10);
-        if (*end == '\0' && errno == 0)
-            return true;
-    }
-    double number;
-    if (!ort_csv_number(cell, &number) || number != nearbyint(number) ||
-        fabs(number) > 0x1p53 || (is_unsigned && number < 0))
-        return false;
-    *value = (int64_t)number;
-    return true;
-}
-
-static bool set_integer(ort_tensor *t, int64_t index, const ort_csv_cell *cell)
-{
-    int64_t value;
-    if (!read_integer(cell, ort_dtype_get(t->dtype)->class_ == ORT_CLASS_UINT, &value))
-        return false;
-    ort_tensor_set_i64(t, index, value);
-    return ort_tensor_get_i64(t, index) == value; /* else the type can't hold it */
 }
 
 static bool set_bool(ort_tensor *t, int64_t index, const ort_csv_cell *cell)
@@ -155,7 +125,7 @@ static bool set_element(ort_tensor *t, int64_t index, const ort_csv_cell *cell)
 {
     switch (ort_dtype_get(t->dtype)->class_) {
     case ORT_CLASS_INT:
-    case ORT_CLASS_UINT: return set_integer(t, index, cell);
+    case ORT_CLASS_UINT: return ort_text_parse_integer(t, index, cell->text, cell->length);
     case ORT_CLASS_BOOL: return set_bool(t, index, cell);
     case ORT_CLASS_FLOAT: return set_float(t, index, cell);
     case ORT_CLASS_COMPLEX:
@@ -229,6 +199,7 @@ static void release(ort_csv_table *t)
         ort_value_free(t->parts.data[i].value);
     ort_vec_release(&t->parts);
     free(t->part_of);
+    ort_hashmap_release(&t->taken);
     ort_arena_release(&t->names);
     ort_strbuf_release(&t->scratch);
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
 #include "io/purpose.h"
 
 /* Columns that become tensors by themselves: as many as a spreadsheet can have. */
@@ -233,7 +232,8 @@ static void close_matcher(matcher *m)
     free(m->parts);
 }
 
-/* The purpose of a column "NAME" or "NAME[index]"; index SIZE_MAX: none is written. */
+/* The purpose of a column "NAME" or "NAME[index]"; index SIZE_MAX: none is written. An index too
+ * large to be read is none that could be due. */
 static bool match(ort_csv_table *t, const matcher *m, const ort_csv_cell *cell, uint64_t *purpose,
                   size_t *index)
 {
@@ -252,6 +252,7 @@ static bool match(ort_csv_table *t, const matcher *m, const ort_csv_cell *cell, 
         !ort_hashmap_get(&m->names, name, at - 1, purpose))
         return false;
     *index = strtoull(name + at, NULL, 10);
+    *index -= *index == SIZE_MAX;
     return true;
 }
 
@@ -437,11 +438,15 @@ static ort_status check_name(ort_csv_table *t, const char *name, size_t column, 
     if (!ort_json_is_text(name, strlen(name)))
         return ort_error_set(err, ORT_ERROR_DATA, "line %zu, column %zu: the name is not UTF-8; "
                              "save the table as 'CSV UTF-8'", t->start.line, column + 1);
-    for (size_t i = 0; i < t->parts.count; i++)
-        if (strcmp(t->parts.data[i].name, name) == 0)
-            return ort_error_set(err, ORT_ERROR_DATA, "column %zu: '%s' is there twice; the names "
-                                 "of a table's columns differ", column + 1, name);
-    return ORT_OK;
+    bool ok = true;
+    for (; ok && t->indexed < t->parts.count; t->indexed++)
+        ok = ort_hashmap_put_str(&t->taken, t->parts.data[t->indexed].name, t->indexed);
+    if (ok && ort_hashmap_get_str(&t->taken, name, NULL))
+        return ort_error_set(err, ORT_ERROR_DATA, "column %zu: '%s' is there twice; the names "
+                             "of a table's columns differ", column + 1, name);
+    return ok && ort_hashmap_put_str(&t->taken, name, column)
+               ? ORT_OK
+               : ort_error_memory(err, sizeof(ort_hashmap_entry));
 }
 
 /* Columns of different kinds: each is a tensor by itself. */

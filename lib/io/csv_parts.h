@@ -3,6 +3,7 @@
 #ifndef ORT_IO_CSV_PARTS_H
 #define ORT_IO_CSV_PARTS_H
 
+#include "base/hashmap.h"
 #include "io/csv_scan.h"
 #include "io/format.h"
 
@@ -29,6 +30,8 @@ typedef struct ort_csv_table {
     uint32_t *part_of;      /* [columns] index of a part, or ORT_CSV_*; NULL: all are of part 0 */
     ORT_VEC(ort_csv_part) parts;
     ort_arena names;
+    ort_hashmap taken;      /* names of columns that are tensors, of the first `indexed` parts */
+    size_t indexed;
     ort_strbuf scratch;
 } ort_csv_table;
 

@@ -61,17 +61,24 @@ ort_status ort_csv_decode(const unsigned char *bytes, size_t count, char **text,
     return ORT_OK;
 }
 
-/* Of the separators outside of quotes in the first line, the most frequent one. */
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Of the separators outside of quotes in the first line, the most frequent one; semicolons where
+ * they stand between numbers with decimal commas. */
 static char find_separator(const char *p, const char *end)
 {
-    size_t commas = 0, semicolons = 0, tabs = 0;
+    size_t commas = 0, semicolons = 0, tabs = 0, decimal = 0;
+    const char *start = p;
     for (bool quoted = false; p < end && (quoted || (*p != '\n' && *p != '\r')); p++) {
         if (*p == '"')
             quoted = !quoted;
         commas += !quoted && *p == ',';
+        decimal += !quoted && *p == ',' && p > start && is_digit(p[-1]) && p + 1 < end &&
+                   is_digit(p[1]);
         semicolons += !quoted && *p == ';';
         tabs += !quoted && *p == '\t';
     }
+    commas -= semicolons && commas == decimal ? decimal : 0;
     return tabs > commas && tabs > semicolons ? '\t' : semicolons > commas ? ';' : ',';
 }
 

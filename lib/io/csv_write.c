@@ -112,31 +112,39 @@ static bool is_plain_map(const ort_value *value)
            ort_tensor_count(&value->items[0]->tensor) == ort_tensor_count(&value->items[1]->tensor);
 }
 
-static ort_status open_maps(sheet *s, block *b, ort_error *err)
+/* For messages. */
+static const char *label(const block *b)
 {
-    bool single = b->value->kind == ORT_KIND_MAP;
-    b->maps = true;
-    b->rows = single ? 1 : (int64_t)b->value->count;
-    for (int64_t row = 0; row < b->rows; row++) {
-        if (!is_plain_map(map_of(b, row)))
-            return ort_error_set(err, ORT_ERROR_DATA, "'%s': .csv holds tensors, and maps with one "
-                                 "value per key; .json, .npz and .pb hold others", b->name);
-        ORT_TRY(add_keys(s, b, map_of(b, row), err));
-    }
-    b->width = (int64_t)b->keys.count;
-    return ORT_OK;
+    return b->name[0] ? b->name : "(unnamed)";
 }
 
-static ort_status check_text(const block *b, ort_error *err)
+static ort_status check_text(const block *b, const ort_tensor *t, ort_error *err)
 {
-    const ort_tensor *t = &b->value->tensor;
     const ort_string *text = t->data;
     int64_t count = t->dtype == ORT_DTYPE_STRING ? ort_tensor_count(t) : 0;
     for (int64_t i = 0; i < count; i++)
         if (!ort_json_is_text(text[i].ptr ? text[i].ptr : "", text[i].length) ||
             (text[i].length && memchr(text[i].ptr, '\0', text[i].length)))
             return ort_error_set(err, ORT_ERROR_DATA, "'%s': string %lld is not UTF-8 text, which "
-                                 ".csv needs; .pb holds any bytes", b->name, (long long)i);
+                                 ".csv needs; .pb holds any bytes", label(b), (long long)i);
+    return ORT_OK;
+}
+
+static ort_status open_maps(sheet *s, block *b, ort_error *err)
+{
+    bool single = b->value->kind == ORT_KIND_MAP;
+    b->maps = true;
+    b->rows = single ? 1 : (int64_t)b->value->count;
+    for (int64_t row = 0; row < b->rows; row++) {
+        const ort_value *map = map_of(b, row);
+        if (!is_plain_map(map))
+            return ort_error_set(err, ORT_ERROR_DATA, "'%s': .csv holds tensors, and maps with one "
+                                 "value per key; .json, .npz and .pb hold others", label(b));
+        ORT_TRY(check_text(b, &map->items[0]->tensor, err));
+        ORT_TRY(check_text(b, &map->items[1]->tensor, err));
+        ORT_TRY(add_keys(s, b, map, err));
+    }
+    b->width = (int64_t)b->keys.count;
     return ORT_OK;
 }
 
@@ -146,24 +154,39 @@ static ort_status add_block(sheet *s, const ort_tensors_entry *entry, ort_error 
     if (!ort_vec_push(&s->blocks, b))
         return ort_error_memory(err, sizeof b);
     block *own = &s->blocks.data[s->blocks.count - 1];
-    if (!entry->value)
+    if (ort_value_get_kind(entry->value) == ORT_VALUE_NONE)
         return ort_error_set(err, ORT_ERROR_DATA, "'%s' is absent, which .csv can't say; .json, "
-                             ".npz and .pb can", b.name);
+                             ".npz and .pb can", label(&b));
     if (entry->value->kind != ORT_KIND_TENSOR) {
         ORT_TRY(open_maps(s, own, err));
     } else {
         const ort_shape *shape = &entry->value->tensor.shape;
         own->rows = shape->rank ? shape->dim[0] : 1;
         own->width = ort_shape_count_range(shape, 1, shape->rank < 1 ? 1 : shape->rank);
-        ORT_TRY(check_text(own, err));
+        ORT_TRY(check_text(own, &entry->value->tensor, err));
     }
     const block *first = &s->blocks.data[0];
     s->rows = first->rows;
     if (own->rows != first->rows)
         return ort_error_set(err, ORT_ERROR_DATA, ".csv needs the same number of rows in all "
-                             "values; '%s' has %lld, '%s' has %lld", first->name,
-                             (long long)first->rows, own->name, (long long)own->rows);
+                             "values; '%s' has %lld, '%s' has %lld", label(first),
+                             (long long)first->rows, label(own), (long long)own->rows);
     return ORT_OK;
+}
+
+/* A shape of no elements may have any number of rows: without a column they are nothing. */
+static ort_status check_columns(const sheet *s, ort_error *err)
+{
+    char shape[160];
+    for (size_t i = 0; i < s->blocks.count; i++)
+        if (s->blocks.data[i].width > 0 || s->rows == 0)
+            return ORT_OK;
+    const ort_value *first = s->blocks.count ? s->blocks.data[0].value : NULL;
+    return first && first->kind == ORT_KIND_TENSOR
+               ? ort_error_set(err, ORT_ERROR_DATA, "'%s' is %s: its rows have no columns, which "
+                               ".csv can't say; .npy, .npz and .pb can", label(&s->blocks.data[0]),
+                               ort_shape_format(&first->tensor.shape, shape, sizeof shape))
+               : ORT_OK;
 }
 
 /* ------------------------------------------------------------------------------------ lines -- */
@@ -271,7 +294,7 @@ static ort_status write_lines(sheet *s, bool header, FILE *stream, ort_error *er
         ORT_TRY(add_row(s, row, err));
         fwrite(ort_strbuf_text(&s->line), 1, s->line.length, stream);
     }
-    return s->line.failed ? ort_error_memory(err, s->line.length) : ORT_OK;
+    return s->line.failed || s->scratch.failed ? ort_error_memory(err, s->line.length) : ORT_OK;
 }
 
 ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
@@ -284,6 +307,8 @@ ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream, const ort_wri
         status = add_block(&s, &tensors->columns.data[i], err);
     for (size_t i = 0; i < tensors->list.count && status == ORT_OK; i++)
         status = add_block(&s, &tensors->list.data[i], err);
+    if (status == ORT_OK)
+        status = check_columns(&s, err);
     bool header = s.blocks.count > 1 || s.sources || (s.blocks.count && s.blocks.data[0].maps);
     if (status == ORT_OK)
         status = write_lines(&s, header && !(options && options->goes_on), stream, err);

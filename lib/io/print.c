@@ -121,10 +121,8 @@ ort_status ort_value_print(const ort_value *value, const char *name, int max_ite
 {
     if (!value || !stream)
         return ort_error_null(err, __func__);
-    if (!stream)
-        return ort_error_null(err, __func__);
     ort_value *copy = NULL;
-    if (value && value->kind == ORT_KIND_TENSOR && value->tensor.stride)
+    if (value->kind == ORT_KIND_TENSOR && value->tensor.stride)
         ORT_TRY(ort_value_clone(value, &copy, err));
     ort_strbuf text = {0};
     if (name && name[0])

@@ -14,6 +14,7 @@
  * type comes back exactly; or all in the plain ones (ort_write_options.plain), which say no types:
  * bare arrays, lists and objects. Names that would make a file look like one value stand under
  * "tensors". */
+#include <assert.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <math.h>
@@ -24,7 +25,7 @@
 #include "io/purpose.h"
 #include "tensor/text.h"
 
-enum { DEEPEST = 64, DEEPEST_VALUE = 24 };
+enum { DEEPEST = 64, DEEPEST_VALUE = 24, MOST_EMPTY = 1 << 20 };
 
 typedef struct json_object json_object_node;
 
@@ -79,6 +80,18 @@ static char leaf_kind(json_object_node *node, int depth)
     return kind;
 }
 
+/* Leaves at any depth: a shape may claim more than there are, which is no lack of memory. */
+static int64_t count_leaves(json_object_node *node, int depth)
+{
+    int64_t count = 0;
+    if (!is_array(node))
+        return 1;
+    size_t length = depth < DEEPEST ? json_object_array_length(node) : 0;
+    for (size_t i = 0; i < length; i++)
+        count += count_leaves(json_object_array_get_idx(node, i), depth + 1);
+    return count;
+}
+
 typedef struct filler {
     ort_value *value;
     int64_t next, count;
@@ -109,6 +122,28 @@ static ort_status fill_complex(filler *f, json_object_node *node, ort_error *err
     return ORT_OK;
 }
 
+static ort_status fill_integer(filler *f, json_object_node *node, ort_error *err)
+{
+    ort_tensor *t = &f->value->tensor;
+    bool held = false;
+    if (json_object_is_type(node, json_type_double)) {
+        ort_tensor_set_f64(t, f->next, json_object_get_double(node));
+        held = ort_tensor_get_f64(t, f->next) == json_object_get_double(node);
+    } else if (json_object_is_type(node, json_type_int) ||
+               json_object_is_type(node, json_type_string)) { /* 64 bits stay exact as text */
+        const char *text = json_object_get_string(node);
+        held = ort_text_parse_integer(t, f->next, text, strlen(text));
+    }
+    return held ? ORT_OK : bad_leaf(f, node, err);
+}
+
+/* What the parser makes of integers beyond 64 bits: the last ones that it has. */
+static bool is_cut_off(json_object_node *node)
+{
+    return json_object_is_type(node, json_type_int) &&
+           (json_object_get_uint64(node) == UINT64_MAX || json_object_get_int64(node) == INT64_MIN);
+}
+
 static ort_status fill_leaf(filler *f, json_object_node *node, ort_error *err)
 {
     ort_tensor *t = &f->value->tensor;
@@ -126,6 +161,8 @@ static ort_status fill_leaf(filler *f, json_object_node *node, ort_error *err)
         ort_tensor_set_i64(t, f->next, json_object_get_boolean(node));
         return ORT_OK;
     case json_type_double:
+        if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
+            return fill_integer(f, node, err);
         if (class_ != ORT_CLASS_FLOAT && json_object_get_double(node) !=
                                              nearbyint(json_object_get_double(node)))
             return bad_leaf(f, node, err);
@@ -135,15 +172,14 @@ static ort_status fill_leaf(filler *f, json_object_node *node, ort_error *err)
     case json_type_string: break;
     default: return bad_leaf(f, node, err);
     }
-    /* By way of text: 64-bit integers stay exact, and "nan" and "inf" are numbers. */
-    const char *text = json_object_get_string(node);
-    if (!ort_text_parse_element(t, f->next, text, strlen(text), NULL))
-        return bad_leaf(f, node, err);
-    if (class_ != ORT_CLASS_FLOAT && json_object_is_type(node, json_type_int) &&
-        class_ != ORT_CLASS_BOOL && t->dtype != ORT_DTYPE_UINT64 &&
-        ort_tensor_get_i64(t, f->next) != json_object_get_int64(node))
-        return bad_leaf(f, node, err); /* out of range */
-    return ORT_OK;
+    if (class_ == ORT_CLASS_INT || class_ == ORT_CLASS_UINT)
+        return fill_integer(f, node, err);
+    if (class_ == ORT_CLASS_FLOAT && is_cut_off(node))
+        return ort_error_set(err, ORT_ERROR_DATA, "element %lld is an integer beyond 64 bits; "
+                             "write it with an exponent, as 1e20", (long long)f->next);
+    const char *text = json_object_get_string(node); /* "nan" and "inf" are numbers */
+    return ort_text_parse_element(t, f->next, text, strlen(text), NULL) ? ORT_OK
+                                                                        : bad_leaf(f, node, err);
 }
 
 static ort_status fill(filler *f, json_object_node *node, int axis, ort_error *err)
@@ -153,9 +189,7 @@ static ort_status fill(filler *f, json_object_node *node, int axis, ort_error *e
             return ort_error_set(err, ORT_ERROR_DATA, "the arrays are ragged: a number stands "
                                  "where an array of %lld is expected (element %lld)",
                                  (long long)f->shape->dim[axis], (long long)f->next);
-        if (f->next >= f->count)
-            return ort_error_set(err, ORT_ERROR_DATA, "there are more than the %lld elements of "
-                                 "the shape", (long long)f->count);
+        assert(f->next < f->count); /* the leaves were counted, or nest as the shape has it */
         ORT_TRY(fill_leaf(f, node, err));
         f->next++;
         return ORT_OK;
@@ -182,14 +216,15 @@ static ort_status read_array(json_object_node *data, ort_dtype dtype, const ort_
         char kind = leaf_kind(data, 0);
         dtype = kind == 's' ? ORT_DTYPE_STRING : kind == 'b' ? ORT_DTYPE_BOOL : ORT_DTYPE_FLOAT;
     }
+    ORT_TRY(ort_shape_check(given ? given : &shape, dtype, err));
+    int64_t count = ort_shape_count(given ? given : &shape);
+    if (given && count_leaves(data, 0) != count)
+        return ort_error_set(err, ORT_ERROR_DATA, "there are %lld elements, the shape has %lld",
+                             (long long)count_leaves(data, 0), (long long)count);
     ort_value *made = NULL;
     ORT_TRY(ort_value_new_tensor_(dtype, given ? given : &shape, &made, err));
-    filler f = {.value = made, .count = ort_tensor_count(&made->tensor),
-                .shape = given ? NULL : &shape};
+    filler f = {.value = made, .count = count, .shape = given ? NULL : &shape};
     ort_status status = fill(&f, data, 0, err);
-    if (status == ORT_OK && f.next != f.count)
-        status = ort_error_set(err, ORT_ERROR_DATA, "there are %lld elements, the shape has %lld",
-                               (long long)f.next, (long long)f.count);
     if (status != ORT_OK) {
         ort_value_free(made);
         return status;
@@ -356,7 +391,7 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
         return ort_error_set(err, ORT_ERROR_DATA, "values are nested more than %d deep",
                              DEEPEST_VALUE);
     if (!node)
-        return ORT_OK; /* null: an absent optional */
+        return ort_value_new_none(value, err);
     if (is_list(node, dtype))
         return read_sequence(node, dtype, depth, value, err);
     if (!json_object_is_type(node, json_type_object))
@@ -702,6 +737,18 @@ static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
     ort_json_end_object(json);
 }
 
+/* A shape of no elements may have any number of rows, each of which is a pair of brackets. */
+static ort_status check_rows(const ort_tensor *t, ort_error *err)
+{
+    int64_t rows = 1;
+    for (int i = 0; i < t->shape.rank && t->shape.dim[i] != 0; i++)
+        rows *= t->shape.dim[i];
+    if (ort_tensor_count(t) != 0 || rows <= MOST_EMPTY)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_DATA, "%lld rows without an element are too many for JSON; "
+                         ".npy, .npz and .pb hold their shape", (long long)rows);
+}
+
 /* `depth` values around this one, in `levels` arrays and objects. */
 static ort_status check(const ort_value *value, int depth, int levels, ort_error *err)
 {
@@ -715,6 +762,7 @@ static ort_status check(const ort_value *value, int depth, int levels, ort_error
             ORT_TRY(check(value->items[i], depth + 1, levels, err));
         return ORT_OK;
     }
+    ORT_TRY(check_rows(&value->tensor, err));
     const ort_string *text = value->tensor.data;
     int64_t count = value->tensor.dtype == ORT_DTYPE_STRING ? ort_tensor_count(&value->tensor) : 0;
     for (int64_t i = 0; i < count; i++)

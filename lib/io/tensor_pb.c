@@ -196,12 +196,7 @@ static ort_status read_optional(ort_codec *codec, const Onnx__OptionalProto *p, 
         return read_map(codec, p->map_value, value, err);
     if (p->optional_value)
         return read_optional(codec, p->optional_value, value, err);
-    *value = calloc(1, sizeof **value);
-    if (!*value)
-        return ort_error_memory(err, sizeof **value);
-    (*value)->kind = ORT_KIND_NONE;
-    (*value)->references = 1;
-    return ORT_OK;
+    return ort_value_new_none(value, err);
 }
 
 static const char *read_root(ort_codec *codec, ort_wire_root root, const ProtobufCMessage *m,
@@ -405,10 +400,23 @@ static ort_status too_long(size_t bytes, ort_error *err)
                          ".npy, .npz or .safetensors", MESSAGE_MAX, bytes);
 }
 
+/* A SequenceProto has a list for each kind of item: of several, the order would be lost. */
+static ort_status check_items(const ort_value *value, ort_error *err)
+{
+    for (size_t i = 0; value->kind == ORT_KIND_SEQUENCE && i < value->count; i++) {
+        if (value->items[i]->kind != value->items[0]->kind)
+            return ort_error_set(err, ORT_ERROR_DATA, "a sequence whose items are of several kinds "
+                                 "(0 and %zu differ) has no .pb; .json and .npz hold it", i);
+        ORT_TRY(check_items(value->items[i], err));
+    }
+    return ORT_OK;
+}
+
 ort_status ort_tensor_pb_write(const ort_value *value, const char *name, ort_strbuf *out,
                                ort_error *err)
 {
     size_t begin = out->length;
+    ORT_TRY(check_items(value, err));
     if (value->kind == ORT_KIND_TENSOR && ort_tensor_bytes(&value->tensor) > MESSAGE_MAX)
         return too_long(ort_tensor_bytes(&value->tensor), err);
     write_value(value, name, out);

@@ -288,8 +288,7 @@ static ort_status make_outputs(const eval_job *job, const ort_fact *out, ort_err
                 return ort_error_set(err, ORT_ERROR_RUN,
                                      "the shape of output %d can't be determined from these inputs",
                                      i);
-            ORT_TRY(ort_value_new_sequence_(&job->outputs[i], err));
-            job->outputs[i]->kind = ORT_KIND_NONE; /* a place that set_output replaces */
+            ORT_TRY(ort_value_new_none(&job->outputs[i], err)); /* a place that set_output takes */
             continue;
         }
         ORT_TRY(ort_shape_check(&shape, out[i].type.dtype, err));

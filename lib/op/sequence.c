@@ -428,8 +428,7 @@ static ort_status optional_run(ort_call *call, ort_error *err)
     ort_value *none = NULL;
     if (call->in_count > 0 && call->in[0])
         return ort_flow_set_output(call, 0, call->in[0], err);
-    ORT_TRY(ort_value_new_sequence_(&none, err));
-    none->kind = ORT_KIND_NONE;
+    ORT_TRY(ort_value_new_none(&none, err));
     ort_call_set_output(call, 0, none);
     return ORT_OK;
 }

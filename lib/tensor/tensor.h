@@ -133,6 +133,8 @@ ort_status ort_value_clone(const ort_value *source, ort_value **value, ort_error
 ort_status ort_value_set_string_(ort_value *value, int64_t index, const char *text, size_t length,
                                  ort_error *err);
 ort_status ort_value_new_sequence_(ort_value **value, ort_error *err);
+/* An absent optional. */
+ort_status ort_value_new_none(ort_value **value, ort_error *err);
 /* Appends and takes the reference of `item`. */
 ort_status ort_value_append_take(ort_value *sequence, ort_value *item, ort_error *err);
 /* Takes both references; both are one-dimensional tensors of equal length. */

@@ -191,6 +191,30 @@ static bool parse_bool(const char *text, int64_t *value)
 
 enum { LONGEST_NUMBER = 400 };
 
+bool ort_text_parse_integer(ort_tensor *t, int64_t index, const char *text, size_t length)
+{
+    char copy[LONGEST_NUMBER], *end;
+    if (length == 0 || length >= sizeof copy || isspace((unsigned char)text[0]))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    bool negative = copy[0] == '-';
+    errno = 0;
+    int64_t value = negative || ort_dtype_get(t->dtype)->class_ == ORT_CLASS_INT
+                        ? strtoll(copy, &end, 10)
+                        : (int64_t)strtoull(copy, &end, 10);
+    if (end != copy + length || errno != 0) {
+        double number;
+        if (!parse_f64(copy, &number) || number != nearbyint(number) || fabs(number) > 0x1p53)
+            return false;
+        value = (int64_t)number;
+    }
+    if (negative && value < 0 && ort_dtype_get(t->dtype)->class_ == ORT_CLASS_UINT)
+        return false;
+    ort_tensor_set_i64(t, index, value);
+    return ort_tensor_get_i64(t, index) == value;
+}
+
 bool ort_text_parse_element(ort_tensor *t, int64_t index, const char *text, size_t length,
                             const ort_cast_options *options)
 {

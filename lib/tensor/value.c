@@ -182,6 +182,11 @@ ort_status ort_value_new_sequence_(ort_value **value, ort_error *err)
     return new_value(ORT_KIND_SEQUENCE, 0, value, err);
 }
 
+ort_status ort_value_new_none(ort_value **value, ort_error *err)
+{
+    return new_value(ORT_KIND_NONE, 0, value, err);
+}
+
 ort_status ort_value_new_sequence(ort_value **value, ort_error *err)
 {
     if (!value)
@@ -363,11 +368,14 @@ ort_status ort_value_clone(const ort_value *source, ort_value **value, ort_error
     ort_value *copy;
     ORT_TRY(new_value(source->kind, 0, &copy, err));
     copy->item_dtype = source->item_dtype;
+    copy->depth = source->depth;
     for (size_t i = 0; i < source->count; i++) {
         ort_value *item = NULL;
         ort_status status = reserve_items(copy, copy->count + 1, err);
         if (status == ORT_OK && source->items[i])
             status = ort_value_clone(source->items[i], &item, err);
+        if (status == ORT_OK && item)
+            item->is_item = source->items[i]->is_item;
         if (status != ORT_OK) {
             ort_value_free(copy);
             return status;

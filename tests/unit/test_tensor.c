@@ -263,6 +263,25 @@ static void packed_digests(test_state *test)
     ort_value_free(b);
 }
 
+/* A copy is as deep as what it is of: else copies of copies would nest without a bound. */
+static void depth_of_clones(test_state *test)
+{
+    ort_value *inner = NULL, *outer = NULL, *copy = NULL;
+    CHECK(ort_value_new_sequence(&inner, NULL) == ORT_OK);
+    for (int i = 0; i < 64; i++, inner = outer) {
+        CHECK(ort_value_new_sequence(&outer, NULL) == ORT_OK);
+        CHECK(ort_value_append(outer, inner, NULL) == ORT_OK);
+        ort_value_free(inner);
+    }
+    CHECK(ort_value_clone(outer, &copy, NULL) == ORT_OK);
+    CHECK(ort_value_new_sequence(&inner, NULL) == ORT_OK);
+    CHECK(ort_value_append(inner, copy, NULL) == ORT_ERROR_DATA);
+    CHECK(ort_value_append(ort_value_item(copy, 0), inner, NULL) == ORT_ERROR_DATA);
+    ort_value_free(inner);
+    ort_value_free(outer);
+    ort_value_free(copy);
+}
+
 int main(void)
 {
     test_state test = {.failures = 0};
@@ -277,5 +296,6 @@ int main(void)
     RUN(&test, map_comparison_ignores_order);
     RUN(&test, strided_clone);
     RUN(&test, packed_digests);
+    RUN(&test, depth_of_clones);
     return test.failures != 0;
 }
