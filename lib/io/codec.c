@@ -22,9 +22,11 @@ static void *alloc(ort_codec *codec, size_t bytes, bool zero)
         return NULL;
     ort_account *account = ort_account_of_work();
     ort_blob *blob;
-    void *data = ort_account_charge(account, bytes) ? aligned_alloc(64, ort_round_up(bytes, 64))
-                                                    : NULL;
+    bool charged = ort_account_charge(account, bytes);
+    void *data = charged ? aligned_alloc(64, ort_round_up(bytes, 64)) : NULL;
     if (!data || ort_blob_new(ORT_BLOB_HEAP, data, bytes, &blob, NULL) != ORT_OK) {
+        if (charged)
+            ort_account_refund(account, bytes);
         ort_account_release(account);
         return NULL;
     }

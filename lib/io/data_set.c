@@ -11,7 +11,6 @@
 #include "io/format.h"
 #include "io/purpose.h"
 
-
 typedef struct numbered {
     long number;
     char *name;
@@ -60,6 +59,8 @@ static ort_status read_json_value(const char *path, const ort_read_options *opti
         return ort_error_set(err, ORT_ERROR_IO, "can't open: %s", strerror(errno));
     ort_input_init_stream(&in, stream);
     ort_status status = ort_input_all(&in, &bytes, &count, err);
+    if (status == ORT_OK && ferror(stream))
+        status = ort_error_set(err, ORT_ERROR_IO, "can't read: %s", strerror(errno));
     fclose(stream);
     const ort_purpose *purpose = ort_purpose_find(options, "", 0);
     if (status == ORT_OK)
@@ -138,7 +139,14 @@ static ort_status list_files(const data_set *set, numbered_list *files, ort_erro
         return ort_error_set(err, ORT_ERROR_IO, "%s: can't open: %s", set->folder,
                              strerror(errno));
     ort_status status = ORT_OK;
-    for (struct dirent *entry; status == ORT_OK && (entry = readdir(folder)) != NULL;) {
+    for (struct dirent *entry; status == ORT_OK;) {
+        errno = 0;
+        entry = readdir(folder);
+        if (!entry && errno)
+            status = ort_error_set(err, ORT_ERROR_IO, "%s: can't read: %s", set->folder,
+                                   strerror(errno));
+        if (!entry)
+            break;
         long number = number_of(entry->d_name, set->prefix);
         if (number < 0)
             continue;

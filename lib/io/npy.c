@@ -279,6 +279,9 @@ static ort_status check_claim(const ort_input *in, const npy_header *header, ort
     size_t cell = header->kind == 'U' ? header->item * 4 : header->item;
     ORT_TRY(ort_shape_check(&header->shape, dtype, err));
     count = ort_shape_count(&header->shape);
+    if (cell == 0 && count > LONGEST_HEADER) /* which take room here, if none there */
+        return ort_error_set(err, ORT_ERROR_DATA, "the .npy header claims %lld strings of no "
+                             "bytes, %d can be read", (long long)count, LONGEST_HEADER);
     if (ort_mul_size((size_t)count, cell, &bytes) && bytes <= left)
         return ORT_OK;
     return ort_error_set(err, ORT_ERROR_DATA, "the .npy header claims %lld elements of %zu bytes, "
