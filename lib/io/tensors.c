@@ -360,7 +360,8 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
     ort_input_init_stream(&in, stream);
     bool detect = options->format == ORT_FORMAT_AUTO;
     const ort_format_row *row = ort_format_get(options->format);
-    size_t seen = detect && !whole ? peek_record(&in, options, &row) : ort_input_peek(&in, DETECTED);
+    size_t seen = detect && !whole ? peek_record(&in, options, &row)
+                                   : ort_input_peek(&in, DETECTED);
     if (seen == 0 && !ferror(stream) && (!whole || !row || row->read_record))
         return ORT_OK;
     if (ferror(stream))
