@@ -20,8 +20,10 @@ int labels_load(const char *path, string_list *labels)
             line[--length] = '\0';
         string_list_add(labels, line);
     }
-    bool failed = ferror(file) != 0;
+    int status = ferror(file) == 0 ? 0
+                                   : tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path,
+                                                strerror(errno));
     free(line);
     fclose(file);
-    return failed ? tool_error(ORT_ERROR_IO, "%s: can't be read: %s", path, strerror(errno)) : 0;
+    return status;
 }

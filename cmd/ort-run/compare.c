@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/misfit.h"
 #include "common/screen.h"
 #include "run.h"
 
@@ -165,8 +166,10 @@ static int compare_once(contest *c, ort_value *const *inputs, size_t run)
         ort_first_difference d = ORT_FIRST_DIFFERENCE_INIT;
         if (ort_sessions_compare(c->session, c->rivals[i].session, inputs,
                                  ort_session_input_count(c->session), &options, &d,
-                                 &err) != ORT_OK)
+                                 &err) != ORT_OK) {
+            misfit_explain(c->session, inputs, &err);
             return tool_fail_in(c->options->compare ? c->path : c->rivals[i].label, &err);
+        }
         if (d.compared == 0)
             tool_warn("%s: no value of %s matches one of it", c->rivals[i].label, c->path);
         c->differs = c->differs || d.compared == 0;

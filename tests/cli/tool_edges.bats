@@ -330,3 +330,9 @@ print([box['class'] for box in read('boxes.json')['boxes']], read('nans.json')['
     has $'\rruns'
     [[ ${output##*$'\rruns'} == *$'\r\033[K'* ]]
 }
+
+@test "a comparison of models says what to do about an input, too" {
+    fails 2 "'x' is missing.*-i x=FILE gives one" ort-run "$FX/same.onnx" --compare "$FX/both.onnx"
+    fails 5 "ort-tensor --cast float" ort-run "$FX/same.onnx" "$FX/token.npy" \
+        --compare "$FX/both.onnx"
+}
