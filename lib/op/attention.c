@@ -52,6 +52,22 @@ static ort_status need_34(const ort_infer *x, int input, ort_error *err)
     return ORT_OK;
 }
 
+/* Past rows have the batch, the heads and the sizes of new ones. */
+static ort_status need_past(const ort_infer *x, int input, const ort_dim *fresh, ort_error *err)
+{
+    static const char *const what[] = {"batch", "number of heads", "rows", "size of a head"};
+    if (!ort_infer_in_ranked(x, input))
+        return ORT_OK;
+    const ort_dim *past = x->in[input]->type.dim;
+    for (int i = 0; i < 4; i++)
+        if (i != 2 && ort_dim_known(past[i]) && ort_dim_known(fresh[i]) &&
+            past[i].size != fresh[i].size)
+            return ort_infer_fail(x, err,
+                                  "input %d has %lld as its %s, what is appended to it %lld", input,
+                                  (long long)past[i].size, what[i], (long long)fresh[i].size);
+    return ORT_OK;
+}
+
 static ort_status attention_infer(ort_infer *x, ort_error *err)
 {
     int64_t q_heads = ort_node_int(x->node, "q_num_heads", 0);
@@ -77,6 +93,8 @@ static ort_status attention_infer(ort_infer *x, ort_error *err)
     ort_dim B = tq->dim[0], Sq = tq->dim[tq->rank - 2], T = tk->dim[tk->rank - 2];
     ort_dim Hq = head_count(tq, q_heads), Hk = head_count(tk, kv_heads);
     ort_dim D = head_dim(x, tk, kv_heads), E = head_dim(x, tv, kv_heads);
+    ORT_TRY(need_past(x, IN_PAST_K, (ort_dim[]){B, Hk, T, D}, err));
+    ORT_TRY(need_past(x, IN_PAST_V, (ort_dim[]){B, Hk, T, E}, err));
     if (ort_infer_in(x, IN_PAST_K))
         T = ort_infer_in_ranked(x, IN_PAST_K) && x->in[IN_PAST_K]->type.rank == 4
                 ? ort_dim_add(x->dims, x->in[IN_PAST_K]->type.dim[2], T) : ort_dim_unknown();

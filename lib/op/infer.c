@@ -174,15 +174,36 @@ static int64_t known_count(const ort_type *type)
     return count;
 }
 
-/* An attribute may name a type that the operator has no output of: check says so later, no kernel
- * may see it. */
-static bool may_hold(const ort_op *op, const ort_type *type)
+/* The first input of the type variable has the element type of this one. */
+static bool agrees(const ort_schema *schema, const ort_fact *const *in, int slot,
+                   const ort_param *param)
+{
+    for (int i = 0; i < slot; i++) {
+        const ort_param *other = ort_schema_param(schema->inputs, schema->input_count, i);
+        if (in[i] != NULL && other != NULL && !strcmp(other->type, param->type))
+            return in[i]->type.dtype == in[slot]->type.dtype;
+    }
+    return true;
+}
+
+/* A file may give an operator types that its row hasn't, or two for one variable, and an attribute
+ * may name such an output: check says so later, no kernel may see it. */
+static bool types_fit(const ort_op *op, const ort_fact *const *in, int in_count,
+                      const ort_type *out)
 {
     ort_schema schema;
     if (ort_schema_parse(op, &schema, NULL) != ORT_OK)
         return false;
+    for (int i = 0; i < in_count; i++) {
+        const ort_param *p = ort_schema_param(schema.inputs, schema.input_count, i);
+        if (in[i] == NULL)
+            continue;
+        if (p == NULL || !ort_schema_allows(op, p->type, &in[i]->type) ||
+            (!p->mixed && ort_schema_is_variable(op, p->type) && !agrees(&schema, in, i, p)))
+            return false;
+    }
     const ort_param *p = ort_schema_param(schema.outputs, schema.output_count, 0);
-    return p != NULL && ort_schema_allows(op, p->type, type);
+    return p != NULL && ort_schema_allows(op, p->type, out);
 }
 
 static bool worth_evaluating(const ort_node *node, const ort_fact *const *in, int in_count,
@@ -201,7 +222,7 @@ static bool worth_evaluating(const ort_node *node, const ort_fact *const *in, in
             return false;
         total += ort_tensor_count(in[i]->value);
     }
-    return total <= EVAL_MAX_INPUT && may_hold(node->op, &out->type);
+    return total <= EVAL_MAX_INPUT && types_fit(node->op, in, in_count, &out->type);
 }
 
 /* Evaluate a node on constants; failure is no error here (the run will tell). */

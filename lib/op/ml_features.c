@@ -252,7 +252,8 @@ static ort_status one_hot_prepare(ort_prep *p, ort_error *err)
     return ORT_OK;
 }
 
-/* ---- FeatureVectorizer: columns side by side, cut or filled with zeros to inputdimensions */
+/* ---- FeatureVectorizer: columns side by side, cut or filled with zeros to inputdimensions. A
+ * vector is one row of features; behind the first dim of a tensor of more all are features. */
 
 static ort_status vectorizer_infer(ort_infer *x, ort_error *err)
 {
@@ -263,11 +264,10 @@ static ort_status vectorizer_infer(ort_infer *x, ort_error *err)
         ort_dim width = ort_dim_unknown();
         if (ort_infer_in_ranked(x, i)) {
             const ort_type *t = &x->in[i]->type;
-            if (t->rank > 2)
-                return ort_infer_fail(x, err, "input %d has rank %d, needs 1 or 2", i, t->rank);
-            /* A vector is one row of features. */
-            width = t->rank == 0 ? ort_dim_of(1) : t->dim[t->rank - 1];
-            rows = ort_dim_merge(rows, t->rank == 2 ? t->dim[0] : ort_dim_of(1));
+            width = ort_dim_of(1);
+            for (int d = t->rank > 1 ? 1 : 0; d < t->rank; d++)
+                width = ort_dim_mul(x->dims, width, t->dim[d]);
+            rows = ort_dim_merge(rows, t->rank > 1 ? t->dim[0] : ort_dim_of(1));
         }
         if ((size_t)i < n && widths[i] >= 0)
             width = ort_dim_of(widths[i]);
@@ -286,8 +286,9 @@ static ort_status vectorizer_run(ort_call *call, ort_error *err)
     memset(out->data, 0, ort_tensor_bytes(out));
     for (int i = 0; i < call->in_count; i++) {
         const ort_tensor *x = ort_call_in(call, i);
-        int64_t x_rows, features;
-        ort_ml_rows(x, &x_rows, &features);
+        int matrix = x->shape.rank > 1;
+        int64_t x_rows = ort_shape_count_range(&x->shape, 0, matrix);
+        int64_t features = ort_shape_count_range(&x->shape, matrix, x->shape.rank);
         int64_t width = (size_t)i < n && widths[i] >= 0 ? widths[i] : features;
         if (x_rows != rows)
             return ort_call_fail(call, err, "input %d has %lld rows, the first has %lld", i,

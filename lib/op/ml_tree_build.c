@@ -550,7 +550,7 @@ static ort_status read_ml5(builder *b, ml5 *m, ort_error *err)
         if (n[i] != n[0])
             return ort_prep_fail(p, err, "the nodes_* attributes differ in length (%zu and %zu)",
                                  n[0], n[i]);
-    if (m->missing_count != 0 && m->missing_count != m->count)
+    if (m->missing_count != m->count && ort_node_has(p->node, "nodes_missing_value_tracks_true"))
         return ort_prep_fail(p, err,
                              "nodes_missing_value_tracks_true has %zu elements for %zu nodes",
                              m->missing_count, m->count);

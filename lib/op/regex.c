@@ -127,11 +127,23 @@ static void emit_node(emitter *e, const ort_regex_node *node)
     }
 }
 
+/* A byte that is no part of a code point is decoded as U+FFFD by itself. */
+static ort_status need_utf8(const char *text, size_t length, ort_error *err)
+{
+    size_t used;
+    for (size_t at = 0; at < length; at += used)
+        if (ort_utf8_decode(text + at, length - at, &used) == 0xfffd && used == 1)
+            return ort_error_set(err, ORT_ERROR_MODEL,
+                                 "the regular expression isn't UTF-8 at byte %zu", at);
+    return ORT_OK;
+}
+
 ort_status ort_regex_compile(ort_arena *arena, const char *pattern, size_t length,
                              ort_regex **regex, ort_error *err)
 {
     ort_regex_node *root = NULL;
     emitter e = {0};
+    ORT_TRY(need_utf8(pattern, length, err));
     ORT_TRY(ort_regex_parse(arena, pattern, length, &root, err));
     emit_node(&e, root);
     emit(&e, (instruction){.code = OP_MATCH});

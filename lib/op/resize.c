@@ -250,9 +250,15 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     ort_shape in = {.rank = type.rank};
     bool concrete = true;
     int count = state.axis_count < 0 ? type.rank : state.axis_count;
-    for (int i = 0; i < count; i++)
-        if (axis_at(&state, i, type.rank) < 0)
+    unsigned seen = 0;
+    for (int i = 0; i < count; i++) {
+        int axis = axis_at(&state, i, type.rank);
+        if (axis < 0)
             return ort_infer_fail(x, err, "axes[%d] is outside rank %d", i, type.rank);
+        if (seen & 1u << axis)
+            return ort_infer_fail(x, err, "axis %d occurs twice in axes", axis);
+        seen |= 1u << axis;
+    }
     for (int d = 0; d < type.rank; d++) {
         concrete = concrete && ort_dim_known(type.dim[d]);
         in.dim[d] = type.dim[d].size;

@@ -203,6 +203,19 @@ static int fold_open_image(const ort_infer *x, int blocks, ort_dim *image)
     return axes;
 }
 
+/* dilations and strides have an entry per axis, pads two. */
+static ort_status fold_lists(const ort_infer *x, int axes, ort_error *err)
+{
+    static const char *const lists[] = {"dilations", "strides", "pads"};
+    for (int i = 0; i < 3; i++) {
+        size_t count = 0, need = (size_t)axes * (i == 2 ? 2 : 1);
+        if (ort_node_ints(x->node, lists[i], &count) && count != need)
+            return ort_infer_fail(x, err, "%s has %zu numbers, needs %zu for images of %d axes",
+                                  lists[i], count, need, axes);
+    }
+    return ORT_OK;
+}
+
 static ort_status fold_infer(ort_infer *x, ort_error *err)
 {
     ort_dim image[ORT_SYMBOLIC_MAX], block[ORT_SYMBOLIC_MAX], dims[ORT_MAX_RANK];
@@ -216,6 +229,7 @@ static ort_status fold_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     if (count + 2 > ORT_MAX_RANK || (blocks >= 0 && blocks != count))
         return ort_infer_fail(x, err, "image_shape has %d elements, block_shape %d", count, blocks);
+    ORT_TRY(fold_lists(x, count, err));
     dims[0] = dims[1] = ort_dim_unknown();
     if (ort_infer_in_ranked(x, 0)) {
         ort_dim area = ort_dim_of(1);

@@ -132,7 +132,13 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
         if (count >= 0 && ends_count >= 0 && count != ends_count)
             return ort_infer_fail(x, err, "starts has %d numbers, ends %d", count, ends_count);
         if (count < 0)
-            count = ort_infer_int_count(x, 2);
+            count = ends_count;
+        for (int i = 3; i < 5; i++) {
+            int listed = ort_infer_in(x, i) ? ort_infer_int_count(x, i) : -1;
+            if (count >= 0 && listed >= 0 && listed != count)
+                return ort_infer_fail(x, err, "%s has %d numbers, starts and ends have %d",
+                                      i == 3 ? "axes" : "steps", listed, count);
+        }
     }
     bool any_axis = count < 0;
     unsigned seen = 0;

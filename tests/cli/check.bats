@@ -162,3 +162,38 @@ warned() { # warned MODEL REGEX: it passes with a warning
     invalid groups "num_groups is 3, which doesn't divide the channels"
     invalid group_scale "'GroupNormalization'.*input 1 has 2 elements, needs 1"
 }
+
+@test "lists of an operator that have another length than what they belong to are errors" {
+    invalid fold "dilations has 3 numbers, needs 2 for images of 2 axes"
+    invalid slice_axes "axes has 1 numbers, starts and ends have 2"
+    invalid split_none "split is empty"
+    invalid ensemble_no_tracks "nodes_missing_value_tracks_true has 0 elements for 1 nodes"
+}
+
+@test "an axis named twice, a negative size and past rows of other heads are errors" {
+    invalid axis_twice "axis 3 occurs twice in axes"
+    invalid rotary "rotary_embedding_dim is negative"
+    invalid past "input 5 has 12 as its number of heads, what is appended to it 3"
+}
+
+@test "a regular expression that isn't UTF-8 is an error" { invalid pattern "isn't UTF-8 at byte 1"; }
+
+@test "a value inside of the graph whose element type is 0 is an error" {
+    invalid untyped_inside "value 'v': the element type is 0"
+}
+
+@test "a ceil_mode of 2 is a warning" { warned ceil "attribute 'ceil_mode' is 2: read as 1"; }
+
+@test "FeatureVectorizer takes all behind the first dim of a tensor for the features of a row" {
+    works ort-inspect --check "$CX/features.onnx"
+    echo '[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]' >"$BATS_TEST_TMPDIR/x.json"
+    ort-tensor --dtype float32 "$BATS_TEST_TMPDIR/x.json" -o "$BATS_TEST_TMPDIR/x.npy"
+    ort-run "$CX/features.onnx" "$BATS_TEST_TMPDIR/x.npy" -o "$BATS_TEST_TMPDIR/y.npy"
+    run ort-tensor "$BATS_TEST_TMPDIR/y.npy" --plain --format json -o -
+    [ "$(tr -d ' \n' <<<"$output")" = '[[1,2,3],[5,6,7]]' ]
+}
+
+@test "a Conv of constants of two types is an error, and nothing computes it ahead" {
+    invalid two_types "input 1 \(W\) is int32.*Conv-11 takes f16"
+    fails 3 "input 1 .W. is int32" ort-run "$CX/two_types.onnx" -o "$BATS_TEST_TMPDIR/y.npy"
+}

@@ -5,6 +5,7 @@ usage: check_fixtures.py DIR
 
 One fault each, in a graph y = x + w; forests for the trees. Written by hand as those of fixtures.py.
 """
+import math
 import pathlib
 import struct
 import sys
@@ -12,7 +13,7 @@ import sys
 from fixtures import (FLOAT, INT64, attribute, external, field, initializer, list_of_maps, model, node,
                       value_info)
 
-UINT8 = 2
+UINT8, INT32, STRING, BOOL = 2, 6, 8, 9
 ML = "ai.onnx.ml"
 X, Y = value_info("x", [2]), value_info("y", [2])
 W = initializer("w", [2], [1, 2])
@@ -82,7 +83,7 @@ def tensor(name, dtype, dims, data):
     return field(5, field(1, name) + field(5, value) + field(20, 4))
 
 
-def ensemble(children=((0, 1), (1, 1)), tracks=()):
+def ensemble(children=((0, 1), (1, 1)), tracks=None):
     """TreeEnsemble: node and leaf by number, a leaf where the second of a pair is 1."""
     tree = node("TreeEnsemble", ["x"], ["y"], "forest", ML)
     tree += ints("nodes_featureids", [0]) + tensor("nodes_splits", FLOAT, [1], struct.pack("<f", 0.5))
@@ -91,7 +92,7 @@ def ensemble(children=((0, 1), (1, 1)), tracks=()):
     tree += ints("nodes_falsenodeids", [children[1][0]]) + ints("nodes_falseleafs", [children[1][1]])
     tree += ints("leaf_targetids", [0, 0]) + tensor("leaf_weights", FLOAT, [2], struct.pack("<2f", 1, 2))
     tree += ints("tree_roots", [0]) + attribute("n_targets", 1)
-    tree += ints("nodes_missing_value_tracks_true", tracks) if tracks else b""
+    tree += ints("nodes_missing_value_tracks_true", tracks) if tracks is not None else b""
     inputs, outputs = [value_info("x", [1, 1])], [value_info("y", [1, 1])]
     return wrapped(graph("trees", [tree], inputs, outputs), [("", 17), (ML, 5)])
 
@@ -120,6 +121,12 @@ def one(op, inputs, output, opset=18, dtype=FLOAT, **attributes):
     names = [i[0] for i in inputs]
     return model([node(op, names, ["y"], op, attributes=attributes)],
                  [value_info(*i) for i in inputs if i[0]], [value_info("y", output, dtype)], opset=opset)
+
+
+def wide(name, dims, dtype):
+    """An initializer of elements of 4 bytes, all 1 as integers."""
+    return (b"".join(field(1, d) for d in dims) + field(2, dtype) + field(8, name) +
+            field(9, struct.pack("<i", 1) * math.prod(dims)))
 
 
 def empty_constant():
@@ -166,6 +173,27 @@ def single_nodes():
         "ensemble": ensemble(),
         "ensemble_loop": ensemble(((0, 0), (1, 1))),
         "ensemble_tracks": ensemble(tracks=[0, 0]),
+        "ensemble_no_tracks": ensemble(tracks=[]),
+        "axis_twice": one("Resize", [four, ("", []), ("scales", [2])], ["a", "b", "c", "d"], axes=[3, 3]),
+        "rotary": one("RotaryEmbedding", [("x", [1, 1, 2, 4]), ("cos", [1, 2, 2]), ("sin", [1, 2, 2])],
+                      [1, 1, 2, 4], 23, rotary_embedding_dim=(1 << 64) - 4),
+        "fold": one("Col2Im", [("x", [1, 5, 5]), ("image", [2], INT64), ("block", [2], INT64)],
+                    ["n", "c", "h", "w"], dilations=[1, 1, 1]),
+        "slice_axes": one("Slice", [("x", [4, 4])] + [(name, [size], INT64) for name, size in
+                                                      (("starts", 2), ("ends", 2), ("axes", 1))], ["a", "b"]),
+        "past": one("Attention", [("q", [2, 3, 4, 8]), ("k", [2, 3, 6, 8]), ("v", [2, 3, 6, 8]), ("", []),
+                                  ("past_k", [2, 3, 12, 8]), ("past_v", [2, 12, 12, 8])], [2, 3, 4, 8], 23),
+        "split_none": one("SplitToSequence", [("x", [4]), ("split", [0], INT64)], [4]),
+        "pattern": model([node("RegexFullMatch", ["x"], ["y"], "match") +
+                          field(5, field(1, "pattern") + field(4, b"a\xff") + field(20, 3))],
+                         [value_info("x", [1], STRING)], [value_info("y", [1], BOOL)], opset=20),
+        "ceil": one("MaxPool", [four], [1, 1, 2, 2], ceil_mode=2, kernel_shape=[1, 1]),
+        "features": learned("FeatureVectorizer", [value_info("x", [2, 2, 2])],
+                            [(value_info("y", [2, 3]), "y")], ints("inputdimensions", [3])),
+        "two_types": model([node("Conv", ["x", "w"], ["y"], "conv")], [], [value_info("y", ["n", "c", "h", "w"])],
+                           [wide("x", [1, 1, 7, 5], FLOAT), wide("w", [1, 1, 3, 3], INT32)]),
+        "untyped_inside": wrapped(graph("g", [ADD], [X], [Y], [W]) +
+                                  field(13, value_info("v", [2], 0))),
         "labels": zip_map(labels),
         "no_labels": zip_map(b""),
         "kernel": vectors([0.5, 0, 3]),

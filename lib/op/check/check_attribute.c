@@ -276,6 +276,15 @@ static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, con
                          ort_check_type_name(first));
 }
 
+/* 2 is neither: what isn't 0 is true here and in onnxruntime, onnx's inference asks for 1. */
+static void check_flag(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
+{
+    if (a->has_i && a->i != 0 && a->i != 1 && !strcmp(ort_check_text(a->name), "ceil_mode"))
+        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+                         "%sattribute '%s' is %lld: read as 1, which not every runtime does", place,
+                         a->name, (long long)a->i);
+}
+
 /* A text of an operator that goes on behind a NUL: some runtimes compare all of it. auto_pad no
  * runtime but this one takes then: it decides on shapes. */
 static void check_text(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
@@ -309,6 +318,7 @@ void ort_check_attribute(ort_message_check *c, const Onnx__AttributeProto *a, co
         ort_findings_add(c->findings, ORT_FINDING_ERROR, "%san attribute has no name", place);
     check_value(c, a, place);
     check_text(c, a, place);
+    check_flag(c, a, place);
     snprintf(inner, sizeof inner, "%sattribute '%.100s': ", place, ort_check_text(a->name));
     if (a->t)
         ort_check_tensor(c, a->t, inner);
