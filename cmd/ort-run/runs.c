@@ -176,12 +176,12 @@ static int judge(runner *r, const run_place *at)
     return expect_judge(&r->expect, at, r->out, lines ? run_talk(r) : NULL);
 }
 
-/* Behind the last step of a record: verdicts and digests as lines, JSON for the report. */
+/* Behind the last run of a record: digests as lines, JSON for the report. */
 static int tell(runner *r, const run_place *at)
 {
     const run_options *o = &r->options;
-    int status = at->step > 0 ? 0 : judge(r, at);
-    if (status == 0 && o->hash && (!o->settings.json || o->report != NULL))
+    int status = 0;
+    if (o->hash && (!o->settings.json || o->report != NULL))
         status = report_hash(&r->sink, at, r->out, run_talk(r));
     if (status == 0 && r->outputs_list != NULL)
         report_outputs(at, r->session, r->out, r->outputs_list);
@@ -224,10 +224,12 @@ int run_records(runner *r)
         r->sink.from = feed_record(&r->feed);
         r->sink.path = at.path;
         status = all_steps(r, &at, batch || o->steps > 1, &index, &p);
-        if (status == 0) /* before a recurrence goes on */
-            status = tell(r, &at);
+        if (status == 0 && at.step == 0) /* before timed runs, which take a recurrence further */
+            status = judge(r, &at);
         if (status == 0 && measures(o))
             status = r->carry.binding != NULL ? measure_steps(r) : measure(r);
+        if (status == 0)
+            status = tell(r, &at);
     }
     progress_end(&p);
     if (status == 0 && r->records == 0 && reports(o))
