@@ -262,6 +262,8 @@ coverage-table: build/bin/ort-inspect
 	$(if $(filter -,$(OUT)),,@sed -n 's/.*\. \([0-9]* operators,.*\)/$(subst /,\/,$(OUT)): \1/p' $(OUT))
 
 # --check beside onnx.checker and onnxruntime's load: CHECK_MODELS="--count N --kinds GLOB --list NAME"
+# Under sanitizers: the same with CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+# LDFLAGS="-fsanitize=address,undefined"; what they find counts as a crash of the model at which it came.
 .PHONY: check-models check-models-sample
 check-models: all $(OBJ)/tests/models/verdicts
 	@build/venv/bin/python tests/tools/check_models.py --tool build/bin/ort-inspect $(CHECK_MODELS) \

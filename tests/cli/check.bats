@@ -197,3 +197,7 @@ warned() { # warned MODEL REGEX: it passes with a warning
     invalid two_types "input 1 \(W\) is int32.*Conv-11 takes f16"
     fails 3 "input 1 .W. is int32" ort-run "$CX/two_types.onnx" -o "$BATS_TEST_TMPDIR/y.npy"
 }
+
+@test "an output that an operator always has can't be left out before others" {
+    invalid first_left_out "'TopK'.*output 0 \(Values\) is required, but left out"
+}

@@ -116,10 +116,10 @@ def vectors(params):
                    attribute("kernel_type", "RBF"))
 
 
-def one(op, inputs, output, opset=18, dtype=FLOAT, **attributes):
+def one(op, inputs, output, opset=18, dtype=FLOAT, outputs=("y",), **attributes):
     """A model of one node, named as its operator."""
     names = [i[0] for i in inputs]
-    return model([node(op, names, ["y"], op, attributes=attributes)],
+    return model([node(op, names, outputs, op, attributes=attributes)],
                  [value_info(*i) for i in inputs if i[0]], [value_info("y", output, dtype)], opset=opset)
 
 
@@ -192,6 +192,7 @@ def single_nodes():
                             [(value_info("y", [2, 3]), "y")], ints("inputdimensions", [3])),
         "two_types": model([node("Conv", ["x", "w"], ["y"], "conv")], [], [value_info("y", ["n", "c", "h", "w"])],
                            [wide("x", [1, 1, 7, 5], FLOAT), wide("w", [1, 1, 3, 3], INT32)]),
+        "first_left_out": one("TopK", [("x", [2]), ("k", [1], INT64)], [1], dtype=INT64, outputs=["", "y"]),
         "untyped_inside": wrapped(graph("g", [ADD], [X], [Y], [W]) +
                                   field(13, value_info("v", [2], 0))),
         "labels": zip_map(labels),

@@ -286,7 +286,8 @@ static void check_flag(ort_message_check *c, const Onnx__AttributeProto *a, cons
 }
 
 /* A text of an operator that goes on behind a NUL: some runtimes compare all of it. auto_pad no
- * runtime but this one takes then: it decides on shapes. */
+ * runtime but this one takes then: it decides on shapes. What a function says without a node is a
+ * default, that calls may replace. */
 static void check_text(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
 {
     bool cut = a->has_s && a->s.len && memchr(a->s.data, '\0', a->s.len);
@@ -294,8 +295,9 @@ static void check_text(ort_message_check *c, const Onnx__AttributeProto *a, cons
         cut = a->strings[i].len && memchr(a->strings[i].data, '\0', a->strings[i].len);
     if (cut)
         ort_findings_add(c->findings,
-                         strcmp(ort_check_text(a->name), "auto_pad") ? ORT_FINDING_WARNING
-                                                                     : ORT_FINDING_ERROR,
+                         strcmp(ort_check_text(a->name), "auto_pad") || !c->node
+                             ? ORT_FINDING_WARNING
+                             : ORT_FINDING_ERROR,
                          "%sattribute '%s' holds a NUL byte, where its text ends for some runtimes "
                          "and goes on for others",
                          place, ort_check_text(a->name));

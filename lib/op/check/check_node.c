@@ -46,6 +46,11 @@ static void check_arity(const node_check *c)
     for (int i = 0; i < in && i < s->input_count; i++)
         if (c->node->inputs[i] == ORT_ID_NONE && !s->inputs[i].optional && !s->inputs[i].variadic)
             FAIL(c, "%s: input %d (%s) is required, but left out", c->label, i, s->inputs[i].name);
+    for (int i = 0; i < out && i < s->output_count; i++)
+        if (c->node->outputs[i] == ORT_ID_NONE && !s->outputs[i].optional &&
+            !s->outputs[i].variadic)
+            FAIL(c, "%s: output %d (%s) is required, but left out", c->label, i,
+                 s->outputs[i].name);
     const ort_param *last = s->input_count ? &s->inputs[s->input_count - 1] : NULL;
     for (int i = s->input_count - 1; last && last->variadic && !last->mixed && i < listed; i++)
         if (i >= 0 && c->node->inputs[i] == ORT_ID_NONE)
