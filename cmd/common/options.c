@@ -202,8 +202,9 @@ int option_parse_dims(const char *option, const char *text, int64_t *dims, int c
         if (*p == '?') {
             end = (char *)p + 1;
         } else {
+            errno = 0;
             v = strtoll(p, &end, 10);
-            if (end == p || v < -1 || v == INT64_MAX)
+            if (end == p || v < -1 || errno != 0)
                 goto bad;
         }
         if (rank == capacity)
