@@ -18,12 +18,11 @@ static void check_dims(ort_message_check *c, const Onnx__TensorShapeProto *shape
     }
 }
 
-/* onnx.proto: it must be there, and none may be UNDEFINED, also of a value inside of a graph. */
-static void check_element_type(ort_message_check *c, bool there, int32_t type, const char *what,
-                               const char *place)
+static void check_element_type(ort_message_check *c, bool there, int32_t type, bool needed,
+                               const char *what, const char *place)
 {
     if (!there || type == ORT_DTYPE_UNDEFINED)
-        ort_findings_add(c->findings, ORT_FINDING_ERROR,
+        ort_findings_add(c->findings, needed ? ORT_FINDING_ERROR : ORT_FINDING_WARNING,
                          "%sthe %s is %s: declare one, or leave the whole type out", place, what,
                          there ? "0 (undefined)" : "missing");
 }
@@ -47,12 +46,12 @@ void ort_check_type(ort_message_check *c, const Onnx__TypeProto *type, bool need
     switch (type->value_case) {
     case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
         check_element_type(c, type->tensor_type->has_elem_type, type->tensor_type->elem_type,
-                           "element type", place);
+                           needed, "element type", place);
         check_dims(c, type->tensor_type->shape, place);
         break;
     case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
         check_element_type(c, type->sparse_tensor_type->has_elem_type,
-                           type->sparse_tensor_type->elem_type, "element type", place);
+                           type->sparse_tensor_type->elem_type, needed, "element type", place);
         check_dims(c, type->sparse_tensor_type->shape, place);
         break;
     case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
@@ -62,8 +61,8 @@ void ort_check_type(ort_message_check *c, const Onnx__TypeProto *type, bool need
         check_inner(c, type->optional_type->elem_type, needed, "optional", place);
         break;
     case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
-        check_element_type(c, type->map_type->has_key_type, type->map_type->key_type, "key type",
-                           place);
+        check_element_type(c, type->map_type->has_key_type, type->map_type->key_type, needed,
+                           "key type", place);
         check_inner(c, type->map_type->value_type, needed, "values of the map", place);
         break;
     case ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE:
