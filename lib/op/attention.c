@@ -21,7 +21,7 @@ typedef struct attention {
     double softcap;
     bool causal;
     int64_t left, right;
-    int mode;
+    int64_t mode;
     ort_dtype dtype;   /* of Q, K, Y and the scores */
     ort_dtype v_dtype; /* of V and its cache */
     ort_dtype real;    /* of the core: FLOAT or DOUBLE, what the wider of the two needs */
@@ -149,7 +149,7 @@ static ort_status attention_prepare(ort_prep *p, ort_error *err)
     a->causal = ort_node_int(p->node, "is_causal", 0) != 0;
     a->left = ort_node_int(p->node, "left_window_size", -1);
     a->right = ort_node_int(p->node, "right_window_size", -1);
-    a->mode = (int)ort_node_int(p->node, "qk_matmul_output_mode", 0);
+    a->mode = ort_node_int(p->node, "qk_matmul_output_mode", 0);
     a->dtype = ort_prep_dtype(p, IN_Q);
     p->appends = &attention_appends;
     if (a->q_heads < 0 || a->kv_heads < 0 || a->mode < 0 || a->mode > 3)
@@ -496,7 +496,7 @@ static ort_status attention_run(ort_call *call, ort_error *err)
     *r = (ort_attention_run){.call = call, .B = p->q.batch, .Hq = p->q.heads, .Hk = p->k.heads,
                              .Sq = p->q.rows, .T = past + p->k.rows, .D = p->q.size,
                              .E = p->v.size, .softcap = a->softcap, .causal = a->causal,
-                             .left = a->left, .right = a->right, .past = past, .mode = a->mode,
+                             .left = a->left, .right = a->right, .past = past, .mode = (int)a->mode,
                              .packed = space(&j, p->packed), .packed_each = p->packed_each,
                              .block = p->block};
     r->scale = a->scale > 0 ? a->scale : 1 / sqrt((double)ort_max_i64(p->q.size, 1));

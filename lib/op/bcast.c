@@ -90,9 +90,22 @@ void ort_bcast_walk(const ort_bcast *b, int64_t first, int64_t count, ort_bcast_
 
 static bool is_legacy(const ort_op *op) { return strstr(op->attrs, "broadcast:i") != NULL; }
 
+/* Where B begins among the dims of A, or behind all of them. */
+static ort_status check_axis(int64_t axis, int rank, ort_error *err)
+{
+    if (axis >= -rank && axis <= rank)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL,
+                         "attribute axis is %lld, the first input has rank %d", (long long)axis,
+                         rank);
+}
+
 ort_status ort_binary_infer(ort_infer *x, bool boolean, ort_error *err)
 {
-    if (is_legacy(x->op))
+    bool legacy = is_legacy(x->op);
+    if (legacy && ort_node_has(x->node, "axis") && ort_infer_in_ranked(x, 0))
+        ORT_TRY(check_axis(ort_node_int(x->node, "axis", 0), x->in[0]->type.rank, err));
+    if (legacy)
         ORT_TRY(ort_infer_same(x, err));
     else
         ORT_TRY(ort_infer_broadcast(x, err));
@@ -112,7 +125,7 @@ ort_binary_state *ort_binary_prepare(ort_prep *p)
     state->dtype = ort_prep_dtype(p, 0);
     state->legacy = is_legacy(p->op);
     state->has_axis = state->legacy && ort_node_has(p->node, "axis");
-    state->axis = (int)ort_node_int(p->node, "axis", 0);
+    state->axis = ort_node_int(p->node, "axis", 0);
     return state;
 }
 
@@ -121,9 +134,9 @@ ort_shape ort_binary_align(const ort_binary_state *state, const ort_shape *a, co
     ort_shape shape = *b;
     if (!state->legacy || !state->has_axis)
         return shape;
-    int axis = state->axis < 0 ? state->axis + a->rank : state->axis;
+    int axis = (int)state->axis + (state->axis < 0 ? a->rank : 0);
     /* Trailing ones of B were allowed to be written or left out. */
-    while (axis >= 0 && shape.rank < ORT_MAX_RANK && shape.rank + axis < a->rank)
+    while (shape.rank < ORT_MAX_RANK && shape.rank + axis < a->rank)
         shape.dim[shape.rank++] = 1;
     return shape;
 }
@@ -147,11 +160,13 @@ ort_status ort_binary_shape(ort_shaping *s, ort_error *err)
 {
     ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
     const ort_shape *a = &s->in[0]->shape;
-    ort_shape b = ort_binary_align(s->state, a, &s->in[1]->shape), both;
-    const ort_shape *in[2] = {a, &b};
+    const ort_binary_state *state = s->state;
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
-    const ort_binary_state *state = s->state;
+    if (state->has_axis)
+        ORT_TRY(check_axis(state->axis, a->rank, err));
+    ort_shape b = ort_binary_align(state, a, &s->in[1]->shape), both;
+    const ort_shape *in[2] = {a, &b};
     if (state->fn) {
         ORT_TRY(ort_binary_check_types(s->in[0], s->in[1], err));
         if (state->dtype != s->in[0]->dtype)

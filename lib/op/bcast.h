@@ -37,7 +37,7 @@ typedef struct ort_binary_state {
     bool bytes_out;         /* fn gives uint8 */
     bool legacy;            /* opset 6: `axis` aligns B */
     bool has_axis;
-    int axis;
+    int64_t axis;
     int64_t parameter;      /* of the operator: fmod, direction */
 } ort_binary_state;
 

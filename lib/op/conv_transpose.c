@@ -194,6 +194,8 @@ static void transpose_cost(const ort_infer *x, ort_cost *cost)
 static void transpose_weights(const float *w, int64_t group, int64_t channels, int64_t rows,
                               float *out)
 {
+    if (channels * rows == 0) /* and any number of groups */
+        return;
     for (int64_t g = 0; g < group; g++, w += channels * rows, out += channels * rows)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t r = 0; r < rows; r++)
@@ -264,7 +266,8 @@ static ort_status resolve(const transpose_state *s, const ort_shape *x, const or
         p->w.dilation[i] = s->spec.dilation[i];
         ORT_TRY(resolve_axis(s, rank, i, p->w.in[i], p->w.kernel[i], &p->w.out[i], &p->w.begin[i],
                              &p->w.end[i], err));
-        p->out_plane *= p->w.out[i];
+        if (!ort_mul_i64(p->out_plane, p->w.out[i], &p->out_plane))
+            return ort_error_memory(err, SIZE_MAX);
     }
     ort_window_to_3d(&p->w);
     if (p->w.rank != 3)
@@ -300,11 +303,14 @@ static ort_status transpose_shape(ort_shaping *s, ort_error *err)
     p->channels = x->shape.dim[1];
     p->group = state->group;
     p->group_maps = w->shape.dim[1];
-    p->maps = p->group_maps * p->group;
+    int64_t count;
+    if (!ort_mul_i64(p->group_maps, p->group, &p->maps) || !ort_mul_i64(p->n, p->maps, &count) ||
+        !ort_mul_i64(count, p->out_plane, &count))
+        return ort_error_memory(err, SIZE_MAX);
     p->group_channels = p->channels / p->group;
     p->taps = ort_shape_count_range(&w->shape, 2, w->shape.rank);
     p->in_plane = ort_shape_count_range(&x->shape, 2, x->shape.rank);
-    if (y && ort_tensor_count(y) != p->n * p->maps * p->out_plane)
+    if (y && ort_tensor_count(y) != count)
         return ort_error_set(err, ORT_ERROR_MODEL, "the output has another shape than the result");
     if (b && ort_tensor_count(b) != p->maps)
         return ort_error_set(err, ORT_ERROR_MODEL, "the bias needs %lld elements",
@@ -315,13 +321,12 @@ static ort_status transpose_shape(ort_shaping *s, ort_error *err)
     if (x->dtype != ORT_DTYPE_FLOAT) {
         ORT_TRY(take(&total, ort_tensor_count(x), &p->x_wide, err));
         ORT_TRY(take(&total, p->maps, &p->b_wide, err));
-        ORT_TRY(take(&total, p->n * p->maps * p->out_plane, &p->y_wide, err));
+        ORT_TRY(take(&total, count, &p->y_wide, err));
     }
     if (!state->weights) {
         ORT_TRY(take(&total, ort_tensor_count(w), &p->w_rows, err));
         ORT_TRY(take(&total, ort_tensor_count(w), &p->w_wide, err));
     }
-    int64_t count;
     if (!ort_mul_i64(p->group_maps * p->taps, p->in_plane, &count))
         return ort_error_memory(err, SIZE_MAX);
     ORT_TRY(take(&total, count, &p->columns, err));

@@ -164,7 +164,7 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
     const ort_tensor *b = ort_prep_constant(p, 1);
     const ort_gemm_kernels *g = &p->k->gemm;
     ort_nbits *w = &s->packed;
-    int level = (int)ort_node_int(p->node, "accuracy_level", 0);
+    int64_t level = ort_node_int(p->node, "accuracy_level", 0);
     if (s->bits != 4 || s->reordered || !b || !ort_prep_constant(p, 2) ||
         (!s->zero_is_middle && !ort_prep_constant(p, 3)))
         return ORT_OK;

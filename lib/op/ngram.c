@@ -58,7 +58,8 @@ static ort_status block_run_(ort_call *call, ort_error *err)
     if (ids->shape.dim[0] != scores->shape.dim[0])
         return ort_call_fail(call, err, "input_ids has %lld rows, scores %lld",
                              (long long)ids->shape.dim[0], (long long)scores->shape.dim[0]);
-    memcpy(y->data, scores->data, ort_tensor_bytes(scores));
+    if (ort_tensor_count(scores)) /* which has no address otherwise */
+        memcpy(y->data, scores->data, ort_tensor_bytes(scores));
     for (int64_t row = 0; row < ids->shape.dim[0]; row++)
         block_row(&r, row);
     if (r.bad >= 0)

@@ -77,6 +77,12 @@ prints() { # prints COMMAND...: it works, and what it writes is in $output as te
     done
     works ort-run "$HX/shape_end.onnx" -i "x=$HX/x.npy" --hash
     ort-inspect "$HX/conv_group.onnx" --svg >picture.svg
+    fails 4 "can't be determined" timeout 10 ort-run "$HX/conv_group_empty.onnx" -i "x=$HX/no_channels.npy"
+    for name in beyond wrapped; do
+        fails 3 "attribute axis is [0-9]+, the first input has rank 2" \
+            ort-run "$HX/axis_$name.onnx" --random 1 --hash
+    done
+    fails 3 "qk_matmul_output_mode isn't 0..3" ort-run "$HX/attention_mode.onnx" --random 1 --hash
     for file in "$HX"/unaligned*.onnx; do
         prints ort-run "$file"
         has 1

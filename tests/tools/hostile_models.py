@@ -145,6 +145,13 @@ def extremes():
             [value_info("x", [4] if more else [1, 4], INT64), value_info("m", [2], INT64),
              value_info("v", [1], INT64)] + [value_info(n, [2], INT32) for n in more],
             [bare_value("y", INT64), bare_value("p", INT64)], domains=[MICROSOFT])
+    for name, axis in (("beyond", 1 << 31), ("wrapped", 1 << 32)): # of old opsets: where B begins in A
+        yield f"axis_{name}", model(
+            [node("Add", ["x", "b"], ["y"]) + number("axis", axis) + number("broadcast", 1)],
+            [value_info("x", [2, 3])], [bare_value("y")], [initializer("b", [2], [1.0, 2.0])], opset=6)
+    yield "attention_mode", model(
+        [node("Attention", ["q", "q", "q"], ["y"]) + number("qk_matmul_output_mode", 1 << 32)],
+        [value_info("q", [1, 1, 2, 4])], [bare_value("y")], opset=23)
     yield "shape_end", model([node("Relu", ["x"], ["r"]),
                               node("Shape", ["r"], ["y"]) + number("start", 1) + number("end", low)],
                              [value_info("x", ["a", 3])], [bare_value("y", INT64)])
@@ -152,6 +159,9 @@ def extremes():
         [node("ConvTranspose", ["x", "w"], ["y"]) + number("group", 1 << 62)],
         [value_info("x", [1, 3, 4, 4])], [bare_value("y")],
         [initializer("w", [3, 3, 1, 1], [1.0] * 9)])
+    yield "conv_group_empty", model( # nothing divides into any number of groups
+        [node("ConvTranspose", ["x", "w"], ["y"]) + number("group", 1 << 62)],
+        [bare_value("x")], [bare_value("y")], [initializer("w", [0, 3, 1, 1], [])])
     for pad in range(1, 5): # the payload lies at another offset each time
         yield f"unaligned_{pad}", model(
             [node("AveragePool", ["w" * pad], ["y"]) + ints("kernel_shape", [2, 2])], [],
@@ -237,7 +247,7 @@ def main():
         "wide.npy": npy([1] * 10, (2, 5)), "tokens.npy": npy([1, 2, 1, 2], (4,), "<i8"),
         "three.npy": npy([3], (1,), "<i8"), "five.npy": npy([5], (), "<i8"),
         "one.npy": npy([1], ()), "none.npy": npy([], (0,), "<i8"), "none_f.npy": npy([], (0,)),
-        "none_z.npy": file_npy("|u1", "(0,)"),
+        "no_channels.npy": npy([], (1, 0, 4, 4)), "none_z.npy": file_npy("|u1", "(0,)"),
         "shape_twice.npy": file_npy("<f4", "(2,)", bytes(8), "'shape': (1,), "),
         "claims.npy": file_npy("<f4", f"({1 << 60},)", bytes(8)),
         "claims_more.npy": file_npy("|u1", f"({(1 << 63) - 1},)", bytes(8)),

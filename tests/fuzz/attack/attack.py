@@ -7,6 +7,7 @@ SERVERS holds a server (server.c) for each tool, best built with sanitizers. Kin
   values      the recorded inputs of ONNX's and our own operator tests, one of them empty, huge, of another
               rank or of extreme numbers; every level, tier and two threads
   attributes  the same models with an attribute at its end, an input left out, a rank unknown
+  empties     likewise, with tensors of no elements beside it, given or in the model: loops over nothing
   chains      nodes of the operator tests behind one another, with such attributes, for the passes (chains.py)
   operations  the operations of ort-tensor at their extremes
   files       CSV, JSON, raw, npy and npz with bytes changed, cut, doubled; archives that unpack to gigabytes
@@ -208,6 +209,40 @@ def attributes(rng, work, corpus, tiers):
     return arguments + settings(rng, tiers)
 
 
+def empties(rng, work, corpus, tiers):
+    path, folder = rng.choice(corpus)
+    model = onnx.load(str(path), load_external_data=False)
+    if not model.graph.node:
+        return None
+    given = []
+    for name, file in inputs_of(model, folder):
+        try:
+            made = read_tensor(file)
+        except Exception:  # a sequence or an optional: as it is
+            given += ["-i", f"{name}={file}"]
+            continue
+        if rng.random() < 0.7 and made.dims:
+            dims, kind = list(made.dims), made.data_type
+            dims[rng.randrange(len(dims))] = 0
+            made = onnx.TensorProto(dims=dims, data_type=kind)
+        if rng.random() < 0.5:
+            made.name = name
+            model.graph.initializer.append(made)
+        else:
+            file = work / f"in{len(given)}.pb"
+            file.write_bytes(made.SerializeToString())
+            given += ["-i", f"{name}={file}"]
+    for value in list(model.graph.input) + list(model.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    if rng.random() < 0.8:
+        mutate_node(rng, rng.choice(list(model.graph.node)))
+    (work / "m.onnx").write_bytes(model.SerializeToString())
+    if rng.random() < 0.2:
+        return ["ort-optimize", work / "m.onnx", "-q", "-o", work / "o.onnx", "--timeout", "6", "--max-memory", "1G"]
+    return ["ort-run", work / "m.onnx"] + given + settings(rng, tiers)
+
+
 def rewritten(rng, work, corpus, tiers):
     if not NODES:
         NODES.append(chains.Nodes(corpus, inputs_of, read_tensor))
@@ -293,7 +328,8 @@ def libraries(rng, work, corpus, tiers):
 
 
 KINDS = {"pictures": (media.pictures, 4), "sounds": (media.sounds, 2), "stores": (media.stores, 5),
-         "drawings": (media.drawings, 2), "values": (values, 10), "attributes": (attributes, 8), "chains": (rewritten, 10),
+         "drawings": (media.drawings, 2), "values": (values, 10), "attributes": (attributes, 8), "empties": (empties, 6),
+         "chains": (rewritten, 10),
          "operations": (operations, 5),
          "files": (files, 4), "libraries": (libraries, 1)}
 
