@@ -485,6 +485,9 @@ ORT_WARN_UNUSED ort_status ort_out_file_open(const char *path, ort_out_file **fi
 FILE *ort_out_file_stream(const ort_out_file *file); /* write here */
 /* Flush (`sync`: to the disk), put in place, free; a failure leaves no file. */
 ORT_WARN_UNUSED ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err);
+/* Of several files that appear together: flush (`sync`: to the disk) and close this one, which then
+ * waits under a temporary name, without a descriptor, for its commit. Its stream is NULL then. */
+ORT_WARN_UNUSED ort_status ort_out_file_wait(ort_out_file *file, bool sync, ort_error *err);
 /* Give up, free: no file appears. NULL is fine. */
 void ort_out_file_abort(ort_out_file *file);
 /* For the handler of a signal that ends the program (it is safe there): where a file system knows

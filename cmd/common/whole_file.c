@@ -1,6 +1,7 @@
 /* whole_file.c - output files that appear whole or not at all (whole_file.h). */
 #include "common/whole_file.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -66,5 +67,24 @@ int whole_file_append(ort_out_file **f, const char *path, const ort_tensors *rec
     if (status == 0 &&
         ort_tensors_write(record, ort_out_file_stream(*f), &known, &err) != ORT_OK)
         status = tool_fail_in(path, &err);
+    return status;
+}
+
+int whole_files_add(whole_files *files, ort_out_file *f)
+{
+    ort_error err = {0};
+    files->items = realloc(files->items, (files->count + 1) * sizeof(ort_out_file *));
+    if (files->items == NULL)
+        tool_alloc(SIZE_MAX / 2);
+    files->items[files->count++] = f;
+    return ort_out_file_wait(f, false, &err) == ORT_OK ? 0 : tool_fail(&err);
+}
+
+int whole_files_close(whole_files *files, int status)
+{
+    for (size_t i = 0; i < files->count; i++)
+        status = whole_file_close(files->items[i], status);
+    free(files->items);
+    *files = (whole_files){0};
     return status;
 }

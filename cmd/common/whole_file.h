@@ -22,4 +22,15 @@ bool whole_file_is_special(const char *path);
 int whole_file_append(ort_out_file **f, const char *path, const ort_tensors *record,
                       const ort_write_options *options);
 
+/* Files of several records, which appear together behind the last one, or none of them. */
+typedef struct whole_files {
+    ort_out_file **items;
+    size_t count;
+} whole_files;
+
+/* One more finished file; takes f. 0 or an exit status after saying why. */
+int whole_files_add(whole_files *files, ort_out_file *f);
+/* status 0: all take their places; else they go away. Returns `status`, or why one can't. */
+int whole_files_close(whole_files *files, int status);
+
 #endif

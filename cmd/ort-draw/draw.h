@@ -10,6 +10,7 @@
 #include "canvas.h"
 #include "common/fit.h"
 #include "common/settings.h"
+#include "common/whole_file.h"
 
 enum { MOST_POINTS = 8 };
 
@@ -38,6 +39,8 @@ typedef struct draw_tool {
     string_list labels;
     fit_size canvas; /* of the network's input */
     size_t records;
+    ort_out_file *direct; /* -o where it is a device or a pipe, which takes all pictures */
+    whole_files waiting;  /* else: their files, until the last record is drawn */
 } draw_tool;
 
 /* A picture of rank 3 (uint8, RGB), or sound with its rate; what a record came from. */

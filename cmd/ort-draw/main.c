@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/labels.h"
-#include "common/whole_file.h"
 #include "draw.h"
 
 #define O(member) offsetof(draw_tool, member)
@@ -127,14 +126,22 @@ void json_number(double number)
         printf("null");
 }
 
-static int save_picture(const char *path, const ort_tensors *picture)
+/* Files of several pictures appear together behind the last one; a device or a pipe takes all. */
+static int save_picture(draw_tool *t, const ort_tensors *picture)
 {
     ort_error err = {0};
     ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_IMAGE};
-    bool to_stdout = strcmp(path, "-") == 0;
-    ort_status status = to_stdout ? ort_tensors_write(picture, stdout, &options, &err)
-                                  : ort_tensors_save(picture, path, &options, &err);
-    return status == ORT_OK ? 0 : tool_fail(&err);
+    if (strcmp(t->output, "-") == 0)
+        return ort_tensors_write(picture, stdout, &options, &err) == ORT_OK ? 0 : tool_fail(&err);
+    if (t->direct != NULL || whole_file_is_special(t->output))
+        return whole_file_append(&t->direct, t->output, picture, &options);
+    ort_out_file *file = NULL;
+    char *path = whole_file_numbered(t->output, t->records);
+    int status = whole_file_append(&file, path, picture, &options);
+    free(path);
+    if (status == 0)
+        return whole_files_add(&t->waiting, file);
+    return file != NULL ? whole_file_close(file, status) : status;
 }
 
 int draw_save(draw_tool *t, canvas *c)
@@ -146,12 +153,8 @@ int draw_save(draw_tool *t, canvas *c)
     if (status == 0 && (ort_tensors_new(&picture, &err) != ORT_OK ||
                         ort_tensors_add(picture, "picture", pixels, &err) != ORT_OK))
         status = tool_fail(&err);
-    if (status == 0) {
-        bool to_stdout = strcmp(t->output, "-") == 0;
-        char *path = to_stdout ? tool_strdup("-") : whole_file_numbered(t->output, t->records);
-        status = save_picture(path, picture);
-        free(path);
-    }
+    if (status == 0)
+        status = save_picture(t, picture);
     ort_tensors_free(picture);
     ort_value_free(pixels);
     return status;
@@ -356,6 +359,9 @@ int main(int argc, char **argv)
         status = labels_load(t.labels_file, &t.labels);
     if (status == 0)
         status = run(&t, &pictures);
+    if (t.direct != NULL)
+        status = whole_file_close(t.direct, status);
+    status = whole_files_close(&t.waiting, status);
     string_list_release(&t.labels);
     options_release(&table, &t, &pictures);
     ort_env_free(t.env);

@@ -95,33 +95,31 @@ static int write_bytes(const ort_tensors *record, const char *label, FILE *out)
                                              strerror(errno));
 }
 
-/* `direct`: where an open device or pipe is kept, or NULL for a file. */
-static int save(const char *path, ort_out_file **direct, const ort_tensors *record,
+/* To the end of *file, which is opened first where it is NULL. */
+static int save(const char *path, ort_out_file **file, const ort_tensors *record,
                 const ort_write_options *options)
 {
-    ort_error err = {0};
     ort_tensors *images = NULL;
     int status = options->format == ORT_FORMAT_IMAGE ? as_images(record, &images) : 0;
-    const ort_tensors *written = images != NULL ? images : record;
-    if (status == 0 && direct != NULL)
-        status = whole_file_append(direct, path, written, options);
-    else if (status == 0 && ort_tensors_save(written, path, options, &err) != ORT_OK)
-        status = fail(&err);
+    if (status == 0)
+        status = whole_file_append(file, path, images != NULL ? images : record, options);
     ort_tensors_free(images);
     return status;
 }
 
-static int save_bytes(const char *path, ort_out_file **direct, const ort_tensors *record)
+static int save_bytes(const char *path, ort_out_file **file, const ort_tensors *record)
 {
-    ort_out_file *file = direct != NULL ? *direct : NULL;
-    int status = file == NULL ? whole_file_open(&file, path) : 0;
-    if (status != 0)
-        return status;
-    status = write_bytes(record, path, ort_out_file_stream(file));
-    if (direct == NULL)
-        return whole_file_close(file, status);
-    *direct = file;
-    return status;
+    int status = *file == NULL ? whole_file_open(file, path) : 0;
+    return status == 0 ? write_bytes(record, path, ort_out_file_stream(*file)) : status;
+}
+
+/* A finished file waits for the last record: one that fails leaves none of them, unless
+ * --keep-going says that it takes no other with it. */
+static int put(tool *t, ort_out_file *file, int status)
+{
+    if (status != 0 || t->keep_going)
+        return file != NULL ? whole_file_close(file, status) : status;
+    return whole_files_add(&t->waiting, file);
 }
 
 /* To the file of that name; a device or a pipe takes all records. */
@@ -131,13 +129,13 @@ static int save_to(tool *t, size_t index, const ort_tensors *record)
     if (t->direct == NULL)
         t->direct = tool_alloc(t->saves.count * sizeof(ort_out_file *));
     bool special = t->direct[index] != NULL || whole_file_is_special(path);
-    ort_out_file **direct = special ? &t->direct[index] : NULL;
+    ort_out_file *own = NULL, **file = special ? &t->direct[index] : &own;
     char *name = special ? tool_strdup(path) : whole_file_numbered(path, t->records);
     const ort_write_options options = options_for(t, path);
-    int status = is_text(t, path) ? save_bytes(name, direct, record)
-                                  : save(name, direct, record, &options);
+    int status = is_text(t, path) ? save_bytes(name, file, record)
+                                  : save(name, file, record, &options);
     free(name);
-    return status;
+    return special ? status : put(t, own, status);
 }
 
 static int to_stdout(tool *t, const ort_tensors *record)
@@ -179,5 +177,5 @@ int output_close(tool *t, int status)
             status = whole_file_close(t->direct[i], status);
     free(t->direct);
     t->direct = NULL;
-    return status;
+    return whole_files_close(&t->waiting, status);
 }

@@ -44,6 +44,7 @@ struct tool {
     ort_tensors **gathered; /* --stack: what becomes one batch at the end */
     size_t gathered_count;
     ort_out_file **direct; /* one per -o that is a device or a pipe, which takes all records */
+    whole_files waiting;   /* of -o FILE: all take their places behind the last record */
     bool broken;       /* an output can't be written: nothing more makes sense */
     string_list failures; /* --keep-going */
     double judged, correct;   /* accuracy over all records */

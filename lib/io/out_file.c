@@ -18,39 +18,65 @@ static ort_status io_error(ort_error *err, const char *path, const char *verb, i
 }
 
 /* Whoever takes a name out of the table owns it: the writer to free it, a signal handler to unlink
- * it. Files beyond the size of the table are written all the same. */
-enum { MAX_UNFINISHED = 32 };
-static _Atomic(char *) unfinished[MAX_UNFINISHED];
+ * it. The table grows by pages, which stay: a handler may be walking them. */
+enum { PAGE_NAMES = 32 };
+typedef struct name_page name_page;
+struct name_page {
+    _Atomic(char *) names[PAGE_NAMES];
+    _Atomic(name_page *) next;
+};
+static name_page unfinished;
 
+/* Put `with` where `name` stands. */
+static bool swap_name(name_page *page, char *name, char *with)
+{
+    for (size_t i = 0; i < PAGE_NAMES; i++) {
+        char *found = name;
+        if (atomic_compare_exchange_strong(&page->names[i], &found, with))
+            return true;
+    }
+    return false;
+}
+
+/* The page behind `page`, made where there is none; NULL without memory. */
+static name_page *page_behind(name_page *page)
+{
+    name_page *next = atomic_load(&page->next);
+    if (next)
+        return next;
+    name_page *made = calloc(1, sizeof *made);
+    if (!made || atomic_compare_exchange_strong(&page->next, &next, made))
+        return made;
+    free(made); /* another thread was first */
+    return next;
+}
+
+/* Without memory for the table the file is written all the same. */
 static void remember(char *name)
 {
-    for (size_t i = 0; i < MAX_UNFINISHED; i++) {
-        char *none = NULL;
-        if (atomic_compare_exchange_strong(&unfinished[i], &none, name))
-            return;
-    }
+    for (name_page *page = &unfinished; page && !swap_name(page, NULL, name);)
+        page = page_behind(page);
 }
 
 /* The writer's end of `remember`, which frees the name. One that isn't found is a handler's now,
- * or the table was full: it stays. */
+ * or there was no memory for it: it stays. */
 static void forget(char *name)
 {
-    for (size_t i = 0; i < MAX_UNFINISHED; i++) {
-        char *mine = name;
-        if (atomic_compare_exchange_strong(&unfinished[i], &mine, NULL)) {
+    for (name_page *page = &unfinished; page; page = atomic_load(&page->next))
+        if (swap_name(page, name, NULL)) {
             free(name);
             return;
         }
-    }
 }
 
 void ort_out_file_discard_all(void)
 {
-    for (size_t i = 0; i < MAX_UNFINISHED; i++) {
-        char *name = atomic_exchange(&unfinished[i], NULL);
-        if (name)
-            unlink(name);
-    }
+    for (name_page *page = &unfinished; page; page = atomic_load(&page->next))
+        for (size_t i = 0; i < PAGE_NAMES; i++) {
+            char *name = atomic_exchange(&page->names[i], NULL);
+            if (name)
+                unlink(name);
+        }
 }
 
 static ort_status open_direct(ort_out_file *file, const char *path, ort_error *err)
@@ -227,17 +253,23 @@ static int link_nameless(void *arg, const char *name)
     return linkat(AT_FDCWD, file->temporary, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
-static ort_status place(ort_out_file *file, ort_error *err)
+static ort_status name_beside(ort_out_file *file, ort_error *err)
 {
     char *name = NULL;
+    ORT_TRY(make_beside(file, link_nameless, file, &name, err));
+    free(file->temporary);
+    file->temporary = name;
+    close_nameless(file);
+    remember(name);
+    return ORT_OK;
+}
+
+static ort_status place(ort_out_file *file, ort_error *err)
+{
     if (file->nameless >= 0) {
         if (link_nameless(file, file->path) == 0)
             return ORT_OK;
-        ORT_TRY(make_beside(file, link_nameless, file, &name, err));
-        free(file->temporary);
-        file->temporary = name;
-        close_nameless(file);
-        remember(name);
+        ORT_TRY(name_beside(file, err));
     }
     if (rename(file->temporary, file->path) != 0)
         return io_error(err, file->path, "rename the finished file", errno);
@@ -246,21 +278,38 @@ static ort_status place(ort_out_file *file, ort_error *err)
     return ORT_OK;
 }
 
-ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
+/* Nothing more is written: what is buffered goes out, to the disk if `sync`. */
+static ort_status close_stream(ort_out_file *file, bool sync, ort_error *err)
 {
-    if (!file)
-        return ort_error_null(err, __func__);
-    const char *label = file->path ? file->path : "standard output";
+    const char *label = file->path;
     ort_status status = ort_out_file_check(file->stream, label, err);
-    if (!file->path) {
-        free(file);
-        return status;
-    }
     if (status == ORT_OK && sync && file->temporary && fsync(fileno(file->stream)) != 0)
         status = io_error(err, label, "write", errno);
     if (fclose(file->stream) != 0 && status == ORT_OK)
         status = io_error(err, label, "write", errno);
     file->stream = NULL;
+    return status;
+}
+
+ort_status ort_out_file_wait(ort_out_file *file, bool sync, ort_error *err)
+{
+    if (!file)
+        return ort_error_null(err, __func__);
+    if (!file->path || !file->stream)
+        return ORT_OK;
+    ORT_TRY(close_stream(file, sync, err));
+    return file->nameless >= 0 ? name_beside(file, err) : ORT_OK;
+}
+
+ort_status ort_out_file_commit(ort_out_file *file, bool sync, ort_error *err)
+{
+    if (!file)
+        return ort_error_null(err, __func__);
+    ort_status status = ORT_OK;
+    if (!file->path)
+        status = ort_out_file_check(file->stream, "standard output", err);
+    else if (file->stream)
+        status = close_stream(file, sync, err);
     if (status == ORT_OK && file->temporary)
         status = place(file, err);
     ort_out_file_abort(file);

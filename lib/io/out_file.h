@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 struct ort_out_file { /* declared in ort.h */
-    FILE *stream;
+    FILE *stream;    /* NULL: closed, waits for its commit */
     char *path;      /* of the finished file; NULL for stdout */
     char *temporary; /* what opens the unfinished file meanwhile; NULL: written directly */
     int nameless;    /* a descriptor of the unfinished file, which has no name yet; or -1 */

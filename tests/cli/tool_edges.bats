@@ -335,3 +335,58 @@ print([box['class'] for box in read('boxes.json')['boxes']], read('nans.json')['
     fails 5 "ort-tensor --cast float" ort-run "$FX/same.onnx" "$FX/token.npy" \
         --compare "$FX/both.onnx"
 }
+
+@test "a record that fails takes the files of those before it along" {
+    { cat "$FX/x1.npy" "$FX/x2.npy" && printf junkjunk; } >cut
+    fails 5 "cut, record 3" ort-tensor cut --stream -o z.npy
+    fails 5 "record 3" bash -c 'exec ort-tensor --stream -o z.json -o z.csv <cut'
+    fails 5 "nothere.npy" ort-tensor "$FX/x1.npy" nothere.npy --bytes -o z.bin
+    for name in z.npy z.npz z.csv z.json z.pb; do
+        fails 5 "record 3|standard input" bash -c "exec ort-run '$FX/same.onnx' --stream -o $name <cut"
+    done
+    echo old >z.npy
+    fails 5 "cut, record 3" ort-tensor cut --stream -o z.npy
+    [ "$(cat z.npy)" = old ]
+}
+
+@test "with --keep-going a file stands whatever comes behind it" {
+    { cat "$FX/x1.npy" "$FX/x2.npy" && printf junkjunk; } >cut
+    run ort-tensor cut --stream --keep-going -o z.npy
+    [ "$status" -eq 5 ]
+    [ "$(first_values z.npy)$(first_values z_1.npy)" = "1 2 " ]
+}
+
+@test "more files than a process may open appear together" {
+    for i in {1..100}; do cat "$FX/x1.npy" "$FX/x2.npy"; done >long
+    works bash -c 'ulimit -n 40; exec ort-tensor long --stream -o z.npy'
+    [ "$(ls z*.npy | wc -l)" -eq 200 ]
+    [ "$(first_values z_199.npy)" = "2 " ]
+    rm z*.npy
+    mkfifo unended
+    ort-tensor --stream -o z.npy <unended &
+    local writer=$!
+    exec 5>unended
+    cat long >&5
+    for i in {1..50}; do ls z_199.npy.*.tmp >/dev/null 2>&1 && break || sleep 0.1; done
+    kill -TERM $writer
+    wait $writer || true
+    exec 5>&-
+    [ "$(ls)" = $'long\nunended' ]
+}
+
+@test "pictures drawn of records appear together, and in one named pipe one after another" {
+    python3 -c "import numpy as np
+with open('maps.npy', 'wb') as out:
+    for i in range(2):
+        np.save(out, np.arange(4, dtype=np.float32).reshape(2, 2))"
+    works ort-draw --map -i maps.npy -o map.ppm
+    cat map.ppm map_1.ppm >both
+    rm map.ppm map_1.ppm
+    mkfifo pipe
+    cat pipe >got &
+    works timeout 20 ort-draw --map -i maps.npy -o pipe
+    wait
+    [ -s got ]
+    printf junkjunk >>maps.npy
+    fails 5 "maps.npy" ort-draw --map -i maps.npy -o map.ppm
+}

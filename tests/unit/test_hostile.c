@@ -318,6 +318,7 @@ static void files_that_appear_whole(test_state *test)
     CHECK_REFUSED(ort_out_file_open("models", &t.file, NULL));
     CHECK(!t.file && !ort_out_file_stream(NULL));
     CHECK_REFUSED(ort_out_file_commit(NULL, true, NULL));
+    CHECK_REFUSED(ort_out_file_wait(NULL, true, NULL));
     ort_out_file_abort(NULL);
 }
 
