@@ -304,6 +304,22 @@ static ort_status add_infos(ort_builder *b, const Onnx__GraphProto *proto, ort_s
     return ORT_OK;
 }
 
+/* The declared type of an output; of one that is listed twice the last counts, as long as they name
+ * one element type. */
+static ort_status declare_output(ort_builder *b, const ort_scope *scope, ort_graph_value *value,
+                                 const Onnx__ValueInfoProto *info, bool again, ort_error *err)
+{
+    ort_type before = value->fact.type;
+    value->info_proto = info;
+    if (!info->type || value->fact.value)
+        return ORT_OK;
+    ORT_TRY(ort_build_type(b->model, info->type, &value->fact.type, err));
+    before.rank = -1;
+    if (again && !ort_type_merge(&before, &value->fact.type))
+        duplicate(b, scope, value->name, "two graph outputs of different types have this name");
+    return ORT_OK;
+}
+
 static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort_scope *scope,
                               ort_error *err)
 {
@@ -322,15 +338,14 @@ static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort
             continue;
         }
         ort_graph_value *value = graph->values.data[id];
+        bool again = value->is_output;
         value->is_output = true;
         value->use_count++;
         if (!ort_vec_push(&graph->outputs, id))
             return ort_error_memory(err, sizeof id);
         if (value->is_input || value->outer != ORT_ID_NONE)
             continue; /* its own declaration stands */
-        value->info_proto = info;
-        if (info->type && !value->fact.value)
-            ORT_TRY(ort_build_type(b->model, info->type, &value->fact.type, err));
+        ORT_TRY(declare_output(b, scope, value, info, again, err));
     }
     return ORT_OK;
 }

@@ -138,6 +138,7 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
     if (ort_dim_differ(tx->dim[1], tw->dim[0]))
         return ort_infer_fail(x, err, "the input has %lld channels, the weight is for %lld",
                               (long long)tx->dim[1].size, (long long)tw->dim[0].size);
+    ORT_TRY(ort_window_check_kernel(x, &s.spec, rank, tw->dim + 2, err));
     out[0] = tx->dim[0];
     out[1] = ort_dim_mul(x->dims, tw->dim[1], ort_dim_of(s.group));
     if (reads_pads(&s) && ort_infer_in(x, s.pads)) {

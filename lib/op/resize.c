@@ -267,7 +267,7 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     const ort_tensor *sizes = known_value(x, state.sizes_input);
     bool by_sizes = is_given(x, state.sizes_input);
     resize_numbers n = numbers_of(&state, scales, sizes, NULL);
-    if (by_sizes ? sizes != NULL && surely_given(x, state.scales_input)
+    if (by_sizes ? surely_given(x, state.sizes_input) && surely_given(x, state.scales_input)
                  : !state.scales && !is_given(x, state.scales_input))
         return ort_infer_fail(x, err, "exactly one of scales and sizes is needed");
     int size_count = by_sizes ? ort_infer_int_count(x, state.sizes_input) : count;

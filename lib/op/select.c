@@ -203,15 +203,20 @@ static int fold_open_image(const ort_infer *x, int blocks, ort_dim *image)
     return axes;
 }
 
-/* dilations and strides have an entry per axis, pads two. */
+/* dilations and strides have an entry per axis, from 1 on; pads two. */
 static ort_status fold_lists(const ort_infer *x, int axes, ort_error *err)
 {
     static const char *const lists[] = {"dilations", "strides", "pads"};
     for (int i = 0; i < 3; i++) {
         size_t count = 0, need = (size_t)axes * (i == 2 ? 2 : 1);
-        if (ort_node_ints(x->node, lists[i], &count) && count != need)
+        const int64_t *list = ort_node_ints(x->node, lists[i], &count);
+        if (list && count != need)
             return ort_infer_fail(x, err, "%s has %zu numbers, needs %zu for images of %d axes",
                                   lists[i], count, need, axes);
+        for (size_t k = 0; list && i < 2 && k < count; k++)
+            if (list[k] < 1)
+                return ort_infer_fail(x, err, "%s[%zu] is %lld, needs 1 or more", lists[i], k,
+                                      (long long)list[k]);
     }
     return ORT_OK;
 }

@@ -106,7 +106,9 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
         int axis;
         ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), item.rank, &axis, err));
         bool none = ort_dim_known(item.dim[axis]) && item.dim[axis].size == 0;
-        if (!none && ort_infer_in(x, 1) && ort_infer_int_count(x, 1) == 0)
+        const ort_fact *split = ort_infer_in(x, 1);
+        /* No parts of no elements: others take such a split from a run, no constant one. */
+        if (split && (!none || split->value) && ort_infer_int_count(x, 1) == 0)
             return ort_infer_fail(x, err, "split is empty: its lengths don't add up to those of "
                                           "dimension %d", axis);
         if (keepdims) {

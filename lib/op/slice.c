@@ -414,9 +414,9 @@ static ort_status center_infer(ort_infer *x, ort_error *err)
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
-    int need = axes ? (int)axes_n : type.rank;
-    if (count >= 0 && count != need)
-        return ort_infer_fail(x, err, "shape has %d elements, %d axes are named", count, need);
+    int need = axes ? (int)axes_n : type.rank, listed = ort_infer_int_count(x, 1);
+    if (listed >= 0 && listed != need)
+        return ort_infer_fail(x, err, "shape has %d elements, %d axes are named", listed, need);
     for (int i = 0; i < need; i++) {
         int d = i;
         if (axes)

@@ -108,16 +108,24 @@ static ort_status resolve_axis(const ort_window_spec *spec, int axis, int64_t in
     return ORT_OK;
 }
 
+ort_status ort_window_check_kernel(const ort_infer *x, const ort_window_spec *spec, int rank,
+                                   const ort_dim *kernel, ort_error *err)
+{
+    for (int i = 0; spec->has_kernel && i < rank; i++)
+        if (ort_dim_differ(kernel[i], ort_dim_of(spec->kernel[i])))
+            return ort_infer_fail(x, err, "kernel_shape says %lld along axis %d, the weight %lld",
+                                  (long long)spec->kernel[i], i + 2, (long long)kernel[i].size);
+    return ORT_OK;
+}
+
 ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int rank,
                             const ort_dim *in, const ort_dim *kernel, ort_dim *out, ort_error *err)
 {
     if (spec->rank && spec->rank != rank)
         return ort_infer_fail(x, err, "attributes are for %d spatial axes, the input has %d",
                               spec->rank, rank);
-    for (int i = 0; kernel && spec->has_kernel && i < rank; i++)
-        if (ort_dim_differ(kernel[i], ort_dim_of(spec->kernel[i])))
-            return ort_infer_fail(x, err, "kernel_shape says %lld along axis %d, the weight %lld",
-                                  (long long)spec->kernel[i], i + 2, (long long)kernel[i].size);
+    if (kernel)
+        ORT_TRY(ort_window_check_kernel(x, spec, rank, kernel, err));
     for (int i = 0; i < rank; i++) {
         ort_dim k = spec->has_kernel ? ort_dim_of(spec->kernel[i])
                                      : kernel ? kernel[i] : ort_dim_unknown();

@@ -32,6 +32,9 @@ typedef struct ort_window {
 } ort_window;
 
 ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_error *err);
+/* ORT_ERROR_MODEL where attribute kernel_shape is there and isn't the weight's. */
+ort_status ort_window_check_kernel(const ort_infer *x, const ort_window_spec *spec, int rank,
+                                   const ort_dim *kernel, ort_error *err);
 /* Output dims; unknown where they can't be told. kernel may be NULL when spec has it. */
 ort_status ort_window_infer(const ort_infer *x, const ort_window_spec *spec, int rank,
                             const ort_dim *in, const ort_dim *kernel, ort_dim *out, ort_error *err);

@@ -201,3 +201,27 @@ warned() { # warned MODEL REGEX: it passes with a warning
 @test "an output that an operator always has can't be left out before others" {
     invalid first_left_out "'TopK'.*output 0 \(Values\) is required, but left out"
 }
+
+@test "scales and sizes of a Resize together, and strides or dilations below 1, are errors" {
+    invalid both_sizes "'Resize'.*exactly one of scales and sizes is needed"
+    invalid stride "'Col2Im'.*strides\[1\] is -1, needs 1 or more"
+    invalid dilation "'Col2Im'.*dilations\[0\] is 0, needs 1 or more"
+}
+
+@test "a list of more sizes than there are axes is an error, however long it is" {
+    invalid crop "'CenterCropPad'.*shape has 1000 elements, 2 axes are named"
+}
+
+@test "an empty split that is constant is an error, also of no elements; one that a run gives is none" {
+    invalid split_nothing "'cut'.*split is empty"
+    works ort-inspect --check "$CX/split_of_run.onnx"
+}
+
+@test "a kernel_shape that isn't that of a ConvTranspose's weight is an error" {
+    invalid window_of_weight "'ConvTranspose'.*kernel_shape says 5 along axis 2, the weight 3"
+}
+
+@test "a graph output that is listed twice, with two types, is an error that says so" {
+    invalid twice_output "'y' is defined twice: two graph outputs of different types have this name"
+    works ort-inspect --check "$CX/twice_output_shape.onnx"
+}

@@ -18,7 +18,7 @@ ML = "ai.onnx.ml"
 X, Y = value_info("x", [2]), value_info("y", [2])
 W = initializer("w", [2], [1, 2])
 ADD = node("Add", ["x", "w"], ["y"])
-MINUS_THREE = (1 << 64) - 3
+MINUS_ONE, MINUS_THREE = (1 << 64) - 1, (1 << 64) - 3
 
 
 def packed_floats(values):
@@ -129,6 +129,20 @@ def wide(name, dims, dtype):
             field(9, struct.pack("<i", 1) * math.prod(dims)))
 
 
+def numbers(name, values):
+    """An initializer of INT64."""
+    return (field(1, len(values)) + field(2, INT64) + field(8, name) +
+            field(9, struct.pack(f"<{len(values)}q", *values)))
+
+
+def sequence_length(constants):
+    """How many parts a split of no elements gives, whose lengths are constant or come with a run."""
+    nodes = [node("SplitToSequence", ["x", "split"], ["parts"], "cut"),
+             node("SequenceLength", ["parts"], ["y"])]
+    inputs = [value_info("x", [0])] + ([] if constants else [value_info("split", [0], INT64)])
+    return model(nodes, inputs, [value_info("y", [], INT64)], constants)
+
+
 def empty_constant():
     body = graph("body", [node("Constant", [], ["v"])], [], [value_info("v", [2])])
     full = graph("body", [node("Identity", ["x"], ["v"])], [], [value_info("v", [2])])
@@ -193,6 +207,18 @@ def single_nodes():
         "two_types": model([node("Conv", ["x", "w"], ["y"], "conv")], [], [value_info("y", ["n", "c", "h", "w"])],
                            [wide("x", [1, 1, 7, 5], FLOAT), wide("w", [1, 1, 3, 3], INT32)]),
         "first_left_out": one("TopK", [("x", [2]), ("k", [1], INT64)], [1], dtype=INT64, outputs=["", "y"]),
+        "both_sizes": one("Resize", [four, ("", []), ("scales", [4]), ("sizes", [4], INT64)], ["a", "b", "c", "d"]),
+        "stride": one("Col2Im", [("x", [1, 4, 9]), ("image", [2], INT64), ("block", [2], INT64)],
+                      ["n", "c", "h", "w"], strides=[1, MINUS_ONE]),
+        "dilation": one("Col2Im", [("x", [1, 4, 9]), ("image", [2], INT64), ("block", [2], INT64)],
+                        ["n", "c", "h", "w"], dilations=[0, 1]),
+        "crop": one("CenterCropPad", [("x", [4, 4]), ("shape", [1000], INT64)], ["a", "b"]),
+        "split_nothing": sequence_length([numbers("split", [])]),
+        "split_of_run": sequence_length([]),
+        "window_of_weight": one("ConvTranspose", [("x", [1, 1, 8, 8]), ("w", [1, 1, 3, 3])],
+                                ["n", "c", "h", "w"], kernel_shape=[5, 3]),
+        "twice_output": model([ADD], [X], [Y, value_info("y", [2], INT64)], [W]),
+        "twice_output_shape": model([ADD], [X], [Y, value_info("y", ["n"])], [W]),
         "untyped_inside": wrapped(graph("g", [ADD], [X], [Y], [W]) +
                                   field(13, value_info("v", [2], 0))),
         "labels": zip_map(labels),
