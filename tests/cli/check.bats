@@ -221,6 +221,19 @@ warned() { # warned MODEL REGEX: it passes with a warning
     invalid window_of_weight "'ConvTranspose'.*kernel_shape says 5 along axis 2, the weight 3"
 }
 
+@test "integers divided by a constant 0 are a warning" {
+    warned divisor "'Div'.*input 1 \(B\) holds 0"
+    warned modulus "'Mod'.*input 1 \(B\) holds 0"
+    works ort-inspect --check "$CX/divisible.onnx"
+    has "no problems found"
+}
+
+@test "an axis of Unsqueeze counted from the end is a warning before opset 11" {
+    warned axis_of_end "axes\[0\] is -1: counted from the end, which Unsqueeze-1 doesn't offer"
+    works ort-inspect --check "$CX/axis_of_end_later.onnx"
+    has "no problems found"
+}
+
 @test "a graph output that is listed twice, with two types, is an error that says so" {
     invalid twice_output "'y' is defined twice: two graph outputs of different types have this name"
     works ort-inspect --check "$CX/twice_output_shape.onnx"

@@ -135,6 +135,12 @@ def numbers(name, values):
             field(9, struct.pack(f"<{len(values)}q", *values)))
 
 
+def divided(op, divisor):
+    """Integers by a constant."""
+    return model([node(op, ["x", "w"], ["y"], op)], [value_info("x", [2], INT64)],
+                 [value_info("y", [2], INT64)], [numbers("w", divisor)])
+
+
 def sequence_length(constants):
     """How many parts a split of no elements gives, whose lengths are constant or come with a run."""
     nodes = [node("SplitToSequence", ["x", "split"], ["parts"], "cut"),
@@ -217,6 +223,11 @@ def single_nodes():
         "split_of_run": sequence_length([]),
         "window_of_weight": one("ConvTranspose", [("x", [1, 1, 8, 8]), ("w", [1, 1, 3, 3])],
                                 ["n", "c", "h", "w"], kernel_shape=[5, 3]),
+        "divisor": divided("Div", [1, 0]),
+        "modulus": divided("Mod", [1, 0]),
+        "divisible": divided("Div", [1, 2]),
+        "axis_of_end": one("Unsqueeze", [("x", [2])], [2, 1], 9, axes=[MINUS_ONE]),
+        "axis_of_end_later": one("Unsqueeze", [("x", [2])], [2, 1], 11, axes=[MINUS_ONE]),
         "twice_output": model([ADD], [X], [Y, value_info("y", [2], INT64)], [W]),
         "twice_output_shape": model([ADD], [X], [Y, value_info("y", ["n"])], [W]),
         "untyped_inside": wrapped(graph("g", [ADD], [X], [Y], [W]) +

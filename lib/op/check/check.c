@@ -206,7 +206,8 @@ typedef struct model_check {
     const ort_registry *registry;
     ort_findings *findings;
     ort_arena arena;
-    ort_hashmap kinds; /* of nodes that were found right */
+    ort_hashmap kinds;    /* of nodes that were found right */
+    ort_hashmap divisors; /* see ort_check_values */
 } model_check;
 
 /* All that ort_check_node looks at: nodes with the same text get the same findings, but for their
@@ -279,10 +280,12 @@ static ort_status check_graph(model_check *c, const ort_graph *graph, const char
         const ort_op *op = node->op ? node->op
                                     : ort_registry_find(c->registry, node->domain, node->op_type,
                                                         node->opset);
-        if (op)
+        if (op) {
             check_node(c, graph, node, op);
-        else
+            ort_check_values(graph, node, op, &c->arena, &c->divisors, findings);
+        } else {
             ort_check_unknown(graph, node, c->registry, findings);
+        }
         for (int b = 0; b < node->body_count && status == ORT_OK; b++) {
             char label[256], inner[320];
             snprintf(inner, sizeof inner, "in a body of %s: ",
@@ -308,6 +311,7 @@ ort_status ort_graph_check(ort_model *model, const ort_registry *registry, ort_f
     model_check c = {.registry = registry, .findings = findings};
     status = check_graph(&c, model->graph, "", err);
     ort_hashmap_release(&c.kinds);
+    ort_hashmap_release(&c.divisors);
     ort_arena_release(&c.arena);
     if (status == ORT_OK)
         check_versions(model, findings);

@@ -4,11 +4,16 @@
 #define ORT_OP_CHECK_H
 
 #include "base/findings.h"
+#include "base/hashmap.h"
 #include "op/op.h"
 
 /* Arity, attributes, types of a node whose operator is known. Facts must have been inferred. */
 void ort_check_node(const ort_graph *graph, const ort_node *node, const ort_op *op,
                     ort_findings *findings);
+/* check_value.c: numbers of a node that run here and that others refuse or misread. divisors, empty
+ * at first, is kept from node to node: each constant is read once. */
+void ort_check_values(const ort_graph *graph, const ort_node *node, const ort_op *op,
+                      ort_arena *arena, ort_hashmap *divisors, ort_findings *findings);
 /* "ints", for a message. */
 const char *ort_check_type_name(ort_attr_type type);
 /* The newest version of a domain that is known here. */
