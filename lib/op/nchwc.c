@@ -52,7 +52,8 @@ static int64_t block_told(const ort_graph *graph, const ort_node *node)
     if (is_ours(node, "ReorderOutput")) {
         const ort_node *before = producer_of(graph, node->inputs[0]);
         int64_t maps = before && is_ours(before, "Conv") ? weight_dim(graph, before, 0) : 0;
-        return maps - ort_node_int(node, "channels", maps) >= 8 ? 16 : 0;
+        int64_t channels = ort_node_int(node, "channels", maps);
+        return channels >= 0 && maps - channels >= 8 ? 16 : 0;
     }
     return 0;
 }

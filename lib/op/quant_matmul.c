@@ -11,6 +11,7 @@
 #include "op/integer.h"
 #include "op/matmul.h"
 #include "op/quant_float8.h"
+#include "op/shared/dynamic_range.h"
 
 typedef struct slots { /* input of each operand, -1: none */
     int a, b, a_scale, b_scale, a_zero, b_zero, y_scale, y_zero, bias;
@@ -310,19 +311,16 @@ static void finish_tile(void *arg, int64_t row, int64_t column, int64_t m, int64
     }
 }
 
-/* DynamicQuantizeLinear of A into u8 bytes: the range always includes zero. */
+/* DynamicQuantizeLinear of A into u8 bytes. */
 static int quantize_dynamic(const ort_call *call, const ort_tensor *a, uint8_t *bytes, float *scale)
 {
     int64_t count = ort_tensor_count(a);
     float low = 0.0f, high = 0.0f;
     if (count > 0)
         call->k->math.min_max(a->data, (size_t)count, &low, &high);
-    low = fminf(low, 0.0f);
-    high = fmaxf(high, 0.0f);
-    *scale = high == low ? 1.0f : (high - low) / 255.0f;
-    float zero = rintf(fminf(fmaxf(-low / *scale, 0.0f), 255.0f));
-    call->k->math.quantize_u8(a->data, bytes, (size_t)count, *scale, (int)zero);
-    return (int)zero;
+    int zero = ort_dynamic_range(low, high, scale);
+    call->k->math.quantize_u8(a->data, bytes, (size_t)count, *scale, zero);
+    return zero;
 }
 
 static ort_status qmm_run(ort_call *call, ort_error *err)

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/num.h"
 #include "op/op.h"
+#include "op/shared/dynamic_range.h"
 
 #define PIECE 512
 #define GRAIN (PIECE * 64) /* a multiple of 8: tasks never share a byte of packed elements */
@@ -406,9 +407,7 @@ static ort_status dynamic_run(ort_call *call, ort_error *err)
         low = w.low[i] < low ? w.low[i] : low;
         high = w.high[i] > high ? w.high[i] : high;
     }
-    w.scale = low == high ? 1.0f : (high - low) / 255.0f;
-    float zero = rintf(0.0f - low / w.scale);
-    w.zero = (int)(zero < 0 ? 0 : zero > 255 ? 255 : zero);
+    w.zero = ort_dynamic_range(low, high, &w.scale);
     if (ort_call_out(call, 1))
         ort_tensor_set_f64(ort_call_out(call, 1), 0, w.scale);
     if (ort_call_out(call, 2))

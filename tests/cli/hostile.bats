@@ -82,6 +82,9 @@ prints() { # prints COMMAND...: it works, and what it writes is in $output as te
         fails 3 "attribute axis is [0-9]+, the first input has rank 2" \
             ort-run "$HX/axis_$name.onnx" --random 1 --hash
     done
+    fails 3 "channels" ort-run "$HX/reorder_channels.onnx" --random 1 --hash
+    prints ort-run "$HX/dynamic_range.onnx" -i 'x=["-inf",1]'
+    has 255
     fails 3 "qk_matmul_output_mode isn't 0..3" ort-run "$HX/attention_mode.onnx" --random 1 --hash
     for file in "$HX"/unaligned*.onnx; do
         prints ort-run "$file"

@@ -149,6 +149,14 @@ def extremes():
         yield f"axis_{name}", model(
             [node("Add", ["x", "b"], ["y"]) + number("axis", axis) + number("broadcast", 1)],
             [value_info("x", [2, 3])], [bare_value("y")], [initializer("b", [2], [1.0, 2.0])], opset=6)
+    yield "reorder_channels", model(
+        [node("Conv", ["x", "w"], ["c"], domain="com.microsoft.nchwc"),
+         node("ReorderOutput", ["c"], ["y"], domain="com.microsoft.nchwc") + number("channels", low)],
+        [value_info("x", [1, 16, 4, 4])], [bare_value("y")],
+        [initializer("w", [16, 16, 1, 1], [1.0] * 256)], domains=["com.microsoft.nchwc"])
+    yield "dynamic_range", model([node("DynamicQuantizeLinear", ["x"], ["y", "s", "y_z"])],
+                                 [value_info("x", [2])],
+                                 [bare_value(n, t) for n, t in (("y", UINT8), ("s", FLOAT), ("y_z", UINT8))])
     yield "attention_mode", model(
         [node("Attention", ["q", "q", "q"], ["y"]) + number("qk_matmul_output_mode", 1 << 32)],
         [value_info("q", [1, 1, 2, 4])], [bare_value("y")], opset=23)
