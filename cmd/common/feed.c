@@ -112,16 +112,27 @@ static bool wants_value(const feed *f, ort_value *const *slots, size_t index)
            !ort_session_input_optional(f->session, index);
 }
 
+/* One of the two would be lost. */
+static int given_twice(const feed *f, size_t index, const char *label)
+{
+    const char *name = ort_session_input_name(f->session, index);
+    return tool_usage("'%s' is given twice, the second time by %s: give it once "
+                      "(ort-tensor FILE --select NAMES keeps the other values of a file)", name,
+                      label);
+}
+
 /* Spread the values of one file over `slots` (borrowed references). */
 static int assign(feed *f, const ort_tensors *tensors, const char *label, ort_value **slots)
 {
     size_t count = ort_tensors_count(tensors), matched = 0, open = 0;
     for (size_t k = 0; k < count; k++) {
         int i = find_input(f->session, ort_tensors_name(tensors, k));
-        if (i >= 0) {
-            slots[i] = ort_tensors_value(tensors, k);
-            matched++;
-        }
+        if (i < 0)
+            continue;
+        if (f->fixed[i] != NULL)
+            return given_twice(f, (size_t)i, label);
+        slots[i] = ort_tensors_value(tensors, k);
+        matched++;
     }
     if (matched > 0)
         return 0;
@@ -243,6 +254,8 @@ static int fix_named(feed *f, const char *name, const char *path)
     int index = feed_input_index(f->session, name);
     if (index < 0)
         return EXIT_USAGE;
+    if (f->fixed[index] != NULL)
+        return given_twice(f, (size_t)index, path);
     int status = load_named(f, (size_t)index, path, &tensors);
     if (status != 0)
         return status;

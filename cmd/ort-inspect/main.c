@@ -470,6 +470,18 @@ static int count_actions(const inspect_options *o)
            o->dot + o->svg + (o->extract != NULL) + (o->tensor != NULL);
 }
 
+/* --json is of reports; these actions make something else. */
+static int check_json(const inspect_options *o)
+{
+    if (!o->settings.json || !(o->dot || o->svg || o->extract || o->tensor))
+        return 0;
+    if (o->tensor)
+        return tool_usage("--json is the form of reports, and --tensor makes none: -o FILE.json "
+                          "writes the constant as JSON");
+    return tool_usage("--json is the form of reports, and %s makes none: leave it out",
+                      o->dot ? "--dot" : o->svg ? "--svg" : "--extract");
+}
+
 static int check_usage(const inspector *x)
 {
     const inspect_options *o = &x->options;
@@ -483,7 +495,7 @@ static int check_usage(const inspector *x)
                           o->diff ? "" : "; --diff compares two models");
     if (o->diff && !strcmp(x->files.items[0], "-") && !strcmp(x->files.items[1], "-"))
         return tool_usage("only one of two models can come from stdin");
-    return 0;
+    return check_json(o);
 }
 
 static ort_report chosen_report(const inspect_options *o)

@@ -59,7 +59,7 @@ static const option_row optimize_rows[] = {
     {0, "tolerance", "X", OPTION_DOUBLE, O(tolerance),
      .doc = "of each output, relative to its largest value (default: by level)"},
     {0, "no-verify", NULL, OPTION_FLAG, O(no_verify), .doc = "trust the passes",
-     .excludes = "bisect|input|tolerance"},
+     .excludes = "bisect|input|random|tolerance"},
     {0, "bisect", NULL, OPTION_FLAG, O(bisect), .doc = "name the pass that made a difference"},
     {0},
 };

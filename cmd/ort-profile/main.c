@@ -78,6 +78,11 @@ static int check_options(const profile_options *o, const string_list *files)
         return tool_usage("no MODEL given");
     if (count_dashes(files) + count_dashes(&o->inputs) > 1)
         return tool_usage("the model and the tensors can't both come from stdin");
+    const char *unseen = o->settings.json ? "--json" : o->by ? "--by" : NULL;
+    unseen = unseen == NULL && o->top >= 0 ? "--top" : unseen;
+    if (o->trace != NULL && strcmp(o->trace, "-") == 0 && unseen != NULL)
+        return tool_usage("-o - leaves stdout to the trace and %s is about the report: -o FILE "
+                          "takes the trace out of its way", unseen);
     return 0;
 }
 
