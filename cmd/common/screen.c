@@ -1,10 +1,14 @@
 /* screen.c - terminals (screen.h). */
 #include "common/screen.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "common/text.h"
+#include "common/tool.h"
 
 enum { USUAL_WIDTH = 80, LEAST_WIDTH = 20 };
 
@@ -47,6 +51,41 @@ const char *screen_begin(FILE *stream, screen_style style)
 }
 
 const char *screen_end(FILE *stream) { return screen_colours(stream) ? "\033[0m" : ""; }
+
+void screen_printf(FILE *stream, const char *format, ...)
+{
+    va_list arguments;
+    char *text = NULL;
+    va_start(arguments, format);
+    if (screen_width(stream) == 0)
+        vfprintf(stream, format, arguments);
+    else if (vasprintf(&text, format, arguments) < 0)
+        tool_alloc(SIZE_MAX / 2);
+    va_end(arguments);
+    if (text == NULL)
+        return;
+    text_tame(text);
+    fputs(text, stream);
+    free(text);
+}
+
+int screen_value(FILE *stream, const ort_value *value, const char *name, int64_t items)
+{
+    ort_error err = {0};
+    char *text = NULL;
+    size_t size = 0;
+    bool direct = screen_width(stream) == 0;
+    FILE *out = direct ? stream : open_memstream(&text, &size);
+    if (out == NULL)
+        tool_alloc(SIZE_MAX / 2);
+    ort_status status = ort_value_print(value, name, (int)items, out, &err);
+    if (!direct)
+        fclose(out);
+    if (!direct && status == ORT_OK)
+        screen_printf(stream, "%s", text);
+    free(text);
+    return status == ORT_OK ? 0 : tool_fail(&err);
+}
 
 void screen_verdict(FILE *stream, bool good)
 {

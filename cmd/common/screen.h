@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "ort.h"
+
 /* Columns of the terminal that the stream is (COLUMNS, else what the terminal says, else 80); 0
  * where it is none: no limit. */
 int screen_width(FILE *stream);
@@ -28,6 +30,11 @@ bool screen_colours(FILE *stream);
 /* What the stream takes to begin a style ("" without colour), and to end it. */
 const char *screen_begin(FILE *stream, screen_style style);
 const char *screen_end(FILE *stream);
+
+/* fprintf; a terminal gets it without the control characters that names may hold (text_tame). */
+__attribute__((format(printf, 2, 3))) void screen_printf(FILE *stream, const char *format, ...);
+/* ort_value_print, likewise. Returns 0 or an exit status after saying why. */
+int screen_value(FILE *stream, const ort_value *value, const char *name, int64_t items);
 
 /* "ok    " or "FAIL  ", in its colour: how every verdict of a gate begins. */
 void screen_verdict(FILE *stream, bool good);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/screen.h"
+#include "common/text.h"
 #include "common/tool.h"
 
 /* On a terminal a long name keeps its ends; in a pipe it is whole, so that it can be searched. A
@@ -178,6 +179,8 @@ void table_print(table *t, FILE *stream)
     put_row(t, stream, t->heads, NULL);
     for (size_t i = 0; i < t->count; i++) {
         size_t width = t->width[i % t->columns];
+        if (limit > 0)
+            text_tame(t->cells[i]);
         if (limit > 0 && width != HIDDEN && screen_length(t->cells[i]) > width) {
             screen_shorten(t->cells[i], width);
             shortened++;

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A field of CSV: in quotes where it holds a comma, a quote or an end of line (RFC 4180). */
+/* A field of CSV: in quotes where it holds a comma, a quote or an end of line (RFC 4180). For a
+ * terminal without control characters. */
 void text_csv(FILE *out, const char *text);
 
 /* Bytes of the well-formed character of UTF-8 at `text`, 0 where there is none (RFC 3629). */

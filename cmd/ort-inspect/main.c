@@ -443,9 +443,9 @@ static int run_tensor(inspector *x)
         return status;
     if (ort_model_constant(x->model, o->tensor, &value, &err) != ORT_OK)
         return tool_fail(&err);
-    ort_status done;
+    ort_status done = ORT_OK;
     if (!o->output) {
-        done = ort_value_print(value, o->tensor, 64, stdout, &err);
+        status = screen_value(stdout, value, o->tensor, 64);
     } else {
         done = ort_tensors_new(&tensors, &err);
         if (done == ORT_OK)

@@ -294,8 +294,9 @@ static void near_miss_list(const report *r, FILE *stream)
     size_t kinds = first_of_kinds(r, list);
     fprintf(stream, "\nleft alone:\n");
     for (size_t i = 0; i < kinds; i++) {
-        fprintf(stream, "  %s%s%s: %s: %s", screen_begin(stream, STYLE_NEAR), list[i]->pass,
-                screen_end(stream), list[i]->node, list[i]->condition);
+        fprintf(stream, "  %s%s%s", screen_begin(stream, STYLE_NEAR), list[i]->pass,
+                screen_end(stream));
+        screen_printf(stream, ": %s: %s", list[i]->node, list[i]->condition);
         if (list[i]->times > 1)
             fprintf(stream, " (%zu times, first here)", list[i]->times);
         fputc('\n', stream);
@@ -318,12 +319,13 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
     if (v->sizes > 1)
         snprintf(sizes, sizeof sizes, ", of %d sizes", v->sizes);
     if (v->verdict == ORT_VERIFIED)
-        fprintf(stream, "verified: %d runs agree%s%s; largest difference %.3g (%.3g of the largest "
-                        "value), in '%s'\n", v->runs, r->tolerance > 0 ? "" : " to the bit",
-                sizes, v->max_abs, v->max_scaled, v->output);
+        screen_printf(stream, "verified: %d runs agree%s%s; largest difference %.3g (%.3g of the "
+                      "largest value), in '%s'\n", v->runs,
+                      r->tolerance > 0 ? "" : " to the bit", sizes, v->max_abs, v->max_scaled,
+                      v->output);
     else
-        fprintf(stream, "%s: %s\n",
-                v->verdict == ORT_DIFFERENT ? "different" : "not verified", v->text);
+        screen_printf(stream, "%s: %s\n",
+                      v->verdict == ORT_DIFFERENT ? "different" : "not verified", v->text);
     if (r->bisected)
         fprintf(stream, "first wrong after pass: %s\n", r->bisected);
 }

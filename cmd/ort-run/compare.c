@@ -121,19 +121,20 @@ static void report(contest *c, const rival *r, size_t run, const ort_first_diffe
     }
     if (c->options->settings.quiet)
         return;
+    const bool named = strcmp(d->name, d->other) == 0; /* the same in both */
     screen_verdict(stdout, !d->differs && !is_blank(d));
     if (d->differs)
-        printf("%s: first difference in %s'%s'%s%s%s of %s: %s\n", r->label,
-               d->is_output ? "output " : "", d->name, strcmp(d->name, d->other) ? ", there '" : "",
-               strcmp(d->name, d->other) ? d->other : "", strcmp(d->name, d->other) ? "'," : "",
-               d->node, d->text);
+        screen_printf(stdout, "%s: first difference in %s'%s'%s%s%s of %s: %s\n", r->label,
+                      d->is_output ? "output " : "", d->name, named ? "" : ", there '",
+                      named ? "" : d->other, named ? "" : "',", d->node, d->text);
     else if (is_blank(d))
-        printf("%s: not compared: %s\n", r->label, why_blank(d, why, sizeof why));
+        screen_printf(stdout, "%s: not compared: %s\n", r->label, why_blank(d, why, sizeof why));
     else
-        printf("%s: %d values agree; largest difference %.3g%s%s%s\n", r->label, d->compared,
-               d->max_abs, *d->worst ? " in '" : "", d->worst, *d->worst ? "'" : "");
+        screen_printf(stdout, "%s: %d values agree; largest difference %.3g%s%s%s\n", r->label,
+                      d->compared, d->max_abs, *d->worst ? " in '" : "", d->worst,
+                      *d->worst ? "'" : "");
     if (c->options->settings.verbose)
-        fprintf(stderr, "%s: %s: %d values matched, %d of them by structure; %d only in %s\n",
+        screen_printf(stderr, "%s: %s: %d values matched, %d of them by structure; %d only in %s\n",
                 tool_name(), r->label, d->compared, d->by_structure, d->alone, c->path);
 }
 

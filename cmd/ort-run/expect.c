@@ -148,7 +148,7 @@ static int pair(const expectation *x, size_t k, bool named, ort_value *const *ou
 static void print_place(const run_place *at, FILE *text)
 {
     if (at->many && at->path != NULL)
-        fprintf(text, "%s: ", at->path);
+        screen_printf(text, "%s: ", at->path);
     else if (at->many)
         fprintf(text, "record %zu: ", at->record);
     if (at->step > 0)
@@ -169,7 +169,7 @@ static void tell(expectation *x, const run_place *at, const pairing *p, const or
     if (text != NULL) {
         screen_verdict(text, d->equal);
         print_place(at, text);
-        fprintf(text, "%s: %s\n", p->name, d->text);
+        screen_printf(text, "%s: %s\n", p->name, d->text);
     }
     fprintf(x->list, "%s\n    {\"name\": ", x->compared > 1 ? "," : "");
     tool_json_string(x->list, p->name);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/screen.h"
 #include "common/table.h"
 #include "run.h"
 
@@ -169,9 +170,9 @@ static void print_json(const run_report *r, const latency *l, FILE *out)
 static void print_text(const run_report *r, const latency *l, FILE *out)
 {
     const timing *t = r->timing;
-    fprintf(out, "model    %s\nthreads  %d, isa %s\nload     %s\nfirst    %s\n", r->model,
-            ort_env_threads(r->env), ort_env_isa(r->env), text_ms(t->load_ms),
-            text_ms(t->first_ms));
+    screen_printf(out, "model    %s\n", r->model);
+    fprintf(out, "threads  %d, isa %s\nload     %s\nfirst    %s\n", ort_env_threads(r->env),
+            ort_env_isa(r->env), text_ms(t->load_ms), text_ms(t->first_ms));
     if (t->count > 0)
         fprintf(out, "runs     %zu: min %s  p50 %s  p90 %s  p99 %s  mean %s  cv %.1f %%\n",
                 t->count, text_ms(l->min), text_ms(l->p50), text_ms(l->p90), text_ms(l->p99),
@@ -197,10 +198,10 @@ int report_hash(const sink *s, const run_place *at, ort_value *const *outputs, F
         int status = expression_value(&s->wanted[i], s->session, outputs, &value);
         if (status != 0)
             return status;
-        fprintf(out, "%016" PRIx64 "  %s", ort_value_digest(ort_value_item(value, 0)),
-                s->wanted[i].text);
+        screen_printf(out, "%016" PRIx64 "  %s", ort_value_digest(ort_value_item(value, 0)),
+                      s->wanted[i].text);
         if (at->many && at->path != NULL)
-            fprintf(out, "  %s", at->path);
+            screen_printf(out, "  %s", at->path);
         else if (at->many)
             fprintf(out, "  %zu", at->record);
         fputc('\n', out);

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "common/screen.h"
 #include "run.h"
 
 static int unknown_output(const ort_session *session, const char *name)
@@ -320,23 +321,18 @@ static int write_gathered(const sink *s, size_t index)
 
 static int print_outputs(const sink *s, ort_value *const *outputs)
 {
-    ort_error err = {0};
-    for (size_t i = 0; i < ort_tensors_column_count(s->from); i++)
-        if (ort_value_print(ort_tensors_column(s->from, i), ort_tensors_column_name(s->from, i),
-                            16, stdout, &err) != ORT_OK)
-            return tool_fail(&err);
-    for (size_t i = 0; i < s->wanted_count; i++) {
+    int status = 0;
+    for (size_t i = 0; i < ort_tensors_column_count(s->from) && status == 0; i++)
+        status = screen_value(stdout, ort_tensors_column(s->from, i),
+                              ort_tensors_column_name(s->from, i), 16);
+    for (size_t i = 0; i < s->wanted_count && status == 0; i++) {
         ort_value *value = NULL;
-        int status = expression_value(&s->wanted[i], s->session, outputs, &value);
-        if (status != 0)
-            return status;
-        ort_status printed =
-            ort_value_print(ort_value_item(value, 0), s->wanted[i].text, 16, stdout, &err);
+        status = expression_value(&s->wanted[i], s->session, outputs, &value);
+        if (status == 0)
+            status = screen_value(stdout, ort_value_item(value, 0), s->wanted[i].text, 16);
         ort_value_free(value);
-        if (printed != ORT_OK)
-            return tool_fail(&err);
     }
-    return 0;
+    return status;
 }
 
 int sink_write(sink *s, ort_value *const *outputs)

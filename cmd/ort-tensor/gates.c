@@ -100,7 +100,7 @@ static int compare_value(tool *t, const char *name, const ort_value *value,
         return 0;
     }
     screen_verdict(stdout, d.equal);
-    printf("%s: %s\n", name[0] != '\0' ? name : "value", d.text);
+    screen_printf(stdout, "%s: %s\n", name[0] != '\0' ? name : "value", d.text);
     return 0;
 }
 

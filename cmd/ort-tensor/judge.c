@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/screen.h"
 #include "tensor_tool.h"
 
 /* ---- top */
@@ -31,7 +32,7 @@ static void print_row_start(const ort_tensors *record, int64_t rows, int64_t row
     size_t names = ort_tensors_source_count(record);
     bool by_row = names > 1 && (int64_t)names == rows;
     if (names == 1 || by_row)
-        printf("%s\t", ort_tensors_source(record, by_row ? (size_t)row : 0));
+        screen_printf(stdout, "%s\t", ort_tensors_source(record, by_row ? (size_t)row : 0));
     if (rows > 1 && !by_row)
         printf("%" PRId64 "\t", row);
 }
@@ -57,7 +58,7 @@ static int print_tensor_top(tool *t, const char *name, const ort_tensors *record
             print_row_start(record, rows, r);
             printf("%" PRId64 "\t%.6g", list[k].index, list[k].score);
             if ((size_t)list[k].index < labels->count)
-                printf("\t%s", labels->items[list[k].index]);
+                screen_printf(stdout, "\t%s", labels->items[list[k].index]);
             putchar('\n');
         }
     }
@@ -70,7 +71,7 @@ static void print_key(const ort_value *keys, int64_t index)
     size_t length;
     if (ort_value_dtype(keys) == ORT_DTYPE_STRING) {
         const char *text = ort_value_string(keys, index, &length);
-        printf("%.*s", (int)length, text);
+        screen_printf(stdout, "%.*s", (int)length, text);
     } else {
         printf("%.0f", ort_value_get_double(keys, index));
     }
@@ -125,20 +126,23 @@ int judge_top(tool *t, const ort_tensors *record, size_t index)
 
 int print_record(tool *t, const ort_tensors *record)
 {
-    ort_error err = {0};
-    for (size_t i = 0; i < ort_tensors_column_count(record); i++) {
+    const size_t columns = ort_tensors_column_count(record), count = ort_tensors_count(record);
+    int status = 0;
+    for (size_t i = 0; i < columns && status == 0; i++) {
         const char *name = ort_tensors_column_name(record, i);
         const ort_value *column = ort_tensors_column(record, i);
         if (t->settings.json)
             report_value(t, name, column);
-        else if (ort_value_print(column, name, (int)t->print_items, stdout, &err) != ORT_OK)
-            return fail(&err);
+        else
+            status = screen_value(stdout, column, name, t->print_items);
     }
-    for (size_t i = 0; t->settings.json && i < ort_tensors_count(record); i++)
-        report_value(t, ort_tensors_name(record, i), ort_tensors_value(record, i));
-    for (size_t i = 0; !t->settings.json && i < ort_tensors_count(record); i++)
-        if (ort_value_print(ort_tensors_value(record, i), ort_tensors_name(record, i),
-                            (int)t->print_items, stdout, &err) != ORT_OK)
-            return fail(&err);
-    return 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const char *name = ort_tensors_name(record, i);
+        const ort_value *value = ort_tensors_value(record, i);
+        if (t->settings.json)
+            report_value(t, name, value);
+        else
+            status = screen_value(stdout, value, name, t->print_items);
+    }
+    return status;
 }

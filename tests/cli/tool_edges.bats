@@ -275,6 +275,35 @@ onnx.save(model, 'red.onnx')" "$FX/same.onnx"
     [[ $stderr == *"a?[31m.onnx"* ]]
 }
 
+@test "no name of a value steers a terminal, whoever prints it" {
+    command -v script >/dev/null || skip "no script(1)"
+    python3 -c "import sys, numpy as np, onnx
+model = onnx.load(sys.argv[1])
+red = 'y\x1b[31m\x07'
+model.graph.node[0].output[0] = model.graph.output[0].name = red
+onnx.save(model, 'red.onnx')
+model.graph.node[0].op_type = 'Neg'
+onnx.save(model, 'neg.onnx')
+one = np.ones((1, 2), np.float32)
+np.savez('red.npz', **{red: one})
+open('labels', 'w').write(red + '\n' + red + '\n')" "$FX/same.onnx"
+    local command
+    for command in "ort-run red.onnx $FX/x1.npy" "ort-run red.onnx $FX/x1.npy --hash" \
+        "ort-run red.onnx $FX/x1.npy --expect red.npz" \
+        "ort-tensor red.npz" "ort-tensor $FX/x1.npy --top 1 --labels labels" \
+        "ort-tensor red.npz --compare red.npz" "ort-optimize red.onnx"; do
+        run script -qec "$command" /dev/null
+        [ "$status" -eq 0 ]
+        has "y?[31m?"
+        [[ $output != *$'\x07'* ]]
+    done
+    run script -qec "ort-run red.onnx --compare neg.onnx $FX/x1.npy" /dev/null
+    [ "$status" -eq 1 ]
+    has "output 'y?[31m?'"
+    works ort-tensor red.npz --print
+    has $'y\x1b[31m\x07: float'
+}
+
 @test "ort-draw writes JSON whatever the numbers are" {
     python3 -c "import numpy as np
 inf, nan = np.inf, np.nan
