@@ -188,6 +188,16 @@ static int tell(runner *r, const run_place *at)
     return status;
 }
 
+/* Runs of all steps over all files; 0 where nobody knows: of a stream. */
+static uint64_t expected_runs(const runner *r)
+{
+    const size_t files = r->feed.files.count;
+    uint64_t steps = r->options.steps > 0 ? (uint64_t)r->options.steps : files > 0, total;
+    if (r->options.stream || __builtin_mul_overflow(steps, files > 0 ? files : 1, &total))
+        return 0;
+    return total;
+}
+
 static int all_steps(runner *r, run_place *at, bool many, size_t *index, progress *p)
 {
     const run_options *o = &r->options;
@@ -199,7 +209,7 @@ static int all_steps(runner *r, run_place *at, bool many, size_t *index, progres
         status = one_step(r, (*index)++, many, by_step || s == steps);
         if (status == 0 && by_step)
             status = judge(r, at);
-        progress_step(p, *index, o->steps > 0 ? (uint64_t)o->steps : r->feed.files.count);
+        progress_step(p, *index, expected_runs(r));
     }
     return status;
 }

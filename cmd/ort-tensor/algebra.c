@@ -105,68 +105,102 @@ int apply_transpose(tool *t, const operation *op, const ort_value *in, ort_value
     return run_op(t, op, "Transpose", &spec, 1, (ort_value *const[]){(ort_value *)in}, 1, out);
 }
 
-/* "2,:,0:10:2" as numpy writes it: single indices drop their axis. */
+enum { SLICE_AXES = 16 };
+
+/* What Slice takes, and the axes that single indices drop behind it. */
+typedef struct slice {
+    int64_t starts[SLICE_AXES], ends[SLICE_AXES], axes[SLICE_AXES], steps[SLICE_AXES];
+    int64_t drop[SLICE_AXES];
+    int count, dropped;
+} slice;
+
+/* "BEGIN:END:STEP" from its first colon; backwards, what isn't given is the other end. */
+static const char *parse_span(const char *p, bool begins, int64_t *start, int64_t *end,
+                              int64_t *step)
+{
+    char *stop;
+    int64_t v = strtoll(p + 1, &stop, 10);
+    bool ends = stop != p + 1;
+    if (ends)
+        *end = v;
+    if (*stop != ':')
+        return stop;
+    *step = strtoll(stop + 1, &stop, 10);
+    if (*step < 0) {
+        *start = begins ? *start : INT64_MAX;
+        *end = ends ? *end : INT64_MIN;
+    }
+    return stop;
+}
+
+/* A span, or a single index, which drops its axis: up to what follows it. */
+static int parse_part(const operation *op, const ort_value *in, const char **at, slice *s)
+{
+    int n = s->count++;
+    char *end = (char *)*at;
+    int64_t start = **at == ':' ? 0 : strtoll(*at, &end, 10);
+    bool given = end != *at;
+    s->starts[n] = start;
+    s->ends[n] = INT64_MAX;
+    s->steps[n] = 1;
+    s->axes[n] = n;
+    *at = end;
+    if (*end == ':') {
+        *at = parse_span(end, given, &s->starts[n], &s->ends[n], &s->steps[n]);
+    } else if (given) {
+        if (n < ort_value_rank(in) &&
+            (start < -ort_value_dims(in)[n] || start >= ort_value_dims(in)[n]))
+            return bad_value(op, in, "an index that exists");
+        s->ends[n] = start == -1 || start == INT64_MAX ? INT64_MAX : start + 1;
+        s->drop[s->dropped++] = n;
+    }
+    if ((**at != ',' && **at != '\0') || s->steps[n] == 0)
+        return tool_usage("%s: '%s' is no slice such as 0,:,2:10", op->option, op->argument);
+    *at += **at == ',';
+    return 0;
+}
+
+static int parse_slice(const operation *op, const ort_value *in, slice *s)
+{
+    const char *p = op->argument;
+    int status = 0;
+    *s = (slice){0};
+    while (*p != '\0' && s->count < SLICE_AXES && status == 0)
+        status = parse_part(op, in, &p, s);
+    if (status == 0 && (*p != '\0' || s->count > ort_value_rank(in)))
+        status = bad_value(op, in, "as many axes as the slice has");
+    return status;
+}
+
+static int cut(tool *t, const operation *op, const ort_value *in, const slice *s, ort_value **out)
+{
+    const int64_t *const lists[] = {s->starts, s->ends, s->axes, s->steps};
+    ort_value *inputs[5] = {(ort_value *)in};
+    int status = 0;
+    for (int i = 0; i < 4 && status == 0; i++)
+        status = ints_value(lists[i], s->count, &inputs[i + 1]);
+    if (status == 0)
+        status = run_op(t, op, "Slice", NULL, 0, inputs, 5, out);
+    for (int i = 1; i < 5; i++)
+        ort_value_free(inputs[i]);
+    return status;
+}
+
+/* "2,:,0:10:2" as numpy writes it. */
 int apply_slice(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
-    int64_t starts[16], ends[16], steps[16], axes[16], drop[16];
-    int n = 0, dropped = 0;
-    const char *p = op->argument;
-    for (; *p != '\0' && n < 16; n++) {
-        char *end = (char *)p;
-        starts[n] = *p == ':' ? 0 : strtoll(p, &end, 10);
-        ends[n] = INT64_MAX;
-        steps[n] = 1;
-        axes[n] = n;
-        bool given = end != p;
-        if (*end == ':') {
-            p = end + 1;
-            int64_t v = strtoll(p, &end, 10);
-            bool has_end = end != p;
-            if (has_end)
-                ends[n] = v;
-            if (*end == ':') {
-                steps[n] = strtoll(end + 1, &end, 10);
-                if (steps[n] < 0) {
-                    starts[n] = given ? starts[n] : INT64_MAX;
-                    ends[n] = has_end ? ends[n] : INT64_MIN;
-                }
-            }
-        } else if (given) {
-            if (n < ort_value_rank(in) && (starts[n] < -ort_value_dims(in)[n] ||
-                                           starts[n] >= ort_value_dims(in)[n]))
-                return bad_value(op, in, "an index that exists");
-            ends[n] = starts[n] == -1 || starts[n] == INT64_MAX ? INT64_MAX : starts[n] + 1;
-            drop[dropped++] = n;
-        }
-        if ((*end != ',' && *end != '\0') || steps[n] == 0)
-            return tool_usage("%s: '%s' is no slice such as 0,:,2:10", op->option, op->argument);
-        p = *end == ',' ? end + 1 : end;
-    }
-    if (*p != '\0' || n > ort_value_rank(in))
-        return bad_value(op, in, "as many axes as the slice has");
-    ort_value *args[4] = {0}, *cut = NULL, *axis = NULL;
-    int status = ints_value(starts, n, &args[0]);
+    slice s;
+    ort_value *part = NULL, *axes = NULL;
+    int status = parse_slice(op, in, &s);
     if (status == 0)
-        status = ints_value(ends, n, &args[1]);
+        status = cut(t, op, in, &s, s.dropped > 0 ? &part : out);
+    if (status != 0 || s.dropped == 0)
+        return status;
+    status = ints_value(s.drop, s.dropped, &axes);
     if (status == 0)
-        status = ints_value(axes, n, &args[2]);
-    if (status == 0)
-        status = ints_value(steps, n, &args[3]);
-    if (status == 0)
-        status = run_op(t, op, "Slice", NULL, 0,
-                        (ort_value *const[]){(ort_value *)in, args[0], args[1], args[2], args[3]},
-                        5, &cut);
-    if (status == 0 && dropped > 0) {
-        status = ints_value(drop, dropped, &axis);
-        if (status == 0)
-            status = run_op(t, op, "Squeeze", NULL, 0, (ort_value *const[]){cut, axis}, 2, out);
-        ort_value_free(cut);
-    } else {
-        *out = cut;
-    }
-    for (int i = 0; i < 4; i++)
-        ort_value_free(args[i]);
-    ort_value_free(axis);
+        status = run_op(t, op, "Squeeze", NULL, 0, (ort_value *const[]){part, axes}, 2, out);
+    ort_value_free(part);
+    ort_value_free(axes);
     return status;
 }
 

@@ -72,6 +72,9 @@ int each_window(tool *t, const ort_tensors *from, const ort_value *samples, wind
                           (long long)t->context, (long long)t->chunk);
     if (ort_value_dtype(samples) != ORT_DTYPE_FLOAT || ort_value_rank(samples) != 1)
         return bad_value(&op, samples, "mono float samples (use --mono before)");
+    if (n == 0)
+        return tool_error(ORT_ERROR_DATA, "%s: --chunk: the sound has no samples, so that there is "
+                          "no window; --keep-going leaves it out", t->place);
     const float *src = ort_value_data((ort_value *)samples);
     int status = 0;
     /* The last window is filled up with silence. */

@@ -419,3 +419,43 @@ with open('maps.npy', 'wb') as out:
     printf junkjunk >>maps.npy
     fails 5 "maps.npy" ort-draw --map -i maps.npy -o map.ppm
 }
+
+@test "a sound of no samples gives no window, and is said to" {
+    python3 -c "import struct
+head = b'WAVEfmt ' + struct.pack('<IHHIIHH', 16, 1, 1, 8000, 16000, 2, 16)
+def wav(samples):
+    body = head + b'data' + struct.pack('<I', len(samples)) + samples
+    return b'RIFF' + struct.pack('<I', len(body)) + body
+open('none.wav', 'wb').write(wav(b''))
+open('some.wav', 'wb').write(wav(bytes(8)))"
+    fails 5 "none.wav: --chunk: the sound has no samples" ort-tensor none.wav --chunk 4 -o z.npy
+    run --separate-stderr ort-tensor none.wav some.wav --chunk 4 --keep-going -o z.npy
+    [ "$status" -eq 5 ]
+    [ "$(first_values z.npy)" = "0 " ]
+}
+
+@test "progress of steps over several inputs ends at all of them" {
+    command -v script >/dev/null || skip "no script(1)"
+    mkfifo late.npy
+    (sleep 1.3 && cat "$FX/zero.npy" >late.npy) &
+    run script -qec "ort-run $FX/next.onnx $FX/zero.npy late.npy --carry t=s --steps 3 -o out.npz" \
+        /dev/null
+    [ "$status" -eq 0 ]
+    has "(4 of 6)"
+}
+
+@test "a slice is numpy's" {
+    python3 -c "import numpy as np; np.save('x.npy', np.arange(24, dtype=np.int32).reshape(2, 3, 4))"
+    local spec
+    for spec in 0 -1 ':,1' '1,:,2:4' '::-1' ':,2:0:-1,::2' '-1,-1,-1' '0:1,5:9' ':,:,-2:' '1,::-2,3::-1'; do
+        works ort-tensor x.npy --slice "$spec" -o part.npy
+        python3 -c "import numpy as np
+got, want = np.load('part.npy'), np.load('x.npy')[$spec]
+assert got.shape == want.shape and (got == want).all(), (got, want)"
+        rm part.npy
+    done
+    fails 5 "an index that exists" ort-tensor x.npy --slice 2
+    fails 5 "as many axes" ort-tensor x.npy --slice 0,0,0,:
+    fails 2 "is no slice" ort-tensor x.npy --slice ::0
+    fails 2 "is no slice" ort-tensor x.npy --slice 1x
+}
