@@ -236,17 +236,23 @@ ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read
     return status;
 }
 
-bool ort_csv_is_wanted(const unsigned char *bytes, size_t count, const ort_read_options *options)
+ort_status ort_csv_is_wanted(const unsigned char *bytes, size_t count,
+                             const ort_read_options *options, bool *wanted, ort_error *err)
 {
     enum { LONGEST_HEADER = 1 << 20 };
     char *text = NULL;
     size_t length = count < LONGEST_HEADER ? count : LONGEST_HEADER;
-    if (!options->purpose_count || ort_csv_decode(bytes, length & ~(size_t)1, &text, &length, NULL))
-        return false;
+    *wanted = false;
+    if (!options->purpose_count)
+        return ORT_OK;
     ort_csv_table t = {.options = options};
-    bool wanted = ort_csv_scan_init(&t.start, text ? text : (const char *)bytes, length, NULL) ==
-                  ORT_OK && ort_csv_row(&t.start) && ort_csv_names_purpose(&t);
+    ort_status status = ort_csv_decode(bytes, length & ~(size_t)1, &text, &length, NULL);
+    if (status == ORT_OK)
+        status = ort_csv_scan_init(&t.start, text ? text : (const char *)bytes, length, NULL);
+    if (status == ORT_OK && ort_csv_row(&t.start))
+        status = ort_csv_names_purpose(&t, wanted, NULL);
     release(&t);
     free(text);
-    return wanted;
+    /* What is no text, or none of rows, is no table. */
+    return status == ORT_ERROR_MEMORY ? ort_error_memory(err, length) : ORT_OK;
 }

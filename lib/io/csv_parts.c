@@ -256,16 +256,22 @@ static bool match(ort_csv_table *t, const matcher *m, const ort_csv_cell *cell, 
     return true;
 }
 
-bool ort_csv_names_purpose(ort_csv_table *t)
+ort_status ort_csv_names_purpose(ort_csv_table *t, bool *named, ort_error *err)
 {
     matcher m;
     uint64_t purpose;
     size_t index;
-    bool found = false, ok = open_matcher(t->options, &m);
-    for (head h = head_of(t); ok && !found && head_next(&h);)
-        found = is_open(t, h.column) && match(t, &m, &h.cell, &purpose, &index);
+    *named = false;
+    ort_status status = open_matcher(t->options, &m)
+                            ? ORT_OK
+                            : ort_error_memory(err, t->options->purpose_count * sizeof *m.parts);
+    for (head h = head_of(t); status == ORT_OK && !*named && head_next(&h);) {
+        *named = is_open(t, h.column) && match(t, &m, &h.cell, &purpose, &index);
+        if (t->scratch.failed)
+            status = ort_error_memory(err, h.cell.length);
+    }
     close_matcher(&m);
-    return found;
+    return status;
 }
 
 static ort_status take_column(ort_csv_table *t, matcher *m, const head *h, uint64_t purpose,
@@ -324,6 +330,8 @@ static ort_status take_named(ort_csv_table *t, ort_error *err)
             status = take_column(t, &m, &h, purpose, index, err);
         else
             strays++;
+        if (status == ORT_OK && t->scratch.failed)
+            status = ort_error_memory(err, h.cell.length);
     }
     close_matcher(&m);
     return status == ORT_OK && strays > 0 ? stray_columns(t, strays, err) : status;
@@ -552,7 +560,9 @@ ort_status ort_csv_choose(ort_csv_table *t, ort_error *err)
 {
     ORT_TRY(drop_columns(t, err));
     ORT_TRY(keep_columns(t, err));
-    if (ort_csv_names_purpose(t))
+    bool named;
+    ORT_TRY(ort_csv_names_purpose(t, &named, err));
+    if (named)
         ORT_TRY(take_named(t, err));
     else if (count_open(t) == 0)
         return ort_error_set(err, ORT_ERROR_DATA, "no column is left: each is passed through or "

@@ -38,7 +38,7 @@ typedef struct ort_csv_table {
 /* Chooses the parts of a table whose rows are counted. */
 ort_status ort_csv_choose(ort_csv_table *t, ort_error *err);
 /* Does a table's first row name one of the purposes? */
-bool ort_csv_names_purpose(ort_csv_table *t);
+ort_status ort_csv_names_purpose(ort_csv_table *t, bool *named, ort_error *err);
 /* "'age' (3)", for messages; in the arena of names. */
 const char *ort_csv_label(ort_csv_table *t, size_t column);
 

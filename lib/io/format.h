@@ -116,7 +116,8 @@ void ort_tensor_json_add(ort_json *json, const ort_value *value);
 ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                         ort_tensors *tensors, ort_error *err);
 /* Is text that no name gives a format a table, whose first row names a purpose? */
-bool ort_csv_is_wanted(const unsigned char *bytes, size_t count, const ort_read_options *options);
+ort_status ort_csv_is_wanted(const unsigned char *bytes, size_t count,
+                             const ort_read_options *options, bool *wanted, ort_error *err);
 ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream,
                          const ort_write_options *options, ort_error *err);
 

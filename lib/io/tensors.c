@@ -202,7 +202,10 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
     *row = path ? ort_format_get(ort_format_of_path(path)) : NULL;
     if (!*row && options->dtype != ORT_DTYPE_UNDEFINED && options->rank != 0)
         *row = ort_format_get(ORT_FORMAT_RAW);
-    if (!*row && ort_csv_is_wanted(bytes, count, options))
+    bool table = false;
+    if (!*row)
+        ORT_TRY(ort_csv_is_wanted(bytes, count, options, &table, err));
+    if (table)
         *row = ort_format_get(ORT_FORMAT_CSV);
     /* Tags of TensorProto's first fields: nothing else that comes without a name looks so. */
     bool unnamed = !path || ort_path_extension(path)[0] == '\0';
