@@ -184,6 +184,10 @@ warned() { # warned MODEL REGEX: it passes with a warning
 
 @test "a ceil_mode of 2 is a warning" { warned ceil "attribute 'ceil_mode' is 2: read as 1"; }
 
+@test "a storage_order of 2 is a warning" {
+    warned storage "attribute 'storage_order' is 2: read as 1"
+}
+
 @test "FeatureVectorizer takes all behind the first dim of a tensor for the features of a row" {
     works ort-inspect --check "$CX/features.onnx"
     echo '[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]' >"$BATS_TEST_TMPDIR/x.json"
@@ -237,4 +241,22 @@ warned() { # warned MODEL REGEX: it passes with a warning
 @test "a graph output that is listed twice, with two types, is an error that says so" {
     invalid twice_output "'y' is defined twice: two graph outputs of different types have this name"
     works ort-inspect --check "$CX/twice_output_shape.onnx"
+}
+
+@test "a list for the limit of a Range is an error among constants, a note where it is computed" {
+    works ort-inspect --check "$CX/range_computed.onnx"
+    has "note: node 'span' (Range): input 1 has rank 1, Range-11 takes scalars"
+    works ort-inspect --check "$CX/range_given.onnx"
+    has "no problems found"
+    invalid range_stated "'span' \(Range\): input 1 has rank 1, Range-11 takes scalars"
+}
+
+@test "a LinearClassifier without intercepts is a warning" {
+    warned no_intercepts "'LinearClassifier'.*there are no intercepts"
+    works ort-inspect --check "$CX/intercepts.onnx"
+    has "no problems found"
+}
+
+@test "a Constant of a function whose opset hasn't its type is an error" {
+    invalid function_constant "\(Constant\): its element type came after Constant-1"
 }

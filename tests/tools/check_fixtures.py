@@ -74,7 +74,7 @@ def function(nodes, inputs=("a",), outputs=("b",), imports=(("", 17),), attribut
             b"".join(field(5, o) for o in outputs) + b"".join(field(6, a) for a in attributes) +
             b"".join(field(7, n) for n in nodes) + field(10, "acme") +
             b"".join(field(9, field(1, d) + field(2, v)) for d, v in imports))
-    call = node("Twice", ["x"], ["y"], "call", "acme")
+    call = node("Twice", ["x"][:len(inputs)], ["y"], "call", "acme")
     return wrapped(graph("g", [call], [X], [Y]), [("", 17), ("acme", 1)], field(25, body))
 
 
@@ -139,6 +139,21 @@ def divided(op, divisor):
     """Integers by a constant."""
     return model([node(op, ["x", "w"], ["y"], op)], [value_info("x", [2], INT64)],
                  [value_info("y", [2], INT64)], [numbers("w", divisor)])
+
+
+def span(inputs, before=()):
+    """A Range whose limit is a list of one number, as it stands or passed on as last."""
+    last = "last" if before else "limit"
+    constants = [field(2, INT64) + field(8, name) + field(9, struct.pack("<q", v)) for name, v in
+                 (("start", 0), ("delta", 1))] + ([] if inputs else [numbers("limit", [5])])
+    return model([*before, node("Range", ["start", last, "delta"], ["y"], "span")], inputs,
+                 [value_info("y", ["n"], INT64)], constants)
+
+
+def linear(intercepts):
+    outputs = [(value_info("l", [1], INT64), "l"), (value_info("s", [1, 2]), "s")]
+    return learned("LinearClassifier", [value_info("x", [1, 1])], outputs,
+                   ints("classlabels_ints", [0, 1]) + floats("coefficients", [1, -1]) + intercepts)
 
 
 def sequence_length(constants):
@@ -223,6 +238,12 @@ def single_nodes():
         "split_of_run": sequence_length([]),
         "window_of_weight": one("ConvTranspose", [("x", [1, 1, 8, 8]), ("w", [1, 1, 3, 3])],
                                 ["n", "c", "h", "w"], kernel_shape=[5, 3]),
+        "storage": one("MaxPool", [four], [1, 1, 2, 2], storage_order=2, kernel_shape=[1, 1]),
+        "range_stated": span([]),
+        "range_given": span([value_info("limit", [1], INT64)]),
+        "range_computed": span([], [node("Identity", ["limit"], ["last"])]),
+        "no_intercepts": linear(b""),
+        "intercepts": linear(floats("intercepts", [1, 2])),
         "divisor": divided("Div", [1, 0]),
         "modulus": divided("Mod", [1, 0]),
         "divisible": divided("Div", [1, 2]),
@@ -244,6 +265,7 @@ def models():
     doubled = node("Add", ["a", "a"], ["b"])
     referring = doubled + field(5, field(1, "axis") + field(21, "missing") + field(20, 2))
     relu = node("Relu", ["w"], ["v"])
+    constant = node("Constant", [], ["v"]) + tensor("value", INT64, [2], struct.pack("<2q", 1, 2))
     return {
         "good": model([ADD], [X], [Y], [W]),
         "absent": model([ADD], [X], [Y], [external("w", [2], "gone.bin")]),
@@ -277,6 +299,8 @@ def models():
         "function_reference": function([referring]),
         "function_outputs": function([doubled], outputs=()),
         "function_twice": function([doubled], imports=(("", 17), ("", 17))),
+        "function_constant": function([constant, node("Cast", ["v"], ["b"], attributes={"to": 1})],
+                                      inputs=(), imports=(("", 8),)),
         "function_versions": function([doubled], imports=(("", 17), ("", 13))),
         "no_location": model([ADD], [X], [Y], [initializer("w", [2], [])[:-2] + field(14, 1)]),
         "wrong_rank": model([relu, node("Add", ["x", "v"], ["y"])], [X], [value_info("y", [1, 2])],

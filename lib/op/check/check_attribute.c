@@ -276,10 +276,13 @@ static void check_value(ort_message_check *c, const Onnx__AttributeProto *a, con
                          ort_check_type_name(first));
 }
 
-/* 2 is neither: what isn't 0 is true here and in onnxruntime, onnx's inference asks for 1. */
+/* 2 is neither: what isn't 0 is true here. A ceil_mode of 2 is so in onnxruntime, while onnx's
+ * inference asks for 1; a storage_order of 2 onnxruntime refuses. */
 static void check_flag(ort_message_check *c, const Onnx__AttributeProto *a, const char *place)
 {
-    if (a->has_i && a->i != 0 && a->i != 1 && !strcmp(ort_check_text(a->name), "ceil_mode"))
+    const char *name = ort_check_text(a->name);
+    if (a->has_i && a->i != 0 && a->i != 1 &&
+        (!strcmp(name, "ceil_mode") || !strcmp(name, "storage_order")))
         ort_findings_add(c->findings, ORT_FINDING_WARNING,
                          "%sattribute '%s' is %lld: read as 1, which not every runtime does", place,
                          a->name, (long long)a->i);

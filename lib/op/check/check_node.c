@@ -232,14 +232,16 @@ static void check_slots(const node_check *c, bindings *b, bool inputs)
     }
 }
 
-/* A Constant is data, not an operation: old models hold types that its first versions lack. */
+/* A Constant is data, not an operation: old models hold types that its first versions lack. In a
+ * function of another opset than the model's nobody else takes them. */
 static void check_constant(const node_check *c)
 {
     const char *type = c->schema->outputs[0].type;
     const ort_graph_value *value =
         c->node->output_count ? ort_graph_value_at(c->graph, c->node->outputs[0]) : NULL;
+    bool foreign = c->node->opset && c->node->opset != ort_model_opset(c->graph->model, "");
     if (value && !ort_schema_allows(c->op, type, &value->fact.type))
-        ort_findings_add(c->findings, ORT_FINDING_WARNING,
+        ort_findings_add(c->findings, foreign ? ORT_FINDING_ERROR : ORT_FINDING_WARNING,
                          "%s: its element type came after Constant-%d: not every runtime takes it",
                          c->label, c->op->since);
     if (c->graph->parent && !c->node->attr_count) /* said by inference in the main graph */

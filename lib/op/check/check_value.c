@@ -1,5 +1,6 @@
 /* check_value.c - numbers of a node that run here and that others refuse or misread: integers
- * divided by a constant 0, axes counted from the end before ONNX had that. All are warnings. */
+ * divided by a constant 0, axes counted from the end before ONNX had that, lists for scalars. Only
+ * what all others refuse is an error. */
 #include <string.h>
 
 #include "op/check/check.h"
@@ -61,12 +62,62 @@ static void check_axes(const ort_node *node, const ort_op *op, ort_findings *fin
     }
 }
 
+/* What the file holds as it is: an initializer or a Constant of this graph. */
+static bool is_stated(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    ort_id producer = value ? graph->producers.data[id] : ORT_ID_NONE;
+    return value && value->fact.value && value->outer == ORT_ID_NONE && !value->is_input &&
+           (producer == ORT_ID_NONE ||
+            !strcmp(graph->nodes.data[producer]->op_type, "Constant"));
+}
+
+/* Scalars. Others run lists of one number, too, but refuse those of a file whose three values are
+ * constants. ONNX's own functions compute such lists: a note. */
+static void check_range(const ort_graph *graph, const ort_node *node, const ort_op *op,
+                        ort_findings *findings)
+{
+    char label[256];
+    bool stated = true;
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
+        if (!value || !value->fact.value)
+            return;
+        stated = stated && is_stated(graph, node->inputs[i]);
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        int rank = ort_graph_value_at(graph, node->inputs[i])->fact.value->shape.rank;
+        if (rank == 0)
+            continue;
+        ort_findings_add(findings, stated ? ORT_FINDING_ERROR : ORT_FINDING_NOTE,
+                         "%s: input %d has rank %d, %s-%d takes scalars",
+                         ort_node_label(node, label, sizeof label), i, rank, op->name, op->since);
+        return;
+    }
+}
+
+/* ONNX has them optional; onnxruntime counts the classes by them (linearclassifier.cc). */
+static void check_intercepts(const ort_node *node, ort_findings *findings)
+{
+    char label[256];
+    size_t count = 0;
+    (void)ort_node_floats(node, "intercepts", &count);
+    if (count == 0)
+        ort_findings_add(findings, ORT_FINDING_WARNING,
+                         "%s: there are no intercepts: not every runtime goes without",
+                         ort_node_label(node, label, sizeof label));
+}
+
 void ort_check_values(const ort_graph *graph, const ort_node *node, const ort_op *op,
                       ort_arena *arena, ort_hashmap *divisors, ort_findings *findings)
 {
+    if (!strcmp(op->domain, "ai.onnx.ml") && !strcmp(op->name, "LinearClassifier"))
+        check_intercepts(node, findings);
     if (*op->domain)
         return;
-    if (!strcmp(op->name, "Div") || !strcmp(op->name, "Mod"))
+    if (!strcmp(op->name, "Range"))
+        check_range(graph, node, op, findings);
+    else if (!strcmp(op->name, "Div") || !strcmp(op->name, "Mod"))
         check_divisor(graph, node, arena, divisors, findings);
     else if (op->since < 11 && (!strcmp(op->name, "Unsqueeze") || !strcmp(op->name, "Squeeze")))
         check_axes(node, op, findings);
