@@ -290,9 +290,13 @@ static ort_status take_column(ort_csv_table *t, matcher *m, const head *h, uint6
     if (index == SIZE_MAX && due > 0)
         return ort_error_set(err, ORT_ERROR_DATA, "column %zu: '%s' is there twice", h->column + 1,
                              p->name);
-    if (index != SIZE_MAX && index != due)
-        return ort_error_set(err, ORT_ERROR_DATA, "column %zu: '%s[%zu]' stands where '%s[%zu]' is "
-                             "due", h->column + 1, p->name, index, p->name, due);
+    if (index != SIZE_MAX && index != due) {
+        size_t length; /* as it is written: the number may be too large for any type */
+        const char *name = ort_csv_text(&h->cell, &t->scratch, &length);
+        return ort_error_set(err, ORT_ERROR_DATA, "column %zu: '%.*s' stands where '%s[%zu]' is "
+                             "due", h->column + 1, (int)(length < 200 ? length : 200), name,
+                             p->name, due);
+    }
     return ORT_OK;
 }
 

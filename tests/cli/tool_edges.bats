@@ -459,3 +459,22 @@ assert got.shape == want.shape and (got == want).all(), (got, want)"
     fails 2 "is no slice" ort-tensor x.npy --slice ::0
     fails 2 "is no slice" ort-tensor x.npy --slice 1x
 }
+
+@test "an index beyond every number in a table's header is no index that is due" {
+    local column
+    for column in 18446744073709551615 18446744073709551616 99999999999999999999999; do
+        printf 'x[%s]\n1\n' $column >far.csv
+        fails 5 "column 1: 'x\[$column\]' stands where 'x\[0\]' is due" \
+            ort-run "$FX/best.onnx" far.csv --hash
+    done
+    printf 'x[0]\n1\n' >near.csv
+    works ort-run "$FX/best.onnx" near.csv --hash
+}
+
+@test "a folder in the place of a set's file is said to be one" {
+    mkdir -p set/input_0.json
+    fails 5 "set/input_0.json: .*Is a directory" ort-run "$FX/same.onnx" -i set --hash
+    rmdir set/input_0.json
+    mkdir set/input_0.pb
+    fails 5 "set/input_0.pb: .*Is a directory" ort-run "$FX/same.onnx" -i set --hash
+}
