@@ -311,7 +311,7 @@ fuzz: $(OBJ)/tests/fuzz/mutate
 	@$< $(FUZZ) models $(wildcard $(MODELS) build/conformance)
 
 # Values, attributes, files and options that mean harm, on every tool, through fork servers around the
-# tools' own mains: ATTACK="--seed N --minutes M --only KIND". Best with sanitizers, as above.
+# tools' own mains: ATTACK="--seed N --minutes M --only KIND --sweep values". Best with sanitizers, as above.
 define ATTACK_RULE
 $(OBJ)/attack/$(1): $(OBJ)/tests/fuzz/attack/server.o $$(patsubst %.c,$(OBJ)/%.o,$$(wildcard cmd/$(1)/*.c)) \
   $(COMMON_OBJ) $(OBJ)/libort.a

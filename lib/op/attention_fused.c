@@ -91,6 +91,8 @@ static ort_status multi_infer(ort_infer *x, ort_error *err)
     ort_dtype dtype = dtype_of(x, 0);
     if (q && q->rank != 3 && q->rank != 5)
         return ort_infer_fail(x, err, "the query has %d dims, needs 3 or 5", q->rank);
+    if (heads < 1 || heads > INT32_MAX)
+        return ort_infer_fail(x, err, "num_heads is %lld", (long long)heads);
     for (int i = 0; i < 3; i++)
         ort_infer_set_dtype(x, i, dtype);
     ort_infer_set_dtype(x, 3, dtype);

@@ -90,10 +90,10 @@ static ort_status resolve_axis(const transpose_state *s, int rank, int axis, int
                                ort_error *err)
 {
     const ort_window_spec *p = &s->spec;
-    int64_t stride = p->stride[axis], span = (kernel - 1) * p->dilation[axis] + 1, full;
     if (kernel < 1 || kernel > INT32_MAX || in < 0 || in > INT64_MAX / INT32_MAX / 4)
         return ort_error_set(err, ORT_ERROR_MODEL, "axis %d has %lld elements, kernel %lld", axis,
                              (long long)in, (long long)kernel);
+    int64_t stride = p->stride[axis], span = (kernel - 1) * p->dilation[axis] + 1, full;
     full = in == 0 ? 0 : stride * (in - 1) + s->output_padding[axis] + span;
     *begin = p->begin[axis];
     *end = p->end[axis];
@@ -103,12 +103,12 @@ static ort_status resolve_axis(const transpose_state *s, int rank, int axis, int
     if (s->has_shape || same) {
         int at = s->shape_rank - rank + axis;
         *out = s->has_shape ? s->output_shape[at < 0 ? 0 : at] : in * stride;
-        int64_t total = ort_max_i64(full - *out, 0);
-        *begin = p->auto_pad == ORT_PAD_SAME_UPPER ? total / 2 : total - total / 2;
-        *end = total - *begin;
         if (*out < 0)
             return ort_error_set(err, ORT_ERROR_MODEL, "output_shape has %lld along axis %d",
                                  (long long)*out, axis);
+        int64_t total = ort_max_i64(full - *out, 0);
+        *begin = p->auto_pad == ORT_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+        *end = total - *begin;
         return ORT_OK;
     }
     *out = full - *begin - *end;
@@ -163,7 +163,7 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
             out[2 + i] = ort_dim_of(size);
         } else if (s.has_shape) {
             out[2 + i] = ort_dim_of(s.output_shape[s.shape_rank - rank + i]);
-        } else if (ort_dim_known(kernel)) {
+        } else if (ort_dim_known(kernel) && kernel.size >= 1 && kernel.size <= INT32_MAX) {
             int64_t span = (kernel.size - 1) * s.spec.dilation[i] + 1;
             int64_t pads =
                 s.spec.auto_pad == ORT_PAD_EXPLICIT ? s.spec.begin[i] + s.spec.end[i] : 0;

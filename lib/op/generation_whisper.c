@@ -20,7 +20,8 @@ static void exclude(const ort_generation *g, float *scores, int64_t first, int64
 
 static void exclude_one(const ort_generation *g, float *scores, int64_t token)
 {
-    exclude(g, scores, token, token + 1);
+    if (token >= 0 && token < g->vocab)
+        scores[token] = -FLT_MAX;
 }
 
 static float highest(const float *scores, int64_t first, int64_t end)

@@ -468,7 +468,7 @@ static ort_status unfold_run(ort_call *call, ort_error *err)
     ort_move move = ort_move_between(in, out);
     (void)err;
     ort_move_add(&move, outer, s->dim[axis] * inner, windows * inner * size);
-    ort_move_add(&move, windows, step * inner, inner * size);
+    ort_move_add(&move, windows, windows > 1 ? step * inner : 0, inner * size);
     ort_move_add(&move, inner, 1, size);
     ort_move_add(&move, size, inner, 1);
     ort_move_run(&move, call->pool);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attack the tools: values, attributes, files and options that nobody means well with.
 
-usage: attack.py SERVERS [--seed N] [--minutes M] [--only KIND,...] [--keep DIR]
+usage: attack.py SERVERS [--seed N] [--minutes M] [--only KIND,...] [--sweep attributes|values] [--keep DIR]
 
 SERVERS holds a server (server.c) for each tool, best built with sanitizers. Kinds:
   values      the recorded inputs of ONNX's and our own operator tests, one of them empty, huge, of another
@@ -16,6 +16,7 @@ SERVERS holds a server (server.c) for each tool, best built with sanitizers. Kin
   sounds      WAV whose header says anything
   stores      safetensors, npz, npy, pb, CSV and JSON, damaged; recorded sets of a model
   drawings    ort-draw on numbers of any shape and on damaged pictures
+--sweep draws nothing: it goes through all of one kind, and takes as long as that takes (sweep.py).
 A case fails when it dies of a signal, a sanitizer speaks, the exit status isn't 0 to 5, it takes more
 than 10 seconds of a processor or more memory than it may. Failing cases are kept with their command.
 The last line counts: cases, crashes, hangs, memory.
@@ -37,6 +38,7 @@ from onnx import numpy_helper
 
 import chains
 import media
+import sweep
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SECONDS, MEGABYTES = 10, 3000
@@ -327,6 +329,43 @@ def libraries(rng, work, corpus, tiers):
     return ["ort-run", ROOT / "models/digits.onnx", "--random", "1", "--hash", "--ops-lib", library]
 
 
+def given_as(inputs, changed=None, file=None):
+    return [word for name, recorded in inputs
+            for word in ("-i", f"{name}={file if name == changed else recorded}")]
+
+
+def swept(rng, work, corpus, tiers, what):
+    """The cases of a sweep, one after another."""
+    for path, folder in corpus:
+        model = onnx.load(str(path), load_external_data=False)
+        inputs = inputs_of(model, folder)
+        if what == "attributes":
+            for made in sweep.attributes(rng, model):
+                (work / "m.onnx").write_bytes(made.SerializeToString())
+                yield ["ort-run", work / "m.onnx"] + given_as(inputs) + settings(rng, tiers)
+            continue
+        for name, file in inputs:
+            try:
+                tensor = read_tensor(file)
+            except Exception:  # a sequence or an optional
+                continue
+            for made in sweep.values(rng, tensor):
+                (work / "changed.pb").write_bytes(made.SerializeToString())
+                given = given_as(inputs, name, work / "changed.pb")
+                yield ["ort-run", path] + given + settings(rng, tiers)
+
+
+def drawn(rng, work, corpus, tiers, chosen, end):
+    """Cases of the chosen kinds until the time has come."""
+    while time.monotonic() < end:
+        for old in work.iterdir():
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        kind = rng.choices(list(chosen), [weight for _, weight in chosen.values()])[0]
+        arguments = chosen[kind][0](rng, work, corpus, tiers)
+        if arguments is not None:
+            yield arguments
+
+
 KINDS = {"pictures": (media.pictures, 4), "sounds": (media.sounds, 2), "stores": (media.stores, 5),
          "drawings": (media.drawings, 2), "values": (values, 10), "attributes": (attributes, 8), "empties": (empties, 6),
          "chains": (rewritten, 10),
@@ -348,6 +387,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--sweep", choices=["attributes", "values"])
     parser.add_argument("--keep", type=pathlib.Path, default=ROOT / "build/attack")
     options = parser.parse_args()
     rng, counts = random.Random(options.seed), {"crash": 0, "hang": 0, "memory": 0}
@@ -361,13 +401,9 @@ def main():
         work.mkdir()
         tiers = [t for t in ("scalar", "avx2", "avx512", "vnni")
                  if servers.run(work, "ort-run", "--isa", t, "--settings")[0] == 0]
-        while time.monotonic() < end:
-            for old in work.iterdir():
-                shutil.rmtree(old) if old.is_dir() else old.unlink()
-            kind = rng.choices(list(chosen), [weight for _, weight in chosen.values()])[0]
-            arguments = chosen[kind][0](rng, work, corpus, tiers)
-            if arguments is None:
-                continue
+        made = (swept(rng, work, corpus, tiers, options.sweep) if options.sweep else
+                drawn(rng, work, corpus, tiers, chosen, end))
+        for arguments in made:
             result = servers.run(work, *arguments)
             cases, peak = cases + 1, max(peak, result[3])
             what = judge(result)
@@ -379,7 +415,7 @@ def main():
                           if line.lstrip().startswith("#") and "/lib/" in line and " in " in line), first)
             if place not in seen or not place:
                 seen.add(place)
-                print(f"not ok {what} ({kind}, seed {options.seed}, case {cases}): {place[:150]}", flush=True)
+                print(f"not ok {what} ({arguments[0]}, seed {options.seed}, case {cases}): {place[:150]}", flush=True)
                 keep(options.keep, f"{options.seed}-{cases}", work, arguments, what, result)
     print(f"{cases} cases, peak {peak // 1024} MB: {counts['crash']} crashes, {counts['hang']} hangs, "
           f"{counts['memory']} beyond memory")
