@@ -273,15 +273,25 @@ static int fix_named(feed *f, const char *name, const char *path)
     return status;
 }
 
-/* -i NAME=FILE, -i FILE, -i FOLDER. An existing file whose name holds '=' is taken as a file. */
-static int fix_option(feed *f, const char *text)
+/* The same words once more say nothing new. */
+static bool is_repeated(const string_list *items, size_t index)
 {
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(items->items[i], items->items[index]) == 0)
+            return true;
+    return false;
+}
+
+/* -i NAME=FILE, -i FILE, -i FOLDER. An existing file whose name holds '=' is taken as a file. */
+static int fix_option(feed *f, size_t item)
+{
+    const char *text = f->options->inputs->items[item];
     char *name;
     const char *path;
     struct stat st;
     if (stat(text, &st) == 0 || !split_assignment(text, &name, &path))
         return fix_file(f, text);
-    int status = fix_named(f, name, path);
+    int status = is_repeated(f->options->inputs, item) ? 0 : fix_named(f, name, path);
     free(name);
     return status;
 }
@@ -420,7 +430,7 @@ int feed_open(feed *f, const feed_options *o, const ort_session *session, const 
         f->seed = (uint64_t)seed;
     }
     for (size_t i = 0; i < o->inputs->count && status == 0; i++)
-        status = fix_option(f, o->inputs->items[i]);
+        status = fix_option(f, i);
     if (status == 0)
         status = open_source(f, files);
     return status == 0 ? check_columns(f) : status;

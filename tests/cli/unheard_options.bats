@@ -57,6 +57,7 @@ EOP
     fails 2 "'b' is given twice, the second time by standard input" \
         bash -c "exec ort-run '$FX/sum.onnx' -i b='$FX/one.npy' --stream -o out.npz <'$FX/ab.npz'"
     works ort-run "$FX/sum.onnx" -i a="$FX/one.npy" "$FX/b.npz" --hash
+    works ort-run "$FX/sum.onnx" -i a="$FX/one.npy" -i a="$FX/one.npy" "$FX/b.npz" --hash
     ort-tensor "$FX/ab.npz" --select b -o rest.npz
     works ort-run "$FX/sum.onnx" -i a="$FX/one.npy" rest.npz --hash
 }
