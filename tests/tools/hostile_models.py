@@ -157,6 +157,15 @@ def extremes():
     yield "dynamic_range", model([node("DynamicQuantizeLinear", ["x"], ["y", "s", "y_z"])],
                                  [value_info("x", [2])],
                                  [bare_value(n, t) for n, t in (("y", UINT8), ("s", FLOAT), ("y_z", UINT8))])
+    yield "unfold_step", model(
+        [node("UnfoldTensor", ["x"], ["y"], domain=MICROSOFT) + number("dim", 0) + number("size", 2) +
+         number("step", high)], [value_info("x", [2, 3])], [bare_value("y")], domains=[MICROSOFT])
+    yield "masked_heads", model(
+        [node("DecoderMaskedMultiHeadAttention", ["x"], ["y"], domain=MICROSOFT) +
+         number("num_heads", low)], [value_info("x", [1, 1, 12])], [bare_value("y")], domains=[MICROSOFT])
+    yield "conv_shape", model(
+        [node("ConvTranspose", ["x", "w"], ["y"]) + ints("output_shape", [low, low])],
+        [value_info("x", [1, 3, 4, 4])], [bare_value("y")], [initializer("w", [3, 3, 1, 1], [1.0] * 9)])
     yield "attention_mode", model(
         [node("Attention", ["q", "q", "q"], ["y"]) + number("qk_matmul_output_mode", 1 << 32)],
         [value_info("q", [1, 1, 2, 4])], [bare_value("y")], opset=23)
