@@ -414,9 +414,10 @@ static int64_t outer_slot(const ort_rnn *rnn, const ort_rnn_sizes *s, int64_t d,
 
 static void load_state(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_tensor *from, void *to)
 {
-    size_t row = (size_t)s->H * rnn->core->real_bytes;
+    size_t row = (size_t)s->H * rnn->core->real_bytes, all = (size_t)(s->D * s->B) * row;
     if (!from) {
-        memset(to, 0, (size_t)(s->D * s->B) * row);
+        if (all > 0)
+            memset(to, 0, all);
         return;
     }
     for (int64_t d = 0; d < s->D; d++)
