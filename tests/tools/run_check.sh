@@ -34,7 +34,8 @@ count "leaks of the tools" build/check/leaks.log
 sh tests/tools/run_hostile.sh build/bin >build/check/hostile.log 2>&1
 count "hostile values and files, every tier" build/check/hostile.log
 # Whatever is read: good and bad models, every format. An exit status of 99 is no test's.
-(cd tests/cli && ls attacks.bats bad_*.bats csv.bats external_data.bats formats.bats hostile.bats sets.bats unfinished.bats) |
+(cd tests/cli && ls attacks.bats bad_*.bats check*.bats csv.bats external_data.bats formats.bats hostile.bats sets.bats \
+    tensor_files.bats tool_edges.bats unfinished.bats) |
     sed 's|^|tests/cli/|' |
     ASAN_OPTIONS=detect_leaks=0:exitcode=99:allocator_may_return_null=1 UBSAN_OPTIONS=exitcode=99 \
         xargs sh tests/tools/run_cli.sh >build/check/cli.log 2>&1
