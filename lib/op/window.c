@@ -199,6 +199,15 @@ void ort_window_to_3d(ort_window *w)
     }
 }
 
+/* The first of taps 0 .. w->kernel[axis] whose place is `place` or behind it, for the window that
+ * begins at `start`. */
+static int64_t tap_from(const ort_window *w, int axis, int64_t start, int64_t place)
+{
+    int64_t step = w->dilation[axis];
+    int64_t tap = place > start ? (place - start - 1) / step + 1 : 0;
+    return ort_min_i64(tap, w->kernel[axis]);
+}
+
 ort_status ort_window_counts(const ort_window *w, int axis, bool include_pad, ort_arena *arena,
                              const float **counts, ort_error *err)
 {
@@ -207,11 +216,10 @@ ort_status ort_window_counts(const ort_window *w, int axis, bool include_pad, or
     float *count = ort_arena_array(arena, (size_t)w->out[axis] + 1, sizeof *count);
     if (!count)
         return ort_error_memory(err, (size_t)w->out[axis] * sizeof *count);
-    for (int64_t o = 0; o < w->out[axis]; o++)
-        for (int64_t t = 0; t < w->kernel[axis]; t++) {
-            int64_t at = o * w->stride[axis] + t * w->dilation[axis] - w->begin[axis];
-            count[o] += at >= low && at < high ? 1.0f : 0.0f;
-        }
+    for (int64_t o = 0; o < w->out[axis]; o++) {
+        int64_t start = o * w->stride[axis] - w->begin[axis];
+        count[o] = (float)(tap_from(w, axis, start, high) - tap_from(w, axis, start, low));
+    }
     *counts = count;
     return ORT_OK;
 }
