@@ -1,6 +1,7 @@
 # Corners of the tools that once said yes, lost something or hung: gates that met nothing, outputs of
 # one name, pipes as files, what a recurrence reports.
 load helper
+PATH=$ROOT/build/venv/bin:$PATH # models and tensors are made with onnx and numpy
 
 setup_file() {
     export FX=$BATS_FILE_TMPDIR/fx

@@ -1,6 +1,7 @@
 # Options that nothing would act on, and values that nothing would read: they are refused with what to
 # do, never passed over.
 load helper
+PATH=$ROOT/build/venv/bin:$PATH # models and tensors are made with onnx and numpy
 
 setup_file() {
     export FX=$BATS_FILE_TMPDIR/fx
