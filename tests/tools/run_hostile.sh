@@ -27,7 +27,7 @@ for tier in scalar avx2 avx512 vnni; do
     "$bin/ort-run" --isa $tier --settings >/dev/null 2>&1 || continue
     for model in *.onnx; do
         for level in 0 1 3; do
-            try ort-run "$model" --random 1 --hash --isa $tier --level $level
+            try ort-run "$model" --random 1 --hash --isa $tier --level $level --max-memory 4G
         done
         case $model in
         none_range_run*) try ort-run "$model" -i e=none.npy -i five=five.npy --hash --isa $tier ;;
@@ -42,7 +42,7 @@ done
 for model in *.onnx; do
     try ort-inspect "$model" --check
     try ort-inspect "$model" --svg
-    try ort-optimize -q "$model" -o ../o.onnx --timeout 10
+    try ort-optimize -q "$model" -o ../o.onnx --timeout 10 --max-memory 4G
 done
 for file in *.npy *.wav *.bmp *.safetensors; do
     try ort-tensor "$file" --print
