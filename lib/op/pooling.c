@@ -96,7 +96,9 @@ static ort_status lp_prepare(ort_prep *p, ort_error *err)
 
 static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *p, ort_error *err)
 {
-    ORT_TRY(ort_spread_build(&p->w, s->arena, &p->s, err));
+    ort_window block = p->w;
+    ort_window_trim(&block);
+    ORT_TRY(ort_spread_build(&block, s->arena, &p->s, err));
     p->apart = p->s.phases[0] * p->s.phases[1] * p->s.phases[2] > PHASES_MAX;
     p->whole = p->out_plane == 1 && state->kind != POOL_LP;
     for (int i = 0; i < 3; i++)
@@ -107,7 +109,6 @@ static ort_status plan_rows(ort_shaping *s, const pool_state *state, pool_plan *
     if (p->w.out[0] == 1 && bytes > SCRATCH_BYTES)
         p->rows = ort_min_i64(ort_max_i64(total * SCRATCH_BYTES / bytes / 4 * 4, 4), total);
     p->row_blocks = (total + p->rows - 1) / p->rows;
-    ort_window block = p->w;
     block.out[1] = p->rows;
     ORT_TRY(ort_spread_build(&block, s->arena, &p->s, err));
     p->taps = block.kernel[0] * block.kernel[1] * block.kernel[2];

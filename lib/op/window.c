@@ -208,6 +208,19 @@ static int64_t tap_from(const ort_window *w, int axis, int64_t start, int64_t pl
     return ort_min_i64(tap, w->kernel[axis]);
 }
 
+void ort_window_trim(ort_window *w)
+{
+    for (int i = 0; i < 3; i++) {
+        int64_t furthest = (w->out[i] - 1) * w->stride[i] - w->begin[i];
+        int64_t least = ort_min_i64(w->kernel[i], 2); /* an axis of one tap may change its place */
+        int64_t first = ort_min_i64(tap_from(w, i, furthest, 0), w->kernel[i] - least);
+        int64_t end = ort_max_i64(tap_from(w, i, -w->begin[i], w->in[i]), first + least);
+        w->end[i] -= (w->kernel[i] - end) * w->dilation[i];
+        w->begin[i] -= first * w->dilation[i];
+        w->kernel[i] = end - first;
+    }
+}
+
 ort_status ort_window_counts(const ort_window *w, int axis, bool include_pad, ort_arena *arena,
                              const float **counts, ort_error *err)
 {

@@ -44,6 +44,10 @@ ort_status ort_window_resolve(const ort_window_spec *spec, int rank, const int64
  * column is a row, as it lies in memory. */
 void ort_window_to_3d(ort_window *window);
 
+/* The same windows without the taps that meet the input at no output: what is left is no wider than
+ * input and output together, however wide the kernel is. Two taps stay at least, where there are
+ * as many. Of three axes. */
+void ort_window_trim(ort_window *window);
 /* How many taps of the window at each output coordinate of `axis` count: those inside the input, or
  * inside its padding as well. [out[axis]], in the arena. */
 ort_status ort_window_counts(const ort_window *window, int axis, bool include_pad,

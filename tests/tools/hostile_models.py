@@ -157,9 +157,10 @@ def extremes():
     yield "dynamic_range", model([node("DynamicQuantizeLinear", ["x"], ["y", "s", "y_z"])],
                                  [value_info("x", [2])],
                                  [bare_value(n, t) for n, t in (("y", UINT8), ("s", FLOAT), ("y_z", UINT8))])
-    yield "pool_wide", model( # most of its taps are beyond the input
-        [node("AveragePool", ["x"], ["y"]) + ints("kernel_shape", [2, (1 << 31) - 1]) +
-         text("auto_pad", "SAME_UPPER")], [value_info("x", [1, 3, 32, 32])], [bare_value("y")])
+    for name, taps in (("enough", 63), ("wide", (1 << 31) - 1)): # each of their windows meets a whole row
+        yield "pool_" + name, model(
+            [node("AveragePool", ["x"], ["y"]) + ints("kernel_shape", [2, taps]) +
+             text("auto_pad", "SAME_UPPER")], [value_info("x", [1, 3, 32, 32])], [bare_value("y")])
     yield "unfold_step", model(
         [node("UnfoldTensor", ["x"], ["y"], domain=MICROSOFT) + number("dim", 0) + number("size", 2) +
          number("step", high)], [value_info("x", [2, 3])], [bare_value("y")], domains=[MICROSOFT])
