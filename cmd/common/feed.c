@@ -45,11 +45,14 @@ static void list_purposes(feed *f)
 {
     size_t n = 0;
     f->purposes = tool_alloc((f->count + 1) * sizeof *f->purposes);
+    f->order = tool_alloc((f->count + 1) * sizeof *f->order);
     for (int defaults = 0; defaults < 2; defaults++) {
         for (size_t i = 0; i < f->count; i++)
-            if (ort_session_input_optional(f->session, i) == (defaults == 1))
+            if (ort_session_input_optional(f->session, i) == (defaults == 1)) {
+                f->order[n] = i;
                 f->purposes[n++] = (ort_purpose){ort_session_input_name(f->session, i),
                                                  ort_session_input_type(f->session, i)};
+            }
         f->required = defaults == 0 ? n : f->required;
     }
 }
@@ -61,8 +64,7 @@ static ort_purpose *open_purposes(const feed *f)
     size_t n = 0;
     for (int given = 0; given < 2; given++)
         for (size_t i = 0; i < f->count; i++) {
-            bool has = i >= f->required ||
-                       f->fixed[find_input(f->session, f->purposes[i].name)] != NULL;
+            bool has = i >= f->required || f->fixed[f->order[i]] != NULL;
             if (has == (given == 1))
                 list[n++] = f->purposes[i];
         }
@@ -87,7 +89,7 @@ static int load(feed *f, const char *path, ort_tensors **tensors)
         return 0;
     }
     bool folder = is_folder(path);
-    ort_purpose *open = open_purposes(f);
+    ort_purpose *open = folder ? NULL : open_purposes(f);
     ort_read_options options = {.size = sizeof options,
                                 .format = folder ? ORT_FORMAT_AUTO : f->options->format,
                                 .purposes = folder ? f->purposes : open,
@@ -533,6 +535,7 @@ void feed_close(feed *f)
     ort_tensors_free(f->held);
     free(f->fixed);
     free(f->purposes);
+    free(f->order);
     if (f->stream != NULL && f->stream != stdin)
         fclose(f->stream);
 }

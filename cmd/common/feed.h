@@ -17,6 +17,7 @@ typedef struct feed {
     const ort_session *session;
     size_t count;           /* inputs of the session */
     ort_purpose *purposes;  /* of inputs: those that have no default, in order, then the others */
+    size_t *order;          /* [count] their indices among the inputs */
     size_t required;        /* how many have none */
     ort_value **fixed;      /* [count] the same in every run; NULL: comes from the source */
     ort_tensors *held;      /* what keeps those alive */
