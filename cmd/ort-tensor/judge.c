@@ -124,25 +124,21 @@ int judge_top(tool *t, const ort_tensors *record, size_t index)
     return print_tensor_top(t, name, record, value);
 }
 
+static int print_value(tool *t, const char *name, const ort_value *value)
+{
+    if (!t->settings.json)
+        return screen_value(stdout, value, name, t->print_items);
+    report_value(t, name, value);
+    return 0;
+}
+
 int print_record(tool *t, const ort_tensors *record)
 {
     const size_t columns = ort_tensors_column_count(record), count = ort_tensors_count(record);
     int status = 0;
-    for (size_t i = 0; i < columns && status == 0; i++) {
-        const char *name = ort_tensors_column_name(record, i);
-        const ort_value *column = ort_tensors_column(record, i);
-        if (t->settings.json)
-            report_value(t, name, column);
-        else
-            status = screen_value(stdout, column, name, t->print_items);
-    }
-    for (size_t i = 0; i < count && status == 0; i++) {
-        const char *name = ort_tensors_name(record, i);
-        const ort_value *value = ort_tensors_value(record, i);
-        if (t->settings.json)
-            report_value(t, name, value);
-        else
-            status = screen_value(stdout, value, name, t->print_items);
-    }
+    for (size_t i = 0; i < columns && status == 0; i++)
+        status = print_value(t, ort_tensors_column_name(record, i), ort_tensors_column(record, i));
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = print_value(t, ort_tensors_name(record, i), ort_tensors_value(record, i));
     return status;
 }
