@@ -175,8 +175,9 @@ def extremes():
         [value_info("q", [1, 1, 2, 4])], [bare_value("y")], opset=23)
     yield "attention_no_keys", model( # and the scores of none
         [node("MultiHeadAttention", ["q", "k", "k"], ["y", "", "", "s"], domain=MICROSOFT) +
-         number("num_heads", 2) + number("unidirectional", 1)], [value_info("q", [2, 3, 8])],
-        [bare_value("y"), bare_value("s")], [initializer("k", [2, 0, 8], [])], domains=[MICROSOFT])
+         number("num_heads", 2) + number("unidirectional", 1)], [], [bare_value("y"), bare_value("s")],
+        [initializer("q", [2, 3, 8], [1.0] * 48), initializer("k", [2, 0, 8], [])],
+        domains=[MICROSOFT])
     yield "shape_end", model([node("Relu", ["x"], ["r"]),
                               node("Shape", ["r"], ["y"]) + number("start", 1) + number("end", low)],
                              [value_info("x", ["a", 3])], [bare_value("y", INT64)])
