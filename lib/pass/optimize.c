@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/log.h"
-#include "pass/opset.h"
+#include "opset/opset.h"
 
 ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidden, ort_error *err)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "exec/made_up.h"
+#include "made_up/made_up.h"
 #include "verify/agree.h"
 
 typedef struct double_run {

@@ -15,7 +15,7 @@
 
 #include "base/budget.h"
 #include "base/options.h"
-#include "exec/made_up.h"
+#include "made_up/made_up.h"
 #include "graph/graph.h"
 #include "verify/agree.h"
 #include "verify/opened.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "net.h"
-#include "pass/gradient.h"
+#include "gradient/gradient.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "io/pack.h"
 #include "net.h"
-#include "op/matrix.h"
+#include "op/shared/matrix.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/num.h"
-#include "op/combine.h"
-#include "op/fft.h"
-#include "op/move.h"
+#include "op/shared/combine.h"
+#include "op/shared/fft.h"
+#include "op/shared/move.h"
 #include "test.h"
 
 static uint64_t seed;

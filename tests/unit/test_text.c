@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "op/regex.h"
-#include "op/unicode.h"
+#include "op/text/regex.h"
+#include "op/text/unicode.h"
 #include "test.h"
 
 /* 1: full match, 0: none, -1: refused. */

@@ -14,7 +14,7 @@
 
 #include "kernel/blocked.h"
 #include "net.h"
-#include "op/blocked_op.h"
+#include "op/blocked/blocked_op.h"
 #include "test.h"
 
 enum { CHANNELS = 48, WIDTH_MAX = 32 };

@@ -1,7 +1,7 @@
 /* check.h - the parts of the model check (check.c): nodes against their operator rows. Internal to
  * op/. */
-#ifndef ORT_OP_CHECK_H
-#define ORT_OP_CHECK_H
+#ifndef ORT_OP_CHECK_CHECK_H
+#define ORT_OP_CHECK_CHECK_H
 
 #include "base/findings.h"
 #include "base/hashmap.h"

@@ -3,8 +3,8 @@
  *
  * What both onnx.checker and onnxruntime refuse is an error; what one of them refuses while the
  * other runs it is a warning, unless the file contradicts itself. */
-#ifndef ORT_OP_CHECK_MESSAGE_H
-#define ORT_OP_CHECK_MESSAGE_H
+#ifndef ORT_OP_CHECK_CHECK_MESSAGE_H
+#define ORT_OP_CHECK_CHECK_MESSAGE_H
 
 #include "base/findings.h"
 #include "base/hashmap.h"

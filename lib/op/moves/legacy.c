@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/move.h"
+#include "op/shared/move.h"
 
 /* ---- Crop: [N, C, H, W] to a window of H and W */
 

@@ -1,0 +1,234 @@
+/* gradient_tape.c - reverse mode: what depends on xs is recorded on the way forward, and rules add
+ * to the gradients of inputs on the way back. A gradient has the shape and element type of its
+ * value; the sum of a value's contributions is complete when its producer's turn comes.
+ */
+#include "gradient/gradient.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* ---- gradients of values */
+
+void ort_grad_fail_memory(ort_grad *g)
+{
+    if (!g->status)
+        g->status = ort_error_memory(g->err, sizeof(ort_node));
+}
+
+void ort_grad_refuse(ort_grad *g, const char *format, ...)
+{
+    char label[256], text[512];
+    va_list args;
+    if (g->status)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (g->purpose) { /* the caller names the node */
+        g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s", text);
+        return;
+    }
+    g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s can't be differentiated: %s",
+                              ort_node_label(g->at ? g->at : g->target, label, sizeof label),
+                              text);
+}
+
+static bool is_active(const ort_grad *g, ort_id value)
+{
+    return value != ORT_ID_NONE && value < g->active.count && g->active.data[value];
+}
+
+void ort_grad_set_variable(ort_grad *g, ort_id value)
+{
+    while (!g->status && g->active.count <= value)
+        if (!ort_vec_push(&g->active, 0))
+            ort_grad_fail_memory(g);
+    if (!g->status)
+        g->active.data[value] = 1;
+}
+
+ort_id ort_grad_sum(const ort_grad *g, ort_id value)
+{
+    return value != ORT_ID_NONE && value < g->sums.count ? g->sums.data[value] : ORT_ID_NONE;
+}
+
+static void set_sum(ort_grad *g, ort_id value, ort_id sum)
+{
+    while (!g->status && g->sums.count <= value)
+        if (!ort_vec_push(&g->sums, ORT_ID_NONE))
+            ort_grad_fail_memory(g);
+    if (!g->status)
+        g->sums.data[value] = sum;
+}
+
+bool ort_grad_wants(const ort_grad *g, const ort_node *node, int slot)
+{
+    return !g->status && slot < node->input_count && is_active(g, node->inputs[slot]);
+}
+
+ort_id ort_grad_of(const ort_grad *g, const ort_node *node, int slot)
+{
+    return slot < node->output_count ? ort_grad_sum(g, node->outputs[slot]) : ORT_ID_NONE;
+}
+
+void ort_grad_add(ort_grad *g, const ort_node *node, int slot, ort_id value)
+{
+    if (!ort_grad_wants(g, node, slot))
+        return;
+    ort_id before = ort_grad_sum(g, node->inputs[slot]);
+    ort_id sum = before == ORT_ID_NONE ? value : ort_grad_op2(g, "Add", before, value);
+    set_sum(g, node->inputs[slot], sum);
+}
+
+/* Other inputs that are scalars, or the input itself, never widen it. */
+static bool may_widen(const ort_grad *g, const ort_node *node, int slot)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != ORT_ID_NONE && node->inputs[i] != node->inputs[slot] &&
+            ort_grad_type(g, node->inputs[i])->rank != 0)
+            return true;
+    return false;
+}
+
+void ort_grad_add_summed(ort_grad *g, const ort_node *node, int slot, ort_id value)
+{
+    if (!ort_grad_wants(g, node, slot))
+        return;
+    if (may_widen(g, node, slot))
+        value = ort_grad_sum_to(g, value, node->inputs[slot]);
+    ort_grad_add(g, node, slot, value);
+}
+
+/* ---- forward */
+
+ort_grad_passage ort_grad_passage_of(const ort_type *type)
+{
+    switch (type->kind == ORT_TYPE_TENSOR ? type->dtype : ORT_DTYPE_UNDEFINED) {
+    case ORT_DTYPE_FLOAT:
+    case ORT_DTYPE_DOUBLE:
+    case ORT_DTYPE_FLOAT16:
+    case ORT_DTYPE_BFLOAT16:
+        return ORT_GRAD_PASSES;
+    case ORT_DTYPE_INT8: case ORT_DTYPE_INT16: case ORT_DTYPE_INT32: case ORT_DTYPE_INT64:
+    case ORT_DTYPE_UINT8: case ORT_DTYPE_UINT16: case ORT_DTYPE_UINT32: case ORT_DTYPE_UINT64:
+    case ORT_DTYPE_INT4: case ORT_DTYPE_UINT4: case ORT_DTYPE_INT2: case ORT_DTYPE_UINT2:
+    case ORT_DTYPE_BOOL: case ORT_DTYPE_STRING:
+        return ORT_GRAD_ENDS;
+    default:
+        return ORT_GRAD_UNCLEAR;
+    }
+}
+
+static bool reads_active(const ort_grad *g, const ort_node *node)
+{
+    bool active = false;
+    for (int i = 0; i < node->input_count; i++)
+        active = active || is_active(g, node->inputs[i]);
+    for (int i = 0; i < node->implicit_count; i++)
+        active = active || is_active(g, node->implicit[i]);
+    return active;
+}
+
+static bool gives_gradient(const ort_grad *g, const ort_node *node)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != ORT_ID_NONE &&
+            ort_grad_passage_of(ort_grad_type(g, node->outputs[i])) != ORT_GRAD_ENDS)
+            return true;
+    return false;
+}
+
+static void refuse_operator(ort_grad *g, const ort_node *node)
+{
+    g->at = node;
+    ort_grad_refuse(g, "no rule is known for operator %s%s%s (ort(3), DIFFERENTIATION, lists "
+                    "those that have one)", node->domain, *node->domain ? "." : "",
+                    node->op_type);
+}
+
+/* The operator as others; replaced[i] stands for output i from here on. */
+static void record_as_others(ort_grad *g, ort_node *node, const ort_grad_rule *rule,
+                             ort_id *replaced)
+{
+    size_t first = g->graph->nodes.count;
+    for (int i = 0; i < node->output_count; i++)
+        replaced[i] = ORT_ID_NONE;
+    g->at = node;
+    if (rule->expand)
+        rule->expand(g, node, replaced);
+    else
+        replaced[0] = ort_grad_formula(g, rule->same, "abc", node->inputs[0],
+                                       ort_grad_in(node, 1), ort_grad_in(node, 2));
+    for (size_t i = first, last = g->graph->nodes.count; i < last && !g->status; i++)
+        ort_grad_record(g, g->graph->nodes.data[i], NULL);
+}
+
+void ort_grad_record(ort_grad *g, ort_node *node, ort_id *replaced)
+{
+    if (g->status || !reads_active(g, node) || !gives_gradient(g, node))
+        return;
+    const ort_grad_rule *rule = ort_grad_find_rule(node);
+    if (!rule) {
+        refuse_operator(g, node);
+        return;
+    }
+    if (rule->zero)
+        return;
+    g->at = node;
+    if (node->opset < ORT_GRAD_MIN_OPSET) /* of a function with imports of its own */
+        ort_grad_refuse(g, "it is of opset %d, rules start at %d", node->opset,
+                        ORT_GRAD_MIN_OPSET);
+    if (rule->expand || rule->same) {
+        assert(replaced);
+        record_as_others(g, node, rule, replaced);
+        return;
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        ort_id id = node->outputs[i];
+        if (id == ORT_ID_NONE || ort_grad_passage_of(ort_grad_type(g, id)) == ORT_GRAD_ENDS)
+            continue;
+        if (ort_grad_passage_of(ort_grad_type(g, id)) == ORT_GRAD_UNCLEAR)
+            ort_grad_refuse(g, "the element type of '%s' carries no gradient",
+                            g->graph->values.data[id]->name);
+        ort_grad_set_variable(g, id);
+    }
+    if (!g->status && !ort_vec_push(&g->tape, node))
+        ort_grad_fail_memory(g);
+}
+
+/* ---- backward */
+
+static void apply_rule(ort_grad *g, const ort_node *node)
+{
+    static const char *const letters = "gyabc";
+    const ort_grad_rule *rule = ort_grad_find_rule(node);
+    bool reached = false;
+    for (int i = 0; i < node->output_count; i++)
+        reached = reached || ort_grad_of(g, node, i) != ORT_ID_NONE;
+    if (!reached)
+        return;
+    g->at = node;
+    if (rule->back) {
+        rule->back(g, node);
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        if (rule->slope[i] && ort_grad_wants(g, node, i))
+            ort_grad_add_summed(g, node, i,
+                                ort_grad_formula(g, rule->slope[i], letters,
+                                                 ort_grad_of(g, node, 0), node->outputs[0],
+                                                 node->inputs[0], ort_grad_in(node, 1),
+                                                 ort_grad_in(node, 2)));
+}
+
+void ort_grad_run_back(ort_grad *g, ort_id y)
+{
+    if (!is_active(g, y))
+        return;
+    set_sum(g, y, ort_grad_expand(g, ort_grad_number(g, y, 1), y));
+    for (size_t i = g->tape.count; i-- > 0 && !g->status;)
+        apply_rule(g, g->tape.data[i]);
+}

@@ -1,0 +1,235 @@
+/* blocked.c - what the blocked operators share: extents, windows, and the conversions between plain
+ * and blocked tensors. */
+#include "op/blocked/blocked_op.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t block)
+{
+    return block == 8 ? &k->blocked8 : block == 16 ? &k->blocked16 : NULL;
+}
+
+bool ort_blocked_inner(const ort_node *node)
+{
+    return strcmp(node->domain, NCHWC) != 0;
+}
+
+int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph)
+{
+    return ort_blocked_inner(node) ? ort_node_int(node, "block", 0) : ort_nchwc_block(graph);
+}
+
+bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *d)
+{
+    int rank = shape->rank - (s->inner ? 3 : 2);
+    if (rank < 1 || rank > 2 || (s->inner && shape->dim[shape->rank - 1] != s->block) ||
+        (!s->inner && shape->dim[1] % s->block))
+        return false;
+    *d = (ort_blocked_dims){.n = shape->dim[0], .rank = rank, .in = {1, 1}};
+    d->blocks = s->inner ? shape->dim[1] : shape->dim[1] / s->block;
+    for (int i = 0; i < rank; i++)
+        d->in[2 - rank + i] = shape->dim[2 + i];
+    d->plane = d->in[0] * d->in[1];
+    return true;
+}
+
+ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
+                              const int64_t *kernel, ort_window *w, ort_error *err)
+{
+    int first = 2 - (int)in->rank;
+    ORT_TRY(ort_window_resolve(spec, (int)in->rank, in->in + first, kernel ? kernel + first : NULL,
+                               w, err));
+    if (w->rank == 2)
+        return ORT_OK;
+    int64_t *lists[] = {w->in, w->out, w->kernel, w->stride, w->dilation, w->begin, w->end};
+    for (int i = 0; i < 7; i++) {
+        lists[i][1] = lists[i][0];
+        lists[i][0] = i < 5 ? 1 : 0;
+    }
+    w->rank = 2;
+    return ORT_OK;
+}
+
+void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocked_window *rows,
+                      int64_t *first_row, int64_t *in_row)
+{
+    int64_t top = oy * w->stride[0] - w->begin[0], d = w->dilation[0];
+    int64_t first = top < 0 ? (-top + d - 1) / d : 0;
+    int64_t last = w->in[0] - top > 0 ? (w->in[0] - top - 1) / d + 1 : 0;
+    last = ort_min_i64(last, w->kernel[0]);
+    *rows = (ort_blocked_window){.x_row = d * w->in[1] * block, .width = w->in[1],
+                                 .rows = ort_max_i64(last - first, 0), .columns = w->kernel[1],
+                                 .stride = w->stride[1], .dilation = w->dilation[1],
+                                 .start = -w->begin[1]};
+    *first_row = ort_min_i64(first, w->kernel[0]);
+    *in_row = rows->rows > 0 ? top + first * d : 0;
+}
+
+/* ---- conversions */
+
+typedef struct convert_job {
+    const ort_call *call;
+    const ort_blocked_state *s;
+    ort_blocked_dims d;
+    int64_t channels;
+    const float *from;
+    float *to;
+} convert_job;
+
+static ort_status convert_prepare(ort_prep *p, ort_error *err)
+{
+    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->block = ort_blocked_size(p->node, NULL);
+    s->inner = true;
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    if (!s->k)
+        return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
+    return ORT_OK;
+}
+
+static ort_status block_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0);
+    int64_t block = ort_blocked_size(x->node, x->graph);
+    ort_dim out[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    const ort_type *t = &in->type;
+    if (t->rank < 3 || t->rank + 1 > ORT_MAX_RANK || !ort_dim_known(t->dim[1]) || block < 1)
+        return ort_infer_fail(x, err, "the input's rank or channels can't be blocked");
+    for (int i = 0; i < t->rank; i++)
+        out[i] = t->dim[i];
+    out[1] = ort_dim_of((t->dim[1].size + block - 1) / block);
+    out[t->rank] = ort_dim_of(block);
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank + 1, out);
+    return ORT_OK;
+}
+
+static ort_status unblock_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0);
+    ort_dim out[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    const ort_type *t = &in->type;
+    if (t->rank < 4)
+        return ort_infer_fail(x, err, "the input has rank %d, a blocked one has 4 and more",
+                              t->rank);
+    for (int i = 0; i < t->rank - 1; i++)
+        out[i] = t->dim[i];
+    out[1] = ort_dim_of(ort_node_int(x->node, "channels", 0));
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank - 1, out);
+    return ORT_OK;
+}
+
+static void task_block(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const convert_job *j = arg;
+    int64_t image = (int64_t)task / j->d.blocks, first = (int64_t)task % j->d.blocks * j->s->block;
+    int64_t channels = ort_min_i64(j->s->block, j->channels - first);
+    j->s->k->gather(j->from + (image * j->channels + first) * j->d.plane, j->d.plane, channels,
+                    j->d.plane, j->to + (int64_t)task * j->d.plane * j->s->block);
+}
+
+static void task_unblock(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const convert_job *j = arg;
+    int64_t image = (int64_t)task / j->d.blocks, first = (int64_t)task % j->d.blocks * j->s->block;
+    int64_t channels = ort_min_i64(j->s->block, j->channels - first);
+    if (channels > 0)
+        j->s->k->scatter(j->from + (int64_t)task * j->d.plane * j->s->block, j->d.plane, channels,
+                         j->d.plane, j->to + (image * j->channels + first) * j->d.plane);
+}
+
+static ort_status convert(ort_call *call, const ort_tensor *blocked, const ort_tensor *plain,
+                          ort_task_fn *task, ort_error *err)
+{
+    const ort_tensor *x = ort_call_in(call, 0);
+    convert_job j = {.call = call, .s = call->state, .from = x->data,
+                     .to = ort_call_out(call, 0)->data, .channels = plain->shape.dim[1]};
+    if (!ort_blocked_read(j.s, &blocked->shape, &j.d))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
+    ort_call_parallel(call, (size_t)(j.d.n * j.d.blocks), task, &j);
+    return ORT_OK;
+}
+
+static ort_status block_run(ort_call *call, ort_error *err)
+{
+    return convert(call, ort_call_out(call, 0), ort_call_in(call, 0), task_block, err);
+}
+
+static ort_status unblock_run(ort_call *call, ort_error *err)
+{
+    return convert(call, ort_call_in(call, 0), ort_call_out(call, 0), task_unblock, err);
+}
+
+/* ---- one number per channel against a whole plane */
+
+typedef struct scale_job {
+    const ort_blocked_state *s;
+    const ort_blocked_dims *d;
+    bool mul;
+    const float *x, *by;
+    float *y;
+} scale_job;
+
+static void task_scale(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const scale_job *j = arg;
+    int64_t block = j->s->block, at = (int64_t)task * j->d->plane * block;
+    (j->mul ? j->s->k->mul : j->s->k->add)(j->x + at, j->by + (int64_t)task * block, j->d->plane,
+                                           j->y + at);
+}
+
+static ort_status scale_shape(ort_shaping *s, ort_error *err)
+{
+    ort_blocked_dims *d = ort_arena_array(s->arena, 2, sizeof *d);
+    if (!d)
+        return ort_error_memory(err, sizeof *d);
+    if (!ort_blocked_read(s->state, &s->in[0]->shape, d) ||
+        !ort_blocked_read(s->state, &s->in[1]->shape, d + 1) || d[0].n != d[1].n ||
+        d[0].blocks != d[1].blocks || d[1].plane != 1)
+        return ort_error_set(err, ORT_ERROR_MODEL, "the inputs don't fit each other");
+    s->plan_state = d;
+    return ORT_OK;
+}
+
+static ort_status scale_run(ort_call *call, ort_error *err)
+{
+    (void)err;
+    const ort_blocked_dims *d = call->plan_state;
+    scale_job j = {call->state, d, call->node->op_type[7] == 'M', ort_call_in(call, 0)->data,
+                   ort_call_in(call, 1)->data, ort_call_out(call, 0)->data};
+    ort_call_parallel(call, (size_t)(d->n * d->blocks), task_scale, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl block_impl = {
+    .infer = block_infer, .prepare = convert_prepare, .run = block_run,
+};
+static const ort_op_impl unblock_impl = {
+    .infer = unblock_infer, .prepare = convert_prepare, .run = unblock_run,
+};
+static const ort_op_impl scale_impl = {
+    .infer = ort_infer_same, .prepare = convert_prepare, .shape = scale_shape, .run = scale_run,
+};
+
+const ort_op ort_ops_blocked[] = {
+    {ORT_INTERNAL, "BlockChannels", 1, "X:T -> Y:T", "T:f32", "block:i!", 0, &block_impl},
+    {ORT_INTERNAL, "UnblockChannels", 1, "X:T -> Y:T", "T:f32", "block:i! channels:i!", 0,
+     &unblock_impl},
+    {ORT_INTERNAL, "BlockedMul", 1, "X:T,S:T -> Y:T", "T:f32", "block:i!", ORT_TRAIT_INPLACE,
+     &scale_impl},
+    {ORT_INTERNAL, "BlockedAdd", 1, "X:T,S:T -> Y:T", "T:f32", "block:i!", ORT_TRAIT_INPLACE,
+     &scale_impl},
+    {0},
+};

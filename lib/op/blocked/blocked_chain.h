@@ -1,0 +1,20 @@
+/* blocked_chain.h - the attributes of BlockedConvChain (blocked_chain.c), which a pass writes and
+ * the operator reads: one entry per stage in each list. */
+#ifndef ORT_OP_BLOCKED_BLOCKED_CHAIN_H
+#define ORT_OP_BLOCKED_BLOCKED_CHAIN_H
+
+#include "graph/graph.h"
+
+enum {
+    ORT_CHAIN_STAGES = 6,
+    ORT_CHAIN_WINDOW = 11, /* group, kernel, strides, dilations, pads (begins, ends); group 0: a
+                              maximum of windows, a stage without filter and bias */
+    ORT_CHAIN_PARAMS = 2,  /* of an activation; param_counts says how many are given */
+};
+
+/* The node of one stage alone: a BlockedConv or BlockedMaxPool without inputs, over attributes that
+ * lie in `attrs` (ORT_CHAIN_ATTRS of them). False: the lists don't hold it. */
+enum { ORT_CHAIN_ATTRS = 10 };
+bool ort_chain_stage(const ort_node *chain, int stage, ort_attr *attrs, ort_node *node);
+
+#endif

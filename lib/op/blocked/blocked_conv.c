@@ -1,0 +1,639 @@
+/* blocked_conv.c - convolution in the blocked layout: direct, without copies of the input.
+ *
+ *   product     a task is some output rows by some vectors of output channels of one image and
+ *               group; a 1x1 window of stride 1 sees the plane as one long row, cut into pieces.
+ *   plain       few input channels, not blocked: the rows that a task needs are copied once with
+ *               their padding, then every tap is a constant offset.
+ *   depthwise   a task is some output rows of one block of channels.
+ *
+ * A plane of one column under a window of one column is taken for one row, which it is in memory.
+ *
+ * Long sums are cut along the input channels, so that the weights of a call stay in the cache and
+ * rounding errors small; the cut depends on the filter alone.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/blocked/blocked_op.h"
+#include "op/blocked/winograd.h"
+
+enum {
+    SUM_TERMS = 1024,          /* of one call */
+    WEIGHT_BYTES = 256 << 10,  /* of one task */
+    PLAIN_BYTES = 48 << 10,    /* padded rows of one task */
+    TASK_PRODUCTS = 300000,    /* some microseconds: worth handing to another thread */
+    TASKS_WANTED = 16,
+    PIECE_PIXELS = 48,         /* of a plane that is one row */
+    BAND_BYTES = 8 << 10,      /* outputs that an activation still finds in the nearest cache */
+    AHEAD_VISITS = 32,         /* of a weight by one task; beyond, fetching the next can wait */
+};
+
+typedef struct blocked_plan {
+    ort_blocked_dims in, out;
+    ort_window w;
+    int64_t in_channels;         /* plain: all; else per group */
+    int64_t vectors, task_vectors, vector_blocks; /* per group; tasks along them */
+    int64_t rows, row_blocks;    /* output rows of a task */
+    int64_t band;                /* depthwise: rows between two activations */
+    bool flat;                   /* the plane is one row in pieces of w.out[1] */
+    ort_blocked_rows_plan plain;
+} blocked_plan;
+
+/* ---- infer */
+
+static ort_status conv_infer(ort_infer *x, ort_error *err)
+{
+    ort_window_spec spec;
+    ort_dim out[ORT_MAX_RANK], in[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *tx = &x->in[0]->type, *tw = &x->in[1]->type;
+    int64_t block = ort_blocked_size(x->node, x->graph);
+    int rank = tw->rank - 2;
+    if (rank < 1 || rank > 2 || (tx->rank != tw->rank && tx->rank != tw->rank + 1) ||
+        !ort_dim_known(tw->dim[0]) || block < 1)
+        return ort_infer_fail(x, err, "ranks %d and %d don't fit each other", tx->rank, tw->rank);
+    for (int i = 0; i < rank; i++)
+        in[i] = tx->dim[2 + i];
+    ORT_TRY(ort_window_infer(x, &spec, rank, in, tw->dim + 2, out + 2, err));
+    out[0] = tx->dim[0];
+    out[1] = ort_dim_of((tw->dim[0].size + block - 1) / block);
+    out[2 + rank] = ort_dim_of(block);
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, rank + 3, out);
+    return ORT_OK;
+}
+
+void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost)
+{
+    double macs = 1;
+    if (!ort_infer_in_ranked(x, 1))
+        return;
+    for (int i = 0; i < x->in[1]->type.rank; i++)
+        macs *= (double)x->in[1]->type.dim[i].size;
+    for (int i = 2; i < ort_min_i64(x->out[0].type.rank, x->in[1]->type.rank); i++)
+        macs *= ort_dim_known(x->out[0].type.dim[i]) ? (double)x->out[0].type.dim[i].size : 0;
+    cost->macs = macs;
+    if (x->state && ((const ort_blocked_state *)x->state)->winograd)
+        cost->done_macs = macs * ort_winograd_share(&x->out[0].type);
+}
+
+/* ---- prepare: weights into panels */
+
+/* The filter of one group, w its first map, into [stretch of channels][panel][tap][channel][panel
+ * width]. */
+static void pack_panels(const ort_blocked_state *s, int64_t group_maps, int64_t sum_channels,
+                        const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], lanes = s->k->vector, count;
+    int64_t vectors = (group_maps + s->block - 1) / s->block * s->block / lanes;
+    for (int64_t from = 0; from < s->channels; from += count) {
+        count = ort_min_i64(sum_channels, s->channels - from);
+        for (int64_t v = 0; v < vectors; v += 2) {
+            int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+            int64_t real = ort_max_i64(0, ort_min_i64(width, group_maps - first));
+            const char *at = w + ((first * s->channels + from) * taps) * (int64_t)sizeof(float);
+            s->k->pack_panel(at, s->channels * taps, real, width, count, taps, out);
+            out += taps * count * width;
+        }
+    }
+}
+
+/* Channels summed in one call: whole blocks, alike. */
+static int64_t sum_channels(const ort_blocked_state *s)
+{
+    int64_t blocks = (s->channels + s->block - 1) / s->block;
+    int64_t terms = s->kernel[0] * s->kernel[1] * s->channels;
+    int64_t calls = ort_min_i64(blocks, (terms + SUM_TERMS - 1) / SUM_TERMS);
+    return (blocks + calls - 1) / calls * s->block;
+}
+
+/* [panel][channel][tap]: the order in which plain rows are read. */
+static void pack_plain(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t depth = s->channels * s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t vectors = (s->maps + s->block - 1) / s->block * s->block / lanes;
+    for (int64_t v = 0; v < vectors; v += 2) {
+        int64_t first = v * lanes, width = ort_min_i64(2, vectors - v) * lanes;
+        int64_t real = ort_max_i64(0, ort_min_i64(width, s->maps - first));
+        s->k->pack_panel(w + first * depth * (int64_t)sizeof(float), depth, real, width, depth, 1,
+                         out);
+        out += depth * width;
+    }
+}
+
+static void pack_depthwise(const ort_blocked_state *s, const char *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], blocks = (s->maps + s->block - 1) / s->block;
+    memset(out, 0, (size_t)(blocks * taps * s->block) * sizeof *out);
+    for (int64_t m = 0; m < s->maps; m++)
+        for (int64_t t = 0; t < taps; t++)
+            memcpy(&out[(m / s->block * taps + t) * s->block + m % s->block],
+                   w + (size_t)(m * taps + t) * sizeof(float), sizeof(float));
+}
+
+static void fill_weights(const ort_blocked_state *s, const ort_tensor *w, float *out)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
+    if (s->depthwise)
+        pack_depthwise(s, w->data, out);
+    else if (s->plain)
+        pack_plain(s, w->data, out);
+    else
+        for (int64_t g = 0; g < s->group; g++)
+            pack_panels(s, group_maps, s->sum_channels,
+                        (const char *)w->data +
+                            (size_t)(g * group_maps * s->channels * taps) * sizeof(float),
+                        out + g * s->group_floats);
+}
+
+static ort_status pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w, ort_error *err)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], group_maps = s->maps / s->group;
+    int64_t padded = (int64_t)ort_round_up((size_t)group_maps, (size_t)s->block);
+    s->group_floats = padded * s->channels * taps;
+    s->sum_channels = sum_channels(s);
+    if (s->depthwise)
+        s->group_floats = taps; /* blocks hold neighbouring groups */
+    size_t floats = s->depthwise ? ort_round_up((size_t)s->maps, (size_t)s->block) * (size_t)taps
+                                 : (size_t)(s->group * s->group_floats);
+    bool fill;
+    float *out = ort_prep_pack(p, "filter", floats * sizeof *out + 1, &fill);
+    if (!out)
+        return ort_error_memory(err, floats * sizeof *out);
+    s->w = out;
+    ort_prep_absorb(p, 1);
+    if (!fill)
+        return ORT_OK;
+    ort_tensor straight = *w;
+    if (!s->inner)
+        ORT_TRY(ort_nchwc_weights(s, w, &straight, err));
+    fill_weights(s, &straight, out);
+    if (!s->inner)
+        free(straight.data);
+    return ORT_OK;
+}
+
+static ort_status pack_bias(ort_prep *p, ort_blocked_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, 2);
+    size_t padded = ort_round_up((size_t)s->maps, (size_t)s->block) * sizeof(float);
+    if (ort_prep_dtype(p, 2) == ORT_DTYPE_UNDEFINED)
+        return ORT_OK;
+    if (!b || ort_tensor_count(b) != s->maps)
+        return ort_prep_fail(p, err, "the bias isn't a constant of %lld elements",
+                             (long long)s->maps);
+    bool fill;
+    float *bias = ort_prep_pack(p, "bias", padded, &fill);
+    if (!bias)
+        return ort_error_memory(err, padded);
+    if (fill) {
+        memset(bias, 0, padded);
+        memcpy(bias, b->data, (size_t)s->maps * sizeof *bias);
+    }
+    ort_prep_absorb(p, 2);
+    s->bias = bias;
+    return ORT_OK;
+}
+
+ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err)
+{
+    const ort_tensor *w = ort_prep_constant(p, 1);
+    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    ORT_TRY(ort_window_read(p->node, &s->spec, err));
+    s->epilogue = ort_epilogue_none();
+    ORT_TRY(ort_epilogue_read(p, &s->epilogue, err));
+    s->scale = ort_node_float(p->node, "scale", 1.0f);
+    s->shift = ort_node_float(p->node, "shift", 0.0f);
+    s->affine = s->scale != 1.0f || s->shift != 0.0f;
+    if (!w || w->dtype != ORT_DTYPE_FLOAT || w->shape.rank < 3 || w->shape.rank > 4 ||
+        ort_tensor_count(w) == 0)
+        return ort_prep_fail(p, err, "the weight isn't a constant of one or two spatial axes, with "
+                                     "elements");
+    s->inner = ort_blocked_inner(p->node);
+    s->block = ort_blocked_size(p->node, p->graph);
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    s->group = ort_node_int(p->node, "group", 1);
+    s->maps = w->shape.dim[0];
+    s->channels = w->shape.dim[1];
+    s->kernel[0] = w->shape.rank == 4 ? w->shape.dim[2] : 1;
+    s->kernel[1] = w->shape.dim[w->shape.rank - 1];
+    if (!s->k || s->group < 1 || s->maps % s->group)
+        return ort_prep_fail(p, err, "block %lld or group %lld doesn't fit", (long long)s->block,
+                             (long long)s->group);
+    s->plain = s->inner ? p->in[0]->type.rank == w->shape.rank
+                        : s->group == 1 && s->channels < s->block;
+    s->depthwise = s->group > 1 && s->channels == 1 && s->maps == s->group;
+    bool whole = s->channels % s->block == 0 && s->maps / s->group % s->block == 0;
+    if (s->group > 1 && !s->depthwise && !whole)
+        return ort_prep_fail(p, err, "groups aren't whole blocks");
+    s->winograd = ort_winograd_pays(p, s);
+    ORT_TRY(s->winograd ? ort_winograd_pack(p, s, w, err) : pack(p, s, w, err));
+    return pack_bias(p, s, err);
+}
+
+/* ---- shape */
+
+static int64_t products(const blocked_plan *p, const ort_blocked_state *s)
+{
+    return p->out.n * s->maps * p->out.plane * s->channels * s->kernel[0] * s->kernel[1];
+}
+
+/* Cut until there are tasks enough for their work: rows where the input is larger than the weights,
+ * else vectors of output channels. Depends on sizes only. */
+static void cut_tasks(blocked_plan *p, const ort_blocked_state *s, int64_t rows_min)
+{
+    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
+    int64_t least = ort_max_i64(2, s->block / s->k->vector);
+    bool by_rows = p->in.plane > s->maps / s->group * s->kernel[0] * s->kernel[1];
+    for (int turn = 0; turn < 2; turn++, by_rows = !by_rows)
+        for (;;) {
+            p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+            p->vector_blocks = (p->vectors + p->task_vectors - 1) / p->task_vectors;
+            if (p->out.n * s->group * p->row_blocks * p->vector_blocks >= wanted)
+                return;
+            if (by_rows && p->rows > rows_min)
+                p->rows = (p->rows + 1) / 2;
+            else if (!by_rows && !s->plain && p->task_vectors > least)
+                p->task_vectors =
+                    (int64_t)ort_round_up((size_t)(p->task_vectors + 1) / 2, (size_t)least);
+            else
+                break;
+        }
+}
+
+static void plan_product(blocked_plan *p, const ort_blocked_state *s)
+{
+    ort_window *w = &p->w;
+    int64_t taps = s->kernel[0] * s->kernel[1], least = ort_max_i64(2, s->block / s->k->vector);
+    p->flat = taps == 1 && w->stride[0] == 1 && w->stride[1] == 1 && p->in.plane == p->out.plane &&
+              w->begin[0] == 0 && w->begin[1] == 0;
+    if (p->flat) {
+        int64_t pieces = ort_max_i64(1, p->in.plane / PIECE_PIXELS);
+        w->in[1] = w->out[1] = (p->in.plane + pieces - 1) / pieces;
+        w->in[0] = w->out[0] = (p->in.plane + w->in[1] - 1) / w->in[1];
+    }
+    int64_t bytes = taps * s->sum_channels * s->k->vector * (int64_t)sizeof(float);
+    p->task_vectors = ort_min_i64(p->vectors, WEIGHT_BYTES / bytes / least * least);
+    p->task_vectors = ort_max_i64(p->task_vectors, least);
+    p->rows = w->out[0];
+    cut_tasks(p, s, 1);
+}
+
+static int64_t reach_of(const ort_window *w, int axis)
+{
+    return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+}
+
+int64_t ort_blocked_rows_floats(const ort_window *w, int64_t rows, int64_t channels,
+                                ort_blocked_rows_plan *plan)
+{
+    plan->row = (w->out[1] - 1) * w->stride[1] + reach_of(w, 1);
+    plan->plane = ((rows - 1) * w->stride[0] + reach_of(w, 0)) * plan->row;
+    return plan->plane * channels;
+}
+
+ort_status ort_blocked_rows_offsets(ort_arena *arena, const ort_window *w, int64_t channels,
+                                    ort_blocked_rows_plan *plan, ort_error *err)
+{
+    size_t taps = (size_t)(channels * w->kernel[0] * w->kernel[1]);
+    int64_t *offset = ort_arena_array(arena, taps, sizeof *offset);
+    if (!offset)
+        return ort_error_memory(err, taps * sizeof *offset);
+    plan->offset = offset;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t ky = 0; ky < w->kernel[0]; ky++)
+            for (int64_t kx = 0; kx < w->kernel[1]; kx++)
+                *offset++ = c * plan->plane + ky * w->dilation[0] * plan->row + kx * w->dilation[1];
+    return ORT_OK;
+}
+
+static ort_status plan_plain(ort_shaping *sh, blocked_plan *p, const ort_blocked_state *s,
+                             ort_error *err)
+{
+    const ort_window *w = &p->w;
+    ort_blocked_rows_floats(w, 1, s->channels, &p->plain);
+    int64_t row_bytes = p->plain.row * s->channels * (int64_t)sizeof(float);
+    p->rows = (PLAIN_BYTES / row_bytes - reach_of(w, 0)) / w->stride[0] + 1;
+    p->rows = ort_max_i64(1, ort_min_i64(p->rows, w->out[0]));
+    p->task_vectors = p->vectors;
+    cut_tasks(p, s, ort_min_i64(4, p->rows));
+    sh->thread_bytes =
+        (size_t)ort_blocked_rows_floats(w, p->rows, s->channels, &p->plain) * sizeof(float);
+    return ort_blocked_rows_offsets(sh->arena, w, s->channels, &p->plain, err);
+}
+
+static void turn_column(ort_window *w)
+{
+    int64_t *lists[] = {w->in, w->out, w->kernel, w->stride, w->dilation, w->begin, w->end};
+    if (w->in[1] != 1 || w->out[1] != 1 || w->kernel[1] != 1 || w->begin[1] != 0)
+        return;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        int64_t first = lists[i][0];
+        lists[i][0] = lists[i][1];
+        lists[i][1] = first;
+    }
+}
+
+ort_status ort_blocked_conv_shape(ort_shaping *sh, ort_error *err)
+{
+    const ort_blocked_state *s = sh->state;
+    const ort_tensor *x = sh->in[0], *z = sh->in_count > 3 ? sh->in[3] : NULL;
+    blocked_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    sh->plan_state = p;
+    if (s->plain) {
+        p->in = (ort_blocked_dims){.n = x->shape.dim[0], .rank = x->shape.rank - 2, .in = {1, 1}};
+        for (int i = 2; i < x->shape.rank; i++)
+            p->in.in[i - p->in.rank] = x->shape.dim[i];
+        p->in.plane = p->in.in[0] * p->in.in[1];
+    }
+    bool fits = s->plain ? x->shape.dim[1] == s->channels
+                         : ort_blocked_read(s, &x->shape, &p->in) &&
+                               p->in.blocks == (s->group * s->channels + s->block - 1) / s->block;
+    if (!fits || !ort_blocked_read(s, &sh->out[0]->shape, &p->out) ||
+        (z && !ort_shape_equal(&z->shape, &sh->out[0]->shape)))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the inputs don't fit the filter");
+    ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, s->kernel, &p->w, err));
+    if (p->out.n * p->out.plane == 0)
+        return ORT_OK;
+    if (s->winograd)
+        return ort_winograd_shape(sh, &p->in, &p->out, &p->w, err);
+    turn_column(&p->w);
+    p->vectors = (s->maps / s->group + s->block - 1) / s->block * s->block / s->k->vector;
+    if (s->plain)
+        return plan_plain(sh, p, s, err);
+    if (!s->depthwise) {
+        plan_product(p, s);
+        return ORT_OK;
+    }
+    int64_t wanted = ort_min_i64(products(p, s) / TASK_PRODUCTS, TASKS_WANTED);
+    p->row_blocks = (wanted + p->out.n * p->out.blocks - 1) / (p->out.n * p->out.blocks);
+    p->row_blocks = ort_max_i64(1, ort_min_i64(p->row_blocks, p->w.out[0]));
+    p->rows = (p->w.out[0] + p->row_blocks - 1) / p->row_blocks;
+    p->row_blocks = (p->w.out[0] + p->rows - 1) / p->rows;
+    p->band = ort_max_i64(1, BAND_BYTES / (int64_t)sizeof(float) / (p->w.out[1] * s->block));
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct conv_job {
+    ort_call *call;
+    const ort_blocked_state *s;
+    const blocked_plan *p;
+    const float *x, *z;
+    float *y;
+} conv_job;
+
+/* Clamp and bias of a call; the activation that is no clamp follows row by row. */
+static ort_blocked_out out_of(const conv_job *j, int64_t block, int64_t pixel, int64_t count)
+{
+    const ort_blocked_state *s = j->s;
+    int64_t at = (block * j->p->out.plane + pixel) * s->block;
+    return (ort_blocked_out){.y = j->y + at,
+                             .y_block = j->p->out.plane * s->block,
+                             .z = j->z ? j->z + at : NULL,
+                             .bias = s->bias ? s->bias + block % j->p->out.blocks * s->block : NULL,
+                             .lo = s->epilogue.lo,
+                             .hi = s->epilogue.hi,
+                             .count = count};
+}
+
+bool ort_blocked_activates(const ort_blocked_state *s)
+{
+    return s->epilogue.act >= 0 || s->affine;
+}
+
+void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *o,
+                          int64_t blocks)
+{
+    const ort_epilogue *e = &s->epilogue;
+    const size_t count = (size_t)(o->count * s->block);
+    for (int64_t b = 0; b < blocks && ort_blocked_activates(s); b++) {
+        float *y = o->y + b * o->y_block;
+        if (e->act >= 0)
+            call->k->math.unary[e->act](y, y, count, e->act_a, e->act_b);
+        if (s->affine)
+            call->k->math.unary[ORT_UNARY_LINEAR](y, y, count, s->scale, s->shift);
+    }
+}
+
+typedef struct task_place { /* what a task number stands for */
+    int64_t image, group, first_vector, vectors, first_row, last_row;
+} task_place;
+
+static task_place place_of(const conv_job *j, size_t task)
+{
+    const blocked_plan *p = j->p;
+    int64_t index = (int64_t)task, rows = index % p->row_blocks * p->rows;
+    int64_t vector = (index /= p->row_blocks) % p->vector_blocks * p->task_vectors;
+    int64_t group = (index /= p->vector_blocks) % j->s->group;
+    return (task_place){index / j->s->group, group, vector,
+                        ort_min_i64(p->task_vectors, p->vectors - vector), rows,
+                        ort_min_i64(rows + p->rows, p->w.out[0])};
+}
+
+/* Weights of `at` that sum the channels from `channel` on. */
+static const float *weights_of(const conv_job *j, const task_place *at, int64_t channel)
+{
+    const ort_blocked_state *s = j->s;
+    int64_t depth = s->kernel[0] * s->kernel[1], lanes = s->k->vector;
+    int64_t count = ort_min_i64(s->sum_channels, s->channels - channel);
+    return s->w + at->group * s->group_floats + channel * depth * j->p->vectors * lanes +
+           at->first_vector * lanes * depth * count;
+}
+
+/* How often one output row reads a weight. */
+static int64_t micro_tiles(const conv_job *j, int64_t pixels)
+{
+    return (pixels + j->s->k->pixels - 1) / j->s->k->pixels;
+}
+
+/* What is read after these weights: the next channels' or, of the task that this thread is likely
+ * to run next, the first. A part of it is fetched with every row, while each pixel of the task
+ * reads the present ones; when those are many, it comes soon enough by itself. */
+static void look_ahead(const conv_job *j, size_t task, const task_place *at, ort_blocked_conv *c,
+                       int64_t channel)
+{
+    const blocked_plan *p = j->p;
+    int64_t visits = (at->last_row - at->first_row) * micro_tiles(j, p->w.out[1]);
+    size_t next = task + (size_t)ort_pool_width(j->call->pool);
+    task_place then = *at;
+    c->ahead_step = 0;
+    channel += c->channels;
+    if (visits > AHEAD_VISITS)
+        return;
+    if (channel == j->s->channels) {
+        channel = 0;
+        if (next >= (size_t)(p->out.n * j->s->group * p->vector_blocks * p->row_blocks))
+            return;
+        then = place_of(j, next);
+        if (then.group == at->group && then.first_vector == at->first_vector)
+            return;
+    }
+    c->ahead = weights_of(j, &then, channel);
+    c->ahead_step = (2 * j->s->k->vector + visits - 1) / visits;
+}
+
+/* One output row: all vectors of the task over one stretch of input channels. The input of a row
+ * stays in the nearest cache; weights stream past it in the order in which they lie. */
+static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c, int64_t channel,
+                    int64_t block, const float *x, int64_t oy)
+{
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    bool end = channel + c->channels == s->channels;
+    int64_t in_row, pixel = oy * p->w.out[1];
+    c->out = out_of(j, block, pixel, ort_min_i64(p->w.out[1], p->out.plane - pixel));
+    c->out.accumulate = channel > 0;
+    if (!end) {
+        c->out.bias = c->out.z = NULL;
+        c->out.lo = -INFINITY;
+        c->out.hi = INFINITY;
+    }
+    ort_blocked_rows(&p->w, oy, s->block, &c->window, &c->first_row, &in_row);
+    c->window.x = x + channel * p->in.plane + in_row * p->w.in[1] * s->block;
+    s->k->conv(c);
+    c->ahead += c->ahead_step * s->kernel[0] * s->kernel[1] * c->channels * (at->vectors + 1) / 2 *
+                micro_tiles(j, c->out.count);
+    if (end)
+        ort_blocked_activate(j->call, s, &c->out, at->vectors * s->k->vector / s->block);
+}
+
+static void task_product(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const conv_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    task_place at = place_of(j, task);
+    int64_t in_blocks = (s->channels + s->block - 1) / s->block;
+    int64_t block = at.image * p->out.blocks +
+                    (at.group * p->vectors + at.first_vector) * s->k->vector / s->block;
+    const float *x = j->x + (at.image * p->in.blocks + at.group * in_blocks) * p->in.plane *
+                                s->block;
+    ort_blocked_conv c = {
+        .x_block = p->in.plane * s->block, .w_rows = p->w.kernel[0], .vectors = at.vectors};
+    for (int64_t channel = 0; channel < s->channels; channel += c.channels) {
+        c.channels = ort_min_i64(s->sum_channels, s->channels - channel);
+        c.w = weights_of(j, &at, channel);
+        look_ahead(j, task, &at, &c, channel);
+        for (int64_t oy = at.first_row; oy < at.last_row; oy++)
+            run_row(j, &at, &c, channel, block, x, oy);
+    }
+}
+
+void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *plan, const float *x,
+                           int64_t channels, int64_t first, int64_t last, float *out)
+{
+    int64_t rows = plan->plane / plan->row, top = first * w->stride[0] - w->begin[0];
+    int64_t left = ort_min_i64(w->begin[1], plan->row);
+    int64_t real = ort_max_i64(0, ort_min_i64(w->in[1], plan->row - left));
+    int64_t needed = (last - first - 1) * w->stride[0] + reach_of(w, 0);
+    for (int64_t c = 0; c < channels; c++, x += w->in[0] * w->in[1])
+        for (int64_t r = 0; r < needed; r++) {
+            float *to = out + (c * rows + r) * plan->row;
+            if (top + r < 0 || top + r >= w->in[0]) {
+                memset(to, 0, (size_t)plan->row * sizeof *to);
+                continue;
+            }
+            memset(to, 0, (size_t)left * sizeof *to);
+            memcpy(to + left, x + (top + r) * w->in[1], (size_t)real * sizeof *to);
+            memset(to + left + real, 0, (size_t)(plan->row - left - real) * sizeof *to);
+        }
+}
+
+static void task_plain(void *arg, size_t task, int thread)
+{
+    const conv_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    task_place at = place_of(j, task);
+    float *rows = ort_call_scratch(j->call, thread);
+    ort_blocked_plain c = {.offset = p->plain.offset,
+                           .taps = s->channels * s->kernel[0] * s->kernel[1],
+                           .stride = p->w.stride[1],
+                           .w = s->w,
+                           .vectors = p->vectors};
+    ort_blocked_copy_rows(&p->w, &p->plain, j->x + at.image * s->channels * p->in.plane,
+                          s->channels, at.first_row, at.last_row, rows);
+    for (int64_t oy = at.first_row; oy < at.last_row; oy++) {
+        c.x = rows + (oy - at.first_row) * p->w.stride[0] * p->plain.row;
+        c.out = out_of(j, at.image * p->out.blocks, oy * p->w.out[1], p->w.out[1]);
+        s->k->conv_plain(&c);
+        ort_blocked_activate(j->call, s, &c.out, p->out.blocks);
+    }
+}
+
+void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d)
+{
+    *d = (ort_blocked_band){
+        .x_row = w->in[1] * block, .ring = w->in[0], .height = w->in[0], .width = w->in[1]};
+    memcpy(d->kernel, w->kernel, sizeof d->kernel);
+    memcpy(d->stride, w->stride, sizeof d->stride);
+    memcpy(d->dilation, w->dilation, sizeof d->dilation);
+    memcpy(d->begin, w->begin, sizeof d->begin);
+}
+
+static void task_depthwise(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const conv_job *j = arg;
+    const ort_blocked_state *s = j->s;
+    const blocked_plan *p = j->p;
+    int64_t block = (int64_t)task / p->row_blocks, first = (int64_t)task % p->row_blocks * p->rows;
+    int64_t last = ort_min_i64(first + p->rows, p->w.out[0]), taps = s->kernel[0] * s->kernel[1];
+    const ort_window *w = &p->w;
+    ort_blocked_band d;
+    ort_blocked_band_of(w, s->block, &d);
+    d.x = j->x + block * p->in.plane * s->block;
+    d.w = s->w + block % p->out.blocks * taps * s->block;
+    int64_t band = ort_blocked_activates(s) ? p->band : last - first;
+    for (d.first_row = first; d.first_row < last; d.first_row += d.rows) {
+        d.rows = ort_min_i64(band, last - d.first_row);
+        d.out = out_of(j, block, d.first_row * w->out[1], w->out[1]);
+        s->k->depthwise(&d);
+        d.out.count *= d.rows;
+        ort_blocked_activate(j->call, s, &d.out, 1);
+    }
+}
+
+ort_status ort_blocked_conv_run(ort_call *call, ort_error *err)
+{
+    const ort_blocked_state *s = call->state;
+    const blocked_plan *p = call->plan_state;
+    const ort_tensor *z = ort_call_in(call, 3);
+    conv_job j = {call, s, p, ort_call_in(call, 0)->data, z ? z->data : NULL,
+                  ort_call_out(call, 0)->data};
+    if (p->out.n * p->out.plane == 0)
+        return ORT_OK;
+    if (s->winograd)
+        return ort_winograd_run(call, err);
+    if (s->depthwise)
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks * p->row_blocks),
+                          task_depthwise, &j);
+    else
+        ort_call_parallel(call, (size_t)(p->out.n * s->group * p->vector_blocks * p->row_blocks),
+                          s->plain ? task_plain : task_product, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl conv_impl = {
+    .infer = conv_infer, .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
+    .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
+};
+
+const ort_op ort_ops_blocked_conv[] = {
+    {ORT_INTERNAL, "BlockedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:f32",
+     "activation:s activation_params:fs auto_pad:s=NOTSET block:i! dilations:is group:i=1 "
+     "kernel_shape:is pads:is scale:f=1 shift:f=0 strides:is",
+     ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
+    {0},
+};

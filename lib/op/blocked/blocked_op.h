@@ -1,0 +1,100 @@
+/* blocked_op.h - operators on the blocked channel layout (kernel/blocked.h).
+ *
+ * A tensor [N, C, spatial...] is held as [N, ceil(C / B), spatial..., B]: channel c lies in block
+ * c / B at place c % B. Inside a session that is its honest shape, one axis more than before, so
+ * every elementwise operator works on it as it is. The operators of com.microsoft.nchwc keep four
+ * axes, [N, C rounded up to B, H, W], over the same memory: there B isn't told by the shape.
+ */
+#ifndef ORT_OP_BLOCKED_BLOCKED_OP_H
+#define ORT_OP_BLOCKED_BLOCKED_OP_H
+
+#include "op/shared/fused.h"
+#include "op/shared/window.h"
+
+#define NCHWC "com.microsoft.nchwc"
+
+typedef struct ort_blocked_state {
+    ort_window_spec spec;
+    const ort_blocked_kernels *k;
+    int64_t block;
+    bool inner;           /* the block is an axis of its own, the last */
+    /* Conv */
+    bool plain, depthwise;  /* plain: the input isn't blocked */
+    bool winograd;          /* w holds transformed filters */
+    int64_t group, maps, channels; /* channels of one group; maps: real outputs, all groups */
+    int64_t kernel[2];
+    ort_epilogue epilogue;
+    bool affine;            /* then y * scale + shift */
+    float scale, shift;
+    const float *w;
+    const float *bias;    /* for whole blocks; or NULL */
+    int64_t group_floats; /* of w, per group */
+    int64_t sum_channels; /* of one call: w holds [group][these channels][panel].. */
+    /* pooling */
+    bool maximum, include_pad;
+} ort_blocked_state;
+
+/* Extents of a blocked tensor; spatial axes as a window of two has them. */
+typedef struct ort_blocked_dims {
+    int64_t n, blocks, rank, in[2], plane;
+} ort_blocked_dims;
+
+/* False when the shape isn't one of a blocked tensor of one or two spatial axes. */
+bool ort_blocked_read(const ort_blocked_state *s, const ort_shape *shape, ort_blocked_dims *dims);
+const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t block);
+/* Is the block an axis of its own in this node's tensors? */
+bool ort_blocked_inner(const ort_node *node);
+/* The block of this node's tensors: its attribute, or what the nodes of a file reveal. */
+int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph);
+/* `window` with two axes: for one, the first is 1. */
+ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_dims *in,
+                              const int64_t *kernel, ort_window *window, ort_error *err);
+/* The rows of the window inside the input at output row `oy`: their number, the first kernel row
+ * and its input row. Also where column 0 starts. */
+void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocked_window *rows,
+                      int64_t *first_row, int64_t *in_row);
+
+/* blocked_conv.c, blocked_pool.c: the phases that both domains share. */
+ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
+ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
+ort_status ort_blocked_conv_run(ort_call *call, ort_error *err);
+void ort_blocked_conv_cost(const ort_infer *x, ort_cost *cost);
+ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err);
+ort_status ort_blocked_window_shape(ort_shaping *s, ort_error *err);
+ort_status ort_blocked_window_run(ort_call *call, ort_error *err);
+ort_status ort_blocked_global_shape(ort_shaping *s, ort_error *err);
+ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
+
+/* What blocked_conv.c and winograd.c share: an activation that is no clamp and the numbers behind
+ * it, over the count pixels of each block of outputs. */
+void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
+                          int64_t blocks);
+
+/* Is there something behind the clamp? */
+bool ort_blocked_activates(const ort_blocked_state *s);
+/* A window over each plane of w->in; x, w, out, first_row and rows are left open. */
+void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d);
+
+/* How plain input rows lie once they are copied with their padding: [channel][rows][row]. */
+typedef struct ort_blocked_rows_plan {
+    int64_t row, plane;    /* floats of a padded row and of a channel's rows */
+    const int64_t *offset; /* of each tap, channel by channel */
+} ort_blocked_rows_plan;
+
+/* Row and plane for `rows` output rows; the floats that they take. */
+int64_t ort_blocked_rows_floats(const ort_window *w, int64_t rows, int64_t channels,
+                                ort_blocked_rows_plan *plan);
+ort_status ort_blocked_rows_offsets(ort_arena *arena, const ort_window *w, int64_t channels,
+                                    ort_blocked_rows_plan *plan, ort_error *err);
+/* The input rows under output rows [first, last) of the image x, `channels` planes of w->in. */
+void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *plan, const float *x,
+                           int64_t channels, int64_t first, int64_t last, float *out);
+
+/* nchwc.c: the block of a file's com.microsoft.nchwc nodes. graph may be NULL. */
+int64_t ort_nchwc_block(const ort_graph *graph);
+/* A filter of that domain in ONNX's order, [maps][channels][kernel...]; to->data is the caller's to
+ * free. */
+ort_status ort_nchwc_weights(const ort_blocked_state *s, const ort_tensor *from, ort_tensor *to,
+                             ort_error *err);
+
+#endif

@@ -1,0 +1,188 @@
+/* blocked_pool.c - pooling in the blocked layout: windows row by row, and whole planes. A task is
+ * one block of channels of one image. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/math/unary.h"
+#include "op/blocked/blocked_op.h"
+
+typedef struct pool_plan {
+    ort_blocked_dims in, out;
+    ort_window w;
+    const float *count[2]; /* average: taps that count, per output coordinate of each axis */
+} pool_plan;
+
+static bool is_maximum(const ort_node *node)
+{
+    return strstr(node->op_type, "Max") != NULL;
+}
+
+/* ---- windows */
+
+static ort_status window_infer(ort_infer *x, ort_error *err)
+{
+    ort_window_spec spec;
+    ort_dim out[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    if (t->rank < 4)
+        return ort_infer_fail(x, err, "the input has rank %d, a blocked one has 4 and more",
+                              t->rank);
+    memcpy(out, t->dim, sizeof out);
+    ORT_TRY(ort_window_infer(x, &spec, t->rank - 3, t->dim + 2, NULL, out + 2, err));
+    out[t->rank - 1] = t->dim[t->rank - 1];
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank, out);
+    return ORT_OK;
+}
+
+ort_status ort_blocked_pool_prepare(ort_prep *p, ort_error *err)
+{
+    ort_blocked_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->inner = ort_blocked_inner(p->node);
+    s->block = ort_blocked_size(p->node, p->graph);
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    s->maximum = is_maximum(p->node);
+    s->include_pad = ort_node_int(p->node, "count_include_pad", 0) != 0;
+    if (!s->k)
+        return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
+    return ort_window_read(p->node, &s->spec, err);
+}
+
+ort_status ort_blocked_window_shape(ort_shaping *sh, ort_error *err)
+{
+    const ort_blocked_state *s = sh->state;
+    pool_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    sh->plan_state = p;
+    if (!ort_blocked_read(s, &sh->in[0]->shape, &p->in) ||
+        !ort_blocked_read(s, &sh->out[0]->shape, &p->out))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
+    ORT_TRY(ort_blocked_resolve(&s->spec, &p->in, NULL, &p->w, err));
+    for (int axis = 0; axis < 2 && !s->maximum; axis++)
+        ORT_TRY(ort_window_counts(&p->w, axis, s->include_pad, sh->arena, &p->count[axis], err));
+    return ORT_OK;
+}
+
+typedef struct pool_job {
+    const ort_blocked_state *s;
+    const pool_plan *p;
+    const float *x;
+    float *y;
+} pool_job;
+
+static void task_maximum(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const pool_job *j = arg;
+    const pool_plan *p = j->p;
+    ort_blocked_band band;
+    ort_blocked_band_of(&p->w, j->s->block, &band);
+    band.x = j->x + (int64_t)task * p->in.plane * j->s->block;
+    band.rows = p->w.out[0];
+    band.out.y = j->y + (int64_t)task * p->out.plane * j->s->block;
+    band.out.count = p->w.out[1];
+    j->s->k->max_pool(&band);
+}
+
+static void task_average(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const pool_job *j = arg;
+    const pool_plan *p = j->p;
+    int64_t block = j->s->block;
+    const float *x = j->x + (int64_t)task * p->in.plane * block;
+    ort_blocked_each e = {.column_count = p->count[1]};
+    for (int64_t oy = 0; oy < p->w.out[0]; oy++) {
+        int64_t first_row, in_row;
+        ort_blocked_rows(&p->w, oy, block, &e.window, &first_row, &in_row);
+        e.window.x = x + in_row * p->w.in[1] * block;
+        e.out.y = j->y + ((int64_t)task * p->out.plane + oy * p->w.out[1]) * block;
+        e.out.count = p->w.out[1];
+        e.row_count = p->count[0][oy];
+        j->s->k->average_pool(&e);
+    }
+}
+
+ort_status ort_blocked_window_run(ort_call *call, ort_error *err)
+{
+    (void)err;
+    const pool_plan *p = call->plan_state;
+    pool_job j = {call->state, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    if (p->out.plane > 0)
+        ort_call_parallel(call, (size_t)(p->out.n * p->out.blocks),
+                          j.s->maximum ? task_maximum : task_average, &j);
+    return ORT_OK;
+}
+
+/* ---- whole planes */
+
+static ort_status global_infer(ort_infer *x, ort_error *err)
+{
+    ort_dim out[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    for (int i = 0; i < t->rank; i++)
+        out[i] = i < 2 || i == t->rank - 1 ? t->dim[i] : ort_dim_of(1);
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank, out);
+    return ORT_OK;
+}
+
+ort_status ort_blocked_global_shape(ort_shaping *sh, ort_error *err)
+{
+    pool_plan *p = ort_arena_alloc(sh->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    sh->plan_state = p;
+    if (!ort_blocked_read(sh->state, &sh->in[0]->shape, &p->in))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the shape isn't one of a blocked tensor");
+    return ORT_OK;
+}
+
+static void task_global(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const pool_job *j = arg;
+    int64_t block = j->s->block, plane = j->p->in.plane;
+    (j->s->maximum ? j->s->k->maximum : j->s->k->mean)(j->x + (int64_t)task * plane * block, plane,
+                                                       j->y + (int64_t)task * block);
+}
+
+ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
+{
+    (void)err;
+    const pool_plan *p = call->plan_state;
+    pool_job j = {call->state, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
+    ort_call_parallel(call, (size_t)(p->in.n * p->in.blocks), task_global, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl window_impl = {
+    .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
+    .run = ort_blocked_window_run, .cost = ort_pool_cost,
+};
+static const ort_op_impl global_impl = {
+    .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
+    .run = ort_blocked_global_run, .cost = ort_reduction_cost,
+};
+
+#define WINDOW                                                                                     \
+    "auto_pad:s=NOTSET block:i! ceil_mode:i=0 dilations:is kernel_shape:is! pads:is "              \
+    "storage_order:i=0 strides:is"
+
+const ort_op ort_ops_blocked_pool[] = {
+    {ORT_INTERNAL, "BlockedMaxPool", 1, "X:T -> Y:T", "T:f32", WINDOW, 0, &window_impl},
+    {ORT_INTERNAL, "BlockedAveragePool", 1, "X:T -> Y:T", "T:f32", "count_include_pad:i=0 " WINDOW,
+     0, &window_impl},
+    {ORT_INTERNAL, "BlockedGlobalMaxPool", 1, "X:T -> Y:T", "T:f32", "block:i!", 0, &global_impl},
+    {ORT_INTERNAL, "BlockedGlobalAveragePool", 1, "X:T -> Y:T", "T:f32", "block:i!", 0,
+     &global_impl},
+    {0},
+};

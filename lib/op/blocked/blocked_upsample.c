@@ -1,0 +1,159 @@
+/* blocked_upsample.c - larger planes by whole factors, in the blocked layout: nearest (the pixel of
+ * the rounded down quotient) or linear. Both domains have it: com.microsoft.nchwc as Upsample, a
+ * session as BlockedUpsample.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/blocked/blocked_op.h"
+
+typedef struct upsample_state {
+    int64_t block, scale[2];
+    bool inner; /* the block is an axis of its own */
+    bool linear;
+    enum { ASYMMETRIC, ALIGN_CORNERS, HALF_PIXEL } mode;
+} upsample_state;
+
+static ort_status upsample_infer(ort_infer *x, ort_error *err)
+{
+    size_t count = 0;
+    const int64_t *scales = ort_node_ints(x->node, "scales", &count);
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (count != 4 || scales[0] != 1 || scales[1] != 1 || scales[2] < 1 || scales[3] < 1)
+        return ort_infer_fail(x, err, "attribute scales isn't 1, 1 and two positive factors");
+    int rank = ort_blocked_inner(x->node) ? 5 : 4;
+    if (!ort_infer_in_ranked(x, 0) || x->in[0]->type.rank != rank)
+        return ORT_OK;
+    ort_dim out[5] = {{0}};
+    for (int i = 0; i < rank; i++)
+        out[i] = ort_dim_mul(x->dims, x->in[0]->type.dim[i],
+                             ort_dim_of(i < 4 ? scales[i] : 1));
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, rank, out);
+    return ORT_OK;
+}
+
+static ort_status upsample_prepare(ort_prep *p, ort_error *err)
+{
+    static const char *const modes[] = {"asymmetric", "align_corners", "half_pixel"};
+    const char *mode = ort_node_string(p->node, "coordinate_transformation_mode", "asymmetric");
+    const char *kind = ort_node_string(p->node, "mode", "nearest");
+    size_t count = 0;
+    const int64_t *scales = ort_node_ints(p->node, "scales", &count);
+    upsample_state *s = ort_prep_state(p, sizeof *s);
+    int found = -1;
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    for (int i = 0; i < 3; i++)
+        found = strcmp(modes[i], mode) ? found : i;
+    s->linear = !strcmp(kind, "linear");
+    if (count != 4 || found < 0 || (!s->linear && strcmp(kind, "nearest")))
+        return ort_prep_fail(p, err, "mode '%s' with coordinates '%s' isn't implemented", kind,
+                             mode);
+    s->mode = (unsigned)found;
+    s->inner = ort_blocked_inner(p->node);
+    s->block = ort_blocked_size(p->node, p->graph);
+    if (!ort_blocked_kernels_of(p->k, s->block))
+        return ort_prep_fail(p, err, "blocks of %lld channels aren't known", (long long)s->block);
+    s->scale[0] = scales[2];
+    s->scale[1] = scales[3];
+    return ORT_OK;
+}
+
+typedef struct place { /* of an output coordinate: two inputs and the weight of the second */
+    int64_t low, high;
+    float part;
+} place;
+
+static place place_of(const upsample_state *s, int axis, int64_t at, int64_t in)
+{
+    int64_t scale = s->scale[axis], out = in * scale;
+    float x = (float)at / (float)scale;
+    if (s->mode == ALIGN_CORNERS)
+        x = out > 1 ? (float)at * (float)(in - 1) / (float)(out - 1) : 0;
+    else if (s->mode == HALF_PIXEL)
+        x = ((float)at + 0.5f) / (float)scale - 0.5f;
+    x = fminf(fmaxf(x, 0), (float)(in - 1));
+    int64_t low = (int64_t)x;
+    return (place){low, ort_min_i64(low + 1, in - 1), x - (float)low};
+}
+
+typedef struct upsample_job {
+    const upsample_state *s;
+    int64_t in[2];
+    const float *x;
+    float *y;
+} upsample_job;
+
+static void linear_row(const upsample_job *j, const float *x, int64_t oy, float *y)
+{
+    const upsample_state *s = j->s;
+    int64_t block = s->block;
+    place v = place_of(s, 0, oy, j->in[0]);
+    const float *top = x + v.low * j->in[1] * block, *bottom = x + v.high * j->in[1] * block;
+    for (int64_t ox = 0; ox < j->in[1] * s->scale[1]; ox++, y += block) {
+        place h = place_of(s, 1, ox, j->in[1]);
+        for (int64_t c = 0; c < block; c++) {
+            float a = top[h.low * block + c], b = top[h.high * block + c];
+            float d = bottom[h.low * block + c], e = bottom[h.high * block + c];
+            y[c] = (a * (1 - h.part) + b * h.part) * (1 - v.part) +
+                   (d * (1 - h.part) + e * h.part) * v.part;
+        }
+    }
+}
+
+/* Each pixel of the row `times` times side by side; blocks are 8 or 16 channels. */
+static void repeat_pixels(const float *x, int64_t pixels, int64_t times, int64_t block, float *y)
+{
+    enum { HALF = 8 };
+    for (int64_t i = 0; i < pixels; i++, x += block)
+        for (int64_t t = 0; t < times; t++, y += block) {
+            memcpy(y, x, HALF * sizeof *y);
+            if (block > HALF)
+                memcpy(y + HALF, x + HALF, HALF * sizeof *y);
+        }
+}
+
+static void task_upsample(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const upsample_job *j = arg;
+    const upsample_state *s = j->s;
+    const float *x = j->x + (int64_t)task * j->in[0] * j->in[1] * s->block;
+    int64_t row = j->in[1] * s->scale[1] * s->block, rows = j->in[0] * s->scale[0];
+    float *y = j->y + (int64_t)task * rows * row;
+    for (int64_t oy = 0; oy < rows; oy++, y += row)
+        if (s->linear)
+            linear_row(j, x, oy, y);
+        else if (oy % s->scale[0])
+            memcpy(y, y - row, (size_t)row * sizeof *y);
+        else
+            repeat_pixels(x + oy / s->scale[0] * j->in[1] * s->block, j->in[1], s->scale[1],
+                          s->block, y);
+}
+
+static ort_status upsample_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *x = ort_call_in(call, 0);
+    upsample_job j = {call->state, {x->shape.dim[2], x->shape.dim[3]}, x->data,
+                      ort_call_out(call, 0)->data};
+    int64_t planes = x->shape.dim[0] * x->shape.dim[1] / (j.s->inner ? 1 : j.s->block);
+    if (j.s->inner ? x->shape.dim[4] != j.s->block : x->shape.dim[1] % j.s->block != 0)
+        return ort_error_set(err, ORT_ERROR_MODEL, "%lld channels aren't whole blocks of %lld",
+                             (long long)x->shape.dim[1], (long long)j.s->block);
+    ort_call_parallel(call, (size_t)planes, task_upsample, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl upsample_impl = {
+    .infer = upsample_infer, .prepare = upsample_prepare, .run = upsample_run,
+};
+
+#define UPSAMPLE_ATTRS "coordinate_transformation_mode:s=asymmetric mode:s=nearest scales:is"
+
+const ort_op ort_ops_blocked_upsample[] = {
+    {NCHWC, "Upsample", 1, "X:T -> Y:T", "T:f32", UPSAMPLE_ATTRS, 0, &upsample_impl},
+    {ORT_INTERNAL, "BlockedUpsample", 1, "X:T -> Y:T", "T:f32", "block:i! " UPSAMPLE_ATTRS, 0,
+     &upsample_impl},
+    {0},
+};

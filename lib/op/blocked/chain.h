@@ -1,0 +1,21 @@
+/* chain.h - the operator that runs a chain of elementwise operators on one tile after another, so
+ * that what lies between them stays in the first-level cache. Made by provider/cpu/chain_fusion.c, never
+ * saved.
+ *
+ *   domain ORT_INTERNAL, ElementwiseChain: inputs*:T -> y:T, float only. Input 0 starts the chain.
+ *   program: pairs (code, input); params: pairs (a, b), one for each step.
+ *
+ * code: an ort_unary (input ignored), or an ort_binary + ORT_CHAIN_LEFT (value OP input), or
+ * + ORT_CHAIN_RIGHT (input OP value). Inputs broadcast onto input 0, whose shape all steps keep.
+ */
+#ifndef ORT_OP_BLOCKED_CHAIN_H
+#define ORT_OP_BLOCKED_CHAIN_H
+
+#include "op/op.h"
+
+#define ORT_CHAIN_LEFT 1000
+#define ORT_CHAIN_RIGHT 2000
+#define ORT_CHAIN_STEPS 24
+#define ORT_CHAIN_INPUTS 16
+
+#endif

@@ -1,0 +1,298 @@
+/* nchwc.c - the operators of com.microsoft.nchwc: what onnxruntime writes when it saves a model
+ * that it has optimized for this processor. Tensors are [N, C rounded up to the block, H, W] over
+ * blocked memory; filters lie in blocks of output channels, and of input channels where the input
+ * is blocked.
+ *
+ * A file doesn't name its block, 16 where it was written on AVX-512 and else 8. It shows in padded
+ * channel counts; where all of them are multiples of 16 the block is the one of this machine, as
+ * it was for the writer of the file. Both run on every tier.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "op/math/unary.h"
+#include "op/blocked/blocked_op.h"
+
+/* ---- the block of a file */
+
+static bool is_ours(const ort_node *node, const char *op_type)
+{
+    return !strcmp(node->domain, NCHWC) && !strcmp(node->op_type, op_type);
+}
+
+static const ort_node *producer_of(const ort_graph *graph, ort_id value)
+{
+    ort_id id = ort_graph_producer(graph, value);
+    return id == ORT_ID_NONE ? NULL : graph->nodes.data[id];
+}
+
+static int64_t weight_dim(const ort_graph *graph, const ort_node *conv, int axis)
+{
+    const ort_graph_value *w =
+        conv->input_count > 1 ? ort_graph_value_at(graph, conv->inputs[1]) : NULL;
+    if (!w || w->fact.type.kind != ORT_TYPE_TENSOR || w->fact.type.rank != 4 ||
+        !ort_dim_known(w->fact.type.dim[axis]))
+        return 0;
+    return w->fact.type.dim[axis].size;
+}
+
+/* What one node tells: 8, 16 or 0. */
+static int64_t block_told(const ort_graph *graph, const ort_node *node)
+{
+    if (is_ours(node, "Conv")) {
+        int64_t maps = weight_dim(graph, node, 0), channels = weight_dim(graph, node, 1);
+        const ort_node *before = producer_of(graph, node->inputs[0]);
+        bool blocked = before && (is_ours(before, "Conv") || is_ours(before, "ReorderInput"));
+        if (maps % 16 || (channels > 1 && channels % 16 && (blocked || channels > 16)))
+            return 8;
+        return channels >= 8 && channels < 16 ? 16 : 0; /* too few for a block: plain input */
+    }
+    if (is_ours(node, "ReorderOutput")) {
+        const ort_node *before = producer_of(graph, node->inputs[0]);
+        int64_t maps = before && is_ours(before, "Conv") ? weight_dim(graph, before, 0) : 0;
+        int64_t channels = ort_node_int(node, "channels", maps);
+        return channels >= 0 && maps - channels >= 8 ? 16 : 0;
+    }
+    return 0;
+}
+
+int64_t ort_nchwc_block(const ort_graph *graph)
+{
+    int64_t block = 0;
+    for (; graph && !block; graph = graph->parent) {
+        const ort_node *node;
+        ORT_EACH_NODE(graph, node)
+            if (!block)
+                block = block_told(graph, node);
+    }
+    return block ? block : ort_cpu_get()->avx512 ? 16 : 8;
+}
+
+ort_status ort_nchwc_weights(const ort_blocked_state *s, const ort_tensor *from, ort_tensor *to,
+                             ort_error *err)
+{
+    int64_t taps = s->kernel[0] * s->kernel[1], block = s->block;
+    int64_t inner = s->plain || s->depthwise ? 1 : block;
+    size_t bytes = ort_tensor_bytes(from);
+    const char *at = from->data;
+    if (s->maps % block || s->channels % inner)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "the filter is for %lld and %lld channels, not whole blocks of %lld",
+                             (long long)s->maps, (long long)s->channels, (long long)block);
+    float *out = malloc(bytes + 1);
+    if (!out)
+        return ort_error_memory(err, bytes);
+    *to = *from;
+    to->data = out;
+    for (int64_t o = 0; o < s->maps; o += block)
+        for (int64_t i = 0; i < s->channels; i += inner)
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t bi = 0; bi < inner; bi++)
+                    for (int64_t bo = 0; bo < block; bo++, at += sizeof(float))
+                        memcpy(&out[((o + bo) * s->channels + i + bi) * taps + t], at,
+                               sizeof(float));
+    return ORT_OK;
+}
+
+/* ---- infer */
+
+static bool planes_of(const ort_infer *x, int input)
+{
+    return ort_infer_in_ranked(x, input) && x->in[input]->type.rank == 4;
+}
+
+static ort_status conv_infer(ort_infer *x, ort_error *err)
+{
+    ort_window_spec spec;
+    ort_dim out[4];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    if (!planes_of(x, 0) || !planes_of(x, 1))
+        return ORT_OK;
+    const ort_type *tx = &x->in[0]->type, *tw = &x->in[1]->type;
+    ORT_TRY(ort_window_infer(x, &spec, 2, tx->dim + 2, tw->dim + 2, out + 2, err));
+    out[0] = tx->dim[0];
+    out[1] = tw->dim[0];
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
+    return ORT_OK;
+}
+
+static ort_status window_infer(ort_infer *x, ort_error *err)
+{
+    ort_window_spec spec;
+    ort_dim out[4];
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    if (!planes_of(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    out[0] = t->dim[0];
+    out[1] = t->dim[1];
+    ORT_TRY(ort_window_infer(x, &spec, 2, t->dim + 2, NULL, out + 2, err));
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
+    return ORT_OK;
+}
+
+static ort_status global_infer(ort_infer *x, ort_error *err)
+{
+    (void)err;
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!planes_of(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    ort_dim out[4] = {t->dim[0], t->dim[1], ort_dim_of(1), ort_dim_of(1)};
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
+    return ORT_OK;
+}
+
+static ort_status input_infer(ort_infer *x, ort_error *err)
+{
+    (void)err;
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (!planes_of(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    int last = ort_node_int(x->node, "channels_last", 0) != 0;
+    ort_dim channels = t->dim[last ? 3 : 1];
+    ort_dim block = ort_dim_of(ort_nchwc_block(x->graph));
+    ort_dim padded = ort_dim_mul(x->dims, ort_dim_ceil_div(x->dims, channels, block), block);
+    ort_dim out[4] = {t->dim[0], padded, t->dim[last ? 1 : 2], t->dim[last ? 2 : 3]};
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4, out);
+    return ORT_OK;
+}
+
+static ort_status output_infer(ort_infer *x, ort_error *err)
+{
+    int64_t channels = ort_node_int(x->node, "channels", 0);
+    ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
+    if (channels < 1)
+        return ort_infer_fail(x, err, "attribute channels is %lld", (long long)channels);
+    if (!planes_of(x, 0))
+        return ORT_OK;
+    const ort_type *t = &x->in[0]->type;
+    ort_dim c = ort_dim_of(channels);
+    ort_dim first[4] = {t->dim[0], c, t->dim[2], t->dim[3]};
+    ort_dim last[4] = {t->dim[0], t->dim[2], t->dim[3], c};
+    ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4,
+                       ort_node_int(x->node, "channels_last", 0) ? last : first);
+    return ORT_OK;
+}
+
+/* ---- ReorderInput, ReorderOutput */
+
+typedef struct reorder_state {
+    const ort_blocked_kernels *k;
+    int64_t block;
+    bool last, out; /* channels of the plain side stand last; from blocks to planes */
+} reorder_state;
+
+typedef struct reorder_job {
+    const reorder_state *s;
+    int64_t channels, blocks, plane;
+    const float *from;
+    float *to;
+} reorder_job;
+
+static ort_status reorder_prepare(ort_prep *p, ort_error *err)
+{
+    reorder_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->block = ort_nchwc_block(p->graph);
+    s->k = ort_blocked_kernels_of(p->k, s->block);
+    s->last = ort_node_int(p->node, "channels_last", 0) != 0;
+    s->out = is_ours(p->node, "ReorderOutput");
+    return ORT_OK;
+}
+
+static void copy_last(const reorder_job *j, const float *from, float *to, int64_t channels)
+{
+    int64_t block = j->s->block;
+    for (int64_t i = 0; i < j->plane; i++) {
+        const float *x = from + i * (j->s->out ? block : j->channels);
+        float *y = to + i * (j->s->out ? j->channels : block);
+        memcpy(y, x, (size_t)channels * sizeof *y);
+        if (!j->s->out)
+            memset(y + channels, 0, (size_t)(block - channels) * sizeof *y);
+    }
+}
+
+static void task_reorder(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const reorder_job *j = arg;
+    const reorder_state *s = j->s;
+    int64_t image = (int64_t)task / j->blocks, first = (int64_t)task % j->blocks * s->block;
+    int64_t channels = ort_min_i64(s->block, j->channels - first);
+    int64_t blocked = (int64_t)task * j->plane * s->block;
+    int64_t plain = image * j->channels * j->plane + first * (s->last ? 1 : j->plane);
+    const float *from = j->from + (s->out ? blocked : plain);
+    float *to = j->to + (s->out ? plain : blocked);
+    if (channels <= 0)
+        return;
+    if (s->last)
+        copy_last(j, from, to, channels);
+    else if (s->out)
+        s->k->scatter(from, j->plane, channels, j->plane, to);
+    else
+        s->k->gather(from, j->plane, channels, j->plane, to);
+}
+
+static ort_status reorder_run(ort_call *call, ort_error *err)
+{
+    const reorder_state *s = call->state;
+    const ort_tensor *x = ort_call_in(call, 0), *y = ort_call_out(call, 0);
+    const ort_shape *plain = s->out ? &y->shape : &x->shape;
+    const ort_shape *blocked = s->out ? &x->shape : &y->shape;
+    reorder_job j = {.s = s, .from = x->data, .to = y->data};
+    j.channels = plain->dim[s->last ? 3 : 1];
+    j.blocks = blocked->dim[1] / s->block;
+    j.plane = blocked->dim[2] * blocked->dim[3];
+    if (blocked->dim[1] % s->block || j.channels > blocked->dim[1])
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "%lld channels don't lie in %lld of blocks of %lld",
+                             (long long)j.channels, (long long)blocked->dim[1],
+                             (long long)s->block);
+    ort_call_parallel(call, (size_t)(blocked->dim[0] * j.blocks), task_reorder, &j);
+    return ORT_OK;
+}
+
+static const ort_op_impl conv_impl = {
+    .infer = conv_infer, .prepare = ort_blocked_conv_prepare, .shape = ort_blocked_conv_shape,
+    .run = ort_blocked_conv_run, .cost = ort_blocked_conv_cost,
+};
+static const ort_op_impl window_impl = {
+    .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
+    .run = ort_blocked_window_run, .cost = ort_pool_cost,
+};
+static const ort_op_impl global_impl = {
+    .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,
+    .run = ort_blocked_global_run, .cost = ort_reduction_cost,
+};
+static const ort_op_impl input_impl = {
+    .infer = input_infer, .prepare = reorder_prepare, .run = reorder_run,
+};
+static const ort_op_impl output_impl = {
+    .infer = output_infer, .prepare = reorder_prepare, .run = reorder_run,
+};
+
+#define POOL_ATTRS                                                                                 \
+    "auto_pad:s=NOTSET ceil_mode:i=0 dilations:is kernel_shape:is! pads:is strides:is"
+
+const ort_op ort_ops_nchwc[] = {
+    {NCHWC, "Conv", 1, "X:T,W:T,B?:T,Sum?:T -> Y:T", "T:f32",
+     "activation:s activation_params:fs auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is "
+     "pads:is strides:is",
+     ORT_TRAIT_PACKS_UNALIGNED, &conv_impl},
+    {NCHWC, "MaxPool", 1, "X:T -> Y:T", "T:f32", POOL_ATTRS " storage_order:i=0", 0, &window_impl},
+    {NCHWC, "AveragePool", 1, "X:T -> Y:T", "T:f32", "count_include_pad:i=0 " POOL_ATTRS, 0,
+     &window_impl},
+    {NCHWC, "GlobalMaxPool", 1, "X:T -> Y:T", "T:f32", "", 0, &global_impl},
+    {NCHWC, "GlobalAveragePool", 1, "X:T -> Y:T", "T:f32", "", 0, &global_impl},
+    {NCHWC, "ReorderInput", 1, "X:T -> Y:T", "T:f32", "channels_last:i=0", 0, &input_impl},
+    {NCHWC, "ReorderOutput", 1, "X:T -> Y:T", "T:f32", "channels:i=0 channels_last:i=0", 0,
+     &output_impl},
+    {0},
+};

@@ -1,0 +1,449 @@
+/* matmul.c - MatMul, Gemm and their fused forms (com.microsoft FusedMatMul, FusedGemm).
+ *
+ * All reduce to one problem: a batch of C = act(alpha * A * B + beta * C) with strides, described
+ * once per set of shapes (matmul_plan). f32 runs on packed panels; f16 and bf16 are widened to f32
+ * and rounded once, large constants of theirs stay packed in 16 bits; f64 has its own tiles;
+ * integers are summed modulo 2^bits.
+ */
+#include <string.h>
+
+#include "op/half_weight.h"
+#include "op/math/matmul.h"
+
+/* ---- inference */
+
+/* Dims of `type` seen as a matrix product's operand: transposed as asked, vectors not extended. */
+static void operand_dims(const ort_type *type, bool trans, bool trans_batch, ort_dim *dim)
+{
+    int rank = type->rank;
+    for (int d = 0; d < rank; d++)
+        dim[d] = type->dim[d];
+    if (rank < 2)
+        return;
+    if (trans_batch) {
+        ort_dim first = dim[0];
+        memmove(dim, dim + 1, (size_t)(rank - 2) * sizeof *dim);
+        dim[rank - 2] = first;
+    }
+    if (trans) {
+        ort_dim last = dim[rank - 1];
+        dim[rank - 1] = dim[rank - 2];
+        dim[rank - 2] = last;
+    }
+}
+
+ort_status ort_matmul_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtype dtype,
+                                  ort_error *err)
+{
+    ort_infer_set_dtype(x, 0, dtype);
+    if (!ort_infer_in_ranked(x, a_input) || !ort_infer_in_ranked(x, b_input))
+        return ORT_OK;
+    const ort_type *ta = &x->in[a_input]->type, *tb = &x->in[b_input]->type;
+    if (ta->rank == 0 || tb->rank == 0)
+        return ort_infer_fail(x, err, "a matrix product needs operands of rank 1 and more");
+    ort_dim a[ORT_MAX_RANK], b[ORT_MAX_RANK], out[ORT_MAX_RANK];
+    operand_dims(ta, ort_node_int(x->node, "transA", 0) != 0,
+                 ort_node_int(x->node, "transBatchA", 0) != 0, a);
+    operand_dims(tb, ort_node_int(x->node, "transB", 0) != 0,
+                 ort_node_int(x->node, "transBatchB", 0) != 0, b);
+    ort_dim inner_a = a[ta->rank - 1], inner_b = tb->rank == 1 ? b[0] : b[tb->rank - 2];
+    if (ort_dim_differ(inner_a, inner_b)) {
+        char left[64], right[64];
+        return ort_infer_fail(x, err, "inner dims differ: A has %s columns, B has %s rows",
+                              ort_dim_format(x->dims, inner_a, left, sizeof left),
+                              ort_dim_format(x->dims, inner_b, right, sizeof right));
+    }
+    int batch_a = ta->rank > 2 ? ta->rank - 2 : 0, batch_b = tb->rank > 2 ? tb->rank - 2 : 0;
+    int batch = batch_a > batch_b ? batch_a : batch_b, rank = batch;
+    for (int d = 0; d < batch; d++) {
+        int i = d - (batch - batch_a), j = d - (batch - batch_b);
+        if (i < 0 || j < 0)
+            out[d] = i < 0 ? b[j] : a[i];
+        else if (!ort_dim_broadcast(x->dims, a[i], b[j], &out[d]))
+            return ort_infer_fail(x, err, "batch dims %lld and %lld don't broadcast",
+                                  (long long)a[i].size, (long long)b[j].size);
+    }
+    if (ta->rank > 1)
+        out[rank++] = a[ta->rank - 2];
+    if (tb->rank > 1)
+        out[rank++] = b[tb->rank - 1];
+    ort_infer_set_type(x, 0, dtype, rank, out);
+    return ORT_OK;
+}
+
+static ort_status matmul_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *a = ort_infer_in(x, 0);
+    return ort_matmul_infer_shape(x, 0, 1, a ? a->type.dtype : ORT_DTYPE_UNDEFINED, err);
+}
+
+ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtype dtype,
+                                ort_error *err)
+{
+    ort_dim out[2] = {ort_dim_unknown(), ort_dim_unknown()};
+    ort_dim ka = ort_dim_unknown(), kb = ort_dim_unknown();
+    ORT_TRY(ort_infer_need_rank(x, a_input, 2, err));
+    ORT_TRY(ort_infer_need_rank(x, b_input, 2, err));
+    bool trans_a = ort_node_int(x->node, "transA", 0) != 0;
+    bool trans_b = ort_node_int(x->node, "transB", 0) != 0;
+    if (ort_infer_in_ranked(x, a_input)) {
+        out[0] = x->in[a_input]->type.dim[trans_a];
+        ka = x->in[a_input]->type.dim[!trans_a];
+    }
+    if (ort_infer_in_ranked(x, b_input)) {
+        out[1] = x->in[b_input]->type.dim[!trans_b];
+        kb = x->in[b_input]->type.dim[trans_b];
+    }
+    if (ort_dim_differ(ka, kb)) {
+        char left[64], right[64];
+        return ort_infer_fail(x, err, "inner dims differ: A has %s, B has %s",
+                              ort_dim_format(x->dims, ka, left, sizeof left),
+                              ort_dim_format(x->dims, kb, right, sizeof right));
+    }
+    ort_infer_set_type(x, 0, dtype, 2, out);
+    return ORT_OK;
+}
+
+static ort_status gemm_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *a = ort_infer_in(x, 0);
+    return ort_gemm_infer_shape(x, 0, 1, a ? a->type.dtype : ORT_DTYPE_UNDEFINED, err);
+}
+
+void ort_matmul_cost(const ort_infer *x, ort_cost *cost)
+{
+    if (!ort_infer_in_ranked(x, 0) || x->out[0].type.rank < 0 || x->in[0]->type.rank < 1)
+        return;
+    const ort_type *a = &x->in[0]->type, *y = &x->out[0].type;
+    int inner = a->rank - 1;
+    if (a->rank > 1 && ort_node_int(x->node, "transA", 0))
+        inner = a->rank - 2;
+    double macs = ort_dim_known(a->dim[inner]) ? (double)a->dim[inner].size : 0;
+    for (int d = 0; d < y->rank; d++)
+        macs *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
+    cost->macs = macs;
+}
+
+/* ---- prepare */
+
+/* Element strides of one operand: rows, columns, batch axes (aligned left in `batch`). */
+static void operand_strides(const ort_shape *s, bool trans, bool trans_batch, int64_t *row,
+                            int64_t *column, int64_t *batch, int64_t *batch_dim, int *batch_rank)
+{
+    int64_t stride[ORT_MAX_RANK];
+    int rank = s->rank;
+    ort_shape_strides(s, stride);
+    *batch_rank = rank > 2 ? rank - 2 : 0;
+    int first = trans_batch && rank > 2 ? 1 : 0;
+    for (int d = 0; d < *batch_rank; d++) {
+        batch[d] = stride[d + first];
+        batch_dim[d] = s->dim[d + first];
+    }
+    *row = rank < 2 ? 0 : trans_batch ? stride[0] : stride[rank - 2];
+    *column = stride[rank - 1];
+    if (trans && rank >= 2) {
+        int64_t t = *row;
+        *row = *column;
+        *column = t;
+    }
+}
+
+typedef struct constant_b { /* how a constant B is packed */
+    const ort_tensor *b;
+    int64_t n, k, row, column, count; /* count: matrices */
+    ort_dtype form;
+} constant_b;
+
+static void pack_matrices(const ort_prep *p, const constant_b *c, const void *from, char *packed,
+                          size_t bytes)
+{
+    for (int64_t i = 0; i < c->count; i++, packed += bytes) {
+        int64_t first = i * c->k * c->n;
+        if (c->form == ORT_DTYPE_DOUBLE)
+            ort_matrix_pack_f64(p->k, c->k, c->n, (const double *)from + first, c->row, c->column,
+                                (double *)(void *)packed);
+        else if (c->form == ORT_DTYPE_FLOAT)
+            ort_matrix_pack_f32(p->k, c->k, c->n, (const float *)from + first, c->row, c->column,
+                                (float *)(void *)packed);
+        else
+            ort_matrix_pack_16(p->k, c->k, c->n, (const uint16_t *)from + first, c->row, c->column,
+                               (uint16_t *)(void *)packed);
+    }
+}
+
+static ort_status fill_packed(const ort_prep *p, const constant_b *c, char *packed, size_t bytes,
+                              ort_error *err)
+{
+    float *widened = NULL;
+    if (c->form != c->b->dtype) {
+        widened = malloc((size_t)ort_tensor_count(c->b) * sizeof(float));
+        if (!widened)
+            return ort_error_memory(err, (size_t)ort_tensor_count(c->b) * sizeof(float));
+        ort_tensor_to_f32(c->b, 0, ort_tensor_count(c->b), widened);
+    }
+    pack_matrices(p, c, widened ? widened : c->b->data, packed, bytes);
+    free(widened);
+    return ORT_OK;
+}
+
+/* Bytes of one matrix, and the name of the packed form; NULL: too large. */
+static const char *packed_form(const ort_prep *p, const constant_b *c, size_t *bytes)
+{
+    switch (c->form) {
+    case ORT_DTYPE_DOUBLE:
+        return ort_matrix_packed_bytes_f64(p->k, c->k, c->n, bytes) ? "panels" : NULL;
+    case ORT_DTYPE_FLOAT:
+        return ort_matrix_packed_bytes_f32(p->k, c->k, c->n, bytes) ? "panels" : NULL;
+    case ORT_DTYPE_FLOAT16:
+        return ort_matrix_packed_bytes_16(p->k, c->k, c->n, bytes) ? "f16 panels" : NULL;
+    default:
+        return ort_matrix_packed_bytes_16(p->k, c->k, c->n, bytes) ? "bf16 panels" : NULL;
+    }
+}
+
+static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err)
+{
+    constant_b c = {.b = ort_prep_constant(p, 1)};
+    if (!c.b || c.b->shape.rank < 2 || ort_tensor_count(c.b) == 0)
+        return ORT_OK;
+    int64_t stride[ORT_MAX_RANK], dim[ORT_MAX_RANK];
+    int rank, n_axis = c.b->shape.rank - 1, k_axis = c.b->shape.rank - 2;
+    operand_strides(&c.b->shape, state->trans_b, state->trans_batch_b, &c.row, &c.column, stride,
+                    dim, &rank);
+    if (state->trans_batch_b && c.b->shape.rank > 2)
+        return ORT_OK; /* rare: packed at each run */
+    c.n = c.b->shape.dim[state->trans_b ? k_axis : n_axis];
+    c.k = c.b->shape.dim[state->trans_b ? n_axis : k_axis];
+    c.count = ort_shape_count_range(&c.b->shape, 0, rank);
+    bool stays = c.b->dtype == ORT_DTYPE_DOUBLE || ort_half_is_kept(c.b);
+    c.form = stays ? c.b->dtype : ORT_DTYPE_FLOAT;
+    size_t bytes = 0, total = 0;
+    const char *kind = packed_form(p, &c, &bytes);
+    if (!kind || !ort_mul_size(bytes, (size_t)c.count, &total))
+        return ort_error_memory(err, SIZE_MAX);
+    bool fill;
+    char *packed = ort_prep_pack(p, kind, total, &fill);
+    if (!packed)
+        return ort_error_memory(err, total);
+    state->packed = packed;
+    state->packed_bytes = bytes;
+    state->form = c.form;
+    ort_prep_absorb(p, 1);
+    return fill ? fill_packed(p, &c, packed, bytes, err) : ORT_OK;
+}
+
+static ort_status common_prepare(ort_prep *p, bool gemm, ort_error *err)
+{
+    matmul_state *state = ort_prep_state(p, sizeof *state);
+    if (!state)
+        return ort_error_memory(err, sizeof *state);
+    state->gemm = gemm;
+    state->trans_a = ort_node_int(p->node, "transA", 0) != 0;
+    state->trans_b = ort_node_int(p->node, "transB", 0) != 0;
+    state->trans_batch_a = ort_node_int(p->node, "transBatchA", 0) != 0;
+    state->trans_batch_b = ort_node_int(p->node, "transBatchB", 0) != 0;
+    state->alpha = ort_node_float(p->node, "alpha", 1.0f);
+    state->beta = ort_node_float(p->node, "beta", 1.0f);
+    state->epilogue = ort_epilogue_none();
+    state->epilogue.alpha = state->alpha;
+    ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
+    switch (ort_prep_dtype(p, 0)) {
+    case ORT_DTYPE_FLOAT:
+    case ORT_DTYPE_FLOAT16:
+    case ORT_DTYPE_BFLOAT16:
+        return pack_constant(p, state, err);
+    case ORT_DTYPE_DOUBLE:
+        if (ort_node_string(p->node, "activation", "")[0])
+            return ort_prep_unsupported_dtype(p, 0, err);
+        return pack_constant(p, state, err);
+    case ORT_DTYPE_INT32:
+    case ORT_DTYPE_UINT32:
+    case ORT_DTYPE_INT64:
+    case ORT_DTYPE_UINT64:
+        if (!ort_node_string(p->node, "activation", "")[0])
+            return ORT_OK;
+        break;
+    default:
+        break;
+    }
+    return ort_prep_unsupported_dtype(p, 0, err);
+}
+
+static ort_status matmul_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, false, err);
+}
+
+static ort_status gemm_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, true, err);
+}
+
+/* ---- shape */
+
+ort_status ort_matmul_describe(const ort_shape *a, const ort_shape *b, const matmul_state *s,
+                               matmul_plan *plan, ort_error *err)
+{
+    int64_t as[ORT_MAX_RANK], bs[ORT_MAX_RANK], ad[ORT_MAX_RANK], bd[ORT_MAX_RANK];
+    int ar, br;
+    if (a->rank < 1 || b->rank < 1)
+        return ort_error_set(err, ORT_ERROR_MODEL, "a matrix product needs rank 1 and more");
+    operand_strides(a, s->trans_a, s->trans_batch_a, &plan->a_row, &plan->a_col, as, ad, &ar);
+    operand_strides(b, s->trans_b, s->trans_batch_b, &plan->b_row, &plan->b_col, bs, bd, &br);
+    if (b->rank == 1) {
+        plan->b_row = plan->b_col;
+        plan->b_col = 1;
+    }
+    int64_t a_last = a->dim[a->rank - 1], b_last = b->dim[b->rank - 1];
+    int64_t a_other = a->rank > 1 ? a->dim[s->trans_batch_a ? 0 : a->rank - 2] : 1;
+    int64_t b_other = b->rank > 1 ? b->dim[s->trans_batch_b ? 0 : b->rank - 2] : 1;
+    bool swap_a = s->trans_a && a->rank > 1, swap_b = s->trans_b && b->rank > 1;
+    plan->m = swap_a ? a_last : a_other;
+    plan->k = swap_a ? a_other : a_last;
+    int64_t kb = b->rank == 1 ? b_last : swap_b ? b_last : b_other;
+    plan->n = b->rank == 1 ? 1 : swap_b ? b_other : b_last;
+    if (kb != plan->k)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "inner dims differ: A has %lld columns, B has %lld rows",
+                             (long long)plan->k, (long long)kb);
+    plan->batch_rank = ar > br ? ar : br;
+    plan->batch = 1;
+    for (int d = 0; d < plan->batch_rank; d++) {
+        int i = d - (plan->batch_rank - ar), j = d - (plan->batch_rank - br);
+        int64_t da = i < 0 ? 1 : ad[i], db = j < 0 ? 1 : bd[j];
+        if (da != db && da != 1 && db != 1)
+            return ort_error_set(err, ORT_ERROR_MODEL, "batch dims %lld and %lld don't broadcast",
+                                 (long long)da, (long long)db);
+        plan->batch_dim[d] = da == 1 ? db : da;
+        plan->a_batch[d] = da == 1 ? 0 : as[i];
+        plan->b_batch[d] = db == 1 ? 0 : bs[j];
+        plan->batch *= plan->batch_dim[d];
+    }
+    bool b_shared = true, a_rows = plan->batch_rank > 0 && plan->a_col == 1;
+    int64_t next = plan->m * plan->a_row;
+    for (int d = plan->batch_rank - 1; d >= 0; d--) {
+        b_shared = b_shared && (plan->b_batch[d] == 0 || plan->batch_dim[d] == 1);
+        a_rows = a_rows && (plan->batch_dim[d] == 1 || plan->a_batch[d] == next);
+        next *= plan->batch_dim[d];
+    }
+    if (plan->m == 1 && a_rows)
+        plan->a_row = plan->k;
+    if (b_shared && a_rows && plan->a_row == plan->k) { /* one tall product */
+        plan->m *= plan->batch;
+        plan->batch = 1;
+        plan->batch_rank = 0;
+    }
+    return ORT_OK;
+}
+
+static size_t take(size_t *total, size_t bytes)
+{
+    size_t at = *total;
+    if (bytes > SIZE_MAX / 4 || at > SIZE_MAX / 4)
+        *total = SIZE_MAX / 2;
+    else
+        *total = at + ort_round_up(bytes, 64);
+    return at;
+}
+
+static ort_status common_shape(ort_shaping *s, ort_error *err)
+{
+    const matmul_state *state = s->state;
+    const ort_tensor *a = s->in[0], *b = s->in[1], *y = s->out[0];
+    const ort_tensor *c = s->in_count > 2 ? s->in[2] : NULL;
+    matmul_plan *plan = ort_arena_alloc(s->arena, sizeof *plan);
+    if (!plan)
+        return ort_error_memory(err, sizeof *plan);
+    s->plan_state = plan;
+    ORT_TRY(ort_matmul_describe(&a->shape, &b->shape, state, plan, err));
+    if (plan->m * plan->n * plan->batch != ort_tensor_count(y))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the output has another shape than the product");
+    ort_shape broadcast;
+    if (c && (!ort_shape_broadcast(&y->shape, &c->shape, &broadcast) ||
+              !ort_shape_equal(&broadcast, &y->shape)))
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "C doesn't broadcast to the shape of the product");
+    size_t total = 0, element = a->dtype == ORT_DTYPE_DOUBLE ? 8 : 4;
+    bool half = a->dtype == ORT_DTYPE_FLOAT16 || a->dtype == ORT_DTYPE_BFLOAT16;
+    bool floats = half || element == 8 || a->dtype == ORT_DTYPE_FLOAT;
+    if (!floats)
+        return ORT_OK;
+    size_t mk = (size_t)plan->m * (size_t)plan->k, mn = (size_t)plan->m * (size_t)plan->n;
+    if (half) {
+        plan->a_wide = take(&total, (size_t)ort_tensor_count(a) * 4);
+        plan->y_wide = take(&total, (size_t)ort_tensor_count(y) * 4);
+        if (!state->packed)
+            plan->b_wide = take(&total, (size_t)ort_tensor_count(b) * 4);
+    }
+    if (c)
+        plan->c_space = take(&total, (element == 8 ? mn : (size_t)ort_max_i64(ort_tensor_count(c),
+                                                                             plan->n)) * element);
+    plan->dots = element == 4 && !state->packed && plan->a_col == 1 && plan->b_row == 1 &&
+                 (plan->m <= 2 || plan->n <= 2);
+    size_t packed = 0;
+    if (!state->packed && !plan->dots) {
+        if (element == 8) {
+            if (!ort_matrix_packed_bytes_f64(s->k, plan->k, plan->n, &packed))
+                return ort_error_memory(err, SIZE_MAX);
+        } else {
+            packed = ort_matrix_space_f32(s->k, plan->m, plan->n, plan->k, plan->b_col);
+        }
+    }
+    double macs = (double)plan->m * (double)plan->n * (double)plan->k;
+    plan->per_batch = plan->batch > 1 && (macs < 4e6 || plan->batch >= 16);
+    size_t rows = plan->a_col == 1 ? 0 : ort_round_up(mk * element, 64);
+    size_t inner = ort_round_up(packed, 64);
+    plan->row_bytes = rows;
+    if (plan->per_batch)
+        s->thread_bytes = rows + inner;
+    else
+        plan->shared = take(&total, rows + inner);
+    if (total >= SIZE_MAX / 2)
+        return ort_error_memory(err, total);
+    s->workspace_bytes = total;
+    return ORT_OK;
+}
+
+static const ort_op_impl matmul_impl = {
+    .infer = matmul_infer, .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .cost = ort_matmul_cost,
+};
+static const ort_op_impl gemm_impl = {
+    .infer = gemm_infer, .prepare = gemm_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .cost = ort_matmul_cost,
+};
+
+#define PACKS (ORT_TRAIT_PACKS_UNALIGNED | ORT_TRAIT_PACKS_HALF)
+
+const ort_op ort_ops_matmul[] = {
+    {ONNX, "Gemm", 6, "A:T,B:T,C:T -> Y:T", "T:F",
+     "alpha:f=1 beta:f=1 broadcast:i=0 transA:i=0 transB:i=0", PACKS,
+     &gemm_impl},
+    {ONNX, "Gemm", 7, "A:T,B:T,C:T -> Y:T", "T:F", "alpha:f=1 beta:f=1 transA:i=0 transB:i=0",
+     PACKS, &gemm_impl},
+    {ONNX, "Gemm", 9, "A:T,B:T,C:T -> Y:T", "T:F,u32,u64,i32,i64",
+     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
+     &gemm_impl},
+    {ONNX, "Gemm", 11, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
+     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
+     &gemm_impl},
+    {ONNX, "Gemm", 13, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64,bf16",
+     "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
+     &gemm_impl},
+    {ONNX, "MatMul", 1, "A:T,B:T -> Y:T", "T:F", "", PACKS,
+     &matmul_impl},
+    {ONNX, "MatMul", 9, "A:T,B:T -> Y:T", "T:F,u32,u64,i32,i64", "", PACKS,
+     &matmul_impl},
+    {ONNX, "MatMul", 13, "A:T,B:T -> Y:T", "T:F,u32,u64,i32,i64,bf16", "",
+     PACKS, &matmul_impl},
+    {MS, "FusedMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16",
+     "alpha:f=1 transA:i=0 transB:i=0 transBatchA:i=0 transBatchB:i=0", PACKS,
+     &matmul_impl},
+    {MS, "FusedGemm", 1, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
+     "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f=1 beta:f=1 "
+     "transA:i=0 transB:i=0", PACKS,
+     &gemm_impl},
+    {MS, "TransposeMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16", "alpha:f=1 transA:i=0 transB:i=0",
+     PACKS, &matmul_impl},
+    {0},
+};

@@ -1,0 +1,255 @@
+/* random.c - RandomNormal, RandomUniform (and Like), Multinomial, Bernoulli.
+ *
+ * Where the numbers come from is random_draw.h's; here they are shaped: mean + scale * normal,
+ * low + (high - low) * uniform, in double and rounded once. With a seed attribute the results are
+ * those of numpy's RandomState(seed): normal, uniform, binomial(1, p).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/random_draw.h"
+
+#define GRAIN 4096
+#define PIECE 256
+
+typedef struct random_state {
+    double a, b; /* mean and scale, or low and high */
+    bool normal;
+    bool seeded;
+    uint64_t seed;
+} random_state;
+
+static ort_status random_prepare(ort_prep *p, ort_error *err)
+{
+    random_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->normal = strncmp(p->node->op_type, "RandomNormal", 12) == 0;
+    s->a = s->normal ? ort_node_float(p->node, "mean", 0) : ort_node_float(p->node, "low", 0);
+    s->b = s->normal ? ort_node_float(p->node, "scale", 1) : ort_node_float(p->node, "high", 1);
+    s->seeded = ort_draw_float_seed(p->node, &s->seed);
+    return ORT_OK;
+}
+
+/* ---- RandomNormal, RandomUniform, *Like */
+
+typedef struct fill {
+    const random_state *s;
+    ort_tensor *y;
+    int64_t count;
+    ort_draw draw;
+} fill;
+
+static double number(const fill *f, int64_t i)
+{
+    if (f->s->normal)
+        return f->s->a + f->s->b * ort_draw_normal(&f->draw, i);
+    return f->s->a + (f->s->b - f->s->a) * ort_draw_uniform(&f->draw, i);
+}
+
+static void fill_task(void *arg, size_t task, int thread)
+{
+    const fill *f = arg;
+    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, f->count);
+    float piece[PIECE];
+    (void)thread;
+    if (f->y->dtype == ORT_DTYPE_DOUBLE) {
+        for (int64_t i = first; i < last; i++)
+            ((double *)f->y->data)[i] = number(f, i);
+        return;
+    }
+    for (; first < last; first += PIECE) {
+        int64_t n = ort_min_i64(PIECE, last - first);
+        for (int64_t i = 0; i < n; i++)
+            piece[i] = (float)number(f, first + i);
+        ort_tensor_from_f32(piece, f->y, first, n);
+    }
+}
+
+static ort_status random_run(ort_call *call, ort_error *err)
+{
+    const random_state *s = call->state;
+    fill f = {.s = s, .y = ort_call_out(call, 0),
+              .count = ort_tensor_count(ort_call_out(call, 0))};
+    size_t tasks = ort_task_count(f.count, GRAIN);
+    (void)err;
+    ort_draw_begin(&f.draw, call, s->seeded, s->seed);
+    if (!ort_draw_in_order(&f.draw))
+        ort_call_parallel(call, tasks, fill_task, &f);
+    ort_pace pace = {0};
+    for (size_t i = 0; ort_draw_in_order(&f.draw) && i < tasks && !ort_pace_over(&pace, GRAIN); i++)
+        fill_task(&f, i, 0);
+    return ORT_OK;
+}
+
+static ort_status random_infer(ort_infer *x, ort_error *err)
+{
+    size_t rank = 0;
+    const int64_t *shape = ort_node_ints(x->node, "shape", &rank);
+    ort_dim dims[ORT_MAX_RANK];
+    if (rank > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "shape has %zu dims, at most %d are possible", rank,
+                              ORT_MAX_RANK);
+    for (size_t i = 0; i < rank; i++) {
+        if (shape[i] < 0)
+            return ort_infer_fail(x, err, "shape has a negative dim");
+        dims[i] = ort_dim_of(shape[i]);
+    }
+    ort_infer_set_type(x, 0, (ort_dtype)ort_node_int(x->node, "dtype", ORT_DTYPE_FLOAT), (int)rank,
+                       dims);
+    return ORT_OK;
+}
+
+/* The type of input 0 with the dtype of the attribute. */
+static ort_status like_infer(ort_infer *x, ort_error *err)
+{
+    int64_t dtype = ort_node_int(x->node, "dtype", ORT_DTYPE_UNDEFINED);
+    ORT_TRY(ort_infer_same(x, err));
+    if (dtype && x->out[0].type.kind == ORT_TYPE_TENSOR)
+        x->out[0].type.dtype = (ort_dtype)dtype;
+    else if (dtype)
+        ort_infer_set_dtype(x, 0, (ort_dtype)dtype);
+    return ORT_OK;
+}
+
+static const ort_op_impl random_impl = {
+    .infer = random_infer, .prepare = random_prepare, .run = random_run,
+};
+static const ort_op_impl like_impl = {
+    .infer = like_infer, .prepare = random_prepare, .run = random_run,
+};
+
+/* ---- Bernoulli */
+
+static ort_status bernoulli_run(ort_call *call, ort_error *err)
+{
+    const random_state *s = call->state;
+    const ort_tensor *p = ort_call_in(call, 0);
+    ort_tensor *y = ort_call_out(call, 0);
+    int64_t count = ort_tensor_count(p);
+    ort_draw draw;
+    ort_draw_begin(&draw, call, s->seeded, s->seed);
+    for (int64_t i = 0; i < count; i++) {
+        double chance = ort_tensor_get_f64(p, i);
+        if (!(chance >= 0 && chance <= 1))
+            return ort_call_fail(call, err, "element %lld of the input is %g; a probability is 0 "
+                                 "to 1", (long long)i, chance);
+        ort_tensor_set_f64(y, i, ort_draw_bernoulli(&draw, i, chance) ? 1 : 0);
+    }
+    return ORT_OK;
+}
+
+static const ort_op_impl bernoulli_impl = {
+    .infer = like_infer, .prepare = random_prepare, .run = bernoulli_run,
+};
+
+/* ---- Multinomial */
+
+static ort_status multinomial_infer(ort_infer *x, ort_error *err)
+{
+    int64_t samples = ort_node_int(x->node, "sample_size", 1);
+    ort_dtype dtype = (ort_dtype)ort_node_int(x->node, "dtype", ORT_DTYPE_INT32);
+    ort_dim batch = ort_dim_unknown();
+    ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
+    if (samples < 0)
+        return ort_infer_fail(x, err, "sample_size is negative");
+    if (ort_infer_in_ranked(x, 0))
+        batch = x->in[0]->type.dim[0];
+    ort_infer_set_type(x, 0, dtype, 2, (ort_dim[]){batch, ort_dim_of(samples)});
+    return ORT_OK;
+}
+
+/* One outcome by inversion of the unnormalized log-probabilities in row `first`. */
+static int64_t pick(const ort_tensor *x, int64_t first, int64_t classes, double top, double total,
+                    double u)
+{
+    double sum = 0, target = u * total;
+    int64_t last = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        double p = exp(ort_tensor_get_f64(x, first + c) - top);
+        if (p > 0)
+            last = c;
+        sum += p;
+        if (sum > target)
+            return c;
+    }
+    return last;
+}
+
+static ort_status multinomial_run(ort_call *call, ort_error *err)
+{
+    const random_state *s = call->state;
+    const ort_tensor *x = ort_call_in(call, 0);
+    ort_tensor *y = ort_call_out(call, 0);
+    ort_draw draw;
+    ort_pace pace = {0};
+    int64_t rows = x->shape.dim[0], classes = x->shape.dim[1], samples = y->shape.dim[1];
+    ort_draw_begin(&draw, call, s->seeded, s->seed);
+    if (classes == 0 && rows * samples > 0)
+        return ort_call_fail(call, err, "there are no classes to draw from");
+    for (int64_t r = 0; r < rows; r++) {
+        double top = -INFINITY, total = 0;
+        for (int64_t c = 0; c < classes; c++)
+            top = fmax(top, ort_tensor_get_f64(x, r * classes + c));
+        for (int64_t c = 0; c < classes; c++)
+            total += exp(ort_tensor_get_f64(x, r * classes + c) - top);
+        if (!(total > 0))
+            return ort_call_fail(call, err, "row %lld holds no outcome of positive probability",
+                                 (long long)r);
+        for (int64_t k = 0; k < samples; k++) {
+            int64_t at = r * samples + k;
+            if (ort_pace_over(&pace, (uint64_t)classes * 10))
+                return ORT_OK;
+            ort_tensor_set_i64(y, at, pick(x, r * classes, classes, top, total,
+                                           ort_draw_uniform(&draw, at)));
+        }
+    }
+    return ORT_OK;
+}
+
+static const ort_op_impl multinomial_impl = {
+    .infer = multinomial_infer, .prepare = random_prepare, .run = multinomial_run,
+};
+
+/* ---- rows */
+
+const ort_op ort_ops_random[] = {
+    {ONNX, "RandomNormal", 1, " -> output:T",
+     "T:F",
+     "dtype:i=1 mean:f=0 scale:f=1 seed:f shape:is!", ORT_TRAIT_RANDOM, &random_impl},
+    {ONNX, "RandomNormal", 22, " -> output:T",
+     "T:F,bf16",
+     "dtype:i=1 mean:f=0 scale:f=1 seed:f shape:is!", ORT_TRAIT_RANDOM, &random_impl},
+    {ONNX, "RandomUniform", 1, " -> output:T",
+     "T:F",
+     "dtype:i=1 high:f=1 low:f=0 seed:f shape:is!", ORT_TRAIT_RANDOM, &random_impl},
+    {ONNX, "RandomUniform", 22, " -> output:T",
+     "T:F,bf16",
+     "dtype:i=1 high:f=1 low:f=0 seed:f shape:is!", ORT_TRAIT_RANDOM, &random_impl},
+    {ONNX, "RandomNormalLike", 1, "input:T1 -> output:T2",
+     "T1:F,I,U,C,str,bool T2:F",
+     "dtype:i mean:f=0 scale:f=1 seed:f", ORT_TRAIT_RANDOM, &like_impl},
+    {ONNX, "RandomNormalLike", 22, "input:T1 -> output:T2",
+     "T1:F,I,U,C,bf16,str,bool T2:F,bf16",
+     "dtype:i mean:f=0 scale:f=1 seed:f", ORT_TRAIT_RANDOM, &like_impl},
+    {ONNX, "RandomUniformLike", 1, "input:T1 -> output:T2",
+     "T1:F,I,U,C,str,bool T2:F",
+     "dtype:i high:f=1 low:f=0 seed:f", ORT_TRAIT_RANDOM, &like_impl},
+    {ONNX, "RandomUniformLike", 22, "input:T1 -> output:T2",
+     "T1:F,I,U,C,bf16,str,bool T2:F,bf16",
+     "dtype:i high:f=1 low:f=0 seed:f", ORT_TRAIT_RANDOM, &like_impl},
+    {ONNX, "Bernoulli", 15, "input:T1 -> output:T2",
+     "T1:F T2:F,I,U,bf16,bool",
+     "dtype:i seed:f", ORT_TRAIT_RANDOM, &bernoulli_impl},
+    {ONNX, "Bernoulli", 22, "input:T1 -> output:T2",
+     "T1:F,bf16 T2:F,I,U,bf16,bool",
+     "dtype:i seed:f", ORT_TRAIT_RANDOM, &bernoulli_impl},
+    {ONNX, "Multinomial", 7, "input:T1 -> output:T2",
+     "T1:F T2:i32,i64",
+     "dtype:i=6 sample_size:i=1 seed:f", ORT_TRAIT_RANDOM, &multinomial_impl},
+    {ONNX, "Multinomial", 22, "input:T1 -> output:T2",
+     "T1:F,bf16 T2:i32,i64",
+     "dtype:i=6 sample_size:i=1 seed:f", ORT_TRAIT_RANDOM, &multinomial_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};

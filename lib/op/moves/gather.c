@@ -1,0 +1,403 @@
+/* gather.c - reading by index: Gather, GatherElements, GatherND.
+ *
+ * Invariant: all indices are checked before the first element is copied, so the parallel copies
+ * cannot fail. Negative indices count from the end of the axis.
+ */
+#pragma GCC optimize("O3") /* vectorize the checks */
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/move.h"
+
+enum { TASK_BYTES = 64 * 1024 };
+
+static ort_status gather_prepare(ort_prep *p, ort_error *err)
+{
+    int64_t *state = ort_prep_state(p, 2 * sizeof *state);
+    if (!state)
+        return ort_error_memory(err, 2 * sizeof *state);
+    state[0] = ort_node_int(p->node, "axis", 0);
+    state[1] = ort_node_int(p->node, "batch_dims", 0);
+    return ORT_OK;
+}
+
+static inline int64_t index_at(const ort_tensor *indices, int64_t i)
+{
+    return indices->dtype == ORT_DTYPE_INT64 ? ((const int64_t *)indices->data)[i]
+                                             : ((const int32_t *)indices->data)[i];
+}
+
+#define COUNT_OUTSIDE(type)                                                                        \
+    do {                                                                                           \
+        const type *p = indices->data;                                                             \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            outside |= ((int64_t)p[i] < -limit) | ((int64_t)p[i] >= limit);                        \
+    } while (0)
+
+static bool any_outside(const ort_tensor *indices, int64_t count, int64_t limit)
+{
+    int outside = 0;
+    if (indices->dtype == ORT_DTYPE_INT64)
+        COUNT_OUTSIDE(int64_t);
+    else
+        COUNT_OUTSIDE(int32_t);
+    return outside != 0;
+}
+
+static ort_status check_indices(const ort_call *call, const ort_tensor *indices, int64_t limit,
+                                ort_error *err)
+{
+    int64_t count = ort_tensor_count(indices);
+    if (!any_outside(indices, count, limit))
+        return ORT_OK;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = index_at(indices, i);
+        if (at < -limit || at >= limit)
+            return ort_call_fail(call, err, "indices[%lld] is %lld, outside [-%lld, %lld]",
+                                 (long long)i, (long long)at, (long long)limit,
+                                 (long long)limit - 1);
+    }
+    return ORT_OK;
+}
+
+/* ---- Gather */
+
+/* Elements of a one-dimensional integer value picked by known indices. */
+static void gather_value(ort_infer *x)
+{
+    ort_dim value[ORT_SYMBOLIC_MAX], at[ORT_SYMBOLIC_MAX];
+    int have = x->in[0]->type.rank == 1 ? ort_infer_elements(x, 0, value) : -1;
+    int count = have < 0 || x->out[0].type.rank > 1 ? -1 : ort_infer_elements(x, 1, at);
+    for (int i = 0; i < count; i++) {
+        int64_t k = ort_dim_known(at[i]) ? at[i].size : INT64_MIN;
+        k = k < 0 && k >= -have ? k + have : k;
+        at[i] = k >= 0 && k < have ? value[k] : ort_dim_unknown();
+    }
+    if (count >= 0 && ort_infer_any_known(at, count))
+        ort_infer_set_symbolic(x, 0, at, count);
+}
+
+static ort_status gather_infer(ort_infer *x, ort_error *err)
+{
+    ort_dim dims[2 * ORT_MAX_RANK];
+    int axis, rank = 0;
+    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *data = &x->in[0]->type, *indices = &x->in[1]->type;
+    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), data->rank, &axis, err));
+    if (data->rank - 1 + indices->rank > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "the output would have rank %d; at most %d are supported",
+                              data->rank - 1 + indices->rank, ORT_MAX_RANK);
+    for (int d = 0; d < axis; d++)
+        dims[rank++] = data->dim[d];
+    for (int d = 0; d < indices->rank; d++)
+        dims[rank++] = indices->dim[d];
+    for (int d = axis + 1; d < data->rank; d++)
+        dims[rank++] = data->dim[d];
+    ort_infer_set_type(x, 0, data->dtype, rank, dims);
+    gather_value(x);
+    return ORT_OK;
+}
+
+typedef struct gather_job {
+    const ort_tensor *data, *indices;
+    ort_tensor *out;
+    int64_t axis_dim, count, block; /* of data's axis, of indices, behind the axis */
+    int64_t items, per_task;
+} gather_job;
+
+#define PICK(type)                                                                                 \
+    do {                                                                                           \
+        const char *s_ = (const char *)data + base * (int64_t)sizeof(type);                        \
+        type *d_ = (type *)out + item;                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            int64_t at = index_at(job->indices, first + i);                                        \
+            at = at < 0 ? at + job->axis_dim : at;                                                 \
+            memcpy(&d_[i], s_ + at * (int64_t)sizeof(type), sizeof(type));                         \
+        }                                                                                          \
+    } while (0)
+
+/* n single elements of one outer row, for the element sizes that occur as indices and floats. */
+static bool gather_elements(const gather_job *job, int64_t item, int64_t n)
+{
+    const void *data = job->data->data;
+    void *out = job->out->data;
+    int64_t first = item % job->count, base = item / job->count * job->axis_dim;
+    switch (ort_move_element_bytes(job->data->dtype)) {
+    case 1: PICK(uint8_t); return true;
+    case 2: PICK(uint16_t); return true;
+    case 4: PICK(uint32_t); return true;
+    case 8: PICK(uint64_t); return true;
+    default: return false;
+    }
+}
+
+static void gather_task(void *arg, size_t task, int thread)
+{
+    const gather_job *job = arg;
+    int64_t item = (int64_t)task * job->per_task;
+    int64_t end = ort_min_i64(item + job->per_task, job->items);
+    (void)thread;
+    while (item < end) {
+        int64_t first = item % job->count, n = ort_min_i64(end - item, job->count - first);
+        if (job->block != 1 || !gather_elements(job, item, n)) {
+            int64_t base = item / job->count * job->axis_dim;
+            for (int64_t i = 0; i < n; i++) {
+                int64_t at = index_at(job->indices, first + i);
+                at = at < 0 ? at + job->axis_dim : at;
+                ort_move_span(job->data->dtype, job->out->data, (item + i) * job->block,
+                              job->data->data, (base + at) * job->block, job->block);
+            }
+        }
+        item += n;
+    }
+}
+
+static ort_status gather_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
+    gather_job job = {.data = data, .indices = indices, .out = ort_call_out(call, 0)};
+    int64_t axis = ((const int64_t *)call->state)[0];
+    axis = axis < 0 ? axis + data->shape.rank : axis;
+    job.axis_dim = data->shape.dim[axis];
+    job.count = ort_tensor_count(indices);
+    job.block = ort_shape_count_range(&data->shape, (int)axis + 1, data->shape.rank);
+    job.items = ort_shape_count_range(&data->shape, 0, (int)axis) * job.count;
+    ORT_TRY(check_indices(call, indices, job.axis_dim, err));
+    if (job.items == 0 || job.block == 0)
+        return ORT_OK;
+    size_t bytes = ort_move_element_bytes(data->dtype);
+    job.per_task = bytes == 0 ? job.items
+                              : ort_max_i64(1, TASK_BYTES / (job.block * (int64_t)bytes));
+    ort_call_parallel(call, ort_task_count(job.items, job.per_task), gather_task, &job);
+    return ORT_OK;
+}
+
+static const ort_op_impl gather_impl = {
+    .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
+};
+
+/* ---- GatherElements */
+
+static ort_status elements_infer(ort_infer *x, ort_error *err)
+{
+    int axis;
+    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (ort_infer_in_ranked(x, 1)) {
+        const ort_type *indices = &x->in[1]->type;
+        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), indices->rank, &axis, err));
+        if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank != indices->rank)
+            return ort_infer_fail(x, err, "data has rank %d, indices rank %d; they must be equal",
+                                  x->in[0]->type.rank, indices->rank);
+        ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), indices->rank, indices->dim);
+    }
+    return ORT_OK;
+}
+
+typedef struct elements_job {
+    const ort_tensor *data, *indices;
+    ort_tensor *out;
+    int axis, rank;
+    int64_t stride[ORT_MAX_RANK];
+    int64_t rows, length, per_task; /* rows of the last axis of indices */
+} elements_job;
+
+#define PICK_BY(type, index_type)                                                                  \
+    do {                                                                                           \
+        const type *s_ = (const type *)job->data->data + base;                                     \
+        const index_type *i_ = (const index_type *)job->indices->data + to;                        \
+        type *d_ = (type *)job->out->data + to;                                                    \
+        for (int64_t j = 0; j < job->length && step == 1; j++)                                     \
+            d_[j] = s_[(int64_t)i_[j] + (i_[j] < 0 ? limit : 0) + j * inner];                      \
+        for (int64_t j = 0; j < job->length && step != 1; j++)                                     \
+            d_[j] = s_[((int64_t)i_[j] + (i_[j] < 0 ? limit : 0)) * step + j * inner];             \
+    } while (0)
+
+#define PICK_ROW(type)                                                                             \
+    do {                                                                                           \
+        if (job->indices->dtype == ORT_DTYPE_INT64)                                                \
+            PICK_BY(type, int64_t);                                                                \
+        else                                                                                       \
+            PICK_BY(type, int32_t);                                                                \
+    } while (0)
+
+static void elements_row(const elements_job *job, int64_t row)
+{
+    int last = job->rank - 1;
+    int64_t base = 0, to = row * job->length, limit = job->data->shape.dim[job->axis];
+    int64_t step = job->stride[job->axis], inner = job->axis == last ? 0 : 1;
+    for (int d = last - 1; d >= 0; d--) {
+        if (d != job->axis)
+            base += row % job->indices->shape.dim[d] * job->stride[d];
+        row /= job->indices->shape.dim[d];
+    }
+    switch (ort_move_element_bytes(job->data->dtype)) {
+    case 1: PICK_ROW(uint8_t); break;
+    case 2: PICK_ROW(uint16_t); break;
+    case 4: PICK_ROW(uint32_t); break;
+    case 8: PICK_ROW(uint64_t); break;
+    default:
+        for (int64_t j = 0; j < job->length; j++) {
+            int64_t at = index_at(job->indices, to + j);
+            ort_move_span(job->data->dtype, job->out->data, to + j, job->data->data,
+                          base + (at < 0 ? at + limit : at) * step + j * inner, 1);
+        }
+    }
+}
+
+static void elements_task(void *arg, size_t task, int thread)
+{
+    const elements_job *job = arg;
+    int64_t row = (int64_t)task * job->per_task, end = ort_min_i64(row + job->per_task, job->rows);
+    (void)thread;
+    for (; row < end; row++)
+        elements_row(job, row);
+}
+
+static ort_status elements_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
+    elements_job job = {.data = data, .indices = indices, .out = ort_call_out(call, 0)};
+    int64_t axis = ((const int64_t *)call->state)[0];
+    job.rank = data->shape.rank;
+    axis = axis < 0 ? axis + job.rank : axis;
+    if (job.rank < 1 || indices->shape.rank != job.rank)
+        return ort_call_fail(call, err, "data and indices have ranks %d and %d; equal ranks of at "
+                             "least 1 are needed", job.rank, indices->shape.rank);
+    for (int d = 0; d < job.rank; d++)
+        if (d != axis && indices->shape.dim[d] > data->shape.dim[d])
+            return ort_call_fail(call, err, "axis %d of indices has %lld elements, data only %lld",
+                                 d, (long long)indices->shape.dim[d],
+                                 (long long)data->shape.dim[d]);
+    ORT_TRY(check_indices(call, indices, data->shape.dim[axis], err));
+    if (ort_tensor_count(indices) == 0)
+        return ORT_OK;
+    job.axis = (int)axis;
+    ort_shape_strides(&data->shape, job.stride);
+    job.length = indices->shape.dim[job.rank - 1];
+    job.rows = ort_tensor_count(indices) / job.length;
+    job.per_task = ort_max_i64(1, 16384 / job.length);
+    ort_call_parallel(call, ort_task_count(job.rows, job.per_task), elements_task, &job);
+    return ORT_OK;
+}
+
+static const ort_op_impl elements_impl = {
+    .infer = elements_infer, .prepare = gather_prepare, .run = elements_run,
+};
+
+/* ---- GatherND */
+
+static ort_status nd_infer(ort_infer *x, ort_error *err)
+{
+    ort_dim dims[2 * ORT_MAX_RANK];
+    int64_t batch = ort_node_int(x->node, "batch_dims", 0);
+    int rank = 0;
+    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *data = &x->in[0]->type, *indices = &x->in[1]->type;
+    if (data->rank < 1 || indices->rank < 1)
+        return ort_infer_fail(x, err, "data and indices need rank 1 or more");
+    if (batch < 0 || batch >= data->rank || batch >= indices->rank)
+        return ort_infer_fail(x, err, "batch_dims is %lld; it must be below both ranks (%d, %d)",
+                              (long long)batch, data->rank, indices->rank);
+    ort_dim tuple = indices->dim[indices->rank - 1];
+    if (!ort_dim_known(tuple))
+        return ORT_OK;
+    if (tuple.size < 1 || tuple.size > data->rank - batch)
+        return ort_infer_fail(x, err, "the last dim of indices is %lld; 1 to %lld are possible",
+                              (long long)tuple.size, (long long)(data->rank - batch));
+    for (int d = 0; d < indices->rank - 1; d++)
+        dims[rank++] = indices->dim[d];
+    for (int d = (int)(batch + tuple.size); d < data->rank; d++)
+        dims[rank++] = data->dim[d];
+    if (rank > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "the output would have rank %d", rank);
+    ort_infer_set_type(x, 0, data->dtype, rank, dims);
+    return ORT_OK;
+}
+
+typedef struct nd_job {
+    const ort_tensor *data, *indices;
+    ort_tensor *out;
+    int batch, tuple;
+    int64_t tuples, per_batch, batch_size, block, per_task;
+    int64_t stride[ORT_MAX_RANK];
+} nd_job;
+
+static void nd_task(void *arg, size_t task, int thread)
+{
+    const nd_job *job = arg;
+    int64_t t = (int64_t)task * job->per_task, end = ort_min_i64(t + job->per_task, job->tuples);
+    (void)thread;
+    for (; t < end; t++) {
+        int64_t from = t / job->per_batch * job->batch_size;
+        for (int k = 0; k < job->tuple; k++) {
+            int64_t at = index_at(job->indices, t * job->tuple + k);
+            at = at < 0 ? at + job->data->shape.dim[job->batch + k] : at;
+            from += at * job->stride[job->batch + k];
+        }
+        ort_move_span(job->data->dtype, job->out->data, t * job->block, job->data->data, from,
+                      job->block);
+    }
+}
+
+static ort_status nd_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
+    nd_job job = {.data = data, .indices = indices, .out = ort_call_out(call, 0)};
+    int rank = data->shape.rank, last = indices->shape.rank - 1;
+    job.batch = (int)((const int64_t *)call->state)[1];
+    job.tuple = (int)indices->shape.dim[last];
+    job.tuples = ort_shape_count_range(&indices->shape, 0, last);
+    int64_t batches = ort_shape_count_range(&indices->shape, 0, job.batch);
+    for (int d = 0; d < job.batch; d++)
+        if (indices->shape.dim[d] != data->shape.dim[d])
+            return ort_call_fail(call, err, "batch axis %d has %lld elements in indices, %lld in "
+                                 "data", d, (long long)indices->shape.dim[d],
+                                 (long long)data->shape.dim[d]);
+    for (int64_t i = 0; i < job.tuples * job.tuple; i++) {
+        int64_t at = index_at(indices, i), limit = data->shape.dim[job.batch + i % job.tuple];
+        if (at < -limit || at >= limit)
+            return ort_call_fail(call, err, "index %lld (%lld) is outside [-%lld, %lld]",
+                                 (long long)i, (long long)at, (long long)limit,
+                                 (long long)limit - 1);
+    }
+    if (job.tuples == 0)
+        return ORT_OK;
+    ort_shape_strides(&data->shape, job.stride);
+    job.per_batch = job.tuples / batches;
+    job.batch_size = ort_shape_count_range(&data->shape, job.batch, rank);
+    job.block = ort_shape_count_range(&data->shape, job.batch + job.tuple, rank);
+    job.per_task = ort_max_i64(1, TASK_BYTES / 8 / ort_max_i64(1, job.block));
+    if (ort_move_element_bytes(data->dtype) == 0)
+        job.per_task = job.tuples;
+    ort_call_parallel(call, ort_task_count(job.tuples, job.per_task), nd_task, &job);
+    return ORT_OK;
+}
+
+static const ort_op_impl nd_impl = {.infer = nd_infer, .prepare = gather_prepare, .run = nd_run};
+
+const ort_op ort_ops_gather[] = {
+    {ONNX, "Gather", 1, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",
+     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl},
+    {ONNX, "Gather", 11, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",
+     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl},
+    {ONNX, "Gather", 13, "data:T,indices:Tind -> output:T", "T:F,I,U,C,bf16,str,bool Tind:i32,i64",
+     "axis:i=0", ORT_TRAIT_READS_UNALIGNED, &gather_impl},
+    {ONNX, "GatherElements", 11, "data:T,indices:Tind -> output:T",
+     "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", 0, &elements_impl},
+    {ONNX, "GatherElements", 13, "data:T,indices:Tind -> output:T",
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axis:i=0", 0, &elements_impl},
+    {ONNX, "GatherND", 11, "data:T,indices:i64 -> output:T", "T:F,I,U,C,str,bool", "",
+     0, &nd_impl},
+    {ONNX, "GatherND", 12, "data:T,indices:i64 -> output:T", "T:F,I,U,C,str,bool",
+     "batch_dims:i=0", 0, &nd_impl},
+    {ONNX, "GatherND", 13, "data:T,indices:i64 -> output:T", "T:F,I,U,C,bf16,str,bool",
+     "batch_dims:i=0", 0, &nd_impl},
+    {MS, "GatherND", 1, "data:T,indices:Tind -> output:T",
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "", 0, &nd_impl},
+    {0},
+};

@@ -1,0 +1,355 @@
+/* scatter.c - writing by index: Scatter, ScatterElements, ScatterND, TensorScatter, OneHot.
+ *
+ * Invariant: updates are applied in row-major order on one thread, so equal indices give the same
+ * result on every machine; all indices are checked before anything is written.
+ */
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/combine.h"
+#include "op/shared/move.h"
+#include "tensor/scalar.h"
+
+typedef struct scatter_state {
+    int64_t axis;
+    ort_combine op;
+    ort_combine_fn *combine; /* NULL: replace */
+    bool circular;
+} scatter_state;
+
+static ort_status scatter_prepare(ort_prep *p, ort_error *err)
+{
+    scatter_state *state = ort_prep_state(p, sizeof *state);
+    const char *reduction = ort_node_string(p->node, "reduction", "none");
+    const char *mode = ort_node_string(p->node, "mode", "linear");
+    if (!state)
+        return ort_error_memory(err, sizeof *state);
+    state->axis = ort_node_int(p->node, "axis", strcmp(p->op->name, "TensorScatter") ? 0 : -2);
+    state->circular = strcmp(mode, "circular") == 0;
+    if (!state->circular && strcmp(mode, "linear") != 0)
+        return ort_prep_fail(p, err, "mode is \"%s\"; linear or circular is needed", mode);
+    if (!ort_combine_parse(reduction, &state->op))
+        return ort_prep_fail(p, err, "reduction is \"%s\"; none, add, mul, max or min is needed",
+                             reduction);
+    if (state->op == ORT_COMBINE_NONE)
+        return ORT_OK;
+    state->combine = ort_combine_get(ort_prep_dtype(p, 0), state->op);
+    return state->combine ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
+}
+
+static inline int64_t index_at(const ort_tensor *indices, int64_t i)
+{
+    return indices->dtype == ORT_DTYPE_INT64 ? ((const int64_t *)indices->data)[i]
+                                             : ((const int32_t *)indices->data)[i];
+}
+
+static ort_status bad_index(const ort_call *call, int64_t i, int64_t at, int64_t limit,
+                            ort_error *err)
+{
+    return ort_call_fail(call, err, "index %lld (%lld) is outside [-%lld, %lld]", (long long)i,
+                         (long long)at, (long long)limit, (long long)limit - 1);
+}
+
+static void start_from_data(const ort_tensor *data, ort_tensor *out)
+{
+    if (out->data != data->data && ort_tensor_count(out) > 0)
+        ort_tensor_copy_data(out, data);
+}
+
+static void apply(const scatter_state *state, ort_tensor *out, int64_t to,
+                  const ort_tensor *updates, int64_t from, int64_t count)
+{
+    int64_t bytes = (int64_t)ort_move_element_bytes(out->dtype);
+    if (state->combine)
+        state->combine((char *)out->data + to * bytes, (const char *)updates->data + from * bytes,
+                       count);
+    else
+        ort_move_span(out->dtype, out->data, to, updates->data, from, count);
+}
+
+/* ---- ScatterElements */
+
+static ort_status scatter_infer(ort_infer *x, ort_error *err)
+{
+    int axis;
+    if (ort_infer_in_ranked(x, 0))
+        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), x->in[0]->type.rank, &axis,
+                               err));
+    return ort_infer_same(x, err);
+}
+
+#define PUT_ROW(type)                                                                              \
+    do {                                                                                           \
+        type *d_ = (type *)out->data + base;                                                       \
+        const type *s_ = (const type *)updates->data + first;                                      \
+        for (int64_t j = 0; j < length; j++) {                                                     \
+            int64_t k = index_at(indices, first + j);                                              \
+            d_[(k < 0 ? k + limit : k) * step + j * inner] = s_[j];                                \
+        }                                                                                          \
+    } while (0)
+
+/* Updates [first, first + length) of the last axis of indices; update j goes to
+ * base + index * step + j * inner. */
+static void scatter_row(const scatter_state *state, ort_tensor *out, int64_t base, int64_t step,
+                        int64_t inner, int64_t limit, const ort_tensor *indices,
+                        const ort_tensor *updates, int64_t first, int64_t length)
+{
+    size_t bytes = state->combine ? 0 : ort_move_element_bytes(out->dtype);
+    switch (bytes) {
+    case 1: PUT_ROW(uint8_t); break;
+    case 2: PUT_ROW(uint16_t); break;
+    case 4: PUT_ROW(uint32_t); break;
+    case 8: PUT_ROW(uint64_t); break;
+    default:
+        for (int64_t j = 0; j < length; j++) {
+            int64_t k = index_at(indices, first + j);
+            apply(state, out, base + (k < 0 ? k + limit : k) * step + j * inner, updates, first + j,
+                  1);
+        }
+    }
+}
+
+static ort_status scatter_run(ort_call *call, ort_error *err)
+{
+    const scatter_state *state = call->state;
+    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
+    const ort_tensor *updates = ort_call_in(call, 2);
+    ort_tensor *out = ort_call_out(call, 0);
+    int rank = data->shape.rank;
+    int64_t axis = state->axis < 0 ? state->axis + rank : state->axis;
+    int64_t stride[ORT_MAX_RANK], count = ort_tensor_count(indices);
+    if (!ort_shape_equal(&indices->shape, &updates->shape) || indices->shape.rank != rank)
+        return ort_call_fail(call, err, "indices and updates must have one shape, of rank %d",
+                             rank);
+    for (int d = 0; d < rank; d++)
+        if (d != axis && indices->shape.dim[d] > data->shape.dim[d])
+            return ort_call_fail(call, err, "axis %d of indices has %lld elements, data only %lld",
+                                 d, (long long)indices->shape.dim[d],
+                                 (long long)data->shape.dim[d]);
+    int64_t limit = axis < rank ? data->shape.dim[axis] : 0;
+    for (int64_t i = 0; i < count; i++)
+        if (index_at(indices, i) < -limit || index_at(indices, i) >= limit)
+            return bad_index(call, i, index_at(indices, i), limit, err);
+    start_from_data(data, out);
+    ort_shape_strides(&data->shape, stride);
+    int64_t length = rank > 0 ? indices->shape.dim[rank - 1] : 1;
+    int64_t step = rank > 0 ? stride[axis] : 0, inner = axis == rank - 1 ? 0 : 1;
+    for (int64_t row = 0; row * length < count; row++) {
+        int64_t base = 0, rest = row;
+        for (int d = rank - 2; d >= 0; d--) {
+            if (d != axis)
+                base += rest % indices->shape.dim[d] * stride[d];
+            rest /= indices->shape.dim[d];
+        }
+        scatter_row(state, out, base, step, inner, limit, indices, updates, row * length, length);
+    }
+    return ORT_OK;
+}
+
+static const ort_op_impl scatter_impl = {
+    .infer = scatter_infer, .prepare = scatter_prepare, .run = scatter_run,
+};
+
+/* ---- ScatterND */
+
+static ort_status nd_run(ort_call *call, ort_error *err)
+{
+    const scatter_state *state = call->state;
+    const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
+    const ort_tensor *updates = ort_call_in(call, 2);
+    ort_tensor *out = ort_call_out(call, 0);
+    int rank = data->shape.rank, last = indices->shape.rank - 1;
+    int64_t stride[ORT_MAX_RANK];
+    if (last < 0 || indices->shape.dim[last] > rank)
+        return ort_call_fail(call, err, "the last dim of indices must be between 0 and %d", rank);
+    int tuple = (int)indices->shape.dim[last];
+    int64_t tuples = ort_shape_count_range(&indices->shape, 0, last);
+    int64_t block = ort_shape_count_range(&data->shape, tuple, rank), size;
+    if (!ort_mul_i64(tuples, block, &size) || ort_tensor_count(updates) != size)
+        return ort_call_fail(call, err, "updates has %lld elements, %lld slices of %lld are needed",
+                             (long long)ort_tensor_count(updates), (long long)tuples,
+                             (long long)block);
+    for (int64_t i = 0; i < tuples * tuple; i++) {
+        int64_t limit = data->shape.dim[i % tuple], k = index_at(indices, i);
+        if (k < -limit || k >= limit)
+            return bad_index(call, i, k, limit, err);
+    }
+    start_from_data(data, out);
+    ort_shape_strides(&data->shape, stride);
+    for (int64_t t = 0; t < tuples; t++) {
+        int64_t to = 0;
+        for (int d = 0; d < tuple; d++) {
+            int64_t k = index_at(indices, t * tuple + d);
+            to += (k < 0 ? k + data->shape.dim[d] : k) * stride[d];
+        }
+        apply(state, out, to, updates, t * block, block);
+    }
+    return ORT_OK;
+}
+
+static const ort_op_impl nd_impl = {
+    .infer = ort_infer_same, .prepare = scatter_prepare, .run = nd_run,
+};
+
+/* ---- TensorScatter */
+
+static ort_status cache_run(ort_call *call, ort_error *err)
+{
+    const scatter_state *state = call->state;
+    const ort_tensor *past = ort_call_in(call, 0), *update = ort_call_in(call, 1);
+    const ort_tensor *where = ort_call_in(call, 2);
+    ort_tensor *out = ort_call_out(call, 0);
+    int rank = past->shape.rank;
+    int64_t axis = state->axis < 0 ? state->axis + rank : state->axis;
+    if (axis < 1 || axis >= rank || update->shape.rank != rank)
+        return ort_call_fail(call, err, "axis %lld must lie in [1, %d), and update needs rank %d",
+                             (long long)state->axis, rank, rank);
+    for (int d = 0; d < rank; d++)
+        if (d == axis ? update->shape.dim[d] > past->shape.dim[d]
+                      : update->shape.dim[d] != past->shape.dim[d])
+            return ort_call_fail(call, err, "axis %d of update has %lld elements, the cache %lld",
+                                 d, (long long)update->shape.dim[d],
+                                 (long long)past->shape.dim[d]);
+    if (where && ort_tensor_count(where) != past->shape.dim[0])
+        return ort_call_fail(call, err, "write_indices has %lld elements, the batch %lld",
+                             (long long)ort_tensor_count(where), (long long)past->shape.dim[0]);
+    int64_t length = past->shape.dim[axis], n = update->shape.dim[axis];
+    int64_t prefixes = ort_shape_count_range(&past->shape, 1, (int)axis);
+    int64_t block = ort_shape_count_range(&past->shape, (int)axis + 1, rank);
+    for (int64_t b = 0; where && b < past->shape.dim[0]; b++) {
+        int64_t at = ort_tensor_get_i64(where, b);
+        if (at < 0 || (!state->circular && at > length - n))
+            return ort_call_fail(call, err, "write_indices[%lld] is %lld; %lld entries do not fit "
+                                 "into a cache of %lld", (long long)b, (long long)at, (long long)n,
+                                 (long long)length);
+    }
+    start_from_data(past, out);
+    for (int64_t p = 0; n > 0 && p < past->shape.dim[0] * prefixes; p++) {
+        int64_t at = where ? ort_tensor_get_i64(where, p / prefixes) % length : 0;
+        int64_t head = ort_min_i64(n, length - at);
+        ort_move_span(out->dtype, out->data, (p * length + at) * block, update->data,
+                      p * n * block, head * block);
+        ort_move_span(out->dtype, out->data, p * length * block, update->data,
+                      (p * n + head) * block, (n - head) * block);
+    }
+    return ORT_OK;
+}
+
+/* The update has the cache's dims but along the axis, where it may be shorter. */
+static ort_status cache_infer(ort_infer *x, ort_error *err)
+{
+    int axis;
+    ORT_TRY(ort_infer_same(x, err));
+    if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
+        return ORT_OK;
+    const ort_type *past = &x->in[0]->type, *update = &x->in[1]->type;
+    ORT_TRY(ort_infer_need_rank(x, 1, past->rank, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -2), past->rank, &axis, err));
+    for (int d = 0; d < past->rank; d++)
+        if (d != axis && ort_dim_known(past->dim[d]) && ort_dim_known(update->dim[d]) &&
+            past->dim[d].size != update->dim[d].size)
+            return ort_infer_fail(x, err, "dim %d of the update is %lld, of the cache %lld", d,
+                                  (long long)update->dim[d].size, (long long)past->dim[d].size);
+    return ORT_OK;
+}
+
+static const ort_op_impl cache_impl = {
+    .infer = cache_infer, .prepare = scatter_prepare, .run = cache_run,
+};
+
+/* ---- OneHot */
+
+static ort_status one_hot_infer(ort_infer *x, ort_error *err)
+{
+    ort_dim dims[ORT_MAX_RANK + 1], depth;
+    const ort_fact *given = ort_infer_in(x, 1);
+    int64_t known;
+    int axis;
+    ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 2));
+    if (ort_infer_in_ranked(x, 1) && given->type.rank > 1)
+        ORT_TRY(ort_infer_need_rank(x, 1, 0, err));
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    const ort_type *in = &x->in[0]->type;
+    if (in->rank + 1 > ORT_MAX_RANK)
+        return ort_infer_fail(x, err, "the output would have rank %d", in->rank + 1);
+    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -1), in->rank + 1, &axis, err));
+    if (given && ort_tensor_one_i64(given->value, &known))
+        depth = ort_dim_of(known);
+    else if (!ort_infer_int(x, 1, 0, &depth))
+        depth = ort_dim_unknown();
+    if (ort_dim_known(depth) && depth.size < 0)
+        return ort_infer_fail(x, err, "depth is %lld", (long long)depth.size);
+    for (int d = 0; d <= in->rank; d++)
+        dims[d] = d == axis ? depth : in->dim[d > axis ? d - 1 : d];
+    ort_infer_set_type(x, 0, ort_infer_dtype(x, 2), in->rank + 1, dims);
+    return ORT_OK;
+}
+
+static ort_status one_hot_prepare(ort_prep *p, ort_error *err)
+{
+    int64_t *axis = ort_prep_state(p, sizeof *axis);
+    if (!axis)
+        return ort_error_memory(err, sizeof *axis);
+    *axis = ort_node_int(p->node, "axis", -1);
+    return ORT_OK;
+}
+
+static ort_status one_hot_run(ort_call *call, ort_error *err)
+{
+    const ort_tensor *indices = ort_call_in(call, 0), *values = ort_call_in(call, 2);
+    ort_tensor *out = ort_call_out(call, 0);
+    int64_t axis = *(const int64_t *)call->state;
+    axis = axis < 0 ? axis + out->shape.rank : axis;
+    int64_t depth = out->shape.dim[axis];
+    int64_t inner = ort_shape_count_range(&out->shape, (int)axis + 1, out->shape.rank);
+    int64_t count = ort_tensor_count(indices);
+    if (ort_tensor_count(values) != 2)
+        return ort_call_fail(call, err, "values has %lld elements; [off, on] is needed",
+                             (long long)ort_tensor_count(values));
+    ort_move_fill(out->dtype, out->data, 0, ort_tensor_count(out), values->data, 0);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = ort_tensor_get_i64(indices, i);
+        at = at < 0 ? at + depth : at;
+        if (at >= 0 && at < depth)
+            ort_move_span(out->dtype, out->data, (i / inner * depth + at) * inner + i % inner,
+                          values->data, 1, 1);
+    }
+    return ORT_OK;
+}
+
+static const ort_op_impl one_hot_impl = {
+    .infer = one_hot_infer, .prepare = one_hot_prepare, .run = one_hot_run, .numbers = 2,
+};
+
+const ort_op ort_ops_scatter[] = {
+    {ONNX, "Scatter", 9, "data:T,indices:Tind,updates:T -> output:T",
+     "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", 0, &scatter_impl},
+    {ONNX, "Scatter", 11, "data:T,indices:Tind,updates:T -> output:T",
+     "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", ORT_TRAIT_DEPRECATED, &scatter_impl},
+    {ONNX, "ScatterElements", 11, "data:T,indices:Tind,updates:T -> output:T",
+     "T:F,I,U,C,str,bool Tind:i32,i64", "axis:i=0", 0, &scatter_impl},
+    {ONNX, "ScatterElements", 13, "data:T,indices:Tind,updates:T -> output:T",
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axis:i=0", 0, &scatter_impl},
+    {ONNX, "ScatterElements", 16, "data:T,indices:Tind,updates:T -> output:T",
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axis:i=0 reduction:s=none", 0, &scatter_impl},
+    {ONNX, "ScatterElements", 18, "data:T,indices:Tind,updates:T -> output:T",
+     "T:F,I,U,C,bf16,str,bool Tind:i32,i64", "axis:i=0 reduction:s=none", 0, &scatter_impl},
+    {ONNX, "ScatterND", 11, "data:T,indices:i64,updates:T -> output:T", "T:F,I,U,C,str,bool", "",
+     0, &nd_impl},
+    {ONNX, "ScatterND", 13, "data:T,indices:i64,updates:T -> output:T", "T:F,I,U,C,bf16,str,bool",
+     "", 0, &nd_impl},
+    {ONNX, "ScatterND", 16, "data:T,indices:i64,updates:T -> output:T", "T:F,I,U,C,bf16,str,bool",
+     "reduction:s=none", 0, &nd_impl},
+    {ONNX, "ScatterND", 18, "data:T,indices:i64,updates:T -> output:T", "T:F,I,U,C,bf16,str,bool",
+     "reduction:s=none", 0, &nd_impl},
+    {ONNX, "TensorScatter", 24, "past_cache:T,update:T,write_indices?:i64 -> present_cache:T",
+     "T:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0", "axis:i=-2 mode:s=linear", 0, &cache_impl},
+    {ONNX, "OneHot", 9, "indices:T1,depth:T2,values:T3 -> output:T3",
+     "T1:F,I,U T2:F,I,U T3:F,I,U,C,str,bool", "axis:i=-1", 0, &one_hot_impl},
+    {ONNX, "OneHot", 11, "indices:T1,depth:T2,values:T3 -> output:T3",
+     "T1:F,I,U T2:F,I,U T3:F,I,U,C,str,bool", "axis:i=-1", 0, &one_hot_impl},
+    {ONNX, "OneHot", 28, "indices:T1,depth:T2,values:T3 -> output:T3",
+     "T1:F,I,U T2:F,I,U T3:F,I,U,C,bf16,str,bool", "axis:i=-1", 0, &one_hot_impl},
+    {0},
+};

@@ -1,0 +1,259 @@
+/* conv.c - Conv and com.microsoft FusedConv: inference, preparation and the choice of the element
+ * type's path. f16 and bf16 are widened, computed in f32 and rounded once.
+ */
+#include "op/net/conv.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+
+/* ---- inference */
+
+ort_status ort_conv_infer_shape(ort_infer *x, int x_input, int w_input, ort_dtype dtype,
+                                ort_error *err)
+{
+    ort_window_spec spec;
+    ort_dim out[ORT_MAX_RANK];
+    ort_infer_set_dtype(x, 0, dtype);
+    ORT_TRY(ort_window_read(x->node, &spec, err));
+    bool has_x = ort_infer_in_ranked(x, x_input), has_w = ort_infer_in_ranked(x, w_input);
+    if (!has_x && !has_w)
+        return ORT_OK;
+    const ort_type *tx = has_x ? &x->in[x_input]->type : NULL;
+    const ort_type *tw = has_w ? &x->in[w_input]->type : NULL;
+    int rank = has_x ? tx->rank : tw->rank;
+    if (rank < 3)
+        return ort_infer_fail(x, err, "input %d has rank %d, a convolution needs 3 and more",
+                              has_x ? x_input : w_input, rank);
+    if (has_x && has_w && tx->rank != tw->rank)
+        return ort_infer_fail(x, err, "the input has rank %d, the weight %d", tx->rank, tw->rank);
+    int64_t group = ort_node_int(x->node, "group", 1);
+    if (group < 1)
+        return ort_infer_fail(x, err, "attribute group is %lld", (long long)group);
+    if (has_x && has_w && ort_dim_known(tx->dim[1]) && ort_dim_known(tw->dim[1]) &&
+        (tw->dim[1].size > INT64_MAX / group || tx->dim[1].size != tw->dim[1].size * group))
+        return ort_infer_fail(x, err,
+                              "the input has %lld channels, but the weight is for %lld in each of "
+                              "%lld groups", (long long)tx->dim[1].size,
+                              (long long)tw->dim[1].size, (long long)group);
+    if (has_w && ort_dim_known(tw->dim[0]) && tw->dim[0].size % group)
+        return ort_infer_fail(x, err, "%lld output channels don't divide into %lld groups",
+                              (long long)tw->dim[0].size, (long long)group);
+    out[0] = has_x ? tx->dim[0] : ort_dim_unknown();
+    out[1] = has_w ? tw->dim[0] : ort_dim_unknown();
+    ort_dim unknown[ORT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        unknown[i] = ort_dim_unknown();
+    ORT_TRY(ort_window_infer(x, &spec, rank - 2, has_x ? tx->dim + 2 : unknown,
+                             has_w ? tw->dim + 2 : unknown, out + 2, err));
+    ort_infer_set_type(x, 0, dtype, rank, out);
+    return ORT_OK;
+}
+
+static ort_status conv_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *in = ort_infer_in(x, 0);
+    return ort_conv_infer_shape(x, 0, 1, in ? in->type.dtype : ORT_DTYPE_UNDEFINED, err);
+}
+
+static double known_product(const ort_type *t, int first)
+{
+    double product = 1;
+    for (int d = first; d < t->rank; d++)
+        product *= ort_dim_known(t->dim[d]) ? (double)t->dim[d].size : 0;
+    return product;
+}
+
+static void conv_cost(const ort_infer *x, ort_cost *cost)
+{
+    if (ort_infer_in_ranked(x, 1) && x->out[0].type.rank > 0)
+        cost->macs = known_product(&x->in[1]->type, 1) * known_product(&x->out[0].type, 0);
+}
+
+void ort_conv_cost(const ort_infer *x, ort_cost *cost)
+{
+    int w = x->in_count > 4 ? 3 : 1; /* QLinearConv has it after three inputs of x */
+    if (ort_infer_in_ranked(x, w) && x->out[0].type.rank > 0)
+        cost->macs = known_product(&x->in[w]->type, 1) * known_product(&x->out[0].type, 0);
+}
+
+/* ---- prepare */
+
+static ort_status widen_constant(ort_prep *p, int input, const float **wide, ort_error *err)
+{
+    const ort_tensor *t = ort_prep_constant(p, input);
+    if (!t)
+        return ORT_OK;
+    size_t bytes = (size_t)ort_tensor_count(t) * sizeof(float);
+    bool fill;
+    float *to = ort_prep_pack(p, input == 1 ? "wide weights" : "wide bias", bytes + 1, &fill);
+    if (!to)
+        return ort_error_memory(err, bytes);
+    if (fill)
+        ort_tensor_to_f32(t, 0, ort_tensor_count(t), to);
+    ort_prep_absorb(p, input);
+    *wide = to;
+    return ORT_OK;
+}
+
+static ort_status conv_prepare(ort_prep *p, ort_error *err)
+{
+    conv_state *state = ort_prep_state(p, sizeof *state);
+    if (!state)
+        return ort_error_memory(err, sizeof *state);
+    ORT_TRY(ort_window_read(p->node, &state->spec, err));
+    state->group = ort_node_int(p->node, "group", 1);
+    state->epilogue = ort_epilogue_none();
+    ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
+    switch (ort_prep_dtype(p, 0)) {
+    case ORT_DTYPE_FLOAT:
+    case ORT_DTYPE_DOUBLE:
+        return ORT_OK;
+    case ORT_DTYPE_FLOAT16:
+    case ORT_DTYPE_BFLOAT16:
+        ORT_TRY(widen_constant(p, 1, &state->wide_weights, err));
+        return widen_constant(p, 2, &state->wide_bias, err);
+    default:
+        break;
+    }
+    return ort_prep_unsupported_dtype(p, 0, err);
+}
+
+/* ---- shape */
+
+ort_status ort_conv_window(const ort_window_spec *spec, int64_t group, const ort_shape *x,
+                           const ort_shape *w, ort_window *window, ort_error *err)
+{
+    if (x->rank < 3 || w->rank != x->rank || group < 1 || w->dim[0] % group ||
+        w->dim[1] > INT64_MAX / group || x->dim[1] != w->dim[1] * group)
+        return ort_error_set(err, ORT_ERROR_MODEL,
+                             "input and weight don't fit: ranks %d and %d, %lld channels for %lld "
+                             "groups of %lld", x->rank, w->rank,
+                             (long long)(x->rank > 1 ? x->dim[1] : 0), (long long)group,
+                             (long long)(w->rank > 1 ? w->dim[1] : 0));
+    return ort_window_resolve(spec, x->rank - 2, x->dim + 2, w->dim + 2, window, err);
+}
+
+static ort_status take(size_t *total, int64_t count, size_t *offset, ort_error *err)
+{
+    size_t bytes;
+    *offset = *total;
+    if (!ort_mul_size((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 2 ||
+        !ort_add_size(*total, ort_round_up(bytes, 64), total))
+        return ort_error_memory(err, SIZE_MAX);
+    return ORT_OK;
+}
+
+static ort_status conv_shape(ort_shaping *s, ort_error *err)
+{
+    const conv_state *state = s->state;
+    const ort_tensor *x = s->in[0], *w = s->in[1], *y = s->out[0];
+    const ort_tensor *b = s->in_count > 2 ? s->in[2] : NULL;
+    const ort_tensor *z = s->in_count > 3 ? s->in[3] : NULL;
+    conv_plan *p = ort_arena_alloc(s->arena, sizeof *p);
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    s->plan_state = p;
+    ORT_TRY(ort_conv_window(&state->spec, state->group, &x->shape, &w->shape, &p->s.w, err));
+    p->n = x->shape.dim[0];
+    p->channels = x->shape.dim[1];
+    p->maps = w->shape.dim[0];
+    p->group = state->group;
+    p->group_channels = w->shape.dim[1];
+    p->group_maps = p->maps / p->group;
+    p->depth = ort_shape_count_range(&w->shape, 1, w->shape.rank);
+    p->in_plane = ort_shape_count_range(&x->shape, 2, x->shape.rank);
+    p->out_plane = 1;
+    for (int i = 0; i < p->s.w.rank; i++)
+        p->out_plane *= p->s.w.out[i];
+    if (p->n * p->maps * p->out_plane != ort_tensor_count(y))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the output has another shape than the result");
+    if (b && (b->shape.rank != 1 || b->shape.dim[0] != p->maps))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the bias needs %lld elements",
+                             (long long)p->maps);
+    if (z && !ort_shape_equal(&z->shape, &y->shape))
+        return ort_error_set(err, ORT_ERROR_MODEL, "input Z needs the shape of the output");
+    if (ort_tensor_count(y) == 0)
+        return ORT_OK;
+    if (x->dtype == ORT_DTYPE_DOUBLE) {
+        ort_window_to_3d(&p->s.w);
+        if (p->s.w.rank == 3)
+            return ORT_OK;
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "convolutions over %d spatial axes aren't implemented, only up to 3",
+                             p->s.w.rank);
+    }
+    size_t total = 0;
+    if (x->dtype != ORT_DTYPE_FLOAT) {
+        ORT_TRY(take(&total, ort_tensor_count(x), &p->x_wide, err));
+        ORT_TRY(take(&total, ort_tensor_count(y), &p->y_wide, err));
+        if (!state->wide_weights)
+            ORT_TRY(take(&total, ort_tensor_count(w), &p->w_wide, err));
+        if (b && !state->wide_bias)
+            ORT_TRY(take(&total, p->maps, &p->b_wide, err));
+        if (z)
+            ORT_TRY(take(&total, ort_tensor_count(z), &p->z_wide, err));
+    }
+    ORT_TRY(ort_conv_plan_f32(s, p, &total, err));
+    s->workspace_bytes = total;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+/* A tensor's floats: its own, those widened in prepare, or widened here into the workspace. */
+static const float *floats_of(const ort_call *call, const ort_tensor *t, const float *prepared,
+                              size_t space)
+{
+    if (!t || t->dtype == ORT_DTYPE_FLOAT)
+        return t ? t->data : NULL;
+    if (prepared)
+        return prepared;
+    float *wide = (float *)(void *)((char *)call->workspace + space);
+    ort_matrix_widen(call, t, wide);
+    return wide;
+}
+
+static ort_status conv_run(ort_call *call, ort_error *err)
+{
+    (void)err;
+    const conv_state *state = call->state;
+    const conv_plan *p = call->plan_state;
+    const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1);
+    const ort_tensor *b = ort_call_in(call, 2), *z = ort_call_in(call, 3);
+    ort_tensor *y = ort_call_out(call, 0);
+    if (!y || ort_tensor_count(y) == 0)
+        return ORT_OK;
+    if (x->dtype == ORT_DTYPE_DOUBLE) {
+        ort_conv_run_f64(call, &state->epilogue, x->data, w->data, b ? b->data : NULL,
+                         z ? z->data : NULL, y->data);
+        return ORT_OK;
+    }
+    const float *xf = floats_of(call, x, NULL, p->x_wide);
+    const float *wf = floats_of(call, w, state->wide_weights, p->w_wide);
+    const float *bf = floats_of(call, b, state->wide_bias, p->b_wide);
+    const float *zf = floats_of(call, z, NULL, p->z_wide);
+    bool wide = y->dtype != ORT_DTYPE_FLOAT;
+    float *yf = wide ? (float *)(void *)((char *)call->workspace + p->y_wide) : y->data;
+    ort_conv_run_f32(call, xf, wf, bf, zf, yf);
+    if (wide)
+        ort_matrix_narrow(call, yf, y);
+    return ORT_OK;
+}
+
+static const ort_op_impl conv_impl = {
+    .infer = conv_infer, .prepare = conv_prepare, .shape = conv_shape, .run = conv_run,
+    .cost = conv_cost,
+};
+
+#define CONV_ATTRS                                                                                 \
+    "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is pads:is strides:is"
+
+const ort_op ort_ops_conv[] = {
+    {ONNX, "Conv", 1, "X:T,W:T,B?:T -> Y:T", "T:F", CONV_ATTRS, 0, &conv_impl},
+    {ONNX, "Conv", 11, "X:T,W:T,B?:T -> Y:T", "T:F", CONV_ATTRS, 0, &conv_impl},
+    {ONNX, "Conv", 22, "X:T,W:T,B?:T -> Y:T", "T:F,bf16", CONV_ATTRS, 0, &conv_impl},
+    {MS, "FusedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:F",
+     "activation:s activation_params:fs " CONV_ATTRS, 0, &conv_impl},
+    {0},
+};

@@ -1,0 +1,488 @@
+/* nbits.c - com.microsoft MatMulNBits: A[m][K] times a weight of 2, 4 or 8 bits in blocks along K.
+ *
+ * B is [N][blocks][block * bits / 8] as the model stores it. Constants of 4 bits are packed into
+ * groups of columns (ort_nbits). Few rows of A multiply those straight: in fixed point of one byte
+ * an element where accuracy_level is 4, of three where the kernels are fast at that, in floats
+ * otherwise. More rows, or another B: a task widens its columns of B to float panels, kc at a time,
+ * and multiplies.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/matrix.h"
+
+enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10, RUN_WORDS = 16 /* 128 weights */ };
+
+typedef struct nbits_state {
+    int64_t k, n, block, bits, blocks;
+    const float *scale, *zero; /* [N][blocks] from constants; zero NULL: the middle of the range */
+    const float *bias;
+    ort_nbits packed; /* what doesn't change with A; words NULL: B isn't packed */
+    bool zero_is_middle, reordered; /* reordered: g_idx says which block's scale a row of K has */
+} nbits_state;
+
+typedef struct nbits_plan {
+    int64_t m;
+    bool vectors;
+    int64_t fixed_row; /* words of a row of A in fixed point */
+    size_t a, y, scale, zero, bias, arranged, sums, fixed, units;
+} nbits_plan;
+
+static ort_status nbits_infer(ort_infer *x, ort_error *err)
+{
+    const ort_fact *a = ort_infer_in(x, 0);
+    ort_dtype dtype = a ? a->type.dtype : ORT_DTYPE_UNDEFINED;
+    int64_t n = ort_node_int(x->node, "N", 0), k = ort_node_int(x->node, "K", 0);
+    ort_infer_set_dtype(x, 0, dtype);
+    if (n < 1 || k < 1)
+        return ort_infer_fail(x, err, "attributes N and K are %lld and %lld", (long long)n,
+                              (long long)k);
+    if (!ort_infer_in_ranked(x, 0))
+        return ORT_OK;
+    ort_dim out[ORT_MAX_RANK];
+    int rank = a->type.rank;
+    if (rank < 1)
+        return ort_infer_fail(x, err, "input A needs rank 1 and more");
+    memcpy(out, a->type.dim, sizeof out);
+    if (ort_dim_differ(out[rank - 1], ort_dim_of(k)))
+        return ort_infer_fail(x, err, "A has %lld columns, attribute K says %lld",
+                              (long long)out[rank - 1].size, (long long)k);
+    out[rank - 1] = ort_dim_of(n);
+    ort_infer_set_type(x, 0, dtype, rank, out);
+    return ORT_OK;
+}
+
+static void nbits_cost(const ort_infer *x, ort_cost *cost)
+{
+    const ort_type *y = &x->out[0].type;
+    double macs = (double)ort_node_int(x->node, "K", 0);
+    for (int d = 0; d < y->rank; d++)
+        macs *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
+    cost->macs = y->rank > 0 ? macs : 0;
+}
+
+/* ---- prepare */
+
+/* Zero points as floats: given as T, or packed `bits` each with rows of whole bytes. */
+static void unpack_zeros(const nbits_state *s, const ort_tensor *zero, float *out)
+{
+    if (zero->dtype != ORT_DTYPE_UINT8) {
+        ort_tensor_to_f32(zero, 0, s->n * s->blocks, out);
+        return;
+    }
+    int64_t row_bytes = (s->blocks * s->bits + 7) / 8, at;
+    for (int64_t j = 0; j < s->n; j++)
+        for (at = 0; at < s->blocks; at++) {
+            const uint8_t *row = (const uint8_t *)zero->data + j * row_bytes;
+            unsigned byte = row[at * s->bits / 8];
+            out[j * s->blocks + at] =
+                (float)((byte >> (at * s->bits % 8)) & ((1u << s->bits) - 1u));
+        }
+}
+
+static ort_status check_sizes(const nbits_state *s, const ort_tensor *b, const ort_tensor *scale,
+                              const ort_tensor *zero, const ort_tensor *bias, ort_error *err)
+{
+    int64_t blob = s->block * s->bits / 8, blocks = s->n * s->blocks;
+    int64_t zero_bytes = s->n * ((s->blocks * s->bits + 7) / 8);
+    if (b && ort_tensor_count(b) != blocks * blob)
+        return ort_error_set(err, ORT_ERROR_MODEL, "B has %lld bytes, needs %lld x %lld x %lld",
+                             (long long)ort_tensor_count(b), (long long)s->n, (long long)s->blocks,
+                             (long long)blob);
+    if (scale && ort_tensor_count(scale) != blocks)
+        return ort_error_set(err, ORT_ERROR_MODEL, "scales has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(scale), (long long)blocks);
+    if (zero && ort_tensor_count(zero) !=
+                    (zero->dtype == ORT_DTYPE_UINT8 ? zero_bytes : blocks))
+        return ort_error_set(err, ORT_ERROR_MODEL, "zero_points has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(zero),
+                             (long long)(zero->dtype == ORT_DTYPE_UINT8 ? zero_bytes : blocks));
+    if (bias && ort_tensor_count(bias) != s->n)
+        return ort_error_set(err, ORT_ERROR_MODEL, "bias has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(bias), (long long)s->n);
+    return ORT_OK;
+}
+
+static ort_status floats_of_constant(ort_prep *p, int input, int64_t count, const nbits_state *s,
+                                     const float **out, ort_error *err)
+{
+    const ort_tensor *t = ort_prep_constant(p, input);
+    if (!t)
+        return ORT_OK;
+    if (t->dtype == ORT_DTYPE_FLOAT && input != 3) {
+        *out = t->data;
+        return ORT_OK;
+    }
+    bool fill;
+    const char *kind = input == 2 ? "scales" : input == 3 ? "zeros" : "bias";
+    float *to = ort_prep_pack(p, kind, (size_t)count * sizeof(float), &fill);
+    if (!to)
+        return ort_error_memory(err, (size_t)count * sizeof(float));
+    if (fill && input == 3)
+        unpack_zeros(s, t, to);
+    else if (fill)
+        ort_tensor_to_f32(t, 0, count, to);
+    ort_prep_absorb(p, input);
+    *out = to;
+    return ORT_OK;
+}
+
+/* [N][blocks] of a constant as floats [group][blocks][lanes]; columns beyond N have 0. */
+static ort_status pack_lanes(ort_prep *p, int input, const nbits_state *s, const float **out,
+                             ort_error *err)
+{
+    const ort_tensor *t = ort_prep_constant(p, input);
+    const int64_t lanes = p->k->gemm.nbits_lanes, groups = (s->n + lanes - 1) / lanes;
+    size_t bytes = (size_t)(groups * lanes * s->blocks) * sizeof(float);
+    bool fill;
+    float *to = ort_prep_pack(p, input == 2 ? "scales" : "zeros", bytes, &fill);
+    if (!to)
+        return ort_error_memory(err, bytes);
+    *out = to;
+    ort_prep_absorb(p, input);
+    if (!fill)
+        return ORT_OK;
+    float *plain = malloc((size_t)(s->n * s->blocks) * sizeof *plain);
+    if (!plain)
+        return ort_error_memory(err, bytes);
+    if (input == 3)
+        unpack_zeros(s, t, plain);
+    else
+        ort_tensor_to_f32(t, 0, s->n * s->blocks, plain);
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t b = 0; b < s->blocks; b++)
+            for (int64_t j = g * lanes; j < (g + 1) * lanes; j++)
+                *to++ = j < s->n ? plain[j * s->blocks + b] : 0.0f;
+    free(plain);
+    return ORT_OK;
+}
+
+static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, 1);
+    const ort_gemm_kernels *g = &p->k->gemm;
+    ort_nbits *w = &s->packed;
+    int64_t level = ort_node_int(p->node, "accuracy_level", 0);
+    if (s->bits != 4 || s->reordered || !b || !ort_prep_constant(p, 2) ||
+        (!s->zero_is_middle && !ort_prep_constant(p, 3)))
+        return ORT_OK;
+    w->n = s->n;
+    w->row_words = s->blocks * s->block / 8;
+    w->run_words = ort_min_i64(s->block / 8, RUN_WORDS);
+    w->block_runs = s->block / 8 / w->run_words;
+    w->digits = level == 4 ? 1 : g->nbits4_fixed_is_fast ? 3 : 0;
+    int64_t groups = (s->n + g->nbits_lanes - 1) / g->nbits_lanes;
+    size_t bytes = (size_t)(groups * g->nbits_lanes * w->row_words) * sizeof(int32_t);
+    bool fill;
+    int32_t *words = ort_prep_pack(p, "words", bytes, &fill);
+    if (!words)
+        return ort_error_memory(err, bytes);
+    for (int64_t i = 0; fill && i < groups; i++)
+        g->nbits4_pack(s->n, w->row_words, b->data, i * g->nbits_lanes,
+                       words + i * g->nbits_lanes * w->row_words);
+    ort_prep_absorb(p, 1);
+    w->words = words;
+    ORT_TRY(pack_lanes(p, 2, s, &w->scale, err));
+    return s->zero_is_middle ? ORT_OK : pack_lanes(p, 3, s, &w->zero, err);
+}
+
+static ort_status nbits_prepare(ort_prep *p, ort_error *err)
+{
+    nbits_state *s = ort_prep_state(p, sizeof *s);
+    if (!s)
+        return ort_error_memory(err, sizeof *s);
+    s->k = ort_node_int(p->node, "K", 0);
+    s->n = ort_node_int(p->node, "N", 0);
+    s->bits = ort_node_int(p->node, "bits", 4);
+    s->block = ort_node_int(p->node, "block_size", 0);
+    if (s->bits != 2 && s->bits != 4 && s->bits != 8)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "bits = %lld isn't implemented, only 2, 4 and 8", (long long)s->bits);
+    if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)) || s->k < 1 ||
+        s->n < 1 || s->k > INT32_MAX || s->n > INT32_MAX)
+        return ort_prep_fail(p, err,
+                             "block_size %lld (a power of two from 16 on), K %lld or N %lld "
+                             "is out of range",
+                             (long long)s->block, (long long)s->k, (long long)s->n);
+    s->reordered = ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED;
+    if (ort_node_int(p->node, "weight_prepacked", 0))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
+                             "weight_prepacked is another program's private layout of the weight");
+    s->blocks = (s->k + s->block - 1) / s->block;
+    s->zero_is_middle = ort_prep_dtype(p, 3) == ORT_DTYPE_UNDEFINED;
+    ort_dtype a = ort_prep_dtype(p, 0);
+    if (a != ORT_DTYPE_FLOAT && a != ORT_DTYPE_FLOAT16 && a != ORT_DTYPE_BFLOAT16)
+        return ort_prep_unsupported_dtype(p, 0, err);
+    ORT_TRY(check_sizes(s, ort_prep_constant(p, 1), ort_prep_constant(p, 2),
+                        ort_prep_constant(p, 3), ort_prep_constant(p, 5), err));
+    ORT_TRY(floats_of_constant(p, 5, s->n, s, &s->bias, err));
+    ORT_TRY(pack_words(p, s, err));
+    if (s->packed.words)
+        return ORT_OK;
+    ORT_TRY(floats_of_constant(p, 2, s->n * s->blocks, s, &s->scale, err));
+    return floats_of_constant(p, 3, s->n * s->blocks, s, &s->zero, err);
+}
+
+/* ---- shape */
+
+static ort_status take(size_t *total, int64_t count, size_t *offset, ort_error *err)
+{
+    size_t bytes;
+    *offset = *total;
+    if (count < 0 || !ort_mul_size((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 2 ||
+        !ort_add_size(*total, ort_round_up(bytes, 64), total))
+        return ort_error_memory(err, SIZE_MAX);
+    return ORT_OK;
+}
+
+static int64_t panel_columns(const ort_kernels *k)
+{
+    return 2 * k->gemm.nr;
+}
+
+static ort_status nbits_shape(ort_shaping *s, ort_error *err)
+{
+    const nbits_state *state = s->state;
+    const ort_tensor *a = s->in[0];
+    nbits_plan *p = ort_arena_alloc(s->arena, sizeof *p);
+    size_t total = 0;
+    if (!p)
+        return ort_error_memory(err, sizeof *p);
+    s->plan_state = p;
+    ORT_TRY(check_sizes(state, s->in[1], s->in[2], s->in_count > 3 ? s->in[3] : NULL,
+                        s->in_count > 5 ? s->in[5] : NULL, err));
+    if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != state->k)
+        return ort_error_set(err, ORT_ERROR_MODEL, "A needs %lld columns", (long long)state->k);
+    p->m = ort_shape_count_range(&a->shape, 0, a->shape.rank - 1);
+    p->vectors = state->packed.words && p->m <= VECTOR_ROWS;
+    if (a->dtype != ORT_DTYPE_FLOAT) {
+        ORT_TRY(take(&total, p->m * state->k, &p->a, err));
+        ORT_TRY(take(&total, p->m * state->n, &p->y, err));
+    }
+    int64_t count = state->n * state->blocks;
+    if (!state->scale && !state->packed.words)
+        ORT_TRY(take(&total, count, &p->scale, err));
+    if (!state->zero && !state->zero_is_middle && !state->packed.words)
+        ORT_TRY(take(&total, count, &p->zero, err));
+    if (!state->bias)
+        ORT_TRY(take(&total, state->n, &p->bias, err));
+    if (p->vectors) {
+        const ort_nbits *w = &state->packed;
+        int64_t runs = w->row_words / w->run_words;
+        size_t plane = ort_round_up((size_t)w->row_words, (size_t)s->k->gemm.nbits_lanes);
+        p->fixed_row = w->digits * (2 * (int64_t)plane + runs);
+        ORT_TRY(take(&total, p->m * 8 * w->row_words, &p->arranged, err));
+        ORT_TRY(take(&total, p->m * runs, &p->sums, err));
+        ORT_TRY(take(&total, p->m * p->fixed_row, &p->fixed, err));
+        ORT_TRY(take(&total, p->m * runs, &p->units, err));
+    } else {
+        int64_t columns = panel_columns(s->k) + s->k->gemm.nr;
+        s->thread_bytes = (size_t)(columns * s->k->gemm.kc) * sizeof(float);
+    }
+    s->workspace_bytes = total;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct nbits_job {
+    const ort_call *call;
+    const nbits_state *s;
+    const nbits_plan *p;
+    const uint8_t *b;
+    const float *a, *scale, *zero, *bias;
+    const int32_t *group; /* [K] of g_idx, or NULL */
+    float *y;
+    ort_nbits w;
+    int64_t columns; /* per task */
+} nbits_job;
+
+static float *at(const ort_call *call, size_t offset)
+{
+    return (float *)(void *)((char *)call->workspace + offset);
+}
+
+/* The rows of A as a kernel wants them: in fixed point, or, when that isn't asked for or one of
+ * them doesn't go into it, in floats. */
+static void arrange_rows(nbits_job *j)
+{
+    const nbits_state *s = j->s;
+    const nbits_plan *p = j->p;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    ort_nbits *w = &j->w;
+    const int64_t runs = w->row_words / w->run_words;
+    float *arranged = at(j->call, p->arranged), *sums = at(j->call, p->sums);
+    float *units = at(j->call, p->units);
+    int32_t *fixed = (int32_t *)(void *)at(j->call, p->fixed);
+    for (int64_t row = 0; w->digits && row < p->m; row++)
+        if (!g->nbits4_fix(s->k, w, j->a + row * s->k, fixed + row * p->fixed_row,
+                           units + row * runs, sums + row * runs))
+            w->digits = 0;
+    for (int64_t row = 0; !w->digits && row < p->m; row++)
+        g->nbits4_arrange(s->k, w, j->a + row * s->k, arranged + row * 8 * w->row_words,
+                          sums + row * runs);
+    w->rows = p->m;
+    w->a = arranged;
+    w->sums = sums;
+    w->fixed = fixed;
+    w->fixed_row = p->fixed_row;
+    w->units = units;
+    w->y = j->y;
+    w->y_row = s->n;
+}
+
+static void task_vectors(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const nbits_job *j = arg;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, j->s->n);
+    if (j->w.digits)
+        g->nbits4_fixed(first, last, &j->w);
+    else
+        g->nbits4(first, last, &j->w);
+}
+
+/* k in [k0, k0 + depth) of one column of B. */
+static void widen_column(const nbits_job *j, int64_t column, int64_t k0, int64_t depth, float *out)
+{
+    const nbits_state *s = j->s;
+    const uint8_t *q = j->b + column * (s->blocks * s->block * s->bits / 8);
+    const float *scale = j->scale + column * s->blocks;
+    const float *zeros = j->zero ? j->zero + column * s->blocks : NULL;
+    unsigned mask = (1u << s->bits) - 1u, per_byte = 8u / (unsigned)s->bits;
+    for (int64_t kk = k0, end; kk < k0 + depth; kk = end) {
+        int64_t block = j->group ? j->group[kk] : kk / s->block;
+        float zero = zeros ? zeros[block] : (float)(1u << (s->bits - 1));
+        end = j->group ? kk + 1 : ort_min_i64((block + 1) * s->block, k0 + depth);
+        for (int64_t i = kk; i < end; i++) {
+            unsigned shift = (unsigned)((uint64_t)i % per_byte) * (unsigned)s->bits;
+            unsigned bits = (unsigned)q[(uint64_t)i / per_byte] >> shift & mask;
+            out[i - k0] = ((float)bits - zero) * scale[block];
+        }
+    }
+}
+
+/* Columns [first, first + n) of B, k in [k0, k0 + depth), into panels of nr columns with stride
+ * depth. `columns` holds a panel of them one after the other. */
+static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k0, int64_t depth,
+                         float *columns, float *out)
+{
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    for (int64_t c = 0; j->w.words && c < n; c += g->nbits_lanes)
+        g->nbits4_widen(&j->w, (first + c) / g->nbits_lanes, k0, depth,
+                        out + c / g->nr * depth * g->nr + c % g->nr, g->nr);
+    for (int64_t c = 0; !j->w.words && c < n; c += g->nr, out += depth * g->nr) {
+        int64_t count = ort_min_i64(g->nr, n - c);
+        for (int64_t i = 0; i < count; i++)
+            widen_column(j, first + c + i, k0, depth, columns + i * depth);
+        g->pack_f32(depth, count, columns, 1, depth, depth, out);
+    }
+}
+
+static void task_panels(void *arg, size_t task, int thread)
+{
+    const nbits_job *j = arg;
+    const nbits_state *s = j->s;
+    const ort_gemm_kernels *g = &j->call->k->gemm;
+    int64_t first = (int64_t)task * j->columns, n = ort_min_i64(j->columns, s->n - first);
+    float *panels = ort_call_scratch(j->call, thread);
+    float *columns = panels + panel_columns(j->call->k) * g->kc;
+    for (int64_t k0 = 0; k0 < s->k; k0 += g->kc) {
+        int64_t depth = ort_min_i64(g->kc, s->k - k0);
+        widen_panels(j, first, n, k0, depth, columns, panels);
+        ort_tile_f32 t = {.a = j->a + k0, .lda = s->k, .b = panels, .b_step = g->nr,
+                          .b_panel = depth * g->nr, .c = j->y + first, .ldc = s->n,
+                          .add = k0 ? j->y + first : NULL, .ldadd = s->n,
+                          .col_bias = k0 || !j->bias ? NULL : j->bias + first, .alpha = 1.0f,
+                          .lo = -INFINITY, .hi = INFINITY};
+        g->f32(j->p->m, n, depth, &t);
+    }
+}
+
+static void fill_parameters(nbits_job *j, const ort_call *call)
+{
+    const nbits_state *s = j->s;
+    const ort_tensor *scale = ort_call_in(call, 2), *zero = ort_call_in(call, 3);
+    const ort_tensor *bias = ort_call_in(call, 5);
+    j->scale = s->scale;
+    j->zero = s->zero;
+    j->bias = s->bias;
+    if (!j->scale && !j->w.words) {
+        ort_tensor_to_f32(scale, 0, s->n * s->blocks, at(call, j->p->scale));
+        j->scale = at(call, j->p->scale);
+    }
+    if (!j->zero && zero && !j->w.words) {
+        unpack_zeros(s, zero, at(call, j->p->zero));
+        j->zero = at(call, j->p->zero);
+    }
+    if (!j->bias && bias) {
+        ort_tensor_to_f32(bias, 0, s->n, at(call, j->p->bias));
+        j->bias = at(call, j->p->bias);
+    }
+}
+
+/* g_idx holds a block for each of the K rows; what it holds beyond them isn't read. Scale and zero
+ * point of that block count, as documented; onnxruntime leaves out zero points in bytes here. */
+static ort_status check_groups(nbits_job *j, ort_error *err)
+{
+    const nbits_state *s = j->s;
+    const ort_tensor *groups = s->reordered ? ort_call_in(j->call, 4) : NULL;
+    j->group = groups ? groups->data : NULL;
+    if (groups && ort_tensor_count(groups) < s->k)
+        return ort_call_fail(j->call, err, "g_idx has %lld elements, needs %lld",
+                             (long long)ort_tensor_count(groups), (long long)s->k);
+    for (int64_t i = 0; groups && i < s->k; i++)
+        if (j->group[i] < 0 || j->group[i] >= s->blocks)
+            return ort_call_fail(j->call, err, "g_idx[%lld] is %d, outside of the %lld blocks",
+                                 (long long)i, (int)j->group[i], (long long)s->blocks);
+    return ORT_OK;
+}
+
+static ort_status nbits_run(ort_call *call, ort_error *err)
+{
+    const nbits_state *s = call->state;
+    const nbits_plan *p = call->plan_state;
+    const ort_tensor *a = ort_call_in(call, 0);
+    ort_tensor *y = ort_call_out(call, 0);
+    if (!y || ort_tensor_count(y) == 0)
+        return ORT_OK;
+    nbits_job j = {.call = call, .s = s, .p = p, .b = ort_call_in(call, 1)->data, .a = a->data,
+                   .y = y->data, .w = s->packed};
+    bool half = a->dtype != ORT_DTYPE_FLOAT;
+    ORT_TRY(check_groups(&j, err));
+    fill_parameters(&j, call);
+    j.w.bias = j.bias;
+    if (half) {
+        ort_matrix_widen(call, a, at(call, p->a));
+        j.a = at(call, p->a);
+        j.y = at(call, p->y);
+    }
+    if (p->vectors) {
+        arrange_rows(&j);
+        int64_t pair = 2 * call->k->gemm.nbits_lanes;
+        j.columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
+        ort_call_parallel(call, ort_task_count(s->n, j.columns), task_vectors, &j);
+    } else {
+        j.columns = panel_columns(call->k);
+        ort_call_parallel(call, ort_task_count(s->n, j.columns), task_panels, &j);
+    }
+    if (half)
+        ort_matrix_narrow(call, j.y, y);
+    return ORT_OK;
+}
+
+static const ort_op_impl nbits_impl = {
+    .infer = nbits_infer, .prepare = nbits_prepare, .shape = nbits_shape, .run = nbits_run,
+    .cost = nbits_cost,
+};
+
+const ort_op ort_ops_nbits[] = {
+    {MS, "MatMulNBits", 1,
+     "A:T1,B:T2,scales:T1,zero_points?:T3,g_idx?:T4,bias?:T1 -> Y:T1",
+     "T1:f32,f16,bf16 T2:u8 T3:u8,f16,f32,bf16 T4:i32",
+     "K:i! N:i! accuracy_level:i=0 bits:i=4 block_size:i! weight_prepacked:i=0", 0, &nbits_impl},
+    {0},
+};

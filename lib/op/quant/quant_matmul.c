@@ -1,0 +1,419 @@
+/* quant_matmul.c - products of 8-bit matrices: MatMulInteger, QLinearMatMul, and com.microsoft's
+ * QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul.
+ *
+ * A table says which input holds what; one path runs them all: widen A, pack B (once when
+ * constant), exact sums in int32, then a finish per output type: the sums themselves, scaled to
+ * float, or requantized. QLinearMatMul of a float8 kind goes another way (quant_float8.c).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/shared/integer.h"
+#include "op/math/matmul.h"
+#include "op/quant/quant_float8.h"
+#include "op/shared/dynamic_range.h"
+
+typedef struct slots { /* input of each operand, -1: none */
+    int a, b, a_scale, b_scale, a_zero, b_zero, y_scale, y_zero, bias;
+} slots;
+
+enum { COLUMNS_MAX = 256 }; /* at least the columns of one tile of integer.c */
+
+typedef struct qmm_state {
+    const slots *in;
+    matmul_state mm; /* transposes */
+    float alpha;
+    bool dynamic;    /* A is float and quantized here */
+    bool floats;     /* A, B or Y is of a float8 kind: QLinearMatMul in floats */
+    const void *packed;
+    size_t packed_bytes;
+} qmm_state;
+
+typedef struct qmm_plan {
+    matmul_plan mm;
+    size_t rows, packed, bytes; /* workspace offsets; bytes: A quantized */
+} qmm_plan;
+
+static const slots integer_slots = {0, 1, -1, -1, 2, 3, -1, -1, -1};
+static const slots qlinear_slots = {0, 3, 1, 4, 2, 5, 6, 7, -1};
+static const slots qgemm_slots = {0, 3, 1, 4, 2, 5, 7, 8, 6};
+static const slots to_float_slots = {0, 1, 2, 3, 4, 5, -1, -1, 6};
+static const slots dynamic_slots = {0, 1, -1, 2, -1, 3, -1, -1, 4};
+
+/* ---- inference */
+
+static ort_dtype dtype_of(const ort_infer *x, int input, ort_dtype fallback)
+{
+    const ort_fact *fact = ort_infer_in(x, input);
+    return fact ? fact->type.dtype : fallback;
+}
+
+static ort_status integer_infer(ort_infer *x, ort_error *err)
+{
+    return ort_matmul_infer_shape(x, 0, 1, ORT_DTYPE_INT32, err);
+}
+static ort_status qlinear_infer(ort_infer *x, ort_error *err)
+{
+    return ort_matmul_infer_shape(x, 0, 3, dtype_of(x, 7, ORT_DTYPE_UNDEFINED), err);
+}
+static ort_status qgemm_infer(ort_infer *x, ort_error *err)
+{
+    return ort_gemm_infer_shape(x, 0, 3, dtype_of(x, 8, ORT_DTYPE_FLOAT), err);
+}
+static ort_status to_float_infer(ort_infer *x, ort_error *err)
+{
+    return ort_matmul_infer_shape(x, 0, 1, dtype_of(x, 2, ORT_DTYPE_UNDEFINED), err);
+}
+static ort_status dynamic_infer(ort_infer *x, ort_error *err)
+{
+    return ort_matmul_infer_shape(x, 0, 1, ORT_DTYPE_FLOAT, err);
+}
+
+/* ---- prepare */
+
+static ort_status pack_constant(ort_prep *p, qmm_state *state, ort_error *err)
+{
+    const ort_tensor *b = ort_prep_constant(p, state->in->b);
+    const ort_tensor *zero =
+        state->in->b_zero >= 0 ? ort_prep_constant(p, state->in->b_zero) : NULL;
+    bool has_zero = state->in->b_zero >= 0 &&
+                    ort_prep_dtype(p, state->in->b_zero) != ORT_DTYPE_UNDEFINED;
+    if (!b || b->shape.rank < 2 || ort_tensor_count(b) == 0 || (has_zero && !zero))
+        return ORT_OK;
+    int64_t k = b->shape.dim[b->shape.rank - 2], n = b->shape.dim[b->shape.rank - 1];
+    int64_t row = n, column = 1, count = ort_shape_count_range(&b->shape, 0, b->shape.rank - 2);
+    if (state->mm.trans_b) {
+        int64_t t = k;
+        k = n;
+        n = t;
+        row = 1;
+        column = k;
+    }
+    size_t bytes, total;
+    if (!ort_integer_packed_bytes(p->k, k, n, &bytes) ||
+        !ort_mul_size(bytes, (size_t)count, &total))
+        return ort_error_memory(err, SIZE_MAX);
+    ort_zeros zeros = ort_zeros_of(zero);
+    if (zeros.count != 1 && zeros.count != n)
+        return ort_prep_fail(p, err, "the zero point of B has %lld elements, needs 1 or %lld",
+                             (long long)zeros.count, (long long)n);
+    bool fill;
+    char *packed = ort_prep_pack(p, "panels", total, &fill);
+    if (!packed)
+        return ort_error_memory(err, total);
+    for (int64_t i = 0; i < count && fill; i++) {
+        ort_bytes from = ort_bytes_of(b, row, column);
+        from.data = (const char *)b->data + i * k * n;
+        ort_integer_pack(p->k, k, n, &from, &zeros, packed + (size_t)i * bytes);
+    }
+    ort_prep_absorb(p, state->in->b);
+    state->packed = packed;
+    state->packed_bytes = bytes;
+    return ORT_OK;
+}
+
+static bool any_float8(const ort_prep *p)
+{
+    return ort_is_float8(ort_prep_dtype(p, 0)) || ort_is_float8(ort_prep_dtype(p, 3)) ||
+           ort_is_float8(ort_prep_dtype(p, 7));
+}
+
+static ort_status common_prepare(ort_prep *p, const slots *in, bool dynamic, ort_error *err)
+{
+    qmm_state *state = ort_prep_state(p, sizeof *state);
+    if (!state)
+        return ort_error_memory(err, sizeof *state);
+    state->in = in;
+    state->dynamic = dynamic;
+    state->mm.trans_a = ort_node_int(p->node, "transA", 0) != 0;
+    state->mm.trans_b = ort_node_int(p->node, "transB", 0) != 0;
+    state->alpha = ort_node_float(p->node, "alpha", 1.0f);
+    state->floats = in == &qlinear_slots && any_float8(p);
+    if (state->floats)
+        return ORT_OK;
+    const int bytes[] = {dynamic ? in->b : in->a, in->b};
+    for (int i = 0; i < 2; i++) {
+        ort_dtype dtype = ort_prep_dtype(p, bytes[i]);
+        if (dtype != ORT_DTYPE_INT8 && dtype != ORT_DTYPE_UINT8)
+            return ort_prep_unsupported_dtype(p, bytes[i], err);
+    }
+    return pack_constant(p, state, err);
+}
+
+static ort_status integer_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, &integer_slots, false, err);
+}
+static ort_status qlinear_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, &qlinear_slots, false, err);
+}
+static ort_status qgemm_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, &qgemm_slots, false, err);
+}
+static ort_status to_float_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, &to_float_slots, false, err);
+}
+static ort_status dynamic_prepare(ort_prep *p, ort_error *err)
+{
+    return common_prepare(p, &dynamic_slots, true, err);
+}
+
+/* ---- shape */
+
+static ort_status check_count(const ort_shaping *s, int input, int64_t n, const char *what,
+                              ort_error *err)
+{
+    if (input < 0 || input >= s->in_count || !s->in[input])
+        return ORT_OK;
+    int64_t count = ort_tensor_count(s->in[input]);
+    if (count == 1 || count == n)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL, "%s (input %d) has %lld elements, needs 1 or %lld",
+                         what, input, (long long)count, (long long)n);
+}
+
+static ort_status qmm_shape(ort_shaping *s, ort_error *err)
+{
+    const qmm_state *state = s->state;
+    const slots *in = state->in;
+    qmm_plan *plan = ort_arena_alloc(s->arena, sizeof *plan);
+    if (!plan)
+        return ort_error_memory(err, sizeof *plan);
+    s->plan_state = plan;
+    const ort_tensor *a = s->in[in->a], *b = s->in[in->b];
+    ORT_TRY(ort_matmul_describe(&a->shape, &b->shape, &state->mm, &plan->mm, err));
+    int64_t rows =
+        a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
+    ORT_TRY(check_count(s, in->a_zero, rows, "the zero point of A", err));
+    ORT_TRY(check_count(s, in->b_zero, plan->mm.n, "the zero point of B", err));
+    ORT_TRY(check_count(s, in->a_scale, rows, "the scale of A", err));
+    ORT_TRY(check_count(s, in->b_scale, plan->mm.n, "the scale of B", err));
+    ORT_TRY(check_count(s, in->y_scale, rows, "the scale of Y", err));
+    ORT_TRY(check_count(s, in->y_zero, rows, "the zero point of Y", err));
+    const ort_tensor *bias = in->bias >= 0 && in->bias < s->in_count ? s->in[in->bias] : NULL;
+    ort_shape broadcast;
+    if (bias && s->out[0] && (!ort_shape_broadcast(&s->out[0]->shape, &bias->shape, &broadcast) ||
+                              !ort_shape_equal(&broadcast, &s->out[0]->shape)))
+        return ort_error_set(err, ORT_ERROR_MODEL, "the bias doesn't broadcast to the product");
+    if (state->floats)
+        return ort_qlinear_f8_shape(s, &plan->mm, err);
+    size_t row_bytes, packed = 0, total;
+    if (!ort_integer_rows_bytes(plan->mm.m, plan->mm.k, &row_bytes) ||
+        (!state->packed && !ort_integer_packed_bytes(s->k, plan->mm.k, plan->mm.n, &packed)))
+        return ort_error_memory(err, SIZE_MAX);
+    plan->rows = 0;
+    plan->packed = ort_round_up(row_bytes, 64);
+    if (!ort_add_size(plan->packed, ort_round_up(packed, 64), &total))
+        return ort_error_memory(err, SIZE_MAX);
+    plan->bytes = total;
+    if (state->dynamic)
+        total += (size_t)ort_tensor_count(a);
+    s->workspace_bytes = total;
+    s->thread_bytes = ort_integer_thread_bytes(s->k);
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct finish_job {
+    const qmm_state *state;
+    const ort_kernels *k;
+    const ort_tensor *a_scale, *b_scale, *y_scale, *y_zero, *bias;
+    ort_tensor *y;
+    int64_t offset, n, row_period; /* of this batch entry; rows of A before folding */
+    int64_t bias_row, bias_column;
+    float dynamic_scale;
+} finish_job;
+
+static float float_at(const ort_tensor *t, int64_t i)
+{
+    return t->dtype == ORT_DTYPE_FLOAT ? ((const float *)t->data)[i]
+                                       : (float)ort_tensor_get_f64(t, i);
+}
+
+static float scale_at(const ort_tensor *t, int64_t i)
+{
+    if (!t)
+        return 1.0f;
+    return float_at(t, ort_tensor_count(t) == 1 ? 0 : i % ort_tensor_count(t));
+}
+
+/* The factor of each column of one row, without the output's scale. */
+static void row_scales(const finish_job *f, int64_t row, int64_t column, int64_t n, float *scale)
+{
+    float a = scale_at(f->a_scale, row) * f->dynamic_scale * f->state->alpha;
+    for (int64_t j = 0; j < n; j++)
+        scale[j] = a * scale_at(f->b_scale, column + j);
+}
+
+static void finish_float(const finish_job *f, const float *scale, int64_t row, int64_t column,
+                         int64_t n, const int32_t *sums, float *y)
+{
+    bool whole = f->bias && f->bias->dtype == ORT_DTYPE_INT32;
+    for (int64_t j = 0; j < n; j++) {
+        int64_t at = f->bias ? row * f->bias_row + (column + j) * f->bias_column : 0;
+        int32_t sum = sums[j];
+        if (whole)
+            sum = (int32_t)((uint32_t)sum + (uint32_t)((const int32_t *)f->bias->data)[at]);
+        float v = (float)sum * scale[j];
+        y[j] = f->bias && !whole ? v + float_at(f->bias, at) : v;
+    }
+}
+
+static void finish_half(const finish_job *f, const float *scale, int64_t row, int64_t column,
+                        int64_t n, const int32_t *sums, int64_t at)
+{
+    float y[COLUMNS_MAX];
+    finish_float(f, scale, row, column, n, sums, y);
+    ort_tensor_from_f32(y, f->y, at, n);
+}
+
+static void finish_bytes(const finish_job *f, float *scale, int64_t row, int64_t column, int64_t n,
+                         const int32_t *sums, char *y)
+{
+    int32_t bias[COLUMNS_MAX];
+    float out = scale_at(f->y_scale, row);
+    ort_zeros zeros = ort_zeros_of(f->y_zero);
+    bool is_signed = f->y->dtype == ORT_DTYPE_INT8;
+    for (int64_t j = 0; j < n; j++)
+        scale[j] /= out;
+    if (f->bias)
+        for (int64_t j = 0; j < n; j++)
+            bias[j] = ((const int32_t *)f->bias->data)[row * f->bias_row +
+                                                       (column + j) * f->bias_column];
+    ort_requant r = {.bias = f->bias ? bias : NULL, .scale = scale, .per_column = true,
+                     .zero = ort_zero_at(&zeros, row), .lo = is_signed ? -128 : 0,
+                     .hi = is_signed ? 127 : 255};
+    f->k->gemm.requant(n, sums, &r, y);
+}
+
+static void finish_tile(void *arg, int64_t row, int64_t column, int64_t m, int64_t n,
+                        const int32_t *sums, int64_t ld)
+{
+    const finish_job *f = arg;
+    float scale[COLUMNS_MAX];
+    for (int64_t i = 0; i < m; i++, sums += ld) {
+        int64_t at = f->offset + (row + i) * f->n + column, a_row = (row + i) % f->row_period;
+        if (f->y->dtype == ORT_DTYPE_INT32) {
+            memcpy((int32_t *)f->y->data + at, sums, (size_t)n * sizeof *sums);
+            continue;
+        }
+        row_scales(f, a_row, column, n, scale);
+        if (f->y->dtype == ORT_DTYPE_FLOAT)
+            finish_float(f, scale, a_row, column, n, sums, (float *)f->y->data + at);
+        else if (f->y->dtype == ORT_DTYPE_FLOAT16)
+            finish_half(f, scale, a_row, column, n, sums, at);
+        else
+            finish_bytes(f, scale, a_row, column, n, sums, (char *)f->y->data + at);
+    }
+}
+
+/* DynamicQuantizeLinear of A into u8 bytes. */
+static int quantize_dynamic(const ort_call *call, const ort_tensor *a, uint8_t *bytes, float *scale)
+{
+    int64_t count = ort_tensor_count(a);
+    float low = 0.0f, high = 0.0f;
+    if (count > 0)
+        call->k->math.min_max(a->data, (size_t)count, &low, &high);
+    int zero = ort_dynamic_range(low, high, scale);
+    call->k->math.quantize_u8(a->data, bytes, (size_t)count, *scale, zero);
+    return zero;
+}
+
+static ort_status qmm_run(ort_call *call, ort_error *err)
+{
+    const qmm_state *state = call->state;
+    const qmm_plan *plan = call->plan_state;
+    const matmul_plan *mm = &plan->mm;
+    const slots *in = state->in;
+    const ort_tensor *a = ort_call_in(call, in->a), *b = ort_call_in(call, in->b);
+    char *space = call->workspace;
+    finish_job f = {.state = state, .k = call->k, .y = ort_call_out(call, 0), .n = mm->n,
+                    .dynamic_scale = 1.0f};
+    if (!f.y || ort_tensor_count(f.y) == 0)
+        return ORT_OK;
+    if (state->floats)
+        return ort_qlinear_f8_run(call, mm, err);
+#define SLOT(name) (in->name >= 0 ? ort_call_in(call, in->name) : NULL)
+    f.a_scale = SLOT(a_scale);
+    f.b_scale = SLOT(b_scale);
+    f.y_scale = SLOT(y_scale);
+    f.y_zero = SLOT(y_zero);
+    f.bias = SLOT(bias);
+    ort_zeros a_zero = ort_zeros_of(SLOT(a_zero)), b_zero = ort_zeros_of(SLOT(b_zero));
+#undef SLOT
+    f.row_period =
+        a->shape.rank > 1 ? a->shape.dim[a->shape.rank - (state->mm.trans_a ? 1 : 2)] : 1;
+    if (f.bias) {
+        int64_t stride[ORT_MAX_RANK];
+        ort_shape_broadcast_strides(&f.bias->shape, &f.y->shape, stride);
+        f.bias_column = mm->n > 1 || f.y->shape.rank > 0 ? stride[f.y->shape.rank - 1] : 0;
+        f.bias_row = f.y->shape.rank > 1 ? stride[f.y->shape.rank - 2] : 0;
+    }
+    ort_bytes rows = ort_bytes_of(a, mm->a_row, mm->a_col), columns = ort_bytes_of(b, mm->b_row,
+                                                                                   mm->b_col);
+    uint8_t dynamic_zero;
+    if (state->dynamic) {
+        rows.data = space + plan->bytes;
+        rows.is_signed = false;
+        dynamic_zero = (uint8_t)quantize_dynamic(call, a, (uint8_t *)space + plan->bytes,
+                                                 &f.dynamic_scale);
+        a_zero = (ort_zeros){&dynamic_zero, false, 1};
+    }
+    const char *a_data = rows.data, *b_data = columns.data;
+    for (int64_t i = 0; i < mm->batch; i++) {
+        int64_t b_at = matmul_offset(mm, mm->b_batch, i);
+        const char *packed = (const char *)state->packed;
+        rows.data = a_data + matmul_offset(mm, mm->a_batch, i);
+        ort_integer_rows(call, mm->m, mm->k, &rows, &a_zero, space + plan->rows);
+        if (packed) {
+            packed += (size_t)(b_at / ort_max_i64(mm->k * mm->n, 1)) * state->packed_bytes;
+        } else {
+            columns.data = b_data + b_at;
+            ort_integer_pack(call->k, mm->k, mm->n, &columns, &b_zero, space + plan->packed);
+            packed = space + plan->packed;
+        }
+        f.offset = i * mm->m * mm->n;
+        ort_integer_multiply(call, mm->m, mm->n, mm->k, space + plan->rows, packed, finish_tile,
+                             &f);
+    }
+    return ORT_OK;
+}
+
+#define QMM_IMPL(name)                                                                             \
+    static const ort_op_impl name##_impl = {                                                       \
+        .infer = name##_infer, .prepare = name##_prepare, .shape = qmm_shape, .run = qmm_run,      \
+        .cost = ort_matmul_cost                                                                    \
+    };
+QMM_IMPL(integer)
+QMM_IMPL(qlinear)
+QMM_IMPL(qgemm)
+QMM_IMPL(to_float)
+QMM_IMPL(dynamic)
+
+const ort_op ort_ops_quant_matmul[] = {
+    {ONNX, "MatMulInteger", 10, "A:T1,B:T2,a_zero_point?:T1,b_zero_point?:T2 -> Y:T3",
+     "T1:i8,u8 T2:i8,u8 T3:i32", "", 0, &integer_impl},
+    {ONNX, "QLinearMatMul", 10,
+     "a:T1,a_scale:f32,a_zero_point:T1,b:T2,b_scale:f32,b_zero_point:T2,y_scale:f32,"
+     "y_zero_point:T3 -> y:T3",
+     "T1:i8,u8 T2:i8,u8 T3:i8,u8", "", 0, &qlinear_impl},
+    {ONNX, "QLinearMatMul", 21,
+     "a:T1,a_scale:TS,a_zero_point:T1,b:T2,b_scale:TS,b_zero_point:T2,y_scale:TS,y_zero_point:T3 "
+     "-> y:T3",
+     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qlinear_impl},
+    {MS, "QGemm", 1,
+     "A:TA,a_scale:T,a_zero_point:TA,B:TB,b_scale:T,b_zero_point:TB,C?:TC,y_scale?:T,"
+     "y_zero_point?:TYZ -> Y:TY",
+     "T:f32 TA:u8,i8 TB:u8,i8 TC:i32 TYZ:u8,i8 TY:f32,u8,i8", "alpha:f=1 transA:i=0 transB:i=0", 0,
+     &qgemm_impl},
+    {MS, "MatMulIntegerToFloat", 1,
+     "A:T1,B:T2,a_scale:T3,b_scale:T3,a_zero_point?:T1,b_zero_point?:T2,bias?:T3 -> Y:T3",
+     "T1:i8,u8 T2:i8,u8 T3:f32,f16", "", 0, &to_float_impl},
+    {MS, "DynamicQuantizeMatMul", 1, "A:T1,B:T2,b_scale:T1,b_zero_point?:T2,bias?:T1 -> Y:T1",
+     "T1:f32 T2:i8,u8", "", 0, &dynamic_impl},
+    {0},
+};

@@ -1,0 +1,575 @@
+/* rnn.c - LSTM, GRU and RNN, and DynamicQuantizeLSTM of com.microsoft (its 8-bit weights become
+ * float when they are packed): shapes, prepared weights, and the way to the typed cores.
+ *
+ * float, float16 and bfloat16 compute in float (16-bit tensors are converted at the borders),
+ * double in double. Constant weights are packed once; others are packed into the workspace of each
+ * run. The workspace is laid out by `shape` and addressed by offsets.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/checked.h"
+#include "op/sequence/rnn_common.h"
+
+/* Slots of the initial cell and peepholes exist for LSTM only. */
+enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
+
+static bool is_quantized(const ort_op *op)
+{
+    return op->name[0] == 'D';
+}
+
+static ort_rnn_kind kind_of(const ort_op *op)
+{
+    if (is_quantized(op))
+        return ORT_RNN_LSTM;
+    return op->name[0] == 'L' ? ORT_RNN_LSTM : op->name[0] == 'G' ? ORT_RNN_GRU : ORT_RNN_PLAIN;
+}
+
+static int directions_of(const ort_node *node)
+{
+    return strcmp(ort_node_string(node, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
+}
+
+/* ---- infer */
+
+ort_status ort_rnn_infer(ort_infer *x, ort_error *err)
+{
+    bool batch_first = ort_node_int(x->node, "layout", 0) != 0;
+    int64_t hidden = ort_node_int(x->node, "hidden_size", 0);
+    ort_dim D = ort_dim_of(directions_of(x->node)), H = ort_dim_unknown();
+    ort_dim T = ort_dim_unknown(), B = ort_dim_unknown();
+    const ort_fact *in = ort_infer_in(x, IN_X);
+    ort_dtype dtype = in && in->type.kind == ORT_TYPE_TENSOR ? in->type.dtype : ORT_DTYPE_UNDEFINED;
+    ORT_TRY(ort_infer_need_rank(x, IN_X, 3, err));
+    ORT_TRY(ort_infer_need_rank(x, IN_W, 3, err));
+    ORT_TRY(ort_infer_need_rank(x, IN_R, 3, err));
+    if (ort_infer_in_ranked(x, IN_X)) {
+        T = in->type.dim[batch_first ? 1 : 0];
+        B = in->type.dim[batch_first ? 0 : 1];
+    }
+    if (hidden <= 0 && ort_node_has(x->node, "hidden_size"))
+        return ort_infer_fail(x, err, "hidden_size is %lld, needs to be 1 or more",
+                              (long long)hidden);
+    if (hidden > 0)
+        H = ort_dim_of(hidden);
+    if (ort_infer_in_ranked(x, IN_R)) {
+        ort_dim given = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
+        if (hidden > 0 && ort_dim_differ(given, H))
+            return ort_infer_fail(x, err, "hidden_size is %lld, R has another", (long long)hidden);
+        H = hidden > 0 ? H : given;
+    }
+    if (batch_first) {
+        ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){B, T, D, H});
+        ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){B, D, H});
+        ort_infer_set_type(x, 2, dtype, 3, (ort_dim[]){B, D, H});
+    } else {
+        ort_infer_set_type(x, 0, dtype, 4, (ort_dim[]){T, D, B, H});
+        ort_infer_set_type(x, 1, dtype, 3, (ort_dim[]){D, B, H});
+        ort_infer_set_type(x, 2, dtype, 3, (ort_dim[]){D, B, H});
+    }
+    return ORT_OK;
+}
+
+static void rnn_cost(const ort_infer *x, ort_cost *cost)
+{
+    double macs = (double)kind_of(x->op) * directions_of(x->node);
+    if (!ort_infer_in_ranked(x, IN_X) || !ort_infer_in_ranked(x, IN_R))
+        return;
+    const ort_dim *in = x->in[IN_X]->type.dim;
+    const ort_dim hidden = x->in[IN_R]->type.dim[is_quantized(x->op) ? 1 : 2];
+    if (!ort_dim_known(in[0]) || !ort_dim_known(in[1]) || !ort_dim_known(in[2]) ||
+        !ort_dim_known(hidden))
+        return;
+    macs *= (double)in[0].size * (double)in[1].size * (double)hidden.size;
+    cost->macs = macs * (double)(in[2].size + hidden.size);
+    cost->flops = macs * 10;
+}
+
+/* ---- prepare */
+
+static const struct activation_row {
+    const char *name;
+    ort_unary function;
+    float alpha, beta;
+    int parameters; /* 1: alpha, 2: alpha and beta */
+} activations[] = {
+    {"Relu", ORT_UNARY_RELU, 0, 0, 0},
+    {"Tanh", ORT_UNARY_TANH, 0, 0, 0},
+    {"Sigmoid", ORT_UNARY_SIGMOID, 0, 0, 0},
+    {"Affine", ORT_UNARY_LINEAR, 1, 0, 2},
+    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, 0.01f, 0, 1},
+    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, 1, 0, 1},
+    {"ScaledTanh", ORT_UNARY_SCALED_TANH, 1, 1, 2},
+    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, 0.2f, 0.5f, 2},
+    {"Elu", ORT_UNARY_ELU, 1, 0, 1},
+    {"Softsign", ORT_UNARY_SOFTSIGN, 0, 0, 0},
+    {"Softplus", ORT_UNARY_SOFTPLUS, 0, 0, 0},
+};
+
+static const struct activation_row *find_activation(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+        if (strlen(activations[i].name) == length &&
+            strncasecmp(activations[i].name, name, length) == 0)
+            return &activations[i];
+    return NULL;
+}
+
+/* Alphas and betas are consumed in order by those functions that have them. */
+static ort_status read_activations(ort_prep *p, ort_rnn *rnn, ort_error *err)
+{
+    size_t names = 0, alphas = 0, betas = 0, alpha = 0, beta = 0;
+    const ort_string *name = ort_node_strings(p->node, "activations", &names);
+    const float *alpha_list = ort_node_floats(p->node, "activation_alpha", &alphas);
+    const float *beta_list = ort_node_floats(p->node, "activation_beta", &betas);
+    int each = rnn->kind == ORT_RNN_LSTM ? 3 : rnn->kind == ORT_RNN_GRU ? 2 : 1;
+    size_t total = (size_t)(each * rnn->directions);
+    if (names > 0 && names < total)
+        return ort_prep_fail(p, err, "activations names %zu functions, needs %zu", names, total);
+    for (size_t i = 0; i < total; i++) {
+        bool gate = i % (size_t)each == 0 && rnn->kind != ORT_RNN_PLAIN;
+        const struct activation_row *row =
+            names > 0 ? find_activation(name[i].ptr, name[i].length)
+                      : find_activation(gate ? "Sigmoid" : "Tanh", gate ? 7 : 4);
+        if (!row)
+            return ort_prep_fail(p, err, "activation '%.*s' is unknown",
+                                 (int)(name[i].length < 40 ? name[i].length : 40), name[i].ptr);
+        ort_rnn_activation *act = &rnn->act[i / (size_t)each][i % (size_t)each];
+        *act = (ort_rnn_activation){row->function, row->alpha, row->beta};
+        if (row->parameters >= 1 && alpha < alphas)
+            act->alpha = alpha_list[alpha++];
+        if (row->parameters == 2 && beta < betas)
+            act->beta = beta_list[beta++];
+    }
+    return ORT_OK;
+}
+
+static bool has_shape(const ort_tensor *t, int rank, int64_t a, int64_t b, int64_t c)
+{
+    return !t || (t->shape.rank == rank && t->shape.dim[0] == a && t->shape.dim[1] == b &&
+                  (rank < 3 || t->shape.dim[2] == c));
+}
+
+/* I, H and the rest from W and R; which of the weights has a wrong shape: its slot, or -1. */
+static int weight_sizes(const ort_rnn *rnn, const ort_rnn_source *w, ort_rnn_sizes *s)
+{
+    s->G = (int)rnn->kind;
+    s->D = rnn->directions;
+    if (w->R->shape.rank != 3)
+        return IN_R;
+    if (w->W->shape.rank != 3)
+        return IN_W;
+    s->I = w->W->shape.dim[2];
+    s->H = w->R->shape.dim[2];
+    if (!has_shape(w->R, 3, s->D, s->G * s->H, s->H))
+        return IN_R;
+    if (!has_shape(w->W, 3, s->D, s->G * s->H, s->I))
+        return IN_W;
+    if (!has_shape(w->B, 2, s->D, 2 * s->G * s->H, 0))
+        return IN_B;
+    return has_shape(w->P, 2, s->D, 3 * s->H, 0) ? -1 : IN_P;
+}
+
+static ort_status pack_weights(ort_prep *p, ort_rnn *rnn, const ort_rnn_source *w, ort_error *err)
+{
+    size_t bytes = 0, scratch_bytes = 0;
+    void *scratch = NULL;
+    bool fill;
+    int wrong = weight_sizes(rnn, w, &rnn->sizes);
+    if (wrong >= 0)
+        return ort_prep_fail(p, err, "input %d has a shape that doesn't fit W, R and the direction",
+                             wrong);
+    if (!rnn->core->weights_bytes(p->k, &rnn->sizes, &bytes, &scratch_bytes))
+        return ort_prep_fail(p, err, "its weights are too large");
+    void *memory = ort_prep_pack(p, "weights", bytes, &fill);
+    if (memory && fill)
+        scratch = malloc(scratch_bytes + 1);
+    if (!memory || (fill && !scratch))
+        return ort_error_memory(err, bytes);
+    rnn->core->weights_fill(p->k, rnn, &rnn->sizes, w, memory, scratch, rnn->weights);
+    free(scratch);
+    rnn->constant = true;
+    ort_prep_absorb(p, IN_W);
+    ort_prep_absorb(p, IN_R);
+    if (rnn->late)
+        return ORT_OK;
+    ort_prep_absorb(p, IN_B);
+    ort_prep_absorb(p, IN_P);
+    return ORT_OK;
+}
+
+/* The float form [D][G*H][depth] of 8-bit weights [D][depth][G*H]; its data is the caller's to
+ * free. Scale and zero point hold one number per direction, or one per direction and column. */
+static ort_status dequantize(ort_prep *p, int input, int scale_input, ort_tensor *out,
+                             ort_error *err)
+{
+    const ort_tensor *q = ort_prep_constant(p, input);
+    const ort_tensor *scale = ort_prep_constant(p, scale_input);
+    const ort_tensor *zero = ort_prep_constant(p, scale_input + 1);
+    if (!q || !scale || !zero)
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "weights, scales and zero points that "
+                             "aren't constant aren't implemented");
+    int64_t D = q->shape.dim[0], depth = q->shape.dim[1], columns = q->shape.dim[2];
+    int64_t scales = ort_tensor_count(scale);
+    if (q->shape.rank != 3 || (scales != D && scales != D * columns) ||
+        ort_tensor_count(zero) != scales)
+        return ort_prep_fail(p, err, "input %d or its scale has a wrong shape", input);
+    *out = (ort_tensor){.dtype = ORT_DTYPE_FLOAT, .shape = {3, {D, columns, depth}}};
+    if (p->packs && p->packs->reads)
+        return ORT_OK;
+    float *data = malloc((size_t)ort_tensor_count(q) * sizeof *data + 1);
+    if (!data)
+        return ort_error_memory(err, (size_t)ort_tensor_count(q) * sizeof *data);
+    for (int64_t d = 0; d < D; d++)
+        for (int64_t c = 0; c < columns; c++) {
+            int64_t s = scales == D ? d : d * columns + c;
+            double step = ort_tensor_get_f64(scale, s), offset = ort_tensor_get_f64(zero, s);
+            for (int64_t i = 0; i < depth; i++) {
+                double code = ort_tensor_get_f64(q, (d * depth + i) * columns + c);
+                data[(d * columns + c) * depth + i] = (float)((code - offset) * step);
+            }
+        }
+    out->data = data;
+    return ORT_OK;
+}
+
+static ort_status prepare_quantized(ort_prep *p, ort_rnn *rnn, ort_error *err)
+{
+    ort_tensor W = {0}, R = {0};
+    ort_rnn_source w = {&W, &R, ort_prep_constant(p, IN_B), ort_prep_constant(p, IN_P)};
+    bool b_given = p->in_count > IN_B && p->in[IN_B], p_given = p->in_count > IN_P && p->in[IN_P];
+    rnn->late = (b_given && !w.B) || (p_given && !w.P);
+    if (rnn->late)
+        w.B = w.P = NULL;
+    ort_status status = dequantize(p, IN_W, 8, &W, err);
+    if (status == ORT_OK)
+        status = dequantize(p, IN_R, 10, &R, err);
+    if (status == ORT_OK)
+        status = pack_weights(p, rnn, &w, err);
+    free(W.data);
+    free(R.data);
+    return status;
+}
+
+static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
+{
+    bool lstm = rnn->kind == ORT_RNN_LSTM;
+    ort_rnn_source w = {.W = ort_prep_constant(p, IN_W), .R = ort_prep_constant(p, IN_R),
+                        .B = ort_prep_constant(p, IN_B),
+                        .P = lstm ? ort_prep_constant(p, IN_P) : NULL};
+    bool b_given = p->in_count > IN_B && p->in[IN_B];
+    bool p_given = lstm && p->in_count > IN_P && p->in[IN_P];
+    if (!w.W || !w.R || (b_given && !w.B) || (p_given && !w.P))
+        return ORT_OK;
+    return pack_weights(p, rnn, &w, err);
+}
+
+ort_status ort_rnn_read(ort_prep *p, ort_rnn *rnn, ort_error *err)
+{
+    const char *direction = ort_node_string(p->node, "direction", "forward");
+    rnn->directions = directions_of(p->node);
+    rnn->reverse = strcmp(direction, "reverse") == 0;
+    if (!rnn->reverse && rnn->directions == 1 && strcmp(direction, "forward") != 0)
+        return ort_prep_fail(p, err, "direction is '%.40s', must be forward, reverse or "
+                             "bidirectional", direction);
+    rnn->batch_first = ort_node_int(p->node, "layout", 0) != 0;
+    rnn->coupled = ort_node_int(p->node, "input_forget", 0) != 0;
+    rnn->linear_before_reset = ort_node_int(p->node, "linear_before_reset", 0) != 0;
+    rnn->clip = ort_node_float(p->node, "clip", 0);
+    return read_activations(p, rnn, err);
+}
+
+static ort_status rnn_prepare(ort_prep *p, ort_error *err)
+{
+    ort_rnn *rnn = ort_prep_state(p, sizeof *rnn);
+    if (!rnn)
+        return ort_error_memory(err, sizeof *rnn);
+    rnn->kind = kind_of(p->op);
+    ORT_TRY(ort_rnn_read(p, rnn, err));
+    rnn->dtype = ort_prep_dtype(p, IN_X);
+    switch (rnn->dtype) {
+    case ORT_DTYPE_FLOAT:
+    case ORT_DTYPE_FLOAT16:
+    case ORT_DTYPE_BFLOAT16:
+        rnn->core = &ort_rnn_core_f32;
+        break;
+    case ORT_DTYPE_DOUBLE:
+        rnn->core = &ort_rnn_core_f64;
+        break;
+    default:
+        return ort_prep_unsupported_dtype(p, IN_X, err);
+    }
+    rnn->quantized = is_quantized(p->op);
+    return rnn->quantized ? prepare_quantized(p, rnn, err) : prepare_weights(p, rnn, err);
+}
+
+/* ---- shape */
+
+typedef struct rnn_plan {
+    ort_rnn_sizes s;
+    size_t gates, h, c, spare, weights, scratch; /* offsets into the workspace */
+    size_t x, y;                        /* of 16-bit tensors in float; SIZE_MAX: not converted */
+} rnn_plan;
+
+static bool reserve(size_t *total, size_t count, size_t size, size_t *offset)
+{
+    size_t bytes;
+    if (!ort_mul_size(count, size, &bytes) || bytes > SIZE_MAX / 4)
+        return false;
+    *offset = *total;
+    return ort_add_size(*total, ort_round_up(bytes, 64), total);
+}
+
+static const ort_tensor *input_of(const ort_shaping *s, int index)
+{
+    return index < s->in_count ? s->in[index] : NULL;
+}
+
+/* What inference promised (hidden_size may say so) is what W and R make of it. */
+static bool outputs_fit(const ort_shaping *s, const ort_rnn_sizes *z)
+{
+    int64_t state = z->D * z->B * z->H;
+    for (int i = 0; i < s->out_count && i < 3; i++)
+        if (s->out[i] && ort_tensor_count(s->out[i]) != (i == 0 ? z->T * state : state))
+            return false;
+    return true;
+}
+
+static ort_status check_inputs(ort_shaping *s, const ort_rnn *rnn, ort_rnn_sizes *z, ort_error *err)
+{
+    bool lstm = rnn->kind == ORT_RNN_LSTM;
+    const ort_tensor *x = input_of(s, IN_X), *lens = input_of(s, IN_LENS);
+    ort_rnn_source w = {input_of(s, IN_W), input_of(s, IN_R), input_of(s, IN_B),
+                        lstm ? input_of(s, IN_P) : NULL};
+    int wrong = !w.W || !w.R ? IN_W : -1;
+    if (rnn->quantized) {
+        *z = rnn->sizes;
+        wrong = !has_shape(w.B, 2, z->D, 2 * z->G * z->H, 0) ? IN_B
+                : !has_shape(w.P, 2, z->D, 3 * z->H, 0)      ? IN_P : -1;
+    } else if (wrong < 0)
+        wrong = weight_sizes(rnn, &w, z);
+    if (wrong < 0 && (!x || x->shape.rank != 3 || x->shape.dim[2] != z->I))
+        wrong = IN_X;
+    if (wrong >= 0)
+        return ort_error_set(err, ORT_ERROR_RUN, "input %d has a shape that doesn't fit the others",
+                             wrong);
+    z->T = x->shape.dim[rnn->batch_first ? 1 : 0];
+    z->B = x->shape.dim[rnn->batch_first ? 0 : 1];
+    int64_t first = rnn->batch_first ? z->B : z->D, second = rnn->batch_first ? z->D : z->B;
+    if (!has_shape(input_of(s, IN_H), 3, first, second, z->H) ||
+        (lstm && !has_shape(input_of(s, IN_C), 3, first, second, z->H)))
+        return ort_error_set(err, ORT_ERROR_RUN, "an initial state has a shape that doesn't fit "
+                             "%lld batch rows of %lld hidden units", (long long)z->B,
+                             (long long)z->H);
+    if (!outputs_fit(s, z))
+        return ort_error_set(err, ORT_ERROR_RUN, "hidden_size isn't the %lld that R has",
+                             (long long)z->H);
+    if (lens && ort_tensor_count(lens) != z->B)
+        return ort_error_set(err, ORT_ERROR_RUN, "sequence_lens has %lld entries for %lld batch "
+                             "rows", (long long)ort_tensor_count(lens), (long long)z->B);
+    return ORT_OK;
+}
+
+static ort_status rnn_shape(ort_shaping *s, ort_error *err)
+{
+    const ort_rnn *rnn = s->state;
+    rnn_plan *plan = ort_arena_alloc(s->arena, sizeof *plan);
+    size_t total = 0, real = rnn->core->real_bytes, weights = 0, scratch = 0;
+    if (!plan)
+        return ort_error_memory(err, sizeof *plan);
+    ort_rnn_sizes *z = &plan->s;
+    ORT_TRY(check_inputs(s, rnn, z, err));
+    bool convert = rnn->dtype != ORT_DTYPE_FLOAT && rnn->dtype != ORT_DTYPE_DOUBLE;
+    size_t state = (size_t)(z->D * z->B * z->H), steps = (size_t)(z->T * z->B);
+    bool fits = reserve(&total, steps, real * (size_t)(z->D * z->G * z->H), &plan->gates) &&
+                reserve(&total, state, real, &plan->h) && reserve(&total, state, real, &plan->c) &&
+                reserve(&total, state, real, &plan->spare);
+    plan->x = plan->y = SIZE_MAX;
+    if (fits && convert)
+        fits = reserve(&total, steps, real * (size_t)z->I, &plan->x) &&
+               reserve(&total, steps, real * (size_t)(z->D * z->H), &plan->y);
+    if (fits && !rnn->constant)
+        fits = rnn->core->weights_bytes(s->k, z, &weights, &scratch) &&
+               reserve(&total, weights, 1, &plan->weights) &&
+               reserve(&total, scratch, 1, &plan->scratch);
+    if (fits && rnn->late)
+        fits = rnn->core->late_bytes(z, &weights) && reserve(&total, weights, 1, &plan->weights);
+    if (!fits)
+        return ort_error_set(err, ORT_ERROR_MEMORY, "the gates of %lld steps are too large",
+                             (long long)z->T);
+    s->plan_state = plan;
+    s->workspace_bytes = total;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+/* States are [D][B][H] here, and in layout 1 [B][D][H] outside. */
+static int64_t outer_slot(const ort_rnn *rnn, const ort_rnn_sizes *s, int64_t d, int64_t b)
+{
+    return rnn->batch_first ? b * s->D + d : d * s->B + b;
+}
+
+static void load_state(const ort_rnn *rnn, const ort_rnn_sizes *s, const ort_tensor *from, void *to)
+{
+    size_t row = (size_t)s->H * rnn->core->real_bytes, all = (size_t)(s->D * s->B) * row;
+    if (!from) {
+        if (all > 0)
+            memset(to, 0, all);
+        return;
+    }
+    for (int64_t d = 0; d < s->D; d++)
+        for (int64_t b = 0; b < s->B; b++) {
+            int64_t slot = outer_slot(rnn, s, d, b);
+            char *own = (char *)to + (size_t)(d * s->B + b) * row;
+            if (rnn->dtype == ORT_DTYPE_DOUBLE)
+                memcpy(own, (const char *)from->data + (size_t)slot * row, row);
+            else
+                ort_tensor_to_f32(from, slot * s->H, s->H, (float *)(void *)own);
+        }
+}
+
+static void store_state(const ort_rnn *rnn, const ort_rnn_sizes *s, const void *from,
+                        ort_tensor *to)
+{
+    size_t row = (size_t)s->H * rnn->core->real_bytes;
+    if (!to)
+        return;
+    for (int64_t d = 0; d < s->D; d++)
+        for (int64_t b = 0; b < s->B; b++) {
+            int64_t slot = outer_slot(rnn, s, d, b);
+            const char *own = (const char *)from + (size_t)(d * s->B + b) * row;
+            if (rnn->dtype == ORT_DTYPE_DOUBLE)
+                memcpy((char *)to->data + (size_t)slot * row, own, row);
+            else
+                ort_tensor_from_f32((const float *)(const void *)own, to, slot * s->H, s->H);
+        }
+}
+
+static ort_status check_lens(const ort_call *call, const ort_tensor *lens, int64_t steps,
+                             ort_error *err)
+{
+    for (int64_t i = 0; lens && i < ort_tensor_count(lens); i++) {
+        int64_t length = ort_tensor_get_i64(lens, i);
+        if (length < 0 || length > steps)
+            return ort_call_fail(call, err, "sequence_lens[%lld] is %lld, must be in [0, %lld]",
+                                 (long long)i, (long long)length, (long long)steps);
+    }
+    return ORT_OK;
+}
+
+static ort_status rnn_compute(ort_call *call, ort_error *err)
+{
+    const ort_rnn *rnn = call->state;
+    const rnn_plan *plan = call->plan_state;
+    const ort_rnn_sizes *s = &plan->s;
+    bool lstm = rnn->kind == ORT_RNN_LSTM;
+    char *space = call->workspace;
+    ort_rnn_weights own[2];
+    ort_tensor *y = ort_call_out(call, 0);
+    const ort_tensor *x = ort_call_in(call, IN_X);
+    ort_rnn_run run = {.call = call, .rnn = rnn, .weights = rnn->weights, .s = *s,
+                       .x = x->data, .lens = ort_call_in(call, IN_LENS),
+                       .gates = space + plan->gates, .h = space + plan->h, .c = space + plan->c,
+                       .spare = space + plan->spare, .y = y ? y->data : NULL};
+    ORT_TRY(check_lens(call, run.lens, s->T, err));
+    if (!rnn->constant || rnn->late) {
+        ort_rnn_source w = {ort_call_in(call, IN_W), ort_call_in(call, IN_R),
+                            ort_call_in(call, IN_B), lstm ? ort_call_in(call, IN_P) : NULL};
+        memcpy(own, rnn->weights, sizeof own);
+        if (rnn->late)
+            rnn->core->late_fill(rnn, s, &w, space + plan->weights, own);
+        else
+            rnn->core->weights_fill(call->k, rnn, s, &w, space + plan->weights,
+                                    space + plan->scratch, own);
+        run.weights = own;
+    }
+    if (plan->x != SIZE_MAX) {
+        float *converted = (float *)(void *)(space + plan->x);
+        ort_tensor_to_f32(x, 0, ort_tensor_count(x), converted);
+        run.x = converted;
+        run.y = y ? space + plan->y : NULL;
+    }
+    size_t outputs = (size_t)(s->T * s->B * s->D * s->H);
+    if (run.y && run.lens)
+        memset(run.y, 0, outputs * rnn->core->real_bytes);
+    load_state(rnn, s, ort_call_in(call, IN_H), run.h);
+    load_state(rnn, s, lstm ? ort_call_in(call, IN_C) : NULL, run.c);
+    rnn->core->run(&run);
+    if (plan->y != SIZE_MAX && y)
+        ort_tensor_from_f32((const float *)run.y, y, 0, (int64_t)outputs);
+    store_state(rnn, s, run.h, ort_call_out(call, 1));
+    store_state(rnn, s, run.c, ort_call_out(call, 2));
+    return ORT_OK;
+}
+
+static const ort_op_impl rnn_impl = {
+    .infer = ort_rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape,
+    .run = rnn_compute, .cost = rnn_cost,
+};
+
+/* ---- rows */
+
+const ort_op ort_ops_rnn[] = {
+    {ONNX, "LSTM", 1,
+     "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0 output_sequence:i=0", 0, &rnn_impl},
+    {ONNX, "LSTM", 7,
+     "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl},
+    {ONNX, "LSTM", 14,
+     "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0 layout:i=0", 0, &rnn_impl},
+    {ONNX, "LSTM", 22,
+     "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
+     "T:F,bf16 T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0 layout:i=0", 0, &rnn_impl},
+    {ONNX, "GRU", 3, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i linear_before_reset:i=0 output_sequence:i=0", 0, &rnn_impl},
+    {ONNX, "GRU", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i linear_before_reset:i=0", 0, &rnn_impl},
+    {ONNX, "GRU", 14, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i layout:i=0 linear_before_reset:i=0", 0, &rnn_impl},
+    {ONNX, "GRU", 22, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F,bf16 T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i layout:i=0 linear_before_reset:i=0", 0, &rnn_impl},
+    {ONNX, "RNN", 1, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
+     "direction:s=forward hidden_size:i output_sequence:i=0", 0, &rnn_impl},
+    {ONNX, "RNN", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
+     "direction:s=forward hidden_size:i", 0, &rnn_impl},
+    {ONNX, "RNN", 14, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
+     "direction:s=forward hidden_size:i layout:i=0", 0, &rnn_impl},
+    {ONNX, "RNN", 22, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
+     "T:F,bf16 T1:i32",
+     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
+     "direction:s=forward hidden_size:i layout:i=0", 0, &rnn_impl},
+    {MS, "DynamicQuantizeLSTM", 1,
+     "X:T,W:T2,R:T2,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T,W_scale:T,"
+     "W_zero_point:T2,R_scale:T,R_zero_point:T2 -> Y?:T,Y_h?:T,Y_c?:T",
+     "T:f32 T1:i32 T2:i8,u8",
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl},
+    {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
+};

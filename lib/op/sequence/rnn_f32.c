@@ -1,0 +1,69 @@
+/* rnn_f32.c - the recurrences in float (also of 16-bit types), on the tier's kernels. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/matrix.h"
+#include "op/sequence/rnn_common.h"
+
+#define REAL float
+#define CORE ort_rnn_core_f32
+#define PACKED_BYTES ort_matrix_packed_bytes_f32
+#define PACK ort_matrix_pack_f32
+
+static void to_real(const ort_tensor *t, int64_t first, int64_t count, float *out)
+{
+    ort_tensor_to_f32(t, first, count, out);
+}
+
+static void act_row(const ort_kernels *k, const ort_rnn_activation *act, float *v, int64_t n)
+{
+    k->math.unary[act->function](v, v, (size_t)n, act->alpha, act->beta);
+}
+
+static void clip_row(const ort_kernels *k, float *v, int64_t n, float limit)
+{
+    k->math.unary[ORT_UNARY_CLIP](v, v, (size_t)n, -limit, limit);
+}
+
+static void mul_row(const ort_kernels *k, float *y, const float *a, const float *b, int64_t n)
+{
+    k->math.binary[ORT_BINARY_MUL](a, b, y, (size_t)n, ORT_FORM_VV);
+}
+
+static void mul_add_row(const ort_kernels *k, float *y, const float *a, const float *b, int64_t n)
+{
+    k->math.scale_bias(y, a, b, y, (size_t)n);
+}
+
+static void add_mul_row(const ort_kernels *k, float *y, const float *a, const float *b, int64_t n)
+{
+    k->math.scale_bias(a, b, y, y, (size_t)n);
+}
+
+static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *a,
+                          const void *packed, float *c, int64_t ldc, bool add)
+{
+    ort_epilogue e = ort_epilogue_none();
+    e.add = add ? c : NULL;
+    e.ldadd = ldc;
+    ort_matrix_multiply_f32(call, m, n, depth, a, depth, packed, c, ldc, &e);
+}
+
+static void multiply_block(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                           const float *a, const void *packed, float *c, int64_t ldc, bool add)
+{
+    ort_epilogue e = ort_epilogue_none();
+    e.add = add ? c : NULL;
+    e.ldadd = ldc;
+    ort_matrix_block_f32(k, m, n, depth, a, depth, packed, c, ldc, &e);
+}
+
+static void input_product(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *x,
+                          const void *packed, float *c, const float *bias)
+{
+    ort_epilogue e = ort_epilogue_none();
+    e.col_bias = bias;
+    ort_matrix_multiply_f32(call, m, n, depth, x, depth, packed, c, n, &e);
+}
+
+#include "op/sequence/rnn_core.inc"

@@ -1,0 +1,106 @@
+/* rnn_f64.c - the recurrences in double, activations from the C library. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/shared/matrix.h"
+#include "op/sequence/rnn_common.h"
+
+#define REAL double
+#define CORE ort_rnn_core_f64
+#define PACKED_BYTES ort_matrix_packed_bytes_f64
+#define PACK ort_matrix_pack_f64
+
+static void to_real(const ort_tensor *t, int64_t first, int64_t count, double *out)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ort_tensor_get_f64(t, first + i);
+}
+
+static double activation(const ort_rnn_activation *act, double x)
+{
+    double a = act->alpha, b = act->beta;
+    switch (act->function) {
+    case ORT_UNARY_RELU:
+        return x < 0 ? 0 : x;
+    case ORT_UNARY_TANH:
+        return tanh(x);
+    case ORT_UNARY_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case ORT_UNARY_LINEAR:
+        return a * x + b;
+    case ORT_UNARY_LEAKY_RELU:
+        return x < 0 ? a * x : x;
+    case ORT_UNARY_THRESHOLDED_RELU:
+        return x > a ? x : 0;
+    case ORT_UNARY_SCALED_TANH:
+        return a * tanh(b * x);
+    case ORT_UNARY_HARD_SIGMOID:
+        return fmin(fmax(a * x + b, 0), 1);
+    case ORT_UNARY_ELU:
+        return x < 0 ? a * expm1(x) : x;
+    case ORT_UNARY_SOFTSIGN:
+        return x / (1 + fabs(x));
+    default: /* ORT_UNARY_SOFTPLUS */
+        return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    }
+}
+
+static void act_row(const ort_kernels *k, const ort_rnn_activation *act, double *v, int64_t n)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = activation(act, v[i]);
+}
+
+static void clip_row(const ort_kernels *k, double *v, int64_t n, double limit)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = v[i] < -limit ? -limit : v[i] > limit ? limit : v[i];
+}
+
+static void mul_row(const ort_kernels *k, double *y, const double *a, const double *b, int64_t n)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void mul_add_row(const ort_kernels *k, double *y, const double *a, const double *b,
+                        int64_t n)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = y[i] * a[i] + b[i];
+}
+
+static void add_mul_row(const ort_kernels *k, double *y, const double *a, const double *b,
+                        int64_t n)
+{
+    (void)k;
+    for (int64_t i = 0; i < n; i++)
+        y[i] += a[i] * b[i];
+}
+
+static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                          const double *a, const void *packed, double *c, int64_t ldc, bool add)
+{
+    ort_matrix_multiply_f64(call, m, n, depth, a, depth, packed, c, ldc, 1, add ? c : NULL, ldc);
+}
+
+static void multiply_block(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                           const double *a, const void *packed, double *c, int64_t ldc, bool add)
+{
+    ort_matrix_block_f64(k, m, n, depth, a, depth, packed, c, ldc, 1, add ? c : NULL, ldc);
+}
+
+static void input_product(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                          const double *x, const void *packed, double *c, const double *bias)
+{
+    for (int64_t i = 0; i < m; i++)
+        memcpy(c + i * n, bias, (size_t)n * sizeof *c);
+    ort_matrix_multiply_f64(call, m, n, depth, x, depth, packed, c, n, 1, c, n);
+}
+
+#include "op/sequence/rnn_core.inc"

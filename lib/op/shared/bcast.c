@@ -1,0 +1,311 @@
+/* bcast.c - collapsing and walking broadcast shapes; running a two-operand function over them.
+ *
+ * Work is cut by output elements into pieces of fixed size; a piece starts anywhere in a run, so
+ * the cut changes nothing but who computes what.
+ */
+#include "op/shared/bcast.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/math/unary.h"
+
+/* ---- collapsing */
+
+/* Axis `d` continues the last collapsed axis when every input's stride there is the next one
+ * inward. */
+static bool continues(const ort_bcast *b, const int64_t (*stride)[ORT_MAX_RANK], int d, int64_t dim)
+{
+    for (int k = 0; k < b->inputs; k++)
+        if (b->stride[k][b->rank - 1] != stride[k][d] * dim)
+            return false;
+    return true;
+}
+
+void ort_bcast_make(ort_bcast *b, const ort_shape *out, const ort_shape *const *in, int inputs)
+{
+    int64_t stride[ORT_BCAST_MAX][ORT_MAX_RANK];
+    memset(b, 0, sizeof *b);
+    b->inputs = inputs;
+    b->total = ort_shape_count(out);
+    for (int k = 0; k < inputs; k++)
+        ort_shape_broadcast_strides(in[k], out, stride[k]);
+    for (int d = 0; d < out->rank; d++) {
+        int64_t dim = out->dim[d];
+        if (dim == 1)
+            continue;
+        if (b->rank > 0 && continues(b, (const int64_t(*)[ORT_MAX_RANK])stride, d, dim)) {
+            b->dim[b->rank - 1] *= dim;
+        } else {
+            b->dim[b->rank] = dim;
+            b->rank++;
+        }
+        for (int k = 0; k < inputs; k++)
+            b->stride[k][b->rank - 1] = stride[k][d];
+    }
+    if (b->rank == 0) { /* one element */
+        b->rank = 1;
+        b->dim[0] = 1;
+        for (int k = 0; k < inputs; k++)
+            b->stride[k][0] = 1;
+    }
+    b->flat = b->rank == 1;
+    for (int k = 0; k < inputs; k++)
+        b->flat = b->flat && b->stride[k][0] == 1;
+}
+
+void ort_bcast_walk(const ort_bcast *b, int64_t first, int64_t count, ort_bcast_fn *fn, void *arg)
+{
+    int last = b->rank - 1;
+    int64_t index[ORT_MAX_RANK], at[ORT_BCAST_MAX] = {0}, rest = first;
+    for (int d = last; d >= 0; d--) {
+        index[d] = rest % b->dim[d];
+        rest /= b->dim[d];
+        for (int k = 0; k < b->inputs; k++)
+            at[k] += index[d] * b->stride[k][d];
+    }
+    while (count > 0) {
+        int64_t n = ort_min_i64(count, b->dim[last] - index[last]);
+        fn(arg, first, at, n);
+        first += n;
+        count -= n;
+        if (count == 0)
+            break;
+        for (int k = 0; k < b->inputs; k++)
+            at[k] -= index[last] * b->stride[k][last];
+        index[last] = 0;
+        for (int d = last - 1; d >= 0; d--) {
+            for (int k = 0; k < b->inputs; k++)
+                at[k] += b->stride[k][d];
+            if (++index[d] < b->dim[d])
+                break;
+            for (int k = 0; k < b->inputs; k++)
+                at[k] -= b->dim[d] * b->stride[k][d];
+            index[d] = 0;
+        }
+    }
+}
+
+/* ---- infer and prepare */
+
+static bool is_legacy(const ort_op *op) { return strstr(op->attrs, "broadcast:i") != NULL; }
+
+/* Where B begins among the dims of A, or behind all of them. */
+static ort_status check_axis(int64_t axis, int rank, ort_error *err)
+{
+    if (axis >= -rank && axis <= rank)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL,
+                         "attribute axis is %lld, the first input has rank %d", (long long)axis,
+                         rank);
+}
+
+ort_status ort_binary_infer(ort_infer *x, bool boolean, ort_error *err)
+{
+    bool legacy = is_legacy(x->op);
+    if (legacy && ort_node_has(x->node, "axis") && ort_infer_in_ranked(x, 0))
+        ORT_TRY(check_axis(ort_node_int(x->node, "axis", 0), x->in[0]->type.rank, err));
+    if (legacy)
+        ORT_TRY(ort_infer_same(x, err));
+    else
+        ORT_TRY(ort_infer_broadcast(x, err));
+    if (!boolean)
+        return ORT_OK;
+    if (x->out[0].type.kind != ORT_TYPE_TENSOR)
+        x->out[0].type = ort_type_tensor(ORT_DTYPE_BOOL, -1, NULL);
+    x->out[0].type.dtype = ORT_DTYPE_BOOL;
+    return ORT_OK;
+}
+
+ort_binary_state *ort_binary_prepare(ort_prep *p)
+{
+    ort_binary_state *state = ort_prep_state(p, sizeof *state);
+    if (!state)
+        return NULL;
+    state->dtype = ort_prep_dtype(p, 0);
+    state->legacy = is_legacy(p->op);
+    state->has_axis = state->legacy && ort_node_has(p->node, "axis");
+    state->axis = ort_node_int(p->node, "axis", 0);
+    return state;
+}
+
+ort_shape ort_binary_align(const ort_binary_state *state, const ort_shape *a, const ort_shape *b)
+{
+    ort_shape shape = *b;
+    if (!state->legacy || !state->has_axis)
+        return shape;
+    int axis = (int)state->axis + (state->axis < 0 ? a->rank : 0);
+    /* Trailing ones of B were allowed to be written or left out. */
+    while (shape.rank < ORT_MAX_RANK && shape.rank + axis < a->rank)
+        shape.dim[shape.rank++] = 1;
+    return shape;
+}
+
+static ort_status fit_error(const ort_shape *a, const ort_shape *b, ort_error *err)
+{
+    char ta[200], tb[200];
+    return ort_error_set(err, ORT_ERROR_MODEL, "shapes %s and %s don't broadcast",
+                         ort_shape_format(a, ta, sizeof ta), ort_shape_format(b, tb, sizeof tb));
+}
+
+ort_status ort_binary_check_types(const ort_tensor *a, const ort_tensor *b, ort_error *err)
+{
+    if (a->dtype == b->dtype)
+        return ORT_OK;
+    return ort_error_set(err, ORT_ERROR_MODEL, "operands are %s and %s, need one element type",
+                         ort_dtype_name(a->dtype), ort_dtype_name(b->dtype));
+}
+
+ort_status ort_binary_shape(ort_shaping *s, ort_error *err)
+{
+    ort_bcast *plan = ort_arena_alloc(s->arena, sizeof *plan);
+    const ort_shape *a = &s->in[0]->shape;
+    const ort_binary_state *state = s->state;
+    if (!plan)
+        return ort_error_memory(err, sizeof *plan);
+    if (state->has_axis)
+        ORT_TRY(check_axis(state->axis, a->rank, err));
+    ort_shape b = ort_binary_align(state, a, &s->in[1]->shape), both;
+    const ort_shape *in[2] = {a, &b};
+    if (state->fn) {
+        ORT_TRY(ort_binary_check_types(s->in[0], s->in[1], err));
+        if (state->dtype != s->in[0]->dtype)
+            return ort_error_set(err, ORT_ERROR_MODEL, "operands are %s, were expected to be %s",
+                                 ort_dtype_name(s->in[0]->dtype), ort_dtype_name(state->dtype));
+    }
+    if (!ort_shape_broadcast(a, &b, &both) || !ort_shape_equal(&both, &s->out[0]->shape))
+        return fit_error(a, &s->in[1]->shape, err);
+    ort_bcast_make(plan, &both, in, 2);
+    s->plan_state = plan;
+    return ORT_OK;
+}
+
+/* ---- run */
+
+typedef struct binary_job {
+    const ort_binary_state *state;
+    const ort_bcast *plan;
+    const ort_vmath_kernels *math;
+    const char *a, *b;
+    char *y;
+    size_t in_bytes, out_bytes;
+    ort_form form;
+} binary_job;
+
+static void run_widened(const binary_job *job, const char *a, const char *b, char *y, size_t n)
+{
+    float u[ORT_WIDEN_BLOCK], v[ORT_WIDEN_BLOCK], w[ORT_WIDEN_BLOCK];
+    ort_dtype dtype = job->state->dtype;
+    size_t step_a = job->form != ORT_FORM_SV, step_b = job->form != ORT_FORM_VS;
+    if (!step_a)
+        ort_widen(job->math, dtype, a, u, 1);
+    if (!step_b)
+        ort_widen(job->math, dtype, b, v, 1);
+    for (size_t i = 0; i < n; i += ORT_WIDEN_BLOCK) {
+        size_t count = n - i < ORT_WIDEN_BLOCK ? n - i : ORT_WIDEN_BLOCK;
+        if (step_a)
+            ort_widen(job->math, dtype, a + 2 * i, u, count);
+        if (step_b)
+            ort_widen(job->math, dtype, b + 2 * i, v, count);
+        if (job->state->bytes_out) {
+            job->state->fn(u, v, y + i, count, job->form);
+            continue;
+        }
+        job->state->fn(u, v, w, count, job->form);
+        ort_narrow(job->math, dtype, w, y + 2 * i, count);
+    }
+}
+
+static void binary_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
+{
+    const binary_job *job = arg;
+    const char *a = job->a + (size_t)in[0] * job->in_bytes;
+    const char *b = job->b + (size_t)in[1] * job->in_bytes;
+    char *y = job->y + (size_t)out * job->out_bytes;
+    if (job->state->widen)
+        run_widened(job, a, b, y, (size_t)n);
+    else
+        job->state->fn(a, b, y, (size_t)n, job->form);
+}
+
+/* Short runs are gathered into blocks, so that the function sees vectors. */
+#define GATHER_BELOW 24
+#define GATHER_BLOCK 512
+
+#define GATHER_LOOP(type)                                                                          \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        ((type *)g->to[0])[g->used + i] = ((const type *)g->job->a)[in[0] + i * g->step[0]];       \
+        ((type *)g->to[1])[g->used + i] = ((const type *)g->job->b)[in[1] + i * g->step[1]];       \
+    }                                                                                              \
+    break;
+
+typedef struct gather {
+    const binary_job *job;
+    void *to[2];
+    int64_t used, step[2];
+} gather;
+
+static void gather_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
+{
+    gather *g = arg;
+    (void)out;
+    switch (g->job->in_bytes) {
+    case 1: GATHER_LOOP(uint8_t)
+    case 2: GATHER_LOOP(uint16_t)
+    case 4: GATHER_LOOP(uint32_t)
+    case 8: GATHER_LOOP(uint64_t)
+    default: GATHER_LOOP(ort_string)
+    }
+    g->used += n;
+}
+
+static void run_gathered(const binary_job *outer, int64_t first, int64_t count)
+{
+    ort_string a[GATHER_BLOCK], b[GATHER_BLOCK]; /* the widest element */
+    binary_job job = *outer;
+    int last = job.plan->rank - 1;
+    gather g = {outer, {a, b}, 0, {job.plan->stride[0][last], job.plan->stride[1][last]}};
+    int64_t index[2] = {0, 0};
+    job.a = (const char *)a;
+    job.b = (const char *)b;
+    job.form = ORT_FORM_VV;
+    for (; count > 0; first += GATHER_BLOCK, count -= GATHER_BLOCK) {
+        int64_t n = ort_min_i64(count, GATHER_BLOCK);
+        g.used = 0;
+        ort_bcast_walk(outer->plan, first, n, gather_segment, &g);
+        binary_segment(&job, first, index, n);
+    }
+}
+
+static void binary_task(void *arg, size_t task, int thread)
+{
+    const binary_job *job = arg;
+    const ort_bcast *plan = job->plan;
+    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
+    int64_t count = ort_min_i64(plan->total - first, ORT_ELEMENTWISE_GRAIN);
+    (void)thread;
+    if (plan->rank > 1 && plan->dim[plan->rank - 1] < GATHER_BELOW)
+        run_gathered(job, first, count);
+    else
+        ort_bcast_walk(plan, first, count, binary_segment, arg);
+}
+
+ort_status ort_binary_run(ort_call *call, ort_error *err)
+{
+    const ort_binary_state *state = call->state;
+    const ort_bcast *plan = call->plan_state;
+    const ort_tensor *a = ort_call_in(call, 0), *b = ort_call_in(call, 1);
+    ort_tensor *y = ort_call_out(call, 0);
+    binary_job job = {state, plan, &call->k->math, a->data, b->data, y->data, 0, 0, ORT_FORM_VV};
+    (void)err;
+    if (plan->total == 0)
+        return ORT_OK;
+    job.in_bytes = (size_t)ort_dtype_get(state->dtype)->bits / 8;
+    job.out_bytes = state->bytes_out ? 1 : job.in_bytes;
+    if (plan->stride[0][plan->rank - 1] == 0)
+        job.form = ORT_FORM_SV;
+    else if (plan->stride[1][plan->rank - 1] == 0)
+        job.form = ORT_FORM_VS;
+    ort_call_parallel(call, ort_task_count(plan->total, ORT_ELEMENTWISE_GRAIN), binary_task, &job);
+    return ORT_OK;
+}

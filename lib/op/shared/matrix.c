@@ -1,0 +1,412 @@
+/* matrix.c - threaded matrix products on the tile kernels.
+ *
+ * A task is a block of rows by a block of columns. Within a task k is walked in steps of the
+ * kernel's kc, so that one panel of B stays in the first-level cache while the rows pass over it;
+ * the epilogue's additions belong to the first step and its clamp to the last.
+ */
+#include "op/shared/matrix.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+
+ort_epilogue ort_epilogue_none(void)
+{
+    return (ort_epilogue){.alpha = 1.0f, .lo = -INFINITY, .hi = INFINITY, .act = -1};
+}
+
+static bool packed_bytes(int64_t depth, int64_t n, int64_t nr, size_t element, size_t *bytes)
+{
+    int64_t columns, count;
+    return ort_add_i64(n, nr - 1, &columns) &&
+           ort_mul_i64(columns / nr * nr, ort_max_i64(depth, 1), &count) &&
+           ort_mul_size((size_t)count, element, bytes);
+}
+
+bool ort_matrix_packed_bytes_f32(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
+{
+    return packed_bytes(depth, n, k->gemm.nr, sizeof(float), bytes);
+}
+
+bool ort_matrix_packed_bytes_16(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
+{
+    return packed_bytes(depth, n, k->gemm.nr, sizeof(uint16_t), bytes);
+}
+
+bool ort_matrix_packed_bytes_f64(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes)
+{
+    return packed_bytes(depth, n, k->gemm.nr64, sizeof(double), bytes);
+}
+
+void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
+                         int64_t row, int64_t column, float *packed)
+{
+    k->gemm.pack_f32(depth, n, b, row, column, depth, packed);
+}
+
+void ort_matrix_pack_16(const ort_kernels *k, int64_t depth, int64_t n, const uint16_t *b,
+                        int64_t row, int64_t column, uint16_t *packed)
+{
+    k->gemm.pack_16(depth, n, b, row, column, depth, packed);
+}
+
+void ort_matrix_pack_f64(const ort_kernels *k, int64_t depth, int64_t n, const double *b,
+                         int64_t row, int64_t column, double *packed)
+{
+    k->gemm.pack_f64(depth, n, b, row, column, depth, packed);
+}
+
+/* ---- one block on this thread */
+
+static void apply_act(const ort_kernels *k, int64_t m, int64_t n, float *c, int64_t ldc,
+                      const ort_epilogue *e)
+{
+    if (e->act < 0)
+        return;
+    ort_unary_fn *fn = k->math.unary[e->act];
+    for (int64_t i = 0; i < m; i++)
+        fn(c + i * ldc, c + i * ldc, (size_t)n, e->act_a, e->act_b);
+}
+
+/* C = epilogue(0): what is left of a product without a k. */
+static void fill_empty(int64_t m, int64_t n, float *c, int64_t ldc, const ort_epilogue *e)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            float v = e->add ? e->add[i * e->ldadd + j] : 0.0f;
+            v += e->row_bias ? e->row_bias[i] : 0.0f;
+            v += e->col_bias ? e->col_bias[j] : 0.0f;
+            v = v < e->lo ? e->lo : v;
+            c[i * ldc + j] = v > e->hi ? e->hi : v;
+        }
+}
+
+/* The steps of k are of one length: a short last one would write C for little. */
+static int64_t even_step(int64_t depth, int64_t most)
+{
+    int64_t steps = ort_max_i64((depth + most - 1) / most, 1);
+    return (depth + steps - 1) / steps;
+}
+
+/* B as the kernels reach it (gemm.h). */
+typedef struct operand {
+    const void *b;
+    ort_dtype form;
+    int64_t step, panel; /* elements */
+} operand;
+
+static operand packed_operand(const ort_kernels *k, int64_t depth, ort_dtype form,
+                              const void *packed)
+{
+    return (operand){packed, form, k->gemm.nr, depth * k->gemm.nr};
+}
+
+/* Where `elements` past the first of B lie. */
+static const void *at_element(const operand *o, int64_t elements)
+{
+    return (const char *)o->b + elements * (o->form == ORT_DTYPE_FLOAT ? 4 : 2);
+}
+
+enum { WIDE_PANELS = 4, PANEL_MAX = 128 * 32 }; /* floats of a panel: kc by nr of the widest tier */
+
+/* B of 16 bits and rows enough to share it: panels are widened, so that they stay in the cache
+ * while the rows pass over them. Few rows take one at a time, which fetches the next one ahead;
+ * many take several, which reads A less often. */
+static void widened_tile(const ort_kernels *k, ort_dtype form, int64_t m, int64_t n, int64_t depth,
+                         const ort_tile_f32 *tile)
+{
+    float wide[WIDE_PANELS * PANEL_MAX] __attribute__((aligned(64)));
+    const int64_t nr = k->gemm.nr;
+    const uint16_t *b = tile->b;
+    assert(depth * nr <= PANEL_MAX);
+    const int64_t together = m <= 32 ? nr : WIDE_PANELS * nr;
+    for (int64_t j = 0; j < n; j += together) {
+        ort_tile_f32 t = *tile;
+        int64_t columns = ort_min_i64(together, n - j);
+        for (int64_t i = 0; i < columns; i += nr, b += tile->b_panel)
+            (form == ORT_DTYPE_FLOAT16 ? k->math.f16_to_f32 : k->math.bf16_to_f32)(
+                b, wide + i * depth, (size_t)(depth * nr));
+        t.b = wide;
+        t.b_panel = depth * nr;
+        t.c += j;
+        t.add = t.add ? t.add + j : NULL;
+        t.col_bias = t.col_bias ? t.col_bias + j : NULL;
+        t.ahead = j + columns < n ? b : tile->ahead;
+        k->gemm.f32(m, columns, depth, &t);
+    }
+}
+
+static void tile_of_form(const ort_kernels *k, ort_dtype form, int64_t m, int64_t n, int64_t depth,
+                         const ort_tile_f32 *tile)
+{
+    if (form == ORT_DTYPE_FLOAT)
+        k->gemm.f32(m, n, depth, tile);
+    else if (m > ORT_HALF_ROWS)
+        widened_tile(k, form, m, n, depth, tile);
+    else
+        (form == ORT_DTYPE_FLOAT16 ? k->gemm.f16 : k->gemm.bf16)(m, n, depth, tile);
+}
+
+/* next: the packed B of what this thread is likely to compute then, or NULL. */
+static void block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
+                      int64_t lda, const operand *o, const void *next, float *c, int64_t ldc,
+                      const ort_epilogue *epilogue)
+{
+    ort_epilogue none = ort_epilogue_none();
+    const ort_epilogue *e = epilogue ? epilogue : &none;
+    if (m <= 0 || n <= 0)
+        return;
+    if (depth == 0)
+        fill_empty(m, n, c, ldc, e);
+    int64_t kc = m <= 2 ? depth : even_step(depth, k->gemm.kc);
+    for (int64_t k0 = 0; k0 < depth; k0 += kc) {
+        bool first = k0 == 0, last = depth - k0 <= kc;
+        ort_tile_f32 t = {.a = a + k0, .b = at_element(o, k0 * o->step), .lda = lda,
+                          .b_step = o->step, .b_panel = o->panel, .c = c, .ldc = ldc,
+                          .alpha = e->alpha,
+                          .add = first ? e->add : c, .ldadd = first ? e->ldadd : ldc,
+                          .row_bias = first ? e->row_bias : NULL,
+                          .col_bias = first ? e->col_bias : NULL,
+                          .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
+                          .ahead = last || !next ? next : at_element(o, (k0 + kc) * o->step)};
+        tile_of_form(k, o->form, m, n, last ? depth - k0 : kc, &t);
+    }
+    apply_act(k, m, n, c, ldc, e);
+}
+
+void ort_matrix_block_form(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                           const float *a, int64_t lda, ort_dtype form, const void *packed,
+                           float *c, int64_t ldc, const ort_epilogue *epilogue)
+{
+    operand o = packed_operand(k, depth, form, packed);
+    block_f32(k, m, n, depth, a, lda, &o, NULL, c, ldc, epilogue);
+}
+
+void ort_matrix_block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
+                          int64_t lda, const float *packed, float *c, int64_t ldc,
+                          const ort_epilogue *epilogue)
+{
+    ort_matrix_block_form(k, m, n, depth, a, lda, ORT_DTYPE_FLOAT, packed, c, ldc, epilogue);
+}
+
+void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                                const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+                                int64_t ldc, const ort_epilogue *epilogue)
+{
+    operand o = {b, ORT_DTYPE_FLOAT, ldb, k->gemm.nr};
+    block_f32(k, m, n, depth, a, lda, &o, NULL, c, ldc, epilogue);
+}
+
+void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                          const double *a, int64_t lda, const double *packed, double *c,
+                          int64_t ldc, double alpha, const double *add, int64_t ldadd)
+{
+    int64_t nr = k->gemm.nr64, kc = k->gemm.kc;
+    if (m <= 0 || n <= 0)
+        return;
+    for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += kc) {
+        ort_tile_f64 t = {.a = a + k0, .b = packed + k0 * nr, .lda = lda, .b_step = nr,
+                          .b_panel = depth * nr, .c = c, .ldc = ldc, .alpha = alpha,
+                          .add = k0 ? c : add, .ldadd = k0 ? ldc : ldadd};
+        k->gemm.f64(m, n, ort_min_i64(kc, depth - k0), &t);
+    }
+}
+
+/* ---- the task grid */
+
+typedef struct grid {
+    int64_t rows, columns;   /* of one task */
+    int64_t row_tasks, column_tasks;
+    bool by_rows; /* tasks of the same rows follow each other, otherwise of the same columns */
+} grid;
+
+/* Bytes from beyond the second-level cache when every one of `passes` reads an operand again. */
+static double streamed(int64_t elements, size_t size, int64_t passes)
+{
+    double bytes = (double)elements * (double)size, cache = (double)ort_cpu_get()->l2_bytes;
+    return bytes <= cache / 2 ? bytes : bytes * (double)passes;
+}
+
+/* About 2 million multiply-adds a task, blocks of whole micro tiles; up to 128 columns (A is read
+ * once for all of them) where 24 tasks are left. */
+static grid plan_grid(int64_t m, int64_t n, int64_t depth, int64_t nr, size_t size)
+{
+    const int64_t target = 2 << 20, wide = 128, least = 24;
+    grid g;
+    g.rows = ort_min_i64(m, 168);
+    int64_t per_panel = ort_max_i64(g.rows * ort_max_i64(depth, 1), 1) * nr;
+    int64_t panels = ort_min_i64(ort_max_i64(target / per_panel, 1), 16);
+    g.row_tasks = (m + g.rows - 1) / g.rows;
+    int64_t share = (n + nr - 1) / nr * g.row_tasks / least;
+    panels = ort_max_i64(panels, ort_min_i64(share, wide / nr));
+    g.columns = panels * nr;
+    if (m <= 8)
+        g.columns = ort_max_i64(g.columns, 4 * nr);
+    g.rows = (m + g.row_tasks - 1) / g.row_tasks;
+    g.column_tasks = (n + g.columns - 1) / g.columns;
+    g.by_rows = streamed(m * depth, size, 1) + streamed(n * depth, size, g.row_tasks) <
+                streamed(m * depth, size, g.column_tasks) + streamed(n * depth, size, 1);
+    return g;
+}
+
+static int64_t row_task(const grid *g, int64_t task)
+{
+    return g->by_rows ? task / g->column_tasks : task % g->row_tasks;
+}
+static int64_t column_task(const grid *g, int64_t task)
+{
+    return g->by_rows ? task % g->column_tasks : task / g->row_tasks;
+}
+
+typedef struct product_f32 {
+    const ort_kernels *k;
+    int64_t m, n, depth, lda, ldc;
+    const float *a;
+    operand b;
+    float *c;
+    const ort_epilogue *e;
+    grid g;
+    int threads;
+} product_f32;
+
+/* Packed panels that the task after this one on the same thread reads: weights that stream come
+ * at a third of their speed when each is fetched at its first use. */
+static const void *next_panels(const product_f32 *p, size_t task)
+{
+    int64_t next = (int64_t)task + p->threads, nr = p->k->gemm.nr;
+    if (p->b.step != nr || next >= p->g.row_tasks * p->g.column_tasks)
+        return NULL;
+    return at_element(&p->b, column_task(&p->g, next) * p->g.columns / nr * p->b.panel);
+}
+
+static void task_f32(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const product_f32 *p = arg;
+    int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
+    int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
+    int64_t m = ort_min_i64(p->g.rows, p->m - i0), n = ort_min_i64(p->g.columns, p->n - j0);
+    ort_epilogue e = *p->e;
+    if (e.add)
+        e.add += i0 * e.ldadd + j0;
+    if (e.row_bias)
+        e.row_bias += i0;
+    if (e.col_bias)
+        e.col_bias += j0;
+    operand o = p->b;
+    o.b = at_element(&o, j0 / p->k->gemm.nr * o.panel);
+    block_f32(p->k, m, n, p->depth, p->a + i0 * p->lda, p->lda, &o, next_panels(p, task),
+              p->c + i0 * p->ldc + j0, p->ldc, &e);
+}
+
+static void run_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *a,
+                    int64_t lda, operand b, float *c, int64_t ldc, const ort_epilogue *epilogue)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    ort_epilogue none = ort_epilogue_none();
+    product_f32 p = {call->k, m, n, depth, lda, ldc, a, b, c, epilogue ? epilogue : &none,
+                     plan_grid(m, n, depth, call->k->gemm.nr, sizeof(float)),
+                     ort_pool_threads(call->pool)};
+    ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f32, &p);
+}
+
+void ort_matrix_multiply_form(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                              const float *a, int64_t lda, ort_dtype form, const void *packed,
+                              float *c, int64_t ldc, const ort_epilogue *epilogue)
+{
+    run_f32(call, m, n, depth, a, lda, packed_operand(call->k, depth, form, packed), c, ldc,
+            epilogue);
+}
+
+void ort_matrix_multiply_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                             const float *a, int64_t lda, const float *packed, float *c,
+                             int64_t ldc, const ort_epilogue *epilogue)
+{
+    ort_matrix_multiply_form(call, m, n, depth, a, lda, ORT_DTYPE_FLOAT, packed, c, ldc, epilogue);
+}
+
+typedef struct product_f64 {
+    const ort_kernels *k;
+    int64_t m, n, depth, lda, ldc, ldadd;
+    const double *a, *b, *add;
+    double *c, alpha;
+    grid g;
+} product_f64;
+
+static void task_f64(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const product_f64 *p = arg;
+    int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
+    int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
+    ort_matrix_block_f64(p->k, ort_min_i64(p->g.rows, p->m - i0),
+                         ort_min_i64(p->g.columns, p->n - j0), p->depth, p->a + i0 * p->lda, p->lda,
+                         p->b + j0 * p->depth, p->c + i0 * p->ldc + j0, p->ldc, p->alpha,
+                         p->add ? p->add + i0 * p->ldadd + j0 : NULL, p->ldadd);
+}
+
+void ort_matrix_multiply_f64(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                             const double *a, int64_t lda, const double *packed, double *c,
+                             int64_t ldc, double alpha, const double *add, int64_t ldadd)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    product_f64 p = {call->k, m, n, depth, lda, ldc, ldadd, a, packed, add, c, alpha,
+                     plan_grid(m, n, depth, call->k->gemm.nr64, sizeof(double))};
+    ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f64, &p);
+}
+
+/* ---- a B that changes every run */
+
+/* Packing reads and writes B once: worth it when enough rows pass over it. */
+static bool packs(const ort_kernels *k, int64_t m, int64_t column)
+{
+    return column != 1 || m > 2 * k->gemm.mr;
+}
+
+size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                            int64_t column)
+{
+    size_t bytes = 0;
+    if (packs(k, m, column) && !ort_matrix_packed_bytes_f32(k, depth, n, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+typedef struct packing {
+    const ort_kernels *k;
+    int64_t n, depth, row, column, columns;
+    const float *b;
+    float *to;
+} packing;
+
+static void task_pack(void *arg, size_t task, int thread)
+{
+    (void)thread;
+    const packing *p = arg;
+    int64_t j0 = (int64_t)task * p->columns, n = ort_min_i64(p->columns, p->n - j0);
+    p->k->gemm.pack_f32(p->depth, n, p->b + j0 * p->column, p->row, p->column, p->depth,
+                        p->to + j0 * p->depth);
+}
+
+void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
+                                      const float *a, int64_t lda, const float *b, int64_t row,
+                                      int64_t column, float *c, int64_t ldc, void *space,
+                                      const ort_epilogue *epilogue)
+{
+    if (m <= 0 || n <= 0)
+        return;
+    if (!packs(call->k, m, column)) {
+        operand o = {b, ORT_DTYPE_FLOAT, row, call->k->gemm.nr};
+        run_f32(call, m, n, depth, a, lda, o, c, ldc, epilogue);
+        return;
+    }
+    int64_t nr = call->k->gemm.nr;
+    int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(depth, 1) * nr), 1);
+    packing p = {call->k, n, depth, row, column, panels * nr, b, space};
+    ort_call_parallel(call, ort_task_count(n, p.columns), task_pack, &p);
+    ort_matrix_multiply_f32(call, m, n, depth, a, lda, space, c, ldc, epilogue);
+}

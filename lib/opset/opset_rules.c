@@ -1,0 +1,33 @@
+/* opset_rules.c - which rules apply at a border between versions. */
+#include <string.h>
+
+#include "opset/opset.h"
+
+static const ort_opset_rule *const families[] = {
+    ort_opset_axes,  ort_opset_broadcast, ort_opset_windows,   ort_opset_norms,
+    ort_opset_types, ort_opset_expand,    ort_opset_attention, ort_opset_legacy,
+};
+
+void ort_opset_apply_rules(ort_opset_step *s)
+{
+    const char *op_type = s->node->op_type;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        for (const ort_opset_rule *rule = families[i]; rule->op_type; rule++) {
+            void (*apply)(ort_opset_step *) = s->up ? rule->up : rule->down;
+            if (rule->since == s->version && apply && !strcmp(rule->op_type, op_type) &&
+                !s->replaced && !s->blocked && !s->g.status)
+                apply(s);
+        }
+    if (!s->replaced && !s->blocked && !s->g.status)
+        ort_opset_move(s);
+}
+
+bool ort_opset_has_rule(const char *op_type, int version, bool up)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        for (const ort_opset_rule *rule = families[i]; rule->op_type; rule++)
+            if (rule->since == version && (up ? rule->up : rule->down) &&
+                !strcmp(rule->op_type, op_type))
+                return true;
+    return ort_opset_has_move(op_type, version);
+}

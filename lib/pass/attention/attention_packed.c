@@ -1,0 +1,223 @@
+/* attention_packed.c - self-attention whose projections read one value becomes Attention of
+ * com.microsoft, which multiplies with all three weights at once.
+ *
+ *     MatMul(x, Wq) [+ bq], MatMul(x, Wk) [+ bk], MatMul(x, Wv) [+ bv]        three products
+ *     Split(MatMul(x, W) [+ b])                                               or one, split
+ *     becomes  Attention(x, [Wq Wk Wv], [bq bk bv], mask_index, attention_bias)
+ *
+ * Weights that are joined must have no other reader: the file doesn't grow but by zeros for a bias
+ * that is missing. The three have the same width. One of them at least must have a bias: the schema
+ * calls it optional, but without it onnxruntime 1.31 ends with a segmentation fault.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "pass/attention/attention_match.h"
+#include "pass/constants.h"
+
+typedef struct projection {
+    ort_node *product, *sum; /* sum NULL: no bias */
+    ort_id x, weights, bias; /* [K,N], [N] or ORT_ID_NONE */
+} projection;
+
+typedef struct packed {
+    projection parts[3];
+    int count;       /* 3, or 1 that is split */
+    ort_node *split; /* of the latter */
+} packed;
+
+static const ort_tensor *constant_at(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = ort_graph_value_at(graph, id);
+    return value && !value->is_input && value->fact.value && value->fact.value->data
+               ? value->fact.value
+               : NULL;
+}
+
+static bool is_weight(const ort_graph *graph, ort_id id, int rank)
+{
+    const ort_tensor *t = constant_at(graph, id);
+    return t && t->shape.rank == rank && t->dtype == ORT_DTYPE_FLOAT;
+}
+
+/* MatMul(x, W), or that plus a constant row, read by nobody else than `reader` and what goes. */
+static bool read_projection(const ort_graph *graph, ort_id id, projection *p)
+{
+    ort_node *node = ort_edit_producer(graph, id);
+    *p = (projection){.bias = ORT_ID_NONE};
+    if (ort_edit_is(node, ONNX, "Add") && node->opset >= 7) {
+        int slot = is_weight(graph, node->inputs[1], 1) ? 1 : 0;
+        p->sum = node;
+        p->bias = node->inputs[slot];
+        node = ort_edit_producer(graph, node->inputs[1 - slot]);
+        if (!is_weight(graph, p->bias, 1) || !node ||
+            ort_edit_only_reader(graph, node->outputs[0]) != p->sum)
+            return false;
+    }
+    if (!ort_edit_is(node, ONNX, "MatMul") || !is_weight(graph, node->inputs[1], 2) ||
+        !ort_attention_ranked(graph, node->inputs[0], 3))
+        return false;
+    p->product = node;
+    p->x = node->inputs[0];
+    p->weights = node->inputs[1];
+    int64_t width = constant_at(graph, p->weights)->shape.dim[1];
+    return p->bias == ORT_ID_NONE || constant_at(graph, p->bias)->shape.dim[0] == width;
+}
+
+/* Three equal parts of the last axis, in this order. */
+static bool read_split(const ort_graph *graph, const ort_attention *a, packed *p)
+{
+    ort_node *split = ort_edit_producer(graph, a->q);
+    const ort_type *q = &graph->values.data[a->q]->fact.type;
+    int64_t axis = split ? ort_node_int(split, "axis", 0) : 0;
+    if (!ort_edit_is(split, ONNX, "Split") || split->output_count != 3 ||
+        split->outputs[0] != a->q || split->outputs[1] != a->k || split->outputs[2] != a->v ||
+        (axis != 2 && axis != -1) || !read_projection(graph, split->inputs[0], &p->parts[0]))
+        return false;
+    p->count = 1;
+    p->split = split;
+    return ort_edit_only_reader(graph, split->inputs[0]) == split && ort_dim_known(q->dim[2]) &&
+           3 * q->dim[2].size == constant_at(graph, p->parts[0].weights)->shape.dim[1];
+}
+
+static bool read_three(const ort_graph *graph, const ort_attention *a, packed *p)
+{
+    const ort_id ids[3] = {a->q, a->k, a->v};
+    p->count = 3;
+    if (a->q == a->k || a->q == a->v || a->k == a->v)
+        return false; /* its weights would be there twice */
+    for (int i = 0; i < 3; i++) {
+        projection *part = &p->parts[i], *first = &p->parts[0];
+        if (!read_projection(graph, ids[i], part) || part->x != first->x ||
+            graph->values.data[part->weights]->use_count != 1 ||
+            constant_at(graph, part->weights)->shape.dim[1] !=
+                constant_at(graph, first->weights)->shape.dim[1])
+            return false;
+    }
+    return true;
+}
+
+/* Where others read a projection it would be computed twice. `ids` have been read before heads were
+ * split, by the nodes of `around`. */
+static bool is_private(const ort_graph *graph, ort_id id, const ort_attention *a)
+{
+    ort_node *reader = ort_edit_only_reader(graph, id);
+    for (int i = 0; i < a->around_count; i++)
+        if (a->around[i] == reader)
+            return reader != NULL;
+    return false;
+}
+
+static bool has_bias(const packed *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->parts[i].bias != ORT_ID_NONE)
+            return true;
+    return false;
+}
+
+/* ---- weights side by side */
+
+static void copy_columns(ort_tensor *to, int64_t at, const ort_tensor *from)
+{
+    int64_t rows = from->shape.rank == 2 ? from->shape.dim[0] : 1;
+    int64_t width = from->shape.dim[from->shape.rank - 1];
+    int64_t all = to->shape.dim[to->shape.rank - 1];
+    for (int64_t r = 0; r < rows; r++)
+        memcpy((float *)to->data + r * all + at, (const char *)from->data + r * width * 4,
+               (size_t)width * sizeof(float));
+}
+
+static ort_status join_weights(ort_pass_context *c, const packed *p, ort_id *weights,
+                               ort_error *err)
+{
+    ort_value *made = NULL;
+    const ort_tensor *first = ort_graph_weight(c->graph, p->parts[0].weights);
+    *weights = p->parts[0].weights;
+    if (p->count == 1)
+        return ORT_OK;
+    if (!first)
+        return ort_error_memory(err, sizeof *first);
+    int64_t width = first->shape.dim[1];
+    ort_shape shape = ort_shape_make(2, (const int64_t[]){first->shape.dim[0], 3 * width});
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &made, err));
+    ort_status status = ORT_OK;
+    for (int i = 0; i < 3 && !status; i++) {
+        const ort_tensor *part = ort_graph_weight(c->graph, p->parts[i].weights);
+        if (part)
+            copy_columns(&made->tensor, i * width, part);
+        else
+            status = ort_error_memory(err, sizeof *part);
+    }
+    if (!status)
+        status = ort_edit_add_constant(c->graph, c->graph->values.data[*weights]->name,
+                                       &made->tensor, weights, err);
+    ort_value_free(made);
+    return status;
+}
+
+static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias, ort_error *err)
+{
+    ort_value *made = NULL;
+    int64_t width = constant_at(c->graph, p->parts[0].weights)->shape.dim[1];
+    ort_shape shape = ort_shape_make(1, (const int64_t[]){3 * width});
+    *bias = p->parts[0].bias;
+    if (p->count == 1)
+        return ORT_OK;
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &made, err));
+    memset(made->tensor.data, 0, ort_tensor_bytes(&made->tensor));
+    for (int i = 0; i < 3; i++)
+        if (p->parts[i].bias != ORT_ID_NONE)
+            copy_columns(&made->tensor, i * width, constant_at(c->graph, p->parts[i].bias));
+    ort_status status = ort_edit_add_constant(c->graph, "qkv_bias", &made->tensor, bias, err);
+    ort_value_free(made);
+    return status;
+}
+
+/* ---- writing */
+
+ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a, ort_id mask,
+                                     ort_id keys, bool *done, ort_error *err)
+{
+    packed p = {.count = 0};
+    *done = false;
+    if (a->q_heads != a->kv_heads || a->past_k != ORT_ID_NONE ||
+        !ort_attention_ranked(c->graph, a->k, 3) || !ort_attention_ranked(c->graph, a->v, 3) ||
+        !(read_split(c->graph, a, &p) || read_three(c->graph, a, &p)) ||
+        !is_private(c->graph, a->q, a) || !is_private(c->graph, a->k, a) ||
+        !is_private(c->graph, a->v, a))
+        return ORT_OK;
+    if (!has_bias(&p)) {
+        ort_pass_note(c, a->root, "com.microsoft Attention would fit if q, k or v had a bias");
+        return ORT_OK;
+    }
+    if (!ort_pass_opset(c, a->root, MS, "Attention", 1))
+        return ORT_OK;
+    ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, keys, ORT_ID_NONE, mask};
+    ort_id outputs[1] = {ORT_ID_NONE};
+    ort_attr set[4] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
+                       {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
+    int set_count = 2;
+    if (a->causal)
+        set[set_count++] = (ort_attr){.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1};
+    if (keys != ORT_ID_NONE)
+        set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
+                                      .f = (float)a->keys.low};
+    ORT_TRY(join_weights(c, &p, &inputs[1], err));
+    ORT_TRY(join_biases(c, &p, &inputs[2], err));
+    ort_attention whole = *a;
+    if (p.split)
+        ort_attention_drop(&whole, p.split);
+    for (int i = 0; i < p.count; i++) {
+        if (p.parts[i].sum)
+            ort_attention_drop(&whole, p.parts[i].sum);
+        ort_attention_drop(&whole, p.parts[i].product);
+    }
+    ort_node_spec spec = {.domain = MS, .op_type = "Attention", .inputs = inputs,
+                          .input_count = mask != ORT_ID_NONE ? 6 : keys != ORT_ID_NONE ? 4 : 3,
+                          .outputs = outputs, .output_count = 1, .set = set,
+                          .set_count = set_count, .opset = 1};
+    *done = true;
+    return ort_attention_replace(c, &whole, &spec, outputs, err);
+}

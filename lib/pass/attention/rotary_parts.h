@@ -1,0 +1,37 @@
+/* rotary_parts.h - what a rotation turns: the elements that are a pair, and how they are put
+ * together again. rotary_fusion.c has the patterns that name them.
+ */
+#ifndef ORT_PASS_ATTENTION_ROTARY_PARTS_H
+#define ORT_PASS_ATTENTION_ROTARY_PARTS_H
+
+#include "pass/pattern.h"
+#include "pass/attention/rotary_table.h"
+
+/* What is known of a pattern: parts by one Split; a rotation before heads are split; of the first
+ * elements alone; of neighbours; whose tables have one number for each pair. */
+enum {
+    ORT_FORM_SPLIT = 1,
+    ORT_FORM_HEADS = 2,
+    ORT_FORM_PART = 4,
+    ORT_FORM_PAIRS = 8,
+    ORT_FORM_ONCE = 16
+};
+
+typedef struct ort_rotation {
+    ort_rotary_spread spread; /* of the tables */
+    bool pairs, rows_first;
+    ort_id x;         /* [B,H,S,D] or [B,S,H,D]; or ORT_ID_NONE */
+    ort_id joined;    /* [B,S,H*D], where that is there; or ORT_ID_NONE */
+    ort_type type;    /* of x */
+    ort_rotary_table tables[2];
+} ort_rotation;
+
+/* The nodes l and h, or Split l, of the match: is x parted into its first `half` elements and the
+ * rest, which c puts together along the last of four axes? NULL: so it is; else why not. */
+const char *ort_rotary_check_parts(const ort_pass_context *context, const ort_match *match,
+                                   bool split, int64_t size, int64_t half);
+/* Everything of *rotation but the tables; NULL, or why it isn't one. */
+const char *ort_rotary_read_parts(const ort_pass_context *context, const ort_match *match,
+                                  unsigned flags, ort_rotation *rotation);
+
+#endif

@@ -1,0 +1,283 @@
+/* rotary_table.c - reading tables of cosines and sines (rotary_table.h). A whole table,
+ * of D numbers for each token, is made of h = D/2 ones by
+ *
+ *     Concat(f, f)                                                  halves
+ *     Reshape(Concat(Unsqueeze f, Unsqueeze f)),
+ *     Reshape(Expand or Tile(Unsqueeze f))                          pairs
+ *
+ * and then by elementwise operators, which are written again for f alone; or rows of a constant, or
+ * of its first ones by a Slice, are picked by a Gather; or it is a constant itself.
+ */
+#include "pass/attention/rotary_table.h"
+
+#include "pass/attention/attention_match.h"
+#include "tensor/scalar.h"
+
+static const ort_type *type_of(const ort_pass_context *c, ort_id id)
+{
+    return &c->graph->values.data[id]->fact.type;
+}
+
+static bool is_last(int64_t axis, int rank)
+{
+    return axis == -1 || axis == rank - 1;
+}
+
+static bool is_one(ort_dim dim)
+{
+    return ort_dim_known(dim) && dim.size == 1;
+}
+
+/* ---- reading */
+
+static bool is_unary(const ort_pass_context *c, const ort_node *node, int *slot)
+{
+    static const char *const names[] = {"Cos", "Sin", "Cast", "Identity", "Neg"};
+    *slot = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ort_edit_is(node, ONNX, names[i]))
+            return true;
+    for (int i = 0; ort_edit_is(node, ONNX, "Mul") && i < 2; i++) {
+        const ort_tensor *factor = ort_edit_constant(c->graph, node, 1 - i);
+        *slot = i;
+        if (factor && ort_tensor_count(factor) == 1 && factor->shape.rank <= 1)
+            return true;
+    }
+    return false;
+}
+
+/* What [B,S,D] (or [S,D]) was given a dimension of 1 for the heads, or ORT_ID_NONE. */
+static ort_id without_heads(const ort_pass_context *c, ort_id id, int head_axis)
+{
+    const ort_node *node = ort_edit_producer(c->graph, id);
+    if ((!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Reshape")) ||
+        !ort_attention_ranked(c->graph, id, 4) ||
+        !ort_attention_ranked(c->graph, node->inputs[0], 3))
+        return ORT_ID_NONE;
+    const ort_type *wide = type_of(c, id), *flat = type_of(c, node->inputs[0]);
+    for (int d = 0; d < 3; d++)
+        if (!ort_dim_equal(flat->dim[d], wide->dim[d < head_axis ? d : d + 1]))
+            return ORT_ID_NONE;
+    return node->inputs[0];
+}
+
+/* The f [..., h] that `id` [..., h, 1] was made of, its 1 for the heads there or not. */
+static ort_id unsqueezed(const ort_pass_context *c, ort_id id, int head)
+{
+    const ort_node *node = ort_edit_producer(c->graph, id);
+    if (!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Reshape"))
+        return ORT_ID_NONE;
+    const ort_type *wide = type_of(c, id), *flat = type_of(c, node->inputs[0]);
+    if (wide->kind != ORT_TYPE_TENSOR || flat->kind != ORT_TYPE_TENSOR || wide->rank < 3 ||
+        !is_one(wide->dim[wide->rank - 1]))
+        return ORT_ID_NONE;
+    bool headless = wide->rank == 5 && flat->rank == 3 && is_one(wide->dim[head]);
+    if (!headless && wide->rank != flat->rank + 1)
+        return ORT_ID_NONE;
+    for (int d = 0; d < flat->rank; d++)
+        if (!ort_dim_equal(flat->dim[d], wide->dim[headless && d >= head ? d + 1 : d]))
+            return ORT_ID_NONE;
+    return node->inputs[0];
+}
+
+/* f of a table whose pairs are of one number. */
+static ort_id half_of_pairs(const ort_pass_context *c, const ort_node *reshape, int head)
+{
+    if (!ort_edit_is(reshape, ONNX, "Reshape"))
+        return ORT_ID_NONE;
+    const ort_node *both = ort_edit_producer(c->graph, reshape->inputs[0]);
+    const ort_type *wide = type_of(c, reshape->inputs[0]);
+    const ort_type *whole = type_of(c, reshape->outputs[0]);
+    if (!both || wide->kind != ORT_TYPE_TENSOR || whole->kind != ORT_TYPE_TENSOR ||
+        wide->rank != whole->rank + 1 || !ort_dim_known(wide->dim[wide->rank - 1]) ||
+        wide->dim[wide->rank - 1].size != 2)
+        return ORT_ID_NONE;
+    for (int d = 0; d < whole->rank - 1; d++)
+        if (!ort_dim_equal(wide->dim[d], whole->dim[d]))
+            return ORT_ID_NONE;
+    bool same = ort_edit_is(both, ONNX, "Concat") && both->input_count == 2 &&
+                both->inputs[0] == both->inputs[1] &&
+                is_last(ort_node_int(both, "axis", 0), wide->rank);
+    if (ort_edit_is(both, ONNX, "Concat") && both->input_count == 2 && !same &&
+        is_last(ort_node_int(both, "axis", 0), wide->rank)) {
+        ort_id f = unsqueezed(c, both->inputs[0], head);
+        return f == unsqueezed(c, both->inputs[1], head) ? f : ORT_ID_NONE;
+    }
+    bool repeats = ort_edit_is(both, ONNX, "Expand") || ort_edit_is(both, ONNX, "Tile");
+    ort_id f = same || repeats ? unsqueezed(c, both->inputs[0], head) : ORT_ID_NONE;
+    if (f == ORT_ID_NONE || same)
+        return f;
+    for (int d = 0; d < whole->rank - 1; d++) /* it repeats the last dimension alone */
+        if (!ort_dim_equal(type_of(c, both->inputs[0])->dim[d], wide->dim[d]))
+            return ORT_ID_NONE;
+    return f;
+}
+
+/* The same, spelled column by column: a Split of f, each part repeated, all put together. */
+static ort_id half_of_columns(const ort_pass_context *c, const ort_node *concat, int head)
+{
+    const ort_node *split = NULL;
+    const ort_type *whole = type_of(c, concat->outputs[0]);
+    if (!ort_edit_is(concat, ONNX, "Concat") || whole->kind != ORT_TYPE_TENSOR ||
+        !is_last(ort_node_int(concat, "axis", 0), whole->rank))
+        return ORT_ID_NONE;
+    for (int i = 0; i < concat->input_count; i++) {
+        const ort_node *repeated = ort_edit_producer(c->graph, concat->inputs[i]);
+        ort_id f = repeated ? half_of_pairs(c, repeated, head) : ORT_ID_NONE;
+        const ort_node *from = f == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, f);
+        if (!ort_edit_is(from, ONNX, "Split") || (split && from != split) ||
+            from->output_count != concat->input_count || from->outputs[i] != f)
+            return ORT_ID_NONE;
+        const ort_type *column = type_of(c, f);
+        split = from;
+        if (column->rank != whole->rank || !is_one(column->dim[column->rank - 1]) ||
+            !is_last(ort_node_int(split, "axis", 0), column->rank))
+            return ORT_ID_NONE;
+    }
+    return split ? split->inputs[0] : ORT_ID_NONE;
+}
+
+static ort_id half_of(const ort_pass_context *c, const ort_node *node, int head,
+                      ort_rotary_spread spread)
+{
+    if (spread == ORT_ROTARY_PAIRS) {
+        ort_id f = half_of_columns(c, node, head);
+        return f == ORT_ID_NONE ? half_of_pairs(c, node, head) : f;
+    }
+    return ort_edit_is(node, ONNX, "Concat") && node->input_count == 2 &&
+                   node->inputs[0] == node->inputs[1] &&
+                   type_of(c, node->outputs[0])->kind == ORT_TYPE_TENSOR &&
+                   is_last(ort_node_int(node, "axis", 0), type_of(c, node->outputs[0])->rank)
+               ? node->inputs[0]
+               : ORT_ID_NONE;
+}
+
+/* Do both elements of each pair of these rows have one number? */
+static bool is_spread(const ort_tensor *t, int64_t width, ort_rotary_spread spread)
+{
+    int64_t count = ort_tensor_count(t), half = width / 2;
+    bool pairs = spread == ORT_ROTARY_PAIRS;
+    int64_t step = pairs ? 2 : 1, other = pairs ? 1 : half;
+    if (!t->data || t->stride || t->dtype == ORT_DTYPE_STRING)
+        return false;
+    for (int64_t r = 0; r < count && spread != ORT_ROTARY_ONCE; r += width)
+        for (int64_t i = 0; i < half; i++)
+            if (ort_tensor_get_f64(t, r + i * step) != ort_tensor_get_f64(t, r + i * step + other))
+                return false;
+    return true;
+}
+
+static int64_t width_of(const ort_type *x, ort_rotary_spread spread)
+{
+    return spread == ORT_ROTARY_ONCE ? x->dim[3].size / 2 : x->dim[3].size;
+}
+
+/* Does it broadcast onto x with one number for all heads? */
+static bool table_fits(const ort_type *type, const ort_type *x, bool rows_first,
+                       ort_rotary_spread spread, bool *one_batch)
+{
+    ort_dim dim[4];
+    int head = rows_first ? 2 : 1, seq = rows_first ? 1 : 2;
+    if (type->kind != ORT_TYPE_TENSOR || type->rank < 2 || type->rank > 4)
+        return false;
+    for (int d = 0; d < 4; d++)
+        dim[d] = d < 4 - type->rank ? ort_dim_of(1) : type->dim[d - (4 - type->rank)];
+    *one_batch = is_one(dim[0]) && !is_one(x->dim[0]);
+    return is_one(dim[head]) && ort_dim_equal(dim[seq], x->dim[seq]) &&
+           (*one_batch || ort_dim_equal(dim[0], x->dim[0])) && ort_dim_known(dim[3]) &&
+           dim[3].size == width_of(x, spread);
+}
+
+/* Does it take whole rows? */
+static bool slices_rows(const ort_pass_context *c, const ort_node *slice)
+{
+    int64_t axis;
+    const ort_type *out = type_of(c, slice->outputs[0]);
+    return ort_edit_is(slice, ONNX, "Slice") && slice->opset >= 10 && slice->input_count > 3 &&
+           ort_tensor_one_i64(ort_edit_constant(c->graph, slice, 3), &axis) && !axis &&
+           out->kind == ORT_TYPE_TENSOR && out->rank == 2;
+}
+
+/* Rows of a constant that a Gather picks for each token. */
+static bool read_gather(const ort_pass_context *c, const ort_node *node, int64_t width,
+                        ort_rotary_table *t)
+{
+    const ort_node *slice = ort_edit_producer(c->graph, node->inputs[0]);
+    const ort_type *positions = type_of(c, node->inputs[1]);
+    t->slice = slice && slices_rows(c, slice) ? slice : NULL;
+    t->rows = ort_edit_constant(c->graph, t->slice ? slice : node, 0);
+    if (!t->rows || t->rows->shape.rank != 2 || t->rows->shape.dim[1] != width ||
+        ort_node_int(node, "axis", 0) != 0 || positions->kind != ORT_TYPE_TENSOR ||
+        positions->rank != 2 || positions->dtype != ORT_DTYPE_INT64 ||
+        !is_spread(t->rows, width, t->spread)) {
+        t->slice = NULL;
+        return false;
+    }
+    *(t->one_batch ? &t->picked : &t->positions) = node->inputs[1];
+    return true;
+}
+
+/* A whole that is computed, its dimension for heads anywhere on the way. */
+static bool read_chain(const ort_pass_context *c, ort_id id, int head, int64_t width,
+                       ort_rotary_table *t)
+{
+    for (int step = 0; step < 9; step++) {
+        int slot;
+        ort_id flat = without_heads(c, id, head);
+        const ort_node *node = ort_edit_producer(c->graph, id);
+        if (flat != ORT_ID_NONE) {
+            id = flat;
+            continue;
+        }
+        if (ort_edit_is(node, ONNX, "Gather") && t->count == 0 &&
+            ort_attention_ranked(c->graph, id, 3))
+            if (read_gather(c, node, width, t))
+                return true;
+        t->rows = NULL;
+        t->half = t->spread == ORT_ROTARY_ONCE ? id : node ? half_of(c, node, head, t->spread)
+                                                           : ORT_ID_NONE;
+        if (t->half != ORT_ID_NONE)
+            break;
+        if (!node || t->count == 6 || !is_unary(c, node, &slot))
+            return false;
+        t->slot[t->count] = slot;
+        t->chain[t->count++] = node;
+        id = node->inputs[slot];
+    }
+    ort_id flat = t->half == ORT_ID_NONE ? ORT_ID_NONE : without_heads(c, t->half, head);
+    t->half = flat == ORT_ID_NONE ? t->half : flat;
+    return t->half != ORT_ID_NONE;
+}
+
+bool ort_rotary_read_table(const ort_pass_context *c, ort_id id, const ort_type *x,
+                           bool rows_first, ort_rotary_spread spread, ort_rotary_table *t)
+{
+    int head = rows_first ? 2 : 1, seq = rows_first ? 1 : 2;
+    const ort_graph_value *value = c->graph->values.data[id];
+    *t = (ort_rotary_table){.spread = spread, .head = head, .half = ORT_ID_NONE,
+                             .positions = ORT_ID_NONE, .picked = ORT_ID_NONE};
+    if (!table_fits(&value->fact.type, x, rows_first, spread, &t->one_batch))
+        return false;
+    if (value->fact.value && !value->is_input) {
+        t->rows = value->fact.value;
+        return (t->one_batch || is_one(x->dim[0])) &&
+               is_spread(t->rows, width_of(x, spread), spread);
+    }
+    if (!read_chain(c, id, head, width_of(x, spread), t))
+        return false;
+    if (t->rows)
+        return true;
+    const ort_type *half = type_of(c, t->half);
+    int rank = half->kind == ORT_TYPE_TENSOR ? half->rank : 0;
+    if (rank == 4) /* the dimension for heads goes when it is written */
+        return is_one(half->dim[head]);
+    return rank >= 2 && rank <= 3 && ort_dim_equal(half->dim[rank - 2], x->dim[seq]);
+}
+
+bool ort_rotary_alike(const ort_rotary_table *a, const ort_rotary_table *b)
+{
+    return !a->rows == !b->rows && a->positions == b->positions && a->one_batch == b->one_batch &&
+           a->picked == b->picked && !a->slice == !b->slice &&
+           (!a->slice || (a->slice->inputs[1] == b->slice->inputs[1] &&
+                          a->slice->inputs[2] == b->slice->inputs[2]));
+}

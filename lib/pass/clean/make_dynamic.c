@@ -1,0 +1,80 @@
+/* make_dynamic.c - what exporters wrote for one size made to follow the input (make_dynamic.h).
+ *
+ * A target of Reshape may say "as the input" (0) or "what is left" (-1) where it repeats a size.
+ * Both say the same as before at the old size, so this can't make a model wrong; it can leave one
+ * that runs at no other size, which is for verification to find.
+ */
+#include "pass/clean/make_dynamic.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/override.h"
+#include "op/edit.h"
+
+static bool is_int64_list(const ort_tensor *t)
+{
+    return t && t->dtype == ORT_DTYPE_INT64 && t->shape.rank == 1 && t->data &&
+           t->shape.dim[0] <= ORT_MAX_RANK;
+}
+
+/* 0 where the target repeats the data's size; -1 for the entry that holds the old size in a
+ * product, when no other is -1. True when anything changed. */
+static bool loosen(int64_t *target, int count, const ort_type *data, int axis, int64_t old)
+{
+    bool changed = false, open = false;
+    for (int i = 0; i < count; i++)
+        open = open || target[i] == -1;
+    for (int i = 0; i < count && i < data->rank; i++)
+        if (i == axis && target[i] > 0 && ort_dim_known(data->dim[i]) &&
+            data->dim[i].size == target[i]) {
+            target[i] = 0;
+            changed = true;
+        }
+    if (changed || open || axis >= count || target[axis] <= 0 || target[axis] % old)
+        return changed;
+    target[axis] = -1;
+    return true;
+}
+
+static ort_status loosen_reshape(ort_graph *graph, ort_node *node, int axis, int64_t old,
+                                 ort_error *err)
+{
+    const ort_tensor *shape = node->input_count > 1 ? ort_edit_constant(graph, node, 1) : NULL;
+    const ort_graph_value *data = ort_graph_value_at(graph, node->inputs[0]);
+    int64_t target[ORT_MAX_RANK];
+    ort_id id;
+    if (!is_int64_list(shape) || !data || data->fact.type.kind != ORT_TYPE_TENSOR ||
+        data->fact.value || data->fact.type.rank < 0 || ort_node_int(node, "allowzero", 0))
+        return ORT_OK;
+    int count = (int)shape->shape.dim[0];
+    memcpy(target, shape->data, (size_t)count * sizeof *target);
+    if (!loosen(target, count, &data->fact.type, axis, old))
+        return ORT_OK;
+    ort_tensor changed = *shape;
+    changed.data = target;
+    ORT_TRY(ort_edit_add_constant(graph, ort_graph_value_at(graph, node->inputs[1])->name, &changed,
+                                  &id, err));
+    ort_node_set_input(graph, node, 1, id);
+    return ORT_OK;
+}
+
+ort_status ort_model_open_axis(ort_model *model, const ort_registry *registry, const char *input,
+                               int axis, const char *symbol, ort_error *err)
+{
+    ort_graph *graph = model->graph;
+    ort_id id = ort_graph_find_value(graph, input);
+    const ort_type *type = id == ORT_ID_NONE ? NULL : &graph->values.data[id]->fact.type;
+    bool sized = type && type->kind == ORT_TYPE_TENSOR && axis >= 0 && axis < type->rank &&
+                 ort_dim_known(type->dim[axis]) && type->dim[axis].size > 0;
+    int64_t old = sized ? type->dim[axis].size : 0;
+    ort_node *node;
+    if (sized) {
+        ORT_TRY(ort_graph_inline_functions(graph, err));
+        ORT_TRY(ort_graph_infer(graph, registry, NULL, err));
+        ORT_EACH_NODE(graph, node)
+            if (ort_edit_is(node, ONNX, "Reshape"))
+                ORT_TRY(loosen_reshape(graph, node, axis, old, err));
+    }
+    return ort_graph_open_dim(model, input, axis, symbol, err);
+}

@@ -1,0 +1,166 @@
+/* affine.c - reading what scales and shifts channels (affine.h).
+ *
+ *     BatchNormalization: scale = gamma / sqrt(var + epsilon), shift = beta - mean scale
+ */
+#include "pass/fuse/affine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ort_affine_is_real(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE || dtype == ORT_DTYPE_FLOAT16 ||
+           dtype == ORT_DTYPE_BFLOAT16;
+}
+
+bool ort_affine_is(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "BatchNormalization") || ort_edit_is(node, ONNX, "Mul") ||
+           ort_edit_is(node, ONNX, "Div") || ort_edit_is(node, ONNX, "Add") ||
+           ort_edit_is(node, ONNX, "Sub");
+}
+
+bool ort_affine_is_linear(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "ConvTranspose") ||
+           ort_edit_is(node, ONNX, "Gemm") || ort_edit_is(node, ONNX, "MatMul");
+}
+
+int ort_affine_axis(const ort_node *linear, int rank)
+{
+    return ort_edit_is(linear, ONNX, "Gemm") || ort_edit_is(linear, ONNX, "MatMul") ? rank - 1 : 1;
+}
+
+/* A constant that broadcasts per channel onto the result; its elements by channel. */
+static const char *per_channel(const ort_affine_site *s, const ort_tensor *t, double *out)
+{
+    const ort_type *type = s->type;
+    if (!t || !t->data || !ort_affine_is_real(t->dtype))
+        return "the operand isn't constant";
+    if (type->kind != ORT_TYPE_TENSOR || type->rank < 2)
+        return "the rank isn't known";
+    int skip = type->rank - t->shape.rank;
+    if (skip < 0)
+        return "the operand has more dimensions";
+    for (int d = 0; d < t->shape.rank; d++)
+        if (t->shape.dim[d] != 1 && (d + skip != s->axis || t->shape.dim[d] != s->channels))
+            return "the operand isn't one number per channel";
+    int64_t count = ort_tensor_count(t);
+    for (int64_t c = 0; c < s->channels; c++)
+        out[c] = ort_tensor_get_f64(t, count == 1 ? 0 : c);
+    return NULL;
+}
+
+/* From opset 14 on an attribute asks for it, before that further results, read or not. */
+static bool computes_statistics(const ort_node *n)
+{
+    if (n->opset < 14 && n->output_count > 1)
+        return true;
+    return n->opset < 7 ? !ort_node_int(n, "is_test", 0) : ort_node_int(n, "training_mode", 0);
+}
+
+static const char *read_norm(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)
+{
+    const ort_node *n = s->node;
+    const ort_tensor *t[4];
+    float epsilon = ort_node_float(n, "epsilon", 1e-5f);
+    if (n->input_count < 5 || computes_statistics(n))
+        return "it computes statistics";
+    if (n->opset < 9 && !ort_node_int(n, "spatial", 1))
+        return "its statistics are per position";
+    for (int i = 1; i < n->output_count; i++)
+        if (n->outputs[i] != ORT_ID_NONE && graph->values.data[n->outputs[i]]->use_count > 0)
+            return "its statistics are read";
+    if (s->type->kind != ORT_TYPE_TENSOR || s->type->rank < 2 || s->axis != 1)
+        return "its channels are not the linear operator's";
+    for (int i = 0; i < 4; i++) {
+        t[i] = ort_edit_constant(graph, n, i + 1);
+        if (!t[i] || !t[i]->data || !ort_affine_is_real(t[i]->dtype) ||
+            ort_tensor_count(t[i]) != s->channels)
+            return "scale, bias, mean or variance isn't a constant per channel";
+    }
+    for (int64_t c = 0; c < s->channels; c++) {
+        a->scale[c] = ort_tensor_get_f64(t[0], c) /
+                      sqrt(ort_tensor_get_f64(t[3], c) + (double)epsilon);
+        a->shift[c] = ort_tensor_get_f64(t[1], c) - ort_tensor_get_f64(t[2], c) * a->scale[c];
+    }
+    a->scales = a->shifts = true;
+    return NULL;
+}
+
+static const char *read_binary(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)
+{
+    const ort_node *n = s->node;
+    bool multiplies = ort_edit_is(n, ONNX, "Mul") || ort_edit_is(n, ONNX, "Div");
+    double *values = multiplies ? a->scale : a->shift;
+    const ort_tensor *operand = ort_edit_constant(graph, n, 1 - s->slot);
+    const char *why =
+        n->opset < 7 ? "it broadcasts by attribute" : per_channel(s, operand, values);
+    if (why)
+        return why;
+    if (s->slot != 0 && ort_edit_is(n, ONNX, "Div"))
+        return "it divides by the data";
+    for (int64_t c = 0; c < s->channels; c++) {
+        if (ort_edit_is(n, ONNX, "Div"))
+            values[c] = 1 / values[c];
+        if (ort_edit_is(n, ONNX, "Sub")) {
+            a->scale[c] = s->slot == 0 ? 1 : -1;
+            values[c] = s->slot == 0 ? -values[c] : values[c];
+        }
+        if (!isfinite(values[c]))
+            return "a factor isn't finite";
+    }
+    a->scales = multiplies || (ort_edit_is(n, ONNX, "Sub") && s->slot == 1);
+    a->shifts = !multiplies;
+    return NULL;
+}
+
+const char *ort_affine_read(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)
+{
+    size_t count = s->channels > 0 ? (size_t)s->channels : 1;
+    *a = (ort_affine){.scale = malloc(count * sizeof *a->scale),
+                      .shift = malloc(count * sizeof *a->shift)};
+    if (!a->scale || !a->shift)
+        return "memory is exhausted";
+    for (int64_t c = 0; c < s->channels; c++) {
+        a->scale[c] = 1;
+        a->shift[c] = 0;
+    }
+    return ort_edit_is(s->node, ONNX, "BatchNormalization") ? read_norm(graph, s, a)
+                                                            : read_binary(graph, s, a);
+}
+
+void ort_affine_release(ort_affine *a)
+{
+    free(a->scale);
+    free(a->shift);
+    *a = (ort_affine){0};
+}
+
+/* Weights in a mapping may lie anywhere. Blocks of a fixed length become vectors. */
+static void scale_floats(float *out, const char *in, int64_t count, double scale)
+{
+    enum { BLOCK = 64 };
+    float x[BLOCK];
+    for (; count >= BLOCK; count -= BLOCK, out += BLOCK, in += sizeof x) {
+        memcpy(x, in, sizeof x);
+        for (int i = 0; i < BLOCK; i++)
+            out[i] = (float)(x[i] * scale);
+    }
+    memcpy(x, in, (size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)(x[i] * scale);
+}
+
+void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
+                      double scale)
+{
+    if (from->dtype == ORT_DTYPE_FLOAT) {
+        scale_floats((float *)to->data + first,
+                     (const char *)from->data + first * (int64_t)sizeof(float), count, scale);
+        return;
+    }
+    for (int64_t i = first; i < first + count; i++)
+        ort_tensor_set_f64(to, i, ort_tensor_get_f64(from, i) * scale);
+}

@@ -1,0 +1,361 @@
+/* linear_before.c - what scales and shifts the channels that a linear operator reads goes into its
+ * weights.
+ *
+ *     BatchNormalization, Mul, Div, Add, Sub by constants per channel    x' = s x + t
+ *     Conv, ConvTranspose, Gemm, MatMul    y = W x' + b
+ *     becomes    y = (W s) x + (W t + b)
+ *
+ * computed in double, rounded once. Nobody else may read x'. Padding stands for zeros of x', which
+ * a scale keeps and a shift doesn't: a shift wants a Conv without padding, and not a ConvTranspose,
+ * whose borders sum fewer products. Only a Conv or Gemm has a bias, or a MatMul of two dimensions,
+ * which becomes a Gemm. The file grows by a bias at most where another constant goes. A large
+ * matrix stays as it is: to write it anew costs more memory and time than its rows are worth.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "pass/fuse/affine.h"
+#include "pass/pass.h"
+
+#define MATRIX_MAX ((int64_t)1 << 21) /* elements */
+
+typedef struct site {
+    ort_node *before, *linear;
+    int slot; /* of `before`: where the data comes in */
+    const ort_tensor *weights, *bias; /* bias may be NULL */
+    int64_t channels, results;        /* of what is read; of what is given */
+    /* Weights of channel c and result r in a group begin at c * by_channel + r * by_result and are
+     * `taps` numbers in a row; both count within a group. */
+    int64_t groups, by_channel, by_result, taps, group_size;
+} site;
+
+static bool is_gemm(const site *s)
+{
+    return ort_edit_is(s->linear, ONNX, "Gemm");
+}
+
+static bool is_matmul(const site *s)
+{
+    return ort_edit_is(s->linear, ONNX, "MatMul");
+}
+
+/* ---- the linear operator */
+
+static const char *look_at_matrix(site *s)
+{
+    const ort_shape *w = &s->weights->shape;
+    bool turned = is_gemm(s) && ort_node_int(s->linear, "transB", 0);
+    if (w->rank != 2)
+        return "the weights aren't a matrix";
+    if (ort_tensor_count(s->weights) > MATRIX_MAX)
+        return "the matrix is large";
+    if (is_gemm(s) && (s->linear->opset < 7 || ort_node_int(s->linear, "transA", 0) ||
+                       ort_node_float(s->linear, "alpha", 1) != 1 ||
+                       ort_node_float(s->linear, "beta", 1) != 1))
+        return "the Gemm scales or transposes";
+    s->channels = w->dim[turned];
+    s->results = w->dim[!turned];
+    s->by_channel = turned ? 1 : w->dim[1];
+    s->by_result = turned ? w->dim[1] : 1;
+    s->groups = s->taps = 1;
+    s->group_size = ort_tensor_count(s->weights);
+    return NULL;
+}
+
+static const char *look_at_filters(site *s)
+{
+    const ort_shape *w = &s->weights->shape;
+    bool turned = ort_edit_is(s->linear, ONNX, "ConvTranspose"); /* [channels, results, taps] */
+    int64_t count = ort_tensor_count(s->weights), group = ort_node_int(s->linear, "group", 1);
+    if (w->rank < 3 || group < 1 || w->dim[0] % group || count <= 0)
+        return "the weights' shape isn't one that this pass knows";
+    s->groups = group;
+    s->taps = count / w->dim[0] / w->dim[1];
+    s->group_size = count / group;
+    s->channels = turned ? w->dim[0] : w->dim[1] * group;
+    s->results = turned ? w->dim[1] * group : w->dim[0];
+    s->by_channel = turned ? w->dim[1] * s->taps : s->taps;
+    s->by_result = turned ? s->taps : w->dim[1] * s->taps;
+    return NULL;
+}
+
+static const char *look_at_weights(const ort_graph *graph, site *s)
+{
+    const ort_node *n = s->linear;
+    s->weights = ort_edit_constant(graph, n, 1);
+    if (!s->weights || !s->weights->data || !ort_affine_is_real(s->weights->dtype) ||
+        ort_tensor_count(s->weights) == 0)
+        return "the weights aren't constant";
+    s->bias = ort_edit_constant(graph, n, 2);
+    const char *why = is_gemm(s) || is_matmul(s) ? look_at_matrix(s) : look_at_filters(s);
+    if (why)
+        return why;
+    if (n->input_count > 2 && n->inputs[2] != ORT_ID_NONE &&
+        (!s->bias || !s->bias->data || !ort_affine_is_real(s->bias->dtype) ||
+         (ort_tensor_count(s->bias) != 1 &&
+          (ort_tensor_count(s->bias) != s->results ||
+           s->bias->shape.dim[s->bias->shape.rank - 1] != s->results))))
+        return "the bias isn't constant, one number per channel";
+    return NULL;
+}
+
+static bool is_padded(const ort_node *conv)
+{
+    size_t count = 0;
+    const char *mode = ort_node_string(conv, "auto_pad", "NOTSET");
+    const int64_t *pads = ort_node_ints(conv, "pads", &count);
+    for (size_t i = 0; pads && i < count; i++)
+        if (pads[i])
+            return true;
+    return strcmp(mode, "NOTSET") && strcmp(mode, "VALID");
+}
+
+/* Why the shift can't go in; or NULL. */
+static const char *no_shift(const ort_pass_context *c, const site *s)
+{
+    const ort_type *x = &c->graph->values.data[s->before->inputs[s->slot]]->fact.type;
+    if (ort_edit_is(s->linear, ONNX, "ConvTranspose"))
+        return "a ConvTranspose sums fewer products at its borders";
+    if (ort_edit_is(s->linear, ONNX, "Conv") && is_padded(s->linear))
+        return "the Conv pads what is shifted";
+    if (is_matmul(s) && (x->rank != 2 || ort_model_opset(c->graph->model, ONNX) < 7))
+        return "a MatMul of other than two dimensions has no bias";
+    return NULL;
+}
+
+/* Is it the last factor of x (1 + erf(..)) / 2, of its kin with Tanh, or of x clip(..) / 6? Those
+ * become one node as a whole, which does more than a factor less. */
+static bool ends_activation(const ort_graph *graph, const site *s)
+{
+    const ort_node *mul = ort_edit_producer(graph, s->before->inputs[s->slot]);
+    const ort_tensor *factor = ort_edit_constant(graph, s->before, 1 - s->slot);
+    if (!factor || ort_tensor_count(factor) != 1 || !ort_edit_is(mul, ONNX, "Mul"))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const ort_node *gate = ort_edit_producer(graph, mul->inputs[i]);
+        if (ort_edit_is(gate, ONNX, "Clip"))
+            return true;
+        for (int j = 0; ort_edit_is(gate, ONNX, "Add") && j < 2; j++) {
+            const ort_node *f = ort_edit_producer(graph, gate->inputs[j]);
+            if (ort_edit_is(f, ONNX, "Erf") || ort_edit_is(f, ONNX, "Tanh"))
+                return true;
+        }
+    }
+    return false;
+}
+
+static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
+{
+    const ort_graph *graph = c->graph;
+    if (ort_edit_only_reader(graph, s->before->outputs[0]) != s->linear)
+        return "the linear operator isn't its only reader";
+    if (ends_activation(graph, s))
+        return "it is the end of an activation";
+    const char *why = look_at_weights(graph, s);
+    if (why)
+        return why;
+    const ort_type *x = &graph->values.data[s->before->inputs[s->slot]]->fact.type;
+    if (x->kind != ORT_TYPE_TENSOR || x->rank < 2)
+        return "the rank isn't known";
+    int axis = ort_affine_axis(s->linear, x->rank);
+    if (!ort_dim_known(x->dim[axis]) || x->dim[axis].size != s->channels)
+        return "what is scaled may be broadcast";
+    ort_affine_site at = {s->before, s->slot, x, axis, s->channels};
+    why = ort_affine_read(graph, &at, a);
+    return why || !a->shifts ? why : no_shift(c, s);
+}
+
+/* ---- room in the file */
+
+/* A bias that wasn't there, where what goes was smaller; weights with other readers twice. */
+static size_t added_bytes(const ort_pass_context *c, const site *s, const ort_affine *a)
+{
+    const ort_graph_value *weights = c->graph->values.data[s->linear->inputs[1]];
+    size_t each = ort_tensor_bytes(s->weights) / (size_t)ort_tensor_count(s->weights), gone = 0;
+    size_t bias = a->shifts && !s->bias ? each * (size_t)s->results : 0;
+    for (int i = 0; i < s->before->input_count; i++) {
+        const ort_tensor *t = ort_edit_constant(c->graph, s->before, i);
+        if (t && c->graph->values.data[s->before->inputs[i]]->use_count == 1)
+            gone += ort_tensor_bytes(t);
+    }
+    size_t twice = a->scales && (weights->use_count != 1 || weights->is_input)
+                       ? ort_tensor_bytes(s->weights) : 0;
+    return twice + (bias > gone ? bias - gone : 0);
+}
+
+static const char *no_room(const ort_pass_context *c, const site *s, const ort_affine *a)
+{
+    size_t bytes = added_bytes(c, s, a);
+    if (bytes > *c->growth_bytes)
+        return "the file would grow by a bias, or by weights that other nodes share";
+    *c->growth_bytes -= bytes;
+    return NULL;
+}
+
+/* ---- the new weights */
+
+/* The taps of one channel and result: their sum, and scaled into `to` (or NULL). */
+static double take_taps(const site *s, int64_t at, double scale, ort_tensor *to)
+{
+    double sum = 0;
+    if (s->weights->dtype == ORT_DTYPE_FLOAT) {
+        const float *w = (const float *)s->weights->data + at;
+        float *scaled = to ? (float *)to->data + at : NULL;
+        for (int64_t k = 0; k < s->taps; k++)
+            sum += (double)w[k];
+        for (int64_t k = 0; scaled && k < s->taps; k++)
+            scaled[k] = (float)((double)w[k] * scale);
+        return sum;
+    }
+    for (int64_t k = 0; k < s->taps; k++)
+        sum += ort_tensor_get_f64(s->weights, at + k);
+    if (to)
+        ort_affine_scale(to, s->weights, at, s->taps, scale);
+    return sum;
+}
+
+/* Weights of one channel or result, side by side; scale and shift of the first channel. */
+static void scale_row(const site *s, int64_t at, int64_t count, bool by_result,
+                      const double *scale, const double *by, ort_tensor *to, double *shift)
+{
+    const float *w = (const float *)s->weights->data + at;
+    float *scaled = to ? (float *)to->data + at : NULL;
+    for (int64_t k = 0; scaled && k < count; k++)
+        scaled[k] = (float)((double)w[k] * scale[by_result ? k : 0]);
+    if (by_result) {
+        for (int64_t k = 0; k < count; k++)
+            *shift += by[k] != 0 ? (double)w[k] * by[k] : 0;
+        return;
+    }
+    for (int64_t k = 0; *by != 0 && k < count; k++)
+        shift[k] += (double)w[k] * *by;
+}
+
+/* In the order in which the weights lie: results add up their channels in the same one anyway. */
+static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, double *shift)
+{
+    int64_t channels = s->channels / s->groups, results = s->results / s->groups;
+    bool by_result = s->by_result > s->by_channel;
+    int64_t outer = by_result ? results : channels, inner = by_result ? channels : results;
+    bool rows = s->taps == 1 && s->weights->dtype == ORT_DTYPE_FLOAT &&
+                (by_result ? s->by_channel : s->by_result) == 1;
+    for (int64_t g = 0; g < s->groups; g++)
+        for (int64_t i = 0; i < outer; i++) {
+            if (rows) {
+                int64_t c = g * channels + (by_result ? 0 : i), r = by_result ? i : 0;
+                scale_row(s, g * s->group_size + i * (by_result ? s->by_result : s->by_channel),
+                          inner, by_result, a->scale + c, a->shift + c, to,
+                          shift + g * results + r);
+                continue;
+            }
+            for (int64_t k = 0; k < inner; k++) {
+                int64_t c = by_result ? k : i, r = by_result ? i : k, from = g * channels + c;
+                double sum = take_taps(s, g * s->group_size + c * s->by_channel + r * s->by_result,
+                                       a->scale[from], to);
+                if (a->shift[from] != 0)
+                    shift[g * results + r] += sum * a->shift[from];
+            }
+        }
+}
+
+static ort_status add_bias(ort_pass_context *c, const site *s, const double *shift, ort_id *id,
+                           ort_error *err)
+{
+    ort_value *made = NULL;
+    ort_shape shape = {.rank = 1, .dim = {s->results}};
+    char name[256];
+    ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &shape, &made, err));
+    for (int64_t r = 0; r < s->results; r++) {
+        int64_t at = s->bias && ort_tensor_count(s->bias) == 1 ? 0 : r;
+        ort_tensor_set_f64(&made->tensor, r,
+                           shift[r] + (s->bias ? ort_tensor_get_f64(s->bias, at) : 0));
+    }
+    snprintf(name, sizeof name, "%.240s_bias",
+             c->graph->values.data[s->linear->inputs[1]]->name);
+    ort_status status = ort_edit_add_constant(c->graph, name, &made->tensor, id, err);
+    ort_value_free(made);
+    return status;
+}
+
+static ort_status add_constants(ort_pass_context *c, site *s, const ort_affine *a, double *shift,
+                                ort_id inputs[3], ort_error *err)
+{
+    ort_value *made = NULL;
+    s->weights = ort_graph_weight(c->graph, s->linear->inputs[1]);
+    if (!s->weights)
+        return ort_error_memory(err, sizeof *s->weights);
+    if (a->scales)
+        ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &s->weights->shape, &made, err));
+    each_weight(s, a, made ? &made->tensor : NULL, shift);
+    ort_status status = ORT_OK;
+    if (made)
+        status = ort_edit_add_constant(c->graph,
+                                       c->graph->values.data[s->linear->inputs[1]]->name,
+                                       &made->tensor, &inputs[1], err);
+    ort_value_free(made);
+    return status || !a->shifts ? status : add_bias(c, s, shift, &inputs[2], err);
+}
+
+static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
+{
+    const ort_node *n = s->linear;
+    ort_id output = n->outputs[0];
+    ort_id inputs[3] = {s->before->inputs[s->slot], n->inputs[1],
+                        n->input_count > 2 ? n->inputs[2] : ORT_ID_NONE};
+    double *shift = calloc((size_t)s->results + 1, sizeof *shift);
+    ort_status status = shift ? add_constants(c, s, a, shift, inputs, err)
+                              : ort_error_memory(err, (size_t)s->results * sizeof *shift);
+    free(shift);
+    if (status)
+        return status;
+    ort_node_spec spec = {.domain = ONNX,
+                          .op_type = is_matmul(s) && a->shifts ? "Gemm" : n->op_type,
+                          .name = n->name, .inputs = inputs,
+                          .input_count = inputs[2] == ORT_ID_NONE ? 2 : 3, .outputs = &output,
+                          .output_count = 1, .attrs = n->attrs, .attr_count = n->attr_count,
+                          .origin = ort_edit_origin(c->graph, s->before, n)};
+    ort_graph_remove_node(c->graph, s->linear);
+    ort_graph_remove_node(c->graph, s->before);
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+/* The operand that isn't constant, or -1. */
+static int data_slot(const ort_graph *graph, const ort_node *before)
+{
+    if (ort_edit_is(before, ONNX, "BatchNormalization"))
+        return 0;
+    return ort_edit_constant(graph, before, 1) ? 0 : ort_edit_constant(graph, before, 0) ? 1 : -1;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        ort_affine a = {0};
+        if (!ort_affine_is_linear(node) || node->input_count < 2)
+            continue;
+        site s = {.linear = node, .before = ort_edit_producer(c->graph, node->inputs[0])};
+        s.slot = ort_affine_is(s.before) ? data_slot(c->graph, s.before) : -1;
+        if (s.slot < 0)
+            continue;
+        const char *why = match(c, &s, &a);
+        why = why ? why : no_room(c, &s, &a);
+        ort_status status = why ? ORT_OK : fuse(c, &s, &a, err);
+        if (why)
+            ort_pass_note(c, s.before, "%s", why);
+        ort_affine_release(&a);
+        ORT_TRY(status);
+        *changes += !why;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_linear_before = {
+    .name = "linear_before",
+    .level = 1,
+    .doc = "scales and shifts before Conv, ConvTranspose, Gemm, MatMul go into the weights",
+    .apply = apply,
+};

@@ -1,0 +1,30 @@
+/* quant_pair.h - QuantizeLinear and DequantizeLinear nodes as the quantized operators want them. */
+#ifndef ORT_PASS_NUMBERS_QUANT_PAIR_H
+#define ORT_PASS_NUMBERS_QUANT_PAIR_H
+
+#include "pass/pass.h"
+
+typedef struct ort_quant {
+    ort_node *node;
+    ort_dtype dtype;         /* of the quantized side */
+    const ort_tensor *scale; /* constant float32, of one number or one per index of `axis` */
+    const ort_tensor *zero;  /* constant, or NULL: zero */
+    int64_t axis;            /* not normalized */
+} ort_quant;
+
+/* Is the node a QuantizeLinear (or DequantizeLinear) with constant parameters, from or to
+ * float32, not by blocks? */
+bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type, ort_quant *quant);
+/* One scale and one zero point for the whole tensor. */
+bool ort_quant_is_plain(const ort_quant *quant);
+double ort_quant_scale(const ort_quant *quant); /* the first */
+int64_t ort_quant_zero(const ort_quant *quant); /* the first */
+/* Of one type, with the same parameters: what DequantizeLinear makes of a code of up to 16 bits,
+ * QuantizeLinear makes the code again. (q - z) s / s is off by two roundings of at most 2^-24 of
+ * itself, far from half a code, as long as scales are normal numbers. */
+bool ort_quant_same(const ort_quant *a, const ort_quant *b);
+/* Must a float operator stay between DequantizeLinear and QuantizeLinear of this type, since the
+ * file is for others? With a note on `node` then. */
+bool ort_quant_stays(const ort_pass_context *context, const ort_node *node, ort_dtype dtype);
+
+#endif

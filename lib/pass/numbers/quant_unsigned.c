@@ -1,0 +1,127 @@
+/* quant_unsigned.c - activations of int8 become uint8 in a file for others.
+ *
+ *     QuantizeLinear(x, s, z: int8), DequantizeLinear(., s', z': int8)
+ *     QuantizeLinear(x, s, z + 128: uint8), DequantizeLinear(., s', z' + 128: uint8)
+ *
+ * Each code becomes the one 128 above it, rounding and saturation are the same: exact. x86 has the
+ * instructions for uint8 by int8, so that onnxruntime does this by itself when it finds float
+ * operators between the pair; operators on int8 codes it runs as they are, several times slower.
+ * With uint8 the file may hold integer operators (quant_units.c) and loses nothing. Codes that
+ * somebody else reads, as a result of the graph, stay what they are.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/uses.h"
+#include "op/edit.h"
+#include "pass/numbers/quant_pair.h"
+
+enum { SHIFT = 128 };
+
+/* Only DequantizeLinear, and all of their parameters known? */
+static bool is_private(const ort_graph *graph, ort_id codes)
+{
+    const ort_graph_value *value = graph->values.data[codes];
+    ort_readers readers = ort_readers_of(graph, codes);
+    ort_node *node;
+    ort_quant d;
+    while ((node = ort_readers_next(&readers)))
+        if (!ort_quant_read(graph, node, "DequantizeLinear", &d) || node->inputs[0] != codes ||
+            node->inputs[1] == codes || !ort_quant_is_plain(&d))
+            return false;
+    return !value->is_output && value->use_count > 0;
+}
+
+/* Zero points made in this graph, by number: most nets have one for all of their activations. */
+typedef struct zeros {
+    ort_id plain[256]; /* those of rank 0; ORT_ID_NONE: none so far */
+} zeros;
+
+/* The zero point of q, shifted, with the shape of its scale. */
+static ort_status shifted_zero(ort_pass_context *c, const ort_quant *q, zeros *made, ort_id *id,
+                               ort_error *err)
+{
+    ort_value *zero = NULL;
+    int64_t number = ort_quant_zero(q) + SHIFT;
+    bool shared = q->scale->shape.rank == 0 && number >= 0 && number < 256;
+    if (shared && made->plain[number] != ORT_ID_NONE) {
+        *id = made->plain[number];
+        return ORT_OK;
+    }
+    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_UINT8, &q->scale->shape, &zero, err));
+    ort_tensor_set_i64(&zero->tensor, 0, number);
+    ort_status status = ort_edit_add_constant(c->graph, "zero_point", &zero->tensor, id, err);
+    ort_value_free(zero);
+    if (shared && !status)
+        made->plain[number] = *id;
+    return status;
+}
+
+/* The same node with another zero point and other codes. */
+static ort_status replace(ort_pass_context *c, const ort_quant *q, zeros *made, ort_id input,
+                          ort_id output, ort_error *err)
+{
+    ort_node *node = q->node;
+    ort_id zero;
+    ORT_TRY(shifted_zero(c, q, made, &zero, err));
+    ort_id inputs[3] = {input, node->inputs[1], zero};
+    ort_attr type = {.name = "output_dtype", .type = ORT_ATTR_INT, .i = ORT_DTYPE_UINT8};
+    bool typed = ort_edit_is(node, ONNX, "QuantizeLinear") && ort_node_int(node, type.name, 0);
+    ort_node_spec spec = {.domain = ONNX, .op_type = node->op_type, .name = node->name,
+                          .inputs = inputs, .input_count = 3, .outputs = &output,
+                          .output_count = 1, .attrs = node->attrs, .attr_count = node->attr_count,
+                          .set = &type, .set_count = typed, .opset = node->opset,
+                          .origin = node->origin};
+    ort_graph_remove_node(c->graph, node);
+    return ort_edit_add_node(c->graph, &spec, NULL, err);
+}
+
+static ort_status shift(ort_pass_context *c, const ort_quant *q, zeros *made, ort_error *err)
+{
+    ort_graph *graph = c->graph;
+    ort_id old = q->node->outputs[0];
+    ort_id codes = ort_graph_add_value(graph, graph->values.data[old]->name);
+    ort_node *node;
+    if (codes == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof codes);
+    ORT_TRY(replace(c, q, made, q->node->inputs[0], codes, err));
+    ort_readers readers = ort_readers_of(graph, old);
+    while ((node = ort_readers_next(&readers))) {
+        ort_quant d;
+        if (ort_quant_read(graph, node, "DequantizeLinear", &d))
+            ORT_TRY(replace(c, &d, made, codes, node->outputs[0], err));
+    }
+    return ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    size_t count = c->graph->order.count;
+    zeros made;
+    if (!c->portable)
+        return ORT_OK;
+    for (int i = 0; i < 256; i++)
+        made.plain[i] = ORT_ID_NONE;
+    for (size_t i = 0; i < count; i++) {
+        ort_node *node = c->graph->nodes.data[c->graph->order.data[i]];
+        ort_quant q;
+        if (!ort_quant_read(c->graph, node, "QuantizeLinear", &q) || q.dtype != ORT_DTYPE_INT8 ||
+            !ort_quant_is_plain(&q))
+            continue;
+        if (!is_private(c->graph, node->outputs[0])) {
+            ort_pass_note(c, node, "its int8 codes have other readers than DequantizeLinear");
+            continue;
+        }
+        ORT_TRY(shift(c, &q, &made, err));
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_quant_unsigned = {
+    .name = "quant_unsigned",
+    .level = 2,
+    .exact = true,
+    .doc = "activations of int8 become uint8, for which x86 has the instructions",
+    .apply = apply,
+};

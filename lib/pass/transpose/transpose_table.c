@@ -1,0 +1,185 @@
+/* transpose_table.c - a table of operators by what a permutation does to them: nothing
+ * (elementwise), an axis or a list of axes changes, a list by dimension is reordered, dimensions
+ * go or come, or the operands of a product change places. */
+#include "pass/transpose/transpose_table.h"
+
+#include <string.h>
+
+/* ---- the table */
+
+#define ALL ORT_RULE_ALL_DATA
+#define FIRST ORT_RULE_FIRST_DATA
+
+static const ort_rule rules[] = {
+    {ONNX, "ArgMax", ORT_RULE_REMOVE, 0, FIRST, 1, false},
+    {ONNX, "ArgMin", ORT_RULE_REMOVE, 0, FIRST, 1, false},
+    {ONNX, "BatchNormalization", ORT_RULE_FRONT, 0, FIRST, 7, true},
+    {ONNX, "CastLike", ORT_RULE_ELEMENTWISE, 0, FIRST, 15, false},
+    {ONNX, "Clip", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {ONNX, "Concat", ORT_RULE_AXIS, 0, ALL, 4, false},
+    {ONNX, "CumSum", ORT_RULE_AXIS_IN, 0, FIRST, 11, false},
+    {ONNX, "DequantizeLinear", ORT_RULE_SCALES, 1, FIRST, 10, false},
+    {ONNX, "DynamicQuantizeLinear", ORT_RULE_ELEMENTWISE, 0, FIRST, 11, true},
+    {ONNX, "Expand", ORT_RULE_EXPAND, 0, FIRST, 8, false},
+    {ONNX, "Flatten", ORT_RULE_RESHAPE, 0, FIRST, 1, false},
+    {ONNX, "Gather", ORT_RULE_PICK, 0, FIRST, 1, false},
+    {ONNX, "GatherElements", ORT_RULE_AXIS, 0, 3, 11, false},
+    {ONNX, "GlobalAveragePool", ORT_RULE_FRONT, 0, FIRST, 1, false},
+    {ONNX, "GlobalMaxPool", ORT_RULE_FRONT, 0, FIRST, 1, false},
+    {ONNX, "Hardmax", ORT_RULE_NORMALIZE, -1, FIRST, 1, false},
+    {ONNX, "InstanceNormalization", ORT_RULE_FRONT, 0, FIRST, 6, false},
+    {ONNX, "LRN", ORT_RULE_FRONT, 0, FIRST, 1, false},
+    {ONNX, "LayerNormalization", ORT_RULE_TAIL, -1, FIRST, 17, false},
+    {ONNX, "LogSoftmax", ORT_RULE_NORMALIZE, -1, FIRST, 1, false},
+    {ONNX, "LpNormalization", ORT_RULE_AXIS, -1, FIRST, 1, false},
+    {ONNX, "MatMul", ORT_RULE_PRODUCT, 0, ALL, 1, false},
+    {ONNX, "Max", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "Mean", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "MeanVarianceNormalization", ORT_RULE_MEANS, 0, FIRST, 9, false},
+    {ONNX, "Min", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "Pad", ORT_RULE_PAD, 0, FIRST, 2, false},
+    {ONNX, "QuantizeLinear", ORT_RULE_SCALES, 1, FIRST, 10, false},
+    {ONNX, "RMSNormalization", ORT_RULE_TAIL, -1, FIRST, 23, false},
+    {ONNX, "ReduceL1", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceL2", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceLogSum", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceLogSumExp", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceMax", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceMean", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceMin", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceProd", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceSum", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "ReduceSumSquare", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {ONNX, "Reshape", ORT_RULE_RESHAPE, 0, FIRST, 5, false},
+    {ONNX, "Resize", ORT_RULE_RESIZE, 0, FIRST, 10, false},
+    {ONNX, "ScatterElements", ORT_RULE_AXIS, 0, 7, 11, false},
+    {ONNX, "Shape", ORT_RULE_SHAPE, 0, FIRST, 1, false},
+    {ONNX, "Slice", ORT_RULE_SLICE, 0, FIRST, 1, false},
+    {ONNX, "Softmax", ORT_RULE_NORMALIZE, -1, FIRST, 1, false},
+    {ONNX, "Split", ORT_RULE_AXIS, 0, FIRST, 2, false},
+    {ONNX, "Squeeze", ORT_RULE_SQUEEZE, 0, FIRST, 1, false},
+    {ONNX, "Sum", ORT_RULE_ELEMENTWISE, 0, ALL, 8, false},
+    {ONNX, "Tile", ORT_RULE_TILE, 0, FIRST, 6, false},
+    {ONNX, "TopK", ORT_RULE_AXIS, -1, FIRST, 1, false},
+    {ONNX, "Unsqueeze", ORT_RULE_UNSQUEEZE, 0, FIRST, 1, false},
+    {ONNX, "Upsample", ORT_RULE_RESIZE, 0, FIRST, 9, false},
+    {MS, "DequantizeLinear", ORT_RULE_SCALES, 1, FIRST, 1, false},
+    {MS, "FastGelu", ORT_RULE_TAIL, -1, FIRST, 1, false},
+    {MS, "Gelu", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {MS, "QLinearAdd", ORT_RULE_ELEMENTWISE, 0, 0x9, 1, false},
+    {MS, "QLinearConcat", ORT_RULE_AXIS, 0, UINT64_C(0x4924924924924924), 1, false},
+    {MS, "QLinearLeakyRelu", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {MS, "QLinearMul", ORT_RULE_ELEMENTWISE, 0, 0x9, 1, false},
+    {MS, "QLinearReduceMean", ORT_RULE_REDUCE, 0, FIRST, 1, false},
+    {MS, "QLinearSigmoid", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+    {MS, "QLinearWhere", ORT_RULE_ELEMENTWISE, 0, 0x13, 1, false},
+    {MS, "QuantizeLinear", ORT_RULE_SCALES, 1, FIRST, 1, false},
+    {MS, "QuickGelu", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false},
+};
+
+static const ort_rule elementwise = {ONNX, "", ORT_RULE_ELEMENTWISE, 0, ALL, 7, false};
+static const ort_rule unary = {ONNX, "", ORT_RULE_ELEMENTWISE, 0, FIRST, 1, false};
+
+const ort_rule *ort_rule_of(const ort_node *node)
+{
+    if (!node->op || node->output_count < 1 || node->body_count)
+        return NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].op_type[0] == node->op_type[0] && !strcmp(rules[i].op_type, node->op_type) &&
+            !strcmp(rules[i].domain, node->domain))
+            return node->opset >= rules[i].since ? &rules[i] : NULL;
+    if (strcmp(node->domain, ONNX) || !(node->op->traits & ORT_TRAIT_ELEMENTWISE) ||
+        (node->op->traits & ORT_TRAIT_RANDOM))
+        return NULL;
+    if (node->input_count == 1)
+        return &unary;
+    return node->opset >= elementwise.since ? &elementwise : NULL;
+}
+
+int ort_rule_slot(const ort_rule *r)
+{
+    int slot = 0;
+    while (!(r->data >> slot & 1))
+        slot++;
+    return slot;
+}
+
+/* ---- axes */
+
+const ort_type *ort_rule_type(const ort_graph *graph, const ort_node *node, int slot)
+{
+    const ort_graph_value *value = slot < node->input_count
+                                       ? ort_graph_value_at(graph, node->inputs[slot])
+                                       : NULL;
+    return value && value->fact.type.kind == ORT_TYPE_TENSOR && value->fact.type.rank >= 0
+               ? &value->fact.type
+               : NULL;
+}
+
+bool ort_rule_absent(const ort_node *node, int slot)
+{
+    return slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE;
+}
+
+int64_t ort_rule_in_range(int64_t axis, int rank)
+{
+    axis += axis < 0 ? rank : 0;
+    return axis >= 0 && axis < rank ? axis : -1;
+}
+
+int ort_rule_axes(const ort_graph *graph, const ort_node *node, int slot, int rank, int64_t *axes)
+{
+    size_t count = 0;
+    const int64_t *list = ort_node_ints(node, "axes", &count);
+    const ort_tensor *given = slot > 0 ? ort_edit_constant(graph, node, slot) : NULL;
+    bool has_input = slot > 0 && !ort_rule_absent(node, slot);
+    if (has_input && (!given || given->shape.rank != 1))
+        return -1;
+    if (given)
+        count = (size_t)ort_tensor_count(given);
+    if (count > ORT_MAX_RANK || (given && count && !given->data))
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        axes[i] = ort_rule_in_range(given ? ort_tensor_get_i64(given, (int64_t)i) : list[i], rank);
+        if (axes[i] < 0)
+            return -1;
+    }
+    return (int)count;
+}
+
+int64_t ort_rule_axis(const ort_rule *r, const ort_node *node, int rank)
+{
+    int axis = r->axis;
+    if (r->kind == ORT_RULE_NORMALIZE && node->opset < 13)
+        axis = 1;
+    return ort_rule_in_range(ort_node_int(node, "axis", axis), rank);
+}
+
+int ort_rule_dropped(const ort_graph *graph, const ort_node *node, const ort_rule *r, int rank,
+                     int64_t *axes)
+{
+    if (r->kind == ORT_RULE_REMOVE || r->kind == ORT_RULE_PICK) {
+        axes[0] = ort_rule_axis(r, node, rank);
+        return axes[0] < 0 ? -1 : 1;
+    }
+    int count = ort_rule_axes(graph, node, strcmp(node->domain, ONNX) ? 0 : 1, rank, axes);
+    if (count || r->kind != ORT_RULE_REDUCE)
+        return count ? count : -1;
+    for (int i = 0; i < rank; i++)
+        axes[i] = i;
+    return rank;
+}
+
+const ort_tensor *ort_rule_list(const ort_graph *graph, const ort_node *node, int slot)
+{
+    const ort_tensor *t = ort_edit_constant(graph, node, slot);
+    return t && t->data && t->shape.rank == 1 ? t : NULL;
+}
+
+ort_type ort_permuted_type(const ort_type *type, const ort_perm *p)
+{
+    ort_type made = *type;
+    for (int i = 0; i < p->rank; i++)
+        made.dim[p->to[i]] = type->dim[i];
+    return made;
+}

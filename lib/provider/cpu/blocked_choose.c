@@ -1,0 +1,411 @@
+/* blocked_choose.c - which nodes run in the blocked channel layout.
+ *
+ * Convolutions that the blocked kernels serve well start the layout; what follows them joins while
+ * its operands are there already. Nodes that hand blocked tensors to each other form a region; a
+ * region stays when its convolutions gain more than the conversions at its border cost. The costs
+ * are cycles per product and per element, measured on both vector tiers; unknown extents count as
+ * a middling size.
+ */
+#include <string.h>
+
+#include "op/edit.h"
+#include "op/eval.h"
+#include "op/shared/fused.h"
+#include "op/math/unary.h"
+#include "op/shared/window.h"
+#include "provider/cpu/blocked_choose.h"
+
+enum {
+    PLAIN_CHANNELS = 4,
+    PLAIN_DEPTH = 256,   /* taps times channels of a convolution that reads plain rows */
+    LONG_FILTER = 32,    /* columns: filter banks keep the sums of the plain path */
+    UNKNOWN_EXTENT = 32,
+};
+static const double product_gain = 0.012, depthwise_gain = 0.15, spread_gain = 0.7,
+                    convert_cost = 1.5;
+
+static const ort_type *type_of(const ort_graph *graph, ort_id id)
+{
+    return &graph->values.data[id]->fact.type;
+}
+
+static bool is_plane(const ort_type *t)
+{
+    return t->kind == ORT_TYPE_TENSOR && t->dtype == ORT_DTYPE_FLOAT &&
+           (t->rank == 3 || t->rank == 4) && ort_dim_known(t->dim[1]);
+}
+
+/* The layout splits channels alone: other axes broadcast in it as they do outside. */
+static bool same_channels(const ort_type *a, const ort_type *b)
+{
+    return a->rank == b->rank && ort_dim_equal(a->dim[1], b->dim[1]);
+}
+
+static double elements(const ort_type *t)
+{
+    double product = 1;
+    for (int d = 0; d < t->rank; d++)
+        product *= ort_dim_known(t->dim[d]) ? (double)t->dim[d].size
+                   : d == 0                 ? 1
+                                            : UNKNOWN_EXTENT;
+    return product;
+}
+
+/* ---- convolutions */
+
+static bool fills_blocks(int64_t channels, int64_t block)
+{
+    return (channels + block - 1) / block * block <= 2 * channels;
+}
+
+static bool is_conv(const ort_node *node)
+{
+    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, MS, "FusedConv");
+}
+
+/* Constant when the session prepares its nodes: a constant, or bytes that it dequantizes once. */
+static bool constant_later(const ort_graph *graph, const ort_node *node, int slot,
+                           ort_shape *shape)
+{
+    const ort_type *t = type_of(graph, node->inputs[slot]);
+    const ort_node *from = ort_edit_producer(graph, node->inputs[slot]);
+    if (t->kind != ORT_TYPE_TENSOR || t->dtype != ORT_DTYPE_FLOAT || !ort_type_concrete(t, shape))
+        return false;
+    if (!from || !ort_edit_is(from, ONNX, "DequantizeLinear"))
+        return ort_edit_constant(graph, node, slot) != NULL;
+    for (int i = 0; i < from->input_count; i++)
+        if (from->inputs[i] != ORT_ID_NONE && !ort_edit_constant(graph, from, i))
+            return false;
+    return true;
+}
+
+bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
+{
+    ort_shape w;
+    return constant_later(graph, conv, 1, &w) && w.dim[1] <= PLAIN_CHANNELS &&
+           ort_node_int(conv, "group", 1) == 1 &&
+           ort_shape_count_range(&w, 1, w.rank) <= PLAIN_DEPTH &&
+           (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
+}
+
+static bool is_single(const ort_type *t)
+{
+    return ort_dim_known(t->dim[t->rank - 1]) && t->dim[t->rank - 1].size == 1;
+}
+
+/* Columns: the kernels keep neighbouring pixels of a row in registers, and there are none. A single
+ * column under a window of one is a row to them. */
+static bool is_column(const ort_graph *graph, const ort_node *node, const ort_shape *w)
+{
+    const ort_type *x = type_of(graph, node->inputs[0]), *t = type_of(graph, node->outputs[0]);
+    ort_dim height = t->dim[t->rank - 2], width = t->dim[t->rank - 1];
+    if (t->rank == 4 && is_single(x) && is_single(t) && w->dim[3] == 1)
+        return w->dim[2] >= LONG_FILTER;
+    return t->rank == 4 && ort_dim_known(width) && width.size < 4 &&
+           (!ort_dim_known(height) || height.size > 4 * width.size);
+}
+
+/* Why a convolution can't run in the layout; NULL: it can. */
+static const char *conv_stays(const ort_graph *graph, const ort_blocked_choice *c,
+                              const ort_node *node)
+{
+    ort_shape w, b;
+    ort_epilogue e = ort_epilogue_none();
+    bool blocked = c->blocked[node->inputs[0]];
+    if (!is_plane(type_of(graph, node->inputs[0])) || !is_plane(type_of(graph, node->outputs[0])))
+        return "it isn't float over one or two axes with known channels";
+    if (!constant_later(graph, node, 1, &w) ||
+        (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
+         !constant_later(graph, node, 2, &b)))
+        return "its filters or its bias aren't constant";
+    int64_t group = ort_node_int(node, "group", 1), maps = w.dim[0];
+    if (w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 || group < 1 ||
+        maps % group)
+        return "its filters don't fit";
+    if (w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w))
+        return "its filters are long rows";
+    if (!ort_epilogue_activate(&e, ort_node_string(node, "activation", ""), NULL, 0))
+        return "its activation isn't one of the layout's";
+    if (group > 1 && w.dim[1] == 1 && maps == group)
+        return blocked ? NULL : "it is depthwise, and its input doesn't lie in the layout";
+    if (group > 1)
+        return w.dim[1] % c->block == 0 && maps / group % c->block == 0
+                   ? NULL : "its groups aren't of whole blocks of channels";
+    /* a block half empty costs less than a way out */
+    if (!blocked && !fills_blocks(maps, c->block))
+        return "its channels would fill less than half of their blocks";
+    return blocked || ort_blocked_reads_plain(graph, node) || w.dim[1] >= 8
+               ? NULL : "its input has few channels and doesn't lie in the layout";
+}
+
+const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *c,
+                              const ort_node *node)
+{
+    if (!is_conv(node) || c->role[node->id])
+        return NULL;
+    const char *why = conv_stays(graph, c, node);
+    return why ? why : "its region would gain less than the ways in and out cost";
+}
+
+static double conv_gain(const ort_graph *graph, const ort_node *node)
+{
+    ort_shape w;
+    if (!constant_later(graph, node, 1, &w))
+        return 0;
+    double taps = (double)ort_shape_count_range(&w, 2, w.rank);
+    double macs = elements(type_of(graph, node->outputs[0])) * taps * (double)w.dim[1];
+    if (w.dim[1] == 1 && ort_node_int(node, "group", 1) > 1)
+        return macs * depthwise_gain;
+    return macs * product_gain +
+           (taps > 1 ? elements(type_of(graph, node->inputs[0])) * spread_gain : 0);
+}
+
+/* ---- what follows them */
+
+bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node)
+{
+    int64_t axes[ORT_MAX_RANK];
+    size_t count = 0;
+    unsigned seen = 0;
+    if (!ort_edit_is(node, ONNX, "ReduceMean") || ort_node_int(node, "keepdims", 1) != 1)
+        return false;
+    int rank = type_of(graph, node->inputs[0])->rank;
+    const int64_t *given = ort_node_ints(node, "axes", &count);
+    const ort_tensor *tensor = ort_edit_constant(graph, node, 1);
+    if (tensor && tensor->dtype == ORT_DTYPE_INT64 && tensor->shape.rank == 1 &&
+        tensor->shape.dim[0] <= ORT_MAX_RANK)
+        count = (size_t)tensor->shape.dim[0];
+    if (count > ORT_MAX_RANK || (!given && !tensor))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        axes[i] = given ? given[i] : ort_tensor_get_i64(tensor, (int64_t)i);
+        if (axes[i] < -rank || axes[i] >= rank)
+            return false;
+        seen |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
+    }
+    return rank >= 3 && seen == (1u << rank) - 4;
+}
+
+static bool serves_pool(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    static const char *const names[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
+                                        "GlobalAveragePool"};
+    bool known = false;
+    for (int i = 0; i < 4; i++)
+        known = known || ort_edit_is(node, ONNX, names[i]);
+    known = known || ort_blocked_is_mean(graph, node);
+    return known && c->blocked[node->inputs[0]] &&
+           (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) &&
+           is_plane(type_of(graph, node->outputs[0]));
+}
+
+/* One element that isn't in the layout: a scalar operand, bounds of a Clip. */
+static bool one_element(const ort_graph *graph, ort_id id)
+{
+    const ort_tensor *t = graph->values.data[id]->fact.value;
+    return t && ort_tensor_count(t) == 1 && t->shape.rank <= 1;
+}
+
+static bool binary_name(const ort_node *node)
+{
+    static const char *const names[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ort_edit_is(node, ONNX, names[i]))
+            return node->opset >= 8 && node->input_count == 2;
+    return false;
+}
+
+static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    ort_unary id;
+    float a, b;
+    if (node->output_count != 1 || !node->op || node->input_count < 1 ||
+        node->inputs[0] == ORT_ID_NONE || !is_plane(type_of(graph, node->outputs[0])))
+        return false;
+    bool unary = node->input_count == 1 && ort_unary_of_node(node, &id, &a, &b);
+    bool clip = ort_edit_is(node, ONNX, "Clip") && c->blocked[node->inputs[0]];
+    if (!unary && !clip && !binary_name(node))
+        return false;
+    int planes = 0;
+    bool same = true;
+    for (int i = 0; i < node->input_count; i++) {
+        ort_id in = node->inputs[i];
+        if (in == ORT_ID_NONE || one_element(graph, in))
+            continue;
+        if (!c->blocked[in])
+            return false;
+        planes++;
+        same = same && same_channels(type_of(graph, in), type_of(graph, node->outputs[0]));
+    }
+    return planes == 1 || (planes > 1 && same); /* one alone gives its shape, though unknown */
+}
+
+/* [N, C, 1, 1] against [N, C, H, W]; the plane may stand on either side. */
+static bool per_channel(const ort_type *plane, const ort_type *one)
+{
+    if (plane->rank != one->rank || !ort_dim_equal(plane->dim[0], one->dim[0]) ||
+        !ort_dim_equal(plane->dim[1], one->dim[1]))
+        return false;
+    for (int d = 2; d < one->rank; d++)
+        if (!ort_dim_known(one->dim[d]) || one->dim[d].size != 1)
+            return false;
+    return true;
+}
+
+static bool serves_scale(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    if ((!ort_edit_is(node, ONNX, "Mul") && !ort_edit_is(node, ONNX, "Add")) || node->opset < 7 ||
+        node->input_count != 2 || !c->blocked[node->inputs[0]] || !c->blocked[node->inputs[1]])
+        return false;
+    const ort_type *a = type_of(graph, node->inputs[0]), *b = type_of(graph, node->inputs[1]);
+    return per_channel(a, b) || per_channel(b, a);
+}
+
+static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
+                          const ort_node *node)
+{
+    if (!ort_edit_is(node, ONNX, "Concat") || !is_plane(type_of(graph, node->outputs[0])))
+        return false;
+    int64_t axis = ort_node_int(node, "axis", 1);
+    if (axis != 1 && axis != 1 - type_of(graph, node->outputs[0])->rank)
+        return false;
+    for (int i = 0; i < node->input_count; i++) {
+        const ort_type *t = type_of(graph, node->inputs[i]);
+        if (!c->blocked[node->inputs[i]] ||
+            (i + 1 < node->input_count && t->dim[1].size % c->block))
+            return false;
+    }
+    return true;
+}
+
+/* The whole factor of an axis, told by `scales` or by `sizes` over a known extent; else 0. */
+static int64_t repeat_factor(const ort_graph *graph, const ort_node *node, int axis)
+{
+    const ort_tensor *scales = ort_edit_constant(graph, node, node->opset >= 11 ? 2 : 1);
+    const ort_tensor *sizes = node->opset >= 11 ? ort_edit_constant(graph, node, 3) : NULL;
+    if (scales && scales->dtype == ORT_DTYPE_FLOAT && ort_tensor_count(scales) == 4) {
+        double scale = ort_tensor_get_f64(scales, axis);
+        return scale >= 1 && scale <= 16 && scale == (double)(int64_t)scale ? (int64_t)scale : 0;
+    }
+    if (!sizes || sizes->dtype != ORT_DTYPE_INT64 || ort_tensor_count(sizes) != 4)
+        return 0;
+    ort_dim in = type_of(graph, node->inputs[0])->dim[axis];
+    int64_t size = ort_tensor_get_i64(sizes, axis);
+    if (!ort_dim_known(in) || in.size < 1 || size < in.size || size % in.size)
+        return 0;
+    return size / in.size;
+}
+
+bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2])
+{
+    if ((!ort_edit_is(node, ONNX, "Resize") && !ort_edit_is(node, ONNX, "Upsample")) ||
+        node->input_count < 2 ||
+        strcmp(ort_node_string(node, "mode", "nearest"), "nearest") ||
+        ort_node_attr(node, "axes") || type_of(graph, node->inputs[0])->rank != 4 ||
+        strcmp(ort_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch"))
+        return false;
+    bool old = node->opset < 11; /* asymmetric and rounded down, without attributes */
+    const char *place =
+        old ? "asymmetric" : ort_node_string(node, "coordinate_transformation_mode", "half_pixel");
+    const char *round = old ? "floor" : ort_node_string(node, "nearest_mode", "round_prefer_floor");
+    bool half = !strcmp(place, "half_pixel") || !strcmp(place, "pytorch_half_pixel");
+    if (half ? strncmp(round, "round_", 6) != 0
+             : strcmp(place, "asymmetric") != 0 || strcmp(round, "floor") != 0)
+        return false;
+    for (int i = 0; i < 2; i++)
+        factors[i] = repeat_factor(graph, node, 2 + i);
+    return repeat_factor(graph, node, 0) == 1 && repeat_factor(graph, node, 1) == 1 &&
+           factors[0] > 0 && factors[1] > 0;
+}
+
+static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice *c,
+                                const ort_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (i != 2 && node->inputs[i] == ORT_ID_NONE && is_conv(node))
+            return ORT_BLOCKED_NONE;
+    if (!node->op || node->body_count)
+        return ORT_BLOCKED_NONE;
+    if (is_conv(node))
+        return conv_stays(graph, c, node) ? ORT_BLOCKED_NONE : ORT_BLOCKED_CONV;
+    if (node->input_count < 1 || node->inputs[0] == ORT_ID_NONE)
+        return ORT_BLOCKED_NONE;
+    if (serves_pool(graph, c, node))
+        return ORT_BLOCKED_POOL;
+    if (serves_scale(graph, c, node))
+        return ORT_BLOCKED_SCALE;
+    if (serves_same(graph, c, node))
+        return ORT_BLOCKED_SAME;
+    int64_t factors[2];
+    if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
+        is_plane(type_of(graph, node->outputs[0])))
+        return ORT_BLOCKED_RESIZE;
+    return serves_concat(graph, c, node) ? ORT_BLOCKED_CONCAT : ORT_BLOCKED_NONE;
+}
+
+bool ort_blocked_slot(ort_blocked_role role, int slot)
+{
+    if (role == ORT_BLOCKED_POOL || role == ORT_BLOCKED_RESIZE)
+        return slot == 0;
+    return role == ORT_BLOCKED_CONV ? slot == 0 || slot == 3 : role != ORT_BLOCKED_NONE;
+}
+
+/* ---- regions */
+
+static ort_id root_of(const ort_blocked_choice *c, ort_id node)
+{
+    while (c->region[node] != node)
+        node = c->region[node] = c->region[c->region[node]];
+    return node;
+}
+
+/* Nodes that hand each other blocked tensors have one root; uses are counted on the way. */
+static void join_regions(const ort_graph *graph, ort_blocked_choice *c)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+        for (int i = 0; c->role[node->id] && i < node->input_count; i++) {
+            ort_id in = node->inputs[i];
+            if (in == ORT_ID_NONE || !c->blocked[in] || !ort_blocked_slot(c->role[node->id], i))
+                continue;
+            c->uses[in]++;
+            c->region[root_of(c, node->id)] = root_of(c, graph->producers.data[in]);
+        }
+}
+
+static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
+{
+    double gain = 0;
+    ort_id out = node->outputs[0];
+    if (c->role[node->id] == ORT_BLOCKED_CONV) {
+        gain = conv_gain(graph, node);
+        if (!c->blocked[node->inputs[0]] && !ort_blocked_reads_plain(graph, node))
+            gain -= elements(type_of(graph, node->inputs[0])) * convert_cost;
+        if (node->input_count > 3 && node->inputs[3] != ORT_ID_NONE && !c->blocked[node->inputs[3]])
+            gain -= elements(type_of(graph, node->inputs[3])) * convert_cost;
+    }
+    if (c->uses[out] < graph->values.data[out]->use_count)
+        gain -= elements(type_of(graph, out)) * convert_cost;
+    return gain;
+}
+
+void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *c)
+{
+    const ort_node *node;
+    ORT_EACH_NODE(graph, node)
+    {
+        c->region[node->id] = node->id;
+        c->role[node->id] = role_of(graph, c, node);
+        if (c->role[node->id])
+            c->blocked[node->outputs[0]] = true;
+    }
+    join_regions(graph, c);
+    ORT_EACH_NODE(graph, node)
+        if (c->role[node->id])
+            c->gain[root_of(c, node->id)] += gain_of(graph, c, node);
+    ORT_EACH_NODE(graph, node)
+        if (c->role[node->id] && c->gain[root_of(c, node->id)] <= 0) {
+            c->role[node->id] = ORT_BLOCKED_NONE;
+            c->blocked[node->outputs[0]] = false;
+        }
+}

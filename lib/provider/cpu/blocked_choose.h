@@ -1,0 +1,41 @@
+/* blocked_choose.h - the two halves of the blocked-layout pass: what goes into the layout
+ * (blocked_choose.c), and the rewriting (blocked_layout.c). */
+#ifndef ORT_PROVIDER_CPU_BLOCKED_CHOOSE_H
+#define ORT_PROVIDER_CPU_BLOCKED_CHOOSE_H
+
+#include "pass/pass.h"
+
+typedef enum ort_blocked_role {
+    ORT_BLOCKED_NONE,   /* stays as it is */
+    ORT_BLOCKED_CONV,
+    ORT_BLOCKED_POOL,   /* MaxPool, AveragePool and their global forms */
+    ORT_BLOCKED_SAME,   /* elementwise: the same operator on blocked tensors */
+    ORT_BLOCKED_SCALE,  /* Mul or Add of a plane with one number per channel (squeeze-excite) */
+    ORT_BLOCKED_CONCAT, /* along whole blocks of channels */
+    ORT_BLOCKED_RESIZE, /* nearest, by whole factors */
+} ort_blocked_role;
+
+typedef struct ort_blocked_choice {
+    int64_t block;
+    ort_blocked_role *role; /* by node id */
+    bool *blocked;          /* by value id: some node gives it in the layout */
+    int *uses;              /* by value id: input slots that take it as it lies in the layout */
+    ort_id *region;         /* by node id: another node of its region, up to the region's root */
+    double *gain;           /* by node id: of the region whose root it is, cycles */
+} ort_blocked_choice;
+
+/* Fill a choice whose arrays are zeroed and as long as the graph's lists. */
+void ort_blocked_choose(const ort_graph *graph, ort_blocked_choice *choice);
+/* Why a convolution isn't in the layout after the choice; NULL: it is, or isn't one. */
+const char *ort_blocked_stays(const ort_graph *graph, const ort_blocked_choice *choice,
+                              const ort_node *node);
+/* Is this the mean over all spatial axes, kept as ones: GlobalAveragePool by another name? */
+bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node);
+/* Does this convolution read plain rows when nobody gives its input in the layout? */
+bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv);
+/* Is this a Resize that repeats each pixel `factors` times along the two spatial axes? */
+bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2]);
+/* Slots of the node that take tensors in the layout: [0, count). */
+bool ort_blocked_slot(ort_blocked_role role, int slot);
+
+#endif

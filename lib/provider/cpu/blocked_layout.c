@@ -1,0 +1,221 @@
+/* blocked_layout.c - whole regions around convolutions run in the blocked channel layout
+ * (op/blocked/blocked_op.h). Conversions stand only where a region begins with many channels and where
+ * somebody outside reads its values. Level 3: the operators are ours and the block is the
+ * machine's, so nothing of this is saved.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "op/edit.h"
+#include "provider/cpu/blocked_choose.h"
+
+typedef struct layout {
+    ort_pass_context *c;
+    ort_blocked_choice choice;
+    ort_id *blocked_of; /* by value id at the start: its blocked form; NONE: not made yet */
+} layout;
+
+static ort_id new_value(layout *l, ort_id like)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%.200s_blocked", l->c->graph->values.data[like]->name);
+    return ort_graph_add_value(l->c->graph, name);
+}
+
+static ort_status add(layout *l, const ort_node *from, const char *domain, const char *op_type,
+                      const ort_id *inputs, int input_count, ort_id output, ort_node **node,
+                      ort_error *err)
+{
+    ort_node_spec spec = {.domain = domain,
+                          .op_type = op_type,
+                          .name = from ? from->name : "",
+                          .inputs = inputs,
+                          .input_count = input_count,
+                          .outputs = &output,
+                          .output_count = 1,
+                          .attrs = from ? from->attrs : NULL,
+                          .attr_count = from ? from->attr_count : 0,
+                          .opset = from && !strcmp(domain, from->domain) ? from->opset : 0,
+                          .origin = from ? from->origin : NULL};
+    return ort_edit_add_node(l->c->graph, &spec, node, err);
+}
+
+static ort_attr int_attr(const char *name, int64_t value)
+{
+    return (ort_attr){.name = name, .type = ORT_ATTR_INT, .i = value};
+}
+
+/* Nodes with attributes of ours: the block must be known when shapes are inferred. */
+static ort_status add_internal(layout *l, const ort_node *from, const char *op_type,
+                               const ort_id *inputs, int input_count, ort_id output,
+                               const ort_attr *extra, ort_error *err)
+{
+    ort_node *node = NULL;
+    ort_attr attrs[64];
+    int count = 0;
+    ort_node_spec spec = {.domain = ORT_INTERNAL,
+                          .op_type = op_type,
+                          .name = from ? from->name : "",
+                          .inputs = inputs,
+                          .input_count = input_count,
+                          .outputs = &output,
+                          .output_count = 1,
+                          .origin = from ? from->origin : NULL};
+    for (int i = 0; from && i < from->attr_count && count < 62; i++)
+        attrs[count++] = from->attrs[i];
+    attrs[count++] = int_attr("block", l->choice.block);
+    if (extra)
+        attrs[count++] = *extra;
+    ort_attr *kept = ort_arena_array(&l->c->graph->model->arena, (size_t)count, sizeof *kept);
+    if (!kept)
+        return ort_error_memory(err, sizeof attrs);
+    memcpy(kept, attrs, (size_t)count * sizeof *kept);
+    spec.attrs = kept;
+    spec.attr_count = count;
+    return ort_edit_add_node(l->c->graph, &spec, &node, err);
+}
+
+static ort_status blocked_input(layout *l, ort_id value, ort_id *blocked, ort_error *err)
+{
+    if (l->blocked_of[value] == ORT_ID_NONE) {
+        ort_id made = new_value(l, value);
+        if (made == ORT_ID_NONE)
+            return ort_error_memory(err, sizeof made);
+        ORT_TRY(add_internal(l, NULL, "BlockChannels", &value, 1, made, NULL, err));
+        l->blocked_of[value] = made;
+    }
+    *blocked = l->blocked_of[value];
+    return ORT_OK;
+}
+
+/* The operator of a node inside the layout, in our domain; NULL: its own. */
+static const char *internal_name(const ort_node *node, ort_blocked_role role, char *text,
+                                 size_t size)
+{
+    if (role == ORT_BLOCKED_SAME || role == ORT_BLOCKED_CONCAT)
+        return NULL;
+    snprintf(text, size, "Blocked%s", role == ORT_BLOCKED_CONV ? "Conv" : node->op_type);
+    return text;
+}
+
+/* Squeeze-excite: the plane first, the numbers per channel second. */
+static void order_scale(const layout *l, const ort_node *node, ort_id *inputs)
+{
+    const ort_type *first = &l->c->graph->values.data[node->inputs[0]]->fact.type;
+    for (int d = 2; d < first->rank; d++)
+        if (!ort_dim_known(first->dim[d]) || first->dim[d].size != 1)
+            return;
+    ort_id plane = inputs[1];
+    inputs[1] = inputs[0];
+    inputs[0] = plane;
+}
+
+static ort_status repeat_attr(ort_graph *graph, const ort_node *node, ort_attr *attr,
+                              ort_error *err)
+{
+    int64_t *scales = ort_arena_array(&graph->model->arena, 4, sizeof *scales);
+    if (!scales)
+        return ort_error_memory(err, 4 * sizeof *scales);
+    scales[0] = scales[1] = 1;
+    ort_blocked_is_repeat(graph, node, scales + 2);
+    *attr = (ort_attr){.name = "scales", .type = ORT_ATTR_INTS, .ints = scales, .count = 4};
+    return ORT_OK;
+}
+
+static ort_status convert(layout *l, ort_node *node, ort_error *err)
+{
+    ort_graph *graph = l->c->graph;
+    ort_blocked_role role = l->choice.role[node->id];
+    ort_id inputs[64], out = node->outputs[0];
+    char name[64];
+    int count = node->input_count;
+    for (int i = 0; i < count; i++) {
+        ort_id in = inputs[i] = node->inputs[i];
+        bool data = in != ORT_ID_NONE && ort_blocked_slot(role, i) &&
+                    !graph->values.data[in]->fact.value;
+        bool plain = role == ORT_BLOCKED_CONV && i == 0 && !l->choice.blocked[in] &&
+                     ort_blocked_reads_plain(graph, node);
+        if (data && !plain)
+            ORT_TRY(blocked_input(l, in, &inputs[i], err));
+    }
+    if (role == ORT_BLOCKED_SCALE)
+        order_scale(l, node, inputs);
+    ort_attr channels = int_attr("channels", graph->values.data[out]->fact.type.dim[1].size);
+    ort_id made = new_value(l, out);
+    if (made == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof made);
+    const char *internal = internal_name(node, role, name, sizeof name);
+    if (ort_blocked_is_mean(graph, node)) {
+        internal = "BlockedGlobalAveragePool";
+        node->attr_count = 0; /* the axes are all that it has */
+        count = 1;
+    }
+    ort_attr repeat = {0};
+    if (role == ORT_BLOCKED_RESIZE) {
+        ORT_TRY(repeat_attr(graph, node, &repeat, err));
+        internal = "BlockedUpsample";
+        node->attr_count = 0;
+        count = 1;
+    }
+    bool outside = graph->values.data[out]->use_count > l->choice.uses[out];
+    ort_graph_remove_node(graph, node);
+    if (internal)
+        ORT_TRY(add_internal(l, node, internal, inputs, count, made,
+                             role == ORT_BLOCKED_RESIZE ? &repeat : NULL, err));
+    else
+        ORT_TRY(add(l, node, node->domain, node->op_type, inputs, count, made, NULL, err));
+    if (role == ORT_BLOCKED_CONCAT) {
+        ort_attr axis = int_attr("axis", 1);
+        ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &axis, err));
+    }
+    l->blocked_of[out] = made;
+    return outside ? add_internal(l, NULL, "UnblockChannels", &made, 1, out, &channels, err)
+                   : ORT_OK;
+}
+
+static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+{
+    size_t nodes = c->graph->nodes.count, values = c->graph->values.count;
+    ort_status status = ORT_OK;
+    ort_arena scratch = {0};
+    if (!c->target || c->portable)
+        return ORT_OK;
+    layout l = {.c = c, .choice.block = c->target->block};
+    l.blocked_of = ort_arena_array(&scratch, values + 1, sizeof *l.blocked_of);
+    l.choice.role = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.role);
+    l.choice.blocked = ort_arena_array(&scratch, values + 1, sizeof *l.choice.blocked);
+    l.choice.uses = ort_arena_array(&scratch, values + 1, sizeof *l.choice.uses);
+    l.choice.region = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.region);
+    l.choice.gain = ort_arena_array(&scratch, nodes + 1, sizeof *l.choice.gain);
+    if (!l.blocked_of || !l.choice.role || !l.choice.blocked || !l.choice.uses ||
+        !l.choice.region || !l.choice.gain) {
+        ort_arena_release(&scratch);
+        return ort_error_memory(err, (nodes + values) * sizeof(ort_id));
+    }
+    memset(l.blocked_of, 0xff, values * sizeof *l.blocked_of); /* ORT_ID_NONE */
+    ort_blocked_choose(c->graph, &l.choice);
+    ort_node *node;
+    ORT_PASS_EACH_NODE(c->graph, node)
+    {
+        if (status || node->id >= nodes) /* made here */
+            break;
+        const char *why = c->near_misses ? ort_blocked_stays(c->graph, &l.choice, node) : NULL;
+        if (why)
+            ort_pass_note(c, node, "%s", why);
+        if (!l.choice.role[node->id])
+            continue;
+        status = convert(&l, node, err);
+        ++*changes;
+    }
+    ort_arena_release(&scratch);
+    return status;
+}
+
+const ort_pass ort_pass_blocked_layout = {
+    .name = "blocked_layout",
+    .level = 3,
+    .doc = "regions of convolutions run in a blocked channel layout (cpu only)",
+    .apply = apply,
+};

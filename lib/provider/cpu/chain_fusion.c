@@ -1,0 +1,242 @@
+/* chain_fusion.c - elementwise operators that follow one another become one ElementwiseChain
+ * (op/blocked/chain.h), which runs them tile by tile. A chain grows while its value has one reader that
+ * keeps the shape; the other operands may be anything that broadcasts onto it, the chain's own
+ * inputs included (x * sigmoid(x)). float only. Level 3: the operator is ours, so it is never
+ * saved.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/uses.h"
+#include "op/blocked/chain.h"
+#include "op/edit.h"
+#include "op/math/unary.h"
+#include "pass/pass.h"
+#include "tensor/scalar.h"
+
+typedef struct chain {
+    ort_node *nodes[ORT_CHAIN_STEPS];
+    int count;
+    ort_id inputs[ORT_CHAIN_INPUTS];
+    int input_count;
+    int64_t program[2 * ORT_CHAIN_STEPS];
+    float params[2 * ORT_CHAIN_STEPS];
+} chain;
+
+static const struct {
+    const char *name;
+    ort_binary op;
+} binaries[] = {
+    {"Add", ORT_BINARY_ADD}, {"Sub", ORT_BINARY_SUB}, {"Mul", ORT_BINARY_MUL},
+    {"Div", ORT_BINARY_DIV}, {"Pow", ORT_BINARY_POW}, {"Max", ORT_BINARY_MAX},
+    {"Min", ORT_BINARY_MIN},
+};
+
+static const ort_type *type_of(const ort_graph *graph, ort_id id)
+{
+    return &graph->values.data[id]->fact.type;
+}
+
+static bool is_float(const ort_type *type)
+{
+    return type->kind == ORT_TYPE_TENSOR && type->dtype == ORT_DTYPE_FLOAT && type->rank >= 0;
+}
+
+/* Certainly the same shape. */
+static bool same_shape(const ort_type *a, const ort_type *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (!ort_dim_equal(a->dim[d], b->dim[d]))
+            return false;
+    return true;
+}
+
+static int binary_of(const ort_node *node)
+{
+    if (node->domain[0] != '\0' || node->opset < 7 || node->input_count != 2 ||
+        node->inputs[0] == ORT_ID_NONE || node->inputs[1] == ORT_ID_NONE)
+        return -1;
+    for (size_t i = 0; i < sizeof binaries / sizeof *binaries; i++)
+        if (!strcmp(node->op_type, binaries[i].name))
+            return (int)binaries[i].op;
+    return -1;
+}
+
+/* Bounds that are attributes or constants of one element. */
+static bool clip_bounds(const ort_graph *graph, const ort_node *node, float *lo, float *hi)
+{
+    float *bounds[3] = {NULL, lo, hi};
+    *lo = ort_node_float(node, "min", -INFINITY);
+    *hi = ort_node_float(node, "max", INFINITY);
+    for (int i = 1; i < node->input_count && i < 3; i++) {
+        if (node->inputs[i] == ORT_ID_NONE)
+            continue;
+        double bound;
+        if (!ort_tensor_one_f64(ort_edit_constant(graph, node, i), &bound))
+            return false;
+        *bounds[i] = (float)bound;
+    }
+    return true;
+}
+
+static bool unary_of(const ort_graph *graph, const ort_node *node, ort_unary *id, float *a,
+                     float *b)
+{
+    if (node->op && ort_edit_is(node, ONNX, "Clip")) {
+        *id = ORT_UNARY_CLIP;
+        return clip_bounds(graph, node, a, b);
+    }
+    return node->input_count == 1 && ort_unary_of_node(node, id, a, b);
+}
+
+/* The chain's number of a value it reads; -1 when there is no room. */
+static int input_index(chain *c, ort_id id)
+{
+    for (int i = 0; i < c->input_count; i++)
+        if (c->inputs[i] == id)
+            return i;
+    if (c->input_count == ORT_CHAIN_INPUTS)
+        return -1;
+    c->inputs[c->input_count] = id;
+    return c->input_count++;
+}
+
+/* Append `node`, which reads `value`. False when it isn't elementwise or changes the shape. */
+static bool append(const ort_graph *graph, chain *c, ort_node *node, ort_id value)
+{
+    ort_unary id = ORT_UNARY_COUNT;
+    float a = 0, b = 0;
+    int64_t code, input = 0;
+    if (c->count == ORT_CHAIN_STEPS || node->output_count != 1 || !node->op ||
+        node->outputs[0] == ORT_ID_NONE || !is_float(type_of(graph, node->outputs[0])) ||
+        !same_shape(type_of(graph, value), type_of(graph, node->outputs[0])))
+        return false;
+    int binary = binary_of(node);
+    if (binary >= 0) {
+        bool right = node->inputs[0] != value;
+        ort_id other = node->inputs[right ? 0 : 1];
+        const ort_type *type = type_of(graph, other);
+        if (!is_float(type) || (other == value && c->count > 0))
+            return false;
+        input = input_index(c, other);
+        code = binary + (right ? ORT_CHAIN_RIGHT : ORT_CHAIN_LEFT);
+        if (input < 0)
+            return false;
+    } else if (node->inputs[0] == value && unary_of(graph, node, &id, &a, &b)) {
+        code = (int64_t)id;
+    } else {
+        return false;
+    }
+    c->program[2 * c->count] = code;
+    c->program[2 * c->count + 1] = input;
+    c->params[2 * c->count] = a;
+    c->params[2 * c->count + 1] = b;
+    c->nodes[c->count++] = node;
+    return true;
+}
+
+/* A chain that starts at `node`: with the operand that has the shape of the result. */
+static bool start(const ort_graph *graph, chain *c, ort_node *node)
+{
+    for (int k = 0; k < node->input_count && k < 2; k++) {
+        memset(c, 0, sizeof *c);
+        if (node->inputs[k] == ORT_ID_NONE || !is_float(type_of(graph, node->inputs[k])))
+            continue;
+        c->inputs[c->input_count++] = node->inputs[k];
+        if (append(graph, c, node, node->inputs[k]))
+            return true;
+    }
+    return false;
+}
+
+static ort_status replace(ort_pass_context *p, chain *c, ort_error *err)
+{
+    ort_node *last = c->nodes[c->count - 1], *made = NULL;
+    ort_id output = last->outputs[0];
+    ort_node merged = *c->nodes[0];
+    for (int i = 1; i < c->count; i++)
+        merged.origin = ort_edit_origin(p->graph, &merged, c->nodes[i]);
+    ort_attr attrs[2] = {
+        {.name = "program", .type = ORT_ATTR_INTS, .ints = c->program},
+        {.name = "params", .type = ORT_ATTR_FLOATS, .floats = c->params},
+    };
+    attrs[0].count = attrs[1].count = (size_t)(2 * c->count);
+    ort_node_spec spec = {.domain = ORT_INTERNAL,
+                          .op_type = "ElementwiseChain",
+                          .name = last->name,
+                          .inputs = c->inputs,
+                          .input_count = c->input_count,
+                          .outputs = &output,
+                          .output_count = 1,
+                          .origin = merged.origin};
+    for (int i = c->count - 1; i >= 0; i--)
+        ort_graph_remove_node(p->graph, c->nodes[i]);
+    ORT_TRY(ort_edit_add_node(p->graph, &spec, &made, err));
+    ORT_TRY(ort_node_set_attr(p->graph, made, &attrs[0], err));
+    return ort_node_set_attr(p->graph, made, &attrs[1], err);
+}
+
+/* The longest chain from `node` on; false when it is alone. */
+static bool find(const ort_graph *graph, chain *c, ort_node *node)
+{
+    if (!node->op || !start(graph, c, node))
+        return false;
+    for (;;) {
+        ort_id value = c->nodes[c->count - 1]->outputs[0];
+        ort_node *next = ort_edit_only_reader(graph, value);
+        if (!next || !append(graph, c, next, value))
+            return c->count > 1;
+    }
+}
+
+/* Why what reads the result of `node`, elementwise itself, doesn't follow it; or NULL. */
+static const char *why_alone(const ort_graph *graph, const ort_node *node)
+{
+    chain c;
+    float a, b;
+    ort_unary id;
+    ort_id value = node->outputs[0];
+    ort_readers readers = ort_readers_of(graph, value);
+    ort_node *next;
+    while ((next = ort_readers_next(&readers))) {
+        if (!next->op || (binary_of(next) < 0 && !unary_of(graph, next, &id, &a, &b)))
+            continue;
+        if (!ort_edit_only_reader(graph, value))
+            return "its result is read elsewhere than by what would follow";
+        if (!is_float(type_of(graph, next->outputs[0])))
+            return "what would follow isn't float";
+        return start(graph, &c, next) &&
+                       !same_shape(type_of(graph, value), type_of(graph, next->outputs[0]))
+                   ? "what follows isn't known to keep its shape" : NULL;
+    }
+    return NULL;
+}
+
+static ort_status apply(ort_pass_context *p, int *changes, ort_error *err)
+{
+    ort_node *node;
+    chain c;
+    ORT_EACH_NODE(p->graph, node)
+    {
+        c.count = 0;
+        if (!find(p->graph, &c, node)) {
+            const char *why = p->near_misses && c.count == 1 ? why_alone(p->graph, node) : NULL;
+            if (why)
+                ort_pass_note(p, node, "%s", why);
+            continue;
+        }
+        ORT_TRY(replace(p, &c, err));
+        ++*changes;
+    }
+    return ORT_OK;
+}
+
+const ort_pass ort_pass_chain_fusion = {
+    .name = "chain_fusion",
+    .level = 3,
+    .doc = "elementwise operators in a row run tile by tile",
+    .apply = apply,
+};
