@@ -5,15 +5,15 @@
 #include "base/findings.h"
 #include "base/options.h"
 #include "exec/env.h"
-#include "report/memory_report.h"
-#include "report/pack_report.h"
 #include "graph/diff.h"
 #include "graph/draw.h"
 #include "graph/extract.h"
 #include "io/source.h"
-#include "report/report.h"
 #include "op/types.h"
 #include "provider/provider.h"
+#include "report/memory_report.h"
+#include "report/pack_report.h"
+#include "report/report.h"
 
 /* The buffer's text becomes the caller's. */
 static ort_status hand_over(ort_status status, ort_strbuf *buf, char **text, ort_error *err)

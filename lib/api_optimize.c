@@ -8,9 +8,9 @@
 #include "graph/override.h"
 #include "graph/strip.h"
 #include "io/pack.h"
+#include "opset/opset.h"
 #include "pass/clean/make_dynamic.h"
 #include "pass/numbers/narrow.h"
-#include "opset/opset.h"
 #include "pass/optimize.h"
 
 typedef struct relay {

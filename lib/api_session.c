@@ -46,18 +46,10 @@ ort_status ort_session_new(ort_env *env, ort_model *model, const ort_session_opt
 {
     if (!env || !model || !session)
         return ort_error_null(err, __func__);
-    ort_model *copy = NULL;
-    ort_loading loading;
-    *session = NULL;
     ort_session_options own = ORT_SESSION_OPTIONS_INIT;
+    *session = NULL;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
-    if (!options)
-        return ORT_ERROR_USAGE;
-    ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
-    ort_status status = ort_model_clone(model, &copy, err);
-    if (status == ORT_OK)
-        status = ort_exec_session_take(env, copy, 0, options, session, err);
-    return ort_loading_end(&loading, status, err);
+    return options ? ort_exec_session_new(env, model, options, session, err) : ORT_ERROR_USAGE;
 }
 
 void ort_session_free(ort_session *session)

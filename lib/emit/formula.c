@@ -1,4 +1,4 @@
-/* gradient_formula.c - arithmetic expressions into nodes, by recursive descent. The texts are the
+/* formula.c - arithmetic expressions into nodes, by recursive descent. The texts are the
  * rule tables' own: what doesn't parse is a defect and asserts. */
 #include <assert.h>
 #include <ctype.h>
@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gradient/gradient.h"
+#include "emit/emit.h"
 
 typedef struct formula {
-    ort_grad *g;
+    ort_emit *e;
     const char *at;       /* next character */
     ort_id letter[26];
     ort_id like;          /* gives numbers their element type */
@@ -35,7 +35,7 @@ static bool take(formula *f, char c)
 /* The attribute of the node, or its default in the operator's row. */
 static double attribute(const formula *f, const char *name)
 {
-    const ort_node *node = f->g->at;
+    const ort_node *node = f->e->at;
     const ort_attr *attr = ort_node_attr(node, name);
     ort_schema schema;
     if (attr && attr->type == ORT_ATTR_FLOAT)
@@ -59,7 +59,7 @@ static ort_id call(formula *f, const char *name)
     bool closed = take(f, ')');
     assert(closed);
     (void)closed;
-    return ort_grad_op(f->g, name, args, count, NULL, 0);
+    return ort_emit_op(f->e, name, args, count, NULL, 0);
 }
 
 static ort_id name_or_call(formula *f)
@@ -76,14 +76,14 @@ static ort_id name_or_call(formula *f)
         return call(f, name);
     if (length == 1)
         return f->letter[name[0] - 'a'];
-    return ort_grad_number(f->g, f->like, attribute(f, name));
+    return ort_emit_number(f->e, f->like, attribute(f, name));
 }
 
 static ort_id primary(formula *f)
 {
     skip_blanks(f);
     if (take(f, '-'))
-        return ort_grad_op1(f->g, "Neg", primary(f));
+        return ort_emit_op1(f->e, "Neg", primary(f));
     if (take(f, '(')) {
         ort_id inner = sum(f);
         bool closed = take(f, ')');
@@ -95,7 +95,7 @@ static ort_id primary(formula *f)
         char *end;
         double number = strtod(f->at, &end);
         f->at = end;
-        return ort_grad_number(f->g, f->like, number);
+        return ort_emit_number(f->e, f->like, number);
     }
     return name_or_call(f);
 }
@@ -105,9 +105,9 @@ static ort_id product(formula *f)
     ort_id left = primary(f);
     for (;;) {
         if (take(f, '*'))
-            left = ort_grad_op2(f->g, "Mul", left, primary(f));
+            left = ort_emit_op2(f->e, "Mul", left, primary(f));
         else if (take(f, '/'))
-            left = ort_grad_op2(f->g, "Div", left, primary(f));
+            left = ort_emit_op2(f->e, "Div", left, primary(f));
         else
             return left;
     }
@@ -118,17 +118,17 @@ static ort_id sum(formula *f)
     ort_id left = product(f);
     for (;;) {
         if (take(f, '+'))
-            left = ort_grad_op2(f->g, "Add", left, product(f));
+            left = ort_emit_op2(f->e, "Add", left, product(f));
         else if (take(f, '-'))
-            left = ort_grad_op2(f->g, "Sub", left, product(f));
+            left = ort_emit_op2(f->e, "Sub", left, product(f));
         else
             return left;
     }
 }
 
-ort_id ort_grad_formula(ort_grad *g, const char *text, const char *letters, ...)
+ort_id ort_emit_formula(ort_emit *e, const char *text, const char *letters, ...)
 {
-    formula f = {.g = g, .at = text, .like = ORT_ID_NONE};
+    formula f = {.e = e, .at = text, .like = ORT_ID_NONE};
     va_list args;
     for (int i = 0; i < 26; i++)
         f.letter[i] = ORT_ID_NONE;

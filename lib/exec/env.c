@@ -14,13 +14,6 @@
 
 #define MAX_THREADS 1024
 
-const char *ort_version(void)
-{
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-    return TEXT(ORT_VERSION_MAJOR) "." TEXT(ORT_VERSION_MINOR) "." TEXT(ORT_VERSION_PATCH);
-}
-
 int ort_isa_list(const char **names, int capacity)
 {
     if ((!names && capacity > 0))

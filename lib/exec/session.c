@@ -15,6 +15,7 @@
 #include "base/nearest.h"
 #include "base/strbuf.h"
 #include "exec/packing.h"
+#include "op/check/check.h"
 
 #define LISTED_NAMES 40
 
@@ -96,14 +97,7 @@ static ort_status check(creation *c, ort_error *err)
     ort_findings_free(findings);
     if (status)
         return status;
-    ORT_TRY(ort_findings_new(&findings, err));
-    status = ort_graph_check(c->session->model, c->env->registry, findings, err);
-    if (!status)
-        status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
-    if (status == ORT_ERROR_MODEL && c->session->model->refixed)
-        status = ort_error_recast(err, ORT_ERROR_USAGE, "other sizes than the model's were given");
-    ort_findings_free(findings);
-    return status;
+    return ort_check_whole(c->session->model, c->env->registry, err);
 }
 
 /* ---- inputs with defaults */
@@ -457,6 +451,20 @@ ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_n
     }
     b.assumes_defaults = b.pristine != NULL;
     return new_session(&b, session, err);
+}
+
+ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
+                                const ort_session_options *options, ort_session **session,
+                                ort_error *err)
+{
+    ort_model *copy = NULL;
+    ort_loading loading;
+    *session = NULL;
+    ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
+    ort_status status = ort_model_clone(model, &copy, err);
+    if (!status)
+        status = ort_exec_session_take(env, copy, 0, options, session, err);
+    return ort_loading_end(&loading, status, err);
 }
 
 ort_status ort_exec_session_take_packing(ort_env *env, ort_model *model,

@@ -70,6 +70,10 @@ ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
                                         struct ort_packing *packing, ort_source *origin,
                                         const ort_session_options *options, ort_session **session,
                                         ort_error *err);
+/* Of a copy of `model`, under its limits and an account of its own. */
+ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
+                                const ort_session_options *options, ort_session **session,
+                                ort_error *err);
 void ort_exec_session_release(ort_session *session);
 /* The session of the pack beside a model file; NULL when there is none or it doesn't fit, of which
  * the log then has a line (pack_load.c). */

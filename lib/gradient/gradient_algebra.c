@@ -5,53 +5,53 @@
 
 /* ---- products */
 
-static ort_id swap_last(ort_grad *g, ort_id value, int rank)
+static ort_id swap_last(ort_emit *g, ort_id value, int rank)
 {
     int64_t perm[ORT_MAX_RANK];
     for (int i = 0; i < rank; i++)
         perm[i] = i;
     perm[rank - 2] = rank - 1;
     perm[rank - 1] = rank - 2;
-    return ort_grad_transpose(g, value, perm, rank);
+    return ort_emit_transpose(g, value, perm, rank);
 }
 
 /* A vector counts as a matrix of one row (first factor) or one column (second factor). */
-static void matmul_back(ort_grad *g, const ort_node *node)
+static void matmul_back(ort_emit *g, const ort_node *node)
 {
     ort_id a = node->inputs[0], b = node->inputs[1], gy = ort_grad_of(g, node, 0);
-    int rank_a = ort_grad_rank(g, a), rank_b = ort_grad_rank(g, b);
+    int rank_a = ort_emit_rank(g, a), rank_b = ort_emit_rank(g, b);
     if (g->status)
         return;
     if (rank_b == 1) {
-        b = ort_grad_unsqueeze(g, b, (const int64_t[]){1}, 1);
-        gy = ort_grad_unsqueeze(g, gy, (const int64_t[]){-1}, 1);
+        b = ort_emit_unsqueeze(g, b, (const int64_t[]){1}, 1);
+        gy = ort_emit_unsqueeze(g, gy, (const int64_t[]){-1}, 1);
     }
     if (rank_a == 1) {
-        a = ort_grad_unsqueeze(g, a, (const int64_t[]){0}, 1);
-        gy = ort_grad_unsqueeze(g, gy, (const int64_t[]){-2}, 1);
+        a = ort_emit_unsqueeze(g, a, (const int64_t[]){0}, 1);
+        gy = ort_emit_unsqueeze(g, gy, (const int64_t[]){-2}, 1);
     }
     if (ort_grad_wants(g, node, 0)) {
         ort_id right = swap_last(g, b, rank_b == 1 ? 2 : rank_b);
-        ort_id sum = ort_grad_sum_to(g, ort_grad_op2(g, "MatMul", gy, right), a);
-        ort_grad_add(g, node, 0, ort_grad_reshape_like(g, sum, node->inputs[0]));
+        ort_id sum = ort_emit_sum_to(g, ort_emit_op2(g, "MatMul", gy, right), a);
+        ort_grad_add(g, node, 0, ort_emit_reshape_like(g, sum, node->inputs[0]));
     }
     if (ort_grad_wants(g, node, 1)) {
         ort_id left = swap_last(g, a, rank_a == 1 ? 2 : rank_a);
-        ort_id sum = ort_grad_sum_to(g, ort_grad_op2(g, "MatMul", left, gy), b);
-        ort_grad_add(g, node, 1, ort_grad_reshape_like(g, sum, node->inputs[1]));
+        ort_id sum = ort_emit_sum_to(g, ort_emit_op2(g, "MatMul", left, gy), b);
+        ort_grad_add(g, node, 1, ort_emit_reshape_like(g, sum, node->inputs[1]));
     }
 }
 
 /* alpha * op(p) * op(q) */
-static ort_id gemm(ort_grad *g, ort_id p, ort_id q, float alpha, bool transpose_p, bool transpose_q)
+static ort_id gemm(ort_emit *g, ort_id p, ort_id q, float alpha, bool transpose_p, bool transpose_q)
 {
     ort_attr attrs[] = {{.name = "alpha", .type = ORT_ATTR_FLOAT, .f = alpha},
-                        ort_grad_int_attr("transA", transpose_p),
-                        ort_grad_int_attr("transB", transpose_q)};
-    return ort_grad_op(g, "Gemm", (const ort_id[]){p, q}, 2, attrs, 3);
+                        ort_emit_int_attr("transA", transpose_p),
+                        ort_emit_int_attr("transB", transpose_q)};
+    return ort_emit_op(g, "Gemm", (const ort_id[]){p, q}, 2, attrs, 3);
 }
 
-static void gemm_back(ort_grad *g, const ort_node *node)
+static void gemm_back(ort_emit *g, const ort_node *node)
 {
     ort_id a = node->inputs[0], b = node->inputs[1], gy = ort_grad_of(g, node, 0);
     float alpha = ort_node_float(node, "alpha", 1.0f);
@@ -63,7 +63,7 @@ static void gemm_back(ort_grad *g, const ort_node *node)
         ort_grad_add(g, node, 1,
                      tb ? gemm(g, gy, a, alpha, true, ta) : gemm(g, a, gy, alpha, !ta, false));
     if (ort_grad_wants(g, node, 2))
-        ort_grad_add_summed(g, node, 2, ort_grad_formula(g, "g*beta", "g", gy));
+        ort_grad_add_summed(g, node, 2, ort_emit_formula(g, "g*beta", "g", gy));
 }
 
 /* ---- reductions */
@@ -75,10 +75,10 @@ typedef struct reduction {
     bool all, none, keepdims;
 } reduction;
 
-static reduction read_reduction(ort_grad *g, const ort_node *node)
+static reduction read_reduction(ort_emit *g, const ort_node *node)
 {
     size_t count = 0;
-    reduction r = {.axes = ort_grad_in(node, 1), .keepdims = ort_node_int(node, "keepdims", 1)};
+    reduction r = {.axes = ort_emit_in(node, 1), .keepdims = ort_node_int(node, "keepdims", 1)};
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 1);
     bool noop = ort_node_int(node, "noop_with_empty_axes", 0) != 0;
     r.list = ort_node_ints(node, "axes", &count);
@@ -90,22 +90,22 @@ static reduction read_reduction(ort_grad *g, const ort_node *node)
 }
 
 /* A value of the reduced shape, so that it broadcasts against the input. */
-static ort_id widen(ort_grad *g, const reduction *r, ort_id value)
+static ort_id widen(ort_emit *g, const reduction *r, ort_id value)
 {
     if (r->keepdims || r->all || r->none)
         return value; /* a scalar broadcasts as it is */
     if (r->axes != ORT_ID_NONE)
-        return ort_grad_op2(g, "Unsqueeze", value, r->axes);
-    return ort_grad_unsqueeze(g, value, r->list, r->count);
+        return ort_emit_op2(g, "Unsqueeze", value, r->axes);
+    return ort_emit_unsqueeze(g, value, r->list, r->count);
 }
 
-static ort_id sum_again(ort_grad *g, const reduction *r, ort_id value)
+static ort_id sum_again(ort_emit *g, const reduction *r, ort_id value)
 {
     if (r->none)
         return value;
     if (r->all || r->axes == ORT_ID_NONE)
-        return ort_grad_reduce(g, "ReduceSum", value, r->list, r->all ? 0 : r->count, true);
-    return ort_grad_reduce_by(g, "ReduceSum", value, r->axes, true);
+        return ort_emit_reduce(g, "ReduceSum", value, r->list, r->all ? 0 : r->count, true);
+    return ort_emit_reduce_by(g, "ReduceSum", value, r->axes, true);
 }
 
 /* What the slope is written with: of the widened gradient and result, and the input. */
@@ -127,34 +127,34 @@ static const char *reduction_slope(const char *op_type)
     return NULL;
 }
 
-static void reduce_back(ort_grad *g, const ort_node *node)
+static void reduce_back(ort_emit *g, const ort_node *node)
 {
     reduction r = read_reduction(g, node);
     ort_id x = node->inputs[0], gy = widen(g, &r, ort_grad_of(g, node, 0));
     ort_id y = node->outputs[0], slope;
     const char *formula = reduction_slope(node->op_type);
     if (formula) {
-        slope = ort_grad_formula(g, formula, "gya", gy,
+        slope = ort_emit_formula(g, formula, "gya", gy,
                                  strcmp(formula, "g") ? widen(g, &r, y) : y, x);
     } else if (!strcmp(node->op_type, "ReduceMean")) {
-        slope = ort_grad_formula(g, "g*m/n", "gmn", gy, ort_grad_count(g, y, gy),
-                                 ort_grad_count(g, x, gy));
+        slope = ort_emit_formula(g, "g*m/n", "gmn", gy, ort_emit_count(g, y, gy),
+                                 ort_emit_count(g, x, gy));
     } else { /* ReduceMax, ReduceMin: equal ones share */
-        ort_id wins = ort_grad_op2(g, "Equal", x, widen(g, &r, y));
-        ort_id mask = ort_grad_cast(g, wins, ort_grad_type(g, x)->dtype);
-        slope = ort_grad_formula(g, "g*m/n", "gmn", gy, mask, sum_again(g, &r, mask));
+        ort_id wins = ort_emit_op2(g, "Equal", x, widen(g, &r, y));
+        ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
+        slope = ort_emit_formula(g, "g*m/n", "gmn", gy, mask, sum_again(g, &r, mask));
     }
-    ort_grad_add(g, node, 0, ort_grad_expand(g, slope, x));
+    ort_grad_add(g, node, 0, ort_emit_expand(g, slope, x));
 }
 
 /* ---- softmax */
 
 /* From opset 13 on one axis; before that all from `axis` on are one. */
-static void softmax_back(ort_grad *g, const ort_node *node)
+static void softmax_back(ort_emit *g, const ort_node *node)
 {
     bool one = node->opset >= 13;
-    int rank = ort_grad_rank(g, node->inputs[0]), count = 0;
-    int64_t axis = ort_grad_axis(g, node, one ? -1 : 1, rank), axes[ORT_MAX_RANK];
+    int rank = ort_emit_rank(g, node->inputs[0]), count = 0;
+    int64_t axis = ort_emit_axis(g, node, one ? -1 : 1, rank), axes[ORT_MAX_RANK];
     ort_id gy = ort_grad_of(g, node, 0), y = node->outputs[0];
     axes[count++] = axis;
     while (!one && axis + count < rank) {
@@ -162,23 +162,23 @@ static void softmax_back(ort_grad *g, const ort_node *node)
         count++;
     }
     if (!strcmp(node->op_type, "LogSoftmax")) {
-        ort_id sum = ort_grad_reduce(g, "ReduceSum", gy, axes, count, true);
-        ort_grad_add(g, node, 0, ort_grad_formula(g, "g-s*Exp(y)", "gsy", gy, sum, y));
+        ort_id sum = ort_emit_reduce(g, "ReduceSum", gy, axes, count, true);
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "g-s*Exp(y)", "gsy", gy, sum, y));
     } else {
-        ort_id product = ort_grad_op2(g, "Mul", gy, y);
-        ort_id sum = ort_grad_reduce(g, "ReduceSum", product, axes, count, true);
-        ort_grad_add(g, node, 0, ort_grad_formula(g, "(g-s)*y", "gsy", gy, sum, y));
+        ort_id product = ort_emit_op2(g, "Mul", gy, y);
+        ort_id sum = ort_emit_reduce(g, "ReduceSum", product, axes, count, true);
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "(g-s)*y", "gsy", gy, sum, y));
     }
 }
 
 /* ---- sums along an axis */
 
-static void cumsum_back(ort_grad *g, const ort_node *node)
+static void cumsum_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr attrs[] = {ort_grad_int_attr("exclusive", ort_node_int(node, "exclusive", 0)),
-                        ort_grad_int_attr("reverse", !ort_node_int(node, "reverse", 0))};
+    ort_attr attrs[] = {ort_emit_int_attr("exclusive", ort_node_int(node, "exclusive", 0)),
+                        ort_emit_int_attr("reverse", !ort_node_int(node, "reverse", 0))};
     ort_id in[] = {ort_grad_of(g, node, 0), node->inputs[1]};
-    ort_grad_add(g, node, 0, ort_grad_op(g, "CumSum", in, 2, attrs, 2));
+    ort_grad_add(g, node, 0, ort_emit_op(g, "CumSum", in, 2, attrs, 2));
 }
 
 const ort_grad_rule ort_grad_algebra[] = {

@@ -8,10 +8,10 @@
 #include "gradient/gradient.h"
 #include "tensor/scalar.h"
 
-static void gelu_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
+static void gelu_expand(ort_emit *g, const ort_node *node, ort_id *outputs)
 {
     const char *kind = ort_node_string(node, "approximate", "none");
-    outputs[0] = ort_grad_formula(
+    outputs[0] = ort_emit_formula(
         g,
         strcmp(kind, "tanh") ? "0.5*a*(1+Erf(a*0.70710678118654752440))"
                              : "0.5*a*(1+Tanh(0.79788456080286535588*(a+0.044715*a*a*a)))",
@@ -19,93 +19,93 @@ static void gelu_expand(ort_grad *g, const ort_node *node, ort_id *outputs)
 }
 
 /* The exponent may be of another element type than the base. */
-static void pow_back(ort_grad *g, const ort_node *node)
+static void pow_back(ort_emit *g, const ort_node *node)
 {
     ort_id gy = ort_grad_of(g, node, 0), a = node->inputs[0], raw = node->inputs[1];
-    ort_id b = ort_grad_cast(g, raw, ort_grad_type(g, a)->dtype), slope;
+    ort_id b = ort_emit_cast(g, raw, ort_emit_type(g, a)->dtype), slope;
     if (ort_grad_wants(g, node, 0))
         ort_grad_add_summed(g, node, 0,
-                            ort_grad_formula(g, "g*b*Pow(a,b-1)", "gab", gy, a, b));
+                            ort_emit_formula(g, "g*b*Pow(a,b-1)", "gab", gy, a, b));
     if (!ort_grad_wants(g, node, 1))
         return;
-    slope = ort_grad_formula(g, "g*y*Log(Where(Greater(a,0),a,1))", "gya", gy,
+    slope = ort_emit_formula(g, "g*y*Log(Where(Greater(a,0),a,1))", "gya", gy,
                              node->outputs[0], a);
-    ort_grad_add_summed(g, node, 1, ort_grad_cast(g, slope, ort_grad_type(g, raw)->dtype));
+    ort_grad_add_summed(g, node, 1, ort_emit_cast(g, slope, ort_emit_type(g, raw)->dtype));
 }
 
-static void cast_back(ort_grad *g, const ort_node *node)
+static void cast_back(ort_emit *g, const ort_node *node)
 {
     ort_id gy = ort_grad_of(g, node, 0);
-    ort_grad_add(g, node, 0, ort_grad_cast(g, gy, ort_grad_type(g, node->inputs[0])->dtype));
+    ort_grad_add(g, node, 0, ort_emit_cast(g, gy, ort_emit_type(g, node->inputs[0])->dtype));
 }
 
 /* x where it wins, equal ones share. */
-static void extreme_back(ort_grad *g, const ort_node *node)
+static void extreme_back(ort_emit *g, const ort_node *node)
 {
     ort_id y = node->outputs[0], gy = ort_grad_of(g, node, 0), winners = ORT_ID_NONE;
-    ort_dtype dtype = ort_grad_type(g, y)->dtype;
+    ort_dtype dtype = ort_emit_type(g, y)->dtype;
     for (int i = 0; i < node->input_count; i++) {
-        ort_id wins = ort_grad_cast(g, ort_grad_op2(g, "Equal", node->inputs[i], y), dtype);
-        winners = winners == ORT_ID_NONE ? wins : ort_grad_op2(g, "Add", winners, wins);
+        ort_id wins = ort_emit_cast(g, ort_emit_op2(g, "Equal", node->inputs[i], y), dtype);
+        winners = winners == ORT_ID_NONE ? wins : ort_emit_op2(g, "Add", winners, wins);
     }
-    ort_id share = ort_grad_op2(g, "Div", gy, winners);
+    ort_id share = ort_emit_op2(g, "Div", gy, winners);
     for (int i = 0; i < node->input_count; i++)
         if (ort_grad_wants(g, node, i)) {
-            ort_id wins = ort_grad_op2(g, "Equal", node->inputs[i], y);
+            ort_id wins = ort_emit_op2(g, "Equal", node->inputs[i], y);
             ort_grad_add_summed(g, node, i,
-                                ort_grad_op3(g, "Where", wins, share, ort_grad_number(g, y, 0)));
+                                ort_emit_op3(g, "Where", wins, share, ort_emit_number(g, y, 0)));
         }
 }
 
-static void sum_back(ort_grad *g, const ort_node *node)
+static void sum_back(ort_emit *g, const ort_node *node)
 {
     ort_id gy = ort_grad_of(g, node, 0);
     if (!strcmp(node->op_type, "Mean"))
-        gy = ort_grad_op2(g, "Div", gy, ort_grad_number(g, gy, node->input_count));
+        gy = ort_emit_op2(g, "Div", gy, ort_emit_number(g, gy, node->input_count));
     for (int i = 0; i < node->input_count; i++)
         if (ort_grad_wants(g, node, i))
             ort_grad_add_summed(g, node, i, gy);
 }
 
-static void where_back(ort_grad *g, const ort_node *node)
+static void where_back(ort_emit *g, const ort_node *node)
 {
-    ort_id gy = ort_grad_of(g, node, 0), zero = ort_grad_number(g, gy, 0);
+    ort_id gy = ort_grad_of(g, node, 0), zero = ort_emit_number(g, gy, 0);
     ort_id condition = node->inputs[0];
     if (ort_grad_wants(g, node, 1))
-        ort_grad_add_summed(g, node, 1, ort_grad_op3(g, "Where", condition, gy, zero));
+        ort_grad_add_summed(g, node, 1, ort_emit_op3(g, "Where", condition, gy, zero));
     if (ort_grad_wants(g, node, 2))
-        ort_grad_add_summed(g, node, 2, ort_grad_op3(g, "Where", condition, zero, gy));
+        ort_grad_add_summed(g, node, 2, ort_emit_op3(g, "Where", condition, zero, gy));
 }
 
 /* min(max(x, low), high): the upper bound has the last word. */
-static void clip_back(ort_grad *g, const ort_node *node)
+static void clip_back(ort_emit *g, const ort_node *node)
 {
-    ort_id gy = ort_grad_of(g, node, 0), zero = ort_grad_number(g, gy, 0), x = node->inputs[0];
-    ort_id low = ort_grad_in(node, 1), high = ort_grad_in(node, 2), gx = gy;
-    ort_id raised = low == ORT_ID_NONE ? x : ort_grad_op2(g, "Max", x, low);
+    ort_id gy = ort_grad_of(g, node, 0), zero = ort_emit_number(g, gy, 0), x = node->inputs[0];
+    ort_id low = ort_emit_in(node, 1), high = ort_emit_in(node, 2), gx = gy;
+    ort_id raised = low == ORT_ID_NONE ? x : ort_emit_op2(g, "Max", x, low);
     if (high != ORT_ID_NONE) {
-        ort_id above = ort_grad_op2(g, "Greater", raised, high);
-        gx = ort_grad_op3(g, "Where", above, zero, gx);
+        ort_id above = ort_emit_op2(g, "Greater", raised, high);
+        gx = ort_emit_op3(g, "Where", above, zero, gx);
         if (ort_grad_wants(g, node, 2))
-            ort_grad_add_summed(g, node, 2, ort_grad_op3(g, "Where", above, gy, zero));
+            ort_grad_add_summed(g, node, 2, ort_emit_op3(g, "Where", above, gy, zero));
     }
     if (low != ORT_ID_NONE) {
-        ort_id below = ort_grad_op2(g, "Less", x, low);
+        ort_id below = ort_emit_op2(g, "Less", x, low);
         if (ort_grad_wants(g, node, 1))
-            ort_grad_add_summed(g, node, 1, ort_grad_op3(g, "Where", below, gx, zero));
-        gx = ort_grad_op3(g, "Where", below, zero, gx);
+            ort_grad_add_summed(g, node, 1, ort_emit_op3(g, "Where", below, gx, zero));
+        gx = ort_emit_op3(g, "Where", below, zero, gx);
     }
     ort_grad_add(g, node, 0, gx);
 }
 
 /* Not training: the identity. Training: the same mask again. */
-static void dropout_back(ort_grad *g, const ort_node *node)
+static void dropout_back(ort_emit *g, const ort_node *node)
 {
-    ort_id training = ort_grad_in(node, 2), ratio = ort_grad_in(node, 1);
+    ort_id training = ort_emit_in(node, 2), ratio = ort_emit_in(node, 1);
     ort_id gy = ort_grad_of(g, node, 0);
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 2);
     if (ort_grad_wants(g, node, 1)) {
-        ort_grad_refuse(g, "there is no gradient for its ratio");
+        ort_emit_refuse(g, "there is no gradient for its ratio");
         return;
     }
     int64_t trains;
@@ -114,16 +114,16 @@ static void dropout_back(ort_grad *g, const ort_node *node)
         return;
     }
     if (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) {
-        ort_grad_refuse(g, "it may be training and doesn't give its mask; name its second output");
+        ort_emit_refuse(g, "it may be training and doesn't give its mask; name its second output");
         return;
     }
-    ort_id mask = ort_grad_cast(g, node->outputs[1], ort_grad_type(g, gy)->dtype);
+    ort_id mask = ort_emit_cast(g, node->outputs[1], ort_emit_type(g, gy)->dtype);
     ort_id rate = ratio == ORT_ID_NONE
-                      ? ort_grad_number(g, gy, 0.5)
-                      : ort_grad_cast(g, ratio, ort_grad_type(g, gy)->dtype);
+                      ? ort_emit_number(g, gy, 0.5)
+                      : ort_emit_cast(g, ratio, ort_emit_type(g, gy)->dtype);
     /* A ratio of 0, or no training: the mask is all ones and nothing is scaled. */
-    ort_id scaled = ort_grad_formula(g, "g*m/(1-r)", "gmr", gy, mask, rate);
-    ort_grad_add(g, node, 0, ort_grad_op3(g, "Where", training, scaled, gy));
+    ort_id scaled = ort_emit_formula(g, "g*m/(1-r)", "gmr", gy, mask, rate);
+    ort_grad_add(g, node, 0, ort_emit_op3(g, "Where", training, scaled, gy));
 }
 
 #define SLOPE(op, ...) {.op_type = op, .slope = {__VA_ARGS__}}

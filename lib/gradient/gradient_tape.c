@@ -12,93 +12,69 @@
 
 /* ---- gradients of values */
 
-void ort_grad_fail_memory(ort_grad *g)
+static bool is_active(const ort_emit *g, ort_id value)
 {
+    return value != ORT_ID_NONE && value < g->tape->active.count && g->tape->active.data[value];
+}
+
+void ort_grad_set_variable(ort_emit *g, ort_id value)
+{
+    while (!g->status && g->tape->active.count <= value)
+        if (!ort_vec_push(&g->tape->active, 0))
+            ort_emit_fail_memory(g);
     if (!g->status)
-        g->status = ort_error_memory(g->err, sizeof(ort_node));
+        g->tape->active.data[value] = 1;
 }
 
-void ort_grad_refuse(ort_grad *g, const char *format, ...)
+ort_id ort_grad_sum(const ort_emit *g, ort_id value)
 {
-    char label[256], text[512];
-    va_list args;
-    if (g->status)
-        return;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (g->purpose) { /* the caller names the node */
-        g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s", text);
-        return;
-    }
-    g->status = ort_error_set(g->err, ORT_ERROR_UNSUPPORTED, "%s can't be differentiated: %s",
-                              ort_node_label(g->at ? g->at : g->target, label, sizeof label),
-                              text);
+    return value != ORT_ID_NONE && value < g->tape->sums.count ? g->tape->sums.data[value] : ORT_ID_NONE;
 }
 
-static bool is_active(const ort_grad *g, ort_id value)
+static void set_sum(ort_emit *g, ort_id value, ort_id sum)
 {
-    return value != ORT_ID_NONE && value < g->active.count && g->active.data[value];
-}
-
-void ort_grad_set_variable(ort_grad *g, ort_id value)
-{
-    while (!g->status && g->active.count <= value)
-        if (!ort_vec_push(&g->active, 0))
-            ort_grad_fail_memory(g);
+    while (!g->status && g->tape->sums.count <= value)
+        if (!ort_vec_push(&g->tape->sums, ORT_ID_NONE))
+            ort_emit_fail_memory(g);
     if (!g->status)
-        g->active.data[value] = 1;
+        g->tape->sums.data[value] = sum;
 }
 
-ort_id ort_grad_sum(const ort_grad *g, ort_id value)
-{
-    return value != ORT_ID_NONE && value < g->sums.count ? g->sums.data[value] : ORT_ID_NONE;
-}
-
-static void set_sum(ort_grad *g, ort_id value, ort_id sum)
-{
-    while (!g->status && g->sums.count <= value)
-        if (!ort_vec_push(&g->sums, ORT_ID_NONE))
-            ort_grad_fail_memory(g);
-    if (!g->status)
-        g->sums.data[value] = sum;
-}
-
-bool ort_grad_wants(const ort_grad *g, const ort_node *node, int slot)
+bool ort_grad_wants(const ort_emit *g, const ort_node *node, int slot)
 {
     return !g->status && slot < node->input_count && is_active(g, node->inputs[slot]);
 }
 
-ort_id ort_grad_of(const ort_grad *g, const ort_node *node, int slot)
+ort_id ort_grad_of(const ort_emit *g, const ort_node *node, int slot)
 {
     return slot < node->output_count ? ort_grad_sum(g, node->outputs[slot]) : ORT_ID_NONE;
 }
 
-void ort_grad_add(ort_grad *g, const ort_node *node, int slot, ort_id value)
+void ort_grad_add(ort_emit *g, const ort_node *node, int slot, ort_id value)
 {
     if (!ort_grad_wants(g, node, slot))
         return;
     ort_id before = ort_grad_sum(g, node->inputs[slot]);
-    ort_id sum = before == ORT_ID_NONE ? value : ort_grad_op2(g, "Add", before, value);
+    ort_id sum = before == ORT_ID_NONE ? value : ort_emit_op2(g, "Add", before, value);
     set_sum(g, node->inputs[slot], sum);
 }
 
 /* Other inputs that are scalars, or the input itself, never widen it. */
-static bool may_widen(const ort_grad *g, const ort_node *node, int slot)
+static bool may_widen(const ort_emit *g, const ort_node *node, int slot)
 {
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE && node->inputs[i] != node->inputs[slot] &&
-            ort_grad_type(g, node->inputs[i])->rank != 0)
+            ort_emit_type(g, node->inputs[i])->rank != 0)
             return true;
     return false;
 }
 
-void ort_grad_add_summed(ort_grad *g, const ort_node *node, int slot, ort_id value)
+void ort_grad_add_summed(ort_emit *g, const ort_node *node, int slot, ort_id value)
 {
     if (!ort_grad_wants(g, node, slot))
         return;
     if (may_widen(g, node, slot))
-        value = ort_grad_sum_to(g, value, node->inputs[slot]);
+        value = ort_emit_sum_to(g, value, node->inputs[slot]);
     ort_grad_add(g, node, slot, value);
 }
 
@@ -122,7 +98,7 @@ ort_grad_passage ort_grad_passage_of(const ort_type *type)
     }
 }
 
-static bool reads_active(const ort_grad *g, const ort_node *node)
+static bool reads_active(const ort_emit *g, const ort_node *node)
 {
     bool active = false;
     for (int i = 0; i < node->input_count; i++)
@@ -132,25 +108,25 @@ static bool reads_active(const ort_grad *g, const ort_node *node)
     return active;
 }
 
-static bool gives_gradient(const ort_grad *g, const ort_node *node)
+static bool gives_gradient(const ort_emit *g, const ort_node *node)
 {
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != ORT_ID_NONE &&
-            ort_grad_passage_of(ort_grad_type(g, node->outputs[i])) != ORT_GRAD_ENDS)
+            ort_grad_passage_of(ort_emit_type(g, node->outputs[i])) != ORT_GRAD_ENDS)
             return true;
     return false;
 }
 
-static void refuse_operator(ort_grad *g, const ort_node *node)
+static void refuse_operator(ort_emit *g, const ort_node *node)
 {
     g->at = node;
-    ort_grad_refuse(g, "no rule is known for operator %s%s%s (ort(3), DIFFERENTIATION, lists "
+    ort_emit_refuse(g, "no rule is known for operator %s%s%s (ort(3), DIFFERENTIATION, lists "
                     "those that have one)", node->domain, *node->domain ? "." : "",
                     node->op_type);
 }
 
 /* The operator as others; replaced[i] stands for output i from here on. */
-static void record_as_others(ort_grad *g, ort_node *node, const ort_grad_rule *rule,
+static void record_as_others(ort_emit *g, ort_node *node, const ort_grad_rule *rule,
                              ort_id *replaced)
 {
     size_t first = g->graph->nodes.count;
@@ -160,13 +136,13 @@ static void record_as_others(ort_grad *g, ort_node *node, const ort_grad_rule *r
     if (rule->expand)
         rule->expand(g, node, replaced);
     else
-        replaced[0] = ort_grad_formula(g, rule->same, "abc", node->inputs[0],
-                                       ort_grad_in(node, 1), ort_grad_in(node, 2));
+        replaced[0] = ort_emit_formula(g, rule->same, "abc", node->inputs[0],
+                                       ort_emit_in(node, 1), ort_emit_in(node, 2));
     for (size_t i = first, last = g->graph->nodes.count; i < last && !g->status; i++)
         ort_grad_record(g, g->graph->nodes.data[i], NULL);
 }
 
-void ort_grad_record(ort_grad *g, ort_node *node, ort_id *replaced)
+void ort_grad_record(ort_emit *g, ort_node *node, ort_id *replaced)
 {
     if (g->status || !reads_active(g, node) || !gives_gradient(g, node))
         return;
@@ -179,7 +155,7 @@ void ort_grad_record(ort_grad *g, ort_node *node, ort_id *replaced)
         return;
     g->at = node;
     if (node->opset < ORT_GRAD_MIN_OPSET) /* of a function with imports of its own */
-        ort_grad_refuse(g, "it is of opset %d, rules start at %d", node->opset,
+        ort_emit_refuse(g, "it is of opset %d, rules start at %d", node->opset,
                         ORT_GRAD_MIN_OPSET);
     if (rule->expand || rule->same) {
         assert(replaced);
@@ -188,20 +164,20 @@ void ort_grad_record(ort_grad *g, ort_node *node, ort_id *replaced)
     }
     for (int i = 0; i < node->output_count; i++) {
         ort_id id = node->outputs[i];
-        if (id == ORT_ID_NONE || ort_grad_passage_of(ort_grad_type(g, id)) == ORT_GRAD_ENDS)
+        if (id == ORT_ID_NONE || ort_grad_passage_of(ort_emit_type(g, id)) == ORT_GRAD_ENDS)
             continue;
-        if (ort_grad_passage_of(ort_grad_type(g, id)) == ORT_GRAD_UNCLEAR)
-            ort_grad_refuse(g, "the element type of '%s' carries no gradient",
+        if (ort_grad_passage_of(ort_emit_type(g, id)) == ORT_GRAD_UNCLEAR)
+            ort_emit_refuse(g, "the element type of '%s' carries no gradient",
                             g->graph->values.data[id]->name);
         ort_grad_set_variable(g, id);
     }
-    if (!g->status && !ort_vec_push(&g->tape, node))
-        ort_grad_fail_memory(g);
+    if (!g->status && !ort_vec_push(&g->tape->nodes, node))
+        ort_emit_fail_memory(g);
 }
 
 /* ---- backward */
 
-static void apply_rule(ort_grad *g, const ort_node *node)
+static void apply_rule(ort_emit *g, const ort_node *node)
 {
     static const char *const letters = "gyabc";
     const ort_grad_rule *rule = ort_grad_find_rule(node);
@@ -218,17 +194,17 @@ static void apply_rule(ort_grad *g, const ort_node *node)
     for (int i = 0; i < 3; i++)
         if (rule->slope[i] && ort_grad_wants(g, node, i))
             ort_grad_add_summed(g, node, i,
-                                ort_grad_formula(g, rule->slope[i], letters,
+                                ort_emit_formula(g, rule->slope[i], letters,
                                                  ort_grad_of(g, node, 0), node->outputs[0],
-                                                 node->inputs[0], ort_grad_in(node, 1),
-                                                 ort_grad_in(node, 2)));
+                                                 node->inputs[0], ort_emit_in(node, 1),
+                                                 ort_emit_in(node, 2)));
 }
 
-void ort_grad_run_back(ort_grad *g, ort_id y)
+void ort_grad_run_back(ort_emit *g, ort_id y)
 {
     if (!is_active(g, y))
         return;
-    set_sum(g, y, ort_grad_expand(g, ort_grad_number(g, y, 1), y));
-    for (size_t i = g->tape.count; i-- > 0 && !g->status;)
-        apply_rule(g, g->tape.data[i]);
+    set_sum(g, y, ort_emit_expand(g, ort_emit_number(g, y, 1), y));
+    for (size_t i = g->tape->nodes.count; i-- > 0 && !g->status;)
+        apply_rule(g, g->tape->nodes.data[i]);
 }

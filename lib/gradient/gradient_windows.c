@@ -11,8 +11,8 @@
  */
 #include <string.h>
 
-#include "op/shared/window.h"
 #include "gradient/gradient.h"
+#include "op/shared/window.h"
 
 typedef struct windows {
     ort_window w;     /* in and out are set when `sized` */
@@ -21,9 +21,9 @@ typedef struct windows {
 } windows;
 
 /* The spatial sizes of a value, when all are known. */
-static bool spatial_sizes(const ort_grad *g, ort_id value, int64_t *sizes)
+static bool spatial_sizes(const ort_emit *g, ort_id value, int64_t *sizes)
 {
-    const ort_type *type = ort_grad_type(g, value);
+    const ort_type *type = ort_emit_type(g, value);
     for (int i = 2; i < type->rank; i++) {
         if (!ort_dim_known(type->dim[i]))
             return false;
@@ -33,20 +33,20 @@ static bool spatial_sizes(const ort_grad *g, ort_id value, int64_t *sizes)
 }
 
 /* Windows over x; weight: whose dims give the kernel, or ORT_ID_NONE. False when refused. */
-static bool read_windows(ort_grad *g, const ort_node *node, ort_id x, ort_id weight, windows *s)
+static bool read_windows(ort_emit *g, const ort_node *node, ort_id x, ort_id weight, windows *s)
 {
     ort_window_spec spec;
     int64_t sizes[ORT_WINDOW_MAX], kernel[ORT_WINDOW_MAX];
-    int rank = ort_grad_rank(g, x) - 2;
+    int rank = ort_emit_rank(g, x) - 2;
     memset(s, 0, sizeof *s);
     s->group = ort_node_int(node, "group", 1);
     if (rank < 1 || s->group < 1)
-        ort_grad_refuse(g, "it has %d spatial dimensions and %lld groups", rank,
+        ort_emit_refuse(g, "it has %d spatial dimensions and %lld groups", rank,
                         (long long)s->group);
     if (g->status || (g->status = ort_window_read(node, &spec, g->err)) != ORT_OK)
         return false;
     if (weight != ORT_ID_NONE && !spatial_sizes(g, weight, kernel)) {
-        ort_grad_refuse(g, "the size of its kernel isn't known while loading");
+        ort_emit_refuse(g, "the size of its kernel isn't known while loading");
         return false;
     }
     s->sized = spatial_sizes(g, x, sizes);
@@ -56,7 +56,7 @@ static bool read_windows(ort_grad *g, const ort_node *node, ort_id x, ort_id wei
         return !g->status;
     }
     if (spec.ceil_mode || spec.auto_pad >= ORT_PAD_SAME_UPPER) {
-        ort_grad_refuse(g, "with auto_pad or ceil_mode the input's size must be known");
+        ort_emit_refuse(g, "with auto_pad or ceil_mode the input's size must be known");
         return false;
     }
     s->w.rank = rank;
@@ -78,22 +78,22 @@ static int64_t span(const ort_window *w, int axis)
 /* ---- to the input */
 
 /* The full size of ConvTranspose cut or padded to x's, amounts from shapes. */
-static ort_id fit(ort_grad *g, const ort_window *w, ort_id full, ort_id x)
+static ort_id fit(ort_emit *g, const ort_window *w, ort_id full, ort_id x)
 {
     int64_t zeros[2] = {0, 0}, before[ORT_WINDOW_MAX];
     int rank = w->rank;
     for (int i = 0; i < rank; i++)
         before[i] = -w->begin[i];
-    ort_id none = ort_grad_ints(g, zeros, 2), cut = ort_grad_ints(g, before, rank);
-    ort_id more = ort_grad_op2(g, "Sub", ort_grad_dims(g, x, 2, rank + 2),
-                               ort_grad_dims(g, full, 2, rank + 2));
-    ort_id after = ort_grad_op2(g, "Sub", more, cut);
-    ort_id pads = ort_grad_concat(g, (const ort_id[]){none, cut, none, after}, 4);
-    return ort_grad_op2(g, "Pad", full, pads);
+    ort_id none = ort_emit_ints(g, zeros, 2), cut = ort_emit_ints(g, before, rank);
+    ort_id more = ort_emit_op2(g, "Sub", ort_emit_dims(g, x, 2, rank + 2),
+                               ort_emit_dims(g, full, 2, rank + 2));
+    ort_id after = ort_emit_op2(g, "Sub", more, cut);
+    ort_id pads = ort_emit_concat(g, (const ort_id[]){none, cut, none, after}, 4);
+    return ort_emit_op2(g, "Pad", full, pads);
 }
 
 /* ConvTranspose of gy with the weight, of x's spatial size. */
-static ort_id spread(ort_grad *g, const windows *s, ort_id gy, ort_id weight, ort_id x)
+static ort_id spread(ort_emit *g, const windows *s, ort_id gy, ort_id weight, ort_id x)
 {
     const ort_window *w = &s->w;
     int64_t pads[2 * ORT_WINDOW_MAX], more[ORT_WINDOW_MAX];
@@ -104,53 +104,53 @@ static ort_id spread(ort_grad *g, const windows *s, ort_id gy, ort_id weight, or
         pads[w->rank + i] = after > 0 ? after : 0;
         more[i] = after > 0 ? 0 : -after;
     }
-    ort_attr attrs[] = {ort_grad_int_attr("group", s->group),
-                        ort_grad_ints_attr("strides", w->stride, w->rank),
-                        ort_grad_ints_attr("dilations", w->dilation, w->rank),
-                        ort_grad_ints_attr("pads", pads, 2 * w->rank),
-                        ort_grad_ints_attr("output_padding", more, w->rank)};
-    ort_id full = ort_grad_op(g, "ConvTranspose", in, 2, attrs, s->sized ? 5 : 3);
+    ort_attr attrs[] = {ort_emit_int_attr("group", s->group),
+                        ort_emit_ints_attr("strides", w->stride, w->rank),
+                        ort_emit_ints_attr("dilations", w->dilation, w->rank),
+                        ort_emit_ints_attr("pads", pads, 2 * w->rank),
+                        ort_emit_ints_attr("output_padding", more, w->rank)};
+    ort_id full = ort_emit_op(g, "ConvTranspose", in, 2, attrs, s->sized ? 5 : 3);
     return s->sized ? full : fit(g, w, full, x);
 }
 
 /* ---- to the weight */
 
 /* x [N, C, ...] as [C / group, group * N, ...]. */
-static ort_id by_channel(ort_grad *g, ort_id x, int64_t group, int64_t channels, int rank)
+static ort_id by_channel(ort_emit *g, ort_id x, int64_t group, int64_t channels, int rank)
 {
     int64_t perm[ORT_MAX_RANK] = {1, 0}, split[] = {group, channels / group};
     int64_t joined[] = {channels / group, -1};
     for (int i = 2; i < ORT_MAX_RANK; i++)
         perm[i] = i;
     if (group == 1)
-        return ort_grad_transpose(g, x, perm, rank);
+        return ort_emit_transpose(g, x, perm, rank);
     if (rank == ORT_MAX_RANK) {
-        ort_grad_refuse(g, "its gradient takes %d dimensions, at most %d are possible", rank + 1,
+        ort_emit_refuse(g, "its gradient takes %d dimensions, at most %d are possible", rank + 1,
                         ORT_MAX_RANK);
         return ORT_ID_NONE;
     }
-    ort_id space = ort_grad_dims(g, x, 2, rank);
-    ort_id parts[] = {ort_grad_dims(g, x, 0, 1), ort_grad_ints(g, split, 2), space};
-    ort_id wide = ort_grad_reshape(g, x, ort_grad_concat(g, parts, 3));
+    ort_id space = ort_emit_dims(g, x, 2, rank);
+    ort_id parts[] = {ort_emit_dims(g, x, 0, 1), ort_emit_ints(g, split, 2), space};
+    ort_id wide = ort_emit_reshape(g, x, ort_emit_concat(g, parts, 3));
     perm[0] = 2;
     perm[1] = 1;
     perm[2] = 0;
-    ort_id turned = ort_grad_transpose(g, wide, perm, rank + 1);
-    ort_id shape[] = {ort_grad_ints(g, joined, 2), space};
-    return ort_grad_reshape(g, turned, ort_grad_concat(g, shape, 2));
+    ort_id turned = ort_emit_transpose(g, wide, perm, rank + 1);
+    ort_id shape[] = {ort_emit_ints(g, joined, 2), space};
+    return ort_emit_reshape(g, turned, ort_emit_concat(g, shape, 2));
 }
 
 /* Gradient of a weight [M, C / group, ...] that reads `wide` [N, C, ...] and gives `narrow`
  * [N, M, ...]. */
-static ort_id correlate(ort_grad *g, const windows *s, ort_id wide, ort_id narrow, ort_id weight)
+static ort_id correlate(ort_emit *g, const windows *s, ort_id wide, ort_id narrow, ort_id weight)
 {
     const ort_window *w = &s->w;
-    const ort_type *type = ort_grad_type(g, weight);
+    const ort_type *type = ort_emit_type(g, weight);
     int64_t pads[2 * ORT_WINDOW_MAX], perm[ORT_MAX_RANK] = {1, 0}, axes[ORT_WINDOW_MAX];
     int64_t zeros[ORT_WINDOW_MAX] = {0};
     int rank = w->rank + 2;
     if (type->rank != rank || !ort_dim_known(type->dim[1])) {
-        ort_grad_refuse(g, "the shape of its weight isn't known while loading");
+        ort_emit_refuse(g, "the shape of its weight isn't known while loading");
         return ORT_ID_NONE;
     }
     for (int i = 0; i < w->rank; i++) {
@@ -159,31 +159,31 @@ static ort_id correlate(ort_grad *g, const windows *s, ort_id wide, ort_id narro
         perm[2 + i] = 2 + i;
         axes[i] = 2 + i;
     }
-    ort_attr attrs[] = {ort_grad_int_attr("group", s->group),
-                        ort_grad_ints_attr("strides", w->dilation, w->rank),
-                        ort_grad_ints_attr("dilations", w->stride, w->rank),
-                        ort_grad_ints_attr("pads", pads, 2 * w->rank)};
+    ort_attr attrs[] = {ort_emit_int_attr("group", s->group),
+                        ort_emit_ints_attr("strides", w->dilation, w->rank),
+                        ort_emit_ints_attr("dilations", w->stride, w->rank),
+                        ort_emit_ints_attr("pads", pads, 2 * w->rank)};
     ort_id in[] = {by_channel(g, wide, s->group, type->dim[1].size * s->group, rank),
-                   ort_grad_transpose(g, narrow, perm, rank)};
-    ort_id all = ort_grad_op(g, "Conv", in, 2, attrs, 4);
+                   ort_emit_transpose(g, narrow, perm, rank)};
+    ort_id all = ort_emit_op(g, "Conv", in, 2, attrs, 4);
     /* Input behind the last window gives more rows than the kernel has. */
-    ort_id cut[] = {all, ort_grad_ints(g, zeros, w->rank),
-                    ort_grad_ints(g, w->kernel, w->rank), ort_grad_ints(g, axes, w->rank)};
-    return ort_grad_transpose(g, ort_grad_op(g, "Slice", cut, 4, NULL, 0), perm, rank);
+    ort_id cut[] = {all, ort_emit_ints(g, zeros, w->rank),
+                    ort_emit_ints(g, w->kernel, w->rank), ort_emit_ints(g, axes, w->rank)};
+    return ort_emit_transpose(g, ort_emit_op(g, "Slice", cut, 4, NULL, 0), perm, rank);
 }
 
-static void bias_back(ort_grad *g, const ort_node *node, int rank)
+static void bias_back(ort_emit *g, const ort_node *node, int rank)
 {
     int64_t axes[ORT_MAX_RANK] = {0};
     for (int i = 2; i < rank; i++)
         axes[i - 1] = i;
     if (ort_grad_wants(g, node, 2))
         ort_grad_add(g, node, 2,
-                     ort_grad_reduce(g, "ReduceSum", ort_grad_of(g, node, 0), axes, rank - 1,
+                     ort_emit_reduce(g, "ReduceSum", ort_grad_of(g, node, 0), axes, rank - 1,
                                      false));
 }
 
-static void conv_back(ort_grad *g, const ort_node *node)
+static void conv_back(ort_emit *g, const ort_node *node)
 {
     ort_id x = node->inputs[0], w = node->inputs[1], gy = ort_grad_of(g, node, 0);
     windows s;
@@ -198,14 +198,14 @@ static void conv_back(ort_grad *g, const ort_node *node)
 
 /* The convolution whose input is y and whose result is x; output_padding is input that no window
  * reaches. */
-static void conv_transpose_back(ort_grad *g, const ort_node *node)
+static void conv_transpose_back(ort_emit *g, const ort_node *node)
 {
     ort_id x = node->inputs[0], weight = node->inputs[1], gy = ort_grad_of(g, node, 0);
     const char *mode = ort_node_string(node, "auto_pad", "NOTSET");
     int64_t pads[2 * ORT_WINDOW_MAX], zeros[ORT_MAX_RANK] = {0}, axes[ORT_MAX_RANK];
     windows s;
     if (strcmp(mode, "NOTSET") || ort_node_has(node, "output_shape")) {
-        ort_grad_refuse(g, "with auto_pad or output_shape there is no gradient; give its pads");
+        ort_emit_refuse(g, "with auto_pad or output_shape there is no gradient; give its pads");
         return;
     }
     if (!read_windows(g, node, node->outputs[0], weight, &s))
@@ -215,16 +215,16 @@ static void conv_transpose_back(ort_grad *g, const ort_node *node)
         pads[s.w.rank + i] = s.w.end[i];
         axes[i] = i + 2;
     }
-    ort_attr attrs[] = {ort_grad_int_attr("group", s.group),
-                        ort_grad_ints_attr("strides", s.w.stride, s.w.rank),
-                        ort_grad_ints_attr("dilations", s.w.dilation, s.w.rank),
-                        ort_grad_ints_attr("pads", pads, 2 * s.w.rank)};
+    ort_attr attrs[] = {ort_emit_int_attr("group", s.group),
+                        ort_emit_ints_attr("strides", s.w.stride, s.w.rank),
+                        ort_emit_ints_attr("dilations", s.w.dilation, s.w.rank),
+                        ort_emit_ints_attr("pads", pads, 2 * s.w.rank)};
     if (ort_grad_wants(g, node, 0)) {
         ort_id in[] = {gy, weight};
-        ort_id all = ort_grad_op(g, "Conv", in, 2, attrs, 4);
-        ort_id cut[] = {all, ort_grad_ints(g, zeros, s.w.rank),
-                        ort_grad_dims(g, x, 2, s.w.rank + 2), ort_grad_ints(g, axes, s.w.rank)};
-        ort_grad_add(g, node, 0, ort_grad_op(g, "Slice", cut, 4, NULL, 0));
+        ort_id all = ort_emit_op(g, "Conv", in, 2, attrs, 4);
+        ort_id cut[] = {all, ort_emit_ints(g, zeros, s.w.rank),
+                        ort_emit_dims(g, x, 2, s.w.rank + 2), ort_emit_ints(g, axes, s.w.rank)};
+        ort_grad_add(g, node, 0, ort_emit_op(g, "Slice", cut, 4, NULL, 0));
     }
     if (ort_grad_wants(g, node, 1))
         ort_grad_add(g, node, 1, correlate(g, &s, gy, x, weight));
@@ -234,7 +234,7 @@ static void conv_transpose_back(ort_grad *g, const ort_node *node)
 /* ---- poolings */
 
 /* The node gives the indices of its maxima already, or it is computed again with them. */
-static ort_id maximum_indices(ort_grad *g, const ort_node *node)
+static ort_id maximum_indices(ort_emit *g, const ort_node *node)
 {
     ort_attr attrs[16];
     ort_id out[2];
@@ -242,11 +242,11 @@ static ort_id maximum_indices(ort_grad *g, const ort_node *node)
     for (int i = 0; i < node->attr_count && count < 16; i++)
         if (strcmp(node->attrs[i].name, "storage_order"))
             attrs[count++] = node->attrs[i];
-    ort_grad_ops(g, "MaxPool", node->inputs, 1, attrs, count, out, 2);
+    ort_emit_ops(g, "MaxPool", node->inputs, 1, attrs, count, out, 2);
     return out[1];
 }
 
-static void max_pool_back(ort_grad *g, const ort_node *node)
+static void max_pool_back(ort_emit *g, const ort_node *node)
 {
     bool overlap = false;
     ort_window_spec spec;
@@ -256,34 +256,34 @@ static void max_pool_back(ort_grad *g, const ort_node *node)
     for (int i = 0; i < spec.rank; i++)
         overlap = overlap || spec.stride[i] < (spec.kernel[i] - 1) * spec.dilation[i] + 1;
     ort_grad_add(g, node, 0,
-                 ort_grad_scatter(g, node->inputs[0], maximum_indices(g, node), gy, overlap));
+                 ort_emit_scatter(g, node->inputs[0], maximum_indices(g, node), gy, overlap));
 }
 
 /* Ones of the spatial size of x, widened by `more` where sizes are known: [1, 1, ...]. */
-static ort_id plane_of_ones(ort_grad *g, const windows *s, ort_id x, bool with_pads)
+static ort_id plane_of_ones(ort_emit *g, const windows *s, ort_id x, bool with_pads)
 {
     int64_t dims[ORT_MAX_RANK] = {1, 1};
-    ort_id one = ort_grad_number(g, x, 1);
+    ort_id one = ort_emit_number(g, x, 1);
     for (int i = 0; i < s->w.rank && s->sized; i++)
         dims[2 + i] = s->w.in[i] + (with_pads ? s->w.begin[i] + s->w.end[i] : 0);
     if (s->sized)
-        return ort_grad_op2(g, "Expand", one, ort_grad_ints(g, dims, s->w.rank + 2));
-    ort_id parts[] = {ort_grad_ints(g, dims, 2), ort_grad_dims(g, x, 2, s->w.rank + 2)};
-    return ort_grad_op2(g, "Expand", one, ort_grad_concat(g, parts, 2));
+        return ort_emit_op2(g, "Expand", one, ort_emit_ints(g, dims, s->w.rank + 2));
+    ort_id parts[] = {ort_emit_ints(g, dims, 2), ort_emit_dims(g, x, 2, s->w.rank + 2)};
+    return ort_emit_op2(g, "Expand", one, ort_emit_concat(g, parts, 2));
 }
 
-static ort_id kernel_of_ones(ort_grad *g, const windows *s, ort_id x)
+static ort_id kernel_of_ones(ort_emit *g, const windows *s, ort_id x)
 {
     int64_t dims[ORT_MAX_RANK] = {1, 1};
     for (int i = 0; i < s->w.rank; i++)
         dims[2 + i] = s->w.kernel[i];
-    return ort_grad_op2(g, "Expand", ort_grad_number(g, x, 1),
-                        ort_grad_ints(g, dims, s->w.rank + 2));
+    return ort_emit_op2(g, "Expand", ort_emit_number(g, x, 1),
+                        ort_emit_ints(g, dims, s->w.rank + 2));
 }
 
 /* How many elements each window divides by: [1, 1, ...] or a scalar. A last window of ceil_mode
  * reaches beyond the padding, and what lies there never counts. */
-static ort_id divisors(ort_grad *g, const windows *s, const ort_node *node, ort_id ones)
+static ort_id divisors(ort_emit *g, const windows *s, const ort_node *node, ort_id ones)
 {
     const ort_window *w = &s->w;
     ort_id x = node->inputs[0];
@@ -299,16 +299,16 @@ static ort_id divisors(ort_grad *g, const windows *s, const ort_node *node, ort_
         pads[w->rank + i] = more + (with_pads ? 0 : w->end[i]);
     }
     if (with_pads && !beyond)
-        return ort_grad_number(g, x, (double)all);
-    ort_attr attrs[] = {ort_grad_ints_attr("strides", w->stride, w->rank),
-                        ort_grad_ints_attr("dilations", w->dilation, w->rank),
-                        ort_grad_ints_attr("pads", pads, 2 * w->rank)};
+        return ort_emit_number(g, x, (double)all);
+    ort_attr attrs[] = {ort_emit_ints_attr("strides", w->stride, w->rank),
+                        ort_emit_ints_attr("dilations", w->dilation, w->rank),
+                        ort_emit_ints_attr("pads", pads, 2 * w->rank)};
     ort_id in[] = {plane_of_ones(g, s, x, with_pads), ones};
-    return ort_grad_op(g, "Conv", in, 2, attrs, 3);
+    return ort_emit_op(g, "Conv", in, 2, attrs, 3);
 }
 
 /* Each window gives back its share to all its elements: batch and channels are one axis. */
-static void average_pool_back(ort_grad *g, const ort_node *node)
+static void average_pool_back(ort_emit *g, const ort_node *node)
 {
     static const int64_t planes[] = {-1, 1};
     ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
@@ -316,35 +316,35 @@ static void average_pool_back(ort_grad *g, const ort_node *node)
     if (!read_windows(g, node, x, ORT_ID_NONE, &s))
         return;
     ort_id ones = kernel_of_ones(g, &s, x);
-    ort_id share = ort_grad_op2(g, "Div", gy, divisors(g, &s, node, ones));
-    ort_id parts[] = {ort_grad_ints(g, planes, 2), ort_grad_dims(g, gy, 2, s.w.rank + 2)};
-    ort_id flat = ort_grad_reshape(g, share, ort_grad_concat(g, parts, 2));
-    ort_grad_add(g, node, 0, ort_grad_reshape_like(g, spread(g, &s, flat, ones, x), x));
+    ort_id share = ort_emit_op2(g, "Div", gy, divisors(g, &s, node, ones));
+    ort_id parts[] = {ort_emit_ints(g, planes, 2), ort_emit_dims(g, gy, 2, s.w.rank + 2)};
+    ort_id flat = ort_emit_reshape(g, share, ort_emit_concat(g, parts, 2));
+    ort_grad_add(g, node, 0, ort_emit_reshape_like(g, spread(g, &s, flat, ones, x), x));
 }
 
-static void global_average_back(ort_grad *g, const ort_node *node)
+static void global_average_back(ort_emit *g, const ort_node *node)
 {
     ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
-    ort_id share = ort_grad_formula(g, "g*m/n", "gmn", gy, ort_grad_count(g, gy, gy),
-                                    ort_grad_count(g, x, gy));
-    ort_grad_add(g, node, 0, ort_grad_expand(g, share, x));
+    ort_id share = ort_emit_formula(g, "g*m/n", "gmn", gy, ort_emit_count(g, gy, gy),
+                                    ort_emit_count(g, x, gy));
+    ort_grad_add(g, node, 0, ort_emit_expand(g, share, x));
 }
 
-static void global_max_back(ort_grad *g, const ort_node *node)
+static void global_max_back(ort_emit *g, const ort_node *node)
 {
     int64_t axes[ORT_MAX_RANK];
     ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
-    int rank = ort_grad_rank(g, x);
+    int rank = ort_emit_rank(g, x);
     if (rank < 3) {
-        ort_grad_refuse(g, "it has %d dimensions, needs 3 or more", rank);
+        ort_emit_refuse(g, "it has %d dimensions, needs 3 or more", rank);
         return;
     }
     for (int i = 2; i < rank; i++)
         axes[i - 2] = i;
-    ort_id wins = ort_grad_op2(g, "Equal", x, node->outputs[0]);
-    ort_id mask = ort_grad_cast(g, wins, ort_grad_type(g, x)->dtype);
-    ort_id count = ort_grad_reduce(g, "ReduceSum", mask, axes, rank - 2, true);
-    ort_grad_add(g, node, 0, ort_grad_formula(g, "g*m/n", "gmn", gy, mask, count));
+    ort_id wins = ort_emit_op2(g, "Equal", x, node->outputs[0]);
+    ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
+    ort_id count = ort_emit_reduce(g, "ReduceSum", mask, axes, rank - 2, true);
+    ort_grad_add(g, node, 0, ort_emit_formula(g, "g*m/n", "gmn", gy, mask, count));
 }
 
 const ort_grad_rule ort_grad_windows[] = {

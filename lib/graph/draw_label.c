@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "graph/draw.h"
 #include "tensor/scalar.h"
-#include "base/checked.h"
 
 static const ort_draw_style styles[ORT_DRAW_CLASS_COUNT] = {
     [ORT_DRAW_OTHER] = {"other", "#f2f2f2", "#9a9a9a"},

@@ -227,6 +227,8 @@ ort_status ort_model_import(const struct ort_source *source, const struct ort_re
 ort_status ort_model_clone(const ort_model *model, ort_model **copy, ort_error *err);
 /* Replace every call of a model-local function (also nested, also in bodies) by its nodes. */
 ort_status ort_graph_inline_functions(ort_graph *graph, ort_error *err);
+/* The same of a whole model, which has none then. */
+ort_status ort_model_inline_functions(ort_model *model, ort_error *err);
 /* function.c: does a node of this graph, or of a body in it, call a function of its model? (Without
  * memory to tell, true.) */
 bool ort_graph_calls_functions(const ort_graph *graph);

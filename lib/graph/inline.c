@@ -260,3 +260,13 @@ size_t ort_function_node_count(const ort_function *function)
         count += strcmp(ort_build_text(proto->node[i]->op_type), "Constant") != 0;
     return count;
 }
+
+ort_status ort_model_inline_functions(ort_model *model, ort_error *err)
+{
+    ORT_TRY(ort_graph_inline_functions(model->graph, err));
+    if (model->functions.count) {
+        model->functions.count = 0;
+        model->changed = true;
+    }
+    return ORT_OK;
+}

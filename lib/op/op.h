@@ -292,7 +292,14 @@ typedef struct ort_cost { /* of one node, from facts */
     double done_macs;     /* of the algorithm that was chosen, where it does fewer; else 0 */
 } ort_cost;
 
-/* report_cost.c: the work of a node whose types and shapes are all known (x->in, x->out). */
+/* cost.c: bytes of a tensor type; false when open, or when an assumed size leaves less than
+ * nothing. */
+bool ort_type_bytes(const ort_type *type, double *bytes);
+/* cost: `flops` per element of output 0. */
+void ort_elementwise_cost(const ort_infer *x, ort_cost *cost);
+/* The same per element of input 0, of operators that reduce it. */
+void ort_reduction_cost(const ort_infer *x, ort_cost *cost);
+/* cost.c: the work of a node whose types and shapes are all known (x->in, x->out). */
 void ort_cost_of(const ort_infer *x, ort_cost *cost);
 
 typedef struct ort_op_impl {

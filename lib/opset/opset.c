@@ -6,8 +6,9 @@
 
 #include "base/error.h"
 #include "base/findings.h"
+#include "graph/defaults.h"
 #include "graph/follow.h"
-#include "pass/optimize.h"
+#include "op/check/check.h"
 
 typedef struct walk {
     ort_model *model;
@@ -84,7 +85,7 @@ static ort_status cross(walk *w, ort_graph *graph, ort_node *node)
 {
     ort_error own = {0};
     ort_opset_step s = {
-        .g = {.graph = graph, .target = node, .at = node, .opset = w->to, .limit = 1 << 16,
+        .g = {.graph = graph, .at = node, .opset = w->to, .limit = 1 << 16,
               .stem = stem_of(graph, node), .err = &own,
               .purpose = "form in older versions"},
         .node = node, .from = node->op, .goal = w->goal, .up = w->to > w->from,
@@ -269,12 +270,12 @@ static ort_status convert(walk *w, int opset)
 {
     ort_hidden_defaults hidden = {0};
     ort_graph *graph = w->model->graph;
-    ort_status status = ort_rewrite_hide_defaults(graph, &hidden, w->err);
+    ort_status status = ort_defaults_hide(graph, &hidden, w->err);
     if (!status)
         status = ort_graph_infer(graph, w->registry, NULL, w->err);
     if (!status)
         status = walk_to(w, opset);
-    ort_rewrite_restore_defaults(graph, &hidden);
+    ort_defaults_restore(graph, &hidden);
     if (status)
         return status;
     sweep(graph);
@@ -284,7 +285,7 @@ static ort_status convert(walk *w, int opset)
 
 static ort_status convert_expanded(walk *w)
 {
-    ORT_TRY(ort_rewrite_inline(w->model, w->err));
+    ORT_TRY(ort_model_inline_functions(w->model, w->err));
     return convert(w, w->goal);
 }
 
@@ -335,14 +336,14 @@ ort_status ort_model_settle_opsets(ort_model *model, const ort_registry *registr
     walk w = {.model = model, .registry = registry, .blockers = blockers, .goal = own,
               .reach = own, .err = err};
     ort_hidden_defaults hidden = {0};
-    ort_status status = ort_rewrite_hide_defaults(model->graph, &hidden, err);
+    ort_status status = ort_defaults_hide(model->graph, &hidden, err);
     if (!status)
         status = ort_graph_infer(model->graph, registry, NULL, err);
     if (!status)
         status = walk_to(&w, own);
     if (!status)
         settle_others(&w, model->graph);
-    ort_rewrite_restore_defaults(model->graph, &hidden);
+    ort_defaults_restore(model->graph, &hidden);
     sweep(model->graph);
     return status;
 }
@@ -356,7 +357,7 @@ ort_status ort_model_convert_opset(ort_model *model, const ort_registry *registr
     if (opset < ORT_OPSET_OLDEST || opset > ORT_NEWEST_OPSET)
         return ort_error_set(err, ORT_ERROR_USAGE, "opset %d is none of %d to %d", opset,
                              ORT_OPSET_OLDEST, ORT_NEWEST_OPSET);
-    ORT_TRY(ort_rewrite_check(model, registry, err));
+    ORT_TRY(ort_check_copy(model, registry, err));
     ort_status status = keep_functions && model->functions.count ? convert_around(&w)
                                                                  : convert_expanded(&w);
     *reach = w.reach;

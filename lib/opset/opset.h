@@ -45,7 +45,7 @@ enum { ORT_OPSET_REASONS = 6 };
 
 /* One node on its way over one border between versions. */
 typedef struct ort_opset_step {
-    ort_grad g;        /* emits nodes of the version that the step goes to, in node's graph */
+    ort_emit g;       /* emits nodes of the version that the step goes to, in node's graph */
     ort_node *node;
     const ort_op *from, *to; /* rows; NULL: the operator isn't there */
     int version;       /* the newer of the two */
@@ -112,7 +112,7 @@ static inline void ort_opset_replace_by(ort_opset_step *s, ort_id value)
 
 static inline ort_id ort_opset_in(const ort_opset_step *s, int slot)
 {
-    return ort_grad_in(s->node, slot);
+    return ort_emit_in(s->node, slot);
 }
 static inline bool ort_opset_has_output(const ort_opset_step *s, int slot)
 {

@@ -65,12 +65,12 @@ static ort_id reduced_over_nothing(ort_opset_step *s)
     const char *op_type = s->node->op_type;
     ort_id x = s->node->inputs[0];
     if (!strcmp(op_type, "ReduceL1") || !strcmp(op_type, "ReduceL2"))
-        return ort_grad_op1(&s->g, "Abs", x);
+        return ort_emit_op1(&s->g, "Abs", x);
     if (!strcmp(op_type, "ReduceLogSum"))
-        return ort_grad_op1(&s->g, "Log", x);
+        return ort_emit_op1(&s->g, "Log", x);
     if (!strcmp(op_type, "ReduceSumSquare"))
-        return ort_grad_op2(&s->g, "Mul", x, x);
-    return ort_grad_op1(&s->g, "Identity", x);
+        return ort_emit_op2(&s->g, "Mul", x, x);
+    return ort_emit_op1(&s->g, "Identity", x);
 }
 
 /* An empty list of axes means all of them as an attribute; as an input it may mean none. */
@@ -106,11 +106,11 @@ static void softmax_up(ort_opset_step *s)
         ort_opset_set_int(s, "axis", axis);
         return;
     }
-    ort_attr from = ort_grad_int_attr("axis", axis), along = ort_grad_int_attr("axis", 1);
-    ort_id flat = ort_grad_op(&s->g, "Flatten", &x, 1, &from, 1);
-    ort_id y = ort_grad_op(&s->g, s->node->op_type, &flat, 1, &along, 1);
-    ort_id back[] = {y, ort_grad_shape(&s->g, x)};
-    ort_opset_replace_by(s, ort_grad_op(&s->g, "Reshape", back, 2, NULL, 0));
+    ort_attr from = ort_emit_int_attr("axis", axis), along = ort_emit_int_attr("axis", 1);
+    ort_id flat = ort_emit_op(&s->g, "Flatten", &x, 1, &from, 1);
+    ort_id y = ort_emit_op(&s->g, s->node->op_type, &flat, 1, &along, 1);
+    ort_id back[] = {y, ort_emit_shape(&s->g, x)};
+    ort_opset_replace_by(s, ort_emit_op(&s->g, "Reshape", back, 2, NULL, 0));
 }
 
 static void softmax_down(ort_opset_step *s)
@@ -134,10 +134,10 @@ static void softmax_down(ort_opset_step *s)
         perm[i] = i;
     perm[axis] = rank - 1; /* its own inverse */
     perm[rank - 1] = axis;
-    ort_attr along = ort_grad_int_attr("axis", rank - 1);
-    ort_id moved = ort_grad_transpose(&s->g, x, perm, rank);
-    ort_id y = ort_grad_op(&s->g, s->node->op_type, &moved, 1, &along, 1);
-    ort_opset_replace_by(s, ort_grad_transpose(&s->g, y, perm, rank));
+    ort_attr along = ort_emit_int_attr("axis", rank - 1);
+    ort_id moved = ort_emit_transpose(&s->g, x, perm, rank);
+    ort_id y = ort_emit_op(&s->g, s->node->op_type, &moved, 1, &along, 1);
+    ort_opset_replace_by(s, ort_emit_transpose(&s->g, y, perm, rank));
 }
 
 /* ---- split */
@@ -171,7 +171,7 @@ static void split_down_18(ort_opset_step *s)
         return;
     for (int64_t i = 0; i < parts; i++)
         sizes[i] = i < parts - 1 ? each : total - each * (parts - 1);
-    ort_opset_set_input(s, 1, ort_grad_ints(&s->g, sizes, (int)parts));
+    ort_opset_set_input(s, 1, ort_emit_ints(&s->g, sizes, (int)parts));
 }
 
 /* ---- slice */
@@ -202,7 +202,7 @@ static void slice_down_10(ort_opset_step *s)
     if (negative && rank < 0)
         ort_opset_block(s, "axes count from the end of a tensor of unknown rank");
     else if (negative)
-        ort_opset_set_input(s, 3, ort_grad_ints(&s->g, axes, count));
+        ort_opset_set_input(s, 3, ort_emit_ints(&s->g, axes, count));
 }
 
 /* ---- pad */
@@ -226,7 +226,7 @@ static void pad_down_18(ort_opset_step *s)
         all[axis] = some[i];
         all[rank + axis] = some[count + i];
     }
-    ort_opset_set_input(s, 1, ort_grad_ints(&s->g, all, 2 * rank));
+    ort_opset_set_input(s, 1, ort_emit_ints(&s->g, all, 2 * rank));
     ort_opset_set_input(s, 3, ORT_ID_NONE);
 }
 
@@ -261,9 +261,9 @@ static void shape_down_15(ort_opset_step *s)
         ort_opset_drop(s, "start");
         return;
     }
-    ort_id in[] = {ort_grad_op1(&s->g, "Shape", s->node->inputs[0]),
-                   ort_grad_ints(&s->g, &start, 1), ort_grad_ints(&s->g, &end, 1)};
-    ort_opset_replace_by(s, ort_grad_op(&s->g, "Slice", in, 3, NULL, 0));
+    ort_id in[] = {ort_emit_op1(&s->g, "Shape", s->node->inputs[0]),
+                   ort_emit_ints(&s->g, &start, 1), ort_emit_ints(&s->g, &end, 1)};
+    ort_opset_replace_by(s, ort_emit_op(&s->g, "Slice", in, 3, NULL, 0));
 }
 
 /* ---- indices */

@@ -27,7 +27,7 @@ static void binary_up_7(ort_opset_step *s)
     ort_opset_drop(s, "axis");
     ort_opset_drop(s, "broadcast");
     if (count)
-        ort_opset_set_input(s, 1, ort_grad_unsqueeze(&s->g, s->node->inputs[1], axes, count));
+        ort_opset_set_input(s, 1, ort_emit_unsqueeze(&s->g, s->node->inputs[1], axes, count));
 }
 
 /* A list of slopes was one per channel. */
@@ -48,15 +48,15 @@ static void prelu_up_7(ort_opset_step *s)
         count++;
     }
     if (count)
-        ort_opset_set_input(s, 1, ort_grad_unsqueeze(&s->g, slope, axes, count));
+        ort_opset_set_input(s, 1, ort_emit_unsqueeze(&s->g, slope, axes, count));
 }
 
 /* All inputs had one shape. */
 static bool same_shapes(const ort_opset_step *s)
 {
-    const ort_type *first = ort_grad_type(&s->g, s->node->inputs[0]);
+    const ort_type *first = ort_emit_type(&s->g, s->node->inputs[0]);
     for (int i = 1; i < s->node->input_count; i++) {
-        const ort_type *type = ort_grad_type(&s->g, s->node->inputs[i]);
+        const ort_type *type = ort_emit_type(&s->g, s->node->inputs[i]);
         if (type->rank < 0 || type->rank != first->rank)
             return false;
         for (int d = 0; d < type->rank; d++)
@@ -73,10 +73,10 @@ static void sum_down_8(ort_opset_step *s)
     if (same_shapes(s))
         return;
     for (int i = 1; i < s->node->input_count; i++)
-        sum = ort_grad_op2(&s->g, "Add", sum, s->node->inputs[i]);
+        sum = ort_emit_op2(&s->g, "Add", sum, s->node->inputs[i]);
     if (!strcmp(s->node->op_type, "Mean"))
-        sum = ort_grad_op2(&s->g, "Div", sum,
-                           ort_grad_number(&s->g, sum, s->node->input_count));
+        sum = ort_emit_op2(&s->g, "Div", sum,
+                           ort_emit_number(&s->g, sum, s->node->input_count));
     ort_opset_replace_by(s, sum);
 }
 
@@ -94,7 +94,7 @@ static void drop_broadcast(ort_opset_step *s) { ort_opset_drop(s, "broadcast"); 
 static void gemm_down_11(ort_opset_step *s)
 {
     if (ort_opset_in(s, 2) == ORT_ID_NONE)
-        ort_opset_set_input(s, 2, ort_grad_number(&s->g, s->node->inputs[0], 0));
+        ort_opset_set_input(s, 2, ort_emit_number(&s->g, s->node->inputs[0], 0));
 }
 
 /* The exponent had the type of the base. */
@@ -106,7 +106,7 @@ static void pow_down_12(ort_opset_step *s)
         return;
     if (base == ORT_DTYPE_INT32 || base == ORT_DTYPE_INT64)
         return; /* of a type that the older rows lack */
-    ort_opset_set_input(s, 1, ort_grad_cast(&s->g, s->node->inputs[1], base));
+    ort_opset_set_input(s, 1, ort_emit_cast(&s->g, s->node->inputs[1], base));
 }
 
 const ort_opset_rule ort_opset_broadcast[] = {

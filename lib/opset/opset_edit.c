@@ -21,7 +21,7 @@ void ort_opset_block(ort_opset_step *s, const char *format, ...)
             s->up ? ort_arena_printf(arena, "%s: %s", label, text)
                   : ort_arena_printf(arena, "%s: %s: needs opset %d", label, text, s->version);
         if (!s->reasons[s->blocked])
-            ort_grad_fail_memory(&s->g);
+            ort_emit_fail_memory(&s->g);
     }
     s->blocked++;
 }
@@ -37,7 +37,7 @@ void ort_opset_drop(ort_opset_step *s, const char *attr)
     ort_attr *attrs = ort_arena_array(&s->g.graph->model->arena, (size_t)node->attr_count,
                                       sizeof *attrs);
     if (!attrs) {
-        ort_grad_fail_memory(&s->g);
+        ort_emit_fail_memory(&s->g);
         return;
     }
     for (int i = 0; i < node->attr_count; i++)
@@ -56,13 +56,13 @@ void ort_opset_set(ort_opset_step *s, const ort_attr *attr)
 
 void ort_opset_set_int(ort_opset_step *s, const char *attr, int64_t number)
 {
-    ort_attr a = ort_grad_int_attr(attr, number);
+    ort_attr a = ort_emit_int_attr(attr, number);
     ort_opset_set(s, &a);
 }
 
 void ort_opset_set_ints(ort_opset_step *s, const char *attr, const int64_t *numbers, int count)
 {
-    ort_attr a = ort_grad_ints_attr(attr, numbers, count);
+    ort_attr a = ort_emit_ints_attr(attr, numbers, count);
     ort_opset_set(s, &a);
 }
 
@@ -89,7 +89,7 @@ void ort_opset_set_input(ort_opset_step *s, int slot, ort_id value)
         ort_id *inputs = ort_arena_array(&s->g.graph->model->arena, (size_t)slot + 1,
                                          sizeof *inputs);
         if (!inputs) {
-            ort_grad_fail_memory(&s->g);
+            ort_emit_fail_memory(&s->g);
             return;
         }
         for (int i = 0; i <= slot; i++)
@@ -110,7 +110,7 @@ ort_id ort_opset_take_output(ort_opset_step *s, int slot, const ort_type *type)
     ort_id made = s->g.status ? ORT_ID_NONE
                               : ort_graph_add_value(graph, graph->values.data[old]->name);
     if (made == ORT_ID_NONE) {
-        ort_grad_fail_memory(&s->g);
+        ort_emit_fail_memory(&s->g);
         return made;
     }
     ort_graph_value *value = graph->values.data[made];
@@ -181,18 +181,18 @@ bool ort_opset_ints(const ort_opset_step *s, int slot, int64_t *numbers, int cap
 
 int ort_opset_rank(const ort_opset_step *s, ort_id value)
 {
-    const ort_type *type = ort_grad_type(&s->g, value);
+    const ort_type *type = ort_emit_type(&s->g, value);
     return type->kind == ORT_TYPE_TENSOR ? type->rank : -1;
 }
 
 ort_dtype ort_opset_dtype(const ort_opset_step *s, ort_id value)
 {
-    return ort_grad_type(&s->g, value)->dtype;
+    return ort_emit_type(&s->g, value)->dtype;
 }
 
 int64_t ort_opset_dim(const ort_opset_step *s, ort_id value, int axis)
 {
-    const ort_type *type = ort_grad_type(&s->g, value);
+    const ort_type *type = ort_emit_type(&s->g, value);
     bool known = type->kind == ORT_TYPE_TENSOR && axis >= 0 && axis < type->rank &&
                  ort_dim_known(type->dim[axis]);
     return known ? type->dim[axis].size : -1;
@@ -207,7 +207,7 @@ ort_id ort_opset_add_tensor(ort_opset_step *s, const ort_tensor *tensor)
     if (s->g.status)
         return id;
     if (!name)
-        ort_grad_fail_memory(&s->g);
+        ort_emit_fail_memory(&s->g);
     else
         s->g.status = ort_edit_add_constant(s->g.graph, name, tensor, &id, s->g.err);
     return id;
@@ -224,18 +224,18 @@ ort_id ort_opset_add_floats(ort_opset_step *s, const float *numbers, int count)
 ort_id ort_opset_positions(ort_opset_step *s, ort_id x, int axis)
 {
     enum { MOST = 1 << 16 };
-    ort_grad *g = &s->g;
+    ort_emit *g = &s->g;
     int64_t count = ort_opset_dim(s, x, axis);
     int64_t *list = count < 0 || count > MOST || g->status
                         ? NULL
                         : ort_arena_array(&g->graph->model->arena, (size_t)count + 1, sizeof *list);
     if (!list) {
-        ort_id size = ort_grad_dims(g, x, axis, axis + 1);
-        return ort_grad_op3(g, "Range", ort_grad_int(g, 0),
-                            ort_grad_reshape(g, size, ort_grad_ints(g, NULL, 0)),
-                            ort_grad_int(g, 1));
+        ort_id size = ort_emit_dims(g, x, axis, axis + 1);
+        return ort_emit_op3(g, "Range", ort_emit_int(g, 0),
+                            ort_emit_reshape(g, size, ort_emit_ints(g, NULL, 0)),
+                            ort_emit_int(g, 1));
     }
     for (int64_t i = 0; i < count; i++)
         list[i] = i;
-    return ort_grad_ints(g, list, (int)count);
+    return ort_emit_ints(g, list, (int)count);
 }

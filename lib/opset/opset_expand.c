@@ -15,7 +15,7 @@ static void spelled(ort_opset_step *s)
     if (rule->expand)
         rule->expand(&s->g, s->node, outputs);
     else
-        outputs[0] = ort_grad_formula(&s->g, rule->same, "abc", s->node->inputs[0],
+        outputs[0] = ort_emit_formula(&s->g, rule->same, "abc", s->node->inputs[0],
                                       ort_opset_in(s, 1), ort_opset_in(s, 2));
     ort_opset_replace(s, outputs, 4);
 }
@@ -37,7 +37,7 @@ static void by_formula(ort_opset_step *s)
 {
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         if (!strcmp(formulas[i].op_type, s->node->op_type))
-            ort_opset_replace_by(s, ort_grad_formula(&s->g, formulas[i].formula, "ab",
+            ort_opset_replace_by(s, ort_emit_formula(&s->g, formulas[i].formula, "ab",
                                                      s->node->inputs[0], ort_opset_in(s, 1)));
 }
 
@@ -45,10 +45,10 @@ static void by_formula(ort_opset_step *s)
 static void scaled(ort_opset_step *s)
 {
     ort_id x = s->node->inputs[0];
-    ort_id alpha = ort_grad_number(&s->g, x, (double)ort_node_float(s->node, "alpha", 1));
-    ort_id beta = ort_grad_number(&s->g, x, (double)ort_node_float(s->node, "beta", 1));
+    ort_id alpha = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "alpha", 1));
+    ort_id beta = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "beta", 1));
     bool tanh = !strcmp(s->node->op_type, "ScaledTanh");
-    ort_opset_replace_by(s, ort_grad_formula(&s->g, tanh ? "p*Tanh(q*x)" : "p*Softplus(q*x)",
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, tanh ? "p*Tanh(q*x)" : "p*Softplus(q*x)",
                                              "xpq", x, alpha, beta));
 }
 
@@ -58,11 +58,11 @@ static void image_scaler(ort_opset_step *s)
     static const int64_t axes[] = {1, 2};
     size_t count;
     const float *bias = ort_node_floats(s->node, "bias", &count);
-    ort_id y = ort_grad_formula(&s->g, "x*scale", "x", s->node->inputs[0]);
+    ort_id y = ort_emit_formula(&s->g, "x*scale", "x", s->node->inputs[0]);
     if (count) {
-        ort_id list = ort_grad_cast(&s->g, ort_opset_add_floats(s, bias, (int)count),
+        ort_id list = ort_emit_cast(&s->g, ort_opset_add_floats(s, bias, (int)count),
                                     ort_opset_dtype(s, y));
-        y = ort_grad_op2(&s->g, "Add", y, ort_grad_unsqueeze(&s->g, list, axes, 2));
+        y = ort_emit_op2(&s->g, "Add", y, ort_emit_unsqueeze(&s->g, list, axes, 2));
     }
     ort_opset_replace_by(s, y);
 }
@@ -73,26 +73,26 @@ static void hard_swish(ort_opset_step *s)
 {
     ort_attr attrs[] = {{.name = "alpha", .type = ORT_ATTR_FLOAT, .f = 1.0f / 6.0f},
                         {.name = "beta", .type = ORT_ATTR_FLOAT, .f = 0.5f}};
-    ort_id gate = ort_grad_op(&s->g, "HardSigmoid", s->node->inputs, 1, attrs, 2);
-    ort_opset_replace_by(s, ort_grad_op2(&s->g, "Mul", s->node->inputs[0], gate));
+    ort_id gate = ort_emit_op(&s->g, "HardSigmoid", s->node->inputs, 1, attrs, 2);
+    ort_opset_replace_by(s, ort_emit_op2(&s->g, "Mul", s->node->inputs[0], gate));
 }
 
 static void swiglu(ort_opset_step *s)
 {
     ort_attr alpha = {.name = "alpha", .type = ORT_ATTR_FLOAT,
                       .f = ort_node_float(s->node, "alpha", 1)};
-    ort_id gate = ort_grad_op(&s->g, "Swish", s->node->inputs, 1, &alpha, 1);
-    ort_opset_replace_by(s, ort_grad_op2(&s->g, "Mul", gate, s->node->inputs[1]));
+    ort_id gate = ort_emit_op(&s->g, "Swish", s->node->inputs, 1, &alpha, 1);
+    ort_opset_replace_by(s, ort_emit_op2(&s->g, "Mul", gate, s->node->inputs[1]));
 }
 
 static void shrink(ort_opset_step *s)
 {
     ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
     ort_id x = s->node->inputs[0];
-    ort_id above = ort_grad_cast(&s->g, ort_grad_formula(&s->g, "Greater(x,lambd)", "x", x),
+    ort_id above = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "Greater(x,lambd)", "x", x),
                                  dtype);
-    ort_id below = ort_grad_cast(&s->g, ort_grad_formula(&s->g, "Less(x,-lambd)", "x", x), dtype);
-    ort_opset_replace_by(s, ort_grad_formula(&s->g, "p*(x-bias)+n*(x+bias)", "xpn", x, above,
+    ort_id below = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "Less(x,-lambd)", "x", x), dtype);
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "p*(x-bias)+n*(x+bias)", "xpn", x, above,
                                              below));
 }
 
@@ -106,9 +106,9 @@ static void clip_down_11(ort_opset_step *s)
     if (fixed)
         return;
     if (low != ORT_ID_NONE)
-        y = ort_grad_op2(&s->g, "Max", y, low);
+        y = ort_emit_op2(&s->g, "Max", y, low);
     if (high != ORT_ID_NONE)
-        y = ort_grad_op2(&s->g, "Min", y, high);
+        y = ort_emit_op2(&s->g, "Min", y, high);
     ort_opset_replace_by(s, y);
 }
 
@@ -128,8 +128,8 @@ static void range_down_27(ort_opset_step *s)
     if (dtype != ORT_DTYPE_FLOAT16 && dtype != ORT_DTYPE_BFLOAT16)
         return;
     for (int i = 0; i < 3; i++)
-        in[i] = ort_grad_cast(&s->g, s->node->inputs[i], ORT_DTYPE_FLOAT);
-    ort_opset_replace_by(s, ort_grad_cast(&s->g, ort_grad_op(&s->g, "Range", in, 3, NULL, 0),
+        in[i] = ort_emit_cast(&s->g, s->node->inputs[i], ORT_DTYPE_FLOAT);
+    ort_opset_replace_by(s, ort_emit_cast(&s->g, ort_emit_op(&s->g, "Range", in, 3, NULL, 0),
                                           dtype));
 }
 
@@ -140,13 +140,13 @@ static void mod_down_28(ort_opset_step *s)
     ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
     bool is_float = dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE ||
                     dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
-    ort_attr fmod = ort_grad_int_attr("fmod", 1);
+    ort_attr fmod = ort_emit_int_attr("fmod", 1);
     if (!is_float || ort_node_int(s->node, "fmod", 0))
         return;
-    ort_id b = s->node->inputs[1], r = ort_grad_op(&s->g, "Mod", s->node->inputs, 2, &fmod, 1);
-    ort_id off = ort_grad_formula(&s->g, "And(Not(Equal(r,0)),Xor(Less(r,0),Less(b,0)))", "rb", r,
+    ort_id b = s->node->inputs[1], r = ort_emit_op(&s->g, "Mod", s->node->inputs, 2, &fmod, 1);
+    ort_id off = ort_emit_formula(&s->g, "And(Not(Equal(r,0)),Xor(Less(r,0),Less(b,0)))", "rb", r,
                                   b);
-    ort_opset_replace_by(s, ort_grad_op3(&s->g, "Where", off, ort_grad_op2(&s->g, "Add", r, b),
+    ort_opset_replace_by(s, ort_emit_op3(&s->g, "Where", off, ort_emit_op2(&s->g, "Add", r, b),
                                          r));
 }
 
@@ -155,21 +155,21 @@ static void mod_down_28(ort_opset_step *s)
 static void trilu(ort_opset_step *s)
 {
     static const int64_t last[] = {1};
-    ort_grad *g = &s->g;
+    ort_emit *g = &s->g;
     ort_id x = s->node->inputs[0], k = ort_opset_in(s, 1);
     int rank = ort_opset_rank(s, x);
     if (rank < 2) {
         ort_opset_block(s, "its input is of unknown rank");
         return;
     }
-    ort_id rows = ort_grad_unsqueeze(g, ort_opset_positions(s, x, rank - 2), last, 1);
+    ort_id rows = ort_emit_unsqueeze(g, ort_opset_positions(s, x, rank - 2), last, 1);
     ort_id columns = ort_opset_positions(s, x, rank - 1);
     if (k != ORT_ID_NONE)
-        rows = ort_grad_op2(g, "Add", rows, ort_grad_reshape(g, k, ort_grad_ints(g, NULL, 0)));
+        rows = ort_emit_op2(g, "Add", rows, ort_emit_reshape(g, k, ort_emit_ints(g, NULL, 0)));
     ort_id kept = ort_node_int(s->node, "upper", 1)
-                      ? ort_grad_op1(g, "Not", ort_grad_op2(g, "Less", columns, rows))
-                      : ort_grad_op1(g, "Not", ort_grad_op2(g, "Greater", columns, rows));
-    ort_opset_replace_by(s, ort_grad_op3(g, "Where", kept, x, ort_grad_number(g, x, 0)));
+                      ? ort_emit_op1(g, "Not", ort_emit_op2(g, "Less", columns, rows))
+                      : ort_emit_op1(g, "Not", ort_emit_op2(g, "Greater", columns, rows));
+    ort_opset_replace_by(s, ort_emit_op3(g, "Where", kept, x, ort_emit_number(g, x, 0)));
 }
 
 /* ---- constants of a computed shape */
@@ -180,7 +180,7 @@ static void constant_of_shape(ort_opset_step *s)
     uint64_t zero[2] = {0};
     ort_tensor scalar = {.dtype = value ? value->dtype : ORT_DTYPE_FLOAT,
                          .data = value ? value->data : zero};
-    ort_opset_replace_by(s, ort_grad_op2(&s->g, "Expand", ort_opset_add_tensor(s, &scalar),
+    ort_opset_replace_by(s, ort_emit_op2(&s->g, "Expand", ort_opset_add_tensor(s, &scalar),
                                          s->node->inputs[0]));
 }
 
@@ -208,10 +208,10 @@ static void mean_variance(ort_opset_step *s)
         axes = usual;
         count = 3;
     }
-    ort_id mean = ort_grad_reduce(&s->g, "ReduceMean", x, axes, (int)count, true);
-    ort_id square = ort_grad_reduce(&s->g, "ReduceMean", ort_grad_op2(&s->g, "Mul", x, x), axes,
+    ort_id mean = ort_emit_reduce(&s->g, "ReduceMean", x, axes, (int)count, true);
+    ort_id square = ort_emit_reduce(&s->g, "ReduceMean", ort_emit_op2(&s->g, "Mul", x, x), axes,
                                     (int)count, true);
-    ort_opset_replace_by(s, ort_grad_formula(&s->g, "(x-m)/(Sqrt(q-m*m)+0.000000001)", "xmq", x,
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(x-m)/(Sqrt(q-m*m)+0.000000001)", "xmq", x,
                                              mean, square));
 }
 

@@ -10,7 +10,7 @@
 static void dynamic_slice(ort_opset_step *s)
 {
     const ort_node *node = s->node;
-    ort_opset_replace_by(s, ort_grad_op(&s->g, "Slice", node->inputs, node->input_count, NULL, 0));
+    ort_opset_replace_by(s, ort_emit_op(&s->g, "Slice", node->inputs, node->input_count, NULL, 0));
 }
 
 /* Counted from the end where the size of the image doesn't matter; no border at all is the end. */
@@ -27,9 +27,9 @@ static void crop(ort_opset_step *s)
     int64_t starts[] = {border[1], border[0]}, ends[2];
     for (int i = 0; i < 2; i++) /* border: left, top, right, bottom; size: height, width */
         ends[i] = sizes ? starts[i] + size[i] : border[3 - i] ? -border[3 - i] : INT64_MAX;
-    ort_id in[] = {s->node->inputs[0], ort_grad_ints(&s->g, starts, 2),
-                   ort_grad_ints(&s->g, ends, 2), ort_grad_ints(&s->g, axes, 2)};
-    ort_opset_replace_by(s, ort_grad_op(&s->g, "Slice", in, 4, NULL, 0));
+    ort_id in[] = {s->node->inputs[0], ort_emit_ints(&s->g, starts, 2),
+                   ort_emit_ints(&s->g, ends, 2), ort_emit_ints(&s->g, axes, 2)};
+    ort_opset_replace_by(s, ort_emit_op(&s->g, "Slice", in, 4, NULL, 0));
 }
 
 /* ---- constants of a shape */
@@ -42,12 +42,12 @@ static ort_id fill_shape(ort_opset_step *s)
     const int64_t *extra = ort_node_ints(s->node, "extra_shape", &more);
     ort_id x = ort_opset_in(s, 0);
     if (ort_node_has(s->node, "shape") || x == ORT_ID_NONE)
-        return ort_grad_ints(&s->g, shape, (int)count);
+        return ort_emit_ints(&s->g, shape, (int)count);
     ort_id own = ort_node_int(s->node, "input_as_shape", 0)
-                     ? ort_grad_cast(&s->g, x, ORT_DTYPE_INT64)
-                     : ort_grad_shape(&s->g, x);
-    const ort_id lists[] = {own, more ? ort_grad_ints(&s->g, extra, (int)more) : ORT_ID_NONE};
-    return more ? ort_grad_concat(&s->g, lists, 2) : own;
+                     ? ort_emit_cast(&s->g, x, ORT_DTYPE_INT64)
+                     : ort_emit_shape(&s->g, x);
+    const ort_id lists[] = {own, more ? ort_emit_ints(&s->g, extra, (int)more) : ORT_ID_NONE};
+    return more ? ort_emit_concat(&s->g, lists, 2) : own;
 }
 
 static void constant_fill(ort_opset_step *s)
@@ -57,7 +57,7 @@ static void constant_fill(ort_opset_step *s)
     ort_tensor *one = ort_arena_array(arena, 1, sizeof *one);
     int64_t *bits = ort_arena_array(arena, 2, sizeof *bits);
     if (!one || !bits) {
-        ort_grad_fail_memory(&s->g);
+        ort_emit_fail_memory(&s->g);
         return;
     }
     *one = (ort_tensor){.dtype = (ort_dtype)ort_node_int(s->node, "dtype", ORT_DTYPE_FLOAT),
@@ -65,7 +65,7 @@ static void constant_fill(ort_opset_step *s)
     ort_tensor_set_f64(one, 0, (double)ort_node_float(s->node, "value", 0));
     const ort_attr value = {.name = "value", .type = ORT_ATTR_TENSOR, .t = one};
     ort_id shape = fill_shape(s);
-    ort_opset_replace_by(s, ort_grad_op(&s->g, "ConstantOfShape", &shape, 1, &value, 1));
+    ort_opset_replace_by(s, ort_emit_op(&s->g, "ConstantOfShape", &shape, 1, &value, 1));
 }
 
 static void given_fill(ort_opset_step *s)
@@ -73,8 +73,8 @@ static void given_fill(ort_opset_step *s)
     size_t count;
     const float *values = ort_node_floats(s->node, "values", &count);
     ort_id list = ort_opset_add_floats(s, values, (int)count);
-    list = ort_grad_cast(&s->g, list, ort_opset_dtype(s, s->node->outputs[0]));
-    ort_opset_replace_by(s, ort_grad_reshape(&s->g, list, fill_shape(s)));
+    list = ort_emit_cast(&s->g, list, ort_opset_dtype(s, s->node->outputs[0]));
+    ort_opset_replace_by(s, ort_emit_reshape(&s->g, list, fill_shape(s)));
 }
 
 /* ---- flags became axes */
@@ -85,8 +85,8 @@ static void mean_variance_up_9(ort_opset_step *s)
     int count = ort_node_int(s->node, "across_channels", 0) ? 4 : 3;
     ort_id x = s->node->inputs[0];
     if (!ort_node_int(s->node, "normalize_variance", 1)) {
-        ort_id mean = ort_grad_reduce(&s->g, "ReduceMean", x, axes, count, true);
-        ort_opset_replace_by(s, ort_grad_op2(&s->g, "Sub", x, mean));
+        ort_id mean = ort_emit_reduce(&s->g, "ReduceMean", x, axes, count, true);
+        ort_opset_replace_by(s, ort_emit_op2(&s->g, "Sub", x, mean));
         return;
     }
     ort_opset_drop(s, "across_channels");

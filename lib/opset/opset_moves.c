@@ -58,13 +58,13 @@ static void to_input(ort_opset_step *s, const move *m)
     if (!attr)
         return;
     if (m->form == LIST)
-        input = ort_grad_ints(&s->g, attr->ints, (int)attr->count);
+        input = ort_emit_ints(&s->g, attr->ints, (int)attr->count);
     else if (m->form == ONE)
-        input = ort_grad_ints(&s->g, &attr->i, 1);
+        input = ort_emit_ints(&s->g, &attr->i, 1);
     else if (m->form == NUMBER)
-        input = ort_grad_int(&s->g, attr->i);
+        input = ort_emit_int(&s->g, attr->i);
     else if (m->form == REAL)
-        input = ort_grad_number(&s->g, s->node->inputs[0], (double)attr->f);
+        input = ort_emit_number(&s->g, s->node->inputs[0], (double)attr->f);
     else
         input = ort_opset_add_floats(s, attr->floats, (int)attr->count);
     ort_opset_set_input(s, m->slot, input);
@@ -80,7 +80,7 @@ static void set_list(ort_opset_step *s, const move *m, const ort_tensor *t)
     int64_t *ints = ort_arena_array(&s->g.graph->model->arena, (size_t)count + 1, sizeof *ints);
     float *floats = ort_arena_array(&s->g.graph->model->arena, (size_t)count + 1, sizeof *floats);
     if (!ints || !floats) {
-        ort_grad_fail_memory(&s->g);
+        ort_emit_fail_memory(&s->g);
         return;
     }
     attr.type = m->form == LIST ? ORT_ATTR_INTS : ORT_ATTR_FLOATS;

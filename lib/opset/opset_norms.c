@@ -54,7 +54,7 @@ static void add_saved_statistics(ort_opset_step *s)
         graph->values.data[outputs[i]]->producer_slot = i;
     }
     if (!outputs || outputs[4] == ORT_ID_NONE) {
-        ort_grad_fail_memory(&s->g);
+        ort_emit_fail_memory(&s->g);
         return;
     }
     node->outputs = outputs;
@@ -84,9 +84,9 @@ static ort_id per_channel(ort_opset_step *s, ort_id value, int64_t groups)
         return value;
     }
     const int64_t column[] = {groups, 1}, wide[] = {groups, channels / groups};
-    ort_id each = ort_grad_reshape(&s->g, value, ort_grad_ints(&s->g, column, 2));
-    each = ort_grad_op2(&s->g, "Expand", each, ort_grad_ints(&s->g, wide, 2));
-    return ort_grad_reshape(&s->g, each, ort_grad_ints(&s->g, flat, 1));
+    ort_id each = ort_emit_reshape(&s->g, value, ort_emit_ints(&s->g, column, 2));
+    each = ort_emit_op2(&s->g, "Expand", each, ort_emit_ints(&s->g, wide, 2));
+    return ort_emit_reshape(&s->g, each, ort_emit_ints(&s->g, flat, 1));
 }
 
 static void group_norm_up_21(ort_opset_step *s)
@@ -112,11 +112,11 @@ static void convert_mask(ort_opset_step *s, ort_dtype inside)
     if (!ort_opset_has_output(s, 1))
         return;
     ort_id out = s->node->outputs[1];
-    ort_type type = *ort_grad_type(&s->g, out);
-    ort_attr to = ort_grad_int_attr("to", type.dtype);
+    ort_type type = *ort_emit_type(&s->g, out);
+    ort_attr to = ort_emit_int_attr("to", type.dtype);
     type.dtype = inside;
     ort_id mask = ort_opset_take_output(s, 1, &type);
-    ort_opset_give(s, out, ort_grad_op(&s->g, "Cast", &mask, 1, &to, 1));
+    ort_opset_give(s, out, ort_emit_op(&s->g, "Cast", &mask, 1, &to, 1));
 }
 
 static void dropout_up_10(ort_opset_step *s)
@@ -151,7 +151,7 @@ static void permute_input(ort_opset_step *s, int slot, const int64_t *perm)
 {
     if (ort_opset_in(s, slot) != ORT_ID_NONE)
         ort_opset_set_input(s, slot,
-                            ort_grad_transpose(&s->g, s->node->inputs[slot], perm, 3));
+                            ort_emit_transpose(&s->g, s->node->inputs[slot], perm, 3));
 }
 
 /* The operator computes the output in its older order of dims; perm leads to the newer one. */
@@ -160,11 +160,11 @@ static void permute_output(ort_opset_step *s, int slot, const int64_t *perm, int
     if (!ort_opset_has_output(s, slot))
         return;
     ort_id out = s->node->outputs[slot];
-    ort_type type = *ort_grad_type(&s->g, out), inside = type;
+    ort_type type = *ort_emit_type(&s->g, out), inside = type;
     for (int i = 0; i < type.rank && type.rank == rank; i++)
         inside.dim[perm[i]] = type.dim[i];
     ort_id made = ort_opset_take_output(s, slot, &inside);
-    ort_opset_give(s, out, ort_grad_transpose(&s->g, made, perm, rank));
+    ort_opset_give(s, out, ort_emit_transpose(&s->g, made, perm, rank));
 }
 
 /* layout 1: the batch comes first. */

@@ -45,8 +45,8 @@ static void cast_like_down(ort_opset_step *s)
         ort_opset_block(s, "the element type of input 'target_type' isn't known");
         return;
     }
-    ort_attr attr = ort_grad_int_attr("to", to);
-    ort_opset_replace_by(s, ort_grad_op(&s->g, "Cast", s->node->inputs, 1, &attr, 1));
+    ort_attr attr = ort_emit_int_attr("to", to);
+    ort_opset_replace_by(s, ort_emit_op(&s->g, "Cast", s->node->inputs, 1, &attr, 1));
 }
 
 /* ---- QuantizeLinear and DequantizeLinear */
@@ -63,9 +63,9 @@ static void quantize_down_13(ort_opset_step *s)
     }
     ort_opset_drop(s, "axis");
     for (int slot = 1; slot <= 2 && rank == 1; slot++) {
-        ort_id in = ort_opset_in(s, slot), none = ort_grad_ints(&s->g, NULL, 0);
+        ort_id in = ort_opset_in(s, slot), none = ort_emit_ints(&s->g, NULL, 0);
         if (in != ORT_ID_NONE && ort_opset_rank(s, in) == 1)
-            ort_opset_set_input(s, slot, ort_grad_reshape(&s->g, in, none));
+            ort_opset_set_input(s, slot, ort_emit_reshape(&s->g, in, none));
     }
 }
 
@@ -74,7 +74,7 @@ static void quantize_down_21(ort_opset_step *s)
 {
     ort_dtype dtype = (ort_dtype)ort_node_int(s->node, "output_dtype", 0);
     ort_dtype codes = ort_opset_dtype(s, s->node->outputs[0]);
-    const ort_type *scale = ort_grad_type(&s->g, s->node->inputs[1]);
+    const ort_type *scale = ort_emit_type(&s->g, s->node->inputs[1]);
     int64_t dims[1] = {1};
     uint64_t storage[1] = {0};
     if (!dtype)
@@ -88,7 +88,7 @@ static void quantize_down_21(ort_opset_step *s)
         ort_id point = ort_opset_add_tensor(s, &zero);
         if (scale->rank == 1) {
             dims[0] = scale->dim[0].size;
-            point = ort_grad_op2(&s->g, "Expand", point, ort_grad_ints(&s->g, dims, 1));
+            point = ort_emit_op2(&s->g, "Expand", point, ort_emit_ints(&s->g, dims, 1));
         }
         ort_opset_set_input(s, 2, point);
     }
@@ -110,10 +110,10 @@ static void dequantize_down_23(ort_opset_step *s)
         return;
     if (dtype != scale) {
         ort_id out = s->node->outputs[0];
-        ort_type type = *ort_grad_type(&s->g, out);
+        ort_type type = *ort_emit_type(&s->g, out);
         type.dtype = scale;
         ort_id made = ort_opset_take_output(s, 0, &type);
-        ort_opset_give(s, out, ort_grad_cast(&s->g, made, dtype));
+        ort_opset_give(s, out, ort_emit_cast(&s->g, made, dtype));
     }
     ort_opset_drop(s, "output_dtype");
 }

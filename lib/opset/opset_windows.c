@@ -249,7 +249,7 @@ static void resize_down_18(ort_opset_step *s)
             ort_opset_block(s, "'axes' with sizes, of an input whose other sizes aren't known");
             return;
         }
-    ort_opset_set_input(s, slot, slot == 3 ? ort_grad_ints(&s->g, sizes, rank)
+    ort_opset_set_input(s, slot, slot == 3 ? ort_emit_ints(&s->g, sizes, rank)
                                            : ort_opset_add_floats(s, scales, rank));
     ort_opset_drop(s, "axes");
 }
@@ -374,9 +374,9 @@ static void depth_down_11(ort_opset_step *s)
     if (!crd_sizes(s, x, &b, &c, &h, &w))
         return;
     const int64_t apart[] = {0, c / (b * b), b, b, h, w}, joined[] = {0, c / (b * b), h * b, w * b};
-    ort_id y = ort_grad_reshape(&s->g, x, ort_grad_ints(&s->g, apart, 6));
-    y = ort_grad_transpose(&s->g, y, perm, 6);
-    ort_opset_replace_by(s, ort_grad_reshape(&s->g, y, ort_grad_ints(&s->g, joined, 4)));
+    ort_id y = ort_emit_reshape(&s->g, x, ort_emit_ints(&s->g, apart, 6));
+    y = ort_emit_transpose(&s->g, y, perm, 6);
+    ort_opset_replace_by(s, ort_emit_reshape(&s->g, y, ort_emit_ints(&s->g, joined, 4)));
 }
 
 static void space_down_28(ort_opset_step *s)
@@ -387,9 +387,9 @@ static void space_down_28(ort_opset_step *s)
     if (!crd_sizes(s, x, &b, &c, &h, &w))
         return;
     const int64_t apart[] = {0, c, h / b, b, w / b, b}, joined[] = {0, c * b * b, h / b, w / b};
-    ort_id y = ort_grad_reshape(&s->g, x, ort_grad_ints(&s->g, apart, 6));
-    y = ort_grad_transpose(&s->g, y, perm, 6);
-    ort_opset_replace_by(s, ort_grad_reshape(&s->g, y, ort_grad_ints(&s->g, joined, 4)));
+    ort_id y = ort_emit_reshape(&s->g, x, ort_emit_ints(&s->g, apart, 6));
+    y = ort_emit_transpose(&s->g, y, perm, 6);
+    ort_opset_replace_by(s, ort_emit_reshape(&s->g, y, ort_emit_ints(&s->g, joined, 4)));
 }
 
 const ort_opset_rule ort_opset_windows[] = {

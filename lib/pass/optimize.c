@@ -9,66 +9,9 @@
 #include "base/error.h"
 #include "base/findings.h"
 #include "base/log.h"
+#include "graph/defaults.h"
+#include "op/check/check.h"
 #include "opset/opset.h"
-
-ort_status ort_rewrite_hide_defaults(ort_graph *graph, ort_hidden_defaults *hidden, ort_error *err)
-{
-    for (size_t i = 0; i < graph->inputs.count; i++) {
-        ort_fact *fact = &graph->values.data[graph->inputs.data[i]]->fact;
-        ort_hidden_default hide = {graph->inputs.data[i], fact->value};
-        if (!fact->value)
-            continue;
-        if (!ort_vec_push(&hidden->list, hide))
-            return ort_error_memory(err, sizeof hide);
-        fact->value = NULL;
-    }
-    return ORT_OK;
-}
-
-void ort_rewrite_restore_defaults(ort_graph *graph, ort_hidden_defaults *hidden)
-{
-    for (size_t i = 0; i < hidden->list.count; i++) {
-        ort_graph_value *value = graph->values.data[hidden->list.data[i].value];
-        if (value->is_input)
-            value->fact.value = hidden->list.data[i].tensor;
-    }
-    ort_vec_release(&hidden->list);
-}
-
-/* Infers the model on the way. */
-static ort_status check_in_place(ort_model *model, const ort_registry *registry, ort_error *err)
-{
-    ort_findings *findings = NULL;
-    ort_status status = ort_findings_new(&findings, err);
-    if (!status)
-        status = ort_graph_check(model, registry, findings, err);
-    if (!status)
-        status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
-    if (status == ORT_ERROR_MODEL && model->refixed)
-        status = ort_error_recast(err, ORT_ERROR_USAGE, "other sizes than the model's were given");
-    ort_findings_free(findings);
-    return status;
-}
-
-ort_status ort_rewrite_check(const ort_model *model, const ort_registry *registry, ort_error *err)
-{
-    ort_model *copy = NULL;
-    ort_status status = ort_model_clone(model, &copy, err);
-    if (!status)
-        status = check_in_place(copy, registry, err);
-    ort_model_free(copy);
-    return status;
-}
-
-ort_status ort_rewrite_inline(ort_model *model, ort_error *err)
-{
-    ORT_TRY(ort_graph_inline_functions(model->graph, err));
-    if (model->functions.count) {
-        model->functions.count = 0;
-        model->changed = true;
-    }
-    return ORT_OK;
-}
 
 /* Do all functions import the versions that the model does? */
 static bool has_one_version(const ort_model *model)
@@ -87,7 +30,7 @@ static bool has_one_version(const ort_model *model)
 static ort_status expand_and_settle(ort_model *model, const ort_registry *registry,
                                     ort_findings *blockers, ort_error *err)
 {
-    ORT_TRY(ort_rewrite_inline(model, err));
+    ORT_TRY(ort_model_inline_functions(model, err));
     return ort_model_settle_opsets(model, registry, blockers, err);
 }
 
@@ -98,7 +41,7 @@ static ort_status expand(ort_model *model, const ort_pass_options *options, ort_
     ort_findings *blockers = NULL;
     ort_error why = {0};
     if (has_one_version(model))
-        return ort_rewrite_inline(model, err);
+        return ort_model_inline_functions(model, err);
     ORT_TRY(ort_findings_new(&blockers, err));
     ort_status status = ort_model_clone(model, &copy, err);
     if (!status)
@@ -170,19 +113,19 @@ static ort_status rewrite(ort_model *model, const ort_pass_options *options, boo
     ort_hidden_defaults hidden = {0};
     ort_status status = ORT_OK;
     if (is_plain(model)) {
-        ORT_TRY(check_in_place(model, options->registry, err));
+        ORT_TRY(ort_check_whole(model, options->registry, err));
         return ort_passes_run(model, options, err);
     }
-    ORT_TRY(ort_rewrite_check(model, options->registry, err));
+    ORT_TRY(ort_check_copy(model, options->registry, err));
     if (!keep_functions && (options->level > 0 || options->only))
         ORT_TRY(expand(model, options, err));
-    ORT_TRY_GOTO(status, ort_rewrite_hide_defaults(model->graph, &hidden, err), done);
+    ORT_TRY_GOTO(status, ort_defaults_hide(model->graph, &hidden, err), done);
     ORT_TRY_GOTO(status, ort_graph_infer(model->graph, options->registry, NULL, err), done);
     ort_pass_options with_hidden = *options;
     with_hidden.hidden = &hidden;
     status = ort_passes_run(model, &with_hidden, err);
 done:
-    ort_rewrite_restore_defaults(model->graph, &hidden);
+    ort_defaults_restore(model->graph, &hidden);
     return status;
 }
 

@@ -67,7 +67,7 @@ typedef struct ort_pass_options {
     bool portable, contrib; /* of ort_pass_context */
     bool keep_denormals;    /* of the environment: what is folded is what a run would compute */
     /* What the main graph's inputs are when nobody feeds them, which passes don't see
-     * (optimize.h); or NULL. */
+     * (graph/defaults.h); or NULL. */
     const struct ort_hidden_defaults *hidden;
     /* Called in the end for each pass that ran, with its total; or NULL. */
     void (*report)(void *arg, const ort_pass *pass, uint64_t ns, int changes);

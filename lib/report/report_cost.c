@@ -33,43 +33,17 @@ typedef struct totals {
 
 enum { MAX_SLOTS = 256 };
 
-/* Bytes of a tensor type; false when open, or when an assumed size leaves less than nothing. */
-static bool type_bytes(const ort_type *type, double *bytes)
-{
-    double count = 1;
-    if (type->kind != ORT_TYPE_TENSOR || type->rank < 0 || !type->dtype)
-        return false;
-    for (int i = 0; i < type->rank; i++) {
-        if (!ort_dim_known(type->dim[i]) || type->dim[i].size < 0)
-            return false;
-        count *= (double)type->dim[i].size;
-    }
-    *bytes = count * ort_dtype_get(type->dtype)->bits / 8;
-    return true;
-}
-
 static bool all_known(const ort_graph *graph, const ort_id *ids, int count)
 {
     double unused;
     for (int i = 0; i < count; i++) {
         const ort_graph_value *v = ort_graph_value_at(graph, ids[i]);
-        if (v && v->fact.type.kind == ORT_TYPE_TENSOR && !type_bytes(&v->fact.type, &unused))
+        if (v && v->fact.type.kind == ORT_TYPE_TENSOR && !ort_type_bytes(&v->fact.type, &unused))
             return false;
         if (v && v->fact.type.kind == ORT_TYPE_UNKNOWN)
             return false;
     }
     return true;
-}
-
-void ort_cost_of(const ort_infer *x, ort_cost *cost)
-{
-    double bytes;
-    *cost = (ort_cost){0};
-    if (x->op->impl && x->op->impl->cost)
-        x->op->impl->cost(x, cost);
-    else if ((x->op->traits & ORT_TRAIT_ELEMENTWISE) && x->out_count &&
-             type_bytes(&x->out[0].type, &bytes))
-        cost->flops = bytes * 8 / ort_dtype_get(x->out[0].type.dtype)->bits;
 }
 
 static void cost_work(const ort_graph *graph, const ort_node *node, node_cost *c)
@@ -105,7 +79,7 @@ static void cost_bytes(const ort_graph *graph, const ort_node *node, node_cost *
         const ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
         if (!v)
             continue;
-        bool known = type_bytes(&v->fact.type, &bytes);
+        bool known = ort_type_bytes(&v->fact.type, &bytes);
         c->bytes_known = c->bytes_known && known;
         if (!known)
             continue;
@@ -120,7 +94,7 @@ static void cost_bytes(const ort_graph *graph, const ort_node *node, node_cost *
         const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
         if (!v)
             continue;
-        bool known = type_bytes(&v->fact.type, &bytes);
+        bool known = ort_type_bytes(&v->fact.type, &bytes);
         c->bytes_known = c->bytes_known && known;
         c->out_bytes += known ? bytes : 0;
     }
@@ -142,7 +116,7 @@ static void count_weights(totals *t, const ort_graph *graph, const ort_node *nod
         const ort_graph_value *v = ort_graph_value_at(graph, node->inputs[i]);
         double bytes;
         if (!v || !ort_graph_is_weight(graph, node->inputs[i]) ||
-            !type_bytes(&v->fact.type, &bytes))
+            !ort_type_bytes(&v->fact.type, &bytes))
             continue;
         if (ort_hashmap_get(&t->seen, (const char *)&v, sizeof v, NULL))
             continue;

@@ -15,8 +15,8 @@
 
 #include "base/budget.h"
 #include "base/options.h"
-#include "made_up/made_up.h"
 #include "graph/graph.h"
+#include "made_up/made_up.h"
 #include "verify/agree.h"
 #include "verify/opened.h"
 
@@ -339,10 +339,9 @@ static ort_status run_made_up(pair *p, ort_error *err)
 static ort_status open_session(ort_env *env, const ort_model *model, ort_session **session,
                                ort_error *err)
 {
-    ort_session_options options;
-    ort_session_options_init(&options);
+    ort_session_options options = ORT_SESSION_OPTIONS_INIT;
     options.level = 0;
-    return ort_session_new(env, (ort_model *)(uintptr_t)model, &options, session, err);
+    return ort_exec_session_new(env, model, &options, session, err);
 }
 
 static ort_status allocate(pair *p, ort_error *err)
@@ -407,8 +406,8 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
     free(p.outputs_a);
     free(p.outputs_b);
     free(p.seen);
-    ort_session_free(p.a);
-    ort_session_free(p.b);
+    ort_exec_session_release(p.a);
+    ort_exec_session_release(p.b);
     if (options->timeout_s > 0)
         status = ort_budget_end(&budget, status, err);
     return status ? status : ORT_RESULT_GIVE(result, &found, err);

@@ -113,7 +113,7 @@ def lint_first_elements():
         for number, line in enumerate(path.read_text().splitlines(), 1):
             check(not FIRST.search(line) or "/* first of " in line,
                   f"{path.relative_to(ROOT)}:{number}: reads a first element: use "
-                  "ort_call_i64 and its kin (op/shared/number.h) or ort_tensor_one_* "
+                  "ort_call_i64 and its kin (op/number.h) or ort_tensor_one_* "
                   "(tensor/scalar.h), or say /* first of ... */")
 
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../run_whole.h"
 #include "exec/env.h"
 #include "exec/session.h"
 #include "graph/graph.h"
 #include "op/op.h"
-#include "../run_whole.h"
 
 #define NET_STATIC static __attribute__((unused))
 

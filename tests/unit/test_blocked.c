@@ -3,9 +3,9 @@
  */
 #include <math.h>
 
+#include "kernel/kernel.h"
 #include "net.h"
 #include "op/edit.h"
-#include "kernel/kernel.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ort.h"
 #include "io/format.h"
+#include "ort.h"
 #include "test.h"
 
 /* A tensor of every bit pattern in turn (bool: 0 and 1). */

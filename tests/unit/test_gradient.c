@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "net.h"
 #include "gradient/gradient.h"
+#include "net.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

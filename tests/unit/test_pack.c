@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/hashmap.h"
+#include "exec/packing.h"
 #include "io/pack.h"
 #include "net.h"
-#include "exec/packing.h"
 #include "test.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

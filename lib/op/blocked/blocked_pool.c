@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/math/unary.h"
 #include "op/blocked/blocked_op.h"
+#include "op/shared/unary_apply.h"
 
 typedef struct pool_plan {
     ort_blocked_dims in, out;
@@ -166,7 +166,7 @@ ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl window_impl = {
     .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
-    .run = ort_blocked_window_run, .cost = ort_pool_cost,
+    .run = ort_blocked_window_run, .cost = ort_window_cost,
 };
 static const ort_op_impl global_impl = {
     .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "op/shared/bcast.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 #define TILE 2048
 #define SHORT 16 /* elements of the longest vector of a tier */

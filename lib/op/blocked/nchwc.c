@@ -12,8 +12,8 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "op/math/unary.h"
 #include "op/blocked/blocked_op.h"
+#include "op/shared/unary_apply.h"
 
 /* ---- the block of a file */
 
@@ -265,7 +265,7 @@ static const ort_op_impl conv_impl = {
 };
 static const ort_op_impl window_impl = {
     .infer = window_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_window_shape,
-    .run = ort_blocked_window_run, .cost = ort_pool_cost,
+    .run = ort_blocked_window_run, .cost = ort_window_cost,
 };
 static const ort_op_impl global_impl = {
     .infer = global_infer, .prepare = ort_blocked_pool_prepare, .shape = ort_blocked_global_shape,

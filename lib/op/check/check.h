@@ -1,5 +1,4 @@
-/* check.h - the parts of the model check (check.c): nodes against their operator rows. Internal to
- * op/. */
+/* check.h - the parts of the model check (check.c): nodes against their operator rows. */
 #ifndef ORT_OP_CHECK_CHECK_H
 #define ORT_OP_CHECK_CHECK_H
 
@@ -30,5 +29,10 @@ ort_status ort_check_message(const ort_model *model, ort_findings *findings, ort
 /* check_prepare.c: whether each node can be prepared for runs, as a session would. Facts must have
  * been inferred, and nothing else be wrong. */
 ort_status ort_check_prepare(const ort_graph *graph, ort_findings *findings, ort_error *err);
+
+/* check_whole.c: everything that ort_model_check finds, as one error. Infers the model on the way;
+ * the second on a copy of it. */
+ort_status ort_check_whole(ort_model *model, const ort_registry *registry, ort_error *err);
+ort_status ort_check_copy(const ort_model *model, const ort_registry *registry, ort_error *err);
 
 #endif

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/control/loop_scan.h"
 #include "op/flow.h"
-#include "op/math/loop_scan.h"
-#include "op/shared/number.h"
+#include "op/number.h"
 
 #define RUN_TRAITS (ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)
 

@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "op/shared/random_draw.h"
+#include "op/number.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
-#include "op/math/unary.h"
+#include "op/shared/random_draw.h"
+#include "op/shared/unary_apply.h"
 
 /* ---- Identity */
 

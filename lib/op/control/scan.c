@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "op/control/loop_scan.h"
 #include "op/flow.h"
-#include "op/math/loop_scan.h"
 
 #define RUN_TRAITS (ORT_TRAIT_CONTROL | ORT_TRAIT_DYNAMIC)
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "op/flow.h"
-#include "op/shared/number.h"
+#include "op/number.h"
 #include "tensor/scalar.h"
 
 #define DYNAMIC ORT_TRAIT_DYNAMIC

@@ -15,7 +15,7 @@
 
 #include "base/checked.h"
 #include "op/generation/generation_cross.h"
-#include "op/shared/number.h"
+#include "op/number.h"
 
 enum { IN_MAX = 1, IN_BEAMS = 3, IN_RETURN, IN_LENGTH_PENALTY, IN_DECODER_IDS = 10, IN_PROCESSOR,
        IN_CROSS_HEADS, IN_EXTRA_IDS, IN_TEMPERATURE };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/number.h"
+#include "op/number.h"
 
 enum { IN_IDS, IN_MAX };
 enum { GPT = 0, T5 = 1, WHISPER = 2 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "op/generation/generation.h"
-#include "op/shared/number.h"
+#include "op/number.h"
 
 static ort_status greedy_infer(ort_infer *x, ort_error *err)
 {

@@ -1,7 +1,4 @@
-/* activations.c - activation functions: one kernel call with parameters from attributes.
- *
- * A row of `activations` names the kernel and where its two parameters come from (an attribute
- * with its default, or a constant). Biased forms (BiasGelu, FastGelu) add the bias vector in
+/* activations.c - activation functions: one kernel call with parameters from attributes. Biased forms (BiasGelu, FastGelu) add the bias vector in
  * blocks first.
  */
 #include <math.h>
@@ -9,62 +6,7 @@
 
 #include "base/checked.h"
 #include "op/shared/bcast.h"
-#include "op/math/unary.h"
-
-typedef struct activation {
-    const char *name;
-    ort_unary id;
-    const char *a_name; /* attribute, or NULL: the number beside it */
-    float a;
-    const char *b_name;
-    float b;
-} activation;
-
-static const activation activations[] = {
-    {"Relu", ORT_UNARY_RELU, NULL, 0, NULL, 0},
-    {"LeakyRelu", ORT_UNARY_LEAKY_RELU, "alpha", 0.01f, NULL, 0},
-    {"Elu", ORT_UNARY_ELU, "alpha", 1.0f, NULL, 0},
-    {"Selu", ORT_UNARY_SELU, "alpha", 1.67326319f, "gamma", 1.05070102f},
-    {"Celu", ORT_UNARY_CELU, "alpha", 1.0f, NULL, 0},
-    {"ThresholdedRelu", ORT_UNARY_THRESHOLDED_RELU, "alpha", 1.0f, NULL, 0},
-    {"HardSigmoid", ORT_UNARY_HARD_SIGMOID, "alpha", 0.2f, "beta", 0.5f},
-    {"HardSwish", ORT_UNARY_HARD_SWISH, NULL, 0, NULL, 0},
-    {"Sigmoid", ORT_UNARY_SIGMOID, NULL, 0, NULL, 0},
-    {"Softplus", ORT_UNARY_SOFTPLUS, NULL, 0, NULL, 0},
-    {"Softsign", ORT_UNARY_SOFTSIGN, NULL, 0, NULL, 0},
-    {"Mish", ORT_UNARY_MISH, NULL, 0, NULL, 0},
-    {"Swish", ORT_UNARY_SWISH, "alpha", 1.0f, NULL, 0},
-    {"Shrink", ORT_UNARY_SHRINK, "lambd", 0.5f, "bias", 0.0f},
-    {"Gelu", ORT_UNARY_GELU, NULL, 0, NULL, 0},
-    {"BiasGelu", ORT_UNARY_GELU, NULL, 0, NULL, 0},
-    {"FastGelu", ORT_UNARY_GELU_TANH, NULL, 0, NULL, 0},
-    {"QuickGelu", ORT_UNARY_SWISH, "alpha", 1.702f, NULL, 0},
-    {"Affine", ORT_UNARY_LINEAR, "alpha", 1.0f, "beta", 0.0f},
-    {"Scale", ORT_UNARY_LINEAR, "scale", 1.0f, NULL, 0},
-    {"ScaledTanh", ORT_UNARY_SCALED_TANH, "alpha", 1.0f, "beta", 1.0f},
-    {"ParametricSoftplus", ORT_UNARY_PARAMETRIC_SOFTPLUS, "alpha", 1.0f, "beta", 1.0f},
-};
-
-bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b)
-{
-    *a = *b = 0.0f;
-    if (node->domain[0] && strcmp(node->domain, MS))
-        return false;
-    if (ort_unary_find(node->op_type, id))
-        return true;
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
-        const activation *row = &activations[i];
-        if (strcmp(node->op_type, row->name))
-            continue;
-        *id = row->id;
-        if (*id == ORT_UNARY_GELU && !strcmp(ort_node_string(node, "approximate", "none"), "tanh"))
-            *id = ORT_UNARY_GELU_TANH;
-        *a = row->a_name ? ort_node_float(node, row->a_name, row->a) : row->a;
-        *b = row->b_name ? ort_node_float(node, row->b_name, row->b) : row->b;
-        return true;
-    }
-    return false;
-}
+#include "op/shared/unary_apply.h"
 
 static ort_status activation_prepare(ort_prep *p, ort_error *err)
 {

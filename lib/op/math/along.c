@@ -10,9 +10,9 @@
 
 #include "base/checked.h"
 #include "base/num.h"
+#include "op/number.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 #define COLUMNS 256 /* columns that advance together */
 

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "op/shared/bcast.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 /* ---- functions by element type */
 

@@ -14,7 +14,7 @@
 
 #include "base/checked.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 typedef struct cast_state {
     ort_cast_options options; /* alloc is filled by run */

@@ -12,10 +12,10 @@
 
 #include "base/checked.h"
 #include "base/num.h"
+#include "op/number.h"
 #include "op/shared/bcast.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 static bool is_half(ort_dtype dtype)
 {

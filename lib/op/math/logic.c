@@ -9,7 +9,7 @@
 
 #include "op/shared/bcast.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 #define FORMS(name, type, out, expression)                                                         \
     static void name(const void *a_, const void *b_, void *y_, size_t n, ort_form form)            \

@@ -1,54 +1,12 @@
-/* matmul_run.c - running the described matrix product: widening of half floats, the additions of
- * Gemm, batches one by one on the pool or one per task. */
+/* matmul_run.c - running the described matrix product: the additions of Gemm, batches one by one on
+ * the pool or one per task. */
 #include "op/math/matmul.h"
 
 #include <string.h>
 
 #include "base/budget.h"
 #include "base/num.h"
-
-/* ---- half floats */
-
-typedef struct widening {
-    const ort_kernels *k;
-    ort_dtype dtype;
-    const void *narrow_in;
-    void *narrow_out;
-    float *wide;
-    int64_t count;
-    bool widen;
-} widening;
-
-enum { WIDEN_GRAIN = 1 << 15 };
-
-static void task_widen(void *arg, size_t task, int thread)
-{
-    (void)thread;
-    const widening *w = arg;
-    int64_t first = (int64_t)task * WIDEN_GRAIN;
-    size_t n = (size_t)ort_min_i64(WIDEN_GRAIN, w->count - first);
-    bool f16 = w->dtype == ORT_DTYPE_FLOAT16;
-    if (w->widen) {
-        const uint16_t *from = (const uint16_t *)w->narrow_in + first;
-        (f16 ? w->k->math.f16_to_f32 : w->k->math.bf16_to_f32)(from, w->wide + first, n);
-    } else {
-        uint16_t *to = (uint16_t *)w->narrow_out + first;
-        (f16 ? w->k->math.f32_to_f16 : w->k->math.f32_to_bf16)(w->wide + first, to, n);
-    }
-}
-
-void ort_matrix_widen(const ort_call *call, const ort_tensor *t, float *wide)
-{
-    widening w = {call->k, t->dtype, t->data, NULL, wide, ort_tensor_count(t), true};
-    ort_call_parallel(call, ort_task_count(w.count, WIDEN_GRAIN), task_widen, &w);
-}
-
-void ort_matrix_narrow(const ort_call *call, const float *wide, ort_tensor *t)
-{
-    widening w = {call->k, t->dtype, NULL, t->data, (float *)(uintptr_t)wide, ort_tensor_count(t),
-                  false};
-    ort_call_parallel(call, ort_task_count(w.count, WIDEN_GRAIN), task_widen, &w);
-}
+#include "op/shared/halves.h"
 
 /* ---- f32 */
 
@@ -183,7 +141,7 @@ static void add_c_f32(product *p, const ort_tensor *c, const ort_tensor *y)
     float *space = (float *)(void *)((char *)call->workspace + p->plan->c_space);
     const float *from = c->data;
     if (c->dtype != ORT_DTYPE_FLOAT) {
-        ort_matrix_widen(call, c, space);
+        ort_call_widen(call, c, space);
         from = space;
     }
     if (p->state->beta != 1.0f) {
@@ -378,16 +336,16 @@ ort_status ort_matmul_run(ort_call *call, ort_error *err)
     case ORT_DTYPE_FLOAT16:
     case ORT_DTYPE_BFLOAT16: {
         float *wide = (float *)(void *)(space + plan->a_wide);
-        ort_matrix_widen(call, a, wide);
+        ort_call_widen(call, a, wide);
         p.a = wide;
         if (!state->packed) {
             wide = (float *)(void *)(space + plan->b_wide);
-            ort_matrix_widen(call, b, wide);
+            ort_call_widen(call, b, wide);
             p.b = wide;
         }
         p.y = (float *)(void *)(space + plan->y_wide);
         run_f32(&p, c, y);
-        ort_matrix_narrow(call, p.y, y);
+        ort_call_narrow(call, p.y, y);
         return ORT_OK;
     }
     case ORT_DTYPE_DOUBLE:

@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 #define REDUCE_GRAIN 65536   /* elements read by a task */
 #define PIECE 65536          /* elements of a piece of a long run */
@@ -136,35 +136,6 @@ static ort_status reduce_infer(ort_infer *x, ort_error *err)
 }
 
 /* ---- the plan */
-
-static void add_axis(ort_axes *axes, int64_t dim, int64_t stride, bool merge)
-{
-    axes->total *= dim;
-    if (merge && axes->count > 0) {
-        axes->dim[axes->count - 1] *= dim;
-        axes->stride[axes->count - 1] = stride;
-    } else {
-        axes->dim[axes->count] = dim;
-        axes->stride[axes->count++] = stride;
-    }
-}
-
-void ort_reduce_plan_make(ort_reduce_plan *plan, const ort_shape *shape, const bool *reduced)
-{
-    int64_t stride[ORT_MAX_RANK];
-    int last = -1;
-    memset(plan, 0, sizeof *plan);
-    plan->kept.total = plan->reduced.total = 1;
-    ort_shape_strides(shape, stride);
-    for (int d = 0; d < shape->rank; d++) {
-        if (shape->dim[d] == 1)
-            continue;
-        add_axis(reduced[d] ? &plan->reduced : &plan->kept, shape->dim[d], stride[d],
-                 last >= 0 && reduced[last] == reduced[d]);
-        last = d;
-    }
-    plan->inner_reduced = last >= 0 && reduced[last];
-}
 
 static ort_status plan_for(const reduce_state *state, const ort_tensor *x, const ort_tensor *axes,
                            ort_reduce_plan *plan, ort_error *err)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/number.h"
 #include "op/shared/fft.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
 
 /* ---- common */
 

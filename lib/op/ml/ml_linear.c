@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/matrix.h"
 #include "op/ml/ml_common.h"
+#include "op/shared/matrix.h"
 
 enum { ROWS_PER_TASK = 8, MAX_CLASSES = 4096 };
 

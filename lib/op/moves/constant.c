@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "base/num.h"
+#include "op/number.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
 
 /* ---- Constant */
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/move.h"
 #include "op/shared/axes.h"
+#include "op/shared/move.h"
 
 /* ---- Transpose */
 

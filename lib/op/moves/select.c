@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/number.h"
 #include "op/shared/combine.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
 
 /* ---- Trilu */
 

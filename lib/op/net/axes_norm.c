@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/math/reduce.h"
+#include "op/shared/reduce_plan.h"
 
 typedef struct axes_state {
     bool lp, keep_variance; /* keep_variance: only the mean goes */

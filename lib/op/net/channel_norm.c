@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 typedef enum channel_kind { BATCH, INSTANCE, GROUP, SCALER } channel_kind;
 

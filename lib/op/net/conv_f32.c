@@ -40,18 +40,6 @@ static ort_status plan_offsets(ort_shaping *s, conv_plan *p, ort_error *err)
     return ORT_OK;
 }
 
-/* Small planes go several at a time: what was just spread rests a little before it is read at
- * other alignments, which stalls otherwise. The number divides the groups, so that tasks stay in
- * one image. */
-int64_t ort_conv_groups(const conv_plan *p)
-{
-    int64_t fit = (32 << 10) / (p->s.channel * p->group_channels * (int64_t)sizeof(float) + 1);
-    int64_t groups = ort_max_i64(ort_min_i64(ort_min_i64(fit, 32), p->group), 1);
-    while (p->group % groups)
-        groups--;
-    return groups;
-}
-
 static ort_status plan_windows(ort_shaping *s, conv_plan *p, const ort_window *window,
                                ort_error *err)
 {

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/shuffle.h"
 #include "op/net/conv.h"
+#include "op/shared/halves.h"
 
 typedef struct transpose_state {
     ort_window_spec spec;
@@ -518,7 +519,7 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
     if (!weights) {
         const float *from = w->data;
         if (half) {
-            ort_matrix_widen(call, w, at(call, p->w_wide));
+            ort_call_widen(call, w, at(call, p->w_wide));
             from = at(call, p->w_wide);
         }
         transpose_weights(from, p->group, p->group_channels, p->group_maps * p->taps,
@@ -526,16 +527,16 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
         weights = at(call, p->w_rows);
     }
     if (half) {
-        ort_matrix_widen(call, x, at(call, p->x_wide));
+        ort_call_widen(call, x, at(call, p->x_wide));
         xf = at(call, p->x_wide);
         if (b) {
-            ort_matrix_widen(call, b, at(call, p->b_wide));
+            ort_call_widen(call, b, at(call, p->b_wide));
             bf = at(call, p->b_wide);
         }
     }
     run_f32(call, xf, weights, bf, half ? at(call, p->y_wide) : y->data);
     if (half)
-        ort_matrix_narrow(call, at(call, p->y_wide), y);
+        ort_call_narrow(call, at(call, p->y_wide), y);
     return ORT_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "op/shared/bcast.h"
 #include "op/shared/move.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 typedef struct norm_state {
     bool rms, skip;

@@ -5,9 +5,10 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "op/shared/channels_last.h"
-#include "op/shared/matrix.h"
 #include "op/net/pooling.h"
+#include "op/shared/channels_last.h"
+#include "op/shared/halves.h"
+#include "op/shared/matrix.h"
 
 enum { SCRATCH_BYTES = 96 << 10, PHASES_MAX = 9 };
 
@@ -35,19 +36,6 @@ static ort_status pool_infer(ort_infer *x, ort_error *err)
     ort_infer_set_type(x, 0, dtype, t->rank, out);
     ort_infer_set_type(x, 1, ORT_DTYPE_INT64, t->rank, out);
     return ORT_OK;
-}
-
-void ort_pool_cost(const ort_infer *x, ort_cost *cost)
-{
-    const ort_type *y = &x->out[0].type;
-    size_t rank = 0;
-    const int64_t *kernel = ort_node_ints(x->node, "kernel_shape", &rank);
-    double flops = 1;
-    for (int d = 0; d < y->rank; d++)
-        flops *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
-    for (size_t d = 0; d < rank; d++)
-        flops *= (double)kernel[d];
-    cost->flops = flops;
 }
 
 /* ---- prepare */
@@ -313,7 +301,7 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
                   bytes ? x : NULL, y};
     if (half) {
         float *wide = call->workspace;
-        ort_matrix_widen(call, x, wide);
+        ort_call_widen(call, x, wide);
         r.x = wide;
         r.y = (float *)(void *)((char *)call->workspace + p->y_wide);
     }
@@ -322,21 +310,21 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
     else
         ort_call_parallel(call, (size_t)(p->planes * p->row_blocks), task_pool, &r);
     if (half)
-        ort_matrix_narrow(call, r.y, y);
+        ort_call_narrow(call, r.y, y);
     return ORT_OK;
 }
 
 static const ort_op_impl max_impl = {
     .infer = pool_infer, .prepare = max_prepare, .shape = pool_shape, .run = pool_run_,
-    .cost = ort_pool_cost,
+    .cost = ort_window_cost,
 };
 static const ort_op_impl average_impl = {
     .infer = pool_infer, .prepare = average_prepare, .shape = pool_shape, .run = pool_run_,
-    .cost = ort_pool_cost,
+    .cost = ort_window_cost,
 };
 static const ort_op_impl lp_impl = {
     .infer = pool_infer, .prepare = lp_prepare, .shape = pool_shape, .run = pool_run_,
-    .cost = ort_pool_cost,
+    .cost = ort_window_cost,
 };
 
 static ort_status nhwc_infer(ort_infer *x, ort_error *err)
@@ -354,7 +342,7 @@ static ort_status nhwc_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl nhwc_impl = {
     .infer = nhwc_infer, .prepare = max_prepare, .shape = nhwc_shape, .run = nhwc_run,
-    .cost = ort_pool_cost,
+    .cost = ort_window_cost,
 };
 
 #define WINDOW "auto_pad:s=NOTSET kernel_shape:is! pads:is strides:is"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/math/unary.h"
 #include "op/net/pooling.h"
+#include "op/shared/unary_apply.h"
 
 /* ---- global pools */
 

@@ -15,7 +15,7 @@
 
 #include "base/checked.h"
 #include "base/num.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 typedef enum softmax_kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } softmax_kind;
 

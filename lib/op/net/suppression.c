@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/number.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
 
 static ort_status nms_infer(ort_infer *x, ort_error *err)
 {

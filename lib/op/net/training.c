@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/number.h"
 #include "op/op.h"
-#include "op/shared/number.h"
 
 #define TRAINING "ai.onnx.preview.training"
 

@@ -1,6 +1,6 @@
 /* matmul_integer16.c - com.microsoft MatMulInteger16: products of 16-bit integers, summed modulo
  * 2^32. A task is one row of the output. */
-#include "op/math/matmul.h"
+#include "op/shared/matmul_shape.h"
 
 static ort_status product_infer(ort_infer *x, ort_error *err)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 
 enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10, RUN_WORDS = 16 /* 128 weights */ };
@@ -456,7 +457,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     fill_parameters(&j, call);
     j.w.bias = j.bias;
     if (half) {
-        ort_matrix_widen(call, a, at(call, p->a));
+        ort_call_widen(call, a, at(call, p->a));
         j.a = at(call, p->a);
         j.y = at(call, p->y);
     }
@@ -470,7 +471,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
         ort_call_parallel(call, ort_task_count(s->n, j.columns), task_panels, &j);
     }
     if (half)
-        ort_matrix_narrow(call, j.y, y);
+        ort_call_narrow(call, j.y, y);
     return ORT_OK;
 }
 

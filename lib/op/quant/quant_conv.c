@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "op/shared/channels_last.h"
-#include "op/net/conv.h"
+#include "op/shared/conv_shape.h"
 #include "op/shared/integer.h"
 #include "tensor/scalar.h"
 

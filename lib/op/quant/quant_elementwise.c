@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/net/pooling.h"
+#include "op/shared/pool_shape.h"
 #include "tensor/scalar.h"
 
 enum { BLOCK = 2048, GRAIN = 1 << 15 };

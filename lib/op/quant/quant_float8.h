@@ -2,7 +2,7 @@
 #ifndef ORT_OP_QUANT_QUANT_FLOAT8_H
 #define ORT_OP_QUANT_QUANT_FLOAT8_H
 
-#include "op/math/matmul.h"
+#include "op/shared/matmul_shape.h"
 
 static inline bool ort_is_float8(ort_dtype dtype)
 {

@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/shared/integer.h"
-#include "op/math/matmul.h"
 #include "op/quant/quant_float8.h"
 #include "op/shared/dynamic_range.h"
+#include "op/shared/integer.h"
+#include "op/shared/matmul_shape.h"
 
 typedef struct slots { /* input of each operand, -1: none */
     int a, b, a_scale, b_scale, a_zero, b_zero, y_scale, y_zero, bias;

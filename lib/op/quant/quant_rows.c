@@ -10,8 +10,8 @@
 
 #include "base/checked.h"
 #include "base/num.h"
+#include "op/number.h"
 #include "op/op.h"
-#include "op/shared/number.h"
 
 /* Both after ort_call_need_numbers. */
 static float scale_at(const ort_call *call, int input)

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/number.h"
 #include "op/sequence/attention_fused.h"
-#include "op/shared/matrix.h"
 #include "op/sequence/rotary.h"
-#include "op/shared/number.h"
+#include "op/shared/matrix.h"
 
 #define MAX_HEAD 1024 /* elements of one head that rotation and norms can hold */
 

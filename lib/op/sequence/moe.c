@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/shared/halves.h"
 #include "op/shared/matrix.h"
 #include "op/shared/widened.h"
 
@@ -469,7 +470,7 @@ static ort_status moe_run_(ort_call *call, ort_error *err)
         ort_call_parallel(call, (size_t)r.count, task_add, &r);
     }
     if (half)
-        ort_matrix_narrow(call, r.sum, y);
+        ort_call_narrow(call, r.sum, y);
     return ORT_OK;
 }
 

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/matrix.h"
 #include "op/sequence/rnn_common.h"
+#include "op/shared/matrix.h"
 
 enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P, IN_QW, IN_MW, IN_V, IN_M, IN_M_LENS,
        IN_AW, IN_COUNT };

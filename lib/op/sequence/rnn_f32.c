@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/matrix.h"
 #include "op/sequence/rnn_common.h"
+#include "op/shared/matrix.h"
 
 #define REAL float
 #define CORE ort_rnn_core_f32

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/shared/matrix.h"
 #include "op/sequence/rnn_common.h"
+#include "op/shared/matrix.h"
 
 #define REAL double
 #define CORE ort_rnn_core_f64

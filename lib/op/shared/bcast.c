@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 
 /* ---- collapsing */
 

@@ -74,8 +74,4 @@ void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n
                                       int64_t column, float *c, int64_t ldc, void *space,
                                       const ort_epilogue *epilogue);
 
-/* A contiguous f16 or bf16 tensor to floats and back (one rounding), on the call's pool. */
-void ort_matrix_widen(const ort_call *call, const ort_tensor *t, float *wide);
-void ort_matrix_narrow(const ort_call *call, const float *wide, ort_tensor *t);
-
 #endif

@@ -236,3 +236,16 @@ ort_status ort_window_counts(const ort_window *w, int axis, bool include_pad, or
     *counts = count;
     return ORT_OK;
 }
+
+void ort_window_cost(const ort_infer *x, ort_cost *cost)
+{
+    const ort_type *y = &x->out[0].type;
+    size_t rank = 0;
+    const int64_t *kernel = ort_node_ints(x->node, "kernel_shape", &rank);
+    double flops = 1;
+    for (int d = 0; d < y->rank; d++)
+        flops *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
+    for (size_t d = 0; d < rank; d++)
+        flops *= (double)kernel[d];
+    cost->flops = flops;
+}

@@ -54,6 +54,6 @@ ort_status ort_window_counts(const ort_window *window, int axis, bool include_pa
                              ort_arena *arena, const float **counts, ort_error *err);
 
 /* pooling.c: one operation per element of each window. */
-void ort_pool_cost(const ort_infer *x, ort_cost *cost);
+void ort_window_cost(const ort_infer *x, ort_cost *cost);
 
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/number.h"
 #include "op/shared/move.h"
-#include "op/shared/number.h"
 
 /* ---- NGramRepeatBlock */
 

@@ -10,7 +10,7 @@
 #include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/clean/slice_cut.h"
+#include "pass/facts/slice_cut.h"
 #include "tensor/scalar.h"
 
 static const int64_t heads_first[4] = {0, 2, 1, 3};

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 static bool is_zero(const ort_graph *graph, const ort_node *node, int slot)
 {

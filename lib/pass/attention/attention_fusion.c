@@ -14,7 +14,7 @@
 #include "graph/follow.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {

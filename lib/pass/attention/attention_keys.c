@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "tensor/scalar.h"
 
 enum { DEPTH = 24 };

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 enum { DEPTH = 24, LOOKS = 256 };
 

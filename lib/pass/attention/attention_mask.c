@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
-#include "pass/clean/dim_source.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/dim_source.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {

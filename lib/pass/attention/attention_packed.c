@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 typedef struct projection {
     ort_node *product, *sum; /* sum NULL: no bias */

@@ -11,7 +11,7 @@
 #include "graph/uses.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 static const ort_type *type_of(const ort_graph *graph, ort_id id)
 {

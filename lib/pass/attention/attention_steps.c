@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 static const int64_t batch_first[3] = {1, 0, 2};
 

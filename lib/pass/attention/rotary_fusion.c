@@ -20,9 +20,9 @@
 
 #include "base/error.h"
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
-#include "pass/pattern.h"
 #include "pass/attention/rotary_parts.h"
+#include "pass/facts/constants.h"
+#include "pass/pattern.h"
 
 static const ort_pattern_form forms[] = {
     {"(Add (Mul c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) sin) "

@@ -4,7 +4,7 @@
 #include "pass/attention/rotary_parts.h"
 
 #include "pass/attention/attention_match.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "tensor/scalar.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)

@@ -2,9 +2,9 @@
  * for each pair, [B,S,h], or rows [P,h] and positions.
  */
 #include "base/error.h"
-#include "pass/constants.h"
-#include "pass/clean/dim_source.h"
 #include "pass/attention/rotary_table.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/dim_source.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {

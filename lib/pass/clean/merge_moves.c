@@ -15,9 +15,9 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/facts/perm.h"
+#include "pass/facts/reshape_groups.h"
 #include "pass/pass.h"
-#include "pass/transpose/perm.h"
-#include "pass/clean/reshape_groups.h"
 
 static ort_node *before(const ort_graph *graph, const ort_node *node, int slot)
 {

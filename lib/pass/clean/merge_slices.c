@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
-#include "pass/clean/slice_cut.h"
+#include "pass/facts/slice_cut.h"
 
 /* Both cuts in one; false when they share an axis. */
 static bool join(ort_slice_cut *a, const ort_slice_cut *b)

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/hashmap.h"
 #include "op/edit.h"
-#include "pass/clean/dim_source.h"
+#include "pass/facts/dim_source.h"
 #include "pass/pass.h"
 
 /* An element: of a number the number, of a dimension its expression, else -1 (what remains). */

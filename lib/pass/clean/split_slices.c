@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "pass/constants.h"
-#include "pass/clean/slice_cut.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/slice_cut.h"
 
 enum { PARTS_MAX = 64 };
 

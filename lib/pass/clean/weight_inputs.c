@@ -8,8 +8,9 @@
  */
 #include <string.h>
 
+#include "graph/defaults.h"
 #include "op/edit.h"
-#include "pass/optimize.h"
+#include "pass/pass.h"
 
 /* Operators whose later inputs are weights. */
 static const char *const layers[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "RNN",

@@ -13,8 +13,9 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/perm.h"
 #include "pass/pass.h"
-#include "pass/transpose/transpose_rules.h"
 
 static const ort_type *type_at(const ort_graph *graph, ort_id id)
 {

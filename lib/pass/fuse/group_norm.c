@@ -7,7 +7,7 @@
  * own expand the operator again.
  */
 #include "base/error.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "pass/pattern.h"
 
 enum { SCALED = 1, SHIFTED = 2 };

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/facts/perm.h"
 #include "pass/pass.h"
-#include "pass/transpose/perm.h"
 #include "tensor/scalar.h"
 
 enum { LAST = 1, BATCH = 2 }; /* what the operator does to an operand: trans, transBatch */

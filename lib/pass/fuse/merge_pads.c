@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "pass/pass.h"
 
 typedef struct margins {

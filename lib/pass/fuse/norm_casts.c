@@ -5,7 +5,7 @@
  *     x:f16 -> Cast -> Norm (scale of ones) -> Cast -> * gamma:f16 [-> + beta:f16]
  */
 #include "base/error.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "pass/pattern.h"
 
 enum { BETA = 1 };

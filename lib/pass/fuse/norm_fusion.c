@@ -10,8 +10,8 @@
  * opset 17, RMSNormalization with 23.
  */
 #include "base/error.h"
-#include "pass/constants.h"
-#include "pass/attention/embed_fusion.h"
+#include "pass/facts/constants.h"
+#include "pass/fuse/embed_fusion.h"
 #include "pass/pattern.h"
 #include "tensor/scalar.h"
 

@@ -3,7 +3,7 @@
  * options (--contrib, --opset) may still make one node of.
  */
 #include "base/error.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "pass/pattern.h"
 
 enum { RECIPROCAL = 1 };

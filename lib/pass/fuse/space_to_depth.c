@@ -8,8 +8,8 @@
  * size, which Concat asks for, mean an even height and width.
  */
 #include "base/error.h"
-#include "pass/constants.h"
-#include "pass/clean/slice_cut.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/slice_cut.h"
 
 enum { BLOCK = 2, PIECES = BLOCK * BLOCK, CHANNELS_MAX = 1024 };
 

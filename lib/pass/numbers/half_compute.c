@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "op/edit.h"
 #include "op/half_weight.h"
-#include "pass/pass.h"
 #include "pass/numbers/twins.h"
+#include "pass/pass.h"
 
 /* Operators whose documentation rounds what they hold between two steps to their type. */
 static bool rounds_between(const ort_node *node)

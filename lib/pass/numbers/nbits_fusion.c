@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "pass/pattern.h"
 
 enum { TURNED = 1, GEMM = 2 };

@@ -7,8 +7,8 @@
  * A term with an ellipsis stays, and so does an output that the equation leaves unsaid.
  */
 #include "base/error.h"
+#include "pass/facts/perm.h"
 #include "pass/pass.h"
-#include "pass/transpose/perm.h"
 
 enum { EQUATION_MAX = 256 };
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
+#include "pass/facts/constants.h"
 #include "pass/transpose/transpose_region.h"
 
 typedef struct rewriting {

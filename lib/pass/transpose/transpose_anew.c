@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "pass/constants.h"
-#include "pass/clean/reshape_groups.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/reshape_groups.h"
 #include "pass/transpose/transpose_table.h"
 #include "tensor/scalar.h"
 

@@ -8,7 +8,8 @@
  */
 #include "base/error.h"
 #include "graph/uses.h"
-#include "pass/clean/reshape_groups.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/reshape_groups.h"
 #include "pass/transpose/transpose_table.h"
 
 /* MatMul or Gemm of the value as its rows with a constant matrix that may change. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/uses.h"
+#include "pass/facts/constants.h"
 
 /* MatMul of the value and what isn't constant, or FusedMatMul. */
 static bool is_product_of_data(const ort_graph *graph, const ort_node *node, ort_id id)

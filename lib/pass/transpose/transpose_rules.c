@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "pass/clean/reshape_groups.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/reshape_groups.h"
 #include "pass/transpose/transpose_table.h"
 #include "tensor/scalar.h"
 
@@ -16,17 +17,6 @@
 static bool holds_data(const ort_rule *r, int slot)
 {
     return r->data == ORT_RULE_ALL_DATA || (slot < 64 && (r->data >> slot & 1));
-}
-
-/* Elements of a constant that may be there in two layouts. */
-enum { SMALL_CONSTANT = 64 };
-
-bool ort_constant_moves(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = graph->values.data[id];
-    const ort_tensor *t = value->is_input || value->is_output ? NULL : value->fact.value;
-    return t && t->data && t->dtype != ORT_DTYPE_STRING &&
-           (value->use_count == 1 || ort_tensor_count(t) <= SMALL_CONSTANT);
 }
 
 /* Are all data inputs of the rank, or lie as they are, or constants that can be laid anew? */

@@ -7,8 +7,8 @@
 #ifndef ORT_PASS_TRANSPOSE_TRANSPOSE_RULES_H
 #define ORT_PASS_TRANSPOSE_TRANSPOSE_RULES_H
 
+#include "pass/facts/perm.h"
 #include "pass/pass.h"
-#include "pass/transpose/perm.h"
 
 typedef struct ort_permuted { /* of a node: perms of its data inputs and of its outputs */
     ort_perm in, out;
@@ -25,8 +25,6 @@ typedef struct ort_perm_hints { /* what the other side of a node would like to l
  * hint that fits. */
 bool ort_node_permuted(const ort_graph *graph, const ort_node *node, const ort_perm *known,
                        bool forward, const ort_perm_hints *hints, ort_permuted *form);
-/* A constant that may be laid anew: nobody else reads it as it is, or it is small. */
-bool ort_constant_moves(const ort_graph *graph, ort_id id);
 /* Does input `slot` hold data that a form permutes? Scalars lie as they are. */
 bool ort_slot_permuted(const ort_graph *graph, const ort_node *node, int slot);
 /* Likewise output `slot`. */

@@ -11,7 +11,7 @@
 #include "op/edit.h"
 #include "op/eval.h"
 #include "op/shared/fused.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 #include "op/shared/window.h"
 #include "provider/cpu/blocked_choose.h"
 

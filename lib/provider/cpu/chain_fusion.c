@@ -11,7 +11,7 @@
 #include "graph/uses.h"
 #include "op/blocked/chain.h"
 #include "op/edit.h"
-#include "op/math/unary.h"
+#include "op/shared/unary_apply.h"
 #include "pass/pass.h"
 #include "tensor/scalar.h"
 

@@ -1,20 +1,17 @@
-/* unary.h - running y = f(x) for every element type, shared by the unary and activation families.
+/* unary_apply.h - running y = f(x) for every element type, shared by the unary and activation families.
  *
  * f32 goes straight to the kernel, f64 to its double form, 16-bit floats through blocks of f32 (one
  * rounding at the end); integers have loops of their own where the function is exact, else they are
  * computed in double.
  */
-#ifndef ORT_OP_MATH_UNARY_H
-#define ORT_OP_MATH_UNARY_H
+#ifndef ORT_OP_SHARED_UNARY_APPLY_H
+#define ORT_OP_SHARED_UNARY_APPLY_H
 
-#include "op/op.h"
+#include "op/shared/halves.h"
 
 /* Elements per task of elementwise loops: depends on nothing, so results don't depend on threads.
  * */
 #define ORT_ELEMENTWISE_GRAIN 32768
-/* Elements of the f32 blocks through which 16-bit floats go. */
-#define ORT_WIDEN_BLOCK 1024
-
 typedef struct ort_unary_state {
     ort_unary id;
     ort_dtype dtype;
@@ -30,13 +27,5 @@ ort_status ort_unary_run(ort_call *call, ort_error *err);
 bool ort_unary_of_node(const ort_node *node, ort_unary *id, float *a, float *b);
 /* By operator name, functions without parameters. */
 bool ort_unary_find(const char *op_type, ort_unary *id);
-/* cost: `flops` per element of output 0. */
-void ort_elementwise_cost(const ort_infer *x, ort_cost *cost);
-/* The same per element of input 0, of operators that reduce it. */
-void ort_reduction_cost(const ort_infer *x, ort_cost *cost);
-
-/* Float view of 16-bit elements: count <= ORT_WIDEN_BLOCK. dtype is FLOAT16 or BFLOAT16. */
-void ort_widen(const ort_vmath_kernels *math, ort_dtype dtype, const void *x, float *y, size_t n);
-void ort_narrow(const ort_vmath_kernels *math, ort_dtype dtype, const float *x, void *y, size_t n);
 
 #endif

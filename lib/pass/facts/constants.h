@@ -6,6 +6,8 @@
 
 /* Is every element this number? False without data, and for strings. */
 bool ort_constant_is_all(const ort_tensor *t, double number);
+/* A constant that may be laid anew: nobody else reads it as it is, or it is small. */
+bool ort_constant_moves(const ort_graph *graph, ort_id id);
 /* The same elements in another shape. */
 ort_status ort_constant_reshaped(ort_graph *graph, const ort_tensor *t, int rank,
                                  const int64_t *dims, ort_id *id, ort_error *err);

@@ -1,6 +1,6 @@
 /* loop_scan.h - inference that Loop and Scan share. */
-#ifndef ORT_OP_MATH_LOOP_SCAN_H
-#define ORT_OP_MATH_LOOP_SCAN_H
+#ifndef ORT_OP_CONTROL_LOOP_SCAN_H
+#define ORT_OP_CONTROL_LOOP_SCAN_H
 
 #include "op/op.h"
 

@@ -1,5 +1,5 @@
 /* constants.c - small constants that passes make and ask about. */
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 
 #include "base/error.h"
 
@@ -11,6 +11,17 @@ bool ort_constant_is_all(const ort_tensor *t, double number)
         if (ort_tensor_get_f64(t, i) != number)
             return false;
     return true;
+}
+
+/* Elements of a constant that may be there in two layouts. */
+enum { SMALL_CONSTANT = 64 };
+
+bool ort_constant_moves(const ort_graph *graph, ort_id id)
+{
+    const ort_graph_value *value = graph->values.data[id];
+    const ort_tensor *t = value->is_input || value->is_output ? NULL : value->fact.value;
+    return t && t->data && t->dtype != ORT_DTYPE_STRING &&
+           (value->use_count == 1 || ort_tensor_count(t) <= SMALL_CONSTANT);
 }
 
 ort_status ort_constant_reshaped(ort_graph *graph, const ort_tensor *t, int rank,

@@ -1,10 +1,10 @@
 /* perm.c - permutations of axes (perm.h): inverse, product, with fewer and with more axes, and
  * constants laid out by them. */
-#include "pass/transpose/perm.h"
+#include "pass/facts/perm.h"
 
 #include "base/error.h"
-#include "op/shared/move.h"
 #include "op/shared/axes.h"
+#include "op/shared/move.h"
 
 bool ort_perm_equal(const ort_perm *a, const ort_perm *b)
 {

@@ -17,12 +17,12 @@
  * On its CPU the operator takes 87 us where its parts take 62 (128 x 384, one thread), of a model
  * of many milliseconds; here it is the other way round.
  */
-#include "pass/attention/embed_fusion.h"
+#include "pass/fuse/embed_fusion.h"
 
 #include "base/error.h"
 #include "graph/uses.h"
 #include "op/edit.h"
-#include "pass/constants.h"
+#include "pass/facts/constants.h"
 #include "tensor/scalar.h"
 
 enum { ORDER_MAX = 1 << 16 }; /* elements of a constant list of positions */

@@ -1,7 +1,7 @@
 /* reshape_groups.c - the shapes of a Reshape divided from the left into the least groups of as
  * many elements (reshape_groups.h). Symbolic dimensions are compared as expressions; what can't be
  * compared is one group up to the equal dimensions on the right. */
-#include "pass/clean/reshape_groups.h"
+#include "pass/facts/reshape_groups.h"
 
 typedef struct walk { /* the axes of one side that aren't 1 */
     const ort_type *type;

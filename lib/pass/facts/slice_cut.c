@@ -1,5 +1,5 @@
 /* slice_cut.c - reads the bounds of a Slice. */
-#include "pass/clean/slice_cut.h"
+#include "pass/facts/slice_cut.h"
 
 #include "op/edit.h"
 

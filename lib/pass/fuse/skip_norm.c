@@ -11,7 +11,7 @@
  * runs Add and LayerNormalization six times faster than SkipLayerNormalization (128 x 768, one
  * thread: 74 and 518 us), Add and RMSNormalization 1.6 times (54 and 87 us).
  */
-#include "pass/attention/skip_norm.h"
+#include "pass/fuse/skip_norm.h"
 
 #include "base/error.h"
 #include "graph/uses.h"

@@ -1,5 +1,5 @@
 /* number.c - reading inputs that are one number (number.h). */
-#include "op/shared/number.h"
+#include "op/number.h"
 
 #include "base/error.h"
 

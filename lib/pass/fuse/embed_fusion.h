@@ -2,7 +2,7 @@
 #ifndef ORT_PASS_ATTENTION_EMBED_FUSION_H
 #define ORT_PASS_ATTENTION_EMBED_FUSION_H
 
-#include "pass/attention/skip_norm.h"
+#include "pass/fuse/skip_norm.h"
 
 enum { ORT_EMBED_WORDS, ORT_EMBED_PLACES, ORT_EMBED_SEGMENTS, ORT_EMBED_TERMS };
 

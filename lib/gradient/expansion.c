@@ -1,4 +1,4 @@
-/* gradient.c - Gradient nodes of ai.onnx.preview.training become the nodes that compute them, by
+/* expansion.c - Gradient nodes of ai.onnx.preview.training become the nodes that compute them, by
  * reverse-mode differentiation of the graph they name. Required: the operator has no kernel.
  *
  *   xs, zs --- nodes between ---> y         what the attributes name
@@ -19,14 +19,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "pass/pass.h"
 
 #define NODES_MAX 1000000
 
 /* One expansion; `marks` are by value of the graph as it was at the start. */
 typedef struct expansion {
-    ort_grad g;
-    ort_pass_context *c;
+    ort_emit g;
+    ort_tape tape;
     ort_node *node;
     const ort_string *xs, *zs;
     int x_count, z_count;
@@ -183,27 +182,27 @@ static bool is_changed(const expansion *e, ort_id id)
 /* The value as a variable of this expansion. Equal values given for two names stay two. */
 static ort_status bind(expansion *e, int i, ort_error *err)
 {
-    ort_grad *g = &e->g;
+    ort_emit *g = &e->g;
     ort_id named = e->named[i], given = e->node->inputs[i];
-    const ort_type *want = ort_grad_type(g, named), *have = ort_grad_type(g, given);
+    const ort_type *want = ort_emit_type(g, named), *have = ort_emit_type(g, given);
     if (want->dtype != have->dtype)
         return complain(e, err, "input %d is %s, '%s' is %s", i, ort_dtype_name(have->dtype),
                         g->graph->values.data[named]->name, ort_dtype_name(want->dtype));
-    e->now[named] = given == named ? named : ort_grad_op1(g, "Identity", given);
+    e->now[named] = given == named ? named : ort_emit_op1(g, "Identity", given);
     return g->status;
 }
 
 /* A copy of a node that reads what stands for its inputs now. */
 static ort_node *copy_node(expansion *e, const ort_node *from)
 {
-    ort_grad *g = &e->g;
+    ort_emit *g = &e->g;
     ort_id *in = ort_arena_array(&e->memory, (size_t)from->input_count + 1, sizeof *in);
     ort_id *out = ort_arena_array(&e->memory, (size_t)from->output_count + 1, sizeof *out);
     const char *name = ort_arena_printf(&g->graph->model->arena, "%s/%s", g->stem,
                                         *from->name ? from->name : from->op_type);
     bool ok = in && out && name && ++g->made <= g->limit;
     if (from->body_count) {
-        ort_grad_refuse(g, "the values given aren't those named, and a node with bodies isn't "
+        ort_emit_refuse(g, "the values given aren't those named, and a node with bodies isn't "
                         "computed again");
         return NULL;
     }
@@ -222,7 +221,7 @@ static ort_node *copy_node(expansion *e, const ort_node *from)
     ort_node *node = ok ? ort_graph_add_node(g->graph, from->domain, from->op_type, name, in,
                                              from->input_count, out, from->output_count) : NULL;
     if (!node) {
-        ort_grad_fail_memory(g);
+        ort_emit_fail_memory(g);
         return NULL;
     }
     node->attrs = from->attrs; /* shared: editing replaces the array */
@@ -247,7 +246,7 @@ static bool must_copy(const expansion *e, const ort_node *node)
 
 static ort_status forward(expansion *e, ort_error *err)
 {
-    ort_grad *g = &e->g;
+    ort_emit *g = &e->g;
     size_t count = g->graph->order.count;
     for (size_t k = 0; k < count; k++) {
         ort_node *from = g->graph->nodes.data[g->graph->order.data[k]], *node = from;
@@ -278,15 +277,15 @@ static ort_status forward(expansion *e, ort_error *err)
 /* The outputs keep their values: whoever reads them reads the gradients. */
 static ort_status give_outputs(expansion *e, ort_error *err)
 {
-    ort_grad *g = &e->g;
+    ort_emit *g = &e->g;
     ort_node *target = e->node;
-    g->at = NULL;
+    g->at = target;
     for (int i = 0; i < target->output_count && !g->status; i++) {
         ort_id x = e->now[e->named[i]], gradient = ort_grad_sum(g, x);
         if (target->outputs[i] == ORT_ID_NONE)
             e->named[i] = ORT_ID_NONE;
         else
-            e->named[i] = gradient == ORT_ID_NONE ? ort_grad_zeros(g, x) : gradient;
+            e->named[i] = gradient == ORT_ID_NONE ? ort_emit_zeros(g, x) : gradient;
     }
     if (g->status)
         return g->status;
@@ -310,7 +309,7 @@ static bool is_gradient(const ort_node *node)
            !strcmp(node->domain, ORT_GRAD_TRAINING);
 }
 
-static ort_status expand(ort_pass_context *c, ort_node *node, int depth, ort_error *err);
+static ort_status expand(ort_graph *graph, ort_node *node, int depth, ort_error *err);
 
 static ort_status allocate(expansion *e, ort_error *err)
 {
@@ -361,7 +360,7 @@ static ort_status survey(expansion *e, ort_node **inner, ort_error *err)
 
 static ort_status differentiate(expansion *e, ort_error *err)
 {
-    ort_grad *g = &e->g;
+    ort_emit *g = &e->g;
     g->opset = (int)ort_model_opset(g->graph->model, ONNX);
     if (g->opset < ORT_GRAD_MIN_OPSET)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "Gradient takes a model of opset %d or "
@@ -377,20 +376,19 @@ static ort_status differentiate(expansion *e, ort_error *err)
     return give_outputs(e, err);
 }
 
-static ort_status expand_once(ort_pass_context *c, ort_node *node, ort_node **inner,
-                              ort_error *err)
+static ort_status expand_once(ort_graph *graph, ort_node *node, ort_node **inner, ort_error *err)
 {
     ort_error own = {0};
-    expansion e = {.c = c, .node = node};
-    e.g.graph = c->graph;
-    e.g.target = node;
-    e.g.err = err ? err : &own;
+    expansion e = {.node = node,
+                   .g = {.graph = graph, .at = node, .purpose = "gradient",
+                         .refused = "differentiated", .err = err ? err : &own}};
+    e.g.tape = &e.tape;
     ort_status status = survey(&e, inner, e.g.err);
     if (!status && !*inner)
         status = differentiate(&e, e.g.err);
-    ort_vec_release(&e.g.tape);
-    ort_vec_release(&e.g.active);
-    ort_vec_release(&e.g.sums);
+    ort_vec_release(&e.tape.nodes);
+    ort_vec_release(&e.tape.active);
+    ort_vec_release(&e.tape.sums);
     ort_arena_release(&e.memory);
     return status;
 }
@@ -398,7 +396,7 @@ static ort_status expand_once(ort_pass_context *c, ort_node *node, ort_node **in
 /* The depth of Gradients of Gradients; more would be a cycle or far too many nodes. */
 #define DEPTH_MAX 16
 
-static ort_status expand(ort_pass_context *c, ort_node *node, int depth, ort_error *err)
+static ort_status expand(ort_graph *graph, ort_node *node, int depth, ort_error *err)
 {
     char label[256];
     ort_node *inner = NULL;
@@ -407,33 +405,25 @@ static ort_status expand(ort_pass_context *c, ort_node *node, int depth, ort_err
                              "%s: Gradients of Gradients more than %d deep, or in a cycle",
                              ort_node_label(node, label, sizeof label), DEPTH_MAX);
     do {
-        ORT_TRY(expand_once(c, node, &inner, err));
+        ORT_TRY(expand_once(graph, node, &inner, err));
         if (inner)
-            ORT_TRY(expand(c, inner, depth + 1, err));
+            ORT_TRY(expand(graph, inner, depth + 1, err));
     } while (inner);
     return ORT_OK;
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
+ort_status ort_gradient_expand(ort_graph *graph, int *count, ort_error *err)
 {
     char label[256];
-    for (size_t i = 0, count = c->graph->nodes.count; i < count; i++) {
-        ort_node *node = c->graph->nodes.data[i];
+    for (size_t i = 0, nodes = graph->nodes.count; i < nodes; i++) {
+        ort_node *node = graph->nodes.data[i];
         if (!is_gradient(node))
             continue;
-        ort_status status = expand(c, node, 0, err);
+        ort_status status = expand(graph, node, 0, err);
         if (status == ORT_ERROR_UNSUPPORTED)
             return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));
         ORT_TRY(status);
-        ++*changes;
+        ++*count;
     }
     return ORT_OK;
 }
-
-const ort_pass ort_pass_gradient = {
-    .name = "gradient",
-    .level = 0,
-    .exact = true,
-    .doc = "Gradient nodes become the nodes that compute them (always runs)",
-    .apply = apply,
-};

@@ -9,7 +9,7 @@
 #ifndef ORT_PASS_CLEAN_RESHAPE_GROUPS_H
 #define ORT_PASS_CLEAN_RESHAPE_GROUPS_H
 
-#include "pass/transpose/perm.h"
+#include "pass/facts/perm.h"
 
 typedef struct ort_groups_side {
     int rank;

@@ -1,0 +1,20 @@
+/* defaults.h - defaults of inputs, which a caller may override: no constants, so that inference and
+ * passes must not see them. */
+#ifndef ORT_GRAPH_DEFAULTS_H
+#define ORT_GRAPH_DEFAULTS_H
+
+#include "graph/graph.h"
+
+typedef struct ort_hidden_default {
+    ort_id value; /* an input of the main graph */
+    const ort_tensor *tensor;
+} ort_hidden_default;
+typedef struct ort_hidden_defaults { /* all zero is valid */
+    ORT_VEC(ort_hidden_default) list;
+} ort_hidden_defaults;
+
+ort_status ort_defaults_hide(ort_graph *graph, ort_hidden_defaults *hidden, ort_error *err);
+/* Of those that are inputs still. */
+void ort_defaults_restore(ort_graph *graph, ort_hidden_defaults *hidden);
+
+#endif
