@@ -25,6 +25,7 @@ typedef struct creation {
     ort_session *session;
     ort_graph *graph;
     ort_packing *packing; /* NULL: packed constants stay in memory */
+    ort_findings *findings; /* nodes that nobody runs */
     uint64_t mark; /* when the present phase began */
 } creation;
 
@@ -269,18 +270,38 @@ static ort_status name_open_dims(creation *c, ort_error *err)
     return ort_dim_table_take_failure(dims) ? ort_error_memory(err, 256) : ORT_OK;
 }
 
-static ort_status optimize(creation *c, ort_error *err)
+enum { PORTABLE_LEVEL = 2, LOWERING_LEVEL = 3 };
+
+static ort_pass_options pass_options(const creation *c, int most)
 {
-    ort_pass_options options = {.level = c->options->level < 0 ? 3 : c->options->level,
-                                .disable = c->options->disable,
-                                .registry = c->env->registry,
-                                .target = c->env->k,
-                                .growth_bytes = ORT_PASS_SESSION_GROWTH,
-                                .keep_denormals = c->env->options.keep_denormals,
-                                .log = &c->env->log,
-                                .report = report_pass,
-                                .report_arg = c->session};
+    int level = c->options->level < 0 ? LOWERING_LEVEL : c->options->level;
+    return (ort_pass_options){.level = level < most ? level : most,
+                              .names = ort_pass_all(),
+                              .disable = c->options->disable,
+                              .registry = c->env->registry,
+                              .target = c->env->k,
+                              .growth_bytes = ORT_PASS_SESSION_GROWTH,
+                              .keep_denormals = c->env->options.keep_denormals,
+                              .log = &c->env->log,
+                              .report = report_pass,
+                              .report_arg = c->session};
+}
+
+/* What any provider runs: ONNX and contrib operators. */
+static ort_status simplify(creation *c, ort_error *err)
+{
+    ort_pass_options options = pass_options(c, PORTABLE_LEVEL);
     ORT_TRY(ort_passes_run(c->session->model, &options, err));
+    c->mark = ort_clock_ns();
+    return ORT_OK;
+}
+
+/* Each provider's own forms, inside of its part. */
+static ort_status lower(creation *c, ort_error *err)
+{
+    ort_pass_options options = pass_options(c, LOWERING_LEVEL);
+    if (options.level == LOWERING_LEVEL)
+        ORT_TRY(ort_partition_lower(&c->session->partition, c->session->model, &options, err));
     c->mark = ort_clock_ns();
     return ORT_OK;
 }
@@ -288,37 +309,29 @@ static ort_status optimize(creation *c, ort_error *err)
 static ort_status prepare(creation *c, ort_error *err)
 {
     ort_session *s = c->session;
-    ort_findings *findings = NULL;
     ort_blob *spare = NULL;
-    ort_status status = ort_findings_new(&findings, err);
     ort_program_options options = {.env = c->env,
                                    .spare = &spare,
                                    .arena = &s->memory,
-                                   .findings = findings,
+                                   .findings = c->findings,
                                    .inputs = s->input_ids,
                                    .input_count = s->program_input_count,
                                    .defaults = s->defaults,
                                    .keep_all = s->keep_all,
                                    .packing = c->packing};
-    if (status)
-        return status;
     ort_loading_leave_to_runs(&c->env->limits);
-    status = ort_partition_assign(&s->partition, c->graph, findings, err);
-    if (!status) {
-        end_phase(c, "plan");
-        status = ort_program_new(&options, c->graph, NULL, &s->program, err);
-        ort_blob_release(spare);
-    }
-    if (!status) {
+    end_phase(c, "plan");
+    ort_status status = ort_program_new(&options, c->graph, NULL, &s->program, err);
+    ort_blob_release(spare);
+    if (!status)
         end_phase(c, "prepack");
-        status = ort_findings_to_error(findings, ORT_ERROR_UNSUPPORTED, err);
-    }
-    ort_findings_free(findings);
-    return status;
+    return status ? status : ort_findings_to_error(c->findings, ORT_ERROR_UNSUPPORTED, err);
 }
 
+/* The walk from a model to a session. */
 static ort_status create(creation *c, ort_error *err)
 {
+    ORT_TRY(ort_findings_new(&c->findings, err));
     ORT_TRY(ort_partition_open(&c->session->partition, c->options->providers, c->options->strict,
                                &c->env->log, err));
     ORT_TRY(ort_graph_inline_functions(c->graph, err));
@@ -330,8 +343,11 @@ static ort_status create(creation *c, ort_error *err)
     ORT_TRY(ort_graph_infer(c->graph, c->env->registry, NULL, err));
     end_phase(c, "infer");
     ORT_TRY(add_extra_outputs(c, err));
+    if (!from_pack(c)) /* whose graph is lowered already */
+        ORT_TRY(simplify(c, err));
+    ORT_TRY(ort_partition_assign(&c->session->partition, c->graph, c->findings, err));
     if (!from_pack(c))
-        ORT_TRY(optimize(c, err));
+        ORT_TRY(lower(c, err));
     ORT_TRY(describe_outputs(c, err));
     return prepare(c, err);
 }
@@ -416,6 +432,7 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     unsigned control = ort_cpu_set_flush(!b->env->options.keep_denormals);
     ort_status status = derived ? derived : create(&c, err);
     ort_cpu_restore_fp(control);
+    ort_findings_free(c.findings);
     if (!status && b->assumes_defaults)
         status = keep_options(s, b->options, err);
     if (!status && b->origin)

@@ -37,6 +37,11 @@ const ort_pass *ort_pass_at(int index)
     return index >= 0 && index < (int)PASS_COUNT ? passes[index] : NULL;
 }
 
+const ort_pass *const *ort_pass_all(void)
+{
+    return passes;
+}
+
 /* ---- near-misses */
 
 typedef struct near_miss {
@@ -412,8 +417,9 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     bool asked = options->near_miss ||
                  (options->log && options->log->level >= ORT_LOG_DEBUG);
     pass_run run = {.options = options, .growth_bytes = options->growth_bytes};
-    ORT_TRY(check_names(table_of(options), options->only, false, err));
-    ORT_TRY(check_names(table_of(options), options->disable, true, err));
+    const ort_pass *const *names = options->names ? options->names : table_of(options);
+    ORT_TRY(check_names(names, options->only, false, err));
+    ORT_TRY(check_names(names, options->disable, true, err));
     model->registry = options->registry;
     unsigned control = ort_cpu_set_flush(!options->keep_denormals);
     ort_status status = begin_run(&run, err);

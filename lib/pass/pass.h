@@ -31,7 +31,7 @@ typedef struct ort_pass_context {
 
 struct ort_pass {
     const char *name;
-    int level; /* 0 required, 1 basic, 2 extended, 3 layout */
+    int level; /* 0 required, 1 basic, 2 extended, 3 a provider's lowering */
     /* It takes nodes away, joins moves of data or changes what is only chosen among: no result of
      * the model is rounded another way, so verification asks for the same bits. */
     bool exact;
@@ -48,14 +48,17 @@ struct ort_pass {
         if (((node) = (graph)->nodes.data[(graph)->order.data[node##_k_]])->removed) {             \
         } else
 
-/* In the order they run; NULL past the end. */
+/* All passes, those of providers too, in the order they run; NULL past the end. */
 const ort_pass *ort_pass_at(int index);
+/* The table of these, ended by NULL. */
+const ort_pass *const *ort_pass_all(void);
 
 /* What folding may add to the weights of a session, which stay in memory only. */
 #define ORT_PASS_SESSION_GROWTH ((size_t)64 << 20)
 
 typedef struct ort_pass_options {
     const ort_pass *const *table; /* NULL-terminated; or NULL: that of passes.def */
+    const ort_pass *const *names; /* what `only` and `disable` may name; NULL: those of the table */
     int level;                   /* run passes up to this level */
     const char *const *only;     /* names, NULL-terminated: these, whatever their level; or NULL */
     const char *const *disable;  /* names, NULL-terminated; or NULL */

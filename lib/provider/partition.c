@@ -116,6 +116,33 @@ ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph
     return ORT_OK;
 }
 
+/* Nodes that a provider's lowering made. */
+static ort_status own_new_nodes(ort_partition *p, const ort_graph *graph, size_t before, int owner,
+                                ort_error *err)
+{
+    int8_t *owners = realloc(p->owner, graph->nodes.count + 1);
+    if (!owners)
+        return ort_error_memory(err, graph->nodes.count);
+    memset(owners + before, owner, graph->nodes.count - before);
+    p->owner = owners;
+    return ORT_OK;
+}
+
+ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
+                               const ort_pass_options *options, ort_error *err)
+{
+    for (int i = 0; i < partition->provider_count; i++) {
+        size_t before = model->graph->nodes.count;
+        ort_pass_options own = *options;
+        own.table = partition->providers[i]->lower;
+        if (!own.table)
+            continue;
+        ORT_TRY(ort_passes_run(model, &own, err));
+        ORT_TRY(own_new_nodes(partition, model->graph, before, i, err));
+    }
+    return ORT_OK;
+}
+
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node)
 {
     int owner = partition->owner ? partition->owner[node->id] : -1;

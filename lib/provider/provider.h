@@ -19,7 +19,8 @@ typedef struct ort_provider {
     bool (*claim)(void *device, const ort_graph *graph, const ort_node *node, const char **why);
     /* Does it have this operator in some form, whatever the device? For reports. */
     bool (*supports)(const ort_op *op);
-    /* Rewrites that only make sense inside its part; ended by NULL. */
+    /* Rewrites that only make sense inside its part, of level 3, and those of other levels that
+     * clean up behind them; in the order of passes.def, ended by NULL. */
     const ort_pass *const *lower;
 } ort_provider;
 
@@ -43,6 +44,10 @@ ort_status ort_partition_open(ort_partition *partition, const char *list, bool s
 /* Assign every node of the graph; what nobody claims goes to findings. */
 ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph,
                                 ort_findings *findings, ort_error *err);
+/* Run each provider's lowering. options: level 3, whatever runs the passes of a session; their table
+ * is the provider's. New nodes are its own. */
+ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
+                               const ort_pass_options *options, ort_error *err);
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node);
 void ort_partition_release(ort_partition *partition);
 

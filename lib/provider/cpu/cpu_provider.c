@@ -27,8 +27,11 @@ static bool cpu_supports(const ort_op *op)
     return ort_op_runs(op) && !(op->traits & ORT_TRAIT_DEPRECATED);
 }
 
-static const ort_pass *const lowering[] = {&ort_pass_conv_gate, &ort_pass_conv_sum,
-                                          &ort_pass_blocked_layout, &ort_pass_chain_fusion, NULL};
+static const ort_pass *const lowering[] = {
+    &ort_pass_conv_gate,      &ort_pass_blocked_layout, &ort_pass_blocked_affine,
+    &ort_pass_blocked_strides, &ort_pass_blocked_chains, &ort_pass_chain_fusion,
+    NULL,
+};
 
 const ort_provider ort_provider_cpu = {
     .name = "cpu",
