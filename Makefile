@@ -354,8 +354,8 @@ demo:
 check:
 	@sh tests/tools/run_check.sh
 
-lint:
-	@python3 tests/lint/lint.py
+lint: $(LIB_OBJ)
+	@python3 tests/lint/lint.py $(OBJ)
 
 include packaging/install.mk
 

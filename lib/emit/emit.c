@@ -1,5 +1,5 @@
 /* emit.c - the operators that rules emit, in the form that the model's opset has: axes were
- * attributes of ReduceSum, Squeeze and Unsqueeze before opset 13, of the other reductions before 18.
+ * attributes of ReduceSum, Squeeze and Unsqueeze before opset 13, of other reductions before 18.
  *
  * What is known while the model is loaded becomes constants; what isn't is computed from Shape, so
  * that symbolic dimensions stay symbolic.
@@ -79,12 +79,13 @@ void ort_emit_ops(ort_emit *e, const char *op_type, const ort_id *inputs, int in
     if (e->status || !(name = new_name(e, op_type)))
         return;
     if (!ort_registry_find(e->graph->model->registry, ONNX, op_type, e->opset)) {
-        ort_emit_refuse(e, "its %s takes operator %s, which opset %d hasn't",
-                        e->purpose, op_type, e->opset);
+        ort_emit_refuse(e, "its %s takes operator %s, which opset %d hasn't", e->purpose,
+                        op_type, e->opset);
         return;
     }
     if (++e->made > e->limit) {
-        e->status = ort_error_set(e->err, ORT_ERROR_UNSUPPORTED, "its %s takes more than %d nodes", e->purpose, e->limit);
+        e->status = ort_error_set(e->err, ORT_ERROR_UNSUPPORTED, "its %s takes more than %d nodes",
+                                  e->purpose, e->limit);
         return;
     }
     bool ok = copy_attrs(e, attrs, attr_count, &own);

@@ -1,5 +1,5 @@
-/* gradient.h - differentiation: Gradient nodes of ai.onnx.preview.training, and what their rules are
- * written with. Rules emit ONNX operators of the model's own opset (emit/emit.h).
+/* gradient.h - differentiation: Gradient nodes of ai.onnx.preview.training, and what their rules
+ * are written with. Rules emit ONNX operators of the model's own opset (emit/emit.h).
  */
 #ifndef ORT_GRADIENT_GRADIENT_H
 #define ORT_GRADIENT_GRADIENT_H

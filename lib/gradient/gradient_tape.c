@@ -28,7 +28,8 @@ void ort_grad_set_variable(ort_emit *g, ort_id value)
 
 ort_id ort_grad_sum(const ort_emit *g, ort_id value)
 {
-    return value != ORT_ID_NONE && value < g->tape->sums.count ? g->tape->sums.data[value] : ORT_ID_NONE;
+    const ort_tape *tape = g->tape;
+    return value != ORT_ID_NONE && value < tape->sums.count ? tape->sums.data[value] : ORT_ID_NONE;
 }
 
 static void set_sum(ort_emit *g, ort_id value, ort_id sum)

@@ -231,7 +231,7 @@ struct ort_call {
     const ort_kernels *k;
     ort_pool *pool;       /* may be NULL */
     uint64_t seed;        /* random operators: another one at each call of a run */
-    struct ort_mt19937 *stream; /* what they all draw from instead, or NULL (op/shared/random_draw.h) */
+    struct ort_mt19937 *stream; /* what they all draw from instead, or NULL (random_draw.h) */
     const ort_call_services *services;
     void *executor;
 };

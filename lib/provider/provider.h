@@ -44,8 +44,8 @@ ort_status ort_partition_open(ort_partition *partition, const char *list, bool s
 /* Assign every node of the graph; what nobody claims goes to findings. */
 ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph,
                                 ort_findings *findings, ort_error *err);
-/* Run each provider's lowering. options: level 3, whatever runs the passes of a session; their table
- * is the provider's. New nodes are its own. */
+/* Run each provider's lowering. options: as of a session's other passes, of level 3; their table is
+ * the provider's. New nodes are its own. */
 ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
                                const ort_pass_options *options, ort_error *err);
 const char *ort_partition_name(const ort_partition *partition, const ort_node *node);

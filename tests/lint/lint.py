@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """lint.py - the rules of the house that a machine can check.
 
-- includes between rooms follow the "may include" column of lib/README.md
+- no files use each other in a circle; includes and calls between rooms follow the "may include" column of
+  lib/README.md, which has no circle either
+- no room made of operators or passes is above 7,000 lines
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
 - no banned function, no unfinished mark, no output or exit in the library
 - every file that runs operators says what bounds its loops, and paces those that attributes drive
@@ -12,8 +14,10 @@
 - ort(3) lists the operators that have a rule of differentiation
 - every function of ort.h meets hostile arguments in tests/unit/test_hostile.c
 - man pages, README and headers exist for what they describe
+lint.py OBJECTS: the folder that the library was built in, for the calls.
 Prints one line per finding and closes with "N passed, N failed, 0 skipped".
 """
+import collections
 import pathlib
 import re
 import subprocess
@@ -50,10 +54,43 @@ def include_table():
     table = {}
     for line in (ROOT / "lib/README.md").read_text().splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
-        if len(cells) == 3 and re.fullmatch(r"`?[a-z]+/`?", cells[0]):
+        if len(cells) == 3 and re.fullmatch(r"`[a-z_]+(?:/[a-z_]+)?/`", cells[0]):
             room = cells[0].strip("`/")
             table[room] = set() if cells[2] == "none" else set(cells[2].split())
     return table
+
+
+def room_of(name, table):
+    """The room of a file of lib/, by its path there: the innermost folder that has a row, or None for
+    api*.c and the public headers, which every room may include and none may call."""
+    folder = str(pathlib.PurePath(name).parent)
+    while folder not in table and "/" in folder:
+        folder = folder.rsplit("/", 1)[0]
+    return folder if folder in table else None
+
+
+def find_circle(table):
+    done, path = set(), []
+
+    def walk(room):
+        if room in path:
+            return path[path.index(room):] + [room]
+        if room in done:
+            return None
+        path.append(room)
+        for other in sorted(table.get(room, ())):
+            circle = walk(other)
+            if circle:
+                return circle
+        path.pop()
+        done.add(room)
+        return None
+
+    for room in sorted(table):
+        circle = walk(room)
+        if circle:
+            return circle
+    return None
 
 
 def strip_comments(text):
@@ -61,22 +98,102 @@ def strip_comments(text):
     return re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
 
 
-def lint_includes():
-    table = include_table()
-    check(len(table) >= 9, "lib/README.md: the table of rooms is missing")
+def lint_includes(table):
+    check(len(table) >= 30, "lib/README.md: the table of rooms is missing")
+    circle = find_circle(table)
+    check(not circle, f"lib/README.md: rooms in a circle: {' -> '.join(circle or [])}")
+    files = {str(p.relative_to(ROOT / "lib")) for p in sources("lib", ".c", ".h", ".inc", ".def")}
     for path in sources("lib", ".c", ".h", ".inc"):
-        parts = path.relative_to(ROOT / "lib").parts
-        if len(parts) < 2:
+        name = str(path.relative_to(ROOT / "lib"))
+        room = room_of(name, table)
+        if "/" not in name:
             continue
-        room = parts[0]
-        check(room in table, f"lib/{room}: no row in lib/README.md")
-        for target in re.findall(r'#\s*include "([a-z_0-9]+)/', path.read_text()):
-            check(target == room or target in table.get(room, ()) or target not in table,
-                  f"{path.relative_to(ROOT)}: may not include {target}/")
+        check(room is not None, f"lib/{name}: its folder has no row in lib/README.md")
+        for target in re.findall(r'#\s*include "([^"]+)"', path.read_text()):
+            other = room_of(target, table) if target in files else None
+            check(other in (None, room) or other in table.get(room, ()),
+                  f"lib/{name}: {room}/ may not include {target}")
     for path in sources("cmd", ".c", ".h"):
         for target in re.findall(r'#\s*include "([^"]+)"', path.read_text()):
             ok = target == "ort.h" or target.startswith("common/") or "/" not in target
             check(ok, f"{path.relative_to(ROOT)}: tools may include ort.h and common/ only: {target}")
+
+
+def lint_sizes(table):
+    lines = collections.Counter()
+    for path in sources("lib", ".c", ".h", ".inc", ".def"):
+        room = room_of(str(path.relative_to(ROOT / "lib")), table)
+        lines[room] += len(path.read_text().splitlines())
+    for room, count in lines.items():
+        check(count <= 7000 or not re.match(r"op|pass|emit|gradient|report|provider", room or ""),
+              f"lib/{room}: {count} lines; a room made of operators or passes has 7000 at most")
+
+
+# Tables name their rows, wherever these live: (file, names of rows).
+TABLES = {"op/registry.c": r"ort_ops_\w+", "pass/pass.c": r"ort_pass_\w+",
+          "provider/partition.c": r"ort_provider_\w+", "gradient/gradient_rules.c": r"ort_grad_\w+",
+          "io/format.c": r"ort_\w+_(?:read|write|read_record|image|wav)",
+          "io/image.c": r"ort_\w+_(?:decode|encode)"}
+
+
+def symbols(path):
+    """(defined, used) names of an object file."""
+    defined, used = set(), set()
+    text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[1] in "TDRBVC":
+            defined.add(fields[2])
+        elif len(fields) == 2 and fields[0] == "U":
+            used.add(fields[1])
+    return defined, used
+
+
+def find_uses(objects):
+    """{file: {other file: {symbols}}} of lib/, without what tables say of their rows."""
+    owner, wanted, uses = {}, {}, {}
+    for path in sources("lib", ".c"):
+        name = str(path.relative_to(ROOT / "lib"))
+        built = objects / "lib" / (name[:-1] + "o")
+        if not built.exists(): # kernels of another machine
+            continue
+        defined, wanted[name] = symbols(built)
+        owner.update(dict.fromkeys(defined, name))
+    check(len(wanted) > 400, f"{objects}: the library's objects are missing: make all")
+    for name, used in wanted.items():
+        uses[name] = {}
+        for symbol in used & owner.keys():
+            if owner[symbol] != name and not re.fullmatch(TABLES.get(name, "$"), symbol):
+                uses[name].setdefault(owner[symbol], set()).add(symbol)
+    return uses
+
+
+def lint_calls(table, uses):
+    """What a room calls and reads, it may include: ort.h declares what lies above it, too."""
+    for name, others in uses.items():
+        room = room_of(name, table)
+        for other, used in others.items():
+            above = room_of(other, table)
+            check("/" not in name or above == room or above in table.get(room, ()),
+                  f"lib/{name}: {room}/ may not use {sorted(used)} of {other}")
+
+
+def lint_circles(uses):
+    """No two files use each other, by whatever way."""
+    while True: # a file that uses no other, or that no other uses, is in no circle
+        used = {other for others in uses.values() for other in others}
+        ends = [name for name, others in uses.items() if not others or name not in used]
+        if not ends:
+            break
+        for name in ends:
+            del uses[name]
+        for others in uses.values():
+            for name in ends:
+                others.pop(name, None)
+    circle = find_circle(uses)
+    check(not circle, "lib: files in a circle: " +
+          " -> ".join(f"{name} {sorted(uses[name].get(after, ()))[:3]}"
+                      for name, after in zip(circle or [], (circle or [])[1:] + [""])))
 
 
 def lint_text():
@@ -176,12 +293,12 @@ def lint_hostile():
 def lint_gradient_rules():
     """ort(3) lists the operators that have a rule of differentiation, no more and no fewer."""
     rules = set()
-    for path in sources("lib/pass", ".c"):
+    for path in sources("lib/gradient", ".c"):
         if path.name.startswith("gradient_"):
             rules |= set(re.findall(r'(?:SLOPE\(|\.op_type = )"(\w+)"', path.read_text()))
     page = (ROOT / "man/ort.3").read_text().partition("make lint compares\n")[2]
     listed = set(re.findall(r"\w+", page.partition("\n.Pp")[0]))
-    check(len(rules) > 50, "lib/pass/gradient_*.c: no rules found")
+    check(len(rules) > 50, "lib/gradient/gradient_*.c: no rules found")
     check(rules == listed, f"man/ort.3, DIFFERENTIATION: differs in {sorted(rules ^ listed)}")
 
 
@@ -237,7 +354,12 @@ def lint_formats():
     lint_outputs(endings)
 
 
-lint_includes()
+ROOMS = include_table()
+lint_includes(ROOMS)
+lint_sizes(ROOMS)
+USES = find_uses(ROOT / sys.argv[1])
+lint_calls(ROOMS, USES)
+lint_circles(USES)
 lint_formats()
 lint_tiers()
 lint_hostile()

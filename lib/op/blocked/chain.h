@@ -1,6 +1,6 @@
 /* chain.h - the operator that runs a chain of elementwise operators on one tile after another, so
- * that what lies between them stays in the first-level cache. Made by provider/cpu/chain_fusion.c, never
- * saved.
+ * that what lies between them stays in the first-level cache. Made by provider/cpu/chain_fusion.c,
+ * never saved.
  *
  *   domain ORT_INTERNAL, ElementwiseChain: inputs*:T -> y:T, float only. Input 0 starts the chain.
  *   program: pairs (code, input); params: pairs (a, b), one for each step.

@@ -1,4 +1,4 @@
-/* check_whole.c - everything that is wrong with a model as one error, for who goes no further then. */
+/* check_whole.c - all that is wrong with a model as one error, for who goes no further then. */
 #include "base/error.h"
 #include "op/check/check.h"
 

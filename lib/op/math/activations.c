@@ -1,5 +1,5 @@
-/* activations.c - activation functions: one kernel call with parameters from attributes. Biased forms (BiasGelu, FastGelu) add the bias vector in
- * blocks first.
+/* activations.c - activation functions: one kernel call with parameters from attributes.
+ * Biased forms (BiasGelu, FastGelu) add the bias vector in blocks first.
  */
 #include <math.h>
 #include <string.h>

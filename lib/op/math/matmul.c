@@ -1,9 +1,9 @@
 /* matmul.c - MatMul, Gemm and their fused forms (com.microsoft FusedMatMul, FusedGemm).
  *
  * All reduce to one problem: a batch of C = act(alpha * A * B + beta * C) with strides, described
- * once per set of shapes (op/shared/matmul_shape.h). f32 runs on packed panels; f16 and bf16 are widened to f32
- * and rounded once, large constants of theirs stay packed in 16 bits; f64 has its own tiles;
- * integers are summed modulo 2^bits.
+ * once per set of shapes (op/shared/matmul_shape.h). f32 runs on packed panels; f16 and bf16 are
+ * widened to f32 and rounded once, large constants of theirs stay packed in 16 bits; f64 has its
+ * own tiles; integers are summed modulo 2^bits.
  */
 #include <string.h>
 

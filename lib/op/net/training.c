@@ -1,5 +1,5 @@
 /* training.c - ai.onnx.preview.training: the optimizer steps Adagrad, Adam and Momentum, and what
- * is said of Gradient before gradient/gradient.c takes it apart.
+ * is said of Gradient before gradient/expansion.c takes it apart.
  *
  * Inputs are the learning rate R, the update count T, then for n tensors all values X, all
  * gradients G and the moments (one or two groups); outputs are the new X and moments in the same

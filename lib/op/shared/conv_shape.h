@@ -1,4 +1,4 @@
-/* conv_shape.h - a convolution by its shapes: inference, cost, the window, and the plan of its loops. */
+/* conv_shape.h - a convolution by its shapes: inference, cost, window, the plan of its loops. */
 #ifndef ORT_OP_SHARED_CONV_SHAPE_H
 #define ORT_OP_SHARED_CONV_SHAPE_H
 

@@ -1,5 +1,5 @@
-/* halves.h - 16-bit floats as floats and back, one rounding: pieces in the hand of a task, and whole
- * tensors. */
+/* halves.h - 16-bit floats as floats and back, one rounding: pieces in the hand of a task, and
+ * whole tensors. */
 #ifndef ORT_OP_SHARED_HALVES_H
 #define ORT_OP_SHARED_HALVES_H
 

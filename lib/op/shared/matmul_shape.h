@@ -1,5 +1,5 @@
-/* matmul_shape.h - a matrix product by its shapes: inference, cost, and the described problem that it
- * is for floats and integers. */
+/* matmul_shape.h - a matrix product by its shapes: inference, cost, and the described problem that
+ * it is for floats and integers. */
 #ifndef ORT_OP_SHARED_MATMUL_SHAPE_H
 #define ORT_OP_SHARED_MATMUL_SHAPE_H
 

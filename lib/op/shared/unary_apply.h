@@ -1,4 +1,4 @@
-/* unary_apply.h - running y = f(x) for every element type, shared by the unary and activation families.
+/* unary_apply.h - running y = f(x) for every element type.
  *
  * f32 goes straight to the kernel, f64 to its double form, 16-bit floats through blocks of f32 (one
  * rounding at the end); integers have loops of their own where the function is exact, else they are

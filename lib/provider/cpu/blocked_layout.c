@@ -1,6 +1,6 @@
 /* blocked_layout.c - whole regions around convolutions run in the blocked channel layout
- * (op/blocked/blocked_op.h). Conversions stand only where a region begins with many channels and where
- * somebody outside reads its values. Level 3: the operators are ours and the block is the
+ * (op/blocked/blocked_op.h). Conversions stand only where a region begins with many channels and
+ * where somebody outside reads its values. Level 3: the operators are ours and the block is the
  * machine's, so nothing of this is saved.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* chain_fusion.c - elementwise operators that follow one another become one ElementwiseChain
- * (op/blocked/chain.h), which runs them tile by tile. A chain grows while its value has one reader that
- * keeps the shape; the other operands may be anything that broadcasts onto it, the chain's own
+ * (op/blocked/chain.h), which runs them tile by tile. A chain grows while its value has one reader
+ * that keeps the shape; the other operands may be anything that broadcasts onto it, the chain's own
  * inputs included (x * sigmoid(x)). float only. Level 3: the operator is ours, so it is never
  * saved.
  */
