@@ -3,6 +3,7 @@
 
 - no files use each other in a circle; includes and calls between rooms follow the "may include" column of
   lib/README.md, which has no circle either
+- these rules refuse what breaks them, planted
 - no room made of operators or passes is above 7,000 lines
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
 - no banned function, no unfinished mark, no output or exit in the library
@@ -196,6 +197,30 @@ def lint_circles(uses):
                       for name, after in zip(circle or [], (circle or [])[1:] + [""])))
 
 
+def says_no(rule, *given):
+    """Does the rule refuse this? What it finds there isn't reported."""
+    global checks
+    known, had = len(failures), checks
+    rule(*given)
+    refused = len(failures) > known
+    del failures[known:]
+    checks = had
+    return refused
+
+
+def lint_rules(table):
+    """Rules about rooms refuse what breaks them, planted."""
+    upward = {"io/npy.c": {"exec/run.c": {"ort_frame_run"}}}
+    aside = {"op/math/unary.c": {"op/net/conv.c": {"ort_conv_run_f32"}}}
+    outside = {"verify/verify.c": {"api_session.c": {"ort_session_new"}}}
+    round_ = {"a.c": {"b.c": {"x"}}, "b.c": {"c.c": {"y"}}, "c.c": {"a.c": {"z"}}, "d.c": {"a.c": {"w"}}}
+    for uses in (upward, aside, outside):
+        check(says_no(lint_calls, table, uses), f"lint_calls lets {uses} pass")
+    check(says_no(lint_circles, round_), "lint_circles lets three files in a circle pass")
+    check(says_no(lint_includes, table | {"base": {"exec"}}), "lint_includes lets rooms in a circle pass")
+    check(says_no(lint_includes, table | {"op/net": set()}), "lint_includes lets any include pass")
+
+
 def lint_text():
     seen = {}
     for path in sources("lib", ".c", ".h", ".inc") + sources("cmd", ".c", ".h") + \
@@ -360,6 +385,7 @@ lint_sizes(ROOMS)
 USES = find_uses(ROOT / sys.argv[1])
 lint_calls(ROOMS, USES)
 lint_circles(USES)
+lint_rules(ROOMS)
 lint_formats()
 lint_tiers()
 lint_hostile()
