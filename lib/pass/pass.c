@@ -2,8 +2,6 @@
  * runs alone until it changes nothing more. */
 #include "pass/pass.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/strbuf.h"
 #include "op/edit.h"
+#include "pass/note.h"
 #include "pass/pattern.h"
 
 /* A sweep that always finds something is a defect; this bounds what it can cost. */
@@ -40,89 +39,6 @@ const ort_pass *ort_pass_at(int index)
 const ort_pass *const *ort_pass_all(void)
 {
     return passes;
-}
-
-/* ---- near-misses */
-
-typedef struct near_miss {
-    const ort_pass *pass;
-    const ort_node *node;
-    const char *label, *condition;
-} near_miss;
-
-struct ort_near_misses {
-    ort_arena arena;
-    ORT_VEC(near_miss) list;
-};
-
-/* Passes try several forms at one node: the same condition comes in a row. */
-static bool noted(const ort_near_misses *m, const ort_pass *pass, const ort_node *node,
-                  const char *condition)
-{
-    for (size_t i = m->list.count; i-- > 0;) {
-        const near_miss *miss = &m->list.data[i];
-        if (miss->pass != pass || miss->node != node)
-            return false;
-        if (!strcmp(miss->condition, condition))
-            return true;
-    }
-    return false;
-}
-
-/* Without memory a near-miss is lost: it is talk. */
-void ort_pass_note(const ort_pass_context *context, const ort_node *node, const char *format, ...)
-{
-    ort_near_misses *m = context->near_misses;
-    char text[512], label[256];
-    va_list args;
-    if (!m)
-        return;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (noted(m, context->pass, node, text))
-        return;
-    near_miss miss = {context->pass, node,
-                      ort_arena_strdup(&m->arena, ort_node_label(node, label, sizeof label)),
-                      ort_arena_strdup(&m->arena, text)};
-    if (miss.label && miss.condition)
-        (void)!ort_vec_push(&m->list, miss);
-}
-
-static void tell_near_miss(const ort_pass_options *o, const near_miss *miss)
-{
-    if (o->near_miss)
-        o->near_miss(o->near_miss_arg, miss->pass, miss->label, miss->condition);
-    else
-        ort_log_write(o->log, ORT_LOG_DEBUG, "pass %s leaves %s alone: %s", miss->pass->name,
-                      miss->label, miss->condition);
-}
-
-static void drop_near_misses(ort_near_misses *m)
-{
-    ort_arena_release(&m->arena);
-    ort_vec_release(&m->list);
-    *m = (ort_near_misses){0};
-}
-
-/* ---- what may be written */
-
-int ort_pass_opset(const ort_pass_context *c, const ort_node *node, const char *domain,
-                   const char *op_type, int since)
-{
-    int have = (int)ort_model_opset(c->graph->model, domain);
-    if (c->portable && !strcmp(domain, MS) && !c->contrib) {
-        ort_pass_note(c, node, "com.microsoft %s would fit: --contrib allows it", op_type);
-        return 0;
-    }
-    if (have >= since)
-        return have;
-    if (c->portable && !domain[0]) {
-        ort_pass_note(c, node, "%s would fit: it came with opset %d, the model has %d", op_type,
-                      since, have);
-        return 0;
-    }
-    return since;
 }
 
 static bool listed(const char *const *names, const char *name)
@@ -387,7 +303,7 @@ static ort_status ask_round(ort_model *model, pass_run *run, ort_near_misses *mi
     run->near_misses = misses;
     for (int round = 0; run->changes != before && round < ROUNDS_MAX; round++) {
         before = run->changes;
-        drop_near_misses(misses);
+        ort_near_misses_drop(misses);
         ORT_TRY(run_round(model, run, true, err));
     }
     if (run->options->near_miss_ns)
@@ -399,9 +315,7 @@ static ort_status ask_round(ort_model *model, pass_run *run, ort_near_misses *mi
 static void tell_near_misses(const pass_run *run, const ort_near_misses *m)
 {
     for (int k = 0; k < run->count; k++)
-        for (size_t i = 0; i < m->list.count; i++)
-            if (m->list.data[i].pass == run->states[k].pass)
-                tell_near_miss(run->options, &m->list.data[i]);
+        ort_near_misses_tell(m, run->options, run->states[k].pass);
 }
 
 static void release_run(pass_run *run)
@@ -432,7 +346,7 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
         tell_near_misses(&run, &misses);
     }
     ort_cpu_restore_fp(control);
-    drop_near_misses(&misses);
+    ort_near_misses_drop(&misses);
     release_run(&run);
     return status;
 }

@@ -12,7 +12,7 @@
 #include "op/op.h"
 
 typedef struct ort_pass ort_pass;
-typedef struct ort_near_misses ort_near_misses; /* of one round; pass.c's own */
+typedef struct ort_near_misses ort_near_misses; /* of one round: pass/note.h */
 
 typedef struct ort_pass_context {
     ort_graph *graph; /* the main graph or a body */
