@@ -215,21 +215,6 @@ static bool gives(const ort_prep *p, int input)
     return input < p->in_count && p->in[input];
 }
 
-void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
-                    float *out)
-{
-    int64_t count = ort_tensor_count(t), columns = t->shape.dim[t->shape.rank - 1];
-    ort_tensor_to_f32(t, 0, count, out);
-    if (!scale)
-        return;
-    bool many = ort_tensor_count(scale) > 1, many_zero = zero && ort_tensor_count(zero) > 1;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t c = i % columns;
-        double z = zero ? ort_tensor_get_f64(zero, many_zero ? c : 0) : 0;
-        out[i] = (float)((out[i] - z) * ort_tensor_get_f64(scale, many ? c : 0));
-    }
-}
-
 /* Scale or zero point: absent where it may be, one number, or one per column. */
 static bool fits_columns(const ort_tensor *t, int64_t columns)
 {

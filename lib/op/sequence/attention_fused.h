@@ -79,14 +79,13 @@ typedef struct ort_fused_plan {
     int64_t half;
 } ort_fused_plan;
 
-/* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't
- * NULL; scale and zero hold one number, or one per column. */
-void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
-                    float *out);
-
 /* attention_fused_shape.c: where everything lies for these shapes. */
 ort_status ort_fused_shape(ort_shaping *s, ort_error *err);
 /* attention_fused_run.c */
 ort_status ort_fused_run(ort_call *call, ort_error *err);
+/* Elements of an input or of weights [rows][columns] as floats: (q - zero) * scale when scale isn't
+ * NULL; scale and zero hold one number, or one per column. */
+void ort_fused_load(const ort_tensor *t, const ort_tensor *scale, const ort_tensor *zero,
+                    float *out);
 
 #endif
