@@ -103,7 +103,7 @@ ort_status ort_generation_grow(ort_generation *g, ort_value **slot, ort_error *e
 void ort_generation_time_rules(const ort_generation *g, const int32_t *ids, float *scores);
 void ort_generation_force(const ort_generation *g, int64_t row, float *scores);
 
-/* Run body `index` on in[0..in_count), its outputs into out. */
+/* generation_body.c: run body `index` on in[0..in_count), its outputs into out. */
 ort_status ort_generation_call(ort_generation *g, int index, int in_count, ort_value **out,
                                int out_count, ort_error *err);
 /* *value becomes a new int32 tensor [rows, columns]; the old one is dropped. */
