@@ -1,5 +1,5 @@
-/* blocked.c - what the blocked operators share: extents, windows, and the conversions between plain
- * and blocked tensors. */
+/* blocked.c - what the blocked operators share: extents, windows, activations, and the conversions
+ * between plain and blocked tensors. */
 #include "op/blocked/blocked_op.h"
 
 #include <string.h>
@@ -65,6 +65,37 @@ void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocke
                                  .start = -w->begin[1]};
     *first_row = ort_min_i64(first, w->kernel[0]);
     *in_row = rows->rows > 0 ? top + first * d : 0;
+}
+
+void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d)
+{
+    *d = (ort_blocked_band){
+        .x_row = w->in[1] * block, .ring = w->in[0], .height = w->in[0], .width = w->in[1]};
+    memcpy(d->kernel, w->kernel, sizeof d->kernel);
+    memcpy(d->stride, w->stride, sizeof d->stride);
+    memcpy(d->dilation, w->dilation, sizeof d->dilation);
+    memcpy(d->begin, w->begin, sizeof d->begin);
+}
+
+/* ---- behind the clamp */
+
+bool ort_blocked_activates(const ort_blocked_state *s)
+{
+    return s->epilogue.act >= 0 || s->affine;
+}
+
+void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *o,
+                          int64_t blocks)
+{
+    const ort_epilogue *e = &s->epilogue;
+    const size_t count = (size_t)(o->count * s->block);
+    for (int64_t b = 0; b < blocks && ort_blocked_activates(s); b++) {
+        float *y = o->y + b * o->y_block;
+        if (e->act >= 0)
+            call->k->math.unary[e->act](y, y, count, e->act_a, e->act_b);
+        if (s->affine)
+            call->k->math.unary[ORT_UNARY_LINEAR](y, y, count, s->scale, s->shift);
+    }
 }
 
 /* ---- conversions */

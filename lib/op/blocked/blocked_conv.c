@@ -406,25 +406,6 @@ static ort_blocked_out out_of(const conv_job *j, int64_t block, int64_t pixel, i
                              .count = count};
 }
 
-bool ort_blocked_activates(const ort_blocked_state *s)
-{
-    return s->epilogue.act >= 0 || s->affine;
-}
-
-void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *o,
-                          int64_t blocks)
-{
-    const ort_epilogue *e = &s->epilogue;
-    const size_t count = (size_t)(o->count * s->block);
-    for (int64_t b = 0; b < blocks && ort_blocked_activates(s); b++) {
-        float *y = o->y + b * o->y_block;
-        if (e->act >= 0)
-            call->k->math.unary[e->act](y, y, count, e->act_a, e->act_b);
-        if (s->affine)
-            call->k->math.unary[ORT_UNARY_LINEAR](y, y, count, s->scale, s->shift);
-    }
-}
-
 typedef struct task_place { /* what a task number stands for */
     int64_t image, group, first_vector, vectors, first_row, last_row;
 } task_place;
@@ -570,16 +551,6 @@ static void task_plain(void *arg, size_t task, int thread)
         s->k->conv_plain(&c);
         ort_blocked_activate(j->call, s, &c.out, p->out.blocks);
     }
-}
-
-void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d)
-{
-    *d = (ort_blocked_band){
-        .x_row = w->in[1] * block, .ring = w->in[0], .height = w->in[0], .width = w->in[1]};
-    memcpy(d->kernel, w->kernel, sizeof d->kernel);
-    memcpy(d->stride, w->stride, sizeof d->stride);
-    memcpy(d->dilation, w->dilation, sizeof d->dilation);
-    memcpy(d->begin, w->begin, sizeof d->begin);
 }
 
 static void task_depthwise(void *arg, size_t task, int thread)

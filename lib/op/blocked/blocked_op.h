@@ -54,6 +54,15 @@ ort_status ort_blocked_resolve(const ort_window_spec *spec, const ort_blocked_di
 void ort_blocked_rows(const ort_window *w, int64_t oy, int64_t block, ort_blocked_window *rows,
                       int64_t *first_row, int64_t *in_row);
 
+/* A window over each plane of w->in; x, w, out, first_row and rows are left open. */
+void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d);
+/* Is there something behind the clamp? */
+bool ort_blocked_activates(const ort_blocked_state *s);
+/* An activation that is no clamp and the numbers behind it, over the count pixels of each block of
+ * outputs. */
+void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
+                          int64_t blocks);
+
 /* blocked_conv.c, blocked_pool.c: the phases that both domains share. */
 ort_status ort_blocked_conv_prepare(ort_prep *p, ort_error *err);
 ort_status ort_blocked_conv_shape(ort_shaping *s, ort_error *err);
@@ -64,16 +73,6 @@ ort_status ort_blocked_window_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_window_run(ort_call *call, ort_error *err);
 ort_status ort_blocked_global_shape(ort_shaping *s, ort_error *err);
 ort_status ort_blocked_global_run(ort_call *call, ort_error *err);
-
-/* What blocked_conv.c and winograd.c share: an activation that is no clamp and the numbers behind
- * it, over the count pixels of each block of outputs. */
-void ort_blocked_activate(ort_call *call, const ort_blocked_state *s, const ort_blocked_out *out,
-                          int64_t blocks);
-
-/* Is there something behind the clamp? */
-bool ort_blocked_activates(const ort_blocked_state *s);
-/* A window over each plane of w->in; x, w, out, first_row and rows are left open. */
-void ort_blocked_band_of(const ort_window *w, int64_t block, ort_blocked_band *d);
 
 /* How plain input rows lie once they are copied with their padding: [channel][rows][row]. */
 typedef struct ort_blocked_rows_plan {
@@ -90,7 +89,7 @@ ort_status ort_blocked_rows_offsets(ort_arena *arena, const ort_window *w, int64
 void ort_blocked_copy_rows(const ort_window *w, const ort_blocked_rows_plan *plan, const float *x,
                            int64_t channels, int64_t first, int64_t last, float *out);
 
-/* nchwc.c: the block of a file's com.microsoft.nchwc nodes. graph may be NULL. */
+/* nchwc_file.c: the block of a file's com.microsoft.nchwc nodes. graph may be NULL. */
 int64_t ort_nchwc_block(const ort_graph *graph);
 /* A filter of that domain in ONNX's order, [maps][channels][kernel...]; to->data is the caller's to
  * free. */

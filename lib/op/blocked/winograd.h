@@ -9,9 +9,9 @@
 /* Does it pay for this filter on this input? Never when the session's arithmetic is strict: the
  * transforms reassociate sums. Unknown extents count as middling ones. */
 bool ort_winograd_pays(const ort_prep *p, const ort_blocked_state *s);
-/* Transform the filter w, [maps][channels][3][3], to s->w. */
 /* Products that it does over those of the definition, for a blocked output of this shape. */
 double ort_winograd_share(const ort_type *y);
+/* Transform the filter w, [maps][channels][3][3], to s->w. */
 ort_status ort_winograd_pack(ort_prep *p, ort_blocked_state *s, const ort_tensor *w,
                              ort_error *err);
 ort_status ort_winograd_shape(ort_shaping *sh, const ort_blocked_dims *in,
