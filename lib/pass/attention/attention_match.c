@@ -21,7 +21,6 @@
 
 #include "graph/uses.h"
 #include "op/edit.h"
-#include "tensor/scalar.h"
 
 #define LOW (-1e9) /* a score beside it is lost in rounding */
 
@@ -34,87 +33,16 @@ typedef struct walk {
     ort_id apart;    /* the scores to which a->window is added */
 } walk;
 
-void ort_attention_drop(ort_attention *a, ort_node *node)
-{
-    if (a->around_count < ORT_ATTENTION_AROUND)
-        a->around[a->around_count++] = node;
-}
-
-bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count)
-{
-    size_t have;
-    if (!ort_edit_is(node, ONNX, "Transpose"))
-        return false;
-    const int64_t *list = ort_node_ints(node, "perm", &have);
-    if (!list || have != count)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (list[i] != perm[i])
-            return false;
-    return true;
-}
-
-bool ort_attention_ranked(const ort_graph *graph, ort_id id, int rank)
-{
-    const ort_type *type = &graph->values.data[id]->fact.type;
-    return type->kind == ORT_TYPE_TENSOR && type->rank == rank;
-}
-
 static const ort_type *type_of(const walk *w, ort_id id)
 {
     return &w->graph->values.data[id]->fact.type;
 }
 
-/* ---- numbers */
-
-static bool number_at(const ort_graph *graph, const ort_node *node, int slot, double *number)
-{
-    return ort_tensor_one_f64(ort_edit_constant(graph, node, slot), number);
-}
-
-/* x * number or x / number: the slot of x, and the factor; -1: it is neither. */
-static int scaled(const ort_graph *graph, const ort_node *node, double *factor)
-{
-    if (ort_edit_is(node, ONNX, "Mul"))
-        for (int slot = 0; slot < 2; slot++)
-            if (number_at(graph, node, 1 - slot, factor))
-                return slot;
-    if (!ort_edit_is(node, ONNX, "Div") || !number_at(graph, node, 1, factor))
-        return -1;
-    *factor = 1 / *factor;
-    return 0;
-}
-
 /* ---- the product of q and k */
-
-ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a)
-{
-    double factor;
-    int slot;
-    for (ort_node *node = ort_edit_producer(graph, id);
-         node && (slot = scaled(graph, node, &factor)) >= 0 && isfinite(factor) && factor > 0;
-         node = ort_edit_producer(graph, id)) {
-        const ort_type *in = &graph->values.data[node->inputs[slot]]->fact.type;
-        if (in->rank != graph->values.data[id]->fact.type.rank)
-            break;
-        a->scale *= factor;
-        ort_attention_drop(a, node);
-        id = node->inputs[slot];
-    }
-    return id;
-}
 
 static ort_id unscaled(walk *w, ort_id id)
 {
     return ort_attention_unscaled(w->graph, id, w->a);
-}
-
-bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded)
-{
-    const ort_type *from = &graph->values.data[wide]->fact.type;
-    const ort_type *to = &graph->values.data[folded]->fact.type;
-    return ort_attention_ranked(graph, wide, 4) && ort_attention_ranked(graph, folded, 3) &&
-           ort_dim_equal(from->dim[2], to->dim[1]) && ort_dim_equal(from->dim[3], to->dim[2]);
 }
 
 static bool folds(const walk *w, ort_id wide, ort_id folded)
@@ -243,7 +171,7 @@ static bool read_softcap(walk *w, ort_node *tanh, const ort_node *mul, double ca
 {
     double factor;
     ort_node *div = ort_edit_producer(w->graph, tanh->inputs[0]);
-    int slot = div ? scaled(w->graph, div, &factor) : -1;
+    int slot = div ? ort_attention_scaled(w->graph, div, &factor) : -1;
     if (slot < 0 || fabs(factor * cap - 1) > 1e-5 || w->a->softcap > 0 || !(cap > 0) ||
         ort_edit_only_reader(w->graph, tanh->outputs[0]) != mul ||
         ort_edit_only_reader(w->graph, div->outputs[0]) != tanh || !take(w->a, tanh) ||
@@ -324,7 +252,7 @@ static bool read_where(walk *w, ort_node *node, int depth)
     if (w->a->keep != ORT_ID_NONE || is_scaled(w->a))
         return false;
     for (int slot = 1; slot < 3; slot++)
-        if (number_at(w->graph, node, 3 - slot, &low)) {
+        if (ort_attention_number_at(w->graph, node, 3 - slot, &low)) {
             if (!(low <= LOW))
                 w->a->why = "what stands for a masked score isn't low enough";
             w->a->keep = node->inputs[0];
@@ -341,7 +269,7 @@ static bool read_floor(walk *w, const ort_node *node, int depth)
 {
     double low;
     for (int slot = 0; slot < 2 && node->input_count == 2; slot++)
-        if (number_at(w->graph, node, 1 - slot, &low) && low <= (double)-FLT_MAX) {
+        if (ort_attention_number_at(w->graph, node, 1 - slot, &low) && low <= (double)-FLT_MAX) {
             w->a->floored = true;
             return read_scores(w, node->inputs[slot], node, depth);
         }
@@ -384,7 +312,7 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
     ort_node *node = ort_edit_producer(w->graph, id);
     if (!node || depth > 8 || ort_edit_only_reader(w->graph, id) != reader || !take(w->a, node))
         return false;
-    int slot = scaled(w->graph, node, &factor);
+    int slot = ort_attention_scaled(w->graph, node, &factor);
     if (ort_edit_is(node, ONNX, "MatMul") || is_fused_product(node))
         return read_product(w, node);
     if (slot >= 0)
@@ -402,40 +330,9 @@ static bool read_scores(walk *w, ort_id id, const ort_node *reader, int depth)
 
 /* ---- conditions */
 
-/* It broadcasts onto [B,H,S,T], with T itself as its last dimension. */
-static bool mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dtype)
+static bool mask_fits(const walk *w, ort_id mask, const ort_type *scores, ort_dtype dtype)
 {
-    if (mask->kind != ORT_TYPE_TENSOR || mask->rank < 2 || mask->rank > 4 || mask->dtype != dtype)
-        return false;
-    for (int i = 0; i < mask->rank; i++) {
-        ort_dim m = mask->dim[mask->rank - 1 - i], s = scores->dim[3 - i];
-        bool one = ort_dim_known(m) && m.size == 1;
-        if (!ort_dim_equal(m, s) && (!one || i == 0))
-            return false;
-    }
-    return true;
-}
-
-ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a)
-{
-    const ort_type *q = &graph->values.data[a->q]->fact.type;
-    ort_type type = *q;
-    if (!a->steps && !a->row)
-        return type;
-    type.rank = 4;
-    type.dim[0] = q->dim[a->steps ? 1 : 0];
-    type.dim[1] = ort_dim_of(a->q_heads);
-    type.dim[2] = q->dim[a->steps ? 0 : 1];
-    type.dim[3] = ort_dim_known(q->dim[2]) ? ort_dim_of(q->dim[2].size / a->q_heads)
-                                           : ort_dim_unknown();
-    return type;
-}
-
-bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask)
-{
-    ort_type scores = ort_attention_queries(graph, a);
-    scores.dim[3] = a->T;
-    return mask_fits(&graph->values.data[mask]->fact.type, &scores, scores.dtype);
+    return ort_attention_mask_fits(type_of(w, mask), scores, dtype);
 }
 
 /* The mask of windows, [1,n,1 or H,S or 1,T] or without the 1, of dims that are known. Scores are
@@ -528,14 +425,14 @@ static const char *check(const walk *w, const ort_type *given)
     if (!a->shared && (!same || !same_heads(q, 1, v, 1)))
         return "batch or heads of q, k and v may differ";
     for (int i = 0; i < a->mask_count; i++)
-        if (!mask_fits(type_of(w, a->masks[i]), scores, q->dtype) && !fits_folded(w, i))
+        if (!mask_fits(w, a->masks[i], scores, q->dtype) && !fits_folded(w, i))
             return "the mask isn't one that broadcasts onto the scores";
     if (a->zeroed != ORT_ID_NONE &&
         (a->zeroed != a->keep || a->zeroed_where_true != a->keep_is_inverse))
         return "probabilities are put to 0 elsewhere than scores are lowered";
     if (a->window != ORT_ID_NONE && !window_fits(w, scores))
         return "the mask of windows isn't one for each of them";
-    if (a->keep != ORT_ID_NONE && !mask_fits(type_of(w, a->keep), scores, ORT_DTYPE_BOOL))
+    if (a->keep != ORT_ID_NONE && !mask_fits(w, a->keep, scores, ORT_DTYPE_BOOL))
         return "the condition isn't one that broadcasts onto the scores";
     if (a->keep != ORT_ID_NONE && a->window != ORT_ID_NONE)
         return "it has a mask of windows and a condition";
@@ -555,7 +452,7 @@ static const char *check_steps(const ort_pass_context *c, const walk *w)
         return "batch or heads of q, k and v may differ";
     (void)ort_attention_take_keys(c, a);
     for (int i = 0; i < a->mask_count; i++)
-        if (!mask_fits(type_of(w, a->masks[i]), &scores, q->dtype))
+        if (!mask_fits(w, a->masks[i], &scores, q->dtype))
             return "the mask isn't one of keys, nor one that broadcasts onto the scores";
     if (a->head_scale != ORT_ID_NONE)
         return "heads of steps are scaled one by one";

@@ -2,8 +2,8 @@
  * stands around it: heads split off and put together, repeated for a group of queries, appended to
  * a cache. attention_match.c reads the products, attention_behind.c what is done to the
  * probabilities, attention_around.c the rest, attention_row.c what is left of it around one query,
- * attention_mask.c, attention_keys.c and attention_causal.c what is summed onto the scores,
- * attention_fusion.c writes the operator.
+ * attention_mask.c, attention_keys.c and attention_causal.c what is summed onto the scores, all of
+ * them by the questions of attention_values.c. attention_fusion.c writes the operator.
  */
 #ifndef ORT_PASS_ATTENTION_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_ATTENTION_MATCH_H
@@ -66,19 +66,9 @@ typedef struct ort_attention {
 
 /* Is `root` (a MatMul) such a thing? The mask broadcasts onto the scores, its last dim is T. */
 bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a);
-/* q as [B,H,S,D], however it lies. */
-ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a);
-/* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
-bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded);
 /* What gives the probabilities that the root multiplies with v: a Softmax, if all is well. *wide:
  * them as [B,H,S,T], where they are folded behind it; or ORT_ID_NONE. */
 ort_node *ort_attention_read_behind(const ort_graph *graph, ort_attention *a, ort_id *wide);
-/* May `mask` stand among a->masks? */
-bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask);
-/* What `id` is without constant factors, which a->scale gets; nodes in between go to `around`. */
-ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a);
-/* Remember a node that goes unless somebody else reads it. */
-void ort_attention_drop(ort_attention *a, ort_node *node);
 
 /* ---- around: each looks whether it can extend what was found, and does */
 
@@ -178,9 +168,26 @@ ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attenti
 ort_status ort_attention_fuse_packed(ort_pass_context *context, const ort_attention *a, ort_id mask,
                                      ort_id keys, bool *done, ort_error *err);
 
-/* ---- shared */
+/* ---- values (attention_values.c) */
 
-bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count);
+/* Remember a node that goes unless somebody else reads it. */
+void ort_attention_drop(ort_attention *a, ort_node *node);
 bool ort_attention_ranked(const ort_graph *graph, ort_id id, int rank);
+bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count);
+/* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
+bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded);
+/* Is this input a constant of one element? */
+bool ort_attention_number_at(const ort_graph *graph, const ort_node *node, int slot,
+                             double *number);
+/* x * number or x / number: the slot of x, and the factor; -1: it is neither. */
+int ort_attention_scaled(const ort_graph *graph, const ort_node *node, double *factor);
+/* What `id` is without constant factors, which a->scale gets; nodes in between go to `around`. */
+ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a);
+/* q as [B,H,S,D], however it lies. */
+ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a);
+/* Does it broadcast onto scores [B,H,S,T], with T itself as its last dimension? */
+bool ort_attention_mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dtype);
+/* May `mask` stand among a->masks? */
+bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask);
 
 #endif
