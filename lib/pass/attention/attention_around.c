@@ -246,6 +246,49 @@ bool ort_attention_join_result(const ort_graph *graph, ort_attention *a)
     return true;
 }
 
+/* k as [B,T,G*D]: it was read before its transposition, so that of the heads is missing. */
+static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *heads)
+{
+    *heads = 1;
+    if (ort_attention_ranked(graph, a->k, 3))
+        return a->k;
+    ort_node *reshape = ort_edit_producer(graph, a->k);
+    if (!ort_edit_is(reshape, ONNX, "Reshape") ||
+        !ort_attention_ranked(graph, reshape->inputs[0], 3))
+        return ORT_ID_NONE;
+    const ort_type *whole = type_of(graph, reshape->inputs[0]), *parts = type_of(graph, a->k);
+    if (!ort_dim_equal(whole->dim[0], parts->dim[0]) ||
+        !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
+        !ort_dim_known(parts->dim[3]))
+        return ORT_ID_NONE;
+    *heads = parts->dim[2].size;
+    ort_attention_drop(a, reshape);
+    return reshape->inputs[0];
+}
+
+bool ort_attention_join(const ort_graph *graph, ort_attention *a)
+{
+    ort_attention before = *a;
+    int64_t heads[3] = {a->q_heads};
+    if ((a->q_heads && !a->row) || a->head_scale != ORT_ID_NONE)
+        return false;
+    ort_id q = a->row ? a->q : ort_attention_unsplit(graph, a->q, &heads[0], a);
+    ort_id k = a->k_is_rows ? unsplit_rows(graph, a, &heads[1])
+                            : ort_attention_unsplit(graph, a->k, &heads[1], a);
+    ort_id v = ort_attention_unsplit(graph, a->v, &heads[2], a);
+    if (q == ORT_ID_NONE || k == ORT_ID_NONE || v == ORT_ID_NONE || heads[1] != heads[2] ||
+        !ort_attention_join_result(graph, a)) {
+        *a = before;
+        return false;
+    }
+    a->q = ort_attention_unscaled(graph, q, a);
+    a->k = ort_attention_unscaled(graph, k, a);
+    a->v = v;
+    a->q_heads = heads[0];
+    a->kv_heads = heads[1];
+    return true;
+}
+
 /* ---- packed */
 
 static int64_t first_int(const ort_graph *graph, const ort_node *node, const char *attr)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "graph/follow.h"
 #include "op/edit.h"
 #include "pass/attention/attention_match.h"
 #include "pass/facts/constants.h"
@@ -84,50 +83,6 @@ static ort_status ungroup(ort_pass_context *c, ort_attention *a, bool *done, ort
 
 /* ---- heads together */
 
-/* k as [B,T,G*D]: it was read before its transposition, so that of the heads is missing. */
-static ort_id unsplit_rows(const ort_graph *graph, ort_attention *a, int64_t *heads)
-{
-    *heads = 1;
-    if (ort_attention_ranked(graph, a->k, 3))
-        return a->k;
-    ort_node *reshape = ort_edit_producer(graph, a->k);
-    if (!ort_edit_is(reshape, ONNX, "Reshape") ||
-        !ort_attention_ranked(graph, reshape->inputs[0], 3))
-        return ORT_ID_NONE;
-    const ort_type *whole = &graph->values.data[reshape->inputs[0]]->fact.type;
-    const ort_type *parts = &graph->values.data[a->k]->fact.type;
-    if (!ort_dim_equal(whole->dim[0], parts->dim[0]) ||
-        !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
-        !ort_dim_known(parts->dim[3]))
-        return ORT_ID_NONE;
-    *heads = parts->dim[2].size;
-    ort_attention_drop(a, reshape);
-    return reshape->inputs[0];
-}
-
-bool ort_attention_join(const ort_graph *graph, ort_attention *a)
-{
-    ort_attention before = *a;
-    int64_t heads[3] = {a->q_heads};
-    if ((a->q_heads && !a->row) || a->head_scale != ORT_ID_NONE)
-        return false;
-    ort_id q = a->row ? a->q : ort_attention_unsplit(graph, a->q, &heads[0], a);
-    ort_id k = a->k_is_rows ? unsplit_rows(graph, a, &heads[1])
-                            : ort_attention_unsplit(graph, a->k, &heads[1], a);
-    ort_id v = ort_attention_unsplit(graph, a->v, &heads[2], a);
-    if (q == ORT_ID_NONE || k == ORT_ID_NONE || v == ORT_ID_NONE || heads[1] != heads[2] ||
-        !ort_attention_join_result(graph, a)) {
-        *a = before;
-        return false;
-    }
-    a->q = ort_attention_unscaled(graph, q, a);
-    a->k = ort_attention_unscaled(graph, k, a);
-    a->v = v;
-    a->q_heads = heads[0];
-    a->kv_heads = heads[1];
-    return true;
-}
-
 /* q, k and v out of one value: it is split along its last axis. */
 static ort_status unpack(ort_pass_context *c, ort_attention *a, bool *done, ort_error *err)
 {
@@ -164,61 +119,6 @@ static ort_status unpack(ort_pass_context *c, ort_attention *a, bool *done, ort_
 }
 
 /* ---- the operator */
-
-static bool unread(const ort_graph *graph, const ort_node *node)
-{
-    for (int i = 0; i < node->output_count; i++) {
-        const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
-        if (v && (v->is_output || v->use_count > 0))
-            return false;
-    }
-    return true;
-}
-
-/* The result [B,S,H*E] with its heads apart, under the name that readers know; or that of one query
- * [B,H,1,E] with its heads together. */
-static ort_status part_result(ort_pass_context *c, ort_id result, ort_id parted, ort_error *err)
-{
-    const ort_type *type = type_of(c, parted);
-    const int64_t list[4] = {0, type->rank == 3, type->dim[2].size, type->dim[3].size};
-    ort_id inputs[2] = {result};
-    ORT_TRY(ort_constant_list(c->graph, list, type->rank, &inputs[1], err));
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Reshape", .name = "", .inputs = inputs,
-                          .input_count = 2, .outputs = &parted, .output_count = 1};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
-}
-
-ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
-                                 ort_id *outputs, ort_error *err)
-{
-    bool last = a->parted == ORT_ID_NONE && a->empty == ORT_ID_NONE;
-    outputs[0] = last ? a->root->outputs[0] : ort_graph_add_value(c->graph, "");
-    if (outputs[0] == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *outputs);
-    const ort_node *root = a->root, *softmax = a->core[a->core_count > 1 ? 1 : 0];
-    spec->name = root->name;
-    spec->origin = ort_edit_origin(c->graph, softmax, root);
-    for (int i = 0; i < a->core_count; i++)
-        ort_graph_remove_node(c->graph, a->core[i]);
-    ort_node *made;
-    ORT_TRY(ort_edit_add_node(c->graph, spec, &made, err));
-    for (int i = 0; i < a->core_count; i++)
-        ORT_TRY(ort_follow_merge(c->graph, made, a->core[i], err));
-    ort_id result = outputs[0];
-    if (a->empty != ORT_ID_NONE) {
-        ort_id zeroed = a->parted == ORT_ID_NONE ? root->outputs[0] : ORT_ID_NONE;
-        ORT_TRY(ort_attention_zero_empty(c, a->empty, result, &zeroed, err));
-        result = zeroed;
-    }
-    if (a->parted != ORT_ID_NONE)
-        ORT_TRY((a->steps ? ort_attention_part_steps : part_result)(c, result, a->parted, err));
-    for (int i = 0; i < a->around_count; i++)
-        if (!a->around[i]->removed && unread(c->graph, a->around[i])) {
-            ort_graph_remove_node(c->graph, a->around[i]);
-            ORT_TRY(ort_follow_merge(c->graph, made, a->around[i], err));
-        }
-    return ORT_OK;
-}
 
 static int trimmed(const ort_id *ids, int count)
 {

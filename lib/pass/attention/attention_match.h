@@ -3,7 +3,8 @@
  * a cache. attention_match.c reads the products, attention_behind.c what is done to the
  * probabilities, attention_around.c the rest, attention_row.c what is left of it around one query,
  * attention_mask.c, attention_keys.c and attention_causal.c what is summed onto the scores, all of
- * them by the questions of attention_values.c. attention_fusion.c writes the operator.
+ * them by the questions of attention_values.c. attention_fusion.c chooses the operator, which
+ * attention_write.c puts in the place of what was found.
  */
 #ifndef ORT_PASS_ATTENTION_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_ATTENTION_MATCH_H
@@ -82,6 +83,8 @@ bool ort_attention_uncache(const ort_pass_context *context, ort_attention *a);
 ort_id ort_attention_unsplit(const ort_graph *graph, ort_id id, int64_t *heads, ort_attention *a);
 /* Does whoever reads the result put its heads together? Then those nodes go. */
 bool ort_attention_join_result(const ort_graph *graph, ort_attention *a);
+/* Heads together: q [B,S,H*D], k [B,T,G*D], v [B,T,G*E], and the result. False: nothing changed. */
+bool ort_attention_join(const ort_graph *graph, ort_attention *a);
 /* The [B,S,3*H*D] value whose thirds are q, k and v, in this order, by a Reshape, a Transpose and
  * a Split or Gather, or ORT_ID_NONE. */
 ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *heads);
@@ -152,8 +155,6 @@ ort_status ort_attention_full_rows(ort_pass_context *context, ort_id q, bool any
 ort_status ort_attention_write_keys(ort_pass_context *context, const ort_attention *a, ort_id *id,
                                     ort_error *err);
 
-/* Heads together: q [B,S,H*D], k [B,T,G*D], v [B,T,G*E], and the result. False: nothing changed. */
-bool ort_attention_join(const ort_graph *graph, ort_attention *a);
 /* What was matched goes, then `spec` is added in the root's place; outputs, which must be spec's,
  * gets the result as its first. */
 ort_status ort_attention_replace(ort_pass_context *context, const ort_attention *a,
