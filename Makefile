@@ -4,6 +4,7 @@
 # flags, the tools end up in build/bin and the library in build/lib.
 #
 #   make            the tools and the library          make test     everything CI runs
+#   make DEBUG=1    the same with asserts, graphs checked after every pass
 #   make demo       read digits, enlarge a photograph  make check    sanitizers, every tier
 #   make models     the real models of MODELS=DIR      make bench    beside onnxruntime
 #   make bench-optimize  the optimizer beside the simplifiers and onnxruntime's own files
@@ -51,8 +52,9 @@ endif
 ifeq ($(WERROR),1)
 WARN    += -Werror
 endif
-# What ships returns errors and never aborts; builds with sanitizers check the code's own invariants too.
-ASSERTS  = $(if $(findstring -fsanitize,$(CFLAGS)),,-DNDEBUG)
+# What ships returns errors and never aborts; builds for development (DEBUG=1, or with sanitizers) check
+# the code's own invariants, and the graph after every pass.
+ASSERTS  = $(if $(DEBUG)$(findstring -fsanitize,$(CFLAGS)),,-DNDEBUG)
 CPPFLAGS_ALL = -Ilib -Ibuild/gen -Icmd -D_GNU_SOURCE $(ASSERTS) $(CPPFLAGS)
 # Paths of the build stay out of what it makes: two builds of one commit are the same bytes.
 CFLAGS_ALL   = -std=gnu11 -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden \

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/strbuf.h"
+#include "graph/invariants.h"
 #include "op/edit.h"
 #include "pass/note.h"
 #include "pass/pattern.h"
@@ -96,6 +97,19 @@ static ort_status check_names(const ort_pass *const *table, const char *const *n
     return ORT_OK;
 }
 
+/* What every edit keeps, asked of the whole graph: in builds for development (make DEBUG=1, those
+ * with sanitizers) after each sweep that changed something, so that the pass which broke it is
+ * named. */
+static ort_status verify(const ort_graph *graph, ort_error *err)
+{
+#ifdef NDEBUG
+    return ORT_OK;
+#else
+    ORT_TRY(ort_graph_verify(graph, err));
+    return ort_facts_verify(graph, err);
+#endif
+}
+
 /* To the pass's fixed point on this graph, its bodies not. */
 static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, ort_error *err)
 {
@@ -108,6 +122,7 @@ static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total
             break;
         *total += changes;
         ORT_TRY(ort_edit_finish(graph, err));
+        ORT_TRY(verify(graph, err));
     }
     return ORT_OK;
 }

@@ -132,9 +132,7 @@ def lint_sizes(table):
 
 # Tables name their rows, wherever these live: (file, names of rows).
 TABLES = {"op/registry.c": r"ort_ops_\w+", "pass/pass.c": r"ort_pass_\w+",
-          "provider/partition.c": r"ort_provider_\w+", "gradient/gradient_rules.c": r"ort_grad_\w+",
-          "io/format.c": r"ort_\w+_(?:read|write|read_record|image|wav)",
-          "io/image.c": r"ort_\w+_(?:decode|encode)"}
+          "provider/partition.c": r"ort_provider_\w+", "gradient/gradient_rules.c": r"ort_grad_\w+"}
 
 
 def symbols(path):

@@ -1,0 +1,13 @@
+/* invariants.h - what holds of every graph between edits. */
+#ifndef ORT_GRAPH_INVARIANTS_H
+#define ORT_GRAPH_INVARIANTS_H
+
+#include "graph/graph.h"
+
+/* Producers and slots agree with what nodes list, the order has every live node once and producers
+ * first, readers are counted and indexed, bodies know their node and it what they capture, a name
+ * stands for one value, inputs and outputs are marked; in bodies, too. ORT_ERROR_RUN names the
+ * first that isn't so. Linear but for the readers of values that many nodes read. */
+ort_status ort_graph_verify(const ort_graph *graph, ort_error *err);
+
+#endif

@@ -1,0 +1,156 @@
+/* test_invariants.c - a graph that is broken on purpose is told of, in each way that it can be; and
+ * in builds for development the pass that breaks one is named. */
+#include "graph/invariants.h"
+#include "graph/uses.h"
+#include "op/edit.h"
+#include "pass/pass.h"
+#include "rewrite.h"
+#include "test.h"
+
+#define TEXT "in x 4,8; Relu x -> r; Exp r -> e; Add e r -> a; Neg a -> y; out y"
+
+static void break_producer(ort_graph *g)
+{
+    g->producers.data[ort_graph_find_value(g, "e")] = 0;
+}
+
+static void break_slot(ort_graph *g)
+{
+    g->values.data[ort_graph_find_value(g, "e")]->producer_slot = 1;
+}
+
+static void break_count(ort_graph *g)
+{
+    g->values.data[ort_graph_find_value(g, "r")]->use_count = 1;
+}
+
+static void break_order(ort_graph *g)
+{
+    ort_id first = g->order.data[0];
+    g->order.data[0] = g->order.data[1];
+    g->order.data[1] = first;
+}
+
+static void lose_node(ort_graph *g)
+{
+    g->order.count--;
+}
+
+static void double_node(ort_graph *g)
+{
+    (void)!ort_vec_push(&g->order, g->order.data[3]);
+}
+
+static void remove_producer(ort_graph *g)
+{
+    ort_graph_remove_node(g, g->nodes.data[1]);
+}
+
+static void share_name(ort_graph *g)
+{
+    g->values.data[ort_graph_find_value(g, "e")]->name = "r";
+}
+
+/* Past the index of readers. */
+static void read_silently(ort_graph *g)
+{
+    ort_id e = ort_graph_find_value(g, "e"), x = ort_graph_find_value(g, "x");
+    ort_readers readers = ort_readers_of(g, x); /* it is made */
+    (void)ort_readers_next(&readers);
+    g->values.data[e]->use_count--;
+    g->values.data[x]->use_count++;
+    g->nodes.data[2]->inputs[0] = x;
+}
+
+static void unmark_output(ort_graph *g)
+{
+    g->values.data[ort_graph_find_value(g, "y")]->is_output = false;
+}
+
+static const struct {
+    void (*harm)(ort_graph *graph);
+    const char *told;
+} harms[] = {
+    {break_producer, "value 'e': its producer is said to be another node"},
+    {break_slot, "value 'e': it is said to be another output of its node"},
+    {break_count, "value 'r': it has not as many readers as it is said to have"},
+    {break_order, "value 'r': it is read before it is computed, or never is"},
+    {lose_node, "a node isn't in the order once"},
+    {double_node, "value 'y': it is computed twice"},
+    {remove_producer, "value 'e': it is read before it is computed, or never is"},
+    {share_name, "value 'r': its name is another value's, too"},
+    {read_silently, "value 'x': the index of readers doesn't know this one"},
+    {unmark_output, "an output isn't marked as one"},
+};
+
+static bool make(net *n)
+{
+    if (!net_init(n, NULL))
+        return false;
+    net_text(n, TEXT);
+    return !ort_graph_infer(n->graph, n->env->registry, NULL, NULL);
+}
+
+static void each_harm_is_told(test_state *test)
+{
+    for (size_t i = 0; i < sizeof harms / sizeof *harms; i++) {
+        ort_error err = {0};
+        net n;
+        CHECK(make(&n) && !ort_graph_verify(n.graph, &err) && !ort_facts_verify(n.graph, &err));
+        harms[i].harm(n.graph);
+        CHECK(ort_graph_verify(n.graph, &err) == ORT_ERROR_RUN);
+        if (!strstr(err.message, harms[i].told))
+            CHECK_TEXT(err.message, harms[i].told);
+        net_free(&n);
+    }
+}
+
+static void stale_facts_are_told(test_state *test)
+{
+    ort_error err = {0};
+    net n;
+    CHECK(make(&n));
+    n.graph->values.data[ort_graph_find_value(n.graph, "e")]->fact.type.dim[0] = ort_dim_of(5);
+    CHECK(ort_facts_verify(n.graph, &err) == ORT_ERROR_RUN);
+    CHECK(strstr(err.message, "value 'e': its type is stale"));
+    net_free(&n);
+}
+
+/* As a pass that reads another value without saying so. */
+static ort_status misread(ort_pass_context *c, int *changes, ort_error *err)
+{
+    ort_node *exp = c->graph->nodes.data[1];
+    *changes += exp->inputs[0] != ort_graph_find_value(c->graph, "x");
+    exp->inputs[0] = ort_graph_find_value(c->graph, "x");
+    return ORT_OK;
+}
+
+static const ort_pass bad = {.name = "misread", .level = 1, .doc = "broken on purpose",
+                             .apply = misread};
+
+/* Builds without asserts take it, and others name it. */
+static void the_pass_that_broke_it_is_named(test_state *test)
+{
+    const ort_pass *const table[] = {&ort_pass_identity, &bad, &ort_pass_dead_nodes, NULL};
+    ort_error err = {0};
+    net n;
+    CHECK(make(&n));
+    ort_pass_options options = {.table = table, .level = 2, .registry = n.env->registry};
+    ort_status status = ort_passes_run(n.model, &options, &err);
+#ifdef NDEBUG
+    CHECK(!status);
+#else
+    CHECK(status == ORT_ERROR_RUN);
+    CHECK(strstr(err.message, "pass misread: the graph is broken"));
+#endif
+    net_free(&n);
+}
+
+int main(void)
+{
+    test_state state = {0}, *test = &state;
+    RUN(test, each_harm_is_told);
+    RUN(test, stale_facts_are_told);
+    RUN(test, the_pass_that_broke_it_is_named);
+    return test->failures != 0;
+}
