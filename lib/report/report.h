@@ -22,8 +22,9 @@ ort_status ort_report_supports(const ort_registry *registry, const char *isa,
                                const ort_report_provider *providers, int provider_count,
                                ort_strbuf *out, ort_error *err);
 
-/* ---- parts, for the files of this family */
+/* ---- for the files of this family */
 
+/* report_parts.c: what all reports are made of */
 void ort_report_begin(ort_json *json, ort_strbuf *out, const char *name, const ort_model *model);
 void ort_report_text(ort_json *json, const char *key, const char *text);
 void ort_report_int(ort_json *json, const char *key, int64_t value);
