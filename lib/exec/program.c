@@ -27,12 +27,6 @@ static void find_constants(ort_program *p)
     }
 }
 
-bool ort_program_is_known_result(const ort_program *program, int id)
-{
-    const ort_graph_value *value = program->graph->values.data[id];
-    return program->constants[id] && value->is_output && !value->initializer_proto;
-}
-
 static ort_status find_captures(ort_program *p, ort_error *err)
 {
     int count = 0;

@@ -85,7 +85,11 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
 void ort_program_free(ort_program *program);
 /* A result of the graph that the session knows without a run: where every value is kept, also what
  * the file's nodes computed from constants. */
-bool ort_program_is_known_result(const ort_program *program, int id);
+static inline bool ort_program_is_known_result(const ort_program *program, int id)
+{
+    const ort_graph_value *value = program->graph->values.data[id];
+    return program->constants[id] && value->is_output && !value->initializer_proto;
+}
 /* growth.c */
 ort_status ort_program_find_growths(ort_program *program, ort_error *err);
 /* The growth of input number `given`, or NULL. */
