@@ -87,6 +87,10 @@ ort_status ort_exec_save_packed(ort_env *env, ort_model *model, const char *path
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
                                     ort_error *err);
 
+/* context.c: one for runs of this session, under its limits. */
+ort_status ort_context_new(const ort_session *session, ort_context **context, ort_error *err);
+void ort_context_free(ort_context *context);
+
 /* plan_ahead.c: a context with the frame of the first run, where all shapes are fixed. */
 void ort_exec_plan_ahead(ort_session *session);
 
@@ -136,7 +140,5 @@ typedef struct ort_execution {
     const ort_run_options *options;
 } ort_execution;
 ort_status ort_exec_run(ort_execution *execution, ort_error *err);
-ort_status ort_context_new(const ort_session *session, ort_context **context, ort_error *err);
-void ort_context_free(ort_context *context);
 
 #endif
