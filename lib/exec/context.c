@@ -19,6 +19,7 @@ ort_status ort_context_new(const ort_session *session, ort_context **context, or
     if (!c)
         return ort_error_memory(err, sizeof *c);
     c->env = session->env;
+    c->services = &ort_exec_services;
     if (c->env->options.max_memory_bytes) {
         c->buffers.account = ort_account_new(run_limit(session), "of a run",
                                              c->env->limits.whole);

@@ -192,7 +192,7 @@ static void init_calls(ort_frame *frame)
                              .thread_bytes = ps->thread_bytes,
                              .k = plan->program->env->k,
                              .pool = plan->program->env->pool,
-                             .services = &ort_exec_services,
+                             .services = frame->context->services,
                              .executor = c};
         for (int k = 0; k < s->in_count; k++)
             *p++ = view_of(frame, s->in[k]);

@@ -25,6 +25,7 @@ typedef struct ort_frames { /* kept frames, most recently used first */
 /* What an outermost run and all its bodies share. */
 typedef struct ort_context {
     const ort_env *env;
+    const ort_call_services *services; /* what its running operators may ask for */
     const ort_run_options *options; /* of the present run; may be NULL */
     ort_buffers buffers;
     uint64_t random;      /* draws so far */
@@ -96,7 +97,7 @@ static inline ort_slot *ort_slot_of(ort_value *view)
 
 /* dynamic.c: a step whose shapes are found now. */
 ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *err);
-/* services.c: what running operators may ask for. */
+/* services.c: those of every context. They run bodies, so they lie above the loop of run.c. */
 extern const ort_call_services ort_exec_services;
 
 #endif
