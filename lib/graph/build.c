@@ -396,6 +396,73 @@ static int scope_opset(const ort_scope *scope, const char *domain)
     return 0;
 }
 
+/* ---- attributes, with bodies and references */
+
+/* What `name` refers to: the call's attribute, else the function's default, else nothing. */
+static const ort_attr *referred(const ort_scope *scope, const char *name)
+{
+    const ort_attr *attr = scope->call ? ort_node_attr(scope->call, name) : NULL;
+    for (int i = 0; !attr && scope->function && i < scope->function->default_count; i++)
+        if (!strcmp(scope->function->defaults[i].name, name))
+            attr = &scope->function->defaults[i];
+    return attr;
+}
+
+/* Bodies are counted first: their array is in attribute order. */
+static size_t count_bodies(const ort_builder *b, Onnx__AttributeProto *const *protos,
+                           size_t count)
+{
+    size_t bodies = 0;
+    for (size_t i = 0; i < count; i++)
+        bodies += ort_build_attr_type(b, protos[i]) == ORT_ATTR_GRAPH ? 1 : protos[i]->n_graphs;
+    return bodies;
+}
+
+static ort_status build_bodies(ort_builder *b, const Onnx__AttributeProto *p, ort_scope *scope,
+                               ort_node *node, ort_attr *attr, ort_error *err)
+{
+    bool one = attr->type == ORT_ATTR_GRAPH;
+    if (one && !p->g)
+        return ort_error_set(err, ORT_ERROR_MODEL, "attribute '%s' has no graph", attr->name);
+    attr->count = one ? 1 : p->n_graphs;
+    attr->graphs = &node->bodies[node->body_count];
+    for (size_t i = 0; i < attr->count; i++) {
+        ort_graph **body = &node->bodies[node->body_count++];
+        ORT_TRY(ort_build_graph(b, one ? p->g : p->graphs[i], scope, node->id, body, err));
+    }
+    attr->g = one ? attr->graphs[0] : NULL;
+    return ORT_OK;
+}
+
+static ort_status build_attrs(ort_builder *b, Onnx__AttributeProto *const *protos, size_t count,
+                              ort_scope *scope, ort_node *node, ort_error *err)
+{
+    size_t bodies = count_bodies(b, protos, count);
+    node->attrs = ort_arena_array(&b->model->arena, count, sizeof *node->attrs);
+    node->bodies = ort_arena_array(&b->model->arena, bodies, sizeof *node->bodies);
+    if (!node->attrs || !node->bodies || count > INT32_MAX)
+        return ort_error_memory(err, count * sizeof *node->attrs);
+    for (size_t i = 0; i < count; i++) {
+        ort_attr *attr = &node->attrs[node->attr_count];
+        ORT_TRY(ort_build_attr(b, protos[i], attr, err));
+        node->attr_count++;
+        if (attr->reference && scope->function) {
+            const ort_attr *source = referred(scope, attr->reference);
+            const char *name = attr->name;
+            if (!source) {
+                node->attr_count--; /* an optional attribute that the call left out */
+                continue;
+            }
+            *attr = *source;
+            attr->name = name;
+            attr->proto = NULL;
+        } else if (attr->type == ORT_ATTR_GRAPH || attr->type == ORT_ATTR_GRAPHS) {
+            ORT_TRY(build_bodies(b, protos[i], scope, node, attr, err));
+        }
+    }
+    return ORT_OK;
+}
+
 /* ---- values named by attributes */
 
 static ort_status rename_value(ort_builder *b, ort_scope *scope, const ort_string *name,
@@ -453,7 +520,7 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
                              place_of(scope, place, sizeof place),
                              ort_node_label(node, label, sizeof label), i, proto->input[i]);
     }
-    ort_status status = ort_build_attrs(b, proto->attribute, proto->n_attribute, scope, node, err);
+    ort_status status = build_attrs(b, proto->attribute, proto->n_attribute, scope, node, err);
     if (status != ORT_OK)
         return ort_error_wrap(err, status, "%s", ort_node_label(node, label, sizeof label));
     ORT_TRY(rename_values(b, scope, node, err));

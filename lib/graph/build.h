@@ -50,9 +50,9 @@ ort_id ort_scope_resolve(ort_scope *scope, const char *name);
 ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name);
 
 /* build_attr.c */
-ort_status ort_build_attrs(ort_builder *builder, Onnx__AttributeProto *const *protos, size_t count,
-                           ort_scope *scope, ort_node *node, ort_error *err);
-/* One attribute without graphs (defaults of functions). */
+/* Models older than IR 3 may leave the type out; then it is that of the value. */
+ort_attr_type ort_build_attr_type(const ort_builder *builder, const Onnx__AttributeProto *proto);
+/* One attribute; its graphs, which need a scope, are left out. */
 ort_status ort_build_attr(ort_builder *builder, const Onnx__AttributeProto *proto, ort_attr *attr,
                           ort_error *err);
 ort_status ort_build_type(ort_model *model, const Onnx__TypeProto *proto, ort_type *type,

@@ -11,6 +11,35 @@ static char *text(const char *s)
     return (char *)(uintptr_t)s;
 }
 
+/* ---- attributes */
+
+static Onnx__GraphProto *build_graph(ort_exporter *x, const ort_graph *graph);
+
+static bool put_bodies(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
+{
+    if (attr->type == ORT_ATTR_GRAPH) {
+        p->g = build_graph(x, attr->g);
+        return p->g != NULL;
+    }
+    p->n_graphs = attr->count;
+    p->graphs = ort_export_array(x, attr->count, sizeof *p->graphs);
+    for (size_t i = 0; p->graphs && i < attr->count; i++) {
+        p->graphs[i] = build_graph(x, attr->graphs[i]);
+        if (!p->graphs[i])
+            return false;
+    }
+    return p->graphs != NULL;
+}
+
+static Onnx__AttributeProto *build_attr(ort_exporter *x, const ort_attr *attr)
+{
+    Onnx__AttributeProto *p = ort_export_attr(x, attr);
+    bool graphs = attr->type == ORT_ATTR_GRAPH || attr->type == ORT_ATTR_GRAPHS;
+    if (p && graphs && !attr->reference && !put_bodies(x, p, attr))
+        return NULL;
+    return p;
+}
+
 /* ---- nodes */
 
 static bool same_names(const ort_graph *graph, const ort_id *ids, int count, char *const *names,
@@ -92,7 +121,7 @@ static Onnx__NodeProto *build_node(ort_exporter *x, const ort_graph *graph, cons
     p->n_attribute = (size_t)node->attr_count;
     p->attribute = ort_export_array(x, p->n_attribute, sizeof *p->attribute);
     for (size_t i = 0; p->attribute && i < p->n_attribute; i++) {
-        p->attribute[i] = ort_export_attr(x, &node->attrs[i]);
+        p->attribute[i] = build_attr(x, &node->attrs[i]);
         if (!p->attribute[i])
             return NULL;
     }
@@ -212,7 +241,7 @@ static bool put_initializers(ort_exporter *x, const ort_graph *graph, Onnx__Grap
     return true;
 }
 
-Onnx__GraphProto *ort_export_graph(ort_exporter *x, const ort_graph *graph)
+static Onnx__GraphProto *build_graph(ort_exporter *x, const ort_graph *graph)
 {
     const Onnx__GraphProto *old = graph->proto;
     if (old && !graph->changed && !x->rebuild)
@@ -336,7 +365,7 @@ static const Onnx__ModelProto *build_model(ort_exporter *x)
     bool changed = !old || model->graph->changed || model->changed || model->ir_version < 4;
     if (changed && !put_header(x, p))
         return NULL;
-    p->graph = ort_export_graph(x, model->graph);
+    p->graph = build_graph(x, model->graph);
     return p->graph ? p : NULL;
 }
 

@@ -62,8 +62,7 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
                                      bool may_spill);
 Onnx__TypeProto *ort_export_type(ort_exporter *x, const ort_type *type);
 Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value);
+/* One that holds graphs is a new message, without them: they are for export.c to add. */
 Onnx__AttributeProto *ort_export_attr(ort_exporter *x, const ort_attr *attr);
-/* export.c */
-Onnx__GraphProto *ort_export_graph(ort_exporter *x, const ort_graph *graph);
 
 #endif

@@ -1,4 +1,5 @@
-/* export_parts.c - messages for tensors, types, value infos and attributes (export.h). */
+/* export_parts.c - messages for tensors, types, value infos and attributes (export.h). Graphs in
+ * attributes are not made here but where those of nodes are, in export.c. */
 #include <string.h>
 
 #include "base/error.h"
@@ -274,22 +275,6 @@ static bool set_attr_tensors(ort_exporter *x, Onnx__AttributeProto *p, const ort
     return list != NULL;
 }
 
-static bool set_attr_graphs(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
-{
-    if (attr->type == ORT_ATTR_GRAPH) {
-        p->g = ort_export_graph(x, attr->g);
-        return p->g != NULL;
-    }
-    p->n_graphs = attr->count;
-    p->graphs = ort_export_array(x, attr->count, sizeof *p->graphs);
-    for (size_t i = 0; p->graphs && i < attr->count; i++) {
-        p->graphs[i] = ort_export_graph(x, attr->graphs[i]);
-        if (!p->graphs[i])
-            return false;
-    }
-    return p->graphs != NULL;
-}
-
 static bool set_attr_types(ort_exporter *x, Onnx__AttributeProto *p, const ort_attr *attr)
 {
     bool one = attr->type == ORT_ATTR_TYPE_PROTO;
@@ -337,10 +322,10 @@ static bool set_attr_value(ort_exporter *x, Onnx__AttributeProto *p, const ort_a
     case ORT_ATTR_TENSORS:
     case ORT_ATTR_SPARSE_TENSOR:
     case ORT_ATTR_SPARSE_TENSORS: return set_attr_tensors(x, p, attr);
-    case ORT_ATTR_GRAPH:
-    case ORT_ATTR_GRAPHS: return set_attr_graphs(x, p, attr);
     case ORT_ATTR_TYPE_PROTO:
     case ORT_ATTR_TYPE_PROTOS: return set_attr_types(x, p, attr);
+    case ORT_ATTR_GRAPH:
+    case ORT_ATTR_GRAPHS:
     case ORT_ATTR_UNDEFINED: break;
     }
     return true;
