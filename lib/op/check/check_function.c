@@ -135,8 +135,10 @@ void ort_check_function(ort_message_check *c, const Onnx__FunctionProto *f)
     check_function_imports(c, f, place);
     check_function_versions(c, f, place);
     check_references(c, f, place);
-    for (size_t i = 0; i < f->n_attribute_proto; i++)
+    for (size_t i = 0; i < f->n_attribute_proto; i++) {
         ort_check_attribute(c, f->attribute_proto[i], place);
+        ort_check_bodies(c, f->attribute_proto[i]);
+    }
     c->in_function = true;
     ort_check_nodes(c, f->node, f->n_node, &scope, false, place);
     c->in_function = false;

@@ -28,27 +28,34 @@ typedef struct ort_message_check {
     ort_error *err;
 } ort_message_check;
 
-/* place: "in a body of node 'x' (If): ", or "". */
+/* check_message_graph.c; place: "in a body of node 'x' (If): ", or "". */
 void ort_check_message_graph(ort_message_check *c, const Onnx__GraphProto *graph,
                              const char *place);
-
 /* The nodes of a graph or a function, with what is known at its begin in `scope`, which gains the
  * values they define. */
 void ort_check_nodes(ort_message_check *c, Onnx__NodeProto *const *nodes, size_t count,
                      ort_name_scope *scope, bool is_main, const char *place);
-void ort_check_know(ort_message_check *c, ort_name_scope *scope, const char *name);
-/* A set of names gains one; false when it was there already. */
-bool ort_check_first(ort_message_check *c, ort_hashmap *seen, const char *name);
+/* The graphs in an attribute of c->node, or of a function. */
+void ort_check_bodies(ort_message_check *c, const Onnx__AttributeProto *attr);
 
 /* check_function.c */
 void ort_check_function(ort_message_check *c, const Onnx__FunctionProto *f);
 
-/* check_attribute.c; place: "node 'x' (If): " behind the one above. */
+/* check_attribute.c: all but its graphs; place: "node 'x' (If): " behind the one above. */
 void ort_check_attribute(ort_message_check *c, const Onnx__AttributeProto *attr,
                          const char *place);
+
+/* check_tensor.c */
 void ort_check_tensor(ort_message_check *c, const Onnx__TensorProto *tensor, const char *place);
 void ort_check_sparse(ort_message_check *c, const Onnx__SparseTensorProto *sparse,
                       const char *place);
+
+/* check_names.c */
+bool ort_check_is_known(const ort_name_scope *scope, const char *name);
+/* The scope gains a name, unless that is NULL or "". */
+void ort_check_know(ort_message_check *c, ort_name_scope *scope, const char *name);
+/* A set of names gains one; false when it was there already. */
+bool ort_check_first(ort_message_check *c, ort_hashmap *seen, const char *name);
 
 /* check_type.c; is_main: of the main graph, whose inputs and outputs need names and types. */
 typedef enum ort_value_role { ORT_ROLE_INPUT, ORT_ROLE_OUTPUT, ORT_ROLE_INSIDE } ort_value_role;
