@@ -1,4 +1,5 @@
-/* budget.c - accounts of bytes, and the budget that is current in a thread. */
+/* budget.c - accounts of bytes, the budget that is current in a thread, and the message about
+ * memory that was not to be had: it may be an account that refused it. */
 #include "base/budget.h"
 
 #include <stdlib.h>
@@ -151,6 +152,15 @@ ort_status ort_account_refuse(const ort_account *account, size_t bytes, const ch
                          "%s needs %zu bytes, %zu are in use, and the limit %s is %zu; raise the "
                          "memory limit or shrink the inputs",
                          what, bytes, ort_account_held(a), a->whose, limit_of(a));
+}
+
+ort_status ort_error_memory(ort_error *err, size_t bytes)
+{
+    const ort_budget *budget = current;
+    size_t refused = budget ? ort_account_take_refusal(budget->account) : 0;
+    if (refused) /* a block for it and for more */
+        return ort_account_refuse(budget->account, refused, "the next block", err);
+    return ort_error_set(err, ORT_ERROR_MEMORY, "out of memory: can't allocate %zu bytes", bytes);
 }
 
 typedef struct work_block { /* in front of the memory */

@@ -7,8 +7,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/budget.h"
-
 typedef struct status_row {
     const char *name;
     int exit_status;
@@ -105,13 +103,4 @@ ort_status ort_error_recast(ort_error *err, ort_status status, const char *forma
 ort_status ort_error_null(ort_error *err, const char *function)
 {
     return ort_error_set(err, ORT_ERROR_USAGE, "%s: an argument that is needed is NULL", function);
-}
-
-ort_status ort_error_memory(ort_error *err, size_t bytes)
-{
-    const ort_budget *budget = ort_budget_current();
-    size_t refused = budget ? ort_account_take_refusal(budget->account) : 0;
-    if (refused) /* a block for it and for more */
-        return ort_account_refuse(budget->account, refused, "the next block", err);
-    return ort_error_set(err, ORT_ERROR_MEMORY, "out of memory: can't allocate %zu bytes", bytes);
 }

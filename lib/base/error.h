@@ -24,7 +24,8 @@ ort_status ort_error_wrap(ort_error *err, ort_status status, const char *format,
 ort_status ort_error_recast(ort_error *err, ort_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The one message for a failed allocation of `bytes`. */
+/* The one message for a failed allocation of `bytes`: it names the limit where the budget of this
+ * thread refused them (budget.c). */
 ort_status ort_error_memory(ort_error *err, size_t bytes);
 
 /* A public function was given NULL where it needs something. */
