@@ -2,13 +2,13 @@
  *
  * Pairs with float32 that models use have direct loops. Everything else goes through blocks of one
  * of two exact intermediates: double for floating-point sources (every such type fits), int64 for
- * integer ones, so each conversion rounds once. Strings are in text.c. Data may be unaligned. */
+ * integer ones, so each conversion rounds once. Strings are in tensor_cast.c. Data may be
+ * unaligned. */
 #include <math.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "tensor/tensor.h"
-#include "tensor/text.h"
 
 /* Element types as they lie in a mapped file: any alignment. */
 typedef float f32_any __attribute__((aligned(1), may_alias));
@@ -297,35 +297,24 @@ static void cast_complex(ort_tensor *dst, const ort_tensor *src, int64_t count,
     }
 }
 
-ort_status ort_tensor_cast(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options,
-                           ort_error *err)
+void ort_tensor_convert(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options)
 {
     static const ort_cast_options defaults = {.saturate = true, .round_mode = 'u'};
+    int64_t count = ort_tensor_count(src);
     if (!options)
         options = &defaults;
-    int64_t count = ort_tensor_count(src);
-    assert(ort_tensor_count(dst) == count && !src->stride && !dst->stride);
-    ort_dtype_class to = ort_dtype_get(dst->dtype)->class_;
-    ort_dtype_class from = ort_dtype_get(src->dtype)->class_;
-    if (to == ORT_CLASS_NONE || from == ORT_CLASS_NONE)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "no conversion from %s to %s",
-                             ort_dtype_name(src->dtype), ort_dtype_name(dst->dtype));
-    if (count == 0)
-        return ORT_OK;
-    if (to == ORT_CLASS_STRING || (from == ORT_CLASS_STRING && to != from))
-        return ort_text_cast(dst, src, options, err);
     if (dst->dtype == src->dtype) {
         ort_tensor_copy_data(dst, src);
-        return ORT_OK;
+        return;
     }
     convert_fn *direct = find_direct(dst->dtype, src->dtype);
     if (direct)
         direct(dst->data, src->data, count);
-    else if (to == ORT_CLASS_COMPLEX || from == ORT_CLASS_COMPLEX)
+    else if (ort_dtype_get(dst->dtype)->class_ == ORT_CLASS_COMPLEX ||
+             ort_dtype_get(src->dtype)->class_ == ORT_CLASS_COMPLEX)
         cast_complex(dst, src, count, options);
     else
         cast_numbers(dst, src, count, options);
-    return ORT_OK;
 }
 
 /* ----------------------------------------------------------------------- bulk float32 access -- */

@@ -84,6 +84,9 @@ typedef struct ort_cast_options {
 } ort_cast_options;
 ort_status ort_tensor_cast(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options,
                            ort_error *err);
+/* The same between types that are neither strings nor without a class, which can't fail. NULL
+ * options: those that Cast has by itself. */
+void ort_tensor_convert(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options);
 /* Any float-class or integer tensor to float32 and back (bulk, no saturation): how low-precision
  * types compute. `out` holds count floats. */
 void ort_tensor_to_f32(const ort_tensor *src, int64_t first, int64_t count, float *out);

@@ -244,7 +244,7 @@ bool ort_text_parse_element(ort_tensor *t, int64_t index, const char *text, size
     }
     if (!parse_f64(copy, &number))
         return false;
-    /* Through a one-element cast, so that saturate and round_mode hold here too. */
+    /* Through a conversion of one element, so that saturate and round_mode hold here too. */
     union {
         double f64[2];
         uint8_t bytes[16];
@@ -252,61 +252,11 @@ bool ort_text_parse_element(ort_tensor *t, int64_t index, const char *text, size
     wide.dtype = ORT_DTYPE_DOUBLE;
     wide.data = &number;
     ort_tensor one = {.dtype = t->dtype, .shape = ort_shape_make(0, NULL), .data = &cell};
-    if (ort_tensor_cast(&one, &wide, options, NULL) != ORT_OK)
-        return false;
+    ort_tensor_convert(&one, &wide, options);
     int bits = ort_dtype_get(t->dtype)->bits;
     if (bits < 8)
         ort_packed_set(t->data, (size_t)index, bits, cell.bytes[0]);
     else
         memcpy((char *)t->data + (size_t)index * ((size_t)bits / 8), &cell, (size_t)bits / 8);
     return true;
-}
-
-static ort_status print_elements(ort_tensor *dst, const ort_tensor *src,
-                                 const ort_cast_options *options, ort_error *err)
-{
-    int64_t count = ort_tensor_count(src);
-    ort_string *strings = dst->data;
-    ort_strbuf text = {0};
-    ort_status status = ORT_OK;
-    for (int64_t i = 0; i < count && status == ORT_OK; i++) {
-        ort_strbuf_clear(&text);
-        ort_text_add_element(&text, src, i);
-        char *copy = text.failed ? NULL : options->alloc(options->alloc_arg, text.length + 1);
-        if (!copy) {
-            status = ort_error_memory(err, text.length + 1);
-        } else {
-            memcpy(copy, ort_strbuf_text(&text), text.length + 1);
-            strings[i] = (ort_string){copy, text.length};
-        }
-    }
-    ort_strbuf_release(&text);
-    return status;
-}
-
-static ort_status parse_elements(ort_tensor *dst, const ort_tensor *src,
-                                 const ort_cast_options *options, ort_error *err)
-{
-    int64_t count = ort_tensor_count(src);
-    const ort_string *strings = src->data;
-    for (int64_t i = 0; i < count; i++) {
-        const ort_string *s = &strings[i];
-        if (!ort_text_parse_element(dst, i, s->ptr, s->length, options))
-            return ort_error_set(err, ORT_ERROR_RUN,
-                                 "element %lld, '%.*s', is not a number that can become %s",
-                                 (long long)i, s->length < 60 ? (int)s->length : 60,
-                                 s->ptr ? s->ptr : "", ort_dtype_name(dst->dtype));
-    }
-    return ORT_OK;
-}
-
-ort_status ort_text_cast(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options,
-                         ort_error *err)
-{
-    if (dst->dtype != ORT_DTYPE_STRING)
-        return parse_elements(dst, src, options, err);
-    if (!options->alloc)
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
-                             "conversion to strings needs an allocator for their bytes");
-    return print_elements(dst, src, options, err);
 }

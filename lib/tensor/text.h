@@ -5,10 +5,6 @@
 #include "base/strbuf.h"
 #include "tensor/tensor.h"
 
-/* The string side of ort_tensor_cast: one of the two types is string. */
-ort_status ort_text_cast(ort_tensor *dst, const ort_tensor *src, const ort_cast_options *options,
-                         ort_error *err);
-
 /* Appends element `index` (contiguous data; strings as they are): shortest digits that read back to
  * the same value, "3.14", "1.0", "1e-05", "NaN", "INF", "-INF", "True", "(1.0+2.0j)". */
 void ort_text_add_element(ort_strbuf *out, const ort_tensor *t, int64_t index);
