@@ -2,87 +2,12 @@
  *
  * Read: height x width x 3, uint8, RGB; transparency is dropped and 16-bit samples keep their upper
  * byte, as PIL's convert("RGB") has it. Written: uint8 of H x W, H x W x 1, x 3 or x 4. */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/checked.h"
 #include "io/format.h"
 #include "io/image.h"
-
-enum { MOST_PIXELS = 1 << 29 };
-
-ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, ort_error *err)
-{
-    if (width == 0 || height == 0 || width > MOST_PIXELS || height > MOST_PIXELS / width)
-        return ort_error_set(err, ORT_ERROR_DATA, "is %llu x %llu pixels; 1 to %d pixels can be "
-                             "read", (unsigned long long)width, (unsigned long long)height,
-                             MOST_PIXELS);
-    image->width = (int64_t)width;
-    image->height = (int64_t)height;
-    image->channels = 3;
-    image->pixels = calloc((size_t)(width * height), 3);
-    return image->pixels ? ORT_OK : ort_error_memory(err, (size_t)(width * height * 3));
-}
-
-ort_status ort_image_library_open(const ort_image_library *library, void **handle, ort_error *err)
-{
-    *handle = NULL;
-#ifdef ORT_IMAGES_LINKED
-    return ORT_OK;
-#endif
-    for (size_t i = 0; library->names[i]; i++) {
-        *handle = dlopen(library->names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (*handle)
-            return ORT_OK;
-    }
-    return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "%s needs the library %s, which can't be "
-                         "opened; install it (Debian, Ubuntu: %s; Fedora: %s; Alpine: %s)",
-                         library->format, library->names[0], library->debian, library->fedora,
-                         library->alpine);
-}
-
-void *ort_image_symbol(void *handle, const char *name, const char **missing)
-{
-    void *symbol = dlsym(handle, name);
-    if (!symbol)
-        *missing = name;
-    return symbol;
-}
-
-/* ------------------------------------------------------------------------- EXIF orientation -- */
-
-static unsigned tiff_word(const unsigned char *p, int bytes, bool big)
-{
-    unsigned value = 0;
-    for (int i = 0; i < bytes; i++)
-        value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
-    return value;
-}
-
-int ort_image_orientation(const unsigned char *exif, size_t count)
-{
-    if (count >= 6 && memcmp(exif, "Exif\0\0", 6) == 0) {
-        exif += 6;
-        count -= 6;
-    }
-    if (count < 8 || (memcmp(exif, "II*\0", 4) != 0 && memcmp(exif, "MM\0*", 4) != 0))
-        return 0;
-    bool big = exif[0] == 'M';
-    size_t at = tiff_word(exif + 4, 4, big);
-    if (at > count || count - at < 2)
-        return 0;
-    unsigned entries = tiff_word(exif + at, 2, big);
-    at += 2;
-    for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
-        if (tiff_word(exif + at, 2, big) != 0x0112)
-            continue;
-        unsigned value = tiff_word(exif + at + 8, 2, big);
-        return value >= 1 && value <= 8 ? (int)value : 0;
-    }
-    return 0;
-}
 
 /* Pixel (y, x) of the upright picture comes from here in the stored one of w x h pixels. */
 static int64_t source_of(int orientation, int64_t y, int64_t x, int64_t w, int64_t h)
@@ -188,9 +113,9 @@ static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tenso
             snprintf(name, sizeof name, "page%zu", ++page);
         if (status == ORT_OK)
             status = ort_tiff_decode_page(bytes, count, at, &image, err);
-        if (status == ORT_OK && (pixels += image.width * image.height) > MOST_PIXELS)
+        if (status == ORT_OK && (pixels += image.width * image.height) > ORT_IMAGE_MOST_PIXELS)
             status = ort_error_set(err, ORT_ERROR_DATA, "the pages have more than %d pixels",
-                                   MOST_PIXELS);
+                                   ORT_IMAGE_MOST_PIXELS);
         if (status == ORT_OK)
             status = add_picture(&image, name, tensors, err);
         free(image.pixels);
