@@ -5,41 +5,14 @@
 #ifndef ORT_IO_FORMAT_H
 #define ORT_IO_FORMAT_H
 
-#include "base/arena.h"
-#include "base/hashmap.h"
 #include "base/json.h"
-#include "base/vec.h"
 #include "io/framing.h"
 #include "io/input.h"
-#include "tensor/tensor.h"
-
-typedef struct ort_tensors_entry {
-    const char *name; /* in `names`; "" when unnamed */
-    ort_value *value;
-} ort_tensors_entry;
-
-struct ort_tensors { /* declared in ort.h */
-    ORT_VEC(ort_tensors_entry) list;
-    ORT_VEC(const char *) sources; /* names of the files it was made of; in `names` */
-    ORT_VEC(ort_tensors_entry) columns; /* go with the rows of the values, and are none */
-    ort_arena names;
-    ort_hashmap index; /* of the first `indexed` of them, by name: made where there are many */
-    size_t indexed;
-    int sample_rate; /* of sound; or 0 */
-};
+#include "io/tensors.h"
 
 /* What a caller of ort.h asks for, completed by `own`; NULL: refused, err says why. */
 const ort_read_options *ort_read_options_known(const ort_read_options *given, ort_read_options *own,
                                                ort_error *err);
-
-/* Adds a value and takes its reference (also on failure). */
-ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
-                                ort_error *err);
-
-/* Takes entry `at` out of the list; its value is the caller's. */
-ort_value *ort_tensors_take_at(ort_tensors *tensors, size_t at);
-ort_status ort_tensors_add_column_take(ort_tensors *tensors, const char *name, ort_value *value,
-                                       ort_error *err);
 
 typedef struct ort_format_row {
     ort_format format;
