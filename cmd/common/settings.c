@@ -213,7 +213,6 @@ int settings_resolve(settings *s)
 
 static void log_to_stderr(void *arg, ort_log_level level, const char *message)
 {
-    (void)arg;
     if (level == ORT_LOG_WARNING)
         tool_set_warned();
     if (level != ORT_LOG_QUIET)

@@ -224,7 +224,6 @@ static void shade(void *arg, size_t curve, double begin, double end, double mean
 {
     sheet *s = arg;
     double x = x_of(s->plot, begin);
-    (void)mean;
     canvas_fill(s->canvas, x, TOP, x_of(s->plot, end) - x, SHEET_HEIGHT - MARGIN - TOP,
                 class_colour((int64_t)curve), 0.16);
 }

@@ -13,7 +13,6 @@ int apply_mono(tool *t, const operation *op, const ort_value *in, ort_value **ou
 {
     ort_error err = {0};
     int rank = ort_value_rank(in);
-    (void)t;
     if (ort_value_dtype(in) != ORT_DTYPE_FLOAT || rank < 1 || rank > 2)
         return bad_value(op, in, "sound (float samples, or frames x channels)");
     int64_t frames = ort_value_dims(in)[0], channels = rank == 2 ? ort_value_dims(in)[1] : 1;

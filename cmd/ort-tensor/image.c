@@ -155,7 +155,6 @@ int apply_crop(tool *t, const operation *op, const ort_value *in, ort_value **ou
     fit_size size;
     int status = parse_size(op, &size);
     int64_t y = size.top, x = size.left;
-    (void)t;
     if (status != 0)
         return status;
     if (!look(in, &p) || !has_bytes(in))
@@ -273,7 +272,6 @@ int apply_layout(tool *t, const operation *op, const ort_value *in, ort_value **
         bool planar;
         int rank;
     } layouts[] = {{"hwc", false, 3}, {"chw", true, 3}, {"nhwc", false, 4}, {"nchw", true, 4}};
-    (void)t;
     if (!look(in, &p))
         return bad_value(op, in, "an image");
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
@@ -332,7 +330,6 @@ int apply_scale(tool *t, const operation *op, const ort_value *in, ort_value **o
 {
     double factor[2] = {1, 0};
     ort_error err = {0};
-    (void)t;
     if (parse_numbers(op->option, op->argument, factor, 2) < 1)
         return EXIT_USAGE;
     if (ort_value_get_kind(in) != ORT_VALUE_TENSOR || ort_value_dtype(in) == ORT_DTYPE_STRING)
@@ -349,7 +346,6 @@ int apply_scale(tool *t, const operation *op, const ort_value *in, ort_value **o
 int apply_gray(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p, q;
-    (void)t;
     if (!look(in, &p) || p.planar || ort_value_dtype(in) != ORT_DTYPE_UINT8)
         return bad_value(op, in, "an image of HxWxC uint8");
     q = p;
@@ -369,7 +365,6 @@ int apply_gray(tool *t, const operation *op, const ort_value *in, ort_value **ou
 int apply_bgr(tool *t, const operation *op, const ort_value *in, ort_value **out)
 {
     picture p;
-    (void)t;
     if (!look(in, &p) || p.channels < 3)
         return bad_value(op, in, "an image of 3 channels");
     int status = new_picture(&p, ort_value_dtype(in), out);

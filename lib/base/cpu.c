@@ -72,7 +72,6 @@ static void detect_features(ort_cpu *c)
 #else
 static void detect_features(ort_cpu *c)
 {
-    (void)c;
 }
 #endif
 
@@ -323,12 +322,10 @@ unsigned ort_cpu_get_fp(void)
 
 void ort_cpu_restore_fp(unsigned control)
 {
-    (void)control;
 }
 
 unsigned ort_cpu_set_flush(bool flush)
 {
-    (void)flush;
     return 0;
 }
 #endif

@@ -29,7 +29,6 @@ void ort_memory_touch(void *memory, size_t bytes)
     if (first < end)
         (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
 #else
-    (void)memory, (void)bytes;
 #endif
 }
 
@@ -124,7 +123,6 @@ void ort_buffers_release(ort_buffers *buffers)
 
 static void release_block(void *arg, void *storage)
 {
-    (void)arg;
     ort_block_drop(storage);
 }
 

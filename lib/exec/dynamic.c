@@ -46,7 +46,6 @@ static ort_status give_storage(ort_frame *frame, ort_slot *slot, ort_dtype dtype
 static bool touches_other_kinds(const ort_frame *frame, const ort_exec_call *c,
                                 const ort_fact *out)
 {
-    (void)frame;
     for (int i = 0; i < c->call.in_count; i++)
         if (c->call.in[i] && c->call.in[i]->kind != ORT_KIND_TENSOR)
             return true;

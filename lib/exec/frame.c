@@ -11,7 +11,6 @@
 
 static void view_release(void *arg, void *storage)
 {
-    (void)arg, (void)storage;
 }
 
 bool ort_value_is_view(const ort_value *value)

@@ -148,7 +148,6 @@ static void populate_range(const ort_pack *pack, uint64_t first, uint64_t end)
         (void)!madvise((void *)(uintptr_t)(pack->blob->bytes + first), end - first,
                        MADV_POPULATE_READ);
 #else
-    (void)pack, (void)first, (void)end;
 #endif
 }
 
@@ -248,7 +247,6 @@ ort_status ort_exec_session_beside(ort_env *env, const char *path,
                              .external_root = options ? options->external_root : NULL};
     char name[PATH_MAX];
     *session = NULL;
-    (void)err;
     /* A model from a pipe can be read once: without a pack it isn't touched here. */
     if (!find_pack(path, name) || ort_source_open(path, &load, &source, NULL) != ORT_OK)
         return ORT_OK; /* whoever loads the model says what is wrong */

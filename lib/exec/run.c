@@ -82,7 +82,6 @@ static void run_branch(void *arg, size_t branch, int thread)
 {
     branch_run *r = arg;
     const ort_branch_group *group = r->group;
-    (void)thread;
     r->failed[branch] = NULL;
     for (int i = branch ? group->ends[branch - 1] : 0; i < group->ends[branch]; i++) {
         ort_exec_call *c = &r->frame->calls[group->order[i]];

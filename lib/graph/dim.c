@@ -525,7 +525,6 @@ ort_dim ort_dim_merge(ort_dim a, ort_dim b)
 
 bool ort_dim_broadcast(ort_dim_table *table, ort_dim a, ort_dim b, ort_dim *out)
 {
-    (void)table;
     if (ort_dim_known(a) && a.size == 1) {
         *out = b;
         return true;

@@ -72,7 +72,6 @@ static ort_status read_pb(const unsigned char *bytes, size_t count, const ort_re
 static ort_status write_pb(const ort_tensors *tensors, FILE *stream,
                            const ort_write_options *options, ort_error *err)
 {
-    (void)options;
     if (tensors->list.count != 1)
         return ort_error_set(err, ORT_ERROR_DATA, ".pb holds one value, there are %zu; .npz and "
                              ".safetensors hold many", tensors->list.count);

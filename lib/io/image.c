@@ -129,7 +129,6 @@ static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tenso
 ort_status ort_image_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
                           ort_tensors *tensors, ort_error *err)
 {
-    (void)options;
     if (is_tiff(bytes, count))
         return read_pages(bytes, count, tensors, err);
     ort_image image = {0};

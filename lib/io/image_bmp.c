@@ -210,7 +210,6 @@ static void put_u32(unsigned char *p, uint32_t value)
 
 ort_status ort_bmp_encode(const ort_image *image, int quality, FILE *stream, ort_error *err)
 {
-    (void)quality;
     size_t stride = ((size_t)image->width * 3 + 3) / 4 * 4, bytes = stride * (size_t)image->height;
     unsigned char head[54] = {'B', 'M'}, *row = calloc(1, stride);
     if (!row)

@@ -79,7 +79,6 @@ static void on_message(j_common_ptr info, int level)
 
 static void on_output(j_common_ptr info)
 {
-    (void)info;
 }
 
 static void set_errors(jpeg_job *job)

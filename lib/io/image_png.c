@@ -59,15 +59,12 @@ static _Thread_local png_job *current;
 
 static void on_error(png_structp png, png_const_charp message)
 {
-    (void)png;
     snprintf(current->message, sizeof current->message, "%s", message ? message : "");
     longjmp(current->escape, 1);
 }
 
 static void on_warning(png_structp png, png_const_charp message)
 {
-    (void)png;
-    (void)message;
 }
 
 static void pull(png_structp png, png_bytep out, size_t length)
@@ -82,13 +79,11 @@ static void pull(png_structp png, png_bytep out, size_t length)
 
 static void push(png_structp png, png_bytep data, size_t length)
 {
-    (void)png;
     fwrite(data, 1, length, current->stream); /* the stream remembers its errors */
 }
 
 static void flush(png_structp png)
 {
-    (void)png;
 }
 
 /* Up to the pixels: the transformations to 8-bit RGB. Size in `image`. */
@@ -191,7 +186,6 @@ static bool write_image(png_job *job, const ort_image *image)
 
 ort_status ort_png_encode(const ort_image *image, int quality, FILE *stream, ort_error *err)
 {
-    (void)quality; /* PNG loses nothing */
     png_job job = {.stream = stream};
     ORT_TRY(open_library(&job.lib, err));
     current = &job;

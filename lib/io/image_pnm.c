@@ -122,7 +122,6 @@ ort_status ort_pnm_decode(const unsigned char *bytes, size_t count, ort_image *i
 
 ort_status ort_pnm_encode(const ort_image *image, int quality, FILE *stream, ort_error *err)
 {
-    (void)quality;
     if (image->channels == 4)
         return ort_error_set(err, ORT_ERROR_DATA, "PNM has no transparency; write PNG or WebP, or "
                              "slice off the fourth channel");

@@ -24,8 +24,6 @@ static void *arena_alloc(void *arg, size_t bytes)
 
 static void arena_free(void *arg, void *pointer)
 {
-    (void)arg;
-    (void)pointer;
 }
 
 static const ProtobufCMessageDescriptor *descriptor(ort_wire_root root)

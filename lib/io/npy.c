@@ -440,7 +440,6 @@ void ort_npy_release(ort_npy_bytes *bytes)
 ort_status ort_npy_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                          ort_error *err)
 {
-    (void)options;
     const ort_tensor *t;
     ORT_TRY(ort_format_single(tensors, ".npy", &t, err));
     if (!ort_dtype_get(t->dtype)->numpy && t->dtype != ORT_DTYPE_STRING)

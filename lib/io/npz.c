@@ -778,7 +778,6 @@ static ort_status write_value(archive_writer *w, ort_strbuf *name, const ort_val
 ort_status ort_npz_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                          ort_error *err)
 {
-    (void)options;
     archive_writer w = {.stream = stream};
     ort_strbuf name = {0};
     ort_status status = write_types(&w, tensors, err);

@@ -206,7 +206,6 @@ static void read_piece(void *arg, size_t task, int thread)
     piece *p = &r->pieces[task];
     size_t count = piece_bytes(p->entry->bytes, p->index);
     const uint8_t *bytes = r->pack->blob->bytes + p->entry->offset + p->index * ORT_PACK_PIECE;
-    (void)thread;
     p->digest = ort_digest(bytes, count);
     if (ort_pack_is_table(p->entry))
         ort_blobs_forget(&r->pack->blob, 1, bytes, count);

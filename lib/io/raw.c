@@ -91,7 +91,6 @@ ort_status ort_raw_read_record(ort_input *in, const ort_read_options *options, o
 ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
                          ort_error *err)
 {
-    (void)options;
     const ort_tensor *t;
     ORT_TRY(ort_format_single(tensors, "raw", &t, err));
     if (t->dtype == ORT_DTYPE_STRING)

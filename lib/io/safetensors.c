@@ -74,7 +74,6 @@ ort_status ort_safetensors_read(const unsigned char *bytes, size_t count,
                                 const ort_read_options *options, ort_tensors *tensors,
                                 ort_error *err)
 {
-    (void)options;
     uint64_t length = count >= 8 ? ort_load_u64(bytes) : 0;
     if (count < 8 || length > count - 8 || length > INT_MAX)
         return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: the header of a "
@@ -150,7 +149,6 @@ static ort_status add_header(const ort_tensors *tensors, ort_strbuf *header, ort
 ort_status ort_safetensors_write(const ort_tensors *tensors, FILE *stream,
                                  const ort_write_options *options, ort_error *err)
 {
-    (void)options;
     ort_strbuf header = {0};
     ort_status status = add_header(tensors, &header, err);
     if (status == ORT_OK) {

@@ -120,7 +120,6 @@ static const uint8_t *read_small(const uint8_t *in, const uint8_t *stop, int64_t
     }
     *out = to;
 #else
-    (void)stop, (void)out;
 #endif
     return in;
 }

@@ -30,7 +30,6 @@ static bool has_vnni(void)
 }
 static void no_math(ort_vmath_kernels *table)
 {
-    (void)table;
 }
 static void no_blocked(ort_blocked_kernels *of8, ort_blocked_kernels *of16)
 {

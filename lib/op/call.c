@@ -66,7 +66,6 @@ ort_status ort_prep_fail(const ort_prep *p, ort_error *err, const char *format, 
 {
     char text[ORT_ERROR_TEXT];
     va_list args;
-    (void)p;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -82,7 +81,6 @@ ort_status ort_call_fail(const ort_call *call, ort_error *err, const char *forma
 {
     char text[ORT_ERROR_TEXT];
     va_list args;
-    (void)call;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);

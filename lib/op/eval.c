@@ -245,7 +245,6 @@ static ort_status no_body_inference(ort_infer *x, int index, const ort_fact *inp
                                     int input_count, ort_fact *outputs, int output_count,
                                     ort_error *err)
 {
-    (void)x, (void)index, (void)inputs, (void)input_count, (void)outputs, (void)err;
     memset(outputs, 0, sizeof *outputs * (size_t)output_count);
     return ORT_OK;
 }

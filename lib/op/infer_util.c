@@ -38,7 +38,6 @@ ort_status ort_infer_fail(const ort_infer *x, ort_error *err, const char *format
 {
     char text[600];
     va_list args;
-    (void)x;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -146,14 +145,12 @@ static void copy_type(ort_infer *x, int output, int input)
 
 ort_status ort_infer_same(ort_infer *x, ort_error *err)
 {
-    (void)err;
     copy_type(x, 0, 0);
     return ORT_OK;
 }
 
 ort_status ort_infer_same_all(ort_infer *x, ort_error *err)
 {
-    (void)err;
     for (int i = 0; i < x->out_count; i++)
         copy_type(x, i, i);
     return ORT_OK;

@@ -31,7 +31,6 @@ typedef struct probe {
 static void compute(void *arg, size_t task, int thread)
 {
     probe *p = arg;
-    (void)thread;
     p->work[task] = p->k->gemm.multiply_adds(FMA_ROUNDS, &p->sink[task]);
 }
 
@@ -41,7 +40,6 @@ static void stream(void *arg, size_t task, int thread)
     probe *p = arg;
     float *a = p->memory + task * p->floats;
     size_t third = p->floats / 3;
-    (void)thread;
     for (size_t r = 0; r < p->repeats; r++) {
         if (p->how == ADD)
             p->k->math.binary[ORT_BINARY_ADD](a, a + third, a + 2 * third, third, ORT_FORM_VV);

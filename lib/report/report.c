@@ -79,8 +79,6 @@ static void count_use(void *arg, const ort_graph *graph, const ort_node *node, c
 {
     op_uses *uses = arg;
     uint64_t at;
-    (void)graph;
-    (void)path;
     if (!strcmp(node->op_type, "Constant") && !*node->domain)
         uses->constants++;
     else

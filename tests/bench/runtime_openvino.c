@@ -218,7 +218,6 @@ static bool peer_view(runtime *r, size_t output, ort_value **value)
 
 static void peer_release(runtime *r) /* outputs belong to the request */
 {
-    (void)r;
 }
 
 const runtime_class runtime_openvino = {

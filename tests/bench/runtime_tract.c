@@ -82,7 +82,6 @@ static bool succeeded(runtime *r, int status)
 static bool peer_open(runtime *r, const char *library, const char *model, int threads)
 {
     peer *p = r->self = calloc(1, sizeof *p);
-    (void)threads;
     if (!p)
         return runtime_fail(r, "no memory");
     if (!runtime_symbols(r, library, function_names, p->call, FUNCTIONS) ||

@@ -24,8 +24,6 @@ NET_STATIC int count_ops(const net *n, const char *op_type)
 /* `report` of the options of passes: arg is an int, the sum of changes. */
 NET_STATIC void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
 {
-    (void)pass;
-    (void)ns;
     *(int *)arg += changes;
 }
 

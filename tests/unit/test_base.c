@@ -223,8 +223,6 @@ typedef struct pool_job {
 
 static void count_nested(void *arg, size_t task, int thread)
 {
-    (void)task;
-    (void)thread;
     atomic_fetch_add(&((pool_job *)arg)->nested, 1);
 }
 
@@ -309,7 +307,6 @@ static void pool_shared_by_callers(test_state *test)
 
 static void work_a_while(void *arg, size_t task, int thread)
 {
-    (void)arg, (void)task, (void)thread;
     for (volatile int i = 0; i < 20000; i++)
         continue;
 }

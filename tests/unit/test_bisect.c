@@ -9,7 +9,6 @@
 static ort_status drop_relu(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    (void)err;
     ORT_EACH_NODE(c->graph, node)
         if (ort_edit_is(node, ONNX, "Relu"))
             *changes += ort_edit_bypass(c->graph, node, 0);

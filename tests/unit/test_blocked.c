@@ -311,7 +311,6 @@ static void regions(test_state *test)
 /* One dimension, and a symbolic batch. */
 static void build_line(net *n, const void *arg)
 {
-    (void)arg;
     net_input(n, "x", ORT_DTYPE_FLOAT, 3, DIMS(-1, 2, 57));
     add_weights(n, "w0", 3, DIMS(24, 2, 5));
     add_weights(n, "w1", 3, DIMS(16, 24, 3));
@@ -332,7 +331,6 @@ static void lines(test_state *test)
 /* Planes of one column, which the kernels take for rows. */
 static void build_columns(net *n, const void *arg)
 {
-    (void)arg;
     net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(-1, 2, 61, 1));
     add_weights(n, "w0", 4, DIMS(40, 2, 5, 1));
     add_weights(n, "w1", 4, DIMS(32, 40, 7, 1));
@@ -363,7 +361,6 @@ static void columns(test_state *test)
 static void build_unknown(net *n, const void *arg)
 {
     const float half = 0.5f;
-    (void)arg;
     net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(1, 3, -1, 22));
     add_weights(n, "w0", 4, DIMS(32, 3, 3, 3));
     add_weights(n, "w1", 4, DIMS(32, 1, 3, 3));
@@ -479,7 +476,6 @@ static void conversions(test_state *test)
 /* Nothing known of the plane nor of the batch: a residual and squeeze-excite stay in the layout. */
 static void build_open(net *n, const void *arg)
 {
-    (void)arg;
     ort_id x = net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(0, 3, 0, 0));
     for (int i = 0; i < 4; i++)
         if (i != 1)
@@ -616,7 +612,6 @@ static void chains(test_state *test)
 /* Maxima between convolutions, and behind the last. */
 static void build_pools(net *n, const void *arg)
 {
-    (void)arg;
     net_input(n, "x", ORT_DTYPE_FLOAT, 4, DIMS(2, 3, 63, 70));
     add_weights(n, "w0", 4, DIMS(48, 3, 3, 3));
     add_weights(n, "w1", 4, DIMS(56, 48, 1, 1));

@@ -103,7 +103,6 @@ static void environments(test_state *test)
 
 static void release_nothing(void *arg, void *data)
 {
-    (void)arg, (void)data;
 }
 
 static void new_values(test_state *test)

@@ -61,7 +61,6 @@ static ort_status all_create(ort_ops_node *node, void **state, ort_error *err)
 
 static void all_destroy(void *state)
 {
-    (void)state;
     count(&alive, -1);
 }
 
@@ -94,7 +93,6 @@ static ort_status stack_infer(ort_ops_node *node, ort_error *err)
 static ort_status stack_run(ort_ops_node *node, void *state, ort_error *err)
 {
     int64_t dims[2] = {0, node->api->input(node, 0)->dims[1]};
-    (void)state;
     for (int i = 0; i < node->api->input_count(node); i++)
         dims[0] += node->api->input(node, i)->dims[0];
     ort_ops_tensor *z = node->api->output(node, 0, 2, dims, err);
@@ -112,7 +110,6 @@ static ort_status split_run(ort_ops_node *node, void *state, ort_error *err)
 {
     const ort_ops_tensor *x = node->api->input(node, 0), *bias = node->api->input(node, 1);
     const int64_t half = x->count / 2, rest = x->count - half;
-    (void)state;
     ort_ops_tensor *a = node->api->output(node, 0, 1, &half, err);
     ort_ops_tensor *b = node->api->output(node, 1, 1, &rest, err);
     if (!a || !b)
@@ -135,7 +132,6 @@ typedef struct fill {
 static void fill_task(void *arg, size_t task, int thread)
 {
     const fill *f = arg;
-    (void)thread;
     f->y[task] = 2 * ((const float *)f->x->data)[task];
 }
 
@@ -143,7 +139,6 @@ static ort_status twice_run(ort_ops_node *node, void *state, ort_error *err)
 {
     const ort_ops_tensor *x = node->api->input(node, 0);
     ort_ops_tensor *y = node->api->output(node, 0, SAME_DIMS(x), err);
-    (void)state;
     if (!y || node->api->threads(node) < 1 || !node->api->alloc(node, 100))
         return node->api->fail(err, ORT_ERROR_RUN, "no output, threads or memory");
     fill f = {x, y->data};
@@ -156,7 +151,6 @@ static ort_status wrong_run(ort_ops_node *node, void *state, ort_error *err)
 {
     const ort_ops_api *api = node->api;
     const ort_ops_tensor *x = api->input(node, 0);
-    (void)state;
     switch (api->attr_int(node, "how")) {
     case 0: return api->fail(err, ORT_ERROR_RUN, "the kernel's own words");
     case 1: return ORT_ERROR_RUN; /* silent */
@@ -176,7 +170,6 @@ static ort_status echo_run(ort_ops_node *node, void *state, ort_error *err)
 {
     const ort_ops_tensor *x = node->api->input(node, 0);
     ort_ops_tensor *y = node->api->output(node, 0, SAME_DIMS(x), err);
-    (void)state;
     for (int64_t i = 0; y && i < x->count; i++) {
         size_t length;
         char text[64];

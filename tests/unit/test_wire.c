@@ -20,7 +20,6 @@ static void nest(ort_strbuf *out, uint32_t field, ort_strbuf *inner)
 
 static ort_status keep(void *arg, const void *bytes, size_t count, ort_error *err)
 {
-    (void)err;
     ort_strbuf_add_bytes(arg, bytes, count);
     return ORT_OK;
 }

@@ -20,7 +20,6 @@ static inline vf vf_load_eighth(const float *p)
 #define NIBBLE_WORDS 4
 static inline vi vi_nibbles_begin(vi p)
 {
-    (void)p;
     return vi_zero();
 }
 static inline vi vi_nibbles(vi part, vi low, vi high, vi even, vi odd)

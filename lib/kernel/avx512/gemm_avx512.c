@@ -14,7 +14,6 @@ static inline vi vi_load_u8(const uint8_t *p)
 #define NIBBLE_WORDS 4
 static inline vi vi_nibbles_begin(vi p)
 {
-    (void)p;
     return vi_zero();
 }
 static inline vi vi_nibbles(vi part, vi low, vi high, vi even, vi odd)

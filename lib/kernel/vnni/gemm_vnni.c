@@ -31,7 +31,6 @@
 static inline vi vi_nibbles_begin(vi p) { return p; }
 static inline vi vi_nibbles_end(vi p, vi part)
 {
-    (void)p;
     return part;
 }
 /* p + the products of four nibbles of low with signed bytes of even, and of high with odd. */

@@ -161,7 +161,6 @@ static ort_status unblock_infer(ort_infer *x, ort_error *err)
 
 static void task_block(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const convert_job *j = arg;
     int64_t image = (int64_t)task / j->d.blocks, first = (int64_t)task % j->d.blocks * j->s->block;
     int64_t channels = ort_min_i64(j->s->block, j->channels - first);
@@ -171,7 +170,6 @@ static void task_block(void *arg, size_t task, int thread)
 
 static void task_unblock(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const convert_job *j = arg;
     int64_t image = (int64_t)task / j->d.blocks, first = (int64_t)task % j->d.blocks * j->s->block;
     int64_t channels = ort_min_i64(j->s->block, j->channels - first);
@@ -214,7 +212,6 @@ typedef struct scale_job {
 
 static void task_scale(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const scale_job *j = arg;
     int64_t block = j->s->block, at = (int64_t)task * j->d->plane * block;
     (j->mul ? j->s->k->mul : j->s->k->add)(j->x + at, j->by + (int64_t)task * block, j->d->plane,
@@ -236,7 +233,6 @@ static ort_status scale_shape(ort_shaping *s, ort_error *err)
 
 static ort_status scale_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const ort_blocked_dims *d = call->plan_state;
     scale_job j = {call->state, d, call->node->op_type[7] == 'M', ort_call_in(call, 0)->data,
                    ort_call_in(call, 1)->data, ort_call_out(call, 0)->data};

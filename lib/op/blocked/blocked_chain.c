@@ -542,7 +542,6 @@ static void task_band(void *arg, size_t task, int thread)
 
 static ort_status chain_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const chain_state *s = call->state;
     const chain_plan *p = call->plan_state;
     const ort_tensor *z = s->adds ? ort_call_in(call, call->in_count - 1) : NULL;

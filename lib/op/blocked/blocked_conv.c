@@ -490,7 +490,6 @@ static void run_row(const conv_job *j, const task_place *at, ort_blocked_conv *c
 
 static void task_product(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const conv_job *j = arg;
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;
@@ -555,7 +554,6 @@ static void task_plain(void *arg, size_t task, int thread)
 
 static void task_depthwise(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const conv_job *j = arg;
     const ort_blocked_state *s = j->s;
     const blocked_plan *p = j->p;

@@ -78,7 +78,6 @@ typedef struct pool_job {
 
 static void task_maximum(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const pool_job *j = arg;
     const pool_plan *p = j->p;
     ort_blocked_band band;
@@ -92,7 +91,6 @@ static void task_maximum(void *arg, size_t task, int thread)
 
 static void task_average(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const pool_job *j = arg;
     const pool_plan *p = j->p;
     int64_t block = j->s->block;
@@ -111,7 +109,6 @@ static void task_average(void *arg, size_t task, int thread)
 
 ort_status ort_blocked_window_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const pool_plan *p = call->plan_state;
     pool_job j = {call->state, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
     if (p->out.plane > 0)
@@ -148,7 +145,6 @@ ort_status ort_blocked_global_shape(ort_shaping *sh, ort_error *err)
 
 static void task_global(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const pool_job *j = arg;
     int64_t block = j->s->block, plane = j->p->in.plane;
     (j->s->maximum ? j->s->k->maximum : j->s->k->mean)(j->x + (int64_t)task * plane * block, plane,
@@ -157,7 +153,6 @@ static void task_global(void *arg, size_t task, int thread)
 
 ort_status ort_blocked_global_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const pool_plan *p = call->plan_state;
     pool_job j = {call->state, p, ort_call_in(call, 0)->data, ort_call_out(call, 0)->data};
     ort_call_parallel(call, (size_t)(p->in.n * p->in.blocks), task_global, &j);

@@ -116,7 +116,6 @@ static void repeat_pixels(const float *x, int64_t pixels, int64_t times, int64_t
 
 static void task_upsample(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const upsample_job *j = arg;
     const upsample_state *s = j->s;
     const float *x = j->x + (int64_t)task * j->in[0] * j->in[1] * s->block;

@@ -181,7 +181,6 @@ static void chain_task(void *arg, size_t task, int thread)
     const chain_job *job = arg;
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
     int64_t end = ort_min_i64(job->total, first + ORT_ELEMENTWISE_GRAIN);
-    (void)thread;
     for (; first < end; first += TILE)
         run_tile(job, first, ort_min_i64(TILE, end - first));
 }
@@ -190,7 +189,6 @@ static ort_status chain_run(ort_call *call, ort_error *err)
 {
     ort_tensor *y = ort_call_out(call, 0);
     chain_job job = {call->state, call->plan_state, call, y->data, ort_tensor_count(y), false};
-    (void)err;
     for (int k = 0; k < call->in_count; k++)
         job.overlaps = job.overlaps || ort_call_in(call, k)->data == y->data;
     if (!run_short(&job))

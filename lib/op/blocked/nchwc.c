@@ -49,7 +49,6 @@ static ort_status window_infer(ort_infer *x, ort_error *err)
 
 static ort_status global_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (!planes_of(x, 0))
         return ORT_OK;
@@ -61,7 +60,6 @@ static ort_status global_infer(ort_infer *x, ort_error *err)
 
 static ort_status input_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (!planes_of(x, 0))
         return ORT_OK;
@@ -133,7 +131,6 @@ static void copy_last(const reorder_job *j, const float *from, float *to, int64_
 
 static void task_reorder(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const reorder_job *j = arg;
     const reorder_state *s = j->s;
     int64_t image = (int64_t)task / j->blocks, first = (int64_t)task % j->blocks * s->block;

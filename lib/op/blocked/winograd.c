@@ -295,7 +295,6 @@ static void task_winograd(void *arg, size_t task, int thread)
 
 ort_status ort_winograd_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const winograd_plan *p = call->plan_state;
     const ort_tensor *z = ort_call_in(call, 3);
     winograd_job j = {call, call->state, p, ort_call_in(call, 0)->data, z ? z->data : NULL,

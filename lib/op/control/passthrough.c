@@ -23,7 +23,6 @@ static ort_status identity_infer(ort_infer *x, ort_error *err)
 static ort_status identity_run(ort_call *call, ort_error *err)
 {
     ort_value *in = call->in[0];
-    (void)err;
     if (!in || in->kind != ORT_KIND_TENSOR || call->out[0] == NULL) {
         ort_call_set_output(call, 0, in ? ort_value_retain(in) : NULL);
         return ORT_OK;

@@ -29,7 +29,6 @@ static ort_status empty_infer(ort_infer *x, ort_error *err)
 
 static ort_status construct_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     if (x->in_count == 0 || !x->in[0])
         return ORT_OK;
     ort_type item = x->in[0]->type;
@@ -49,7 +48,6 @@ static const ort_type *element_of(const ort_infer *x, ort_type_kind kind)
 
 static ort_status insert_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     const ort_type *element = element_of(x, ORT_TYPE_SEQUENCE);
     const ort_fact *tensor = ort_infer_in(x, 1);
     ort_type item = {.rank = -1};
@@ -63,7 +61,6 @@ static ort_status insert_infer(ort_infer *x, ort_error *err)
 
 static ort_status at_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     const ort_type *element = element_of(x, ORT_TYPE_SEQUENCE);
     if (element)
         x->out[0].type = *element;
@@ -72,7 +69,6 @@ static ort_status at_infer(ort_infer *x, ort_error *err)
 
 static ort_status length_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 0, NULL);
     return ORT_OK;
 }
@@ -148,7 +144,6 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
 
 static ort_status optional_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     const ort_fact *in = ort_infer_in(x, 0);
     const ort_attr *type = ort_node_attr(x->node, "type");
     if (in)
@@ -160,14 +155,12 @@ static ort_status optional_infer(ort_infer *x, ort_error *err)
 
 static ort_status has_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     ort_infer_set_type(x, 0, ORT_DTYPE_BOOL, 0, NULL);
     return ORT_OK;
 }
 
 static ort_status get_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     const ort_type *element = element_of(x, ORT_TYPE_OPTIONAL);
     const ort_fact *in = ort_infer_in(x, 0);
     if (element)
@@ -441,7 +434,6 @@ static ort_status optional_run(ort_call *call, ort_error *err)
 
 static ort_status has_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     bool has = call->in_count > 0 && call->in[0] && call->in[0]->kind != ORT_KIND_NONE;
     ort_tensor *out = ort_call_out(call, 0);
     if (out)

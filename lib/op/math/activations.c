@@ -70,7 +70,6 @@ static void biased_task(void *arg, size_t task, int thread)
     const biased_job *job = arg;
     int64_t first = (int64_t)task * job->rows_per_task;
     int64_t end = ort_min_i64(job->rows, first + job->rows_per_task);
-    (void)thread;
     for (int64_t row = first; row < end; row++) {
         if (job->state->dtype == ORT_DTYPE_DOUBLE)
             biased_row_f64(job, row);

@@ -134,7 +134,6 @@ static void arg_task(void *arg, size_t task, int thread)
     int64_t outer = (int64_t)task / job->blocks, column = (int64_t)task % job->blocks * COLUMNS;
     int64_t n = ort_min_i64(COLUMNS, v->inner - column);
     int64_t at = outer * v->length * v->inner + column;
-    (void)thread;
     if (v->inner == 1 && job->x->dtype == ORT_DTYPE_FLOAT)
         job->y[outer] = arg_row(job, (const float *)job->x->data + at, v->length);
     else
@@ -291,7 +290,6 @@ static void cumulate_task(void *arg, size_t task, int thread)
 {
     const cumulate_job *job = arg;
     size_t at = task * (size_t)(job->view.length * job->view.inner) * job->bytes;
-    (void)thread;
     job->fn(job->state, job->x + at, job->y + at, job->view);
 }
 

@@ -313,7 +313,6 @@ static void pow_task(void *arg, size_t task, int thread)
 {
     const pow_job *job = arg;
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    (void)thread;
     ort_bcast_walk(job->plan, first, ort_min_i64(job->plan->total - first, ORT_ELEMENTWISE_GRAIN),
                    pow_segment, arg);
 }
@@ -327,7 +326,6 @@ static ort_status pow_run(ort_call *call, ort_error *err)
 {
     pow_job job = {ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0),
                    call->plan_state, &call->k->math};
-    (void)err;
     ort_call_parallel(call, ort_task_count(job.plan->total, ORT_ELEMENTWISE_GRAIN), pow_task, &job);
     return ORT_OK;
 }

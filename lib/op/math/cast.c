@@ -212,7 +212,6 @@ static void cast_task(void *arg, size_t task, int thread)
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
     int64_t n = ort_min_i64(job->total - first, ORT_ELEMENTWISE_GRAIN);
     ort_tensor x = *job->x, y = *job->y;
-    (void)thread;
     x.shape = y.shape = ort_shape_make(1, &n);
     x.data = (char *)x.data + (size_t)first * ort_move_element_bytes(x.dtype);
     y.data = (char *)y.data + (size_t)first * ort_move_element_bytes(y.dtype);
@@ -253,7 +252,6 @@ static ort_status bit_cast_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
-    (void)err;
     if (x->data != y->data && ort_tensor_count(x) > 0)
         memcpy(y->data, x->data, ort_tensor_bytes(x));
     return ORT_OK;

@@ -68,7 +68,6 @@ static void where_task(void *arg, size_t task, int thread)
 {
     const where_job *job = arg;
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    (void)thread;
     ort_bcast_walk(job->plan, first, ort_min_i64(job->plan->total - first, ORT_ELEMENTWISE_GRAIN),
                    where_segment, arg);
 }
@@ -82,7 +81,6 @@ static ort_status where_run(ort_call *call, ort_error *err)
                      ort_call_in(call, 2)->data,
                      ort_call_out(call, 0)->data,
                      ort_move_element_bytes(ort_call_in(call, 1)->dtype)};
-    (void)err;
     ort_call_parallel(call, ort_task_count(job.plan->total, ORT_ELEMENTWISE_GRAIN), where_task,
                       &job);
     return ORT_OK;
@@ -281,7 +279,6 @@ static void merge_task(void *arg, size_t task, int thread)
     const merge_job *job = arg;
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
     int64_t end = ort_min_i64(job->total, first + ORT_ELEMENTWISE_GRAIN);
-    (void)thread;
     for (; first < end; first += MERGE_BLOCK)
         merge_block(job, first, ort_min_i64(MERGE_BLOCK, end - first));
 }
@@ -326,7 +323,6 @@ static ort_status merge_run(ort_call *call, ort_error *err)
                      .math = &call->k->math,
                      .call = call,
                      .y = ort_call_out(call, 0)};
-    (void)err;
     for (int k = 1; k < call->in_count; k++)
         job.overlaps = job.overlaps || ort_call_in(call, k)->data == job.y->data;
     job.total = ort_tensor_count(job.y);
@@ -450,7 +446,6 @@ static void clip_task(void *arg, size_t task, int thread)
     const clip_job *job = arg;
     size_t first = task * ORT_ELEMENTWISE_GRAIN, left = (size_t)job->total - first;
     size_t n = left < ORT_ELEMENTWISE_GRAIN ? left : ORT_ELEMENTWISE_GRAIN;
-    (void)thread;
     if (job->x->dtype == ORT_DTYPE_FLOAT)
         job->math->unary[ORT_UNARY_CLIP]((const float *)job->x->data + first,
                                          (float *)job->y->data + first, n, job->flo, job->fhi);

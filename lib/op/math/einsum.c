@@ -399,7 +399,6 @@ static void product_task(void *arg, size_t task, int thread)
     const products *p = arg;
     int64_t item = (int64_t)task * p->per_task;
     int64_t end = ort_min_i64(item + p->per_task, p->batch * p->row_blocks);
-    (void)thread;
     for (; item < end; item++) {
         int64_t row = item % p->row_blocks * p->row_block;
         product_rows(p, item / p->row_blocks, row, ort_min_i64(p->row_block, p->m - row));

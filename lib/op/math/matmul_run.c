@@ -56,7 +56,6 @@ static int64_t dots_grain(const matmul_plan *plan)
 
 static void task_dots(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const product *p = arg;
     int64_t grain = dots_grain(p->plan), first = (int64_t)task * grain;
     dots_f32(p, p->a, p->b, p->y, first, ort_min_i64(first + grain, p->plan->m * p->plan->n));
@@ -284,7 +283,6 @@ typedef struct integer_product {
 
 static void task_integer(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const integer_product *q = arg;
     const matmul_plan *p = q->plan;
     int64_t matrix = (int64_t)task / q->blocks, first = (int64_t)task % q->blocks * q->rows;
@@ -316,7 +314,6 @@ static void run_integer(ort_call *call, integer_product *q)
 
 ort_status ort_matmul_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const matmul_state *state = call->state;
     const matmul_plan *plan = call->plan_state;
     const ort_tensor *a = ort_call_in(call, 0), *b = ort_call_in(call, 1);

@@ -53,7 +53,6 @@ static void fill_task(void *arg, size_t task, int thread)
     const fill *f = arg;
     int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, f->count);
     float piece[PIECE];
-    (void)thread;
     if (f->y->dtype == ORT_DTYPE_DOUBLE) {
         for (int64_t i = first; i < last; i++)
             ((double *)f->y->data)[i] = number(f, i);
@@ -73,7 +72,6 @@ static ort_status random_run(ort_call *call, ort_error *err)
     fill f = {.s = s, .y = ort_call_out(call, 0),
               .count = ort_tensor_count(ort_call_out(call, 0))};
     size_t tasks = ort_task_count(f.count, GRAIN);
-    (void)err;
     ort_draw_begin(&f.draw, call, s->seeded, s->seed);
     if (!ort_draw_in_order(&f.draw))
         ort_call_parallel(call, tasks, fill_task, &f);

@@ -298,7 +298,6 @@ static void runs_task(void *arg, size_t task, int thread)
     int64_t run = r->dim[r->count - 1], outer = r->total / run;
     int64_t first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(plan->kept.total, first + job->per_task);
-    (void)thread;
     if (job->x->dtype == ORT_DTYPE_FLOAT && run <= SHORT_RUN && outer == 1 &&
         plan->kept.count == 1) {
         const float *x = job->x->data;
@@ -324,7 +323,6 @@ static void pieces_task(void *arg, size_t task, int thread)
     int64_t piece = (int64_t)task % plan->pieces, output = (int64_t)task / plan->pieces;
     int64_t base = ort_axes_offset(&plan->kept, plan->kept.count, output);
     int64_t n = ort_min_i64(PIECE, plan->reduced.total - piece * PIECE);
-    (void)thread;
     job->partial[task] = run_of(job, ort_reduce_accum(job->state->op), base + piece * PIECE, n);
 }
 
@@ -381,7 +379,6 @@ static void rows_task(void *arg, size_t task, int thread)
     int64_t rows = r->count > 0 ? r->dim[r->count - 1] : 1;
     int64_t stride = r->count > 0 ? r->stride[r->count - 1] : 0;
     float acc[COLUMN_BLOCK];
-    (void)thread;
     for (size_t j = 0; j < n; j++)
         acc[j] = (float)identity(kind);
     for (int64_t k = 0; k < r->total / rows; k++)
@@ -402,7 +399,6 @@ static void log_sum_exp_task(void *arg, size_t task, int thread)
     int64_t first = (int64_t)task * job->per_task, n = job->plan->reduced.total;
     int64_t end = ort_min_i64(job->plan->kept.total, first + job->per_task);
     float block[ORT_WIDEN_BLOCK];
-    (void)thread;
     for (int64_t i = first; i < end; i++) {
         const float *x = (const float *)job->x->data +
                          ort_axes_offset(&job->plan->kept, job->plan->kept.count, i);
@@ -419,7 +415,6 @@ static void typed_task(void *arg, size_t task, int thread)
 {
     const reduce_job *job = arg;
     int64_t first = (int64_t)task * job->per_task;
-    (void)thread;
     ort_reduce_typed(job->plan, job->state->op, job->x, job->y, first,
                      ort_min_i64(job->per_task, job->plan->kept.total - first));
 }

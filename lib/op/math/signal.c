@@ -468,7 +468,6 @@ static ort_status window_run(ort_call *call, ort_error *err)
     const window_state *s = call->state;
     ort_tensor *out = ort_call_out(call, 0);
     int64_t n = ort_tensor_count(out), period = s->periodic ? n : n - 1;
-    (void)err;
     ort_pace pace = {0};
     for (int64_t i = 0; i < n && !ort_pace_over(&pace, 40); i++) {
         double angle = period > 0 ? 2 * 3.14159265358979323846 * (double)i / (double)period : 0;

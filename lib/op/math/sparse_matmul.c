@@ -138,7 +138,6 @@ static void row_task(void *arg, size_t task, int thread)
         dtype == ORT_DTYPE_FLOAT ? add_f32 : dtype == ORT_DTYPE_DOUBLE ? add_f64
         : ort_dtype_get(dtype)->bits == 32 ? add_u32 : add_u64;
     size_t bytes = (size_t)(j->n * ort_dtype_get(dtype)->bits / 8);
-    (void)thread;
     memset((char *)j->y->data + (size_t)row * bytes, 0, bytes);
     if (j->s->first) {
         for (int64_t i = j->s->first[row]; i < j->s->first[row + 1]; i++)

@@ -57,7 +57,6 @@ static void bits_task(void *arg, size_t task, int thread)
     const bits_job *job = arg;
     size_t first = task * ORT_ELEMENTWISE_GRAIN, left = job->bytes - first;
     size_t end = first + (left < ORT_ELEMENTWISE_GRAIN ? left : ORT_ELEMENTWISE_GRAIN);
-    (void)thread;
     if (job->logical)
         for (size_t i = first; i < end; i++)
             job->y[i] = !job->x[i];
@@ -71,7 +70,6 @@ static ort_status bits_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     bits_job job = {x->data, ort_call_out(call, 0)->data, ort_tensor_bytes(x),
                     x->dtype == ORT_DTYPE_BOOL};
-    (void)err;
     ort_call_parallel(call, ort_task_count((int64_t)job.bytes, ORT_ELEMENTWISE_GRAIN), bits_task,
                       &job);
     return ORT_OK;
@@ -138,7 +136,6 @@ static void predicate_task(void *arg, size_t task, int thread)
     const predicate_job *job = arg;
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
     int64_t end = ort_min_i64(job->total, first + ORT_ELEMENTWISE_GRAIN);
-    (void)thread;
     if (job->x->dtype == ORT_DTYPE_FLOAT)
         predicate_f32(job->state, (const float *)job->x->data + first, job->y + first, end - first);
     else
@@ -149,7 +146,6 @@ static void predicate_task(void *arg, size_t task, int thread)
 static ort_status predicate_run(ort_call *call, ort_error *err)
 {
     predicate_job job = {call->state, ort_call_in(call, 0), ort_call_out(call, 0)->data, 0};
-    (void)err;
     job.total = ort_tensor_count(job.x);
     ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), predicate_task, &job);
     return ORT_OK;

@@ -48,7 +48,6 @@ static ort_status imputer_infer(ort_infer *x, ort_error *err)
 static ort_status row_shape(ort_shaping *s, ort_error *err)
 {
     int64_t rows, features;
-    (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
     s->workspace_bytes = (size_t)features * sizeof(double);
     return ORT_OK;
@@ -110,7 +109,6 @@ static ort_status normalizer_run(ort_call *call, ort_error *err)
     char kind = norm[0] == 'M' ? 'M' : norm[1];
     float *out = ort_call_out(call, 0)->data;
     int64_t rows, features;
-    (void)err;
     ort_ml_rows(x, &rows, &features);
     for (int64_t r = 0; r < rows; r++) {
         double d = divisor(kind, x, r * features, features);
@@ -127,7 +125,6 @@ static ort_status binarizer_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     double threshold = (double)ort_node_float(call->node, "threshold", 0);
-    (void)err;
     for (int64_t i = 0; i < ort_tensor_count(x); i++)
         ort_tensor_set_i64(out, i, ort_tensor_get_f64(x, i) > threshold);
     return ORT_OK;
@@ -307,7 +304,6 @@ static ort_status vectorizer_run(ort_call *call, ort_error *err)
 static ort_status extractor_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_MAX_RANK], count = ort_dim_of(1);
-    (void)err;
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1)) {
         ort_infer_set_dtype(x, 0, in_dtype(x));
         return ORT_OK;

@@ -157,7 +157,6 @@ static ort_status linear_shape(ort_shaping *s, ort_error *err)
     const linear_state *state = s->state;
     int64_t rows, features,
         most = state->outputs > state->targets ? state->outputs : state->targets;
-    (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
     s->thread_bytes = (size_t)(features + most + 8) * sizeof(double);
     return ORT_OK;
@@ -463,7 +462,6 @@ static ort_status svm_shape(ort_shaping *s, ort_error *err)
 {
     const linear_state *state = s->state;
     int64_t rows, features, k = state->targets;
-    (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
     s->thread_bytes =
         (size_t)(ROWS_PER_TASK * (2 * features + state->vectors) + k * (k - 1) / 2 + 4 * k +

@@ -247,7 +247,6 @@ static ort_status encoder_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     size_t size = (size_t)ort_dtype_get(e->values.dtype)->bits / 8;
-    (void)err;
     for (int64_t i = 0; i < ort_tensor_count(x); i++) {
         int64_t k = table_find(&e->table, x->data, i);
         const char *from = k >= 0 ? (const char *)e->values.data + (size_t)k * size

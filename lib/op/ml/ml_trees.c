@@ -324,7 +324,6 @@ static ort_status forest_shape(ort_shaping *s, ort_error *err)
 {
     const forest_state *state = s->state;
     int64_t rows, features;
-    (void)err;
     ort_ml_rows(s->in[0], &rows, &features);
     size_t rows_together = (size_t)blocks_together(features) * ORT_TREE_ROWS;
     size_t targets = (size_t)state->forest.targets * rows_together;

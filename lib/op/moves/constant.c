@@ -83,7 +83,6 @@ static ort_status constant_prepare(ort_prep *p, ort_error *err)
 static ort_status constant_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
-    (void)err;
     if (ort_tensor_count(out) > 0)
         ort_tensor_copy_data(out, call->state);
     return ORT_OK;
@@ -145,7 +144,6 @@ static ort_status fill_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *value = *(const ort_tensor *const *)call->state;
     ort_tensor *out = ort_call_out(call, 0);
-    (void)err;
     ort_move_fill(out->dtype, out->data, 0, ort_tensor_count(out), value ? value->data : NULL, 0);
     return ORT_OK;
 }
@@ -181,7 +179,6 @@ static ort_status eye_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     int64_t k = *(const int64_t *)call->state;
     int64_t rows = out->shape.dim[0], columns = out->shape.dim[1];
-    (void)err;
     ort_move_fill(out->dtype, out->data, 0, rows * columns, NULL, 0);
     if (k <= -rows || k >= columns)
         return ORT_OK;

@@ -139,7 +139,6 @@ static void gather_task(void *arg, size_t task, int thread)
     const gather_job *job = arg;
     int64_t item = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(item + job->per_task, job->items);
-    (void)thread;
     while (item < end) {
         int64_t first = item % job->count, n = ort_min_i64(end - item, job->count - first);
         if (job->block != 1 || !gather_elements(job, item, n)) {
@@ -251,7 +250,6 @@ static void elements_task(void *arg, size_t task, int thread)
 {
     const elements_job *job = arg;
     int64_t row = (int64_t)task * job->per_task, end = ort_min_i64(row + job->per_task, job->rows);
-    (void)thread;
     for (; row < end; row++)
         elements_row(job, row);
 }
@@ -331,7 +329,6 @@ static void nd_task(void *arg, size_t task, int thread)
 {
     const nd_job *job = arg;
     int64_t t = (int64_t)task * job->per_task, end = ort_min_i64(t + job->per_task, job->tuples);
-    (void)thread;
     for (; t < end; t++) {
         int64_t from = t / job->per_batch * job->batch_size;
         for (int k = 0; k < job->tuple; k++) {

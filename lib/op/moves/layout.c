@@ -153,7 +153,6 @@ static ort_status expand_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     ort_move move = ort_move_between(in, out);
     int64_t from[ORT_MAX_RANK], to[ORT_MAX_RANK];
-    (void)err;
     ort_shape_broadcast_strides(&in->shape, &out->shape, from);
     ort_shape_strides(&out->shape, to);
     for (int d = 0; d < out->shape.rank; d++)
@@ -199,7 +198,6 @@ static ort_status tile_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     ort_move move = ort_move_between(in, out);
     int64_t from[ORT_MAX_RANK], to[ORT_MAX_RANK];
-    (void)err;
     if (ort_tensor_count(out) == 0)
         return ORT_OK;
     ort_shape_strides(&in->shape, from);
@@ -301,7 +299,6 @@ static ort_status concat_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     int64_t axis = *(const int64_t *)call->state, to = 0;
     const char *at = out->data; /* where input i lies when it is a part of the output (JOINS) */
-    (void)err;
     axis = axis < 0 ? axis + out->shape.rank : axis;
     for (int i = 0; i < call->in_count; i++) {
         const ort_tensor *in = ort_call_in(call, i);
@@ -530,7 +527,6 @@ static ort_status depth_to_space_run(ort_call *call, ort_error *err)
     const ort_tensor *in = ort_call_in(call, 0);
     ort_move move = ort_move_between(in, ort_call_out(call, 0));
     int64_t deep[6], wide[6], dim[6];
-    (void)err;
     block_strides(in, state->size, state->depth_last, deep, wide, dim);
     for (int i = 0; i < 6; i++)
         ort_move_add(&move, dim[i], deep[i], wide[i]);
@@ -546,7 +542,6 @@ static ort_status space_to_depth_run(ort_call *call, ort_error *err)
     const int dcr[6] = {0, 3, 5, 1, 2, 4}, crd[6] = {0, 1, 3, 5, 2, 4};
     const int *order = state->depth_last ? crd : dcr;
     int64_t deep[6], wide[6], dim[6];
-    (void)err;
     block_strides(out, state->size, state->depth_last, deep, wide, dim);
     for (int i = 0; i < 6; i++)
         ort_move_add(&move, dim[order[i]], wide[order[i]], deep[order[i]]);

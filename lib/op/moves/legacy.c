@@ -197,7 +197,6 @@ static ort_status constant_fill_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     int64_t bits[2] = {0};
     ort_tensor one = {.dtype = out->dtype, .shape = {1, {1}}, .data = bits};
-    (void)err;
     ort_tensor_set_f64(&one, 0, (double)s->one);
     ort_move_fill(out->dtype, out->data, 0, ort_tensor_count(out), bits, 0);
     return ORT_OK;

@@ -301,7 +301,6 @@ static void fold_task(void *arg, size_t task, int thread)
     size_t bytes = job->state->bytes;
     char *out = job->out + (int64_t)task * job->pixels * (int64_t)bytes;
     const char *in = job->in + (int64_t)task * job->area * job->blocks * (int64_t)bytes;
-    (void)thread;
     memset(out, 0, (size_t)job->pixels * bytes);
     for (int64_t k = 0; k < job->area; k++)
         for (int64_t l = 0; l < job->blocks; l++, in += bytes) {
@@ -332,7 +331,6 @@ static void fold_task_16(void *arg, size_t task, int thread)
 {
     const fold_job *job = arg;
     int64_t in = (int64_t)task * job->area * job->blocks, out = (int64_t)task * job->pixels;
-    (void)thread;
     for (int64_t pixel = 0; pixel < job->pixels; pixel++) {
         float sum = 0, one;
         for (int64_t k = 0; k < job->area; k++) {
@@ -466,7 +464,6 @@ static ort_status unfold_run(ort_call *call, ort_error *err)
     int64_t inner = ort_shape_count_range(s, axis + 1, s->rank), size = out->shape.dim[s->rank];
     int64_t outer = ort_shape_count_range(s, 0, axis), windows = out->shape.dim[axis];
     ort_move move = ort_move_between(in, out);
-    (void)err;
     ort_move_add(&move, outer, s->dim[axis] * inner, windows * inner * size);
     ort_move_add(&move, windows, windows > 1 ? step * inner : 0, inner * size);
     ort_move_add(&move, inner, 1, size);

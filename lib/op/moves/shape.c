@@ -32,7 +32,6 @@ static ort_status shape_infer(ort_infer *x, ort_error *err)
     ort_dim count = ort_dim_unknown();
     int first = 0, last = 0;
     bool ranked = ort_infer_in_ranked(x, 0);
-    (void)err;
     if (ranked) {
         shape_range(ort_node_int(x->node, "start", 0), ort_node_has(x->node, "end"),
                     ort_node_int(x->node, "end", 0), x->in[0]->type.rank, &first, &last);
@@ -61,7 +60,6 @@ static ort_status shape_run(ort_call *call, ort_error *err)
     const ort_tensor *in = ort_call_in(call, 0);
     int64_t *out = ort_call_out(call, 0)->data;
     int first, last;
-    (void)err;
     shape_range(state->start, state->has_end, state->end, in->shape.rank, &first, &last);
     for (int d = first; d < last; d++)
         *out++ = in->shape.dim[d];
@@ -75,7 +73,6 @@ static const ort_op_impl shape_impl = {
 static ort_status size_infer(ort_infer *x, ort_error *err)
 {
     ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 0, NULL);
-    (void)err;
     if (ort_infer_in_ranked(x, 0)) {
         ort_dim count = ort_dim_of(1);
         for (int d = 0; d < x->in[0]->type.rank; d++)
@@ -88,7 +85,6 @@ static ort_status size_infer(ort_infer *x, ort_error *err)
 
 static ort_status size_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     *(int64_t *)ort_call_out(call, 0)->data = ort_tensor_count(ort_call_in(call, 0));
     return ORT_OK;
 }
@@ -101,7 +97,6 @@ static ort_status alias_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *in = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
-    (void)err;
     if (out->data != in->data && ort_tensor_count(out) > 0)
         ort_tensor_copy_data(out, in);
     return ORT_OK;

@@ -314,7 +314,6 @@ static ort_status pad_prepare(ort_prep *p, ort_error *err)
 static ort_status map_shape(ort_shaping *s, ort_error *err)
 {
     const ort_shape *shape = &s->out[0]->shape;
-    (void)err;
     for (int d = 0; d < shape->rank; d++)
         s->workspace_bytes += (size_t)shape->dim[d] * sizeof(int64_t);
     return ORT_OK;
@@ -437,7 +436,6 @@ static ort_status center_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     int64_t *room = call->workspace;
     ort_move_map map = {.fill = NULL};
-    (void)err;
     for (int d = 0; d < in->shape.rank; d++) {
         int64_t n = in->shape.dim[d], m = out->shape.dim[d];
         int64_t shift = m <= n ? (n - m) / 2 : -((m - n) / 2);

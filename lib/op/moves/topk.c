@@ -181,7 +181,6 @@ static ort_status topk_shape(ort_shaping *s, ort_error *err)
     const topk_state *state = s->state;
     const ort_shape *shape = &s->in[0]->shape;
     int64_t axis = state->axis < 0 ? state->axis + shape->rank : state->axis;
-    (void)err;
     s->thread_bytes = (size_t)shape->dim[axis] * sizeof(entry);
     if (s->out[0])
         s->thread_bytes = (size_t)s->out[0]->shape.dim[axis] * sizeof(entry);
@@ -255,7 +254,6 @@ static const ort_op_impl topk_impl = {
 static ort_status nonzero_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[2] = {ort_dim_unknown(), ort_dim_unknown()};
-    (void)err;
     if (ort_infer_in_ranked(x, 0))
         dims[0] = ort_dim_of(x->in[0]->type.rank);
     ort_infer_set_type(x, 0, ORT_DTYPE_INT64, 2, dims);
@@ -417,7 +415,6 @@ static items items_of(const unique_state *state, const ort_tensor *in)
 static ort_status unique_shape(ort_shaping *s, ort_error *err)
 {
     items it = items_of(s->state, s->in[0]);
-    (void)err;
     s->workspace_bytes = 5 * (size_t)it.n * sizeof(int64_t);
     return ORT_OK;
 }

@@ -122,7 +122,6 @@ static void axes_task(void *arg, size_t task, int thread)
     const ort_axes *kept = &job->plan->kept;
     int64_t first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(kept->total, first + job->per_task);
-    (void)thread;
     for (int64_t i = first; i < end; i++)
         normalize_group(job, ort_axes_offset(kept, kept->count, i));
 }
@@ -161,7 +160,6 @@ static void runs_task(void *arg, size_t task, int thread)
     const ort_axes *kept = &job->plan->kept;
     int64_t first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(kept->total, first + job->per_task);
-    (void)thread;
     for (int64_t i = first; i < end; i++)
         normalize_runs(job, ort_axes_offset(kept, kept->count, i));
 }
@@ -179,7 +177,6 @@ static void columns_task(void *arg, size_t task, int thread)
     int64_t base = ort_axes_offset(kept, kept->count - 1, (int64_t)task / blocks) + column;
     const float *x = (const float *)job->x->data + base;
     float *y = (float *)job->y->data + base, norm[COLUMNS] = {0};
-    (void)thread;
     job->math->accumulate[job->state->p == 1 ? ORT_ACCUM_SUM_ABS : ORT_ACCUM_SUM_SQUARE](
         norm, x, (size_t)r->total, (size_t)inner, (size_t)n);
     if (job->state->p == 2)
@@ -196,7 +193,6 @@ static ort_status axes_run(ort_call *call, ort_error *err)
     const ort_reduce_plan *plan = call->plan_state;
     axes_job job = {call->state, plan, &call->k->math, 0, ort_call_in(call, 0), ort_call_out(call,
                                                                                              0)};
-    (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     job.per_task = ort_max_i64(1, 32768 / plan->reduced.total);

@@ -136,7 +136,6 @@ static void scale_task(void *arg, size_t task, int thread)
     const channel_plan *p = job->plan;
     int64_t first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(p->batch * p->channels, first + job->per_task);
-    (void)thread;
     for (int64_t row = first; row < end; row++)
         scale_row(job, row * p->inner, p->inner, job->per_batch ? row : row % p->channels);
 }
@@ -147,7 +146,6 @@ static void vector_task(void *arg, size_t task, int thread)
     const channel_job *job = arg;
     int64_t c = job->plan->channels, first = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(job->plan->batch, first + job->per_task);
-    (void)thread;
     for (int64_t n = first; n < end; n++)
         job->math->scale_bias((const float *)job->x->data + n * c, job->fa, job->fb,
                               (float *)job->y->data + n * c, (size_t)c);
@@ -341,7 +339,6 @@ static ort_status batch_run(ort_call *call, ort_error *err)
     const ort_tensor *scale = ort_call_in(call, 1), *bias = ort_call_in(call, 2);
     const ort_tensor *mean = ort_call_in(call, 3), *variance = ort_call_in(call, 4);
     double momentum = (double)s->momentum;
-    (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     if (s->ready == job.plan->channels) {
@@ -381,7 +378,6 @@ static void group_task(void *arg, size_t task, int thread)
     int64_t groups = s->kind == GROUP ? s->groups : p->channels, size = p->channels / groups;
     int64_t group = (int64_t)task % groups, first = (int64_t)task * size; /* batch * channels + c */
     double mean, variance;
-    (void)thread;
     run_statistics(job, first * p->inner, size * p->inner, &mean, &variance);
     for (int64_t k = 0; k < size; k++) {
         int64_t c = s->per_group ? group : group * size + k;
@@ -393,7 +389,6 @@ static void group_task(void *arg, size_t task, int thread)
 static ort_status group_run(ort_call *call, ort_error *err)
 {
     channel_job job = make_job(call);
-    (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     int64_t groups = job.state->kind == GROUP ? job.state->groups : job.plan->channels;
@@ -405,7 +400,6 @@ static ort_status group_run(ort_call *call, ort_error *err)
 static ort_status scaler_run(ort_call *call, ort_error *err)
 {
     channel_job job = make_job(call);
-    (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     for (int64_t c = 0; c < job.plan->channels; c++) {
@@ -474,7 +468,6 @@ static void lrn_task(void *arg, size_t task, int thread)
     int64_t before = (s->size - 1) / 2, after = s->size - 1 - before;
     float sum[ORT_WIDEN_BLOCK], row[ORT_WIDEN_BLOCK];
     ort_pace pace = {0};
-    (void)thread;
     for (int64_t c = 0; c < job->channels; c++) {
         int64_t first = ort_max_i64(0, c - before), last = ort_min_i64(job->channels - 1,
                                                                        c + after);
@@ -503,7 +496,6 @@ static void lrn_task_f64(void *arg, size_t task, int thread)
     int64_t before = (s->size - 1) / 2, after = s->size - 1 - before;
     double share = (double)s->alpha / (double)s->size;
     ort_pace pace = {0};
-    (void)thread;
     for (int64_t c = 0; c < job->channels; c++) {
         int64_t first = ort_max_i64(0, c - before);
         int64_t last = ort_min_i64(job->channels - 1, c + after);

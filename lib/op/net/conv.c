@@ -142,7 +142,6 @@ static const float *floats_of(const ort_call *call, const ort_tensor *t, const f
 
 static ort_status conv_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const conv_state *state = call->state;
     const conv_plan *p = call->plan_state;
     const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1);

@@ -192,7 +192,6 @@ static void task_windows(void *arg, size_t task, int thread)
 
 static void task_spread(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const conv_run *r = arg;
     const conv_plan *p = r->p;
     int64_t plane = r->first_image * p->channels + (int64_t)task;

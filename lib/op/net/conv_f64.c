@@ -60,7 +60,6 @@ static void finish(const conv_f64 *r, double *y, const double *z, int64_t count)
 
 static void task_map(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const conv_f64 *r = arg;
     const conv_plan *p = r->p;
     const ort_window *w = &p->s.w;

@@ -367,7 +367,6 @@ static void add_row(float *y, int64_t width, const float *from, int64_t count, i
 
 static void task_gather(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const gather_job *j = arg;
     const transpose_plan *p = j->p;
     const ort_window *w = &p->w;
@@ -421,7 +420,6 @@ static void weave_row(float *y, const float *from, int64_t plane, int64_t count,
 
 static void task_weave(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const gather_job *j = arg;
     const transpose_plan *p = j->p;
     const ort_window *w = &p->w;
@@ -445,7 +443,6 @@ typedef struct direct_f64 {
 
 static void task_f64(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const direct_f64 *j = arg;
     const transpose_plan *p = j->p;
     const ort_window *w = &p->w;
@@ -501,7 +498,6 @@ static void run_f32(ort_call *call, const float *x, const float *w, const float 
 
 static ort_status transpose_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const transpose_state *s = call->state;
     const transpose_plan *p = call->plan_state;
     const ort_tensor *x = ort_call_in(call, 0), *w = ort_call_in(call, 1),

@@ -155,7 +155,6 @@ static void task_row(void *arg, size_t task, int thread)
 
 static ort_status deform_run_(ort_call *call, ort_error *err)
 {
-    (void)err;
     const deform_state *s = call->state;
     const ort_window *window = call->plan_state;
     deform_run r = {.call = call, .x = ort_call_in(call, 0), .w = ort_call_in(call, 1),

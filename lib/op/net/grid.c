@@ -85,7 +85,6 @@ static int tap_count(const grid_state *state, int spatial)
 static ort_status grid_shape(ort_shaping *s, ort_error *err)
 {
     int taps = tap_count(s->state, s->in[0]->shape.rank - 2);
-    (void)err;
     s->thread_bytes = (size_t)POINTS * (size_t)taps *
                       (sizeof(int64_t) + sizeof(double) + sizeof(float));
     return ORT_OK;

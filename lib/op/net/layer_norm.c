@@ -297,7 +297,6 @@ static ort_status norm_run(ort_call *call, ort_error *err)
                     .mean = call_out(call, s->mean_output),
                     .inv = call_out(call, s->inv_output),
                     .sum = call_out(call, s->sum_output)};
-    (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     ort_call_parallel(call, ort_task_count(job.plan->rows, job.plan->rows_per_task), norm_task,

@@ -268,7 +268,6 @@ enum { PLANES_PER_TASK = 16 };
 
 static void task_whole(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const pool_run *r = arg;
     const ort_vmath_kernels *math = &r->call->k->math;
     int64_t n = r->p->in_plane, first = (int64_t)task * PLANES_PER_TASK;
@@ -283,7 +282,6 @@ static void task_whole(void *arg, size_t task, int thread)
 
 static ort_status pool_run_(ort_call *call, ort_error *err)
 {
-    (void)err;
     const pool_plan *p = call->plan_state;
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0), *indices = ort_call_out(call, 1);

@@ -110,7 +110,6 @@ static double reduce_any(const global_run *r, int64_t first)
 
 static void task_global(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const global_run *r = arg;
     int64_t first = (int64_t)task * PLANES_AT_ONCE;
     int64_t last = ort_min_i64(first + PLANES_AT_ONCE, r->planes);
@@ -124,7 +123,6 @@ static void task_global(void *arg, size_t task, int thread)
 
 static ort_status global_run_(ort_call *call, ort_error *err)
 {
-    (void)err;
     const ort_tensor *x = ort_call_in(call, 0);
     global_run r = {call, call->state, x, ort_call_out(call, 0),
                     ort_shape_count_range(&x->shape, 0, 2),

@@ -100,7 +100,6 @@ static void masked_task(void *arg, size_t task, int thread)
     const int32_t *mask = j->mask + (int64_t)task * j->plane % j->mask_planes;
     float *y = j->y + (int64_t)task * j->out_plane;
     ort_pace pace = {0};
-    (void)thread;
     for (int64_t at = 0; at < j->out_plane; at++) {
         int64_t o[3] = {at / w->out[2] / w->out[1], at / w->out[2] % w->out[1], at % w->out[2]};
         int64_t from[3], to[3];
@@ -127,7 +126,6 @@ static ort_status masked_run(ort_call *call, ort_error *err)
                     .out_plane = ort_shape_count_range(&y->shape, 2, y->shape.rank),
                     .mask_planes = m->shape.dim[0] * m->shape.dim[1],
                     .first_counts = x->shape.rank > 3};
-    (void)err;
     if (ort_tensor_count(y) > 0)
         ort_call_parallel(call, (size_t)(x->shape.dim[0] * x->shape.dim[1]), masked_task, &j);
     return ORT_OK;

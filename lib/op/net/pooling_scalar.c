@@ -172,7 +172,6 @@ static void sum_f64(const scalar_run *r, int64_t plane)
 
 static void task_plane(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const scalar_run *r = arg;
     int64_t plane = (int64_t)task;
     if (r->state->kind != POOL_MAX) {

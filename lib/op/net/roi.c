@@ -151,7 +151,6 @@ static double sample_bin(const roi_run *r, const region *g, int64_t plane, int64
 
 static void task_align(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const roi_run *r = arg;
     const roi_state *s = r->s;
     int64_t roi = (int64_t)task, image = ((const int64_t *)r->batch->data)[roi];
@@ -259,7 +258,6 @@ static void bin_range(double start, double size, int64_t bins, int64_t index, in
 
 static void task_max(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const roi_run *r = arg;
     const roi_state *s = r->s;
     int64_t roi = (int64_t)task, image = (int64_t)value_at(r->rois, roi * 5);
@@ -360,7 +358,6 @@ static float crop_value(const crop_run *c, const float *plane, float y, float x)
 
 static void task_crop(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const crop_run *c = arg;
     const roi_run *r = &c->r;
     const float *roi = (const float *)r->rois->data + task * 4;

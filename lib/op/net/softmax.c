@@ -291,7 +291,6 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     const softmax_plan *plan = call->plan_state;
     softmax_job job = {call->state, plan, &call->k->math, call, ort_call_in(call, 0),
                        ort_call_out(call, 0)};
-    (void)err;
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     int64_t blocks = (plan->inner + plan->columns - 1) / plan->columns;

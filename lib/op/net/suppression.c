@@ -40,7 +40,6 @@ typedef struct candidate {
 
 static ort_status nms_shape(ort_shaping *s, ort_error *err)
 {
-    (void)err;
     s->thread_bytes = (size_t)s->in[0]->shape.dim[1] * sizeof(candidate);
     return ORT_OK;
 }

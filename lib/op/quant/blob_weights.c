@@ -201,7 +201,6 @@ static void fpq4_row(const void *weight, int64_t row, int64_t first, int64_t n, 
 
 static ort_status blob_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const blob_state *s = call->state;
     const blob_plan *p = call->plan_state;
     const ort_tensor *a = ort_call_in(call, 0);

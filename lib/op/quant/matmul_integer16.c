@@ -25,7 +25,6 @@ static int32_t element(const ort_tensor *t, int64_t at)
 
 static void task_row(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const ort_call *call = arg;
     const matmul_plan *p = call->plan_state;
     const ort_tensor *a = ort_call_in(call, 0), *b = ort_call_in(call, 1);
@@ -45,7 +44,6 @@ static void task_row(void *arg, size_t task, int thread)
 static ort_status product_run(ort_call *call, ort_error *err)
 {
     const matmul_plan *p = call->plan_state;
-    (void)err;
     if (ort_tensor_count(ort_call_out(call, 0)) > 0)
         ort_call_parallel(call, (size_t)(p->batch * p->m), task_row, call);
     return ORT_OK;

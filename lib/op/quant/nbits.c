@@ -336,7 +336,6 @@ static void arrange_rows(nbits_job *j)
 
 static void task_vectors(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const nbits_job *j = arg;
     const ort_gemm_kernels *g = &j->call->k->gemm;
     int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, j->s->n);

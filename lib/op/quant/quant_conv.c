@@ -412,7 +412,6 @@ static void task_windows(void *arg, size_t task, int thread)
 
 static void task_spread(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const qconv_run *r = arg;
     const conv_plan *c = &r->p->c;
     int64_t pair = (int64_t)task % r->p->group_pairs, group = (int64_t)task / r->p->group_pairs;
@@ -453,7 +452,6 @@ static void task_product(void *arg, size_t task, int thread)
 
 static ort_status qconv_run_(ort_call *call, ort_error *err)
 {
-    (void)err;
     const qconv_state *state = call->state;
     const qconv_plan *p = call->plan_state;
     const conv_slots *in = state->in;

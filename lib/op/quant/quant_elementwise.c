@@ -146,7 +146,6 @@ static void binary_run_block(const binary_job *j, int64_t a, int64_t b, int64_t 
 
 static void task_binary(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const binary_job *j = arg;
     const ort_shape *s = &j->y->shape;
     int64_t rows = j->inner ? ort_tensor_count(j->y) / j->inner : 0;
@@ -167,7 +166,6 @@ static void task_binary(void *arg, size_t task, int thread)
 
 static void task_binary_flat(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const binary_job *j = arg;
     int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, j->inner);
     for (int64_t i = first; i < last; i += BLOCK)
@@ -207,12 +205,10 @@ static ort_status binary_run(ort_call *call, bool multiply)
 
 static ort_status add_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     return binary_run(call, false);
 }
 static ort_status mul_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     return binary_run(call, true);
 }
 
@@ -233,7 +229,6 @@ typedef struct table_job {
 
 static void task_table(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const table_job *j = arg;
     int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, j->count);
     for (int64_t i = first; i < last; i++)
@@ -261,7 +256,6 @@ static void table_run(ort_call *call, ort_unary function, float a)
 
 static ort_status sigmoid_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     table_run(call, ORT_UNARY_SIGMOID, 0.0f);
     return ORT_OK;
 }
@@ -277,7 +271,6 @@ static ort_status leaky_prepare(ort_prep *p, ort_error *err)
 
 static ort_status leaky_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     table_run(call, ORT_UNARY_LEAKY_RELU, *(const float *)call->state);
     return ORT_OK;
 }
@@ -351,7 +344,6 @@ static ort_status concat_shape(ort_shaping *s, ort_error *err)
 
 static ort_status concat_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     ort_tensor *y = ort_call_out(call, 0);
     float out_scale = scale_of(ort_call_in(call, 0));
     int out_zero = zero_of(ort_call_in(call, 1));
@@ -433,7 +425,6 @@ static int64_t sum_bytes(const ort_tensor *x, int64_t first, int64_t count, int6
 
 static void task_mean(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const mean_job *j = arg;
     for (int64_t c = 0; c < j->channels; c++) {
         int64_t base = (int64_t)task * j->channels * j->count;
@@ -445,7 +436,6 @@ static void task_mean(void *arg, size_t task, int thread)
 
 static ort_status global_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *y = ort_call_out(call, 0);
     if (!y || ort_tensor_count(y) == 0)
@@ -544,7 +534,6 @@ static float average_at(const pool_state *state, const pool_plan *p, const ort_t
 
 static ort_status average_run(ort_call *call, ort_error *err)
 {
-    (void)err;
     const pool_state *state = call->state;
     const pool_plan *p = call->plan_state;
     const ort_tensor *x = ort_call_in(call, 0);

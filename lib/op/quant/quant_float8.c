@@ -51,7 +51,6 @@ static void a_row(void *arg, size_t task, int thread)
     const matmul_plan *p = job->plan;
     int64_t row = (int64_t)task;
     float zero = each(job->call, A_ZERO, row % a_rows(job)), *out = job->a + row * p->k;
-    (void)thread;
     for (int64_t i = 0; i < p->k; i++)
         out[i] = (float)ort_tensor_get_f64(ort_call_in(job->call, A),
                                            job->a_first + row * p->a_row + i * p->a_col) - zero;
@@ -87,7 +86,6 @@ static void y_row(void *arg, size_t task, int thread)
     const float *sums = job->y + (int64_t)task * p->n;
     float scale = each(job->call, A_SCALE, row), divisor = each(job->call, Y_SCALE, row);
     float zero = each(job->call, Y_ZERO, row);
-    (void)thread;
     for (int64_t j = 0; j < p->n; j++)
         store(ort_call_out(job->call, 0), job->y_first + (int64_t)task * p->n + j,
               sums[j] * (scale * each(job->call, B_SCALE, j)) / divisor, zero);
@@ -99,7 +97,6 @@ ort_status ort_qlinear_f8_run(ort_call *call, const matmul_plan *plan, ort_error
     job.y = job.a + plan->m * plan->k;
     ort_widened product = {.m = plan->m, .rows = plan->n, .depth = plan->k, .a = job.a,
                            .y = job.y, .row = b_column, .weight = &job};
-    (void)err;
     if (plan->k == 0) /* no products: sums of nothing */
         memset(job.y, 0, (size_t)(plan->m * plan->n) * sizeof *job.y);
     for (int64_t i = 0; i < plan->batch; i++) {

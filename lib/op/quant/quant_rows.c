@@ -65,7 +65,6 @@ static void softmax_task(void *arg, size_t task, int thread)
     uint8_t *y = w->y + o * w->extent * w->inner + i;
     int top = -128;
     double sum = 0;
-    (void)thread;
     for (int64_t k = 0; k < w->extent; k++) {
         int code = code_of(x[k * w->inner], w->is_signed);
         top = code > top ? code : top;
@@ -267,7 +266,6 @@ static void gather_task(void *arg, size_t task, int thread)
     int64_t o = (int64_t)task / w->picks, pick = (int64_t)task % w->picks;
     int64_t row = ort_tensor_get_i64(w->indices, pick);
     float piece[256];
-    (void)thread;
     row += row < 0 ? w->rows : 0;
     bool inside = row >= 0 && row < w->rows; /* an index beyond the rows gives zeros */
     for (int64_t first = 0; first < w->inner; first += 256) {

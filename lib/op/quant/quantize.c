@@ -221,7 +221,6 @@ static void quantize_task(void *arg, size_t task, int thread)
 {
     const quant_walk *w = arg;
     int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
-    (void)thread;
     while (first < last) {
         segment s = segment_at(w, first, last);
         if (!quantize_fast(w, &s))
@@ -331,7 +330,6 @@ static void dequantize_task(void *arg, size_t task, int thread)
 {
     const quant_walk *w = arg;
     int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
-    (void)thread;
     while (first < last) {
         segment s = segment_at(w, first, last);
         if (!dequantize_fast(w, &s))
@@ -351,7 +349,6 @@ static ort_status dequantize_run(ort_call *call, ort_error *err)
 
 static ort_status dequantize_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     ort_dtype dtype = (ort_dtype)ort_node_int(x->node, "output_dtype", ORT_DTYPE_UNDEFINED);
     const ort_fact *scale = ort_infer_in(x, 1);
     if (!dtype && scale && scale->type.kind == ORT_TYPE_TENSOR)
@@ -382,7 +379,6 @@ static void range_task(void *arg, size_t task, int thread)
 {
     range_walk *w = arg;
     int64_t first = (int64_t)task * w->grain, n = ort_min_i64(w->grain, w->count - first);
-    (void)thread;
     w->k->math.min_max(w->x + first, (size_t)n, &w->low[task], &w->high[task]);
 }
 
@@ -390,7 +386,6 @@ static void dynamic_task(void *arg, size_t task, int thread)
 {
     range_walk *w = arg;
     int64_t first = (int64_t)task * w->grain, n = ort_min_i64(w->grain, w->count - first);
-    (void)thread;
     w->k->math.quantize_u8(w->x + first, w->y + first, (size_t)n, w->scale, w->zero);
 }
 
@@ -399,7 +394,6 @@ static ort_status dynamic_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     range_walk w = {.x = x->data, .count = ort_tensor_count(x), .k = call->k};
     float low = 0, high = 0;
-    (void)err;
     w.grain = ort_max_i64(GRAIN, (w.count + MAX_PARTS - 1) / MAX_PARTS);
     size_t parts = ort_task_count(w.count, w.grain);
     ort_call_parallel(call, parts, range_task, &w);
@@ -421,7 +415,6 @@ static ort_status dynamic_run(ort_call *call, ort_error *err)
 
 static ort_status dynamic_infer(ort_infer *x, ort_error *err)
 {
-    (void)err;
     set_like(x, 0, ORT_DTYPE_UINT8);
     ort_infer_set_type(x, 1, ORT_DTYPE_FLOAT, 0, NULL);
     ort_infer_set_type(x, 2, ORT_DTYPE_UINT8, 0, NULL);

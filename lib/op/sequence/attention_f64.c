@@ -16,13 +16,11 @@ static size_t packed_bytes(const ort_kernels *k, int64_t rows, int64_t T, int64_
 
 static void pack_keys(const ort_attention_run *run, const double *keys, void *packed)
 {
-    (void)run, (void)keys, (void)packed;
 }
 
 static void key_products(const ort_attention_run *run, int64_t rows, int64_t keys, const double *q,
                          const double *k, const void *packed, double *scores)
 {
-    (void)packed;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j++) {
             double sum = 0;
@@ -46,7 +44,6 @@ static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, cons
 
 static void cap_row(const ort_kernels *k, double *row, int64_t n, double cap)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         row[i] = cap * tanh(row[i] / cap);
 }
@@ -54,7 +51,6 @@ static void cap_row(const ort_kernels *k, double *row, int64_t n, double cap)
 static void softmax_row(const ort_kernels *k, double *row, int64_t n)
 {
     double top = -INFINITY, sum = 0;
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         top = row[i] > top ? row[i] : top;
     for (int64_t i = 0; i < n; i++)

@@ -98,7 +98,6 @@ static void score_task(void *arg, size_t task, int thread)
 {
     flex *f = arg;
     int64_t row = (int64_t)task, keys = key_head(f, row) * f->S;
-    (void)thread;
     for (int64_t s = 0; s < f->S; s++) {
         double sum = 0;
         for (int64_t d = 0; d < f->D; d++)
@@ -114,7 +113,6 @@ static void softmax_task(void *arg, size_t task, int thread)
     ort_tensor *t = &f->grid->tensor;
     int64_t first = (int64_t)task * f->S;
     double top = -INFINITY, sum = 0;
-    (void)thread;
     for (int64_t s = 0; s < f->S; s++)
         top = fmax(top, ort_tensor_get_f64(t, first + s));
     for (int64_t s = 0; s < f->S; s++)
@@ -128,7 +126,6 @@ static void weigh_task(void *arg, size_t task, int thread)
     flex *f = arg;
     int64_t row = (int64_t)task, keys = key_head(f, row) * f->S;
     ort_tensor *y = ort_call_out(f->call, 0);
-    (void)thread;
     for (int64_t e = 0; e < f->E; e++) {
         double sum = 0;
         for (int64_t s = 0; s < f->S; s++)

@@ -127,7 +127,6 @@ static void query_task(void *arg, size_t task, int thread)
     const fused_job *j = arg;
     int64_t b = (int64_t)task / j->f->heads, h = (int64_t)task % j->f->heads;
     float *out = j->q + (int64_t)task * j->p->S * j->p->D;
-    (void)thread;
     for (int64_t s = 0; s < j->p->S; s++)
         load_query(j, b, s, h, out + s * j->p->D);
 }
@@ -213,7 +212,6 @@ static void cache_task(void *arg, size_t task, int thread)
     int64_t b = (int64_t)task / j->f->kv_heads, h = (int64_t)task % j->f->kv_heads;
     float *k = cache_at(j, 0, b, h), *v = cache_at(j, 1, b, h);
     int64_t at = j->start[b], old = p->length >= 0 ? p->past : ort_min_i64(p->past, at);
-    (void)thread;
     for (int kind = 0; kind < 2; kind++) {
         load_past(j, kind, b, h, in_place(j, kind) ? p->past : old);
         clear_rest(j, kind, b, h, old);
@@ -238,7 +236,6 @@ static void gather_task(void *arg, size_t task, int thread)
     const int32_t *beam = (const int32_t *)from->data + b * most; /* [batch * beams][most] */
     float *k = (float *)space(j, p->gathered_k) + (int64_t)task * p->T * p->D;
     float *v = (float *)space(j, p->gathered_v) + (int64_t)task * p->T * p->E;
-    (void)thread;
     for (int64_t t = 0; t < j->valid[b]; t++) {
         int64_t row = t < j->start[b] ? b / p->beams * p->beams + beam[t] : b;
         memcpy(k + t * p->D, cache_at(j, 0, row, h) + t * p->D, (size_t)p->D * sizeof *k);
@@ -363,7 +360,6 @@ static float added(const fused_job *j, const ort_tensor *add, int64_t b, int64_t
 {
     const ort_shape *a = &add->shape;
     int64_t row = ((a->dim[0] == 1 ? 0 : b) * a->dim[1] + (a->dim[1] == 1 ? 0 : h)) * a->dim[2] + s;
-    (void)j;
     return t < a->dim[3] ? (float)ort_tensor_get_f64(add, row * a->dim[3] + t) : 0.0f;
 }
 
@@ -416,7 +412,6 @@ static void mask_task(void *arg, size_t task, int thread)
     int64_t s = (int64_t)task % p->mask_rows, head = (int64_t)task / p->mask_rows;
     int64_t h = head % p->mask_heads, b = head / p->mask_heads;
     float *row = (float *)space(j, p->maskr) + (int64_t)task * p->T;
-    (void)thread;
     if (j->f->sparse_block) {
         sparse_row(j, b, h, s, row);
         return;

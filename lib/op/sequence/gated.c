@@ -320,7 +320,6 @@ static void silu_row(const gated_walk *w, int64_t row, float *space)
 {
     float z[PIECE], s[PIECE], scale = w->s->alpha;
     int64_t first = row * PIECE, n = ort_min_i64(PIECE, ort_tensor_count(w->in[0]) - first);
-    (void)space;
     if (w->in[1])
         ort_tensor_to_f32(w->in[1], 0, 1, &scale);
     ort_tensor_to_f32(w->in[0], first, n, z);

@@ -405,7 +405,6 @@ static float swiglu(const moe_state *s, float gate, float linear)
 
 static void task_activate(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const moe_run *r = arg;
     const moe_state *s = r->s;
     int64_t n = r->p->inter;
@@ -423,7 +422,6 @@ static void task_activate(void *arg, size_t task, int thread)
 
 static void task_gather(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const moe_run *r = arg;
     int64_t token = r->order[r->first + (int64_t)task] / r->s->k, n = r->p->hidden;
     ort_tensor_to_f32(ort_call_in(r->call, 0), token * n, n, r->gathered + (int64_t)task * n);
@@ -431,7 +429,6 @@ static void task_gather(void *arg, size_t task, int thread)
 
 static void task_add(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const moe_run *r = arg;
     int64_t route = r->order[r->first + (int64_t)task], n = r->p->hidden;
     const float *from = r->gathered + (int64_t)task * n;
@@ -442,7 +439,6 @@ static void task_add(void *arg, size_t task, int thread)
 
 static ort_status moe_run_(ort_call *call, ort_error *err)
 {
-    (void)err;
     const moe_plan *p = call->plan_state;
     const moe_state *s = call->state;
     ort_tensor *y = call->out[0] ? &call->out[0]->tensor : NULL;

@@ -389,7 +389,6 @@ static void glu_task(void *arg, size_t task, int thread)
     const ort_kernels *k = w->call->k;
     int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
     float a[PIECE], b[PIECE];
-    (void)thread;
     if (w->y->dtype == ORT_DTYPE_DOUBLE) {
         glu_double(w, first, last);
         return;

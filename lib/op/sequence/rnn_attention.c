@@ -281,7 +281,6 @@ static void gather_task(void *arg, size_t task, int thread)
 {
     const attn_job *j = arg;
     int64_t row = (int64_t)task, t = time_of(j, row), G = 4 * j->p->z.H;
-    (void)thread;
     if (t >= 0)
         memcpy(j->g + row * G, j->gates + (t * j->p->z.B + row) * G, (size_t)G * sizeof(float));
 }
@@ -293,7 +292,6 @@ static void cell_task(void *arg, size_t task, int thread)
     int64_t row = (int64_t)task, t = time_of(j, row), H = z->H;
     ort_tensor *y = ort_call_out(j->call, OUT_Y);
     float *h = j->h + row * H;
-    (void)thread;
     if (t < 0)
         return;
     ort_rnn_core_f32.lstm_row(j->call->k, &j->state->rnn, j->state->rnn.act[j->d], j->w->peephole,
@@ -327,7 +325,6 @@ static void align_task(void *arg, size_t task, int thread)
     const float *keys = j->keys + row * z->S * z->Q, *query = j->query + row * z->Q;
     float *align = j->align + row * z->S, *both = j->both + row * (z->H + z->M);
     float *context = both + z->H;
-    (void)thread;
     if (time_of(j, row) < 0)
         return;
     for (int64_t s = 0; s < steps; s++) {

@@ -48,21 +48,18 @@ static double activation(const ort_rnn_activation *act, double x)
 
 static void act_row(const ort_kernels *k, const ort_rnn_activation *act, double *v, int64_t n)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         v[i] = activation(act, v[i]);
 }
 
 static void clip_row(const ort_kernels *k, double *v, int64_t n, double limit)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         v[i] = v[i] < -limit ? -limit : v[i] > limit ? limit : v[i];
 }
 
 static void mul_row(const ort_kernels *k, double *y, const double *a, const double *b, int64_t n)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] * b[i];
 }
@@ -70,7 +67,6 @@ static void mul_row(const ort_kernels *k, double *y, const double *a, const doub
 static void mul_add_row(const ort_kernels *k, double *y, const double *a, const double *b,
                         int64_t n)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         y[i] = y[i] * a[i] + b[i];
 }
@@ -78,7 +74,6 @@ static void mul_add_row(const ort_kernels *k, double *y, const double *a, const 
 static void add_mul_row(const ort_kernels *k, double *y, const double *a, const double *b,
                         int64_t n)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         y[i] += a[i] * b[i];
 }

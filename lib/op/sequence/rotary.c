@@ -176,7 +176,6 @@ static void token_task(void *arg, size_t task, int thread)
     const rotary_walk *w = arg;
     int64_t b = (int64_t)task / w->steps, t = (int64_t)task % w->steps;
     float cos[PIECE], sin[PIECE];
-    (void)thread;
     load_angles(w, w->cos, b, t, cos);
     load_angles(w, w->sin, b, t, sin);
     for (int64_t h = 0; h < w->heads; h++) {

@@ -248,7 +248,6 @@ typedef struct gather {
 static void gather_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
 {
     gather *g = arg;
-    (void)out;
     switch (g->job->in_bytes) {
     case 1: GATHER_LOOP(uint8_t)
     case 2: GATHER_LOOP(uint16_t)
@@ -283,7 +282,6 @@ static void binary_task(void *arg, size_t task, int thread)
     const ort_bcast *plan = job->plan;
     int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
     int64_t count = ort_min_i64(plan->total - first, ORT_ELEMENTWISE_GRAIN);
-    (void)thread;
     if (plan->rank > 1 && plan->dim[plan->rank - 1] < GATHER_BELOW)
         run_gathered(job, first, count);
     else
@@ -297,7 +295,6 @@ ort_status ort_binary_run(ort_call *call, ort_error *err)
     const ort_tensor *a = ort_call_in(call, 0), *b = ort_call_in(call, 1);
     ort_tensor *y = ort_call_out(call, 0);
     binary_job job = {state, plan, &call->k->math, a->data, b->data, y->data, 0, 0, ORT_FORM_VV};
-    (void)err;
     if (plan->total == 0)
         return ORT_OK;
     job.in_bytes = (size_t)ort_dtype_get(state->dtype)->bits / 8;

@@ -35,7 +35,6 @@ enum { WIDEN_GRAIN = 1 << 15 };
 
 static void task_widen(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const widening *w = arg;
     int64_t first = (int64_t)task * WIDEN_GRAIN;
     size_t n = (size_t)ort_min_i64(WIDEN_GRAIN, w->count - first);

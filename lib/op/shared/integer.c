@@ -80,7 +80,6 @@ typedef struct widen_job {
 
 static void task_widen(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const widen_job *j = arg;
     int64_t first = (int64_t)task * WIDEN_ROWS;
     widen_rows(j->k, first, ort_min_i64(first + WIDEN_ROWS, j->m), j->depth, j->a, j->zeros,
@@ -134,7 +133,6 @@ void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_
 
 size_t ort_integer_thread_bytes(const ort_kernels *k)
 {
-    (void)k;
     return TILE_ROWS * TILE_COLUMNS * sizeof(int32_t);
 }
 

@@ -283,7 +283,6 @@ static const void *next_panels(const product_f32 *p, size_t task)
 
 static void task_f32(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const product_f32 *p = arg;
     int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
     int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
@@ -338,7 +337,6 @@ typedef struct product_f64 {
 
 static void task_f64(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const product_f64 *p = arg;
     int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
     int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
@@ -385,7 +383,6 @@ typedef struct packing {
 
 static void task_pack(void *arg, size_t task, int thread)
 {
-    (void)thread;
     const packing *p = arg;
     int64_t j0 = (int64_t)task * p->columns, n = ort_min_i64(p->columns, p->n - j0);
     p->k->gemm.pack_f32(p->depth, n, p->b + j0 * p->column, p->row, p->column, p->depth,

@@ -267,7 +267,6 @@ static void copy_task(void *arg, size_t task, int thread)
     int64_t item = (int64_t)task * job->per_task;
     int64_t end = ort_min_i64(item + job->per_task, job->rows * job->chunks);
     cursor at;
-    (void)thread;
     seek_row(m, job->outer, item / job->chunks, &at);
     for (int64_t c = item % job->chunks; item < end; item++) {
         int64_t first = c * job->chunk, n = ort_min_i64(job->chunk, m->dim[last] - first);
@@ -293,7 +292,6 @@ static void tile_task(void *arg, size_t task, int thread)
     int64_t end = ort_min_i64(item + job->per_task, job->rows * job->chunks);
     int64_t bytes = (int64_t)job->bytes;
     cursor at;
-    (void)thread;
     seek_row(m, job->outer, item / job->chunks, &at);
     for (int64_t c = item % job->chunks; item < end; item++) {
         int64_t k0 = c * TILE, nk = ort_min_i64(TILE, m->dim[k] - k0);
@@ -565,7 +563,6 @@ static void map_task(void *arg, size_t task, int thread)
     int64_t row = (int64_t)task * job->per_task, end = ort_min_i64(row + job->per_task, job->rows);
     int64_t length = job->dst->shape.dim[job->axis] * job->block, before = -2;
     ort_dtype dtype = job->dst->dtype;
-    (void)thread;
     for (; row < end; row++) {
         int64_t src = map_source(job, row), dst = row * length;
         if (src == before)

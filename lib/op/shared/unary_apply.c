@@ -190,7 +190,6 @@ static void unary_task(void *arg, size_t task, int thread)
     size_t n = left < ORT_ELEMENTWISE_GRAIN ? left : ORT_ELEMENTWISE_GRAIN;
     size_t bytes = (size_t)ort_dtype_get(s->dtype)->bits / 8;
     char *x = (char *)job->x->data + first * bytes, *y = (char *)job->y->data + first * bytes;
-    (void)thread;
     if (s->dtype == ORT_DTYPE_FLOAT) {
         job->math->unary[s->id]((const float *)x, (float *)y, n, s->a, s->b);
     } else if (s->dtype == ORT_DTYPE_DOUBLE) {
@@ -209,7 +208,6 @@ static void unary_task(void *arg, size_t task, int thread)
 ort_status ort_unary_run(ort_call *call, ort_error *err)
 {
     unary_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0};
-    (void)err;
     job.total = ort_tensor_count(job.x);
     ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), unary_task, &job);
     return ORT_OK;

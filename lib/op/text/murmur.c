@@ -46,7 +46,6 @@ static ort_status murmur_run(ort_call *call, ort_error *err)
     uint32_t seed = (uint32_t)ort_node_int(call->node, "seed", 0);
     int64_t n = ort_tensor_count(x);
     size_t each = (size_t)ort_dtype_bits(x->dtype) / 8;
-    (void)err;
     for (int64_t i = 0; i < n; i++)
         if (x->dtype == ORT_DTYPE_STRING) {
             const ort_string *text = (const ort_string *)x->data + i;

@@ -106,7 +106,6 @@ static ort_status token_prepare(ort_prep *p, ort_error *err)
 
 static ort_status token_shape(ort_shaping *s, ort_error *err)
 {
-    (void)err;
     s->workspace_bytes = ((const tokenizer *)s->state)->scratch;
     return ORT_OK;
 }

@@ -77,7 +77,6 @@ static int drop_initializers(ort_graph *graph)
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
-    (void)err;
     for (size_t i = c->graph->order.count; i-- > 0;) {
         ort_node *node = c->graph->nodes.data[c->graph->order.data[i]];
         if (node->removed)

@@ -293,7 +293,6 @@ static void note_missing(const ort_pass_context *c, const ort_node *node)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    (void)err;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         int slot = idle_slot(c->graph, node);

@@ -17,7 +17,6 @@ static void note_move(const ort_pass_context *c, const ort_node *where)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    (void)err;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         const ort_node *negation = ort_edit_is(node, ONNX, "Where")

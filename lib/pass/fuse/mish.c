@@ -10,7 +10,6 @@ static const ort_pattern_form forms[] = {
 static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
                        int *changes, ort_error *err)
 {
-    (void)f;
     ort_id x = ort_match_value(m, "x");
     ort_node_spec spec = {.domain = ONNX, .op_type = "Mish", .inputs = &x, .input_count = 1};
     spec.opset = ort_pass_opset(c, m->nodes[0], ONNX, "Mish", 18);

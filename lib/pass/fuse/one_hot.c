@@ -119,7 +119,6 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
     const ort_node *product = m->nodes[0];
     const char *why = check(c, m);
     int opset;
-    (void)f;
     if (why)
         ort_pass_note(c, product, "%s", why);
     if (why || !(opset = ort_pass_opset(c, product, ONNX, "Squeeze", 13)))

@@ -40,7 +40,6 @@ static bool undo(ort_pass_context *c, ort_node *node)
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
-    (void)err;
     ORT_PASS_EACH_NODE(c->graph, node)
         *changes += undo(c, node);
     return ORT_OK;

@@ -3,19 +3,16 @@
 
 static ort_status cpu_open(void **device, ort_error *err)
 {
-    (void)err;
     *device = NULL;
     return ORT_OK;
 }
 
 static void cpu_close(void *device)
 {
-    (void)device;
 }
 
 static bool cpu_claim(void *device, const ort_graph *graph, const ort_node *node, const char **why)
 {
-    (void)device, (void)graph;
     if (node->op && node->op->impl && node->op->impl->run)
         return true;
     *why = node->op ? "the operator is known but not implemented" : "the operator is unknown";
