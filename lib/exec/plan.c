@@ -231,7 +231,6 @@ static void place_dynamic(planner *p, const ort_step *s)
 static ort_status shape_step(planner *p, const ort_step *s, ort_plan_step *ps)
 {
     const ort_tensor **views;
-    int workspace;
     if (!s->op->impl->shape)
         return ORT_OK;
     views = ort_arena_array(&p->plan->memory, (size_t)(s->in_count + s->out_count) + 1,
@@ -258,19 +257,16 @@ static ort_status shape_step(planner *p, const ort_step *s, ort_plan_step *ps)
     ps->plan_state = shaping.plan_state;
     ps->workspace_bytes = shaping.workspace_bytes;
     ps->thread_bytes = ort_round_up(shaping.thread_bytes, 64);
-    /* Scratch is a storage that lives during this step; its index waits in the offset. */
     if (ps->workspace_bytes) {
         if (!new_storage(p, ORT_ID_NONE, ps->workspace_bytes, ps->position, ps->position,
-                         &workspace))
+                         &ps->workspace))
             return ort_error_memory(p->err, sizeof(ort_storage));
-        ps->workspace_offset = (size_t)workspace;
     }
     if (ps->thread_bytes) {
         size_t bytes;
         if (!ort_mul_size(ps->thread_bytes, (size_t)p->program->env->threads, &bytes) ||
-            !new_storage(p, ORT_ID_NONE, bytes, ps->position, ps->position, &workspace))
+            !new_storage(p, ORT_ID_NONE, bytes, ps->position, ps->position, &ps->threads))
             return ort_error_memory(p->err, sizeof(ort_storage));
-        ps->thread_offset = (size_t)workspace;
     }
     return ORT_OK;
 }
@@ -452,9 +448,9 @@ static ort_status finish_steps(planner *p)
     for (int i = 0; i < plan->step_count; i++) {
         ort_plan_step *ps = &plan->steps[i];
         if (ps->workspace_bytes)
-            ps->workspace_offset = plan->storages[ps->workspace_offset].offset;
+            ps->workspace_offset = plan->storages[ps->workspace].offset;
         if (ps->thread_bytes)
-            ps->thread_offset = plan->storages[ps->thread_offset].offset;
+            ps->thread_offset = plan->storages[ps->threads].offset;
     }
     ORT_TRY(collect_patches(p));
     ORT_TRY(collect_drops(p));

@@ -35,6 +35,7 @@ typedef struct ort_plan_step {
     const void *plan_state;
     size_t workspace_offset, thread_offset; /* into the arena */
     size_t workspace_bytes, thread_bytes;   /* thread_bytes: per thread */
+    int workspace, threads;                 /* scratch as storages of this step alone, if any */
     bool dynamic;        /* shapes are settled at run time */
     bool special;        /* dynamic, random, or values die here: not the short loop */
     const ort_id *drops; /* dynamic values that die after this step */

@@ -479,7 +479,7 @@ static ort_status average_prepare(ort_prep *p, ort_error *err)
         return ort_error_memory(err, sizeof *state);
     state->kind = POOL_AVERAGE;
     state->include_pad = ort_node_int(p->node, "count_include_pad", 0) != 0;
-    state->column_major = ort_node_int(p->node, "channels_last", 0) != 0; /* here: channels last */
+    state->channels_last = ort_node_int(p->node, "channels_last", 0) != 0;
     return ort_window_read(p->node, &state->spec, err);
 }
 
@@ -495,7 +495,7 @@ static ort_status average_shape(ort_shaping *s, ort_error *err)
     if (x->shape.rank < 3)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "the input has rank %d, pooling needs 3 and more", x->shape.rank);
-    int first = state->column_major ? 1 : 2;
+    int first = state->channels_last ? 1 : 2;
     ORT_TRY(ort_window_resolve(&state->spec, x->shape.rank - 2, x->shape.dim + first, NULL, &p->w,
                                err));
     ort_window_to_3d(&p->w);
@@ -540,7 +540,7 @@ static ort_status average_run(ort_call *call, ort_error *err)
     ort_tensor *y = ort_call_out(call, 0);
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
-    bool last = state->column_major;
+    bool last = state->channels_last;
     int64_t channels = x->shape.dim[last ? x->shape.rank - 1 : 1];
     int64_t in = p->w.in[0] * p->w.in[1] * p->w.in[2],
             out = p->w.out[0] * p->w.out[1] * p->w.out[2];

@@ -13,7 +13,7 @@ typedef enum pool_kind {
 typedef struct pool_state {
     pool_kind kind;
     ort_window_spec spec;
-    bool include_pad, column_major;
+    bool include_pad, column_major, channels_last;
     int64_t p;               /* LpPool */
 } pool_state;
 
