@@ -195,7 +195,7 @@ external-data-root none default
 strict no default
 END
         works $tool --settings --threads 2 --isa scalar --level 1 --disable gelu,swish \
-            --disable softmax --dim batch=3 --dim n=4 --shape x:1x3 --math strict \
+            --disable softmax_form --dim batch=3 --dim n=4 --shape x:1x3 --math strict \
             --denormals keep --max-memory 512M --spin-us 0 --pin --strict
         diff <(echo "$output" | awk '{print $1, $2, $3}') - <<END
 threads 2 option
@@ -204,7 +204,7 @@ isa scalar option
 level 1 option
 disable gelu option
 disable swish option
-disable softmax option
+disable softmax_form option
 dim batch=3 option
 dim n=4 option
 shape x:1x3 option

@@ -3,6 +3,7 @@
 
 - no files use each other in a circle; includes and calls between rooms follow the "may include" column of
   lib/README.md, which has no circle either
+- a pass has the name of its file
 - these rules refuse what breaks them, planted
 - no room made of operators or passes is above 7,000 lines
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
@@ -195,6 +196,17 @@ def lint_circles(uses):
                       for name, after in zip(circle or [], (circle or [])[1:] + [""])))
 
 
+def lint_passes():
+    """A pass has the name of its file."""
+    listed = set(re.findall(r"^X\((\w+)\)", (ROOT / "lib/pass/passes.def").read_text(), re.M))
+    found = set()
+    for path in sources("lib/pass", ".c") + sources("lib/provider", ".c"):
+        for name in re.findall(r'const ort_pass ort_pass_\w+ = \{\s*\.name = "(\w+)"', path.read_text()):
+            found.add(name)
+            check(name == path.stem, f"{path.relative_to(ROOT)}: its pass is called {name}")
+    check(listed == found, f"lib/pass/passes.def: differs in {sorted(listed ^ found)}")
+
+
 def says_no(rule, *given):
     """Does the rule refuse this? What it finds there isn't reported."""
     global checks
@@ -384,6 +396,7 @@ USES = find_uses(ROOT / sys.argv[1])
 lint_calls(ROOMS, USES)
 lint_circles(USES)
 lint_rules(ROOMS)
+lint_passes()
 lint_formats()
 lint_tiers()
 lint_hostile()

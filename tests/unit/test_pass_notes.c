@@ -151,7 +151,7 @@ static void conditions(test_state *test)
          "in x 2,3,4; f w 4,5; i f -1,4; i g 3,2,5; Reshape x f -> r; MatMul r w -> m; "
          "Reshape m g -> y; out y",
          "node 'y' (Reshape): its leading dimensions aren't known to be those before r"},
-        {"embed_norm",
+        {"embed_norm_form",
          "ini a 2,3; in q 2,3,4; f w 9,4; f p 1,3,4; f g 4; f b 4; Gather w a -> e; Add e p -> t; "
          "Add t q -> s; LayerNormalization s g b -> y; out y",
          "node 'y' (LayerNormalization): one term of the sum isn't rows of a constant table"},

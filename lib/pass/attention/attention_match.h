@@ -3,7 +3,7 @@
  * a cache. attention_match.c reads the products, attention_behind.c what is done to the
  * probabilities, attention_around.c the rest, attention_row.c what is left of it around one query,
  * attention_mask.c, attention_keys.c and attention_causal.c what is summed onto the scores, all of
- * them by the questions of attention_values.c. attention_fusion.c chooses the operator, which
+ * them by the questions of attention_values.c. attention_form.c chooses the operator, which
  * attention_write.c puts in the place of what was found.
  */
 #ifndef ORT_PASS_ATTENTION_ATTENTION_MATCH_H

@@ -1,5 +1,5 @@
 /* rotary_parts.h - what a rotation turns: the elements that are a pair, and how they are put
- * together again. rotary_fusion.c has the patterns that name them.
+ * together again. rotary_form.c has the patterns that name them.
  */
 #ifndef ORT_PASS_ATTENTION_ROTARY_PARTS_H
 #define ORT_PASS_ATTENTION_ROTARY_PARTS_H

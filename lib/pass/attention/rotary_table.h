@@ -1,6 +1,6 @@
 /* rotary_table.h - the cosines or sines that a rotation multiplies, as its operator reads them: one
  * for each pair of elements and token. rotary_table.c reads them, rotary_write.c writes them;
- * rotary_fusion.c finds the rotation itself.
+ * rotary_form.c finds the rotation itself.
  */
 #ifndef ORT_PASS_ATTENTION_ROTARY_TABLE_H
 #define ORT_PASS_ATTENTION_ROTARY_TABLE_H

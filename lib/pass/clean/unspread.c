@@ -190,8 +190,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ORT_OK;
 }
 
-const ort_pass ort_pass_spread = {
-    .name = "spread",
+const ort_pass ort_pass_unspread = {
+    .name = "unspread",
     .level = 1,
     .exact = true,
     .doc = "operators that broadcast read what an Expand repeats, or the row that tokens share",

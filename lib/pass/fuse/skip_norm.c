@@ -132,7 +132,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_graph *graph = c->graph;
     ort_node *node;
-    if (c->portable) /* norm_fusion.c writes it where it spells one out */
+    if (c->portable) /* layer_norm_form.c writes it where it spells one out */
         return ORT_OK;
     ORT_EACH_NODE(graph, node)
     {

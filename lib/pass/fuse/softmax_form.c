@@ -87,8 +87,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
-const ort_pass ort_pass_softmax = {
-    .name = "softmax",
+const ort_pass ort_pass_softmax_form = {
+    .name = "softmax_form",
     .level = 2,
     .doc = "exp(x) / sum(exp(x)) becomes Softmax, its logarithm LogSoftmax",
     .apply = apply,

@@ -1,4 +1,4 @@
-/* attention_fusion.c - softmax(q k^T scale + mask) v spelled in products becomes Attention (of
+/* attention_form.c - softmax(q k^T scale + mask) v spelled in products becomes Attention (of
  * opset 23), or MultiHeadAttention or GroupQueryAttention of com.microsoft.
  *
  * What attention_match.h finds around it goes in as well. MultiHeadAttention has no groups of heads
@@ -415,8 +415,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ORT_OK;
 }
 
-const ort_pass ort_pass_attention = {
-    .name = "attention",
+const ort_pass ort_pass_attention_form = {
+    .name = "attention_form",
     .level = 2,
     .doc = "softmax(q k + mask) v becomes Attention",
     .apply = apply,

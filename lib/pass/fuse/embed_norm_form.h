@@ -1,6 +1,6 @@
-/* embed_fusion.h - the normalized sum of embeddings as one operator of com.microsoft. */
-#ifndef ORT_PASS_ATTENTION_EMBED_FUSION_H
-#define ORT_PASS_ATTENTION_EMBED_FUSION_H
+/* embed_norm_form.h - the normalized sum of embeddings as one operator of com.microsoft. */
+#ifndef ORT_PASS_ATTENTION_EMBED_NORM_FORM_H
+#define ORT_PASS_ATTENTION_EMBED_NORM_FORM_H
 
 #include "pass/fuse/skip_norm.h"
 

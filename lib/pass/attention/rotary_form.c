@@ -1,4 +1,4 @@
-/* rotary_fusion.c - x cos + rotate_half(x) sin becomes RotaryEmbedding where the opset has it (23),
+/* rotary_form.c - x cos + rotate_half(x) sin becomes RotaryEmbedding where the opset has it (23),
  * else that of com.microsoft.
  *
  *     rotate_half(x) = Concat(-x[..., D/2:], x[..., :D/2]), by two Slices or one Split; or in pairs
@@ -275,8 +275,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
-const ort_pass ort_pass_rotary = {
-    .name = "rotary",
+const ort_pass ort_pass_rotary_form = {
+    .name = "rotary_form",
     .level = 2,
     .doc = "x cos + rotate_half(x) sin becomes RotaryEmbedding",
     .apply = apply,

@@ -1,4 +1,4 @@
-/* nbits_fusion.c - a product with weights dequantized by blocks becomes MatMulNBits.
+/* nbits_form.c - a product with weights dequantized by blocks becomes MatMulNBits.
  *
  *     MatMul(a, DequantizeLinear(w [K,N], scale [K/block,N], zero, axis 0))
  *     MatMul(a, Transpose(DequantizeLinear(w [N,K], scale [N,K/block], zero, axis 1)))
@@ -170,8 +170,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
-const ort_pass ort_pass_nbits = {
-    .name = "nbits",
+const ort_pass ort_pass_nbits_form = {
+    .name = "nbits_form",
     .level = 2,
     .doc = "MatMul with weights dequantized by blocks becomes MatMulNBits",
     .apply = apply,

@@ -1,4 +1,4 @@
-/* norm_fusion.c - LayerNormalization, RMSNormalization and InstanceNormalization spelled in
+/* layer_norm_form.c - LayerNormalization, RMSNormalization and InstanceNormalization spelled in
  * elementwise operators.
  *
  *     d = x - mean(x);  d / sqrt(mean(d^2) + epsilon) [* gamma] [+ beta]
@@ -11,7 +11,7 @@
  */
 #include "base/error.h"
 #include "pass/facts/constants.h"
-#include "pass/fuse/embed_fusion.h"
+#include "pass/fuse/embed_norm_form.h"
 #include "pass/pattern.h"
 #include "tensor/scalar.h"
 
@@ -223,8 +223,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
 }
 
-const ort_pass ort_pass_layer_norm = {
-    .name = "layer_norm",
+const ort_pass ort_pass_layer_norm_form = {
+    .name = "layer_norm_form",
     .level = 2,
     .doc = "Layer-, RMS- and InstanceNormalization spelled out become one node",
     .apply = apply,

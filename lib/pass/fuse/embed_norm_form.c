@@ -1,4 +1,4 @@
-/* embed_fusion.c - LayerNormalization of a sum of embeddings takes the tables in.
+/* embed_norm_form.c - LayerNormalization of a sum of embeddings takes the tables in.
  *
  *     LayerNormalization(Gather(words, ids) + Gather(places, positions) [+ Gather(kinds, types)])
  *     becomes EmbedLayerNormalization of com.microsoft
@@ -17,7 +17,7 @@
  * On its CPU the operator takes 87 us where its parts take 62 (128 x 384, one thread), of a model
  * of many milliseconds; here it is the other way round.
  */
-#include "pass/fuse/embed_fusion.h"
+#include "pass/fuse/embed_norm_form.h"
 
 #include "base/error.h"
 #include "graph/uses.h"
@@ -428,8 +428,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     return ORT_OK;
 }
 
-const ort_pass ort_pass_embed_norm = {
-    .name = "embed_norm",
+const ort_pass ort_pass_embed_norm_form = {
+    .name = "embed_norm_form",
     .level = 2,
     .doc = "LayerNormalization takes in the embeddings whose sum it normalizes",
     .apply = apply,
