@@ -518,6 +518,10 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, cons
     status = keep_question(p.plan, given, wanted, err);
     if (!status)
         status = build(&p);
+#ifndef NDEBUG
+    if (!status)
+        status = ort_plan_verify(p.plan, err);
+#endif
     free(p.facts);
     free(p.last_use);
     free(p.needed);

@@ -134,5 +134,9 @@ ort_status ort_plan_branch(ort_plan *plan, const ort_fact *facts, ort_error *err
 void ort_plan_join(ort_plan *plan);
 /* plan_memory.c: offsets for all storages that are not an output's; sets arena and peak bytes. */
 ort_status ort_plan_place(ort_plan *plan, ort_error *err);
+/* plan_verify.c: what each step reads was written where it lies, and nothing since; what runs side
+ * by side touches nothing of each other. ORT_ERROR_RUN names the first that isn't so. Builds for
+ * development ask it of every plan. */
+ort_status ort_plan_verify(const ort_plan *plan, ort_error *err);
 
 #endif

@@ -261,7 +261,8 @@ FIRST = re.compile(r"data\)\[0\]|ort_tensor_get_(?:i64|f64)\((?:[^();]|\([^();]*
 def lint_first_elements():
     """The only element of a tensor is read through tensor/scalar.h, which asks whether there is one; the
     first of several says so in a comment: /* first of ...: who counted them */."""
-    for path in sources("lib/op", ".c", ".h", ".inc") + sources("lib/pass", ".c", ".h"):
+    rooms = ("op", "pass", "opset", "gradient", "emit", "provider")
+    for path in [p for room in rooms for p in sources(f"lib/{room}", ".c", ".h", ".inc")]:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             check(not FIRST.search(line) or "/* first of " in line,
                   f"{path.relative_to(ROOT)}:{number}: reads a first element: use "

@@ -1,5 +1,6 @@
-/* test_invariants.c - a graph that is broken on purpose is told of, in each way that it can be; and
- * in builds for development the pass that breaks one is named. */
+/* test_invariants.c - a graph or a plan that is broken on purpose is told of, in each way that it
+ * can be; and in builds for development the pass that breaks one is named. */
+#include "exec/plan.h"
 #include "graph/invariants.h"
 #include "graph/uses.h"
 #include "op/edit.h"
@@ -146,11 +147,77 @@ static void the_pass_that_broke_it_is_named(test_state *test)
     net_free(&n);
 }
 
+/* ---- plans */
+
+static ort_slot_plan *slot(ort_plan *plan, const char *name)
+{
+    return &plan->slots[ort_graph_find_value(plan->program->graph, name)];
+}
+
+static void share_place(ort_plan *plan) /* of what is read afterwards */
+{
+    slot(plan, "e")->offset = slot(plan, "r")->offset;
+}
+
+static void lie_over_input(ort_plan *plan) /* by half */
+{
+    slot(plan, "e")->offset = slot(plan, "r")->offset + 64;
+}
+
+static void forget_writing(ort_plan *plan)
+{
+    plan->step_count--;
+    plan->steps++;
+}
+
+static void swap_steps(ort_plan *plan)
+{
+    ort_plan_step first = plan->steps[1];
+    plan->steps[1] = plan->steps[2];
+    plan->steps[2] = first;
+}
+
+static const struct {
+    void (*harm)(ort_plan *plan);
+    const char *told;
+} plan_harms[] = {
+    {share_place, "'r' is read where now lies 'e'"},
+    {lie_over_input, "'e' lies over its own input 'r'"},
+    {forget_writing, "'r' is read and was never"},
+    {swap_steps, "'e' is read and was never"},
+};
+
+static void each_harm_of_a_plan_is_told(test_state *test)
+{
+    for (size_t i = 0; i < sizeof plan_harms / sizeof *plan_harms; i++) {
+        ort_error err = {0};
+        ort_plan *plan = NULL;
+        net n;
+        CHECK(net_init(&n, NULL));
+        net_text(&n, "in x 4,8; f w 8,8; Relu x -> r; Exp r -> e; MatMul e w -> m; Add m r -> a; "
+                     "Neg a -> y; out y");
+        ort_session *session = plain(&n);
+        ort_value *x = net_floats(2, DIMS(4, 8), -3, 0.1f);
+        CHECK(session && !ort_plan_get(session->program, &x, NULL, &plan, &err));
+        CHECK(!ort_plan_verify(plan, &err));
+        ort_plan harmed = *plan;
+        plan_harms[i].harm(&harmed);
+        CHECK(ort_plan_verify(&harmed, &err) == ORT_ERROR_RUN);
+        if (!strstr(err.message, plan_harms[i].told))
+            CHECK_TEXT(err.message, plan_harms[i].told);
+        ort_plan_drop(plan);
+        ort_value_free(x);
+        ort_session_free(session);
+        net_free(&n);
+    }
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
     RUN(test, each_harm_is_told);
     RUN(test, stale_facts_are_told);
     RUN(test, the_pass_that_broke_it_is_named);
+    RUN(test, each_harm_of_a_plan_is_told);
     return test->failures != 0;
 }
