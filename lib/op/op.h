@@ -403,8 +403,8 @@ char *ort_schema_format_types(const ort_op *op, const char *type, char *text, si
 ort_status ort_graph_infer(ort_graph *graph, const ort_registry *registry, ort_findings *findings,
                            ort_error *err);
 /* facts_verify.c: does what is known of each node's outputs agree with what its operator infers
- * now? ORT_ERROR_RUN names the first value whose facts are stale. Constants of a few elements only.
- */
+ * now? ORT_ERROR_RUN names the first value whose facts are stale. Constants of a few elements only;
+ * nodes with bodies, or of more than 64 inputs or outputs, aren't asked. */
 ort_status ort_facts_verify(const ort_graph *graph, ort_error *err);
 /* Infer one node from the facts of its inputs, into the facts of its outputs. */
 ort_status ort_node_infer(ort_graph *graph, ort_node *node, ort_error *err);
