@@ -23,7 +23,7 @@
 #   make coverage-table  operators, versions, types, providers: build/coverage.md, or OUT=-
 #   make install DESTDIR= PREFIX=/usr/local LIBDIR= MANDIR=   make uninstall   make dist   make deb
 #   make roots      the release in fresh Debian systems    make musl aarch64   with another C library, processor
-#   make same-bytes  two builds of one commit compared
+#   make same-bytes  two builds of one commit compared  make repeated   code that stands here twice
 #
 # IMAGES=linked takes the archives of the image libraries into the tools instead of opening them when
 # the first image comes; SHARED=1 links the tools' small libraries as shared ones.
@@ -358,6 +358,11 @@ check:
 
 lint: $(LIB_OBJ)
 	@python3 tests/lint/lint.py $(OBJ)
+
+# The share of tokens in runs of 40 that stand in lib/ and cmd/ twice: REPEATED="--longest N --limit PERCENT"
+.PHONY: repeated
+repeated:
+	@python3 tests/tools/repeated.py $(REPEATED)
 
 include packaging/install.mk
 
