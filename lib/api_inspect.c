@@ -129,7 +129,7 @@ static ort_status begin_typed(const ort_model *model, ort_loading *loading, ort_
 {
     ORT_TRY(ort_loading_begin(loading, &model->limits, model->account, err));
     ort_status status = ort_model_typed_copy(model, typed, err);
-    return status ? ort_loading_end(loading, status, err) : ORT_OK;
+    return status != ORT_OK ? ort_loading_end(loading, status, err) : ORT_OK;
 }
 
 static ort_status end_typed(ort_loading *loading, ort_model *typed, ort_status status,

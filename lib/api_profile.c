@@ -50,7 +50,7 @@ ort_status ort_profile_report(const ort_profile *profile, const ort_peak *peak, 
             return ORT_ERROR_USAGE;
     }
     ort_status status = ort_profile_write_json(profile, peak, &out, err);
-    if (status)
+    if (status != ORT_OK)
         ort_strbuf_release(&out);
     else
         *json = out.data;

@@ -286,7 +286,7 @@ ort_status ort_budget_end(ort_budget *budget, ort_status status, ort_error *err)
         (void)ort_account_take_refusal(budget->account);
     if (current && budget->work_limit)
         atomic_fetch_add(&current->ahead, atomic_load(&budget->work) + atomic_load(&budget->ahead));
-    ort_status why = status ? ort_budget_stopped(budget, err) : ORT_OK;
+    ort_status why = status != ORT_OK ? ort_budget_stopped(budget, err) : ORT_OK;
     return why ? why : status;
 }
 

@@ -108,7 +108,7 @@ ort_cpu_caches ort_cpu_find_caches(void)
         if (!read_line(path, level, sizeof level))
             break;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
-        if (!read_line(path, type, sizeof type) || strcmp(type, "Instruction") == 0)
+        if (!read_line(path, type, sizeof type) || !strcmp(type, "Instruction"))
             continue;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         size_t bytes = read_line(path, size, sizeof size) ? parse_cache_size(size) : 0;
@@ -205,10 +205,10 @@ static int quota_of_line(char *line)
     group[strcspn(group, "\n")] = '\0';
     if (*controllers == '\0')
         return smallest_quota("/sys/fs/cgroup", group, read_quota_v2);
-    bool is_cpu = strcmp(controllers, "cpu") == 0 || strncmp(controllers, "cpu,", 4) == 0 ||
+    bool is_cpu = !strcmp(controllers, "cpu") || !strncmp(controllers, "cpu,", 4) ||
                   strstr(controllers, ",cpu,") != NULL;
     size_t length = strlen(controllers);
-    if (!is_cpu && (length < 4 || strcmp(controllers + length - 4, ",cpu") != 0))
+    if (!is_cpu && (length < 4 || strcmp(controllers + length - 4, ",cpu")))
         return 0;
     return smallest_quota("/sys/fs/cgroup/cpu", group, read_quota_v1);
 }

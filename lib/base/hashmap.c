@@ -65,7 +65,7 @@ static size_t find_slot(const ort_hashmap *map, const char *key, size_t length, 
         if (slot.tag != (uint32_t)hash)
             continue;
         const ort_hashmap_entry *entry = &map->entries[slot.index - 1];
-        if (entry->key_length == length && (length == 0 || memcmp(entry->key, key, length) == 0))
+        if (entry->key_length == length && (length == 0 || !memcmp(entry->key, key, length)))
             return at;
     }
 }

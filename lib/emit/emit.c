@@ -16,7 +16,7 @@
 
 void ort_emit_fail_memory(ort_emit *e)
 {
-    if (!e->status)
+    if (e->status == ORT_OK)
         e->status = ort_error_memory(e->err, sizeof(ort_node));
 }
 
@@ -24,7 +24,7 @@ void ort_emit_refuse(ort_emit *e, const char *format, ...)
 {
     char label[256], text[512];
     va_list args;
-    if (e->status)
+    if (e->status != ORT_OK)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -76,7 +76,7 @@ void ort_emit_ops(ort_emit *e, const char *op_type, const ort_id *inputs, int in
     const char *name;
     for (int i = 0; i < output_count; i++)
         outputs[i] = ORT_ID_NONE;
-    if (e->status || !(name = new_name(e, op_type)))
+    if (e->status != ORT_OK || !(name = new_name(e, op_type)))
         return;
     if (!ort_registry_find(e->graph->model->registry, ONNX, op_type, e->opset)) {
         ort_emit_refuse(e, "its %s takes operator %s, which opset %d hasn't", e->purpose,
@@ -111,10 +111,10 @@ ort_id ort_emit_op(ort_emit *e, const char *op_type, const ort_id *inputs, int i
 
 bool ort_emit_need_opset(ort_emit *e, int opset, const char *what)
 {
-    if (!e->status && e->opset < opset)
+    if (e->status == ORT_OK && e->opset < opset)
         ort_emit_refuse(e, "its %s takes %s of opset %d; the model imports %d",
                         e->purpose, what, opset, e->opset);
-    return !e->status;
+    return e->status == ORT_OK;
 }
 
 /* ---- what is known of values */
@@ -128,7 +128,7 @@ const ort_type *ort_emit_type(const ort_emit *e, ort_id value)
 int ort_emit_rank(ort_emit *e, ort_id value)
 {
     int rank = ort_emit_type(e, value)->rank;
-    if (rank < 0 && !e->status)
+    if (rank < 0 && e->status == ORT_OK)
         ort_emit_refuse(e, "the number of dimensions of '%s' isn't known",
                         e->graph->values.data[value]->name);
     return rank < 0 ? 0 : rank;
@@ -139,7 +139,7 @@ int ort_emit_axis(ort_emit *e, const ort_node *node, int64_t fallback, int rank)
     int64_t axis = ort_node_int(node, "axis", fallback), at = axis < 0 ? axis + rank : axis;
     if (at >= 0 && at < rank)
         return (int)at;
-    if (!e->status)
+    if (e->status == ORT_OK)
         ort_emit_refuse(e, "axis %lld is outside of its %d dimensions", (long long)axis, rank);
     return 0;
 }
@@ -169,10 +169,9 @@ static bool same_shape(const ort_type *a, const ort_type *b)
 static ort_id constant(ort_emit *e, const ort_tensor *tensor)
 {
     ort_id id = ORT_ID_NONE;
-    const char *name = e->status ? NULL : ort_arena_printf(&e->graph->model->arena, "%s/c_%d",
-                                                           e->stem, e->made++);
-    if (e->status)
+    if (e->status != ORT_OK)
         return id;
+    const char *name = ort_arena_printf(&e->graph->model->arena, "%s/c_%d", e->stem, e->made++);
     if (!name)
         ort_emit_fail_memory(e);
     else
@@ -184,7 +183,7 @@ ort_id ort_emit_number(ort_emit *e, ort_id like, double number)
 {
     uint64_t storage[2] = {0};
     ort_tensor tensor = {.dtype = ort_emit_type(e, like)->dtype, .data = storage};
-    if (e->status)
+    if (e->status != ORT_OK)
         return ORT_ID_NONE;
     ort_tensor_set_f64(&tensor, 0, number);
     return constant(e, &tensor);
@@ -357,7 +356,7 @@ ort_id ort_emit_sum_to(ort_emit *e, ort_id value, ort_id like)
 {
     int64_t axes[ORT_MAX_RANK];
     const ort_type *to = ort_emit_type(e, value), *from = ort_emit_type(e, like);
-    if (e->status)
+    if (e->status != ORT_OK)
         return ORT_ID_NONE;
     int lead = to->rank - from->rank, count = repeated_axes(to, from, axes);
     if (count < 0)

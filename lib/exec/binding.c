@@ -35,9 +35,9 @@ ort_status ort_binding_new(const ort_session *session, ort_binding **binding, or
     b->wanted = calloc((size_t)session->output_count + 1, sizeof *b->wanted);
     if (!b->inputs || !b->outputs || !b->reuse || !b->taken || !b->wanted)
         status = ort_error_memory(err, sizeof *b->inputs);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_context_new(session, &b->context, err);
-    if (status) {
+    if (status != ORT_OK) {
         ort_binding_free(b);
         return status;
     }

@@ -146,7 +146,7 @@ ort_status ort_buffers_new_value(ort_buffers *buffers, ort_dtype dtype, const or
     ORT_TRY(ort_buffers_get(buffers, ort_tensor_bytes(&tensor), &block, err));
     tensor.data = ort_block_data(block);
     status = ort_block_to_value(block, &tensor, value, err);
-    if (status)
+    if (status != ORT_OK)
         ort_block_drop(block);
     return status;
 }

@@ -74,7 +74,7 @@ static ort_status infer_and_allocate(ort_frame *frame, ort_exec_call *c, ort_err
                    .arena = &frame->scratch,
                    .graph = frame->plan->program->graph};
     ort_status status = ort_op_infer(&x, err);
-    if (status)
+    if (status != ORT_OK)
         return ort_error_recast(err, status == ORT_ERROR_MODEL ? ORT_ERROR_RUN : status,
                                 "these values don't fit");
     for (int i = 0; i < s->out_count; i++) {
@@ -203,13 +203,13 @@ ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *
         status = run_alias(frame, c);
     } else {
         status = shape_step(frame, c, &scratch, err);
-        if (!status)
+        if (status == ORT_OK)
             status = c->run(&c->call, err);
     }
     ort_block_drop(scratch);
-    if (!status && c->failure)
+    if (status == ORT_OK && c->failure)
         status = ort_error_set(err, c->failure, "an output could not be kept");
-    if (!status)
+    if (status == ORT_OK)
         status = check_results(frame, c, err);
     return status;
 }

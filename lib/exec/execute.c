@@ -108,7 +108,7 @@ static ort_status settle_given(ort_execution *x, int o, const ort_value *result,
     if (!x->outputs[o])
         return ORT_OK;
     ort_status status = check_given(x, o, result, x->reuse && x->reuse[o] ? NULL : err);
-    if (!status || !x->reuse || !x->reuse[o])
+    if (status == ORT_OK || !x->reuse || !x->reuse[o])
         return status;
     ort_value_free(x->outputs[o]);
     x->outputs[o] = NULL;
@@ -123,9 +123,9 @@ static ort_status new_result(const ort_tensor *type, ort_value **value, ort_erro
         return ort_value_new_unset_(type->dtype, &type->shape, value, err);
     ORT_TRY(ort_value_new_view(&tensor, value, err));
     ort_status status = ort_value_charge(*value, bytes, err);
-    if (!status && !(tensor.data = ort_memory_new(bytes)))
+    if (status == ORT_OK && !(tensor.data = ort_memory_new(bytes)))
         status = ort_error_memory(err, bytes);
-    if (status) {
+    if (status != ORT_OK) {
         ort_value_free(*value);
         *value = NULL;
         return status;
@@ -254,7 +254,7 @@ static ort_status take_container(ort_slot *slot, ort_value **result, ort_error *
     ort_status status = take_items(value, &last, err);
     ort_value_free(last.from);
     ort_value_free(last.to);
-    if (status)
+    if (status != ORT_OK)
         return status;
     *result = value;
     slot->held = NULL;
@@ -412,17 +412,17 @@ static ort_status run_with_scalars(ort_execution *x, ort_error *err)
     ort_value *const *given = x->inputs;
     ort_value **inputs = calloc((size_t)count + 1, sizeof *inputs);
     ort_status status = inputs ? ORT_OK : ort_error_memory(err, sizeof *inputs);
-    for (int i = 0; i < count && !status; i++) {
+    for (int i = 0; i < count && status == ORT_OK; i++) {
         if (is_one(x, i)) {
             status = ort_value_clone(given[i], &inputs[i], err);
-            if (!status)
+            if (status == ORT_OK)
                 inputs[i]->tensor.shape.rank = 0;
         } else {
             inputs[i] = ort_value_retain(given[i]);
         }
     }
     x->inputs = inputs;
-    if (!status)
+    if (status == ORT_OK)
         status = run_in(x, err);
     for (int i = 0; inputs && i < count; i++)
         ort_value_free(inputs[i]);
@@ -486,7 +486,7 @@ ort_status ort_exec_run(ort_execution *x, ort_error *err)
     for (int o = 0; o < x->session->output_count; o++) {
         const ort_result *result = &x->context->results[o];
         ort_value_free(result->temporary);
-        if (status && result->own) {
+        if (status != ORT_OK && result->own) {
             ort_value_free(x->outputs[o]);
             x->outputs[o] = NULL;
         }

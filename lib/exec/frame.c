@@ -212,7 +212,7 @@ static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **fr
     f->context = context;
     ort_status status = ort_buffers_account(&context->buffers, plan->arena_bytes,
                                             "the arena of this model for these shapes", err);
-    if (status) {
+    if (status != ORT_OK) {
         free_frame(f);
         return status;
     }

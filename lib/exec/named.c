@@ -213,9 +213,9 @@ static ort_status run_named(const ort_session *s, const char *const *input_names
         ORT_TRY(ort_exec_check_count(s->output_count, "outputs", output_count, err));
     ORT_TRY(begin(&n, s, err));
     ort_status status = place_inputs(&n, input_names, inputs, input_count, err);
-    if (!status && output_names)
+    if (status == ORT_OK && output_names)
         status = run_for(&n, output_names, outputs, output_count, options, err);
-    else if (!status)
+    else if (status == ORT_OK)
         status = ort_exec_run_once(s, n.in, outputs, wanted, options, err);
     free(n.memory);
     return status;

@@ -225,11 +225,11 @@ ort_status ort_op_run(ort_env *env, const char *domain, const char *op_type, int
     if (!strcmp(domain, "ai.onnx"))
         domain = ONNX;
     status = build(&s, env, domain, op_type, opset, inputs, input_count, output_count, err);
-    for (size_t i = 0; i < attribute_count && !status; i++)
+    for (size_t i = 0; i < attribute_count && status == ORT_OK; i++)
         status = set_attribute(&s, &attributes[i], err);
-    if (!status)
+    if (status == ORT_OK)
         status = check(&s, inputs, input_count, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_node_eval(s.node, s.fact_list, env->k, env->pool, inputs, (int)input_count,
                                outputs, (int)output_count, err);
     free(s.facts);

@@ -105,7 +105,7 @@ ort_status ort_env_add_ops_library(ort_env *env, const char *path, ort_error *er
     ort_status status = ort_vec_reserve(&env->libraries, env->libraries.count + 1)
                             ? ort_registry_add(env->registry, library, err)
                             : ort_error_memory(err, sizeof handle);
-    if (status) {
+    if (status != ORT_OK) {
         dlclose(handle);
         return ort_error_wrap(err, status, "%s", path);
     }

@@ -119,7 +119,7 @@ static ort_status list_constants(ort_graph *graph, const ort_program *program, o
     bool *used = list_used(graph);
     ort_status status = used ? ORT_OK : ort_error_memory(err, graph->values.count);
     graph->initializers.count = 0;
-    for (size_t id = 0; !status && id < graph->values.count; id++) {
+    for (size_t id = 0; status == ORT_OK && id < graph->values.count; id++) {
         ort_graph_value *value = graph->values.data[id];
         const ort_tensor *constant = value->is_input ? value->fact.value : program->constants[id];
         ort_id from = graph->producers.data[id];
@@ -164,11 +164,11 @@ ort_status ort_pack_graph_of(const ort_session *session, ort_model **model, ort_
     ORT_TRY(ort_model_clone(session->model, model, err));
     ort_graph *graph = (*model)->graph;
     ort_status status = restore_inputs(session, graph, err);
-    if (!status)
+    if (status == ORT_OK)
         status = clear_graph(graph, session->program, err);
     (*model)->changed = true;
     (*model)->functions.count = 0;
-    if (status) {
+    if (status != ORT_OK) {
         ort_model_free(*model);
         *model = NULL;
     }

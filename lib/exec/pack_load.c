@@ -110,7 +110,7 @@ static ort_status refuse(const ort_pack_stamp *has, const ort_pack_stamp *wanted
 /* The name of the pack beside a model; false: there is none. */
 static bool find_pack(const char *path, char name[PATH_MAX])
 {
-    return strcmp(path, "-") != 0 &&
+    return strcmp(path, "-") &&
            snprintf(name, PATH_MAX, "%s" ORT_PACK_SUFFIX, path) < PATH_MAX &&
            access(name, F_OK) == 0;
 }
@@ -128,11 +128,11 @@ ort_status ort_pack_beside(const ort_env *env, const char *path, const ort_sourc
     ORT_TRY(ort_reach_open(&source->reach, slash ? slash + 1 : name, &fd, err));
     ort_status status = ort_pack_open_fd(fd, name, pack, err);
     close(fd);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_pack_stamp_wanted(env, source, &pack->stamp, &wanted, err);
-    if (!status)
+    if (status == ORT_OK)
         status = refuse(&pack->stamp, &wanted, err);
-    if (status)
+    if (status != ORT_OK)
         ort_pack_release(pack);
     return status;
 }
@@ -189,9 +189,9 @@ static ort_status import_graph(ort_env *env, const ort_pack *pack, const ort_sou
     ORT_TRY(map_absent(pack, &graph.absent, err));
     ort_status status = ort_model_import(&graph, env->registry, model, err);
     ort_blob_release(graph.absent);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_pack_graph_settle((*model)->graph, err);
-    if (status) {
+    if (status != ORT_OK) {
         ort_model_free(*model);
         *model = NULL;
     }
@@ -208,19 +208,20 @@ ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
     ort_packing_init(&packing, pack);
     populate(pack);
     ort_status status = ort_pack_verify(pack, env->pool, err);
-    if (!status)
+    if (status == ORT_OK)
         status = import_graph(env, pack, source, &model, err);
-    if (!status && options && !options->allow_newer && ort_check_newer(model, err) != ORT_OK)
+    if (status == ORT_OK && options && !options->allow_newer &&
+        ort_check_newer(model, err) != ORT_OK)
         status = ort_error_recast(err, ORT_ERROR_USAGE, "made with --allow-newer");
-    if (!status)
+    if (status == ORT_OK)
         status = refuse_other_values(model->graph, options, err);
-    if (status)
+    if (status != ORT_OK)
         ort_model_free(model);
     else
         status = ort_exec_session_take_packed(env, model, &packing, source, options, session, err);
-    if (!status && packing.misfits)
+    if (status == ORT_OK && packing.misfits)
         status = ort_error_set(err, ORT_ERROR_MODEL, "its blocks aren't those of its graph");
-    if (status) {
+    if (status != ORT_OK) {
         ort_exec_session_release(*session);
         *session = NULL;
     }
@@ -251,9 +252,9 @@ ort_status ort_exec_session_beside(ort_env *env, const char *path,
     if (!find_pack(path, name) || ort_source_open(path, &load, &source, NULL) != ORT_OK)
         return ORT_OK; /* whoever loads the model says what is wrong */
     ort_status status = ort_pack_beside(env, path, &source, &pack, &why);
-    if (status || !pack.blob) {
+    if (status != ORT_OK || !pack.blob) {
         ort_source_release(&source);
-        if (status)
+        if (status != ORT_OK)
             ignore(env, path, ORT_LOG_WARNING, why.message);
         return ORT_OK;
     }
@@ -265,7 +266,7 @@ ort_status ort_exec_session_beside(ort_env *env, const char *path,
     }
     size_t blocks = pack.entry_count, bytes = pack.blob->count;
     status = ort_pack_session(env, &pack, &source, options, session, &why);
-    if (status)
+    if (status != ORT_OK)
         ignore(env, path, status == ORT_ERROR_USAGE ? ORT_LOG_INFO : ORT_LOG_WARNING,
                why.message);
     else

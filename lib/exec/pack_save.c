@@ -53,7 +53,7 @@ ort_status ort_pack_write(const ort_session *session, const ort_packing *packing
     }
     ORT_TRY(ort_pack_graph_of(session, &model, err));
     ort_status status = ort_model_export(model, &plan, to_text, &graph, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_pack_writer_finish(writer, stamp, graph.data, graph.length, w.absent_bytes,
                                         err);
     ort_strbuf_release(&graph);
@@ -94,7 +94,7 @@ static ort_status prove(const saving *s, const ort_pack_writer *writer, ort_sour
     ort_pack pack;
     ort_session *session = NULL;
     ort_status status = ort_pack_open(writer->file->temporary, &pack, err);
-    if (status) {
+    if (status != ORT_OK) {
         ort_source_release(source);
         return status;
     }
@@ -116,13 +116,13 @@ static ort_status before_model(void *arg, const ort_saved_files *files, ort_erro
     ort_arena_release(&arena);
     ORT_TRY(status);
     status = stamp_files(s, files, &source, &stamp, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_pack_write(s->session, &s->packing, &stamp, &writer, err);
-    if (!status)
+    if (status == ORT_OK)
         status = prove(s, &writer, &source, err);
     else
         ort_source_release(&source);
-    if (!status)
+    if (status == ORT_OK)
         return ort_pack_writer_commit(&writer, err);
     ort_pack_writer_abort(&writer);
     return ort_error_wrap(err, status, "%s" ORT_PACK_SUFFIX, s->path);
@@ -142,7 +142,7 @@ ort_status ort_exec_save_packed(ort_env *env, ort_model *model, const char *path
     ORT_TRY(ort_model_clone(model, &copy, err));
     ort_packing_init(&s.packing, NULL);
     ort_status status = ort_exec_session_take_packing(env, copy, &s.packing, &s.session, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_model_save_after(model, path, options, before_model, &s, err);
     ort_exec_session_release(s.session);
     ort_packing_release(&s.packing);

@@ -252,7 +252,7 @@ static ort_status shape_step(planner *p, const ort_step *s, ort_plan_step *ps)
                            .k = p->program->env->k,
                            .arena = &p->plan->memory};
     ort_status status = s->op->impl->shape(&shaping, p->err);
-    if (status)
+    if (status != ORT_OK)
         return ort_node_wrap_error(s->node, p->err, status);
     ps->plan_state = shaping.plan_state;
     ps->workspace_bytes = shaping.workspace_bytes;
@@ -516,10 +516,10 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, cons
     p.plan->program = program;
     p.plan->given_count = count;
     status = keep_question(p.plan, given, wanted, err);
-    if (!status)
+    if (status == ORT_OK)
         status = build(&p);
 #ifndef NDEBUG
-    if (!status)
+    if (status == ORT_OK)
         status = ort_plan_verify(p.plan, err);
 #endif
     free(p.facts);
@@ -528,7 +528,7 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, cons
     free(p.kept);
     ort_vec_release(&p.storages);
     ort_vec_release(&p.steps);
-    if (status)
+    if (status != ORT_OK)
         ort_plan_drop(p.plan);
     else
         *plan = p.plan;

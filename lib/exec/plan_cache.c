@@ -109,7 +109,7 @@ ort_status ort_plan_get(ort_program *program, ort_value *const *given, const boo
     }
     status = ort_plan_new(program, types, wanted, plan, err);
     free(types);
-    if (!status)
+    if (status == ORT_OK)
         remember(program, *plan);
     return status;
 }

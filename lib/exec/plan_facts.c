@@ -177,7 +177,7 @@ static ort_status walk_step(walker *w, const ort_step *s, const ort_fact **in, o
         return ORT_OK; /* a constant of the session */
     w->step = s;
     ort_status status = ort_op_infer(&x, err);
-    if (status)
+    if (status != ORT_OK)
         return ort_node_wrap_error(s->node, err, status);
     known = true;
     for (int i = 0; i < s->out_count; i++) {
@@ -207,7 +207,7 @@ static ort_status walk(walker *w, ort_error *err)
     out = malloc(sizeof *out * (size_t)most_out);
     if (!in || !out)
         status = ort_error_memory(err, sizeof *out * (size_t)most_out);
-    for (int i = 0; !status && i < w->program->step_count; i++)
+    for (int i = 0; status == ORT_OK && i < w->program->step_count; i++)
         status = walk_step(w, &w->program->steps[i], in, out, err);
     free(in);
     free(out);

@@ -196,11 +196,11 @@ static ort_status settle(const ort_program_options *o, ort_program *p, const ort
     for (int i = 0; i < step->in_count; i++) {
         bool absorbs = i < ORT_PACKING_INPUTS && absorbed >> i & 1;
         if (!list[i].blob) {
-            if (!status && !absorbs && !runs_unaligned(p, step, i))
+            if (status == ORT_OK && !absorbs && !runs_unaligned(p, step, i))
                 status = align(o, p, step->in[i], err);
             continue;
         }
-        if (status || absorbs || !is_unaligned(p, step->in[i]))
+        if (status != ORT_OK || absorbs || !is_unaligned(p, step->in[i]))
             keep_spare(o->spare, list[i].blob);
         else
             status = adopt(o, p, step->in[i], &list[i].tensor, list[i].blob, err);
@@ -270,7 +270,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
     step->packed_attrs = prep.packed_attrs;
     if (status == ORT_ERROR_MEMORY)
         return ort_error_set(err, status, "%s", problem.message);
-    if (status) {
+    if (status != ORT_OK) {
         ort_node_wrap_error(step->node, &problem, status);
         ort_findings_add(o->findings, ORT_FINDING_ERROR, "%s", problem.message);
     }

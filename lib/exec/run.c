@@ -43,7 +43,7 @@ static ort_status run_profiled(ort_frame *frame, ort_exec_call *c, ort_profile *
 {
     ort_profile_begin_step(profile);
     ort_status status = run_step(frame, c, err);
-    if (!status)
+    if (status == ORT_OK)
         ort_profile_end_step(profile, &c->call, c->ps->step->op, frame->plan->program->graph);
     drop_dead(frame, c);
     return status;
@@ -62,9 +62,9 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
         status = run_profiled(frame, c, options->profile, err);
     else
         status = run_special(frame, c, err);
-    if (!status) /* tasks that were left out leave no result */
+    if (status == ORT_OK) /* tasks that were left out leave no result */
         status = ort_budget_stopped(&frame->context->budget, err);
-    if (!status && options && options->on_node)
+    if (status == ORT_OK && options && options->on_node)
         options->on_node(options->callback_arg, node->name, node->op_type, "cpu", begin,
                          ort_clock_ns());
     return status;
@@ -86,7 +86,7 @@ static void run_branch(void *arg, size_t branch, int thread)
     for (int i = branch ? group->ends[branch - 1] : 0; i < group->ends[branch]; i++) {
         ort_exec_call *c = &r->frame->calls[group->order[i]];
         r->status[branch] = c->run(&c->call, r->errors ? &r->errors[branch] : NULL);
-        if (!r->status[branch])
+        if (r->status[branch] == ORT_OK)
             continue;
         r->failed[branch] = c;
         return;
@@ -122,7 +122,7 @@ static ort_status run_grouped(ort_frame *frame, ort_exec_call **at, ort_error *e
     const ort_branch_group *last = group + frame->plan->group_count;
     ort_exec_call *c = frame->calls, *end = c + frame->plan->step_count;
     ort_status status = ORT_OK;
-    while (c < end && !status) {
+    while (c < end && status == ORT_OK) {
         if (group < last && c == frame->calls + group->first) {
             status = run_group(frame, group++, &c, err);
             continue;
@@ -139,18 +139,18 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
     ort_exec_call *c = frame->calls, *end = c + frame->plan->step_count;
     ort_status status = ORT_OK;
     if (frame->context->watched) {
-        for (; c < end && !status; c++)
+        for (; c < end && status == ORT_OK; c++)
             status = run_watched(frame, c, err);
     } else if (frame->plan->plain) {
-        for (; c < end && !status; c++)
+        for (; c < end && status == ORT_OK; c++)
             status = c->run(&c->call, err);
     } else if (frame->plan->group_count) {
         status = run_grouped(frame, &c, err);
     } else {
-        for (; c < end && !status; c++)
+        for (; c < end && status == ORT_OK; c++)
             status = c->ps->special ? run_special(frame, c, err) : c->run(&c->call, err);
     }
-    if (status) {
+    if (status != ORT_OK) {
         if (frame->context->watched) { /* what an operator that was stopped says isn't the reason */
             ort_status why = ort_budget_stopped(&frame->context->budget, err);
             status = why ? why : status;

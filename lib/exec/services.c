@@ -76,7 +76,7 @@ static void service_set_output(ort_call *call, int index, ort_value *value)
     }
     status = ort_frame_own(c->frame->context, value, &owned, NULL);
     ort_value_free(value);
-    if (status)
+    if (status != ORT_OK)
         c->failure = status;
     else
         ort_slot_hold(ort_slot_of(call->out[index]), owned);
@@ -112,7 +112,7 @@ static ort_status run_body(ort_exec_call *c, ort_program *body, ort_value *const
         if (outputs[o])
             continue;
         status = ort_frame_own(context, &frame->slots[body->outputs[o]].view, &outputs[o], err);
-        if (status) {
+        if (status != ORT_OK) {
             ort_frame_clear(frame);
             return status;
         }
@@ -145,7 +145,7 @@ static ort_status service_body(ort_call *call, int index, ort_value *const *inpu
     for (int i = 0; i < output_count; i++)
         outputs[i] = NULL;
     status = run_body(c, body, given, outputs, err);
-    for (int i = 0; status && i < output_count; i++) {
+    for (int i = 0; status != ORT_OK && i < output_count; i++) {
         ort_value_free(outputs[i]);
         outputs[i] = NULL;
     }

@@ -91,12 +91,12 @@ static ort_status check(creation *c, ort_error *err)
 {
     ort_findings *findings = NULL;
     ort_status status = ort_findings_new(&findings, err);
-    if (status)
+    if (status != ORT_OK)
         return status;
     find_unknown(c, c->graph, findings);
     status = ort_findings_to_error(findings, ORT_ERROR_UNSUPPORTED, err);
     ort_findings_free(findings);
-    if (status)
+    if (status != ORT_OK)
         return status;
     return ort_check_whole(c->session->model, c->env->registry, err);
 }
@@ -323,9 +323,11 @@ static ort_status prepare(creation *c, ort_error *err)
     end_phase(c, "plan");
     ort_status status = ort_program_new(&options, c->graph, NULL, &s->program, err);
     ort_blob_release(spare);
-    if (!status)
+    if (status == ORT_OK)
         end_phase(c, "prepack");
-    return status ? status : ort_findings_to_error(c->findings, ORT_ERROR_UNSUPPORTED, err);
+    if (status != ORT_OK)
+        return status;
+    return ort_findings_to_error(c->findings, ORT_ERROR_UNSUPPORTED, err);
 }
 
 /* The walk from a model to a session. */
@@ -433,11 +435,11 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     ort_status status = derived ? derived : create(&c, err);
     ort_cpu_restore_fp(control);
     ort_findings_free(c.findings);
-    if (!status && b->assumes_defaults)
+    if (status == ORT_OK && b->assumes_defaults)
         status = keep_options(s, b->options, err);
-    if (!status && b->origin)
+    if (status == ORT_OK && b->origin)
         status = keep_origin(s, b->origin, err);
-    if (status) {
+    if (status != ORT_OK) {
         ort_exec_session_release(s);
         return status;
     }
@@ -459,9 +461,9 @@ ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_n
     *session = NULL;
     if (has_defaults(model->graph)) { /* which runs may read: they are aligned at once */
         ort_status status = model->as_stored ? ort_graph_align_weights(model->graph, err) : ORT_OK;
-        if (!status)
+        if (status == ORT_OK)
             status = ort_model_clone(model, &b.pristine, err);
-        if (status) {
+        if (status != ORT_OK) {
             ort_model_free(model);
             return status;
         }
@@ -479,7 +481,7 @@ ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
     *session = NULL;
     ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
     ort_status status = ort_model_clone(model, &copy, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_exec_session_take(env, copy, 0, options, session, err);
     return ort_loading_end(&loading, status, err);
 }
@@ -514,9 +516,9 @@ static ort_status make_general(ort_session *s, ort_error *err)
     ort_status status = s->pristine ? ORT_OK
                                     : ort_model_import(&s->origin, s->env->registry, &s->pristine,
                                                        err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_model_clone(s->pristine, &b.model, err);
-    if (!status)
+    if (status == ORT_OK)
         status = new_session(&b, &s->general, err);
     return ort_loading_end(&loading, status, err);
 }

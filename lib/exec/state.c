@@ -131,9 +131,9 @@ static ort_status lay(const ort_states *states, ort_state *st, const ort_tensor 
     ORT_TRY(ort_buffers_account(states->buffers, bytes, "a state", err));
     void *memory = ort_memory_new(bytes);
     ort_status status = memory ? ORT_OK : ort_error_memory(err, bytes);
-    if (!status && !st->value)
+    if (status == ORT_OK && !st->value)
         status = ort_value_new_view(&whole, &st->value, err);
-    if (status) {
+    if (status != ORT_OK) {
         free(memory);
         ort_buffers_refund(states->buffers, bytes);
         return status;

@@ -230,7 +230,7 @@ static ort_node *copy_node(expansion *e, const ort_node *from)
     node->overload = from->overload;
     node->op = from->op;
     g->status = ort_node_infer(g->graph, node, g->err);
-    return g->status ? NULL : node;
+    return g->status != ORT_OK ? NULL : node;
 }
 
 /* Does the node read something that another value stands for? */
@@ -266,7 +266,7 @@ static ort_status forward(expansion *e, ort_error *err)
             if (replaced[i] != ORT_ID_NONE && from->outputs[i] != ORT_ID_NONE &&
                 !e->bound[from->outputs[i]])
                 e->now[from->outputs[i]] = replaced[i];
-        if (g->status)
+        if (g->status != ORT_OK)
             return g->status;
     }
     return ORT_OK;
@@ -280,14 +280,14 @@ static ort_status give_outputs(expansion *e, ort_error *err)
     ort_emit *g = &e->g;
     ort_node *target = e->node;
     g->at = target;
-    for (int i = 0; i < target->output_count && !g->status; i++) {
+    for (int i = 0; i < target->output_count && g->status == ORT_OK; i++) {
         ort_id x = e->now[e->named[i]], gradient = ort_grad_sum(g, x);
         if (target->outputs[i] == ORT_ID_NONE)
             e->named[i] = ORT_ID_NONE;
         else
             e->named[i] = gradient == ORT_ID_NONE ? ort_emit_zeros(g, x) : gradient;
     }
-    if (g->status)
+    if (g->status != ORT_OK)
         return g->status;
     ort_graph_remove_node(g->graph, target);
     for (int i = 0; i < target->output_count; i++) {
@@ -384,7 +384,7 @@ static ort_status expand_once(ort_graph *graph, ort_node *node, ort_node **inner
                          .refused = "differentiated", .err = err ? err : &own}};
     e.g.tape = &e.tape;
     ort_status status = survey(&e, inner, e.g.err);
-    if (!status && !*inner)
+    if (status == ORT_OK && !*inner)
         status = differentiate(&e, e.g.err);
     ort_vec_release(&e.tape.nodes);
     ort_vec_release(&e.tape.active);

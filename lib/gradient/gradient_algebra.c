@@ -20,7 +20,7 @@ static void matmul_back(ort_emit *g, const ort_node *node)
 {
     ort_id a = node->inputs[0], b = node->inputs[1], gy = ort_grad_of(g, node, 0);
     int rank_a = ort_emit_rank(g, a), rank_b = ort_emit_rank(g, b);
-    if (g->status)
+    if (g->status != ORT_OK)
         return;
     if (rank_b == 1) {
         b = ort_emit_unsqueeze(g, b, (const int64_t[]){1}, 1);

@@ -154,7 +154,7 @@ static void concat_back(ort_emit *g, const ort_node *node)
 {
     int64_t axis = ort_emit_axis(g, node, 0, ort_emit_rank(g, node->inputs[0])), zero = 0;
     ort_id gy = ort_grad_of(g, node, 0), begin = ort_emit_ints(g, &zero, 1);
-    for (int i = 0; i < node->input_count && !g->status; i++) {
+    for (int i = 0; i < node->input_count && g->status == ORT_OK; i++) {
         ort_id size = ort_emit_dims(g, node->inputs[i], (int)axis, (int)axis + 1);
         ort_id end = ort_emit_op2(g, "Add", begin, size);
         if (ort_grad_wants(g, node, i))

@@ -19,10 +19,10 @@ static bool is_active(const ort_emit *g, ort_id value)
 
 void ort_grad_set_variable(ort_emit *g, ort_id value)
 {
-    while (!g->status && g->tape->active.count <= value)
+    while (g->status == ORT_OK && g->tape->active.count <= value)
         if (!ort_vec_push(&g->tape->active, 0))
             ort_emit_fail_memory(g);
-    if (!g->status)
+    if (g->status == ORT_OK)
         g->tape->active.data[value] = 1;
 }
 
@@ -34,16 +34,16 @@ ort_id ort_grad_sum(const ort_emit *g, ort_id value)
 
 static void set_sum(ort_emit *g, ort_id value, ort_id sum)
 {
-    while (!g->status && g->tape->sums.count <= value)
+    while (g->status == ORT_OK && g->tape->sums.count <= value)
         if (!ort_vec_push(&g->tape->sums, ORT_ID_NONE))
             ort_emit_fail_memory(g);
-    if (!g->status)
+    if (g->status == ORT_OK)
         g->tape->sums.data[value] = sum;
 }
 
 bool ort_grad_wants(const ort_emit *g, const ort_node *node, int slot)
 {
-    return !g->status && slot < node->input_count && is_active(g, node->inputs[slot]);
+    return g->status == ORT_OK && slot < node->input_count && is_active(g, node->inputs[slot]);
 }
 
 ort_id ort_grad_of(const ort_emit *g, const ort_node *node, int slot)
@@ -139,13 +139,13 @@ static void record_as_others(ort_emit *g, ort_node *node, const ort_grad_rule *r
     else
         replaced[0] = ort_emit_formula(g, rule->same, "abc", node->inputs[0],
                                        ort_emit_in(node, 1), ort_emit_in(node, 2));
-    for (size_t i = first, last = g->graph->nodes.count; i < last && !g->status; i++)
+    for (size_t i = first, last = g->graph->nodes.count; i < last && g->status == ORT_OK; i++)
         ort_grad_record(g, g->graph->nodes.data[i], NULL);
 }
 
 void ort_grad_record(ort_emit *g, ort_node *node, ort_id *replaced)
 {
-    if (g->status || !reads_active(g, node) || !gives_gradient(g, node))
+    if (g->status != ORT_OK || !reads_active(g, node) || !gives_gradient(g, node))
         return;
     const ort_grad_rule *rule = ort_grad_find_rule(node);
     if (!rule) {
@@ -172,7 +172,7 @@ void ort_grad_record(ort_emit *g, ort_node *node, ort_id *replaced)
                             g->graph->values.data[id]->name);
         ort_grad_set_variable(g, id);
     }
-    if (!g->status && !ort_vec_push(&g->tape->nodes, node))
+    if (g->status == ORT_OK && !ort_vec_push(&g->tape->nodes, node))
         ort_emit_fail_memory(g);
 }
 
@@ -206,6 +206,6 @@ void ort_grad_run_back(ort_emit *g, ort_id y)
     if (!is_active(g, y))
         return;
     set_sum(g, y, ort_emit_expand(g, ort_emit_number(g, y, 1), y));
-    for (size_t i = g->tape->nodes.count; i-- > 0 && !g->status;)
+    for (size_t i = g->tape->nodes.count; i-- > 0 && g->status == ORT_OK;)
         apply_rule(g, g->tape->nodes.data[i]);
 }

@@ -43,7 +43,7 @@ static bool read_windows(ort_emit *g, const ort_node *node, ort_id x, ort_id wei
     if (rank < 1 || s->group < 1)
         ort_emit_refuse(g, "it has %d spatial dimensions and %lld groups", rank,
                         (long long)s->group);
-    if (g->status || (g->status = ort_window_read(node, &spec, g->err)) != ORT_OK)
+    if (g->status != ORT_OK || (g->status = ort_window_read(node, &spec, g->err)) != ORT_OK)
         return false;
     if (weight != ORT_ID_NONE && !spatial_sizes(g, weight, kernel)) {
         ort_emit_refuse(g, "the size of its kernel isn't known while loading");
@@ -53,7 +53,7 @@ static bool read_windows(ort_emit *g, const ort_node *node, ort_id x, ort_id wei
     if (s->sized) {
         g->status = ort_window_resolve(&spec, rank, sizes, weight == ORT_ID_NONE ? NULL : kernel,
                                        &s->w, g->err);
-        return !g->status;
+        return g->status == ORT_OK;
     }
     if (spec.ceil_mode || spec.auto_pad >= ORT_PAD_SAME_UPPER) {
         ort_emit_refuse(g, "with auto_pad or ceil_mode the input's size must be known");

@@ -143,7 +143,7 @@ static bool same_value(const ort_tensor *a, const ort_tensor *b)
 {
     return a->data && b->data && a->dtype == b->dtype && a->dtype != ORT_DTYPE_STRING &&
            ort_shape_equal(&a->shape, &b->shape) &&
-           memcmp(a->data, b->data, ort_tensor_bytes(a)) == 0;
+           !memcmp(a->data, b->data, ort_tensor_bytes(a));
 }
 
 /* onnxruntime's optimizer writes constants twice now and then: the same name and the same bits say

@@ -228,7 +228,7 @@ ort_status ort_body_copy_nodes(const ort_body_copy *c, ort_error *err)
     ORT_EACH_NODE(c->body, node)
     {
         status = copy_node(c, node, ids, err);
-        if (status)
+        if (status != ORT_OK)
             break;
     }
     free(ids);

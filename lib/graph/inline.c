@@ -257,7 +257,8 @@ size_t ort_function_node_count(const ort_function *function)
     const Onnx__FunctionProto *proto = function->proto;
     size_t count = 0;
     for (size_t i = 0; i < proto->n_node; i++)
-        count += strcmp(ort_build_text(proto->node[i]->op_type), "Constant") != 0;
+        if (strcmp(ort_build_text(proto->node[i]->op_type), "Constant"))
+            count++;
     return count;
 }
 

@@ -233,7 +233,7 @@ static ort_status save_external(const saving *s, ort_error *err)
                                              location ? location : "");
     ort_status status = location && data_path ? check_location(s, location, data_path, err)
                                               : ort_error_memory(err, strlen(path));
-    if (!status)
+    if (status == ORT_OK)
         status = save_pair(s, data_path, location, err);
     ort_arena_release(&arena);
     return status;

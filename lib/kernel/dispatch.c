@@ -79,7 +79,7 @@ const ort_kernels *ort_kernels_get(const char *isa)
     if (!isa || !*isa)
         return &tables[best_tier];
     for (int i = 0; i <= best_tier; i++)
-        if (strcmp(tiers[i].name, isa) == 0)
+        if (!strcmp(tiers[i].name, isa))
             return &tables[i];
     return NULL;
 }

@@ -160,7 +160,7 @@ static ort_status give(const ort_port *port, const ort_shape *shape, ort_given *
     ort_status status = given->kind == ORT_KIND_TENSOR
                             ? ort_shape_check(&given->shape, given->dtype, err)
                             : ORT_OK;
-    return status ? ort_error_wrap(err, status, "input '%s'", port->name) : ORT_OK;
+    return status != ORT_OK ? ort_error_wrap(err, status, "input '%s'", port->name) : ORT_OK;
 }
 
 ort_status ort_sizes_plan(const ort_session *session, const ort_shape *shapes, ort_plan **plan,
@@ -171,11 +171,11 @@ ort_status ort_sizes_plan(const ort_session *session, const ort_shape *shapes, o
     *plan = NULL;
     if (!given)
         return ort_error_memory(err, sizeof *given * (size_t)session->input_count);
-    for (int i = 0; i < session->program_input_count && !status; i++) {
+    for (int i = 0; i < session->program_input_count && status == ORT_OK; i++) {
         int at = session->program_inputs[i];
         status = give(&session->inputs[at], &shapes[at], &given[i], err);
     }
-    if (!status)
+    if (status == ORT_OK)
         status = ort_plan_new(session->program, given, NULL, plan, err);
     free(given);
     return status;
@@ -197,7 +197,7 @@ int ort_sizes_fit(const ort_session *session)
             shapes[i] = ort_sizes_choose(&sizes, i);
         ort_status status = ort_sizes_plan(session, shapes, &plan, NULL);
         ort_plan_drop(plan);
-        if (!status) {
+        if (status == ORT_OK) {
             fits = trial;
             break;
         }

@@ -291,12 +291,12 @@ ort_status ort_exec_make_inputs(const ort_session *session, uint64_t seed, int v
     if (values > ort_sizes_room(session))
         return ort_error_set(err, ORT_ERROR_USAGE, "made-up inputs would hold %.0f values: give a "
                              "sample, or sizes of dimensions", values);
-    for (int i = 0; i < session->input_count && !status; i++) {
+    for (int i = 0; i < session->input_count && status == ORT_OK; i++) {
         status = make(&m, i, &inputs[i], err);
-        if (!status) /* sizes that nothing takes are tried one by one */
+        if (status == ORT_OK) /* sizes that nothing takes are tried one by one */
             status = ort_budget_check(err);
     }
-    for (int i = 0; status && i < session->input_count; i++) {
+    for (int i = 0; status != ORT_OK && i < session->input_count; i++) {
         ort_value_free(inputs[i]);
         inputs[i] = NULL;
     }

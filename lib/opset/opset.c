@@ -34,7 +34,7 @@ static void set_import(ort_model *model, int version)
 static void check_emitted(ort_opset_step *s)
 {
     ort_graph *graph = s->g.graph;
-    for (size_t i = s->first; i < graph->nodes.count && !s->g.status && !s->blocked; i++)
+    for (size_t i = s->first; i < graph->nodes.count && s->g.status == ORT_OK && !s->blocked; i++)
         if (!graph->nodes.data[i]->removed)
             ort_opset_check_types(s, graph->nodes.data[i], graph->nodes.data[i]->op);
 }
@@ -50,7 +50,7 @@ static bool becomes_constant(ort_opset_step *s)
         const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
         known = !v || (v->fact.value && v->fact.value->data && !v->is_output);
     }
-    for (int i = 0; i < node->output_count && known && !s->g.status; i++) {
+    for (int i = 0; i < node->output_count && known && s->g.status == ORT_OK; i++) {
         ort_id id = node->outputs[i];
         if (id != ORT_ID_NONE)
             s->g.status = ort_edit_make_constant(graph, id, graph->values.data[id]->fact.value,
@@ -98,24 +98,24 @@ static ort_status cross(walk *w, ort_graph *graph, ort_node *node)
         return ORT_OK;
     }
     ort_opset_apply_rules(&s);
-    if (!s.replaced && !s.blocked && !s.g.status) {
+    if (!s.replaced && !s.blocked && s.g.status == ORT_OK) {
         s.to = ort_registry_find(w->registry, ONNX, node->op_type, w->to);
         ort_opset_fit(&s);
     }
     check_emitted(&s);
-    if (!s.g.status && node->origin)
+    if (s.g.status == ORT_OK && node->origin)
         s.g.status = ort_follow_nodes(graph, s.first, node->origin, w->err);
     if (s.g.status == ORT_ERROR_UNSUPPORTED || s.g.status == ORT_ERROR_MODEL) {
         s.g.status = ORT_OK;
         ort_opset_block(&s, "%s", own.message);
     }
-    if (s.blocked && !s.g.status)
+    if (s.blocked && s.g.status == ORT_OK)
         give_up(w, &s);
-    else if (!s.replaced && !s.g.status) {
+    else if (!s.replaced && s.g.status == ORT_OK) {
         node->opset = w->to;
         node->op = s.to;
     }
-    if (s.g.status && w->err)
+    if (s.g.status != ORT_OK && w->err)
         *w->err = own;
     return s.g.status;
 }
@@ -271,12 +271,12 @@ static ort_status convert(walk *w, int opset)
     ort_hidden_defaults hidden = {0};
     ort_graph *graph = w->model->graph;
     ort_status status = ort_defaults_hide(graph, &hidden, w->err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_graph_infer(graph, w->registry, NULL, w->err);
-    if (!status)
+    if (status == ORT_OK)
         status = walk_to(w, opset);
     ort_defaults_restore(graph, &hidden);
-    if (status)
+    if (status != ORT_OK)
         return status;
     sweep(graph);
     set_ir(w->model, opset);
@@ -302,7 +302,7 @@ static ort_status convert_around(walk *w)
     ort_status status = convert_expanded(&trial);
     ort_model_free(trial.model);
     w->reach = trial.reach;
-    if (status)
+    if (status != ORT_OK)
         return status;
     ORT_TRY(ort_opset_restamp_functions(w->model, w->goal, w->err));
     return convert(w, w->goal);
@@ -337,11 +337,11 @@ ort_status ort_model_settle_opsets(ort_model *model, const ort_registry *registr
               .reach = own, .err = err};
     ort_hidden_defaults hidden = {0};
     ort_status status = ort_defaults_hide(model->graph, &hidden, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_graph_infer(model->graph, registry, NULL, err);
-    if (!status)
+    if (status == ORT_OK)
         status = walk_to(&w, own);
-    if (!status)
+    if (status == ORT_OK)
         settle_others(&w, model->graph);
     ort_defaults_restore(model->graph, &hidden);
     sweep(model->graph);

@@ -32,7 +32,7 @@ void ort_opset_drop(ort_opset_step *s, const char *attr)
 {
     ort_node *node = s->node;
     int kept = 0;
-    if (!ort_node_has(node, attr) || s->g.status)
+    if (!ort_node_has(node, attr) || s->g.status != ORT_OK)
         return;
     ort_attr *attrs = ort_arena_array(&s->g.graph->model->arena, (size_t)node->attr_count,
                                       sizeof *attrs);
@@ -50,7 +50,7 @@ void ort_opset_drop(ort_opset_step *s, const char *attr)
 
 void ort_opset_set(ort_opset_step *s, const ort_attr *attr)
 {
-    if (!s->g.status)
+    if (s->g.status == ORT_OK)
         s->g.status = ort_node_set_attr(s->g.graph, s->node, attr, s->g.err);
 }
 
@@ -83,7 +83,7 @@ void ort_opset_rename(ort_opset_step *s, const char *op_type)
 void ort_opset_set_input(ort_opset_step *s, int slot, ort_id value)
 {
     ort_node *node = s->node;
-    if (s->g.status || (slot >= node->input_count && value == ORT_ID_NONE))
+    if (s->g.status != ORT_OK || (slot >= node->input_count && value == ORT_ID_NONE))
         return;
     if (slot >= node->input_count) {
         ort_id *inputs = ort_arena_array(&s->g.graph->model->arena, (size_t)slot + 1,
@@ -107,8 +107,8 @@ ort_id ort_opset_take_output(ort_opset_step *s, int slot, const ort_type *type)
     ort_graph *graph = s->g.graph;
     ort_node *node = s->node;
     ort_id old = node->outputs[slot];
-    ort_id made = s->g.status ? ORT_ID_NONE
-                              : ort_graph_add_value(graph, graph->values.data[old]->name);
+    ort_id made = s->g.status != ORT_OK ? ORT_ID_NONE
+                                        : ort_graph_add_value(graph, graph->values.data[old]->name);
     if (made == ORT_ID_NONE) {
         ort_emit_fail_memory(&s->g);
         return made;
@@ -142,7 +142,7 @@ static bool rename_value(ort_opset_step *s, ort_id value, ort_id out)
 
 void ort_opset_give(ort_opset_step *s, ort_id out, ort_id value)
 {
-    if (s->g.status || rename_value(s, value, out))
+    if (s->g.status != ORT_OK || rename_value(s, value, out))
         return;
     ort_node_spec spec = {.domain = ONNX, .op_type = "Identity", .name = s->node->name,
                           .inputs = &value, .input_count = 1, .outputs = &out, .output_count = 1};
@@ -151,7 +151,7 @@ void ort_opset_give(ort_opset_step *s, ort_id out, ort_id value)
 
 void ort_opset_replace(ort_opset_step *s, const ort_id *values, int count)
 {
-    if (s->g.status || s->blocked)
+    if (s->g.status != ORT_OK || s->blocked)
         return;
     ort_graph_remove_node(s->g.graph, s->node);
     for (int i = 0; i < s->node->output_count && i < count; i++)
@@ -201,11 +201,10 @@ int64_t ort_opset_dim(const ort_opset_step *s, ort_id value, int axis)
 ort_id ort_opset_add_tensor(ort_opset_step *s, const ort_tensor *tensor)
 {
     ort_id id = ORT_ID_NONE;
-    const char *name = s->g.status ? NULL
-                                   : ort_arena_printf(&s->g.graph->model->arena, "%s/c_%d",
-                                                      s->g.stem, s->g.made++);
-    if (s->g.status)
+    if (s->g.status != ORT_OK)
         return id;
+    ort_arena *arena = &s->g.graph->model->arena;
+    const char *name = ort_arena_printf(arena, "%s/c_%d", s->g.stem, s->g.made++);
     if (!name)
         ort_emit_fail_memory(&s->g);
     else

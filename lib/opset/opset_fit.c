@@ -68,7 +68,8 @@ static void fit_attrs(ort_opset_step *s, const ort_schema *from, const ort_schem
         const ort_attr_spec *spec = find_spec(to, attr.name);
         if (spec && (spec->type == attr.type || attr.reference)) {
             i++;
-        } else if (!spec && is_default(&attr, find_spec(from, attr.name)) && !s->g.status) {
+        } else if (!spec && is_default(&attr, find_spec(from, attr.name)) &&
+                   s->g.status == ORT_OK) {
             ort_opset_drop(s, attr.name);
         } else {
             refuse_attr(s, &attr);
@@ -176,7 +177,7 @@ void ort_opset_check_types(ort_opset_step *s, const ort_node *node, const ort_op
 {
     ort_schema schema;
     int before = s->blocked;
-    if (!row || s->g.status || (s->g.status = ort_schema_parse(row, &schema, s->g.err)))
+    if (!row || s->g.status != ORT_OK || (s->g.status = ort_schema_parse(row, &schema, s->g.err)))
         return;
     check_side(s, node, row, &schema, false);
     if (s->blocked == before) /* what is wrong there is mostly so here */
@@ -193,9 +194,11 @@ void ort_opset_fit(ort_opset_step *s)
                                  : "the operator isn't there before opset %d", s->version);
         return;
     }
-    if (s->g.status || (s->g.status = ort_schema_parse(s->from ? s->from : s->to, &from,
-                                                       s->g.err)) ||
-        (s->g.status = ort_schema_parse(s->to, &to, s->g.err)))
+    if (s->g.status == ORT_OK)
+        s->g.status = ort_schema_parse(s->from ? s->from : s->to, &from, s->g.err);
+    if (s->g.status == ORT_OK)
+        s->g.status = ort_schema_parse(s->to, &to, s->g.err);
+    if (s->g.status != ORT_OK)
         return;
     fit_slots(s, &from, &to);
     fit_attrs(s, &from, &to);

@@ -15,10 +15,10 @@ void ort_opset_apply_rules(ort_opset_step *s)
         for (const ort_opset_rule *rule = families[i]; rule->op_type; rule++) {
             void (*apply)(ort_opset_step *) = s->up ? rule->up : rule->down;
             if (rule->since == s->version && apply && !strcmp(rule->op_type, op_type) &&
-                !s->replaced && !s->blocked && !s->g.status)
+                !s->replaced && !s->blocked && s->g.status == ORT_OK)
                 apply(s);
         }
-    if (!s->replaced && !s->blocked && !s->g.status)
+    if (!s->replaced && !s->blocked && s->g.status == ORT_OK)
         ort_opset_move(s);
 }
 

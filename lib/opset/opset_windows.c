@@ -38,7 +38,7 @@ static windows count_windows(const ort_opset_step *s)
     windows w = {.known = true, .as_floor = true};
     ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
-    bool automatic = strcmp(ort_node_string(s->node, "auto_pad", "NOTSET"), "NOTSET") != 0;
+    bool automatic = strcmp(ort_node_string(s->node, "auto_pad", "NOTSET"), "NOTSET");
     for (int d = 2; d < rank; d++) {
         int64_t size = ort_opset_dim(s, x, d), stride = list_at(s, "strides", d - 2, 1);
         int64_t kernel = list_at(s, "kernel_shape", d - 2, 0);
@@ -279,7 +279,7 @@ static void upsample_by_computed(ort_opset_step *s)
     ort_node_spec spec = {.domain = ONNX, .op_type = "Resize", .name = node->name, .inputs = in,
                           .input_count = 3, .outputs = node->outputs, .output_count = 1,
                           .set = attrs, .set_count = 3, .opset = 11, .origin = node->origin};
-    if (s->g.status)
+    if (s->g.status != ORT_OK)
         return;
     ort_graph_remove_node(s->g.graph, node);
     s->replaced = true;

@@ -44,12 +44,12 @@ static ort_status expand(ort_model *model, const ort_pass_options *options, ort_
         return ort_model_inline_functions(model, err);
     ORT_TRY(ort_findings_new(&blockers, err));
     ort_status status = ort_model_clone(model, &copy, err);
-    if (!status)
+    if (status == ORT_OK)
         status = expand_and_settle(copy, options->registry, blockers, err);
     ort_model_free(copy);
-    if (!status && ort_findings_to_error(blockers, ORT_ERROR_UNSUPPORTED, &why))
+    if (status == ORT_OK && ort_findings_to_error(blockers, ORT_ERROR_UNSUPPORTED, &why))
         ort_log_write(options->log, ORT_LOG_WARNING, "functions stay: %s", why.message);
-    else if (!status)
+    else if (status == ORT_OK)
         status = expand_and_settle(model, options->registry, blockers, err);
     ort_findings_free(blockers);
     return status;

@@ -183,14 +183,14 @@ static ort_status run_pass(pass_run *run, pass_state *state, ort_graph *const *g
                                 .near_misses = run->near_misses,
                                 .pass = state->pass,
                                 .patterns = state->patterns};
-    for (size_t i = 0; !status && i < count; i++)
+    for (size_t i = 0; status == ORT_OK && i < count; i++)
         status = run_on(&context, graphs[i], &changes, err);
     state->patterns = context.patterns;
     if (!run->near_misses)
         state->ns += ort_clock_ns() - begin;
     state->changes += changes;
     run->changes += changes;
-    return status ? ort_error_wrap(err, status, "pass %s", state->pass->name) : ORT_OK;
+    return status != ORT_OK ? ort_error_wrap(err, status, "pass %s", state->pass->name) : ORT_OK;
 }
 
 typedef ORT_VEC(ort_graph *) graph_list;
@@ -259,7 +259,7 @@ static ort_status run_round(ort_model *model, pass_run *run, bool all, ort_error
 {
     graph_list graphs = {0};
     ort_status status = ORT_OK;
-    for (int from = 0, to; !status && from < run->count; from = to) {
+    for (int from = 0, to; status == ORT_OK && from < run->count; from = to) {
         to = from + 1;
         while (to < run->count && !run->states[to].pass->level == !run->states[from].pass->level)
             to++;
@@ -352,11 +352,11 @@ ort_status ort_passes_run(ort_model *model, const ort_pass_options *options, ort
     model->registry = options->registry;
     unsigned control = ort_cpu_set_flush(!options->keep_denormals);
     ort_status status = begin_run(&run, err);
-    if (!status)
+    if (status == ORT_OK)
         status = run_rounds(model, &run, err);
-    if (!status && asked)
+    if (status == ORT_OK && asked)
         status = ask_round(model, &run, &misses, err);
-    if (!status) {
+    if (status == ORT_OK) {
         report(&run);
         tell_near_misses(&run, &misses);
     }

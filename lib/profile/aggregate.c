@@ -221,15 +221,15 @@ ort_status ort_profile_summarize(const ort_profile *p, const ort_peak *peak,
         status = ort_error_set(err, ORT_ERROR_RUN, "a measured run failed: there is no profile");
     else if (p->failed || !of_site || !summary->nodes || !summary->operators)
         status = ort_error_memory(err, count * sizeof *summary->nodes);
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && status == ORT_OK; i++)
         summary->nodes[i] = row_of(p->sites.data[i], peak);
-    if (!status) {
+    if (status == ORT_OK) {
         add_runs(p, summary);
         summary->operator_count = group(p, summary->nodes, summary->operators, of_site);
         status = find_spreads(p, of_site, summary, err);
     }
     free(of_site);
-    if (status) {
+    if (status != ORT_OK) {
         ort_profile_summary_release(summary);
         return status;
     }

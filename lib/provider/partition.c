@@ -45,9 +45,9 @@ static ort_status open_one(ort_partition *p, const ort_provider *provider, bool 
     if (p->provider_count == ORT_PROVIDERS_MAX)
         return ort_error_set(err, ORT_ERROR_USAGE, "more than %d providers", ORT_PROVIDERS_MAX);
     ort_status status = provider->open(&device, &problem);
-    if (status && (strict || (last && !p->provider_count)))
+    if (status != ORT_OK && (strict || (last && !p->provider_count)))
         return ort_error_set(err, status, "provider '%s': %s", provider->name, problem.message);
-    if (status) {
+    if (status != ORT_OK) {
         ort_log_write(log, ORT_LOG_WARNING, "provider '%s' is left out: %s", provider->name,
                       problem.message);
         return ORT_OK;

@@ -153,7 +153,7 @@ static ort_status describe(const ort_session *session, ort_json *json, ort_error
         return ort_error_memory(err, count * sizeof *shapes);
     ort_exec_choose_shapes(session, shapes);
     ort_status status = ort_sizes_plan(session, shapes, &plan, err);
-    if (status) {
+    if (status != ORT_OK) {
         status = ort_error_wrap(err, status, "with assumed input shapes");
         goto done;
     }

@@ -76,7 +76,7 @@ static ort_status make_session(ort_env *env, const char *path, const ort_load_op
     ort_source source;
     ort_session *session = NULL;
     ort_status status = ort_source_open(path, options, &source, err);
-    if (status) {
+    if (status != ORT_OK) {
         ort_pack_release(pack);
         return status;
     }
@@ -93,17 +93,17 @@ static ort_status examine(ort_env *env, const char *path, const ort_load_options
     ort_pack pack;
     ORT_TRY(ort_source_open(path, options, &source, err));
     ort_status status = ort_pack_beside(env, path, &source, &pack, why);
-    *present = status || pack.blob;
-    if (!status && !pack.blob)
+    *present = status != ORT_OK || pack.blob;
+    if (status == ORT_OK && !pack.blob)
         status = ort_error_set(why, ORT_ERROR_IO, "there is none");
     if (pack.blob)
         put_pack(&pack, json);
-    if (!status && verify)
+    if (status == ORT_OK && verify)
         status = ort_pack_verify(&pack, env->pool, why);
-    if (!status && verify)
+    if (status == ORT_OK && verify)
         status = verify_model(env, &pack, &source, why);
     ort_source_release(&source);
-    if (!status)
+    if (status == ORT_OK)
         return make_session(env, path, options, &pack, why) && why->status == ORT_ERROR_MEMORY
                    ? ort_error_set(err, ORT_ERROR_MEMORY, "%s", why->message)
                    : ORT_OK;
@@ -123,7 +123,7 @@ ort_status ort_exec_pack_report(ort_env *env, const char *path, const ort_load_o
     ort_report_text(&json, "report", "pack");
     ort_report_text(&json, "model", path);
     ort_status status = examine(env, path, options, verify, &json, &why, &present, err);
-    *fits = !status && !why.status;
+    *fits = status == ORT_OK && why.status == ORT_OK;
     ort_json_key(&json, "present");
     ort_json_bool(&json, present);
     ort_json_key(&json, "fits");

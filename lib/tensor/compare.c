@@ -126,7 +126,7 @@ static void compare_strings(comparison *c, const ort_tensor *a, const ort_tensor
     const ort_string *x = a->data, *y = b->data;
     for (int64_t i = 0; i < count; i++) {
         if (x[i].length == y[i].length &&
-            (x[i].length == 0 || memcmp(x[i].ptr, y[i].ptr, x[i].length) == 0))
+            (x[i].length == 0 || !memcmp(x[i].ptr, y[i].ptr, x[i].length)))
             continue;
         if (d->mismatches++ == 0)
             d->worst = i;

@@ -66,10 +66,10 @@ ort_dtype ort_dtype_find(const char *name)
     if (!name)
         return ORT_DTYPE_UNDEFINED;
     for (int i = 1; i < ORT_DTYPE_COUNT; i++)
-        if (strcmp(rows[i].name, name) == 0 || strcmp(rows[i].code, name) == 0)
+        if (!strcmp(rows[i].name, name) || !strcmp(rows[i].code, name))
             return rows[i].id;
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (strcmp(aliases[i].alias, name) == 0)
+        if (!strcmp(aliases[i].alias, name))
             return aliases[i].dtype;
     return ORT_DTYPE_UNDEFINED;
 }

@@ -22,7 +22,7 @@ int64_t ort_shape_count(const ort_shape *shape)
 bool ort_shape_equal(const ort_shape *a, const ort_shape *b)
 {
     return a->rank == b->rank &&
-           memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
+           !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]);
 }
 
 ort_status ort_shape_check(const ort_shape *shape, ort_dtype dtype, ort_error *err)

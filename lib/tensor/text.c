@@ -179,7 +179,7 @@ static bool parse_integer(const char *text, bool is_unsigned, int64_t *value)
 static bool parse_bool(const char *text, int64_t *value)
 {
     double number;
-    if (strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0) {
+    if (!strcasecmp(text, "true") || !strcasecmp(text, "false")) {
         *value = tolower((unsigned char)text[0]) == 't';
         return true;
     }

@@ -91,9 +91,9 @@ ort_status ort_agree_compare(const ort_value *a, const ort_value *b, const ort_a
     }
     if (mixed)
         status = widen(a, &wide_a, err);
-    if (mixed && !status)
+    if (mixed && status == ORT_OK)
         status = widen(b, &wide_b, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_value_compare_(mixed ? wide_b : b, mixed ? wide_a : a, &options, difference,
                                     err);
     ort_value_free(wide_a);

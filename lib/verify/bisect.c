@@ -20,9 +20,9 @@ static ort_status differs_after(const bisection *b, int count, bool *differs, or
     passes.limit = count;
     ORT_TRY(ort_model_clone(b->original, &copy, err));
     ort_status status = ort_model_rewrite(copy, &passes, b->keep_functions, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_models_verify(b->env, b->original, copy, b->verify, &result, err);
-    *differs = !status && result.verdict == ORT_DIFFERENT;
+    *differs = status == ORT_OK && result.verdict == ORT_DIFFERENT;
     ort_model_free(copy);
     return status;
 }

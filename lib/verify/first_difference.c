@@ -180,10 +180,10 @@ static ort_status pair_values(comparison *c, ort_error *err)
     lookup own = {0}, l = {0};
     const ort_node *node;
     ort_status status = index_values(graph_of(c->a), &own, err);
-    if (!status)
+    if (status == ORT_OK)
         status = index_values(graph_of(c->b), &l, err);
     ORT_EACH_NODE(graph_of(c->a), node)
-        for (int i = 0; i < node->output_count && !status; i++)
+        for (int i = 0; i < node->output_count && status == ORT_OK; i++)
             if (node->outputs[i] != ORT_ID_NONE)
                 status = add_pair(c, match(c, &own, &l, node->outputs[i]), err);
     lookup_release(&own);
@@ -206,7 +206,7 @@ static bool accidental(const comparison *c, const pairing *p, const ort_value *b
     if (p->kind != MATCH_NAME || same_shape(p->value, b))
         return false;
     return strcmp(ga->nodes.data[ga->producers.data[p->a]]->op_type,
-                  gb->nodes.data[gb->producers.data[p->b]]->op_type) != 0;
+                  gb->nodes.data[gb->producers.data[p->b]]->op_type);
 }
 
 static void tell(comparison *c, uint32_t index, const ort_difference *d)
@@ -298,7 +298,7 @@ static void keep_value(void *arg, const char *name, const ort_value *value)
 {
     comparison *c = arg;
     uint64_t index;
-    if (c->status || !ort_hashmap_get_str(&c->by_name_a, name, &index))
+    if (c->status != ORT_OK || !ort_hashmap_get_str(&c->by_name_a, name, &index))
         return;
     pairing *p = &c->pairs.data[index];
     if (p->b != ORT_ID_NONE && !p->value)
@@ -309,9 +309,10 @@ static void compare_value(void *arg, const char *name, const ort_value *value)
 {
     comparison *c = arg;
     uint64_t index;
-    if (c->status || !ort_hashmap_get_str(&c->by_name_b, name, &index))
+    if (c->status != ORT_OK || !ort_hashmap_get_str(&c->by_name_b, name, &index))
         return;
-    for (uint32_t next = (uint32_t)index + 1; next && !c->status; next = c->next.data[next - 1])
+    for (uint32_t next = (uint32_t)index + 1; next && c->status == ORT_OK;
+         next = c->next.data[next - 1])
         c->status = compare_pair(c, next - 1, value, c->err);
 }
 
@@ -327,12 +328,12 @@ static ort_status run_one(comparison *c, const ort_session *session, ort_value *
     c->err = err;
     ort_status status = ort_session_run_all(session, inputs, outputs, &run, err);
     for (int i = 0; i < session->output_count; i++) {
-        if (!status && outputs[i]) /* constants come from no step */
+        if (status == ORT_OK && outputs[i]) /* constants come from no step */
             on_value(c, session->outputs[i].name, outputs[i]);
         ort_value_free(outputs[i]);
     }
     free(outputs);
-    return status ? status : c->status;
+    return status != ORT_OK ? status : c->status;
 }
 
 /* b's inputs from a's: by name, by position when no name is common. */
@@ -364,11 +365,11 @@ static ort_status compare_runs(comparison *c, ort_value *const *inputs, ort_erro
         return ort_error_memory(err, sizeof *shared);
     /* the first model first: it is the one that knows which of its inputs are missing */
     ort_status status = run_one(c, c->a, inputs, keep_value, err);
-    if (!status)
+    if (status == ORT_OK)
         status = share_inputs(c, inputs, shared, err);
-    if (!status) {
+    if (status == ORT_OK) {
         status = run_one(c, c->b, shared, compare_value, err);
-        if (status)
+        if (status != ORT_OK)
             ort_error_wrap(err, status, "the second model");
     }
     free(shared);
@@ -401,9 +402,9 @@ ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
                     .first = UINT32_MAX,
                     .first_form = UINT32_MAX};
     ort_status status = pair_values(&c, err);
-    if (!status)
+    if (status == ORT_OK)
         status = compare_runs(&c, inputs, err);
-    if (!status) {
+    if (status == ORT_OK) {
         find_missing(&c);
         look_before(&c);
     }
@@ -414,5 +415,5 @@ ort_status ort_sessions_compare(const ort_session *a, const ort_session *b,
     ort_vec_release(&c.next);
     ort_hashmap_release(&c.by_name_a);
     ort_hashmap_release(&c.by_name_b);
-    return status ? status : ORT_RESULT_GIVE(result, &found, err);
+    return status != ORT_OK ? status : ORT_RESULT_GIVE(result, &found, err);
 }

@@ -157,7 +157,7 @@ static ort_status compare_output(const double_run *r, int index, ort_error *err)
         return ORT_OK;
     ORT_TRY(join(x, y, 0, &both, err));
     ort_status status = ort_agree_compare(both, z, &how, &d, err);
-    if (!status && !d.equal)
+    if (status == ORT_OK && !d.equal)
         snprintf(r->text, 600, "at twice the size, output '%s' is not that of the original on "
                                "either half: %.400s", port->name, d.text);
     ort_value_free(both);
@@ -205,7 +205,7 @@ ort_status ort_verify_opened(const ort_session *a, const ort_session *b,
                              const ort_verify_options *options, char *text, ort_error *err)
 {
     ort_status status = run_sizes(a, b, options, 0, text, err);
-    for (int trial = 1; status && trial < ort_sizes_trials(a); trial++)
+    for (int trial = 1; status != ORT_OK && trial < ort_sizes_trials(a); trial++)
         if (!run_sizes(a, b, options, trial, text, NULL))
             return ORT_OK;
     return status;

@@ -174,7 +174,7 @@ static ort_status run_pair(pair *p, bool *ran, ort_error *err)
         goto done;
     }
     p->result->runs++;
-    for (int i = 0; i < p->a->output_count && !status; i++) {
+    for (int i = 0; i < p->a->output_count && status == ORT_OK; i++) {
         int at = find_output(p->b, p->a->outputs[i].name);
         if (at < 0)
             say(p, ORT_DIFFERENT, "the rewritten model has no output '%s'", p->a->outputs[i].name);
@@ -410,5 +410,5 @@ ort_status ort_models_verify(ort_env *env, const ort_model *original, const ort_
     ort_exec_session_release(p.b);
     if (options->timeout_s > 0)
         status = ort_budget_end(&budget, status, err);
-    return status ? status : ORT_RESULT_GIVE(result, &found, err);
+    return status != ORT_OK ? status : ORT_RESULT_GIVE(result, &found, err);
 }

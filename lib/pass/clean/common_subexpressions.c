@@ -71,7 +71,7 @@ static bool same_bytes(const ort_model *model, const uint8_t *a, const uint8_t *
     bool same = true;
     for (size_t at = 0; at < bytes && same; at += PIECE_BYTES) {
         size_t size = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        same = memcmp(a + at, b + at, size) == 0;
+        same = !memcmp(a + at, b + at, size);
         if (model && size == PIECE_BYTES) {
             ort_model_forget(model, a + at, size);
             ort_model_forget(model, b + at, size);
@@ -84,7 +84,7 @@ static bool same_tensor(const ort_model *model, const ort_tensor *a, const ort_t
 {
     if (a->dtype != b->dtype || a->shape.rank != b->shape.rank || a->stride || b->stride ||
         a->dtype == ORT_DTYPE_STRING ||
-        memcmp(a->shape.dim, b->shape.dim, sizeof *a->shape.dim * (size_t)a->shape.rank) != 0)
+        memcmp(a->shape.dim, b->shape.dim, sizeof *a->shape.dim * (size_t)a->shape.rank))
         return false;
     size_t bytes = ort_tensor_bytes(a);
     return !bytes || a->data == b->data ||
@@ -141,12 +141,12 @@ static ort_status share_constants(ort_pass_context *c, int *changes, ort_error *
 static bool same_list(const ort_attr *a, const ort_attr *b, const void *x, const void *y,
                       size_t size)
 {
-    return a->count == b->count && (!a->count || memcmp(x, y, a->count * size) == 0);
+    return a->count == b->count && (!a->count || !memcmp(x, y, a->count * size));
 }
 
 static bool same_string(const ort_string *a, const ort_string *b)
 {
-    return a->length == b->length && (!a->length || memcmp(a->ptr, b->ptr, a->length) == 0);
+    return a->length == b->length && (!a->length || !memcmp(a->ptr, b->ptr, a->length));
 }
 
 static bool same_attr(const ort_attr *a, const ort_attr *b)
@@ -155,7 +155,7 @@ static bool same_attr(const ort_attr *a, const ort_attr *b)
         return false;
     switch (a->type) {
     case ORT_ATTR_INT: return a->i == b->i;
-    case ORT_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case ORT_ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
     case ORT_ATTR_STRING: return same_string(&a->s, &b->s);
     case ORT_ATTR_INTS: return same_list(a, b, a->ints, b->ints, sizeof *a->ints);
     case ORT_ATTR_FLOATS: return same_list(a, b, a->floats, b->floats, sizeof *a->floats);
@@ -175,7 +175,7 @@ static bool same_node(const ort_graph *graph, ort_id first, ort_id second)
     if (a->removed || a->op != b->op || a->opset != b->opset || a->input_count != b->input_count ||
         a->attr_count != b->attr_count || a->output_count != b->output_count ||
         (a->input_count &&
-         memcmp(a->inputs, b->inputs, sizeof *a->inputs * (size_t)a->input_count) != 0))
+         memcmp(a->inputs, b->inputs, sizeof *a->inputs * (size_t)a->input_count)))
         return false;
     for (int i = 0; i < a->attr_count; i++) {
         const ort_attr *other = ort_node_attr(b, a->attrs[i].name);

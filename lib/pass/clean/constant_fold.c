@@ -124,16 +124,16 @@ static ort_status evaluate(ort_pass_context *c, const ort_node *node, ort_value 
     ort_fact *taken = malloc(count * sizeof *taken);
     if (!facts || !taken)
         status = ort_error_memory(err, count * sizeof *taken);
-    for (int i = 0; i < node->input_count && !status; i++) {
+    for (int i = 0; i < node->input_count && status == ORT_OK; i++) {
         if (node->inputs[i] == ORT_ID_NONE)
             continue;
         facts[i] = &taken[i];
         taken[i] = c->graph->values.data[node->inputs[i]]->fact;
         status = ort_value_for_kernel(taken[i].value, &values[i], err);
-        if (!status)
+        if (status == ORT_OK)
             taken[i].value = &values[i]->tensor;
     }
-    if (!status)
+    if (status == ORT_OK)
         status = ort_node_eval(node, facts, c->k, NULL, values, node->input_count,
                                values + node->input_count, node->output_count, err);
     free(facts);
@@ -209,10 +209,12 @@ static ort_status fold(ort_pass_context *c, ort_node *node, size_t in_bytes, int
     if (!values)
         return ort_error_memory(err, sizeof *values * (size_t)total);
     ort_status status = evaluate(c, node, values, &problem);
-    if (status) /* the run will say the same, if it gets there */
+    if (status == ORT_OK) {
+        status = keep_results(c, node, values + node->input_count, in_bytes, changes, err);
+    } else { /* the run will say the same, if it gets there */
         ort_pass_note(c, node, "%s", problem.message);
-    status = status ? ORT_OK
-                    : keep_results(c, node, values + node->input_count, in_bytes, changes, err);
+        status = ORT_OK;
+    }
     for (int i = 0; i < total; i++)
         ort_value_free(values[i]);
     free(values);
@@ -347,7 +349,7 @@ static ort_status know(ort_pass_context *c, ort_node *node, ort_error *err)
     ort_value **values = calloc((size_t)total + 1, sizeof *values);
     ort_status status = values ? evaluate(c, node, values, err)
                                : ort_error_memory(err, sizeof *values * (size_t)total);
-    for (int i = 0; i < node->output_count && !status; i++) {
+    for (int i = 0; i < node->output_count && status == ORT_OK; i++) {
         ort_value *made = values[node->input_count + i];
         if (node->outputs[i] == ORT_ID_NONE)
             continue;
@@ -357,7 +359,7 @@ static ort_status know(ort_pass_context *c, ort_node *node, ort_error *err)
         }
         const ort_tensor *kept = NULL;
         status = ort_edit_keep(c->graph, made, &kept, err);
-        if (!status)
+        if (status == ORT_OK)
             c->graph->values.data[node->outputs[i]]->fact.value = kept;
     }
     for (int i = 0; i < total && values; i++)

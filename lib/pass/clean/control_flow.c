@@ -109,7 +109,7 @@ static ort_status inline_if(site *s, ort_error *err)
     round_io io = {.map = list + 2 * outs, .outputs = list, .results = list + outs, .first = true};
     ort_status status = ort_name_counts_take(s->counts, s->c->graph, s->node, err);
     ort_graph_remove_node(s->c->graph, s->node);
-    if (!status)
+    if (status == ORT_OK)
         status = copy_round(s, &io, "", err);
     free(list);
     return status;
@@ -327,9 +327,9 @@ static ort_status unroll(site *s, ort_error *err)
     u.parts = u.map + values;
     ort_status status = ort_name_counts_take(s->counts, s->c->graph, s->node, err);
     ort_graph_remove_node(s->c->graph, s->node); /* its outputs are free, its inputs still known */
-    if (!status)
+    if (status == ORT_OK)
         status = unroll_rounds(s, &u, err);
-    if (!status)
+    if (status == ORT_OK)
         status = finish(s, &u, s->node->outputs, err);
     free(block);
     return status;
@@ -468,7 +468,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         status = is_if     ? try_if(c, node, &counts, changes, err)
                  : is_loop ? try_loop(c, node, &counts, changes, err)
                            : try_scan(c, node, &counts, changes, err);
-        if (status)
+        if (status != ORT_OK)
             break;
     }
     ort_name_counts_release(&counts);

@@ -153,7 +153,7 @@ static bool idle_resize(const ort_graph *graph, const ort_node *node)
 {
     return keeps_type(graph, node, 0) && !ort_node_int(node, "antialias", 0) &&
            strcmp(ort_node_string(node, "coordinate_transformation_mode", "half_pixel"),
-                  "tf_crop_and_resize") != 0;
+                  "tf_crop_and_resize");
 }
 
 static bool one_input(const ort_graph *graph, const ort_node *node)

@@ -123,11 +123,11 @@ static ort_status join(ort_pass_context *c, const ort_node *first, const ort_nod
 {
     labels before = {.value = NULL}, after = {.value = NULL};
     ort_status status = read_labels(first, &before, err);
-    if (!status)
+    if (status == ORT_OK)
         status = encode(c, second, &before, &after, err);
-    if (!status)
+    if (status == ORT_OK)
         status = add_encoder(c, first, second, &after, err);
-    *changes += !status;
+    *changes += status == ORT_OK;
     ort_value_free(before.value);
     ort_value_free(after.value);
     return status;

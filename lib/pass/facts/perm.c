@@ -121,7 +121,7 @@ ort_status ort_tensor_permuted(ort_graph *graph, const char *name, const ort_ten
     const ort_tensor *kept;
     ort_status status = ort_edit_keep(graph, copy, &kept, err);
     ort_value_free(copy);
-    if (status)
+    if (status != ORT_OK)
         return status;
     ort_tensor result = *kept;
     if (keep_shape)

@@ -103,7 +103,7 @@ static ort_status widen(ort_pass_context *c, ort_dtype dtype, int *changes, ort_
         return ORT_OK;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
-        if (status || !suits(&twins, node))
+        if (status != ORT_OK || !suits(&twins, node))
             continue;
         status = ort_twins_rebuild(&twins, node, err);
         ++*changes;

@@ -180,7 +180,7 @@ static bool is_nearest(const ort_node *resize)
 {
     return !strcmp(ort_node_string(resize, "mode", "nearest"), "nearest") &&
            strcmp(ort_node_string(resize, "coordinate_transformation_mode", "half_pixel"),
-                  "tf_crop_and_resize") != 0;
+                  "tf_crop_and_resize");
 }
 
 static int moved_inputs(const ort_node *node)
@@ -188,7 +188,7 @@ static int moved_inputs(const ort_node *node)
     for (size_t i = 0; node && i < sizeof moves / sizeof *moves; i++)
         if (ort_edit_is(node, ONNX, moves[i].op_type) && node->opset >= moves[i].since)
             return moves[i].many ? node->input_count
-                                 : strcmp(node->op_type, "Resize") != 0 || is_nearest(node);
+                                 : strcmp(node->op_type, "Resize") || is_nearest(node);
     return 0;
 }
 

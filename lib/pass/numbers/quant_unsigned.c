@@ -52,7 +52,7 @@ static ort_status shifted_zero(ort_pass_context *c, const ort_quant *q, zeros *m
     ort_tensor_set_i64(&zero->tensor, 0, number);
     ort_status status = ort_edit_add_constant(c->graph, "zero_point", &zero->tensor, id, err);
     ort_value_free(zero);
-    if (shared && !status)
+    if (shared && status == ORT_OK)
         made->plain[number] = *id;
     return status;
 }

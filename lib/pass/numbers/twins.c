@@ -101,7 +101,7 @@ static ort_status add_constant(const ort_twins *t, const ort_graph_value *value,
     ort_status status = ORT_OK;
     if (!real || (t->to != ORT_DTYPE_FLOAT && !narrow))
         status = ort_error_memory(err, (size_t)count * sizeof *real);
-    if (!status) {
+    if (status == ORT_OK) {
         ort_tensor_to_f32(old, 0, count, real);
         if (narrow) {
             made.data = narrow;

@@ -94,14 +94,14 @@ static ort_status rewrite_member(rewriting *w, const ort_member *m, ort_error *e
     int ins = node->input_count, outs = node->output_count;
     ort_id *ids = malloc((size_t)(ins + outs) * sizeof *ids);
     ort_status status = ids ? ORT_OK : ort_error_memory(err, sizeof *ids * (size_t)(ins + outs));
-    for (int i = 0; i < ins && !status; i++) {
+    for (int i = 0; i < ins && status == ORT_OK; i++) {
         ids[i] = ORT_ID_NONE;
         if (ort_slot_permuted(w->graph, node, i))
             status = flip(w, node->inputs[i], &m->form.in, &ids[i], err);
     }
-    if (!status)
+    if (status == ORT_OK)
         status = outputs_of(w, m, ids + ins, err);
-    if (!status) {
+    if (status == ORT_OK) {
         ort_graph_remove_node(w->graph, node);
         status = ort_add_permuted(w->region->c, node, &m->form, ids, ids + ins, err);
     }
@@ -206,11 +206,11 @@ static ort_status improve(ort_region *region, bool *gain, ort_error *err)
     size_t count = region->value_count + 1;
     rewriting w = {.graph = region->graph};
     ort_status status = ort_region_decide(region, &w.changes, gain, err);
-    if (!status && *gain) {
+    if (status == ORT_OK && *gain) {
         w.flipped = malloc(count * sizeof *w.flipped);
         status = w.flipped ? ORT_OK : ort_error_memory(err, count * sizeof *w.flipped);
     }
-    if (!status && *gain) {
+    if (status == ORT_OK && *gain) {
         memset(w.flipped, 0xff, count * sizeof *w.flipped);
         w.region = region;
         status = rewrite(&w, err);
@@ -228,9 +228,9 @@ static ort_status push(ort_pass_context *c, const ort_perm *p, bool noting, bool
     ort_status status = ort_region_find(&region, c, p)
                             ? ORT_OK
                             : ort_error_memory(err, c->graph->values.count * sizeof(ort_id));
-    if (!status && noting)
+    if (status == ORT_OK && noting)
         note_region(&region, p);
-    else if (!status && region.members.count)
+    else if (status == ORT_OK && region.members.count)
         status = improve(&region, gain, err);
     ort_region_release(&region);
     return status;
@@ -253,13 +253,13 @@ static ort_status sweep(ort_pass_context *c, bool noting, bool *gain, ort_error 
             continue;
         both[0] = p;
         both[1] = ort_perm_inverse(&p);
-        for (int i = 0; i < (noting ? 1 : 2) && !status && !*gain; i++) {
+        for (int i = 0; i < (noting ? 1 : 2) && status == ORT_OK && !*gain; i++) {
             if (i && ort_perm_equal(&both[0], &both[1]))
                 break;
             status = ort_vec_push(&tried, both[i]) ? push(c, &both[i], noting, gain, err)
                                                    : ort_error_memory(err, sizeof p);
         }
-        if (status || *gain)
+        if (status != ORT_OK || *gain)
             break; /* the graph is another one now: the next sweep goes on */
     }
     ort_vec_release(&tried);

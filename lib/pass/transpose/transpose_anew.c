@@ -312,9 +312,9 @@ ort_status ort_add_permuted(ort_pass_context *c, const ort_node *node, const ort
                              .attr_count = node->attr_count, .opset = node->opset,
                              .origin = ort_edit_origin_of(node)};
     ort_status status = change(&b, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_edit_add_node(c->graph, &b.spec, &made, err);
-    if (!status) { /* the same node in another layout */
+    if (status == ORT_OK) { /* the same node in another layout */
         made->proto = node->proto;
         made->changed = true;
     }

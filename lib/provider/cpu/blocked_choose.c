@@ -309,8 +309,8 @@ bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t
         old ? "asymmetric" : ort_node_string(node, "coordinate_transformation_mode", "half_pixel");
     const char *round = old ? "floor" : ort_node_string(node, "nearest_mode", "round_prefer_floor");
     bool half = !strcmp(place, "half_pixel") || !strcmp(place, "pytorch_half_pixel");
-    if (half ? strncmp(round, "round_", 6) != 0
-             : strcmp(place, "asymmetric") != 0 || strcmp(round, "floor") != 0)
+    if (half ? strncmp(round, "round_", 6)
+             : strcmp(place, "asymmetric") || strcmp(round, "floor"))
         return false;
     for (int i = 0; i < 2; i++)
         factors[i] = repeat_factor(graph, node, 2 + i);

@@ -199,7 +199,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ort_node *node;
     ORT_PASS_EACH_NODE(c->graph, node)
     {
-        if (status || node->id >= nodes) /* made here */
+        if (status != ORT_OK || node->id >= nodes) /* made here */
             break;
         const char *why = c->near_misses ? ort_blocked_stays(c->graph, &l.choice, node) : NULL;
         if (why)
