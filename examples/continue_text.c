@@ -17,7 +17,7 @@ static ort_status declare_states(const ort_session *session, ort_binding *bindin
     for (size_t i = 0; i < ort_session_output_count(session); i++) {
         const char *output = ort_session_output_name(session, i);
         char input[200];
-        if (strncmp(output, "present_", 8) != 0)
+        if (strncmp(output, "present_", 8))
             continue;
         snprintf(input, sizeof input, "past_%s", output + 8);
         if (ort_binding_set_state(binding, input, output, err))
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     }
     putchar('\n');
 done:
-    if (err.status)
+    if (err.status != ORT_OK)
         fprintf(stderr, "continue_text: %s\n", err.message);
     ort_binding_free(binding), ort_session_free(session), ort_env_free(env);
     return ort_status_exit(err.status);

@@ -250,7 +250,7 @@ static ort_status join_run(ort_ops_node *node, void *state, ort_error *err)
                              (long long)api->input(node, i)->count, (long long)first->count);
     ort_ops_tensor *y = api->output(node, 0, first->rank, first->dims, err);
     ort_status status = y ? ORT_OK : err->status;
-    for (int64_t i = 0; !status && i < y->count; i++)
+    for (int64_t i = 0; status == ORT_OK && i < y->count; i++)
         status = join_one(node, y, i, err);
     return status;
 }

@@ -32,7 +32,7 @@ int main(int argc, char **argv)
         best = ort_value_get_double(y, digit) > ort_value_get_double(y, best) ? digit : best;
     printf("%d (%.1f %%)\n", best, 100 * ort_value_get_double(y, best));
 done:
-    if (err.status)
+    if (err.status != ORT_OK)
         fprintf(stderr, "run_digits: %s\n", err.message);
     ort_value_free(y), ort_value_free(x), ort_tensors_free(image);
     ort_session_free(session), ort_env_free(env);

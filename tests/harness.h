@@ -203,7 +203,7 @@ HARNESS_STATIC ort_status harness_load_values(const char *folder, const char *pr
             continue;
         ort_read_options options = {.size = sizeof options, .format = ORT_FORMAT_PB};
         ort_status status = ort_tensors_load(path, &options, &values->owner[k], err);
-        if (status)
+        if (status != ORT_OK)
             return status;
         values->count = k + 1;
         if (ort_tensors_count(values->owner[k]) != 1)
@@ -223,11 +223,11 @@ HARNESS_STATIC ort_status harness_json_map(json_object *json, const char *type, 
     ort_value *keys = NULL, *numbers = NULL;
     ort_status status = ort_value_new_tensor(text_keys ? ORT_DTYPE_STRING : ORT_DTYPE_INT64, 1,
                                              &count, &keys, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_value_new_tensor(dtype, 1, &count, &numbers, err);
     json_object_object_foreach(json, key, member)
     {
-        if (status)
+        if (status != ORT_OK)
             break;
         if (text_keys)
             status = ort_value_set_string(keys, k, key, strlen(key), err);
@@ -235,7 +235,7 @@ HARNESS_STATIC ort_status harness_json_map(json_object *json, const char *type, 
             ((int64_t *)ort_value_data(keys))[k] = strtoll(key, NULL, 10);
         ort_value_set_double(numbers, k++, json_object_get_double(member));
     }
-    if (!status)
+    if (status == ORT_OK)
         status = ort_value_new_map(keys, numbers, map, err);
     ort_value_free(keys);
     ort_value_free(numbers);
@@ -246,7 +246,7 @@ HARNESS_STATIC ort_status harness_json_map(json_object *json, const char *type, 
  * model declares optional(T), the one item is the value. */
 HARNESS_STATIC ort_value *harness_unwrap(const char *type, ort_value *value)
 {
-    bool wrapped = value && strncmp(type, "optional(", 9) == 0 &&
+    bool wrapped = value && !strncmp(type, "optional(", 9) &&
                    ort_value_get_kind(value) == ORT_VALUE_SEQUENCE && ort_value_count(value) == 1;
     return wrapped ? ort_value_item(value, 0) : value;
 }
@@ -284,7 +284,7 @@ HARNESS_STATIC ort_status harness_bind(const ort_session *session, harness_value
         if (values->json[k] && !values->value[k]) {
             ort_status status = harness_json_map(
                 values->json[k], ort_session_input_type(session, i)->text, &values->value[k], err);
-            if (status)
+            if (status != ORT_OK)
                 return status;
         }
         if (!values->value[k])
@@ -401,7 +401,7 @@ HARNESS_STATIC ort_status harness_check(const ort_session *session, ort_value *c
                                     harness_unwrap(ort_session_output_type(session, k)->text,
                                                    expected->value[k]),
                                     &options, &diff, err);
-        if (status)
+        if (status != ORT_OK)
             return status;
         if (worst)
             harness_note(&diff, &options, worst);

@@ -78,7 +78,7 @@ static void find_family(const settings *set, measure *m)
     FILE *file = fopen(set->families, "r");
     snprintf(m->family, sizeof m->family, "other");
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "%99s %31s", name, family) == 2 && strcmp(name, m->name) == 0)
+        if (sscanf(line, "%99s %31s", name, family) == 2 && !strcmp(name, m->name))
             snprintf(m->family, sizeof m->family, "%s", family);
     if (file)
         fclose(file);
@@ -171,11 +171,11 @@ int main(int argc, char **argv)
                     .families = "tests/bench/families.txt", .threads = {1, 2}, .thread_count = 2,
                     .rounds = 7, .launches = 5};
     setenv("ORT_DISABLE_TELEMETRY", "1", 1);
-    if (argc == 7 && strcmp(argv[1], "--worker") == 0)
+    if (argc == 7 && !strcmp(argv[1], "--worker"))
         return worker_main(argv + 2);
-    if (argc == 4 && strcmp(argv[1], "--creation") == 0)
+    if (argc == 4 && !strcmp(argv[1], "--creation"))
         return creation_main(argv + 2);
-    if (argc > 2 && strcmp(argv[1], "--launch") == 0)
+    if (argc > 2 && !strcmp(argv[1], "--launch"))
         return launch_main(argv + 2);
     if (!parse(argc, argv, &set)) {
         fprintf(stderr, "usage: bench [--only GLOB] [--threads 1,2] [--rounds N] [--launches N] "

@@ -128,7 +128,7 @@ static mean print_family(const settings *set, int threads, const family *f, cons
     mean over_best = {0};
     bool begun = false;
     for (size_t k = 0; k < count; k++) {
-        if (strcmp(list[k].family, f->name) != 0)
+        if (strcmp(list[k].family, f->name))
             continue;
         if (!begun)
             printf("\n%s, %d thread%s: median of a run in ms\n\n"

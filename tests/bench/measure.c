@@ -70,12 +70,12 @@ static bool answer(child *c, side *s, double *number)
     } else if (fgets(line, sizeof line, c->from)) {
         line[strcspn(line, "\n")] = '\0';
     }
-    if (strncmp(line, "ok ", 3) == 0) {
+    if (!strncmp(line, "ok ", 3)) {
         *number = strtod(line + 3, NULL);
         return true;
     }
     s->state = SIDE_FAILED;
-    snprintf(s->why, sizeof s->why, "%.280s", line + (strncmp(line, "error ", 6) == 0 ? 6 : 0));
+    snprintf(s->why, sizeof s->why, "%.280s", line + (!strncmp(line, "error ", 6) ? 6 : 0));
     finish(c);
     return false;
 }
@@ -127,7 +127,7 @@ static void launch(const settings *set, const char *folder, int threads, child *
 static ort_value *find_array(const ort_tensors *archive, const char *name)
 {
     for (size_t k = 0; k < ort_tensors_count(archive); k++)
-        if (strcmp(ort_tensors_name(archive, k), name) == 0)
+        if (!strcmp(ort_tensors_name(archive, k), name))
             return ort_tensors_value(archive, k);
     return NULL;
 }

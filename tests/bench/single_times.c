@@ -31,7 +31,7 @@ int launch_main(char **argv)
     int status = 0;
     double begin = harness_now_ms();
     int failed = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
-    if (failed || waitpid(pid, &status, 0) != pid || status) {
+    if (failed || waitpid(pid, &status, 0) != pid || status != 0) {
         fprintf(stderr, "bench: %s: %s\n", argv[0], failed ? strerror(failed) : "failed");
         return 1;
     }

@@ -28,7 +28,7 @@ static const runtime_class *const classes[] = {&runtime_ours, &runtime_onnxrunti
 static const runtime_class *find_class(const char *name)
 {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (strcmp(classes[i]->name, name) == 0)
+        if (!strcmp(classes[i]->name, name))
             return classes[i];
     return NULL;
 }
@@ -37,7 +37,7 @@ static const runtime_class *find_class(const char *name)
 static ort_value *find_array(const ort_tensors *archive, const char *name)
 {
     for (size_t k = 0; k < ort_tensors_count(archive); k++)
-        if (strcmp(ort_tensors_name(archive, k), name) == 0)
+        if (!strcmp(ort_tensors_name(archive, k), name))
             return ort_tensors_value(archive, k);
     return NULL;
 }
@@ -157,15 +157,15 @@ static bool obey(worker *w, const char *folder, char *line)
     double number = 0;
     bool ok = true;
     line[strcspn(line, "\n")] = '\0';
-    if (strcmp(line, "first") == 0)
+    if (!strcmp(line, "first"))
         ok = first_run(w, folder, &number);
-    else if (strcmp(line, "round") == 0)
+    else if (!strcmp(line, "round"))
         ok = measured_round(w, &number);
-    else if (strncmp(line, "beside ", 7) == 0)
+    else if (!strncmp(line, "beside ", 7))
         ok = beside(w, strtod(line + 7, NULL), &number);
-    else if (strcmp(line, "peak") == 0)
+    else if (!strcmp(line, "peak"))
         number = (double)ort_peak_rss_bytes() / 1e6;
-    else if (strncmp(line, "save ", 5) == 0)
+    else if (!strncmp(line, "save ", 5))
         ok = save_outputs(w, line + 5);
     if (ok)
         printf("ok %.6f\n", number);

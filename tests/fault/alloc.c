@@ -128,7 +128,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 int __wrap_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
     int status = refuse() ? ENOMEM : __real_posix_memalign(block, alignment, bytes);
-    if (!status)
+    if (status == 0)
         remember(*block);
     return status;
 }
@@ -235,7 +235,7 @@ static ort_status make_inputs(walk *w, ort_error *err)
         for (int d = 0; d < rank; d++)
             dims[d] = dims[d] < 0 ? 5 : dims[d];
         ort_status status = ort_value_new_tensor(ORT_DTYPE_FLOAT, rank, dims, &w->inputs[i], err);
-        if (status)
+        if (status != ORT_OK)
             return status;
         for (int64_t e = 0; e < ort_value_count(w->inputs[i]); e++)
             ort_value_set_double(w->inputs[i], e, (double)(e * 7 % 11) / 4 - (double)i);
@@ -287,7 +287,7 @@ static ort_status walk_all(const walk_case *c, walk *w, ort_error *err)
     heap.count = heap.failed = 0;
     heap.on = true;
     ort_status status = walk_model(w, c, err);
-    if (!status)
+    if (status == ORT_OK)
         status = walk_session(w, c, err);
     for (size_t i = 0; i < VALUES_MAX; i++) {
         ort_value_free(w->inputs[i]);
@@ -321,15 +321,15 @@ static bool walk_failing(const walk_case *c, long n, bool persist, uint64_t dige
     ort_status status = walk_all(c, &w, &err);
     const char *how = persist ? "and all after it" : "alone";
     bool good = true;
-    if (status && status != ORT_ERROR_MEMORY) {
+    if (status != ORT_OK && status != ORT_ERROR_MEMORY) {
         printf("not ok %s: allocation %ld failing %s gives %s in %s: %s\n", c->name, n, how,
                ort_status_name(status), w.stage, err.message);
         good = false;
-    } else if (status && !err.message[0]) {
+    } else if (status != ORT_OK && !err.message[0]) {
         printf("not ok %s: allocation %ld failing %s gives no message in %s\n", c->name, n, how,
                w.stage);
         good = false;
-    } else if (!status && w.digest != digest) {
+    } else if (status == ORT_OK && w.digest != digest) {
         printf("not ok %s: allocation %ld failing %s gives wrong outputs\n", c->name, n, how);
         good = false;
     }

@@ -79,9 +79,9 @@ static ort_status open_bench(const subject *s, const char *isa, int threads, ben
     session_options.level = s->level;
     *b = (bench){0};
     ort_status status = ort_env_new(&options, &b->env, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_session_load(b->env, s->path, &session_options, &b->session, err);
-    if (status)
+    if (status != ORT_OK)
         close_bench(b);
     return status;
 }
@@ -96,11 +96,11 @@ static ort_status load_sets(subject *s, const char *folder, const ort_session *s
             break;
         test_set *set = &s->sets[s->set_count];
         ort_status status = harness_load_values(path, "input", &set->given, err);
-        if (!status)
+        if (status == ORT_OK)
             status = harness_load_values(path, "output", &set->expected, err);
-        if (!status)
+        if (status == ORT_OK)
             status = harness_bind(session, &set->given, set->inputs, err);
-        if (status)
+        if (status != ORT_OK)
             return status;
     }
     if (s->set_count == 0)
@@ -115,9 +115,9 @@ static ort_status run_set(const subject *s, int index, const ort_session *sessio
 {
     ort_value *outputs[HARNESS_VALUES] = {NULL};
     ort_status status = run_whole(session, s->sets[index].inputs, outputs, NULL, err);
-    if (!status)
+    if (status == ORT_OK)
         status = harness_check(session, outputs, &s->sets[index].expected, &s->meta, worst, err);
-    for (size_t k = 0; !status && digest && k < ort_session_output_count(session); k++)
+    for (size_t k = 0; status == ORT_OK && digest && k < ort_session_output_count(session); k++)
         *digest = *digest * 0x9e3779b97f4a7c15u + ort_value_digest(outputs[k]);
     harness_free_outputs(outputs, HARNESS_VALUES);
     return status;
@@ -149,7 +149,7 @@ static ort_status time_runs(const subject *s, const ort_session *session, double
         ort_status status = run_whole(session, s->sets[0].inputs, outputs, NULL, err);
         samples[count++] = harness_now_ms() - start;
         harness_free_outputs(outputs, HARNESS_VALUES);
-        if (status)
+        if (status != ORT_OK)
             return status;
     }
     *median = harness_median(samples, count);
@@ -163,16 +163,16 @@ static ort_status measure(subject *s, const char *folder, const settings *set, r
     double begin = harness_now_ms();
     ort_status status = open_bench(s, set->isa, 0, &b, err);
     r->load_ms = harness_now_ms() - begin;
-    if (!status)
+    if (status == ORT_OK)
         status = load_sets(s, folder, b.session, err);
-    if (!status && !set->parity) {
+    if (status == ORT_OK && !set->parity) {
         ort_value *outputs[HARNESS_VALUES] = {NULL};
         begin = harness_now_ms();
         status = run_whole(b.session, s->sets[0].inputs, outputs, NULL, err);
         r->first_ms = harness_now_ms() - begin;
         harness_free_outputs(outputs, HARNESS_VALUES);
     }
-    for (int i = 0; !status && i < s->set_count; i++) {
+    for (int i = 0; status == ORT_OK && i < s->set_count; i++) {
         status = run_set(s, i, b.session, NULL, &r->worst, err);
         if (status == ORT_ERROR_GATE && take_exact(s, i)) {
             r->exact = true;
@@ -184,7 +184,7 @@ static ort_status measure(subject *s, const char *folder, const settings *set, r
             status = run_set(s, i, b.session, NULL, NULL, err);
         }
     }
-    if (!status && !set->parity)
+    if (status == ORT_OK && !set->parity)
         status = time_runs(s, b.session, &r->median_ms, err);
     r->peak_mb = (double)ort_peak_rss_bytes() / 1e6;
     close_bench(&b);
@@ -201,10 +201,10 @@ static ort_status check_tier(const subject *s, const char *isa, harness_worst *w
         uint64_t digest = 0;
         ort_error inner = {0};
         ort_status status = open_bench(s, isa, thread_counts[t], &b, &inner);
-        for (int i = 0; !status && i < s->set_count; i++)
+        for (int i = 0; status == ORT_OK && i < s->set_count; i++)
             status = run_set(s, i, b.session, &digest, worst, &inner);
         close_bench(&b);
-        if (status)
+        if (status != ORT_OK)
             return HARNESS_FAIL(err, status, "%s, %d threads: %.1800s", isa, thread_counts[t],
                                 inner.message);
         if (t == 0)
@@ -231,17 +231,17 @@ static void run_model(const settings *set, const char *name, result *r)
     ort_status status = ORT_OK;
     if (!harness_read_meta(folder, &s.meta))
         status = HARNESS_FAIL(&err, ORT_ERROR_DATA, "%s/meta.json is missing or not JSON", folder);
-    if (!status)
+    if (status == ORT_OK)
         status = measure(&s, folder, set, r, &err);
-    for (int i = 0; !status && i < tier_count; i++)
-        if (!set->isa || strcmp(set->isa, tiers[i]) == 0)
+    for (int i = 0; status == ORT_OK && i < tier_count; i++)
+        if (!set->isa || !strcmp(set->isa, tiers[i]))
             status = check_tier(&s, tiers[i], &r->worst, &err);
     for (int i = 0; i < s.set_count; i++) {
         harness_values_free(&s.sets[i].given);
         harness_values_free(&s.sets[i].expected);
     }
-    r->passed = !status;
-    snprintf(r->message, sizeof r->message, "%.1400s", status ? err.message : "");
+    r->passed = status == ORT_OK;
+    snprintf(r->message, sizeof r->message, "%.1400s", status != ORT_OK ? err.message : "");
     harness_first_line(r->message);
 }
 
@@ -282,7 +282,7 @@ static void run_child_process(const settings *set, const char *name, result *r)
 
 static int without_models(const char *dir)
 {
-    bool strict = getenv("CI") && strcmp(getenv("CI"), "true") == 0;
+    bool strict = getenv("CI") && !strcmp(getenv("CI"), "true");
     printf("models: %s: no such folder%s\n", dir,
            strict ? ", and with CI=true that is a failure" : ", skipped");
     printf("0 passed, %d failed, %d skipped\n", strict, !strict);

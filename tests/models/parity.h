@@ -49,7 +49,7 @@ HARNESS_STATIC void parity_count(parity_counts *counts, bool refused, bool passe
 HARNESS_STATIC parity_counts *parity_kind(parity_table *table, const char *name)
 {
     size_t k = 0;
-    while (k < table->count && strcmp(table->names[k], name) != 0)
+    while (k < table->count && strcmp(table->names[k], name))
         k++;
     if (k == table->count && k < PARITY_KINDS)
         snprintf(table->names[table->count++], sizeof *table->names, "%s", name);

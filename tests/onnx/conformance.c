@@ -58,13 +58,13 @@ static ort_status run_set(ort_session *session, const char *folder, const harnes
     harness_values given, expected = {0};
     ort_value *inputs[HARNESS_VALUES], *outputs[HARNESS_VALUES] = {NULL};
     ort_status status = harness_load_values(folder, "input", &given, err);
-    if (!status)
+    if (status == ORT_OK)
         status = harness_load_values(folder, "output", &expected, err);
-    if (!status)
+    if (status == ORT_OK)
         status = harness_bind(session, &given, inputs, err);
-    if (!status)
+    if (status == ORT_OK)
         status = run_whole(session, inputs, outputs, &meta->how, err);
-    if (!status)
+    if (status == ORT_OK)
         status = harness_check(session, outputs, &expected, meta, NULL, err);
     harness_free_outputs(outputs, HARNESS_VALUES);
     harness_values_free(&given);
@@ -87,7 +87,7 @@ static ort_status rewrite(ort_env *env, const settings *set, ort_model *model, b
                                             err);
     *blocked = ort_findings_count(blockers) > 0;
     ort_findings_free(blockers);
-    if (!status && then)
+    if (status == ORT_OK && then)
         status = ort_model_set_opset(env, model, atoi(then + 1), false, NULL, NULL, err);
     return status;
 }
@@ -104,12 +104,12 @@ static ort_status load_written(ort_env *env, const settings *set, const char *na
     plain.level = 0;
     snprintf(written, sizeof written, "%s/%s.onnx", set->written, name);
     ort_status status = ort_model_load(env, path, NULL, &model, err);
-    if (!status)
+    if (status == ORT_OK)
         status = rewrite(env, set, model, blocked, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_model_save(model, written, NULL, err);
     ort_model_free(model);
-    return status ? status : ort_session_load(env, written, &plain, session, err);
+    return status != ORT_OK ? status : ort_session_load(env, written, &plain, session, err);
 }
 
 static ort_status run_test(ort_env *env, const settings *how, const test_case *test, bool *blocked,
@@ -121,7 +121,7 @@ static ort_status run_test(ort_env *env, const settings *how, const test_case *t
     ort_status status = how->written
                             ? load_written(env, how, test->name, path, &session, blocked, err)
                             : ort_session_load(env, path, NULL, &session, err);
-    for (int set = 0; !status; set++) {
+    for (int set = 0; status == ORT_OK; set++) {
         snprintf(path, sizeof path, "%s/%s/test_data_set_%d", how->dir, test->name, set);
         if (access(path, F_OK) != 0)
             break;
@@ -150,11 +150,11 @@ static void run_child(const settings *set, const test_case *tests, int count, in
         err = (ort_error){0};
         bool blocked = false;
         ort_status status = run_test(env, set, &tests[i], &blocked, &err);
-        r.outcome = !status                            ? PASSED
+        r.outcome = status == ORT_OK                            ? PASSED
                     : blocked                          ? BLOCKED
                     : status == ORT_ERROR_UNSUPPORTED ? UNSUPPORTED
-                                                       : FAILED;
-        snprintf(r.message, sizeof r.message, "%.900s", status ? err.message : "");
+                                                                : FAILED;
+        snprintf(r.message, sizeof r.message, "%.900s", status != ORT_OK ? err.message : "");
         harness_first_line(r.message);
         if (write(fd, &r, sizeof r) != (ssize_t)sizeof r)
             _exit(2);
@@ -313,7 +313,7 @@ static void print_table(test_case **order, int count)
         int j = i;
         for (; j < count && by_operator(&order[i], &order[j]) == 0; j++)
             t.of[order[j]->outcome]++;
-        bool plain = strcmp(order[i]->meta.domain, "ai.onnx") == 0;
+        bool plain = !strcmp(order[i]->meta.domain, "ai.onnx");
         char name[140];
         snprintf(name, sizeof name, "%s%s%s", plain ? "" : order[i]->meta.domain,
                  plain ? "" : ".", order[i]->meta.op);
@@ -394,7 +394,7 @@ static void run_tiers(settings *set, test_case *tests, int count, test_case **or
 {
     const char *names[16];
     int tiers = ort_isa_list(names, 16);
-    bool all = set->isa && strcmp(set->isa, "all") == 0;
+    bool all = set->isa && !strcmp(set->isa, "all");
     for (int i = 0; i < (all ? tiers : 1); i++) {
         if (all)
             set->isa = names[i];

@@ -29,9 +29,9 @@ static ort_status describe(ort_env *env, const void *bytes, size_t count, char *
     ort_status status = ort_model_load_memory(env, bytes, count, NULL, &model, err);
     if (status == ORT_ERROR_MODEL)
         status = ort_model_load_memory(env, bytes, count, &bare, &model, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_model_report(model, ORT_REPORT_SHAPES, report, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_model_check(model, findings, err);
     ort_model_free(model);
     return status;
@@ -46,7 +46,7 @@ static ort_status prepare(ort_env *env, const void *bytes, size_t count, ort_err
     ort_session_options_init(&options);
     options.level = 0;
     ort_status status = ort_model_load_memory(env, bytes, count, NULL, &model, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_session_new(env, model, &options, &session, err);
     ort_session_free(session);
     ort_model_free(model);
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 {
     ort_error err = {0};
     ort_env *env = NULL;
-    bool preparing = argc > 1 && strcmp(argv[1], "--prepare") == 0;
+    bool preparing = argc > 1 && !strcmp(argv[1], "--prepare");
     if (ort_env_new(NULL, &env, &err)) {
         fprintf(stderr, "shape_dump: %s\n", err.message);
         return 1;

@@ -171,7 +171,7 @@ static ort_value *fitting_value(fitting *f, const ort_param *p, int slot)
 {
     int64_t dims[MOST_RANK] = {0};
     ort_dtype dtype = choose_type(f, p->type, ORT_TYPE_TENSOR);
-    bool own_type = slot > 0 && strcmp(p->type, f->schema->inputs[0].type) != 0;
+    bool own_type = slot > 0 && strcmp(p->type, f->schema->inputs[0].type);
     if (dtype && own_type && ort_dtype_get(dtype)->class_ == ORT_CLASS_INT && draw(6))
         return parameter(f, p->name, dtype);
     if (dtype) {

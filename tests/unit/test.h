@@ -28,7 +28,7 @@ typedef void test_fn(test_state *test);
 #define CHECK_TEXT(actual, expected)                                                               \
     do {                                                                                           \
         const char *test_a_ = (actual), *test_b_ = (expected);                                     \
-        if (strcmp(test_a_, test_b_) != 0) {                                                       \
+        if (strcmp(test_a_, test_b_)) {                                                            \
             snprintf(test->why, sizeof test->why, "%s:%d: is '%.180s', expected '%.180s'",         \
                      __FILE__, __LINE__, test_a_, test_b_);                                        \
             test->failed = true;                                                                   \

@@ -125,7 +125,7 @@ static void hashmap_order_and_lookup(test_state *test)
     CHECK(ort_hashmap_put_str(&map, "k17", 99));
     CHECK(map.count == 5000);
     for (uint64_t i = 0; i < 5000; i++) {
-        CHECK(strcmp(map.entries[i].key, names[i]) == 0);
+        CHECK(!strcmp(map.entries[i].key, names[i]));
         CHECK(ort_hashmap_get_str(&map, names[i], &value) && value == (i == 17 ? 99 : i));
     }
     CHECK(!ort_hashmap_get_str(&map, "k5000", NULL));
@@ -204,7 +204,7 @@ static void findings_in_one_error(test_state *test)
     for (int i = 0; i < 200; i++)
         ort_findings_add(findings, ORT_FINDING_ERROR, "node '%d': something is wrong here", i);
     CHECK(ort_findings_to_error(findings, ORT_ERROR_MODEL, &err) == ORT_ERROR_MODEL);
-    CHECK(err.count == 200 && strncmp(err.message, "node '0': ", 10) == 0);
+    CHECK(err.count == 200 && !strncmp(err.message, "node '0': ", 10));
     CHECK(strstr(err.message, " more)") != NULL && strlen(err.message) < ORT_ERROR_TEXT);
     CHECK(ort_findings_count(findings) == 201 && ort_findings_errors(findings) == 200);
     ort_findings_free(findings);

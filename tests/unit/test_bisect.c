@@ -33,7 +33,7 @@ static const char *culprit(const ort_pass *const *table, const char *text)
                                 .registry = n.env->registry};
     ort_status status = ort_bisect_passes(n.env, n.model, &options, false, &verify, &found, &err);
     net_free(&n);
-    return status ? "failed" : found ? found->name : "-";
+    return status != ORT_OK ? "failed" : found ? found->name : "-";
 }
 
 #define SHOWS "in x 4,8; Identity x -> i; Relu i -> r; Exp r -> y; out y"

@@ -132,7 +132,7 @@ static bool cuts_agree(const window_case *c, planes *p, const ort_blocked_kernel
         d.out.y = p->again + d.first_row * row;
         k->depthwise(&d);
     }
-    return memcmp(p->y, p->again, (size_t)(rows * row) * sizeof(float)) == 0;
+    return !memcmp(p->y, p->again, (size_t)(rows * row) * sizeof(float));
 }
 
 typedef bool check_fn(const window_case *c, planes *p, const ort_blocked_kernels *k);
@@ -242,7 +242,7 @@ static bool ring(const window_case *c, planes *p, const ort_blocked_kernels *k)
         d.out.y = p->again + d.first_row * row;
         k->depthwise(&d);
     }
-    return memcmp(p->y, p->again, (size_t)(end * row) * sizeof(float)) == 0;
+    return !memcmp(p->y, p->again, (size_t)(end * row) * sizeof(float));
 }
 
 /* The largest of each window; NaN wins; -infinity where nothing is. */

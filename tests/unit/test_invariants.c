@@ -139,7 +139,7 @@ static void the_pass_that_broke_it_is_named(test_state *test)
     ort_pass_options options = {.table = table, .level = 2, .registry = n.env->registry};
     ort_status status = ort_passes_run(n.model, &options, &err);
 #ifdef NDEBUG
-    CHECK(!status);
+    CHECK(status == ORT_OK);
 #else
     CHECK(status == ORT_ERROR_RUN);
     CHECK(strstr(err.message, "pass misread: the graph is broken"));

@@ -73,7 +73,7 @@ static void run_one(ort_env *env, const ort_op *op)
         in[i] = make_value(usual);
     ort_status status = ort_op_run(env, op->domain, op->name, op->since, attributes,
                                    draw(4) ? 0 : 1 + draw(2), in, inputs, out, outputs, &err);
-    if (status && !*err.message)
+    if (status != ORT_OK && !*err.message)
         abort(); /* refused without a word */
     for (size_t i = 0; i < inputs; i++)
         ort_value_free(in[i]);
@@ -92,7 +92,7 @@ static bool run_fitting(ort_env *env, const ort_op *op, const ort_schema *schema
     size_t outputs = count_between(schema->min_outputs, schema->max_outputs, MOST_OUTPUTS);
     ort_status status = ort_op_run(env, op->domain, op->name, op->since, f.attributes,
                                    f.attribute_count, in, inputs, out, outputs, &err);
-    if (status && !*err.message)
+    if (status != ORT_OK && !*err.message)
         abort();
     for (size_t i = 0; i < inputs; i++)
         ort_value_free(in[i]);
@@ -160,7 +160,7 @@ static void survives(test_state *test)
         int all = try_operators(ops, used);
         for (size_t k = 0; all && k < used; k++) {
             int status = try_operators(&ops[k], 1);
-            if (!status)
+            if (status == 0)
                 continue;
             printf("# %s.%s-%d: %s %d\n", ops[k]->domain, ops[k]->name, ops[k]->since,
                    WIFSIGNALED(status) ? "signal" : "exit",

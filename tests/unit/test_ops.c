@@ -538,7 +538,7 @@ static ort_status add(ort_ops_row row, ort_error *err)
     size_t before = ort_registry_count(env->registry);
     ort_status status = ort_env_add_ops(env, &tried, err);
     /* All or nothing. */
-    if (ort_registry_count(env->registry) != before + (status ? 0 : 2) ||
+    if (ort_registry_count(env->registry) != before + (status != ORT_OK ? 0 : 2) ||
         !ort_registry_find(env->registry, "test", "Fine", 1) != !!status)
         status = ORT_STATUS_COUNT;
     ort_env_free(env);

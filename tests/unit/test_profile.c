@@ -23,7 +23,7 @@ static ort_status run_rows(const ort_session *session, ort_profile *profile, int
     const ort_run_options options = {.size = sizeof options, .profile = profile};
     ort_value *x = net_floats(2, DIMS(rows, 4), 0, 1);
     ort_status status = ORT_OK;
-    for (int i = 0; i < times && !status; i++) {
+    for (int i = 0; i < times && status == ORT_OK; i++) {
         ort_value *z = NULL;
         status = run_whole(session, &x, &z, &options, NULL);
         ort_value_free(z);

@@ -77,7 +77,7 @@ static ort_value *draw(const char *op_type, ort_dtype dtype, ort_value *const *i
                        int input_count, const draw_source *source, int threads)
 {
     static const char *const names[] = {"", "a", "a b", "a b c"};
-    bool dropout = strcmp(op_type, "Dropout") == 0;
+    bool dropout = !strcmp(op_type, "Dropout");
     ort_env_options options;
     ort_value *out = NULL;
     ort_session *session = NULL;
@@ -93,7 +93,7 @@ static ort_value *draw(const char *op_type, ort_dtype dtype, ort_value *const *i
     ort_node *node = net_node(&n, op_type, names[input_count], "y");
     if (!dropout)
         net_int(&n, node, "dtype", dtype);
-    if (strcmp(op_type, "Multinomial") == 0)
+    if (!strcmp(op_type, "Multinomial"))
         net_int(&n, node, "sample_size", DRAWS);
     if (source->attribute)
         set_number(&n, node, "seed", dropout ? ORT_ATTR_INT : ORT_ATTR_FLOAT, source->seed);
@@ -266,7 +266,7 @@ static void dropout_fits(test_state *test)
 static bool same_bits(const ort_value *a, const ort_value *b)
 {
     return a && b && ort_value_count(a) == ort_value_count(b) &&
-           memcmp(a->tensor.data, b->tensor.data, ort_tensor_bytes(&a->tensor)) == 0;
+           !memcmp(a->tensor.data, b->tensor.data, ort_tensor_bytes(&a->tensor));
 }
 
 static void threads_change_nothing(test_state *test)

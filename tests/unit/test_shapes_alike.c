@@ -90,7 +90,7 @@ static bool columns_are_rows_on(const twin *t, const char *isa)
     bool ok = column && row;
     if (ok) {
         const float *a = floats_of(column, &count), *b = floats_of(row, &other);
-        ok = count == other && memcmp(a, b, (size_t)count * sizeof *a) == 0;
+        ok = count == other && !memcmp(a, b, (size_t)count * sizeof *a);
     }
     ort_value_free(column);
     ort_value_free(row);
@@ -134,7 +134,7 @@ static bool rows_add_up_on(const twin *t, const char *isa)
     if (ok) {
         const float *a = floats_of(y, &count), *b = floats_of(again, &count);
         const float *in = floats_of(x, &count);
-        ok = memcmp(a, b, (size_t)count * sizeof *a) == 0;
+        ok = !memcmp(a, b, (size_t)count * sizeof *a);
         for (int64_t i = 0; ok && i < count; i++) {
             int64_t first = i / length * length;
             double sum = 0, top = (double)in[first + length - 1], mine = (double)in[i] - top;

@@ -48,7 +48,7 @@ static bool is_right(const ort_tensors *tensors)
 {
     bool right = ort_tensors_count(tensors) == 2;
     for (size_t i = 0; i < 2 && right; i++) {
-        const bool is_a = strcmp(ort_tensors_name(tensors, i), "a\"") == 0;
+        const bool is_a = !strcmp(ort_tensors_name(tensors, i), "a\"");
         const ort_value *v = ort_tensors_value(tensors, i);
         right = ort_value_count(v) == 2 && ort_value_get_double(v, 0) == (is_a ? 2 : 1) &&
                 ort_value_get_double(v, 1) == (is_a ? 4 : 3);
@@ -68,7 +68,8 @@ static void each_allocation(test_state *test, ort_format format)
         ort_status status = read_table(format, &tensors, &err);
         fail_at = 0;
         if (status == ORT_OK ? !is_right(tensors) : status != ORT_ERROR_MEMORY)
-            printf("allocation %ld of %ld: %s\n", n, all, status ? err.message : "another table");
+            printf("allocation %ld of %ld: %s\n", n, all,
+                   status != ORT_OK ? err.message : "another table");
         CHECK(status == ORT_OK ? is_right(tensors) : status == ORT_ERROR_MEMORY);
         ort_tensors_free(tensors);
     }

@@ -177,7 +177,7 @@ static void values_and_references(test_state *test)
     CHECK(ort_value_set_string(keys, 1, "b\0c", 3, NULL) == ORT_OK);
     CHECK(ort_value_set_string(keys, 2, "x", 1, NULL) == ORT_ERROR_DATA);
     size_t length;
-    CHECK(memcmp(ort_value_string(keys, 1, &length), "b\0c", 3) == 0 && length == 3);
+    CHECK(!memcmp(ort_value_string(keys, 1, &length), "b\0c", 3) && length == 3);
     CHECK(ort_value_new_map(keys, keys, &map, NULL) == ORT_OK && ort_value_count(map) == 2);
     ort_value_free(keys);
     CHECK(ort_value_clone(map, &copy, NULL) == ORT_OK);

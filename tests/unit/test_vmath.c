@@ -115,7 +115,7 @@ static void unary_functions(test_state *test)
                 return;
             }
             under_test.tier->unary[row->id](x, x, n, row->a, row->b); /* in place */
-            CHECK(memcmp(x, got, n * sizeof *x) == 0);
+            CHECK(!memcmp(x, got, n * sizeof *x));
         }
     }
 }
@@ -196,7 +196,7 @@ static void binary_functions(test_state *test)
                 got_bytes[n] = 77;
                 under_test.reference->compare[op](a, b, want_bytes, n, (ort_form)form);
                 under_test.tier->compare[op](a, b, got_bytes, n, (ort_form)form);
-                CHECK(got_bytes[n] == 77 && memcmp(got_bytes, want_bytes, n) == 0);
+                CHECK(got_bytes[n] == 77 && !memcmp(got_bytes, want_bytes, n));
             }
             size_t step_a = form != ORT_FORM_SV, step_b = form != ORT_FORM_VS;
             under_test.reference->where(want_bytes, a, step_a, b, step_b, want, n);
@@ -307,26 +307,26 @@ static void conversions(test_state *test)
         got_byte[n] = 77;
         under_test.reference->f32_to_f16(x, want_half, n);
         under_test.tier->f32_to_f16(x, got_half, n);
-        CHECK(got_half[n] == 7777 && memcmp(got_half, want_half, 2 * n) == 0);
+        CHECK(got_half[n] == 7777 && !memcmp(got_half, want_half, 2 * n));
         under_test.reference->f16_to_f32(want_half, want, n);
         under_test.tier->f16_to_f32(want_half, got, n);
-        CHECK(memcmp(got, want, 4 * n) == 0);
+        CHECK(!memcmp(got, want, 4 * n));
         under_test.reference->f32_to_bf16(x, want_half, n);
         under_test.tier->f32_to_bf16(x, got_half, n);
-        CHECK(got_half[n] == 7777 && memcmp(got_half, want_half, 2 * n) == 0);
+        CHECK(got_half[n] == 7777 && !memcmp(got_half, want_half, 2 * n));
         under_test.reference->bf16_to_f32(want_half, want, n);
         under_test.tier->bf16_to_f32(want_half, got, n);
-        CHECK(memcmp(got, want, 4 * n) == 0);
+        CHECK(!memcmp(got, want, 4 * n));
         int zero = (int)uniform(0, 255);
         under_test.reference->quantize_u8(x, want_byte, n, 300.0f, zero);
         under_test.tier->quantize_u8(x, got_byte, n, 300.0f, zero);
-        CHECK(got_byte[n] == 77 && memcmp(got_byte, want_byte, n) == 0);
+        CHECK(got_byte[n] == 77 && !memcmp(got_byte, want_byte, n));
         under_test.reference->dequantize_u8(want_byte, want, n, 0.3f, zero);
         under_test.tier->dequantize_u8(want_byte, got, n, 0.3f, zero);
-        CHECK(memcmp(got, want, 4 * n) == 0);
+        CHECK(!memcmp(got, want, 4 * n));
         under_test.reference->quantize_s8(x, (int8_t *)want_byte, n, 300.0f, zero - 128);
         under_test.tier->quantize_s8(x, (int8_t *)got_byte, n, 300.0f, zero - 128);
-        CHECK(got_byte[n] == 77 && memcmp(got_byte, want_byte, n) == 0);
+        CHECK(got_byte[n] == 77 && !memcmp(got_byte, want_byte, n));
     }
 }
 
