@@ -8,7 +8,8 @@
  *   shape    optional; once per distinct input shapes: scratch sizes, task grid, tables.
  *   run      inputs to outputs: no attribute look-up, no allocation.
  *
- * A row is one version of one operator (domain, name, since); versions share an ort_op_impl.
+ * A row is one version of one operator (domain, name, since) and, in its history, the later ones
+ * that only add to it; versions share an ort_op_impl.
  * Signatures, type sets and attributes are written in three short strings that check, inference,
  * help and coverage reports all read (schema.c parses them at first use):
  *   sig    "X:T,W:T,B?:T -> Y:T"   '?' optional, '*' variadic of one type, '**' of mixed types,
@@ -17,6 +18,9 @@
  *   types  "T:F,bf16 I:i32,i64"    codes or groups: F = f16 f32 f64, I = i8..i64, U = u8..u64,
  *                                  C = c64 c128, F8, F6, Q4, Q2; "seq(...)", "opt(...)", "map(k,v)"
  *   attrs  "axis:i=0 pads:is to:i! body:g!"   kinds f i s t g fs is ss ts sp tp; '!' required
+ *   history "13:T+bf16 18 21:T+Q4 +end:i=0"  at 13, T is bf16 too; at 18, nothing of this changes;
+ *                                  at 21, T has more types again and there is one attribute more
+ *                                  (no list as its default). Until the row's next one.
  */
 #ifndef ORT_OP_OP_H
 #define ORT_OP_OP_H
@@ -317,6 +321,7 @@ struct ort_op {
     const char *sig, *types, *attrs;
     unsigned traits;
     const ort_op_impl *impl;
+    const char *history; /* read up to `since`: registry.c makes a row per version. NULL: none */
 };
 
 /* Does a session run nodes of this row? */

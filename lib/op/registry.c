@@ -2,8 +2,9 @@
  *
  * The built-in rows come from the families of families.def; the registry groups them once by
  * operator, so that a look-up is one hash probe and a short walk over versions. Every process does
- * that when it starts: nothing is sorted or copied but pointers. Rows stay const and shared; an
- * operator library adds its rows through the same index.
+ * that when it starts: nothing is sorted or copied but pointers, and a row for each version that a
+ * history names: it differs from the first in `since` alone. Rows of families stay const and
+ * shared; an operator library adds its rows through the same index.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ typedef struct op_index {
 
 struct ort_registry {
     op_index index;
-    ort_arena custom; /* rows of operator libraries */
+    ort_arena made; /* rows of histories and of operator libraries */
 };
 
 static const char *canonical(const char *domain)
@@ -34,9 +35,11 @@ static const char *canonical(const char *domain)
     return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
+static bool same_text(const char *a, const char *b) { return a == b || strcmp(a, b) == 0; }
+
 static bool same_operator(const ort_op *a, const ort_op *b)
 {
-    return strcmp(a->domain, b->domain) == 0 && strcmp(a->name, b->name) == 0;
+    return same_text(a->domain, b->domain) && same_text(a->name, b->name);
 }
 
 static void release_index(op_index *index)
@@ -47,10 +50,28 @@ static void release_index(op_index *index)
     index->slots = NULL;
 }
 
-static bool add_family(op_index *index, const ort_op *rows)
+/* A row for each number that a word of the history begins with. */
+static bool add_history(op_index *index, ort_arena *arena, const ort_op *row)
+{
+    for (const char *p = row->history; p != NULL; p = strchr(p, ' ')) {
+        int since = 0;
+        for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
+            since = 10 * since + *p - '0';
+        if (since == 0)
+            continue;
+        ort_op *version = ort_arena_alloc(arena, sizeof *version);
+        if (version == NULL || !ort_vec_push(&index->rows, version))
+            return false;
+        *version = *row;
+        version->since = since;
+    }
+    return true;
+}
+
+static bool add_family(op_index *index, ort_arena *arena, const ort_op *rows)
 {
     for (; rows->name != NULL; rows++)
-        if (!ort_vec_push(&index->rows, rows))
+        if (!ort_vec_push(&index->rows, rows) || !add_history(index, arena, rows))
             return false;
     return true;
 }
@@ -150,7 +171,7 @@ ort_status ort_registry_new(ort_registry **out, ort_error *err)
     if (registry == NULL)
         return ort_error_memory(err, sizeof *registry);
     bool ok = true;
-#define X(name) ok = ok && add_family(&registry->index, ort_ops_##name);
+#define X(name) ok = ok && add_family(&registry->index, &registry->made, ort_ops_##name);
 #include "op/families.def"
 #undef X
     if (!ok || !build_index(&registry->index)) {
@@ -166,7 +187,7 @@ void ort_registry_free(ort_registry *registry)
     if (registry == NULL)
         return;
     release_index(&registry->index);
-    ort_arena_release(&registry->custom);
+    ort_arena_release(&registry->made);
     free(registry);
 }
 
@@ -278,7 +299,7 @@ ort_status ort_registry_add(ort_registry *registry, const ort_ops_library *libra
     for (size_t i = 0; i < registry->index.rows.count; i++)
         if (ort_op_library(registry->index.rows.data[i]) == library)
             return ort_error_set(err, ORT_ERROR_USAGE, "the operator library is already added");
-    ORT_TRY(ort_custom_rows(library, &registry->custom, &rows, err));
+    ORT_TRY(ort_custom_rows(library, &registry->made, &rows, err));
     ORT_TRY(check_new(registry, rows, library->row_count, err));
     for (size_t i = 0; i < registry->index.rows.count && ok; i++)
         ok = ort_vec_push(&index.rows, registry->index.rows.data[i]);

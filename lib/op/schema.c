@@ -1,12 +1,37 @@
-/* schema.c - parses the signature, type and attribute strings of an operator row (op.h says how
- * they are written). Only check, reports and coverage need the parsed form, so nothing is kept:
- * parsing a row takes a microsecond or two.
+/* schema.c - parses the signature, type and attribute strings of an operator row, and what its
+ * history adds to them (op.h says how they are written). Only check, reports and coverage need the
+ * parsed form, so nothing is kept: parsing a row takes a microsecond or two.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
+
+/* ---- history */
+
+/* "name" and behind it `mark`. */
+static bool begins(const char *text, const char *name, size_t length, char mark)
+{
+    return strncmp(text, name, length) == 0 && text[length] == mark;
+}
+
+/* The next change up to the version that `op` is: "T+bf16" or "+name:kind"; NULL: none is left. */
+static const char *next_change(const ort_op *op, const char **rest)
+{
+    const char *p = *rest;
+    while (p != NULL && isdigit((unsigned char)*p)) {
+        char *end;
+        if (strtol(p, &end, 10) > op->since)
+            return NULL;
+        p = end + (*end == ':' || *end == ' ');
+    }
+    if (p == NULL || *p == '\0')
+        return NULL;
+    *rest = p + strcspn(p, " ");
+    *rest += **rest == ' ';
+    return p;
+}
 
 /* ---- signature */
 
@@ -199,6 +224,20 @@ static bool parse_attr(const char **text, ort_attr_spec *spec)
     return spec->type != ORT_ATTR_UNDEFINED;
 }
 
+static bool add_attr(const char **text, ort_schema *schema)
+{
+    return schema->attr_count < ORT_SCHEMA_MAX &&
+           parse_attr(text, &schema->attrs[schema->attr_count++]);
+}
+
+static bool parse_attrs(const char *p, ort_schema *schema)
+{
+    for (p += strspn(p, " "); *p != '\0'; p += strspn(p, " "))
+        if (!add_attr(&p, schema))
+            return false;
+    return true;
+}
+
 ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err)
 {
     const char *p = op->sig;
@@ -213,14 +252,13 @@ ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err
     arity(schema->inputs, schema->input_count, &schema->min_inputs, &schema->max_inputs);
     arity(schema->outputs, schema->output_count, &schema->min_outputs, &schema->max_outputs);
 
-    for (p = op->attrs; *p != '\0';) {
-        if (*p == ' ') {
-            p++;
-            continue;
-        }
-        if (schema->attr_count == ORT_SCHEMA_MAX ||
-            !parse_attr(&p, &schema->attrs[schema->attr_count++]))
-            return bad_row(op, "attributes", err);
+    if (!parse_attrs(op->attrs, schema))
+        return bad_row(op, "attributes", err);
+    const char *change = op->history;
+    while ((p = next_change(op, &change)) != NULL) {
+        bool is_attr = *p++ == '+';
+        if (is_attr && !add_attr(&p, schema))
+            return bad_row(op, "history", err);
     }
     return ORT_OK;
 }
@@ -328,58 +366,78 @@ static bool list_allows(const char *p, const char *end, const ort_type *type)
     return false;
 }
 
-/* The list that a variable stands for, or the code itself, as [*begin, *end). */
-static void find_types(const ort_op *op, const char *type, const char **begin, const char **end)
+/* What a type variable stands for, list by list: that of the row, then those that versions added. A
+ * code stands for itself. */
+typedef struct type_lists {
+    const char *begin, *end;
+    const char *changes; /* of the history, not read yet; NULL: a code has none */
+} type_lists;
+
+static type_lists first_types(const ort_op *op, const char *type)
 {
     size_t length = strlen(type);
     for (const char *p = op->types; *p != '\0';) {
         const char *stop = p + strcspn(p, " ");
-        if ((size_t)(stop - p) > length && p[length] == ':' && memcmp(p, type, length) == 0) {
-            *begin = p + length + 1;
-            *end = stop;
-            return;
-        }
+        if (begins(p, type, length, ':'))
+            return (type_lists){p + length + 1, stop, op->history};
         p = *stop == ' ' ? stop + 1 : stop;
     }
-    *begin = type;
-    *end = type + length;
+    return (type_lists){type, type + length, NULL};
+}
+
+static bool next_types(const ort_op *op, const char *type, type_lists *lists)
+{
+    size_t length = strlen(type);
+    for (const char *p; (p = next_change(op, &lists->changes)) != NULL;) {
+        const char *stop = p + strcspn(p, " ");
+        if (begins(p, type, length, '+')) {
+            lists->begin = p + length + 1;
+            lists->end = stop;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool ort_schema_is_variable(const ort_op *op, const char *type)
 {
-    const char *begin, *end;
-    find_types(op, type, &begin, &end);
-    return begin != type;
+    return first_types(op, type).begin != type;
 }
 
 bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual)
 {
-    const char *begin, *end;
-    find_types(op, type, &begin, &end);
-    return list_allows(begin, end, actual);
+    type_lists lists = first_types(op, type);
+    do {
+        if (list_allows(lists.begin, lists.end, actual))
+            return true;
+    } while (next_types(op, type, &lists));
+    return false;
+}
+
+/* Groups as their members. False when there is no room. */
+static bool append_types(const type_lists *list, char *text, size_t size, size_t *used)
+{
+    for (const char *p = list->begin, *stop; p < list->end; p = stop + (stop < list->end)) {
+        stop = token_end(p, list->end);
+        const char *members = group_members(p, (size_t)(stop - p));
+        int length = members ? (int)strlen(members) : (int)(stop - p);
+        int n = snprintf(text + *used, size - *used, "%s%.*s", *used > 0 ? "," : "", length,
+                         members ? members : p);
+        if (n < 0 || (size_t)n >= size - *used)
+            return false;
+        *used += (size_t)n;
+    }
+    return true;
 }
 
 char *ort_schema_format_types(const ort_op *op, const char *type, char *text, size_t size)
 {
-    const char *p, *end;
+    type_lists lists = first_types(op, type);
     size_t used = 0;
     if (size == 0)
         return text;
     text[0] = '\0';
-    find_types(op, type, &p, &end);
-    while (p < end) {
-        const char *stop = token_end(p, end), *from = p, *to = stop;
-        const char *members = group_members(p, (size_t)(stop - p));
-        if (members != NULL) {
-            from = members;
-            to = members + strlen(members);
-        }
-        int n = snprintf(text + used, size - used, "%s%.*s", used > 0 ? "," : "", (int)(to - from),
-                         from);
-        if (n < 0 || (size_t)n >= size - used)
-            break;
-        used += (size_t)n;
-        p = stop < end ? stop + 1 : end;
-    }
+    while (append_types(&lists, text, size, &used) && next_types(op, type, &lists))
+        continue;
     return text;
 }

@@ -537,77 +537,23 @@ static const ort_op_impl map_impl = {.infer = map_infer, .run = map_run};
 
 /* ---- rows */
 
+/* Types of what goes into a body and comes out of it. */
+#define LATER_TYPES                                                                                \
+    "13:V+seq(F,I,U,C,str,bool) "                                                                  \
+    "16:V+bf16,seq(bf16),opt(F,I,U,C,bf16,str,bool,seq(F,I,U,C,bf16,str,bool)) "                   \
+    "19:V+F8,seq(F8),opt(F8) 21:V+Q4,seq(Q4),opt(Q4) 23:V+f4e2m1,seq(f4e2m1),opt(f4e2m1) "         \
+    "24:V+f8e8m0,seq(f8e8m0),opt(f8e8m0) 25:V+Q2,seq(Q2),opt(Q2)"
+
 const ort_op ort_ops_control[] = {
     {ONNX, "If", 1, "cond:B -> outputs**:V",
      "V:F,I,U,C,str,bool B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 11, "cond:B -> outputs**:V",
-     "V:F,I,U,C,str,bool B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 13, "cond:B -> outputs**:V",
-     "V:F,I,U,C,str,bool,seq(F,I,U,C,str,bool) B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 16, "cond:B -> outputs**:V",
-     "V:F,I,U,C,bf16,str,bool,seq(F,I,U,C,bf16,str,bool),opt(seq(F,I,U,C,bf16,str,bool)),"
-     "opt(F,I,U,C,bf16,str,bool) B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 19, "cond:B -> outputs**:V",
-     "V:F,I,U,C,F8,bf16,str,bool,seq(F,I,U,C,F8,bf16,str,bool),opt(seq(F,I,U,C,bf16,str,"
-     "bool)),opt(F,I,U,C,F8,bf16,str,bool) B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 21, "cond:B -> outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,seq(F,I,U,C,F8,Q4,bf16,str,bool),opt(seq(F,I,U,C,bf16,str,"
-     "bool)),opt(F,I,U,C,F8,Q4,bf16,str,bool) B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 23, "cond:B -> outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,seq(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1),opt(seq(F,"
-     "I,U,C,bf16,str,bool)),opt(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1) B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 24, "cond:B -> outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0,seq(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,"
-     "f8e8m0),opt(seq(F,I,U,C,bf16,str,bool)),opt(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0) "
-     "B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
-    {ONNX, "If", 25, "cond:B -> outputs**:V",
-     "V:F,I,U,C,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0,seq(F,I,U,C,F8,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0),opt(seq(F,I,U,C,bf16,str,bool)),opt(F,I,U,C,F8,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0) B:bool",
-     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl},
+     "else_branch:g! then_branch:g!", RUN_TRAITS, &if_impl, .history = "11 " LATER_TYPES},
     {ONNX, "Loop", 1, "M?:I,cond?:B,v_initial**:V -> v_final_and_scan_outputs**:V",
      "V:F,I,U,C,str,bool I:i64 B:bool",
      "body:g!", RUN_TRAITS, &loop_impl},
     {ONNX, "Loop", 11, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
      "V:F,I,U,C,str,bool I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 13, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,str,bool,seq(F,I,U,C,str,bool) I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 16, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,bf16,str,bool,seq(F,I,U,C,bf16,str,bool),opt(seq(F,I,U,C,bf16,str,bool)),"
-     "opt(F,I,U,C,bf16,str,bool) I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 19, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,bf16,str,bool,seq(F,I,U,C,F8,bf16,str,bool),opt(seq(F,I,U,C,bf16,str,"
-     "bool)),opt(F,I,U,C,F8,bf16,str,bool) I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 21, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,seq(F,I,U,C,F8,Q4,bf16,str,bool),opt(seq(F,I,U,C,bf16,str,"
-     "bool)),opt(F,I,U,C,F8,Q4,bf16,str,bool) I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 23, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,seq(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1),opt(seq(F,"
-     "I,U,C,bf16,str,bool)),opt(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1) I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 24, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0,seq(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,"
-     "f8e8m0),opt(seq(F,I,U,C,bf16,str,bool)),opt(F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0) "
-     "I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
-    {ONNX, "Loop", 25, "M?:I,cond?:B,v_initial**0:V -> v_final_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0,seq(F,I,U,C,F8,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0),opt(seq(F,I,U,C,bf16,str,bool)),opt(F,I,U,C,F8,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0) I:i64 B:bool",
-     "body:g!", RUN_TRAITS, &loop_impl},
+     "body:g!", RUN_TRAITS, &loop_impl, .history = LATER_TYPES},
     {ONNX, "SequenceMap", 17, "input_sequence:S,additional_inputs**0:V -> out_sequence**:S",
      "S:seq(F,I,U,C,str,bool) V:F,I,U,C,str,bool,seq(F,I,U,C,str,bool)",
      "body:g!", RUN_TRAITS, &map_impl},

@@ -119,35 +119,21 @@ static const ort_op_impl dropout_impl = {
     .infer = dropout_infer, .prepare = dropout_prepare, .run = dropout_run, .numbers = 6,
 };
 
-#define SEQ "seq(F,I,U,C,str,bool)"
-#define SEQ_OPT SEQ ",opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,bool)"
-#define IDENTITY(since, types)                                                                     \
-    {ONNX, "Identity", since, "input:V -> output:V", "V:" types, "", ORT_TRAIT_ALIAS,              \
-     &identity_impl}
-
 const ort_op ort_ops_passthrough[] = {
     {ONNX, "Identity", 1, "input:T -> output:T", "T:F,I,U,C,str,bool", "", ORT_TRAIT_ALIAS,
-     &identity_impl},
-    {ONNX, "Identity", 13, "input:T -> output:T", "T:F,I,U,C,bf16,str,bool", "", ORT_TRAIT_ALIAS,
-     &identity_impl},
-    IDENTITY(14, "F,I,U,C,bf16,str,bool," SEQ),
-    IDENTITY(16, "F,I,U,C,bf16,str,bool," SEQ_OPT),
-    IDENTITY(19, "F,I,U,C,F8,bf16,str,bool," SEQ_OPT),
-    IDENTITY(21, "F,I,U,C,F8,Q4,bf16,str,bool," SEQ_OPT),
-    IDENTITY(23, "F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1," SEQ_OPT),
-    IDENTITY(24, "F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0," SEQ_OPT),
-    IDENTITY(25, "F,I,U,C,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0," SEQ_OPT),
+     &identity_impl, .history = "13:T+bf16"},
+    {ONNX, "Identity", 14, "input:V -> output:V",
+     "V:F,I,U,C,bf16,str,bool,seq(F,I,U,C,str,bool)", "", ORT_TRAIT_ALIAS, &identity_impl,
+     .history = "16:V+opt(F,I,U,C,str,bool,seq(F,I,U,C,str,bool)) 19:V+F8 21:V+Q4 23:V+f4e2m1 "
+                "24:V+f8e8m0 25:V+Q2"},
     {ONNX, "Dropout", 6, "data:T -> output:T,mask?:T", "T:F", "is_test:i=0 ratio:f=0.5", 0,
      &dropout_impl},
     {ONNX, "Dropout", 7, "data:T -> output:T,mask?:T", "T:F", "ratio:f=0.5", 0, &dropout_impl},
     {ONNX, "Dropout", 10, "data:T -> output:T,mask?:T1", "T:F T1:bool", "ratio:f=0.5", 0,
      &dropout_impl},
     {ONNX, "Dropout", 12, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
-     "T:F T1:F T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl},
-    {ONNX, "Dropout", 13, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
-     "T:F,bf16 T1:F T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl},
-    {ONNX, "Dropout", 22, "data:T,ratio?:T1,training_mode?:T2 -> output:T,mask?:T2",
-     "T:F,F8,bf16 T1:F,F8,bf16 T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl},
+     "T:F T1:F T2:bool", "seed:i", ORT_TRAIT_RANDOM, &dropout_impl,
+     .history = "13:T+bf16 22:T+F8 T1+F8,bf16"},
     {MS, "SampleOp", 1, "X:T -> Y:T", "T:F,i32,i64,u32,u64", "", ORT_TRAIT_ALIAS, &identity_impl},
     {0},
 };

@@ -374,34 +374,7 @@ const ort_op ort_ops_scan[] = {
     {ONNX, "Scan", 9, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
      "V:F,I,U,C,str,bool",
      "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 11, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,str,bool",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 16, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,bf16,str,bool",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 19, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,bf16,str,bool",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 21, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 23, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 24, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
-    {ONNX, "Scan", 25, "initial_state_and_scan_inputs**:V -> final_state_and_scan_outputs**:V",
-     "V:F,I,U,C,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0",
-     "body:g! num_scan_inputs:i! scan_input_axes:is scan_input_directions:is "
-     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl},
+     "scan_output_axes:is scan_output_directions:is", RUN_TRAITS, &scan_impl,
+     .history = "11 16:V+bf16 19:V+F8 21:V+Q4 23:V+f4e2m1 24:V+f8e8m0 25:V+Q2"},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

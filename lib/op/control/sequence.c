@@ -463,6 +463,10 @@ static const ort_op_impl get_impl = {.infer = get_infer, .run = get_run};
 
 /* ---- rows */
 
+/* What opset 28 adds. */
+#define LATER "F8,F6,Q4,Q2,bf16,f4e2m1,f8e8m0"
+#define OPTIONAL_LATER "opt(" LATER ",seq(" LATER "))"
+
 const ort_op ort_ops_sequence[] = {
     {ONNX, "SequenceEmpty", 11, " -> output:S",
      "S:seq(F,I,U,C,str,bool)",
@@ -484,47 +488,27 @@ const ort_op ort_ops_sequence[] = {
      "", 0, &length_impl},
     {ONNX, "SplitToSequence", 11, "input:T,split?:I -> output_sequence:S",
      "T:F,I,U,C,str,bool I:i32,i64 S:seq(F,I,U,C,str,bool)",
-     "axis:i=0 keepdims:i=1", DYNAMIC, &split_impl},
-    {ONNX, "SplitToSequence", 24, "input:T,split?:I -> output_sequence:S",
-     "T:F,I,U,C,bf16,str,bool I:i32,i64 S:seq(F,I,U,C,bf16,str,bool)",
-     "axis:i=0 keepdims:i=1", DYNAMIC, &split_impl},
+     "axis:i=0 keepdims:i=1", DYNAMIC, &split_impl, .history = "24:T+bf16 S+seq(bf16)"},
     {ONNX, "ConcatFromSequence", 11, "input_sequence:S -> concat_result:T",
      "S:seq(F,I,U,C,str,bool) T:F,I,U,C,str,bool",
      "axis:i! new_axis:i=0", DYNAMIC, &concat_impl},
     {ONNX, "Optional", 15, "input?:V -> output:O",
      "V:F,I,U,C,str,bool,seq(F,I,U,C,str,bool) O:opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,"
      "bool)",
-     "type:tp", DYNAMIC, &optional_impl},
-    {ONNX, "Optional", 28, "input?:V -> output:O",
-     "V:F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0,seq(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0) O:opt(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0),opt(seq(F,I,U,C,"
-     "F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0))",
-     "type:tp", DYNAMIC, &optional_impl},
+     "type:tp", DYNAMIC, &optional_impl,
+     .history = "28:V+" LATER ",seq(" LATER ") O+" OPTIONAL_LATER},
     {ONNX, "OptionalHasElement", 15, "input:O -> output:B",
      "O:opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,bool) B:bool",
      "", 0, &has_impl},
     {ONNX, "OptionalHasElement", 18, "input?:O -> output:B",
      "O:F,I,U,C,str,bool,opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,bool),seq(F,I,U,C,str,"
      "bool) B:bool",
-     "", 0, &has_impl},
-    {ONNX, "OptionalHasElement", 28, "input?:O -> output:B",
-     "O:F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0,opt(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0),opt(seq(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0)),seq(F,I,U,C,F8,"
-     "F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0) B:bool",
-     "", 0, &has_impl},
+     "", 0, &has_impl, .history = "28:O+" LATER ",seq(" LATER ")," OPTIONAL_LATER},
     {ONNX, "OptionalGetElement", 15, "input:O -> output:V",
      "O:opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,bool) V:F,I,U,C,str,bool,seq(F,I,U,C,str,"
      "bool)",
-     "", DYNAMIC, &get_impl},
-    {ONNX, "OptionalGetElement", 18, "input:O -> output:V",
-     "O:F,I,U,C,str,bool,opt(seq(F,I,U,C,str,bool)),opt(F,I,U,C,str,bool),seq(F,I,U,C,str,"
-     "bool) V:F,I,U,C,str,bool,seq(F,I,U,C,str,bool)",
-     "", DYNAMIC, &get_impl},
-    {ONNX, "OptionalGetElement", 28, "input:O -> output:V",
-     "O:F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0,opt(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,"
-     "f4e2m1,f8e8m0),opt(seq(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0)),seq(F,I,U,C,F8,"
-     "F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0) V:F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0,"
-     "seq(F,I,U,C,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0)",
-     "", DYNAMIC, &get_impl},
+     "", DYNAMIC, &get_impl,
+     .history = "18:O+F,I,U,C,str,bool,seq(F,I,U,C,str,bool) "
+                "28:O+" LATER ",seq(" LATER ")," OPTIONAL_LATER " V+" LATER ",seq(" LATER ")"},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -333,22 +333,16 @@ static const ort_op_impl cumulate_impl = {
     .infer = ort_infer_same, .prepare = cumulate_prepare, .run = cumulate_run, .numbers = 2,
 };
 
-#define ARG(name, since, types, attrs)                                                             \
-    {ONNX, name, since, "data:T -> reduced:i64", "T:" types, attrs, 0, &arg_impl}
-#define ARGS(name)                                                                                 \
-    ARG(name, 1, "F,I,U", "axis:i=0 keepdims:i=1"), ARG(name, 11, "F,I,U",                         \
-                                                        "axis:i=0 keepdims:i=1"),                  \
-        ARG(name, 12, "F,I,U", "axis:i=0 keepdims:i=1 select_last_index:i=0"),                     \
-        ARG(name, 13, "F,I,U,bf16", "axis:i=0 keepdims:i=1 select_last_index:i=0")
-#define CUM(name, since, types)                                                                    \
-    {ONNX, name, since, "x:T,axis:T2 -> y:T", "T:" types " T2:i32,i64",                            \
-     "exclusive:i=0 reverse:i=0", 0, &cumulate_impl}
+#define ARG(name)                                                                                  \
+    {ONNX, name, 1, "data:T -> reduced:i64", "T:F,I,U", "axis:i=0 keepdims:i=1", 0, &arg_impl,     \
+     .history = "11 12:+select_last_index:i=0 13:T+bf16"}
 
 const ort_op ort_ops_along[] = {
-    ARGS("ArgMax"),
-    ARGS("ArgMin"),
-    CUM("CumSum", 11, "u32,u64,i32,i64,f32,f64"),
-    CUM("CumSum", 14, "F,u32,u64,i32,i64,bf16"),
-    CUM("CumProd", 26, "F,u32,u64,i32,i64,bf16"),
+    ARG("ArgMax"),
+    ARG("ArgMin"),
+    {ONNX, "CumSum", 11, "x:T,axis:T2 -> y:T", "T:u32,u64,i32,i64,f32,f64 T2:i32,i64",
+     "exclusive:i=0 reverse:i=0", 0, &cumulate_impl, .history = "14:T+f16,bf16"},
+    {ONNX, "CumProd", 26, "x:T,axis:T2 -> y:T", "T:F,u32,u64,i32,i64,bf16 T2:i32,i64",
+     "exclusive:i=0 reverse:i=0", 0, &cumulate_impl},
     {0},
 };

@@ -356,26 +356,21 @@ static const ort_op_impl pow_impl = {
 #define OLD "axis:i broadcast:i=0"
 #define ARITH(name, traits)                                                                        \
     {ONNX, name, 6, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64", OLD, MAP, &arith_impl},               \
-    {ONNX, name, 7, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64", "", traits, &arith_impl},             \
-    {ONNX, name, 13, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64,bf16", "", traits, &arith_impl},       \
-    {ONNX, name, 14, "A:T,B:T -> C:T", "T:F,I,U,bf16", "", traits, &arith_impl}
+    {ONNX, name, 7, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64", "", traits, &arith_impl,              \
+     .history = "13:T+bf16 14:T+i8,i16,u8,u16"}
 
 const ort_op ort_ops_binary[] = {
     ARITH("Add", BOTH),
     ARITH("Sub", MAP),
     ARITH("Mul", BOTH),
     ARITH("Div", MAP),
-    {ONNX, "Mod", 10, "A:T,B:T -> C:T", "T:F,I,U", "fmod:i=0", MAP, &arith_impl},
-    {ONNX, "Mod", 13, "A:T,B:T -> C:T", "T:F,I,U,bf16", "fmod:i=0", MAP, &arith_impl},
-    {ONNX, "Mod", 28, "A:T,B:T -> C:T", "T:F,I,U,bf16", "fmod:i=0", MAP, &arith_impl},
+    {ONNX, "Mod", 10, "A:T,B:T -> C:T", "T:F,I,U", "fmod:i=0", MAP, &arith_impl,
+     .history = "13:T+bf16 28"},
     {ONNX, "Pow", 1, "X:T,Y:T -> Z:T", "T:F", OLD, MAP, &pow_impl},
     {ONNX, "Pow", 7, "X:T,Y:T -> Z:T", "T:F", "", MAP, &pow_impl},
-    {ONNX, "Pow", 12, "X:T,Y:T1 -> Z:T", "T:F,i32,i64 T1:F,I,U", "", MAP, &pow_impl},
-    {ONNX, "Pow", 13, "X:T,Y:T1 -> Z:T", "T:F,i32,i64,bf16 T1:F,I,U", "", MAP, &pow_impl},
-    {ONNX, "Pow", 15, "X:T,Y:T1 -> Z:T", "T:F,i32,i64,bf16 T1:F,I,U,bf16", "", MAP, &pow_impl},
-    {ONNX, "PRelu", 6, "X:T,slope:T -> Y:T", "T:F", "", MAP, &prelu_impl},
-    {ONNX, "PRelu", 7, "X:T,slope:T -> Y:T", "T:F", "", MAP, &prelu_impl},
-    {ONNX, "PRelu", 9, "X:T,slope:T -> Y:T", "T:F,u32,u64,i32,i64", "", MAP, &prelu_impl},
-    {ONNX, "PRelu", 16, "X:T,slope:T -> Y:T", "T:F,bf16,u32,u64,i32,i64", "", MAP, &prelu_impl},
+    {ONNX, "Pow", 12, "X:T,Y:T1 -> Z:T", "T:F,i32,i64 T1:F,I,U", "", MAP, &pow_impl,
+     .history = "13:T+bf16 15:T1+bf16"},
+    {ONNX, "PRelu", 6, "X:T,slope:T -> Y:T", "T:F", "", MAP, &prelu_impl,
+     .history = "7 9:T+i32,i64,u32,u64 16:T+bf16"},
     {0},
 };

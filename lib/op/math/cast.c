@@ -269,29 +269,16 @@ static const ort_op_impl bit_cast_impl = {
 };
 
 #define EW ORT_TRAIT_ELEMENTWISE
-#define CAST(since, types, attrs)                                                                  \
-    {ONNX, "Cast", since, "input:T1 -> output:T2", "T1:" types " T2:" types, attrs, EW, &cast_impl}
-#define LIKE(since, types, attrs)                                                                  \
-    {ONNX, "CastLike", since, "input:T1,target_type:T2 -> output:T2",                              \
-     "T1:" types " T2:" types, attrs, EW, &cast_like_impl}
-#define ROUNDED "round_mode:s=up saturate:i=1"
-
 const ort_op ort_ops_cast[] = {
-    CAST(6, "F,I,U,bool", "to:i!"),
-    CAST(9, "F,I,U,bool,str", "to:i!"),
-    CAST(13, "F,I,U,bool,str,bf16", "to:i!"),
-    CAST(19, "F,I,U,F8,bool,str,bf16", "saturate:i=1 to:i!"),
-    CAST(21, "F,I,U,F8,Q4,bool,str,bf16", "saturate:i=1 to:i!"),
-    CAST(23, "F,I,U,F8,Q4,bf16,str,bool,f4e2m1", "saturate:i=1 to:i!"),
-    CAST(24, "F,I,U,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0", ROUNDED " to:i!"),
-    CAST(25, "F,I,U,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0", ROUNDED " to:i!"),
-    CAST(28, "F,I,U,F8,F6,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0", ROUNDED " to:i!"),
-    LIKE(15, "F,I,U,bool,str,bf16", ""),
-    LIKE(19, "F,I,U,F8,bool,str,bf16", "saturate:i=1"),
-    LIKE(21, "F,I,U,F8,Q4,bf16,str,bool", "saturate:i=1"),
-    LIKE(23, "F,I,U,F8,Q4,bf16,str,bool,f4e2m1", "saturate:i=1"),
-    LIKE(24, "F,I,U,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0", ROUNDED),
-    LIKE(25, "F,I,U,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0", ROUNDED),
+    {ONNX, "Cast", 6, "input:T1 -> output:T2", "T1:F,I,U,bool T2:F,I,U,bool", "to:i!", EW,
+     &cast_impl,
+     .history = "9:T1+str T2+str 13:T1+bf16 T2+bf16 19:T1+F8 T2+F8 +saturate:i=1 21:T1+Q4 T2+Q4 "
+                "23:T1+f4e2m1 T2+f4e2m1 24:T1+f8e8m0 T2+f8e8m0 +round_mode:s=up 25:T1+Q2 T2+Q2 "
+                "28:T1+F6 T2+F6"},
+    {ONNX, "CastLike", 15, "input:T1,target_type:T2 -> output:T2",
+     "T1:F,I,U,bool,str,bf16 T2:F,I,U,bool,str,bf16", "", EW, &cast_like_impl,
+     .history = "19:T1+F8 T2+F8 +saturate:i=1 21:T1+Q4 T2+Q4 23:T1+f4e2m1 T2+f4e2m1 "
+                "24:T1+f8e8m0 T2+f8e8m0 +round_mode:s=up 25:T1+Q2 T2+Q2"},
     {ONNX, "BitCast", 26, "input:T1 -> output:T2",
      "T1:F,I,U,C,F8,Q4,Q2,bf16,bool,f4e2m1,f8e8m0 T2:F,I,U,C,F8,Q4,Q2,bf16,bool,f4e2m1,f8e8m0",
      "to:i!", 0, &bit_cast_impl},

@@ -484,32 +484,19 @@ static const ort_op_impl clip_impl = {
 };
 
 #define EW (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
-#define MERGE(name, out, since, types, traits)                                                     \
-    {ONNX, name, since, "data_0*:T -> " out ":T", "T:" types, "", traits, &merge_impl}
+#define MERGE(name, out, later)                                                                    \
+    {ONNX, name, 6, "data_0*:T -> " out ":T", "T:F", "", EW, &merge_impl, .history = later}
 
 const ort_op ort_ops_choose[] = {
     {ONNX, "Where", 9, "condition:B,X:T,Y:T -> output:T", "B:bool T:F,I,U,C,str,bool", "", EW,
-     &where_impl},
-    {ONNX, "Where", 16, "condition:B,X:T,Y:T -> output:T", "B:bool T:F,I,U,C,bf16,str,bool", "", EW,
-     &where_impl},
+     &where_impl, .history = "16:T+bf16"},
     {ONNX, "Clip", 6, "input:T -> output:T", "T:F", "max:f=3.40282347e+38 min:f=-3.40282347e+38",
      EW, &clip_impl},
-    {ONNX, "Clip", 11, "input:T,min?:T,max?:T -> output:T", "T:F", "", EW, &clip_impl},
-    {ONNX, "Clip", 12, "input:T,min?:T,max?:T -> output:T", "T:F,I,U", "", EW, &clip_impl},
-    {ONNX, "Clip", 13, "input:T,min?:T,max?:T -> output:T", "T:F,I,U,bf16", "", EW, &clip_impl},
-    MERGE("Max", "max", 6, "F", EW),
-    MERGE("Max", "max", 8, "F", EW),
-    MERGE("Max", "max", 12, "F,I,U", EW),
-    MERGE("Max", "max", 13, "F,I,U,bf16", EW),
-    MERGE("Min", "min", 6, "F", EW),
-    MERGE("Min", "min", 8, "F", EW),
-    MERGE("Min", "min", 12, "F,I,U", EW),
-    MERGE("Min", "min", 13, "F,I,U,bf16", EW),
-    MERGE("Sum", "sum", 6, "F", EW),
-    MERGE("Sum", "sum", 8, "F", EW),
-    MERGE("Sum", "sum", 13, "F,bf16", EW),
-    MERGE("Mean", "mean", 6, "F", EW),
-    MERGE("Mean", "mean", 8, "F", EW),
-    MERGE("Mean", "mean", 13, "F,bf16", EW),
+    {ONNX, "Clip", 11, "input:T,min?:T,max?:T -> output:T", "T:F", "", EW, &clip_impl,
+     .history = "12:T+I,U 13:T+bf16"},
+    MERGE("Max", "max", "8 12:T+I,U 13:T+bf16"),
+    MERGE("Min", "min", "8 12:T+I,U 13:T+bf16"),
+    MERGE("Sum", "sum", "8 13:T+bf16"),
+    MERGE("Mean", "mean", "8 13:T+bf16"),
     {0},
 };

@@ -159,8 +159,7 @@ static const ort_op_impl inverse_impl = {
 };
 
 const ort_op ort_ops_determinant[] = {
-    {ONNX, "Det", 11, "X:T -> Y:T", "T:F", "", 0, &det_impl},
-    {ONNX, "Det", 22, "X:T -> Y:T", "T:F,bf16", "", 0, &det_impl},
+    {ONNX, "Det", 11, "X:T -> Y:T", "T:F", "", 0, &det_impl, .history = "22:T+bf16"},
     {MS, "Inverse", 1, "X:T -> Y:T", "T:F", "", 0, &inverse_impl},
     {0},
 };

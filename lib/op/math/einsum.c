@@ -576,7 +576,7 @@ static const ort_op_impl einsum_impl = {
 };
 
 const ort_op ort_ops_einsum[] = {
-    {ONNX, "Einsum", 12, "Inputs*:T -> Output:T", "T:F,I,U", "equation:s!", 0, &einsum_impl},
-    {ONNX, "Einsum", 28, "Inputs*:T -> Output:T", "T:F,I,U,bf16", "equation:s!", 0, &einsum_impl},
+    {ONNX, "Einsum", 12, "Inputs*:T -> Output:T", "T:F,I,U", "equation:s!", 0, &einsum_impl,
+     .history = "28:T+bf16"},
     {0},
 };

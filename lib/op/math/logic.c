@@ -247,39 +247,30 @@ static const ort_op_impl bits_impl = {
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define BOTH (MAP | ORT_TRAIT_COMMUTATIVE)
 #define OLD "axis:i broadcast:i=0"
-#define COMPARE(name, since, types, attrs)                                                         \
+#define COMPARE(name, since, types, attrs, later)                                                  \
     {ONNX, name, since, "A:T,B:T -> C:T1", "T:" types " T1:bool", attrs, ORT_TRAIT_ELEMENTWISE,    \
-     &compare_impl}
+     &compare_impl, .history = later}
 #define LOGIC(name)                                                                                \
     {ONNX, name, 1, "A:T,B:T -> C:T1", "T:bool T1:bool", OLD, MAP, &logic_impl},                   \
     {ONNX, name, 7, "A:T,B:T -> C:T1", "T:bool T1:bool", "", BOTH, &logic_impl}
 #define BITWISE(name) {ONNX, name, 18, "A:T,B:T -> C:T", "T:I,U", "", BOTH, &bits_impl}
 
 const ort_op ort_ops_logic[] = {
-    COMPARE("Equal", 1, "bool,i32,i64", OLD),
-    COMPARE("Equal", 7, "bool,i32,i64", ""),
-    COMPARE("Equal", 11, "F,I,U,bool", ""),
-    COMPARE("Equal", 13, "F,I,U,bool,bf16", ""),
-    COMPARE("Equal", 19, "F,I,U,bool,bf16,str", ""),
-    COMPARE("Greater", 1, "F", OLD),
-    COMPARE("Greater", 7, "F", ""),
-    COMPARE("Greater", 9, "F,I,U", ""),
-    COMPARE("Greater", 13, "F,I,U,bf16", ""),
-    COMPARE("Less", 1, "F", OLD),
-    COMPARE("Less", 7, "F", ""),
-    COMPARE("Less", 9, "F,I,U", ""),
-    COMPARE("Less", 13, "F,I,U,bf16", ""),
-    COMPARE("GreaterOrEqual", 12, "F,I,U", ""),
-    COMPARE("GreaterOrEqual", 16, "F,I,U,bf16", ""),
-    COMPARE("LessOrEqual", 12, "F,I,U", ""),
-    COMPARE("LessOrEqual", 16, "F,I,U,bf16", ""),
+    COMPARE("Equal", 1, "bool,i32,i64", OLD, NULL),
+    COMPARE("Equal", 7, "bool,i32,i64", "", "11:T+F,i8,i16,U 13:T+bf16 19:T+str"),
+    COMPARE("Greater", 1, "F", OLD, NULL),
+    COMPARE("Greater", 7, "F", "", "9:T+I,U 13:T+bf16"),
+    COMPARE("Less", 1, "F", OLD, NULL),
+    COMPARE("Less", 7, "F", "", "9:T+I,U 13:T+bf16"),
+    COMPARE("GreaterOrEqual", 12, "F,I,U", "", "16:T+bf16"),
+    COMPARE("LessOrEqual", 12, "F,I,U", "", "16:T+bf16"),
     LOGIC("And"),
     LOGIC("Or"),
     LOGIC("Xor"),
     BITWISE("BitwiseAnd"),
     BITWISE("BitwiseOr"),
     BITWISE("BitwiseXor"),
-    {ONNX, "BitShift", 11, "X:T,Y:T -> Z:T", "T:U", "direction:s!", MAP, &bits_impl},
-    {ONNX, "BitShift", 28, "X:T,Y:T -> Z:T", "T:I,U", "direction:s!", MAP, &bits_impl},
+    {ONNX, "BitShift", 11, "X:T,Y:T -> Z:T", "T:U", "direction:s!", MAP, &bits_impl,
+     .history = "28:T+I"},
     {0},
 };

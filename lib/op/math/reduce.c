@@ -477,22 +477,18 @@ static const ort_op_impl reduce_impl = {
 #define ATTRS "axes:is keepdims:i=1"
 #define NOOP "keepdims:i=1 noop_with_empty_axes:i=0"
 #define BASIC "F,u32,u64,i32,i64"
-#define OLD(name, since, types)                                                                    \
-    {ONNX, name, since, "data:T -> reduced:T", "T:" types, ATTRS, 0, &reduce_impl}
-#define NEW(name, since, types)                                                                    \
-    {ONNX, name, since, "data:T,axes?:i64 -> reduced:T", "T:" types, NOOP, 0, &reduce_impl}
-#define FAMILY(name)                                                                               \
-    OLD(name, 1, BASIC), OLD(name, 11, BASIC), OLD(name, 13, BASIC ",bf16"),                       \
-        NEW(name, 18, BASIC ",bf16")
+#define OLD(name, later)                                                                           \
+    {ONNX, name, 1, "data:T -> reduced:T", "T:" BASIC, ATTRS, 0, &reduce_impl, .history = later}
+#define NEW(name, since, types, later)                                                             \
+    {ONNX, name, since, "data:T,axes?:i64 -> reduced:T", "T:" types, NOOP, 0, &reduce_impl,        \
+     .history = later}
+#define FAMILY(name) OLD(name, "11 13:T+bf16"), NEW(name, 18, BASIC ",bf16", NULL)
 #define EXTREME(name)                                                                              \
-    OLD(name, 1, BASIC), OLD(name, 11, BASIC), OLD(name, 12, BASIC ",u8,i8"),                      \
-        OLD(name, 13, BASIC ",bf16,u8,i8"), NEW(name, 18, BASIC ",bf16,u8,i8"),                    \
-        NEW(name, 20, BASIC ",bf16,u8,i8,bool")
+    OLD(name, "11 12:T+u8,i8 13:T+bf16"), NEW(name, 18, BASIC ",bf16,u8,i8", "20:T+bool")
 
 const ort_op ort_ops_reduce[] = {
-    OLD("ReduceSum", 1, BASIC),
-    OLD("ReduceSum", 11, BASIC),
-    NEW("ReduceSum", 13, BASIC ",bf16"),
+    OLD("ReduceSum", "11"),
+    NEW("ReduceSum", 13, BASIC ",bf16", NULL),
     FAMILY("ReduceMean"),
     EXTREME("ReduceMax"),
     EXTREME("ReduceMin"),
@@ -500,9 +496,9 @@ const ort_op ort_ops_reduce[] = {
     FAMILY("ReduceL1"),
     FAMILY("ReduceL2"),
     FAMILY("ReduceLogSum"),
-    NEW("ReduceLogSum", 28, "F,bf16"),
+    NEW("ReduceLogSum", 28, "F,bf16", NULL),
     FAMILY("ReduceLogSumExp"),
-    NEW("ReduceLogSumExp", 28, "F,bf16"),
+    NEW("ReduceLogSumExp", 28, "F,bf16", NULL),
     FAMILY("ReduceSumSquare"),
     {0},
 };

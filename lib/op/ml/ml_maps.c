@@ -496,13 +496,9 @@ const ort_op ort_ops_ml_maps[] = {
     {ML, "LabelEncoder", 2, "X:T1 -> Y:T2", "T1:str,i64,f32 T2:str,i64,f32",
      "default_float:f=-0 default_int64:i=-1 default_string:s=_Unused keys_floats:fs keys_int64s:is "
      "keys_strings:ss values_floats:fs values_int64s:is values_strings:ss",
-     0, &label_encoder},
-    {ML, "LabelEncoder", 4, "X:T1 -> Y:T2", "T1:str,i64,f32,i32,i16,f64 T2:str,i64,f32,i32,i16,f64",
-     "default_float:f=-0 default_int64:i=-1 default_string:s=_Unused default_tensor:t "
-     "keys_floats:fs "
-     "keys_int64s:is keys_strings:ss keys_tensor:t values_floats:fs values_int64s:is "
-     "values_strings:ss values_tensor:t",
-     0, &label_encoder},
+     0, &label_encoder,
+     .history = "4:T1+f64,i16,i32 T2+f64,i16,i32 +default_tensor:t +keys_tensor:t "
+                "+values_tensor:t"},
     {ML, "CategoryMapper", 1, "X:T1 -> Y:T2", "T1:str,i64 T2:str,i64",
      "cats_int64s:is cats_strings:ss default_int64:i=-1 default_string:s=_Unused", 0,
      &label_encoder},

@@ -468,9 +468,9 @@ const ort_op ort_ops_ml_trees[] = {
      "classlabels_int64s:is classlabels_strings:ss nodes_falsenodeids:is nodes_featureids:is "
      "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
      "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s=NONE",
-     0, &classifier},
-    {ML, "TreeEnsembleClassifier", 3, CLASSIFIER_SIG, CLASSIFIER_TYPES, CLASSIFIER_ATTRS_3, 0,
-     &classifier},
+     0, &classifier,
+     .history = "3:+base_values_as_tensor:t +class_weights_as_tensor:t +nodes_hitrates_as_tensor:t "
+                "+nodes_values_as_tensor:t"},
     /* Deprecated at 5 in favour of TreeEnsemble, with the same meaning: old exporters still write
      * it. */
     {ML, "TreeEnsembleClassifier", 5, CLASSIFIER_SIG, CLASSIFIER_TYPES, CLASSIFIER_ATTRS_3, 0,
@@ -481,11 +481,9 @@ const ort_op ort_ops_ml_trees[] = {
      "nodes_hitrates:fs nodes_missing_value_tracks_true:is nodes_modes:ss nodes_nodeids:is "
      "nodes_treeids:is nodes_truenodeids:is nodes_values:fs post_transform:s=NONE target_ids:is "
      "target_nodeids:is target_treeids:is target_weights:fs",
-     0, &regressor},
-    {ML, "TreeEnsembleRegressor", 3, "X:T -> Y:f32", "T:f32,f64,i64,i32", REGRESSOR_ATTRS_3, 0,
-     &regressor},
-    {ML, "TreeEnsembleRegressor", 5, "X:T -> Y:f32", "T:f32,f64,i64,i32", REGRESSOR_ATTRS_3, 0,
-     &regressor},
+     0, &regressor,
+     .history = "3:+base_values_as_tensor:t +nodes_hitrates_as_tensor:t +nodes_values_as_tensor:t "
+                "+target_weights_as_tensor:t 5"},
     {ML, "TreeEnsemble", 5, "X:T -> Y:T", "T:F",
      "aggregate_function:i=1 leaf_targetids:is! leaf_weights:t! membership_values:t n_targets:i "
      "nodes_falseleafs:is! nodes_falsenodeids:is! nodes_featureids:is! nodes_hitrates:t "

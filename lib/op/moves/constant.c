@@ -311,51 +311,18 @@ static ort_status range_run(ort_call *call, ort_error *err)
 static const ort_op_impl range_impl = {.infer = range_infer, .run = range_run, .numbers = 7};
 
 const ort_op ort_ops_constant[] = {
-    {ONNX, "Constant", 1, " -> output:T", "T:F", "value:t!", 0, &constant_impl},
-    {ONNX, "Constant", 9, " -> output:T", "T:F,I,U,C,str,bool", "value:t!", 0, &constant_impl},
+    {ONNX, "Constant", 1, " -> output:T", "T:F", "value:t!", 0, &constant_impl,
+     .history = "9:T+I,U,C,str,bool"},
     {ONNX, "Constant", 11, " -> output:T", "T:F,I,U,C,str,bool", "sparse_value:sp value:t",
-     0, &constant_impl},
-    {ONNX, "Constant", 12, " -> output:T", "T:F,I,U,C,str,bool",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
-    {ONNX, "Constant", 13, " -> output:T", "T:F,I,U,C,bf16,str,bool",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
-    {ONNX, "Constant", 19, " -> output:T", "T:F,I,U,C,F8,bf16,str,bool",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
-    {ONNX, "Constant", 21, " -> output:T", "T:F,I,U,C,F8,Q4,bf16,str,bool",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
-    {ONNX, "Constant", 23, " -> output:T", "T:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
-    {ONNX, "Constant", 24, " -> output:T", "T:F,I,U,C,F8,Q4,bf16,str,bool,f4e2m1,f8e8m0",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
-    {ONNX, "Constant", 25, " -> output:T", "T:F,I,U,C,F8,Q4,Q2,bf16,str,bool,f4e2m1,f8e8m0",
-     "sparse_value:sp value:t value_float:f value_floats:fs value_int:i value_ints:is "
-     "value_string:s value_strings:ss", 0, &constant_impl},
+     0, &constant_impl,
+     .history = "12:+value_float:f +value_floats:fs +value_int:i +value_ints:is +value_string:s "
+                "+value_strings:ss 13:T+bf16 19:T+F8 21:T+Q4 23:T+f4e2m1 24:T+f8e8m0 25:T+Q2"},
     {ONNX, "ConstantOfShape", 9, "input:T1 -> output:T2", "T1:i64 T2:F,I,U,bool", "value:t",
-     0, &fill_impl},
-    {ONNX, "ConstantOfShape", 20, "input:T1 -> output:T2", "T1:i64 T2:F,I,U,F8,bool,bf16",
-     "value:t", 0, &fill_impl},
-    {ONNX, "ConstantOfShape", 21, "input:T1 -> output:T2", "T1:i64 T2:F,I,U,F8,Q4,bool,bf16",
-     "value:t", 0, &fill_impl},
-    {ONNX, "ConstantOfShape", 23, "input:T1 -> output:T2",
-     "T1:i64 T2:F,I,U,F8,Q4,bool,bf16,f4e2m1", "value:t", 0, &fill_impl},
-    {ONNX, "ConstantOfShape", 24, "input:T1 -> output:T2",
-     "T1:i64 T2:F,I,U,F8,Q4,bool,bf16,f4e2m1,f8e8m0", "value:t", 0, &fill_impl},
-    {ONNX, "ConstantOfShape", 25, "input:T1 -> output:T2",
-     "T1:i64 T2:F,I,U,F8,Q4,Q2,bool,bf16,f4e2m1,f8e8m0", "value:t", 0, &fill_impl},
+     0, &fill_impl, .history = "20:T2+F8,bf16 21:T2+Q4 23:T2+f4e2m1 24:T2+f8e8m0 25:T2+Q2"},
     {ONNX, "EyeLike", 9, "input:T1 -> output:T2", "T1:F,I,U,bool T2:F,I,U,bool", "dtype:i k:i=0",
-     0, &eye_impl},
-    {ONNX, "EyeLike", 22, "input:T1 -> output:T2", "T1:F,I,U,bf16,bool T2:F,I,U,bf16,bool",
-     "dtype:i k:i=0", 0, &eye_impl},
+     0, &eye_impl, .history = "22:T1+bf16 T2+bf16"},
     {ONNX, "Range", 11, "start:T,limit:T,delta:T -> output:T", "T:f32,f64,i16,i32,i64", "",
-     0, &range_impl},
-    {ONNX, "Range", 27, "start:T,limit:T,delta:T -> output:T", "T:F,i16,i32,i64,bf16",
-     "stash_type:i=1", 0, &range_impl},
+     0, &range_impl, .history = "27:T+f16,bf16 +stash_type:i=1"},
     {MS, "Range", 1, "start:T,limit:T,delta?:T -> Y:T", "T:f32,f64,i16,i32,i64", "", 0,
      &range_impl},
     {0},

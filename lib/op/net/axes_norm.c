@@ -214,13 +214,11 @@ static const ort_op_impl axes_impl = {
 };
 
 const ort_op ort_ops_axes_norm[] = {
-    {ONNX, "LpNormalization", 1, "input:T -> output:T", "T:F", "axis:i=-1 p:i=2", 0, &axes_impl},
-    {ONNX, "LpNormalization", 22, "input:T -> output:T", "T:F,bf16", "axis:i=-1 p:i=2", 0,
-     &axes_impl},
+    {ONNX, "LpNormalization", 1, "input:T -> output:T", "T:F", "axis:i=-1 p:i=2", 0, &axes_impl,
+     .history = "22:T+bf16"},
     {ONNX, "MeanVarianceNormalization", 1, "input:T -> output:T", "T:F",
      "across_channels:i=0 normalize_variance:i=1", ORT_TRAIT_EXTENSION, &axes_impl},
-    {ONNX, "MeanVarianceNormalization", 9, "X:T -> Y:T", "T:F", "axes:is=[0 2 3]", 0, &axes_impl},
-    {ONNX, "MeanVarianceNormalization", 13, "X:T -> Y:T", "T:F,bf16", "axes:is=[0 2 3]", 0,
-     &axes_impl},
+    {ONNX, "MeanVarianceNormalization", 9, "X:T -> Y:T", "T:F", "axes:is=[0 2 3]", 0, &axes_impl,
+     .history = "13:T+bf16"},
     {0},
 };

@@ -175,9 +175,8 @@ static const ort_op_impl conv_impl = {
     "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is pads:is strides:is"
 
 const ort_op ort_ops_conv[] = {
-    {ONNX, "Conv", 1, "X:T,W:T,B?:T -> Y:T", "T:F", CONV_ATTRS, 0, &conv_impl},
-    {ONNX, "Conv", 11, "X:T,W:T,B?:T -> Y:T", "T:F", CONV_ATTRS, 0, &conv_impl},
-    {ONNX, "Conv", 22, "X:T,W:T,B?:T -> Y:T", "T:F,bf16", CONV_ATTRS, 0, &conv_impl},
+    {ONNX, "Conv", 1, "X:T,W:T,B?:T -> Y:T", "T:F", CONV_ATTRS, 0, &conv_impl,
+     .history = "11 22:T+bf16"},
     {MS, "FusedConv", 1, "X:T,W:T,B?:T,Z?:T -> Y:T", "T:F",
      "activation:s activation_params:fs " CONV_ATTRS, 0, &conv_impl},
     {0},

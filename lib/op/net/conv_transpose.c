@@ -546,10 +546,8 @@ static const ort_op_impl transpose_impl = {
     "pads:is strides:is"
 
 const ort_op ort_ops_conv_transpose[] = {
-    {ONNX, "ConvTranspose", 1, "X:T,W:T,B?:T -> Y:T", "T:F", TRANSPOSE_ATTRS, 0, &transpose_impl},
-    {ONNX, "ConvTranspose", 11, "X:T,W:T,B?:T -> Y:T", "T:F", TRANSPOSE_ATTRS, 0, &transpose_impl},
-    {ONNX, "ConvTranspose", 22, "X:T,W:T,B?:T -> Y:T", "T:F,bf16", TRANSPOSE_ATTRS, 0,
-     &transpose_impl},
+    {ONNX, "ConvTranspose", 1, "X:T,W:T,B?:T -> Y:T", "T:F", TRANSPOSE_ATTRS, 0, &transpose_impl,
+     .history = "11 22:T+bf16"},
     {MS, "ConvTransposeWithDynamicPads", 1, "X:T,W:T,Pads?:i64,B?:T -> Y:T", "T:F",
      "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is output_padding:is strides:is", 0,
      &transpose_impl},

@@ -180,7 +180,7 @@ static const ort_op_impl deform_impl = {
     "dilations:is group:i=1 kernel_shape:is offset_group:i=1 pads:is strides:is"
 
 const ort_op ort_ops_deform_conv[] = {
-    {ONNX, "DeformConv", 19, DEFORM_SIG, "T:F", DEFORM_ATTRS, 0, &deform_impl},
-    {ONNX, "DeformConv", 22, DEFORM_SIG, "T:F,bf16", DEFORM_ATTRS, 0, &deform_impl},
+    {ONNX, "DeformConv", 19, DEFORM_SIG, "T:F", DEFORM_ATTRS, 0, &deform_impl,
+     .history = "22:T+bf16"},
     {0},
 };

@@ -286,17 +286,13 @@ static const ort_op_impl unpool_impl = {.infer = unpool_infer, .run = unpool_run
 #define UNPOOL_SIG "X:T1,I:T2,output_shape?:T2 -> output:T1"
 
 const ort_op ort_ops_pooling_global[] = {
-    {ONNX, "GlobalAveragePool", 1, "X:T -> Y:T", "T:F", "", 0, &global_average_impl},
-    {ONNX, "GlobalAveragePool", 22, "X:T -> Y:T", "T:F,bf16", "", 0, &global_average_impl},
-    {ONNX, "GlobalMaxPool", 1, "X:T -> Y:T", "T:F", "", 0, &global_max_impl},
-    {ONNX, "GlobalMaxPool", 22, "X:T -> Y:T", "T:F,bf16", "", 0, &global_max_impl},
-    {ONNX, "GlobalLpPool", 2, "X:T -> Y:T", "T:F", "p:i=2", 0, &global_lp_impl},
-    {ONNX, "GlobalLpPool", 22, "X:T -> Y:T", "T:F,bf16", "p:i=2", 0, &global_lp_impl},
+    {ONNX, "GlobalAveragePool", 1, "X:T -> Y:T", "T:F", "", 0, &global_average_impl,
+     .history = "22:T+bf16"},
+    {ONNX, "GlobalMaxPool", 1, "X:T -> Y:T", "T:F", "", 0, &global_max_impl,
+     .history = "22:T+bf16"},
+    {ONNX, "GlobalLpPool", 2, "X:T -> Y:T", "T:F", "p:i=2", 0, &global_lp_impl,
+     .history = "22:T+bf16"},
     {ONNX, "MaxUnpool", 9, UNPOOL_SIG, "T1:F T2:i64", "kernel_shape:is! pads:is strides:is", 0,
-     &unpool_impl},
-    {ONNX, "MaxUnpool", 11, UNPOOL_SIG, "T1:F T2:i64", "kernel_shape:is! pads:is strides:is", 0,
-     &unpool_impl},
-    {ONNX, "MaxUnpool", 22, UNPOOL_SIG, "T1:F,bf16 T2:i64", "kernel_shape:is! pads:is strides:is",
-     0, &unpool_impl},
+     &unpool_impl, .history = "11 22:T1+bf16"},
     {0},
 };

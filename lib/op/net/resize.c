@@ -449,17 +449,8 @@ const ort_op ort_ops_resize[] = {
     {ONNX, "Resize", 13, "X:T1,roi?:T2,scales?:f32,sizes?:i64 -> Y:T1",
      "T1:F,I,U,C,bf16,str,bool T2:F",
      "coordinate_transformation_mode:s=half_pixel cubic_coeff_a:f=-0.75 exclude_outside:i=0 "
-     "extrapolation_value:f=0 mode:s=nearest nearest_mode:s=round_prefer_floor", 0, &resize_impl},
-    {ONNX, "Resize", 18, "X:T1,roi?:T2,scales?:f32,sizes?:i64 -> Y:T1",
-     "T1:F,I,U,C,bf16,str,bool T2:F",
-     "antialias:i=0 axes:is coordinate_transformation_mode:s=half_pixel cubic_coeff_a:f=-0.75 "
-     "exclude_outside:i=0 extrapolation_value:f=0 keep_aspect_ratio_policy:s=stretch "
-     "mode:s=nearest nearest_mode:s=round_prefer_floor", 0, &resize_impl},
-    {ONNX, "Resize", 19, "X:T1,roi?:T2,scales?:f32,sizes?:i64 -> Y:T1",
-     "T1:F,I,U,C,bf16,str,bool T2:F",
-     "antialias:i=0 axes:is coordinate_transformation_mode:s=half_pixel cubic_coeff_a:f=-0.75 "
-     "exclude_outside:i=0 extrapolation_value:f=0 keep_aspect_ratio_policy:s=stretch "
-     "mode:s=nearest nearest_mode:s=round_prefer_floor", 0, &resize_impl},
+     "extrapolation_value:f=0 mode:s=nearest nearest_mode:s=round_prefer_floor", 0, &resize_impl,
+     .history = "18:+antialias:i=0 +axes:is +keep_aspect_ratio_policy:s=stretch 19"},
     {ONNX, "Upsample", 1, "X:T -> Y:T", "T:F,bool,i32,i64",
      "height_scale:f! mode:s=nearest width_scale:f!", 0, &resize_impl},
     {ONNX, "Upsample", 7, "X:T -> Y:T", "T:F,I,U,C,str,bool", "mode:s=nearest scales:fs!",

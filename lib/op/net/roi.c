@@ -410,15 +410,10 @@ static const ort_op_impl max_impl = {.infer = max_infer, .prepare = max_prepare,
     "mode:s=avg output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1"
 
 const ort_op ort_ops_roi[] = {
-    {ONNX, "RoiAlign", 10, ALIGN_SIG, "T1:F T2:i64", ALIGN_ATTRS, 0, &align_impl},
-    {ONNX, "RoiAlign", 16, ALIGN_SIG, "T1:F T2:i64",
-     "coordinate_transformation_mode:s=half_pixel " ALIGN_ATTRS, 0, &align_impl},
-    {ONNX, "RoiAlign", 22, ALIGN_SIG, "T1:F,bf16 T2:i64",
-     "coordinate_transformation_mode:s=half_pixel " ALIGN_ATTRS, 0, &align_impl},
+    {ONNX, "RoiAlign", 10, ALIGN_SIG, "T1:F T2:i64", ALIGN_ATTRS, 0, &align_impl,
+     .history = "16:+coordinate_transformation_mode:s=half_pixel 22:T1+bf16"},
     {ONNX, "MaxRoiPool", 1, "X:T,rois:T -> Y:T", "T:F", "pooled_shape:is! spatial_scale:f=1", 0,
-     &max_impl},
-    {ONNX, "MaxRoiPool", 22, "X:T,rois:T -> Y:T", "T:F,bf16", "pooled_shape:is! spatial_scale:f=1",
-     0, &max_impl},
+     &max_impl, .history = "22:T+bf16"},
     {MS, "CropAndResize", 1, "X:T1,rois:T1,batch_indices:T2,crop_size:T2 -> Y:T1", "T1:f32 T2:i32",
      "extrapolation_value:f=0 mode:s=bilinear", 0, &crop_impl},
     {0},

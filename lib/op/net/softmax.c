@@ -312,8 +312,8 @@ static const ort_op_impl softmax_impl = {
 };
 
 #define ROWS(name)                                                                                 \
-    {ONNX, name, 1, "input:T -> output:T", "T:F", "axis:i=1", ORT_TRAIT_INPLACE, &softmax_impl},   \
-    {ONNX, name, 11, "input:T -> output:T", "T:F", "axis:i=1", ORT_TRAIT_INPLACE, &softmax_impl},  \
+    {ONNX, name, 1, "input:T -> output:T", "T:F", "axis:i=1", ORT_TRAIT_INPLACE, &softmax_impl,    \
+     .history = "11"},                                                                             \
     {ONNX, name, 13, "input:T -> output:T", "T:F,bf16", "axis:i=-1", ORT_TRAIT_INPLACE,            \
      &softmax_impl}
 

@@ -184,10 +184,6 @@ const ort_op ort_ops_suppression[] = {
     {ONNX, "NonMaxSuppression", 10,
      "boxes:f32,scores:f32,max_output_boxes_per_class?:i64,iou_threshold?:f32,"
      "score_threshold?:f32 -> selected_indices:i64", "", "center_point_box:i=0",
-     ORT_TRAIT_DYNAMIC, &nms_impl},
-    {ONNX, "NonMaxSuppression", 11,
-     "boxes:f32,scores:f32,max_output_boxes_per_class?:i64,iou_threshold?:f32,"
-     "score_threshold?:f32 -> selected_indices:i64", "", "center_point_box:i=0",
-     ORT_TRAIT_DYNAMIC, &nms_impl},
+     ORT_TRAIT_DYNAMIC, &nms_impl, .history = "11"},
     {0},
 };

@@ -536,13 +536,7 @@ const ort_op ort_ops_attention[] = {
      "present_key?:T1,present_value?:T2,qk_matmul_output?:T1",
      "T1:F,bf16 T2:F,bf16 U:F,I,U,bf16,bool",
      "is_causal:i=0 kv_num_heads:i q_num_heads:i qk_matmul_output_mode:i=0 scale:f "
-     "softcap:f=0 softmax_precision:i", 0, &attention_impl},
-    {ONNX, "Attention", 25,
-     "Q:T1,K:T1,V:T2,attn_mask?:U,past_key?:T1,past_value?:T2,nonpad_kv_seqlen?:i64 -> Y:T1,"
-     "present_key?:T1,present_value?:T2,qk_matmul_output?:T1",
-     "T1:F,bf16 T2:F,bf16 U:F,I,U,bf16,bool",
-     "is_causal:i=0 kv_num_heads:i left_window_size:i=-1 q_num_heads:i "
-     "qk_matmul_output_mode:i=0 right_window_size:i=-1 scale:f softcap:f=0 softmax_precision:i", 0,
-     &attention_impl},
+     "softcap:f=0 softmax_precision:i", 0, &attention_impl,
+     .history = "25:+left_window_size:i=-1 +right_window_size:i=-1"},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -522,17 +522,7 @@ const ort_op ort_ops_rnn[] = {
      "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0", 0, &rnn_impl},
-    {ONNX, "LSTM", 14,
-     "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
-     "T:F T1:i32",
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0 layout:i=0", 0, &rnn_impl},
-    {ONNX, "LSTM", 22,
-     "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
-     "T:F,bf16 T1:i32",
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0 layout:i=0", 0, &rnn_impl},
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl, .history = "14:+layout:i=0 22:T+bf16"},
     {ONNX, "GRU", 3, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
@@ -540,15 +530,7 @@ const ort_op ort_ops_rnn[] = {
     {ONNX, "GRU", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i linear_before_reset:i=0", 0, &rnn_impl},
-    {ONNX, "GRU", 14, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
-     "T:F T1:i32",
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i layout:i=0 linear_before_reset:i=0", 0, &rnn_impl},
-    {ONNX, "GRU", 22, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
-     "T:F,bf16 T1:i32",
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i layout:i=0 linear_before_reset:i=0", 0, &rnn_impl},
+     "hidden_size:i linear_before_reset:i=0", 0, &rnn_impl, .history = "14:+layout:i=0 22:T+bf16"},
     {ONNX, "RNN", 1, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
@@ -556,15 +538,7 @@ const ort_op ort_ops_rnn[] = {
     {ONNX, "RNN", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
-     "direction:s=forward hidden_size:i", 0, &rnn_impl},
-    {ONNX, "RNN", 14, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
-     "T:F T1:i32",
-     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
-     "direction:s=forward hidden_size:i layout:i=0", 0, &rnn_impl},
-    {ONNX, "RNN", 22, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
-     "T:F,bf16 T1:i32",
-     "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
-     "direction:s=forward hidden_size:i layout:i=0", 0, &rnn_impl},
+     "direction:s=forward hidden_size:i", 0, &rnn_impl, .history = "14:+layout:i=0 22:T+bf16"},
     {MS, "DynamicQuantizeLSTM", 1,
      "X:T,W:T2,R:T2,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T,W_scale:T,"
      "W_zero_point:T2,R_scale:T,R_zero_point:T2 -> Y?:T,Y_h?:T,Y_c?:T",

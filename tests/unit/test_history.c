@@ -1,0 +1,73 @@
+/* test_history.c - the versions that a row's history names, and what each of them adds. */
+#include <string.h>
+
+#include "op/op.h"
+#include "test.h"
+
+static ort_registry *registry;
+
+static const ort_op *find(const char *name, int version)
+{
+    return ort_registry_find(registry, ONNX, name, version);
+}
+
+static bool has_attr(const ort_op *op, const char *name)
+{
+    static ort_schema schema;
+    if (ort_schema_parse(op, &schema, NULL))
+        return false;
+    for (int i = 0; i < schema.attr_count; i++)
+        if (!strcmp(schema.attrs[i].name, name))
+            return true;
+    return false;
+}
+
+static bool allows(const ort_op *op, const char *variable, ort_dtype dtype)
+{
+    const ort_type type = {.kind = ORT_TYPE_TENSOR, .dtype = dtype, .rank = -1};
+    return ort_schema_allows(op, variable, &type);
+}
+
+static void versions(test_state *test)
+{
+    static const struct {
+        const char *name;
+        int asked, since;
+    } rows[] = {{"Reshape", 5, 5},   {"Reshape", 13, 13}, {"Reshape", 17, 14}, {"Reshape", 28, 25},
+                {"Squeeze", 10, 1},  {"Squeeze", 12, 11}, {"Squeeze", 20, 13}, {"Squeeze", 21, 21},
+                {"Dropout", 11, 10}, {"Mod", 28, 28}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK(find(rows[i].name, rows[i].asked)->since == rows[i].since);
+    CHECK(!find("Reshape", 4) && ort_registry_oldest(registry, ONNX, "Reshape") == 5);
+    CHECK(find("Reshape", 13) == find("Reshape", 13) && find("Reshape", 14) != find("Reshape", 13));
+    CHECK(find("Reshape", 13)->impl == find("Reshape", 5)->impl);
+}
+
+static void additions(test_state *test)
+{
+    char text[400];
+    CHECK(!has_attr(find("Reshape", 13), "allowzero"));
+    CHECK(has_attr(find("Reshape", 14), "allowzero"));
+    CHECK(has_attr(find("Reshape", 25), "allowzero") && has_attr(find("Cast", 24), "round_mode"));
+    CHECK(!allows(find("Reshape", 5), "T", ORT_DTYPE_BFLOAT16));
+    CHECK(allows(find("Reshape", 13), "T", ORT_DTYPE_BFLOAT16));
+    CHECK(!allows(find("Reshape", 20), "T", ORT_DTYPE_INT4));
+    CHECK(allows(find("Reshape", 21), "T", ORT_DTYPE_INT4));
+    CHECK(allows(find("Reshape", 25), "T", ORT_DTYPE_FLOAT) &&
+          allows(find("Cast", 21), "T2", ORT_DTYPE_INT4));
+    ort_schema_format_types(find("Relu", 13), "T", text, sizeof text);
+    CHECK_TEXT(text, "f16,f32,f64,bf16");
+    ort_schema_format_types(find("Relu", 6), "T", text, sizeof text);
+    CHECK_TEXT(text, "f16,f32,f64");
+}
+
+int main(void)
+{
+    test_state test = {.failures = 0};
+    if (ort_registry_new(&registry, NULL))
+        return 1;
+    RUN(&test, versions);
+    RUN(&test, additions);
+    ort_registry_free(registry);
+    return test.failures != 0;
+}
