@@ -281,6 +281,8 @@ char *ort_node_label(const ort_node *node, char *text, size_t size);
 
 /* Attribute look-up; the default when the attribute is absent or of another type. */
 const ort_attr *ort_node_attr(const ort_node *node, const char *name);
+/* The attribute when it has this type and a value of its own; NULL. */
+const ort_attr *ort_node_attr_of(const ort_node *node, const char *name, ort_attr_type type);
 bool ort_node_has(const ort_node *node, const char *name);
 int64_t ort_node_int(const ort_node *node, const char *name, int64_t default_value);
 float ort_node_float(const ort_node *node, const char *name, float default_value);

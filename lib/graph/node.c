@@ -21,8 +21,7 @@ const ort_attr *ort_node_attr(const ort_node *node, const char *name)
     return NULL;
 }
 
-/* The attribute when it has this type and a value of its own. */
-static const ort_attr *typed(const ort_node *node, const char *name, ort_attr_type type)
+const ort_attr *ort_node_attr_of(const ort_node *node, const char *name, ort_attr_type type)
 {
     const ort_attr *attr = ort_node_attr(node, name);
     return attr && attr->type == type && !attr->reference ? attr : NULL;
@@ -35,39 +34,39 @@ bool ort_node_has(const ort_node *node, const char *name)
 
 int64_t ort_node_int(const ort_node *node, const char *name, int64_t default_value)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_INT);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_INT);
     return attr ? attr->i : default_value;
 }
 
 float ort_node_float(const ort_node *node, const char *name, float default_value)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_FLOAT);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_FLOAT);
     return attr ? attr->f : default_value;
 }
 
 const char *ort_node_string(const ort_node *node, const char *name, const char *default_value)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_STRING);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_STRING);
     return attr ? attr->s.ptr : default_value;
 }
 
 const int64_t *ort_node_ints(const ort_node *node, const char *name, size_t *count)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_INTS);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_INTS);
     *count = attr ? attr->count : 0;
     return attr ? attr->ints : NULL;
 }
 
 const float *ort_node_floats(const ort_node *node, const char *name, size_t *count)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_FLOATS);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_FLOATS);
     *count = attr ? attr->count : 0;
     return attr ? attr->floats : NULL;
 }
 
 const ort_string *ort_node_strings(const ort_node *node, const char *name, size_t *count)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_STRINGS);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_STRINGS);
     *count = attr ? attr->count : 0;
     return attr ? attr->strings : NULL;
 }
@@ -82,7 +81,7 @@ const ort_tensor *ort_node_tensor(const ort_node *node, const char *name)
 
 int ort_node_body(const ort_node *node, const char *name)
 {
-    const ort_attr *attr = typed(node, name, ORT_ATTR_GRAPH);
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_GRAPH);
     for (int i = 0; attr && i < node->body_count; i++)
         if (node->bodies[i] == attr->g)
             return i;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "op/op.h"
 
@@ -85,4 +86,23 @@ ort_status ort_call_fail(const ort_call *call, ort_error *err, const char *forma
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     return ort_error_set(err, ORT_ERROR_RUN, "%s", text);
+}
+
+typedef struct range {
+    int64_t total, grain;
+    ort_range_fn *fn;
+    void *arg;
+} range;
+
+static void range_task(void *arg, size_t task, int thread)
+{
+    const range *r = arg;
+    int64_t first = (int64_t)task * r->grain;
+    r->fn(r->arg, first, ort_min_i64(first + r->grain, r->total), thread);
+}
+
+void ort_call_range(const ort_call *call, int64_t total, int64_t grain, ort_range_fn *fn, void *arg)
+{
+    range r = {total, grain, fn, arg};
+    ort_call_parallel(call, ort_task_count(total, grain), range_task, &r);
 }

@@ -287,6 +287,10 @@ static inline size_t ort_task_count(int64_t total, int64_t grain)
 {
     return total <= 0 ? 0 : (size_t)((total + grain - 1) / grain);
 }
+/* Each of these chunks is a task: fn has its items [first, end). call.c. */
+typedef void ort_range_fn(void *arg, int64_t first, int64_t end, int thread);
+void ort_call_range(const ort_call *call, int64_t total, int64_t grain, ort_range_fn *fn,
+                    void *arg);
 
 /* ---- the row */
 
@@ -398,6 +402,13 @@ bool ort_schema_fits(const ort_op *op, const ort_node *node);
 bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual);
 /* The allowed types of a variable as text for messages: "float16, float, double". */
 char *ort_schema_format_types(const ort_op *op, const char *type, char *text, size_t size);
+
+/* What an attribute is for this node: its own value, or else the default of its row. The row must
+ * have the attribute, required or with a default; ort_node_int and the like serve the others. A
+ * node without an operator, and a required attribute that is missing: 0, "". */
+int64_t ort_node_attr_int(const ort_node *node, const char *name);
+float ort_node_attr_float(const ort_node *node, const char *name);
+bool ort_node_attr_is(const ort_node *node, const char *name, const char *text); /* a string */
 
 /* ---- inference over a graph (infer.c) */
 

@@ -2,10 +2,12 @@
  * history adds to them (op.h says how they are written). Only check, reports and coverage need the
  * parsed form, so nothing is kept: parsing a row takes a microsecond or two.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "op/op.h"
 
 /* ---- history */
@@ -261,6 +263,54 @@ ort_status ort_schema_parse(const ort_op *op, ort_schema *schema, ort_error *err
             return bad_row(op, "history", err);
     }
     return ORT_OK;
+}
+
+/* ":kind" and what follows, of an attribute that the row has at this version; "". */
+static const char *find_attr(const ort_op *op, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *p = op->attrs; *p != '\0'; p += strspn(p, " ")) {
+        if (begins(p, name, length, ':'))
+            return p + length;
+        p += strcspn(p, " [");
+        p += *p == '[' ? strcspn(p, "]") + 1 : 0;
+    }
+    const char *change = op->history;
+    for (const char *p; (p = next_change(op, &change)) != NULL;)
+        if (*p == '+' && begins(p + 1, name, length, ':'))
+            return p + 1 + length;
+    return "";
+}
+
+/* The default's text, up to ' ' or the end; "" for a required attribute. */
+static const char *default_of(const ort_node *node, const char *name)
+{
+    const char *p = node->op ? find_attr(node->op, name) : "!";
+    p += strcspn(p, "=! ");
+    assert(*p == '=' || *p == '!');
+    return *p == '=' ? p + 1 : "";
+}
+
+int64_t ort_node_attr_int(const ort_node *node, const char *name)
+{
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_INT);
+    return attr ? attr->i : strtoll(default_of(node, name), NULL, 10);
+}
+
+float ort_node_attr_float(const ort_node *node, const char *name)
+{
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_FLOAT);
+    return attr ? attr->f : (float)ort_parse_double(default_of(node, name), NULL);
+}
+
+bool ort_node_attr_is(const ort_node *node, const char *name, const char *text)
+{
+    const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_STRING);
+    if (attr)
+        return strcmp(attr->s.ptr, text) == 0;
+    const char *fallback = default_of(node, name);
+    size_t length = strcspn(fallback, " ");
+    return strlen(text) == length && memcmp(fallback, text, length) == 0;
 }
 
 const ort_param *ort_schema_param(const ort_param *params, int count, int slot)

@@ -275,7 +275,7 @@ def lint_loops():
     """tests/lint/loops.txt: what bounds the loops of operators."""
     bounds = dict(line.split() for line in (ROOT / "tests/lint/loops.txt").read_text().splitlines()
                   if line and not line.startswith("#"))
-    runs = r"\.run = |_run\(ort_call \*|ort_call_parallel|\(void \*arg, size_t task"
+    runs = r"\.run = |_run\(ort_call \*|ort_call_parallel|ort_call_range|\(void \*arg, size_t task"
     files = {path.stem: strip_comments(path.read_text()) for path in sources("lib/op", ".c")}
     for name, text in files.items():
         if re.search(runs, text):

@@ -1,4 +1,6 @@
-/* test_history.c - the versions that a row's history names, and what each of them adds. */
+/* test_history.c - versions that a row's history names, and what rows say of attributes that a node
+ * leaves out.
+ */
 #include <string.h>
 
 #include "op/op.h"
@@ -61,6 +63,32 @@ static void additions(test_state *test)
     CHECK_TEXT(text, "f16,f32,f64");
 }
 
+static void defaults(test_state *test)
+{
+    ort_node node = {.op = find("Softmax", 11)};
+    CHECK(ort_node_attr_int(&node, "axis") == 1);
+    node.op = find("Softmax", 13);
+    CHECK(ort_node_attr_int(&node, "axis") == -1);
+    ort_attr axis = {.name = "axis", .type = ORT_ATTR_INT, .i = 2};
+    node.attrs = &axis;
+    node.attr_count = 1;
+    CHECK(ort_node_attr_int(&node, "axis") == 2);
+    node.op = find("Resize", 18);
+    CHECK(ort_node_attr_is(&node, "mode", "nearest") && !ort_node_attr_is(&node, "mode", "near"));
+    CHECK(ort_node_attr_is(&node, "nearest_mode", "round_prefer_floor"));
+    CHECK(ort_node_attr_is(&node, "keep_aspect_ratio_policy", "stretch"));
+    CHECK(ort_node_attr_float(&node, "cubic_coeff_a") == -0.75f);
+    CHECK(ort_node_attr_int(&node, "antialias") == 0);
+    node.op = find("Selu", 22);
+    CHECK(ort_node_attr_float(&node, "gamma") == 1.05070102f);
+    node.op = find("MeanVarianceNormalization", 1);
+    CHECK(ort_node_attr_int(&node, "normalize_variance") == 1);
+    node.op = find("Cast", 13); /* required, but missing */
+    CHECK(ort_node_attr_int(&node, "to") == 0);
+    node.op = NULL;
+    CHECK(ort_node_attr_int(&node, "to") == 0 && ort_node_attr_is(&node, "mode", ""));
+}
+
 int main(void)
 {
     test_state test = {.failures = 0};
@@ -68,6 +96,7 @@ int main(void)
         return 1;
     RUN(&test, versions);
     RUN(&test, additions);
+    RUN(&test, defaults);
     ort_registry_free(registry);
     return test.failures != 0;
 }
