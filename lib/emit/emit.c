@@ -6,8 +6,10 @@
  */
 #include "emit/emit.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -62,6 +64,8 @@ static bool copy_attrs(ort_emit *e, const ort_attr *attrs, int count, ort_attr *
 
 static const char *new_name(ort_emit *e, const char *op_type)
 {
+    if (!e->stem)
+        return "";
     const char *name = ort_arena_printf(&e->graph->model->arena, "%s/%s_%d", e->stem, op_type,
                                         e->made);
     if (!name)
@@ -69,18 +73,33 @@ static const char *new_name(ort_emit *e, const char *op_type)
     return name;
 }
 
-void ort_emit_ops(ort_emit *e, const char *op_type, const ort_id *inputs, int input_count,
-                  const ort_attr *attrs, int attr_count, ort_id *outputs, int output_count)
+int ort_emit_opset(ort_emit *e, const char *domain, const char *op_type, int since)
 {
-    ort_attr *own = NULL;
-    const char *name;
+    return e->opset_of ? e->opset_of(e->opset_arg, domain, op_type, since)
+                       : !domain[0] ? e->opset : (int)ort_model_opset(e->graph->model, domain);
+}
+
+/* New values for the outputs of a node. */
+static bool add_outputs(ort_emit *e, const char *name, ort_id *outputs, int count)
+{
+    bool ok = true;
+    for (int i = 0; ok && i < count; i++)
+        ok = (outputs[i] = ort_graph_add_value(e->graph, name)) != ORT_ID_NONE;
+    if (!ok)
+        ort_emit_fail_memory(e);
+    return ok;
+}
+
+void ort_emit_spec(ort_emit *e, ort_node_spec *spec, ort_id *outputs, int output_count)
+{
     for (int i = 0; i < output_count; i++)
         outputs[i] = ORT_ID_NONE;
-    if (e->status != ORT_OK || !(name = new_name(e, op_type)))
+    int opset = spec->opset ? spec->opset : e->opset;
+    if (e->status != ORT_OK || (!spec->name && !(spec->name = new_name(e, spec->op_type))))
         return;
-    if (!ort_registry_find(e->graph->model->registry, ONNX, op_type, e->opset)) {
+    if (!ort_registry_find(e->graph->model->registry, spec->domain, spec->op_type, opset)) {
         ort_emit_refuse(e, "its %s takes operator %s, which opset %d hasn't", e->purpose,
-                        op_type, e->opset);
+                        spec->op_type, opset);
         return;
     }
     if (++e->made > e->limit) {
@@ -88,17 +107,26 @@ void ort_emit_ops(ort_emit *e, const char *op_type, const ort_id *inputs, int in
                                   e->purpose, e->limit);
         return;
     }
-    bool ok = copy_attrs(e, attrs, attr_count, &own);
-    for (int i = 0; ok && i < output_count; i++)
-        ok = (outputs[i] = ort_graph_add_value(e->graph, name)) != ORT_ID_NONE;
-    if (!ok) {
-        ort_emit_fail_memory(e);
-        return;
+    if (!spec->outputs) {
+        spec->outputs = outputs;
+        spec->output_count = output_count;
+        if (!add_outputs(e, spec->name, outputs, output_count))
+            return;
     }
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = name, .inputs = inputs,
-                          .input_count = input_count, .outputs = outputs,
-                          .output_count = output_count, .attrs = own, .attr_count = attr_count};
-    e->status = ort_edit_add_node(e->graph, &spec, NULL, e->err);
+    if (!spec->origin)
+        spec->origin = e->origin;
+    e->status = ort_edit_add_node(e->graph, spec, NULL, e->err);
+}
+
+void ort_emit_ops(ort_emit *e, const char *op_type, const ort_id *inputs, int input_count,
+                  const ort_attr *attrs, int attr_count, ort_id *outputs, int output_count)
+{
+    ort_attr *own = NULL;
+    if (e->status == ORT_OK && !copy_attrs(e, attrs, attr_count, &own))
+        ort_emit_fail_memory(e);
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .inputs = inputs,
+                          .input_count = input_count, .attrs = own, .attr_count = attr_count};
+    ort_emit_spec(e, &spec, outputs, output_count);
 }
 
 ort_id ort_emit_op(ort_emit *e, const char *op_type, const ort_id *inputs, int input_count,
@@ -171,7 +199,8 @@ static ort_id constant(ort_emit *e, const ort_tensor *tensor)
     ort_id id = ORT_ID_NONE;
     if (e->status != ORT_OK)
         return id;
-    const char *name = ort_arena_printf(&e->graph->model->arena, "%s/c_%d", e->stem, e->made++);
+    const char *name = !e->stem ? "c" : ort_arena_printf(&e->graph->model->arena, "%s/c_%d",
+                                                         e->stem, e->made++);
     if (!name)
         ort_emit_fail_memory(e);
     else
@@ -179,14 +208,37 @@ static ort_id constant(ort_emit *e, const ort_tensor *tensor)
     return id;
 }
 
-ort_id ort_emit_number(ort_emit *e, ort_id like, double number)
+ort_id ort_emit_number_of(ort_emit *e, ort_dtype dtype, double number)
 {
     uint64_t storage[2] = {0};
-    ort_tensor tensor = {.dtype = ort_emit_type(e, like)->dtype, .data = storage};
+    ort_tensor tensor = {.dtype = dtype, .data = storage};
     if (e->status != ORT_OK)
         return ORT_ID_NONE;
     ort_tensor_set_f64(&tensor, 0, number);
     return constant(e, &tensor);
+}
+
+ort_id ort_emit_number(ort_emit *e, ort_id like, double number)
+{
+    return ort_emit_number_of(e, ort_emit_type(e, like)->dtype, number);
+}
+
+double ort_emit_attribute(ort_emit *e, const char *name, int length)
+{
+    char text[64];
+    ort_schema schema;
+    assert(e->at && length < (int)sizeof text);
+    memcpy(text, name, (size_t)length);
+    text[length] = '\0';
+    const ort_attr *attr = ort_node_attr(e->at, text);
+    if (attr && attr->type == ORT_ATTR_FLOAT)
+        return (double)attr->f;
+    if (ort_schema_parse(e->at->op, &schema, NULL) == ORT_OK)
+        for (int i = 0; i < schema.attr_count; i++)
+            if (!strcmp(schema.attrs[i].name, text))
+                return (double)strtof(schema.attrs[i].fallback, NULL);
+    assert(!"a formula names an attribute that the operator hasn't");
+    return 0;
 }
 
 ort_id ort_emit_int(ort_emit *e, int64_t number)

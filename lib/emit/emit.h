@@ -13,12 +13,17 @@
 typedef struct ort_emit {
     ort_graph *graph;
     const ort_node *at;     /* the node whose rule runs; attributes in formulas are its */
-    const char *stem;       /* in front of every new name */
+    const char *stem;       /* in front of every new name; NULL: new nodes have none */
+    const char *origin;     /* of every new node; or NULL */
     const char *purpose;    /* what is emitted, for messages: "gradient" */
     /* What its node can't be, said behind the node's name: "differentiated". NULL: whoever runs the
      * rule names the node. */
     const char *refused;
     int opset;              /* of ai.onnx */
+    /* The version in which an operator that began at `since` may be written, 0 when it may not;
+     * NULL: the model's imports say. */
+    int (*opset_of)(void *arg, const char *domain, const char *op_type, int since);
+    void *opset_arg;
     int made;               /* nodes emitted so far */
     int limit;              /* how many may be: chains of Gradients grow exponentially */
     ort_status status;
@@ -73,8 +78,9 @@ static inline ort_id ort_emit_in(const ort_node *node, int slot)
     return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
 }
 
-/* A scalar of the element type of `like`. */
+/* A scalar of the element type of `like`, or of this one. */
 ort_id ort_emit_number(ort_emit *e, ort_id like, double number);
+ort_id ort_emit_number_of(ort_emit *e, ort_dtype dtype, double number);
 /* int64: a scalar, and a list. */
 ort_id ort_emit_int(ort_emit *e, int64_t number);
 ort_id ort_emit_ints(ort_emit *e, const int64_t *numbers, int count);
@@ -106,14 +112,18 @@ ort_id ort_emit_scatter(ort_emit *e, ort_id x, ort_id indices, ort_id value, boo
 /* Refuses when the opset is older than what `what` needs. */
 bool ort_emit_need_opset(ort_emit *e, int opset, const char *what);
 
-/* ---- formulas (formula.c)
- *
- *   expression   + - * / and unary minus, parentheses, numbers
- *   Name(e, ...) an operator of ai.onnx without attributes
- *   letter       the value with that letter in `letters`
- *   word         a float attribute of the node whose rule runs, or its default
- *
- * letters: one letter per value that follows; numbers have the element type of the first value. */
+/* ---- nodes of texts (write.c) */
+
+/* The version of an operator that began at `since` in which a node of it is written. */
+int ort_emit_opset(ort_emit *e, const char *domain, const char *op_type, int since);
+/* A node as the spec says, its outputs new ones unless it has them. */
+void ort_emit_spec(ort_emit *e, ort_node_spec *spec, ort_id *outputs, int output_count);
+/* A float attribute of the node whose rule runs, or its default. */
+double ort_emit_attribute(ort_emit *e, const char *name, int length);
+
+/* A text (notation.h) of one expression. letters: one letter for each value that follows; $word is
+ * a float attribute of the node whose rule runs, or its default; numbers that no input gives a type
+ * have that of the first value. */
 ort_id ort_emit_formula(ort_emit *e, const char *text, const char *letters, ...);
 
 #endif

@@ -63,7 +63,7 @@ static void gemm_back(ort_emit *g, const ort_node *node)
         ort_grad_add(g, node, 1,
                      tb ? gemm(g, gy, a, alpha, true, ta) : gemm(g, a, gy, alpha, !ta, false));
     if (ort_grad_wants(g, node, 2))
-        ort_grad_add_summed(g, node, 2, ort_emit_formula(g, "g*beta", "g", gy));
+        ort_grad_add_summed(g, node, 2, ort_emit_formula(g, "g * $beta", "g", gy));
 }
 
 /* ---- reductions */
@@ -114,12 +114,12 @@ static const char *reduction_slope(const char *op_type)
     static const struct {
         const char *name, *slope;
     } slopes[] = {
-        {"ReduceL1", "g*Sign(a)"},
-        {"ReduceL2", "a*Where(Greater(y,0),g/y,0)"},
-        {"ReduceLogSum", "g/Exp(y)"},
-        {"ReduceLogSumExp", "g*Exp(a-y)"},
+        {"ReduceL1", "g * (Sign a)"},
+        {"ReduceL2", "a * (Where (Greater y 0) (g / y) 0)"},
+        {"ReduceLogSum", "g / (Exp y)"},
+        {"ReduceLogSumExp", "g * (Exp (a - y))"},
         {"ReduceSum", "g"},
-        {"ReduceSumSquare", "2*g*a"},
+        {"ReduceSumSquare", "2 * g * a"},
     };
     for (size_t i = 0; i < sizeof slopes / sizeof *slopes; i++)
         if (!strcmp(slopes[i].name, op_type))
@@ -137,12 +137,12 @@ static void reduce_back(ort_emit *g, const ort_node *node)
         slope = ort_emit_formula(g, formula, "gya", gy,
                                  strcmp(formula, "g") ? widen(g, &r, y) : y, x);
     } else if (!strcmp(node->op_type, "ReduceMean")) {
-        slope = ort_emit_formula(g, "g*m/n", "gmn", gy, ort_emit_count(g, y, gy),
+        slope = ort_emit_formula(g, "g * m / n", "gmn", gy, ort_emit_count(g, y, gy),
                                  ort_emit_count(g, x, gy));
     } else { /* ReduceMax, ReduceMin: equal ones share */
         ort_id wins = ort_emit_op2(g, "Equal", x, widen(g, &r, y));
         ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
-        slope = ort_emit_formula(g, "g*m/n", "gmn", gy, mask, sum_again(g, &r, mask));
+        slope = ort_emit_formula(g, "g * m / n", "gmn", gy, mask, sum_again(g, &r, mask));
     }
     ort_grad_add(g, node, 0, ort_emit_expand(g, slope, x));
 }
@@ -163,11 +163,11 @@ static void softmax_back(ort_emit *g, const ort_node *node)
     }
     if (!strcmp(node->op_type, "LogSoftmax")) {
         ort_id sum = ort_emit_reduce(g, "ReduceSum", gy, axes, count, true);
-        ort_grad_add(g, node, 0, ort_emit_formula(g, "g-s*Exp(y)", "gsy", gy, sum, y));
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "g - s * (Exp y)", "gsy", gy, sum, y));
     } else {
         ort_id product = ort_emit_op2(g, "Mul", gy, y);
         ort_id sum = ort_emit_reduce(g, "ReduceSum", product, axes, count, true);
-        ort_grad_add(g, node, 0, ort_emit_formula(g, "(g-s)*y", "gsy", gy, sum, y));
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "(g - s) * y", "gsy", gy, sum, y));
     }
 }
 

@@ -13,8 +13,9 @@ static void gelu_expand(ort_emit *g, const ort_node *node, ort_id *outputs)
     const char *kind = ort_node_string(node, "approximate", "none");
     outputs[0] = ort_emit_formula(
         g,
-        strcmp(kind, "tanh") ? "0.5*a*(1+Erf(a*0.70710678118654752440))"
-                             : "0.5*a*(1+Tanh(0.79788456080286535588*(a+0.044715*a*a*a)))",
+        strcmp(kind, "tanh") ? "0.5 * a * (1 + (Erf (a * 0.70710678118654752440)))"
+                             : "0.5 * a * (1 + (Tanh (0.79788456080286535588 * "
+                               "(a + 0.044715 * a * a * a))))",
         "a", node->inputs[0]);
 }
 
@@ -25,10 +26,10 @@ static void pow_back(ort_emit *g, const ort_node *node)
     ort_id b = ort_emit_cast(g, raw, ort_emit_type(g, a)->dtype), slope;
     if (ort_grad_wants(g, node, 0))
         ort_grad_add_summed(g, node, 0,
-                            ort_emit_formula(g, "g*b*Pow(a,b-1)", "gab", gy, a, b));
+                            ort_emit_formula(g, "g * b * (Pow a (b - 1))", "gab", gy, a, b));
     if (!ort_grad_wants(g, node, 1))
         return;
-    slope = ort_emit_formula(g, "g*y*Log(Where(Greater(a,0),a,1))", "gya", gy,
+    slope = ort_emit_formula(g, "g * y * (Log (Where (Greater a 0) a 1))", "gya", gy,
                              node->outputs[0], a);
     ort_grad_add_summed(g, node, 1, ort_emit_cast(g, slope, ort_emit_type(g, raw)->dtype));
 }
@@ -122,66 +123,66 @@ static void dropout_back(ort_emit *g, const ort_node *node)
                       ? ort_emit_number(g, gy, 0.5)
                       : ort_emit_cast(g, ratio, ort_emit_type(g, gy)->dtype);
     /* A ratio of 0, or no training: the mask is all ones and nothing is scaled. */
-    ort_id scaled = ort_emit_formula(g, "g*m/(1-r)", "gmr", gy, mask, rate);
+    ort_id scaled = ort_emit_formula(g, "g * m / (1 - r)", "gmr", gy, mask, rate);
     ort_grad_add(g, node, 0, ort_emit_op3(g, "Where", training, scaled, gy));
 }
 
 #define SLOPE(op, ...) {.op_type = op, .slope = {__VA_ARGS__}}
 
 const ort_grad_rule ort_grad_elementwise[] = {
-    SLOPE("Abs", "g*Sign(a)"),
-    SLOPE("Acos", "-g/Sqrt(1-a*a)"),
-    SLOPE("Acosh", "g/Sqrt(a*a-1)"),
+    SLOPE("Abs", "g * (Sign a)"),
+    SLOPE("Acos", "-g / (Sqrt (1 - a * a))"),
+    SLOPE("Acosh", "g / (Sqrt (a * a - 1))"),
     SLOPE("Add", "g", "g"),
-    SLOPE("Asin", "g/Sqrt(1-a*a)"),
-    SLOPE("Asinh", "g/Sqrt(a*a+1)"),
-    SLOPE("Atan", "g/(1+a*a)"),
-    SLOPE("Atanh", "g/(1-a*a)"),
+    SLOPE("Asin", "g / (Sqrt (1 - a * a))"),
+    SLOPE("Asinh", "g / (Sqrt (a * a + 1))"),
+    SLOPE("Atan", "g / (1 + a * a)"),
+    SLOPE("Atanh", "g / (1 - a * a)"),
     {.op_type = "Cast", .back = cast_back},
     {.op_type = "CastLike", .back = cast_back},
     {.op_type = "Ceil", .zero = true},
-    SLOPE("Celu", "Where(Greater(a,0),g,g*Exp(a/alpha))"),
+    SLOPE("Celu", "(Where (Greater a 0) g (g * (Exp (a / $alpha))))"),
     {.op_type = "Clip", .back = clip_back},
-    SLOPE("Cos", "-g*Sin(a)"),
-    SLOPE("Cosh", "g*Sinh(a)"),
-    SLOPE("Div", "g/b", "-g*y/b"),
+    SLOPE("Cos", "-g * (Sin a)"),
+    SLOPE("Cosh", "g * (Sinh a)"),
+    SLOPE("Div", "g / b", "-g * y / b"),
     {.op_type = "Dropout", .back = dropout_back},
-    SLOPE("Elu", "Where(Less(a,0),g*(y+alpha),g)"),
-    SLOPE("Erf", "g*1.12837916709551257390*Exp(-a*a)"),
-    SLOPE("Exp", "g*y"),
+    SLOPE("Elu", "(Where (Less a 0) (g * (y + $alpha)) g)"),
+    SLOPE("Erf", "g * 1.12837916709551257390 * (Exp (-a * a))"),
+    SLOPE("Exp", "g * y"),
     {.op_type = "Floor", .zero = true},
     {.op_type = "Gelu", .expand = gelu_expand},
-    SLOPE("HardSigmoid", "Where(And(Greater(y,0),Less(y,1)),g*alpha,0)"),
-    SLOPE("HardSwish", "Where(Less(a,-3),0,Where(Greater(a,3),g,g*(2*a+3)/6))"),
+    SLOPE("HardSigmoid", "(Where (And (Greater y 0) (Less y 1)) (g * $alpha) 0)"),
+    SLOPE("HardSwish", "(Where (Less a -3) 0 (Where (Greater a 3) g (g * (2 * a + 3) / 6)))"),
     SLOPE("Identity", "g"),
-    SLOPE("LeakyRelu", "Where(Less(a,0),g*alpha,g)"),
-    SLOPE("Log", "g/a"),
+    SLOPE("LeakyRelu", "(Where (Less a 0) (g * $alpha) g)"),
+    SLOPE("Log", "g / a"),
     {.op_type = "Max", .back = extreme_back},
     {.op_type = "Mean", .back = sum_back},
     {.op_type = "Min", .back = extreme_back},
-    {.op_type = "Mish", .same = "a*Tanh(Softplus(a))"},
-    SLOPE("Mul", "g*b", "g*a"),
+    {.op_type = "Mish", .same = "a * (Tanh (Softplus a))"},
+    SLOPE("Mul", "g * b", "g * a"),
     SLOPE("Neg", "-g"),
     {.op_type = "Pow", .back = pow_back},
-    SLOPE("PRelu", "Where(Less(a,0),g*b,g)", "Where(Less(a,0),g*a,0)"),
-    SLOPE("Reciprocal", "-g*y*y"),
-    SLOPE("Relu", "Where(Greater(a,0),g,0)"),
+    SLOPE("PRelu", "(Where (Less a 0) (g * b) g)", "(Where (Less a 0) (g * a) 0)"),
+    SLOPE("Reciprocal", "-g * y * y"),
+    SLOPE("Relu", "(Where (Greater a 0) g 0)"),
     {.op_type = "Round", .zero = true},
-    SLOPE("Selu", "Where(Greater(a,0),g*gamma,g*(y+gamma*alpha))"),
-    SLOPE("Shrink", "Where(Greater(Abs(a),lambd),g,0)"),
-    SLOPE("Sigmoid", "g*y*(1-y)"),
+    SLOPE("Selu", "(Where (Greater a 0) (g * $gamma) (g * (y + $gamma * $alpha)))"),
+    SLOPE("Shrink", "(Where (Greater (Abs a) $lambd) g 0)"),
+    SLOPE("Sigmoid", "g * y * (1 - y)"),
     {.op_type = "Sign", .zero = true},
-    SLOPE("Sin", "g*Cos(a)"),
-    SLOPE("Sinh", "g*Cosh(a)"),
-    SLOPE("Softplus", "g*Sigmoid(a)"),
-    {.op_type = "Softsign", .same = "a/(1+Abs(a))"},
-    SLOPE("Sqrt", "g/(2*y)"),
+    SLOPE("Sin", "g * (Cos a)"),
+    SLOPE("Sinh", "g * (Cosh a)"),
+    SLOPE("Softplus", "g * (Sigmoid a)"),
+    {.op_type = "Softsign", .same = "a / (1 + (Abs a))"},
+    SLOPE("Sqrt", "g / (2 * y)"),
     SLOPE("Sub", "g", "-g"),
     {.op_type = "Sum", .back = sum_back},
-    {.op_type = "Swish", .same = "a*Sigmoid(alpha*a)"},
-    SLOPE("Tan", "g*(1+y*y)"),
-    SLOPE("Tanh", "g*(1-y*y)"),
-    SLOPE("ThresholdedRelu", "Where(Greater(a,alpha),g,0)"),
+    {.op_type = "Swish", .same = "a * (Sigmoid ($alpha * a))"},
+    SLOPE("Tan", "g * (1 + y * y)"),
+    SLOPE("Tanh", "g * (1 - y * y)"),
+    SLOPE("ThresholdedRelu", "(Where (Greater a $alpha) g 0)"),
     {.op_type = "Where", .back = where_back},
     {.op_type = NULL},
 };

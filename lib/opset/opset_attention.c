@@ -125,7 +125,7 @@ static void weights(ort_opset_step *s, attention *a)
     float cap = ort_node_float(s->node, "softcap", 0);
     ort_attr axis = ort_emit_int_attr("axis", -1);
     if (cap != 0)
-        x = ort_emit_formula(g, "c*Tanh(x/c)", "xc", x, ort_emit_number(g, x, (double)cap));
+        x = ort_emit_formula(g, "c * (Tanh (x / c))", "xc", x, ort_emit_number(g, x, (double)cap));
     if (ort_node_int(s->node, "is_causal", 0))
         x = causal(s, a, x);
     if (mask != ORT_ID_NONE) {
@@ -192,8 +192,8 @@ static ort_id turn(ort_opset_step *s, ort_id x, int64_t size)
     ort_id cosine = angles(s, 1), sine = angles(s, 2);
     ort_id a = woven ? slice(s, x, 0, size, 2) : slice(s, x, 0, size / 2, 1);
     ort_id b = woven ? slice(s, x, 1, size, 2) : slice(s, x, size / 2, size, 1);
-    ort_id re = ort_emit_formula(g, "c*a-s*b", "csab", cosine, sine, a, b);
-    ort_id im = ort_emit_formula(g, "s*a+c*b", "csab", cosine, sine, a, b);
+    ort_id re = ort_emit_formula(g, "c * a - s * b", "csab", cosine, sine, a, b);
+    ort_id im = ort_emit_formula(g, "s * a + c * b", "csab", cosine, sine, a, b);
     if (!woven)
         return concat(s, re, im, 3);
     ort_id pairs = concat(s, ort_emit_unsqueeze(g, re, last, 1),

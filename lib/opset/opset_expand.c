@@ -25,12 +25,14 @@ static void spelled(ort_opset_step *s)
 static const struct {
     const char *op_type, *formula;
 } formulas[] = {
-    {"Affine", "alpha*a+beta"},
-    {"Celu", "alpha*Elu(a/alpha)"},
-    {"GreaterOrEqual", "Or(Greater(a,b),Equal(a,b))"},
-    {"LessOrEqual", "Or(Less(a,b),Equal(a,b))"},
-    {"Scale", "a*scale"},
-    {"ThresholdedRelu", "Where(Greater(a,alpha),a,0)"},
+    {"Affine", "$alpha * a + $beta"},
+    {"Celu", "$alpha * (Elu (a / $alpha))"},
+    {"GreaterOrEqual", "(Or (Greater a b) (Equal a b))"},
+    {"HardSwish", "a * (HardSigmoid a alpha=0.16666667 beta=0.5)"},
+    {"LessOrEqual", "(Or (Less a b) (Equal a b))"},
+    {"Scale", "a * $scale"},
+    {"SwiGLU", "(Swish a alpha=$alpha) * b"},
+    {"ThresholdedRelu", "(Where (Greater a $alpha) a 0)"},
 };
 
 static void by_formula(ort_opset_step *s)
@@ -48,8 +50,8 @@ static void scaled(ort_opset_step *s)
     ort_id alpha = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "alpha", 1));
     ort_id beta = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "beta", 1));
     bool tanh = !strcmp(s->node->op_type, "ScaledTanh");
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, tanh ? "p*Tanh(q*x)" : "p*Softplus(q*x)",
-                                             "xpq", x, alpha, beta));
+    const char *formula = tanh ? "p * (Tanh (q * x))" : "p * (Softplus (q * x))";
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "xpq", x, alpha, beta));
 }
 
 /* x scale + bias, one bias per channel. */
@@ -58,7 +60,7 @@ static void image_scaler(ort_opset_step *s)
     static const int64_t axes[] = {1, 2};
     size_t count;
     const float *bias = ort_node_floats(s->node, "bias", &count);
-    ort_id y = ort_emit_formula(&s->g, "x*scale", "x", s->node->inputs[0]);
+    ort_id y = ort_emit_formula(&s->g, "x * $scale", "x", s->node->inputs[0]);
     if (count) {
         ort_id list = ort_emit_cast(&s->g, ort_opset_add_floats(s, bias, (int)count),
                                     ort_opset_dtype(s, y));
@@ -67,33 +69,15 @@ static void image_scaler(ort_opset_step *s)
     ort_opset_replace_by(s, y);
 }
 
-/* ---- activations with attributes */
-
-static void hard_swish(ort_opset_step *s)
-{
-    ort_attr attrs[] = {{.name = "alpha", .type = ORT_ATTR_FLOAT, .f = 1.0f / 6.0f},
-                        {.name = "beta", .type = ORT_ATTR_FLOAT, .f = 0.5f}};
-    ort_id gate = ort_emit_op(&s->g, "HardSigmoid", s->node->inputs, 1, attrs, 2);
-    ort_opset_replace_by(s, ort_emit_op2(&s->g, "Mul", s->node->inputs[0], gate));
-}
-
-static void swiglu(ort_opset_step *s)
-{
-    ort_attr alpha = {.name = "alpha", .type = ORT_ATTR_FLOAT,
-                      .f = ort_node_float(s->node, "alpha", 1)};
-    ort_id gate = ort_emit_op(&s->g, "Swish", s->node->inputs, 1, &alpha, 1);
-    ort_opset_replace_by(s, ort_emit_op2(&s->g, "Mul", gate, s->node->inputs[1]));
-}
-
 static void shrink(ort_opset_step *s)
 {
     ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
     ort_id x = s->node->inputs[0];
-    ort_id above = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "Greater(x,lambd)", "x", x),
+    ort_id above = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "(Greater x $lambd)", "x", x),
                                  dtype);
-    ort_id below = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "Less(x,-lambd)", "x", x), dtype);
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, "p*(x-bias)+n*(x+bias)", "xpn", x, above,
-                                             below));
+    ort_id below = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "(Less x -$lambd)", "x", x), dtype);
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "p * (x - $bias) + n * (x + $bias)", "xpn", x,
+                                             above, below));
 }
 
 /* ---- bounds that are computed were no attributes */
@@ -140,14 +124,12 @@ static void mod_down_28(ort_opset_step *s)
     ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
     bool is_float = dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE ||
                     dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
-    ort_attr fmod = ort_emit_int_attr("fmod", 1);
     if (!is_float || ort_node_int(s->node, "fmod", 0))
         return;
-    ort_id b = s->node->inputs[1], r = ort_emit_op(&s->g, "Mod", s->node->inputs, 2, &fmod, 1);
-    ort_id off = ort_emit_formula(&s->g, "And(Not(Equal(r,0)),Xor(Less(r,0),Less(b,0)))", "rb", r,
-                                  b);
-    ort_opset_replace_by(s, ort_emit_op3(&s->g, "Where", off, ort_emit_op2(&s->g, "Add", r, b),
-                                         r));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "r = (Mod a b fmod=1);"
+                                             "(Where (And (Not (Equal r 0)) (Xor (Less r 0) "
+                                             "(Less b 0))) (r + b) r)", "ab",
+                                             s->node->inputs[0], s->node->inputs[1]));
 }
 
 /* ---- triangles of matrices */
@@ -211,8 +193,8 @@ static void mean_variance(ort_opset_step *s)
     ort_id mean = ort_emit_reduce(&s->g, "ReduceMean", x, axes, (int)count, true);
     ort_id square = ort_emit_reduce(&s->g, "ReduceMean", ort_emit_op2(&s->g, "Mul", x, x), axes,
                                     (int)count, true);
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(x-m)/(Sqrt(q-m*m)+0.000000001)", "xmq", x,
-                                             mean, square));
+    const char *formula = "(x - m) / ((Sqrt (q - m * m)) + 0.000000001)";
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "xmq", x, mean, square));
 }
 
 const ort_opset_rule ort_opset_expand[] = {
@@ -225,7 +207,7 @@ const ort_opset_rule ort_opset_expand[] = {
     {"GreaterOrEqual", 12, NULL, by_formula},
     {"GroupNormalization", 18, NULL, spelled},
     {"GroupNormalization", 21, NULL, spelled},
-    {"HardSwish", 14, NULL, hard_swish},
+    {"HardSwish", 14, NULL, by_formula},
     {"ImageScaler", 10, image_scaler, NULL},
     {"LayerNormalization", 17, NULL, spelled},
     {"LessOrEqual", 12, NULL, by_formula},
@@ -241,7 +223,7 @@ const ort_opset_rule ort_opset_expand[] = {
     {"Scan", 9, scan_up_9, scan_down_9},
     {"Shrink", 9, NULL, shrink},
     {"SoftmaxCrossEntropyLoss", 12, NULL, spelled},
-    {"SwiGLU", 28, NULL, swiglu},
+    {"SwiGLU", 28, NULL, by_formula},
     {"Swish", 24, NULL, spelled},
     {"ThresholdedRelu", 10, NULL, by_formula},
     {"Trilu", 14, NULL, trilu},

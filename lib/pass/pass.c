@@ -12,7 +12,7 @@
 #include "graph/invariants.h"
 #include "op/edit.h"
 #include "pass/note.h"
-#include "pass/pattern.h"
+#include "pass/rewrite.h"
 
 /* A sweep that always finds something is a defect; this bounds what it can cost. */
 #define SWEEPS_MAX 100
@@ -110,13 +110,19 @@ static ort_status verify(const ort_graph *graph, ort_error *err)
 #endif
 }
 
+static ort_status apply(ort_pass_context *context, int *changes, ort_error *err)
+{
+    return context->pass->apply ? context->pass->apply(context, changes, err)
+                                : ort_rewrites_apply(context, changes, err);
+}
+
 /* To the pass's fixed point on this graph, its bodies not. */
 static ort_status run_on(ort_pass_context *context, ort_graph *graph, int *total, ort_error *err)
 {
     for (int sweep = 0; sweep < SWEEPS_MAX; sweep++) {
         int changes = 0;
         context->graph = graph;
-        ORT_TRY(context->pass->apply(context, &changes, err));
+        ORT_TRY(apply(context, &changes, err));
         ORT_TRY(ort_budget_check(err));
         if (!changes)
             break;
@@ -153,7 +159,7 @@ typedef struct pass_state {
     /* What run->changes was when it left the main graph in the last round: unless something changed
      * since, there or in a body, it would change nothing again. -1: it must run. */
     int settled, left; /* left: of this round */
-    struct ort_pattern_table *patterns;
+    struct ort_rewrite_table *table; /* of a pass with rows */
 } pass_state;
 
 typedef struct pass_run {
@@ -182,10 +188,10 @@ static ort_status run_pass(pass_run *run, pass_state *state, ort_graph *const *g
                                 .hidden = options->hidden,
                                 .near_misses = run->near_misses,
                                 .pass = state->pass,
-                                .patterns = state->patterns};
-    for (size_t i = 0; status == ORT_OK && i < count; i++)
+                                .table = state->table};
+    for (size_t i = 0; !status && i < count; i++)
         status = run_on(&context, graphs[i], &changes, err);
-    state->patterns = context.patterns;
+    state->table = context.table;
     if (!run->near_misses)
         state->ns += ort_clock_ns() - begin;
     state->changes += changes;
@@ -336,7 +342,7 @@ static void tell_near_misses(const pass_run *run, const ort_near_misses *m)
 static void release_run(pass_run *run)
 {
     for (int i = 0; run->states && i < run->count; i++)
-        ort_pattern_table_free(run->states[i].patterns);
+        ort_rewrite_table_free(run->states[i].table);
     free(run->states);
 }
 

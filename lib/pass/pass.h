@@ -12,6 +12,7 @@
 #include "op/op.h"
 
 typedef struct ort_pass ort_pass;
+typedef struct ort_rewrite ort_rewrite;
 typedef struct ort_near_misses ort_near_misses; /* of one round: pass/note.h */
 
 typedef struct ort_pass_context {
@@ -26,7 +27,7 @@ typedef struct ort_pass_context {
     size_t *growth_bytes; /* what folding may still add to the weights */
     const struct ort_hidden_defaults *hidden; /* of ort_pass_options */
     ort_near_misses *near_misses; /* of ort_pass_note; NULL: nobody asks */
-    struct ort_pattern_table *patterns; /* the pass's forms, parsed (pattern.c); NULL: none yet */
+    struct ort_rewrite_table *table; /* the pass's rows, parsed (rewrite.c); NULL: none yet */
 } ort_pass_context;
 
 struct ort_pass {
@@ -36,8 +37,10 @@ struct ort_pass {
      * the model is rounded another way, so verification asks for the same bits. */
     bool exact;
     const char *doc;
-    /* One sweep over the graph; *changes counts rewrites. */
+    /* One sweep over the graph; *changes counts rewrites. NULL: the rows of `rewrites` are all. */
     ort_status (*apply)(ort_pass_context *context, int *changes, ort_error *err);
+    const ort_rewrite *rewrites; /* rewrite.h; ended by one without `from`. NULL: none */
+    const char *const *forms; /* named forms of these texts, ended by NULL; or NULL */
 };
 
 /* ORT_EACH_NODE for a pass's walk that visits each node by itself: it ends when the budget is over,

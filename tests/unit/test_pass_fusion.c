@@ -38,6 +38,12 @@ static void activations(test_state *test)
         {"y = (Mul x (Sigmoid x))", "2,8", 24, CONTRIB, "Swish", 1, 0},
         {"y = (Mul x (Sigmoid (Mul x 1.702)))", "2,8", 23, CONTRIB, "QuickGelu", 1, 0},
         {"y = (Mul x (Sigmoid x))", "2,8", 23, 0, "!QuickGelu", 2, 0},
+        {"y = (Div (Mul x (Clip (Add x 3.0) 0.0 6.0)) 6.0)", "2,8", 14, 0, "HardSwish", 1, 0},
+        {"y = (Mul (Div (Clip (Add 3.0 x) 0.0 6.0) 6.0) x)", "2,8", 13, 0, "HardSigmoid", 2, 0},
+        {"y = (Mul x (Div (Clip (Add x 3.0) min=0.0 max=6.0) 6.0))", "2,8", 10, 0, "HardSigmoid", 2,
+         0},
+        {"y = (Mul x (Div (Clip (Add x 3.0) min=0.0 max=6.5) 6.0))", "2,8", 10, 0, "!HardSigmoid",
+         4, 0},
     };
     ALL(list);
 }

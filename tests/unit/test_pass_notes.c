@@ -156,11 +156,11 @@ static void conditions(test_state *test)
          "Add t q -> s; LayerNormalization s g b -> y; out y",
          "node 'y' (LayerNormalization): one term of the sum isn't rows of a constant table"},
         {"swish", "in x 2,3; f1 a 1,2,3; Mul x a -> m; Sigmoid m -> s; Mul x s -> y; out y",
-         "node 'y' (Mul): the factor of x isn't one number"},
+         "node 'y' (Mul): 'a' isn't one constant number"},
         {"hard_swish",
          "in x 2,3; fs t 3; fs o 0; fs s 6; Add x t -> a; Clip a o s -> c; Mul x c -> m; "
          "Div m s -> y; out y c",
-         "node 'm' (Mul): the sum or the Clip has another reader"},
+         "node 'y' (Div): 'c' has another reader"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_note(test, &cases[i], false);

@@ -22,27 +22,7 @@
 #include "pass/attention/attention_match.h"
 #include "pass/attention/rotary_parts.h"
 #include "pass/facts/constants.h"
-#include "pass/pattern.h"
-
-static const ort_pattern_form forms[] = {
-    {"(Add (Mul c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) sin) "
-     "(Mul x cos))",
-     0},
-    {"(Add (Mul c:(Concat (Neg h) l:(Split x ...)) sin) (Mul x cos))", ORT_FORM_SPLIT},
-    {"(Add (Mul s:(Reshape k:(Concat (Unsqueeze (Neg h) ...) (Unsqueeze l ...)) _) sin) "
-     "(Mul x cos))", ORT_FORM_PAIRS},
-    {"(Reshape k:(Concat (Unsqueeze (Sub (Mul l cos) (Mul h sin)) ...) "
-     "(Unsqueeze (Add (Mul h cos) (Mul l sin)) ...)) _)", ORT_FORM_PAIRS | ORT_FORM_ONCE},
-    {"k:(Concat (Sub (Mul l cos) (Mul h sin)) (Add (Mul h cos) (Mul l sin)))", ORT_FORM_ONCE},
-    {"r:(RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)", ORT_FORM_HEADS},
-    {"r:(ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)", ORT_FORM_HEADS},
-    {"c:(Concat r:(RotaryEmbedding l:(Slice x #ls #le #la ...) ...) h:(Slice x #hs #he #ha ...))",
-     ORT_FORM_PART},
-    {"c:(Concat r:(ms.RotaryEmbedding l:(Slice x #ls #le #la ...) ...) "
-     "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART},
-    {"c:(Concat r:(RotaryEmbedding l:(Split x ...) ...) h)", ORT_FORM_PART | ORT_FORM_SPLIT},
-    {"c:(Concat r:(ms.RotaryEmbedding l:(Split x ...) ...) h)", ORT_FORM_PART | ORT_FORM_SPLIT},
-};
+#include "pass/rewrite.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
@@ -51,7 +31,7 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 
 /* ---- the tables */
 
-static bool read_tables(const ort_pass_context *c, const ort_match *m, ort_rotation *r)
+static bool read_tables(const ort_pass_context *c, ort_match *m, ort_rotation *r)
 {
     ort_id ids[2] = {ort_match_value(m, "cos"), ort_match_value(m, "sin")};
     for (int way = r->joined != ORT_ID_NONE; way < 2; way++) {
@@ -118,7 +98,7 @@ static ort_status write_inputs(ort_pass_context *c, const ort_rotation *r, bool 
     return ORT_OK;
 }
 
-static ort_status write_rotation(ort_pass_context *c, const ort_match *m, const ort_rotation *r,
+static ort_status write_rotation(ort_pass_context *c, ort_match *m, const ort_rotation *r,
                                  bool microsoft, int opset, ort_error *err)
 {
     static const int64_t swapped[4] = {0, 2, 1, 3};
@@ -139,21 +119,21 @@ static ort_status write_rotation(ort_pass_context *c, const ort_match *m, const 
                           .inputs = inputs, .input_count = count, .set = set, .set_count = sets,
                           .opset = opset};
     if (!r->rows_first)
-        return ort_match_replace(c, m, &spec, err);
+        return ort_match_replace(m, &spec, err);
     ort_id rotated = ort_graph_add_value(c->graph, ""), result = m->nodes[0]->outputs[0];
     if (rotated == ORT_ID_NONE)
         return ort_error_memory(err, sizeof rotated);
     spec.name = m->nodes[0]->name;
     spec.outputs = &rotated;
     spec.output_count = 1;
-    spec.origin = ort_match_remove(c, m);
+    spec.origin = ort_match_remove(m);
     if (!spec.origin)
         return ort_error_memory(err, 64);
     ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
     return lay_result(c, r, &perm, rotated, result, err);
 }
 
-static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, unsigned flags,
+static ort_status fuse_rotation(ort_pass_context *c, ort_match *m, unsigned flags,
                                 int *changes, ort_error *err)
 {
     ort_rotation r;
@@ -180,11 +160,11 @@ static ort_status fuse_rotation(ort_pass_context *c, const ort_match *m, unsigne
 
 /* ---- the first elements of each head alone */
 
-static ort_status widen(ort_pass_context *c, const ort_match *m, bool split, int *changes,
+static ort_status widen(ort_pass_context *c, ort_match *m, bool split, int *changes,
                         ort_error *err)
 {
     const ort_node *rotary = ort_match_node(m, "r");
-    const ort_type *x = ort_match_type(m, c->graph, "x");
+    const ort_type *x = ort_match_type(m, "x");
     const ort_type *part = type_of(c, rotary->outputs[0]);
     bool microsoft = !strcmp(rotary->domain, MS);
     const char *why = NULL;
@@ -210,19 +190,19 @@ static ort_status widen(ort_pass_context *c, const ort_match *m, bool split, int
                           .attrs = rotary->attrs, .attr_count = rotary->attr_count, .set = set,
                           .set_count = microsoft ? 2 : 1, .opset = rotary->opset};
     ++*changes;
-    return ort_match_replace(c, m, &spec, err);
+    return ort_match_replace(m, &spec, err);
 }
 
 /* ---- the rotation before the splitting of heads */
 
-static ort_status before_heads(ort_pass_context *c, const ort_match *m, int *changes,
+static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes,
                                ort_error *err)
 {
     static const int64_t heads_first[4] = {0, 2, 1, 3};
     const ort_node *rotary = ort_match_node(m, "r"), *transpose = ort_match_node(m, "t");
     const ort_node *reshape = ort_match_node(m, "s");
-    const ort_type *whole = ort_match_type(m, c->graph, "x");
-    const ort_type *parts = ort_match_type(m, c->graph, "s");
+    const ort_type *whole = ort_match_type(m, "x");
+    const ort_type *parts = ort_match_type(m, "s");
     if (!ort_attention_has_perm(transpose, heads_first, 4) || whole->rank != 3 ||
         parts->rank != 4 || !ort_dim_equal(whole->dim[0], parts->dim[0]) ||
         !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
@@ -261,23 +241,37 @@ static ort_status before_heads(ort_pass_context *c, const ort_match *m, int *cha
     return ort_edit_add_node(c->graph, &third, NULL, err);
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                       int *changes, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
-    if (f->flags & ORT_FORM_HEADS)
+    if (m->flags & ORT_FORM_HEADS)
         return before_heads(c, m, changes, err);
-    return f->flags & ORT_FORM_PART ? widen(c, m, f->flags & ORT_FORM_SPLIT, changes, err)
-                           : fuse_rotation(c, m, f->flags, changes, err);
+    return m->flags & ORT_FORM_PART ? widen(c, m, m->flags & ORT_FORM_SPLIT, changes, err)
+                                    : fuse_rotation(c, m, m->flags, changes, err);
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
-{
-    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
-}
+#define ROW(text, form) {text, .write = write, .flags = form}
+
+static const ort_rewrite rewrites[] = {
+    ROW("c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) * sin + x * cos",
+        0),
+    ROW("c:(Concat (Neg h) l:(Split x ...)) * sin + x * cos", ORT_FORM_SPLIT),
+    ROW("s:(Reshape k:(Concat (Unsqueeze (Neg h) ...) (Unsqueeze l ...)) _) * sin + x * cos",
+        ORT_FORM_PAIRS),
+    ROW("(Reshape k:(Concat (Unsqueeze (l * cos - h * sin) ...) "
+        "(Unsqueeze (h * cos + l * sin) ...)) _)", ORT_FORM_PAIRS | ORT_FORM_ONCE),
+    ROW("k:(Concat (l * cos - h * sin) (h * cos + l * sin))", ORT_FORM_ONCE),
+    ROW("r:(RotaryEmbedding|ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)",
+        ORT_FORM_HEADS),
+    ROW("c:(Concat r:(RotaryEmbedding|ms.RotaryEmbedding l:(Slice x #ls #le #la ...) ...) "
+        "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART),
+    ROW("c:(Concat r:(RotaryEmbedding|ms.RotaryEmbedding l:(Split x ...) ...) h)",
+        ORT_FORM_PART | ORT_FORM_SPLIT),
+    {0},
+};
 
 const ort_pass ort_pass_rotary_form = {
     .name = "rotary_form",
     .level = 2,
     .doc = "x cos + rotate_half(x) sin becomes RotaryEmbedding",
-    .apply = apply,
+    .rewrites = rewrites,
 };

@@ -17,7 +17,7 @@ static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 static int64_t int_of(const ort_pass_context *c, const ort_match *m, const char *name)
 {
     int64_t number = -9;
-    ort_tensor_one_i64(ort_match_constant(m, c->graph, name), &number);
+    ort_tensor_one_i64(ort_match_constant(m, name), &number);
     return number;
 }
 
@@ -40,7 +40,7 @@ const char *ort_rotary_check_parts(const ort_pass_context *c, const ort_match *m
     if (!is_last(ort_node_int(ort_match_node(m, "c"), "axis", 0), 4))
         return "the parts aren't put together along the last axis";
     if (split) {
-        const ort_type *l = ort_match_type(m, c->graph, "l");
+        const ort_type *l = ort_match_type(m, "l");
         if (low->output_count != 2 || low->outputs[1] != ort_match_value(m, "h") ||
             !is_last(ort_node_int(low, "axis", 0), 4) || !ort_dim_known(l->dim[3]) ||
             l->dim[3].size != half)
@@ -57,7 +57,7 @@ const char *ort_rotary_check_parts(const ort_pass_context *c, const ort_match *m
 
 static const char *check_halves(const ort_pass_context *c, const ort_match *m, bool split)
 {
-    const ort_type *x = ort_match_type(m, c->graph, "x");
+    const ort_type *x = ort_match_type(m, "x");
     if (x->kind != ORT_TYPE_TENSOR || x->rank != 4 || !ort_dim_known(x->dim[3]))
         return "what is rotated doesn't have four dimensions";
     int64_t size = x->dim[3].size;

@@ -5,7 +5,7 @@
 #define ORT_PASS_ATTENTION_ROTARY_PARTS_H
 
 #include "pass/attention/rotary_table.h"
-#include "pass/pattern.h"
+#include "pass/rewrite.h"
 
 /* What is known of a pattern: parts by one Split; a rotation before heads are split; of the first
  * elements alone; of neighbours; whose tables have one number for each pair. */

@@ -8,18 +8,7 @@
  */
 #include "base/error.h"
 #include "pass/facts/constants.h"
-#include "pass/pattern.h"
-
-enum { SCALED = 1, SHIFTED = 2 };
-
-#define NORMAL                                                                                     \
-    "(Reshape i:(InstanceNormalization r:(Reshape x _) #one #zero) _)"
-
-static const ort_pattern_form forms[] = {
-    {"(Add (Mul " NORMAL " #w) #b)", SCALED | SHIFTED},
-    {"(Mul " NORMAL " #w)", SCALED},
-    {NORMAL, 0},
-};
+#include "pass/rewrite.h"
 
 /* One number for each channel of x, which broadcasts along them: [C,1,1] or [1,C,1,1]. */
 static bool is_per_channel(const ort_tensor *t, const ort_type *x)
@@ -30,9 +19,9 @@ static bool is_per_channel(const ort_tensor *t, const ort_type *x)
     return ort_tensor_count(t) == x->dim[1].size;
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, unsigned flags)
+static const char *unless(const ort_pass_context *c, ort_match *m)
 {
-    const ort_type *x = ort_match_type(m, c->graph, "x"), *r = ort_match_type(m, c->graph, "r");
+    const ort_type *x = ort_match_type(m, "x"), *r = ort_match_type(m, "r");
     const ort_type *y = &c->graph->values.data[m->nodes[0]->outputs[0]]->fact.type;
     if (x->kind != ORT_TYPE_TENSOR || x->rank < 3 || !ort_dim_known(x->dim[1]))
         return "the channels aren't known";
@@ -44,53 +33,48 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
     for (int d = 0; d < x->rank; d++)
         if (!ort_dim_equal(x->dim[d], y->dim[d]))
             return "the result may have another shape";
-    if (!ort_constant_is_all(ort_match_constant(m, c->graph, "one"), 1) ||
-        !ort_constant_is_all(ort_match_constant(m, c->graph, "zero"), 0))
+    if (!ort_constant_is_all(ort_match_constant(m, "one"), 1) ||
+        !ort_constant_is_all(ort_match_constant(m, "zero"), 0))
         return "groups have a scale or bias";
-    if ((flags & SCALED && !is_per_channel(ort_match_constant(m, c->graph, "w"), x)) ||
-        (flags & SHIFTED && !is_per_channel(ort_match_constant(m, c->graph, "b"), x)))
+    if ((ort_match_has(m, "w") && !is_per_channel(ort_match_constant(m, "w"), x)) ||
+        (ort_match_has(m, "b") && !is_per_channel(ort_match_constant(m, "b"), x)))
         return "scale or bias isn't one number per channel";
+    ort_match_let(m, "groups", (double)r->dim[1].size);
+    ort_match_let(m, "epsilon", (double)ort_node_float(ort_match_node(m, "i"), "epsilon", 1e-5f));
     return NULL;
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                       int *changes, ort_error *err)
+/* Scale and bias as one number for each channel; ones and zeros where there are none. */
+static ort_status prepare(ort_pass_context *c, ort_match *m, ort_error *err)
 {
-    const ort_type *x = ort_match_type(m, c->graph, "x"), *r = ort_match_type(m, c->graph, "r");
-    ort_id inputs[3] = {ort_match_value(m, "x")};
-    const char *why = check(c, m, f->flags);
-    int opset = why ? 0 : ort_pass_opset(c, m->nodes[0], ONNX, "GroupNormalization", 21);
-    if (why)
-        ort_pass_note(c, m->nodes[0], "%s", why);
-    if (!opset)
-        return ORT_OK;
+    static const char *const names[] = {"w", "b"};
+    const ort_type *x = ort_match_type(m, "x");
     const int64_t channels[1] = {x->dim[1].size};
     for (int i = 0; i < 2; i++) {
-        bool given = f->flags & (i ? SHIFTED : SCALED);
-        const ort_tensor *t = given ? ort_match_constant(m, c->graph, i ? "b" : "w") : NULL;
-        ORT_TRY(given ? ort_constant_reshaped(c->graph, t, 1, channels, &inputs[1 + i], err)
-                      : ort_constant_filled(c->graph, x->dtype, 1, channels, i ? 0 : 1,
-                                            &inputs[1 + i], err));
+        const ort_tensor *t = ort_match_constant(m, names[i]);
+        ort_id id;
+        ORT_TRY(t ? ort_constant_reshaped(c->graph, t, 1, channels, &id, err)
+                  : ort_constant_filled(c->graph, x->dtype, 1, channels, i ? 0 : 1, &id, err));
+        ort_match_let_value(m, names[i], id);
     }
-    const ort_node *instance = ort_match_node(m, "i");
-    ort_attr set[2] = {
-        {.name = "epsilon", .type = ORT_ATTR_FLOAT,
-         .f = ort_node_float(instance, "epsilon", 1e-5f)},
-        {.name = "num_groups", .type = ORT_ATTR_INT, .i = r->dim[1].size}};
-    ort_node_spec spec = {.domain = ONNX, .op_type = "GroupNormalization", .inputs = inputs,
-                          .input_count = 3, .set = set, .set_count = 2, .opset = opset};
-    ++*changes;
-    return ort_match_replace(c, m, &spec, err);
+    return ORT_OK;
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
-{
-    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
-}
+static const char *const forms[] = {
+    "scaled(n): n * #w + #b | n * #w | n",
+    NULL,
+};
+
+static const ort_rewrite rewrites[] = {
+    {"@scaled((Reshape i:(InstanceNormalization r:(Reshape x _) #one #zero) _))",
+     "(GroupNormalization@21 x w b epsilon=$epsilon num_groups=$groups)", unless, prepare},
+    {0},
+};
 
 const ort_pass ort_pass_group_norm = {
     .name = "group_norm",
     .level = 2,
     .doc = "InstanceNormalization of groups of channels becomes GroupNormalization",
-    .apply = apply,
+    .rewrites = rewrites,
+    .forms = forms,
 };

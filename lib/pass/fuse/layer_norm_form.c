@@ -12,38 +12,8 @@
 #include "base/error.h"
 #include "pass/facts/constants.h"
 #include "pass/fuse/embed_norm_form.h"
-#include "pass/pattern.h"
+#include "pass/rewrite.h"
 #include "tensor/scalar.h"
-
-enum { RMS = 1, SCALE = 2, BETA = 4 };
-
-#define SQUARE_POW "(Pow d 2)"
-#define SQUARE_MUL "(Mul d d)"
-#define CENTERED "d:(Sub x m:(ReduceMean x ...))"
-#define SUM(square) "(Add v:(ReduceMean " square " ...) #e)"
-#define STD(square) "(Sqrt " SUM(square) ")"
-#define BY_DIV(d, square) "(Div " d " " STD(square) ")"
-#define BY_MUL(d, square) "(Mul " d " (Reciprocal " STD(square) "))"
-#define BY_ONE(d, square) "(Mul " d " (Div 1 " STD(square) "))"
-#define BY_POW(d, square) "(Mul " d " (Pow " SUM(square) " -0.5))"
-
-#define LAYER(normal)                                                                              \
-    {"(Add (Mul " normal " #g) #b)", SCALE | BETA}, {"(Mul " normal " #g)", SCALE}, {normal, 0}
-#define ROOT(normal) {"(Mul " normal " #g)", RMS | SCALE}, {normal, RMS}
-#define EACH(form, by, d) form(by(d, SQUARE_POW)), form(by(d, SQUARE_MUL))
-
-/* x s + (beta - mean s), s = gamma / std: how some exporters batch the scale. */
-#define BATCHED(d)                                                                                 \
-    "(Add (Mul x s:(Mul (Reciprocal (Sqrt (Add v:(ReduceMean (Mul " d " d) ...) #e))) #g)) "       \
-    "(Sub #b (Mul m:(ReduceMean x ...) s)))"
-
-static const ort_pattern_form forms[] = {
-    EACH(LAYER, BY_DIV, CENTERED), EACH(LAYER, BY_MUL, CENTERED),
-    EACH(LAYER, BY_ONE, CENTERED), EACH(LAYER, BY_POW, CENTERED),
-    {BATCHED("d:(Sub x m)"), SCALE | BETA},
-    EACH(ROOT, BY_DIV, "d"),       EACH(ROOT, BY_MUL, "d"),
-    EACH(ROOT, BY_ONE, "d"),       EACH(ROOT, BY_POW, "d"),
-};
 
 /* The number of last axes that a ReduceMean runs over, kept as ones; 0 when it is none of these. */
 static int last_axes(const ort_graph *graph, const ort_node *mean)
@@ -118,21 +88,18 @@ static bool is_sized(const norm *n)
     return count >= 0 && count <= ONES_MAX;
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, unsigned flags, norm *n)
+static const char *check(const ort_pass_context *c, const ort_match *m, norm *n)
 {
     const ort_graph *graph = c->graph;
-    const ort_tensor *epsilon = ort_match_constant(m, graph, "e");
-    *n = (norm){.x = ort_match_type(m, graph, flags & RMS ? "d" : "x"),
-                .gamma = flags & SCALE ? ort_match_constant(m, graph, "g") : NULL,
-                .beta = flags & BETA ? ort_match_constant(m, graph, "b") : NULL,
-                .rms = flags & RMS,
+    bool rms = !ort_match_has(m, "m");
+    *n = (norm){.x = ort_match_type(m, rms ? "d" : "x"),
+                .gamma = ort_match_constant(m, "g"),
+                .beta = ort_match_constant(m, "b"),
+                .epsilon = (float)ort_match_number(m, "e"),
+                .rms = rms,
                 .axes = last_axes(graph, ort_match_node(m, "v"))};
     if (!n->axes || (!n->rms && last_axes(graph, ort_match_node(m, "m")) != n->axes))
         return "a mean isn't over the last axes";
-    double small;
-    if (!ort_tensor_one_f64(epsilon, &small))
-        return "epsilon isn't one number";
-    n->epsilon = (float)small;
     bool spatial = !n->rms && n->x->rank >= 3 && n->axes == n->x->rank - 2;
     n->instance = spatial && (n->gamma || n->axes > 1) && suits(n, n->gamma, true) &&
                   suits(n, n->beta, true);
@@ -159,7 +126,7 @@ static ort_status constant_of(ort_pass_context *c, const norm *n, const ort_tens
 }
 
 /* The opset hasn't the operator, but com.microsoft has one that takes a sum in. */
-static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *n, int *changes,
+static ort_status fuse_sum(ort_pass_context *c, ort_match *m, const norm *n, int *changes,
                            ort_error *err)
 {
     ort_skip_norm skip = {.sum = ort_match_value(m, n->rms ? "d" : "x"),
@@ -173,7 +140,7 @@ static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *
         return ORT_OK;
     ORT_TRY(constant_of(c, n, n->gamma, skip.gamma, 1, &skip.gamma, err));
     ort_id output = m->nodes[0]->outputs[0];
-    const char *origin = ort_match_remove(c, m);
+    const char *origin = ort_match_remove(m);
     if (!origin)
         return ort_error_memory(err, 64);
     ++*changes;
@@ -181,8 +148,8 @@ static ort_status fuse_sum(ort_pass_context *c, const ort_match *m, const norm *
                   : ort_skip_norm_write(c, m->nodes[0], add, &skip, output, origin, err);
 }
 
-static ort_status write(ort_pass_context *c, const ort_match *m, const norm *n, int opset,
-                        const char *op_type, ort_error *err)
+static ort_status write_norm(ort_pass_context *c, ort_match *m, const norm *n, int opset,
+                             const char *op_type, ort_error *err)
 {
     ort_id inputs[3] = {ort_match_value(m, n->rms ? "d" : "x")};
     bool shifted = n->beta || n->instance;
@@ -196,14 +163,13 @@ static ort_status write(ort_pass_context *c, const ort_match *m, const norm *n, 
     ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .inputs = inputs,
                           .input_count = shifted ? 3 : 2, .set = set,
                           .set_count = n->instance ? 1 : 2, .opset = opset};
-    return ort_match_replace(c, m, &spec, err);
+    return ort_match_replace(m, &spec, err);
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                       int *changes, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
     norm n;
-    const char *why = check(c, m, f->flags, &n);
+    const char *why = check(c, m, &n);
     const char *op_type = n.instance ? "InstanceNormalization"
                           : n.rms    ? "RMSNormalization"
                                      : "LayerNormalization";
@@ -215,17 +181,32 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
     if (!opset)
         return fuse_sum(c, m, &n, changes, err);
     ++*changes;
-    return write(c, m, &n, opset, op_type, err);
+    return write_norm(c, m, &n, opset, op_type, err);
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
-{
-    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
-}
+static const char *const forms[] = {
+    "square(d): (Pow d 2) | d * d",
+    "variance(d): v:(ReduceMean @square(d) ...) + $e",
+    "normal(d): d / (Sqrt @variance(d)) | d * (Reciprocal (Sqrt @variance(d)))"
+    " | d * (1 / (Sqrt @variance(d))) | d * (Pow @variance(d) -0.5)",
+    "moved(n): n * #g + #b | n * #g | n",
+    "scaled(n): n * #g | n",
+    /* x s + (beta - mean s), s = gamma / std: how some exporters batch the scale */
+    "scale(d): s:((Reciprocal (Sqrt (v:(ReduceMean (d * d) ...) + $e))) * #g)",
+    NULL,
+};
+
+static const ort_rewrite rewrites[] = {
+    {"@moved(@normal(d:(x - m:(ReduceMean x ...))))", .write = write},
+    {"x * @scale(d:(x - m)) + (#b - m:(ReduceMean x ...) * s)", .write = write},
+    {"@scaled(@normal(d))", .write = write},
+    {0},
+};
 
 const ort_pass ort_pass_layer_norm_form = {
     .name = "layer_norm_form",
     .level = 2,
     .doc = "Layer-, RMS- and InstanceNormalization spelled out become one node",
-    .apply = apply,
+    .rewrites = rewrites,
+    .forms = forms,
 };

@@ -8,17 +8,7 @@
  * number or one per column, as is the bias.
  */
 #include "base/error.h"
-#include "pass/pattern.h"
-
-#define PRODUCT(inputs, scale)                                                                     \
-    "(Mul (Cast (MatMulInteger " inputs ") to=1) (Mul " scale " #sb))"
-
-enum { BIASED = 1, ZEROED = 2 }; /* zb is given */
-
-#define BOTH(inputs, flags)                                                                        \
-    {"(Add " PRODUCT(inputs, "sa") " #bias)", BIASED | (flags)}, {PRODUCT(inputs, "sa"), flags}
-
-static const ort_pattern_form forms[] = {BOTH("a #b za #zb", ZEROED), BOTH("a #b za", 0)};
+#include "pass/rewrite.h"
 
 /* One number, or one for each of the last dim of `of`. */
 static bool is_row(const ort_tensor *t, const ort_tensor *of)
@@ -28,20 +18,19 @@ static bool is_row(const ort_tensor *t, const ort_tensor *of)
                : t->shape.rank == 1 && t->shape.dim[0] == of->shape.dim[of->shape.rank - 1];
 }
 
-static const char *check(const ort_pass_context *c, const ort_match *m, const ort_pattern_form *f)
+static const char *unless(const ort_pass_context *c, ort_match *m)
 {
-    const ort_graph *graph = c->graph;
-    const ort_tensor *b = ort_match_constant(m, graph, "b");
-    const ort_type *sa = ort_match_type(m, graph, "sa");
+    const ort_tensor *b = ort_match_constant(m, "b");
+    const ort_type *sa = ort_match_type(m, "sa");
     if (b->shape.rank != 2)
         return "the weights aren't a matrix";
     if (sa->kind != ORT_TYPE_TENSOR || sa->rank != 0 || sa->dtype != ORT_DTYPE_FLOAT)
         return "the scale of the left side isn't one float";
-    if (!is_row(ort_match_constant(m, graph, "sb"), b) ||
-        (f->flags & ZEROED && !is_row(ort_match_constant(m, graph, "zb"), b)))
+    if (!is_row(ort_match_constant(m, "sb"), b) ||
+        (ort_match_has(m, "zb") && !is_row(ort_match_constant(m, "zb"), b)))
         return "scales of the weights aren't one per column";
-    if (f->flags & BIASED) {
-        const ort_tensor *bias = ort_match_constant(m, graph, "bias");
+    if (ort_match_has(m, "bias")) {
+        const ort_tensor *bias = ort_match_constant(m, "bias");
         if (bias->shape.rank != 1 || bias->shape.dim[0] != b->shape.dim[1])
             return "the bias isn't one number per column";
     }
@@ -68,18 +57,13 @@ static ort_node *quantizer(const ort_pass_context *c, const ort_match *m)
                : NULL;
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                       int *changes, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
-    const char *why = check(c, m, f);
     ort_node *dynamic = quantizer(c, m);
     const char *op_type = dynamic ? "DynamicQuantizeMatMul" : "MatMulIntegerToFloat";
-    if (why)
-        ort_pass_note(c, m->nodes[0], "%s", why);
-    if (why || !ort_pass_opset(c, m->nodes[0], MS, op_type, 1))
+    if (!ort_pass_opset(c, m->nodes[0], MS, op_type, 1))
         return ORT_OK;
-    ort_id zb = f->flags & ZEROED ? ort_match_value(m, "zb") : ORT_ID_NONE;
-    ort_id bias = f->flags & BIASED ? ort_match_value(m, "bias") : ORT_ID_NONE;
+    ort_id zb = ort_match_value(m, "zb"), bias = ort_match_value(m, "bias");
     ort_id b = ort_match_value(m, "b"), sb = ort_match_value(m, "sb");
     ort_id all[7] = {ort_match_value(m, "a"), b, ort_match_value(m, "sa"), sb,
                      ort_match_value(m, "za"), zb, bias};
@@ -90,20 +74,27 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
     while (spec.inputs[spec.input_count - 1] == ORT_ID_NONE)
         spec.input_count--;
     ++*changes;
-    ORT_TRY(ort_match_replace(c, m, &spec, err));
+    ORT_TRY(ort_match_replace(m, &spec, err));
     if (dynamic)
         ort_graph_remove_node(c->graph, dynamic);
     return ORT_OK;
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
-{
-    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
-}
+static const char *const forms[] = {
+    "shifted(n): n + #bias | n",
+    "product(): (MatMulInteger a #b za #zb) | (MatMulInteger a #b za)",
+    NULL,
+};
+
+static const ort_rewrite rewrites[] = {
+    {"@shifted((Cast @product() to=1) * (sa * #sb))", .unless = unless, .write = write},
+    {0},
+};
 
 const ort_pass ort_pass_dynamic_quant = {
     .name = "dynamic_quant",
     .level = 2,
     .doc = "MatMulInteger, its scale and bias become one node",
-    .apply = apply,
+    .rewrites = rewrites,
+    .forms = forms,
 };

@@ -13,15 +13,9 @@
 
 #include "base/error.h"
 #include "pass/facts/constants.h"
-#include "pass/pattern.h"
+#include "pass/rewrite.h"
 
 enum { TURNED = 1, GEMM = 2 };
-
-static const ort_pattern_form forms[] = {
-    {"(MatMul a d:(DequantizeLinear #w #s ...))", 0},
-    {"(MatMul a (Transpose d:(DequantizeLinear #w #s ...)))", TURNED},
-    {"(Gemm a d:(DequantizeLinear #w #s ...))", GEMM},
-};
 
 typedef struct blocks {
     const ort_tensor *w, *scale, *zero; /* zero or NULL */
@@ -57,9 +51,9 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
 {
     const ort_node *d = ort_match_node(m, "d");
     bool turned = flags & GEMM ? ort_node_int(m->nodes[0], "transB", 0) != 0 : flags & TURNED;
-    const ort_type *a = ort_match_type(m, c->graph, "a");
-    *b = (blocks){.w = ort_match_constant(m, c->graph, "w"),
-                  .scale = ort_match_constant(m, c->graph, "s"),
+    const ort_type *a = ort_match_type(m, "a");
+    *b = (blocks){.w = ort_match_constant(m, "w"),
+                  .scale = ort_match_constant(m, "s"),
                   .zero = ort_edit_constant(c->graph, d, 2),
                   .turned = turned,
                   .block = ort_node_int(d, "block_size", 0)};
@@ -136,12 +130,11 @@ static ort_status scales_of(ort_pass_context *c, const ort_match *m, const block
     return status;
 }
 
-static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_pattern_form *f,
-                       int *changes, ort_error *err)
+static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
     blocks b;
     ort_id inputs[4] = {ort_match_value(m, "a"), ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE};
-    const char *why = check(c, m, f->flags, &b);
+    const char *why = check(c, m, m->flags, &b);
     if (why)
         ort_pass_note(c, m->nodes[0], "%s", why);
     if (why || !ort_pass_opset(c, m->nodes[0], MS, "MatMulNBits", 1))
@@ -162,17 +155,19 @@ static ort_status fuse(ort_pass_context *c, const ort_match *m, const ort_patter
                           .input_count = inputs[3] == ORT_ID_NONE ? 3 : 4, .set = set,
                           .set_count = 4, .opset = 1};
     ++*changes;
-    return ort_match_replace(c, m, &spec, err);
+    return ort_match_replace(m, &spec, err);
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
-{
-    return ort_pattern_forms(c, forms, sizeof forms / sizeof *forms, fuse, changes, err);
-}
+static const ort_rewrite rewrites[] = {
+    {"(MatMul a d:(DequantizeLinear #w #s ...))", .write = write},
+    {"(MatMul a (Transpose d:(DequantizeLinear #w #s ...)))", .write = write, .flags = TURNED},
+    {"(Gemm a d:(DequantizeLinear #w #s ...))", .write = write, .flags = GEMM},
+    {0},
+};
 
 const ort_pass ort_pass_nbits_form = {
     .name = "nbits_form",
     .level = 2,
     .doc = "MatMul with weights dequantized by blocks becomes MatMulNBits",
-    .apply = apply,
+    .rewrites = rewrites,
 };

@@ -1,0 +1,428 @@
+/* write.c - texts into nodes (write.h), inputs before what reads them. */
+#include "emit/write.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { MAX_INPUTS = 32, MAX_ATTRS = 12, NAME_BYTES = 64 };
+
+static ort_id write_term(ort_writer *w, short index);
+
+/* ---- operators */
+
+typedef struct operator {
+    const char *domain;
+    char name[NAME_BYTES];
+} operator;
+
+/* The i-th of "A|ms.B". */
+static operator operator_of(const char *text, int length, int i)
+{
+    operator op = {.domain = ONNX};
+    const char *end = text + length, *stop = text;
+    for (; (stop = memchr(text, '|', (size_t)(end - text))) && i > 0; i--)
+        text = stop + 1;
+    stop = stop ? stop : end;
+    if (!strncmp(text, "ms.", 3)) {
+        op.domain = MS;
+        text += 3;
+    }
+    assert(stop - text < NAME_BYTES);
+    memcpy(op.name, text, (size_t)(stop - text));
+    return op;
+}
+
+static int operator_count(const ort_term *t)
+{
+    int count = 1;
+    for (int i = 0; i < t->length; i++)
+        count += t->text[i] == '|';
+    return count;
+}
+
+static int choose(const ort_writer *w, const ort_term *t, int count)
+{
+    return count > 1 && w->source && w->source->alternative
+               ? w->source->alternative(w->source->arg, t, count)
+               : 0;
+}
+
+/* ---- names */
+
+static const ort_bound *bound_of(const ort_writer *w, const char *name, int length)
+{
+    return w->match ? ort_match_bound(w->match, name, length) : NULL;
+}
+
+/* $name: of the match, or an attribute of the node whose rule runs. */
+static double number_called(const ort_writer *w, const char *name, int length)
+{
+    const ort_bound *b = bound_of(w, name, length);
+    return b ? b->number : ort_emit_attribute(w->e, name, length);
+}
+
+/* ---- attributes */
+
+static const char *copied(ort_writer *w, const char *text, int length)
+{
+    char *copy = ort_arena_alloc_aligned(&w->e->graph->model->arena, (size_t)length + 1, 1, 0);
+    if (!copy) {
+        ort_emit_fail_memory(w->e);
+        return "";
+    }
+    memcpy(copy, text, (size_t)length);
+    copy[length] = '\0';
+    return copy;
+}
+
+/* "0,2," into `list`; how many. */
+static int integers_of(const char *text, const char *end, int64_t *list)
+{
+    int count = 0;
+    while (text < end && count < ORT_MAX_RANK) {
+        char *stop;
+        list[count++] = strtoll(text, &stop, 10);
+        text = stop + (*stop == ',');
+    }
+    return count;
+}
+
+static ort_attr_type kind_of(const ort_op *op, const char *name)
+{
+    ort_schema schema;
+    if (op && ort_schema_parse(op, &schema, NULL) == ORT_OK)
+        for (int i = 0; i < schema.attr_count; i++)
+            if (!strcmp(schema.attrs[i].name, name))
+                return schema.attrs[i].type;
+    assert(!"an attribute of the operator");
+    return ORT_ATTR_INT;
+}
+
+/* `list` of ORT_MAX_RANK elements holds what the attribute points to. */
+static ort_attr attr_of(ort_writer *w, const ort_op *op, const ort_text_attr *a, int64_t *list)
+{
+    ort_attr attr = {.name = copied(w, a->name, a->name_length)};
+    bool named = *a->value == '$';
+    const ort_bound *b = named ? bound_of(w, a->value + 1, a->value_length - 1) : NULL;
+    if (w->e->status != ORT_OK)
+        return attr;
+    attr.type = kind_of(op, attr.name);
+    switch (attr.type) {
+    case ORT_ATTR_FLOAT:
+        attr.f = named ? (float)number_called(w, a->value + 1, a->value_length - 1)
+                       : strtof(a->value, NULL);
+        break;
+    case ORT_ATTR_STRING:
+        attr.s.ptr = copied(w, a->value, a->value_length);
+        attr.s.length = (size_t)a->value_length;
+        break;
+    case ORT_ATTR_INTS:
+        assert(!named == !b);
+        attr.ints = b ? b->list : list;
+        attr.count = (size_t)(b ? b->count
+                                : integers_of(a->value, a->value + a->value_length, list));
+        break;
+    default:
+        assert(attr.type == ORT_ATTR_INT && !named == !b);
+        attr.i = b ? (int64_t)b->number : strtoll(a->value, NULL, 10);
+    }
+    return attr;
+}
+
+/* ---- inputs */
+
+/* The element type that a number has as input `slot`: ORT_DTYPE_UNDEFINED when the others don't
+ * say. */
+static ort_dtype number_type(const ort_writer *w, const ort_op *op, const ort_id *inputs,
+                             int count, int slot)
+{
+    ort_schema schema;
+    ort_dtype first = ORT_DTYPE_UNDEFINED;
+    if (!op || ort_schema_parse(op, &schema, NULL) != ORT_OK)
+        return first;
+    const ort_param *own = ort_schema_param(schema.inputs, schema.input_count, slot);
+    for (int i = 0; own && i < count; i++) {
+        const ort_param *other = ort_schema_param(schema.inputs, schema.input_count, i);
+        if (inputs[i] == ORT_ID_NONE || !other)
+            continue;
+        ort_dtype dtype = ort_emit_type(w->e, inputs[i])->dtype;
+        if (!strcmp(own->type, other->type))
+            return dtype;
+        first = first == ORT_DTYPE_UNDEFINED ? dtype : first;
+    }
+    return first;
+}
+
+static bool is_number(const ort_writer *w, const ort_term *t)
+{
+    return t->kind == '0' ||
+           (t->kind == '$' && (!w->source || !w->source->unbound || w->match));
+}
+
+static ort_id write_number(ort_writer *w, const ort_term *t, ort_dtype dtype)
+{
+    const ort_text_name *name = t->name < 0 ? NULL : &w->text->names.data[t->name];
+    double number = name ? number_called(w, name->text, name->length) : t->number;
+    if (dtype == ORT_DTYPE_UNDEFINED)
+        dtype = ort_emit_type(w->e, w->like)->dtype;
+    return ort_emit_number_of(w->e, dtype, number);
+}
+
+/* Values first: they tell the types of numbers. */
+static void write_inputs(ort_writer *w, const ort_term *t, const ort_op *op, ort_id *inputs)
+{
+    for (int i = 0; i < t->count; i++) {
+        short child = w->text->terms_of.data[t->first + i];
+        inputs[i] = is_number(w, &w->text->terms.data[child]) ? ORT_ID_NONE : write_term(w, child);
+    }
+    for (int i = 0; i < t->count; i++) {
+        const ort_term *child = ort_text_child(w->text, t, i);
+        if (is_number(w, child))
+            inputs[i] = write_number(w, child, number_type(w, op, inputs, t->count, i));
+    }
+}
+
+/* ---- nodes */
+
+static const ort_node *node_called(const ort_writer *w, short name)
+{
+    const ort_text_name *n = &w->text->names.data[name];
+    const ort_bound *b = bound_of(w, n->text, n->length);
+    assert(b && b->node);
+    return b->node;
+}
+
+/* The first version that may be written: what the text asks for, else the operator's first. */
+static int since_of(const ort_emit *e, const ort_term *t, const operator *op)
+{
+    return t->since ? t->since
+                    : ort_registry_oldest(e->graph->model->registry, op->domain, op->name);
+}
+
+static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, ort_id *outputs,
+                       int output_count)
+{
+    ort_id inputs[MAX_INPUTS];
+    ort_attr set[MAX_ATTRS];
+    int64_t lists[MAX_ATTRS][ORT_MAX_RANK];
+    operator named = operator_of(t->text, t->length, choose(w, t, operator_count(t)));
+    spec->domain = named.domain;
+    spec->op_type = copied(w, named.name, (int)strlen(named.name));
+    int opset = ort_emit_opset(w->e, named.domain, named.name, since_of(w->e, t, &named));
+    const ort_op *op = ort_registry_find(w->e->graph->model->registry, named.domain, named.name,
+                                         opset);
+    spec->opset = w->e->opset_of ? opset : 0;
+    assert(t->attr_count <= MAX_ATTRS);
+    write_inputs(w, t, op, inputs);
+    for (int i = 0; i < t->attr_count; i++)
+        set[i] = attr_of(w, op, &w->text->attrs.data[t->first_attr + i], lists[i]);
+    spec->inputs = inputs;
+    spec->input_count = t->count;
+    while (spec->input_count && inputs[spec->input_count - 1] == ORT_ID_NONE)
+        spec->input_count--;
+    if (t->like >= 0) {
+        spec->attrs = node_called(w, t->like)->attrs;
+        spec->attr_count = node_called(w, t->like)->attr_count;
+    }
+    spec->set = set;
+    spec->set_count = t->attr_count;
+    ort_emit_spec(w->e, spec, outputs, output_count);
+}
+
+/* ---- values */
+
+/* The term that defines a name: a node, or a named form. */
+static int definition_of(const ort_writer *w, short name)
+{
+    for (size_t i = 0; i < w->text->terms.count; i++) {
+        const ort_term *t = &w->text->terms.data[i];
+        if (t->name == name && (t->kind == '(' || t->kind == '@'))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* The value that a statement of the text gave a name: its place follows those of the terms. */
+static ort_id *stated(const ort_writer *w, short name)
+{
+    return &w->written[w->text->terms.count + (size_t)name];
+}
+
+static ort_id write_value(ort_writer *w, const ort_term *t)
+{
+    const ort_text_name *name = t->name < 0 ? NULL : &w->text->names.data[t->name];
+    if (name && *stated(w, t->name) != ORT_ID_NONE)
+        return *stated(w, t->name);
+    int definition = name ? definition_of(w, t->name) : -1;
+    if (definition >= 0)
+        return write_term(w, (short)definition);
+    const ort_bound *b = name ? bound_of(w, name->text, name->length) : NULL;
+    if (b)
+        return b->value;
+    if (!w->source || !w->source->unbound)
+        return ORT_ID_NONE;
+    ort_id id = w->source->unbound(w->source->arg, t, name);
+    if (name)
+        *stated(w, t->name) = id;
+    return id;
+}
+
+static ort_id write_list(ort_writer *w, const ort_term *t)
+{
+    int64_t list[MAX_INPUTS];
+    int count = 0;
+    for (const char *at = t->text, *end = t->text + t->length; at < end;) {
+        char *stop;
+        int64_t number = strtoll(at, &stop, 10);
+        if (stop == at)
+            break;
+        assert(count < MAX_INPUTS);
+        list[count++] = number;
+        at = stop;
+    }
+    return ort_emit_ints(w->e, list, count);
+}
+
+static ort_id write_term(ort_writer *w, short index)
+{
+    const ort_term *t = &w->text->terms.data[index];
+    ort_id *own = &w->written[index];
+    if (w->e->status != ORT_OK || *own != ORT_ID_NONE)
+        return *own;
+    switch (t->kind) {
+    case '-': return ORT_ID_NONE;
+    case '0': return write_number(w, t, ORT_DTYPE_UNDEFINED);
+    case 'i': return ort_emit_int(w->e, (int64_t)t->number);
+    case '[': return write_list(w, t);
+    case '$':
+        if (is_number(w, t))
+            return write_number(w, t, ORT_DTYPE_UNDEFINED);
+        return write_value(w, t);
+    case '(': {
+        ort_node_spec spec = {0};
+        write_node(w, t, &spec, own, 1);
+        return *own;
+    }
+    case '@':
+        return *own = write_term(w, w->text->terms_of.data[t->first + choose(w, t, t->count)]);
+    default: return *own = write_value(w, t);
+    }
+}
+
+/* "a,b = (Op ...)": its outputs get names. */
+static ort_id write_statement(ort_writer *w, const ort_statement *s)
+{
+    ort_id outputs[MAX_INPUTS] = {ORT_ID_NONE};
+    ort_node_spec spec = {0};
+    if (!s->count)
+        return write_term(w, s->term);
+    const ort_term *t = &w->text->terms.data[s->term];
+    if (t->kind == '(')
+        write_node(w, t, &spec, outputs, s->count);
+    else
+        outputs[0] = write_term(w, s->term);
+    for (int i = 0; i < s->count; i++)
+        *stated(w, w->text->terms_of.data[s->first + i]) = outputs[i];
+    return outputs[0];
+}
+
+/* The node that stands for the whole: it has the name, origin and outputs that are given. */
+static ort_id write_root(ort_writer *w, short index)
+{
+    static const char identity[] = "Identity";
+    const ort_term *t = &w->text->terms.data[index];
+    ort_node_spec spec = {.name = w->name, .origin = w->origin, .outputs = w->outputs,
+                          .output_count = w->output_count};
+    if (t->kind == '(') {
+        write_node(w, t, &spec, NULL, 0);
+    } else {
+        ort_id value = write_term(w, index);
+        spec.domain = ONNX;
+        spec.op_type = identity;
+        spec.inputs = &value;
+        spec.input_count = 1;
+        ort_emit_spec(w->e, &spec, NULL, 0);
+    }
+    return w->outputs[0];
+}
+
+ort_id ort_write(ort_writer *w, const ort_choice *choice)
+{
+    size_t places = w->text->terms.count + w->text->names.count;
+    ort_id result = ORT_ID_NONE;
+    w->written = malloc(places * sizeof *w->written + 1);
+    if (!w->written) {
+        ort_emit_fail_memory(w->e);
+        return result;
+    }
+    for (size_t i = 0; i < places; i++)
+        w->written[i] = ORT_ID_NONE;
+    for (int i = 0; i < choice->count && w->e->status == ORT_OK; i++) {
+        const ort_statement *s = &w->text->statements.data[choice->first + i];
+        bool is_root = w->outputs && i == choice->count - 1;
+        result = is_root ? write_root(w, s->term) : write_statement(w, s);
+    }
+    free(w->written);
+    w->written = NULL;
+    return w->e->status == ORT_OK ? result : ORT_ID_NONE;
+}
+
+static bool may_write_term(const ort_text *text, short index,
+                           int (*opset)(void *, const char *, const char *, int), void *arg)
+{
+    const ort_term *t = &text->terms.data[index];
+    if (t->kind == '(') {
+        operator op = operator_of(t->text, t->length, 0);
+        if (!opset(arg, op.domain, op.name, t->since))
+            return false;
+    }
+    for (int i = 0; i < t->count && (t->kind == '(' || t->kind == '@'); i++)
+        if (!may_write_term(text, text->terms_of.data[t->first + i], opset, arg))
+            return false;
+    return true;
+}
+
+bool ort_may_write(const ort_text *text, const ort_choice *choice,
+                   int (*opset)(void *, const char *, const char *, int), void *arg)
+{
+    for (int i = 0; i < choice->count; i++)
+        if (!may_write_term(text, text->statements.data[choice->first + i].term, opset, arg))
+            return false;
+    return true;
+}
+
+/* ---- formulas */
+
+ort_id ort_emit_formula(ort_emit *e, const char *text, const char *letters, ...)
+{
+    ort_match match = {.graph = e->graph};
+    ort_text parsed;
+    va_list args;
+    if (e->status != ORT_OK)
+        return ORT_ID_NONE;
+    if (!ort_text_parse(&parsed, text, NULL)) {
+        ort_text_release(&parsed);
+        ort_emit_fail_memory(e);
+        return ORT_ID_NONE;
+    }
+    match.text = &parsed;
+    for (size_t i = 0; i < parsed.names.count; i++)
+        match.bound[i] = (ort_bound){.value = ORT_ID_NONE};
+    ort_writer w = {.e = e, .text = &parsed, .match = &match, .like = ORT_ID_NONE};
+    va_start(args, letters);
+    for (const char *p = letters; *p; p++) {
+        ort_id id = va_arg(args, ort_id);
+        int name = ort_text_find(&parsed, p, 1);
+        if (name >= 0)
+            match.bound[name].value = id;
+        w.like = p == letters ? id : w.like;
+    }
+    va_end(args);
+    ort_id result = ort_write(&w, &parsed.choices.data[0]);
+    ort_text_release(&parsed);
+    return result;
+}

@@ -1,0 +1,47 @@
+/* write.h - a text (notation.h) written into a graph: each of its nodes emitted (emit.h), inferred
+ * at once, in the version of its operator that the graph may hold.
+ *
+ * A number has the element type that the operator's signature asks for: that of an input of the
+ * same type variable, else that of its first input, else that of the first value given. An
+ * attribute has the kind that the operator's row says. Names that stand for nothing are absent
+ * inputs.
+ */
+#ifndef ORT_EMIT_WRITE_H
+#define ORT_EMIT_WRITE_H
+
+#include "emit/emit.h"
+#include "emit/match.h"
+
+/* What a text means besides, for whoever builds models of it. */
+typedef struct ort_write_source {
+    /* A value ('x', '_'), constant ('#') or number ('$') that isn't bound; the name of '_' is NULL.
+     * ORT_ID_NONE: an absent input. */
+    ort_id (*unbound)(void *arg, const ort_term *term, const ort_text_name *name);
+    /* Which of the terms of a named form, which of the operators of "A|ms.B". NULL: the first. */
+    int (*alternative)(void *arg, const ort_term *term, int count);
+    void *arg;
+} ort_write_source;
+
+typedef struct ort_writer {
+    ort_emit *e;
+    const ort_text *text;
+    const ort_match *match;          /* what names stand for; or NULL */
+    const ort_write_source *source;  /* or NULL */
+    /* The node that stands for the whole: */
+    const char *name, *origin;
+    const ort_id *outputs;           /* NULL: new ones */
+    int output_count;
+    ort_id *written;                 /* by term; the writer's own */
+    ort_id like;                     /* gives numbers their type when nothing nearer does */
+} ort_writer;
+
+/* Writes a choice of the text; the value of its last statement, which is the root. Values that
+ * statements name are bound in the text alone. Failure sticks in e->status. */
+ort_id ort_write(ort_writer *writer, const ort_choice *choice);
+
+/* Would every node of the choice be written? `opset` as in ort_emit.opset_of: 0 when not. */
+bool ort_may_write(const ort_text *text, const ort_choice *choice,
+                   int (*opset)(void *arg, const char *domain, const char *op_type, int since),
+                   void *arg);
+
+#endif
