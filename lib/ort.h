@@ -313,6 +313,9 @@ size_t ort_tensors_column_count(const ort_tensors *tensors);
 const char *ort_tensors_column_name(const ort_tensors *tensors, size_t index);
 ort_value *ort_tensors_column(const ort_tensors *tensors, size_t index); /* borrowed */
 
+/* The formats that programs name. The library may have more: one without a name here has a number
+ * above ORT_FORMAT_COUNT, for this build of the library: ort_format_parse tells it, ort_format_at
+ * those of all. What is named here keeps its number within a major version. */
 typedef enum ort_format {
     ORT_FORMAT_AUTO = 0, /* by content, then by file name */
     ORT_FORMAT_NPY,
@@ -327,9 +330,30 @@ typedef enum ort_format {
     ORT_FORMAT_COUNT
 } ort_format;
 
-const char *ort_format_name(ort_format format);
-ort_format ort_format_parse(const char *name);      /* ORT_FORMAT_COUNT when unknown */
+/* What a file of a format holds, and which options it takes. */
+enum {
+    ORT_FORMAT_MANY = 1,           /* several values, each under its name */
+    ORT_FORMAT_NESTED = 2,         /* sequences and maps */
+    ORT_FORMAT_COLUMNS = 4,        /* columns beside the values (ort_tensors_add_column) */
+    ORT_FORMAT_ROWS = 8,           /* a table: values are rows, and may go on (goes_on, sources) */
+    ORT_FORMAT_LINES = 16,         /* records on lines of their own, one behind the other */
+    ORT_FORMAT_SINGLE = 32,        /* one picture, one sound: never the records of several runs */
+    ORT_FORMAT_UNTYPED = 64,       /* neither element type nor shape: whoever reads it says them */
+    ORT_FORMAT_TAKES_PLAIN = 128,  /* ort_write_options.plain */
+    ORT_FORMAT_TAKES_QUALITY = 256 /* ort_write_options.quality */
+};
+
+/* All formats, in the order of lists: ORT_FORMAT_COUNT behind the last. */
+ort_format ort_format_at(int index);
+const char *ort_format_name(ort_format format);     /* "auto" when unknown */
+/* What a choice of it for writing is called, words separated by spaces: "npy", "csv tsv". */
+const char *ort_format_words(ort_format format);
+ort_format ort_format_parse(const char *name);      /* name, word or extension; ORT_FORMAT_COUNT */
 ort_format ort_format_of_path(const char *path);    /* by extension; AUTO when it says nothing */
+/* ORT_FORMAT_MANY and so on. `path`: of a file, or a word: some hold of one extension; or NULL. */
+unsigned ort_format_traits(ort_format format, const char *path);
+/* Those with all of these traits, for a message: ".npz, .safetensors and .json". Returns `text`. */
+const char *ort_format_list(unsigned traits, char *text, size_t size);
 
 /* What a value of a file is for: name and type (ort_session_input_type) decide where the file says
  * nothing: numbers in text, protobuf bytes that could be a sequence or an optional value. */
@@ -386,9 +410,11 @@ typedef struct ort_write_options {
     bool sources;       /* csv: a first column "file" with the names of the sources */
     bool goes_on;       /* csv: rows of a table that was begun: no header */
     char separator;     /* csv: between cells; 0: a tab in files called .tsv, else a comma */
+    const char *as;     /* a word of ort_format_words, or an extension: picture and separator are
+                         * what files called so have, with AUTO the format too; NULL: by path */
 } ort_write_options;
 #define ORT_WRITE_OPTIONS_INIT                                                                     \
-    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false, false, 0}
+    {sizeof(ort_write_options), ORT_FORMAT_AUTO, 0, 0, NULL, false, false, false, 0, NULL}
 ORT_INIT_(ort_write_options, ORT_WRITE_OPTIONS_INIT)
 
 /* Can a file of that name be written, in a known format? To be asked before the work. */

@@ -240,7 +240,7 @@ static int load_named(feed *f, size_t index, const char *path, ort_tensors **ten
         return load(f, path, tensors);
     ort_format format = f->options->format != ORT_FORMAT_AUTO ? f->options->format
                                                               : ort_format_of_path(path);
-    bool table = format == ORT_FORMAT_CSV;
+    bool table = ort_format_traits(format, NULL) & ORT_FORMAT_ROWS;
     const ort_purpose purpose = {table ? "" : ort_session_input_name(f->session, index),
                                  ort_session_input_type(f->session, index)};
     ort_read_options options = {.size = sizeof options, .format = f->options->format,

@@ -33,9 +33,19 @@ static bool is_word(const char *word, size_t length, const char *text)
     return strlen(text) == length && strncmp(word, text, length) == 0;
 }
 
+const char *option_choices(const option_row *row, char text[CHOICES_ROOM])
+{
+    text[0] = '\0';
+    if (row->words != NULL)
+        row->words->list(text, CHOICES_ROOM);
+    return row->choices != NULL ? row->choices : text;
+}
+
 static bool is_choice(const option_row *row, const char *value, size_t length)
 {
     const char *at = row->choices, *word;
+    if (row->words != NULL)
+        return row->words->knows(value);
     for (size_t n; (n = next_word(&at, &word)) > 0;)
         if (n == length && strncmp(word, value, n) == 0)
             return true;
@@ -44,8 +54,8 @@ static bool is_choice(const option_row *row, const char *value, size_t length)
 
 static int refuse_choice(const option_row *row, const char *value, size_t length)
 {
-    const char *at = row->choices, *word, *names[MAX_CHOICES];
-    char list[400] = "", meant[300];
+    char words[CHOICES_ROOM], list[CHOICES_ROOM] = "", meant[300];
+    const char *at = option_choices(row, words), *word, *names[MAX_CHOICES];
     size_t count = 0;
     for (size_t n; (n = next_word(&at, &word)) > 0;) {
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%.*s", *list ? ", " : "",
@@ -115,7 +125,7 @@ static int check_key(option_uses *uses, int i, const char *value)
 int option_check_use(option_uses *uses, int i, const char *value)
 {
     const option_row *row = uses->rows[i];
-    int status = row->choices != NULL ? check_choices(row, value) : 0;
+    int status = row->choices != NULL || row->words != NULL ? check_choices(row, value) : 0;
     bool one = row->again == AGAIN_REFUSED || (row->again == AGAIN_BY_KIND && !takes_each(row));
     if (status == 0 && one && uses->given[i] && value != NULL &&
         strcmp(value, uses->value[i]) != 0)
@@ -203,7 +213,10 @@ static void print_facts(const option_row *row, FILE *out)
 {
     static const char *const kinds[] = {"flag", "count", "string", "int",  "size", "double",
                                         "time", "list",  "split",  "call", "group"};
-    const char *const words[] = {row->argument, kinds[row->kind], row->choices, row->needs,
+    char choices[CHOICES_ROOM];
+    option_choices(row, choices);
+    const char *const words[] = {row->argument, kinds[row->kind],
+                                 row->choices || !*choices ? row->choices : choices, row->needs,
                                  row->excludes};
     fprintf(out, "%s\t%c", row->name, row->letter != 0 ? row->letter : '-');
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

@@ -4,7 +4,10 @@
 
 #include "common/options.h"
 
-enum { MAX_OPTIONS = 128 };
+enum { MAX_OPTIONS = 128, CHOICES_ROOM = 400 };
+
+/* All the words that a row takes, "a|b|c", from itself or a table; "" when any will do. */
+const char *option_choices(const option_row *row, char text[CHOICES_ROOM]);
 
 typedef struct option_uses {
     const option_row *rows[MAX_OPTIONS]; /* of all groups, without headings */

@@ -55,6 +55,19 @@ static void build(parser *p, const option_table *table)
 
 /* ---- help */
 
+/* What the row says, and the words that only a table has. */
+static char *whole_doc(const option_row *row)
+{
+    char words[CHOICES_ROOM];
+    if (row->words == NULL)
+        return tool_strdup(row->doc);
+    char *doc = tool_printf("%s: %s", row->doc, option_choices(row, words));
+    for (char *at = doc + strlen(row->doc); *at != '\0'; at++)
+        if (*at == '|')
+            *at = ' ';
+    return doc;
+}
+
 /* Words to the end of a terminal's line, and on below; to the end of the text elsewhere. */
 static void print_doc(const char *doc)
 {
@@ -89,7 +102,9 @@ static void print_row(const option_row *row)
                  row->argument);
     printf(strlen(left) > DOC_COLUMN - 1 ? "%s\n%*s" : "%-32s%.*s", left,
            strlen(left) > DOC_COLUMN - 1 ? DOC_COLUMN : 0, "");
-    print_doc(row->doc);
+    char *doc = whole_doc(row);
+    print_doc(doc);
+    free(doc);
 }
 
 static void print_help(const option_table *table)

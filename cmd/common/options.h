@@ -31,6 +31,12 @@ typedef enum option_kind {
  * lost, which is refused. */
 typedef enum option_again { AGAIN_BY_KIND, AGAIN_LAST_HOLDS, AGAIN_REFUSED } option_again;
 
+/* Words that a table of the library has, so that no tool lists them. */
+typedef struct option_words {
+    void (*list)(char *text, size_t room); /* appends "a|b|c": for help, completions and refusals */
+    bool (*knows)(const char *word);       /* those listed, and spellings that aren't */
+} option_words;
+
 typedef struct option_row option_row;
 /* Returns 0, or an exit status after saying why. value is NULL for options without an argument. */
 typedef int option_setter(void *target, const option_row *row, const char *value);
@@ -45,6 +51,7 @@ struct option_row {
     option_setter *set; /* OPTION_CALL */
     /* What holds of every use; names are those of rows of the same tool, without dashes. */
     const char *choices;  /* "strict|fast": all the words it takes */
+    const option_words *words; /* or where they are told */
     const char *needs;    /* "repeat|seconds": it would do nothing without one of these */
     const char *excludes; /* "stream|stack": none of these beside it; one of a pair says so */
     double max;           /* of a number; 0: as large as its type allows */

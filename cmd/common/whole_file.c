@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "common/tool.h"
@@ -48,13 +47,10 @@ static ort_write_options by_name(const char *path, const ort_write_options *give
 {
     ort_write_options options = *given;
     ort_format named = ort_format_of_path(path);
-    const char *dot = strrchr(path, '.');
     if (options.format == ORT_FORMAT_AUTO)
         options.format = named != ORT_FORMAT_AUTO ? named : ORT_FORMAT_NPZ;
-    if (options.separator == 0 && dot != NULL && strcasecmp(dot, ".tsv") == 0)
-        options.separator = '\t';
-    if (options.format == ORT_FORMAT_IMAGE && options.image == NULL && named == ORT_FORMAT_IMAGE)
-        options.image = dot + 1;
+    if (options.as == NULL && named == options.format)
+        options.as = strrchr(path, '.') + 1;
     return options;
 }
 

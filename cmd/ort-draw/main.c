@@ -305,8 +305,8 @@ static int check(draw_tool *t, const string_list *pictures)
                           "terminal");
     if (t->output != NULL && strcmp(t->output, "-") != 0 && !whole_file_is_special(t->output) &&
         ort_format_of_path(t->output) != ORT_FORMAT_IMAGE)
-        return tool_usage("-o: '%s' is the name of no picture; end it with .png, .jpg, .bmp, .ppm "
-                          "or .webp", t->output);
+        return tool_usage("-o: '%s' is the name of no picture; pictures are %s", t->output,
+                          ort_format_words(ORT_FORMAT_IMAGE));
     if (t->output != NULL && strcmp(t->output, "-") == 0 &&
         !tool_may_write_binary(stdout, t->settings.force))
         return EXIT_USAGE;

@@ -16,7 +16,7 @@
 static const option_row profile_rows[] = {
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Inputs and runs"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     .doc = "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N",
+     .doc = "an input: a file of tensors, or a folder test_data_set_N",
      .key = '='},
     {0, "random", "SEED", OPTION_STRING, O(random),
      .doc = "made-up values for inputs without one (the default when no input is given: 1)"},

@@ -37,12 +37,6 @@ int gather_add(gathering *g, ort_tensors *record)
     return status;
 }
 
-static bool holds_many(ort_format format)
-{
-    return format == ORT_FORMAT_NPZ || format == ORT_FORMAT_SAFETENSORS ||
-           format == ORT_FORMAT_JSON;
-}
-
 static int add_numbered(const gathering *g, size_t index, ort_tensors *all)
 {
     ort_error err = {0};
@@ -93,15 +87,16 @@ static int join_maps(ort_value *const *values, size_t count, ort_value **joined)
 static int add_output(const gathering *g, size_t index, const gather_how *how, ort_tensors *all)
 {
     ort_error err = {0};
-    char why[600] = "";
+    unsigned traits = ort_format_traits(how->format, NULL);
+    char why[600] = "", holders[200];
     ort_value **values = tool_alloc(g->count * sizeof *values), *joined = NULL;
     for (size_t r = 0; r < g->count; r++)
         values[r] = ort_tensors_value(g->records[r], index);
     /* Rows of a table go on. */
-    bool rows = how->format == ORT_FORMAT_CSV && ort_value_rank(values[0]) > 0;
+    bool rows = traits & ORT_FORMAT_ROWS && ort_value_rank(values[0]) > 0;
     int64_t axis = how->concat ? how->axis : rows ? 0 : JOIN_NEW;
     int status = 0;
-    bool maps = how->format == ORT_FORMAT_CSV && are_maps(values, g->count);
+    bool maps = traits & ORT_FORMAT_ROWS && are_maps(values, g->count);
     if (maps || join_fits(values, g->count, axis, why, sizeof why)) {
         status = maps ? join_maps(values, g->count, &joined)
                       : join_values(values, g->count, axis, &joined);
@@ -111,12 +106,13 @@ static int add_output(const gathering *g, size_t index, const gather_how *how, o
     } else if (how->concat) {
         status = tool_error(ORT_ERROR_DATA, "--concat %lld: '%s': %s", (long long)axis,
                             ort_tensors_name(g->records[0], index), why);
-    } else if (holds_many(how->format)) {
+    } else if (traits & ORT_FORMAT_MANY) {
         status = add_numbered(g, index, all);
     } else {
-        status = tool_error(ORT_ERROR_DATA, "%s: '%s': %s; .npz, .safetensors and .json hold them "
-                            "one by one, -o - is a stream of records, --concat AXIS joins them",
-                            how->path, ort_tensors_name(g->records[0], index), why);
+        status = tool_error(ORT_ERROR_DATA, "%s: '%s': %s; %s hold them one by one, -o - is a "
+                            "stream of records, --concat AXIS joins them", how->path,
+                            ort_tensors_name(g->records[0], index), why,
+                            ort_format_list(ORT_FORMAT_MANY, holders, sizeof holders));
     }
     ort_value_free(joined);
     free(values);
@@ -151,13 +147,14 @@ int gather_finish(const gathering *g, const gather_how *how, ort_tensors **all)
     ort_error err = {0};
     if (ort_tensors_new(all, &err) != ORT_OK)
         return tool_fail(&err);
+    bool rows = ort_format_traits(how->format, NULL) & ORT_FORMAT_ROWS;
     int status = 0;
     for (size_t i = 0; i < ort_tensors_count(g->records[0]) && status == 0; i++)
         status = add_output(g, i, how, *all);
     if (status == 0)
         status = join_columns(g->records, g->count, *all);
     for (size_t r = 0; r < g->count && status == 0; r++)
-        status = add_sources(g->records[r], how->format == ORT_FORMAT_CSV, *all);
+        status = add_sources(g->records[r], rows, *all);
     return status;
 }
 

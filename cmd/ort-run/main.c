@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/formats.h"
 #include "common/progress.h"
 #include "run.h"
 
@@ -22,11 +23,10 @@
 static const option_row run_rows[] = {
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Inputs and outputs"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     .doc = "an input (npy, npz, pb, safetensors, json, ...), or a folder test_data_set_N",
+     .doc = "an input: a file of tensors, or a folder test_data_set_N",
      .key = '='},
     {0, "from", "NAME", OPTION_STRING, O(from),
-     .doc = "format of what is read, whatever the names of files say",
-     .choices = "npy|npz|pb|safetensors|json|csv|image|wav"},
+     .doc = "format of what is read, whatever the names of files say", .words = &formats_typed},
     {0, "id", "COLUMNS", OPTION_SPLIT, O(ids),
      .doc = "columns of a table (names, or numbers from 1) that pass through to the output"},
     {0, "drop", "COLUMNS", OPTION_SPLIT, O(drops), .doc = "columns of a table to leave out"},
@@ -34,8 +34,7 @@ static const option_row run_rows[] = {
     {0, "outputs", "NAMES", OPTION_SPLIT, O(outputs),
      .doc = "values to give out: any name in the graph, or argmax(NAME)"},
     {0, "format", "NAME", OPTION_STRING, O(format),
-     .doc = "format of what is written, whatever -o says",
-     .choices = "npy|npz|pb|safetensors|json|csv|tsv|raw"},
+     .doc = "format of what is written, whatever -o says", .words = &formats_written},
     {0, "concat", "AXIS", OPTION_STRING, O(concat),
      .doc = "join the records of several runs along that axis (default: a new first one)",
      .needs = "output"},

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
+#include "common/formats.h"
 #include "common/screen.h"
 #include "run.h"
 
@@ -57,10 +57,7 @@ static const char *target_path(const sink *s, const char *text, const char **out
 static ort_write_options write_options(const sink *s)
 {
     ort_write_options options = ORT_WRITE_OPTIONS_INIT;
-    if (s->options->format != NULL)
-        options.format = ort_format_parse(s->options->format);
-    if (s->options->format != NULL && strcmp(s->options->format, "tsv") == 0)
-        options.separator = '\t';
+    formats_choose(s->options->format, &options);
     options.plain = s->options->plain;
     options.sources = s->options->names;
     options.goes_on = s->written > 0;
@@ -85,10 +82,10 @@ static int check_target(sink *s, const char *text)
         return tool_fail(&err);
     ort_format format = options.format != ORT_FORMAT_AUTO ? options.format
                                                           : ort_format_of_path(path);
-    if (s->many && (format == ORT_FORMAT_IMAGE || format == ORT_FORMAT_WAV))
+    if (s->many && ort_format_traits(format, path) & ORT_FORMAT_SINGLE)
         return tool_usage("%s: one %s can't hold the records of several runs; write .npz, or a "
                           "stream (-o -) that ort-tensor makes files of", path,
-                          format == ORT_FORMAT_WAV ? "sound" : "image");
+                          ort_format_name(format));
     s->to_stdout = s->to_stdout || strcmp(path, "-") == 0;
     return 0;
 }
@@ -121,14 +118,14 @@ static int check_ids(const sink *s)
         ort_format format = options.format != ORT_FORMAT_AUTO ? options.format
                             : strcmp(path, "-") == 0          ? ORT_FORMAT_NPZ
                                                               : ort_format_of_path(path);
-        bool holds = format == ORT_FORMAT_CSV || format == ORT_FORMAT_JSON ||
-                     format == ORT_FORMAT_NPZ;
+        bool holds = ort_format_traits(format, NULL) & ORT_FORMAT_COLUMNS;
         carried = saves->count > 0 ? carried || holds : carried && holds;
     }
+    char holders[200];
     if (s->options->ids.count == 0 || carried)
         return 0;
     return tool_usage("--id passes columns through to an output, and none is written that can hold "
-                      "them: csv, json and npz can");
+                      "them: %s can", ort_format_list(ORT_FORMAT_COLUMNS, holders, sizeof holders));
 }
 
 int sink_open(sink *s, const run_options *o, const ort_session *session, bool many, bool report)
@@ -277,18 +274,13 @@ static int write_target(sink *s, size_t index, ort_value *const *outputs)
 }
 
 /* Lines of JSON: a record each. */
-static bool is_lines(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot != NULL && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0);
-}
-
 static int write_lines(const sink *s, const char *path, const gathering *g)
 {
     ort_error err = {0};
     ort_out_file *file = NULL;
     ort_write_options options = write_options(s);
-    options.format = ORT_FORMAT_JSON;
+    if (options.format == ORT_FORMAT_AUTO)
+        options.format = ort_format_of_path(path);
     int status = whole_file_open(&file, path);
     if (status != 0)
         return status;
@@ -310,7 +302,7 @@ static int write_gathered(const sink *s, size_t index)
         .axis = s->concat_axis,
     };
     ort_tensors *all = NULL;
-    if (how.format == ORT_FORMAT_JSON && !how.concat && is_lines(path))
+    if (ort_format_traits(how.format, path) & ORT_FORMAT_LINES && !how.concat)
         return write_lines(s, path, &s->gathered[index]);
     int status = gather_finish(&s->gathered[index], &how, &all);
     if (status == 0)

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "common/formats.h"
 #include "common/screen.h"
 #include "tensor_tool.h"
 
@@ -272,26 +272,6 @@ static int finish_accuracy(tool *t)
     return 0;
 }
 
-/* Does an output have one of these formats, by --format or its name? "jpg jpeg". */
-static bool is_of(const char *name, const char *endings)
-{
-    const char *dot = strrchr(name, '.'), *ending = dot != NULL ? dot + 1 : name;
-    for (size_t n; *endings != '\0'; endings += n + (endings[n] == ' ')) {
-        n = strcspn(endings, " ");
-        if (strlen(ending) == n && strncasecmp(ending, endings, n) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool writes(const tool *t, const char *endings)
-{
-    bool any = t->format != NULL && is_of(t->format, endings);
-    for (size_t i = 0; i < t->saves.count && t->format == NULL; i++)
-        any = any || is_of(t->saves.items[i], endings);
-    return any;
-}
-
 /* Reports and tensors don't share stdout, the judged values and their reference not stdin. */
 int judge_check(const tool *t, const string_list *files)
 {
@@ -305,11 +285,11 @@ int judge_check(const tool *t, const string_list *files)
         dashes += strcmp(files->items[i], "-") == 0;
     dashes += t->compare != NULL && strcmp(t->compare, "-") == 0;
     dashes += t->accuracy != NULL && strcmp(t->accuracy, "-") == 0;
-    if (t->quality > 0 && !writes(t, "jpg jpeg webp"))
+    if (t->quality > 0 && !formats_any(t->format, &t->saves, ORT_FORMAT_TAKES_QUALITY))
         return tool_usage("--quality is of JPEG and WebP: no -o names one");
-    if (t->plain && !writes(t, "json jsonl ndjson"))
+    if (t->plain && !formats_any(t->format, &t->saves, ORT_FORMAT_TAKES_PLAIN))
         return tool_usage("--plain is of JSON: no -o names such a file, nor does --format");
-    if (t->names && !writes(t, "csv tsv"))
+    if (t->names && !formats_any(t->format, &t->saves, ORT_FORMAT_ROWS))
         return tool_usage("--names is of CSV: no -o names such a file, nor does --format");
     return dashes > 1 ? tool_usage("only one of values, --compare and --accuracy comes from stdin")
                       : 0;

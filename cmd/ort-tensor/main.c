@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/formats.h"
 #include "common/labels.h"
 #include "tensor_tool.h"
 
@@ -112,8 +113,9 @@ static const option_row rows[] = {
     {'o', "output", "FILE", OPTION_LIST, O(saves),
      .doc = "where the result goes, format by its name; '-' is stdout"},
     {0, "format", "NAME", OPTION_STRING, O(format),
-     .doc = "npy npz pb safetensors json csv tsv raw wav png jpeg bmp ppm webp"},
-    {0, "from", "NAME", OPTION_STRING, O(input_format), .doc = "format of what is read"},
+     .doc = "format of what is written, whatever -o says", .words = &formats_written},
+    {0, "from", "NAME", OPTION_STRING, O(input_format),
+     .doc = "format of what is read, whatever the names of files say", .words = &formats_read},
     {0, "id", "COLUMNS", OPTION_SPLIT, O(ids),
      .doc = "columns of a table (names, or numbers from 1) that go along beside the values"},
     {0, "drop", "COLUMNS", OPTION_SPLIT, O(drops), .doc = "columns of a table to leave out"},

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/formats.h"
 #include "tensor_tool.h"
 
 static ort_write_options options_for(const tool *t, const char *path)
@@ -16,15 +17,9 @@ static ort_write_options options_for(const tool *t, const char *path)
                                  .goes_on = t->records > 0 &&
                                             (strcmp(path, "-") == 0 ||
                                              whole_file_is_special(path))};
-    if (t->format != NULL) {
-        options.format = ort_format_parse(t->format);
-        if (strcmp(t->format, "tsv") == 0)
-            options.separator = '\t';
-        if (options.format == ORT_FORMAT_IMAGE && strcmp(t->format, "image") != 0)
-            options.image = t->format;
-    } else if (strcmp(path, "-") != 0) {
+    formats_choose(t->format, &options);
+    if (t->format == NULL && strcmp(path, "-") != 0)
         options.format = ort_format_of_path(path);
-    }
     if (options.format == ORT_FORMAT_AUTO)
         options.format = ORT_FORMAT_NPZ;
     return options;
@@ -40,10 +35,6 @@ static bool is_text(const tool *t, const char *path)
 int output_check(const tool *t)
 {
     ort_error err = {0};
-    if (t->format != NULL && (ort_format_parse(t->format) == ORT_FORMAT_COUNT ||
-                              ort_format_parse(t->format) == ORT_FORMAT_AUTO))
-        return tool_usage("--format: '%s' is none of npy, npz, pb, safetensors, json, csv, tsv, "
-                          "raw, wav, png, jpeg, bmp, ppm, webp", t->format);
     for (size_t i = 0; i < t->saves.count; i++) {
         const char *path = t->saves.items[i];
         ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_RAW};

@@ -201,14 +201,10 @@ static int handle(tool *t, const ort_tensors *in)
 
 /* ---- input */
 
-static int set_format(const tool *t, const char *path, ort_read_options *options)
+static void set_format(const tool *t, const char *path, ort_read_options *options)
 {
-    if (t->input_format != NULL) {
+    if (t->input_format != NULL)
         options->format = ort_format_parse(t->input_format);
-        if (options->format == ORT_FORMAT_COUNT)
-            return tool_usage("--from: '%s' is none of npy, npz, pb, safetensors, json, csv, raw, "
-                              "image, wav", t->input_format);
-    }
     ort_format by_name = ort_format_of_path(path);
     if (t->bytes && options->format == ORT_FORMAT_AUTO &&
         (by_name == ORT_FORMAT_AUTO || by_name == ORT_FORMAT_RAW)) {
@@ -219,7 +215,6 @@ static int set_format(const tool *t, const char *path, ort_read_options *options
                (options->format == ORT_FORMAT_AUTO && by_name == ORT_FORMAT_RAW);
     if (t->shape == NULL && raw)
         options->rank = -1; /* flat */
-    return 0;
 }
 
 /* What --from, --dtype, --dims and --bytes say of `path`. */
@@ -241,7 +236,8 @@ static int read_options(const tool *t, const char *path, int64_t dims[16],
         if (t->input_format == NULL && t->dtype != NULL)
             options->format = ORT_FORMAT_RAW;
     }
-    return set_format(t, path, options);
+    set_format(t, path, options);
+    return 0;
 }
 
 /* With --bytes, a pipe brings what another tool wrote, known by its first bytes, or text. */

@@ -225,8 +225,8 @@ static ort_status read_text(const char *text, size_t length, const ort_read_opti
     return status;
 }
 
-ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
-                        ort_tensors *tensors, ort_error *err)
+static ort_status read_file(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     char *text = NULL;
     size_t length = count;
@@ -236,23 +236,43 @@ ort_status ort_csv_read(const unsigned char *bytes, size_t count, const ort_read
     return status;
 }
 
-ort_status ort_csv_is_wanted(const unsigned char *bytes, size_t count,
-                             const ort_read_options *options, bool *wanted, ort_error *err)
+/* Text without a name is a table where its first row names a purpose. */
+static ort_status claims(const ort_format_guess *guess, bool *mine, ort_error *err)
 {
     enum { LONGEST_HEADER = 1 << 20 };
     char *text = NULL;
-    size_t length = count < LONGEST_HEADER ? count : LONGEST_HEADER;
-    *wanted = false;
-    if (!options->purpose_count)
+    size_t length = guess->count < LONGEST_HEADER ? guess->count : LONGEST_HEADER;
+    *mine = false;
+    if (!guess->options->purpose_count)
         return ORT_OK;
-    ort_csv_table t = {.options = options};
-    ort_status status = ort_csv_decode(bytes, length & ~(size_t)1, &text, &length, NULL);
+    ort_csv_table t = {.options = guess->options};
+    ort_status status = ort_csv_decode(guess->bytes, length & ~(size_t)1, &text, &length, NULL);
     if (status == ORT_OK)
-        status = ort_csv_scan_init(&t.start, text ? text : (const char *)bytes, length, NULL);
+        status = ort_csv_scan_init(&t.start, text ? text : (const char *)guess->bytes, length,
+                                   NULL);
     if (status == ORT_OK && ort_csv_row(&t.start))
-        status = ort_csv_names_purpose(&t, wanted, NULL);
+        status = ort_csv_names_purpose(&t, mine, NULL);
     release(&t);
     free(text);
     /* What is no text, or none of rows, is no table. */
     return status == ORT_ERROR_MEMORY ? ort_error_memory(err, length) : ORT_OK;
 }
+
+static ort_status settle(const char *ending, ort_write_options *options, ort_error *err)
+{
+    if (options->separator == 0 && strcasecmp(ending, "tsv") == 0)
+        options->separator = '\t';
+    return ORT_OK;
+}
+
+const ort_format_row ort_format_row_csv = {
+    .format = ORT_FORMAT_CSV,
+    .name = "csv",
+    .endings = "csv tsv",
+    .words = "csv tsv",
+    .traits = ORT_FORMAT_COLUMNS | ORT_FORMAT_ROWS,
+    .claims = claims,
+    .read = read_file,
+    .settle = settle,
+    .write = ort_csv_write,
+};

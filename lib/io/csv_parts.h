@@ -42,4 +42,8 @@ ort_status ort_csv_names_purpose(ort_csv_table *t, bool *named, ort_error *err);
 /* "'age' (3)", for messages; in the arena of names. */
 const char *ort_csv_label(ort_csv_table *t, size_t column);
 
+/* The writer of tables. */
+ort_status ort_csv_write(const ort_tensors *tensors, FILE *stream,
+                         const ort_write_options *options, ort_error *err);
+
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "io/format.h"
+#include "io/csv_parts.h"
 #include "tensor/text.h"
 
 /* A value as columns. */

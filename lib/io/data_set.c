@@ -9,6 +9,7 @@
 
 #include "base/options.h"
 #include "io/format.h"
+#include "io/tensor_json.h"
 #include "io/purpose.h"
 
 typedef struct numbered {

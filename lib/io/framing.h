@@ -18,12 +18,14 @@ typedef struct ort_frame {
 
 typedef void ort_frame_fn(ort_frame *f);
 
+/* Room behind the bytes; false without memory. */
+bool ort_frame_reserve(ort_frame *f, size_t more);
 /* Appends up to `count` bytes of the input; false when there were fewer. */
 bool ort_frame_take(ort_frame *f, uint64_t count);
 /* Appends all that is left. */
 void ort_frame_take_rest(ort_frame *f);
 
-ort_frame_fn ort_frame_image, ort_frame_wav, ort_frame_safetensors, ort_frame_json;
+ort_frame_fn ort_frame_image, ort_frame_json;
 
 /* The bytes of one record, which the caller frees; *behind of them lie behind it. */
 ort_status ort_frame_read(ort_input *in, ort_frame_fn *fn, unsigned char **bytes, size_t *count,

@@ -4,7 +4,6 @@
  * byte, as PIL's convert("RGB") has it. Written: uint8 of H x W, H x W x 1, x 3 or x 4. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "io/format.h"
 #include "io/image.h"
@@ -56,18 +55,19 @@ typedef struct codec_row {
     size_t magic_length;
     ort_image_read_fn *read;
     ort_image_write_fn *write;
+    bool quality; /* the encoder takes one */
 } codec_row;
 
 static const codec_row codecs[] = {
-    {"png", "\x89PNG", 4, ort_png_decode, ort_png_encode},
-    {"jpeg jpg", "\xff\xd8", 2, ort_jpeg_decode, ort_jpeg_encode},
-    {"webp", "RIFF", 4, ort_webp_decode, ort_webp_encode},
-    {"bmp", "BM", 2, ort_bmp_decode, ort_bmp_encode},
-    {"ppm pgm pnm pbm", "P", 1, ort_pnm_decode, ort_pnm_encode},
-    {"tiff tif", "II*\0", 4, ort_tiff_decode, NULL},
-    {"tiff tif", "MM\0*", 4, ort_tiff_decode, NULL},
-    {"jp2", "\0\0\0\x0cjP  ", 8, ort_jp2_decode, NULL},
-    {"j2k", "\xff\x4f\xff\x51", 4, ort_jp2_decode, NULL},
+    {"png", "\x89PNG", 4, ort_png_decode, ort_png_encode, false},
+    {"jpeg jpg", "\xff\xd8", 2, ort_jpeg_decode, ort_jpeg_encode, true},
+    {"webp", "RIFF", 4, ort_webp_decode, ort_webp_encode, true},
+    {"bmp", "BM", 2, ort_bmp_decode, ort_bmp_encode, false},
+    {"ppm pgm pnm pbm", "P", 1, ort_pnm_decode, ort_pnm_encode, false},
+    {"tiff tif", "II*\0", 4, ort_tiff_decode, NULL, false},
+    {"tiff tif", "MM\0*", 4, ort_tiff_decode, NULL, false},
+    {"jp2", "\0\0\0\x0cjP  ", 8, ort_jp2_decode, NULL, false},
+    {"j2k", "\xff\x4f\xff\x51", 4, ort_jp2_decode, NULL, false},
 };
 enum { CODEC_COUNT = sizeof codecs / sizeof codecs[0] };
 
@@ -126,8 +126,8 @@ static ort_status read_pages(const unsigned char *bytes, size_t count, ort_tenso
     return ORT_OK;
 }
 
-ort_status ort_image_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
-                          ort_tensors *tensors, ort_error *err)
+static ort_status read_file(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     if (is_tiff(bytes, count))
         return read_pages(bytes, count, tensors, err);
@@ -139,36 +139,32 @@ ort_status ort_image_read(const unsigned char *bytes, size_t count, const ort_re
     return status;
 }
 
-static const codec_row *find_codec(const char *name)
+/* The first words of the codecs that write. */
+#define WRITTEN(comma) "png" comma "jpeg" comma "bmp" comma "ppm" comma "webp"
+
+static const codec_row *find_encoder(const char *name)
 {
-    for (size_t i = 0; i < CODEC_COUNT; i++) {
-        const char *p = codecs[i].write ? codecs[i].names : "";
-        while (*p) {
-            size_t span = strcspn(p, " ");
-            if (strlen(name) == span && strncasecmp(p, name, span) == 0)
-                return &codecs[i];
-            p += span + strspn(p + span, " ");
-        }
-    }
+    for (size_t i = 0; i < CODEC_COUNT; i++)
+        if (codecs[i].write && ort_format_has_word(codecs[i].names, name))
+            return &codecs[i];
     return NULL;
 }
 
-bool ort_image_is_written(const char *name)
+static ort_status check_written(const char *name, ort_error *err)
 {
-    return find_codec(name) != NULL;
+    return find_encoder(name) ? ORT_OK
+                              : ort_error_set(err, ORT_ERROR_USAGE, "%s images are read, not "
+                                              "written; " WRITTEN(", ") " are", name);
 }
 
-ort_status ort_image_write(const ort_tensors *tensors, FILE *stream,
-                           const ort_write_options *options, ort_error *err)
+static ort_status write_file(const ort_tensors *tensors, FILE *stream,
+                             const ort_write_options *options, ort_error *err)
 {
     const ort_tensor *t;
     char shape[160];
     ORT_TRY(ort_format_single(tensors, "an image", &t, err));
     const char *name = options && options->image ? options->image : "png";
-    const codec_row *codec = find_codec(name);
-    if (!codec)
-        return ort_error_set(err, ORT_ERROR_USAGE, "image format '%s' is unknown; png, jpeg, webp, "
-                             "bmp and ppm are written", name);
+    ORT_TRY(check_written(name, err));
     ort_image image = {.channels = 1, .pixels = t->data};
     if (t->shape.rank == 3)
         image.channels = t->shape.dim[2] < 5 ? (int)t->shape.dim[2] : 0;
@@ -185,5 +181,46 @@ ort_status ort_image_write(const ort_tensors *tensors, FILE *stream,
                              "65535 in each direction",
                              ort_shape_format(&t->shape, shape, sizeof shape));
     int quality = options ? options->quality : 0;
-    return codec->write(&image, quality, stream, err);
+    return find_encoder(name)->write(&image, quality, stream, err);
 }
+
+static bool matches(const unsigned char *bytes, size_t count)
+{
+    if (ort_starts_with(bytes, count, "\x89PNG\r\n\x1a\n", 8) ||
+        ort_starts_with(bytes, count, "\xff\xd8\xff", 3) ||
+        ort_starts_with(bytes, count, "BM", 2) || is_tiff(bytes, count) ||
+        ort_starts_with(bytes, count, "\0\0\0\x0cjP  ", 8) ||
+        ort_starts_with(bytes, count, "\xff\x4f\xff\x51", 4))
+        return true;
+    if (ort_starts_with(bytes, count, "RIFF", 4) && count >= 12)
+        return memcmp(bytes + 8, "WEBP", 4) == 0;
+    return count >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+           strchr(" \t\r\n#", bytes[2]) && bytes[2];
+}
+
+static unsigned traits_of(const char *ending)
+{
+    const codec_row *encoder = find_encoder(ending);
+    return encoder && encoder->quality ? ORT_FORMAT_TAKES_QUALITY : 0;
+}
+
+static ort_status settle(const char *ending, ort_write_options *options, ort_error *err)
+{
+    if (!options->image && *ending)
+        options->image = ending;
+    return options->image ? check_written(options->image, err) : ORT_OK;
+}
+
+const ort_format_row ort_format_row_image = {
+    .format = ORT_FORMAT_IMAGE,
+    .name = "image",
+    .endings = "png jpg jpeg bmp ppm pgm pbm pnm webp tif tiff jp2 j2k j2c",
+    .words = WRITTEN(" "),
+    .traits = ORT_FORMAT_SINGLE,
+    .traits_of = traits_of,
+    .matches = matches,
+    .read = read_file,
+    .frame = ort_frame_image,
+    .settle = settle,
+    .write = write_file,
+};

@@ -63,8 +63,6 @@ ort_status ort_tiff_decode_page(const unsigned char *bytes, size_t count, size_t
                                 ort_image *image, ort_error *err);
 /* Where the last part of the pages of a TIFF file ends; `count` where one is damaged. */
 size_t ort_tiff_extent(const unsigned char *bytes, size_t count);
-/* Is there an encoder of that name? */
-bool ort_image_is_written(const char *name);
 ort_image_write_fn ort_png_encode, ort_jpeg_encode, ort_webp_encode, ort_bmp_encode, ort_pnm_encode;
 
 #endif

@@ -315,8 +315,8 @@ ort_status ort_npy_read_value(ort_input *in, ort_dtype wanted, ort_value **value
     return ORT_OK;
 }
 
-ort_status ort_npy_read(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
-                        ort_error *err)
+static ort_status read_record(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
+                              ort_error *err)
 {
     ort_value *value = NULL;
     ORT_TRY(ort_npy_read_value(in, options->dtype, &value, err));
@@ -437,12 +437,17 @@ void ort_npy_release(ort_npy_bytes *bytes)
     bytes->owned = NULL;
 }
 
-ort_status ort_npy_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
-                         ort_error *err)
+static bool has_dtype(ort_dtype dtype)
+{
+    return ort_dtype_get(dtype)->numpy || dtype == ORT_DTYPE_STRING;
+}
+
+static ort_status write_file(const ort_tensors *tensors, FILE *stream,
+                             const ort_write_options *options, ort_error *err)
 {
     const ort_tensor *t;
     ORT_TRY(ort_format_single(tensors, ".npy", &t, err));
-    if (!ort_dtype_get(t->dtype)->numpy && t->dtype != ORT_DTYPE_STRING)
+    if (!has_dtype(t->dtype))
         return ort_format_lacks(err, ".npy", t->dtype);
     ort_npy_bytes bytes;
     ORT_TRY(ort_npy_encode(t, false, &bytes, err));
@@ -452,3 +457,18 @@ ort_status ort_npy_write(const ort_tensors *tensors, FILE *stream, const ort_wri
     ort_npy_release(&bytes);
     return ORT_OK;
 }
+
+static bool matches(const unsigned char *bytes, size_t count)
+{
+    return ort_starts_with(bytes, count, "\x93NUMPY", 6);
+}
+
+const ort_format_row ort_format_row_npy = {
+    .format = ORT_FORMAT_NPY,
+    .name = "npy",
+    .endings = "npy",
+    .has_dtype = has_dtype,
+    .matches = matches,
+    .read_record = read_record,
+    .write = write_file,
+};

@@ -35,8 +35,8 @@ static ort_status find_shape(const ort_read_options *options, size_t count, ort_
     return ORT_OK;
 }
 
-ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
-                        ort_tensors *tensors, ort_error *err)
+static ort_status read_file(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     if (options->dtype == ORT_DTYPE_UNDEFINED || options->dtype == ORT_DTYPE_STRING)
         return ort_error_set(err, ORT_ERROR_USAGE, "raw bytes need an element type and a shape");
@@ -58,7 +58,8 @@ ort_status ort_raw_read(const unsigned char *bytes, size_t count, const ort_read
     return ort_tensors_add_take(tensors, "", value, err);
 }
 
-size_t ort_raw_record_bytes(const ort_read_options *options)
+/* 0 where type and shape leave it open. */
+static size_t record_bytes(const ort_read_options *options)
 {
     size_t bytes = 0;
     if (options->dtype == ORT_DTYPE_UNDEFINED || options->dtype == ORT_DTYPE_STRING ||
@@ -74,13 +75,13 @@ size_t ort_raw_record_bytes(const ort_read_options *options)
                : 0;
 }
 
-ort_status ort_raw_read_record(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
-                               ort_error *err)
+static ort_status read_record(ort_input *in, const ort_read_options *options, ort_tensors *tensors,
+                              ort_error *err)
 {
     ort_shape shape = ort_shape_make(options->rank, options->dims);
     ort_value *value = NULL;
     ORT_TRY(ort_value_new_tensor_(options->dtype, &shape, &value, err));
-    ort_status status = ort_input_need(in, value->tensor.data, ort_raw_record_bytes(options),
+    ort_status status = ort_input_need(in, value->tensor.data, record_bytes(options),
                                        "a raw tensor of that type and shape", err);
     if (status == ORT_OK)
         return ort_tensors_add_take(tensors, "", value, err);
@@ -88,8 +89,8 @@ ort_status ort_raw_read_record(ort_input *in, const ort_read_options *options, o
     return status;
 }
 
-ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
-                         ort_error *err)
+static ort_status write_file(const ort_tensors *tensors, FILE *stream,
+                             const ort_write_options *options, ort_error *err)
 {
     const ort_tensor *t;
     ORT_TRY(ort_format_single(tensors, "raw", &t, err));
@@ -100,3 +101,27 @@ ort_status ort_raw_write(const ort_tensors *tensors, FILE *stream, const ort_wri
         fwrite(t->data, 1, bytes, stream);
     return ORT_OK;
 }
+
+static bool sized(const ort_read_options *options)
+{
+    return record_bytes(options) > 0;
+}
+
+/* Whose type and shape are told. */
+static ort_status claims(const ort_format_guess *guess, bool *mine, ort_error *err)
+{
+    *mine = guess->options->dtype != ORT_DTYPE_UNDEFINED && guess->options->rank != 0;
+    return ORT_OK;
+}
+
+const ort_format_row ort_format_row_raw = {
+    .format = ORT_FORMAT_RAW,
+    .name = "raw",
+    .endings = "raw bin",
+    .traits = ORT_FORMAT_UNTYPED,
+    .claims = claims,
+    .read_record = read_record,
+    .sized = sized,
+    .read = read_file,
+    .write = write_file,
+};

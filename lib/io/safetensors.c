@@ -70,9 +70,8 @@ static ort_status read_entry(struct json_object *entry, const unsigned char *dat
     return ORT_OK;
 }
 
-ort_status ort_safetensors_read(const unsigned char *bytes, size_t count,
-                                const ort_read_options *options, ort_tensors *tensors,
-                                ort_error *err)
+static ort_status read_file(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     uint64_t length = count >= 8 ? ort_load_u64(bytes) : 0;
     if (count < 8 || length > count - 8 || length > INT_MAX)
@@ -115,8 +114,7 @@ static ort_status add_header(const ort_tensors *tensors, ort_strbuf *header, ort
     for (size_t i = 0; i < tensors->list.count; i++) {
         const ort_tensors_entry *entry = &tensors->list.data[i];
         if (!entry->value || entry->value->kind != ORT_KIND_TENSOR)
-            return ort_error_set(err, ORT_ERROR_DATA, ".safetensors holds tensors only; .json, "
-                                 ".npz and .pb hold sequences and maps");
+            return ort_format_tensors_only(err, ".safetensors");
         const ort_tensor *t = &entry->value->tensor;
         const char *code = ort_dtype_get(t->dtype)->safetensors;
         if (!code)
@@ -146,8 +144,8 @@ static ort_status add_header(const ort_tensors *tensors, ort_strbuf *header, ort
     return header->failed ? ort_error_memory(err, header->length) : ORT_OK;
 }
 
-ort_status ort_safetensors_write(const ort_tensors *tensors, FILE *stream,
-                                 const ort_write_options *options, ort_error *err)
+static ort_status write_file(const ort_tensors *tensors, FILE *stream,
+                             const ort_write_options *options, ort_error *err)
 {
     ort_strbuf header = {0};
     ort_status status = add_header(tensors, &header, err);
@@ -167,3 +165,60 @@ ort_status ort_safetensors_write(const ort_tensors *tensors, FILE *stream,
     ort_strbuf_release(&header);
     return status;
 }
+
+/* A 64-bit length, then JSON. */
+static bool matches(const unsigned char *bytes, size_t count)
+{
+    return count >= 9 && bytes[8] == '{' && ort_load_u64(bytes) < UINT32_MAX;
+}
+
+static bool has_dtype(ort_dtype dtype)
+{
+    return ort_dtype_get(dtype)->safetensors != NULL;
+}
+
+/* The largest second number of "data_offsets": [begin, end] in the header. The reader parses it;
+ * here strings are passed over, so that no name can pose as a key. */
+static uint64_t data_size(const char *text, size_t length)
+{
+    static const char key[] = "data_offsets";
+    uint64_t largest = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != '"')
+            continue;
+        size_t begin = ++i;
+        while (i < length && text[i] != '"')
+            i += text[i] == '\\' ? 2 : 1;
+        if (i >= length || i - begin != sizeof key - 1 || memcmp(text + begin, key, i - begin))
+            continue;
+        size_t at = i + 1 + strspn(text + i + 1, " \t\r\n:[0123456789");
+        if (text[at] != ',')
+            continue;
+        uint64_t end = strtoull(text + at + 1, NULL, 10);
+        largest = end > largest ? end : largest;
+    }
+    return largest;
+}
+
+static void frame_file(ort_frame *f)
+{
+    if (!ort_frame_take(f, 8))
+        return;
+    uint64_t length = ort_load_u64(f->bytes);
+    if (!ort_frame_take(f, length) || !ort_frame_reserve(f, 1))
+        return;
+    f->bytes[f->count] = '\0';
+    ort_frame_take(f, data_size((const char *)f->bytes + 8, (size_t)length));
+}
+
+const ort_format_row ort_format_row_safetensors = {
+    .format = ORT_FORMAT_SAFETENSORS,
+    .name = "safetensors",
+    .endings = "safetensors",
+    .traits = ORT_FORMAT_MANY,
+    .has_dtype = has_dtype,
+    .matches = matches,
+    .read = read_file,
+    .frame = frame_file,
+    .write = write_file,
+};

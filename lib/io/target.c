@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/options.h"
-#include "io/image.h"
 
 /* Devices and pipes have names that say nothing: they get what a pipe gets. */
 static bool is_special(const char *path)
@@ -23,24 +21,23 @@ ort_status ort_target_format(const char *path, ort_write_options *settings,
                              const ort_format_row **row, ort_error *err)
 {
     ort_format by_name = path ? ort_format_of_path(path) : ORT_FORMAT_AUTO;
+    const char *ending = settings->as;
+    char words[200];
     if (settings->format == ORT_FORMAT_AUTO)
-        settings->format = by_name;
+        settings->format = settings->as ? ort_format_parse(settings->as) : by_name;
     if (settings->format == ORT_FORMAT_AUTO && (!path || is_special(path)))
         settings->format = ORT_FORMAT_NPZ;
-    if (settings->format == ORT_FORMAT_IMAGE && !settings->image && by_name == ORT_FORMAT_IMAGE)
-        settings->image = ort_path_extension(path);
-    if (settings->separator == 0 && path && strcasecmp(ort_path_extension(path), "tsv") == 0)
-        settings->separator = '\t';
+    if (!ending && by_name != ORT_FORMAT_AUTO && settings->format == by_name)
+        ending = ort_path_extension(path);
     *row = ort_format_get(settings->format);
     if (!*row)
         return ort_error_set(err, ORT_ERROR_USAGE, "the name doesn't tell a format that is written;"
-                             " end it with .npy, .npz, .pb, .safetensors, .json, .csv, .raw, .wav, "
-                             ".png, .jpg, .bmp, .ppm or .webp, or name it (--format)");
-    if (settings->format == ORT_FORMAT_IMAGE && settings->image &&
-        !ort_image_is_written(settings->image))
-        return ort_error_set(err, ORT_ERROR_USAGE, "%s images are read, not written; png, jpeg, "
-                             "webp, bmp and ppm are", settings->image);
-    return ORT_OK;
+                             " end it with one of %s, or name it (--format)",
+                             ort_format_endings(words, sizeof words));
+    if (!(*row)->settle)
+        return ORT_OK;
+    bool known = ending && ort_format_has_word((*row)->endings, ending);
+    return (*row)->settle(known ? ending : "", settings, err);
 }
 
 static ort_status can_write(const char *path, ort_error *err)

@@ -46,20 +46,14 @@ static ort_status find_by_name(const unsigned char *bytes, size_t count, const c
     if (stranger)
         return ort_error_set(err, ORT_ERROR_DATA, "%s", stranger);
     *row = path ? ort_format_get(ort_format_of_path(path)) : NULL;
-    if (!*row && options->dtype != ORT_DTYPE_UNDEFINED && options->rank != 0)
-        *row = ort_format_get(ORT_FORMAT_RAW);
-    bool table = false;
-    if (!*row)
-        ORT_TRY(ort_csv_is_wanted(bytes, count, options, &table, err));
-    if (table)
-        *row = ort_format_get(ORT_FORMAT_CSV);
-    /* Tags of TensorProto's first fields: nothing else that comes without a name looks so. */
     bool unnamed = !path || ort_path_extension(path)[0] == '\0';
-    if (!*row && unnamed && count > 0 && bytes[0] && strchr("\x08\x0a\x10\x12", bytes[0]))
-        *row = ort_format_get(ORT_FORMAT_PB);
+    const ort_format_guess guess = {bytes, count, unnamed, options};
+    if (!*row)
+        ORT_TRY(ort_format_claimed(&guess, row, err));
+    char names[200];
     if (!*row)
         return ort_error_set(err, ORT_ERROR_DATA, "neither content nor name tell its format; name "
-                             "it (npy, npz, pb, safetensors, json, csv, raw, image, wav)");
+                             "it (%s)", ort_format_names(names, sizeof names));
     return ORT_OK;
 }
 
@@ -68,10 +62,12 @@ static ort_status check_columns(const ort_format_row *row, const ort_read_option
                                 ort_error *err)
 {
     bool chosen = (options->keep && options->keep[0]) || (options->drop && options->drop[0]);
-    if (!chosen || !row || row->format == ORT_FORMAT_CSV)
+    char tables[100];
+    if (!chosen || !row || row->traits & ORT_FORMAT_ROWS)
         return ORT_OK;
     return ort_error_set(err, ORT_ERROR_USAGE, "is %s, and columns are passed through or dropped "
-                         "of tables (csv) only", row->name);
+                         "of tables (%s) only", row->name,
+                         ort_format_list(ORT_FORMAT_ROWS, tables, sizeof tables));
 }
 
 /* A file holds one record; more are a stream, which is read by another call. */
@@ -185,16 +181,20 @@ static ort_status give_back(ort_input *in, FILE *stream, ort_error *err)
     return ORT_OK;
 }
 
+/* Does the format itself take what belongs to it from the source? */
+static bool takes_record(const ort_format_row *row, bool whole, const ort_read_options *options)
+{
+    return row && row->read_record && (!row->sized || (!whole && row->sized(options)));
+}
+
 static ort_status read_record(ort_input *in, const ort_format_row *row, const char *label,
                               const ort_read_options *options, ort_tensors *tensors,
                               bool *resumable, ort_error *err)
 {
-    if (row && row->read_record)
+    if (takes_record(row, false, options))
         return row->read_record(in, options, tensors, err);
     if (row && row->frame)
         return read_framed(in, row, options, tensors, resumable, err);
-    if (row && row->format == ORT_FORMAT_RAW && ort_raw_record_bytes(options) > 0)
-        return ort_raw_read_record(in, options, tensors, err);
     return read_whole(in, row, label, options, tensors, err);
 }
 
@@ -204,14 +204,14 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
                                ort_error *err)
 {
     ort_input in;
-    if ((unsigned)options->format >= ORT_FORMAT_COUNT)
-        return ort_error_set(err, ORT_ERROR_USAGE, "there is no format %d", (int)options->format);
-    ort_input_init_stream(&in, stream);
     bool detect = options->format == ORT_FORMAT_AUTO;
     const ort_format_row *row = ort_format_get(options->format);
+    if (!row && !detect)
+        return ort_error_set(err, ORT_ERROR_USAGE, "there is no format %d", (int)options->format);
+    ort_input_init_stream(&in, stream);
     size_t seen = detect && !whole ? peek_record(&in, options, &row)
                                    : ort_input_peek(&in, DETECTED);
-    if (seen == 0 && !ferror(stream) && (!whole || !row || row->read_record))
+    if (seen == 0 && !ferror(stream) && (!whole || !row || takes_record(row, true, options)))
         return ORT_OK;
     if (ferror(stream))
         return ort_error_set(err, ORT_ERROR_IO, "can't read: %s", strerror(errno));
@@ -223,7 +223,7 @@ static ort_status read_tensors(FILE *stream, const char *path, bool whole,
     ort_status status = check_columns(row, options, err);
     if (status == ORT_OK && !whole)
         status = read_record(&in, row, path, options, made, &resumable, err);
-    else if (status == ORT_OK && row && row->read_record)
+    else if (status == ORT_OK && takes_record(row, true, options))
         status = row->read_record(&in, options, made, err);
     else if (status == ORT_OK)
         status = read_whole(&in, detect ? NULL : row, path, options, made, err);

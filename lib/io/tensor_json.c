@@ -9,11 +9,7 @@
  *     absent     null
  *     file       {"name": value, ...}, {"tensors": {"name": value, ...}}, or one value alone
  *
- * Numbers that JSON lacks are the strings "nan", "inf" and "-inf"; "data" may be nested or flat.
- * Files are written in the explicit forms, one for each kind of value, from which every element
- * type comes back exactly; or all in the plain ones (ort_write_options.plain), which say no types:
- * bare arrays, lists and objects. Names that would make a file look like one value stand under
- * "tensors". */
+ * Numbers that JSON lacks are the strings "nan", "inf" and "-inf"; "data" may be nested or flat. */
 #include <assert.h>
 #include <json-c/json.h>
 #include <limits.h>
@@ -23,9 +19,8 @@
 
 #include "io/format.h"
 #include "io/purpose.h"
+#include "io/tensor_json.h"
 #include "tensor/text.h"
-
-enum { DEEPEST = 64, DEEPEST_VALUE = 24, MOST_EMPTY = 1 << 20 };
 
 typedef struct json_object json_object_node;
 
@@ -70,7 +65,7 @@ static char leaf_kind(json_object_node *node, int depth)
                : json_object_is_type(node, json_type_boolean) ? 'b'
                                                               : 'n';
     char kind = 0;
-    size_t length = depth < DEEPEST ? json_object_array_length(node) : 0;
+    size_t length = depth < ORT_JSON_DEEPEST ? json_object_array_length(node) : 0;
     for (size_t i = 0; i < length; i++) {
         char one = leaf_kind(json_object_array_get_idx(node, i), depth + 1);
         if (kind && one && one != kind)
@@ -86,7 +81,7 @@ static int64_t count_leaves(json_object_node *node, int depth)
     int64_t count = 0;
     if (!is_array(node))
         return 1;
-    size_t length = depth < DEEPEST ? json_object_array_length(node) : 0;
+    size_t length = depth < ORT_JSON_DEEPEST ? json_object_array_length(node) : 0;
     for (size_t i = 0; i < length; i++)
         count += count_leaves(json_object_array_get_idx(node, i), depth + 1);
     return count;
@@ -195,7 +190,7 @@ static ort_status fill(filler *f, json_object_node *node, int axis, ort_error *e
         return ORT_OK;
     }
     size_t length = json_object_array_length(node);
-    if (axis >= DEEPEST || (f->shape && (axis >= f->shape->rank ||
+    if (axis >= ORT_JSON_DEEPEST || (f->shape && (axis >= f->shape->rank ||
                                          (int64_t)length != f->shape->dim[axis])))
         return ort_error_set(err, ORT_ERROR_DATA, "the arrays are ragged: one has %zu items, the "
                              "first one has %lld (element %lld)", length,
@@ -387,9 +382,9 @@ static ort_status read_value(json_object_node *node, ort_dtype dtype, int depth,
                              ort_error *err)
 {
     *value = NULL;
-    if (depth > DEEPEST_VALUE)
+    if (depth > ORT_JSON_DEEPEST_VALUE)
         return ort_error_set(err, ORT_ERROR_DATA, "values are nested more than %d deep",
-                             DEEPEST_VALUE);
+                             ORT_JSON_DEEPEST_VALUE);
     if (!node)
         return ort_value_new_none(value, err);
     if (is_list(node, dtype))
@@ -430,7 +425,7 @@ static ort_status parse(const char *text, size_t length, json_object_node **root
     if (length - start > INT_MAX)
         return ort_error_set(err, ORT_ERROR_DATA, "%zu bytes of JSON are too many; .npz has no "
                              "limit", length);
-    struct json_tokener *tokener = json_tokener_new_ex(DEEPEST);
+    struct json_tokener *tokener = json_tokener_new_ex(ORT_JSON_DEEPEST);
     if (!tokener)
         return ort_error_memory(err, 1024);
     *root = json_tokener_parse_ex(tokener, text + start, (int)(length - start));
@@ -516,9 +511,8 @@ static ort_status add_value(json_object_node *node, const char *name,
     return ort_tensors_add_take(tensors, name, value, err);
 }
 
-ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count,
-                                const ort_read_options *options, ort_tensors *tensors,
-                                ort_error *err)
+static ort_status read_file(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     json_object_node *root;
     ORT_TRY(parse((const char *)bytes, count, &root, err));
@@ -539,261 +533,35 @@ ort_status ort_tensor_json_read(const unsigned char *bytes, size_t count,
     return status;
 }
 
-/* --------------------------------------------------------------------------------- writing -- */
-
-static void add_complex(ort_strbuf *out, const ort_tensor *t, int64_t index)
+static bool matches(const unsigned char *bytes, size_t count)
 {
-    ort_tensor parts = {.dtype = t->dtype == ORT_DTYPE_COMPLEX64 ? ORT_DTYPE_FLOAT
-                                                                 : ORT_DTYPE_DOUBLE,
-                        .shape = {1, {2 * ort_tensor_count(t)}}, .data = t->data};
-    ort_json json;
-    ort_json_init(&json, out, 0);
-    ort_json_begin_object(&json);
-    ort_json_key(&json, "re");
-    ort_json_double(&json, ort_tensor_get_f64(&parts, 2 * index));
-    ort_json_key(&json, "im");
-    ort_json_double(&json, ort_tensor_get_f64(&parts, 2 * index + 1));
-    ort_json_end_object(&json);
+    size_t at = ort_starts_with(bytes, count, "\xef\xbb\xbf", 3) ? 3 : 0;
+    while (at < count && strchr(" \t\r\n", bytes[at]) && bytes[at])
+        at++;
+    if (count > 0 && memchr(bytes, '\0', count)) /* the length in front of .safetensors */
+        return false;
+    return at < count && (bytes[at] == '{' || bytes[at] == '[');
 }
 
-static void add_leaf(ort_strbuf *out, const ort_tensor *t, int64_t index)
+static unsigned traits_of(const char *ending)
 {
-    ort_dtype_class class_ = ort_dtype_get(t->dtype)->class_;
-    ort_json json;
-    ort_json_init(&json, out, 0);
-    if (class_ == ORT_CLASS_STRING) {
-        const ort_string *s = (const ort_string *)t->data + index;
-        ort_json_string_n(&json, s->ptr ? s->ptr : "", s->length);
-    } else if (class_ == ORT_CLASS_BOOL) {
-        ort_json_bool(&json, ort_tensor_get_i64(t, index) != 0);
-    } else if (class_ == ORT_CLASS_COMPLEX) {
-        add_complex(out, t, index);
-    } else if (class_ == ORT_CLASS_FLOAT) {
-        double v = ort_tensor_get_f64(t, index);
-        if (t->dtype == ORT_DTYPE_DOUBLE || !isfinite(v))
-            ort_json_double(&json, v);
-        else
-            ort_strbuf_add_float(out, (float)v);
-    } else {
-        ort_text_add_element(out, t, index);
-    }
+    return ort_format_has_word("jsonl ndjson", ending) ? ORT_FORMAT_LINES : 0;
 }
 
-static void add_nested(ort_strbuf *out, const ort_tensor *t, int axis, int64_t *index)
+static bool has_dtype(ort_dtype dtype)
 {
-    if (axis == t->shape.rank) {
-        add_leaf(out, t, (*index)++);
-        return;
-    }
-    ort_strbuf_add_char(out, '[');
-    for (int64_t i = 0; i < t->shape.dim[axis] && !out->failed; i++) {
-        if (i)
-            ort_strbuf_add(out, ", ");
-        add_nested(out, t, axis + 1, index);
-    }
-    ort_strbuf_add_char(out, ']');
+    return dtype != ORT_DTYPE_UNDEFINED;
 }
 
-static void add_tensor(ort_json *json, const ort_tensor *t)
-{
-    ort_strbuf data = {0};
-    int64_t index = 0;
-    ort_json_begin_object(json);
-    ort_json_key(json, "dtype");
-    ort_json_string(json, ort_dtype_name(t->dtype));
-    ort_json_key(json, "shape");
-    ort_json_begin_array(json);
-    for (int i = 0; i < t->shape.rank; i++)
-        ort_json_int(json, t->shape.dim[i]);
-    ort_json_end_array(json);
-    ort_json_key(json, "data");
-    add_nested(&data, t, 0, &index);
-    ort_json_raw(json, ort_strbuf_text(&data), data.length);
-    json->out->failed |= data.failed;
-    ort_strbuf_release(&data);
-    ort_json_end_object(json);
-}
-
-void ort_tensor_json_add(ort_json *json, const ort_value *value)
-{
-    ort_value_kind kind = ort_value_get_kind(value);
-    if (kind == ORT_VALUE_NONE) {
-        ort_json_null(json);
-    } else if (kind == ORT_VALUE_TENSOR) {
-        add_tensor(json, &value->tensor);
-    } else if (kind == ORT_VALUE_SEQUENCE) {
-        ort_json_begin_object(json);
-        if (value->item_dtype != ORT_DTYPE_UNDEFINED) {
-            ort_json_key(json, "dtype");
-            ort_json_string(json, ort_dtype_name(value->item_dtype));
-        }
-        ort_json_key(json, "sequence");
-        ort_json_begin_array(json);
-        for (size_t i = 0; i < value->count; i++)
-            ort_tensor_json_add(json, value->items[i]);
-        ort_json_end_array(json);
-        ort_json_end_object(json);
-    } else {
-        ort_json_begin_object(json);
-        ort_json_key(json, "keys");
-        ort_tensor_json_add(json, value->items[0]);
-        ort_json_key(json, "values");
-        ort_tensor_json_add(json, value->items[1]);
-        ort_json_end_object(json);
-    }
-}
-
-static void add_plainly(ort_json *json, const ort_value *value);
-
-static void add_plain_map(ort_json *json, const ort_value *value)
-{
-    const ort_tensor *keys = &value->items[0]->tensor, *values = &value->items[1]->tensor;
-    ort_strbuf text = {0};
-    ort_json_begin_object(json);
-    int64_t count = ort_tensor_count(keys);
-    for (int64_t i = 0; i < count; i++) {
-        ort_strbuf_clear(&text);
-        ort_text_add_element(&text, keys, i);
-        ort_json_key(json, ort_strbuf_text(&text));
-        ort_strbuf_clear(&text);
-        add_leaf(&text, values, i);
-        ort_json_raw(json, ort_strbuf_text(&text), text.length);
-    }
-    ort_json_end_object(json);
-    json->out->failed |= text.failed;
-    ort_strbuf_release(&text);
-}
-
-static void add_plain_tensor(ort_json *json, const ort_tensor *t)
-{
-    ort_strbuf data = {0};
-    int64_t index = 0;
-    add_nested(&data, t, 0, &index);
-    ort_json_raw(json, ort_strbuf_text(&data), data.length);
-    json->out->failed |= data.failed;
-    ort_strbuf_release(&data);
-}
-
-static void add_plainly(ort_json *json, const ort_value *value)
-{
-    ort_value_kind kind = ort_value_get_kind(value);
-    if (kind == ORT_VALUE_NONE) {
-        ort_json_null(json);
-    } else if (kind == ORT_VALUE_TENSOR) {
-        add_plain_tensor(json, &value->tensor);
-    } else if (kind == ORT_VALUE_MAP) {
-        add_plain_map(json, value);
-    } else {
-        ort_json_begin_array(json);
-        for (size_t i = 0; i < value->count; i++)
-            add_plainly(json, value->items[i]);
-        ort_json_end_array(json);
-    }
-}
-
-/* Keys by which the reader knows a value. */
-static bool is_reserved(const char *name)
-{
-    static const char *const words[] = {"data", "sequence", "map", "keys", "values", "tensors"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(name, words[i]) == 0)
-            return true;
-    return false;
-}
-
-static void add_one(ort_json *json, const ort_value *value, bool plain)
-{
-    if (plain)
-        add_plainly(json, value);
-    else
-        ort_tensor_json_add(json, value);
-}
-
-static void add_named(ort_json *json, const ort_tensors *tensors, bool plain)
-{
-    bool wrap = tensors->list.count == 0;
-    for (size_t i = 0; i < tensors->list.count; i++)
-        wrap |= is_reserved(tensors->list.data[i].name);
-    for (size_t i = 0; i < tensors->columns.count; i++)
-        wrap |= is_reserved(tensors->columns.data[i].name);
-    ort_json_begin_object(json);
-    if (wrap) {
-        ort_json_key(json, "tensors");
-        ort_json_begin_object(json);
-    }
-    for (size_t i = 0; i < tensors->columns.count; i++) {
-        ort_json_key(json, tensors->columns.data[i].name);
-        add_one(json, tensors->columns.data[i].value, plain);
-    }
-    for (size_t i = 0; i < tensors->list.count; i++) {
-        char number[32];
-        snprintf(number, sizeof number, "arr_%zu", i);
-        const char *name = tensors->list.data[i].name;
-        ort_json_key(json, name[0] ? name : number);
-        add_one(json, tensors->list.data[i].value, plain);
-    }
-    if (wrap)
-        ort_json_end_object(json);
-    ort_json_end_object(json);
-}
-
-/* A shape of no elements may have any number of rows, each of which is a pair of brackets. */
-static ort_status check_rows(const ort_tensor *t, ort_error *err)
-{
-    int64_t rows = 1;
-    for (int i = 0; i < t->shape.rank && t->shape.dim[i] != 0; i++)
-        rows *= t->shape.dim[i];
-    if (ort_tensor_count(t) != 0 || rows <= MOST_EMPTY)
-        return ORT_OK;
-    return ort_error_set(err, ORT_ERROR_DATA, "%lld rows without an element are too many for JSON; "
-                         ".npy, .npz and .pb hold their shape", (long long)rows);
-}
-
-/* `depth` values around this one, in `levels` arrays and objects. */
-static ort_status check(const ort_value *value, int depth, int levels, ort_error *err)
-{
-    bool is_tensor = ort_value_get_kind(value) == ORT_VALUE_TENSOR;
-    levels += is_tensor ? value->tensor.shape.rank + 1 : 2;
-    if (depth > DEEPEST_VALUE || levels > DEEPEST - 2) /* names around it all */
-        return ort_error_set(err, ORT_ERROR_DATA, "values nested %d deep are too deep for JSON, of "
-                             "which %d levels are read; .pb holds them", depth + 1, DEEPEST);
-    if (!is_tensor) {
-        for (size_t i = 0; value && i < value->count; i++)
-            ORT_TRY(check(value->items[i], depth + 1, levels, err));
-        return ORT_OK;
-    }
-    ORT_TRY(check_rows(&value->tensor, err));
-    const ort_string *text = value->tensor.data;
-    int64_t count = value->tensor.dtype == ORT_DTYPE_STRING ? ort_tensor_count(&value->tensor) : 0;
-    for (int64_t i = 0; i < count; i++)
-        if (!ort_json_is_text(text[i].ptr ? text[i].ptr : "", text[i].length))
-            return ort_error_set(err, ORT_ERROR_DATA, "string %lld is not UTF-8, which JSON needs; "
-                                 ".pb holds any bytes", (long long)i);
-    return ORT_OK;
-}
-
-ort_status ort_tensor_json_check(const ort_value *value, ort_error *err)
-{
-    return check(value, 0, 0, err);
-}
-
-ort_status ort_tensor_json_write(const ort_tensors *tensors, FILE *stream,
-                                 const ort_write_options *options, ort_error *err)
-{
-    bool plain = options && options->plain;
-    for (size_t i = 0; i < tensors->list.count; i++)
-        ORT_TRY(ort_tensor_json_check(tensors->list.data[i].value, err));
-    ort_strbuf text = {0};
-    ort_json json;
-    ort_json_init(&json, &text, 0);
-    if (tensors->list.count == 1 && !tensors->list.data[0].name[0] && !tensors->columns.count)
-        add_one(&json, tensors->list.data[0].value, plain);
-    else
-        add_named(&json, tensors, plain);
-    ort_strbuf_add_char(&text, '\n');
-    ort_status status = text.failed ? ort_error_memory(err, text.length) : ORT_OK;
-    if (status == ORT_OK)
-        fwrite(text.data, 1, text.length, stream);
-    ort_strbuf_release(&text);
-    return status;
-}
+const ort_format_row ort_format_row_json = {
+    .format = ORT_FORMAT_JSON,
+    .name = "json",
+    .endings = "json jsonl ndjson",
+    .traits = ORT_FORMAT_MANY | ORT_FORMAT_NESTED | ORT_FORMAT_COLUMNS | ORT_FORMAT_TAKES_PLAIN,
+    .traits_of = traits_of,
+    .has_dtype = has_dtype,
+    .matches = matches,
+    .read = read_file,
+    .frame = ort_frame_json,
+    .write = ort_tensor_json_write,
+};

@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 #include "io/codec.h"
+#include "io/format.h"
 #include "io/message.h"
+#include "io/purpose.h"
 
 /* ---- reading */
 
@@ -424,3 +426,55 @@ ort_status ort_tensor_pb_write(const ort_value *value, const char *name, ort_str
         return ort_error_memory(err, out->length);
     return out->length - begin > MESSAGE_MAX ? too_long(out->length - begin, err) : ORT_OK;
 }
+
+/* ------------------------------------------------------------------------------------- files -- */
+
+static ort_status read_file(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
+{
+    ort_value *value = NULL;
+    char name[256] = "";
+    const ort_purpose *purpose = ort_purpose_find(options, "", 0);
+    bool optional = purpose && ort_purpose_parse(purpose->type).optional;
+    ORT_TRY(ort_tensor_pb_read(bytes, count, optional, &value, name, err));
+    return ort_tensors_add_take(tensors, name, value, err);
+}
+
+static ort_status write_file(const ort_tensors *tensors, FILE *stream,
+                             const ort_write_options *options, ort_error *err)
+{
+    ORT_TRY(ort_format_single(tensors, ".pb", NULL, err));
+    const ort_tensors_entry *entry = &tensors->list.data[0];
+    ort_strbuf bytes = {0};
+    ort_status status = ort_tensor_pb_write(entry->value, entry->name, &bytes, err);
+    if (status == ORT_OK && bytes.failed)
+        status = ort_error_memory(err, bytes.length);
+    if (status == ORT_OK && bytes.length)
+        fwrite(bytes.data, 1, bytes.length, stream);
+    ort_strbuf_release(&bytes);
+    return status;
+}
+
+/* Tags of TensorProto's first fields: nothing else that comes without a name looks so. */
+static ort_status claims(const ort_format_guess *guess, bool *mine, ort_error *err)
+{
+    *mine = guess->unnamed && guess->count > 0 && guess->bytes[0] &&
+            strchr("\x08\x0a\x10\x12", guess->bytes[0]);
+    return ORT_OK;
+}
+
+static bool has_dtype(ort_dtype dtype)
+{
+    return dtype != ORT_DTYPE_UNDEFINED;
+}
+
+const ort_format_row ort_format_row_pb = {
+    .format = ORT_FORMAT_PB,
+    .name = "pb",
+    .endings = "pb",
+    .traits = ORT_FORMAT_NESTED,
+    .has_dtype = has_dtype,
+    .claims = claims,
+    .read = read_file,
+    .write = write_file,
+};

@@ -90,8 +90,8 @@ static float sample(const wave *w, const unsigned char *p)
     return single;
 }
 
-ort_status ort_wav_read(const unsigned char *bytes, size_t count, const ort_read_options *options,
-                        ort_tensors *tensors, ort_error *err)
+static ort_status read_wave(const unsigned char *bytes, size_t count,
+                            const ort_read_options *options, ort_tensors *tensors, ort_error *err)
 {
     wave w = {0};
     ORT_TRY(find_chunks(bytes, count, &w, err));
@@ -118,8 +118,8 @@ static void put_u32(unsigned char *p, uint32_t value)
     put_u16(p + 2, value >> 16);
 }
 
-ort_status ort_wav_write(const ort_tensors *tensors, FILE *stream, const ort_write_options *options,
-                         ort_error *err)
+static ort_status write_wave(const ort_tensors *tensors, FILE *stream,
+                             const ort_write_options *options, ort_error *err)
 {
     const ort_tensor *t;
     ORT_TRY(ort_format_single(tensors, ".wav", &t, err));
@@ -159,3 +159,51 @@ ort_status ort_wav_write(const ort_tensors *tensors, FILE *stream, const ort_wri
         fputc(0, stream);
     return ORT_OK;
 }
+
+static bool matches(const unsigned char *bytes, size_t count)
+{
+    return ort_starts_with(bytes, count, "RIFF", 4) && count >= 12 &&
+           memcmp(bytes + 8, "WAVE", 4) == 0;
+}
+
+/* A recorder that writes to a pipe can't know the size: its data goes on to the end. */
+static bool is_open_size(uint32_t size)
+{
+    return size == 0 || size == UINT32_MAX;
+}
+
+/* Chunks up to the data, whose own size counts, then the chunks behind it as far as the size of the
+ * whole goes. */
+static void frame_wave(ort_frame *f)
+{
+    if (!ort_frame_take(f, 12))
+        return;
+    uint32_t whole = ort_load_u32(f->bytes + 4);
+    for (bool data = false; !data;) {
+        size_t at = f->count;
+        if (!ort_frame_take(f, 8))
+            return;
+        uint32_t size = ort_load_u32(f->bytes + at + 4);
+        data = memcmp(f->bytes + at, "data", 4) == 0;
+        if (data && is_open_size(size) && (size || is_open_size(whole) || whole > f->count - 8)) {
+            ort_frame_take_rest(f);
+            return;
+        }
+        if (!ort_frame_take(f, (uint64_t)size + size % 2))
+            return;
+    }
+    uint64_t end = (uint64_t)whole + 8 + whole % 2;
+    if (!is_open_size(whole) && end > f->count)
+        ort_frame_take(f, end - f->count);
+}
+
+const ort_format_row ort_format_row_wav = {
+    .format = ORT_FORMAT_WAV,
+    .name = "wav",
+    .endings = "wav wave",
+    .traits = ORT_FORMAT_SINGLE,
+    .matches = matches,
+    .read = read_wave,
+    .frame = frame_wave,
+    .write = write_wave,
+};

@@ -167,9 +167,9 @@ PY
     fails 2 "no column 'x'; it has 'id', 'town'" ort-run "$FX/house.onnx" houses.csv --id x
     fails 2 "no column '7'" ort-run "$FX/house.onnx" houses.csv --drop 7
     fails 2 "can't be passed through and dropped" ort-run "$FX/house.onnx" houses.csv --drop id --id 1
-    fails 2 "columns .* of tables \(csv\) only" ort-run "$FX/chain.onnx" "$FX/x.npy" --id 1
+    fails 2 "columns .* of tables \(\.csv\) only" ort-run "$FX/chain.onnx" "$FX/x.npy" --id 1
     fails 2 "no table is read" ort-run "$FX/chain.onnx" --random 1 --drop 1
-    fails 2 "csv, json and npz can" ort-run "$FX/house.onnx" houses.csv --id id -o where=out.npy
+    fails 2 "\.npz, \.json and \.csv can" ort-run "$FX/house.onnx" houses.csv --id id -o where=out.npy
     sed '1s/id/where/' houses.csv >t.csv
     fails 2 "column 'where' has the name of an output" \
         ort-run "$FX/house.onnx" t.csv --id where -o out.csv

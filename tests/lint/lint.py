@@ -132,7 +132,7 @@ def lint_sizes(table):
 
 
 # Tables name their rows, wherever these live: (file, names of rows).
-TABLES = {"op/registry.c": r"ort_ops_\w+", "pass/pass.c": r"ort_pass_\w+",
+TABLES = {"io/format.c": r"ort_format_row_\w+", "op/registry.c": r"ort_ops_\w+", "pass/pass.c": r"ort_pass_\w+",
           "provider/partition.c": r"ort_provider_\w+", "gradient/gradient_rules.c": r"ort_grad_\w+"}
 
 
@@ -359,36 +359,54 @@ def table_of(name):
     return [line.split() for line in table[1].splitlines()] if table else []
 
 
-def lint_outputs(endings):
+def lint_outputs(endings, words):
     """Every ending is a row of the test that writes each, and every word of --format has one."""
     rows = table_of("OUTPUTS")
     listed = {row[0] for row in rows}
     check(listed == endings, f"tests/cli/formats.bats: OUTPUTS differs in {sorted(listed ^ endings)}")
     names = {row[4] for row in rows if len(row) > 4} - {"-"}
-    for tool, pattern in (("run", r'"format", "NAME".*?\.choices = "([^"]*)"'),
-                          ("tensor", r'"format", "NAME".*?\.doc = "([^"]*)"')):
-        found = re.search(pattern, (ROOT / f"cmd/ort-{tool}/main.c").read_text(), re.S)
-        words = set(re.findall(r"\w+", found[1])) if found else set()
-        check(words and words <= names,
-              f"tests/cli/formats.bats: OUTPUTS lacks formats of ort-{tool}: {sorted(words - names)}")
-        check(tool == "run" or words == names, f"ort-tensor --format lacks {sorted(names - words)}")
-    codecs = re.findall(r'^    \{"([a-z0-9 ]+)", .*, (\w+)\},$', (ROOT / "lib/io/image.c").read_text(), re.M)
+    check(words == names, f"tests/cli/formats.bats: OUTPUTS differs from the words of --format in "
+                          f"{sorted(words ^ names)}")
+    codecs = re.findall(r'^    \{"([a-z0-9 ]+)", .*, (\w+), \w+\},$', (ROOT / "lib/io/image.c").read_text(), re.M)
     check(len(codecs) > 5, "lib/io/image.c: the table of codecs is missing")
-    written = {word for words, encode in codecs if encode != "NULL" for word in words.split()}
+    written = {word for names, encode in codecs if encode != "NULL" for word in names.split()}
+    check(words & {word for names, _ in codecs for word in names.split()} ==
+          {names.split()[0] for names, encode in codecs if encode != "NULL"},
+          "lib/io/image.c: WRITTEN differs from the codecs that write")
     for row in rows:
-        image = row[0] in {word for words, _ in codecs for word in words.split()}
+        image = row[0] in {word for names, _ in codecs for word in names.split()}
         check(not image or (row[1] == "read") == (row[0] not in written),
               f"tests/cli/formats.bats: OUTPUTS says of {row[0]} what lib/io/image.c doesn't")
 
 
+def format_rows():
+    """{name: (file, endings, words of --format)} of the rows of tensor formats."""
+    rows = {}
+    for path in sources("lib/io", ".c"):
+        for row in re.findall(r"^const ort_format_row ort_format_row_\w+ = \{(.*?)^\};", path.read_text(),
+                              re.S | re.M):
+            fields = dict(re.findall(r'^    \.(\w+) = (?:"([^"]*)"|WRITTEN\(" "\)),$', row, re.M))
+            if fields.get("words") == "":
+                macro = re.search(r"^#define WRITTEN\(comma\) (.*)$", path.read_text(), re.M)
+                fields["words"] = " ".join(re.findall(r'"(\w+)"', macro[1]))
+            rows[fields["name"]] = (path, fields["endings"], fields.get("words", fields["name"]))
+    return rows
+
+
 def lint_formats():
-    """Every ending of the table of formats is a row of the tests that read and write each in every way."""
-    endings = set(" ".join(re.findall(r'^    \{ORT_FORMAT_\w+, "\w+", "([^"]*)"',
-                                      (ROOT / "lib/io/format.c").read_text(), re.M)).split())
+    """Every ending of a format's row stands in the tests that read and write each in every way, and every
+    name in ort-formats(5)."""
+    rows = format_rows()
+    table = set(re.findall(r"^X\((\w+)\)", (ROOT / "lib/io/formats.def").read_text(), re.M))
+    check(table == set(rows), f"lib/io/formats.def: differs in {sorted(table ^ set(rows))}")
+    endings = {word for _, words, _ in rows.values() for word in words.split()}
     listed = {row[0] for row in table_of("INPUTS")}
-    check(len(endings) > 20, "lib/io/format.c: the table of formats is missing")
+    check(len(endings) > 20, "lib/io: the rows of formats are missing")
     check(listed == endings, f"tests/cli/formats.bats: INPUTS differs in {sorted(listed ^ endings)}")
-    lint_outputs(endings)
+    lint_outputs(endings, {word for _, _, words in rows.values() for word in words.split()})
+    page = (ROOT / "man/ort-formats.5").read_text()
+    for name in rows:
+        check(re.search(rf"\b{name}\b", page, re.I), f"man/ort-formats.5: says nothing of {name}")
 
 
 ROOMS = include_table()

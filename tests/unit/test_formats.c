@@ -416,6 +416,56 @@ static void names_and_extensions(test_state *test)
     CHECK_TEXT(ort_format_name(ORT_FORMAT_SAFETENSORS), "safetensors");
 }
 
+/* Each format of the table is found by its name and its words, and those of ort.h are all there. */
+static void table_of_formats(test_state *test)
+{
+    int index = 0, named = 0;
+    for (ort_format f; (f = ort_format_at(index)) != ORT_FORMAT_COUNT; index++) {
+        char word[20] = "";
+        CHECK(f != ORT_FORMAT_AUTO && ort_format_parse(ort_format_name(f)) == f);
+        sscanf(ort_format_words(f), "%19s", word);
+        CHECK(ort_format_parse(word) == f);
+        named += f < ORT_FORMAT_COUNT;
+    }
+    CHECK(named == ORT_FORMAT_COUNT - 1);
+    char text[100];
+    CHECK_TEXT(ort_format_list(ORT_FORMAT_MANY, text, sizeof text),
+               ".npz, .safetensors and .json");
+    CHECK_TEXT(ort_format_list(ORT_FORMAT_ROWS, text, sizeof text), ".csv");
+    CHECK(ort_format_traits(ORT_FORMAT_IMAGE, "a.jpg") & ORT_FORMAT_TAKES_QUALITY);
+    CHECK(!(ort_format_traits(ORT_FORMAT_IMAGE, "png") & ORT_FORMAT_TAKES_QUALITY));
+    CHECK(ort_format_traits(ORT_FORMAT_JSON, "ndjson") & ORT_FORMAT_LINES);
+}
+
+/* A word says what a file's name would: the separator, the picture. */
+static void written_as(test_state *test)
+{
+    ort_tensors *tensors = NULL;
+    ort_value *value = NULL;
+    ort_error err = {0};
+    char *bytes = NULL;
+    size_t size = 0;
+    CHECK(!ort_tensors_new(&tensors, &err));
+    CHECK(!ort_value_new_tensor(ORT_DTYPE_UINT8, 2, (const int64_t[]){1, 2}, &value, &err));
+    CHECK(!ort_tensors_add(tensors, "", value, &err));
+    static const struct {
+        const char *as, *start;
+    } cases[] = {{"tsv", "0\t0\n"}, {"csv", "0,0\n"}, {"bmp", "BM"}, {"JPG", "\xff\xd8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ort_write_options options = {.size = sizeof options, .as = cases[i].as};
+        FILE *stream = open_memstream(&bytes, &size);
+        CHECK(ort_tensors_write(tensors, stream, &options, &err) == ORT_OK);
+        fclose(stream);
+        CHECK(strncmp(bytes, cases[i].start, strlen(cases[i].start)) == 0);
+        free(bytes);
+    }
+    ort_write_options tif = {.size = sizeof tif, .as = "tif"};
+    CHECK(ort_tensors_write(tensors, stdout, &tif, &err) == ORT_ERROR_USAGE);
+    CHECK(strstr(err.message, "tif images are read, not written; png, jpeg") != NULL);
+    ort_value_free(value);
+    ort_tensors_free(tensors);
+}
+
 /* What is read as a column is no value any more, and its name is free for one. */
 static void names_after_columns(test_state *test)
 {
@@ -471,6 +521,8 @@ int main(void)
     RUN(&test, pickles_are_refused);
     RUN(&test, full_disk_and_whole_files);
     RUN(&test, names_and_extensions);
+    RUN(&test, table_of_formats);
+    RUN(&test, written_as);
     RUN(&test, names_after_columns);
     return test.failures != 0;
 }

@@ -66,12 +66,20 @@ static void words_and_numbers(test_state *test)
     CHECK(ort_dtype_bits((ort_dtype)1000) == 0);
     CHECK(ort_isa_list(NULL, 5) == 0 && ort_isa_list(NULL, 0) > 0 && ort_isa_list(NULL, -1) > 0);
     CHECK(ort_format_name((ort_format)-1) && ort_format_name((ort_format)77));
+    CHECK(ort_format_at(-1) == ORT_FORMAT_COUNT && ort_format_at(1000) == ORT_FORMAT_COUNT);
+    CHECK_TEXT(ort_format_words((ort_format)-1), "");
+    CHECK(ort_format_traits((ort_format)77, "x.png") == 0);
+    CHECK(ort_format_traits(ORT_FORMAT_IMAGE, "") == ort_format_traits(ORT_FORMAT_IMAGE, NULL));
+    CHECK_TEXT(ort_format_list(0, NULL, 9), "");
     CHECK(ort_format_parse(NULL) == ORT_FORMAT_COUNT);
     CHECK(ort_format_of_path(NULL) == ORT_FORMAT_AUTO);
     CHECK(!ort_pass_name(-1, NULL, NULL) && !ort_pass_name(100000, NULL, NULL));
     CHECK(!ort_pass_is_exact(NULL));
     CHECK(ort_peak_rss_bytes() > 0 && ort_process_age_ns() > 0);
     char text[100];
+    for (size_t size = 0; size < sizeof text; size++) /* a list that is cut stays in its room */
+        CHECK(strlen(ort_format_list(0, text, size)) < (size ? size : 1));
+    CHECK_TEXT(ort_format_list(1u << 31, text, sizeof text), "");
     CHECK_TEXT(ort_did_you_mean(NULL, NULL, 3, text, sizeof text), "");
     CHECK_TEXT(ort_did_you_mean("a", NULL, 3, text, 0), "");
     CHECK_TEXT(ort_did_you_mean("a", NULL, 3, NULL, 5), "");
