@@ -189,7 +189,8 @@ int option_parse_size(const char *option, const char *text, size_t *out)
     return 0;
 }
 
-int option_parse_time(const char *option, const char *text, double *ms)
+/* "15ms", "200us", "1.5s" as milliseconds; the unit is never guessed. */
+static int parse_time(const char *option, const char *text, double *ms)
 {
     static const struct {
         const char *unit;
@@ -298,7 +299,7 @@ static int store(const option_row *row, void *target, const char *value)
     case OPTION_DOUBLE:
         return store_double(row, option, value, (double *)field);
     case OPTION_TIME:
-        return option_parse_time(option, value, (double *)field);
+        return parse_time(option, value, (double *)field);
     case OPTION_LIST:
         string_list_add((string_list *)field, value);
         return 0;

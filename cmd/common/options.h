@@ -85,8 +85,6 @@ int option_parse_int(const char *option, const char *text, int64_t minimum, int6
                      int64_t *out);
 int option_parse_double(const char *option, const char *text, double *out);
 int option_parse_size(const char *option, const char *text, size_t *out);
-/* "15ms", "200us", "1.5s" as milliseconds; the unit is never guessed. */
-int option_parse_time(const char *option, const char *text, double *ms);
 /* "1x3x224x224" or "[1,3,224,224]" ('?' and -1: any); returns the rank or -1 after complaining. */
 int option_parse_dims(const char *option, const char *text, int64_t *dims, int capacity);
 

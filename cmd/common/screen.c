@@ -37,7 +37,8 @@ int screen_width(FILE *stream)
     return width < LEAST_WIDTH ? LEAST_WIDTH : width;
 }
 
-bool screen_colours(FILE *stream)
+/* A terminal that NO_COLOR and TERM=dumb don't forbid colour. */
+static bool has_colours(FILE *stream)
 {
     const char *forbidden = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(fileno(shown_on(stream))) && (forbidden == NULL || *forbidden == '\0') &&
@@ -47,10 +48,10 @@ bool screen_colours(FILE *stream)
 const char *screen_begin(FILE *stream, screen_style style)
 {
     static const char *const codes[] = {"", "\033[32m", "\033[31m", "\033[33m", "\033[2m"};
-    return screen_colours(stream) ? codes[style] : "";
+    return has_colours(stream) ? codes[style] : "";
 }
 
-const char *screen_end(FILE *stream) { return screen_colours(stream) ? "\033[0m" : ""; }
+const char *screen_end(FILE *stream) { return has_colours(stream) ? "\033[0m" : ""; }
 
 void screen_printf(FILE *stream, const char *format, ...)
 {

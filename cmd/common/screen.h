@@ -25,8 +25,6 @@ typedef enum screen_style {
     STYLE_NEAR,
     STYLE_DIM
 } screen_style;
-/* A terminal that NO_COLOR and TERM=dumb don't forbid colour. */
-bool screen_colours(FILE *stream);
 /* What the stream takes to begin a style ("" without colour), and to end it. */
 const char *screen_begin(FILE *stream, screen_style style);
 const char *screen_end(FILE *stream);

@@ -67,7 +67,8 @@ static bool fits(size_t limit, size_t held, size_t bytes)
     return !limit || (bytes <= limit && held <= limit - bytes);
 }
 
-size_t ort_account_take_refusal(ort_account *account)
+/* The bytes of a charge that failed since the last call; 0: none did. */
+static size_t take_refusal(ort_account *account)
 {
     return account ? atomic_exchange(&account->refused, 0) : 0;
 }
@@ -124,20 +125,21 @@ static void allow_one(ort_account *account, size_t bytes)
         atomic_store(&account->limit, limit > SIZE_MAX - bytes ? SIZE_MAX : limit + bytes);
 }
 
-void ort_account_allow(ort_account *account, size_t bytes)
+/* What doesn't count: the weights of a file and their packed forms. It raises the limit. */
+static void account_allow(ort_account *account, size_t bytes)
 {
     for (; account; account = account->outer)
         allow_one(account, bytes);
 }
 
-size_t ort_account_held(const ort_account *account)
+static size_t account_held(const ort_account *account)
 {
     return account ? atomic_load_explicit(&account->held, memory_order_relaxed) : 0;
 }
 
 size_t ort_account_excess(const ort_account *account)
 {
-    size_t held = ort_account_held(account);
+    size_t held = account_held(account);
     size_t allowed = account ? atomic_load(&account->allowed) : 0;
     return held > allowed ? held - allowed : 0;
 }
@@ -146,18 +148,18 @@ ort_status ort_account_refuse(const ort_account *account, size_t bytes, const ch
                               ort_error *err)
 {
     const ort_account *a = account; /* the one that refuses, or the last */
-    while (a->outer && fits(limit_of(a), ort_account_held(a), bytes))
+    while (a->outer && fits(limit_of(a), account_held(a), bytes))
         a = a->outer;
     return ort_error_set(err, ORT_ERROR_MEMORY,
                          "%s needs %zu bytes, %zu are in use, and the limit %s is %zu; raise the "
                          "memory limit or shrink the inputs",
-                         what, bytes, ort_account_held(a), a->whose, limit_of(a));
+                         what, bytes, account_held(a), a->whose, limit_of(a));
 }
 
 ort_status ort_error_memory(ort_error *err, size_t bytes)
 {
     const ort_budget *budget = current;
-    size_t refused = budget ? ort_account_take_refusal(budget->account) : 0;
+    size_t refused = budget ? take_refusal(budget->account) : 0;
     if (refused) /* a block for it and for more */
         return ort_account_refuse(budget->account, refused, "the next block", err);
     return ort_error_set(err, ORT_ERROR_MEMORY, "out of memory: can't allocate %zu bytes", bytes);
@@ -218,7 +220,8 @@ ort_budget *ort_budget_swap(ort_budget *budget)
     return before;
 }
 
-uint64_t ort_deadline_after(double seconds)
+/* When so many seconds from now will be over; 0: never, also for what no clock reaches. */
+static uint64_t deadline_after(double seconds)
 {
     uint64_t now = ort_clock_ns();
     /* Not a number, none, or beyond what the clock counts. */
@@ -245,7 +248,7 @@ void ort_budget_begin(ort_budget *budget, ort_account *account, double timeout_s
                       const ort_cancel *cancel)
 {
     *budget = (ort_budget){.account = account,
-                           .deadline_ns = ort_deadline_after(timeout_s),
+                           .deadline_ns = deadline_after(timeout_s),
                            .timeout_s = timeout_s,
                            .cancel = cancel};
     inherit(budget);
@@ -283,7 +286,7 @@ ort_status ort_budget_end(ort_budget *budget, ort_status status, ort_error *err)
 {
     current = budget->outer;
     if (budget->is_ahead) /* told already, or left to the run: not the reason of a later failure */
-        (void)ort_account_take_refusal(budget->account);
+        (void)take_refusal(budget->account);
     if (current && budget->work_limit)
         atomic_fetch_add(&current->ahead, atomic_load(&budget->work) + atomic_load(&budget->ahead));
     ort_status why = status != ORT_OK ? ort_budget_stopped(budget, err) : ORT_OK;
@@ -352,7 +355,7 @@ static ort_status begin(ort_loading *loading, const ort_limits *limits, ort_erro
 ort_account *ort_account_new_whole(size_t limit_bytes)
 {
     ort_account *account = ort_account_new(limit_bytes, "of all that is held", NULL);
-    ort_account_allow(account, ORT_LOAD_ALLOWED);
+    account_allow(account, ORT_LOAD_ALLOWED);
     return account;
 }
 
@@ -415,7 +418,7 @@ ort_account *ort_account_whole_of_work(void)
 void ort_loading_allow_file(size_t bytes)
 {
     if (current)
-        ort_account_allow(current->account, bytes < SIZE_MAX / ORT_LOAD_PER_FILE_BYTE
-                                                ? bytes * ORT_LOAD_PER_FILE_BYTE
-                                                : SIZE_MAX);
+        account_allow(current->account, bytes < SIZE_MAX / ORT_LOAD_PER_FILE_BYTE
+                                            ? bytes * ORT_LOAD_PER_FILE_BYTE
+                                            : SIZE_MAX);
 }

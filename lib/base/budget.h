@@ -46,14 +46,9 @@ void ort_account_release(ort_account *account);
 /* False when it would pass the limit: then nothing is charged. */
 bool ort_account_charge(ort_account *account, size_t bytes);
 void ort_account_refund(ort_account *account, size_t bytes);
-/* The bytes of a charge that failed since the last call; 0: none did. */
-size_t ort_account_take_refusal(ort_account *account);
 /* Hand so many bytes, charged to `account`, to the one around it: what is returned, with a
  * reference, holds them from now on. NULL: nobody does. */
 ort_account *ort_account_hand_out(ort_account *account, size_t bytes);
-/* What doesn't count: the weights of a file and their packed forms. It raises the limit. */
-void ort_account_allow(ort_account *account, size_t bytes);
-size_t ort_account_held(const ort_account *account);
 /* What is held beyond the allowance. */
 size_t ort_account_excess(const ort_account *account);
 /* ORT_ERROR_MEMORY that names the limit. */
@@ -111,8 +106,6 @@ void ort_budget_begin(ort_budget *budget, ort_account *account, double timeout_s
 void ort_budget_begin_ahead(ort_budget *budget);
 /* The one before is current again. Of a failure it says why the work was stopped, if it was. */
 ort_status ort_budget_end(ort_budget *budget, ort_status status, ort_error *err);
-/* When so many seconds from now will be over; 0: never, also for what no clock reaches. */
-uint64_t ort_deadline_after(double seconds);
 /* Must the work stop? Looks at token and clock. */
 bool ort_budget_over(ort_budget *budget);
 /* The same of the current one, as an error: ORT_ERROR_CANCELLED, _TIMEOUT, or _UNSUPPORTED for

@@ -37,8 +37,9 @@ static ort_status to_text(void *arg, const void *bytes, size_t count, ort_error 
     return text->failed ? ort_error_memory(err, count) : ORT_OK;
 }
 
-ort_status ort_pack_write(const ort_session *session, const ort_packing *packing,
-                          const ort_pack_stamp *stamp, ort_pack_writer *writer, ort_error *err)
+/* Write the pack of a session that was made with `packing`; the file has not appeared yet. */
+static ort_status write_pack(const ort_session *session, const ort_packing *packing,
+                             const ort_pack_stamp *stamp, ort_pack_writer *writer, ort_error *err)
 {
     writing w = {writer, packing, 0};
     ort_save_plan plan = {.location = "pack", .threshold_bytes = INLINE_BYTES, .data_arg = &w,
@@ -117,7 +118,7 @@ static ort_status before_model(void *arg, const ort_saved_files *files, ort_erro
     ORT_TRY(status);
     status = stamp_files(s, files, &source, &stamp, err);
     if (status == ORT_OK)
-        status = ort_pack_write(s->session, &s->packing, &stamp, &writer, err);
+        status = write_pack(s->session, &s->packing, &stamp, &writer, err);
     if (status == ORT_OK)
         status = prove(s, &writer, &source, err);
     else

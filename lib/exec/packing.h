@@ -54,10 +54,6 @@ ort_status ort_pack_graph_of(const ort_session *session, ort_model **model, ort_
 /* Opsets and origins back from the doc_strings. */
 ort_status ort_pack_graph_settle(ort_graph *graph, ort_error *err);
 
-/* pack_save.c: write the pack of a session that was made with `packing`; it has not appeared yet.
- */
-ort_status ort_pack_write(const ort_session *session, const ort_packing *packing,
-                          const ort_pack_stamp *stamp, ort_pack_writer *writer, ort_error *err);
 /* pack_load.c: the digest of all weights of a model, as ort-optimize writes it; never 0. */
 uint64_t ort_pack_weights_digest(const ort_model *model);
 /* The session that a pack holds; `source`: of the model's own file, kept for a run that overrides

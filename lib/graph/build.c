@@ -79,14 +79,15 @@ static ort_id capture(ort_scope *scope, const char *name, ort_id outer)
     return id;
 }
 
-ort_id ort_scope_resolve(ort_scope *scope, const char *name)
+/* Value id of `name` in the scope, captured from outer scopes when needed; ORT_ID_NONE. */
+static ort_id scope_resolve(ort_scope *scope, const char *name)
 {
     uint64_t found;
     if (ort_hashmap_get_str(scope->names, name, &found))
         return (ort_id)found;
     if (!scope->parent)
         return ORT_ID_NONE;
-    ort_id outer = ort_scope_resolve(scope->parent, name);
+    ort_id outer = scope_resolve(scope->parent, name);
     ort_id inner = outer == ORT_ID_NONE ? ORT_ID_NONE : capture(scope, name, outer);
     scope->no_memory = scope->no_memory || scope->parent->no_memory ||
                        (outer != ORT_ID_NONE && inner == ORT_ID_NONE);
@@ -328,7 +329,7 @@ static ort_status add_outputs(ort_builder *b, const Onnx__GraphProto *proto, ort
     for (size_t i = 0; i < proto->n_output; i++) {
         const Onnx__ValueInfoProto *info = proto->output[i];
         const char *name = ort_build_text(info->name);
-        ort_id id = *name ? ort_scope_resolve(scope, name) : ORT_ID_NONE;
+        ort_id id = *name ? scope_resolve(scope, name) : ORT_ID_NONE;
         if (id == ORT_ID_NONE && scope->no_memory)
             return ort_error_memory(err, sizeof(ort_graph_value));
         if (id == ORT_ID_NONE) {
@@ -468,7 +469,7 @@ static ort_status build_attrs(ort_builder *b, Onnx__AttributeProto *const *proto
 static ort_status rename_value(ort_builder *b, ort_scope *scope, const ort_string *name,
                                ort_error *err)
 {
-    ort_id id = ort_scope_resolve(scope, name->ptr);
+    ort_id id = scope_resolve(scope, name->ptr);
     ort_string *own = (ort_string *)(uintptr_t)name; /* of this node alone: just built */
     if (id == ORT_ID_NONE)
         return scope->no_memory ? ort_error_memory(err, sizeof(ort_graph_value)) : ORT_OK;
@@ -509,7 +510,7 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
         return ort_error_memory(err, proto->n_input * sizeof *node->inputs);
     for (size_t i = 0; i < proto->n_input; i++) {
         node->inputs[i] =
-            *proto->input[i] ? ort_scope_resolve(scope, proto->input[i]) : ORT_ID_NONE;
+            *proto->input[i] ? scope_resolve(scope, proto->input[i]) : ORT_ID_NONE;
         if (node->inputs[i] != ORT_ID_NONE)
             graph->values.data[node->inputs[i]]->use_count++;
         else if (scope->no_memory)

@@ -44,8 +44,6 @@ ort_status ort_build_graph(ort_builder *builder, const Onnx__GraphProto *proto, 
 /* Inputs, attributes and bodies of a node whose id and outputs are set. */
 ort_status ort_build_node(ort_builder *builder, const Onnx__NodeProto *proto, ort_scope *scope,
                           ort_node *node, ort_error *err);
-/* Value id of `name` in the scope, captured from outer scopes when needed; ORT_ID_NONE. */
-ort_id ort_scope_resolve(ort_scope *scope, const char *name);
 /* A new value; `name` must live as long as the model when there is no prefix. */
 ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name);
 

@@ -60,7 +60,6 @@ typedef struct ort_exporter {
 void *ort_export_array(ort_exporter *x, size_t count, size_t size);
 Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const ort_tensor *tensor,
                                      bool may_spill);
-Onnx__TypeProto *ort_export_type(ort_exporter *x, const ort_type *type);
 Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_value *value);
 /* One that holds graphs is a new message, without them: they are for export.c to add. */
 Onnx__AttributeProto *ort_export_attr(ort_exporter *x, const ort_attr *attr);

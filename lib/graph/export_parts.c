@@ -177,9 +177,11 @@ static bool set_sparse_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type 
     return !x->failed;
 }
 
+static Onnx__TypeProto *export_type(ort_exporter *x, const ort_type *type);
+
 static bool set_wrapped_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type *type)
 {
-    Onnx__TypeProto *element = type->element ? ort_export_type(x, type->element) : NULL;
+    Onnx__TypeProto *element = type->element ? export_type(x, type->element) : NULL;
     if (type->kind == ORT_TYPE_SEQUENCE) {
         p->sequence_type = ort_export_array(x, 1, sizeof *p->sequence_type);
         if (!p->sequence_type)
@@ -207,7 +209,7 @@ static bool set_wrapped_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type
     return !x->failed;
 }
 
-Onnx__TypeProto *ort_export_type(ort_exporter *x, const ort_type *type)
+static Onnx__TypeProto *export_type(ort_exporter *x, const ort_type *type)
 {
     Onnx__TypeProto *p = ort_export_array(x, 1, sizeof *p);
     if (!p)
@@ -249,7 +251,7 @@ Onnx__ValueInfoProto *ort_export_value_info(ort_exporter *x, const ort_graph_val
     if (x->model->without_docs)
         p->doc_string = NULL;
     if (!old && value->fact.type.kind != ORT_TYPE_UNKNOWN)
-        p->type = ort_export_type(x, &value->fact.type);
+        p->type = export_type(x, &value->fact.type);
     return x->failed ? NULL : p;
 }
 
@@ -280,7 +282,7 @@ static bool set_attr_types(ort_exporter *x, Onnx__AttributeProto *p, const ort_a
     bool one = attr->type == ORT_ATTR_TYPE_PROTO;
     p->type_protos = one ? NULL : ort_export_array(x, attr->count, sizeof *p->type_protos);
     for (size_t i = 0; i < attr->count; i++) {
-        Onnx__TypeProto *t = ort_export_type(x, &attr->type_proto[i]);
+        Onnx__TypeProto *t = export_type(x, &attr->type_proto[i]);
         if (!t)
             return false;
         if (one)

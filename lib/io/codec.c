@@ -38,7 +38,8 @@ static void *alloc(ort_codec *codec, size_t bytes, bool zero)
     return data;
 }
 
-void *ort_codec_alloc(ort_codec *codec, size_t bytes)
+/* Memory for `bytes` of decoded data, 64-byte aligned; NULL when exhausted. */
+static void *codec_alloc(ort_codec *codec, size_t bytes)
 {
     return alloc(codec, bytes, true);
 }
@@ -157,7 +158,7 @@ static ort_status read_fixed(ort_codec *codec, const stored *s, ort_tensor *t, s
         return use_bytes(codec, s->only->bytes, need, t, err);
     if (!s->payload_pieces)
         return use_bytes(codec, values, need, t, err);
-    uint8_t *out = ort_codec_alloc(codec, need);
+    uint8_t *out = codec_alloc(codec, need);
     if (!out)
         return ort_error_memory(err, need);
     t->data = out;
@@ -237,7 +238,7 @@ static ort_status read_varints(ort_codec *codec, const stored *s, ort_tensor *t,
                           "values at most", err);
     if (codec->skeleton && need > ORT_CODEC_SMALL_BYTES)
         return ORT_OK;
-    uint8_t *out = ort_codec_alloc(codec, need);
+    uint8_t *out = codec_alloc(codec, need);
     if (!out)
         return ort_error_memory(err, need);
     if (six)
@@ -265,7 +266,7 @@ static ort_status read_strings(ort_codec *codec, const Onnx__TensorProto *proto,
         return wrong_size(proto, t, "string_data", proto->n_string_data, count, "values", err);
     if (!count)
         return ORT_OK;
-    ort_string *out = ort_codec_alloc(codec, count * sizeof *out);
+    ort_string *out = codec_alloc(codec, count * sizeof *out);
     if (!out)
         return ort_error_memory(err, count * sizeof *out);
     for (size_t i = 0; i < count; i++)
@@ -424,7 +425,7 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "sparse tensor '%s' has %zu bytes when dense, the most is %zu",
                              name_of(proto->values), need, SPARSE_LIMIT_BYTES);
-    uint8_t *out = ort_codec_alloc(codec, need);
+    uint8_t *out = codec_alloc(codec, need);
     if (!out)
         return ort_error_memory(err, need);
     memset(out, 0, need);

@@ -45,7 +45,5 @@ void ort_codec_release(ort_codec *codec);
  * only the place is checked, nothing is opened and *bytes stays NULL. */
 ort_status ort_codec_external(ort_codec *codec, const Onnx__TensorProto *proto, size_t need,
                               const uint8_t **bytes, ort_error *err);
-/* Memory for `bytes` of decoded data, 64-byte aligned; NULL when exhausted. */
-void *ort_codec_alloc(ort_codec *codec, size_t bytes);
 
 #endif

@@ -50,9 +50,8 @@ typedef struct custom_node {
 extern const ort_op_impl ort_custom_impl;
 extern const ort_ops_api ort_custom_api; /* custom_api.c */
 
-/* A size as a library sees it, and back; unknown when memory is exhausted. */
+/* A size as a library sees it; unknown when memory is exhausted. */
 int64_t ort_custom_size(custom_node *c, ort_dim dim);
-ort_dim ort_custom_dim(const custom_node *c, int64_t size);
 
 static inline const custom_op *ort_custom_of(const ort_op *op)
 {

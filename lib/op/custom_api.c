@@ -198,7 +198,8 @@ int64_t ort_custom_size(custom_node *c, ort_dim dim)
     return ort_vec_push(&c->sizes, dim) ? -1 - (int64_t)c->sizes.count : -1;
 }
 
-ort_dim ort_custom_dim(const custom_node *c, int64_t size)
+/* The size that a library sees as this number. */
+static ort_dim custom_dim(const custom_node *c, int64_t size)
 {
     if (size >= 0)
         return ort_dim_of(size);
@@ -222,7 +223,7 @@ static ort_status api_set_type(ort_ops_node *node, int output, ort_dtype dtype, 
     if (output >= c->out_count)
         return ORT_OK;
     for (int i = 0; i < rank; i++)
-        list[i] = ort_custom_dim(c, dims[i]);
+        list[i] = custom_dim(c, dims[i]);
     c->x->out[output].type = ort_type_tensor(dtype, rank, list);
     return ORT_OK;
 }
@@ -242,7 +243,7 @@ static int64_t api_dim(ort_ops_node *node, char op, int64_t a, int64_t b)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (table[i].op != op)
             continue;
-        ort_dim x = ort_custom_dim(c, a), y = ort_custom_dim(c, b);
+        ort_dim x = custom_dim(c, a), y = custom_dim(c, b);
         bool open = !ort_dim_known(x) || !ort_dim_known(y);
         return open && !c->x->dims ? -1 : ort_custom_size(c, table[i].fn(c->x->dims, x, y));
     }

@@ -136,23 +136,11 @@ void ort_infer_set_symbolic(ort_infer *x, int output, const ort_dim *elements, i
 
 /* ---- ready-made */
 
-static void copy_type(ort_infer *x, int output, int input)
-{
-    const ort_fact *fact = ort_infer_in(x, input);
-    if (fact != NULL && output < x->out_count)
-        x->out[output].type = fact->type;
-}
-
 ort_status ort_infer_same(ort_infer *x, ort_error *err)
 {
-    copy_type(x, 0, 0);
-    return ORT_OK;
-}
-
-ort_status ort_infer_same_all(ort_infer *x, ort_error *err)
-{
-    for (int i = 0; i < x->out_count; i++)
-        copy_type(x, i, i);
+    const ort_fact *fact = ort_infer_in(x, 0);
+    if (fact != NULL && x->out_count > 0)
+        x->out[0].type = fact->type;
     return ORT_OK;
 }
 
@@ -202,12 +190,5 @@ ort_status ort_infer_broadcast(ort_infer *x, ort_error *err)
     ort_type type;
     ORT_TRY(ort_infer_broadcast_shape(x, 0, x->in_count, &type, err));
     x->out[0].type = type;
-    return ORT_OK;
-}
-
-ort_status ort_infer_broadcast_bool(ort_infer *x, ort_error *err)
-{
-    ORT_TRY(ort_infer_broadcast(x, err));
-    x->out[0].type.dtype = ORT_DTYPE_BOOL;
     return ORT_OK;
 }

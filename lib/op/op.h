@@ -108,9 +108,7 @@ void ort_infer_set_symbolic(ort_infer *x, int output, const ort_dim *elements, i
 
 /* Ready-made infer functions. */
 ort_status ort_infer_same(ort_infer *x, ort_error *err);       /* output 0 as input 0 */
-ort_status ort_infer_same_all(ort_infer *x, ort_error *err);   /* output i as input i */
 ort_status ort_infer_broadcast(ort_infer *x, ort_error *err);  /* numpy, dtype of input 0 */
-ort_status ort_infer_broadcast_bool(ort_infer *x, ort_error *err);
 /* Broadcast shape of inputs [first, first+count) into *type (rank -1 when unknown). */
 ort_status ort_infer_broadcast_shape(ort_infer *x, int first, int count, ort_type *type,
                                      ort_error *err);

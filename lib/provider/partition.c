@@ -143,12 +143,6 @@ ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
     return ORT_OK;
 }
 
-const char *ort_partition_name(const ort_partition *partition, const ort_node *node)
-{
-    int owner = partition->owner ? partition->owner[node->id] : -1;
-    return owner >= 0 ? partition->providers[owner]->name : "none";
-}
-
 void ort_partition_release(ort_partition *partition)
 {
     for (int i = 0; i < partition->provider_count; i++)

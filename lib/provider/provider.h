@@ -48,7 +48,6 @@ ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph
  * the provider's. New nodes are its own. */
 ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
                                const ort_pass_options *options, ort_error *err);
-const char *ort_partition_name(const ort_partition *partition, const ort_node *node);
 void ort_partition_release(ort_partition *partition);
 
 extern const ort_provider ort_provider_cpu;

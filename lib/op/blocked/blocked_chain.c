@@ -58,7 +58,10 @@ static ort_attr float_attr(const char *name, float number)
     return (ort_attr){.name = name, .type = ORT_ATTR_FLOAT, .f = number};
 }
 
-bool ort_chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node *node)
+/* The node of one stage alone: a BlockedConv or BlockedMaxPool without inputs, over attributes that
+ * lie in `attrs` (CHAIN_ATTRS of them). False: the lists don't hold it. */
+enum { CHAIN_ATTRS = 10 };
+static bool chain_stage(const ort_node *chain, int i, ort_attr *attrs, ort_node *node)
 {
     size_t windows = 0, names = 0, params = 0, counts = 0, scales = 0, shifts = 0;
     const int64_t *window = ort_node_ints(chain, "windows", &windows);
@@ -133,7 +136,7 @@ static ort_status stage_dims(const ort_infer *x, int stages, ort_dim dims[][5], 
     const ort_type *t = &x->in[0]->type;
     ort_dim plane[2] = {t->dim[2], t->dim[3]};
     for (int i = 0; i < stages; i++) {
-        ort_attr attrs[ORT_CHAIN_ATTRS];
+        ort_attr attrs[CHAIN_ATTRS];
         ort_node node;
         ort_window_spec spec;
         const bool conv = is_conv(x->node, i);
@@ -142,7 +145,7 @@ static ort_status stage_dims(const ort_infer *x, int stages, ort_dim dims[][5], 
                      !ort_dim_known(x->in[filter]->type.dim[0])))
             return ORT_OK;
         const ort_type *w = conv ? &x->in[filter]->type : NULL;
-        if ((!conv && i == 0) || !ort_chain_stage(x->node, i, attrs, &node))
+        if ((!conv && i == 0) || !chain_stage(x->node, i, attrs, &node))
             return ort_infer_fail(x, err, "stage %d isn't told by the attributes", i);
         ORT_TRY(ort_window_read(&node, &spec, err));
         dims[i][0] = t->dim[0];
@@ -226,7 +229,7 @@ static void absorbed_input(void *arg, int input)
 
 static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *err)
 {
-    ort_attr attrs[ORT_CHAIN_ATTRS];
+    ort_attr attrs[CHAIN_ATTRS];
     ort_node node;
     const bool conv = is_conv(p->node, i);
     const int filter = filter_of(p->node, i);
@@ -235,7 +238,7 @@ static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *e
     stage_packs packs = {p->packs, i, filter};
     ort_pack_services services = {.find = find_packed, .arg = &packs};
     ort_prep stage = *p;
-    if (!ort_chain_stage(p->node, i, attrs, &node))
+    if (!chain_stage(p->node, i, attrs, &node))
         return ort_prep_fail(p, err, "stage %d isn't told by the attributes", i);
     if (p->packs) {
         services.reads = p->packs->reads;

@@ -12,9 +12,4 @@ enum {
     ORT_CHAIN_PARAMS = 2,  /* of an activation; param_counts says how many are given */
 };
 
-/* The node of one stage alone: a BlockedConv or BlockedMaxPool without inputs, over attributes that
- * lie in `attrs` (ORT_CHAIN_ATTRS of them). False: the lists don't hold it. */
-enum { ORT_CHAIN_ATTRS = 10 };
-bool ort_chain_stage(const ort_node *chain, int stage, ort_attr *attrs, ort_node *node);
-
 #endif

@@ -114,12 +114,4 @@ ort_status ort_forest_block_find(ort_prep *p, ort_forest *forest, ort_error *err
 /* Rows that are scored together. */
 enum { ORT_TREE_ROWS = 8 };
 
-/* Aggregate one row into score[targets]; seen[t] tells whether a leaf spoke of target t. */
-void ort_forest_score(const ort_forest *forest, const double *row, double *score, bool *seen);
-/* The same for blocks of ORT_TREE_ROWS rows, columns[b * block + feature * ORT_TREE_ROWS + row],
- * none of them NaN, of a forest that is all_leq; scores and seen are [b][row][target]. To the bit
- * what ort_forest_score gives. */
-void ort_forest_score_rows(const ort_forest *forest, int64_t blocks, const double *columns,
-                           int64_t block, double *scores, bool *seen);
-
 #endif

@@ -144,7 +144,8 @@ static bool has_nan(const double *row, int64_t count)
     return any;
 }
 
-void ort_forest_score(const ort_forest *f, const double *row, double *score, bool *seen)
+/* Aggregate one row into score[targets]; seen[t] tells whether a leaf spoke of target t. */
+static void forest_score(const ort_forest *f, const double *row, double *score, bool *seen)
 {
     size_t r = 0;
     memset(score, 0, (size_t)f->targets * sizeof *score);
@@ -163,8 +164,11 @@ void ort_forest_score(const ort_forest *f, const double *row, double *score, boo
     average(f, score, f->targets);
 }
 
-void ort_forest_score_rows(const ort_forest *f, int64_t blocks, const double *columns,
-                           int64_t block, double *scores, bool *seen)
+/* The same for blocks of ORT_TREE_ROWS rows, columns[b * block + feature * ORT_TREE_ROWS + row],
+ * none of them NaN, of a forest that is all_leq; scores and seen are [b][row][target]. To the bit
+ * what forest_score gives. */
+static void score_rows_of_blocks(const ort_forest *f, int64_t blocks, const double *columns,
+                                 int64_t block, double *scores, bool *seen)
 {
     const int64_t count = f->targets * ORT_TREE_ROWS;
     memset(scores, 0, (size_t)(count * blocks) * sizeof *scores);
@@ -309,13 +313,13 @@ static void score_rows(void *arg, size_t task, int thread)
         for (blocks = 0; blocks < most; blocks++)
             if (!load_columns(w, r + blocks * ORT_TREE_ROWS, row, columns + blocks * block))
                 break;
-        ort_forest_score_rows(f, blocks, columns, block, scores, seen);
+        score_rows_of_blocks(f, blocks, columns, block, scores, seen);
         for (int64_t j = 0; j < blocks * ORT_TREE_ROWS; j++)
             finish_row(w, r + j, scores + j * f->targets, seen + j * f->targets);
     }
     for (; r < end; r++) {
         load_row(w, r, row);
-        ort_forest_score(f, row, scores, seen);
+        forest_score(f, row, scores, seen);
         finish_row(w, r, scores, seen);
     }
 }

@@ -129,7 +129,9 @@ ort_binary_state *ort_binary_prepare(ort_prep *p)
     return state;
 }
 
-ort_shape ort_binary_align(const ort_binary_state *state, const ort_shape *a, const ort_shape *b)
+/* The shape of B as the opset-6 attribute `axis` aligns it with A. */
+static ort_shape align_operand(const ort_binary_state *state, const ort_shape *a,
+                               const ort_shape *b)
 {
     ort_shape shape = *b;
     if (!state->legacy || !state->has_axis)
@@ -165,7 +167,7 @@ ort_status ort_binary_shape(ort_shaping *s, ort_error *err)
         return ort_error_memory(err, sizeof *plan);
     if (state->has_axis)
         ORT_TRY(check_axis(state->axis, a->rank, err));
-    ort_shape b = ort_binary_align(state, a, &s->in[1]->shape), both;
+    ort_shape b = align_operand(state, a, &s->in[1]->shape), both;
     const ort_shape *in[2] = {a, &b};
     if (state->fn) {
         ORT_TRY(ort_binary_check_types(s->in[0], s->in[1], err));

@@ -45,8 +45,6 @@ typedef struct ort_binary_state {
 ort_status ort_binary_check_types(const ort_tensor *a, const ort_tensor *b, ort_error *err);
 /* prepare's share: state with dtype and the opset-6 attributes. NULL when memory is exhausted. */
 ort_binary_state *ort_binary_prepare(ort_prep *p);
-/* The shape of B as the opset-6 attribute `axis` aligns it with A. */
-ort_shape ort_binary_align(const ort_binary_state *state, const ort_shape *a, const ort_shape *b);
 ort_status ort_binary_shape(ort_shaping *s, ort_error *err); /* plan_state: an ort_bcast */
 ort_status ort_binary_run(ort_call *call, ort_error *err);
 /* Types and shape (opset 6 included). `boolean`: the output is bool. */

@@ -64,12 +64,6 @@ static void widen_rows(const ort_kernels *k, int64_t first, int64_t last, int64_
     }
 }
 
-void ort_integer_rows_serial(const ort_kernels *k, int64_t m, int64_t depth, const ort_bytes *a,
-                             const ort_zeros *zeros, void *rows)
-{
-    widen_rows(k, 0, m, depth, a, zeros, rows);
-}
-
 typedef struct widen_job {
     const ort_kernels *k;
     int64_t m, depth;

@@ -40,8 +40,6 @@ bool ort_integer_packed_bytes(const ort_kernels *k, int64_t depth, int64_t n, si
 /* Zero points of A are per row, of B per column. */
 void ort_integer_rows(const ort_call *call, int64_t m, int64_t depth, const ort_bytes *a,
                       const ort_zeros *zeros, void *rows);
-void ort_integer_rows_serial(const ort_kernels *k, int64_t m, int64_t depth, const ort_bytes *a,
-                             const ort_zeros *zeros, void *rows);
 void ort_integer_pack(const ort_kernels *k, int64_t depth, int64_t n, const ort_bytes *b,
                       const ort_zeros *zeros, void *packed);
 

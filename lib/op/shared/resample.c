@@ -13,7 +13,8 @@ enum { TASK_ELEMENTS = 32 * 1024 };
 
 /* ---- coordinates and tables */
 
-float ort_resample_coordinate(ort_coordinate mode, const ort_resample_axis *a, int64_t i)
+/* Original coordinate of output index i in float, as Resize is computed everywhere. */
+static float original_coordinate(ort_coordinate mode, const ort_resample_axis *a, int64_t i)
 {
     float x = (float)i, in = (float)a->in, width = a->width;
     switch (mode) {
@@ -64,7 +65,7 @@ void ort_resample_nearest(ort_coordinate mode, ort_rounding rounding,
                           const ort_resample_axis *axis, int64_t *index)
 {
     for (int64_t i = 0; i < axis->out; i++) {
-        float x = ort_resample_coordinate(mode, axis, i);
+        float x = original_coordinate(mode, axis, i);
         float last = (float)(axis->in - 1), at = round_nearest(rounding, x, axis->scale);
         bool outside = mode == ORT_COORD_TF_CROP_AND_RESIZE && !(x >= 0 && x <= last);
         index[i] = outside ? -1 : at >= last ? axis->in - 1 : at > 0 ? (int64_t)at : 0;
@@ -130,7 +131,7 @@ bool ort_resample_add(ort_resample *plan, int axis_number, const ort_resample_ki
     t->weight = (float *)(t->weight64 + count);
     t->outside = crop ? (uint8_t *)(t->weight + count) : NULL;
     for (int64_t i = 0; i < t->out; i++) {
-        float x = ort_resample_coordinate(kind->coordinate, axis, i);
+        float x = original_coordinate(kind->coordinate, axis, i);
         if (crop)
             t->outside[i] = !(x >= 0 && x <= (float)(t->in - 1));
         fill_taps(t, kind, start, squeeze, isfinite(x) ? (double)x : 0, i);

@@ -63,8 +63,6 @@ typedef struct ort_resample {
 
 typedef void *ort_resample_alloc(void *arg, size_t bytes);
 
-/* Original coordinate of output index i in float, as Resize is computed everywhere. */
-float ort_resample_coordinate(ort_coordinate mode, const ort_resample_axis *axis, int64_t i);
 /* Nearest source index of every output index into index[out]; -1: outside, extrapolate. */
 void ort_resample_nearest(ort_coordinate mode, ort_rounding rounding,
                           const ort_resample_axis *axis, int64_t *index);

@@ -28,7 +28,8 @@ static double lowest_of(ort_dtype dtype)
                                          : -DBL_MAX;
 }
 
-double ort_attention_raised(ort_dtype dtype, double low)
+/* What stands for the number `low` of a mask. */
+static double raised(ort_dtype dtype, double low)
 {
     return low == lowest_of(dtype) ? low / 2 : low;
 }
@@ -119,7 +120,7 @@ static ort_status raise_constant(ort_pass_context *c, const ort_tensor *t, ort_i
     ORT_TRY(ort_edit_new_constant(c->graph, c->graph->values.data[*id]->name, t->dtype, &t->shape,
                                   &made, id, err));
     for (int64_t i = 0; i < ort_tensor_count(t); i++)
-        ort_tensor_set_f64(&made, i, ort_attention_raised(t->dtype, ort_tensor_get_f64(t, i)));
+        ort_tensor_set_f64(&made, i, raised(t->dtype, ort_tensor_get_f64(t, i)));
     return ORT_OK;
 }
 

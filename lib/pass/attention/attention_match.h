@@ -138,8 +138,7 @@ ort_status ort_attention_part_steps(ort_pass_context *context, ort_id result, or
 /* a->keys as what is summed onto the scores, among a->masks. */
 ort_status ort_attention_lower_keys(ort_pass_context *context, ort_attention *a, ort_error *err);
 
-/* What stands for the number `low` of a mask, and a mask of such, as attention_low.c says. */
-double ort_attention_raised(ort_dtype dtype, double low);
+/* The mask `*mask` with what stands for its low numbers, as attention_low.c says. */
 ort_status ort_attention_raise_mask(ort_pass_context *context, ort_id *mask, ort_error *err);
 /* Has one of the masks numbers that would be raised? */
 bool ort_attention_masks_low(const ort_graph *graph, const ort_attention *a);
