@@ -22,25 +22,10 @@ typedef struct fusion {
     double tolerance;    /* 0: 2e-6 */
 } fusion;
 
-/* Changes that the passes up to level 2 make; -1 when they fail. */
-NET_STATIC int rewrite(net *n, int flags)
+NET_STATIC int rewrite_row(net *n, int flags)
 {
-    int changes = 0;
-    ort_pass_options options = {.level = 2, .portable = !(flags & SESSION),
-                                .contrib = flags & CONTRIB, .registry = n->env->registry,
-                                .report = add_up, .report_arg = &changes};
-    if (ort_graph_infer(n->model->graph, n->env->registry, NULL, NULL) ||
-        ort_passes_run(n->model, &options, NULL))
-        return -1;
-    return changes;
-}
-
-NET_STATIC ort_session *plain(net *n)
-{
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = 0;
-    return net_session(n, &options, NULL);
+    return rewrite_with(n, (ort_pass_options){.portable = !(flags & SESSION),
+                                              .contrib = flags & CONTRIB});
 }
 
 NET_STATIC ort_value *input_of(const fusion *f, int64_t *declared, int *rank)
@@ -98,8 +83,8 @@ NET_STATIC void check_fusion(test_state *test, const fusion *f)
     if (strstr(f->text, "z:(") || strstr(f->text, "z = "))
         net_output(&n, "z");
     ort_session *before = plain(&n);
-    int first = before ? rewrite(&n, f->flags) : -1;
-    int second = first < 0 ? -1 : rewrite(&n, f->flags);
+    int first = before ? rewrite_row(&n, f->flags) : -1;
+    int second = first < 0 ? -1 : rewrite_row(&n, f->flags);
     ort_session *after = second == 0 ? plain(&n) : NULL;
     bool not = *f->op_type == '!';
     bool kind = (count_ops(&n, f->op_type + not) > 0) != not;

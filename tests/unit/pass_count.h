@@ -1,4 +1,6 @@
-/* pass_count.h - what tests of passes count: nodes, and changes made. Static functions only. */
+/* pass_count.h - a small graph before and after passes: the changes they make, its nodes, and a
+ * session that runs it as it is. Static functions only.
+ */
 #ifndef TESTS_UNIT_PASS_COUNT_H
 #define TESTS_UNIT_PASS_COUNT_H
 
@@ -25,6 +27,29 @@ NET_STATIC int count_ops(const net *n, const char *op_type)
 NET_STATIC void add_up(void *arg, const ort_pass *pass, uint64_t ns, int changes)
 {
     *(int *)arg += changes;
+}
+
+/* Changes that passes make with these options, up to level 2; -1 when they fail. */
+NET_STATIC int rewrite_with(net *n, ort_pass_options options)
+{
+    int changes = 0;
+    options.level = 2;
+    options.registry = n->env->registry;
+    options.report = add_up;
+    options.report_arg = &changes;
+    if (ort_graph_infer(n->model->graph, n->env->registry, NULL, NULL) != ORT_OK ||
+        ort_passes_run(n->model, &options, NULL) != ORT_OK)
+        return -1;
+    return changes;
+}
+
+/* A session that runs the graph as it is. */
+NET_STATIC ort_session *plain(net *n)
+{
+    ort_session_options options;
+    ort_session_options_init(&options);
+    options.level = 0;
+    return net_session(n, &options, NULL);
 }
 
 #endif

@@ -8,31 +8,10 @@
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
-/* Changes that these passes make (NULL: those up to level 2); -1 when they fail. */
-NET_STATIC int rewrite_with(net *n, const char *const *only, bool contrib, size_t growth_bytes)
-{
-    int changes = 0;
-    ort_pass_options options = {.level = 2, .only = only, .portable = true, .contrib = contrib,
-                                .growth_bytes = growth_bytes,
-                                .registry = n->env->registry, .report = add_up,
-                                .report_arg = &changes};
-    if (ort_graph_infer(n->model->graph, n->env->registry, NULL, NULL) ||
-        ort_passes_run(n->model, &options, NULL))
-        return -1;
-    return changes;
-}
-
+/* Changes that the passes of files make. */
 NET_STATIC int rewrite(net *n, bool contrib)
 {
-    return rewrite_with(n, NULL, contrib, 0);
-}
-
-NET_STATIC ort_session *plain(net *n)
-{
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = 0;
-    return net_session(n, &options, NULL);
+    return rewrite_with(n, (ort_pass_options){.portable = true, .contrib = contrib});
 }
 
 /* Rewritten twice, the second time without a change, the model computes what it did. */
@@ -273,9 +252,10 @@ NET_STATIC bool net_agree(ort_session *a, ort_session *b, double tolerance)
 NET_STATIC const char *net_rewritten_for(net *n, const char *const *only, bool contrib,
                                          size_t growth_bytes, double tolerance)
 {
+    ort_pass_options options = {.only = only, .portable = true, .contrib = contrib,
+                                .growth_bytes = growth_bytes};
     ort_session *before = plain(n);
-    bool ok = before && rewrite_with(n, only, contrib, growth_bytes) >= 0 &&
-              rewrite_with(n, only, contrib, growth_bytes) == 0;
+    bool ok = before && rewrite_with(n, options) >= 0 && rewrite_with(n, options) == 0;
     ort_session *after = ok ? plain(n) : NULL;
     ok = after && net_agree(before, after, tolerance);
     ort_session_free(before);
