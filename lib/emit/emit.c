@@ -75,8 +75,9 @@ static const char *new_name(ort_emit *e, const char *op_type)
 
 int ort_emit_opset(ort_emit *e, const char *domain, const char *op_type, int since)
 {
+    int imported = domain[0] ? (int)ort_model_opset(e->graph->model, domain) : e->opset;
     return e->opset_of ? e->opset_of(e->opset_arg, domain, op_type, since)
-                       : !domain[0] ? e->opset : (int)ort_model_opset(e->graph->model, domain);
+                       : imported ? imported : 1;
 }
 
 /* New values for the outputs of a node. */

@@ -230,6 +230,9 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
     }
     spec->set = set;
     spec->set_count = t->attr_count;
+    if (w->source && w->source->attributes)
+        spec->set_count += w->source->attributes(w->source->arg, named.name, set + t->attr_count,
+                                                 MAX_ATTRS - t->attr_count);
     ort_emit_spec(w->e, spec, outputs, output_count);
 }
 
@@ -287,6 +290,30 @@ static ort_id write_list(ort_writer *w, const ort_term *t)
     return ort_emit_ints(w->e, list, count);
 }
 
+/* A value of this name, where names are kept. */
+static ort_id add_called(ort_writer *w, short name)
+{
+    const ort_text_name *n = &w->text->names.data[name];
+    ort_id id = ort_graph_add_value(w->e->graph, copied(w, n->text, n->length));
+    if (id == ORT_ID_NONE)
+        ort_emit_fail_memory(w->e);
+    return id;
+}
+
+static ort_id write_node_of(ort_writer *w, const ort_term *t, ort_id *own)
+{
+    ort_node_spec spec = {0};
+    if (w->source && t->name >= 0) {
+        *own = add_called(w, t->name);
+        spec.outputs = own;
+        spec.output_count = 1;
+        write_node(w, t, &spec, NULL, 0);
+    } else {
+        write_node(w, t, &spec, own, 1);
+    }
+    return *own;
+}
+
 static ort_id write_term(ort_writer *w, short index)
 {
     const ort_term *t = &w->text->terms.data[index];
@@ -302,11 +329,7 @@ static ort_id write_term(ort_writer *w, short index)
         if (is_number(w, t))
             return write_number(w, t, ORT_DTYPE_UNDEFINED);
         return write_value(w, t);
-    case '(': {
-        ort_node_spec spec = {0};
-        write_node(w, t, &spec, own, 1);
-        return *own;
-    }
+    case '(': return write_node_of(w, t, own);
     case '@':
         return *own = write_term(w, w->text->terms_of.data[t->first + choose(w, t, t->count)]);
     default: return *own = write_value(w, t);
@@ -321,8 +344,14 @@ static ort_id write_statement(ort_writer *w, const ort_statement *s)
     if (!s->count)
         return write_term(w, s->term);
     const ort_term *t = &w->text->terms.data[s->term];
+    if (w->source) {
+        for (int i = 0; i < s->count; i++)
+            outputs[i] = add_called(w, w->text->terms_of.data[s->first + i]);
+        spec.outputs = outputs;
+        spec.output_count = s->count;
+    }
     if (t->kind == '(')
-        write_node(w, t, &spec, outputs, s->count);
+        write_node(w, t, &spec, w->source ? NULL : outputs, w->source ? 0 : s->count);
     else
         outputs[0] = write_term(w, s->term);
     for (int i = 0; i < s->count; i++)

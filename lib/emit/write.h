@@ -12,13 +12,17 @@
 #include "emit/emit.h"
 #include "emit/match.h"
 
-/* What a text means besides, for whoever builds models of it. */
+/* What a text means besides, for whoever builds models of it: values are called there as the text
+ * calls them. */
 typedef struct ort_write_source {
     /* A value ('x', '_'), constant ('#') or number ('$') that isn't bound; the name of '_' is NULL.
      * ORT_ID_NONE: an absent input. */
     ort_id (*unbound)(void *arg, const ort_term *term, const ort_text_name *name);
     /* Which of the terms of a named form, which of the operators of "A|ms.B". NULL: the first. */
     int (*alternative)(void *arg, const ort_term *term, int count);
+    /* Attributes that the text doesn't give to a node of this operator, into `set` of `room`; how
+     * many. They live as long as the call of ort_write. NULL: none. */
+    int (*attributes)(void *arg, const char *op_type, ort_attr *set, int room);
     void *arg;
 } ort_write_source;
 

@@ -78,7 +78,7 @@ NET_STATIC void check_fusion(test_state *test, const fusion *f)
         CHECK(ort_vec_push(&n.model->opsets, contrib));
     expr e = {.n = &n, .half = f->flags & HALF};
     net_input(&n, "x", f->flags & HALF ? ORT_DTYPE_FLOAT16 : ORT_DTYPE_FLOAT, rank, dims);
-    expr_build(&e, f->text);
+    CHECK(expr_build(&e, f->text));
     net_output(&n, "y");
     if (strstr(f->text, "z:(") || strstr(f->text, "z = "))
         net_output(&n, "z");

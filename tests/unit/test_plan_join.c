@@ -39,7 +39,8 @@ static bool build(net *n, const join_case *c, int threads)
         return false;
     expr e = {.n = n};
     net_input(n, "x", ORT_DTYPE_FLOAT, 2, (const int64_t[]){c->rows, 16});
-    expr_build(&e, c->text);
+    if (!expr_build(&e, c->text))
+        return false;
     net_output(n, "y");
     return true;
 }
