@@ -218,8 +218,12 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
     spec->opset = w->e->opset_of ? opset : 0;
     assert(t->attr_count <= MAX_ATTRS);
     write_inputs(w, t, op, inputs);
+    int more = w->source && w->source->attributes
+                   ? w->source->attributes(w->source->arg, named.name, set,
+                                           MAX_ATTRS - t->attr_count)
+                   : 0;
     for (int i = 0; i < t->attr_count; i++)
-        set[i] = attr_of(w, op, &w->text->attrs.data[t->first_attr + i], lists[i]);
+        set[more + i] = attr_of(w, op, &w->text->attrs.data[t->first_attr + i], lists[i]);
     spec->inputs = inputs;
     spec->input_count = t->count;
     while (spec->input_count && inputs[spec->input_count - 1] == ORT_ID_NONE)
@@ -229,10 +233,7 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
         spec->attr_count = node_called(w, t->like)->attr_count;
     }
     spec->set = set;
-    spec->set_count = t->attr_count;
-    if (w->source && w->source->attributes)
-        spec->set_count += w->source->attributes(w->source->arg, named.name, set + t->attr_count,
-                                                 MAX_ATTRS - t->attr_count);
+    spec->set_count = more + t->attr_count;
     ort_emit_spec(w->e, spec, outputs, output_count);
 }
 
@@ -320,6 +321,8 @@ static ort_id write_term(ort_writer *w, short index)
     ort_id *own = &w->written[index];
     if (w->e->status != ORT_OK || *own != ORT_ID_NONE)
         return *own;
+    if (t->name >= 0 && *stated(w, t->name) != ORT_ID_NONE)
+        return *stated(w, t->name);
     switch (t->kind) {
     case '-': return ORT_ID_NONE;
     case '0': return write_number(w, t, ORT_DTYPE_UNDEFINED);

@@ -2,9 +2,9 @@
  *
  *     "y = (Mul h:(Mul x 0.5) (Add (Erf (Div h 1.41421356)) 1))"
  *
- * A name that nothing defines is a value of the model, an input; #w:3,4 is a float constant of these
- * dims, of small numbers that depend on its name; #w.i8:3,4 and .u4, .i4, .u8 in codes, #w.h:3,4 in
- * float16. Weights may be float16 everywhere: expr.half.
+ * A name that nothing defines is a value of the model, an input; #w:3,4 is a float constant of
+ * these dims, of small numbers that depend on its name; #w.i8:3,4 and .u4, .i4, .u8 in codes,
+ * #w.h:3,4 in float16. Weights may be float16 everywhere: expr.half.
  */
 #ifndef TESTS_UNIT_EXPR_H
 #define TESTS_UNIT_EXPR_H

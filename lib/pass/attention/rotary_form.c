@@ -249,23 +249,39 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
                                     : fuse_rotation(c, m, m->flags, changes, err);
 }
 
-#define ROW(text, form) {text, .write = write, .flags = form}
+#define ROW(text, form, given) {text, .write = write, .flags = form, .example = given}
+#define ANGLES(dims) "x:1,2,3,4 cos=0.5:" dims " sin=0.25:" dims " Concat.axis=-1 "
+#define PAIRS(dims)                                                                                \
+    "x:1,2,3,4 cos=0.5:" dims " sin=0.25:" dims " _=[0,0,3,4] Concat.axis=4 Unsqueeze.axes=4, "    \
+    "opset=12; h = (Slice x [1] [99] [3] [2]); l = (Slice x [0] [99] [3] [2])"
+#define TABLES(dims) "x:1,2,3,6 cos:" dims " sin:" dims " at=0:1,3.i64 Concat.axis=-1 "
+#define SLICED "ls=[0] le=[4] la=[3] hs=[4] he=[6] ha=[3] opset=23"
+#define SPLIT "opset=23; l,h = (Split x [4 2] axis=-1)"
 
 static const ort_rewrite rewrites[] = {
     ROW("c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) * sin + x * cos",
-        0),
-    ROW("c:(Concat (Neg h) l:(Split x ...)) * sin + x * cos", ORT_FORM_SPLIT),
+        0, ANGLES("1,1,3,4") "hs=[2] he=[4] ha=[3] ls=[0] le=[2] la=[3] opset=23"),
+    ROW("c:(Concat (Neg h) l:(Split x ...)) * sin + x * cos", ORT_FORM_SPLIT,
+        ANGLES("1,1,3,4") "opset=23; l,h = (Split x [2 2] axis=-1)"),
     ROW("s:(Reshape k:(Concat (Unsqueeze (Neg h) ...) (Unsqueeze l ...)) _) * sin + x * cos",
-        ORT_FORM_PAIRS),
+        ORT_FORM_PAIRS, PAIRS("1,1,3,4")),
     ROW("(Reshape k:(Concat (Unsqueeze (l * cos - h * sin) ...) "
-        "(Unsqueeze (h * cos + l * sin) ...)) _)", ORT_FORM_PAIRS | ORT_FORM_ONCE),
-    ROW("k:(Concat (l * cos - h * sin) (h * cos + l * sin))", ORT_FORM_ONCE),
-    ROW("r:(RotaryEmbedding|ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) ...)",
-        ORT_FORM_HEADS),
-    ROW("c:(Concat r:(RotaryEmbedding|ms.RotaryEmbedding l:(Slice x #ls #le #la ...) ...) "
-        "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART),
-    ROW("c:(Concat r:(RotaryEmbedding|ms.RotaryEmbedding l:(Split x ...) ...) h)",
-        ORT_FORM_PART | ORT_FORM_SPLIT),
+        "(Unsqueeze (h * cos + l * sin) ...)) _)", ORT_FORM_PAIRS | ORT_FORM_ONCE,
+        PAIRS("1,1,3,2")),
+    ROW("k:(Concat (l * cos - h * sin) (h * cos + l * sin))", ORT_FORM_ONCE,
+        ANGLES("1,1,3,2") "opset=23; l,h = (Split x [2 2] axis=-1)"),
+    ROW("r:(RotaryEmbedding t:(Transpose s:(Reshape x _)) cos sin ...)", ORT_FORM_HEADS,
+        "x:1,3,8 _=[0,0,2,4] Transpose.perm=0,2,1,3 cos:1,3,2 sin:1,3,2 opset=23"),
+    ROW("r:(ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) at cos sin)", ORT_FORM_HEADS,
+        "x:1,3,8 _=[0,0,2,4] Transpose.perm=0,2,1,3 at=0:1,3.i64 cos:3,2 sin:3,2 opset=17"),
+    ROW("c:(Concat r:(RotaryEmbedding l:(Slice x #ls #le #la ...) cos sin ...) "
+        "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART, TABLES("1,3,2") SLICED),
+    ROW("c:(Concat r:(ms.RotaryEmbedding l:(Slice x #ls #le #la ...) at cos sin) "
+        "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART, TABLES("3,2") SLICED),
+    ROW("c:(Concat r:(RotaryEmbedding l:(Split x ...) cos sin ...) h)",
+        ORT_FORM_PART | ORT_FORM_SPLIT, TABLES("1,3,2") SPLIT),
+    ROW("c:(Concat r:(ms.RotaryEmbedding l:(Split x ...) at cos sin) h)",
+        ORT_FORM_PART | ORT_FORM_SPLIT, TABLES("3,2") SPLIT),
     {0},
 };
 

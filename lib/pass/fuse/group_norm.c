@@ -66,8 +66,9 @@ static const char *const forms[] = {
 };
 
 static const ort_rewrite rewrites[] = {
-    {"@scaled((Reshape i:(InstanceNormalization r:(Reshape x _) #one #zero) _))",
-     "(GroupNormalization@21 x w b epsilon=$epsilon num_groups=$groups)", unless, prepare},
+    {"@scaled((Reshape i:(InstanceNormalization r:(Reshape x p) #one #zero) q))",
+     "(GroupNormalization@21 x w b epsilon=$epsilon num_groups=$groups)", unless, prepare,
+     .example = "x:2,4,6 p=[0,2,-1] q=[2,4,6] one=1:2 zero=0:2 w:4,1 b:4,1 opset=21"},
     {0},
 };
 

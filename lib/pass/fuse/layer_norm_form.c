@@ -196,10 +196,13 @@ static const char *const forms[] = {
     NULL,
 };
 
+#define LAST_OF(x) x ":2,3,8 g:8 b:8 e=0.001 ReduceMean.axes=-1, opset=17"
+
 static const ort_rewrite rewrites[] = {
-    {"@moved(@normal(d:(x - m:(ReduceMean x ...))))", .write = write},
-    {"x * @scale(d:(x - m)) + (#b - m:(ReduceMean x ...) * s)", .write = write},
-    {"@scaled(@normal(d))", .write = write},
+    {"@moved(@normal(d:(x - m:(ReduceMean x ...))))", .write = write, .example = LAST_OF("x")},
+    {"x * @scale(d:(x - m)) + (#b - m:(ReduceMean x ...) * s)", .write = write,
+     .example = LAST_OF("x")},
+    {"@scaled(@normal(d))", .write = write, .example = LAST_OF("d")},
     {0},
 };
 

@@ -39,9 +39,13 @@ static const char *const forms[] = {
     NULL,
 };
 
+#define HALVES "x:2,3,8.f16 one=1:8 g:8.f16 b:8.f16 Cast.to=10 "
+
 static const ort_rewrite rewrites[] = {
-    {"@scaled(n:(LayerNormalization (Cast x to=1) #one))", "(LayerNormalization x g b &n)", unless},
-    {"(Cast n:(RMSNormalization (Cast x to=1) #one)) * #g", "(RMSNormalization x g &n)", unless},
+    {"@scaled(n:(LayerNormalization (Cast x to=1) #one))", "(LayerNormalization x g b &n)", unless,
+     .example = HALVES "opset=17"},
+    {"(Cast n:(RMSNormalization (Cast x to=1) #one)) * #g", "(RMSNormalization x g &n)", unless,
+     .example = HALVES "opset=23"},
     {0},
 };
 

@@ -65,7 +65,8 @@ static ort_status add_table(ort_pass_context *c, ort_match *m, ort_error *err)
 
 static const ort_rewrite rewrites[] = {
     {"(MatMul (Cast (Equal x #codes)) #w)",
-     "(Gather table (Clip@13 (Squeeze@13 x [-1]) -1 $n))", unless, add_table},
+     "(Gather table (Clip@13 (Squeeze@13 x [-1]) -1 $n))", unless, add_table,
+     .example = "x:2,3,1.i64 codes=[0,1,2] w:3,5 Cast.to=1 opset=17"},
     {0},
 };
 

@@ -27,7 +27,7 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
 }
 
 static const ort_rewrite rewrites[] = {
-    {"b * (#one / a) | b * (Reciprocal a)", "(Div@7 b a)", unless},
+    {"b * (#one / a) | b * (Reciprocal a)", "(Div@7 b a)", unless, .example = "one=1"},
     {0},
 };
 

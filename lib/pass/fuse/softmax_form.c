@@ -56,14 +56,22 @@ static const char *const forms[] = {
     NULL,
 };
 
+#define LAST "ReduceMax.axes=-1, ReduceSum.axes=-1, ReduceLogSumExp.axes=-1, opset=12"
+
 static const ort_rewrite rewrites[] = {
-    {"@quotient(" SHIFT ")", "(Softmax x axis=$axis)", unless},
-    {"@quotient(x)", "(Softmax x axis=$axis)", unless},
+    {"@quotient(" SHIFT ")", "(Softmax x axis=$axis)", unless,
+     .example = LAST},
+    {"@quotient(x)", "(Softmax x axis=$axis)", unless,
+     .example = LAST},
     {"(Log p:(Softmax x))", "(LogSoftmax x axis=$axis)", unless},
-    {SHIFT " - (Log s:(ReduceSum (Exp d) ...))", "(LogSoftmax x axis=$axis)", unless},
-    {SHIFT " - s:(ReduceLogSumExp d ...)", "(LogSoftmax x axis=$axis)", unless},
-    {"x - s:(ReduceLogSumExp x ...)", "(LogSoftmax x axis=$axis)", unless},
-    {"x - (Log s:(ReduceSum (Exp x) ...))", "(LogSoftmax x axis=$axis)", unless},
+    {SHIFT " - (Log s:(ReduceSum (Exp d) ...))", "(LogSoftmax x axis=$axis)", unless,
+     .example = LAST},
+    {SHIFT " - s:(ReduceLogSumExp d ...)", "(LogSoftmax x axis=$axis)", unless,
+     .example = LAST},
+    {"x - s:(ReduceLogSumExp x ...)", "(LogSoftmax x axis=$axis)", unless,
+     .example = LAST},
+    {"x - (Log s:(ReduceSum (Exp x) ...))", "(LogSoftmax x axis=$axis)", unless,
+     .example = LAST},
     {0},
 };
 

@@ -87,7 +87,8 @@ static const char *const forms[] = {
 };
 
 static const ort_rewrite rewrites[] = {
-    {"@shifted((Cast @product() to=1) * (sa * #sb))", .unless = unless, .write = write},
+    {"@shifted((Cast @product() to=1) * (sa * #sb))", .unless = unless, .write = write,
+     .example = "a:2,4.u8 b:4,6.i8 za:.u8 zb:6.i8 sa: sb:6 bias:6 opset=17"},
     {0},
 };
 

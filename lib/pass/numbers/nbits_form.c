@@ -158,10 +158,16 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
     return ort_match_replace(m, &spec, err);
 }
 
+#define COLUMNS "a:3,32 w:32,8.u4 s:2,8 DequantizeLinear.axis=0 "
+#define ROWS "a:3,32 w:8,32.u4 s:8,2 DequantizeLinear.axis=1 "
+#define BLOCKS "DequantizeLinear.block_size=16 opset=21"
+
 static const ort_rewrite rewrites[] = {
-    {"(MatMul a d:(DequantizeLinear #w #s ...))", .write = write},
-    {"(MatMul a (Transpose d:(DequantizeLinear #w #s ...)))", .write = write, .flags = TURNED},
-    {"(Gemm a d:(DequantizeLinear #w #s ...))", .write = write, .flags = GEMM},
+    {"(MatMul a d:(DequantizeLinear #w #s ...))", .write = write, .example = COLUMNS BLOCKS},
+    {"(MatMul a (Transpose d:(DequantizeLinear #w #s ...)))", .write = write, .flags = TURNED,
+     .example = ROWS BLOCKS},
+    {"(Gemm a d:(DequantizeLinear #w #s ...))", .write = write, .flags = GEMM,
+     .example = COLUMNS BLOCKS},
     {0},
 };
 
