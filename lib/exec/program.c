@@ -245,7 +245,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
                      .math_strict = o->env->options.math_strict,
                      .packs = o->packing ? ort_packing_begin(o->packing) : &notes,
                      .arena = o->arena};
-    if (!step->op->impl->prepare)
+    if (!ort_op_prepares(step->op))
         return align_inputs(o, p, step, err);
     const ort_fact **in = list_facts(p, &scratch, step->in, step->in_count, true);
     borrowed *list = ort_arena_array(&scratch, (size_t)step->in_count + 1, sizeof *list);
@@ -256,7 +256,7 @@ static ort_status prepare_step(const ort_program_options *o, ort_program *p, ort
         return ort_error_memory(err, sizeof(ort_fact));
     }
     ort_status aligned = borrow(o, p, step, in, list, err);
-    status = aligned ? aligned : step->op->impl->prepare(&prep, &problem);
+    status = aligned ? aligned : ort_op_prepare(&prep, &problem);
     mask = o->packing ? o->packing->absorbed : mask;
     ort_status settled = settle(o, p, step, list, mask, aligned ? NULL : err);
     if (!aligned && !prep.packs->reads)

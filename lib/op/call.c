@@ -63,6 +63,17 @@ ort_status ort_prep_unsupported_dtype(const ort_prep *p, int input, ort_error *e
                          ort_dtype_name(ort_prep_dtype(p, input)), input);
 }
 
+ort_status ort_prep_need_real(const ort_prep *p, int input, ort_error *err)
+{
+    switch (ort_prep_dtype(p, input)) {
+    case ORT_DTYPE_FLOAT:
+    case ORT_DTYPE_DOUBLE:
+    case ORT_DTYPE_FLOAT16:
+    case ORT_DTYPE_BFLOAT16: return ORT_OK;
+    default: return ort_prep_unsupported_dtype(p, input, err);
+    }
+}
+
 ort_status ort_prep_fail(const ort_prep *p, ort_error *err, const char *format, ...)
 {
     char text[ORT_ERROR_TEXT];

@@ -300,7 +300,7 @@ static ort_status prepare_node(evaluation *ev, eval_job *job, const ort_fact *ou
 {
     const ort_node *node = job->node;
     const ort_fact **out_list;
-    if (job->prepared || !node->op->impl->prepare)
+    if (job->prepared || !ort_op_prepares(node->op))
         return ORT_OK;
     out_list = ort_arena_array(&ev->memory, (size_t)job->output_count + 1, sizeof *out_list);
     if (!out_list)
@@ -316,7 +316,7 @@ static ort_status prepare_node(evaluation *ev, eval_job *job, const ort_fact *ou
                   .out = out_list,
                   .k = ev->k,
                   .arena = &ev->memory};
-    ORT_TRY(node->op->impl->prepare(&p, err));
+    ORT_TRY(ort_op_prepare(&p, err));
     job->state = p.state;
     job->release = p.release;
     return ORT_OK;

@@ -4,7 +4,8 @@
  * model
  *            is loaded, and again with concrete dims (and whatever values are known by then) when a
  *            plan is made for given input shapes: one function serves both.
- *   prepare  once per node and session: attributes into a typed state, constants packed.
+ *   prepare  once per node and session: attributes into a typed state (bind.h does that), constants
+ *            packed.
  *   shape    optional; once per distinct input shapes: scratch sizes, task grid, tables.
  *   run      inputs to outputs: no attribute look-up, no allocation.
  *
@@ -30,6 +31,7 @@
 #include "base/pool.h"
 #include "graph/graph.h"
 #include "kernel/kernel.h"
+#include "op/bind.h"
 
 #define ONNX ""
 #define ML "ai.onnx.ml"
@@ -159,7 +161,8 @@ typedef struct ort_prep {
     bool math_strict;
     ort_arena *arena;           /* the session's: states and packed weights */
     const ort_pack_services *packs; /* NULL: no file takes part */
-    void *state;                /* result; NULL when the operator needs none */
+    void *state;                /* result; bound attributes are there when prepare begins. NULL
+                                 * when the operator needs none */
     void (*release)(const void *state); /* result: gives back what lies outside of the arena */
     const ort_appends *appends; /* result: the caches that run extends in place; NULL: none */
     /* result: beginnings of the names of attributes that nobody reads again once they are packed: a
@@ -188,6 +191,8 @@ const ort_tensor *ort_prep_constant(const ort_prep *p, int input); /* NULL: not 
 ort_dtype ort_prep_dtype(const ort_prep *p, int input);            /* UNDEFINED when absent */
 /* ORT_ERROR_UNSUPPORTED: "element type X of input N isn't implemented". */
 ort_status ort_prep_unsupported_dtype(const ort_prep *p, int input, ort_error *err);
+/* The same unless the input is a float, double, float16 or bfloat16. */
+ort_status ort_prep_need_real(const ort_prep *p, int input, ort_error *err);
 ort_status ort_prep_fail(const ort_prep *p, ort_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -309,6 +314,8 @@ void ort_reduction_cost(const ort_infer *x, ort_cost *cost);
 void ort_cost_of(const ort_infer *x, ort_cost *cost);
 
 typedef struct ort_op_impl {
+    size_t state;         /* bytes; 0: none, or prepare's own business */
+    const ort_bind *bind; /* what attributes fill of it, before prepare; may be NULL */
     ort_status (*infer)(ort_infer *x, ort_error *err);
     ort_status (*prepare)(ort_prep *p, ort_error *err);   /* may be NULL */
     ort_status (*shape)(ort_shaping *s, ort_error *err);  /* may be NULL */
@@ -324,8 +331,15 @@ struct ort_op {
     unsigned traits;
     const ort_op_impl *impl;
     const char *history; /* read up to `since`: registry.c makes a row per version. NULL: none */
+    int variant; /* which of the operators that share an impl: an enum of the family */
 };
 
+/* Is there anything to prepare? Then this does it (bind.c): the state, its attributes, prepare. */
+static inline bool ort_op_prepares(const ort_op *op)
+{
+    return op->impl->prepare || op->impl->state;
+}
+ort_status ort_op_prepare(ort_prep *p, ort_error *err);
 /* Does a session run nodes of this row? */
 static inline bool ort_op_runs(const ort_op *op)
 {
@@ -395,6 +409,9 @@ bool ort_schema_is_group(const char *token, size_t length);
 /* Has the node the inputs that the row requires, and no more inputs or outputs than it has? Quick:
  * reads the signature in place. */
 bool ort_schema_fits(const ort_op *op, const ort_node *node);
+/* An attribute of the row, found in place. *text: its default, which ends at ' ' or '\0', a list at
+ * ']'; NULL: none. ORT_ATTR_UNDEFINED: the row has no such attribute. */
+ort_attr_type ort_schema_attr(const ort_op *op, const char *name, const char **text);
 /* Does the type variable (or code) `type` of this row allow a value of this type? An unknown type
  * is allowed. */
 bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actual);

@@ -282,6 +282,18 @@ static const char *find_attr(const ort_op *op, const char *name)
     return "";
 }
 
+ort_attr_type ort_schema_attr(const ort_op *op, const char *name, const char **text)
+{
+    const char *p = find_attr(op, name);
+    *text = NULL;
+    if (*p != ':')
+        return ORT_ATTR_UNDEFINED;
+    size_t kind = strcspn(++p, "=! ");
+    if (p[kind] == '=')
+        *text = p + kind + 1;
+    return attr_kind(p, kind);
+}
+
 /* The default's text, up to ' ' or the end; "" for a required attribute. */
 static const char *default_of(const ort_node *node, const char *name)
 {

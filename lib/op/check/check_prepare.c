@@ -34,7 +34,7 @@ static ort_status check_node(const ort_graph *graph, const ort_node *node, ort_f
     ort_arena memory = {0};
     ort_error why = {0};
     int count = node->input_count + node->output_count;
-    if (!node->op || !node->op->impl->prepare || node->body_count)
+    if (!node->op || !ort_op_prepares(node->op) || node->body_count)
         return ORT_OK;
     const ort_fact **facts = ort_arena_array(&memory, (size_t)count + 1, sizeof *facts);
     if (!facts)
@@ -51,7 +51,7 @@ static ort_status check_node(const ort_graph *graph, const ort_node *node, ort_f
                          .graph = graph,
                          .k = ort_kernels_get("scalar"),
                          .arena = &memory};
-        status = node->op->impl->prepare(&prep, &why);
+        status = ort_op_prepare(&prep, &why);
         if (status == ORT_OK && prep.release)
             prep.release(prep.state);
     }
