@@ -33,9 +33,13 @@ static float load_bf16(uint16_t v) { return ort_bf16_to_f32(v); }
 /* ---- ArgMax, ArgMin */
 
 typedef struct arg_state {
-    bool max, last, keep;
+    bool max, last;
     int64_t axis;
 } arg_state;
+
+static const ort_bind arg_bind[] = {
+    ORT_BIND(arg_state, axis),
+    ORT_BIND_AS(arg_state, last, "select_last_index", ORT_ELSE(0)), {0}};
 
 typedef struct arg_job {
     const arg_state *state;
@@ -165,15 +169,11 @@ static ort_status arg_infer(ort_infer *x, ort_error *err)
 
 static ort_status arg_prepare(ort_prep *p, ort_error *err)
 {
-    arg_state *s = ort_prep_state(p, sizeof *s);
+    arg_state *s = p->state;
     ort_dtype_class class_ = ort_dtype_get(ort_prep_dtype(p, 0))->class_;
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
     if (class_ != ORT_CLASS_FLOAT && class_ != ORT_CLASS_INT && class_ != ORT_CLASS_UINT)
         return ort_prep_unsupported_dtype(p, 0, err);
     s->max = !strcmp(p->op->name, "ArgMax");
-    s->last = ort_node_int(p->node, "select_last_index", 0) != 0;
-    s->axis = ort_node_int(p->node, "axis", 0);
     return ORT_OK;
 }
 
@@ -194,13 +194,20 @@ static ort_status arg_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl arg_impl = {.infer = arg_infer, .prepare = arg_prepare, .run = arg_run};
+static const ort_op_impl arg_impl = {
+    .state = sizeof(arg_state), .bind = arg_bind,
+    .infer = arg_infer, .prepare = arg_prepare, .run = arg_run,
+};
 
 /* ---- CumSum, CumProd */
 
 typedef struct cumulate_state {
     bool product, exclusive, reverse;
 } cumulate_state;
+
+static const ort_bind cumulate_bind[] = {
+    ORT_BIND(cumulate_state, exclusive, ORT_WITHIN(0, 1)),
+    ORT_BIND(cumulate_state, reverse, ORT_WITHIN(0, 1)), {0}};
 
 /* One outer index: row after row of `inner` columns. `first` is the neutral element. */
 #define CUMULATE(name, type, load, store, step, first)                                             \
@@ -295,20 +302,10 @@ static void cumulate_task(void *arg, size_t task, int thread)
 
 static ort_status cumulate_prepare(ort_prep *p, ort_error *err)
 {
-    cumulate_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    cumulate_state *s = p->state;
     s->product = !strcmp(p->op->name, "CumProd");
-    int64_t exclusive = ort_node_int(p->node, "exclusive", 0);
-    int64_t reverse = ort_node_int(p->node, "reverse", 0);
-    if (exclusive < 0 || exclusive > 1 || reverse < 0 || reverse > 1)
-        return ort_prep_fail(p, err, "exclusive and reverse are %lld and %lld, must be 0 or 1",
-                             (long long)exclusive, (long long)reverse);
-    s->exclusive = exclusive != 0;
-    s->reverse = reverse != 0;
-    return cumulate_function(s->product, ort_prep_dtype(p, 0)) ? ORT_OK
-                                                               : ort_prep_unsupported_dtype(p, 0,
-                                                                                            err);
+    bool known = cumulate_function(s->product, ort_prep_dtype(p, 0)) != NULL;
+    return known ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
 
 static ort_status cumulate_run(ort_call *call, ort_error *err)
@@ -330,6 +327,7 @@ static ort_status cumulate_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl cumulate_impl = {
+    .state = sizeof(cumulate_state), .bind = cumulate_bind,
     .infer = ort_infer_same, .prepare = cumulate_prepare, .run = cumulate_run, .numbers = 2,
 };
 

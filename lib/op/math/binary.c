@@ -137,9 +137,8 @@ static arith arith_of(const ort_op *op, const ort_node *node)
 
 static ort_status arith_prepare(ort_prep *p, ort_error *err)
 {
-    ort_binary_state *state = ort_binary_prepare(p);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    ort_binary_state *state = p->state;
+    ORT_TRY(ort_binary_prepare(p, err));
     state->fn = arith_function(&p->k->math, arith_of(p->op, p->node), state->dtype);
     state->widen = state->dtype == ORT_DTYPE_FLOAT16 || state->dtype == ORT_DTYPE_BFLOAT16;
     state->parameter = p->op->since; /* PRelu broadcasts since opset 7 */
@@ -317,11 +316,6 @@ static void pow_task(void *arg, size_t task, int thread)
                    pow_segment, arg);
 }
 
-static ort_status pow_prepare(ort_prep *p, ort_error *err)
-{
-    return ort_binary_prepare(p) ? ORT_OK : ort_error_memory(err, sizeof(ort_binary_state));
-}
-
 static ort_status pow_run(ort_call *call, ort_error *err)
 {
     pow_job job = {ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0),
@@ -339,15 +333,18 @@ static ort_status pow_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl arith_impl = {
+    ORT_BINARY_STATE,
     .infer = arith_infer, .prepare = arith_prepare, .shape = ort_binary_shape,
     .run = ort_binary_run, .cost = ort_elementwise_cost,
 };
 static const ort_op_impl prelu_impl = {
+    ORT_BINARY_STATE,
     .infer = prelu_infer, .prepare = arith_prepare, .shape = prelu_shape, .run = ort_binary_run,
     .cost = ort_elementwise_cost,
 };
 static const ort_op_impl pow_impl = {
-    .infer = pow_infer, .prepare = pow_prepare, .shape = ort_binary_shape, .run = pow_run,
+    ORT_BINARY_STATE,
+    .infer = pow_infer, .prepare = ort_binary_prepare, .shape = ort_binary_shape, .run = pow_run,
     .cost = ort_elementwise_cost,
 };
 

@@ -18,7 +18,12 @@
 
 typedef struct cast_state {
     ort_cast_options options; /* alloc is filled by run */
+    int mode;
 } cast_state;
+
+static const ort_bind cast_bind[] = {
+    ORT_BIND_AS(cast_state, options.saturate, "saturate", ORT_ELSE(1)),
+    ORT_BIND_AS(cast_state, mode, "round_mode", ORT_WORDS("up down nearest"), ORT_MAYBE), {0}};
 
 static bool is_half(ort_dtype dtype)
 {
@@ -114,12 +119,8 @@ static ort_status bit_cast_infer(ort_infer *x, ort_error *err)
 
 static ort_status cast_prepare(ort_prep *p, ort_error *err)
 {
-    cast_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    const char *mode = ort_node_string(p->node, "round_mode", "up");
-    state->options.saturate = ort_node_int(p->node, "saturate", 1) != 0;
-    state->options.round_mode = mode[0] == 'd' || mode[0] == 'n' ? mode[0] : 'u';
+    cast_state *state = p->state;
+    state->options.round_mode = "udn"[state->mode];
     return ORT_OK;
 }
 
@@ -258,9 +259,11 @@ static ort_status bit_cast_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl cast_impl = {
+    .state = sizeof(cast_state), .bind = cast_bind,
     .infer = cast_infer, .prepare = cast_prepare, .run = cast_run, .cost = ort_elementwise_cost,
 };
 static const ort_op_impl cast_like_impl = {
+    .state = sizeof(cast_state), .bind = cast_bind,
     .infer = cast_like_infer, .prepare = cast_prepare, .run = cast_run,
     .cost = ort_elementwise_cost,
 };

@@ -285,9 +285,7 @@ static void merge_task(void *arg, size_t task, int thread)
 
 static ort_status merge_prepare(ort_prep *p, ort_error *err)
 {
-    merge_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    merge_state *state = p->state;
     state->op = !strcmp(p->op->name, "Max")   ? MERGE_MAX
                 : !strcmp(p->op->name, "Min") ? MERGE_MIN
                 : !strcmp(p->op->name, "Sum") ? MERGE_SUM
@@ -370,6 +368,7 @@ static ort_status merge_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl merge_impl = {
+    .state = sizeof(merge_state),
     .infer = merge_infer, .prepare = merge_prepare, .shape = merge_shape, .run = merge_run,
     .cost = ort_elementwise_cost,
 };
@@ -381,6 +380,10 @@ typedef struct clip_state {
     bool attributes;
 } clip_state;
 
+static const ort_bind clip_bind[] = {
+    ORT_BIND_AS(clip_state, lo, "min", ORT_ELSE(-FLT_MAX)),
+    ORT_BIND_AS(clip_state, hi, "max", ORT_ELSE(FLT_MAX)), {0}};
+
 typedef struct clip_job {
     const ort_tensor *x, *lo, *hi;
     ort_tensor *y;
@@ -391,12 +394,8 @@ typedef struct clip_job {
 
 static ort_status clip_prepare(ort_prep *p, ort_error *err)
 {
-    clip_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    clip_state *state = p->state;
     state->attributes = p->op->since < 11;
-    state->lo = ort_node_float(p->node, "min", -FLT_MAX);
-    state->hi = ort_node_float(p->node, "max", FLT_MAX);
     return ORT_OK;
 }
 
@@ -479,6 +478,7 @@ static ort_status clip_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl clip_impl = {
+    .state = sizeof(clip_state), .bind = clip_bind,
     .infer = ort_infer_same, .prepare = clip_prepare, .run = clip_run,
     .cost = ort_elementwise_cost, .numbers = 6,
 };

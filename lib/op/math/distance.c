@@ -80,6 +80,13 @@ static void cdist_task(void *arg, size_t task, int thread)
     }
 }
 
+typedef struct cdist_state {
+    bool root; /* distances, not their squares */
+} cdist_state;
+
+static const ort_bind cdist_bind[] = {
+    ORT_BIND_AS(cdist_state, root, "metric", ORT_WORDS("sqeuclidean euclidean")), {0}};
+
 static ort_status cdist_shape(ort_shaping *s, ort_error *err)
 {
     const ort_shape *a = &s->in[0]->shape, *b = &s->in[1]->shape;
@@ -99,10 +106,10 @@ static ort_status cdist_run(ort_call *call, ort_error *err)
     const ort_shape *a = &ort_call_in(call, 0)->shape;
     if (a->rank != 2 || b->shape.rank != 2 || a->dim[1] != b->shape.dim[1])
         return ort_call_fail(call, err, "A and B need rows of one length");
-    const char *metric = ort_node_string(call->node, "metric", "sqeuclidean");
+    const cdist_state *state = call->state;
     int64_t n = a->dim[1], rows = b->shape.dim[0];
     double *columns = call->workspace, *row = ort_call_scratch(call, 0);
-    cdist_job job = {call, columns, n, rows, strcmp(metric, "euclidean") == 0};
+    cdist_job job = {call, columns, n, rows, state->root};
     for (int64_t j = 0; j < (int64_t)ort_round_up((size_t)rows, COLUMNS); j++) {
         double *to = columns + j / COLUMNS * COLUMNS * n + j % COLUMNS;
         if (j < rows)
@@ -124,6 +131,7 @@ static void cdist_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl cdist_impl = {
+    .state = sizeof(cdist_state), .bind = cdist_bind,
     .infer = cdist_infer, .shape = cdist_shape, .run = cdist_run, .cost = cdist_cost,
 };
 

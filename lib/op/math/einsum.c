@@ -179,16 +179,17 @@ static ort_status einsum_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct einsum_state {
+    ort_string equation;
+} einsum_state;
+
+static const ort_bind einsum_bind[] = {ORT_BIND(einsum_state, equation), {0}};
+
 static ort_status einsum_prepare(ort_prep *p, ort_error *err)
 {
-    const char **equation = ort_prep_state(p, sizeof *equation);
     ort_dtype_class c = ort_dtype_get(ort_prep_dtype(p, 0))->class_;
-    if (!equation)
-        return ort_error_memory(err, sizeof *equation);
-    *equation = ort_node_string(p->node, "equation", "");
-    if (c != ORT_CLASS_FLOAT && c != ORT_CLASS_INT && c != ORT_CLASS_UINT)
-        return ort_prep_unsupported_dtype(p, 0, err);
-    return ORT_OK;
+    bool number = c == ORT_CLASS_FLOAT || c == ORT_CLASS_INT || c == ORT_CLASS_UINT;
+    return number ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
 
 /* ---- terms in work: float, double, or int64 (modulo 2^64) */
@@ -536,7 +537,7 @@ static ort_status einsum_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     einsum_form *form = ort_call_alloc(call, sizeof *form);
     int ranks[OPERANDS], count = call->in_count;
-    const char *equation = *(const char *const *)call->state;
+    const char *equation = ((const einsum_state *)call->state)->equation.ptr;
     term acc = {.rank = 0}, next;
     if (!form)
         return ort_error_memory(err, sizeof *form);
@@ -572,6 +573,7 @@ static ort_status einsum_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl einsum_impl = {
+    .state = sizeof(einsum_state), .bind = einsum_bind,
     .infer = einsum_infer, .prepare = einsum_prepare, .run = einsum_run,
 };
 

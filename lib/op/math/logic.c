@@ -95,9 +95,8 @@ static ort_compare compare_of(const char *name)
 
 static ort_status compare_prepare(ort_prep *p, ort_error *err)
 {
-    ort_binary_state *state = ort_binary_prepare(p);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    ort_binary_state *state = p->state;
+    ORT_TRY(ort_binary_prepare(p, err));
     state->fn = compare_function(&p->k->math, compare_of(p->op->name), state->dtype);
     state->widen = state->dtype == ORT_DTYPE_FLOAT16 || state->dtype == ORT_DTYPE_BFLOAT16;
     state->bytes_out = true;
@@ -147,6 +146,7 @@ static ort_status logic_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl compare_impl = {
+    ORT_BINARY_STATE,
     .infer = compare_infer, .prepare = compare_prepare, .shape = ort_binary_shape,
     .run = ort_binary_run, .cost = ort_elementwise_cost,
 };
@@ -185,7 +185,7 @@ typedef enum bit_op { BIT_AND, BIT_OR, BIT_XOR, BIT_SHL, BIT_SHR, BIT_SAR, BIT_C
         and_##name, or_##name, xor_##name, shl_##name, shr_##name, sar                             \
     }
 
-static bit_op bit_of(const ort_op *op, const ort_node *node, ort_dtype dtype)
+static bit_op bit_of(const ort_op *op, const ort_binary_state *state)
 {
     if (strstr(op->name, "And"))
         return BIT_AND;
@@ -193,9 +193,9 @@ static bit_op bit_of(const ort_op *op, const ort_node *node, ort_dtype dtype)
         return BIT_XOR;
     if (strstr(op->name, "Or"))
         return BIT_OR;
-    if (!strcmp(ort_node_string(node, "direction", ""), "LEFT"))
+    if (state->parameter == 0)
         return BIT_SHL;
-    return ort_dtype_get(dtype)->class_ == ORT_CLASS_INT ? BIT_SAR : BIT_SHR;
+    return ort_dtype_get(state->dtype)->class_ == ORT_CLASS_INT ? BIT_SAR : BIT_SHR;
 }
 
 static ort_status bits_prepare(ort_prep *p, ort_error *err)
@@ -203,16 +203,9 @@ static ort_status bits_prepare(ort_prep *p, ort_error *err)
     static ort_binary_fn *const rows[4][BIT_COUNT] = {BIT_ROW(u8, sar_i8), BIT_ROW(u16, sar_i16),
                                                       BIT_ROW(u32, sar_i32), BIT_ROW(u64, sar_i64)};
     static ort_binary_fn *const logical[3] = {and_bool, or_bool, xor_bool};
-    ort_binary_state *state = ort_binary_prepare(p);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    bit_op op = bit_of(p->op, p->node, state->dtype);
-    if (!strcmp(p->op->name, "BitShift")) {
-        const char *direction = ort_node_string(p->node, "direction", "");
-        if (strcmp(direction, "LEFT") && strcmp(direction, "RIGHT"))
-            return ort_prep_fail(p, err, "attribute direction is '%s', needs LEFT or RIGHT",
-                                 direction);
-    }
+    ort_binary_state *state = p->state;
+    ORT_TRY(ort_binary_prepare(p, err));
+    bit_op op = bit_of(p->op, state);
     switch (ort_dtype_get(state->dtype)->class_) {
     case ORT_CLASS_BOOL:
         state->fn = logical[op];
@@ -236,10 +229,20 @@ static ort_status bits_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl logic_impl = {
+    ORT_BINARY_STATE,
     .infer = logic_infer, .prepare = bits_prepare, .shape = ort_binary_shape,
     .run = ort_binary_run, .cost = ort_elementwise_cost,
 };
+static const ort_bind shift_bind[] = {
+    ORT_BIND_AS(ort_binary_state, parameter, "direction", ORT_WORDS("LEFT RIGHT")), {0}};
+
+static const ort_op_impl shift_impl = {
+    .state = sizeof(ort_binary_state), .bind = shift_bind,
+    .infer = bits_infer, .prepare = bits_prepare, .shape = ort_binary_shape, .run = ort_binary_run,
+    .cost = ort_elementwise_cost,
+};
 static const ort_op_impl bits_impl = {
+    ORT_BINARY_STATE,
     .infer = bits_infer, .prepare = bits_prepare, .shape = ort_binary_shape, .run = ort_binary_run,
     .cost = ort_elementwise_cost,
 };
@@ -270,7 +273,7 @@ const ort_op ort_ops_logic[] = {
     BITWISE("BitwiseAnd"),
     BITWISE("BitwiseOr"),
     BITWISE("BitwiseXor"),
-    {ONNX, "BitShift", 11, "X:T,Y:T -> Z:T", "T:U", "direction:s!", MAP, &bits_impl,
+    {ONNX, "BitShift", 11, "X:T,Y:T -> Z:T", "T:U", "direction:s!", MAP, &shift_impl,
      .history = "28:T+I"},
     {0},
 };

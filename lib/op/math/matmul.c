@@ -110,18 +110,18 @@ static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err
     return fill ? fill_packed(p, &c, packed, bytes, err) : ORT_OK;
 }
 
+static const ort_bind matmul_bind[] = {
+    ORT_BIND_AS(matmul_state, trans_a, "transA", ORT_MAYBE),
+    ORT_BIND_AS(matmul_state, trans_b, "transB", ORT_MAYBE),
+    ORT_BIND_AS(matmul_state, trans_batch_a, "transBatchA", ORT_MAYBE),
+    ORT_BIND_AS(matmul_state, trans_batch_b, "transBatchB", ORT_MAYBE),
+    ORT_BIND(matmul_state, alpha, ORT_ELSE(1)),
+    ORT_BIND(matmul_state, beta, ORT_ELSE(1)), {0}};
+
 static ort_status common_prepare(ort_prep *p, bool gemm, ort_error *err)
 {
-    matmul_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    matmul_state *state = p->state;
     state->gemm = gemm;
-    state->trans_a = ort_node_int(p->node, "transA", 0) != 0;
-    state->trans_b = ort_node_int(p->node, "transB", 0) != 0;
-    state->trans_batch_a = ort_node_int(p->node, "transBatchA", 0) != 0;
-    state->trans_batch_b = ort_node_int(p->node, "transBatchB", 0) != 0;
-    state->alpha = ort_node_float(p->node, "alpha", 1.0f);
-    state->beta = ort_node_float(p->node, "beta", 1.0f);
     state->epilogue = ort_epilogue_none();
     state->epilogue.alpha = state->alpha;
     ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
@@ -228,10 +228,12 @@ static ort_status common_shape(ort_shaping *s, ort_error *err)
 }
 
 static const ort_op_impl matmul_impl = {
+    .state = sizeof(matmul_state), .bind = matmul_bind,
     .infer = matmul_infer, .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
     .cost = ort_matmul_cost,
 };
 static const ort_op_impl gemm_impl = {
+    .state = sizeof(matmul_state), .bind = matmul_bind,
     .infer = gemm_infer, .prepare = gemm_prepare, .shape = common_shape, .run = ort_matmul_run,
     .cost = ort_matmul_cost,
 };

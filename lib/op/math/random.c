@@ -14,21 +14,25 @@
 #define PIECE 256
 
 typedef struct random_state {
-    double a, b; /* mean and scale, or low and high */
+    double mean, scale, low, high;
+    double seed_attr; /* NaN: none */
     bool normal;
     bool seeded;
     uint64_t seed;
 } random_state;
 
+static const ort_bind random_bind[] = {
+    ORT_BIND(random_state, mean, ORT_MAYBE),
+    ORT_BIND(random_state, scale, ORT_MAYBE),
+    ORT_BIND(random_state, low, ORT_MAYBE),
+    ORT_BIND(random_state, high, ORT_MAYBE),
+    ORT_BIND_AS(random_state, seed_attr, "seed", ORT_ELSE(NAN)), {0}};
+
 static ort_status random_prepare(ort_prep *p, ort_error *err)
 {
-    random_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    random_state *s = p->state;
     s->normal = strncmp(p->node->op_type, "RandomNormal", 12) == 0;
-    s->a = s->normal ? ort_node_float(p->node, "mean", 0) : ort_node_float(p->node, "low", 0);
-    s->b = s->normal ? ort_node_float(p->node, "scale", 1) : ort_node_float(p->node, "high", 1);
-    s->seeded = ort_draw_float_seed(p->node, &s->seed);
+    s->seeded = ort_draw_float_seed(s->seed_attr, &s->seed);
     return ORT_OK;
 }
 
@@ -43,9 +47,10 @@ typedef struct fill {
 
 static double number(const fill *f, int64_t i)
 {
-    if (f->s->normal)
-        return f->s->a + f->s->b * ort_draw_normal(&f->draw, i);
-    return f->s->a + (f->s->b - f->s->a) * ort_draw_uniform(&f->draw, i);
+    const random_state *s = f->s;
+    if (s->normal)
+        return s->mean + s->scale * ort_draw_normal(&f->draw, i);
+    return s->low + (s->high - s->low) * ort_draw_uniform(&f->draw, i);
 }
 
 static void fill_task(void *arg, size_t task, int thread)
@@ -112,9 +117,11 @@ static ort_status like_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl random_impl = {
+    .state = sizeof(random_state), .bind = random_bind,
     .infer = random_infer, .prepare = random_prepare, .run = random_run,
 };
 static const ort_op_impl like_impl = {
+    .state = sizeof(random_state), .bind = random_bind,
     .infer = like_infer, .prepare = random_prepare, .run = random_run,
 };
 
@@ -139,6 +146,7 @@ static ort_status bernoulli_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl bernoulli_impl = {
+    .state = sizeof(random_state), .bind = random_bind,
     .infer = like_infer, .prepare = random_prepare, .run = bernoulli_run,
 };
 
@@ -207,6 +215,7 @@ static ort_status multinomial_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl multinomial_impl = {
+    .state = sizeof(random_state), .bind = random_bind,
     .infer = multinomial_infer, .prepare = random_prepare, .run = multinomial_run,
 };
 

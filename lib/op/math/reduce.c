@@ -22,10 +22,13 @@
 typedef struct reduce_state {
     ort_reduction op;
     ort_dtype dtype;
-    bool keep, noop, axes_input;
-    size_t axes_count;
-    const int64_t *axes; /* attribute */
+    bool noop;
+    ort_ints axes; /* attribute */
 } reduce_state;
+
+static const ort_bind reduce_bind[] = {
+    ORT_BIND_AS(reduce_state, noop, "noop_with_empty_axes", ORT_MAYBE),
+    ORT_BIND(reduce_state, axes, ORT_MAYBE), {0}};
 
 static bool is_half(ort_dtype dtype)
 {
@@ -141,8 +144,8 @@ static ort_status plan_for(const reduce_state *state, const ort_tensor *x, const
                            ort_reduce_plan *plan, ort_error *err)
 {
     int64_t list[ORT_MAX_RANK], wrong = 0;
-    const int64_t *used = state->axes;
-    size_t count = state->axes_count;
+    const int64_t *used = state->axes.ptr;
+    size_t count = state->axes.count;
     bool reduced[ORT_MAX_RANK];
     if (axes) {
         int64_t n = ort_tensor_count(axes);
@@ -163,14 +166,9 @@ static ort_status plan_for(const reduce_state *state, const ort_tensor *x, const
 
 static ort_status reduce_prepare(ort_prep *p, ort_error *err)
 {
-    reduce_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    reduce_state *state = p->state;
     state->op = reduction_of(p->op->name);
     state->dtype = ort_prep_dtype(p, 0);
-    state->keep = ort_node_int(p->node, "keepdims", 1) == 1;
-    state->noop = ort_node_int(p->node, "noop_with_empty_axes", 0) != 0;
-    state->axes = ort_node_ints(p->node, "axes", &state->axes_count);
     return ORT_OK;
 }
 
@@ -470,6 +468,7 @@ static ort_status reduce_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl reduce_impl = {
+    .state = sizeof(reduce_state), .bind = reduce_bind,
     .infer = reduce_infer, .prepare = reduce_prepare, .shape = reduce_shape, .run = reduce_run,
     .cost = ort_reduction_cost,
 };

@@ -65,24 +65,20 @@ static size_t line_bytes(const ort_fft *fft)
 
 typedef struct dft_state {
     bool inverse, onesided;
-    int64_t axis; /* of the attribute (17) */
-    bool axis_input;
+    int64_t axis; /* an attribute until opset 20, then an input */
 } dft_state;
 
-static void dft_read(const ort_node *node, const ort_op *op, dft_state *s)
-{
-    s->inverse = ort_node_int(node, "inverse", 0) != 0;
-    s->onesided = ort_node_int(node, "onesided", 0) != 0;
-    s->axis_input = op->since >= 20;
-    s->axis = s->axis_input ? -2 : ort_node_int(node, "axis", 1);
-}
+static const ort_bind dft_bind[] = {
+    ORT_BIND(dft_state, inverse),
+    ORT_BIND(dft_state, onesided),
+    ORT_BIND(dft_state, axis, ORT_ELSE(-2)), {0}};
 
 static ort_status dft_infer(ort_infer *x, ort_error *err)
 {
-    dft_state s;
+    dft_state s = {0};
     ort_dim given;
     int axis;
-    dft_read(x->node, x->op, &s);
+    ORT_TRY(ort_bind_attrs(dft_bind, x->node, x->arena, &s, err));
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
@@ -94,7 +90,7 @@ static ort_status dft_infer(ort_infer *x, ort_error *err)
         return ort_infer_fail(x, err, "onesided wants a real signal: its last dim is %lld, not 1",
                               (long long)parts.size);
     bool known_axis = true;
-    if (s.axis_input && ort_infer_in(x, 2)) {
+    if (ort_infer_in(x, 2)) {
         known_axis = ort_infer_int(x, 2, 0, &given) && ort_dim_known(given);
         s.axis = known_axis ? given.size : s.axis;
     }
@@ -127,21 +123,12 @@ static ort_status dft_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status dft_prepare(ort_prep *p, ort_error *err)
-{
-    dft_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    dft_read(p->node, p->op, state);
-    return ORT_OK;
-}
-
 /* Axis and length of this call; false when a number is still missing. */
 static bool dft_numbers(const dft_state *s, const ort_tensor *in, const ort_tensor *length,
                         const ort_tensor *axis_in, int *axis, int64_t *n)
 {
     int64_t a = s->axis, rank = in->shape.rank;
-    if (s->axis_input && axis_in && !ort_tensor_one_i64(axis_in, &a))
+    if (axis_in && !ort_tensor_one_i64(axis_in, &a))
         return false;
     a = a < 0 ? a + rank : a;
     *axis = a < 0 || a >= rank - 1 ? -1 : (int)a;
@@ -287,7 +274,8 @@ static ort_status dft_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl dft_impl = {
-    .infer = dft_infer, .prepare = dft_prepare, .shape = dft_shape, .run = dft_run, .numbers = 6,
+    .state = sizeof(dft_state), .bind = dft_bind,
+    .infer = dft_infer, .shape = dft_shape, .run = dft_run, .numbers = 6,
 };
 
 /* ---- STFT */
@@ -328,14 +316,7 @@ static ort_status stft_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status stft_prepare(ort_prep *p, ort_error *err)
-{
-    dft_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->onesided = ort_node_int(p->node, "onesided", 1) != 0;
-    return ORT_OK;
-}
+static const ort_bind stft_bind[] = {ORT_BIND(dft_state, onesided), {0}};
 
 /* Frame length; false when it is still missing. */
 static bool stft_length(const ort_tensor *in, const ort_tensor *window, const ort_tensor *length,
@@ -416,16 +397,23 @@ static ort_status stft_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl stft_impl = {
-    .infer = stft_infer, .prepare = stft_prepare, .shape = stft_shape, .run = stft_run,
-    .numbers = 10,
+    .state = sizeof(dft_state), .bind = stft_bind,
+    .infer = stft_infer, .shape = stft_shape, .run = stft_run, .numbers = 10,
 };
 
 /* ---- windows */
 
+typedef enum window_kind { HANN, HAMMING, BLACKMAN } window_kind;
+
+/* [0] - [1] cos + [2] cos of twice the angle */
+static const double window_terms[][3] = {
+    [HANN] = {0.5, 0.5, 0}, [HAMMING] = {25.0 / 46, 21.0 / 46, 0}, [BLACKMAN] = {0.42, 0.5, 0.08}};
+
 typedef struct window_state {
-    double a0, a1, a2; /* a0 - a1 cos + a2 cos of twice the angle */
     bool periodic;
 } window_state;
+
+static const ort_bind window_bind[] = {ORT_BIND(window_state, periodic), {0}};
 
 static ort_status window_infer(ort_infer *x, ort_error *err)
 {
@@ -441,21 +429,6 @@ static ort_status window_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status window_prepare(ort_prep *p, ort_error *err)
-{
-    window_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->periodic = ort_node_int(p->node, "periodic", 1) != 0;
-    if (strcmp(p->op->name, "HannWindow") == 0)
-        *state = (window_state){0.5, 0.5, 0, state->periodic};
-    else if (strcmp(p->op->name, "HammingWindow") == 0)
-        *state = (window_state){25.0 / 46, 21.0 / 46, 0, state->periodic};
-    else
-        *state = (window_state){0.42, 0.5, 0.08, state->periodic};
-    return ORT_OK;
-}
-
 /* As a cast does: truncated for integers. */
 static void store_number(ort_tensor *t, int64_t i, double v)
 {
@@ -466,19 +439,21 @@ static void store_number(ort_tensor *t, int64_t i, double v)
 static ort_status window_run(ort_call *call, ort_error *err)
 {
     const window_state *s = call->state;
+    const double *a = window_terms[call->node->op->variant];
     ort_tensor *out = ort_call_out(call, 0);
     int64_t n = ort_tensor_count(out), period = s->periodic ? n : n - 1;
     ort_pace pace = {0};
     for (int64_t i = 0; i < n && !ort_pace_over(&pace, 40); i++) {
         double angle = period > 0 ? 2 * 3.14159265358979323846 * (double)i / (double)period : 0;
-        double v = s->a0 - s->a1 * cos(angle) + s->a2 * cos(2 * angle);
+        double v = a[0] - a[1] * cos(angle) + a[2] * cos(2 * angle);
         store_number(out, i, period > 0 ? v : 1);
     }
     return ORT_OK;
 }
 
 static const ort_op_impl window_impl = {
-    .infer = window_infer, .prepare = window_prepare, .run = window_run, .numbers = 1,
+    .state = sizeof(window_state), .bind = window_bind,
+    .infer = window_infer, .run = window_run, .numbers = 1,
 };
 
 /* ---- MelWeightMatrix */
@@ -543,6 +518,10 @@ static ort_status mel_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl mel_impl = {.infer = mel_infer, .run = mel_run, .numbers = 31};
 
+#define WINDOW(name, kind)                                                                         \
+    {ONNX, name, 17, "size:T1 -> output:T2", "T1:i32,i64 T2:F,I,U,bf16",                           \
+     "output_datatype:i=1 periodic:i=1", 0, &window_impl, .variant = kind}
+
 const ort_op ort_ops_signal[] = {
     {ONNX, "DFT", 17, "input:T1,dft_length?:T2 -> output:T1", "T1:F,bf16 T2:i32,i64",
      "axis:i=1 inverse:i=0 onesided:i=0", 0, &dft_impl},
@@ -550,12 +529,9 @@ const ort_op ort_ops_signal[] = {
      "inverse:i=0 onesided:i=0", 0, &dft_impl},
     {ONNX, "STFT", 17, "signal:T1,frame_step:T2,window?:T1,frame_length?:T2 -> output:T1",
      "T1:F,bf16 T2:i32,i64", "onesided:i=1", 0, &stft_impl},
-    {ONNX, "BlackmanWindow", 17, "size:T1 -> output:T2", "T1:i32,i64 T2:F,I,U,bf16",
-     "output_datatype:i=1 periodic:i=1", 0, &window_impl},
-    {ONNX, "HannWindow", 17, "size:T1 -> output:T2", "T1:i32,i64 T2:F,I,U,bf16",
-     "output_datatype:i=1 periodic:i=1", 0, &window_impl},
-    {ONNX, "HammingWindow", 17, "size:T1 -> output:T2", "T1:i32,i64 T2:F,I,U,bf16",
-     "output_datatype:i=1 periodic:i=1", 0, &window_impl},
+    WINDOW("BlackmanWindow", BLACKMAN),
+    WINDOW("HannWindow", HANN),
+    WINDOW("HammingWindow", HAMMING),
     {ONNX, "MelWeightMatrix", 17,
      "num_mel_bins:T1,dft_length:T1,sample_rate:T1,lower_edge_hertz:T2,upper_edge_hertz:T2 -> "
      "output:T3", "T1:i32,i64 T2:F,bf16 T3:F,I,U,bf16", "output_datatype:i=1", 0, &mel_impl},

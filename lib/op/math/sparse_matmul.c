@@ -20,6 +20,11 @@ typedef struct sparse_state {
     const place *places;
 } sparse_state;
 
+static const ort_bind sparse_bind[] = {
+    ORT_BIND_AS(sparse_state, trans_a, "transA"),
+    ORT_BIND_AS(sparse_state, trans_b, "transB"),
+    ORT_BIND(sparse_state, alpha), {0}};
+
 /* ---- inference */
 
 /* A dim of A, which may be declared sparse. */
@@ -91,14 +96,8 @@ static ort_status find_places(ort_prep *p, sparse_state *s, const ort_tensor *a,
 
 static ort_status sparse_prepare(ort_prep *p, ort_error *err)
 {
-    sparse_state *s = ort_prep_state(p, sizeof *s);
     const ort_tensor *a = ort_prep_constant(p, 0);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->trans_a = ort_node_int(p->node, "transA", 0) != 0;
-    s->trans_b = ort_node_int(p->node, "transB", 0) != 0;
-    s->alpha = ort_node_float(p->node, "alpha", 1.0f);
-    return a && a->shape.rank == 2 ? find_places(p, s, a, err) : ORT_OK;
+    return a && a->shape.rank == 2 ? find_places(p, p->state, a, err) : ORT_OK;
 }
 
 /* ---- run */
@@ -166,8 +165,10 @@ static ort_status sparse_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl sparse_impl = {.infer = sparse_infer, .prepare = sparse_prepare,
-                                        .run = sparse_run};
+static const ort_op_impl sparse_impl = {
+    .state = sizeof(sparse_state), .bind = sparse_bind,
+    .infer = sparse_infer, .prepare = sparse_prepare, .run = sparse_run,
+};
 
 const ort_op ort_ops_sparse_matmul[] = {
     {MS, "SparseToDenseMatMul", 1, "A:T,B:T1 -> Y:T1",

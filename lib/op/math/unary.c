@@ -85,6 +85,10 @@ typedef struct predicate_state {
     bool nan, negative, positive;
 } predicate_state;
 
+static const ort_bind predicate_bind[] = {
+    ORT_BIND_AS(predicate_state, negative, "detect_negative", ORT_MAYBE),
+    ORT_BIND_AS(predicate_state, positive, "detect_positive", ORT_MAYBE), {0}};
+
 static ort_status predicate_infer(ort_infer *x, ort_error *err)
 {
     ort_status status = ort_infer_same(x, err);
@@ -97,12 +101,8 @@ static ort_status predicate_infer(ort_infer *x, ort_error *err)
 
 static ort_status predicate_prepare(ort_prep *p, ort_error *err)
 {
-    predicate_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    predicate_state *s = p->state;
     s->nan = !strcmp(p->op->name, "IsNaN");
-    s->negative = !s->nan && ort_node_int(p->node, "detect_negative", 1) != 0;
-    s->positive = !s->nan && ort_node_int(p->node, "detect_positive", 1) != 0;
     return ORT_OK;
 }
 
@@ -152,6 +152,7 @@ static ort_status predicate_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl predicate_impl = {
+    .state = sizeof(predicate_state), .bind = predicate_bind,
     .infer = predicate_infer, .prepare = predicate_prepare, .run = predicate_run,
     .cost = ort_elementwise_cost,
 };

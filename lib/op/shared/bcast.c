@@ -117,16 +117,16 @@ ort_status ort_binary_infer(ort_infer *x, bool boolean, ort_error *err)
     return ORT_OK;
 }
 
-ort_binary_state *ort_binary_prepare(ort_prep *p)
+const ort_bind ort_binary_bind[] = {
+    ORT_BIND(ort_binary_state, axis, ORT_MAYBE),
+    ORT_BIND_HAS(ort_binary_state, has_axis, "axis"), {0}};
+
+ort_status ort_binary_prepare(ort_prep *p, ort_error *err)
 {
-    ort_binary_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return NULL;
+    ort_binary_state *state = p->state;
     state->dtype = ort_prep_dtype(p, 0);
     state->legacy = is_legacy(p->op);
-    state->has_axis = state->legacy && ort_node_has(p->node, "axis");
-    state->axis = ort_node_int(p->node, "axis", 0);
-    return state;
+    return ORT_OK;
 }
 
 /* The shape of B as the opset-6 attribute `axis` aligns it with A. */

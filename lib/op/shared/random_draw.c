@@ -26,10 +26,9 @@ void ort_draw_begin(ort_draw *draw, const ort_call *call, bool seeded, uint64_t 
     }
 }
 
-bool ort_draw_float_seed(const ort_node *node, uint64_t *seed)
+bool ort_draw_float_seed(double value, uint64_t *seed)
 {
-    double value = ort_node_float(node, "seed", 0);
-    if (!ort_node_has(node, "seed") || isnan(value))
+    if (isnan(value))
         return false;
     if (value > -1 && value < 0x1p63)
         *seed = (uint64_t)value;

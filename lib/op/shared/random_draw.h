@@ -23,9 +23,9 @@ typedef struct ort_draw {
 
 /* seed: of the attribute, when `seeded`. `draw` must stay where it is while it is used. */
 void ort_draw_begin(ort_draw *draw, const ort_call *call, bool seeded, uint64_t seed);
-/* A float attribute as numpy's int(seed): cut towards zero; NaN is no seed. Negative numbers and
+/* A float attribute as numpy's int(value): cut towards zero; NaN is no seed. Negative numbers and
  * those beyond 2^63, which numpy refuses, are taken by their bits. */
-bool ort_draw_float_seed(const ort_node *node, uint64_t *seed);
+bool ort_draw_float_seed(double value, uint64_t *seed);
 
 /* The numbers of a stream come in order: i then only counts the calls. */
 static inline bool ort_draw_in_order(const ort_draw *draw)
