@@ -11,11 +11,18 @@
 #include "op/shared/reduce_plan.h"
 
 typedef struct axes_state {
-    bool lp, keep_variance; /* keep_variance: only the mean goes */
+    bool lp;
+    bool across_channels, divides; /* divides: by the deviation; else only the mean goes */
     int64_t p, axis;
-    size_t axes_count;
-    const int64_t *axes;
+    ort_ints axes;
 } axes_state;
+
+static const ort_bind axes_bind[] = {
+    ORT_BIND(axes_state, p, ORT_WITHIN(1, 2), ORT_ELSE(2)),
+    ORT_BIND(axes_state, axis, ORT_MAYBE),
+    ORT_BIND(axes_state, axes, ORT_MAYBE),
+    ORT_BIND(axes_state, across_channels, ORT_MAYBE),
+    ORT_BIND_AS(axes_state, divides, "normalize_variance", ORT_ELSE(1)), {0}};
 
 typedef struct axes_job {
     const axes_state *state;
@@ -26,38 +33,16 @@ typedef struct axes_job {
     ort_tensor *y;
 } axes_job;
 
-static const int64_t default_axes[] = {0, 2, 3, 1}; /* the last one: across channels */
-
-/* MeanVarianceNormalization, which until opset 8 had flags and images alone. */
-static void mean_axes(const ort_prep *p, axes_state *s)
-{
-    if (p->op->since < 9) {
-        s->axes = default_axes;
-        s->axes_count = ort_node_int(p->node, "across_channels", 0) ? 4 : 3;
-        s->keep_variance = !ort_node_int(p->node, "normalize_variance", 1);
-    } else if (!ort_node_has(p->node, "axes")) {
-        s->axes = default_axes;
-        s->axes_count = 3;
-    }
-}
-
+/* MeanVarianceNormalization had flags and images alone until opset 8. */
 static ort_status axes_prepare(ort_prep *p, ort_error *err)
 {
-    axes_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    static const int64_t image_axes[] = {0, 2, 3, 1}; /* the last one: across channels */
+    axes_state *s = p->state;
     s->lp = p->op->name[0] == 'L';
-    s->p = ort_node_int(p->node, "p", 2);
-    s->axis = ort_node_int(p->node, "axis", -1);
-    s->axes = ort_node_ints(p->node, "axes", &s->axes_count);
-    if (s->lp) {
-        s->axes = &s->axis;
-        s->axes_count = 1;
-    } else {
-        mean_axes(p, s);
-    }
-    if (s->lp && s->p != 1 && s->p != 2)
-        return ort_prep_fail(p, err, "attribute p is %lld, needs 1 or 2", (long long)s->p);
+    if (s->lp)
+        s->axes = (ort_ints){&s->axis, 1};
+    else if (p->op->since < 9)
+        s->axes = (ort_ints){image_axes, s->across_channels ? 4 : 3};
     return ORT_OK;
 }
 
@@ -69,12 +54,12 @@ static ort_status axes_shape(ort_shaping *sh, ort_error *err)
     bool reduced[ORT_MAX_RANK] = {false};
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
-    for (size_t i = 0; i < s->axes_count; i++) {
-        int64_t axis = s->axes[i] < 0 ? s->axes[i] + shape->rank : s->axes[i];
+    for (size_t i = 0; i < s->axes.count; i++) {
+        int64_t axis = s->axes.ptr[i] < 0 ? s->axes.ptr[i] + shape->rank : s->axes.ptr[i];
         if (axis < 0 || axis >= shape->rank)
             return ort_error_set(err, ORT_ERROR_MODEL,
                                  "axis %lld is outside the %d axes of the input",
-                                 (long long)s->axes[i], shape->rank);
+                                 (long long)s->axes.ptr[i], shape->rank);
         reduced[axis] = true;
     }
     ort_reduce_plan_make(plan, shape, reduced);
@@ -91,7 +76,7 @@ static double get(const ort_tensor *t, int64_t i)
 /* As the function body of the specification has it. */
 static double mean_divisor(const axes_job *job, double total)
 {
-    return job->state->keep_variance ? 1 : sqrt(total / (double)job->plan->reduced.total) + 1e-9;
+    return job->state->divides ? sqrt(total / (double)job->plan->reduced.total) + 1e-9 : 1;
 }
 
 /* One kept index: y = (x - center) / divisor. */
@@ -210,6 +195,7 @@ static ort_status axes_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl axes_impl = {
+    .state = sizeof(axes_state), .bind = axes_bind,
     .infer = ort_infer_same, .prepare = axes_prepare, .shape = axes_shape, .run = axes_run,
 };
 

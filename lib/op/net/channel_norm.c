@@ -19,13 +19,23 @@ typedef struct channel_state {
     float epsilon, momentum, scale;
     int64_t groups;
     bool training, spatial, per_group; /* per_group: opset 18 scales groups, not channels */
-    size_t bias_count;
-    const float *bias;
+    bool tests; /* opset 6: no training */
+    ort_floats bias;
     /* BatchNormalization with constant parameters: y = a * x + b, ready for so many channels. */
     int64_t ready;
     double *a, *b;
     float *fa, *fb;
 } channel_state;
+
+static const ort_bind channel_bind[] = {
+    ORT_BIND(channel_state, epsilon, ORT_MAYBE),
+    ORT_BIND(channel_state, momentum, ORT_MAYBE),
+    ORT_BIND(channel_state, scale, ORT_MAYBE),
+    ORT_BIND_AS(channel_state, groups, "num_groups", ORT_ELSE(1)),
+    ORT_BIND(channel_state, spatial, ORT_ELSE(1)),
+    ORT_BIND_AS(channel_state, training, "training_mode", ORT_MAYBE),
+    ORT_BIND_AS(channel_state, tests, "is_test", ORT_MAYBE),
+    ORT_BIND(channel_state, bias, ORT_MAYBE), {0}};
 
 typedef struct channel_plan {
     int64_t batch, channels, inner;
@@ -207,10 +217,10 @@ static ort_status channel_shape(ort_shaping *s, ort_error *err)
     if (state->kind == GROUP && (state->groups < 1 || plan->channels % state->groups))
         return ort_error_set(err, ORT_ERROR_MODEL, "%lld channels don't divide into %lld groups",
                              (long long)plan->channels, (long long)state->groups);
-    if (state->kind == SCALER && (int64_t)state->bias_count != plan->channels)
+    if (state->kind == SCALER && (int64_t)state->bias.count != plan->channels)
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "attribute bias has %zu values for %lld channels",
-                             state->bias_count, (long long)plan->channels);
+                             state->bias.count, (long long)plan->channels);
     int64_t sets = state->kind == INSTANCE || state->kind == GROUP ? plan->batch : 1;
     s->workspace_bytes = (size_t)(sets * plan->channels) * 2 * (sizeof(double) + sizeof(float));
     s->plan_state = plan;
@@ -302,27 +312,15 @@ static ort_status batch_constants(ort_prep *p, channel_state *s, ort_error *err)
 
 static ort_status channel_prepare(ort_prep *p, ort_error *err)
 {
-    channel_state *s = ort_prep_state(p, sizeof *s);
-    ort_dtype dtype = ort_prep_dtype(p, 0);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    if (dtype != ORT_DTYPE_FLOAT && dtype != ORT_DTYPE_DOUBLE && dtype != ORT_DTYPE_FLOAT16 &&
-        dtype != ORT_DTYPE_BFLOAT16)
-        return ort_prep_unsupported_dtype(p, 0, err);
+    channel_state *s = p->state;
+    ORT_TRY(ort_prep_need_real(p, 0, err));
     s->kind = p->op->name[0] == 'B'                  ? BATCH
               : p->op->name[0] == 'G'                ? GROUP
               : !strcmp(p->op->name, "ImageScaler") ? SCALER
                                                      : INSTANCE;
-    s->epsilon = ort_node_float(p->node, "epsilon", 1e-5f);
-    s->momentum = ort_node_float(p->node, "momentum", 0.9f);
-    s->scale = ort_node_float(p->node, "scale", 1.0f);
-    s->groups = ort_node_int(p->node, "num_groups", 1);
-    s->spatial = ort_node_int(p->node, "spatial", 1) != 0;
     s->per_group = s->kind == GROUP && p->op->since < 21;
-    /* Before opset 14 the extra outputs asked for training. */
-    s->training = p->op->since >= 14 ? ort_node_int(p->node, "training_mode", 0) != 0
-                                     : p->out_count > 1 && !ort_node_int(p->node, "is_test", 0);
-    s->bias = ort_node_floats(p->node, "bias", &s->bias_count);
+    if (p->op->since < 14) /* the extra outputs asked for training */
+        s->training = p->out_count > 1 && !s->tests;
     return s->kind == BATCH && !s->training ? batch_constants(p, s, err) : ORT_OK;
 }
 
@@ -404,7 +402,7 @@ static ort_status scaler_run(ort_call *call, ort_error *err)
         return ORT_OK;
     for (int64_t c = 0; c < job.plan->channels; c++) {
         job.a[c] = (double)job.state->scale;
-        job.b[c] = (double)job.state->bias[c];
+        job.b[c] = (double)job.state->bias.ptr[c];
     }
     scale_all(call, &job);
     return ORT_OK;
@@ -417,14 +415,17 @@ static void channel_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl batch_impl = {
+    .state = sizeof(channel_state), .bind = channel_bind,
     .infer = batch_infer, .prepare = channel_prepare, .shape = channel_shape, .run = batch_run,
     .cost = channel_cost,
 };
 static const ort_op_impl group_impl = {
+    .state = sizeof(channel_state), .bind = channel_bind,
     .infer = group_infer, .prepare = channel_prepare, .shape = channel_shape, .run = group_run,
     .cost = channel_cost,
 };
 static const ort_op_impl scaler_impl = {
+    .state = sizeof(channel_state), .bind = channel_bind,
     .infer = ort_infer_same, .prepare = channel_prepare, .shape = channel_shape, .run = scaler_run,
     .cost = channel_cost,
 };
@@ -435,6 +436,12 @@ typedef struct lrn_state {
     int64_t size;
     float alpha, beta, bias;
 } lrn_state;
+
+static const ort_bind lrn_bind[] = {
+    ORT_BIND(lrn_state, size, ORT_FROM(1)),
+    ORT_BIND(lrn_state, alpha),
+    ORT_BIND(lrn_state, beta),
+    ORT_BIND(lrn_state, bias), {0}};
 
 typedef struct lrn_job {
     const lrn_state *state;
@@ -512,20 +519,6 @@ static void lrn_task_f64(void *arg, size_t task, int thread)
     }
 }
 
-static ort_status lrn_prepare(ort_prep *p, ort_error *err)
-{
-    lrn_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->size = ort_node_int(p->node, "size", 0);
-    s->alpha = ort_node_float(p->node, "alpha", 1e-4f);
-    s->beta = ort_node_float(p->node, "beta", 0.75f);
-    s->bias = ort_node_float(p->node, "bias", 1.0f);
-    return s->size > 0 ? ORT_OK
-                       : ort_prep_fail(p, err, "attribute size is %lld, needs 1 or more",
-                                       (long long)s->size);
-}
-
 static ort_status lrn_run(ort_call *call, ort_error *err)
 {
     lrn_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0, 0,
@@ -542,7 +535,8 @@ static ort_status lrn_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl lrn_impl = {
-    .infer = ort_infer_same, .prepare = lrn_prepare, .run = lrn_run, .cost = channel_cost,
+    .state = sizeof(lrn_state), .bind = lrn_bind,
+    .infer = ort_infer_same, .run = lrn_run, .cost = channel_cost,
 };
 
 #define LRN_ATTRS "alpha:f=9.99999975e-05 beta:f=0.75 bias:f=1 size:i!"

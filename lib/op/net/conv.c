@@ -35,13 +35,12 @@ static ort_status widen_constant(ort_prep *p, int input, const float **wide, ort
     return ORT_OK;
 }
 
+static const ort_bind conv_bind[] = {ORT_BIND(conv_state, group), {0}};
+
 static ort_status conv_prepare(ort_prep *p, ort_error *err)
 {
-    conv_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    conv_state *state = p->state;
     ORT_TRY(ort_window_read(p->node, &state->spec, err));
-    state->group = ort_node_int(p->node, "group", 1);
     state->epilogue = ort_epilogue_none();
     ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
     switch (ort_prep_dtype(p, 0)) {
@@ -167,6 +166,7 @@ static ort_status conv_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl conv_impl = {
+    .state = sizeof(conv_state), .bind = conv_bind,
     .infer = conv_infer, .prepare = conv_prepare, .shape = conv_shape, .run = conv_run,
     .cost = ort_conv_cost,
 };

@@ -16,12 +16,16 @@
 typedef struct transpose_state {
     ort_window_spec spec;
     int64_t group;
-    bool has_shape;
-    int shape_rank;
-    int64_t output_shape[ORT_WINDOW_MAX], output_padding[ORT_WINDOW_MAX];
+    ort_ints output_shape, given_padding;
+    int64_t output_padding[ORT_WINDOW_MAX];
     const float *weights; /* [group][maps * taps][channels], from a constant */
     int pads, bias;       /* input slots; pads -1: they are an attribute */
 } transpose_state;
+
+static const ort_bind transpose_bind[] = {
+    ORT_BIND(transpose_state, group, ORT_FROM(1)),
+    ORT_BIND(transpose_state, output_shape, ORT_MAYBE),
+    ORT_BIND_AS(transpose_state, given_padding, "output_padding"), {0}};
 
 typedef struct transpose_plan {
     int64_t n, channels, maps, group, group_channels, group_maps, taps, in_plane, out_plane;
@@ -31,33 +35,27 @@ typedef struct transpose_plan {
 
 /* ---- attributes and output dims */
 
+/* What bound attributes don't tell. */
 static ort_status read_spec(const ort_op *op, const ort_node *node, transpose_state *s,
                             ort_error *err)
 {
-    size_t count = 0, extra = 0;
+    const ort_ints padding = s->given_padding;
     bool dynamic = strcmp(op->name, "ConvTransposeWithDynamicPads") == 0;
     s->pads = dynamic ? 2 : -1;
     s->bias = dynamic ? 3 : 2;
     ORT_TRY(ort_window_read(node, &s->spec, err));
-    s->group = ort_node_int(node, "group", 1);
-    const int64_t *shape = ort_node_ints(node, "output_shape", &count);
-    const int64_t *padding = ort_node_ints(node, "output_padding", &extra);
-    if (!padding && ort_node_has(node, "output_padding"))
+    if (!padding.ptr && ort_node_has(node, "output_padding"))
         return ort_error_set(err, ORT_ERROR_MODEL,
                              "attribute output_padding is an empty list: it needs a number for "
                              "each spatial axis, or must be left out");
-    if (s->group < 1 || count > ORT_WINDOW_MAX || extra > ORT_WINDOW_MAX)
+    if (s->output_shape.count > ORT_WINDOW_MAX || padding.count > ORT_WINDOW_MAX)
         return ort_error_set(err, ORT_ERROR_MODEL,
-                             "attributes group, output_shape or output_padding are out of range");
-    s->has_shape = shape != NULL && count > 0;
-    s->shape_rank = (int)count;
-    for (size_t i = 0; s->has_shape && i < count; i++)
-        s->output_shape[i] = shape[i];
-    for (size_t i = 0; padding && i < extra; i++) {
-        if (padding[i] < 0 || padding[i] > INT32_MAX)
+                             "attributes output_shape or output_padding are out of range");
+    for (size_t i = 0; i < padding.count; i++) {
+        if (padding.ptr[i] < 0 || padding.ptr[i] > INT32_MAX)
             return ort_error_set(err, ORT_ERROR_MODEL, "output_padding %lld is out of range",
-                                 (long long)padding[i]);
-        s->output_padding[i] = padding[i];
+                                 (long long)padding.ptr[i]);
+        s->output_padding[i] = padding.ptr[i];
     }
     return ORT_OK;
 }
@@ -65,7 +63,7 @@ static ort_status read_spec(const ort_op *op, const ort_node *node, transpose_st
 /* Does anything depend on the paddings? */
 static bool reads_pads(const transpose_state *s)
 {
-    return s->pads >= 0 && !s->has_shape && s->spec.auto_pad == ORT_PAD_EXPLICIT;
+    return s->pads >= 0 && !s->output_shape.count && s->spec.auto_pad == ORT_PAD_EXPLICIT;
 }
 
 /* Paddings that came as an input: all begins, then all ends. */
@@ -101,9 +99,10 @@ static ort_status resolve_axis(const transpose_state *s, int rank, int axis, int
     bool same = p->auto_pad >= ORT_PAD_SAME_UPPER;
     if (p->auto_pad == ORT_PAD_VALID)
         *begin = *end = 0;
-    if (s->has_shape || same) {
-        int at = s->shape_rank - rank + axis;
-        *out = s->has_shape ? s->output_shape[at < 0 ? 0 : at] : in * stride;
+    const ort_ints *shape = &s->output_shape;
+    if (shape->count || same) {
+        int at = (int)shape->count - rank + axis;
+        *out = shape->count ? shape->ptr[at < 0 ? 0 : at] : in * stride;
         if (*out < 0)
             return ort_error_set(err, ORT_ERROR_MODEL, "output_shape has %lld along axis %d",
                                  (long long)*out, axis);
@@ -126,13 +125,14 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
     ort_dim out[ORT_MAX_RANK];
     memset(&s, 0, sizeof s);
     ort_infer_set_dtype(x, 0, dtype);
+    ORT_TRY(ort_bind_attrs(transpose_bind, x->node, x->arena, &s, err));
     ORT_TRY(read_spec(x->op, x->node, &s, err));
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
     const ort_type *tx = &in->type, *tw = &x->in[1]->type;
     int rank = tx->rank - 2;
     if (rank < 1 || tw->rank != tx->rank || (s.spec.rank && s.spec.rank != rank) ||
-        (s.has_shape && s.shape_rank < rank))
+        (s.output_shape.count && (int)s.output_shape.count < rank))
         return ort_infer_fail(x, err,
                               "ranks don't fit: input %d, weight %d, attributes for %d axes",
                               tx->rank, tw->rank, s.spec.rank);
@@ -162,8 +162,8 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
             ORT_TRY(resolve_axis(&s, rank, i, tx->dim[2 + i].size, kernel.size, &size, &begin, &end,
                                  err));
             out[2 + i] = ort_dim_of(size);
-        } else if (s.has_shape) {
-            out[2 + i] = ort_dim_of(s.output_shape[s.shape_rank - rank + i]);
+        } else if (s.output_shape.count) {
+            out[2 + i] = ort_dim_of(s.output_shape.ptr[(int)s.output_shape.count - rank + i]);
         } else if (ort_dim_known(kernel) && kernel.size >= 1 && kernel.size <= INT32_MAX) {
             int64_t span = (kernel.size - 1) * s.spec.dilation[i] + 1;
             int64_t pads =
@@ -206,15 +206,12 @@ static void transpose_weights(const float *w, int64_t group, int64_t channels, i
 
 static ort_status transpose_prepare(ort_prep *p, ort_error *err)
 {
-    transpose_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    transpose_state *s = p->state;
     ORT_TRY(read_spec(p->op, p->node, s, err));
     ort_dtype dtype = ort_prep_dtype(p, 0);
     if (dtype == ORT_DTYPE_DOUBLE)
         return ORT_OK;
-    if (dtype != ORT_DTYPE_FLOAT && dtype != ORT_DTYPE_FLOAT16 && dtype != ORT_DTYPE_BFLOAT16)
-        return ort_prep_unsupported_dtype(p, 0, err);
+    ORT_TRY(ort_prep_need_real(p, 0, err));
     const ort_tensor *w = ort_prep_constant(p, 1);
     if (!w || w->shape.rank < 3 || w->shape.dim[0] % s->group)
         return ORT_OK;
@@ -256,7 +253,7 @@ static ort_status resolve(const transpose_state *s, const ort_shape *x, const or
 {
     int rank = x->rank - 2;
     if (rank < 1 || w->rank != x->rank || x->dim[1] != w->dim[0] || w->dim[0] % s->group ||
-        (s->has_shape && s->shape_rank < rank))
+        (s->output_shape.count && (int)s->output_shape.count < rank))
         return ort_error_set(err, ORT_ERROR_MODEL, "input and weight don't fit: ranks %d and %d",
                              x->rank, w->rank);
     p->w.rank = rank;
@@ -537,6 +534,7 @@ static ort_status transpose_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl transpose_impl = {
+    .state = sizeof(transpose_state), .bind = transpose_bind,
     .infer = transpose_infer, .prepare = transpose_prepare, .shape = transpose_shape,
     .run = transpose_run, .cost = transpose_cost,
 };

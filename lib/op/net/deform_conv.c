@@ -15,6 +15,9 @@ typedef struct deform_state {
     int64_t group, offset_group;
 } deform_state;
 
+static const ort_bind deform_bind[] = {
+    ORT_BIND(deform_state, group), ORT_BIND(deform_state, offset_group), {0}};
+
 typedef struct deform_run {
     const ort_call *call;
     const ort_tensor *x, *w, *offset, *bias, *mask;
@@ -33,21 +36,9 @@ static ort_status deform_infer(ort_infer *x, ort_error *err)
 
 static ort_status deform_prepare(ort_prep *p, ort_error *err)
 {
-    deform_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->group = ort_node_int(p->node, "group", 1);
-    s->offset_group = ort_node_int(p->node, "offset_group", 1);
+    deform_state *s = p->state;
     ORT_TRY(ort_window_read(p->node, &s->spec, err));
-    switch (ort_prep_dtype(p, 0)) {
-    case ORT_DTYPE_FLOAT:
-    case ORT_DTYPE_DOUBLE:
-    case ORT_DTYPE_FLOAT16:
-    case ORT_DTYPE_BFLOAT16:
-        return ORT_OK;
-    default:
-        return ort_prep_unsupported_dtype(p, 0, err);
-    }
+    return ort_prep_need_real(p, 0, err);
 }
 
 static bool has_shape(const ort_tensor *t, int64_t n, int64_t c, int64_t h, int64_t w)
@@ -172,6 +163,7 @@ static ort_status deform_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl deform_impl = {
+    .state = sizeof(deform_state), .bind = deform_bind,
     .infer = deform_infer, .prepare = deform_prepare, .shape = deform_shape, .run = deform_run_,
 };
 

@@ -25,6 +25,11 @@ typedef struct grid_state {
     bool align;
 } grid_state;
 
+static const ort_bind grid_bind[] = {
+    ORT_BIND(grid_state, mode, ORT_WORDS("nearest linear|bilinear cubic|bicubic")),
+    ORT_BIND_AS(grid_state, padding, "padding_mode", ORT_WORDS("zeros border reflection")),
+    ORT_BIND_AS(grid_state, align, "align_corners"), {0}};
+
 static ort_status grid_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[ORT_MAX_RANK];
@@ -48,27 +53,11 @@ static ort_status grid_infer(ort_infer *x, ort_error *err)
 
 static ort_status grid_prepare(ort_prep *p, ort_error *err)
 {
-    static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear", "bicubic"};
-    static const char *const paddings[] = {"zeros", "border", "reflection"};
-    const char *mode = ort_node_string(p->node, "mode", "linear");
-    const char *padding = ort_node_string(p->node, "padding_mode", "zeros");
-    grid_state *state = ort_prep_state(p, sizeof *state);
-    int m = 0, k = 0;
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    while (m < 5 && strcmp(mode, modes[m]) != 0)
-        m++;
-    while (k < 3 && strcmp(padding, paddings[k]) != 0)
-        k++;
-    if (m == 5 || k == 3)
-        return ort_prep_fail(p, err, "mode \"%s\" or padding_mode \"%s\" is unknown", mode,
-                             padding);
-    state->mode = (enum grid_mode)(m > 2 ? m - 2 : m);
-    state->padding = (enum grid_padding)k;
-    state->align = ort_node_int(p->node, "align_corners", 0) != 0;
+    const grid_state *state = p->state;
     if (state->mode != GRID_NEAREST && ort_prep_dtype(p, 0) == ORT_DTYPE_STRING)
         return ort_prep_fail(p, err, "strings can't be interpolated (mode \"%s\"); only the mode "
-                             "\"nearest\" samples them", mode);
+                             "\"nearest\" samples them",
+                             ort_node_string(p->node, "mode", "linear"));
     return ORT_OK;
 }
 
@@ -349,6 +338,7 @@ static ort_status grid_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl grid_impl = {
+    .state = sizeof(grid_state), .bind = grid_bind,
     .infer = grid_infer, .prepare = grid_prepare, .shape = grid_shape, .run = grid_run,
 };
 
@@ -373,14 +363,11 @@ static ort_status affine_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status affine_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *align = ort_prep_state(p, sizeof *align);
-    if (!align)
-        return ort_error_memory(err, sizeof *align);
-    *align = ort_node_int(p->node, "align_corners", 0);
-    return ORT_OK;
-}
+typedef struct affine_state {
+    bool align;
+} affine_state;
+
+static const ort_bind affine_bind[] = {ORT_BIND_AS(affine_state, align, "align_corners"), {0}};
 
 static double base_coordinate(int64_t i, int64_t n, bool align)
 {
@@ -393,7 +380,7 @@ static ort_status affine_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *theta = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
-    bool align = *(const int64_t *)call->state != 0;
+    bool align = ((const affine_state *)call->state)->align;
     int spatial = out->shape.rank - 2;
     int64_t points = ort_shape_count_range(&out->shape, 1, spatial + 1);
     if (theta->shape.rank != 3 || theta->shape.dim[0] != out->shape.dim[0] ||
@@ -423,7 +410,8 @@ static ort_status affine_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl affine_impl = {
-    .infer = affine_infer, .prepare = affine_prepare, .run = affine_run,
+    .state = sizeof(affine_state), .bind = affine_bind,
+    .infer = affine_infer, .run = affine_run,
 };
 
 const ort_op ort_ops_grid[] = {

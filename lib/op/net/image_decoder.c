@@ -11,20 +11,18 @@
 
 typedef enum pixel_format { PIXEL_RGB, PIXEL_BGR, PIXEL_GREY } pixel_format;
 
-static bool format_of(const ort_node *node, pixel_format *format)
-{
-    const char *name = ort_node_string(node, "pixel_format", "RGB");
-    *format = !strcmp(name, "BGR") ? PIXEL_BGR : !strcmp(name, "Grayscale") ? PIXEL_GREY
-                                                                             : PIXEL_RGB;
-    return *format != PIXEL_RGB || !strcmp(name, "RGB");
-}
+typedef struct decoder_state {
+    pixel_format format;
+} decoder_state;
+
+static const ort_bind decoder_bind[] = {
+    ORT_BIND_AS(decoder_state, format, "pixel_format", ORT_WORDS("RGB BGR Grayscale")), {0}};
 
 static ort_status decoder_infer(ort_infer *x, ort_error *err)
 {
-    pixel_format format;
-    if (!format_of(x->node, &format))
-        return ort_infer_fail(x, err, "pixel_format must be RGB, BGR or Grayscale");
-    ort_dim channels = ort_dim_of(format == PIXEL_GREY ? 1 : 3);
+    decoder_state state = {PIXEL_RGB};
+    ORT_TRY(ort_bind_attrs(decoder_bind, x->node, x->arena, &state, err));
+    ort_dim channels = ort_dim_of(state.format == PIXEL_GREY ? 1 : 3);
     ort_infer_set_type(x, 0, ORT_DTYPE_UINT8, 3,
                        (ort_dim[]){ort_dim_unknown(), ort_dim_unknown(), channels});
     return ORT_OK;
@@ -49,8 +47,7 @@ static ort_status decoder_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *in = ort_call_in(call, 0);
     ort_image image = {0};
-    pixel_format format;
-    format_of(call->node, &format);
+    pixel_format format = ((const decoder_state *)call->state)->format;
     ort_status status = ort_image_decode(in->data, (size_t)ort_tensor_count(in), &image, err);
     if (status == ORT_ERROR_DATA) {
         image.width = image.height = 0;
@@ -65,7 +62,10 @@ static ort_status decoder_run(ort_call *call, ort_error *err)
     return status;
 }
 
-static const ort_op_impl decoder_impl = {.infer = decoder_infer, .run = decoder_run};
+static const ort_op_impl decoder_impl = {
+    .state = sizeof(decoder_state), .bind = decoder_bind,
+    .infer = decoder_infer, .run = decoder_run,
+};
 
 /* ---- rows */
 

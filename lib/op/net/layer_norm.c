@@ -13,13 +13,28 @@
 #include "op/shared/move.h"
 #include "op/shared/unary_apply.h"
 
+typedef enum norm_kind { LAYER, RMS, SKIP, SKIP_RMS } norm_kind;
+
+typedef struct norm_slots { /* inputs and outputs; -1: the operator has none */
+    int scale, shift, bias, mean, inv, sum;
+} norm_slots;
+
+static const norm_slots slots[] = {
+    [LAYER] = {1, 2, -1, 1, 2, -1},
+    [RMS] = {1, -1, -1, -1, 1, -1},
+    [SKIP] = {2, 3, 4, 1, 2, 3},
+    [SKIP_RMS] = {2, -1, 3, 1, 2, 3},
+};
+
 typedef struct norm_state {
     bool rms, skip;
     int64_t axis;
     float epsilon;
-    int scale_input, shift_input, bias_input; /* -1: the operator has none */
-    int mean_output, inv_output, sum_output;
+    const norm_slots *at;
 } norm_state;
+
+static const ort_bind norm_bind[] = {
+    ORT_BIND(norm_state, axis, ORT_ELSE(-1)), ORT_BIND(norm_state, epsilon), {0}};
 
 typedef struct norm_plan {
     int axis;
@@ -170,10 +185,10 @@ static void norm_task(void *arg, size_t task, int thread)
 
 static ort_status norm_infer(ort_infer *x, ort_error *err)
 {
-    bool skip = !strncmp(x->op->name, "Skip", 4), typed = x->op->name[0] != 'L';
+    bool skip = slots[x->op->variant].sum >= 0;
     ort_dtype dtype = ort_infer_dtype(x, 0), scale = ort_infer_dtype(x, 1);
     ORT_TRY(ort_infer_same(x, err));
-    if (typed && !skip && scale != ORT_DTYPE_UNDEFINED) /* Y has the type of the scale */
+    if (x->op->variant == RMS && scale != ORT_DTYPE_UNDEFINED) /* Y has the type of the scale */
         x->out[0].type.dtype = scale;
     if (!ort_infer_in_ranked(x, 0)) {
         for (int i = 1; i < x->out_count; i++)
@@ -199,19 +214,10 @@ static ort_status norm_infer(ort_infer *x, ort_error *err)
 
 static ort_status norm_prepare(ort_prep *p, ort_error *err)
 {
-    norm_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->skip = !strncmp(p->op->name, "Skip", 4);
-    s->rms = strstr(p->op->name, "Simplified") || strstr(p->op->name, "RMS");
-    s->axis = s->skip ? -1 : ort_node_int(p->node, "axis", -1);
-    s->epsilon = ort_node_float(p->node, "epsilon", s->skip ? 1e-12f : 1e-5f);
-    s->scale_input = s->skip ? 2 : 1;
-    s->shift_input = s->rms ? -1 : s->scale_input + 1;
-    s->bias_input = s->skip ? (s->rms ? 3 : 4) : -1;
-    s->mean_output = s->rms && !s->skip ? -1 : 1;
-    s->inv_output = s->rms && !s->skip ? 1 : 2;
-    s->sum_output = s->skip ? 3 : -1;
+    norm_state *s = p->state;
+    s->at = &slots[p->op->variant];
+    s->skip = s->at->sum >= 0;
+    s->rms = s->at->shift < 0;
     return ORT_OK;
 }
 
@@ -235,9 +241,9 @@ static ort_status check_operand(const ort_shape *x, const ort_tensor *t, const c
 static ort_status norm_shape(ort_shaping *s, ort_error *err)
 {
     const norm_state *state = s->state;
-    const ort_tensor *x = s->in[0], *scale = shaping_in(s, state->scale_input);
-    const ort_tensor *shift = shaping_in(s, state->shift_input);
-    const ort_tensor *bias = shaping_in(s, state->bias_input);
+    const ort_tensor *x = s->in[0], *scale = shaping_in(s, state->at->scale);
+    const ort_tensor *shift = shaping_in(s, state->at->shift);
+    const ort_tensor *bias = shaping_in(s, state->at->bias);
     norm_plan *plan = ort_arena_alloc(s->arena, sizeof *plan);
     if (!plan)
         return ort_error_memory(err, sizeof *plan);
@@ -289,14 +295,14 @@ static ort_status norm_run(ort_call *call, ort_error *err)
                     .call = call,
                     .math = &call->k->math,
                     .x = ort_call_in(call, 0),
-                    .scale = call_in(call, s->scale_input),
-                    .shift = call_in(call, s->shift_input),
+                    .scale = call_in(call, s->at->scale),
+                    .shift = call_in(call, s->at->shift),
                     .skip = s->skip ? ort_call_in(call, 1) : NULL,
-                    .bias = call_in(call, s->bias_input),
+                    .bias = call_in(call, s->at->bias),
                     .y = ort_call_out(call, 0),
-                    .mean = call_out(call, s->mean_output),
-                    .inv = call_out(call, s->inv_output),
-                    .sum = call_out(call, s->sum_output)};
+                    .mean = call_out(call, s->at->mean),
+                    .inv = call_out(call, s->at->inv),
+                    .sum = call_out(call, s->at->sum)};
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     ort_call_parallel(call, ort_task_count(job.plan->rows, job.plan->rows_per_task), norm_task,
@@ -311,6 +317,7 @@ static void norm_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl norm_impl = {
+    .state = sizeof(norm_state), .bind = norm_bind,
     .infer = norm_infer, .prepare = norm_prepare, .shape = norm_shape, .run = norm_run,
     .cost = norm_cost,
 };
@@ -318,10 +325,11 @@ static const ort_op_impl norm_impl = {
 #define NORM_ATTRS "axis:i=-1 epsilon:f=9.99999975e-06 stash_type:i=1"
 #define LAYER_NORMALIZATION(since, trait)                                                          \
     {ONNX, "LayerNormalization", since, "X:T,Scale:T,B?:T -> Y:T,Mean?:U,InvStdDev?:U",            \
-     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE | (trait), &norm_impl}
+     "T:F,bf16 U:f32,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE | (trait), &norm_impl, .variant = LAYER}
 #define SIMPLIFIED(domain, trait)                                                                  \
     {domain, "SimplifiedLayerNormalization", 1, "X:T,scale:V -> Y:V,inv_std_var?:U",               \
-     "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE | (trait), &norm_impl}
+     "T:F,bf16 U:f32,f64 V:F,bf16", NORM_ATTRS, ORT_TRAIT_INPLACE | (trait), &norm_impl,           \
+     .variant = RMS}
 
 /* onnxruntime's optimizer writes LayerNormalization into files of any opset, and reads it there;
  * ONNX has it since 17. */
@@ -329,15 +337,17 @@ const ort_op ort_ops_layer_norm[] = {
     LAYER_NORMALIZATION(1, ORT_TRAIT_EXTENSION),
     LAYER_NORMALIZATION(17, 0),
     {ONNX, "RMSNormalization", 23, "X:T,scale:V -> Y:V", "T:F,bf16 V:F,bf16", NORM_ATTRS,
-     ORT_TRAIT_INPLACE, &norm_impl},
+     ORT_TRAIT_INPLACE, &norm_impl, .variant = RMS},
     SIMPLIFIED(ONNX, ORT_TRAIT_EXTENSION),
     SIMPLIFIED(MS, 0),
     {MS, "SkipLayerNormalization", 1,
      "input:T,skip:T,gamma:T,beta?:T,bias?:T -> "
      "output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",
-     "T:f32,f16,bf16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
+     "T:f32,f16,bf16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl,
+     .variant = SKIP},
     {MS, "SkipSimplifiedLayerNormalization", 1,
      "input:T,skip:T,gamma:T,bias?:T -> output:T,mean?:U,inv_std_var?:U,input_skip_bias_sum?:T",
-     "T:f32,f16,bf16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl},
+     "T:f32,f16,bf16 U:f32", "epsilon:f=9.99999996e-13", ORT_TRAIT_INPLACE, &norm_impl,
+     .variant = SKIP_RMS},
     {0},
 };

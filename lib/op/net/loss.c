@@ -17,18 +17,14 @@ typedef struct loss {
     bool softmax;
 } loss;
 
+static const ort_bind loss_bind[] = {
+    ORT_BIND_AS(loss, reduce, "reduction", ORT_WORDS("none sum mean")),
+    ORT_BIND_HAS(loss, ignores, "ignore_index"),
+    ORT_BIND_AS(loss, ignored, "ignore_index", ORT_MAYBE), {0}};
+
 static ort_status loss_prepare(ort_prep *p, ort_error *err)
 {
-    loss *s = ort_prep_state(p, sizeof *s);
-    const char *reduce = ort_node_string(p->node, "reduction", "mean");
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->reduce = !strcmp(reduce, "none") ? REDUCE_NONE : !strcmp(reduce, "sum") ? REDUCE_SUM
-                                                                              : REDUCE_MEAN;
-    if (s->reduce == REDUCE_MEAN && strcmp(reduce, "mean") != 0)
-        return ort_prep_fail(p, err, "reduction is '%.40s', must be none, sum or mean", reduce);
-    s->ignores = ort_node_has(p->node, "ignore_index");
-    s->ignored = ort_node_int(p->node, "ignore_index", 0);
+    loss *s = p->state;
     s->softmax = p->op->name[0] == 'S';
     return ORT_OK;
 }
@@ -128,6 +124,7 @@ static ort_status loss_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl loss_impl = {
+    .state = sizeof(loss), .bind = loss_bind,
     .infer = loss_infer, .prepare = loss_prepare, .run = loss_run,
 };
 

@@ -40,31 +40,20 @@ static ort_status pool_infer(ort_infer *x, ort_error *err)
 
 /* ---- prepare */
 
+static const ort_bind pool_bind[] = {
+    ORT_BIND_AS(pool_state, include_pad, "count_include_pad", ORT_MAYBE),
+    ORT_BIND_AS(pool_state, column_major, "storage_order", ORT_MAYBE),
+    ORT_BIND(pool_state, p, ORT_MAYBE), {0}};
+
 static ort_status prepare_kind(ort_prep *p, pool_kind kind, ort_error *err)
 {
-    pool_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    pool_state *state = p->state;
+    ort_dtype dtype = ort_prep_dtype(p, 0);
     state->kind = kind;
-    state->include_pad = ort_node_int(p->node, "count_include_pad", 0) != 0;
-    state->column_major = ort_node_int(p->node, "storage_order", 0) != 0;
-    state->p = ort_node_int(p->node, "p", 2);
     ORT_TRY(ort_window_read(p->node, &state->spec, err));
-    switch (ort_prep_dtype(p, 0)) {
-    case ORT_DTYPE_FLOAT:
-    case ORT_DTYPE_DOUBLE:
-    case ORT_DTYPE_FLOAT16:
-    case ORT_DTYPE_BFLOAT16:
+    if (kind == POOL_MAX && (dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8))
         return ORT_OK;
-    case ORT_DTYPE_INT8:
-    case ORT_DTYPE_UINT8:
-        if (kind == POOL_MAX)
-            return ORT_OK;
-        break;
-    default:
-        break;
-    }
-    return ort_prep_unsupported_dtype(p, 0, err);
+    return ort_prep_need_real(p, 0, err);
 }
 
 static ort_status max_prepare(ort_prep *p, ort_error *err)
@@ -313,14 +302,17 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl max_impl = {
+    .state = sizeof(pool_state), .bind = pool_bind,
     .infer = pool_infer, .prepare = max_prepare, .shape = pool_shape, .run = pool_run_,
     .cost = ort_window_cost,
 };
 static const ort_op_impl average_impl = {
+    .state = sizeof(pool_state), .bind = pool_bind,
     .infer = pool_infer, .prepare = average_prepare, .shape = pool_shape, .run = pool_run_,
     .cost = ort_window_cost,
 };
 static const ort_op_impl lp_impl = {
+    .state = sizeof(pool_state), .bind = pool_bind,
     .infer = pool_infer, .prepare = lp_prepare, .shape = pool_shape, .run = pool_run_,
     .cost = ort_window_cost,
 };
@@ -339,6 +331,7 @@ static ort_status nhwc_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl nhwc_impl = {
+    .state = sizeof(pool_state), .bind = pool_bind,
     .infer = nhwc_infer, .prepare = max_prepare, .shape = nhwc_shape, .run = nhwc_run,
     .cost = ort_window_cost,
 };

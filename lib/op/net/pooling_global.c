@@ -32,22 +32,13 @@ typedef struct global_state {
     int64_t p;
 } global_state;
 
+static const ort_bind global_bind[] = {ORT_BIND(global_state, p, ORT_MAYBE), {0}};
+
 static ort_status global_prepare(ort_prep *p, pool_kind kind, ort_error *err)
 {
-    global_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    global_state *state = p->state;
     state->kind = kind;
-    state->p = ort_node_int(p->node, "p", 2);
-    switch (ort_prep_dtype(p, 0)) {
-    case ORT_DTYPE_FLOAT:
-    case ORT_DTYPE_DOUBLE:
-    case ORT_DTYPE_FLOAT16:
-    case ORT_DTYPE_BFLOAT16:
-        return ORT_OK;
-    default:
-        return ort_prep_unsupported_dtype(p, 0, err);
-    }
+    return ort_prep_need_real(p, 0, err);
 }
 
 static ort_status global_average_prepare(ort_prep *p, ort_error *err)
@@ -133,14 +124,17 @@ static ort_status global_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl global_average_impl = {
+    .state = sizeof(global_state), .bind = global_bind,
     .infer = global_infer, .prepare = global_average_prepare, .run = global_run_,
     .cost = ort_reduction_cost,
 };
 static const ort_op_impl global_max_impl = {
+    .state = sizeof(global_state), .bind = global_bind,
     .infer = global_infer, .prepare = global_max_prepare, .run = global_run_,
     .cost = ort_reduction_cost,
 };
 static const ort_op_impl global_lp_impl = {
+    .state = sizeof(global_state), .bind = global_bind,
     .infer = global_infer, .prepare = global_lp_prepare, .run = global_run_,
     .cost = ort_reduction_cost,
 };

@@ -34,8 +34,7 @@ static ort_status masked_infer(ort_infer *x, ort_error *err)
 
 static ort_status masked_prepare(ort_prep *p, ort_error *err)
 {
-    ort_window_spec *spec = ort_prep_state(p, sizeof *spec);
-    return spec ? ort_window_read(p->node, spec, err) : ort_error_memory(err, sizeof *spec);
+    return ort_window_read(p->node, p->state, err);
 }
 
 static ort_status check_mask(const ort_shape *x, const ort_shape *m, ort_error *err)
@@ -132,6 +131,7 @@ static ort_status masked_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl masked_impl = {
+    .state = sizeof(ort_window_spec),
     .infer = masked_infer, .prepare = masked_prepare, .shape = masked_shape, .run = masked_run,
 };
 

@@ -11,80 +11,59 @@
 #include "op/shared/move.h"
 #include "op/shared/resample.h"
 
+enum resize_mode { MODE_NEAREST, MODE_LINEAR, MODE_CUBIC };
 enum aspect { ASPECT_STRETCH, ASPECT_NOT_LARGER, ASPECT_NOT_SMALLER };
 
 typedef struct resize_state {
-    bool nearest;
+    enum resize_mode mode;
     ort_rounding rounding;
     ort_resample_kind kind;
     enum aspect aspect;
     float extrapolation;
     int roi_input, scales_input, sizes_input; /* -1: the version has none */
     int axis_count;                           /* -1: all */
-    const int64_t *axes;
-    const float *scales; /* Upsample's attribute */
-    float corner[4];     /* Upsample 1: 1, 1, height_scale, width_scale */
-    size_t scale_count;
-    double fill[2];      /* extrapolation_value as one element */
+    ort_ints axes;
+    ort_floats scales; /* Upsample's attribute */
+    float corner[4];   /* Upsample 1: 1, 1, height_scale, width_scale */
+    double fill[2];    /* extrapolation_value as one element */
 } resize_state;
 
-static int find_name(const char *name, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0)
-            return i;
-    return -1;
-}
+static const ort_bind resize_bind[] = {
+    ORT_BIND(resize_state, mode, ORT_WORDS("nearest linear|bilinear cubic")),
+    ORT_BIND_AS(resize_state, rounding, "nearest_mode", ORT_ELSE(ORT_ROUND_SIMPLE),
+                ORT_WORDS("round_prefer_floor round_prefer_ceil floor ceil")),
+    ORT_BIND_AS(resize_state, aspect, "keep_aspect_ratio_policy", ORT_MAYBE,
+                ORT_WORDS("stretch not_larger not_smaller")),
+    ORT_BIND_AS(resize_state, kind.coordinate, "coordinate_transformation_mode",
+                ORT_ELSE(ORT_COORD_ASYMMETRIC),
+                ORT_WORDS("half_pixel half_pixel_symmetric pytorch_half_pixel align_corners "
+                          "asymmetric tf_half_pixel_for_nn tf_crop_and_resize")),
+    ORT_BIND_AS(resize_state, kind.cubic_a, "cubic_coeff_a", ORT_ELSE(-0.75)),
+    ORT_BIND_AS(resize_state, kind.antialias, "antialias", ORT_MAYBE),
+    ORT_BIND_AS(resize_state, kind.exclude_outside, "exclude_outside", ORT_MAYBE),
+    ORT_BIND_AS(resize_state, extrapolation, "extrapolation_value", ORT_MAYBE),
+    ORT_BIND(resize_state, axes, ORT_MAYBE),
+    ORT_BIND(resize_state, scales, ORT_MAYBE),
+    ORT_BIND_AS(resize_state, corner[2], "height_scale", ORT_MAYBE),
+    ORT_BIND_AS(resize_state, corner[3], "width_scale", ORT_MAYBE), {0}};
 
-/* Attributes into *state; NULL, or what is wrong. */
-static const char *resize_read(const ort_node *node, const ort_op *op, resize_state *state)
+/* What follows from the bound attributes and the version. */
+static ort_status resize_settle(const ort_op *op, resize_state *state, ort_error *err)
 {
-    static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear"};
-    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                            "ceil"};
-    static const char *const aspects[] = {"stretch", "not_larger", "not_smaller"};
-    static const char *const coordinates[] = {
-        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-        "tf_half_pixel_for_nn", "tf_crop_and_resize"};
     bool upsample = strcmp(op->name, "Upsample") == 0, old = upsample || op->since < 11;
-    int mode = find_name(ort_node_string(node, "mode", "nearest"), modes, 4);
-    int rounding = find_name(ort_node_string(node, "nearest_mode", roundings[0]), roundings, 4);
-    int aspect = find_name(ort_node_string(node, "keep_aspect_ratio_policy", aspects[0]), aspects,
-                           3);
-    int coordinate = find_name(ort_node_string(node, "coordinate_transformation_mode",
-                                               coordinates[0]), coordinates, ORT_COORD_COUNT);
-    size_t count = 0;
-    if (mode < 0)
-        return "mode must be nearest, linear or cubic";
-    if (rounding < 0 || aspect < 0 || coordinate < 0)
-        return "nearest_mode, keep_aspect_ratio_policy or coordinate_transformation_mode is "
-               "unknown";
-    state->nearest = mode == 0;
-    state->rounding = old ? ORT_ROUND_SIMPLE : (ort_rounding)rounding;
+    state->kind.cubic = state->mode == MODE_CUBIC;
     if (upsample)
         state->rounding = ORT_ROUND_FLOOR;
-    state->kind.coordinate = old ? ORT_COORD_ASYMMETRIC : (ort_coordinate)coordinate;
-    state->kind.cubic = mode == 2;
-    state->kind.cubic_a = ort_node_float(node, "cubic_coeff_a", -0.75f);
-    state->kind.antialias = ort_node_int(node, "antialias", 0) != 0;
-    state->kind.exclude_outside = ort_node_int(node, "exclude_outside", 0) != 0;
-    state->aspect = (enum aspect)aspect;
-    state->extrapolation = ort_node_float(node, "extrapolation_value", 0);
     state->roi_input = old ? -1 : 1;
     state->scales_input = upsample && op->since < 9 ? -1 : old ? 1 : 2;
     state->sizes_input = old ? -1 : 3;
-    state->axes = ort_node_ints(node, "axes", &count);
-    state->axis_count = state->axes ? (int)count : -1;
-    if (upsample && op->since == 1) {
-        const float corner[4] = {1, 1, ort_node_float(node, "height_scale", 1),
-                                 ort_node_float(node, "width_scale", 1)};
-        memcpy(state->corner, corner, sizeof corner);
-        state->scales = state->corner;
-        state->scale_count = 4;
-    } else if (upsample && op->since < 9) {
-        state->scales = ort_node_floats(node, "scales", &state->scale_count);
-    }
-    return state->axis_count > ORT_MAX_RANK ? "axes has more entries than any tensor" : NULL;
+    state->axis_count = state->axes.ptr ? (int)state->axes.count : -1;
+    state->corner[0] = state->corner[1] = 1;
+    if (upsample && op->since == 1)
+        state->scales = (ort_floats){state->corner, 4};
+    if (state->axis_count > ORT_MAX_RANK)
+        return ort_error_set(err, ORT_ERROR_MODEL, "axes has more entries than any tensor");
+    return ORT_OK;
 }
 
 /* ---- numbers of a call */
@@ -98,7 +77,7 @@ typedef struct resize_numbers { /* NULL: absent */
 static resize_numbers numbers_of(const resize_state *state, const ort_tensor *scales,
                                  const ort_tensor *sizes, const ort_tensor *roi)
 {
-    resize_numbers n = {state->scales, NULL, NULL, (int64_t)state->scale_count};
+    resize_numbers n = {state->scales.ptr, NULL, NULL, (int64_t)state->scales.count};
     if (scales && ort_tensor_count(scales) > 0) {
         n.scales = scales->data;
         n.scale_count = ort_tensor_count(scales);
@@ -112,7 +91,7 @@ static resize_numbers numbers_of(const resize_state *state, const ort_tensor *sc
 
 static int axis_at(const resize_state *state, int i, int rank)
 {
-    int64_t axis = state->axis_count < 0 ? i : state->axes[i];
+    int64_t axis = state->axis_count < 0 ? i : state->axes.ptr[i];
     axis = axis < 0 ? axis + rank : axis;
     return axis < 0 || axis >= rank ? -1 : (int)axis;
 }
@@ -235,11 +214,10 @@ static ort_status resize_symbolic(ort_infer *x, const resize_state *state, const
 
 static ort_status resize_infer(ort_infer *x, ort_error *err)
 {
-    resize_state state = {.nearest = false};
+    resize_state state = {.mode = MODE_NEAREST};
     ort_resample_axis axes[ORT_MAX_RANK];
-    const char *wrong = resize_read(x->node, x->op, &state);
-    if (wrong)
-        return ort_infer_fail(x, err, "%s", wrong);
+    ORT_TRY(ort_bind_attrs(resize_bind, x->node, x->arena, &state, err));
+    ORT_TRY(resize_settle(x->op, &state, err));
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     for (int i = 1; i < 4; i++) /* roi, scales, sizes: lists */
         if (ort_infer_in_ranked(x, i))
@@ -268,7 +246,7 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
     bool by_sizes = is_given(x, state.sizes_input);
     resize_numbers n = numbers_of(&state, scales, sizes, NULL);
     if (by_sizes ? surely_given(x, state.sizes_input) && surely_given(x, state.scales_input)
-                 : !state.scales && !is_given(x, state.scales_input))
+                 : !state.scales.ptr && !is_given(x, state.scales_input))
         return ort_infer_fail(x, err, "exactly one of scales and sizes is needed");
     int size_count = by_sizes ? ort_infer_int_count(x, state.sizes_input) : count;
     if (size_count > 0 && size_count != count)
@@ -280,7 +258,7 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
         if (!(n.scales[i] > 0))
             return ort_infer_fail(x, err, "scales[%d] is %g", i, (double)n.scales[i]);
     if (concrete && (by_sizes ? n.sizes != NULL : n.scales != NULL)) {
-        wrong = resize_axes(&state, &n, &in, axes);
+        const char *wrong = resize_axes(&state, &n, &in, axes);
         if (wrong)
             return ort_infer_fail(x, err, "%s", wrong);
         for (int d = 0; d < type.rank; d++)
@@ -296,21 +274,17 @@ static ort_status resize_infer(ort_infer *x, ort_error *err)
 
 static ort_status resize_prepare(ort_prep *p, ort_error *err)
 {
-    resize_state *state = ort_prep_state(p, sizeof *state);
+    resize_state *state = p->state;
     ort_dtype dtype = ort_prep_dtype(p, 0);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    const char *wrong = resize_read(p->node, p->op, state);
-    if (wrong)
-        return ort_prep_fail(p, err, "%s", wrong);
     const ort_dtype_row *row = ort_dtype_get(dtype);
+    ORT_TRY(resize_settle(p->op, state, err));
     bool number = row->class_ == ORT_CLASS_FLOAT || row->class_ == ORT_CLASS_INT ||
                   row->class_ == ORT_CLASS_UINT || row->class_ == ORT_CLASS_BOOL;
     if (number && row->bits >= 8) {
         ort_tensor one = {dtype, {1, {1}}, NULL, state->fill};
         ort_tensor_set_f64(&one, 0, (double)state->extrapolation);
     }
-    if (!state->nearest && (!number || row->bits < 8 || row->class_ == ORT_CLASS_BOOL))
+    if (state->mode != MODE_NEAREST && (!number || row->bits < 8 || row->class_ == ORT_CLASS_BOOL))
         return ort_prep_unsupported_dtype(p, 0, err);
     return ORT_OK;
 }
@@ -344,7 +318,7 @@ static resize_plan *resize_plan_make(const resize_state *state, const resize_num
     for (int d = 0; d < in->shape.rank; d++) {
         if (!ort_resample_needed(state->kind.coordinate, &axes[d]))
             continue;
-        if (state->nearest) {
+        if (state->mode == MODE_NEAREST) {
             int64_t *index = alloc(arg, (size_t)axes[d].out * sizeof *index);
             if (!index)
                 return NULL;
@@ -427,7 +401,7 @@ static ort_status resize_run(ort_call *call, ort_error *err)
         if (!scratch)
             return ort_error_memory(err, stride);
     }
-    if (state->nearest) {
+    if (state->mode == MODE_NEAREST) {
         ort_move_mapped(in, out, &plan->map, pool);
         return ORT_OK;
     }
@@ -437,6 +411,7 @@ static ort_status resize_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl resize_impl = {
+    .state = sizeof(resize_state), .bind = resize_bind,
     .infer = resize_infer, .prepare = resize_prepare, .shape = resize_shape, .run = resize_run,
 };
 

@@ -10,6 +10,7 @@
 
 typedef struct roi_state {
     int64_t height, width, sampling;
+    ort_ints pooled; /* height and width of MaxRoiPool */
     float scale;
     bool max, half_pixel;
 } roi_state;
@@ -55,38 +56,19 @@ static ort_status align_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status check_float(ort_prep *p, ort_error *err)
-{
-    switch (ort_prep_dtype(p, 0)) {
-    case ORT_DTYPE_FLOAT:
-    case ORT_DTYPE_DOUBLE:
-    case ORT_DTYPE_FLOAT16:
-    case ORT_DTYPE_BFLOAT16:
-        return ORT_OK;
-    default:
-        return ort_prep_unsupported_dtype(p, 0, err);
-    }
-}
+static const ort_bind align_bind[] = {
+    ORT_BIND_AS(roi_state, height, "output_height"),
+    ORT_BIND_AS(roi_state, width, "output_width"),
+    ORT_BIND_AS(roi_state, sampling, "sampling_ratio", ORT_WITHIN(0, INT32_MAX)),
+    ORT_BIND_AS(roi_state, scale, "spatial_scale"),
+    ORT_BIND_AS(roi_state, max, "mode", ORT_WORDS("avg max")),
+    ORT_BIND_AS(roi_state, half_pixel, "coordinate_transformation_mode",
+                ORT_WORDS("output_half_pixel half_pixel"), ORT_MAYBE),
+    {0}};
 
 static ort_status align_prepare(ort_prep *p, ort_error *err)
 {
-    roi_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    const char *mode = ort_node_string(p->node, "mode", "avg");
-    const char *transform = ort_node_string(p->node, "coordinate_transformation_mode",
-                                            p->op->since >= 16 ? "half_pixel"
-                                                               : "output_half_pixel");
-    s->height = ort_node_int(p->node, "output_height", 1);
-    s->width = ort_node_int(p->node, "output_width", 1);
-    s->sampling = ort_node_int(p->node, "sampling_ratio", 0);
-    s->scale = ort_node_float(p->node, "spatial_scale", 1.0f);
-    s->max = strcmp(mode, "max") == 0;
-    s->half_pixel = strcmp(transform, "half_pixel") == 0;
-    if ((!s->max && strcmp(mode, "avg") != 0) || s->sampling < 0 || s->sampling > INT32_MAX)
-        return ort_prep_fail(p, err, "mode '%s' with sampling_ratio %lld isn't known", mode,
-                             (long long)s->sampling);
-    return check_float(p, err);
+    return ort_prep_need_real(p, 0, err);
 }
 
 /* The four neighbours of a sample and their weights; all weights zero outside the image. */
@@ -232,17 +214,16 @@ static ort_status max_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+static const ort_bind max_bind[] = {
+    ORT_BIND_AS(roi_state, pooled, "pooled_shape"),
+    ORT_BIND_AS(roi_state, scale, "spatial_scale"), {0}};
+
 static ort_status max_prepare(ort_prep *p, ort_error *err)
 {
-    roi_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    size_t count = 0;
-    const int64_t *shape = ort_node_ints(p->node, "pooled_shape", &count);
-    s->height = shape[0];
-    s->width = shape[1];
-    s->scale = ort_node_float(p->node, "spatial_scale", 1.0f);
-    return check_float(p, err);
+    roi_state *s = p->state;
+    s->height = s->pooled.ptr[0];
+    s->width = s->pooled.ptr[1];
+    return ort_prep_need_real(p, 0, err);
 }
 
 /* Pixels [*first, *last) of bin `index` of `bins` over a region that starts at `start`. */
@@ -301,11 +282,19 @@ static ort_status max_run(ort_call *call, ort_error *err)
 /* ---- CropAndResize of com.microsoft: regions [y1, x1, y2, x2], corners of 0 to 1 on the pixels'
  * centers; what lies outside the image is extrapolation_value */
 
-typedef struct crop_run {
-    roi_run r;
-    int64_t height, width;
+typedef struct crop_state {
     float outside;
     bool nearest;
+} crop_state;
+
+static const ort_bind crop_bind[] = {
+    ORT_BIND_AS(crop_state, outside, "extrapolation_value"),
+    ORT_BIND_AS(crop_state, nearest, "mode", ORT_WORDS("bilinear nearest")), {0}};
+
+typedef struct crop_run {
+    const crop_state *s;
+    roi_run r;
+    int64_t height, width;
 } crop_run;
 
 static ort_status crop_infer(ort_infer *x, ort_error *err)
@@ -344,8 +333,8 @@ static float crop_value(const crop_run *c, const float *plane, float y, float x)
 {
     int64_t width = c->r.width;
     if (!(y >= 0 && y <= (float)(c->r.height - 1) && x >= 0 && x <= (float)(width - 1)))
-        return c->outside;
-    if (c->nearest)
+        return c->s->outside;
+    if (c->s->nearest)
         return plane[(int64_t)roundf(y) * width + (int64_t)roundf(x)];
     int64_t top = (int64_t)floorf(y), bottom = (int64_t)ceilf(y);
     int64_t left = (int64_t)floorf(x), right = (int64_t)ceilf(x);
@@ -375,11 +364,10 @@ static void task_crop(void *arg, size_t task, int thread)
 
 static ort_status crop_run_(ort_call *call, ort_error *err)
 {
-    crop_run c = {.outside = ort_node_float(call->node, "extrapolation_value", 0.0f)};
+    crop_run c = {.s = call->state};
     const ort_tensor *images = ort_call_in(call, 2);
     ORT_TRY(fill_run(call, &c.r, 4, err));
     c.r.batch = images;
-    c.nearest = strcmp(ort_node_string(call->node, "mode", "bilinear"), "nearest") == 0;
     int64_t rois = c.r.rois->shape.dim[0];
     if (ort_tensor_count(images) != rois)
         return ort_call_fail(call, err, "%lld regions and %lld batch_indices", (long long)rois,
@@ -398,12 +386,18 @@ static ort_status crop_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl crop_impl = {.infer = crop_infer, .run = crop_run_};
+static const ort_op_impl crop_impl = {
+    .state = sizeof(crop_state), .bind = crop_bind, .infer = crop_infer, .run = crop_run_,
+};
 
 static const ort_op_impl align_impl = {
+    .state = sizeof(roi_state), .bind = align_bind,
     .infer = align_infer, .prepare = align_prepare, .run = align_run,
 };
-static const ort_op_impl max_impl = {.infer = max_infer, .prepare = max_prepare, .run = max_run};
+static const ort_op_impl max_impl = {
+    .state = sizeof(roi_state), .bind = max_bind,
+    .infer = max_infer, .prepare = max_prepare, .run = max_run,
+};
 
 #define ALIGN_SIG "X:T1,rois:T1,batch_indices:T2 -> Y:T1"
 #define ALIGN_ATTRS                                                                                \

@@ -25,6 +25,8 @@ typedef struct softmax_state {
     int64_t axis;
 } softmax_state;
 
+static const ort_bind softmax_bind[] = {ORT_BIND(softmax_state, axis), {0}};
+
 typedef struct softmax_plan {
     int64_t outer, length, inner;
     int64_t columns;  /* inner columns of a task */
@@ -248,12 +250,9 @@ static ort_status softmax_infer(ort_infer *x, ort_error *err)
 
 static ort_status softmax_prepare(ort_prep *p, ort_error *err)
 {
-    softmax_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    softmax_state *s = p->state;
     s->kind = p->op->name[0] == 'S' ? SOFTMAX : p->op->name[0] == 'L' ? LOG_SOFTMAX : HARDMAX;
     s->flatten = p->op->since < 13;
-    s->axis = ort_node_int(p->node, "axis", s->flatten ? 1 : -1);
     return ORT_OK;
 }
 
@@ -307,6 +306,7 @@ static void softmax_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl softmax_impl = {
+    .state = sizeof(softmax_state), .bind = softmax_bind,
     .infer = softmax_infer, .prepare = softmax_prepare, .shape = softmax_shape, .run = softmax_run,
     .cost = softmax_cost,
 };

@@ -21,17 +21,12 @@ static ort_status nms_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status nms_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *centered = ort_prep_state(p, sizeof *centered);
-    if (!centered)
-        return ort_error_memory(err, sizeof *centered);
-    *centered = ort_node_int(p->node, "center_point_box", 0);
-    if (*centered != 0 && *centered != 1)
-        return ort_prep_fail(p, err, "center_point_box is %lld, must be 0 or 1",
-                             (long long)*centered);
-    return ORT_OK;
-}
+typedef struct nms_state {
+    bool centered;
+} nms_state;
+
+static const ort_bind nms_bind[] = {
+    ORT_BIND_AS(nms_state, centered, "center_point_box", ORT_WITHIN(0, 1)), {0}};
 
 typedef struct candidate {
     float score;
@@ -148,7 +143,7 @@ static ort_status nms_run(ort_call *call, ort_error *err)
     const ort_tensor *boxes = ort_call_in(call, 0), *scores = ort_call_in(call, 1);
     nms_job job = {.call = call, .boxes = boxes->data, .scores = scores->data};
     int64_t batches = boxes->shape.dim[0];
-    job.centered = *(const int64_t *)call->state != 0;
+    job.centered = ((const nms_state *)call->state)->centered;
     job.n = boxes->shape.dim[1];
     job.classes = scores->shape.dim[1];
     if (boxes->shape.dim[2] != 4 || scores->shape.dim[0] != batches ||
@@ -177,7 +172,8 @@ static ort_status nms_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl nms_impl = {
-    .infer = nms_infer, .prepare = nms_prepare, .shape = nms_shape, .run = nms_run, .numbers = 28,
+    .state = sizeof(nms_state), .bind = nms_bind,
+    .infer = nms_infer, .shape = nms_shape, .run = nms_run, .numbers = 28,
 };
 
 const ort_op ort_ops_suppression[] = {

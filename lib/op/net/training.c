@@ -22,32 +22,25 @@ typedef struct step {
     int moments; /* groups of state tensors */
 } step;
 
-static step_kind kind_of(const ort_op *op)
-{
-    return !strcmp(op->name, "Adagrad") ? STEP_ADAGRAD
-           : !strcmp(op->name, "Adam") ? STEP_ADAM : STEP_MOMENTUM;
-}
+static const ort_bind step_bind[] = {
+    ORT_BIND(step, alpha, ORT_MAYBE),
+    ORT_BIND(step, beta, ORT_MAYBE),
+    ORT_BIND(step, epsilon, ORT_MAYBE),
+    ORT_BIND_AS(step, decay, "decay_factor", ORT_MAYBE),
+    ORT_BIND_AS(step, norm, "norm_coefficient"),
+    ORT_BIND_AS(step, norm_post, "norm_coefficient_post", ORT_MAYBE),
+    ORT_BIND_AS(step, nesterov, "mode", ORT_WORDS("standard nesterov"), ORT_MAYBE), {0}};
 
 static int moments_of(const ort_op *op)
 {
-    return kind_of(op) == STEP_ADAM ? 2 : 1;
+    return op->variant == STEP_ADAM ? 2 : 1;
 }
 
 static ort_status step_prepare(ort_prep *p, ort_error *err)
 {
-    step *s = ort_prep_state(p, sizeof *s);
-    const char *mode = ort_node_string(p->node, "mode", "standard");
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->kind = kind_of(p->op);
+    step *s = p->state;
+    s->kind = (step_kind)p->op->variant;
     s->moments = moments_of(p->op);
-    s->alpha = ort_node_float(p->node, "alpha", 0.9f);
-    s->beta = ort_node_float(p->node, "beta", 0.999f);
-    s->epsilon = ort_node_float(p->node, "epsilon", 1e-6f);
-    s->decay = ort_node_float(p->node, "decay_factor", 0);
-    s->norm = ort_node_float(p->node, "norm_coefficient", 0);
-    s->norm_post = ort_node_float(p->node, "norm_coefficient_post", 0);
-    s->nesterov = strcmp(mode, "nesterov") == 0;
     return ORT_OK;
 }
 
@@ -129,6 +122,7 @@ static ort_status step_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl step_impl = {
+    .state = sizeof(step), .bind = step_bind,
     .infer = step_infer, .prepare = step_prepare, .run = step_run, .numbers = 3,
 };
 
@@ -173,15 +167,16 @@ static const ort_op_impl gradient_impl = {.infer = gradient_infer};
 const ort_op ort_ops_training[] = {
     {TRAINING, "Adagrad", 1, "R:T1,T:T2,inputs**:T3 -> outputs**:T3",
      "T1:f32,f64 T2:i64 T3:f32,f64",
-     "decay_factor:f=0 epsilon:f=9.99999997e-07 norm_coefficient:f=0", 0, &step_impl},
+     "decay_factor:f=0 epsilon:f=9.99999997e-07 norm_coefficient:f=0", 0, &step_impl,
+     .variant = STEP_ADAGRAD},
     {TRAINING, "Adam", 1, "R:T1,T:T2,inputs**:T3 -> outputs**:T3",
      "T1:f32,f64 T2:i64 T3:f32,f64",
      "alpha:f=0.899999976 beta:f=0.999000013 epsilon:f=9.99999997e-07 norm_coefficient:f=0 "
-     "norm_coefficient_post:f=0", 0, &step_impl},
+     "norm_coefficient_post:f=0", 0, &step_impl, .variant = STEP_ADAM},
     {TRAINING, "Gradient", 1, "Inputs**:T1 -> Outputs**:T2", "T1:I,U,F,C,str,bool T2:F",
      "xs:ss! y:s! zs:ss", ORT_TRAIT_REWRITTEN, &gradient_impl},
     {TRAINING, "Momentum", 1, "R:T1,T:T2,inputs**:T3 -> outputs**:T3",
      "T1:f32,f64 T2:i64 T3:f32,f64",
-     "alpha:f! beta:f! mode:s! norm_coefficient:f!", 0, &step_impl},
+     "alpha:f! beta:f! mode:s! norm_coefficient:f!", 0, &step_impl, .variant = STEP_MOMENTUM},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };
