@@ -27,7 +27,9 @@ static ort_status load_session(ort_env *env, const char *path, const ort_session
             return ORT_OK;
     }
     ORT_TRY(ort_model_load(env, path, &load, &model, err));
-    return ort_exec_session_take(env, model, ort_clock_ns() - begin, options, session, err);
+    const ort_session_parts parts = {.env = env, .model = model, .options = options,
+                                     .load_ns = ort_clock_ns() - begin};
+    return ort_exec_session_make(&parts, session, err);
 }
 
 ort_status ort_session_load(ort_env *env, const char *path, const ort_session_options *options,

@@ -215,10 +215,12 @@ ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
         status = ort_error_recast(err, ORT_ERROR_USAGE, "made with --allow-newer");
     if (status == ORT_OK)
         status = refuse_other_values(model->graph, options, err);
+    const ort_session_parts parts = {.env = env, .model = model, .options = options,
+                                     .packing = &packing, .origin = source};
     if (status != ORT_OK)
         ort_model_free(model);
     else
-        status = ort_exec_session_take_packed(env, model, &packing, source, options, session, err);
+        status = ort_exec_session_make(&parts, session, err);
     if (status == ORT_OK && packing.misfits)
         status = ort_error_set(err, ORT_ERROR_MODEL, "its blocks aren't those of its graph");
     if (status != ORT_OK) {

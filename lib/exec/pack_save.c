@@ -142,7 +142,8 @@ ort_status ort_exec_save_packed(ort_env *env, ort_model *model, const char *path
                              "operator libraries");
     ORT_TRY(ort_model_clone(model, &copy, err));
     ort_packing_init(&s.packing, NULL);
-    ort_status status = ort_exec_session_take_packing(env, copy, &s.packing, &s.session, err);
+    const ort_session_parts parts = {.env = env, .model = copy, .packing = &s.packing};
+    ort_status status = ort_exec_session_make(&parts, &s.session, err);
     if (status == ORT_OK)
         status = ort_model_save_after(model, path, options, before_model, &s, err);
     ort_exec_session_release(s.session);

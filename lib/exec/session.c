@@ -378,16 +378,6 @@ static ort_status keep_options(ort_session *s, const ort_session_options *option
     return s->options.disable && s->options.extra_outputs ? ORT_OK : ort_error_memory(err, 64);
 }
 
-typedef struct beginning { /* what a session is made of */
-    ort_env *env;
-    ort_model *model, *pristine;
-    const ort_session_options *options;
-    ort_packing *packing;
-    ort_source *origin;
-    bool assumes_defaults;
-    uint64_t load_ns;
-} beginning;
-
 /* The session outlives the path that the caller named it by. */
 static ort_status keep_origin(ort_session *s, ort_source *origin, ort_error *err)
 {
@@ -397,14 +387,15 @@ static ort_status keep_origin(ort_session *s, ort_source *origin, ort_error *err
     return s->origin.label ? ORT_OK : ort_error_memory(err, 1);
 }
 
-/* Takes model and pristine. */
-static ort_status new_session(const beginning *b, ort_session **session, ort_error *err)
+/* Takes pristine, too. */
+static ort_status new_session(const ort_session_parts *b, ort_model *pristine,
+                              bool assumes_defaults, ort_session **session, ort_error *err)
 {
     ort_session *s = calloc(1, sizeof *s);
     *session = NULL;
     if (!s) {
         ort_model_free(b->model);
-        ort_model_free(b->pristine);
+        ort_model_free(pristine);
         return ort_error_memory(err, sizeof *s);
     }
     ort_env *env = b->env;
@@ -424,8 +415,8 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     s->account = ort_account_of_work();
     s->env = env;
     s->model = b->model;
-    s->pristine = b->pristine;
-    s->assumes_defaults = b->assumes_defaults;
+    s->pristine = pristine;
+    s->assumes_defaults = assumes_defaults;
     s->keep_all = b->options->keep_all || b->options->keep_computed;
     s->shows_outputs = b->options->keep_all;
     if (b->load_ns)
@@ -435,7 +426,7 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     ort_status status = derived ? derived : create(&c, err);
     ort_cpu_restore_fp(control);
     ort_findings_free(c.findings);
-    if (status == ORT_OK && b->assumes_defaults)
+    if (status == ORT_OK && assumes_defaults)
         status = keep_options(s, b->options, err);
     if (status == ORT_OK && b->origin)
         status = keep_origin(s, b->origin, err);
@@ -451,25 +442,31 @@ static ort_status new_session(const beginning *b, ort_session **session, ort_err
     return ORT_OK;
 }
 
-ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
-                                 const ort_session_options *options, ort_session **session,
+/* A copy from before defaults are assumed. Runs may read the defaults: they are aligned at once. */
+static ort_status keep_pristine(ort_model *model, ort_model **pristine, ort_error *err)
+{
+    if (model->as_stored)
+        ORT_TRY(ort_graph_align_weights(model->graph, err));
+    return ort_model_clone(model, pristine, err);
+}
+
+ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **session,
                                  ort_error *err)
 {
     const ort_session_options defaults = ORT_SESSION_OPTIONS_INIT;
-    beginning b = {.env = env, .model = model, .load_ns = load_ns,
-                   .options = options ? options : &defaults};
+    ort_session_parts b = *parts;
+    ort_model *pristine = NULL;
+    bool assumes_defaults = has_defaults(b.model->graph);
     *session = NULL;
-    if (has_defaults(model->graph)) { /* which runs may read: they are aligned at once */
-        ort_status status = model->as_stored ? ort_graph_align_weights(model->graph, err) : ORT_OK;
-        if (status == ORT_OK)
-            status = ort_model_clone(model, &b.pristine, err);
+    b.options = b.options ? b.options : &defaults;
+    if (assumes_defaults && !b.packing) { /* a pack's is read from its origin */
+        ort_status status = keep_pristine(b.model, &pristine, err);
         if (status != ORT_OK) {
-            ort_model_free(model);
+            ort_model_free(b.model);
             return status;
         }
     }
-    b.assumes_defaults = b.pristine != NULL;
-    return new_session(&b, session, err);
+    return new_session(&b, pristine, assumes_defaults, session, err);
 }
 
 ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
@@ -481,36 +478,15 @@ ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
     *session = NULL;
     ORT_TRY(ort_loading_begin_apart(&loading, &env->limits, model->account, err));
     ort_status status = ort_model_clone(model, &copy, err);
+    const ort_session_parts parts = {.env = env, .model = copy, .options = options};
     if (status == ORT_OK)
-        status = ort_exec_session_take(env, copy, 0, options, session, err);
+        status = ort_exec_session_make(&parts, session, err);
     return ort_loading_end(&loading, status, err);
-}
-
-ort_status ort_exec_session_take_packing(ort_env *env, ort_model *model,
-                                         struct ort_packing *packing, ort_session **session,
-                                         ort_error *err)
-{
-    const ort_session_options defaults = ORT_SESSION_OPTIONS_INIT;
-    beginning b = {.env = env, .model = model, .options = &defaults, .packing = packing,
-                   .assumes_defaults = has_defaults(model->graph)};
-    return new_session(&b, session, err);
-}
-
-ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
-                                        struct ort_packing *packing, ort_source *origin,
-                                        const ort_session_options *options, ort_session **session,
-                                        ort_error *err)
-{
-    const ort_session_options defaults = ORT_SESSION_OPTIONS_INIT;
-    beginning b = {.env = env, .model = model, .packing = packing, .origin = origin,
-                   .options = options ? options : &defaults,
-                   .assumes_defaults = has_defaults(model->graph)};
-    return new_session(&b, session, err);
 }
 
 static ort_status make_general(ort_session *s, ort_error *err)
 {
-    beginning b = {.env = (ort_env *)(uintptr_t)s->env, .options = &s->options};
+    ort_session_parts b = {.env = (ort_env *)(uintptr_t)s->env, .options = &s->options};
     ort_loading loading;
     ORT_TRY(ort_loading_begin_apart(&loading, &s->env->limits, s->account, err));
     ort_status status = s->pristine ? ORT_OK
@@ -519,7 +495,7 @@ static ort_status make_general(ort_session *s, ort_error *err)
     if (status == ORT_OK)
         status = ort_model_clone(s->pristine, &b.model, err);
     if (status == ORT_OK)
-        status = new_session(&b, &s->general, err);
+        status = new_session(&b, NULL, false, &s->general, err);
     return ort_loading_end(&loading, status, err);
 }
 

@@ -57,19 +57,19 @@ struct ort_session {
     int idle_count;
 };
 
-/* Takes `model` (freed with the session, and on failure). load_ns: time spent loading it. */
-ort_status ort_exec_session_take(ort_env *env, ort_model *model, uint64_t load_ns,
-                                 const ort_session_options *options, ort_session **session,
+typedef struct ort_session_parts { /* what a session is made of */
+    ort_env *env;
+    ort_model *model; /* taken: freed with the session, and on failure */
+    const ort_session_options *options; /* NULL: the defaults */
+    uint64_t load_ns; /* time that was spent loading the model */
+    /* Collects the session's packed constants, or has those of a pack (exec/packing.h). Then the
+     * model is the pack's graph, for which no pass runs; NULL: neither. */
+    struct ort_packing *packing;
+    ort_source *origin; /* of the file beside a pack: what it holds is taken */
+} ort_session_parts;
+
+ort_status ort_exec_session_make(const ort_session_parts *parts, ort_session **session,
                                  ort_error *err);
-/* The same with default options; `packing` collects its packed constants (exec/packing.h). */
-ort_status ort_exec_session_take_packing(ort_env *env, ort_model *model,
-                                         struct ort_packing *packing, ort_session **session,
-                                         ort_error *err);
-/* `model` is the graph of a pack: no pass runs. Takes it, and what `origin` holds. */
-ort_status ort_exec_session_take_packed(ort_env *env, ort_model *model,
-                                        struct ort_packing *packing, ort_source *origin,
-                                        const ort_session_options *options, ort_session **session,
-                                        ort_error *err);
 /* Of a copy of `model`, under its limits and an account of its own. */
 ort_status ort_exec_session_new(ort_env *env, const ort_model *model,
                                 const ort_session_options *options, ort_session **session,

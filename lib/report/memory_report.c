@@ -183,7 +183,8 @@ ort_status ort_exec_memory_report(ort_env *given, ort_model *model,
                              "memory is planned from a model with its weights; this one was loaded "
                              "without them");
     ORT_TRY(ort_model_clone(model, &copy, err));
-    ORT_TRY(ort_exec_session_take(env, copy, 0, options, &session, err));
+    const ort_session_parts parts = {.env = env, .model = copy, .options = options};
+    ORT_TRY(ort_exec_session_make(&parts, &session, err));
     ort_report_begin(&json, out, "memory", model);
     ort_status status = describe(session, &json, err);
     ort_json_end_object(&json);
