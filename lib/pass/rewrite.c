@@ -19,7 +19,7 @@
 enum { MAX_NEEDS = 2 };
 
 typedef struct row {
-    uint64_t operators; /* of which the text can't do without one */
+    uint64_t missing; /* it fits nowhere before one of these operators is there */
     bool parsed;
     ort_text from, to;
 } row;
@@ -40,6 +40,7 @@ struct ort_rewrite_table {
     row *rows;
     int count;
     uint64_t operators;     /* of all graphs so far */
+    bool may_fit;           /* has one of the rows all of its operators in them? */
     ORT_VEC(candidate) candidates;
     ORT_VEC(root_list) lists;
     uint16_t slots[256];    /* by hash of the operator: where its list may be, plus 1 */
@@ -75,23 +76,48 @@ static int operators_length(const char *text)
     return length;
 }
 
-/* The operators that a text names, from its letters: none when it has alternatives of its own. */
-static uint64_t operators_of(const char *text)
+static uint64_t missing_in(const char *text, const char *const *forms, uint64_t have);
+
+static uint64_t missing_in_form(const char *name, const char *const *forms, uint64_t have)
 {
-    static const char *const signs[] = {" * ", "Mul", " / ", "Div", " + ", "Add"};
-    uint64_t set = 0;
-    if (strstr(text, " | "))
-        return 0;
-    for (const char *at = text; (at = strchr(at, '(')); at++) {
+    size_t length = strcspn(name, "(");
+    for (; forms && *forms; forms++)
+        if (!strncmp(*forms, name, length + 1))
+            return missing_in(strchr(*forms, ':') + 1, forms, have);
+    return 0;
+}
+
+/* The operator that begins at this letter of a text; 0: none, or one of several. */
+static uint64_t operator_at(const char *at)
+{
+    bool between = *at == ' ' && at[1] && at[2] == ' ';
+    if (*at == '(' && (isupper((unsigned char)at[1]) || !strncmp(at + 1, "ms.", 3))) {
         int length = operators_length(at + 1);
-        bool is_one = isupper((unsigned char)at[1]) || !strncmp(at + 1, "ms.", 3);
-        if (is_one && !memchr(at + 1, '|', (size_t)length))
-            set |= operator_set(at + 1, length);
+        return memchr(at + 1, '|', (size_t)length) ? 0 : operator_set(at + 1, length);
     }
-    for (int i = 0; i < 6; i += 2)
-        if (strstr(text, signs[i]))
-            set |= operator_bit(signs[i + 1]);
-    return set;
+    if (between && (at[1] == '*' || at[1] == '/' || at[1] == '+'))
+        return operator_bit(at[1] == '*' ? "Mul" : at[1] == '/' ? "Div" : "Add");
+    return 0;
+}
+
+/* 0: operators that every place has where the text fits are in `have`. Else one that isn't; of
+ * alternatives, one of each. Read from the letters, up to the first that is missing. */
+static uint64_t missing_in(const char *text, const char *const *forms, uint64_t have)
+{
+    uint64_t missing = 0, all = 0;
+    for (const char *at = text; *at; at++) {
+        if (!strncmp(at, " | ", 3)) {
+            if (!missing)
+                return 0;
+            all |= missing;
+            missing = 0;
+        } else if (!missing) {
+            missing = *at == '@' && isalpha((unsigned char)at[1])
+                          ? missing_in_form(at + 1, forms, have)
+                          : operator_at(at) & ~have;
+        }
+    }
+    return missing ? all | missing : 0;
 }
 
 static uint64_t operators_in(const ort_graph *graph)
@@ -149,7 +175,7 @@ static struct ort_rewrite_table *new_table(const ort_pass *pass)
     *table = (struct ort_rewrite_table){.rewrites = pass->rewrites, .forms = pass->forms,
                                         .rows = rows, .count = count};
     for (int i = 0; i < count; i++)
-        rows[i].operators = operators_of(pass->rewrites[i].from);
+        rows[i].missing = UINT64_MAX;
     return table;
 }
 
@@ -162,6 +188,12 @@ static void widen(struct ort_rewrite_table *table, uint64_t operators)
     ort_vec_clear(&table->candidates);
     ort_vec_clear(&table->lists);
     memset(table->slots, 0, sizeof table->slots);
+    for (int i = 0; i < table->count; i++) {
+        uint64_t *missing = &table->rows[i].missing;
+        if (*missing & table->operators)
+            *missing = missing_in(table->rewrites[i].from, table->forms, table->operators);
+        table->may_fit = table->may_fit || !*missing;
+    }
 }
 
 static bool parse_row(const struct ort_rewrite_table *table, int i)
@@ -237,7 +269,7 @@ static const root_list *add_list(struct ort_rewrite_table *table, const ort_op *
     root_list list = {.op = op, .first = (int)table->candidates.count};
     for (int i = 0; i < table->count; i++) {
         candidate c;
-        if (table->rows[i].operators & ~table->operators)
+        if (table->rows[i].missing)
             continue;
         if (!parse_row(table, i) ||
             (candidate_of(table, i, op, &c) && !ort_vec_push(&table->candidates, c)))
@@ -435,7 +467,7 @@ ort_status ort_rewrites_apply(ort_pass_context *c, int *changes, ort_error *err)
     if (!c->table)
         return ort_error_memory(err, sizeof *c->table);
     widen(c->table, operators_in(c->graph));
-    for (size_t k = c->graph->order.count; k-- > 0;) {
+    for (size_t k = c->table->may_fit ? c->graph->order.count : 0; k-- > 0;) {
         ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
         if (node->removed || !node->op)
             continue;

@@ -257,14 +257,6 @@ static void drop(build *b)
     net_free(&b->n);
 }
 
-static ort_session *plain(build *b)
-{
-    ort_session_options options;
-    ort_session_options_init(&options);
-    options.level = 0;
-    return net_session(&b->n, &options, NULL);
-}
-
 static bool agree(ort_session *before, ort_session *after, build *b)
 {
     const ort_graph *graph = b->n.model->graph;
@@ -294,9 +286,9 @@ static outcome try_row(build *b, const ort_pass *pass, const ort_text *from,
         ort_pass_options options = {.table = table, .level = 3, .portable = draw(b, 2),
                                     .contrib = true, .registry = b->n.env->registry,
                                     .report = add_up, .report_arg = &changes};
-        ort_session *before = plain(b);
+        ort_session *before = plain(&b->n);
         bool ok = before && ort_passes_run(b->n.model, &options, NULL) == ORT_OK;
-        ort_session *after = ok && changes ? plain(b) : NULL;
+        ort_session *after = ok && changes ? plain(&b->n) : NULL;
         if (changes)
             result = after && agree(before, after, b) ? SAME : OTHER;
         ort_session_free(before);
