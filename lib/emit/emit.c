@@ -7,12 +7,19 @@
 #include "emit/emit.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+
+ort_emit ort_emit_to(ort_graph *graph, ort_error *err)
+{
+    return (ort_emit){.graph = graph, .purpose = "rewrite", .limit = INT_MAX, .err = err,
+                      .opset = (int)ort_model_opset(graph->model, ONNX)};
+}
 
 /* ---- what fails */
 
@@ -136,6 +143,16 @@ ort_id ort_emit_op(ort_emit *e, const char *op_type, const ort_id *inputs, int i
     ort_id output;
     ort_emit_ops(e, op_type, inputs, input_count, attrs, attr_count, &output, 1);
     return output;
+}
+
+void ort_emit_op_as(ort_emit *e, const char *op_type, const ort_id *inputs, int input_count,
+                    const ort_attr *attrs, int attr_count, ort_id output)
+{
+    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
+                          .input_count = input_count, .outputs = &output, .output_count = 1,
+                          .set = attrs, .set_count = attr_count};
+    if (!e->status)
+        e->status = ort_edit_add_node(e->graph, &spec, NULL, e->err);
 }
 
 bool ort_emit_need_opset(ort_emit *e, int opset, const char *what)
@@ -286,6 +303,16 @@ ort_id ort_emit_dims(ort_emit *e, ort_id value, int first, int last)
     return ort_emit_op3(e, "Slice", ort_emit_op1(e, "Shape", value), begin, end);
 }
 
+ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis)
+{
+    ort_attr ends[] = {ort_emit_int_attr("start", axis), ort_emit_int_attr("end", axis + 1)};
+    ort_attr along = ort_emit_int_attr("axis", 0);
+    if (e->opset >= 15)
+        return ort_emit_op(e, "Shape", &value, 1, ends, 2);
+    ort_id in[] = {ort_emit_op1(e, "Shape", value), ort_emit_ints(e, (const int64_t[]){axis}, 1)};
+    return ort_emit_op(e, "Gather", in, 2, &along, 1);
+}
+
 ort_id ort_emit_concat(ort_emit *e, const ort_id *lists, int count)
 {
     ort_attr axis = ort_emit_int_attr("axis", 0);
@@ -321,6 +348,11 @@ ort_id ort_emit_reshape(ort_emit *e, ort_id value, ort_id shape)
     return ort_emit_op2(e, "Reshape", value, shape);
 }
 
+ort_id ort_emit_reshape_to(ort_emit *e, ort_id value, const int64_t *dims, int count)
+{
+    return ort_emit_reshape(e, value, ort_emit_ints(e, dims, count));
+}
+
 /* A dimension of zero would mean "copy" without allowzero, which Reshape has from opset 14 on. */
 ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like)
 {
@@ -331,14 +363,24 @@ ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like)
     return ort_emit_op(e, "Reshape", in, 2, &allow, e->opset >= 14);
 }
 
-ort_id ort_emit_unsqueeze(ort_emit *e, ort_id value, const int64_t *axes, int count)
+/* An operator whose axes were an attribute before opset 13. */
+static ort_id by_axes(ort_emit *e, const char *op_type, ort_id value, const int64_t *axes,
+                      int count)
 {
     ort_attr attr = ort_emit_ints_attr("axes", axes, count);
-    if (!count)
-        return value;
     if (e->opset < 13)
-        return ort_emit_op(e, "Unsqueeze", &value, 1, &attr, 1);
-    return ort_emit_op2(e, "Unsqueeze", value, ort_emit_ints(e, axes, count));
+        return ort_emit_op(e, op_type, &value, 1, &attr, 1);
+    return ort_emit_op2(e, op_type, value, ort_emit_ints(e, axes, count));
+}
+
+ort_id ort_emit_unsqueeze(ort_emit *e, ort_id value, const int64_t *axes, int count)
+{
+    return count ? by_axes(e, "Unsqueeze", value, axes, count) : value;
+}
+
+ort_id ort_emit_squeeze(ort_emit *e, ort_id value, const int64_t *axes, int count)
+{
+    return by_axes(e, "Squeeze", value, axes, count);
 }
 
 ort_id ort_emit_transpose(ort_emit *e, ort_id value, const int64_t *perm, int count)

@@ -31,6 +31,9 @@ typedef struct ort_emit {
     struct ort_tape *tape;  /* gradient/gradient.h: of a gradient; else NULL */
 } ort_emit;
 
+/* For a pass: nodes without names, at the opset of the model. */
+ort_emit ort_emit_to(ort_graph *graph, ort_error *err);
+
 /* ORT_ERROR_UNSUPPORTED with the name of the node whose rule runs. */
 void ort_emit_refuse(ort_emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ort_emit_fail_memory(ort_emit *e);
@@ -43,6 +46,10 @@ ort_id ort_emit_op(ort_emit *e, const char *op_type, const ort_id *inputs, int i
 /* All of them. */
 void ort_emit_ops(ort_emit *e, const char *op_type, const ort_id *inputs, int input_count,
                   const ort_attr *attrs, int attr_count, ort_id *outputs, int output_count);
+
+/* The same with a value of the graph, which nothing computes any more, as its output. */
+void ort_emit_op_as(ort_emit *e, const char *op_type, const ort_id *inputs, int input_count,
+                    const ort_attr *attrs, int attr_count, ort_id output);
 
 static inline ort_id ort_emit_op1(ort_emit *e, const char *op_type, ort_id a)
 {
@@ -88,13 +95,16 @@ ort_id ort_emit_ints(ort_emit *e, const int64_t *numbers, int count);
 ort_id ort_emit_cast(ort_emit *e, ort_id value, ort_dtype dtype); /* itself when it has the type */
 ort_id ort_emit_shape(ort_emit *e, ort_id value);                 /* int64 list */
 ort_id ort_emit_dims(ort_emit *e, ort_id value, int first, int last); /* dims [first, last) */
+ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis); /* the same of one, read at run time */
 ort_id ort_emit_concat(ort_emit *e, const ort_id *lists, int count);  /* along axis 0 */
 ort_id ort_emit_count(ort_emit *e, ort_id value, ort_id like); /* elements, as a number of like */
 ort_id ort_emit_zeros(ort_emit *e, ort_id like);
 ort_id ort_emit_expand(ort_emit *e, ort_id value, ort_id like); /* broadcast to like's shape */
 ort_id ort_emit_reshape(ort_emit *e, ort_id value, ort_id shape);
+ort_id ort_emit_reshape_to(ort_emit *e, ort_id value, const int64_t *dims, int count);
 ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like);
 ort_id ort_emit_unsqueeze(ort_emit *e, ort_id value, const int64_t *axes, int count);
+ort_id ort_emit_squeeze(ort_emit *e, ort_id value, const int64_t *axes, int count);
 ort_id ort_emit_transpose(ort_emit *e, ort_id value, const int64_t *perm, int count);
 /* A reduction with keepdims, over these axes (none: all). */
 ort_id ort_emit_reduce(ort_emit *e, const char *op_type, ort_id value, const int64_t *axes,
