@@ -151,7 +151,7 @@ void ort_emit_op_as(ort_emit *e, const char *op_type, const ort_id *inputs, int 
     ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
                           .input_count = input_count, .outputs = &output, .output_count = 1,
                           .set = attrs, .set_count = attr_count};
-    if (!e->status)
+    if (e->status == ORT_OK)
         e->status = ort_edit_add_node(e->graph, &spec, NULL, e->err);
 }
 

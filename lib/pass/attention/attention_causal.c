@@ -9,11 +9,11 @@
  * P is the number of past keys; where the operator has no past, P must be 0. Numbers are compared
  * as facts, so that how a length was computed doesn't matter.
  */
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
+#include "pass/facts/facts.h"
 #include "tensor/scalar.h"
 
-#define LOW (-1e9) /* as in attention_match.c */
+#define LOW (-1e9) /* as in attention_scores.c */
 
 typedef struct mask {
     const ort_graph *graph;
@@ -23,14 +23,7 @@ typedef struct mask {
 
 static const ort_type *type_of(const mask *m, ort_id id)
 {
-    return &m->graph->values.data[id]->fact.type;
-}
-
-static const ort_tensor *constant_of(const mask *m, ort_id id)
-{
-    const ort_graph_value *value = m->graph->values.data[id];
-    return value->fact.value && !value->is_input && value->fact.value->data ? value->fact.value
-                                                                            : NULL;
+    return ort_fact_type(m->graph, id);
 }
 
 /* An integer of one element as a dim; unknown otherwise. */
@@ -42,11 +35,6 @@ static ort_dim number_of(const mask *m, ort_id id)
         ort_dtype_get(fact->value->dtype)->class_ != ORT_CLASS_FLOAT)
         return ort_dim_of(number);
     return fact->symbolic && fact->symbolic_count == 1 ? fact->symbolic[0] : ort_dim_unknown();
-}
-
-static bool is_number(ort_dim dim, int64_t number)
-{
-    return ort_dim_known(dim) && dim.size == number;
 }
 
 /* What this value is but for dims of 1. */
@@ -64,9 +52,9 @@ static ort_id flat(const mask *m, ort_id id)
         for (; i < to->rank || k < from->rank;) {
             if (i < to->rank && k < from->rank && ort_dim_equal(to->dim[i], from->dim[k]))
                 i++, k++;
-            else if (i < to->rank && is_number(to->dim[i], 1))
+            else if (i < to->rank && ort_dim_is(to->dim[i], 1))
                 i++;
-            else if (k < from->rank && is_number(from->dim[k], 1))
+            else if (k < from->rank && ort_dim_is(from->dim[k], 1))
                 k++;
             else
                 return id;
@@ -92,7 +80,7 @@ static bool counts(const mask *m, ort_id id, int axis, ort_dim *first)
 {
     const ort_type *type = type_of(m, id);
     for (int d = 0; type->kind == ORT_TYPE_TENSOR && d < type->rank; d++)
-        if (d != type->rank - 1 - axis && !is_number(type->dim[d], 1))
+        if (d != type->rank - 1 - axis && !ort_dim_is(type->dim[d], 1))
             return false;
     if (type->kind != ORT_TYPE_TENSOR || type->rank <= axis)
         return false;
@@ -100,7 +88,7 @@ static bool counts(const mask *m, ort_id id, int axis, ort_dim *first)
         const ort_node *node = ort_edit_producer(m->graph, flat(m, id));
         if (ort_edit_is(node, ONNX, "Range")) {
             *first = ort_dim_add(m->dims, *first, number_of(m, node->inputs[0]));
-            return is_number(number_of(m, node->inputs[2]), 1);
+            return ort_dim_is(number_of(m, node->inputs[2]), 1);
         }
         if (!ort_edit_is(node, ONNX, "Add"))
             return false;
@@ -138,7 +126,7 @@ static bool reads_condition(const mask *m, ort_id id, bool *true_inside)
 
 static bool is_all(const mask *m, ort_id id, bool low)
 {
-    const ort_tensor *t = constant_of(m, id);
+    const ort_tensor *t = ort_fact_constant(m->graph, id);
     const ort_node *node = ort_edit_producer(m->graph, id);
     if (!t && ort_edit_is(node, ONNX, "ConstantOfShape")) {
         const ort_attr *value = ort_node_attr(node, "value");
@@ -158,7 +146,7 @@ static bool is_all(const mask *m, ort_id id, bool low)
 static bool is_triangle(const mask *m, const ort_tensor *t)
 {
     int rank = t->shape.rank;
-    if (rank < 2 || ort_dtype_get(t->dtype)->class_ != ORT_CLASS_FLOAT || !is_number(m->past, 0))
+    if (rank < 2 || ort_dtype_get(t->dtype)->class_ != ORT_CLASS_FLOAT || !ort_dim_is(m->past, 0))
         return false;
     int64_t S = t->shape.dim[rank - 2], T = t->shape.dim[rank - 1];
     for (int64_t i = 0; i < ort_tensor_count(t); i++) {
@@ -172,40 +160,52 @@ static bool is_triangle(const mask *m, const ort_tensor *t)
 static bool is_causal_sum(const mask *m, ort_id id)
 {
     bool inside;
-    if (constant_of(m, id))
-        return is_triangle(m, constant_of(m, id));
+    if (ort_fact_constant(m->graph, id))
+        return is_triangle(m, ort_fact_constant(m->graph, id));
     const ort_node *node = ort_edit_producer(m->graph, flat(m, id));
     if (ort_edit_is(node, ONNX, "Trilu")) {
         return node->input_count > 1 && node->inputs[1] != ORT_ID_NONE &&
-               is_number(number_of(m, node->inputs[1]), 1) && ort_node_int(node, "upper", 1) &&
-               is_number(m->past, 0) && is_all(m, node->inputs[0], true);
+               ort_dim_is(number_of(m, node->inputs[1]), 1) && ort_node_int(node, "upper", 1) &&
+               ort_dim_is(m->past, 0) && is_all(m, node->inputs[0], true);
     }
     return ort_edit_is(node, ONNX, "Where") && reads_condition(m, node->inputs[0], &inside) &&
            is_all(m, node->inputs[inside ? 1 : 2], false) &&
            is_all(m, node->inputs[inside ? 2 : 1], true);
 }
 
-bool ort_attention_is_causal(const ort_pass_context *c, ort_attention *a)
+/* Is mask i, or the condition (i = -1), one that only keeps later keys out? */
+static bool is_causal(const mask *m, const ort_attention_terms *t, int i)
+{
+    bool inside;
+    if (i < 0)
+        return is_full(m, t->keep) && reads_condition(m, t->keep, &inside) &&
+               inside != t->keep_is_inverse;
+    return is_full(m, t->masks[i]) && is_causal_sum(m, t->masks[i]);
+}
+
+ort_attention_terms ort_attention_take_causal(const ort_pass_context *c, const ort_attention *a)
 {
     mask m = {.graph = c->graph, .dims = c->graph->model->dims, .past = ort_dim_of(0)};
-    bool inside;
-    if (a->past_k != ORT_ID_NONE)
-        m.past = type_of(&m, a->past_k)->dim[2];
-    if (a->causal || a->q_heads || m.past.expr == ORT_DIM_UNKNOWN)
-        return false;
+    ort_attention_terms t = a->terms;
+    if (a->cache.past_k != ORT_ID_NONE)
+        m.past = type_of(&m, a->cache.past_k)->dim[2];
+    if (t.causal || a->q_heads || m.past.expr == ORT_DIM_UNKNOWN)
+        return t;
     m.queries = type_of(&m, a->q)->dim[2];
     m.keys = ort_dim_add(m.dims, type_of(&m, a->k)->dim[a->k_is_rows ? 1 : 2], m.past);
-    if (a->keep != ORT_ID_NONE && a->mask_count)
-        return false; /* in rows where both leave no key, the order of the two counts */
-    if (a->keep != ORT_ID_NONE && is_full(&m, a->keep) && reads_condition(&m, a->keep, &inside) &&
-        inside != a->keep_is_inverse) {
-        a->keep = a->zeroed = ORT_ID_NONE; /* every row has a key */
-        return a->causal = true;
-    }
-    for (int i = 0; i < a->mask_count; i++)
-        if (is_full(&m, a->masks[i]) && is_causal_sum(&m, a->masks[i])) {
-            a->masks[i] = a->masks[--a->mask_count];
-            return a->causal = true;
+    if (t.keep != ORT_ID_NONE) {
+        /* beside masks the order of the two counts, in rows where both leave no key */
+        t.causal = !t.mask_count && is_causal(&m, &t, -1);
+        if (t.causal) {
+            t.keep = ORT_ID_NONE;
+            t.zeroed = false; /* every row has a key */
         }
-    return false;
+        return t;
+    }
+    for (int i = 0; i < t.mask_count && !t.causal; i++)
+        if (is_causal(&m, &t, i)) {
+            t.masks[i] = t.masks[--t.mask_count];
+            t.causal = true;
+        }
+    return t;
 }

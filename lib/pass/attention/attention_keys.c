@@ -10,10 +10,9 @@
  */
 #include <math.h>
 
-#include "base/error.h"
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "tensor/scalar.h"
 
 enum { DEPTH = 24 };
@@ -37,19 +36,19 @@ static bool read_value(reading *r, ort_id id, seen *s, int depth);
 
 static const ort_type *type_of(const reading *r, ort_id id)
 {
-    return &r->graph->values.data[id]->fact.type;
+    return ort_fact_type(r->graph, id);
 }
 
 static bool is_one(ort_dim dim)
 {
-    return ort_dim_known(dim) && dim.size == 1;
+    return ort_dim_is(dim, 1);
 }
 
 /* [B*H,1,T] */
 static bool is_folded(const reading *r, ort_id id)
 {
     const ort_type *type = type_of(r, id);
-    return r->heads && ort_attention_ranked(r->graph, id, 3) && is_one(type->dim[1]) &&
+    return r->heads && ort_fact_ranked(r->graph, id, 3) && is_one(type->dim[1]) &&
            ort_dim_equal(type->dim[0], r->folded) && ort_dim_equal(type->dim[2], r->T);
 }
 
@@ -249,14 +248,14 @@ static bool read_value(reading *r, ort_id id, seen *s, int depth)
 }
 
 /* Is `id`, of as many dims as the scores or folded, made of keys? */
-static bool reads_keys(const ort_pass_context *c, const ort_attention *a, ort_id id, seen *s,
+static bool reads_keys(const ort_graph *graph, const ort_attention *a, ort_id id, seen *s,
                        ort_id *keys)
 {
-    reading r = {.graph = c->graph, .B = ort_attention_queries(c->graph, a).dim[0], .T = a->T,
+    reading r = {.graph = graph, .B = ort_attention_queries(graph, a).dim[0], .T = a->T,
                  .keys = ORT_ID_NONE};
     if (a->steps) {
         r.heads = a->q_heads;
-        r.folded = ort_dim_mul(c->graph->model->dims, r.B, ort_dim_of(r.heads));
+        r.folded = ort_dim_mul(graph->model->dims, r.B, ort_dim_of(r.heads));
     }
     bool found = read_value(&r, id, s, 0) && s->varies &&
                  (type_of(&r, id)->rank == 4 || is_folded(&r, id));
@@ -264,118 +263,87 @@ static bool reads_keys(const ort_pass_context *c, const ort_attention *a, ort_id
     return found;
 }
 
-static bool take_sum(ort_attention *a, const seen *s, ort_id keys)
-{
-    bool inverted = s->at[0] == 0;
-    double low = s->at[!inverted ? 0 : 1];
-    if (s->at[!inverted ? 1 : 0] != 0 || !(low < 0))
-        return false;
-    a->keys = (ort_attention_keys){keys, inverted, low};
-    return true;
-}
-
-static bool take_mask(const ort_pass_context *c, ort_attention *a, int i)
+/* Is `id`, summed onto the scores, made of keys, and 0 for those that count? */
+static bool reads_sum(const ort_graph *graph, const ort_attention *a, ort_id id,
+                      ort_attention_keys *taken)
 {
     seen s;
     ort_id keys;
-    if (reads_keys(c, a, a->masks[i], &s, &keys) && take_sum(a, &s, keys)) {
-        a->masks[i] = a->masks[--a->mask_count];
+    if (!reads_keys(graph, a, id, &s, &keys))
+        return false;
+    bool inverted = s.at[0] == 0;
+    *taken = (ort_attention_keys){keys, inverted, s.at[inverted ? 1 : 0]};
+    return s.at[inverted ? 0 : 1] == 0 && taken->low < 0;
+}
+
+/* Mask i, or one of the two that it is the sum of. */
+static bool take_mask(const ort_graph *graph, const ort_attention *a, ort_attention_terms *t, int i)
+{
+    if (reads_sum(graph, a, t->masks[i], &t->keys)) {
+        t->masks[i] = t->masks[--t->mask_count];
         return true;
     }
-    const ort_node *add = ort_edit_producer(c->graph, a->masks[i]);
+    const ort_node *add = ort_edit_producer(graph, t->masks[i]);
     if (a->steps || !ort_edit_is(add, ONNX, "Add") || add->opset < 7)
         return false;
     for (int slot = 0; slot < 2; slot++)
-        if (ort_attention_is_mask(c->graph, a, add->inputs[1 - slot]) &&
-            reads_keys(c, a, add->inputs[slot], &s, &keys) && take_sum(a, &s, keys)) {
-            a->masks[i] = add->inputs[1 - slot];
+        if (ort_attention_is_mask(graph, a, add->inputs[1 - slot]) &&
+            reads_sum(graph, a, add->inputs[slot], &t->keys)) {
+            t->masks[i] = add->inputs[1 - slot];
             return true;
         }
     return false;
 }
 
-bool ort_attention_take_keys(const ort_pass_context *c, ort_attention *a)
+static bool take_condition(const ort_graph *graph, const ort_attention *a, ort_attention_terms *t)
 {
     seen s;
     ort_id keys;
-    const ort_tensor *fill = a->keep == ORT_ID_NONE ? NULL
-                                                    : c->graph->values.data[a->fill]->fact.value;
-    bool together = a->q_heads && !a->steps && !a->row;
-    if (a->keys.id != ORT_ID_NONE || a->zeroed != ORT_ID_NONE || together ||
-        (fill && a->mask_count))
-        return false; /* a condition and masks have an order */
     double filled;
-    if (ort_tensor_one_f64(fill, &filled) && reads_keys(c, a, a->keep, &s, &keys) &&
-        s.at[0] != s.at[1]) {
-        bool inverted = (s.at[0] != 0) != a->keep_is_inverse;
-        a->keys = (ort_attention_keys){keys, inverted, filled};
-        a->keep = ORT_ID_NONE;
-        return true;
-    }
-    for (int i = 0; i < a->mask_count; i++)
-        if (take_mask(c, a, i))
-            return true;
-    return false;
+    if (!ort_tensor_one_f64(graph->values.data[t->fill]->fact.value, &filled) ||
+        !reads_keys(graph, a, t->keep, &s, &keys) || s.at[0] == s.at[1])
+        return false;
+    t->keys = (ort_attention_keys){keys, (s.at[0] != 0) != t->keep_is_inverse, filled};
+    t->keep = ORT_ID_NONE;
+    return true;
+}
+
+ort_attention_terms ort_attention_take_keys(const ort_pass_context *c, const ort_attention *a)
+{
+    ort_attention_terms t = a->terms;
+    bool together = a->q_heads && !a->steps && !a->row, condition = t.keep != ORT_ID_NONE;
+    if (t.keys.id != ORT_ID_NONE || t.zeroed || together || (condition && t.mask_count))
+        return t; /* a condition and masks have an order */
+    bool taken = condition && take_condition(c->graph, a, &t);
+    for (int i = 0; i < t.mask_count && !taken; i++)
+        taken = take_mask(c->graph, a, &t, i);
+    if (!taken)
+        t.keys.id = ORT_ID_NONE;
+    return t;
 }
 
 /* ---- writing */
 
-static ort_status add(ort_pass_context *c, const char *op_type, ort_id *id, ort_id other,
-                      const ort_attr *set, ort_error *err)
-{
-    ort_id inputs[2] = {*id, other};
-    return ort_edit_add_result(c->graph, op_type, inputs, other == ORT_ID_NONE ? 1 : 2, set,
-                               set ? 1 : 0, id, err);
-}
-
-static ort_status counting(ort_pass_context *c, ort_id *id, ort_error *err)
-{
-    ort_attr to = {.name = "to", .type = ORT_ATTR_INT, .i = ORT_DTYPE_BOOL};
-    return c->graph->values.data[*id]->fact.type.dtype == ORT_DTYPE_BOOL
-               ? ORT_OK : add(c, "Cast", id, ORT_ID_NONE, &to, err);
-}
-
-ort_status ort_attention_lower_keys(ort_pass_context *c, ort_attention *a, ort_error *err)
+void ort_attention_lower_keys(ort_emit *e, ort_attention *a)
 {
     static const int64_t middle[2] = {1, 2};
-    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
-    ort_dtype dtype = c->graph->values.data[a->q]->fact.type.dtype;
-    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = middle, .count = 2};
-    ort_id where[3] = {a->keys.id}, list = ORT_ID_NONE, mask = ort_graph_add_value(c->graph, "");
-    if (mask == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof mask);
-    ORT_TRY(counting(c, &where[0], err));
-    ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, 0, &where[a->keys.inverted ? 2 : 1],
-                                err));
-    ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, a->keys.low,
-                                &where[a->keys.inverted ? 1 : 2], err));
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Where", .name = "", .inputs = where,
-                          .input_count = 3, .outputs = &mask, .output_count = 1};
-    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-    if (listed)
-        ORT_TRY(ort_constant_list(c->graph, middle, 2, &list, err));
-    ORT_TRY(add(c, "Unsqueeze", &mask, list, listed ? NULL : &axes, err));
-    a->masks[a->mask_count++] = mask;
-    a->keys.id = ORT_ID_NONE;
-    return ORT_OK;
+    ort_attention_keys *keys = &a->terms.keys;
+    ort_id counts = ort_emit_cast(e, keys->id, ORT_DTYPE_BOOL);
+    ort_id zero = ort_emit_number(e, a->q, 0), low = ort_emit_number(e, a->q, keys->low);
+    ort_id mask = ort_emit_op3(e, "Where", counts, keys->inverted ? low : zero,
+                               keys->inverted ? zero : low);
+    a->terms.masks[a->terms.mask_count++] = ort_emit_unsqueeze(e, mask, middle, 2);
+    keys->id = ORT_ID_NONE;
 }
 
-ort_status ort_attention_write_keys(ort_pass_context *c, const ort_attention *a, ort_id *id,
-                                    ort_error *err)
+ort_id ort_attention_write_keys(ort_emit *e, const ort_attention_keys *keys)
 {
-    ort_attr to = {.name = "to", .type = ORT_ATTR_INT, .i = ORT_DTYPE_INT32};
-    *id = a->keys.id;
-    if (*id == ORT_ID_NONE)
-        return ORT_OK;
-    ort_dtype dtype = c->graph->values.data[*id]->fact.type.dtype;
-    if (a->keys.inverted && dtype == ORT_DTYPE_BOOL) {
-        ORT_TRY(add(c, "Not", id, ORT_ID_NONE, NULL, err));
-    } else if (a->keys.inverted) {
-        ort_id zero;
-        ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, 0, &zero, err));
-        ORT_TRY(add(c, "Equal", id, zero, NULL, err));
-    } else if (dtype == ORT_DTYPE_INT32) {
-        return ORT_OK;
-    }
-    return add(c, "Cast", id, ORT_ID_NONE, &to, err);
+    ort_id id = keys->id;
+    if (id == ORT_ID_NONE)
+        return id;
+    if (keys->inverted && ort_emit_type(e, id)->dtype == ORT_DTYPE_BOOL)
+        id = ort_emit_op1(e, "Not", id);
+    else if (keys->inverted)
+        id = ort_emit_op2(e, "Equal", id, ort_emit_number(e, id, 0));
+    return ort_emit_cast(e, id, ORT_DTYPE_INT32);
 }

@@ -13,10 +13,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/error.h"
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 
 enum { DEPTH = 24, LOOKS = 256 };
 
@@ -26,24 +24,6 @@ static double lowest_of(ort_dtype dtype)
            : dtype == ORT_DTYPE_BFLOAT16 ? -0x1.fep127
            : dtype == ORT_DTYPE_FLOAT    ? -(double)FLT_MAX
                                          : -DBL_MAX;
-}
-
-/* What stands for the number `low` of a mask. */
-static double raised(ort_dtype dtype, double low)
-{
-    return low == lowest_of(dtype) ? low / 2 : low;
-}
-
-static const ort_type *type_of(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
-static const ort_tensor *constant_of(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = graph->values.data[id];
-    return value->fact.value && !value->is_input && value->fact.value->data ? value->fact.value
-                                                                            : NULL;
 }
 
 static bool holds_lowest(const ort_tensor *t)
@@ -57,7 +37,7 @@ static bool holds_lowest(const ort_tensor *t)
 
 static bool is_float(const ort_graph *graph, ort_id id)
 {
-    const ort_type *type = type_of(graph, id);
+    const ort_type *type = ort_fact_type(graph, id);
     return type->kind == ORT_TYPE_TENSOR && (type->dtype == ORT_DTYPE_UNDEFINED ||
            ort_dtype_get(type->dtype)->class_ == ORT_CLASS_FLOAT);
 }
@@ -66,7 +46,7 @@ static bool is_float(const ort_graph *graph, ort_id id)
 static bool may_be_low(const ort_graph *graph, ort_id id, int depth, int *looks)
 {
     static const char *const sums[] = {"MatMul", "Gemm", "Conv", "LayerNormalization", "Softmax"};
-    const ort_tensor *constant = constant_of(graph, id);
+    const ort_tensor *constant = ort_fact_constant(graph, id);
     const ort_node *node = ort_edit_producer(graph, id);
     if (!is_float(graph, id))
         return false;
@@ -93,35 +73,36 @@ static bool is_low(const ort_graph *graph, ort_id id)
     return may_be_low(graph, id, 0, &looks);
 }
 
-bool ort_attention_masks_low(const ort_graph *graph, const ort_attention *a)
+bool ort_attention_masks_low(const ort_graph *graph, const ort_attention_terms *t)
 {
-    for (int i = 0; i < a->mask_count; i++)
-        if (is_low(graph, a->masks[i]))
+    for (int i = 0; i < t->mask_count; i++)
+        if (is_low(graph, t->masks[i]))
             return true;
     return false;
 }
 
 /* ---- writing */
 
-static ort_status raise_any(ort_pass_context *c, ort_id *id, ort_error *err)
+static ort_id raise_any(ort_emit *e, ort_id id)
 {
-    ort_dtype dtype = type_of(c->graph, *id)->dtype;
-    ort_id equal[2] = {*id}, where[3] = {ORT_ID_NONE, ORT_ID_NONE, *id};
-    ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, lowest_of(dtype), &equal[1], err));
-    ORT_TRY(ort_constant_filled(c->graph, dtype, 0, NULL, lowest_of(dtype) / 2, &where[1], err));
-    ORT_TRY(ort_edit_add_result(c->graph, "Equal", equal, 2, NULL, 0, &where[0], err));
-    return ort_edit_add_result(c->graph, "Where", where, 3, NULL, 0, id, err);
+    double lowest = lowest_of(ort_emit_type(e, id)->dtype);
+    ort_id low = ort_emit_number(e, id, lowest), half = ort_emit_number(e, id, lowest / 2);
+    return ort_emit_op3(e, "Where", ort_emit_op2(e, "Equal", id, low), half, id);
 }
 
-static ort_status raise_constant(ort_pass_context *c, const ort_tensor *t, ort_id *id,
-                                 ort_error *err)
+static ort_id raise_constant(ort_emit *e, const ort_tensor *t, ort_id id)
 {
     ort_tensor made;
-    ORT_TRY(ort_edit_new_constant(c->graph, c->graph->values.data[*id]->name, t->dtype, &t->shape,
-                                  &made, id, err));
-    for (int64_t i = 0; i < ort_tensor_count(t); i++)
-        ort_tensor_set_f64(&made, i, raised(t->dtype, ort_tensor_get_f64(t, i)));
-    return ORT_OK;
+    double lowest = lowest_of(t->dtype);
+    if (e->status != ORT_OK)
+        return ORT_ID_NONE;
+    e->status = ort_edit_new_constant(e->graph, e->graph->values.data[id]->name, t->dtype,
+                                      &t->shape, &made, &id, e->err);
+    for (int64_t i = 0; e->status == ORT_OK && i < ort_tensor_count(t); i++) {
+        double number = ort_tensor_get_f64(t, i);
+        ort_tensor_set_f64(&made, i, number == lowest ? lowest / 2 : number);
+    }
+    return id;
 }
 
 /* The inputs of this node that hold what becomes the mask: *first up to the returned, or 0. */
@@ -140,40 +121,37 @@ static int parts_of(const ort_node *node, int *first)
     return 0;
 }
 
-static ort_status raise_low(ort_pass_context *c, ort_id *id, int depth, ort_error *err);
+static ort_id raise_low(ort_emit *e, ort_id id, int depth);
 
 /* The same node of other parts. A sum of two that may both be low is -infinity where both are. */
-static ort_status raise_parts(ort_pass_context *c, const ort_node *node, int first, int end,
-                              ort_id *id, int depth, ort_error *err)
+static ort_id raise_parts(ort_emit *e, const ort_node *node, int first, int end, ort_id id,
+                          int depth)
 {
     ort_id inputs[8];
-    for (int i = 0; i < node->input_count; i++)
-        inputs[i] = node->inputs[i];
-    if (ort_edit_is(node, ONNX, "Add") && is_low(c->graph, inputs[0]) &&
-        is_low(c->graph, inputs[1]))
-        return raise_any(c, id, err);
+    memcpy(inputs, node->inputs, sizeof *inputs * (size_t)node->input_count);
+    if (ort_edit_is(node, ONNX, "Add") && is_low(e->graph, inputs[0]) &&
+        is_low(e->graph, inputs[1]))
+        return raise_any(e, id);
     for (int i = first; i < end; i++)
-        ORT_TRY(raise_low(c, &inputs[i], depth + 1, err));
-    return ort_edit_add_result(c->graph, node->op_type, inputs, node->input_count, node->attrs,
-                               node->attr_count, id, err);
+        inputs[i] = raise_low(e, inputs[i], depth + 1);
+    return ort_emit_op(e, node->op_type, inputs, node->input_count, node->attrs, node->attr_count);
 }
 
-static ort_status raise_low(ort_pass_context *c, ort_id *id, int depth, ort_error *err)
+static ort_id raise_low(ort_emit *e, ort_id id, int depth)
 {
-    const ort_tensor *constant = constant_of(c->graph, *id);
-    const ort_node *node = ort_edit_producer(c->graph, *id);
+    const ort_tensor *constant = ort_fact_constant(e->graph, id);
+    const ort_node *node = ort_edit_producer(e->graph, id);
     int first = 0, end = node ? parts_of(node, &first) : 0;
-    if (!is_low(c->graph, *id))
-        return ORT_OK;
+    if (e->status != ORT_OK || !is_low(e->graph, id))
+        return id;
     if (constant)
-        return raise_constant(c, constant, id, err);
-    if (end && depth < DEPTH && node->input_count <= 8 &&
-        node->opset == (int)ort_model_opset(c->graph->model, ONNX))
-        return raise_parts(c, node, first, end, id, depth, err);
-    return raise_any(c, id, err);
+        return raise_constant(e, constant, id);
+    if (end && depth < DEPTH && node->input_count <= 8 && node->opset == e->opset)
+        return raise_parts(e, node, first, end, id, depth);
+    return raise_any(e, id);
 }
 
-ort_status ort_attention_raise_mask(ort_pass_context *c, ort_id *mask, ort_error *err)
+ort_id ort_attention_raise_mask(ort_emit *e, ort_id mask)
 {
-    return *mask == ORT_ID_NONE ? ORT_OK : raise_low(c, mask, 0, err);
+    return mask == ORT_ID_NONE ? mask : raise_low(e, mask, 0);
 }

@@ -6,184 +6,122 @@
  */
 #include <math.h>
 
-#include "base/error.h"
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/facts/constants.h"
 #include "pass/facts/dim_source.h"
-
-static const ort_type *type_of(const ort_pass_context *c, ort_id id)
-{
-    return &c->graph->values.data[id]->fact.type;
-}
-
-/* One dim of a value, as a list of one number. */
-static ort_status size_of(ort_pass_context *c, ort_id source, int64_t axis, ort_id *size,
-                          ort_error *err)
-{
-    ort_attr set[2] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
-                       {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
-    ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
-    bool ranged = ort_model_opset(c->graph->model, ONNX) >= 15;
-    if ((*size = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *size);
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &source,
-                          .input_count = 1, .outputs = size, .output_count = 1, .set = set,
-                          .set_count = ranged ? 2 : 0};
-    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-    if (ranged)
-        return ORT_OK;
-    ort_id gather[2] = {*size};
-    ORT_TRY(ort_constant_list(c->graph, &axis, 1, &gather[1], err));
-    return ort_edit_add_result(c->graph, "Gather", gather, 2, &along, 1, size, err);
-}
+#include "pass/facts/facts.h"
 
 /* How many images a batch of `windows` each has, as a list of one number. */
-static ort_status images_of(ort_pass_context *c, const ort_attention *a, int64_t windows,
-                            ort_id *images, ort_error *err)
+static ort_id images_of(const ort_pass_context *c, ort_emit *e, const ort_attention *a,
+                        int64_t windows)
 {
-    ort_id source = ORT_ID_NONE, quotient[2];
-    int64_t axis = 0;
-    (void)ort_dim_source(c, a->images, &source, &axis);
-    if (source != ORT_ID_NONE)
-        return size_of(c, source, axis, images, err);
-    ORT_TRY(size_of(c, a->q, 0, &quotient[0], err));
-    ORT_TRY(ort_constant_list(c->graph, &windows, 1, &quotient[1], err));
-    return ort_edit_add_result(c->graph, "Div", quotient, 2, NULL, 0, images, err);
+    ort_id source;
+    int64_t axis;
+    if (ort_dim_source(c, ort_emit_type(e, a->terms.apart)->dim[0], &source, &axis))
+        return ort_emit_dim(e, source, (int)axis);
+    ort_id batch = ort_emit_dim(e, a->q, 0);
+    return ort_emit_op2(e, "Div", batch, ort_emit_ints(e, &windows, 1));
 }
 
 /* What is summed onto the scores of one image's windows, [n,1 or H,S,T], for all images: [B,...],
  * the windows of an image lying together. */
-static ort_status for_images(ort_pass_context *c, const ort_attention *a, ort_id *mask,
-                             ort_error *err)
+static ort_id for_images(const ort_pass_context *c, ort_emit *e, const ort_attention *a,
+                         ort_id mask)
 {
-    int64_t list[4] = {a->images.size, 1, 1, 1}, windows = type_of(c, *mask)->dim[0].size;
-    ort_id inputs[2] = {*mask}, parts[2];
-    ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
-    if (ort_dim_known(a->images)) {
-        if (a->images.size == 1)
-            return ORT_OK;
-        ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
-    } else {
-        ORT_TRY(images_of(c, a, windows, &parts[0], err));
-        ORT_TRY(ort_constant_list(c->graph, list + 1, 3, &parts[1], err));
-        ORT_TRY(ort_edit_add_result(c->graph, "Concat", parts, 2, &along, 1, &inputs[1], err));
-    }
-    return ort_edit_add_result(c->graph, "Tile", inputs, 2, NULL, 0, mask, err);
+    ort_dim images = ort_emit_type(e, a->terms.apart)->dim[0];
+    const int64_t list[4] = {images.size, 1, 1, 1};
+    if (ort_dim_is(images, 1))
+        return mask;
+    if (ort_dim_known(images))
+        return ort_emit_op2(e, "Tile", mask, ort_emit_ints(e, list, 4));
+    ort_id count = images_of(c, e, a, ort_emit_type(e, mask)->dim[0].size);
+    ort_id parts[2] = {count, ort_emit_ints(e, list + 1, 3)};
+    return ort_emit_op2(e, "Tile", mask, ort_emit_concat(e, parts, 2));
 }
 
 /* [B*H,S,T] */
-static bool is_folded(const ort_pass_context *c, const ort_attention *a, ort_id mask)
+static bool is_folded(const ort_emit *e, const ort_attention_terms *t, ort_id mask)
 {
-    const ort_type *type = type_of(c, mask);
-    return a->unfold && type->rank == 3 && ort_dim_equal(type->dim[0], a->folded);
+    const ort_type *type = ort_emit_type(e, mask);
+    return t->unfold && type->rank == 3 &&
+           ort_dim_equal(type->dim[0], ort_emit_type(e, t->unfold->inputs[0])->dim[0]);
 }
 
-static bool is_of_batch(const ort_pass_context *c, const ort_attention *a, ort_id mask)
+static bool is_of_batch(const ort_emit *e, const ort_attention_terms *t, ort_id mask)
 {
-    const ort_type *type = type_of(c, mask);
-    if (is_folded(c, a, mask))
-        return true;
-    return type->rank == 4 && !(ort_dim_known(type->dim[0]) && type->dim[0].size == 1);
+    const ort_type *type = ort_emit_type(e, mask);
+    return is_folded(e, t, mask) || (type->rank == 4 && !ort_dim_is(type->dim[0], 1));
 }
 
-/* As the scores are unfolded. */
-static ort_status unfolded(ort_pass_context *c, const ort_attention *a, ort_id *mask,
-                           ort_error *err)
+/* The sum of both, the mask as the scores are unfolded. */
+static ort_id plus(ort_emit *e, const ort_attention_terms *t, ort_id sum, ort_id mask)
 {
-    ort_id inputs[2] = {*mask};
-    if (!is_folded(c, a, *mask))
-        return ORT_OK;
-    inputs[1] = a->unfold->inputs[1];
-    return ort_edit_add_result(c->graph, "Reshape", inputs, 2, a->unfold->attrs,
-                               a->unfold->attr_count, mask, err);
-}
-
-static ort_status add_masks(ort_pass_context *c, const ort_attention *a, bool of_batch,
-                            ort_id *mask, ort_error *err)
-{
-    for (int i = 0; i < a->mask_count; i++) {
-        ort_id sum[2] = {*mask, a->masks[i]};
-        if (is_of_batch(c, a, a->masks[i]) != of_batch)
-            continue;
-        ORT_TRY(unfolded(c, a, &sum[1], err));
-        if (*mask == ORT_ID_NONE)
-            *mask = sum[1];
-        else
-            ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, mask, err));
+    if (is_folded(e, t, mask)) {
+        ort_id inputs[2] = {mask, t->unfold->inputs[1]};
+        mask = ort_emit_op(e, "Reshape", inputs, 2, t->unfold->attrs, t->unfold->attr_count);
     }
-    return ORT_OK;
+    return sum == ORT_ID_NONE ? mask : ort_emit_op2(e, "Add", sum, mask);
 }
 
-/* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. What doesn't depend on the
- * image is summed first: it is smaller, and may be constant. */
-static ort_status sum_of(ort_pass_context *c, const ort_attention *a, ort_id *mask, ort_error *err)
+/* The masks from this one on that are of the batch, or aren't, onto `sum`. */
+static ort_id add_masks(ort_emit *e, const ort_attention_terms *t, int first, bool of_batch,
+                        ort_id sum)
 {
-    *mask = ORT_ID_NONE;
-    if (a->window != ORT_ID_NONE) {
-        const ort_type *type = type_of(c, a->window);
+    for (int i = first; i < t->mask_count && e->status == ORT_OK; i++)
+        if (is_of_batch(e, t, t->masks[i]) == of_batch)
+            sum = plus(e, t, sum, t->masks[i]);
+    return sum;
+}
+
+/* All masks from this one on as one value; ORT_ID_NONE: nothing. What doesn't depend on the image
+ * is summed first: it is smaller, and may be constant. */
+static ort_id sum_of(const ort_pass_context *c, ort_emit *e, const ort_attention *a, int first)
+{
+    ort_id sum = ORT_ID_NONE, window = a->terms.window;
+    if (window != ORT_ID_NONE) {
+        const ort_type *type = ort_emit_type(e, window);
         int64_t list[4];
         for (int d = 0; d < 4; d++)
             list[d] = type->dim[type->rank - 4 + d].size;
-        ort_id inputs[2] = {a->window};
-        ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
-        ORT_TRY(ort_edit_add_result(c->graph, "Reshape", inputs, 2, NULL, 0, mask, err));
+        sum = ort_emit_reshape_to(e, window, list, 4);
     }
-    ORT_TRY(add_masks(c, a, false, mask, err));
-    if (a->window != ORT_ID_NONE)
-        ORT_TRY(for_images(c, a, mask, err));
-    return add_masks(c, a, true, mask, err);
+    sum = add_masks(e, &a->terms, first, false, sum);
+    if (window != ORT_ID_NONE && e->status == ORT_OK)
+        sum = for_images(c, e, a, sum);
+    return add_masks(e, &a->terms, first, true, sum);
 }
 
-ort_status ort_attention_mask(ort_pass_context *c, const ort_attention *a, ort_id *mask,
-                              ort_error *err)
+ort_id ort_attention_mask(const ort_pass_context *c, ort_emit *e, const ort_attention *a)
 {
-    if (a->keep == ORT_ID_NONE)
-        return sum_of(c, a, mask, err);
-    ort_attention inside = *a;
-    inside.mask_count -= a->masks_outside;
-    for (int i = 0; i < inside.mask_count; i++)
-        inside.masks[i] = a->masks[a->masks_outside + i];
-    ort_id kept;
-    ORT_TRY(sum_of(c, &inside, &kept, err));
+    const ort_attention_terms *t = &a->terms;
+    if (t->keep == ORT_ID_NONE)
+        return sum_of(c, e, a, 0);
+    ort_id kept = sum_of(c, e, a, t->outside);
     if (kept == ORT_ID_NONE)
-        ORT_TRY(ort_constant_filled(c->graph, type_of(c, a->q)->dtype, 0, NULL, 0, &kept, err));
-    ort_id where[3] = {a->keep, a->keep_is_inverse ? a->fill : kept,
-                       a->keep_is_inverse ? kept : a->fill};
-    ORT_TRY(ort_edit_add_result(c->graph, "Where", where, 3, NULL, 0, mask, err));
-    for (int i = 0; i < a->masks_outside; i++) {
-        ort_id sum[2] = {*mask, a->masks[i]};
-        ORT_TRY(unfolded(c, a, &sum[1], err));
-        ORT_TRY(ort_edit_add_result(c->graph, "Add", sum, 2, NULL, 0, mask, err));
-    }
-    return ORT_OK;
+        kept = ort_emit_number(e, a->q, 0);
+    ort_id mask = ort_emit_op3(e, "Where", t->keep, t->keep_is_inverse ? t->fill : kept,
+                               t->keep_is_inverse ? kept : t->fill);
+    for (int i = 0; i < t->outside && e->status == ORT_OK; i++)
+        mask = plus(e, t, mask, t->masks[i]);
+    return mask;
 }
 
-ort_status ort_attention_full_rows(ort_pass_context *c, ort_id q, bool any_rank, ort_id *mask,
-                                   ort_error *err)
+ort_id ort_attention_full_rows(const ort_pass_context *c, ort_emit *e, ort_id q, bool any_rank,
+                               ort_id mask)
 {
-    const ort_type *type = type_of(c, *mask);
-    int rows_axis = type_of(c, q)->rank == 4 ? 2 : 1;
-    ort_dim rows = type->dim[type->rank - 2], wanted = type_of(c, q)->dim[rows_axis];
-    bool spread = !ort_dim_equal(rows, wanted);
-    int64_t list[4] = {1, 1, spread && ort_dim_known(wanted) ? wanted.size : 1, 1}, axis;
-    ort_id shape, expand[2] = {*mask};
+    if (e->status != ORT_OK)
+        return ORT_ID_NONE;
+    const ort_type *type = ort_emit_type(e, mask);
+    int axis = ort_emit_type(e, q)->rank == 4 ? 2 : 1;
+    ort_dim wanted = ort_emit_type(e, q)->dim[axis];
+    bool spread = !ort_dim_equal(type->dim[type->rank - 2], wanted);
+    const int64_t list[4] = {1, 1, spread && ort_dim_known(wanted) ? wanted.size : 1, 1};
     if ((type->rank == 4 || any_rank) && !spread)
-        return ORT_OK;
-    if (!spread || ort_dim_known(wanted)) {
-        ORT_TRY(ort_constant_list(c->graph, list, 4, &shape, err));
-    } else {
-        ort_id source = q, one, size;
-        axis = 1;
-        (void)ort_dim_source(c, wanted, &source, &axis);
-        ORT_TRY(size_of(c, source, axis, &size, err));
-        ORT_TRY(ort_constant_list(c->graph, list, 1, &one, err));
-        ort_id parts[4] = {one, one, size, one};
-        ort_attr along = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
-        ORT_TRY(ort_edit_add_result(c->graph, "Concat", parts, 4, &along, 1, &shape, err));
-    }
-    expand[1] = shape;
-    return ort_edit_add_result(c->graph, "Expand", expand, 2, NULL, 0, mask, err);
+        return mask;
+    if (!spread || ort_dim_known(wanted))
+        return ort_emit_op2(e, "Expand", mask, ort_emit_ints(e, list, 4));
+    ort_id size = ort_attention_size(c, e, q, axis), one = ort_emit_ints(e, list, 1);
+    const ort_id parts[4] = {one, one, size, one};
+    return ort_emit_op2(e, "Expand", mask, ort_emit_concat(e, parts, 4));
 }
 
 /* ---- numbers of a mask */
@@ -228,13 +166,12 @@ static bool is_finite(const ort_graph *graph, ort_id id, int depth)
     return false;
 }
 
-bool ort_attention_masks_finitely(const ort_pass_context *c, const ort_attention *a)
+bool ort_attention_masks_finitely(const ort_graph *graph, const ort_attention_terms *t)
 {
-    bool keys = a->keys.id != ORT_ID_NONE;
-    if (a->mask_count + keys + (a->window != ORT_ID_NONE) + (a->keep != ORT_ID_NONE) > 1)
-        return false; /* a sum of two may overflow */
-    return (!keys || isfinite(a->keys.low)) &&
-           (a->mask_count == 0 || is_finite(c->graph, a->masks[0], 0)) &&
-           (a->window == ORT_ID_NONE || is_finite(c->graph, a->window, 0)) &&
-           (a->keep == ORT_ID_NONE || is_finite(c->graph, a->fill, 0));
+    bool keys = t->keys.id != ORT_ID_NONE, keeps = t->keep != ORT_ID_NONE;
+    bool windows = t->window != ORT_ID_NONE;
+    return t->mask_count + keys + windows + keeps <= 1 && /* a sum of two may overflow */
+           (!keys || isfinite(t->keys.low)) &&
+           (!t->mask_count || is_finite(graph, t->masks[0], 0)) &&
+           (!windows || is_finite(graph, t->window, 0)) && (!keeps || is_finite(graph, t->fill, 0));
 }

@@ -1,23 +1,18 @@
-/* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products, and what
- * stands around it: heads split off and put together, repeated for a group of queries, appended to
- * a cache. attention_match.c reads the products, attention_behind.c what is done to the
- * probabilities, attention_around.c the rest, attention_row.c what is left of it around one query,
- * attention_mask.c, attention_keys.c and attention_causal.c what is summed onto the scores, all of
- * them by the questions of attention_values.c. attention_form.c chooses the operator, which
- * attention_write.c puts in the place of what was found.
+/* attention_match.h - softmax(q k^T scale + mask) v found in a graph, spelled in products. What was
+ * found is told in small parts: where q, k and v lie (heads.h), what the scores are multiplied by,
+ * the terms that are summed onto them, and the cache. attention_scores.c reads the scores,
+ * attention_match.c the whole; attention_around.c what stands around it, attention_keys.c and
+ * attention_causal.c what a mask means. Nothing is noted of nodes: those that nobody reads any more
+ * go when the operator has been written (attention_write.c), which attention_form.c chooses.
  */
 #ifndef ORT_PASS_ATTENTION_ATTENTION_MATCH_H
 #define ORT_PASS_ATTENTION_ATTENTION_MATCH_H
 
+#include "emit/emit.h"
 #include "op/edit.h"
 #include "pass/pass.h"
 
-enum {
-    ORT_ATTENTION_CORE = 24,
-    ORT_ATTENTION_READ = 18, /* of those, from the result to the product; the rest: around */
-    ORT_ATTENTION_AROUND = 40,
-    ORT_ATTENTION_MASKS = 3
-};
+enum { ORT_ATTENTION_MASKS = 3 };
 
 typedef struct ort_attention_keys { /* which keys count */
     ort_id id;     /* [B,T], of conditions or of 1 and 0 (int32, int64); or ORT_ID_NONE */
@@ -25,169 +20,185 @@ typedef struct ort_attention_keys { /* which keys count */
     double low;    /* added to the scores of those that don't */
 } ort_attention_keys;
 
-typedef struct ort_attention {
-    ort_node *root;        /* gives the result */
-    ort_id q, k, v;        /* [B,H,S,D], [B,G,T,D], [B,G,T,E], H a multiple of G; rows: see below */
-    bool k_is_rows;        /* k is [B,T,G,D], or [B,T,D] of one head */
-    ort_id masks[ORT_ATTENTION_MASKS]; /* summed onto the scores */
+/* What is summed onto the scores, or takes their place. */
+typedef struct ort_attention_terms {
+    ort_id masks[ORT_ATTENTION_MASKS]; /* summed, the outermost first */
     int mask_count;
-    ort_id window; /* another, [1,n,1 or H,S,T] or [n,...]: of scores as [B/n,n,H,S,T]; or NONE */
-    ort_dim images; /* B/n */
-    int masks_outside;     /* how many of them, the first, after the condition had been applied */
-    ort_id keep, fill;     /* a condition and the number of scores where it fails; or ORT_ID_NONE */
-    bool keep_is_inverse;  /* the number stands where the condition holds */
+    int outside;     /* how many of them, the first, after the condition had been applied */
+    ort_id keep, fill; /* a condition and the number of scores where it fails; or ORT_ID_NONE */
+    bool keep_is_inverse; /* the number stands where the condition holds */
+    bool zeroed;          /* and there probabilities are put to 0 besides */
+    ort_id window; /* another, [1,n,1 or H,S,T] or [n,...]; or ORT_ID_NONE */
+    ort_id apart;  /* the scores that it is added to, [B/n,n,H,S,T] */
+    const ort_node *unfold; /* makes [B,H,S,T] of folded scores, for masks [B*H,S,T]; or NULL */
     ort_attention_keys keys; /* taken out of masks or keep */
+    bool causal;             /* the same: later keys are kept out */
+} ort_attention_terms;
+
+typedef struct ort_attention_scores {
+    ort_node *product; /* of q and k */
     double scale, softcap; /* softcap 0: none */
-    ort_id head_scale;     /* a constant [H,1,1], another factor of the scores; or ORT_ID_NONE */
-    ort_dim T;             /* keys, past ones included */
-    ort_id past_k, past_v; /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
-    ort_id present_k, present_v;       /* their concatenations with k and v */
+    ort_id head_scale;     /* a constant [H,1,1], another factor; or ORT_ID_NONE */
+    bool floored;          /* none is less than the lowest number */
+    ort_id whole;          /* as [B,H,S,T], where they are folded elsewhere; or ORT_ID_NONE */
+    ort_attention_terms terms;
+} ort_attention_scores;
+
+typedef struct ort_attention_cache {
+    ort_id past_k, past_v;       /* [B,G,P,D], [B,G,P,E]; or ORT_ID_NONE */
+    ort_id present_k, present_v; /* their concatenations with k and v */
+} ort_attention_cache;
+
+/* What is done to the probabilities. */
+typedef struct ort_attention_zeros {
+    bool guarded;  /* rows without any key give 0, not NaN */
+    ort_id zeroed; /* a condition that puts them to 0 where it holds, or not; or ORT_ID_NONE */
+    bool where_true;
+} ort_attention_zeros;
+
+typedef struct ort_attention {
+    ort_node *root, *softmax; /* root: gives the result; no Softmax in an Attention that is there */
+    ort_id q, k, v; /* [B,H,S,D], [B,G,T,D], [B,G,T,E], H a multiple of G; or as these say: */
     int64_t q_heads, kv_heads; /* 0: they have four dims; else [B,S,H*D], [B,T,G*D], [B,T,G*E] */
-    ort_id parted; /* the result as [B,S,H,E], or else laid, where that is wanted; or ORT_ID_NONE */
-    bool steps;    /* q, k and v are [S,B,H*D], heads together; parted is [S,B*H,E] or [S,B,H,E] */
-    bool shared;   /* k and v have one head, for all those of q */
-    bool floored;  /* no score is less than the lowest number */
-    bool row;      /* one query: q is [B,1,H*D], with q_heads; k and v are [B,H,T,D] */
-    bool joined;   /* one query: the root gives [B,1,H*E] */
-    bool causal;
+    bool k_is_rows; /* k is [B,T,G,D], or [B,T,D] of one head */
+    bool steps;     /* q, k and v are [S,B,H*D], heads together; parted is [S,B*H,E] or [S,B,H,E] */
+    bool shared;    /* k and v have one head, for all those of q */
+    bool row;       /* one query: q is [B,1,H*D], with q_heads; k and v are [B,H,T,D] */
+    bool joined;    /* one query: the root gives [B,1,H*E] */
+    ort_id parted;  /* the result as [B,S,H,E], or else laid, that is wanted; or ORT_ID_NONE */
+    ort_dim T;      /* keys, past ones included */
+    double scale, softcap;
+    ort_id head_scale;
+    ort_attention_terms terms;
+    ort_attention_cache cache;
     bool guarded; /* rows without any key give 0, not NaN */
-    bool open;    /* guarded, and there may be such rows, which the operator doesn't zero */
-    ort_id empty; /* written then: true of those, [b,S,1] or what broadcasts to it; or NONE */
-    ort_id zeroed; /* keep, where it puts probabilities to 0 as well: rows without any key give 0 */
-    bool zeroed_where_true;
-    ort_node *unfold; /* makes [B,H,S,T] of folded scores, as masks [B*H,S,T] need; or NULL */
-    ort_dim folded;   /* B*H */
-    bool settled; /* an Attention that is there, whose mask means what the operator makes of it */
-    /* Nodes that go in any case, root first: nobody else reads them. Then those that go unless
-     * somebody else reads them, the nearest to the result first. */
-    ort_node *core[ORT_ATTENTION_CORE], *around[ORT_ATTENTION_AROUND];
-    int core_count, around_count;
-    const char *why; /* why there is none, after a Softmax was found; or NULL */
 } ort_attention;
 
-/* Is `root` (a MatMul) such a thing? The mask broadcasts onto the scores, its last dim is T. */
-bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a);
-/* What gives the probabilities that the root multiplies with v: a Softmax, if all is well. *wide:
- * them as [B,H,S,T], where they are folded behind it; or ORT_ID_NONE. */
-ort_node *ort_attention_read_behind(const ort_graph *graph, ort_attention *a, ort_id *wide);
+/* Is `root` (a MatMul) such a thing? The mask broadcasts onto the scores, its last dim is T. *why:
+ * why there is none, after a Softmax was found; or NULL. */
+bool ort_attention_match(const ort_pass_context *context, ort_node *root, ort_attention *a,
+                         const char **why);
+/* The scores that `reader` reads; false: they aren't those of a product, scaled and masked. *why
+ * tells more, if it isn't NULL then. `operands` reads q and k of a product, trying both operands of
+ * a sum. */
+typedef struct ort_attention_reader {
+    const ort_graph *graph;
+    bool (*operands)(struct ort_attention_reader *reader, const ort_attention_scores *scores);
+    void *arg;
+    const char *why;
+} ort_attention_reader;
+bool ort_attention_read_scores(ort_attention_reader *reader, ort_id id, const ort_node *by,
+                               ort_attention_scores *scores);
 
-/* ---- around: each looks whether it can extend what was found, and does */
+/* What gives the probabilities that the root multiplies with v: a Softmax, if all is well. *whole:
+ * them as [B,H,S,T], where they are folded behind it; or ORT_ID_NONE (attention_behind.c). */
+ort_node *ort_attention_read_behind(const ort_graph *graph, const ort_node *root,
+                                    ort_attention_zeros *zeros, ort_id *whole, const char **why);
 
-/* Keys and values that are repeated for the queries of a group: k and v get fewer heads. They may
- * be [B,G,1,T,D] then. */
-bool ort_attention_ungroup(const ort_pass_context *context, ort_attention *a);
-/* Keys and values appended to past ones along T. */
-bool ort_attention_uncache(const ort_pass_context *context, ort_attention *a);
-/* The [B,S,H*D] value whose heads were split off to make this [B,H,S,D], or ORT_ID_NONE; nodes in
- * between go to `around`. */
-ort_id ort_attention_unsplit(const ort_graph *graph, ort_id id, int64_t *heads, ort_attention *a);
-/* Does whoever reads the result put its heads together? Then those nodes go. */
+/* ---- around (attention_around.c): each finds more of what the operator takes in */
+
+/* Keys and values before they were repeated for the queries of a group: they have fewer heads, and
+ * may be [B,G,1,T,D]. */
+bool ort_attention_ungroup(const ort_graph *graph, const ort_attention *a, ort_id kv[2]);
+/* Keys and values before they were appended to past ones along T. */
+bool ort_attention_uncache(const ort_graph *graph, ort_attention *a);
+/* Does whoever reads the result put its heads together? Then that is the root. */
 bool ort_attention_join_result(const ort_graph *graph, ort_attention *a);
+/* The [B,S,H*D] value whose heads were split off to make q; or ORT_ID_NONE. */
+ort_id ort_attention_join_queries(const ort_graph *graph, const ort_attention *a, int64_t *heads);
 /* Heads together: q [B,S,H*D], k [B,T,G*D], v [B,T,G*E], and the result. False: nothing changed. */
 bool ort_attention_join(const ort_graph *graph, ort_attention *a);
 /* The [B,S,3*H*D] value whose thirds are q, k and v, in this order, by a Reshape, a Transpose and
- * a Split or Gather, or ORT_ID_NONE. */
-ort_id ort_attention_packed(const ort_graph *graph, ort_attention *a, int64_t *heads);
-/* Is the mask one that only keeps later keys out? Then it goes. */
-bool ort_attention_is_causal(const ort_pass_context *context, ort_attention *a);
-/* Is one of the masks, or the condition, made of keys that count? Then it goes to a->keys. */
-bool ort_attention_take_keys(const ort_pass_context *context, ort_attention *a);
+ * a Split, Slice or Gather, or ORT_ID_NONE. */
+ort_id ort_attention_packed(const ort_graph *graph, const ort_attention *a, int64_t *heads);
+/* Does this node certainly go with the operator that is written? Only what goes reads it. */
+bool ort_attention_goes(const ort_graph *graph, const ort_attention *a, const ort_node *node);
 
-/* Does it certainly leave every row a key, no mask being infinite? */
-bool ort_attention_masks_finitely(const ort_pass_context *context, const ort_attention *a);
+/* ---- what masks mean */
 
-/* Are q, k and v, which `scores` and a->root multiply, with steps first? Then they are found. */
-bool ort_attention_read_steps(const ort_graph *graph, ort_attention *a, const ort_node *scores);
+/* The terms without a mask that only keeps later keys out, if there is one. */
+ort_attention_terms ort_attention_take_causal(const ort_pass_context *context,
+                                              const ort_attention *a);
+/* The terms without a mask, or the condition, that is made of keys that count. */
+ort_attention_terms ort_attention_take_keys(const ort_pass_context *context,
+                                            const ort_attention *a);
+/* Do they certainly leave every row a key, no mask being infinite? */
+bool ort_attention_masks_finitely(const ort_graph *graph, const ort_attention_terms *terms);
 
-/* ---- rows without any key */
+/* ---- rows without any key (attention_empty.c) */
 
 /* Is it guarded, and may there be such rows? */
 bool ort_attention_has_empty(const ort_pass_context *context, const ort_attention *a);
-/* Can they be told from the masks, as rows of [B,S,H*E]? */
-bool ort_attention_empty_fits(const ort_pass_context *context, const ort_attention *a);
-/* a->empty, from all that is summed onto the scores. */
-ort_status ort_attention_find_empty(ort_pass_context *context, ort_id mask, ort_id *empty,
-                                    ort_error *err);
-/* The same, where a->zeroed is there: from it, if it is the same for all heads. */
-bool ort_attention_has_rows(const ort_graph *graph, const ort_attention *a);
-ort_status ort_attention_find_rows(ort_pass_context *context, ort_attention *a, ort_error *err);
-/* The result with zeros there, under the name *zeroed, or a new one. */
-ort_status ort_attention_zero_empty(ort_pass_context *context, ort_id empty, ort_id result,
-                                    ort_id *zeroed, ort_error *err);
-
-/* ---- one query, H and D being known */
-
-/* The Reshape that makes this [B,H,1,D] of [B,1,H*D], or NULL. */
-ort_node *ort_attention_row_split(const ort_graph *graph, ort_id id);
-/* The Reshape of this [B,H,1,E] to [B,1,H*E], its only reader, or NULL. */
-ort_node *ort_attention_row_joined(const ort_graph *graph, ort_id id);
-/* The [B,1,H*D] of which this q, [B*H,1,D], is made, k being [B,H,T,D], or ORT_ID_NONE. */
-ort_id ort_attention_row_unfold(const ort_graph *graph, ort_id id, ort_id k, ort_attention *a);
-/* The Reshape of this [B*H,1,E] to [B,1,H*E], its only reader, v being [B,H,T,E], or NULL. */
-ort_node *ort_attention_row_unfolded(const ort_graph *graph, ort_id id, ort_id v);
+/* Can they be told from the masks, or from the condition that puts them to 0, as rows of
+ * [B,S,H*E]? */
+bool ort_attention_empty_fits(const ort_graph *graph, const ort_attention_terms *terms);
+bool ort_attention_zeroed_fits(const ort_graph *graph, const ort_attention_terms *terms);
+/* True of them, [b,S,1] or what broadcasts to it, from all that is summed onto the scores, or from
+ * the condition. */
+ort_id ort_attention_find_empty(ort_emit *e, ort_id mask);
+ort_id ort_attention_find_zeroed(ort_emit *e, const ort_attention_terms *terms);
 
 /* ---- writing */
 
-/* q as [B,H,1,D], where k and v have four dims; the result's heads are put together behind it. */
-ort_status ort_attention_part_row(ort_pass_context *context, ort_attention *a, ort_error *err);
-/* The batch first, where steps are. */
-ort_status ort_attention_turn_steps(ort_pass_context *context, ort_attention *a, ort_error *err);
-/* The result [B,S,H*E] with its steps first and its heads apart, under the name readers know. */
-ort_status ort_attention_part_steps(ort_pass_context *context, ort_id result, ort_id parted,
-                                    ort_error *err);
-/* a->keys as what is summed onto the scores, among a->masks. */
-ort_status ort_attention_lower_keys(ort_pass_context *context, ort_attention *a, ort_error *err);
+/* How many of an operator's inputs or outputs there are, up to the last that isn't absent. */
+static inline int ort_attention_trimmed(const ort_id *ids, int count)
+{
+    while (count > 1 && ids[count - 1] == ORT_ID_NONE)
+        count--;
+    return count;
+}
 
-/* The mask `*mask` with what stands for its low numbers, as attention_low.c says. */
-ort_status ort_attention_raise_mask(ort_pass_context *context, ort_id *mask, ort_error *err);
-/* Has one of the masks numbers that would be raised? */
-bool ort_attention_masks_low(const ort_graph *graph, const ort_attention *a);
+/* One dim of `like` as a list of one number, read where layers share it. */
+ort_id ort_attention_size(const ort_pass_context *context, ort_emit *e, ort_id like, int axis);
+/* q times head_scale, which a product with k is as well. */
+void ort_attention_scale_heads(ort_emit *e, ort_attention *a);
+/* q, k and v out of one value: it is split along its last axis. False: they aren't. */
+bool ort_attention_unpack(ort_emit *e, ort_attention *a);
+/* The batch first, where steps are. */
+void ort_attention_turn_steps(ort_emit *e, ort_attention *a);
+/* q as [B,H,1,D], where k and v have four dims; the result's heads are put together behind it. */
+void ort_attention_part_row(ort_emit *e, ort_attention *a);
+/* terms.keys as what is summed onto the scores, among the masks. */
+void ort_attention_lower_keys(ort_emit *e, ort_attention *a);
+/* terms.keys as int32 [B,T], 1 where a key counts; ORT_ID_NONE: there are none. */
+ort_id ort_attention_write_keys(ort_emit *e, const ort_attention_keys *keys);
+
+/* What stands for the lowest number in a mask, as attention_low.c says. */
+ort_id ort_attention_raise_mask(ort_emit *e, ort_id mask);
+/* Has one of the masks such numbers? */
+bool ort_attention_masks_low(const ort_graph *graph, const ort_attention_terms *terms);
 
 /* All that is summed onto the scores as one value; ORT_ID_NONE: nothing. */
-ort_status ort_attention_mask(ort_pass_context *context, const ort_attention *a, ort_id *mask,
-                              ort_error *err);
+ort_id ort_attention_mask(const ort_pass_context *context, ort_emit *e, const ort_attention *a);
 /* The mask with all the query rows of q ([B,S,E] or [B,H,S,D]); with four dims unless any will
  * do. */
-ort_status ort_attention_full_rows(ort_pass_context *context, ort_id q, bool any_rank,
-                                   ort_id *mask, ort_error *err);
-/* a->keys as int32 [B,T], 1 where a key counts; ORT_ID_NONE: there are none. */
-ort_status ort_attention_write_keys(ort_pass_context *context, const ort_attention *a, ort_id *id,
-                                    ort_error *err);
+ort_id ort_attention_full_rows(const ort_pass_context *context, ort_emit *e, ort_id q,
+                               bool any_rank, ort_id mask);
 
-/* What was matched goes, then `spec` is added in the root's place; outputs, which must be spec's,
- * gets the result as its first. */
+/* The operator in the place of what was found: what nobody reads any more goes. outputs: the
+ * operator's, of which the first comes here. Rows where `empty` is true are put to 0 behind it. */
 ort_status ort_attention_replace(ort_pass_context *context, const ort_attention *a,
-                                 ort_node_spec *spec, ort_id *outputs, ort_error *err);
+                                 ort_node_spec *spec, ort_id *outputs, ort_id empty,
+                                 ort_error *err);
 /* GroupQueryAttention of com.microsoft, where it is one; *done: it has been written. */
 ort_status ort_attention_fuse_group(ort_pass_context *context, const ort_attention *a, bool *done,
                                     ort_error *err);
-
 /* Attention of com.microsoft, where q, k and v (heads together) are projections of one value; mask
  * is what is summed onto the scores and keys those that count, or ORT_ID_NONE; *done: it has been
  * written. */
 ort_status ort_attention_fuse_packed(ort_pass_context *context, const ort_attention *a, ort_id mask,
-                                     ort_id keys, bool *done, ort_error *err);
+                                     ort_id keys, ort_id empty, bool *done, ort_error *err);
+/* MultiHeadAttention of com.microsoft or one of these two. */
+ort_status ort_attention_fuse_multi(ort_pass_context *context, ort_attention *a, int *changes,
+                                    ort_error *err);
 
 /* ---- values (attention_values.c) */
 
-/* Remember a node that goes unless somebody else reads it. */
-void ort_attention_drop(ort_attention *a, ort_node *node);
-bool ort_attention_ranked(const ort_graph *graph, ort_id id, int rank);
-bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count);
-/* Is `wide` [B,H,S,D] and `folded` [B*H,S,D]? */
-bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded);
-/* Is this input a constant of one element? */
-bool ort_attention_number_at(const ort_graph *graph, const ort_node *node, int slot,
-                             double *number);
-/* x * number or x / number: the slot of x, and the factor; -1: it is neither. */
-int ort_attention_scaled(const ort_graph *graph, const ort_node *node, double *factor);
-/* What `id` is without constant factors, which a->scale gets; nodes in between go to `around`. */
-ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a);
 /* q as [B,H,S,D], however it lies. */
 ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a);
 /* Does it broadcast onto scores [B,H,S,T], with T itself as its last dimension? */
 bool ort_attention_mask_fits(const ort_type *mask, const ort_type *scores, ort_dtype dtype);
-/* May `mask` stand among a->masks? */
+/* May `mask` stand among the masks? */
 bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_id mask);
 
 #endif

@@ -12,73 +12,59 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 
 typedef struct projection {
-    ort_node *product, *sum; /* sum NULL: no bias */
     ort_id x, weights, bias; /* [K,N], [N] or ORT_ID_NONE */
 } projection;
 
 typedef struct packed {
     projection parts[3];
-    int count;       /* 3, or 1 that is split */
-    ort_node *split; /* of the latter */
+    int count; /* 3, or 1 that is split */
 } packed;
-
-static const ort_tensor *constant_at(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && !value->is_input && value->fact.value && value->fact.value->data
-               ? value->fact.value
-               : NULL;
-}
 
 static bool is_weight(const ort_graph *graph, ort_id id, int rank)
 {
-    const ort_tensor *t = constant_at(graph, id);
+    const ort_tensor *t = ort_fact_constant(graph, id);
     return t && t->shape.rank == rank && t->dtype == ORT_DTYPE_FLOAT;
 }
 
-/* MatMul(x, W), or that plus a constant row, read by nobody else than `reader` and what goes. */
+/* MatMul(x, W), or that plus a constant row. */
 static bool read_projection(const ort_graph *graph, ort_id id, projection *p)
 {
-    ort_node *node = ort_edit_producer(graph, id);
-    *p = (projection){.bias = ORT_ID_NONE};
-    if (ort_edit_is(node, ONNX, "Add") && node->opset >= 7) {
-        int slot = is_weight(graph, node->inputs[1], 1) ? 1 : 0;
-        p->sum = node;
-        p->bias = node->inputs[slot];
-        node = ort_edit_producer(graph, node->inputs[1 - slot]);
+    const ort_node *node = ort_edit_producer(graph, id), *sum = node;
+    p->bias = ORT_ID_NONE;
+    if (ort_edit_is(sum, ONNX, "Add") && sum->opset >= 7) {
+        int slot = is_weight(graph, sum->inputs[1], 1) ? 1 : 0;
+        p->bias = sum->inputs[slot];
+        node = ort_edit_producer(graph, sum->inputs[1 - slot]);
         if (!is_weight(graph, p->bias, 1) || !node ||
-            ort_edit_only_reader(graph, node->outputs[0]) != p->sum)
+            ort_edit_only_reader(graph, node->outputs[0]) != sum)
             return false;
     }
     if (!ort_edit_is(node, ONNX, "MatMul") || !is_weight(graph, node->inputs[1], 2) ||
-        !ort_attention_ranked(graph, node->inputs[0], 3))
+        !ort_fact_ranked(graph, node->inputs[0], 3))
         return false;
-    p->product = node;
     p->x = node->inputs[0];
     p->weights = node->inputs[1];
-    int64_t width = constant_at(graph, p->weights)->shape.dim[1];
-    return p->bias == ORT_ID_NONE || constant_at(graph, p->bias)->shape.dim[0] == width;
+    int64_t width = ort_fact_constant(graph, p->weights)->shape.dim[1];
+    return p->bias == ORT_ID_NONE || ort_fact_constant(graph, p->bias)->shape.dim[0] == width;
 }
 
 /* Three equal parts of the last axis, in this order. */
 static bool read_split(const ort_graph *graph, const ort_attention *a, packed *p)
 {
-    ort_node *split = ort_edit_producer(graph, a->q);
-    const ort_type *q = &graph->values.data[a->q]->fact.type;
+    const ort_node *split = ort_edit_producer(graph, a->q);
+    const ort_type *q = ort_fact_type(graph, a->q);
     int64_t axis = split ? ort_node_int(split, "axis", 0) : 0;
     if (!ort_edit_is(split, ONNX, "Split") || split->output_count != 3 ||
         split->outputs[0] != a->q || split->outputs[1] != a->k || split->outputs[2] != a->v ||
         (axis != 2 && axis != -1) || !read_projection(graph, split->inputs[0], &p->parts[0]))
         return false;
     p->count = 1;
-    p->split = split;
     return ort_edit_only_reader(graph, split->inputs[0]) == split && ort_dim_known(q->dim[2]) &&
-           3 * q->dim[2].size == constant_at(graph, p->parts[0].weights)->shape.dim[1];
+           3 * q->dim[2].size == ort_fact_constant(graph, p->parts[0].weights)->shape.dim[1];
 }
 
 static bool read_three(const ort_graph *graph, const ort_attention *a, packed *p)
@@ -91,22 +77,17 @@ static bool read_three(const ort_graph *graph, const ort_attention *a, packed *p
         projection *part = &p->parts[i], *first = &p->parts[0];
         if (!read_projection(graph, ids[i], part) || part->x != first->x ||
             graph->values.data[part->weights]->use_count != 1 ||
-            constant_at(graph, part->weights)->shape.dim[1] !=
-                constant_at(graph, first->weights)->shape.dim[1])
+            ort_fact_constant(graph, part->weights)->shape.dim[1] !=
+                ort_fact_constant(graph, first->weights)->shape.dim[1])
             return false;
     }
     return true;
 }
 
-/* Where others read a projection it would be computed twice. `ids` have been read before heads were
- * split, by the nodes of `around`. */
+/* Where others read a projection it would be computed twice. */
 static bool is_private(const ort_graph *graph, ort_id id, const ort_attention *a)
 {
-    ort_node *reader = ort_edit_only_reader(graph, id);
-    for (int i = 0; i < a->around_count; i++)
-        if (a->around[i] == reader)
-            return reader != NULL;
-    return false;
+    return ort_attention_goes(graph, a, ort_edit_only_reader(graph, id));
 }
 
 static bool has_bias(const packed *p)
@@ -160,7 +141,7 @@ static ort_status join_weights(ort_pass_context *c, const packed *p, ort_id *wei
 static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias, ort_error *err)
 {
     ort_value *made = NULL;
-    int64_t width = constant_at(c->graph, p->parts[0].weights)->shape.dim[1];
+    int64_t width = ort_fact_constant(c->graph, p->parts[0].weights)->shape.dim[1];
     ort_shape shape = ort_shape_make(1, (const int64_t[]){3 * width});
     *bias = p->parts[0].bias;
     if (p->count == 1)
@@ -169,7 +150,7 @@ static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias
     memset(made->tensor.data, 0, ort_tensor_bytes(&made->tensor));
     for (int i = 0; i < 3; i++)
         if (p->parts[i].bias != ORT_ID_NONE)
-            copy_columns(&made->tensor, i * width, constant_at(c->graph, p->parts[i].bias));
+            copy_columns(&made->tensor, i * width, ort_fact_constant(c->graph, p->parts[i].bias));
     ort_status status = ort_edit_add_constant(c->graph, "qkv_bias", &made->tensor, bias, err);
     ort_value_free(made);
     return status;
@@ -177,16 +158,21 @@ static ort_status join_biases(ort_pass_context *c, const packed *p, ort_id *bias
 
 /* ---- writing */
 
-ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a, ort_id mask,
-                                     ort_id keys, bool *done, ort_error *err)
+static bool read_packed(const ort_graph *graph, const ort_attention *a, packed *p)
 {
-    packed p = {.count = 0};
+    *p = (packed){.count = 0};
+    return a->q_heads == a->kv_heads && a->cache.past_k == ORT_ID_NONE &&
+           ort_fact_ranked(graph, a->k, 3) && ort_fact_ranked(graph, a->v, 3) &&
+           (read_split(graph, a, p) || read_three(graph, a, p)) && is_private(graph, a->q, a) &&
+           is_private(graph, a->k, a) && is_private(graph, a->v, a);
+}
+
+ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a, ort_id mask,
+                                     ort_id keys, ort_id empty, bool *done, ort_error *err)
+{
+    packed p;
     *done = false;
-    if (a->q_heads != a->kv_heads || a->past_k != ORT_ID_NONE ||
-        !ort_attention_ranked(c->graph, a->k, 3) || !ort_attention_ranked(c->graph, a->v, 3) ||
-        !(read_split(c->graph, a, &p) || read_three(c->graph, a, &p)) ||
-        !is_private(c->graph, a->q, a) || !is_private(c->graph, a->k, a) ||
-        !is_private(c->graph, a->v, a))
+    if (!read_packed(c->graph, a, &p))
         return ORT_OK;
     if (!has_bias(&p)) {
         ort_pass_note(c, a->root, "com.microsoft Attention would fit if q, k or v had a bias");
@@ -196,28 +182,19 @@ ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a
         return ORT_OK;
     ort_id inputs[6] = {p.parts[0].x, ORT_ID_NONE, ORT_ID_NONE, keys, ORT_ID_NONE, mask};
     ort_id outputs[1] = {ORT_ID_NONE};
-    ort_attr set[4] = {{.name = "num_heads", .type = ORT_ATTR_INT, .i = a->q_heads},
+    ort_attr set[4] = {ort_emit_int_attr("num_heads", a->q_heads),
                        {.name = "scale", .type = ORT_ATTR_FLOAT, .f = (float)a->scale}};
     int set_count = 2;
-    if (a->causal)
-        set[set_count++] = (ort_attr){.name = "unidirectional", .type = ORT_ATTR_INT, .i = 1};
+    if (a->terms.causal)
+        set[set_count++] = ort_emit_int_attr("unidirectional", 1);
     if (keys != ORT_ID_NONE)
         set[set_count++] = (ort_attr){.name = "mask_filter_value", .type = ORT_ATTR_FLOAT,
-                                      .f = (float)a->keys.low};
+                                      .f = (float)a->terms.keys.low};
     ORT_TRY(join_weights(c, &p, &inputs[1], err));
     ORT_TRY(join_biases(c, &p, &inputs[2], err));
-    ort_attention whole = *a;
-    if (p.split)
-        ort_attention_drop(&whole, p.split);
-    for (int i = 0; i < p.count; i++) {
-        if (p.parts[i].sum)
-            ort_attention_drop(&whole, p.parts[i].sum);
-        ort_attention_drop(&whole, p.parts[i].product);
-    }
     ort_node_spec spec = {.domain = MS, .op_type = "Attention", .inputs = inputs,
                           .input_count = mask != ORT_ID_NONE ? 6 : keys != ORT_ID_NONE ? 4 : 3,
-                          .outputs = outputs, .output_count = 1, .set = set,
-                          .set_count = set_count, .opset = 1};
+                          .output_count = 1, .set = set, .set_count = set_count, .opset = 1};
     *done = true;
-    return ort_attention_replace(c, &whole, &spec, outputs, err);
+    return ort_attention_replace(c, a, &spec, outputs, empty, err);
 }

@@ -1,89 +1,13 @@
-/* attention_values.c - the small questions that readers of an attention ask of nodes and values
- * (attention_match.h): is this a factor, a Transpose, heads folded into the batch, a mask.
+/* attention_values.c - how the queries of an attention lie, and whether a mask fits onto its scores
+ * (attention_match.h).
  */
-#include <math.h>
-
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "tensor/scalar.h"
-
-void ort_attention_drop(ort_attention *a, ort_node *node)
-{
-    if (a->around_count < ORT_ATTENTION_AROUND)
-        a->around[a->around_count++] = node;
-}
-
-bool ort_attention_ranked(const ort_graph *graph, ort_id id, int rank)
-{
-    const ort_type *type = &graph->values.data[id]->fact.type;
-    return type->kind == ORT_TYPE_TENSOR && type->rank == rank;
-}
-
-bool ort_attention_has_perm(const ort_node *node, const int64_t perm[], size_t count)
-{
-    size_t have;
-    if (!ort_edit_is(node, ONNX, "Transpose"))
-        return false;
-    const int64_t *list = ort_node_ints(node, "perm", &have);
-    if (!list || have != count)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (list[i] != perm[i])
-            return false;
-    return true;
-}
-
-bool ort_attention_folds(const ort_graph *graph, ort_id wide, ort_id folded)
-{
-    const ort_type *from = &graph->values.data[wide]->fact.type;
-    const ort_type *to = &graph->values.data[folded]->fact.type;
-    return ort_attention_ranked(graph, wide, 4) && ort_attention_ranked(graph, folded, 3) &&
-           ort_dim_equal(from->dim[2], to->dim[1]) && ort_dim_equal(from->dim[3], to->dim[2]);
-}
-
-/* ---- factors */
-
-bool ort_attention_number_at(const ort_graph *graph, const ort_node *node, int slot,
-                             double *number)
-{
-    return ort_tensor_one_f64(ort_edit_constant(graph, node, slot), number);
-}
-
-int ort_attention_scaled(const ort_graph *graph, const ort_node *node, double *factor)
-{
-    if (ort_edit_is(node, ONNX, "Mul"))
-        for (int slot = 0; slot < 2; slot++)
-            if (ort_attention_number_at(graph, node, 1 - slot, factor))
-                return slot;
-    if (!ort_edit_is(node, ONNX, "Div") || !ort_attention_number_at(graph, node, 1, factor))
-        return -1;
-    *factor = 1 / *factor;
-    return 0;
-}
-
-ort_id ort_attention_unscaled(const ort_graph *graph, ort_id id, ort_attention *a)
-{
-    double factor;
-    int slot;
-    for (ort_node *node = ort_edit_producer(graph, id);
-         node && (slot = ort_attention_scaled(graph, node, &factor)) >= 0 && isfinite(factor) &&
-         factor > 0;
-         node = ort_edit_producer(graph, id)) {
-        const ort_type *in = &graph->values.data[node->inputs[slot]]->fact.type;
-        if (in->rank != graph->values.data[id]->fact.type.rank)
-            break;
-        a->scale *= factor;
-        ort_attention_drop(a, node);
-        id = node->inputs[slot];
-    }
-    return id;
-}
-
-/* ---- masks */
+#include "pass/facts/dim_source.h"
+#include "pass/facts/facts.h"
 
 ort_type ort_attention_queries(const ort_graph *graph, const ort_attention *a)
 {
-    const ort_type *q = &graph->values.data[a->q]->fact.type;
+    const ort_type *q = ort_fact_type(graph, a->q);
     ort_type type = *q;
     if (!a->steps && !a->row)
         return type;
@@ -102,8 +26,7 @@ bool ort_attention_mask_fits(const ort_type *mask, const ort_type *scores, ort_d
         return false;
     for (int i = 0; i < mask->rank; i++) {
         ort_dim m = mask->dim[mask->rank - 1 - i], s = scores->dim[3 - i];
-        bool one = ort_dim_known(m) && m.size == 1;
-        if (!ort_dim_equal(m, s) && (!one || i == 0))
+        if (!ort_dim_equal(m, s) && (!ort_dim_is(m, 1) || i == 0))
             return false;
     }
     return true;
@@ -113,5 +36,15 @@ bool ort_attention_is_mask(const ort_graph *graph, const ort_attention *a, ort_i
 {
     ort_type scores = ort_attention_queries(graph, a);
     scores.dim[3] = a->T;
-    return ort_attention_mask_fits(&graph->values.data[mask]->fact.type, &scores, scores.dtype);
+    return ort_attention_mask_fits(ort_fact_type(graph, mask), &scores, scores.dtype);
+}
+
+ort_id ort_attention_size(const ort_pass_context *c, ort_emit *e, ort_id like, int axis)
+{
+    ort_dim dim = ort_emit_type(e, like)->dim[axis];
+    int64_t at = axis;
+    if (ort_dim_known(dim))
+        return ort_emit_ints(e, &dim.size, 1);
+    (void)ort_dim_source(c, dim, &like, &at);
+    return ort_emit_dim(e, like, (int)at);
 }

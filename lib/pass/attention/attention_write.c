@@ -1,13 +1,96 @@
-/* attention_write.c - the operator in the place of what was matched: what nobody reads any more
- * goes, and the result has the form and the name that its readers know.
+/* attention_write.c - the operator in the place of what was found: the result has the form and the
+ * name that its readers know, and what nobody reads any more goes.
  */
 #include "base/error.h"
 #include "graph/follow.h"
-#include "op/edit.h"
 #include "pass/attention/attention_match.h"
-#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 
-static bool unread(const ort_graph *graph, const ort_node *node)
+enum { DEPTH = 32 };
+
+static const int64_t batch_first[3] = {1, 0, 2};
+
+/* ---- before the operator */
+
+void ort_attention_scale_heads(ort_emit *e, ort_attention *a)
+{
+    if (a->head_scale != ORT_ID_NONE)
+        a->q = ort_emit_op2(e, "Mul", a->q, a->head_scale);
+    a->head_scale = ORT_ID_NONE;
+}
+
+bool ort_attention_unpack(ort_emit *e, ort_attention *a)
+{
+    int64_t heads;
+    if (a->q_heads || a->k_is_rows || a->cache.past_k != ORT_ID_NONE ||
+        a->head_scale != ORT_ID_NONE)
+        return false;
+    ort_id whole = ort_attention_packed(e->graph, a, &heads), parts[3];
+    int64_t width = ort_fact_type(e->graph, a->q)->dim[3].size * heads;
+    if (whole == ORT_ID_NONE || !ort_attention_join_result(e->graph, a))
+        return false;
+    ort_attr axis = ort_emit_int_attr("axis", 2);
+    bool listed = e->opset >= 13;
+    ort_id inputs[2] = {whole};
+    if (listed)
+        inputs[1] = ort_emit_ints(e, (const int64_t[]){width, width, width}, 3);
+    ort_emit_ops(e, "Split", inputs, listed ? 2 : 1, &axis, 1, parts, 3);
+    a->q = parts[0];
+    a->k = parts[1];
+    a->v = parts[2];
+    a->q_heads = a->kv_heads = heads;
+    return true;
+}
+
+void ort_attention_part_row(ort_emit *e, ort_attention *a)
+{
+    if (!a->joined || a->kv_heads)
+        return;
+    a->parted = a->root->outputs[0];
+    if (!a->row)
+        return;
+    int64_t heads = a->q_heads, width = ort_fact_type(e->graph, a->q)->dim[2].size;
+    a->q = ort_emit_reshape_to(e, a->q, (const int64_t[]){0, heads, 1, width / heads}, 4);
+    a->q_heads = 0;
+}
+
+void ort_attention_turn_steps(ort_emit *e, ort_attention *a)
+{
+    ort_id *const parts[3] = {&a->q, &a->k, &a->v};
+    for (int i = 0; a->steps && i < 3; i++)
+        *parts[i] = ort_emit_transpose(e, *parts[i], batch_first, 3);
+}
+
+/* ---- behind it */
+
+/* The result [B,S,H*E] with its heads apart, or its steps first, under the name that readers know;
+ * or that of one query [B,H,1,E] with its heads together. */
+static void part_result(ort_emit *e, const ort_attention *a, ort_id result)
+{
+    const ort_type *type = ort_fact_type(e->graph, a->parted);
+    bool apart = type->rank == 4;
+    int64_t list[4] = {0, !apart, type->dim[2].size, apart ? type->dim[3].size : 0};
+    if (a->steps) {
+        result = ort_emit_transpose(e, result, batch_first, 3);
+        list[1] = apart ? 0 : -1;
+    }
+    ort_id inputs[2] = {result, ort_emit_ints(e, list, type->rank)};
+    ort_emit_op_as(e, "Reshape", inputs, 2, NULL, 0, a->parted);
+}
+
+/* The result with zeros where `empty` is true. */
+static ort_id zero_empty(ort_emit *e, const ort_attention *a, ort_id empty, ort_id result)
+{
+    ort_id inputs[3] = {empty, ort_emit_number(e, result, 0), result};
+    if (a->parted != ORT_ID_NONE)
+        return ort_emit_op(e, "Where", inputs, 3, NULL, 0);
+    ort_emit_op_as(e, "Where", inputs, 3, NULL, 0, a->root->outputs[0]);
+    return a->root->outputs[0];
+}
+
+/* ---- what goes */
+
+static bool is_unread(const ort_graph *graph, const ort_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
         const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
@@ -17,47 +100,53 @@ static bool unread(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
-/* The result [B,S,H*E] with its heads apart, under the name that readers know; or that of one query
- * [B,H,1,E] with its heads together. */
-static ort_status part_result(ort_pass_context *c, ort_id result, ort_id parted, ort_error *err)
+/* The nodes that computed what this one read, and what those read; the rest, if any, dead_nodes.c
+ * finds. */
+static ort_status sweep(ort_graph *graph, ort_node *made, const ort_node *gone, int depth,
+                        ort_error *err)
 {
-    const ort_type *type = &c->graph->values.data[parted]->fact.type;
-    const int64_t list[4] = {0, type->rank == 3, type->dim[2].size, type->dim[3].size};
-    ort_id inputs[2] = {result};
-    ORT_TRY(ort_constant_list(c->graph, list, type->rank, &inputs[1], err));
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Reshape", .name = "", .inputs = inputs,
-                          .input_count = 2, .outputs = &parted, .output_count = 1};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    ORT_TRY(ort_follow_merge(graph, made, gone, err));
+    for (int i = 0; i < gone->input_count && depth < DEPTH; i++) {
+        ort_node *node = gone->inputs[i] == ORT_ID_NONE ? NULL
+                                                        : ort_edit_producer(graph, gone->inputs[i]);
+        if (!node || node->body_count || !is_unread(graph, node))
+            continue;
+        ort_graph_remove_node(graph, node);
+        ORT_TRY(sweep(graph, made, node, depth + 1, err));
+    }
+    return ORT_OK;
+}
+
+/* The Concat of past and new rows: its result is the operator's from now on. */
+static ort_node *take_over(ort_graph *graph, ort_id present)
+{
+    ort_node *concat = present == ORT_ID_NONE ? NULL : ort_edit_producer(graph, present);
+    if (concat)
+        ort_graph_remove_node(graph, concat);
+    return concat;
 }
 
 ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, ort_node_spec *spec,
-                                 ort_id *outputs, ort_error *err)
+                                 ort_id *outputs, ort_id empty, ort_error *err)
 {
-    bool last = a->parted == ORT_ID_NONE && a->empty == ORT_ID_NONE;
-    outputs[0] = last ? a->root->outputs[0] : ort_graph_add_value(c->graph, "");
+    ort_emit e = ort_emit_to(c->graph, err);
+    bool last = a->parted == ORT_ID_NONE && empty == ORT_ID_NONE;
+    ort_node *root = a->root, *made;
+    outputs[0] = last ? root->outputs[0] : ort_graph_add_value(c->graph, "");
     if (outputs[0] == ORT_ID_NONE)
         return ort_error_memory(err, sizeof *outputs);
-    const ort_node *root = a->root, *softmax = a->core[a->core_count > 1 ? 1 : 0];
     spec->name = root->name;
-    spec->origin = ort_edit_origin(c->graph, softmax, root);
-    for (int i = 0; i < a->core_count; i++)
-        ort_graph_remove_node(c->graph, a->core[i]);
-    ort_node *made;
+    spec->origin = ort_edit_origin(c->graph, a->softmax ? a->softmax : root, root);
+    spec->outputs = outputs;
+    ort_graph_remove_node(c->graph, root);
+    ort_node *concats[2] = {take_over(c->graph, a->cache.present_k),
+                            take_over(c->graph, a->cache.present_v)};
     ORT_TRY(ort_edit_add_node(c->graph, spec, &made, err));
-    for (int i = 0; i < a->core_count; i++)
-        ORT_TRY(ort_follow_merge(c->graph, made, a->core[i], err));
-    ort_id result = outputs[0];
-    if (a->empty != ORT_ID_NONE) {
-        ort_id zeroed = a->parted == ORT_ID_NONE ? root->outputs[0] : ORT_ID_NONE;
-        ORT_TRY(ort_attention_zero_empty(c, a->empty, result, &zeroed, err));
-        result = zeroed;
-    }
+    for (int i = 0; i < 2; i++)
+        if (concats[i])
+            ORT_TRY(ort_follow_merge(c->graph, made, concats[i], err));
+    ort_id result = empty == ORT_ID_NONE ? outputs[0] : zero_empty(&e, a, empty, outputs[0]);
     if (a->parted != ORT_ID_NONE)
-        ORT_TRY((a->steps ? ort_attention_part_steps : part_result)(c, result, a->parted, err));
-    for (int i = 0; i < a->around_count; i++)
-        if (!a->around[i]->removed && unread(c->graph, a->around[i])) {
-            ort_graph_remove_node(c->graph, a->around[i]);
-            ORT_TRY(ort_follow_merge(c->graph, made, a->around[i], err));
-        }
-    return ORT_OK;
+        part_result(&e, a, result);
+    return e.status != ORT_OK ? e.status : sweep(c->graph, made, root, 0, err);
 }

@@ -19,9 +19,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "pass/attention/attention_match.h"
 #include "pass/attention/rotary_parts.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
@@ -203,7 +203,7 @@ static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes,
     const ort_node *reshape = ort_match_node(m, "s");
     const ort_type *whole = ort_match_type(m, "x");
     const ort_type *parts = ort_match_type(m, "s");
-    if (!ort_attention_has_perm(transpose, heads_first, 4) || whole->rank != 3 ||
+    if (!ort_fact_permutes(transpose, heads_first, 4) || whole->rank != 3 ||
         parts->rank != 4 || !ort_dim_equal(whole->dim[0], parts->dim[0]) ||
         !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
         (ort_node_has(rotary, "num_heads") && !ort_node_has(rotary, "rotary_embedding_dim")))

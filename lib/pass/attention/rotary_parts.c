@@ -3,7 +3,7 @@
  */
 #include "pass/attention/rotary_parts.h"
 
-#include "pass/attention/attention_match.h"
+#include "pass/facts/facts.h"
 #include "pass/facts/constants.h"
 #include "tensor/scalar.h"
 
@@ -120,7 +120,7 @@ static bool read_paired(const ort_pass_context *c, ort_id paired, ort_rotation *
 {
     const ort_node *reshape = ort_edit_producer(c->graph, paired);
     const ort_type *p = type_of(c, paired);
-    if (!ort_edit_is(reshape, ONNX, "Reshape") || !ort_attention_ranked(c->graph, paired, 5) ||
+    if (!ort_edit_is(reshape, ONNX, "Reshape") || !ort_fact_ranked(c->graph, paired, 5) ||
         !ort_dim_known(p->dim[3]) || !ort_dim_known(p->dim[4]) || p->dim[4].size != 2)
         return false;
     const ort_type *x = type_of(c, reshape->inputs[0]);
@@ -162,7 +162,7 @@ static bool read_parts(const ort_pass_context *c, ort_id low, ort_id high, ort_r
     }
     r->x = l->inputs[0];
     r->type = *type_of(c, r->x);
-    if (!ort_attention_ranked(c->graph, r->x, 4) || !ort_dim_known(r->type.dim[3]))
+    if (!ort_fact_ranked(c->graph, r->x, 4) || !ort_dim_known(r->type.dim[3]))
         return false;
     int64_t size = r->type.dim[3].size;
     if (l == h)

@@ -10,7 +10,7 @@
  */
 #include "pass/attention/rotary_table.h"
 
-#include "pass/attention/attention_match.h"
+#include "pass/facts/facts.h"
 #include "tensor/scalar.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
@@ -51,8 +51,8 @@ static ort_id without_heads(const ort_pass_context *c, ort_id id, int head_axis)
 {
     const ort_node *node = ort_edit_producer(c->graph, id);
     if ((!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Reshape")) ||
-        !ort_attention_ranked(c->graph, id, 4) ||
-        !ort_attention_ranked(c->graph, node->inputs[0], 3))
+        !ort_fact_ranked(c->graph, id, 4) ||
+        !ort_fact_ranked(c->graph, node->inputs[0], 3))
         return ORT_ID_NONE;
     const ort_type *wide = type_of(c, id), *flat = type_of(c, node->inputs[0]);
     for (int d = 0; d < 3; d++)
@@ -230,7 +230,7 @@ static bool read_chain(const ort_pass_context *c, ort_id id, int head, int64_t w
             continue;
         }
         if (ort_edit_is(node, ONNX, "Gather") && t->count == 0 &&
-            ort_attention_ranked(c->graph, id, 3))
+            ort_fact_ranked(c->graph, id, 3))
             if (read_gather(c, node, width, t))
                 return true;
         t->rows = NULL;
