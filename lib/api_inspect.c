@@ -68,6 +68,12 @@ ort_status ort_memory_report(ort_env *env, ort_model *model, const ort_session_o
     return hand_over(ort_loading_end(&loading, status, err), &out, json, err);
 }
 
+const char *ort_provider_name(int index)
+{
+    const ort_provider *provider = ort_provider_at(index);
+    return provider ? provider->name : NULL;
+}
+
 ort_status ort_supports_report(const ort_env *env, char **json, ort_error *err)
 {
     if (!env || !json)

@@ -15,8 +15,11 @@ ort_status ort_profile_new(const ort_session *session, const ort_profile_options
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)
         return ORT_ERROR_USAGE;
-    ORT_TRY(ort_profile_create(session->model->path, env->k->isa, env->threads, options, profile,
-                               err));
+    char providers[128];
+    ORT_TRY(ort_profile_create(session->model->path,
+                               ort_partition_names(&session->partition, providers,
+                                                   sizeof providers),
+                               env->k->isa, env->threads, options, profile, err));
     if (options->load_ns)
         ort_profile_add_phase(*profile, "load", options->load_ns, -1);
     for (size_t i = 0; i < session->phases.count; i++) {

@@ -691,7 +691,7 @@ typedef struct ort_session_options {
     size_t size;
     int level;                /* 0 none, 1 basic, 2 extended, 3 layout; -1: default (3) */
     const char *const *disable; /* names of passes to leave out, NULL-terminated; or NULL */
-    const char *providers;    /* "cpu"; NULL: cpu */
+    const char *providers;    /* names (ort_provider_name) with commas; NULL: the first */
     bool strict;              /* an unsupported provider request is an error */
     const char *const *extra_outputs; /* names of intermediate values to keep, or NULL */
     bool keep_all;            /* keep every value (dumping): no node is fused; slower */
@@ -711,6 +711,8 @@ ORT_INIT_(ort_session_options, ORT_SESSION_OPTIONS_INIT)
 ORT_WARN_UNUSED ort_status ort_session_load(ort_env *env, const char *path,
                                             const ort_session_options *options,
                                             ort_session **session, ort_error *err);
+/* The providers of this build, first the one that runs where none is named; NULL past the end. */
+const char *ort_provider_name(int index);
 /* The model is borrowed and must outlive the session (its weights are used where they lie); it is
  * not changed: passes work on a copy of the graph. */
 ORT_WARN_UNUSED ort_status ort_session_new(ort_env *env, ort_model *model,

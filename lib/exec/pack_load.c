@@ -56,7 +56,7 @@ bool ort_pack_options_fit(const ort_env *env, const ort_session_options *o)
         return false;
     return !o || ((o->level < 0 || o->level == 3) && !(o->disable && o->disable[0]) &&
                   !o->keep_all && !o->keep_computed &&
-                  (!o->providers || !strcmp(o->providers, "cpu")));
+                  (!o->providers || !strcmp(o->providers, ort_provider_at(0)->name)));
 }
 
 /* A pack holds what computes the model's outputs. */

@@ -284,6 +284,8 @@ static ort_status build_bodies(const ort_program_options *o, ort_program *p, ort
     inner.inputs = NULL;
     inner.defaults = NULL;
     inner.keep_all = false;
+    inner.partition = NULL;
+    inner.provider = step->provider;
     if (!step->node->body_count)
         return ORT_OK;
     step->bodies = calloc((size_t)step->node->body_count, sizeof *step->bodies);
@@ -388,6 +390,8 @@ static ort_status build_step(const ort_program_options *o, ort_program *p, const
     char label[256];
     *step = (ort_step){.node = node,
                        .op = node->op,
+                       .provider = o->partition ? ort_partition_name(o->partition, node)
+                                                : o->provider,
                        .in_count = node->input_count,
                        .out_count = node->output_count,
                        .in = node->inputs,

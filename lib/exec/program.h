@@ -13,6 +13,7 @@
 #include "exec/env.h"
 #include "io/blob.h"
 #include "op/op.h"
+#include "provider/provider.h"
 
 typedef struct ort_program ort_program;
 typedef struct ort_plan ort_plan;
@@ -20,6 +21,7 @@ typedef struct ort_plan ort_plan;
 typedef struct ort_step {
     const ort_node *node;
     const ort_op *op;
+    const char *provider; /* who runs it: a body's steps, whoever runs the node that has it */
     const void *state; /* prepared */
     void (*release)(const void *state); /* or NULL */
     const ort_appends *appends;         /* caches that it extends in place, or NULL */
@@ -72,6 +74,8 @@ typedef struct ort_program_options {
     const ort_env *env;
     ort_arena *arena;        /* states and packed weights: lives as long as the program */
     ort_findings *findings;  /* receives every node that can't be prepared */
+    const ort_partition *partition; /* of the main graph's nodes; of a body, NULL: */
+    const char *provider;           /* runs all of them */
     const ort_id *inputs;    /* of the main graph: what the caller gives */
     int input_count;
     const ort_tensor *const *defaults;

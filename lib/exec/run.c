@@ -44,7 +44,8 @@ static ort_status run_profiled(ort_frame *frame, ort_exec_call *c, ort_profile *
     ort_profile_begin_step(profile);
     ort_status status = run_step(frame, c, err);
     if (status == ORT_OK)
-        ort_profile_end_step(profile, &c->call, c->ps->step->op, frame->plan->program->graph);
+        ort_profile_end_step(profile, &c->call, c->ps->step->op, c->ps->step->provider,
+                             frame->plan->program->graph);
     drop_dead(frame, c);
     return status;
 }
@@ -52,7 +53,7 @@ static ort_status run_profiled(ort_frame *frame, ort_exec_call *c, ort_profile *
 static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err)
 {
     const ort_run_options *options = frame->context->options;
-    const ort_node *node = c->ps->step->node;
+    const ort_step *step = c->ps->step;
     ort_status status;
     uint64_t begin = 0;
     ORT_TRY(ort_budget_check(err));
@@ -65,8 +66,8 @@ static ort_status run_watched(ort_frame *frame, ort_exec_call *c, ort_error *err
     if (status == ORT_OK) /* tasks that were left out leave no result */
         status = ort_budget_stopped(&frame->context->budget, err);
     if (status == ORT_OK && options && options->on_node)
-        options->on_node(options->callback_arg, node->name, node->op_type, "cpu", begin,
-                         ort_clock_ns());
+        options->on_node(options->callback_arg, step->node->name, step->node->op_type,
+                         step->provider, begin, ort_clock_ns());
     return status;
 }
 

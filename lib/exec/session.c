@@ -314,6 +314,7 @@ static ort_status prepare(creation *c, ort_error *err)
                                    .spare = &spare,
                                    .arena = &s->memory,
                                    .findings = c->findings,
+                                   .partition = &s->partition,
                                    .inputs = s->input_ids,
                                    .input_count = s->program_input_count,
                                    .defaults = s->defaults,

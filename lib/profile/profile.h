@@ -30,6 +30,7 @@ typedef struct ort_site ort_site;
 struct ort_site {
     const ort_node *node;
     const ort_op *op;
+    const char *provider;
     uint32_t id;
     int depth;                /* 0: of the main graph */
     ort_site *other_shapes;   /* of the same node */
@@ -69,7 +70,7 @@ typedef struct ort_profile_open { /* a step that is running */
 
 struct ort_profile {
     ort_arena memory;
-    const char *model, *isa;
+    const char *model, *provider, *isa;
     int threads;
     uint64_t origin_ns; /* when recording may begin */
     size_t max_events, dropped_events;
@@ -89,7 +90,7 @@ struct ort_profile {
 };
 
 /* record.c */
-ort_status ort_profile_create(const char *model, const char *isa, int threads,
+ort_status ort_profile_create(const char *model, const char *provider, const char *isa, int threads,
                               const ort_profile_options *options, ort_profile **profile,
                               ort_error *err);
 void ort_profile_add_phase(ort_profile *p, const char *name, uint64_t ns, int changes);
@@ -98,7 +99,7 @@ void ort_profile_end_run(ort_profile *p, bool ok);
 void ort_profile_begin_step(ort_profile *p);
 /* `graph` is the one that the call's node stands in. */
 void ort_profile_end_step(ort_profile *p, const ort_call *call, const ort_op *op,
-                          const ort_graph *graph);
+                          const char *provider, const ort_graph *graph);
 
 /* aggregate.c */
 typedef struct ort_spread {

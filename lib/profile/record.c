@@ -11,7 +11,7 @@
 
 #define DEFAULT_EVENTS 1000000
 
-ort_status ort_profile_create(const char *model, const char *isa, int threads,
+ort_status ort_profile_create(const char *model, const char *provider, const char *isa, int threads,
                               const ort_profile_options *options, ort_profile **profile,
                               ort_error *err)
 {
@@ -20,13 +20,14 @@ ort_status ort_profile_create(const char *model, const char *isa, int threads,
     if (!p)
         return ort_error_memory(err, sizeof *p);
     p->model = ort_arena_strdup(&p->memory, model ? model : "");
+    p->provider = ort_arena_strdup(&p->memory, provider);
     p->isa = isa;
     p->threads = threads;
     p->max_events = options && options->max_events ? options->max_events : DEFAULT_EVENTS;
     p->cycle_counter = -1;
     if (options && options->cycles)
         p->cycle_counter = ort_cycles_open(p->cycle_note, sizeof p->cycle_note);
-    p->failed = !p->model;
+    p->failed = !p->model || !p->provider;
     p->origin_ns = ort_clock_ns();
     *profile = p;
     return ORT_OK;
@@ -289,7 +290,7 @@ void ort_profile_begin_step(ort_profile *p)
 }
 
 void ort_profile_end_step(ort_profile *p, const ort_call *call, const ort_op *op,
-                          const ort_graph *graph)
+                          const char *provider, const ort_graph *graph)
 {
     uint64_t now = ort_clock_ns(), cycles = ort_cycles_read(p->cycle_counter);
     int depth = --p->depth;
@@ -308,6 +309,7 @@ void ort_profile_end_step(ort_profile *p, const ort_call *call, const ort_op *op
     }
     cycles -= open->begin_cycles;
     event.site = site->id;
+    site->provider = provider;
     if (run->measured) {
         site->calls++;
         site->self_ns += event.self_ns;

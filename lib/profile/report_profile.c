@@ -162,7 +162,7 @@ static void put_node(ort_json *json, const ort_profile *p, const ort_profile_sum
         put_text(json, "fused_from", site->node->origin);
     put_count(json, "index", site->id);
     put_count(json, "depth", (uint64_t)site->depth);
-    put_text(json, "provider", "cpu");
+    put_text(json, "provider", site->provider);
     put_text(json, "tier", p->isa);
     put_figures(json, p, s, row);
     put(json, "macs", site->work.macs);
@@ -199,7 +199,7 @@ ort_status ort_profile_write_json(const ort_profile *p, const ort_peak *peak, or
     put_text(&json, "schema", "ort-profile/1");
     put_text(&json, "model", p->model);
     put_count(&json, "threads", (uint64_t)p->threads);
-    put_text(&json, "provider", "cpu");
+    put_text(&json, "provider", p->provider);
     put_text(&json, "isa", p->isa);
     put_machine(&json, peak);
     put_load(&json, p);

@@ -60,7 +60,7 @@ static ort_status open_one(ort_partition *p, const ort_provider *provider, bool 
 ort_status ort_partition_open(ort_partition *partition, const char *list, bool strict,
                               const ort_log *log, ort_error *err)
 {
-    const char *p = list && *list ? list : "cpu";
+    const char *p = list && *list ? list : providers[0]->name;
     while (*p) {
         size_t length = strcspn(p, ",");
         const ort_provider *provider = find(p, length);
@@ -141,6 +141,22 @@ ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
         ORT_TRY(own_new_nodes(partition, model->graph, before, i, err));
     }
     return ORT_OK;
+}
+
+const char *ort_partition_name(const ort_partition *partition, const ort_node *node)
+{
+    int owner = partition->owner ? partition->owner[node->id] : -1;
+    return owner >= 0 ? partition->providers[owner]->name : "none";
+}
+
+const char *ort_partition_names(const ort_partition *partition, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < partition->provider_count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i ? "," : "", partition->providers[i]->name);
+    }
+    return text;
 }
 
 void ort_partition_release(ort_partition *partition)

@@ -34,11 +34,11 @@ typedef struct ort_partition {
     size_t cut_edges; /* values that cross from one provider to another */
 } ort_partition; /* all zero is valid */
 
-/* Rows, best known last; NULL past the end. */
+/* Rows, first the one that runs what nothing else is said of; NULL past the end. */
 const ort_provider *ort_provider_at(int index);
-/* Open the providers of a list "opencl,cpu" (NULL: cpu). An unknown name is ORT_ERROR_USAGE with
- * the list. A device that is missing is an error when `strict` or when no other provider is left;
- * otherwise a warning. */
+/* Open the providers of a list "opencl,cpu" (NULL: the first of the table). An unknown name is
+ * ORT_ERROR_USAGE with the list. A device that is missing is an error when `strict` or when no
+ * other provider is left; otherwise a warning. */
 ort_status ort_partition_open(ort_partition *partition, const char *list, bool strict,
                               const ort_log *log, ort_error *err);
 /* Assign every node of the graph; what nobody claims goes to findings. */
@@ -48,6 +48,9 @@ ort_status ort_partition_assign(ort_partition *partition, const ort_graph *graph
  * the provider's. New nodes are its own. */
 ort_status ort_partition_lower(ort_partition *partition, ort_model *model,
                                const ort_pass_options *options, ort_error *err);
+const char *ort_partition_name(const ort_partition *partition, const ort_node *node);
+/* Of all that were opened, with commas; returns `text`. */
+const char *ort_partition_names(const ort_partition *partition, char *text, size_t size);
 void ort_partition_release(ort_partition *partition);
 
 extern const ort_provider ort_provider_cpu;
