@@ -52,7 +52,8 @@ static bool is_choice(const option_row *row, const char *value, size_t length)
     return false;
 }
 
-static int refuse_choice(const option_row *row, const char *value, size_t length)
+static int refuse_choice(const option_row *row, const char *blamed, const char *value,
+                         size_t length)
 {
     char words[CHOICES_ROOM], list[CHOICES_ROOM] = "", meant[300];
     const char *at = option_choices(row, words), *word, *names[MAX_CHOICES];
@@ -65,7 +66,7 @@ static int refuse_choice(const option_row *row, const char *value, size_t length
     }
     char *given = tool_strndup(value, length);
     ort_did_you_mean(given, names, count, meant, sizeof meant);
-    int status = tool_usage("--%s: '%s' is none of %s%s", row->name, given, list, meant);
+    int status = tool_usage("%s: '%s' is none of %s%s", blamed, given, list, meant);
     while (count > 0)
         free((char *)(uintptr_t)names[--count]);
     free(given);
@@ -74,7 +75,17 @@ static int refuse_choice(const option_row *row, const char *value, size_t length
 
 static int check_choice(const option_row *row, const char *value, size_t length)
 {
-    return is_choice(row, value, length) ? 0 : refuse_choice(row, value, length);
+    char name[NAME_ROOM];
+    snprintf(name, sizeof name, "--%s", row->name);
+    return is_choice(row, value, length) ? 0 : refuse_choice(row, name, value, length);
+}
+
+int option_check_variable(const option_row *row, const char *value)
+{
+    size_t length = strlen(value);
+    if ((row->choices == NULL && row->words == NULL) || is_choice(row, value, length))
+        return 0;
+    return refuse_choice(row, row->variable, value, length);
 }
 
 static int check_choices(const option_row *row, const char *value)
@@ -140,12 +151,48 @@ int option_check_use(option_uses *uses, int i, const char *value)
 
 /* ---- company */
 
-static int index_of(const option_uses *uses, const char *word, size_t length)
+/* A word of `needs` or `excludes`: a row, and perhaps a value that is meant, or isn't. */
+typedef struct company {
+    int row; /* -1: this tool has none of that name */
+    char sign; /* '=', '!' or '\0' */
+    const char *value;
+    size_t length;
+} company;
+
+static company parse_company(const option_uses *uses, const char *word, size_t length)
 {
-    for (int i = 0; i < uses->count; i++)
-        if (is_word(word, length, uses->rows[i]->name))
-            return i;
-    return -1;
+    size_t name = strcspn(word, "=!|");
+    company c = {-1, name < length ? word[name] : '\0', word + name + 1, length - name - 1};
+    for (int i = 0; i < uses->count && c.row < 0; i++)
+        if (is_word(word, name < length ? name : length, uses->rows[i]->name))
+            c.row = i;
+    return c;
+}
+
+static bool is_there(const option_uses *uses, const company *c)
+{
+    if (c->row < 0 || !uses->given[c->row])
+        return false;
+    const char *value = uses->value[c->row];
+    return c->sign == '\0' || is_word(c->value, c->length, value != NULL ? value : "") ==
+                                  (c->sign == '=');
+}
+
+/* "-o FILE", "--level 0", "--strict". */
+static void add_company(const option_uses *uses, const company *c, bool argument, char *text,
+                        size_t room)
+{
+    char name[NAME_ROOM];
+    const option_row *row = uses->rows[c->row];
+    size_t used = strlen(text);
+    snprintf(text + used, room - used, "%s", short_name(row, name));
+    used = strlen(text);
+    if (c->sign == '=')
+        snprintf(text + used, room - used, " %.*s", (int)c->length, c->value);
+    else if (argument && row->argument != NULL)
+        snprintf(text + used, room - used, " %.*s",
+                 (int)(c->sign == '!' ? strcspn(row->argument, "|") : strlen(row->argument)),
+                 row->argument);
 }
 
 static int check_needs(const option_uses *uses, const option_row *row)
@@ -153,18 +200,16 @@ static int check_needs(const option_uses *uses, const option_row *row)
     const char *at = row->needs, *word;
     char list[600] = "";
     for (size_t n; (n = next_word(&at, &word)) > 0;) {
-        int k = index_of(uses, word, n);
-        if (k < 0)
+        const company c = parse_company(uses, word, n);
+        if (c.row < 0)
             continue;
-        if (uses->given[k])
+        if (is_there(uses, &c))
             return 0;
-        const char *argument = uses->rows[k]->argument;
-        char name[NAME_ROOM];
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s%s%s",
-                 !*list      ? ""
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s",
+                 !*list     ? ""
                  : *at != 0 ? ", "
-                            : " or ",
-                 short_name(uses->rows[k], name), argument ? " " : "", argument ? argument : "");
+                            : " or ");
+        add_company(uses, &c, true, list, sizeof list);
     }
     return tool_usage("--%s needs %s", row->name, list);
 }
@@ -173,11 +218,25 @@ static int check_excludes(const option_uses *uses, const option_row *row)
 {
     const char *at = row->excludes, *word;
     for (size_t n; (n = next_word(&at, &word)) > 0;) {
-        int k = index_of(uses, word, n);
+        const company c = parse_company(uses, word, n);
+        char name[NAME_ROOM], other[200] = "";
+        if (!is_there(uses, &c))
+            continue;
+        add_company(uses, &c, false, other, sizeof other);
+        return tool_usage("%s and %s exclude each other", short_name(row, name), other);
+    }
+    return 0;
+}
+
+static int check_one(const option_uses *uses, int i)
+{
+    const option_row *row = uses->rows[i];
+    for (int k = 0; k < i; k++) {
+        const char *same = uses->rows[k]->one_of;
         char name[NAME_ROOM], other[NAME_ROOM];
-        if (k >= 0 && uses->given[k])
-            return tool_usage("%s and %s exclude each other", short_name(row, name),
-                              short_name(uses->rows[k], other));
+        if (uses->given[k] && same != NULL && strcmp(same, row->one_of) == 0)
+            return tool_usage("one %s at a time: %s or %s", same, short_name(uses->rows[k], name),
+                              short_name(row, other));
     }
     return 0;
 }
@@ -185,6 +244,9 @@ static int check_excludes(const option_uses *uses, const option_row *row)
 int option_check_company(const option_uses *uses)
 {
     int status = 0;
+    for (int i = 0; i < uses->count && status == 0; i++)
+        if (uses->given[i] && uses->rows[i]->one_of != NULL)
+            status = check_one(uses, i);
     for (int i = 0; i < uses->count && status == 0; i++)
         if (uses->given[i] && uses->rows[i]->excludes != NULL)
             status = check_excludes(uses, uses->rows[i]);

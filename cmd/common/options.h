@@ -52,13 +52,17 @@ struct option_row {
     /* What holds of every use; names are those of rows of the same tool, without dashes. */
     const char *choices;  /* "strict|fast": all the words it takes */
     const option_words *words; /* or where they are told */
+    /* Of these two a word may say a value: "level=0" is --level 0, "output!-" any -o but "-". */
     const char *needs;    /* "repeat|seconds": it would do nothing without one of these */
     const char *excludes; /* "stream|stack": none of these beside it; one of a pair says so */
+    const char *one_of;   /* "report": of the rows that say the same, one at a time */
     double max;           /* of a number; 0: as large as its type allows */
     bool positive;        /* a number above 0 */
     char key;             /* '=' of NAME=FILE: a list names nothing twice; '\0': it may */
     option_again again;
     bool gate; /* what it measures or compares may end the tool with EXIT_GATE */
+    const char *variable;  /* of the environment, whose value it takes when it isn't given */
+    const char *otherwise; /* what holds then, as --settings prints it; NULL: "no" or "none" */
 };
 
 typedef struct option_table {
@@ -79,6 +83,9 @@ int options_parse(const option_table *table, int argc, char **argv, void *target
                   string_list *rest);
 /* What parsing put into the lists of `target`, and `rest`. */
 void options_release(const option_table *table, void *target, string_list *rest);
+
+/* Is the value of a row's variable one of its words? 0 or EXIT_USAGE after saying why. */
+int option_check_variable(const option_row *row, const char *value);
 
 /* Parse helpers that complain with the option's name. Return 0 or EXIT_USAGE. */
 int option_parse_int(const char *option, const char *text, int64_t minimum, int64_t maximum,

@@ -15,28 +15,6 @@ void settings_init(settings *s)
     s->default_level = 3;
 }
 
-/* The flag's value, or the variable's, with the source. */
-static const char *pick(const char *flag, const char *variable, const char **from)
-{
-    const char *value = getenv(variable);
-    if (flag != NULL) {
-        *from = "option";
-        return flag;
-    }
-    if (value != NULL && value[0] != '\0') {
-        *from = variable;
-        return value;
-    }
-    *from = "default";
-    return NULL;
-}
-
-/* What a message blames: the variable that gave the value, or the option. */
-static const char *source_name(const char *from, const char *option)
-{
-    return strncmp(from, "ORT_", 4) == 0 ? from : option;
-}
-
 static int check_log(const char *log)
 {
     static const char *const words[] = {"warning", "info", "debug"};
@@ -46,19 +24,82 @@ static int check_log(const char *log)
     return log == NULL ? 0 : tool_usage("ORT_LOG: '%s' is none of warning, info, debug", log);
 }
 
-static int check_providers(const char *option, const char *list)
+static void list_providers(char *text, size_t room)
 {
-    for (const char *name = list; name != NULL;) {
-        size_t length = strcspn(name, ",");
-        if (length != 3 || strncmp(name, "cpu", 3) != 0)
-            return tool_usage("%s: '%.*s' in '%s' is none of cpu", option, (int)length, name,
-                              list);
-        name = name[length] == ',' ? name + length + 1 : NULL;
+    const char *name;
+    for (int i = 0; (name = ort_provider_name(i)) != NULL; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, room - used, "%s%s", i > 0 ? "|" : "", name);
+    }
+}
+
+static bool is_provider(const char *text, size_t length)
+{
+    const char *name;
+    for (int i = 0; (name = ort_provider_name(i)) != NULL; i++)
+        if (strlen(name) == length && strncmp(name, text, length) == 0)
+            return true;
+    return false;
+}
+
+static bool are_providers(const char *list)
+{
+    for (;;) {
+        size_t length = strcspn(list, ",");
+        if (!is_provider(list, length))
+            return false;
+        if (list[length] == '\0')
+            return true;
+        list += length + 1;
+    }
+}
+
+const option_words settings_providers = {list_providers, are_providers};
+
+const char *settings_provider(const settings *s)
+{
+    return s->provider != NULL ? s->provider : ort_provider_name(0);
+}
+
+/* ---- the rows: values of the environment, --settings */
+
+/* The settings are their own target. */
+typedef struct target {
+    settings s;
+} target;
+
+static const option_row rows[] = {SETTINGS_RUN(target, s)};
+enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+static const char *source(const settings *s, const char *name)
+{
+    for (int i = 0; i < ROW_COUNT; i++)
+        if (strcmp(rows[i].name, name) == 0 && s->from_variable & 1u << i)
+            return rows[i].variable;
+    return "option";
+}
+
+static const char *source_or_default(const settings *s, const char *name, const char *value)
+{
+    return value != NULL ? source(s, name) : "default";
+}
+
+/* What no option says, the variable of its row does. */
+static int take_variables(settings *s)
+{
+    for (int i = 0; i < ROW_COUNT; i++) {
+        const char **value = (const char **)((char *)s + rows[i].offset);
+        const char *given = rows[i].variable != NULL ? getenv(rows[i].variable) : NULL;
+        if (given == NULL || given[0] == '\0' || *value != NULL)
+            continue;
+        *value = given;
+        s->from_variable |= 1u << i;
+        int status = option_check_variable(&rows[i], given);
+        if (status != 0)
+            return status;
     }
     return 0;
 }
-
-/* ---- --settings */
 
 typedef struct printer {
     bool json;
@@ -77,69 +118,73 @@ static void print_text(printer *p, const char *name, const char *value, const ch
     printf(", \"source\": \"%s\"}", from);
 }
 
-static void print_number(printer *p, const char *name, int64_t value, const char *from)
+/* A value that was given, as text; NULL: none was. */
+static const char *value_text(const option_row *row, const settings *s, char text[32])
 {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    print_text(p, name, text, from);
+    const void *at = (const char *)s + row->offset;
+    text[0] = '\0';
+    switch (row->kind) {
+    case OPTION_FLAG:
+        return *(const bool *)at ? "yes" : NULL;
+    case OPTION_STRING:
+        return *(const char *const *)at;
+    case OPTION_SIZE:
+        if (*(const size_t *)at > 0)
+            snprintf(text, 32, "%zu", *(const size_t *)at);
+        break;
+    case OPTION_INT:
+        if (*(const int64_t *)at >= 0)
+            snprintf(text, 32, "%" PRId64, *(const int64_t *)at);
+        break;
+    default:
+        if (*(const double *)at > 0)
+            snprintf(text, 32, "%g", *(const double *)at);
+        break;
+    }
+    return text[0] != '\0' ? text : NULL;
 }
 
-/* 0: none. */
-static void print_seconds(printer *p, const char *name, double seconds)
+/* A line; of a list, one for each of its values. `shown` has what no option said, too. */
+static void print_row(printer *p, const option_row *row, const settings *s, const settings *shown)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%g", seconds);
-    print_text(p, name, seconds > 0 ? text : "none", seconds > 0 ? "option" : "default");
+    char text[32], otherwise[32];
+    if (row->kind == OPTION_LIST || row->kind == OPTION_SPLIT) {
+        const string_list *list = (const void *)((const char *)s + row->offset);
+        for (size_t i = 0; i < list->count; i++)
+            print_text(p, row->name, list->items[i], "option");
+        return;
+    }
+    const char *given = value_text(row, s, text), *value = value_text(row, shown, otherwise);
+    if (value == NULL)
+        value = row->otherwise != NULL ? row->otherwise : row->kind == OPTION_FLAG ? "no" : "none";
+    print_text(p, row->name, value, source_or_default(s, row->name, given));
 }
 
-/* What was given, or the default. */
-static void print_choice(printer *p, const char *name, const char *given, const char *otherwise)
+/* What is resolved: by the environment that was made, by the tool. */
+static void print_each(const settings *s, const ort_env *env, printer *p)
 {
-    print_text(p, name, given != NULL ? given : otherwise, given != NULL ? "option" : "default");
+    settings shown = *s;
+    char threads[24], level[24];
+    snprintf(threads, sizeof threads, "%d", ort_env_threads(env));
+    snprintf(level, sizeof level, "%d", s->level_number < 0 ? s->default_level : s->level_number);
+    shown.threads = threads;
+    shown.provider = settings_provider(s);
+    shown.isa = ort_env_isa(env);
+    shown.level = level;
+    shown.spin_us = s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us;
+    for (int i = 0; i < ROW_COUNT; i++)
+        if (rows[i].offset != offsetof(target, s.show_settings))
+            print_row(p, &rows[i], s, &shown);
 }
 
-/* A line per value; none given: no line. */
-static void print_list(printer *p, const char *name, const string_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        print_text(p, name, list->items[i], "option");
-}
-
-/* In the order of SETTINGS_RUN. */
-static void print_each(const settings *s, printer *p)
-{
-    print_number(p, "threads", s->thread_count, s->threads_from);
-    print_text(p, "provider", s->provider != NULL ? s->provider : "cpu", s->provider_from);
-    print_text(p, "isa", s->isa != NULL ? s->isa : "best", s->isa_from);
-    print_number(p, "level", s->level_number < 0 ? s->default_level : s->level_number,
-                 s->level != NULL ? "option" : "default");
-    print_list(p, "disable", &s->disable);
-    print_list(p, "dim", &s->dims);
-    print_list(p, "shape", &s->shapes);
-    print_choice(p, "math", s->math, "fast");
-    print_choice(p, "denormals", s->denormals, "flush");
-    if (s->max_memory > 0)
-        print_number(p, "max-memory", (int64_t)s->max_memory, "option");
-    else
-        print_text(p, "max-memory", "none", "default");
-    print_seconds(p, "timeout", s->timeout);
-    print_number(p, "spin-us", s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us,
-                 s->spin_us < 0 ? "default" : "option");
-    print_choice(p, "pin", s->pin ? "yes" : NULL, "no");
-    print_list(p, "ops-lib", &s->ops_libs);
-    print_choice(p, "allow-newer", s->allow_newer ? "yes" : NULL, "no");
-    print_choice(p, "external-data-root", s->external_root, "none");
-    print_choice(p, "strict", s->strict ? "yes" : NULL, "no");
-}
-
-static void print_settings(const settings *s)
+static void print_settings(const settings *s, const ort_env *env)
 {
     printer p = {.json = s->json};
     if (s->json) {
         tool_reported();
         printf("{\"schema\": \"%s/1\", \"settings\": [", tool_name());
     }
-    print_each(s, &p);
+    print_each(s, env, &p);
     if (s->json)
         printf("\n]}\n");
 }
@@ -173,42 +218,38 @@ static int check_passes(const string_list *names)
     return 0;
 }
 
+static int show_settings(const settings *s)
+{
+    ort_env *env;
+    int status = settings_new_env(s, &env);
+    if (status != 0)
+        return status;
+    print_settings(s, env);
+    ort_env_free(env);
+    return -1;
+}
+
 int settings_resolve(settings *s)
 {
-    const char *unused;
     int64_t threads = 0;
     int status;
-
     tool_set_quiet(s->quiet);
     tool_set_strict(s->strict);
-    if ((status = check_passes(&s->disable)) != 0)
+    const char *log = getenv("ORT_LOG");
+    log = log != NULL && log[0] != '\0' ? log : NULL;
+    if ((status = check_passes(&s->disable)) != 0 || (status = take_variables(s)) != 0 ||
+        (status = check_log(log)) != 0)
         return status;
-    s->threads = pick(s->threads, "ORT_THREADS", &s->threads_from);
-    s->provider = pick(s->provider, "ORT_PROVIDER", &s->provider_from);
-    s->isa = pick(s->isa, "ORT_ISA", &s->isa_from);
-    const char *log = pick(NULL, "ORT_LOG", &unused);
     if (log != NULL && s->verbose == 0)
         s->verbose = strcmp(log, "debug") == 0 ? 2 : strcmp(log, "info") == 0 ? 1 : 0;
-    if ((status = check_log(log)) != 0 ||
-        (status = check_providers(source_name(s->provider_from, "--provider"), s->provider)) != 0)
-        return status;
+    const char *from = source(s, "threads");
     if (s->threads != NULL &&
-        (status = option_parse_int(source_name(s->threads_from, "--threads"), s->threads, 1, 4096,
-                                   &threads)) != 0)
+        (status = option_parse_int(strcmp(from, "option") == 0 ? "--threads" : from, s->threads, 1,
+                                   4096, &threads)) != 0)
         return status;
     s->thread_count = (int)threads;
     s->level_number = s->level != NULL ? s->level[0] - '0' : -1;
-    if (s->show_settings) {
-        ort_env *env;
-        if ((status = settings_new_env(s, &env)) != 0)
-            return status;
-        s->thread_count = ort_env_threads(env);
-        s->isa = ort_env_isa(env);
-        ort_env_free(env);
-        print_settings(s);
-        return -1;
-    }
-    return 0;
+    return s->show_settings ? show_settings(s) : 0;
 }
 
 static void log_to_stderr(void *arg, ort_log_level level, const char *message)
@@ -247,9 +288,10 @@ int settings_new_env(const settings *s, ort_env **env)
             return tool_fail_in("--ops-lib", &err);
         }
     if (s->verbose > 0)
-        fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider cpu (%s)\n", tool_name(),
-                ort_env_threads(*env), s->threads_from, ort_env_isa(*env), s->isa_from,
-                s->provider_from);
+        fprintf(stderr, "%s: threads %d (%s), isa %s (%s), provider %s (%s)\n", tool_name(),
+                ort_env_threads(*env), source_or_default(s, "threads", s->threads),
+                ort_env_isa(*env), source_or_default(s, "isa", s->isa), settings_provider(s),
+                source_or_default(s, "provider", s->provider));
     return 0;
 }
 

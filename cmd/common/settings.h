@@ -18,10 +18,13 @@ typedef struct settings {
     /* resolved by settings_resolve, with where each came from */
     int thread_count, level_number;
     int default_level; /* what level -1 stands for in this tool */
-    const char *threads_from, *provider_from, *isa_from;
+    uint32_t from_variable; /* by row of SETTINGS_RUN */
 } settings;
 
 void settings_init(settings *s);
+
+/* Lists of providers. */
+extern const option_words settings_providers;
 
 /* Rows for a tool's table whose options struct has a `settings` member. Of a setting given again,
  * as behind a shell's alias, the last value holds. */
@@ -38,11 +41,14 @@ void settings_init(settings *s);
      .doc = "write binary data to a terminal all the same"}
 #define SETTINGS_RUN(type, member)                                                                 \
     {0, "threads", "N", OPTION_STRING, offsetof(type, member.threads),                             \
-     .doc = "threads of the whole process (ORT_THREADS)", .again = AGAIN_LAST_HOLDS},              \
+     .doc = "threads of the whole process (ORT_THREADS)", .variable = "ORT_THREADS",               \
+     .again = AGAIN_LAST_HOLDS},                                                                   \
     {0, "provider", "LIST", OPTION_STRING, offsetof(type, member.provider),                        \
-     .doc = "providers in order of preference: cpu (ORT_PROVIDER)", .again = AGAIN_LAST_HOLDS},    \
+     .doc = "providers in order of preference (ORT_PROVIDER)", .words = &settings_providers,       \
+     .variable = "ORT_PROVIDER", .again = AGAIN_LAST_HOLDS},                                       \
     {0, "isa", "NAME", OPTION_STRING, offsetof(type, member.isa),                                  \
-     .doc = "kernel tier: scalar, avx2, avx512, vnni (ORT_ISA)", .again = AGAIN_LAST_HOLDS},       \
+     .doc = "kernel tier: scalar, avx2, avx512, vnni (ORT_ISA)", .variable = "ORT_ISA",            \
+     .again = AGAIN_LAST_HOLDS},                                                                   \
     {0, "level", "0|1|2|3", OPTION_STRING, offsetof(type, member.level),                           \
      .doc = "optimization: 0 none, 1 basic, 2 extended, 3 layout",                                 \
      .choices = "0|1|2|3", .again = AGAIN_LAST_HOLDS},                                             \
@@ -54,10 +60,10 @@ void settings_init(settings *s);
      .doc = "declare an input's shape, as x:1x3x224x224", .key = ':'},                             \
     {0, "math", "strict|fast", OPTION_STRING, offsetof(type, member.math),                         \
      .doc = "strict: no algorithm that reassociates sums",                                         \
-     .choices = "strict|fast", .again = AGAIN_LAST_HOLDS},                                         \
+     .choices = "strict|fast", .otherwise = "fast", .again = AGAIN_LAST_HOLDS},                    \
     {0, "denormals", "flush|keep", OPTION_STRING, offsetof(type, member.denormals),                \
      .doc = "denormal floats (default: flush)",                                                    \
-     .choices = "flush|keep", .again = AGAIN_LAST_HOLDS},                                          \
+     .choices = "flush|keep", .otherwise = "flush", .again = AGAIN_LAST_HOLDS},                    \
     {0, "max-memory", "SIZE", OPTION_SIZE, offsetof(type, member.max_memory),                      \
      .doc = "most that loading or a run may take beside the weights, as 512M",                     \
      .positive = true, .again = AGAIN_LAST_HOLDS},                                                 \
@@ -83,6 +89,8 @@ void settings_init(settings *s);
 /* Read the environment variables, check names and numbers. Returns 0, -1 (settings printed: exit
  * 0), or an exit status after saying why. */
 int settings_resolve(settings *s);
+/* The providers that were named, or the default. */
+const char *settings_provider(const settings *s);
 /* An environment made from the settings, with its operator libraries (log to stderr at -v, after a
  * line on the settings).
  * Returns 0 or an exit status. */

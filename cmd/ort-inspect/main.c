@@ -21,44 +21,53 @@ typedef struct inspect_options {
 
 #define O(member) offsetof(inspect_options, member)
 
+#define ACTION .one_of = "report or action"
+
 static const option_row inspect_rows[] = {
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports (without any: a summary)"},
-    {0, "nodes", NULL, OPTION_FLAG, O(nodes), .doc = "every node with inputs, outputs, attributes"},
-    {0, "io", NULL, OPTION_FLAG, O(io), .doc = "inputs and outputs"},
-    {0, "shapes", NULL, OPTION_FLAG, O(shapes), .doc = "type and shape of every value"},
+    {0, "nodes", NULL, OPTION_FLAG, O(nodes), .doc = "every node with inputs, outputs, attributes",
+     ACTION},
+    {0, "io", NULL, OPTION_FLAG, O(io), .doc = "inputs and outputs", ACTION},
+    {0, "shapes", NULL, OPTION_FLAG, O(shapes), .doc = "type and shape of every value", ACTION},
     {0, "initializers", NULL, OPTION_FLAG, O(initializers),
-     .doc = "weights: type, bytes, range, denormals"},
+     .doc = "weights: type, bytes, range, denormals", ACTION},
     {0, "metadata", NULL, OPTION_FLAG, O(metadata),
-     .doc = "producer, documentation, properties of all parts"},
-    {0, "functions", NULL, OPTION_FLAG, O(functions), .doc = "the model's own functions"},
+     .doc = "producer, documentation, properties of all parts", ACTION},
+    {0, "functions", NULL, OPTION_FLAG, O(functions), .doc = "the model's own functions", ACTION},
     {0, "costs", NULL, OPTION_FLAG, O(costs),
-     .doc = "parameters, multiply-accumulates and bytes per node and in total"},
+     .doc = "parameters, multiply-accumulates and bytes per node and in total", ACTION},
     {0, "memory", NULL, OPTION_FLAG, O(memory),
-     .doc = "planned memory, and what is alive at the peak"},
+     .doc = "planned memory, and what is alive at the peak", ACTION},
     {0, "grep", "TEXT", OPTION_STRING, O(grep), .doc = "only rows that hold this text",
      .needs = "nodes|io|shapes|initializers|metadata|functions|costs|memory|ops|supports"},
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Checks"},
     {0, "check", NULL, OPTION_FLAG, O(check),
-     .doc = "every problem of the model with its place; exit 3 when it is invalid", .gate = true},
+     .doc = "every problem of the model with its place; exit 3 when it is invalid", .gate = true,
+     ACTION},
     {0, "ops", NULL, OPTION_FLAG, O(ops),
-     .doc = "operators used and who has them; exit 1 when some can't run", .gate = true},
+     .doc = "operators used and who has them; exit 1 when some can't run", .gate = true, ACTION},
     {0, "supports", NULL, OPTION_FLAG, O(supports),
-     .doc = "what this build runs, operator libraries included (needs no model)"},
+     .doc = "what this build runs, operator libraries included (needs no model)", ACTION},
     {0, "markdown", NULL, OPTION_FLAG, O(markdown), .doc = "--supports as a page in Markdown",
      .needs = "supports", .excludes = "json"},
     {0, "diff", NULL, OPTION_FLAG, O(diff),
      .doc = "compare two models, blind to names of temporaries and node order; exit 1",
-     .gate = true},
+     .gate = true, ACTION},
     {0, "pack", NULL, OPTION_FLAG, O(pack),
-     .doc = "whether MODEL.pack fits and what it holds; exit 1 when it doesn't", .gate = true},
+     .doc = "whether MODEL.pack fits and what it holds; exit 1 when it doesn't", .gate = true,
+     ACTION},
     {0, "verify-pack", NULL, OPTION_FLAG, O(verify_pack), .doc = "the same, with every byte read",
-     .gate = true},
+     .gate = true, ACTION},
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Pictures and parts"},
-    {0, "dot", NULL, OPTION_FLAG, O(dot), .doc = "the graph for Graphviz"},
-    {0, "svg", NULL, OPTION_FLAG, O(svg), .doc = "the graph as a picture"},
+    {0, "dot", NULL, OPTION_FLAG, O(dot), .doc = "the graph for Graphviz",
+     ACTION, .excludes = "json"},
+    {0, "svg", NULL, OPTION_FLAG, O(svg), .doc = "the graph as a picture",
+     ACTION, .excludes = "json"},
     {0, "extract", "IN,..:OUT,..", OPTION_STRING, O(extract),
-     .doc = "a model of the part between these values (':OUT': from the inputs)"},
-    {0, "tensor", "NAME", OPTION_STRING, O(tensor), .doc = "print a constant, or save it with -o"},
+     .doc = "a model of the part between these values (':OUT': from the inputs)",
+     ACTION, .excludes = "json"},
+    {0, "tensor", "NAME", OPTION_STRING, O(tensor), .doc = "print a constant, or save it with -o",
+     ACTION},
     {'o', "output", "FILE", OPTION_STRING, O(output), .doc = "write there instead of stdout"},
     {0},
 };
@@ -463,31 +472,13 @@ static int run_tensor(inspector *x)
 
 /* ---- dispatch */
 
-static int count_actions(const inspect_options *o)
-{
-    return o->nodes + o->io + o->shapes + o->initializers + o->metadata + o->functions + o->check +
-           o->pack + o->verify_pack + o->ops + o->supports + o->memory + o->costs + o->diff +
-           o->dot + o->svg + (o->extract != NULL) + (o->tensor != NULL);
-}
-
-/* --json is of reports; these actions make something else. */
-static int check_json(const inspect_options *o)
-{
-    if (!o->settings.json || !(o->dot || o->svg || o->extract || o->tensor))
-        return 0;
-    if (o->tensor)
-        return tool_usage("--json is the form of reports, and --tensor makes none: -o FILE.json "
-                          "writes the constant as JSON");
-    return tool_usage("--json is the form of reports, and %s makes none: leave it out",
-                      o->dot ? "--dot" : o->svg ? "--svg" : "--extract");
-}
-
 static int check_usage(const inspector *x)
 {
     const inspect_options *o = &x->options;
     size_t wanted = o->supports ? 0 : o->diff ? 2 : 1;
-    if (count_actions(o) > 1)
-        return tool_usage("one report or action at a time");
+    if (o->tensor && o->settings.json)
+        return tool_usage("--json is the form of reports, and --tensor makes none: -o FILE.json "
+                          "writes the constant as JSON");
     if (x->files.count < wanted)
         return tool_usage(o->diff ? "--diff needs two MODELs" : "no MODEL given");
     if (x->files.count > wanted)
@@ -495,7 +486,7 @@ static int check_usage(const inspector *x)
                           o->diff ? "" : "; --diff compares two models");
     if (o->diff && !strcmp(x->files.items[0], "-") && !strcmp(x->files.items[1], "-"))
         return tool_usage("only one of two models can come from stdin");
-    return check_json(o);
+    return 0;
 }
 
 static ort_report chosen_report(const inspect_options *o)

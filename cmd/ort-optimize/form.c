@@ -25,10 +25,6 @@ int form_check(const optimize_options *o)
 {
     if (o->output && !*o->output)
         return tool_usage("-o needs the name of a file, or -");
-    if (o->pack && (!o->output || !strcmp(o->output, "-")))
-        return tool_usage("--pack needs -o FILE: the pack lies beside it");
-    if (o->external_data && (!o->output || !strcmp(o->output, "-")))
-        return tool_usage("--external-data needs -o FILE: weights lie beside it");
     if (o->external_data && strchr(o->external_data, '/'))
         return tool_usage("--external-data: '%s' must be a file name, without folders",
                           o->external_data);

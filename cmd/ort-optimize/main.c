@@ -25,13 +25,11 @@ static const option_row optimize_rows[] = {
      .doc = "calls of the model's own functions (default: inline, where the file doesn't grow)",
      .choices = "inline|keep"},
     {0, "max-growth", "FACTOR|SIZE", OPTION_STRING, O(max_growth),
-
      .doc = "folding may bring the weights to this multiple, as 10x (default: 1), or add so much, "
             "as 10M"},
     {0, "make-dynamic", "INPUT[:AXIS][=NAME]", OPTION_LIST, O(dynamic),
      .doc = "an axis (default: the first) becomes a symbolic dimension (default name: batch)"},
     {0, "opset", "N", OPTION_STRING, O(opset),
-
      .doc = "for this version of ai.onnx, 7 to 28, up or down; all that can't be said in it is "
             "listed"},
     {0, "fp16", NULL, OPTION_FLAG, O(fp16),
@@ -45,13 +43,12 @@ static const option_row optimize_rows[] = {
      .choices = "docs|names|unused"},
     {0, "external-data", "[=FILE]", OPTION_STRING, O(external_data),
      .doc = "weights go to a file beside the model (default: its name and .data)",
-     .needs = "output"},
+     .needs = "output!-"},
     {0, "inline", NULL, OPTION_FLAG, O(inline_all), .doc = "all weights in the model's own file",
      .excludes = "external-data"},
     {0, "pack", NULL, OPTION_FLAG, O(pack),
-
      .doc = "OUT.pack beside OUT: weights packed for this machine's kernel tier, for a quick start",
-     .needs = "output"},
+     .needs = "output!-"},
     {0, "", NULL, OPTION_GROUP, 0, .doc = "Verification"},
     {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
      .doc = "samples to verify with: one set per file or folder", .key = '='},

@@ -113,7 +113,7 @@ static void print_json_settings(const run_report *r, FILE *out)
     fprintf(out, "{\n  \"schema\": \"ort-run/1\",\n  \"model\": ");
     tool_json_string(out, r->model);
     fprintf(out, ",\n  \"threads\": %d,\n  \"provider\": ", ort_env_threads(r->env));
-    tool_json_string(out, s->provider != NULL ? s->provider : "cpu");
+    tool_json_string(out, settings_provider(s));
     for (size_t i = 0; i < s->ops_libs.count; i++) {
         fputs(i ? ", " : ",\n  \"ops_libs\": [", out);
         tool_json_string(out, s->ops_libs.items[i]);

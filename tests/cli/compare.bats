@@ -57,7 +57,7 @@ load helper
         ort-run "$FX/chain.onnx" "$FX/x.npy" --compare-levels --format npy
     fails 2 "exclude each other" ort-run "$FX/chain.onnx" --compare x.onnx --compare-levels
     fails 2 "--compare and -o exclude each other" ort-run "$FX/chain.onnx" "$FX/x.npy" --compare x.onnx -o y.npy
-    fails 2 "needs a level above 0" ort-run "$FX/chain.onnx" --compare-levels --level 0
+    fails 2 "--compare-levels and --level 0 exclude each other" ort-run "$FX/chain.onnx" --compare-levels --level 0
     fails 2 "an input 'y' that the first has not" \
         ort-run "$FX/chain.onnx" "$FX/x.npy" --compare "$FX/add.onnx"
     fails 2 "input 'x' is missing" ort-run "$FX/chain.onnx" --compare "$FX/renamed.onnx"

@@ -27,9 +27,9 @@ EOP
 
 @test "--json beside an action that makes no report says what does" {
     fails 2 "--tensor makes none: -o FILE.json" ort-inspect "$FX/sum.onnx" --tensor w --json
-    fails 2 "--svg makes none" ort-inspect "$FX/sum.onnx" --svg --json
-    fails 2 "--dot makes none" ort-inspect "$FX/sum.onnx" --dot --json
-    fails 2 "--extract makes none" ort-inspect "$FX/sum.onnx" --extract s:y -o part.onnx --json
+    fails 2 "--svg and --json exclude each other" ort-inspect "$FX/sum.onnx" --svg --json
+    fails 2 "--dot and --json exclude each other" ort-inspect "$FX/sum.onnx" --dot --json
+    fails 2 "--extract and --json exclude each other" ort-inspect "$FX/sum.onnx" --extract s:y -o part.onnx --json
     works ort-inspect "$FX/sum.onnx" --tensor w -o w.json
 }
 

@@ -8,6 +8,7 @@ without a row in the table is a finding, and so is a row without an option. Prin
 closes with "N passed, N failed".
 """
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -35,8 +36,10 @@ def known(tool):
     return {row[0]: dict(zip(names, row)) for row in rows}
 
 
-def words(text):
-    return [] if text == "-" else text.split("|")
+def company(text):
+    """Options with the value that is meant: "stack|level=0|output!-" is (stack, ""), (level, 0), (output, "")."""
+    found = re.findall(r"([^|=!]+)(=?)(?:![^|]*|([^|]*))", "" if text == "-" else text)
+    return [(name, value if sign else "") for name, sign, value in found]
 
 
 def given(name, value):
@@ -47,7 +50,7 @@ def given(name, value):
 def check_row(tool, name, fact, table):
     value, other, bad, idle = table[name]
     check((value == "-") == (fact["argument"] == "-"), tool.name, name, ": value in the table")
-    for word in words(fact["needs"]) + words(fact["excludes"]):
+    for word, _ in company(fact["needs"]) + company(fact["excludes"]):
         check(word in table, tool.name, name, f": needs or excludes '{word}', which is no option")
     for word in [] if bad == "-" else bad.split(" "):
         if name in ("threads", "provider", "isa"):  # they may come from the environment: checked later
@@ -68,9 +71,9 @@ def check_row(tool, name, fact, table):
         wanted = str(2**30) if other == "1G" else other
         check([name, wanted] in [line[:2] for line in lines] or other.startswith("avx"), tool.name, name,
               ": the last value should hold:", shown)
-    for word in words(fact["excludes"]):
+    for word, meant in company(fact["excludes"]):
         if word in table:
-            refused("exclude each other", tool, *given(name, value), *given(word, table[word][0]))
+            refused("exclude each other", tool, *given(name, value), *given(word, meant or table[word][0]))
     check((idle == "needs") == (fact["needs"] != "-"), tool.name, name, f": alone: '{idle}', needs",
           fact["needs"])
     if idle == "needs":
