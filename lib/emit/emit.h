@@ -131,9 +131,9 @@ void ort_emit_spec(ort_emit *e, ort_node_spec *spec, ort_id *outputs, int output
 /* A float attribute of the node whose rule runs, or its default. */
 double ort_emit_attribute(ort_emit *e, const char *name, int length);
 
-/* A text (notation.h) of one expression. letters: one letter for each value that follows; $word is
- * a float attribute of the node whose rule runs, or its default; numbers that no input gives a type
- * have that of the first value. */
-ort_id ort_emit_formula(ort_emit *e, const char *text, const char *letters, ...);
+/* A text (notation.h). names: of the values that follow, and with a '$' of numbers (double), as
+ * "x y $n"; any other $word is a float attribute of the node whose rule runs, or its default.
+ * Numbers that no input gives a type have that of the first value. */
+ort_id ort_emit_formula(ort_emit *e, const char *text, const char *names, ...);
 
 #endif

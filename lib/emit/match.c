@@ -162,22 +162,33 @@ static bool number_fits(const ort_tensor *t, double number)
     return true;
 }
 
-static bool list_fits(const ort_tensor *t, const ort_term *term)
+/* "0 $n -1" */
+static bool list_is(matcher *x, const ort_term *t, const int64_t *list, int64_t count)
 {
-    int64_t count = t ? ort_tensor_count(t) : -1, i = 0;
-    const char *at = term->text, *end = term->text + term->length;
-    if (count < 0 || count > 64 || t->dtype != ORT_DTYPE_INT64)
-        return false;
-    while (at < end) {
-        char *stop;
-        double wanted = (double)strtoll(at, &stop, 10);
-        if (stop == at)
-            break;
-        if (i >= count || ort_tensor_get_f64(t, i++) != wanted)
+    int64_t i = 0;
+    const char *at = t->text, *end = t->text + t->length;
+    for (at += strspn(at, " "); at < end; at += strspn(at, " ")) {
+        int length = (int)strcspn(at, " ]");
+        if (i >= count)
             return false;
-        at = stop;
+        if (*at == '$' ? !bind_number(x, ort_text_find(x->text, at + 1, length - 1),
+                                      (double)list[i])
+                       : strtoll(at, NULL, 10) != list[i])
+            return false;
+        i++;
+        at += length;
     }
     return i == count;
+}
+
+static bool list_fits(matcher *x, const ort_tensor *constant, const ort_term *t)
+{
+    int64_t list[64], count = constant ? ort_tensor_count(constant) : -1;
+    if (count < 0 || count > 64 || constant->dtype != ORT_DTYPE_INT64)
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        list[i] = ort_tensor_get_i64(constant, i);
+    return list_is(x, t, list, count);
 }
 
 /* ---- terms */
@@ -204,11 +215,48 @@ static ort_id input_of(const ort_node *node, int slot)
     return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
 }
 
+bool ort_text_attribute_of(const ort_registry *registry, const ort_op *op, int slot, char *name)
+{
+    ort_schema schema;
+    const ort_op *newest = ort_registry_find(registry, op->domain, op->name, ORT_NEWEST_OPSET);
+    if (ort_schema_parse(op, &schema, NULL) != ORT_OK ||
+        ort_schema_param(schema.inputs, schema.input_count, slot) || !newest ||
+        ort_schema_parse(newest, &schema, NULL) != ORT_OK)
+        return false;
+    const ort_param *param = ort_schema_param(schema.inputs, schema.input_count, slot);
+    if (param)
+        memcpy(name, param->name, sizeof param->name);
+    return param != NULL;
+}
+
+/* A list or number as the attribute that it was in this version. */
+static bool attribute_form_fits(matcher *x, const ort_term *t, const ort_node *node, int slot)
+{
+    char name[64];
+    const ort_attr *attr = ort_text_attribute_of(x->graph->model->registry, node->op, slot, name)
+                               ? ort_node_attr(node, name)
+                               : NULL;
+    if (!attr)
+        return false;
+    switch (attr->type) {
+    case ORT_ATTR_INTS:
+        return t->kind == '[' && list_is(x, t, attr->ints, (int64_t)attr->count);
+    case ORT_ATTR_FLOAT:
+        return t->kind == '$' ? bind_number(x, t->name, (double)attr->f)
+                              : t->kind == '0' && near((double)attr->f, t->number, 1e-5);
+    default: return false;
+    }
+}
+
 static bool inputs_fit(matcher *x, const ort_term *t, const ort_node *node)
 {
-    for (int i = 0; i < t->count; i++)
-        if (!fits(x, ort_text_child(x->text, t, i), input_of(node, i)))
+    for (int i = 0; i < t->count; i++) {
+        const ort_term *child = ort_text_child(x->text, t, i);
+        bool stated = child->kind == '[' || child->kind == '0' || child->kind == '$';
+        if (!fits(x, child, input_of(node, i)) &&
+            (!stated || i < node->input_count || !attribute_form_fits(x, child, node, i)))
             return false;
+    }
     return true;
 }
 
@@ -326,7 +374,7 @@ static bool value_fits(matcher *x, const ort_term *t, ort_id value)
                forgives(x, "'%s' isn't %g", value_name(x, value), t->number);
     case '[':
         constant = constant_of(x->graph, value);
-        return list_fits(constant, t) || forgives(x, "'%s' isn't [%.*s]", value_name(x, value),
+        return list_fits(x, constant, t) || forgives(x, "'%s' isn't [%.*s]", value_name(x, value),
                                                   t->length, t->text);
     case '@':
         return any_fits(x, t->count, t, NULL, value, alternative_fits) &&

@@ -3,7 +3,8 @@
  * Add, Mul and other commutative operators match in either order. A number is a constant whose
  * elements all are it (to 1e-5, or as its type rounds); a list, an int64 constant of these
  * elements; #w, any constant; $n, a constant of one number, or (k=$n) an integer or float attribute
- * that is present. Every node of a match but the root must be read by nodes of the match alone,
+ * that is present. A list or number fits the attribute that an older version has in place of that
+ * input, too. Every node of a match but the root must be read by nodes of the match alone,
  * unless it has a '+'.
  */
 #ifndef ORT_EMIT_MATCH_H
@@ -37,6 +38,10 @@ typedef struct ort_match {
 
 /* Do the names of a term, "A|ms.B", hold this operator? */
 bool ort_text_names_operator(const char *text, size_t length, const ort_op *op);
+
+/* The attribute, into `name` of 64 bytes, that this version of an operator has in place of the
+ * input `slot` of the newest one: axes of ReduceSum, bounds of Clip. False: it has the input. */
+bool ort_text_attribute_of(const ort_registry *registry, const ort_op *op, int slot, char *name);
 
 /* Does the text fit with its root at `node`? Fills `match` in. With `miss`, of ORT_MATCH_MISS
  * bytes, one condition may fail, and its text lands there. Of alternatives the first that fits by

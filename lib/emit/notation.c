@@ -124,6 +124,8 @@ static void parse_attr(parser *p, int length)
     ort_text_attr attr = {.name = p->at, .name_length = length, .value = p->at + length + 1};
     attr.value_length = (int)strcspn(attr.value, " \n)");
     assert(attr.value_length > 0);
+    if (*attr.value == '$')
+        name_of(p, attr.value + 1, attr.value_length - 1);
     p->at = attr.value + attr.value_length;
     p->failed |= !ort_vec_push(&p->out->attrs, attr);
 }
@@ -272,6 +274,9 @@ static short parse_list(parser *p)
     ort_term t = blank('[');
     t.text = p->at;
     t.length = (int)strcspn(p->at, "]");
+    for (int i = 0; i < t.length; i++)
+        if (p->at[i] == '$')
+            name_of(p, p->at + i + 1, word_length(p->at + i + 1));
     p->at += t.length;
     expect(p, ']');
     return add_term(p, t);

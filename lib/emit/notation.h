@@ -10,7 +10,7 @@
  *     n:(Op a)      the value is called n      a,b = (Op x); ...   statements: outputs by name
  *     x             a value (names of values begin with a small letter)
  *     0.5  @3       a number of the type that its place asks for; an int64
- *     [0 2]  -      a list of int64; an absent input
+ *     [0 2]  -      a list of int64, which may hold named numbers: [0 $n -1]; an absent input
  *     $n            a number that has a name
  *     #w            a constant                 #w:3,4  #w.i8:3,4   of these dims, of that type
  *     k=1  k=0,2    attributes: an integer, a list of integers (one alone ends in a comma: k=1,);
@@ -25,7 +25,8 @@
  *                   "half(x, g): x * 0.5 * g | x * (g * 0.5) | x * g / 2"
  *     a | b         either
  *
- * and to write one (write.h)
+ * and to write one (write.h), where a list or number becomes the attribute that an older version of
+ * the operator has in place of that input, as axes and bounds were,
  *
  *     (Op@13 a)     as it is from opset 13 on; without a number, from its first version on
  *     (Op a &n)     with the attributes of the node called n

@@ -67,7 +67,7 @@ static double number_called(const ort_writer *w, const char *name, int length)
 
 /* ---- attributes */
 
-static const char *copied(ort_writer *w, const char *text, int length)
+static const char *copied(const ort_writer *w, const char *text, int length)
 {
     char *copy = ort_arena_alloc_aligned(&w->e->graph->model->arena, (size_t)length + 1, 1, 0);
     if (!copy) {
@@ -152,7 +152,8 @@ static ort_dtype number_type(const ort_writer *w, const ort_op *op, const ort_id
         ort_dtype dtype = ort_emit_type(w->e, inputs[i])->dtype;
         if (!strcmp(own->type, other->type))
             return dtype;
-        first = first == ORT_DTYPE_UNDEFINED ? dtype : first;
+        if (first == ORT_DTYPE_UNDEFINED && ort_schema_is_variable(op, other->type))
+            first = dtype;
     }
     return first;
 }
@@ -163,27 +164,78 @@ static bool is_number(const ort_writer *w, const ort_term *t)
            (t->kind == '$' && (!w->source || !w->source->unbound || w->match));
 }
 
-static ort_id write_number(ort_writer *w, const ort_term *t, ort_dtype dtype)
+static double term_number(const ort_writer *w, const ort_term *t)
 {
     const ort_text_name *name = t->name < 0 ? NULL : &w->text->names.data[t->name];
-    double number = name ? number_called(w, name->text, name->length) : t->number;
-    if (dtype == ORT_DTYPE_UNDEFINED)
-        dtype = ort_emit_type(w->e, w->like)->dtype;
-    return ort_emit_number_of(w->e, dtype, number);
+    return name ? number_called(w, name->text, name->length) : t->number;
 }
 
-/* Values first: they tell the types of numbers. */
-static void write_inputs(ort_writer *w, const ort_term *t, const ort_op *op, ort_id *inputs)
+static ort_id write_number(ort_writer *w, const ort_term *t, ort_dtype dtype)
 {
+    if (dtype == ORT_DTYPE_UNDEFINED)
+        dtype = ort_emit_type(w->e, w->like)->dtype;
+    return ort_emit_number_of(w->e, dtype, term_number(w, t));
+}
+
+/* "0 $n -1" into `list` of MAX_INPUTS; how many. */
+static int list_of(const ort_writer *w, const ort_term *t, int64_t *list)
+{
+    int count = 0;
+    const char *at = t->text, *end = t->text + t->length;
+    for (at += strspn(at, " "); at < end; at += strspn(at, " ")) {
+        int length = (int)strcspn(at, " ]");
+        assert(count < MAX_INPUTS);
+        list[count++] = *at == '$' ? (int64_t)number_called(w, at + 1, length - 1)
+                                   : strtoll(at, NULL, 10);
+        at += length;
+    }
+    return count;
+}
+
+/* A list or number that this version of the operator has as an attribute, as axes and bounds were:
+ * that attribute. False: it is an input. */
+static bool is_attribute(const ort_writer *w, const ort_term *t, const ort_op *op, int slot,
+                         ort_attr *attr, int64_t *list)
+{
+    const ort_term *child = ort_text_child(w->text, t, slot);
+    const ort_registry *registry = w->e->graph->model->registry;
+    char name[NAME_BYTES];
+    if (!op || (child->kind != '[' && !is_number(w, child)) ||
+        !ort_text_attribute_of(registry, op, slot, name))
+        return false;
+    *attr = (ort_attr){.name = copied(w, name, (int)strlen(name))};
+    attr->type = kind_of(op, name);
+    if (attr->type == ORT_ATTR_INTS) {
+        attr->ints = list;
+        attr->count = (size_t)list_of(w, child, list);
+    } else if (attr->type == ORT_ATTR_INT) {
+        attr->i = (int64_t)term_number(w, child);
+    } else {
+        attr->f = (float)term_number(w, child);
+    }
+    return true;
+}
+
+/* Values first: they tell the types of numbers. What is no input of this version goes into `set`,
+ * with `lists`; how many. */
+static int write_inputs(ort_writer *w, const ort_term *t, const ort_op *op, ort_id *inputs,
+                        ort_attr *set, int64_t (*lists)[MAX_INPUTS])
+{
+    int attrs = 0;
     for (int i = 0; i < t->count; i++) {
         short child = w->text->terms_of.data[t->first + i];
-        inputs[i] = is_number(w, &w->text->terms.data[child]) ? ORT_ID_NONE : write_term(w, child);
+        inputs[i] = ORT_ID_NONE;
+        if (is_attribute(w, t, op, i, &set[attrs], lists[attrs]))
+            attrs++;
+        else if (!is_number(w, &w->text->terms.data[child]))
+            inputs[i] = write_term(w, child);
     }
-    for (int i = 0; i < t->count; i++) {
+    for (int i = 0; i < t->count && !attrs; i++) {
         const ort_term *child = ort_text_child(w->text, t, i);
         if (is_number(w, child))
             inputs[i] = write_number(w, child, number_type(w, op, inputs, t->count, i));
     }
+    return attrs;
 }
 
 /* ---- nodes */
@@ -208,7 +260,7 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
 {
     ort_id inputs[MAX_INPUTS];
     ort_attr set[MAX_ATTRS];
-    int64_t lists[MAX_ATTRS][ORT_MAX_RANK];
+    int64_t lists[MAX_ATTRS][MAX_INPUTS];
     operator named = operator_of(t->text, t->length, choose(w, t, operator_count(t)));
     spec->domain = named.domain;
     spec->op_type = copied(w, named.name, (int)strlen(named.name));
@@ -216,14 +268,12 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
     const ort_op *op = ort_registry_find(w->e->graph->model->registry, named.domain, named.name,
                                          opset);
     spec->opset = w->e->opset_of ? opset : 0;
-    assert(t->attr_count <= MAX_ATTRS);
-    write_inputs(w, t, op, inputs);
-    int more = w->source && w->source->attributes
-                   ? w->source->attributes(w->source->arg, named.name, set,
-                                           MAX_ATTRS - t->attr_count)
-                   : 0;
-    for (int i = 0; i < t->attr_count; i++)
-        set[more + i] = attr_of(w, op, &w->text->attrs.data[t->first_attr + i], lists[i]);
+    int sets = write_inputs(w, t, op, inputs, set, lists);
+    if (w->source && w->source->attributes)
+        sets += w->source->attributes(w->source->arg, named.name, set + sets, MAX_ATTRS - sets);
+    assert(sets + t->attr_count <= MAX_ATTRS);
+    for (int i = 0; i < t->attr_count; i++, sets++)
+        set[sets] = attr_of(w, op, &w->text->attrs.data[t->first_attr + i], lists[sets]);
     spec->inputs = inputs;
     spec->input_count = t->count;
     while (spec->input_count && inputs[spec->input_count - 1] == ORT_ID_NONE)
@@ -233,7 +283,7 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
         spec->attr_count = node_called(w, t->like)->attr_count;
     }
     spec->set = set;
-    spec->set_count = more + t->attr_count;
+    spec->set_count = sets;
     ort_emit_spec(w->e, spec, outputs, output_count);
 }
 
@@ -278,16 +328,7 @@ static ort_id write_value(ort_writer *w, const ort_term *t)
 static ort_id write_list(ort_writer *w, const ort_term *t)
 {
     int64_t list[MAX_INPUTS];
-    int count = 0;
-    for (const char *at = t->text, *end = t->text + t->length; at < end;) {
-        char *stop;
-        int64_t number = strtoll(at, &stop, 10);
-        if (stop == at)
-            break;
-        assert(count < MAX_INPUTS);
-        list[count++] = number;
-        at = stop;
-    }
+    int count = list_of(w, t, list);
     return ort_emit_ints(w->e, list, count);
 }
 
@@ -429,32 +470,46 @@ bool ort_may_write(const ort_text *text, const ort_choice *choice,
 
 /* ---- formulas */
 
-ort_id ort_emit_formula(ort_emit *e, const char *text, const char *letters, ...)
+/* "x y $n": what follows by name. */
+static void bind_arguments(ort_match *match, ort_writer *w, const char *names, va_list args)
+{
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        bool is_number = *at == '$';
+        int length = (int)strcspn(at += is_number, " ");
+        int name = ort_text_find(match->text, at, length);
+        ort_bound b = {.value = ORT_ID_NONE, .is_number = is_number};
+        if (is_number)
+            b.number = va_arg(args, double);
+        else
+            b.value = va_arg(args, ort_id);
+        if (w->like == ORT_ID_NONE)
+            w->like = b.value;
+        if (name >= 0)
+            match->bound[name] = b;
+        at += length;
+    }
+}
+
+ort_id ort_emit_formula(ort_emit *e, const char *text, const char *names, ...)
 {
     ort_match match = {.graph = e->graph};
+    ort_id result = ORT_ID_NONE;
     ort_text parsed;
     va_list args;
     if (e->status != ORT_OK)
-        return ORT_ID_NONE;
-    if (!ort_text_parse(&parsed, text, NULL)) {
-        ort_text_release(&parsed);
+        return result;
+    if (ort_text_parse(&parsed, text, NULL)) {
+        match.text = &parsed;
+        for (size_t i = 0; i < parsed.names.count; i++)
+            match.bound[i] = (ort_bound){.value = ORT_ID_NONE};
+        ort_writer w = {.e = e, .text = &parsed, .match = &match, .like = ORT_ID_NONE};
+        va_start(args, names);
+        bind_arguments(&match, &w, names, args);
+        va_end(args);
+        result = ort_write(&w, &parsed.choices.data[0]);
+    } else {
         ort_emit_fail_memory(e);
-        return ORT_ID_NONE;
     }
-    match.text = &parsed;
-    for (size_t i = 0; i < parsed.names.count; i++)
-        match.bound[i] = (ort_bound){.value = ORT_ID_NONE};
-    ort_writer w = {.e = e, .text = &parsed, .match = &match, .like = ORT_ID_NONE};
-    va_start(args, letters);
-    for (const char *p = letters; *p; p++) {
-        ort_id id = va_arg(args, ort_id);
-        int name = ort_text_find(&parsed, p, 1);
-        if (name >= 0)
-            match.bound[name].value = id;
-        w.like = p == letters ? id : w.like;
-    }
-    va_end(args);
-    ort_id result = ort_write(&w, &parsed.choices.data[0]);
     ort_text_release(&parsed);
     return result;
 }

@@ -2,9 +2,9 @@
  * at once, in the version of its operator that the graph may hold.
  *
  * A number has the element type that the operator's signature asks for: that of an input of the
- * same type variable, else that of its first input, else that of the first value given. An
- * attribute has the kind that the operator's row says. Names that stand for nothing are absent
- * inputs.
+ * same type variable, else that of the first input whose type varies, else that of the first value
+ * given. An attribute has the kind that the operator's row says. Names that stand for nothing are
+ * absent inputs.
  */
 #ifndef ORT_EMIT_WRITE_H
 #define ORT_EMIT_WRITE_H

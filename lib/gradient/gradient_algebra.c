@@ -134,15 +134,15 @@ static void reduce_back(ort_emit *g, const ort_node *node)
     ort_id y = node->outputs[0], slope;
     const char *formula = reduction_slope(node->op_type);
     if (formula) {
-        slope = ort_emit_formula(g, formula, "gya", gy,
+        slope = ort_emit_formula(g, formula, "g y a", gy,
                                  strcmp(formula, "g") ? widen(g, &r, y) : y, x);
     } else if (!strcmp(node->op_type, "ReduceMean")) {
-        slope = ort_emit_formula(g, "g * m / n", "gmn", gy, ort_emit_count(g, y, gy),
+        slope = ort_emit_formula(g, "g * m / n", "g m n", gy, ort_emit_count(g, y, gy),
                                  ort_emit_count(g, x, gy));
     } else { /* ReduceMax, ReduceMin: equal ones share */
         ort_id wins = ort_emit_op2(g, "Equal", x, widen(g, &r, y));
         ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
-        slope = ort_emit_formula(g, "g * m / n", "gmn", gy, mask, sum_again(g, &r, mask));
+        slope = ort_emit_formula(g, "g * m / n", "g m n", gy, mask, sum_again(g, &r, mask));
     }
     ort_grad_add(g, node, 0, ort_emit_expand(g, slope, x));
 }
@@ -163,11 +163,11 @@ static void softmax_back(ort_emit *g, const ort_node *node)
     }
     if (!strcmp(node->op_type, "LogSoftmax")) {
         ort_id sum = ort_emit_reduce(g, "ReduceSum", gy, axes, count, true);
-        ort_grad_add(g, node, 0, ort_emit_formula(g, "g - s * (Exp y)", "gsy", gy, sum, y));
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "g - s * (Exp y)", "g s y", gy, sum, y));
     } else {
         ort_id product = ort_emit_op2(g, "Mul", gy, y);
         ort_id sum = ort_emit_reduce(g, "ReduceSum", product, axes, count, true);
-        ort_grad_add(g, node, 0, ort_emit_formula(g, "(g - s) * y", "gsy", gy, sum, y));
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "(g - s) * y", "g s y", gy, sum, y));
     }
 }
 

@@ -26,10 +26,10 @@ static void pow_back(ort_emit *g, const ort_node *node)
     ort_id b = ort_emit_cast(g, raw, ort_emit_type(g, a)->dtype), slope;
     if (ort_grad_wants(g, node, 0))
         ort_grad_add_summed(g, node, 0,
-                            ort_emit_formula(g, "g * b * (Pow a (b - 1))", "gab", gy, a, b));
+                            ort_emit_formula(g, "g * b * (Pow a (b - 1))", "g a b", gy, a, b));
     if (!ort_grad_wants(g, node, 1))
         return;
-    slope = ort_emit_formula(g, "g * y * (Log (Where (Greater a 0) a 1))", "gya", gy,
+    slope = ort_emit_formula(g, "g * y * (Log (Where (Greater a 0) a 1))", "g y a", gy,
                              node->outputs[0], a);
     ort_grad_add_summed(g, node, 1, ort_emit_cast(g, slope, ort_emit_type(g, raw)->dtype));
 }
@@ -123,7 +123,7 @@ static void dropout_back(ort_emit *g, const ort_node *node)
                       ? ort_emit_number(g, gy, 0.5)
                       : ort_emit_cast(g, ratio, ort_emit_type(g, gy)->dtype);
     /* A ratio of 0, or no training: the mask is all ones and nothing is scaled. */
-    ort_id scaled = ort_emit_formula(g, "g * m / (1 - r)", "gmr", gy, mask, rate);
+    ort_id scaled = ort_emit_formula(g, "g * m / (1 - r)", "g m r", gy, mask, rate);
     ort_grad_add(g, node, 0, ort_emit_op3(g, "Where", training, scaled, gy));
 }
 

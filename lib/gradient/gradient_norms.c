@@ -78,7 +78,7 @@ static void rms_norm_expand(ort_emit *g, const ort_node *node, ort_id *outputs)
     ort_id x = ort_emit_cast(g, node->inputs[0], wide_type(g, node->inputs[0]));
     ort_id square = ort_emit_reduce(g, "ReduceMean", ort_emit_op2(g, "Mul", x, x), axes, count,
                                     true);
-    ort_id y = ort_emit_formula(g, "x / (Sqrt (s + $epsilon))", "xs", x, square);
+    ort_id y = ort_emit_formula(g, "x / (Sqrt (s + $epsilon))", "x s", x, square);
     ort_dtype scale = ort_emit_type(g, node->inputs[1])->dtype;
     give(g, node, outputs, 0,
          ort_emit_op2(g, "Mul", ort_emit_cast(g, y, scale), node->inputs[1]));
@@ -91,7 +91,7 @@ static ort_id scale_and_shift(ort_emit *g, const ort_node *node, ort_id normal, 
 {
     ort_id scale = per_channel(g, node->inputs[1], rank, wide);
     ort_id bias = per_channel(g, node->inputs[2], rank, wide);
-    return ort_emit_formula(g, "x * s + b", "xsb", normal, scale, bias);
+    return ort_emit_formula(g, "x * s + b", "x s b", normal, scale, bias);
 }
 
 /* Training: the statistics of the batch; they move the running ones by momentum. */
@@ -105,14 +105,14 @@ static void batch_norm_training(ort_emit *g, const ort_node *node, ort_id *outpu
     ort_id off = ort_emit_op2(g, "Sub", x, per_channel(g, means, rank, wide));
     ort_id variances = ort_emit_reduce(g, "ReduceMean", ort_emit_op2(g, "Mul", off, off), axes,
                                        count, false);
-    ort_id normal = ort_emit_formula(g, "x / (Sqrt (v + $epsilon))", "xv", off,
+    ort_id normal = ort_emit_formula(g, "x / (Sqrt (v + $epsilon))", "x v", off,
                                      per_channel(g, variances, rank, wide));
     give(g, node, outputs, 0, scale_and_shift(g, node, normal, rank, wide));
     const char *move = "r * $momentum + n * (1 - $momentum)";
     give(g, node, outputs, 1,
-         ort_emit_formula(g, move, "rn", ort_emit_cast(g, node->inputs[3], wide), means));
+         ort_emit_formula(g, move, "r n", ort_emit_cast(g, node->inputs[3], wide), means));
     give(g, node, outputs, 2,
-         ort_emit_formula(g, move, "rn", ort_emit_cast(g, node->inputs[4], wide), variances));
+         ort_emit_formula(g, move, "r n", ort_emit_cast(g, node->inputs[4], wide), variances));
 }
 
 static void batch_norm_expand(ort_emit *g, const ort_node *node, ort_id *outputs)
@@ -128,7 +128,7 @@ static void batch_norm_expand(ort_emit *g, const ort_node *node, ort_id *outputs
         ort_emit_refuse(g, "it computes statistics in a form older than opset 14");
         return;
     }
-    ort_id normal = ort_emit_formula(g, "(x - m) / (Sqrt (v + $epsilon))", "xmv", x,
+    ort_id normal = ort_emit_formula(g, "(x - m) / (Sqrt (v + $epsilon))", "x m v", x,
                                      per_channel(g, node->inputs[3], rank, wide),
                                      per_channel(g, node->inputs[4], rank, wide));
     give(g, node, outputs, 0, scale_and_shift(g, node, normal, rank, wide));

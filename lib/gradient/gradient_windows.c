@@ -325,7 +325,7 @@ static void average_pool_back(ort_emit *g, const ort_node *node)
 static void global_average_back(ort_emit *g, const ort_node *node)
 {
     ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
-    ort_id share = ort_emit_formula(g, "g * m / n", "gmn", gy, ort_emit_count(g, gy, gy),
+    ort_id share = ort_emit_formula(g, "g * m / n", "g m n", gy, ort_emit_count(g, gy, gy),
                                     ort_emit_count(g, x, gy));
     ort_grad_add(g, node, 0, ort_emit_expand(g, share, x));
 }
@@ -344,7 +344,7 @@ static void global_max_back(ort_emit *g, const ort_node *node)
     ort_id wins = ort_emit_op2(g, "Equal", x, node->outputs[0]);
     ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
     ort_id count = ort_emit_reduce(g, "ReduceSum", mask, axes, rank - 2, true);
-    ort_grad_add(g, node, 0, ort_emit_formula(g, "g * m / n", "gmn", gy, mask, count));
+    ort_grad_add(g, node, 0, ort_emit_formula(g, "g * m / n", "g m n", gy, mask, count));
 }
 
 const ort_grad_rule ort_grad_windows[] = {

@@ -9,25 +9,20 @@
 /* [B, L, H D] as [B, H, L, D]; four dims are that already. */
 static ort_id split_heads(ort_opset_step *s, ort_id x, int64_t heads)
 {
-    static const int64_t perm[] = {0, 2, 1, 3};
-    const int64_t apart[] = {0, 0, heads, -1};
     if (ort_opset_rank(s, x) == 4)
         return x;
-    x = ort_emit_reshape(&s->g, x, ort_emit_ints(&s->g, apart, 4));
-    return ort_emit_transpose(&s->g, x, perm, 4);
+    return ort_emit_formula(&s->g, "(Transpose (Reshape x [0 0 $heads -1]) perm=0,2,1,3)",
+                            "x $heads", x, (double)heads);
 }
 
 static ort_id join_heads(ort_opset_step *s, ort_id x)
 {
-    static const int64_t perm[] = {0, 2, 1, 3}, joined[] = {0, 0, -1};
-    x = ort_emit_transpose(&s->g, x, perm, 4);
-    return ort_emit_reshape(&s->g, x, ort_emit_ints(&s->g, joined, 3));
+    return ort_emit_formula(&s->g, "(Reshape (Transpose x perm=0,2,1,3) [0 0 -1])", "x", x);
 }
 
 static ort_id concat(ort_opset_step *s, ort_id a, ort_id b, int64_t axis)
 {
-    ort_attr along = ort_emit_int_attr("axis", axis);
-    return ort_emit_op(&s->g, "Concat", (const ort_id[]){a, b}, 2, &along, 1);
+    return ort_emit_formula(&s->g, "(Concat a b axis=$axis)", "a b $axis", a, b, (double)axis);
 }
 
 /* ---- Attention */
@@ -67,12 +62,10 @@ static bool read_attention(ort_opset_step *s, attention *a)
 /* Each head of keys or values serves several of queries: [B, Hkv, L, D] as [B, Hq, L, D]. */
 static ort_id repeat_heads(ort_opset_step *s, const attention *a, ort_id x)
 {
-    static const int64_t between[] = {2};
-    const int64_t times[] = {1, 1, a->q_heads / a->kv_heads, 1, 1};
     if (a->q_heads == a->kv_heads)
         return x;
-    ort_id wide = ort_emit_unsqueeze(&s->g, x, between, 1);
-    wide = ort_emit_op2(&s->g, "Expand", wide, ort_emit_ints(&s->g, times, 5));
+    ort_id wide = ort_emit_formula(&s->g, "(Expand (Unsqueeze x [2]) [1 1 $times 1 1])", "x $times",
+                                   x, (double)(a->q_heads / a->kv_heads));
     ort_id parts[] = {ort_emit_dims(&s->g, x, 0, 1), ort_emit_ints(&s->g, &a->q_heads, 1),
                       ort_emit_dims(&s->g, x, 2, 4)};
     return ort_emit_reshape(&s->g, wide, ort_emit_concat(&s->g, parts, 3));
@@ -81,8 +74,6 @@ static ort_id repeat_heads(ort_opset_step *s, const attention *a, ort_id x)
 /* q k^T, each scaled by the root of the scale. */
 static void scores(ort_opset_step *s, attention *a)
 {
-    static const int64_t swap[] = {0, 1, 3, 2};
-    ort_emit *g = &s->g;
     int64_t size = ort_opset_dim(s, a->q, 3);
     double scale = (double)ort_node_float(s->node, "scale", 0);
     if (scale == 0 && size <= 0) {
@@ -91,31 +82,27 @@ static void scores(ort_opset_step *s, attention *a)
     }
     if (scale == 0)
         scale = 1 / sqrt((double)size);
-    ort_id root = ort_emit_number(g, a->q, sqrt(scale));
-    ort_id keys = ort_emit_transpose(g, repeat_heads(s, a, a->k), swap, 4);
-    a->scores = ort_emit_op2(g, "MatMul", ort_emit_op2(g, "Mul", a->q, root),
-                             ort_emit_op2(g, "Mul", keys, root));
+    a->scores = ort_emit_formula(
+        &s->g, "(MatMul (q * $root) ((Transpose k perm=0,1,3,2) * $root))", "q k $root", a->q,
+        repeat_heads(s, a, a->k), sqrt(scale));
 }
 
 /* 0 where `kept`, else minus infinity, added to the scores. */
 static ort_id keep(ort_opset_step *s, ort_id x, ort_id kept)
 {
-    ort_id bias = ort_emit_op3(&s->g, "Where", kept, ort_emit_number(&s->g, x, 0),
-                               ort_emit_number(&s->g, x, -INFINITY));
-    return ort_emit_op2(&s->g, "Add", x, bias);
+    return ort_emit_formula(&s->g, "x + (Where kept 0 $least)", "x kept $least", x, kept,
+                            (double)-INFINITY);
 }
 
 /* Query i sees keys up to i, and all that came before. */
 static ort_id causal(ort_opset_step *s, const attention *a, ort_id x)
 {
-    static const int64_t last[] = {1};
     ort_emit *g = &s->g;
-    ort_id rows = ort_opset_positions(s, a->q, 2);
+    ort_id rows = ort_opset_positions(s, a->q, 2), columns = ort_opset_positions(s, a->k, 2);
     if (a->past != ORT_ID_NONE)
         rows = ort_emit_op2(g, "Add", rows, ort_emit_dims(g, a->past, 2, 3));
-    rows = ort_emit_unsqueeze(g, rows, last, 1);
-    ort_id late = ort_emit_op2(g, "Greater", ort_opset_positions(s, a->k, 2), rows);
-    return keep(s, x, ort_emit_op1(g, "Not", late));
+    return keep(s, x, ort_emit_formula(g, "(Not (Greater columns (Unsqueeze rows [1])))",
+                                       "columns rows", columns, rows));
 }
 
 static void weights(ort_opset_step *s, attention *a)
@@ -123,18 +110,17 @@ static void weights(ort_opset_step *s, attention *a)
     ort_emit *g = &s->g;
     ort_id mask = ort_opset_in(s, 3), x = a->scores;
     float cap = ort_node_float(s->node, "softcap", 0);
-    ort_attr axis = ort_emit_int_attr("axis", -1);
     if (cap != 0)
-        x = ort_emit_formula(g, "c * (Tanh (x / c))", "xc", x, ort_emit_number(g, x, (double)cap));
+        x = ort_emit_formula(g, "$cap * (Tanh (x / $cap))", "x $cap", x, (double)cap);
     if (ort_node_int(s->node, "is_causal", 0))
         x = causal(s, a, x);
     if (mask != ORT_ID_NONE) {
         a->masked = ort_opset_dtype(s, mask) == ORT_DTYPE_BOOL;
         x = a->masked ? keep(s, x, mask) : ort_emit_op2(g, "Add", x, mask);
     }
-    x = ort_emit_op(g, "Softmax", &x, 1, &axis, 1);
+    x = ort_emit_formula(g, "(Softmax x axis=-1)", "x", x);
     if (a->masked) /* a row without any key is zero */
-        x = ort_emit_op3(g, "Where", ort_emit_op1(g, "IsNaN", x), ort_emit_number(g, x, 0), x);
+        x = ort_emit_formula(g, "(Where (IsNaN x) 0 x)", "x", x);
     a->weights = x;
 }
 
@@ -165,40 +151,34 @@ static void attention_down(ort_opset_step *s)
 
 static ort_id slice(ort_opset_step *s, ort_id x, int64_t first, int64_t end, int64_t step)
 {
-    ort_emit *g = &s->g;
-    static const int64_t axis = 3;
-    ort_id in[] = {x, ort_emit_ints(g, &first, 1), ort_emit_ints(g, &end, 1),
-                   ort_emit_ints(g, &axis, 1), ort_emit_ints(g, &step, 1)};
-    return ort_emit_op(g, "Slice", in, step == 1 ? 4 : 5, NULL, 0);
+    const char *text = step == 1 ? "(Slice x [$first] [$end] [3])"
+                                 : "(Slice x [$first] [$end] [3] [$step])";
+    return ort_emit_formula(&s->g, text, "x $first $end $step", x, (double)first, (double)end,
+                            (double)step);
 }
 
 /* Angles of each position as [B, L, 1, D / 2]. */
 static ort_id angles(ort_opset_step *s, int slot)
 {
-    static const int64_t heads[] = {2};
-    ort_id cache = s->node->inputs[slot], at = ort_opset_in(s, 3);
-    if (at != ORT_ID_NONE)
-        cache = ort_emit_op2(&s->g, "Gather", cache, at);
-    return ort_emit_unsqueeze(&s->g, cache, heads, 1);
+    ort_id at = ort_opset_in(s, 3);
+    return ort_emit_formula(&s->g, at == ORT_ID_NONE ? "(Unsqueeze cache [2])"
+                                                     : "(Unsqueeze (Gather cache at) [2])",
+                            "cache at", s->node->inputs[slot], at);
 }
 
 /* x: [B, L, H, size], its numbers as pairs turned by their angles. */
 static ort_id turn(ort_opset_step *s, ort_id x, int64_t size)
 {
-    static const int64_t last[] = {4};
     ort_emit *g = &s->g;
     bool woven = ort_node_int(s->node, "interleaved", 0) != 0;
-    const int64_t target[] = {0, 0, 0, size};
     ort_id cosine = angles(s, 1), sine = angles(s, 2);
     ort_id a = woven ? slice(s, x, 0, size, 2) : slice(s, x, 0, size / 2, 1);
     ort_id b = woven ? slice(s, x, 1, size, 2) : slice(s, x, size / 2, size, 1);
-    ort_id re = ort_emit_formula(g, "c * a - s * b", "csab", cosine, sine, a, b);
-    ort_id im = ort_emit_formula(g, "s * a + c * b", "csab", cosine, sine, a, b);
-    if (!woven)
-        return concat(s, re, im, 3);
-    ort_id pairs = concat(s, ort_emit_unsqueeze(g, re, last, 1),
-                          ort_emit_unsqueeze(g, im, last, 1), 4);
-    return ort_emit_reshape(g, pairs, ort_emit_ints(g, target, 4));
+    return ort_emit_formula(
+        g, woven ? "re = c * a - s * b; im = s * a + c * b;"
+                   "(Reshape (Concat (Unsqueeze re [4]) (Unsqueeze im [4]) axis=4) [0 0 0 $size])"
+                 : "(Concat (c * a - s * b) (s * a + c * b) axis=3)",
+        "c s a b $size", cosine, sine, a, b, (double)size);
 }
 
 static void rotary_down(ort_opset_step *s)
@@ -223,7 +203,7 @@ static void rotary_down(ort_opset_step *s)
     size = size > 0 ? size : total;
     ort_id y = turn(s, part ? slice(s, x, 0, size, 1) : x, size);
     if (part)
-        y = concat(s, y, slice(s, x, size, INT64_MAX, 1), 3);
+        y = concat(s, y, slice(s, x, size, INT32_MAX, 1), 3);
     y = rank == 4 ? ort_emit_transpose(g, y, swap, 4)
                   : ort_emit_reshape(g, y, ort_emit_ints(g, joined, 3));
     ort_opset_replace_by(s, y);

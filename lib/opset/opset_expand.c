@@ -15,7 +15,7 @@ static void spelled(ort_opset_step *s)
     if (rule->expand)
         rule->expand(&s->g, s->node, outputs);
     else
-        outputs[0] = ort_emit_formula(&s->g, rule->same, "abc", s->node->inputs[0],
+        outputs[0] = ort_emit_formula(&s->g, rule->same, "a b c", s->node->inputs[0],
                                       ort_opset_in(s, 1), ort_opset_in(s, 2));
     ort_opset_replace(s, outputs, 4);
 }
@@ -39,7 +39,7 @@ static void by_formula(ort_opset_step *s)
 {
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
         if (!strcmp(formulas[i].op_type, s->node->op_type))
-            ort_opset_replace_by(s, ort_emit_formula(&s->g, formulas[i].formula, "ab",
+            ort_opset_replace_by(s, ort_emit_formula(&s->g, formulas[i].formula, "a b",
                                                      s->node->inputs[0], ort_opset_in(s, 1)));
 }
 
@@ -51,7 +51,7 @@ static void scaled(ort_opset_step *s)
     ort_id beta = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "beta", 1));
     bool tanh = !strcmp(s->node->op_type, "ScaledTanh");
     const char *formula = tanh ? "p * (Tanh (q * x))" : "p * (Softplus (q * x))";
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "xpq", x, alpha, beta));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "x p q", x, alpha, beta));
 }
 
 /* x scale + bias, one bias per channel. */
@@ -76,7 +76,7 @@ static void shrink(ort_opset_step *s)
     ort_id above = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "(Greater x $lambd)", "x", x),
                                  dtype);
     ort_id below = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "(Less x -$lambd)", "x", x), dtype);
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, "p * (x - $bias) + n * (x + $bias)", "xpn", x,
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "p * (x - $bias) + n * (x + $bias)", "x p n", x,
                                              above, below));
 }
 
@@ -128,7 +128,7 @@ static void mod_down_28(ort_opset_step *s)
         return;
     ort_opset_replace_by(s, ort_emit_formula(&s->g, "r = (Mod a b fmod=1);"
                                              "(Where (And (Not (Equal r 0)) (Xor (Less r 0) "
-                                             "(Less b 0))) (r + b) r)", "ab",
+                                             "(Less b 0))) (r + b) r)", "a b",
                                              s->node->inputs[0], s->node->inputs[1]));
 }
 
@@ -194,7 +194,7 @@ static void mean_variance(ort_opset_step *s)
     ort_id square = ort_emit_reduce(&s->g, "ReduceMean", ort_emit_op2(&s->g, "Mul", x, x), axes,
                                     (int)count, true);
     const char *formula = "(x - m) / ((Sqrt (q - m * m)) + 0.000000001)";
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "xmq", x, mean, square));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "x m q", x, mean, square));
 }
 
 const ort_opset_rule ort_opset_expand[] = {

@@ -5,14 +5,9 @@
 
 #define HARD_SWISH "float? (HardSwish x) | float? x * (HardSigmoid x alpha=0.16666667 beta=0.5)"
 
-static const char *const forms[] = {
-    "relu6(x): (Clip x 0 6) | (Clip x min=0.0 max=6.0)",
-    NULL,
-};
-
 static const ort_rewrite rewrites[] = {
-    {"x * @relu6(x + 3) / 6", HARD_SWISH},
-    {"x * (@relu6(x + 3) / 6)", HARD_SWISH},
+    {"x * (Clip (x + 3) 0 6) / 6", HARD_SWISH},
+    {"x * ((Clip (x + 3) 0 6) / 6)", HARD_SWISH},
     {0},
 };
 
@@ -21,5 +16,4 @@ const ort_pass ort_pass_hard_swish = {
     .level = 2,
     .doc = "x * clip(x + 3, 0, 6) / 6 becomes HardSwish",
     .rewrites = rewrites,
-    .forms = forms,
 };
