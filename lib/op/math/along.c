@@ -32,6 +32,8 @@ static float load_bf16(uint16_t v) { return ort_bf16_to_f32(v); }
 
 /* ---- ArgMax, ArgMin */
 
+enum { ARG_MIN, ARG_MAX };
+
 typedef struct arg_state {
     bool max, last;
     int64_t axis;
@@ -173,7 +175,7 @@ static ort_status arg_prepare(ort_prep *p, ort_error *err)
     ort_dtype_class class_ = ort_dtype_get(ort_prep_dtype(p, 0))->class_;
     if (class_ != ORT_CLASS_FLOAT && class_ != ORT_CLASS_INT && class_ != ORT_CLASS_UINT)
         return ort_prep_unsupported_dtype(p, 0, err);
-    s->max = !strcmp(p->op->name, "ArgMax");
+    s->max = p->op->variant == ARG_MAX;
     return ORT_OK;
 }
 
@@ -200,6 +202,8 @@ static const ort_op_impl arg_impl = {
 };
 
 /* ---- CumSum, CumProd */
+
+enum { CUMULATE_SUM, CUMULATE_PRODUCT };
 
 typedef struct cumulate_state {
     bool product, exclusive, reverse;
@@ -303,7 +307,7 @@ static void cumulate_task(void *arg, size_t task, int thread)
 static ort_status cumulate_prepare(ort_prep *p, ort_error *err)
 {
     cumulate_state *s = p->state;
-    s->product = !strcmp(p->op->name, "CumProd");
+    s->product = p->op->variant == CUMULATE_PRODUCT;
     bool known = cumulate_function(s->product, ort_prep_dtype(p, 0)) != NULL;
     return known ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
 }
@@ -331,16 +335,16 @@ static const ort_op_impl cumulate_impl = {
     .infer = ort_infer_same, .prepare = cumulate_prepare, .run = cumulate_run, .numbers = 2,
 };
 
-#define ARG(name)                                                                                  \
+#define ARG(name, kind)                                                                            \
     {ONNX, name, 1, "data:T -> reduced:i64", "T:F,I,U", "axis:i=0 keepdims:i=1", 0, &arg_impl,     \
-     .history = "11 12:+select_last_index:i=0 13:T+bf16"}
+     .history = "11 12:+select_last_index:i=0 13:T+bf16", .variant = kind}
 
 const ort_op ort_ops_along[] = {
-    ARG("ArgMax"),
-    ARG("ArgMin"),
+    ARG("ArgMax", ARG_MAX),
+    ARG("ArgMin", ARG_MIN),
     {ONNX, "CumSum", 11, "x:T,axis:T2 -> y:T", "T:u32,u64,i32,i64,f32,f64 T2:i32,i64",
      "exclusive:i=0 reverse:i=0", 0, &cumulate_impl, .history = "14:T+f16,bf16"},
     {ONNX, "CumProd", 26, "x:T,axis:T2 -> y:T", "T:F,u32,u64,i32,i64,bf16 T2:i32,i64",
-     "exclusive:i=0 reverse:i=0", 0, &cumulate_impl},
+     "exclusive:i=0 reverse:i=0", 0, &cumulate_impl, .variant = CUMULATE_PRODUCT},
     {0},
 };

@@ -123,16 +123,7 @@ static ort_binary_fn *arith_function(const ort_vmath_kernels *math, arith op, or
 
 static arith arith_of(const ort_op *op, const ort_node *node)
 {
-    switch (op->name[0]) {
-    case 'A': return ADD;
-    case 'S': return SUB;
-    case 'D': return DIV;
-    case 'P': return PRELU;
-    default: break;
-    }
-    if (op->name[1] == 'u')
-        return MUL;
-    return ort_node_int(node, "fmod", 0) ? FMOD : MOD;
+    return op->variant == MOD && ort_node_attr_int(node, "fmod") ? FMOD : (arith)op->variant;
 }
 
 static ort_status arith_prepare(ort_prep *p, ort_error *err)
@@ -351,23 +342,24 @@ static const ort_op_impl pow_impl = {
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define BOTH (MAP | ORT_TRAIT_COMMUTATIVE)
 #define OLD "axis:i broadcast:i=0"
-#define ARITH(name, traits)                                                                        \
-    {ONNX, name, 6, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64", OLD, MAP, &arith_impl},               \
+#define ARITH(name, traits, kind)                                                                  \
+    {ONNX, name, 6, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64", OLD, MAP, &arith_impl,                \
+     .variant = kind},                                                                             \
     {ONNX, name, 7, "A:T,B:T -> C:T", "T:F,u32,u64,i32,i64", "", traits, &arith_impl,              \
-     .history = "13:T+bf16 14:T+i8,i16,u8,u16"}
+     .history = "13:T+bf16 14:T+i8,i16,u8,u16", .variant = kind}
 
 const ort_op ort_ops_binary[] = {
-    ARITH("Add", BOTH),
-    ARITH("Sub", MAP),
-    ARITH("Mul", BOTH),
-    ARITH("Div", MAP),
+    ARITH("Add", BOTH, ADD),
+    ARITH("Sub", MAP, SUB),
+    ARITH("Mul", BOTH, MUL),
+    ARITH("Div", MAP, DIV),
     {ONNX, "Mod", 10, "A:T,B:T -> C:T", "T:F,I,U", "fmod:i=0", MAP, &arith_impl,
-     .history = "13:T+bf16 28"},
+     .history = "13:T+bf16 28", .variant = MOD},
     {ONNX, "Pow", 1, "X:T,Y:T -> Z:T", "T:F", OLD, MAP, &pow_impl},
     {ONNX, "Pow", 7, "X:T,Y:T -> Z:T", "T:F", "", MAP, &pow_impl},
     {ONNX, "Pow", 12, "X:T,Y:T1 -> Z:T", "T:F,i32,i64 T1:F,I,U", "", MAP, &pow_impl,
      .history = "13:T+bf16 15:T1+bf16"},
     {ONNX, "PRelu", 6, "X:T,slope:T -> Y:T", "T:F", "", MAP, &prelu_impl,
-     .history = "7 9:T+i32,i64,u32,u64 16:T+bf16"},
+     .history = "7 9:T+i32,i64,u32,u64 16:T+bf16", .variant = PRELU},
     {0},
 };

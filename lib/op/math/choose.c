@@ -286,10 +286,7 @@ static void merge_task(void *arg, size_t task, int thread)
 static ort_status merge_prepare(ort_prep *p, ort_error *err)
 {
     merge_state *state = p->state;
-    state->op = !strcmp(p->op->name, "Max")   ? MERGE_MAX
-                : !strcmp(p->op->name, "Min") ? MERGE_MIN
-                : !strcmp(p->op->name, "Sum") ? MERGE_SUM
-                                              : MERGE_MEAN;
+    state->op = (merge)p->op->variant;
     state->dtype = ort_prep_dtype(p, 0);
     state->fn = merge_function(&p->k->math, state->op, state->dtype);
     return state->fn ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
@@ -343,11 +340,11 @@ static void take_first_dims(ort_infer *x)
 static ort_status merge_infer(ort_infer *x, ort_error *err)
 {
     ort_dim y[ORT_SYMBOLIC_MAX], in[ORT_SYMBOLIC_MAX];
-    bool is_max = !strcmp(x->op->name, "Max");
+    bool is_max = x->op->variant == MERGE_MAX;
     ORT_TRY(ort_infer_broadcast(x, err));
     if (x->op->since < 8)
         take_first_dims(x);
-    if ((!is_max && strcmp(x->op->name, "Min")) || x->out[0].type.rank < 0 ||
+    if ((!is_max && x->op->variant != MERGE_MIN) || x->out[0].type.rank < 0 ||
         x->out[0].type.rank > 1)
         return ORT_OK;
     int n = ort_infer_elements(x, 0, y);
@@ -484,8 +481,9 @@ static const ort_op_impl clip_impl = {
 };
 
 #define EW (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
-#define MERGE(name, out, later)                                                                    \
-    {ONNX, name, 6, "data_0*:T -> " out ":T", "T:F", "", EW, &merge_impl, .history = later}
+#define MERGE(name, out, later, kind)                                                              \
+    {ONNX, name, 6, "data_0*:T -> " out ":T", "T:F", "", EW, &merge_impl, .history = later,     \
+     .variant = kind}
 
 const ort_op ort_ops_choose[] = {
     {ONNX, "Where", 9, "condition:B,X:T,Y:T -> output:T", "B:bool T:F,I,U,C,str,bool", "", EW,
@@ -494,9 +492,9 @@ const ort_op ort_ops_choose[] = {
      EW, &clip_impl},
     {ONNX, "Clip", 11, "input:T,min?:T,max?:T -> output:T", "T:F", "", EW, &clip_impl,
      .history = "12:T+I,U 13:T+bf16"},
-    MERGE("Max", "max", "8 12:T+I,U 13:T+bf16"),
-    MERGE("Min", "min", "8 12:T+I,U 13:T+bf16"),
-    MERGE("Sum", "sum", "8 13:T+bf16"),
-    MERGE("Mean", "mean", "8 13:T+bf16"),
+    MERGE("Max", "max", "8 12:T+I,U 13:T+bf16", MERGE_MAX),
+    MERGE("Min", "min", "8 12:T+I,U 13:T+bf16", MERGE_MIN),
+    MERGE("Sum", "sum", "8 13:T+bf16", MERGE_SUM),
+    MERGE("Mean", "mean", "8 13:T+bf16", MERGE_MEAN),
     {0},
 };

@@ -82,22 +82,11 @@ static ort_binary_fn *compare_function(const ort_vmath_kernels *math, ort_compar
     return (size_t)dtype < sizeof rows / sizeof *rows ? rows[dtype][op] : NULL;
 }
 
-static ort_compare compare_of(const char *name)
-{
-    if (!strcmp(name, "Greater"))
-        return ORT_COMPARE_GT;
-    if (!strcmp(name, "Less"))
-        return ORT_COMPARE_LT;
-    if (!strcmp(name, "GreaterOrEqual"))
-        return ORT_COMPARE_GE;
-    return strcmp(name, "LessOrEqual") ? ORT_COMPARE_EQ : ORT_COMPARE_LE;
-}
-
 static ort_status compare_prepare(ort_prep *p, ort_error *err)
 {
     ort_binary_state *state = p->state;
     ORT_TRY(ort_binary_prepare(p, err));
-    state->fn = compare_function(&p->k->math, compare_of(p->op->name), state->dtype);
+    state->fn = compare_function(&p->k->math, (ort_compare)p->op->variant, state->dtype);
     state->widen = state->dtype == ORT_DTYPE_FLOAT16 || state->dtype == ORT_DTYPE_BFLOAT16;
     state->bytes_out = true;
     return state->fn ? ORT_OK : ort_prep_unsupported_dtype(p, 0, err);
@@ -133,7 +122,7 @@ static ort_status compare_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     int n = na == 1 ? nb : na;
     for (int i = 0; i < n; i++)
-        y[i] = compare_dims(x->dims, compare_of(x->op->name), a[na == 1 ? 0 : i],
+        y[i] = compare_dims(x->dims, (ort_compare)x->op->variant, a[na == 1 ? 0 : i],
                             b[nb == 1 ? 0 : i]);
     if (ort_infer_any_known(y, n))
         ort_infer_set_symbolic(x, 0, y, n);
@@ -187,14 +176,8 @@ typedef enum bit_op { BIT_AND, BIT_OR, BIT_XOR, BIT_SHL, BIT_SHR, BIT_SAR, BIT_C
 
 static bit_op bit_of(const ort_op *op, const ort_binary_state *state)
 {
-    if (strstr(op->name, "And"))
-        return BIT_AND;
-    if (strstr(op->name, "Xor"))
-        return BIT_XOR;
-    if (strstr(op->name, "Or"))
-        return BIT_OR;
-    if (state->parameter == 0)
-        return BIT_SHL;
+    if (op->variant != BIT_SHL || state->parameter == 0)
+        return (bit_op)op->variant;
     return ort_dtype_get(state->dtype)->class_ == ORT_CLASS_INT ? BIT_SAR : BIT_SHR;
 }
 
@@ -250,30 +233,31 @@ static const ort_op_impl bits_impl = {
 #define MAP (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_INPLACE)
 #define BOTH (MAP | ORT_TRAIT_COMMUTATIVE)
 #define OLD "axis:i broadcast:i=0"
-#define COMPARE(name, since, types, attrs, later)                                                  \
+#define COMPARE(name, kind, since, types, attrs, later)                                            \
     {ONNX, name, since, "A:T,B:T -> C:T1", "T:" types " T1:bool", attrs, ORT_TRAIT_ELEMENTWISE,    \
-     &compare_impl, .history = later}
-#define LOGIC(name)                                                                                \
-    {ONNX, name, 1, "A:T,B:T -> C:T1", "T:bool T1:bool", OLD, MAP, &logic_impl},                   \
-    {ONNX, name, 7, "A:T,B:T -> C:T1", "T:bool T1:bool", "", BOTH, &logic_impl}
-#define BITWISE(name) {ONNX, name, 18, "A:T,B:T -> C:T", "T:I,U", "", BOTH, &bits_impl}
+     &compare_impl, .history = later, .variant = ORT_COMPARE_##kind}
+#define LOGIC(name, kind)                                                                          \
+    {ONNX, name, 1, "A:T,B:T -> C:T1", "T:bool T1:bool", OLD, MAP, &logic_impl, .variant = kind},  \
+    {ONNX, name, 7, "A:T,B:T -> C:T1", "T:bool T1:bool", "", BOTH, &logic_impl, .variant = kind}
+#define BITWISE(name, kind)                                                                        \
+    {ONNX, name, 18, "A:T,B:T -> C:T", "T:I,U", "", BOTH, &bits_impl, .variant = kind}
 
 const ort_op ort_ops_logic[] = {
-    COMPARE("Equal", 1, "bool,i32,i64", OLD, NULL),
-    COMPARE("Equal", 7, "bool,i32,i64", "", "11:T+F,i8,i16,U 13:T+bf16 19:T+str"),
-    COMPARE("Greater", 1, "F", OLD, NULL),
-    COMPARE("Greater", 7, "F", "", "9:T+I,U 13:T+bf16"),
-    COMPARE("Less", 1, "F", OLD, NULL),
-    COMPARE("Less", 7, "F", "", "9:T+I,U 13:T+bf16"),
-    COMPARE("GreaterOrEqual", 12, "F,I,U", "", "16:T+bf16"),
-    COMPARE("LessOrEqual", 12, "F,I,U", "", "16:T+bf16"),
-    LOGIC("And"),
-    LOGIC("Or"),
-    LOGIC("Xor"),
-    BITWISE("BitwiseAnd"),
-    BITWISE("BitwiseOr"),
-    BITWISE("BitwiseXor"),
+    COMPARE("Equal", EQ, 1, "bool,i32,i64", OLD, NULL),
+    COMPARE("Equal", EQ, 7, "bool,i32,i64", "", "11:T+F,i8,i16,U 13:T+bf16 19:T+str"),
+    COMPARE("Greater", GT, 1, "F", OLD, NULL),
+    COMPARE("Greater", GT, 7, "F", "", "9:T+I,U 13:T+bf16"),
+    COMPARE("Less", LT, 1, "F", OLD, NULL),
+    COMPARE("Less", LT, 7, "F", "", "9:T+I,U 13:T+bf16"),
+    COMPARE("GreaterOrEqual", GE, 12, "F,I,U", "", "16:T+bf16"),
+    COMPARE("LessOrEqual", LE, 12, "F,I,U", "", "16:T+bf16"),
+    LOGIC("And", BIT_AND),
+    LOGIC("Or", BIT_OR),
+    LOGIC("Xor", BIT_XOR),
+    BITWISE("BitwiseAnd", BIT_AND),
+    BITWISE("BitwiseOr", BIT_OR),
+    BITWISE("BitwiseXor", BIT_XOR),
     {ONNX, "BitShift", 11, "X:T,Y:T -> Z:T", "T:U", "direction:s!", MAP, &shift_impl,
-     .history = "28:T+I"},
+     .history = "28:T+I", .variant = BIT_SHL},
     {0},
 };

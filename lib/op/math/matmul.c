@@ -110,6 +110,8 @@ static ort_status pack_constant(ort_prep *p, matmul_state *state, ort_error *err
     return fill ? fill_packed(p, &c, packed, bytes, err) : ORT_OK;
 }
 
+enum { MATMUL, GEMM };
+
 static const ort_bind matmul_bind[] = {
     ORT_BIND_AS(matmul_state, trans_a, "transA", ORT_MAYBE),
     ORT_BIND_AS(matmul_state, trans_b, "transB", ORT_MAYBE),
@@ -118,10 +120,10 @@ static const ort_bind matmul_bind[] = {
     ORT_BIND(matmul_state, alpha, ORT_ELSE(1)),
     ORT_BIND(matmul_state, beta, ORT_ELSE(1)), {0}};
 
-static ort_status common_prepare(ort_prep *p, bool gemm, ort_error *err)
+static ort_status matmul_prepare(ort_prep *p, ort_error *err)
 {
     matmul_state *state = p->state;
-    state->gemm = gemm;
+    state->gemm = p->op->variant == GEMM;
     state->epilogue = ort_epilogue_none();
     state->epilogue.alpha = state->alpha;
     ORT_TRY(ort_epilogue_read(p, &state->epilogue, err));
@@ -145,16 +147,6 @@ static ort_status common_prepare(ort_prep *p, bool gemm, ort_error *err)
         break;
     }
     return ort_prep_unsupported_dtype(p, 0, err);
-}
-
-static ort_status matmul_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, false, err);
-}
-
-static ort_status gemm_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, true, err);
 }
 
 /* ---- shape */
@@ -234,7 +226,7 @@ static const ort_op_impl matmul_impl = {
 };
 static const ort_op_impl gemm_impl = {
     .state = sizeof(matmul_state), .bind = matmul_bind,
-    .infer = gemm_infer, .prepare = gemm_prepare, .shape = common_shape, .run = ort_matmul_run,
+    .infer = gemm_infer, .prepare = matmul_prepare, .shape = common_shape, .run = ort_matmul_run,
     .cost = ort_matmul_cost,
 };
 
@@ -243,12 +235,12 @@ static const ort_op_impl gemm_impl = {
 const ort_op ort_ops_matmul[] = {
     {ONNX, "Gemm", 6, "A:T,B:T,C:T -> Y:T", "T:F",
      "alpha:f=1 beta:f=1 broadcast:i=0 transA:i=0 transB:i=0", PACKS,
-     &gemm_impl},
+     &gemm_impl, .variant = GEMM},
     {ONNX, "Gemm", 7, "A:T,B:T,C:T -> Y:T", "T:F", "alpha:f=1 beta:f=1 transA:i=0 transB:i=0",
-     PACKS, &gemm_impl, .history = "9:T+i32,i64,u32,u64"},
+     PACKS, &gemm_impl, .history = "9:T+i32,i64,u32,u64", .variant = GEMM},
     {ONNX, "Gemm", 11, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
      "alpha:f=1 beta:f=1 transA:i=0 transB:i=0", PACKS,
-     &gemm_impl, .history = "13:T+bf16"},
+     &gemm_impl, .history = "13:T+bf16", .variant = GEMM},
     {ONNX, "MatMul", 1, "A:T,B:T -> Y:T", "T:F", "", PACKS,
      &matmul_impl, .history = "9:T+i32,i64,u32,u64 13:T+bf16"},
     {MS, "FusedMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16",
@@ -257,7 +249,7 @@ const ort_op ort_ops_matmul[] = {
     {MS, "FusedGemm", 1, "A:T,B:T,C?:T -> Y:T", "T:F,u32,u64,i32,i64",
      "activation:s activation_alpha:f activation_beta:f activation_gamma:f alpha:f=1 beta:f=1 "
      "transA:i=0 transB:i=0", PACKS,
-     &gemm_impl},
+     &gemm_impl, .variant = GEMM},
     {MS, "TransposeMatMul", 1, "A:T,B:T -> Y:T", "T:F,bf16", "alpha:f=1 transA:i=0 transB:i=0",
      PACKS, &matmul_impl},
     {0},

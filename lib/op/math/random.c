@@ -13,6 +13,8 @@
 #define GRAIN 4096
 #define PIECE 256
 
+enum { UNIFORM, NORMAL };
+
 typedef struct random_state {
     double mean, scale, low, high;
     double seed_attr; /* NaN: none */
@@ -31,7 +33,7 @@ static const ort_bind random_bind[] = {
 static ort_status random_prepare(ort_prep *p, ort_error *err)
 {
     random_state *s = p->state;
-    s->normal = strncmp(p->node->op_type, "RandomNormal", 12) == 0;
+    s->normal = p->op->variant == NORMAL;
     s->seeded = ort_draw_float_seed(s->seed_attr, &s->seed);
     return ORT_OK;
 }
@@ -225,7 +227,7 @@ const ort_op ort_ops_random[] = {
     {ONNX, "RandomNormal", 1, " -> output:T",
      "T:F",
      "dtype:i=1 mean:f=0 scale:f=1 seed:f shape:is!", ORT_TRAIT_RANDOM, &random_impl,
-     .history = "22:T+bf16"},
+     .history = "22:T+bf16", .variant = NORMAL},
     {ONNX, "RandomUniform", 1, " -> output:T",
      "T:F",
      "dtype:i=1 high:f=1 low:f=0 seed:f shape:is!", ORT_TRAIT_RANDOM, &random_impl,
@@ -233,7 +235,7 @@ const ort_op ort_ops_random[] = {
     {ONNX, "RandomNormalLike", 1, "input:T1 -> output:T2",
      "T1:F,I,U,C,str,bool T2:F",
      "dtype:i mean:f=0 scale:f=1 seed:f", ORT_TRAIT_RANDOM, &like_impl,
-     .history = "22:T1+bf16 T2+bf16"},
+     .history = "22:T1+bf16 T2+bf16", .variant = NORMAL},
     {ONNX, "RandomUniformLike", 1, "input:T1 -> output:T2",
      "T1:F,I,U,C,str,bool T2:F",
      "dtype:i high:f=1 low:f=0 seed:f", ORT_TRAIT_RANDOM, &like_impl,

@@ -35,17 +35,6 @@ static bool is_half(ort_dtype dtype)
     return dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
 }
 
-static ort_reduction reduction_of(const char *name)
-{
-    static const char *const names[ORT_REDUCE_COUNT] = {
-        "ReduceSum", "ReduceMean", "ReduceMax",    "ReduceMin",       "ReduceProd",
-        "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
-    for (int i = 0; i < ORT_REDUCE_COUNT; i++)
-        if (!strcmp(name, names[i]))
-            return (ort_reduction)i;
-    return ORT_REDUCE_SUM;
-}
-
 /* Marks the reduced axes; no axes means all, or none with noop. False: an axis is out of range. */
 static bool mark_axes(const int64_t *axes, size_t count, bool noop, int rank, bool *reduced,
                       int64_t *wrong)
@@ -134,7 +123,7 @@ static ort_status reduce_infer(ort_infer *x, ort_error *err)
             dims[rank++] = ort_dim_of(1);
     ort_infer_set_type(x, 0, dtype, rank, dims);
     if (in->rank == 1 && reduced[0])
-        reduce_symbolic(x, reduction_of(x->op->name));
+        reduce_symbolic(x, (ort_reduction)x->op->variant);
     return ORT_OK;
 }
 
@@ -167,7 +156,7 @@ static ort_status plan_for(const reduce_state *state, const ort_tensor *x, const
 static ort_status reduce_prepare(ort_prep *p, ort_error *err)
 {
     reduce_state *state = p->state;
-    state->op = reduction_of(p->op->name);
+    state->op = (ort_reduction)p->op->variant;
     state->dtype = ort_prep_dtype(p, 0);
     return ORT_OK;
 }
@@ -476,28 +465,31 @@ static const ort_op_impl reduce_impl = {
 #define ATTRS "axes:is keepdims:i=1"
 #define NOOP "keepdims:i=1 noop_with_empty_axes:i=0"
 #define BASIC "F,u32,u64,i32,i64"
-#define OLD(name, later)                                                                           \
-    {ONNX, name, 1, "data:T -> reduced:T", "T:" BASIC, ATTRS, 0, &reduce_impl, .history = later}
-#define NEW(name, since, types, later)                                                             \
+#define OLD(name, kind, later)                                                                     \
+    {ONNX, name, 1, "data:T -> reduced:T", "T:" BASIC, ATTRS, 0, &reduce_impl, .history = later,   \
+     .variant = ORT_REDUCE_##kind}
+#define NEW(name, kind, since, types, later)                                                       \
     {ONNX, name, since, "data:T,axes?:i64 -> reduced:T", "T:" types, NOOP, 0, &reduce_impl,        \
-     .history = later}
-#define FAMILY(name) OLD(name, "11 13:T+bf16"), NEW(name, 18, BASIC ",bf16", NULL)
-#define EXTREME(name)                                                                              \
-    OLD(name, "11 12:T+u8,i8 13:T+bf16"), NEW(name, 18, BASIC ",bf16,u8,i8", "20:T+bool")
+     .history = later, .variant = ORT_REDUCE_##kind}
+#define FAMILY(name, kind)                                                                         \
+    OLD(name, kind, "11 13:T+bf16"), NEW(name, kind, 18, BASIC ",bf16", NULL)
+#define EXTREME(name, kind)                                                                        \
+    OLD(name, kind, "11 12:T+u8,i8 13:T+bf16"),                                                    \
+        NEW(name, kind, 18, BASIC ",bf16,u8,i8", "20:T+bool")
 
 const ort_op ort_ops_reduce[] = {
-    OLD("ReduceSum", "11"),
-    NEW("ReduceSum", 13, BASIC ",bf16", NULL),
-    FAMILY("ReduceMean"),
-    EXTREME("ReduceMax"),
-    EXTREME("ReduceMin"),
-    FAMILY("ReduceProd"),
-    FAMILY("ReduceL1"),
-    FAMILY("ReduceL2"),
-    FAMILY("ReduceLogSum"),
-    NEW("ReduceLogSum", 28, "F,bf16", NULL),
-    FAMILY("ReduceLogSumExp"),
-    NEW("ReduceLogSumExp", 28, "F,bf16", NULL),
-    FAMILY("ReduceSumSquare"),
+    OLD("ReduceSum", SUM, "11"),
+    NEW("ReduceSum", SUM, 13, BASIC ",bf16", NULL),
+    FAMILY("ReduceMean", MEAN),
+    EXTREME("ReduceMax", MAX),
+    EXTREME("ReduceMin", MIN),
+    FAMILY("ReduceProd", PROD),
+    FAMILY("ReduceL1", L1),
+    FAMILY("ReduceL2", L2),
+    FAMILY("ReduceLogSum", LOG_SUM),
+    NEW("ReduceLogSum", LOG_SUM, 28, "F,bf16", NULL),
+    FAMILY("ReduceLogSumExp", LOG_SUM_EXP),
+    NEW("ReduceLogSumExp", LOG_SUM_EXP, 28, "F,bf16", NULL),
+    FAMILY("ReduceSumSquare", SUM_SQUARE),
     {0},
 };

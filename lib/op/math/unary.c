@@ -81,6 +81,8 @@ static const ort_op_impl bits_impl = {
 
 /* ---- IsNaN, IsInf */
 
+enum { IS_INF, IS_NAN };
+
 typedef struct predicate_state {
     bool nan, negative, positive;
 } predicate_state;
@@ -102,7 +104,7 @@ static ort_status predicate_infer(ort_infer *x, ort_error *err)
 static ort_status predicate_prepare(ort_prep *p, ort_error *err)
 {
     predicate_state *s = p->state;
-    s->nan = !strcmp(p->op->name, "IsNaN");
+    s->nan = p->op->variant == IS_NAN;
     return ORT_OK;
 }
 
@@ -192,7 +194,7 @@ const ort_op ort_ops_unary[] = {
     {ONNX, "Not", 1, "X:T -> Y:T", "T:bool", "", MAP, &bits_impl},
     {ONNX, "BitwiseNot", 18, "X:T -> Y:T", "T:I,U", "", MAP, &bits_impl},
     {ONNX, "IsNaN", 9, "X:T1 -> Y:T2", "T1:F T2:bool", "", ORT_TRAIT_ELEMENTWISE, &predicate_impl,
-     .history = "13:T1+bf16 20:T1+F8"},
+     .history = "13:T1+bf16 20:T1+F8", .variant = IS_NAN},
     {ONNX, "IsInf", 10, "X:T1 -> Y:T2", "T1:f32,f64 T2:bool",
      "detect_negative:i=1 detect_positive:i=1", ORT_TRAIT_ELEMENTWISE, &predicate_impl,
      .history = "20:T1+F8,f16,bf16"},

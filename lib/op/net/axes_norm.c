@@ -10,6 +10,8 @@
 #include "base/checked.h"
 #include "op/shared/reduce_plan.h"
 
+enum { MEAN_VARIANCE, LP };
+
 typedef struct axes_state {
     bool lp;
     bool across_channels, divides; /* divides: by the deviation; else only the mean goes */
@@ -38,7 +40,7 @@ static ort_status axes_prepare(ort_prep *p, ort_error *err)
 {
     static const int64_t image_axes[] = {0, 2, 3, 1}; /* the last one: across channels */
     axes_state *s = p->state;
-    s->lp = p->op->name[0] == 'L';
+    s->lp = p->op->variant == LP;
     if (s->lp)
         s->axes = (ort_ints){&s->axis, 1};
     else if (p->op->since < 9)
@@ -201,7 +203,7 @@ static const ort_op_impl axes_impl = {
 
 const ort_op ort_ops_axes_norm[] = {
     {ONNX, "LpNormalization", 1, "input:T -> output:T", "T:F", "axis:i=-1 p:i=2", 0, &axes_impl,
-     .history = "22:T+bf16"},
+     .history = "22:T+bf16", .variant = LP},
     {ONNX, "MeanVarianceNormalization", 1, "input:T -> output:T", "T:F",
      "across_channels:i=0 normalize_variance:i=1", ORT_TRAIT_EXTENSION, &axes_impl},
     {ONNX, "MeanVarianceNormalization", 9, "X:T -> Y:T", "T:F", "axes:is=[0 2 3]", 0, &axes_impl,

@@ -272,7 +272,7 @@ static ort_status group_infer(ort_infer *x, ort_error *err)
     if (groups < 1 || (ort_dim_known(channels) && channels.size % groups != 0))
         return ort_infer_fail(x, err, "num_groups is %lld, which doesn't divide the channels",
                               (long long)groups);
-    ort_dim wanted = x->op->name[0] == 'G' && x->op->since < 21 ? ort_dim_of(groups) : channels;
+    ort_dim wanted = x->op->variant == GROUP && x->op->since < 21 ? ort_dim_of(groups) : channels;
     for (int i = 1; i < 3; i++) {
         ORT_TRY(ort_infer_need_rank(x, i, 1, err));
         ort_dim have = ort_infer_in_ranked(x, i) ? x->in[i]->type.dim[0] : ort_dim_unknown();
@@ -314,10 +314,7 @@ static ort_status channel_prepare(ort_prep *p, ort_error *err)
 {
     channel_state *s = p->state;
     ORT_TRY(ort_prep_need_real(p, 0, err));
-    s->kind = p->op->name[0] == 'B'                  ? BATCH
-              : p->op->name[0] == 'G'                ? GROUP
-              : !strcmp(p->op->name, "ImageScaler") ? SCALER
-                                                     : INSTANCE;
+    s->kind = (channel_kind)p->op->variant;
     s->per_group = s->kind == GROUP && p->op->since < 21;
     if (p->op->since < 14) /* the extra outputs asked for training */
         s->training = p->out_count > 1 && !s->tests;
@@ -559,13 +556,14 @@ const ort_op ort_ops_channel_norm[] = {
      "T:F,bf16 T1:F,bf16 T2:F,bf16", EPSILON " momentum:f=0.899999976 training_mode:i=0",
      ORT_TRAIT_INPLACE, &batch_impl},
     {ONNX, "InstanceNormalization", 6, "input:T,scale:T,B:T -> output:T", "T:F", EPSILON,
-     ORT_TRAIT_INPLACE, &group_impl, .history = "22:T+bf16"},
+     ORT_TRAIT_INPLACE, &group_impl, .history = "22:T+bf16", .variant = INSTANCE},
     {ONNX, "GroupNormalization", 18, "X:T,scale:T,bias:T -> Y:T", "T:F,bf16",
-     EPSILON " num_groups:i!", ORT_TRAIT_INPLACE | ORT_TRAIT_EXTENSION, &group_impl},
+     EPSILON " num_groups:i!", ORT_TRAIT_INPLACE | ORT_TRAIT_EXTENSION, &group_impl,
+     .variant = GROUP},
     {ONNX, "GroupNormalization", 21, "X:T,scale:T,bias:T -> Y:T", "T:F,bf16",
-     EPSILON " num_groups:i! stash_type:i=1", ORT_TRAIT_INPLACE, &group_impl},
+     EPSILON " num_groups:i! stash_type:i=1", ORT_TRAIT_INPLACE, &group_impl, .variant = GROUP},
     {ONNX, "LRN", 1, "X:T -> Y:T", "T:F", LRN_ATTRS, 0, &lrn_impl, .history = "13:T+bf16"},
     {ONNX, "ImageScaler", 1, "input:T -> output:T", "T:F", "bias:fs scale:f=1",
-     ORT_TRAIT_INPLACE | ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL, &scaler_impl},
+     ORT_TRAIT_INPLACE | ORT_TRAIT_EXTENSION | ORT_TRAIT_TRIAL, &scaler_impl, .variant = SCALER},
     {0},
 };

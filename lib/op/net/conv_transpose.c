@@ -13,6 +13,8 @@
 #include "op/net/conv.h"
 #include "op/shared/halves.h"
 
+enum { STATIC_PADS, DYNAMIC_PADS };
+
 typedef struct transpose_state {
     ort_window_spec spec;
     int64_t group;
@@ -40,7 +42,7 @@ static ort_status read_spec(const ort_op *op, const ort_node *node, transpose_st
                             ort_error *err)
 {
     const ort_ints padding = s->given_padding;
-    bool dynamic = strcmp(op->name, "ConvTransposeWithDynamicPads") == 0;
+    bool dynamic = op->variant == DYNAMIC_PADS;
     s->pads = dynamic ? 2 : -1;
     s->bias = dynamic ? 3 : 2;
     ORT_TRY(ort_window_read(node, &s->spec, err));
@@ -548,6 +550,6 @@ const ort_op ort_ops_conv_transpose[] = {
      .history = "11 22:T+bf16"},
     {MS, "ConvTransposeWithDynamicPads", 1, "X:T,W:T,Pads?:i64,B?:T -> Y:T", "T:F",
      "auto_pad:s=NOTSET dilations:is group:i=1 kernel_shape:is output_padding:is strides:is", 0,
-     &transpose_impl},
+     &transpose_impl, .variant = DYNAMIC_PADS},
     {0},
 };

@@ -10,6 +10,8 @@
 
 typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } reduction;
 
+enum { NEGATIVE_LOG, CROSS_ENTROPY };
+
 typedef struct loss {
     reduction reduce;
     bool ignores;
@@ -25,7 +27,7 @@ static const ort_bind loss_bind[] = {
 static ort_status loss_prepare(ort_prep *p, ort_error *err)
 {
     loss *s = p->state;
-    s->softmax = p->op->name[0] == 'S';
+    s->softmax = p->op->variant == CROSS_ENTROPY;
     return ORT_OK;
 }
 
@@ -137,6 +139,7 @@ const ort_op ort_ops_loss[] = {
     {ONNX, "SoftmaxCrossEntropyLoss", 12,
      "scores:T,labels:Tind,weights?:T -> output:T,log_prob?:T",
      "T:F Tind:i32,i64",
-     "ignore_index:i reduction:s=mean", 0, &loss_impl, .history = "13:T+bf16"},
+     "ignore_index:i reduction:s=mean", 0, &loss_impl, .history = "13:T+bf16",
+     .variant = CROSS_ENTROPY},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

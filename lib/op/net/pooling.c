@@ -45,28 +45,15 @@ static const ort_bind pool_bind[] = {
     ORT_BIND_AS(pool_state, column_major, "storage_order", ORT_MAYBE),
     ORT_BIND(pool_state, p, ORT_MAYBE), {0}};
 
-static ort_status prepare_kind(ort_prep *p, pool_kind kind, ort_error *err)
+static ort_status pool_prepare(ort_prep *p, ort_error *err)
 {
     pool_state *state = p->state;
     ort_dtype dtype = ort_prep_dtype(p, 0);
-    state->kind = kind;
+    state->kind = (pool_kind)p->op->variant;
     ORT_TRY(ort_window_read(p->node, &state->spec, err));
-    if (kind == POOL_MAX && (dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8))
+    if (state->kind == POOL_MAX && (dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8))
         return ORT_OK;
     return ort_prep_need_real(p, 0, err);
-}
-
-static ort_status max_prepare(ort_prep *p, ort_error *err)
-{
-    return prepare_kind(p, POOL_MAX, err);
-}
-static ort_status average_prepare(ort_prep *p, ort_error *err)
-{
-    return prepare_kind(p, POOL_AVERAGE, err);
-}
-static ort_status lp_prepare(ort_prep *p, ort_error *err)
-{
-    return prepare_kind(p, POOL_LP, err);
 }
 
 /* ---- shape */
@@ -301,19 +288,9 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl max_impl = {
+static const ort_op_impl pool_impl = {
     .state = sizeof(pool_state), .bind = pool_bind,
-    .infer = pool_infer, .prepare = max_prepare, .shape = pool_shape, .run = pool_run_,
-    .cost = ort_window_cost,
-};
-static const ort_op_impl average_impl = {
-    .state = sizeof(pool_state), .bind = pool_bind,
-    .infer = pool_infer, .prepare = average_prepare, .shape = pool_shape, .run = pool_run_,
-    .cost = ort_window_cost,
-};
-static const ort_op_impl lp_impl = {
-    .state = sizeof(pool_state), .bind = pool_bind,
-    .infer = pool_infer, .prepare = lp_prepare, .shape = pool_shape, .run = pool_run_,
+    .infer = pool_infer, .prepare = pool_prepare, .shape = pool_shape, .run = pool_run_,
     .cost = ort_window_cost,
 };
 
@@ -332,21 +309,23 @@ static ort_status nhwc_run(ort_call *call, ort_error *err)
 
 static const ort_op_impl nhwc_impl = {
     .state = sizeof(pool_state), .bind = pool_bind,
-    .infer = nhwc_infer, .prepare = max_prepare, .shape = nhwc_shape, .run = nhwc_run,
+    .infer = nhwc_infer, .prepare = pool_prepare, .shape = nhwc_shape, .run = nhwc_run,
     .cost = ort_window_cost,
 };
 
 #define WINDOW "auto_pad:s=NOTSET kernel_shape:is! pads:is strides:is"
 
 const ort_op ort_ops_pooling[] = {
-    {ONNX, "MaxPool", 1, "X:T -> Y:T", "T:F", WINDOW, 0, &max_impl},
+    {ONNX, "MaxPool", 1, "X:T -> Y:T", "T:F", WINDOW, 0, &pool_impl, .variant = POOL_MAX},
     {ONNX, "MaxPool", 8, "X:T -> Y:T,Indices?:I", "T:F I:i64", "storage_order:i=0 " WINDOW, 0,
-     &max_impl, .history = "10:+ceil_mode:i=0 +dilations:is 11 12:T+i8,u8 22:T+bf16"},
-    {ONNX, "AveragePool", 1, "X:T -> Y:T", "T:F", WINDOW, 0, &average_impl,
+     &pool_impl, .history = "10:+ceil_mode:i=0 +dilations:is 11 12:T+i8,u8 22:T+bf16",
+     .variant = POOL_MAX},
+    {ONNX, "AveragePool", 1, "X:T -> Y:T", "T:F", WINDOW, 0, &pool_impl, .variant = POOL_AVERAGE,
      .history = "7:+count_include_pad:i=0 10:+ceil_mode:i=0 11 19:+dilations:is 22:T+bf16"},
-    {ONNX, "LpPool", 2, "X:T -> Y:T", "T:F", "p:i=2 " WINDOW, 0, &lp_impl,
+    {ONNX, "LpPool", 2, "X:T -> Y:T", "T:F", "p:i=2 " WINDOW, 0, &pool_impl,
+     .variant = POOL_LP,
      .history = "11 18:+ceil_mode:i=0 +dilations:is 22:T+bf16"},
     {MS, "NhwcMaxPool", 1, "x:T -> y:T", "T:i8,u8", "ceil_mode:i=0 dilations:is " WINDOW, 0,
-     &nhwc_impl},
+     &nhwc_impl, .variant = POOL_MAX},
     {0},
 };

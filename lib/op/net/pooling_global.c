@@ -34,24 +34,11 @@ typedef struct global_state {
 
 static const ort_bind global_bind[] = {ORT_BIND(global_state, p, ORT_MAYBE), {0}};
 
-static ort_status global_prepare(ort_prep *p, pool_kind kind, ort_error *err)
+static ort_status global_prepare(ort_prep *p, ort_error *err)
 {
     global_state *state = p->state;
-    state->kind = kind;
+    state->kind = (pool_kind)p->op->variant;
     return ort_prep_need_real(p, 0, err);
-}
-
-static ort_status global_average_prepare(ort_prep *p, ort_error *err)
-{
-    return global_prepare(p, POOL_AVERAGE, err);
-}
-static ort_status global_max_prepare(ort_prep *p, ort_error *err)
-{
-    return global_prepare(p, POOL_MAX, err);
-}
-static ort_status global_lp_prepare(ort_prep *p, ort_error *err)
-{
-    return global_prepare(p, POOL_LP, err);
 }
 
 typedef struct global_run {
@@ -123,19 +110,9 @@ static ort_status global_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl global_average_impl = {
+static const ort_op_impl global_impl = {
     .state = sizeof(global_state), .bind = global_bind,
-    .infer = global_infer, .prepare = global_average_prepare, .run = global_run_,
-    .cost = ort_reduction_cost,
-};
-static const ort_op_impl global_max_impl = {
-    .state = sizeof(global_state), .bind = global_bind,
-    .infer = global_infer, .prepare = global_max_prepare, .run = global_run_,
-    .cost = ort_reduction_cost,
-};
-static const ort_op_impl global_lp_impl = {
-    .state = sizeof(global_state), .bind = global_bind,
-    .infer = global_infer, .prepare = global_lp_prepare, .run = global_run_,
+    .infer = global_infer, .prepare = global_prepare, .run = global_run_,
     .cost = ort_reduction_cost,
 };
 
@@ -280,12 +257,12 @@ static const ort_op_impl unpool_impl = {.infer = unpool_infer, .run = unpool_run
 #define UNPOOL_SIG "X:T1,I:T2,output_shape?:T2 -> output:T1"
 
 const ort_op ort_ops_pooling_global[] = {
-    {ONNX, "GlobalAveragePool", 1, "X:T -> Y:T", "T:F", "", 0, &global_average_impl,
-     .history = "22:T+bf16"},
-    {ONNX, "GlobalMaxPool", 1, "X:T -> Y:T", "T:F", "", 0, &global_max_impl,
-     .history = "22:T+bf16"},
-    {ONNX, "GlobalLpPool", 2, "X:T -> Y:T", "T:F", "p:i=2", 0, &global_lp_impl,
-     .history = "22:T+bf16"},
+    {ONNX, "GlobalAveragePool", 1, "X:T -> Y:T", "T:F", "", 0, &global_impl,
+     .history = "22:T+bf16", .variant = POOL_AVERAGE},
+    {ONNX, "GlobalMaxPool", 1, "X:T -> Y:T", "T:F", "", 0, &global_impl,
+     .history = "22:T+bf16", .variant = POOL_MAX},
+    {ONNX, "GlobalLpPool", 2, "X:T -> Y:T", "T:F", "p:i=2", 0, &global_impl,
+     .history = "22:T+bf16", .variant = POOL_LP},
     {ONNX, "MaxUnpool", 9, UNPOOL_SIG, "T1:F T2:i64", "kernel_shape:is! pads:is strides:is", 0,
      &unpool_impl, .history = "11 22:T1+bf16"},
     {0},

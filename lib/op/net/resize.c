@@ -11,6 +11,7 @@
 #include "op/shared/move.h"
 #include "op/shared/resample.h"
 
+enum { RESIZE, UPSAMPLE };
 enum resize_mode { MODE_NEAREST, MODE_LINEAR, MODE_CUBIC };
 enum aspect { ASPECT_STRETCH, ASPECT_NOT_LARGER, ASPECT_NOT_SMALLER };
 
@@ -50,7 +51,7 @@ static const ort_bind resize_bind[] = {
 /* What follows from the bound attributes and the version. */
 static ort_status resize_settle(const ort_op *op, resize_state *state, ort_error *err)
 {
-    bool upsample = strcmp(op->name, "Upsample") == 0, old = upsample || op->since < 11;
+    bool upsample = op->variant == UPSAMPLE, old = upsample || op->since < 11;
     state->kind.cubic = state->mode == MODE_CUBIC;
     if (upsample)
         state->rounding = ORT_ROUND_FLOOR;
@@ -427,12 +428,12 @@ const ort_op ort_ops_resize[] = {
      "extrapolation_value:f=0 mode:s=nearest nearest_mode:s=round_prefer_floor", 0, &resize_impl,
      .history = "18:+antialias:i=0 +axes:is +keep_aspect_ratio_policy:s=stretch 19"},
     {ONNX, "Upsample", 1, "X:T -> Y:T", "T:F,bool,i32,i64",
-     "height_scale:f! mode:s=nearest width_scale:f!", 0, &resize_impl},
+     "height_scale:f! mode:s=nearest width_scale:f!", 0, &resize_impl, .variant = UPSAMPLE},
     {ONNX, "Upsample", 7, "X:T -> Y:T", "T:F,I,U,C,str,bool", "mode:s=nearest scales:fs!",
-     0, &resize_impl},
+     0, &resize_impl, .variant = UPSAMPLE},
     {ONNX, "Upsample", 9, "X:T,scales:f32 -> Y:T", "T:F,I,U,C,str,bool", "mode:s=nearest",
-     0, &resize_impl},
+     0, &resize_impl, .variant = UPSAMPLE},
     {ONNX, "Upsample", 10, "X:T,scales:f32 -> Y:T", "T:F,I,U,C,str,bool", "mode:s=nearest",
-     ORT_TRAIT_DEPRECATED, &resize_impl},
+     ORT_TRAIT_DEPRECATED, &resize_impl, .variant = UPSAMPLE},
     {0},
 };

@@ -251,7 +251,7 @@ static ort_status softmax_infer(ort_infer *x, ort_error *err)
 static ort_status softmax_prepare(ort_prep *p, ort_error *err)
 {
     softmax_state *s = p->state;
-    s->kind = p->op->name[0] == 'S' ? SOFTMAX : p->op->name[0] == 'L' ? LOG_SOFTMAX : HARDMAX;
+    s->kind = (softmax_kind)p->op->variant;
     s->flatten = p->op->since < 13;
     return ORT_OK;
 }
@@ -311,15 +311,15 @@ static const ort_op_impl softmax_impl = {
     .cost = softmax_cost,
 };
 
-#define ROWS(name)                                                                                 \
+#define ROWS(name, kind)                                                                           \
     {ONNX, name, 1, "input:T -> output:T", "T:F", "axis:i=1", ORT_TRAIT_INPLACE, &softmax_impl,    \
-     .history = "11"},                                                                             \
+     .history = "11", .variant = kind},                                                            \
     {ONNX, name, 13, "input:T -> output:T", "T:F,bf16", "axis:i=-1", ORT_TRAIT_INPLACE,            \
-     &softmax_impl}
+     &softmax_impl, .variant = kind}
 
 const ort_op ort_ops_softmax[] = {
-    ROWS("Softmax"),
-    ROWS("LogSoftmax"),
-    ROWS("Hardmax"),
+    ROWS("Softmax", SOFTMAX),
+    ROWS("LogSoftmax", LOG_SOFTMAX),
+    ROWS("Hardmax", HARDMAX),
     {0},
 };
