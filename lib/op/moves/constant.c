@@ -72,10 +72,7 @@ static ort_status constant_infer(ort_infer *x, ort_error *err)
 
 static ort_status constant_prepare(ort_prep *p, ort_error *err)
 {
-    ort_tensor *value = ort_prep_state(p, sizeof *value);
-    if (!value)
-        return ort_error_memory(err, sizeof *value);
-    if (!constant_tensor(p->node, value))
+    if (!constant_tensor(p->node, p->state))
         return ort_prep_fail(p, err, "exactly one readable value attribute is needed");
     return ORT_OK;
 }
@@ -89,6 +86,7 @@ static ort_status constant_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl constant_impl = {
+    .state = sizeof(ort_tensor),
     .infer = constant_infer, .prepare = constant_prepare, .run = constant_run,
 };
 
@@ -131,25 +129,22 @@ static ort_status fill_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status fill_prepare(ort_prep *p, ort_error *err)
-{
-    const ort_tensor **value = ort_prep_state(p, sizeof(ort_tensor *));
-    if (!value)
-        return ort_error_memory(err, sizeof *value);
-    *value = ort_node_tensor(p->node, "value");
-    return ORT_OK;
-}
+typedef struct fill_state {
+    const ort_tensor *value;
+} fill_state;
+
+static const ort_bind fill_bind[] = {ORT_BIND(fill_state, value), {0}};
 
 static ort_status fill_run(ort_call *call, ort_error *err)
 {
-    const ort_tensor *value = *(const ort_tensor *const *)call->state;
+    const ort_tensor *value = ((const fill_state *)call->state)->value;
     ort_tensor *out = ort_call_out(call, 0);
     ort_move_fill(out->dtype, out->data, 0, ort_tensor_count(out), value ? value->data : NULL, 0);
     return ORT_OK;
 }
 
 static const ort_op_impl fill_impl = {
-    .infer = fill_infer, .prepare = fill_prepare, .run = fill_run,
+    .state = sizeof(fill_state), .bind = fill_bind, .infer = fill_infer, .run = fill_run,
 };
 
 /* ---- EyeLike */
@@ -165,19 +160,16 @@ static ort_status eye_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status eye_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *k = ort_prep_state(p, sizeof *k);
-    if (!k)
-        return ort_error_memory(err, sizeof *k);
-    *k = ort_node_int(p->node, "k", 0);
-    return ORT_OK;
-}
+typedef struct eye_state {
+    int64_t k;
+} eye_state;
+
+static const ort_bind eye_bind[] = {ORT_BIND(eye_state, k), {0}};
 
 static ort_status eye_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
-    int64_t k = *(const int64_t *)call->state;
+    int64_t k = ((const eye_state *)call->state)->k;
     int64_t rows = out->shape.dim[0], columns = out->shape.dim[1];
     ort_move_fill(out->dtype, out->data, 0, rows * columns, NULL, 0);
     if (k <= -rows || k >= columns)
@@ -187,7 +179,9 @@ static ort_status eye_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl eye_impl = {.infer = eye_infer, .prepare = eye_prepare, .run = eye_run};
+static const ort_op_impl eye_impl = {
+    .state = sizeof(eye_state), .bind = eye_bind, .infer = eye_infer, .run = eye_run,
+};
 
 /* ---- Range */
 

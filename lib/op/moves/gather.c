@@ -12,15 +12,12 @@
 
 enum { TASK_BYTES = 64 * 1024 };
 
-static ort_status gather_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *state = ort_prep_state(p, 2 * sizeof *state);
-    if (!state)
-        return ort_error_memory(err, 2 * sizeof *state);
-    state[0] = ort_node_int(p->node, "axis", 0);
-    state[1] = ort_node_int(p->node, "batch_dims", 0);
-    return ORT_OK;
-}
+typedef struct gather_state {
+    int64_t axis, batch_dims;
+} gather_state;
+
+static const ort_bind gather_bind[] = {
+    ORT_BIND(gather_state, axis, ORT_MAYBE), ORT_BIND(gather_state, batch_dims, ORT_MAYBE), {0}};
 
 static inline int64_t index_at(const ort_tensor *indices, int64_t i)
 {
@@ -158,7 +155,7 @@ static ort_status gather_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
     gather_job job = {.data = data, .indices = indices, .out = ort_call_out(call, 0)};
-    int64_t axis = ((const int64_t *)call->state)[0];
+    int64_t axis = ((const gather_state *)call->state)->axis;
     axis = axis < 0 ? axis + data->shape.rank : axis;
     job.axis_dim = data->shape.dim[axis];
     job.count = ort_tensor_count(indices);
@@ -175,7 +172,7 @@ static ort_status gather_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl gather_impl = {
-    .infer = gather_infer, .prepare = gather_prepare, .run = gather_run,
+    .state = sizeof(gather_state), .bind = gather_bind, .infer = gather_infer, .run = gather_run,
 };
 
 /* ---- GatherElements */
@@ -258,7 +255,7 @@ static ort_status elements_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
     elements_job job = {.data = data, .indices = indices, .out = ort_call_out(call, 0)};
-    int64_t axis = ((const int64_t *)call->state)[0];
+    int64_t axis = ((const gather_state *)call->state)->axis;
     job.rank = data->shape.rank;
     axis = axis < 0 ? axis + job.rank : axis;
     if (job.rank < 1 || indices->shape.rank != job.rank)
@@ -282,7 +279,8 @@ static ort_status elements_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl elements_impl = {
-    .infer = elements_infer, .prepare = gather_prepare, .run = elements_run,
+    .state = sizeof(gather_state), .bind = gather_bind,
+    .infer = elements_infer, .run = elements_run,
 };
 
 /* ---- GatherND */
@@ -346,7 +344,7 @@ static ort_status nd_run(ort_call *call, ort_error *err)
     const ort_tensor *data = ort_call_in(call, 0), *indices = ort_call_in(call, 1);
     nd_job job = {.data = data, .indices = indices, .out = ort_call_out(call, 0)};
     int rank = data->shape.rank, last = indices->shape.rank - 1;
-    job.batch = (int)((const int64_t *)call->state)[1];
+    job.batch = (int)((const gather_state *)call->state)->batch_dims;
     job.tuple = (int)indices->shape.dim[last];
     job.tuples = ort_shape_count_range(&indices->shape, 0, last);
     int64_t batches = ort_shape_count_range(&indices->shape, 0, job.batch);
@@ -375,7 +373,9 @@ static ort_status nd_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl nd_impl = {.infer = nd_infer, .prepare = gather_prepare, .run = nd_run};
+static const ort_op_impl nd_impl = {
+    .state = sizeof(gather_state), .bind = gather_bind, .infer = nd_infer, .run = nd_run,
+};
 
 const ort_op ort_ops_gather[] = {
     {ONNX, "Gather", 1, "data:T,indices:Tind -> output:T", "T:F,I,U,C,str,bool Tind:i32,i64",

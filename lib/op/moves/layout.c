@@ -13,10 +13,10 @@
 /* ---- Transpose */
 
 typedef struct perm_state {
-    bool given;
-    int rank;
-    int perm[ORT_MAX_RANK];
+    ort_ints perm; /* none: reversed */
 } perm_state;
+
+static const ort_bind perm_bind[] = {ORT_BIND(perm_state, perm), {0}};
 
 /* Whatever the input's rank, which may be known to a run alone. */
 static ort_status perm_check(const ort_infer *x, const int64_t *perm, size_t count, ort_error *err)
@@ -69,41 +69,34 @@ static ort_status transpose_infer(ort_infer *x, ort_error *err)
 
 static ort_status transpose_prepare(ort_prep *p, ort_error *err)
 {
-    perm_state *state = ort_prep_state(p, sizeof *state);
-    size_t count = 0;
-    const int64_t *given = ort_node_ints(p->node, "perm", &count);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->given = count > 0;
-    state->rank = (int)count;
-    if (!ort_axes_permute(given, count))
+    const perm_state *state = p->state;
+    if (!ort_axes_permute(state->perm.ptr, state->perm.count))
         return ort_prep_fail(p, err, "perm is no permutation");
-    for (int d = 0; d < state->rank; d++)
-        state->perm[d] = (int)given[d];
     return ORT_OK;
 }
 
 static ort_status transpose_run(ort_call *call, ort_error *err)
 {
-    const perm_state *state = call->state;
+    const ort_ints *perm = &((const perm_state *)call->state)->perm;
     const ort_tensor *in = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     ort_move move = ort_move_between(in, out);
     int64_t from[ORT_MAX_RANK], to[ORT_MAX_RANK];
     int rank = in->shape.rank;
-    if (state->given && state->rank != rank)
-        return ort_call_fail(call, err, "perm has %d entries, the input has rank %d", state->rank,
+    if (perm->count && perm->count != (size_t)rank)
+        return ort_call_fail(call, err, "perm has %zu entries, the input has rank %d", perm->count,
                              rank);
     ort_shape_strides(&in->shape, from);
     ort_shape_strides(&out->shape, to);
     for (int d = 0; d < rank; d++)
-        ort_move_add(&move, out->shape.dim[d], from[state->given ? state->perm[d] : rank - 1 - d],
+        ort_move_add(&move, out->shape.dim[d], from[perm->count ? perm->ptr[d] : rank - 1 - d],
                      to[d]);
     ort_move_run(&move, call->pool);
     return ORT_OK;
 }
 
 static const ort_op_impl transpose_impl = {
+    .state = sizeof(perm_state), .bind = perm_bind,
     .infer = transpose_infer, .prepare = transpose_prepare, .run = transpose_run,
 };
 
@@ -215,14 +208,11 @@ static const ort_op_impl tile_impl = {.infer = tile_infer, .run = tile_run};
 
 /* ---- Concat and Split */
 
-static ort_status axis_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *axis = ort_prep_state(p, sizeof *axis);
-    if (!axis)
-        return ort_error_memory(err, sizeof *axis);
-    *axis = ort_node_int(p->node, "axis", 0);
-    return ORT_OK;
-}
+typedef struct concat_state {
+    int64_t axis;
+} concat_state;
+
+static const ort_bind concat_bind[] = {ORT_BIND(concat_state, axis), {0}};
 
 static void concat_values(ort_infer *x)
 {
@@ -297,7 +287,7 @@ static void copy_slab(const ort_tensor *src, int64_t from, ort_tensor *dst, int6
 static ort_status concat_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
-    int64_t axis = *(const int64_t *)call->state, to = 0;
+    int64_t axis = ((const concat_state *)call->state)->axis, to = 0;
     const char *at = out->data; /* where input i lies when it is a part of the output (JOINS) */
     axis = axis < 0 ? axis + out->shape.rank : axis;
     for (int i = 0; i < call->in_count; i++) {
@@ -312,7 +302,7 @@ static ort_status concat_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl concat_impl = {
-    .infer = concat_infer, .prepare = axis_prepare, .run = concat_run,
+    .state = sizeof(concat_state), .bind = concat_bind, .infer = concat_infer, .run = concat_run,
 };
 
 /* Size of part `i` of `parts` when none are given: equal, or ceil and a smaller last one. */
@@ -395,21 +385,11 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
 
 typedef struct split_state {
     int64_t axis;
-    const int64_t *sizes; /* of the attribute, or NULL */
+    ort_ints sizes; /* of the attribute */
 } split_state;
 
-static ort_status split_prepare(ort_prep *p, ort_error *err)
-{
-    split_state *state = ort_prep_state(p, sizeof *state);
-    size_t count = 0;
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->axis = ort_node_int(p->node, "axis", 0);
-    state->sizes = ort_node_ints(p->node, "split", &count);
-    if (count < (size_t)p->out_count)
-        state->sizes = NULL;
-    return ORT_OK;
-}
+static const ort_bind split_bind[] = {
+    ORT_BIND(split_state, axis), ORT_BIND_AS(split_state, sizes, "split", ORT_MAYBE), {0}};
 
 static int64_t split_size(const ort_call *call, int i, int64_t total, int axis)
 {
@@ -419,8 +399,8 @@ static int64_t split_size(const ort_call *call, int i, int64_t total, int axis)
         return out->shape.dim[axis];
     if (split)
         return ort_tensor_get_i64(split, i);
-    if (state->sizes)
-        return state->sizes[i];
+    if (state->sizes.count >= (size_t)call->out_count)
+        return state->sizes.ptr[i];
     return (total + call->out_count - 1) / call->out_count;
 }
 
@@ -444,7 +424,7 @@ static ort_status split_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl split_impl = {
-    .infer = split_infer, .prepare = split_prepare, .run = split_run,
+    .state = sizeof(split_state), .bind = split_bind, .infer = split_infer, .run = split_run,
 };
 
 /* ---- DepthToSpace and SpaceToDepth */
@@ -453,6 +433,10 @@ typedef struct block_state {
     int64_t size;
     bool depth_last; /* CRD */
 } block_state;
+
+static const ort_bind block_bind[] = {
+    ORT_BIND_AS(block_state, size, "blocksize"),
+    ORT_BIND_AS(block_state, depth_last, "mode", ORT_WORDS("DCR CRD"), ORT_MAYBE), {0}};
 
 static ort_status block_infer(ort_infer *x, bool to_space, ort_error *err)
 {
@@ -486,19 +470,6 @@ static ort_status depth_to_space_infer(ort_infer *x, ort_error *err)
 static ort_status space_to_depth_infer(ort_infer *x, ort_error *err)
 {
     return block_infer(x, false, err);
-}
-
-static ort_status block_prepare(ort_prep *p, ort_error *err)
-{
-    block_state *state = ort_prep_state(p, sizeof *state);
-    const char *mode = ort_node_string(p->node, "mode", "DCR");
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->size = ort_node_int(p->node, "blocksize", 1);
-    state->depth_last = strcmp(mode, "CRD") == 0;
-    if (!state->depth_last && strcmp(mode, "DCR") != 0)
-        return ort_prep_fail(p, err, "mode is \"%s\"; DCR or CRD is needed", mode);
-    return ORT_OK;
 }
 
 /* The deep tensor [n, C*b*b, h, w] and the wide one [n, C, h*b, w*b] as strides over the common
@@ -550,10 +521,12 @@ static ort_status space_to_depth_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl depth_to_space_impl = {
-    .infer = depth_to_space_infer, .prepare = block_prepare, .run = depth_to_space_run,
+    .state = sizeof(block_state), .bind = block_bind,
+    .infer = depth_to_space_infer, .run = depth_to_space_run,
 };
 static const ort_op_impl space_to_depth_impl = {
-    .infer = space_to_depth_infer, .prepare = block_prepare, .run = space_to_depth_run,
+    .state = sizeof(block_state), .bind = block_bind,
+    .infer = space_to_depth_infer, .run = space_to_depth_run,
 };
 
 const ort_op ort_ops_layout[] = {

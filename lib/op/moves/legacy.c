@@ -72,10 +72,7 @@ static ort_status crop_infer(ort_infer *x, ort_error *err)
 
 static ort_status crop_prepare(ort_prep *p, ort_error *err)
 {
-    crop_window *w = ort_prep_state(p, sizeof *w);
-    const char *wrong = w ? crop_read(p->node, w) : NULL;
-    if (!w)
-        return ort_error_memory(err, sizeof *w);
+    const char *wrong = crop_read(p->node, p->state);
     return wrong ? ort_prep_fail(p, err, "%s", wrong) : ORT_OK;
 }
 
@@ -100,6 +97,7 @@ static ort_status crop_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl crop_impl = {
+    .state = sizeof(crop_window),
     .infer = crop_infer, .prepare = crop_prepare, .run = crop_run};
 
 /* ---- ConstantFill, GivenTensorFill: of a shape that an attribute, an input or an input's shape
@@ -176,20 +174,13 @@ static ort_status given_fill_infer(ort_infer *x, ort_error *err)
 }
 
 typedef struct fill_numbers {
-    const float *values;
-    size_t count;
-    float one; /* `values` of ConstantFill, repeated */
+    ort_floats values;
+    float one; /* value of ConstantFill, repeated */
 } fill_numbers;
 
-static ort_status fill_prepare(ort_prep *p, ort_error *err)
-{
-    fill_numbers *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->values = ort_node_floats(p->node, "values", &s->count);
-    s->one = ort_node_float(p->node, "value", 0);
-    return ORT_OK;
-}
+static const ort_bind fill_bind[] = {
+    ORT_BIND(fill_numbers, values, ORT_MAYBE),
+    ORT_BIND_AS(fill_numbers, one, "value", ORT_MAYBE), {0}};
 
 static ort_status constant_fill_run(ort_call *call, ort_error *err)
 {
@@ -206,18 +197,20 @@ static ort_status given_fill_run(ort_call *call, ort_error *err)
 {
     const fill_numbers *s = call->state;
     ort_tensor *out = ort_call_out(call, 0);
-    if ((size_t)ort_tensor_count(out) != s->count)
-        return ort_call_fail(call, err, "%zu values are given for %lld elements", s->count,
+    if ((size_t)ort_tensor_count(out) != s->values.count)
+        return ort_call_fail(call, err, "%zu values are given for %lld elements", s->values.count,
                              (long long)ort_tensor_count(out));
-    for (size_t i = 0; i < s->count; i++)
-        ort_tensor_set_f64(out, (int64_t)i, (double)s->values[i]);
+    for (size_t i = 0; i < s->values.count; i++)
+        ort_tensor_set_f64(out, (int64_t)i, (double)s->values.ptr[i]);
     return ORT_OK;
 }
 
 static const ort_op_impl constant_fill_impl = {
-    .infer = constant_fill_infer, .prepare = fill_prepare, .run = constant_fill_run};
+    .state = sizeof(fill_numbers), .bind = fill_bind,
+    .infer = constant_fill_infer, .run = constant_fill_run};
 static const ort_op_impl given_fill_impl = {
-    .infer = given_fill_infer, .prepare = fill_prepare, .run = given_fill_run};
+    .state = sizeof(fill_numbers), .bind = fill_bind,
+    .infer = given_fill_infer, .run = given_fill_run};
 
 #define FILL_ATTRS "extra_shape:is input_as_shape:i shape:is"
 

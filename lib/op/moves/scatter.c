@@ -17,20 +17,14 @@ typedef struct scatter_state {
     bool circular;
 } scatter_state;
 
+static const ort_bind scatter_bind[] = {
+    ORT_BIND(scatter_state, axis, ORT_MAYBE),
+    ORT_BIND_AS(scatter_state, op, "reduction", ORT_WORDS(ORT_COMBINE_WORDS), ORT_MAYBE),
+    ORT_BIND_AS(scatter_state, circular, "mode", ORT_WORDS("linear circular"), ORT_MAYBE), {0}};
+
 static ort_status scatter_prepare(ort_prep *p, ort_error *err)
 {
-    scatter_state *state = ort_prep_state(p, sizeof *state);
-    const char *reduction = ort_node_string(p->node, "reduction", "none");
-    const char *mode = ort_node_string(p->node, "mode", "linear");
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->axis = ort_node_int(p->node, "axis", strcmp(p->op->name, "TensorScatter") ? 0 : -2);
-    state->circular = strcmp(mode, "circular") == 0;
-    if (!state->circular && strcmp(mode, "linear") != 0)
-        return ort_prep_fail(p, err, "mode is \"%s\"; linear or circular is needed", mode);
-    if (!ort_combine_parse(reduction, &state->op))
-        return ort_prep_fail(p, err, "reduction is \"%s\"; none, add, mul, max or min is needed",
-                             reduction);
+    scatter_state *state = p->state;
     if (state->op == ORT_COMBINE_NONE)
         return ORT_OK;
     state->combine = ort_combine_get(ort_prep_dtype(p, 0), state->op);
@@ -147,6 +141,7 @@ static ort_status scatter_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl scatter_impl = {
+    .state = sizeof(scatter_state), .bind = scatter_bind,
     .infer = scatter_infer, .prepare = scatter_prepare, .run = scatter_run,
 };
 
@@ -188,6 +183,7 @@ static ort_status nd_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl nd_impl = {
+    .state = sizeof(scatter_state), .bind = scatter_bind,
     .infer = ort_infer_same, .prepare = scatter_prepare, .run = nd_run,
 };
 
@@ -254,6 +250,7 @@ static ort_status cache_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl cache_impl = {
+    .state = sizeof(scatter_state), .bind = scatter_bind,
     .infer = cache_infer, .prepare = scatter_prepare, .run = cache_run,
 };
 
@@ -286,20 +283,17 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status one_hot_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *axis = ort_prep_state(p, sizeof *axis);
-    if (!axis)
-        return ort_error_memory(err, sizeof *axis);
-    *axis = ort_node_int(p->node, "axis", -1);
-    return ORT_OK;
-}
+typedef struct one_hot_state {
+    int64_t axis;
+} one_hot_state;
+
+static const ort_bind one_hot_bind[] = {ORT_BIND(one_hot_state, axis), {0}};
 
 static ort_status one_hot_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *indices = ort_call_in(call, 0), *values = ort_call_in(call, 2);
     ort_tensor *out = ort_call_out(call, 0);
-    int64_t axis = *(const int64_t *)call->state;
+    int64_t axis = ((const one_hot_state *)call->state)->axis;
     axis = axis < 0 ? axis + out->shape.rank : axis;
     int64_t depth = out->shape.dim[axis];
     int64_t inner = ort_shape_count_range(&out->shape, (int)axis + 1, out->shape.rank);
@@ -319,7 +313,8 @@ static ort_status one_hot_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl one_hot_impl = {
-    .infer = one_hot_infer, .prepare = one_hot_prepare, .run = one_hot_run, .numbers = 2,
+    .state = sizeof(one_hot_state), .bind = one_hot_bind,
+    .infer = one_hot_infer, .run = one_hot_run, .numbers = 2,
 };
 
 const ort_op ort_ops_scatter[] = {

@@ -21,20 +21,17 @@ static ort_status trilu_infer(ort_infer *x, ort_error *err)
     return ort_infer_same(x, err);
 }
 
-static ort_status trilu_prepare(ort_prep *p, ort_error *err)
-{
-    int64_t *upper = ort_prep_state(p, sizeof *upper);
-    if (!upper)
-        return ort_error_memory(err, sizeof *upper);
-    *upper = ort_node_int(p->node, "upper", 1);
-    return ORT_OK;
-}
+typedef struct trilu_state {
+    bool upper;
+} trilu_state;
+
+static const ort_bind trilu_bind[] = {ORT_BIND(trilu_state, upper), {0}};
 
 static ort_status trilu_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *in = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
-    bool upper = *(const int64_t *)call->state != 0;
+    bool upper = ((const trilu_state *)call->state)->upper;
     int rank = in->shape.rank;
     int64_t rows = in->shape.dim[rank - 2], columns = in->shape.dim[rank - 1];
     int64_t k = 0, total = ort_shape_count_range(&in->shape, 0, rank - 1);
@@ -53,7 +50,8 @@ static ort_status trilu_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl trilu_impl = {
-    .infer = trilu_infer, .prepare = trilu_prepare, .run = trilu_run, .numbers = 2,
+    .state = sizeof(trilu_state), .bind = trilu_bind,
+    .infer = trilu_infer, .run = trilu_run, .numbers = 2,
 };
 
 /* ---- ReverseSequence */
@@ -62,18 +60,15 @@ typedef struct reverse_state {
     int batch_axis, time_axis;
 } reverse_state;
 
+static const ort_bind reverse_bind[] = {
+    ORT_BIND(reverse_state, batch_axis, ORT_WITHIN(0, 1)),
+    ORT_BIND(reverse_state, time_axis, ORT_WITHIN(0, 1)), {0}};
+
 static ort_status reverse_prepare(ort_prep *p, ort_error *err)
 {
-    reverse_state *state = ort_prep_state(p, sizeof *state);
-    int64_t batch = ort_node_int(p->node, "batch_axis", 1);
-    int64_t time = ort_node_int(p->node, "time_axis", 0);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
-        return ort_prep_fail(p, err, "batch_axis %lld and time_axis %lld must be 0 and 1 or 1 "
-                             "and 0", (long long)batch, (long long)time);
-    state->batch_axis = (int)batch;
-    state->time_axis = (int)time;
+    const reverse_state *state = p->state;
+    if (state->batch_axis == state->time_axis)
+        return ort_prep_fail(p, err, "batch_axis and time_axis are both %d", state->time_axis);
     return ORT_OK;
 }
 
@@ -105,6 +100,7 @@ static ort_status reverse_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl reverse_impl = {
+    .state = sizeof(reverse_state), .bind = reverse_bind,
     .infer = ort_infer_same, .prepare = reverse_prepare, .run = reverse_run,
 };
 
@@ -114,6 +110,9 @@ typedef struct compress_state {
     bool has_axis;
     int64_t axis;
 } compress_state;
+
+static const ort_bind compress_bind[] = {
+    ORT_BIND_HAS(compress_state, has_axis, "axis"), ORT_BIND(compress_state, axis, ORT_MAYBE), {0}};
 
 static ort_status compress_infer(ort_infer *x, ort_error *err)
 {
@@ -130,16 +129,6 @@ static ort_status compress_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), type.rank, &axis, err));
     type.dim[axis] = unknown;
     ort_infer_set_type(x, 0, type.dtype, type.rank, type.dim);
-    return ORT_OK;
-}
-
-static ort_status compress_prepare(ort_prep *p, ort_error *err)
-{
-    compress_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->has_axis = ort_node_has(p->node, "axis");
-    state->axis = ort_node_int(p->node, "axis", 0);
     return ORT_OK;
 }
 
@@ -176,7 +165,8 @@ static ort_status compress_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl compress_impl = {
-    .infer = compress_infer, .prepare = compress_prepare, .run = compress_run,
+    .state = sizeof(compress_state), .bind = compress_bind,
+    .infer = compress_infer, .run = compress_run,
 };
 
 /* ---- Col2Im */
@@ -184,9 +174,12 @@ static const ort_op_impl compress_impl = {
 typedef struct fold_state {
     ort_combine_fn *add;
     size_t bytes;
-    const int64_t *dilations, *pads, *strides; /* NULL: ones, zeros, ones */
-    size_t dilations_n, pads_n, strides_n;
+    ort_ints dilations, pads, strides; /* none: ones, zeros, ones */
 } fold_state;
+
+static const ort_bind fold_bind[] = {
+    ORT_BIND(fold_state, dilations), ORT_BIND(fold_state, pads), ORT_BIND(fold_state, strides),
+    {0}};
 
 /* An image_shape of unknown length: block_shape and the attributes have an entry per axis too. */
 static int fold_open_image(const ort_infer *x, int blocks, ort_dim *image)
@@ -252,17 +245,12 @@ static ort_status fold_infer(ort_infer *x, ort_error *err)
 
 static ort_status fold_prepare(ort_prep *p, ort_error *err)
 {
-    fold_state *state = ort_prep_state(p, sizeof *state);
+    fold_state *state = p->state;
     ort_dtype dtype = ort_prep_dtype(p, 0);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
     state->add = ort_combine_get(dtype, ORT_COMBINE_ADD);
     if (!state->add && dtype != ORT_DTYPE_STRING)
         return ort_prep_unsupported_dtype(p, 0, err);
     state->bytes = ort_move_element_bytes(dtype);
-    state->dilations = ort_node_ints(p->node, "dilations", &state->dilations_n);
-    state->pads = ort_node_ints(p->node, "pads", &state->pads_n);
-    state->strides = ort_node_ints(p->node, "strides", &state->strides_n);
     return ORT_OK;
 }
 
@@ -378,6 +366,11 @@ static ort_status fold_strings(ort_call *call, const fold_job *job, int64_t plan
     return ORT_OK;
 }
 
+static bool fits(const ort_ints *list, size_t count)
+{
+    return !list->ptr || list->count == count;
+}
+
 static ort_status fold_run(ort_call *call, ort_error *err)
 {
     const fold_state *state = call->state;
@@ -388,17 +381,17 @@ static ort_status fold_run(ort_call *call, ort_error *err)
     job.rank = out->shape.rank - 2;
     job.pixels = ort_shape_count_range(&out->shape, 2, out->shape.rank);
     size_t r = (size_t)job.rank;
-    if (ort_tensor_count(block) != job.rank || (state->dilations && state->dilations_n != r) ||
-        (state->strides && state->strides_n != r) || (state->pads && state->pads_n != 2 * r))
+    if (ort_tensor_count(block) != job.rank || !fits(&state->dilations, r) ||
+        !fits(&state->strides, r) || !fits(&state->pads, 2 * r))
         return ort_call_fail(call, err, "block_shape, dilations, strides and pads must fit the %d "
                              "dims of image_shape", job.rank);
     for (int d = 0; d < job.rank; d++) {
         job.image[d] = out->shape.dim[d + 2];
         job.block[d] = ort_tensor_get_i64(block, d);
-        job.stride[d] = state->strides ? state->strides[d] : 1;
-        job.dilation[d] = state->dilations ? state->dilations[d] : 1;
-        job.pad[d] = state->pads ? state->pads[d] : 0;
-        int64_t end = state->pads ? state->pads[d + job.rank] : 0, limit = (int64_t)1 << 31;
+        job.stride[d] = state->strides.ptr ? state->strides.ptr[d] : 1;
+        job.dilation[d] = state->dilations.ptr ? state->dilations.ptr[d] : 1;
+        job.pad[d] = state->pads.ptr ? state->pads.ptr[d] : 0;
+        int64_t end = state->pads.ptr ? state->pads.ptr[d + job.rank] : 0, limit = (int64_t)1 << 31;
         if (job.block[d] < 1 || job.stride[d] < 1 || job.dilation[d] < 1 || job.pad[d] < 0 ||
             end < 0 || job.block[d] > limit || job.dilation[d] > limit || job.pad[d] > limit ||
             end > limit || job.image[d] > limit)
@@ -424,23 +417,31 @@ static ort_status fold_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl fold_impl = {
+    .state = sizeof(fold_state), .bind = fold_bind,
     .infer = fold_infer, .prepare = fold_prepare, .run = fold_run,
 };
 
 /* ---- UnfoldTensor of com.microsoft: [.., n, ..] to [.., windows, .., size] */
 
+typedef struct unfold_state {
+    int64_t dim, step, size;
+} unfold_state;
+
+static const ort_bind unfold_bind[] = {
+    ORT_BIND(unfold_state, dim), ORT_BIND(unfold_state, step, ORT_FROM(1)),
+    ORT_BIND(unfold_state, size, ORT_FROM(1)), {0}};
+
 static ort_status unfold_infer(ort_infer *x, ort_error *err)
 {
-    int64_t size = ort_node_int(x->node, "size", 0), step = ort_node_int(x->node, "step", 1);
+    unfold_state s = {0};
+    ORT_TRY(ort_bind_attrs(unfold_bind, x->node, x->arena, &s, err));
+    int64_t size = s.size, step = s.step;
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
-    if (size < 1 || step < 1)
-        return ort_infer_fail(x, err, "attributes size and step are %lld and %lld, need 1 and more",
-                              (long long)size, (long long)step);
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
     int axis;
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "dim", -1), type.rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, s.dim, type.rank, &axis, err));
     if (type.rank >= ORT_MAX_RANK || (ort_dim_known(type.dim[axis]) && type.dim[axis].size < size))
         return ort_infer_fail(x, err, "axis %d has fewer than %lld elements, or the rank is beyond "
                               "%d", axis, (long long)size, ORT_MAX_RANK);
@@ -459,7 +460,8 @@ static ort_status unfold_run(ort_call *call, ort_error *err)
     const ort_tensor *in = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     const ort_shape *s = &in->shape;
-    int64_t dim = ort_node_int(call->node, "dim", -1), step = ort_node_int(call->node, "step", 1);
+    const unfold_state *state = call->state;
+    int64_t dim = state->dim, step = state->step;
     int axis = (int)(dim < 0 ? dim + s->rank : dim);
     int64_t inner = ort_shape_count_range(s, axis + 1, s->rank), size = out->shape.dim[s->rank];
     int64_t outer = ort_shape_count_range(s, 0, axis), windows = out->shape.dim[axis];
@@ -472,7 +474,9 @@ static ort_status unfold_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl unfold_impl = {.infer = unfold_infer, .run = unfold_run};
+static const ort_op_impl unfold_impl = {
+    .state = sizeof(unfold_state), .bind = unfold_bind, .infer = unfold_infer, .run = unfold_run,
+};
 
 const ort_op ort_ops_select[] = {
     {ONNX, "Trilu", 14, "input:T,k?:i64 -> output:T", "T:F,I,U,C,bf16,str,bool", "upper:i=1",

@@ -16,6 +16,10 @@ typedef struct shape_state {
     bool has_end;
 } shape_state;
 
+static const ort_bind shape_bind[] = {
+    ORT_BIND(shape_state, start, ORT_MAYBE), ORT_BIND(shape_state, end, ORT_MAYBE),
+    ORT_BIND_HAS(shape_state, has_end, "end"), {0}};
+
 /* The slice [*first, *last) of the axes that start and end select. */
 static void shape_range(int64_t start, bool has_end, int64_t end, int rank, int *first, int *last)
 {
@@ -43,17 +47,6 @@ static ort_status shape_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status shape_prepare(ort_prep *p, ort_error *err)
-{
-    shape_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->start = ort_node_int(p->node, "start", 0);
-    state->end = ort_node_int(p->node, "end", 0);
-    state->has_end = ort_node_has(p->node, "end");
-    return ORT_OK;
-}
-
 static ort_status shape_run(ort_call *call, ort_error *err)
 {
     const shape_state *state = call->state;
@@ -67,7 +60,7 @@ static ort_status shape_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl shape_impl = {
-    .infer = shape_infer, .prepare = shape_prepare, .run = shape_run,
+    .state = sizeof(shape_state), .bind = shape_bind, .infer = shape_infer, .run = shape_run,
 };
 
 static ort_status size_infer(ort_infer *x, ort_error *err)

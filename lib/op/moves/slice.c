@@ -86,10 +86,7 @@ static ort_dim slice_param(const ort_infer *x, const int64_t *attr, int input, i
 }
 
 /* Slice named its window in attributes until opset 9; DynamicSlice, experimental then, did not. */
-static bool by_attributes(const ort_op *op)
-{
-    return op->since < 10 && op->name[0] == 'S';
-}
+enum { BY_INPUTS, BY_ATTRIBUTES };
 
 static bool node_has_input(const ort_node *node, int index)
 {
@@ -119,7 +116,7 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     ort_type type = x->in[0]->type;
     int count;
-    if (by_attributes(x->op)) {
+    if (x->op->variant == BY_ATTRIBUTES) {
         starts = ort_node_ints(x->node, "starts", &starts_n);
         ends = ort_node_ints(x->node, "ends", &ends_n);
         axes = ort_node_ints(x->node, "axes", &axes_n);
@@ -173,30 +170,18 @@ static ort_status slice_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-typedef struct slice_state { /* opset 1: attributes; NULL otherwise */
-    const int64_t *starts, *ends, *axes;
-    int count;
+typedef struct slice_state { /* opset 1: attributes; none otherwise */
+    ort_ints starts, ends, axes;
 } slice_state;
 
-static ort_status slice_prepare(ort_prep *p, ort_error *err)
-{
-    slice_state *state = ort_prep_state(p, sizeof *state);
-    size_t count = 0;
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    if (!by_attributes(p->op))
-        return ORT_OK;
-    state->starts = ort_node_ints(p->node, "starts", &count);
-    state->count = (int)count;
-    state->ends = ort_node_ints(p->node, "ends", &count);
-    state->axes = ort_node_ints(p->node, "axes", &count);
-    return ORT_OK;
-}
+static const ort_bind slice_bind[] = {
+    ORT_BIND(slice_state, starts, ORT_MAYBE), ORT_BIND(slice_state, ends, ORT_MAYBE),
+    ORT_BIND(slice_state, axes, ORT_MAYBE), {0}};
 
-static int64_t param_at(const int64_t *attr, const ort_tensor *input, int i, int64_t fallback)
+static int64_t param_at(const ort_ints *attr, const ort_tensor *input, int i, int64_t fallback)
 {
-    if (attr)
-        return attr[i];
+    if (attr && attr->ptr)
+        return attr->ptr[i];
     return input && i < ort_tensor_count(input) ? ort_tensor_get_i64(input, i) : fallback;
 }
 
@@ -209,19 +194,20 @@ static ort_status slice_run(ort_call *call, ort_error *err)
     ort_tensor *out = ort_call_out(call, 0);
     ort_move move = ort_move_between(in, out);
     int64_t from[ORT_MAX_RANK], to[ORT_MAX_RANK], length[ORT_MAX_RANK];
-    int rank = in->shape.rank, count = starts ? (int)ort_tensor_count(starts) : state->count;
+    int rank = in->shape.rank;
+    int count = (int)(starts ? ort_tensor_count(starts) : (int64_t)state->starts.count);
     ort_shape_strides(&in->shape, from);
     ort_shape_strides(&out->shape, to);
     memcpy(length, in->shape.dim, sizeof length);
     for (int i = 0; i < count; i++) {
-        int64_t axis = param_at(state->axes, axes, i, i), step = param_at(NULL, steps, i, 1);
-        int64_t start = param_at(state->starts, starts, i, 0);
+        int64_t axis = param_at(&state->axes, axes, i, i), step = param_at(NULL, steps, i, 1);
+        int64_t start = param_at(&state->starts, starts, i, 0);
         axis = axis < 0 ? axis + rank : axis;
         if (axis < 0 || axis >= rank || step == 0)
             return ort_call_fail(call, err, "axis %lld with step %lld is no slice of rank %d",
                                  (long long)axis, (long long)step, rank);
         length[axis] = slice_length(in->shape.dim[axis], &start,
-                                    param_at(state->ends, ends, i, 0), step);
+                                    param_at(&state->ends, ends, i, 0), step);
         if (length[axis] > 0)
             move.src_offset += start * from[axis];
         from[axis] = length[axis] > 1 ? from[axis] * step : from[axis];
@@ -238,7 +224,7 @@ static ort_status slice_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl slice_impl = {
-    .infer = slice_infer, .prepare = slice_prepare, .run = slice_run,
+    .state = sizeof(slice_state), .bind = slice_bind, .infer = slice_infer, .run = slice_run,
 };
 
 /* ---- Pad */
@@ -249,9 +235,14 @@ enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
 typedef struct pad_state {
     enum pad_mode mode;
-    const int64_t *pads; /* opset 2 */
-    int64_t fill[2];     /* one element of the value attribute */
+    ort_ints pads;   /* opset 2 */
+    float value;
+    int64_t fill[2]; /* one element of it */
 } pad_state;
+
+static const ort_bind pad_bind[] = {
+    ORT_BIND(pad_state, mode, ORT_WORDS("constant reflect edge wrap")),
+    ORT_BIND(pad_state, pads, ORT_MAYBE), ORT_BIND(pad_state, value, ORT_MAYBE), {0}};
 
 static ort_status pad_infer(ort_infer *x, ort_error *err)
 {
@@ -289,24 +280,10 @@ static ort_status pad_infer(ort_infer *x, ort_error *err)
 
 static ort_status pad_prepare(ort_prep *p, ort_error *err)
 {
-    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
-    const char *mode = ort_node_string(p->node, "mode", "constant");
-    pad_state *state = ort_prep_state(p, sizeof *state);
-    size_t count = 0;
-    int m = 0;
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    while (m < 4 && strcmp(mode, names[m]) != 0)
-        m++;
-    if (m == 4)
-        return ort_prep_fail(p, err, "mode is \"%s\"; constant, reflect, edge or wrap is needed",
-                             mode);
-    state->mode = (enum pad_mode)m;
-    if (ort_node_has(p->node, "pads")) { /* opset 2 */
-        ort_tensor one = {.dtype = ort_prep_dtype(p, 0), .shape = {1, {1}}, .data = state->fill};
-        state->pads = ort_node_ints(p->node, "pads", &count);
-        ort_tensor_set_f64(&one, 0, ort_node_float(p->node, "value", 0));
-    }
+    pad_state *state = p->state;
+    ort_tensor one = {.dtype = ort_prep_dtype(p, 0), .shape = {1, {1}}, .data = state->fill};
+    if (state->pads.ptr)
+        ort_tensor_set_f64(&one, 0, (double)state->value);
     return ORT_OK;
 }
 
@@ -366,10 +343,10 @@ static ort_status pad_run(ort_call *call, ort_error *err)
     const ort_tensor *in = ort_call_in(call, 0), *pads = ort_call_in(call, 1);
     const ort_tensor *value = ort_call_in(call, 2), *axes = ort_call_in(call, 3);
     ort_tensor *out = ort_call_out(call, 0);
-    ort_move_map map = {.fill = state->pads ? state->fill : value ? value->data : NULL};
+    ort_move_map map = {.fill = state->pads.ptr ? state->fill : value ? value->data : NULL};
     int rank = in->shape.rank, count = axes ? (int)ort_tensor_count(axes) : rank;
     int64_t *room = call->workspace;
-    if (!state->pads && ort_tensor_count(pads) != 2 * (int64_t)count)
+    if (!state->pads.ptr && ort_tensor_count(pads) != 2 * (int64_t)count)
         return ort_call_fail(call, err, "pads has %lld elements, %d are needed",
                              (long long)ort_tensor_count(pads), 2 * count);
     if (value && ort_tensor_count(value) < 1)
@@ -378,8 +355,8 @@ static ort_status pad_run(ort_call *call, ort_error *err)
         return ORT_OK;
     for (int i = 0; i < count; i++) {
         int64_t axis = param_at(NULL, axes, i, i);
-        int64_t before = param_at(state->pads, pads, i, 0);
-        int64_t after = param_at(state->pads, pads, i + count, 0);
+        int64_t before = param_at(&state->pads, pads, i, 0);
+        int64_t after = param_at(&state->pads, pads, i + count, 0);
         axis = axis < 0 ? axis + rank : axis;
         if (axis < 0 || axis >= rank)
             return ort_call_fail(call, err, "axes[%d] is outside rank %d", i, rank);
@@ -398,6 +375,7 @@ static ort_status pad_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl pad_impl = {
+    .state = sizeof(pad_state), .bind = pad_bind,
     .infer = pad_infer, .prepare = pad_prepare, .shape = map_shape, .run = pad_run,
 };
 
@@ -456,7 +434,7 @@ static const ort_op_impl center_impl = {
 
 const ort_op ort_ops_slice[] = {
     {ONNX, "Slice", 1, "data:T -> output:T", "T:F,I,U,C,str,bool", "axes:is ends:is! starts:is!",
-     0, &slice_impl},
+     0, &slice_impl, .variant = BY_ATTRIBUTES},
     {ONNX, "Slice", 10, "data:T,starts:Tind,ends:Tind,axes?:Tind,steps?:Tind -> output:T",
      "T:F,I,U,C,str,bool Tind:i32,i64", "", 0, &slice_impl, .history = "11 13:T+bf16"},
     {ONNX, "Pad", 2, "data:T -> output:T", "T:F", "mode:s=constant pads:is! value:f=0",

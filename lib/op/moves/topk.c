@@ -131,8 +131,11 @@ static const struct {
 typedef struct topk_state {
     select_fn *select;
     int64_t axis;
-    uint64_t flip;
+    bool largest;
 } topk_state;
+
+static const ort_bind topk_bind[] = {
+    ORT_BIND(topk_state, axis), ORT_BIND(topk_state, largest, ORT_ELSE(1)), {0}};
 
 static ort_status topk_infer(ort_infer *x, ort_error *err)
 {
@@ -165,11 +168,7 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
 
 static ort_status topk_prepare(ort_prep *p, ort_error *err)
 {
-    topk_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->axis = ort_node_int(p->node, "axis", -1);
-    state->flip = ort_node_int(p->node, "largest", 1) ? 0 : UINT64_MAX;
+    topk_state *state = p->state;
     for (size_t i = 0; i < sizeof selects / sizeof *selects; i++)
         if (selects[i].dtype == ort_prep_dtype(p, 0))
             state->select = selects[i].fn;
@@ -201,7 +200,7 @@ static void topk_row(const topk_job *job, int64_t row, entry *heap)
     int64_t to = row / job->inner * job->k * job->inner + row % job->inner;
     size_t bytes = ort_move_element_bytes(job->in->dtype);
     job->state->select((const char *)job->in->data + base * (int64_t)bytes, job->n, job->inner,
-                       job->state->flip, heap, job->k);
+                       job->state->largest ? 0 : UINT64_MAX, heap, job->k);
     for (int64_t i = job->k - 1; i >= 0; i--) {
         entry last = heap[0];
         heap[0] = heap[i];
@@ -246,6 +245,7 @@ static ort_status topk_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl topk_impl = {
+    .state = sizeof(topk_state), .bind = topk_bind,
     .infer = topk_infer, .prepare = topk_prepare, .shape = topk_shape, .run = topk_run,
 };
 
@@ -342,6 +342,10 @@ typedef struct unique_state {
     int first_out, inverse_out, count_out; /* -1: the operator has none */
 } unique_state;
 
+static const ort_bind unique_bind[] = {
+    ORT_BIND_HAS(unique_state, has_axis, "axis"), ORT_BIND(unique_state, axis, ORT_MAYBE),
+    ORT_BIND(unique_state, sorted, ORT_MAYBE), {0}};
+
 static ort_status unique_infer(ort_infer *x, ort_error *err)
 {
     ort_dim unknown = ort_dim_unknown(), total = ort_dim_unknown();
@@ -370,12 +374,7 @@ static ort_status unique_infer(ort_infer *x, ort_error *err)
 
 static ort_status unique_prepare(ort_prep *p, ort_error *err)
 {
-    unique_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->has_axis = ort_node_has(p->node, "axis");
-    state->axis = ort_node_int(p->node, "axis", 0);
-    state->sorted = ort_node_int(p->node, "sorted", 1) != 0;
+    unique_state *state = p->state;
     state->first_out = 1;
     state->inverse_out = 2;
     state->count_out = 3;
@@ -385,9 +384,7 @@ static ort_status unique_prepare(ort_prep *p, ort_error *err)
 /* com.microsoft: in the order of occurrence, without the places of first occurrence. */
 static ort_status occurrence_prepare(ort_prep *p, ort_error *err)
 {
-    ORT_TRY(unique_prepare(p, err));
     unique_state *state = p->state;
-    state->sorted = false;
     state->first_out = -1;
     state->inverse_out = 1;
     state->count_out = 2;
@@ -573,9 +570,11 @@ static ort_status unique_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl unique_impl = {
+    .state = sizeof(unique_state), .bind = unique_bind,
     .infer = unique_infer, .prepare = unique_prepare, .shape = unique_shape, .run = unique_run,
 };
 static const ort_op_impl occurrence_impl = {
+    .state = sizeof(unique_state), .bind = unique_bind,
     .infer = unique_infer, .prepare = occurrence_prepare, .shape = unique_shape, .run = unique_run,
 };
 

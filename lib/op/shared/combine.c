@@ -102,15 +102,3 @@ ort_combine_fn *ort_combine_get(ort_dtype dtype, ort_combine op)
             return rows[i].fn[op - ORT_COMBINE_ADD];
     return NULL;
 }
-
-bool ort_combine_parse(const char *name, ort_combine *op)
-{
-    static const char *const names[] = {"none", "add", "mul", "max", "min"};
-    for (int i = 0; i < 5; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *op = (ort_combine)i;
-            return true;
-        }
-    }
-    return false;
-}

@@ -12,13 +12,12 @@ typedef enum ort_combine {
     ORT_COMBINE_MAX,  /* NaN wins */
     ORT_COMBINE_MIN,
 } ort_combine;
+#define ORT_COMBINE_WORDS "none add mul max min" /* what attributes call them */
 
 typedef void ort_combine_fn(void *dst, const void *src, int64_t count);
 
 /* NULL when the type has no such operation (strings, max of complex, packed types). 16-bit floats
  * round after each step, as repeated indices of a scatter do. Not for ORT_COMBINE_NONE. */
 ort_combine_fn *ort_combine_get(ort_dtype dtype, ort_combine op);
-/* "none", "add", "mul", "max", "min"; false when unknown. */
-bool ort_combine_parse(const char *name, ort_combine *op);
 
 #endif
