@@ -357,7 +357,7 @@ demo:
 check:
 	@sh tests/tools/run_check.sh
 
-lint: $(LIB_OBJ)
+lint: $(LIB_OBJ) $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/*/*.c))
 	@python3 tests/lint/lint.py $(OBJ)
 
 # The share of tokens in runs of 40 that stand in lib/ and cmd/ twice: REPEATED="--longest N --limit PERCENT"

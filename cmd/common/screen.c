@@ -123,3 +123,27 @@ void screen_shorten(char *text, size_t width)
     memcpy(gap, "...", 3); /* what goes is at least four characters */
     memmove(gap + 3, tail, strlen(tail) + 1);
 }
+
+static void put_field(FILE *out, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+void screen_csv(FILE *out, const char *text)
+{
+    char *shown = tool_strdup(text);
+    if (screen_width(out) > 0)
+        text_tame(shown);
+    put_field(out, shown);
+    free(shown);
+}

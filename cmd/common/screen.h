@@ -37,6 +37,10 @@ int screen_value(FILE *stream, const ort_value *value, const char *name, int64_t
 /* "ok    " or "FAIL  ", in its colour: how every verdict of a gate begins. */
 void screen_verdict(FILE *stream, bool good);
 
+/* A field of CSV: in quotes where it holds a comma, a quote or an end of line (RFC 4180). For a
+ * terminal without control characters. */
+void screen_csv(FILE *out, const char *text);
+
 /* Characters of UTF-8, not bytes. */
 size_t screen_length(const char *text);
 /* Leaves `width` characters of a text, its middle an ellipsis of three dots; 4 or more. */

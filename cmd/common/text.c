@@ -2,35 +2,6 @@
 #include "common/text.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/screen.h"
-#include "common/tool.h"
-
-static void put_field(FILE *out, const char *text)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-void text_csv(FILE *out, const char *text)
-{
-    char *shown = tool_strdup(text);
-    if (screen_width(out) > 0)
-        text_tame(shown);
-    put_field(out, shown);
-    free(shown);
-}
 
 /* The least second byte that isn't another spelling of a shorter character, and the largest. */
 static void second_byte(unsigned char first, unsigned char *least, unsigned char *most)

@@ -3,11 +3,6 @@
 #define COMMON_TEXT_H
 
 #include <stddef.h>
-#include <stdio.h>
-
-/* A field of CSV: in quotes where it holds a comma, a quote or an end of line (RFC 4180). For a
- * terminal without control characters. */
-void text_csv(FILE *out, const char *text);
 
 /* Bytes of the well-formed character of UTF-8 at `text`, 0 where there is none (RFC 3629). */
 size_t text_character(const char *text);

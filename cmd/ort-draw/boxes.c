@@ -1,20 +1,8 @@
 /* boxes.c - what a detector found: best first, as a table, as JSON, and on the picture. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/text.h"
+#include "common/screen.h"
 #include "draw.h"
-
-void box_list_add(box_list *list, const box *b)
-{
-    if (list->count == list->capacity) {
-        list->capacity = 2 * list->capacity + 64;
-        list->items = realloc(list->items, list->capacity * sizeof *list->items);
-        if (list->items == NULL)
-            tool_alloc(SIZE_MAX / 2);
-    }
-    list->items[list->count++] = *b;
-}
 
 static double held(double x, double most) { return x < 0 ? 0 : x > most ? most : x; }
 
@@ -43,9 +31,9 @@ static void list_csv(const draw_tool *t, const source *from, const box_list *box
     for (size_t i = 0; i < boxes->count; i++) {
         const box *b = &boxes->items[i];
         char name[32];
-        text_csv(stdout, from->path != NULL ? from->path : "");
+        screen_csv(stdout, from->path != NULL ? from->path : "");
         printf(",%lld,", (long long)b->class);
-        text_csv(stdout, class_name(t, b->class, name, sizeof name));
+        screen_csv(stdout, class_name(t, b->class, name, sizeof name));
         printf(",%.4f,%.1f,%.1f,%.1f,%.1f,", b->score, b->left, b->top, b->right, b->bottom);
         for (int k = 0; k < b->points; k++)
             printf("%s%.1f %.1f", k > 0 ? " " : "", b->x[k], b->y[k]);

@@ -19,6 +19,17 @@
 
 #include "draw.h"
 
+static void add_box(box_list *list, const box *b)
+{
+    if (list->count == list->capacity) {
+        list->capacity = 2 * list->capacity + 64;
+        list->items = realloc(list->items, list->capacity * sizeof *list->items);
+        if (list->items == NULL)
+            tool_alloc(SIZE_MAX / 2);
+    }
+    list->items[list->count++] = *b;
+}
+
 typedef struct reading {
     const draw_tool *tool;
     const ort_tensors *record;
@@ -93,7 +104,7 @@ static void add_centred(reading *r, double cx, double cy, double w, double h, do
                         int64_t class)
 {
     box b = {cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2, score, class, 0, {0}, {0}};
-    box_list_add(r->out, &b);
+    add_box(r->out, &b);
 }
 
 /* The best of `count` classes that lie `step` apart; NaN never is. */
@@ -197,7 +208,7 @@ static int read_ultraface(reading *r)
                  at(boxes, 4 * i + 2) * r->width, at(boxes, 4 * i + 3) * r->height, score, 0, 0,
                  {0}, {0}};
         if (score > r->tool->score)
-            box_list_add(r->out, &b);
+            add_box(r->out, &b);
     }
     return 0;
 }
@@ -258,7 +269,7 @@ static int read_ssd(reading *r)
                  at(boxes, 4 * i + 3) * r->width, at(boxes, 4 * i + 2) * r->height, at(scores, i),
                  class_of(classes, i) - 1, 0, {0}, {0}};
         if (b.score > r->tool->score)
-            box_list_add(r->out, &b);
+            add_box(r->out, &b);
     }
     return 0;
 }
@@ -286,7 +297,7 @@ static int read_corners(reading *r)
                                    : 0,
                  0, {0}, {0}};
         if (b.score > r->tool->score)
-            box_list_add(r->out, &b);
+            add_box(r->out, &b);
     }
     return 0;
 }

@@ -25,7 +25,6 @@ typedef struct box_list {
     box *items;
     size_t count, capacity;
 } box_list;
-void box_list_add(box_list *list, const box *b);
 
 typedef struct draw_tool {
     settings settings;
@@ -77,11 +76,13 @@ int curves_add(draw_tool *t, curves **all, const ort_tensors *record);
 int curves_finish(draw_tool *t, const curves *all, const source *from);
 void curves_free(curves *all);
 
-/* ---- main.c */
+/* ---- values.c */
 /* The value of that name ("": the first), or NULL after saying what there is. */
 const ort_value *draw_value(const ort_tensors *record, const char *option, const char *name);
 /* "1x3x8" */
 const char *shape_text(const ort_value *v, char *buffer, size_t size);
+
+/* ---- output.c */
 /* Where -o says: the file of the record in work. */
 int draw_save(draw_tool *t, canvas *c);
 /* True where lists go to stdout (a picture doesn't). */

@@ -4,7 +4,6 @@
  * stdout, pictures where -o says. Without -o nothing is drawn, and no library is opened to draw.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,95 +69,6 @@ static const option_table table = {
     "  ort-draw speech.wav --curve -i probabilities.npy --labels names.txt -o speech.png\n",
     .common = "detect|mask|curve|input|output|labels|letterbox|stretch|score|json",
 };
-
-/* ---- what the parts share */
-
-const ort_value *draw_value(const ort_tensors *record, const char *option, const char *name)
-{
-    char list[1200] = "";
-    size_t n = ort_tensors_count(record);
-    for (size_t i = 0; i < n; i++) {
-        size_t used = strlen(list);
-        if (name[0] == '\0' || strcmp(ort_tensors_name(record, i), name) == 0)
-            return ort_tensors_value(record, i);
-        snprintf(list + used, sizeof list - used, "%s'%s'", i > 0 ? ", " : "",
-                 ort_tensors_name(record, i));
-    }
-    if (n == 0)
-        tool_usage("%s: the record holds no value", option);
-    else
-        tool_usage("%s: no value is called '%s'; there are %s", option, name, list);
-    return NULL;
-}
-
-const char *shape_text(const ort_value *v, char *buffer, size_t size)
-{
-    size_t used = 0;
-    if (ort_value_get_kind(v) != ORT_VALUE_TENSOR)
-        return "no tensor";
-    buffer[0] = '\0';
-    for (int i = 0; i < ort_value_rank(v) && used + 24 < size; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%lld", i > 0 ? "x" : "",
-                                 (long long)ort_value_dims(v)[i]);
-    return used > 0 ? buffer : "a single number";
-}
-
-bool draw_lists(const draw_tool *t)
-{
-    return t->output == NULL || strcmp(t->output, "-") != 0;
-}
-
-void json_record(draw_tool *t, const char *path)
-{
-    tool_reported();
-    printf("{\"schema\": \"ort-draw/1\", \"picture\": ");
-    if (path != NULL)
-        tool_json_string(stdout, path);
-    else
-        printf("null");
-}
-
-void json_number(double number)
-{
-    if (isfinite(number))
-        printf("%.6g", number);
-    else
-        printf("null");
-}
-
-/* Files of several pictures appear together behind the last one; a device or a pipe takes all. */
-static int save_picture(draw_tool *t, const ort_tensors *picture)
-{
-    ort_error err = {0};
-    ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_IMAGE};
-    if (strcmp(t->output, "-") == 0)
-        return ort_tensors_write(picture, stdout, &options, &err) == ORT_OK ? 0 : tool_fail(&err);
-    if (t->direct != NULL || whole_file_is_special(t->output))
-        return whole_file_append(&t->direct, t->output, picture, &options);
-    ort_out_file *file = NULL;
-    char *path = whole_file_numbered(t->output, t->records);
-    int status = whole_file_append(&file, path, picture, &options);
-    free(path);
-    if (status == 0)
-        return whole_files_add(&t->waiting, file);
-    return file != NULL ? whole_file_close(file, status) : status;
-}
-
-int draw_save(draw_tool *t, canvas *c)
-{
-    ort_error err = {0};
-    ort_value *pixels = NULL;
-    ort_tensors *picture = NULL;
-    int status = canvas_take(c, &pixels);
-    if (status == 0 && (ort_tensors_new(&picture, &err) != ORT_OK ||
-                        ort_tensors_add(picture, "picture", pixels, &err) != ORT_OK))
-        status = tool_fail(&err);
-    if (status == 0)
-        status = save_picture(t, picture);
-    ort_tensors_free(picture);
-    ort_value_free(pixels);
-    return status;
-}
 
 /* ---- pictures and sounds */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/screen.h"
 #include "draw.h"
 
 typedef struct mask {
@@ -120,9 +120,9 @@ static void list_areas(draw_tool *t, const source *from, const mask *m, const in
             printf(", \"pixels\": %lld, \"share\": %.6f}", (long long)pixels[c],
                    (double)pixels[c] / all);
         } else {
-            text_csv(stdout, from->path != NULL ? from->path : "");
+            screen_csv(stdout, from->path != NULL ? from->path : "");
             printf(",%lld,", (long long)c);
-            text_csv(stdout, label);
+            screen_csv(stdout, label);
             printf(",%lld,%.4f\n", (long long)pixels[c], (double)pixels[c] / all);
         }
         first = false;

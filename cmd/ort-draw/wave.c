@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "common/screen.h"
 #include "draw.h"
 
 enum { MOST_CURVES = 8, SHEET_WIDTH = 1200, SHEET_HEIGHT = 420, MARGIN = 44, TOP = 26 };
@@ -181,7 +181,7 @@ static void list_stretch(void *arg, size_t curve, double begin, double end, doub
         json_number(mean);
         putchar('}');
     } else {
-        text_csv(stdout, label);
+        screen_csv(stdout, label);
         printf(",%.3f,%.3f,%.4f\n", begin, end, mean);
     }
     l->count++;

@@ -12,7 +12,7 @@ static int op_failed(const operation *op, const ort_value *in, const ort_error *
                   err->status == ORT_ERROR_RUN || err->status == ORT_ERROR_DATA;
     char text[ORT_ERROR_TEXT + 40];
     if (!misfit)
-        return fail(err);
+        return tool_fail(err);
     snprintf(text, sizeof text, "another shape or type: %s",
              said != NULL ? said + 3 : err->message);
     return bad_value(op, in, text);
@@ -39,7 +39,7 @@ static int ints_value(const int64_t *ints, int count, ort_value **value)
     ort_error err = {0};
     int64_t dims[1] = {count};
     if (ort_value_new_tensor(ORT_DTYPE_INT64, 1, dims, value, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     memcpy(ort_value_data(*value), ints, (size_t)count * sizeof *ints);
     return 0;
 }

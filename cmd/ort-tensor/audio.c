@@ -17,7 +17,7 @@ int apply_mono(tool *t, const operation *op, const ort_value *in, ort_value **ou
         return bad_value(op, in, "sound (float samples, or frames x channels)");
     int64_t frames = ort_value_dims(in)[0], channels = rank == 2 ? ort_value_dims(in)[1] : 1;
     if (ort_value_new_tensor(ORT_DTYPE_FLOAT, 1, &frames, out, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     const float *src = ort_value_data((ort_value *)in);
     float *dst = ort_value_data(*out);
     for (int64_t i = 0; i < frames; i++) {
@@ -41,7 +41,7 @@ int apply_rate(tool *t, const operation *op, const ort_value *in, ort_value **ou
     int64_t n = ort_value_count(in);
     int64_t m = (int64_t)ceil((double)n * (double)rate / (double)t->wav_rate);
     if (ort_value_new_tensor(ORT_DTYPE_FLOAT, 1, &m, out, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     const float *src = ort_value_data((ort_value *)in);
     float *dst = ort_value_data(*out);
     double step = (double)t->wav_rate / (double)rate, cut = step > 1 ? 1 / step : 1;
@@ -80,7 +80,7 @@ int each_window(tool *t, const ort_tensors *from, const ort_value *samples, wind
     for (int64_t begin = 0; begin < n && status == 0; begin += hop) {
         ort_value *window = NULL;
         if (ort_value_new_tensor(ORT_DTYPE_FLOAT, 2, dims, &window, &err) != ORT_OK)
-            return fail(&err);
+            return tool_fail(&err);
         float *dst = ort_value_data(window);
         for (int64_t i = 0; i < dims[1]; i++) {
             int64_t k = begin - t->context + i;

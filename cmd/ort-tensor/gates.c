@@ -26,7 +26,7 @@ static int next_expected(tool *t, ort_tensors **record)
     if (t->expected_stream == NULL)
         return tool_error(ORT_ERROR_IO, "%s: can't open: %s", t->compare, strerror(errno));
     if (ort_tensors_read(t->expected_stream, &options, record, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     t->expected_count += *record != NULL;
     return 0;
 }
@@ -90,7 +90,7 @@ static int compare_value(tool *t, const char *name, const ort_value *value,
     ort_difference d = ORT_DIFFERENCE_INIT;
     ort_compare_options options = {.size = sizeof options, .rtol = t->rtol, .atol = t->atol};
     if (ort_value_compare(value, expected, &options, &d, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     t->compared++;
     t->differing += !d.equal;
     if (!d.equal)
@@ -186,7 +186,7 @@ static int load_truth(tool *t)
     if (t->truth != NULL)
         return 0;
     if (ort_tensors_load(t->accuracy, &read, &t->truth, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     const ort_value *labels = ort_tensors_value(t->truth, 0);
     if (labels == NULL || ort_value_get_kind(labels) != ORT_VALUE_TENSOR ||
         ort_value_dtype(labels) == ORT_DTYPE_STRING || ort_value_count(labels) == 0)

@@ -55,7 +55,7 @@ static int new_picture(const picture *p, ort_dtype dtype, ort_value **out)
     dims[n++] = p->width;
     if (p->rank >= 3 && !p->planar)
         dims[n++] = p->channels;
-    return ort_value_new_tensor(dtype, n, dims, out, &err) == ORT_OK ? 0 : fail(&err);
+    return ort_value_new_tensor(dtype, n, dims, out, &err) == ORT_OK ? 0 : tool_fail(&err);
 }
 
 /* Elements of less than a byte lie two or more in one. */
@@ -336,7 +336,7 @@ int apply_scale(tool *t, const operation *op, const ort_value *in, ort_value **o
         return bad_value(op, in, "a numeric tensor");
     if (ort_value_new_tensor(ORT_DTYPE_FLOAT, ort_value_rank(in), ort_value_dims(in), out, &err) !=
         ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     for (int64_t i = 0; i < ort_value_count(in); i++)
         ort_value_set_double(*out, i, ort_value_get_double(in, i) * factor[0] + factor[1]);
     return 0;
@@ -392,7 +392,7 @@ int to_image(const ort_value *in, ort_value **out)
     ort_value *pixels = NULL;
     ort_error err = {0};
     if (ort_value_new_tensor(ORT_DTYPE_UINT8, 3, ort_value_dims(*out), &pixels, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     uint8_t *dst = ort_value_data(pixels);
     for (int64_t i = 0; i < ort_value_count(pixels); i++) {
         float v = nearbyintf(unit ? data[i] * 255.0f : data[i]);

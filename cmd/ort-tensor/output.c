@@ -44,7 +44,7 @@ int output_check(const tool *t)
             options.format = ORT_FORMAT_AUTO;
         ort_status status = ort_tensors_check_path(path, &options, &err);
         if (status != ORT_OK)
-            return fail(&err);
+            return tool_fail(&err);
     }
     return 0;
 }
@@ -55,13 +55,13 @@ static int as_images(const ort_tensors *record, ort_tensors **images)
     ort_error err = {0};
     int status = 0;
     if (ort_tensors_new(images, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     for (size_t i = 0; i < ort_tensors_count(record) && status == 0; i++) {
         ort_value *pixels = NULL;
         status = to_image(ort_tensors_value(record, i), &pixels);
         if (status == 0 &&
             ort_tensors_add(*images, ort_tensors_name(record, i), pixels, &err) != ORT_OK)
-            status = fail(&err);
+            status = tool_fail(&err);
         ort_value_free(pixels);
     }
     return status;
@@ -141,7 +141,7 @@ static int to_stdout(tool *t, const ort_tensors *record)
     int status = options.format == ORT_FORMAT_IMAGE ? as_images(record, &images) : 0;
     if (status == 0 && ort_tensors_write(images != NULL ? images : record, stdout, &options,
                                          &err) != ORT_OK)
-        status = fail(&err);
+        status = tool_fail(&err);
     ort_tensors_free(images);
     return status;
 }

@@ -84,7 +84,7 @@ static int add_value(tool *t, ort_tensors *record, const char *name, ort_value *
     ort_error err = {0};
     return ort_tensors_add(record, t->name != NULL ? t->name : name, value, &err) == ORT_OK
                ? 0
-               : fail(&err);
+               : tool_fail(&err);
 }
 
 /* Names of files pass through; those of several files start here. */
@@ -94,10 +94,10 @@ static int add_sources(const tool *t, const ort_tensors *from, ort_tensors *reco
     size_t count = ort_tensors_source_count(from);
     for (size_t i = 0; i < count; i++)
         if (ort_tensors_add_source(record, ort_tensors_source(from, i), &err) != ORT_OK)
-            return fail(&err);
+            return tool_fail(&err);
     if (count == 0 && t->many && strcmp(t->place, "standard input") != 0 &&
         ort_tensors_add_source(record, t->place, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     return 0;
 }
 
@@ -108,7 +108,7 @@ static int add_columns(const ort_tensors *from, ort_tensors *record)
     for (size_t i = 0; i < ort_tensors_column_count(from); i++)
         if (ort_tensors_add_column(record, ort_tensors_column_name(from, i),
                                    ort_tensors_column(from, i), &err) != ORT_OK)
-            return fail(&err);
+            return tool_fail(&err);
     return 0;
 }
 
@@ -116,7 +116,7 @@ static int new_record(const tool *t, const ort_tensors *from, ort_tensors **reco
 {
     ort_error err = {0};
     if (ort_tensors_new(record, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     int status = add_sources(t, from, *record);
     if (status == 0)
         status = add_columns(from, *record);
@@ -275,7 +275,7 @@ static int read_stream(tool *t, FILE *stream, ort_read_options *options)
         if (count > 1)
             options->label = place;
         if (ort_tensors_read(stream, options, &record, &err) != ORT_OK) {
-            status = note_failure(t, fail(&err), place);
+            status = note_failure(t, tool_fail(&err), place);
             if (status == 0 && record == NULL) { /* where the next one starts is unknown */
                 free(place);
                 return 0;
@@ -298,7 +298,7 @@ static int read_file(tool *t, const char *path, ort_read_options *options)
     ort_tensors *in = NULL;
     int status = 0;
     if (ort_tensors_load(path, options, &in, &err) != ORT_OK) {
-        status = fail(&err);
+        status = tool_fail(&err);
     } else {
         t->wav_rate = ort_tensors_sample_rate(in);
         status = handle(t, in);
@@ -392,7 +392,7 @@ static int finish_batch(tool *t)
     if (t->gathered_count == 0)
         return 0;
     if (ort_tensors_new(&batch, &err) != ORT_OK)
-        return fail(&err);
+        return tool_fail(&err);
     int status = 0;
     for (size_t i = 0; i < ort_tensors_count(t->gathered[0]) && status == 0; i++)
         status = join_column(t, i, batch);

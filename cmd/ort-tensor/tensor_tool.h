@@ -63,12 +63,12 @@ struct tool {
     size_t present;           /* record of its last member, from 1 */
 };
 
+/* ---- operation.c */
 int tool_env(tool *t, ort_env **env);
 /* "--resize: what" with the value's type and shape; EXIT_DATA. */
 int bad_value(const operation *op, const ort_value *in, const char *needs);
 /* Comma-separated numbers; returns how many, -1 after complaining. "0.5", "1/255". */
 int parse_numbers(const char *option, const char *text, double *out, int capacity);
-int fail(const ort_error *err);
 
 /* ---- image.c: values of HxW, HxWxC, NxHxWxC (uint8) or CxHxW, NxCxHxW (float) */
 operation_fn apply_resize, apply_crop, apply_pad, apply_letterbox, apply_layout,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """lint.py - the rules of the house that a machine can check.
 
-- no files use each other in a circle; includes and calls between rooms follow the "may include" column of
-  lib/README.md, which has no circle either
+- no files of the library, nor of a tool, use each other in a circle; includes and calls between rooms follow the
+  "may include" column of lib/README.md, which has no circle either
 - a pass has the name of its file
 - these rules refuse what breaks them, planted
 - no room made of operators or passes is above 7,000 lines
@@ -149,18 +149,18 @@ def symbols(path):
     return defined, used
 
 
-def find_uses(objects):
-    """{file: {other file: {symbols}}} of lib/, without what tables say of their rows."""
+def find_uses(objects, folder):
+    """{file: {other file: {symbols}}} of a folder, lib or cmd/TOOL, without what tables say of their rows."""
     owner, wanted, uses = {}, {}, {}
-    for path in sources("lib", ".c"):
-        name = str(path.relative_to(ROOT / "lib"))
-        built = objects / "lib" / (name[:-1] + "o")
+    for path in sources(folder, ".c"):
+        name = str(path.relative_to(ROOT / folder))
+        built = objects / folder / (name[:-1] + "o")
         if not built.exists():
-            check(name.startswith("kernel/"), f"lib/{name}: wasn't built: make all") # else: of another machine
+            check(name.startswith("kernel/"), f"{folder}/{name}: wasn't built: make all") # else: of another machine
             continue
         defined, wanted[name] = symbols(built)
         owner.update(dict.fromkeys(defined, name))
-    check(len(wanted) > 400, f"{objects}: the library's objects are missing: make all")
+    check(len(wanted) > (400 if folder == "lib" else 0), f"{objects}: {folder}'s objects are missing: make all")
     for name, used in wanted.items():
         uses[name] = {}
         for symbol in used & owner.keys():
@@ -179,7 +179,7 @@ def lint_calls(table, uses):
                   f"lib/{name}: {room}/ may not use {sorted(used)} of {other}")
 
 
-def lint_circles(uses):
+def lint_circles(uses, folder="lib"):
     """No two files use each other, by whatever way."""
     while True: # a file that uses no other, or that no other uses, is in no circle
         used = {other for others in uses.values() for other in others}
@@ -192,7 +192,7 @@ def lint_circles(uses):
             for name in ends:
                 others.pop(name, None)
     circle = find_circle(uses)
-    check(not circle, "lib: files in a circle: " +
+    check(not circle, f"{folder}: files in a circle: " +
           " -> ".join(f"{name} {sorted(uses[name].get(after, ()))[:3]}"
                       for name, after in zip(circle or [], (circle or [])[1:] + [""])))
 
@@ -228,6 +228,8 @@ def lint_rules(table):
     for uses in (upward, aside, outside):
         check(says_no(lint_calls, table, uses), f"lint_calls lets {uses} pass")
     check(says_no(lint_circles, round_), "lint_circles lets three files in a circle pass")
+    aimed = {"main.c": {"gates.c": {"gates_check"}}, "gates.c": {"main.c": {"fail"}}}
+    check(says_no(lint_circles, aimed, "cmd/ort-tensor"), "lint_circles lets a tool's two files pass")
     check(says_no(lint_includes, table | {"base": {"exec"}}), "lint_includes lets rooms in a circle pass")
     check(says_no(lint_includes, table | {"op/net": set()}), "lint_includes lets any include pass")
 
@@ -412,9 +414,11 @@ def lint_formats():
 ROOMS = include_table()
 lint_includes(ROOMS)
 lint_sizes(ROOMS)
-USES = find_uses(ROOT / sys.argv[1])
+USES = find_uses(ROOT / sys.argv[1], "lib")
 lint_calls(ROOMS, USES)
 lint_circles(USES)
+for TOOL in sorted({path.parent.name for path in sources("cmd", ".c")}):
+    lint_circles(find_uses(ROOT / sys.argv[1], f"cmd/{TOOL}"), f"cmd/{TOOL}")
 lint_rules(ROOMS)
 lint_passes()
 lint_formats()
