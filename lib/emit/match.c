@@ -40,31 +40,13 @@ static bool is_named(const char *name, const char *text, size_t length)
     return name[0] == text[0] && !strncmp(name, text, length) && !name[length];
 }
 
-/* "A|ms.B" */
-bool ort_text_names_operator(const char *text, size_t length, const ort_op *op)
-{
-    for (const char *at = text, *end = text + length, *stop; at < end; at = stop + 1) {
-        const char *domain = ONNX;
-        stop = memchr(at, '|', (size_t)(end - at));
-        if (!stop)
-            stop = end;
-        if (stop - at > 3 && !strncmp(at, "ms.", 3)) {
-            domain = MS;
-            at += 3;
-        }
-        if (is_named(op->name, at, (size_t)(stop - at)) && !strcmp(op->domain, domain))
-            return true;
-    }
-    return false;
-}
-
 static bool operator_fits(const ort_term *t, const ort_node *node)
 {
     if (!node || node->removed || !node->op)
         return false;
     if (t->plain)
         return is_named(node->op->name, t->text, (size_t)t->length) && !node->op->domain[0];
-    return ort_text_names_operator(t->text, (size_t)t->length, node->op);
+    return ort_edit_names(t->text, (size_t)t->length, node->op);
 }
 
 /* ---- attributes */

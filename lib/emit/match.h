@@ -36,9 +36,6 @@ typedef struct ort_match {
     int extra_count;
 } ort_match;
 
-/* Do the names of a term, "A|ms.B", hold this operator? */
-bool ort_text_names_operator(const char *text, size_t length, const ort_op *op);
-
 /* The attribute, into `name` of 64 bytes, that this version of an operator has in place of the
  * input `slot` of the newest one: axes of ReduceSum, bounds of Clip. False: it has the input. */
 bool ort_text_attribute_of(const ort_registry *registry, const ort_op *op, int slot, char *name);

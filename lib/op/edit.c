@@ -55,6 +55,39 @@ ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_no
     return ort_node_infer(graph, n, err);
 }
 
+ort_node_spec ort_edit_again(const ort_node *node)
+{
+    return (ort_node_spec){.domain = node->domain, .op_type = node->op_type, .name = node->name,
+                           .inputs = node->inputs, .input_count = node->input_count,
+                           .outputs = node->outputs, .output_count = node->output_count,
+                           .attrs = node->attrs, .attr_count = node->attr_count,
+                           .opset = node->opset, .origin = node->origin};
+}
+
+ort_status ort_edit_replace(ort_graph *graph, ort_node *node, ort_node *reader,
+                            ort_node_spec *spec, ort_error *err)
+{
+    const ort_node *last = reader ? reader : node;
+    if (!spec->domain)
+        spec->domain = ONNX;
+    if (!spec->name)
+        spec->name = node->name;
+    if (!spec->outputs) {
+        spec->outputs = last->outputs;
+        spec->output_count = 1;
+    }
+    if (!spec->origin)
+        spec->origin = reader ? ort_edit_origin(graph, node, reader) : ort_edit_origin_of(node);
+    if (!spec->origin)
+        return ort_error_memory(err, sizeof *spec);
+    while (spec->input_count && spec->inputs[spec->input_count - 1] == ORT_ID_NONE)
+        spec->input_count--;
+    if (reader)
+        ort_graph_remove_node(graph, reader);
+    ort_graph_remove_node(graph, node);
+    return ort_edit_add_node(graph, spec, NULL, err);
+}
+
 ort_status ort_edit_add_result(ort_graph *graph, const char *op_type, const ort_id *inputs,
                                int input_count, const ort_attr *set, int set_count,
                                ort_id *result, ort_error *err)
@@ -271,6 +304,25 @@ const ort_tensor *ort_edit_constant(const ort_graph *graph, const ort_node *node
         return NULL;
     value = graph->values.data[node->inputs[slot]];
     return value->is_input ? NULL : value->fact.value;
+}
+
+bool ort_edit_names(const char *names, size_t length, const ort_op *op)
+{
+    for (const char *at = names, *end = names + length, *stop; at < end; at = stop + 1) {
+        const char *domain = ONNX;
+        stop = memchr(at, '|', (size_t)(end - at));
+        if (!stop)
+            stop = end;
+        if (stop - at > 3 && !strncmp(at, "ms.", 3)) {
+            domain = MS;
+            at += 3;
+        }
+        size_t count = (size_t)(stop - at);
+        if (op->name[0] == *at && !strncmp(op->name, at, count) && !op->name[count] &&
+            !strcmp(op->domain, domain))
+            return true;
+    }
+    return false;
 }
 
 size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node)

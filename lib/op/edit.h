@@ -20,10 +20,36 @@ typedef struct ort_node_spec {
     const char *origin;    /* names of the nodes it replaces, joined by "+"; or NULL */
 } ort_node_spec;
 
+/* Attributes to set. */
+static inline ort_attr ort_attr_int(const char *name, int64_t number)
+{
+    return (ort_attr){.name = name, .type = ORT_ATTR_INT, .i = number};
+}
+static inline ort_attr ort_attr_float(const char *name, double number)
+{
+    return (ort_attr){.name = name, .type = ORT_ATTR_FLOAT, .f = (float)number};
+}
+static inline ort_attr ort_attr_string(const char *name, const char *text)
+{
+    return (ort_attr){.name = name, .type = ORT_ATTR_STRING,
+                      .s = {(char *)(uintptr_t)text, strlen(text)}};
+}
+static inline ort_attr ort_attr_ints(const char *name, const int64_t *list, int count)
+{
+    return (ort_attr){.name = name, .type = ORT_ATTR_INTS, .ints = list, .count = (size_t)count};
+}
+
 /* A new node with the facts of its outputs inferred. The domain joins the model's opset imports
  * when it isn't there (at version 1; ONNX's own domains must be there). */
 ort_status ort_edit_add_node(ort_graph *graph, const ort_node_spec *spec, ort_node **node,
                              ort_error *err);
+/* The node once more, for some members to be changed: not its origin where it has none. */
+ort_node_spec ort_edit_again(const ort_node *node);
+/* A node takes the place of `node` and of the one that reads its result (or NULL): they go. What
+ * the spec leaves out it has from them: the domain is ai.onnx, the name that of `node`, the one
+ * output output 0 of the last, the origin theirs, joined. Absent inputs at its end are dropped. */
+ort_status ort_edit_replace(ort_graph *graph, ort_node *node, ort_node *reader,
+                            ort_node_spec *spec, ort_error *err);
 /* A node of ai.onnx without a name; *result is its one output, new, and may be among the inputs. */
 ort_status ort_edit_add_result(ort_graph *graph, const char *op_type, const ort_id *inputs,
                                int input_count, const ort_attr *set, int set_count,
@@ -75,6 +101,18 @@ static inline bool ort_edit_is(const ort_node *node, const char *domain, const c
     /* Passes ask this of every node: most answers are in the first letter. */
     return node && node->op_type[0] == op_type[0] && !node->removed && node->op &&
            !strcmp(node->op_type, op_type) && !strcmp(node->op->domain, domain);
+}
+
+/* Is it one of these operators, "Add|ms.Gelu", those of com.microsoft behind "ms."? */
+bool ort_edit_names(const char *names, size_t length, const ort_op *op);
+static inline bool ort_edit_is_any(const ort_node *node, const char *names)
+{
+    return node && !node->removed && node->op && ort_edit_names(names, strlen(names), node->op);
+}
+/* Input `slot`; ORT_ID_NONE when it is absent. */
+static inline ort_id ort_edit_input(const ort_node *node, int slot)
+{
+    return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
 }
 
 /* About what a node takes in a file: tags and lengths, names, attributes (bodies not). */

@@ -235,7 +235,7 @@ static bool add_needs(const ort_text *text, const ort_term *t, const ort_op *op,
             fits |= add_needs(text, ort_text_child(text, t, i), op, false, needs);
         return fits;
     }
-    if (t->kind != '(' || !ort_text_names_operator(t->text, (size_t)t->length, op))
+    if (t->kind != '(' || !ort_edit_names(t->text, (size_t)t->length, op))
         return false;
     for (int i = 0; i < t->count; i++) {
         uint64_t set = set_of(text, ort_text_child(text, t, i));

@@ -3,11 +3,15 @@
 
 #include "base/error.h"
 
+enum { COUNT_MAX = 65536 };
+
 bool ort_constant_is_all(const ort_tensor *t, double number)
 {
-    if (!t || !t->data || t->dtype == ORT_DTYPE_STRING)
+    int64_t count = t && t->data ? ort_tensor_count(t) : 0;
+    if (!count || count > COUNT_MAX || t->dtype == ORT_DTYPE_STRING ||
+        ort_dtype_get(t->dtype)->class_ == ORT_CLASS_COMPLEX)
         return false;
-    for (int64_t i = 0; i < ort_tensor_count(t); i++)
+    for (int64_t i = 0; i < count; i++)
         if (ort_tensor_get_f64(t, i) != number)
             return false;
     return true;

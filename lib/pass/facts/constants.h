@@ -4,7 +4,8 @@
 
 #include "op/edit.h"
 
-/* Is every element this number? False without data, and for strings. */
+/* Is every element this number? False for none, strings and complex numbers, and for more than
+ * 65536, which aren't looked at. t may be NULL. */
 bool ort_constant_is_all(const ort_tensor *t, double number);
 /* A constant that may be laid anew: nobody else reads it as it is, or it is small. */
 bool ort_constant_moves(const ort_graph *graph, ort_id id);
