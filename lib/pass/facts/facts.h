@@ -81,7 +81,7 @@ unsigned ort_fact_kept_axes(const ort_graph *graph, const ort_node *reduce, int 
 /* What bounds a Clip: attributes before opset 11, inputs since. A bound that is absent stays what
  * it was; false: it isn't known, or NaN. */
 bool ort_fact_bounds(const ort_graph *graph, const ort_node *clip, double *low, double *high);
-/* What a Pad puts before and behind all of its `rank` axes, [begin..., end...]; false: not known. */
+/* What a Pad puts before and behind each of `rank` axes, [begin..., end...]; false: not known. */
 bool ort_fact_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads);
 /* Is a list attribute `number` alone, or absent? */
 bool ort_fact_ints_are(const ort_node *node, const char *name, int64_t number);

@@ -2,58 +2,52 @@
  * onnxruntime's FusedConv and FusedGemm know: a saved model must load there. */
 #include "pass/fuse/activation.h"
 
-#include <math.h>
-#include <string.h>
+#include <float.h>
 
-#include "op/edit.h"
-#include "tensor/scalar.h"
+#include "pass/facts/facts.h"
 
-typedef struct row {
+static const struct {
     const char *op_type;
     int param_count;
-    float alpha, beta; /* ONNX defaults */
-} row;
-
-static const row rows[] = {
-    {"Relu", 0, 0, 0},           {"Sigmoid", 0, 0, 0},          {"Tanh", 0, 0, 0},
-    {"LeakyRelu", 1, 0.01f, 0},  {"HardSigmoid", 2, 0.2f, 0.5f}, {"Clip", 2, 0, 0},
+} rows[] = {
+    {"Relu", 0},      {"Sigmoid", 0},     {"Tanh", 0},
+    {"LeakyRelu", 1}, {"HardSigmoid", 2}, {"Clip", 2},
 };
 
-/* Bounds of a Clip: attributes before opset 11, constant inputs after. */
-static bool clip_bounds(const ort_pass_context *c, const ort_node *node, float *bounds)
+static bool read_params(const ort_graph *graph, const ort_node *node, ort_fused_activation *a)
 {
-    bounds[0] = -3.402823466e+38f;
-    bounds[1] = 3.402823466e+38f;
-    if (node->opset < 11) {
-        bounds[0] = ort_node_float(node, "min", bounds[0]);
-        bounds[1] = ort_node_float(node, "max", bounds[1]);
-        return true;
+    static const char *const names[2] = {"alpha", "beta"};
+    double low = -(double)FLT_MAX, high = (double)FLT_MAX;
+    if (ort_edit_is(node, ONNX, "Clip")) {
+        bool known = ort_fact_bounds(graph, node, &low, &high);
+        a->params[0] = (float)low;
+        a->params[1] = (float)high;
+        return known;
     }
-    for (int i = 1; i < node->input_count && i < 3; i++) {
-        if (node->inputs[i] == ORT_ID_NONE)
-            continue;
-        double bound;
-        if (!ort_tensor_one_f64(ort_edit_constant(c->graph, node, i), &bound))
-            return false;
-        bounds[i - 1] = (float)bound;
-    }
-    return !isnan(bounds[0]) && !isnan(bounds[1]);
+    for (int i = 0; i < a->param_count; i++)
+        a->params[i] = ort_node_attr_float(node, names[i]);
+    return true;
 }
 
-bool ort_activation_match(const ort_pass_context *c, const ort_node *node,
-                          ort_fused_activation *activation)
+ort_node *ort_activation_after(const ort_pass_context *c, const ort_node *node,
+                               ort_fused_activation *a)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!ort_edit_is(node, ONNX, rows[i].op_type))
+    ort_node *next = ort_edit_only_reader(c->graph, node->outputs[0]);
+    for (size_t i = 0; next && i < sizeof rows / sizeof *rows; i++) {
+        if (!ort_edit_is(next, ONNX, rows[i].op_type) || next->inputs[0] != node->outputs[0])
             continue;
-        activation->name = rows[i].op_type;
-        activation->param_count = rows[i].param_count;
-        activation->params[0] = ort_node_float(node, "alpha", rows[i].alpha);
-        activation->params[1] = ort_node_float(node, "beta", rows[i].beta);
-        if (strcmp(rows[i].op_type, "Clip") || clip_bounds(c, node, activation->params))
-            return true;
-        ort_pass_note(c, node, "its bounds aren't constant");
-        return false;
+        *a = (ort_fused_activation){.name = rows[i].op_type, .param_count = rows[i].param_count};
+        if (read_params(c->graph, next, a))
+            return next;
+        ort_pass_note(c, next, "its bounds aren't constant");
     }
-    return false;
+    return NULL;
+}
+
+int ort_activation_attrs(const ort_fused_activation *a, ort_attr set[2])
+{
+    set[0] = ort_attr_string("activation", a->name);
+    set[1] = (ort_attr){.name = "activation_params", .type = ORT_ATTR_FLOATS,
+                        .floats = a->params, .count = (size_t)a->param_count};
+    return a->param_count ? 2 : 1;
 }

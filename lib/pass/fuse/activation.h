@@ -2,6 +2,7 @@
 #ifndef ORT_PASS_FUSE_ACTIVATION_H
 #define ORT_PASS_FUSE_ACTIVATION_H
 
+#include "op/edit.h"
 #include "pass/pass.h"
 
 typedef struct ort_fused_activation {
@@ -10,9 +11,11 @@ typedef struct ort_fused_activation {
     int param_count;
 } ort_fused_activation;
 
-/* Is `node` an activation that may follow a convolution or product in one operator? When it is one
- * but can't be fused, a note goes to the log. */
-bool ort_activation_match(const ort_pass_context *context, const ort_node *node,
-                          ort_fused_activation *activation);
+/* The activation that alone reads a convolution or product and may follow it in one operator; or
+ * NULL. When it is one but can't be fused, a note goes to the log. */
+ort_node *ort_activation_after(const ort_pass_context *context, const ort_node *node,
+                               ort_fused_activation *activation);
+/* The attributes by which a FusedConv says it; how many. They borrow from it. */
+int ort_activation_attrs(const ort_fused_activation *activation, ort_attr set[2]);
 
 #endif

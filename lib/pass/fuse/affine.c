@@ -8,37 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool ort_affine_is_real(ort_dtype dtype)
+#include "pass/facts/facts.h"
+
+bool ort_affine_reads(const ort_tensor *t)
 {
-    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE || dtype == ORT_DTYPE_FLOAT16 ||
-           dtype == ORT_DTYPE_BFLOAT16;
+    return t && t->data && ort_dtype_is_real(t->dtype);
 }
 
 bool ort_affine_is(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "BatchNormalization") || ort_edit_is(node, ONNX, "Mul") ||
-           ort_edit_is(node, ONNX, "Div") || ort_edit_is(node, ONNX, "Add") ||
-           ort_edit_is(node, ONNX, "Sub");
+    return ort_edit_is_any(node, "BatchNormalization|Mul|Div|Add|Sub");
 }
 
 bool ort_affine_is_linear(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, ONNX, "ConvTranspose") ||
-           ort_edit_is(node, ONNX, "Gemm") || ort_edit_is(node, ONNX, "MatMul");
+    return ort_edit_is_any(node, "Conv|ConvTranspose|Gemm|MatMul");
 }
 
 int ort_affine_axis(const ort_node *linear, int rank)
 {
-    return ort_edit_is(linear, ONNX, "Gemm") || ort_edit_is(linear, ONNX, "MatMul") ? rank - 1 : 1;
+    return ort_edit_is_any(linear, "Gemm|MatMul") ? rank - 1 : 1;
 }
 
 /* A constant that broadcasts per channel onto the result; its elements by channel. */
 static const char *per_channel(const ort_affine_site *s, const ort_tensor *t, double *out)
 {
     const ort_type *type = s->type;
-    if (!t || !t->data || !ort_affine_is_real(t->dtype))
+    if (!ort_affine_reads(t))
         return "the operand isn't constant";
-    if (type->kind != ORT_TYPE_TENSOR || type->rank < 2)
+    if (ort_type_rank(type) < 2)
         return "the rank isn't known";
     int skip = type->rank - t->shape.rank;
     if (skip < 0)
@@ -72,12 +70,11 @@ static const char *read_norm(const ort_graph *graph, const ort_affine_site *s, o
     for (int i = 1; i < n->output_count; i++)
         if (n->outputs[i] != ORT_ID_NONE && graph->values.data[n->outputs[i]]->use_count > 0)
             return "its statistics are read";
-    if (s->type->kind != ORT_TYPE_TENSOR || s->type->rank < 2 || s->axis != 1)
+    if (ort_type_rank(s->type) < 2 || s->axis != 1)
         return "its channels are not the linear operator's";
     for (int i = 0; i < 4; i++) {
         t[i] = ort_edit_constant(graph, n, i + 1);
-        if (!t[i] || !t[i]->data || !ort_affine_is_real(t[i]->dtype) ||
-            ort_tensor_count(t[i]) != s->channels)
+        if (!ort_affine_reads(t[i]) || ort_tensor_count(t[i]) != s->channels)
             return "scale, bias, mean or variance isn't a constant per channel";
     }
     for (int64_t c = 0; c < s->channels; c++) {
@@ -92,7 +89,7 @@ static const char *read_norm(const ort_graph *graph, const ort_affine_site *s, o
 static const char *read_binary(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)
 {
     const ort_node *n = s->node;
-    bool multiplies = ort_edit_is(n, ONNX, "Mul") || ort_edit_is(n, ONNX, "Div");
+    bool multiplies = ort_edit_is_any(n, "Mul|Div");
     double *values = multiplies ? a->scale : a->shift;
     const ort_tensor *operand = ort_edit_constant(graph, n, 1 - s->slot);
     const char *why =

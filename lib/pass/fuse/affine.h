@@ -25,8 +25,8 @@ int ort_affine_axis(const ort_node *linear, int rank);
 /* Reads it; NULL, or the condition that fails. Released in any case. */
 const char *ort_affine_read(const ort_graph *graph, const ort_affine_site *site, ort_affine *a);
 void ort_affine_release(ort_affine *a);
-/* Numbers that scale, shift and weights may be of. */
-bool ort_affine_is_real(ort_dtype dtype);
+/* Is it a known constant of numbers that scale, shift and weights may be of? t may be NULL. */
+bool ort_affine_reads(const ort_tensor *t);
 /* The elements first .. first + count - 1 of `from` times scale, into the same of `to`. */
 void ort_affine_scale(ort_tensor *to, const ort_tensor *from, int64_t first, int64_t count,
                       double scale);

@@ -6,16 +6,16 @@
  * For files: in a session the sum and the Gelu are one ElementwiseChain, or go with the product
  * before them.
  */
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 static const char *unless(const ort_pass_context *c, ort_match *m)
 {
     const ort_type *x = ort_match_type(m, "x");
     const ort_tensor *b = ort_match_constant(m, "b");
-    if (x->kind != ORT_TYPE_TENSOR || x->dtype != ORT_DTYPE_FLOAT || x->rank < 1)
+    if (x->dtype != ORT_DTYPE_FLOAT || ort_type_rank(x) < 1)
         return "it isn't float of known rank";
-    ort_dim last = x->dim[x->rank - 1];
-    if (b->shape.rank != 1 || !ort_dim_known(last) || last.size != b->shape.dim[0])
+    if (b->shape.rank != 1 || !ort_dim_is(x->dim[x->rank - 1], b->shape.dim[0]))
         return "what is added isn't one number for each of the last dimension";
     return NULL;
 }

@@ -21,37 +21,18 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/edit.h"
 #include "pass/facts/constants.h"
-#include "tensor/scalar.h"
+#include "pass/facts/facts.h"
 
 enum { ORDER_MAX = 1 << 16 }; /* elements of a constant list of positions */
-
-static const ort_type *type_at(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
-static const ort_tensor *constant_at(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && !value->is_input && value->fact.value && value->fact.value->data
-               ? value->fact.value
-               : NULL;
-}
-
-static bool is_one(ort_dim dim)
-{
-    return ort_dim_known(dim) && dim.size == 1;
-}
 
 /* All dims but the last `count` of the type are 1. */
 static bool is_flat(const ort_type *type, int count)
 {
     for (int d = 0; d < type->rank - count; d++)
-        if (!is_one(type->dim[d]))
+        if (!ort_dim_is(type->dim[d], 1))
             return false;
-    return type->kind == ORT_TYPE_TENSOR && type->rank >= count;
+    return ort_type_rank(type) >= count;
 }
 
 /* ---- rows from 0 on */
@@ -59,30 +40,21 @@ static bool is_flat(const ort_type *type, int count)
 /* Do the elements count up from 0? */
 static bool is_count(const ort_tensor *t)
 {
-    int64_t count = t ? ort_tensor_count(t) : 0;
-    if (!t || count > ORDER_MAX || (t->dtype != ORT_DTYPE_INT64 && t->dtype != ORT_DTYPE_INT32))
-        return false;
-    for (int64_t i = 0; i < count; i++)
-        if (ort_tensor_get_i64(t, i) != i)
-            return false;
-    return count > 0;
-}
-
-static bool is_number(const ort_graph *graph, const ort_node *node, int slot, int64_t number)
-{
-    int64_t own;
-    return ort_tensor_one_i64(ort_edit_constant(graph, node, slot), &own) && own == number;
+    return t && ort_tensor_count(t) > 0 && ort_tensor_count(t) <= ORDER_MAX &&
+           (t->dtype == ORT_DTYPE_INT64 || t->dtype == ORT_DTYPE_INT32) &&
+           ort_tensor_counts_up(t);
 }
 
 /* A Slice of one axis, from 0 on by steps of 1. */
 static bool is_head(const ort_graph *graph, const ort_node *slice, int axis)
 {
     if (!ort_edit_is(slice, ONNX, "Slice") || slice->input_count < 4 ||
-        !is_number(graph, slice, 1, 0))
+        !ort_fact_is_int(graph, slice, 1, 0))
         return false;
-    int rank = type_at(graph, slice->inputs[0])->rank;
-    return (is_number(graph, slice, 3, axis) || is_number(graph, slice, 3, axis - rank)) &&
-           (slice->input_count < 5 || is_number(graph, slice, 4, 1));
+    int rank = ort_fact_type(graph, slice->inputs[0])->rank;
+    return (ort_fact_is_int(graph, slice, 3, axis) ||
+            ort_fact_is_int(graph, slice, 3, axis - rank)) &&
+           (slice->input_count < 5 || ort_fact_is_int(graph, slice, 4, 1));
 }
 
 /* Positions 0..S-1 for each row: Range, or the head of a constant that counts up, with ones put
@@ -91,22 +63,21 @@ static bool counts_up(const ort_graph *graph, ort_id id)
 {
     for (int depth = 0; depth < 8; depth++) {
         const ort_node *node = ort_edit_producer(graph, id);
-        if (is_flat(type_at(graph, id), 1) && is_count(constant_at(graph, id)))
+        if (is_flat(ort_fact_type(graph, id), 1) && is_count(ort_fact_constant(graph, id)))
             return true;
         if (ort_edit_is(node, ONNX, "Range"))
-            return is_number(graph, node, 0, 0) && is_number(graph, node, 2, 1);
+            return ort_fact_is_int(graph, node, 0, 0) && ort_fact_is_int(graph, node, 2, 1);
         if (ort_edit_is(node, ONNX, "Slice")) {
-            const ort_type *from = type_at(graph, node->inputs[0]);
-            return is_flat(from, 1) && is_count(constant_at(graph, node->inputs[0])) &&
+            const ort_type *from = ort_fact_type(graph, node->inputs[0]);
+            return is_flat(from, 1) && is_count(ort_fact_constant(graph, node->inputs[0])) &&
                    is_head(graph, node, from->rank - 1);
         }
         /* moves that only put ones before, or repeat the whole */
-        if ((!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Cast") &&
-             !ort_edit_is(node, ONNX, "Expand")) ||
-            !is_flat(type_at(graph, node->inputs[0]), 1))
+        if (!ort_edit_is_any(node, "Unsqueeze|Cast|Expand") ||
+            !is_flat(ort_fact_type(graph, node->inputs[0]), 1))
             return false;
-        const ort_type *in = type_at(graph, node->inputs[0]), *out = type_at(graph, id);
-        if (out->kind != ORT_TYPE_TENSOR || out->rank < 1 ||
+        const ort_type *in = ort_fact_type(graph, node->inputs[0]), *out = ort_fact_type(graph, id);
+        if (ort_type_rank(out) < 1 ||
             !ort_dim_equal(in->dim[in->rank - 1], out->dim[out->rank - 1]))
             return false;
         id = node->inputs[0];
@@ -128,7 +99,7 @@ static bool is_real(ort_dtype dtype)
 
 static bool is_table(const ort_graph *graph, ort_id id, const sum_type *x)
 {
-    const ort_tensor *t = constant_at(graph, id);
+    const ort_tensor *t = ort_fact_constant(graph, id);
     return t && t->shape.rank == 2 && is_real(t->dtype) && t->shape.dim[1] == x->H.size;
 }
 
@@ -137,26 +108,26 @@ static ort_id unwidened(const ort_pass_context *c, ort_id id)
 {
     const ort_node *cast = ort_edit_producer(c->graph, id);
     return !c->portable && ort_edit_is(cast, ONNX, "Cast") &&
-                   is_real(type_at(c->graph, cast->inputs[0])->dtype)
+                   is_real(ort_fact_type(c->graph, cast->inputs[0])->dtype)
                ? cast->inputs[0]
                : id;
 }
 
 static bool is_index(const ort_type *type, const sum_type *x, bool *per_batch)
 {
-    if (type->kind != ORT_TYPE_TENSOR || type->rank != 2 ||
+    if (ort_type_rank(type) != 2 ||
         (type->dtype != ORT_DTYPE_INT64 && type->dtype != ORT_DTYPE_INT32) ||
         !ort_dim_equal(type->dim[1], x->S))
         return false;
     *per_batch = ort_dim_equal(type->dim[0], x->B);
-    return *per_batch || is_one(type->dim[0]);
+    return *per_batch || ort_dim_is(type->dim[0], 1);
 }
 
 /* The rows 0..S-1 of a constant: the constant itself, or the head of one. */
 static bool read_head(const ort_graph *graph, ort_id id, const sum_type *x, ort_embed_term *term)
 {
-    const ort_type *type = type_at(graph, id);
-    const ort_tensor *t = constant_at(graph, id);
+    const ort_type *type = ort_fact_type(graph, id);
+    const ort_tensor *t = ort_fact_constant(graph, id);
     const ort_node *node = ort_edit_producer(graph, id);
     if (!is_flat(type, 2) || type->rank > 3 || !ort_dim_equal(type->dim[type->rank - 2], x->S) ||
         !ort_dim_equal(type->dim[type->rank - 1], x->H))
@@ -184,7 +155,7 @@ static bool read_term(const ort_graph *graph, ort_id id, const sum_type *x, ort_
         return true;
     if (!ort_edit_is(node, ONNX, "Gather") || ort_node_int(node, "axis", 0) != 0 ||
         !is_table(graph, node->inputs[0], x) ||
-        !is_index(type_at(graph, node->inputs[1]), x, per_batch))
+        !is_index(ort_fact_type(graph, node->inputs[1]), x, per_batch))
         return false;
     *term = (ort_embed_term){node->inputs[0], node->inputs[1]};
     if (counts_up(graph, node->inputs[1])) {
@@ -219,7 +190,7 @@ static int terms_of(const ort_graph *graph, ort_id sum, ort_embedding *e, ort_id
 
 static int64_t rows_of(const ort_graph *graph, const ort_embed_term *term)
 {
-    return constant_at(graph, term->table)->shape.dim[0];
+    return ort_fact_constant(graph, term->table)->shape.dim[0];
 }
 
 /* Which is which matters to nobody but readers: places are what isn't told per token, else what
@@ -247,8 +218,8 @@ static bool sort_terms(const ort_graph *graph, const ort_embed_term *found, cons
 
 static bool is_row(const ort_graph *graph, ort_id id, const sum_type *x)
 {
-    const ort_tensor *t = constant_at(graph, id);
-    return id == ORT_ID_NONE || (t && t->shape.rank == 1 && t->shape.dim[0] == x->H.size);
+    const ort_tensor *t = ort_fact_constant(graph, id);
+    return id == ORT_ID_NONE || (t && ort_tensor_is_row(t, x->H.size));
 }
 
 /* One of three terms may be a row: it goes to e->row. How many are left. */
@@ -256,9 +227,8 @@ static int without_row(const ort_graph *graph, const sum_type *x, int count, ort
                        ort_id *ids)
 {
     for (int i = 0; i < count && count == 3; i++) {
-        const ort_tensor *t = constant_at(graph, ids[i]);
-        if (!t || t->shape.rank != 1 || t->dtype != ORT_DTYPE_FLOAT ||
-            t->shape.dim[0] != x->H.size)
+        const ort_tensor *t = ort_fact_constant(graph, ids[i]);
+        if (!t || t->dtype != ORT_DTYPE_FLOAT || !ort_tensor_is_row(t, x->H.size))
             continue;
         e->row = ids[i];
         ids[i] = ids[--count];
@@ -269,7 +239,7 @@ static int without_row(const ort_graph *graph, const sum_type *x, int count, ort
 /* A table of floats that one node reads. */
 static bool is_own(const ort_graph *graph, ort_id table)
 {
-    return type_at(graph, table)->dtype == ORT_DTYPE_FLOAT &&
+    return ort_fact_type(graph, table)->dtype == ORT_DTYPE_FLOAT &&
            graph->values.data[table]->use_count == 1;
 }
 
@@ -277,15 +247,15 @@ bool ort_embed_norm_read(const ort_pass_context *c, const ort_node *node, const 
                          ort_embedding *e)
 {
     const ort_graph *graph = c->graph;
-    const ort_type *type = type_at(graph, norm->sum);
+    const ort_type *type = ort_fact_type(graph, norm->sum);
     ort_id ids[3];
     ort_embed_term found[3];
     bool per_batch[3];
     const char *why = NULL;
     int known = 0;
     *e = (ort_embedding){.row = ORT_ID_NONE};
-    if (norm->rms || type->kind != ORT_TYPE_TENSOR || type->rank != 3 ||
-        type->dtype != ORT_DTYPE_FLOAT || !ort_dim_known(type->dim[2]))
+    if (norm->rms || ort_type_rank(type) != 3 || type->dtype != ORT_DTYPE_FLOAT ||
+        !ort_dim_known(type->dim[2]))
         return false;
     sum_type x = {type->dim[0], type->dim[1], type->dim[2]};
     int count = without_row(graph, &x, terms_of(graph, norm->sum, e, ids), e, ids);
@@ -311,27 +281,21 @@ bool ort_embed_norm_read(const ort_pass_context *c, const ort_node *node, const 
 /* Indices as the int32 that the operator reads; tokens share the conversion, once merged. */
 static ort_status as_int32(ort_pass_context *c, ort_id *id, ort_error *err)
 {
-    ort_attr to = {.name = "to", .type = ORT_ATTR_INT, .i = ORT_DTYPE_INT32};
-    ort_id in = *id;
-    if (in == ORT_ID_NONE || type_at(c->graph, in)->dtype == ORT_DTYPE_INT32)
+    ort_attr to = ort_attr_int("to", ORT_DTYPE_INT32);
+    if (*id == ORT_ID_NONE || ort_fact_type(c->graph, *id)->dtype == ORT_DTYPE_INT32)
         return ORT_OK;
-    *id = ort_graph_add_value(c->graph, "");
-    if (*id == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *id);
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Cast", .name = "", .inputs = &in,
-                          .input_count = 1, .outputs = id, .output_count = 1, .set = &to,
-                          .set_count = 1};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    return ort_edit_add_result(c->graph, "Cast", id, 1, &to, 1, id, err);
 }
 
 static bool is_float(const ort_graph *graph, const ort_embed_term *term)
 {
-    return term->table == ORT_ID_NONE || type_at(graph, term->table)->dtype == ORT_DTYPE_FLOAT;
+    return term->table == ORT_ID_NONE ||
+           ort_fact_type(graph, term->table)->dtype == ORT_DTYPE_FLOAT;
 }
 
 static ort_status two_dims(ort_pass_context *c, ort_id *table, ort_error *err)
 {
-    const ort_tensor *t = constant_at(c->graph, *table);
+    const ort_tensor *t = ort_fact_constant(c->graph, *table);
     if (t->shape.rank == 2)
         return ORT_OK;
     return ort_constant_reshaped(c->graph, t, 2, t->shape.dim + t->shape.rank - 2, table, err);
@@ -340,7 +304,8 @@ static ort_status two_dims(ort_pass_context *c, ort_id *table, ort_error *err)
 /* The table with `row` added to each of its rows. */
 static ort_status add_row(ort_pass_context *c, ort_id *table, ort_id row, ort_error *err)
 {
-    const ort_tensor *from = constant_at(c->graph, *table), *r = constant_at(c->graph, row);
+    const ort_tensor *from = ort_fact_constant(c->graph, *table);
+    const ort_tensor *r = ort_fact_constant(c->graph, row);
     ort_tensor made;
     if (row == ORT_ID_NONE)
         return ORT_OK;
@@ -372,7 +337,7 @@ ort_status ort_embed_norm_write(ort_pass_context *c, const ort_node *node, const
     const ort_embed_term *segments = &e->terms[ORT_EMBED_SEGMENTS];
     const ort_graph_value *sum = graph->values.data[norm->sum];
     bool wanted = sum->is_output || sum->use_count > 0; /* the norm has gone */
-    int64_t size = type_at(graph, norm->sum)->dim[2].size;
+    int64_t size = ort_fact_type(graph, norm->sum)->dim[2].size;
     ort_id inputs[9] = {words->index, segments->index, words->table, places->table,
                         segments->table, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, places->index};
     ort_id outputs[3] = {output, ORT_ID_NONE, wanted ? norm->sum : ORT_ID_NONE};
@@ -386,7 +351,7 @@ ort_status ort_embed_norm_write(ort_pass_context *c, const ort_node *node, const
     ORT_TRY(row_or(c, norm->beta, size, 0, &inputs[6], err));
     for (int i = 0; i < e->add_count; i++)
         ort_graph_remove_node(graph, e->adds[i]);
-    ort_attr epsilon = {.name = "epsilon", .type = ORT_ATTR_FLOAT, .f = norm->epsilon};
+    ort_attr epsilon = ort_attr_float("epsilon", (double)norm->epsilon);
     ort_node_spec spec = {.domain = same ? MS : ORT_INTERNAL,
                           .op_type = "EmbedLayerNormalization", .name = node->name,
                           .inputs = inputs, .input_count = inputs[8] == ORT_ID_NONE ? 7 : 9,
@@ -397,19 +362,6 @@ ort_status ort_embed_norm_write(ort_pass_context *c, const ort_node *node, const
 
 /* ---- the pass */
 
-/* A normalization over the last axis, of ONNX or with the sum in it. */
-static bool read_norm(const ort_graph *graph, const ort_node *node, ort_skip_norm *norm)
-{
-    int64_t axis = ort_node_int(node, "axis", -1);
-    if (!ort_edit_is(node, ONNX, "LayerNormalization") || node->output_count != 1 ||
-        node->input_count < 2 || ort_node_int(node, "stash_type", 1) != 1)
-        return false;
-    *norm = (ort_skip_norm){.sum = node->inputs[0], .gamma = node->inputs[1],
-                            .beta = node->input_count > 2 ? node->inputs[2] : ORT_ID_NONE,
-                            .epsilon = ort_node_float(node, "epsilon", 1e-5f)};
-    return axis == -1 || axis == type_at(graph, norm->sum)->rank - 1;
-}
-
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     ort_node *node;
@@ -417,7 +369,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     {
         ort_skip_norm norm;
         ort_embedding e;
-        if (!read_norm(c->graph, node, &norm) || !ort_embed_norm_read(c, node, &norm, &e))
+        if (!ort_skip_norm_read(c->graph, node, &norm) || !ort_embed_norm_read(c, node, &norm, &e))
             continue;
         const char *origin = ort_edit_origin(c->graph, e.adds[0], node);
         ort_id output = node->outputs[0];

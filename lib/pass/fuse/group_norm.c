@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 /* One number for each channel of x, which broadcasts along them: [C,1,1] or [1,C,1,1]. */
@@ -22,17 +23,16 @@ static bool is_per_channel(const ort_tensor *t, const ort_type *x)
 static const char *unless(const ort_pass_context *c, ort_match *m)
 {
     const ort_type *x = ort_match_type(m, "x"), *r = ort_match_type(m, "r");
-    const ort_type *y = &c->graph->values.data[m->nodes[0]->outputs[0]]->fact.type;
-    if (x->kind != ORT_TYPE_TENSOR || x->rank < 3 || !ort_dim_known(x->dim[1]))
+    const ort_type *y = ort_fact_type(c->graph, m->nodes[0]->outputs[0]);
+    if (ort_type_rank(x) < 3 || !ort_dim_known(x->dim[1]))
         return "the channels aren't known";
     if (r->rank != 3 || !ort_dim_equal(r->dim[0], x->dim[0]) || !ort_dim_known(r->dim[1]) ||
         r->dim[1].size < 1 || x->dim[1].size % r->dim[1].size)
         return "it isn't reshaped to groups of channels";
-    if (y->kind != ORT_TYPE_TENSOR || y->rank != x->rank)
+    if (ort_type_rank(y) != x->rank)
         return "the result has another shape";
-    for (int d = 0; d < x->rank; d++)
-        if (!ort_dim_equal(x->dim[d], y->dim[d]))
-            return "the result may have another shape";
+    if (!ort_facts_same_shape(x, y))
+        return "the result may have another shape";
     if (!ort_constant_is_all(ort_match_constant(m, "one"), 1) ||
         !ort_constant_is_all(ort_match_constant(m, "zero"), 0))
         return "groups have a scale or bias";
@@ -40,7 +40,7 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
         (ort_match_has(m, "b") && !is_per_channel(ort_match_constant(m, "b"), x)))
         return "scale or bias isn't one number per channel";
     ort_match_let(m, "groups", (double)r->dim[1].size);
-    ort_match_let(m, "epsilon", (double)ort_node_float(ort_match_node(m, "i"), "epsilon", 1e-5f));
+    ort_match_let(m, "epsilon", (double)ort_node_attr_float(ort_match_node(m, "i"), "epsilon"));
     return NULL;
 }
 

@@ -11,35 +11,18 @@
  */
 #include "base/error.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/fuse/embed_norm_form.h"
 #include "pass/rewrite.h"
-#include "tensor/scalar.h"
 
 /* The number of last axes that a ReduceMean runs over, kept as ones; 0 when it is none of these. */
 static int last_axes(const ort_graph *graph, const ort_node *mean)
 {
-    const ort_type *type = &graph->values.data[mean->inputs[0]]->fact.type;
-    size_t count = 0;
-    const int64_t *axes = ort_node_ints(mean, "axes", &count);
-    const ort_tensor *given = ort_edit_constant(graph, mean, 1);
-    bool last[ORT_MAX_RANK] = {false};
-    int n = 0;
-    if (ort_node_int(mean, "keepdims", 1) != 1 || type->kind != ORT_TYPE_TENSOR || type->rank <= 0)
-        return 0;
-    if (given)
-        count = (size_t)ort_tensor_count(given);
-    if (count == 0 || count > (size_t)type->rank)
-        return 0;
-    for (size_t i = 0; i < count; i++) {
-        int64_t axis = given ? ort_tensor_get_i64(given, (int64_t)i) : axes[i];
-        axis += axis < 0 ? type->rank : 0;
-        if (axis < 0 || axis >= type->rank || last[axis])
-            return 0;
-        last[axis] = true;
-    }
-    while (n < (int)count && last[type->rank - 1 - n])
+    int rank = ort_type_rank(ort_fact_type(graph, mean->inputs[0])), n = 0;
+    unsigned kept = rank > 0 ? ort_fact_kept_axes(graph, mean, rank) : 0;
+    while (n < rank && kept >> (rank - 1 - n) & 1)
         n++;
-    return n == (int)count ? n : 0;
+    return kept && kept == ((1u << n) - 1) << (rank - n) ? n : 0;
 }
 
 /* A constant of the last `count` dims of x, with leading ones or without. */
@@ -50,8 +33,7 @@ static bool spans(const ort_tensor *t, const ort_type *x, int count)
         if (t->shape.dim[d] != 1)
             return false;
     for (int d = 0; d < count && skip >= 0; d++) {
-        ort_dim dim = x->dim[x->rank - count + d];
-        if (!ort_dim_known(dim) || dim.size != t->shape.dim[skip + d])
+        if (!ort_dim_is(x->dim[x->rank - count + d], t->shape.dim[skip + d]))
             return false;
     }
     return skip >= 0 && t->shape.rank <= x->rank;
@@ -70,10 +52,9 @@ static bool suits(const norm *n, const ort_tensor *t, bool instance)
 {
     if (!t || !instance)
         return !t || spans(t, n->x, n->axes);
-    ort_dim channels = n->x->dim[1];
     int at = t->shape.rank - (n->x->rank - 1);
-    return ort_dim_known(channels) && (at == 0 || at == 1) && t->shape.dim[at] == channels.size &&
-           ort_tensor_count(t) == channels.size;
+    return (at == 0 || at == 1) && ort_dim_is(n->x->dim[1], t->shape.dim[at]) &&
+           ort_tensor_count(t) == t->shape.dim[at];
 }
 
 #define ONES_MAX 4096 /* elements of a scale that the model hasn't */
@@ -158,8 +139,8 @@ static ort_status write_norm(ort_pass_context *c, ort_match *m, const norm *n, i
     if (shifted)
         ORT_TRY(constant_of(c, n, n->beta, n->beta ? ort_match_value(m, "b") : ORT_ID_NONE, 0,
                             &inputs[2], err));
-    ort_attr set[2] = {{.name = "epsilon", .type = ORT_ATTR_FLOAT, .f = n->epsilon},
-                       {.name = "axis", .type = ORT_ATTR_INT, .i = -n->axes}};
+    ort_attr set[2] = {ort_attr_float("epsilon", (double)n->epsilon),
+                       ort_attr_int("axis", -n->axes)};
     ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .inputs = inputs,
                           .input_count = shifted ? 3 : 2, .set = set,
                           .set_count = n->instance ? 1 : 2, .opset = opset};

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/fuse/affine.h"
 #include "pass/pass.h"
 
@@ -35,7 +35,7 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
 {
     const ort_node *n = s->linear;
     s->weights = ort_edit_constant(graph, n, 1);
-    if (!s->weights || !s->weights->data || !ort_affine_is_real(s->weights->dtype))
+    if (!ort_affine_reads(s->weights))
         return "the weights aren't constant";
     const ort_shape *shape = &s->weights->shape;
     int64_t count = ort_tensor_count(s->weights), group = ort_node_int(n, "group", 1);
@@ -61,8 +61,7 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
     s->outer = axis == 0 ? 1 : shape->dim[0];
     s->inner = count / s->outer / shape->dim[axis];
     s->bias = ort_edit_constant(graph, n, 2);
-    if (n->input_count > 2 && n->inputs[2] != ORT_ID_NONE &&
-        (!s->bias || !s->bias->data || !ort_affine_is_real(s->bias->dtype)))
+    if (ort_edit_input(n, 2) != ORT_ID_NONE && !ort_affine_reads(s->bias))
         return "the bias isn't constant";
     if (s->bias && ort_tensor_count(s->bias) != 1 &&
         (ort_tensor_count(s->bias) != s->channels ||
@@ -75,14 +74,13 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
 
 static bool may_be_gemm(const ort_graph *graph, const site *s)
 {
-    const ort_type *x = &graph->values.data[s->linear->inputs[0]]->fact.type;
-    return x->kind == ORT_TYPE_TENSOR && x->rank == 2 &&
+    return ort_fact_ranked(graph, s->linear->inputs[0], 2) &&
            ort_model_opset(graph->model, ONNX) >= 7;
 }
 
 static const ort_type *result_of(const ort_graph *graph, const ort_node *node)
 {
-    return &graph->values.data[node->outputs[0]]->fact.type;
+    return ort_fact_type(graph, node->outputs[0]);
 }
 
 /* Does the second dimension of what was reshaped count the linear operator's channels? */
@@ -90,8 +88,7 @@ static bool keeps_channels(const ort_graph *graph, const site *s)
 {
     const ort_type *from = result_of(graph, s->linear), *to = result_of(graph, s->reshape);
     int axis = ort_affine_axis(s->linear, from->rank);
-    if (from->kind != ORT_TYPE_TENSOR || from->rank < 2 || to->kind != ORT_TYPE_TENSOR ||
-        to->rank < 2 || !ort_dim_known(to->dim[1]) || to->dim[1].size != s->channels)
+    if (ort_type_rank(from) < 2 || ort_type_rank(to) < 2 || !ort_dim_is(to->dim[1], s->channels))
         return false;
     return axis == 1 ? ort_dim_equal(from->dim[0], to->dim[0])
                      : axis == from->rank - 1 && to->rank == 2;
@@ -102,8 +99,8 @@ static const char *look_at_bias(const ort_graph *graph, site *s)
     if (!s->sum)
         return NULL;
     s->bias = ort_edit_constant(graph, s->sum, s->sum->inputs[0] == s->linear->outputs[0]);
-    return s->bias && s->bias->data && s->bias->shape.rank == 1 && s->sum->opset >= 7 &&
-                   s->bias->shape.dim[0] == s->channels && ort_affine_is_real(s->bias->dtype)
+    return ort_affine_reads(s->bias) && ort_tensor_is_row(s->bias, s->channels) &&
+                   s->sum->opset >= 7
                ? NULL : "what is added isn't one number per channel";
 }
 
@@ -204,39 +201,27 @@ static ort_status add_linear(ort_pass_context *c, const site *s, const ort_id *i
                              ort_id output, ort_error *err)
 {
     bool biased = inputs[2] != ORT_ID_NONE;
-    ort_attr one = {.name = "beta", .type = ORT_ATTR_FLOAT, .f = 1};
-    ort_node_spec spec = {.domain = s->linear->domain,
-                          .op_type = biased && ort_edit_is(s->linear, ONNX, "MatMul")
-                                         ? "Gemm"
-                                         : s->linear->op_type,
-                          .name = s->linear->name,
-                          .inputs = inputs,
-                          .input_count = biased ? 3 : 2,
-                          .outputs = &output,
-                          .output_count = 1,
-                          .attrs = s->linear->attrs,
-                          .attr_count = s->linear->attr_count,
-                          .set = &one,
-                          .set_count = beta_of(s->linear) != 1,
-                          .origin = ort_edit_origin(c->graph, s->linear, s->after)};
-    ort_graph_remove_node(c->graph, s->after);
-    ort_graph_remove_node(c->graph, s->linear);
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    ort_attr one = ort_attr_float("beta", 1);
+    ort_node_spec spec = {.op_type = biased && ort_edit_is(s->linear, ONNX, "MatMul")
+                                         ? "Gemm" : s->linear->op_type,
+                          .inputs = inputs, .input_count = 3, .outputs = &output,
+                          .output_count = 1, .attrs = s->linear->attrs,
+                          .attr_count = s->linear->attr_count, .set = &one,
+                          .set_count = beta_of(s->linear) != 1};
+    return ort_edit_replace(c->graph, s->linear, s->after, &spec, err);
 }
 
 /* The linear operator before the Reshape, whose result gets the name of what was behind it. */
 static ort_status add_reshaped(ort_pass_context *c, const site *s, ort_id *inputs, ort_error *err)
 {
     ort_id output = s->after->outputs[0], bias = inputs[2];
-    ort_id given[2] = {ort_graph_add_value(c->graph, ""),
-                       s->reshape->input_count > 1 ? s->reshape->inputs[1] : ORT_ID_NONE};
+    ort_id given[2] = {ort_graph_add_value(c->graph, ""), ort_edit_input(s->reshape, 1)};
     bool apart = bias != ORT_ID_NONE && ort_edit_is(s->linear, ONNX, "MatMul") &&
                  !may_be_gemm(c->graph, s);
-    ort_node_spec spec = {.domain = ONNX, .op_type = s->reshape->op_type,
-                          .name = s->reshape->name, .inputs = given,
-                          .input_count = s->reshape->input_count, .outputs = &output,
-                          .output_count = 1, .attrs = s->reshape->attrs,
-                          .attr_count = s->reshape->attr_count, .origin = s->reshape->origin};
+    ort_node_spec spec = ort_edit_again(s->reshape);
+    spec.inputs = given;
+    spec.outputs = &output;
+    spec.opset = 0;
     if (given[0] == ORT_ID_NONE)
         return ort_error_memory(err, sizeof *given);
     if (apart)
@@ -278,7 +263,7 @@ static void find_linear(const ort_graph *graph, site *s)
 {
     s->linear = ort_edit_producer(graph, s->after->inputs[s->slot]);
     if (!ort_edit_is(s->after, ONNX, "BatchNormalization") ||
-        (!ort_edit_is(s->linear, ONNX, "Reshape") && !ort_edit_is(s->linear, ONNX, "Flatten")))
+        !ort_edit_is_any(s->linear, "Reshape|Flatten"))
         return;
     s->reshape = s->linear;
     s->linear = ort_edit_producer(graph, s->reshape->inputs[0]);

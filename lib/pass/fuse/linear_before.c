@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "pass/facts/facts.h"
 #include "pass/fuse/affine.h"
 #include "pass/pass.h"
 
@@ -85,15 +86,14 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
 {
     const ort_node *n = s->linear;
     s->weights = ort_edit_constant(graph, n, 1);
-    if (!s->weights || !s->weights->data || !ort_affine_is_real(s->weights->dtype) ||
-        ort_tensor_count(s->weights) == 0)
+    if (!ort_affine_reads(s->weights) || ort_tensor_count(s->weights) == 0)
         return "the weights aren't constant";
     s->bias = ort_edit_constant(graph, n, 2);
     const char *why = is_gemm(s) || is_matmul(s) ? look_at_matrix(s) : look_at_filters(s);
     if (why)
         return why;
-    if (n->input_count > 2 && n->inputs[2] != ORT_ID_NONE &&
-        (!s->bias || !s->bias->data || !ort_affine_is_real(s->bias->dtype) ||
+    if (ort_edit_input(n, 2) != ORT_ID_NONE &&
+        (!ort_affine_reads(s->bias) ||
          (ort_tensor_count(s->bias) != 1 &&
           (ort_tensor_count(s->bias) != s->results ||
            s->bias->shape.dim[s->bias->shape.rank - 1] != s->results))))
@@ -103,19 +103,14 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
 
 static bool is_padded(const ort_node *conv)
 {
-    size_t count = 0;
     const char *mode = ort_node_string(conv, "auto_pad", "NOTSET");
-    const int64_t *pads = ort_node_ints(conv, "pads", &count);
-    for (size_t i = 0; pads && i < count; i++)
-        if (pads[i])
-            return true;
-    return strcmp(mode, "NOTSET") && strcmp(mode, "VALID");
+    return !ort_fact_ints_are(conv, "pads", 0) || (strcmp(mode, "NOTSET") && strcmp(mode, "VALID"));
 }
 
 /* Why the shift can't go in; or NULL. */
 static const char *no_shift(const ort_pass_context *c, const site *s)
 {
-    const ort_type *x = &c->graph->values.data[s->before->inputs[s->slot]]->fact.type;
+    const ort_type *x = ort_fact_type(c->graph, s->before->inputs[s->slot]);
     if (ort_edit_is(s->linear, ONNX, "ConvTranspose"))
         return "a ConvTranspose sums fewer products at its borders";
     if (ort_edit_is(s->linear, ONNX, "Conv") && is_padded(s->linear))
@@ -139,7 +134,7 @@ static bool ends_activation(const ort_graph *graph, const site *s)
             return true;
         for (int j = 0; ort_edit_is(gate, ONNX, "Add") && j < 2; j++) {
             const ort_node *f = ort_edit_producer(graph, gate->inputs[j]);
-            if (ort_edit_is(f, ONNX, "Erf") || ort_edit_is(f, ONNX, "Tanh"))
+            if (ort_edit_is_any(f, "Erf|Tanh"))
                 return true;
         }
     }
@@ -156,11 +151,11 @@ static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
     const char *why = look_at_weights(graph, s);
     if (why)
         return why;
-    const ort_type *x = &graph->values.data[s->before->inputs[s->slot]]->fact.type;
-    if (x->kind != ORT_TYPE_TENSOR || x->rank < 2)
+    const ort_type *x = ort_fact_type(graph, s->before->inputs[s->slot]);
+    if (ort_type_rank(x) < 2)
         return "the rank isn't known";
     int axis = ort_affine_axis(s->linear, x->rank);
-    if (!ort_dim_known(x->dim[axis]) || x->dim[axis].size != s->channels)
+    if (!ort_dim_is(x->dim[axis], s->channels))
         return "what is scaled may be broadcast";
     ort_affine_site at = {s->before, s->slot, x, axis, s->channels};
     why = ort_affine_read(graph, &at, a);
@@ -301,24 +296,17 @@ static ort_status add_constants(ort_pass_context *c, site *s, const ort_affine *
 static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
 {
     const ort_node *n = s->linear;
-    ort_id output = n->outputs[0];
-    ort_id inputs[3] = {s->before->inputs[s->slot], n->inputs[1],
-                        n->input_count > 2 ? n->inputs[2] : ORT_ID_NONE};
+    ort_id inputs[3] = {s->before->inputs[s->slot], n->inputs[1], ort_edit_input(n, 2)};
     double *shift = calloc((size_t)s->results + 1, sizeof *shift);
     ort_status status = shift ? add_constants(c, s, a, shift, inputs, err)
                               : ort_error_memory(err, (size_t)s->results * sizeof *shift);
     free(shift);
     if (status)
         return status;
-    ort_node_spec spec = {.domain = ONNX,
-                          .op_type = is_matmul(s) && a->shifts ? "Gemm" : n->op_type,
-                          .name = n->name, .inputs = inputs,
-                          .input_count = inputs[2] == ORT_ID_NONE ? 2 : 3, .outputs = &output,
-                          .output_count = 1, .attrs = n->attrs, .attr_count = n->attr_count,
-                          .origin = ort_edit_origin(c->graph, s->before, n)};
-    ort_graph_remove_node(c->graph, s->linear);
-    ort_graph_remove_node(c->graph, s->before);
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    ort_node_spec spec = {.op_type = is_matmul(s) && a->shifts ? "Gemm" : n->op_type,
+                          .name = n->name, .inputs = inputs, .input_count = 3, .attrs = n->attrs,
+                          .attr_count = n->attr_count};
+    return ort_edit_replace(c->graph, s->before, s->linear, &spec, err);
 }
 
 /* The operand that isn't constant, or -1. */

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/facts/perm.h"
 #include "pass/pass.h"
 #include "tensor/scalar.h"
@@ -26,17 +26,6 @@ typedef struct product {
     ort_node *gone[12];
     int gone_count;
 } product;
-
-static const ort_type *type_of(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
-static bool is_matrices(const ort_graph *graph, ort_id id)
-{
-    const ort_type *type = type_of(graph, id);
-    return type->kind == ORT_TYPE_TENSOR && type->rank >= 2;
-}
 
 /* out.dim[i] = in.dim[perm.to[i]] */
 static ort_perm perm_of(int turned, int rank)
@@ -57,12 +46,13 @@ static ort_perm perm_of(int turned, int rank)
 static int turned_by(const ort_pass_context *c, const product *p, int at, const ort_node *node)
 {
     ort_perm have;
-    int rank = type_of(c->graph, p->inputs[at])->rank;
+    int rank = ort_fact_type(c->graph, p->inputs[at])->rank;
     if (!ort_edit_is(node, ONNX, "Transpose") || !ort_perm_of_node(c->graph, node, &have))
         return -1;
     ort_perm now = perm_of(p->turned[at], rank);
     now = ort_perm_then(&have, &now);
-    int most = rank > 2 && type_of(c->graph, p->inputs[1 - at])->rank == rank ? LAST | BATCH : LAST;
+    bool batches = rank > 2 && ort_fact_type(c->graph, p->inputs[1 - at])->rank == rank;
+    int most = batches ? LAST | BATCH : LAST;
     for (int turned = 0; turned <= most; turned++) {
         ort_perm wanted = perm_of(turned, rank);
         if (ort_perm_equal(&now, &wanted))
@@ -80,8 +70,8 @@ static int scale_of(const ort_graph *graph, const ort_node *node, double *factor
     for (int slot = 0; slot < (mul ? 2 : 1); slot++) {
         const ort_tensor *t = ort_edit_constant(graph, node, 1 - slot);
         double number;
-        if (!ort_tensor_one_f64(t, &number) || !is_matrices(graph, node->inputs[slot]) ||
-            t->shape.rank > type_of(graph, node->inputs[slot])->rank)
+        const ort_type *x = ort_fact_type(graph, node->inputs[slot]);
+        if (!ort_tensor_one_f64(t, &number) || ort_type_rank(x) < 2 || t->shape.rank > x->rank)
             continue;
         *factor = mul ? number : 1 / number;
         return isfinite(*factor) ? slot : -1;
@@ -140,16 +130,15 @@ static void peel_result(const ort_graph *graph, product *p)
 static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
 {
     const ort_graph *graph = c->graph;
-    bool gemm = ort_edit_is(node, ONNX, "Gemm") &&
-                (node->input_count == 2 || node->inputs[2] == ORT_ID_NONE);
+    bool gemm = ort_edit_is(node, ONNX, "Gemm") && ort_edit_input(node, 2) == ORT_ID_NONE;
     bool fused = gemm || ort_edit_is(node, MS, "FusedMatMul");
     *p = (product){.node = node, .last = node, .inputs = {node->inputs[0], node->inputs[1]},
                    .alpha = (double)ort_node_float(node, "alpha", 1)};
-    if ((!fused && !ort_edit_is(node, ONNX, "MatMul")) || !is_matrices(graph, p->inputs[0]) ||
-        !is_matrices(graph, p->inputs[1]))
+    const ort_type *a = ort_fact_type(graph, p->inputs[0]);
+    if ((!fused && !ort_edit_is(node, ONNX, "MatMul")) || ort_type_rank(a) < 2 ||
+        ort_type_rank(ort_fact_type(graph, p->inputs[1])) < 2)
         return false;
-    ort_dtype dtype = type_of(graph, p->inputs[0])->dtype;
-    if (dtype != ORT_DTYPE_FLOAT && dtype != ORT_DTYPE_DOUBLE)
+    if (a->dtype != ORT_DTYPE_FLOAT && a->dtype != ORT_DTYPE_DOUBLE)
         return false;
     static const char *const last[2] = {"transA", "transB"};
     static const char *const batch[2] = {"transBatchA", "transBatchB"};
@@ -166,22 +155,20 @@ static ort_status write(ort_pass_context *c, const product *p, bool gemm, int op
                         ort_error *err)
 {
     ort_graph *graph = c->graph;
-    ort_attr set[5] = {
-        {.name = "alpha", .type = ORT_ATTR_FLOAT, .f = (float)p->alpha},
-        {.name = "transA", .type = ORT_ATTR_INT, .i = (p->turned[0] & LAST) != 0},
-        {.name = "transB", .type = ORT_ATTR_INT, .i = (p->turned[1] & LAST) != 0},
-        {.name = "transBatchA", .type = ORT_ATTR_INT, .i = (p->turned[0] & BATCH) != 0},
-        {.name = "transBatchB", .type = ORT_ATTR_INT, .i = (p->turned[1] & BATCH) != 0}};
+    ort_attr set[5] = {ort_attr_float("alpha", p->alpha),
+                       ort_attr_int("transA", (p->turned[0] & LAST) != 0),
+                       ort_attr_int("transB", (p->turned[1] & LAST) != 0),
+                       ort_attr_int("transBatchA", (p->turned[0] & BATCH) != 0),
+                       ort_attr_int("transBatchB", (p->turned[1] & BATCH) != 0)};
     ort_node_spec spec = {.domain = gemm ? ONNX : MS, .op_type = gemm ? "Gemm" : "FusedMatMul",
-                          .name = p->node->name, .inputs = p->inputs, .input_count = 2,
-                          .outputs = p->last->outputs, .output_count = 1, .set = set,
+                          .inputs = p->inputs, .input_count = 2, .outputs = p->last->outputs,
+                          .output_count = 1, .set = set,
                           .set_count = (p->turned[0] | p->turned[1]) & BATCH ? 5 : 3,
                           .opset = opset,
                           .origin = ort_edit_origin(graph, p->gone[0], p->node)};
-    ort_graph_remove_node(graph, p->node);
     for (int i = 0; i < p->gone_count; i++)
         ort_graph_remove_node(graph, p->gone[i]);
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    return ort_edit_replace(graph, p->node, NULL, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
@@ -193,8 +180,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (node->input_count < 2 || !read_product(c, node, &p))
             continue;
         bool gemm = ort_model_opset(c->graph->model, ONNX) >= 11 &&
-                    type_of(c->graph, p.inputs[0])->rank == 2 &&
-                    type_of(c->graph, p.inputs[1])->rank == 2;
+                    ort_fact_ranked(c->graph, p.inputs[0], 2) &&
+                    ort_fact_ranked(c->graph, p.inputs[1], 2);
         int opset = gemm ? (int)ort_model_opset(c->graph->model, ONNX)
                          : ort_pass_opset(c, node, MS, "FusedMatMul", 1);
         if (!opset)

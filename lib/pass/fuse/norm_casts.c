@@ -5,17 +5,8 @@
  *     x:f16 -> Cast -> Norm (scale of ones) -> Cast -> * gamma:f16 [-> + beta:f16]
  */
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
-
-static bool same_dims(const ort_tensor *a, const ort_tensor *b)
-{
-    if (a->shape.rank != b->shape.rank)
-        return false;
-    for (int d = 0; d < a->shape.rank; d++)
-        if (a->shape.dim[d] != b->shape.dim[d])
-            return false;
-    return true;
-}
 
 static const char *unless(const ort_pass_context *c, ort_match *m)
 {
@@ -23,13 +14,14 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
     ort_dtype dtype = ort_match_type(m, "x")->dtype;
     if (dtype != ORT_DTYPE_FLOAT16 && dtype != ORT_DTYPE_BFLOAT16)
         return "it isn't cast from a narrower type";
-    if (c->graph->values.data[m->nodes[0]->outputs[0]]->fact.type.dtype != dtype)
+    if (ort_fact_type(c->graph, m->nodes[0]->outputs[0])->dtype != dtype)
         return "it isn't cast back to the same type";
     if (ort_node_int(ort_match_node(m, "n"), "stash_type", 1) != 1 ||
         !ort_constant_is_all(one, 1))
         return "it has a scale of its own";
-    if (!same_dims(ort_match_constant(m, "g"), one) ||
-        (ort_match_has(m, "b") && !same_dims(ort_match_constant(m, "b"), one)))
+    if (!ort_shape_equal(&ort_match_constant(m, "g")->shape, &one->shape) ||
+        (ort_match_has(m, "b") &&
+         !ort_shape_equal(&ort_match_constant(m, "b")->shape, &one->shape)))
         return "scale or bias isn't of the normalized axes";
     return NULL;
 }

@@ -6,21 +6,10 @@
  * from the end. Sums of zeros and one number are that number, as long as the table is finite.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/error.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
-
-static bool counts_up(const ort_tensor *codes, int64_t n)
-{
-    if (!codes->data || ort_tensor_count(codes) != n || codes->shape.rank < 1 ||
-        codes->shape.dim[codes->shape.rank - 1] != n)
-        return false;
-    for (int64_t i = 0; i < n; i++)
-        if (ort_tensor_get_i64(codes, i) != i)
-            return false;
-    return true;
-}
 
 static bool is_finite(const ort_tensor *w)
 {
@@ -35,13 +24,15 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
     const ort_type *x = ort_match_type(m, "x");
     const ort_tensor *codes = ort_match_constant(m, "codes");
     const ort_tensor *w = ort_match_constant(m, "w");
-    if (x->kind != ORT_TYPE_TENSOR || x->rank < 1 || !ort_dim_known(x->dim[x->rank - 1]) ||
-        x->dim[x->rank - 1].size != 1 || x->rank < codes->shape.rank)
+    if (ort_type_rank(x) < 1 || !ort_dim_is(x->dim[x->rank - 1], 1) ||
+        x->rank < codes->shape.rank)
         return "the codes don't stand one by one along the last axis";
     if (x->dtype != ORT_DTYPE_INT32 && x->dtype != ORT_DTYPE_INT64)
         return "the codes aren't int32 or int64";
     if (w->dtype != ORT_DTYPE_FLOAT || !w->data || w->shape.rank != 2 ||
-        !counts_up(codes, w->shape.dim[0]))
+        ort_tensor_count(codes) != w->shape.dim[0] || codes->shape.rank < 1 ||
+        codes->shape.dim[codes->shape.rank - 1] != w->shape.dim[0] ||
+        !codes->data || !ort_tensor_counts_up(codes))
         return "the codes compared with aren't the rows of a table of floats";
     ort_match_let(m, "n", (double)w->shape.dim[0]);
     return is_finite(w) ? NULL : "the table isn't finite";

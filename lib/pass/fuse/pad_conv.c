@@ -18,9 +18,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
-#include "tensor/scalar.h"
 
 #define FILE_KERNEL_MAX 7 /* see the top */
 
@@ -29,29 +28,11 @@
 static bool constant_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads,
                           double *number)
 {
-    size_t count = 0;
-    *number = 0;
-    if (strcmp(ort_node_string(pad, "mode", "constant"), "constant"))
-        return false;
-    if (pad->opset < 11) {
-        const int64_t *attr = ort_node_ints(pad, "pads", &count);
-        if (count != (size_t)rank * 2)
-            return false;
-        *number = (double)ort_node_float(pad, "value", 0.0f);
-        memcpy(pads, attr, count * sizeof *pads);
-        return true;
-    }
-    const ort_tensor *amounts = ort_edit_constant(graph, pad, 1);
-    if (!amounts || ort_tensor_count(amounts) != (int64_t)rank * 2 ||
-        (pad->input_count > 3 && pad->inputs[3] != ORT_ID_NONE))
-        return false;
-    if (pad->input_count > 2 && pad->inputs[2] != ORT_ID_NONE) {
-        if (!ort_tensor_one_f64(ort_edit_constant(graph, pad, 2), number))
-            return false;
-    }
-    for (int i = 0; i < 2 * rank; i++)
-        pads[i] = ort_tensor_get_i64(amounts, i);
-    return true;
+    *number = pad->opset < 11 ? (double)ort_node_float(pad, "value", 0.0f) : 0;
+    return !strcmp(ort_node_string(pad, "mode", "constant"), "constant") &&
+           ort_fact_pads(graph, pad, rank, pads) &&
+           (pad->opset < 11 || ort_edit_input(pad, 2) == ORT_ID_NONE ||
+            ort_fact_number(graph, pad, 2, number));
 }
 
 /* The Conv's own pads plus those of the Pad; false when channels or batch are padded, or cut. */
@@ -79,40 +60,18 @@ static bool sum_pads(const ort_node *conv, const int64_t *pads, int rank, int64_
 
 static bool is_conv(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, MS, "FusedConv");
+    return ort_edit_is_any(node, "Conv|ms.FusedConv");
 }
 
 static bool is_window(const ort_node *node)
 {
-    return is_conv(node) || ort_edit_is(node, ONNX, "MaxPool") ||
-           ort_edit_is(node, ONNX, "AveragePool");
+    return ort_edit_is_any(node, "Conv|ms.FusedConv|MaxPool|AveragePool");
 }
 
 /* Is nothing below zero? */
 static bool is_positive(const ort_graph *graph, ort_id id)
 {
-    const ort_node *producer = ort_edit_producer(graph, id);
-    return ort_edit_is(producer, ONNX, "Relu") || ort_edit_is(producer, ONNX, "Sigmoid");
-}
-
-static bool all_zero(const ort_node *node, const char *name)
-{
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, name, &count);
-    for (size_t i = 0; i < count; i++)
-        if (list[i])
-            return false;
-    return true;
-}
-
-static bool all_one(const ort_node *node, const char *name)
-{
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, name, &count);
-    for (size_t i = 0; i < count; i++)
-        if (list[i] != 1)
-            return false;
-    return true;
+    return ort_edit_is_any(ort_edit_producer(graph, id), "Relu|Sigmoid");
 }
 
 /* Why a pool can't take these pads of this number; NULL: it can. */
@@ -124,12 +83,12 @@ static const char *pool_refuses(const ort_graph *graph, const ort_node *pool, co
     for (size_t i = 0; i < 2 * count; i++)
         if (sum[i] >= kernel[i % count])
             return "a window would see pads alone";
-    if (!kernel || ort_node_int(pool, "ceil_mode", 0) || !all_one(pool, "dilations"))
+    if (!kernel || ort_node_int(pool, "ceil_mode", 0) || !ort_fact_ints_are(pool, "dilations", 1))
         return "the pool rounds up or has gaps";
     if (ort_edit_is(pool, ONNX, "AveragePool")) {
         if (number != 0 || pool->opset < 7)
             return "its number isn't zero";
-        return ort_node_int(pool, "count_include_pad", 0) || all_zero(pool, "pads")
+        return ort_node_int(pool, "count_include_pad", 0) || ort_fact_ints_are(pool, "pads", 0)
                    ? NULL
                    : "the pool's own pads don't count";
     }
@@ -143,8 +102,8 @@ static const char *pool_refuses(const ort_graph *graph, const ort_node *pool, co
 /* Does a file keep this Pad, since others run the Conv with a kernel so long slower? */
 static bool stays_in_file(const ort_pass_context *c, const ort_node *conv)
 {
-    const ort_type *kernel = &c->graph->values.data[conv->inputs[1]]->fact.type;
-    if (!c->portable || kernel->kind != ORT_TYPE_TENSOR || kernel->rank != 4)
+    const ort_type *kernel = ort_fact_type(c->graph, conv->inputs[1]);
+    if (!c->portable || ort_type_rank(kernel) != 4)
         return false;
     for (int i = 2; i < kernel->rank; i++)
         if (ort_dim_known(kernel->dim[i]) && kernel->dim[i].size > FILE_KERNEL_MAX)
@@ -155,10 +114,9 @@ static bool stays_in_file(const ort_pass_context *c, const ort_node *conv)
 static ort_status take_pads(ort_pass_context *c, ort_node *pad, ort_node *window,
                             const int64_t *sum, int space, ort_error *err)
 {
-    ort_attr pads = {.name = "pads", .type = ORT_ATTR_INTS, .ints = sum,
-                     .count = (size_t)space * 2};
-    ort_attr counts = {.name = "count_include_pad", .type = ORT_ATTR_INT, .i = 1};
-    ort_attr mode = {.name = "auto_pad", .type = ORT_ATTR_STRING, .s = {"NOTSET", 6}};
+    ort_attr pads = ort_attr_ints("pads", sum, space * 2);
+    ort_attr counts = ort_attr_int("count_include_pad", 1);
+    ort_attr mode = ort_attr_string("auto_pad", "NOTSET");
     ort_node_set_input(c->graph, window, 0, pad->inputs[0]);
     window->origin = ort_edit_origin(c->graph, pad, window);
     ort_graph_remove_node(c->graph, pad);
@@ -180,8 +138,8 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         if (!ort_edit_is(pad, ONNX, "Pad"))
             continue;
         ort_node *window = ort_edit_only_reader(c->graph, pad->outputs[0]);
-        const ort_graph_value *in = ort_graph_value_at(c->graph, pad->inputs[0]);
-        int rank = in ? in->fact.type.rank : -1;
+        const ort_type *in = ort_fact_tensor(c->graph, pad->inputs[0]);
+        int rank = in ? in->rank : -1;
         if (!is_window(window) || window->inputs[0] != pad->outputs[0] || rank < 3)
             continue;
         if (!constant_pads(c->graph, pad, rank, pads, &number) ||

@@ -3,6 +3,7 @@
  * options (--contrib, --opset) may still make one node of.
  */
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 /* A single 1 that doesn't make the quotient larger than what it divides. */
@@ -10,18 +11,17 @@ static bool is_one(const ort_match *m, const ort_type *a)
 {
     const ort_tensor *one = ort_match_constant(m, "one");
     return ort_tensor_count(one) == 1 && ort_constant_is_all(one, 1) &&
-           a->kind == ORT_TYPE_TENSOR && a->rank >= one->shape.rank;
+           ort_type_rank(a) >= one->shape.rank;
 }
 
 static const char *unless(const ort_pass_context *c, ort_match *m)
 {
     const ort_type *a = ort_match_type(m, "a");
-    const ort_node *root = ort_edit_producer(c->graph, ort_match_value(m, "a"));
     if (ort_dtype_get(a->dtype)->class_ != ORT_CLASS_FLOAT)
         return "it isn't of floating point";
     if (ort_match_has(m, "one") && !is_one(m, a))
         return "it isn't the reciprocal of one number";
-    if (ort_edit_is(root, ONNX, "Sqrt") || ort_edit_is(root, ONNX, "Pow"))
+    if (ort_edit_is_any(ort_edit_producer(c->graph, ort_match_value(m, "a")), "Sqrt|Pow"))
         return "the reciprocal of a root may be a normalization's";
     return NULL;
 }

@@ -11,7 +11,7 @@
  * BatchNormalization, but not Max.
  */
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/fuse/affine.h"
 #include "pass/pass.h"
 
@@ -26,18 +26,13 @@ typedef struct site {
 /* What onnxruntime's blocked layout goes through (onnxruntime's nchwc_transformer.cc). */
 static bool stays_blocked(const ort_node *node)
 {
-    static const char *const ops[] = {"Conv", "BatchNormalization", "Add", "Sum", "Mul", "Concat",
-                                      "Relu", "Sigmoid", "Tanh", "Resize", "Upsample"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (ort_edit_is(node, ONNX, ops[i]))
-            return true;
-    return false;
+    return ort_edit_is_any(node, "Conv|BatchNormalization|Add|Sum|Mul|Concat|Relu|Sigmoid|Tanh|"
+                                 "Resize|Upsample");
 }
 
 static bool is_pool(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "MaxPool") || ort_edit_is(node, ONNX, "AveragePool") ||
-           ort_edit_is(node, ONNX, "GlobalMaxPool") || ort_edit_is(node, ONNX, "GlobalAveragePool");
+    return ort_edit_is_any(node, "MaxPool|AveragePool|GlobalMaxPool|GlobalAveragePool");
 }
 
 /* Behind its pools the value has one reader, which isn't one of those, or only the caller. */
@@ -72,14 +67,14 @@ static const char *match(const ort_pass_context *c, site *s, ort_affine *a)
 {
     const ort_graph *graph = c->graph;
     const ort_tensor *weights = ort_edit_constant(graph, s->linear, 1);
-    s->type = &graph->values.data[s->relu->inputs[0]]->fact.type;
+    s->type = ort_fact_type(graph, s->relu->inputs[0]);
     if (ort_edit_only_reader(graph, s->relu->inputs[0]) != s->relu ||
         ort_edit_only_reader(graph, s->relu->outputs[0]) != s->after)
         return "the linear result or the Relu has another reader";
     if (!weights || !weights->data ||
         graph->values.data[s->linear->inputs[1]]->use_count != 1)
         return "the weights aren't constant or have another reader";
-    if (s->type->kind != ORT_TYPE_TENSOR || s->type->rank < 2)
+    if (ort_type_rank(s->type) < 2)
         return "the rank isn't known";
     s->axis = ort_affine_axis(s->linear, s->type->rank);
     if (!ort_dim_known(s->type->dim[s->axis]))
@@ -112,7 +107,7 @@ static ort_status swap(ort_pass_context *c, const site *s, const ort_affine *a, 
 {
     ort_graph *graph = c->graph;
     ort_node *after = s->after, *relu = s->relu;
-    ort_id inputs[8], moved = ort_graph_add_value(graph, ""), result = after->outputs[0];
+    ort_id inputs[8], moved = ort_graph_add_value(graph, "");
     ort_id floor[2] = {moved, ORT_ID_NONE};
     if (moved == ORT_ID_NONE)
         return ort_error_memory(err, sizeof moved);
@@ -120,19 +115,14 @@ static ort_status swap(ort_pass_context *c, const site *s, const ort_affine *a, 
         ORT_TRY(add_floor(c, s, a, &floor[1], err));
     memcpy(inputs, after->inputs, sizeof *inputs * (size_t)after->input_count);
     inputs[s->slot] = relu->inputs[0];
-    ort_node_spec first = {.domain = ONNX, .op_type = after->op_type, .name = after->name,
-                           .inputs = inputs, .input_count = after->input_count,
-                           .outputs = &moved, .output_count = 1, .attrs = after->attrs,
-                           .attr_count = after->attr_count, .opset = after->opset,
-                           .origin = after->origin};
-    ort_node_spec second = {.domain = ONNX, .op_type = a->shifts ? "Max" : "Relu",
-                            .name = relu->name, .inputs = floor, .input_count = a->shifts ? 2 : 1,
-                            .outputs = &result, .output_count = 1,
-                            .origin = ort_edit_origin(graph, relu, after)};
-    ort_graph_remove_node(graph, after);
-    ort_graph_remove_node(graph, relu);
+    ort_node_spec first = ort_edit_again(after);
+    first.inputs = inputs;
+    first.outputs = &moved;
+    first.output_count = 1;
+    ort_node_spec second = {.op_type = a->shifts ? "Max" : "Relu", .inputs = floor,
+                            .input_count = 2};
     ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
-    return ort_edit_add_node(graph, &second, NULL, err);
+    return ort_edit_replace(graph, relu, after, &second, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -8,10 +8,8 @@
  * the next alone. The first Reshape stays as long as others read it. The same sums in the same
  * order: runtimes count rows over all leading dimensions when the second operand is a matrix.
  */
-#include <string.h>
-
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 enum { CHAIN_MAX = 8 };
@@ -22,11 +20,6 @@ typedef struct chain {
     int count, products;
 } chain;
 
-static const ort_type *type_of(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
 static bool is_product(const ort_graph *graph, const ort_node *node)
 {
     const ort_tensor *matrix =
@@ -36,28 +29,18 @@ static bool is_product(const ort_graph *graph, const ort_node *node)
 
 static bool is_function(const ort_node *node)
 {
-    static const char *const names[] = {"Relu", "Gelu", "Erf",  "Tanh", "Sigmoid",
-                                        "Sqrt", "Exp",  "Neg",  "Cast", "LeakyRelu"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ort_edit_is(node, ONNX, names[i]))
-            return true;
-    return false;
-}
-
-static bool is_ranked(const ort_type *type)
-{
-    return type->kind == ORT_TYPE_TENSOR && type->rank >= 2;
+    return ort_edit_is_any(node, "Relu|Gelu|Erf|Tanh|Sigmoid|Sqrt|Exp|Neg|Cast|LeakyRelu");
 }
 
 /* Do `in` [L...,K] and `out` [L...,N] have the same L, and the rows in between K and N? */
 static bool keeps_rows(const ort_graph *graph, const chain *c)
 {
-    const ort_type *in = type_of(graph, c->first->inputs[0]);
-    const ort_type *rows = type_of(graph, c->first->outputs[0]);
-    const ort_type *results = type_of(graph, c->last->inputs[0]);
-    const ort_type *out = type_of(graph, c->last->outputs[0]);
-    if (!is_ranked(in) || !is_ranked(rows) || !is_ranked(results) || !is_ranked(out) ||
-        in->rank != out->rank ||
+    const ort_type *in = ort_fact_type(graph, c->first->inputs[0]);
+    const ort_type *rows = ort_fact_type(graph, c->first->outputs[0]);
+    const ort_type *results = ort_fact_type(graph, c->last->inputs[0]);
+    const ort_type *out = ort_fact_type(graph, c->last->outputs[0]);
+    if (ort_type_rank(in) < 2 || ort_type_rank(rows) < 2 || ort_type_rank(results) < 2 ||
+        ort_type_rank(out) != in->rank ||
         !ort_dim_equal(in->dim[in->rank - 1], rows->dim[rows->rank - 1]) ||
         !ort_dim_equal(results->dim[results->rank - 1], out->dim[out->rank - 1]))
         return false;
@@ -101,12 +84,10 @@ static bool match(const ort_pass_context *context, ort_node *last, chain *c)
 static ort_status add_again(ort_pass_context *context, const ort_node *node, ort_id in, ort_id out,
                             ort_error *err)
 {
-    ort_id inputs[2] = {in, node->input_count > 1 ? node->inputs[1] : ORT_ID_NONE};
-    ort_node_spec spec = {.domain = node->domain, .op_type = node->op_type, .name = node->name,
-                          .inputs = inputs, .input_count = node->input_count, .outputs = &out,
-                          .output_count = 1, .attrs = node->attrs,
-                          .attr_count = node->attr_count, .opset = node->opset,
-                          .origin = node->origin};
+    ort_id inputs[2] = {in, ort_edit_input(node, 1)};
+    ort_node_spec spec = ort_edit_again(node);
+    spec.inputs = inputs;
+    spec.outputs = &out;
     return ort_edit_add_node(context->graph, &spec, NULL, err);
 }
 

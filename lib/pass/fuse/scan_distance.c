@@ -6,10 +6,8 @@
  * processes write. In a session only: onnxruntime's CDist forms products, which lose digits where
  * rows are near each other.
  */
-#include <string.h>
-
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 /* What a value is behind Identity nodes. */
@@ -21,27 +19,11 @@ static ort_id source_of(const ort_graph *graph, ort_id id)
     return id;
 }
 
-/* A list attribute that is absent or all zeros: the first axis, forwards. */
-static bool is_default(const ort_node *node, const char *name)
-{
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, name, &count);
-    for (size_t i = 0; i < count; i++)
-        if (list[i] != 0)
-            return false;
-    return true;
-}
-
 static bool reduces_axis_1(const ort_graph *body, const ort_node *node)
 {
-    size_t count = 0;
-    const int64_t *axes = ort_node_ints(node, "axes", &count);
-    const ort_tensor *given = node->input_count > 1 ? ort_edit_constant(body, node, 1) : NULL;
-    if (given && given->dtype == ORT_DTYPE_INT64 && ort_tensor_count(given) == 1) {
-        axes = given->data;
-        count = 1;
-    }
-    return count == 1 && (axes[0] == 1 || axes[0] == -1) && ort_node_int(node, "keepdims", 1) == 0;
+    int64_t axes[ORT_MAX_RANK];
+    return ort_fact_axes(body, node, 1, 2, axes) == 1 && axes[0] == 1 &&
+           ort_node_int(node, "keepdims", 1) == 0;
 }
 
 /* Does the body keep its state and give squared distances to it? */
@@ -64,24 +46,19 @@ static bool is_distance(const ort_graph *body)
 /* Both are matrices of one float type with rows of one length. */
 static bool are_rows(const ort_type *a, const ort_type *b)
 {
-    return a->kind == ORT_TYPE_TENSOR && b->kind == ORT_TYPE_TENSOR && a->rank == 2 &&
-           b->rank == 2 && a->dtype == b->dtype &&
+    return ort_type_rank(a) == 2 && ort_type_rank(b) == 2 && a->dtype == b->dtype &&
            (a->dtype == ORT_DTYPE_FLOAT || a->dtype == ORT_DTYPE_DOUBLE) &&
            ort_dim_equal(a->dim[1], b->dim[1]);
 }
 
 static ort_status replace(ort_pass_context *c, ort_node *scan, ort_error *err)
 {
-    ort_graph *graph = c->graph;
     const ort_id inputs[2] = {scan->inputs[1], scan->inputs[0]};
-    const ort_id output = scan->outputs[1];
-    const char *name = scan->name, *origin = ort_edit_origin_of(scan);
-    ort_attr metric = {.name = "metric", .type = ORT_ATTR_STRING, .s = {"sqeuclidean", 11}};
-    ort_node_spec spec = {.domain = MS, .op_type = "CDist", .name = name, .inputs = inputs,
-                          .input_count = 2, .outputs = &output, .output_count = 1, .set = &metric,
-                          .set_count = 1, .origin = origin};
-    ort_graph_remove_node(graph, scan);
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    ort_attr metric = ort_attr_string("metric", "sqeuclidean");
+    ort_node_spec spec = {.domain = MS, .op_type = "CDist", .inputs = inputs, .input_count = 2,
+                          .outputs = &scan->outputs[1], .output_count = 1, .set = &metric,
+                          .set_count = 1};
+    return ort_edit_replace(c->graph, scan, NULL, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
@@ -98,16 +75,17 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
             continue;
         ort_id state = node->outputs[0];
         const char *why = NULL;
-        if (!is_default(node, "scan_input_axes") || !is_default(node, "scan_output_axes") ||
-            !is_default(node, "scan_input_directions") ||
-            !is_default(node, "scan_output_directions"))
+        if (!ort_fact_ints_are(node, "scan_input_axes", 0) ||
+            !ort_fact_ints_are(node, "scan_output_axes", 0) ||
+            !ort_fact_ints_are(node, "scan_input_directions", 0) ||
+            !ort_fact_ints_are(node, "scan_output_directions", 0))
             why = "it goes along another axis, or backwards";
         else if (node->outputs[1] == ORT_ID_NONE ||
                  (state != ORT_ID_NONE && (graph->values.data[state]->is_output ||
                                            graph->values.data[state]->use_count > 0)))
             why = "its state is read";
-        else if (!are_rows(&graph->values.data[node->inputs[0]]->fact.type,
-                           &graph->values.data[node->inputs[1]]->fact.type))
+        else if (!are_rows(ort_fact_type(graph, node->inputs[0]),
+                           ort_fact_type(graph, node->inputs[1])))
             why = "its rows may be of different lengths";
         if (why) {
             ort_pass_note(c, node, "%s", why);

@@ -15,30 +15,27 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/edit.h"
-
-static const ort_type *type_at(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
-static bool same_shape(const ort_type *a, const ort_type *b)
-{
-    if (a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR || a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        if (!ort_dim_equal(a->dim[d], b->dim[d]))
-            return false;
-    return true;
-}
+#include "pass/facts/facts.h"
 
 /* A constant of the last axis of x alone. */
 static bool is_row(const ort_graph *graph, ort_id id, const ort_type *x)
 {
-    const ort_graph_value *value = graph->values.data[id];
+    const ort_tensor *t = ort_fact_constant(graph, id);
     ort_dim last = x->dim[x->rank - 1];
-    return value->fact.value && !value->is_input && value->fact.value->shape.rank == 1 &&
-           ort_dim_known(last) && value->fact.value->shape.dim[0] == last.size;
+    return t && ort_dim_known(last) && ort_tensor_is_row(t, last.size);
+}
+
+bool ort_skip_norm_read(const ort_graph *graph, const ort_node *node, ort_skip_norm *norm)
+{
+    if (!ort_edit_is_any(node, "LayerNormalization|RMSNormalization") ||
+        node->output_count != 1 || node->input_count < 2 ||
+        ort_node_int(node, "stash_type", 1) != 1)
+        return false;
+    *norm = (ort_skip_norm){.sum = node->inputs[0], .gamma = node->inputs[1],
+                            .beta = ort_edit_input(node, 2),
+                            .epsilon = ort_node_attr_float(node, "epsilon"),
+                            .rms = ort_edit_is(node, ONNX, "RMSNormalization")};
+    return ort_fact_along_last(node, -1, ort_fact_type(graph, norm->sum)->rank);
 }
 
 ort_node *ort_skip_norm_add(const ort_pass_context *c, const ort_node *node,
@@ -46,14 +43,14 @@ ort_node *ort_skip_norm_add(const ort_pass_context *c, const ort_node *node,
 {
     const ort_graph *graph = c->graph;
     ort_node *add = ort_edit_producer(graph, norm->sum);
-    const ort_type *x = type_at(graph, norm->sum);
+    const ort_type *x = ort_fact_type(graph, norm->sum);
     if (!ort_edit_is(add, ONNX, "Add") || add->opset < 7)
         return NULL;
     const char *why = NULL;
-    if (x->kind != ORT_TYPE_TENSOR || x->dtype != ORT_DTYPE_FLOAT || x->rank < 2 || x->rank > 3)
+    if (x->dtype != ORT_DTYPE_FLOAT || ort_type_rank(x) < 2 || x->rank > 3)
         why = "the sum isn't float of two or three dimensions";
-    else if (!same_shape(type_at(graph, add->inputs[0]), x) ||
-             !same_shape(type_at(graph, add->inputs[1]), x))
+    else if (!ort_facts_same_shape(ort_fact_type(graph, add->inputs[0]), x) ||
+             !ort_facts_same_shape(ort_fact_type(graph, add->inputs[1]), x))
         why = "what is added may be of other shapes";
     else if ((norm->gamma != ORT_ID_NONE && !is_row(graph, norm->gamma, x)) ||
              (norm->beta != ORT_ID_NONE && !is_row(graph, norm->beta, x)))
@@ -69,7 +66,7 @@ ort_node *ort_skip_norm_add(const ort_pass_context *c, const ort_node *node,
 /* An Add of a constant row to something of x's shape that only `add` reads, or NULL. */
 static ort_node *bias_before(const ort_graph *graph, const ort_node *add, int slot, int *row)
 {
-    const ort_type *x = type_at(graph, add->outputs[0]);
+    const ort_type *x = ort_fact_type(graph, add->outputs[0]);
     ort_node *before = ort_edit_producer(graph, add->inputs[slot]);
     if (!ort_edit_is(before, ONNX, "Add") || before->opset < 7 ||
         ort_edit_only_reader(graph, before->outputs[0]) != add ||
@@ -77,7 +74,7 @@ static ort_node *bias_before(const ort_graph *graph, const ort_node *add, int sl
         return NULL;
     for (*row = 0; *row < 2; ++*row)
         if (is_row(graph, before->inputs[*row], x) &&
-            same_shape(type_at(graph, before->inputs[1 - *row]), x))
+            ort_facts_same_shape(ort_fact_type(graph, before->inputs[1 - *row]), x))
             return before;
     return NULL;
 }
@@ -88,8 +85,7 @@ static bool is_quantized(const ort_graph *graph, ort_id id)
     ort_readers readers = ort_readers_of(graph, id);
     const ort_node *reader;
     while ((reader = ort_readers_next(&readers)))
-        if (ort_edit_is(reader, ONNX, "DynamicQuantizeLinear") ||
-            ort_edit_is(reader, ONNX, "QuantizeLinear"))
+        if (ort_edit_is_any(reader, "DynamicQuantizeLinear|QuantizeLinear"))
             return true;
     return false;
 }
@@ -113,17 +109,13 @@ ort_status ort_skip_norm_write(ort_pass_context *c, const ort_node *node, ort_no
     ort_graph_remove_node(graph, add);
     if (bias)
         ort_graph_remove_node(graph, bias);
-    ort_attr epsilon = {.name = "epsilon", .type = ORT_ATTR_FLOAT, .f = norm->epsilon};
+    ort_attr epsilon = ort_attr_float("epsilon", (double)norm->epsilon);
     ort_node_spec spec = {
         .domain = MS,
         .op_type = norm->rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization",
-        .name = node->name,
-        .inputs = inputs,
+        .name = node->name, .inputs = inputs,
         .input_count = bias ? (norm->rms ? 4 : 5) : norm->beta != ORT_ID_NONE ? 4 : 3,
-        .outputs = outputs,
-        .output_count = wanted ? 4 : 1,
-        .set = &epsilon,
-        .set_count = 1,
+        .outputs = outputs, .output_count = wanted ? 4 : 1, .set = &epsilon, .set_count = 1,
         .origin = origin};
     return ort_edit_add_node(graph, &spec, NULL, err);
 }
@@ -136,17 +128,9 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
         return ORT_OK;
     ORT_EACH_NODE(graph, node)
     {
-        bool rms = ort_edit_is(node, ONNX, "RMSNormalization");
-        if ((!rms && !ort_edit_is(node, ONNX, "LayerNormalization")) || node->output_count != 1 ||
-            node->input_count < 2 || ort_node_int(node, "stash_type", 1) != 1)
-            continue;
-        ort_skip_norm norm = {.sum = node->inputs[0], .gamma = node->inputs[1],
-                              .beta = node->input_count > 2 ? node->inputs[2] : ORT_ID_NONE,
-                              .epsilon = ort_node_float(node, "epsilon", 1e-5f), .rms = rms};
-        int64_t axis = ort_node_int(node, "axis", -1);
-        if (axis != -1 && axis != type_at(graph, norm.sum)->rank - 1)
-            continue;
-        ort_node *add = ort_skip_norm_add(c, node, &norm);
+        ort_skip_norm norm;
+        ort_node *add = ort_skip_norm_read(graph, node, &norm) ? ort_skip_norm_add(c, node, &norm)
+                                                               : NULL;
         if (!add)
             continue;
         const char *origin = ort_edit_origin(graph, add, node);

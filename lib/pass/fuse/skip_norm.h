@@ -10,6 +10,8 @@ typedef struct ort_skip_norm { /* the normalization of `sum` over its last axis 
     bool rms;
 } ort_skip_norm;
 
+/* Is it such a node, of ai.onnx? */
+bool ort_skip_norm_read(const ort_graph *graph, const ort_node *node, ort_skip_norm *norm);
 /* The Add of two tensors of the same shape that the operator could take in; else NULL, with a note
  * on `node` when something is missing. A gamma that is still to be made may be ORT_ID_NONE. */
 ort_node *ort_skip_norm_add(const ort_pass_context *context, const ort_node *node,

@@ -5,35 +5,24 @@
  *
  * Over one axis, kept as 1. Both with the meaning of opset 13; before it only the last axis.
  */
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
-#include "tensor/scalar.h"
 
 /* The one axis that a reduction runs over and keeps, from the end; 0: it is none of these. */
-static int64_t one_axis(const ort_graph *graph, const ort_node *reduce, int rank)
+static int one_axis(const ort_graph *graph, const ort_node *reduce, int rank)
 {
-    size_t count = 0;
-    const int64_t *axes = ort_node_ints(reduce, "axes", &count);
-    const ort_tensor *given = ort_edit_constant(graph, reduce, 1);
-    if (ort_node_int(reduce, "keepdims", 1) != 1)
-        return 0;
-    int64_t axis = 0;
-    if (given ? !ort_tensor_one_i64(given, &axis) : count != 1)
-        return 0;
-    axis = given ? axis : axes[0];
-    axis -= axis >= 0 ? rank : 0;
-    return axis >= -rank && axis < 0 ? axis : 0;
+    unsigned kept = ort_fact_kept_axes(graph, reduce, rank);
+    return kept && !(kept & (kept - 1)) ? __builtin_ctz(kept) - rank : 0;
 }
 
 static const char *unless(const ort_pass_context *c, ort_match *m)
 {
     const ort_type *x = ort_match_type(m, "x");
-    int64_t axis;
-    if (x->kind != ORT_TYPE_TENSOR || x->rank < 1)
+    int axis;
+    if (ort_type_rank(x) < 1)
         return "the rank isn't known";
     if (ort_match_has(m, "p")) {
-        const ort_node *softmax = ort_match_node(m, "p");
-        axis = ort_node_int(softmax, "axis", softmax->opset < 13 ? 1 : -1);
-        axis -= axis >= 0 ? x->rank : 0;
+        axis = ort_fact_axis(ort_match_node(m, "p"), x->rank) - x->rank;
     } else {
         axis = one_axis(c->graph, ort_match_node(m, "s"), x->rank);
         if (!axis || (ort_match_has(m, "t") &&

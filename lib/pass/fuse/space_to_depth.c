@@ -9,6 +9,7 @@
  */
 #include "base/error.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
 
 enum { BLOCK = 2, PIECES = BLOCK * BLOCK, CHANNELS_MAX = 1024 };
@@ -21,7 +22,7 @@ static int piece_of(const ort_graph *graph, const ort_node *slice, ort_id x)
     if (!slice || !ort_slice_cut_read(graph, slice, &cut) || slice->inputs[0] != x ||
         cut.count != 2)
         return -1;
-    const ort_type *type = &graph->values.data[x]->fact.type;
+    const ort_type *type = ort_fact_type(graph, x);
     for (int i = 0; i < cut.count; i++) {
         int64_t axis = cut.axis[i];
         bool to_end = cut.end[i] >= INT32_MAX ||
@@ -58,15 +59,15 @@ static bool read_pieces(const ort_graph *graph, const ort_node *concat, int orde
 static ort_status add_gather(ort_pass_context *c, const ort_node *concat, ort_id x,
                              const int *order, int64_t channels, ort_error *err)
 {
-    ort_id inputs[2] = {x}, output = concat->outputs[0];
+    ort_id inputs[2] = {x};
     int64_t list[PIECES * CHANNELS_MAX];
     for (int64_t i = 0; i < PIECES * channels; i++)
         list[i] = order[i / channels] * channels + i % channels;
-    ort_attr axis = {.name = "axis", .type = ORT_ATTR_INT, .i = 1};
+    ort_attr axis = ort_attr_int("axis", 1);
     ORT_TRY(ort_constant_list(c->graph, list, (int)(PIECES * channels), &inputs[1], err));
     ort_node_spec spec = {.domain = ONNX, .op_type = "Gather", .name = "", .inputs = inputs,
-                          .input_count = 2, .outputs = &output, .output_count = 1, .set = &axis,
-                          .set_count = 1, .origin = ort_edit_origin_of(concat)};
+                          .input_count = 2, .outputs = concat->outputs, .output_count = 1,
+                          .set = &axis, .set_count = 1, .origin = ort_edit_origin_of(concat)};
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }
 
@@ -75,7 +76,7 @@ static ort_status fuse(ort_pass_context *c, ort_node *concat, const int *order, 
 {
     ort_graph *graph = c->graph;
     ort_id x = ort_edit_producer(graph, concat->inputs[0])->inputs[0], output = concat->outputs[0];
-    const ort_type *type = &graph->values.data[x]->fact.type;
+    const ort_type *type = ort_fact_type(graph, x);
     ort_dim channels = type->dim[1];
     bool sorted = order[0] == 0 && order[1] == 1 && order[2] == 2;
     if (type->dtype != ORT_DTYPE_FLOAT && type->dtype != ORT_DTYPE_DOUBLE) {
@@ -90,12 +91,10 @@ static ort_status fuse(ort_pass_context *c, ort_node *concat, const int *order, 
         output = ort_graph_add_value(graph, graph->values.data[output]->name);
     if (output == ORT_ID_NONE)
         return ort_error_memory(err, sizeof output);
-    ort_attr block = {.name = "blocksize", .type = ORT_ATTR_INT, .i = BLOCK};
-    ort_node_spec spec = {.domain = ONNX, .op_type = "SpaceToDepth", .name = concat->name,
-                          .inputs = &x, .input_count = 1, .outputs = &output, .output_count = 1,
-                          .set = &block, .set_count = 1, .origin = ort_edit_origin_of(concat)};
-    ort_graph_remove_node(graph, concat);
-    ORT_TRY(ort_edit_add_node(graph, &spec, NULL, err));
+    ort_attr block = ort_attr_int("blocksize", BLOCK);
+    ort_node_spec spec = {.op_type = "SpaceToDepth", .inputs = &x, .input_count = 1,
+                          .outputs = &output, .output_count = 1, .set = &block, .set_count = 1};
+    ORT_TRY(ort_edit_replace(graph, concat, NULL, &spec, err));
     ++*changes;
     return sorted ? ORT_OK : add_gather(c, concat, output, order, channels.size, err);
 }

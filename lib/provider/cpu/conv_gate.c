@@ -3,11 +3,10 @@
  * lowering of the cpu provider: it is not in saved models.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 typedef struct gate {
@@ -59,7 +58,7 @@ static bool match(const ort_pass_context *c, const ort_node *conv, gate *found)
 {
     const ort_graph *graph = c->graph;
     if (!ort_edit_is(conv, ONNX, "Conv") ||
-        graph->values.data[conv->outputs[0]]->fact.type.dtype != ORT_DTYPE_FLOAT)
+        ort_fact_type(graph, conv->outputs[0])->dtype != ORT_DTYPE_FLOAT)
         return false;
     ort_node *next = ort_edit_only_reader(graph, conv->outputs[0]);
     if (ort_edit_is(next, MS, "QuickGelu")) {
@@ -78,30 +77,17 @@ static bool match(const ort_pass_context *c, const ort_node *conv, gate *found)
 
 static ort_status fuse(ort_graph *graph, ort_node *conv, const gate *found, ort_error *err)
 {
-    ort_node *last = found->nodes[1] ? found->nodes[1] : found->nodes[0], *fused = NULL;
-    ort_id output = last->outputs[0];
-    ort_node_spec spec = {.domain = MS,
-                          .op_type = "FusedConv",
-                          .name = conv->name,
-                          .inputs = conv->inputs,
-                          .input_count = conv->input_count,
-                          .outputs = &output,
-                          .output_count = 1,
-                          .attrs = conv->attrs,
-                          .attr_count = conv->attr_count,
-                          .origin = ort_edit_origin(graph, conv, last)};
-    ort_attr name = {.name = "activation", .type = ORT_ATTR_STRING};
-    ort_attr params = {.name = "activation_params", .type = ORT_ATTR_FLOATS};
-    name.s = (ort_string){found->activation, strlen(found->activation)};
-    params.floats = &found->alpha;
-    params.count = (size_t)found->param_count;
-    for (int i = 1; i >= 0; i--)
-        if (found->nodes[i])
-            ort_graph_remove_node(graph, found->nodes[i]);
-    ort_graph_remove_node(graph, conv);
-    ORT_TRY(ort_edit_add_node(graph, &spec, &fused, err));
-    ORT_TRY(ort_node_set_attr(graph, fused, &name, err));
-    return params.count ? ort_node_set_attr(graph, fused, &params, err) : ORT_OK;
+    ort_node *first = found->nodes[0], *last = found->nodes[1] ? found->nodes[1] : first;
+    ort_attr set[2] = {ort_attr_string("activation", found->activation),
+                       {.name = "activation_params", .type = ORT_ATTR_FLOATS,
+                        .floats = &found->alpha, .count = (size_t)found->param_count}};
+    ort_node_spec spec = {.domain = MS, .op_type = "FusedConv", .inputs = conv->inputs,
+                          .input_count = conv->input_count, .attrs = conv->attrs,
+                          .attr_count = conv->attr_count, .set = set,
+                          .set_count = found->param_count ? 2 : 1};
+    if (first != last)
+        ort_graph_remove_node(graph, first);
+    return ort_edit_replace(graph, conv, last, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
