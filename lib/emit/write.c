@@ -416,6 +416,7 @@ static ort_id write_root(ort_writer *w, short index)
         ort_id value = write_term(w, index);
         spec.domain = ONNX;
         spec.op_type = identity;
+        spec.opset = w->e->opset_of ? ort_emit_opset(w->e, ONNX, identity, 1) : 0;
         spec.inputs = &value;
         spec.input_count = 1;
         ort_emit_spec(w->e, &spec, NULL, 0);

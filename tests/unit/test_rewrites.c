@@ -289,7 +289,7 @@ static outcome try_row(build *b, const ort_pass *pass, const ort_text *from,
         ort_session *before = plain(&b->n);
         bool ok = before && ort_passes_run(b->n.model, &options, NULL) == ORT_OK;
         ort_session *after = ok && changes ? plain(&b->n) : NULL;
-        if (changes)
+        if (changes || (before && !ok))
             result = after && agree(before, after, b) ? SAME : OTHER;
         ort_session_free(before);
         ort_session_free(after);
