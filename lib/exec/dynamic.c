@@ -1,6 +1,7 @@
-/* dynamic.c - a step whose shapes are found while running: infer with the values at hand, storage
- * from the run's buffers, shape, run. What the plan promised of its results is checked before
- * anyone reads them, because later steps rely on it. */
+/* dynamic.c - a step whose shapes are only found while it runs: infer with the values at hand, take
+ * storage from the run's buffers, call `shape`, call `run`. Later steps rely on what the plan
+ * promised of its results, so this is checked before any of them reads one.
+ */
 #include <string.h>
 
 #include "base/checked.h"

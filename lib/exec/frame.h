@@ -1,12 +1,14 @@
-/* frame.h - everything that a run changes: values, the arena, calls with their pointers resolved.
+/* frame.h - everything that a run changes: values, the arena, and calls with their pointers
+ * resolved.
  *
- * A slot is what operators see of a value: a view that lies in the frame, never freed by them. What
- * it shows is the arena, the caller's memory, a constant, a block of the run, or a value held by
- * reference. A view is recognized by its release function, so whoever wants to keep a value asks
- * ort_frame_own, which gives a reference that outlives the frame (a copy where nothing is held).
+ * A slot holds what operators see of a value: a view that lies in the frame and that operators
+ * never free. The view shows the arena, memory of the caller, a constant, a block of the run, or a
+ * value that is held by reference. Its release function tells a view from a value. Whoever wants to
+ * keep a value calls ort_frame_own, which gives a reference that outlives the frame, and copies the
+ * data where the frame holds no reference.
  *
- * A frame belongs to one run at a time. Frames of bodies hang below the frame that runs the
- * control-flow step and are kept for the next iteration.
+ * A frame belongs to one run at a time. The frames of bodies hang below the frame that runs the
+ * control-flow step; they are kept for the next iteration.
  */
 #ifndef ORT_EXEC_FRAME_H
 #define ORT_EXEC_FRAME_H

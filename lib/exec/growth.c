@@ -1,8 +1,8 @@
 /* growth.c - which inputs of a program are caches that can grow in place (program.h).
  *
- * It takes an input that is no output itself and has one reader of its data, the step that extends
- * it, and an output that is given out once and that no other step reads: then nobody but that step
- * sees how the rows lie.
+ * An input can when three things hold: the input is no output itself; one step alone, the one that
+ * extends the cache, reads its data; and the output of that step is returned once and read by no
+ * other step. Then no other step can see how the rows lie.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* op_run.c - one operator on values: a graph of one node in memory, and the interpreter. */
+/* op_run.c - running one operator on values: a graph of one node is made in memory and interpreted.
+ */
 #include <stdlib.h>
 #include <string.h>
 

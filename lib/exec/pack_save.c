@@ -1,5 +1,7 @@
-/* pack_save.c - the pack of a model that is being saved: written between the model's bytes and its
- * appearance, opened again as a proof, and renamed before the model is. */
+/* pack_save.c - the pack of a model that is being saved. It is written when the bytes of the model
+ * are complete but the model isn't yet in its place; it is opened again as a proof, and put in its
+ * place before the model is.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

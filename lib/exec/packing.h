@@ -1,8 +1,9 @@
-/* packing.h - packed constants of a session go to a pack file, or come from one.
+/* packing.h - the packed constants of a session: collected for a pack file, or found in one.
  *
- * Steps are counted as they are prepared, bodies before the node that owns them; steps that are
- * folded while the program is built don't count: a pack's graph hasn't got them. A block is found
- * by its step's number, its kind and its size, in the order in which it was made.
+ * A block is found by the number of its step, by its kind and by its size, in the order in which
+ * blocks were made. Steps are numbered as they are prepared, the steps of bodies before the node
+ * that owns the body. A step that is folded while the program is built has no number, because the
+ * graph of a pack doesn't contain it.
  */
 #ifndef ORT_EXEC_PACKING_H
 #define ORT_EXEC_PACKING_H
@@ -36,36 +37,36 @@ struct ort_packing {
     ort_pack_services services;
 };
 
-/* from NULL: collect. */
+/* from NULL: blocks are collected; else they are looked up in this pack. */
 void ort_packing_init(ort_packing *packing, const ort_pack *from);
 void ort_packing_release(ort_packing *packing);
-/* Around the preparation of a step. constants: of the program, by value id. */
+/* Called before and after a step is prepared. constants: those of the program, by value id. */
 const ort_pack_services *ort_packing_begin(ort_packing *packing);
 ort_status ort_packing_end(ort_packing *packing, const ort_step *step,
                            const ort_tensor *const *constants, bool folded, ort_error *err);
-/* Runs read this constant (it is a result). */
+/* Note that runs read this constant, because it is a result of the program. */
 ort_status ort_packing_read(ort_packing *packing, const ort_tensor *constant, ort_error *err);
 bool ort_packing_is_read(const ort_packing *packing, const ort_tensor *constant);
 
-/* pack_graph.c: the session's graph as a model that gives the same program when it is prepared
- * again: folded steps are constants; a node's doc_string holds its opset and its origin. A new
- * model. */
+/* pack_graph.c: a new model of the session's graph, which gives the same program when it is
+ * prepared again. The results of folded steps are constants in it, and the doc_string of a node
+ * holds the node's opset and origin. */
 ort_status ort_pack_graph_of(const ort_session *session, ort_model **model, ort_error *err);
-/* Opsets and origins back from the doc_strings. */
+/* Set the opsets and origins of nodes from their doc_strings. */
 ort_status ort_pack_graph_settle(ort_graph *graph, ort_error *err);
 
 /* pack_load.c: the digest of all weights of a model, as ort-optimize writes it; never 0. */
 uint64_t ort_pack_weights_digest(const ort_model *model);
-/* The session that a pack holds; `source`: of the model's own file, kept for a run that overrides
- * a default. Takes both, also on failure. options NULL: nobody will run it, so it may be newer than
- * this build knows. */
+/* The session that a pack holds. `source` is the model's own file, kept for a run that overrides a
+ * default. Pack and source are taken, also on failure. options NULL: the session will never run, so
+ * its model may be newer than this build knows. */
 ort_status ort_pack_session(ort_env *env, ort_pack *pack, ort_source *source,
                             const ort_session_options *options, ort_session **session,
                             ort_error *err);
 /* The stamp that a pack of this model file needs in this environment. */
 ort_status ort_pack_stamp_wanted(const ort_env *env, const ort_source *source,
                                  const ort_pack_stamp *of, ort_pack_stamp *stamp, ort_error *err);
-/* May these options use a pack at all? They are those it was made with. */
+/* May a session with these options use a pack? Only with the options that packs are made with. */
 bool ort_pack_options_fit(const ort_env *env, const ort_session_options *options);
 /* The pack beside a model: opened, and compared with the model. ORT_OK with pack->blob NULL: there
  * is none. An error says why it doesn't fit. */

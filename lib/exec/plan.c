@@ -1,9 +1,9 @@
 /* plan.c - making a plan: facts, the steps that are needed, a place for every value.
  *
- * A storage is one stretch of memory; values share it when a step works in place or only gives
- * data another shape. A storage that holds a graph output lives to the end, and its memory is the
- * result's own where that is possible. Positions count the needed steps, those that vanish
- * included.
+ * A storage is one stretch of memory. Values share it when a step works in place, or only gives
+ * data another shape. A storage that holds a graph output lives to the end of the run, and where
+ * possible its memory is that of the result. A position is a step's number among all needed steps,
+ * also counting those that planning makes unnecessary.
  */
 #include "exec/plan.h"
 

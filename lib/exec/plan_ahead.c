@@ -1,7 +1,10 @@
-/* plan_ahead.c - the first run's plan and memory, made with the session where the shapes of inputs
- * are fixed, or all but their first axes, which are then taken for a batch of one: the first run is
- * like the others. A frame made for a wrong guess goes when the first run shows it (frame.c).
- * Nothing here fails: what can't be made now is left to a run, which says why.
+/* plan_ahead.c - the plan and the memory of the first run, made together with the session, so that
+ * the first run takes as long as the others.
+ *
+ * That is possible where the shapes of the inputs are fixed, or fixed but for their first axes,
+ * which are then taken for a batch of one. When the first run shows that this guess was wrong, its
+ * frame is freed (frame.c). No function here fails: what can't be made now is left to a run, which
+ * then says why.
  */
 #include <stdlib.h>
 

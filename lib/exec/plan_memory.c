@@ -1,5 +1,7 @@
-/* plan_memory.c - offsets in the arena: the largest storage first, each at the lowest place where
- * nothing that lives at the same time lies. The peak is the bound that no placement can beat. */
+/* plan_memory.c - offsets in the arena. Storages are placed from the largest to the smallest, each
+ * at the lowest offset where it overlaps no storage that lives at the same time. The peak, the most
+ * that is alive at once, is the size that no placement can go below.
+ */
 #include <stdlib.h>
 #include <string.h>
 

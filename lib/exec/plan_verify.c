@@ -1,6 +1,9 @@
-/* plan_verify.c - a plan run with names instead of numbers: who wrote each stretch of the arena
- * last, and whether whoever reads it means that. It knows nothing of lives and storages, from which
- * the places come.
+/* plan_verify.c - checks a plan by going through its steps with the names of values instead of
+ * their data.
+ *
+ * For each stretch of the arena it notes which value a step wrote there last. A step that reads the
+ * stretch must mean that value. Lifetimes and storages, from which plan.c derived the places,
+ * aren't consulted, so that a mistake in them is found.
  */
 #include <stdlib.h>
 #include <string.h>

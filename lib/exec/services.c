@@ -1,4 +1,5 @@
-/* services.c - what a running operator may ask of the session: memory, outputs, bodies. */
+/* services.c - what a running operator may ask of its session: memory, outputs, and running a body.
+ */
 #include <stdlib.h>
 
 #include "base/error.h"

@@ -1,11 +1,11 @@
-/* state.h - what a run leaves to the next one: pairs of an input and the output that is its next
- * value.
+/* state.h - what a run leaves to the next one. A state is an input of the model together with the
+ * output that is the input's next value.
  *
- * A state is handed over, the output becoming the next input by reference, or it grows: a cache
- * (ort_growth) whose rows lie in one memory with room behind them. Then the run's input and output
- * are two views of that memory, with the strides of a tensor of `room` rows, and the step that
- * extends the cache writes the new rows and nothing else. A growing state that a plan has no place
- * for is made a handed-over one, for good.
+ * A state is handed over or grows. Handed over, the output of one run becomes the input of the next
+ * one by reference. A growing state is a cache (ort_growth): its rows lie in one memory that has
+ * room for more behind them. The run's input and output are then two views of that memory, with the
+ * strides of a tensor of `room` rows, and the step that extends the cache writes nothing but the
+ * new rows. When a plan has no place for a growing state, the state is handed over from then on.
  */
 #ifndef ORT_EXEC_STATE_H
 #define ORT_EXEC_STATE_H

@@ -1,6 +1,7 @@
-/* copy_body.c - a body's nodes copied outwards: captures become plain inputs, initializers and
- * results get values of the graph around, under names that no graph has from the outermost one down
- * to it, or inside of it. */
+/* copy_body.c - copies the nodes of a body into the graph around the body (copy_body.h). Values
+ * that the body captured become plain inputs. Its initializers and results become values of the
+ * graph around, under names that no graph has, from the outermost one inwards.
+ */
 #include "graph/copy_body.h"
 
 #include <stdlib.h>

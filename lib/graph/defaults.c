@@ -1,4 +1,4 @@
-/* defaults.c - defaults of inputs, hidden and restored. */
+/* defaults.c - hides the default values of inputs, and restores them (defaults.h). */
 #include "graph/defaults.h"
 
 #include "base/error.h"

@@ -1,5 +1,7 @@
-/* defaults.h - defaults of inputs, which a caller may override: no constants, so that inference and
- * passes must not see them. */
+/* defaults.h - inputs with a default value. A caller may override a default, so it is no constant;
+ * it is hidden while a graph is inferred and rewritten, which would take it for one, and restored
+ * afterwards.
+ */
 #ifndef ORT_GRAPH_DEFAULTS_H
 #define ORT_GRAPH_DEFAULTS_H
 
@@ -14,7 +16,7 @@ typedef struct ort_hidden_defaults { /* all zero is valid */
 } ort_hidden_defaults;
 
 ort_status ort_defaults_hide(ort_graph *graph, ort_hidden_defaults *hidden, ort_error *err);
-/* Of those that are inputs still. */
+/* Give the defaults back to those values that are still inputs, and free the list. */
 void ort_defaults_restore(ort_graph *graph, ort_hidden_defaults *hidden);
 
 #endif

@@ -1,6 +1,6 @@
-/* follow.c - names of operators and nodes that origins keep (follow.h). They are written when
- * following begins and where functions are expanded, before any pass; from then on they go where
- * origins go. In front, so that what is cut off from long origins is never one of them.
+/* follow.c - the followed names in the origins of nodes (follow.h). They are added when following
+ * begins and where functions are expanded, before any pass runs; from then on they move with the
+ * origins. They stand in front, because long origins are cut off at their end.
  */
 #include "graph/follow.h"
 

@@ -1,5 +1,6 @@
-/* invariants.c - what holds of every graph between edits, asked of the whole: passes are checked by
- * it in builds for development (ort_graph_verify). */
+/* invariants.c - checks that a whole graph keeps the rules that every edit must keep
+ * (ort_graph_verify). Builds for development check after each pass.
+ */
 #include "graph/invariants.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* invariants.h - what holds of every graph between edits. */
+/* invariants.h - checks the rules that every edit of a graph must keep. */
 #ifndef ORT_GRAPH_INVARIANTS_H
 #define ORT_GRAPH_INVARIANTS_H
 

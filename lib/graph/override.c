@@ -1,4 +1,4 @@
-/* override.c - fixing what a model leaves open (override.h). */
+/* override.c - gives sizes to symbolic dimensions, and shapes to inputs (override.h). */
 #include "graph/override.h"
 
 #include <string.h>

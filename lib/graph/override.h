@@ -1,4 +1,4 @@
-/* override.h - fixing what a model leaves open: symbolic dimensions and input shapes. */
+/* override.h - giving a model sizes for its symbolic dimensions, and shapes for its inputs. */
 #ifndef ORT_GRAPH_OVERRIDE_H
 #define ORT_GRAPH_OVERRIDE_H
 

@@ -1,5 +1,6 @@
-/* strip.c - documentation, names of nodes and what nothing uses go (strip.h). Unknown fields and
- * metadata of what stays are kept. */
+/* strip.c - removes documentation, names of nodes, and whatever is unused (strip.h). Unknown fields
+ * and metadata of the rest are kept.
+ */
 #include "graph/strip.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
-/* uses.h - who reads a value. An index of the graph, made at the first question and kept by every
- * edit, so that passes cost in proportion to the graph: entries are only ever added; one whose node
- * went away or reads something else by now is skipped. Without memory for it the nodes are scanned.
+/* uses.h - who reads a value: an index of the graph, made when it is first asked and kept up by
+ * every edit, so that passes cost time in proportion to the graph. Entries are only ever added; an
+ * entry is skipped when its node has gone or reads another value by now. Without memory for the
+ * index, the nodes are searched.
  */
 #ifndef ORT_GRAPH_USES_H
 #define ORT_GRAPH_USES_H

@@ -1,5 +1,6 @@
-/* weight.c - constants aligned for their element type, in models loaded as stored. Most weights of
- * a model that is rewritten are only written again, by their bytes: they are not copied.
+/* weight.c - aligns constants for their element type, in models that were loaded as stored. It is
+ * done when a constant's elements are first asked for: most weights of a model that is rewritten
+ * are only written again, byte by byte, and need no copy.
  */
 #include <stdlib.h>
 #include <string.h>

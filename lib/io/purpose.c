@@ -1,4 +1,6 @@
-/* purpose.c - who a value is for, and what that says of it (purpose.h). */
+/* purpose.c - which input or output a value is for, and what its type says of the value
+ * (purpose.h).
+ */
 #include "io/purpose.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
-/* purpose.h - what a value of a file is for (ort_purpose of ort.h): the model's type decides where
- * the file says nothing, of numbers in text and of bytes that could be several kinds of value. */
+/* purpose.h - the model's input or output that a value of a file is for (ort_purpose of ort.h).
+ * Where a file doesn't say the type of a value, the type of that input or output decides: for
+ * numbers in text, and for bytes that could be read as several kinds of value.
+ */
 #ifndef ORT_IO_PURPOSE_H
 #define ORT_IO_PURPOSE_H
 

@@ -1,5 +1,6 @@
-/* target.c - which format a file is written in, and whether it can be written at all, asked before
- * the work whose result it is to hold (target.h). */
+/* target.c - which format a file is written in, and whether that format can be written at all
+ * (target.h). Tools ask before they do the work whose result goes into the file.
+ */
 #include "io/target.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* wire_list.h - long lists of attributes, which stay in the input (wire.h): a payload is either one
- * packed field, or a run of fields of an element each, tags included; it goes to a file again as it
- * is. */
+/* wire_list.h - long lists in attributes, which stay in the input (wire.h). A payload is either one
+ * packed field, or a run of fields that hold an element each, with their tags. When the model is
+ * saved, the payload is written as it is.
+ */
 #ifndef ORT_IO_WIRE_LIST_H
 #define ORT_IO_WIRE_LIST_H
 

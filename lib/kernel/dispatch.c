@@ -1,7 +1,8 @@
 /* dispatch.c - the kernel tiers and the function table of each.
  *
- * A table is the scalar tier with every better tier that the machine has, up to the chosen one,
- * laid over it. Tables are built once, all together, and never change afterwards.
+ * The table of a tier starts as the scalar one. Each better tier that the machine has, up to the
+ * chosen one, then replaces the functions that it has itself. All tables are built once and never
+ * change afterwards.
  */
 #include "kernel/kernel.h"
 

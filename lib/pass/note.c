@@ -1,5 +1,6 @@
-/* note.c - what passes say of places that they leave alone: the condition that failed, the operator
- * that may not be written. They only write it down; the driver tells it when the round is over.
+/* note.c - near-misses: what passes say of places where they nearly changed something, that is the
+ * condition that failed, or the operator that the model's opset lacks. Passes only note them; the
+ * driver reports them at the end of the round.
  */
 #include "pass/note.h"
 

@@ -1,11 +1,11 @@
-/* default_inputs.c - optional inputs that say what is meant without them go.
+/* default_inputs.c - optional inputs are removed where they say the same as their absence.
  *
  *     initial_h, initial_c of RNN, GRU, LSTM    zeros, of whatever shape
  *     constant_value of Pad                     0
  *     target_type of CastLike                   a type that is known: Cast
  *
- * Exporters build zero states from the batch size at run time: Shape, Gather, ConstantOfShape and
- * what moves its zeros about, all of which then goes.
+ * Exporters build zero states from the batch size at run time, with Shape, Gather, ConstantOfShape
+ * and operators that move the zeros about. All of these then go, too.
  */
 #include <string.h>
 

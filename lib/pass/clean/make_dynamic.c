@@ -1,8 +1,8 @@
-/* make_dynamic.c - what exporters wrote for one size made to follow the input (make_dynamic.h).
+/* make_dynamic.c - makes what an exporter wrote for one size follow the input (make_dynamic.h).
  *
- * A target of Reshape may say "as the input" (0) or "what is left" (-1) where it repeats a size.
- * Both say the same as before at the old size, so this can't make a model wrong; it can leave one
- * that runs at no other size, which is for verification to find.
+ * In the target shape of a Reshape, a number that repeats a size becomes "as the input" (0) or
+ * "what is left" (-1). At the old size both mean what the number meant, so the model stays right.
+ * It may still run at no other size; verification finds that.
  */
 #include "pass/clean/make_dynamic.h"
 

@@ -1,12 +1,13 @@
-/* shape_source.c - dimensions are read where nothing needs to be computed for them.
+/* shape_source.c - dimensions are read from the value where they can be read without computing
+ * anything.
  *
  *     Shape(f(x)), Size(f(x))       of an elementwise f: of x, where nobody else reads the result
  *     Gather(Shape(x), i)           at the first graph input that has this dimension, as facts say
  *     Slice(Shape(x), i, i + 1)     the same
  *     Shape(x) from i to i + 1      the same
  *
- * So all layers come to read one number, and no shape hangs on a value that a fusion takes away. A
- * Shape is made only for one that goes.
+ * So all layers read the same number, and no shape depends on a value that a fusion removes. A new
+ * Shape is made only where it replaces one.
  */
 #include "base/checked.h"
 #include "base/error.h"

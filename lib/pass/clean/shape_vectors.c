@@ -1,11 +1,12 @@
-/* shape_vectors.c - shapes that Reshape, Expand and ConstantOfShape are given are joined from
- * dimensions of the graph's inputs, where facts know their elements and that takes fewer nodes.
+/* shape_vectors.c - the shapes that Reshape, Expand and ConstantOfShape read are joined from
+ * dimensions of the graph's inputs, where facts know their elements and fewer nodes are needed.
  *
  *     Shape(f(x)), Gather, Max, ReduceProd, Cast, Concat      Concat(Shape(x)[0], [4, 8])
  *
- * Exporters take each shape from the value at hand, so no two of them are the same to look at. All
- * of a graph change together or none: what goes is known when nobody reads it any more. In a file
- * alone, and behind the fusions: a session computes shapes when it plans.
+ * Exporters compute each shape from the value at hand, so no two of these computations are alike.
+ * All shapes of a graph change together or none does, because a computation can only be removed
+ * when all its readers have changed. The pass runs for files alone, and after the fusions: a
+ * session computes shapes when it plans.
  */
 #include <stdlib.h>
 

@@ -1,12 +1,13 @@
-/* unspread.c - an operator that broadcasts reads what was repeated before it was:
+/* unspread.c - an operator that broadcasts reads a value itself instead of copies of it that were
+ * made before:
  *
  *     Expand(x, shape)                x
  *     Gather(table, numbers)          the row, where all numbers are the same (a constant table)
  *     any value of one number         that number, whatever computed its shape
  *
- * where the result has its shape from the other operands already. Exact: the same elements meet.
- * Exporters write such numbers for the kinds of tokens of models that are given none (BERT), and
- * Expand for masks; the shapes they are spread to, and a Shape of the scores among them, go.
+ * This needs a result whose shape the other operands give already. It is exact, since the same
+ * elements meet. Exporters write Gather for the token types of a model that is given none (BERT),
+ * and Expand for masks; what computed the shapes goes with them.
  */
 #include "base/error.h"
 #include "op/edit.h"

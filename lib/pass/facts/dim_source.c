@@ -1,4 +1,4 @@
-/* dim_source.c - where a symbolic dimension can be read: see dim_source.h. */
+/* dim_source.c - finds where a symbolic dimension can be read (dim_source.h). */
 #include "pass/facts/dim_source.h"
 
 bool ort_dim_source(const ort_pass_context *c, ort_dim dim, ort_id *id, int64_t *axis)

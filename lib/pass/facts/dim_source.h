@@ -1,5 +1,6 @@
-/* dim_source.h - where a symbolic dimension can be read: at a graph input, so that all who ask for
- * it ask the same. */
+/* dim_source.h - where a symbolic dimension can be read: from a graph input, so that all nodes that
+ * need the dimension read the same number.
+ */
 #ifndef ORT_PASS_CLEAN_DIM_SOURCE_H
 #define ORT_PASS_CLEAN_DIM_SOURCE_H
 

@@ -1,12 +1,13 @@
-/* quant_moves.c - what needn't leave the integers between DequantizeLinear and QuantizeLinear.
+/* quant_moves.c - between DequantizeLinear and QuantizeLinear, some operators can work on the codes
+ * themselves.
  *
  *     DequantizeLinear, move, QuantizeLinear      the move alone, with the same parameters
  *     Relu or Clip, QuantizeLinear                the latter alone, where it saturates there anyway
- *
  *     DequantizeLinear, ArgMax or ArgMin          the latter alone: codes have the same order
  *
- * All are exact (quant_pair.h), as a move gives back elements it was given.
- * Of several DequantizeLinear (Concat) or QuantizeLinear (Split) all must have the parameters.
+ * All of this is exact (quant_pair.h), since a move only gives back elements that it was given. If
+ * there are several DequantizeLinear (before a Concat) or QuantizeLinear (behind a Split), all must
+ * have the same parameters.
  */
 #include <float.h>
 #include <math.h>

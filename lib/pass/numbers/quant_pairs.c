@@ -1,11 +1,12 @@
-/* quant_pairs.c - codes that become numbers and the same codes again stay what they are.
+/* quant_pairs.c - a DequantizeLinear whose result is quantized again to the same codes is removed,
+ * together with the QuantizeLinear.
  *
  *     DequantizeLinear, QuantizeLinear       nothing
  *     QuantizeLinear, DequantizeLinear, QuantizeLinear, DequantizeLinear
  *                                            the first pair: what is between them is the above
  *
  * Type, scales, zero points and axis must be the same (quant_pair.h says why this is exact); other
- * pairs change values. The DequantizeLinear stays when others read it.
+ * pairs change values. The DequantizeLinear stays when other nodes read it.
  */
 #include "graph/uses.h"
 #include "op/edit.h"

@@ -1,9 +1,10 @@
-/* twins.h - nodes that compute in another element type, in the midst of others that don't.
+/* twins.h - rebuilds nodes so that they compute in another element type, while the nodes around
+ * them keep theirs.
  *
- *   x:from -> Op -> y:from     becomes     x -> Cast -> Op -> y':to -> Cast -> y
+ *     x:from -> Op -> y:from     becomes     x -> Cast -> Op -> y':to -> Cast -> y
  *
- * y' is the twin of y: the next node that is rebuilt reads it instead of y, so that Casts stay at
- * the borders of regions only. The twin of a constant is a constant, converted once.
+ * y' is the twin of y. The next node that is rebuilt reads the twin instead of y, so that Casts
+ * stay at the borders of regions only. The twin of a constant is a constant, converted once.
  */
 #ifndef ORT_PASS_NUMBERS_TWINS_H
 #define ORT_PASS_NUMBERS_TWINS_H

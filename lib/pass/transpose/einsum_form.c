@@ -1,10 +1,10 @@
-/* einsum_form.c - a Transpose before or after an Einsum only moves places: the letters of its term
- * move instead.
+/* einsum_form.c - a Transpose before or after an Einsum is removed by changing the equation
+ * instead: the letters of the transposed term are reordered.
  *
  *     Transpose x 0,2,1; Einsum "bij,jk->bik"      Einsum "bji,jk->bik"
  *     Einsum "bij,jk->bik"; Transpose 0,2,1        Einsum "bij,jk->bki"
  *
- * A term with an ellipsis stays, and so does an output that the equation leaves unsaid.
+ * A term with an ellipsis stays as it is, and so does an output that the equation doesn't state.
  */
 #include "base/error.h"
 #include "pass/facts/perm.h"

@@ -1,14 +1,13 @@
-/* folded_transpose.c - a Transpose while several dimensions are folded into one is a Transpose of
- * what they were folded from.
+/* folded_transpose.c - a Transpose between two Reshapes, of which the first folds several
+ * dimensions into one and the second unfolds them, becomes a Transpose of the unfolded value.
  *
  *     Reshape [B,H,T,D] to [B*H,T,D], Transpose 0,2,1, Reshape to [B,H,D,T]
  *     becomes  Transpose 0,1,3,2
  *
- * What is folded may be a row of more, [1,B,H,T,D]: that 1 is squeezed out before.
- *
- * So exporters turn keys for a product that knows three dimensions. One dimension is a run of those
- * before it, every other one stays; which, is read from facts, so that how a shape was computed
- * doesn't matter. Whatever computed the shapes goes with them.
+ * Exporters write this to turn keys for a product that allows three dimensions. The folded
+ * dimension must be a run of neighbouring ones, and every other one must stay; facts tell which are
+ * which, so that it doesn't matter how a shape was computed. The nodes that computed the shapes go,
+ * too. A value with a leading 1, [1,B,H,T,D], is squeezed first.
  */
 #include "base/error.h"
 #include "op/edit.h"

@@ -1,15 +1,17 @@
-/* transpose_cut.c - which operators of a region change: a minimal cut, the best choice for the
- * region, not one push at a time. The number of Transposes counts first, bits moved second.
+/* transpose_cut.c - which operators of a region change their layout: a minimal cut, which is the
+ * best choice for the whole region. The number of Transposes counts first, the bits that they move
+ * second.
  *
  *     stays | changes             source, vertices of operators | sink
  *     v computed by P, read by C, costs w:   P -w-> a, a -> C     P stays, some C changes
  *                                            C -> b, b -w-> P     P changes, some C stays
  *     P costs e nodes when it changes:       source -e-> P
  *
- * Where both sides y = Transpose(x) of a Transpose are of the region, y permuted is x again: no cut
- * can say that. Then y is either charged as made from x (which must be there as it is), or as x
- * permuted; neither promises too much. The best is taken of all one way, all the other way, and
- * either way by turns, since of p = its inverse the first Transpose enters what the second leaves.
+ * A Transpose y = Transpose(x) may have x and y in one region. Then y permuted is x again, which no
+ * cut can express. So y is charged in one of two ways: as made from x, which must then be there
+ * unpermuted, or as x permuted. Neither promises more than it saves. The region is cut four times,
+ * and the best cut wins: with all such y one way, all the other way, and alternating from either
+ * (if p is its own inverse, the first Transpose enters what the second one leaves).
  */
 #include <stdlib.h>
 

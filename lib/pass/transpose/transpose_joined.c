@@ -1,10 +1,10 @@
-/* transpose_joined.c - a Transpose before all of an image becomes one row for a product goes into
- * the order of the weights.
+/* transpose_joined.c - a Transpose of an image whose pixels all become one row of a matrix product
+ * is removed by reordering the product's weights.
  *
  *     Transpose(x: N,C,H,W -> N,H,W,C), Reshape [N, H*W*C], MatMul w [H*W*C, M]
  *     Reshape [N, C*H*W], MatMul w' [C*H*W, M]
  *
- * What Keras writes between the last convolution and the first dense layer.
+ * Keras writes this between the last convolution and the first dense layer.
  */
 #include "base/error.h"
 #include "graph/uses.h"

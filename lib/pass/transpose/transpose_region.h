@@ -1,5 +1,7 @@
-/* transpose_region.h - the operators around Transposes by a permutation p and its inverse that give
- * the same when their data lies permuted, and which of them should (transpose_cut.c). */
+/* transpose_region.h - the region around Transposes by a permutation p and its inverse: the
+ * operators that can compute on data that lies permuted, and which of them should
+ * (transpose_cut.c).
+ */
 #ifndef ORT_PASS_TRANSPOSE_TRANSPOSE_REGION_H
 #define ORT_PASS_TRANSPOSE_TRANSPOSE_REGION_H
 

@@ -1,6 +1,7 @@
-/* transpose_rules.c - does an operator give the same when its data lies permuted, and what are the
- * permutations of both its sides then: one question for each kind of transpose_table.c. How the
- * node then reads is in transpose_anew.c. */
+/* transpose_rules.c - can an operator compute on data that lies permuted, and which permutations do
+ * its inputs and outputs then have? Each kind of transpose_table.c has its own answer.
+ * transpose_anew.c makes the node that does it.
+ */
 #include "pass/transpose/transpose_rules.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* transpose_rules.h - which operators give the same when their data lies permuted, and how the
- * node then reads.
+/* transpose_rules.h - which operators can compute on data that lies permuted, and what such a node
+ * looks like.
  *
- * A value v lies permuted as v' with v = Transpose(v', perm): v.dim[i] = v'.dim[perm[i]]. A node
- * that computes out from data inputs has a form when some node computes out' from in'.
+ * A value v lies permuted as v' with v = Transpose(v', perm): v.dim[i] = v'.dim[perm[i]]. Let a
+ * node compute `out` from its data inputs `in`. It has a form when there is a node that computes
+ * out' from in'.
  */
 #ifndef ORT_PASS_TRANSPOSE_TRANSPOSE_RULES_H
 #define ORT_PASS_TRANSPOSE_TRANSPOSE_RULES_H

@@ -1,7 +1,7 @@
-/* blocked_affine.c - a Mul by one number and an Add of one behind a convolution of the blocked
- * layout become attributes `scale` and `shift` of that convolution: y = activation(sum) * scale +
- * shift. Networks with learnable numbers behind every activation would read and write each plane
- * twice more for them. Each step rounds as the operators do.
+/* blocked_affine.c - a Mul by one number and an Add of one number behind a convolution of the
+ * blocked layout become the attributes `scale` and `shift` of that convolution: y = activation(sum)
+ * * scale + shift. Some networks have such learnable numbers behind every activation; as operators
+ * they would read and write every plane twice more. Each step rounds as the operators do.
  */
 #include <string.h>
 

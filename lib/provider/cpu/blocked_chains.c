@@ -1,10 +1,11 @@
-/* blocked_chains.c - convolutions of the blocked layout, and maxima behind them, whose results go
- * nowhere but to the next one, and are too large to stay in the second-level cache, become one
- * BlockedConvChain, which runs them by rows: a first layer and its depthwise one or its pool, the
- * parts of an inverted residual.
+/* blocked_chains.c - convolutions of the blocked layout that follow each other become one
+ * BlockedConvChain, which runs them by rows. So do max pools behind them. It pays where each result
+ * goes to the next one alone and is too large to stay in the second-level cache: a first layer with
+ * the depthwise layer or the pool behind it, and the parts of an inverted residual.
  *
- * A chain ends where a 1x1 narrows: little is handed over there. Filters of its 1x1 stages are read
- * once for each few rows, so they must be small.
+ * A chain ends at a 1x1 convolution that has fewer outputs than inputs, since little is handed over
+ * there. The filters of its other 1x1 convolutions must be small, because they are read again for
+ * every few rows.
  */
 #include <string.h>
 

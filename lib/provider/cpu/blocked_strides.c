@@ -1,9 +1,9 @@
-/* blocked_strides.c - a 1x1 convolution of the blocked layout that strides over its input reads the
- * pixels that it needs side by side: a maximum of one pixel, BlockedMaxPool of 1x1, takes them out
+/* blocked_strides.c - a 1x1 convolution with strides, in the blocked layout, gets its input without
+ * the pixels that it would skip: a BlockedMaxPool of 1x1 with these strides copies the others out
  * first. The convolution then sees its plane as one long row, which fills the micro tiles and reads
- * each weight less often; rows of 7 pixels fill half of one.
+ * each weight less often; rows of 7 pixels fill half of a tile.
  *
- * Worth its copy where rows are short and there are output channels enough to read it.
+ * The copy pays where rows are short and there are enough output channels to read it.
  */
 #include <stdio.h>
 #include <string.h>

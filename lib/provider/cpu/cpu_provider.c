@@ -1,4 +1,6 @@
-/* cpu_provider.c - the provider that is always there: every operator with a run function. */
+/* cpu_provider.c - the provider that is always there: it runs every operator that has a run
+ * function.
+ */
 #include "provider/provider.h"
 
 static ort_status cpu_open(void **device, ort_error *err)
