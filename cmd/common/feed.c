@@ -19,7 +19,7 @@ int feed_input_index(const ort_session *session, const char *name)
     int index = -1;
     for (size_t i = 0; i < n && index < 0; i++) {
         names[i] = ort_session_input_name(session, i);
-        index = strcmp(names[i], name) == 0 ? (int)i : -1;
+        index = !strcmp(names[i], name) ? (int)i : -1;
     }
     if (index < 0)
         tool_unknown_name("input", name, names, n);
@@ -30,7 +30,7 @@ int feed_input_index(const ort_session *session, const char *name)
 static int find_input(const ort_session *session, const char *name)
 {
     for (size_t i = 0; i < ort_session_input_count(session); i++)
-        if (strcmp(ort_session_input_name(session, i), name) == 0)
+        if (!strcmp(ort_session_input_name(session, i), name))
             return (int)i;
     return -1;
 }
@@ -38,7 +38,7 @@ static int find_input(const ort_session *session, const char *name)
 static bool is_folder(const char *path)
 {
     struct stat st;
-    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return strcmp(path, "-") && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static void list_purposes(feed *f)
@@ -199,7 +199,7 @@ static bool is_literal(const char *text)
 {
     static const char *const words[] = {"true", "false", "null", "nan", "inf", "-inf"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0)
+        if (!strcmp(text, words[i]))
             return true;
     char *end;
     strtod(text, &end);
@@ -234,7 +234,7 @@ static int load_named(feed *f, size_t index, const char *path, ort_tensors **ten
 {
     ort_error err = {0};
     struct stat st;
-    if (strcmp(path, "-") != 0 && stat(path, &st) != 0 && is_literal(path))
+    if (strcmp(path, "-") && stat(path, &st) != 0 && is_literal(path))
         return read_literal(f, index, path, tensors);
     if (is_folder(path))
         return load(f, path, tensors);
@@ -263,7 +263,7 @@ static int fix_named(feed *f, const char *name, const char *path)
         return status;
     int at = ort_tensors_count(tensors) == 1 ? 0 : -1;
     for (size_t k = 0; k < ort_tensors_count(tensors); k++)
-        if (strcmp(ort_tensors_name(tensors, k), name) == 0)
+        if (!strcmp(ort_tensors_name(tensors, k), name))
             at = (int)k;
     if (at < 0)
         status = tool_usage("%s: holds several arrays and none is named '%s'", path, name);
@@ -279,7 +279,7 @@ static int fix_named(feed *f, const char *name, const char *path)
 static bool is_repeated(const string_list *items, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (strcmp(items->items[i], items->items[index]) == 0)
+        if (!strcmp(items->items[i], items->items[index]))
             return true;
     return false;
 }
@@ -351,8 +351,8 @@ static int stack_files(feed *f, const ort_session *session, const string_list *f
 
 static int open_stream(feed *f, const char *path)
 {
-    f->label = strcmp(path, "-") == 0 ? "standard input" : path;
-    f->stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    f->label = !strcmp(path, "-") ? "standard input" : path;
+    f->stream = !strcmp(path, "-") ? stdin : fopen(path, "rb");
     if (f->stream == NULL) {
         return tool_error(ORT_ERROR_IO, "%s: can't be opened: %s", path, strerror(errno));
     }
@@ -364,7 +364,7 @@ static int are_records(feed *f, const string_list *files, bool *records)
 {
     ort_tensors *tensors = NULL;
     *records = open_inputs(f) <= 1;
-    if (*records || strcmp(files->items[0], "-") == 0)
+    if (*records || !strcmp(files->items[0], "-"))
         return 0;
     ort_value **slots = tool_alloc((f->count + 1) * sizeof *slots);
     int status = load(f, files->items[0], &tensors);

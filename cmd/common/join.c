@@ -149,7 +149,7 @@ int join_columns(ort_tensors *const *records, size_t count, ort_tensors *all)
         ort_value *joined = NULL;
         for (size_t r = 0; r < count && status == 0; r++) {
             values[r] = ort_tensors_column(records[r], c);
-            if (strcmp(ort_tensors_column_name(records[r], c), name) != 0)
+            if (strcmp(ort_tensors_column_name(records[r], c), name))
                 status = tool_error(ORT_ERROR_DATA, "record %zu has no column '%s', which the "
                                     "first one has", r + 1, name);
         }

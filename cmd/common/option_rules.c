@@ -30,7 +30,7 @@ static size_t next_word(const char **at, const char **word)
 
 static bool is_word(const char *word, size_t length, const char *text)
 {
-    return strlen(text) == length && strncmp(word, text, length) == 0;
+    return strlen(text) == length && !strncmp(word, text, length);
 }
 
 const char *option_choices(const option_row *row, char text[CHOICES_ROOM])
@@ -47,7 +47,7 @@ static bool is_choice(const option_row *row, const char *value, size_t length)
     if (row->words != NULL)
         return row->words->knows(value);
     for (size_t n; (n = next_word(&at, &word)) > 0;)
-        if (n == length && strncmp(word, value, n) == 0)
+        if (n == length && !strncmp(word, value, n))
             return true;
     return false;
 }
@@ -113,7 +113,7 @@ static const char *earlier(const option_uses *uses, int i, const char *value, si
 {
     const string_list *items = &uses->items[i];
     for (size_t k = 0; k < items->count; k++)
-        if (strncmp(items->items[k], value, name + 1) == 0 && strcmp(items->items[k], value) != 0)
+        if (!strncmp(items->items[k], value, name + 1) && strcmp(items->items[k], value))
             return items->items[k];
     return NULL;
 }
@@ -139,7 +139,7 @@ int option_check_use(option_uses *uses, int i, const char *value)
     int status = row->choices != NULL || row->words != NULL ? check_choices(row, value) : 0;
     bool one = row->again == AGAIN_REFUSED || (row->again == AGAIN_BY_KIND && !takes_each(row));
     if (status == 0 && one && uses->given[i] && value != NULL &&
-        strcmp(value, uses->value[i]) != 0)
+        strcmp(value, uses->value[i]))
         status = tool_usage("--%s is given twice, as '%s' and as '%s'", row->name, uses->value[i],
                             value);
     if (status == 0 && row->key != 0)
@@ -234,7 +234,7 @@ static int check_one(const option_uses *uses, int i)
     for (int k = 0; k < i; k++) {
         const char *same = uses->rows[k]->one_of;
         char name[NAME_ROOM], other[NAME_ROOM];
-        if (uses->given[k] && same != NULL && strcmp(same, row->one_of) == 0)
+        if (uses->given[k] && same != NULL && !strcmp(same, row->one_of))
             return tool_usage("one %s at a time: %s or %s", same, short_name(uses->rows[k], name),
                               short_name(row, other));
     }

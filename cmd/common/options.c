@@ -130,7 +130,7 @@ static void print_short_help(const option_table *table, const parser *p)
         size_t length = strcspn(name, "|");
         for (int i = 0; i < p->uses.count; i++)
             if (strlen(p->uses.rows[i]->name) == length &&
-                strncmp(p->uses.rows[i]->name, name, length) == 0)
+                !strncmp(p->uses.rows[i]->name, name, length))
                 print_row(p->uses.rows[i]);
         name += length + (name[length] == '|');
     }
@@ -199,7 +199,7 @@ static int parse_time(const char *option, const char *text, double *ms)
     char *end;
     double v = strtod(text, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units && end != text; i++)
-        if (strcmp(end, units[i].unit) == 0 && v > 0 && v <= DBL_MAX / 1e3) {
+        if (!strcmp(end, units[i].unit) && v > 0 && v <= DBL_MAX / 1e3) {
             *ms = v * units[i].ms;
             return 0;
         }
@@ -326,13 +326,13 @@ static int misused(const parser *p, const char *word)
 {
     char list[300] = "";
     size_t length = strcspn(word, "="), matches = 0;
-    bool is_long = strncmp(word, "--", 2) == 0;
+    bool is_long = !strncmp(word, "--", 2);
     if (optopt != 0 && !is_long)
         return tool_usage("unknown option '-%c'", optopt);
     if (optopt != 0)
         return tool_usage("option '%.*s' takes no value", (int)length, word);
     for (size_t i = 0; is_long && length > 2 && p->longs[i].name != NULL; i++) {
-        if (strncmp(p->longs[i].name, word + 2, length - 2) != 0)
+        if (strncmp(p->longs[i].name, word + 2, length - 2))
             continue;
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s--%s", matches++ > 0 ? ", " : "",
@@ -369,18 +369,18 @@ static int unknown(const parser *p, const char *word)
 static bool ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
+    return length > tail && !strcmp(text + length - tail, end);
 }
 
 /* Known before parsing: what is wrong with options is reported as JSON, too. */
 static void look_for_json(int argc, char **argv)
 {
     bool wanted = false, taken = false; /* stdout, by a model or tensors */
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        wanted = wanted || strcmp(argv[i], "--json") == 0;
-        taken = taken || strcmp(argv[i], "-o-") == 0 || strcmp(argv[i], "--output=-") == 0;
-        if (i + 1 < argc && (strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0))
-            taken = taken || strcmp(argv[i + 1], "-") == 0 || ends_with(argv[i + 1], "=-");
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+        wanted = wanted || !strcmp(argv[i], "--json");
+        taken = taken || !strcmp(argv[i], "-o-") || !strcmp(argv[i], "--output=-");
+        if (i + 1 < argc && (!strcmp(argv[i], "-o") || !strcmp(argv[i], "--output")))
+            taken = taken || !strcmp(argv[i + 1], "-") || ends_with(argv[i + 1], "=-");
     }
     tool_set_json(wanted && !taken);
 }
@@ -403,7 +403,7 @@ static int tell(const parser *p, const option_table *table, int c)
         print_short_help(table, p);
     else if (optarg == NULL)
         print_help(table);
-    else if (strcmp(optarg, "table") == 0)
+    else if (!strcmp(optarg, "table"))
         option_print_table(table, stdout);
     else
         return tool_usage("--help: '%s' is none of table", optarg);

@@ -20,7 +20,7 @@ static uint64_t now_ns(void)
 static bool shows(bool off)
 {
     const char *term = getenv("TERM");
-    return !off && isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
+    return !off && isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb"));
 }
 
 void progress_begin(progress *p, const char *what, bool off)

@@ -42,7 +42,7 @@ static bool has_colours(FILE *stream)
 {
     const char *forbidden = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(fileno(shown_on(stream))) && (forbidden == NULL || *forbidden == '\0') &&
-           (term == NULL || strcmp(term, "dumb") != 0);
+           (term == NULL || strcmp(term, "dumb"));
 }
 
 const char *screen_begin(FILE *stream, screen_style style)

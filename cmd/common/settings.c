@@ -19,7 +19,7 @@ static int check_log(const char *log)
 {
     static const char *const words[] = {"warning", "info", "debug"};
     for (size_t i = 0; log != NULL && i < sizeof words / sizeof *words; i++)
-        if (strcmp(log, words[i]) == 0)
+        if (!strcmp(log, words[i]))
             return 0;
     return log == NULL ? 0 : tool_usage("ORT_LOG: '%s' is none of warning, info, debug", log);
 }
@@ -37,7 +37,7 @@ static bool is_provider(const char *text, size_t length)
 {
     const char *name;
     for (int i = 0; (name = ort_provider_name(i)) != NULL; i++)
-        if (strlen(name) == length && strncmp(name, text, length) == 0)
+        if (strlen(name) == length && !strncmp(name, text, length))
             return true;
     return false;
 }
@@ -74,7 +74,7 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 static const char *source(const settings *s, const char *name)
 {
     for (int i = 0; i < ROW_COUNT; i++)
-        if (strcmp(rows[i].name, name) == 0 && s->from_variable & 1u << i)
+        if (!strcmp(rows[i].name, name) && s->from_variable & 1u << i)
             return rows[i].variable;
     return "option";
 }
@@ -241,10 +241,10 @@ int settings_resolve(settings *s)
         (status = check_log(log)) != 0)
         return status;
     if (log != NULL && s->verbose == 0)
-        s->verbose = strcmp(log, "debug") == 0 ? 2 : strcmp(log, "info") == 0 ? 1 : 0;
+        s->verbose = !strcmp(log, "debug") ? 2 : !strcmp(log, "info") ? 1 : 0;
     const char *from = source(s, "threads");
     if (s->threads != NULL &&
-        (status = option_parse_int(strcmp(from, "option") == 0 ? "--threads" : from, s->threads, 1,
+        (status = option_parse_int(!strcmp(from, "option") ? "--threads" : from, s->threads, 1,
                                    4096, &threads)) != 0)
         return status;
     s->thread_count = (int)threads;
@@ -269,8 +269,8 @@ int settings_new_env(const settings *s, ort_env **env)
     options.pin = s->pin;
     options.spin_us = (int)s->spin_us;
     options.isa = s->isa;
-    options.keep_denormals = s->denormals != NULL && strcmp(s->denormals, "keep") == 0;
-    options.math_strict = s->math != NULL && strcmp(s->math, "strict") == 0;
+    options.keep_denormals = s->denormals != NULL && !strcmp(s->denormals, "keep");
+    options.math_strict = s->math != NULL && !strcmp(s->math, "strict");
     options.max_memory_bytes = s->max_memory;
     options.limit_all = true;
     options.log = log_to_stderr;
@@ -407,8 +407,8 @@ size_t count_dashes(const string_list *list)
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
         size_t length = strlen(list->items[i]);
-        count += strcmp(list->items[i], "-") == 0 ||
-                 (length > 1 && strcmp(list->items[i] + length - 2, "=-") == 0);
+        count += !strcmp(list->items[i], "-") ||
+                 (length > 1 && !strcmp(list->items[i] + length - 2, "=-"));
     }
     return count;
 }

@@ -82,8 +82,8 @@ int tool_fail(const ort_error *err)
 
 int tool_fail_in(const char *place, const ort_error *err)
 {
-    place = strcmp(place, "-") == 0 ? "standard input" : place;
-    if (strncmp(err->message, place, strlen(place)) == 0)
+    place = !strcmp(place, "-") ? "standard input" : place;
+    if (!strncmp(err->message, place, strlen(place)))
         return tool_fail(err);
     return tool_error(err->status, "%s: %s", place,
                       err->message[0] != '\0' ? err->message : ort_status_name(err->status));
@@ -155,7 +155,7 @@ static void report_error(int exit_status)
 
 int tool_finish(int status)
 {
-    status = status ? status : tool_strict_status();
+    status = status != 0 ? status : tool_strict_status();
     if (status > 0 && status <= EXIT_DATA && json.wanted && !json.reported)
         report_error(status);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status != EXIT_DATA) { /* or it is said */

@@ -9,7 +9,7 @@ const char *class_name(const draw_tool *t, int64_t class, char *buffer, size_t s
     if (class >= 0 && (size_t)class < t->labels.count)
         return t->labels.items[class];
     bool faces = t->detect != NULL &&
-                 (strcmp(t->detect, "yunet") == 0 || strcmp(t->detect, "ultraface") == 0);
+                 (!strcmp(t->detect, "yunet") || !strcmp(t->detect, "ultraface"));
     if (faces && t->labels.count == 0)
         return "face";
     snprintf(buffer, size, "%lld", (long long)class);

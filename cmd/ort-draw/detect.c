@@ -314,7 +314,7 @@ static const struct {
 static reader *reader_of(const char *name)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(forms[i].name, name) == 0)
+        if (!strcmp(forms[i].name, name))
             return forms[i].read;
     return NULL;
 }

@@ -77,7 +77,7 @@ static int plan_fit(const draw_tool *t, source *from)
 {
     int64_t height = t->canvas.height, width = t->canvas.width < 0 ? height : t->canvas.width;
     bool shares = t->detect != NULL &&
-                  (strcmp(t->detect, "ultraface") == 0 || strcmp(t->detect, "ssd") == 0);
+                  (!strcmp(t->detect, "ultraface") || !strcmp(t->detect, "ssd"));
     if (from->value != NULL && from->rate == 0) {
         height = ort_value_dims(from->value)[0];
         width = ort_value_dims(from->value)[1];
@@ -213,11 +213,11 @@ static int check(draw_tool *t, const string_list *pictures)
     if (t->tensors == NULL && isatty(STDIN_FILENO))
         return tool_usage("no tensors: -i FILE or a pipe is wanted, and standard input is a "
                           "terminal");
-    if (t->output != NULL && strcmp(t->output, "-") != 0 && !whole_file_is_special(t->output) &&
+    if (t->output != NULL && strcmp(t->output, "-") && !whole_file_is_special(t->output) &&
         ort_format_of_path(t->output) != ORT_FORMAT_IMAGE)
         return tool_usage("-o: '%s' is the name of no picture; pictures are %s", t->output,
                           ort_format_words(ORT_FORMAT_IMAGE));
-    if (t->output != NULL && strcmp(t->output, "-") == 0 &&
+    if (t->output != NULL && !strcmp(t->output, "-") &&
         !tool_may_write_binary(stdout, t->settings.force))
         return EXIT_USAGE;
     if (t->letterbox != NULL || t->stretch != NULL)
@@ -249,7 +249,7 @@ static int draw_file(draw_tool *t, const string_list *pictures)
 
 static int run(draw_tool *t, const string_list *pictures)
 {
-    if (t->tensors != NULL && strcmp(t->tensors, "-") != 0)
+    if (t->tensors != NULL && strcmp(t->tensors, "-"))
         return draw_file(t, pictures);
     return draw_stream(t, &(record_source){.stream = stdin, .label = "standard input"}, pictures);
 }

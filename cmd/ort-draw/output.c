@@ -7,7 +7,7 @@
 
 bool draw_lists(const draw_tool *t)
 {
-    return t->output == NULL || strcmp(t->output, "-") != 0;
+    return t->output == NULL || strcmp(t->output, "-");
 }
 
 void json_record(draw_tool *t, const char *path)
@@ -33,7 +33,7 @@ static int save_picture(draw_tool *t, const ort_tensors *picture)
 {
     ort_error err = {0};
     ort_write_options options = {.size = sizeof options, .format = ORT_FORMAT_IMAGE};
-    if (strcmp(t->output, "-") == 0)
+    if (!strcmp(t->output, "-"))
         return ort_tensors_write(picture, stdout, &options, &err) == ORT_OK ? 0 : tool_fail(&err);
     if (t->direct != NULL || whole_file_is_special(t->output))
         return whole_file_append(&t->direct, t->output, picture, &options);

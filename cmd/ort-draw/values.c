@@ -9,7 +9,7 @@ const ort_value *draw_value(const ort_tensors *record, const char *option, const
     size_t n = ort_tensors_count(record);
     for (size_t i = 0; i < n; i++) {
         size_t used = strlen(list);
-        if (name[0] == '\0' || strcmp(ort_tensors_name(record, i), name) == 0)
+        if (name[0] == '\0' || !strcmp(ort_tensors_name(record, i), name))
             return ort_tensors_value(record, i);
         snprintf(list + used, sizeof list - used, "%s'%s'", i > 0 ? ", " : "",
                  ort_tensors_name(record, i));

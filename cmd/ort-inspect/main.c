@@ -130,7 +130,7 @@ static int write_made(const char *path, text_maker *make, void *arg)
     FILE *memory = open_memstream(&text, &size);
     if (!memory)
         return io_failed("memory");
-    if (path == NULL || strcmp(path, "-") == 0)
+    if (path == NULL || !strcmp(path, "-"))
         screen_stand_for(memory, stdout);
     int status = make(arg, memory);
     screen_stand_for(NULL, NULL);

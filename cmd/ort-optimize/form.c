@@ -113,5 +113,5 @@ int form_save(const optimize_options *o, ort_env *env, ort_model *model)
                             ? ort_model_save_packed(env, model, o->output, &options, &err)
                             : ort_model_save(model, o->output, &options, &err);
     free(name);
-    return status ? tool_fail(&err) : 0;
+    return status != ORT_OK ? tool_fail(&err) : 0;
 }

@@ -296,7 +296,7 @@ static ort_status blame(optimizer *x, const ort_model *model, const char *name,
 {
     ort_verification result = ORT_VERIFICATION_INIT;
     ort_status status = ort_models_verify(x->env, x->original, model, options, &result, err);
-    if (!status && result.verdict == ORT_DIFFERENT)
+    if (status == ORT_OK && result.verdict == ORT_DIFFERENT)
         x->report.bisected = name;
     return status;
 }
@@ -313,18 +313,18 @@ static int bisect(optimizer *x, const ort_optimize_options *optimize,
     ort_status done = ort_model_copy(x->original, &start, &err);
     if (!done && o->dynamic.count) {
         status = form_before(o, x->env, start);
-        if (!status)
+        if (status == 0)
             done = blame(x, start, "make_dynamic", options, &err);
     }
-    if (!done && !status && !x->report.bisected && o->opset) {
+    if (!done && status == 0 && !x->report.bisected && o->opset) {
         done = ort_model_set_opset(x->env, start, atoi(o->opset), optimize->keep_functions, NULL,
                                    NULL, &err);
         if (!done)
             done = blame(x, start, "opset", options, &err);
     }
-    if (!done && !status && !x->report.bisected)
+    if (!done && status == 0 && !x->report.bisected)
         done = ort_model_bisect(x->env, start, optimize, options, &x->report.bisected, &err);
-    if (!done && !status && (!x->report.bisected || !*x->report.bisected))
+    if (!done && status == 0 && (!x->report.bisected || !*x->report.bisected))
         x->report.bisected = o->fp16 ? "fp16" : o->bf16 ? "bf16" : NULL;
     ort_model_free(start);
     return done ? tool_fail_in(x->path, &err) : status;
@@ -437,14 +437,14 @@ static int run(optimizer *x)
     times->optimize_ms = lap(&clock) - times->near_miss_ms;
     if (status == 0 && !x->options.no_verify)
         status = verify(x, &options);
-    status = status ? status : tool_strict_status();
+    status = status != 0 ? status : tool_strict_status();
     times->verify_ms = lap(&clock);
     if (status == 0)
         status = save(x);
     times->save_ms = lap(&clock);
     if ((status == 0 || status == EXIT_GATE) && tells(&x->options)) {
         int told = tell(x);
-        status = status ? status : told;
+        status = status != 0 ? status : told;
     }
     return status;
 }

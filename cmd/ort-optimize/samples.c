@@ -109,7 +109,7 @@ static void place_values(const ort_tensors *set, const ort_session *session, ort
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < given; k++)
             if ((count == 1 && given == 1) ||
-                strcmp(ort_tensors_name(set, k), ort_session_input_name(session, i)) == 0)
+                !strcmp(ort_tensors_name(set, k), ort_session_input_name(session, i)))
                 inputs[i] = ort_tensors_value(set, k);
 }
 

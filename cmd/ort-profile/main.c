@@ -80,7 +80,7 @@ static int check_options(const profile_options *o, const string_list *files)
         return tool_usage("the model and the tensors can't both come from stdin");
     const char *unseen = o->settings.json ? "--json" : o->by ? "--by" : NULL;
     unseen = unseen == NULL && o->top >= 0 ? "--top" : unseen;
-    if (o->trace != NULL && strcmp(o->trace, "-") == 0 && unseen != NULL)
+    if (o->trace != NULL && !strcmp(o->trace, "-") && unseen != NULL)
         return tool_usage("-o - leaves stdout to the trace and %s is about the report: -o FILE "
                           "takes the trace out of its way", unseen);
     return 0;
@@ -186,7 +186,7 @@ static int make_report(const profiler *p)
     if (ort_profile_report(p->profile, o->no_peak ? NULL : &p->peak, &json, &err) != ORT_OK)
         return tool_fail(&err);
     profile_judge(json, o, &gates);
-    bool printed = o->trace == NULL || strcmp(o->trace, "-") != 0;
+    bool printed = o->trace == NULL || strcmp(o->trace, "-");
     if (printed && o->settings.json)
         print_json(json, &gates);
     else if (printed)

@@ -29,7 +29,7 @@ static ort_status run_all(ort_binding *binding, const profile_options *o, ort_pr
         .size = sizeof how, .timeout_s = o->settings.timeout, .profile = profile};
     for (int64_t i = 0; i <= o->warmup; i++) { /* the first run, then the warm-up */
         ort_status status = ort_binding_run(binding, &how, err);
-        if (status)
+        if (status != ORT_OK)
             return status;
     }
     ort_profile_start(profile);
@@ -53,14 +53,14 @@ int profile_runs(const ort_session *session, const profile_options *o, ort_profi
     ort_binding *binding = NULL;
     ort_error err = {0};
     ort_status status = ort_binding_new(session, &binding, &err);
-    for (size_t i = 0; i < ort_session_input_count(session) && !status; i++)
+    for (size_t i = 0; i < ort_session_input_count(session) && status == ORT_OK; i++)
         if (inputs[i] != NULL)
             status = ort_binding_set_input(binding, ort_session_input_name(session, i), inputs[i],
                                            &err);
-    if (!status)
+    if (status == ORT_OK)
         status = run_all(binding, o, profile, &err);
     ort_binding_free(binding);
-    if (status)
+    if (status != ORT_OK)
         misfit_explain(session, inputs, &err);
-    return status ? tool_fail_in(label, &err) : 0;
+    return status != ORT_OK ? tool_fail_in(label, &err) : 0;
 }

@@ -88,7 +88,7 @@ static void print_load(json_object *load, FILE *stream)
     table *t = table_new(heads);
     for (size_t i = 0; i < length_of(phases); i++) {
         json_object *phase = at(phases, i);
-        bool pass = strcmp(text_of(phase, "kind"), "pass") == 0;
+        bool pass = !strcmp(text_of(phase, "kind"), "pass");
         double ms = number_of(phase, "ms");
         if (pass && number_of(phase, "changes") == 0 && ms < total / 50) {
             rest += ms;
@@ -142,7 +142,7 @@ static void figure_cells(table *t, json_object *row, double unit)
 static const char *operator_name(json_object *row, char *text, size_t size)
 {
     const char *domain = text_of(row, "domain");
-    bool plain = strcmp(domain, "ai.onnx") == 0;
+    bool plain = !strcmp(domain, "ai.onnx");
     snprintf(text, size, "%s%s%s", plain ? "" : domain, plain ? "" : ".", text_of(row, "op_type"));
     return text;
 }
@@ -245,9 +245,9 @@ int profile_print(const char *json, const profile_options *o, FILE *stream)
     print_head(report, stream);
     if (o->by == NULL)
         print_load(member(report, "load"), stream);
-    if (o->by == NULL || strcmp(o->by, "op") == 0)
+    if (o->by == NULL || !strcmp(o->by, "op"))
         print_operators(report, top, stream);
-    if (o->by == NULL || strcmp(o->by, "node") == 0)
+    if (o->by == NULL || !strcmp(o->by, "node"))
         print_nodes(report, node_top, stream);
     json_object_put(report);
     return 0;

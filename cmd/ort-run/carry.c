@@ -16,7 +16,7 @@
 int find_output(const ort_session *session, const char *name)
 {
     for (size_t i = 0; i < ort_session_output_count(session); i++)
-        if (strcmp(ort_session_output_name(session, i), name) == 0)
+        if (!strcmp(ort_session_output_name(session, i), name))
             return (int)i;
     return -1;
 }
@@ -26,7 +26,7 @@ int expression_parse(const char *text, expression *e)
     size_t length = strlen(text);
     memset(e, 0, sizeof *e);
     e->text = tool_strdup(text);
-    if (length > 8 && strncmp(text, "argmax(", 7) == 0 && text[length - 1] == ')') {
+    if (length > 8 && !strncmp(text, "argmax(", 7) && text[length - 1] == ')') {
         e->argmax = true;
         e->name = tool_strndup(text + 7, length - 8);
     } else {
@@ -170,8 +170,8 @@ static int add_pattern(carry *c, const ort_session *session, const char *from, c
     for (size_t i = 0; i < ort_session_output_count(session); i++) {
         const char *name = ort_session_output_name(session, i);
         size_t length = strlen(name);
-        if (length < head + tail || strncmp(name, from, head) != 0 ||
-            strcmp(name + length - tail, star + 1) != 0)
+        if (length < head + tail || strncmp(name, from, head) ||
+            strcmp(name + length - tail, star + 1))
             continue;
         char *input = tool_printf("%.*s%.*s%s", (int)(to_star - to), to,
                                   (int)(length - head - tail), name + head, to_star + 1);
@@ -343,7 +343,7 @@ bool carry_reads(const carry *c, const ort_session *session, size_t output)
 {
     const char *name = ort_session_output_name(session, output);
     for (size_t k = 0; k < c->count; k++)
-        if (strcmp(c->links[k].from.name, name) == 0)
+        if (!strcmp(c->links[k].from.name, name))
             return true;
     return false;
 }

@@ -52,8 +52,8 @@ static int open_rivals(contest *c)
         c->rival_count = 1;
         r->label = tool_strdup(c->options->compare);
         status = settings_load_model(s, c->env, r->label, LOAD_ALL, &r->model);
-        return status ? status : open_session(c, r->model, r->label, level < 0 ? 0 : level,
-                                              &r->session);
+        return status != 0 ? status : open_session(c, r->model, r->label, level < 0 ? 0 : level,
+                                                   &r->session);
     }
     for (int i = 1; i <= (level < 0 ? 3 : level) && status == 0; i++) {
         r = &c->rivals[c->rival_count++];
@@ -121,7 +121,7 @@ static void report(contest *c, const rival *r, size_t run, const ort_first_diffe
     }
     if (c->options->settings.quiet)
         return;
-    const bool named = strcmp(d->name, d->other) == 0; /* the same in both */
+    const bool named = !strcmp(d->name, d->other); /* the same in both */
     screen_verdict(stdout, !d->differs && !is_blank(d));
     if (d->differs)
         screen_printf(stdout, "%s: first difference in %s'%s'%s%s%s of %s: %s\n", r->label,
@@ -228,5 +228,5 @@ int compare_models(const run_options *o, const ort_run_options *how, const strin
     ort_session_free(c.session);
     ort_model_free(c.model);
     ort_env_free(c.env);
-    return status ? status : c.differs || c.blank ? EXIT_GATE : 0;
+    return status != 0 ? status : c.differs || c.blank ? EXIT_GATE : 0;
 }

@@ -16,12 +16,12 @@
 static bool is_folder(const char *path)
 {
     struct stat st;
-    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return strcmp(path, "-") && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int open_file(expectation *x, const char *path)
 {
-    bool from_stdin = strcmp(path, "-") == 0;
+    bool from_stdin = !strcmp(path, "-");
     x->label = from_stdin ? "standard input" : path;
     x->stream = from_stdin ? stdin : fopen(path, "rbe");
     x->from_stream = 0;
@@ -100,7 +100,7 @@ static int look_ahead(expectation *x)
 static int find_wanted(const expectation *x, const char *name)
 {
     for (size_t i = 0; i < x->sink->wanted_count; i++)
-        if (strcmp(x->sink->wanted[i].text, name) == 0)
+        if (!strcmp(x->sink->wanted[i].text, name))
             return (int)i;
     return -1;
 }
@@ -223,7 +223,7 @@ static void tell_left_out(expectation *x, const run_place *at, const bool *seen)
         if (strlen(names) < sizeof names - 200)
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s'%.150s'",
                      missing > 0 ? ", " : "", name);
-        else if (strcmp(names + strlen(names) - 3, "...") != 0)
+        else if (strcmp(names + strlen(names) - 3, "..."))
             snprintf(names + strlen(names), sizeof names - strlen(names), ", ...");
         missing++;
     }

@@ -221,7 +221,7 @@ static int make_session(runner *r)
     int status = 0;
     /* From the file, with the pack beside it, unless the model is needed or changed. */
     bool direct = !o->settings.dims.count && !o->settings.shapes.count && !o->save_optimized &&
-                  !(o->settings.strict && strcmp(r->model_path, "-") == 0);
+                  !(o->settings.strict && !strcmp(r->model_path, "-"));
     if (direct) {
         status = settings_check_file(&o->settings, r->env, r->model_path);
     } else {
@@ -247,7 +247,7 @@ static int make_session(runner *r)
     if (made != ORT_OK)
         status = tool_fail_in(r->model_path, &err);
     string_list_release(&extra);
-    status = status ? status : tool_strict_status();
+    status = status != 0 ? status : tool_strict_status();
     return status == 0 && o->save_optimized != NULL ? save_optimized(r) : status;
 }
 

@@ -46,7 +46,7 @@ static const char *target_path(const sink *s, const char *text, const char **out
     if (!split_assignment(text, &name, &path))
         return text;
     for (size_t i = 0; i < s->wanted_count; i++)
-        if (strcmp(s->wanted[i].text, name) == 0)
+        if (!strcmp(s->wanted[i].text, name))
             *output = s->wanted[i].text;
     if (*output == NULL && find_output(s->session, name) >= 0)
         *output = ort_session_output_name(s->session, (size_t)find_output(s->session, name));
@@ -86,7 +86,7 @@ static int check_target(sink *s, const char *text)
         return tool_usage("%s: one %s can't hold the records of several runs; write .npz, or a "
                           "stream (-o -) that ort-tensor makes files of", path,
                           ort_format_name(format));
-    s->to_stdout = s->to_stdout || strcmp(path, "-") == 0;
+    s->to_stdout = s->to_stdout || !strcmp(path, "-");
     return 0;
 }
 
@@ -95,13 +95,13 @@ static int check_twice(const sink *s, size_t index)
 {
     const string_list *saves = &s->options->saves;
     const char *output, *path = target_path(s, saves->items[index], &output);
-    if (strcmp(saves->items[index], "-") != 0 &&
-        (strcmp(path, "-") == 0 || whole_file_is_special(path)))
+    if (strcmp(saves->items[index], "-") &&
+        (!strcmp(path, "-") || whole_file_is_special(path)))
         return 0;
-    if (s->options->report != NULL && strcmp(path, s->options->report) == 0)
+    if (s->options->report != NULL && !strcmp(path, s->options->report))
         return tool_usage("'%s' is named by -o and by --report, and can't be both", path);
     for (size_t i = 0; i < index; i++)
-        if (strcmp(path, target_path(s, saves->items[i], &output)) == 0)
+        if (!strcmp(path, target_path(s, saves->items[i], &output)))
             return tool_usage("-o: '%s' is named twice, and one file can't be both; -o NAME=FILE "
                               "names one for each output, -o FILE.npz holds all", path);
     return 0;
@@ -116,8 +116,8 @@ static int check_ids(const sink *s)
     for (size_t i = 0; i < saves->count + (saves->count == 0); i++) {
         const char *output, *path = saves->count ? target_path(s, saves->items[i], &output) : "-";
         ort_format format = options.format != ORT_FORMAT_AUTO ? options.format
-                            : strcmp(path, "-") == 0          ? ORT_FORMAT_NPZ
-                                                              : ort_format_of_path(path);
+                            : !strcmp(path, "-")          ? ORT_FORMAT_NPZ
+                                                          : ort_format_of_path(path);
         bool holds = ort_format_traits(format, NULL) & ORT_FORMAT_COLUMNS;
         carried = saves->count > 0 ? carried || holds : carried && holds;
     }
@@ -160,11 +160,11 @@ bool sink_wants(const sink *s, size_t output)
     const char *name = ort_session_output_name(s->session, output), *other;
     bool written = s->print || s->to_stdout || s->options->saves.count > 0;
     for (size_t i = 0; written && i < s->wanted_count; i++)
-        if (strcmp(s->wanted[i].name, name) == 0)
+        if (!strcmp(s->wanted[i].name, name))
             return true;
     for (size_t i = 0; i < s->options->saves.count; i++) {
         target_path(s, s->options->saves.items[i], &other);
-        if (other != NULL && strcmp(other, name) == 0)
+        if (other != NULL && !strcmp(other, name))
             return true;
     }
     return false;
@@ -176,7 +176,7 @@ static int add_column(const sink *s, ort_tensors *list, size_t index)
     ort_error err = {0};
     const char *name = ort_tensors_column_name(s->from, index);
     for (size_t i = 0; i < ort_tensors_count(list); i++)
-        if (strcmp(ort_tensors_name(list, i), name) == 0)
+        if (!strcmp(ort_tensors_name(list, i), name))
             return tool_usage("--id: column '%s' has the name of an output; give it another one in "
                               "the table, or --drop it", name);
     return ort_tensors_add_column(list, name, ort_tensors_column(s->from, index), &err) == ORT_OK
@@ -209,7 +209,7 @@ static int collect(const sink *s, ort_value *const *outputs, const char *only, o
     bool found = false;
     for (size_t i = 0; i < s->wanted_count && status == 0; i++) {
         ort_value *value = NULL;
-        if (only != NULL && strcmp(only, s->wanted[i].text) != 0)
+        if (only != NULL && strcmp(only, s->wanted[i].text))
             continue;
         found = true;
         status = expression_value(&s->wanted[i], s->session, outputs, &value);
@@ -261,7 +261,7 @@ static int write_target(sink *s, size_t index, ort_value *const *outputs)
     int status = collect(s, outputs, only, &list);
     if (status != 0)
         return status;
-    if (strcmp(path, "-") == 0)
+    if (!strcmp(path, "-"))
         status = write_stdout(s, list);
     else if (s->many && (s->direct[index] != NULL || whole_file_is_special(path)))
         status = whole_file_append(&s->direct[index], path, list, &options);

@@ -18,7 +18,7 @@
 static int next_expected(tool *t, ort_tensors **record)
 {
     ort_error err = {0};
-    bool from_stdin = strcmp(t->compare, "-") == 0;
+    bool from_stdin = !strcmp(t->compare, "-");
     ort_read_options options = {.size = sizeof options,
                                 .label = from_stdin ? "standard input" : t->compare};
     if (t->expected_stream == NULL)
@@ -58,7 +58,7 @@ static int take_expected(tool *t)
 static int find_value(const ort_tensors *record, const char *name)
 {
     for (size_t i = 0; i < ort_tensors_count(record); i++)
-        if (name[0] != '\0' && strcmp(ort_tensors_name(record, i), name) == 0)
+        if (name[0] != '\0' && !strcmp(ort_tensors_name(record, i), name))
             return (int)i;
     return -1;
 }
@@ -279,12 +279,12 @@ int judge_check(const tool *t, const string_list *files)
                 t->settings.json;
     size_t dashes = files->count == 0;
     for (size_t i = 0; i < t->saves.count; i++)
-        if (told && strcmp(t->saves.items[i], "-") == 0)
+        if (told && !strcmp(t->saves.items[i], "-"))
             return tool_usage("the report and the tensors can't both go to stdout: -o FILE");
     for (size_t i = 0; i < files->count; i++)
-        dashes += strcmp(files->items[i], "-") == 0;
-    dashes += t->compare != NULL && strcmp(t->compare, "-") == 0;
-    dashes += t->accuracy != NULL && strcmp(t->accuracy, "-") == 0;
+        dashes += !strcmp(files->items[i], "-");
+    dashes += t->compare != NULL && !strcmp(t->compare, "-");
+    dashes += t->accuracy != NULL && !strcmp(t->accuracy, "-");
     if (t->quality > 0 && !formats_any(t->format, &t->saves, ORT_FORMAT_TAKES_QUALITY))
         return tool_usage("--quality is of JPEG and WebP: no -o names one");
     if (t->plain && !formats_any(t->format, &t->saves, ORT_FORMAT_TAKES_PLAIN))

@@ -275,7 +275,7 @@ int apply_layout(tool *t, const operation *op, const ort_value *in, ort_value **
     if (!look(in, &p))
         return bad_value(op, in, "an image");
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (strcmp(layouts[i].name, op->argument) == 0) {
+        if (!strcmp(layouts[i].name, op->argument)) {
             if (layouts[i].rank == 3 && p.batch != 1)
                 return bad_value(op, in, "a batch of one");
             return relayout(in, &p, layouts[i].planar, layouts[i].rank, ort_value_dtype(in), out);

@@ -39,7 +39,7 @@ static void push(tool *t, operation_fn *apply, const char *name, const char *arg
 static int add_operation(void *target, const option_row *row, const char *value)
 {
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        if (strcmp(operations[i].name, row->name) == 0)
+        if (!strcmp(operations[i].name, row->name))
             push(target, operations[i].apply, row->name, value);
     return 0;
 }
@@ -48,7 +48,7 @@ static int add_operation(void *target, const option_row *row, const char *value)
 static int add_normalize(void *target, const option_row *row, const char *value)
 {
     tool *t = target;
-    if (strcmp(row->name, "mean") == 0)
+    if (!strcmp(row->name, "mean"))
         t->mean = value;
     else
         t->std = value;

@@ -15,10 +15,10 @@ static ort_write_options options_for(const tool *t, const char *path)
                                  .plain = t->plain,
                                  .sources = t->names,
                                  .goes_on = t->records > 0 &&
-                                            (strcmp(path, "-") == 0 ||
+                                            (!strcmp(path, "-") ||
                                              whole_file_is_special(path))};
     formats_choose(t->format, &options);
-    if (t->format == NULL && strcmp(path, "-") != 0)
+    if (t->format == NULL && strcmp(path, "-"))
         options.format = ort_format_of_path(path);
     if (options.format == ORT_FORMAT_AUTO)
         options.format = ORT_FORMAT_NPZ;
@@ -29,7 +29,7 @@ static ort_write_options options_for(const tool *t, const char *path)
 static bool is_text(const tool *t, const char *path)
 {
     return t->bytes && t->format == NULL &&
-           (strcmp(path, "-") == 0 || ort_format_of_path(path) == ORT_FORMAT_AUTO);
+           (!strcmp(path, "-") || ort_format_of_path(path) == ORT_FORMAT_AUTO);
 }
 
 int output_check(const tool *t)
@@ -150,7 +150,7 @@ int output_record(tool *t, const ort_tensors *record)
 {
     int status = 0;
     for (size_t i = 0; i < t->saves.count && status == 0; i++) {
-        bool piped = strcmp(t->saves.items[i], "-") == 0;
+        bool piped = !strcmp(t->saves.items[i], "-");
         status = piped ? to_stdout(t, record) : save_to(t, i, record);
     }
     bool judged = t->top > 0 || t->compare != NULL || t->accuracy != NULL;

@@ -37,7 +37,7 @@ static int run_operations(tool *t, const ort_value *in, ort_value **out)
 static bool selected(const tool *t, const char *name)
 {
     for (size_t i = 0; i < t->select.count; i++)
-        if (strcmp(t->select.items[i], name) == 0)
+        if (!strcmp(t->select.items[i], name))
             return true;
     return t->select.count == 0;
 }
@@ -95,7 +95,7 @@ static int add_sources(const tool *t, const ort_tensors *from, ort_tensors *reco
     for (size_t i = 0; i < count; i++)
         if (ort_tensors_add_source(record, ort_tensors_source(from, i), &err) != ORT_OK)
             return tool_fail(&err);
-    if (count == 0 && t->many && strcmp(t->place, "standard input") != 0 &&
+    if (count == 0 && t->many && strcmp(t->place, "standard input") &&
         ort_tensors_add_source(record, t->place, &err) != ORT_OK)
         return tool_fail(&err);
     return 0;
@@ -141,7 +141,7 @@ static int emit_window(tool *t, const ort_tensors *from, ort_value *window)
 static bool has_value(const ort_tensors *record, const char *name)
 {
     for (size_t i = 0; i < ort_tensors_count(record); i++)
-        if (strcmp(ort_tensors_name(record, i), name) == 0)
+        if (!strcmp(ort_tensors_name(record, i), name))
             return true;
     return false;
 }
@@ -225,7 +225,7 @@ static int read_options(const tool *t, const char *path, int64_t dims[16],
                                   .resume = t->keep_going,
                                   .keep = t->ids.count > 0 ? t->ids.items : NULL,
                                   .drop = t->drops.count > 0 ? t->drops.items : NULL,
-                                  .label = strcmp(path, "-") == 0 ? "standard input" : path};
+                                  .label = !strcmp(path, "-") ? "standard input" : path};
     if (t->dtype != NULL && (options->dtype = ort_dtype_parse(t->dtype)) == ORT_DTYPE_UNDEFINED)
         return tool_usage("--dtype: '%s' is no element type", t->dtype);
     if (t->shape != NULL) {
@@ -312,7 +312,7 @@ static int read_path(tool *t, const char *path)
 {
     ort_read_options options;
     int64_t dims[16];
-    bool is_stdin = strcmp(path, "-") == 0;
+    bool is_stdin = !strcmp(path, "-");
     int status = read_options(t, path, dims, &options);
     if (status != 0)
         return status;
@@ -352,7 +352,7 @@ static int find_column(const tool *t, size_t record, size_t index, ort_value **v
     *value = ort_tensors_value(from, index);
     for (size_t i = 0; i < count; i++) {
         shared = shared || has_value(first, ort_tensors_name(from, i));
-        if (strcmp(ort_tensors_name(from, i), name) != 0)
+        if (strcmp(ort_tensors_name(from, i), name))
             continue;
         *value = ort_tensors_value(from, i);
         return 0;
@@ -413,7 +413,7 @@ int records_run(tool *t, const string_list *files)
     size_t count = files->count > 0 ? files->count : 1;
     int status = 0, seen = 0;
     for (size_t i = 0; i < count; i++)
-        seen += strcmp(paths[i], "-") == 0;
+        seen += !strcmp(paths[i], "-");
     if (seen > 1)
         return tool_usage("standard input can be read once, '-' is given %d times", seen);
     if (seen == 1 && isatty(STDIN_FILENO))

@@ -49,7 +49,7 @@ static const filter_row filters[] = {
 static const filter_row *find_filter(const char *name)
 {
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        if (strcmp(filters[i].name, name) == 0)
+        if (!strcmp(filters[i].name, name))
             return &filters[i];
     return NULL;
 }

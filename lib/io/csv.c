@@ -98,8 +98,8 @@ static ort_status bad_cell(ort_csv_table *t, const ort_csv_cell *cell, ort_dtype
 
 static bool set_bool(ort_tensor *t, int64_t index, const ort_csv_cell *cell)
 {
-    bool yes = cell->length == 4 && strncasecmp(cell->text, "true", 4) == 0;
-    bool no = cell->length == 5 && strncasecmp(cell->text, "false", 5) == 0;
+    bool yes = cell->length == 4 && !strncasecmp(cell->text, "true", 4);
+    bool no = cell->length == 5 && !strncasecmp(cell->text, "false", 5);
     double number = yes;
     if (!yes && !no && (!ort_csv_number(cell, &number) || (number != 0 && number != 1)))
         return false;
@@ -260,7 +260,7 @@ static ort_status claims(const ort_format_guess *guess, bool *mine, ort_error *e
 
 static ort_status settle(const char *ending, ort_write_options *options, ort_error *err)
 {
-    if (options->separator == 0 && strcasecmp(ending, "tsv") == 0)
+    if (options->separator == 0 && !strcasecmp(ending, "tsv"))
         options->separator = '\t';
     return ORT_OK;
 }

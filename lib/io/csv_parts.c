@@ -140,7 +140,7 @@ static bool find_column(ort_csv_table *t, const char *text, size_t *column)
     for (head h = head_of(t); head_next(&h);) {
         size_t length;
         const char *name = ort_csv_text(&h.cell, &t->scratch, &length);
-        if (length != strlen(text) || memcmp(name, text, length) != 0)
+        if (length != strlen(text) || memcmp(name, text, length))
             continue;
         *column = h.column;
         t->header = true;

@@ -98,7 +98,7 @@ ort_status ort_csv_scan_init(ort_csv_scan *scan, const char *text, size_t length
         return ort_error_set(err, ORT_ERROR_DATA, "line %zu: a NUL byte, so this is no table; text "
                              "in UTF-16 needs its byte order mark", line);
     }
-    bool marked = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+    bool marked = length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3);
     *scan = (ort_csv_scan){text + (marked ? 3 : 0), text + length, ',', 1};
     skip_empty_lines(scan);
     scan->separator = find_separator(scan->at, scan->end);
@@ -225,7 +225,7 @@ static bool is_missing(const char *text, size_t length)
                                         "NULL",  "null",     "None",     "1.#IND", "-1.#IND",
                                         "#N/A N/A", "1.#QNAN", "-1.#QNAN"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == length && memcmp(words[i], text, length) == 0)
+        if (strlen(words[i]) == length && !memcmp(words[i], text, length))
             return true;
     return false;
 }

@@ -27,7 +27,7 @@ static int by_number(const void *a, const void *b)
 static long number_of(const char *name, const char *prefix)
 {
     size_t length = strlen(prefix);
-    if (strncmp(name, prefix, length) != 0)
+    if (strncmp(name, prefix, length))
         return -1;
     name += length;
     if (*name == '_')

@@ -76,7 +76,7 @@ bool ort_format_has_word(const char *words, const char *word)
     size_t length = strlen(word);
     while (*words && length > 0) {
         size_t span = strcspn(words, " ");
-        if (span == length && strncasecmp(words, word, length) == 0)
+        if (span == length && !strncasecmp(words, word, length))
             return true;
         words += span + strspn(words + span, " ");
     }
@@ -100,10 +100,10 @@ ort_format ort_format_parse(const char *name)
 {
     if (!name)
         return ORT_FORMAT_COUNT;
-    if (strcasecmp(name, "auto") == 0)
+    if (!strcasecmp(name, "auto"))
         return ORT_FORMAT_AUTO;
     for (int i = 0; i < ROW_COUNT; i++)
-        if (strcasecmp(rows[i]->name, name) == 0)
+        if (!strcasecmp(rows[i]->name, name))
             return ort_format_at(i);
     ort_format by_ending = of_ending(name);
     return by_ending == ORT_FORMAT_AUTO ? ORT_FORMAT_COUNT : by_ending;

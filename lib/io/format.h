@@ -82,7 +82,7 @@ ort_status ort_format_lacks(ort_error *err, const char *format, ort_dtype dtype)
 static inline bool ort_starts_with(const unsigned char *bytes, size_t count, const char *magic,
                                    size_t length)
 {
-    return count >= length && memcmp(bytes, magic, length) == 0;
+    return count >= length && !memcmp(bytes, magic, length);
 }
 
 /* ---------------------------------------------------------- what other formats take of .npy -- */

@@ -18,7 +18,7 @@ static void frame_png(ort_frame *f)
         size_t at = f->count;
         if (!ort_frame_take(f, 8))
             return;
-        more = memcmp(f->bytes + at + 4, "IEND", 4) != 0;
+        more = memcmp(f->bytes + at + 4, "IEND", 4);
         if (!ort_frame_take(f, (uint64_t)big32(f->bytes + at) + 4))
             return;
     }
@@ -218,7 +218,7 @@ static void frame_jp2(ort_frame *f)
     while (ort_input_peek(f->in, 8) == 8) {
         const unsigned char *head = f->in->peeked;
         bool box = isalnum(head[4]) && isalnum(head[5]);
-        if (!box || (f->count > 0 && memcmp(head + 4, "jP  ", 4) == 0))
+        if (!box || (f->count > 0 && !memcmp(head + 4, "jP  ", 4)))
             return;
         uint64_t size = big32(head), taken = 8;
         if (!ort_frame_take(f, 8))
@@ -277,7 +277,7 @@ void ort_frame_image(ort_frame *f)
     size_t seen = ort_input_peek(f->in, 8);
     for (size_t i = 0; i < sizeof framers / sizeof *framers; i++)
         if (seen >= framers[i].length &&
-            memcmp(f->in->peeked, framers[i].magic, framers[i].length) == 0) {
+            !memcmp(f->in->peeked, framers[i].magic, framers[i].length)) {
             framers[i].fn(f);
             return;
         }

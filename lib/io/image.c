@@ -76,7 +76,7 @@ ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image 
 {
     for (size_t i = 0; i < CODEC_COUNT; i++)
         if (count >= codecs[i].magic_length &&
-            memcmp(bytes, codecs[i].magic, codecs[i].magic_length) == 0)
+            !memcmp(bytes, codecs[i].magic, codecs[i].magic_length))
             return codecs[i].read(bytes, count, image, err);
     return ort_error_set(err, ORT_ERROR_DATA,
                          "is no PNG, JPEG, JPEG 2000, WebP, BMP, PNM or TIFF image");
@@ -84,7 +84,7 @@ ort_status ort_image_decode(const unsigned char *bytes, size_t count, ort_image 
 
 static bool is_tiff(const unsigned char *bytes, size_t count)
 {
-    return count >= 4 && (memcmp(bytes, "II*\0", 4) == 0 || memcmp(bytes, "MM\0*", 4) == 0);
+    return count >= 4 && (!memcmp(bytes, "II*\0", 4) || !memcmp(bytes, "MM\0*", 4));
 }
 
 static ort_status add_picture(const ort_image *image, const char *name, ort_tensors *tensors,
@@ -193,7 +193,7 @@ static bool matches(const unsigned char *bytes, size_t count)
         ort_starts_with(bytes, count, "\xff\x4f\xff\x51", 4))
         return true;
     if (ort_starts_with(bytes, count, "RIFF", 4) && count >= 12)
-        return memcmp(bytes + 8, "WEBP", 4) == 0;
+        return !memcmp(bytes + 8, "WEBP", 4);
     return count >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
            strchr(" \t\r\n#", bytes[2]) && bytes[2];
 }

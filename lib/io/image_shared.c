@@ -57,11 +57,11 @@ static unsigned tiff_word(const unsigned char *p, int bytes, bool big)
 
 int ort_image_orientation(const unsigned char *exif, size_t count)
 {
-    if (count >= 6 && memcmp(exif, "Exif\0\0", 6) == 0) {
+    if (count >= 6 && !memcmp(exif, "Exif\0\0", 6)) {
         exif += 6;
         count -= 6;
     }
-    if (count < 8 || (memcmp(exif, "II*\0", 4) != 0 && memcmp(exif, "MM\0*", 4) != 0))
+    if (count < 8 || (memcmp(exif, "II*\0", 4) && memcmp(exif, "MM\0*", 4)))
         return 0;
     bool big = exif[0] == 'M';
     size_t at = tiff_word(exif + 4, 4, big);

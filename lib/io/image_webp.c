@@ -41,7 +41,7 @@ static int find_orientation(const unsigned char *bytes, size_t count)
         size_t size = ort_load_u32(bytes + at + 4), left = count - at - 8;
         if (size > left)
             return 0;
-        if (memcmp(bytes + at, "EXIF", 4) == 0)
+        if (!memcmp(bytes + at, "EXIF", 4))
             return ort_image_orientation(bytes + at + 8, size);
         if (size == left)
             return 0;

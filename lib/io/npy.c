@@ -90,7 +90,7 @@ static ort_status parse_header(const char *text, npy_header *header, ort_error *
 {
     ORT_TRY(parse_descr(find_key(text, "descr"), header, err));
     const char *fortran = find_key(text, "fortran_order");
-    if (!fortran || (strncmp(fortran, "True", 4) != 0 && strncmp(fortran, "False", 5) != 0))
+    if (!fortran || (strncmp(fortran, "True", 4) && strncmp(fortran, "False", 5)))
         return ort_error_set(err, ORT_ERROR_DATA, "the .npy header has no fortran_order, or two");
     header->fortran = *fortran == 'T';
     return parse_shape(find_key(text, "shape"), &header->shape, err);
@@ -100,7 +100,7 @@ static ort_status read_header(ort_input *in, npy_header *header, ort_error *err)
 {
     unsigned char head[12];
     ORT_TRY(ort_input_need(in, head, 10, "the .npy header", err));
-    if (memcmp(head, "\x93NUMPY", 6) != 0)
+    if (memcmp(head, "\x93NUMPY", 6))
         return ort_error_set(err, ORT_ERROR_DATA, "at byte %llu: no .npy array (its first bytes "
                              "must be \\x93NUMPY)", (unsigned long long)in->offset - 10);
     if (head[6] < 1 || head[6] > 3)
@@ -135,7 +135,7 @@ static ort_dtype dtype_of(const npy_header *header, ort_dtype wanted)
     snprintf(name, sizeof name, "%c%d", header->kind, (int)header->item);
     for (int i = 1; i < ORT_DTYPE_COUNT; i++) {
         const char *numpy = ort_dtype_get((ort_dtype)i)->numpy;
-        if (numpy && strcmp(numpy, name) == 0)
+        if (numpy && !strcmp(numpy, name))
             return (ort_dtype)i;
     }
     return ORT_DTYPE_UNDEFINED;

@@ -194,7 +194,7 @@ static ort_status close_member(member *m, ort_input *in, ort_error *err)
 static bool has_suffix(const char *text, const char *suffix)
 {
     size_t length = strlen(text), tail = strlen(suffix);
-    return length >= tail && strcmp(text + length - tail, suffix) == 0;
+    return length >= tail && !strcmp(text + length - tail, suffix);
 }
 
 /* Name of the value in a member: without .npy or .json; "" for numpy's arr_N. */
@@ -205,7 +205,7 @@ static void value_name(const char *member_name, char *name, size_t size)
         name[strlen(name) - 4] = '\0';
     else if (has_suffix(name, ".json"))
         name[strlen(name) - 5] = '\0';
-    if (strncmp(name, "arr_", 4) == 0 && name[4] && strspn(name + 4, "0123456789") ==
+    if (!strncmp(name, "arr_", 4) && name[4] && strspn(name + 4, "0123456789") ==
         strlen(name + 4))
         name[0] = '\0';
 }
@@ -233,7 +233,7 @@ static ort_status read_text(ort_input *in, char **text, size_t *length, ort_erro
 static ort_status read_content(archive_reader *r, member *m, ort_input *in, ort_value **value,
                                ort_error *err)
 {
-    if (strcmp(m->name, TYPES_MEMBER) == 0) {
+    if (!strcmp(m->name, TYPES_MEMBER)) {
         free(r->types);
         r->types = NULL;
         return read_text(in, &r->types, &r->types_length, err);
@@ -281,7 +281,7 @@ static ort_status read_member(archive_reader *r, ort_error *err)
         if (status != ORT_OK)
             status = ort_error_wrap(err, status, "member '%s'", m->name);
     }
-    if (status == ORT_OK && strcmp(m->name, TYPES_MEMBER) != 0) {
+    if (status == ORT_OK && strcmp(m->name, TYPES_MEMBER)) {
         char name[sizeof m->name];
         value_name(m->name, name, sizeof name);
         size_t index = r->tensors->list.count;
@@ -356,7 +356,7 @@ static ort_status apply_sources(archive_reader *r, struct json_object *root, ort
 static ort_status move_column(ort_tensors *tensors, const char *name, ort_error *err)
 {
     for (size_t i = 0; i < tensors->list.count; i++) {
-        if (strcmp(tensors->list.data[i].name, name) != 0)
+        if (strcmp(tensors->list.data[i].name, name))
             continue;
         return ort_tensors_add_column_take(tensors, name, ort_tensors_take_at(tensors, i), err);
     }

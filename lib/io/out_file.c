@@ -180,7 +180,7 @@ static char *end_of_links(const char *path, int depth)
 
 static ort_status open_file(ort_out_file *file, const char *path, ort_error *err)
 {
-    if (strcmp(path, "-") == 0) {
+    if (!strcmp(path, "-")) {
         file->stream = stdout;
         return ORT_OK;
     }

@@ -23,7 +23,7 @@ const ort_purpose *ort_purpose_find(const ort_read_options *options, const char 
                                     size_t position)
 {
     for (size_t i = 0; name[0] && i < options->purpose_count; i++)
-        if (strcmp(options->purposes[i].name, name) == 0)
+        if (!strcmp(options->purposes[i].name, name))
             return &options->purposes[i];
     return !name[0] && position < options->purpose_count ? &options->purposes[position] : NULL;
 }

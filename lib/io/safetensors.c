@@ -15,7 +15,7 @@ static ort_dtype find_dtype(const char *name)
 {
     for (int i = 1; i < ORT_DTYPE_COUNT; i++) {
         const char *code = ort_dtype_get((ort_dtype)i)->safetensors;
-        if (code && strcmp(code, name) == 0)
+        if (code && !strcmp(code, name))
             return (ort_dtype)i;
     }
     return ORT_DTYPE_UNDEFINED;
@@ -89,7 +89,7 @@ static ort_status read_file(const unsigned char *bytes, size_t count,
         return ort_error_set(err, ORT_ERROR_DATA, "the header is no JSON object");
     }
     json_object_object_foreach(root, name, entry) {
-        if (strcmp(name, "__metadata__") == 0)
+        if (!strcmp(name, "__metadata__"))
             continue;
         ort_value *value = NULL;
         status = read_entry(entry, bytes + 8 + length, count - 8 - (size_t)length, &value, err);

@@ -72,7 +72,7 @@ ort_status ort_tensors_check_path(const char *path, const ort_write_options *opt
         return ort_error_null(err, __func__);
     ort_write_options settings = ORT_WRITE_OPTIONS_INIT;
     const ort_format_row *row;
-    bool is_stdout = strcmp(path, "-") == 0;
+    bool is_stdout = !strcmp(path, "-");
     options = ORT_OPTIONS_KNOWN(options, &settings, err);
     if (!options)
         return ORT_ERROR_USAGE;

@@ -31,7 +31,7 @@ static const char *name_stranger(const unsigned char *bytes, size_t count)
     };
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
         size_t length = strlen(strangers[i].start);
-        if (count >= length && strncasecmp((const char *)bytes, strangers[i].start, length) == 0)
+        if (count >= length && !strncasecmp((const char *)bytes, strangers[i].start, length))
             return strangers[i].what;
     }
     return NULL;
@@ -301,7 +301,7 @@ ort_status ort_tensors_load(const char *path, const ort_read_options *options,
     if (!options)
         return ORT_ERROR_USAGE;
     *tensors = NULL;
-    bool is_stdin = strcmp(path, "-") == 0;
+    bool is_stdin = !strcmp(path, "-");
     const char *label = options->label ? options->label : is_stdin ? "standard input" : path;
     FILE *stream = is_stdin ? stdin : fopen(path, "rbe");
     if (!stream)
@@ -354,7 +354,7 @@ ort_status ort_tensors_save(const ort_tensors *tensors, const char *path,
     if (!tensors || !path)
         return ort_error_null(err, __func__);
     ort_write_options own = ORT_WRITE_OPTIONS_INIT;
-    bool is_stdout = strcmp(path, "-") == 0;
+    bool is_stdout = !strcmp(path, "-");
     ort_out_file *file = NULL;
     options = ORT_OPTIONS_KNOWN(options, &own, err);
     if (!options)

@@ -307,7 +307,7 @@ static bool is_integer_key(const char *key)
 {
     char text[24];
     snprintf(text, sizeof text, "%lld", strtoll(key, NULL, 10));
-    return strcmp(text, key) == 0;
+    return !strcmp(text, key);
 }
 
 static bool has_integer_keys(json_object_node *node)
@@ -420,7 +420,7 @@ static bool is_value(json_object_node *node)
 /* Parsed text, nothing behind it. */
 static ort_status parse(const char *text, size_t length, json_object_node **root, ort_error *err)
 {
-    size_t start = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t start = length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
     *root = NULL;
     if (length - start > INT_MAX)
         return ort_error_set(err, ORT_ERROR_DATA, "%zu bytes of JSON are too many; .npz has no "

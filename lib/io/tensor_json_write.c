@@ -168,7 +168,7 @@ static bool is_reserved(const char *name)
 {
     static const char *const words[] = {"data", "sequence", "map", "keys", "values", "tensors"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(name, words[i]) == 0)
+        if (!strcmp(name, words[i]))
             return true;
     return false;
 }

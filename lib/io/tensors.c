@@ -54,7 +54,7 @@ static ort_tensors_entry *find_entry(ort_tensors *tensors, const char *name, boo
     uint64_t at;
     *ok = true;
     for (size_t i = 0; count <= FEW && i < count; i++)
-        if (strcmp(list[i].name, name) == 0)
+        if (!strcmp(list[i].name, name))
             return &list[i];
     if (count <= FEW)
         return NULL;

@@ -37,19 +37,19 @@ static ort_status read_format(const unsigned char *chunk, size_t size, wave *w, 
 
 static ort_status find_chunks(const unsigned char *bytes, size_t count, wave *w, ort_error *err)
 {
-    if (count < 12 || memcmp(bytes, "RIFF", 4) != 0 || memcmp(bytes + 8, "WAVE", 4) != 0)
+    if (count < 12 || memcmp(bytes, "RIFF", 4) || memcmp(bytes + 8, "WAVE", 4))
         return ort_error_set(err, ORT_ERROR_DATA, "is no RIFF WAVE file");
     for (size_t at = 12; at + 8 <= count;) {
         const unsigned char *chunk = bytes + at + 8;
         size_t size = ort_load_u32(bytes + at + 4), left = count - at - 8;
-        bool is_data = memcmp(bytes + at, "data", 4) == 0;
+        bool is_data = !memcmp(bytes + at, "data", 4);
         /* A recorder that writes to a pipe can't know the size: the data goes on to the end. */
         if (is_data && (size == UINT32_MAX || (size == 0 && left > 0)))
             size = left;
         if (size > left)
             return ort_error_set(err, ORT_ERROR_DATA, "truncated at byte %zu: chunk '%.4s' needs "
                                  "%zu more bytes", count, (const char *)bytes + at, size - left);
-        if (memcmp(bytes + at, "fmt ", 4) == 0)
+        if (!memcmp(bytes + at, "fmt ", 4))
             ORT_TRY(read_format(chunk, size, w, err));
         if (is_data) {
             if (w->channels == 0)
@@ -163,7 +163,7 @@ static ort_status write_wave(const ort_tensors *tensors, FILE *stream,
 static bool matches(const unsigned char *bytes, size_t count)
 {
     return ort_starts_with(bytes, count, "RIFF", 4) && count >= 12 &&
-           memcmp(bytes + 8, "WAVE", 4) == 0;
+           !memcmp(bytes + 8, "WAVE", 4);
 }
 
 /* A recorder that writes to a pipe can't know the size: its data goes on to the end. */
@@ -184,7 +184,7 @@ static void frame_wave(ort_frame *f)
         if (!ort_frame_take(f, 8))
             return;
         uint32_t size = ort_load_u32(f->bytes + at + 4);
-        data = memcmp(f->bytes + at, "data", 4) == 0;
+        data = !memcmp(f->bytes + at, "data", 4);
         if (data && is_open_size(size) && (size || is_open_size(whole) || whole > f->count - 8)) {
             ort_frame_take_rest(f);
             return;

@@ -193,9 +193,9 @@ static ort_status custom_infer(ort_infer *x, ort_error *err)
     ort_error own;
     clear(&own);
     ort_status status = view_facts(c, &space, x->in, x->in_count, x->out_count, err);
-    if (!status && c->row->row.infer)
+    if (status == ORT_OK && c->row->row.infer)
         status = settle(c, c->row->row.infer(&c->shown, &own), &own, err);
-    if (!status)
+    if (status == ORT_OK)
         complete_types(c);
     finish(c);
     return status;
@@ -335,11 +335,11 @@ static ort_status custom_run(ort_call *call, ort_error *err)
     clear(&own);
     if (!make_views(c, &space, call->in_count, call->out_count))
         status = ort_error_memory(err, sizeof space);
-    if (!status)
+    if (status == ORT_OK)
         status = view_inputs(c, err);
-    if (!status)
+    if (status == ORT_OK)
         status = settle(c, c->row->row.run(&c->shown, c->state->user, &own), &own, err);
-    if (!status)
+    if (status == ORT_OK)
         status = check_outputs(c, err);
     finish(c);
     return status;

@@ -69,7 +69,7 @@ static bool is_type_code(const char *token, size_t length)
     memcpy(code, token, length);
     code[length] = '\0';
     ort_dtype dtype = ort_dtype_find(code);
-    return dtype != ORT_DTYPE_UNDEFINED && strcmp(ort_dtype_get(dtype)->code, code) == 0;
+    return dtype != ORT_DTYPE_UNDEFINED && !strcmp(ort_dtype_get(dtype)->code, code);
 }
 
 /* Every code or group of the list; *bad is the first unknown one. */

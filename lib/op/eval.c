@@ -160,7 +160,7 @@ static ort_status run_body_node(evaluation *ev, scope *s, const ort_node *node, 
             continue;
         values[i] = find_value(s, s->graph, node->inputs[i], err);
         if (!values[i]) {
-            status = err && err->status ? err->status : ORT_ERROR_MODEL;
+            status = err && err->status != ORT_OK ? err->status : ORT_ERROR_MODEL;
             goto done;
         }
         facts[i] = ort_fact_of_value(values[i]);
@@ -211,13 +211,13 @@ static ort_status service_body(ort_call *call, int index, ort_value *const *inpu
     ORT_EACH_NODE(graph, node)
     {
         status = run_body_node(c->ev, &s, node, err);
-        if (status)
+        if (status != ORT_OK)
             goto done;
     }
     for (int i = 0; i < output_count; i++) {
         outputs[i] = find_value(&s, graph, graph->outputs.data[i], err);
         if (!outputs[i]) {
-            status = err && err->status ? err->status : ORT_ERROR_MODEL;
+            status = err && err->status != ORT_OK ? err->status : ORT_ERROR_MODEL;
             while (--i >= 0) {
                 ort_value_free(outputs[i]);
                 outputs[i] = NULL;
@@ -432,19 +432,19 @@ static ort_status eval_node(evaluation *ev, const scope *around, eval_job *job, 
     if (!out)
         return ort_error_memory(err, sizeof *out);
     status = infer_outputs(ev, job, out, err);
-    if (!status)
+    if (status == ORT_OK)
         status = make_outputs(job, out, err);
-    if (!status)
+    if (status == ORT_OK)
         status = prepare_node(ev, job, out, err);
-    if (!status)
+    if (status == ORT_OK)
         status = run_node(ev, around, job, err);
-    if (!status) /* what was cut short is no result */
+    if (status == ORT_OK) /* what was cut short is no result */
         status = ort_budget_check(err);
-    if (!status)
+    if (status == ORT_OK)
         status = own_strings(job, err);
     if (job->state && job->release)
         job->release(job->state);
-    if (status) {
+    if (status != ORT_OK) {
         drop_outputs(job);
         return ort_node_wrap_error(node, err, status);
     }

@@ -63,8 +63,8 @@ ort_status ort_facts_verify(const ort_graph *graph, ort_error *err)
     const ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
-        status = status ? status : verify_node(graph, node, &arena, err);
-        for (int b = 0; b < node->body_count && !status; b++)
+        status = status != ORT_OK ? status : verify_node(graph, node, &arena, err);
+        for (int b = 0; b < node->body_count && status == ORT_OK; b++)
             status = ort_facts_verify(node->bodies[b], err);
     }
     ort_arena_release(&arena);

@@ -82,7 +82,7 @@ static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, in
         }
         /* Without `err` it is a body that never runs: nobody asks what contradicts in it. Of an If
          * one branch may contradict the shapes at hand: that is for the If to judge. */
-        bool asked = err != NULL && strcmp(x->node->op_type, "If") != 0;
+        bool asked = err != NULL && strcmp(x->node->op_type, "If");
         driver inner = {body, d->registry, asked ? d->findings : NULL};
         ORT_TRY(infer_graph(body, &inner, err));
     }

@@ -32,10 +32,10 @@ struct ort_registry {
 
 static const char *canonical(const char *domain)
 {
-    return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+    return domain == NULL || !strcmp(domain, "ai.onnx") ? "" : domain;
 }
 
-static bool same_text(const char *a, const char *b) { return a == b || strcmp(a, b) == 0; }
+static bool same_text(const char *a, const char *b) { return a == b || !strcmp(a, b); }
 
 static bool same_operator(const ort_op *a, const ort_op *b)
 {
@@ -90,7 +90,7 @@ static uint32_t *find_slot(const op_index *index, const ort_op *const *example, 
     size_t at = (size_t)ort_hash_bytes(name, strlen(name), (unsigned char)domain[0]) & mask;
     for (; index->slots[at] != 0; at = (at + 1) & mask) {
         const ort_op *op = row_of(index, example, index->slots[at] - 1);
-        if (strcmp(op->name, name) == 0 && strcmp(op->domain, domain) == 0)
+        if (!strcmp(op->name, name) && !strcmp(op->domain, domain))
             break;
     }
     return &index->slots[at];
@@ -234,7 +234,7 @@ bool ort_registry_has_domain(const ort_registry *registry, const char *domain)
 {
     domain = canonical(domain);
     for (size_t i = 0; i < registry->index.rows.count; i++)
-        if (strcmp(registry->index.rows.data[i]->domain, domain) == 0)
+        if (!strcmp(registry->index.rows.data[i]->domain, domain))
             return true;
     return false;
 }

@@ -15,7 +15,7 @@
 /* "name" and behind it `mark`. */
 static bool begins(const char *text, const char *name, size_t length, char mark)
 {
-    return strncmp(text, name, length) == 0 && text[length] == mark;
+    return !strncmp(text, name, length) && text[length] == mark;
 }
 
 /* The next change up to the version that `op` is: "T+bf16" or "+name:kind"; NULL: none is left. */
@@ -193,7 +193,7 @@ static ort_attr_type attr_kind(const char *text, size_t length)
         {"sp", ORT_ATTR_SPARSE_TENSOR}, {"tp", ORT_ATTR_TYPE_PROTO},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strlen(kinds[i].code) == length && memcmp(kinds[i].code, text, length) == 0)
+        if (strlen(kinds[i].code) == length && !memcmp(kinds[i].code, text, length))
             return kinds[i].type;
     return ORT_ATTR_UNDEFINED;
 }
@@ -319,10 +319,10 @@ bool ort_node_attr_is(const ort_node *node, const char *name, const char *text)
 {
     const ort_attr *attr = ort_node_attr_of(node, name, ORT_ATTR_STRING);
     if (attr)
-        return strcmp(attr->s.ptr, text) == 0;
+        return !strcmp(attr->s.ptr, text);
     const char *fallback = default_of(node, name);
     size_t length = strcspn(fallback, " ");
-    return strlen(text) == length && memcmp(fallback, text, length) == 0;
+    return strlen(text) == length && !memcmp(fallback, text, length);
 }
 
 const ort_param *ort_schema_param(const ort_param *params, int count, int slot)
@@ -347,7 +347,7 @@ static const char *group_members(const char *token, size_t length)
         {"Q2", "i2,u2"},
     };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (strlen(groups[i].group) == length && memcmp(groups[i].group, token, length) == 0)
+        if (strlen(groups[i].group) == length && !memcmp(groups[i].group, token, length))
             return groups[i].members;
     return NULL;
 }
@@ -360,7 +360,7 @@ bool ort_schema_is_group(const char *token, size_t length)
 static bool is_code_of(const char *token, size_t length, ort_dtype dtype)
 {
     const char *code = ort_dtype_get(dtype)->code;
-    return code != NULL && strlen(code) == length && memcmp(code, token, length) == 0;
+    return code != NULL && strlen(code) == length && !memcmp(code, token, length);
 }
 
 /* Does the comma-separated list [p, end) allow this type? Recurses into seq(), opt(), map(). */
@@ -390,21 +390,21 @@ static bool token_allows(const char *p, const char *end, const ort_type *type)
     size_t length = (size_t)(end - p);
     if (length > 4 && end[-1] == ')') {
         const char *inside = strchr(p, '(') + 1;
-        if (strncmp(p, "seq(", 4) == 0)
+        if (!strncmp(p, "seq(", 4))
             return type->kind == ORT_TYPE_SEQUENCE && element_allows(inside, end - 1, type);
-        if (strncmp(p, "opt(", 4) == 0)
+        if (!strncmp(p, "opt(", 4))
             return type->kind == ORT_TYPE_OPTIONAL && element_allows(inside, end - 1, type);
-        if (strncmp(p, "map(", 4) == 0) {
+        if (!strncmp(p, "map(", 4)) {
             const char *comma = token_end(inside, end - 1);
             return type->kind == ORT_TYPE_MAP &&
                    (type->dtype == ORT_DTYPE_UNDEFINED ||
                     is_code_of(inside, (size_t)(comma - inside), type->dtype)) &&
                    element_allows(comma + 1, end - 1, type);
         }
-        if (strncmp(p, "sparse(", 7) == 0)
+        if (!strncmp(p, "sparse(", 7))
             return type->kind == ORT_TYPE_SPARSE;
     }
-    if (length == 3 && memcmp(p, "any", 3) == 0)
+    if (length == 3 && !memcmp(p, "any", 3))
         return true;
     if (type->kind != ORT_TYPE_TENSOR)
         return false;

@@ -189,7 +189,7 @@ static ort_status run_pass(pass_run *run, pass_state *state, ort_graph *const *g
                                 .near_misses = run->near_misses,
                                 .pass = state->pass,
                                 .table = state->table};
-    for (size_t i = 0; !status && i < count; i++)
+    for (size_t i = 0; status == ORT_OK && i < count; i++)
         status = run_on(&context, graphs[i], &changes, err);
     state->table = context.table;
     if (!run->near_misses)

@@ -61,15 +61,15 @@ typedef struct peer {
 #define CALL(r, slot, types, ...)                                                                  \
     succeeded((r), ((void *(*)types)((peer *)(r)->self)->api[slot])(__VA_ARGS__))
 
-static bool succeeded(runtime *r, void *status)
+static bool succeeded(runtime *r, void *failure)
 {
     api_table api = ((peer *)r->self)->api;
-    if (!status)
+    if (!failure)
         return true;
     const char *(*text)(void *) = (const char *(*)(void *))api[GET_ERROR_MESSAGE];
     void (*release)(void *) = (void (*)(void *))api[RELEASE_STATUS];
-    (void)runtime_fail(r, "%s", text(status));
-    release(status);
+    (void)runtime_fail(r, "%s", text(failure));
+    release(failure);
     return false;
 }
 

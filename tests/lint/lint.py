@@ -4,6 +4,7 @@
 - no files of the library, nor of a tool, use each other in a circle; includes and calls between rooms follow the
   "may include" column of lib/README.md, which has no circle either
 - a pass has the name of its file
+- a status is compared (with ORT_OK, an exit status with 0), equal strings are !strcmp(a, b)
 - these rules refuse what breaks them, planted
 - no room made of operators or passes is above 7,000 lines
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
@@ -208,6 +209,30 @@ def lint_passes():
     check(listed == found, f"lib/pass/passes.def: differs in {sorted(listed ^ found)}")
 
 
+def code_of(*folders):
+    """{name: text without comments and strings} of the C files there."""
+    return {str(path.relative_to(ROOT)): strip_comments(path.read_text())
+            for folder in folders for path in sources(folder, ".c", ".h", ".inc", ".def")}
+
+
+STATUS = r"(?:\w+(?:->|\.))*\bstatus\b(?:\[\w+\])?(?![\w(\[])"
+IDIOMS = [(re.compile(rf"!{STATUS}|\b(?:if|while) \({STATUS}\)|(?:&&|\|\|) {STATUS}\)|"
+                      rf"(?:[(,;=?:|&]\s*|\breturn ){STATUS} (?:\?|&&|\|\|)"),
+           "compare a status with ORT_OK, an exit status with 0"),
+          (re.compile(r"\b(?:str|strn|mem|strcase|strncase)cmp"
+                      r"(\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))\s*[!=]=\s*0\b"),
+           "equal strings are !strcmp(a, b), others strcmp(a, b)")]
+
+
+def lint_idioms(files):
+    """One way to ask a question that every file asks."""
+    for name, text in files.items():
+        for pattern, advice in IDIOMS:
+            found = pattern.search(text)
+            place = text.count("\n", 0, found.start()) + 1 if found else 0
+            check(not found, f"{name}:{place}: {found and found[0].strip()}: {advice}")
+
+
 def says_no(rule, *given):
     """Does the rule refuse this? What it finds there isn't reported."""
     global checks
@@ -220,7 +245,12 @@ def says_no(rule, *given):
 
 
 def lint_rules(table):
-    """Rules about rooms refuse what breaks them, planted."""
+    """Rules refuse what breaks them, planted."""
+    for code in ("if (!status)", "return x->status ? a : b;", "if (status)", "while (a && s.status)",
+                 "x = !strcmp(a, f(b)) && strcmp(a, b) == 0;", "if (memcmp(a, b + (c), 4) != 0)"):
+        check(says_no(lint_idioms, {"x.c": code}), f"lint_idioms lets {code} pass")
+    for code in ("if (status != ORT_OK && !strcmp(a, b))", "f(status); return status;", "a < b ? b->status : x;"):
+        check(not says_no(lint_idioms, {"x.c": code}), f"lint_idioms refuses {code}")
     upward = {"io/npy.c": {"exec/run.c": {"ort_frame_run"}}}
     aside = {"op/math/unary.c": {"op/net/conv.c": {"ort_conv_run_f32"}}}
     outside = {"verify/verify.c": {"api_session.c": {"ort_session_new"}}}
@@ -412,6 +442,7 @@ def lint_formats():
 
 
 ROOMS = include_table()
+CODE = code_of("lib", "cmd", "tests", "examples")
 lint_includes(ROOMS)
 lint_sizes(ROOMS)
 USES = find_uses(ROOT / sys.argv[1], "lib")
@@ -421,6 +452,7 @@ for TOOL in sorted({path.parent.name for path in sources("cmd", ".c")}):
     lint_circles(find_uses(ROOT / sys.argv[1], f"cmd/{TOOL}"), f"cmd/{TOOL}")
 lint_rules(ROOMS)
 lint_passes()
+lint_idioms(CODE)
 lint_formats()
 lint_tiers()
 lint_hostile()

@@ -539,7 +539,7 @@ static ort_status add(ort_ops_row row, ort_error *err)
     ort_status status = ort_env_add_ops(env, &tried, err);
     /* All or nothing. */
     if (ort_registry_count(env->registry) != before + (status != ORT_OK ? 0 : 2) ||
-        !ort_registry_find(env->registry, "test", "Fine", 1) != !!status)
+        !ort_registry_find(env->registry, "test", "Fine", 1) != (status != ORT_OK))
         status = ORT_STATUS_COUNT;
     ort_env_free(env);
     return status;

@@ -13,7 +13,7 @@ const ort_blocked_kernels *ort_blocked_kernels_of(const ort_kernels *k, int64_t 
 
 bool ort_blocked_inner(const ort_node *node)
 {
-    return strcmp(node->domain, NCHWC) != 0;
+    return strcmp(node->domain, NCHWC);
 }
 
 int64_t ort_blocked_size(const ort_node *node, const ort_graph *graph)

@@ -113,7 +113,7 @@ static ort_status reorder_prepare(ort_prep *p, ort_error *err)
     s->block = ort_nchwc_block(p->graph);
     s->k = ort_blocked_kernels_of(p->k, s->block);
     s->last = ort_node_int(p->node, "channels_last", 0) != 0;
-    s->out = strcmp(p->node->op_type, "ReorderOutput") == 0;
+    s->out = !strcmp(p->node->op_type, "ReorderOutput");
     return ORT_OK;
 }
 

@@ -311,7 +311,7 @@ static const ort_op *nearest(const ort_registry *registry, const char *domain, c
     for (int own = 1; own >= 0; own--) /* those of the domain first */
         for (size_t i = 0; i < ort_registry_count(registry); i++) {
             const ort_op *op = ort_registry_at(registry, i);
-            if ((strcmp(op->domain, domain) == 0) == own)
+            if ((!strcmp(op->domain, domain)) == own)
                 ort_nearest_try(&near, op->name);
         }
     return near.count ? op_named(registry, domain, near.name[0]) : NULL;

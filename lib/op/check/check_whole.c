@@ -6,9 +6,9 @@ ort_status ort_check_whole(ort_model *model, const ort_registry *registry, ort_e
 {
     ort_findings *findings = NULL;
     ort_status status = ort_findings_new(&findings, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_graph_check(model, registry, findings, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_findings_to_error(findings, ORT_ERROR_MODEL, err);
     if (status == ORT_ERROR_MODEL && model->refixed)
         status = ort_error_recast(err, ORT_ERROR_USAGE, "other sizes than the model's were given");
@@ -20,7 +20,7 @@ ort_status ort_check_copy(const ort_model *model, const ort_registry *registry, 
 {
     ort_model *copy = NULL;
     ort_status status = ort_model_clone(model, &copy, err);
-    if (!status)
+    if (status == ORT_OK)
         status = ort_check_whole(copy, registry, err);
     ort_model_free(copy);
     return status;

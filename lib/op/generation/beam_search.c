@@ -51,7 +51,7 @@ typedef struct beam_search {
 
 static bool is_whisper(const ort_node *node)
 {
-    return strcmp(node->op_type, "WhisperBeamSearch") == 0;
+    return !strcmp(node->op_type, "WhisperBeamSearch");
 }
 
 static ort_status beam_infer(ort_infer *x, ort_error *err)

@@ -14,7 +14,7 @@ enum { GPT = 0, T5 = 1, WHISPER = 2 };
 
 static int64_t model_type(const ort_node *node)
 {
-    bool whisper = strcmp(node->op_type, "WhisperBeamSearch") == 0;
+    bool whisper = !strcmp(node->op_type, "WhisperBeamSearch");
     return ort_node_int(node, "model_type", whisper ? WHISPER : GPT);
 }
 

@@ -41,7 +41,7 @@ static void forbid_runs(const ort_generation *g, float *scores, const int32_t *i
             return;
         int32_t next = ids[t + g->order - 1];
         if (next >= 0 && next < g->vocab &&
-            memcmp(ids + t, tail, (size_t)(g->order - 1) * sizeof *ids) == 0)
+            !memcmp(ids + t, tail, (size_t)(g->order - 1) * sizeof *ids))
             scores[next] = -FLT_MAX;
     }
 }

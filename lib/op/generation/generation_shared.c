@@ -6,7 +6,7 @@
 static int find_input(const ort_graph *body, const char *name)
 {
     for (size_t i = 0; i < body->inputs.count; i++)
-        if (strcmp(ort_graph_value_at(body, body->inputs.data[i])->name, name) == 0)
+        if (!strcmp(ort_graph_value_at(body, body->inputs.data[i])->name, name))
             return (int)i;
     return -1;
 }

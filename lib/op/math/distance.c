@@ -19,7 +19,7 @@ static ort_status cdist_infer(ort_infer *x, ort_error *err)
     ort_infer_set_dtype(x, 0, a ? a->type.dtype : ORT_DTYPE_UNDEFINED);
     ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
-    if (strcmp(metric, "sqeuclidean") != 0 && strcmp(metric, "euclidean") != 0)
+    if (strcmp(metric, "sqeuclidean") && strcmp(metric, "euclidean"))
         return ort_infer_fail(x, err, "metric '%.40s' is none of euclidean and sqeuclidean",
                               metric);
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))

@@ -339,7 +339,7 @@ static ort_status term_permute(const einsum_job *job, const term *t, const uint8
 {
     int64_t stride[LABELS], to = 1, from = 1, strides[LABELS];
     *out = *t;
-    if (memcmp(t->label, order, (size_t)t->rank) == 0)
+    if (!memcmp(t->label, order, (size_t)t->rank))
         return ORT_OK;
     memcpy(out->label, order, (size_t)t->rank);
     ORT_TRY(term_alloc(job, out, err));
@@ -459,7 +459,7 @@ static ort_status contract(const einsum_job *job, term *a, const term *b, label_
     if (p.batch < 0 || p.m < 0 || p.n < 0 || p.k < 0)
         return ort_error_memory(err, SIZE_MAX);
     bool large = job->work == WORK_F32 && p.batch == 1 && p.m > 1 && p.n >= 8 && p.k >= 8;
-    bool transposed = large && memcmp(b->label, flipped, (size_t)b->rank) == 0;
+    bool transposed = large && !memcmp(b->label, flipped, (size_t)b->rank);
     ORT_TRY(term_permute(job, a, order_a, &left, err));
     if (transposed)
         right = *b;

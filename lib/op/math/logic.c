@@ -61,7 +61,7 @@ COMPARISONS(double, f64)
 
 static bool same_string(ort_string s, ort_string t)
 {
-    return s.length == t.length && (s.length == 0 || memcmp(s.ptr, t.ptr, s.length) == 0);
+    return s.length == t.length && (s.length == 0 || !memcmp(s.ptr, t.ptr, s.length));
 }
 FORMS(eq_string, ort_string, uint8_t, same_string(s, t))
 FORMS(eq_bool, uint8_t, uint8_t, !s == !t)

@@ -9,7 +9,7 @@ ort_status ort_ml_parse_post(const ort_prep *p, const char *text, ort_ml_post *p
 {
     static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
     for (int i = 0; i < 5; i++)
-        if (strcmp(names[i], text) == 0) {
+        if (!strcmp(names[i], text)) {
             *post = (ort_ml_post)i;
             return ORT_OK;
         }

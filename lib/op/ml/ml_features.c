@@ -84,7 +84,7 @@ static ort_status scaler_run(ort_call *call, ort_error *err)
 static ort_status normalizer_prepare(ort_prep *p, ort_error *err)
 {
     const char *norm = ort_node_string(p->node, "norm", "MAX");
-    if (strcmp(norm, "MAX") != 0 && strcmp(norm, "L1") != 0 && strcmp(norm, "L2") != 0)
+    if (strcmp(norm, "MAX") && strcmp(norm, "L1") && strcmp(norm, "L2"))
         return ort_prep_fail(p, err, "norm '%s' is none of MAX, L1, L2", norm);
     return ORT_OK;
 }
@@ -208,7 +208,7 @@ static int64_t find_category(const ort_node *node, const ort_tensor *x, int64_t 
         const ort_string *cats = ort_node_strings(node, "cats_strings", &n);
         for (size_t c = 0; c < n; c++)
             if (cats[c].length == s->length &&
-                (s->length == 0 || memcmp(cats[c].ptr, s->ptr, s->length) == 0))
+                (s->length == 0 || !memcmp(cats[c].ptr, s->ptr, s->length)))
                 return (int64_t)c;
         return -1;
     }

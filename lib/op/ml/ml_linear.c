@@ -501,7 +501,7 @@ static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)
     const float *kernel_params = ort_node_floats(p->node, "kernel_params", &params);
     int which = -1;
     for (int i = 0; i < 4; i++)
-        if (strcmp(kernels[i], kernel) == 0)
+        if (!strcmp(kernels[i], kernel))
             which = i;
     if (which < 0)
         return ort_prep_fail(p, err, "kernel_type '%s' is none of LINEAR, POLY, RBF, SIGMOID",

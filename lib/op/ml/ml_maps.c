@@ -106,7 +106,7 @@ static ort_status table_build(ort_prep *p, const key_list *keys, table *t, ort_e
         /* A repeated key takes its last value. */
         while (t->slots[at].bytes != NULL &&
                (t->slots[at].hash != hash || t->slots[at].length != length ||
-                memcmp(t->slots[at].bytes, bytes, length) != 0))
+                memcmp(t->slots[at].bytes, bytes, length)))
             at = (at + 1) & t->mask;
         t->slots[at] = (table_entry){hash, bytes, length, (uint32_t)i};
     }
@@ -122,7 +122,7 @@ static int64_t table_find(const table *t, const void *data, int64_t i)
     uint64_t hash = ort_hash_bytes(bytes, length, 0);
     for (size_t at = hash & t->mask; t->slots[at].bytes != NULL; at = (at + 1) & t->mask)
         if (t->slots[at].hash == hash && t->slots[at].length == length &&
-            memcmp(t->slots[at].bytes, bytes, length) == 0)
+            !memcmp(t->slots[at].bytes, bytes, length))
             return t->slots[at].index;
     return -1;
 }
@@ -203,7 +203,7 @@ static ort_status positions(ort_prep *p, size_t count, key_list *out, ort_error 
 static ort_status legacy_lists(ort_prep *p, key_list *keys, key_list *values, ort_error *err)
 {
     size_t n = 0, m = 0;
-    bool mapper = strcmp(p->op->name, "CategoryMapper") == 0;
+    bool mapper = !strcmp(p->op->name, "CategoryMapper");
     const ort_string *strings =
         ort_node_strings(p->node, mapper ? "cats_strings" : "classes_strings", &n);
     const int64_t *ints = mapper ? ort_node_ints(p->node, "cats_int64s", &m) : NULL;
@@ -337,15 +337,15 @@ static ort_status dict_run(ort_call *call, ort_error *err)
 static ort_dtype cast_target(const ort_node *node)
 {
     const char *to = ort_node_string(node, "cast_to", "TO_FLOAT");
-    return strcmp(to, "TO_FLOAT") == 0    ? ORT_DTYPE_FLOAT
-           : strcmp(to, "TO_INT64") == 0  ? ORT_DTYPE_INT64
-           : strcmp(to, "TO_STRING") == 0 ? ORT_DTYPE_STRING
-                                          : ORT_DTYPE_UNDEFINED;
+    return !strcmp(to, "TO_FLOAT")    ? ORT_DTYPE_FLOAT
+           : !strcmp(to, "TO_INT64")  ? ORT_DTYPE_INT64
+           : !strcmp(to, "TO_STRING") ? ORT_DTYPE_STRING
+                                      : ORT_DTYPE_UNDEFINED;
 }
 
 static bool is_sparse(const ort_node *node)
 {
-    return strcmp(ort_node_string(node, "map_form", "DENSE"), "SPARSE") == 0;
+    return !strcmp(ort_node_string(node, "map_form", "DENSE"), "SPARSE");
 }
 
 static ort_status cast_map_infer(ort_infer *x, ort_error *err)

@@ -292,7 +292,7 @@ static int mode_of(const ort_string *s)
     static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT",
                                         "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
     for (int i = 0; i < 8; i++)
-        if (strlen(names[i]) == s->length && memcmp(names[i], s->ptr, s->length) == 0)
+        if (strlen(names[i]) == s->length && !memcmp(names[i], s->ptr, s->length))
             return i;
     return -1;
 }

@@ -401,7 +401,7 @@ static ort_status regressor_prepare(ort_prep *p, ort_error *err)
         return ort_error_memory(err, sizeof *s);
     s->forest.targets = ort_node_int(p->node, "n_targets", 1);
     for (int i = 0; i < 4; i++)
-        if (strcmp(names[i], aggregate) == 0)
+        if (!strcmp(names[i], aggregate))
             which = i;
     if (which < 0 || s->forest.targets < 1 || s->forest.targets > INT32_MAX)
         return ort_prep_fail(p, err, "aggregate_function '%s' or n_targets %lld is not valid",

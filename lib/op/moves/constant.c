@@ -22,7 +22,7 @@ static bool constant_tensor(const ort_node *node, ort_tensor *t)
     for (int i = 0; i < node->attr_count; i++) {
         const ort_attr *a = &node->attrs[i];
         int64_t n = (int64_t)a->count;
-        if (strncmp(a->name, "value", 5) != 0 && strcmp(a->name, "sparse_value") != 0)
+        if (strncmp(a->name, "value", 5) && strcmp(a->name, "sparse_value"))
             continue;
         found++;
         switch (a->type) {

@@ -366,7 +366,7 @@ static ort_status unique_infer(ort_infer *x, ort_error *err)
     } else {
         ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     }
-    int inverse = strcmp(x->op->domain, MS) == 0 ? 1 : 2;
+    int inverse = !strcmp(x->op->domain, MS) ? 1 : 2;
     for (int i = 1; i < x->out_count; i++)
         ort_infer_set_type(x, i, ORT_DTYPE_INT64, 1, i == inverse ? &total : &unknown);
     return ORT_OK;

@@ -306,7 +306,7 @@ static ort_status crop_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_infer_need_rank(x, 0, 4, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
-    if (strcmp(mode, "bilinear") != 0 && strcmp(mode, "nearest") != 0)
+    if (strcmp(mode, "bilinear") && strcmp(mode, "nearest"))
         return ort_infer_fail(x, err, "mode '%.40s' is none of bilinear and nearest", mode);
     for (int i = 0; i < 2; i++)
         if (!ort_infer_int(x, 3, i, &out[2 + i]))

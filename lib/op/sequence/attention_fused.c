@@ -45,7 +45,7 @@ static const ort_multi_slots one_step_slots = {10, 3, 4, 5, 6, 7, 8, 9};
 
 static bool is_one_step(const ort_op *op)
 {
-    return strcmp(op->name, "DecoderMaskedMultiHeadAttention") == 0;
+    return !strcmp(op->name, "DecoderMaskedMultiHeadAttention");
 }
 
 /* Rows of the present cache: those of the past and `fresh`. */
@@ -59,7 +59,7 @@ static ort_dim total_rows(const ort_infer *x, int past, int axis, ort_dim fresh)
 
 static bool is_quantized(const ort_op *op)
 {
-    return strcmp(op->name, "QAttention") == 0;
+    return !strcmp(op->name, "QAttention");
 }
 
 static ort_status packed_infer(ort_infer *x, ort_error *err)
@@ -318,16 +318,16 @@ static ort_status read_cache_format(ort_prep *p, ort_fused *f, ort_error *err)
     const char *v_quant = ort_node_string(p->node, "v_quant_type", "NONE");
     int64_t bits = ort_node_int(p->node, "kv_cache_bit_width", 8);
     ort_dtype cache = ort_prep_dtype(p, 3);
-    if (strcmp(k_quant, "NONE") == 0 && strcmp(v_quant, "NONE") == 0) {
+    if (!strcmp(k_quant, "NONE") && !strcmp(v_quant, "NONE")) {
         if (gives(p, 3) && cache != f->dtype)
             return refuse(err, "a cache of another type than the query");
         return ORT_OK;
     }
-    if (strcmp(k_quant, v_quant) != 0)
+    if (strcmp(k_quant, v_quant))
         return refuse(err, "a cache with keys and values quantized in different ways");
-    f->cache.per_channel = strcmp(k_quant, "PER_CHANNEL") == 0;
+    f->cache.per_channel = !strcmp(k_quant, "PER_CHANNEL");
     f->cache.bits = (int)bits;
-    if (!f->cache.per_channel && strcmp(k_quant, "PER_TENSOR") != 0)
+    if (!f->cache.per_channel && strcmp(k_quant, "PER_TENSOR"))
         return ort_prep_fail(p, err, "k_quant_type '%.40s' is none of NONE, PER_TENSOR and "
                              "PER_CHANNEL", k_quant);
     if (bits != 8 && bits != 4)

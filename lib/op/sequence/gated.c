@@ -38,8 +38,8 @@ static ort_status gated_prepare(ort_prep *p, ort_error *err)
     s->epsilon = ort_node_float(p->node, "epsilon", 1e-5f);
     s->alpha = ort_node_float(p->node, "alpha", ort_node_float(p->node, "reduction_scale", 1.0f));
     s->branches = ort_node_int(p->node, "num_branches", 0);
-    s->sigmoid = strcmp(act, "sigmoid") == 0;
-    if (!s->sigmoid && strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
+    s->sigmoid = !strcmp(act, "sigmoid");
+    if (!s->sigmoid && strcmp(act, "silu") && strcmp(act, "swish"))
         return ort_prep_fail(p, err, "activation '%.40s' is none of silu, swish and sigmoid", act);
     if (s->branches < 0)
         return ort_prep_fail(p, err, "num_branches is %lld", (long long)s->branches);

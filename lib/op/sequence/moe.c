@@ -45,7 +45,7 @@ static ort_status read_activation(ort_prep *p, moe_state *s, ort_error *err)
     static const char *const names[] = {"relu", "gelu", "silu", "identity", "swiglu"};
     const char *name = ort_node_string(p->node, "activation_type", "relu");
     for (int i = 0; i < 5; i++)
-        if (strcmp(name, names[i]) == 0) {
+        if (!strcmp(name, names[i])) {
             s->act = (moe_act)i;
             return ORT_OK;
         }
@@ -101,7 +101,7 @@ static ort_status qmoe_prepare(ort_prep *p, ort_error *err)
         return ort_prep_fail(p, err, "block_size %lld is no power of two from 16 on",
                              (long long)s->block);
     const char *type = ort_node_string(p->node, "quant_type", "int");
-    if (strcmp(type, "int") != 0)
+    if (strcmp(type, "int"))
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "quant_type '%s' isn't implemented, only "
                              "'int'", type);
     if (ort_node_int(p->node, "weights_prepacked", -1) > 0)
@@ -474,7 +474,7 @@ static ort_status moe_run_(ort_call *call, ort_error *err)
 
 static void moe_cost(const ort_infer *x, ort_cost *cost)
 {
-    bool quantized = strcmp(x->op->name, "QMoE") == 0;
+    bool quantized = !strcmp(x->op->name, "QMoE");
     const moe_slots *slots = quantized ? bits_slots : float_slots;
     const ort_type *y = &x->out[0].type;
     double routes = (double)ort_node_int(x->node, "k", 1);

@@ -29,11 +29,11 @@ static ort_status linear_prepare(ort_prep *p, ort_error *err)
     s->q_heads = ort_node_int(p->node, "q_num_heads", 0);
     s->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
     s->scale = ort_node_float(p->node, "scale", 0);
-    s->gated = strncmp(rule, "gated", 5) == 0;
+    s->gated = !strncmp(rule, "gated", 5);
     s->delta = !strcmp(rule, "delta") || !strcmp(rule, "gated_delta");
-    if (!s->delta && !s->gated && strcmp(rule, "linear") != 0)
+    if (!s->delta && !s->gated && strcmp(rule, "linear"))
         return ort_prep_fail(p, err, "update_rule '%.40s' is unknown", rule);
-    bool microsoft = strcmp(p->op->domain, MS) == 0; /* allows fewer heads of queries, too */
+    bool microsoft = !strcmp(p->op->domain, MS); /* allows fewer heads of queries, too */
     if (s->kv_heads < 1 || s->q_heads < 1 ||
         (s->q_heads % s->kv_heads != 0 && !(microsoft && s->kv_heads % s->q_heads == 0)))
         return ort_prep_fail(p, err, "q_num_heads must be a positive multiple of kv_num_heads");
@@ -114,7 +114,7 @@ static ort_status linear_init(ort_call *call, linear_walk *w, ort_error *err)
     w->k_heads = fits && w->K > 0 ? w->in[IN_KEY]->shape.dim[2] / w->K : s->kv_heads;
     fits = fits && q->dim[2] == w->K * s->q_heads && w->k_heads > 0 &&
            w->in[IN_KEY]->shape.dim[2] == w->K * w->k_heads && s->kv_heads % w->k_heads == 0 &&
-           (w->k_heads == s->kv_heads || strcmp(call->node->domain, MS) == 0) &&
+           (w->k_heads == s->kv_heads || !strcmp(call->node->domain, MS)) &&
            w->in[IN_VALUE]->shape.dim[2] == w->V * s->kv_heads &&
            (!w->in[IN_STATE] ||
             ort_tensor_count(w->in[IN_STATE]) == w->B * s->kv_heads * w->K * w->V);
@@ -228,7 +228,7 @@ static ort_status causal_prepare(ort_prep *p, ort_error *err)
     causal_state *s = ort_prep_state(p, sizeof *s);
     if (!s)
         return ort_error_memory(err, sizeof *s);
-    s->silu = strcmp(ort_node_string(p->node, "activation", "none"), "none") != 0;
+    s->silu = strcmp(ort_node_string(p->node, "activation", "none"), "none");
     s->last = ort_node_int(p->node, "channels_last", 0) != 0;
     s->dilation = ort_node_int(p->node, "dilation", 1);
     if (s->dilation < 1 || s->dilation > INT32_MAX)

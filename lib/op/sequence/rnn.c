@@ -29,7 +29,7 @@ static ort_rnn_kind kind_of(const ort_op *op)
 
 static int directions_of(const ort_node *node)
 {
-    return strcmp(ort_node_string(node, "direction", "forward"), "bidirectional") == 0 ? 2 : 1;
+    return !strcmp(ort_node_string(node, "direction", "forward"), "bidirectional") ? 2 : 1;
 }
 
 /* ---- infer */
@@ -112,7 +112,7 @@ static const struct activation_row *find_activation(const char *name, size_t len
 {
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         if (strlen(activations[i].name) == length &&
-            strncasecmp(activations[i].name, name, length) == 0)
+            !strncasecmp(activations[i].name, name, length))
             return &activations[i];
     return NULL;
 }
@@ -270,8 +270,8 @@ ort_status ort_rnn_read(ort_prep *p, ort_rnn *rnn, ort_error *err)
 {
     const char *direction = ort_node_string(p->node, "direction", "forward");
     rnn->directions = directions_of(p->node);
-    rnn->reverse = strcmp(direction, "reverse") == 0;
-    if (!rnn->reverse && rnn->directions == 1 && strcmp(direction, "forward") != 0)
+    rnn->reverse = !strcmp(direction, "reverse");
+    if (!rnn->reverse && rnn->directions == 1 && strcmp(direction, "forward"))
         return ort_prep_fail(p, err, "direction is '%.40s', must be forward, reverse or "
                              "bidirectional", direction);
     rnn->batch_first = ort_node_int(p->node, "layout", 0) != 0;

@@ -28,7 +28,7 @@ static ort_status rotary_prepare(ort_prep *p, ort_error *err)
     rotary *r = ort_prep_state(p, sizeof *r);
     if (!r)
         return ort_error_memory(err, sizeof *r);
-    r->microsoft = strcmp(p->op->domain, MS) == 0;
+    r->microsoft = !strcmp(p->op->domain, MS);
     r->interleaved = ort_node_int(p->node, "interleaved", 0) != 0;
     r->heads = ort_node_int(p->node, "num_heads", 0);
     r->size = ort_node_int(p->node, "rotary_embedding_dim", 0);

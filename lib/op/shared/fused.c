@@ -34,16 +34,16 @@ static const activation_row rows[] = {
 
 bool ort_epilogue_activate(ort_epilogue *e, const char *name, const float *params, size_t count)
 {
-    if (name[0] == '\0' || strcmp(name, "Identity") == 0)
+    if (name[0] == '\0' || !strcmp(name, "Identity"))
         return true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const activation_row *row = &rows[i];
-        if (strcmp(row->name, name) != 0)
+        if (strcmp(row->name, name))
             continue;
         float a = row->a, b = row->b;
-        if (count > 0 && strcmp(name, "Relu") != 0)
+        if (count > 0 && strcmp(name, "Relu"))
             a = params[0];
-        if (count > 1 && strcmp(name, "Relu") != 0)
+        if (count > 1 && strcmp(name, "Relu"))
             b = params[1];
         if (row->act < 0) {
             e->lo = a;

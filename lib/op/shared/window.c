@@ -63,7 +63,7 @@ ort_status ort_window_read(const ort_node *node, ort_window_spec *spec, ort_erro
     spec->ceil_mode = ort_node_int(node, "ceil_mode", 0) != 0;
     const char *mode = ort_node_string(node, "auto_pad", "NOTSET");
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (strcmp(mode, modes[i].name) == 0) {
+        if (!strcmp(mode, modes[i].name)) {
             spec->auto_pad = modes[i].value;
             return ORT_OK;
         }

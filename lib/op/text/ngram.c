@@ -26,7 +26,7 @@ static void block_row(block_run *r, int64_t row)
 {
     const int64_t *ids = r->ids + row * r->length, *tail = ids + r->length - (r->order - 1);
     for (int64_t i = 0; i + r->order <= r->length; i++) {
-        if (memcmp(ids + i, tail, (size_t)(r->order - 1) * sizeof *ids) != 0)
+        if (memcmp(ids + i, tail, (size_t)(r->order - 1) * sizeof *ids))
             continue;
         int64_t next = ids[i + r->order - 1];
         if (next < 0 || next >= r->vocab)
@@ -381,7 +381,7 @@ static int64_t find_run(const int64_t *source, int64_t from, int64_t n, const in
 {
     uint64_t steps = 2 + (uint64_t)length / 8; /* of a comparison that goes to the end */
     for (int64_t i = from; i + length <= n && !ort_pace_over(pace, steps); i++)
-        if (memcmp(source + i, needle, (size_t)length * sizeof *source) == 0)
+        if (!memcmp(source + i, needle, (size_t)length * sizeof *source))
             return i;
     return n;
 }

@@ -68,7 +68,7 @@ static bool more(const parser *p)
 static bool take(parser *p, const char *word)
 {
     size_t n = strlen(word);
-    if (p->length - p->at < n || memcmp(p->text + p->at, word, n) != 0)
+    if (p->length - p->at < n || memcmp(p->text + p->at, word, n))
         return false;
     p->at += n;
     return true;

@@ -100,7 +100,7 @@ static ort_status normalizer_prepare(ort_prep *p, ort_error *err)
     n->sensitive = ort_node_int(p->node, "is_case_sensitive", 0) != 0;
     n->action = !strcmp(action, "LOWER") ? CASE_LOWER : !strcmp(action, "UPPER") ? CASE_UPPER
                                                                                 : CASE_NONE;
-    if (n->action == CASE_NONE && strcmp(action, "NONE") != 0)
+    if (n->action == CASE_NONE && strcmp(action, "NONE"))
         return ort_prep_fail(p, err, "case_change_action is '%.40s', must be LOWER, UPPER or NONE",
                              action);
     ort_status status = ORT_OK;
@@ -237,7 +237,7 @@ static bool is_space(char c)
 static size_t find(ort_string s, size_t from, ort_string word)
 {
     for (size_t i = from; i + word.length <= s.length; i++)
-        if (memcmp(s.ptr + i, word.ptr, word.length) == 0)
+        if (!memcmp(s.ptr + i, word.ptr, word.length))
             return i;
     return s.length;
 }

@@ -202,7 +202,7 @@ static ort_status tokenize_all(ort_call *call, const ort_tensor *x, string_list 
 {
     token_run r = {.t = call->state, .scratch = call->workspace};
     ort_status status = ORT_OK;
-    for (int64_t i = 0; i < ort_tensor_count(x) && !status; i++) {
+    for (int64_t i = 0; i < ort_tensor_count(x) && status == ORT_OK; i++) {
         ort_string s = ((const ort_string *)x->data)[i];
         size_t characters;
         s.ptr = s.length ? s.ptr : "";
@@ -271,7 +271,7 @@ static ort_status token_run_all(ort_call *call, ort_error *err)
     if (!counts)
         return ort_error_memory(err, bytes);
     ort_status status = tokenize_all(call, x, &tokens, counts, err);
-    if (!status)
+    if (status == ORT_OK)
         status = give_rows(call, x, &tokens, counts, err);
     ort_vec_release(&tokens);
     return status;

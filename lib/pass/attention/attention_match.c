@@ -263,7 +263,7 @@ static ort_attention put_together(const operands *o, const ort_attention_scores 
         .cache = {ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE, ORT_ID_NONE}};
     a.row = !o->steps && type_of(o, a.q)->rank == 3;
     a.joined = !o->steps && type_of(o, o->result.id)->rank == 3;
-    a.k_is_rows = !o->steps && strncmp(o->k.lie, "b h", 3) != 0;
+    a.k_is_rows = !o->steps && strncmp(o->k.lie, "b h", 3);
     a.q_heads = a.steps || a.row ? o->q.count.size : 0;
     a.kv_heads = a.steps ? o->q.count.size : 0;
     a.shared = !o->steps && is_shared(o->graph, &a);

@@ -124,14 +124,14 @@ static ort_status join_weights(ort_pass_context *c, const packed *p, ort_id *wei
     ort_shape shape = ort_shape_make(2, (const int64_t[]){first->shape.dim[0], 3 * width});
     ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_FLOAT, &shape, &made, err));
     ort_status status = ORT_OK;
-    for (int i = 0; i < 3 && !status; i++) {
+    for (int i = 0; i < 3 && status == ORT_OK; i++) {
         const ort_tensor *part = ort_graph_weight(c->graph, p->parts[i].weights);
         if (part)
             copy_columns(&made->tensor, i * width, part);
         else
             status = ort_error_memory(err, sizeof *part);
     }
-    if (!status)
+    if (status == ORT_OK)
         status = ort_edit_add_constant(c->graph, c->graph->values.data[*weights]->name,
                                        &made->tensor, weights, err);
     ort_value_free(made);

@@ -290,7 +290,7 @@ static ort_status add_constants(ort_pass_context *c, site *s, const ort_affine *
                                        c->graph->values.data[s->linear->inputs[1]]->name,
                                        &made->tensor, &inputs[1], err);
     ort_value_free(made);
-    return status || !a->shifts ? status : add_bias(c, s, shift, &inputs[2], err);
+    return status != ORT_OK || !a->shifts ? status : add_bias(c, s, shift, &inputs[2], err);
 }
 
 static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)
@@ -301,7 +301,7 @@ static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_er
     ort_status status = shift ? add_constants(c, s, a, shift, inputs, err)
                               : ort_error_memory(err, (size_t)s->results * sizeof *shift);
     free(shift);
-    if (status)
+    if (status != ORT_OK)
         return status;
     ort_node_spec spec = {.op_type = is_matmul(s) && a->shifts ? "Gemm" : n->op_type,
                           .name = n->name, .inputs = inputs, .input_count = 3, .attrs = n->attrs,
