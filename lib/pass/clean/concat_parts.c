@@ -7,36 +7,23 @@
  *
  * The sizes along the axis must be known as far as the question reaches.
  */
-#include <string.h>
-
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 #include "tensor/scalar.h"
 
-static const ort_type *tensor_type(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && value->fact.type.kind == ORT_TYPE_TENSOR && value->fact.type.rank > 0
-               ? &value->fact.type
-               : NULL;
-}
-
 /* The axis, counted from the front; -1 when the rank isn't known. */
-static int axis_of(const ort_graph *graph, const ort_node *node, int fallback)
+static int axis_of(const ort_graph *graph, const ort_node *node)
 {
-    const ort_type *type = tensor_type(graph, node->inputs[0]);
-    int64_t axis = ort_node_int(node, "axis", fallback);
-    if (!type)
-        return -1;
-    axis += axis < 0 ? type->rank : 0;
-    return axis >= 0 && axis < type->rank ? (int)axis : -1;
+    const ort_type *type = ort_fact_tensor(graph, node->inputs[0]);
+    return type ? ort_fact_axis(node, type->rank) : -1;
 }
 
 /* Elements of value `id` along the axis, or -1. */
 static int64_t length(const ort_graph *graph, ort_id id, int axis)
 {
-    const ort_type *type = tensor_type(graph, id);
+    const ort_type *type = ort_fact_tensor(graph, id);
     return type && axis < type->rank && ort_dim_known(type->dim[axis]) ? type->dim[axis].size : -1;
 }
 
@@ -82,22 +69,15 @@ static bool pass_through(ort_graph *graph, ort_node *node, int slot, ort_id part
 static ort_status squeeze(ort_pass_context *c, ort_node *node, ort_id part, int axis,
                           ort_error *err)
 {
-    int64_t list[1] = {axis};
-    ort_id inputs[2] = {part}, output = node->outputs[0];
-    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = list, .count = 1};
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {1}}, .data = list};
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Squeeze", .name = node->name,
-                          .inputs = inputs, .input_count = 1, .outputs = &output,
-                          .output_count = 1, .origin = ort_edit_origin_of(node)};
-    if (ort_model_opset(c->graph->model, ONNX) >= 13) {
-        ORT_TRY(ort_edit_add_constant(c->graph, "axes", &t, &inputs[1], err));
-        spec.input_count = 2;
-    } else {
-        spec.set = &axes;
-        spec.set_count = 1;
-    }
-    ort_graph_remove_node(c->graph, node);
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    const int64_t list[1] = {axis};
+    ort_id inputs[2] = {part, ORT_ID_NONE};
+    ort_attr axes = ort_attr_ints("axes", list, 1);
+    bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
+    ort_node_spec spec = {.op_type = "Squeeze", .inputs = inputs, .input_count = 2, .set = &axes,
+                          .set_count = listed ? 0 : 1};
+    if (listed)
+        ORT_TRY(ort_constant_named(c->graph, "axes", list, 1, &inputs[1], err));
+    return ort_edit_replace(c->graph, node, NULL, &spec, err);
 }
 
 static ort_status gather(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
@@ -105,9 +85,9 @@ static ort_status gather(ort_pass_context *c, ort_node *node, int *changes, ort_
     ort_graph *graph = c->graph;
     const ort_node *concat = concat_before(graph, node);
     const ort_tensor *index = ort_edit_constant(graph, node, 1);
-    int axis = concat ? axis_of(graph, concat, 0) : -1;
+    int axis = concat ? axis_of(graph, concat) : -1;
     int64_t at, inside;
-    if (axis < 0 || axis != axis_of(graph, node, 0) || !ort_tensor_one_i64(index, &at) ||
+    if (axis < 0 || axis != axis_of(graph, node) || !ort_tensor_one_i64(index, &at) ||
         index->shape.rank > 0)
         return ORT_OK;
     int k = part_at(graph, concat, axis, at, &inside);
@@ -136,29 +116,26 @@ static ort_status gather(ort_pass_context *c, ort_node *node, int *changes, ort_
 static bool only_element(const ort_graph *graph, const ort_node *node, int slot, const char *name,
                          int64_t *out)
 {
-    size_t count;
-    const int64_t *list = ort_node_ints(node, name, &count);
-    const ort_tensor *t = node->opset >= 10 ? ort_edit_constant(graph, node, slot) : NULL;
-    if (node->opset < 10) {
-        *out = list && count == 1 ? list[0] : 0;
-        return list && count == 1;
-    }
-    return ort_tensor_one_i64(t, out);
+    int64_t list[ORT_MAX_RANK];
+    bool attribute = node->opset < 10;
+    bool one = ort_fact_ints(graph, node, attribute ? name : NULL, attribute ? 0 : slot, list) == 1;
+    *out = one ? list[0] : 0;
+    return one;
 }
 
 static ort_status slice(ort_pass_context *c, ort_node *node, int *changes)
 {
     ort_graph *graph = c->graph;
     const ort_node *concat = concat_before(graph, node);
-    int axis = concat ? axis_of(graph, concat, 0) : -1;
+    int axis = concat ? axis_of(graph, concat) : -1;
     int64_t start, end, on, step = 1, inside, at = 0;
-    bool stepped = node->opset >= 10 && node->input_count > 4 && node->inputs[4] != ORT_ID_NONE;
+    bool stepped = node->opset >= 10 && ort_edit_input(node, 4) != ORT_ID_NONE;
     if (axis < 0 || !only_element(graph, node, 1, "starts", &start) ||
         !only_element(graph, node, 2, "ends", &end) ||
         !only_element(graph, node, 3, "axes", &on) ||
         (stepped && !only_element(graph, node, 4, "", &step)) || step != 1)
         return ORT_OK;
-    on += on < 0 ? tensor_type(graph, node->inputs[0])->rank : 0;
+    on += on < 0 ? ort_fact_type(graph, node->inputs[0])->rank : 0;
     int k = on == axis ? part_at(graph, concat, axis, start, &inside) : -1;
     if (k < 0 || inside != 0)
         return ORT_OK;
@@ -183,8 +160,8 @@ static ort_status split(ort_pass_context *c, ort_node *node, int *changes)
 {
     ort_graph *graph = c->graph;
     const ort_node *concat = concat_before(graph, node);
-    int axis = concat ? axis_of(graph, concat, 0) : -1;
-    if (axis < 0 || axis != axis_of(graph, node, 0) || node->output_count != concat->input_count)
+    int axis = concat ? axis_of(graph, concat) : -1;
+    if (axis < 0 || axis != axis_of(graph, node) || node->output_count != concat->input_count)
         return ORT_OK;
     for (int i = 0; i < node->output_count; i++) {
         ort_id out = node->outputs[i];
@@ -208,9 +185,9 @@ static ort_status concat(ort_pass_context *c, ort_node *node, int *changes)
 {
     ort_graph *graph = c->graph;
     const ort_node *whole = ort_edit_producer(graph, node->inputs[0]);
-    int axis = axis_of(graph, node, 0);
+    int axis = axis_of(graph, node);
     if (!ort_edit_is(whole, ONNX, "Split") || node->input_count < 2 || axis < 0 ||
-        axis != axis_of(graph, whole, 0) || whole->output_count != node->input_count)
+        axis != axis_of(graph, whole) || whole->output_count != node->input_count)
         return ORT_OK;
     for (int i = 0; i < node->input_count; i++)
         if (whole->outputs[i] != node->inputs[i])

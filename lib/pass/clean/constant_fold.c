@@ -14,6 +14,7 @@
 #include "op/edit.h"
 #include "op/eval.h"
 #include "op/half_weight.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 /* What an initializer takes in a file beside its data and the name, which the node has as well. */
@@ -104,7 +105,7 @@ static bool too_large(const ort_pass_context *c, const ort_node *node, size_t in
         ort_shape shape;
         if (node->outputs[i] == ORT_ID_NONE)
             continue;
-        const ort_type *type = &c->graph->values.data[node->outputs[i]]->fact.type;
+        const ort_type *type = ort_fact_type(c->graph, node->outputs[i]);
         if (!ort_type_concrete(type, &shape))
             continue;
         if (ort_shape_check(&shape, type->dtype, NULL))
@@ -170,12 +171,10 @@ static ort_status keep_results(ort_pass_context *c, ort_node *node, ort_value *c
 static bool reshapes(const ort_graph *graph, const ort_node *node, ort_shape *shape)
 {
     const ort_tensor *t = node->input_count ? constant(graph, node->inputs[0]) : NULL;
-    return (ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Flatten") ||
-            ort_edit_is(node, ONNX, "Squeeze") || ort_edit_is(node, ONNX, "Unsqueeze") ||
-            ort_edit_is(node, ONNX, "Identity")) &&
+    return ort_edit_is_any(node, "Reshape|Flatten|Squeeze|Unsqueeze|Identity") &&
            node->output_count == 1 && t && t->data && !t->stride &&
            t->dtype != ORT_DTYPE_STRING &&
-           ort_type_concrete(&graph->values.data[node->outputs[0]]->fact.type, shape) &&
+           ort_type_concrete(ort_fact_type(graph, node->outputs[0]), shape) &&
            ort_shape_count(shape) == ort_tensor_count(t);
 }
 

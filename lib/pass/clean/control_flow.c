@@ -13,7 +13,8 @@
 
 #include "base/error.h"
 #include "graph/copy_body.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 #include "tensor/scalar.h"
 
@@ -183,20 +184,12 @@ static ort_status add_number(ort_graph *graph, const char *name, ort_dtype dtype
     return ort_edit_add_constant(graph, name, &t, id, err);
 }
 
-static ort_status add_axis(ort_graph *graph, int64_t axis, ort_id *id, ort_error *err)
-{
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {1}}, .data = &axis};
-    return ort_edit_add_constant(graph, "axes", &t, id, err);
-}
-
 /* One node with an axis, its result a new value. */
 static ort_status add_axis_node(const site *s, const char *op_type, const ort_id *inputs,
                                 int count, int64_t axis, ort_id *result, ort_error *err)
 {
     bool listed = !strcmp(op_type, "Unsqueeze");
-    ort_attr attr = {.name = listed ? "axes" : "axis",
-                     .type = listed ? ORT_ATTR_INTS : ORT_ATTR_INT, .i = axis, .ints = &axis,
-                     .count = listed ? 1 : 0};
+    ort_attr attr = listed ? ort_attr_ints("axes", &axis, 1) : ort_attr_int("axis", axis);
     if (*result == ORT_ID_NONE)
         *result = ort_graph_add_value(s->c->graph, s->node->name);
     if (*result == ORT_ID_NONE)
@@ -207,7 +200,7 @@ static ort_status add_axis_node(const site *s, const char *op_type, const ort_id
                           .output_count = 1, .set = &attr, .set_count = 1,
                           .origin = ort_edit_origin_of(s->node)};
     if (listed && ort_model_opset(s->c->graph->model, ONNX) >= 13) {
-        ORT_TRY(add_axis(s->c->graph, axis, &with_axes[1], err));
+        ORT_TRY(ort_constant_named(s->c->graph, "axes", &axis, 1, &with_axes[1], err));
         spec.inputs = with_axes;
         spec.input_count = 2;
         spec.set_count = 0;
@@ -355,7 +348,7 @@ static int64_t loop_rounds(const ort_pass_context *c, const ort_node *node, cons
 {
     const ort_tensor *trips = ort_edit_constant(c->graph, node, 0);
     const ort_tensor *condition = ort_edit_constant(c->graph, node, 1);
-    bool has_condition = node->input_count > 1 && node->inputs[1] != ORT_ID_NONE;
+    bool has_condition = ort_edit_input(node, 1) != ORT_ID_NONE;
     int64_t enters, count;
     if (has_condition && ort_tensor_one_i64(condition, &enters) && !enters)
         return 0;
@@ -423,17 +416,13 @@ static int64_t scan_rounds(const ort_graph *graph, const ort_node *node, int fir
 {
     int64_t rounds = -1;
     for (int i = first; i < node->input_count; i++) {
-        const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[i]);
-        int64_t axis = listed_at(node, "scan_input_axes", i - first);
-        if (!value || value->fact.type.kind != ORT_TYPE_TENSOR || value->fact.type.rank <= 0)
+        const ort_type *type = ort_fact_tensor(graph, node->inputs[i]);
+        int axis = type ? ort_axis_in(listed_at(node, "scan_input_axes", i - first), type->rank)
+                        : -1;
+        if (axis < 0 || !ort_dim_known(type->dim[axis]) ||
+            (rounds >= 0 && rounds != type->dim[axis].size))
             return -1;
-        axis += axis < 0 ? value->fact.type.rank : 0;
-        if (axis < 0 || axis >= value->fact.type.rank ||
-            !ort_dim_known(value->fact.type.dim[axis]))
-            return -1;
-        if (rounds >= 0 && rounds != value->fact.type.dim[axis].size)
-            return -1;
-        rounds = value->fact.type.dim[axis].size;
+        rounds = type->dim[axis].size;
     }
     return rounds;
 }

@@ -10,33 +10,16 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 enum { DEPTH_MAX = 16, CONCAT_MAX = 8 };
 
-static const char *const moves[] = {"Slice",   "Expand",    "Reshape", "Transpose", "Squeeze",
-                                    "Split",   "Unsqueeze", "Gather",  "Tile",      "Flatten",
-                                    "Identity", "Cast"};
-
 static bool is_move(const ort_node *node)
 {
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-        if (ort_edit_is(node, ONNX, moves[i]))
-            return true;
-    return false;
-}
-
-static bool all_zero(const ort_tensor *t)
-{
-    int64_t count = t->data ? ort_tensor_count(t) : 0;
-    if (count == 0 || count > 65536 || t->dtype == ORT_DTYPE_STRING ||
-        t->dtype == ORT_DTYPE_COMPLEX64 || t->dtype == ORT_DTYPE_COMPLEX128)
-        return false; /* not one number each */
-    for (int64_t i = 0; i < count; i++)
-        if (ort_tensor_get_f64(t, i) != 0)
-            return false;
-    return true;
+    return ort_edit_is_any(node, "Slice|Expand|Reshape|Transpose|Squeeze|Split|Unsqueeze|Gather|"
+                                 "Tile|Flatten|Identity|Cast");
 }
 
 /* Is every element of the value zero, however many there are? */
@@ -46,13 +29,13 @@ static bool is_zeros(const ort_graph *graph, ort_id id, int depth)
     if (!value || value->is_input || depth > DEPTH_MAX)
         return false;
     if (value->fact.value)
-        return all_zero(value->fact.value);
+        return ort_constant_is_all(value->fact.value, 0);
     const ort_node *node = ort_edit_producer(graph, id);
     if (!node || !node->input_count)
         return false;
     if (ort_edit_is(node, ONNX, "ConstantOfShape")) {
         const ort_tensor *fill = ort_node_tensor(node, "value");
-        return !fill || all_zero(fill);
+        return !fill || ort_constant_is_all(fill, 0);
     }
     if (ort_edit_is(node, ONNX, "Concat")) {
         bool all = node->input_count <= CONCAT_MAX;
@@ -114,17 +97,14 @@ static ort_status cast_to(ort_pass_context *c, ort_node *node, int *changes, ort
 {
     const ort_graph_value *like = ort_graph_value_at(c->graph, node->inputs[1]);
     ort_dtype dtype = like ? like->fact.type.dtype : ORT_DTYPE_UNDEFINED;
-    ort_attr to = {.name = "to", .type = ORT_ATTR_INT, .i = dtype};
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Cast", .name = node->name,
-                          .inputs = node->inputs, .input_count = 1, .outputs = node->outputs,
-                          .output_count = 1, .attrs = node->attrs,
-                          .attr_count = node->attr_count, .set = &to, .set_count = 1,
-                          .opset = node->opset, .origin = ort_edit_origin_of(node)};
+    ort_attr to = ort_attr_int("to", dtype);
+    ort_node_spec spec = {.op_type = "Cast", .inputs = node->inputs, .input_count = 1,
+                          .attrs = node->attrs, .attr_count = node->attr_count, .set = &to,
+                          .set_count = 1, .opset = node->opset};
     if (dtype == ORT_DTYPE_UNDEFINED || (lengthens(c, like) && !folds(c, node, dtype)))
         return ORT_OK;
-    ort_graph_remove_node(c->graph, node);
     ++*changes;
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    return ort_edit_replace(c->graph, node, NULL, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

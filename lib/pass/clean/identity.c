@@ -5,44 +5,20 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
+#include "pass/facts/perm.h"
 #include "pass/pass.h"
-#include "tensor/scalar.h"
 
 static const ort_type *type_at(const ort_graph *graph, ort_id id)
 {
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value ? &value->fact.type : NULL;
-}
-
-/* Certainly the same tensor type: element type, rank, every dim. */
-static bool same_type(const ort_type *a, const ort_type *b)
-{
-    if (!a || !b || a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR ||
-        a->dtype != b->dtype || a->dtype == ORT_DTYPE_UNDEFINED || a->rank < 0 ||
-        a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        if (!ort_dim_equal(a->dim[d], b->dim[d]))
-            return false;
-    return true;
+    return id == ORT_ID_NONE ? NULL : ort_fact_type(graph, id);
 }
 
 static bool keeps_type(const ort_graph *graph, const ort_node *node, int slot)
 {
-    return slot < node->input_count &&
-           same_type(type_at(graph, node->inputs[slot]), type_at(graph, node->outputs[0]));
-}
-
-static bool all_are(const ort_tensor *t, double number)
-{
-    int64_t count = t ? ort_tensor_count(t) : 0;
-    if (!t || (!t->data && count) || t->dtype == ORT_DTYPE_STRING || count > 65536)
-        return false;
-    for (int64_t i = 0; i < count; i++)
-        if (ort_tensor_get_f64(t, i) != number)
-            return false;
-    return count > 0;
+    const ort_type *in = type_at(graph, ort_edit_input(node, slot));
+    return in && ort_facts_same_type(in, ort_fact_type(graph, node->outputs[0]));
 }
 
 /* ---- one rule each: input 0 passes through */
@@ -62,11 +38,8 @@ static bool idle_dropout(const ort_graph *graph, const ort_node *node)
     }
     if (node->opset < 7)
         return ort_node_int(node, "is_test", 0) != 0;
-    if (node->opset >= 12 && node->input_count > 2 && node->inputs[2] != ORT_ID_NONE) {
-        int64_t training;
-        return ort_tensor_one_i64(ort_edit_constant(graph, node, 2), &training) && !training;
-    }
-    return true;
+    return node->opset < 12 || ort_edit_input(node, 2) == ORT_ID_NONE ||
+           ort_fact_is_int(graph, node, 2, 0);
 }
 
 static bool idle_cast(const ort_graph *graph, const ort_node *node)
@@ -86,21 +59,19 @@ static bool same_shape(const ort_graph *graph, const ort_node *node)
  * dim that has no name counts as well. */
 static bool idle_reshape(const ort_graph *graph, const ort_node *node)
 {
-    const ort_type *in = type_at(graph, node->inputs[0]);
-    const ort_tensor *shape = ort_edit_constant(graph, node, 1);
+    const ort_type *in = ort_fact_tensor(graph, node->inputs[0]);
+    int64_t list[ORT_MAX_RANK];
     int open = 0;
     if (keeps_type(graph, node, 0))
         return true;
-    if (!shape || !shape->data || !in || in->kind != ORT_TYPE_TENSOR || in->rank < 0 ||
-        shape->shape.rank != 1 || ort_tensor_count(shape) != in->rank)
+    if (!in || ort_edit_input(node, 1) == ORT_ID_NONE ||
+        ort_fact_ints(graph, node, NULL, 1, list) != in->rank)
         return false;
     for (int i = 0; i < in->rank; i++) {
-        int64_t wanted = ort_tensor_get_i64(shape, i);
-        if (wanted == 0 && !ort_node_int(node, "allowzero", 0))
+        if (list[i] == 0 && !ort_node_int(node, "allowzero", 0))
             continue;
-        open += wanted == -1;
-        if (wanted == 0 || (wanted != -1 &&
-                            (!ort_dim_known(in->dim[i]) || in->dim[i].size != wanted)))
+        open += list[i] == -1;
+        if (list[i] == 0 || (list[i] != -1 && !ort_dim_is(in->dim[i], list[i])))
             return false;
     }
     return open <= 1;
@@ -109,43 +80,28 @@ static bool idle_reshape(const ort_graph *graph, const ort_node *node)
 /* Two dimensions are flat already. */
 static bool idle_flatten(const ort_graph *graph, const ort_node *node)
 {
-    const ort_type *in = type_at(graph, node->inputs[0]);
-    int64_t axis = ort_node_int(node, "axis", 1);
-    return keeps_type(graph, node, 0) || (in && in->kind == ORT_TYPE_TENSOR && in->rank == 2 &&
-                                          (axis == 1 || axis == -1));
+    return keeps_type(graph, node, 0) ||
+           (ort_fact_ranked(graph, node->inputs[0], 2) && ort_fact_along_last(node, 1, 2));
 }
 
 /* As many elements on every axis, forwards: all of them. */
 static bool idle_slice(const ort_graph *graph, const ort_node *node)
 {
-    bool stepped = node->input_count > 4 && node->inputs[4] != ORT_ID_NONE;
     return keeps_type(graph, node, 0) &&
-           (!stepped || all_are(ort_edit_constant(graph, node, 4), 1));
+           (ort_edit_input(node, 4) == ORT_ID_NONE ||
+            ort_constant_is_all(ort_edit_constant(graph, node, 4), 1));
 }
 
 static bool idle_transpose(const ort_graph *graph, const ort_node *node)
 {
-    const ort_type *in = type_at(graph, node->inputs[0]);
-    size_t count;
-    const int64_t *perm = ort_node_ints(node, "perm", &count);
-    if (!perm || !in || in->rank != (int)count)
-        return in && in->kind == ORT_TYPE_TENSOR && (in->rank == 0 || in->rank == 1);
-    for (size_t i = 0; i < count; i++)
-        if (perm[i] != (int64_t)i)
-            return false;
-    return true;
+    ort_perm p;
+    return ort_perm_of_node(graph, node, &p) && ort_perm_is_identity(&p);
 }
 
 static bool idle_pad(const ort_graph *graph, const ort_node *node)
 {
-    size_t count;
-    const int64_t *pads = ort_node_ints(node, "pads", &count);
-    if (node->opset >= 11)
-        return node->input_count > 1 && all_are(ort_edit_constant(graph, node, 1), 0);
-    for (size_t i = 0; pads && i < count; i++)
-        if (pads[i])
-            return false;
-    return pads != NULL;
+    return node->opset >= 11 ? ort_constant_is_all(ort_edit_constant(graph, node, 1), 0)
+                             : ort_node_has(node, "pads") && ort_fact_ints_are(node, "pads", 0);
 }
 
 /* Every mode gives the sample itself at a scale of 1, unless a region is cut out. */
@@ -184,12 +140,12 @@ static int neutral_slot(const ort_graph *graph, const ort_node *node)
     for (size_t i = 0; i < sizeof neutrals / sizeof *neutrals; i++) {
         if (!ort_edit_is(node, ONNX, neutrals[i].op_type) || node->opset < 7)
             continue;
-        if (all_are(ort_edit_constant(graph, node, 1), neutrals[i].neutral) &&
+        if (ort_constant_is_all(ort_edit_constant(graph, node, 1), neutrals[i].neutral) &&
             (is_number(graph, node, 1) || keeps_type(graph, node, 0)))
             return 0;
         if (neutrals[i].either &&
             (is_number(graph, node, 0) || keeps_type(graph, node, 1)) &&
-            all_are(ort_edit_constant(graph, node, 0), neutrals[i].neutral))
+            ort_constant_is_all(ort_edit_constant(graph, node, 0), neutrals[i].neutral))
             return 1;
     }
     return -1;
@@ -214,7 +170,7 @@ static const struct {
 static int picked_slot(const ort_graph *graph, const ort_node *node)
 {
     const ort_tensor *condition = ort_edit_constant(graph, node, 0);
-    int slot = all_are(condition, 1) ? 1 : all_are(condition, 0) ? 2 : -1;
+    int slot = ort_constant_is_all(condition, 1) ? 1 : ort_constant_is_all(condition, 0) ? 2 : -1;
     return slot > 0 && keeps_type(graph, node, slot) ? slot : -1;
 }
 
@@ -247,12 +203,8 @@ static bool may_be_same(const ort_type *a, const ort_type *b)
 
 static bool keeps_shape(const ort_node *node)
 {
-    static const char *const names[] = {"Reshape", "Expand", "Squeeze", "Unsqueeze", "Flatten",
-                                        "Tile",    "Slice",  "Resize",  "Upsample"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ort_edit_is(node, ONNX, names[i]))
-            return true;
-    return false;
+    return ort_edit_is_any(node, "Reshape|Expand|Squeeze|Unsqueeze|Flatten|Tile|Slice|Resize|"
+                                 "Upsample");
 }
 
 /* The one condition for which a node that isn't idle would have to stay; or NULL. */
@@ -272,13 +224,13 @@ static const char *missing(const ort_graph *graph, const ort_node *node)
                    : NULL;
     }
     if (ort_edit_is(node, ONNX, "Where"))
-        return all_are(ort_edit_constant(graph, node, 0), 1) ||
-                       all_are(ort_edit_constant(graph, node, 0), 0)
+        return ort_constant_is_all(ort_edit_constant(graph, node, 0), 1) ||
+                       ort_constant_is_all(ort_edit_constant(graph, node, 0), 0)
                    ? "the branch that it takes may be broadcast" : NULL;
     for (size_t i = 0; i < sizeof neutrals / sizeof *neutrals; i++)
         for (int slot = neutrals[i].either ? 0 : 1; slot < 2; slot++)
             if (ort_edit_is(node, ONNX, neutrals[i].op_type) && node->input_count == 2 &&
-                all_are(ort_edit_constant(graph, node, slot), neutrals[i].neutral))
+                ort_constant_is_all(ort_edit_constant(graph, node, slot), neutrals[i].neutral))
                 return "its constant may broadcast the other operand";
     return NULL;
 }

@@ -109,13 +109,10 @@ static ort_status add_encoder(ort_pass_context *c, const ort_node *first, const 
         set[2].i = ((const int64_t *)data)[last];
     else
         set[2].f = ((const float *)data)[last];
-    ort_id input = first->inputs[0], output = second->outputs[0];
-    ort_node_spec spec = {.domain = ML, .op_type = "LabelEncoder", .name = second->name,
-                          .inputs = &input, .input_count = 1, .outputs = &output,
-                          .output_count = 1, .set = set, .set_count = 3, .opset = second->opset,
+    ort_node_spec spec = {.domain = ML, .op_type = "LabelEncoder", .inputs = first->inputs,
+                          .input_count = 1, .set = set, .set_count = 3, .opset = second->opset,
                           .origin = ort_edit_origin(graph, first, second)};
-    ort_graph_remove_node(graph, graph->nodes.data[second->id]);
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    return ort_edit_replace(graph, graph->nodes.data[second->id], NULL, &spec, err);
 }
 
 static ort_status join(ort_pass_context *c, const ort_node *first, const ort_node *second,

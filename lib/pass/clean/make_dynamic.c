@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 #include "graph/override.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 
 static bool is_int64_list(const ort_tensor *t)
 {
@@ -26,8 +27,7 @@ static bool loosen(int64_t *target, int count, const ort_type *data, int axis, i
     for (int i = 0; i < count; i++)
         open = open || target[i] == -1;
     for (int i = 0; i < count && i < data->rank; i++)
-        if (i == axis && target[i] > 0 && ort_dim_known(data->dim[i]) &&
-            data->dim[i].size == target[i]) {
+        if (i == axis && target[i] > 0 && ort_dim_is(data->dim[i], target[i])) {
             target[i] = 0;
             changed = true;
         }
@@ -40,21 +40,19 @@ static bool loosen(int64_t *target, int count, const ort_type *data, int axis, i
 static ort_status loosen_reshape(ort_graph *graph, ort_node *node, int axis, int64_t old,
                                  ort_error *err)
 {
-    const ort_tensor *shape = node->input_count > 1 ? ort_edit_constant(graph, node, 1) : NULL;
-    const ort_graph_value *data = ort_graph_value_at(graph, node->inputs[0]);
+    const ort_tensor *shape = ort_edit_constant(graph, node, 1);
+    const ort_type *data = ort_fact_tensor(graph, node->inputs[0]);
     int64_t target[ORT_MAX_RANK];
     ort_id id;
-    if (!is_int64_list(shape) || !data || data->fact.type.kind != ORT_TYPE_TENSOR ||
-        data->fact.value || data->fact.type.rank < 0 || ort_node_int(node, "allowzero", 0))
+    if (!is_int64_list(shape) || !data || graph->values.data[node->inputs[0]]->fact.value ||
+        ort_node_int(node, "allowzero", 0))
         return ORT_OK;
     int count = (int)shape->shape.dim[0];
     memcpy(target, shape->data, (size_t)count * sizeof *target);
-    if (!loosen(target, count, &data->fact.type, axis, old))
+    if (!loosen(target, count, data, axis, old))
         return ORT_OK;
-    ort_tensor changed = *shape;
-    changed.data = target;
-    ORT_TRY(ort_edit_add_constant(graph, ort_graph_value_at(graph, node->inputs[1])->name, &changed,
-                                  &id, err));
+    ORT_TRY(ort_constant_named(graph, graph->values.data[node->inputs[1]]->name, target, count, &id,
+                               err));
     ort_node_set_input(graph, node, 1, id);
     return ORT_OK;
 }
@@ -64,8 +62,8 @@ ort_status ort_model_open_axis(ort_model *model, const ort_registry *registry, c
 {
     ort_graph *graph = model->graph;
     ort_id id = ort_graph_find_value(graph, input);
-    const ort_type *type = id == ORT_ID_NONE ? NULL : &graph->values.data[id]->fact.type;
-    bool sized = type && type->kind == ORT_TYPE_TENSOR && axis >= 0 && axis < type->rank &&
+    const ort_type *type = ort_fact_tensor(graph, id);
+    bool sized = type && axis >= 0 && axis < type->rank &&
                  ort_dim_known(type->dim[axis]) && type->dim[axis].size > 0;
     int64_t old = sized ? type->dim[axis].size : 0;
     ort_node *node;

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/facts/perm.h"
 #include "pass/facts/reshape_groups.h"
 #include "pass/pass.h"
@@ -46,8 +47,7 @@ static ort_status merge_transposes(ort_pass_context *c, ort_node *node, int *cha
 
 static bool is_reshape(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Flatten") ||
-           ort_edit_is(node, ONNX, "Squeeze") || ort_edit_is(node, ONNX, "Unsqueeze");
+    return ort_edit_is_any(node, "Reshape|Flatten|Squeeze|Unsqueeze");
 }
 
 /* The elements stay in order: only dims of 1 move. */
@@ -57,18 +57,15 @@ static bool is_idle_transpose(const ort_graph *graph, const ort_node *node)
     int last = -1;
     if (!ort_edit_is(node, ONNX, "Transpose") || !ort_perm_of_node(graph, node, &p))
         return false;
-    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
-    if (in->kind != ORT_TYPE_TENSOR || in->rank < 0)
-        return false;
-    for (int i = 0; i < p.rank; i++) {
-        ort_dim dim = in->dim[p.to[i]];
-        if (ort_dim_known(dim) && dim.size == 1)
+    const ort_type *in = ort_fact_tensor(graph, node->inputs[0]);
+    for (int i = 0; in && i < p.rank; i++) {
+        if (ort_dim_is(in->dim[p.to[i]], 1))
             continue;
         if (p.to[i] < last)
             return false;
         last = p.to[i];
     }
-    return true;
+    return in != NULL;
 }
 
 static bool keeps_order(const ort_graph *graph, const ort_node *node)
@@ -88,54 +85,31 @@ static bool absolute(const ort_graph *graph, const ort_node *node)
     return true;
 }
 
-static bool same_shape(const ort_type *a, const ort_type *b)
-{
-    if (a->kind != ORT_TYPE_TENSOR || b->kind != ORT_TYPE_TENSOR || a->rank < 0 ||
-        a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        if (!ort_dim_equal(a->dim[d], b->dim[d]))
-            return false;
-    return true;
-}
-
 /* `second` of the result of `first` as one Reshape. */
 static ort_status join_reshapes(ort_pass_context *c, ort_node *first, ort_node *second,
                                 const int64_t *list, int count, ort_error *err)
 {
     ort_graph *graph = c->graph;
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}},
-                    .data = (void *)(uintptr_t)list};
-    ort_id inputs[2] = {first->inputs[0]}, output = second->outputs[0];
-    ORT_TRY(ort_edit_add_constant(graph, "new_shape", &t, &inputs[1], err));
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Reshape", .name = second->name,
-                          .inputs = inputs, .input_count = 2, .outputs = &output,
-                          .output_count = 1, .origin = ort_edit_origin(graph, first, second)};
-    ort_graph_remove_node(graph, second);
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    ort_id inputs[2] = {first->inputs[0]};
+    ORT_TRY(ort_constant_named(graph, "new_shape", list, count, &inputs[1], err));
+    ort_node_spec spec = {.op_type = "Reshape", .inputs = inputs, .input_count = 2,
+                          .origin = ort_edit_origin(graph, first, second)};
+    return ort_edit_replace(graph, second, NULL, &spec, err);
 }
 
 /* Constant axes of an Unsqueeze as a set of the axes of its result. */
-static bool unsqueezed(const ort_graph *graph, const ort_node *node, bool *axes, int *rank)
+static bool unsqueezed(const ort_graph *graph, const ort_node *node, bool *set, int *rank)
 {
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, "axes", &count);
-    const ort_tensor *given = ort_edit_constant(graph, node, 1);
-    const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
-    if (!ort_edit_is(node, ONNX, "Unsqueeze") || (!list && (!given || !given->data)) ||
-        type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+    const ort_type *type = ort_fact_tensor(graph, node->outputs[0]);
+    int64_t axes[ORT_MAX_RANK];
+    if (!ort_edit_is(node, ONNX, "Unsqueeze") || !type)
         return false;
-    count = list ? count : (size_t)ort_tensor_count(given);
     *rank = type->rank;
-    memset(axes, 0, sizeof *axes * ORT_MAX_RANK);
-    for (size_t i = 0; i < count; i++) {
-        int64_t axis = list ? list[i] : ort_tensor_get_i64(given, (int64_t)i);
-        axis += axis < 0 ? *rank : 0;
-        if (axis < 0 || axis >= *rank)
-            return false;
-        axes[axis] = true;
-    }
-    return true;
+    int count = ort_fact_axes(graph, node, 1, *rank, axes);
+    memset(set, 0, sizeof *set * ORT_MAX_RANK);
+    for (int i = 0; i < count; i++)
+        set[axes[i]] = true;
+    return count >= 0;
 }
 
 static ort_status join_unsqueezes(ort_pass_context *c, ort_node *first, ort_node *second,
@@ -153,13 +127,11 @@ static ort_status join_unsqueezes(ort_pass_context *c, ort_node *first, ort_node
     ++*changes;
     ort_node_set_input(graph, second, 0, first->inputs[0]);
     if (second->input_count < 2) {
-        ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = list,
-                         .count = (size_t)count};
+        ort_attr axes = ort_attr_ints("axes", list, count);
         return ort_edit_set_attr(graph, second, &axes, err);
     }
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}}, .data = list};
     ort_id id;
-    ORT_TRY(ort_edit_add_constant(graph, "axes", &t, &id, err));
+    ORT_TRY(ort_constant_named(graph, "axes", list, count, &id, err));
     ort_node_set_input(graph, second, 1, id);
     return ort_node_infer(graph, second, err);
 }
@@ -167,8 +139,8 @@ static ort_status join_unsqueezes(ort_pass_context *c, ort_node *first, ort_node
 /* There and back again: uses of the second become those of what the first had. */
 static bool undo(ort_graph *graph, const ort_node *first, ort_node *second)
 {
-    if (!same_shape(&graph->values.data[first->inputs[0]]->fact.type,
-                    &graph->values.data[second->outputs[0]]->fact.type) ||
+    if (!ort_facts_same_shape(ort_fact_type(graph, first->inputs[0]),
+                              ort_fact_type(graph, second->outputs[0])) ||
         graph->values.data[second->outputs[0]]->is_output)
         return false;
     ort_graph_replace_uses(graph, second->outputs[0], first->inputs[0]);
@@ -192,11 +164,11 @@ static ort_status merge_reshapes(ort_pass_context *c, ort_node *node, int *chang
         ++*changes;
         return ort_node_infer(graph, node, err);
     }
-    const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
+    const ort_type *type = ort_fact_type(graph, node->outputs[0]);
     if (ort_edit_only_reader(graph, first->outputs[0]) != node ||
         ort_model_opset(graph->model, ONNX) < 5)
         return ORT_OK;
-    if (!ort_reshape_says(&graph->values.data[first->inputs[0]]->fact.type, type, list))
+    if (!ort_reshape_says(ort_fact_type(graph, first->inputs[0]), type, list))
         return join_unsqueezes(c, first, node, changes, err);
     ++*changes;
     return join_reshapes(c, first, node, list, type->rank, err);
@@ -248,8 +220,8 @@ static ort_status merge_casts(ort_pass_context *c, ort_node *node, int *changes,
     ort_node *first = before(c->graph, node, 0);
     if (!ort_edit_is(first, ONNX, "Cast"))
         return ORT_OK;
-    ort_dtype from = c->graph->values.data[first->inputs[0]]->fact.type.dtype;
-    ort_dtype middle = c->graph->values.data[node->inputs[0]]->fact.type.dtype;
+    ort_dtype from = ort_fact_type(c->graph, first->inputs[0])->dtype;
+    ort_dtype middle = ort_fact_type(c->graph, node->inputs[0])->dtype;
     if (from == ORT_DTYPE_UNDEFINED || middle == ORT_DTYPE_UNDEFINED || !holds(middle, from)) {
         ort_pass_note(c, node, "the cast before it doesn't keep every value");
         return ORT_OK;
@@ -266,17 +238,16 @@ enum { MAX_INPUTS = 64 };
 static ort_status merge_concats(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     ort_graph *graph = c->graph;
-    const ort_type *type = &graph->values.data[node->outputs[0]]->fact.type;
+    const ort_type *type = ort_fact_type(graph, node->outputs[0]);
     for (int i = 0; i < node->input_count; i++) {
         ort_node *inner = before(graph, node, i);
         ort_id inputs[MAX_INPUTS];
         int count = 0;
-        if (!ort_edit_is(inner, ONNX, "Concat") || type->kind != ORT_TYPE_TENSOR ||
-            type->rank <= 0 || ort_edit_only_reader(graph, inner->outputs[0]) != node ||
+        if (!ort_edit_is(inner, ONNX, "Concat") || ort_type_rank(type) <= 0 ||
+            ort_edit_only_reader(graph, inner->outputs[0]) != node ||
             node->input_count + inner->input_count - 1 > MAX_INPUTS)
             continue;
-        int64_t a = ort_node_int(node, "axis", 0), b = ort_node_int(inner, "axis", 0);
-        if ((a < 0 ? a + type->rank : a) != (b < 0 ? b + type->rank : b))
+        if (ort_fact_axis(node, type->rank) != ort_fact_axis(inner, type->rank))
             continue;
         for (int k = 0; k < node->input_count; k++)
             if (k != i)
@@ -284,15 +255,11 @@ static ort_status merge_concats(ort_pass_context *c, ort_node *node, int *change
             else
                 for (int n = 0; n < inner->input_count; n++)
                     inputs[count++] = inner->inputs[n];
-        ort_node_spec spec = {.domain = ONNX, .op_type = "Concat", .name = node->name,
-                              .inputs = inputs, .input_count = count, .outputs = node->outputs,
-                              .output_count = 1, .attrs = node->attrs,
-                              .attr_count = node->attr_count,
-                              .origin = ort_edit_origin(graph, inner, node)};
-        ort_graph_remove_node(graph, node);
-        ort_graph_remove_node(graph, inner);
+        ort_node_spec spec = {.op_type = "Concat", .name = node->name, .inputs = inputs,
+                              .input_count = count, .attrs = node->attrs,
+                              .attr_count = node->attr_count};
         ++*changes;
-        return ort_edit_add_node(graph, &spec, NULL, err);
+        return ort_edit_replace(graph, inner, node, &spec, err);
     }
     return ORT_OK;
 }

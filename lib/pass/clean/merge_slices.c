@@ -5,10 +5,8 @@
  * Starts, ends, axes and steps must be constant, as inputs (opset 10 on); a missing list of axes is
  * the first ones. The first Slice stays when others read it.
  */
-#include <string.h>
-
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
 #include "pass/facts/slice_cut.h"
 
 /* Both cuts in one; false when they share an axis. */
@@ -34,18 +32,13 @@ static ort_status write_cut(ort_pass_context *c, const ort_node *first, ort_node
 {
     const int64_t *const lists[4] = {both->start, both->end, both->axis, both->step};
     static const char *const names[4] = {"starts", "ends", "axes", "steps"};
-    ort_id inputs[5] = {first->inputs[0]}, output = second->outputs[0];
-    for (int i = 0; i < 4; i++) {
-        ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {both->count}},
-                        .data = (void *)(uintptr_t)lists[i]};
-        ORT_TRY(ort_edit_add_constant(c->graph, names[i], &t, &inputs[i + 1], err));
-    }
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Slice", .name = second->name,
-                          .inputs = inputs, .input_count = 5, .outputs = &output,
-                          .output_count = 1, .opset = second->opset,
+    ort_id inputs[5] = {first->inputs[0]};
+    for (int i = 0; i < 4; i++)
+        ORT_TRY(ort_constant_named(c->graph, names[i], lists[i], both->count, &inputs[i + 1], err));
+    ort_node_spec spec = {.op_type = "Slice", .inputs = inputs, .input_count = 5,
+                          .opset = second->opset,
                           .origin = ort_edit_origin(c->graph, first, second)};
-    ort_graph_remove_node(c->graph, second);
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    return ort_edit_replace(c->graph, second, NULL, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -9,7 +9,8 @@
  *     Shape, Equal, Where, Concat ... -> Expand      [1, 1, 4, 1, 1] -> Expand
  */
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 /* The constant form of the wanted shape in `out`; false when two dimensions would be open. */
@@ -35,10 +36,9 @@ static ort_status fix(ort_pass_context *c, ort_node *node, const int64_t *list, 
                       ort_error *err)
 {
     ort_graph *graph = c->graph;
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}},
-                    .data = (void *)(uintptr_t)list};
+    const char *name = graph->values.data[node->inputs[1]]->name;
     ort_id id;
-    ORT_TRY(ort_edit_add_constant(graph, graph->values.data[node->inputs[1]]->name, &t, &id, err));
+    ORT_TRY(ort_constant_named(graph, name, list, count, &id, err));
     ort_node_set_input(graph, node, 1, id);
     return ort_node_infer(graph, node, err);
 }
@@ -46,27 +46,20 @@ static ort_status fix(ort_pass_context *c, ort_node *node, const int64_t *list, 
 /* Does the slot hold a shape that is computed? */
 static const ort_graph_value *computed_shape(const ort_graph *graph, const ort_node *node)
 {
-    const ort_graph_value *shape =
-        node->input_count > 1 ? ort_graph_value_at(graph, node->inputs[1]) : NULL;
+    const ort_graph_value *shape = ort_graph_value_at(graph, ort_edit_input(node, 1));
     return shape && !shape->fact.value && !shape->is_input ? shape : NULL;
-}
-
-static bool is_ranked(const ort_type *type)
-{
-    return type->kind == ORT_TYPE_TENSOR && type->rank >= 0;
 }
 
 static ort_status fix_reshape(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     int64_t list[ORT_MAX_RANK];
     const ort_graph_value *shape = computed_shape(c->graph, node);
-    const ort_graph_value *in = ort_graph_value_at(c->graph, node->inputs[0]);
+    const ort_type *in = ort_fact_tensor(c->graph, node->inputs[0]);
     const ort_fact *fact = shape ? &shape->fact : NULL;
     if (!in || !fact || !fact->symbolic || fact->type.rank != 1 ||
-        fact->symbolic_count > ORT_MAX_RANK || !is_ranked(&in->fact.type) ||
-        ort_node_int(node, "allowzero", 0))
+        fact->symbolic_count > ORT_MAX_RANK || ort_node_int(node, "allowzero", 0))
         return ORT_OK;
-    if (!express(fact, &in->fact.type, list)) {
+    if (!express(fact, in, list)) {
         ort_pass_note(c, node, "its shape has more than one open dimension");
         return ORT_OK;
     }
@@ -77,13 +70,13 @@ static ort_status fix_reshape(ort_pass_context *c, ort_node *node, int *changes,
 static ort_status fix_expand(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     int64_t list[ORT_MAX_RANK];
-    const ort_graph_value *in = ort_graph_value_at(c->graph, node->inputs[0]);
-    const ort_type *to = &c->graph->values.data[node->outputs[0]]->fact.type;
-    if (!computed_shape(c->graph, node) || !in || !is_ranked(&in->fact.type) || !is_ranked(to))
+    const ort_type *in = ort_fact_tensor(c->graph, node->inputs[0]);
+    const ort_type *to = ort_fact_tensor(c->graph, node->outputs[0]);
+    if (!computed_shape(c->graph, node) || !in || !to)
         return ORT_OK;
-    int skip = to->rank - in->fact.type.rank;
+    int skip = to->rank - in->rank;
     for (int d = 0; d < to->rank; d++) {
-        bool kept = d >= skip && ort_dim_equal(to->dim[d], in->fact.type.dim[d - skip]);
+        bool kept = d >= skip && ort_dim_equal(to->dim[d], in->dim[d - skip]);
         if (!kept && !ort_dim_known(to->dim[d])) {
             ort_pass_note(c, node, "dimension %d of its result isn't known, nor that of its input",
                           d);

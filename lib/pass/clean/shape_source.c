@@ -12,9 +12,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/edit.h"
-#include "pass/facts/constants.h"
 #include "pass/facts/dim_source.h"
+#include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
 #include "pass/pass.h"
 #include "tensor/scalar.h"
@@ -54,10 +53,10 @@ static int64_t gathered(const ort_pass_context *c, const ort_node *gather, int r
 static int64_t taken(const ort_pass_context *c, const ort_node *node)
 {
     const ort_node *shape = ort_edit_producer(c->graph, node->inputs[0]);
-    const ort_type *type = &c->graph->values.data[shape->inputs[0]]->fact.type;
+    const ort_type *type = ort_fact_type(c->graph, shape->inputs[0]);
     bool slice = ort_edit_is(node, ONNX, "Slice");
-    if ((!slice && !ort_edit_is(node, ONNX, "Gather")) || type->kind != ORT_TYPE_TENSOR ||
-        type->rank < 1 || ort_node_has(shape, "start") || ort_node_has(shape, "end"))
+    if ((!slice && !ort_edit_is(node, ONNX, "Gather")) || ort_type_rank(type) < 1 ||
+        ort_node_has(shape, "start") || ort_node_has(shape, "end"))
         return -1;
     int64_t i = (slice ? sliced : gathered)(c, node, type->rank);
     return i < 0 ? i + type->rank : i < type->rank ? i : -1;
@@ -70,7 +69,7 @@ static bool is_elsewhere(const ort_pass_context *c, const ort_node *node, ort_id
     const ort_node *shape = ort_edit_producer(c->graph, node->inputs[0]);
     int64_t i = taken(c, node);
     return i >= 0 &&
-           ort_dim_source(c, c->graph->values.data[shape->inputs[0]]->fact.type.dim[i], from,
+           ort_dim_source(c, ort_fact_type(c->graph, shape->inputs[0])->dim[i], from,
                           axis) &&
            *from != shape->inputs[0];
 }
@@ -113,11 +112,7 @@ static ort_status shape_of(ort_pass_context *c, ort_id id, ort_id *shape, ort_er
         *shape = have->outputs[0];
         return ORT_OK;
     }
-    if ((*shape = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *shape);
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Shape", .name = "", .inputs = &id,
-                          .input_count = 1, .outputs = shape, .output_count = 1};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    return ort_edit_add_result(c->graph, "Shape", &id, 1, NULL, 0, shape, err);
 }
 
 /* Of these dims, one number. */
@@ -150,18 +145,17 @@ static ort_status move_taken(ort_pass_context *c, ort_node *node, int *changes, 
 
 static ort_status move_part(ort_pass_context *c, ort_node *shape, int *changes, ort_error *err)
 {
-    const ort_type *type = &c->graph->values.data[shape->inputs[0]]->fact.type;
+    const ort_type *type = ort_fact_tensor(c->graph, shape->inputs[0]);
     int64_t start = ort_node_int(shape, "start", 0), axis, end = ort_node_int(shape, "end", 0);
     ort_id from;
-    if (!ort_node_has(shape, "end") || type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+    if (!ort_node_has(shape, "end") || !type)
         return ORT_OK;
     start += start < 0 ? type->rank : 0;
     end += end < 0 ? type->rank : 0;
     if (start < 0 || start >= type->rank || end != start + 1 || end > type->rank ||
         !ort_dim_source(c, type->dim[start], &from, &axis) || from == shape->inputs[0])
         return ORT_OK;
-    ort_attr first = {.name = "start", .type = ORT_ATTR_INT, .i = axis};
-    ort_attr last = {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1};
+    ort_attr first = ort_attr_int("start", axis), last = ort_attr_int("end", axis + 1);
     ort_node_set_input(c->graph, shape, 0, from);
     ORT_TRY(ort_edit_set_attr(c->graph, shape, &first, err));
     ++*changes;
@@ -174,8 +168,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         bool shape = ort_edit_is(node, ONNX, "Shape");
-        bool takes = ort_edit_is(node, ONNX, "Gather") || ort_edit_is(node, ONNX, "Slice");
-        if (takes && !c->graph->parent &&
+        if (ort_edit_is_any(node, "Gather|Slice") && !c->graph->parent &&
             ort_edit_is(ort_edit_producer(c->graph, node->inputs[0]), ONNX, "Shape"))
             ORT_TRY(move_taken(c, node, changes, err));
         if (!shape && !ort_edit_is(node, ONNX, "Size"))

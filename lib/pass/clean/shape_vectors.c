@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/hashmap.h"
-#include "op/edit.h"
+#include "pass/facts/constants.h"
 #include "pass/facts/dim_source.h"
 #include "pass/pass.h"
 
@@ -36,7 +36,7 @@ static int shape_slot(const ort_node *node)
 {
     if (ort_edit_is(node, ONNX, "ConstantOfShape"))
         return 0;
-    return ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Expand") ? 1 : -1;
+    return ort_edit_is_any(node, "Reshape|Expand") ? 1 : -1;
 }
 
 /* Only of a Reshape that takes 0 as a copy may one element remain, and only beside others that are
@@ -82,10 +82,8 @@ static ort_status add(vectors *v, const char *op_type, const ort_id *inputs, int
 static ort_status add_numbers(vectors *v, const int64_t *numbers, int count, ort_id *id,
                               ort_error *err)
 {
-    ort_tensor t = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}},
-                    .data = (void *)(uintptr_t)numbers};
     *id = ORT_ID_NONE;
-    return v->adds ? ort_edit_add_constant(v->c->graph, "", &t, id, err) : ORT_OK;
+    return v->adds ? ort_constant_list(v->c->graph, numbers, count, id, err) : ORT_OK;
 }
 
 static bool keep(vectors *v, const element *list, int count, ort_id id)
@@ -126,8 +124,7 @@ static ort_status size_of(vectors *v, const element *e, ort_id *id, ort_error *e
         return ORT_OK;
     ort_dim_source(v->c, dim, &input, &axis); /* found before */
     if (ort_model_opset(v->c->graph->model, ONNX) >= 15) {
-        ort_attr cut[] = {{.name = "start", .type = ORT_ATTR_INT, .i = axis},
-                          {.name = "end", .type = ORT_ATTR_INT, .i = axis + 1}};
+        ort_attr cut[] = {ort_attr_int("start", axis), ort_attr_int("end", axis + 1)};
         ORT_TRY(add(v, "Shape", &input, 1, cut, 2, id, err));
     } else {
         ORT_TRY(whole_shape(v, input, &inputs[0], err));
@@ -141,7 +138,7 @@ static ort_status vector_of(vectors *v, const element *list, int count, ort_id *
 {
     ort_id parts[ORT_MAX_RANK];
     int part_count = 0;
-    ort_attr axis = {.name = "axis", .type = ORT_ATTR_INT, .i = 0};
+    ort_attr axis = ort_attr_int("axis", 0);
     if (find(v, list, count, id))
         return ORT_OK;
     for (int i = 0; i < count;) {

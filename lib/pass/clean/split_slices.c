@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/uses.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
 
 enum { PARTS_MAX = 64 };
@@ -36,7 +37,7 @@ static bool read_part(const ort_graph *graph, ort_node *node, int64_t *axis, par
     ort_slice_cut cut;
     if (!ort_slice_cut_read(graph, node, &cut) || cut.count != 1 || cut.step[0] != 1)
         return false;
-    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
+    const ort_type *in = ort_fact_type(graph, node->inputs[0]);
     *axis = cut.axis[0];
     if (*axis < 0 || *axis >= in->rank || !ort_dim_known(in->dim[*axis]))
         return false;
@@ -62,7 +63,7 @@ static bool collect(const ort_graph *graph, ort_node *first, parts *p)
     p->count = 0;
     if (graph->values.data[id]->fact.value || !read_part(graph, first, &p->axis, &one))
         return false; /* parts of a weight are for folding, one by one where they must be */
-    p->size = graph->values.data[id]->fact.type.dim[p->axis].size;
+    p->size = ort_fact_type(graph, id)->dim[p->axis].size;
     while ((node = ort_readers_next(&readers))) {
         bool is_slice = ort_edit_is(node, ONNX, "Slice") && node->inputs[0] == id;
         if (!is_slice || !read_part(graph, node, &axis, &one) || axis != p->axis)
@@ -92,9 +93,7 @@ static ort_status split(ort_pass_context *c, const parts *p, ort_error *err)
     }
     if (by_input)
         ORT_TRY(ort_constant_list(graph, sizes, p->count, &inputs[1], err));
-    ort_attr set[2] = {{.name = "axis", .type = ORT_ATTR_INT, .i = p->axis},
-                       {.name = "split", .type = ORT_ATTR_INTS, .ints = sizes,
-                        .count = (size_t)p->count}};
+    ort_attr set[2] = {ort_attr_int("axis", p->axis), ort_attr_ints("split", sizes, p->count)};
     ort_node_spec spec = {.domain = ONNX, .op_type = "Split", .name = first->name,
                           .inputs = inputs, .input_count = by_input ? 2 : 1, .outputs = outputs,
                           .output_count = p->count, .set = set, .set_count = by_input ? 1 : 2,

@@ -10,34 +10,14 @@
  * and Expand for masks; what computed the shapes goes with them.
  */
 #include "base/error.h"
-#include "op/edit.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 enum {
     DEPTH = 12,
     ROW_BYTES = 4096 /* of a row that is written beside its table, which others read */
 };
-
-static const ort_type *type_at(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
-static const ort_tensor *constant_at(const ort_graph *graph, ort_id id)
-{
-    const ort_graph_value *value = ort_graph_value_at(graph, id);
-    return value && !value->is_input && value->fact.value && value->fact.value->data
-               ? value->fact.value : NULL;
-}
-
-static bool is_any(const ort_node *node, const char *const *names)
-{
-    for (; *names; names++)
-        if (ort_edit_is(node, ONNX, *names))
-            return true;
-    return false;
-}
 
 /* ---- values of one number */
 
@@ -63,16 +43,14 @@ static bool is_filled(const ort_node *node, int64_t *number)
 /* Whatever their other inputs are, elements of the first come out. */
 static bool picks(const ort_node *node)
 {
-    static const char *const names[] = {"Expand", "Unsqueeze", "Squeeze", "Reshape", "Slice",
-                                        "Transpose", "Identity", "Tile", "Gather",
-                                        "GatherElements", "GatherND", "Flatten", NULL};
-    return is_any(node, names);
+    return ort_edit_is_any(node, "Expand|Unsqueeze|Squeeze|Reshape|Slice|Transpose|Identity|Tile|"
+                                 "Gather|GatherElements|GatherND|Flatten");
 }
 
 static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int depth)
 {
     const ort_node *node = ort_edit_producer(graph, id);
-    const ort_tensor *t = constant_at(graph, id);
+    const ort_tensor *t = ort_fact_constant(graph, id);
     int64_t other;
     if (t)
         return is_all_same(t, number);
@@ -82,7 +60,7 @@ static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int d
         return is_filled(node, number);
     if (picks(node))
         return is_uniform(graph, node->inputs[0], number, depth + 1);
-    if (!ort_edit_is(node, ONNX, "Sub") || type_at(graph, id)->dtype != ORT_DTYPE_INT64 ||
+    if (!ort_edit_is(node, ONNX, "Sub") || ort_fact_type(graph, id)->dtype != ORT_DTYPE_INT64 ||
         !is_uniform(graph, node->inputs[0], number, depth + 1) ||
         !is_uniform(graph, node->inputs[1], &other, depth + 1))
         return false;
@@ -90,11 +68,6 @@ static bool is_uniform(const ort_graph *graph, ort_id id, int64_t *number, int d
 }
 
 /* ---- the result's shape */
-
-static bool is_one(ort_dim dim)
-{
-    return ort_dim_known(dim) && dim.size == 1;
-}
 
 /* The dim of `type` that meets dim d of a result of `rank` dims; 1 where it has none. */
 static ort_dim dim_of(const ort_type *type, int rank, int d)
@@ -107,14 +80,14 @@ static ort_dim dim_of(const ort_type *type, int rank, int d)
 static bool keeps_shape(const ort_graph *graph, const ort_node *node, int slot,
                         const ort_type *instead)
 {
-    const ort_type *out = type_at(graph, node->outputs[0]);
-    if (out->kind != ORT_TYPE_TENSOR || out->rank < 0 || instead->rank > out->rank)
+    const ort_type *out = ort_fact_type(graph, node->outputs[0]);
+    if (ort_type_rank(out) < 0 || instead->rank > out->rank)
         return false;
     for (int d = 0; d < out->rank; d++) {
-        bool found = is_one(out->dim[d]);
+        bool found = ort_dim_is(out->dim[d], 1);
         for (int i = 0; i < node->input_count && !found; i++) {
-            const ort_type *type = i == slot ? instead : type_at(graph, node->inputs[i]);
-            found = type->kind == ORT_TYPE_TENSOR && type->rank >= 0 &&
+            const ort_type *type = i == slot ? instead : ort_fact_type(graph, node->inputs[i]);
+            found = ort_type_rank(type) >= 0 &&
                     ort_dim_equal(dim_of(type, out->rank, d), out->dim[d]);
         }
         if (!found)
@@ -127,9 +100,8 @@ static bool keeps_shape(const ort_graph *graph, const ort_node *node, int slot,
 
 static bool broadcasts(const ort_node *node)
 {
-    static const char *const names[] = {"Add", "Sub", "Mul", "Div", "And", "Or", "Where", "Equal",
-                                        "Greater", "Less", "GreaterOrEqual", "LessOrEqual", NULL};
-    return is_any(node, names) && node->opset >= 7;
+    return node->opset >= 7 && ort_edit_is_any(node, "Add|Sub|Mul|Div|And|Or|Where|Equal|Greater|"
+                                                     "Less|GreaterOrEqual|LessOrEqual");
 }
 
 /* The row [H] of a constant table whose number all tokens have. */
@@ -146,7 +118,7 @@ static ort_status row_of(ort_pass_context *c, const ort_tensor *table, int64_t r
 static ort_status take_row(ort_pass_context *c, ort_node *node, int slot, const ort_node *gather,
                            int *changes, ort_error *err)
 {
-    const ort_tensor *table = constant_at(c->graph, gather->inputs[0]);
+    const ort_tensor *table = ort_fact_constant(c->graph, gather->inputs[0]);
     int64_t row;
     ort_id id;
     if (!table || table->shape.rank != 2 || ort_dtype_get(table->dtype)->bits < 8 ||
@@ -172,9 +144,9 @@ static ort_status take_back(ort_pass_context *c, ort_node *node, int slot, int *
     const ort_node *from = ort_edit_producer(c->graph, node->inputs[slot]);
     if (ort_edit_is(from, ONNX, "Gather"))
         return take_row(c, node, slot, from, changes, err);
-    if (!ort_edit_is(from, ONNX, "Expand") || constant_at(c->graph, node->inputs[slot]) ||
-        type_at(c->graph, from->inputs[0])->rank < 0 ||
-        !keeps_shape(c->graph, node, slot, type_at(c->graph, from->inputs[0])))
+    if (!ort_edit_is(from, ONNX, "Expand") || ort_fact_constant(c->graph, node->inputs[slot]) ||
+        ort_fact_type(c->graph, from->inputs[0])->rank < 0 ||
+        !keeps_shape(c->graph, node, slot, ort_fact_type(c->graph, from->inputs[0])))
         return ORT_OK;
     ++*changes;
     ort_node_set_input(c->graph, node, slot, from->inputs[0]);

@@ -6,22 +6,14 @@
  * be overridden, the weights stand beside it unlisted. As inputs they would keep every fold and
  * fusion away. Where one initializer is no input, all inputs stay.
  */
-#include <string.h>
-
 #include "graph/defaults.h"
 #include "op/edit.h"
 #include "pass/pass.h"
 
 /* Operators whose later inputs are weights. */
-static const char *const layers[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "RNN",
-                                     "GRU",  "LSTM",          "BatchNormalization"};
-
 static bool is_layer(const ort_node *node)
 {
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        if (ort_edit_is(node, ONNX, layers[i]))
-            return true;
-    return false;
+    return ort_edit_is_any(node, "Conv|ConvTranspose|Gemm|MatMul|RNN|GRU|LSTM|BatchNormalization");
 }
 
 /* The weights of a layer are an input with a default? */
@@ -30,7 +22,7 @@ static bool lists_layers(const ort_graph *graph)
     const ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
-        ort_id weights = node->input_count > 1 ? node->inputs[1] : ORT_ID_NONE;
+        ort_id weights = ort_edit_input(node, 1);
         if (weights != ORT_ID_NONE && is_layer(node) && graph->values.data[weights]->is_input)
             return true;
     }

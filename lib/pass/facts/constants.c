@@ -49,10 +49,16 @@ ort_status ort_constant_filled(ort_graph *graph, ort_dtype dtype, int rank, cons
     return status;
 }
 
-ort_status ort_constant_list(ort_graph *graph, const int64_t *list, int count, ort_id *id,
-                             ort_error *err)
+ort_status ort_constant_named(ort_graph *graph, const char *name, const int64_t *list, int count,
+                              ort_id *id, ort_error *err)
 {
     ort_tensor made = {.dtype = ORT_DTYPE_INT64, .shape = {.rank = 1, .dim = {count}},
                        .data = (void *)(uintptr_t)list};
-    return ort_edit_add_constant(graph, "", &made, id, err);
+    return ort_edit_add_constant(graph, name, &made, id, err);
+}
+
+ort_status ort_constant_list(ort_graph *graph, const int64_t *list, int count, ort_id *id,
+                             ort_error *err)
+{
+    return ort_constant_named(graph, "", list, count, id, err);
 }

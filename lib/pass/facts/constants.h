@@ -15,7 +15,9 @@ ort_status ort_constant_reshaped(ort_graph *graph, const ort_tensor *t, int rank
 /* A tensor of one number. */
 ort_status ort_constant_filled(ort_graph *graph, ort_dtype dtype, int rank, const int64_t *dims,
                                double number, ort_id *id, ort_error *err);
-/* A list of int64. */
+/* A list of int64, with a name or without. */
+ort_status ort_constant_named(ort_graph *graph, const char *name, const int64_t *list, int count,
+                              ort_id *id, ort_error *err);
 ort_status ort_constant_list(ort_graph *graph, const int64_t *list, int count, ort_id *id,
                              ort_error *err);
 
