@@ -1,6 +1,6 @@
 /* options.h - one table per tool feeds parsing, --help, and the man page check.
  *
- * A row says where its value goes: an offset into the tool's options struct, or a setter. Setters
+ * A row says where its value goes: a member of the tool's options struct, or a setter. Setters
  * run in command-line order (ort-tensor's operations depend on it). It also says what holds of
  * every use: range, words allowed, what it needs and excludes, what twice means. options_parse
  * refuses the rest, so that no tool checks these by hand; `--help=table` prints them for programs.
@@ -64,6 +64,28 @@ struct option_row {
     const char *variable;  /* of the environment, whose value it takes when it isn't given */
     const char *otherwise; /* what holds then, as --settings prints it; NULL: "no" or "none" */
 };
+
+/* A tool's own options stand in its options.def, which is read twice: where the struct of their
+ * values is declared, each line is a member of it; where the table is, each line is a row. So an
+ * option is one line there.
+ *     GROUP("Checks")
+ *     OPTION(DOUBLE, seconds, 0, "seconds", "S", .doc = "time runs for S seconds")
+ *     ROWS(rows without a member of their own, as rows of common/) */
+#define OPTION_MEMBER(kind, member, ...) OPTION_TYPE_##kind member;
+#define OPTION_NO_MEMBER(...)
+#define OPTION_ROW(kind, member, letter, name, argument, ...)                                      \
+    {letter, name, argument, OPTION_##kind, offsetof(OPTION_TARGET, member), __VA_ARGS__},
+#define OPTION_HEADING(text) {0, "", NULL, OPTION_GROUP, 0, .doc = text},
+#define OPTION_ROWS(...) __VA_ARGS__,
+#define OPTION_TYPE_FLAG bool
+#define OPTION_TYPE_COUNT int
+#define OPTION_TYPE_STRING const char *
+#define OPTION_TYPE_INT int64_t
+#define OPTION_TYPE_SIZE size_t
+#define OPTION_TYPE_DOUBLE double
+#define OPTION_TYPE_TIME double
+#define OPTION_TYPE_LIST string_list
+#define OPTION_TYPE_SPLIT string_list
 
 typedef struct option_table {
     const char *synopsis; /* "MODEL [INPUT...]" */

@@ -28,13 +28,11 @@ typedef struct box_list {
 
 typedef struct draw_tool {
     settings settings;
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
     ort_env *env; /* made when suppression first needs it */
-    const char *detect, *mask, *map, *curve; /* one of them; "" where no name was given */
-    const char *tensors;                     /* file of the outputs; NULL: stdin */
-    const char *labels_file, *output, *letterbox, *stretch;
-    double score, iou, opacity, line;
-    int64_t most, hop;
-    bool across_classes;
     string_list labels;
     fit_size canvas; /* of the network's input */
     size_t records;

@@ -11,50 +11,13 @@
 #include "common/labels.h"
 #include "draw.h"
 
-#define O(member) offsetof(draw_tool, member)
-
 static const option_row rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "What the tensors are (one of these)"},
-    {0, "detect", "FORM", OPTION_STRING, O(detect),
-     .doc = "boxes: yolox yolov5 yolov8 yunet ultraface ssd corners",
-     .choices = DETECT_FORMS, .excludes = "mask|map|curve"},
-    {0, "mask", "[=NAME]", OPTION_STRING, O(mask),
-     .doc = "areas: probabilities or classes, HxW or CxHxW", .excludes = "map|curve"},
-    {0, "map", "[=NAME]", OPTION_STRING, O(map), .doc = "a map of numbers, as colours",
-     .excludes = "curve"},
-    {0, "curve", "[=NAME]", OPTION_STRING, O(curve),
-     .doc = "curves over time, on a sound where one is given"},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Reading and writing"},
-    {'i', "input", "FILE", OPTION_STRING, O(tensors),
-     .doc = "the tensors (default: standard input)"},
-    {'o', "output", "FILE", OPTION_STRING, O(output),
-     .doc = "the drawn picture, format by its name; '-' is stdout"},
-    {0, "labels", "FILE", OPTION_STRING, O(labels_file),
-     .doc = "names of the classes or curves, a line each", .needs = "detect|mask|curve"},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "How the picture became the network's input"},
-    {0, "letterbox", "N|HxW[+Y+X]", OPTION_STRING, O(letterbox),
-     .doc = "as ort-tensor --letterbox made it", .needs = "detect|mask", .excludes = "stretch"},
-    {0, "stretch", "N|HxW", OPTION_STRING, O(stretch),
-     .doc = "as ort-tensor --resize HxW made it", .needs = "detect|mask"},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "What is kept and how it looks"},
-    {0, "score", "X", OPTION_DOUBLE, O(score),
-     .doc = "only what scores above this (default 0.5)", .needs = "detect|mask|curve"},
-    {0, "iou", "X", OPTION_DOUBLE, O(iou),
-     .doc = "of boxes that overlap by more the best stays (default 0.45)", .needs = "detect",
-     .max = 1},
-    {0, "across-classes", NULL, OPTION_FLAG, O(across_classes),
-     .doc = "boxes of different classes compete, too", .needs = "detect"},
-    {0, "most", "N", OPTION_INT, O(most), .doc = "boxes at most (default 100)", .needs = "detect",
-     .positive = true},
-    {0, "opacity", "X", OPTION_DOUBLE, O(opacity), .doc = "of masks, 0 to 1 (default 0.5)",
-     .needs = "mask", .max = 1},
-    {0, "line", "X", OPTION_DOUBLE, O(line),
-     .doc = "width of frames in pixels (default: by size)", .needs = "detect", .positive = true},
-    {0, "hop", "N", OPTION_INT, O(hop), .doc = "samples between the points of --curve",
-     .needs = "curve", .positive = true},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
-    SETTINGS_TALK(draw_tool, settings),
-    {0, NULL, NULL, OPTION_GROUP, 0, .doc = NULL},
+#define OPTION_TARGET draw_tool
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#define ROWS OPTION_ROWS
+#include "options.def"
+    {0},
 };
 
 static const option_row *const groups[] = {rows, NULL};

@@ -14,61 +14,18 @@
 
 typedef struct inspect_options {
     settings settings;
-    bool nodes, io, shapes, initializers, metadata, functions, check, ops, supports, memory, costs;
-    bool diff, dot, svg, markdown, pack, verify_pack;
-    const char *extract, *tensor, *output, *grep;
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
 } inspect_options;
 
-#define O(member) offsetof(inspect_options, member)
-
-#define ACTION .one_of = "report or action"
-
 static const option_row inspect_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports (without any: a summary)"},
-    {0, "nodes", NULL, OPTION_FLAG, O(nodes), .doc = "every node with inputs, outputs, attributes",
-     ACTION},
-    {0, "io", NULL, OPTION_FLAG, O(io), .doc = "inputs and outputs", ACTION},
-    {0, "shapes", NULL, OPTION_FLAG, O(shapes), .doc = "type and shape of every value", ACTION},
-    {0, "initializers", NULL, OPTION_FLAG, O(initializers),
-     .doc = "weights: type, bytes, range, denormals", ACTION},
-    {0, "metadata", NULL, OPTION_FLAG, O(metadata),
-     .doc = "producer, documentation, properties of all parts", ACTION},
-    {0, "functions", NULL, OPTION_FLAG, O(functions), .doc = "the model's own functions", ACTION},
-    {0, "costs", NULL, OPTION_FLAG, O(costs),
-     .doc = "parameters, multiply-accumulates and bytes per node and in total", ACTION},
-    {0, "memory", NULL, OPTION_FLAG, O(memory),
-     .doc = "planned memory, and what is alive at the peak", ACTION},
-    {0, "grep", "TEXT", OPTION_STRING, O(grep), .doc = "only rows that hold this text",
-     .needs = "nodes|io|shapes|initializers|metadata|functions|costs|memory|ops|supports"},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Checks"},
-    {0, "check", NULL, OPTION_FLAG, O(check),
-     .doc = "every problem of the model with its place; exit 3 when it is invalid", .gate = true,
-     ACTION},
-    {0, "ops", NULL, OPTION_FLAG, O(ops),
-     .doc = "operators used and who has them; exit 1 when some can't run", .gate = true, ACTION},
-    {0, "supports", NULL, OPTION_FLAG, O(supports),
-     .doc = "what this build runs, operator libraries included (needs no model)", ACTION},
-    {0, "markdown", NULL, OPTION_FLAG, O(markdown), .doc = "--supports as a page in Markdown",
-     .needs = "supports", .excludes = "json"},
-    {0, "diff", NULL, OPTION_FLAG, O(diff),
-     .doc = "compare two models, blind to names of temporaries and node order; exit 1",
-     .gate = true, ACTION},
-    {0, "pack", NULL, OPTION_FLAG, O(pack),
-     .doc = "whether MODEL.pack fits and what it holds; exit 1 when it doesn't", .gate = true,
-     ACTION},
-    {0, "verify-pack", NULL, OPTION_FLAG, O(verify_pack), .doc = "the same, with every byte read",
-     .gate = true, ACTION},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Pictures and parts"},
-    {0, "dot", NULL, OPTION_FLAG, O(dot), .doc = "the graph for Graphviz",
-     ACTION, .excludes = "json"},
-    {0, "svg", NULL, OPTION_FLAG, O(svg), .doc = "the graph as a picture",
-     ACTION, .excludes = "json"},
-    {0, "extract", "IN,..:OUT,..", OPTION_STRING, O(extract),
-     .doc = "a model of the part between these values (':OUT': from the inputs)",
-     ACTION, .excludes = "json"},
-    {0, "tensor", "NAME", OPTION_STRING, O(tensor), .doc = "print a constant, or save it with -o",
-     ACTION},
-    {'o', "output", "FILE", OPTION_STRING, O(output), .doc = "write there instead of stdout"},
+#define OPTION_TARGET inspect_options
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#define ROWS OPTION_ROWS
+#include "options.def"
     {0},
 };
 

@@ -11,53 +11,12 @@
 #include "common/progress.h"
 #include "optimize.h"
 
-#define O(member) offsetof(optimize_options, member)
-
 static const option_row optimize_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "What is done"},
-    {'o', "output", "FILE|-", OPTION_STRING, O(output), .doc = "where the model goes"},
-    {0, "passes", "LIST", OPTION_SPLIT, O(passes),
-     .doc = "only these passes, in the table's order"},
-    {0, "list-passes", NULL, OPTION_FLAG, O(list_passes),
-     .doc = "the passes with level and purpose"},
-    {0, "contrib", NULL, OPTION_FLAG, O(contrib), .doc = "com.microsoft operators may be written"},
-    {0, "functions", "inline|keep", OPTION_STRING, O(functions),
-     .doc = "calls of the model's own functions (default: inline, where the file doesn't grow)",
-     .choices = "inline|keep"},
-    {0, "max-growth", "FACTOR|SIZE", OPTION_STRING, O(max_growth),
-     .doc = "folding may bring the weights to this multiple, as 10x (default: 1), or add so much, "
-            "as 10M"},
-    {0, "make-dynamic", "INPUT[:AXIS][=NAME]", OPTION_LIST, O(dynamic),
-     .doc = "an axis (default: the first) becomes a symbolic dimension (default name: batch)"},
-    {0, "opset", "N", OPTION_STRING, O(opset),
-     .doc = "for this version of ai.onnx, 7 to 28, up or down; all that can't be said in it is "
-            "listed"},
-    {0, "fp16", NULL, OPTION_FLAG, O(fp16),
-     .doc = "weights and what computes with them in float16; inputs and outputs stay",
-     .excludes = "bf16"},
-    {0, "bf16", NULL, OPTION_FLAG, O(bf16), .doc = "the same in bfloat16"},
-    {0, "keep-float", "LIST", OPTION_SPLIT, O(keep_float),
-     .doc = "operators, nodes or values that stay float", .needs = "fp16|bf16"},
-    {0, "strip", "LIST", OPTION_SPLIT, O(strips),
-     .doc = "take out docs, names (of nodes), unused (initializers, functions, imports)",
-     .choices = "docs|names|unused"},
-    {0, "external-data", "[=FILE]", OPTION_STRING, O(external_data),
-     .doc = "weights go to a file beside the model (default: its name and .data)",
-     .needs = "output!-"},
-    {0, "inline", NULL, OPTION_FLAG, O(inline_all), .doc = "all weights in the model's own file",
-     .excludes = "external-data"},
-    {0, "pack", NULL, OPTION_FLAG, O(pack),
-     .doc = "OUT.pack beside OUT: weights packed for this machine's kernel tier, for a quick start",
-     .needs = "output!-"},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Verification"},
-    {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     .doc = "samples to verify with: one set per file or folder", .key = '='},
-    {0, "random", "SEED", OPTION_STRING, O(random), .doc = "seed of made-up inputs (default: 1)"},
-    {0, "tolerance", "X", OPTION_DOUBLE, O(tolerance),
-     .doc = "of each output, relative to its largest value (default: by level)"},
-    {0, "no-verify", NULL, OPTION_FLAG, O(no_verify), .doc = "trust the passes",
-     .excludes = "bisect|input|random|tolerance"},
-    {0, "bisect", NULL, OPTION_FLAG, O(bisect), .doc = "name the pass that made a difference"},
+#define OPTION_TARGET optimize_options
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#define ROWS OPTION_ROWS
+#include "options.def"
     {0},
 };
 

@@ -6,13 +6,10 @@
 
 typedef struct optimize_options {
     settings settings;
-    const char *output, *functions, *max_growth, *random, *opset;
-    const char *external_data; /* "": OUT.data; NULL: by size */
-    string_list passes, inputs, strips, dynamic;
-    string_list keep_float;
-    bool inline_all, pack, fp16, bf16;
-    bool list_passes, contrib, no_verify, bisect;
-    double tolerance;
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
 } optimize_options;
 
 /* ---- form: what changes the model beside the passes, and how it is written */

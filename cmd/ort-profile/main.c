@@ -11,31 +11,12 @@
 #include "common/whole_file.h"
 #include "profile_tool.h"
 
-#define O(member) offsetof(profile_options, member)
-
 static const option_row profile_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Inputs and runs"},
-    {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     .doc = "an input: a file of tensors, or a folder test_data_set_N",
-     .key = '='},
-    {0, "random", "SEED", OPTION_STRING, O(random),
-     .doc = "made-up values for inputs without one (the default when no input is given: 1)"},
-    {0, "repeat", "N", OPTION_INT, O(repeat), .doc = "measure N runs", .positive = true},
-    {0, "warmup", "N", OPTION_INT, O(warmup), .doc = "runs after the first and before (default 2)"},
-    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), .doc = "measure for S seconds (default 1)",
-     .positive = true},
-    LIMIT_ROWS(profile_options, limits, NULL, "kernels"),
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Reports"},
-    {'o', "output", "FILE", OPTION_STRING, O(trace),
-     .doc = "write the trace there (chrome://tracing, ui.perfetto.dev); '-' is stdout"},
-    {0, "by", "op|node", OPTION_STRING, O(by), .doc = "only this table",
-     .choices = "op|node"},
-    {0, "top", "N", OPTION_INT, O(top), .doc = "rows per table (0: all)"},
-    {0, "cycles", NULL, OPTION_FLAG, O(cycles), .doc = "count processor cycles, where allowed"},
-    {0, "no-peak", NULL, OPTION_FLAG, O(no_peak), .doc = "don't measure the machine's peak"},
-    {0, "kernels", NULL, OPTION_FLAG, O(kernels),
-     .doc = "no MODEL: single operators over shapes of well-known networks",
-     .excludes = "output|by|input|random|top"},
+#define OPTION_TARGET profile_options
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#define ROWS OPTION_ROWS
+#include "options.def"
     {0},
 };
 

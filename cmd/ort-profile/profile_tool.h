@@ -9,11 +9,10 @@ struct json_object;
 
 typedef struct profile_options {
     settings settings;
-    string_list inputs; /* -i */
-    const char *random, *trace, *by;
-    int64_t repeat, warmup, top;
-    double seconds;
-    bool cycles, no_peak, kernels;
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
     limits limits;
 } profile_options;
 

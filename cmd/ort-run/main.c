@@ -11,78 +11,14 @@
 #include "common/progress.h"
 #include "run.h"
 
-#define O(member) offsetof(run_options, member)
 #define UNSET (-1.0) /* a tolerance that nobody gave */
 
-/* A comparison of models takes inputs, tolerances and --json, and no other output or check. */
-#define ALONE                                                                                      \
-    "repeat|seconds|hash|expect|carry|output|count|dump|outputs|format|save-optimized|report|"     \
-    "time|max-rss"
-#define JUDGED "expect|compare|compare-levels"
-
 static const option_row run_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Inputs and outputs"},
-    {'i', "input", "[NAME=]FILE", OPTION_LIST, O(inputs),
-     .doc = "an input: a file of tensors, or a folder test_data_set_N",
-     .key = '='},
-    {0, "from", "NAME", OPTION_STRING, O(from),
-     .doc = "format of what is read, whatever the names of files say", .words = &formats_typed},
-    {0, "id", "COLUMNS", OPTION_SPLIT, O(ids),
-     .doc = "columns of a table (names, or numbers from 1) that pass through to the output"},
-    {0, "drop", "COLUMNS", OPTION_SPLIT, O(drops), .doc = "columns of a table to leave out"},
-    {'o', "output", "[NAME=]FILE", OPTION_LIST, O(saves), .doc = "where outputs go; '-' is stdout"},
-    {0, "outputs", "NAMES", OPTION_SPLIT, O(outputs),
-     .doc = "values to give out: any name in the graph, or argmax(NAME)"},
-    {0, "format", "NAME", OPTION_STRING, O(format),
-     .doc = "format of what is written, whatever -o says", .words = &formats_written},
-    {0, "concat", "AXIS", OPTION_STRING, O(concat),
-     .doc = "join the records of several runs along that axis (default: a new first one)",
-     .needs = "output"},
-    {0, "plain", NULL, OPTION_FLAG, O(plain), .doc = "JSON as bare lists, without element types"},
-    {0, "names", NULL, OPTION_FLAG, O(names), .doc = "CSV with a first column of file names"},
-    {0, "random", "SEED", OPTION_STRING, O(random), .doc = "made-up values for inputs without one"},
-    {0, "seed", "SEED[:SKIP]", OPTION_STRING, O(seed),
-     .doc = "random operators draw from numpy's RandomState(SEED), SKIP numbers on"},
-    {0, "stream", NULL, OPTION_FLAG, O(stream),
-     .doc = "read records from stdin (or files) to the end, one run each", .excludes = "stack"},
-    {0, "stack", NULL, OPTION_FLAG, O(stack), .doc = "several files are one batch"},
-    {0, "dump", "GLOB", OPTION_LIST, O(dumps), .doc = "write intermediate values by name"},
-    {0, "dump-dir", "DIR", OPTION_STRING, O(dump_dir),
-     .doc = "where --dump writes (default: dump)",
-     .needs = "dump"},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Recurrence"},
-    {0, "carry", "OUT=IN", OPTION_LIST, O(carries),
-     .doc = "feed an output back: 'present_*=past_*', 'argmax(logits)=input_ids'"},
-    {0, "count", "NAME", OPTION_SPLIT, O(counts), .doc = "an input that counts positions up",
-     .needs = "carry"},
-    {0, "steps", "N", OPTION_INT, O(steps), .doc = "steps of the recurrence",
-     .needs = "carry", .positive = true},
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Checks and measurements"},
-    {0, "expect", "FILE", OPTION_LIST, O(expect),
-     .doc = "compare with expected outputs (file or folder); exit 1 when they differ",
-     .gate = true},
-    {0, "compare", "MODEL", OPTION_STRING, O(compare),
-     .doc = "run that model on the same inputs; name the first value that differs (exit 1)",
-     .excludes = "compare-levels|" ALONE, .gate = true},
-    {0, "compare-levels", NULL, OPTION_FLAG, O(compare_levels),
-     .doc = "the same between level 0 and each optimization level",
-     .excludes = "level=0|" ALONE, .gate = true},
-    {0, "rtol", "X", OPTION_DOUBLE, O(rtol),
-     .doc = "relative tolerance (default 1e-3, comparing models 1e-4)", .needs = JUDGED},
-    {0, "atol", "X", OPTION_DOUBLE, O(atol),
-     .doc = "absolute tolerance (default 1e-5, comparing models 0)", .needs = JUDGED},
-    {0, "hash", NULL, OPTION_FLAG, O(hash), .doc = "print a digest per output"},
-    {0, "repeat", "N", OPTION_INT, O(repeat), .doc = "time N runs", .positive = true},
-    {0, "warmup", "N", OPTION_INT, O(warmup), .doc = "untimed runs before (default 2)",
-     .needs = "repeat|seconds"},
-    {0, "seconds", "S", OPTION_DOUBLE, O(seconds), .doc = "time runs for S seconds",
-     .positive = true},
-    LIMIT_ROWS(run_options, limits, "repeat|seconds", NULL),
-    {0, "report", "FILE", OPTION_STRING, O(report), .doc = "write the JSON report there"},
-    {0, "time", NULL, OPTION_FLAG, O(time), .doc = "times of the phases and passes on stderr"},
-    {0, "no-pack", NULL, OPTION_FLAG, O(no_pack), .doc = "leave MODEL.pack alone"},
-    {0, "save-optimized", "FILE", OPTION_STRING, O(save_optimized),
-     .doc = "save the graph after the portable passes"},
+#define OPTION_TARGET run_options
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#define ROWS OPTION_ROWS
+#include "options.def"
     {0},
 };
 

@@ -8,23 +8,10 @@
 
 typedef struct run_options {
     settings settings;
-    string_list inputs;  /* -i */
-    string_list outputs; /* --outputs */
-    string_list saves;   /* -o */
-    string_list expect;  /* --expect */
-    const char *compare;
-    bool compare_levels;
-    double rtol, atol; /* negative: the default of --expect or --compare */
-    string_list dumps;
-    const char *dump_dir;
-    const char *random, *seed;
-    bool stream, stack, hash, time, no_pack;
-    int64_t repeat, warmup, steps; /* warmup: INT64_MIN, the default */
-    double seconds;
-    const char *save_optimized, *report, *format, *concat, *from;
-    string_list ids, drops; /* --id, --drop */
-    bool plain, names;
-    string_list carries, counts;
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
     limits limits;
 } run_options;
 

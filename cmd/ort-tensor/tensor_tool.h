@@ -22,21 +22,17 @@ struct operation {
 
 struct tool {
     settings settings;
+#define OPTION OPTION_MEMBER /* a member for each option that has a value */
+#define GROUP OPTION_NO_MEMBER
+#define ROWS OPTION_NO_MEMBER
+#include "options.def"
     ort_env *env; /* made when an operation first needs it */
     operation *operations;
     size_t operation_count;
-    string_list saves, select, ids, drops;
-    const char *format, *input_format, *name, *dtype, *shape, *filter, *fill;
     const char *mean, *std;
     int normalize_at; /* index of the normalize operation, -1: none yet */
-    bool stack, stream, bytes, print, keep_channels, keep_going, plain, names;
-    int64_t print_items, quality, chunk, hop, context;
     /* judges */
-    int64_t top;
-    const char *labels, *compare, *accuracy;
     string_list label_names;
-    bool confusion;
-    double rtol, atol, min_accuracy;
     int wav_rate; /* of the file being read */
     size_t records;
     bool many;         /* there may be several: their files' names go with them */
