@@ -12,7 +12,6 @@
 #include "pass/attention/heads.h"
 #include "pass/facts/facts.h"
 #include "pass/facts/slice_cut.h"
-#include "tensor/scalar.h"
 
 enum { DEPTH = 24, LOOKS = 256 };
 
@@ -192,40 +191,17 @@ bool ort_attention_join(const ort_graph *graph, ort_attention *a)
 
 /* ---- packed */
 
-/* Does it slice row `index` of three? */
-static bool is_third(const ort_graph *graph, const ort_node *slice, int index)
-{
-    ort_slice_cut cut;
-    return ort_edit_is(slice, ONNX, "Slice") && ort_slice_cut_read(graph, slice, &cut) &&
-           cut.count == 1 && cut.axis[0] == 0 && cut.step[0] == 1 && cut.start[0] == index &&
-           (cut.end[0] == index + 1 || (index == 2 && cut.end[0] > 2));
-}
-
-/* The value of which this is part `index` of three along its first axis; or ORT_ID_NONE. */
-static ort_id part_of(const ort_graph *graph, ort_id id, int index)
-{
-    const ort_node *node = ort_edit_producer(graph, id);
-    if (ort_edit_is(node, ONNX, "Gather"))
-        return ort_fact_is_int(graph, node, 1, index) && ort_node_int(node, "axis", 0) == 0 &&
-                       ort_fact_ranked(graph, node->inputs[1], 0)
-                   ? node->inputs[0]
-                   : ORT_ID_NONE;
-    if (!ort_edit_is(node, ONNX, "Squeeze") ||
-        !ort_facts_same_but_one(ort_fact_type(graph, id), ort_fact_type(graph, node->inputs[0]), 0))
-        return ORT_ID_NONE;
-    const ort_node *split = ort_edit_producer(graph, node->inputs[0]);
-    bool splits = ort_edit_is(split, ONNX, "Split") && split->output_count == 3 &&
-                  split->outputs[index] == node->inputs[0] && ort_node_int(split, "axis", 0) == 0;
-    return splits || is_third(graph, split, index) ? split->inputs[0] : ORT_ID_NONE;
-}
-
 ort_id ort_attention_packed(const ort_graph *graph, const ort_attention *a, int64_t *heads)
 {
-    const ort_id parts[3] = {a->q, a->k, a->v};
-    ort_id whole = part_of(graph, parts[0], 0);
-    for (int i = 1; i < 3; i++)
-        if (whole == ORT_ID_NONE || part_of(graph, parts[i], i) != whole)
+    const ort_id ids[3] = {a->q, a->k, a->v};
+    ort_id whole = ORT_ID_NONE;
+    for (int i = 0; i < 3; i++) {
+        ort_part part = ort_part_of(graph, ids[i]);
+        if (part.of == ORT_ID_NONE || (i && part.of != whole) || !part.taken || part.axis != 0 ||
+            part.start != i)
             return ORT_ID_NONE;
+        whole = part.of;
+    }
     ort_heads from = ort_heads_at(graph, whole, "p b h s d", false);
     if (from.id == ORT_ID_NONE || !ort_dim_is(ort_fact_type(graph, whole)->dim[0], 3) ||
         !ort_dim_known(from.count) || !ort_dim_known(from.size))

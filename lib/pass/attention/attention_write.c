@@ -5,8 +5,7 @@
 #include "graph/follow.h"
 #include "pass/attention/attention_match.h"
 #include "pass/facts/facts.h"
-
-enum { DEPTH = 32 };
+#include "pass/facts/unread.h"
 
 static const int64_t batch_first[3] = {1, 0, 2};
 
@@ -88,35 +87,6 @@ static ort_id zero_empty(ort_emit *e, const ort_attention *a, ort_id empty, ort_
     return a->root->outputs[0];
 }
 
-/* ---- what goes */
-
-static bool is_unread(const ort_graph *graph, const ort_node *node)
-{
-    for (int i = 0; i < node->output_count; i++) {
-        const ort_graph_value *v = ort_graph_value_at(graph, node->outputs[i]);
-        if (v && (v->is_output || v->use_count > 0))
-            return false;
-    }
-    return true;
-}
-
-/* The nodes that computed what this one read, and what those read; the rest, if any, dead_nodes.c
- * finds. */
-static ort_status sweep(ort_graph *graph, ort_node *made, const ort_node *gone, int depth,
-                        ort_error *err)
-{
-    ORT_TRY(ort_follow_merge(graph, made, gone, err));
-    for (int i = 0; i < gone->input_count && depth < DEPTH; i++) {
-        ort_node *node = gone->inputs[i] == ORT_ID_NONE ? NULL
-                                                        : ort_edit_producer(graph, gone->inputs[i]);
-        if (!node || node->body_count || !is_unread(graph, node))
-            continue;
-        ort_graph_remove_node(graph, node);
-        ORT_TRY(sweep(graph, made, node, depth + 1, err));
-    }
-    return ORT_OK;
-}
-
 /* The Concat of past and new rows: its result is the operator's from now on. */
 static ort_node *take_over(ort_graph *graph, ort_id present)
 {
@@ -148,5 +118,5 @@ ort_status ort_attention_replace(ort_pass_context *c, const ort_attention *a, or
     ort_id result = empty == ORT_ID_NONE ? outputs[0] : zero_empty(&e, a, empty, outputs[0]);
     if (a->parted != ORT_ID_NONE)
         part_result(&e, a, result);
-    return e.status != ORT_OK ? e.status : sweep(c->graph, made, root, 0, err);
+    return e.status != ORT_OK ? e.status : ort_unread_sweep(c->graph, made, root, err);
 }

@@ -20,125 +20,132 @@
 
 #include "base/error.h"
 #include "pass/attention/rotary_parts.h"
-#include "pass/facts/constants.h"
 #include "pass/facts/facts.h"
-#include "pass/rewrite.h"
+#include "pass/facts/slice_cut.h"
+#include "pass/facts/unread.h"
+
+static const int64_t heads_first[4] = {0, 2, 1, 3};
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
-    return &c->graph->values.data[id]->fact.type;
+    return ort_fact_type(c->graph, id);
 }
 
 /* ---- the tables */
 
-static bool read_tables(const ort_pass_context *c, ort_match *m, ort_rotation *r)
+static bool read_tables(const ort_pass_context *c, ort_rotation *r)
 {
-    ort_id ids[2] = {ort_match_value(m, "cos"), ort_match_value(m, "sin")};
     for (int way = r->joined != ORT_ID_NONE; way < 2; way++) {
         r->rows_first = way;
-        if (ort_rotary_read_table(c, ids[0], &r->type, way, r->spread, &r->tables[0]) &&
-            ort_rotary_read_table(c, ids[1], &r->type, way, r->spread, &r->tables[1]))
+        if (ort_rotary_read_table(c, r->cos, &r->type, way, r->spread, &r->tables[0]) &&
+            ort_rotary_read_table(c, r->sin, &r->type, way, r->spread, &r->tables[1]))
             return ort_rotary_alike(&r->tables[0], &r->tables[1]);
     }
     return false;
 }
 
+/* Is `whole` [B,S,H*D] and `parts` [B,S,H,D]? */
+static bool splits_heads(const ort_type *whole, const ort_type *parts)
+{
+    return whole->kind == ORT_TYPE_TENSOR && whole->rank == 3 && parts->rank == 4 &&
+           ort_dim_equal(whole->dim[0], parts->dim[0]) &&
+           ort_dim_equal(whole->dim[1], parts->dim[1]);
+}
+
 /* [B,S,H*D] that x [B,S,H,D] was reshaped from. */
 static void find_joined(const ort_pass_context *c, ort_rotation *r)
 {
-    const ort_node *reshape = r->x == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, r->x);
-    if (!r->rows_first || r->joined != ORT_ID_NONE || !ort_edit_is(reshape, ONNX, "Reshape"))
-        return;
-    const ort_type *whole = type_of(c, reshape->inputs[0]);
-    if (whole->kind == ORT_TYPE_TENSOR && whole->rank == 3 &&
-        ort_dim_equal(whole->dim[0], r->type.dim[0]) &&
-        ort_dim_equal(whole->dim[1], r->type.dim[1]))
+    const ort_node *reshape = ort_edit_producer(c->graph, r->x);
+    if (r->rows_first && r->joined == ORT_ID_NONE && ort_edit_is(reshape, ONNX, "Reshape") &&
+        splits_heads(type_of(c, reshape->inputs[0]), &r->type))
         r->joined = reshape->inputs[0];
 }
 
 /* ---- the rotation */
 
-static ort_status add(ort_pass_context *c, const char *op_type, const ort_id *inputs, int count,
-                      const ort_attr *set, ort_id *result, ort_error *err)
+/* Inputs as either operator wants them; how many, with positions or without. */
+static int write_inputs(const ort_pass_context *c, ort_emit *e, const ort_rotation *r,
+                        bool microsoft, ort_id x, ort_id inputs[4])
 {
-    if (*result == ORT_ID_NONE)
-        *result = ort_graph_add_value(c->graph, "");
-    if (*result == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *result);
-    ort_node_spec spec = {.domain = ONNX, .op_type = op_type, .name = "", .inputs = inputs,
-                          .input_count = count, .outputs = result, .output_count = 1, .set = set,
-                          .set_count = set ? 1 : 0};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    ort_id made[2], positions = r->tables[0].positions;
+    if (microsoft)
+        ort_rotary_write_rows(e, r->tables, made, &positions);
+    for (int i = 0; i < 2 && !microsoft; i++)
+        made[i] = ort_rotary_write_table(c, e, &r->tables[i], &r->type, x);
+    const ort_id ours[4] = {x, made[0], made[1], positions};
+    const ort_id others[4] = {x, positions, made[0], made[1]};
+    memcpy(inputs, microsoft ? others : ours, sizeof ours);
+    return positions == ORT_ID_NONE ? 3 : 4;
 }
 
 /* The result [B,S,H*D] or [B,H,S,D] as the [B,S,H,D] that its readers know. */
-static ort_status lay_result(ort_pass_context *c, const ort_rotation *r, const ort_attr *perm,
-                             ort_id rotated, ort_id result, ort_error *err)
+static void lay_result(ort_emit *e, const ort_rotation *r, ort_id rotated, ort_id result)
 {
-    ort_id inputs[2] = {rotated};
     const int64_t list[4] = {0, 0, r->type.dim[2].size, r->type.dim[3].size};
+    ort_attr perm = ort_emit_ints_attr("perm", heads_first, 4);
+    ort_id inputs[2] = {rotated};
+    if (r->joined != ORT_ID_NONE)
+        inputs[1] = ort_emit_ints(e, list, 4);
     if (r->joined == ORT_ID_NONE)
-        return add(c, "Transpose", inputs, 1, perm, &result, err);
-    ORT_TRY(ort_constant_list(c->graph, list, 4, &inputs[1], err));
-    return add(c, "Reshape", inputs, 2, NULL, &result, err);
+        ort_emit_op_as(e, "Transpose", inputs, 1, &perm, 1, result);
+    else
+        ort_emit_op_as(e, "Reshape", inputs, 2, NULL, 0, result);
 }
 
-/* Inputs as either operator wants them; count: with positions or without. */
-static ort_status write_inputs(ort_pass_context *c, const ort_rotation *r, bool microsoft,
-                               ort_id inputs[4], int *count, ort_error *err)
+/* The operator in the match's place, its result laid as that was. */
+static ort_status replace(ort_emit *e, ort_match *m, const ort_rotation *r, ort_node_spec *spec)
 {
-    ort_id made[2], positions = r->tables[0].positions, x = inputs[0];
-    if (microsoft)
-        ORT_TRY(ort_rotary_write_rows(c, r->tables, made, &positions, err));
-    for (int i = 0; i < 2 && !microsoft; i++)
-        ORT_TRY(ort_rotary_write_table(c, &r->tables[i], &r->type, x, &made[i], err));
-    ort_id ours[4] = {x, made[0], made[1], positions}, others[4] = {x, positions, made[0], made[1]};
-    memcpy(inputs, microsoft ? others : ours, sizeof ours);
-    *count = positions == ORT_ID_NONE ? 3 : 4;
+    const ort_node *root = m->nodes[0];
+    ort_id rotated, result = root->outputs[0];
+    if (!r->rows_first)
+        return ort_match_replace(m, spec, e->err);
+    if ((rotated = ort_graph_add_value(e->graph, "")) == ORT_ID_NONE ||
+        !(spec->origin = ort_match_remove(m)))
+        return ort_error_memory(e->err, sizeof rotated);
+    spec->name = root->name;
+    spec->outputs = &rotated;
+    spec->output_count = 1;
+    ORT_TRY(ort_edit_add_node(e->graph, spec, NULL, e->err));
+    lay_result(e, r, rotated, result);
+    return e->status;
+}
+
+/* The parts that the match names go at once: as readers of x they would be in the way. */
+static ort_status drop_parts(const ort_match *m, ort_id result, ort_error *err)
+{
+    ort_node *into = ort_edit_producer(m->graph, result);
+    static const char *const names[] = {"l", "h"};
+    for (int i = 0; i < 2; i++)
+        ORT_TRY(ort_unread_drop(m->graph, into, ort_match_value(m, names[i]), err));
     return ORT_OK;
 }
 
 static ort_status write_rotation(ort_pass_context *c, ort_match *m, const ort_rotation *r,
                                  bool microsoft, int opset, ort_error *err)
 {
-    static const int64_t swapped[4] = {0, 2, 1, 3};
-    ort_attr perm = {.name = "perm", .type = ORT_ATTR_INTS, .ints = swapped, .count = 4};
-    ort_attr set[2] = {{.name = "interleaved", .type = ORT_ATTR_INT, .i = r->pairs}};
-    int sets = r->pairs, count;
-    ort_id inputs[4] = {r->joined != ORT_ID_NONE && r->rows_first ? r->joined : r->x};
-    if (r->rows_first && r->joined == ORT_ID_NONE) {
-        ort_id moved = ORT_ID_NONE;
-        ORT_TRY(add(c, "Transpose", inputs, 1, &perm, &moved, err));
-        inputs[0] = moved;
-    } else if (r->rows_first && !microsoft) {
-        set[sets++] = (ort_attr){.name = "num_heads", .type = ORT_ATTR_INT,
-                                 .i = r->type.dim[2].size};
-    }
-    ORT_TRY(write_inputs(c, r, microsoft, inputs, &count, err));
+    ort_emit e = ort_emit_to(c->graph, err);
+    bool together = r->rows_first && r->joined != ORT_ID_NONE;
+    ort_attr set[2] = {ort_emit_int_attr("interleaved", r->pairs)};
+    int sets = r->pairs;
+    ort_id result = m->nodes[0]->outputs[0], x = together ? r->joined : r->x, inputs[4];
+    if (r->rows_first && !together)
+        x = ort_emit_transpose(&e, x, heads_first, 4);
+    if (together && !microsoft)
+        set[sets++] = ort_emit_int_attr("num_heads", r->type.dim[2].size);
+    int count = write_inputs(c, &e, r, microsoft, x, inputs);
     ort_node_spec spec = {.domain = microsoft ? MS : ONNX, .op_type = "RotaryEmbedding",
                           .inputs = inputs, .input_count = count, .set = set, .set_count = sets,
                           .opset = opset};
-    if (!r->rows_first)
-        return ort_match_replace(m, &spec, err);
-    ort_id rotated = ort_graph_add_value(c->graph, ""), result = m->nodes[0]->outputs[0];
-    if (rotated == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof rotated);
-    spec.name = m->nodes[0]->name;
-    spec.outputs = &rotated;
-    spec.output_count = 1;
-    spec.origin = ort_match_remove(m);
-    if (!spec.origin)
-        return ort_error_memory(err, 64);
-    ORT_TRY(ort_edit_add_node(c->graph, &spec, NULL, err));
-    return lay_result(c, r, &perm, rotated, result, err);
+    ORT_TRY(e.status);
+    ORT_TRY(replace(&e, m, r, &spec));
+    return drop_parts(m, result, err);
 }
 
-static ort_status fuse_rotation(ort_pass_context *c, ort_match *m, unsigned flags,
-                                int *changes, ort_error *err)
+static ort_status fuse_rotation(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
     ort_rotation r;
-    const char *why = ort_rotary_read_parts(c, m, flags, &r);
-    if (!why && !read_tables(c, m, &r))
+    const char *why = ort_rotary_read_parts(c->graph, m, &r);
+    if (!why && !read_tables(c, &r))
         why = "the tables of angles aren't one number for each pair and token";
     if (!why)
         find_joined(c, &r);
@@ -160,93 +167,84 @@ static ort_status fuse_rotation(ort_pass_context *c, ort_match *m, unsigned flag
 
 /* ---- the first elements of each head alone */
 
-static ort_status widen(ort_pass_context *c, ort_match *m, bool split, int *changes,
-                        ort_error *err)
+static ort_status widen(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
     const ort_node *rotary = ort_match_node(m, "r");
-    const ort_type *x = ort_match_type(m, "x");
+    ort_part low = ort_part_of(c->graph, ort_match_value(m, "l"));
     const ort_type *part = type_of(c, rotary->outputs[0]);
-    bool microsoft = !strcmp(rotary->domain, MS);
-    const char *why = NULL;
-    if (x->kind != ORT_TYPE_TENSOR || x->rank != 4 || !ort_dim_known(x->dim[3]) ||
-        part->rank != 4 || !ort_dim_known(part->dim[3]) || ort_node_has(rotary, "num_heads") ||
-        ort_node_has(rotary, "rotary_embedding_dim"))
+    bool microsoft = ort_edit_is(rotary, MS, "RotaryEmbedding");
+    if (low.of == ORT_ID_NONE || !ort_fact_ranked(c->graph, low.of, 4) || part->rank != 4 ||
+        !ort_dim_known(type_of(c, low.of)->dim[3]) || !ort_dim_known(part->dim[3]) ||
+        ort_node_has(rotary, "num_heads") || ort_node_has(rotary, "rotary_embedding_dim"))
         return ORT_OK;
-    why = ort_rotary_check_parts(c, m, split, x->dim[3].size, part->dim[3].size);
+    const ort_type *x = type_of(c, low.of);
+    const char *why = ort_rotary_check_parts(c->graph, m, low.of, part->dim[3].size);
     if (!why && microsoft && !ort_dim_known(x->dim[1]))
         why = "the number of heads isn't known";
     if (why) {
         ort_pass_note(c, m->nodes[0], "%s", why);
         return ORT_OK;
     }
-    ort_id inputs[4];
+    ort_id inputs[4], result = m->nodes[0]->outputs[0];
     memcpy(inputs, rotary->inputs, sizeof *inputs * (size_t)rotary->input_count);
-    inputs[0] = ort_match_value(m, "x");
-    ort_attr set[2] = {{.name = "rotary_embedding_dim", .type = ORT_ATTR_INT,
-                        .i = part->dim[3].size},
-                       {.name = "num_heads", .type = ORT_ATTR_INT, .i = x->dim[1].size}};
+    inputs[0] = low.of;
+    const ort_attr set[2] = {ort_emit_int_attr("rotary_embedding_dim", part->dim[3].size),
+                             ort_emit_int_attr("num_heads", x->dim[1].size)};
     ort_node_spec spec = {.domain = rotary->domain, .op_type = "RotaryEmbedding",
                           .inputs = inputs, .input_count = rotary->input_count,
                           .attrs = rotary->attrs, .attr_count = rotary->attr_count, .set = set,
                           .set_count = microsoft ? 2 : 1, .opset = rotary->opset};
     ++*changes;
-    return ort_match_replace(m, &spec, err);
+    ORT_TRY(ort_match_replace(m, &spec, err));
+    return drop_parts(m, result, err);
 }
 
 /* ---- the rotation before the splitting of heads */
 
-static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes,
-                               ort_error *err)
+/* The same node with another first input, and `set` besides. *output: a new one if it is none. */
+static ort_status again(ort_graph *graph, const ort_node *node, ort_id input, const ort_attr *set,
+                        ort_id *output, ort_error *err)
 {
-    static const int64_t heads_first[4] = {0, 2, 1, 3};
+    ort_id inputs[4];
+    memcpy(inputs, node->inputs, sizeof *inputs * (size_t)node->input_count);
+    inputs[0] = input;
+    if (*output == ORT_ID_NONE && (*output = ort_graph_add_value(graph, "")) == ORT_ID_NONE)
+        return ort_error_memory(err, sizeof *output);
+    ort_node_spec spec = {.domain = node->domain, .op_type = node->op_type, .name = node->name,
+                          .inputs = inputs, .input_count = node->input_count, .outputs = output,
+                          .output_count = 1, .attrs = node->attrs,
+                          .attr_count = node->attr_count, .set = set, .set_count = set ? 1 : 0,
+                          .opset = node->opset, .origin = node->origin};
+    return ort_edit_add_node(graph, &spec, NULL, err);
+}
+
+static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
+{
     const ort_node *rotary = ort_match_node(m, "r"), *transpose = ort_match_node(m, "t");
     const ort_node *reshape = ort_match_node(m, "s");
-    const ort_type *whole = ort_match_type(m, "x");
     const ort_type *parts = ort_match_type(m, "s");
-    if (!ort_fact_permutes(transpose, heads_first, 4) || whole->rank != 3 ||
-        parts->rank != 4 || !ort_dim_equal(whole->dim[0], parts->dim[0]) ||
-        !ort_dim_equal(whole->dim[1], parts->dim[1]) || !ort_dim_known(parts->dim[2]) ||
+    ort_id rotated = ORT_ID_NONE, split = ORT_ID_NONE, result = rotary->outputs[0];
+    if (!ort_fact_permutes(transpose, heads_first, 4) ||
+        !splits_heads(ort_match_type(m, "x"), parts) || !ort_dim_known(parts->dim[2]) ||
         (ort_node_has(rotary, "num_heads") && !ort_node_has(rotary, "rotary_embedding_dim")))
         return ORT_OK;
-    ort_id rotated = ort_graph_add_value(c->graph, ""), split = ort_graph_add_value(c->graph, "");
-    if (rotated == ORT_ID_NONE || split == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof rotated);
-    ort_id inputs[4], shaped[2] = {rotated, reshape->inputs[1]};
-    memcpy(inputs, rotary->inputs, sizeof *inputs * (size_t)rotary->input_count);
-    inputs[0] = ort_match_value(m, "x");
-    bool sized = !strcmp(rotary->domain, MS) && !ort_node_int(rotary, "rotary_embedding_dim", 0);
-    ort_attr heads = {.name = "num_heads", .type = ORT_ATTR_INT, .i = parts->dim[2].size};
-    ort_node_spec first = {.domain = rotary->domain, .op_type = "RotaryEmbedding",
-                           .name = rotary->name,
-                           .inputs = inputs, .input_count = rotary->input_count,
-                           .outputs = &rotated, .output_count = 1, .attrs = rotary->attrs,
-                           .attr_count = rotary->attr_count, .set = &heads,
-                           .set_count = sized ? 0 : 1, .opset = rotary->opset,
-                           .origin = rotary->origin};
-    ort_node_spec second = {.domain = ONNX, .op_type = "Reshape", .name = reshape->name,
-                            .inputs = shaped, .input_count = 2, .outputs = &split,
-                            .output_count = 1, .attrs = reshape->attrs,
-                            .attr_count = reshape->attr_count, .opset = reshape->opset,
-                            .origin = reshape->origin};
-    ort_node_spec third = {.domain = ONNX, .op_type = "Transpose", .name = transpose->name,
-                           .inputs = &split, .input_count = 1, .outputs = rotary->outputs,
-                           .output_count = 1, .attrs = transpose->attrs,
-                           .attr_count = transpose->attr_count, .opset = transpose->opset,
-                           .origin = transpose->origin};
+    bool sized = ort_edit_is(rotary, MS, "RotaryEmbedding") &&
+                 !ort_node_int(rotary, "rotary_embedding_dim", 0);
+    ort_attr heads = ort_emit_int_attr("num_heads", parts->dim[2].size);
     for (int i = 0; i < m->node_count; i++)
         ort_graph_remove_node(c->graph, m->nodes[i]);
     ++*changes;
-    ORT_TRY(ort_edit_add_node(c->graph, &first, NULL, err));
-    ORT_TRY(ort_edit_add_node(c->graph, &second, NULL, err));
-    return ort_edit_add_node(c->graph, &third, NULL, err);
+    ORT_TRY(again(c->graph, rotary, ort_match_value(m, "x"), sized ? NULL : &heads, &rotated,
+                  err));
+    ORT_TRY(again(c->graph, reshape, rotated, NULL, &split, err));
+    return again(c->graph, transpose, split, NULL, &result, err);
 }
 
 static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)
 {
-    if (m->flags & ORT_FORM_HEADS)
-        return before_heads(c, m, changes, err);
-    return m->flags & ORT_FORM_PART ? widen(c, m, m->flags & ORT_FORM_SPLIT, changes, err)
-                                    : fuse_rotation(c, m, m->flags, changes, err);
+    return m->flags & ORT_FORM_HEADS  ? before_heads(c, m, changes, err)
+           : m->flags & ORT_FORM_PART ? widen(c, m, changes, err)
+                                      : fuse_rotation(c, m, changes, err);
 }
 
 #define ROW(text, form, given) {text, .write = write, .flags = form, .example = given}
@@ -254,34 +252,27 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
 #define PAIRS(dims)                                                                                \
     "x:1,2,3,4 cos=0.5:" dims " sin=0.25:" dims " _=[0,0,3,4] Concat.axis=4 Unsqueeze.axes=4, "    \
     "opset=12; h = (Slice x [1] [99] [3] [2]); l = (Slice x [0] [99] [3] [2])"
-#define TABLES(dims) "x:1,2,3,6 cos:" dims " sin:" dims " at=0:1,3.i64 Concat.axis=-1 "
-#define SLICED "ls=[0] le=[4] la=[3] hs=[4] he=[6] ha=[3] opset=23"
-#define SPLIT "opset=23; l,h = (Split x [4 2] axis=-1)"
+#define HALVES "opset=23; l,h = (Split x [2 2] axis=-1)"
+#define HEADS "x:1,3,8 _=[0,0,2,4] Transpose.perm=0,2,1,3 "
+#define TABLES(dims)                                                                               \
+    "x:1,2,3,6 cos:" dims " sin:" dims " at=0:1,3.i64 Concat.axis=-1 opset=23; "                   \
+    "l,h = (Split x [4 2] axis=-1)"
 
 static const ort_rewrite rewrites[] = {
-    ROW("c:(Concat (Neg h:(Slice x #hs #he #ha ...)) l:(Slice x #ls #le #la ...)) * sin + x * cos",
-        0, ANGLES("1,1,3,4") "hs=[2] he=[4] ha=[3] ls=[0] le=[2] la=[3] opset=23"),
-    ROW("c:(Concat (Neg h) l:(Split x ...)) * sin + x * cos", ORT_FORM_SPLIT,
-        ANGLES("1,1,3,4") "opset=23; l,h = (Split x [2 2] axis=-1)"),
-    ROW("s:(Reshape k:(Concat (Unsqueeze (Neg h) ...) (Unsqueeze l ...)) _) * sin + x * cos",
+    ROW("k:(Concat (Neg h) l) * sin + x * cos", 0, ANGLES("1,1,3,4") HALVES),
+    ROW("(Reshape k:(Concat (Unsqueeze (Neg h) ...) (Unsqueeze l ...)) _) * sin + x * cos",
         ORT_FORM_PAIRS, PAIRS("1,1,3,4")),
     ROW("(Reshape k:(Concat (Unsqueeze (l * cos - h * sin) ...) "
         "(Unsqueeze (h * cos + l * sin) ...)) _)", ORT_FORM_PAIRS | ORT_FORM_ONCE,
         PAIRS("1,1,3,2")),
     ROW("k:(Concat (l * cos - h * sin) (h * cos + l * sin))", ORT_FORM_ONCE,
-        ANGLES("1,1,3,2") "opset=23; l,h = (Split x [2 2] axis=-1)"),
+        ANGLES("1,1,3,2") HALVES),
     ROW("r:(RotaryEmbedding t:(Transpose s:(Reshape x _)) cos sin ...)", ORT_FORM_HEADS,
-        "x:1,3,8 _=[0,0,2,4] Transpose.perm=0,2,1,3 cos:1,3,2 sin:1,3,2 opset=23"),
+        HEADS "cos:1,3,2 sin:1,3,2 opset=23"),
     ROW("r:(ms.RotaryEmbedding t:(Transpose s:(Reshape x _)) at cos sin)", ORT_FORM_HEADS,
-        "x:1,3,8 _=[0,0,2,4] Transpose.perm=0,2,1,3 at=0:1,3.i64 cos:3,2 sin:3,2 opset=17"),
-    ROW("c:(Concat r:(RotaryEmbedding l:(Slice x #ls #le #la ...) cos sin ...) "
-        "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART, TABLES("1,3,2") SLICED),
-    ROW("c:(Concat r:(ms.RotaryEmbedding l:(Slice x #ls #le #la ...) at cos sin) "
-        "h:(Slice x #hs #he #ha ...))", ORT_FORM_PART, TABLES("3,2") SLICED),
-    ROW("c:(Concat r:(RotaryEmbedding l:(Split x ...) cos sin ...) h)",
-        ORT_FORM_PART | ORT_FORM_SPLIT, TABLES("1,3,2") SPLIT),
-    ROW("c:(Concat r:(ms.RotaryEmbedding l:(Split x ...) at cos sin) h)",
-        ORT_FORM_PART | ORT_FORM_SPLIT, TABLES("3,2") SPLIT),
+        HEADS "at=0:1,3.i64 cos:3,2 sin:3,2 opset=17"),
+    ROW("k:(Concat r:(RotaryEmbedding l cos sin ...) h)", ORT_FORM_PART, TABLES("1,3,2")),
+    ROW("k:(Concat r:(ms.RotaryEmbedding l at cos sin) h)", ORT_FORM_PART, TABLES("3,2")),
     {0},
 };
 

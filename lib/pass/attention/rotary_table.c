@@ -11,21 +11,12 @@
 #include "pass/attention/rotary_table.h"
 
 #include "pass/facts/facts.h"
+#include "pass/facts/slice_cut.h"
 #include "tensor/scalar.h"
 
 static const ort_type *type_of(const ort_pass_context *c, ort_id id)
 {
-    return &c->graph->values.data[id]->fact.type;
-}
-
-static bool is_last(int64_t axis, int rank)
-{
-    return axis == -1 || axis == rank - 1;
-}
-
-static bool is_one(ort_dim dim)
-{
-    return ort_dim_known(dim) && dim.size == 1;
+    return ort_fact_type(c->graph, id);
 }
 
 /* ---- reading */
@@ -46,38 +37,58 @@ static bool is_unary(const ort_pass_context *c, const ort_node *node, int *slot)
     return false;
 }
 
-/* What [B,S,D] (or [S,D]) was given a dimension of 1 for the heads, or ORT_ID_NONE. */
-static ort_id without_heads(const ort_pass_context *c, ort_id id, int head_axis)
+/* What puts axes of 1 in, or NULL. */
+static const ort_node *widening(const ort_pass_context *c, ort_id id)
 {
     const ort_node *node = ort_edit_producer(c->graph, id);
-    if ((!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Reshape")) ||
-        !ort_fact_ranked(c->graph, id, 4) ||
-        !ort_fact_ranked(c->graph, node->inputs[0], 3))
-        return ORT_ID_NONE;
-    const ort_type *wide = type_of(c, id), *flat = type_of(c, node->inputs[0]);
-    for (int d = 0; d < 3; d++)
-        if (!ort_dim_equal(flat->dim[d], wide->dim[d < head_axis ? d : d + 1]))
-            return ORT_ID_NONE;
-    return node->inputs[0];
+    return ort_edit_is(node, ONNX, "Unsqueeze") || ort_edit_is(node, ONNX, "Reshape") ? node : NULL;
+}
+
+/* What [B,S,D] was given a dimension of 1 for the heads, or ORT_ID_NONE. */
+static ort_id without_heads(const ort_pass_context *c, ort_id id, int head)
+{
+    const ort_node *node = widening(c, id);
+    return node && ort_fact_ranked(c->graph, id, 4) &&
+                   ort_facts_same_but_one(type_of(c, node->inputs[0]), type_of(c, id), head)
+               ? node->inputs[0]
+               : ORT_ID_NONE;
 }
 
 /* The f [..., h] that `id` [..., h, 1] was made of, its 1 for the heads there or not. */
 static ort_id unsqueezed(const ort_pass_context *c, ort_id id, int head)
 {
-    const ort_node *node = ort_edit_producer(c->graph, id);
-    if (!ort_edit_is(node, ONNX, "Unsqueeze") && !ort_edit_is(node, ONNX, "Reshape"))
+    const ort_node *node = widening(c, id);
+    const ort_type *wide = type_of(c, id);
+    if (!node || wide->kind != ORT_TYPE_TENSOR || wide->rank < 3)
         return ORT_ID_NONE;
-    const ort_type *wide = type_of(c, id), *flat = type_of(c, node->inputs[0]);
-    if (wide->kind != ORT_TYPE_TENSOR || flat->kind != ORT_TYPE_TENSOR || wide->rank < 3 ||
-        !is_one(wide->dim[wide->rank - 1]))
-        return ORT_ID_NONE;
-    bool headless = wide->rank == 5 && flat->rank == 3 && is_one(wide->dim[head]);
-    if (!headless && wide->rank != flat->rank + 1)
-        return ORT_ID_NONE;
-    for (int d = 0; d < flat->rank; d++)
-        if (!ort_dim_equal(flat->dim[d], wide->dim[headless && d >= head ? d + 1 : d]))
-            return ORT_ID_NONE;
-    return node->inputs[0];
+    ort_type flat = *type_of(c, node->inputs[0]);
+    if (wide->rank == 5 && flat.rank == 3) { /* the 1 for the heads came with the other */
+        memmove(&flat.dim[head + 1], &flat.dim[head], sizeof *flat.dim * (size_t)(3 - head));
+        flat.dim[head] = ort_dim_of(1);
+        flat.rank = 4;
+    }
+    return ort_facts_same_but_one(&flat, wide, wide->rank - 1) ? node->inputs[0] : ORT_ID_NONE;
+}
+
+static bool joins_last(const ort_pass_context *c, const ort_node *concat)
+{
+    return ort_edit_is(concat, ONNX, "Concat") &&
+           type_of(c, concat->outputs[0])->kind == ORT_TYPE_TENSOR &&
+           ort_fact_along_last(concat, 0, type_of(c, concat->outputs[0])->rank);
+}
+
+/* [..., h, 1] of which this is two, side by side along the last axis; or ORT_ID_NONE. */
+static ort_id doubled(const ort_pass_context *c, const ort_node *node, int head)
+{
+    const ort_type *wide = type_of(c, node->outputs[0]);
+    bool repeats = ort_edit_is(node, ONNX, "Expand") || ort_edit_is(node, ONNX, "Tile");
+    if (joins_last(c, node) && node->input_count == 2) {
+        ort_id f = unsqueezed(c, node->inputs[0], head);
+        return f == unsqueezed(c, node->inputs[1], head) ? f : ORT_ID_NONE;
+    }
+    for (int d = 0; repeats && d < wide->rank - 1; d++) /* it repeats the last dimension alone */
+        repeats = ort_dim_equal(type_of(c, node->inputs[0])->dim[d], wide->dim[d]);
+    return repeats ? unsqueezed(c, node->inputs[0], head) : ORT_ID_NONE;
 }
 
 /* f of a table whose pairs are of one number. */
@@ -89,52 +100,33 @@ static ort_id half_of_pairs(const ort_pass_context *c, const ort_node *reshape, 
     const ort_type *wide = type_of(c, reshape->inputs[0]);
     const ort_type *whole = type_of(c, reshape->outputs[0]);
     if (!both || wide->kind != ORT_TYPE_TENSOR || whole->kind != ORT_TYPE_TENSOR ||
-        wide->rank != whole->rank + 1 || !ort_dim_known(wide->dim[wide->rank - 1]) ||
-        wide->dim[wide->rank - 1].size != 2)
+        wide->rank != whole->rank + 1 || !ort_dim_is(wide->dim[wide->rank - 1], 2))
         return ORT_ID_NONE;
     for (int d = 0; d < whole->rank - 1; d++)
         if (!ort_dim_equal(wide->dim[d], whole->dim[d]))
             return ORT_ID_NONE;
-    bool same = ort_edit_is(both, ONNX, "Concat") && both->input_count == 2 &&
-                both->inputs[0] == both->inputs[1] &&
-                is_last(ort_node_int(both, "axis", 0), wide->rank);
-    if (ort_edit_is(both, ONNX, "Concat") && both->input_count == 2 && !same &&
-        is_last(ort_node_int(both, "axis", 0), wide->rank)) {
-        ort_id f = unsqueezed(c, both->inputs[0], head);
-        return f == unsqueezed(c, both->inputs[1], head) ? f : ORT_ID_NONE;
-    }
-    bool repeats = ort_edit_is(both, ONNX, "Expand") || ort_edit_is(both, ONNX, "Tile");
-    ort_id f = same || repeats ? unsqueezed(c, both->inputs[0], head) : ORT_ID_NONE;
-    if (f == ORT_ID_NONE || same)
-        return f;
-    for (int d = 0; d < whole->rank - 1; d++) /* it repeats the last dimension alone */
-        if (!ort_dim_equal(type_of(c, both->inputs[0])->dim[d], wide->dim[d]))
-            return ORT_ID_NONE;
-    return f;
+    return doubled(c, both, head);
 }
 
 /* The same, spelled column by column: a Split of f, each part repeated, all put together. */
 static ort_id half_of_columns(const ort_pass_context *c, const ort_node *concat, int head)
 {
-    const ort_node *split = NULL;
-    const ort_type *whole = type_of(c, concat->outputs[0]);
-    if (!ort_edit_is(concat, ONNX, "Concat") || whole->kind != ORT_TYPE_TENSOR ||
-        !is_last(ort_node_int(concat, "axis", 0), whole->rank))
+    ort_part part = {.of = ORT_ID_NONE};
+    if (!joins_last(c, concat))
         return ORT_ID_NONE;
     for (int i = 0; i < concat->input_count; i++) {
         const ort_node *repeated = ort_edit_producer(c->graph, concat->inputs[i]);
-        ort_id f = repeated ? half_of_pairs(c, repeated, head) : ORT_ID_NONE;
-        const ort_node *from = f == ORT_ID_NONE ? NULL : ort_edit_producer(c->graph, f);
-        if (!ort_edit_is(from, ONNX, "Split") || (split && from != split) ||
-            from->output_count != concat->input_count || from->outputs[i] != f)
-            return ORT_ID_NONE;
-        const ort_type *column = type_of(c, f);
-        split = from;
-        if (column->rank != whole->rank || !is_one(column->dim[column->rank - 1]) ||
-            !is_last(ort_node_int(split, "axis", 0), column->rank))
+        ort_id f = repeated ? half_of_pairs(c, repeated, head) : ORT_ID_NONE, of = part.of;
+        part = f == ORT_ID_NONE ? part : ort_part_of(c->graph, f);
+        if (f == ORT_ID_NONE || part.of == ORT_ID_NONE || (i && part.of != of) ||
+            part.start != i || part.end != i + 1 || part.step != 1 || part.taken ||
+            type_of(c, part.of)->rank != type_of(c, concat->outputs[0])->rank ||
+            part.axis != type_of(c, part.of)->rank - 1)
             return ORT_ID_NONE;
     }
-    return split ? split->inputs[0] : ORT_ID_NONE;
+    const ort_type *type = part.of == ORT_ID_NONE ? NULL : type_of(c, part.of);
+    return type && ort_dim_is(type->dim[type->rank - 1], concat->input_count) ? part.of
+                                                                              : ORT_ID_NONE;
 }
 
 static ort_id half_of(const ort_pass_context *c, const ort_node *node, int head,
@@ -144,10 +136,7 @@ static ort_id half_of(const ort_pass_context *c, const ort_node *node, int head,
         ort_id f = half_of_columns(c, node, head);
         return f == ORT_ID_NONE ? half_of_pairs(c, node, head) : f;
     }
-    return ort_edit_is(node, ONNX, "Concat") && node->input_count == 2 &&
-                   node->inputs[0] == node->inputs[1] &&
-                   type_of(c, node->outputs[0])->kind == ORT_TYPE_TENSOR &&
-                   is_last(ort_node_int(node, "axis", 0), type_of(c, node->outputs[0])->rank)
+    return joins_last(c, node) && node->input_count == 2 && node->inputs[0] == node->inputs[1]
                ? node->inputs[0]
                : ORT_ID_NONE;
 }
@@ -182,8 +171,8 @@ static bool table_fits(const ort_type *type, const ort_type *x, bool rows_first,
         return false;
     for (int d = 0; d < 4; d++)
         dim[d] = d < 4 - type->rank ? ort_dim_of(1) : type->dim[d - (4 - type->rank)];
-    *one_batch = is_one(dim[0]) && !is_one(x->dim[0]);
-    return is_one(dim[head]) && ort_dim_equal(dim[seq], x->dim[seq]) &&
+    *one_batch = ort_dim_is(dim[0], 1) && !ort_dim_is(x->dim[0], 1);
+    return ort_dim_is(dim[head], 1) && ort_dim_equal(dim[seq], x->dim[seq]) &&
            (*one_batch || ort_dim_equal(dim[0], x->dim[0])) && ort_dim_known(dim[3]) &&
            dim[3].size == width_of(x, spread);
 }
@@ -260,7 +249,7 @@ bool ort_rotary_read_table(const ort_pass_context *c, ort_id id, const ort_type 
         return false;
     if (value->fact.value && !value->is_input) {
         t->rows = value->fact.value;
-        return (t->one_batch || is_one(x->dim[0])) &&
+        return (t->one_batch || ort_dim_is(x->dim[0], 1)) &&
                is_spread(t->rows, width_of(x, spread), spread);
     }
     if (!read_chain(c, id, head, width_of(x, spread), t))
@@ -270,7 +259,7 @@ bool ort_rotary_read_table(const ort_pass_context *c, ort_id id, const ort_type 
     const ort_type *half = type_of(c, t->half);
     int rank = half->kind == ORT_TYPE_TENSOR ? half->rank : 0;
     if (rank == 4) /* the dimension for heads goes when it is written */
-        return is_one(half->dim[head]);
+        return ort_dim_is(half->dim[head], 1);
     return rank >= 2 && rank <= 3 && ort_dim_equal(half->dim[rank - 2], x->dim[seq]);
 }
 

@@ -5,7 +5,7 @@
 #ifndef ORT_PASS_ATTENTION_ROTARY_TABLE_H
 #define ORT_PASS_ATTENTION_ROTARY_TABLE_H
 
-#include "op/edit.h"
+#include "emit/emit.h"
 #include "pass/pass.h"
 
 typedef enum ort_rotary_spread { /* where the number of pair i stands, of h pairs */
@@ -34,13 +34,13 @@ bool ort_rotary_read_table(const ort_pass_context *context, ort_id id, const ort
 bool ort_rotary_alike(const ort_rotary_table *a, const ort_rotary_table *b);
 /* For ai.onnx: [B,S,h]; or rows [P,h], of which `positions` are read. `source` has x's batch as its
  * first dimension. */
-ort_status ort_rotary_write_table(ort_pass_context *context, const ort_rotary_table *table,
-                                  const ort_type *x, ort_id source, ort_id *id, ort_error *err);
+ort_id ort_rotary_write_table(const ort_pass_context *context, ort_emit *e,
+                              const ort_rotary_table *table, const ort_type *x, ort_id source);
 /* Why com.microsoft's operator can't read it, or NULL. */
 const char *ort_rotary_microsoft_fits(const ort_pass_context *context, const ort_type *x,
                                       const ort_rotary_table *table);
 /* For com.microsoft: two tables as rows [P,h], and the positions of the tokens, [B,S] or [1]. */
-ort_status ort_rotary_write_rows(ort_pass_context *context, const ort_rotary_table tables[2],
-                                 ort_id ids[2], ort_id *positions, ort_error *err);
+void ort_rotary_write_rows(ort_emit *e, const ort_rotary_table tables[2], ort_id ids[2],
+                           ort_id *positions);
 
 #endif
