@@ -152,7 +152,8 @@ static ort_dtype number_type(const ort_writer *w, const ort_op *op, const ort_id
         ort_dtype dtype = ort_emit_type(w->e, inputs[i])->dtype;
         if (!strcmp(own->type, other->type))
             return dtype;
-        if (first == ORT_DTYPE_UNDEFINED && ort_schema_is_variable(op, other->type))
+        if (first == ORT_DTYPE_UNDEFINED && dtype != ORT_DTYPE_BOOL && /* that of a condition */
+            ort_schema_is_variable(op, other->type))
             first = dtype;
     }
     return first;
