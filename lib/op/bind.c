@@ -86,6 +86,9 @@ static ort_status bad_word(const ort_bind *b, ort_string s, ort_error *err)
 static ort_status bad_number(const ort_bind *b, int64_t value, ort_error *err)
 {
     char text[80];
+    if (!b->ranged)
+        return ort_error_set(err, ORT_ERROR_MODEL, "attribute %s is %lld, beyond 32 bits", b->attr,
+                             (long long)value);
     return ort_error_set(err, ORT_ERROR_MODEL, "attribute %s is %lld, needs %s", b->attr,
                          (long long)value, range_text(b, text, sizeof text));
 }
@@ -129,7 +132,8 @@ static const ort_attr *find_value(const ort_bind *b, const ort_node *node, ort_a
 
 static ort_status store_int(const ort_bind *b, char *member, int64_t value, ort_error *err)
 {
-    if (b->ranged && (value < b->least || value > b->most))
+    bool fits = b->kind != ORT_BIND_INT || value == (int)value;
+    if (!fits || (b->ranged && (value < b->least || value > b->most)))
         return bad_number(b, value, err);
     if (b->kind == ORT_BIND_BOOL)
         *(bool *)member = value != 0;

@@ -24,7 +24,9 @@ static const float nf4_values[16] = { /* quantiles of the normal distribution */
 
 typedef struct blob_state {
     const float *values; /* MatMulBnb4 */
+    int type;            /* 0: FP4, 1: NF4 */
     bool transposed;     /* the output has N columns */
+    bool zeros;          /* a MatMulFpQ4 block has a zero point */
     int64_t n, k, block, head; /* head: bytes of a MatMulFpQ4 block before its codes */
 } blob_state;
 
@@ -70,36 +72,30 @@ static ort_status fpq4_infer(ort_infer *x, ort_error *err)
     return infer_columns(x, shape[0], ort_dim_of(shape[1]), err);
 }
 
+static const ort_bind bnb4_bind[] = {
+    ORT_BIND_AS(blob_state, n, "N", ORT_WITHIN(0, INT32_MAX)),
+    ORT_BIND_AS(blob_state, k, "K", ORT_WITHIN(0, INT32_MAX)),
+    ORT_BIND_AS(blob_state, block, "block_size"),
+    ORT_BIND_AS(blob_state, type, "quant_type", ORT_WITHIN(0, 1)),
+    ORT_BIND_AS(blob_state, transposed, "transB"), {0}};
+
 static ort_status bnb4_prepare(ort_prep *p, ort_error *err)
 {
-    blob_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    int64_t type = ort_node_int(p->node, "quant_type", 0);
-    s->n = ort_node_int(p->node, "N", 0);
-    s->k = ort_node_int(p->node, "K", 0);
-    s->block = ort_node_int(p->node, "block_size", 0);
-    s->transposed = ort_node_int(p->node, "transB", 1) != 0;
-    s->values = type == 0 ? fp4_values : nf4_values;
-    if (type != 0 && type != 1)
-        return ort_prep_fail(p, err, "quant_type is %lld, needs 0 (FP4) or 1 (NF4)",
-                             (long long)type);
-    if (s->block < 16 || (s->block & (s->block - 1)) || s->n < 0 || s->k < 0 ||
-        s->n > INT32_MAX || s->k > INT32_MAX)
-        return ort_prep_fail(p, err, "block_size %lld (a power of two from 16 on), K %lld or N "
-                             "%lld is out of range", (long long)s->block, (long long)s->k,
-                             (long long)s->n);
+    blob_state *s = p->state;
+    s->values = s->type == 0 ? fp4_values : nf4_values;
+    if (s->block < 16 || (s->block & (s->block - 1)))
+        return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 on",
+                             (long long)s->block);
     return ORT_OK;
 }
 
+static const ort_bind fpq4_bind[] = {ORT_BIND_AS(blob_state, zeros, "blk_quant_type"), {0}};
+
 static ort_status fpq4_prepare(ort_prep *p, ort_error *err)
 {
-    blob_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    bool zeros = ort_node_int(p->node, "blk_quant_type", 1) != 0;
+    blob_state *s = p->state;
     s->block = 32;
-    s->head = zeros ? 5 : 4;
+    s->head = s->zeros ? 5 : 4;
     s->transposed = true;
     return ORT_OK;
 }
@@ -235,10 +231,12 @@ static void blob_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl bnb4_impl = {
+    .state = sizeof(blob_state), .bind = bnb4_bind,
     .infer = bnb4_infer, .prepare = bnb4_prepare, .shape = blob_shape, .run = blob_run,
     .cost = blob_cost,
 };
 static const ort_op_impl fpq4_impl = {
+    .state = sizeof(blob_state), .bind = fpq4_bind,
     .infer = fpq4_infer, .prepare = fpq4_prepare, .shape = blob_shape, .run = blob_run,
     .cost = blob_cost,
 };

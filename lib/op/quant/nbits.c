@@ -18,11 +18,20 @@ enum { VECTOR_ROWS = 16, TASK_BYTES = 64 << 10, RUN_WORDS = 16 /* 128 weights */
 
 typedef struct nbits_state {
     int64_t k, n, block, bits, blocks;
+    int64_t accuracy; /* accuracy_level: 4 allows fixed point of one byte */
+    bool prepacked;
     const float *scale, *zero; /* [N][blocks] from constants; zero NULL: the middle of the range */
     const float *bias;
     ort_nbits packed; /* what doesn't change with A; words NULL: B isn't packed */
     bool zero_is_middle, reordered; /* reordered: g_idx says which block's scale a row of K has */
 } nbits_state;
+
+static const ort_bind nbits_bind[] = {
+    ORT_BIND_AS(nbits_state, k, "K", ORT_WITHIN(1, INT32_MAX)),
+    ORT_BIND_AS(nbits_state, n, "N", ORT_WITHIN(1, INT32_MAX)),
+    ORT_BIND(nbits_state, bits), ORT_BIND_AS(nbits_state, block, "block_size"),
+    ORT_BIND_AS(nbits_state, accuracy, "accuracy_level"),
+    ORT_BIND_AS(nbits_state, prepacked, "weight_prepacked"), {0}};
 
 typedef struct nbits_plan {
     int64_t m;
@@ -165,7 +174,6 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
     const ort_tensor *b = ort_prep_constant(p, 1);
     const ort_gemm_kernels *g = &p->k->gemm;
     ort_nbits *w = &s->packed;
-    int64_t level = ort_node_int(p->node, "accuracy_level", 0);
     if (s->bits != 4 || s->reordered || !b || !ort_prep_constant(p, 2) ||
         (!s->zero_is_middle && !ort_prep_constant(p, 3)))
         return ORT_OK;
@@ -173,7 +181,7 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
     w->row_words = s->blocks * s->block / 8;
     w->run_words = ort_min_i64(s->block / 8, RUN_WORDS);
     w->block_runs = s->block / 8 / w->run_words;
-    w->digits = level == 4 ? 1 : g->nbits4_fixed_is_fast ? 3 : 0;
+    w->digits = s->accuracy == 4 ? 1 : g->nbits4_fixed_is_fast ? 3 : 0;
     int64_t groups = (s->n + g->nbits_lanes - 1) / g->nbits_lanes;
     size_t bytes = (size_t)(groups * g->nbits_lanes * w->row_words) * sizeof(int32_t);
     bool fill;
@@ -191,24 +199,15 @@ static ort_status pack_words(ort_prep *p, nbits_state *s, ort_error *err)
 
 static ort_status nbits_prepare(ort_prep *p, ort_error *err)
 {
-    nbits_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->k = ort_node_int(p->node, "K", 0);
-    s->n = ort_node_int(p->node, "N", 0);
-    s->bits = ort_node_int(p->node, "bits", 4);
-    s->block = ort_node_int(p->node, "block_size", 0);
+    nbits_state *s = p->state;
     if (s->bits != 2 && s->bits != 4 && s->bits != 8)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "bits = %lld isn't implemented, only 2, 4 and 8", (long long)s->bits);
-    if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)) || s->k < 1 ||
-        s->n < 1 || s->k > INT32_MAX || s->n > INT32_MAX)
-        return ort_prep_fail(p, err,
-                             "block_size %lld (a power of two from 16 on), K %lld or N %lld "
-                             "is out of range",
-                             (long long)s->block, (long long)s->k, (long long)s->n);
+    if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)))
+        return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 on",
+                             (long long)s->block);
     s->reordered = ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED;
-    if (ort_node_int(p->node, "weight_prepacked", 0))
+    if (s->prepacked)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "weight_prepacked is another program's private layout of the weight");
     s->blocks = (s->k + s->block - 1) / s->block;
@@ -475,6 +474,7 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl nbits_impl = {
+    .state = sizeof(nbits_state), .bind = nbits_bind,
     .infer = nbits_infer, .prepare = nbits_prepare, .shape = nbits_shape, .run = nbits_run,
     .cost = nbits_cost,
 };

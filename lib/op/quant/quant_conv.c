@@ -21,8 +21,10 @@ typedef struct conv_slots { /* inputs, -1: none */
     int x, w, x_zero, w_zero, x_scale, w_scale, y_scale, y_zero, bias;
 } conv_slots;
 
-static const conv_slots integer_slots = {0, 1, 2, 3, -1, -1, -1, -1, -1};
-static const conv_slots qlinear_slots = {0, 3, 2, 5, 1, 4, 6, 7, 8};
+enum { INTEGER, QLINEAR };
+
+static const conv_slots all_slots[] = {
+    [INTEGER] = {0, 1, 2, 3, -1, -1, -1, -1, -1}, [QLINEAR] = {0, 3, 2, 5, 1, 4, 6, 7, 8}};
 
 typedef struct qconv_state {
     const conv_slots *in;
@@ -31,6 +33,9 @@ typedef struct qconv_state {
     bool channels_last;  /* com.microsoft: x and y are [n, spatial..., channels] */
     const void *weights; /* prepared from constants: pairs, then floats; NULL */
 } qconv_state;
+
+static const ort_bind qconv_bind[] = {
+    ORT_BIND(qconv_state, group), ORT_BIND(qconv_state, channels_last, ORT_MAYBE), {0}};
 
 typedef struct qconv_plan {
     conv_plan c;           /* offsets count elements of the spread layout */
@@ -149,14 +154,11 @@ static ort_status check_weights(const ort_shape *w, int64_t group, const ort_zer
     return ORT_OK;
 }
 
-static ort_status common_prepare(ort_prep *p, const conv_slots *in, ort_error *err)
+static ort_status qconv_prepare(ort_prep *p, ort_error *err)
 {
-    qconv_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    qconv_state *state = p->state;
+    const conv_slots *in = &all_slots[p->op->variant];
     state->in = in;
-    state->group = ort_node_int(p->node, "group", 1);
-    state->channels_last = ort_node_int(p->node, "channels_last", 0) != 0;
     ORT_TRY(ort_window_read(p->node, &state->spec, err));
     const int bytes[] = {in->x, in->w};
     for (int i = 0; i < 2; i++) {
@@ -181,15 +183,6 @@ static ort_status common_prepare(ort_prep *p, const conv_slots *in, ort_error *e
     ort_prep_absorb(p, in->w);
     state->weights = weights;
     return ORT_OK;
-}
-
-static ort_status integer_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &integer_slots, err);
-}
-static ort_status qlinear_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &qlinear_slots, err);
 }
 
 /* ---- shape */
@@ -500,12 +493,14 @@ static ort_status qconv_run_(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl integer_impl = {
-    .infer = integer_infer, .prepare = integer_prepare, .shape = qconv_shape, .run = qconv_run_,
+    .state = sizeof(qconv_state), .bind = qconv_bind,
+    .infer = integer_infer, .prepare = qconv_prepare, .shape = qconv_shape, .run = qconv_run_,
     .cost = ort_conv_cost,
     .numbers = 1u << 2,
 };
 static const ort_op_impl qlinear_impl = {
-    .infer = qlinear_infer, .prepare = qlinear_prepare, .shape = qconv_shape, .run = qconv_run_,
+    .state = sizeof(qconv_state), .bind = qconv_bind,
+    .infer = qlinear_infer, .prepare = qconv_prepare, .shape = qconv_shape, .run = qconv_run_,
     .cost = ort_conv_cost,
     .numbers = 0xc6,
 };
@@ -529,7 +524,8 @@ static ort_status either_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl either_impl = {
-    .infer = either_infer, .prepare = qlinear_prepare, .shape = either_shape, .run = either_run,
+    .state = sizeof(qconv_state), .bind = qconv_bind,
+    .infer = either_infer, .prepare = qconv_prepare, .shape = either_shape, .run = either_run,
     .cost = ort_conv_cost,
     .numbers = 0xc6,
 };
@@ -539,14 +535,16 @@ static const ort_op_impl either_impl = {
 
 const ort_op ort_ops_quant_conv[] = {
     {ONNX, "ConvInteger", 10, "x:T1,w:T2,x_zero_point?:T1,w_zero_point?:T2 -> y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i32", CONV_ATTRS, 0, &integer_impl},
+     "T1:i8,u8 T2:i8,u8 T3:i32", CONV_ATTRS, 0, &integer_impl, .variant = INTEGER},
     {ONNX, "QLinearConv", 10,
      "x:T1,x_scale:f32,x_zero_point:T1,w:T2,w_scale:f32,w_zero_point:T2,y_scale:f32,"
      "y_zero_point:T3,B?:T4 -> y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i8,u8 T4:i32", CONV_ATTRS, 0, &qlinear_impl},
+     "T1:i8,u8 T2:i8,u8 T3:i8,u8 T4:i32", CONV_ATTRS, 0, &qlinear_impl,
+     .variant = QLINEAR},
     {MS, "QLinearConv", 1,
      "x:T1,x_scale:f32,x_zero_point:T1,w:T2,w_scale:f32,w_zero_point:T2,y_scale:f32,"
      "y_zero_point:T3,B?:T4 -> y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i8,u8 T4:i32", CONV_ATTRS " channels_last:i=0", 0, &either_impl},
+     "T1:i8,u8 T2:i8,u8 T3:i8,u8 T4:i32", CONV_ATTRS " channels_last:i=0", 0, &either_impl,
+     .variant = QLINEAR},
     {0},
 };

@@ -260,44 +260,33 @@ static ort_status sigmoid_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status leaky_prepare(ort_prep *p, ort_error *err)
-{
-    float *alpha = ort_prep_state(p, sizeof *alpha);
-    if (!alpha)
-        return ort_error_memory(err, sizeof *alpha);
-    *alpha = ort_node_float(p->node, "alpha", 0.01f);
-    return ORT_OK;
-}
+typedef struct leaky_state {
+    float alpha;
+} leaky_state;
+
+static const ort_bind leaky_bind[] = {ORT_BIND(leaky_state, alpha), {0}};
 
 static ort_status leaky_run(ort_call *call, ort_error *err)
 {
-    table_run(call, ORT_UNARY_LEAKY_RELU, *(const float *)call->state);
+    table_run(call, ORT_UNARY_LEAKY_RELU, ((const leaky_state *)call->state)->alpha);
     return ORT_OK;
 }
 
-/* One integer attribute as the state. */
-static ort_status keep_int(ort_prep *p, const char *name, ort_error *err)
-{
-    int64_t *value = ort_prep_state(p, sizeof *value);
-    if (!value)
-        return ort_error_memory(err, sizeof *value);
-    *value = ort_node_int(p->node, name, 0);
-    return ORT_OK;
-}
+/* ---- QLinearConcat: scale, zero, then X, scale, zero of each input */
+
+typedef struct concat_state {
+    int64_t axis;
+} concat_state;
+
+static const ort_bind concat_bind[] = {ORT_BIND(concat_state, axis), {0}};
 
 static ort_status concat_prepare(ort_prep *p, ort_error *err)
 {
     for (int i = 2; i < p->in_count; i += 3)
         if (ort_prep_dtype(p, i) == ORT_DTYPE_FLOAT)
             return ort_prep_unsupported_dtype(p, i, err);
-    return keep_int(p, "axis", err);
+    return ORT_OK;
 }
-static ort_status global_prepare(ort_prep *p, ort_error *err)
-{
-    return keep_int(p, "channels_last", err);
-}
-
-/* ---- QLinearConcat: scale, zero, then X, scale, zero of each input */
 
 static ort_status concat_infer(ort_infer *x, ort_error *err)
 {
@@ -349,7 +338,7 @@ static ort_status concat_run(ort_call *call, ort_error *err)
     int out_zero = zero_of(ort_call_in(call, 1));
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
-    int64_t axis = *(const int64_t *)call->state;
+    int64_t axis = ((const concat_state *)call->state)->axis;
     int at = (int)(axis < 0 ? axis + y->shape.rank : axis);
     int64_t outer = ort_shape_count_range(&y->shape, 0, at), offset = 0;
     int64_t line = ort_shape_count_range(&y->shape, at, y->shape.rank);
@@ -375,6 +364,12 @@ static ort_status concat_run(ort_call *call, ort_error *err)
 }
 
 /* ---- average pools: X, scale, zero, scale, zero; sums are exact integers */
+
+typedef struct global_state {
+    bool channels_last;
+} global_state;
+
+static const ort_bind global_bind[] = {ORT_BIND(global_state, channels_last), {0}};
 
 static ort_status global_infer(ort_infer *x, ort_error *err)
 {
@@ -440,7 +435,7 @@ static ort_status global_run(ort_call *call, ort_error *err)
     ort_tensor *y = ort_call_out(call, 0);
     if (!y || ort_tensor_count(y) == 0)
         return ORT_OK;
-    bool last = *(const int64_t *)call->state != 0;
+    bool last = ((const global_state *)call->state)->channels_last;
     mean_job j = {.x = x, .y = y, .x_zero = zero_of(ort_call_in(call, 2)),
                   .y_zero = zero_of(ort_call_in(call, 4))};
     j.channels = x->shape.dim[last ? x->shape.rank - 1 : 1];
@@ -472,14 +467,13 @@ static ort_status average_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+static const ort_bind average_bind[] = {
+    ORT_BIND_AS(pool_state, include_pad, "count_include_pad"),
+    ORT_BIND(pool_state, channels_last), {0}};
+
 static ort_status average_prepare(ort_prep *p, ort_error *err)
 {
-    pool_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
-    state->kind = POOL_AVERAGE;
-    state->include_pad = ort_node_int(p->node, "count_include_pad", 0) != 0;
-    state->channels_last = ort_node_int(p->node, "channels_last", 0) != 0;
+    pool_state *state = p->state;
     return ort_window_read(p->node, &state->spec, err);
 }
 
@@ -572,18 +566,22 @@ static const ort_op_impl sigmoid_impl = {
     .numbers = 0x1e,
 };
 static const ort_op_impl leaky_impl = {
-    .infer = ort_infer_same, .prepare = leaky_prepare, .shape = table_shape, .run = leaky_run,
+    .state = sizeof(leaky_state), .bind = leaky_bind,
+    .infer = ort_infer_same, .shape = table_shape, .run = leaky_run,
     .numbers = 0x1e,
 };
 static const ort_op_impl concat_impl = {
+    .state = sizeof(concat_state), .bind = concat_bind,
     .infer = concat_infer, .prepare = concat_prepare, .shape = concat_shape, .run = concat_run,
     .numbers = 3,
 };
 static const ort_op_impl global_impl = {
-    .infer = global_infer, .prepare = global_prepare, .shape = table_shape, .run = global_run,
+    .state = sizeof(global_state), .bind = global_bind,
+    .infer = global_infer, .shape = table_shape, .run = global_run,
     .numbers = 0x1e,
 };
 static const ort_op_impl average_impl = {
+    .state = sizeof(pool_state), .bind = average_bind,
     .infer = average_infer, .prepare = average_prepare, .shape = average_shape, .run = average_run,
     .numbers = 0x1e,
 };

@@ -34,11 +34,17 @@ typedef struct qmm_plan {
     size_t rows, packed, bytes; /* workspace offsets; bytes: A quantized */
 } qmm_plan;
 
-static const slots integer_slots = {0, 1, -1, -1, 2, 3, -1, -1, -1};
-static const slots qlinear_slots = {0, 3, 1, 4, 2, 5, 6, 7, -1};
-static const slots qgemm_slots = {0, 3, 1, 4, 2, 5, 7, 8, 6};
-static const slots to_float_slots = {0, 1, 2, 3, 4, 5, -1, -1, 6};
-static const slots dynamic_slots = {0, 1, -1, 2, -1, 3, -1, -1, 4};
+enum { INTEGER, QLINEAR, QGEMM, TO_FLOAT, DYNAMIC };
+
+static const slots all_slots[] = {
+    [INTEGER] = {0, 1, -1, -1, 2, 3, -1, -1, -1}, [QLINEAR] = {0, 3, 1, 4, 2, 5, 6, 7, -1},
+    [QGEMM] = {0, 3, 1, 4, 2, 5, 7, 8, 6},        [TO_FLOAT] = {0, 1, 2, 3, 4, 5, -1, -1, 6},
+    [DYNAMIC] = {0, 1, -1, 2, -1, 3, -1, -1, 4}};
+
+static const ort_bind qmm_bind[] = {
+    ORT_BIND_AS(qmm_state, mm.trans_a, "transA", ORT_MAYBE),
+    ORT_BIND_AS(qmm_state, mm.trans_b, "transB", ORT_MAYBE),
+    ORT_BIND(qmm_state, alpha, ORT_ELSE(1)), {0}};
 
 /* ---- inference */
 
@@ -118,47 +124,22 @@ static bool any_float8(const ort_prep *p)
            ort_is_float8(ort_prep_dtype(p, 7));
 }
 
-static ort_status common_prepare(ort_prep *p, const slots *in, bool dynamic, ort_error *err)
+static ort_status qmm_prepare(ort_prep *p, ort_error *err)
 {
-    qmm_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    qmm_state *state = p->state;
+    const slots *in = &all_slots[p->op->variant];
     state->in = in;
-    state->dynamic = dynamic;
-    state->mm.trans_a = ort_node_int(p->node, "transA", 0) != 0;
-    state->mm.trans_b = ort_node_int(p->node, "transB", 0) != 0;
-    state->alpha = ort_node_float(p->node, "alpha", 1.0f);
-    state->floats = in == &qlinear_slots && any_float8(p);
+    state->dynamic = p->op->variant == DYNAMIC;
+    state->floats = p->op->variant == QLINEAR && any_float8(p);
     if (state->floats)
         return ORT_OK;
-    const int bytes[] = {dynamic ? in->b : in->a, in->b};
+    const int bytes[] = {state->dynamic ? in->b : in->a, in->b};
     for (int i = 0; i < 2; i++) {
         ort_dtype dtype = ort_prep_dtype(p, bytes[i]);
         if (dtype != ORT_DTYPE_INT8 && dtype != ORT_DTYPE_UINT8)
             return ort_prep_unsupported_dtype(p, bytes[i], err);
     }
     return pack_constant(p, state, err);
-}
-
-static ort_status integer_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &integer_slots, false, err);
-}
-static ort_status qlinear_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &qlinear_slots, false, err);
-}
-static ort_status qgemm_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &qgemm_slots, false, err);
-}
-static ort_status to_float_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &to_float_slots, false, err);
-}
-static ort_status dynamic_prepare(ort_prep *p, ort_error *err)
-{
-    return common_prepare(p, &dynamic_slots, true, err);
 }
 
 /* ---- shape */
@@ -385,7 +366,8 @@ static ort_status qmm_run(ort_call *call, ort_error *err)
 
 #define QMM_IMPL(name)                                                                             \
     static const ort_op_impl name##_impl = {                                                       \
-        .infer = name##_infer, .prepare = name##_prepare, .shape = qmm_shape, .run = qmm_run,      \
+        .state = sizeof(qmm_state), .bind = qmm_bind,                                              \
+        .infer = name##_infer, .prepare = qmm_prepare, .shape = qmm_shape, .run = qmm_run,         \
         .cost = ort_matmul_cost                                                                    \
     };
 QMM_IMPL(integer)
@@ -396,24 +378,24 @@ QMM_IMPL(dynamic)
 
 const ort_op ort_ops_quant_matmul[] = {
     {ONNX, "MatMulInteger", 10, "A:T1,B:T2,a_zero_point?:T1,b_zero_point?:T2 -> Y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i32", "", 0, &integer_impl},
+     "T1:i8,u8 T2:i8,u8 T3:i32", "", 0, &integer_impl, .variant = INTEGER},
     {ONNX, "QLinearMatMul", 10,
      "a:T1,a_scale:f32,a_zero_point:T1,b:T2,b_scale:f32,b_zero_point:T2,y_scale:f32,"
      "y_zero_point:T3 -> y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:i8,u8", "", 0, &qlinear_impl},
+     "T1:i8,u8 T2:i8,u8 T3:i8,u8", "", 0, &qlinear_impl, .variant = QLINEAR},
     {ONNX, "QLinearMatMul", 21,
      "a:T1,a_scale:TS,a_zero_point:T1,b:T2,b_scale:TS,b_zero_point:T2,y_scale:TS,y_zero_point:T3 "
      "-> y:T3",
-     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qlinear_impl},
+     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qlinear_impl, .variant = QLINEAR},
     {MS, "QGemm", 1,
      "A:TA,a_scale:T,a_zero_point:TA,B:TB,b_scale:T,b_zero_point:TB,C?:TC,y_scale?:T,"
      "y_zero_point?:TYZ -> Y:TY",
      "T:f32 TA:u8,i8 TB:u8,i8 TC:i32 TYZ:u8,i8 TY:f32,u8,i8", "alpha:f=1 transA:i=0 transB:i=0", 0,
-     &qgemm_impl},
+     &qgemm_impl, .variant = QGEMM},
     {MS, "MatMulIntegerToFloat", 1,
      "A:T1,B:T2,a_scale:T3,b_scale:T3,a_zero_point?:T1,b_zero_point?:T2,bias?:T3 -> Y:T3",
-     "T1:i8,u8 T2:i8,u8 T3:f32,f16", "", 0, &to_float_impl},
+     "T1:i8,u8 T2:i8,u8 T3:f32,f16", "", 0, &to_float_impl, .variant = TO_FLOAT},
     {MS, "DynamicQuantizeMatMul", 1, "A:T1,B:T2,b_scale:T1,b_zero_point?:T2,bias?:T1 -> Y:T1",
-     "T1:f32 T2:i8,u8", "", 0, &dynamic_impl},
+     "T1:f32 T2:i8,u8", "", 0, &dynamic_impl, .variant = DYNAMIC},
     {0},
 };

@@ -43,6 +43,15 @@ static int code_of(uint8_t bits, bool is_signed)
 
 /* ---- QLinearSoftmax */
 
+typedef struct softmax_state {
+    int64_t opset, axis;
+    bool has_axis;
+} softmax_state;
+
+static const ort_bind softmax_bind[] = {
+    ORT_BIND(softmax_state, opset), ORT_BIND(softmax_state, axis, ORT_MAYBE),
+    ORT_BIND_HAS(softmax_state, has_axis, "axis"), {0}};
+
 typedef struct softmax_walk {
     const uint8_t *x;
     uint8_t *y;
@@ -80,8 +89,9 @@ static void softmax_task(void *arg, size_t task, int thread)
 static ort_status softmax_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
-    bool flat = ort_node_int(call->node, "opset", 13) < 13; /* all dims from the axis on */
-    int64_t axis = ort_node_int(call->node, "axis", flat ? 1 : -1);
+    const softmax_state *state = call->state;
+    bool flat = state->opset < 13; /* all dims from the axis on */
+    int64_t axis = state->has_axis ? state->axis : flat ? 1 : -1;
     softmax_walk w = {.x = x->data, .y = ort_call_out(call, 0)->data,
                       .is_signed = x->dtype == ORT_DTYPE_INT8, .inner = 1};
     axis += axis < 0 ? x->shape.rank : 0;
@@ -101,6 +111,7 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl softmax_impl = {
+    .state = sizeof(softmax_state), .bind = softmax_bind,
     .infer = softmax_infer, .run = softmax_run, .numbers = 0x1e,
 };
 

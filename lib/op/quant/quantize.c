@@ -21,6 +21,11 @@ typedef struct quant_state {
     ort_dtype precision; /* UNDEFINED: that of the scale */
 } quant_state;
 
+static const ort_bind quant_bind[] = {
+    ORT_BIND(quant_state, axis, ORT_ELSE(1)),
+    ORT_BIND_AS(quant_state, block, "block_size", ORT_FROM(0), ORT_MAYBE),
+    ORT_BIND(quant_state, saturate, ORT_ELSE(1)), ORT_BIND(quant_state, precision, ORT_MAYBE), {0}};
+
 /* ---- geometry */
 
 enum { SCALE_ONE, SCALE_AXIS, SCALE_BLOCKS };
@@ -245,21 +250,6 @@ static ort_status quantize_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status quant_prepare(ort_prep *p, ort_error *err)
-{
-    quant_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->axis = ort_node_int(p->node, "axis", 1);
-    s->block = ort_node_int(p->node, "block_size", 0);
-    s->saturate = ort_node_int(p->node, "saturate", 1) != 0;
-    s->precision = (ort_dtype)ort_node_int(p->node, "precision", ORT_DTYPE_UNDEFINED);
-    if (s->block < 0)
-        return ort_prep_fail(p, err, "block_size is %lld, must not be negative",
-                             (long long)s->block);
-    return ORT_OK;
-}
-
 static void set_like(ort_infer *x, int input, ort_dtype dtype)
 {
     const ort_fact *in = ort_infer_in(x, input);
@@ -294,7 +284,8 @@ static void quant_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl quantize_impl = {
-    .infer = quantize_infer, .prepare = quant_prepare, .run = quantize_run, .cost = quant_cost,
+    .state = sizeof(quant_state), .bind = quant_bind,
+    .infer = quantize_infer, .run = quantize_run, .cost = quant_cost,
 };
 
 /* ---- dequantize */
@@ -358,7 +349,8 @@ static ort_status dequantize_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl dequantize_impl = {
-    .infer = dequantize_infer, .prepare = quant_prepare, .run = dequantize_run, .cost = quant_cost,
+    .state = sizeof(quant_state), .bind = quant_bind,
+    .infer = dequantize_infer, .run = dequantize_run, .cost = quant_cost,
 };
 
 /* ---- DynamicQuantizeLinear */
