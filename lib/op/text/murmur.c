@@ -39,11 +39,17 @@ static ort_status murmur_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct murmur_state {
+    int64_t seed;
+} murmur_state;
+
+static const ort_bind murmur_bind[] = {ORT_BIND(murmur_state, seed), {0}};
+
 static ort_status murmur_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     uint32_t *y = ort_call_out(call, 0)->data;
-    uint32_t seed = (uint32_t)ort_node_int(call->node, "seed", 0);
+    uint32_t seed = (uint32_t)((const murmur_state *)call->state)->seed;
     int64_t n = ort_tensor_count(x);
     size_t each = (size_t)ort_dtype_bits(x->dtype) / 8;
     for (int64_t i = 0; i < n; i++)
@@ -56,7 +62,9 @@ static ort_status murmur_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl murmur_impl = {.infer = murmur_infer, .run = murmur_run};
+static const ort_op_impl murmur_impl = {
+    .state = sizeof(murmur_state), .bind = murmur_bind, .infer = murmur_infer, .run = murmur_run,
+};
 
 const ort_op ort_ops_murmur[] = {
     {MS, "MurmurHash3", 1, "X:T1 -> Y:T2", "T1:i32,u32,i64,u64,f32,f64,str T2:u32,i32",

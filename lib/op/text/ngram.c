@@ -48,13 +48,19 @@ static ort_status block_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct block_state {
+    int64_t order;
+} block_state;
+
+static const ort_bind block_bind[] = {ORT_BIND_AS(block_state, order, "ngram_size"), {0}};
+
 static ort_status block_run_(ort_call *call, ort_error *err)
 {
     const ort_tensor *ids = ort_call_in(call, 0), *scores = ort_call_in(call, 1);
     ort_tensor *y = ort_call_out(call, 0);
     block_run r = {.ids = ids->data, .scores = y->data, .length = ids->shape.dim[1],
                    .vocab = scores->shape.dim[1],
-                   .order = ort_node_int(call->node, "ngram_size", 1), .bad = -1};
+                   .order = ((const block_state *)call->state)->order, .bad = -1};
     if (ids->shape.dim[0] != scores->shape.dim[0])
         return ort_call_fail(call, err, "input_ids has %lld rows, scores %lld",
                              (long long)ids->shape.dim[0], (long long)scores->shape.dim[0]);
@@ -68,7 +74,9 @@ static ort_status block_run_(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl block_impl = {.infer = block_infer, .run = block_run_};
+static const ort_op_impl block_impl = {
+    .state = sizeof(block_state), .bind = block_bind, .infer = block_infer, .run = block_run_,
+};
 
 /* ---- NGramHashMapping */
 
@@ -79,8 +87,10 @@ typedef struct hash_slots { /* inputs and outputs, -1: the operator has none */
     int present, present_segments, states;
 } hash_slots;
 
-static const hash_slots dense_slots = {3, 4, 5, 6, -1, -1, -1, 1, -1, -1};
-static const hash_slots varlen_slots = {4, 5, 6, 7, 8, 3, 9, 1, 2, 3};
+enum { DENSE, VARLEN };
+
+static const hash_slots all_slots[] = {
+    [DENSE] = {3, 4, 5, 6, -1, -1, -1, 1, -1, -1}, [VARLEN] = {4, 5, 6, 7, 8, 3, 9, 1, 2, 3}};
 
 typedef struct hash_state {
     const hash_slots *at;
@@ -89,34 +99,17 @@ typedef struct hash_state {
     bool reset;
 } hash_state;
 
-static ort_status hash_prepare_common(ort_prep *p, const hash_slots *slots, ort_error *err)
-{
-    hash_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->at = slots;
-    s->order = ort_node_int(p->node, "max_ngram_size", 0);
-    s->heads = ort_node_int(p->node, "n_head_per_ngram", 0);
-    s->pad = ort_node_int(p->node, "pad_id", 0);
-    s->reset = ort_node_int(p->node, "reset_on_eos", 0) != 0;
-    s->capacity = ort_node_int(p->node, "state_update_capacity", 0);
-    if (s->order < 2 || s->order > ORDER_MAX || s->heads < 1 || s->heads > INT32_MAX)
-        return ort_prep_fail(p, err, "max_ngram_size %lld (2 to %d) or n_head_per_ngram %lld is "
-                             "out of range", (long long)s->order, ORDER_MAX,
-                             (long long)s->heads);
-    if (s->capacity < 0 || s->capacity > 8)
-        return ort_prep_fail(p, err, "state_update_capacity is %lld, needs 0 to 8",
-                             (long long)s->capacity);
-    return ORT_OK;
-}
+static const ort_bind hash_bind[] = {
+    ORT_BIND_AS(hash_state, order, "max_ngram_size", ORT_WITHIN(2, ORDER_MAX)),
+    ORT_BIND_AS(hash_state, heads, "n_head_per_ngram", ORT_WITHIN(1, INT32_MAX)),
+    ORT_BIND_AS(hash_state, pad, "pad_id"), ORT_BIND_AS(hash_state, reset, "reset_on_eos"),
+    ORT_BIND_AS(hash_state, capacity, "state_update_capacity", ORT_WITHIN(0, 8), ORT_MAYBE), {0}};
 
-static ort_status dense_prepare(ort_prep *p, ort_error *err)
+static ort_status hash_prepare(ort_prep *p, ort_error *err)
 {
-    return hash_prepare_common(p, &dense_slots, err);
-}
-static ort_status varlen_prepare(ort_prep *p, ort_error *err)
-{
-    return hash_prepare_common(p, &varlen_slots, err);
+    hash_state *s = p->state;
+    s->at = &all_slots[p->op->variant];
+    return ORT_OK;
 }
 
 static ort_status dense_infer(ort_infer *x, ort_error *err)
@@ -367,10 +360,12 @@ static ort_status varlen_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl dense_impl = {
-    .infer = dense_infer, .prepare = dense_prepare, .run = dense_run,
+    .state = sizeof(hash_state), .bind = hash_bind,
+    .infer = dense_infer, .prepare = hash_prepare, .run = dense_run,
 };
 static const ort_op_impl varlen_impl = {
-    .infer = varlen_infer, .prepare = varlen_prepare, .run = varlen_run,
+    .state = sizeof(hash_state), .bind = hash_bind,
+    .infer = varlen_infer, .prepare = hash_prepare, .run = varlen_run,
 };
 
 /* ---- BifurcationDetector: tokens that a model guessed ahead against those of the source */
@@ -425,8 +420,17 @@ static ort_status fork_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct fork_state {
+    int64_t least, most;
+} fork_state;
+
+static const ort_bind fork_bind[] = {
+    ORT_BIND_AS(fork_state, least, "min_ngram_size"),
+    ORT_BIND_AS(fork_state, most, "max_ngram_size"), {0}};
+
 static ort_status fork_run(ort_call *call, ort_error *err)
 {
+    const fork_state *state = call->state;
     const ort_tensor *source = ort_call_in(call, 0), *now = ort_call_in(call, 1);
     const ort_tensor *guess = ort_call_in(call, 3);
     int64_t n = ort_tensor_count(source), count = ort_tensor_count(now), taken = 0;
@@ -451,12 +455,13 @@ static ort_status fork_run(ort_call *call, ort_error *err)
         ort_move_span(ORT_DTYPE_INT64, tokens, count, guess->data, 0, taken);
     ort_tensor_set_i64(ort_call_out(call, 1), 0,
                        match_suffix(source->data, n, tokens, count + taken,
-                                    ort_node_int(call->node, "min_ngram_size", 1),
-                                    ort_node_int(call->node, "max_ngram_size", 3)));
+                                    state->least, state->most));
     return ORT_OK;
 }
 
-static const ort_op_impl fork_impl = {.infer = fork_infer, .run = fork_run};
+static const ort_op_impl fork_impl = {
+    .state = sizeof(fork_state), .bind = fork_bind, .infer = fork_infer, .run = fork_run,
+};
 
 /* ---- rows */
 
@@ -466,13 +471,14 @@ const ort_op ort_ops_ngram[] = {
     {MS, "NGramHashMapping", 1,
      "input_ids:M,multipliers:M,vocab_sizes:M,past_ids?:M,head_offsets?:M,eos_token_id?:M,"
      "segment_ids?:i32 -> hash_ids:M,present_ids?:M", "M:i32,i64",
-     "max_ngram_size:i! n_head_per_ngram:i! pad_id:i! reset_on_eos:i=0", 0, &dense_impl},
+     "max_ngram_size:i! n_head_per_ngram:i! pad_id:i! reset_on_eos:i=0", 0, &dense_impl,
+     .variant = DENSE},
     {MS, "VarlenNGramHashMapping", 1,
      "input_ids:M,multipliers:M,vocab_sizes:M,cumulative_sequence_length:S,past_ids?:M,"
      "head_offsets?:M,eos_token_id?:M,segment_ids?:i32,past_segment_ids?:S,capture_count?:S -> "
      "hash_ids:M,present_ids?:M,present_segment_ids?:S,state_update?:M", "M:i32,i64 S:i32",
      "max_ngram_size:i! n_head_per_ngram:i! pad_id:i! reset_on_eos:i=0 state_update_capacity:i=0",
-     0, &varlen_impl},
+     0, &varlen_impl, .variant = VARLEN},
     {MS, "BifurcationDetector", 1,
      "src_tokens:T,cur_tokens:T,prev_suffix_match_idx:T,pred_tokens?:T -> "
      "tokens:T,suffix_match_idx:T", "T:i64", "max_ngram_size:i=3 min_ngram_size:i=1",

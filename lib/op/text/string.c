@@ -27,8 +27,14 @@ typedef enum case_change { CASE_NONE, CASE_LOWER, CASE_UPPER } case_change;
 typedef struct normalizer {
     case_change action;
     bool sensitive;
-    ort_hashmap stopwords; /* lower case when not sensitive */
+    ort_strings words;
+    ort_hashmap stopwords; /* those words, in lower case when not sensitive */
 } normalizer;
+
+static const ort_bind normalizer_bind[] = {
+    ORT_BIND_AS(normalizer, action, "case_change_action", ORT_WORDS("NONE LOWER UPPER")),
+    ORT_BIND_AS(normalizer, sensitive, "is_case_sensitive"),
+    ORT_BIND_AS(normalizer, words, "stopwords"), {0}};
 
 /* A copy of `s` in another case: at most 3 bytes for each (a case pair of other lengths exists). */
 static size_t change_case(ort_string s, case_change action, char *out)
@@ -91,21 +97,10 @@ static ort_status settle_map(ort_arena *arena, ort_hashmap *map, ort_error *err)
 
 static ort_status normalizer_prepare(ort_prep *p, ort_error *err)
 {
-    normalizer *n = ort_prep_state(p, sizeof *n);
-    const char *action = ort_node_string(p->node, "case_change_action", "NONE");
-    size_t count = 0;
-    const ort_string *words = ort_node_strings(p->node, "stopwords", &count);
-    if (!n)
-        return ort_error_memory(err, sizeof *n);
-    n->sensitive = ort_node_int(p->node, "is_case_sensitive", 0) != 0;
-    n->action = !strcmp(action, "LOWER") ? CASE_LOWER : !strcmp(action, "UPPER") ? CASE_UPPER
-                                                                                : CASE_NONE;
-    if (n->action == CASE_NONE && strcmp(action, "NONE"))
-        return ort_prep_fail(p, err, "case_change_action is '%.40s', must be LOWER, UPPER or NONE",
-                             action);
+    normalizer *n = p->state;
     ort_status status = ORT_OK;
-    for (size_t i = 0; status == ORT_OK && i < count; i++)
-        status = add_stopword(p, n, words[i], err);
+    for (size_t i = 0; status == ORT_OK && i < n->words.count; i++)
+        status = add_stopword(p, n, n->words.ptr[i], err);
     if (status != ORT_OK) {
         ort_hashmap_release(&n->stopwords);
         return status;
@@ -176,6 +171,7 @@ static ort_status normalizer_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl normalizer_impl = {
+    .state = sizeof(normalizer), .bind = normalizer_bind,
     .infer = normalizer_infer, .prepare = normalizer_prepare, .run = normalizer_run,
 };
 
@@ -229,6 +225,9 @@ typedef struct splitter {
     int64_t most;         /* splits; -1: no limit */
 } splitter;
 
+static const ort_bind split_bind[] = {
+    ORT_BIND(splitter, delimiter), ORT_BIND_AS(splitter, most, "maxsplit", ORT_ELSE(-1)), {0}};
+
 static bool is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -281,18 +280,6 @@ static int64_t split_one(const splitter *sp, ort_string s, ort_string *parts)
     return count;
 }
 
-static ort_status split_prepare(ort_prep *p, ort_error *err)
-{
-    splitter *sp = ort_prep_state(p, sizeof *sp);
-    const ort_attr *delimiter = ort_node_attr(p->node, "delimiter");
-    if (!sp)
-        return ort_error_memory(err, sizeof *sp);
-    if (delimiter)
-        sp->delimiter = delimiter->s;
-    sp->most = ort_node_int(p->node, "maxsplit", -1);
-    return ORT_OK;
-}
-
 static ort_status split_infer(ort_infer *x, ort_error *err)
 {
     if (!ort_infer_in_ranked(x, 0)) {
@@ -342,7 +329,7 @@ static ort_status split_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl split_impl = {
-    .infer = split_infer, .prepare = split_prepare, .run = split_run,
+    .state = sizeof(splitter), .bind = split_bind, .infer = split_infer, .run = split_run,
 };
 
 /* ---- RegexFullMatch */
