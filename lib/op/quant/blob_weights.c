@@ -84,8 +84,8 @@ static ort_status bnb4_prepare(ort_prep *p, ort_error *err)
     blob_state *s = p->state;
     s->values = s->type == 0 ? fp4_values : nf4_values;
     if (s->block < 16 || (s->block & (s->block - 1)))
-        return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 on",
-                             (long long)s->block);
+        return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 "
+                             "on", (long long)s->block);
     return ORT_OK;
 }
 

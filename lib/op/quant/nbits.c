@@ -204,8 +204,8 @@ static ort_status nbits_prepare(ort_prep *p, ort_error *err)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "bits = %lld isn't implemented, only 2, 4 and 8", (long long)s->bits);
     if (s->block < 16 || s->block > (1 << 20) || (s->block & (s->block - 1)))
-        return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 on",
-                             (long long)s->block);
+        return ort_prep_fail(p, err, "attribute block_size is %lld, needs a power of two from 16 "
+                             "on", (long long)s->block);
     s->reordered = ort_prep_dtype(p, 4) != ORT_DTYPE_UNDEFINED;
     if (s->prepacked)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,

@@ -386,7 +386,8 @@ const ort_op ort_ops_quant_matmul[] = {
     {ONNX, "QLinearMatMul", 21,
      "a:T1,a_scale:TS,a_zero_point:T1,b:T2,b_scale:TS,b_zero_point:T2,y_scale:TS,y_zero_point:T3 "
      "-> y:T3",
-     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qlinear_impl, .variant = QLINEAR},
+     "TS:f32,f16,bf16 T1:F8,i8,u8 T2:F8,i8,u8 T3:F8,i8,u8", "", 0, &qlinear_impl,
+     .variant = QLINEAR},
     {MS, "QGemm", 1,
      "A:TA,a_scale:T,a_zero_point:TA,B:TB,b_scale:T,b_zero_point:TB,C?:TC,y_scale?:T,"
      "y_zero_point?:TYZ -> Y:TY",

@@ -28,6 +28,15 @@ typedef struct attention {
     const ort_attention_core *core;
 } attention;
 
+static const ort_bind attention_bind[] = {
+    ORT_BIND_AS(attention, q_heads, "q_num_heads", ORT_FROM(0), ORT_MAYBE),
+    ORT_BIND_AS(attention, kv_heads, "kv_num_heads", ORT_FROM(0), ORT_MAYBE),
+    ORT_BIND(attention, scale, ORT_MAYBE), ORT_BIND(attention, softcap),
+    ORT_BIND_AS(attention, causal, "is_causal"),
+    ORT_BIND_AS(attention, left, "left_window_size", ORT_ELSE(-1)),
+    ORT_BIND_AS(attention, right, "right_window_size", ORT_ELSE(-1)),
+    ORT_BIND_AS(attention, mode, "qk_matmul_output_mode", ORT_WITHIN(0, 3)), {0}};
+
 /* ---- infer */
 
 static ort_dim head_dim(const ort_infer *x, const ort_type *t, int64_t heads)
@@ -131,35 +140,14 @@ static const ort_appends attention_appends = {
     .row_outputs = 1u << OUT_SCORES,
 };
 
-static bool is_real(ort_dtype dtype)
-{
-    return dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16 ||
-           dtype == ORT_DTYPE_DOUBLE;
-}
-
 static ort_status attention_prepare(ort_prep *p, ort_error *err)
 {
-    attention *a = ort_prep_state(p, sizeof *a);
-    if (!a)
-        return ort_error_memory(err, sizeof *a);
-    a->q_heads = ort_node_int(p->node, "q_num_heads", 0);
-    a->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
-    a->scale = ort_node_float(p->node, "scale", 0);
-    a->softcap = ort_node_float(p->node, "softcap", 0);
-    a->causal = ort_node_int(p->node, "is_causal", 0) != 0;
-    a->left = ort_node_int(p->node, "left_window_size", -1);
-    a->right = ort_node_int(p->node, "right_window_size", -1);
-    a->mode = ort_node_int(p->node, "qk_matmul_output_mode", 0);
+    attention *a = p->state;
     a->dtype = ort_prep_dtype(p, IN_Q);
     p->appends = &attention_appends;
-    if (a->q_heads < 0 || a->kv_heads < 0 || a->mode < 0 || a->mode > 3)
-        return ort_prep_fail(p, err,
-                             "a head count is negative, or qk_matmul_output_mode isn't 0..3");
     a->v_dtype = ort_prep_dtype(p, IN_V);
-    if (!is_real(a->dtype))
-        return ort_prep_unsupported_dtype(p, IN_Q, err);
-    if (!is_real(a->v_dtype))
-        return ort_prep_unsupported_dtype(p, IN_V, err);
+    ORT_TRY(ort_prep_need_real(p, IN_Q, err));
+    ORT_TRY(ort_prep_need_real(p, IN_V, err));
     bool wide = a->dtype == ORT_DTYPE_DOUBLE || a->v_dtype == ORT_DTYPE_DOUBLE;
     a->core = wide ? &ort_attention_core_f64 : &ort_attention_core_f32;
     a->real = wide ? ORT_DTYPE_DOUBLE : ORT_DTYPE_FLOAT;
@@ -518,6 +506,7 @@ static ort_status attention_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl attention_impl = {
+    .state = sizeof(attention), .bind = attention_bind,
     .infer = attention_infer, .prepare = attention_prepare, .shape = attention_shape,
     .run = attention_run, .cost = attention_cost,
 };

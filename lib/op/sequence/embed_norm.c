@@ -26,15 +26,12 @@ typedef struct embed_walk {
     float epsilon;
 } embed_walk;
 
-static bool is_quantized(const ort_op *op)
-{
-    return op->name[0] == 'Q';
-}
+enum { FLOAT_TABLES, QUANTIZED_TABLES };
 
 static ort_status embed_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *ids = ort_infer_in(x, IN_IDS), *words = ort_infer_in(x, IN_WORDS);
-    ort_dtype dtype = is_quantized(x->op) || !strcmp(x->op->domain, ORT_INTERNAL)
+    ort_dtype dtype = x->op->variant == QUANTIZED_TABLES || !strcmp(x->op->domain, ORT_INTERNAL)
                           ? ORT_DTYPE_FLOAT
                       : words ? words->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dim B = ort_dim_unknown(), S = ort_dim_unknown(), H = ort_dim_unknown();
@@ -52,14 +49,11 @@ static ort_status embed_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static ort_status embed_prepare(ort_prep *p, ort_error *err)
-{
-    float *epsilon = ort_prep_state(p, sizeof *epsilon);
-    if (!epsilon)
-        return ort_error_memory(err, sizeof *epsilon);
-    *epsilon = ort_node_float(p->node, "epsilon", 1e-12f);
-    return ORT_OK;
-}
+typedef struct embed_state {
+    float epsilon;
+} embed_state;
+
+static const ort_bind embed_bind[] = {ORT_BIND(embed_state, epsilon), {0}};
 
 static ort_status embed_shape(ort_shaping *s, ort_error *err)
 {
@@ -181,9 +175,10 @@ static ort_status embed_run(ort_call *call, ort_error *err)
     embed_walk w = {.call = call, .ids = ids, .segments = ort_call_in(call, IN_SEGMENTS),
                     .words = ort_call_in(call, IN_WORDS), .places = ort_call_in(call, IN_PLACES),
                     .segment_table = ort_call_in(call, IN_SEGMENT_TABLE),
-                    .quantized = is_quantized(call->node->op), .y = ort_call_out(call, 0),
+                    .quantized = call->node->op->variant == QUANTIZED_TABLES,
+                    .y = ort_call_out(call, 0),
                     .sum = ort_call_out(call, 2), .tokens = ort_tensor_count(ids),
-                    .epsilon = *(const float *)call->state};
+                    .epsilon = ((const embed_state *)call->state)->epsilon};
     float *parameters = call->workspace;
     if (!w.quantized)
         w.positions = ort_call_in(call, IN_POSITIONS);
@@ -206,7 +201,8 @@ static ort_status embed_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl embed_impl = {
-    .infer = embed_infer, .prepare = embed_prepare, .shape = embed_shape, .run = embed_run,
+    .state = sizeof(embed_state), .bind = embed_bind,
+    .infer = embed_infer, .shape = embed_shape, .run = embed_run,
 };
 
 /* ---- rows */
@@ -229,6 +225,6 @@ const ort_op ort_ops_embed_norm[] = {
      "word_embedding_zero_point:T2,position_embedding_zero_point:T2,"
      "segment_embedding_zero_point?:T2,gamma_zero_point:T2,beta_zero_point:T2 -> "
      "layernorm_out:T,mask_index_out:T1",
-     "T1:i32 T2:i8,u8 T:f32", "epsilon:f=1e-12", 0, &embed_impl},
+     "T1:i32 T2:i8,u8 T:f32", "epsilon:f=1e-12", 0, &embed_impl, .variant = QUANTIZED_TABLES},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -14,10 +14,16 @@
 enum { IN_MAX = 6, SPACE_ROWS = 4, TASK_GRAIN = 16384 };
 
 typedef struct gated_state {
-    float epsilon, alpha; /* alpha: scale of ScaledSiLU, of the reduction of PreMix */
+    float epsilon, alpha, reduction; /* alpha: scale of ScaledSiLU; reduction: of PreMix */
     bool sigmoid;         /* GatedRMSNorm: the gate is sigmoid(z), else z * sigmoid(z) */
     int64_t branches;     /* 0: a dim of the input says it */
 } gated_state;
+
+static const ort_bind gated_bind[] = {
+    ORT_BIND(gated_state, epsilon, ORT_MAYBE), ORT_BIND(gated_state, alpha, ORT_MAYBE),
+    ORT_BIND_AS(gated_state, reduction, "reduction_scale", ORT_MAYBE),
+    ORT_BIND_AS(gated_state, sigmoid, "activation", ORT_WORDS("silu|swish sigmoid"), ORT_MAYBE),
+    ORT_BIND_AS(gated_state, branches, "num_branches", ORT_FROM(0), ORT_MAYBE), {0}};
 
 typedef struct gated_walk {
     const ort_call *call;
@@ -28,23 +34,6 @@ typedef struct gated_walk {
     int64_t outer, branches; /* streams: outer rows, and how many streams of `width` in each */
     void (*row)(const struct gated_walk *w, int64_t row, float *space);
 } gated_walk;
-
-static ort_status gated_prepare(ort_prep *p, ort_error *err)
-{
-    gated_state *s = ort_prep_state(p, sizeof *s);
-    const char *act = ort_node_string(p->node, "activation", "silu");
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->epsilon = ort_node_float(p->node, "epsilon", 1e-5f);
-    s->alpha = ort_node_float(p->node, "alpha", ort_node_float(p->node, "reduction_scale", 1.0f));
-    s->branches = ort_node_int(p->node, "num_branches", 0);
-    s->sigmoid = !strcmp(act, "sigmoid");
-    if (!s->sigmoid && strcmp(act, "silu") && strcmp(act, "swish"))
-        return ort_prep_fail(p, err, "activation '%.40s' is none of silu, swish and sigmoid", act);
-    if (s->branches < 0)
-        return ort_prep_fail(p, err, "num_branches is %lld", (long long)s->branches);
-    return ORT_OK;
-}
 
 /* Scratch for rows no wider than the last dim of input 0 (ScaledSiLU cuts its own rows). */
 static ort_status gated_shape(ort_shaping *s, ort_error *err)
@@ -216,7 +205,7 @@ static void pre_mix_row(const gated_walk *w, int64_t row, float *space)
             sum[i] += x[i] * gate[i];
     }
     for (int64_t i = 0; i < n; i++)
-        sum[i] *= w->s->alpha;
+        sum[i] *= w->s->reduction;
     ort_tensor_from_f32(sum, w->out[0], row * n, n);
 }
 
@@ -448,7 +437,8 @@ static ort_status engram_run(ort_call *call, ort_error *err)
 
 #define GATED_IMPL(name, infer_fn, run_fn)                                                         \
     static const ort_op_impl name = {                                                              \
-        .infer = infer_fn, .prepare = gated_prepare, .shape = gated_shape, .run = run_fn}
+        .state = sizeof(gated_state), .bind = gated_bind,                                          \
+        .infer = infer_fn, .shape = gated_shape, .run = run_fn}
 GATED_IMPL(gated_norm_impl, ort_infer_same, gated_norm_run);
 GATED_IMPL(branch_norm_impl, ort_infer_same, branch_norm_run);
 GATED_IMPL(gated_add_impl, ort_infer_same, gated_add_run);

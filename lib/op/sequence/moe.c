@@ -30,6 +30,9 @@ typedef struct moe_state {
     moe_act act;
     float alpha, beta, limit;
     int64_t k, block, fusion, bits[FC_COUNT]; /* block 0: one scale per row */
+    int64_t bits_of_all, prepacked; /* bits where an fc says none */
+    ort_string quant_type;
+    bool mixes;
 } moe_state;
 
 typedef struct moe_plan {
@@ -40,74 +43,61 @@ typedef struct moe_plan {
 
 /* ---- prepare */
 
-static ort_status read_activation(ort_prep *p, moe_state *s, ort_error *err)
-{
-    static const char *const names[] = {"relu", "gelu", "silu", "identity", "swiglu"};
-    const char *name = ort_node_string(p->node, "activation_type", "relu");
-    for (int i = 0; i < 5; i++)
-        if (!strcmp(name, names[i])) {
-            s->act = (moe_act)i;
-            return ORT_OK;
-        }
-    return ort_prep_fail(p, err, "activation_type '%s' is none of relu, gelu, silu, identity and "
-                         "swiglu", name);
-}
+#define MOE_BINDINGS                                                                               \
+    ORT_BIND(moe_state, k, ORT_FROM(1)),                                                           \
+        ORT_BIND_AS(moe_state, normalize, "normalize_routing_weights"),                            \
+        ORT_BIND_AS(moe_state, fusion, "swiglu_fusion", ORT_WITHIN(0, 2)),                         \
+        ORT_BIND_AS(moe_state, alpha, "activation_alpha", ORT_ELSE(1)),                            \
+        ORT_BIND_AS(moe_state, beta, "activation_beta", ORT_MAYBE),                                \
+        ORT_BIND_AS(moe_state, limit, "swiglu_limit", ORT_ELSE(INFINITY)),                         \
+        ORT_BIND_AS(moe_state, mixes, "use_sparse_mixer"),                                         \
+        ORT_BIND_AS(moe_state, act, "activation_type",                                             \
+                    ORT_WORDS("relu gelu silu identity swiglu"))
+static const ort_bind moe_bind[] = {MOE_BINDINGS, {0}};
+static const ort_bind qmoe_bind[] = {
+    MOE_BINDINGS, ORT_BIND_AS(moe_state, bits_of_all, "expert_weight_bits"),
+    ORT_BIND_AS(moe_state, bits[0], "fc1_expert_weight_bits", ORT_MAYBE),
+    ORT_BIND_AS(moe_state, bits[1], "fc2_expert_weight_bits", ORT_MAYBE),
+    ORT_BIND_AS(moe_state, bits[2], "fc3_expert_weight_bits", ORT_MAYBE),
+    ORT_BIND_AS(moe_state, block, "block_size", ORT_MAYBE), ORT_BIND(moe_state, quant_type),
+    ORT_BIND_AS(moe_state, prepacked, "weights_prepacked"), {0}};
 
-static ort_status read_common(ort_prep *p, moe_state *s, ort_error *err)
+static ort_status check_mixer(const moe_state *s, ort_error *err)
 {
-    s->k = ort_node_int(p->node, "k", 1);
-    s->normalize = ort_node_int(p->node, "normalize_routing_weights", 0) != 0;
-    s->fusion = ort_node_int(p->node, "swiglu_fusion", 0);
-    s->alpha = ort_node_float(p->node, "activation_alpha", 1.0f);
-    s->beta = ort_node_float(p->node, "activation_beta", 0.0f);
-    s->limit = ort_node_float(p->node, "swiglu_limit", INFINITY);
-    if (s->k < 1)
-        return ort_prep_fail(p, err, "attribute k is %lld, needs 1 and more", (long long)s->k);
-    if (s->fusion < 0 || s->fusion > 2)
-        return ort_prep_fail(p, err, "attribute swiglu_fusion is %lld, needs 0, 1 or 2",
-                             (long long)s->fusion);
-    if (ort_node_int(p->node, "use_sparse_mixer", 0))
+    if (s->mixes)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "use_sparse_mixer isn't implemented");
-    return read_activation(p, s, err);
+    return ORT_OK;
 }
 
 static ort_status moe_prepare(ort_prep *p, ort_error *err)
 {
-    moe_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    moe_state *s = p->state;
     s->slots = float_slots;
-    return read_common(p, s, err);
+    return check_mixer(s, err);
 }
 
 static ort_status qmoe_prepare(ort_prep *p, ort_error *err)
 {
-    static const char *const names[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits",
-                                        "fc3_expert_weight_bits"};
-    moe_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
+    moe_state *s = p->state;
     s->quantized = true;
     s->slots = bits_slots;
-    int64_t bits = ort_node_int(p->node, "expert_weight_bits", 4);
     for (int i = 0; i < FC_COUNT; i++) {
-        s->bits[i] = ort_node_int(p->node, names[i], bits);
+        s->bits[i] = s->bits[i] ? s->bits[i] : s->bits_of_all;
         if (s->bits[i] != 2 && s->bits[i] != 4 && s->bits[i] != 8)
             return ort_prep_fail(p, err, "weights of %lld bits; 2, 4 and 8 exist",
                                  (long long)s->bits[i]);
     }
-    s->block = ort_node_int(p->node, "block_size", 0);
     if (s->block < 0 || (s->block > 0 && (s->block < 16 || (s->block & (s->block - 1)))))
         return ort_prep_fail(p, err, "block_size %lld is no power of two from 16 on",
                              (long long)s->block);
-    const char *type = ort_node_string(p->node, "quant_type", "int");
-    if (strcmp(type, "int"))
-        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "quant_type '%s' isn't implemented, only "
-                             "'int'", type);
-    if (ort_node_int(p->node, "weights_prepacked", -1) > 0)
+    if (s->quant_type.length != 3 || memcmp(s->quant_type.ptr, "int", 3))
+        return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "quant_type '%.*s' isn't implemented, "
+                             "only 'int'", (int)ort_min_i64((int64_t)s->quant_type.length, 40),
+                             s->quant_type.ptr);
+    if (s->prepacked > 0)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED,
                              "weights_prepacked is another program's private layout of the weight");
-    return read_common(p, s, err);
+    return check_mixer(s, err);
 }
 
 /* ---- shape */
@@ -474,7 +464,7 @@ static ort_status moe_run_(ort_call *call, ort_error *err)
 
 static void moe_cost(const ort_infer *x, ort_cost *cost)
 {
-    bool quantized = !strcmp(x->op->name, "QMoE");
+    bool quantized = x->op->impl->prepare == qmoe_prepare;
     const moe_slots *slots = quantized ? bits_slots : float_slots;
     const ort_type *y = &x->out[0].type;
     double routes = (double)ort_node_int(x->node, "k", 1);
@@ -490,10 +480,12 @@ static void moe_cost(const ort_infer *x, ort_cost *cost)
 }
 
 static const ort_op_impl moe_impl = {
+    .state = sizeof(moe_state), .bind = moe_bind,
     .infer = ort_infer_same, .prepare = moe_prepare, .shape = moe_shape, .run = moe_run_,
     .cost = moe_cost,
 };
 static const ort_op_impl qmoe_impl = {
+    .state = sizeof(moe_state), .bind = qmoe_bind,
     .infer = ort_infer_same, .prepare = qmoe_prepare, .shape = moe_shape, .run = moe_run_,
     .cost = moe_cost,
 };

@@ -17,27 +17,26 @@ enum { IN_QUERY, IN_KEY, IN_VALUE, IN_STATE, IN_DECAY, IN_BETA };
 typedef struct linear_state {
     int64_t q_heads, kv_heads;
     float scale; /* 0: 1 / sqrt(size of a key) */
+    enum { RULE_LINEAR, RULE_GATED, RULE_DELTA, RULE_GATED_DELTA } rule;
+    int64_t window;
     bool gated, delta;
 } linear_state;
 
+static const ort_bind linear_bind[] = {
+    ORT_BIND_AS(linear_state, q_heads, "q_num_heads", ORT_FROM(1)),
+    ORT_BIND_AS(linear_state, kv_heads, "kv_num_heads", ORT_FROM(1)), ORT_BIND(linear_state, scale),
+    ORT_BIND_AS(linear_state, rule, "update_rule", ORT_WORDS("linear gated delta gated_delta")),
+    ORT_BIND_AS(linear_state, window, "state_window", ORT_MAYBE), {0}};
+
 static ort_status linear_prepare(ort_prep *p, ort_error *err)
 {
-    linear_state *s = ort_prep_state(p, sizeof *s);
-    const char *rule = ort_node_string(p->node, "update_rule", "gated_delta");
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->q_heads = ort_node_int(p->node, "q_num_heads", 0);
-    s->kv_heads = ort_node_int(p->node, "kv_num_heads", 0);
-    s->scale = ort_node_float(p->node, "scale", 0);
-    s->gated = !strncmp(rule, "gated", 5);
-    s->delta = !strcmp(rule, "delta") || !strcmp(rule, "gated_delta");
-    if (!s->delta && !s->gated && strcmp(rule, "linear"))
-        return ort_prep_fail(p, err, "update_rule '%.40s' is unknown", rule);
+    linear_state *s = p->state;
+    s->gated = s->rule == RULE_GATED || s->rule == RULE_GATED_DELTA;
+    s->delta = s->rule >= RULE_DELTA;
     bool microsoft = !strcmp(p->op->domain, MS); /* allows fewer heads of queries, too */
-    if (s->kv_heads < 1 || s->q_heads < 1 ||
-        (s->q_heads % s->kv_heads != 0 && !(microsoft && s->kv_heads % s->q_heads == 0)))
+    if (s->q_heads % s->kv_heads != 0 && !(microsoft && s->kv_heads % s->q_heads == 0))
         return ort_prep_fail(p, err, "q_num_heads must be a positive multiple of kv_num_heads");
-    if (ort_node_int(p->node, "state_window", 0))
+    if (s->window)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "state_window isn't implemented, only the "
                              "state after the last token");
     return ORT_OK;
@@ -205,6 +204,7 @@ static ort_status linear_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl linear_impl = {
+    .state = sizeof(linear_state), .bind = linear_bind,
     .infer = linear_infer, .prepare = linear_prepare, .shape = linear_shape, .run = linear_run,
 };
 
@@ -212,8 +212,15 @@ static const ort_op_impl linear_impl = {
 
 typedef struct causal_state {
     bool silu, last; /* last: [batch, length, channels...] */
-    int64_t dilation;
+    int64_t dilation, axes, window;
 } causal_state;
+
+static const ort_bind causal_bind[] = {
+    ORT_BIND_AS(causal_state, silu, "activation", ORT_WORDS("none silu|swish")),
+    ORT_BIND_AS(causal_state, last, "channels_last", ORT_MAYBE),
+    ORT_BIND(causal_state, dilation, ORT_WITHIN(1, INT32_MAX), ORT_ELSE(1)),
+    ORT_BIND_AS(causal_state, axes, "ndim", ORT_ELSE(1)),
+    ORT_BIND_AS(causal_state, window, "state_window", ORT_MAYBE), {0}};
 
 typedef struct causal_walk {
     const ort_call *call;
@@ -225,15 +232,8 @@ typedef struct causal_walk {
 
 static ort_status causal_prepare(ort_prep *p, ort_error *err)
 {
-    causal_state *s = ort_prep_state(p, sizeof *s);
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
-    s->silu = strcmp(ort_node_string(p->node, "activation", "none"), "none");
-    s->last = ort_node_int(p->node, "channels_last", 0) != 0;
-    s->dilation = ort_node_int(p->node, "dilation", 1);
-    if (s->dilation < 1 || s->dilation > INT32_MAX)
-        return ort_prep_fail(p, err, "dilation is %lld", (long long)s->dilation);
-    if (ort_node_int(p->node, "ndim", 1) != 1 || ort_node_int(p->node, "state_window", 0))
+    const causal_state *s = p->state;
+    if (s->axes != 1 || s->window)
         return ort_error_set(err, ORT_ERROR_UNSUPPORTED, "only ndim = 1 and the state after the "
                              "last position (state_window = 0) are implemented");
     return ORT_OK;
@@ -360,6 +360,7 @@ static ort_status causal_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl causal_impl = {
+    .state = sizeof(causal_state), .bind = causal_bind,
     .infer = causal_infer, .prepare = causal_prepare, .shape = causal_shape, .run = causal_run,
 };
 
@@ -403,10 +404,16 @@ static void glu_task(void *arg, size_t task, int thread)
     }
 }
 
+typedef struct glu_state {
+    float alpha;
+} glu_state;
+
+static const ort_bind glu_bind[] = {ORT_BIND(glu_state, alpha), {0}};
+
 static ort_status glu_run(ort_call *call, ort_error *err)
 {
     glu_walk w = {call, ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0), 0,
-                  ort_node_float(call->node, "alpha", 1)};
+                  ((const glu_state *)call->state)->alpha};
     if (!ort_shape_equal(&w.a->shape, &w.b->shape))
         return ort_call_fail(call, err, "A and B must have the same shape");
     w.count = ort_tensor_count(w.a);
@@ -414,7 +421,9 @@ static ort_status glu_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl glu_impl = {.infer = ort_infer_same, .run = glu_run};
+static const ort_op_impl glu_impl = {
+    .state = sizeof(glu_state), .bind = glu_bind, .infer = ort_infer_same, .run = glu_run,
+};
 
 /* ---- rows */
 

@@ -15,16 +15,16 @@
 /* Slots of the initial cell and peepholes exist for LSTM only. */
 enum { IN_X, IN_W, IN_R, IN_B, IN_LENS, IN_H, IN_C, IN_P };
 
+enum { LSTM, GRU, RNN, QUANTIZED_LSTM };
+
 static bool is_quantized(const ort_op *op)
 {
-    return op->name[0] == 'D';
+    return op->variant == QUANTIZED_LSTM;
 }
 
 static ort_rnn_kind kind_of(const ort_op *op)
 {
-    if (is_quantized(op))
-        return ORT_RNN_LSTM;
-    return op->name[0] == 'L' ? ORT_RNN_LSTM : op->name[0] == 'G' ? ORT_RNN_GRU : ORT_RNN_PLAIN;
+    return op->variant == GRU ? ORT_RNN_GRU : op->variant == RNN ? ORT_RNN_PLAIN : ORT_RNN_LSTM;
 }
 
 static int directions_of(const ort_node *node)
@@ -118,12 +118,10 @@ static const struct activation_row *find_activation(const char *name, size_t len
 }
 
 /* Alphas and betas are consumed in order by those functions that have them. */
-static ort_status read_activations(ort_prep *p, ort_rnn *rnn, ort_error *err)
+static ort_status read_activations(const ort_prep *p, ort_rnn *rnn, ort_error *err)
 {
-    size_t names = 0, alphas = 0, betas = 0, alpha = 0, beta = 0;
-    const ort_string *name = ort_node_strings(p->node, "activations", &names);
-    const float *alpha_list = ort_node_floats(p->node, "activation_alpha", &alphas);
-    const float *beta_list = ort_node_floats(p->node, "activation_beta", &betas);
+    size_t names = rnn->names.count, alpha = 0, beta = 0;
+    const ort_string *name = rnn->names.ptr;
     int each = rnn->kind == ORT_RNN_LSTM ? 3 : rnn->kind == ORT_RNN_GRU ? 2 : 1;
     size_t total = (size_t)(each * rnn->directions);
     if (names > 0 && names < total)
@@ -138,10 +136,10 @@ static ort_status read_activations(ort_prep *p, ort_rnn *rnn, ort_error *err)
                                  (int)(name[i].length < 40 ? name[i].length : 40), name[i].ptr);
         ort_rnn_activation *act = &rnn->act[i / (size_t)each][i % (size_t)each];
         *act = (ort_rnn_activation){row->function, row->alpha, row->beta};
-        if (row->parameters >= 1 && alpha < alphas)
-            act->alpha = alpha_list[alpha++];
-        if (row->parameters == 2 && beta < betas)
-            act->beta = beta_list[beta++];
+        if (row->parameters >= 1 && alpha < rnn->alphas.count)
+            act->alpha = rnn->alphas.ptr[alpha++];
+        if (row->parameters == 2 && beta < rnn->betas.count)
+            act->beta = rnn->betas.ptr[beta++];
     }
     return ORT_OK;
 }
@@ -266,28 +264,26 @@ static ort_status prepare_weights(ort_prep *p, ort_rnn *rnn, ort_error *err)
     return pack_weights(p, rnn, &w, err);
 }
 
-ort_status ort_rnn_read(ort_prep *p, ort_rnn *rnn, ort_error *err)
+const ort_bind ort_rnn_bind[] = {
+    ORT_BIND(ort_rnn, direction, ORT_WORDS("forward reverse bidirectional")),
+    ORT_BIND_AS(ort_rnn, names, "activations"), ORT_BIND_AS(ort_rnn, alphas, "activation_alpha"),
+    ORT_BIND_AS(ort_rnn, betas, "activation_beta"),
+    ORT_BIND_AS(ort_rnn, batch_first, "layout", ORT_MAYBE),
+    ORT_BIND_AS(ort_rnn, coupled, "input_forget", ORT_MAYBE),
+    ORT_BIND(ort_rnn, linear_before_reset, ORT_MAYBE), ORT_BIND(ort_rnn, clip, ORT_MAYBE), {0}};
+
+ort_status ort_rnn_settle(const ort_prep *p, ort_rnn *rnn, ort_error *err)
 {
-    const char *direction = ort_node_string(p->node, "direction", "forward");
-    rnn->directions = directions_of(p->node);
-    rnn->reverse = !strcmp(direction, "reverse");
-    if (!rnn->reverse && rnn->directions == 1 && strcmp(direction, "forward"))
-        return ort_prep_fail(p, err, "direction is '%.40s', must be forward, reverse or "
-                             "bidirectional", direction);
-    rnn->batch_first = ort_node_int(p->node, "layout", 0) != 0;
-    rnn->coupled = ort_node_int(p->node, "input_forget", 0) != 0;
-    rnn->linear_before_reset = ort_node_int(p->node, "linear_before_reset", 0) != 0;
-    rnn->clip = ort_node_float(p->node, "clip", 0);
+    rnn->directions = rnn->direction == ORT_RNN_BOTH ? 2 : 1;
+    rnn->reverse = rnn->direction == ORT_RNN_REVERSE;
     return read_activations(p, rnn, err);
 }
 
 static ort_status rnn_prepare(ort_prep *p, ort_error *err)
 {
-    ort_rnn *rnn = ort_prep_state(p, sizeof *rnn);
-    if (!rnn)
-        return ort_error_memory(err, sizeof *rnn);
+    ort_rnn *rnn = p->state;
     rnn->kind = kind_of(p->op);
-    ORT_TRY(ort_rnn_read(p, rnn, err));
+    ORT_TRY(ort_rnn_settle(p, rnn, err));
     rnn->dtype = ort_prep_dtype(p, IN_X);
     switch (rnn->dtype) {
     case ORT_DTYPE_FLOAT:
@@ -506,6 +502,7 @@ static ort_status rnn_compute(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl rnn_impl = {
+    .state = sizeof(ort_rnn), .bind = ort_rnn_bind,
     .infer = ort_rnn_infer, .prepare = rnn_prepare, .shape = rnn_shape,
     .run = rnn_compute, .cost = rnn_cost,
 };
@@ -517,33 +514,36 @@ const ort_op ort_ops_rnn[] = {
      "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0 output_sequence:i=0", 0, &rnn_impl},
+     "hidden_size:i input_forget:i=0 output_sequence:i=0", 0, &rnn_impl, .variant = LSTM},
     {ONNX, "LSTM", 7,
      "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T -> Y?:T,Y_h?:T,Y_c?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0", 0, &rnn_impl, .history = "14:+layout:i=0 22:T+bf16"},
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl,
+     .variant = LSTM, .history = "14:+layout:i=0 22:T+bf16"},
     {ONNX, "GRU", 3, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i linear_before_reset:i=0 output_sequence:i=0", 0, &rnn_impl},
+     "hidden_size:i linear_before_reset:i=0 output_sequence:i=0", 0, &rnn_impl, .variant = GRU},
     {ONNX, "GRU", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i linear_before_reset:i=0", 0, &rnn_impl, .history = "14:+layout:i=0 22:T+bf16"},
+     "hidden_size:i linear_before_reset:i=0", 0, &rnn_impl,
+     .variant = GRU, .history = "14:+layout:i=0 22:T+bf16"},
     {ONNX, "RNN", 1, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
-     "direction:s=forward hidden_size:i output_sequence:i=0", 0, &rnn_impl},
+     "direction:s=forward hidden_size:i output_sequence:i=0", 0, &rnn_impl, .variant = RNN},
     {ONNX, "RNN", 7, "X:T,W:T,R:T,B?:T,sequence_lens?:T1,initial_h?:T -> Y?:T,Y_h?:T",
      "T:F T1:i32",
      "activation_alpha:fs activation_beta:fs activations:ss=[Tanh Tanh] clip:f "
-     "direction:s=forward hidden_size:i", 0, &rnn_impl, .history = "14:+layout:i=0 22:T+bf16"},
+     "direction:s=forward hidden_size:i", 0, &rnn_impl,
+     .variant = RNN, .history = "14:+layout:i=0 22:T+bf16"},
     {MS, "DynamicQuantizeLSTM", 1,
      "X:T,W:T2,R:T2,B?:T,sequence_lens?:T1,initial_h?:T,initial_c?:T,P?:T,W_scale:T,"
      "W_zero_point:T2,R_scale:T,R_zero_point:T2 -> Y?:T,Y_h?:T,Y_c?:T",
      "T:f32 T1:i32 T2:i8,u8",
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s=forward "
-     "hidden_size:i input_forget:i=0", 0, &rnn_impl},
+     "hidden_size:i input_forget:i=0", 0, &rnn_impl, .variant = QUANTIZED_LSTM},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };

@@ -35,7 +35,7 @@ typedef struct attn_weights { /* of one direction */
 } attn_weights;
 
 typedef struct attn_state {
-    ort_rnn rnn;
+    ort_rnn rnn; /* first: ort_rnn_bind fills it */
     bool constant;
     attn_weights weights[2];
 } attn_state;
@@ -149,13 +149,11 @@ static size_t pack_weights(const ort_kernels *k, const ort_tensor *const *in, co
 static ort_status attn_prepare(ort_prep *p, ort_error *err)
 {
     static const int weights[] = {IN_W, IN_R, IN_B, IN_P, IN_QW, IN_MW, IN_V, IN_AW};
-    attn_state *s = ort_prep_state(p, sizeof *s);
+    attn_state *s = p->state;
     const ort_tensor *in[IN_COUNT] = {NULL};
     attn_sizes z;
-    if (!s)
-        return ort_error_memory(err, sizeof *s);
     s->rnn.kind = ORT_RNN_LSTM;
-    ORT_TRY(ort_rnn_read(p, &s->rnn, err));
+    ORT_TRY(ort_rnn_settle(p, &s->rnn, err));
     for (int i = 0; i < 8; i++) {
         in[weights[i]] = ort_prep_constant(p, weights[i]);
         if (weights[i] < p->in_count && p->in[weights[i]] && !in[weights[i]])
@@ -443,7 +441,8 @@ static ort_status attn_run(ort_call *call, ort_error *err)
     return ORT_OK;
 }
 
-static const ort_op_impl attn_impl = {.infer = ort_rnn_infer, .prepare = attn_prepare,
+static const ort_op_impl attn_impl = {.state = sizeof(attn_state), .bind = ort_rnn_bind,
+                                      .infer = ort_rnn_infer, .prepare = attn_prepare,
                                       .shape = attn_shape, .run = attn_run};
 
 const ort_op ort_ops_rnn_attention[] = {

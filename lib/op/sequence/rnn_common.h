@@ -33,6 +33,9 @@ typedef struct ort_rnn_weights {
 typedef struct ort_rnn_core ort_rnn_core;
 
 typedef struct ort_rnn { /* prepared state */
+    enum { ORT_RNN_FORWARD, ORT_RNN_REVERSE, ORT_RNN_BOTH } direction;
+    ort_strings names; /* of activations */
+    ort_floats alphas, betas;
     ort_rnn_kind kind;
     int directions;
     bool reverse;        /* the first direction runs backwards */
@@ -89,10 +92,12 @@ struct ort_rnn_core {
                      const void *peephole, int64_t H, void *gates, void *state, void *cell);
 };
 
-/* rnn.c: the outputs of an operator with the inputs X and R at 0 and 2, and what the attributes say
- * (all up to `core`; kind is set by the caller). */
+/* rnn.c: the outputs of an operator with the inputs X and R at 0 and 2; what the attributes say, of
+ * a state that begins with an ort_rnn, and what follows from it (all up to `core`; kind is set by
+ * the caller). */
 ort_status ort_rnn_infer(ort_infer *x, ort_error *err);
-ort_status ort_rnn_read(ort_prep *p, ort_rnn *rnn, ort_error *err);
+extern const ort_bind ort_rnn_bind[];
+ort_status ort_rnn_settle(const ort_prep *p, ort_rnn *rnn, ort_error *err);
 
 extern const ort_rnn_core ort_rnn_core_f32;
 extern const ort_rnn_core ort_rnn_core_f64;

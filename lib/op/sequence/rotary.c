@@ -15,7 +15,8 @@
 #define PIECE 512 /* half of the largest rotary size */
 
 typedef struct rotary {
-    bool microsoft, interleaved;
+    bool microsoft, interleaved, woven; /* woven: mrope_layout 1, sections alternate */
+    ort_ints section;
     int64_t heads, size; /* 0: not given; all of the head */
     int cos, sin, positions;
     int8_t stream[PIECE]; /* MRotaryEmbedding: which of three positions each angle follows */
@@ -23,19 +24,25 @@ typedef struct rotary {
     float scale;
 } rotary;
 
+enum { OF_ONNX, OF_MICROSOFT };
+
+#define ROTARY_BINDINGS                                                                            \
+    ORT_BIND(rotary, interleaved), ORT_BIND_AS(rotary, heads, "num_heads", ORT_MAYBE),             \
+        ORT_BIND_AS(rotary, size, "rotary_embedding_dim")
+static const ort_bind rotary_bind[] = {ROTARY_BINDINGS, {0}};
+static const ort_bind multi_bind[] = {
+    ROTARY_BINDINGS, ORT_BIND_AS(rotary, section, "mrope_section"),
+    ORT_BIND_AS(rotary, woven, "mrope_layout", ORT_WITHIN(0, 1)), ORT_BIND(rotary, scale), {0}};
+
 static ort_status rotary_prepare(ort_prep *p, ort_error *err)
 {
-    rotary *r = ort_prep_state(p, sizeof *r);
-    if (!r)
-        return ort_error_memory(err, sizeof *r);
-    r->microsoft = !strcmp(p->op->domain, MS);
-    r->interleaved = ort_node_int(p->node, "interleaved", 0) != 0;
-    r->heads = ort_node_int(p->node, "num_heads", 0);
-    r->size = ort_node_int(p->node, "rotary_embedding_dim", 0);
+    rotary *r = p->state;
+    r->microsoft = p->op->variant == OF_MICROSOFT;
     r->positions = r->microsoft ? 1 : 3;
     r->cos = r->microsoft ? 2 : 1;
     r->sin = r->cos + 1;
-    r->scale = 1.0f;
+    if (!r->section.ptr)
+        r->scale = 1.0f;
     return ORT_OK;
 }
 
@@ -45,20 +52,17 @@ static ort_status multi_prepare(ort_prep *p, ort_error *err)
 {
     ORT_TRY(rotary_prepare(p, err));
     rotary *r = p->state;
-    size_t count = 0;
-    const int64_t *section = ort_node_ints(p->node, "mrope_section", &count);
-    int64_t layout = ort_node_int(p->node, "mrope_layout", 0);
-    r->scale = ort_node_float(p->node, "scale", 1.0f);
-    if (count != 3 || layout < 0 || layout > 1)
-        return ort_prep_fail(p, err, "mrope_section needs 3 numbers, mrope_layout is 0 or 1");
+    const int64_t *section = r->section.ptr;
+    if (r->section.count != 3)
+        return ort_prep_fail(p, err, "mrope_section needs 3 numbers");
     for (int i = 0; i < 3; i++) {
         if (section[i] < 0 || section[i] > PIECE - r->streams)
             return ort_prep_fail(p, err, "mrope_section[%d] is %lld: together they are at most %d",
                                  i, (long long)section[i], PIECE);
         for (int64_t k = 0; k < section[i]; k++)
-            r->stream[r->streams++] = layout ? 0 : (int8_t)i;
+            r->stream[r->streams++] = r->woven ? 0 : (int8_t)i;
     }
-    for (int8_t i = 1; layout && i < 3; i++)
+    for (int8_t i = 1; r->woven && i < 3; i++)
         for (int64_t k = i; k < ort_min_i64(3 * section[i], r->streams); k += 3)
             r->stream[k] = i;
     return ORT_OK;
@@ -213,10 +217,12 @@ static ort_status rotary_infer(ort_infer *x, ort_error *err)
 }
 
 static const ort_op_impl rotary_impl = {
+    .state = sizeof(rotary), .bind = rotary_bind,
     .infer = rotary_infer, .prepare = rotary_prepare, .run = rotary_run,
 };
 
 static const ort_op_impl multi_impl = {
+    .state = sizeof(rotary), .bind = multi_bind,
     .infer = ort_infer_same, .prepare = multi_prepare, .run = rotary_run,
 };
 
@@ -230,11 +236,11 @@ const ort_op ort_ops_rotary[] = {
      "input:T,position_ids:M,cos_cache:T,sin_cache:T -> output:T",
      "T:f32,f16,bf16 M:i64",
      "interleaved:i=0 is_packed_batching:i=0 num_heads:i=0 rotary_embedding_dim:i=0 scale:f=1", 0,
-     &rotary_impl},
+     &rotary_impl, .variant = OF_MICROSOFT},
     {MS, "MRotaryEmbedding", 1,
      "input:T,position_ids:M,cos_cache:T,sin_cache:T -> output:T",
      "T:f32,f16,bf16 M:i64",
      "interleaved:i=0 is_packed_batching:i=0 mrope_layout:i=0 mrope_section:is! num_heads:i=0 "
-     "rotary_embedding_dim:i=0 scale:f=1", 0, &multi_impl},
+     "rotary_embedding_dim:i=0 scale:f=1", 0, &multi_impl, .variant = OF_MICROSOFT},
     {NULL, NULL, 0, NULL, NULL, NULL, 0, NULL},
 };
