@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "op/shared/axes.h"
 #include "op/shared/move.h"
+#include "pass/facts/facts.h"
 
 bool ort_perm_equal(const ort_perm *a, const ort_perm *b)
 {
@@ -47,10 +48,8 @@ bool ort_perm_of_node(const ort_graph *graph, const ort_node *node, ort_perm *pe
 {
     size_t count;
     const int64_t *given = ort_node_ints(node, "perm", &count), *list = count ? given : NULL;
-    const ort_graph_value *value = ort_graph_value_at(graph, node->inputs[0]);
-    const ort_type *in = value ? &value->fact.type : NULL;
-    bool ranked = in && in->kind == ORT_TYPE_TENSOR && in->rank >= 0;
-    if (list ? !ort_axes_permute(list, count) || (ranked && (int)count != in->rank) : !ranked)
+    const ort_type *in = ort_fact_tensor(graph, node->inputs[0]);
+    if (list ? !ort_axes_permute(list, count) || (in && (int)count != in->rank) : !in)
         return false;
     *perm = (ort_perm){.rank = list ? (int)count : in->rank};
     for (int i = 0; i < perm->rank; i++)
@@ -97,8 +96,7 @@ ort_attr ort_perm_attr(const ort_perm *p, int64_t list[ORT_MAX_RANK])
 {
     for (int i = 0; i < p->rank; i++)
         list[i] = p->to[i];
-    return (ort_attr){.name = "perm", .type = ORT_ATTR_INTS, .ints = list,
-                      .count = (size_t)p->rank};
+    return ort_attr_ints("perm", list, p->rank);
 }
 
 ort_status ort_tensor_permuted(ort_graph *graph, const char *name, const ort_tensor *from,

@@ -3,6 +3,8 @@
  * compared is one group up to the equal dimensions on the right. */
 #include "pass/facts/reshape_groups.h"
 
+#include "pass/facts/facts.h"
+
 typedef struct walk { /* the axes of one side that aren't 1 */
     const ort_type *type;
     int axis[ORT_MAX_RANK], count, at;
@@ -12,12 +14,12 @@ static bool begin(walk *w, const ort_type *type)
 {
     w->type = type;
     w->count = w->at = 0;
-    if (type->kind != ORT_TYPE_TENSOR || type->rank < 0)
+    if (ort_type_rank(type) < 0)
         return false;
     for (int i = 0; i < type->rank; i++) {
-        if (ort_dim_known(type->dim[i]) && type->dim[i].size == 0)
+        if (ort_dim_is(type->dim[i], 0))
             return false;
-        if (!ort_dim_known(type->dim[i]) || type->dim[i].size != 1)
+        if (!ort_dim_is(type->dim[i], 1))
             w->axis[w->count++] = i;
     }
     return true;
@@ -153,8 +155,7 @@ ort_perm ort_groups_perm(const ort_groups_side *side, const int *order, int coun
 bool ort_reshape_says(const ort_type *from, const ort_type *to, int64_t list[ORT_MAX_RANK])
 {
     int open = 0;
-    if (from->kind != ORT_TYPE_TENSOR || to->kind != ORT_TYPE_TENSOR || from->rank < 0 ||
-        to->rank < 0)
+    if (ort_type_rank(from) < 0 || ort_type_rank(to) < 0)
         return false;
     for (int i = 0; i < to->rank; i++) {
         bool known = ort_dim_known(to->dim[i]);

@@ -54,12 +54,6 @@ static void move_letters(char *t, const ort_perm *p, bool comes)
     memcpy(t, moved, (size_t)p->rank);
 }
 
-static ort_attr equation_attr(const equation *e)
-{
-    return (ort_attr){.name = "equation", .type = ORT_ATTR_STRING,
-                      .s = {.ptr = e->text, .length = (size_t)e->length}};
-}
-
 static ort_status take_inputs(ort_pass_context *c, ort_node *node, int *changes, ort_error *err)
 {
     equation e;
@@ -82,7 +76,7 @@ static ort_status take_inputs(ort_pass_context *c, ort_node *node, int *changes,
         any = true;
     }
     *changes += any;
-    ort_attr attr = equation_attr(&e);
+    ort_attr attr = ort_attr_string("equation", e.text);
     return any ? ort_edit_set_attr(c->graph, node, &attr, err) : ORT_OK;
 }
 
@@ -101,17 +95,12 @@ static ort_status take_result(ort_pass_context *c, ort_node *node, int *changes,
         return ORT_OK;
     }
     move_letters(term, &p, true);
-    ort_attr attr = equation_attr(&e);
-    ort_id output = transpose->outputs[0];
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Einsum", .name = node->name,
-                          .inputs = node->inputs, .input_count = node->input_count,
-                          .outputs = &output, .output_count = 1, .set = &attr, .set_count = 1,
-                          .opset = node->opset,
-                          .origin = ort_edit_origin(graph, node, transpose)};
-    ort_graph_remove_node(graph, transpose);
-    ort_graph_remove_node(graph, node);
+    ort_attr attr = ort_attr_string("equation", e.text);
+    ort_node_spec spec = {.op_type = "Einsum", .inputs = node->inputs,
+                          .input_count = node->input_count, .set = &attr, .set_count = 1,
+                          .opset = node->opset};
     ++*changes;
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    return ort_edit_replace(graph, node, transpose, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -10,8 +10,8 @@
  * too. A value with a leading 1, [1,B,H,T,D], is squeezed first.
  */
 #include "base/error.h"
-#include "op/edit.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 typedef struct fold {
@@ -19,17 +19,11 @@ typedef struct fold {
     int count; /* dimensions of the unfolded one */
 } fold;
 
-static const ort_type *type_of(const ort_pass_context *c, ort_id id)
-{
-    return &c->graph->values.data[id]->fact.type;
-}
-
 /* Is dimension `axis` of `narrow` a run of two or more of `wide`? All others are equal. Where a
  * size is 1 or comes twice, it may be so of several. */
 static bool read_fold(const ort_type *wide, const ort_type *narrow, int axis, fold *f)
 {
-    if (wide->kind != ORT_TYPE_TENSOR || narrow->kind != ORT_TYPE_TENSOR || narrow->rank < 2 ||
-        wide->rank <= narrow->rank)
+    if (ort_type_rank(narrow) < 2 || ort_type_rank(wide) <= narrow->rank)
         return false;
     int more = wide->rank - narrow->rank;
     *f = (fold){axis, more + 1};
@@ -61,8 +55,7 @@ static bool read_unfolded(const ort_type *in, const fold *f, const int64_t *perm
 static ort_type bare_of(const ort_type *in, const ort_type *out)
 {
     ort_type bare = *in;
-    if (in->kind != ORT_TYPE_TENSOR || in->rank < 2 || out->rank != in->rank - 1 ||
-        !ort_dim_known(in->dim[0]) || in->dim[0].size != 1)
+    if (ort_type_rank(in) < 2 || out->rank != in->rank - 1 || !ort_dim_is(in->dim[0], 1))
         return bare;
     bare.rank--;
     for (int d = 0; d < bare.rank; d++)
@@ -74,16 +67,12 @@ static ort_status squeeze_first(ort_pass_context *c, ort_id *id, ort_error *err)
 {
     const int64_t zero = 0;
     ort_id inputs[2] = {*id};
-    ort_attr axes = {.name = "axes", .type = ORT_ATTR_INTS, .ints = &zero, .count = 1};
+    ort_attr axes = ort_attr_ints("axes", &zero, 1);
     bool listed = ort_model_opset(c->graph->model, ONNX) >= 13;
     if (listed)
         ORT_TRY(ort_constant_list(c->graph, &zero, 1, &inputs[1], err));
-    if ((*id = ort_graph_add_value(c->graph, "")) == ORT_ID_NONE)
-        return ort_error_memory(err, sizeof *id);
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Squeeze", .name = "", .inputs = inputs,
-                          .input_count = listed ? 2 : 1, .outputs = id, .output_count = 1,
-                          .set = &axes, .set_count = listed ? 0 : 1};
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    return ort_edit_add_result(c->graph, "Squeeze", inputs, listed ? 2 : 1, &axes,
+                               listed ? 0 : 1, id, err);
 }
 
 /* The transposition of `in` that folding to `narrow`, `perm` and unfolding to `out` is. */
@@ -107,29 +96,24 @@ static ort_status unfold(ort_pass_context *c, ort_node *reshape, ort_node *trans
     int64_t wide_perm[ORT_MAX_RANK];
     if (!ort_edit_is(first, ONNX, "Reshape") || !perm)
         return ORT_OK;
-    const ort_type *given = type_of(c, first->inputs[0]), *narrow = type_of(c, first->outputs[0]);
-    const ort_type bare = bare_of(given, type_of(c, reshape->outputs[0])), *in = &bare;
+    const ort_type *given = ort_fact_type(c->graph, first->inputs[0]);
+    const ort_type *narrow = ort_fact_type(c->graph, first->outputs[0]);
+    const ort_type *out = ort_fact_type(c->graph, reshape->outputs[0]);
+    const ort_type bare = bare_of(given, out), *in = &bare;
     if (narrow->rank != (int)count ||
-        !read_turn(in, narrow, perm, type_of(c, reshape->outputs[0]), wide_perm)) {
-        if (in->rank > narrow->rank && in->rank == type_of(c, reshape->outputs[0])->rank)
+        !read_turn(in, narrow, perm, out, wide_perm)) {
+        if (in->rank > narrow->rank && in->rank == out->rank)
             ort_pass_note(c, reshape, "dimensions aren't known to be unfolded as they were folded");
         return ORT_OK;
     }
-    ort_attr set = {.name = "perm", .type = ORT_ATTR_INTS, .ints = wide_perm,
-                    .count = (size_t)in->rank};
-    ort_id input = first->inputs[0], output = reshape->outputs[0];
+    ort_attr set = ort_attr_ints("perm", wide_perm, in->rank);
+    ort_id input = first->inputs[0];
     if (in->rank < given->rank)
         ORT_TRY(squeeze_first(c, &input, err));
-    ort_node_spec spec = {.domain = ONNX, .op_type = "Transpose", .name = transpose->name,
-                          .inputs = &input, .input_count = 1, .outputs = &output,
-                          .output_count = 1, .set = &set, .set_count = 1,
-                          .origin = ort_edit_origin(c->graph, transpose, reshape)};
-    if (!spec.origin)
-        return ort_error_memory(err, 64);
-    ort_graph_remove_node(c->graph, reshape);
-    ort_graph_remove_node(c->graph, transpose);
+    ort_node_spec spec = {.op_type = "Transpose", .inputs = &input, .input_count = 1,
+                          .set = &set, .set_count = 1};
     ++*changes;
-    return ort_edit_add_node(c->graph, &spec, NULL, err);
+    return ort_edit_replace(c->graph, transpose, reshape, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -25,9 +25,7 @@ typedef struct builder {
 static ort_status put_list(builder *b, int slot, const int64_t *list, int count, ort_error *err)
 {
     int32_t narrow[2 * ORT_MAX_RANK];
-    const ort_graph_value *old = slot < b->node->input_count
-                                     ? ort_graph_value_at(b->c->graph, b->node->inputs[slot])
-                                     : NULL;
+    const ort_graph_value *old = ort_graph_value_at(b->c->graph, ort_edit_input(b->node, slot));
     bool is_narrow = old && old->fact.type.dtype == ORT_DTYPE_INT32;
     for (int i = 0; i < count; i++)
         narrow[i] = (int32_t)list[i];
@@ -50,25 +48,23 @@ static void put_attr(builder *b, ort_attr attr)
 
 static void put_axis(builder *b, const ort_perm *p)
 {
-    int64_t axis = p->to[ort_rule_axis(b->r, b->node, p->rank)];
-    put_attr(b, (ort_attr){.name = "axis", .type = ORT_ATTR_INT, .i = axis});
+    put_attr(b, ort_attr_int("axis", p->to[ort_rule_axis(b->r, b->node, p->rank)]));
 }
 
 static void put_ints(builder *b, const char *name, const int64_t *list, int count)
 {
     memcpy(b->list, list, (size_t)count * sizeof *list);
-    put_attr(b, (ort_attr){.name = name, .type = ORT_ATTR_INTS, .ints = b->list,
-                           .count = (size_t)count});
+    put_attr(b, ort_attr_ints(name, b->list, count));
 }
 
 /* Axes of the side that p permutes where the node has them: as an attribute or as input `slot`. */
 static ort_status map_axes(builder *b, int slot, const ort_perm *p, ort_error *err)
 {
     int64_t axes[ORT_MAX_RANK];
-    int count = ort_rule_axes(b->c->graph, b->node, slot, p->rank, axes);
+    int count = ort_fact_axes(b->c->graph, b->node, slot, p->rank, axes);
     for (int i = 0; i < count; i++)
         axes[i] = p->to[axes[i]];
-    if (count > 0 && slot > 0 && !ort_rule_absent(b->node, slot))
+    if (count > 0 && slot > 0 && ort_edit_input(b->node, slot) != ORT_ID_NONE)
         return put_list(b, slot, axes, count, err);
     if (count > 0)
         put_ints(b, "axes", axes, count);
@@ -134,7 +130,7 @@ static ort_status slice_anew(builder *b, ort_error *err)
     int64_t axes[ORT_MAX_RANK], given[ORT_MAX_RANK];
     size_t count = 0;
     bool attributes = b->node->opset < 10;
-    if (ort_rule_axes(b->c->graph, b->node, attributes ? 0 : 3, p->rank, given) > 0)
+    if (ort_fact_axes(b->c->graph, b->node, attributes ? 0 : 3, p->rank, given) > 0)
         return map_axes(b, attributes ? 0 : 3, p, err);
     if (attributes)
         (void)ort_node_ints(b->node, "starts", &count);
@@ -154,7 +150,8 @@ static ort_status pad_anew(builder *b, ort_error *err)
     int64_t list[2 * ORT_MAX_RANK];
     size_t count;
     if (b->node->opset >= 11)
-        return ort_rule_absent(b->node, 3) ? reorder(b, 1, 2, p, err) : map_axes(b, 3, p, err);
+        return ort_edit_input(b->node, 3) == ORT_ID_NONE ? reorder(b, 1, 2, p, err)
+                                                         : map_axes(b, 3, p, err);
     const int64_t *pads = ort_node_ints(b->node, "pads", &count);
     for (int i = 0; i < p->rank; i++) {
         list[p->to[i]] = pads[i];
@@ -168,7 +165,7 @@ static ort_status resize_anew(builder *b, ort_error *err)
 {
     const ort_perm *p = &b->form->in;
     int64_t axes[ORT_MAX_RANK];
-    if (ort_rule_axes(b->c->graph, b->node, 0, p->rank, axes) > 0)
+    if (ort_fact_axes(b->c->graph, b->node, 0, p->rank, axes) > 0)
         return map_axes(b, 0, p, err);
     return reorder(b, ort_rule_resize_slot(b->c->graph, b->node), 1, p, err);
 }
@@ -177,7 +174,7 @@ static ort_status reshape_anew(builder *b, ort_error *err)
 {
     ort_graph *graph = b->c->graph;
     const ort_type *in = ort_rule_type(graph, b->node, 0);
-    const ort_type *out = &graph->values.data[b->node->outputs[0]]->fact.type;
+    const ort_type *out = ort_fact_type(graph, b->node->outputs[0]);
     ort_type from = ort_permuted_type(in, &b->form->in);
     ort_type to = ort_permuted_type(out, &b->form->out);
     int64_t list[ORT_MAX_RANK];
@@ -244,7 +241,7 @@ static ort_status means_anew(builder *b, ort_error *err)
     static const int64_t usual[3] = {0, 2, 3};
     const ort_perm *p = &b->form->in;
     int64_t axes[ORT_MAX_RANK];
-    if (ort_rule_axes(b->c->graph, b->node, 0, p->rank, axes) > 0)
+    if (ort_fact_axes(b->c->graph, b->node, 0, p->rank, axes) > 0)
         return map_axes(b, 0, p, err);
     for (int i = 0; i < 3; i++)
         axes[i] = p->to[usual[i]];
@@ -306,11 +303,10 @@ ort_status ort_add_permuted(ort_pass_context *c, const ort_node *node, const ort
         b.inputs[i] = i >= count                               ? ORT_ID_NONE
                       : ort_slot_permuted(c->graph, node, i) ? inputs[i]
                                                              : node->inputs[i];
-    b.spec = (ort_node_spec){.domain = node->domain, .op_type = node->op_type, .name = node->name,
-                             .inputs = b.inputs, .input_count = count, .outputs = outputs,
-                             .output_count = node->output_count, .attrs = node->attrs,
-                             .attr_count = node->attr_count, .opset = node->opset,
-                             .origin = ort_edit_origin_of(node)};
+    b.spec = ort_edit_again(node);
+    b.spec.inputs = b.inputs;
+    b.spec.outputs = outputs;
+    b.spec.origin = ort_edit_origin_of(node);
     ort_status status = change(&b, err);
     if (status == ORT_OK)
         status = ort_edit_add_node(c->graph, &b.spec, &made, err);

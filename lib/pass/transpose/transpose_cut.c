@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/min_cut.h"
 #include "graph/uses.h"
+#include "pass/facts/facts.h"
 #include "pass/transpose/transpose_region.h"
 
 enum { SOURCE = 0, SINK = 1 };
@@ -41,7 +42,7 @@ typedef struct cutting {
 
 static int64_t weight(const cutting *x, ort_id id)
 {
-    const ort_type *type = &x->graph->values.data[id]->fact.type;
+    const ort_type *type = ort_fact_type(x->graph, id);
     int64_t bits = type->dtype ? ort_dtype_get(type->dtype)->bits : 32;
     for (int i = 0; i < type->rank && bits < ONE_TRANSPOSE; i++)
         if (!ort_mul_i64(bits, ort_dim_known(type->dim[i]) ? type->dim[i].size : 16, &bits))

@@ -18,10 +18,9 @@ static bool takes_rows(const ort_graph *graph, const ort_node *node, ort_id id)
     bool gemm = ort_edit_is(node, ONNX, "Gemm");
     if ((!gemm && !ort_edit_is(node, ONNX, "MatMul")) || node->inputs[0] != id ||
         node->inputs[1] == id || (gemm && ort_node_int(node, "transA", 0)) ||
-        (node->input_count > 2 && node->inputs[2] == id))
+        ort_edit_input(node, 2) == id)
         return false;
-    return ort_constant_moves(graph, node->inputs[1]) &&
-           graph->values.data[node->inputs[1]]->fact.type.rank == 2;
+    return ort_constant_moves(graph, node->inputs[1]) && ort_fact_ranked(graph, node->inputs[1], 2);
 }
 
 static bool all_take_rows(const ort_graph *graph, ort_id id)
@@ -42,8 +41,8 @@ static bool all_take_rows(const ort_graph *graph, ort_id id)
 bool ort_joins_for_products(const ort_graph *graph, const ort_node *node, const ort_perm *p,
                             ort_joined *joined)
 {
-    const ort_type *in = &graph->values.data[node->inputs[0]]->fact.type;
-    const ort_type *out = &graph->values.data[node->outputs[0]]->fact.type;
+    const ort_type *in = ort_fact_type(graph, node->inputs[0]);
+    const ort_type *out = ort_fact_type(graph, node->outputs[0]);
     ort_perm inverse = ort_perm_inverse(p);
     ort_groups groups;
     int last = -1, place[ORT_MAX_RANK], next = 0;

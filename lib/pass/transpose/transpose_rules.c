@@ -42,16 +42,13 @@ static bool is_one_number(const ort_type *type)
 {
     bool one = type != NULL;
     for (int i = 0; one && i < type->rank; i++)
-        one = ort_dim_known(type->dim[i]) && type->dim[i].size == 1;
+        one = ort_dim_is(type->dim[i], 1);
     return one;
 }
 
 static const ort_type *result_of(const ort_graph *graph, const ort_node *node)
 {
-    const ort_graph_value *value = ort_graph_value_at(graph, node->outputs[0]);
-    return value && value->fact.type.kind == ORT_TYPE_TENSOR && value->fact.type.rank >= 0
-               ? &value->fact.type
-               : NULL;
+    return ort_fact_tensor(graph, node->outputs[0]);
 }
 
 bool ort_slot_permuted(const ort_graph *graph, const ort_node *node, int slot)
@@ -59,7 +56,7 @@ bool ort_slot_permuted(const ort_graph *graph, const ort_node *node, int slot)
     const ort_rule *r = ort_rule_of(node);
     const ort_tensor *constant = ort_edit_constant(graph, node, slot);
     const ort_type *type = ort_rule_type(graph, node, slot), *out;
-    if (!r || ort_rule_absent(node, slot) || !holds_data(r, slot))
+    if (!r || ort_edit_input(node, slot) == ORT_ID_NONE || !holds_data(r, slot))
         return false;
     if (r->kind == ORT_RULE_PRODUCT) /* a matrix beside batches of them serves all */
         return !(type && type->rank <= 2);
@@ -130,7 +127,7 @@ static bool form_reduced(const question *q, ort_permuted *form)
         keeps = index->rank == 1;
     } else if (q->r->kind == ORT_RULE_REDUCE && ort_node_int(q->node, "noop_with_empty_axes", 0)) {
         int64_t unused[ORT_MAX_RANK];
-        keeps = keeps || ort_rule_axes(q->graph, q->node, 1, q->in->rank, unused) == 0;
+        keeps = keeps || ort_fact_axes(q->graph, q->node, 1, q->in->rank, unused) == 0;
     }
     return keeps || form_dropped(q, axes, count, true, form);
 }
@@ -139,7 +136,7 @@ static bool form_unsqueezed(const question *q, ort_permuted *form)
 {
     int64_t axes[ORT_MAX_RANK];
     int count = q->out->rank > q->in->rank
-                    ? ort_rule_axes(q->graph, q->node, 1, q->out->rank, axes)
+                    ? ort_fact_axes(q->graph, q->node, 1, q->out->rank, axes)
                     : -1;
     return count == q->out->rank - q->in->rank && form_dropped(q, axes, count, false, form);
 }
@@ -211,20 +208,19 @@ static bool resize_fits(const question *q)
     const ort_node *node = q->node;
     int slot = ort_rule_resize_slot(q->graph, node), rank = q->in->rank;
     const ort_tensor *list = ort_rule_list(q->graph, node, slot);
-    const ort_tensor *roi = slot == 1 || ort_rule_absent(node, 1)
+    const ort_tensor *roi = slot == 1 || ort_edit_input(node, 1) == ORT_ID_NONE
                                 ? NULL
                                 : ort_edit_constant(q->graph, node, 1);
     int64_t axes[ORT_MAX_RANK];
-    int count = ort_rule_axes(q->graph, node, 0, rank, axes);
+    int count = ort_fact_axes(q->graph, node, 0, rank, axes);
     bool nearest = !strcmp(ort_node_string(node, "mode", "nearest"), "nearest");
     if (count < 0 || !list || ort_tensor_count(list) != (count ? count : rank) ||
-        (slot > 1 && !ort_rule_absent(node, 1) && (!roi || ort_tensor_count(roi))))
+        (slot > 1 && ort_edit_input(node, 1) != ORT_ID_NONE && (!roi || ort_tensor_count(roi))))
         return false;
     for (int i = 0; i < (count ? count : rank) && !nearest; i++) {
         int axis = count ? (int)axes[i] : i;
         bool stays = slot < 3 ? ort_tensor_get_f64(list, i) == 1
-                              : ort_dim_known(q->in->dim[axis]) &&
-                                    ort_tensor_get_i64(list, i) == q->in->dim[axis].size;
+                              : ort_dim_is(q->in->dim[axis], ort_tensor_get_i64(list, i));
         if (!stays && q->known->to[axis] < rank - 2)
             return false;
     }
@@ -236,10 +232,10 @@ static bool slice_fits(const question *q)
     int64_t axes[ORT_MAX_RANK];
     size_t count = 0;
     if (q->node->opset < 10)
-        return ort_rule_axes(q->graph, q->node, 0, q->in->rank, axes) >= 0 &&
+        return ort_fact_axes(q->graph, q->node, 0, q->in->rank, axes) >= 0 &&
                ort_node_ints(q->node, "starts", &count) && (int)count <= q->in->rank;
     const ort_type *starts = ort_rule_type(q->graph, q->node, 1);
-    return ort_rule_axes(q->graph, q->node, 3, q->in->rank, axes) >= 0 && starts &&
+    return ort_fact_axes(q->graph, q->node, 3, q->in->rank, axes) >= 0 && starts &&
            starts->rank == 1 && ort_dim_known(starts->dim[0]) &&
            starts->dim[0].size <= q->in->rank;
 }
@@ -261,8 +257,8 @@ static bool pad_fits(const question *q, ort_permuted *form)
     size_t count = 0;
     if (q->node->opset < 11)
         return ort_node_ints(q->node, "pads", &count) && (int)count == 2 * q->in->rank;
-    if (!ort_rule_absent(q->node, 3))
-        return ort_rule_axes(q->graph, q->node, 3, q->in->rank, axes) >= 0;
+    if (ort_edit_input(q->node, 3) != ORT_ID_NONE)
+        return ort_fact_axes(q->graph, q->node, 3, q->in->rank, axes) >= 0;
     return list_fits(q, 1, 2 * q->in->rank, true, form);
 }
 
@@ -303,17 +299,17 @@ static bool keeps_axes(const ort_perm *p, int first, int end, bool ordered)
 /* Before opset 13 all axes from `axis` on are one; of equal maxima the first then counts. */
 static bool normalize_fits(const question *q)
 {
-    int64_t axis = ort_rule_axis(q->r, q->node, q->in->rank);
+    int axis = ort_rule_axis(q->r, q->node, q->in->rank);
     return axis >= 0 &&
            (q->node->opset >= 13 ||
-            keeps_axes(q->known, (int)axis, q->in->rank, !strcmp(q->node->op_type, "Hardmax")));
+            keeps_axes(q->known, axis, q->in->rank, !strcmp(q->node->op_type, "Hardmax")));
 }
 
 static bool axis_in_fits(const question *q)
 {
     int64_t axis;
     return ort_tensor_one_i64(ort_edit_constant(q->graph, q->node, 1), &axis) &&
-           ort_rule_in_range(axis, q->in->rank) >= 0;
+           ort_axis_in(axis, q->in->rank) >= 0;
 }
 
 static bool shape_fits(const question *q, ort_permuted *form)
@@ -326,15 +322,15 @@ static bool shape_fits(const question *q, ort_permuted *form)
 static bool means_fit(const question *q)
 {
     int64_t axes[ORT_MAX_RANK];
-    int count = ort_rule_axes(q->graph, q->node, 0, q->in->rank, axes);
+    int count = ort_fact_axes(q->graph, q->node, 0, q->in->rank, axes);
     return count > 0 || (count == 0 && q->in->rank == 4);
 }
 
 /* Where both sides have the same axes, form->in and out are `known` by now. */
 static bool form_of(const question *q, ort_permuted *form)
 {
-    int64_t axes[ORT_MAX_RANK], axis;
-    int count, rank = q->in ? q->in->rank : 0;
+    int64_t axes[ORT_MAX_RANK];
+    int axis, count, rank = q->in ? q->in->rank : 0;
     switch (q->r->kind) {
     case ORT_RULE_ELEMENTWISE: return true;
     case ORT_RULE_AXIS: return ort_rule_axis(q->r, q->node, rank) >= 0;
@@ -348,7 +344,7 @@ static bool form_of(const question *q, ort_permuted *form)
     case ORT_RULE_FRONT: return rank >= 2 && keeps_axes(q->known, 0, 2, true);
     case ORT_RULE_TAIL:
         axis = ort_rule_axis(q->r, q->node, rank);
-        return axis >= 0 && keeps_axes(q->known, (int)axis, rank, true);
+        return axis >= 0 && keeps_axes(q->known, axis, rank, true);
     case ORT_RULE_SQUEEZE:
         count = ort_rule_dropped(q->graph, q->node, q->r, rank, axes);
         return count > 0 && form_dropped(q, axes, count, true, form);

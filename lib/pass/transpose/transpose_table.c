@@ -108,51 +108,15 @@ int ort_rule_slot(const ort_rule *r)
 
 const ort_type *ort_rule_type(const ort_graph *graph, const ort_node *node, int slot)
 {
-    const ort_graph_value *value = slot < node->input_count
-                                       ? ort_graph_value_at(graph, node->inputs[slot])
-                                       : NULL;
-    return value && value->fact.type.kind == ORT_TYPE_TENSOR && value->fact.type.rank >= 0
-               ? &value->fact.type
-               : NULL;
+    return ort_fact_tensor(graph, ort_edit_input(node, slot));
 }
 
-bool ort_rule_absent(const ort_node *node, int slot)
-{
-    return slot >= node->input_count || node->inputs[slot] == ORT_ID_NONE;
-}
-
-int64_t ort_rule_in_range(int64_t axis, int rank)
-{
-    axis += axis < 0 ? rank : 0;
-    return axis >= 0 && axis < rank ? axis : -1;
-}
-
-int ort_rule_axes(const ort_graph *graph, const ort_node *node, int slot, int rank, int64_t *axes)
-{
-    size_t count = 0;
-    const int64_t *list = ort_node_ints(node, "axes", &count);
-    const ort_tensor *given = slot > 0 ? ort_edit_constant(graph, node, slot) : NULL;
-    bool has_input = slot > 0 && !ort_rule_absent(node, slot);
-    if (has_input && (!given || given->shape.rank != 1))
-        return -1;
-    if (given)
-        count = (size_t)ort_tensor_count(given);
-    if (count > ORT_MAX_RANK || (given && count && !given->data))
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        axes[i] = ort_rule_in_range(given ? ort_tensor_get_i64(given, (int64_t)i) : list[i], rank);
-        if (axes[i] < 0)
-            return -1;
-    }
-    return (int)count;
-}
-
-int64_t ort_rule_axis(const ort_rule *r, const ort_node *node, int rank)
+int ort_rule_axis(const ort_rule *r, const ort_node *node, int rank)
 {
     int axis = r->axis;
     if (r->kind == ORT_RULE_NORMALIZE && node->opset < 13)
         axis = 1;
-    return ort_rule_in_range(ort_node_int(node, "axis", axis), rank);
+    return ort_axis_in(ort_node_int(node, "axis", axis), rank);
 }
 
 int ort_rule_dropped(const ort_graph *graph, const ort_node *node, const ort_rule *r, int rank,
@@ -162,7 +126,7 @@ int ort_rule_dropped(const ort_graph *graph, const ort_node *node, const ort_rul
         axes[0] = ort_rule_axis(r, node, rank);
         return axes[0] < 0 ? -1 : 1;
     }
-    int count = ort_rule_axes(graph, node, strcmp(node->domain, ONNX) ? 0 : 1, rank, axes);
+    int count = ort_fact_axes(graph, node, strcmp(node->domain, ONNX) ? 0 : 1, rank, axes);
     if (count || r->kind != ORT_RULE_REDUCE)
         return count ? count : -1;
     for (int i = 0; i < rank; i++)

@@ -3,6 +3,7 @@
 #ifndef ORT_PASS_TRANSPOSE_TRANSPOSE_TABLE_H
 #define ORT_PASS_TRANSPOSE_TRANSPOSE_TABLE_H
 
+#include "pass/facts/facts.h"
 #include "pass/transpose/transpose_rules.h"
 
 typedef enum ort_rule_kind {
@@ -47,14 +48,8 @@ const ort_rule *ort_rule_of(const ort_node *node);
 int ort_rule_slot(const ort_rule *r);
 /* The type of an input that is a tensor of known rank; else NULL. */
 const ort_type *ort_rule_type(const ort_graph *graph, const ort_node *node, int slot);
-bool ort_rule_absent(const ort_node *node, int slot);
-/* An axis from the front; -1: out of range. */
-int64_t ort_rule_in_range(int64_t axis, int rank);
 /* "axis" from the front; -1: out of range. */
-int64_t ort_rule_axis(const ort_rule *r, const ort_node *node, int rank);
-/* Axes of a node, attribute or constant input `slot`, from the front. -1: not known; 0: none
- * given. */
-int ort_rule_axes(const ort_graph *graph, const ort_node *node, int slot, int rank, int64_t *axes);
+int ort_rule_axis(const ort_rule *r, const ort_node *node, int rank);
 /* Those of a rule that drops them (of a REDUCE without any: all); -1: not known. */
 int ort_rule_dropped(const ort_graph *graph, const ort_node *node, const ort_rule *r, int rank,
                      int64_t *axes);
