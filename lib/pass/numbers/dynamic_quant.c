@@ -8,6 +8,7 @@
  * number or one per column, as is the bias.
  */
 #include "base/error.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 /* One number, or one for each of the last dim of `of`. */
@@ -15,7 +16,7 @@ static bool is_row(const ort_tensor *t, const ort_tensor *of)
 {
     return ort_tensor_count(t) == 1
                ? t->shape.rank <= 1
-               : t->shape.rank == 1 && t->shape.dim[0] == of->shape.dim[of->shape.rank - 1];
+               : ort_tensor_is_row(t, of->shape.dim[of->shape.rank - 1]);
 }
 
 static const char *unless(const ort_pass_context *c, ort_match *m)
@@ -24,17 +25,15 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
     const ort_type *sa = ort_match_type(m, "sa");
     if (b->shape.rank != 2)
         return "the weights aren't a matrix";
-    if (sa->kind != ORT_TYPE_TENSOR || sa->rank != 0 || sa->dtype != ORT_DTYPE_FLOAT)
+    if (ort_type_rank(sa) != 0 || sa->dtype != ORT_DTYPE_FLOAT)
         return "the scale of the left side isn't one float";
     if (!is_row(ort_match_constant(m, "sb"), b) ||
         (ort_match_has(m, "zb") && !is_row(ort_match_constant(m, "zb"), b)))
         return "scales of the weights aren't one per column";
-    if (ort_match_has(m, "bias")) {
-        const ort_tensor *bias = ort_match_constant(m, "bias");
-        if (bias->shape.rank != 1 || bias->shape.dim[0] != b->shape.dim[1])
-            return "the bias isn't one number per column";
-    }
-    return NULL;
+    return ort_match_has(m, "bias") &&
+                   !ort_tensor_is_row(ort_match_constant(m, "bias"), b->shape.dim[1])
+               ? "the bias isn't one number per column"
+               : NULL;
 }
 
 static bool is_unread(const ort_graph *graph, const ort_node *node, int slot, int uses)

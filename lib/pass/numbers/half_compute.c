@@ -19,7 +19,7 @@
 /* Operators whose documentation rounds what they hold between two steps to their type. */
 static bool rounds_between(const ort_node *node)
 {
-    return ort_edit_is(node, MS, "GatedAdd") || ort_edit_is(node, MS, "ScaledSiLU");
+    return ort_edit_is_any(node, "ms.GatedAdd|ms.ScaledSiLU");
 }
 
 /* A large table stays as it is: the gathered rows are widened. */

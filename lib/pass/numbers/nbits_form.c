@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "pass/facts/constants.h"
+#include "pass/facts/facts.h"
 #include "pass/rewrite.h"
 
 enum { TURNED = 1, GEMM = 2 };
@@ -66,17 +67,16 @@ static const char *check(const ort_pass_context *c, const ort_match *m, unsigned
     b->K = b->w->shape.dim[turned];
     b->N = b->w->shape.dim[!turned];
     b->count = (b->K + b->block - 1) / b->block;
-    int64_t axis = ort_node_int(d, "axis", 1);
-    if ((axis < 0 ? axis + 2 : axis) != turned)
+    if (ort_fact_axis(d, 2) != turned)
         return "the blocks aren't along the rows of the product";
     int64_t rows = turned ? b->N : b->count, columns = turned ? b->count : b->N;
     if (!has_shape(b->w, b->w->shape.dim[0], b->w->shape.dim[1]) ||
         !has_shape(b->scale, rows, columns) || a->dtype != b->scale->dtype)
         return "the scales aren't of the blocks, or of another type than what is multiplied";
-    bool given = d->input_count > 2 && d->inputs[2] != ORT_ID_NONE;
-    if (given && (!b->zero || b->zero->dtype != b->w->dtype || !has_shape(b->zero, rows, columns)))
+    if (ort_edit_input(d, 2) != ORT_ID_NONE &&
+        (!b->zero || b->zero->dtype != b->w->dtype || !has_shape(b->zero, rows, columns)))
         return "the zero points aren't constants of the blocks";
-    if (a->kind != ORT_TYPE_TENSOR || a->rank < 2)
+    if (ort_type_rank(a) < 2)
         return "the rank of the left side isn't known";
     return NULL;
 }
@@ -147,10 +147,8 @@ static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_err
         ORT_TRY(repack(c, &b, b.zero, b.count, &zeros, &inputs[3], err));
     else if (!b.flip) /* zero itself, not the middle */
         ORT_TRY(ort_constant_filled(c->graph, ORT_DTYPE_UINT8, 2, zeros.dim, 0, &inputs[3], err));
-    ort_attr set[4] = {{.name = "K", .type = ORT_ATTR_INT, .i = b.K},
-                       {.name = "N", .type = ORT_ATTR_INT, .i = b.N},
-                       {.name = "bits", .type = ORT_ATTR_INT, .i = b.bits},
-                       {.name = "block_size", .type = ORT_ATTR_INT, .i = b.block}};
+    ort_attr set[4] = {ort_attr_int("K", b.K), ort_attr_int("N", b.N),
+                       ort_attr_int("bits", b.bits), ort_attr_int("block_size", b.block)};
     ort_node_spec spec = {.domain = MS, .op_type = "MatMulNBits", .inputs = inputs,
                           .input_count = inputs[3] == ORT_ID_NONE ? 3 : 4, .set = set,
                           .set_count = 4, .opset = 1};

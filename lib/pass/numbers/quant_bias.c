@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 
 static double scale_at(const ort_tensor *scale, int64_t channel)
 {
@@ -33,7 +33,7 @@ static bool read_source(const ort_graph *graph, const ort_node *node, source *b)
         b->scale = ort_edit_constant(graph, producer, 1);
         b->zero = ort_edit_constant(graph, producer, 2);
         if (!b->scale || !b->scale->data || ort_node_int(producer, "block_size", 0) ||
-            (producer->input_count > 2 && producer->inputs[2] != ORT_ID_NONE && !b->zero))
+            (ort_edit_input(producer, 2) != ORT_ID_NONE && !b->zero))
             return false;
     }
     return b->data && b->data->data;
@@ -41,7 +41,7 @@ static bool read_source(const ort_graph *graph, const ort_node *node, source *b)
 
 static bool has_channels(const source *b, int64_t channels)
 {
-    return b->data->shape.rank == 1 && b->data->shape.dim[0] == channels &&
+    return ort_tensor_is_row(b->data, channels) &&
            (!b->scale || ort_tensor_count(b->scale) == 1 ||
             ort_tensor_count(b->scale) == channels);
 }

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "graph/uses.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/numbers/quant_pair.h"
 #include "tensor/scalar.h"
 
@@ -29,14 +29,14 @@ bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type,
     ort_id coded = quantizes ? node->outputs[0] : node->inputs[0];
     ort_id number = quantizes ? node->inputs[0] : node->outputs[0];
     int64_t precision = ort_node_int(node, "precision", 0);
-    if (graph->values.data[number]->fact.type.dtype != ORT_DTYPE_FLOAT ||
+    if (ort_fact_type(graph, number)->dtype != ORT_DTYPE_FLOAT ||
         (precision && precision != ORT_DTYPE_FLOAT))
         return false;
     *q = (ort_quant){.node = node, .scale = ort_edit_constant(graph, node, 1),
                      .zero = ort_edit_constant(graph, node, 2),
-                     .dtype = graph->values.data[coded]->fact.type.dtype,
+                     .dtype = ort_fact_type(graph, coded)->dtype,
                      .axis = ort_node_int(node, "axis", 1)};
-    bool has_zero = node->input_count > 2 && node->inputs[2] != ORT_ID_NONE;
+    bool has_zero = ort_edit_input(node, 2) != ORT_ID_NONE;
     return q->scale && q->scale->data && q->scale->dtype == ORT_DTYPE_FLOAT &&
            ort_tensor_count(q->scale) > 0 && q->scale->shape.rank <= 1 &&
            (!has_zero || (q->zero && q->zero->data &&
@@ -87,39 +87,7 @@ bool ort_quant_same(const ort_quant *a, const ort_quant *b)
     return true;
 }
 
-/* ---- codes */
-
-static bool is_byte(ort_dtype dtype)
-{
-    return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
-}
-
 /* ---- saturation */
-
-/* Bounds that this activation puts on a value; false when it isn't Relu or Clip. */
-static bool bounds_of(const ort_graph *graph, const ort_node *node, double *low, double *high)
-{
-    *low = -INFINITY;
-    *high = INFINITY;
-    if (ort_edit_is(node, ONNX, "Relu")) {
-        *low = 0;
-        return true;
-    }
-    if (!ort_edit_is(node, ONNX, "Clip"))
-        return false;
-    if (node->opset < 11) {
-        *low = (double)ort_node_float(node, "min", -INFINITY);
-        *high = (double)ort_node_float(node, "max", INFINITY);
-        return true;
-    }
-    for (int slot = 1; slot < node->input_count && slot < 3; slot++) {
-        if (node->inputs[slot] == ORT_ID_NONE)
-            continue;
-        if (!ort_tensor_one_f64(ort_edit_constant(graph, node, slot), slot == 1 ? low : high))
-            return false;
-    }
-    return true;
-}
 
 /* Does every value up to `low` become the lowest code, and from `high` on the highest? */
 static bool saturates(const ort_quant *q, double low, double high)
@@ -132,10 +100,12 @@ static bool saturates(const ort_quant *q, double low, double high)
 static bool drop_activation(ort_pass_context *c, ort_node *node)
 {
     ort_quant q;
-    double low, high;
     ort_node *activation = ort_edit_producer(c->graph, node->inputs[0]);
-    if (!bounds_of(c->graph, activation, &low, &high) ||
-        !ort_quant_read(c->graph, node, "QuantizeLinear", &q) || !is_byte(q.dtype) ||
+    bool relu = ort_edit_is(activation, ONNX, "Relu");
+    double low = relu ? 0 : -INFINITY, high = INFINITY;
+    if ((!relu && (!ort_edit_is(activation, ONNX, "Clip") ||
+                   !ort_fact_bounds(c->graph, activation, &low, &high))) ||
+        !ort_quant_read(c->graph, node, "QuantizeLinear", &q) || !ort_quant_is_byte(q.dtype) ||
         !ort_quant_is_plain(&q))
         return false;
     if (!saturates(&q, low, high)) {
@@ -216,7 +186,7 @@ static bool all_coded(const ort_pass_context *c, const ort_node *move, int input
     for (int k = 0; k < move->output_count; k++)
         if (move->outputs[k] == ORT_ID_NONE || !coder_of(graph, move, k, &first))
             return false;
-    return is_byte(first.dtype) && ort_quant_is_plain(&first) &&
+    return ort_quant_is_byte(first.dtype) && ort_quant_is_plain(&first) &&
            !ort_quant_stays(c, move, first.dtype);
 }
 
@@ -237,11 +207,9 @@ static ort_status move_codes(ort_pass_context *c, ort_node *move, int inputs, or
         out[k] = coder->outputs[0];
         ort_graph_remove_node(graph, coder);
     }
-    ort_node_spec spec = {.domain = move->domain, .op_type = move->op_type, .name = move->name,
-                          .inputs = in, .input_count = move->input_count, .outputs = out,
-                          .output_count = move->output_count, .attrs = move->attrs,
-                          .attr_count = move->attr_count, .opset = move->opset,
-                          .origin = move->origin};
+    ort_node_spec spec = ort_edit_again(move);
+    spec.inputs = in;
+    spec.outputs = out;
     ort_graph_remove_node(graph, move);
     return ort_edit_add_node(graph, &spec, NULL, err);
 }
@@ -250,11 +218,10 @@ static ort_status move_codes(ort_pass_context *c, ort_node *move, int inputs, or
 static bool drop_before_arg(ort_pass_context *c, ort_node *node)
 {
     ort_quant q;
-    if ((!ort_edit_is(node, ONNX, "ArgMax") && !ort_edit_is(node, ONNX, "ArgMin")) ||
-        node->opset < 13 ||
+    if (!ort_edit_is_any(node, "ArgMax|ArgMin") || node->opset < 13 ||
         !ort_quant_read(c->graph, ort_edit_producer(c->graph, node->inputs[0]),
                         "DequantizeLinear", &q) ||
-        !is_byte(q.dtype))
+        !ort_quant_is_byte(q.dtype))
         return false;
     if (!ort_quant_is_plain(&q) || !ort_quant_same(&q, &q)) {
         ort_pass_note(c, node, "the codes haven't one scale that is a normal number");

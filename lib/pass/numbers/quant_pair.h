@@ -15,6 +15,10 @@ typedef struct ort_quant {
 /* Is the node a QuantizeLinear (or DequantizeLinear) with constant parameters, from or to
  * float32, not by blocks? */
 bool ort_quant_read(const ort_graph *graph, ort_node *node, const char *op_type, ort_quant *quant);
+static inline bool ort_quant_is_byte(ort_dtype dtype)
+{
+    return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
+}
 /* One scale and one zero point for the whole tensor. */
 bool ort_quant_is_plain(const ort_quant *quant);
 double ort_quant_scale(const ort_quant *quant); /* the first */

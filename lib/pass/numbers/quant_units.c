@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "pass/numbers/quant_bias.h"
 #include "pass/numbers/quant_pair.h"
 #include "tensor/scalar.h"
@@ -70,22 +70,12 @@ typedef struct unit {
     int input_count;
 } unit;
 
-static bool is_byte(ort_dtype dtype)
-{
-    return dtype == ORT_DTYPE_INT8 || dtype == ORT_DTYPE_UINT8;
-}
-
 static const unit_row *row_of(const ort_node *node)
 {
     for (size_t i = 0; node && i < sizeof rows / sizeof *rows; i++)
         if (ort_edit_is(node, ONNX, rows[i].op_type))
             return &rows[i];
     return NULL;
-}
-
-static const ort_type *type_of(const unit *u, ort_id id)
-{
-    return &u->c->graph->values.data[id]->fact.type;
 }
 
 /* ---- what fits */
@@ -104,8 +94,8 @@ static int64_t channel_axis(const unit *u, int rank)
 static const char *check_weights(const unit *u)
 {
     const ort_quant *w = &u->in[1];
-    int rank = type_of(u, w->node->inputs[0])->rank;
-    int64_t axis = w->axis < 0 ? w->axis + rank : w->axis;
+    int rank = ort_fact_type(u->c->graph, w->node->inputs[0])->rank;
+    int axis = ort_axis_in(w->axis, rank);
     if (u->in[0].dtype == ORT_DTYPE_INT8 && w->dtype != ORT_DTYPE_INT8)
         return "activations of int8 need weights of int8";
     if (ort_quant_is_plain(w))
@@ -166,7 +156,7 @@ static const char *read_inputs(unit *u)
         }
         if (!ort_quant_read(u->c->graph, ort_edit_producer(u->c->graph, u->node->inputs[slot]),
                             "DequantizeLinear", q) ||
-            !is_byte(q->dtype))
+            !ort_quant_is_byte(q->dtype))
             return "an input isn't dequantized from 8 bits by constants";
         if ((i == 0 || !weighs) && (!ort_quant_is_plain(q) || q->dtype != u->out.dtype))
             return "an input hasn't the result's type and one scale";
@@ -187,11 +177,11 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
 {
     const ort_node *n = u->node;
     *id = ORT_ID_NONE;
-    if (n->input_count < 3 || n->inputs[2] == ORT_ID_NONE ||
+    if (ort_edit_input(n, 2) == ORT_ID_NONE ||
         (u->row->kind != UNIT_CONV && u->row->kind != UNIT_GEMM))
         return ORT_OK;
-    const ort_type *out = type_of(u, n->outputs[0]);
-    ort_dim channels = out->kind == ORT_TYPE_TENSOR && out->rank > 1
+    const ort_type *out = ort_fact_type(u->c->graph, n->outputs[0]);
+    ort_dim channels = ort_type_rank(out) > 1
                            ? out->dim[u->row->kind == UNIT_CONV ? 1 : out->rank - 1]
                            : ort_dim_of(-1);
     ort_quant_product product = {.x = &u->in[0], .w = &u->in[1], .out = &u->out,
@@ -204,7 +194,7 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
 static ort_status zero_of(unit *u, const ort_quant *q, ort_id *id, ort_error *err)
 {
     ort_value *zero = NULL;
-    *id = q->node->input_count > 2 ? q->node->inputs[2] : ORT_ID_NONE;
+    *id = ort_edit_input(q->node, 2);
     if (*id != ORT_ID_NONE)
         return ORT_OK;
     ORT_TRY(ort_value_new_tensor_(q->dtype, &q->scale->shape, &zero, err));
@@ -297,48 +287,36 @@ static ort_status fill_inputs(unit *u, ort_id bias, ort_error *err)
 /* Attributes are the float operator's, but for these. */
 static void set_attributes(const unit *u, ort_node_spec *spec, ort_attr set[2])
 {
-    set[0] = (ort_attr){.name = "opset", .type = ORT_ATTR_INT, .i = u->node->opset};
-    set[1] = (ort_attr){.name = "axis", .type = ORT_ATTR_INT,
-                        .i = ort_node_int(u->node, "axis", u->node->opset < 13 ? 1 : -1)};
+    bool gemm = u->row->kind == UNIT_GEMM, softmax = ort_edit_is(u->node, ONNX, "Softmax");
     spec->attrs = u->node->attrs;
     spec->attr_count = u->node->attr_count;
-    if (u->row->kind == UNIT_GEMM) { /* beta, which QGemm hasn't, is 1 */
-        set[0] = (ort_attr){.name = "transA", .type = ORT_ATTR_INT,
-                            .i = ort_node_int(u->node, "transA", 0)};
-        set[1] = (ort_attr){.name = "transB", .type = ORT_ATTR_INT,
-                            .i = ort_node_int(u->node, "transB", 0)};
+    if (gemm) { /* beta, which QGemm hasn't, is 1 */
+        set[0] = ort_attr_int("transA", ort_node_int(u->node, "transA", 0));
+        set[1] = ort_attr_int("transB", ort_node_int(u->node, "transB", 0));
         spec->attr_count = 0;
+    } else if (softmax) {
+        set[0] = ort_attr_int("opset", u->node->opset);
+        set[1] = ort_attr_int("axis", ort_node_attr_int(u->node, "axis"));
     }
     spec->set = set;
-    spec->set_count = u->row->kind == UNIT_GEMM || ort_edit_is(u->node, ONNX, "Softmax") ? 2 : 0;
+    spec->set_count = gemm || softmax ? 2 : 0;
 }
 
 static ort_status fuse(unit *u, ort_id bias, ort_error *err)
 {
-    ort_graph *graph = u->c->graph;
-    ort_node *last = u->out.node ? u->out.node : u->node;
-    ort_id output = last->outputs[0];
     ort_attr set[2];
     ORT_TRY(fill_inputs(u, bias, err));
     ort_node_spec spec = {.domain = u->row->domain, .op_type = u->row->quantized,
-                          .name = u->node->name, .inputs = u->inputs,
-                          .input_count = u->input_count, .outputs = &output, .output_count = 1,
-                          .origin = last == u->node ? ort_edit_origin_of(last)
-                                                    : ort_edit_origin(graph, u->node, last)};
+                          .inputs = u->inputs, .input_count = u->input_count};
     set_attributes(u, &spec, set);
-    ort_graph_remove_node(graph, last);
-    if (last != u->node)
-        ort_graph_remove_node(graph, u->node);
-    return ort_edit_add_node(graph, &spec, NULL, err);
+    return ort_edit_replace(u->c->graph, u->node, u->out.node, &spec, err);
 }
 
 /* ---- moves in between */
 
 static bool is_move(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "Reshape") || ort_edit_is(node, ONNX, "Transpose") ||
-           ort_edit_is(node, ONNX, "Flatten") || ort_edit_is(node, ONNX, "Squeeze") ||
-           ort_edit_is(node, ONNX, "Unsqueeze");
+    return ort_edit_is_any(node, "Reshape|Transpose|Flatten|Squeeze|Unsqueeze");
 }
 
 /* What computes the values that `node` reads, moves alone in between; NULL: others read them. */
@@ -359,22 +337,15 @@ static ort_status swap(ort_pass_context *c, ort_node *quantize, ort_error *err)
     ort_graph *graph = c->graph;
     ort_node *move = ort_edit_producer(graph, quantize->inputs[0]);
     ort_id codes = ort_graph_add_value(graph, graph->values.data[move->inputs[0]]->name);
-    ort_id in[3] = {move->inputs[0], quantize->inputs[1],
-                    quantize->input_count > 2 ? quantize->inputs[2] : ORT_ID_NONE};
-    ort_id moved[2] = {codes, move->input_count > 1 ? move->inputs[1] : ORT_ID_NONE};
-    ort_id output = quantize->outputs[0];
+    ort_id in[3] = {move->inputs[0], quantize->inputs[1], ort_edit_input(quantize, 2)};
+    ort_id moved[2] = {codes, ort_edit_input(move, 1)};
     if (codes == ORT_ID_NONE)
         return ort_error_memory(err, sizeof codes);
-    ort_node_spec first = {.domain = ONNX, .op_type = "QuantizeLinear", .name = quantize->name,
-                           .inputs = in, .input_count = quantize->input_count, .outputs = &codes,
-                           .output_count = 1, .attrs = quantize->attrs,
-                           .attr_count = quantize->attr_count, .opset = quantize->opset,
-                           .origin = quantize->origin};
-    ort_node_spec second = {.domain = ONNX, .op_type = move->op_type, .name = move->name,
-                            .inputs = moved, .input_count = move->input_count,
-                            .outputs = &output, .output_count = 1, .attrs = move->attrs,
-                            .attr_count = move->attr_count, .opset = move->opset,
-                            .origin = move->origin};
+    ort_node_spec first = ort_edit_again(quantize), second = ort_edit_again(move);
+    first.inputs = in;
+    first.outputs = &codes;
+    second.inputs = moved;
+    second.outputs = quantize->outputs;
     ort_graph_remove_node(graph, quantize);
     ort_graph_remove_node(graph, move);
     ORT_TRY(ort_edit_add_node(graph, &first, NULL, err));
@@ -417,8 +388,8 @@ static bool find_unit(ort_pass_context *c, ort_node *node, unit *u)
     u->node = source_of(c->graph, node);
     u->row = row_of(u->node);
     return u->row && u->node->output_count == 1 &&
-           ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) && is_byte(u->out.dtype) &&
-           ort_quant_is_plain(&u->out);
+           ort_quant_read(c->graph, node, "QuantizeLinear", &u->out) &&
+           ort_quant_is_byte(u->out.dtype) && ort_quant_is_plain(&u->out);
 }
 
 /* Does a QuantizeLinear read what this computes, moves alone in between? Relu and Clip go first. */
@@ -426,14 +397,14 @@ static bool is_coded_later(const ort_graph *graph, const ort_node *node)
 {
     do
         node = ort_edit_only_reader(graph, node->outputs[0]);
-    while (is_move(node) || ort_edit_is(node, ONNX, "Relu") || ort_edit_is(node, ONNX, "Clip"));
+    while (is_move(node) || ort_edit_is_any(node, "Relu|Clip"));
     return ort_edit_is(node, ONNX, "QuantizeLinear");
 }
 
 /* A product of codes whose result stays float. */
 static bool find_product(ort_pass_context *c, ort_node *node, unit *u)
 {
-    if (!ort_edit_is(node, ONNX, "MatMul") && !ort_edit_is(node, ONNX, "Gemm"))
+    if (!ort_edit_is_any(node, "MatMul|Gemm"))
         return false;
     const ort_node *codes = ort_edit_producer(c->graph, node->inputs[0]);
     if (!ort_edit_is(codes, ONNX, "DequantizeLinear") ||
@@ -444,8 +415,8 @@ static bool find_product(ort_pass_context *c, ort_node *node, unit *u)
     u->input_count = 0;
     u->node = node;
     u->row = ort_edit_is(node, ONNX, "MatMul") ? &to_float : row_of(node);
-    u->out = (ort_quant){.dtype = c->graph->values.data[codes->inputs[0]]->fact.type.dtype};
-    return is_byte(u->out.dtype);
+    u->out = (ort_quant){.dtype = ort_fact_type(c->graph, codes->inputs[0])->dtype};
+    return ort_quant_is_byte(u->out.dtype);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
@@ -456,7 +427,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     ORT_PASS_EACH_NODE(c->graph, node)
     {
         bool coded = ort_edit_is(node, ONNX, "QuantizeLinear");
-        if (!coded && !ort_edit_is(node, ONNX, "MatMul") && !ort_edit_is(node, ONNX, "Gemm"))
+        if (!coded && !ort_edit_is_any(node, "MatMul|Gemm"))
             continue;
         if (!u && !(u = calloc(1, sizeof *u)))
             return ort_error_memory(err, sizeof *u);

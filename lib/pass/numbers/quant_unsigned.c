@@ -65,13 +65,14 @@ static ort_status replace(ort_pass_context *c, const ort_quant *q, zeros *made, 
     ort_id zero;
     ORT_TRY(shifted_zero(c, q, made, &zero, err));
     ort_id inputs[3] = {input, node->inputs[1], zero};
-    ort_attr type = {.name = "output_dtype", .type = ORT_ATTR_INT, .i = ORT_DTYPE_UINT8};
+    ort_attr type = ort_attr_int("output_dtype", ORT_DTYPE_UINT8);
     bool typed = ort_edit_is(node, ONNX, "QuantizeLinear") && ort_node_int(node, type.name, 0);
-    ort_node_spec spec = {.domain = ONNX, .op_type = node->op_type, .name = node->name,
-                          .inputs = inputs, .input_count = 3, .outputs = &output,
-                          .output_count = 1, .attrs = node->attrs, .attr_count = node->attr_count,
-                          .set = &type, .set_count = typed, .opset = node->opset,
-                          .origin = node->origin};
+    ort_node_spec spec = ort_edit_again(node);
+    spec.inputs = inputs;
+    spec.input_count = 3;
+    spec.outputs = &output;
+    spec.set = &type;
+    spec.set_count = typed;
     ort_graph_remove_node(c->graph, node);
     return ort_edit_add_node(c->graph, &spec, NULL, err);
 }

@@ -53,8 +53,7 @@ static bool outputs_follow(const ort_twins *t, const ort_node *node, const ort_s
 
 bool ort_twins_follow(const ort_twins *t, const ort_node *node, ort_schema *schema)
 {
-    return node->op && !node->body_count && !ort_edit_is(node, ONNX, "Cast") &&
-           !ort_edit_is(node, ONNX, "CastLike") && !ort_edit_is(node, ONNX, "BitCast") &&
+    return node->op && !node->body_count && !ort_edit_is_any(node, "Cast|CastLike|BitCast") &&
            !ort_node_has(node, "dtype") && !ort_node_has(node, "output_dtype") &&
            !holds_others(t->graph, node->inputs, node->input_count) &&
            !holds_others(t->graph, node->outputs, node->output_count) &&
@@ -75,17 +74,10 @@ static ort_status remember(ort_twins *t, ort_id value, ort_id twin, ort_error *e
 static ort_status add_cast(const ort_twins *t, ort_id from, ort_id to, ort_dtype dtype,
                            const char *origin, ort_error *err)
 {
-    ort_attr type = {.name = "to", .type = ORT_ATTR_INT, .i = (int64_t)dtype};
-    ort_node_spec spec = {.domain = ONNX,
-                          .op_type = "Cast",
-                          .inputs = &from,
-                          .input_count = 1,
-                          .outputs = &to,
-                          .output_count = 1,
-                          .set = &type,
-                          .set_count = 1,
-                          .opset = t->cast_opset,
-                          .origin = origin};
+    ort_attr type = ort_attr_int("to", dtype);
+    ort_node_spec spec = {.domain = ONNX, .op_type = "Cast", .inputs = &from, .input_count = 1,
+                          .outputs = &to, .output_count = 1, .set = &type, .set_count = 1,
+                          .opset = t->cast_opset, .origin = origin};
     return ort_edit_add_node(t->graph, &spec, NULL, err);
 }
 
@@ -174,17 +166,9 @@ ort_status ort_twins_rebuild(ort_twins *t, ort_node *node, ort_error *err)
     if (!ids)
         return ort_error_memory(err, total * sizeof *ids);
     ORT_TRY(fill(t, node, ids, out, err));
-    ort_node_spec spec = {.domain = node->domain,
-                          .op_type = node->op_type,
-                          .name = node->name,
-                          .inputs = ids,
-                          .outputs = out,
-                          .input_count = node->input_count,
-                          .output_count = node->output_count,
-                          .attrs = node->attrs,
-                          .attr_count = node->attr_count,
-                          .opset = node->opset,
-                          .origin = node->origin};
+    ort_node_spec spec = ort_edit_again(node);
+    spec.inputs = ids;
+    spec.outputs = out;
     ort_graph_remove_node(t->graph, node);
     ORT_TRY(ort_edit_add_node(t->graph, &spec, NULL, err));
     for (int o = 0; o < node->output_count; o++)
