@@ -18,35 +18,16 @@ static bool number_beside(const ort_graph *graph, const ort_node *node, ort_id v
     return t && t->shape.rank <= 1 && ort_tensor_one_f32(t, number);
 }
 
-static ort_status set_float(ort_graph *graph, ort_node *node, const char *name, float number,
-                            ort_error *err)
-{
-    ort_attr attr = {.name = name, .type = ORT_ATTR_FLOAT, .f = number};
-    return ort_node_set_attr(graph, node, &attr, err);
-}
-
 /* The convolution takes over `next`, its only reader, and gives its output. */
 static ort_status take_over(ort_pass_context *c, ort_node *conv, ort_node *next, const char *name,
                             float number, ort_error *err)
 {
-    ort_graph *graph = c->graph;
-    ort_id inputs[4], output = next->outputs[0];
-    ort_node *made = NULL;
-    ort_node_spec spec = {.domain = ORT_INTERNAL,
-                          .op_type = "BlockedConv",
-                          .name = conv->name,
-                          .inputs = inputs,
-                          .input_count = conv->input_count,
-                          .outputs = &output,
-                          .output_count = 1,
-                          .attrs = conv->attrs,
-                          .attr_count = conv->attr_count,
-                          .origin = ort_edit_origin(graph, conv, next)};
-    memcpy(inputs, conv->inputs, sizeof *inputs * (size_t)conv->input_count);
-    ort_graph_remove_node(graph, next);
-    ort_graph_remove_node(graph, conv);
-    ORT_TRY(ort_edit_add_node(graph, &spec, &made, err));
-    return set_float(graph, made, name, number, err);
+    ort_attr set = ort_attr_float(name, (double)number);
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "BlockedConv",
+                          .inputs = conv->inputs, .input_count = conv->input_count,
+                          .attrs = conv->attrs, .attr_count = conv->attr_count, .set = &set,
+                          .set_count = 1};
+    return ort_edit_replace(c->graph, conv, next, &spec, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)

@@ -13,6 +13,7 @@
 #include "op/edit.h"
 #include "op/eval.h"
 #include "op/shared/window.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 enum {
@@ -28,14 +29,9 @@ typedef struct chain {
     int64_t windows[ORT_CHAIN_STAGES * ORT_CHAIN_WINDOW];
 } chain;
 
-static const ort_type *type_of(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
 static bool has_sum(const ort_node *conv)
 {
-    return conv->input_count > 3 && conv->inputs[3] != ORT_ID_NONE;
+    return ort_edit_input(conv, 3) != ORT_ID_NONE;
 }
 
 static bool all_ones(const int64_t *numbers, int count)
@@ -59,7 +55,7 @@ static void list_window(int64_t group, const int64_t *kernel, const ort_window_s
 /* Windows that need no rounding up: stages know floors alone. */
 static stage_kind kind_of_pool(const ort_graph *graph, const ort_node *node, int64_t *window)
 {
-    const ort_type *t = type_of(graph, node->inputs[0]);
+    const ort_type *t = ort_fact_type(graph, node->inputs[0]);
     ort_window_spec spec;
     if (t->rank != 5 || ort_window_read(node, &spec, NULL) || !spec.has_kernel ||
         spec.auto_pad != ORT_PAD_EXPLICIT || spec.kernel[1] > 16 || spec.dilation[1] > 2)
@@ -83,12 +79,12 @@ static stage_kind kind_of(const ort_graph *graph, const ort_node *node, int64_t 
         return kind_of_pool(graph, node, window);
     if (!ort_edit_is(node, ORT_INTERNAL, "BlockedConv") || node->input_count < 3 ||
         node->inputs[2] == ORT_ID_NONE || !ort_edit_constant(graph, node, 1) ||
-        !ort_type_concrete(type_of(graph, node->inputs[1]), &w) || w.rank != 4 ||
+        !ort_type_concrete(ort_fact_type(graph, node->inputs[1]), &w) || w.rank != 4 ||
         ort_window_read(node, &spec, NULL) || spec.auto_pad != ORT_PAD_EXPLICIT)
         return NO_STAGE;
     int64_t group = ort_node_int(node, "group", 1), *pads = window + 7;
     list_window(group, w.dim + 2, &spec, window);
-    if (type_of(graph, node->inputs[0])->rank == 4)
+    if (ort_fact_type(graph, node->inputs[0])->rank == 4)
         return has_sum(node) ? NO_STAGE : PLAIN;
     if (group > 1) {
         bool fits = w.dim[1] == 1 && w.dim[0] == group && w.dim[3] % 2 == 1 && w.dim[3] >= 3 &&
@@ -102,7 +98,7 @@ static stage_kind kind_of(const ort_graph *graph, const ort_node *node, int64_t 
 
 static bool narrows(const ort_graph *graph, const ort_node *node)
 {
-    const ort_type *w = type_of(graph, node->inputs[1]);
+    const ort_type *w = ort_fact_type(graph, node->inputs[1]);
     return w->dim[0].size < w->dim[1].size;
 }
 
@@ -129,7 +125,7 @@ static bool match(const ort_graph *graph, ort_node *first, chain *c)
     while (c->count < ORT_CHAIN_STAGES) {
         ort_node *last = c->stage[c->count - 1];
         ort_node *next = ort_edit_only_reader(graph, last->outputs[0]);
-        if (has_sum(last) || !is_large(type_of(graph, last->outputs[0])) ||
+        if (has_sum(last) || !is_large(ort_fact_type(graph, last->outputs[0])) ||
             (kind == POINTWISE && c->count > 1 && narrows(graph, last)) || !next ||
             next->inputs[0] != last->outputs[0])
             break;
@@ -175,13 +171,12 @@ static int make_attrs(const chain *c, lists *l)
 {
     const size_t n = (size_t)c->count;
     const ort_attr attrs[] = {
-        {.name = "block", .type = ORT_ATTR_INT, .i = ort_node_int(c->stage[0], "block", 0)},
-        {.name = "windows", .type = ORT_ATTR_INTS, .ints = l->windows,
-         .count = n * ORT_CHAIN_WINDOW},
+        ort_attr_int("block", ort_node_int(c->stage[0], "block", 0)),
+        ort_attr_ints("windows", l->windows, c->count * ORT_CHAIN_WINDOW),
         {.name = "activations", .type = ORT_ATTR_STRINGS, .strings = l->names, .count = n},
         {.name = "activation_params", .type = ORT_ATTR_FLOATS, .floats = l->params,
          .count = n * ORT_CHAIN_PARAMS},
-        {.name = "param_counts", .type = ORT_ATTR_INTS, .ints = l->counts, .count = n},
+        ort_attr_ints("param_counts", l->counts, c->count),
         {.name = "scales", .type = ORT_ATTR_FLOATS, .floats = l->scales, .count = n},
         {.name = "shifts", .type = ORT_ATTR_FLOATS, .floats = l->shifts, .count = n},
     };
@@ -203,20 +198,13 @@ static ort_status fuse(ort_graph *graph, const chain *c, lists *l, ort_error *er
     }
     if (has_sum(c->stage[c->count - 1]))
         inputs[count++] = c->stage[c->count - 1]->inputs[3];
-    ort_node_spec spec = {.domain = ORT_INTERNAL,
-                          .op_type = "BlockedConvChain",
-                          .name = whole.name,
-                          .inputs = inputs,
-                          .input_count = count,
-                          .outputs = &output,
-                          .output_count = 1,
-                          .attrs = l->attrs,
-                          .attr_count = make_attrs(c, l),
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "BlockedConvChain", .inputs = inputs,
+                          .input_count = count, .outputs = &output, .output_count = 1,
+                          .attrs = l->attrs, .attr_count = make_attrs(c, l),
                           .origin = whole.origin};
-    ort_node *made;
-    for (int i = c->count - 1; i >= 0; i--)
+    for (int i = c->count - 1; i > 0; i--)
         ort_graph_remove_node(graph, c->stage[i]);
-    return ort_edit_add_node(graph, &spec, &made, err);
+    return ort_edit_replace(graph, c->stage[0], NULL, &spec, err);
 }
 
 /* A stage in the middle of a chain starts none. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "op/eval.h"
 #include "op/shared/fused.h"
 #include "op/shared/unary_apply.h"
@@ -23,11 +24,6 @@ enum {
 };
 static const double product_gain = 0.012, depthwise_gain = 0.15, spread_gain = 0.7,
                     convert_cost = 1.5;
-
-static const ort_type *type_of(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
 
 static bool is_plane(const ort_type *t)
 {
@@ -67,7 +63,7 @@ static bool is_conv(const ort_node *node)
 static bool constant_later(const ort_graph *graph, const ort_node *node, int slot,
                            ort_shape *shape)
 {
-    const ort_type *t = type_of(graph, node->inputs[slot]);
+    const ort_type *t = ort_fact_type(graph, node->inputs[slot]);
     const ort_node *from = ort_edit_producer(graph, node->inputs[slot]);
     if (t->kind != ORT_TYPE_TENSOR || t->dtype != ORT_DTYPE_FLOAT || !ort_type_concrete(t, shape))
         return false;
@@ -97,7 +93,8 @@ static bool is_single(const ort_type *t)
  * column under a window of one is a row to them. */
 static bool is_column(const ort_graph *graph, const ort_node *node, const ort_shape *w)
 {
-    const ort_type *x = type_of(graph, node->inputs[0]), *t = type_of(graph, node->outputs[0]);
+    const ort_type *x = ort_fact_type(graph, node->inputs[0]);
+    const ort_type *t = ort_fact_type(graph, node->outputs[0]);
     ort_dim height = t->dim[t->rank - 2], width = t->dim[t->rank - 1];
     if (t->rank == 4 && is_single(x) && is_single(t) && w->dim[3] == 1)
         return w->dim[2] >= LONG_FILTER;
@@ -112,15 +109,15 @@ static const char *conv_stays(const ort_graph *graph, const ort_blocked_choice *
     ort_shape w, b;
     ort_epilogue e = ort_epilogue_none();
     bool blocked = c->blocked[node->inputs[0]];
-    if (!is_plane(type_of(graph, node->inputs[0])) || !is_plane(type_of(graph, node->outputs[0])))
+    const ort_type *x = ort_fact_type(graph, node->inputs[0]);
+    if (!is_plane(x) || !is_plane(ort_fact_type(graph, node->outputs[0])))
         return "it isn't float over one or two axes with known channels";
     if (!constant_later(graph, node, 1, &w) ||
-        (node->input_count > 2 && node->inputs[2] != ORT_ID_NONE &&
+        (ort_edit_input(node, 2) != ORT_ID_NONE &&
          !constant_later(graph, node, 2, &b)))
         return "its filters or its bias aren't constant";
     int64_t group = ort_node_int(node, "group", 1), maps = w.dim[0];
-    if (w.rank != type_of(graph, node->inputs[0])->rank || ort_shape_count(&w) == 0 || group < 1 ||
-        maps % group)
+    if (w.rank != x->rank || ort_shape_count(&w) == 0 || group < 1 || maps % group)
         return "its filters don't fit";
     if (w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w))
         return "its filters are long rows";
@@ -153,11 +150,11 @@ static double conv_gain(const ort_graph *graph, const ort_node *node)
     if (!constant_later(graph, node, 1, &w))
         return 0;
     double taps = (double)ort_shape_count_range(&w, 2, w.rank);
-    double macs = elements(type_of(graph, node->outputs[0])) * taps * (double)w.dim[1];
+    double macs = elements(ort_fact_type(graph, node->outputs[0])) * taps * (double)w.dim[1];
     if (w.dim[1] == 1 && ort_node_int(node, "group", 1) > 1)
         return macs * depthwise_gain;
     return macs * product_gain +
-           (taps > 1 ? elements(type_of(graph, node->inputs[0])) * spread_gain : 0);
+           (taps > 1 ? elements(ort_fact_type(graph, node->inputs[0])) * spread_gain : 0);
 }
 
 /* ---- what follows them */
@@ -169,7 +166,7 @@ bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node)
     unsigned seen = 0;
     if (!ort_edit_is(node, ONNX, "ReduceMean") || ort_node_int(node, "keepdims", 1) != 1)
         return false;
-    int rank = type_of(graph, node->inputs[0])->rank;
+    int rank = ort_fact_type(graph, node->inputs[0])->rank;
     const int64_t *given = ort_node_ints(node, "axes", &count);
     const ort_tensor *tensor = ort_edit_constant(graph, node, 1);
     if (tensor && tensor->dtype == ORT_DTYPE_INT64 && tensor->shape.rank == 1 &&
@@ -196,7 +193,7 @@ static bool serves_pool(const ort_graph *graph, const ort_blocked_choice *c, con
     known = known || ort_blocked_is_mean(graph, node);
     return known && c->blocked[node->inputs[0]] &&
            (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) &&
-           is_plane(type_of(graph, node->outputs[0]));
+           is_plane(ort_fact_type(graph, node->outputs[0]));
 }
 
 /* One element that isn't in the layout: a scalar operand, bounds of a Clip. */
@@ -220,7 +217,7 @@ static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, con
     ort_unary id;
     float a, b;
     if (node->output_count != 1 || !node->op || node->input_count < 1 ||
-        node->inputs[0] == ORT_ID_NONE || !is_plane(type_of(graph, node->outputs[0])))
+        node->inputs[0] == ORT_ID_NONE || !is_plane(ort_fact_type(graph, node->outputs[0])))
         return false;
     bool unary = node->input_count == 1 && ort_unary_of_node(node, &id, &a, &b);
     bool clip = ort_edit_is(node, ONNX, "Clip") && c->blocked[node->inputs[0]];
@@ -235,7 +232,8 @@ static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, con
         if (!c->blocked[in])
             return false;
         planes++;
-        same = same && same_channels(type_of(graph, in), type_of(graph, node->outputs[0]));
+        same = same && same_channels(ort_fact_type(graph, in),
+                                     ort_fact_type(graph, node->outputs[0]));
     }
     return planes == 1 || (planes > 1 && same); /* one alone gives its shape, though unknown */
 }
@@ -257,20 +255,21 @@ static bool serves_scale(const ort_graph *graph, const ort_blocked_choice *c, co
     if ((!ort_edit_is(node, ONNX, "Mul") && !ort_edit_is(node, ONNX, "Add")) || node->opset < 7 ||
         node->input_count != 2 || !c->blocked[node->inputs[0]] || !c->blocked[node->inputs[1]])
         return false;
-    const ort_type *a = type_of(graph, node->inputs[0]), *b = type_of(graph, node->inputs[1]);
+    const ort_type *a = ort_fact_type(graph, node->inputs[0]);
+    const ort_type *b = ort_fact_type(graph, node->inputs[1]);
     return per_channel(a, b) || per_channel(b, a);
 }
 
 static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
                           const ort_node *node)
 {
-    if (!ort_edit_is(node, ONNX, "Concat") || !is_plane(type_of(graph, node->outputs[0])))
+    if (!ort_edit_is(node, ONNX, "Concat") || !is_plane(ort_fact_type(graph, node->outputs[0])))
         return false;
     int64_t axis = ort_node_int(node, "axis", 1);
-    if (axis != 1 && axis != 1 - type_of(graph, node->outputs[0])->rank)
+    if (axis != 1 && axis != 1 - ort_fact_type(graph, node->outputs[0])->rank)
         return false;
     for (int i = 0; i < node->input_count; i++) {
-        const ort_type *t = type_of(graph, node->inputs[i]);
+        const ort_type *t = ort_fact_type(graph, node->inputs[i]);
         if (!c->blocked[node->inputs[i]] ||
             (i + 1 < node->input_count && t->dim[1].size % c->block))
             return false;
@@ -289,7 +288,7 @@ static int64_t repeat_factor(const ort_graph *graph, const ort_node *node, int a
     }
     if (!sizes || sizes->dtype != ORT_DTYPE_INT64 || ort_tensor_count(sizes) != 4)
         return 0;
-    ort_dim in = type_of(graph, node->inputs[0])->dim[axis];
+    ort_dim in = ort_fact_type(graph, node->inputs[0])->dim[axis];
     int64_t size = ort_tensor_get_i64(sizes, axis);
     if (!ort_dim_known(in) || in.size < 1 || size < in.size || size % in.size)
         return 0;
@@ -301,7 +300,7 @@ bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t
     if ((!ort_edit_is(node, ONNX, "Resize") && !ort_edit_is(node, ONNX, "Upsample")) ||
         node->input_count < 2 ||
         strcmp(ort_node_string(node, "mode", "nearest"), "nearest") ||
-        ort_node_attr(node, "axes") || type_of(graph, node->inputs[0])->rank != 4 ||
+        ort_node_attr(node, "axes") || ort_fact_type(graph, node->inputs[0])->rank != 4 ||
         strcmp(ort_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch"))
         return false;
     bool old = node->opset < 11; /* asymmetric and rounded down, without attributes */
@@ -338,7 +337,7 @@ static ort_blocked_role role_of(const ort_graph *graph, const ort_blocked_choice
         return ORT_BLOCKED_SAME;
     int64_t factors[2];
     if (c->blocked[node->inputs[0]] && ort_blocked_is_repeat(graph, node, factors) &&
-        is_plane(type_of(graph, node->outputs[0])))
+        is_plane(ort_fact_type(graph, node->outputs[0])))
         return ORT_BLOCKED_RESIZE;
     return serves_concat(graph, c, node) ? ORT_BLOCKED_CONCAT : ORT_BLOCKED_NONE;
 }
@@ -380,12 +379,12 @@ static double gain_of(const ort_graph *graph, const ort_blocked_choice *c, const
     if (c->role[node->id] == ORT_BLOCKED_CONV) {
         gain = conv_gain(graph, node);
         if (!c->blocked[node->inputs[0]] && !ort_blocked_reads_plain(graph, node))
-            gain -= elements(type_of(graph, node->inputs[0])) * convert_cost;
-        if (node->input_count > 3 && node->inputs[3] != ORT_ID_NONE && !c->blocked[node->inputs[3]])
-            gain -= elements(type_of(graph, node->inputs[3])) * convert_cost;
+            gain -= elements(ort_fact_type(graph, node->inputs[0])) * convert_cost;
+        if (ort_edit_input(node, 3) != ORT_ID_NONE && !c->blocked[node->inputs[3]])
+            gain -= elements(ort_fact_type(graph, node->inputs[3])) * convert_cost;
     }
     if (c->uses[out] < graph->values.data[out]->use_count)
-        gain -= elements(type_of(graph, out)) * convert_cost;
+        gain -= elements(ort_fact_type(graph, out)) * convert_cost;
     return gain;
 }
 

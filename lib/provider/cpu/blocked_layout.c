@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "op/edit.h"
+#include "pass/facts/facts.h"
 #include "provider/cpu/blocked_choose.h"
 
 typedef struct layout {
@@ -28,23 +29,16 @@ static ort_status add(layout *l, const ort_node *from, const char *domain, const
                       const ort_id *inputs, int input_count, ort_id output, ort_node **node,
                       ort_error *err)
 {
-    ort_node_spec spec = {.domain = domain,
-                          .op_type = op_type,
-                          .name = from ? from->name : "",
-                          .inputs = inputs,
-                          .input_count = input_count,
-                          .outputs = &output,
-                          .output_count = 1,
-                          .attrs = from ? from->attrs : NULL,
-                          .attr_count = from ? from->attr_count : 0,
-                          .opset = from && !strcmp(domain, from->domain) ? from->opset : 0,
-                          .origin = from ? from->origin : NULL};
+    ort_node_spec spec = from ? ort_edit_again(from) : (ort_node_spec){.name = ""};
+    if (!from || strcmp(domain, from->domain))
+        spec.opset = 0;
+    spec.domain = domain;
+    spec.op_type = op_type;
+    spec.inputs = inputs;
+    spec.input_count = input_count;
+    spec.outputs = &output;
+    spec.output_count = 1;
     return ort_edit_add_node(l->c->graph, &spec, node, err);
-}
-
-static ort_attr int_attr(const char *name, int64_t value)
-{
-    return (ort_attr){.name = name, .type = ORT_ATTR_INT, .i = value};
 }
 
 /* Nodes with attributes of ours: the block must be known when shapes are inferred. */
@@ -55,17 +49,13 @@ static ort_status add_internal(layout *l, const ort_node *from, const char *op_t
     ort_node *node = NULL;
     ort_attr attrs[64];
     int count = 0;
-    ort_node_spec spec = {.domain = ORT_INTERNAL,
-                          .op_type = op_type,
-                          .name = from ? from->name : "",
-                          .inputs = inputs,
-                          .input_count = input_count,
-                          .outputs = &output,
-                          .output_count = 1,
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = op_type,
+                          .name = from ? from->name : "", .inputs = inputs,
+                          .input_count = input_count, .outputs = &output, .output_count = 1,
                           .origin = from ? from->origin : NULL};
     for (int i = 0; from && i < from->attr_count && count < 62; i++)
         attrs[count++] = from->attrs[i];
-    attrs[count++] = int_attr("block", l->choice.block);
+    attrs[count++] = ort_attr_int("block", l->choice.block);
     if (extra)
         attrs[count++] = *extra;
     ort_attr *kept = ort_arena_array(&l->c->graph->model->arena, (size_t)count, sizeof *kept);
@@ -103,7 +93,7 @@ static const char *internal_name(const ort_node *node, ort_blocked_role role, ch
 /* Squeeze-excite: the plane first, the numbers per channel second. */
 static void order_scale(const layout *l, const ort_node *node, ort_id *inputs)
 {
-    const ort_type *first = &l->c->graph->values.data[node->inputs[0]]->fact.type;
+    const ort_type *first = ort_fact_type(l->c->graph, node->inputs[0]);
     for (int d = 2; d < first->rank; d++)
         if (!ort_dim_known(first->dim[d]) || first->dim[d].size != 1)
             return;
@@ -120,7 +110,7 @@ static ort_status repeat_attr(ort_graph *graph, const ort_node *node, ort_attr *
         return ort_error_memory(err, 4 * sizeof *scales);
     scales[0] = scales[1] = 1;
     ort_blocked_is_repeat(graph, node, scales + 2);
-    *attr = (ort_attr){.name = "scales", .type = ORT_ATTR_INTS, .ints = scales, .count = 4};
+    *attr = ort_attr_ints("scales", scales, 4);
     return ORT_OK;
 }
 
@@ -142,7 +132,7 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
     }
     if (role == ORT_BLOCKED_SCALE)
         order_scale(l, node, inputs);
-    ort_attr channels = int_attr("channels", graph->values.data[out]->fact.type.dim[1].size);
+    ort_attr channels = ort_attr_int("channels", ort_fact_type(graph, out)->dim[1].size);
     ort_id made = new_value(l, out);
     if (made == ORT_ID_NONE)
         return ort_error_memory(err, sizeof made);
@@ -167,7 +157,7 @@ static ort_status convert(layout *l, ort_node *node, ort_error *err)
     else
         ORT_TRY(add(l, node, node->domain, node->op_type, inputs, count, made, NULL, err));
     if (role == ORT_BLOCKED_CONCAT) {
-        ort_attr axis = int_attr("axis", 1);
+        ort_attr axis = ort_attr_int("axis", 1);
         ORT_TRY(ort_edit_set_attr(graph, ort_edit_producer(graph, made), &axis, err));
     }
     l->blocked_of[out] = made;

@@ -12,20 +12,21 @@
 #include "op/edit.h"
 #include "op/eval.h"
 #include "op/shared/window.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
 
 enum { ROW_PIXELS = 28, LEAST_MAPS = 64 };
 
 static bool strides(const ort_graph *graph, const ort_node *node)
 {
-    const ort_type *x = &graph->values.data[node->inputs[0]]->fact.type;
-    const ort_type *y = &graph->values.data[node->outputs[0]]->fact.type;
+    const ort_type *x = ort_fact_type(graph, node->inputs[0]);
+    const ort_type *y = ort_fact_type(graph, node->outputs[0]);
     ort_window_spec spec;
     ort_shape w;
     if (x->rank != 5 || y->rank != 5 || !ort_dim_known(y->dim[3]) || y->dim[3].size > ROW_PIXELS ||
         ort_node_int(node, "group", 1) != 1 || ort_window_read(node, &spec, NULL) ||
         spec.auto_pad != ORT_PAD_EXPLICIT || spec.stride[0] * spec.stride[1] == 1 ||
-        !ort_type_concrete(&graph->values.data[node->inputs[1]]->fact.type, &w) || w.rank != 4)
+        !ort_type_concrete(ort_fact_type(graph, node->inputs[1]), &w) || w.rank != 4)
         return false;
     for (int i = 0; i < 2; i++)
         if (w.dim[2 + i] != 1 || spec.begin[i] != 0 || spec.end[i] != 0)
@@ -39,9 +40,8 @@ static ort_status take_out(ort_graph *graph, const ort_node *conv, ort_id *pixel
     static const int64_t ones[] = {1, 1};
     const ort_attr *stride = ort_node_attr(conv, "strides");
     const ort_attr attrs[] = {
-        {.name = "block", .type = ORT_ATTR_INT, .i = ort_node_int(conv, "block", 0)},
-        {.name = "kernel_shape", .type = ORT_ATTR_INTS, .ints = ones, .count = 2},
-        *stride};
+        ort_attr_int("block", ort_node_int(conv, "block", 0)),
+        ort_attr_ints("kernel_shape", ones, 2), *stride};
     ort_attr *kept = ort_arena_array(&graph->model->arena, 3, sizeof *kept);
     if (!kept)
         return ort_error_memory(err, sizeof attrs);
@@ -55,14 +55,13 @@ static ort_status take_out(ort_graph *graph, const ort_node *conv, ort_id *pixel
                           .inputs = conv->inputs, .input_count = 1, .outputs = pixels,
                           .output_count = 1, .attrs = kept, .attr_count = 3,
                           .origin = conv->origin};
-    ort_node *made;
-    return ort_edit_add_node(graph, &spec, &made, err);
+    return ort_edit_add_node(graph, &spec, NULL, err);
 }
 
 static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
 {
     static const int64_t ones[] = {1, 1};
-    ort_attr one = {.name = "strides", .type = ORT_ATTR_INTS, .ints = ones, .count = 2};
+    ort_attr one = ort_attr_ints("strides", ones, 2);
     ort_node *node;
     if (!c->target || c->portable)
         return ORT_OK;

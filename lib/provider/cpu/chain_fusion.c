@@ -10,10 +10,9 @@
 #include "base/error.h"
 #include "graph/uses.h"
 #include "op/blocked/chain.h"
-#include "op/edit.h"
 #include "op/shared/unary_apply.h"
+#include "pass/facts/facts.h"
 #include "pass/pass.h"
-#include "tensor/scalar.h"
 
 typedef struct chain {
     ort_node *nodes[ORT_CHAIN_STEPS];
@@ -33,25 +32,9 @@ static const struct {
     {"Min", ORT_BINARY_MIN},
 };
 
-static const ort_type *type_of(const ort_graph *graph, ort_id id)
-{
-    return &graph->values.data[id]->fact.type;
-}
-
 static bool is_float(const ort_type *type)
 {
-    return type->kind == ORT_TYPE_TENSOR && type->dtype == ORT_DTYPE_FLOAT && type->rank >= 0;
-}
-
-/* Certainly the same shape. */
-static bool same_shape(const ort_type *a, const ort_type *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        if (!ort_dim_equal(a->dim[d], b->dim[d]))
-            return false;
-    return true;
+    return type->dtype == ORT_DTYPE_FLOAT && ort_type_rank(type) >= 0;
 }
 
 static int binary_of(const ort_node *node)
@@ -65,29 +48,16 @@ static int binary_of(const ort_node *node)
     return -1;
 }
 
-/* Bounds that are attributes or constants of one element. */
-static bool clip_bounds(const ort_graph *graph, const ort_node *node, float *lo, float *hi)
-{
-    float *bounds[3] = {NULL, lo, hi};
-    *lo = ort_node_float(node, "min", -INFINITY);
-    *hi = ort_node_float(node, "max", INFINITY);
-    for (int i = 1; i < node->input_count && i < 3; i++) {
-        if (node->inputs[i] == ORT_ID_NONE)
-            continue;
-        double bound;
-        if (!ort_tensor_one_f64(ort_edit_constant(graph, node, i), &bound))
-            return false;
-        *bounds[i] = (float)bound;
-    }
-    return true;
-}
-
 static bool unary_of(const ort_graph *graph, const ort_node *node, ort_unary *id, float *a,
                      float *b)
 {
     if (node->op && ort_edit_is(node, ONNX, "Clip")) {
+        double low = -INFINITY, high = INFINITY;
+        bool known = ort_fact_bounds(graph, node, &low, &high);
         *id = ORT_UNARY_CLIP;
-        return clip_bounds(graph, node, a, b);
+        *a = (float)low;
+        *b = (float)high;
+        return known;
     }
     return node->input_count == 1 && ort_unary_of_node(node, id, a, b);
 }
@@ -111,14 +81,14 @@ static bool append(const ort_graph *graph, chain *c, ort_node *node, ort_id valu
     float a = 0, b = 0;
     int64_t code, input = 0;
     if (c->count == ORT_CHAIN_STEPS || node->output_count != 1 || !node->op ||
-        node->outputs[0] == ORT_ID_NONE || !is_float(type_of(graph, node->outputs[0])) ||
-        !same_shape(type_of(graph, value), type_of(graph, node->outputs[0])))
+        node->outputs[0] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->outputs[0])) ||
+        !ort_facts_same_shape(ort_fact_type(graph, value), ort_fact_type(graph, node->outputs[0])))
         return false;
     int binary = binary_of(node);
     if (binary >= 0) {
         bool right = node->inputs[0] != value;
         ort_id other = node->inputs[right ? 0 : 1];
-        const ort_type *type = type_of(graph, other);
+        const ort_type *type = ort_fact_type(graph, other);
         if (!is_float(type) || (other == value && c->count > 0))
             return false;
         input = input_index(c, other);
@@ -143,7 +113,7 @@ static bool start(const ort_graph *graph, chain *c, ort_node *node)
 {
     for (int k = 0; k < node->input_count && k < 2; k++) {
         memset(c, 0, sizeof *c);
-        if (node->inputs[k] == ORT_ID_NONE || !is_float(type_of(graph, node->inputs[k])))
+        if (node->inputs[k] == ORT_ID_NONE || !is_float(ort_fact_type(graph, node->inputs[k])))
             continue;
         c->inputs[c->input_count++] = node->inputs[k];
         if (append(graph, c, node, node->inputs[k]))
@@ -154,29 +124,19 @@ static bool start(const ort_graph *graph, chain *c, ort_node *node)
 
 static ort_status replace(ort_pass_context *p, chain *c, ort_error *err)
 {
-    ort_node *last = c->nodes[c->count - 1], *made = NULL;
-    ort_id output = last->outputs[0];
+    ort_node *last = c->nodes[c->count - 1];
     ort_node merged = *c->nodes[0];
     for (int i = 1; i < c->count; i++)
         merged.origin = ort_edit_origin(p->graph, &merged, c->nodes[i]);
-    ort_attr attrs[2] = {
-        {.name = "program", .type = ORT_ATTR_INTS, .ints = c->program},
-        {.name = "params", .type = ORT_ATTR_FLOATS, .floats = c->params},
-    };
-    attrs[0].count = attrs[1].count = (size_t)(2 * c->count);
-    ort_node_spec spec = {.domain = ORT_INTERNAL,
-                          .op_type = "ElementwiseChain",
-                          .name = last->name,
-                          .inputs = c->inputs,
-                          .input_count = c->input_count,
-                          .outputs = &output,
-                          .output_count = 1,
-                          .origin = merged.origin};
-    for (int i = c->count - 1; i >= 0; i--)
+    ort_attr set[2] = {ort_attr_ints("program", c->program, 2 * c->count),
+                       {.name = "params", .type = ORT_ATTR_FLOATS, .floats = c->params,
+                        .count = (size_t)(2 * c->count)}};
+    ort_node_spec spec = {.domain = ORT_INTERNAL, .op_type = "ElementwiseChain",
+                          .inputs = c->inputs, .input_count = c->input_count, .set = set,
+                          .set_count = 2, .origin = merged.origin};
+    for (int i = c->count - 2; i >= 0; i--)
         ort_graph_remove_node(p->graph, c->nodes[i]);
-    ORT_TRY(ort_edit_add_node(p->graph, &spec, &made, err));
-    ORT_TRY(ort_node_set_attr(p->graph, made, &attrs[0], err));
-    return ort_node_set_attr(p->graph, made, &attrs[1], err);
+    return ort_edit_replace(p->graph, last, NULL, &spec, err);
 }
 
 /* The longest chain from `node` on; false when it is alone. */
@@ -206,10 +166,11 @@ static const char *why_alone(const ort_graph *graph, const ort_node *node)
             continue;
         if (!ort_edit_only_reader(graph, value))
             return "its result is read elsewhere than by what would follow";
-        if (!is_float(type_of(graph, next->outputs[0])))
+        if (!is_float(ort_fact_type(graph, next->outputs[0])))
             return "what would follow isn't float";
         return start(graph, &c, next) &&
-                       !same_shape(type_of(graph, value), type_of(graph, next->outputs[0]))
+                       !ort_facts_same_shape(ort_fact_type(graph, value),
+                                              ort_fact_type(graph, next->outputs[0]))
                    ? "what follows isn't known to keep its shape" : NULL;
     }
     return NULL;
