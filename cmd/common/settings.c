@@ -63,19 +63,27 @@ const char *settings_provider(const settings *s)
 
 /* ---- the rows: values of the environment, --settings */
 
-/* The settings are their own target. */
-typedef struct target {
-    settings s;
-} target;
+#define OPTION_TARGET settings
+const option_row settings_run_rows[] = {
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#include "common/settings_run.def"
+    {0},
+};
+enum { ROW_COUNT = sizeof settings_run_rows / sizeof *settings_run_rows - 1 };
 
-static const option_row rows[] = {SETTINGS_RUN(target, s)};
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+const option_row settings_talk_rows[] = {
+#define OPTION OPTION_ROW
+#define GROUP OPTION_HEADING
+#include "common/settings_talk.def"
+    {0},
+};
 
 static const char *source(const settings *s, const char *name)
 {
     for (int i = 0; i < ROW_COUNT; i++)
-        if (!strcmp(rows[i].name, name) && s->from_variable & 1u << i)
-            return rows[i].variable;
+        if (!strcmp(settings_run_rows[i].name, name) && s->from_variable & 1u << i)
+            return settings_run_rows[i].variable;
     return "option";
 }
 
@@ -88,13 +96,14 @@ static const char *source_or_default(const settings *s, const char *name, const 
 static int take_variables(settings *s)
 {
     for (int i = 0; i < ROW_COUNT; i++) {
-        const char **value = (const char **)((char *)s + rows[i].offset);
-        const char *given = rows[i].variable != NULL ? getenv(rows[i].variable) : NULL;
+        const option_row *row = &settings_run_rows[i];
+        const char **value = (const char **)((char *)s + row->offset);
+        const char *given = row->variable != NULL ? getenv(row->variable) : NULL;
         if (given == NULL || given[0] == '\0' || *value != NULL)
             continue;
         *value = given;
         s->from_variable |= 1u << i;
-        int status = option_check_variable(&rows[i], given);
+        int status = option_check_variable(row, given);
         if (status != 0)
             return status;
     }
@@ -173,8 +182,9 @@ static void print_each(const settings *s, const ort_env *env, printer *p)
     shown.level = level;
     shown.spin_us = s->spin_us < 0 ? ORT_DEFAULT_SPIN_US : s->spin_us;
     for (int i = 0; i < ROW_COUNT; i++)
-        if (rows[i].offset != offsetof(target, s.show_settings))
-            print_row(p, &rows[i], s, &shown);
+        if (settings_run_rows[i].kind != OPTION_GROUP &&
+            settings_run_rows[i].offset != offsetof(settings, show_settings))
+            print_row(p, &settings_run_rows[i], s, &shown);
 }
 
 static void print_settings(const settings *s, const ort_env *env)

@@ -20,7 +20,7 @@ static const option_row rows[] = {
     {0},
 };
 
-static const option_row *const groups[] = {rows, NULL};
+static const option_row *const groups[] = {rows, settings_talk_rows, NULL};
 static const option_table table = {
     "[PICTURE...|SOUND]",
     "Lists and draws what a network said: boxes, areas, maps of numbers, curves.",

@@ -29,14 +29,8 @@ static const option_row inspect_rows[] = {
     {0},
 };
 
-static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
-    SETTINGS_RUN(inspect_options, settings),
-    SETTINGS_TALK(inspect_options, settings),
-    {0},
-};
-
-static const option_row *const groups[] = {inspect_rows, shared_rows, NULL};
+static const option_row *const groups[] = {inspect_rows, settings_run_rows, settings_talk_rows,
+                                           NULL};
 static const option_table table_of_options = {
     "MODEL [MODEL]",
     "Shows and checks ONNX models.",

@@ -20,14 +20,8 @@ static const option_row optimize_rows[] = {
     {0},
 };
 
-static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
-    SETTINGS_RUN(optimize_options, settings),
-    SETTINGS_TALK(optimize_options, settings),
-    {0},
-};
-
-static const option_row *const groups[] = {optimize_rows, shared_rows, NULL};
+static const option_row *const groups[] = {optimize_rows, settings_run_rows, settings_talk_rows,
+                                           NULL};
 static const option_table table_of_options = {
     "MODEL",
     "Rewrites an ONNX model ahead of time and verifies that its meaning stayed.",

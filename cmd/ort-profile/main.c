@@ -20,14 +20,8 @@ static const option_row profile_rows[] = {
     {0},
 };
 
-static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
-    SETTINGS_RUN(profile_options, settings),
-    SETTINGS_TALK(profile_options, settings),
-    {0},
-};
-
-static const option_row *const groups[] = {profile_rows, shared_rows, NULL};
+static const option_row *const groups[] = {profile_rows, settings_run_rows, settings_talk_rows,
+                                           NULL};
 static const option_table table = {
     "MODEL [INPUT...]",
     "Runs an ONNX model and says what its time goes into.",

@@ -22,14 +22,7 @@ static const option_row run_rows[] = {
     {0},
 };
 
-static const option_row shared_rows[] = {
-    {0, "", NULL, OPTION_GROUP, 0, .doc = "Everything else"},
-    SETTINGS_RUN(run_options, settings),
-    SETTINGS_TALK(run_options, settings),
-    {0},
-};
-
-static const option_row *const groups[] = {run_rows, shared_rows, NULL};
+static const option_row *const groups[] = {run_rows, settings_run_rows, settings_talk_rows, NULL};
 static const option_table table = {
     "MODEL [INPUT...]",
     "Runs an ONNX model on tensors.",

@@ -69,7 +69,7 @@ static const option_row rows[] = {
     {0},
 };
 
-static const option_row *const groups[] = {rows, NULL};
+static const option_row *const groups[] = {rows, settings_talk_rows, NULL};
 static const option_table table = {
     "[FILE...]",
     "Makes, changes, looks at and judges tensors: images, sound, tables, arrays.",

@@ -376,7 +376,7 @@ def lint_tiers():
     table = (ROOT / "lib/kernel/dispatch.c").read_text()
     tiers = re.findall(r'^    \{"(\w+)", has_', table, re.M)
     check("scalar" in tiers, "lib/kernel/dispatch.c: the table of tiers is missing")
-    for name, pattern in [("cmd/common/settings.h", r'"kernel tier: ([^"(]*) \('),
+    for name, pattern in [("cmd/common/settings_run.def", r'"kernel tier: ([^"(]*) \('),
                           ("lib/ort.h", r"const char \*isa; *//\* ([^;]*);".replace("//", "/"))] + \
             [(f"man/{p.name}", r"\.It Fl -isa Ar NAME\nKernel tier:\n(.*?)\nOne that")
              for p in sorted((ROOT / "man").glob("ort-*.1")) if "Fl -isa" in p.read_text()]:
