@@ -70,6 +70,7 @@ static bool is_kept(const ort_attention *a, ort_id id)
            (t->unfold && id == t->unfold->inputs[1]);
 }
 
+/* Does this node certainly go when the operator is written? Only what goes reads it then. */
 static bool goes(const ort_graph *graph, const ort_attention *a, const ort_node *node, int depth,
                  int *looks)
 {
@@ -92,12 +93,6 @@ static bool goes(const ort_graph *graph, const ort_attention *a, const ort_node 
     return true;
 }
 
-bool ort_attention_goes(const ort_graph *graph, const ort_attention *a, const ort_node *node)
-{
-    int looks = LOOKS;
-    return node && goes(graph, a, node, 0, &looks);
-}
-
 /* ---- cache */
 
 /* The Concat of past and new rows that only what goes reads, and maybe the caller. What stays would
@@ -113,8 +108,9 @@ static const ort_node *appended(const ort_graph *graph, ort_id id, const ort_att
     if (axis != 2 && axis != -2)
         return NULL;
     ort_readers readers = ort_readers_of(graph, id);
+    int looks = LOOKS;
     for (const ort_node *reader; (reader = ort_readers_next(&readers));)
-        if (!ort_attention_goes(graph, a, reader))
+        if (!goes(graph, a, reader, 0, &looks))
             return NULL;
     return concat;
 }

@@ -111,8 +111,6 @@ bool ort_attention_join(const ort_graph *graph, ort_attention *a);
 /* The [B,S,3*H*D] value whose thirds are q, k and v, in this order, by a Reshape, a Transpose and
  * a Split, Slice or Gather, or ORT_ID_NONE. */
 ort_id ort_attention_packed(const ort_graph *graph, const ort_attention *a, int64_t *heads);
-/* Does this node certainly go with the operator that is written? Only what goes reads it. */
-bool ort_attention_goes(const ort_graph *graph, const ort_attention *a, const ort_node *node);
 
 /* ---- what masks mean */
 

@@ -84,12 +84,6 @@ static bool read_three(const ort_graph *graph, const ort_attention *a, packed *p
     return true;
 }
 
-/* Where others read a projection it would be computed twice. */
-static bool is_private(const ort_graph *graph, ort_id id, const ort_attention *a)
-{
-    return ort_attention_goes(graph, a, ort_edit_only_reader(graph, id));
-}
-
 static bool has_bias(const packed *p)
 {
     for (int i = 0; i < p->count; i++)
@@ -163,8 +157,10 @@ static bool read_packed(const ort_graph *graph, const ort_attention *a, packed *
     *p = (packed){.count = 0};
     return a->q_heads == a->kv_heads && a->cache.past_k == ORT_ID_NONE &&
            ort_fact_ranked(graph, a->k, 3) && ort_fact_ranked(graph, a->v, 3) &&
-           (read_split(graph, a, p) || read_three(graph, a, p)) && is_private(graph, a->q, a) &&
-           is_private(graph, a->k, a) && is_private(graph, a->v, a);
+           (read_split(graph, a, p) || read_three(graph, a, p)) &&
+           /* the one that splits heads off: for others it would be computed twice */
+           ort_edit_only_reader(graph, a->q) && ort_edit_only_reader(graph, a->k) &&
+           ort_edit_only_reader(graph, a->v);
 }
 
 ort_status ort_attention_fuse_packed(ort_pass_context *c, const ort_attention *a, ort_id mask,
