@@ -176,11 +176,9 @@ static bool run_short(const chain_job *job)
     return true;
 }
 
-static void chain_task(void *arg, size_t task, int thread)
+static void chain_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const chain_job *job = arg;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    int64_t end = ort_min_i64(job->total, first + ORT_ELEMENTWISE_GRAIN);
     for (; first < end; first += TILE)
         run_tile(job, first, ort_min_i64(TILE, end - first));
 }
@@ -192,7 +190,7 @@ static ort_status chain_run(ort_call *call, ort_error *err)
     for (int k = 0; k < call->in_count; k++)
         job.overlaps = job.overlaps || ort_call_in(call, k)->data == y->data;
     if (!run_short(&job))
-        ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), chain_task, &job);
+        ort_call_range(call, job.total, ORT_ELEMENTWISE_GRAIN, chain_task, &job);
     return ORT_OK;
 }
 

@@ -29,7 +29,7 @@ typedef struct biased_job {
     const ort_vmath_kernels *math;
     const ort_tensor *x, *bias;
     ort_tensor *y;
-    int64_t rows, width, rows_per_task;
+    int64_t width;
 } biased_job;
 
 static void biased_row_f64(const biased_job *job, int64_t row)
@@ -65,11 +65,9 @@ static void biased_row(const biased_job *job, int64_t row)
     }
 }
 
-static void biased_task(void *arg, size_t task, int thread)
+static void biased_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const biased_job *job = arg;
-    int64_t first = (int64_t)task * job->rows_per_task;
-    int64_t end = ort_min_i64(job->rows, first + job->rows_per_task);
     for (int64_t row = first; row < end; row++) {
         if (job->state->dtype == ORT_DTYPE_DOUBLE)
             biased_row_f64(job, row);
@@ -95,16 +93,15 @@ static ort_status biased_shape(ort_shaping *s, ort_error *err)
 static ort_status biased_run(ort_call *call, ort_error *err)
 {
     biased_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_in(call, 1),
-                      ort_call_out(call, 0), 0, 0, 0};
+                      ort_call_out(call, 0), 0};
     int64_t total = ort_tensor_count(job.x);
     if (!job.bias)
         return ort_unary_run(call, err);
     if (total == 0)
         return ORT_OK;
     job.width = job.bias->shape.dim[0];
-    job.rows = total / job.width;
-    job.rows_per_task = ort_max_i64(1, ORT_ELEMENTWISE_GRAIN / job.width);
-    ort_call_parallel(call, ort_task_count(job.rows, job.rows_per_task), biased_task, &job);
+    ort_call_range(call, total / job.width, ort_max_i64(1, ORT_ELEMENTWISE_GRAIN / job.width),
+                   biased_task, &job);
     return ORT_OK;
 }
 

@@ -299,19 +299,17 @@ static void pow_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
     }
 }
 
-static void pow_task(void *arg, size_t task, int thread)
+static void pow_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const pow_job *job = arg;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    ort_bcast_walk(job->plan, first, ort_min_i64(job->plan->total - first, ORT_ELEMENTWISE_GRAIN),
-                   pow_segment, arg);
+    ort_bcast_walk(job->plan, first, end - first, pow_segment, arg);
 }
 
 static ort_status pow_run(ort_call *call, ort_error *err)
 {
     pow_job job = {ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0),
                    call->plan_state, &call->k->math};
-    ort_call_parallel(call, ort_task_count(job.plan->total, ORT_ELEMENTWISE_GRAIN), pow_task, &job);
+    ort_call_range(call, job.plan->total, ORT_ELEMENTWISE_GRAIN, pow_task, &job);
     return ORT_OK;
 }
 

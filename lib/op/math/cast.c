@@ -203,15 +203,13 @@ typedef struct cast_job {
     const ort_vmath_kernels *math;
     const ort_tensor *x;
     ort_tensor *y;
-    int64_t total;
     pair_fn *pair; /* NULL: no loop of its own */
 } cast_job;
 
-static void cast_task(void *arg, size_t task, int thread)
+static void cast_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const cast_job *job = arg;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    int64_t n = ort_min_i64(job->total - first, ORT_ELEMENTWISE_GRAIN);
+    int64_t n = end - first;
     ort_tensor x = *job->x, y = *job->y;
     x.shape = y.shape = ort_shape_make(1, &n);
     x.data = (char *)x.data + (size_t)first * ort_move_element_bytes(x.dtype);
@@ -233,9 +231,8 @@ static void cast_task(void *arg, size_t task, int thread)
 static ort_status cast_run(ort_call *call, ort_error *err)
 {
     const cast_state *state = call->state;
-    cast_job job = {state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0, NULL};
+    cast_job job = {state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), NULL};
     ort_dtype from = job.x->dtype, to = job.y->dtype;
-    job.total = ort_tensor_count(job.x);
     job.pair = pair_of(to, from);
     bool plain = ort_move_element_bytes(from) && ort_move_element_bytes(to) &&
                  from != ORT_DTYPE_STRING && to != ORT_DTYPE_STRING;
@@ -245,7 +242,7 @@ static ort_status cast_run(ort_call *call, ort_error *err)
         options.alloc_arg = call;
         return ort_tensor_cast(job.y, job.x, &options, err);
     }
-    ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), cast_task, &job);
+    ort_call_range(call, ort_tensor_count(job.x), ORT_ELEMENTWISE_GRAIN, cast_task, &job);
     return ORT_OK;
 }
 

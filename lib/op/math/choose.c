@@ -64,12 +64,10 @@ static void where_segment(void *arg, int64_t out, const int64_t *in, int64_t n)
     }
 }
 
-static void where_task(void *arg, size_t task, int thread)
+static void where_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const where_job *job = arg;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    ort_bcast_walk(job->plan, first, ort_min_i64(job->plan->total - first, ORT_ELEMENTWISE_GRAIN),
-                   where_segment, arg);
+    ort_bcast_walk(job->plan, first, end - first, where_segment, arg);
 }
 
 static ort_status where_run(ort_call *call, ort_error *err)
@@ -81,8 +79,7 @@ static ort_status where_run(ort_call *call, ort_error *err)
                      ort_call_in(call, 2)->data,
                      ort_call_out(call, 0)->data,
                      ort_move_element_bytes(ort_call_in(call, 1)->dtype)};
-    ort_call_parallel(call, ort_task_count(job.plan->total, ORT_ELEMENTWISE_GRAIN), where_task,
-                      &job);
+    ort_call_range(call, job.plan->total, ORT_ELEMENTWISE_GRAIN, where_task, &job);
     return ORT_OK;
 }
 
@@ -210,7 +207,6 @@ typedef struct merge_job {
     const ort_vmath_kernels *math;
     ort_call *call;
     ort_tensor *y;
-    int64_t total;
     size_t bytes;
     bool overlaps; /* the output lies over an input other than the first */
 } merge_job;
@@ -274,11 +270,9 @@ static void merge_block(const merge_job *job, int64_t first, int64_t n)
         memcpy(out, block, (size_t)n * job->bytes);
 }
 
-static void merge_task(void *arg, size_t task, int thread)
+static void merge_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const merge_job *job = arg;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    int64_t end = ort_min_i64(job->total, first + ORT_ELEMENTWISE_GRAIN);
     for (; first < end; first += MERGE_BLOCK)
         merge_block(job, first, ort_min_i64(MERGE_BLOCK, end - first));
 }
@@ -320,9 +314,8 @@ static ort_status merge_run(ort_call *call, ort_error *err)
                      .y = ort_call_out(call, 0)};
     for (int k = 1; k < call->in_count; k++)
         job.overlaps = job.overlaps || ort_call_in(call, k)->data == job.y->data;
-    job.total = ort_tensor_count(job.y);
     job.bytes = ort_move_element_bytes(job.y->dtype);
-    ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), merge_task, &job);
+    ort_call_range(call, ort_tensor_count(job.y), ORT_ELEMENTWISE_GRAIN, merge_task, &job);
     return ORT_OK;
 }
 
@@ -385,7 +378,6 @@ typedef struct clip_job {
     const ort_tensor *x, *lo, *hi;
     ort_tensor *y;
     const ort_vmath_kernels *math;
-    int64_t total;
     float flo, fhi;
 } clip_job;
 
@@ -437,25 +429,24 @@ static void clip_half(const clip_job *job, size_t first, size_t n)
     }
 }
 
-static void clip_task(void *arg, size_t task, int thread)
+static void clip_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const clip_job *job = arg;
-    size_t first = task * ORT_ELEMENTWISE_GRAIN, left = (size_t)job->total - first;
-    size_t n = left < ORT_ELEMENTWISE_GRAIN ? left : ORT_ELEMENTWISE_GRAIN;
+    size_t n = (size_t)(end - first);
     if (job->x->dtype == ORT_DTYPE_FLOAT)
         job->math->unary[ORT_UNARY_CLIP]((const float *)job->x->data + first,
                                          (float *)job->y->data + first, n, job->flo, job->fhi);
     else if (is_half(job->x->dtype))
-        clip_half(job, first, n);
+        clip_half(job, (size_t)first, n);
     else
-        clip_other(job, first, n);
+        clip_other(job, (size_t)first, n);
 }
 
 static ort_status clip_run(ort_call *call, ort_error *err)
 {
     const clip_state *state = call->state;
     clip_job job = {ort_call_in(call, 0), ort_call_in(call, 1), ort_call_in(call, 2),
-                    ort_call_out(call, 0), &call->k->math, 0, -INFINITY, INFINITY};
+                    ort_call_out(call, 0), &call->k->math, -INFINITY, INFINITY};
     ORT_TRY(ort_call_need_numbers(call, (int[]){1, 2}, 2, err));
     if (job.lo)
         ORT_TRY(ort_binary_check_types(job.x, job.lo, err));
@@ -469,8 +460,7 @@ static ort_status clip_run(ort_call *call, ort_error *err)
         ORT_TRY(ort_call_f32(call, 1, &job.flo, err));
         ORT_TRY(ort_call_f32(call, 2, &job.fhi, err));
     }
-    job.total = ort_tensor_count(job.x);
-    ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), clip_task, &job);
+    ort_call_range(call, ort_tensor_count(job.x), ORT_ELEMENTWISE_GRAIN, clip_task, &job);
     return ORT_OK;
 }
 

@@ -395,12 +395,10 @@ static void product_rows(const products *p, int64_t b, int64_t row, int64_t rows
         MULTIPLY(uint64_t);
 }
 
-static void product_task(void *arg, size_t task, int thread)
+static void product_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const products *p = arg;
-    int64_t item = (int64_t)task * p->per_task;
-    int64_t end = ort_min_i64(item + p->per_task, p->batch * p->row_blocks);
-    for (; item < end; item++) {
+    for (int64_t item = first; item < end; item++) {
         int64_t row = item % p->row_blocks * p->row_block;
         product_rows(p, item / p->row_blocks, row, ort_min_i64(p->row_block, p->m - row));
     }
@@ -408,8 +406,7 @@ static void product_task(void *arg, size_t task, int thread)
 
 static void product_run(const products *p, ort_call *call)
 {
-    ort_call_parallel(call, ort_task_count(p->batch * p->row_blocks, p->per_task), product_task,
-                      (void *)(uintptr_t)p);
+    ort_call_range(call, p->batch * p->row_blocks, p->per_task, product_task, (void *)(uintptr_t)p);
 }
 
 /* One large float product: the packed path of MatMul; `transposed`: B is [n][k]. */

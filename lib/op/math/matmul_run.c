@@ -54,11 +54,10 @@ static int64_t dots_grain(const matmul_plan *plan)
     return ort_max_i64((1 << 18) / ort_max_i64(plan->k, 1), 1);
 }
 
-static void task_dots(void *arg, size_t task, int thread)
+static void task_dots(void *arg, int64_t first, int64_t end, int thread)
 {
     const product *p = arg;
-    int64_t grain = dots_grain(p->plan), first = (int64_t)task * grain;
-    dots_f32(p, p->a, p->b, p->y, first, ort_min_i64(first + grain, p->plan->m * p->plan->n));
+    dots_f32(p, p->a, p->b, p->y, first, end);
 }
 
 static const void *packed_b(const product *p, int64_t index)
@@ -115,8 +114,7 @@ static void one_f32(const product *p, int64_t index)
         q.a = a;
         q.b = b;
         q.y = y;
-        ort_call_parallel(p->call, ort_task_count(plan->m * plan->n, dots_grain(plan)), task_dots,
-                          &q);
+        ort_call_range(p->call, plan->m * plan->n, dots_grain(plan), task_dots, &q);
         return;
     }
     if (plan->a_col != 1) {

@@ -43,7 +43,6 @@ static ort_status random_prepare(ort_prep *p, ort_error *err)
 typedef struct fill {
     const random_state *s;
     ort_tensor *y;
-    int64_t count;
     ort_draw draw;
 } fill;
 
@@ -55,18 +54,17 @@ static double number(const fill *f, int64_t i)
     return s->low + (s->high - s->low) * ort_draw_uniform(&f->draw, i);
 }
 
-static void fill_task(void *arg, size_t task, int thread)
+static void fill_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const fill *f = arg;
-    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, f->count);
     float piece[PIECE];
     if (f->y->dtype == ORT_DTYPE_DOUBLE) {
-        for (int64_t i = first; i < last; i++)
+        for (int64_t i = first; i < end; i++)
             ((double *)f->y->data)[i] = number(f, i);
         return;
     }
-    for (; first < last; first += PIECE) {
-        int64_t n = ort_min_i64(PIECE, last - first);
+    for (; first < end; first += PIECE) {
+        int64_t n = ort_min_i64(PIECE, end - first);
         for (int64_t i = 0; i < n; i++)
             piece[i] = (float)number(f, first + i);
         ort_tensor_from_f32(piece, f->y, first, n);
@@ -76,15 +74,15 @@ static void fill_task(void *arg, size_t task, int thread)
 static ort_status random_run(ort_call *call, ort_error *err)
 {
     const random_state *s = call->state;
-    fill f = {.s = s, .y = ort_call_out(call, 0),
-              .count = ort_tensor_count(ort_call_out(call, 0))};
-    size_t tasks = ort_task_count(f.count, GRAIN);
+    fill f = {.s = s, .y = ort_call_out(call, 0)};
+    int64_t count = ort_tensor_count(f.y);
     ort_draw_begin(&f.draw, call, s->seeded, s->seed);
     if (!ort_draw_in_order(&f.draw))
-        ort_call_parallel(call, tasks, fill_task, &f);
+        ort_call_range(call, count, GRAIN, fill_task, &f);
     ort_pace pace = {0};
-    for (size_t i = 0; ort_draw_in_order(&f.draw) && i < tasks && !ort_pace_over(&pace, GRAIN); i++)
-        fill_task(&f, i, 0);
+    for (int64_t i = 0; ort_draw_in_order(&f.draw) && i < count && !ort_pace_over(&pace, GRAIN);
+         i += GRAIN)
+        fill_task(&f, i, ort_min_i64(i + GRAIN, count), 0);
     return ORT_OK;
 }
 

@@ -191,7 +191,7 @@ typedef struct reduce_job {
     const ort_tensor *x;
     ort_tensor *y;
     double *partial;
-    int64_t per_task; /* outputs of a task, or columns */
+    int64_t per_task; /* columns of a task */
 } reduce_job;
 
 static double combine(ort_accum kind, double a, double b)
@@ -276,15 +276,13 @@ static double run_of(const reduce_job *job, ort_accum kind, int64_t offset, int6
     return total;
 }
 
-static void runs_task(void *arg, size_t task, int thread)
+static void runs_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const reduce_job *job = arg;
     const ort_reduce_plan *plan = job->plan;
     const ort_axes *r = &plan->reduced;
     ort_accum kind = ort_reduce_accum(job->state->op);
     int64_t run = r->dim[r->count - 1], outer = r->total / run;
-    int64_t first = (int64_t)task * job->per_task;
-    int64_t end = ort_min_i64(plan->kept.total, first + job->per_task);
     if (job->x->dtype == ORT_DTYPE_FLOAT && run <= SHORT_RUN && outer == 1 &&
         plan->kept.count == 1) {
         const float *x = job->x->data;
@@ -380,11 +378,10 @@ static void rows_task(void *arg, size_t task, int thread)
 }
 
 /* log(sum(exp)) of contiguous f32 runs. */
-static void log_sum_exp_task(void *arg, size_t task, int thread)
+static void log_sum_exp_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const reduce_job *job = arg;
-    int64_t first = (int64_t)task * job->per_task, n = job->plan->reduced.total;
-    int64_t end = ort_min_i64(job->plan->kept.total, first + job->per_task);
+    int64_t n = job->plan->reduced.total;
     float block[ORT_WIDEN_BLOCK];
     for (int64_t i = first; i < end; i++) {
         const float *x = (const float *)job->x->data +
@@ -398,12 +395,10 @@ static void log_sum_exp_task(void *arg, size_t task, int thread)
     }
 }
 
-static void typed_task(void *arg, size_t task, int thread)
+static void typed_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const reduce_job *job = arg;
-    int64_t first = (int64_t)task * job->per_task;
-    ort_reduce_typed(job->plan, job->state->op, job->x, job->y, first,
-                     ort_min_i64(job->per_task, job->plan->kept.total - first));
+    ort_reduce_typed(job->plan, job->state->op, job->x, job->y, first, end - first);
 }
 
 static void run_rows(ort_call *call, reduce_job *job)
@@ -431,8 +426,7 @@ static ort_status reduce_run(ort_call *call, ort_error *err)
     bool lse = state->op == ORT_REDUCE_LOG_SUM_EXP;
     if (kept->total == 0)
         return ORT_OK;
-    job.per_task = ort_max_i64(1, REDUCE_GRAIN / ort_max_i64(1, r->total));
-    ort_task_fn *task = typed_task;
+    ort_range_fn *task = typed_task;
     if (floats && r->total == 0 && !lse) {
         double value = identity(ort_reduce_accum(state->op));
         for (int64_t i = 0; i < kept->total; i++)
@@ -452,7 +446,8 @@ static ort_status reduce_run(ort_call *call, ort_error *err)
     else if (lse && state->dtype == ORT_DTYPE_FLOAT && r->count == 1 && job.plan->inner_reduced &&
              r->total > 0)
         task = log_sum_exp_task;
-    ort_call_parallel(call, ort_task_count(kept->total, job.per_task), task, &job);
+    ort_call_range(call, kept->total, ort_max_i64(1, REDUCE_GRAIN / ort_max_i64(1, r->total)), task,
+                   &job);
     return ORT_OK;
 }
 

@@ -52,16 +52,14 @@ typedef struct bits_job {
     bool logical;
 } bits_job;
 
-static void bits_task(void *arg, size_t task, int thread)
+static void bits_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const bits_job *job = arg;
-    size_t first = task * ORT_ELEMENTWISE_GRAIN, left = job->bytes - first;
-    size_t end = first + (left < ORT_ELEMENTWISE_GRAIN ? left : ORT_ELEMENTWISE_GRAIN);
     if (job->logical)
-        for (size_t i = first; i < end; i++)
+        for (int64_t i = first; i < end; i++)
             job->y[i] = !job->x[i];
     else
-        for (size_t i = first; i < end; i++)
+        for (int64_t i = first; i < end; i++)
             job->y[i] = (uint8_t)~job->x[i];
 }
 
@@ -70,8 +68,7 @@ static ort_status bits_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     bits_job job = {x->data, ort_call_out(call, 0)->data, ort_tensor_bytes(x),
                     x->dtype == ORT_DTYPE_BOOL};
-    ort_call_parallel(call, ort_task_count((int64_t)job.bytes, ORT_ELEMENTWISE_GRAIN), bits_task,
-                      &job);
+    ort_call_range(call, (int64_t)job.bytes, ORT_ELEMENTWISE_GRAIN, bits_task, &job);
     return ORT_OK;
 }
 
@@ -130,14 +127,11 @@ typedef struct predicate_job {
     const predicate_state *state;
     const ort_tensor *x;
     uint8_t *y;
-    int64_t total;
 } predicate_job;
 
-static void predicate_task(void *arg, size_t task, int thread)
+static void predicate_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const predicate_job *job = arg;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    int64_t end = ort_min_i64(job->total, first + ORT_ELEMENTWISE_GRAIN);
     if (job->x->dtype == ORT_DTYPE_FLOAT)
         predicate_f32(job->state, (const float *)job->x->data + first, job->y + first, end - first);
     else
@@ -147,9 +141,8 @@ static void predicate_task(void *arg, size_t task, int thread)
 
 static ort_status predicate_run(ort_call *call, ort_error *err)
 {
-    predicate_job job = {call->state, ort_call_in(call, 0), ort_call_out(call, 0)->data, 0};
-    job.total = ort_tensor_count(job.x);
-    ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), predicate_task, &job);
+    predicate_job job = {call->state, ort_call_in(call, 0), ort_call_out(call, 0)->data};
+    ort_call_range(call, ort_tensor_count(job.x), ORT_ELEMENTWISE_GRAIN, predicate_task, &job);
     return ORT_OK;
 }
 

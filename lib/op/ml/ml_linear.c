@@ -44,12 +44,11 @@ typedef struct work {
     void (*row)(const struct work *w, int64_t row, const double *x, double *space);
 } work;
 
-static void do_rows(void *arg, size_t task, int thread)
+static void do_rows(void *arg, int64_t first, int64_t end, int thread)
 {
     const work *w = arg;
     double *space = ort_call_scratch(w->call, thread);
-    int64_t begin = (int64_t)task * ROWS_PER_TASK, end = begin + ROWS_PER_TASK;
-    for (int64_t r = begin; r < end && r < w->rows; r++) {
+    for (int64_t r = first; r < end; r++) {
         ort_ml_load_row(w->x, r * w->features, w->features, space);
         w->row(w, r, space, space + w->features);
     }
@@ -148,7 +147,7 @@ static ort_status linear_run(ort_call *call, ort_error *err)
         return ort_call_fail(call, err, "input X has %lld features, %zu coefficients serve %lld "
                              "targets", (long long)w.features, s->coefficient_count,
                              (long long)s->targets);
-    ort_call_parallel(call, ort_task_count(w.rows, ROWS_PER_TASK), do_rows, &w);
+    ort_call_range(call, w.rows, ROWS_PER_TASK, do_rows, &w);
     return ORT_OK;
 }
 
@@ -426,20 +425,19 @@ static void svm_value_row(const work *w, int64_t row, const double *x, const dou
     store(w, row, space, 1);
 }
 
-static void svm_rows(void *arg, size_t task, int thread)
+static void svm_rows(void *arg, int64_t first, int64_t end, int thread)
 {
     const work *w = arg;
     const linear_state *s = w->s;
-    int64_t begin = (int64_t)task * ROWS_PER_TASK;
-    int64_t rows = ort_min_i64(ROWS_PER_TASK, w->rows - begin);
+    int64_t rows = end - first;
     double *x = ort_call_scratch(w->call, thread), *kernels = x + 2 * ROWS_PER_TASK * w->features;
     double *space = kernels + ROWS_PER_TASK * s->vectors;
     for (int64_t r = 0; r < rows; r++)
-        ort_ml_load_row(w->x, (begin + r) * w->features, w->features, x + r * w->features);
+        ort_ml_load_row(w->x, (first + r) * w->features, w->features, x + r * w->features);
     if (s->vectors > 0)
         kernel_rows(s, rows, x, x + ROWS_PER_TASK * w->features, kernels);
     for (int64_t r = 0; r < rows; r++)
-        (s->classifier ? svm_class_row : svm_value_row)(w, begin + r, x + r * w->features,
+        (s->classifier ? svm_class_row : svm_value_row)(w, first + r, x + r * w->features,
                                                         kernels + r * s->vectors, space);
 }
 
@@ -454,7 +452,7 @@ static ort_status svm_run(ort_call *call, ort_error *err)
     if (w.features != need)
         return ort_call_fail(call, err, "input X has %lld features, the model needs %lld",
                              (long long)w.features, (long long)need);
-    ort_call_parallel(call, ort_task_count(w.rows, ROWS_PER_TASK), svm_rows, &w);
+    ort_call_range(call, w.rows, ROWS_PER_TASK, svm_rows, &w);
     return ORT_OK;
 }
 

@@ -299,7 +299,7 @@ static int64_t blocks_together(int64_t features)
     return ort_max_i64(ort_min_i64((16 << 10) / bytes, BLOCKS_PER_TASK), 1);
 }
 
-static void score_rows(void *arg, size_t task, int thread)
+static void score_rows(void *arg, int64_t first, int64_t end, int thread)
 {
     const work *w = arg;
     const ort_forest *f = &w->s->forest;
@@ -307,7 +307,7 @@ static void score_rows(void *arg, size_t task, int thread)
     double *row = ort_call_scratch(w->call, thread), *columns = row + w->features;
     double *scores = columns + together * block;
     bool *seen = (bool *)(scores + together * f->targets * ORT_TREE_ROWS);
-    int64_t r = (int64_t)task * ROWS_PER_TASK, end = ort_min_i64(r + ROWS_PER_TASK, w->rows);
+    int64_t r = first;
     for (int64_t blocks = f->all_leq; blocks > 0; r += blocks * ORT_TREE_ROWS) {
         const int64_t most = ort_min_i64(together, (end - r) / ORT_TREE_ROWS);
         for (blocks = 0; blocks < most; blocks++)
@@ -343,7 +343,7 @@ static ort_status forest_run(ort_call *call, ort_error *err)
     if (w.features <= w.s->forest.max_feature)
         return ort_call_fail(call, err, "input X has %lld features, the trees test feature %lld",
                              (long long)w.features, (long long)w.s->forest.max_feature);
-    ort_call_parallel(call, ort_task_count(w.rows, ROWS_PER_TASK), score_rows, &w);
+    ort_call_range(call, w.rows, ROWS_PER_TASK, score_rows, &w);
     return ORT_OK;
 }
 

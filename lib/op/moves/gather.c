@@ -131,23 +131,21 @@ static bool gather_elements(const gather_job *job, int64_t item, int64_t n)
     }
 }
 
-static void gather_task(void *arg, size_t task, int thread)
+static void gather_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const gather_job *job = arg;
-    int64_t item = (int64_t)task * job->per_task;
-    int64_t end = ort_min_i64(item + job->per_task, job->items);
-    while (item < end) {
-        int64_t first = item % job->count, n = ort_min_i64(end - item, job->count - first);
+    for (int64_t item = first, n; item < end; item += n) {
+        int64_t from = item % job->count;
+        n = ort_min_i64(end - item, job->count - from);
         if (job->block != 1 || !gather_elements(job, item, n)) {
             int64_t base = item / job->count * job->axis_dim;
             for (int64_t i = 0; i < n; i++) {
-                int64_t at = index_at(job->indices, first + i);
+                int64_t at = index_at(job->indices, from + i);
                 at = at < 0 ? at + job->axis_dim : at;
                 ort_move_span(job->data->dtype, job->out->data, (item + i) * job->block,
                               job->data->data, (base + at) * job->block, job->block);
             }
         }
-        item += n;
     }
 }
 
@@ -167,7 +165,7 @@ static ort_status gather_run(ort_call *call, ort_error *err)
     size_t bytes = ort_move_element_bytes(data->dtype);
     job.per_task = bytes == 0 ? job.items
                               : ort_max_i64(1, TASK_BYTES / (job.block * (int64_t)bytes));
-    ort_call_parallel(call, ort_task_count(job.items, job.per_task), gather_task, &job);
+    ort_call_range(call, job.items, job.per_task, gather_task, &job);
     return ORT_OK;
 }
 
@@ -197,7 +195,7 @@ typedef struct elements_job {
     ort_tensor *out;
     int axis, rank;
     int64_t stride[ORT_MAX_RANK];
-    int64_t rows, length, per_task; /* rows of the last axis of indices */
+    int64_t length; /* of a row: the last axis of indices */
 } elements_job;
 
 #define PICK_BY(type, index_type)                                                                  \
@@ -243,11 +241,10 @@ static void elements_row(const elements_job *job, int64_t row)
     }
 }
 
-static void elements_task(void *arg, size_t task, int thread)
+static void elements_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const elements_job *job = arg;
-    int64_t row = (int64_t)task * job->per_task, end = ort_min_i64(row + job->per_task, job->rows);
-    for (; row < end; row++)
+    for (int64_t row = first; row < end; row++)
         elements_row(job, row);
 }
 
@@ -272,9 +269,8 @@ static ort_status elements_run(ort_call *call, ort_error *err)
     job.axis = (int)axis;
     ort_shape_strides(&data->shape, job.stride);
     job.length = indices->shape.dim[job.rank - 1];
-    job.rows = ort_tensor_count(indices) / job.length;
-    job.per_task = ort_max_i64(1, 16384 / job.length);
-    ort_call_parallel(call, ort_task_count(job.rows, job.per_task), elements_task, &job);
+    ort_call_range(call, ort_tensor_count(indices) / job.length,
+                   ort_max_i64(1, 16384 / job.length), elements_task, &job);
     return ORT_OK;
 }
 
@@ -323,11 +319,10 @@ typedef struct nd_job {
     int64_t stride[ORT_MAX_RANK];
 } nd_job;
 
-static void nd_task(void *arg, size_t task, int thread)
+static void nd_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const nd_job *job = arg;
-    int64_t t = (int64_t)task * job->per_task, end = ort_min_i64(t + job->per_task, job->tuples);
-    for (; t < end; t++) {
+    for (int64_t t = first; t < end; t++) {
         int64_t from = t / job->per_batch * job->batch_size;
         for (int k = 0; k < job->tuple; k++) {
             int64_t at = index_at(job->indices, t * job->tuple + k);
@@ -369,7 +364,7 @@ static ort_status nd_run(ort_call *call, ort_error *err)
     job.per_task = ort_max_i64(1, TASK_BYTES / 8 / ort_max_i64(1, job.block));
     if (ort_move_element_bytes(data->dtype) == 0)
         job.per_task = job.tuples;
-    ort_call_parallel(call, ort_task_count(job.tuples, job.per_task), nd_task, &job);
+    ort_call_range(call, job.tuples, job.per_task, nd_task, &job);
     return ORT_OK;
 }
 

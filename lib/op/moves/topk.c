@@ -191,7 +191,7 @@ typedef struct topk_job {
     const topk_state *state;
     const ort_tensor *in;
     ort_tensor *values, *indices;
-    int64_t n, k, inner, rows, per_task;
+    int64_t n, k, inner;
 } topk_job;
 
 static void topk_row(const topk_job *job, int64_t row, entry *heap)
@@ -214,11 +214,10 @@ static void topk_row(const topk_job *job, int64_t row, entry *heap)
     }
 }
 
-static void topk_task(void *arg, size_t task, int thread)
+static void topk_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const topk_job *job = arg;
-    int64_t row = (int64_t)task * job->per_task, end = ort_min_i64(row + job->per_task, job->rows);
-    for (; row < end; row++)
+    for (int64_t row = first; row < end; row++)
         topk_row(job, row, ort_call_scratch(job->call, thread));
 }
 
@@ -237,10 +236,9 @@ static ort_status topk_run(ort_call *call, ort_error *err)
         return ort_call_fail(call, err, "k is %lld, the axis has %lld elements", (long long)job.k,
                              (long long)job.n);
     job.inner = ort_shape_count_range(shape, (int)axis + 1, shape->rank);
-    job.rows = ort_shape_count_range(shape, 0, (int)axis) * job.inner;
-    job.per_task = ort_max_i64(1, 16384 / ort_max_i64(1, job.n));
     if (job.k > 0)
-        ort_call_parallel(call, ort_task_count(job.rows, job.per_task), topk_task, &job);
+        ort_call_range(call, ort_shape_count_range(shape, 0, (int)axis) * job.inner,
+                       ort_max_i64(1, 16384 / ort_max_i64(1, job.n)), topk_task, &job);
     return ORT_OK;
 }
 

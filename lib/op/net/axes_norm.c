@@ -30,7 +30,6 @@ typedef struct axes_job {
     const axes_state *state;
     const ort_reduce_plan *plan;
     const ort_vmath_kernels *math;
-    int64_t per_task;
     const ort_tensor *x;
     ort_tensor *y;
 } axes_job;
@@ -103,12 +102,10 @@ static void normalize_group(const axes_job *job, int64_t base)
     }
 }
 
-static void axes_task(void *arg, size_t task, int thread)
+static void axes_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const axes_job *job = arg;
     const ort_axes *kept = &job->plan->kept;
-    int64_t first = (int64_t)task * job->per_task;
-    int64_t end = ort_min_i64(kept->total, first + job->per_task);
     for (int64_t i = first; i < end; i++)
         normalize_group(job, ort_axes_offset(kept, kept->count, i));
 }
@@ -141,12 +138,10 @@ static void normalize_runs(const axes_job *job, int64_t base)
     }
 }
 
-static void runs_task(void *arg, size_t task, int thread)
+static void runs_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const axes_job *job = arg;
     const ort_axes *kept = &job->plan->kept;
-    int64_t first = (int64_t)task * job->per_task;
-    int64_t end = ort_min_i64(kept->total, first + job->per_task);
     for (int64_t i = first; i < end; i++)
         normalize_runs(job, ort_axes_offset(kept, kept->count, i));
 }
@@ -178,20 +173,18 @@ static void columns_task(void *arg, size_t task, int thread)
 static ort_status axes_run(ort_call *call, ort_error *err)
 {
     const ort_reduce_plan *plan = call->plan_state;
-    axes_job job = {call->state, plan, &call->k->math, 0, ort_call_in(call, 0), ort_call_out(call,
-                                                                                             0)};
+    axes_job job = {call->state, plan, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0)};
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
-    job.per_task = ort_max_i64(1, 32768 / plan->reduced.total);
-    size_t tasks = ort_task_count(plan->kept.total, job.per_task);
+    int64_t grain = ort_max_i64(1, 32768 / plan->reduced.total);
     bool f32 = job.x->dtype == ORT_DTYPE_FLOAT;
     if (f32 && plan->inner_reduced) {
-        ort_call_parallel(call, tasks, runs_task, &job);
+        ort_call_range(call, plan->kept.total, grain, runs_task, &job);
     } else if (f32 && job.state->lp && plan->reduced.count == 1 && plan->kept.count > 0) {
         int64_t inner = plan->reduced.stride[0], blocks = (inner + COLUMNS - 1) / COLUMNS;
         ort_call_parallel(call, (size_t)(plan->kept.total / inner * blocks), columns_task, &job);
     } else {
-        ort_call_parallel(call, tasks, axes_task, &job);
+        ort_call_range(call, plan->kept.total, grain, axes_task, &job);
     }
     return ORT_OK;
 }

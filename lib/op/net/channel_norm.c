@@ -51,7 +51,6 @@ typedef struct channel_job {
     double *a, *b;       /* per channel, or per (batch, channel) */
     bool per_batch;
     float *fa, *fb;      /* the same in f32 */
-    int64_t per_task;    /* rows */
 } channel_job;
 
 #define TASK_GRAIN 32768
@@ -140,22 +139,19 @@ static void scale_row(const channel_job *job, int64_t at, int64_t n, int64_t k)
     }
 }
 
-static void scale_task(void *arg, size_t task, int thread)
+static void scale_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const channel_job *job = arg;
     const channel_plan *p = job->plan;
-    int64_t first = (int64_t)task * job->per_task;
-    int64_t end = ort_min_i64(p->batch * p->channels, first + job->per_task);
     for (int64_t row = first; row < end; row++)
         scale_row(job, row * p->inner, p->inner, job->per_batch ? row : row % p->channels);
 }
 
 /* Channels lie side by side: a row of the batch is scaled element by element. */
-static void vector_task(void *arg, size_t task, int thread)
+static void vector_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const channel_job *job = arg;
-    int64_t c = job->plan->channels, first = (int64_t)task * job->per_task;
-    int64_t end = ort_min_i64(job->plan->batch, first + job->per_task);
+    int64_t c = job->plan->channels;
     for (int64_t n = first; n < end; n++)
         job->math->scale_bias((const float *)job->x->data + n * c, job->fa, job->fb,
                               (float *)job->y->data + n * c, (size_t)c);
@@ -170,12 +166,11 @@ static void scale_all(ort_call *call, channel_job *job)
         job->fb[i] = (float)job->b[i];
     }
     if (p->inner == 1 && !job->per_batch && job->x->dtype == ORT_DTYPE_FLOAT) {
-        job->per_task = ort_max_i64(1, TASK_GRAIN / p->channels);
-        ort_call_parallel(call, ort_task_count(p->batch, job->per_task), vector_task, job);
+        ort_call_range(call, p->batch, ort_max_i64(1, TASK_GRAIN / p->channels), vector_task, job);
         return;
     }
-    job->per_task = ort_max_i64(1, TASK_GRAIN / p->inner);
-    ort_call_parallel(call, ort_task_count(p->batch * p->channels, job->per_task), scale_task, job);
+    ort_call_range(call, p->batch * p->channels, ort_max_i64(1, TASK_GRAIN / p->inner), scale_task,
+                   job);
 }
 
 /* y = (x - mean) / sqrt(variance + epsilon) * scale + bias as a * x + b */

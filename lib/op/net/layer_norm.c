@@ -171,11 +171,9 @@ static void norm_row_f64(const norm_job *job, int64_t row, float *scratch)
     put(job->inv, row, inv);
 }
 
-static void norm_task(void *arg, size_t task, int thread)
+static void norm_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const norm_job *job = arg;
-    int64_t first = (int64_t)task * job->plan->rows_per_task;
-    int64_t end = ort_min_i64(job->plan->rows, first + job->plan->rows_per_task);
     bool f64 = job->x->dtype == ORT_DTYPE_DOUBLE && job->y->dtype == ORT_DTYPE_DOUBLE && !job->skip;
     for (int64_t row = first; row < end; row++)
         (f64 ? norm_row_f64 : norm_row)(job, row, ort_call_scratch(job->call, thread));
@@ -305,8 +303,7 @@ static ort_status norm_run(ort_call *call, ort_error *err)
                     .sum = call_out(call, s->at->sum)};
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
-    ort_call_parallel(call, ort_task_count(job.plan->rows, job.plan->rows_per_task), norm_task,
-                      &job);
+    ort_call_range(call, job.plan->rows, job.plan->rows_per_task, norm_task, &job);
     return ORT_OK;
 }
 

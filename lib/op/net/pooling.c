@@ -242,13 +242,12 @@ static void task_pool(void *arg, size_t task, int thread)
 
 enum { PLANES_PER_TASK = 16 };
 
-static void task_whole(void *arg, size_t task, int thread)
+static void task_whole(void *arg, int64_t first, int64_t end, int thread)
 {
     const pool_run *r = arg;
     const ort_vmath_kernels *math = &r->call->k->math;
-    int64_t n = r->p->in_plane, first = (int64_t)task * PLANES_PER_TASK;
-    int64_t last = ort_min_i64(first + PLANES_PER_TASK, r->p->planes);
-    for (int64_t plane = first; plane < last; plane++) {
+    int64_t n = r->p->in_plane;
+    for (int64_t plane = first; plane < end; plane++) {
         const float *x = r->x + plane * n;
         r->y[plane] = r->state->kind == POOL_MAX
                           ? (float)math->reduce[ORT_ACCUM_MAX](x, (size_t)n)
@@ -280,7 +279,7 @@ static ort_status pool_run_(ort_call *call, ort_error *err)
         r.y = (float *)(void *)((char *)call->workspace + p->y_wide);
     }
     if (p->whole && !bytes)
-        ort_call_parallel(call, ort_task_count(p->planes, PLANES_PER_TASK), task_whole, &r);
+        ort_call_range(call, p->planes, PLANES_PER_TASK, task_whole, &r);
     else
         ort_call_parallel(call, (size_t)(p->planes * p->row_blocks), task_pool, &r);
     if (half)

@@ -86,12 +86,10 @@ static double reduce_any(const global_run *r, int64_t first)
     return r->state->kind == POOL_LP ? pow(sum, 1.0 / (double)r->state->p) : sum;
 }
 
-static void task_global(void *arg, size_t task, int thread)
+static void task_global(void *arg, int64_t first, int64_t end, int thread)
 {
     const global_run *r = arg;
-    int64_t first = (int64_t)task * PLANES_AT_ONCE;
-    int64_t last = ort_min_i64(first + PLANES_AT_ONCE, r->planes);
-    for (int64_t plane = first; plane < last; plane++)
+    for (int64_t plane = first; plane < end; plane++)
         if (r->x->dtype == ORT_DTYPE_FLOAT)
             ((float *)r->y->data)[plane] =
                 (float)reduce_f32(r, (const float *)r->x->data + plane * r->count);
@@ -106,7 +104,7 @@ static ort_status global_run_(ort_call *call, ort_error *err)
                     ort_shape_count_range(&x->shape, 0, 2),
                     ort_shape_count_range(&x->shape, 2, x->shape.rank)};
     if (r.y)
-        ort_call_parallel(call, ort_task_count(r.planes, PLANES_AT_ONCE), task_global, &r);
+        ort_call_range(call, r.planes, PLANES_AT_ONCE, task_global, &r);
     return ORT_OK;
 }
 

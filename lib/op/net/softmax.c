@@ -202,30 +202,29 @@ static void run_columns(const softmax_job *job, int64_t at, int64_t n, int threa
         columns_half(job, at, n, thread);
 }
 
-static void softmax_task(void *arg, size_t task, int thread)
+static void rows_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const softmax_job *job = arg;
     const softmax_plan *plan = job->plan;
-    if (plan->inner == 1) {
-        int64_t first = (int64_t)task * plan->per_task;
-        int64_t end = ort_min_i64(plan->outer, first + plan->per_task);
-        if (job->x->dtype == ORT_DTYPE_FLOAT && job->state->kind != HARDMAX &&
-            plan->length <= SHORT_ROW && plan->outer >= SHORT_ROW) {
-            short_rows(job, (const float *)job->x->data + first * plan->length,
-                       (float *)job->y->data + first * plan->length, end - first);
-            return;
-        }
-        if (job->x->dtype == ORT_DTYPE_FLOAT && job->state->kind == SOFTMAX) {
-            for (int64_t row = first; row < end; row++)
-                job->math->softmax((const float *)job->x->data + row * plan->length,
-                                   (float *)job->y->data + row * plan->length,
-                                   (size_t)plan->length);
-            return;
-        }
-        for (int64_t row = first; row < end; row++)
-            run_columns(job, row * plan->length, 1, thread);
+    bool f32 = job->x->dtype == ORT_DTYPE_FLOAT;
+    if (f32 && job->state->kind != HARDMAX && plan->length <= SHORT_ROW &&
+        plan->outer >= SHORT_ROW) {
+        short_rows(job, (const float *)job->x->data + first * plan->length,
+                   (float *)job->y->data + first * plan->length, end - first);
         return;
     }
+    for (int64_t row = first; row < end; row++)
+        if (f32 && job->state->kind == SOFTMAX)
+            job->math->softmax((const float *)job->x->data + row * plan->length,
+                               (float *)job->y->data + row * plan->length, (size_t)plan->length);
+        else
+            run_columns(job, row * plan->length, 1, thread);
+}
+
+static void columns_task(void *arg, size_t task, int thread)
+{
+    const softmax_job *job = arg;
+    const softmax_plan *plan = job->plan;
     int64_t blocks = (plan->inner + plan->columns - 1) / plan->columns;
     int64_t outer = (int64_t)task / blocks, column = (int64_t)task % blocks * plan->columns;
     run_columns(job, outer * plan->length * plan->inner + column,
@@ -237,7 +236,7 @@ static void softmax_task(void *arg, size_t task, int thread)
 static ort_status softmax_infer(ort_infer *x, ort_error *err)
 {
     int axis;
-    int64_t value = ort_node_int(x->node, "axis", x->op->since < 13 ? 1 : -1);
+    int64_t value = ort_node_attr_int(x->node, "axis");
     ORT_TRY(ort_infer_same(x, err));
     if (x->op->since >= 13 && ort_infer_in_ranked(x, 0) && x->in[0]->type.rank == 0)
         return ort_infer_fail(x, err, "the input is a scalar: it has no axis");
@@ -293,9 +292,10 @@ static ort_status softmax_run(ort_call *call, ort_error *err)
     if (ort_tensor_count(job.x) == 0)
         return ORT_OK;
     int64_t blocks = (plan->inner + plan->columns - 1) / plan->columns;
-    size_t tasks = plan->inner == 1 ? ort_task_count(plan->outer, plan->per_task)
-                                    : (size_t)(plan->outer * blocks);
-    ort_call_parallel(call, tasks, softmax_task, &job);
+    if (plan->inner == 1)
+        ort_call_range(call, plan->outer, plan->per_task, rows_task, &job);
+    else
+        ort_call_parallel(call, (size_t)(plan->outer * blocks), columns_task, &job);
     return ORT_OK;
 }
 

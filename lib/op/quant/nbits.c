@@ -296,7 +296,6 @@ typedef struct nbits_job {
     const int32_t *group; /* [K] of g_idx, or NULL */
     float *y;
     ort_nbits w;
-    int64_t columns; /* per task */
 } nbits_job;
 
 static float *at(const ort_call *call, size_t offset)
@@ -333,15 +332,14 @@ static void arrange_rows(nbits_job *j)
     w->y_row = s->n;
 }
 
-static void task_vectors(void *arg, size_t task, int thread)
+static void task_vectors(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
     const ort_gemm_kernels *g = &j->call->k->gemm;
-    int64_t first = (int64_t)task * j->columns, last = ort_min_i64(first + j->columns, j->s->n);
     if (j->w.digits)
-        g->nbits4_fixed(first, last, &j->w);
+        g->nbits4_fixed(first, end, &j->w);
     else
-        g->nbits4(first, last, &j->w);
+        g->nbits4(first, end, &j->w);
 }
 
 /* k in [k0, k0 + depth) of one column of B. */
@@ -381,12 +379,12 @@ static void widen_panels(const nbits_job *j, int64_t first, int64_t n, int64_t k
     }
 }
 
-static void task_panels(void *arg, size_t task, int thread)
+static void task_panels(void *arg, int64_t first, int64_t end, int thread)
 {
     const nbits_job *j = arg;
     const nbits_state *s = j->s;
     const ort_gemm_kernels *g = &j->call->k->gemm;
-    int64_t first = (int64_t)task * j->columns, n = ort_min_i64(j->columns, s->n - first);
+    int64_t n = end - first;
     float *panels = ort_call_scratch(j->call, thread);
     float *columns = panels + panel_columns(j->call->k) * g->kc;
     for (int64_t k0 = 0; k0 < s->k; k0 += g->kc) {
@@ -462,11 +460,10 @@ static ort_status nbits_run(ort_call *call, ort_error *err)
     if (p->vectors) {
         arrange_rows(&j);
         int64_t pair = 2 * call->k->gemm.nbits_lanes;
-        j.columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
-        ort_call_parallel(call, ort_task_count(s->n, j.columns), task_vectors, &j);
+        int64_t columns = ort_max_i64(TASK_BYTES / (4 * s->packed.row_words) / pair, 1) * pair;
+        ort_call_range(call, s->n, columns, task_vectors, &j);
     } else {
-        j.columns = panel_columns(call->k);
-        ort_call_parallel(call, ort_task_count(s->n, j.columns), task_panels, &j);
+        ort_call_range(call, s->n, panel_columns(call->k), task_panels, &j);
     }
     if (half)
         ort_call_narrow(call, j.y, y);

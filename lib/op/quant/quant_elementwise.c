@@ -91,7 +91,6 @@ typedef struct binary_job {
     int a_zero, b_zero, y_zero;
     int64_t inner, a_inner, b_inner; /* elements along the last axis, and their strides: 0 or 1 */
     int64_t a_stride[ORT_MAX_RANK], b_stride[ORT_MAX_RANK];
-    int64_t rows_per_task;
 } binary_job;
 
 /* The roundings are those of onnxruntime's kernels, which are all that defines these operators;
@@ -144,14 +143,11 @@ static void binary_run_block(const binary_job *j, int64_t a, int64_t b, int64_t 
     quantize(j->k, j->y->dtype, right, (char *)j->y->data + y, n, 1.0f, 0);
 }
 
-static void task_binary(void *arg, size_t task, int thread)
+static void task_binary(void *arg, int64_t first, int64_t end, int thread)
 {
     const binary_job *j = arg;
     const ort_shape *s = &j->y->shape;
-    int64_t rows = j->inner ? ort_tensor_count(j->y) / j->inner : 0;
-    int64_t first = (int64_t)task * j->rows_per_task;
-    int64_t last = ort_min_i64(first + j->rows_per_task, rows);
-    for (int64_t row = first; row < last; row++) {
+    for (int64_t row = first; row < end; row++) {
         int64_t a = 0, b = 0, rest = row;
         for (int d = s->rank - 2; d >= 0; d--) {
             a += rest % s->dim[d] * j->a_stride[d];
@@ -164,12 +160,11 @@ static void task_binary(void *arg, size_t task, int thread)
     }
 }
 
-static void task_binary_flat(void *arg, size_t task, int thread)
+static void task_binary_flat(void *arg, int64_t first, int64_t end, int thread)
 {
     const binary_job *j = arg;
-    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, j->inner);
-    for (int64_t i = first; i < last; i += BLOCK)
-        binary_run_block(j, i, i, i, ort_min_i64(BLOCK, last - i));
+    for (int64_t i = first; i < end; i += BLOCK)
+        binary_run_block(j, i, i, i, ort_min_i64(BLOCK, end - i));
 }
 
 static ort_status binary_run(ort_call *call, bool multiply)
@@ -189,7 +184,7 @@ static ort_status binary_run(ort_call *call, bool multiply)
     if (ort_shape_equal(&j.a->shape, &j.b->shape)) { /* one row */
         j.inner = flat.dim[0];
         j.a_inner = j.b_inner = 1;
-        ort_call_parallel(call, ort_task_count(j.inner, GRAIN), task_binary_flat, &j);
+        ort_call_range(call, j.inner, GRAIN, task_binary_flat, &j);
         return ORT_OK;
     }
     ort_shape_broadcast_strides(&j.a->shape, s, j.a_stride);
@@ -197,9 +192,7 @@ static ort_status binary_run(ort_call *call, bool multiply)
     j.inner = s->rank ? s->dim[s->rank - 1] : 1;
     j.a_inner = s->rank && j.a_stride[s->rank - 1] ? 1 : 0;
     j.b_inner = s->rank && j.b_stride[s->rank - 1] ? 1 : 0;
-    j.rows_per_task = ort_max_i64(GRAIN / j.inner, 1);
-    ort_call_parallel(call, ort_task_count(flat.dim[0] / j.inner, j.rows_per_task), task_binary,
-                      &j);
+    ort_call_range(call, flat.dim[0] / j.inner, ort_max_i64(GRAIN / j.inner, 1), task_binary, &j);
     return ORT_OK;
 }
 
@@ -223,15 +216,13 @@ static ort_status table_shape(ort_shaping *s, ort_error *err)
 typedef struct table_job {
     const uint8_t *x;
     uint8_t *y;
-    int64_t count;
     uint8_t table[256]; /* by the input's bits */
 } table_job;
 
-static void task_table(void *arg, size_t task, int thread)
+static void task_table(void *arg, int64_t first, int64_t end, int thread)
 {
     const table_job *j = arg;
-    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, j->count);
-    for (int64_t i = first; i < last; i++)
+    for (int64_t i = first; i < end; i++)
         j->y[i] = j->table[j->x[i]];
 }
 
@@ -243,7 +234,7 @@ static void table_run(ort_call *call, ort_unary function, float a)
     float values[256];
     if (!y)
         return;
-    table_job j = {x->data, y->data, ort_tensor_count(x), {0}};
+    table_job j = {x->data, y->data, {0}};
     for (int i = 0; i < 256; i++)
         every[i] = (uint8_t)i;
     dequantize(call->k, x->dtype, every, values, 256, scale_of(ort_call_in(call, 1)),
@@ -251,7 +242,7 @@ static void table_run(ort_call *call, ort_unary function, float a)
     call->k->math.unary[function](values, values, 256, a, 0.0f);
     quantize(call->k, y->dtype, values, j.table, 256, scale_of(ort_call_in(call, 3)),
              zero_of(ort_call_in(call, 4)));
-    ort_call_parallel(call, ort_task_count(j.count, GRAIN), task_table, &j);
+    ort_call_range(call, ort_tensor_count(x), GRAIN, task_table, &j);
 }
 
 static ort_status sigmoid_run(ort_call *call, ort_error *err)

@@ -222,12 +222,11 @@ static bool quantize_fast(const quant_walk *w, const segment *s)
     return true;
 }
 
-static void quantize_task(void *arg, size_t task, int thread)
+static void quantize_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const quant_walk *w = arg;
-    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
-    while (first < last) {
-        segment s = segment_at(w, first, last);
+    while (first < end) {
+        segment s = segment_at(w, first, end);
         if (!quantize_fast(w, &s))
             for (int64_t at = 0; at < s.count; at += PIECE)
                 quantize_piece(w, &s, at, ort_min_i64(PIECE, s.count - at));
@@ -246,7 +245,7 @@ static ort_status quantize_run(ort_call *call, ort_error *err)
     w.precision = w.state->precision ? w.state->precision : w.scale->dtype;
     if (w.precision != ORT_DTYPE_FLOAT16 && w.precision != ORT_DTYPE_BFLOAT16)
         w.precision = ORT_DTYPE_FLOAT;
-    ort_call_parallel(call, ort_task_count(w.count, GRAIN), quantize_task, &w);
+    ort_call_range(call, w.count, GRAIN, quantize_task, &w);
     return ORT_OK;
 }
 
@@ -317,12 +316,11 @@ static bool dequantize_fast(const quant_walk *w, const segment *s)
     return true;
 }
 
-static void dequantize_task(void *arg, size_t task, int thread)
+static void dequantize_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const quant_walk *w = arg;
-    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
-    while (first < last) {
-        segment s = segment_at(w, first, last);
+    while (first < end) {
+        segment s = segment_at(w, first, end);
         if (!dequantize_fast(w, &s))
             for (int64_t at = 0; at < s.count; at += PIECE)
                 dequantize_piece(w, &s, at, ort_min_i64(PIECE, s.count - at));
@@ -334,7 +332,7 @@ static ort_status dequantize_run(ort_call *call, ort_error *err)
 {
     quant_walk w = {0};
     ORT_TRY(walk_init(call, &w, err));
-    ort_call_parallel(call, ort_task_count(w.count, GRAIN), dequantize_task, &w);
+    ort_call_range(call, w.count, GRAIN, dequantize_task, &w);
     return ORT_OK;
 }
 
@@ -374,11 +372,10 @@ static void range_task(void *arg, size_t task, int thread)
     w->k->math.min_max(w->x + first, (size_t)n, &w->low[task], &w->high[task]);
 }
 
-static void dynamic_task(void *arg, size_t task, int thread)
+static void dynamic_task(void *arg, int64_t first, int64_t end, int thread)
 {
     range_walk *w = arg;
-    int64_t first = (int64_t)task * w->grain, n = ort_min_i64(w->grain, w->count - first);
-    w->k->math.quantize_u8(w->x + first, w->y + first, (size_t)n, w->scale, w->zero);
+    w->k->math.quantize_u8(w->x + first, w->y + first, (size_t)(end - first), w->scale, w->zero);
 }
 
 static ort_status dynamic_run(ort_call *call, ort_error *err)
@@ -400,7 +397,7 @@ static ort_status dynamic_run(ort_call *call, ort_error *err)
         ort_tensor_set_i64(ort_call_out(call, 2), 0, w.zero);
     if (ort_call_out(call, 0)) {
         w.y = ort_call_out(call, 0)->data;
-        ort_call_parallel(call, parts, dynamic_task, &w);
+        ort_call_range(call, w.count, w.grain, dynamic_task, &w);
     }
     return ORT_OK;
 }

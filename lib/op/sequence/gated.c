@@ -30,7 +30,7 @@ typedef struct gated_walk {
     const gated_state *s;
     const ort_tensor *in[IN_MAX];
     ort_tensor *out[2];
-    int64_t rows, width, per_task;
+    int64_t rows, width;
     int64_t outer, branches; /* streams: outer rows, and how many streams of `width` in each */
     void (*row)(const struct gated_walk *w, int64_t row, float *space);
 } gated_walk;
@@ -55,18 +55,17 @@ static gated_walk walk_of(ort_call *call)
     return w;
 }
 
-static void task_rows(void *arg, size_t task, int thread)
+static void task_rows(void *arg, int64_t first, int64_t end, int thread)
 {
     const gated_walk *w = arg;
-    int64_t first = (int64_t)task * w->per_task;
-    for (int64_t r = first; r < ort_min_i64(first + w->per_task, w->rows); r++)
+    for (int64_t r = first; r < end; r++)
         w->row(w, r, ort_call_scratch(w->call, thread));
 }
 
 static ort_status walk_rows(gated_walk *w)
 {
-    w->per_task = ort_max_i64(TASK_GRAIN / ort_max_i64(w->width, 1), 1);
-    ort_call_parallel(w->call, ort_task_count(w->rows, w->per_task), task_rows, w);
+    ort_call_range(w->call, w->rows, ort_max_i64(TASK_GRAIN / ort_max_i64(w->width, 1), 1),
+                   task_rows, w);
     return ORT_OK;
 }
 

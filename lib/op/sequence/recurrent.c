@@ -373,7 +373,6 @@ typedef struct glu_walk {
     const ort_call *call;
     const ort_tensor *a, *b;
     ort_tensor *y;
-    int64_t count;
     float alpha;
 } glu_walk;
 
@@ -384,18 +383,17 @@ static void glu_double(const glu_walk *w, int64_t first, int64_t last)
         ((double *)w->y->data)[i] = a[i] / (1 + exp(-(double)w->alpha * a[i])) * b[i];
 }
 
-static void glu_task(void *arg, size_t task, int thread)
+static void glu_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const glu_walk *w = arg;
     const ort_kernels *k = w->call->k;
-    int64_t first = (int64_t)task * GRAIN, last = ort_min_i64(first + GRAIN, w->count);
     float a[PIECE], b[PIECE];
     if (w->y->dtype == ORT_DTYPE_DOUBLE) {
-        glu_double(w, first, last);
+        glu_double(w, first, end);
         return;
     }
-    for (; first < last; first += PIECE) {
-        size_t n = (size_t)ort_min_i64(PIECE, last - first);
+    for (; first < end; first += PIECE) {
+        size_t n = (size_t)ort_min_i64(PIECE, end - first);
         ort_tensor_to_f32(w->a, first, (int64_t)n, a);
         ort_tensor_to_f32(w->b, first, (int64_t)n, b);
         k->math.unary[ORT_UNARY_SWISH](a, a, n, w->alpha, 0);
@@ -416,8 +414,7 @@ static ort_status glu_run(ort_call *call, ort_error *err)
                   ((const glu_state *)call->state)->alpha};
     if (!ort_shape_equal(&w.a->shape, &w.b->shape))
         return ort_call_fail(call, err, "A and B must have the same shape");
-    w.count = ort_tensor_count(w.a);
-    ort_call_parallel(call, ort_task_count(w.count, GRAIN), glu_task, &w);
+    ort_call_range(call, ort_tensor_count(w.a), GRAIN, glu_task, &w);
     return ORT_OK;
 }
 

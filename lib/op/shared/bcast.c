@@ -278,12 +278,11 @@ static void run_gathered(const binary_job *outer, int64_t first, int64_t count)
     }
 }
 
-static void binary_task(void *arg, size_t task, int thread)
+static void binary_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const binary_job *job = arg;
     const ort_bcast *plan = job->plan;
-    int64_t first = (int64_t)task * ORT_ELEMENTWISE_GRAIN;
-    int64_t count = ort_min_i64(plan->total - first, ORT_ELEMENTWISE_GRAIN);
+    int64_t count = end - first;
     if (plan->rank > 1 && plan->dim[plan->rank - 1] < GATHER_BELOW)
         run_gathered(job, first, count);
     else
@@ -305,6 +304,6 @@ ort_status ort_binary_run(ort_call *call, ort_error *err)
         job.form = ORT_FORM_SV;
     else if (plan->stride[1][plan->rank - 1] == 0)
         job.form = ORT_FORM_VS;
-    ort_call_parallel(call, ort_task_count(plan->total, ORT_ELEMENTWISE_GRAIN), binary_task, &job);
+    ort_call_range(call, plan->total, ORT_ELEMENTWISE_GRAIN, binary_task, &job);
     return ORT_OK;
 }

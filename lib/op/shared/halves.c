@@ -27,17 +27,15 @@ typedef struct widening {
     const void *narrow_in;
     void *narrow_out;
     float *wide;
-    int64_t count;
     bool widen;
 } widening;
 
 enum { WIDEN_GRAIN = 1 << 15 };
 
-static void task_widen(void *arg, size_t task, int thread)
+static void task_widen(void *arg, int64_t first, int64_t end, int thread)
 {
     const widening *w = arg;
-    int64_t first = (int64_t)task * WIDEN_GRAIN;
-    size_t n = (size_t)ort_min_i64(WIDEN_GRAIN, w->count - first);
+    size_t n = (size_t)(end - first);
     bool f16 = w->dtype == ORT_DTYPE_FLOAT16;
     if (w->widen) {
         const uint16_t *from = (const uint16_t *)w->narrow_in + first;
@@ -50,13 +48,12 @@ static void task_widen(void *arg, size_t task, int thread)
 
 void ort_call_widen(const ort_call *call, const ort_tensor *t, float *wide)
 {
-    widening w = {call->k, t->dtype, t->data, NULL, wide, ort_tensor_count(t), true};
-    ort_call_parallel(call, ort_task_count(w.count, WIDEN_GRAIN), task_widen, &w);
+    widening w = {call->k, t->dtype, t->data, NULL, wide, true};
+    ort_call_range(call, ort_tensor_count(t), WIDEN_GRAIN, task_widen, &w);
 }
 
 void ort_call_narrow(const ort_call *call, const float *wide, ort_tensor *t)
 {
-    widening w = {call->k, t->dtype, NULL, t->data, (float *)(uintptr_t)wide, ort_tensor_count(t),
-                  false};
-    ort_call_parallel(call, ort_task_count(w.count, WIDEN_GRAIN), task_widen, &w);
+    widening w = {call->k, t->dtype, NULL, t->data, (float *)(uintptr_t)wide, false};
+    ort_call_range(call, ort_tensor_count(t), WIDEN_GRAIN, task_widen, &w);
 }

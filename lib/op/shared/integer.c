@@ -66,25 +66,23 @@ static void widen_rows(const ort_kernels *k, int64_t first, int64_t last, int64_
 
 typedef struct widen_job {
     const ort_kernels *k;
-    int64_t m, depth;
+    int64_t depth;
     const ort_bytes *a;
     const ort_zeros *zeros;
     int16_t *rows;
 } widen_job;
 
-static void task_widen(void *arg, size_t task, int thread)
+static void task_widen(void *arg, int64_t first, int64_t end, int thread)
 {
     const widen_job *j = arg;
-    int64_t first = (int64_t)task * WIDEN_ROWS;
-    widen_rows(j->k, first, ort_min_i64(first + WIDEN_ROWS, j->m), j->depth, j->a, j->zeros,
-               j->rows);
+    widen_rows(j->k, first, end, j->depth, j->a, j->zeros, j->rows);
 }
 
 void ort_integer_rows(const ort_call *call, int64_t m, int64_t depth, const ort_bytes *a,
                       const ort_zeros *zeros, void *rows)
 {
-    widen_job j = {call->k, m, depth, a, zeros, rows};
-    ort_call_parallel(call, ort_task_count(m, WIDEN_ROWS), task_widen, &j);
+    widen_job j = {call->k, depth, a, zeros, rows};
+    ort_call_range(call, m, WIDEN_ROWS, task_widen, &j);
 }
 
 enum { PACK_COLUMNS = 64 }; /* at least nri */

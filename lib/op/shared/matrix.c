@@ -376,17 +376,16 @@ size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t 
 
 typedef struct packing {
     const ort_kernels *k;
-    int64_t n, depth, row, column, columns;
+    int64_t depth, row, column;
     const float *b;
     float *to;
 } packing;
 
-static void task_pack(void *arg, size_t task, int thread)
+static void task_pack(void *arg, int64_t first, int64_t end, int thread)
 {
     const packing *p = arg;
-    int64_t j0 = (int64_t)task * p->columns, n = ort_min_i64(p->columns, p->n - j0);
-    p->k->gemm.pack_f32(p->depth, n, p->b + j0 * p->column, p->row, p->column, p->depth,
-                        p->to + j0 * p->depth);
+    p->k->gemm.pack_f32(p->depth, end - first, p->b + first * p->column, p->row, p->column,
+                        p->depth, p->to + first * p->depth);
 }
 
 void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
@@ -403,7 +402,7 @@ void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n
     }
     int64_t nr = call->k->gemm.nr;
     int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(depth, 1) * nr), 1);
-    packing p = {call->k, n, depth, row, column, panels * nr, b, space};
-    ort_call_parallel(call, ort_task_count(n, p.columns), task_pack, &p);
+    packing p = {call->k, depth, row, column, b, space};
+    ort_call_range(call, n, panels * nr, task_pack, &p);
     ort_matrix_multiply_f32(call, m, n, depth, a, lda, space, c, ldc, epilogue);
 }

@@ -165,7 +165,6 @@ typedef struct unary_job {
     const ort_vmath_kernels *math;
     const ort_tensor *x;
     ort_tensor *y;
-    int64_t total;
 } unary_job;
 
 static void run_widened(const unary_job *job, size_t first, size_t n)
@@ -182,12 +181,11 @@ static void run_widened(const unary_job *job, size_t first, size_t n)
     }
 }
 
-static void unary_task(void *arg, size_t task, int thread)
+static void unary_task(void *arg, int64_t first, int64_t end, int thread)
 {
     const unary_job *job = arg;
     const ort_unary_state *s = job->state;
-    size_t first = task * ORT_ELEMENTWISE_GRAIN, left = (size_t)job->total - first;
-    size_t n = left < ORT_ELEMENTWISE_GRAIN ? left : ORT_ELEMENTWISE_GRAIN;
+    size_t n = (size_t)(end - first);
     size_t bytes = (size_t)ort_dtype_get(s->dtype)->bits / 8;
     char *x = (char *)job->x->data + first * bytes, *y = (char *)job->y->data + first * bytes;
     if (s->dtype == ORT_DTYPE_FLOAT) {
@@ -207,8 +205,7 @@ static void unary_task(void *arg, size_t task, int thread)
 
 ort_status ort_unary_run(ort_call *call, ort_error *err)
 {
-    unary_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0), 0};
-    job.total = ort_tensor_count(job.x);
-    ort_call_parallel(call, ort_task_count(job.total, ORT_ELEMENTWISE_GRAIN), unary_task, &job);
+    unary_job job = {call->state, &call->k->math, ort_call_in(call, 0), ort_call_out(call, 0)};
+    ort_call_range(call, ort_tensor_count(job.x), ORT_ELEMENTWISE_GRAIN, unary_task, &job);
     return ORT_OK;
 }

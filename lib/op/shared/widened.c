@@ -33,13 +33,12 @@ static void fill_panels(const widened_job *j, int64_t first, int64_t n, int64_t 
     }
 }
 
-static void task_columns_run(void *arg, size_t task, int thread)
+static void task_columns_run(void *arg, int64_t first, int64_t end, int thread)
 {
     const widened_job *j = arg;
     const ort_widened *w = j->w;
     const ort_gemm_kernels *g = &j->call->k->gemm;
-    int64_t columns = task_columns(j->call->k), first = (int64_t)task * columns;
-    int64_t n = ort_min_i64(columns, w->rows - first);
+    int64_t columns = task_columns(j->call->k), n = end - first;
     float *panels = ort_call_scratch(j->call, thread);
     float *row = panels + columns * g->kc, *bias = row + g->kc, *y = w->y + first;
     if (w->bias)
@@ -58,5 +57,5 @@ static void task_columns_run(void *arg, size_t task, int thread)
 void ort_widened_multiply(const ort_call *call, const ort_widened *w)
 {
     widened_job j = {call, w};
-    ort_call_parallel(call, ort_task_count(w->rows, task_columns(call->k)), task_columns_run, &j);
+    ort_call_range(call, w->rows, task_columns(call->k), task_columns_run, &j);
 }
