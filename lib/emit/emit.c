@@ -180,9 +180,9 @@ int ort_emit_rank(ort_emit *e, ort_id value)
     return rank < 0 ? 0 : rank;
 }
 
-int ort_emit_axis(ort_emit *e, const ort_node *node, int64_t fallback, int rank)
+int ort_emit_axis(ort_emit *e, const ort_node *node, int rank)
 {
-    int64_t axis = ort_node_int(node, "axis", fallback), at = axis < 0 ? axis + rank : axis;
+    int64_t axis = ort_node_attr_int(node, "axis"), at = axis < 0 ? axis + rank : axis;
     if (at >= 0 && at < rank)
         return (int)at;
     if (e->status == ORT_OK)

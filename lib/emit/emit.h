@@ -78,7 +78,7 @@ const ort_type *ort_emit_type(const ort_emit *e, ort_id value);
 /* Rank of a value; refuses (and gives 0) when it isn't known. */
 int ort_emit_rank(ort_emit *e, ort_id value);
 /* Attribute `axis` of the node as 0 <= axis < rank; refuses (and gives 0) what lies outside. */
-int ort_emit_axis(ort_emit *e, const ort_node *node, int64_t fallback, int rank);
+int ort_emit_axis(ort_emit *e, const ort_node *node, int rank);
 /* Input `slot` of a node, ORT_ID_NONE when absent. */
 static inline ort_id ort_emit_in(const ort_node *node, int slot)
 {

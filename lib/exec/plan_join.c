@@ -26,7 +26,7 @@ static void join(ort_plan *plan, const ort_plan_step *ps)
 {
     const ort_step *s = ps->step;
     const ort_slot_plan *whole = &plan->slots[s->out[0]];
-    int64_t axis = ort_node_int(s->node, "axis", 0);
+    int64_t axis = ort_node_attr_int(s->node, "axis");
     size_t at = 0, bytes;
     if (whole->place != ORT_PLACE_ARENA || whole->tensor.dtype == ORT_DTYPE_STRING ||
         ort_dtype_get(whole->tensor.dtype)->bits < 8)

@@ -54,8 +54,8 @@ static ort_id gemm(ort_emit *g, ort_id p, ort_id q, float alpha, bool transpose_
 static void gemm_back(ort_emit *g, const ort_node *node)
 {
     ort_id a = node->inputs[0], b = node->inputs[1], gy = ort_grad_of(g, node, 0);
-    float alpha = ort_node_float(node, "alpha", 1.0f);
-    bool ta = ort_node_int(node, "transA", 0) != 0, tb = ort_node_int(node, "transB", 0) != 0;
+    float alpha = ort_node_attr_float(node, "alpha");
+    bool ta = ort_node_attr_int(node, "transA") != 0, tb = ort_node_attr_int(node, "transB") != 0;
     if (ort_grad_wants(g, node, 0))
         ort_grad_add(g, node, 0,
                      ta ? gemm(g, b, gy, alpha, tb, true) : gemm(g, gy, b, alpha, false, !tb));
@@ -78,7 +78,7 @@ typedef struct reduction {
 static reduction read_reduction(ort_emit *g, const ort_node *node)
 {
     size_t count = 0;
-    reduction r = {.axes = ort_emit_in(node, 1), .keepdims = ort_node_int(node, "keepdims", 1)};
+    reduction r = {.axes = ort_emit_in(node, 1), .keepdims = ort_node_attr_int(node, "keepdims")};
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 1);
     bool noop = ort_node_int(node, "noop_with_empty_axes", 0) != 0;
     r.list = ort_node_ints(node, "axes", &count);
@@ -154,7 +154,7 @@ static void softmax_back(ort_emit *g, const ort_node *node)
 {
     bool one = node->opset >= 13;
     int rank = ort_emit_rank(g, node->inputs[0]), count = 0;
-    int64_t axis = ort_emit_axis(g, node, one ? -1 : 1, rank), axes[ORT_MAX_RANK];
+    int64_t axis = ort_emit_axis(g, node, rank), axes[ORT_MAX_RANK];
     ort_id gy = ort_grad_of(g, node, 0), y = node->outputs[0];
     axes[count++] = axis;
     while (!one && axis + count < rank) {
@@ -175,8 +175,8 @@ static void softmax_back(ort_emit *g, const ort_node *node)
 
 static void cumsum_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr attrs[] = {ort_emit_int_attr("exclusive", ort_node_int(node, "exclusive", 0)),
-                        ort_emit_int_attr("reverse", !ort_node_int(node, "reverse", 0))};
+    ort_attr attrs[] = {ort_emit_int_attr("exclusive", ort_node_attr_int(node, "exclusive")),
+                        ort_emit_int_attr("reverse", !ort_node_attr_int(node, "reverse"))};
     ort_id in[] = {ort_grad_of(g, node, 0), node->inputs[1]};
     ort_grad_add(g, node, 0, ort_emit_op(g, "CumSum", in, 2, attrs, 2));
 }

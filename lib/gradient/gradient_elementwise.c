@@ -10,12 +10,11 @@
 
 static void gelu_expand(ort_emit *g, const ort_node *node, ort_id *outputs)
 {
-    const char *kind = ort_node_string(node, "approximate", "none");
     outputs[0] = ort_emit_formula(
         g,
-        strcmp(kind, "tanh") ? "0.5 * a * (1 + (Erf (a * 0.70710678118654752440)))"
-                             : "0.5 * a * (1 + (Tanh (0.79788456080286535588 * "
-                               "(a + 0.044715 * a * a * a))))",
+        ort_node_attr_is(node, "approximate", "tanh")
+            ? "0.5 * a * (1 + (Tanh (0.79788456080286535588 * (a + 0.044715 * a * a * a))))"
+            : "0.5 * a * (1 + (Erf (a * 0.70710678118654752440)))",
         "a", node->inputs[0]);
 }
 

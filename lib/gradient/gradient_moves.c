@@ -36,7 +36,7 @@ static ort_attr reduction_attr(void)
 
 static void gather_elements_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr attrs[] = {ort_emit_int_attr("axis", ort_node_int(node, "axis", 0)),
+    ort_attr attrs[] = {ort_emit_int_attr("axis", ort_node_attr_int(node, "axis")),
                         reduction_attr()};
     ort_id in[] = {ort_emit_zeros(g, node->inputs[0]), node->inputs[1], ort_grad_of(g, node, 0)};
     if (ort_emit_need_opset(g, 16, "ScatterElements with reduction"))
@@ -72,7 +72,7 @@ static void scatter_back(ort_emit *g, const ort_node *node)
 
 static void topk_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr axis = ort_emit_int_attr("axis", ort_node_int(node, "axis", -1));
+    ort_attr axis = ort_emit_int_attr("axis", ort_node_attr_int(node, "axis"));
     ort_id gy = ort_grad_of(g, node, 0);
     if (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) {
         ort_emit_refuse(g, "it doesn't give its indices; name its second output");
@@ -152,7 +152,7 @@ static ort_id part(ort_emit *g, ort_id value, int64_t axis, ort_id begin, ort_id
 
 static void concat_back(ort_emit *g, const ort_node *node)
 {
-    int64_t axis = ort_emit_axis(g, node, 0, ort_emit_rank(g, node->inputs[0])), zero = 0;
+    int64_t axis = ort_emit_axis(g, node, ort_emit_rank(g, node->inputs[0])), zero = 0;
     ort_id gy = ort_grad_of(g, node, 0), begin = ort_emit_ints(g, &zero, 1);
     for (int i = 0; i < node->input_count && g->status == ORT_OK; i++) {
         ort_id size = ort_emit_dims(g, node->inputs[i], (int)axis, (int)axis + 1);
@@ -165,7 +165,7 @@ static void concat_back(ort_emit *g, const ort_node *node)
 
 static void split_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr axis = ort_emit_int_attr("axis", ort_node_int(node, "axis", 0));
+    ort_attr axis = ort_emit_int_attr("axis", ort_node_attr_int(node, "axis"));
     ort_id parts[ORT_SCHEMA_MAX];
     int count = node->output_count;
     if (count > ORT_SCHEMA_MAX) {
@@ -188,9 +188,8 @@ static void split_back(ort_emit *g, const ort_node *node)
 /* Padding with constants is undone by the negative padding. */
 static void pad_back(ort_emit *g, const ort_node *node)
 {
-    const char *mode = ort_node_string(node, "mode", "constant");
     ort_id gy = ort_grad_of(g, node, 0), axes = ort_emit_in(node, 3);
-    if (strcmp(mode, "constant")) {
+    if (!ort_node_attr_is(node, "mode", "constant")) {
         move_back(g, node);
         return;
     }
@@ -208,7 +207,7 @@ static void pad_back(ort_emit *g, const ort_node *node)
 
 static void trilu_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr upper = ort_emit_int_attr("upper", ort_node_int(node, "upper", 1));
+    ort_attr upper = ort_emit_int_attr("upper", ort_node_attr_int(node, "upper"));
     ort_id in[] = {ort_grad_of(g, node, 0), ort_emit_in(node, 1)};
     ort_grad_add(g, node, 0, ort_emit_op(g, "Trilu", in, node->input_count, &upper, 1));
 }

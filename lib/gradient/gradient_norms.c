@@ -48,7 +48,7 @@ static ort_id standardize(ort_emit *g, ort_id x, const int64_t *axes, int count,
 static int last_axes(ort_emit *g, const ort_node *node, int64_t *axes)
 {
     int rank = ort_emit_rank(g, node->inputs[0]);
-    return range(axes, ort_emit_axis(g, node, -1, rank), rank);
+    return range(axes, ort_emit_axis(g, node, rank), rank);
 }
 
 static void give(ort_emit *g, const ort_node *node, ort_id *outputs, int slot, ort_id value)

@@ -201,10 +201,9 @@ static void conv_back(ort_emit *g, const ort_node *node)
 static void conv_transpose_back(ort_emit *g, const ort_node *node)
 {
     ort_id x = node->inputs[0], weight = node->inputs[1], gy = ort_grad_of(g, node, 0);
-    const char *mode = ort_node_string(node, "auto_pad", "NOTSET");
     int64_t pads[2 * ORT_WINDOW_MAX], zeros[ORT_MAX_RANK] = {0}, axes[ORT_MAX_RANK];
     windows s;
-    if (strcmp(mode, "NOTSET") || ort_node_has(node, "output_shape")) {
+    if (!ort_node_attr_is(node, "auto_pad", "NOTSET") || ort_node_has(node, "output_shape")) {
         ort_emit_refuse(g, "with auto_pad or output_shape there is no gradient; give its pads");
         return;
     }

@@ -418,6 +418,7 @@ bool ort_schema_allows(const ort_op *op, const char *type, const ort_type *actua
 /* The allowed types of a variable as text for messages: "float16, float, double". */
 char *ort_schema_format_types(const ort_op *op, const char *type, char *text, size_t size);
 
+bool ort_op_has_attr(const ort_op *op, const char *name);
 /* What an attribute is for this node: its own value, or else the default of its row. The row must
  * have the attribute, required or with a default; ort_node_int and the like serve the others. A
  * node without an operator, and a required attribute that is missing: 0, "". */

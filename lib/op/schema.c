@@ -294,6 +294,8 @@ ort_attr_type ort_schema_attr(const ort_op *op, const char *name, const char **t
     return attr_kind(p, kind);
 }
 
+bool ort_op_has_attr(const ort_op *op, const char *name) { return *find_attr(op, name) != '\0'; }
+
 /* The default's text, up to ' ' or the end; "" for a required attribute. */
 static const char *default_of(const ort_node *node, const char *name)
 {

@@ -44,7 +44,7 @@ static int64_t heads_of(const ort_opset_step *s, int slot, const char *attr)
 
 static bool read_attention(ort_opset_step *s, attention *a)
 {
-    int64_t mode = ort_node_int(s->node, "qk_matmul_output_mode", 0);
+    int64_t mode = ort_node_attr_int(s->node, "qk_matmul_output_mode");
     int rank = ort_opset_rank(s, s->node->inputs[0]);
     *a = (attention){.past = ort_opset_in(s, 4)};
     a->q_heads = heads_of(s, 0, "q_num_heads");
@@ -109,10 +109,10 @@ static void weights(ort_opset_step *s, attention *a)
 {
     ort_emit *g = &s->g;
     ort_id mask = ort_opset_in(s, 3), x = a->scores;
-    float cap = ort_node_float(s->node, "softcap", 0);
+    float cap = ort_node_attr_float(s->node, "softcap");
     if (cap != 0)
         x = ort_emit_formula(g, "$cap * (Tanh (x / $cap))", "x $cap", x, (double)cap);
-    if (ort_node_int(s->node, "is_causal", 0))
+    if (ort_node_attr_int(s->node, "is_causal"))
         x = causal(s, a, x);
     if (mask != ORT_ID_NONE) {
         a->masked = ort_opset_dtype(s, mask) == ORT_DTYPE_BOOL;
@@ -143,7 +143,7 @@ static void attention_down(ort_opset_step *s)
     weights(s, &a);
     ort_id y = ort_emit_op2(g, "MatMul", a.weights, repeat_heads(s, &a, a.v));
     ort_id values[] = {a.flat ? join_heads(s, y) : y, a.k, a.v,
-                       ort_node_int(s->node, "qk_matmul_output_mode", 0) ? a.weights : a.scores};
+                       ort_node_attr_int(s->node, "qk_matmul_output_mode") ? a.weights : a.scores};
     ort_opset_replace(s, values, 4);
 }
 
@@ -170,7 +170,7 @@ static ort_id angles(ort_opset_step *s, int slot)
 static ort_id turn(ort_opset_step *s, ort_id x, int64_t size)
 {
     ort_emit *g = &s->g;
-    bool woven = ort_node_int(s->node, "interleaved", 0) != 0;
+    bool woven = ort_node_attr_int(s->node, "interleaved") != 0;
     ort_id cosine = angles(s, 1), sine = angles(s, 2);
     ort_id a = woven ? slice(s, x, 0, size, 2) : slice(s, x, 0, size / 2, 1);
     ort_id b = woven ? slice(s, x, 1, size, 2) : slice(s, x, size / 2, size, 1);
@@ -194,7 +194,8 @@ static void rotary_down(ort_opset_step *s)
     }
     x = rank == 4 ? ort_emit_transpose(g, x, swap, 4)
                   : ort_emit_reshape(g, x, ort_emit_ints(g, apart, 4));
-    int64_t total = ort_opset_dim(s, x, 3), size = ort_node_int(s->node, "rotary_embedding_dim", 0);
+    int64_t total = ort_opset_dim(s, x, 3);
+    int64_t size = ort_node_attr_int(s->node, "rotary_embedding_dim");
     if (total <= 0 && size <= 0) {
         ort_opset_block(s, "the size of its heads isn't known");
         return;

@@ -78,7 +78,7 @@ static void reduce_down(ort_opset_step *s)
 {
     const ort_tensor *axes = ort_opset_constant(s, 1);
     bool absent = ort_opset_in(s, 1) == ORT_ID_NONE || (axes && !ort_tensor_count(axes));
-    if (!ort_node_int(s->node, "noop_with_empty_axes", 0))
+    if (!ort_node_attr_int(s->node, "noop_with_empty_axes"))
         return;
     if (!absent && !axes)
         return; /* computed: a blocker anyway */
@@ -95,7 +95,7 @@ static void softmax_up(ort_opset_step *s)
 {
     ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
-    int64_t axis = ort_node_int(s->node, "axis", 1);
+    int64_t axis = ort_node_attr_int(s->node, "axis");
     bool last = axis == -1 || (rank > 0 && axis == rank - 1);
     for (int64_t i = axis + 1; rank > 0 && axis >= 0 && i < rank && !last; i++) {
         last = ort_opset_dim(s, x, (int)i) == 1;
@@ -117,7 +117,7 @@ static void softmax_down(ort_opset_step *s)
 {
     ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
-    int64_t axis = ort_node_int(s->node, "axis", -1), perm[ORT_MAX_RANK];
+    int64_t axis = ort_node_attr_int(s->node, "axis"), perm[ORT_MAX_RANK];
     bool last = axis == -1 || (rank > 0 && axis == rank - 1);
     if (last || (rank < 0 && axis < 0)) {
         ort_opset_set_int(s, "axis", axis);
@@ -155,7 +155,7 @@ static void split_down_18(ort_opset_step *s)
 {
     int64_t parts = ort_node_int(s->node, "num_outputs", 0);
     int rank = ort_opset_rank(s, s->node->inputs[0]);
-    int64_t axis = ort_node_int(s->node, "axis", 0), sizes[64];
+    int64_t axis = ort_node_attr_int(s->node, "axis"), sizes[64];
     if (!parts)
         return;
     int64_t total = rank < 0 ? -1
@@ -232,7 +232,7 @@ static void pad_down_18(ort_opset_step *s)
 
 static void pad_down_19(ort_opset_step *s)
 {
-    if (!strcmp(ort_node_string(s->node, "mode", "constant"), "wrap"))
+    if (ort_node_attr_is(s->node, "mode", "wrap"))
         ort_opset_block(s, "mode 'wrap' isn't there before");
 }
 
@@ -243,7 +243,7 @@ static void reshape_down_14(ort_opset_step *s)
     int64_t target[ORT_MAX_RANK];
     int count = 0;
     bool zero = !ort_opset_ints(s, 1, target, ORT_MAX_RANK, &count);
-    if (!ort_node_int(s->node, "allowzero", 0))
+    if (!ort_node_attr_int(s->node, "allowzero"))
         return;
     for (int i = 0; i < count; i++)
         zero = zero || target[i] == 0;
@@ -255,7 +255,7 @@ static void reshape_down_14(ort_opset_step *s)
 
 static void shape_down_15(ort_opset_step *s)
 {
-    int64_t start = ort_node_int(s->node, "start", 0);
+    int64_t start = ort_node_attr_int(s->node, "start");
     int64_t end = ort_node_int(s->node, "end", INT64_MAX);
     if (start == 0 && !ort_node_has(s->node, "end")) {
         ort_opset_drop(s, "start");

@@ -124,7 +124,7 @@ static void mod_down_28(ort_opset_step *s)
     ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
     bool is_float = dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE ||
                     dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
-    if (!is_float || ort_node_int(s->node, "fmod", 0))
+    if (!is_float || ort_node_attr_int(s->node, "fmod"))
         return;
     ort_opset_replace_by(s, ort_emit_formula(&s->g, "r = (Mod a b fmod=1);"
                                              "(Where (And (Not (Equal r 0)) (Xor (Less r 0) "
@@ -148,7 +148,7 @@ static void trilu(ort_opset_step *s)
     ort_id columns = ort_opset_positions(s, x, rank - 1);
     if (k != ORT_ID_NONE)
         rows = ort_emit_op2(g, "Add", rows, ort_emit_reshape(g, k, ort_emit_ints(g, NULL, 0)));
-    ort_id kept = ort_node_int(s->node, "upper", 1)
+    ort_id kept = ort_node_attr_int(s->node, "upper")
                       ? ort_emit_op1(g, "Not", ort_emit_op2(g, "Less", columns, rows))
                       : ort_emit_op1(g, "Not", ort_emit_op2(g, "Greater", columns, rows));
     ort_opset_replace_by(s, ort_emit_op3(g, "Where", kept, x, ort_emit_number(g, x, 0)));

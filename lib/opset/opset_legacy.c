@@ -60,9 +60,9 @@ static void constant_fill(ort_opset_step *s)
         ort_emit_fail_memory(&s->g);
         return;
     }
-    *one = (ort_tensor){.dtype = (ort_dtype)ort_node_int(s->node, "dtype", ORT_DTYPE_FLOAT),
+    *one = (ort_tensor){.dtype = (ort_dtype)ort_node_attr_int(s->node, "dtype"),
                         .shape = {1, {1}}, .data = bits};
-    ort_tensor_set_f64(one, 0, (double)ort_node_float(s->node, "value", 0));
+    ort_tensor_set_f64(one, 0, (double)ort_node_attr_float(s->node, "value"));
     const ort_attr value = {.name = "value", .type = ORT_ATTR_TENSOR, .t = one};
     ort_id shape = fill_shape(s);
     ort_opset_replace_by(s, ort_emit_op(&s->g, "ConstantOfShape", &shape, 1, &value, 1));
@@ -82,9 +82,9 @@ static void given_fill(ort_opset_step *s)
 static void mean_variance_up_9(ort_opset_step *s)
 {
     static const int64_t axes[] = {0, 2, 3, 1};
-    int count = ort_node_int(s->node, "across_channels", 0) ? 4 : 3;
+    int count = ort_node_attr_int(s->node, "across_channels") ? 4 : 3;
     ort_id x = s->node->inputs[0];
-    if (!ort_node_int(s->node, "normalize_variance", 1)) {
+    if (!ort_node_attr_int(s->node, "normalize_variance")) {
         ort_id mean = ort_emit_reduce(&s->g, "ReduceMean", x, axes, count, true);
         ort_opset_replace_by(s, ort_emit_op2(&s->g, "Sub", x, mean));
         return;

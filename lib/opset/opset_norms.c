@@ -9,9 +9,9 @@
 /* is_test: statistics are given. Without it, and with more than one output, they were computed. */
 static void batch_norm_up_7(ort_opset_step *s)
 {
-    if (!ort_node_int(s->node, "is_test", 0) && s->node->output_count > 1)
+    if (!ort_node_attr_int(s->node, "is_test") && s->node->output_count > 1)
         return; /* so it is in opset 7 */
-    if (ort_node_int(s->node, "is_test", 0))
+    if (ort_node_attr_int(s->node, "is_test"))
         for (int i = 1; i < s->node->output_count; i++)
             if (ort_opset_has_output(s, i)) {
                 ort_opset_block(s, "'is_test' with outputs of training");
@@ -65,7 +65,7 @@ static void add_saved_statistics(ort_opset_step *s)
 /* More than one output says that it trains. */
 static void batch_norm_down_14(ort_opset_step *s)
 {
-    bool trains = ort_node_int(s->node, "training_mode", 0) != 0;
+    bool trains = ort_node_attr_int(s->node, "training_mode") != 0;
     if (trains && !ort_opset_has_output(s, 1) && !ort_opset_has_output(s, 2))
         ort_opset_block(s, "'training_mode' without statistics as outputs");
     else
@@ -171,7 +171,7 @@ static void permute_output(ort_opset_step *s, int slot, const int64_t *perm, int
 static void recurrent_down_14(ort_opset_step *s)
 {
     static const int64_t swap[] = {1, 0, 2}, whole[] = {2, 0, 1, 3};
-    if (!ort_node_int(s->node, "layout", 0))
+    if (!ort_node_attr_int(s->node, "layout"))
         return;
     permute_input(s, 0, swap);
     permute_input(s, 5, swap);

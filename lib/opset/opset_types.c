@@ -72,7 +72,7 @@ static void quantize_down_13(ort_opset_step *s)
 /* The type of codes was that of the zero point. */
 static void quantize_down_21(ort_opset_step *s)
 {
-    ort_dtype dtype = (ort_dtype)ort_node_int(s->node, "output_dtype", 0);
+    ort_dtype dtype = (ort_dtype)ort_node_attr_int(s->node, "output_dtype");
     ort_dtype codes = ort_opset_dtype(s, s->node->outputs[0]);
     const ort_type *scale = ort_emit_type(&s->g, s->node->inputs[1]);
     int64_t dims[1] = {1};
@@ -97,7 +97,7 @@ static void quantize_down_21(ort_opset_step *s)
 
 static void quantize_down_23(ort_opset_step *s)
 {
-    int64_t precision = ort_node_int(s->node, "precision", 0);
+    int64_t precision = ort_node_attr_int(s->node, "precision");
     if (precision == (int64_t)ort_opset_dtype(s, s->node->inputs[1]))
         ort_opset_drop(s, "precision");
 }
@@ -105,7 +105,7 @@ static void quantize_down_23(ort_opset_step *s)
 static void dequantize_down_23(ort_opset_step *s)
 {
     ort_dtype scale = ort_opset_dtype(s, s->node->inputs[1]);
-    ort_dtype dtype = (ort_dtype)ort_node_int(s->node, "output_dtype", 0);
+    ort_dtype dtype = (ort_dtype)ort_node_attr_int(s->node, "output_dtype");
     if (!dtype)
         return;
     if (dtype != scale) {

@@ -38,7 +38,7 @@ static windows count_windows(const ort_opset_step *s)
     windows w = {.known = true, .as_floor = true};
     ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
-    bool automatic = strcmp(ort_node_string(s->node, "auto_pad", "NOTSET"), "NOTSET");
+    bool automatic = !ort_node_attr_is(s->node, "auto_pad", "NOTSET");
     for (int d = 2; d < rank; d++) {
         int64_t size = ort_opset_dim(s, x, d), stride = list_at(s, "strides", d - 2, 1);
         int64_t kernel = list_at(s, "kernel_shape", d - 2, 0);
@@ -58,14 +58,14 @@ static windows count_windows(const ort_opset_step *s)
 static void drop_ceil_mode(ort_opset_step *s)
 {
     windows w = count_windows(s);
-    if (ort_node_int(s->node, "ceil_mode", 0) && w.known && w.as_floor)
+    if (ort_node_attr_int(s->node, "ceil_mode") && w.known && w.as_floor)
         ort_opset_drop(s, "ceil_mode");
 }
 
 static void pool_down_22(ort_opset_step *s)
 {
     windows w = count_windows(s);
-    if (!ort_node_int(s->node, "ceil_mode", 0) || !w.known || !w.dropped)
+    if (!ort_node_attr_int(s->node, "ceil_mode") || !w.known || !w.dropped)
         return;
     drop_ceil_mode(s);
     if (ort_node_has(s->node, "ceil_mode"))
@@ -149,7 +149,7 @@ static void resize_up_11(ort_opset_step *s)
     ort_id scales = s->node->inputs[1];
     factors f;
     bool known = read_factors(s, 1, -1, &f);
-    bool nearest = !strcmp(ort_node_string(s->node, "mode", "nearest"), "nearest");
+    bool nearest = ort_node_attr_is(s->node, "mode", "nearest");
     if (nearest && (!known || (f.grows && f.shrinks))) {
         ort_opset_block(s, known ? "it grows one axis and shrinks another: the rounding of opset "
                                    "10 depends on which"
@@ -256,8 +256,7 @@ static void resize_down_18(ort_opset_step *s)
 
 static void resize_down_19(ort_opset_step *s)
 {
-    const char *where = ort_node_string(s->node, "coordinate_transformation_mode", "half_pixel");
-    if (!strcmp(where, "half_pixel_symmetric"))
+    if (ort_node_attr_is(s->node, "coordinate_transformation_mode", "half_pixel_symmetric"))
         ort_opset_block(s, "coordinates 'half_pixel_symmetric' aren't there before");
 }
 
@@ -289,7 +288,7 @@ static void upsample_by_computed(ort_opset_step *s)
 static void upsample_up_10(ort_opset_step *s)
 {
     factors f;
-    if (!strcmp(ort_node_string(s->node, "mode", "nearest"), "bilinear"))
+    if (ort_node_attr_is(s->node, "mode", "bilinear"))
         ort_opset_set_string(s, "mode", "linear");
     if (s->goal > 10 && !read_factors(s, 1, -1, &f))
         upsample_by_computed(s);
@@ -311,9 +310,8 @@ static void resize_down_10(ort_opset_step *s)
 
 static void rename_mode(ort_opset_step *s, const char *const names[][2], int from)
 {
-    const char *mode = ort_node_string(s->node, "mode", names[0][from]);
     for (int i = 0; i < 2; i++)
-        if (!strcmp(mode, names[i][from])) {
+        if (ort_node_attr_is(s->node, "mode", names[i][from])) {
             ort_opset_set_string(s, "mode", names[i][!from]);
             return;
         }
@@ -356,7 +354,7 @@ static bool crd_sizes(ort_opset_step *s, ort_id x, int64_t *b, int64_t *c, int64
     *c = ort_opset_dim(s, x, 1);
     *h = ort_opset_dim(s, x, 2);
     *w = ort_opset_dim(s, x, 3);
-    if (strcmp(ort_node_string(s->node, "mode", "DCR"), "CRD"))
+    if (!ort_node_attr_is(s->node, "mode", "CRD"))
         return false;
     if (*c <= 0 || *h <= 0 || *w <= 0 || *b <= 0) {
         ort_opset_block(s, "mode 'CRD' of an input of unknown size");

@@ -154,7 +154,7 @@ static ort_status unblock_infer(ort_infer *x, ort_error *err)
                               t->rank);
     for (int i = 0; i < t->rank - 1; i++)
         out[i] = t->dim[i];
-    out[1] = ort_dim_of(ort_node_int(x->node, "channels", 0));
+    out[1] = ort_dim_of(ort_node_attr_int(x->node, "channels"));
     ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, t->rank - 1, out);
     return ORT_OK;
 }

@@ -64,7 +64,7 @@ static ort_status input_infer(ort_infer *x, ort_error *err)
     if (!planes_of(x, 0))
         return ORT_OK;
     const ort_type *t = &x->in[0]->type;
-    int last = ort_node_int(x->node, "channels_last", 0) != 0;
+    int last = ort_node_attr_int(x->node, "channels_last") != 0;
     ort_dim channels = t->dim[last ? 3 : 1];
     ort_dim block = ort_dim_of(ort_nchwc_block(x->graph));
     ort_dim padded = ort_dim_mul(x->dims, ort_dim_ceil_div(x->dims, channels, block), block);
@@ -75,7 +75,7 @@ static ort_status input_infer(ort_infer *x, ort_error *err)
 
 static ort_status output_infer(ort_infer *x, ort_error *err)
 {
-    int64_t channels = ort_node_int(x->node, "channels", 0);
+    int64_t channels = ort_node_attr_int(x->node, "channels");
     ort_infer_set_dtype(x, 0, ORT_DTYPE_FLOAT);
     if (channels < 1)
         return ort_infer_fail(x, err, "attribute channels is %lld", (long long)channels);
@@ -86,7 +86,7 @@ static ort_status output_infer(ort_infer *x, ort_error *err)
     ort_dim first[4] = {t->dim[0], c, t->dim[2], t->dim[3]};
     ort_dim last[4] = {t->dim[0], t->dim[2], t->dim[3], c};
     ort_infer_set_type(x, 0, ORT_DTYPE_FLOAT, 4,
-                       ort_node_int(x->node, "channels_last", 0) ? last : first);
+                       ort_node_attr_int(x->node, "channels_last") ? last : first);
     return ORT_OK;
 }
 

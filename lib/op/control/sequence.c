@@ -94,13 +94,13 @@ static ort_dim split_length(const ort_infer *x, ort_dim total)
 static ort_status split_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *in = ort_infer_in(x, 0);
-    bool keepdims = ort_node_int(x->node, "keepdims", 1) != 0 || ort_infer_in(x, 1);
+    bool keepdims = ort_node_attr_int(x->node, "keepdims") != 0 || ort_infer_in(x, 1);
     ort_type item = {.rank = -1};
     if (in)
         item = in->type;
     if (ort_infer_in_ranked(x, 0)) {
         int axis;
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), item.rank, &axis, err));
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), item.rank, &axis, err));
         bool none = ort_dim_known(item.dim[axis]) && item.dim[axis].size == 0;
         const ort_fact *split = ort_infer_in(x, 1);
         /* No parts of no elements: others take such a split from a run, no constant one. */
@@ -122,14 +122,14 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
 static ort_status concat_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *element = element_of(x, ORT_TYPE_SEQUENCE);
-    bool new_axis = ort_node_int(x->node, "new_axis", 0) != 0;
+    bool new_axis = ort_node_attr_int(x->node, "new_axis") != 0;
     int axis = 0;
     if (!element || element->kind != ORT_TYPE_TENSOR)
         return ORT_OK;
     ort_type type = *element;
     if (type.rank >= 0) {
         int rank = type.rank + (new_axis ? 1 : 0);
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), rank, &axis, err));
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), rank, &axis, err));
         if (new_axis && rank > ORT_MAX_RANK)
             return ort_infer_fail(x, err, "the result has more than %d dims", ORT_MAX_RANK);
         if (new_axis)
@@ -351,7 +351,7 @@ static ort_status split_parts(ort_call *call, ort_value *sequence, int axis, ort
 static ort_status split_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *in = ort_call_in(call, 0);
-    int64_t axis = ort_node_int(call->node, "axis", 0);
+    int64_t axis = ort_node_attr_int(call->node, "axis");
     ort_value *sequence = NULL;
     axis += axis < 0 ? in->shape.rank : 0;
     if (axis < 0 || axis >= in->shape.rank)

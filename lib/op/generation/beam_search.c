@@ -57,7 +57,7 @@ static bool is_whisper(const ort_node *node)
 static ort_status beam_infer(ort_infer *x, ort_error *err)
 {
     ort_dim length, wanted, beams, steps = ort_dim_unknown();
-    int64_t vocab = ort_node_int(x->node, "vocab_size", -1);
+    int64_t vocab = ort_node_attr_int(x->node, "vocab_size");
     ORT_TRY(ort_generation_infer(x, err));
     if (!ort_infer_int(x, IN_MAX, 0, &length))
         length = ort_dim_unknown();

@@ -15,7 +15,7 @@ static ort_status greedy_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_generation_infer(x, err));
     if (!ort_infer_int(x, 1, 0, &length))
         length = ort_dim_unknown();
-    int64_t vocab = ort_node_int(x->node, "vocab_size", -1);
+    int64_t vocab = ort_node_attr_int(x->node, "vocab_size");
     ort_dim batch = ort_infer_dim(x, 0, 0);
     ort_infer_set_type(x, 0, ORT_DTYPE_INT32, 2, (ort_dim[]){batch, length});
     if (x->out_count > 1)

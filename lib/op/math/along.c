@@ -150,7 +150,7 @@ static void arg_task(void *arg, size_t task, int thread)
 
 static ort_status arg_infer(ort_infer *x, ort_error *err)
 {
-    bool keep = ort_node_int(x->node, "keepdims", 1) == 1;
+    bool keep = ort_node_attr_int(x->node, "keepdims") == 1;
     ort_dim dims[ORT_MAX_RANK];
     int axis = 0, rank = 0;
     if (!ort_infer_in_ranked(x, 0)) {
@@ -159,7 +159,7 @@ static ort_status arg_infer(ort_infer *x, ort_error *err)
     }
     const ort_type *in = &x->in[0]->type;
     if (in->rank > 0)
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), in->rank, &axis, err));
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), in->rank, &axis, err));
     for (int d = 0; d < in->rank; d++)
         if (d != axis)
             dims[rank++] = in->dim[d];

@@ -99,7 +99,7 @@ static ort_status random_infer(ort_infer *x, ort_error *err)
             return ort_infer_fail(x, err, "shape has a negative dim");
         dims[i] = ort_dim_of(shape[i]);
     }
-    ort_infer_set_type(x, 0, (ort_dtype)ort_node_int(x->node, "dtype", ORT_DTYPE_FLOAT), (int)rank,
+    ort_infer_set_type(x, 0, (ort_dtype)ort_node_attr_int(x->node, "dtype"), (int)rank,
                        dims);
     return ORT_OK;
 }
@@ -154,8 +154,8 @@ static const ort_op_impl bernoulli_impl = {
 
 static ort_status multinomial_infer(ort_infer *x, ort_error *err)
 {
-    int64_t samples = ort_node_int(x->node, "sample_size", 1);
-    ort_dtype dtype = (ort_dtype)ort_node_int(x->node, "dtype", ORT_DTYPE_INT32);
+    int64_t samples = ort_node_attr_int(x->node, "sample_size");
+    ort_dtype dtype = (ort_dtype)ort_node_attr_int(x->node, "dtype");
     ort_dim batch = ort_dim_unknown();
     ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
     if (samples < 0)

@@ -94,7 +94,7 @@ static ort_status unknown_axes(ort_infer *x, ort_dtype dtype, bool keep)
 static ort_status reduce_infer(ort_infer *x, ort_error *err)
 {
     int64_t from_input[ORT_MAX_RANK], wrong = 0;
-    bool reduced[ORT_MAX_RANK], keep = ort_node_int(x->node, "keepdims", 1) == 1;
+    bool reduced[ORT_MAX_RANK], keep = ort_node_attr_int(x->node, "keepdims") == 1;
     bool noop = ort_node_int(x->node, "noop_with_empty_axes", 0) != 0;
     ort_dtype dtype = ort_infer_dtype(x, 0);
     size_t count = 0;

@@ -310,7 +310,7 @@ static ort_status stft_infer(ort_infer *x, ort_error *err)
                               (long long)length.size, (long long)n.size);
     dims[1] = ort_dim_add(x->dims, ort_dim_div(x->dims, ort_dim_sub(x->dims, length, n), step),
                           ort_dim_of(1));
-    dims[2] = !ort_node_int(x->node, "onesided", 1) ? n
+    dims[2] = !ort_node_attr_int(x->node, "onesided") ? n
               : ort_dim_add(x->dims, ort_dim_div(x->dims, n, ort_dim_of(2)), ort_dim_of(1));
     ort_infer_set_type(x, 0, ort_infer_dtype(x, 0), 4, dims);
     return ORT_OK;
@@ -424,7 +424,7 @@ static ort_status window_infer(ort_infer *x, ort_error *err)
         n = ort_dim_unknown();
     if (ort_dim_known(n) && n.size < 0)
         return ort_infer_fail(x, err, "size is %lld", (long long)n.size);
-    ort_infer_set_type(x, 0, (ort_dtype)ort_node_int(x->node, "output_datatype", ORT_DTYPE_FLOAT),
+    ort_infer_set_type(x, 0, (ort_dtype)ort_node_attr_int(x->node, "output_datatype"),
                        1, &n);
     return ORT_OK;
 }
@@ -469,7 +469,7 @@ static ort_status mel_infer(ort_infer *x, ort_error *err)
     for (int d = 0; d < 2; d++)
         if (ort_dim_known(dims[d]) && dims[d].size < 0)
             return ort_infer_fail(x, err, "num_mel_bins and dft_length must not be negative");
-    ort_infer_set_type(x, 0, (ort_dtype)ort_node_int(x->node, "output_datatype", ORT_DTYPE_FLOAT),
+    ort_infer_set_type(x, 0, (ort_dtype)ort_node_attr_int(x->node, "output_datatype"),
                        2, dims);
     return ORT_OK;
 }

@@ -36,8 +36,8 @@ static ort_dim dim_of_a(const ort_infer *x, int axis)
 
 static ort_status sparse_infer(ort_infer *x, ort_error *err)
 {
-    bool trans_a = ort_node_int(x->node, "transA", 0) != 0;
-    bool trans_b = ort_node_int(x->node, "transB", 0) != 0;
+    bool trans_a = ort_node_attr_int(x->node, "transA") != 0;
+    bool trans_b = ort_node_attr_int(x->node, "transB") != 0;
     const ort_fact *b = ort_infer_in(x, 1);
     ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));

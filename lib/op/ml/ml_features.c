@@ -124,7 +124,7 @@ static ort_status binarizer_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
-    double threshold = (double)ort_node_float(call->node, "threshold", 0);
+    double threshold = (double)ort_node_attr_float(call->node, "threshold");
     for (int64_t i = 0; i < ort_tensor_count(x); i++)
         ort_tensor_set_i64(out, i, ort_tensor_get_f64(x, i) > threshold);
     return ORT_OK;
@@ -154,8 +154,8 @@ static ort_status imputer_run(ort_call *call, ort_error *err)
     const float *by_float = ort_node_floats(call->node, "imputed_value_floats", &floats);
     const int64_t *by_int = ort_node_ints(call->node, "imputed_value_int64s", &ints);
     bool is_float = x->dtype == ORT_DTYPE_FLOAT || x->dtype == ORT_DTYPE_DOUBLE;
-    double replaced = (double)ort_node_float(call->node, "replaced_value_float", 0);
-    int64_t replaced_int = ort_node_int(call->node, "replaced_value_int64", 0), rows, features;
+    double replaced = (double)ort_node_attr_float(call->node, "replaced_value_float");
+    int64_t replaced_int = ort_node_attr_int(call->node, "replaced_value_int64"), rows, features;
     ort_ml_rows(x, &rows, &features);
     count = is_float ? floats : ints;
     if (count == 0 || (count > 1 && (int64_t)count != features))
@@ -225,7 +225,7 @@ static ort_status one_hot_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     int64_t n = category_count(call->node);
-    bool zeros = ort_node_int(call->node, "zeros", 1) != 0;
+    bool zeros = ort_node_attr_int(call->node, "zeros") != 0;
     memset(out->data, 0, ort_tensor_bytes(out));
     for (int64_t i = 0; i < ort_tensor_count(x); i++) {
         int64_t c = find_category(call->node, x, i);

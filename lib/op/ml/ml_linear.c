@@ -214,7 +214,7 @@ static ort_status linear_class_prepare(ort_prep *p, ort_error *err)
 
 static ort_status linear_value_infer(ort_infer *x, ort_error *err)
 {
-    return ort_ml_infer_rows(x, ORT_DTYPE_FLOAT, ort_node_int(x->node, "targets", 1), err);
+    return ort_ml_infer_rows(x, ORT_DTYPE_FLOAT, ort_node_attr_int(x->node, "targets"), err);
 }
 
 static ort_status linear_value_prepare(ort_prep *p, ort_error *err)

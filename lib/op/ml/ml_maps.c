@@ -352,7 +352,7 @@ static ort_status cast_map_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[2] = {ort_dim_of(1), ort_dim_unknown()};
     if (is_sparse(x->node))
-        dims[1] = ort_dim_of(ort_node_int(x->node, "max_map", 1));
+        dims[1] = ort_dim_of(ort_node_attr_int(x->node, "max_map"));
     if (cast_target(x->node) == ORT_DTYPE_UNDEFINED)
         return ort_infer_fail(x, err, "cast_to is none of TO_FLOAT, TO_INT64, TO_STRING");
     ort_infer_set_type(x, 0, cast_target(x->node), 2, dims);
@@ -380,7 +380,7 @@ static ort_status cast_map_run(ort_call *call, ort_error *err)
     const int64_t *keys = map->items[0]->tensor.data;
     int64_t n = ort_tensor_count(&map->items[0]->tensor), size = n;
     if (is_sparse(call->node))
-        size = ort_node_int(call->node, "max_map", 1);
+        size = ort_node_attr_int(call->node, "max_map");
     ort_shape values_shape = ort_shape_make(2, (int64_t[]){1, n});
     ort_shape shape = ort_shape_make(2, (int64_t[]){1, size});
     ort_dtype dtype = cast_target(call->node);

@@ -83,7 +83,7 @@ static ort_status gather_infer(ort_infer *x, ort_error *err)
     if (!ort_infer_in_ranked(x, 0) || !ort_infer_in_ranked(x, 1))
         return ORT_OK;
     const ort_type *data = &x->in[0]->type, *indices = &x->in[1]->type;
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), data->rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), data->rank, &axis, err));
     if (data->rank - 1 + indices->rank > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "the output would have rank %d; at most %d are supported",
                               data->rank - 1 + indices->rank, ORT_MAX_RANK);
@@ -181,7 +181,7 @@ static ort_status elements_infer(ort_infer *x, ort_error *err)
     ort_infer_set_dtype(x, 0, ort_infer_dtype(x, 0));
     if (ort_infer_in_ranked(x, 1)) {
         const ort_type *indices = &x->in[1]->type;
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), indices->rank, &axis, err));
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), indices->rank, &axis, err));
         if (ort_infer_in_ranked(x, 0) && x->in[0]->type.rank != indices->rank)
             return ort_infer_fail(x, err, "data has rank %d, indices rank %d; they must be equal",
                                   x->in[0]->type.rank, indices->rank);

@@ -243,7 +243,7 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     if (rank == 0)
         return ort_infer_fail(x, err, "scalars can't be concatenated; inputs need rank 1 or more");
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), rank, &axis, err));
     for (int i = 0; i < x->in_count; i++) {
         if (!ort_infer_in_ranked(x, i)) {
             sum = ort_dim_unknown();
@@ -365,7 +365,7 @@ static ort_status split_infer(ort_infer *x, ort_error *err)
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), type.rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), type.rank, &axis, err));
     ort_dim *sizes = ort_arena_array(x->arena, (size_t)x->out_count, sizeof *sizes);
     if (!sizes)
         return ort_error_memory(err, (size_t)x->out_count * sizeof *sizes);

@@ -159,7 +159,7 @@ static ort_status fill_shape_infer(ort_infer *x, ort_dtype dtype, ort_error *err
 
 static ort_status constant_fill_infer(ort_infer *x, ort_error *err)
 {
-    int64_t dtype = ort_node_int(x->node, "dtype", ORT_DTYPE_FLOAT);
+    int64_t dtype = ort_node_attr_int(x->node, "dtype");
     if (dtype != ORT_DTYPE_FLOAT && dtype != ORT_DTYPE_INT32 && dtype != ORT_DTYPE_INT64 &&
         dtype != ORT_DTYPE_BOOL)
         return ort_infer_fail(x, err, "dtype is %lld; float, int32, int64 or bool is needed",

@@ -67,7 +67,7 @@ static ort_status scatter_infer(ort_infer *x, ort_error *err)
 {
     int axis;
     if (ort_infer_in_ranked(x, 0))
-        ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), x->in[0]->type.rank, &axis,
+        ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), x->in[0]->type.rank, &axis,
                                err));
     return ort_infer_same(x, err);
 }
@@ -240,7 +240,7 @@ static ort_status cache_infer(ort_infer *x, ort_error *err)
         return ORT_OK;
     const ort_type *past = &x->in[0]->type, *update = &x->in[1]->type;
     ORT_TRY(ort_infer_need_rank(x, 1, past->rank, err));
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -2), past->rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), past->rank, &axis, err));
     for (int d = 0; d < past->rank; d++)
         if (d != axis && ort_dim_known(past->dim[d]) && ort_dim_known(update->dim[d]) &&
             past->dim[d].size != update->dim[d].size)
@@ -270,7 +270,7 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
     const ort_type *in = &x->in[0]->type;
     if (in->rank + 1 > ORT_MAX_RANK)
         return ort_infer_fail(x, err, "the output would have rank %d", in->rank + 1);
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -1), in->rank + 1, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), in->rank + 1, &axis, err));
     if (given && ort_tensor_one_i64(given->value, &known))
         depth = ort_dim_of(known);
     else if (!ort_infer_int(x, 1, 0, &depth))

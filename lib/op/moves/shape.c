@@ -199,13 +199,13 @@ static const ort_op_impl reshape_impl = {.infer = reshape_infer, .run = alias_ru
 static ort_status flatten_infer(ort_infer *x, ort_error *err)
 {
     ort_dim dims[2] = {ort_dim_unknown(), ort_dim_unknown()};
-    int64_t axis = ort_node_int(x->node, "axis", 1);
     if (ort_infer_in_ranked(x, 0)) {
         const ort_type *in = &x->in[0]->type;
-        axis = axis < 0 ? axis + in->rank : axis;
+        int64_t given = ort_node_attr_int(x->node, "axis");
+        int64_t axis = given < 0 ? given + in->rank : given;
         if (axis < 0 || axis > in->rank)
             return ort_infer_fail(x, err, "axis %lld is outside [-%d, %d]",
-                                  (long long)ort_node_int(x->node, "axis", 1), in->rank, in->rank);
+                                  (long long)given, in->rank, in->rank);
         dims[0] = dims[1] = ort_dim_of(1);
         for (int d = 0; d < in->rank; d++)
             dims[d >= axis] = ort_dim_mul(x->dims, dims[d >= axis], in->dim[d]);

@@ -151,7 +151,7 @@ static ort_status topk_infer(ort_infer *x, ort_error *err)
     if (!ort_infer_in_ranked(x, 0))
         return ORT_OK;
     ort_type type = x->in[0]->type;
-    ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", -1), type.rank, &axis, err));
+    ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), type.rank, &axis, err));
     if (x->op->since >= 10 && !ort_infer_int(x, 1, 0, &k))
         k = ort_dim_unknown();
     if (ort_dim_known(k) && k.size < 0)

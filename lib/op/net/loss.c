@@ -34,7 +34,7 @@ static ort_status loss_prepare(ort_prep *p, ort_error *err)
 static ort_status loss_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *scores = ort_infer_in(x, 0), *labels = ort_infer_in(x, 1);
-    bool none = !strcmp(ort_node_string(x->node, "reduction", "mean"), "none");
+    bool none = ort_node_attr_is(x->node, "reduction", "none");
     ort_dtype dtype = scores ? scores->type.dtype : ORT_DTYPE_UNDEFINED;
     if (ort_infer_in_ranked(x, 0) && scores->type.rank < 2)
         return ort_infer_fail(x, err, "its scores have %d dims, need 2 or more", scores->type.rank);

@@ -45,8 +45,8 @@ static ort_status align_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 2, 1, err));
     ort_dim out[4] = {ort_dim_unknown(), ort_dim_unknown(),
-                      ort_dim_of(ort_node_int(x->node, "output_height", 1)),
-                      ort_dim_of(ort_node_int(x->node, "output_width", 1))};
+                      ort_dim_of(ort_node_attr_int(x->node, "output_height")),
+                      ort_dim_of(ort_node_attr_int(x->node, "output_width"))};
     if (out[2].size < 1 || out[3].size < 1 || out[2].size > INT32_MAX || out[3].size > INT32_MAX)
         return ort_infer_fail(x, err, "attributes output_height and output_width are %lld and %lld",
                               (long long)out[2].size, (long long)out[3].size);

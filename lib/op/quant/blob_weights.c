@@ -55,8 +55,8 @@ static ort_status infer_columns(ort_infer *x, int64_t depth, ort_dim columns, or
 
 static ort_status bnb4_infer(ort_infer *x, ort_error *err)
 {
-    int64_t n = ort_node_int(x->node, "N", 0), k = ort_node_int(x->node, "K", 0);
-    bool transposed = ort_node_int(x->node, "transB", 1) != 0;
+    int64_t n = ort_node_attr_int(x->node, "N"), k = ort_node_attr_int(x->node, "K");
+    bool transposed = ort_node_attr_int(x->node, "transB") != 0;
     if (n < 1 || k < 1)
         return ort_infer_fail(x, err, "attributes N and K are %lld and %lld", (long long)n,
                               (long long)k);

@@ -44,7 +44,7 @@ static ort_status nbits_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *a = ort_infer_in(x, 0);
     ort_dtype dtype = a ? a->type.dtype : ORT_DTYPE_UNDEFINED;
-    int64_t n = ort_node_int(x->node, "N", 0), k = ort_node_int(x->node, "K", 0);
+    int64_t n = ort_node_attr_int(x->node, "N"), k = ort_node_attr_int(x->node, "K");
     ort_infer_set_dtype(x, 0, dtype);
     if (n < 1 || k < 1)
         return ort_infer_fail(x, err, "attributes N and K are %lld and %lld", (long long)n,
@@ -67,7 +67,7 @@ static ort_status nbits_infer(ort_infer *x, ort_error *err)
 static void nbits_cost(const ort_infer *x, ort_cost *cost)
 {
     const ort_type *y = &x->out[0].type;
-    double macs = (double)ort_node_int(x->node, "K", 0);
+    double macs = (double)ort_node_attr_int(x->node, "K");
     for (int d = 0; d < y->rank; d++)
         macs *= ort_dim_known(y->dim[d]) ? (double)y->dim[d].size : 0;
     cost->macs = y->rank > 0 ? macs : 0;

@@ -507,7 +507,7 @@ static const ort_op_impl qlinear_impl = {
 
 static ort_status either_infer(ort_infer *x, ort_error *err)
 {
-    return ort_node_int(x->node, "channels_last", 0)
+    return ort_node_attr_int(x->node, "channels_last")
                ? ort_channels_last_infer(x, qlinear_infer, err) : qlinear_infer(x, err);
 }
 static ort_status either_shape(ort_shaping *s, ort_error *err)

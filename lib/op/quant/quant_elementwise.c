@@ -295,7 +295,7 @@ static ort_status concat_infer(ort_infer *x, ort_error *err)
         if (rank < 0) {
             rank = t->rank;
             memcpy(out, t->dim, sizeof out);
-            ORT_TRY(ort_infer_axis(x, ort_node_int(x->node, "axis", 0), rank, &axis, err));
+            ORT_TRY(ort_infer_axis(x, ort_node_attr_int(x->node, "axis"), rank, &axis, err));
             continue;
         }
         ORT_TRY(ort_infer_need_rank(x, i, rank, err));
@@ -372,7 +372,7 @@ static ort_status global_infer(ort_infer *x, ort_error *err)
     const ort_type *t = &in->type;
     if (t->rank < 3)
         return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
-    bool last = ort_node_int(x->node, "channels_last", 0) != 0;
+    bool last = ort_node_attr_int(x->node, "channels_last") != 0;
     ort_dim out[ORT_MAX_RANK];
     for (int d = 0; d < t->rank; d++)
         out[d] = d == 0 || d == (last ? t->rank - 1 : 1) ? t->dim[d] : ort_dim_of(1);
@@ -451,7 +451,7 @@ static ort_status average_infer(ort_infer *x, ort_error *err)
     const ort_type *t = &in->type;
     if (t->rank < 3)
         return ort_infer_fail(x, err, "the input has rank %d, pooling needs 3 and more", t->rank);
-    int first = ort_node_int(x->node, "channels_last", 0) ? 1 : 2;
+    int first = ort_node_attr_int(x->node, "channels_last") ? 1 : 2;
     memcpy(out, t->dim, sizeof out);
     ORT_TRY(ort_window_infer(x, &spec, t->rank - 2, t->dim + first, NULL, out + first, err));
     ort_infer_set_type(x, 0, dtype, t->rank, out);

@@ -65,7 +65,7 @@ static bool is_quantized(const ort_op *op)
 static ort_status packed_infer(ort_infer *x, ort_error *err)
 {
     bool quantized = is_quantized(x->op);
-    int64_t heads = ort_node_int(x->node, "num_heads", 0);
+    int64_t heads = ort_node_attr_int(x->node, "num_heads");
     size_t sizes = 0;
     const int64_t *hidden = ort_node_ints(x->node, "qkv_hidden_sizes", &sizes);
     ort_dtype dtype = dtype_of(x, quantized ? 2 : 0);
@@ -76,7 +76,7 @@ static ort_status packed_infer(ort_infer *x, ort_error *err)
     ort_dim width = sizes == 3 ? ort_dim_of(hidden[2]) : scaled(x, packed, 1, 3);
     ort_infer_set_type(x, 0, dtype, 3, (ort_dim[]){batch, steps, width});
     ort_dim rows = total_rows(x, quantized ? ORT_QATTENTION_PAST : 4, 3, steps);
-    if (ort_infer_in(x, 4) && ort_node_int(x->node, "past_present_share_buffer", 0))
+    if (ort_infer_in(x, 4) && ort_node_attr_int(x->node, "past_present_share_buffer"))
         rows = ort_infer_dim(x, 4, 3);
     ort_infer_set_type(x, 1, dtype, 5,
                        (ort_dim[]){ort_dim_of(2), batch, ort_dim_of(heads), rows,
@@ -87,7 +87,7 @@ static ort_status packed_infer(ort_infer *x, ort_error *err)
 static ort_status multi_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *q = ranked(x, 0), *k = ranked(x, 1), *v = ranked(x, 2);
-    int64_t heads = ort_node_int(x->node, "num_heads", 0);
+    int64_t heads = ort_node_attr_int(x->node, "num_heads");
     ort_dtype dtype = dtype_of(x, 0);
     if (q && q->rank != 3 && q->rank != 5)
         return ort_infer_fail(x, err, "the query has %d dims, needs 3 or 5", q->rank);
@@ -130,8 +130,8 @@ static ort_status multi_infer(ort_infer *x, ort_error *err)
 static ort_status group_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *q = ranked(x, 0), *past = ranked(x, 3);
-    int64_t heads = ort_node_int(x->node, "num_heads", 0);
-    int64_t kv_heads = ort_node_int(x->node, "kv_num_heads", 0);
+    int64_t heads = ort_node_attr_int(x->node, "num_heads");
+    int64_t kv_heads = ort_node_attr_int(x->node, "kv_num_heads");
     ort_dtype dtype = dtype_of(x, 0);
     ort_dim rows = ort_dim_unknown();
     ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
@@ -162,8 +162,8 @@ static ort_status group_infer(ort_infer *x, ort_error *err)
 static ort_status sparse_infer(ort_infer *x, ort_error *err)
 {
     const ort_type *q = ranked(x, 0);
-    int64_t heads = ort_node_int(x->node, "num_heads", 0);
-    int64_t parts = packed_heads(heads, ort_node_int(x->node, "kv_num_heads", 0));
+    int64_t heads = ort_node_attr_int(x->node, "num_heads");
+    int64_t parts = packed_heads(heads, ort_node_attr_int(x->node, "kv_num_heads"));
     ort_dtype dtype = dtype_of(x, 0);
     ORT_TRY(ort_infer_need_rank(x, 0, 3, err));
     ort_infer_set_dtype(x, 0, dtype);

@@ -44,8 +44,8 @@ static ort_status linear_prepare(ort_prep *p, ort_error *err)
 
 static ort_status linear_infer(ort_infer *x, ort_error *err)
 {
-    int64_t q_heads = ort_node_int(x->node, "q_num_heads", 0);
-    int64_t kv_heads = ort_node_int(x->node, "kv_num_heads", 0);
+    int64_t q_heads = ort_node_attr_int(x->node, "q_num_heads");
+    int64_t kv_heads = ort_node_attr_int(x->node, "kv_num_heads");
     const ort_fact *q = ort_infer_in(x, IN_QUERY), *state = ort_infer_in(x, IN_STATE);
     ort_dtype dtype = q ? q->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_dtype state_dtype = state ? state->type.dtype : dtype;
@@ -410,7 +410,7 @@ static const ort_bind glu_bind[] = {ORT_BIND(glu_state, alpha), {0}};
 
 static ort_status glu_run(ort_call *call, ort_error *err)
 {
-    glu_walk w = {call, ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0), 0,
+    glu_walk w = {call, ort_call_in(call, 0), ort_call_in(call, 1), ort_call_out(call, 0),
                   ((const glu_state *)call->state)->alpha};
     if (!ort_shape_equal(&w.a->shape, &w.b->shape))
         return ort_call_fail(call, err, "A and B must have the same shape");

@@ -71,8 +71,8 @@ ort_status ort_gemm_infer_shape(ort_infer *x, int a_input, int b_input, ort_dtyp
     ort_dim ka = ort_dim_unknown(), kb = ort_dim_unknown();
     ORT_TRY(ort_infer_need_rank(x, a_input, 2, err));
     ORT_TRY(ort_infer_need_rank(x, b_input, 2, err));
-    bool trans_a = ort_node_int(x->node, "transA", 0) != 0;
-    bool trans_b = ort_node_int(x->node, "transB", 0) != 0;
+    bool trans_a = ort_node_attr_int(x->node, "transA") != 0;
+    bool trans_b = ort_node_attr_int(x->node, "transB") != 0;
     if (ort_infer_in_ranked(x, a_input)) {
         out[0] = x->in[a_input]->type.dim[trans_a];
         ka = x->in[a_input]->type.dim[!trans_a];

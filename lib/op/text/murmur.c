@@ -33,7 +33,7 @@ static uint32_t hash_bytes(const void *data, size_t length, uint32_t seed)
 
 static ort_status murmur_infer(ort_infer *x, ort_error *err)
 {
-    bool positive = ort_node_int(x->node, "positive", 1) == 1;
+    bool positive = ort_node_attr_int(x->node, "positive") == 1;
     ORT_TRY(ort_infer_same(x, err));
     x->out[0].type.dtype = positive ? ORT_DTYPE_UINT32 : ORT_DTYPE_INT32;
     return ORT_OK;

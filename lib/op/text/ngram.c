@@ -41,7 +41,7 @@ static ort_status block_infer(ort_infer *x, ort_error *err)
     ORT_TRY(ort_infer_need_rank(x, 0, 2, err));
     ORT_TRY(ort_infer_need_rank(x, 1, 2, err));
     const ort_fact *scores = ort_infer_in(x, 1);
-    if (ort_node_int(x->node, "ngram_size", 0) < 1)
+    if (ort_node_attr_int(x->node, "ngram_size") < 1)
         return ort_infer_fail(x, err, "ngram_size needs to be 1 and more");
     if (scores)
         x->out[0].type = scores->type;
@@ -114,8 +114,8 @@ static ort_status hash_prepare(ort_prep *p, ort_error *err)
 
 static ort_status dense_infer(ort_infer *x, ort_error *err)
 {
-    int64_t order = ort_node_int(x->node, "max_ngram_size", 0);
-    int64_t heads = ort_node_int(x->node, "n_head_per_ngram", 0), all;
+    int64_t order = ort_node_attr_int(x->node, "max_ngram_size");
+    int64_t heads = ort_node_attr_int(x->node, "n_head_per_ngram"), all;
     const ort_fact *ids = ort_infer_in(x, 0);
     ort_dtype dtype = ids ? ids->type.dtype : ORT_DTYPE_UNDEFINED;
     ort_infer_set_dtype(x, 0, dtype);
@@ -132,9 +132,9 @@ static ort_status dense_infer(ort_infer *x, ort_error *err)
 
 static ort_status varlen_infer(ort_infer *x, ort_error *err)
 {
-    int64_t order = ort_node_int(x->node, "max_ngram_size", 0);
-    int64_t heads = ort_node_int(x->node, "n_head_per_ngram", 0), all;
-    int64_t capacity = ort_node_int(x->node, "state_update_capacity", 0);
+    int64_t order = ort_node_attr_int(x->node, "max_ngram_size");
+    int64_t heads = ort_node_attr_int(x->node, "n_head_per_ngram"), all;
+    int64_t capacity = ort_node_attr_int(x->node, "state_update_capacity");
     const ort_fact *ids = ort_infer_in(x, 0), *ends = ort_infer_in(x, 3);
     ort_dtype dtype = ids ? ids->type.dtype : ORT_DTYPE_UNDEFINED;
     const ort_dtype types[] = {dtype, dtype, ORT_DTYPE_INT32, dtype};
@@ -406,11 +406,11 @@ static ort_status fork_infer(ort_infer *x, ort_error *err)
 {
     const ort_fact *now = ort_infer_in(x, 1), *index = ort_infer_in(x, 2);
     ort_dim count = ort_dim_unknown();
-    int64_t min = ort_node_int(x->node, "min_ngram_size", 1);
+    int64_t min = ort_node_attr_int(x->node, "min_ngram_size");
     for (int i = 0; i < 4; i++)
         if (i != 2)
             ORT_TRY(ort_infer_need_rank(x, i, 1, err));
-    if (min < 1 || ort_node_int(x->node, "max_ngram_size", 3) < min)
+    if (min < 1 || ort_node_attr_int(x->node, "max_ngram_size") < min)
         return ort_infer_fail(x, err, "min_ngram_size and max_ngram_size have to rise from 1");
     if (x->node->input_count < 4 && ort_infer_in_ranked(x, 1))
         count = now->type.dim[0];

@@ -104,7 +104,7 @@ static const ort_node *appended(const ort_graph *graph, ort_id id, const ort_att
         !ort_fact_ranked(graph, concat->inputs[0], 4) ||
         !ort_fact_ranked(graph, concat->inputs[1], 4))
         return NULL;
-    int64_t axis = ort_node_int(concat, "axis", 0);
+    int64_t axis = ort_node_attr_int(concat, "axis");
     if (axis != 2 && axis != -2)
         return NULL;
     ort_readers readers = ort_readers_of(graph, id);

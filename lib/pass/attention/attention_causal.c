@@ -165,7 +165,7 @@ static bool is_causal_sum(const mask *m, ort_id id)
     const ort_node *node = ort_edit_producer(m->graph, flat(m, id));
     if (ort_edit_is(node, ONNX, "Trilu")) {
         return node->input_count > 1 && node->inputs[1] != ORT_ID_NONE &&
-               ort_dim_is(number_of(m, node->inputs[1]), 1) && ort_node_int(node, "upper", 1) &&
+               ort_dim_is(number_of(m, node->inputs[1]), 1) && ort_node_attr_int(node, "upper") &&
                ort_dim_is(m->past, 0) && is_all(m, node->inputs[0], true);
     }
     return ort_edit_is(node, ONNX, "Where") && reads_condition(m, node->inputs[0], &inside) &&

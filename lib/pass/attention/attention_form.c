@@ -121,10 +121,10 @@ static bool read_attention(const ort_graph *graph, ort_node *node, ort_attention
     *a = (ort_attention){
         .root = node, .q = in[0], .k = in[1], .v = in[2], .parted = ORT_ID_NONE,
         .scale = (double)ort_node_float(node, "scale", 1),
-        .softcap = (double)ort_node_float(node, "softcap", 0), .head_scale = ORT_ID_NONE,
+        .softcap = (double)ort_node_attr_float(node, "softcap"), .head_scale = ORT_ID_NONE,
         .terms = {.masks = {in[3]}, .mask_count = in[3] != ORT_ID_NONE, .keep = ORT_ID_NONE,
                   .fill = ORT_ID_NONE, .window = ORT_ID_NONE, .apart = ORT_ID_NONE,
-                  .keys = {.id = ORT_ID_NONE}, .causal = ort_node_int(node, "is_causal", 0) != 0},
+                  .keys = {.id = ORT_ID_NONE}, .causal = ort_node_attr_int(node, "is_causal") != 0},
         .cache = {in[4], in[5], out[1], out[2]}};
     return ort_fact_ranked(graph, a->q, 4) && ort_fact_ranked(graph, a->k, 4) &&
            ort_fact_ranked(graph, a->v, 4);

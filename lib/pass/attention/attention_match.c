@@ -37,7 +37,7 @@ static bool is_there(const ort_heads *heads)
 
 static bool is_turned(const ort_node *product)
 {
-    return ort_edit_is(product, MS, "FusedMatMul") && ort_node_int(product, "transB", 0);
+    return ort_edit_is(product, MS, "FusedMatMul") && ort_node_attr_int(product, "transB");
 }
 
 /* Input `slot` of the product of q and k, as it lies there. */
@@ -307,7 +307,7 @@ bool ort_attention_match(const ort_pass_context *c, ort_node *root, ort_attentio
     bool folded = ort_fact_ranked(graph, root->outputs[0], 3);
     if (p->kind != ORT_TYPE_TENSOR || (p->rank != 4 && !folded))
         *why = "the scores don't have four dimensions";
-    else if (!ort_fact_along_last(softmax, softmax->opset >= 13 ? -1 : 1, p->rank))
+    else if (!ort_fact_along_last(softmax, p->rank))
         *why = "the softmax isn't over the keys";
     if (*why)
         return false;

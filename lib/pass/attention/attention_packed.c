@@ -57,10 +57,11 @@ static bool read_split(const ort_graph *graph, const ort_attention *a, packed *p
 {
     const ort_node *split = ort_edit_producer(graph, a->q);
     const ort_type *q = ort_fact_type(graph, a->q);
-    int64_t axis = split ? ort_node_int(split, "axis", 0) : 0;
     if (!ort_edit_is(split, ONNX, "Split") || split->output_count != 3 ||
-        split->outputs[0] != a->q || split->outputs[1] != a->k || split->outputs[2] != a->v ||
-        (axis != 2 && axis != -1) || !read_projection(graph, split->inputs[0], &p->parts[0]))
+        split->outputs[0] != a->q || split->outputs[1] != a->k || split->outputs[2] != a->v)
+        return false;
+    int64_t axis = ort_node_attr_int(split, "axis");
+    if ((axis != 2 && axis != -1) || !read_projection(graph, split->inputs[0], &p->parts[0]))
         return false;
     p->count = 1;
     return ort_edit_only_reader(graph, split->inputs[0]) == split && ort_dim_known(q->dim[2]) &&

@@ -47,11 +47,11 @@ static bool is_bare(const scores *s)
 static bool read_product(reader *r, ort_node *node, int depth, scores *s)
 {
     bool fused = ort_edit_is(node, MS, "FusedMatMul");
-    if (fused && (ort_node_int(node, "transA", 0) || ort_node_int(node, "transBatchA", 0) ||
-                  ort_node_int(node, "transBatchB", 0)))
+    if (fused && (ort_node_attr_int(node, "transA") || ort_node_attr_int(node, "transBatchA") ||
+                  ort_node_attr_int(node, "transBatchB")))
         return false;
     *s = (scores){.product = node, .head_scale = ORT_ID_NONE, .whole = ORT_ID_NONE,
-                  .scale = fused ? (double)ort_node_float(node, "alpha", 1) : 1,
+                  .scale = fused ? (double)ort_node_attr_float(node, "alpha") : 1,
                   .terms = {.keep = ORT_ID_NONE, .fill = ORT_ID_NONE, .window = ORT_ID_NONE,
                             .apart = ORT_ID_NONE, .keys = {.id = ORT_ID_NONE}}};
     return r->operands(r, s);

@@ -229,7 +229,7 @@ static ort_status before_heads(ort_pass_context *c, ort_match *m, int *changes, 
         (ort_node_has(rotary, "num_heads") && !ort_node_has(rotary, "rotary_embedding_dim")))
         return ORT_OK;
     bool sized = ort_edit_is(rotary, MS, "RotaryEmbedding") &&
-                 !ort_node_int(rotary, "rotary_embedding_dim", 0);
+                 !ort_node_attr_int(rotary, "rotary_embedding_dim");
     ort_attr heads = ort_emit_int_attr("num_heads", parts->dim[2].size);
     for (int i = 0; i < m->node_count; i++)
         ort_graph_remove_node(c->graph, m->nodes[i]);

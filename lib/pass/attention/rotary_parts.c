@@ -17,7 +17,7 @@ static bool takes(const ort_graph *graph, const ort_part *p, int64_t start, int6
 
 static bool concatenates_last(const ort_graph *graph, const ort_node *concat)
 {
-    return ort_fact_along_last(concat, 0, ort_fact_type(graph, concat->outputs[0])->rank);
+    return ort_fact_along_last(concat, ort_fact_type(graph, concat->outputs[0])->rank);
 }
 
 const char *ort_rotary_check_parts(const ort_graph *graph, const ort_match *m, ort_id of,

@@ -74,7 +74,7 @@ static bool joins_last(const ort_pass_context *c, const ort_node *concat)
 {
     return ort_edit_is(concat, ONNX, "Concat") &&
            type_of(c, concat->outputs[0])->kind == ORT_TYPE_TENSOR &&
-           ort_fact_along_last(concat, 0, type_of(c, concat->outputs[0])->rank);
+           ort_fact_along_last(concat, type_of(c, concat->outputs[0])->rank);
 }
 
 /* [..., h, 1] of which this is two, side by side along the last axis; or ORT_ID_NONE. */
@@ -196,7 +196,7 @@ static bool read_gather(const ort_pass_context *c, const ort_node *node, int64_t
     t->slice = slice && slices_rows(c, slice) ? slice : NULL;
     t->rows = ort_edit_constant(c->graph, t->slice ? slice : node, 0);
     if (!t->rows || t->rows->shape.rank != 2 || t->rows->shape.dim[1] != width ||
-        ort_node_int(node, "axis", 0) != 0 || positions->kind != ORT_TYPE_TENSOR ||
+        ort_node_attr_int(node, "axis") != 0 || positions->kind != ORT_TYPE_TENSOR ||
         positions->rank != 2 || positions->dtype != ORT_DTYPE_INT64 ||
         !is_spread(t->rows, width, t->spread)) {
         t->slice = NULL;

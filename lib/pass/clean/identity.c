@@ -37,7 +37,7 @@ static bool idle_dropout(const ort_graph *graph, const ort_node *node)
             return false;
     }
     if (node->opset < 7)
-        return ort_node_int(node, "is_test", 0) != 0;
+        return ort_node_attr_int(node, "is_test") != 0;
     return node->opset < 12 || ort_edit_input(node, 2) == ORT_ID_NONE ||
            ort_fact_is_int(graph, node, 2, 0);
 }
@@ -46,7 +46,7 @@ static bool idle_cast(const ort_graph *graph, const ort_node *node)
 {
     const ort_type *in = type_at(graph, node->inputs[0]);
     return in && in->kind == ORT_TYPE_TENSOR && in->dtype != ORT_DTYPE_UNDEFINED &&
-           ort_node_int(node, "to", -1) == (int64_t)in->dtype;
+           ort_node_attr_int(node, "to") == (int64_t)in->dtype;
 }
 
 /* The same shape, and the elements keep their order whatever the parameters. */
@@ -81,7 +81,7 @@ static bool idle_reshape(const ort_graph *graph, const ort_node *node)
 static bool idle_flatten(const ort_graph *graph, const ort_node *node)
 {
     return keeps_type(graph, node, 0) ||
-           (ort_fact_ranked(graph, node->inputs[0], 2) && ort_fact_along_last(node, 1, 2));
+           (ort_fact_ranked(graph, node->inputs[0], 2) && ort_fact_along_last(node, 2));
 }
 
 /* As many elements on every axis, forwards: all of them. */

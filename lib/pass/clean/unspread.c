@@ -122,7 +122,7 @@ static ort_status take_row(ort_pass_context *c, ort_node *node, int slot, const 
     int64_t row;
     ort_id id;
     if (!table || table->shape.rank != 2 || ort_dtype_get(table->dtype)->bits < 8 ||
-        table->dtype == ORT_DTYPE_STRING || ort_node_int(gather, "axis", 0) != 0 ||
+        table->dtype == ORT_DTYPE_STRING || ort_node_attr_int(gather, "axis") != 0 ||
         !is_uniform(c->graph, gather->inputs[1], &row, 0) || row < 0 ||
         row >= table->shape.dim[0])
         return ORT_OK;

@@ -170,8 +170,8 @@ bool ort_fact_permutes(const ort_node *node, const int64_t *perm, size_t count)
     return list && have == count && !memcmp(list, perm, count * sizeof *perm);
 }
 
-bool ort_fact_along_last(const ort_node *node, int64_t fallback, int rank)
+bool ort_fact_along_last(const ort_node *node, int rank)
 {
-    int64_t axis = ort_node_int(node, "axis", fallback);
+    int64_t axis = ort_node_attr_int(node, "axis");
     return axis == -1 || axis == rank - 1;
 }

@@ -87,7 +87,7 @@ bool ort_fact_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_
 bool ort_fact_ints_are(const ort_node *node, const char *name, int64_t number);
 /* Is it a Transpose by this list? */
 bool ort_fact_permutes(const ort_node *node, const int64_t *perm, size_t count);
-/* Is its attribute "axis", `fallback` if it has none, the last of so many? */
-bool ort_fact_along_last(const ort_node *node, int64_t fallback, int rank);
+/* Is its attribute "axis" the last of so many? */
+bool ort_fact_along_last(const ort_node *node, int rank);
 
 #endif

@@ -55,17 +55,17 @@ static bool computes_statistics(const ort_node *n)
 {
     if (n->opset < 14 && n->output_count > 1)
         return true;
-    return n->opset < 7 ? !ort_node_int(n, "is_test", 0) : ort_node_int(n, "training_mode", 0);
+    return n->opset < 7 ? !ort_node_attr_int(n, "is_test") : ort_node_int(n, "training_mode", 0);
 }
 
 static const char *read_norm(const ort_graph *graph, const ort_affine_site *s, ort_affine *a)
 {
     const ort_node *n = s->node;
     const ort_tensor *t[4];
-    float epsilon = ort_node_float(n, "epsilon", 1e-5f);
+    float epsilon = ort_node_attr_float(n, "epsilon");
     if (n->input_count < 5 || computes_statistics(n))
         return "it computes statistics";
-    if (n->opset < 9 && !ort_node_int(n, "spatial", 1))
+    if (n->opset < 9 && !ort_node_attr_int(n, "spatial"))
         return "its statistics are per position";
     for (int i = 1; i < n->output_count; i++)
         if (n->outputs[i] != ORT_ID_NONE && graph->values.data[n->outputs[i]]->use_count > 0)

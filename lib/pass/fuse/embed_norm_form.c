@@ -140,7 +140,7 @@ static bool read_head(const ort_graph *graph, ort_id id, const sum_type *x, ort_
         node = ort_edit_producer(graph, node->inputs[0]);
     term->table = node && node->input_count ? node->inputs[0] : ORT_ID_NONE;
     if (ort_edit_is(node, ONNX, "Gather"))
-        return ort_node_int(node, "axis", 0) == 0 && is_table(graph, term->table, x) &&
+        return ort_node_attr_int(node, "axis") == 0 && is_table(graph, term->table, x) &&
                counts_up(graph, node->inputs[1]);
     return is_head(graph, node, 0) && is_table(graph, term->table, x);
 }
@@ -153,7 +153,7 @@ static bool read_term(const ort_graph *graph, ort_id id, const sum_type *x, ort_
     *per_batch = false;
     if (read_head(graph, id, x, term))
         return true;
-    if (!ort_edit_is(node, ONNX, "Gather") || ort_node_int(node, "axis", 0) != 0 ||
+    if (!ort_edit_is(node, ONNX, "Gather") || ort_node_attr_int(node, "axis") != 0 ||
         !is_table(graph, node->inputs[0], x) ||
         !is_index(ort_fact_type(graph, node->inputs[1]), x, per_batch))
         return false;

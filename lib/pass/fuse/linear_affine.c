@@ -47,7 +47,7 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
         axis = 1;
         s->channels = shape->dim[1] * group;
     } else if (ort_edit_is(n, ONNX, "Gemm") && shape->rank == 2) {
-        axis = ort_node_int(n, "transB", 0) ? 0 : 1;
+        axis = ort_node_attr_int(n, "transB") ? 0 : 1;
         s->channels = shape->dim[axis];
     } else if (ort_edit_is(n, ONNX, "MatMul") && shape->rank == 2) {
         axis = 1;
@@ -173,7 +173,7 @@ static ort_status add_scaled_weights(ort_pass_context *c, site *s, const ort_aff
 /* What a Gemm multiplies its bias with; it goes into the new one. */
 static double beta_of(const ort_node *linear)
 {
-    return ort_edit_is(linear, ONNX, "Gemm") ? (double)ort_node_float(linear, "beta", 1.0f) : 1;
+    return ort_edit_is(linear, ONNX, "Gemm") ? (double)ort_node_attr_float(linear, "beta") : 1;
 }
 
 static ort_status add_bias(ort_pass_context *c, const site *s, const ort_affine *a, ort_id *id,

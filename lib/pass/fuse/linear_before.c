@@ -47,14 +47,14 @@ static bool is_matmul(const site *s)
 static const char *look_at_matrix(site *s)
 {
     const ort_shape *w = &s->weights->shape;
-    bool turned = is_gemm(s) && ort_node_int(s->linear, "transB", 0);
+    bool turned = is_gemm(s) && ort_node_attr_int(s->linear, "transB");
     if (w->rank != 2)
         return "the weights aren't a matrix";
     if (ort_tensor_count(s->weights) > MATRIX_MAX)
         return "the matrix is large";
-    if (is_gemm(s) && (s->linear->opset < 7 || ort_node_int(s->linear, "transA", 0) ||
-                       ort_node_float(s->linear, "alpha", 1) != 1 ||
-                       ort_node_float(s->linear, "beta", 1) != 1))
+    if (is_gemm(s) && (s->linear->opset < 7 || ort_node_attr_int(s->linear, "transA") ||
+                       ort_node_attr_float(s->linear, "alpha") != 1 ||
+                       ort_node_attr_float(s->linear, "beta") != 1))
         return "the Gemm scales or transposes";
     s->channels = w->dim[turned];
     s->results = w->dim[!turned];
@@ -69,7 +69,7 @@ static const char *look_at_filters(site *s)
 {
     const ort_shape *w = &s->weights->shape;
     bool turned = ort_edit_is(s->linear, ONNX, "ConvTranspose"); /* [channels, results, taps] */
-    int64_t count = ort_tensor_count(s->weights), group = ort_node_int(s->linear, "group", 1);
+    int64_t count = ort_tensor_count(s->weights), group = ort_node_attr_int(s->linear, "group");
     if (w->rank < 3 || group < 1 || w->dim[0] % group || count <= 0)
         return "the weights' shape isn't one that this pass knows";
     s->groups = group;
@@ -103,8 +103,8 @@ static const char *look_at_weights(const ort_graph *graph, site *s)
 
 static bool is_padded(const ort_node *conv)
 {
-    const char *mode = ort_node_string(conv, "auto_pad", "NOTSET");
-    return !ort_fact_ints_are(conv, "pads", 0) || (strcmp(mode, "NOTSET") && strcmp(mode, "VALID"));
+    return !ort_fact_ints_are(conv, "pads", 0) || (!ort_node_attr_is(conv, "auto_pad", "NOTSET") &&
+                                                   !ort_node_attr_is(conv, "auto_pad", "VALID"));
 }
 
 /* Why the shift can't go in; or NULL. */

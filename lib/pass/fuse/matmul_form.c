@@ -143,7 +143,7 @@ static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
     static const char *const last[2] = {"transA", "transB"};
     static const char *const batch[2] = {"transBatchA", "transBatchB"};
     for (int at = 0; at < 2 && fused; at++)
-        p->turned[at] = (ort_node_int(node, last[at], 0) ? LAST : 0) |
+        p->turned[at] = (ort_node_attr_int(node, last[at]) ? LAST : 0) |
                         (ort_node_int(node, batch[at], 0) ? BATCH : 0);
     for (int at = 0; at < 2 && node->inputs[0] != node->inputs[1]; at++)
         peel_operand(c, p, at);

@@ -23,11 +23,11 @@ typedef struct margins {
 static bool read_margins(const ort_graph *graph, const ort_node *pad, margins *m)
 {
     *m = (margins){.rank = ort_type_rank(ort_fact_type(graph, pad->inputs[0]))};
-    if (strcmp(ort_node_string(pad, "mode", "constant"), "constant") || m->rank < 0 ||
+    if (!ort_node_attr_is(pad, "mode", "constant") || m->rank < 0 ||
         !ort_fact_pads(graph, pad, m->rank, m->amount))
         return false;
     if (pad->opset < 11)
-        m->attr = ort_node_float(pad, "value", 0.0f);
+        m->attr = ort_node_attr_float(pad, "value");
     else if (ort_edit_input(pad, 2) != ORT_ID_NONE &&
              !ort_tensor_is_one(m->number = ort_edit_constant(graph, pad, 2)))
         return false;

@@ -16,7 +16,7 @@ static const char *unless(const ort_pass_context *c, ort_match *m)
         return "it isn't cast from a narrower type";
     if (ort_fact_type(c->graph, m->nodes[0]->outputs[0])->dtype != dtype)
         return "it isn't cast back to the same type";
-    if (ort_node_int(ort_match_node(m, "n"), "stash_type", 1) != 1 ||
+    if (ort_node_attr_int(ort_match_node(m, "n"), "stash_type") != 1 ||
         !ort_constant_is_all(one, 1))
         return "it has a scale of its own";
     if (!ort_shape_equal(&ort_match_constant(m, "g")->shape, &one->shape) ||

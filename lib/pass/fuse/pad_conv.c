@@ -28,8 +28,8 @@
 static bool constant_pads(const ort_graph *graph, const ort_node *pad, int rank, int64_t *pads,
                           double *number)
 {
-    *number = pad->opset < 11 ? (double)ort_node_float(pad, "value", 0.0f) : 0;
-    return !strcmp(ort_node_string(pad, "mode", "constant"), "constant") &&
+    *number = pad->opset < 11 ? (double)ort_node_attr_float(pad, "value") : 0;
+    return ort_node_attr_is(pad, "mode", "constant") &&
            ort_fact_pads(graph, pad, rank, pads) &&
            (pad->opset < 11 || ort_edit_input(pad, 2) == ORT_ID_NONE ||
             ort_fact_number(graph, pad, 2, number));
@@ -40,11 +40,11 @@ static bool sum_pads(const ort_node *conv, const int64_t *pads, int rank, int64_
 {
     size_t count = 0;
     const int64_t *own = ort_node_ints(conv, "pads", &count);
-    const char *mode = ort_node_string(conv, "auto_pad", "NOTSET");
     int space = rank - 2;
-    if (!strcmp(mode, "VALID"))
+    if (ort_node_attr_is(conv, "auto_pad", "VALID"))
         count = 0;
-    else if (strcmp(mode, "NOTSET") || (count && count != (size_t)space * 2))
+    else if (!ort_node_attr_is(conv, "auto_pad", "NOTSET") ||
+             (count && count != (size_t)space * 2))
         return false;
     for (int i = 0; i < 2 * rank; i++) {
         int axis = i % rank;
@@ -88,7 +88,7 @@ static const char *pool_refuses(const ort_graph *graph, const ort_node *pool, co
     if (ort_edit_is(pool, ONNX, "AveragePool")) {
         if (number != 0 || pool->opset < 7)
             return "its number isn't zero";
-        return ort_node_int(pool, "count_include_pad", 0) || ort_fact_ints_are(pool, "pads", 0)
+        return ort_node_attr_int(pool, "count_include_pad") || ort_fact_ints_are(pool, "pads", 0)
                    ? NULL
                    : "the pool's own pads don't count";
     }
@@ -122,7 +122,7 @@ static ort_status take_pads(ort_pass_context *c, ort_node *pad, ort_node *window
     ort_graph_remove_node(c->graph, pad);
     if (ort_edit_is(window, ONNX, "AveragePool"))
         ORT_TRY(ort_node_set_attr(c->graph, window, &counts, err));
-    if (strcmp(ort_node_string(window, "auto_pad", "NOTSET"), "NOTSET"))
+    if (!ort_node_attr_is(window, "auto_pad", "NOTSET"))
         ORT_TRY(ort_node_set_attr(c->graph, window, &mode, err));
     return ort_edit_set_attr(c->graph, window, &pads, err);
 }

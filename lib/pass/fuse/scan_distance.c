@@ -23,7 +23,7 @@ static bool reduces_axis_1(const ort_graph *body, const ort_node *node)
 {
     int64_t axes[ORT_MAX_RANK];
     return ort_fact_axes(body, node, 1, 2, axes) == 1 && axes[0] == 1 &&
-           ort_node_int(node, "keepdims", 1) == 0;
+           ort_node_attr_int(node, "keepdims") == 0;
 }
 
 /* Does the body keep its state and give squared distances to it? */
@@ -71,7 +71,7 @@ static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
     {
         if (!ort_edit_is(node, ONNX, "Scan") || node->opset < 9 || node->input_count != 2 ||
             node->output_count != 2 || node->body_count != 1 || node->implicit_count > 0 ||
-            ort_node_int(node, "num_scan_inputs", 0) != 1 || !is_distance(node->bodies[0]))
+            ort_node_attr_int(node, "num_scan_inputs") != 1 || !is_distance(node->bodies[0]))
             continue;
         ort_id state = node->outputs[0];
         const char *why = NULL;

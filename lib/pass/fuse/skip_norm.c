@@ -29,13 +29,13 @@ bool ort_skip_norm_read(const ort_graph *graph, const ort_node *node, ort_skip_n
 {
     if (!ort_edit_is_any(node, "LayerNormalization|RMSNormalization") ||
         node->output_count != 1 || node->input_count < 2 ||
-        ort_node_int(node, "stash_type", 1) != 1)
+        ort_node_attr_int(node, "stash_type") != 1)
         return false;
     *norm = (ort_skip_norm){.sum = node->inputs[0], .gamma = node->inputs[1],
                             .beta = ort_edit_input(node, 2),
                             .epsilon = ort_node_attr_float(node, "epsilon"),
                             .rms = ort_edit_is(node, ONNX, "RMSNormalization")};
-    return ort_fact_along_last(node, -1, ort_fact_type(graph, norm->sum)->rank);
+    return ort_fact_along_last(node, ort_fact_type(graph, norm->sum)->rank);
 }
 
 ort_node *ort_skip_norm_add(const ort_pass_context *c, const ort_node *node,

@@ -40,7 +40,7 @@ static int piece_of(const ort_graph *graph, const ort_node *slice, ort_id x)
 /* order[i]: the piece that comes i-th; false when it isn't each of them once. */
 static bool read_pieces(const ort_graph *graph, const ort_node *concat, int order[PIECES])
 {
-    int64_t axis = ort_node_int(concat, "axis", 0);
+    int64_t axis = ort_node_attr_int(concat, "axis");
     unsigned seen = 0;
     if (concat->input_count != PIECES || (axis != 1 && axis != -3))
         return false;

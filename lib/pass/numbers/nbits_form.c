@@ -44,14 +44,14 @@ static bool has_shape(const ort_tensor *t, int64_t rows, int64_t columns)
 /* A product alone, whichever side is transposed; a Transpose of two dims turns them. */
 static bool is_plain(const ort_node *root, unsigned flags)
 {
-    return !(flags & GEMM) || (ort_node_float(root, "alpha", 1) == 1.0f &&
-                               !ort_node_int(root, "transA", 0));
+    return !(flags & GEMM) || (ort_node_attr_float(root, "alpha") == 1.0f &&
+                               !ort_node_attr_int(root, "transA"));
 }
 
 static const char *check(const ort_pass_context *c, const ort_match *m, unsigned flags, blocks *b)
 {
     const ort_node *d = ort_match_node(m, "d");
-    bool turned = flags & GEMM ? ort_node_int(m->nodes[0], "transB", 0) != 0 : flags & TURNED;
+    bool turned = flags & GEMM ? ort_node_attr_int(m->nodes[0], "transB") != 0 : flags & TURNED;
     const ort_type *a = ort_match_type(m, "a");
     *b = (blocks){.w = ort_match_constant(m, "w"),
                   .scale = ort_match_constant(m, "s"),

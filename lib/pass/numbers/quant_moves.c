@@ -149,7 +149,7 @@ static const struct {
 /* It picks elements; others it would compute, or put in. */
 static bool is_nearest(const ort_node *resize)
 {
-    return !strcmp(ort_node_string(resize, "mode", "nearest"), "nearest") &&
+    return ort_node_attr_is(resize, "mode", "nearest") &&
            strcmp(ort_node_string(resize, "coordinate_transformation_mode", "half_pixel"),
                   "tf_crop_and_resize");
 }

@@ -86,7 +86,7 @@ static int64_t channel_axis(const unit *u, int rank)
     switch (u->row->kind) {
     case UNIT_CONV: return 0;
     case UNIT_MATMUL: return rank == 2 ? 1 : -1;
-    case UNIT_GEMM: return ort_node_int(u->node, "transB", 0) ? 0 : 1;
+    case UNIT_GEMM: return ort_node_attr_int(u->node, "transB") ? 0 : 1;
     default: return -1;
     }
 }
@@ -112,7 +112,7 @@ static const char *check_attributes(const unit *u)
 {
     const ort_node *n = u->node;
     if (u->row->kind == UNIT_GEMM &&
-        (ort_node_float(n, "alpha", 1) != 1 || ort_node_float(n, "beta", 1) != 1))
+        (ort_node_attr_float(n, "alpha") != 1 || ort_node_attr_float(n, "beta") != 1))
         return "alpha or beta isn't 1";
     if (ort_edit_is(n, ONNX, "AveragePool") && ort_node_has(n, "dilations"))
         return "it has dilations";
@@ -291,8 +291,8 @@ static void set_attributes(const unit *u, ort_node_spec *spec, ort_attr set[2])
     spec->attrs = u->node->attrs;
     spec->attr_count = u->node->attr_count;
     if (gemm) { /* beta, which QGemm hasn't, is 1 */
-        set[0] = ort_attr_int("transA", ort_node_int(u->node, "transA", 0));
-        set[1] = ort_attr_int("transB", ort_node_int(u->node, "transB", 0));
+        set[0] = ort_attr_int("transA", ort_node_attr_int(u->node, "transA"));
+        set[1] = ort_attr_int("transB", ort_node_attr_int(u->node, "transB"));
         spec->attr_count = 0;
     } else if (softmax) {
         set[0] = ort_attr_int("opset", u->node->opset);

@@ -17,7 +17,7 @@ static bool takes_rows(const ort_graph *graph, const ort_node *node, ort_id id)
 {
     bool gemm = ort_edit_is(node, ONNX, "Gemm");
     if ((!gemm && !ort_edit_is(node, ONNX, "MatMul")) || node->inputs[0] != id ||
-        node->inputs[1] == id || (gemm && ort_node_int(node, "transA", 0)) ||
+        node->inputs[1] == id || (gemm && ort_node_attr_int(node, "transA")) ||
         ort_edit_input(node, 2) == id)
         return false;
     return ort_constant_moves(graph, node->inputs[1]) && ort_fact_ranked(graph, node->inputs[1], 2);
@@ -81,7 +81,7 @@ static ort_status turn_rows(ort_graph *graph, ort_node *product, const ort_joine
     const ort_graph_value *weight = graph->values.data[product->inputs[1]];
     const ort_tensor *t = weight->fact.value;
     int count = joined->order.rank;
-    bool columns = ort_node_int(product, "transB", 0) && ort_edit_is(product, ONNX, "Gemm");
+    bool columns = ort_edit_is(product, ONNX, "Gemm") && ort_node_attr_int(product, "transB");
     ort_perm p = {.rank = count + 1};
     ort_shape full = {.rank = count + 1};
     p.to[columns ? 0 : count] = columns ? 0 : count;

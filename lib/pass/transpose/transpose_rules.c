@@ -213,7 +213,7 @@ static bool resize_fits(const question *q)
                                 : ort_edit_constant(q->graph, node, 1);
     int64_t axes[ORT_MAX_RANK];
     int count = ort_fact_axes(q->graph, node, 0, rank, axes);
-    bool nearest = !strcmp(ort_node_string(node, "mode", "nearest"), "nearest");
+    bool nearest = ort_node_attr_is(node, "mode", "nearest");
     if (count < 0 || !list || ort_tensor_count(list) != (count ? count : rank) ||
         (slot > 1 && ort_edit_input(node, 1) != ORT_ID_NONE && (!roi || ort_tensor_count(roi))))
         return false;

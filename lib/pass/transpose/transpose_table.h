@@ -36,7 +36,6 @@ typedef enum ort_rule_kind {
 typedef struct ort_rule {
     const char *domain, *op_type;
     ort_rule_kind kind;
-    int axis;      /* default of the attribute */
     uint64_t data; /* inputs that hold data, a bit each; of further ones nothing is known */
     int since;     /* of the operator */
     bool first;    /* only the first output holds data */

@@ -82,7 +82,7 @@ static stage_kind kind_of(const ort_graph *graph, const ort_node *node, int64_t 
         !ort_type_concrete(ort_fact_type(graph, node->inputs[1]), &w) || w.rank != 4 ||
         ort_window_read(node, &spec, NULL) || spec.auto_pad != ORT_PAD_EXPLICIT)
         return NO_STAGE;
-    int64_t group = ort_node_int(node, "group", 1), *pads = window + 7;
+    int64_t group = ort_node_attr_int(node, "group"), *pads = window + 7;
     list_window(group, w.dim + 2, &spec, window);
     if (ort_fact_type(graph, node->inputs[0])->rank == 4)
         return has_sum(node) ? NO_STAGE : PLAIN;
@@ -171,7 +171,7 @@ static int make_attrs(const chain *c, lists *l)
 {
     const size_t n = (size_t)c->count;
     const ort_attr attrs[] = {
-        ort_attr_int("block", ort_node_int(c->stage[0], "block", 0)),
+        ort_attr_int("block", ort_node_attr_int(c->stage[0], "block")),
         ort_attr_ints("windows", l->windows, c->count * ORT_CHAIN_WINDOW),
         {.name = "activations", .type = ORT_ATTR_STRINGS, .strings = l->names, .count = n},
         {.name = "activation_params", .type = ORT_ATTR_FLOATS, .floats = l->params,

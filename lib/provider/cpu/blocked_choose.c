@@ -79,7 +79,7 @@ bool ort_blocked_reads_plain(const ort_graph *graph, const ort_node *conv)
 {
     ort_shape w;
     return constant_later(graph, conv, 1, &w) && w.dim[1] <= PLAIN_CHANNELS &&
-           ort_node_int(conv, "group", 1) == 1 &&
+           ort_node_attr_int(conv, "group") == 1 &&
            ort_shape_count_range(&w, 1, w.rank) <= PLAIN_DEPTH &&
            (conv->input_count < 4 || conv->inputs[3] == ORT_ID_NONE);
 }
@@ -116,7 +116,7 @@ static const char *conv_stays(const ort_graph *graph, const ort_blocked_choice *
         (ort_edit_input(node, 2) != ORT_ID_NONE &&
          !constant_later(graph, node, 2, &b)))
         return "its filters or its bias aren't constant";
-    int64_t group = ort_node_int(node, "group", 1), maps = w.dim[0];
+    int64_t group = ort_node_attr_int(node, "group"), maps = w.dim[0];
     if (w.rank != x->rank || ort_shape_count(&w) == 0 || group < 1 || maps % group)
         return "its filters don't fit";
     if (w.dim[w.rank - 1] >= LONG_FILTER || is_column(graph, node, &w))
@@ -151,7 +151,7 @@ static double conv_gain(const ort_graph *graph, const ort_node *node)
         return 0;
     double taps = (double)ort_shape_count_range(&w, 2, w.rank);
     double macs = elements(ort_fact_type(graph, node->outputs[0])) * taps * (double)w.dim[1];
-    if (w.dim[1] == 1 && ort_node_int(node, "group", 1) > 1)
+    if (w.dim[1] == 1 && ort_node_attr_int(node, "group") > 1)
         return macs * depthwise_gain;
     return macs * product_gain +
            (taps > 1 ? elements(ort_fact_type(graph, node->inputs[0])) * spread_gain : 0);
@@ -164,7 +164,7 @@ bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node)
     int64_t axes[ORT_MAX_RANK];
     size_t count = 0;
     unsigned seen = 0;
-    if (!ort_edit_is(node, ONNX, "ReduceMean") || ort_node_int(node, "keepdims", 1) != 1)
+    if (!ort_edit_is(node, ONNX, "ReduceMean") || ort_node_attr_int(node, "keepdims") != 1)
         return false;
     int rank = ort_fact_type(graph, node->inputs[0])->rank;
     const int64_t *given = ort_node_ints(node, "axes", &count);
@@ -265,7 +265,7 @@ static bool serves_concat(const ort_graph *graph, const ort_blocked_choice *c,
 {
     if (!ort_edit_is(node, ONNX, "Concat") || !is_plane(ort_fact_type(graph, node->outputs[0])))
         return false;
-    int64_t axis = ort_node_int(node, "axis", 1);
+    int64_t axis = ort_node_attr_int(node, "axis");
     if (axis != 1 && axis != 1 - ort_fact_type(graph, node->outputs[0])->rank)
         return false;
     for (int i = 0; i < node->input_count; i++) {
@@ -299,7 +299,7 @@ bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t
 {
     if ((!ort_edit_is(node, ONNX, "Resize") && !ort_edit_is(node, ONNX, "Upsample")) ||
         node->input_count < 2 ||
-        strcmp(ort_node_string(node, "mode", "nearest"), "nearest") ||
+        !ort_node_attr_is(node, "mode", "nearest") ||
         ort_node_attr(node, "axes") || ort_fact_type(graph, node->inputs[0])->rank != 4 ||
         strcmp(ort_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch"))
         return false;

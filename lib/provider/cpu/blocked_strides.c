@@ -24,7 +24,7 @@ static bool strides(const ort_graph *graph, const ort_node *node)
     ort_window_spec spec;
     ort_shape w;
     if (x->rank != 5 || y->rank != 5 || !ort_dim_known(y->dim[3]) || y->dim[3].size > ROW_PIXELS ||
-        ort_node_int(node, "group", 1) != 1 || ort_window_read(node, &spec, NULL) ||
+        ort_node_attr_int(node, "group") != 1 || ort_window_read(node, &spec, NULL) ||
         spec.auto_pad != ORT_PAD_EXPLICIT || spec.stride[0] * spec.stride[1] == 1 ||
         !ort_type_concrete(ort_fact_type(graph, node->inputs[1]), &w) || w.rank != 4)
         return false;
@@ -40,7 +40,7 @@ static ort_status take_out(ort_graph *graph, const ort_node *conv, ort_id *pixel
     static const int64_t ones[] = {1, 1};
     const ort_attr *stride = ort_node_attr(conv, "strides");
     const ort_attr attrs[] = {
-        ort_attr_int("block", ort_node_int(conv, "block", 0)),
+        ort_attr_int("block", ort_node_attr_int(conv, "block")),
         ort_attr_ints("kernel_shape", ones, 2), *stride};
     ort_attr *kept = ort_arena_array(&graph->model->arena, 3, sizeof *kept);
     if (!kept)

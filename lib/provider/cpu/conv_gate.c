@@ -31,8 +31,8 @@ static bool match_pair(const ort_pass_context *c, const ort_node *conv, gate *fo
     if (!ort_edit_is(mul, ONNX, "Mul") || (mul->inputs[0] != x && mul->inputs[1] != x))
         return false;
     const char *why = NULL;
-    if (fabsf(ort_node_float(sigmoid, "alpha", 0.2f) - 1.0f / 6.0f) > 1e-6f ||
-        ort_node_float(sigmoid, "beta", 0.5f) != 0.5f)
+    if (fabsf(ort_node_attr_float(sigmoid, "alpha") - 1.0f / 6.0f) > 1e-6f ||
+        ort_node_attr_float(sigmoid, "beta") != 0.5f)
         why = "the HardSigmoid of its gate hasn't the slope of HardSwish";
     else if (value->use_count != 2 || value->is_output)
         why = "its result is read elsewhere than by its gate";
@@ -62,7 +62,7 @@ static bool match(const ort_pass_context *c, const ort_node *conv, gate *found)
         return false;
     ort_node *next = ort_edit_only_reader(graph, conv->outputs[0]);
     if (ort_edit_is(next, MS, "QuickGelu")) {
-        *found = (gate){"QuickGelu", ort_node_float(next, "alpha", 1.702f), 1, {next, NULL}};
+        *found = (gate){"QuickGelu", ort_node_attr_float(next, "alpha"), 1, {next, NULL}};
         return true;
     }
     if (ort_edit_is(next, ONNX, "HardSwish")) {
