@@ -40,13 +40,11 @@ ort_status ort_constant_filled(ort_graph *graph, ort_dtype dtype, int rank, cons
                                double number, ort_id *id, ort_error *err)
 {
     ort_shape shape = ort_shape_make(rank, dims);
-    ort_value *made = NULL;
-    ORT_TRY(ort_value_new_tensor_(dtype, &shape, &made, err));
-    for (int64_t i = 0; i < ort_tensor_count(&made->tensor); i++)
-        ort_tensor_set_f64(&made->tensor, i, number);
-    ort_status status = ort_edit_add_constant(graph, "", &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
+    ort_tensor made;
+    ORT_TRY(ort_edit_new_constant(graph, "", dtype, &shape, &made, id, err));
+    for (int64_t i = 0; i < ort_tensor_count(&made); i++)
+        ort_tensor_set_f64(&made, i, number);
+    return ORT_OK;
 }
 
 ort_status ort_constant_named(ort_graph *graph, const char *name, const int64_t *list, int count,

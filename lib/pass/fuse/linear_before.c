@@ -258,39 +258,32 @@ static void each_weight(const site *s, const ort_affine *a, ort_tensor *to, doub
 static ort_status add_bias(ort_pass_context *c, const site *s, const double *shift, ort_id *id,
                            ort_error *err)
 {
-    ort_value *made = NULL;
+    ort_tensor made;
     ort_shape shape = {.rank = 1, .dim = {s->results}};
     char name[256];
-    ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &shape, &made, err));
-    for (int64_t r = 0; r < s->results; r++) {
-        int64_t at = s->bias && ort_tensor_count(s->bias) == 1 ? 0 : r;
-        ort_tensor_set_f64(&made->tensor, r,
-                           shift[r] + (s->bias ? ort_tensor_get_f64(s->bias, at) : 0));
-    }
     snprintf(name, sizeof name, "%.240s_bias",
              c->graph->values.data[s->linear->inputs[1]]->name);
-    ort_status status = ort_edit_add_constant(c->graph, name, &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
+    ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &shape, &made, id, err));
+    for (int64_t r = 0; r < s->results; r++) {
+        int64_t at = s->bias && ort_tensor_count(s->bias) == 1 ? 0 : r;
+        ort_tensor_set_f64(&made, r, shift[r] + (s->bias ? ort_tensor_get_f64(s->bias, at) : 0));
+    }
+    return ORT_OK;
 }
 
 static ort_status add_constants(ort_pass_context *c, site *s, const ort_affine *a, double *shift,
                                 ort_id inputs[3], ort_error *err)
 {
-    ort_value *made = NULL;
+    ort_tensor made;
     s->weights = ort_graph_weight(c->graph, s->linear->inputs[1]);
     if (!s->weights)
         return ort_error_memory(err, sizeof *s->weights);
+    const char *name = c->graph->values.data[s->linear->inputs[1]]->name;
     if (a->scales)
-        ORT_TRY(ort_value_new_tensor_(s->weights->dtype, &s->weights->shape, &made, err));
-    each_weight(s, a, made ? &made->tensor : NULL, shift);
-    ort_status status = ORT_OK;
-    if (made)
-        status = ort_edit_add_constant(c->graph,
-                                       c->graph->values.data[s->linear->inputs[1]]->name,
-                                       &made->tensor, &inputs[1], err);
-    ort_value_free(made);
-    return status != ORT_OK || !a->shifts ? status : add_bias(c, s, shift, &inputs[2], err);
+        ORT_TRY(ort_edit_new_constant(c->graph, name, s->weights->dtype, &s->weights->shape, &made,
+                                      &inputs[1], err));
+    each_weight(s, a, a->scales ? &made : NULL, shift);
+    return a->shifts ? add_bias(c, s, shift, &inputs[2], err) : ORT_OK;
 }
 
 static ort_status fuse(ort_pass_context *c, site *s, const ort_affine *a, ort_error *err)

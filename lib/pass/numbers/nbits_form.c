@@ -97,37 +97,33 @@ static void put_code(uint8_t *data, int64_t index, int bits, unsigned code)
 static ort_status repack(ort_pass_context *c, const blocks *b, const ort_tensor *from,
                          int64_t columns, const ort_shape *shape, ort_id *id, ort_error *err)
 {
-    ort_value *made = NULL;
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_UINT8, shape, &made, err));
-    uint8_t *to = made->tensor.data;
-    int64_t bytes = ort_tensor_count(&made->tensor), row = bytes / (b->N > 0 ? b->N : 1);
+    ort_tensor made;
+    ORT_TRY(ort_edit_new_constant(c->graph, "", ORT_DTYPE_UINT8, shape, &made, id, err));
+    uint8_t *to = made.data;
+    int64_t bytes = ort_tensor_count(&made), row = bytes / (b->N > 0 ? b->N : 1);
     memset(to, 0, (size_t)bytes);
     for (int64_t k = 0; k < columns; k++)
         for (int64_t n = 0; n < b->N; n++)
             put_code(to + n * row, k, b->bits,
                      code_at(from->data, b->turned ? n * columns + k : k * b->N + n, b->bits) ^
                          b->flip);
-    ort_status status = ort_edit_add_constant(c->graph, "", &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
+    return ORT_OK;
 }
 
 static ort_status scales_of(ort_pass_context *c, const ort_match *m, const blocks *b, ort_id *id,
                             ort_error *err)
 {
-    ort_value *made = NULL;
+    ort_tensor made;
     ort_shape shape = ort_shape_make(2, (const int64_t[]){b->N, b->count});
     *id = ort_match_value(m, "s");
     if (b->turned)
         return ORT_OK;
-    ORT_TRY(ort_value_new_tensor_(b->scale->dtype, &shape, &made, err));
+    ORT_TRY(ort_edit_new_constant(c->graph, "", b->scale->dtype, &shape, &made, id, err));
     for (int64_t k = 0; k < b->count; k++)
         for (int64_t n = 0; n < b->N; n++)
-            ort_tensor_set_f64(&made->tensor, n * b->count + k,
+            ort_tensor_set_f64(&made, n * b->count + k,
                                ort_tensor_get_f64(b->scale, k * b->N + n));
-    ort_status status = ort_edit_add_constant(c->graph, "", &made->tensor, id, err);
-    ort_value_free(made);
-    return status;
+    return ORT_OK;
 }
 
 static ort_status write(ort_pass_context *c, ort_match *m, int *changes, ort_error *err)

@@ -193,15 +193,14 @@ static ort_status bias_of(const unit *u, ort_id *id, const char **why, ort_error
 
 static ort_status zero_of(unit *u, const ort_quant *q, ort_id *id, ort_error *err)
 {
-    ort_value *zero = NULL;
+    ort_tensor zero;
     *id = ort_edit_input(q->node, 2);
     if (*id != ORT_ID_NONE)
         return ORT_OK;
-    ORT_TRY(ort_value_new_tensor_(q->dtype, &q->scale->shape, &zero, err));
-    memset(zero->tensor.data, 0, ort_tensor_bytes(&zero->tensor));
-    ort_status status = ort_edit_add_constant(u->c->graph, "zero_point", &zero->tensor, id, err);
-    ort_value_free(zero);
-    return status;
+    ORT_TRY(ort_edit_new_constant(u->c->graph, "zero_point", q->dtype, &q->scale->shape, &zero, id,
+                                  err));
+    memset(zero.data, 0, ort_tensor_bytes(&zero));
+    return ORT_OK;
 }
 
 /* data (ORT_ID_NONE: none), scale, zero point */
@@ -222,16 +221,14 @@ static ort_status code_constant(unit *u, int slot, ort_id *id, ort_error *err)
     const ort_tensor *t = codable(u, slot);
     double s = ort_quant_scale(&u->out), z = (double)ort_quant_zero(&u->out);
     double low = u->out.dtype == ORT_DTYPE_INT8 ? -128 : 0;
-    ort_value *codes = NULL;
-    ORT_TRY(ort_value_new_tensor_(u->out.dtype, &t->shape, &codes, err));
+    ort_tensor codes;
+    ORT_TRY(ort_edit_new_constant(u->c->graph, "", u->out.dtype, &t->shape, &codes, id, err));
     for (int64_t i = 0; i < ort_tensor_count(t); i++) {
         double code = rint((double)((float)ort_tensor_get_f64(t, i) / (float)s)) + z;
-        ort_tensor_set_i64(&codes->tensor, i,
+        ort_tensor_set_i64(&codes, i,
                            (int64_t)(code < low ? low : code > low + 255 ? low + 255 : code));
     }
-    ort_status status = ort_edit_add_constant(u->c->graph, "", &codes->tensor, id, err);
-    ort_value_free(codes);
-    return status;
+    return ORT_OK;
 }
 
 static ort_status fill_where(unit *u, ort_error *err)

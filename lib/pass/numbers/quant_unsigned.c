@@ -41,20 +41,19 @@ typedef struct zeros {
 static ort_status shifted_zero(ort_pass_context *c, const ort_quant *q, zeros *made, ort_id *id,
                                ort_error *err)
 {
-    ort_value *zero = NULL;
+    ort_tensor zero;
     int64_t number = ort_quant_zero(q) + SHIFT;
     bool shared = q->scale->shape.rank == 0 && number >= 0 && number < 256;
     if (shared && made->plain[number] != ORT_ID_NONE) {
         *id = made->plain[number];
         return ORT_OK;
     }
-    ORT_TRY(ort_value_new_tensor_(ORT_DTYPE_UINT8, &q->scale->shape, &zero, err));
-    ort_tensor_set_i64(&zero->tensor, 0, number);
-    ort_status status = ort_edit_add_constant(c->graph, "zero_point", &zero->tensor, id, err);
-    ort_value_free(zero);
-    if (shared && status == ORT_OK)
+    ORT_TRY(ort_edit_new_constant(c->graph, "zero_point", ORT_DTYPE_UINT8, &q->scale->shape, &zero,
+                                  id, err));
+    ort_tensor_set_i64(&zero, 0, number);
+    if (shared)
         made->plain[number] = *id;
-    return status;
+    return ORT_OK;
 }
 
 /* The same node with another zero point and other codes. */
