@@ -104,7 +104,7 @@ unsigned ort_fact_kept_axes(const ort_graph *graph, const ort_node *reduce, int 
 {
     int64_t axes[ORT_MAX_RANK];
     unsigned set = 0;
-    int count = ort_node_int(reduce, "keepdims", 1) == 1
+    int count = ort_node_attr_int(reduce, "keepdims") == 1
                     ? ort_fact_axes(graph, reduce, 1, rank, axes) : -1;
     for (int i = 0; i < count; i++) {
         if (set >> axes[i] & 1)

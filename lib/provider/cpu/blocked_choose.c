@@ -56,7 +56,7 @@ static bool fills_blocks(int64_t channels, int64_t block)
 
 static bool is_conv(const ort_node *node)
 {
-    return ort_edit_is(node, ONNX, "Conv") || ort_edit_is(node, MS, "FusedConv");
+    return ort_edit_is_any(node, "Conv|ms.FusedConv");
 }
 
 /* Constant when the session prepares its nodes: a constant, or bytes that it dequantizes once. */
@@ -161,36 +161,16 @@ static double conv_gain(const ort_graph *graph, const ort_node *node)
 
 bool ort_blocked_is_mean(const ort_graph *graph, const ort_node *node)
 {
-    int64_t axes[ORT_MAX_RANK];
-    size_t count = 0;
-    unsigned seen = 0;
-    if (!ort_edit_is(node, ONNX, "ReduceMean") || ort_node_attr_int(node, "keepdims") != 1)
+    if (!ort_edit_is(node, ONNX, "ReduceMean"))
         return false;
     int rank = ort_fact_type(graph, node->inputs[0])->rank;
-    const int64_t *given = ort_node_ints(node, "axes", &count);
-    const ort_tensor *tensor = ort_edit_constant(graph, node, 1);
-    if (tensor && tensor->dtype == ORT_DTYPE_INT64 && tensor->shape.rank == 1 &&
-        tensor->shape.dim[0] <= ORT_MAX_RANK)
-        count = (size_t)tensor->shape.dim[0];
-    if (count > ORT_MAX_RANK || (!given && !tensor))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        axes[i] = given ? given[i] : ort_tensor_get_i64(tensor, (int64_t)i);
-        if (axes[i] < -rank || axes[i] >= rank)
-            return false;
-        seen |= 1u << (axes[i] < 0 ? axes[i] + rank : axes[i]);
-    }
-    return rank >= 3 && seen == (1u << rank) - 4;
+    return rank >= 3 && ort_fact_kept_axes(graph, node, rank) == (1u << rank) - 4;
 }
 
 static bool serves_pool(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
 {
-    static const char *const names[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
-                                        "GlobalAveragePool"};
-    bool known = false;
-    for (int i = 0; i < 4; i++)
-        known = known || ort_edit_is(node, ONNX, names[i]);
-    known = known || ort_blocked_is_mean(graph, node);
+    bool known = ort_edit_is_any(node, "MaxPool|AveragePool|GlobalMaxPool|GlobalAveragePool") ||
+                 ort_blocked_is_mean(graph, node);
     return known && c->blocked[node->inputs[0]] &&
            (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) &&
            is_plane(ort_fact_type(graph, node->outputs[0]));
@@ -205,11 +185,8 @@ static bool one_element(const ort_graph *graph, ort_id id)
 
 static bool binary_name(const ort_node *node)
 {
-    static const char *const names[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ort_edit_is(node, ONNX, names[i]))
-            return node->opset >= 8 && node->input_count == 2;
-    return false;
+    return ort_edit_is_any(node, "Add|Sub|Mul|Div|Max|Min") && node->opset >= 8 &&
+           node->input_count == 2;
 }
 
 static bool serves_same(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
@@ -252,7 +229,7 @@ static bool per_channel(const ort_type *plane, const ort_type *one)
 
 static bool serves_scale(const ort_graph *graph, const ort_blocked_choice *c, const ort_node *node)
 {
-    if ((!ort_edit_is(node, ONNX, "Mul") && !ort_edit_is(node, ONNX, "Add")) || node->opset < 7 ||
+    if (!ort_edit_is_any(node, "Mul|Add") || node->opset < 7 ||
         node->input_count != 2 || !c->blocked[node->inputs[0]] || !c->blocked[node->inputs[1]])
         return false;
     const ort_type *a = ort_fact_type(graph, node->inputs[0]);
@@ -297,8 +274,7 @@ static int64_t repeat_factor(const ort_graph *graph, const ort_node *node, int a
 
 bool ort_blocked_is_repeat(const ort_graph *graph, const ort_node *node, int64_t factors[2])
 {
-    if ((!ort_edit_is(node, ONNX, "Resize") && !ort_edit_is(node, ONNX, "Upsample")) ||
-        node->input_count < 2 ||
+    if (!ort_edit_is_any(node, "Resize|Upsample") || node->input_count < 2 ||
         !ort_node_attr_is(node, "mode", "nearest") ||
         ort_node_attr(node, "axes") || ort_fact_type(graph, node->inputs[0])->rank != 4 ||
         strcmp(ort_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch"))

@@ -48,7 +48,7 @@ static void note_readers(const ort_pass_context *c, const ort_node *conv)
     ort_readers readers = ort_readers_of(c->graph, conv->outputs[0]);
     const ort_node *node;
     while (c->near_misses && (node = ort_readers_next(&readers)))
-        if (ort_edit_is(node, MS, "QuickGelu") || ort_edit_is(node, ONNX, "HardSwish")) {
+        if (ort_edit_is_any(node, "ms.QuickGelu|HardSwish")) {
             ort_pass_note(c, conv, "its result is read elsewhere than by its gate");
             return;
         }
