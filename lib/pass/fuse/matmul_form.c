@@ -132,11 +132,12 @@ static bool read_product(const ort_pass_context *c, ort_node *node, product *p)
     const ort_graph *graph = c->graph;
     bool gemm = ort_edit_is(node, ONNX, "Gemm") && ort_edit_input(node, 2) == ORT_ID_NONE;
     bool fused = gemm || ort_edit_is(node, MS, "FusedMatMul");
+    if (!fused && !ort_edit_is(node, ONNX, "MatMul"))
+        return false; /* it may have no inputs */
     *p = (product){.node = node, .last = node, .inputs = {node->inputs[0], node->inputs[1]},
                    .alpha = (double)ort_node_float(node, "alpha", 1)};
     const ort_type *a = ort_fact_type(graph, p->inputs[0]);
-    if ((!fused && !ort_edit_is(node, ONNX, "MatMul")) || ort_type_rank(a) < 2 ||
-        ort_type_rank(ort_fact_type(graph, p->inputs[1])) < 2)
+    if (ort_type_rank(a) < 2 || ort_type_rank(ort_fact_type(graph, p->inputs[1])) < 2)
         return false;
     if (a->dtype != ORT_DTYPE_FLOAT && a->dtype != ORT_DTYPE_DOUBLE)
         return false;
