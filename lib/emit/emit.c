@@ -1,10 +1,9 @@
-/* emit.c - the operators that rules emit, in the form that the model's opset has: axes were
- * attributes of ReduceSum, Squeeze and Unsqueeze before opset 13, of other reductions before 18.
+/* emit.c - the nodes and constants that rules emit, and what is known of values.
  *
  * What is known while the model is loaded becomes constants; what isn't is computed from Shape, so
  * that symbolic dimensions stay symbolic.
  */
-#include "emit/emit.h"
+#include "emit/write.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -202,12 +201,28 @@ static bool known_dims(const ort_type *type, int first, int last, int64_t *dims)
     return true;
 }
 
-static bool same_shape(const ort_type *a, const ort_type *b)
+ort_bound ort_emit_attribute(const ort_emit *e, const char *name, int length)
 {
-    bool same = a->rank >= 0 && a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = ort_dim_equal(a->dim[i], b->dim[i]);
-    return same;
+    static const int64_t empty[1];
+    ort_bound b = {.value = ORT_ID_NONE};
+    char text[64];
+    const char *fallback = NULL;
+    assert(e->at && length < (int)sizeof text);
+    memcpy(text, name, (size_t)length);
+    text[length] = '\0';
+    const ort_attr *attr = ort_node_attr(e->at, text);
+    if (attr && attr->type == ORT_ATTR_INTS) {
+        b.list = attr->count ? attr->ints : empty;
+        b.count = (int)attr->count;
+    } else if (attr) {
+        assert(attr->type == ORT_ATTR_FLOAT || attr->type == ORT_ATTR_INT);
+        b.number = attr->type == ORT_ATTR_INT ? (double)attr->i : (double)attr->f;
+    } else if (e->at->op) {
+        ort_schema_attr(e->at->op, text, &fallback);
+        b.number = fallback ? (double)strtof(fallback, NULL) : 0;
+    }
+    b.is_number = fallback || (attr && !b.list);
+    return b;
 }
 
 /* ---- constants */
@@ -241,24 +256,6 @@ ort_id ort_emit_number(ort_emit *e, ort_id like, double number)
     return ort_emit_number_of(e, ort_emit_type(e, like)->dtype, number);
 }
 
-double ort_emit_attribute(ort_emit *e, const char *name, int length)
-{
-    char text[64];
-    ort_schema schema;
-    assert(e->at && length < (int)sizeof text);
-    memcpy(text, name, (size_t)length);
-    text[length] = '\0';
-    const ort_attr *attr = ort_node_attr(e->at, text);
-    if (attr && attr->type == ORT_ATTR_FLOAT)
-        return (double)attr->f;
-    if (ort_schema_parse(e->at->op, &schema, NULL) == ORT_OK)
-        for (int i = 0; i < schema.attr_count; i++)
-            if (!strcmp(schema.attrs[i].name, text))
-                return (double)strtof(schema.attrs[i].fallback, NULL);
-    assert(!"a formula names an attribute that the operator hasn't");
-    return 0;
-}
-
 ort_id ort_emit_int(ort_emit *e, int64_t number)
 {
     ort_tensor tensor = {.dtype = ORT_DTYPE_INT64, .data = &number};
@@ -284,6 +281,11 @@ ort_id ort_emit_cast(ort_emit *e, ort_id value, ort_dtype dtype)
     return ort_emit_op(e, "Cast", &value, 1, &to, 1);
 }
 
+ort_id ort_emit_cast_like(ort_emit *e, ort_id value, ort_id like)
+{
+    return ort_emit_cast(e, value, ort_emit_type(e, like)->dtype);
+}
+
 ort_id ort_emit_shape(ort_emit *e, ort_id value)
 {
     int64_t dims[ORT_MAX_RANK];
@@ -303,185 +305,8 @@ ort_id ort_emit_dims(ort_emit *e, ort_id value, int first, int last)
     return ort_emit_op3(e, "Slice", ort_emit_op1(e, "Shape", value), begin, end);
 }
 
-ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis)
-{
-    ort_attr ends[] = {ort_emit_int_attr("start", axis), ort_emit_int_attr("end", axis + 1)};
-    ort_attr along = ort_emit_int_attr("axis", 0);
-    if (e->opset >= 15)
-        return ort_emit_op(e, "Shape", &value, 1, ends, 2);
-    ort_id in[] = {ort_emit_op1(e, "Shape", value), ort_emit_ints(e, (const int64_t[]){axis}, 1)};
-    return ort_emit_op(e, "Gather", in, 2, &along, 1);
-}
-
 ort_id ort_emit_concat(ort_emit *e, const ort_id *lists, int count)
 {
     ort_attr axis = ort_emit_int_attr("axis", 0);
     return ort_emit_op(e, "Concat", lists, count, &axis, 1);
-}
-
-ort_id ort_emit_count(ort_emit *e, ort_id value, ort_id like)
-{
-    int64_t dims[ORT_MAX_RANK];
-    const ort_type *type = ort_emit_type(e, value);
-    double count = 1;
-    if (!known_dims(type, 0, type->rank, dims))
-        return ort_emit_cast(e, ort_emit_op1(e, "Size", value), ort_emit_type(e, like)->dtype);
-    for (int i = 0; i < type->rank; i++)
-        count *= (double)dims[i];
-    return ort_emit_number(e, like, count);
-}
-
-ort_id ort_emit_expand(ort_emit *e, ort_id value, ort_id like)
-{
-    if (same_shape(ort_emit_type(e, value), ort_emit_type(e, like)))
-        return value;
-    return ort_emit_op2(e, "Expand", value, ort_emit_shape(e, like));
-}
-
-ort_id ort_emit_zeros(ort_emit *e, ort_id like)
-{
-    return ort_emit_expand(e, ort_emit_number(e, like, 0), like);
-}
-
-ort_id ort_emit_reshape(ort_emit *e, ort_id value, ort_id shape)
-{
-    return ort_emit_op2(e, "Reshape", value, shape);
-}
-
-ort_id ort_emit_reshape_to(ort_emit *e, ort_id value, const int64_t *dims, int count)
-{
-    return ort_emit_reshape(e, value, ort_emit_ints(e, dims, count));
-}
-
-/* A dimension of zero would mean "copy" without allowzero, which Reshape has from opset 14 on. */
-ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like)
-{
-    ort_attr allow = ort_emit_int_attr("allowzero", 1);
-    if (same_shape(ort_emit_type(e, value), ort_emit_type(e, like)))
-        return value;
-    ort_id in[] = {value, ort_emit_shape(e, like)};
-    return ort_emit_op(e, "Reshape", in, 2, &allow, e->opset >= 14);
-}
-
-/* An operator whose axes were an attribute before opset 13. */
-static ort_id by_axes(ort_emit *e, const char *op_type, ort_id value, const int64_t *axes,
-                      int count)
-{
-    ort_attr attr = ort_emit_ints_attr("axes", axes, count);
-    if (e->opset < 13)
-        return ort_emit_op(e, op_type, &value, 1, &attr, 1);
-    return ort_emit_op2(e, op_type, value, ort_emit_ints(e, axes, count));
-}
-
-ort_id ort_emit_unsqueeze(ort_emit *e, ort_id value, const int64_t *axes, int count)
-{
-    return count ? by_axes(e, "Unsqueeze", value, axes, count) : value;
-}
-
-ort_id ort_emit_squeeze(ort_emit *e, ort_id value, const int64_t *axes, int count)
-{
-    return by_axes(e, "Squeeze", value, axes, count);
-}
-
-ort_id ort_emit_transpose(ort_emit *e, ort_id value, const int64_t *perm, int count)
-{
-    ort_attr attr = ort_emit_ints_attr("perm", perm, count);
-    return ort_emit_op(e, "Transpose", &value, 1, &attr, 1);
-}
-
-/* ---- reductions */
-
-ort_id ort_emit_reduce_by(ort_emit *e, const char *op_type, ort_id value, ort_id axes,
-                          bool keepdims)
-{
-    ort_attr keep = ort_emit_int_attr("keepdims", keepdims);
-    ort_id in[] = {value, axes};
-    return ort_emit_op(e, op_type, in, axes == ORT_ID_NONE ? 1 : 2, &keep, 1);
-}
-
-ort_id ort_emit_reduce(ort_emit *e, const char *op_type, ort_id value, const int64_t *axes,
-                       int count, bool keepdims)
-{
-    ort_attr attrs[] = {ort_emit_int_attr("keepdims", keepdims),
-                        ort_emit_ints_attr("axes", axes, count)};
-    if (!count)
-        return ort_emit_reduce_by(e, op_type, value, ORT_ID_NONE, keepdims);
-    if (e->opset >= (strcmp(op_type, "ReduceSum") ? 18 : 13))
-        return ort_emit_reduce_by(e, op_type, value, ort_emit_ints(e, axes, count), keepdims);
-    return ort_emit_op(e, op_type, &value, 1, attrs, 2);
-}
-
-/* Which axes were repeated shows at run time only: those where the padded shape of `like` is 1. */
-static ort_id sum_to_dynamic(ort_emit *e, ort_id value, ort_id like)
-{
-    ort_attr keep[] = {ort_emit_int_attr("keepdims", 1),
-                       ort_emit_int_attr("noop_with_empty_axes", 1)};
-    if (!ort_emit_need_opset(e, 13, "a sum over dimensions known at run time only"))
-        return ORT_ID_NONE;
-    ort_id one = ort_emit_int(e, 1), shape = ort_emit_op1(e, "Shape", like);
-    ort_id more = ort_emit_op2(e, "Sub", ort_emit_op1(e, "Size", ort_emit_op1(e, "Shape", value)),
-                               ort_emit_op1(e, "Size", shape));
-    ort_id list = ort_emit_ints(e, (const int64_t[]){-1}, 1);
-    ort_id ones = ort_emit_op2(e, "Expand", one, ort_emit_reshape(e, more, list));
-    ort_id padded = ort_emit_concat(e, (const ort_id[]){ones, shape}, 2);
-    ort_id found = ort_emit_op1(e, "NonZero", ort_emit_op2(e, "Equal", padded, one));
-    ort_id in[] = {value, ort_emit_reshape(e, found, list)};
-    return ort_emit_reshape_like(e, ort_emit_op(e, "ReduceSum", in, 2, keep, 2), like);
-}
-
-/* The axes over which broadcasting `from` to `to` repeats; -1 when that can't be told yet. */
-static int repeated_axes(const ort_type *to, const ort_type *from, int64_t *axes)
-{
-    int count = 0, lead = to->rank - from->rank;
-    if (to->rank < 0 || from->rank < 0 || lead < 0)
-        return -1;
-    for (int i = 0; i < to->rank; i++) {
-        ort_dim wide = to->dim[i], narrow = i < lead ? ort_dim_of(1) : from->dim[i - lead];
-        if (i >= lead && (ort_dim_equal(wide, narrow) ||
-                          (ort_dim_known(narrow) && narrow.size != 1)))
-            continue;
-        if (!ort_dim_known(narrow))
-            return -1;
-        axes[count++] = i;
-    }
-    return count;
-}
-
-ort_id ort_emit_sum_to(ort_emit *e, ort_id value, ort_id like)
-{
-    int64_t axes[ORT_MAX_RANK];
-    const ort_type *to = ort_emit_type(e, value), *from = ort_emit_type(e, like);
-    if (e->status != ORT_OK)
-        return ORT_ID_NONE;
-    int lead = to->rank - from->rank, count = repeated_axes(to, from, axes);
-    if (count < 0)
-        return sum_to_dynamic(e, value, like);
-    if (!count)
-        return value;
-    bool keep = lead != count; /* else the leading axes only */
-    ort_id sum = ort_emit_reduce(e, "ReduceSum", value, axes, count, keep);
-    return keep && lead ? ort_emit_reshape_like(e, sum, like) : sum;
-}
-
-/* ---- positions */
-
-ort_id ort_emit_iota(ort_emit *e, ort_id x)
-{
-    ort_id range = ort_emit_op3(e, "Range", ort_emit_int(e, 0), ort_emit_op1(e, "Size", x),
-                                ort_emit_int(e, 1));
-    return ort_emit_reshape_like(e, range, x);
-}
-
-ort_id ort_emit_scatter(ort_emit *e, ort_id x, ort_id indices, ort_id value, bool repeated)
-{
-    ort_attr attrs[] = {ort_emit_int_attr("axis", 0),
-                        {.name = "reduction", .type = ORT_ATTR_STRING, .s = {"add", 3}}};
-    ort_id flat = ort_emit_ints(e, (const int64_t[]){-1}, 1);
-    if (repeated && !ort_emit_need_opset(e, 16, "ScatterElements with reduction"))
-        return ORT_ID_NONE;
-    ort_id size = ort_emit_reshape(e, ort_emit_op1(e, "Size", x), flat);
-    ort_id in[] = {ort_emit_op2(e, "Expand", ort_emit_number(e, x, 0), size),
-                   ort_emit_reshape(e, indices, flat), ort_emit_reshape(e, value, flat)};
-    ort_id sums = ort_emit_op(e, "ScatterElements", in, 3, attrs, repeated ? 2 : 1);
-    return ort_emit_reshape_like(e, sums, x);
 }

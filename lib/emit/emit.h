@@ -93,6 +93,7 @@ ort_id ort_emit_int(ort_emit *e, int64_t number);
 ort_id ort_emit_ints(ort_emit *e, const int64_t *numbers, int count);
 
 ort_id ort_emit_cast(ort_emit *e, ort_id value, ort_dtype dtype); /* itself when it has the type */
+ort_id ort_emit_cast_like(ort_emit *e, ort_id value, ort_id like);
 ort_id ort_emit_shape(ort_emit *e, ort_id value);                 /* int64 list */
 ort_id ort_emit_dims(ort_emit *e, ort_id value, int first, int last); /* dims [first, last) */
 ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis); /* the same of one, read at run time */
@@ -100,18 +101,11 @@ ort_id ort_emit_concat(ort_emit *e, const ort_id *lists, int count);  /* along a
 ort_id ort_emit_count(ort_emit *e, ort_id value, ort_id like); /* elements, as a number of like */
 ort_id ort_emit_zeros(ort_emit *e, ort_id like);
 ort_id ort_emit_expand(ort_emit *e, ort_id value, ort_id like); /* broadcast to like's shape */
-ort_id ort_emit_reshape(ort_emit *e, ort_id value, ort_id shape);
 ort_id ort_emit_reshape_to(ort_emit *e, ort_id value, const int64_t *dims, int count);
 ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like);
 ort_id ort_emit_unsqueeze(ort_emit *e, ort_id value, const int64_t *axes, int count);
 ort_id ort_emit_squeeze(ort_emit *e, ort_id value, const int64_t *axes, int count);
 ort_id ort_emit_transpose(ort_emit *e, ort_id value, const int64_t *perm, int count);
-/* A reduction with keepdims, over these axes (none: all). */
-ort_id ort_emit_reduce(ort_emit *e, const char *op_type, ort_id value, const int64_t *axes,
-                       int count, bool keepdims);
-/* The same over the axes in a value (ORT_ID_NONE: all). */
-ort_id ort_emit_reduce_by(ort_emit *e, const char *op_type, ort_id value, ort_id axes,
-                          bool keepdims);
 /* The transpose of broadcasting `like` to the shape of `value`: sums over what was repeated. */
 ort_id ort_emit_sum_to(ort_emit *e, ort_id value, ort_id like);
 /* The flat indices of x's elements, in x's shape. */
@@ -122,18 +116,16 @@ ort_id ort_emit_scatter(ort_emit *e, ort_id x, ort_id indices, ort_id value, boo
 /* Refuses when the opset is older than what `what` needs. */
 bool ort_emit_need_opset(ort_emit *e, int opset, const char *what);
 
-/* ---- nodes of texts (write.c) */
+/* ---- nodes of texts (write.c, formula.c) */
 
 /* The version of an operator that began at `since` in which a node of it is written. */
 int ort_emit_opset(ort_emit *e, const char *domain, const char *op_type, int since);
 /* A node as the spec says, its outputs new ones unless it has them. */
 void ort_emit_spec(ort_emit *e, ort_node_spec *spec, ort_id *outputs, int output_count);
-/* A float attribute of the node whose rule runs, or its default. */
-double ort_emit_attribute(ort_emit *e, const char *name, int length);
-
-/* A text (notation.h). names: of the values that follow, and with a '$' of numbers (double), as
- * "x y $n"; any other $word is a float attribute of the node whose rule runs, or its default.
- * Numbers that no input gives a type have that of the first value. */
+/* A text (notation.h), its last value. names: of what follows: values, "$n" numbers (double),
+ * "$list[]" lists (const int64_t *, int), as "x y $n $axes[]". Any other $word is an attribute of
+ * the node whose rule runs, or its default. Numbers that no input gives a type have that of the
+ * first value. */
 ort_id ort_emit_formula(ort_emit *e, const char *text, const char *names, ...);
 
 #endif

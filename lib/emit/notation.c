@@ -286,7 +286,7 @@ static short parse_list(parser *p)
 static short parse_parenthesis(parser *p)
 {
     skip_space(p);
-    if (isupper((unsigned char)*p->at) || !strncmp(p->at, "ms.", 3))
+    if (isupper((unsigned char)*p->at) || !strncmp(p->at, "ms.", 3) || !strncmp(p->at, "_ ", 2))
         return parse_operator(p);
     short inner = parse_sum(p);
     expect(p, ')');

@@ -11,7 +11,7 @@
  *     x             a value (names of values begin with a small letter)
  *     0.5  @3       a number of the type that its place asks for; an int64
  *     [0 2]  -      a list of int64, which may hold named numbers: [0 $n -1]; an absent input
- *     $n            a number that has a name
+ *     $n            a number that has a name, or (write.h) a list or an input that has one
  *     #w            a constant                 #w:3,4  #w.i8:3,4   of these dims, of that type
  *     k=1  k=0,2    attributes: an integer, a list of integers (one alone ends in a comma: k=1,);
  *     k=0.5  k=cubic  a float (it has a point), a string;   k=$n    the number called n
@@ -30,6 +30,16 @@
  *
  *     (Op@13 a)     as it is from opset 13 on; without a number, from its first version on
  *     (Op a &n)     with the attributes of the node called n
+ *
+ * What rules compute with (ort_emit_formula) may say besides
+ *
+ *     (_ a &_)      the operator, and the attributes, of the node whose rule runs
+ *     a + b         one of them when the other is absent; so are *, (Max a b) and (Min a b)
+ *     (CastLike a x)  (ExpandLike a x)  (ReshapeLike a x)
+ *                   a with the type or the shape of x: itself when it has it already
+ *     (SumTo a x)   summed over what was repeated when x was broadcast to a's shape
+ *     (Count a x)   how many elements a has, as a number of x's type
+ *     (Dims a)  (Dims a 2 $n)   its shape, or [2, n) of it: constant where that is known
  *     file? a | b   the first whose condition holds (write.h says which there are)
  *
  * Texts are parts of the program: a mistake in one is an assertion.

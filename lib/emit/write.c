@@ -58,11 +58,18 @@ static const ort_bound *bound_of(const ort_writer *w, const char *name, int leng
     return w->match ? ort_match_bound(w->match, name, length) : NULL;
 }
 
-/* $name: of the match, or an attribute of the node whose rule runs. */
-static double number_called(const ort_writer *w, const char *name, int length)
+/* What $name stands for. */
+static ort_bound called(const ort_writer *w, const char *name, int length)
 {
     const ort_bound *b = bound_of(w, name, length);
-    return b ? b->number : ort_emit_attribute(w->e, name, length);
+    return b ? *b : ort_emit_attribute(w->e, name, length);
+}
+
+static double number_called(const ort_writer *w, const char *name, int length)
+{
+    ort_bound b = called(w, name, length);
+    assert(b.is_number);
+    return b.number;
 }
 
 /* ---- attributes */
@@ -107,28 +114,25 @@ static ort_attr attr_of(ort_writer *w, const ort_op *op, const ort_text_attr *a,
 {
     ort_attr attr = {.name = copied(w, a->name, a->name_length)};
     bool named = *a->value == '$';
-    const ort_bound *b = named ? bound_of(w, a->value + 1, a->value_length - 1) : NULL;
     if (w->e->status != ORT_OK)
         return attr;
+    ort_bound b = named ? called(w, a->value + 1, a->value_length - 1) : (ort_bound){0};
     attr.type = kind_of(op, attr.name);
+    assert(!named || (attr.type == ORT_ATTR_INTS ? b.list != NULL : b.is_number));
     switch (attr.type) {
-    case ORT_ATTR_FLOAT:
-        attr.f = named ? (float)number_called(w, a->value + 1, a->value_length - 1)
-                       : strtof(a->value, NULL);
-        break;
+    case ORT_ATTR_FLOAT: attr.f = named ? (float)b.number : strtof(a->value, NULL); break;
     case ORT_ATTR_STRING:
         attr.s.ptr = copied(w, a->value, a->value_length);
         attr.s.length = (size_t)a->value_length;
         break;
     case ORT_ATTR_INTS:
-        assert(!named == !b);
-        attr.ints = b ? b->list : list;
-        attr.count = (size_t)(b ? b->count
-                                : integers_of(a->value, a->value + a->value_length, list));
+        attr.ints = named ? b.list : list;
+        attr.count = (size_t)(named ? b.count
+                                    : integers_of(a->value, a->value + a->value_length, list));
         break;
     default:
-        assert(attr.type == ORT_ATTR_INT && !named == !b);
-        attr.i = b ? (int64_t)b->number : strtoll(a->value, NULL, 10);
+        assert(attr.type == ORT_ATTR_INT);
+        attr.i = named ? (int64_t)b.number : strtoll(a->value, NULL, 10);
     }
     return attr;
 }
@@ -159,10 +163,22 @@ static ort_dtype number_type(const ort_writer *w, const ort_op *op, const ort_id
     return first;
 }
 
+/* $n, what stands for it. */
+static ort_bound term_bound(const ort_writer *w, const ort_term *t)
+{
+    const ort_text_name *name = &w->text->names.data[t->name];
+    bool asked = w->source && w->source->unbound && !w->match;
+    return t->kind == '$' && !asked ? called(w, name->text, name->length) : (ort_bound){0};
+}
+
 static bool is_number(const ort_writer *w, const ort_term *t)
 {
-    return t->kind == '0' ||
-           (t->kind == '$' && (!w->source || !w->source->unbound || w->match));
+    return t->kind == '0' || (t->kind == '$' && term_bound(w, t).is_number);
+}
+
+static bool is_list(const ort_writer *w, const ort_term *t)
+{
+    return t->kind == '[' || (t->kind == '$' && term_bound(w, t).list);
 }
 
 static double term_number(const ort_writer *w, const ort_term *t)
@@ -178,19 +194,24 @@ static ort_id write_number(ort_writer *w, const ort_term *t, ort_dtype dtype)
     return ort_emit_number_of(w->e, dtype, term_number(w, t));
 }
 
-/* "0 $n -1" into `list` of MAX_INPUTS; how many. */
-static int list_of(const ort_writer *w, const ort_term *t, int64_t *list)
+/* The numbers of "[0 $n -1]", which go to `list` of MAX_INPUTS, or of a list that has a name. */
+static const int64_t *list_of(const ort_writer *w, const ort_term *t, int64_t *list, int *count)
 {
-    int count = 0;
     const char *at = t->text, *end = t->text + t->length;
+    *count = 0;
+    if (t->kind == '$') {
+        ort_bound b = term_bound(w, t);
+        *count = b.count;
+        return b.list;
+    }
     for (at += strspn(at, " "); at < end; at += strspn(at, " ")) {
         int length = (int)strcspn(at, " ]");
-        assert(count < MAX_INPUTS);
-        list[count++] = *at == '$' ? (int64_t)number_called(w, at + 1, length - 1)
-                                   : strtoll(at, NULL, 10);
+        assert(*count < MAX_INPUTS);
+        list[(*count)++] = *at == '$' ? (int64_t)number_called(w, at + 1, length - 1)
+                                      : strtoll(at, NULL, 10);
         at += length;
     }
-    return count;
+    return list;
 }
 
 /* A list or number that this version of the operator has as an attribute, as axes and bounds were:
@@ -201,14 +222,15 @@ static bool is_attribute(const ort_writer *w, const ort_term *t, const ort_op *o
     const ort_term *child = ort_text_child(w->text, t, slot);
     const ort_registry *registry = w->e->graph->model->registry;
     char name[NAME_BYTES];
-    if (!op || (child->kind != '[' && !is_number(w, child)) ||
+    if (!op || (!is_list(w, child) && !is_number(w, child)) ||
         !ort_text_attribute_of(registry, op, slot, name))
         return false;
     *attr = (ort_attr){.name = copied(w, name, (int)strlen(name))};
     attr->type = kind_of(op, name);
     if (attr->type == ORT_ATTR_INTS) {
-        attr->ints = list;
-        attr->count = (size_t)list_of(w, child, list);
+        int count;
+        attr->ints = list_of(w, child, list, &count);
+        attr->count = (size_t)count;
     } else if (attr->type == ORT_ATTR_INT) {
         attr->i = (int64_t)term_number(w, child);
     } else {
@@ -244,16 +266,18 @@ static int write_inputs(ort_writer *w, const ort_term *t, const ort_op *op, ort_
 static const ort_node *node_called(const ort_writer *w, short name)
 {
     const ort_text_name *n = &w->text->names.data[name];
+    if (n->length == 1 && *n->text == '_')
+        return w->e->at;
     const ort_bound *b = bound_of(w, n->text, n->length);
     assert(b && b->node);
     return b->node;
 }
 
 /* The first version that may be written: what the text asks for, else the operator's first. */
-static int since_of(const ort_emit *e, const ort_term *t, const operator *op)
+static int since_of(const ort_emit *e, const ort_term *t, const ort_node_spec *spec)
 {
     return t->since ? t->since
-                    : ort_registry_oldest(e->graph->model->registry, op->domain, op->name);
+                    : ort_registry_oldest(e->graph->model->registry, spec->domain, spec->op_type);
 }
 
 static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, ort_id *outputs,
@@ -264,14 +288,15 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
     int64_t lists[MAX_ATTRS][MAX_INPUTS];
     operator named = operator_of(t->text, t->length, choose(w, t, operator_count(t)));
     spec->domain = named.domain;
-    spec->op_type = copied(w, named.name, (int)strlen(named.name));
-    int opset = ort_emit_opset(w->e, named.domain, named.name, since_of(w->e, t, &named));
-    const ort_op *op = ort_registry_find(w->e->graph->model->registry, named.domain, named.name,
-                                         opset);
+    spec->op_type = *named.name == '_' ? w->e->at->op_type
+                                       : copied(w, named.name, (int)strlen(named.name));
+    int opset = ort_emit_opset(w->e, named.domain, spec->op_type, since_of(w->e, t, spec));
+    const ort_op *op = ort_registry_find(w->e->graph->model->registry, named.domain,
+                                         spec->op_type, opset);
     spec->opset = w->e->opset_of ? opset : 0;
     int sets = write_inputs(w, t, op, inputs, set, lists);
     if (w->source && w->source->attributes)
-        sets += w->source->attributes(w->source->arg, named.name, set + sets, MAX_ATTRS - sets);
+        sets += w->source->attributes(w->source->arg, spec->op_type, set + sets, MAX_ATTRS - sets);
     assert(sets + t->attr_count <= MAX_ATTRS);
     for (int i = 0; i < t->attr_count; i++, sets++)
         set[sets] = attr_of(w, op, &w->text->attrs.data[t->first_attr + i], lists[sets]);
@@ -286,6 +311,61 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
     spec->set = set;
     spec->set_count = sets;
     ort_emit_spec(w->e, spec, outputs, output_count);
+}
+
+/* ---- what isn't always a node */
+
+static bool is_called(const ort_term *t, const char *name)
+{
+    return t->length == (int)strlen(name) && !memcmp(t->text, name, (size_t)t->length);
+}
+
+/* "(Dims x)", "(Dims x 2 $n)" */
+static ort_id write_dims(ort_writer *w, const ort_term *t)
+{
+    ort_id x = write_term(w, w->text->terms_of.data[t->first]);
+    if (t->count == 1)
+        return ort_emit_shape(w->e, x);
+    return ort_emit_dims(w->e, x, (int)term_number(w, ort_text_child(w->text, t, 1)),
+                         (int)term_number(w, ort_text_child(w->text, t, 2)));
+}
+
+/* A node of two operands, one of which is absent, is the other one. */
+static bool has_absent_operand(ort_writer *w, const ort_term *t, ort_id *other)
+{
+    ort_id operand[2];
+    for (int i = 0; i < 2 && t->commutative; i++) {
+        short child = w->text->terms_of.data[t->first + i];
+        if (is_number(w, &w->text->terms.data[child]))
+            return false;
+        operand[i] = write_term(w, child);
+    }
+    if (!t->commutative || (operand[0] != ORT_ID_NONE && operand[1] != ORT_ID_NONE))
+        return false;
+    *other = operand[operand[0] == ORT_ID_NONE];
+    return true;
+}
+
+/* A word, or an operand alone: its value in *value. False: a node as any other. */
+static bool write_word(ort_writer *w, const ort_term *t, ort_id *value)
+{
+    const ort_word *word = w->words;
+    while (word && word->name && !is_called(t, word->name))
+        word++;
+    if (!word)
+        return false;
+    if (!word->name && !is_called(t, "Dims"))
+        return has_absent_operand(w, t, value);
+    if (!word->name) {
+        *value = write_dims(w, t);
+        return true;
+    }
+    const ort_term *first = ort_text_child(w->text, t, 0);
+    ort_id like = write_term(w, w->text->terms_of.data[t->first + 1]);
+    ort_id own = is_number(w, first) ? write_number(w, first, ort_emit_type(w->e, like)->dtype)
+                                     : write_term(w, w->text->terms_of.data[t->first]);
+    *value = w->e->status == ORT_OK ? word->emit(w->e, own, like) : ORT_ID_NONE;
+    return true;
 }
 
 /* ---- values */
@@ -328,8 +408,9 @@ static ort_id write_value(ort_writer *w, const ort_term *t)
 
 static ort_id write_list(ort_writer *w, const ort_term *t)
 {
-    int64_t list[MAX_INPUTS];
-    int count = list_of(w, t, list);
+    int64_t own[MAX_INPUTS];
+    int count;
+    const int64_t *list = list_of(w, t, own, &count);
     return ort_emit_ints(w->e, list, count);
 }
 
@@ -371,10 +452,10 @@ static ort_id write_term(ort_writer *w, short index)
     case 'i': return ort_emit_int(w->e, (int64_t)t->number);
     case '[': return write_list(w, t);
     case '$':
-        if (is_number(w, t))
-            return write_number(w, t, ORT_DTYPE_UNDEFINED);
-        return write_value(w, t);
-    case '(': return write_node_of(w, t, own);
+        return is_number(w, t) ? write_number(w, t, ORT_DTYPE_UNDEFINED)
+               : is_list(w, t) ? write_list(w, t)
+                               : write_value(w, t);
+    case '(': return write_word(w, t, own) ? *own : write_node_of(w, t, own);
     case '@':
         return *own = write_term(w, w->text->terms_of.data[t->first + choose(w, t, t->count)]);
     default: return *own = write_value(w, t);
@@ -395,7 +476,7 @@ static ort_id write_statement(ort_writer *w, const ort_statement *s)
         spec.outputs = outputs;
         spec.output_count = s->count;
     }
-    if (t->kind == '(')
+    if (t->kind == '(' && (w->source || s->count > 1))
         write_node(w, t, &spec, w->source ? NULL : outputs, w->source ? 0 : s->count);
     else
         outputs[0] = write_term(w, s->term);
@@ -468,50 +549,4 @@ bool ort_may_write(const ort_text *text, const ort_choice *choice,
         if (!may_write_term(text, text->statements.data[choice->first + i].term, opset, arg))
             return false;
     return true;
-}
-
-/* ---- formulas */
-
-/* "x y $n": what follows by name. */
-static void bind_arguments(ort_match *match, ort_writer *w, const char *names, va_list args)
-{
-    for (const char *at = names; *at; at += strspn(at, " ")) {
-        bool is_number = *at == '$';
-        int length = (int)strcspn(at += is_number, " ");
-        int name = ort_text_find(match->text, at, length);
-        ort_bound b = {.value = ORT_ID_NONE, .is_number = is_number};
-        if (is_number)
-            b.number = va_arg(args, double);
-        else
-            b.value = va_arg(args, ort_id);
-        if (w->like == ORT_ID_NONE)
-            w->like = b.value;
-        if (name >= 0)
-            match->bound[name] = b;
-        at += length;
-    }
-}
-
-ort_id ort_emit_formula(ort_emit *e, const char *text, const char *names, ...)
-{
-    ort_match match = {.graph = e->graph};
-    ort_id result = ORT_ID_NONE;
-    ort_text parsed;
-    va_list args;
-    if (e->status != ORT_OK)
-        return result;
-    if (ort_text_parse(&parsed, text, NULL)) {
-        match.text = &parsed;
-        for (size_t i = 0; i < parsed.names.count; i++)
-            match.bound[i] = (ort_bound){.value = ORT_ID_NONE};
-        ort_writer w = {.e = e, .text = &parsed, .match = &match, .like = ORT_ID_NONE};
-        va_start(args, names);
-        bind_arguments(&match, &w, names, args);
-        va_end(args);
-        result = ort_write(&w, &parsed.choices.data[0]);
-    } else {
-        ort_emit_fail_memory(e);
-    }
-    ort_text_release(&parsed);
-    return result;
 }

@@ -26,11 +26,18 @@ typedef struct ort_write_source {
     void *arg;
 } ort_write_source;
 
+/* "(CastLike a x)": what is written for it, which may be `a` itself. */
+typedef struct ort_word {
+    const char *name;
+    ort_id (*emit)(ort_emit *e, ort_id value, ort_id like);
+} ort_word;
+
 typedef struct ort_writer {
     ort_emit *e;
     const ort_text *text;
     const ort_match *match;          /* what names stand for; or NULL */
     const ort_write_source *source;  /* or NULL */
+    const ort_word *words;           /* ended by one without a name; NULL: all are operators */
     /* The node that stands for the whole: */
     const char *name, *origin;
     const ort_id *outputs;           /* NULL: new ones */
@@ -42,6 +49,9 @@ typedef struct ort_writer {
 /* Writes a choice of the text; the value of its last statement, which is the root. Values that
  * statements name are bound in the text alone. Failure sticks in e->status. */
 ort_id ort_write(ort_writer *writer, const ort_choice *choice);
+
+/* An attribute of the node whose rule runs, or its default; nothing when it has neither. */
+ort_bound ort_emit_attribute(const ort_emit *e, const char *name, int length);
 
 /* Would every node of the choice be written? `opset` as in ort_emit.opset_of: 0 when not. */
 bool ort_may_write(const ort_text *text, const ort_choice *choice,

@@ -19,10 +19,12 @@ typedef struct ort_tape {
 /* How to differentiate one operator of ai.onnx. One of the fields after op_type is set. */
 typedef struct ort_grad_rule {
     const char *op_type;
-    /* Gradients of inputs 0 to 2 as formulas (emit/formula.c) of g (gradient of output 0), y
+    /* Gradients of inputs 0 to 2 as texts (emit/notation.h) of g (gradient of output 0), y
      * (output 0), a b c (the inputs) and attributes; broadcasting is undone by the caller. */
     const char *slope[3];
-    /* Output 0 as a formula of a b c and attributes: the operator is differentiated as that. */
+    /* The same for input 0 alone, in its very shape: the operator doesn't broadcast. */
+    const char *whole;
+    /* Output 0 as a text of a b c and attributes: the operator is differentiated as that. */
     const char *same;
     /* Emits the operator as others: fills outputs[i] for i < node->output_count. */
     void (*expand)(ort_emit *g, const ort_node *node, ort_id *outputs);
@@ -69,6 +71,14 @@ ort_id ort_grad_of(const ort_emit *g, const ort_node *node, int slot);
 /* The input has another contribution to its gradient, of exactly its shape. Nothing when the
  * gradient isn't wanted. */
 void ort_grad_add(ort_emit *g, const ort_node *node, int slot, ort_id value);
+/* Output 0 of the node as that of a text of a b c (its inputs) and attributes. */
+static inline ort_id ort_grad_same(ort_emit *g, const ort_node *node, const char *text)
+{
+    return ort_emit_formula(g, text, "a b c", node->inputs[0], ort_emit_in(node, 1),
+                            ort_emit_in(node, 2));
+}
+/* A text of a gradient: of g (gradient of output 0), y (output 0), a b c and attributes. */
+ort_id ort_grad_text(ort_emit *g, const ort_node *node, const char *text);
 /* The same for a value of the shape that all inputs broadcast to: summed to this input's. */
 void ort_grad_add_summed(ort_emit *g, const ort_node *node, int slot, ort_id value);
 

@@ -20,130 +20,94 @@ static void matmul_back(ort_emit *g, const ort_node *node)
 {
     ort_id a = node->inputs[0], b = node->inputs[1], gy = ort_grad_of(g, node, 0);
     int rank_a = ort_emit_rank(g, a), rank_b = ort_emit_rank(g, b);
-    if (g->status != ORT_OK)
-        return;
     if (rank_b == 1) {
-        b = ort_emit_unsqueeze(g, b, (const int64_t[]){1}, 1);
-        gy = ort_emit_unsqueeze(g, gy, (const int64_t[]){-1}, 1);
+        b = ort_emit_formula(g, "(Unsqueeze b [1])", "b", b);
+        gy = ort_emit_formula(g, "(Unsqueeze g [-1])", "g", gy);
     }
     if (rank_a == 1) {
-        a = ort_emit_unsqueeze(g, a, (const int64_t[]){0}, 1);
-        gy = ort_emit_unsqueeze(g, gy, (const int64_t[]){-2}, 1);
+        a = ort_emit_formula(g, "(Unsqueeze a [0])", "a", a);
+        gy = ort_emit_formula(g, "(Unsqueeze g [-2])", "g", gy);
     }
     if (ort_grad_wants(g, node, 0)) {
         ort_id right = swap_last(g, b, rank_b == 1 ? 2 : rank_b);
-        ort_id sum = ort_emit_sum_to(g, ort_emit_op2(g, "MatMul", gy, right), a);
-        ort_grad_add(g, node, 0, ort_emit_reshape_like(g, sum, node->inputs[0]));
+        ort_grad_add(g, node, 0,
+                     ort_emit_formula(g, "(ReshapeLike (SumTo (MatMul g right) a) x)",
+                                      "g right a x", gy, right, a, node->inputs[0]));
     }
     if (ort_grad_wants(g, node, 1)) {
         ort_id left = swap_last(g, a, rank_a == 1 ? 2 : rank_a);
-        ort_id sum = ort_emit_sum_to(g, ort_emit_op2(g, "MatMul", left, gy), b);
-        ort_grad_add(g, node, 1, ort_emit_reshape_like(g, sum, node->inputs[1]));
+        ort_grad_add(g, node, 1,
+                     ort_emit_formula(g, "(ReshapeLike (SumTo (MatMul left g) b) x)",
+                                      "g left b x", gy, left, b, node->inputs[1]));
     }
 }
 
 /* alpha * op(p) * op(q) */
-static ort_id gemm(ort_emit *g, ort_id p, ort_id q, float alpha, bool transpose_p, bool transpose_q)
+static ort_id gemm(ort_emit *g, ort_id p, ort_id q, bool transpose_p, bool transpose_q)
 {
-    ort_attr attrs[] = {{.name = "alpha", .type = ORT_ATTR_FLOAT, .f = alpha},
-                        ort_emit_int_attr("transA", transpose_p),
-                        ort_emit_int_attr("transB", transpose_q)};
-    return ort_emit_op(g, "Gemm", (const ort_id[]){p, q}, 2, attrs, 3);
+    return ort_emit_formula(g, "(Gemm p q alpha=$alpha transA=$tp transB=$tq)", "p q $tp $tq", p,
+                            q, (double)transpose_p, (double)transpose_q);
 }
 
 static void gemm_back(ort_emit *g, const ort_node *node)
 {
     ort_id a = node->inputs[0], b = node->inputs[1], gy = ort_grad_of(g, node, 0);
-    float alpha = ort_node_attr_float(node, "alpha");
     bool ta = ort_node_attr_int(node, "transA") != 0, tb = ort_node_attr_int(node, "transB") != 0;
     if (ort_grad_wants(g, node, 0))
-        ort_grad_add(g, node, 0,
-                     ta ? gemm(g, b, gy, alpha, tb, true) : gemm(g, gy, b, alpha, false, !tb));
+        ort_grad_add(g, node, 0, ta ? gemm(g, b, gy, tb, true) : gemm(g, gy, b, false, !tb));
     if (ort_grad_wants(g, node, 1))
-        ort_grad_add(g, node, 1,
-                     tb ? gemm(g, gy, a, alpha, true, ta) : gemm(g, a, gy, alpha, !ta, false));
+        ort_grad_add(g, node, 1, tb ? gemm(g, gy, a, true, ta) : gemm(g, a, gy, !ta, false));
     if (ort_grad_wants(g, node, 2))
-        ort_grad_add_summed(g, node, 2, ort_emit_formula(g, "g * $beta", "g", gy));
+        ort_grad_add_summed(g, node, 2, ort_grad_text(g, node, "g * $beta"));
 }
 
 /* ---- reductions */
 
-typedef struct reduction {
-    const int64_t *list; /* the axes when they are an attribute */
-    int count;
-    ort_id axes;         /* when they are an input, else ORT_ID_NONE */
-    bool all, none, keepdims;
-} reduction;
-
-static reduction read_reduction(ort_emit *g, const ort_node *node)
+/* Is nothing reduced, or (noop: false) everything? */
+static bool is_over(const ort_emit *g, const ort_node *node, bool noop)
 {
-    size_t count = 0;
-    reduction r = {.axes = ort_emit_in(node, 1), .keepdims = ort_node_attr_int(node, "keepdims")};
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 1);
-    bool noop = ort_node_int(node, "noop_with_empty_axes", 0) != 0;
-    r.list = ort_node_ints(node, "axes", &count);
-    r.count = (int)count;
-    bool empty = r.axes == ORT_ID_NONE ? !r.count : fixed && !ort_tensor_count(fixed);
-    r.none = empty && noop;
-    r.all = empty && !noop;
-    return r;
+    size_t count;
+    ort_node_ints(node, "axes", &count);
+    bool empty = ort_emit_in(node, 1) == ORT_ID_NONE ? !count : fixed && !ort_tensor_count(fixed);
+    return empty && noop == (ort_node_int(node, "noop_with_empty_axes", 0) != 0);
 }
 
 /* A value of the reduced shape, so that it broadcasts against the input. */
-static ort_id widen(ort_emit *g, const reduction *r, ort_id value)
+static ort_id widen(ort_emit *g, const ort_node *node, ort_id value)
 {
-    if (r->keepdims || r->all || r->none)
+    if (ort_node_attr_int(node, "keepdims") || is_over(g, node, true) || is_over(g, node, false))
         return value; /* a scalar broadcasts as it is */
-    if (r->axes != ORT_ID_NONE)
-        return ort_emit_op2(g, "Unsqueeze", value, r->axes);
-    return ort_emit_unsqueeze(g, value, r->list, r->count);
+    return ort_emit_formula(g, "(Unsqueeze v $axes)", "v axes", value, ort_emit_in(node, 1));
 }
 
-static ort_id sum_again(ort_emit *g, const reduction *r, ort_id value)
-{
-    if (r->none)
-        return value;
-    if (r->all || r->axes == ORT_ID_NONE)
-        return ort_emit_reduce(g, "ReduceSum", value, r->list, r->all ? 0 : r->count, true);
-    return ort_emit_reduce_by(g, "ReduceSum", value, r->axes, true);
-}
-
-/* What the slope is written with: of the widened gradient and result, and the input. */
-static const char *reduction_slope(const char *op_type)
-{
-    static const struct {
-        const char *name, *slope;
-    } slopes[] = {
-        {"ReduceL1", "g * (Sign a)"},
-        {"ReduceL2", "a * (Where (Greater y 0) (g / y) 0)"},
-        {"ReduceLogSum", "g / (Exp y)"},
-        {"ReduceLogSumExp", "g * (Exp (a - y))"},
-        {"ReduceSum", "g"},
-        {"ReduceSumSquare", "2 * g * a"},
-    };
-    for (size_t i = 0; i < sizeof slopes / sizeof *slopes; i++)
-        if (!strcmp(slopes[i].name, op_type))
-            return slopes[i].slope;
-    return NULL;
-}
+/* Slopes, of the widened gradient g, the result y (widened when it is a tensor to compare with),
+ * the input a and the axes. */
+static const struct {
+    const char *op_type, *slope;
+    bool wide;
+} reductions[] = {
+    {"ReduceL1", "g * (Sign a)", false},
+    {"ReduceL2", "a * (Where (Greater y 0) (g / y) 0)", true},
+    {"ReduceLogSum", "g / (Exp y)", true},
+    {"ReduceLogSumExp", "g * (Exp (a - y))", true},
+    {"ReduceMax", "m = (CastLike (Equal a y) a); g * m / (ReduceSum m $axes)", true},
+    {"ReduceMean", "g * (Count y g) / (Count a g)", false},
+    {"ReduceMin", "m = (CastLike (Equal a y) a); g * m / (ReduceSum m $axes)", true},
+    {"ReduceSum", "g", false},
+    {"ReduceSumSquare", "2 * g * a", false},
+};
 
 static void reduce_back(ort_emit *g, const ort_node *node)
 {
-    reduction r = read_reduction(g, node);
-    ort_id x = node->inputs[0], gy = widen(g, &r, ort_grad_of(g, node, 0));
-    ort_id y = node->outputs[0], slope;
-    const char *formula = reduction_slope(node->op_type);
-    if (formula) {
-        slope = ort_emit_formula(g, formula, "g y a", gy,
-                                 strcmp(formula, "g") ? widen(g, &r, y) : y, x);
-    } else if (!strcmp(node->op_type, "ReduceMean")) {
-        slope = ort_emit_formula(g, "g * m / n", "g m n", gy, ort_emit_count(g, y, gy),
-                                 ort_emit_count(g, x, gy));
-    } else { /* ReduceMax, ReduceMin: equal ones share */
-        ort_id wins = ort_emit_op2(g, "Equal", x, widen(g, &r, y));
-        ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
-        slope = ort_emit_formula(g, "g * m / n", "g m n", gy, mask, sum_again(g, &r, mask));
-    }
+    ort_id x = node->inputs[0], y = node->outputs[0], slope = ort_grad_of(g, node, 0);
+    bool extreme = !strcmp(node->op_type, "ReduceMax") || !strcmp(node->op_type, "ReduceMin");
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+        if (!strcmp(reductions[i].op_type, node->op_type) &&
+            !(extreme && is_over(g, node, true)))
+            slope = ort_emit_formula(g, reductions[i].slope, "g y a axes", widen(g, node, slope),
+                                     reductions[i].wide ? widen(g, node, y) : y, x,
+                                     ort_emit_in(node, 1));
     ort_grad_add(g, node, 0, ort_emit_expand(g, slope, x));
 }
 
@@ -155,30 +119,26 @@ static void softmax_back(ort_emit *g, const ort_node *node)
     bool one = node->opset >= 13;
     int rank = ort_emit_rank(g, node->inputs[0]), count = 0;
     int64_t axis = ort_emit_axis(g, node, rank), axes[ORT_MAX_RANK];
-    ort_id gy = ort_grad_of(g, node, 0), y = node->outputs[0];
-    axes[count++] = axis;
-    while (!one && axis + count < rank) {
+    do {
         axes[count] = axis + count;
         count++;
-    }
-    if (!strcmp(node->op_type, "LogSoftmax")) {
-        ort_id sum = ort_emit_reduce(g, "ReduceSum", gy, axes, count, true);
-        ort_grad_add(g, node, 0, ort_emit_formula(g, "g - s * (Exp y)", "g s y", gy, sum, y));
-    } else {
-        ort_id product = ort_emit_op2(g, "Mul", gy, y);
-        ort_id sum = ort_emit_reduce(g, "ReduceSum", product, axes, count, true);
-        ort_grad_add(g, node, 0, ort_emit_formula(g, "(g - s) * y", "g s y", gy, sum, y));
-    }
+    } while (!one && axis + count < rank);
+    const char *text = !strcmp(node->op_type, "LogSoftmax")
+                           ? "g - (ReduceSum g $axes) * (Exp y)"
+                           : "(g - (ReduceSum (g * y) $axes)) * y";
+    ort_grad_add(g, node, 0, ort_emit_formula(g, text, "g y $axes[]", ort_grad_of(g, node, 0),
+                                              node->outputs[0], axes, count));
 }
 
 /* ---- sums along an axis */
 
 static void cumsum_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr attrs[] = {ort_emit_int_attr("exclusive", ort_node_attr_int(node, "exclusive")),
-                        ort_emit_int_attr("reverse", !ort_node_attr_int(node, "reverse"))};
-    ort_id in[] = {ort_grad_of(g, node, 0), node->inputs[1]};
-    ort_grad_add(g, node, 0, ort_emit_op(g, "CumSum", in, 2, attrs, 2));
+    bool turned = !ort_node_attr_int(node, "reverse");
+    ort_grad_add(g, node, 0,
+                 ort_emit_formula(g, "(CumSum g axis exclusive=$exclusive reverse=$turned)",
+                                  "g axis $turned", ort_grad_of(g, node, 0), node->inputs[1],
+                                  (double)turned));
 }
 
 const ort_grad_rule ort_grad_algebra[] = {

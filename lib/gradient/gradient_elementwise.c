@@ -10,99 +10,60 @@
 
 static void gelu_expand(ort_emit *g, const ort_node *node, ort_id *outputs)
 {
-    outputs[0] = ort_emit_formula(
-        g,
+    outputs[0] = ort_grad_same(
+        g, node,
         ort_node_attr_is(node, "approximate", "tanh")
             ? "0.5 * a * (1 + (Tanh (0.79788456080286535588 * (a + 0.044715 * a * a * a))))"
-            : "0.5 * a * (1 + (Erf (a * 0.70710678118654752440)))",
-        "a", node->inputs[0]);
-}
-
-/* The exponent may be of another element type than the base. */
-static void pow_back(ort_emit *g, const ort_node *node)
-{
-    ort_id gy = ort_grad_of(g, node, 0), a = node->inputs[0], raw = node->inputs[1];
-    ort_id b = ort_emit_cast(g, raw, ort_emit_type(g, a)->dtype), slope;
-    if (ort_grad_wants(g, node, 0))
-        ort_grad_add_summed(g, node, 0,
-                            ort_emit_formula(g, "g * b * (Pow a (b - 1))", "g a b", gy, a, b));
-    if (!ort_grad_wants(g, node, 1))
-        return;
-    slope = ort_emit_formula(g, "g * y * (Log (Where (Greater a 0) a 1))", "g y a", gy,
-                             node->outputs[0], a);
-    ort_grad_add_summed(g, node, 1, ort_emit_cast(g, slope, ort_emit_type(g, raw)->dtype));
-}
-
-static void cast_back(ort_emit *g, const ort_node *node)
-{
-    ort_id gy = ort_grad_of(g, node, 0);
-    ort_grad_add(g, node, 0, ort_emit_cast(g, gy, ort_emit_type(g, node->inputs[0])->dtype));
+            : "0.5 * a * (1 + (Erf (a * 0.70710678118654752440)))");
 }
 
 /* x where it wins, equal ones share. */
 static void extreme_back(ort_emit *g, const ort_node *node)
 {
-    ort_id y = node->outputs[0], gy = ort_grad_of(g, node, 0), winners = ORT_ID_NONE;
-    ort_dtype dtype = ort_emit_type(g, y)->dtype;
-    for (int i = 0; i < node->input_count; i++) {
-        ort_id wins = ort_emit_cast(g, ort_emit_op2(g, "Equal", node->inputs[i], y), dtype);
-        winners = winners == ORT_ID_NONE ? wins : ort_emit_op2(g, "Add", winners, wins);
-    }
-    ort_id share = ort_emit_op2(g, "Div", gy, winners);
+    ort_id y = node->outputs[0], share = ORT_ID_NONE;
     for (int i = 0; i < node->input_count; i++)
-        if (ort_grad_wants(g, node, i)) {
-            ort_id wins = ort_emit_op2(g, "Equal", node->inputs[i], y);
+        share = ort_emit_formula(g, "s + (CastLike (Equal x y) y)", "x y s", node->inputs[i], y,
+                                 share);
+    share = ort_emit_formula(g, "g / s", "g s", ort_grad_of(g, node, 0), share);
+    for (int i = 0; i < node->input_count; i++)
+        if (ort_grad_wants(g, node, i))
             ort_grad_add_summed(g, node, i,
-                                ort_emit_op3(g, "Where", wins, share, ort_emit_number(g, y, 0)));
-        }
+                                ort_emit_formula(g, "(Where (Equal x y) s 0)", "x y s",
+                                                 node->inputs[i], y, share));
 }
 
 static void sum_back(ort_emit *g, const ort_node *node)
 {
     ort_id gy = ort_grad_of(g, node, 0);
     if (!strcmp(node->op_type, "Mean"))
-        gy = ort_emit_op2(g, "Div", gy, ort_emit_number(g, gy, node->input_count));
+        gy = ort_emit_formula(g, "g / $n", "g $n", gy, (double)node->input_count);
     for (int i = 0; i < node->input_count; i++)
         if (ort_grad_wants(g, node, i))
             ort_grad_add_summed(g, node, i, gy);
 }
 
-static void where_back(ort_emit *g, const ort_node *node)
-{
-    ort_id gy = ort_grad_of(g, node, 0), zero = ort_emit_number(g, gy, 0);
-    ort_id condition = node->inputs[0];
-    if (ort_grad_wants(g, node, 1))
-        ort_grad_add_summed(g, node, 1, ort_emit_op3(g, "Where", condition, gy, zero));
-    if (ort_grad_wants(g, node, 2))
-        ort_grad_add_summed(g, node, 2, ort_emit_op3(g, "Where", condition, zero, gy));
-}
-
 /* min(max(x, low), high): the upper bound has the last word. */
 static void clip_back(ort_emit *g, const ort_node *node)
 {
-    ort_id gy = ort_grad_of(g, node, 0), zero = ort_emit_number(g, gy, 0), x = node->inputs[0];
-    ort_id low = ort_emit_in(node, 1), high = ort_emit_in(node, 2), gx = gy;
-    ort_id raised = low == ORT_ID_NONE ? x : ort_emit_op2(g, "Max", x, low);
-    if (high != ORT_ID_NONE) {
-        ort_id above = ort_emit_op2(g, "Greater", raised, high);
-        gx = ort_emit_op3(g, "Where", above, zero, gx);
-        if (ort_grad_wants(g, node, 2))
-            ort_grad_add_summed(g, node, 2, ort_emit_op3(g, "Where", above, gy, zero));
-    }
-    if (low != ORT_ID_NONE) {
-        ort_id below = ort_emit_op2(g, "Less", x, low);
-        if (ort_grad_wants(g, node, 1))
-            ort_grad_add_summed(g, node, 1, ort_emit_op3(g, "Where", below, gx, zero));
-        gx = ort_emit_op3(g, "Where", below, zero, gx);
-    }
+    ort_id x = node->inputs[0], low = ort_emit_in(node, 1), high = ort_emit_in(node, 2);
+    ort_id gx = ort_grad_of(g, node, 0);
+    if (ort_grad_wants(g, node, 2))
+        ort_grad_add_summed(g, node, 2,
+                            ort_grad_text(g, node, "(Where (Greater (Max a b) c) g 0)"));
+    if (high != ORT_ID_NONE)
+        gx = ort_grad_text(g, node, "(Where (Greater (Max a b) c) 0 g)");
+    if (ort_grad_wants(g, node, 1))
+        ort_grad_add_summed(g, node, 1, ort_emit_formula(g, "(Where (Less x low) g 0)", "x low g",
+                                                         x, low, gx));
+    if (low != ORT_ID_NONE)
+        gx = ort_emit_formula(g, "(Where (Less x low) 0 g)", "x low g", x, low, gx);
     ort_grad_add(g, node, 0, gx);
 }
 
 /* Not training: the identity. Training: the same mask again. */
 static void dropout_back(ort_emit *g, const ort_node *node)
 {
-    ort_id training = ort_emit_in(node, 2), ratio = ort_emit_in(node, 1);
-    ort_id gy = ort_grad_of(g, node, 0);
+    ort_id training = ort_emit_in(node, 2), gy = ort_grad_of(g, node, 0);
     const ort_tensor *fixed = ort_edit_constant(g->graph, node, 2);
     if (ort_grad_wants(g, node, 1)) {
         ort_emit_refuse(g, "there is no gradient for its ratio");
@@ -117,13 +78,13 @@ static void dropout_back(ort_emit *g, const ort_node *node)
         ort_emit_refuse(g, "it may be training and doesn't give its mask; name its second output");
         return;
     }
-    ort_id mask = ort_emit_cast(g, node->outputs[1], ort_emit_type(g, gy)->dtype);
-    ort_id rate = ratio == ORT_ID_NONE
-                      ? ort_emit_number(g, gy, 0.5)
-                      : ort_emit_cast(g, ratio, ort_emit_type(g, gy)->dtype);
+    ort_id ratio = ort_emit_in(node, 1);
+    ort_id rate = ratio == ORT_ID_NONE ? ort_emit_number(g, gy, 0.5) : ratio;
     /* A ratio of 0, or no training: the mask is all ones and nothing is scaled. */
-    ort_id scaled = ort_emit_formula(g, "g * m / (1 - r)", "g m r", gy, mask, rate);
-    ort_grad_add(g, node, 0, ort_emit_op3(g, "Where", training, scaled, gy));
+    ort_grad_add(g, node, 0, ort_emit_formula(g, "(Where training (g * (CastLike mask g) / "
+                                              "(1 - (CastLike rate g))) g)",
+                                              "training g mask rate", training, gy,
+                                              node->outputs[1], rate));
 }
 
 #define SLOPE(op, ...) {.op_type = op, .slope = {__VA_ARGS__}}
@@ -137,8 +98,8 @@ const ort_grad_rule ort_grad_elementwise[] = {
     SLOPE("Asinh", "g / (Sqrt (a * a + 1))"),
     SLOPE("Atan", "g / (1 + a * a)"),
     SLOPE("Atanh", "g / (1 - a * a)"),
-    {.op_type = "Cast", .back = cast_back},
-    {.op_type = "CastLike", .back = cast_back},
+    {.op_type = "Cast", .whole = "(CastLike g a)"},
+    {.op_type = "CastLike", .whole = "(CastLike g a)"},
     {.op_type = "Ceil", .zero = true},
     SLOPE("Celu", "(Where (Greater a 0) g (g * (Exp (a / $alpha))))"),
     {.op_type = "Clip", .back = clip_back},
@@ -162,7 +123,9 @@ const ort_grad_rule ort_grad_elementwise[] = {
     {.op_type = "Mish", .same = "a * (Tanh (Softplus a))"},
     SLOPE("Mul", "g * b", "g * a"),
     SLOPE("Neg", "-g"),
-    {.op_type = "Pow", .back = pow_back},
+    /* The exponent may be of another element type than the base. */
+    SLOPE("Pow", "p = (CastLike b a); g * p * (Pow a (p - 1))",
+          "(CastLike (g * y * (Log (Where (Greater a 0) a 1))) b)"),
     SLOPE("PRelu", "(Where (Less a 0) (g * b) g)", "(Where (Less a 0) (g * a) 0)"),
     SLOPE("Reciprocal", "-g * y * y"),
     SLOPE("Relu", "(Where (Greater a 0) g 0)"),
@@ -182,6 +145,6 @@ const ort_grad_rule ort_grad_elementwise[] = {
     SLOPE("Tan", "g * (1 + y * y)"),
     SLOPE("Tanh", "g * (1 - y * y)"),
     SLOPE("ThresholdedRelu", "(Where (Greater a $alpha) g 0)"),
-    {.op_type = "Where", .back = where_back},
+    SLOPE("Where", NULL, "(Where a g 0)", "(Where a 0 g)"),
     {.op_type = NULL},
 };

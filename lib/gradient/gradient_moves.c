@@ -12,11 +12,9 @@
 /* The node again with the indices of x instead of x. */
 static ort_id moved_indices(ort_emit *g, const ort_node *node)
 {
-    ort_id in[8];
-    int count = node->input_count < 8 ? node->input_count : 8;
-    memcpy(in, node->inputs, (size_t)count * sizeof *in);
-    in[0] = ort_emit_iota(g, node->inputs[0]);
-    return ort_emit_op(g, node->op_type, in, count, node->attrs, node->attr_count);
+    return ort_emit_formula(g, "(_ i b c d e &_)", "i b c d e", ort_emit_iota(g, node->inputs[0]),
+                            ort_emit_in(node, 1), ort_emit_in(node, 2), ort_emit_in(node, 3),
+                            ort_emit_in(node, 4));
 }
 
 static void move_back(ort_emit *g, const ort_node *node)
@@ -29,18 +27,12 @@ static void move_back(ort_emit *g, const ort_node *node)
         ort_grad_add(g, node, 0, ort_emit_scatter(g, x, moved_indices(g, node), gy, repeated));
 }
 
-static ort_attr reduction_attr(void)
-{
-    return (ort_attr){.name = "reduction", .type = ORT_ATTR_STRING, .s = {"add", 3}};
-}
-
 static void gather_elements_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr attrs[] = {ort_emit_int_attr("axis", ort_node_attr_int(node, "axis")),
-                        reduction_attr()};
-    ort_id in[] = {ort_emit_zeros(g, node->inputs[0]), node->inputs[1], ort_grad_of(g, node, 0)};
     if (ort_emit_need_opset(g, 16, "ScatterElements with reduction"))
-        ort_grad_add(g, node, 0, ort_emit_op(g, "ScatterElements", in, 3, attrs, 2));
+        ort_grad_add(g, node, 0,
+                     ort_grad_text(g, node, "(ScatterElements (ExpandLike 0 a) b g axis=$axis "
+                                            "reduction=add)"));
 }
 
 /* ScatterElements and ScatterND, where updates replace or are added. */
@@ -48,47 +40,29 @@ static void scatter_back(ort_emit *g, const ort_node *node)
 {
     const char *reduction = ort_node_string(node, "reduction", "none");
     bool elements = !strcmp(node->op_type, "ScatterElements"), add = !strcmp(reduction, "add");
-    ort_attr axis = ort_emit_int_attr("axis", ort_node_int(node, "axis", 0));
-    ort_id gy = ort_grad_of(g, node, 0), indices = node->inputs[1];
     if (!add && strcmp(reduction, "none")) {
         ort_emit_refuse(g, "there is no gradient for reduction '%s'", reduction);
         return;
     }
-    if (ort_grad_wants(g, node, 0)) {
-        ort_id in[] = {gy, indices, ORT_ID_NONE};
-        if (!add) {
-            in[2] = ort_emit_zeros(g, node->inputs[2]);
-            gy = ort_emit_op(g, node->op_type, in, 3, &axis, elements);
-        }
-        ort_grad_add(g, node, 0, gy);
-    }
-    if (ort_grad_wants(g, node, 2)) {
-        ort_id in[] = {ort_grad_of(g, node, 0), indices};
-        ort_grad_add(g, node, 2,
-                     ort_emit_op(g, elements ? "GatherElements" : "GatherND", in, 2, &axis,
-                                 elements));
-    }
+    if (ort_grad_wants(g, node, 0))
+        ort_grad_add(g, node, 0, ort_grad_text(g, node, add ? "g" : "(_ g b (ExpandLike 0 c) &_)"));
+    if (ort_grad_wants(g, node, 2))
+        ort_grad_add(g, node, 2, ort_grad_text(g, node, elements ? "(GatherElements g b axis=$axis)"
+                                                                 : "(GatherND g b)"));
 }
 
 static void topk_back(ort_emit *g, const ort_node *node)
 {
-    ort_attr axis = ort_emit_int_attr("axis", ort_node_attr_int(node, "axis"));
-    ort_id gy = ort_grad_of(g, node, 0);
     if (node->output_count < 2 || node->outputs[1] == ORT_ID_NONE) {
         ort_emit_refuse(g, "it doesn't give its indices; name its second output");
         return;
     }
-    ort_id in[] = {ort_emit_zeros(g, node->inputs[0]), node->outputs[1], gy};
-    ort_grad_add(g, node, 0, ort_emit_op(g, "ScatterElements", in, 3, &axis, 1));
+    ort_grad_add(g, node, 0,
+                 ort_emit_formula(g, "(ScatterElements (ExpandLike 0 a) i g axis=$axis)", "g a i",
+                                  ort_grad_of(g, node, 0), node->inputs[0], node->outputs[1]));
 }
 
 /* ---- the same elements in another shape */
-
-static void reshape_back(ort_emit *g, const ort_node *node)
-{
-    ort_grad_add(g, node, 0,
-                 ort_emit_reshape_like(g, ort_grad_of(g, node, 0), node->inputs[0]));
-}
 
 static void transpose_back(ort_emit *g, const ort_node *node)
 {
@@ -97,7 +71,7 @@ static void transpose_back(ort_emit *g, const ort_node *node)
     int64_t inverse[ORT_MAX_RANK] = {0};
     ort_id gy = ort_grad_of(g, node, 0);
     if (!perm) {
-        ort_grad_add(g, node, 0, ort_emit_op1(g, "Transpose", gy));
+        ort_grad_add(g, node, 0, ort_emit_formula(g, "(Transpose g)", "g", gy));
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -112,53 +86,39 @@ static void transpose_back(ort_emit *g, const ort_node *node)
 
 /* ---- copies */
 
-static void expand_back(ort_emit *g, const ort_node *node)
-{
-    ort_grad_add_summed(g, node, 0, ort_grad_of(g, node, 0));
-}
-
 /* Seen as [repeats[0], dim[0], repeats[1], dim[1], ...], every other axis is summed. */
 static void tile_back(ort_emit *g, const ort_node *node)
 {
-    static const int64_t column[] = {1};
     int64_t axes[ORT_MAX_RANK];
-    ort_attr axis = ort_emit_int_attr("axis", 1);
-    ort_id x = node->inputs[0];
-    int rank = ort_emit_rank(g, x);
-    ort_id pair[] = {ort_emit_unsqueeze(g, node->inputs[1], column, 1),
-                     ort_emit_unsqueeze(g, ort_emit_shape(g, x), column, 1)};
-    ort_id flat = ort_emit_reshape(g, ort_emit_op(g, "Concat", pair, 2, &axis, 1),
-                                   ort_emit_ints(g, (const int64_t[]){-1}, 1));
-    for (int i = 0; i < rank; i++)
-        axes[i] = 2 * i;
+    int rank = ort_emit_rank(g, node->inputs[0]);
     if (rank > ORT_MAX_RANK / 2) {
         ort_emit_refuse(g, "its gradient takes %d dimensions, at most %d are possible", 2 * rank,
                         ORT_MAX_RANK);
         return;
     }
-    ort_id wide = ort_emit_reshape(g, ort_grad_of(g, node, 0), flat);
-    ort_id sum = rank ? ort_emit_reduce(g, "ReduceSum", wide, axes, rank, false) : wide;
-    ort_grad_add(g, node, 0, ort_emit_reshape_like(g, sum, x));
+    for (int i = 0; i < rank; i++)
+        axes[i] = 2 * i;
+    const char *text = "pairs = (Concat (Unsqueeze b [1]) (Unsqueeze (Dims a) [1]) axis=1);"
+                       "w = (Reshape g (Reshape pairs [-1]));"
+                       "(ReshapeLike (ReduceSum w $axes keepdims=0) a)";
+    ort_grad_add(g, node, 0,
+                 ort_emit_formula(g, rank ? text : "g", "g a b $axes[]", ort_grad_of(g, node, 0),
+                                  node->inputs[0], node->inputs[1], axes, rank));
 }
 
 /* ---- parts and wholes */
 
-/* Elements [begin, end) along an axis; begin and end are lists of one number. */
-static ort_id part(ort_emit *g, ort_id value, int64_t axis, ort_id begin, ort_id end)
-{
-    ort_id in[] = {value, begin, end, ort_emit_ints(g, &axis, 1)};
-    return ort_emit_op(g, "Slice", in, 4, NULL, 0);
-}
-
 static void concat_back(ort_emit *g, const ort_node *node)
 {
-    int64_t axis = ort_emit_axis(g, node, ort_emit_rank(g, node->inputs[0])), zero = 0;
-    ort_id gy = ort_grad_of(g, node, 0), begin = ort_emit_ints(g, &zero, 1);
+    int axis = ort_emit_axis(g, node, ort_emit_rank(g, node->inputs[0]));
+    ort_id gy = ort_grad_of(g, node, 0), begin = ort_emit_formula(g, "[0]", "");
     for (int i = 0; i < node->input_count && g->status == ORT_OK; i++) {
-        ort_id size = ort_emit_dims(g, node->inputs[i], (int)axis, (int)axis + 1);
-        ort_id end = ort_emit_op2(g, "Add", begin, size);
+        ort_id end = ort_emit_formula(g, "begin + (Dims x $axis $next)", "x begin $axis $next",
+                                      node->inputs[i], begin, (double)axis, (double)axis + 1);
         if (ort_grad_wants(g, node, i))
-            ort_grad_add(g, node, i, part(g, gy, axis, begin, end));
+            ort_grad_add(g, node, i,
+                         ort_emit_formula(g, "(Slice g begin end [$axis])", "g begin end $axis",
+                                          gy, begin, end, (double)axis));
         begin = end;
     }
 }
@@ -188,52 +148,43 @@ static void split_back(ort_emit *g, const ort_node *node)
 /* Padding with constants is undone by the negative padding. */
 static void pad_back(ort_emit *g, const ort_node *node)
 {
-    ort_id gy = ort_grad_of(g, node, 0), axes = ort_emit_in(node, 3);
     if (!ort_node_attr_is(node, "mode", "constant")) {
         move_back(g, node);
         return;
     }
-    ort_id in[] = {gy, ort_emit_op1(g, "Neg", node->inputs[1]), ORT_ID_NONE, axes};
-    ort_id kept = ort_emit_op(g, "Pad", in, axes == ORT_ID_NONE ? 2 : 4, NULL, 0);
+    ort_id gy = ort_grad_of(g, node, 0);
+    ort_id kept = ort_emit_formula(g, "(Pad g -pads - axes)", "g pads axes", gy, node->inputs[1],
+                                   ort_emit_in(node, 3));
     ort_grad_add(g, node, 0, kept);
-    if (ort_grad_wants(g, node, 2)) {
-        ort_id all = ort_emit_reduce(g, "ReduceSum", gy, NULL, 0, false);
-        ort_id inside = ort_emit_reduce(g, "ReduceSum", kept, NULL, 0, false);
+    if (ort_grad_wants(g, node, 2))
         ort_grad_add(g, node, 2,
-                     ort_emit_reshape_like(g, ort_emit_op2(g, "Sub", all, inside),
-                                           node->inputs[2]));
-    }
-}
-
-static void trilu_back(ort_emit *g, const ort_node *node)
-{
-    ort_attr upper = ort_emit_int_attr("upper", ort_node_attr_int(node, "upper"));
-    ort_id in[] = {ort_grad_of(g, node, 0), ort_emit_in(node, 1)};
-    ort_grad_add(g, node, 0, ort_emit_op(g, "Trilu", in, node->input_count, &upper, 1));
+                     ort_emit_formula(g, "(ReshapeLike ((ReduceSum g keepdims=0) - (ReduceSum kept "
+                                      "keepdims=0)) value)", "g kept value", gy, kept,
+                                      node->inputs[2]));
 }
 
 const ort_grad_rule ort_grad_moves[] = {
     {.op_type = "Compress", .back = move_back},
     {.op_type = "Concat", .back = concat_back},
     {.op_type = "DepthToSpace", .back = move_back},
-    {.op_type = "Expand", .back = expand_back},
-    {.op_type = "Flatten", .back = reshape_back},
+    {.op_type = "Expand", .slope = {"g"}},
+    {.op_type = "Flatten", .whole = "(ReshapeLike g a)"},
     {.op_type = "Gather", .back = move_back},
     {.op_type = "GatherElements", .back = gather_elements_back},
     {.op_type = "GatherND", .back = move_back},
     {.op_type = "Pad", .back = pad_back},
-    {.op_type = "Reshape", .back = reshape_back},
+    {.op_type = "Reshape", .whole = "(ReshapeLike g a)"},
     {.op_type = "ReverseSequence", .back = move_back},
     {.op_type = "ScatterElements", .back = scatter_back},
     {.op_type = "ScatterND", .back = scatter_back},
     {.op_type = "Slice", .back = move_back},
     {.op_type = "SpaceToDepth", .back = move_back},
     {.op_type = "Split", .back = split_back},
-    {.op_type = "Squeeze", .back = reshape_back},
+    {.op_type = "Squeeze", .whole = "(ReshapeLike g a)"},
     {.op_type = "Tile", .back = tile_back},
     {.op_type = "TopK", .back = topk_back},
     {.op_type = "Transpose", .back = transpose_back},
-    {.op_type = "Trilu", .back = trilu_back},
-    {.op_type = "Unsqueeze", .back = reshape_back},
+    {.op_type = "Trilu", .whole = "(Trilu g b upper=$upper)"},
+    {.op_type = "Unsqueeze", .whole = "(ReshapeLike g a)"},
     {.op_type = NULL},
 };

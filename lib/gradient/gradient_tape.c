@@ -137,8 +137,7 @@ static void record_as_others(ort_emit *g, ort_node *node, const ort_grad_rule *r
     if (rule->expand)
         rule->expand(g, node, replaced);
     else
-        replaced[0] = ort_emit_formula(g, rule->same, "a b c", node->inputs[0],
-                                       ort_emit_in(node, 1), ort_emit_in(node, 2));
+        replaced[0] = ort_grad_same(g, node, rule->same);
     for (size_t i = first, last = g->graph->nodes.count; i < last && g->status == ORT_OK; i++)
         ort_grad_record(g, g->graph->nodes.data[i], NULL);
 }
@@ -178,9 +177,14 @@ void ort_grad_record(ort_emit *g, ort_node *node, ort_id *replaced)
 
 /* ---- backward */
 
+ort_id ort_grad_text(ort_emit *g, const ort_node *node, const char *text)
+{
+    return ort_emit_formula(g, text, "g y a b c", ort_grad_of(g, node, 0), node->outputs[0],
+                            node->inputs[0], ort_emit_in(node, 1), ort_emit_in(node, 2));
+}
+
 static void apply_rule(ort_emit *g, const ort_node *node)
 {
-    static const char *const names = "g y a b c";
     const ort_grad_rule *rule = ort_grad_find_rule(node);
     bool reached = false;
     for (int i = 0; i < node->output_count; i++)
@@ -194,11 +198,9 @@ static void apply_rule(ort_emit *g, const ort_node *node)
     }
     for (int i = 0; i < 3; i++)
         if (rule->slope[i] && ort_grad_wants(g, node, i))
-            ort_grad_add_summed(g, node, i,
-                                ort_emit_formula(g, rule->slope[i], names,
-                                                 ort_grad_of(g, node, 0), node->outputs[0],
-                                                 node->inputs[0], ort_emit_in(node, 1),
-                                                 ort_emit_in(node, 2)));
+            ort_grad_add_summed(g, node, i, ort_grad_text(g, node, rule->slope[i]));
+    if (rule->whole && ort_grad_wants(g, node, 0))
+        ort_grad_add(g, node, 0, ort_grad_text(g, node, rule->whole));
 }
 
 void ort_grad_run_back(ort_emit *g, ort_id y)

@@ -80,16 +80,12 @@ static int64_t span(const ort_window *w, int axis)
 /* The full size of ConvTranspose cut or padded to x's, amounts from shapes. */
 static ort_id fit(ort_emit *g, const ort_window *w, ort_id full, ort_id x)
 {
-    int64_t zeros[2] = {0, 0}, before[ORT_WINDOW_MAX];
-    int rank = w->rank;
-    for (int i = 0; i < rank; i++)
+    int64_t before[ORT_WINDOW_MAX];
+    for (int i = 0; i < w->rank; i++)
         before[i] = -w->begin[i];
-    ort_id none = ort_emit_ints(g, zeros, 2), cut = ort_emit_ints(g, before, rank);
-    ort_id more = ort_emit_op2(g, "Sub", ort_emit_dims(g, x, 2, rank + 2),
-                               ort_emit_dims(g, full, 2, rank + 2));
-    ort_id after = ort_emit_op2(g, "Sub", more, cut);
-    ort_id pads = ort_emit_concat(g, (const ort_id[]){none, cut, none, after}, 4);
-    return ort_emit_op2(g, "Pad", full, pads);
+    return ort_emit_formula(g, "after = (Dims x 2 $rank) - (Dims y 2 $rank) - $before;"
+                            "(Pad y (Concat [0 0] $before [0 0] after axis=0))",
+                            "x y $rank $before[]", x, full, (double)w->rank + 2, before, w->rank);
 }
 
 /* ConvTranspose of gy with the weight, of x's spatial size. */
@@ -97,19 +93,18 @@ static ort_id spread(ort_emit *g, const windows *s, ort_id gy, ort_id weight, or
 {
     const ort_window *w = &s->w;
     int64_t pads[2 * ORT_WINDOW_MAX], more[ORT_WINDOW_MAX];
-    ort_id in[] = {gy, weight};
     for (int i = 0; i < w->rank && s->sized; i++) {
         int64_t after = (w->out[i] - 1) * w->stride[i] + span(w, i) - w->begin[i] - w->in[i];
         pads[i] = w->begin[i];
         pads[w->rank + i] = after > 0 ? after : 0;
         more[i] = after > 0 ? 0 : -after;
     }
-    ort_attr attrs[] = {ort_emit_int_attr("group", s->group),
-                        ort_emit_ints_attr("strides", w->stride, w->rank),
-                        ort_emit_ints_attr("dilations", w->dilation, w->rank),
-                        ort_emit_ints_attr("pads", pads, 2 * w->rank),
-                        ort_emit_ints_attr("output_padding", more, w->rank)};
-    ort_id full = ort_emit_op(g, "ConvTranspose", in, 2, attrs, s->sized ? 5 : 3);
+    ort_id full = ort_emit_formula(
+        g, s->sized ? "(ConvTranspose g w group=$group strides=$s dilations=$d pads=$pads "
+                      "output_padding=$more)"
+                    : "(ConvTranspose g w group=$group strides=$s dilations=$d)",
+        "g w $group $s[] $d[] $pads[] $more[]", gy, weight, (double)s->group, w->stride, w->rank,
+        w->dilation, w->rank, pads, 2 * w->rank, more, w->rank);
     return s->sized ? full : fit(g, w, full, x);
 }
 
@@ -118,8 +113,7 @@ static ort_id spread(ort_emit *g, const windows *s, ort_id gy, ort_id weight, or
 /* x [N, C, ...] as [C / group, group * N, ...]. */
 static ort_id by_channel(ort_emit *g, ort_id x, int64_t group, int64_t channels, int rank)
 {
-    int64_t perm[ORT_MAX_RANK] = {1, 0}, split[] = {group, channels / group};
-    int64_t joined[] = {channels / group, -1};
+    int64_t perm[ORT_MAX_RANK] = {1, 0};
     for (int i = 2; i < ORT_MAX_RANK; i++)
         perm[i] = i;
     if (group == 1)
@@ -129,15 +123,32 @@ static ort_id by_channel(ort_emit *g, ort_id x, int64_t group, int64_t channels,
                         ORT_MAX_RANK);
         return ORT_ID_NONE;
     }
-    ort_id space = ort_emit_dims(g, x, 2, rank);
-    ort_id parts[] = {ort_emit_dims(g, x, 0, 1), ort_emit_ints(g, split, 2), space};
-    ort_id wide = ort_emit_reshape(g, x, ort_emit_concat(g, parts, 3));
     perm[0] = 2;
     perm[1] = 1;
     perm[2] = 0;
-    ort_id turned = ort_emit_transpose(g, wide, perm, rank + 1);
-    ort_id shape[] = {ort_emit_ints(g, joined, 2), space};
-    return ort_emit_reshape(g, turned, ort_emit_concat(g, shape, 2));
+    return ort_emit_formula(
+        g, "wide = (Reshape x (Concat (Dims x 0 1) [$group $each] (Dims x 2 $rank) axis=0));"
+           "(Reshape (Transpose wide perm=$perm) (Concat [$each -1] (Dims x 2 $rank) axis=0))",
+        "x $group $each $rank $perm[]", x, (double)group, (double)(channels / group), (double)rank,
+        perm, rank + 1);
+}
+
+/* Conv of x with the pads of s, of which the first `shape` positions stay: input behind the last
+ * window gives more of them. */
+static ort_id cut_conv(ort_emit *g, const windows *s, ort_id x, ort_id weight,
+                       const int64_t *strides, const int64_t *dilations, ort_id shape)
+{
+    int rank = s->w.rank;
+    int64_t pads[2 * ORT_WINDOW_MAX], axes[ORT_WINDOW_MAX], zeros[ORT_WINDOW_MAX] = {0};
+    for (int i = 0; i < rank; i++) {
+        pads[i] = s->w.begin[i];
+        pads[rank + i] = s->w.end[i];
+        axes[i] = 2 + i;
+    }
+    return ort_emit_formula(
+        g, "(Slice (Conv x w group=$group strides=$s dilations=$d pads=$p) $zeros shape $axes)",
+        "x w shape $group $s[] $d[] $p[] $zeros[] $axes[]", x, weight, shape, (double)s->group,
+        strides, rank, dilations, rank, pads, 2 * rank, zeros, rank, axes, rank);
 }
 
 /* Gradient of a weight [M, C / group, ...] that reads `wide` [N, C, ...] and gives `narrow`
@@ -146,30 +157,19 @@ static ort_id correlate(ort_emit *g, const windows *s, ort_id wide, ort_id narro
 {
     const ort_window *w = &s->w;
     const ort_type *type = ort_emit_type(g, weight);
-    int64_t pads[2 * ORT_WINDOW_MAX], perm[ORT_MAX_RANK] = {1, 0}, axes[ORT_WINDOW_MAX];
-    int64_t zeros[ORT_WINDOW_MAX] = {0};
+    int64_t perm[ORT_MAX_RANK] = {1, 0};
     int rank = w->rank + 2;
     if (type->rank != rank || !ort_dim_known(type->dim[1])) {
         ort_emit_refuse(g, "the shape of its weight isn't known while loading");
         return ORT_ID_NONE;
     }
-    for (int i = 0; i < w->rank; i++) {
-        pads[i] = w->begin[i];
-        pads[w->rank + i] = w->end[i];
-        perm[2 + i] = 2 + i;
-        axes[i] = 2 + i;
-    }
-    ort_attr attrs[] = {ort_emit_int_attr("group", s->group),
-                        ort_emit_ints_attr("strides", w->dilation, w->rank),
-                        ort_emit_ints_attr("dilations", w->stride, w->rank),
-                        ort_emit_ints_attr("pads", pads, 2 * w->rank)};
-    ort_id in[] = {by_channel(g, wide, s->group, type->dim[1].size * s->group, rank),
-                   ort_emit_transpose(g, narrow, perm, rank)};
-    ort_id all = ort_emit_op(g, "Conv", in, 2, attrs, 4);
-    /* Input behind the last window gives more rows than the kernel has. */
-    ort_id cut[] = {all, ort_emit_ints(g, zeros, w->rank),
-                    ort_emit_ints(g, w->kernel, w->rank), ort_emit_ints(g, axes, w->rank)};
-    return ort_emit_transpose(g, ort_emit_op(g, "Slice", cut, 4, NULL, 0), perm, rank);
+    for (int i = 2; i < rank; i++)
+        perm[i] = i;
+    ort_id by = by_channel(g, wide, s->group, type->dim[1].size * s->group, rank);
+    ort_id turned = ort_emit_transpose(g, narrow, perm, rank);
+    ort_id all = cut_conv(g, s, by, turned, w->dilation, w->stride,
+                          ort_emit_ints(g, w->kernel, w->rank));
+    return ort_emit_transpose(g, all, perm, rank);
 }
 
 static void bias_back(ort_emit *g, const ort_node *node, int rank)
@@ -179,8 +179,8 @@ static void bias_back(ort_emit *g, const ort_node *node, int rank)
         axes[i - 1] = i;
     if (ort_grad_wants(g, node, 2))
         ort_grad_add(g, node, 2,
-                     ort_emit_reduce(g, "ReduceSum", ort_grad_of(g, node, 0), axes, rank - 1,
-                                     false));
+                     ort_emit_formula(g, "(ReduceSum g $axes keepdims=0)", "g $axes[]",
+                                      ort_grad_of(g, node, 0), axes, rank - 1));
 }
 
 static void conv_back(ort_emit *g, const ort_node *node)
@@ -201,7 +201,6 @@ static void conv_back(ort_emit *g, const ort_node *node)
 static void conv_transpose_back(ort_emit *g, const ort_node *node)
 {
     ort_id x = node->inputs[0], weight = node->inputs[1], gy = ort_grad_of(g, node, 0);
-    int64_t pads[2 * ORT_WINDOW_MAX], zeros[ORT_MAX_RANK] = {0}, axes[ORT_MAX_RANK];
     windows s;
     if (!ort_node_attr_is(node, "auto_pad", "NOTSET") || ort_node_has(node, "output_shape")) {
         ort_emit_refuse(g, "with auto_pad or output_shape there is no gradient; give its pads");
@@ -209,22 +208,9 @@ static void conv_transpose_back(ort_emit *g, const ort_node *node)
     }
     if (!read_windows(g, node, node->outputs[0], weight, &s))
         return;
-    for (int i = 0; i < s.w.rank; i++) {
-        pads[i] = s.w.begin[i];
-        pads[s.w.rank + i] = s.w.end[i];
-        axes[i] = i + 2;
-    }
-    ort_attr attrs[] = {ort_emit_int_attr("group", s.group),
-                        ort_emit_ints_attr("strides", s.w.stride, s.w.rank),
-                        ort_emit_ints_attr("dilations", s.w.dilation, s.w.rank),
-                        ort_emit_ints_attr("pads", pads, 2 * s.w.rank)};
-    if (ort_grad_wants(g, node, 0)) {
-        ort_id in[] = {gy, weight};
-        ort_id all = ort_emit_op(g, "Conv", in, 2, attrs, 4);
-        ort_id cut[] = {all, ort_emit_ints(g, zeros, s.w.rank),
-                        ort_emit_dims(g, x, 2, s.w.rank + 2), ort_emit_ints(g, axes, s.w.rank)};
-        ort_grad_add(g, node, 0, ort_emit_op(g, "Slice", cut, 4, NULL, 0));
-    }
+    if (ort_grad_wants(g, node, 0))
+        ort_grad_add(g, node, 0, cut_conv(g, &s, gy, weight, s.w.stride, s.w.dilation,
+                                          ort_emit_dims(g, x, 2, s.w.rank + 2)));
     if (ort_grad_wants(g, node, 1))
         ort_grad_add(g, node, 1, correlate(g, &s, gy, x, weight));
     bias_back(g, node, s.w.rank + 2);
@@ -235,14 +221,7 @@ static void conv_transpose_back(ort_emit *g, const ort_node *node)
 /* The node gives the indices of its maxima already, or it is computed again with them. */
 static ort_id maximum_indices(ort_emit *g, const ort_node *node)
 {
-    ort_attr attrs[16];
-    ort_id out[2];
-    int count = 0;
-    for (int i = 0; i < node->attr_count && count < 16; i++)
-        if (strcmp(node->attrs[i].name, "storage_order"))
-            attrs[count++] = node->attrs[i];
-    ort_emit_ops(g, "MaxPool", node->inputs, 1, attrs, count, out, 2);
-    return out[1];
+    return ort_emit_formula(g, "y,i = (MaxPool x &_ storage_order=0); i", "x", node->inputs[0]);
 }
 
 static void max_pool_back(ort_emit *g, const ort_node *node)
@@ -262,13 +241,11 @@ static void max_pool_back(ort_emit *g, const ort_node *node)
 static ort_id plane_of_ones(ort_emit *g, const windows *s, ort_id x, bool with_pads)
 {
     int64_t dims[ORT_MAX_RANK] = {1, 1};
-    ort_id one = ort_emit_number(g, x, 1);
     for (int i = 0; i < s->w.rank && s->sized; i++)
         dims[2 + i] = s->w.in[i] + (with_pads ? s->w.begin[i] + s->w.end[i] : 0);
-    if (s->sized)
-        return ort_emit_op2(g, "Expand", one, ort_emit_ints(g, dims, s->w.rank + 2));
-    ort_id parts[] = {ort_emit_ints(g, dims, 2), ort_emit_dims(g, x, 2, s->w.rank + 2)};
-    return ort_emit_op2(g, "Expand", one, ort_emit_concat(g, parts, 2));
+    return ort_emit_formula(g, s->sized ? "(Expand 1 $dims)"
+                                        : "(Expand 1 (Concat [1 1] (Dims x 2 $rank) axis=0))",
+                            "x $rank $dims[]", x, (double)s->w.rank + 2, dims, s->w.rank + 2);
 }
 
 static ort_id kernel_of_ones(ort_emit *g, const windows *s, ort_id x)
@@ -276,8 +253,7 @@ static ort_id kernel_of_ones(ort_emit *g, const windows *s, ort_id x)
     int64_t dims[ORT_MAX_RANK] = {1, 1};
     for (int i = 0; i < s->w.rank; i++)
         dims[2 + i] = s->w.kernel[i];
-    return ort_emit_op2(g, "Expand", ort_emit_number(g, x, 1),
-                        ort_emit_ints(g, dims, s->w.rank + 2));
+    return ort_emit_formula(g, "(Expand 1 $dims)", "x $dims[]", x, dims, s->w.rank + 2);
 }
 
 /* How many elements each window divides by: [1, 1, ...] or a scalar. A last window of ceil_mode
@@ -299,40 +275,29 @@ static ort_id divisors(ort_emit *g, const windows *s, const ort_node *node, ort_
     }
     if (with_pads && !beyond)
         return ort_emit_number(g, x, (double)all);
-    ort_attr attrs[] = {ort_emit_ints_attr("strides", w->stride, w->rank),
-                        ort_emit_ints_attr("dilations", w->dilation, w->rank),
-                        ort_emit_ints_attr("pads", pads, 2 * w->rank)};
-    ort_id in[] = {plane_of_ones(g, s, x, with_pads), ones};
-    return ort_emit_op(g, "Conv", in, 2, attrs, 3);
+    return ort_emit_formula(g, "(Conv plane ones strides=$s dilations=$d pads=$p)",
+                            "plane ones $s[] $d[] $p[]", plane_of_ones(g, s, x, with_pads), ones,
+                            w->stride, w->rank, w->dilation, w->rank, pads, 2 * w->rank);
 }
 
 /* Each window gives back its share to all its elements: batch and channels are one axis. */
 static void average_pool_back(ort_emit *g, const ort_node *node)
 {
-    static const int64_t planes[] = {-1, 1};
     ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
     windows s;
     if (!read_windows(g, node, x, ORT_ID_NONE, &s))
         return;
     ort_id ones = kernel_of_ones(g, &s, x);
-    ort_id share = ort_emit_op2(g, "Div", gy, divisors(g, &s, node, ones));
-    ort_id parts[] = {ort_emit_ints(g, planes, 2), ort_emit_dims(g, gy, 2, s.w.rank + 2)};
-    ort_id flat = ort_emit_reshape(g, share, ort_emit_concat(g, parts, 2));
+    ort_id flat = ort_emit_formula(
+        g, "(Reshape (g / n) (Concat [-1 1] (Dims g 2 $rank) axis=0))", "g n $rank", gy,
+        divisors(g, &s, node, ones), (double)s.w.rank + 2);
     ort_grad_add(g, node, 0, ort_emit_reshape_like(g, spread(g, &s, flat, ones, x), x));
-}
-
-static void global_average_back(ort_emit *g, const ort_node *node)
-{
-    ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
-    ort_id share = ort_emit_formula(g, "g * m / n", "g m n", gy, ort_emit_count(g, gy, gy),
-                                    ort_emit_count(g, x, gy));
-    ort_grad_add(g, node, 0, ort_emit_expand(g, share, x));
 }
 
 static void global_max_back(ort_emit *g, const ort_node *node)
 {
     int64_t axes[ORT_MAX_RANK];
-    ort_id x = node->inputs[0], gy = ort_grad_of(g, node, 0);
+    ort_id x = node->inputs[0];
     int rank = ort_emit_rank(g, x);
     if (rank < 3) {
         ort_emit_refuse(g, "it has %d dimensions, needs 3 or more", rank);
@@ -340,17 +305,17 @@ static void global_max_back(ort_emit *g, const ort_node *node)
     }
     for (int i = 2; i < rank; i++)
         axes[i - 2] = i;
-    ort_id wins = ort_emit_op2(g, "Equal", x, node->outputs[0]);
-    ort_id mask = ort_emit_cast(g, wins, ort_emit_type(g, x)->dtype);
-    ort_id count = ort_emit_reduce(g, "ReduceSum", mask, axes, rank - 2, true);
-    ort_grad_add(g, node, 0, ort_emit_formula(g, "g * m / n", "g m n", gy, mask, count));
+    ort_grad_add(g, node, 0,
+                 ort_emit_formula(g, "m = (CastLike (Equal x y) x); g * m / (ReduceSum m $axes)",
+                                  "g x y $axes[]", ort_grad_of(g, node, 0), x, node->outputs[0],
+                                  axes, rank - 2));
 }
 
 const ort_grad_rule ort_grad_windows[] = {
     {.op_type = "AveragePool", .back = average_pool_back},
     {.op_type = "Conv", .back = conv_back},
     {.op_type = "ConvTranspose", .back = conv_transpose_back},
-    {.op_type = "GlobalAveragePool", .back = global_average_back},
+    {.op_type = "GlobalAveragePool", .whole = "(ExpandLike (g * (Count g g) / (Count a g)) a)"},
     {.op_type = "GlobalMaxPool", .back = global_max_back},
     {.op_type = "MaxPool", .back = max_pool_back},
     {.op_type = NULL},

@@ -63,6 +63,9 @@ typedef struct ort_opset_rule {
     int since;
     void (*up)(ort_opset_step *s);   /* or NULL */
     void (*down)(ort_opset_step *s); /* or NULL */
+    /* Instead, what stands for the node: a text (emit/notation.h) of a b c d, its inputs, and of
+     * attributes. */
+    const char *text_up, *text_down;
 } ort_opset_rule;
 
 /* Rows of the families, each ended by one without a name. Of several rows for one border all are
@@ -103,6 +106,8 @@ ort_id ort_opset_take_output(ort_opset_step *s, int slot, const ort_type *type);
 void ort_opset_give(ort_opset_step *s, ort_id out, ort_id value);
 /* The node goes; values[i] stands for its output i. */
 void ort_opset_replace(ort_opset_step *s, const ort_id *values, int count);
+/* The same with output 0 as a text of a b c d, the node's inputs, and its attributes. */
+void ort_opset_replace_text(ort_opset_step *s, const char *text);
 static inline void ort_opset_replace_by(ort_opset_step *s, ort_id value)
 {
     ort_opset_replace(s, &value, 1);

@@ -64,11 +64,10 @@ static ort_id repeat_heads(ort_opset_step *s, const attention *a, ort_id x)
 {
     if (a->q_heads == a->kv_heads)
         return x;
-    ort_id wide = ort_emit_formula(&s->g, "(Expand (Unsqueeze x [2]) [1 1 $times 1 1])", "x $times",
-                                   x, (double)(a->q_heads / a->kv_heads));
-    ort_id parts[] = {ort_emit_dims(&s->g, x, 0, 1), ort_emit_ints(&s->g, &a->q_heads, 1),
-                      ort_emit_dims(&s->g, x, 2, 4)};
-    return ort_emit_reshape(&s->g, wide, ort_emit_concat(&s->g, parts, 3));
+    return ort_emit_formula(&s->g, "(Reshape (Expand (Unsqueeze x [2]) [1 1 $times 1 1]) "
+                            "(Concat (Dims x 0 1) [$heads] (Dims x 2 4) axis=0))",
+                            "x $times $heads", x, (double)(a->q_heads / a->kv_heads),
+                            (double)a->q_heads);
 }
 
 /* q k^T, each scaled by the root of the scale. */
@@ -100,7 +99,7 @@ static ort_id causal(ort_opset_step *s, const attention *a, ort_id x)
     ort_emit *g = &s->g;
     ort_id rows = ort_opset_positions(s, a->q, 2), columns = ort_opset_positions(s, a->k, 2);
     if (a->past != ORT_ID_NONE)
-        rows = ort_emit_op2(g, "Add", rows, ort_emit_dims(g, a->past, 2, 3));
+        rows = ort_emit_formula(g, "rows + (Dims past 2 3)", "rows past", rows, a->past);
     return keep(s, x, ort_emit_formula(g, "(Not (Greater columns (Unsqueeze rows [1])))",
                                        "columns rows", columns, rows));
 }
@@ -116,7 +115,7 @@ static void weights(ort_opset_step *s, attention *a)
         x = causal(s, a, x);
     if (mask != ORT_ID_NONE) {
         a->masked = ort_opset_dtype(s, mask) == ORT_DTYPE_BOOL;
-        x = a->masked ? keep(s, x, mask) : ort_emit_op2(g, "Add", x, mask);
+        x = a->masked ? keep(s, x, mask) : ort_emit_formula(g, "x + m", "x m", x, mask);
     }
     x = ort_emit_formula(g, "(Softmax x axis=-1)", "x", x);
     if (a->masked) /* a row without any key is zero */
@@ -126,7 +125,6 @@ static void weights(ort_opset_step *s, attention *a)
 
 static void attention_down(ort_opset_step *s)
 {
-    ort_emit *g = &s->g;
     attention a;
     if (!read_attention(s, &a))
         return;
@@ -141,7 +139,8 @@ static void attention_down(ort_opset_step *s)
     if (s->blocked)
         return;
     weights(s, &a);
-    ort_id y = ort_emit_op2(g, "MatMul", a.weights, repeat_heads(s, &a, a.v));
+    ort_id y = ort_emit_formula(&s->g, "(MatMul w v)", "w v", a.weights,
+                                repeat_heads(s, &a, a.v));
     ort_id values[] = {a.flat ? join_heads(s, y) : y, a.k, a.v,
                        ort_node_attr_int(s->node, "qk_matmul_output_mode") ? a.weights : a.scores};
     ort_opset_replace(s, values, 4);
@@ -183,17 +182,15 @@ static ort_id turn(ort_opset_step *s, ort_id x, int64_t size)
 
 static void rotary_down(ort_opset_step *s)
 {
-    static const int64_t swap[] = {0, 2, 1, 3}, joined[] = {0, 0, -1};
     ort_emit *g = &s->g;
     ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
-    const int64_t apart[] = {0, 0, ort_node_int(s->node, "num_heads", 0), -1};
-    if (rank != 4 && (rank != 3 || apart[2] <= 0)) {
+    if (rank != 4 && (rank != 3 || ort_node_int(s->node, "num_heads", 0) <= 0)) {
         ort_opset_block(s, "its input is of unknown rank, or the number of heads isn't given");
         return;
     }
-    x = rank == 4 ? ort_emit_transpose(g, x, swap, 4)
-                  : ort_emit_reshape(g, x, ort_emit_ints(g, apart, 4));
+    x = ort_emit_formula(g, rank == 4 ? "(Transpose x perm=0,2,1,3)"
+                                      : "(Reshape x [0 0 $num_heads -1])", "x", x);
     int64_t total = ort_opset_dim(s, x, 3);
     int64_t size = ort_node_attr_int(s->node, "rotary_embedding_dim");
     if (total <= 0 && size <= 0) {
@@ -205,9 +202,8 @@ static void rotary_down(ort_opset_step *s)
     ort_id y = turn(s, part ? slice(s, x, 0, size, 1) : x, size);
     if (part)
         y = concat(s, y, slice(s, x, size, INT32_MAX, 1), 3);
-    y = rank == 4 ? ort_emit_transpose(g, y, swap, 4)
-                  : ort_emit_reshape(g, y, ort_emit_ints(g, joined, 3));
-    ort_opset_replace_by(s, y);
+    ort_opset_replace_by(s, ort_emit_formula(g, rank == 4 ? "(Transpose y perm=0,2,1,3)"
+                                                          : "(Reshape y [0 0 -1])", "y", y));
 }
 
 const ort_opset_rule ort_opset_attention[] = {

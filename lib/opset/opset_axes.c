@@ -60,17 +60,16 @@ static void positive_axes_of_result(ort_opset_step *s)
 /* ---- reductions */
 
 /* Over no axis at all the reduction goes, what else the operator computes stays. */
-static ort_id reduced_over_nothing(ort_opset_step *s)
+static void reduce_over_nothing(ort_opset_step *s)
 {
-    const char *op_type = s->node->op_type;
-    ort_id x = s->node->inputs[0];
-    if (!strcmp(op_type, "ReduceL1") || !strcmp(op_type, "ReduceL2"))
-        return ort_emit_op1(&s->g, "Abs", x);
-    if (!strcmp(op_type, "ReduceLogSum"))
-        return ort_emit_op1(&s->g, "Log", x);
-    if (!strcmp(op_type, "ReduceSumSquare"))
-        return ort_emit_op2(&s->g, "Mul", x, x);
-    return ort_emit_op1(&s->g, "Identity", x);
+    static const char *const left[][2] = {{"ReduceL1", "(Abs a)"}, {"ReduceL2", "(Abs a)"},
+                                          {"ReduceLogSum", "(Log a)"},
+                                          {"ReduceSumSquare", "a * a"}};
+    const char *text = "(Identity a)";
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (!strcmp(s->node->op_type, left[i][0]))
+            text = left[i][1];
+    ort_opset_replace_text(s, text);
 }
 
 /* An empty list of axes means all of them as an attribute; as an input it may mean none. */
@@ -82,11 +81,10 @@ static void reduce_down(ort_opset_step *s)
         return;
     if (!absent && !axes)
         return; /* computed: a blocker anyway */
-    if (!absent) {
+    if (absent)
+        reduce_over_nothing(s);
+    else
         ort_opset_drop(s, "noop_with_empty_axes");
-    } else {
-        ort_opset_replace_by(s, reduced_over_nothing(s));
-    }
 }
 
 /* ---- softmax: one axis from opset 13 on, all from `axis` on before */
@@ -106,11 +104,8 @@ static void softmax_up(ort_opset_step *s)
         ort_opset_set_int(s, "axis", axis);
         return;
     }
-    ort_attr from = ort_emit_int_attr("axis", axis), along = ort_emit_int_attr("axis", 1);
-    ort_id flat = ort_emit_op(&s->g, "Flatten", &x, 1, &from, 1);
-    ort_id y = ort_emit_op(&s->g, s->node->op_type, &flat, 1, &along, 1);
-    ort_id back[] = {y, ort_emit_shape(&s->g, x)};
-    ort_opset_replace_by(s, ort_emit_op(&s->g, "Reshape", back, 2, NULL, 0));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Reshape (_ (Flatten x axis=$axis) axis=1) "
+                                             "(Dims x))", "x $axis", x, (double)axis));
 }
 
 static void softmax_down(ort_opset_step *s)
@@ -134,10 +129,9 @@ static void softmax_down(ort_opset_step *s)
         perm[i] = i;
     perm[axis] = rank - 1; /* its own inverse */
     perm[rank - 1] = axis;
-    ort_attr along = ort_emit_int_attr("axis", rank - 1);
-    ort_id moved = ort_emit_transpose(&s->g, x, perm, rank);
-    ort_id y = ort_emit_op(&s->g, s->node->op_type, &moved, 1, &along, 1);
-    ort_opset_replace_by(s, ort_emit_transpose(&s->g, y, perm, rank));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Transpose (_ (Transpose x perm=$perm) "
+                                             "axis=$last) perm=$perm)", "x $last $perm[]", x,
+                                             (double)rank - 1, perm, rank));
 }
 
 /* ---- split */
@@ -261,9 +255,9 @@ static void shape_down_15(ort_opset_step *s)
         ort_opset_drop(s, "start");
         return;
     }
-    ort_id in[] = {ort_emit_op1(&s->g, "Shape", s->node->inputs[0]),
-                   ort_emit_ints(&s->g, &start, 1), ort_emit_ints(&s->g, &end, 1)};
-    ort_opset_replace_by(s, ort_emit_op(&s->g, "Slice", in, 3, NULL, 0));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Slice (Shape a) $start $end)",
+                                             "a $start[] $end[]", s->node->inputs[0], &start, 1,
+                                             &end, 1));
 }
 
 /* ---- indices */

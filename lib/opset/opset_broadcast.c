@@ -73,10 +73,9 @@ static void sum_down_8(ort_opset_step *s)
     if (same_shapes(s))
         return;
     for (int i = 1; i < s->node->input_count; i++)
-        sum = ort_emit_op2(&s->g, "Add", sum, s->node->inputs[i]);
+        sum = ort_emit_formula(&s->g, "a + b", "a b", sum, s->node->inputs[i]);
     if (!strcmp(s->node->op_type, "Mean"))
-        sum = ort_emit_op2(&s->g, "Div", sum,
-                           ort_emit_number(&s->g, sum, s->node->input_count));
+        sum = ort_emit_formula(&s->g, "a / $n", "a $n", sum, (double)s->node->input_count);
     ort_opset_replace_by(s, sum);
 }
 

@@ -160,6 +160,13 @@ void ort_opset_replace(ort_opset_step *s, const ort_id *values, int count)
     s->replaced = true;
 }
 
+void ort_opset_replace_text(ort_opset_step *s, const char *text)
+{
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, text, "a b c d", ort_opset_in(s, 0),
+                                             ort_opset_in(s, 1), ort_opset_in(s, 2),
+                                             ort_opset_in(s, 3)));
+}
+
 /* ---- what is known */
 
 const ort_tensor *ort_opset_constant(const ort_opset_step *s, int slot)
@@ -229,10 +236,8 @@ ort_id ort_opset_positions(ort_opset_step *s, ort_id x, int axis)
                         ? NULL
                         : ort_arena_array(&g->graph->model->arena, (size_t)count + 1, sizeof *list);
     if (!list) {
-        ort_id size = ort_emit_dims(g, x, axis, axis + 1);
-        return ort_emit_op3(g, "Range", ort_emit_int(g, 0),
-                            ort_emit_reshape(g, size, ort_emit_ints(g, NULL, 0)),
-                            ort_emit_int(g, 1));
+        return ort_emit_formula(g, "(Range @0 (Reshape (Dims x $axis $next) []) @1)",
+                                "x $axis $next", x, (double)axis, (double)axis + 1);
     }
     for (int64_t i = 0; i < count; i++)
         list[i] = i;

@@ -1,5 +1,6 @@
-/* opset_expand.c - operators spelled in older ones, below the version that brought them. Many have
- * such a form among the rules of differentiation already (ort_grad_rule). */
+/* opset_expand.c - operators spelled in older ones, below the version that brought them, and those
+ * that were on trial until opset 9, above. Many have such a form among the rules of differentiation
+ * already (ort_grad_rule). */
 #include <string.h>
 
 #include "opset/opset.h"
@@ -15,93 +16,51 @@ static void spelled(ort_opset_step *s)
     if (rule->expand)
         rule->expand(&s->g, s->node, outputs);
     else
-        outputs[0] = ort_emit_formula(&s->g, rule->same, "a b c", s->node->inputs[0],
-                                      ort_opset_in(s, 1), ort_opset_in(s, 2));
+        outputs[0] = ort_grad_same(&s->g, s->node, rule->same);
     ort_opset_replace(s, outputs, 4);
 }
 
-/* ---- formulas of the inputs a, b and float attributes */
+/* ---- attributes that rows give no default: 1 */
 
-static const struct {
-    const char *op_type, *formula;
-} formulas[] = {
-    {"Affine", "$alpha * a + $beta"},
-    {"Celu", "$alpha * (Elu (a / $alpha))"},
-    {"GreaterOrEqual", "(Or (Greater a b) (Equal a b))"},
-    {"HardSwish", "a * (HardSigmoid a alpha=0.16666667 beta=0.5)"},
-    {"LessOrEqual", "(Or (Less a b) (Equal a b))"},
-    {"Scale", "a * $scale"},
-    {"SwiGLU", "(Swish a alpha=$alpha) * b"},
-    {"ThresholdedRelu", "(Where (Greater a $alpha) a 0)"},
-};
-
-static void by_formula(ort_opset_step *s)
+static void scaled(ort_opset_step *s, const char *text)
 {
-    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
-        if (!strcmp(formulas[i].op_type, s->node->op_type))
-            ort_opset_replace_by(s, ort_emit_formula(&s->g, formulas[i].formula, "a b",
-                                                     s->node->inputs[0], ort_opset_in(s, 1)));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, text, "a $alpha $beta", s->node->inputs[0],
+                                             (double)ort_node_float(s->node, "alpha", 1),
+                                             (double)ort_node_float(s->node, "beta", 1)));
 }
 
-/* alpha f(beta x); an attribute left out is 1. */
-static void scaled(ort_opset_step *s)
-{
-    ort_id x = s->node->inputs[0];
-    ort_id alpha = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "alpha", 1));
-    ort_id beta = ort_emit_number(&s->g, x, (double)ort_node_float(s->node, "beta", 1));
-    bool tanh = !strcmp(s->node->op_type, "ScaledTanh");
-    const char *formula = tanh ? "p * (Tanh (q * x))" : "p * (Softplus (q * x))";
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "x p q", x, alpha, beta));
-}
+static void scaled_tanh(ort_opset_step *s) { scaled(s, "$alpha * (Tanh ($beta * a))"); }
+static void scaled_softplus(ort_opset_step *s) { scaled(s, "$alpha * (Softplus ($beta * a))"); }
 
 /* x scale + bias, one bias per channel. */
 static void image_scaler(ort_opset_step *s)
 {
-    static const int64_t axes[] = {1, 2};
     size_t count;
     const float *bias = ort_node_floats(s->node, "bias", &count);
-    ort_id y = ort_emit_formula(&s->g, "x * $scale", "x", s->node->inputs[0]);
-    if (count) {
-        ort_id list = ort_emit_cast(&s->g, ort_opset_add_floats(s, bias, (int)count),
-                                    ort_opset_dtype(s, y));
-        y = ort_emit_op2(&s->g, "Add", y, ort_emit_unsqueeze(&s->g, list, axes, 2));
-    }
-    ort_opset_replace_by(s, y);
-}
-
-static void shrink(ort_opset_step *s)
-{
-    ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
-    ort_id x = s->node->inputs[0];
-    ort_id above = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "(Greater x $lambd)", "x", x),
-                                 dtype);
-    ort_id below = ort_emit_cast(&s->g, ort_emit_formula(&s->g, "(Less x -$lambd)", "x", x), dtype);
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, "p * (x - $bias) + n * (x + $bias)", "x p n", x,
-                                             above, below));
+    ort_id list = count ? ort_opset_add_floats(s, bias, (int)count) : ORT_ID_NONE;
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, count ? "a * $scale + (Unsqueeze (CastLike "
+                                                            "list a) [1 2])" : "a * $scale",
+                                             "a list", s->node->inputs[0], list));
 }
 
 /* ---- bounds that are computed were no attributes */
 
 static void clip_down_11(ort_opset_step *s)
 {
-    ort_id low = ort_opset_in(s, 1), high = ort_opset_in(s, 2), y = s->node->inputs[0];
-    bool fixed = (low == ORT_ID_NONE || ort_opset_constant(s, 1)) &&
-                 (high == ORT_ID_NONE || ort_opset_constant(s, 2));
-    if (fixed)
-        return;
-    if (low != ORT_ID_NONE)
-        y = ort_emit_op2(&s->g, "Max", y, low);
-    if (high != ORT_ID_NONE)
-        y = ort_emit_op2(&s->g, "Min", y, high);
-    ort_opset_replace_by(s, y);
+    bool fixed = (ort_opset_in(s, 1) == ORT_ID_NONE || ort_opset_constant(s, 1)) &&
+                 (ort_opset_in(s, 2) == ORT_ID_NONE || ort_opset_constant(s, 2));
+    if (!fixed)
+        ort_opset_replace_text(s, "(Min (Max a b) c)");
 }
 
 /* ---- of more element types than before */
 
+#define CELU "$alpha * (Elu (a / $alpha))"
+
 static void celu_down_28(ort_opset_step *s)
 {
     if (ort_opset_dtype(s, s->node->inputs[0]) != ORT_DTYPE_FLOAT)
-        by_formula(s);
+        ort_opset_replace_text(s, CELU);
 }
 
 /* Halves are counted in float. */
@@ -113,8 +72,8 @@ static void range_down_27(ort_opset_step *s)
         return;
     for (int i = 0; i < 3; i++)
         in[i] = ort_emit_cast(&s->g, s->node->inputs[i], ORT_DTYPE_FLOAT);
-    ort_opset_replace_by(s, ort_emit_cast(&s->g, ort_emit_op(&s->g, "Range", in, 3, NULL, 0),
-                                          dtype));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(CastLike (Range p q r) a)", "p q r a", in[0],
+                                             in[1], in[2], s->node->inputs[0]));
 }
 
 /* ---- remainders: floats had to take the sign of the dividend */
@@ -124,34 +83,29 @@ static void mod_down_28(ort_opset_step *s)
     ort_dtype dtype = ort_opset_dtype(s, s->node->inputs[0]);
     bool is_float = dtype == ORT_DTYPE_FLOAT || dtype == ORT_DTYPE_DOUBLE ||
                     dtype == ORT_DTYPE_FLOAT16 || dtype == ORT_DTYPE_BFLOAT16;
-    if (!is_float || ort_node_attr_int(s->node, "fmod"))
-        return;
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, "r = (Mod a b fmod=1);"
-                                             "(Where (And (Not (Equal r 0)) (Xor (Less r 0) "
-                                             "(Less b 0))) (r + b) r)", "a b",
-                                             s->node->inputs[0], s->node->inputs[1]));
+    if (is_float && !ort_node_attr_int(s->node, "fmod"))
+        ort_opset_replace_text(s, "r = (Mod a b fmod=1); opposite = (Xor (Less r 0) (Less b 0));"
+                                  "(Where (And (Not (Equal r 0)) opposite) (r + b) r)");
 }
 
 /* ---- triangles of matrices */
 
 static void trilu(ort_opset_step *s)
 {
-    static const int64_t last[] = {1};
-    ort_emit *g = &s->g;
-    ort_id x = s->node->inputs[0], k = ort_opset_in(s, 1);
+    ort_id x = s->node->inputs[0];
     int rank = ort_opset_rank(s, x);
     if (rank < 2) {
         ort_opset_block(s, "its input is of unknown rank");
         return;
     }
-    ort_id rows = ort_emit_unsqueeze(g, ort_opset_positions(s, x, rank - 2), last, 1);
-    ort_id columns = ort_opset_positions(s, x, rank - 1);
+    ort_id rows = ort_opset_positions(s, x, rank - 2);
+    ort_id columns = ort_opset_positions(s, x, rank - 1), k = ort_opset_in(s, 1);
     if (k != ORT_ID_NONE)
-        rows = ort_emit_op2(g, "Add", rows, ort_emit_reshape(g, k, ort_emit_ints(g, NULL, 0)));
-    ort_id kept = ort_node_attr_int(s->node, "upper")
-                      ? ort_emit_op1(g, "Not", ort_emit_op2(g, "Less", columns, rows))
-                      : ort_emit_op1(g, "Not", ort_emit_op2(g, "Greater", columns, rows));
-    ort_opset_replace_by(s, ort_emit_op3(g, "Where", kept, x, ort_emit_number(g, x, 0)));
+        k = ort_emit_formula(&s->g, "(Reshape k [])", "k", k);
+    const char *text = ort_node_attr_int(s->node, "upper")
+                           ? "(Where (Not (Less columns ((Unsqueeze rows [1]) + k))) x 0)"
+                           : "(Where (Not (Greater columns ((Unsqueeze rows [1]) + k))) x 0)";
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, text, "x rows columns k", x, rows, columns, k));
 }
 
 /* ---- constants of a computed shape */
@@ -162,8 +116,9 @@ static void constant_of_shape(ort_opset_step *s)
     uint64_t zero[2] = {0};
     ort_tensor scalar = {.dtype = value ? value->dtype : ORT_DTYPE_FLOAT,
                          .data = value ? value->data : zero};
-    ort_opset_replace_by(s, ort_emit_op2(&s->g, "Expand", ort_opset_add_tensor(s, &scalar),
-                                         s->node->inputs[0]));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Expand v shape)", "v shape",
+                                             ort_opset_add_tensor(s, &scalar),
+                                             s->node->inputs[0]));
 }
 
 /* ---- Scan of opset 8 had a batch around its sequences */
@@ -185,47 +140,44 @@ static void mean_variance(ort_opset_step *s)
     static const int64_t usual[] = {0, 2, 3};
     size_t count;
     const int64_t *axes = ort_node_ints(s->node, "axes", &count);
-    ort_id x = s->node->inputs[0];
-    if (!axes) {
-        axes = usual;
-        count = 3;
-    }
-    ort_id mean = ort_emit_reduce(&s->g, "ReduceMean", x, axes, (int)count, true);
-    ort_id square = ort_emit_reduce(&s->g, "ReduceMean", ort_emit_op2(&s->g, "Mul", x, x), axes,
-                                    (int)count, true);
-    const char *formula = "(x - m) / ((Sqrt (q - m * m)) + 0.000000001)";
-    ort_opset_replace_by(s, ort_emit_formula(&s->g, formula, "x m q", x, mean, square));
+    const char *text = "m = (ReduceMean a $axes); q = (ReduceMean (a * a) $axes);"
+                       "(a - m) / ((Sqrt (q - m * m)) + 0.000000001)";
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, text, "a $axes[]", s->node->inputs[0],
+                                             axes ? axes : usual, axes ? (int)count : 3));
 }
 
 const ort_opset_rule ort_opset_expand[] = {
-    {"Affine", 10, by_formula, NULL},
-    {"Celu", 12, NULL, by_formula},
+    {"Affine", 10, .text_up = "$alpha * a + $beta"},
+    {"Celu", 12, .text_down = CELU},
     {"Celu", 28, NULL, celu_down_28},
     {"Clip", 11, NULL, clip_down_11},
     {"ConstantOfShape", 9, NULL, constant_of_shape},
+    {"DynamicSlice", 10, .text_up = "(Slice a b c d)"},
     {"Gelu", 20, NULL, spelled},
-    {"GreaterOrEqual", 12, NULL, by_formula},
+    {"GreaterOrEqual", 12, .text_down = "(Or (Greater a b) (Equal a b))"},
     {"GroupNormalization", 18, NULL, spelled},
     {"GroupNormalization", 21, NULL, spelled},
-    {"HardSwish", 14, NULL, by_formula},
+    {"HardSwish", 14, .text_down = "a * (HardSigmoid a alpha=0.16666667 beta=0.5)"},
     {"ImageScaler", 10, image_scaler, NULL},
     {"LayerNormalization", 17, NULL, spelled},
-    {"LessOrEqual", 12, NULL, by_formula},
+    {"LessOrEqual", 12, .text_down = "(Or (Less a b) (Equal a b))"},
     {"MeanVarianceNormalization", 9, NULL, mean_variance},
     {"Mish", 18, NULL, spelled},
     {"Mod", 28, NULL, mod_down_28},
     {"NegativeLogLikelihoodLoss", 12, NULL, spelled},
-    {"ParametricSoftplus", 10, scaled, NULL},
+    {"ParametricSoftplus", 10, scaled_softplus, NULL},
     {"RMSNormalization", 23, NULL, spelled},
     {"Range", 27, NULL, range_down_27},
-    {"ScaledTanh", 10, scaled, NULL},
-    {"Scale", 10, by_formula, NULL},
+    {"ScaledTanh", 10, scaled_tanh, NULL},
+    {"Scale", 10, .text_up = "a * $scale"},
     {"Scan", 9, scan_up_9, scan_down_9},
-    {"Shrink", 9, NULL, shrink},
+    {"Shrink", 9, .text_down = "above = (CastLike (Greater a $lambd) a);"
+                               "below = (CastLike (Less a -$lambd) a);"
+                               "above * (a - $bias) + below * (a + $bias)"},
     {"SoftmaxCrossEntropyLoss", 12, NULL, spelled},
-    {"SwiGLU", 28, NULL, by_formula},
+    {"SwiGLU", 28, .text_down = "(Swish a alpha=$alpha) * b"},
     {"Swish", 24, NULL, spelled},
-    {"ThresholdedRelu", 10, NULL, by_formula},
+    {"ThresholdedRelu", 10, .text_down = "(Where (Greater a $alpha) a 0)"},
     {"Trilu", 14, NULL, trilu},
     {0},
 };

@@ -1,5 +1,5 @@
 /* opset_legacy.c - operators that were on trial until opset 9, spelled in those that were released
- * (op/moves/legacy.c says what they mean). Those with formulas lie in opset_expand.c.
+ * (op/moves/legacy.c says what they mean). Those that a text spells lie in opset_expand.c.
  */
 #include <string.h>
 
@@ -7,16 +7,9 @@
 
 /* ---- windows become Slice */
 
-static void dynamic_slice(ort_opset_step *s)
-{
-    const ort_node *node = s->node;
-    ort_opset_replace_by(s, ort_emit_op(&s->g, "Slice", node->inputs, node->input_count, NULL, 0));
-}
-
 /* Counted from the end where the size of the image doesn't matter; no border at all is the end. */
 static void crop(ort_opset_step *s)
 {
-    static const int64_t axes[] = {2, 3};
     size_t borders, sizes;
     const int64_t *border = ort_node_ints(s->node, "border", &borders);
     const int64_t *size = ort_node_ints(s->node, "scale", &sizes);
@@ -27,9 +20,9 @@ static void crop(ort_opset_step *s)
     int64_t starts[] = {border[1], border[0]}, ends[2];
     for (int i = 0; i < 2; i++) /* border: left, top, right, bottom; size: height, width */
         ends[i] = sizes ? starts[i] + size[i] : border[3 - i] ? -border[3 - i] : INT64_MAX;
-    ort_id in[] = {s->node->inputs[0], ort_emit_ints(&s->g, starts, 2),
-                   ort_emit_ints(&s->g, ends, 2), ort_emit_ints(&s->g, axes, 2)};
-    ort_opset_replace_by(s, ort_emit_op(&s->g, "Slice", in, 4, NULL, 0));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Slice a $starts $ends [2 3])",
+                                             "a $starts[] $ends[]", s->node->inputs[0], starts, 2,
+                                             ends, 2));
 }
 
 /* ---- constants of a shape */
@@ -39,15 +32,14 @@ static ort_id fill_shape(ort_opset_step *s)
 {
     size_t count, more;
     const int64_t *shape = ort_node_ints(s->node, "shape", &count);
-    const int64_t *extra = ort_node_ints(s->node, "extra_shape", &more);
+    ort_node_ints(s->node, "extra_shape", &more);
     ort_id x = ort_opset_in(s, 0);
     if (ort_node_has(s->node, "shape") || x == ORT_ID_NONE)
         return ort_emit_ints(&s->g, shape, (int)count);
     ort_id own = ort_node_int(s->node, "input_as_shape", 0)
                      ? ort_emit_cast(&s->g, x, ORT_DTYPE_INT64)
                      : ort_emit_shape(&s->g, x);
-    const ort_id lists[] = {own, more ? ort_emit_ints(&s->g, extra, (int)more) : ORT_ID_NONE};
-    return more ? ort_emit_concat(&s->g, lists, 2) : own;
+    return ort_emit_formula(&s->g, more ? "(Concat own $extra_shape axis=0)" : "own", "own", own);
 }
 
 static void constant_fill(ort_opset_step *s)
@@ -73,8 +65,9 @@ static void given_fill(ort_opset_step *s)
     size_t count;
     const float *values = ort_node_floats(s->node, "values", &count);
     ort_id list = ort_opset_add_floats(s, values, (int)count);
-    list = ort_emit_cast(&s->g, list, ort_opset_dtype(s, s->node->outputs[0]));
-    ort_opset_replace_by(s, ort_emit_reshape(&s->g, list, fill_shape(s)));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Reshape (CastLike list y) shape)",
+                                             "list y shape", list, s->node->outputs[0],
+                                             fill_shape(s)));
 }
 
 /* ---- flags became axes */
@@ -83,10 +76,9 @@ static void mean_variance_up_9(ort_opset_step *s)
 {
     static const int64_t axes[] = {0, 2, 3, 1};
     int count = ort_node_attr_int(s->node, "across_channels") ? 4 : 3;
-    ort_id x = s->node->inputs[0];
     if (!ort_node_attr_int(s->node, "normalize_variance")) {
-        ort_id mean = ort_emit_reduce(&s->g, "ReduceMean", x, axes, count, true);
-        ort_opset_replace_by(s, ort_emit_op2(&s->g, "Sub", x, mean));
+        ort_opset_replace_by(s, ort_emit_formula(&s->g, "a - (ReduceMean a $axes)", "a $axes[]",
+                                                 s->node->inputs[0], axes, count));
         return;
     }
     ort_opset_drop(s, "across_channels");
@@ -98,7 +90,6 @@ static void mean_variance_up_9(ort_opset_step *s)
 const ort_opset_rule ort_opset_legacy[] = {
     {"ConstantFill", 10, constant_fill, NULL},
     {"Crop", 10, crop, NULL},
-    {"DynamicSlice", 10, dynamic_slice, NULL},
     {"GivenTensorFill", 10, given_fill, NULL},
     {"MeanVarianceNormalization", 9, mean_variance_up_9, NULL},
     {0},

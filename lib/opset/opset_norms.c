@@ -78,15 +78,14 @@ static void batch_norm_down_14(ort_opset_step *s)
 
 static ort_id per_channel(ort_opset_step *s, ort_id value, int64_t groups)
 {
-    int64_t channels = ort_opset_dim(s, s->node->inputs[0], 1), flat[] = {-1};
+    int64_t channels = ort_opset_dim(s, s->node->inputs[0], 1);
     if (channels <= 0 || groups <= 0) {
         ort_opset_block(s, "the number of channels isn't known");
         return value;
     }
-    const int64_t column[] = {groups, 1}, wide[] = {groups, channels / groups};
-    ort_id each = ort_emit_reshape(&s->g, value, ort_emit_ints(&s->g, column, 2));
-    each = ort_emit_op2(&s->g, "Expand", each, ort_emit_ints(&s->g, wide, 2));
-    return ort_emit_reshape(&s->g, each, ort_emit_ints(&s->g, flat, 1));
+    return ort_emit_formula(&s->g, "wide = (Expand (Reshape x [$groups 1]) [$groups $each]);"
+                            "(Reshape wide [-1])", "x $groups $each", value, (double)groups,
+                            (double)(channels / groups));
 }
 
 static void group_norm_up_21(ort_opset_step *s)
@@ -113,10 +112,11 @@ static void convert_mask(ort_opset_step *s, ort_dtype inside)
         return;
     ort_id out = s->node->outputs[1];
     ort_type type = *ort_emit_type(&s->g, out);
-    ort_attr to = ort_emit_int_attr("to", type.dtype);
+    ort_dtype outside = type.dtype;
     type.dtype = inside;
     ort_id mask = ort_opset_take_output(s, 1, &type);
-    ort_opset_give(s, out, ort_emit_op(&s->g, "Cast", &mask, 1, &to, 1));
+    ort_opset_give(s, out, ort_emit_formula(&s->g, "(Cast m to=$to)", "m $to", mask,
+                                            (double)outside));
 }
 
 static void dropout_up_10(ort_opset_step *s)

@@ -45,8 +45,8 @@ static void cast_like_down(ort_opset_step *s)
         ort_opset_block(s, "the element type of input 'target_type' isn't known");
         return;
     }
-    ort_attr attr = ort_emit_int_attr("to", to);
-    ort_opset_replace_by(s, ort_emit_op(&s->g, "Cast", s->node->inputs, 1, &attr, 1));
+    ort_opset_replace_by(s, ort_emit_formula(&s->g, "(Cast a to=$to)", "a $to",
+                                             s->node->inputs[0], (double)to));
 }
 
 /* ---- QuantizeLinear and DequantizeLinear */
@@ -63,9 +63,9 @@ static void quantize_down_13(ort_opset_step *s)
     }
     ort_opset_drop(s, "axis");
     for (int slot = 1; slot <= 2 && rank == 1; slot++) {
-        ort_id in = ort_opset_in(s, slot), none = ort_emit_ints(&s->g, NULL, 0);
+        ort_id in = ort_opset_in(s, slot);
         if (in != ORT_ID_NONE && ort_opset_rank(s, in) == 1)
-            ort_opset_set_input(s, slot, ort_emit_reshape(&s->g, in, none));
+            ort_opset_set_input(s, slot, ort_emit_formula(&s->g, "(Reshape x [])", "x", in));
     }
 }
 
@@ -75,7 +75,6 @@ static void quantize_down_21(ort_opset_step *s)
     ort_dtype dtype = (ort_dtype)ort_node_attr_int(s->node, "output_dtype");
     ort_dtype codes = ort_opset_dtype(s, s->node->outputs[0]);
     const ort_type *scale = ort_emit_type(&s->g, s->node->inputs[1]);
-    int64_t dims[1] = {1};
     uint64_t storage[1] = {0};
     if (!dtype)
         return;
@@ -86,10 +85,9 @@ static void quantize_down_21(ort_opset_step *s)
             return;
         }
         ort_id point = ort_opset_add_tensor(s, &zero);
-        if (scale->rank == 1) {
-            dims[0] = scale->dim[0].size;
-            point = ort_emit_op2(&s->g, "Expand", point, ort_emit_ints(&s->g, dims, 1));
-        }
+        if (scale->rank == 1)
+            point = ort_emit_formula(&s->g, "(Expand x [$n])", "x $n", point,
+                                     (double)scale->dim[0].size);
         ort_opset_set_input(s, 2, point);
     }
     ort_opset_drop(s, "output_dtype");

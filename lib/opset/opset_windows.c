@@ -346,48 +346,35 @@ static void roi_align_down_16(ort_opset_step *s)
 
 /* ---- blocks of channels */
 
-/* Is the mode CRD, which older versions lack, of an input whose sizes but the batch are known? Else
- * nothing is to do, or a blocker is noted. */
-static bool crd_sizes(ort_opset_step *s, ort_id x, int64_t *b, int64_t *c, int64_t *h, int64_t *w)
+/* Mode CRD, which older versions lack, of an input whose sizes but the batch are known: Reshape,
+ * Transpose, Reshape by a text of x, block size b and sizes, shrunk (down) or grown by b. */
+static void spell_crd(ort_opset_step *s, const char *text, bool down)
 {
-    *b = ort_node_int(s->node, "blocksize", 1);
-    *c = ort_opset_dim(s, x, 1);
-    *h = ort_opset_dim(s, x, 2);
-    *w = ort_opset_dim(s, x, 3);
+    ort_id x = s->node->inputs[0];
+    int64_t b = ort_node_int(s->node, "blocksize", 1), c = ort_opset_dim(s, x, 1);
+    int64_t h = ort_opset_dim(s, x, 2), w = ort_opset_dim(s, x, 3);
     if (!ort_node_attr_is(s->node, "mode", "CRD"))
-        return false;
-    if (*c <= 0 || *h <= 0 || *w <= 0 || *b <= 0) {
+        return;
+    if (c <= 0 || h <= 0 || w <= 0 || b <= 0) {
         ort_opset_block(s, "mode 'CRD' of an input of unknown size");
-        return false;
+        return;
     }
-    return true;
+    ort_opset_replace_by(
+        s, ort_emit_formula(&s->g, text, "x $b $c $h $w $d $i $j", x, (double)b, (double)c,
+                            (double)h, (double)w, (double)(down ? c * b * b : c / (b * b)),
+                            (double)(down ? h / b : h * b), (double)(down ? w / b : w * b)));
 }
 
-/* Reshape, Transpose, Reshape; sizes are known but for the batch. */
 static void depth_down_11(ort_opset_step *s)
 {
-    static const int64_t perm[] = {0, 1, 4, 2, 5, 3};
-    ort_id x = s->node->inputs[0];
-    int64_t b, c, h, w;
-    if (!crd_sizes(s, x, &b, &c, &h, &w))
-        return;
-    const int64_t apart[] = {0, c / (b * b), b, b, h, w}, joined[] = {0, c / (b * b), h * b, w * b};
-    ort_id y = ort_emit_reshape(&s->g, x, ort_emit_ints(&s->g, apart, 6));
-    y = ort_emit_transpose(&s->g, y, perm, 6);
-    ort_opset_replace_by(s, ort_emit_reshape(&s->g, y, ort_emit_ints(&s->g, joined, 4)));
+    spell_crd(s, "(Reshape (Transpose (Reshape x [0 $d $b $b $h $w]) perm=0,1,4,2,5,3) "
+                 "[0 $d $i $j])", false);
 }
 
 static void space_down_28(ort_opset_step *s)
 {
-    static const int64_t perm[] = {0, 1, 3, 5, 2, 4};
-    ort_id x = s->node->inputs[0];
-    int64_t b, c, h, w;
-    if (!crd_sizes(s, x, &b, &c, &h, &w))
-        return;
-    const int64_t apart[] = {0, c, h / b, b, w / b, b}, joined[] = {0, c * b * b, h / b, w / b};
-    ort_id y = ort_emit_reshape(&s->g, x, ort_emit_ints(&s->g, apart, 6));
-    y = ort_emit_transpose(&s->g, y, perm, 6);
-    ort_opset_replace_by(s, ort_emit_reshape(&s->g, y, ort_emit_ints(&s->g, joined, 4)));
+    spell_crd(s, "(Reshape (Transpose (Reshape x [0 $c $i $b $j $b]) perm=0,1,3,5,2,4) "
+                 "[0 $d $i $j])", true);
 }
 
 const ort_opset_rule ort_opset_windows[] = {

@@ -109,7 +109,7 @@ static ort_id number_rows(ort_emit *e, ort_id rows)
     ort_id shape = ort_emit_op(e, "Shape", &rows, 1, ends, 2);
     ort_id size = ort_emit_op(e, "ReduceProd", &shape, 1, &flat, 1);
     ort_id first = ort_emit_int(e, 0), step = ort_emit_int(e, 1);
-    return ort_emit_reshape(e, ort_emit_op3(e, "Range", first, size, step), shape);
+    return ort_emit_op2(e, "Reshape", ort_emit_op3(e, "Range", first, size, step), shape);
 }
 
 /* [B,S,h] as [B*S,h]; a table of rows stays. */
