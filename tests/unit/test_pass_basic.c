@@ -470,6 +470,12 @@ static void pads_into_windows(test_state *test)
     CHECK(!ort_passes_run(n.model, &options, NULL));
     CHECK_TEXT(net_ops(&n), "Conv");
     net_free(&n);
+    CHECK(net_init(&n, NULL)); /* amounts of some axes */
+    n.model->opsets.data[0].version = 18;
+    net_text(&n, "in x 1,2,6,5; f w 3,2,3,3; i p 1,0,1,1; i o 2,-1;"
+                 "Pad x p - o -> a; Conv a w -> y; out y");
+    CHECK_TEXT(net_rewritten(&n, NULL, 0, 1e-6), "Conv");
+    net_free(&n);
 }
 
 static void pads_in_a_row(test_state *test)
