@@ -44,6 +44,9 @@ typedef struct dropout_state {
     uint64_t seed;
 } dropout_state;
 
+static const ort_bind dropout_bind[] = {
+    ORT_BIND_HAS(dropout_state, has_seed, "seed"), ORT_BIND(dropout_state, seed, ORT_MAYBE), {0}};
+
 static ort_status dropout_infer(ort_infer *x, ort_error *err)
 {
     ORT_TRY(ort_infer_same(x, err));
@@ -64,12 +67,8 @@ static ort_status dropout_infer(ort_infer *x, ort_error *err)
 
 static ort_status dropout_prepare(ort_prep *p, ort_error *err)
 {
-    dropout_state *state = ort_prep_state(p, sizeof *state);
-    if (!state)
-        return ort_error_memory(err, sizeof *state);
+    dropout_state *state = p->state;
     state->has_mode = p->op->since >= 12;
-    state->has_seed = ort_node_has(p->node, "seed");
-    state->seed = (uint64_t)ort_node_int(p->node, "seed", 0);
     return ORT_OK;
 }
 
@@ -116,6 +115,7 @@ static ort_status dropout_run(ort_call *call, ort_error *err)
 }
 
 static const ort_op_impl dropout_impl = {
+    .state = sizeof(dropout_state), .bind = dropout_bind,
     .infer = dropout_infer, .prepare = dropout_prepare, .run = dropout_run, .numbers = 6,
 };
 
