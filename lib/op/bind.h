@@ -67,9 +67,10 @@ typedef struct ort_bind {
 
 #define ORT_BIND_KIND(state, member)                                                               \
     _Generic(((state *)0)->member, bool: ORT_BIND_BOOL, int: ORT_BIND_INT, unsigned: ORT_BIND_INT, \
-             int64_t: ORT_BIND_INT64, float: ORT_BIND_FLOAT, double: ORT_BIND_DOUBLE,              \
-             ort_string: ORT_BIND_STRING, ort_ints: ORT_BIND_INTS, ort_floats: ORT_BIND_FLOATS,    \
-             ort_strings: ORT_BIND_STRINGS, const ort_tensor *: ORT_BIND_TENSOR)
+             int64_t: ORT_BIND_INT64, uint64_t: ORT_BIND_INT64, float: ORT_BIND_FLOAT,             \
+             double: ORT_BIND_DOUBLE, ort_string: ORT_BIND_STRING, ort_ints: ORT_BIND_INTS,        \
+             ort_floats: ORT_BIND_FLOATS, ort_strings: ORT_BIND_STRINGS,                           \
+             const ort_tensor *: ORT_BIND_TENSOR)
 
 /* The attribute has the member's name, or another one; then options. Members may be enums. */
 #define ORT_BIND(state, member, ...) ORT_BIND_AS(state, member, #member, __VA_ARGS__)

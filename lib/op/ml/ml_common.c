@@ -4,19 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-ort_status ort_ml_parse_post(const ort_prep *p, const char *text, ort_ml_post *post,
-                             ort_error *err)
-{
-    static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
-    for (int i = 0; i < 5; i++)
-        if (!strcmp(names[i], text)) {
-            *post = (ort_ml_post)i;
-            return ORT_OK;
-        }
-    return ort_prep_fail(p, err, "post_transform '%s' is none of NONE, SOFTMAX, LOGISTIC, "
-                         "SOFTMAX_ZERO, PROBIT", text);
-}
-
 ort_ml_labels ort_ml_read_labels(const ort_node *node, const char *ints, const char *strings)
 {
     ort_ml_labels labels = {0};

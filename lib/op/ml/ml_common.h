@@ -16,6 +16,7 @@ typedef enum ort_ml_post {
     ORT_ML_SOFTMAX_ZERO,
     ORT_ML_PROBIT,
 } ort_ml_post;
+#define ORT_ML_POST_WORDS "NONE SOFTMAX LOGISTIC SOFTMAX_ZERO PROBIT"
 
 typedef struct ort_ml_labels { /* one of the two, or neither (class numbers) */
     const int64_t *ints;
@@ -23,9 +24,6 @@ typedef struct ort_ml_labels { /* one of the two, or neither (class numbers) */
     size_t count;
 } ort_ml_labels;
 
-/* "NONE", "SOFTMAX", ...; an error names the text. */
-ort_status ort_ml_parse_post(const ort_prep *p, const char *text, ort_ml_post *post,
-                             ort_error *err);
 ort_ml_labels ort_ml_read_labels(const ort_node *node, const char *ints, const char *strings);
 /* Store the label of class `index` at element `row` of the label output. */
 void ort_ml_set_label(const ort_ml_labels *labels, ort_tensor *out, int64_t row, int64_t index);

@@ -53,13 +53,19 @@ static ort_status row_shape(ort_shaping *s, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct scaler_state {
+    ort_floats offset, scale;
+} scaler_state;
+
+static const ort_bind scaler_bind[] = {
+    ORT_BIND(scaler_state, offset), ORT_BIND(scaler_state, scale), {0}};
+
 static ort_status scaler_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     float *out = ort_call_out(call, 0)->data;
-    size_t offsets = 0, scales = 0;
-    const float *offset = ort_node_floats(call->node, "offset", &offsets);
-    const float *scale = ort_node_floats(call->node, "scale", &scales);
+    const scaler_state *state = call->state;
+    size_t offsets = state->offset.count, scales = state->scale.count;
     int64_t rows, features;
     ort_ml_rows(x, &rows, &features);
     if ((offsets > 1 && (int64_t)offsets != features) ||
@@ -68,7 +74,8 @@ static ort_status scaler_run(ort_call *call, ort_error *err)
                              (long long)features, offsets, scales);
     double *row = call->workspace;
     const float none = 0, one = 1;
-    const float *o = offsets > 0 ? offset : &none, *s = scales > 0 ? scale : &one;
+    const float *o = offsets > 0 ? state->offset.ptr : &none;
+    const float *s = scales > 0 ? state->scale.ptr : &one;
     int64_t step_o = offsets > 1, step_s = scales > 1;
     for (int64_t r = 0; r < rows; r++) {
         ort_ml_load_row(x, r * features, features, row);
@@ -81,13 +88,12 @@ static ort_status scaler_run(ort_call *call, ort_error *err)
 
 /* ---- Normalizer: each row by its maximum, sum or length; a divisor of zero leaves the row */
 
-static ort_status normalizer_prepare(ort_prep *p, ort_error *err)
-{
-    const char *norm = ort_node_string(p->node, "norm", "MAX");
-    if (strcmp(norm, "MAX") && strcmp(norm, "L1") && strcmp(norm, "L2"))
-        return ort_prep_fail(p, err, "norm '%s' is none of MAX, L1, L2", norm);
-    return ORT_OK;
-}
+typedef struct normalizer_state {
+    enum { NORM_MAX, NORM_L1, NORM_L2 } norm;
+} normalizer_state;
+
+static const ort_bind normalizer_bind[] = {
+    ORT_BIND(normalizer_state, norm, ORT_WORDS("MAX L1 L2")), {0}};
 
 static double divisor(char kind, const ort_tensor *x, int64_t first, int64_t count)
 {
@@ -105,8 +111,7 @@ static double divisor(char kind, const ort_tensor *x, int64_t first, int64_t cou
 static ort_status normalizer_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
-    const char *norm = ort_node_string(call->node, "norm", "MAX");
-    char kind = norm[0] == 'M' ? 'M' : norm[1];
+    char kind = "M12"[((const normalizer_state *)call->state)->norm];
     float *out = ort_call_out(call, 0)->data;
     int64_t rows, features;
     ort_ml_rows(x, &rows, &features);
@@ -120,11 +125,17 @@ static ort_status normalizer_run(ort_call *call, ort_error *err)
 
 /* ---- Binarizer: 1 above the threshold, else 0 */
 
+typedef struct binarizer_state {
+    double threshold;
+} binarizer_state;
+
+static const ort_bind binarizer_bind[] = {ORT_BIND(binarizer_state, threshold), {0}};
+
 static ort_status binarizer_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
-    double threshold = (double)ort_node_attr_float(call->node, "threshold");
+    double threshold = ((const binarizer_state *)call->state)->threshold;
     for (int64_t i = 0; i < ort_tensor_count(x); i++)
         ort_tensor_set_i64(out, i, ort_tensor_get_f64(x, i) > threshold);
     return ORT_OK;
@@ -146,28 +157,39 @@ static void impute_row(const ort_tensor *x, int64_t first, int64_t features, dou
         ((float *)out->data)[first + f] = (float)row[f];
 }
 
+typedef struct imputer_state {
+    ort_floats floats;
+    ort_ints ints;
+    double replaced;
+    int64_t replaced_int;
+} imputer_state;
+
+static const ort_bind imputer_bind[] = {
+    ORT_BIND_AS(imputer_state, floats, "imputed_value_floats"),
+    ORT_BIND_AS(imputer_state, ints, "imputed_value_int64s"),
+    ORT_BIND_AS(imputer_state, replaced, "replaced_value_float"),
+    ORT_BIND_AS(imputer_state, replaced_int, "replaced_value_int64"), {0}};
+
 static ort_status imputer_run(ort_call *call, ort_error *err)
 {
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
-    size_t floats = 0, ints = 0, count;
-    const float *by_float = ort_node_floats(call->node, "imputed_value_floats", &floats);
-    const int64_t *by_int = ort_node_ints(call->node, "imputed_value_int64s", &ints);
+    const imputer_state *state = call->state;
     bool is_float = x->dtype == ORT_DTYPE_FLOAT || x->dtype == ORT_DTYPE_DOUBLE;
-    double replaced = (double)ort_node_attr_float(call->node, "replaced_value_float");
-    int64_t replaced_int = ort_node_attr_int(call->node, "replaced_value_int64"), rows, features;
+    int64_t rows, features;
     ort_ml_rows(x, &rows, &features);
-    count = is_float ? floats : ints;
+    size_t count = is_float ? state->floats.count : state->ints.count;
     if (count == 0 || (count > 1 && (int64_t)count != features))
         return ort_call_fail(call, err,
                              "input X has %lld features of type %s, %zu values to impute",
                              (long long)features, ort_dtype_name(x->dtype), count);
     for (int64_t r = 0; r < rows && is_float; r++)
-        impute_row(x, r * features, features, replaced, by_float, count > 1, call->workspace, out);
+        impute_row(x, r * features, features, state->replaced, state->floats.ptr, count > 1,
+                   call->workspace, out);
     for (int64_t i = 0; i < rows * features && !is_float; i++) {
         int64_t v = ort_tensor_get_i64(x, i);
         size_t f = count > 1 ? (size_t)(i % features) : 0;
-        ort_tensor_set_i64(out, i, v == replaced_int ? by_int[f] : v);
+        ort_tensor_set_i64(out, i, v == state->replaced_int ? state->ints.ptr[f] : v);
     }
     return ORT_OK;
 }
@@ -200,22 +222,30 @@ static ort_status one_hot_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
-static int64_t find_category(const ort_node *node, const ort_tensor *x, int64_t i)
+typedef struct one_hot_state {
+    ort_ints ints;
+    ort_strings strings;
+    bool zeros;
+} one_hot_state;
+
+static const ort_bind one_hot_bind[] = {
+    ORT_BIND_AS(one_hot_state, ints, "cats_int64s"),
+    ORT_BIND_AS(one_hot_state, strings, "cats_strings"), ORT_BIND(one_hot_state, zeros), {0}};
+
+static int64_t find_category(const one_hot_state *state, const ort_tensor *x, int64_t i)
 {
-    size_t n = 0;
     if (x->dtype == ORT_DTYPE_STRING) {
         const ort_string *s = &((const ort_string *)x->data)[i];
-        const ort_string *cats = ort_node_strings(node, "cats_strings", &n);
-        for (size_t c = 0; c < n; c++)
+        const ort_string *cats = state->strings.ptr;
+        for (size_t c = 0; c < state->strings.count; c++)
             if (cats[c].length == s->length &&
                 (s->length == 0 || !memcmp(cats[c].ptr, s->ptr, s->length)))
                 return (int64_t)c;
         return -1;
     }
-    const int64_t *cats = ort_node_ints(node, "cats_int64s", &n);
     int64_t v = ort_tensor_get_i64(x, i);
-    for (size_t c = 0; c < n; c++)
-        if (cats[c] == v)
+    for (size_t c = 0; c < state->ints.count; c++)
+        if (state->ints.ptr[c] == v)
             return (int64_t)c;
     return -1;
 }
@@ -225,13 +255,13 @@ static ort_status one_hot_run(ort_call *call, ort_error *err)
     const ort_tensor *x = ort_call_in(call, 0);
     ort_tensor *out = ort_call_out(call, 0);
     int64_t n = category_count(call->node);
-    bool zeros = ort_node_attr_int(call->node, "zeros") != 0;
+    const one_hot_state *state = call->state;
     memset(out->data, 0, ort_tensor_bytes(out));
     for (int64_t i = 0; i < ort_tensor_count(x); i++) {
-        int64_t c = find_category(call->node, x, i);
+        int64_t c = find_category(state, x, i);
         if (c >= 0)
             ((float *)out->data)[i * n + c] = 1;
-        else if (!zeros)
+        else if (!state->zeros)
             return ort_call_fail(call, err, "element %lld of X is no known category and zeros is 0",
                                  (long long)i);
     }
@@ -240,8 +270,7 @@ static ort_status one_hot_run(ort_call *call, ort_error *err)
 
 static ort_status one_hot_prepare(ort_prep *p, ort_error *err)
 {
-    size_t strings = 0;
-    ort_node_strings(p->node, "cats_strings", &strings);
+    size_t strings = ((const one_hot_state *)p->state)->strings.count;
     if ((strings > 0) != (ort_prep_dtype(p, 0) == ORT_DTYPE_STRING))
         return ort_prep_fail(p, err, "input X is %s, the categories are %s",
                              ort_dtype_name(ort_prep_dtype(p, 0)),
@@ -274,11 +303,17 @@ static ort_status vectorizer_infer(ort_infer *x, ort_error *err)
     return ORT_OK;
 }
 
+typedef struct vectorizer_state {
+    ort_ints widths;
+} vectorizer_state;
+
+static const ort_bind vectorizer_bind[] = {
+    ORT_BIND_AS(vectorizer_state, widths, "inputdimensions"), {0}};
+
 static ort_status vectorizer_run(ort_call *call, ort_error *err)
 {
     ort_tensor *out = ort_call_out(call, 0);
-    size_t n = 0;
-    const int64_t *widths = ort_node_ints(call->node, "inputdimensions", &n);
+    const ort_ints *widths = &((const vectorizer_state *)call->state)->widths;
     int64_t rows = out->shape.dim[0], total = out->shape.dim[1], at = 0;
     memset(out->data, 0, ort_tensor_bytes(out));
     for (int i = 0; i < call->in_count; i++) {
@@ -286,7 +321,8 @@ static ort_status vectorizer_run(ort_call *call, ort_error *err)
         int matrix = x->shape.rank > 1;
         int64_t x_rows = ort_shape_count_range(&x->shape, 0, matrix);
         int64_t features = ort_shape_count_range(&x->shape, matrix, x->shape.rank);
-        int64_t width = (size_t)i < n && widths[i] >= 0 ? widths[i] : features;
+        bool given = (size_t)i < widths->count && widths->ptr[i] >= 0;
+        int64_t width = given ? widths->ptr[i] : features;
         if (x_rows != rows)
             return ort_call_fail(call, err, "input %d has %lld rows, the first has %lld", i,
                                  (long long)x_rows, (long long)rows);
@@ -342,19 +378,29 @@ static ort_status extractor_run(ort_call *call, ort_error *err)
 /* ---- rows */
 
 static const ort_op_impl scaler = {
+    .state = sizeof(scaler_state), .bind = scaler_bind,
     .infer = scaler_infer, .shape = row_shape, .run = scaler_run,
 };
 static const ort_op_impl normalizer = {
-    .infer = infer_float_same, .prepare = normalizer_prepare, .run = normalizer_run,
+    .state = sizeof(normalizer_state), .bind = normalizer_bind,
+    .infer = infer_float_same, .run = normalizer_run,
 };
-static const ort_op_impl binarizer = {.infer = ort_infer_same, .run = binarizer_run};
+static const ort_op_impl binarizer = {
+    .state = sizeof(binarizer_state), .bind = binarizer_bind,
+    .infer = ort_infer_same, .run = binarizer_run,
+};
 static const ort_op_impl imputer = {
+    .state = sizeof(imputer_state), .bind = imputer_bind,
     .infer = imputer_infer, .shape = row_shape, .run = imputer_run,
 };
 static const ort_op_impl one_hot = {
+    .state = sizeof(one_hot_state), .bind = one_hot_bind,
     .infer = one_hot_infer, .prepare = one_hot_prepare, .run = one_hot_run,
 };
-static const ort_op_impl vectorizer = {.infer = vectorizer_infer, .run = vectorizer_run};
+static const ort_op_impl vectorizer = {
+    .state = sizeof(vectorizer_state), .bind = vectorizer_bind,
+    .infer = vectorizer_infer, .run = vectorizer_run,
+};
 static const ort_op_impl extractor = {.infer = extractor_infer, .run = extractor_run};
 
 const ort_op ort_ops_ml_features[] = {

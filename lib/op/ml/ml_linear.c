@@ -36,6 +36,17 @@ typedef struct linear_state {
     double *center, *squares; /* [features]; [vectors] |v|^2 of those */
 } linear_state;
 
+#define LINEAR_POST                                                                                \
+    ORT_BIND_AS(linear_state, post, "post_transform", ORT_WORDS(ORT_ML_POST_WORDS))
+static const ort_bind linear_bind[] = {
+    LINEAR_POST,
+    ORT_BIND(linear_state, targets, ORT_WITHIN(1, INT32_MAX), ORT_ELSE(1)), {0}};
+static const ort_bind svm_bind[] = {
+    LINEAR_POST,
+    ORT_BIND_AS(linear_state, kernel, "kernel_type", ORT_WORDS("LINEAR POLY RBF SIGMOID")),
+    ORT_BIND_AS(linear_state, vectors, "n_supports", ORT_MAYBE),
+    ORT_BIND(linear_state, one_class, ORT_MAYBE), {0}};
+
 typedef struct work {
     const ort_call *call;
     const linear_state *s;
@@ -197,14 +208,12 @@ static ort_status read_linear(ort_prep *p, linear_state *s, ort_error *err)
     if (s->targets > 0 && s->coefficient_count % (size_t)s->targets != 0)
         return ort_prep_fail(p, err, "%zu coefficients can't serve %lld rows of them",
                              s->coefficient_count, (long long)s->targets);
-    return ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"), &s->post, err);
+    return ORT_OK;
 }
 
 static ort_status linear_class_prepare(ort_prep *p, ort_error *err)
 {
-    linear_state *s = ort_prep_state(p, sizeof *s);
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
+    linear_state *s = p->state;
     s->classifier = true;
     s->labels = ort_ml_read_labels(p->node, "classlabels_ints", "classlabels_strings");
     s->targets = linear_targets(p->node);
@@ -219,12 +228,8 @@ static ort_status linear_value_infer(ort_infer *x, ort_error *err)
 
 static ort_status linear_value_prepare(ort_prep *p, ort_error *err)
 {
-    linear_state *s = ort_prep_state(p, sizeof *s);
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
-    s->targets = s->outputs = ort_node_int(p->node, "targets", 1);
-    if (s->targets < 1 || s->targets > INT32_MAX)
-        return ort_prep_fail(p, err, "attribute targets is %lld", (long long)s->targets);
+    linear_state *s = p->state;
+    s->outputs = s->targets;
     return read_linear(p, s, err);
 }
 
@@ -493,18 +498,8 @@ static ort_status svm_value_infer(ort_infer *x, ort_error *err)
 
 static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)
 {
-    static const char *const kernels[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
     size_t params = 0;
-    const char *kernel = ort_node_string(p->node, "kernel_type", "LINEAR");
     const float *kernel_params = ort_node_floats(p->node, "kernel_params", &params);
-    int which = -1;
-    for (int i = 0; i < 4; i++)
-        if (!strcmp(kernels[i], kernel))
-            which = i;
-    if (which < 0)
-        return ort_prep_fail(p, err, "kernel_type '%s' is none of LINEAR, POLY, RBF, SIGMOID",
-                             kernel);
-    s->kernel = (kernel_kind)which;
     if (params != 0 && params != 3)
         return ort_prep_fail(p, err, "kernel_params has %zu elements; gamma, coef0 and degree are "
                              "needed, or none", params);
@@ -521,7 +516,7 @@ static ort_status read_svm(ort_prep *p, linear_state *s, ort_error *err)
     s->all_positive = true;
     for (size_t i = 0; i < s->coefficient_count; i++)
         s->all_positive = s->all_positive && s->coefficients[i] >= 0;
-    return ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"), &s->post, err);
+    return ORT_OK;
 }
 
 static void find_center(linear_state *s)
@@ -577,10 +572,8 @@ static ort_status check_vectors(ort_prep *p, linear_state *s, ort_error *err)
 
 static ort_status svm_class_prepare(ort_prep *p, ort_error *err)
 {
-    linear_state *s = ort_prep_state(p, sizeof *s);
+    linear_state *s = p->state;
     size_t prob_b = 0;
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
     s->classifier = true;
     s->labels = ort_ml_read_labels(p->node, "classlabels_ints", "classlabels_strings");
     s->targets = s->labels.count > 0 ? (int64_t)s->labels.count : 1;
@@ -616,12 +609,8 @@ static ort_status svm_class_prepare(ort_prep *p, ort_error *err)
 
 static ort_status svm_value_prepare(ort_prep *p, ort_error *err)
 {
-    linear_state *s = ort_prep_state(p, sizeof *s);
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
+    linear_state *s = p->state;
     s->targets = s->outputs = 1;
-    s->vectors = ort_node_int(p->node, "n_supports", 0);
-    s->one_class = ort_node_int(p->node, "one_class", 0) != 0;
     ORT_TRY(read_svm(p, s, err));
     if (s->vectors < 0 || (s->vectors > 0 && (int64_t)s->coefficient_count < s->vectors))
         return ort_prep_fail(p, err, "%zu coefficients for n_supports %lld", s->coefficient_count,
@@ -632,17 +621,21 @@ static ort_status svm_value_prepare(ort_prep *p, ort_error *err)
 /* ---- rows */
 
 static const ort_op_impl linear_classifier = {
+    .state = sizeof(linear_state), .bind = linear_bind,
     .infer = linear_class_infer, .prepare = linear_class_prepare, .shape = linear_shape,
     .run = linear_run,
 };
 static const ort_op_impl linear_regressor = {
+    .state = sizeof(linear_state), .bind = linear_bind,
     .infer = linear_value_infer, .prepare = linear_value_prepare, .shape = linear_shape,
     .run = linear_run,
 };
 static const ort_op_impl svm_classifier = {
+    .state = sizeof(linear_state), .bind = svm_bind,
     .infer = svm_class_infer, .prepare = svm_class_prepare, .shape = svm_shape, .run = svm_run,
 };
 static const ort_op_impl svm_regressor = {
+    .state = sizeof(linear_state), .bind = svm_bind,
     .infer = svm_value_infer, .prepare = svm_value_prepare, .shape = svm_shape, .run = svm_run,
 };
 

@@ -647,14 +647,7 @@ static ort_status build_ml5(builder *b, ort_error *err)
 
 ort_status ort_forest_build_ml5(ort_prep *p, ort_forest *f, ort_error *err)
 {
-    int64_t aggregate = ort_node_int(p->node, "aggregate_function", 1);
-    int64_t post = ort_node_int(p->node, "post_transform", 0);
     builder b = {.p = p, .forest = f};
-    if (aggregate < 0 || aggregate > 3 || post < 0 || post > 4)
-        return ort_prep_fail(p, err, "aggregate_function %lld or post_transform %lld is unknown",
-                             (long long)aggregate, (long long)post);
-    f->aggregate = (ort_tree_aggregate)aggregate;
-    f->post = (ort_ml_post)post;
     p->packed_attrs = packed_attrs;
     if (ort_prep_is_packed(p))
         return ort_forest_block_find(p, f, err);

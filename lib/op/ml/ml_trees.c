@@ -192,6 +192,20 @@ typedef struct forest_state {
     bool classifier, binary_one_class, all_positive;
 } forest_state;
 
+#define FOREST_POST                                                                                \
+    ORT_BIND_AS(forest_state, forest.post, "post_transform", ORT_WORDS(ORT_ML_POST_WORDS))
+#define FOREST_TARGETS                                                                             \
+    ORT_BIND_AS(forest_state, forest.targets, "n_targets", ORT_WITHIN(1, INT32_MAX), ORT_ELSE(1))
+static const ort_bind classifier_bind[] = {FOREST_POST, {0}};
+static const ort_bind regressor_bind[] = {
+    FOREST_POST, FOREST_TARGETS,
+    ORT_BIND_AS(forest_state, forest.aggregate, "aggregate_function",
+                ORT_WORDS("AVERAGE SUM MIN MAX")), {0}};
+static const ort_bind ensemble_bind[] = {
+    FOREST_TARGETS,
+    ORT_BIND_AS(forest_state, forest.aggregate, "aggregate_function", ORT_WITHIN(0, 3)),
+    ORT_BIND_AS(forest_state, forest.post, "post_transform", ORT_WITHIN(0, 4)), {0}};
+
 typedef struct work {
     const ort_call *call;
     const forest_state *s;
@@ -364,17 +378,13 @@ static ort_status classifier_infer(ort_infer *x, ort_error *err)
 
 static ort_status classifier_prepare(ort_prep *p, ort_error *err)
 {
-    forest_state *s = ort_prep_state(p, sizeof *s);
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
+    forest_state *s = p->state;
     s->classifier = true;
     s->labels = ort_ml_read_labels(p->node, "classlabels_int64s", "classlabels_strings");
     s->forest.targets = class_count(p->node);
     s->forest.aggregate = ORT_TREE_SUM;
     if (s->forest.targets == 0)
         return ort_prep_fail(p, err, "neither classlabels_int64s nor classlabels_strings is given");
-    ORT_TRY(ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"),
-                              &s->forest.post, err));
     ORT_TRY(ort_forest_build_ml3(p, "class", &s->forest, err));
     if (s->forest.base_count > 1 && (int64_t)s->forest.base_count != s->forest.targets)
         return ort_prep_fail(p, err, "base_values has %zu elements for %lld classes",
@@ -393,22 +403,7 @@ static ort_status regressor_infer(ort_infer *x, ort_error *err)
 
 static ort_status regressor_prepare(ort_prep *p, ort_error *err)
 {
-    static const char *const names[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-    forest_state *s = ort_prep_state(p, sizeof *s);
-    const char *aggregate = ort_node_string(p->node, "aggregate_function", "SUM");
-    int which = -1;
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
-    s->forest.targets = ort_node_int(p->node, "n_targets", 1);
-    for (int i = 0; i < 4; i++)
-        if (!strcmp(names[i], aggregate))
-            which = i;
-    if (which < 0 || s->forest.targets < 1 || s->forest.targets > INT32_MAX)
-        return ort_prep_fail(p, err, "aggregate_function '%s' or n_targets %lld is not valid",
-                             aggregate, (long long)s->forest.targets);
-    s->forest.aggregate = (ort_tree_aggregate)which;
-    ORT_TRY(ort_ml_parse_post(p, ort_node_string(p->node, "post_transform", "NONE"),
-                              &s->forest.post, err));
+    forest_state *s = p->state;
     ORT_TRY(ort_forest_build_ml3(p, "target", &s->forest, err));
     if (s->forest.base_count > 1 && (int64_t)s->forest.base_count != s->forest.targets)
         return ort_prep_fail(p, err, "base_values has %zu elements for %lld targets",
@@ -427,26 +422,24 @@ static ort_status ensemble_infer(ort_infer *x, ort_error *err)
 
 static ort_status ensemble_prepare(ort_prep *p, ort_error *err)
 {
-    forest_state *s = ort_prep_state(p, sizeof *s);
-    if (s == NULL)
-        return ort_error_memory(err, sizeof *s);
-    s->forest.targets = ort_node_int(p->node, "n_targets", 1);
-    if (s->forest.targets < 1 || s->forest.targets > INT32_MAX)
-        return ort_prep_fail(p, err, "n_targets is %lld", (long long)s->forest.targets);
+    forest_state *s = p->state;
     return ort_forest_build_ml5(p, &s->forest, err);
 }
 
 /* ---- rows */
 
 static const ort_op_impl classifier = {
+    .state = sizeof(forest_state), .bind = classifier_bind,
     .infer = classifier_infer, .prepare = classifier_prepare, .shape = forest_shape,
     .run = forest_run,
 };
 static const ort_op_impl regressor = {
+    .state = sizeof(forest_state), .bind = regressor_bind,
     .infer = regressor_infer, .prepare = regressor_prepare, .shape = forest_shape,
     .run = forest_run,
 };
 static const ort_op_impl ensemble = {
+    .state = sizeof(forest_state), .bind = ensemble_bind,
     .infer = ensemble_infer, .prepare = ensemble_prepare, .shape = forest_shape, .run = forest_run,
 };
 
