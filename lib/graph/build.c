@@ -3,6 +3,7 @@
  * arena. */
 #include "graph/build.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,8 @@ const char *ort_build_domain(const char *domain)
 
 ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name)
 {
+    assert(scope->prefix || scope->names == &scope->graph->names);
+    assert(!ort_hashmap_get_str(scope->names, name, NULL)); /* else it is defined twice */
     if (scope->prefix) {
         const char *full = ort_arena_printf(&builder->model->arena, "%s%s", scope->prefix, name);
         ort_id made = full ? ort_graph_add_value(scope->graph, full) : ORT_ID_NONE;
@@ -69,6 +72,7 @@ ort_id ort_scope_add(ort_builder *builder, ort_scope *scope, const char *name)
 static ort_id capture(ort_scope *scope, const char *name, ort_id outer)
 {
     ort_graph *graph = scope->graph, *parent = scope->parent->graph;
+    assert(graph->parent == parent && ort_graph_has_value(parent, outer));
     const ort_graph_value *source = parent->values.data[outer];
     /* Named as in the outer scope, so that saving finds it there. */
     ort_id id = ort_graph_new_value(graph, source->name);
@@ -234,6 +238,7 @@ static void drop_constant_inputs(ort_graph *graph)
  * the runtimes that such models were tested with; check tells. */
 static bool replaces_constant(const ort_graph *graph, ort_id value, const ort_node *again)
 {
+    assert(ort_graph_has_value(graph, value));
     ort_id producer = graph->producers.data[value];
     ort_node *first = producer == ORT_ID_NONE ? NULL : graph->nodes.data[producer];
     if (!first || first == again || strcmp(first->op_type, "Constant") ||
@@ -381,6 +386,7 @@ static ort_status set_implicit(ort_builder *b, ort_graph *graph, ort_node *node,
     node->implicit = ort_arena_array(&b->model->arena, ids.count, sizeof *node->implicit);
     for (size_t i = 0; node->implicit && i < ids.count; i++)
         if (i == 0 || ids.data[i] != ids.data[i - 1]) {
+            assert(ort_graph_has_value(graph, ids.data[i]));
             node->implicit[count++] = ids.data[i];
             graph->values.data[ids.data[i]]->use_count++;
         }
@@ -402,6 +408,7 @@ static int scope_opset(const ort_scope *scope, const char *domain)
 /* What `name` refers to: the call's attribute, else the function's default, else nothing. */
 static const ort_attr *referred(const ort_scope *scope, const char *name)
 {
+    assert(!scope->call == !scope->function);
     const ort_attr *attr = scope->call ? ort_node_attr(scope->call, name) : NULL;
     for (int i = 0; !attr && scope->function && i < scope->function->default_count; i++)
         if (!strcmp(scope->function->defaults[i].name, name))
@@ -459,6 +466,7 @@ static ort_status build_attrs(ort_builder *b, Onnx__AttributeProto *const *proto
             attr->proto = NULL;
         } else if (attr->type == ORT_ATTR_GRAPH || attr->type == ORT_ATTR_GRAPHS) {
             ORT_TRY(build_bodies(b, protos[i], scope, node, attr, err));
+            assert((size_t)node->body_count <= bodies);
         }
     }
     return ORT_OK;
@@ -501,6 +509,7 @@ ort_status ort_build_node(ort_builder *b, const Onnx__NodeProto *proto, ort_scop
     ort_graph *graph = scope->graph;
     char label[256], place[320];
     node->domain = ort_build_domain(proto->domain);
+    assert(ort_graph_has_node(graph, node) && !node->inputs); /* built once */
     node->overload = ort_build_text(proto->overload);
     node->doc = ort_build_text(proto->doc_string);
     node->opset = scope_opset(scope, node->domain);
@@ -547,6 +556,7 @@ static ort_status fill_graph(ort_builder *b, const Onnx__GraphProto *proto, ort_
     drop_constant_inputs(graph);
     for (size_t i = 0; i < proto->n_node; i++)
         ORT_TRY(add_node(b, proto->node[i], scope, err));
+    assert(graph->nodes.count == proto->n_node && graph->producers.count == graph->values.count);
     ORT_TRY(add_infos(b, proto, scope, err));
     for (size_t i = 0; i < proto->n_node; i++)
         if (!graph->nodes.data[i]->removed)

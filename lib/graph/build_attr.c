@@ -1,5 +1,6 @@
 /* build_attr.c - attributes, but for graphs in them, and types from ONNX messages. Short lists are
  * used where protobuf-c put them, long ones are read from the file (io/wire_list.h). */
+#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -156,6 +157,7 @@ static ort_status build_strings(ort_builder *b, const Onnx__AttributeProto *p, o
         if (piece)
             list = ort_wire_list_strings(piece, list, text), text += piece->count;
     }
+    assert(list == attr->strings + count);
     return ORT_OK;
 }
 
@@ -186,6 +188,7 @@ static ort_status build_numbers(ort_builder *b, const Onnx__AttributeProto *p, c
         const ort_wire_payload *piece = list_piece(b, p, i, n->field);
         next = piece ? ort_wire_list_numbers(piece, next) : next;
     }
+    assert(next == (void *)(made + bytes));
     *list = made;
     return ORT_OK;
 }

@@ -2,6 +2,7 @@
  * copied; names, attributes, messages and weights are shared with the original, which the copy
  * keeps alive. Edits never write into what is shared (op: attributes are replaced as a whole
  * array). */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ static ort_status clone_node(const ort_node *from, ort_graph *graph, ort_error *
     if (!node)
         return no_memory(err);
     *node = *from;
+    assert(from->id == graph->nodes.count); /* a node's number is its place */
     node->bodies = NULL;
     node->body_count = 0;
     node->inputs = ort_model_copy_ids(model, from->inputs, from->input_count);
@@ -150,6 +152,7 @@ ort_status ort_model_clone(const ort_model *from, ort_model **out, ort_error *er
     *out = NULL;
     if (!model)
         return no_memory(err);
+    assert(__atomic_load_n(&from->references, __ATOMIC_RELAXED) > 0);
     model->base = (ort_model *)(uintptr_t)from;
     __atomic_add_fetch(&model->base->references, 1, __ATOMIC_RELAXED);
     ort_dim_table_free(model->dims);

@@ -4,6 +4,7 @@
  */
 #include "graph/copy_body.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ static bool count_names(ort_name_counts *counts, const ort_graph *graph, int ste
         const ort_hashmap_entry *e = &graph->names.entries[i];
         uint64_t count = 0;
         (void)ort_hashmap_get(&counts->names, e->key, e->key_length, &count);
+        assert(step > 0 || count > 0);
         if (!ort_hashmap_put(&counts->names, e->key, e->key_length, count + (uint64_t)step))
             return false;
     }
@@ -99,6 +101,7 @@ static const char *new_name(const ort_body_copy *c, const char *name)
 
 static void map_captures(const ort_body_copy *c)
 {
+    assert(c->body->parent == c->graph);
     for (size_t v = 0; v < c->body->values.count; v++)
         if (c->body->values.data[v]->outer != ORT_ID_NONE)
             c->map[v] = c->body->values.data[v]->outer;
@@ -136,6 +139,7 @@ static ort_status map_result(const ort_body_copy *c, ort_id id, ort_error *err)
 static ort_status move_bodies(const ort_body_copy *c, ort_node *from, ort_node *to,
                               ort_error *err)
 {
+    assert(!to->body_count);
     to->bodies = from->bodies;
     to->body_count = from->body_count;
     from->body_count = 0;
@@ -164,6 +168,7 @@ static ort_status map_implicit(const ort_body_copy *c, const ort_node *from, ort
         return ort_error_memory(err, sizeof *to->implicit);
     for (int i = 0; i < from->implicit_count; i++) {
         ort_id id = c->map[from->implicit[i]];
+        assert(ort_graph_has_value(c->graph, id));
         bool known = false;
         for (int k = 0; k < to->implicit_count; k++)
             known = known || to->implicit[k] == id;

@@ -6,6 +6,7 @@
  */
 #include "graph/diff.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,8 @@ static void diff_ports(differ *d, const char *what, const ort_graph *a, const or
 {
     char x[1024], y[1024];
     for (size_t i = 0; i < na || i < nb; i++) {
+        assert(i >= na || ort_graph_has_value(a, as[i]));
+        assert(i >= nb || ort_graph_has_value(b, bs[i]));
         const ort_graph_value *va = i < na ? a->values.data[as[i]] : NULL;
         const ort_graph_value *vb = i < nb ? b->values.data[bs[i]] : NULL;
         if (!va || !vb) {
@@ -94,6 +97,7 @@ static ort_status find_rest(differ *d, side *own, const side *other)
         if (is_constant(node))
             continue;
         (void)ort_hashmap_get(&counts, key, sizeof(uint64_t), &n);
+        assert(own->rest_count < own->graph->nodes.count);
         if (n == 0 && own->rest)
             own->rest[own->rest_count++] = node->id;
         else

@@ -7,6 +7,7 @@
  */
 #include "graph/dim.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +78,12 @@ ort_dim_table *ort_dim_table_clone(const ort_dim_table *table)
 {
     ort_dim_table *copy = ort_dim_table_new();
     bool ok = copy != NULL;
+    /* What is interned in the order of its number is copied in that of the maps. */
+    assert(table->by_atom.count == table->atoms.count);
+    assert(table->by_terms.count == table->expressions.count);
     for (size_t i = 0; ok && i < table->by_atom.count; i++) {
         const ort_hashmap_entry *e = &table->by_atom.entries[i];
+        assert(e->value == i);
         atom a = table->atoms.data[e->value];
         char *key = copy_bytes(&copy->arena, e->key, e->key_length + 1);
         if (a.kind == ATOM_NAME)
@@ -119,6 +124,7 @@ static bool load(const ort_dim_table *table, ort_dim d, poly *p)
     if (!table || d.expr - FIRST_ID >= table->expressions.count)
         return false;
     const expression *e = &table->expressions.data[d.expr - FIRST_ID];
+    assert(e->count > 0 && e->count <= MAX_TERMS);
     memcpy(p->terms, e->terms, e->count * sizeof(term));
     p->count = e->count;
     return true;
@@ -138,6 +144,7 @@ static int compare_atoms(const term *a, const term *b)
 static bool add_term(poly *p, const term *t)
 {
     uint32_t at = 0;
+    assert(p->count <= MAX_TERMS && t->degree <= MAX_DEGREE);
     if (t->coefficient == 0)
         return true;
     while (at < p->count && compare_atoms(&p->terms[at], t) < 0)
@@ -170,6 +177,7 @@ static bool multiply_terms(const term *a, const term *b, term *out)
         out->atom[out->degree++] =
             j == b->degree || (i < a->degree && a->atom[i] <= b->atom[j]) ? a->atom[i++]
                                                                          : b->atom[j++];
+    assert(out->degree == a->degree + b->degree);
     return true;
 }
 
@@ -187,9 +195,20 @@ bool ort_dim_table_take_failure(ort_dim_table *table)
     return failed;
 }
 
+/* The order that gives equal polynomials equal bytes. */
+static __attribute__((unused)) bool is_sorted(const poly *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (!p->terms[i].coefficient ||
+            (i && compare_atoms(&p->terms[i - 1], &p->terms[i]) >= 0))
+            return false;
+    return true;
+}
+
 /* The dim of a polynomial: known, or an interned expression. */
 static ort_dim intern(ort_dim_table *table, const poly *p)
 {
+    assert(is_sorted(p));
     if (p->count == 0)
         return ort_dim_of(0);
     if (p->count == 1 && p->terms[0].degree == 0)
@@ -216,6 +235,7 @@ static ort_dim intern(ort_dim_table *table, const poly *p)
 
 static ort_dim atom_dim(ort_dim_table *table, uint32_t index)
 {
+    assert(index < table->atoms.count);
     poly p = {.count = 1};
     p.terms[0] = (term){.coefficient = 1, .degree = 1, .atom = {index}};
     return intern(table, &p);
@@ -224,6 +244,7 @@ static ort_dim atom_dim(ort_dim_table *table, uint32_t index)
 /* key must be in the arena. */
 static ort_dim add_atom(ort_dim_table *table, const char *key, size_t length, const atom *a)
 {
+    assert(length && (a->kind == ATOM_NAME) == (key[0] != 0)); /* keys of two kinds never meet */
     if (!ort_vec_push(&table->atoms, *a))
         return out_of_memory(table);
     if (!ort_hashmap_put(&table->by_atom, key, length, table->atoms.count - 1)) {
@@ -307,6 +328,7 @@ ort_dim ort_dim_mul(ort_dim_table *table, ort_dim a, ort_dim b)
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
+    assert(b != 0 && (b != -1 || a != INT64_MIN));
     int64_t q = a / b;
     return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
@@ -360,6 +382,7 @@ static ort_dim divide_quotient(ort_dim_table *table, atom_kind kind, const poly 
     const term *t = &p->terms[0];
     bool sum = p->count == 1 || (p->count == 2 && p->terms[1].degree == 0);
     int64_t c = p->count == 2 ? p->terms[1].coefficient : 0, product, offset;
+    assert(p->count > 0 && b > 0);
     if (!sum || t->degree != 1 || t->coefficient != 1)
         return ort_dim_unknown();
     atom inner = table->atoms.data[t->atom[0]];
@@ -380,6 +403,7 @@ static ort_dim divide_by_number(ort_dim_table *table, atom_kind kind, const poly
                     : t.degree == 0        ? floor_div(t.coefficient, b)
                                            : 0;
         int64_t r = t.coefficient - q * b;
+        assert(t.degree || (r >= 0 && r < b));
         t.coefficient = q;
         if (!add_term(&whole, &t))
             return ort_dim_unknown();
@@ -608,6 +632,7 @@ static void put_dim(writer *w, const ort_dim_table *table, ort_dim d, int depth)
 static void put_atom(writer *w, const ort_dim_table *table, uint32_t index, int depth)
 {
     static const char *const words[] = {"", "floor(", "ceil(", "max(", "min("};
+    assert(index < table->atoms.count);
     const atom *a = &table->atoms.data[index];
     if (a->kind == ATOM_NAME) {
         put(w, a->name);
@@ -670,6 +695,7 @@ char *ort_dim_format(const ort_dim_table *table, ort_dim d, char *text, size_t s
         text[0] = '?';
         w.used = 1;
     }
+    assert(!size || w.used < size);
     if (size)
         text[w.used] = '\0';
     return text;

@@ -7,6 +7,7 @@
  * A name is a letter or '_' and letters, digits, '_', '.'. A '-' must have a space on each side:
  * "batch-size" is a name. What reads otherwise is a name as a whole, spaces and all.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "graph/dim.h"
@@ -45,6 +46,7 @@ static ort_dim read_name(reader *r)
 {
     char name[NAME_BYTES];
     size_t length = 0;
+    assert(is_letter(*r->at));
     while (is_letter(r->at[length]) || is_digit(r->at[length]) || r->at[length] == '.')
         length++;
     if (length >= sizeof name || r->at[length] == '(')

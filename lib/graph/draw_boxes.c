@@ -1,6 +1,7 @@
 /* draw_boxes.c - from nodes to boxes and edges (draw.h). A small operator joins the box of the
  * operator that feeds it when that is its only computed input and it is the only reader: Conv,
  * BatchNormalization and Relu become one box of three rows. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static size_t visible_length(const char *text)
 static ort_status add_row(boxer *b, ort_draw_box *box, const ort_node *node, const char *text,
                           ort_draw_class class_)
 {
+    assert(box->row_count < MAX_ROWS);
     ort_draw_row *row = &box->rows[box->row_count];
     row->text = ort_arena_strdup(&b->drawing->arena, text);
     row->node = node;
@@ -179,6 +181,7 @@ static ort_status place_port(boxer *b, ort_id id, bool is_input, int32_t *index)
 
 static ort_status connect(boxer *b, ort_id value, int32_t to)
 {
+    assert(to >= 0 && (size_t)to < b->drawing->boxes.count);
     int32_t from = value == ORT_ID_NONE ? NO_BOX : b->box_of[value];
     if (from == NO_BOX || from == to)
         return ORT_OK;

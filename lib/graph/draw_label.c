@@ -1,4 +1,5 @@
 /* draw_label.c - what stands in a box and which colour it has (draw.h). */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,11 +84,13 @@ ort_draw_class ort_draw_class_of(const ort_node *node)
 
 const ort_draw_style *ort_draw_style_of(ort_draw_class class_)
 {
+    assert((unsigned)class_ < ORT_DRAW_CLASS_COUNT);
     return &styles[class_];
 }
 
 bool ort_draw_is_constant(const ort_graph *graph, ort_id value)
 {
+    assert(ort_graph_has_value(graph, value));
     const ort_graph_value *v = graph->values.data[value];
     while (v->outer != ORT_ID_NONE && graph->parent) {
         value = v->outer;

@@ -2,6 +2,7 @@
  * skip layers get a bend in each, the order within a layer follows the mean position of
  * neighbours, and x-coordinates are least-squares fits to the neighbours that keep the order (pool
  * adjacent violators). The path with the most rows stands straight, as a spine. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static ort_status pull_sources(layout *l)
         return no_memory(l);
     for (size_t i = 0; i < d->edges.count; i++) {
         const ort_draw_edge *e = &d->edges.data[i];
+        assert(e->from < d->boxes.count && e->to < d->boxes.count && e->from != e->to);
         int layer = d->boxes.data[e->to].layer;
         fed[e->to] = true;
         if (!lowest[e->from] || layer < lowest[e->from])
@@ -136,8 +138,10 @@ static ort_status link_places(layout *l)
         p->up = at, at += p->up_count;
         p->down = at, at += p->down_count;
         p->up_count = p->down_count = 0;
+        assert(p->layer >= 0 && p->layer < l->layers_total);
         l->layer_count[p->layer]++;
     }
+    assert(at == l->ends.count); /* every end has its link */
     for (size_t i = 0; i + 1 < l->ends.count; i += 2) {
         place *a = &l->places.data[l->ends.data[i]], *b = &l->places.data[l->ends.data[i + 1]];
         l->links[a->down + a->down_count++] = l->ends.data[i + 1];
@@ -149,6 +153,7 @@ static ort_status link_places(layout *l)
         at += l->layer_count[k];
         l->layer_count[k] = 0;
     }
+    assert(at == count);
     for (size_t i = 0; i < count; i++) {
         place *p = &l->places.data[i];
         p->position = l->layer_count[p->layer];
@@ -289,6 +294,7 @@ static void place_layer(layout *l, int32_t layer, block *blocks, double *offsets
     for (uint32_t b = 0; b < used; b++)
         for (uint32_t k = 0; k < blocks[b].count; k++, i++)
             l->places.data[list[i]].x = blocks[b].sum / blocks[b].weight + offsets[i];
+    assert(i == count); /* the blocks are made of all */
 }
 
 static ort_status place_layers(layout *l)
@@ -345,6 +351,7 @@ static ort_status finish(layout *l)
         ort_draw_edge *e = &d->edges.data[i];
         uint32_t first = e->first_bend;
         e->first_bend = (uint32_t)d->bends.count;
+        assert(!e->bend_count || first + e->bend_count <= l->places.count);
         for (uint32_t k = 0; k < 2 * e->bend_count; k++) {
             const place *p = &l->places.data[first + k / 2];
             ort_draw_point point = {p->x + shift, tops[p->layer] + (k % 2 ? heights[p->layer] : 0)};

@@ -1,5 +1,6 @@
 /* draw_svg.c - the drawing as SVG (draw.h): the main graph, then a panel per body, one below the
  * other. Numbers have at most one decimal, so the same model gives the same bytes everywhere. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,8 @@ static ort_status add_panels(svg *s, const ort_graph *graph, const char *title, 
 
 static void put_edge(svg *s, const ort_drawing *d, const ort_draw_edge *e)
 {
+    assert(e->from < d->boxes.count && e->to < d->boxes.count);
+    assert(!e->bend_count || e->first_bend + e->bend_count <= d->bends.count);
     const ort_draw_box *from = &d->boxes.data[e->from], *to = &d->boxes.data[e->to];
     ort_draw_point at = {from->x, from->y + from->height};
     ort_strbuf_addf(s->out, "<path d=\"M%.1f %.1f", at.x, at.y);
@@ -96,6 +99,7 @@ static void put_title(svg *s, const ort_node *node)
 static void put_box(svg *s, const ort_draw_box *box)
 {
     double left = box->x - box->width / 2;
+    assert(box->row_count > 0);
     bool port = box->rows[0].class_ == ORT_DRAW_PORT;
     for (int i = 0; i < box->row_count; i++) {
         const ort_draw_row *row = &box->rows[i];

@@ -1,5 +1,6 @@
 /* export.c - the model as protobuf bytes (export.h): messages of nodes, graphs and the model,
  * packed as a skeleton, joined with their payloads on the way out. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static bool same_names(const ort_graph *graph, const ort_id *ids, int count, cha
     if (name_count != (size_t)count)
         return false;
     for (int i = 0; i < count; i++) {
+        assert(ids[i] == ORT_ID_NONE || ort_graph_has_value(graph, ids[i]));
         const char *name = ids[i] == ORT_ID_NONE ? "" : graph->values.data[ids[i]]->name;
         if (name != names[i] && strcmp(name, names[i]))
             return false;
@@ -200,6 +202,7 @@ static bool put_sparse(ort_exporter *x, const ort_graph_value *value, Onnx__Grap
     Onnx__TensorProto *values = ort_export_array(x, 1, sizeof *values);
     if (!s || !values)
         return false;
+    assert(old->values); /* or it could not be read */
     *s = *old;
     *values = *old->values;
     values->name = text(value->name);
@@ -375,7 +378,9 @@ static ort_status pack(ort_exporter *x, const Onnx__ModelProto *proto, ort_sink_
     uint8_t *skeleton = malloc(count ? count : 1);
     if (!skeleton)
         return ort_error_memory(x->err, count);
-    onnx__model_proto__pack(proto, skeleton);
+    size_t packed = onnx__model_proto__pack(proto, skeleton);
+    assert(packed == count);
+    (void)packed;
     ort_status status = ort_wire_join(ORT_WIRE_MODEL, skeleton, count, x->payloads.data,
                                       x->payloads.count, sink, arg, x->err);
     free(skeleton);

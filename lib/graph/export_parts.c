@@ -1,5 +1,6 @@
 /* export_parts.c - messages for tensors, types, value infos and attributes (export.h). Graphs in
  * attributes are not made here but where those of nodes are, in export.c. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -38,6 +39,8 @@ static bool spill(ort_exporter *x, Onnx__TensorProto *p, const ort_tensor *t, si
     char number[32];
     size_t gap = (size_t)(-x->data_offset % ORT_EXPORT_ALIGNMENT);
     const ort_save_plan *plan = x->plan;
+    assert(plan->location && !t->stride && count == ort_tensor_bytes(t));
+    assert(!(plan->place && plan->data)); /* one of them says where the bytes are */
     if (plan->place)
         gap = 0, x->status = plan->place(plan->data_arg, t, &x->data_offset, x->err);
     if (plan->data && gap)
@@ -47,6 +50,7 @@ static bool spill(ort_exporter *x, Onnx__TensorProto *p, const ort_tensor *t, si
     if (x->status != ORT_OK)
         return false;
     x->data_offset += gap;
+    assert(plan->place || x->data_offset % ORT_EXPORT_ALIGNMENT == 0);
     bool nowhere = plan->place && x->data_offset == ORT_EXPORT_NOWHERE;
     p->external_data = ort_export_array(x, 3, sizeof *p->external_data);
     if (!p->external_data)
@@ -68,6 +72,7 @@ static bool set_payload(ort_exporter *x, Onnx__TensorProto *p, const void *bytes
     p->payload = ort_export_array(x, 1, sizeof *p->payload);
     if (!p->payload)
         return false;
+    assert(x->payloads.count < UINT32_MAX);
     p->n_payload = 1;
     p->payload[0] = (uint32_t)x->payloads.count;
     x->failed = !ort_vec_push(&x->payloads, (ort_wire_payload){bytes, count, 0, ORT_WIRE_RAW_DATA});
@@ -98,6 +103,7 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
     p->name = *name ? text(name) : NULL;
     p->has_data_type = 1;
     p->data_type = t->dtype;
+    assert(!t->stride && t->shape.rank >= 0 && t->shape.rank <= ORT_MAX_RANK);
     p->n_dims = (size_t)t->shape.rank;
     p->dims = ort_export_array(x, p->n_dims, sizeof *p->dims);
     if (!p->dims)
@@ -124,6 +130,7 @@ Onnx__TensorProto *ort_export_tensor(ort_exporter *x, const char *name, const or
 
 static Onnx__TensorShapeProto *shape_of(ort_exporter *x, const ort_type *type)
 {
+    assert(type->rank >= 0 && type->rank <= ORT_MAX_RANK);
     Onnx__TensorShapeProto *shape = ort_export_array(x, 1, sizeof *shape);
     Onnx__TensorShapeProto__Dimension *dims =
         ort_export_array(x, (size_t)type->rank, sizeof *dims);
@@ -197,6 +204,7 @@ static bool set_wrapped_type(ort_exporter *x, Onnx__TypeProto *p, const ort_type
         p->value_case = ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE;
         p->optional_type->elem_type = element;
     } else {
+        assert(type->kind == ORT_TYPE_MAP);
         p->map_type = ort_export_array(x, 1, sizeof *p->map_type);
         if (!p->map_type)
             return false;

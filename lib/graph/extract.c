@@ -2,6 +2,7 @@
  * goes that the wanted outputs don't need. */
 #include "graph/extract.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ static ort_status find_value(const cutter *c, const char *name, ort_id *id)
 
 static void need(cutter *c, ort_id value)
 {
+    assert(value == ORT_ID_NONE || ort_graph_has_value(c->graph, value));
     if (value == ORT_ID_NONE || c->needed[value])
         return;
     c->needed[value] = 1;
@@ -60,6 +62,7 @@ static void need(cutter *c, ort_id value)
     if (c->is_cut[value] || producer == ORT_ID_NONE || c->wanted[producer])
         return;
     c->wanted[producer] = 1;
+    assert(c->depth < c->graph->nodes.count); /* each once */
     c->stack[c->depth++] = producer;
 }
 
@@ -211,6 +214,7 @@ static ort_status set_outputs(cutter *c, const ort_id *outputs, size_t count)
     ort_graph *graph = c->graph;
     for (size_t i = 0; i < graph->outputs.count; i++) {
         graph->values.data[graph->outputs.data[i]]->is_output = false;
+        assert(graph->values.data[graph->outputs.data[i]]->use_count > 0);
         graph->values.data[graph->outputs.data[i]]->use_count--;
     }
     ort_vec_clear(&graph->outputs);
@@ -275,6 +279,7 @@ ort_status ort_graph_extract(const ort_model *model, const ort_model *typed,
                             ? cut(&c, inputs, input_count, outputs, output_count, ids)
                             : ort_error_memory(err, values);
     ort_arena_release(&arena);
+    assert(graph->values.count <= 2 * values && graph->nodes.count == nodes);
     if (status != ORT_OK) {
         ort_model_free(*part);
         *part = NULL;

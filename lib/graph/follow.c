@@ -4,6 +4,7 @@
  */
 #include "graph/follow.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -58,6 +59,7 @@ ort_status ort_follow_node(ort_graph *graph, ort_node *node, const char *origin,
 
 ort_status ort_follow_nodes(ort_graph *graph, size_t first, const char *origin, ort_error *err)
 {
+    assert(first <= graph->nodes.count);
     if (!graph->model->followed)
         return ORT_OK;
     for (size_t i = first; i < graph->nodes.count; i++) {

@@ -1,5 +1,6 @@
 /* function.c - model-local functions as they are, without expanding them: who calls one, the
  * operators in one, and the versions that it imports. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ void ort_functions_index_release(ort_function_index *index)
 const ort_function *ort_functions_find(const ort_function_index *index, const char *domain,
                                        const char *name, const char *overload)
 {
+    assert(index->count == index->model->functions.count); /* none came or went */
     size_t low = 0, high = index->count; /* those below `low` come before what is looked for */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -113,6 +115,7 @@ static bool first_call(void *arg, const char *domain, const char *op_type)
     const ort_function *f = ort_functions_find(&seen->index, domain, op_type, NULL);
     if (!f)
         return true;
+    assert(f >= seen->index.model->functions.data);
     bool *called = &seen->called[f - seen->index.model->functions.data];
     bool first = !*called;
     *called = true;
@@ -159,6 +162,7 @@ bool ort_function_each_operator(const ort_function *function, ort_function_visit
 ort_status ort_function_set_opset(ort_model *model, ort_function *function, const char *domain,
                                   int64_t version, ort_error *err)
 {
+    assert(function->opset_count >= 0);
     size_t count = (size_t)function->opset_count;
     ort_opset *opsets = ort_arena_array(&model->arena, count, sizeof *opsets);
     if (!opsets)

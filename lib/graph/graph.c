@@ -1,5 +1,6 @@
 /* graph.c - making and editing graphs. Every edit keeps producers and use counts right and marks
  * what must be written anew on saving. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +55,12 @@ static void release_graph(ort_graph *graph)
 
 void ort_model_free(ort_model *model)
 {
-    while (model && __atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL) == 0) {
+    while (model) {
         ort_model *base = model->base;
+        int left = __atomic_sub_fetch(&model->references, 1, __ATOMIC_ACQ_REL);
+        assert(left >= 0);
+        if (left)
+            return;
         if (model->graph)
             release_graph(model->graph);
         for (size_t i = 0; i < model->blobs.count; i++)
@@ -87,6 +92,7 @@ int64_t ort_model_opset(const ort_model *model, const char *domain)
 ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node)
 {
     ort_graph *graph = ort_arena_alloc(&model->arena, sizeof *graph);
+    assert(parent ? parent_node < parent->nodes.count : parent_node == ORT_ID_NONE);
     if (!graph)
         return NULL;
     graph->model = model;
@@ -100,6 +106,7 @@ ort_graph *ort_graph_new(ort_model *model, ort_graph *parent, ort_id parent_node
 
 void ort_graph_touch(ort_graph *graph, ort_node *node)
 {
+    assert(!node || ort_graph_has_node(graph, node));
     if (node)
         node->changed = true;
     for (; graph && !graph->changed; graph = graph->parent) {
@@ -124,6 +131,7 @@ size_t ort_graph_replaced(const ort_graph *graph, const char **name)
 
 void ort_graph_touch_value(ort_graph *graph, ort_id value)
 {
+    assert(ort_graph_has_value(graph, value));
     graph->values.data[value]->info_proto = NULL;
     ort_graph_touch(graph, NULL);
 }
@@ -133,7 +141,10 @@ void ort_graph_touch_value(ort_graph *graph, ort_id value)
 ort_id ort_graph_find_value(const ort_graph *graph, const char *name)
 {
     uint64_t id;
-    return *name && ort_hashmap_get_str(&graph->names, name, &id) ? (ort_id)id : ORT_ID_NONE;
+    if (!*name || !ort_hashmap_get_str(&graph->names, name, &id))
+        return ORT_ID_NONE;
+    assert(ort_graph_has_value(graph, (ort_id)id));
+    return (ort_id)id;
 }
 
 size_t ort_free_number(size_t first, ort_taken *taken, void *arg)
@@ -233,6 +244,7 @@ ort_id ort_graph_add_value(ort_graph *graph, const char *name)
 
 ort_id ort_graph_add_named(ort_graph *graph, const char *unique)
 {
+    assert(ort_graph_find_value(graph, unique) == ORT_ID_NONE);
     if (!ort_graph_note_name(graph, unique))
         return ORT_ID_NONE;
     ort_id id = ort_graph_new_value(graph, unique);
@@ -253,6 +265,9 @@ ort_id ort_graph_add_constant(ort_graph *graph, const char *name, const ort_tens
 bool ort_graph_give_constant(ort_graph *graph, ort_id value, const ort_tensor *tensor)
 {
     ort_tensor *copy = ort_arena_alloc(&graph->model->arena, sizeof *copy);
+    assert(ort_graph_has_value(graph, value) && ort_graph_producer(graph, value) == ORT_ID_NONE);
+    assert(!graph->values.data[value]->fact.value); /* it would be listed twice */
+    assert(!tensor->stride);
     if (!copy || !ort_vec_push(&graph->initializers, value))
         return false;
     *copy = *tensor;
@@ -274,6 +289,7 @@ ort_id ort_graph_new_value(ort_graph *graph, const char *name)
     ort_model *model = graph->model;
     ort_graph_value *value = ort_slab_alloc(&model->arena, &model->value_slab, sizeof *value);
     size_t id = graph->values.count;
+    assert(graph->producers.count == id);
     if (!value || id >= ORT_ID_NONE || !ort_vec_reserve(&graph->producers, id + 1) ||
         !ort_vec_push(&graph->values, value))
         return ORT_ID_NONE;
@@ -296,10 +312,17 @@ ort_id *ort_model_new_ids(ort_model *model, size_t count)
 
 ort_id *ort_model_copy_ids(ort_model *model, const ort_id *ids, int count)
 {
+    assert(count >= 0);
     ort_id *copy = ort_model_new_ids(model, (size_t)count);
     if (copy && count)
         memcpy(copy, ids, (size_t)count * sizeof *copy);
     return copy;
+}
+
+static __attribute__((unused)) bool is_computed_by_none(const ort_graph *graph, ort_id value)
+{
+    ort_id producer = ort_graph_producer(graph, value);
+    return producer == ORT_ID_NONE || graph->nodes.data[producer]->removed;
 }
 
 ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *op_type,
@@ -327,11 +350,13 @@ ort_node *ort_graph_add_node(ort_graph *graph, const char *domain, const char *o
     (void)ort_vec_push(&graph->order, node->id);
     for (int i = 0; i < input_count; i++)
         if (inputs[i] != ORT_ID_NONE) {
+            assert(ort_graph_has_value(graph, inputs[i]));
             graph->values.data[inputs[i]]->use_count++;
             ort_uses_add(graph, inputs[i], node->id, i);
         }
     for (int i = 0; i < output_count; i++)
         if (outputs[i] != ORT_ID_NONE) {
+            assert(is_computed_by_none(graph, outputs[i]));
             graph->producers.data[outputs[i]] = node->id;
             graph->values.data[outputs[i]]->producer_slot = i;
         }
@@ -386,6 +411,7 @@ ort_status ort_node_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
     ort_attr copy = *attr;
     copy.name = ort_arena_strdup(arena, attr->name);
     copy.proto = NULL;
+    assert(ort_graph_has_node(graph, node) && !node->removed);
     int slot = 0;
     while (slot < node->attr_count && strcmp(node->attrs[slot].name, attr->name))
         slot++;
@@ -403,11 +429,20 @@ ort_status ort_node_set_attr(ort_graph *graph, ort_node *node, const ort_attr *a
     return ORT_OK;
 }
 
+static void drop_use(ort_graph *graph, ort_id value)
+{
+    assert(ort_graph_has_value(graph, value) && graph->values.data[value]->use_count > 0);
+    graph->values.data[value]->use_count--;
+}
+
 void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value)
 {
+    assert(ort_graph_has_node(graph, node) && !node->removed);
+    assert(slot >= 0 && slot < node->input_count);
+    assert(value == ORT_ID_NONE || ort_graph_has_value(graph, value));
     ort_id old = node->inputs[slot];
     if (old != ORT_ID_NONE)
-        graph->values.data[old]->use_count--;
+        drop_use(graph, old);
     if (value != ORT_ID_NONE)
         graph->values.data[value]->use_count++;
     node->inputs[slot] = value;
@@ -417,6 +452,7 @@ void ort_node_set_input(ort_graph *graph, ort_node *node, int slot, ort_id value
 
 void ort_graph_name_captures(ort_graph *body, ort_id outer, const char *name)
 {
+    assert(body->parent && ort_graph_has_value(body->parent, outer));
     ort_id local = ort_graph_find_value(body, name);
     if (local != ORT_ID_NONE && body->values.data[local]->outer == ORT_ID_NONE) {
         const char *other = free_name(body, name);
@@ -453,16 +489,17 @@ static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_
     for (int i = 0; i < node->implicit_count; i++) {
         ort_id id = node->implicit[i] == from ? to : node->implicit[i];
         if (id == to && node->implicit[i] == from && has_to) {
-            graph->values.data[from]->use_count--;
+            drop_use(graph, from);
             continue; /* already captured: one entry is enough */
         }
         if (node->implicit[i] == from) {
-            graph->values.data[from]->use_count--;
+            drop_use(graph, from);
             graph->values.data[to]->use_count++;
             ort_uses_add(graph, to, node->id, ORT_READS_ANYWHERE);
         }
         node->implicit[kept++] = id;
     }
+    assert(kept > 0 && kept <= node->implicit_count);
     node->implicit_count = kept;
     for (int b = 0; b < node->body_count; b++) {
         ort_graph *body = node->bodies[b];
@@ -476,6 +513,7 @@ static void replace_captures(ort_graph *graph, ort_node *node, ort_id from, ort_
 
 void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to)
 {
+    assert(from != to && ort_graph_has_value(graph, to));
     ort_readers readers = ort_readers_of(graph, from);
     ort_node *node;
     while ((node = ort_readers_next(&readers))) {
@@ -493,14 +531,15 @@ void ort_graph_replace_uses(ort_graph *graph, ort_id from, ort_id to)
 
 void ort_graph_remove_node(ort_graph *graph, ort_node *node)
 {
+    assert(ort_graph_has_node(graph, node));
     if (node->removed)
         return;
     node->removed = true;
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != ORT_ID_NONE)
-            graph->values.data[node->inputs[i]]->use_count--;
+            drop_use(graph, node->inputs[i]);
     for (int i = 0; i < node->implicit_count; i++)
-        graph->values.data[node->implicit[i]]->use_count--;
+        drop_use(graph, node->implicit[i]);
     for (int i = 0; i < node->output_count; i++) {
         ort_id id = node->outputs[i];
         if (id != ORT_ID_NONE && graph->producers.data[id] == node->id)

@@ -12,6 +12,7 @@
 #ifndef ORT_GRAPH_GRAPH_H
 #define ORT_GRAPH_GRAPH_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -265,13 +266,25 @@ size_t ort_graph_replaced(const ort_graph *graph, const char **name);
         if (((node) = (graph)->nodes.data[(graph)->order.data[node##_k_]])->removed) {             \
         } else
 
+/* Is there a value of this number; does the node stand in this graph? What edits rely on. */
+static inline bool ort_graph_has_value(const ort_graph *graph, ort_id id)
+{
+    return id < graph->values.count && id < graph->producers.count;
+}
+static inline bool ort_graph_has_node(const ort_graph *graph, const ort_node *node)
+{
+    return node->id < graph->nodes.count && graph->nodes.data[node->id] == node;
+}
+
 static inline ort_graph_value *ort_graph_value_at(const ort_graph *graph, ort_id id)
 {
+    assert(id == ORT_ID_NONE || ort_graph_has_value(graph, id));
     return id == ORT_ID_NONE ? NULL : graph->values.data[id];
 }
 /* The node that computes the value, also one that a pass took out; or ORT_ID_NONE. */
 static inline ort_id ort_graph_producer(const ort_graph *graph, ort_id value)
 {
+    assert(value == ORT_ID_NONE || ort_graph_has_value(graph, value));
     return value == ORT_ID_NONE ? ORT_ID_NONE : graph->producers.data[value];
 }
 /* Value by name in this graph only (not outer scopes); ORT_ID_NONE. */

@@ -2,6 +2,7 @@
  * the graph inputs down; names of nodes and temporaries don't enter. */
 #include "graph/hash.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ static uint64_t mix_text(uint64_t h, const char *text)
 
 uint64_t ort_hash_tensor(const ort_tensor *t)
 {
+    assert(!t->stride);
     uint64_t h = mix(1, (uint64_t)t->dtype);
     int64_t count = ort_tensor_count(t);
     for (int i = 0; i < t->shape.rank; i++)
@@ -125,6 +127,7 @@ static ort_status hash_graph(const ort_graph *graph, const uint64_t *outer, ort_
         return ort_error_memory(err, graph->values.count * sizeof *h->values);
     for (size_t i = 0; i < graph->values.count; i++) {
         const ort_graph_value *v = graph->values.data[i];
+        assert(v->outer == ORT_ID_NONE || ort_graph_has_value(graph->parent, v->outer));
         if (v->outer != ORT_ID_NONE && outer)
             h->values[i] = outer[v->outer];
         else if (v->fact.value && graph->producers.data[i] == ORT_ID_NONE)

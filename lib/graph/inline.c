@@ -6,6 +6,7 @@
  * NODES_PER_FILE_BYTE times the bytes of the file (functions that double at each level), whose
  * memory is charged as all that loading takes.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,8 @@ static ort_status bind_output(inliner *x, ort_scope *scope, const char *name, or
         return *id == ORT_ID_NONE ? out_of_memory(x) : ORT_OK;
     }
     *id = scope->call->outputs[slot];
+    assert(ort_graph_has_value(scope->graph, *id));
+    assert(ort_graph_producer(scope->graph, *id) == ORT_ID_NONE); /* the call is taken out */
     return ort_hashmap_put_str(scope->names, name, *id) ? ORT_OK : out_of_memory(x);
 }
 
@@ -100,6 +103,7 @@ static ort_status make_node(inliner *x, ort_scope *scope, const Onnx__NodeProto 
 {
     ort_graph *graph = scope->graph;
     ort_arena *arena = &x->builder.model->arena;
+    assert(scope->function && scope->call && scope->prefix);
     if (++x->made > x->most)
         return ort_error_set(x->err, ORT_ERROR_MODEL,
                              "functions expand to more than %zu nodes", x->most);
@@ -198,6 +202,7 @@ static ort_status expand_node(inliner *x, ort_graph *graph, ort_node *call, cons
                               const chain *outer)
 {
     char label[256];
+    assert(ort_graph_has_node(graph, call) && !call->removed);
     ORT_TRY(ort_budget_check(x->err));
     ORT_TRY(refuse_recursion(x, call, f, outer));
     ORT_TRY(import_opsets(x, f));

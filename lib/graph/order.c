@@ -1,6 +1,7 @@
 /* order.c - topological order. Depth-first along producers, nodes taken in their present order: a
  * graph that is sorted keeps its order, and a node that was appended moves right before its first
  * user. No recursion: graphs are as deep as they are long. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct sorter {
 /* The producer of source number `index` of a node; ORT_ID_NONE when it has none. */
 static ort_id source_node(const ort_graph *graph, const ort_node *node, int index)
 {
+    assert(index >= 0 && index < node->input_count + node->implicit_count);
     ort_id value = index < node->input_count ? node->inputs[index]
                                              : node->implicit[index - node->input_count];
     return ort_graph_producer(graph, value);
@@ -36,6 +38,7 @@ static ort_status cycle(const sorter *s, ort_id again, ort_error *err)
     char label[256];
     while (first > 0 && s->stack[first - 1].node != again)
         first--;
+    assert(first > 0); /* it is on the stack: its state says so */
     size_t length = s->depth - (first - 1);
     for (size_t i = s->depth; i >= first; i--) {
         size_t done = s->depth - i;
@@ -63,6 +66,7 @@ static ort_status visit(sorter *s, ort_id root, ort_error *err)
         const ort_node *node = s->graph->nodes.data[top->node];
         if (top->next == node->input_count + node->implicit_count) {
             s->state[top->node] = 2;
+            assert(s->order.count < s->order.capacity);
             s->order.data[s->order.count++] = top->node;
             s->depth--;
             continue;
@@ -73,6 +77,7 @@ static ort_status visit(sorter *s, ort_id root, ort_error *err)
         if (s->state[source] == 1)
             return cycle(s, source, err);
         s->state[source] = 1;
+        assert(s->depth <= s->graph->nodes.count);
         s->stack[s->depth++] = (frame){source, 0};
     }
     return ORT_OK;
@@ -93,6 +98,7 @@ ort_status ort_graph_sort(ort_graph *graph, ort_error *err)
             status = visit(&s, id, err);
     }
     if (status == ORT_OK) {
+        assert(s.order.count <= graph->order.count); /* every live node was in it */
         if (s.order.count > 0)
             memcpy(graph->order.data, s.order.data, s.order.count * sizeof(ort_id));
         graph->order.count = s.order.count;

@@ -1,6 +1,7 @@
 /* override.c - gives sizes to symbolic dimensions, and shapes to inputs (override.h). */
 #include "graph/override.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@
 static bool substitute_type(ort_model *model, ort_type *type, const char *name, int64_t size)
 {
     bool changed = false;
+    assert(size >= 0); /* what dims are compared by: a name is never negative */
     if (type->kind != ORT_TYPE_TENSOR && type->kind != ORT_TYPE_SPARSE)
         return false;
     for (int i = 0; i < type->rank; i++) {

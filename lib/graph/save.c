@@ -1,4 +1,5 @@
 /* save.c - models into files: the data file first, the model last, each whole or not at all. */
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,6 +88,7 @@ static ort_status call_before(const saving *s, const ort_out_file *file, const o
                               const char *data_name, ort_error *err)
 {
     ort_saved_files files = {file->temporary, data ? data->temporary : NULL, data_name};
+    assert(!data == !data_name);
     if (!s->before)
         return ORT_OK;
     if (!files.model || (data && !files.data))

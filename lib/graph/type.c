@@ -1,4 +1,5 @@
 /* type.c - types of values: printing, merging what two sources say. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ char *ort_type_format(const ort_dim_table *dims, const ort_type *type, char *tex
 {
     writer w = {text, size, 0};
     put_type(&w, dims, type, 0);
+    assert(!size || w.used < size);
     if (size)
         text[w.used] = '\0';
     return text;
@@ -82,7 +84,8 @@ char *ort_type_format(const ort_dim_table *dims, const ort_type *type, char *tex
 ort_type ort_type_tensor(ort_dtype dtype, int rank, const ort_dim *dims)
 {
     ort_type type = {.kind = ORT_TYPE_TENSOR, .dtype = dtype, .rank = rank};
-    for (int i = 0; i < rank && i < ORT_MAX_RANK; i++)
+    assert(rank >= -1 && rank <= ORT_MAX_RANK);
+    for (int i = 0; i < rank; i++)
         type.dim[i] = dims[i];
     return type;
 }
@@ -90,6 +93,7 @@ ort_type ort_type_tensor(ort_dtype dtype, int rank, const ort_dim *dims)
 ort_type ort_type_of_tensor(const ort_tensor *tensor)
 {
     ort_type type = {.kind = ORT_TYPE_TENSOR, .dtype = tensor->dtype, .rank = tensor->shape.rank};
+    assert(type.rank >= 0 && type.rank <= ORT_MAX_RANK);
     for (int i = 0; i < type.rank; i++)
         type.dim[i] = ort_dim_of(tensor->shape.dim[i]);
     return type;
@@ -97,6 +101,7 @@ ort_type ort_type_of_tensor(const ort_tensor *tensor)
 
 static bool merge_shapes(ort_type *a, const ort_type *b)
 {
+    assert(a->rank <= ORT_MAX_RANK && b->rank <= ORT_MAX_RANK);
     if (b->rank < 0)
         return true;
     if (a->rank >= 0 && a->rank != b->rank)

@@ -1,5 +1,6 @@
 /* type_info.c - a type as callers see it (ort_type_info of ort.h): plain numbers and texts. What
  * the file says that a value stands for (denotations) is read from its declaration. */
+#include <assert.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -43,6 +44,7 @@ static const Onnx__TensorShapeProto *declared_shape(const Onnx__TypeProto *decla
 static bool describe_shape(const description *d, const ort_type *type,
                            const Onnx__TypeProto *declared, ort_type_info *info)
 {
+    assert(type->rank <= ORT_MAX_RANK);
     size_t count = type->rank > 0 ? (size_t)type->rank : 0;
     int64_t *sizes = ort_arena_array(d->arena, count + 1, sizeof *sizes);
     const char **symbols = ort_arena_array(d->arena, count + 1, sizeof *symbols);

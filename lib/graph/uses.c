@@ -2,6 +2,7 @@
  * where its node reads: nodes may have a hundred thousand inputs. */
 #include "graph/uses.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define END UINT32_MAX
@@ -42,6 +43,8 @@ static bool add(ort_uses *uses, ort_id value, ort_id node, int slot)
 
 void ort_uses_add(ort_graph *graph, ort_id value, ort_id node, int slot)
 {
+    assert(node < graph->nodes.count);
+    assert(slot == ORT_READS_ANYWHERE || (slot >= 0 && slot < graph->nodes.data[node]->input_count));
     if (graph->uses && value != ORT_ID_NONE && !add(graph->uses, value, node, slot))
         ort_uses_release(graph); /* made again, or scanned without, at the next question */
 }
@@ -62,6 +65,7 @@ static void build(ort_graph *graph)
 ort_readers ort_readers_of(const ort_graph *graph, ort_id value)
 {
     ort_readers r = {.graph = (ort_graph *)(uintptr_t)graph, .value = value}; /* a cache */
+    assert(ort_graph_has_value(graph, value));
     if (!graph->uses)
         build(r.graph);
     r.scan = !graph->uses;
@@ -98,7 +102,9 @@ ort_node *ort_readers_next(ort_readers *r)
         } else {
             if (!graph->uses || r->at == END)
                 return NULL;
+            assert(r->at < graph->uses->list.count);
             const use *entry = &graph->uses->list.data[r->at];
+            assert(entry->next == END || entry->next < r->at); /* latest first: it ends */
             node = graph->nodes.data[entry->node];
             slot = entry->slot;
             r->at = entry->next;

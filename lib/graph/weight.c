@@ -2,6 +2,7 @@
  * done when a constant's elements are first asked for: most weights of a model that is rewritten
  * are only written again, byte by byte, and need no copy.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 /* A copy that the model owns. */
 static const ort_tensor *align(ort_model *model, const ort_tensor *t)
 {
+    assert(!t->stride); /* its bytes are copied as they lie */
     size_t bytes = ort_tensor_bytes(t);
     ort_tensor *copy = ort_arena_alloc(&model->arena, sizeof *copy);
     void *data = copy ? aligned_alloc(64, ort_round_up(bytes, 64)) : NULL;
@@ -26,11 +28,13 @@ static const ort_tensor *align(ort_model *model, const ort_tensor *t)
     memcpy(data, t->data, bytes);
     *copy = *t;
     copy->data = data;
+    assert(ort_tensor_aligned(copy));
     return copy;
 }
 
 const ort_tensor *ort_graph_weight(ort_graph *graph, ort_id id)
 {
+    assert(ort_graph_has_value(graph, id));
     ort_fact *fact = &graph->values.data[id]->fact;
     if (!graph->model->as_stored || !fact->value || !fact->value->data ||
         ort_tensor_aligned(fact->value))
@@ -47,6 +51,7 @@ bool ort_graph_is_weight(const ort_graph *graph, ort_id id)
         id = graph->values.data[id]->outer;
         graph = graph->parent;
     }
+    assert(ort_graph_has_value(graph, id));
     const ort_graph_value *v = graph->values.data[id];
     return v->initializer_proto || (v->fact.value && graph->producers.data[id] == ORT_ID_NONE);
 }
