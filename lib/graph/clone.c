@@ -17,6 +17,15 @@ static ort_status no_memory(ort_error *err)
 static ort_status clone_graph(const ort_graph *from, ort_model *model, ort_graph *parent,
                               ort_graph **out, ort_error *err);
 
+/* Are the attribute's graphs this body and those behind it? One that refers to a graph of a
+ * function's call has none among the node's bodies. */
+static bool holds_body(const ort_attr *attr, const ort_graph *body)
+{
+    if (attr->type == ORT_ATTR_GRAPHS)
+        return attr->count && attr->graphs[0] == body;
+    return attr->type == ORT_ATTR_GRAPH && attr->g == body;
+}
+
 /* Attributes that hold graphs point at the copies, which are in the order of the attributes. */
 static ort_status clone_bodies(const ort_node *from, ort_graph *graph, ort_node *node,
                                ort_error *err)
@@ -34,13 +43,14 @@ static ort_status clone_bodies(const ort_node *from, ort_graph *graph, ort_node 
         ORT_TRY(clone_graph(from->bodies[i], graph->model, graph, &node->bodies[i], err));
     }
     int next = 0;
-    for (int i = 0; i < from->attr_count; i++) {
-        if (attrs[i].type != ORT_ATTR_GRAPH && attrs[i].type != ORT_ATTR_GRAPHS)
+    for (int i = 0; i < from->attr_count && next < from->body_count; i++) {
+        if (!holds_body(&attrs[i], from->bodies[next]))
             continue;
         attrs[i].graphs = &node->bodies[next];
         attrs[i].g = attrs[i].type == ORT_ATTR_GRAPH ? node->bodies[next] : NULL;
         next += attrs[i].type == ORT_ATTR_GRAPH ? 1 : (int)attrs[i].count;
     }
+    assert(next == node->body_count);
     return ORT_OK;
 }
 
