@@ -2,6 +2,7 @@
  * block wastes at most a fifth of itself. */
 #include "exec/buffers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,6 +42,7 @@ static int size_class(size_t *bytes)
     size_t steps = (n - base + quarter - 1) / quarter;
     if (log > 56)
         return -1;
+    assert(base + steps * quarter >= n && log * 4 + (int)steps < ORT_SIZE_CLASSES);
     *bytes = base + steps * quarter;
     return log * 4 + (int)steps;
 }
@@ -51,6 +53,7 @@ static void drop_free_blocks(ort_buffers *buffers)
     for (int i = 0; i < ORT_SIZE_CLASSES; i++) {
         for (ort_block *b = buffers->free_blocks[i], *next; b; b = next) {
             next = b->next;
+            assert(!b->references);
             ort_buffers_refund(buffers, b->bytes);
             free(b);
         }
@@ -82,6 +85,7 @@ ort_status ort_buffers_get(ort_buffers *buffers, size_t bytes, ort_block **block
         return ort_error_memory(err, bytes);
     b = buffers->free_blocks[class_];
     if (b) {
+        assert(!b->references && b->owner == buffers && b->bytes >= bytes);
         buffers->free_blocks[class_] = b->next;
     } else {
         ORT_TRY(ort_buffers_account(buffers, wanted, "a tensor", err));
@@ -100,6 +104,7 @@ ort_status ort_buffers_get(ort_buffers *buffers, size_t bytes, ort_block **block
 void ort_block_drop(ort_block *block)
 {
     ort_buffers *owner;
+    assert(!block || block->references > 0);
     if (!block || --block->references > 0)
         return;
     owner = block->owner;
@@ -129,6 +134,8 @@ static void release_block(void *arg, void *storage)
 ort_status ort_block_to_value(ort_block *block, const ort_tensor *tensor, ort_value **value,
                               ort_error *err)
 {
+    assert(block->references > 0 && tensor->data == ort_block_data(block));
+    assert(!tensor->stride && ort_tensor_bytes(tensor) <= block->bytes);
     ORT_TRY(ort_value_new_view(tensor, value, err));
     (*value)->storage = block;
     (*value)->release = release_block;

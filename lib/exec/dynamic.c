@@ -2,6 +2,7 @@
  * storage from the run's buffers, call `shape`, call `run`. Later steps rely on what the plan
  * promised of its results, so this is checked before any of them reads one.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -95,8 +96,10 @@ static ort_status infer_and_allocate(ort_frame *frame, ort_exec_call *c, ort_err
 static bool share_input(ort_frame *frame, const ort_exec_call *c)
 {
     const ort_step *s = c->ps->step;
+    assert(ort_value_is_view(c->call.in[0]));
     ort_slot *from = ort_slot_of(c->call.in[0]), *to = &frame->slots[s->out[0]];
     ort_tensor tensor = to->view.tensor;
+    assert(ort_tensor_bytes(&tensor) == ort_tensor_bytes(&from->view.tensor));
     tensor.data = from->view.tensor.data;
     if (from->block) {
         ort_block_drop(to->block);
@@ -193,6 +196,7 @@ ort_status ort_frame_run_dynamic(ort_frame *frame, ort_exec_call *c, ort_error *
     const ort_step *s = c->ps->step;
     ort_block *scratch = NULL;
     ort_status status = ORT_OK;
+    assert(c->ps->dynamic && c->frame == frame);
     c->failure = ORT_OK;
     for (int i = 0; i < s->out_count; i++)
         if (s->out[i] != ORT_ID_NONE && frame->plan->slots[s->out[i]].place == ORT_PLACE_DYNAMIC)

@@ -1,6 +1,7 @@
 /* env.c - the environment, the cancel token, and what the process knows of itself. */
 #include "exec/env.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,7 @@ void ort_env_limit_loading(ort_env *env, double timeout_s, const ort_cancel *can
 
 ort_status ort_env_derive(const ort_env *env, int threads, ort_env **derived, ort_error *err)
 {
+    assert(threads > 0);
     ort_env *e = malloc(sizeof *e);
     *derived = NULL;
     if (!e)

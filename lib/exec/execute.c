@@ -3,6 +3,7 @@
  * Results whose place the plan knows are written where the caller wants them; the others are handed
  * over or copied at the end. Nothing of the run's memory leaves it.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,8 @@ static ort_status bind_results(ort_execution *x, ort_value *const *given, ort_fr
                                ort_error *err)
 {
     const ort_plan *plan = frame->plan;
+    assert(plan->program == x->session->program);
+    assert(plan->program->output_count == x->session->output_count);
     for (int o = 0; o < x->session->output_count; o++) {
         ort_value *view = &frame->slots[plan->program->outputs[o]].view;
         ort_result *result = &x->context->results[o];
@@ -173,6 +176,7 @@ static ort_status bind_results(ort_execution *x, ort_value *const *given, ort_fr
 
 static ort_status copy_tensor(ort_value *to, const ort_tensor *from, ort_error *err)
 {
+    assert(to->tensor.dtype == from->dtype && ort_shape_equal(&to->tensor.shape, &from->shape));
     if (from->dtype != ORT_DTYPE_STRING) {
         ort_tensor_copy_data(&to->tensor, from);
         return ORT_OK;
@@ -189,6 +193,7 @@ static ort_value *take_result(ort_slot *slot)
     ort_value *value = NULL;
     if (slot->view.kind != ORT_KIND_TENSOR || slot->view.tensor.dtype == ORT_DTYPE_STRING)
         return NULL;
+    assert(!slot->view.tensor.stride); /* what leaves the run is plain */
     if (slot->block && slot->block->references == 1) {
         if (ort_block_to_value(slot->block, &slot->view.tensor, &value, NULL))
             return NULL;
@@ -451,8 +456,10 @@ static ort_status run_in(ort_execution *x, ort_error *err)
         given = malloc(sizeof *given * (size_t)s->program_input_count);
     if (!given)
         return ort_error_memory(err, sizeof *given * (size_t)s->program_input_count);
-    for (int i = 0; i < s->program_input_count; i++)
+    for (int i = 0; i < s->program_input_count; i++) {
+        assert(s->program_inputs[i] >= 0 && s->program_inputs[i] < s->input_count);
         given[i] = x->inputs[s->program_inputs[i]];
+    }
     status = run_program(x, given, err);
     if (given != small)
         free(given);

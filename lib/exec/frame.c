@@ -1,6 +1,7 @@
 /* frame.c - making, binding and clearing frames; who owns what a slot shows. */
 #include "exec/frame.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ bool ort_value_is_view(const ort_value *value)
 
 void ort_slot_drop(ort_slot *slot)
 {
+    assert(!slot->held || !slot->block); /* one of both backs the view */
     if (slot->held) {
         ort_value_free(slot->held);
         slot->held = NULL;
@@ -48,6 +50,7 @@ static void show(ort_slot *slot, const ort_value *value)
 
 void ort_slot_hold(ort_slot *slot, ort_value *value)
 {
+    assert(!ort_value_is_view(value)); /* of a frame, whose values die with its run */
     ort_slot_drop(slot);
     slot->held = value;
     show(slot, value);
@@ -136,6 +139,11 @@ void ort_frames_release(ort_frames *frames)
     }
 }
 
+static __attribute__((unused)) bool is_in_arena(const ort_plan *plan, size_t offset, size_t bytes)
+{
+    return offset <= plan->arena_bytes && bytes <= plan->arena_bytes - offset;
+}
+
 static void init_slots(ort_frame *frame)
 {
     const ort_plan *plan = frame->plan;
@@ -150,8 +158,11 @@ static void init_slots(ort_frame *frame)
             continue;
         slot->view.kind = ORT_KIND_TENSOR;
         slot->view.tensor = sp->tensor;
-        if (sp->place == ORT_PLACE_ARENA)
-            slot->view.tensor.data = frame->arena + sp->offset;
+        if (sp->place != ORT_PLACE_ARENA)
+            continue;
+        assert(sp->offset % ORT_PLAN_ALIGNMENT == 0);
+        assert(is_in_arena(plan, sp->offset, ort_tensor_bytes(&sp->tensor)));
+        slot->view.tensor.data = frame->arena + sp->offset;
     }
 }
 
@@ -165,6 +176,7 @@ static int count_pointers(const ort_plan *plan)
 
 static ort_value *view_of(ort_frame *frame, ort_id id)
 {
+    assert(id == ORT_ID_NONE || id < (ort_id)frame->plan->program->value_count);
     return id == ORT_ID_NONE ? NULL : &frame->slots[id].view;
 }
 
@@ -176,6 +188,9 @@ static void init_calls(ort_frame *frame)
         const ort_plan_step *ps = &plan->steps[i];
         const ort_step *s = ps->step;
         ort_exec_call *c = &frame->calls[i];
+        assert(is_in_arena(plan, ps->workspace_offset, ps->workspace_bytes));
+        assert(is_in_arena(plan, ps->thread_offset,
+                           ps->thread_bytes * (size_t)plan->program->env->threads));
         c->run = s->op->impl->run;
         c->frame = frame;
         c->ps = ps;
@@ -198,6 +213,7 @@ static void init_calls(ort_frame *frame)
         for (int k = 0; k < s->out_count; k++)
             *p++ = view_of(frame, s->out[k]);
     }
+    assert(p == frame->pointers + count_pointers(plan));
 }
 
 static ort_status new_frame(ort_context *context, ort_plan *plan, ort_frame **frame, ort_error *err)
@@ -285,6 +301,8 @@ void ort_frame_bind_given(ort_frame *frame, ort_value *const *given)
         ort_slot *slot = &frame->slots[patch->slot];
         ort_value *value = given[patch->port];
         if (value && value->kind == ORT_KIND_TENSOR) {
+            assert(value->tensor.stride || ort_tensor_bytes(&value->tensor) ==
+                                               ort_tensor_bytes(&slot->view.tensor));
             slot->view.kind = ORT_KIND_TENSOR;
             slot->view.tensor.data = value->tensor.data;
             slot->view.tensor.stride = value->tensor.stride;
@@ -306,6 +324,7 @@ void ort_frame_bind_given(ort_frame *frame, ort_value *const *given)
 void ort_frame_bind_output(ort_frame *frame, int output, void *data)
 {
     const ort_plan *plan = frame->plan;
+    assert(plan->direct[output]);
     for (int i = 0; i < plan->output_patches; i++)
         if (plan->outputs[i].port == output)
             frame->slots[plan->outputs[i].slot].view.tensor.data = data;
@@ -314,6 +333,7 @@ void ort_frame_bind_output(ort_frame *frame, int output, void *data)
 void ort_frame_bind_grown(ort_frame *frame, int output, const ort_tensor *grown)
 {
     const ort_plan *plan = frame->plan;
+    assert(plan->direct[output] && grown->stride);
     for (int i = 0; i < plan->output_patches; i++)
         if (plan->outputs[i].port == output)
             frame->slots[plan->outputs[i].slot].view.tensor = *grown;

@@ -4,6 +4,7 @@
  * extends the cache, reads its data; and the output of that step is returned once and read by no
  * other step. Then no other step can see how the rows lie.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,7 @@ static bool find_growth(const ort_program *p, const uses *u, const ort_step *s,
 
 static bool has_any(const ort_id *ids, int count, unsigned bits)
 {
+    assert(count <= 32);
     for (int i = 0; i < count; i++)
         if (ids[i] != ORT_ID_NONE && (bits >> i & 1))
             return true;
@@ -72,6 +74,7 @@ static void add_growths(ort_program *p, const uses *u, const ort_step *s)
     bool elastic = !has_any(s->in, s->in_count, a->row_inputs) &&
                    !has_any(s->out, s->out_count, a->row_outputs);
     for (int k = 0; k < a->count; k++) {
+        assert(a->pair[k].axis > 0); /* heads lie before rows */
         if (!find_growth(p, u, s, &a->pair[k], &first[k]))
             return;
         elastic = elastic && first[k].elastic;

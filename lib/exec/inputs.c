@@ -1,5 +1,6 @@
 /* inputs.c - do these values fit the session's inputs? Every refusal names the input, what it is
  * and what the model wants; symbolic dims must agree between inputs. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* named.c - the caller's choice of inputs and outputs: names become places among the session's, and
  * outputs that nobody asks for leave the run. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ static ort_status take_context(ort_session *session, ort_context **context, ort_
 
 static void return_context(ort_session *session, ort_context *context)
 {
+    assert(!context->options); /* its run has ended */
     pthread_mutex_lock(&session->lock);
     if (session->idle_count < ORT_IDLE_CONTEXTS) {
         session->idle[session->idle_count++] = context;
@@ -163,6 +165,7 @@ static ort_status place_inputs(named *n, const char *const *names, ort_value *co
             at++;
         if (n->is_given[at])
             return twice("input", names[i], err);
+        assert(at >= 0 && at < s->input_count);
         n->is_given[at] = true;
         n->in[at] = inputs[i];
     }

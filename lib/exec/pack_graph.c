@@ -1,5 +1,6 @@
 /* pack_graph.c - the graph of a prepared session as a model for its pack file, and back
  * (packing.h). The model is a clone: the session goes on with its own. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static ort_status clear_nodes(ort_graph *graph, const ort_program *program, ort_
     ort_node *node;
     ORT_EACH_NODE(graph, node)
     {
+        assert(at < program->step_count && program->steps[at].node->id == node->id);
         const ort_step *step = &program->steps[at++];
         if (is_folded(program, node)) {
             ort_graph_remove_node(graph, node);
@@ -116,6 +118,7 @@ static bool *list_used(const ort_graph *graph)
 /* Constants of the program that something still names become the initializers. */
 static ort_status list_constants(ort_graph *graph, const ort_program *program, ort_error *err)
 {
+    assert((size_t)program->value_count == graph->values.count); /* of which it is a clone */
     bool *used = list_used(graph);
     ort_status status = used ? ORT_OK : ort_error_memory(err, graph->values.count);
     graph->initializers.count = 0;

@@ -1,6 +1,7 @@
 /* packing.c - collecting and finding packed constants (packing.h). */
 #include "exec/packing.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static const void *find(void *arg, const char *kind, size_t *bytes)
         p->misfits = true;
         return NULL;
     }
+    assert(e->offset <= p->from->blob->count && e->bytes <= p->from->blob->count - e->offset);
     *bytes = e->bytes;
     return p->from->blob->bytes + e->offset;
 }
@@ -29,6 +31,7 @@ static const void *find(void *arg, const char *kind, size_t *bytes)
 static bool made(void *arg, const char *kind, const void *packed, size_t bytes)
 {
     ort_packing *p = arg;
+    assert(strlen(kind) < sizeof(((ort_packed *)0)->kind));
     ort_packed block = {.step = p->step, .bytes = packed, .count = bytes};
     snprintf(block.kind, sizeof block.kind, "%s", kind);
     return ort_vec_push(&p->made, block);
@@ -80,6 +83,7 @@ bool ort_packing_is_read(const ort_packing *packing, const ort_tensor *constant)
 ort_status ort_packing_end(ort_packing *packing, const ort_step *step,
                            const ort_tensor *const *constants, bool folded, ort_error *err)
 {
+    assert(packing->step_first <= packing->made.count);
     if (folded) {
         packing->made.count = packing->step_first;
         return ORT_OK;

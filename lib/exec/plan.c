@@ -7,6 +7,7 @@
  */
 #include "exec/plan.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ typedef struct planner {
 
 static void need_value(planner *p, ort_id id)
 {
+    assert(id == ORT_ID_NONE || id < (ort_id)p->program->value_count);
     if (id != ORT_ID_NONE)
         p->needed[id] = true;
 }
@@ -109,6 +111,7 @@ static bool concrete(const planner *p, ort_id id, ort_tensor *tensor)
 static void place_given(planner *p, int index, ort_id id)
 {
     ort_slot_plan *slot = &p->plan->slots[id];
+    assert(index < p->plan->given_count);
     if (p->facts[id].value)
         return;
     slot->place = ORT_PLACE_GIVEN;
@@ -139,6 +142,7 @@ static bool new_storage(planner *p, ort_id id, size_t bytes, int first, int last
 {
     ort_storage storage = {.bytes = bytes, .first = first, .last = last, .output = -1,
                            .within = -1, .value = id};
+    assert(first >= 0 && first <= last);
     *index = (int)p->storages.count;
     return ort_vec_push(&p->storages, storage);
 }
@@ -146,6 +150,7 @@ static bool new_storage(planner *p, ort_id id, size_t bytes, int first, int last
 static void share_storage(planner *p, ort_id id, ort_id with)
 {
     int index = p->plan->storage_of[with];
+    assert(index >= 0 && (size_t)index < p->storages.count && p->plan->storage_of[id] < 0);
     ort_storage *storage = &p->storages.data[index];
     p->plan->storage_of[id] = index;
     p->plan->slots[id].place = ORT_PLACE_ARENA;
@@ -181,6 +186,7 @@ static bool place_alias(planner *p, const ort_step *s)
  * of 32 halves. */
 static bool place_in_place(planner *p, const ort_step *s, int position)
 {
+    assert(s->out[0] != ORT_ID_NONE && p->plan->slots[s->out[0]].fixed);
     const ort_tensor *out = &p->plan->slots[s->out[0]].tensor;
     size_t bytes = ort_tensor_bytes(out);
     if (!(s->traits & ORT_TRAIT_INPLACE))
@@ -222,6 +228,7 @@ static void place_dynamic(planner *p, const ort_step *s)
         ort_slot_plan *slot = &p->plan->slots[s->out[i]];
         if (slot->place == ORT_PLACE_CONSTANT)
             continue;
+        assert(p->plan->dynamic_count < p->program->value_count);
         slot->place = ORT_PLACE_DYNAMIC;
         slot->fixed = concrete(p, s->out[i], &slot->tensor);
         p->plan->dynamic[p->plan->dynamic_count++] = s->out[i];
@@ -284,6 +291,7 @@ static ort_status place_static(planner *p, const ort_step *s, int position)
             continue;
         if (slot->place == ORT_PLACE_CONSTANT) /* known, but written again beside its siblings */
             slot->tensor.data = NULL;
+        assert(p->plan->storage_of[id] < 0); /* it is computed once */
         slot->place = ORT_PLACE_ARENA;
         last = p->last_use[id] < position ? position : p->last_use[id];
         if (!new_storage(p, id, ort_tensor_bytes(&slot->tensor), position, last,
@@ -355,6 +363,7 @@ static ort_status collect_patches(planner *p)
             plan->inputs[plan->input_patches++] = (ort_patch){(ort_id)id, slot->port};
         if (slot->place != ORT_PLACE_ARENA)
             continue;
+        assert(plan->storage_of[id] >= 0 && plan->storage_of[id] < plan->storage_count);
         const ort_storage *storage = &p->storages.data[plan->storage_of[id]];
         slot->offset = storage->offset;
         if (storage->output < 0)
@@ -374,6 +383,7 @@ static int drop_step(const planner *p, ort_id id, const int *born, const int *in
 {
     if (p->last_use[id] == INT_MAX)
         return -1;
+    assert(p->last_use[id] < p->kept_count);
     return p->last_use[id] < 0 || index[p->last_use[id]] < born[id] ? born[id]
                                                                      : index[p->last_use[id]];
 }
@@ -399,6 +409,7 @@ static void fill_drops(planner *p, ort_id *list, int *born, int *index)
         plan->steps[i].special = plan->steps[i].special || plan->steps[i].drop_count;
         plan->steps[i].drop_count = 0;
     }
+    assert(used <= plan->dynamic_count);
     for (int k = 0; k < plan->dynamic_count; k++) {
         int at = drop_step(p, plan->dynamic[k], born, index);
         if (at >= 0)
@@ -479,6 +490,7 @@ static ort_status build(planner *p)
         plan->storage_of[i] = -1;
     ORT_TRY(ort_plan_infer(plan, p->facts, p->err));
     find_needed(p);
+    assert(p->kept_count <= p->program->step_count);
     find_last_uses(p);
     place_sources(p);
     for (int i = 0; i < p->kept_count; i++)
@@ -537,7 +549,9 @@ ort_status ort_plan_new(const ort_program *program, const ort_given *given, cons
 
 void ort_plan_drop(ort_plan *plan)
 {
-    if (!plan || __atomic_sub_fetch(&plan->references, 1, __ATOMIC_ACQ_REL) > 0)
+    int left = plan ? __atomic_sub_fetch(&plan->references, 1, __ATOMIC_ACQ_REL) : 1;
+    assert(left >= 0);
+    if (left > 0)
         return;
     for (size_t i = 0; i < plan->owned.count; i++)
         ort_value_free(plan->owned.data[i]);

@@ -10,6 +10,8 @@
 #ifndef ORT_EXEC_PLAN_H
 #define ORT_EXEC_PLAN_H
 
+#include <assert.h>
+
 #include "exec/program.h"
 
 typedef enum ort_place {
@@ -110,11 +112,13 @@ typedef struct ort_storage {
 /* Rows along `axis` that strides leave room for. */
 static inline int64_t ort_plan_room(const ort_tensor *t, int axis)
 {
+    assert(t->stride && axis > 0 && axis < t->shape.rank && t->stride[axis] > 0);
     return t->stride[axis - 1] / t->stride[axis];
 }
 bool ort_plan_matches(const ort_plan *plan, ort_value *const *given, const bool *wanted);
 static inline bool ort_plan_wants(const ort_plan *plan, int output)
 {
+    assert(output >= 0 && output < plan->program->output_count);
     return !plan->wanted || plan->wanted[output];
 }
 /* The plan for these given values and wanted outputs, made when the cache has none. A reference. */

@@ -6,6 +6,7 @@
  * frame is freed (frame.c). No function here fails: what can't be made now is left to a run, which
  * then says why.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
@@ -58,6 +59,7 @@ static void make_frame(ort_session *s, ort_value *const *given)
     if (frame->plan->arena_bytes <= TOUCHED_BYTES)
         ort_memory_touch(frame->arena, frame->plan->arena_bytes);
     frame->ahead = true;
+    assert(s->idle_count == 0); /* the session is new */
     s->idle[s->idle_count++] = context;
 }
 

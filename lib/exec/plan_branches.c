@@ -13,6 +13,7 @@
  * the greatest sum of gains by dynamic programming over the steps. What lives in a chosen window
  * then lives through the whole of it, since its branches have no common order.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,8 @@ static int join(finder *f, int a, int b)
 /* Joins `step` (counted from the window's first) with the others that touch storage `index`. */
 static int touch(finder *f, int step, int index, bool write)
 {
+    assert(index < f->plan->storage_count);
+    assert(f->list_count < WINDOW * (MAX_INPUTS + MAX_OUTPUTS));
     touched *t = &f->storages[index];
     bool was_written = t->window == f->window && t->written;
     int joined = 0;
@@ -160,6 +163,7 @@ static int add_step(finder *f, int first, int step)
 {
     const ort_step *s = f->plan->steps[first + step].step;
     int joined = 0, index;
+    assert(step < WINDOW && f->serial_ns[first + step] >= 0); /* what it counts on, too */
     f->parent[step] = step;
     f->branch_ns[step] = f->serial_ns[first + step];
     for (int i = 0; i < s->in_count; i++)
@@ -277,6 +281,7 @@ static bool make_group(finder *f, int first, int count, ort_branch_group *group)
                 order[used++] = first + k;
         group->ends[b] = used;
     }
+    assert(used == count); /* each step is in one branch */
     return true;
 }
 
@@ -296,6 +301,7 @@ static void lengthen_lives(ort_plan *plan, int *begin, int *end)
     }
     for (int i = 0; i < plan->storage_count; i++) {
         ort_storage *s = &plan->storages[i];
+        assert(s->first <= s->last);
         if (s->first >= 0 && s->first < plan->position_count)
             s->first = begin[s->first];
         if (s->last >= 0 && s->last < plan->position_count)
@@ -318,6 +324,7 @@ static ort_status make_groups(finder *f, ort_error *err)
         if (f->from[i] >= 0)
             ok = make_group(f, f->from[i], i - f->from[i], &plan->groups[count - ++used]);
     if (ok) {
+        assert(used == count);
         plan->group_count = count;
         lengthen_lives(plan, lives, lives + plan->position_count);
     }

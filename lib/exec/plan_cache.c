@@ -1,5 +1,6 @@
 /* plan_cache.c - the plans of a program, most recently used first. Plans are made outside the
  * lock: two callers may make the same one, which costs time but nothing else. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ static ort_plan *find(ort_program *program, ort_value *const *given, const bool 
             continue;
         memmove(&program->plans[1], &program->plans[0], sizeof plan * (size_t)i);
         program->plans[0] = plan;
+        assert(__atomic_load_n(&plan->references, __ATOMIC_RELAXED) > 0); /* the cache's own */
         __atomic_add_fetch(&plan->references, 1, __ATOMIC_RELAXED);
         return plan;
     }
@@ -77,6 +79,7 @@ static void describe(const ort_program *program, int index, const ort_tensor *t,
     given->shape = t->shape;
     given->strided = t->stride != NULL;
     const ort_growth *growth = t->stride ? ort_program_growth(program, index) : NULL;
+    assert(!growth || growth->axis < t->shape.rank);
     if (!growth || !growth->elastic)
         return;
     given->room_axis = growth->axis;

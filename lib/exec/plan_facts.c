@@ -4,6 +4,7 @@
  * gives the same result each time, and the result is small. Bodies are inferred with the facts of
  * their call; a body that contradicts these shapes is not an error, since it may never run.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ static ort_status infer_body(ort_infer *x, int index, const ort_fact *inputs, in
                              ort_fact *outputs, int output_count, ort_error *err)
 {
     walker *outer = x->driver;
+    assert(index >= 0 && index < outer->step->body_count);
     const ort_program *body = outer->step->bodies[index];
     walker w = {outer->plan, body, NULL, NULL};
     ort_error ignored = {0};
@@ -139,6 +141,7 @@ static ort_status fold(walker *w, const ort_step *s, const ort_fact *const *in, 
         ort_value *value = values[s->in_count + i];
         if (!value || value->kind != ORT_KIND_TENSOR)
             continue;
+        assert(w->plan->owned.count < w->plan->owned.capacity);
         out[i].value = &value->tensor;
         out[i].type = ort_type_of_tensor(&value->tensor);
         w->plan->owned.data[w->plan->owned.count++] = value;
@@ -217,6 +220,7 @@ static ort_status walk(walker *w, ort_error *err)
 /* The fact of a given value whose type is all that is known. */
 static void given_fact(const walker *w, int index, ort_id id, ort_fact *fact)
 {
+    assert(index < w->plan->given_count);
     const ort_given *given = &w->plan->given[index];
     const ort_type *declared = &w->program->graph->values.data[id]->fact.type;
     if (given->absent) {

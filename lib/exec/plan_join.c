@@ -5,6 +5,8 @@
  * whole in which the parts follow one another. No step runs beside the Concat: one that still reads
  * a part could meet one that already writes over the whole.
  */
+#include <assert.h>
+
 #include "base/error.h"
 #include "exec/plan.h"
 
@@ -33,6 +35,8 @@ static void join(ort_plan *plan, const ort_plan_step *ps)
         return;
     int into = plan->storage_of[s->out[0]];
     axis += axis < 0 ? whole->tensor.shape.rank : 0;
+    assert(into >= 0 && into < plan->storage_count);
+    assert(axis >= 0 && axis < whole->tensor.shape.rank);
     if (!fills(&plan->storages[into], &whole->tensor) ||
         plan->storages[into].first != ps->position ||
         ort_shape_count_range(&whole->tensor.shape, 0, (int)axis) != 1)
@@ -46,6 +50,8 @@ static void join(ort_plan *plan, const ort_plan_step *ps)
         if (!fills(storage, &part->tensor) || storage->within >= 0 ||
             storage->last != ps->position)
             continue;
+        assert(plan->storage_of[s->in[i]] < into); /* wholes are made later (plan_memory.c) */
+        assert(at + bytes <= plan->storages[into].bytes);
         storage->within = into;
         storage->offset = at;
     }

@@ -2,6 +2,7 @@
  * at the lowest offset where it overlaps no storage that lives at the same time. The peak, the most
  * that is alive at once, is the size that no placement can go below.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,8 @@ static void insert_by_offset(ort_storage **placed, int count, ort_storage *s)
         else
             high = middle;
     }
+    assert(low == 0 || placed[low - 1]->offset <= s->offset);
+    assert(low == count || placed[low]->offset > s->offset);
     memmove(placed + low + 1, placed + low, sizeof *placed * (size_t)(count - low));
     placed[low] = s;
 }
@@ -68,6 +71,7 @@ static void find_peak(ort_plan *plan, int64_t *change)
             plan->peak_position = i;
         }
     }
+    assert(plan->peak_bytes <= plan->arena_bytes);
 }
 
 /* What lies within another storage lives inside of its life. */
@@ -87,8 +91,10 @@ static void outlive_parts(ort_plan *plan)
 static void place_parts(ort_plan *plan)
 {
     for (int i = plan->storage_count - 1; i >= 0; i--)
-        if (plan->storages[i].within >= 0)
+        if (plan->storages[i].within >= 0) {
+            assert(plan->storages[i].within > i);
             plan->storages[i].offset += plan->storages[plan->storages[i].within].offset;
+        }
 }
 
 ort_status ort_plan_place(ort_plan *plan, ort_error *err)
@@ -120,6 +126,7 @@ ort_status ort_plan_place(ort_plan *plan, ort_error *err)
     for (int i = 0; i < count; i++) {
         ort_storage *s = order[i];
         s->offset = find_gap(placed, placed_count, s);
+        assert(s->offset % ORT_PLAN_ALIGNMENT == 0 && s->offset <= total - s->bytes);
         if (s->offset + s->bytes > plan->arena_bytes)
             plan->arena_bytes = s->offset + s->bytes;
         insert_by_offset(placed, placed_count++, s);

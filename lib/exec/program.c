@@ -3,6 +3,7 @@
  * together. */
 #include "exec/program.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,7 @@ static bool packs_unaligned(const ort_program *p, const ort_step *step, int inpu
 static ort_status copy_aligned(const ort_tensor *from, ort_tensor *to, ort_blob **spare,
                                ort_blob **blob, ort_error *err)
 {
+    assert(!from->stride); /* its bytes are copied as they lie */
     size_t bytes = ort_tensor_bytes(from);
     if (spare && *spare && (*spare)->count >= bytes) {
         *blob = *spare;
@@ -110,6 +112,7 @@ static ort_status copy_aligned(const ort_tensor *from, ort_tensor *to, ort_blob 
     }
     *to = *from;
     to->data = (void *)(uintptr_t)(*blob)->bytes;
+    assert(ort_tensor_aligned(to));
     memcpy(to->data, from->data, bytes);
     return ORT_OK;
 }
@@ -129,6 +132,7 @@ static void keep_spare(ort_blob **spare, ort_blob *blob)
 static ort_status adopt(const ort_program_options *o, ort_program *p, ort_id id,
                         const ort_tensor *aligned, ort_blob *blob, ort_error *err)
 {
+    assert(aligned->data == blob->bytes && is_unaligned(p, id));
     ort_tensor *kept = ort_arena_alloc(o->arena, sizeof *kept);
     if (!kept || !ort_vec_push(&p->blobs, blob)) {
         ort_blob_release(blob);
@@ -347,6 +351,7 @@ static ort_status fold(ort_program *p, const ort_step *step, ort_error *err)
         ort_value *value = values[in + i];
         if (!value || value->kind != ORT_KIND_TENSOR || step->out[i] == ORT_ID_NONE)
             continue;
+        assert(p->owned.count < p->owned.capacity);
         p->constants[step->out[i]] = &value->tensor;
         p->owned.data[p->owned.count++] = value;
         values[in + i] = NULL;
@@ -427,6 +432,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
     ort_status status;
     const ort_node *node;
     int live = 0;
+    assert(parent ? parent->graph == graph->parent : !graph->parent);
     ort_program *p = calloc(1, sizeof *p);
     *program = NULL;
     if (!p)
@@ -457,6 +463,7 @@ ort_status ort_program_new(const ort_program_options *options, const ort_graph *
         ORT_TRY_GOTO(status, ort_budget_check(err), fail);
         ORT_TRY_GOTO(status, build_step(options, p, node, err), fail);
     }
+    assert(p->step_count == live);
     ORT_TRY_GOTO(status, align_all(options, p, p->outputs, p->output_count, err), fail);
     for (int i = 0; options->packing && i < p->output_count; i++)
         if (p->constants[p->outputs[i]])

@@ -7,6 +7,7 @@
 #ifndef ORT_EXEC_PROGRAM_H
 #define ORT_EXEC_PROGRAM_H
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "base/findings.h"
@@ -91,6 +92,7 @@ void ort_program_free(ort_program *program);
  * the file's nodes computed from constants. */
 static inline bool ort_program_is_known_result(const ort_program *program, int id)
 {
+    assert(id >= 0 && id < program->value_count);
     const ort_graph_value *value = program->graph->values.data[id];
     return program->constants[id] && value->is_output && !value->initializer_proto;
 }

@@ -1,4 +1,6 @@
 /* run.c - the loop over the steps of a frame. */
+#include <assert.h>
+
 #include "base/error.h"
 #include "exec/frame.h"
 #include "op/eval.h"
@@ -26,8 +28,10 @@ static ort_status run_step(ort_frame *frame, ort_exec_call *c, ort_error *err)
 
 static void drop_dead(ort_frame *frame, const ort_exec_call *c)
 {
-    for (int i = 0; i < c->ps->drop_count; i++)
+    for (int i = 0; i < c->ps->drop_count; i++) {
+        assert(frame->plan->slots[c->ps->drops[i]].place == ORT_PLACE_DYNAMIC);
         ort_slot_drop(&frame->slots[c->ps->drops[i]]);
+    }
 }
 
 static ort_status run_special(ort_frame *frame, ort_exec_call *c, ort_error *err)
@@ -86,6 +90,7 @@ static void run_branch(void *arg, size_t branch, int thread)
     r->failed[branch] = NULL;
     for (int i = branch ? group->ends[branch - 1] : 0; i < group->ends[branch]; i++) {
         ort_exec_call *c = &r->frame->calls[group->order[i]];
+        assert(!c->ps->special); /* it touches nothing that branches share */
         r->status[branch] = c->run(&c->call, r->errors ? &r->errors[branch] : NULL);
         if (r->status[branch] == ORT_OK)
             continue;
@@ -102,6 +107,8 @@ static ort_status run_group(ort_frame *frame, const ort_branch_group *group, ort
     ort_error errors[ORT_MAX_BRANCHES];
     branch_run r = {.frame = frame, .group = group, .errors = err ? errors : NULL};
     int first = -1;
+    assert(group->branch_count > 0 && group->branch_count <= ORT_MAX_BRANCHES);
+    assert(group->ends[group->branch_count - 1] == group->count);
     for (int b = 0; err && b < group->branch_count; b++)
         errors[b] = (ort_error){0};
     ort_pool_run_again(frame->calls->call.pool, group, (size_t)group->branch_count, run_branch, &r);
@@ -152,6 +159,7 @@ ort_status ort_frame_run(ort_frame *frame, ort_error *err)
             status = c->ps->special ? run_special(frame, c, err) : c->run(&c->call, err);
     }
     if (status != ORT_OK) {
+        assert(c > frame->calls); /* the step before it failed */
         if (frame->context->watched) { /* what an operator that was stopped says isn't the reason */
             ort_status why = ort_budget_stopped(&frame->context->budget, err);
             status = why ? why : status;

@@ -1,5 +1,6 @@
 /* services.c - what a running operator may ask of its session: memory, outputs, and running a body.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -14,6 +15,7 @@ static void *service_alloc(ort_call *call, size_t bytes)
 /* True when the slot's place is fixed by the plan: then an operator can't move it. */
 static bool planned(const ort_exec_call *c, int index)
 {
+    assert(index >= 0 && index < c->call.out_count);
     ort_id id = c->ps->step->out[index];
     return c->frame->plan->slots[id].place != ORT_PLACE_DYNAMIC;
 }
@@ -126,6 +128,7 @@ static ort_status service_body(ort_call *call, int index, ort_value *const *inpu
                                ort_value **outputs, int output_count, ort_error *err)
 {
     ort_exec_call *c = call->executor;
+    assert(index >= 0 && index < c->ps->step->body_count);
     ort_program *body = c->ps->step->bodies[index];
     ort_value *small[32], **given = small;
     int count = body->input_count + body->capture_count;
@@ -141,6 +144,7 @@ static ort_status service_body(ort_call *call, int index, ort_value *const *inpu
         return ort_error_memory(err, sizeof *given * (size_t)count);
     for (int i = 0; i < input_count; i++)
         given[i] = inputs[i];
+    assert(body->parent == c->frame->plan->program); /* captures are values of this frame */
     for (int i = 0; i < body->capture_count; i++)
         given[input_count + i] = &c->frame->slots[body->captures[i].outer].view;
     for (int i = 0; i < output_count; i++)

@@ -5,6 +5,7 @@
  */
 #include "exec/session.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +140,7 @@ static ort_status settle_inputs(creation *c, ort_error *err)
         s->input_ids[kept] = port->id;
         c->graph->inputs.data[kept++] = port->id;
     }
+    assert(s->assumes_defaults || kept == c->graph->inputs.count);
     c->graph->inputs.count = kept;
     s->program_input_count = (int)kept;
     return ORT_OK;
@@ -503,6 +505,7 @@ static ort_status make_general(ort_session *s, ort_error *err)
 ort_status ort_exec_session_general(const ort_session *session, ort_session **general,
                                     ort_error *err)
 {
+    assert(session->assumes_defaults);
     ort_session *s = (ort_session *)(uintptr_t)session; /* made once, under the lock */
     ort_status status = ORT_OK;
     pthread_mutex_lock(&s->lock);

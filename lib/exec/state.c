@@ -1,6 +1,7 @@
 /* state.c - states of a binding: starting, growing, handing over (state.h). */
 #include "exec/state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,12 +109,15 @@ static int64_t row_count(const ort_state *st, const ort_shape *shape)
 static void copy_rows(const ort_state *st, const ort_tensor *from, ort_tensor *to)
 {
     int axis = st->growth->axis;
+    assert(axis > 0 && axis < from->shape.rank && from->dtype == to->dtype);
+    assert(ort_shape_equal(&from->shape, &to->shape));
     int64_t row = row_count(st, &from->shape), rows = from->shape.dim[axis];
     int64_t heads = ort_shape_count_range(&from->shape, 0, axis);
     size_t each = (size_t)ort_dtype_bits(from->dtype) / 8;
     size_t bytes = (size_t)(rows * row) * each;
     size_t from_head = (size_t)(from->stride ? from->stride[axis - 1] : rows * row) * each;
     size_t to_head = (size_t)(to->stride ? to->stride[axis - 1] : rows * row) * each;
+    assert(!bytes || (from_head >= bytes && to_head >= bytes)); /* heads don't overlap */
     for (int64_t h = 0; bytes && h < heads; h++)
         memcpy((char *)to->data + (size_t)h * to_head, (char *)from->data + (size_t)h * from_head,
                bytes);
@@ -125,6 +129,7 @@ static ort_status lay(const ort_states *states, ort_state *st, const ort_tensor 
 {
     ort_tensor whole = {.dtype = from->dtype, .shape = from->shape};
     int axis = st->growth->axis;
+    assert(room >= from->shape.dim[axis]);
     whole.shape.dim[axis] = room;
     ORT_TRY(ort_shape_check(&whole.shape, whole.dtype, err));
     size_t bytes = ort_tensor_bytes(&whole);
@@ -164,6 +169,7 @@ static ort_status make_room(const ort_states *states, ort_state *st, int64_t row
 /* From here on the state is handed over. */
 static ort_status flatten(const ort_states *states, ort_state *st, ort_error *err)
 {
+    assert(st->growth && st->value->tensor.stride == st->stride);
     ort_tensor plain = st->value->tensor;
     size_t bytes = ort_tensor_bytes(&plain);
     plain.stride = NULL;
@@ -327,6 +333,7 @@ static ort_status fit(const ort_states *states, ort_state *st, const ort_plan *p
         *moved = true;
         ORT_TRY(make_room(states, st, rows, err));
     }
+    assert(rows <= ort_plan_room(&st->value->tensor, axis));
     st->present = st->value->tensor;
     st->present.shape.dim[axis] = rows;
     return ORT_OK;
@@ -364,9 +371,11 @@ void ort_states_end(ort_states *states, ort_value **outputs)
     for (int i = 0; i < states->count; i++) {
         ort_state *st = states->data[i];
         if (st->growth) {
+            assert(st->present.data == st->value->tensor.data);
             st->value->tensor.shape = st->present.shape;
             continue;
         }
+        assert(outputs[st->output]); /* states are wanted in every run */
         ort_value *before = st->value;
         st->value = outputs[st->output];
         outputs[st->output] = reusable(before);
