@@ -369,7 +369,8 @@ ort_status ort_tiff_decode_page(const unsigned char *bytes, size_t count, size_t
     tiff t = {.bytes = bytes, .count = count};
     ORT_TRY(read_directory(&t, directory, err));
     ORT_TRY(ort_image_alloc(image, t.width, t.height, err));
-    image->orientation = (int)number(&t, TAG_ORIENTATION, 0);
+    uint32_t orientation = number(&t, TAG_ORIENTATION, 0);
+    image->orientation = orientation <= 8 ? (int)orientation : 0;
     size_t rows = t.rows < t.height ? t.rows : t.height;
     unsigned char *strip = malloc(rows * t.width * t.samples);
     if (!strip)

@@ -98,11 +98,27 @@ static void differences(test_state *test)
     CHECK(!reads(file, build(file, 1, 3, steps, WIDTH), pixels));
 }
 
+/* The last tag in place of the predictor; numbers that EXIF hasn't say nothing. */
+static void orientations(test_state *test)
+{
+    static const uint32_t given[] = {1, 8, 9, 0xffffffff}, read[] = {1, 8, 0, 0};
+    uint8_t file[512];
+    for (int i = 0; i < 4; i++) {
+        ort_image image = {0};
+        size_t count = build(file, 1, given[i], pixels, WIDTH);
+        put(file + 10 + 12 * 9, 274, 2);
+        CHECK(ort_tiff_decode(file, count, &image, NULL) == ORT_OK);
+        CHECK(image.orientation == (int)read[i]);
+        free(image.pixels);
+    }
+}
+
 int main(void)
 {
     test_state test = {0};
     RUN(&test, lzw);
     RUN(&test, deflate_and_others);
     RUN(&test, differences);
+    RUN(&test, orientations);
     return test.failures ? 1 : 0;
 }
