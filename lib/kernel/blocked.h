@@ -76,8 +76,9 @@ typedef struct ort_blocked_each {
 /* Some output rows of a window on each channel alone, of one block of channels. Of the input's
  * `height` rows `ring` are in memory, row r at x + r % ring * x_row: a producer may stay a window
  * ahead. Pairs: down the plane, along the row. ring < height only where a depthwise window is 3, 5
- * or 7 wide, of stride 1 or 2, dilation[1] is 1 and z is NULL, or a window of a maximum reaches
- * over less than ORT_BLOCKED_MAX_REACH columns. */
+ * or 7 wide and ORT_BLOCKED_MAX_ROWS tall at most, of stride 1 or 2, dilation[1] is 1, no window
+ * lies wholly beside the row and z is NULL, or a window of a maximum reaches over less than
+ * ORT_BLOCKED_MAX_REACH columns. */
 typedef struct ort_blocked_band {
     const float *x;
     int64_t x_row, ring, height, width;
@@ -88,7 +89,7 @@ typedef struct ort_blocked_band {
                                   y and count alone */
 } ort_blocked_band;
 
-enum { ORT_BLOCKED_MAX_REACH = 128 };
+enum { ORT_BLOCKED_MAX_REACH = 128, ORT_BLOCKED_MAX_ROWS = 7 };
 
 /* Neighbouring tiles of 4x4 outputs in one row of tiles and one block of channels. `v` holds 36
  * stretches of pixels, v_step floats apart, tile t at pixel t of each. */

@@ -224,13 +224,15 @@ static bool ring(const window_case *c, planes *p, const ort_blocked_kernels *k)
 {
     static float rows[SIDE_MAX * SIDE_MAX * BLOCK_MAX];
     bool streams = c->kernel[1] >= 3 && c->kernel[1] <= 7 && c->kernel[1] % 2 &&
-                   c->stride[1] <= 2 && c->dilation[1] == 1;
+                   c->kernel[0] <= ORT_BLOCKED_MAX_ROWS && c->stride[1] <= 2 &&
+                   c->dilation[1] == 1 && c->pads[1] < c->kernel[1] && c->pads[3] < c->kernel[1];
     ort_blocked_band d = call_of(c, p, k->block, p->y);
     int64_t end = d.rows, row = d.out.count * k->block, given = 0;
     int64_t reach = (c->kernel[0] - 1) * c->dilation[0] + 1;
     if (!streams || reach > c->height)
         return true;
     k->depthwise(&d);
+    memset(rows, 0xff, sizeof rows); /* what was never given is no number */
     d.x = rows;
     d.ring = reach;
     d.rows = 1;
@@ -281,6 +283,7 @@ static bool maxima(const window_case *c, planes *p, const ort_blocked_kernels *k
         return false;
     if (reach > c->height)
         return true;
+    memset(rows, 0xff, sizeof rows); /* what was never given is no number */
     d.x = rows;
     d.ring = reach;
     d.rows = 1;

@@ -227,6 +227,13 @@ static void absorbed_input(void *arg, int input)
     s->all->absorbed(s->all->arg, input - 1 + s->filter);
 }
 
+bool ort_chain_reads_ring(const int64_t *kernel, const ort_window_spec *spec)
+{
+    return kernel[0] <= ORT_BLOCKED_MAX_ROWS && kernel[1] % 2 == 1 && kernel[1] >= 3 &&
+           kernel[1] <= 7 && spec->stride[1] <= 2 && spec->dilation[1] == 1 &&
+           spec->begin[1] >= 0 && spec->begin[1] < kernel[1] && spec->end[1] < kernel[1];
+}
+
 static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *err)
 {
     ort_attr attrs[CHAIN_ATTRS];
@@ -260,8 +267,7 @@ static ort_status prepare_stage(ort_prep *p, int i, chain_state *s, ort_error *e
         return ORT_OK;
     if (c->plain ? i > 0 : !c->depthwise && !pointwise)
         return ort_prep_fail(p, err, "stage %d isn't 1x1, depthwise or a maximum", i);
-    if (c->depthwise && (c->kernel[1] % 2 == 0 || c->kernel[1] < 3 || c->kernel[1] > 7 ||
-                         c->spec.stride[1] > 2 || c->spec.dilation[1] > 1 ||
+    if (c->depthwise && (!ort_chain_reads_ring(c->kernel, &c->spec) ||
                          (s->adds && i == s->count - 1)))
         return ort_prep_fail(p, err, "stage %d has a window that can't read a ring of rows", i);
     return ORT_OK;

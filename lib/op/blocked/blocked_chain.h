@@ -4,6 +4,7 @@
 #define ORT_OP_BLOCKED_BLOCKED_CHAIN_H
 
 #include "graph/graph.h"
+#include "op/shared/window.h"
 
 enum {
     ORT_CHAIN_STAGES = 6,
@@ -11,5 +12,8 @@ enum {
                               maximum of windows, a stage without filter and bias */
     ORT_CHAIN_PARAMS = 2,  /* of an activation; param_counts says how many are given */
 };
+
+/* Can a depthwise convolution with this kernel read a ring of rows (kernel/blocked.h)? */
+bool ort_chain_reads_ring(const int64_t *kernel, const ort_window_spec *spec);
 
 #endif

@@ -87,8 +87,7 @@ static stage_kind kind_of(const ort_graph *graph, const ort_node *node, int64_t 
     if (ort_fact_type(graph, node->inputs[0])->rank == 4)
         return has_sum(node) ? NO_STAGE : PLAIN;
     if (group > 1) {
-        bool fits = w.dim[1] == 1 && w.dim[0] == group && w.dim[3] % 2 == 1 && w.dim[3] >= 3 &&
-                    w.dim[3] <= 7 && spec.stride[1] <= 2 && spec.dilation[1] == 1;
+        bool fits = w.dim[1] == 1 && w.dim[0] == group && ort_chain_reads_ring(w.dim + 2, &spec);
         return fits && !has_sum(node) ? DEPTHWISE : NO_STAGE;
     }
     bool small = w.dim[0] * w.dim[1] * (int64_t)sizeof(float) <= FILTER_BYTES && w.dim[1] <= 1024;
