@@ -369,6 +369,7 @@ static int open_file(const walk *w, const char *name, int *fd)
     if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode))
         return 0;
     close(*fd);
+    *fd = -1;
     return EINVAL;
 }
 
