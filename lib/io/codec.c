@@ -418,7 +418,8 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
     ort_tensor values, indices;
     ORT_TRY(read_sparse_parts(codec, proto, &values, &indices, tensor, err));
     size_t need = ort_tensor_bytes(tensor), width = (size_t)ort_dtype_get(values.dtype)->bits / 8;
-    bool absent = ort_tensor_count(&values) > 0 && (!values.data || !indices.data);
+    bool absent = (ort_tensor_count(&values) > 0 && !values.data) ||
+                  (ort_tensor_count(&indices) > 0 && !indices.data); /* a scalar has none */
     if (absent || (codec->skeleton && need > ORT_CODEC_SMALL_BYTES))
         return ORT_OK;
     if (need > SPARSE_LIMIT_BYTES)

@@ -341,6 +341,30 @@ static void wrong_tensors(test_state *test)
     ort_strbuf_release(&tensor);
 }
 
+/* A scalar has no coordinates: its indices have no data, in whichever field. */
+static void sparse_scalar(test_state *test)
+{
+    ort_strbuf values = {0}, indices = {0}, sparse = {0};
+    ort_value *value = NULL;
+    const float seven = 7;
+    char name[256];
+    ort_wire_put_int(&values, 1, 1);
+    ort_wire_put_int(&values, 2, ORT_DTYPE_FLOAT);
+    ort_wire_put_bytes(&values, 9, &seven, sizeof seven);
+    ort_wire_put_int(&indices, 1, 1);
+    ort_wire_put_int(&indices, 1, 0);
+    ort_wire_put_int(&indices, 2, ORT_DTYPE_INT64);
+    ort_wire_put_bytes(&indices, 9, "", 0);
+    ort_wire_put_bytes(&sparse, 1, values.data, values.length);
+    ort_wire_put_bytes(&sparse, 2, indices.data, indices.length);
+    CHECK(ort_tensor_pb_read(sparse.data, sparse.length, false, &value, name, NULL) == ORT_OK);
+    CHECK(ort_value_get_double(value, 0) == 7);
+    ort_value_free(value);
+    ort_strbuf_release(&values);
+    ort_strbuf_release(&indices);
+    ort_strbuf_release(&sparse);
+}
+
 static void files_round(test_state *test)
 {
     ort_value *x = NULL, *strings = NULL, *sequence = NULL, *keys = NULL, *map = NULL, *back = NULL;
@@ -408,6 +432,7 @@ int main(void)
     RUN(test, broken_lists);
     RUN(test, typed_data);
     RUN(test, wrong_tensors);
+    RUN(test, sparse_scalar);
     RUN(test, files_round);
     RUN(test, sniffing);
     return test->failures != 0;
