@@ -6,6 +6,7 @@
  */
 #include "kernel/kernel.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -65,8 +66,12 @@ static void build_tables(void)
         tiers[i].plug_math(&tables[i].math);
         tiers[i].plug_blocked(&tables[i].blocked8, &tables[i].blocked16);
         tables[i].block = tiers[i].block;
+        assert(tables[i].blocked8.block == 8 && tables[i].blocked16.block == 16);
+        assert(tables[i].gemm.nr % 2 == 0 && tables[i].gemm.mr > 0 && tables[i].gemm.kc % 8 == 0);
         best_tier = i;
     }
+    for (int i = 0; i < ORT_UNARY_COUNT; i++) /* the scalar tier has them all */
+        assert(tables[0].math.unary[i] && tables[0].math.unary_f64[i]);
 }
 
 const ort_kernel_tier *ort_kernel_tier_at(int index)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/num.h"
+#include "kernel/contract.h"
 
 static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 static double softplus(double x) { return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x))); }
@@ -112,6 +113,8 @@ UNARY_LIST(DEFINE_UNARY)
         const float *a = a_, *b = b_;                                                              \
         type *y = y_;                                                                              \
         size_t step_a = form != ORT_FORM_SV, step_b = form != ORT_FORM_VS;                         \
+        assert(!step_a || ort_kernel_may_share(a, sizeof *a, y, sizeof *y, n));                    \
+        assert(!step_b || ort_kernel_may_share(b, sizeof *b, y, sizeof *y, n));                    \
         for (size_t i = 0; i < n; i++) {                                                           \
             float s = a[i * step_a], t = b[i * step_b];                                            \
             y[i] = (type)(expression);                                                             \
@@ -229,6 +232,7 @@ static double reduce_prod(const float *x, size_t n)
 }
 static void min_max(const float *x, size_t n, float *min, float *max)
 {
+    assert(n > 0);
     float lo = INFINITY, hi = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         lo = x[i] < lo ? x[i] : lo;
@@ -273,6 +277,7 @@ static double column_max(const float *x, size_t n, size_t step)
 }
 static void softmax_step(const float *x, float *y, size_t n, size_t step, bool log_form)
 {
+    assert(step == 1 ? ort_kernel_may_share(x, sizeof *x, y, sizeof *y, n) : step > 0 || n < 2);
     double max = column_max(x, n, step), sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += exp((double)x[i * step] - max);
