@@ -1,6 +1,7 @@
 /* blob.c - reference-counted bytes (blob.h). */
 #include "io/blob.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -18,6 +19,7 @@ static void drop(ort_blob_kind kind, const void *bytes, size_t count)
 ort_status ort_blob_new(ort_blob_kind kind, const void *bytes, size_t count, ort_blob **blob,
                         ort_error *err)
 {
+    assert(bytes || !count);
     *blob = malloc(sizeof **blob);
     if (!*blob) {
         drop(kind, bytes, count);
@@ -29,6 +31,7 @@ ort_status ort_blob_new(ort_blob_kind kind, const void *bytes, size_t count, ort
 
 ort_blob *ort_blob_retain(ort_blob *blob)
 {
+    assert(!blob || __atomic_load_n(&blob->references, __ATOMIC_RELAXED) > 0);
     if (blob)
         __atomic_add_fetch(&blob->references, 1, __ATOMIC_RELAXED);
     return blob;
@@ -36,7 +39,9 @@ ort_blob *ort_blob_retain(ort_blob *blob)
 
 void ort_blob_release(ort_blob *blob)
 {
-    if (!blob || __atomic_sub_fetch(&blob->references, 1, __ATOMIC_ACQ_REL) > 0)
+    int left = blob ? __atomic_sub_fetch(&blob->references, 1, __ATOMIC_ACQ_REL) : 1;
+    assert(left >= 0);
+    if (left > 0)
         return;
     drop(blob->kind, blob->bytes, blob->count);
     ort_account_refund(blob->account, blob->count);

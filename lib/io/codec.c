@@ -2,6 +2,7 @@
  * before anything is allocated, so a hostile shape costs nothing. */
 #include "io/codec.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,7 @@ static ort_status wrong_size(const Onnx__TensorProto *proto, const ort_tensor *t
 static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count, ort_tensor *t,
                             ort_error *err)
 {
+    assert(count == ort_tensor_bytes(t));
     if (codec->skeleton && count > ORT_CODEC_SMALL_BYTES)
         return ORT_OK;
     t->data = (void *)(uintptr_t)bytes;
@@ -129,6 +131,7 @@ static ort_status use_bytes(ort_codec *codec, const uint8_t *bytes, size_t count
     t->data = alloc(codec, count, false);
     if (!t->data)
         return ort_error_memory(err, count);
+    assert(ort_tensor_aligned(t));
     memcpy(t->data, bytes, count);
     return ORT_OK;
 }
@@ -172,6 +175,7 @@ static ort_status read_fixed(ort_codec *codec, const stored *s, ort_tensor *t, s
         memcpy(out, p->bytes, p->count);
         out += p->count;
     }
+    assert(out == (uint8_t *)t->data + need);
     return ORT_OK;
 }
 
@@ -198,6 +202,7 @@ static void put_six_bits(uint8_t *out, size_t index, unsigned value)
 /* `width` bytes per stored value; 0: six bits. */
 static void put_value(uint8_t *out, size_t index, size_t width, bool is_bool, uint64_t value)
 {
+    assert(width <= sizeof value);
     if (is_bool)
         value = value != 0;
     if (width == 0)
@@ -214,6 +219,7 @@ static size_t read_payload_values(const ort_codec *codec, const stored *s, uint8
         const ort_wire_payload *p = payload_of(codec, s->proto, i);
         if (!p || p->field != s->field)
             continue;
+        assert(!p->elements); /* a field of a tensor, no list */
         for (size_t at = 0; at < p->count; index++) {
             uint64_t value;
             if (!ort_wire_varint(p->bytes, p->count, &at, &value))
@@ -367,6 +373,7 @@ ort_status ort_codec_tensor(ort_codec *codec, const Onnx__TensorProto *proto, or
 static int64_t sparse_position(const ort_tensor *indices, const ort_shape *shape, int64_t i)
 {
     int64_t total = ort_shape_count(shape);
+    assert(indices->shape.rank == 1 || indices->shape.dim[1] == shape->rank);
     if (indices->shape.rank == 1) {
         int64_t at = ort_tensor_get_i64(indices, i);
         return at >= 0 && at < total ? at : -1;
@@ -437,6 +444,7 @@ ort_status ort_codec_sparse(ort_codec *codec, const Onnx__SparseTensorProto *pro
             return ort_error_set(err, ORT_ERROR_MODEL,
                                  "sparse tensor '%s': index %lld is outside of its shape",
                                  name_of(proto->values), (long long)i);
+        assert((size_t)at * width + width <= need);
         memcpy(out + (size_t)at * width, (const uint8_t *)values.data + (size_t)i * width, width);
     }
     return ORT_OK;

@@ -4,6 +4,7 @@
  * (csv_parts.h), to fill the tensors. The element types are those of the inputs, where the caller
  * says what they are; else numbers are float and the rest is strings. Empty cells are NaN, or "".
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,7 @@ static ort_status fill_cell(ort_csv_table *t, ort_csv_part *part, const ort_csv_
                             size_t line, size_t column, ort_error *err)
 {
     int64_t index = part->next++;
+    assert(index < ort_tensor_count(&part->value->tensor));
     if (part->dtype != ORT_DTYPE_STRING) {
         const ort_csv_cell trimmed = ort_csv_trim(cell);
         return set_element(&part->value->tensor, index, &trimmed)
@@ -163,6 +165,7 @@ static ort_status fill(ort_csv_table *t, ort_error *err)
             ort_csv_cell cell;
             size_t line = scan.line;
             ORT_TRY(ort_csv_next(&scan, &cell, &last, err));
+            assert(c < t->columns);
             uint32_t part = t->part_of ? t->part_of[c] : 0;
             if (part < t->parts.count && row >= t->header)
                 ORT_TRY(fill_cell(t, &t->parts.data[part], &cell, line, c, err));
@@ -176,6 +179,7 @@ static ort_status make_parts(ort_csv_table *t, ort_error *err)
     for (size_t i = 0; i < t->parts.count; i++) {
         ort_csv_part *part = &t->parts.data[i];
         const ort_shape shape = shape_of(part, (int64_t)(t->rows - t->header));
+        assert(ort_shape_count(&shape) == (int64_t)((t->rows - t->header) * part->width));
         ORT_TRY(ort_value_new_tensor_(part->dtype, &shape, &part->value, err));
     }
     return ORT_OK;
@@ -186,6 +190,7 @@ static ort_status give_parts(ort_csv_table *t, ort_tensors *tensors, ort_error *
     for (size_t i = 0; i < t->parts.count; i++) {
         ort_csv_part *part = &t->parts.data[i];
         ort_value *value = part->value;
+        assert(part->next == ort_tensor_count(&value->tensor));
         part->value = NULL;
         ORT_TRY(part->kept ? ort_tensors_add_column_take(tensors, part->name, value, err)
                            : ort_tensors_add_take(tensors, part->name, value, err));

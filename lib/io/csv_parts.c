@@ -8,6 +8,7 @@
  * A column that nobody takes is never left out in silence. */
 #include "io/csv_parts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static bool add_part(ort_csv_table *t, const char *name, ort_dtype dtype, const 
 
 static ort_csv_part *last_part(ort_csv_table *t)
 {
+    assert(t->parts.count > 0);
     return &t->parts.data[t->parts.count - 1];
 }
 
@@ -59,6 +61,7 @@ static bool is_text(const ort_csv_cell *cell)
 
 static bool is_open(const ort_csv_table *t, size_t column)
 {
+    assert(!t->part_of || column < t->columns);
     return !t->part_of || t->part_of[column] == ORT_CSV_OPEN;
 }
 
@@ -277,6 +280,7 @@ ort_status ort_csv_names_purpose(ort_csv_table *t, bool *named, ort_error *err)
 static ort_status take_column(ort_csv_table *t, matcher *m, const head *h, uint64_t purpose,
                               size_t index, ort_error *err)
 {
+    assert(purpose < t->options->purpose_count && h->column < t->columns);
     const ort_purpose *p = &t->options->purposes[purpose];
     if (m->parts[purpose] == ORT_CSV_OPEN) {
         ort_dtype dtype = ort_purpose_dtype(t->options, p);
@@ -284,6 +288,7 @@ static ort_status take_column(ort_csv_table *t, matcher *m, const head *h, uint6
         if (!add_part(t, p->name, dtype ? dtype : ORT_DTYPE_FLOAT, p->type))
             return ort_error_memory(err, sizeof(ort_csv_part));
     }
+    assert(m->parts[purpose] < t->parts.count);
     ort_csv_part *part = &t->parts.data[m->parts[purpose]];
     size_t due = part->width++;
     t->part_of[h->column] = m->parts[purpose];
@@ -408,6 +413,7 @@ static ort_status take_by_position(ort_csv_table *t, ort_error *err)
             continue;
         while (left == 0 && at + 1 < t->parts.count)
             left = t->parts.data[++at].width;
+        assert(left > 0); /* the takers take exactly the open columns */
         t->header |= t->parts.data[at].dtype != ORT_DTYPE_STRING && is_text(&h.cell);
         if (t->part_of || takers > 1) {
             if (!open_all(t))
@@ -438,6 +444,7 @@ static ort_status look_at_kinds(const ort_csv_table *t, unsigned char *kinds, or
             ort_csv_cell cell;
             ORT_TRY(ort_csv_next(&scan, &cell, &last, err));
             unsigned char bit = row ? BODY_TEXT : HEAD_TEXT;
+            assert(c < t->columns); /* the rows were counted, and their cells */
             if (!(kinds[c] & bit) && is_text(&cell))
                 kinds[c] |= bit;
         }

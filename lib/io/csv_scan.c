@@ -2,6 +2,7 @@
  */
 #include "io/csv_scan.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static size_t put_utf8(char *out, uint32_t code)
         out[0] = (char)code;
         return 1;
     }
+    assert(code <= 0x10ffff);
     size_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     for (size_t i = length - 1; i > 0; i--, code >>= 6)
         out[i] = (char)(0x80 | (code & 0x3f));
@@ -56,6 +58,7 @@ ort_status ort_csv_decode(const unsigned char *bytes, size_t count, char **text,
         }
         used += put_utf8(out + used, code);
     }
+    assert(used <= units * 3);
     *text = out;
     *length = used;
     return ORT_OK;
@@ -115,6 +118,7 @@ bool ort_csv_row(ort_csv_scan *scan)
 
 static bool ends_cell(const ort_csv_scan *scan, const char *p)
 {
+    assert(p <= scan->end);
     return p == scan->end || *p == scan->separator || *p == '\n' || *p == '\r';
 }
 
@@ -131,6 +135,7 @@ static ort_status read_quoted(ort_csv_scan *scan, ort_csv_cell *cell, ort_error 
         p += *p == '"';
         scan->line += *p == '\n' || (*p == '\r' && (p + 1 == scan->end || p[1] != '\n'));
     }
+    assert(p <= scan->end); /* two quotes are passed where there are two */
     if (p == scan->end)
         return ort_error_set(err, ORT_ERROR_DATA, "line %zu: a quote is opened and never closed",
                              opened);
@@ -158,6 +163,7 @@ ort_status ort_csv_next(ort_csv_scan *scan, ort_csv_cell *cell, bool *last, ort_
         *cell = (ort_csv_cell){.text = start, .length = (size_t)(p - start)};
         scan->at = p;
     }
+    assert(cell->text + cell->length <= scan->end && scan->at <= scan->end);
     *last = scan->at == scan->end || *scan->at != scan->separator;
     scan->at += !*last;
     return ORT_OK;
@@ -212,6 +218,7 @@ static bool read_plain(const char *text, size_t length, double *value)
     }
     if (count == 0)
         return false;
+    assert(behind < sizeof powers / sizeof *powers);
     double number = (double)digits / powers[behind];
     *value = negative ? -number : number;
     return true;

@@ -3,6 +3,7 @@
  *
  * A tensor gives its first dimension as rows, the inner ones flattened; a sequence of maps, as
  * ZipMap makes them, a row per map and a column per key. One tensor alone has no header. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ static void add_cell(ort_strbuf *out, char separator, const ort_tensor *t, int64
 
 static const ort_value *map_of(const block *b, int64_t row)
 {
+    assert(row >= 0 && row < b->rows);
     return b->value->kind == ORT_KIND_MAP ? b->value : b->value->items[row];
 }
 
@@ -249,8 +251,10 @@ static ort_status add_map(sheet *s, const block *b, int64_t row, size_t column, 
     for (int64_t i = 0; i < count; i++) {
         uint64_t place;
         const char *text = key_text(s, keys, i);
-        if (text && ort_hashmap_get(&b->keys, text, s->scratch.length, &place))
+        if (text && ort_hashmap_get(&b->keys, text, s->scratch.length, &place)) {
+            assert(place < (uint64_t)b->width);
             at[place] = i;
+        }
     }
     for (int64_t c = 0; c < b->width; c++) {
         add_separator(s, column++);

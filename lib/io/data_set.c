@@ -2,6 +2,7 @@
  *
  * A value goes to the input or output of its name; one without a name, or with a name that the
  * model doesn't have, to that of its file's number, as ONNX's own runner of such sets has it. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -105,6 +106,7 @@ static ort_status add_numbered(data_set *set, const char *path, size_t number,
                                      path, number, options->purpose_count, set->prefix);
             purpose = &options->purposes[number];
         }
+        assert(!purpose || purpose < options->purposes + options->purpose_count);
         if (purpose && set->named[purpose - options->purposes])
             return ort_error_set(err, ORT_ERROR_DATA, "%s: a second value for '%s'", path,
                                  purpose->name);

@@ -4,6 +4,7 @@
  * The checksum key is a note of the producer and isn't verified: that would read all weights. */
 #include "io/codec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,7 @@ static ort_status map_location(ort_codec *codec, const place *p, ort_blob **blob
 {
     uint64_t index;
     if (ort_hashmap_get_str(&codec->locations, p->location, &index)) {
+        assert(index < codec->blobs.count);
         *blob = codec->blobs.data[index];
         return ORT_OK;
     }

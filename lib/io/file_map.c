@@ -2,6 +2,7 @@
  * that are never looked at are never read: a summary of a 10 GB model costs a few pages. */
 #include "io/file_map.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -48,6 +49,7 @@ static ort_status read_stream(int fd, const char *label, size_t max_bytes, ort_b
         if (got == 0)
             break;
         used += (size_t)got;
+        assert(used <= capacity);
         if (max_bytes && used > max_bytes) {
             free(data);
             return too_large(label, used, max_bytes, err);

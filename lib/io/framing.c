@@ -1,6 +1,7 @@
 /* framing.c - where a record of a stream ends (framing.h): what all framers share, and JSON's. */
 #include "io/framing.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@ enum { STEP = 1 << 20 };
 
 bool ort_frame_reserve(ort_frame *f, size_t more)
 {
+    assert(f->count <= f->capacity);
     if (f->failed)
         return false;
     if (more <= f->capacity - f->count)
@@ -34,6 +36,7 @@ bool ort_frame_take(ort_frame *f, uint64_t count)
             return false;
         size_t got = ort_input_read(f->in, f->bytes + f->count, part);
         f->count += got;
+        assert(f->count <= f->capacity);
         if (got < part)
             return false;
         count -= part;
@@ -86,6 +89,7 @@ size_t ort_frame_measure(const unsigned char *bytes, size_t count, ort_frame_fn 
     ort_frame f = {.in = &in};
     fn(&f);
     free(f.bytes);
+    assert(f.behind <= f.count);
     return f.failed ? count : f.count - f.behind;
 }
 

@@ -1,4 +1,5 @@
 /* framing_image.c - where an image of a stream ends (framing.h): `cat *.jpg`, a camera. */
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ static bool take_marker(ort_frame *f, unsigned char *marker)
 static unsigned word(const unsigned char *p, int bytes, bool big)
 {
     unsigned value = 0;
+    assert(bytes > 0 && bytes <= 4);
     for (int i = 0; i < bytes; i++)
         value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
     return value;
@@ -87,6 +89,7 @@ static uint64_t end_of_previews(const unsigned char *p, size_t count, uint64_t s
         return 0;
     unsigned entries = word(p + at, 2, big);
     at += 2;
+    assert(at <= count);
     for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
         size_t bytes = word(p + at + 4, 4, big), list = word(p + at + 8, 4, big);
         uint64_t end = 0;
@@ -243,7 +246,9 @@ static void frame_jp2(ort_frame *f)
 static void frame_tiff(ort_frame *f)
 {
     ort_frame_take_rest(f);
-    f->behind = f->count - ort_tiff_extent(f->bytes, f->count);
+    size_t extent = ort_tiff_extent(f->bytes, f->count);
+    assert(extent <= f->count);
+    f->behind = f->count - extent;
 }
 
 /* Tile parts, whose headers tell their lengths, to the end marker (ISO/IEC 15444-1, A.4). */

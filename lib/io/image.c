@@ -2,6 +2,7 @@
  *
  * Read: height x width x 3, uint8, RGB; transparency is dropped and 16-bit samples keep their upper
  * byte, as PIL's convert("RGB") has it. Written: uint8 of H x W, H x W x 1, x 3 or x 4. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static void copy_upright(const ort_image *image, uint8_t *out)
 
 static ort_status to_value(const ort_image *image, ort_value **value, ort_error *err)
 {
+    assert(image->channels == 3 && image->orientation >= 0 && image->orientation <= 8);
     bool turned = image->orientation >= 5;
     int64_t dims[3] = {turned ? image->width : image->height,
                        turned ? image->height : image->width, 3};
@@ -180,6 +182,7 @@ static ort_status write_file(const ort_tensors *tensors, FILE *stream,
         return ort_error_set(err, ORT_ERROR_DATA, "an image of %s pixels can't be written; 1 to "
                              "65535 in each direction",
                              ort_shape_format(&t->shape, shape, sizeof shape));
+    assert(ort_tensor_bytes(t) == (size_t)(image.height * image.width * image.channels));
     int quality = options ? options->quality : 0;
     return find_encoder(name)->write(&image, quality, stream, err);
 }

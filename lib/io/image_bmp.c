@@ -1,5 +1,6 @@
 /* image_bmp.c - Windows bitmaps: 1, 4, 8 (also run-length), 16, 24 and 32 bits, palettes and bit
  * fields, rows upwards or downwards. Written as 24 bits. */
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static void put_colour(const bitmap *b, unsigned index, uint8_t *out)
 {
     if (index >= b->colours)
         index = 0;
+    assert(b->colours > 0); /* the palette has as many (read_info) */
     const unsigned char *entry = b->palette + index * b->palette_entry;
     out[0] = entry[2];
     out[1] = entry[1];
@@ -119,6 +121,7 @@ static void put_pixel(const bitmap *b, const unsigned char *row, int64_t x, uint
 
 static uint8_t *row_of(const bitmap *b, ort_image *image, int64_t y)
 {
+    assert(y >= 0 && y < b->height && image->width == b->width && image->height == b->height);
     return image->pixels + 3 * image->width * (b->down ? y : b->height - 1 - y);
 }
 
@@ -162,6 +165,7 @@ static ort_status read_runs(const bitmap *b, ort_image *image, ort_error *err)
             p += 2;
             continue;
         }
+        assert(p <= end);
         bool literal = count == 0;
         unsigned pixels = literal ? code : count;
         size_t size = literal ? (nibbles ? (pixels + 1) / 2 : pixels) : 0;

@@ -1,6 +1,7 @@
 /* image_jp2.c - JPEG 2000 (boxed, or a bare codestream) through libopenjp2, opened at first use.
  * Grey becomes three equal channels, further channels are dropped, sYCC is turned to RGB,
  * subsampled channels are repeated, and samples are brought to 8 bits. */
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static ort_status open_library(jp2_library *lib, ort_error *err)
 static OPJ_SIZE_T read_bytes(void *buffer, OPJ_SIZE_T count, void *arg)
 {
     jp2_source *s = arg;
+    assert(s->at <= s->count);
     size_t left = s->count - s->at;
     if (left == 0)
         return (OPJ_SIZE_T)-1;
@@ -69,6 +71,7 @@ static OPJ_BOOL seek_bytes(OPJ_OFF_T to, void *arg)
 static OPJ_OFF_T skip_bytes(OPJ_OFF_T count, void *arg)
 {
     jp2_source *s = arg;
+    assert(s->at <= s->count);
     size_t left = s->count - s->at;
     if (count < 0 || left == 0)
         return -1;
@@ -82,6 +85,7 @@ static OPJ_OFF_T skip_bytes(OPJ_OFF_T count, void *arg)
 /* Sample of component c at pixel (x, y) of the picture, in 0..255. */
 static int sample(const opj_image_t *image, unsigned c, uint64_t x, uint64_t y)
 {
+    assert(c < image->numcomps && image->comps[c].data); /* is_readable */
     const opj_image_comp_t *comp = &image->comps[c];
     int64_t column = (int64_t)((image->x0 + x) / comp->dx) - comp->x0;
     int64_t row = (int64_t)((image->y0 + y) / comp->dy) - comp->y0;

@@ -1,6 +1,7 @@
 /* image_jpeg.c - JPEG through libjpeg(-turbo), opened at first use: the accurate integer transform
  * and smooth chroma upsampling, as PIL decodes. CMYK files of Adobe programs are inverted and are
  * turned to RGB. The library leaves by longjmp; what it may change lives in the job. */
+#include <assert.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -130,6 +131,8 @@ static bool decode(jpeg_job *job, const unsigned char *bytes, size_t count)
     if (job->status != ORT_OK)
         return true;
     lib->jpeg_start_decompress(in);
+    assert((int64_t)in->output_width == job->image->width); /* not scaled: rows fit the pixels */
+    assert((int64_t)in->output_height == job->image->height);
     if (cmyk && !(job->row = malloc((size_t)in->output_width * 4))) {
         job->status = ort_error_memory(job->err, (size_t)in->output_width * 4);
         return true;

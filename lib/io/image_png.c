@@ -2,6 +2,7 @@
  *
  * libpng leaves by longjmp: what a jump may change lives in the `png_job` of the caller, never in
  * locals. */
+#include <assert.h>
 #include <png.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -69,6 +70,7 @@ static void on_warning(png_structp png, png_const_charp message)
 
 static void pull(png_structp png, png_bytep out, size_t length)
 {
+    assert(current->at <= current->count);
     if (length > current->count - current->at) {
         current->truncated = true;
         on_error(png, "data ends");

@@ -1,5 +1,6 @@
 /* image_pnm.c - the portable any-maps P1 to P6: bits, gray and colour, as text or bytes. Samples
  * are scaled to 0..255. */
+#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,6 +13,7 @@ typedef struct scanner {
 
 static void skip_space(scanner *s)
 {
+    assert(s->p <= s->end);
     while (s->p < s->end && (isspace(*s->p) || *s->p == '#')) {
         if (*s->p == '#')
             while (s->p < s->end && *s->p != '\n')
@@ -44,6 +46,7 @@ static ort_status read_number(scanner *s, unsigned *number, ort_error *err)
 
 static uint8_t scaled(unsigned value, unsigned largest)
 {
+    assert(largest > 0 && largest <= 65535); /* 255 of them fit an int */
     if (value > largest)
         value = largest;
     return (uint8_t)((value * 255u + largest / 2) / largest);
@@ -79,6 +82,7 @@ static ort_status read_bits(scanner *s, ort_image *image, ort_error *err)
     int64_t stride = (image->width + 7) / 8;
     uint8_t *out = image->pixels;
     for (int64_t y = 0; y < image->height; y++, s->p += stride) {
+        assert(s->p <= s->end);
         if (s->end - s->p < stride)
             return truncated(s, err);
         for (int64_t x = 0; x < image->width; x++, out += 3)

@@ -1,5 +1,6 @@
 /* image_shared.c - what codecs share: room for pixels of a checked size, libraries opened at first
  * use, and the orientation that EXIF tells. */
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ ort_status ort_image_alloc(ort_image *image, uint64_t width, uint64_t height, or
         return ort_error_set(err, ORT_ERROR_DATA, "is %llu x %llu pixels; 1 to %d pixels can be "
                              "read", (unsigned long long)width, (unsigned long long)height,
                              ORT_IMAGE_MOST_PIXELS);
+    assert(!image->pixels);
     image->width = (int64_t)width;
     image->height = (int64_t)height;
     image->channels = 3;
@@ -50,6 +52,7 @@ void *ort_image_symbol(void *handle, const char *name, const char **missing)
 static unsigned tiff_word(const unsigned char *p, int bytes, bool big)
 {
     unsigned value = 0;
+    assert(bytes > 0 && bytes <= 4);
     for (int i = 0; i < bytes; i++)
         value |= (unsigned)p[i] << (8 * (big ? bytes - 1 - i : i));
     return value;
@@ -69,6 +72,7 @@ int ort_image_orientation(const unsigned char *exif, size_t count)
         return 0;
     unsigned entries = tiff_word(exif + at, 2, big);
     at += 2;
+    assert(at <= count);
     for (unsigned i = 0; i < entries && count - at >= 12; i++, at += 12) {
         if (tiff_word(exif + at, 2, big) != 0x0112)
             continue;

@@ -5,6 +5,7 @@
  *
  * Every offset and count of the file is checked against its size before it is used.
  */
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ static ort_status damaged(ort_error *err)
 static uint32_t load(const tiff *t, size_t at, int size)
 {
     uint32_t value = 0;
+    assert(size <= 4 && at <= t->count && (size_t)size <= t->count - at);
     for (int i = 0; i < size; i++)
         value = value << 8 | t->bytes[at + (size_t)(t->big ? i : size - 1 - i)];
     return value;
@@ -139,6 +141,7 @@ typedef struct lzw {
 static size_t lzw_write(const lzw *z, uint32_t code, size_t previous, unsigned char *out,
                         size_t done, size_t room)
 {
+    assert(done < room && previous <= done);
     if (code < LZW_CLEAR) {
         out[done] = (unsigned char)code;
         return 1;
@@ -148,6 +151,7 @@ static size_t lzw_write(const lzw *z, uint32_t code, size_t previous, unsigned c
         return 0;
     size_t from = known ? z->at[code] : done - previous;
     size_t count = known ? z->length[code] : previous + 1; /* itself and its first byte again */
+    assert(code != LZW_CLEAR && code != LZW_END && from < done);
     for (size_t i = 0; i < count && done + i < room; i++)
         out[done + i] = out[from + i];
     return count < room - done ? count : room - done;
@@ -166,6 +170,7 @@ static bool unpack_lzw(const unsigned char *in, size_t length, unsigned char *ou
             return false;
         uint32_t code = (uint32_t)(bits >> (held - z.width)) & ((1u << z.width) - 1);
         held -= z.width;
+        assert(held >= 0 && held < 8 && z.next <= LZW_CODES);
         if (code == LZW_END)
             return false;
         if (code == LZW_CLEAR) {
@@ -286,6 +291,7 @@ static ort_status read_strips(const tiff *t, unsigned char *strip, ort_image *im
             add_up(t, strip, rows);
         to_rgb(t, strip, pixels, image->pixels + (size_t)row * t->width * 3);
         row += rows;
+        assert(row <= t->height);
     }
     return ORT_OK;
 }

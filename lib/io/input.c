@@ -1,6 +1,7 @@
 /* input.c - counting reads over a pull function. */
 #include "io/input.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +29,7 @@ size_t ort_input_peek(ort_input *in, size_t count)
 {
     if (count > sizeof in->peeked)
         count = sizeof in->peeked;
+    assert(in->peeked_count <= sizeof in->peeked);
     if (in->peeked_count < count)
         in->peeked_count += in->pull(in->arg, in->peeked + in->peeked_count,
                                      count - in->peeked_count);
@@ -44,6 +46,7 @@ size_t ort_input_read(ort_input *in, void *bytes, size_t count)
     }
     if (done < count)
         done += in->pull(in->arg, (char *)bytes + done, count - done);
+    assert(done <= count); /* a pull function gives no more than was asked for */
     in->offset += done;
     return done;
 }
@@ -78,6 +81,7 @@ ort_status ort_input_all(ort_input *in, unsigned char **bytes, size_t *count, or
     while (buffer) {
         size_t got = ort_input_read(in, buffer + used, capacity - used);
         used += got;
+        assert(used <= capacity);
         if (used < capacity) {
             *bytes = buffer;
             *count = used;

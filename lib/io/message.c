@@ -3,6 +3,7 @@
  * tables) stays in the arena unless large. */
 #include "io/message.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
  *
  * Both byte orders, both element orders, byte and UTF-32 strings. Pickled objects are refused: they
  * are programs. Data is read straight into the tensor. */
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,12 +176,14 @@ static ort_status transpose(void *data, const ort_shape *shape, size_t size, ort
             at[axis] = 0;
         }
     }
+    assert(from == 0); /* round once */
     free(copy);
     return ORT_OK;
 }
 
 static size_t utf8_encode(uint32_t code, char *out)
 {
+    assert(code <= 0x10ffff);
     if (code < 0x80) {
         out[0] = (char)code;
         return 1;
@@ -261,6 +264,7 @@ static ort_status read_numbers(ort_input *in, const npy_header *header, ort_valu
     size_t bytes = ort_tensor_bytes(t);
     ORT_TRY(ort_input_need(in, t->data, bytes, "the array's data", err));
     size_t part = header->kind == 'c' ? header->item / 2 : header->item;
+    assert(part > 0 && bytes == (size_t)ort_tensor_count(t) * header->item);
     if (header->big_endian && part > 1)
         swap_bytes(t->data, bytes / part, part);
     if (t->dtype == ORT_DTYPE_BOOL)
@@ -397,6 +401,7 @@ static void add_header(ort_strbuf *header, const char *descr, const ort_shape *s
     while ((10 + dict.length + 1) % HEADER_ALIGNMENT != 0 && !dict.failed)
         ort_strbuf_add_char(&dict, ' ');
     ort_strbuf_add_char(&dict, '\n');
+    assert(dict.length <= 0xffff); /* version 1 has two bytes for it */
     ort_strbuf_add_bytes(header, "\x93NUMPY\x01\x00", 8);
     ort_strbuf_add_char(header, (char)(dict.length & 0xff));
     ort_strbuf_add_char(header, (char)(dict.length >> 8));

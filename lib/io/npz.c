@@ -7,6 +7,7 @@
  * what numpy can't say: {"schema": "ort-npz/1", "members": {"x": {"dtype": "int4", "shape": [3]}},
  * "sources": ["a.png"], "columns": ["id"]}: members that are no values but go with their rows.
  * Sequences, maps and absent values are members NAME.json in the form of tensor_json.c. */
+#include <assert.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ typedef struct member {
  * behind it may be taken from the stream. */
 static size_t refill(member *m)
 {
+    assert(!m->sized || m->packed_done <= m->packed);
     uint64_t left = m->sized ? m->packed - m->packed_done : 1;
     size_t wanted = left < CHUNK ? (size_t)left : CHUNK;
     size_t got = wanted ? ort_input_read(m->archive, m->chunk, wanted) : 0;
@@ -65,11 +67,13 @@ static size_t pull_deflated(member *m, void *bytes, size_t count)
         m->ended = result == Z_STREAM_END;
         m->failed = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR;
     }
+    assert(done <= count);
     return done;
 }
 
 static size_t pull_stored(member *m, void *bytes, size_t count)
 {
+    assert(!m->sized || m->packed_done <= m->packed);
     if (m->sized && count > m->packed - m->packed_done)
         count = (size_t)(m->packed - m->packed_done);
     size_t done = ort_input_read(m->archive, bytes, count);
@@ -405,7 +409,9 @@ static ort_status apply_types(archive_reader *r, ort_error *err)
                                        TYPES_MEMBER " names", member_name);
                 break;
             }
+            assert(index < r->tensors->list.count); /* a member .npy is a tensor */
             ort_value *value = r->tensors->list.data[index].value;
+            assert(value->kind == ORT_KIND_TENSOR);
             status = retype(&value->tensor, entry, name, err);
             if (status != ORT_OK)
                 break;

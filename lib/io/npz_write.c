@@ -1,5 +1,6 @@
 /* npz_write.c - .npz archives written in one pass (npz.h). Members are stored, without times: the
  * same values give the same bytes. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -47,6 +48,7 @@ static uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
  * 1980-01-01. */
 static void add_common(ort_strbuf *out, uint32_t crc, uint64_t size, bool wide, size_t name_length)
 {
+    assert(name_length <= 0xffff && (wide || size < ZIP32_LIMIT));
     add_u16(out, wide ? 45 : 20);
     add_u16(out, FLAG_UTF8);
     add_u16(out, METHOD_STORED);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE 1
 #include "io/out_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -256,6 +257,7 @@ static int link_nameless(void *arg, const char *name)
 static ort_status name_beside(ort_out_file *file, ort_error *err)
 {
     char *name = NULL;
+    assert(file->nameless >= 0 && file->temporary);
     ORT_TRY(make_beside(file, link_nameless, file, &name, err));
     free(file->temporary);
     file->temporary = name;
@@ -266,6 +268,7 @@ static ort_status name_beside(ort_out_file *file, ort_error *err)
 
 static ort_status place(ort_out_file *file, ort_error *err)
 {
+    assert(!file->stream && file->path); /* what is put in place is complete */
     if (file->nameless >= 0) {
         if (link_nameless(file, file->path) == 0)
             return ORT_OK;
@@ -282,6 +285,7 @@ static ort_status place(ort_out_file *file, ort_error *err)
 static ort_status close_stream(ort_out_file *file, bool sync, ort_error *err)
 {
     const char *label = file->path;
+    assert(file->stream != stdout);
     ort_status status = ort_out_file_check(file->stream, label, err);
     if (status == ORT_OK && sync && file->temporary && fsync(fileno(file->stream)) != 0)
         status = io_error(err, label, "write", errno);

@@ -2,6 +2,7 @@
  * digest were checked; payload is only looked at by ort_pack_verify. */
 #include "io/pack.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,8 +151,10 @@ static ort_status check_gaps(const ort_pack *pack, ort_error *err)
     uint64_t at = ORT_PACK_PAGE, graph = (uint64_t)(pack->graph - pack->blob->bytes);
     const uint8_t *bytes = pack->blob->bytes, *table = (const uint8_t *)pack->entries;
     uint64_t table_end = (uint64_t)(table - bytes) + pack->entry_count * sizeof *pack->entries;
+    assert(table_end <= pack->blob->count && graph + pack->graph_bytes <= pack->blob->count);
     for (size_t i = 0; i < pack->entry_count; i++) {
         const ort_pack_entry *e = &pack->entries[i];
+        assert(entry_fits(pack->blob, e)); /* as it was opened */
         if (e->offset < at || !all_zero(bytes, at, e->offset))
             return damaged("bytes between blocks", err);
         at = e->offset + e->bytes;
@@ -170,6 +173,7 @@ static size_t piece_count(uint64_t bytes)
 
 static size_t piece_bytes(uint64_t bytes, size_t piece)
 {
+    assert(piece < piece_count(bytes));
     uint64_t left = bytes - piece * ORT_PACK_PIECE;
     return left < ORT_PACK_PIECE ? (size_t)left : ORT_PACK_PIECE;
 }
@@ -239,6 +243,7 @@ ort_status ort_pack_verify(const ort_pack *pack, ort_pool *pool, ort_error *err)
     for (size_t i = 0; i < pack->entry_count; i++)
         for (size_t k = 0; k < piece_count(pack->entries[i].bytes); k++)
             r.pieces[at++] = (piece){&pack->entries[i], k, 0};
+    assert(at == count);
     ort_pool_run(pool, count, read_piece, &r);
     ort_status status = compare(pack, r.pieces, err);
     free(r.pieces);
@@ -257,6 +262,7 @@ typedef struct field { /* one field of a message: its number, and its bytes when
 static bool next_field(const uint8_t *bytes, size_t count, size_t *at, field *f)
 {
     uint64_t key, value = 0;
+    assert(*at <= count);
     if (*at >= count || !ort_wire_varint(bytes, count, at, &key))
         return false;
     *f = (field){.number = key >> 3};

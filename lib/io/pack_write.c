@@ -2,6 +2,7 @@
  * the header last, over the page kept free for it. The bytes depend on the contents alone. */
 #include "io/pack.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -22,6 +23,7 @@ static ort_status put(ort_pack_writer *w, const void *bytes, size_t count, ort_e
 static ort_status align(ort_pack_writer *w, size_t alignment, ort_error *err)
 {
     static const uint8_t zeros[ORT_PACK_PAGE];
+    assert(alignment && alignment <= sizeof zeros && (alignment & (alignment - 1)) == 0);
     return put(w, zeros, (size_t)(-w->at % alignment), err);
 }
 
@@ -45,6 +47,7 @@ ort_status ort_pack_writer_add(ort_pack_writer *w, uint32_t step, const char *ki
     ort_pack_entry entry = {.step = step, .bytes = count,
                             .digest = ort_pack_digest(bytes, count)};
     ORT_TRY(align(w, count >= ORT_PACK_PAGE ? ORT_PACK_PAGE : SMALL_ALIGNMENT, err));
+    assert(w->at >= ORT_PACK_PAGE && strlen(kind) < sizeof entry.kind);
     entry.offset = *offset = w->at;
     snprintf(entry.kind, sizeof entry.kind, "%s", kind);
     ORT_TRY(put(w, bytes, count, err));
@@ -70,6 +73,7 @@ ort_status ort_pack_writer_finish(ort_pack_writer *w, const ort_pack_stamp *stam
     h->graph_digest = ort_hash_bytes(graph, graph_bytes, 0);
     ORT_TRY(put(w, graph, graph_bytes, err));
     ORT_TRY(align(w, SMALL_ALIGNMENT, err));
+    assert(w->at % _Alignof(ort_pack_entry) == 0);
     h->table_offset = w->at;
     h->table_count = w->entries.count;
     h->table_digest = ort_hash_bytes(w->entries.data, table_bytes, 0);

@@ -1,4 +1,5 @@
 /* raw.c - the bytes of one tensor and nothing else: type and shape come from the caller. */
+#include <assert.h>
 #include <string.h>
 
 #include "io/format.h"
@@ -13,6 +14,7 @@ static ort_status find_shape(const ort_read_options *options, size_t count, ort_
         *shape = (ort_shape){1, {-1}};
         /* Sub-byte types fill their last byte. */
         size_t bits = (size_t)ort_dtype_bits(options->dtype);
+        assert(bits > 0);
         shape->dim[0] = (int64_t)(count / bits * 8 + count % bits * 8 / bits);
         return ORT_OK;
     }
@@ -80,6 +82,7 @@ static ort_status read_record(ort_input *in, const ort_read_options *options, or
 {
     ort_shape shape = ort_shape_make(options->rank, options->dims);
     ort_value *value = NULL;
+    assert(record_bytes(options) > 0); /* the caller asked */
     ORT_TRY(ort_value_new_tensor_(options->dtype, &shape, &value, err));
     ort_status status = ort_input_need(in, value->tensor.data, record_bytes(options),
                                        "a raw tensor of that type and shape", err);

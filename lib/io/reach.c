@@ -3,6 +3,7 @@
  * folder by folder, which no link can bend. */
 #include "io/reach.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -183,6 +184,7 @@ static void add_linked_folders(ort_reach *reach, const char *path, int model_fd)
     memcpy(at, path, strlen(path) + 1);
     if (follow(reach, at, &model))
         return;
+    assert(reach->folders.count >= own);
     while (reach->folders.count > own)
         free((void *)(uintptr_t)ort_vec_pop(&reach->folders).path);
 }
@@ -337,6 +339,7 @@ static int splice_link(walk *w, int fd)
     if ((size_t)length + between + rest >= sizeof w->rest)
         return ENAMETOOLONG;
     memmove(w->rest + (size_t)length + between, w->rest, rest + 1);
+    assert(w->rest[(size_t)length + between + rest] == '\0');
     if (between)
         w->rest[length] = '/';
     memcpy(w->rest, text, (size_t)length);
@@ -382,6 +385,7 @@ static int step(walk *w, int *fd)
     int error = cut_part(w, part, &last);
     if (error)
         return error;
+    assert(!strchr(part, '/')); /* one name: openat leads nowhere else */
     bool ends = !*w->rest;
     if (!*part || !strcmp(part, ".") || !strcmp(part, ".."))
         return ends ? EINVAL : *part && part[1] ? enter(w, part) : 0;
@@ -461,6 +465,7 @@ ort_status ort_reach_open(const ort_reach *reach, const char *name, int *fd, ort
         if (w.at >= 0)
             close(w.at);
     }
+    assert((error == 0) == (*fd >= 0));
     if (allowed)
         return ORT_OK;
     if (!from)

@@ -4,6 +4,7 @@
  *
  * Offsets count from the end of the header. Every tensor is checked to lie inside the file. Element
  * types that the format lacks (4-bit integers, strings) are refused when writing. */
+#include <assert.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ static ort_status read_entry(struct json_object *entry, const unsigned char *dat
         return ort_error_set(err, ORT_ERROR_DATA, "has %lld bytes, its type and shape need %zu",
                              (long long)(end - begin), ort_tensor_bytes(&t));
     ORT_TRY(ort_value_new_tensor_(dtype, &t.shape, value, err));
+    assert(ort_tensor_bytes(&(*value)->tensor) == (size_t)(end - begin));
     if (end > begin)
         memcpy((*value)->tensor.data, data + begin, (size_t)(end - begin));
     return ORT_OK;
@@ -183,6 +185,7 @@ static uint64_t data_size(const char *text, size_t length)
 {
     static const char key[] = "data_offsets";
     uint64_t largest = 0;
+    assert(text[length] == '\0'); /* what strspn and strtoull stop at */
     for (size_t i = 0; i < length; i++) {
         if (text[i] != '"')
             continue;

@@ -1,5 +1,6 @@
 /* tensor_files.c - the public calls that read and write files of tensors: which format, which label
  * in messages, whole files and records of a stream. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,7 @@ static ort_status check_rest(const ort_format_row *row, const unsigned char *byt
     if (!row->frame)
         return ORT_OK;
     size_t at = ort_frame_measure(bytes, count, row->frame);
+    assert(at <= count);
     for (; at > 0 && at < count; at++) {
         size_t left = count - at < DETECTED ? count - at : DETECTED;
         if (ort_format_detect(bytes + at, left))
@@ -128,6 +130,7 @@ static ort_status read_framed(ort_input *in, const ort_format_row *row,
     unsigned char *bytes = NULL;
     size_t count = 0, behind = 0;
     ORT_TRY(ort_frame_read(in, row->frame, &bytes, &count, &behind, err));
+    assert(behind <= count);
     ort_status status = ORT_OK;
     if (behind && ort_format_detect(bytes + count - behind, behind))
         status = ort_error_set(err, ORT_ERROR_DATA, "more data follows an image that doesn't say "

@@ -220,6 +220,7 @@ static ort_status read_array(json_object_node *data, ort_dtype dtype, const ort_
     ORT_TRY(ort_value_new_tensor_(dtype, given ? given : &shape, &made, err));
     filler f = {.value = made, .count = count, .shape = given ? NULL : &shape};
     ort_status status = fill(&f, data, 0, err);
+    assert(status != ORT_OK || f.next == count);
     if (status != ORT_OK) {
         ort_value_free(made);
         return status;
@@ -440,6 +441,7 @@ static ort_status parse(const char *text, size_t length, json_object_node **root
     }
     size_t end = completed ? length : start + json_tokener_get_parse_end(tokener);
     json_tokener_free(tokener);
+    assert(end <= length);
     while (problem == json_tokener_success && end < length && text[end] &&
            strchr(" \t\r\n", text[end]))
         end++;

@@ -4,6 +4,7 @@
  * type comes back exactly; or all in the plain ones (ort_write_options.plain), which say no types:
  * bare arrays, lists and objects. Names that would make a file look like one value stand under
  * "tensors". */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,7 @@ static void add_tensor(ort_json *json, const ort_tensor *t)
     ort_json_end_array(json);
     ort_json_key(json, "data");
     add_nested(&data, t, 0, &index);
+    assert(data.failed || index == ort_tensor_count(t));
     ort_json_raw(json, ort_strbuf_text(&data), data.length);
     json->out->failed |= data.failed;
     ort_strbuf_release(&data);

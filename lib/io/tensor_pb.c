@@ -3,6 +3,7 @@
  * has as much data as its shape needs, a map as many values as keys. */
 #include "io/tensor_pb.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static ort_status own_tensor(const ort_tensor *view, ort_value **value, ort_erro
 {
     ORT_TRY(ort_value_new_tensor_(view->dtype, &view->shape, value, err));
     int64_t count = ort_tensor_count(view);
+    assert(view->data || !count); /* no skeleton: all data is there */
     if (view->dtype != ORT_DTYPE_STRING) {
         if (count)
             memcpy((*value)->tensor.data, view->data, ort_tensor_bytes(view));
@@ -76,6 +78,7 @@ static ort_status read_item(ort_codec *codec, const Onnx__SequenceProto *p, size
     index -= p->n_sequence_values;
     if (index < p->n_map_values)
         return read_map(codec, p->map_values[index], item, err);
+    assert(index - p->n_map_values < p->n_optional_values);
     return read_optional(codec, p->optional_values[index - p->n_map_values], item, err);
 }
 
@@ -418,6 +421,7 @@ ort_status ort_tensor_pb_write(const ort_value *value, const char *name, ort_str
                                ort_error *err)
 {
     size_t begin = out->length;
+    assert(!out->failed);
     ORT_TRY(check_items(value, err));
     if (value->kind == ORT_KIND_TENSOR && ort_tensor_bytes(&value->tensor) > MESSAGE_MAX)
         return too_long(ort_tensor_bytes(&value->tensor), err);

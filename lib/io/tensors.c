@@ -1,6 +1,7 @@
 /* tensors.c - named values in order: a list that whatever reads and writes them fills and walks. */
 #include "io/tensors.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,10 @@ static ort_tensors_entry *find_entry(ort_tensors *tensors, const char *name, boo
         return NULL;
     for (; *ok && tensors->indexed < count; tensors->indexed++)
         *ok = ort_hashmap_put_str(&tensors->index, list[tensors->indexed].name, tensors->indexed);
-    return *ok && ort_hashmap_get_str(&tensors->index, name, &at) ? &list[at] : NULL;
+    if (!*ok || !ort_hashmap_get_str(&tensors->index, name, &at))
+        return NULL;
+    assert(at < count && !strcmp(list[at].name, name)); /* the index is of this list */
+    return &list[at];
 }
 
 ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_value *value,
@@ -86,6 +90,7 @@ ort_status ort_tensors_add_take(ort_tensors *tensors, const char *name, ort_valu
 
 ort_value *ort_tensors_take_at(ort_tensors *tensors, size_t at)
 {
+    assert(at < tensors->list.count);
     ort_tensors_entry *entry = &tensors->list.data[at];
     ort_value *value = entry->value;
     memmove(entry, entry + 1, (--tensors->list.count - at) * sizeof *entry);

@@ -1,6 +1,7 @@
 /* wav.c - RIFF WAVE: PCM of 8, 16, 24 and 32 bits and IEEE floats of 32 and 64 bits, plain or
  * extensible. Read as float32 in [-1, 1]: frames x channels, or frames when mono. Written by
  * element type: uint8, int16, int32 and float types as they are, without scaling. */
+#include <assert.h>
 #include <string.h>
 
 #include "io/format.h"
@@ -95,6 +96,7 @@ static ort_status read_wave(const unsigned char *bytes, size_t count,
 {
     wave w = {0};
     ORT_TRY(find_chunks(bytes, count, &w, err));
+    assert(w.channels > 0 && w.bits >= 8 && w.data + w.bytes <= bytes + count);
     size_t width = w.bits / 8, frames = w.bytes / (width * w.channels);
     int64_t dims[2] = {(int64_t)frames, w.channels};
     ort_value *value = NULL;

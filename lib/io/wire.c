@@ -8,6 +8,7 @@
  */
 #include "io/wire.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ bool ort_wire_varint(const uint8_t *bytes, size_t count, size_t *at, uint64_t *v
 {
     uint64_t v = 0;
     size_t i = *at;
+    assert(i <= count);
     for (unsigned shift = 0; shift < 70 && i < count; shift += 7) {
         uint8_t b = bytes[i++];
         if (shift < 64)
@@ -113,6 +115,7 @@ static bool reserve(splitter *s, size_t count)
 /* Copy input [copied, end) to the skeleton. */
 static bool flush(splitter *s, size_t end)
 {
+    assert(end >= s->copied);
     size_t count = end - s->copied;
     if (!reserve(s, count))
         return false;
@@ -127,6 +130,7 @@ static bool flush(splitter *s, size_t end)
 static bool put_text(splitter *s, const ort_strbuf *text, size_t resume)
 {
     const uint8_t *input = s->bytes;
+    assert(resume >= s->copied); /* what it stands for is behind what was copied */
     if (text->failed)
         return false;
     s->bytes = (const uint8_t *)text->data;
@@ -143,6 +147,7 @@ static ort_status put_payload(splitter *s, size_t begin, size_t end, uint32_t fi
                               ort_wire_payload payload)
 {
     ort_strbuf text = {0};
+    assert(begin >= s->copied && end > begin);
     ort_wire_put_int(&text, field, (int64_t)s->wire->payloads.count);
     bool ok = flush(s, begin) && put_text(s, &text, end) &&
               ort_vec_push(&s->wire->payloads, payload);
@@ -160,6 +165,7 @@ static size_t varint_width(uint64_t value)
 
 static void patch_length(uint8_t *at, size_t width, uint64_t value)
 {
+    assert(width > 0 && width >= varint_width(value));
     for (size_t i = 0; i < width; i++, value >>= 7)
         at[i] = (uint8_t)((value & 0x7f) | (i + 1 < width ? 0x80 : 0));
 }
@@ -171,6 +177,7 @@ static ort_status split_nested(splitter *s, const field_row *f, size_t length_at
                                size_t length, int depth)
 {
     size_t edits = s->edits, copied = s->copied;
+    assert(length_at >= copied && value > length_at);
     size_t at = s->wire->skeleton_count + (length_at - copied);
     size_t width = value - length_at;
     ORT_TRY(split_message(s, f->message, value, value + length, depth + 1));
@@ -178,6 +185,7 @@ static ort_status split_nested(splitter *s, const field_row *f, size_t length_at
         return ORT_OK; /* nothing was taken out: the length stands */
     if (!flush(s, value + length))
         return ort_error_memory(s->err, length);
+    assert(s->wire->skeleton_count >= at + width);
     size_t now = s->wire->skeleton_count - (at + width);
     size_t more = varint_width(now) > width ? varint_width(now) - width : 0;
     if (!reserve(s, more))
@@ -196,6 +204,7 @@ static bool takes_bulk(const field_row *f, size_t count, uint32_t *taken)
 {
     if (!f || !f->bulk || (count < ORT_WIRE_BULK_BYTES && !(*taken >> f->number & 1)))
         return false;
+    assert(f->number < 32);
     *taken |= 1u << f->number;
     return true;
 }
@@ -206,6 +215,7 @@ static ort_status scan_value(splitter *s, message_id message, const field_row *f
 {
     uint64_t v = 0;
     size_t start = *at;
+    assert(start <= end);
     *value = start;
     switch (wire) {
     case VARINT:
@@ -298,6 +308,7 @@ static ort_status split_piece(splitter *s, const field_row *f, unsigned wire, si
  * and a length of one byte are like the first. */
 static size_t skip_short_texts(const uint8_t *bytes, size_t at, size_t end, uint8_t tag)
 {
+    assert(at <= end);
     while (!(tag & 0x80) && end - at >= 2 && bytes[at] == tag && bytes[at + 1] < 0x80 &&
            bytes[at + 1] <= end - at - 2)
         at += 2 + (size_t)bytes[at + 1];
@@ -354,6 +365,7 @@ ort_status ort_wire_split(ort_wire_root root, const uint8_t *bytes, size_t count
 {
     splitter s = {.bytes = bytes, .strict = strict, .wire = wire, .err = err};
     *wire = (ort_wire){0};
+    assert((size_t)root < sizeof root_messages / sizeof *root_messages);
     ort_status status = split_message(&s, root_messages[root], 0, count, 1);
     if (status == ORT_OK && !flush(&s, count))
         status = ort_error_memory(err, count);
@@ -486,6 +498,7 @@ static ort_status measure(joiner *j, message_id message, size_t begin, size_t en
 static ort_status emit_until(joiner *j, size_t end)
 {
     size_t begin = j->copied;
+    assert(end >= begin);
     j->copied = end;
     return end > begin ? j->sink(j->arg, j->bytes + begin, end - begin, j->err) : ORT_OK;
 }
@@ -514,6 +527,7 @@ static ort_status emit(joiner *j, message_id message, size_t begin, size_t end)
             ORT_TRY(p->count ? j->sink(j->arg, p->bytes, p->count, j->err) : ORT_OK);
             j->copied = f.end;
         } else if (f.row && holds_tensors(f.row->message)) {
+            assert(j->next < j->sizes.count);
             ORT_TRY(emit_until(j, f.length_at));
             ORT_TRY(emit_varint(j, j->sizes.data[j->next++]));
             j->copied = f.value;
@@ -535,6 +549,7 @@ ort_status ort_wire_join(ort_wire_root root, const uint8_t *skeleton, size_t cou
     ort_status status = measure(&j, root_messages[root], 0, count, &size);
     if (status == ORT_OK)
         status = emit(&j, root_messages[root], 0, count);
+    assert(status != ORT_OK || (j.next == j.sizes.count && j.copied == count));
     ort_vec_release(&j.sizes);
     return status;
 }

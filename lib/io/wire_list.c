@@ -3,6 +3,7 @@
  * megabytes of them, small numbers mostly, in proto2's form: each element a field of its own. */
 #include "io/wire_list.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { VARINT_MAX = 10 };
@@ -70,6 +71,7 @@ static const uint8_t *scan_texts(const uint8_t *in, const uint8_t *stop, size_t 
 size_t ort_wire_list_scan(const uint8_t *bytes, size_t at, size_t end, size_t *elements)
 {
     const uint8_t *in = bytes + at, *stop = bytes + end;
+    assert(at < end); /* its tag is there */
     *elements = 0;
     switch (*in) {
     case ORT_WIRE_FLOATS << 3 | 5: in = scan_floats(in, stop, elements); break;
@@ -77,12 +79,14 @@ size_t ort_wire_list_scan(const uint8_t *bytes, size_t at, size_t end, size_t *e
     case ORT_WIRE_STRINGS << 3 | 2: in = scan_texts(in, stop, elements); break;
     default: break;
     }
+    assert(in <= stop);
     return (size_t)(in - bytes);
 }
 
 size_t ort_wire_list_count(uint32_t field, const uint8_t *value, size_t count, bool packed)
 {
     size_t elements = 0;
+    assert(!packed || field != ORT_WIRE_FLOATS || count % 4 == 0); /* check_wire */
     if (!packed || field == ORT_WIRE_FLOATS)
         return packed ? count / 4 : 1;
     for (size_t i = 0; i < count; i++)
@@ -145,6 +149,7 @@ static int64_t *read_ints(const ort_wire_payload *list, int64_t *out)
         in = read_varint(read_varint(in, &tag), &value);
         *out++ = (int64_t)value;
     }
+    assert(packed ? packed == stop : in == stop);
     return out;
 }
 
@@ -153,6 +158,7 @@ static float *read_floats(const ort_wire_payload *list, float *out)
     const uint8_t *in = list->bytes, *stop = in + list->count, *packed = packed_values(in);
     uint64_t tag;
     if (packed) {
+        assert((size_t)(stop - packed) % sizeof *out == 0);
         memcpy(out, packed, (size_t)(stop - packed));
         return out + (size_t)(stop - packed) / sizeof *out;
     }
@@ -160,6 +166,7 @@ static float *read_floats(const ort_wire_payload *list, float *out)
         in = read_varint(in, &tag);
         memcpy(out++, in, sizeof *out);
     }
+    assert(in == stop);
     return out;
 }
 
@@ -181,5 +188,6 @@ ort_string *ort_wire_list_strings(const ort_wire_payload *list, ort_string *out,
         text += length + 1;
         in += length;
     }
+    assert(in == stop);
     return out;
 }
