@@ -24,6 +24,7 @@
 #   make install DESTDIR= PREFIX=/usr/local LIBDIR= MANDIR=   make uninstall   make dist   make deb
 #   make roots      the release in fresh Debian systems    make musl aarch64   with another C library, processor
 #   make same-bytes  two builds of one commit compared  make repeated   code that stands here twice
+#   make asserts    asserts in a thousand lines of each room
 #
 # IMAGES=linked takes the archives of the image libraries into the tools instead of opening them when
 # the first image comes; SHARED=1 links the tools' small libraries as shared ones.
@@ -364,6 +365,10 @@ lint: $(LIB_OBJ) $(patsubst %.c,$(OBJ)/%.o,$(wildcard cmd/*/*.c))
 .PHONY: repeated
 repeated:
 	@python3 tests/tools/repeated.py $(REPEATED)
+
+.PHONY: asserts
+asserts:
+	@python3 tests/tools/asserts.py
 
 include packaging/install.mk
 

@@ -5,6 +5,7 @@
   "may include" column of lib/README.md, which has no circle either
 - a pass has the name of its file
 - a status is compared (with ORT_OK, an exit status with 0), equal strings are !strcmp(a, b)
+- graph, exec, io and kernel have 8 asserts in a thousand lines at least (tests/tools/asserts.py)
 - these rules refuse what breaks them, planted
 - no room made of operators or passes is above 7,000 lines
 - basenames are unique across lib/, no line is longer than 100 columns, no file longer than 1000 lines
@@ -27,6 +28,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/tools"))
+import asserts  # noqa: E402
 BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|gets|strncpy|strtok|alloca)\s*\("
 IN_LIBRARY = r"\b(exit|abort|printf|puts|putchar|_exit)\s*\("
 UNFINISHED = r"\b(TODO|FIXME|XXX|HACK)\b"
@@ -233,6 +236,12 @@ def lint_idioms(files):
             check(not found, f"{name}:{place}: {found and found[0].strip()}: {advice}")
 
 
+def lint_asserts(counts):
+    """Rooms on which all others stand check what they rely on."""
+    bare = asserts.find_bare(counts)
+    check(not bare, "; ".join(bare))
+
+
 def says_no(rule, *given):
     """Does the rule refuse this? What it finds there isn't reported."""
     global checks
@@ -262,6 +271,10 @@ def lint_rules(table):
     check(says_no(lint_circles, aimed, "cmd/ort-tensor"), "lint_circles lets a tool's two files pass")
     check(says_no(lint_includes, table | {"base": {"exec"}}), "lint_includes lets rooms in a circle pass")
     check(says_no(lint_includes, table | {"op/net": set()}), "lint_includes lets any include pass")
+    enough = {room: [8, 1000] for room in asserts.GUARDED}
+    check(not says_no(lint_asserts, enough), f"lint_asserts refuses {enough}")
+    for few in (enough | {"kernel": [7, 1000]}, {"graph": [8, 1000]}):
+        check(says_no(lint_asserts, few), f"lint_asserts lets {few} pass")
 
 
 def lint_text():
@@ -445,6 +458,7 @@ ROOMS = include_table()
 CODE = code_of("lib", "cmd", "tests", "examples")
 lint_includes(ROOMS)
 lint_sizes(ROOMS)
+lint_asserts(asserts.count_asserts(ROOT))
 USES = find_uses(ROOT / sys.argv[1], "lib")
 lint_calls(ROOMS, USES)
 lint_circles(USES)
