@@ -16,6 +16,8 @@ typedef struct use {
 struct ort_uses {
     ORT_VEC(uint32_t) heads; /* by value id */
     ORT_VEC(use) list;
+    unsigned made; /* how often */
+    bool broken;   /* it lacks uses, for want of memory: to be made again */
 };
 
 void ort_uses_release(ort_graph *graph)
@@ -44,15 +46,22 @@ static bool add(ort_uses *uses, ort_id value, ort_id node, int slot)
 void ort_uses_add(ort_graph *graph, ort_id value, ort_id node, int slot)
 {
     assert(node < graph->nodes.count);
-    assert(slot == ORT_READS_ANYWHERE || (slot >= 0 && slot < graph->nodes.data[node]->input_count));
-    if (graph->uses && value != ORT_ID_NONE && !add(graph->uses, value, node, slot))
-        ort_uses_release(graph); /* made again, or scanned without, at the next question */
+    assert(slot == ORT_READS_ANYWHERE ||
+           (slot >= 0 && slot < graph->nodes.data[node]->input_count));
+    ort_uses *uses = graph->uses;
+    if (uses && !uses->broken && value != ORT_ID_NONE)
+        uses->broken = !add(uses, value, node, slot);
 }
 
 /* Latest first lists: nodes are entered backwards, so that readers come in the order of ids. */
 static void build(ort_graph *graph)
 {
-    graph->uses = calloc(1, sizeof *graph->uses);
+    if (!graph->uses && !(graph->uses = calloc(1, sizeof *graph->uses)))
+        return;
+    ort_vec_clear(&graph->uses->heads);
+    ort_vec_clear(&graph->uses->list);
+    graph->uses->made++;
+    graph->uses->broken = false;
     for (size_t n = graph->nodes.count; n-- > 0;) {
         const ort_node *node = graph->nodes.data[n];
         for (int i = 0; !node->removed && i < node->input_count; i++)
@@ -66,9 +75,10 @@ ort_readers ort_readers_of(const ort_graph *graph, ort_id value)
 {
     ort_readers r = {.graph = (ort_graph *)(uintptr_t)graph, .value = value}; /* a cache */
     assert(ort_graph_has_value(graph, value));
-    if (!graph->uses)
+    if (!graph->uses || graph->uses->broken)
         build(r.graph);
-    r.scan = !graph->uses;
+    r.scan = !graph->uses || graph->uses->broken;
+    r.made = r.scan ? 0 : graph->uses->made;
     if (r.scan)
         r.at = 0;
     else if (value < graph->uses->heads.count && graph->values.data[value]->use_count > 0)
@@ -89,18 +99,28 @@ static bool reads(const ort_node *node, ort_id value)
     return false;
 }
 
+/* Is the index not the one that was asked any more? Edits on the way may break it. */
+static bool is_gone(const ort_graph *graph, const ort_readers *r)
+{
+    return !graph->uses || graph->uses->broken || graph->uses->made != r->made;
+}
+
 ort_node *ort_readers_next(ort_readers *r)
 {
     const ort_graph *graph = r->graph;
     for (;;) {
         ort_node *node;
         int slot = ORT_READS_ANYWHERE;
+        if (!r->scan && is_gone(graph, r)) {
+            r->scan = true; /* from the first on: some come again */
+            r->at = 0;
+        }
         if (r->scan) {
             if (r->at >= graph->nodes.count)
                 return NULL;
             node = graph->nodes.data[r->at++];
         } else {
-            if (!graph->uses || r->at == END)
+            if (r->at == END)
                 return NULL;
             assert(r->at < graph->uses->list.count);
             const use *entry = &graph->uses->list.data[r->at];

@@ -19,6 +19,7 @@ typedef struct ort_readers {
     int slot;    /* where the node reads it; another slot comes by itself. ORT_READS_ANYWHERE: in
                   * any of its inputs and captures */
     bool scan;
+    unsigned made; /* the index that `at` is of */
 } ort_readers;
 
 ort_readers ort_readers_of(const ort_graph *graph, ort_id value);
