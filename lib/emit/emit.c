@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 
 ort_emit ort_emit_to(ort_graph *graph, ort_error *err)
 {
@@ -219,7 +220,7 @@ ort_bound ort_emit_attribute(const ort_emit *e, const char *name, int length)
         b.number = attr->type == ORT_ATTR_INT ? (double)attr->i : (double)attr->f;
     } else if (e->at->op) {
         ort_schema_attr(e->at->op, text, &fallback);
-        b.number = fallback ? (double)strtof(fallback, NULL) : 0;
+        b.number = fallback ? (double)(float)ort_parse_double(fallback, NULL) : 0;
     }
     b.is_number = fallback || (attr && !b.list);
     return b;

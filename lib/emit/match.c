@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "graph/uses.h"
 #include "tensor/scalar.h"
 
@@ -99,7 +100,7 @@ static bool attribute_fits(matcher *x, const ort_text_attr *wanted, const ort_no
     switch (attr->type) {
     case ORT_ATTR_INT:
     case ORT_ATTR_INTS: return integers_fit(value, attr);
-    case ORT_ATTR_FLOAT: return near((double)attr->f, strtod(value, NULL), 1e-5);
+    case ORT_ATTR_FLOAT: return near((double)attr->f, ort_parse_double(value, NULL), 1e-5);
     case ORT_ATTR_STRING:
         return attr->s.length == (size_t)wanted->value_length &&
                !memcmp(attr->s.ptr, value, attr->s.length);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 
 enum { MAX_INPUTS = 32, MAX_ATTRS = 12, NAME_BYTES = 64 };
 
@@ -98,15 +99,13 @@ static int integers_of(const char *text, const char *end, int64_t *list)
     return count;
 }
 
+/* Without a row any kind will do: a node of it is refused. */
 static ort_attr_type kind_of(const ort_op *op, const char *name)
 {
-    ort_schema schema;
-    if (op && ort_schema_parse(op, &schema, NULL) == ORT_OK)
-        for (int i = 0; i < schema.attr_count; i++)
-            if (!strcmp(schema.attrs[i].name, name))
-                return schema.attrs[i].type;
-    assert(!"an attribute of the operator");
-    return ORT_ATTR_INT;
+    const char *fallback;
+    ort_attr_type type = op ? ort_schema_attr(op, name, &fallback) : ORT_ATTR_INT;
+    assert(type != ORT_ATTR_UNDEFINED && "an attribute of the operator");
+    return type;
 }
 
 /* `list` of ORT_MAX_RANK elements holds what the attribute points to. */
@@ -118,9 +117,9 @@ static ort_attr attr_of(ort_writer *w, const ort_op *op, const ort_text_attr *a,
         return attr;
     ort_bound b = named ? called(w, a->value + 1, a->value_length - 1) : (ort_bound){0};
     attr.type = kind_of(op, attr.name);
-    assert(!named || (attr.type == ORT_ATTR_INTS ? b.list != NULL : b.is_number));
+    assert(!op || !named || (attr.type == ORT_ATTR_INTS ? b.list != NULL : b.is_number));
     switch (attr.type) {
-    case ORT_ATTR_FLOAT: attr.f = named ? (float)b.number : strtof(a->value, NULL); break;
+    case ORT_ATTR_FLOAT: attr.f = named ? (float)b.number : (float)ort_parse_double(a->value, NULL); break;
     case ORT_ATTR_STRING:
         attr.s.ptr = copied(w, a->value, a->value_length);
         attr.s.length = (size_t)a->value_length;

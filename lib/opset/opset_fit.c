@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "opset/opset.h"
 
 static const ort_attr_spec *find_spec(const ort_schema *schema, const char *name)
@@ -22,7 +23,7 @@ static bool is_default(const ort_attr *attr, const ort_attr_spec *spec)
         return false;
     switch (attr->type) {
     case ORT_ATTR_INT: return attr->i == strtoll(spec->fallback, NULL, 10);
-    case ORT_ATTR_FLOAT: return attr->f == strtof(spec->fallback, NULL);
+    case ORT_ATTR_FLOAT: return attr->f == (float)ort_parse_double(spec->fallback, NULL);
     case ORT_ATTR_STRING: return !strcmp(attr->s.ptr, spec->fallback);
     default: return false;
     }
@@ -38,7 +39,7 @@ static void spell_default(ort_opset_step *s, const ort_attr_spec *was, const ort
     if (was->type == ORT_ATTR_INT)
         attr.i = strtoll(was->fallback, NULL, 10);
     else if (was->type == ORT_ATTR_FLOAT)
-        attr.f = strtof(was->fallback, NULL);
+        attr.f = (float)ort_parse_double(was->fallback, NULL);
     else if (was->type == ORT_ATTR_STRING)
         attr.s = (ort_string){was->fallback, strlen(was->fallback)};
     else
