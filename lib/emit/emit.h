@@ -98,7 +98,6 @@ ort_id ort_emit_shape(ort_emit *e, ort_id value);                 /* int64 list 
 ort_id ort_emit_dims(ort_emit *e, ort_id value, int first, int last); /* dims [first, last) */
 ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis); /* the same of one, read at run time */
 ort_id ort_emit_concat(ort_emit *e, const ort_id *lists, int count);  /* along axis 0 */
-ort_id ort_emit_count(ort_emit *e, ort_id value, ort_id like); /* elements, as a number of like */
 ort_id ort_emit_zeros(ort_emit *e, ort_id like);
 ort_id ort_emit_expand(ort_emit *e, ort_id value, ort_id like); /* broadcast to like's shape */
 ort_id ort_emit_reshape_to(ort_emit *e, ort_id value, const int64_t *dims, int count);

@@ -10,10 +10,22 @@
 
 /* ---- texts */
 
+/* How many elements, as a number of like. */
+static ort_id count_of(ort_emit *e, ort_id value, ort_id like)
+{
+    const ort_type *type = ort_emit_type(e, value);
+    double count = 1;
+    for (int i = 0; i < type->rank && count >= 0; i++)
+        count = ort_dim_known(type->dim[i]) ? count * (double)type->dim[i].size : -1;
+    if (type->rank < 0 || count < 0)
+        return ort_emit_formula(e, "(CastLike (Size x) like)", "x like", value, like);
+    return ort_emit_number(e, like, count);
+}
+
 /* "(Word value like)" */
 static const ort_word words[] = {
     {"CastLike", ort_emit_cast_like},
-    {"Count", ort_emit_count},
+    {"Count", count_of},
     {"ExpandLike", ort_emit_expand},
     {"ReshapeLike", ort_emit_reshape_like},
     {"SumTo", ort_emit_sum_to},
@@ -93,17 +105,6 @@ ort_id ort_emit_dim(ort_emit *e, ort_id value, int axis)
     const char *text = e->opset >= 15 ? "(Shape x start=$axis end=$next)"
                                       : "(Gather (Shape x) [$axis] axis=0)";
     return ort_emit_formula(e, text, "x $axis $next", value, (double)axis, (double)axis + 1);
-}
-
-ort_id ort_emit_count(ort_emit *e, ort_id value, ort_id like)
-{
-    const ort_type *type = ort_emit_type(e, value);
-    double count = 1;
-    for (int i = 0; i < type->rank && count >= 0; i++)
-        count = ort_dim_known(type->dim[i]) ? count * (double)type->dim[i].size : -1;
-    if (type->rank < 0 || count < 0)
-        return ort_emit_formula(e, "(CastLike (Size x) like)", "x like", value, like);
-    return ort_emit_number(e, like, count);
 }
 
 ort_id ort_emit_expand(ort_emit *e, ort_id value, ort_id like)

@@ -519,13 +519,6 @@ void ort_match_let(ort_match *m, const char *name, double number)
     b->number = number;
 }
 
-void ort_match_let_list(ort_match *m, const char *name, const int64_t *list, int count)
-{
-    ort_bound *b = let(m, name);
-    b->list = list;
-    b->count = count;
-}
-
 void ort_match_let_value(ort_match *m, const char *name, ort_id value)
 {
     let(m, name)->value = value;

@@ -55,10 +55,8 @@ const ort_type *ort_match_type(const ort_match *match, const char *name); /* of 
 const ort_tensor *ort_match_constant(const ort_match *match, const char *name); /* NULL: none */
 double ort_match_number(const ort_match *match, const char *name); /* of a bound $name */
 
-/* Give a name to a number, a list (which has to outlive the match), a value, for what is written.
- * */
+/* Give a name to a number, or to a value, for what is written. */
 void ort_match_let(ort_match *match, const char *name, double number);
-void ort_match_let_list(ort_match *match, const char *name, const int64_t *list, int count);
 void ort_match_let_value(ort_match *match, const char *name, ort_id value);
 
 #endif

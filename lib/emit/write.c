@@ -119,7 +119,9 @@ static ort_attr attr_of(ort_writer *w, const ort_op *op, const ort_text_attr *a,
     attr.type = kind_of(op, attr.name);
     assert(!op || !named || (attr.type == ORT_ATTR_INTS ? b.list != NULL : b.is_number));
     switch (attr.type) {
-    case ORT_ATTR_FLOAT: attr.f = named ? (float)b.number : (float)ort_parse_double(a->value, NULL); break;
+    case ORT_ATTR_FLOAT:
+        attr.f = (float)(named ? b.number : ort_parse_double(a->value, NULL));
+        break;
     case ORT_ATTR_STRING:
         attr.s.ptr = copied(w, a->value, a->value_length);
         attr.s.length = (size_t)a->value_length;

@@ -4,6 +4,7 @@
 - no files of the library, nor of a tool, use each other in a circle; includes and calls between rooms follow the
   "may include" column of lib/README.md, which has no circle either
 - a pass has the name of its file
+- what a header declares is used in another file than the one that defines it
 - a status is compared (with ORT_OK, an exit status with 0), equal strings are !strcmp(a, b)
 - graph, exec, io and kernel have 8 asserts in a thousand lines at least (tests/tools/asserts.py)
 - these rules refuse what breaks them, planted
@@ -218,6 +219,27 @@ def code_of(*folders):
             for folder in folders for path in sources(folder, ".c", ".h", ".inc", ".def")}
 
 
+def declared(header):
+    """The functions and objects that a header declares, bodies and macros left out."""
+    text, before = re.sub(r"#(?:[^\n]*\\\n)*[^\n]*", "", header), None
+    while text != before:
+        text, before = re.sub(r"\{[^{}]*\}", "", text), text
+    return re.findall(r"^(?!typedef|static|struct \w+;|union|enum)[A-Za-z_][\w \n*]*[ *](\w+)\([^;{}]*\)[^;{}]*;",
+                      text, re.M) + re.findall(r"^extern [^;(]*?(\w+)(?:\[[^\]]*\])?;", text, re.M)
+
+
+def lint_shared(files):
+    """What a header declares crosses files: one more than the header and the file that defines it names it,
+    or the header itself does (in a macro). What ort.h declares is for programs."""
+    words = {name: collections.Counter(re.findall(r"\w+", text)) for name, text in files.items()}
+    for header, text in files.items():
+        if re.match(r"(lib/[^/]*/|cmd/).*\.h$", header):
+            for name in declared(text):
+                users = [other for other in words if other != header and words[other][name]]
+                check(len(users) > 1 or words[header][name] > 1,
+                      f"{header}: {name} is used in {users} alone: make it static there, or remove it")
+
+
 STATUS = r"(?:\w+(?:->|\.))*\bstatus\b(?:\[\w+\])?(?![\w(\[])"
 IDIOMS = [(re.compile(rf"!{STATUS}|\b(?:if|while) \({STATUS}\)|(?:&&|\|\|) {STATUS}\)|"
                       rf"(?:[(,;=?:|&]\s*|\breturn ){STATUS} (?:\?|&&|\|\|)"),
@@ -260,6 +282,10 @@ def lint_rules(table):
         check(says_no(lint_idioms, {"x.c": code}), f"lint_idioms lets {code} pass")
     for code in ("if (status != ORT_OK && !strcmp(a, b))", "f(status); return status;", "a < b ? b->status : x;"):
         check(not says_no(lint_idioms, {"x.c": code}), f"lint_idioms refuses {code}")
+    lone = {"lib/a/x.h": "int ort_x(int a,\n          int b);", "lib/a/x.c": "int ort_x(int a, int b) {} ort_x",
+            "lib/b/y.c": "ort_xy(1);"}
+    check(says_no(lint_shared, lone), "lint_shared lets a function pass that its own file alone uses")
+    check(not says_no(lint_shared, lone | {"lib/b/y.c": "ort_x(1);"}), "lint_shared refuses what two files use")
     upward = {"io/npy.c": {"exec/run.c": {"ort_frame_run"}}}
     aside = {"op/math/unary.c": {"op/net/conv.c": {"ort_conv_run_f32"}}}
     outside = {"verify/verify.c": {"api_session.c": {"ort_session_new"}}}
@@ -466,6 +492,7 @@ for TOOL in sorted({path.parent.name for path in sources("cmd", ".c")}):
     lint_circles(find_uses(ROOT / sys.argv[1], f"cmd/{TOOL}"), f"cmd/{TOOL}")
 lint_rules(ROOMS)
 lint_passes()
+lint_shared(CODE)
 lint_idioms(CODE)
 lint_formats()
 lint_tiers()
