@@ -52,6 +52,19 @@ static bool is_choice(const option_row *row, const char *value, size_t length)
     return false;
 }
 
+/* Of a list "cpu,foo", the first word that isn't known; else the whole. */
+static char *wrong_word(const option_row *row, const char *value, size_t length)
+{
+    for (const char *at = value, *end = value + length; row->words != NULL && at < end; at++) {
+        char *word = tool_strndup(at, (size_t)strcspn(at, ","));
+        if (!row->words->knows(word))
+            return word;
+        at += strlen(word);
+        free(word);
+    }
+    return tool_strndup(value, length);
+}
+
 static int refuse_choice(const option_row *row, const char *blamed, const char *value,
                          size_t length)
 {
@@ -64,11 +77,14 @@ static int refuse_choice(const option_row *row, const char *blamed, const char *
         if (count < MAX_CHOICES)
             names[count++] = tool_strndup(word, n);
     }
-    char *given = tool_strndup(value, length);
-    ort_did_you_mean(given, names, count, meant, sizeof meant);
-    int status = tool_usage("%s: '%s' is none of %s%s", blamed, given, list, meant);
+    char *given = tool_strndup(value, length), *wrong = wrong_word(row, value, length);
+    bool part = strlen(wrong) < length;
+    ort_did_you_mean(wrong, names, count, meant, sizeof meant);
+    int status = tool_usage("%s: '%s'%s%s%s is none of %s%s", blamed, wrong, part ? " in '" : "",
+                            part ? given : "", part ? "'" : "", list, meant);
     while (count > 0)
         free((char *)(uintptr_t)names[--count]);
+    free(wrong);
     free(given);
     return status;
 }
