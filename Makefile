@@ -217,7 +217,7 @@ $(OBJ)/tests/unit/test_state: WRAP_FLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wra
 $(OBJ)/tests/unit/test_table_memory: WRAP_FLAGS = \
   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-unit: $(UNIT:%=$(OBJ)/tests/unit/%)
+unit: $(or $(T:%=$(OBJ)/tests/unit/%),$(UNIT:%=$(OBJ)/tests/unit/%))
 	@sh tests/tools/run_unit.sh $^
 
 # The same sets from the shell, a process each: SETS=GLOB.

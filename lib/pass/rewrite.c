@@ -358,20 +358,26 @@ static int opset_at(void *arg, const char *domain, const char *op_type, int sinc
     return ort_pass_opset(s->c, s->root, domain, op_type, since);
 }
 
+static bool is_met(const ort_pass_context *c, ort_dtype dtype, const char *condition)
+{
+    if (!strncmp(condition, "file?", 5))
+        return c->portable;
+    if (!strncmp(condition, "session?", 8))
+        return !c->portable;
+    if (!strncmp(condition, "float?", 6))
+        return dtype == ORT_DTYPE_FLOAT;
+    assert(!strncmp(condition, "real?", 5));
+    return ort_dtype_get(dtype)->class_ == ORT_CLASS_FLOAT;
+}
+
 /* "file? float?" */
 static bool holds(const ort_pass_context *c, const ort_match *m, const ort_choice *choice)
 {
     const ort_type *type = &m->graph->values.data[m->nodes[0]->outputs[0]]->fact.type;
     const char *at = choice->condition, *end = at + choice->condition_length;
-    for (; at < end; at = strchr(at, '?') + 1, at += strspn(at, " ")) {
-        bool met = !strncmp(at, "file?", 5)      ? c->portable
-                   : !strncmp(at, "session?", 8) ? !c->portable
-                                                 : type->dtype == ORT_DTYPE_FLOAT;
-        assert(!strncmp(at, "file?", 5) || !strncmp(at, "session?", 8) ||
-               !strncmp(at, "float?", 6));
-        if (!met)
+    for (; at < end; at = strchr(at, '?') + 1, at += strspn(at, " "))
+        if (!is_met(c, type->dtype, at))
             return false;
-    }
     return true;
 }
 

@@ -10,7 +10,7 @@
  *     "file? (Swish x alpha=$a) | float? (ms.QuickGelu x alpha=$a)"
  *
  *     file?      of a model that is written to a file    session?  of one that runs here
- *     float?     of a result in float32
+ *     float?     of a result in float32                  real?     of any floating point
  *
  * The root's name and outputs, and the origin of all nodes that go, are given to what stands for
  * them.

@@ -282,15 +282,20 @@ static outcome try_row(build *b, const ort_pass *pass, const ort_text *from,
     const ort_pass *const table[] = {pass, NULL};
     int changes = 0;
     outcome result = NOT_TAKEN;
+    ort_error err = {0};
     if (draw_model(b, seed) && write_model(b, from, choice)) {
         ort_pass_options options = {.table = table, .level = 3, .portable = draw(b, 2),
                                     .contrib = true, .registry = b->n.env->registry,
                                     .report = add_up, .report_arg = &changes};
         ort_session *before = plain(&b->n);
-        bool ok = before && ort_passes_run(b->n.model, &options, NULL) == ORT_OK;
+        bool ok = before && ort_passes_run(b->n.model, &options, &err) == ORT_OK;
         ort_session *after = ok && changes ? plain(&b->n) : NULL;
         if (changes || (before && !ok))
             result = after && agree(before, after, b) ? SAME : OTHER;
+        if (result == OTHER)
+            printf("# %s, opset %d, %s: %s\n", ort_dtype_name(b->dtype),
+                   (int)ort_model_opset(b->n.model, ""), options.portable ? "file" : "session",
+                   *err.message ? err.message : "other numbers");
         ort_session_free(before);
         ort_session_free(after);
     }
