@@ -135,6 +135,8 @@ ort_id ort_emit_reshape_like(ort_emit *e, ort_id value, ort_id like)
 
 ort_id ort_emit_unsqueeze(ort_emit *e, ort_id value, const int64_t *axes, int count)
 {
+    if (!count)
+        return value;
     return ort_emit_formula(e, "(Unsqueeze x $axes)", "x $axes[]", value, axes, count);
 }
 

@@ -59,21 +59,20 @@ static int choose(const ort_writer *w, const ort_term *t, int count)
 static int write_inputs(ort_writer *w, const ort_term *t, const ort_op *op, ort_id *inputs,
                         ort_attr *set, int64_t (*lists)[ORT_WRITE_INPUTS])
 {
+    bool waits[ORT_WRITE_INPUTS] = {false};
     int attrs = 0;
     for (int i = 0; i < t->count; i++) {
         short child = w->text->terms_of.data[t->first + i];
         inputs[i] = ORT_ID_NONE;
         if (ort_write_attribute_of(w, t, op, i, &set[attrs], lists[attrs]))
             attrs++;
-        else if (!ort_write_is_number(w, &w->text->terms.data[child]))
+        else if (!(waits[i] = ort_write_is_number(w, &w->text->terms.data[child])))
             inputs[i] = write_term(w, child);
     }
-    for (int i = 0; i < t->count && !attrs; i++) {
-        const ort_term *child = ort_text_child(w->text, t, i);
-        if (ort_write_is_number(w, child))
-            inputs[i] = ort_write_number(
-                w, child, ort_write_number_type(w, op, inputs, t->count, i));
-    }
+    for (int i = 0; i < t->count; i++)
+        if (waits[i])
+            inputs[i] = ort_write_number(w, ort_text_child(w->text, t, i),
+                                         ort_write_number_type(w, op, inputs, t->count, i));
     return attrs;
 }
 
@@ -266,12 +265,12 @@ static ort_id write_term(ort_writer *w, short index)
     switch (t->kind) {
     case '-': return ORT_ID_NONE;
     case '0': return ort_write_number(w, t, ORT_DTYPE_UNDEFINED);
-    case 'i': return ort_emit_int(w->e, (int64_t)t->number);
-    case '[': return write_list(w, t);
+    case 'i': return *own = ort_emit_int(w->e, (int64_t)t->number);
+    case '[': return *own = write_list(w, t);
     case '$':
         return ort_write_is_number(w, t) ? ort_write_number(w, t, ORT_DTYPE_UNDEFINED)
                : ort_write_is_list(w, t) ? write_list(w, t)
-                               : write_value(w, t);
+                                         : write_value(w, t);
     case '(': return write_word(w, t, own) ? *own : write_node_of(w, t, own);
     case '@':
         return *own = write_term(w, w->text->terms_of.data[t->first + choose(w, t, t->count)]);
