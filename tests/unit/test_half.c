@@ -74,6 +74,14 @@ static void fill(product *p, ort_dtype form)
         p->bias[i] = (float)(rand() % 201 - 100) * 1e-2f;
 }
 
+static void multiply(const ort_kernels *k, const product *p, ort_dtype form, const void *packed,
+                     float *c, const ort_epilogue *e)
+{
+    ort_product_f32 product = {.m = p->m, .n = p->n, .depth = p->k, .a = p->a, .lda = p->k,
+                               .packed = packed, .form = form, .c = c, .ldc = p->n, .epilogue = e};
+    ort_matrix_block_f32(k, &product);
+}
+
 static bool same_bits(const ort_kernels *k, product *p, ort_dtype form, bool transposed)
 {
     int64_t row = transposed ? 1 : p->n, column = transposed ? p->k : 1;
@@ -86,8 +94,8 @@ static bool same_bits(const ort_kernels *k, product *p, ort_dtype form, bool tra
     p->actual[count] = 7.0f;
     ort_matrix_pack_f32(k, p->k, p->n, p->b, row, column, p->wide);
     ort_matrix_pack_16(k, p->k, p->n, p->narrow, row, column, p->packed);
-    ort_matrix_block_f32(k, p->m, p->n, p->k, p->a, p->k, p->wide, p->expected, p->n, &e);
-    ort_matrix_block_form(k, p->m, p->n, p->k, p->a, p->k, form, p->packed, p->actual, p->n, &e);
+    multiply(k, p, ORT_DTYPE_FLOAT, p->wide, p->expected, &e);
+    multiply(k, p, form, p->packed, p->actual, &e);
     return !memcmp(p->expected, p->actual, count * sizeof(float)) && p->actual[count] == 7.0f;
 }
 
@@ -127,8 +135,7 @@ static void infinities(test_state *test)
         if (!k)
             continue;
         ort_matrix_pack_16(k, p.k, p.n, p.narrow, p.n, 1, p.packed);
-        ort_matrix_block_form(k, p.m, p.n, p.k, p.a, p.k, ORT_DTYPE_FLOAT16, p.packed, p.actual,
-                              p.n, NULL);
+        multiply(k, &p, ORT_DTYPE_FLOAT16, p.packed, p.actual, NULL);
         for (int64_t i = 0; i < p.m; i++) {
             CHECK(p.a[i * p.k] == 0 || isinf(p.actual[i * p.n + 5]));
             CHECK(isnan(p.actual[i * p.n + 6]) && isfinite(p.actual[i * p.n + 7]));

@@ -382,12 +382,14 @@ typedef struct products { /* C[b][m][n] = sum over k of A[b][m][k] * B[b][k][n] 
 
 static void product_rows(const products *p, int64_t b, int64_t row, int64_t rows)
 {
-    if (p->job->work == WORK_F32 && p->n >= 8 && p->k >= 4)
-        ort_matrix_block_plain_f32(p->job->call->k, rows, p->n, p->k,
-                                   (const float *)p->a + (b * p->m + row) * p->k, p->k,
-                                   (const float *)p->b + b * p->k * p->n, p->n,
-                                   (float *)p->c + (b * p->m + row) * p->n, p->n, NULL);
-    else if (p->job->work == WORK_F32)
+    if (p->job->work == WORK_F32 && p->n >= 8 && p->k >= 4) {
+        ort_product_f32 product = {.m = rows, .n = p->n, .depth = p->k,
+                                   .a = (const float *)p->a + (b * p->m + row) * p->k, .lda = p->k,
+                                   .b = (const float *)p->b + b * p->k * p->n, .row = p->n,
+                                   .column = 1, .c = (float *)p->c + (b * p->m + row) * p->n,
+                                   .ldc = p->n};
+        ort_matrix_block_f32(p->job->call->k, &product);
+    } else if (p->job->work == WORK_F32)
         MULTIPLY(float);
     else if (p->job->work == WORK_F64)
         MULTIPLY(double);
@@ -413,14 +415,15 @@ static void product_run(const products *p, ort_call *call)
 static ort_status large_product(const products *p, bool transposed, ort_error *err)
 {
     ort_call *call = p->job->call;
-    int64_t row = transposed ? 1 : p->n, column = transposed ? p->k : 1;
-    size_t bytes = ort_matrix_space_f32(call->k, p->m, p->n, p->k, column);
+    ort_product_f32 product = {.m = p->m, .n = p->n, .depth = p->k, .a = p->a, .lda = p->k,
+                               .b = p->b, .row = transposed ? 1 : p->n,
+                               .column = transposed ? p->k : 1, .c = p->c, .ldc = p->n};
+    size_t bytes = ort_matrix_space_f32(call->k, p->m, p->n, p->k, product.column);
     void *space = ort_call_alloc(call, bytes + 64);
     if (!space)
         return ort_error_memory(err, bytes);
-    space = (void *)(((uintptr_t)space + 63) & ~(uintptr_t)63);
-    ort_matrix_multiply_unpacked_f32(call, p->m, p->n, p->k, p->a, p->k, p->b, row, column, p->c,
-                                     p->n, space, NULL);
+    product.space = (void *)(((uintptr_t)space + 63) & ~(uintptr_t)63);
+    ort_matrix_multiply_f32(call, &product);
     return ORT_OK;
 }
 

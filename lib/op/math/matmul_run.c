@@ -29,23 +29,22 @@ static void transpose_a_f32(const matmul_plan *p, const float *a, float *to)
                 to[i * p->k + kk] = a[i * p->a_row + kk * p->a_col];
 }
 
-static void dots_f32(const product *p, const float *a, const float *b, float *y, int64_t first,
-                     int64_t last)
+static void dots_f32(const product *p, int64_t first, int64_t last)
 {
     const matmul_plan *plan = p->plan;
     const ort_epilogue *e = &p->e;
     for (int64_t at = first; at < last; at++) {
         int64_t i = at / plan->n, j = at % plan->n;
-        float v = e->alpha * p->call->k->gemm.dot_f32(plan->k, a + i * plan->a_row,
-                                                      b + j * plan->b_col);
+        float v = e->alpha * p->call->k->gemm.dot_f32(plan->k, p->a + i * plan->a_row,
+                                                      p->b + j * plan->b_col);
         v += e->add ? e->add[i * e->ldadd + j] : 0.0f;
         v += e->row_bias ? e->row_bias[i] : 0.0f;
         v += e->col_bias ? e->col_bias[j] : 0.0f;
         v = v < e->lo ? e->lo : v;
-        y[at] = v > e->hi ? e->hi : v;
+        p->y[at] = v > e->hi ? e->hi : v;
     }
     if (e->act >= 0)
-        p->call->k->math.unary[e->act](y + first, y + first, (size_t)(last - first), e->act_a,
+        p->call->k->math.unary[e->act](p->y + first, p->y + first, (size_t)(last - first), e->act_a,
                                        e->act_b);
 }
 
@@ -56,8 +55,7 @@ static int64_t dots_grain(const matmul_plan *plan)
 
 static void task_dots(void *arg, int64_t first, int64_t end, int thread)
 {
-    const product *p = arg;
-    dots_f32(p, p->a, p->b, p->y, first, end);
+    dots_f32(arg, first, end);
 }
 
 static const void *packed_b(const product *p, int64_t index)
@@ -69,65 +67,64 @@ static const void *packed_b(const product *p, int64_t index)
     return (const char *)p->state->packed + (size_t)which * p->state->packed_bytes;
 }
 
+/* Product `index` of the batch, where `space` has room for A's rows and for B. */
+static ort_product_f32 product_f32(const product *p, int64_t index, char *space)
+{
+    const matmul_plan *plan = p->plan;
+    const float *a = p->a + matmul_offset(plan, plan->a_batch, index);
+    ort_product_f32 q = {.m = plan->m, .n = plan->n, .depth = plan->k, .a = a, .lda = plan->a_row,
+                         .c = p->y + index * plan->m * plan->n, .ldc = plan->n, .epilogue = &p->e};
+    if (plan->a_col != 1) {
+        float *rows = (float *)(void *)space;
+        transpose_a_f32(plan, a, rows);
+        q.a = rows;
+        q.lda = plan->k;
+    }
+    if (p->state->packed) {
+        q.packed = packed_b(p, index);
+        q.form = p->state->form;
+        return q;
+    }
+    q.b = p->b + matmul_offset(plan, plan->b_batch, index);
+    q.row = plan->b_row;
+    q.column = plan->b_col;
+    q.space = space + plan->row_bytes;
+    return q;
+}
+
+/* The same as a batch of one. */
+static product one_of(const product *p, int64_t index)
+{
+    const matmul_plan *plan = p->plan;
+    product one = *p;
+    one.a += matmul_offset(plan, plan->a_batch, index);
+    one.b += matmul_offset(plan, plan->b_batch, index);
+    one.y += index * plan->m * plan->n;
+    return one;
+}
+
 static void task_batch_f32(void *arg, size_t task, int thread)
 {
     const product *p = arg;
-    const matmul_plan *plan = p->plan;
-    const ort_kernels *k = p->call->k;
-    char *space = ort_call_scratch(p->call, thread);
-    const float *a = p->a + matmul_offset(plan, plan->a_batch, (int64_t)task);
-    const float *b = p->b ? p->b + matmul_offset(plan, plan->b_batch, (int64_t)task) : NULL;
-    float *y = p->y + (int64_t)task * plan->m * plan->n;
-    int64_t lda = plan->a_row;
-    if (plan->dots) {
-        dots_f32(p, a, b, y, 0, plan->m * plan->n);
+    if (p->plan->dots) {
+        product one = one_of(p, (int64_t)task);
+        dots_f32(&one, 0, p->plan->m * p->plan->n);
         return;
     }
-    if (plan->a_col != 1) {
-        transpose_a_f32(plan, a, (float *)(void *)space);
-        a = (float *)(void *)space;
-        lda = plan->k;
-    }
-    if (p->state->packed) {
-        ort_matrix_block_form(k, plan->m, plan->n, plan->k, a, lda, p->state->form,
-                              packed_b(p, (int64_t)task), y, plan->n, &p->e);
-    } else if (ort_matrix_space_f32(k, plan->m, plan->n, plan->k, plan->b_col) == 0) {
-        ort_matrix_block_plain_f32(k, plan->m, plan->n, plan->k, a, lda, b, plan->b_row, y, plan->n,
-                                   &p->e);
-    } else {
-        float *packed = (float *)(void *)(space + plan->row_bytes);
-        ort_matrix_pack_f32(k, plan->k, plan->n, b, plan->b_row, plan->b_col, packed);
-        ort_matrix_block_f32(k, plan->m, plan->n, plan->k, a, lda, packed, y, plan->n, &p->e);
-    }
+    ort_product_f32 q = product_f32(p, (int64_t)task, ort_call_scratch(p->call, thread));
+    ort_matrix_block_f32(p->call->k, &q);
 }
 
 static void one_f32(const product *p, int64_t index)
 {
     const matmul_plan *plan = p->plan;
-    char *space = (char *)p->call->workspace + plan->shared;
-    const float *a = p->a + matmul_offset(plan, plan->a_batch, index);
-    const float *b = p->b ? p->b + matmul_offset(plan, plan->b_batch, index) : NULL;
-    float *y = p->y + index * plan->m * plan->n;
-    int64_t lda = plan->a_row;
     if (plan->dots) {
-        product q = *p;
-        q.a = a;
-        q.b = b;
-        q.y = y;
-        ort_call_range(p->call, plan->m * plan->n, dots_grain(plan), task_dots, &q);
+        product one = one_of(p, index);
+        ort_call_range(p->call, plan->m * plan->n, dots_grain(plan), task_dots, &one);
         return;
     }
-    if (plan->a_col != 1) {
-        transpose_a_f32(plan, a, (float *)(void *)space);
-        a = (float *)(void *)space;
-        lda = plan->k;
-    }
-    if (p->state->packed)
-        ort_matrix_multiply_form(p->call, plan->m, plan->n, plan->k, a, lda, p->state->form,
-                                 packed_b(p, index), y, plan->n, &p->e);
-    else
-        ort_matrix_multiply_unpacked_f32(p->call, plan->m, plan->n, plan->k, a, lda, b, plan->b_row,
-                                         plan->b_col, y, plan->n, space + plan->row_bytes, &p->e);
+    ort_product_f32 q = product_f32(p, index, (char *)p->call->workspace + plan->shared);
+    ort_matrix_multiply_f32(p->call, &q);
 }
 
 /* The term beta * C as one of the epilogue's additions. */
@@ -180,33 +177,31 @@ static void run_f32(product *p, const ort_tensor *c, const ort_tensor *y)
 static void one_f64(const product *p, int64_t index, char *space, bool pool)
 {
     const matmul_plan *plan = p->plan;
-    const double *a = p->a64 + matmul_offset(plan, plan->a_batch, index), *packed;
-    double *y = p->y64 + index * plan->m * plan->n;
-    int64_t lda = plan->a_row;
+    const double *a = p->a64 + matmul_offset(plan, plan->a_batch, index);
+    ort_product_f64 q = {.m = plan->m, .n = plan->n, .depth = plan->k, .a = a, .lda = plan->a_row,
+                         .c = p->y64 + index * plan->m * plan->n, .ldc = plan->n,
+                         .alpha = (double)p->state->alpha, .add = p->add64, .ldadd = plan->n};
     if (plan->a_col != 1) {
         double *rows = (double *)(void *)space;
         for (int64_t kk = 0; kk < plan->k; kk++)
             for (int64_t i = 0; i < plan->m; i++)
                 rows[i * plan->k + kk] = a[i * plan->a_row + kk * plan->a_col];
-        a = rows;
-        lda = plan->k;
+        q.a = rows;
+        q.lda = plan->k;
     }
     if (p->state->packed) {
-        packed = packed_b(p, index);
+        q.packed = packed_b(p, index);
     } else {
         double *to = (double *)(void *)(space + plan->row_bytes);
         ort_matrix_pack_f64(p->call->k, plan->k, plan->n,
                             p->b64 + matmul_offset(plan, plan->b_batch, index), plan->b_row,
                             plan->b_col, to);
-        packed = to;
+        q.packed = to;
     }
-    double alpha = (double)p->state->alpha;
     if (pool)
-        ort_matrix_multiply_f64(p->call, plan->m, plan->n, plan->k, a, lda, packed, y, plan->n,
-                                alpha, p->add64, plan->n);
+        ort_matrix_multiply_f64(p->call, &q);
     else
-        ort_matrix_block_f64(p->call->k, plan->m, plan->n, plan->k, a, lda, packed, y, plan->n,
-                             alpha, p->add64, plan->n);
+        ort_matrix_block_f64(p->call->k, &q);
 }
 
 static void task_batch_f64(void *arg, size_t task, int thread)

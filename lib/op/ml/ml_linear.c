@@ -276,8 +276,10 @@ static void kernel_rows(const linear_state *s, int64_t rows, const double *x, do
         space[i] = x[i] - s->center[i % s->features];
     if (centered)
         a = space;
-    ort_matrix_block_f64(s->k, rows, s->vectors, s->features, a, s->features, s->packed, kernels,
-                         s->vectors, 1, NULL, 0);
+    ort_product_f64 p = {.m = rows, .n = s->vectors, .depth = s->features, .a = a,
+                         .lda = s->features, .packed = s->packed, .c = kernels, .ldc = s->vectors,
+                         .alpha = 1};
+    ort_matrix_block_f64(s->k, &p);
     for (int64_t r = 0; r < rows; r++) {
         double square = 0;
         for (int64_t i = 0; centered && i < s->features; i++)

@@ -481,13 +481,15 @@ static void run_f32(ort_call *call, const float *x, const float *w, const float 
     const transpose_plan *p = call->plan_state;
     int64_t rows = p->group_maps * p->taps;
     gather_job j = {p, at(call, p->columns), b, NULL, 0};
+    ort_product_f32 product = {.m = rows, .n = p->in_plane, .depth = p->group_channels,
+                               .lda = p->group_channels, .row = p->in_plane, .column = 1,
+                               .space = at(call, p->packed), .c = at(call, p->columns),
+                               .ldc = p->in_plane};
     for (int64_t image = 0; image < p->n; image++)
         for (int64_t g = 0; g < p->group; g++) {
-            ort_matrix_multiply_unpacked_f32(
-                call, rows, p->in_plane, p->group_channels, w + g * rows * p->group_channels,
-                p->group_channels,
-                x + (image * p->channels + g * p->group_channels) * p->in_plane, p->in_plane, 1,
-                at(call, p->columns), p->in_plane, at(call, p->packed), NULL);
+            product.a = w + g * rows * p->group_channels;
+            product.b = x + (image * p->channels + g * p->group_channels) * p->in_plane;
+            ort_matrix_multiply_f32(call, &product);
             j.first_map = g * p->group_maps;
             j.y = y + (image * p->maps + j.first_map) * p->out_plane;
             ort_call_parallel(call, (size_t)p->group_maps,

@@ -34,7 +34,9 @@ static void key_products(const ort_attention_run *run, int64_t rows, int64_t key
     if (packed) {
         ort_epilogue e = ort_epilogue_none();
         e.alpha = (float)run->scale;
-        ort_matrix_block_f32(table, rows, keys, run->D, q, run->q.row, packed, scores, run->T, &e);
+        ort_product_f32 p = {.m = rows, .n = keys, .depth = run->D, .a = q, .lda = run->q.row,
+                             .packed = packed, .c = scores, .ldc = run->T, .epilogue = &e};
+        ort_matrix_block_f32(table, &p);
         return;
     }
     for (int64_t i = 0; i < rows; i++)
@@ -56,16 +58,19 @@ static void weigh(const ort_attention_run *run, int64_t rows, int64_t keys, cons
                                          y + i * run->y.row);
         return;
     }
-    ort_matrix_block_plain_f32(run->call->k, rows, run->E, keys, scores, run->T, v, run->v.row, y,
-                               run->y.row, NULL);
+    ort_product_f32 p = {.m = rows, .n = run->E, .depth = keys, .a = scores, .lda = run->T, .b = v,
+                         .row = run->v.row, .column = 1, .c = y, .ldc = run->y.row};
+    ort_matrix_block_f32(run->call->k, &p);
 }
 
 /* Scores [rows][KEY_TILE] of packed keys from `first` on, a whole panel; q [rows][D], scaled. */
 static void tile_products(const ort_attention_run *run, int64_t rows, int64_t first, int64_t keys,
                           const float *q, const void *packed, float *scores)
 {
-    ort_matrix_block_f32(run->call->k, rows, keys, run->D, q, run->D,
-                         (const float *)packed + first * run->D, scores, KEY_TILE, NULL);
+    ort_product_f32 p = {.m = rows, .n = keys, .depth = run->D, .a = q, .lda = run->D,
+                         .packed = (const float *)packed + first * run->D, .c = scores,
+                         .ldc = KEY_TILE};
+    ort_matrix_block_f32(run->call->k, &p);
 }
 
 static void weigh_tile(const ort_attention_run *run, int64_t rows, int64_t keys,
@@ -74,8 +79,10 @@ static void weigh_tile(const ort_attention_run *run, int64_t rows, int64_t keys,
     ort_epilogue e = ort_epilogue_none();
     e.add = more ? y : NULL;
     e.ldadd = run->y.row;
-    ort_matrix_block_plain_f32(run->call->k, rows, run->E, keys, scores, KEY_TILE, v, run->v.row,
-                               y, run->y.row, &e);
+    ort_product_f32 p = {.m = rows, .n = run->E, .depth = keys, .a = scores, .lda = KEY_TILE,
+                         .b = v, .row = run->v.row, .column = 1, .c = y, .ldc = run->y.row,
+                         .epilogue = &e};
+    ort_matrix_block_f32(run->call->k, &p);
 }
 
 static float max_row(const ort_kernels *k, const float *row, int64_t n)

@@ -482,7 +482,9 @@ static void project(fused_job *j)
         ort_tensor_to_f32(b, 0, columns, bias);
         e.col_bias = bias;
     }
-    ort_matrix_multiply_f32(call, rows, columns, depth, in, depth, packed, out, columns, &e);
+    ort_product_f32 product = {.m = rows, .n = columns, .depth = depth, .a = in, .lda = depth,
+                               .packed = packed, .c = out, .ldc = columns, .epilogue = &e};
+    ort_matrix_multiply_f32(call, &product);
     j->projection = out;
 }
 

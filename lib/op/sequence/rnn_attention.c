@@ -263,7 +263,9 @@ static void multiply(const attn_job *j, int64_t m, int64_t n, int64_t depth, con
     e.add = add ? c : NULL;
     e.ldadd = n;
     e.col_bias = bias;
-    ort_matrix_multiply_f32(j->call, m, n, depth, a, depth, packed, c, n, &e);
+    ort_product_f32 p = {.m = m, .n = n, .depth = depth, .a = a, .lda = depth, .packed = packed,
+                         .c = c, .ldc = n, .epilogue = &e};
+    ort_matrix_multiply_f32(j->call, &p);
 }
 
 /* The time that a row is at in this step; -1 when its sequence has ended. */

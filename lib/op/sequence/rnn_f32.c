@@ -9,6 +9,7 @@
 #define CORE ort_rnn_core_f32
 #define PACKED_BYTES ort_matrix_packed_bytes_f32
 #define PACK ort_matrix_pack_f32
+#define PRODUCT ort_product_f32
 
 static void to_real(const ort_tensor *t, int64_t first, int64_t count, float *out)
 {
@@ -40,30 +41,24 @@ static void add_mul_row(const ort_kernels *k, float *y, const float *a, const fl
     k->math.scale_bias(a, b, y, y, (size_t)n);
 }
 
-static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *a,
-                          const void *packed, float *c, int64_t ldc, bool add)
+static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
 {
     ort_epilogue e = ort_epilogue_none();
-    e.add = add ? c : NULL;
-    e.ldadd = ldc;
-    ort_matrix_multiply_f32(call, m, n, depth, a, depth, packed, c, ldc, &e);
+    e.add = add ? p->c : NULL;
+    e.ldadd = p->ldc;
+    p->epilogue = &e;
+    if (pooled)
+        ort_matrix_multiply_f32(call, p);
+    else
+        ort_matrix_block_f32(call->k, p);
 }
 
-static void multiply_block(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                           const float *a, const void *packed, float *c, int64_t ldc, bool add)
-{
-    ort_epilogue e = ort_epilogue_none();
-    e.add = add ? c : NULL;
-    e.ldadd = ldc;
-    ort_matrix_block_f32(k, m, n, depth, a, depth, packed, c, ldc, &e);
-}
-
-static void input_product(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *x,
-                          const void *packed, float *c, const float *bias)
+static void input_product(const ort_call *call, PRODUCT *p, const float *bias)
 {
     ort_epilogue e = ort_epilogue_none();
     e.col_bias = bias;
-    ort_matrix_multiply_f32(call, m, n, depth, x, depth, packed, c, n, &e);
+    p->epilogue = &e;
+    ort_matrix_multiply_f32(call, p);
 }
 
 #include "op/sequence/rnn_core.inc"

@@ -10,6 +10,7 @@
 #define CORE ort_rnn_core_f64
 #define PACKED_BYTES ort_matrix_packed_bytes_f64
 #define PACK ort_matrix_pack_f64
+#define PRODUCT ort_product_f64
 
 static void to_real(const ort_tensor *t, int64_t first, int64_t count, double *out)
 {
@@ -78,24 +79,22 @@ static void add_mul_row(const ort_kernels *k, double *y, const double *a, const 
         y[i] += a[i] * b[i];
 }
 
-static void multiply_pool(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                          const double *a, const void *packed, double *c, int64_t ldc, bool add)
+static void multiply(const ort_call *call, bool pooled, PRODUCT *p, bool add)
 {
-    ort_matrix_multiply_f64(call, m, n, depth, a, depth, packed, c, ldc, 1, add ? c : NULL, ldc);
+    p->alpha = 1;
+    p->add = add ? p->c : NULL;
+    p->ldadd = p->ldc;
+    if (pooled)
+        ort_matrix_multiply_f64(call, p);
+    else
+        ort_matrix_block_f64(call->k, p);
 }
 
-static void multiply_block(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                           const double *a, const void *packed, double *c, int64_t ldc, bool add)
+static void input_product(const ort_call *call, PRODUCT *p, const double *bias)
 {
-    ort_matrix_block_f64(k, m, n, depth, a, depth, packed, c, ldc, 1, add ? c : NULL, ldc);
-}
-
-static void input_product(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                          const double *x, const void *packed, double *c, const double *bias)
-{
-    for (int64_t i = 0; i < m; i++)
-        memcpy(c + i * n, bias, (size_t)n * sizeof *c);
-    ort_matrix_multiply_f64(call, m, n, depth, x, depth, packed, c, n, 1, c, n);
+    for (int64_t i = 0; i < p->m; i++)
+        memcpy(p->c + i * p->ldc, bias, (size_t)p->n * sizeof *bias);
+    multiply(call, true, p, true);
 }
 
 #include "op/sequence/rnn_core.inc"

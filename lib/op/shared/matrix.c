@@ -97,10 +97,12 @@ typedef struct operand {
     int64_t step, panel; /* elements */
 } operand;
 
-static operand packed_operand(const ort_kernels *k, int64_t depth, ort_dtype form,
-                              const void *packed)
+static operand operand_of(const ort_kernels *k, const ort_product_f32 *p)
 {
-    return (operand){packed, form, k->gemm.nr, depth * k->gemm.nr};
+    int64_t nr = k->gemm.nr;
+    if (!p->packed)
+        return (operand){p->b, ORT_DTYPE_FLOAT, p->row, nr};
+    return (operand){p->packed, p->form ? p->form : ORT_DTYPE_FLOAT, nr, p->depth * nr};
 }
 
 /* Where `elements` past the first of B lie. */
@@ -150,67 +152,61 @@ static void tile_of_form(const ort_kernels *k, ort_dtype form, int64_t m, int64_
 }
 
 /* next: the packed B of what this thread is likely to compute then, or NULL. */
-static void block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
-                      int64_t lda, const operand *o, const void *next, float *c, int64_t ldc,
-                      const ort_epilogue *epilogue)
+static void block_f32(const ort_kernels *k, const ort_product_f32 *p, const operand *o,
+                      const void *next)
 {
-    ort_epilogue none = ort_epilogue_none();
-    const ort_epilogue *e = epilogue ? epilogue : &none;
-    if (m <= 0 || n <= 0)
-        return;
-    if (depth == 0)
-        fill_empty(m, n, c, ldc, e);
-    int64_t kc = m <= 2 ? depth : even_step(depth, k->gemm.kc);
-    for (int64_t k0 = 0; k0 < depth; k0 += kc) {
-        bool first = k0 == 0, last = depth - k0 <= kc;
-        ort_tile_f32 t = {.a = a + k0, .b = at_element(o, k0 * o->step), .lda = lda,
-                          .b_step = o->step, .b_panel = o->panel, .c = c, .ldc = ldc,
+    const ort_epilogue none = ort_epilogue_none(), *e = p->epilogue ? p->epilogue : &none;
+    if (p->depth == 0)
+        fill_empty(p->m, p->n, p->c, p->ldc, e);
+    int64_t kc = p->m <= 2 ? p->depth : even_step(p->depth, k->gemm.kc);
+    for (int64_t k0 = 0; k0 < p->depth; k0 += kc) {
+        bool first = k0 == 0, last = p->depth - k0 <= kc;
+        ort_tile_f32 t = {.a = p->a + k0, .b = at_element(o, k0 * o->step), .lda = p->lda,
+                          .b_step = o->step, .b_panel = o->panel, .c = p->c, .ldc = p->ldc,
                           .alpha = e->alpha,
-                          .add = first ? e->add : c, .ldadd = first ? e->ldadd : ldc,
+                          .add = first ? e->add : p->c, .ldadd = first ? e->ldadd : p->ldc,
                           .row_bias = first ? e->row_bias : NULL,
                           .col_bias = first ? e->col_bias : NULL,
                           .lo = last ? e->lo : -INFINITY, .hi = last ? e->hi : INFINITY,
                           .ahead = last || !next ? next : at_element(o, (k0 + kc) * o->step)};
-        tile_of_form(k, o->form, m, n, last ? depth - k0 : kc, &t);
+        tile_of_form(k, o->form, p->m, p->n, last ? p->depth - k0 : kc, &t);
     }
-    apply_act(k, m, n, c, ldc, e);
+    apply_act(k, p->m, p->n, p->c, p->ldc, e);
 }
 
-void ort_matrix_block_form(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                           const float *a, int64_t lda, ort_dtype form, const void *packed,
-                           float *c, int64_t ldc, const ort_epilogue *epilogue)
+/* Packing reads and writes B once: worth it when enough rows pass over it. */
+static bool packs(const ort_kernels *k, int64_t m, int64_t column)
 {
-    operand o = packed_operand(k, depth, form, packed);
-    block_f32(k, m, n, depth, a, lda, &o, NULL, c, ldc, epilogue);
+    return column != 1 || m > 2 * k->gemm.mr;
 }
-
-void ort_matrix_block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
-                          int64_t lda, const float *packed, float *c, int64_t ldc,
-                          const ort_epilogue *epilogue)
+static bool packs_now(const ort_kernels *k, const ort_product_f32 *p)
 {
-    ort_matrix_block_form(k, m, n, depth, a, lda, ORT_DTYPE_FLOAT, packed, c, ldc, epilogue);
+    return !p->packed && p->space && packs(k, p->m, p->column);
 }
 
-void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                                const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-                                int64_t ldc, const ort_epilogue *epilogue)
+void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *product)
 {
-    operand o = {b, ORT_DTYPE_FLOAT, ldb, k->gemm.nr};
-    block_f32(k, m, n, depth, a, lda, &o, NULL, c, ldc, epilogue);
+    ort_product_f32 p = *product;
+    if (p.m <= 0 || p.n <= 0)
+        return;
+    if (packs_now(k, &p)) {
+        ort_matrix_pack_f32(k, p.depth, p.n, p.b, p.row, p.column, p.space);
+        p.packed = p.space;
+    }
+    operand o = operand_of(k, &p);
+    block_f32(k, &p, &o, NULL);
 }
 
-void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                          const double *a, int64_t lda, const double *packed, double *c,
-                          int64_t ldc, double alpha, const double *add, int64_t ldadd)
+void ort_matrix_block_f64(const ort_kernels *k, const ort_product_f64 *p)
 {
     int64_t nr = k->gemm.nr64, kc = k->gemm.kc;
-    if (m <= 0 || n <= 0)
+    if (p->m <= 0 || p->n <= 0)
         return;
-    for (int64_t k0 = 0; k0 == 0 || k0 < depth; k0 += kc) {
-        ort_tile_f64 t = {.a = a + k0, .b = packed + k0 * nr, .lda = lda, .b_step = nr,
-                          .b_panel = depth * nr, .c = c, .ldc = ldc, .alpha = alpha,
-                          .add = k0 ? c : add, .ldadd = k0 ? ldc : ldadd};
-        k->gemm.f64(m, n, ort_min_i64(kc, depth - k0), &t);
+    for (int64_t k0 = 0; k0 == 0 || k0 < p->depth; k0 += kc) {
+        ort_tile_f64 t = {.a = p->a + k0, .b = p->packed + k0 * nr, .lda = p->lda, .b_step = nr,
+                          .b_panel = p->depth * nr, .c = p->c, .ldc = p->ldc, .alpha = p->alpha,
+                          .add = k0 ? p->c : p->add, .ldadd = k0 ? p->ldc : p->ldadd};
+        k->gemm.f64(p->m, p->n, ort_min_i64(kc, p->depth - k0), &t);
     }
 }
 
@@ -260,109 +256,99 @@ static int64_t column_task(const grid *g, int64_t task)
     return g->by_rows ? task % g->column_tasks : task / g->row_tasks;
 }
 
-typedef struct product_f32 {
+typedef struct job_f32 {
     const ort_kernels *k;
-    int64_t m, n, depth, lda, ldc;
-    const float *a;
+    const ort_product_f32 *p;
     operand b;
-    float *c;
-    const ort_epilogue *e;
     grid g;
     int threads;
-} product_f32;
+} job_f32;
 
 /* Packed panels that the task after this one on the same thread reads: weights that stream come
  * at a third of their speed when each is fetched at its first use. */
-static const void *next_panels(const product_f32 *p, size_t task)
+static const void *next_panels(const job_f32 *j, size_t task)
 {
-    int64_t next = (int64_t)task + p->threads, nr = p->k->gemm.nr;
-    if (p->b.step != nr || next >= p->g.row_tasks * p->g.column_tasks)
+    int64_t next = (int64_t)task + j->threads, nr = j->k->gemm.nr;
+    if (j->b.step != nr || next >= j->g.row_tasks * j->g.column_tasks)
         return NULL;
-    return at_element(&p->b, column_task(&p->g, next) * p->g.columns / nr * p->b.panel);
+    return at_element(&j->b, column_task(&j->g, next) * j->g.columns / nr * j->b.panel);
 }
 
 static void task_f32(void *arg, size_t task, int thread)
 {
-    const product_f32 *p = arg;
-    int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
-    int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
-    int64_t m = ort_min_i64(p->g.rows, p->m - i0), n = ort_min_i64(p->g.columns, p->n - j0);
-    ort_epilogue e = *p->e;
+    const job_f32 *j = arg;
+    ort_product_f32 p = *j->p;
+    int64_t i0 = row_task(&j->g, (int64_t)task) * j->g.rows;
+    int64_t j0 = column_task(&j->g, (int64_t)task) * j->g.columns;
+    ort_epilogue e = p.epilogue ? *p.epilogue : ort_epilogue_none();
     if (e.add)
         e.add += i0 * e.ldadd + j0;
     if (e.row_bias)
         e.row_bias += i0;
     if (e.col_bias)
         e.col_bias += j0;
-    operand o = p->b;
-    o.b = at_element(&o, j0 / p->k->gemm.nr * o.panel);
-    block_f32(p->k, m, n, p->depth, p->a + i0 * p->lda, p->lda, &o, next_panels(p, task),
-              p->c + i0 * p->ldc + j0, p->ldc, &e);
+    p.m = ort_min_i64(j->g.rows, p.m - i0);
+    p.n = ort_min_i64(j->g.columns, p.n - j0);
+    p.a += i0 * p.lda;
+    p.c += i0 * p.ldc + j0;
+    p.epilogue = &e;
+    operand o = j->b;
+    o.b = at_element(&o, j0 / j->k->gemm.nr * o.panel);
+    block_f32(j->k, &p, &o, next_panels(j, task));
 }
 
-static void run_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth, const float *a,
-                    int64_t lda, operand b, float *c, int64_t ldc, const ort_epilogue *epilogue)
+static void task_pack(void *arg, int64_t first, int64_t end, int thread)
 {
-    if (m <= 0 || n <= 0)
+    const job_f32 *j = arg;
+    const ort_product_f32 *p = j->p;
+    ort_matrix_pack_f32(j->k, p->depth, end - first, p->b + first * p->column, p->row, p->column,
+                        (float *)p->space + first * p->depth);
+}
+
+void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *product)
+{
+    ort_product_f32 p = *product;
+    int64_t nr = call->k->gemm.nr;
+    if (p.m <= 0 || p.n <= 0)
         return;
-    ort_epilogue none = ort_epilogue_none();
-    product_f32 p = {call->k, m, n, depth, lda, ldc, a, b, c, epilogue ? epilogue : &none,
-                     plan_grid(m, n, depth, call->k->gemm.nr, sizeof(float)),
-                     ort_pool_threads(call->pool)};
-    ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f32, &p);
+    job_f32 j = {.k = call->k, .p = &p, .g = plan_grid(p.m, p.n, p.depth, nr, sizeof(float)),
+                 .threads = ort_pool_threads(call->pool)};
+    if (packs_now(j.k, &p)) {
+        int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(p.depth, 1) * nr), 1);
+        ort_call_range(call, p.n, panels * nr, task_pack, &j);
+        p.packed = p.space;
+    }
+    j.b = operand_of(j.k, &p);
+    ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f32, &j);
 }
 
-void ort_matrix_multiply_form(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                              const float *a, int64_t lda, ort_dtype form, const void *packed,
-                              float *c, int64_t ldc, const ort_epilogue *epilogue)
-{
-    run_f32(call, m, n, depth, a, lda, packed_operand(call->k, depth, form, packed), c, ldc,
-            epilogue);
-}
-
-void ort_matrix_multiply_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                             const float *a, int64_t lda, const float *packed, float *c,
-                             int64_t ldc, const ort_epilogue *epilogue)
-{
-    ort_matrix_multiply_form(call, m, n, depth, a, lda, ORT_DTYPE_FLOAT, packed, c, ldc, epilogue);
-}
-
-typedef struct product_f64 {
+typedef struct job_f64 {
     const ort_kernels *k;
-    int64_t m, n, depth, lda, ldc, ldadd;
-    const double *a, *b, *add;
-    double *c, alpha;
+    const ort_product_f64 *p;
     grid g;
-} product_f64;
+} job_f64;
 
 static void task_f64(void *arg, size_t task, int thread)
 {
-    const product_f64 *p = arg;
-    int64_t i0 = row_task(&p->g, (int64_t)task) * p->g.rows;
-    int64_t j0 = column_task(&p->g, (int64_t)task) * p->g.columns;
-    ort_matrix_block_f64(p->k, ort_min_i64(p->g.rows, p->m - i0),
-                         ort_min_i64(p->g.columns, p->n - j0), p->depth, p->a + i0 * p->lda, p->lda,
-                         p->b + j0 * p->depth, p->c + i0 * p->ldc + j0, p->ldc, p->alpha,
-                         p->add ? p->add + i0 * p->ldadd + j0 : NULL, p->ldadd);
+    const job_f64 *j = arg;
+    ort_product_f64 p = *j->p;
+    int64_t i0 = row_task(&j->g, (int64_t)task) * j->g.rows;
+    int64_t j0 = column_task(&j->g, (int64_t)task) * j->g.columns;
+    p.m = ort_min_i64(j->g.rows, p.m - i0);
+    p.n = ort_min_i64(j->g.columns, p.n - j0);
+    p.a += i0 * p.lda;
+    p.packed += j0 * p.depth;
+    p.c += i0 * p.ldc + j0;
+    p.add = p.add ? p.add + i0 * p.ldadd + j0 : NULL;
+    ort_matrix_block_f64(j->k, &p);
 }
 
-void ort_matrix_multiply_f64(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                             const double *a, int64_t lda, const double *packed, double *c,
-                             int64_t ldc, double alpha, const double *add, int64_t ldadd)
+void ort_matrix_multiply_f64(const ort_call *call, const ort_product_f64 *p)
 {
-    if (m <= 0 || n <= 0)
+    if (p->m <= 0 || p->n <= 0)
         return;
-    product_f64 p = {call->k, m, n, depth, lda, ldc, ldadd, a, packed, add, c, alpha,
-                     plan_grid(m, n, depth, call->k->gemm.nr64, sizeof(double))};
-    ort_call_parallel(call, (size_t)(p.g.row_tasks * p.g.column_tasks), task_f64, &p);
-}
-
-/* ---- a B that changes every run */
-
-/* Packing reads and writes B once: worth it when enough rows pass over it. */
-static bool packs(const ort_kernels *k, int64_t m, int64_t column)
-{
-    return column != 1 || m > 2 * k->gemm.mr;
+    job_f64 j = {call->k, p, plan_grid(p->m, p->n, p->depth, call->k->gemm.nr64, sizeof(double))};
+    ort_call_parallel(call, (size_t)(j.g.row_tasks * j.g.column_tasks), task_f64, &j);
 }
 
 size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
@@ -372,37 +358,4 @@ size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t 
     if (packs(k, m, column) && !ort_matrix_packed_bytes_f32(k, depth, n, &bytes))
         return SIZE_MAX;
     return bytes;
-}
-
-typedef struct packing {
-    const ort_kernels *k;
-    int64_t depth, row, column;
-    const float *b;
-    float *to;
-} packing;
-
-static void task_pack(void *arg, int64_t first, int64_t end, int thread)
-{
-    const packing *p = arg;
-    p->k->gemm.pack_f32(p->depth, end - first, p->b + first * p->column, p->row, p->column,
-                        p->depth, p->to + first * p->depth);
-}
-
-void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                                      const float *a, int64_t lda, const float *b, int64_t row,
-                                      int64_t column, float *c, int64_t ldc, void *space,
-                                      const ort_epilogue *epilogue)
-{
-    if (m <= 0 || n <= 0)
-        return;
-    if (!packs(call->k, m, column)) {
-        operand o = {b, ORT_DTYPE_FLOAT, row, call->k->gemm.nr};
-        run_f32(call, m, n, depth, a, lda, o, c, ldc, epilogue);
-        return;
-    }
-    int64_t nr = call->k->gemm.nr;
-    int64_t panels = ort_max_i64((64 << 10) / (ort_max_i64(depth, 1) * nr), 1);
-    packing p = {call->k, depth, row, column, b, space};
-    ort_call_range(call, n, panels * nr, task_pack, &p);
-    ort_matrix_multiply_f32(call, m, n, depth, a, lda, space, c, ldc, epilogue);
 }

@@ -22,56 +22,58 @@ typedef struct ort_epilogue {
 
 ort_epilogue ort_epilogue_none(void);
 
+/* A product of floats. B is packed, or it lies anywhere. */
+typedef struct ort_product_f32 {
+    int64_t m, n, depth;
+    const float *a;
+    int64_t lda;
+    const void *packed; /* B as ort_matrix_pack_* left it; NULL: it is b */
+    ort_dtype form;     /* of packed: float16 and bfloat16 in 16 bits, which are widened on the way
+                         * (and give the bits that floats would); else float */
+    const float *b;     /* element (kk, j) = b[kk * row + j * column] */
+    int64_t row, column;
+    void *space;        /* ort_matrix_space_f32(...) bytes, into which b is packed where that pays;
+                         * NULL: it is read where it lies, best for few rows; column is 1 */
+    float *c;
+    int64_t ldc;
+    const ort_epilogue *epilogue;
+} ort_product_f32;
+
+/* C = alpha * A*B + add, B packed; add may be c itself, or NULL. */
+typedef struct ort_product_f64 {
+    int64_t m, n, depth;
+    const double *a;
+    int64_t lda;
+    const double *packed;
+    double *c;
+    int64_t ldc;
+    double alpha;
+    const double *add;
+    int64_t ldadd;
+} ort_product_f64;
+
 /* Bytes of B[k][n] packed for these kernels; false when the product overflows. */
 bool ort_matrix_packed_bytes_f32(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
 bool ort_matrix_packed_bytes_16(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
 bool ort_matrix_packed_bytes_f64(const ort_kernels *k, int64_t depth, int64_t n, size_t *bytes);
+/* Bytes for a B that changes every run; 0 where it needn't be packed (row-major with few rows),
+ * SIZE_MAX when the product overflows. */
+size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
+                            int64_t column);
 /* Pack B, whose element (kk, j) is b[kk * row + j * column]; single-threaded. `packed` should be
  * 64-byte aligned. A transposed B is row = 1, column = its row stride. */
 void ort_matrix_pack_f32(const ort_kernels *k, int64_t depth, int64_t n, const float *b,
                          int64_t row, int64_t column, float *packed);
 void ort_matrix_pack_f64(const ort_kernels *k, int64_t depth, int64_t n, const double *b,
                          int64_t row, int64_t column, double *packed);
-
-/* The product on this thread only: for use inside a task. */
-void ort_matrix_block_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth, const float *a,
-                          int64_t lda, const float *packed, float *c, int64_t ldc,
-                          const ort_epilogue *epilogue);
-void ort_matrix_block_f64(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                          const double *a, int64_t lda, const double *packed, double *c,
-                          int64_t ldc, double alpha, const double *add, int64_t ldadd);
-/* B packed in the form of its numbers: float, or float16 and bfloat16 in 16 bits, which are widened
- * on the way (and give the bits that floats would). */
 void ort_matrix_pack_16(const ort_kernels *k, int64_t depth, int64_t n, const uint16_t *b,
                         int64_t row, int64_t column, uint16_t *packed);
-void ort_matrix_block_form(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                           const float *a, int64_t lda, ort_dtype form, const void *packed,
-                           float *c, int64_t ldc, const ort_epilogue *epilogue);
-/* The same on a B that isn't packed: element (kk, j) = b[kk * ldb + j] (row stride ldb, columns
- * side by side). Best for few rows. */
-void ort_matrix_block_plain_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                                const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-                                int64_t ldc, const ort_epilogue *epilogue);
 
-/* The product on the call's pool, B packed. */
-void ort_matrix_multiply_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                             const float *a, int64_t lda, const float *packed, float *c,
-                             int64_t ldc, const ort_epilogue *epilogue);
-void ort_matrix_multiply_form(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                              const float *a, int64_t lda, ort_dtype form, const void *packed,
-                              float *c, int64_t ldc, const ort_epilogue *epilogue);
-void ort_matrix_multiply_f64(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                             const double *a, int64_t lda, const double *packed, double *c,
-                             int64_t ldc, double alpha, const double *add, int64_t ldadd);
-
-/* The product of a B that changes every run: element (kk, j) = b[kk * row + j * column]. `space`
- * holds ort_matrix_space_f32(...) bytes (0 when row-major with few rows needs none), from the
- * workspace. */
-size_t ort_matrix_space_f32(const ort_kernels *k, int64_t m, int64_t n, int64_t depth,
-                            int64_t column);
-void ort_matrix_multiply_unpacked_f32(const ort_call *call, int64_t m, int64_t n, int64_t depth,
-                                      const float *a, int64_t lda, const float *b, int64_t row,
-                                      int64_t column, float *c, int64_t ldc, void *space,
-                                      const ort_epilogue *epilogue);
+/* The product on this thread only: for use inside a task. */
+void ort_matrix_block_f32(const ort_kernels *k, const ort_product_f32 *p);
+void ort_matrix_block_f64(const ort_kernels *k, const ort_product_f64 *p);
+/* The product on the call's pool. */
+void ort_matrix_multiply_f32(const ort_call *call, const ort_product_f32 *p);
+void ort_matrix_multiply_f64(const ort_call *call, const ort_product_f64 *p);
 
 #endif
