@@ -207,22 +207,19 @@ ort_bound ort_emit_attribute(const ort_emit *e, const char *name, int length)
     static const int64_t empty[1];
     ort_bound b = {.value = ORT_ID_NONE};
     char text[64];
-    const char *fallback = NULL;
+    ort_attr own;
     assert(e->at && length < (int)sizeof text);
     memcpy(text, name, (size_t)length);
     text[length] = '\0';
-    const ort_attr *attr = ort_node_attr(e->at, text);
+    const ort_attr *attr = ort_edit_attr(e->at, text, &own);
     if (attr && attr->type == ORT_ATTR_INTS) {
         b.list = attr->count ? attr->ints : empty;
         b.count = (int)attr->count;
     } else if (attr) {
         assert(attr->type == ORT_ATTR_FLOAT || attr->type == ORT_ATTR_INT);
         b.number = attr->type == ORT_ATTR_INT ? (double)attr->i : (double)attr->f;
-    } else if (e->at->op) {
-        ort_schema_attr(e->at->op, text, &fallback);
-        b.number = fallback ? (double)(float)ort_parse_double(fallback, NULL) : 0;
+        b.is_number = true;
     }
-    b.is_number = fallback || (attr && !b.list);
     return b;
 }
 

@@ -1,7 +1,8 @@
 /* match.c - where a text fits (match.h). A commutative node is tried in both orders, its more
  * telling operand first, and a named form in each of its alternatives; what an attempt bound is
  * taken back when it fails. One that fits is not given up when something outside of the node fails
- * later: texts whose two operands look alike would need that, and there are none. */
+ * later, but for operands that look alike: then the whole is tried once more, the other order
+ * first. */
 #include "emit/match.h"
 
 #include <assert.h>
@@ -86,10 +87,11 @@ static bool attribute_fits(matcher *x, const ort_text_attr *wanted, const ort_no
 {
     char name[32];
     const char *value = wanted->value;
+    ort_attr own;
     assert(wanted->name_length < (int)sizeof name);
     memcpy(name, wanted->name, (size_t)wanted->name_length);
     name[wanted->name_length] = '\0';
-    const ort_attr *attr = ort_node_attr(node, name);
+    const ort_attr *attr = ort_edit_attr(node, name, &own);
     if (!attr)
         return false;
     if (*value == '$') {
@@ -193,11 +195,6 @@ static bool bind(matcher *x, short name, ort_id value, ort_node *node)
 
 static bool fits(matcher *x, const ort_term *t, ort_id value);
 
-static ort_id input_of(const ort_node *node, int slot)
-{
-    return slot < node->input_count ? node->inputs[slot] : ORT_ID_NONE;
-}
-
 bool ort_text_attribute_of(const ort_registry *registry, const ort_op *op, int slot, char *name)
 {
     ort_schema schema;
@@ -216,8 +213,9 @@ bool ort_text_attribute_of(const ort_registry *registry, const ort_op *op, int s
 static bool attribute_form_fits(matcher *x, const ort_term *t, const ort_node *node, int slot)
 {
     char name[64];
+    ort_attr own;
     const ort_attr *attr = ort_text_attribute_of(x->graph->model->registry, node->op, slot, name)
-                               ? ort_node_attr(node, name)
+                               ? ort_edit_attr(node, name, &own)
                                : NULL;
     if (!attr)
         return false;
@@ -236,8 +234,8 @@ static bool inputs_fit(matcher *x, const ort_term *t, const ort_node *node)
     for (int i = 0; i < t->count; i++) {
         const ort_term *child = ort_text_child(x->text, t, i);
         bool stated = child->kind == '[' || child->kind == '0' || child->kind == '$';
-        if (!fits(x, child, input_of(node, i)) &&
-            (!stated || i < node->input_count || !attribute_form_fits(x, child, node, i)))
+        if ((!stated || i < node->input_count || !attribute_form_fits(x, child, node, i)) &&
+            !fits(x, child, ort_edit_input(node, i)))
             return false;
     }
     return true;
@@ -290,7 +288,8 @@ static bool any_fits(matcher *x, int count, const ort_term *t, const ort_node *n
 static bool order_fits(matcher *x, int order, const ort_term *t, const ort_node *node, ort_id value)
 {
     const ort_term *a = ort_text_child(x->text, t, 0), *b = ort_text_child(x->text, t, 1);
-    ort_id for_a = input_of(node, order), for_b = input_of(node, 1 - order);
+    ort_id for_a = ort_edit_input(node, order ^ x->m->turned);
+    ort_id for_b = ort_edit_input(node, order ^ !x->m->turned);
     return is_telling(b) && !is_telling(a) ? fits(x, b, for_b) && fits(x, a, for_a)
                                            : fits(x, a, for_a) && fits(x, b, for_b);
 }
@@ -371,8 +370,9 @@ static bool value_fits(matcher *x, const ort_term *t, ort_id value)
 
 static bool fits(matcher *x, const ort_term *t, ort_id value)
 {
-    return t->kind == '-' ? value == ORT_ID_NONE
-                          : value != ORT_ID_NONE && value_fits(x, t, value);
+    if (value == ORT_ID_NONE)
+        return t->kind == '-' || t->optional;
+    return t->kind != '-' && value_fits(x, t, value);
 }
 
 /* ---- the whole */
@@ -423,22 +423,26 @@ static bool root_fits(matcher *x, const ort_term *t, ort_node *node)
     return node->output_count > 0 && fits(x, t, node->outputs[0]);
 }
 
-bool ort_text_match(const ort_text *text, ort_graph *graph, ort_node *node, ort_match *match,
-                    char *miss)
+bool ort_text_match(const ort_text *text, ort_graph *graph, ort_node *node, bool turned,
+                    ort_match *match, char *miss)
 {
     matcher x = {.text = text, .graph = graph, .m = match, .lenient = miss, .miss = miss};
     for (size_t i = 0; i < text->choices.count; i++) {
         const ort_statement *s = &text->statements.data[text->choices.data[i].first];
-        if (miss)
-            miss[0] = '\0';
-        x.lenient = miss;
-        begin(match, text, graph);
-        if (!root_fits(&x, &text->terms.data[s->term], node))
-            continue;
-        ort_id outside = read_outside(graph, match);
-        if (outside == ORT_ID_NONE ||
-            forgives(&x, "'%s' has another reader", value_name(&x, outside)))
-            return true;
+        for (match->turned = turned;; match->turned = true) {
+            if (miss)
+                miss[0] = '\0';
+            x.lenient = miss;
+            begin(match, text, graph);
+            if (!root_fits(&x, &text->terms.data[s->term], node))
+                break;
+            ort_id outside = read_outside(graph, match);
+            if (outside == ORT_ID_NONE ||
+                forgives(&x, "'%s' has another reader", value_name(&x, outside)))
+                return true;
+            if (match->turned)
+                break;
+        }
     }
     return false;
 }

@@ -3,9 +3,9 @@
  * Add, Mul and other commutative operators match in either order. A number is a constant whose
  * elements all are it (to 1e-5, or as its type rounds); a list, an int64 constant of these
  * elements; #w, any constant; $n, a constant of one number, or (k=$n) an integer or float attribute
- * that is present. A list or number fits the attribute that an older version has in place of that
- * input, too. Every node of a match but the root must be read by nodes of the match alone,
- * unless it has a '+'.
+ * that is given or has a default. A list or number fits the attribute that an older version has in
+ * place of that input, too. Every node of a match but the root must be read by nodes of the match
+ * alone, unless it has a '+'.
  */
 #ifndef ORT_EMIT_MATCH_H
 #define ORT_EMIT_MATCH_H
@@ -32,6 +32,7 @@ typedef struct ort_match {
     ort_node *nodes[ORT_MATCH_NODES]; /* root first */
     bool shared[ORT_MATCH_NODES];
     int node_count;
+    bool turned;
     const char *extra[8]; /* names that aren't in the text (ort_match_let) */
     int extra_count;
 } ort_match;
@@ -42,9 +43,11 @@ bool ort_text_attribute_of(const ort_registry *registry, const ort_op *op, int s
 
 /* Does the text fit with its root at `node`? Fills `match` in. With `miss`, of ORT_MATCH_MISS
  * bytes, one condition may fail, and its text lands there. Of alternatives the first that fits by
- * itself is taken: it isn't given up for another when something around it fails. */
-bool ort_text_match(const ort_text *text, ort_graph *graph, ort_node *node, ort_match *match,
-                    char *miss);
+ * itself is taken: it isn't given up for another when something around it fails. turned: operands
+ * of commutative nodes are tried in the other order first; false does so, too, when the first order
+ * fits but for a reader outside. */
+bool ort_text_match(const ort_text *text, ort_graph *graph, ort_node *node, bool turned,
+                    ort_match *match, char *miss);
 
 /* What a name stands for; NULL when it isn't bound (its alternative isn't there). */
 const ort_bound *ort_match_bound(const ort_match *match, const char *name, int length);

@@ -100,13 +100,16 @@ static ort_term blank(char kind)
 
 /* ---- operators */
 
+/* All of "Add|Sum"? */
 static bool commutes(const char *text, int length)
 {
     static const char *const names[] = {"Add", "Mul", "Max", "Min", "And", "Or", "Equal", "Sum"};
+    const char *stop = memchr(text, '|', (size_t)length);
+    int own = stop ? (int)(stop - text) : length;
+    bool found = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((int)strlen(names[i]) == length && !strncmp(text, names[i], (size_t)length))
-            return true;
-    return false;
+        found |= (int)strlen(names[i]) == own && !strncmp(text, names[i], (size_t)own);
+    return found && (!stop || commutes(stop + 1, length - own - 1));
 }
 
 static short add_node(parser *p, ort_term t, const short *inputs, int count)
@@ -125,7 +128,7 @@ static void parse_attr(parser *p, int length)
     attr.value_length = (int)strcspn(attr.value, " \n)");
     assert(attr.value_length > 0);
     if (*attr.value == '$')
-        name_of(p, attr.value + 1, attr.value_length - 1);
+        name_of(p, attr.value + 1, word_length(attr.value + 1));
     p->at = attr.value + attr.value_length;
     p->failed |= !ort_vec_push(&p->out->attrs, attr);
 }
@@ -253,9 +256,11 @@ static short parse_value(parser *p, char kind)
     p->at += word;
     if (kind == '#') { /* ".i8:3,4" */
         t.text = p->at;
-        t.length = (int)strcspn(p->at, " \n();");
+        t.length = (int)strcspn(p->at, " \n();?");
         p->at += t.length;
     }
+    t.optional = *p->at == '?';
+    p->at += t.optional;
     return add_term(p, t);
 }
 

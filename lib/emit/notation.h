@@ -11,6 +11,7 @@
  *     x             a value (names of values begin with a small letter)
  *     0.5  @3       a number of the type that its place asks for; an int64
  *     [0 2]  -      a list of int64, which may hold named numbers: [0 $n -1]; an absent input
+ *     x?  $n?  #w?  an input that may be absent
  *     $n            a number that has a name, or (write.h) a list or an input that has one
  *     #w            a constant                 #w:3,4  #w.i8:3,4   of these dims, of that type
  *     k=1  k=0,2    attributes: an integer, a list of integers (one alone ends in a comma: k=1,);
@@ -20,7 +21,8 @@
  *
  *     (A|ms.B a)    either operator            (Op a ...)    further inputs don't matter
  *     +(Op a)       others may read its result: it stays in the graph
- *     _             any value                  k=1 finds both an integer and a list of one
+ *     _             any value                  k=1 finds both an integer and a list of one, and
+ *                   the operator's default where the node has no k
  *     @half(x, g)   a named form: each of the alternatives that a table of forms gives it,
  *                   "half(x, g): x * 0.5 * g | x * (g * 0.5) | x * g / 2"
  *     a | b         either
@@ -30,6 +32,9 @@
  *
  *     (Op@13 a)     as it is from opset 13 on; without a number, from its first version on
  *     (Op a &n)     with the attributes of the node called n
+ *     n:(Op a)      with the name of the node that was found as n
+ *     k=&n  k=$a,$b the operator of that node, as a string; a list of floats. Without an attribute
+ *                   all of whose names stand for nothing in what was found
  *
  * What rules compute with (ort_emit_formula) may say besides
  *
@@ -55,6 +60,7 @@ typedef struct ort_term {
     char kind;        /* '(' node, 'x' value, '$', '#', '0' number, 'i' int64, '[', '_', '-',
                          '@' one of several terms */
     bool commutative, open, shared; /* '(': inputs in any order, '...', '+' */
+    bool optional;    /* 'x', '$', '#': '?' */
     bool plain;       /* '(': one operator, of ai.onnx */
     short name;       /* into names, or -1 */
     short first, count;           /* '(' inputs, '@' alternatives: in terms_of */

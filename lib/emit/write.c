@@ -78,14 +78,13 @@ static int write_inputs(ort_writer *w, const ort_term *t, const ort_op *op, ort_
 
 /* ---- nodes */
 
-static const ort_node *node_called(const ort_writer *w, short name)
+/* n:(Op a) */
+static void keep_name(const ort_writer *w, const ort_term *t, ort_node_spec *spec)
 {
-    const ort_text_name *n = &w->text->names.data[name];
-    if (n->length == 1 && *n->text == '_')
-        return w->e->at;
+    const ort_text_name *n = &w->text->names.data[t->name];
     const ort_bound *b = ort_write_bound(w, n->text, n->length);
-    assert(b && b->node);
-    return b->node;
+    if (b && b->node)
+        spec->name = b->node->name;
 }
 
 /* The first version that may be written: what the text asks for, else the operator's first. */
@@ -113,16 +112,25 @@ static void write_node(ort_writer *w, const ort_term *t, ort_node_spec *spec, or
     if (w->source && w->source->attributes)
         sets += w->source->attributes(w->source->arg, spec->op_type, set + sets, MAX_ATTRS - sets);
     assert(sets + t->attr_count <= MAX_ATTRS);
-    for (int i = 0; i < t->attr_count; i++, sets++)
-        set[sets] = ort_write_attr(w, op, &w->text->attrs.data[t->first_attr + i], lists[sets]);
+    for (int i = 0; i < t->attr_count; i++) {
+        const ort_text_attr *a = &w->text->attrs.data[t->first_attr + i];
+        if (!ort_write_has_attr(w, a))
+            continue;
+        set[sets] = ort_write_attr(w, op, a, lists[sets]);
+        sets++;
+    }
     spec->inputs = inputs;
     spec->input_count = t->count;
     while (spec->input_count && inputs[spec->input_count - 1] == ORT_ID_NONE)
         spec->input_count--;
     if (t->like >= 0) {
-        spec->attrs = node_called(w, t->like)->attrs;
-        spec->attr_count = node_called(w, t->like)->attr_count;
+        const ort_text_name *n = &w->text->names.data[t->like];
+        const ort_node *like = ort_write_node(w, n->text, n->length);
+        spec->attrs = like->attrs;
+        spec->attr_count = like->attr_count;
     }
+    if (t->name >= 0)
+        keep_name(w, t, spec);
     spec->set = set;
     spec->set_count = sets;
     ort_emit_spec(w->e, spec, outputs, output_count);
@@ -260,6 +268,8 @@ static ort_id write_term(ort_writer *w, short index)
     ort_id *own = &w->written[index];
     if (w->e->status != ORT_OK || *own != ORT_ID_NONE)
         return *own;
+    if (t->optional && choose(w, t, 2)) /* it is absent */
+        return ORT_ID_NONE;
     if (t->name >= 0 && *stated(w, t->name) != ORT_ID_NONE)
         return *stated(w, t->name);
     switch (t->kind) {

@@ -18,7 +18,8 @@ typedef struct ort_write_source {
     /* A value ('x', '_'), constant ('#') or number ('$') that isn't bound; the name of '_' is NULL.
      * ORT_ID_NONE: an absent input. */
     ort_id (*unbound)(void *arg, const ort_term *term, const ort_text_name *name);
-    /* Which of the terms of a named form, which of the operators of "A|ms.B". NULL: the first. */
+    /* Which of the terms of a named form, which of the operators of "A|ms.B"; 1 leaves an input out
+     * that may be absent. NULL: the first, and none. */
     int (*alternative)(void *arg, const ort_term *term, int count);
     /* Attributes that the text doesn't give to a node of this operator, into `set` of `room`; how
      * many. They live as long as the call of ort_write. NULL: none. */

@@ -14,11 +14,20 @@ const ort_bound *ort_write_bound(const ort_writer *w, const char *name, int leng
     return w->match ? ort_match_bound(w->match, name, length) : NULL;
 }
 
+/* A name of what was found, or of a model that is built: it may stand for nothing. */
+static bool is_found(const ort_writer *w, const char *name, int length)
+{
+    return w->match ? w->match->text != w->text && ort_text_find(w->match->text, name, length) >= 0
+                    : w->source != NULL;
+}
+
 /* What $name stands for. */
 static ort_bound called(const ort_writer *w, const char *name, int length)
 {
     const ort_bound *b = ort_write_bound(w, name, length);
-    return b ? *b : ort_emit_attribute(w->e, name, length);
+    return b                          ? *b
+           : is_found(w, name, length) ? (ort_bound){.value = ORT_ID_NONE}
+                                       : ort_emit_attribute(w->e, name, length);
 }
 
 static double number_called(const ort_writer *w, const char *name, int length)
@@ -26,6 +35,15 @@ static double number_called(const ort_writer *w, const char *name, int length)
     ort_bound b = called(w, name, length);
     assert(b.is_number);
     return b.number;
+}
+
+const ort_node *ort_write_node(const ort_writer *w, const char *name, int length)
+{
+    if (length == 1 && *name == '_')
+        return w->e->at;
+    const ort_bound *b = ort_write_bound(w, name, length);
+    assert(b && b->node);
+    return b->node;
 }
 
 /* ---- attributes */
@@ -63,6 +81,36 @@ static ort_attr_type kind_of(const ort_op *op, const char *name)
     return type;
 }
 
+bool ort_write_has_attr(const ort_writer *w, const ort_text_attr *a)
+{
+    const char *at = a->value, *end = a->value + a->value_length;
+    if (*at != '$' && *at != '&')
+        return true;
+    for (int length; at < end; at += length + 1) {
+        length = (int)strcspn(++at, ", \n)");
+        if (!is_found(w, at, length) || ort_write_bound(w, at, length))
+            return true;
+    }
+    return false;
+}
+
+/* "$a,$b": those that stand for something. */
+static void set_floats(ort_writer *w, ort_attr *attr, const ort_text_attr *a)
+{
+    const char *at = a->value, *end = a->value + a->value_length;
+    ort_arena *arena = &w->e->graph->model->arena;
+    float *list = ort_arena_array(arena, (size_t)a->value_length, sizeof *list);
+    if (!list)
+        ort_emit_fail_memory(w->e);
+    for (int length; list && at < end; at += length + 1) {
+        length = (int)strcspn(++at, ", \n)");
+        ort_bound b = called(w, at, length);
+        if (b.is_number)
+            list[attr->count++] = (float)b.number;
+    }
+    attr->floats = list;
+}
+
 ort_attr ort_write_attr(ort_writer *w, const ort_op *op, const ort_text_attr *a, int64_t *list)
 {
     ort_attr attr = {.name = ort_write_copied(w, a->name, a->name_length)};
@@ -71,15 +119,20 @@ ort_attr ort_write_attr(ort_writer *w, const ort_op *op, const ort_text_attr *a,
         return attr;
     ort_bound b = named ? called(w, a->value + 1, a->value_length - 1) : (ort_bound){0};
     attr.type = kind_of(op, attr.name);
-    assert(!op || !named || (attr.type == ORT_ATTR_INTS ? b.list != NULL : b.is_number));
+    assert(!op || !named || attr.type == ORT_ATTR_FLOATS ||
+           (attr.type == ORT_ATTR_INTS ? b.list != NULL : b.is_number));
     switch (attr.type) {
     case ORT_ATTR_FLOAT:
         attr.f = (float)(named ? b.number : ort_parse_double(a->value, NULL));
         break;
-    case ORT_ATTR_STRING:
-        attr.s.ptr = ort_write_copied(w, a->value, a->value_length);
-        attr.s.length = (size_t)a->value_length;
+    case ORT_ATTR_FLOATS: set_floats(w, &attr, a); break;
+    case ORT_ATTR_STRING: {
+        const char *text = *a->value == '&'
+                               ? ort_write_node(w, a->value + 1, a->value_length - 1)->op_type
+                               : ort_write_copied(w, a->value, a->value_length);
+        attr.s = (ort_string){(char *)(uintptr_t)text, strlen(text)};
         break;
+    }
     case ORT_ATTR_INTS:
         attr.ints = named ? b.list : list;
         attr.count = (size_t)(named ? b.count

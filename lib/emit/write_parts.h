@@ -8,8 +8,12 @@ enum { ORT_WRITE_INPUTS = 32, ORT_WRITE_NAME = 64 };
 
 /* What a name stands for in the match; NULL: nothing. */
 const ort_bound *ort_write_bound(const ort_writer *w, const char *name, int length);
+/* The node that was found as this; "_": the one whose rule runs. */
+const ort_node *ort_write_node(const ort_writer *w, const char *name, int length);
 /* So many letters of a text, in the model's arena; "" without memory, which is noted. */
 const char *ort_write_copied(const ort_writer *w, const char *text, int length);
+/* Does the text give this attribute? Not where its names stand for nothing in what was found. */
+bool ort_write_has_attr(const ort_writer *w, const ort_text_attr *a);
 /* An attribute of a node, of the kind that the row says. `list` of ORT_WRITE_INPUTS elements holds
  * what it points to. */
 ort_attr ort_write_attr(ort_writer *w, const ort_op *op, const ort_text_attr *a, int64_t *list);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "graph/follow.h"
 #include "graph/uses.h"
 #include "io/blob.h"
@@ -323,6 +324,26 @@ bool ort_edit_names(const char *names, size_t length, const ort_op *op)
             return true;
     }
     return false;
+}
+
+const ort_attr *ort_edit_attr(const ort_node *node, const char *name, ort_attr *own)
+{
+    const char *text = NULL;
+    const ort_attr *attr = ort_node_attr(node, name);
+    if (attr || !node->op)
+        return attr;
+    *own = (ort_attr){.name = name, .type = ort_schema_attr(node->op, name, &text)};
+    if (!text)
+        return NULL;
+    if (own->type == ORT_ATTR_FLOAT)
+        own->f = (float)ort_parse_double(text, NULL);
+    else if (own->type == ORT_ATTR_INT)
+        own->i = strtoll(text, NULL, 10);
+    else if (own->type == ORT_ATTR_STRING)
+        own->s = (ort_string){(char *)(uintptr_t)text, strcspn(text, " ")};
+    else
+        return NULL;
+    return own;
 }
 
 size_t ort_edit_message_bytes(const ort_graph *graph, const ort_node *node)

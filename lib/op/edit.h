@@ -109,6 +109,9 @@ static inline bool ort_edit_is_any(const ort_node *node, const char *names)
 {
     return node && !node->removed && node->op && ort_edit_names(names, strlen(names), node->op);
 }
+/* An attribute, or else the default of the operator's row, which goes to `own`; NULL: it has
+ * neither. */
+const ort_attr *ort_edit_attr(const ort_node *node, const char *name, ort_attr *own);
 /* Input `slot`; ORT_ID_NONE when it is absent. */
 static inline ort_id ort_edit_input(const ort_node *node, int slot)
 {

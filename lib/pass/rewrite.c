@@ -346,7 +346,7 @@ ort_status ort_match_replace(ort_match *m, ort_node_spec *spec, ort_error *err)
 
 typedef struct site {
     const ort_pass_context *c;
-    const ort_node *root;
+    const ort_node *at; /* whose name what is written has */
 } site;
 
 /* ort_emit.opset_of */
@@ -355,7 +355,16 @@ static int opset_at(void *arg, const char *domain, const char *op_type, int sinc
     const site *s = arg;
     if (!since)
         since = ort_registry_oldest(s->c->registry, domain, op_type);
-    return ort_pass_opset(s->c, s->root, domain, op_type, since);
+    return ort_pass_opset(s->c, s->at, domain, op_type, since);
+}
+
+static const ort_node *named_node(const ort_match *m, const ort_text *to, const ort_choice *choice)
+{
+    const ort_statement *last = &to->statements.data[choice->first + choice->count - 1];
+    short name = to->terms.data[last->term].name;
+    const ort_text_name *n = name < 0 ? NULL : &to->names.data[name];
+    const ort_bound *b = n ? ort_match_bound(m, n->text, n->length) : NULL;
+    return b && b->node ? b->node : m->nodes[0];
 }
 
 static bool is_met(const ort_pass_context *c, ort_dtype dtype, const char *condition)
@@ -385,7 +394,7 @@ static ort_status write_choice(ort_pass_context *c, ort_match *m, const ort_text
                                const ort_choice *choice, ort_error *err)
 {
     const ort_node *root = m->nodes[0];
-    site s = {c, root};
+    site s = {c, named_node(m, to, choice)};
     const char *origin = ort_match_remove(m);
     ort_emit e = {.graph = c->graph, .at = root, .purpose = "rewrite", .origin = origin,
                   .opset_of = opset_at, .opset_arg = &s, .limit = INT_MAX, .err = err};
@@ -402,13 +411,12 @@ static ort_status write_choice(ort_pass_context *c, ort_match *m, const ort_text
 static ort_status write_row(ort_pass_context *c, ort_match *m, const ort_rewrite *rewrite,
                             const ort_text *to, int *changes, bool *done, ort_error *err)
 {
-    site s = {c, m->nodes[0]};
     const char *why = rewrite->unless ? rewrite->unless(c, m) : NULL;
     int before = *changes;
-    if (why) {
-        ort_pass_note(c, s.root, "%s", why);
+    if (why && *why)
+        ort_pass_note(c, m->nodes[0], "%s", why);
+    if (why)
         return ORT_OK;
-    }
     if (rewrite->write) {
         ort_status status = rewrite->write(c, m, changes, err);
         *done = *changes != before;
@@ -416,6 +424,7 @@ static ort_status write_row(ort_pass_context *c, ort_match *m, const ort_rewrite
     }
     for (size_t i = 0; i < to->choices.count && !*done; i++) {
         const ort_choice *choice = &to->choices.data[i];
+        site s = {c, named_node(m, to, choice)};
         if (!holds(c, m, choice) || !ort_may_write(to, choice, opset_at, &s))
             continue;
         *done = true;
@@ -438,7 +447,7 @@ static void note_near_miss(const ort_pass_context *c, const root_list *list, uin
         if (!has_needs(&candidates[i], before))
             continue;
         const ort_text *from = &c->table->rows[candidates[i].row].from;
-        if (!ort_text_match(from, c->graph, node, match, miss) || match->node_count < 2)
+        if (!ort_text_match(from, c->graph, node, false, match, miss) || match->node_count < 2)
             continue;
         if (miss[0])
             ort_pass_note(c, node, "%s", miss);
@@ -455,11 +464,15 @@ static ort_status rewrite_at(ort_pass_context *c, const root_list *list, ort_nod
     for (int i = 0; i < list->count && !done; i++) {
         const candidate *one = &c->table->candidates.data[list->first + i];
         const row *r = &c->table->rows[one->row];
-        if (!has_needs(one, before) || !ort_text_match(&r->from, c->graph, node, &match, NULL))
-            continue;
-        found = true;
-        match.flags = c->table->rewrites[one->row].flags;
-        ORT_TRY(write_row(c, &match, &c->table->rewrites[one->row], &r->to, changes, &done, err));
+        for (int order = has_needs(one, before) ? 0 : 2; order < 2 && !done; order++) {
+            if (!ort_text_match(&r->from, c->graph, node, order, &match, NULL))
+                break;
+            found = true;
+            order |= match.turned;
+            match.flags = c->table->rewrites[one->row].flags;
+            ORT_TRY(write_row(c, &match, &c->table->rewrites[one->row], &r->to, changes, &done,
+                              err));
+        }
     }
     if (!found && c->near_misses)
         note_near_miss(c, list, before, node, &match);

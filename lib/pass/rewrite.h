@@ -13,7 +13,7 @@
  *     float?     of a result in float32                  real?     of any floating point
  *
  * The root's name and outputs, and the origin of all nodes that go, are given to what stands for
- * them.
+ * them; `to` may take another node's name (n:(Op a)).
  * tests/unit/test_rewrites.c builds every row and compares both sides.
  */
 #ifndef ORT_PASS_REWRITE_H
@@ -24,8 +24,9 @@
 
 struct ort_rewrite {
     const char *from, *to;
-    /* Why a place that matches is left alone, which is noted as a near-miss; NULL: it isn't. May
-     * give names to numbers that `to` has (ort_match_let). */
+    /* Why a place that matches is left alone, which is noted as a near-miss ("": as something
+     * else altogether, without a note); NULL: it isn't. May give names to numbers that `to` has
+     * (ort_match_let). */
     const char *(*unless)(const ort_pass_context *context, ort_match *match);
     /* What `to` needs besides, made when it is going to be written: constants. */
     ort_status (*prepare)(ort_pass_context *context, ort_match *match, ort_error *err);

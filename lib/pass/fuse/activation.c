@@ -1,53 +1,50 @@
-/* activation.c - recognizing activations that fused operators carry as attributes. Only those that
- * onnxruntime's FusedConv and FusedGemm know: a saved model must load there. */
+/* activation.c - a FusedConv as rows write it (activation.h). */
 #include "pass/fuse/activation.h"
 
 #include <float.h>
+#include <math.h>
 
+#include "base/error.h"
 #include "pass/facts/facts.h"
 
-static const struct {
-    const char *op_type;
-    int param_count;
-} rows[] = {
-    {"Relu", 0},      {"Sigmoid", 0},     {"Tanh", 0},
-    {"LeakyRelu", 1}, {"HardSigmoid", 2}, {"Clip", 2},
-};
-
-static bool read_params(const ort_graph *graph, const ort_node *node, ort_fused_activation *a)
+const char *ort_fused_conv_unless(const ort_pass_context *c, ort_match *m)
 {
-    static const char *const names[2] = {"alpha", "beta"};
-    double low = -(double)FLT_MAX, high = (double)FLT_MAX;
-    if (ort_edit_is(node, ONNX, "Clip")) {
-        bool known = ort_fact_bounds(graph, node, &low, &high);
-        a->params[0] = (float)low;
-        a->params[1] = (float)high;
-        return known;
-    }
-    for (int i = 0; i < a->param_count; i++)
-        a->params[i] = ort_node_attr_float(node, names[i]);
-    return true;
+    const ort_node *a = ort_match_node(m, "a");
+    if (ort_match_type(m, "n")->dtype != ORT_DTYPE_FLOAT)
+        return "FusedConv is for float";
+    if (!ort_edit_is(a, ONNX, "Clip"))
+        return NULL;
+    if (!ort_match_has(m, "p"))
+        ort_match_let(m, "p", -(double)FLT_MAX);
+    if (!ort_match_has(m, "q"))
+        ort_match_let(m, "q", (double)FLT_MAX);
+    return isnan(ort_match_number(m, "p")) || isnan(ort_match_number(m, "q"))
+               ? "its bounds are NaN"
+               : NULL;
 }
 
-ort_node *ort_activation_after(const ort_pass_context *c, const ort_node *node,
-                               ort_fused_activation *a)
+/* Does the attribute say what holds without it? */
+static bool is_default(const ort_node *conv, const ort_attr *a)
 {
-    ort_node *next = ort_edit_only_reader(c->graph, node->outputs[0]);
-    for (size_t i = 0; next && i < sizeof rows / sizeof *rows; i++) {
-        if (!ort_edit_is(next, ONNX, rows[i].op_type) || next->inputs[0] != node->outputs[0])
-            continue;
-        *a = (ort_fused_activation){.name = rows[i].op_type, .param_count = rows[i].param_count};
-        if (read_params(c->graph, next, a))
-            return next;
-        ort_pass_note(c, next, "its bounds aren't constant");
-    }
-    return NULL;
+    if (!strcmp(a->name, "group"))
+        return a->type == ORT_ATTR_INT && a->i == 1;
+    if (!strcmp(a->name, "dilations") || !strcmp(a->name, "strides"))
+        return ort_fact_ints_are(conv, a->name, 1);
+    return !strcmp(a->name, "pads") && ort_fact_ints_are(conv, a->name, 0);
 }
 
-int ort_activation_attrs(const ort_fused_activation *a, ort_attr set[2])
+ort_status ort_fused_conv_prepare(ort_pass_context *c, ort_match *m, ort_error *err)
 {
-    set[0] = ort_attr_string("activation", a->name);
-    set[1] = (ort_attr){.name = "activation_params", .type = ORT_ATTR_FLOATS,
-                        .floats = a->params, .count = (size_t)a->param_count};
-    return a->param_count ? 2 : 1;
+    ort_node *conv = ort_match_node(m, "n");
+    ort_attr *kept = ort_arena_array(&c->graph->model->arena, (size_t)conv->attr_count + 1,
+                                     sizeof *kept);
+    int count = 0;
+    if (!kept)
+        return ort_error_memory(err, sizeof *kept);
+    for (int i = 0; i < conv->attr_count; i++)
+        if (!is_default(conv, &conv->attrs[i]))
+            kept[count++] = conv->attrs[i];
+    conv->attrs = kept; /* it goes */
+    conv->attr_count = count;
+    return ORT_OK;
 }

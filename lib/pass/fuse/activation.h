@@ -1,21 +1,24 @@
-/* activation.h - an activation node as the fused operators of com.microsoft name it. */
+/* activation.h - an activation after a node, as the fused operators of com.microsoft name it: only
+ * those that onnxruntime's FusedConv and FusedGemm know, since a saved model must load there. What
+ * is found is called a, its parameters p and q. */
 #ifndef ORT_PASS_FUSE_ACTIVATION_H
 #define ORT_PASS_FUSE_ACTIVATION_H
 
-#include "op/edit.h"
-#include "pass/pass.h"
+#include "pass/rewrite.h"
 
-typedef struct ort_fused_activation {
-    const char *name;
-    float params[2]; /* in the operator's order: alpha, beta; Clip: min, max */
-    int param_count;
-} ort_fused_activation;
+/* Named forms of rows; FusedGemm has no Clip. */
+#define ORT_ACTIVATION                                                                             \
+    "activation(y): a:(Relu|Sigmoid|Tanh y) | a:(LeakyRelu y alpha=$p)"                            \
+    " | a:(HardSigmoid y alpha=$p beta=$q)"
+#define ORT_ACTIVATION_CLIP ORT_ACTIVATION " | a:(Clip y $p? $q?)"
+/* The Conv called n with those inputs, and the activation, if there is one. */
+#define ORT_FUSED_CONV(inputs)                                                                     \
+    "n:(ms.FusedConv " inputs " &n activation=&a activation_params=$p,$q)"
 
-/* The activation that alone reads a convolution or product and may follow it in one operator; or
- * NULL. When it is one but can't be fused, a note goes to the log. */
-ort_node *ort_activation_after(const ort_pass_context *context, const ort_node *node,
-                               ort_fused_activation *activation);
-/* The attributes by which a FusedConv says it; how many. They borrow from it. */
-int ort_activation_attrs(const ort_fused_activation *activation, ort_attr set[2]);
+/* ort_rewrite.unless: n isn't a Conv in float, or the bounds of a Clip are NaN. */
+const char *ort_fused_conv_unless(const ort_pass_context *context, ort_match *match);
+/* ort_rewrite.prepare: attributes of n that say what holds without them are left out. A file with
+ * the domain's name in each node must not be larger than it was. */
+ort_status ort_fused_conv_prepare(ort_pass_context *context, ort_match *match, ort_error *err);
 
 #endif

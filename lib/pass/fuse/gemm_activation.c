@@ -1,49 +1,28 @@
 /* gemm_activation.c - Gemm and the activation after it become com.microsoft FusedGemm. float only.
  */
-#include "base/error.h"
-#include "pass/facts/facts.h"
 #include "pass/fuse/activation.h"
 
-static ort_status fuse(ort_pass_context *c, ort_node *gemm, ort_node *next,
-                       const ort_fused_activation *activation, ort_error *err)
+static const char *unless(const ort_pass_context *c, ort_match *m)
 {
-    ort_attr set[3] = {ort_attr_string("activation", activation->name),
-                       ort_attr_float("activation_alpha", (double)activation->params[0]),
-                       ort_attr_float("activation_beta", (double)activation->params[1])};
-    ort_node_spec spec = {.domain = MS, .op_type = "FusedGemm", .inputs = gemm->inputs,
-                          .input_count = gemm->input_count, .attrs = gemm->attrs,
-                          .attr_count = gemm->attr_count, .set = set,
-                          .set_count = 1 + activation->param_count};
-    return ort_edit_replace(c->graph, gemm, next, &spec, err);
+    const ort_node *gemm = ort_match_node(m, "n");
+    if (gemm->opset < 7)
+        return "";
+    return ort_match_type(m, "n")->dtype == ORT_DTYPE_FLOAT ? NULL : "FusedGemm is for float";
 }
 
-static ort_status apply(ort_pass_context *c, int *changes, ort_error *err)
-{
-    ort_node *node;
-    ORT_PASS_EACH_NODE(c->graph, node)
-    {
-        ort_fused_activation activation;
-        ort_node *next = ort_edit_is(node, ONNX, "Gemm") && node->opset >= 7
-                             ? ort_activation_after(c, node, &activation) : NULL;
-        if (!next || !ort_pass_opset(c, node, MS, "FusedGemm", 1))
-            continue;
-        if (!strcmp(activation.name, "Clip")) {
-            ort_pass_note(c, node, "FusedGemm has no Clip");
-            continue;
-        }
-        if (ort_fact_type(c->graph, node->outputs[0])->dtype != ORT_DTYPE_FLOAT) {
-            ort_pass_note(c, node, "FusedGemm is for float");
-            continue;
-        }
-        ORT_TRY(fuse(c, node, next, &activation, err));
-        ++*changes;
-    }
-    return ORT_OK;
-}
+static const char *const forms[] = {ORT_ACTIVATION, NULL};
+
+static const ort_rewrite rewrites[] = {
+    {"@activation(n:(Gemm x w b?))",
+     "n:(ms.FusedGemm x w b &n activation=&a activation_alpha=$p activation_beta=$q)", unless,
+     .example = "x:2,3 w:3,4 b:4 opset=17"},
+    {0},
+};
 
 const ort_pass ort_pass_gemm_activation = {
     .name = "gemm_activation",
     .level = 2,
     .doc = "Gemm and the activation after it become FusedGemm",
-    .apply = apply,
+    .rewrites = rewrites,
+    .forms = forms,
 };
