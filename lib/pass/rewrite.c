@@ -486,8 +486,10 @@ ort_status ort_rewrites_apply(ort_pass_context *c, int *changes, ort_error *err)
     if (!c->table)
         return ort_error_memory(err, sizeof *c->table);
     widen(c->table, operators_in(c->graph));
-    for (size_t k = c->table->may_fit ? c->graph->order.count : 0; k-- > 0;) {
-        ort_node *node = c->graph->nodes.data[c->graph->order.data[k]];
+    size_t count = c->table->may_fit ? c->graph->order.count : 0;
+    for (size_t k = 0; k < count; k++) {
+        size_t at = c->near_misses ? k : count - 1 - k; /* people read from the inputs */
+        ort_node *node = c->graph->nodes.data[c->graph->order.data[at]];
         if (node->removed || !node->op)
             continue;
         const root_list *list = roots_of(c->table, node->op);
