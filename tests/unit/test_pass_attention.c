@@ -643,6 +643,7 @@ static void one_folded_query(test_state *test)
 #define STEPS "t = (Squeeze (Slice (Shape x) [1] [2]) [0]); i = (Range @0 t @1); "
 #define ALONG "(Unsqueeze i [0])"
 #define DOWN "(Unsqueeze i [1])"
+#define SQUARE "(Concat (Unsqueeze t [0]) (Unsqueeze t [0]) axis=0)"
 #define CAUSAL(mask) STEPS QKV CORE("(Add " SCORES " " mask ")")
 
 static void causal(test_state *test)
@@ -662,8 +663,15 @@ static void causal(test_state *test)
          "!Where", 4, 1e-5},
         {STEPS QKV CORE("(Where (Greater " ALONG " " DOWN ") " SCORES " " LOW ")"), "2,n,24", 23, 0,
          "Where", -1, 1e-5},
-        {CAUSAL("(Trilu (Expand " LOW " (Concat (Unsqueeze t [0]) (Unsqueeze t [0]) axis=0)) @1)"),
-         "2,n,24", 23, 0, "Trilu", -1, 1e-5},
+        {CAUSAL("(Trilu (Expand " LOW " " SQUARE ") @1)"), "2,n,24", 23, 0, "!Trilu", 4, 1e-5},
+        {CAUSAL("(Trilu (Expand " LOW " " SQUARE ") @2)"), "2,n,24", 23, 0, "Trilu", -1, 1e-5},
+        {CAUSAL("(Mul (Sub 1.0 (Trilu (Expand 1.0 " SQUARE ") upper=0)) " LOW ")"), "2,n,24", 23, 0,
+         "!Trilu", 4, 1e-5},
+        {CAUSAL("(Mul (Trilu (Expand 1.0 " SQUARE ") upper=0) " LOW ")"), "2,n,24", 23, 0, "Trilu",
+         -1, 1e-5},
+        {CAUSAL("(Expand (Mul (Cast (Greater " ALONG " " DOWN ") to=1) " LOW ") [1 2 1 1])"),
+         "2,n,24", 23, 0, "!Expand", 4, 1e-5},
+        {QKV CORE(KEEP_ONE(SCORES)), "2,3,24", 23, 0, "!Where", 4, 1e-5},
         {QKV CORE("(Add " SCORES " (Trilu (Expand " LOW " [3 3]) @1))"), "2,3,24", 23, 0,
          "Attention", 4, 1e-5},
         {STEPS CACHED("z:" GROWN("k", "2,2,5,4"), GROWN("v", "2,2,5,4")), "2,n,24", 23, 0,
