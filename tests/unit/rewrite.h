@@ -58,7 +58,8 @@ NET_STATIC void ints(net *n, const char *name, int64_t count, const int64_t *lis
  *     fs name 0.5          a float scalar
  *     f1 name 0,1.5        float constant of these numbers
  *     u name 120           a uint8 scalar; uw name 2,3: a uint8 constant of this shape
- *     Op a - b -> y z k=1 list=1, f~0.5 s:=same    a node with its attributes
+ *     Op a - b -> y z k=1 list=1, f~0.5 s:=same    a node with its attributes; ms.Op: of
+ *                          com.microsoft
  *     out y z
  */
 
@@ -127,6 +128,8 @@ NET_STATIC void net_attribute(net *n, ort_node *node, const char *word)
 NET_STATIC ort_node *net_statement_node(net *n, const net_words *w)
 {
     char in[512] = "", out[512] = "", *to = in;
+    bool microsoft = !strncmp(w->text[0], "ms.", 3);
+    ort_opset contrib = {.domain = "com.microsoft", .version = 1};
     int at = 1;
     for (; at < w->count; at++) {
         if (!strcmp(w->text[at], "->")) {
@@ -137,7 +140,10 @@ NET_STATIC ort_node *net_statement_node(net *n, const net_words *w)
             break;
         snprintf(to + strlen(to), 512 - strlen(to), "%s%s", *to ? " " : "", w->text[at]);
     }
-    ort_node *node = net_node(n, w->text[0], in, out);
+    if (microsoft && !ort_model_opset(n->model, contrib.domain))
+        (void)!ort_vec_push(&n->model->opsets, contrib);
+    ort_node *node = net_node_of(n, microsoft ? contrib.domain : "", w->text[0] + 3 * microsoft, in,
+                                 out);
     for (; at < w->count; at++)
         net_attribute(n, node, w->text[at]);
     return node;
@@ -203,7 +209,7 @@ NET_STATIC void net_text(net *n, const char *text)
         } else if (!strcmp(kind, "out")) {
             for (int i = 1; i < w.count; i++)
                 net_output(n, w.text[i]);
-        } else if (islower((unsigned char)*kind)) {
+        } else if (islower((unsigned char)*kind) && strncmp(kind, "ms.", 3)) {
             net_statement_constant(n, &w);
         } else if (*kind) {
             net_statement_node(n, &w);

@@ -173,6 +173,23 @@ static void lists(test_state *test)
     CHECK_CASES(cases, 1e-5);
 }
 
+/* ---- elementwise operators of another domain; a bias lies along the last axis */
+
+static void contrib(test_state *test)
+{
+    static const net_case cases[] = {
+        {NHWC "ms.QuickGelu b -> c; ms.FastGelu c -> d; Transpose d -> y" INTO "out y",
+         "QuickGelu FastGelu"},
+        {NHWC "fs k 0.5; ms.ScaledSiLU b k -> c; Transpose c -> y" INTO "out y", "ScaledSiLU"},
+        {NHWC "f1 k 0.5; ms.ScaledSiLU b k -> c; Transpose c -> y" INTO "out y", "ScaledSiLU"},
+        {NHWC "f k 4; ms.BiasGelu b k -> c; Transpose c -> y" INTO "out y",
+         "Transpose BiasGelu Transpose"},
+        {"in x n,4,2,3; Transpose x -> b perm=1,2,0,3; f k 3; ms.BiasGelu b k -> c;"
+         "Transpose c -> y perm=2,0,1,3; out y", "BiasGelu"},
+    };
+    CHECK_CONTRIB_CASES(cases, 1e-5);
+}
+
 int main(void)
 {
     test_state state = {0}, *test = &state;
@@ -184,5 +201,6 @@ int main(void)
     RUN(test, products);
     RUN(test, products_that_stay);
     RUN(test, lists);
+    RUN(test, contrib);
     return test->failures != 0;
 }

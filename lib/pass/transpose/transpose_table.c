@@ -33,10 +33,7 @@ static const ort_rule rules[] = {
     {ONNX, "LogSoftmax", ORT_RULE_NORMALIZE, FIRST, 1, false},
     {ONNX, "LpNormalization", ORT_RULE_AXIS, FIRST, 1, false},
     {ONNX, "MatMul", ORT_RULE_PRODUCT, ALL, 1, false},
-    {ONNX, "Max", ORT_RULE_ELEMENTWISE, ALL, 8, false},
-    {ONNX, "Mean", ORT_RULE_ELEMENTWISE, ALL, 8, false},
     {ONNX, "MeanVarianceNormalization", ORT_RULE_MEANS, FIRST, 9, false},
-    {ONNX, "Min", ORT_RULE_ELEMENTWISE, ALL, 8, false},
     {ONNX, "Pad", ORT_RULE_PAD, FIRST, 2, false},
     {ONNX, "QuantizeLinear", ORT_RULE_SCALES, FIRST, 10, false},
     {ONNX, "RMSNormalization", ORT_RULE_TAIL, FIRST, 23, false},
@@ -58,14 +55,13 @@ static const ort_rule rules[] = {
     {ONNX, "Softmax", ORT_RULE_NORMALIZE, FIRST, 1, false},
     {ONNX, "Split", ORT_RULE_AXIS, FIRST, 2, false},
     {ONNX, "Squeeze", ORT_RULE_SQUEEZE, FIRST, 1, false},
-    {ONNX, "Sum", ORT_RULE_ELEMENTWISE, ALL, 8, false},
     {ONNX, "Tile", ORT_RULE_TILE, FIRST, 6, false},
     {ONNX, "TopK", ORT_RULE_AXIS, FIRST, 1, false},
     {ONNX, "Unsqueeze", ORT_RULE_UNSQUEEZE, FIRST, 1, false},
     {ONNX, "Upsample", ORT_RULE_RESIZE, FIRST, 9, false},
+    {MS, "BiasGelu", ORT_RULE_TAIL, FIRST, 1, false},
     {MS, "DequantizeLinear", ORT_RULE_SCALES, FIRST, 1, false},
     {MS, "FastGelu", ORT_RULE_TAIL, FIRST, 1, false},
-    {MS, "Gelu", ORT_RULE_ELEMENTWISE, FIRST, 1, false},
     {MS, "QLinearAdd", ORT_RULE_ELEMENTWISE, 0x9, 1, false},
     {MS, "QLinearConcat", ORT_RULE_AXIS, UINT64_C(0x4924924924924924), 1, false},
     {MS, "QLinearLeakyRelu", ORT_RULE_ELEMENTWISE, FIRST, 1, false},
@@ -74,26 +70,25 @@ static const ort_rule rules[] = {
     {MS, "QLinearSigmoid", ORT_RULE_ELEMENTWISE, FIRST, 1, false},
     {MS, "QLinearWhere", ORT_RULE_ELEMENTWISE, 0x13, 1, false},
     {MS, "QuantizeLinear", ORT_RULE_SCALES, FIRST, 1, false},
-    {MS, "QuickGelu", ORT_RULE_ELEMENTWISE, FIRST, 1, false},
 };
 
-static const ort_rule elementwise = {ONNX, "", ORT_RULE_ELEMENTWISE, ALL, 7, false};
+/* Elementwise operators that the table doesn't name, of any domain: ai.onnx broadcasts from 7 on. */
 static const ort_rule unary = {ONNX, "", ORT_RULE_ELEMENTWISE, FIRST, 1, false};
+static const ort_rule elementwise = {ONNX, "", ORT_RULE_ELEMENTWISE, ALL, 7, false};
 
 const ort_rule *ort_rule_of(const ort_node *node)
 {
     if (!node->op || node->output_count < 1 || node->body_count)
         return NULL;
+    unsigned traits = node->op->traits & (ORT_TRAIT_ELEMENTWISE | ORT_TRAIT_RANDOM);
+    bool maps = traits == ORT_TRAIT_ELEMENTWISE, onnx = !strcmp(node->domain, ONNX);
+    if (maps && node->input_count == 1)
+        return &unary;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].op_type[0] == node->op_type[0] && !strcmp(rules[i].op_type, node->op_type) &&
             !strcmp(rules[i].domain, node->domain))
             return node->opset >= rules[i].since ? &rules[i] : NULL;
-    if (strcmp(node->domain, ONNX) || !(node->op->traits & ORT_TRAIT_ELEMENTWISE) ||
-        (node->op->traits & ORT_TRAIT_RANDOM))
-        return NULL;
-    if (node->input_count == 1)
-        return &unary;
-    return node->opset >= elementwise.since ? &elementwise : NULL;
+    return maps && (!onnx || node->opset >= elementwise.since) ? &elementwise : NULL;
 }
 
 int ort_rule_slot(const ort_rule *r)
