@@ -125,7 +125,7 @@ static int optimize_settings(optimizer *x, ort_optimize_options *options)
     options->contrib = o->contrib;
     options->keep_functions = o->functions && !strcmp(o->functions, "keep");
     options->on_pass = on_pass;
-    if (o->settings.json || o->settings.verbose)
+    if (o->settings.json || o->settings.verbose || (o->passes.count && !o->settings.quiet))
         options->on_near_miss = on_near_miss;
     options->near_miss_ns = &x->near_miss_ns;
     options->arg = &x->report;

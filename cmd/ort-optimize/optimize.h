@@ -94,7 +94,7 @@ typedef struct report {
     stage_times times;
     pass_record *passes;
     size_t pass_count;
-    near_miss_record *near_misses; /* of --json and -v */
+    near_miss_record *near_misses; /* of --json, -v and --passes */
     size_t near_miss_count, near_miss_capacity;
     ort_verification verification;
     bool verified; /* verification was asked for */

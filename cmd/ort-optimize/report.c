@@ -247,6 +247,17 @@ static void input_note(const report *r, FILE *stream)
                     r->passes[i].changes);
 }
 
+/* Where passes that were asked for by name would have written what the file may not have. */
+static void contrib_note(const report *r, FILE *stream)
+{
+    int places = 0;
+    for (size_t i = 0; i < r->near_miss_count; i++)
+        places += strstr(r->near_misses[i].condition, "--contrib allows it") != NULL;
+    if (places)
+        fprintf(stream, "\nplaces left alone for want of operators of com.microsoft: %d (--contrib "
+                        "allows them)\n", places);
+}
+
 /* Those of one pass and one condition together, in the order they were told. */
 static int by_reason(const void *a, const void *b)
 {
@@ -312,6 +323,8 @@ void report_text(const report *r, const optimize_options *o, FILE *stream)
     input_note(r, stream);
     if (o->settings.verbose)
         near_miss_list(r, stream);
+    else if (o->passes.count)
+        contrib_note(r, stream);
     if (!r->verified)
         return;
     fputc('\n', stream);

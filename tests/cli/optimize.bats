@@ -77,6 +77,16 @@ END
     [[ $output != *"'conv2'"* ]]
 }
 
+@test "--passes with a pass that needs --contrib says so" {
+    works ort-optimize "$MODELS_DIR/digits.onnx" --passes conv_activation
+    has "places left alone for want of operators of com.microsoft: 2 (--contrib allows them)"
+    for options in "--passes conv_activation --contrib" "--passes dead_nodes" ""; do
+        # shellcheck disable=SC2086 # several words
+        works ort-optimize "$MODELS_DIR/digits.onnx" $options
+        [[ $output != *"for want of"* ]]
+    done
+}
+
 @test "through a pipe" {
     run --separate-stderr sh -c "ort-optimize - -o - <$MODELS_DIR/digits.onnx | ort-inspect -"
     [ "$status" -eq 0 ] && [ -z "$stderr" ]

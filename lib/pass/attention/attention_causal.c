@@ -103,7 +103,9 @@ static bool read_triangle(const ort_tensor *t, ort_cases *s)
     if (t->dtype == ORT_DTYPE_STRING || ort_dtype_get(t->dtype)->class_ == ORT_CLASS_COMPLEX ||
         width < 2 || !ort_tensor_count(t))
         return false;
-    *s = (ort_cases){{ort_tensor_get_f64(t, 1), ort_tensor_get_f64(t, 0)}, true, false, false};
+    *s = (ort_cases){.varies = true};
+    for (int64_t i = 0; i < 2; i++) /* the first row tells both: 0 is on the diagonal */
+        s->at[1 - i] = ort_tensor_get_f64(t, i);
     for (int64_t i = 0; i < ort_tensor_count(t); i++)
         if (ort_tensor_get_f64(t, i) != s->at[i % width <= i / width % width])
             return false;
@@ -114,9 +116,9 @@ static bool read_triangle(const ort_tensor *t, ort_cases *s)
 static bool read_trilu(ort_cases_reader *r, const ort_node *node, ort_cases *s)
 {
     int64_t upper = ort_node_attr_int(node, "upper");
-    bool whole = ort_edit_input(node, 1) == ORT_ID_NONE ? upper
-                                                        : !ort_fact_is_int(r->graph, node, 1, upper);
-    if (whole || !ort_cases_read(r, node->inputs[0], s) || s->varies)
+    bool given = ort_edit_input(node, 1) != ORT_ID_NONE;
+    bool halves = given ? ort_fact_is_int(r->graph, node, 1, upper) : !upper;
+    if (!halves || !ort_cases_read(r, node->inputs[0], s) || s->varies)
         return false;
     s->varies = true;
     s->at[upper] = 0;

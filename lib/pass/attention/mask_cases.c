@@ -36,7 +36,7 @@ static bool read_constant(const reader *r, ort_id id, cases *s)
     if (!t || !t->data || t->dtype == ORT_DTYPE_STRING || ort_tensor_count(t) < 1 ||
         ort_dtype_get(t->dtype)->class_ == ORT_CLASS_COMPLEX)
         return false;
-    s->at[0] = s->at[1] = ort_tensor_get_f64(t, 0);
+    s->at[0] = s->at[1] = ort_tensor_get_f64(t, 0); /* first of all, which are compared with it */
     return is_all(t, s->at[0]);
 }
 

@@ -72,7 +72,7 @@ static const ort_rule rules[] = {
     {MS, "QuantizeLinear", ORT_RULE_SCALES, FIRST, 1, false},
 };
 
-/* Elementwise operators that the table doesn't name, of any domain: ai.onnx broadcasts from 7 on. */
+/* Elementwise operators of any domain that the table doesn't name. ai.onnx broadcasts since 7. */
 static const ort_rule unary = {ONNX, "", ORT_RULE_ELEMENTWISE, FIRST, 1, false};
 static const ort_rule elementwise = {ONNX, "", ORT_RULE_ELEMENTWISE, ALL, 7, false};
 
